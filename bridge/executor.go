@@ -1,0 +1,61 @@
+package bridge
+
+import (
+	"context"
+	"encoding/json"
+)
+
+// Executor carries out the effects of one target. Execute is called at most
+// once at a time per effect name in this process, from several goroutines for
+// different effects.
+//
+// Execute returns what the settlement will say. A returned error is a fault of
+// the executor itself: for a tool it settles the call `failed` with code
+// `executor_error`; an executor that knows better returns a Result with an
+// Error. When ctx is cancelled (run time over, effect withdrawn, bridge
+// draining past its grace time) Execute must return soon; what it returns then
+// is settled `cancelled` or `outcome_unknown`, as the effect's class says.
+type Executor interface {
+	// Execute runs one tool call.
+	Execute(ctx context.Context, call Call) (Result, error)
+}
+
+// Call is one tool call, as its effect says it.
+type Call struct {
+	Session        string          // session id
+	Effect         string          // effect name, r1t2c0
+	Start          string          // ULID of this start of the effect
+	ToolID         string          // the registry's key: host.fs.read_file
+	ToolName       string          // what the model called: read_file
+	Arguments      json.RawMessage // a JSON object
+	ProviderCallID string          // the model's own id, or empty
+	IdempotencyKey string          // <sid>.<name without a…>; the same on every start
+	RetrySafe      bool            // may run again with the same key
+	HostSession    *HostSession    // where host tools run, nil if none
+}
+
+// HostSession is the session's place on a host. As a part of a Result it
+// changes the session's status in the same event that settles the call.
+type HostSession struct {
+	ID     string `json:"id" msgpack:"id"`
+	Status string `json:"status" msgpack:"status"` // ready, closed, expired, error
+	Route  string `json:"route,omitempty" msgpack:"route,omitempty"`
+}
+
+// Result is the outcome of one call. The zero value is an empty success.
+type Result struct {
+	Output      string       // what the model is shown; UTF-8; any size, large ones become blobs
+	Error       *Error       // nil: succeeded
+	Unknown     bool         // the outcome can't be told: settles `outcome_unknown`
+	HostSession *HostSession // nil: unchanged
+}
+
+// Error is a failure that the model is shown.
+type Error struct {
+	Code      string `json:"code" msgpack:"code"`     // lower_snake_case
+	Detail    string `json:"detail" msgpack:"detail"` // a sentence that says what to do
+	Retryable bool   `json:"retryable,omitempty" msgpack:"retryable,omitempty"`
+}
+
+// Error returns "code: detail".
+func (e *Error) Error() string { return e.Code + ": " + e.Detail }

@@ -1,0 +1,50 @@
+package codec
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+)
+
+// Hash is a SHA-256 digest. Its text form is 64 lower-case hex digits; in
+// msgpack it is a bin of 32 bytes.
+type Hash [sha256.Size]byte
+
+// Sum returns the SHA-256 digest of b.
+func Sum(b []byte) Hash { return sha256.Sum256(b) }
+
+// ParseHash reads the text form: exactly 64 lower-case hex digits.
+func ParseHash(text string) (Hash, error) {
+	var h Hash
+	if len(text) != hex.EncodedLen(len(h)) {
+		return Hash{}, fmt.Errorf("codec: a hash is %d hex digits, got %d characters", hex.EncodedLen(len(h)), len(text))
+	}
+	for _, c := range []byte(text) {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return Hash{}, fmt.Errorf("codec: a hash is lower-case hex, got %q", text)
+		}
+	}
+	if _, err := hex.Decode(h[:], []byte(text)); err != nil {
+		return Hash{}, fmt.Errorf("codec: hash %q: %w", text, err)
+	}
+	return h, nil
+}
+
+// String returns the text form.
+func (h Hash) String() string { return hex.EncodeToString(h[:]) }
+
+// IsZero reports whether h is the zero value, which stands for "none".
+func (h Hash) IsZero() bool { return h == Hash{} }
+
+// MarshalText writes the text form.
+func (h Hash) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
+
+// UnmarshalText reads the text form.
+func (h *Hash) UnmarshalText(text []byte) error {
+	parsed, err := ParseHash(string(text))
+	if err != nil {
+		return err
+	}
+	*h = parsed
+	return nil
+}

@@ -1,0 +1,64 @@
+package planner
+
+import "github.com/refold/refold/codec"
+
+// ToolSpec is one tool of a registry: what the model sees (descriptor) and
+// what may happen (binding). Field names are the wire's. Struct fields are
+// declared in the byte order of their wire names, the order of the encoding.
+type ToolSpec struct {
+	Access       Access       `msgpack:"access,omitempty"`       // read, or write (the default)
+	Alternates   []Descriptor `msgpack:"alternates,omitempty"`   // other descriptors for the same binding
+	Approval     string       `msgpack:"approval,omitempty"`     // never (default), always
+	ArgsSchema   codec.Raw    `msgpack:"args_schema"`            // JSON Schema 2020-12, self-contained
+	Availability []Rule       `msgpack:"availability,omitempty"` // all must hold; none is always
+	DeadlineMS   int64        `msgpack:"deadline_ms,omitempty"`  // what one start may take; 0 is the default
+	Description  string       `msgpack:"description,omitempty"`
+	Executor     Executor     `msgpack:"executor"`
+	ParallelSafe bool         `msgpack:"parallel_safe,omitempty"`
+	Requires     []string     `msgpack:"requires,omitempty"`     // capabilities
+	ResourceKey  string       `msgpack:"resource_key,omitempty"` // template: host.fs:{path}
+	RetrySafe    bool         `msgpack:"retry_safe,omitempty"`
+	ToolID       string       `msgpack:"tool_id"`
+	ToolName     string       `msgpack:"tool_name"`
+	ToolRef      *codec.Ref   `msgpack:"tool_ref,omitempty"` // if given, must be the descriptor's
+}
+
+// Descriptor is what a model is shown of a tool.
+type Descriptor struct {
+	ArgsSchema  codec.Raw `msgpack:"args_schema"`
+	Description string    `msgpack:"description,omitempty"`
+	ToolName    string    `msgpack:"tool_name"`
+}
+
+// Executor says who carries a tool out.
+type Executor struct {
+	Kind   string `msgpack:"kind"`   // effect, host_loop
+	Target string `msgpack:"target"` // a subject token: host
+}
+
+// Access is how a call uses its resource.
+type Access string
+
+const (
+	AccessWrite Access = "write" // the default, also when empty
+	AccessRead  Access = "read"
+)
+
+// Rule is one availability rule: Kind alone, or fact with name and value.
+type Rule struct {
+	Equals string `msgpack:"equals,omitempty"` // kind fact
+	Kind   string `msgpack:"kind"`             // always, host_session_ready, host_session_not_ready, fact
+	Name   string `msgpack:"name,omitempty"`   // kind fact
+}
+
+// Profile is a named list of tools, by tool_id or tool_name.
+type Profile struct {
+	Profile string   `msgpack:"profile"`
+	Tools   []string `msgpack:"tools"`
+}
+
+// Fact is one fact of a session.
+type Fact struct {
+	Name  string `msgpack:"name"`
+	Value string `msgpack:"value"`
+}

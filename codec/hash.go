@@ -3,7 +3,10 @@ package codec
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
+
+	"github.com/vmihailenco/msgpack/v5"
 )
 
 // Hash is a SHA-256 digest. Its text form is 64 lower-case hex digits; in
@@ -48,3 +51,18 @@ func (h *Hash) UnmarshalText(text []byte) error {
 	*h = parsed
 	return nil
 }
+
+// EncodeMsgpack writes a bin of 32 bytes.
+func (h Hash) EncodeMsgpack(enc *msgpack.Encoder) error { return enc.EncodeBytes(h[:]) }
+
+// DecodeMsgpack reads a bin of 32 bytes.
+func (h *Hash) DecodeMsgpack(dec *msgpack.Decoder) error {
+	b, err := dec.DecodeBytes()
+	if err != nil || len(b) != len(h) {
+		return errNoHash
+	}
+	copy(h[:], b)
+	return nil
+}
+
+var errNoHash = errors.New("codec: a hash is a binary of 32 bytes")

@@ -1,0 +1,112 @@
+package codec
+
+import (
+	"errors"
+	"strconv"
+	"unicode/utf8"
+)
+
+// The kinds of fault. Every error of this package but those of ParseHash and
+// ParseRef is an *Error that wraps exactly one of them, for errors.Is.
+var (
+	ErrTruncated    = errors.New("codec: truncated")           // the bytes end inside a value
+	ErrTrailing     = errors.New("codec: trailing bytes")      // there is more after the value
+	ErrNotCanonical = errors.New("codec: not canonical")       // a value in another spelling than its one
+	ErrDuplicateKey = errors.New("codec: duplicate key")       // a map has a key twice
+	ErrKeyType      = errors.New("codec: key is not text")     // a map has a key of another type
+	ErrUnsupported  = errors.New("codec: unsupported type")    // an extension type or a reserved byte
+	ErrUTF8         = errors.New("codec: invalid text")        // text that is not valid UTF-8
+	ErrNumber       = errors.New("codec: number")              // NaN, an infinity, or too large for a float64
+	ErrDepth        = errors.New("codec: too deep")            // more than DepthMax containers inside each other
+	ErrSize         = errors.New("codec: too large")           // more bytes than the limit
+	ErrJSON         = errors.New("codec: invalid JSON")        // not the grammar of RFC 8259
+	ErrNotObject    = errors.New("codec: not an object")       // Canonicalize got neither an object nor a map
+	ErrUnknownField = errors.New("codec: unknown field")       // a key that the Go struct does not have
+	ErrMissingField = errors.New("codec: missing field")       // a key that the Go struct always writes is absent
+	ErrMismatch     = errors.New("codec: mismatch")            // a value that the Go variable cannot hold
+	ErrGoType       = errors.New("codec: unsupported Go type") // a Go type that has no encoding: a bug of the caller
+)
+
+// Error says what is wrong with some bytes or with a Go value, and where. Its
+// text depends on the input alone and holds at most a few short excerpts of
+// it, so it may be stored.
+type Error struct {
+	Kind   error  // one of the Err values
+	Offset int    // byte at which the offending value begins; when encoding, in the output so far
+	Path   string // where, in field names and indexes, as far as known: config.tools[3]
+	What   string // what is wrong, as part of a sentence
+	Cause  error  // what the type's own method said, if one was asked; not part of the text
+}
+
+// Error returns the text.
+func (e *Error) Error() string {
+	text := "codec: " + e.What + " at byte " + strconv.Itoa(e.Offset)
+	if e.Path != "" {
+		text += ", in " + e.Path
+	}
+	return text
+}
+
+// Unwrap returns the kind, and the cause if there is one.
+func (e *Error) Unwrap() []error {
+	if e.Cause == nil {
+		return []error{e.Kind}
+	}
+	return []error{e.Kind, e.Cause}
+}
+
+// fault returns a new error.
+func fault(kind error, offset int, what string) error {
+	return &Error{Kind: kind, Offset: offset, What: what}
+}
+
+// pathBytesMax bounds Error.Path; outer parts are dropped first.
+const pathBytesMax = 96
+
+// inField tells err that it happened inside the named field.
+func inField(err error, name string) error {
+	if e, ok := err.(*Error); ok {
+		dot := "."
+		if e.Path == "" || e.Path[0] == '[' {
+			dot = ""
+		}
+		e.prefix(clip(name) + dot)
+	}
+	return err
+}
+
+// inElement tells err that it happened inside the i-th element.
+func inElement(err error, i int) error {
+	if e, ok := err.(*Error); ok {
+		dot := "."
+		if e.Path == "" || e.Path[0] == '[' {
+			dot = ""
+		}
+		e.prefix("[" + strconv.Itoa(i) + "]" + dot)
+	}
+	return err
+}
+
+func (e *Error) prefix(outer string) {
+	if len(outer)+len(e.Path) <= pathBytesMax {
+		e.Path = outer + e.Path
+	}
+}
+
+// clipBytes is how much of a foreign text an error quotes.
+const clipBytes = 32
+
+// clip shortens text for use in an error, at a rune's border.
+func clip(text string) string {
+	if len(text) <= clipBytes {
+		return text
+	}
+	end := clipBytes
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + "…"
+}
+
+// quote quotes text for use in an error.
+func quote[T string | []byte](text T) string { return strconv.QuoteToASCII(clip(string(text))) }

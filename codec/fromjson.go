@@ -1,0 +1,327 @@
+package codec
+
+import (
+	"math"
+	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// FromJSON returns the canonical bytes of the JSON value in text. A number
+// without fraction and exponent that fits an int64 or uint64 is an integer;
+// any other is the nearest float64, which is an integer again if it is
+// integral within 2^53. Refused are: what RFC 8259 does not allow, keys that
+// stand twice in one object, text that is not UTF-8, an escaped half of a
+// surrogate pair, numbers beyond float64, more than DepthMax containers
+// inside each other, and text or result above BytesMax.
+func FromJSON(text []byte) (Raw, error) {
+	if len(text) > BytesMax {
+		return nil, tooLarge(len(text), BytesMax)
+	}
+	p := parser{in: text, out: make([]byte, 0, len(text))}
+	if err := p.value(0); err != nil {
+		return nil, err
+	}
+	p.space()
+	if p.pos < len(p.in) {
+		return nil, trailing(p.pos)
+	}
+	if len(p.out) > BytesMax {
+		return nil, tooLarge(len(p.out), BytesMax)
+	}
+	return p.out, nil
+}
+
+// parser reads JSON at pos and writes canonical msgpack to out.
+type parser struct {
+	in    []byte
+	pos   int
+	out   []byte
+	pairs []pair // of the objects being read, inner ones last
+}
+
+// skipSpace returns the first position at or after pos without JSON white
+// space.
+func skipSpace(b []byte, pos int) int {
+	for pos < len(b) && (b[pos] == ' ' || b[pos] == '\n' || b[pos] == '\t' || b[pos] == '\r') {
+		pos++
+	}
+	return pos
+}
+
+func (p *parser) space() { p.pos = skipSpace(p.in, p.pos) }
+
+// peek returns the byte at pos, or 0 at the end; a real 0 is no JSON either.
+func (p *parser) peek() byte {
+	if p.pos < len(p.in) {
+		return p.in[p.pos]
+	}
+	return 0
+}
+
+// expected reports that something else than what should stand here does.
+func (p *parser) expected(what string) error {
+	if p.pos >= len(p.in) {
+		return fault(ErrTruncated, p.pos, "the JSON text ends where "+what+" should be")
+	}
+	return fault(ErrJSON, p.pos, "this is not JSON: "+what+" should be")
+}
+
+// value reads the value at pos, white space before it included.
+func (p *parser) value(depth int) error {
+	p.space()
+	switch c := p.peek(); {
+	case c == '"':
+		return p.text()
+	case c == '{' || c == '[':
+		if depth >= DepthMax {
+			return tooDeep(p.pos)
+		}
+		if c == '{' {
+			return p.object(depth)
+		}
+		return p.array(depth)
+	case c == '-' || c >= '0' && c <= '9':
+		return p.number()
+	case c == 't':
+		return p.word("true", codeTrue)
+	case c == 'f':
+		return p.word("false", codeFalse)
+	case c == 'n':
+		return p.word("null", codeNil)
+	}
+	return p.expected("a value")
+}
+
+func (p *parser) word(word string, code byte) error {
+	for i := range len(word) {
+		if p.peek() != word[i] {
+			return p.expected("the word " + word)
+		}
+		p.pos++
+	}
+	p.out = append(p.out, code)
+	return nil
+}
+
+func (p *parser) array(depth int) error {
+	start := len(p.out)
+	p.out = append(p.out, 0)
+	p.pos++
+	p.space()
+	n := 0
+	for closed := p.skip(']'); !closed; {
+		if err := p.value(depth + 1); err != nil {
+			return err
+		}
+		n++
+		p.space()
+		if closed = p.skip(']'); !closed && !p.skip(',') {
+			return p.expected("a comma or the array's end")
+		}
+	}
+	p.out = closeContainer(p.out, start, n, codeArrayShort, codeArray16)
+	return nil
+}
+
+func (p *parser) object(depth int) error {
+	start, outer := len(p.out), len(p.pairs)
+	p.out = append(p.out, 0)
+	p.pos++
+	p.space()
+	for closed := p.skip('}'); !closed; {
+		p.space()
+		if p.peek() != '"' {
+			return p.expected("a key")
+		}
+		entry := pair{at: len(p.out), source: p.pos}
+		if err := p.text(); err != nil {
+			return err
+		}
+		entry.value = len(p.out)
+		p.space()
+		if !p.skip(':') {
+			return p.expected("a colon")
+		}
+		if err := p.value(depth + 1); err != nil {
+			return err
+		}
+		entry.end = len(p.out)
+		p.pairs = append(p.pairs, entry)
+		p.space()
+		if closed = p.skip('}'); !closed && !p.skip(',') {
+			return p.expected("a comma or the object's end")
+		}
+	}
+	pairs := p.pairs[outer:]
+	p.pairs = p.pairs[:outer]
+	if err := sortPairs(p.out, pairs); err != nil {
+		return err
+	}
+	p.out = closeContainer(p.out, start, len(pairs), codeMapShort, codeMap16)
+	return nil
+}
+
+// skip moves past c if it stands here.
+func (p *parser) skip(c byte) bool {
+	if p.peek() == c {
+		p.pos++
+		return true
+	}
+	return false
+}
+
+// number reads a number by the grammar and writes it.
+func (p *parser) number() error {
+	start := p.pos
+	p.skip('-')
+	switch {
+	case p.skip('0'):
+	case !p.digits():
+		return p.expected("a digit")
+	}
+	integer := true
+	if p.skip('.') {
+		integer = false
+		if !p.digits() {
+			return p.expected("a digit")
+		}
+	}
+	if p.skip('e') || p.skip('E') {
+		integer = false
+		if !p.skip('+') {
+			p.skip('-')
+		}
+		if !p.digits() {
+			return p.expected("a digit")
+		}
+	}
+	text := string(p.in[start:p.pos])
+	if integer {
+		if u, err := strconv.ParseUint(text, 10, 64); err == nil {
+			p.out = appendUint(p.out, u)
+			return nil
+		}
+		if i, err := strconv.ParseInt(text, 10, 64); err == nil {
+			p.out = appendInt(p.out, i)
+			return nil
+		}
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsInf(f, 0) {
+		return fault(ErrNumber, start, "a number that is too large for a float of 64 bits")
+	}
+	p.out, err = appendFloat(p.out, f)
+	return err
+}
+
+func (p *parser) digits() bool {
+	start := p.pos
+	for c := p.peek(); c >= '0' && c <= '9'; c = p.peek() {
+		p.pos++
+	}
+	return p.pos > start
+}
+
+// text reads a string and writes it.
+func (p *parser) text() error {
+	start := p.pos
+	p.pos++
+	from := p.pos
+	for p.pos < len(p.in) && p.in[p.pos] != '"' && p.in[p.pos] != '\\' && p.in[p.pos] >= ' ' {
+		p.pos++
+	}
+	if p.peek() == '"' {
+		s := p.in[from:p.pos]
+		p.pos++
+		if !utf8.Valid(s) {
+			return invalidText(start)
+		}
+		p.out = appendText(p.out, s)
+		return nil
+	}
+	return p.escapedText(start, from)
+}
+
+// escapedText reads the string that begins at start and has its first escape,
+// or fault, at pos.
+func (p *parser) escapedText(start, from int) error {
+	s := append([]byte(nil), p.in[from:p.pos]...)
+	for {
+		switch c := p.peek(); {
+		case p.pos >= len(p.in):
+			return p.expected("the end of a string")
+		case c == '"':
+			p.pos++
+			if !utf8.Valid(s) {
+				return invalidText(start)
+			}
+			p.out = appendText(p.out, s)
+			return nil
+		case c < ' ':
+			return p.expected("the escape of a control character")
+		case c == '\\':
+			r, err := p.escape()
+			if err != nil {
+				return err
+			}
+			s = utf8.AppendRune(s, r)
+		default:
+			s = append(s, c)
+			p.pos++
+		}
+	}
+}
+
+// escape reads the escape at pos.
+func (p *parser) escape() (rune, error) {
+	start := p.pos
+	p.pos++
+	c := p.peek()
+	if c != 'u' {
+		for i, escaped := range []byte(`"\/bfnrt`) {
+			if c == escaped {
+				p.pos++
+				return rune("\"\\/\b\f\n\r\t"[i]), nil
+			}
+		}
+		return 0, p.expected("an escape")
+	}
+	r, err := p.hex4()
+	if err != nil || !utf16.IsSurrogate(r) {
+		return r, err
+	}
+	if p.pos+1 < len(p.in) && p.in[p.pos] == '\\' && p.in[p.pos+1] == 'u' {
+		p.pos++
+		low, err := p.hex4()
+		if err != nil {
+			return 0, err
+		}
+		if r = utf16.DecodeRune(r, low); r != utf8.RuneError {
+			return r, nil
+		}
+	}
+	return 0, fault(ErrUTF8, start, "an escape that is half of a surrogate pair")
+}
+
+// hex4 reads the u at pos and the four digits that follow it.
+func (p *parser) hex4() (rune, error) {
+	p.pos++
+	var r rune
+	for range 4 {
+		c := p.peek()
+		switch {
+		case c >= '0' && c <= '9':
+			c -= '0'
+		case c >= 'a' && c <= 'f':
+			c -= 'a' - 10
+		case c >= 'A' && c <= 'F':
+			c -= 'A' - 10
+		default:
+			return 0, p.expected("a hex digit")
+		}
+		r = r<<4 | rune(c)
+		p.pos++
+	}
+	return r, nil
+}

@@ -1,0 +1,271 @@
+package refold_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+const (
+	fileLinesMax = 400 // a file that is read in one sitting
+	funcLinesMax = 70  // a function that is seen at once
+)
+
+// under says whether dir is top or lies below it.
+func under(dir, top string) bool {
+	return dir == top || strings.HasPrefix(dir, top+"/")
+}
+
+// place is where a directory stands: the longest entry of the ladder that it
+// lies under, and its rung. ok is false for a directory that has no place.
+func (l laws) place(dir string) (member string, rung int, ok bool) {
+	for r, members := range l.ladder {
+		for _, m := range members {
+			if under(dir, m) && len(m) > len(member) {
+				member, rung, ok = m, r, true
+			}
+		}
+	}
+	return member, rung, ok
+}
+
+// checkLadder: a package imports lower rungs and its own subtree, nothing else
+// of this module. Test files may look up: they ship with nobody.
+func (l laws) checkLadder(t *tree) (complaints []string) {
+	for _, p := range t.pkgs {
+		member, rung, ok := l.place(p.dir)
+		_, beside := l.offside[p.dir]
+		if !ok && !beside {
+			complaints = append(complaints, fmt.Sprintf("%s: has no place on the import ladder; give it one in arch_test.go", p.dir))
+			continue
+		}
+		for _, f := range p.shipped() {
+			for _, i := range f.imports() {
+				dir, inside := i.dir()
+				if !inside {
+					continue
+				}
+				other, above, known := l.place(dir)
+				switch {
+				case !known:
+					complaints = append(complaints, t.at(i, "imports %s, which stands beside the ladder and is imported by nobody", dir))
+				case !ok || other == member || above < rung:
+				case above == rung:
+					complaints = append(complaints, t.at(i, "%s imports %s: they share a rung and don't know one another", member, other))
+				default:
+					complaints = append(complaints, t.at(i, "%s imports %s, which is above it on the ladder", member, other))
+				}
+			}
+		}
+	}
+	return complaints
+}
+
+// checkFences: what is behind a fence is imported from where the fence says.
+func (l laws) checkFences(t *tree) (complaints []string) {
+	for _, p := range t.pkgs {
+		for _, f := range p.files {
+			for _, i := range f.imports() {
+				for _, fence := range l.fences {
+					dir, inside := i.dir()
+					if !under(i.path, fence.what) || fence.lets(p.dir) || f.test && fence.tests || inside && dir == p.dir {
+						continue
+					}
+					complaints = append(complaints, t.at(i, "imports %s, which only %s may: %s", i.path, strings.Join(fence.only, ", "), fence.why))
+				}
+			}
+		}
+	}
+	return complaints
+}
+
+// lets says whether the fence has a gate for dir.
+func (f fence) lets(dir string) bool {
+	return slices.ContainsFunc(f.only, func(gate string) bool {
+		tree, deep := strings.CutSuffix(gate, "/...")
+		return gate == dir || deep && under(dir, tree)
+	})
+}
+
+// checkOutside: e2e sees what a user sees, and so imports no internal package.
+func (l laws) checkOutside(t *tree) (complaints []string) {
+	for _, p := range t.pkgs {
+		if !under(p.dir, "e2e") {
+			continue
+		}
+		for _, f := range p.files {
+			for _, i := range f.imports() {
+				if dir, inside := i.dir(); inside && under(dir, "internal") {
+					complaints = append(complaints, t.at(i, "imports %s: e2e plays a user, who has no internal packages", dir))
+				}
+			}
+		}
+	}
+	return complaints
+}
+
+// checkNouns: a package is named after a concept, a type after one of the
+// project's seven nouns or a word of its field.
+func (l laws) checkNouns(t *tree) (complaints []string) {
+	for _, p := range t.pkgs {
+		for _, word := range words(path.Base(p.dir)) {
+			if instead, bad := l.nouns[word]; bad {
+				complaints = append(complaints, fmt.Sprintf("%s: %q names no package; name it after %s", p.dir, word, instead))
+			}
+		}
+		for _, f := range p.shipped() {
+			ast.Inspect(f.ast, func(n ast.Node) bool {
+				spec, ok := n.(*ast.TypeSpec)
+				if !ok {
+					return true
+				}
+				if _, ok := l.reserved[p.dir+"."+spec.Name.Name]; ok {
+					return true
+				}
+				for _, word := range words(spec.Name.Name) {
+					if instead, bad := l.nouns[word]; bad {
+						complaints = append(complaints, t.at(spec, "type %s: %q is not one of our words; say %s", spec.Name.Name, word, instead))
+					}
+				}
+				return true
+			})
+		}
+	}
+	return complaints
+}
+
+// words splits a camelCase, dotted or dashed name into lower-case words.
+func words(name string) []string {
+	var b strings.Builder
+	prev := rune(0)
+	for _, r := range name {
+		switch {
+		case !unicode.IsLetter(r):
+			r = ' '
+		case unicode.IsUpper(r) && !unicode.IsUpper(prev):
+			b.WriteByte(' ')
+		}
+		b.WriteRune(unicode.ToLower(r))
+		prev = r
+	}
+	return strings.Fields(b.String())
+}
+
+var generated = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
+
+// checkSizes: files and functions that ship stay short. Both count every line,
+// comments and the closing brace included.
+func (l laws) checkSizes(t *tree) (complaints []string) {
+	for _, p := range t.pkgs {
+		for _, f := range p.shipped() {
+			if generated.Match(f.text) {
+				continue
+			}
+			if n := strings.Count(string(f.text), "\n"); n > fileLinesMax {
+				complaints = append(complaints, fmt.Sprintf("%s: %d lines; the limit is %d: find the second concept in it", f.path, n, fileLinesMax))
+			}
+			for _, d := range f.ast.Decls {
+				fn, ok := d.(*ast.FuncDecl)
+				if !ok {
+					continue
+				}
+				if n := t.line(fn.End()) - t.line(fn.Pos()) + 1; n > funcLinesMax {
+					complaints = append(complaints, t.at(fn, "%s has %d lines; the limit is %d: push the ifs up and the fors down", fn.Name.Name, n, funcLinesMax))
+				}
+			}
+		}
+	}
+	return complaints
+}
+
+// checkStale: every entry of the laws still names something that is there and
+// still allows something that happens.
+func (l laws) checkStale(t *tree) (complaints []string) {
+	say := func(format string, args ...any) { complaints = append(complaints, fmt.Sprintf(format, args...)) }
+	for _, member := range slices.Concat(l.ladder...) {
+		_, arriving := l.arriving[member]
+		there := slices.ContainsFunc(t.pkgs, func(p *pkg) bool { got, _, _ := l.place(p.dir); return got == member })
+		if !there && !arriving {
+			say("ladder: %s is not there; take it off, or mark it arriving", member)
+		}
+		if there && arriving {
+			say("ladder: %s has arrived; take the mark off", member)
+		}
+	}
+	for _, dir := range slices.Sorted(maps.Keys(l.offside)) {
+		if !slices.ContainsFunc(t.pkgs, func(p *pkg) bool { return p.dir == dir }) {
+			say("offside: %s is not there; take it off", dir)
+		}
+	}
+	for _, f := range l.fences {
+		used := false
+		for _, gate := range f.only {
+			through := t.imported(func(p *pkg, _ *file, i imported) bool {
+				return fence{only: []string{gate}}.lets(p.dir) && under(i.path, f.what)
+			})
+			used = used || through
+			if !through && !f.arriving {
+				say("fence: %s doesn't import %s; close the gate", gate, f.what)
+			}
+		}
+		if used && f.arriving {
+			say("fence: %s has arrived; take the mark off", f.what)
+		}
+	}
+	for _, what := range l.pureStd {
+		if !t.imported(func(p *pkg, f *file, i imported) bool { return l.isPure(p.dir) && !f.test && i.path == what }) {
+			say("pure: no pure package imports %q; take it off", what)
+		}
+	}
+	for _, m := range l.pureMods {
+		if !t.imported(func(_ *pkg, f *file, i imported) bool { return f.path == m.file && i.path == m.what }) {
+			say("pure: %s doesn't import %s; take it off", m.file, m.what)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(l.reserved)) {
+		if !t.declares(name) {
+			say("nouns: there is no type %s; take it off", name)
+		}
+	}
+	return complaints
+}
+
+// imported says whether any import of the tree is what is looked for.
+func (t *tree) imported(is func(*pkg, *file, imported) bool) bool {
+	for _, p := range t.pkgs {
+		for _, f := range p.files {
+			for _, i := range f.imports() {
+				if is(p, f, i) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// declares says whether dir.Type is declared.
+func (t *tree) declares(name string) bool {
+	for _, p := range t.pkgs {
+		for _, f := range p.shipped() {
+			for _, d := range f.ast.Decls {
+				gen, ok := d.(*ast.GenDecl)
+				if !ok || gen.Tok != token.TYPE {
+					continue
+				}
+				for _, s := range gen.Specs {
+					if p.dir+"."+s.(*ast.TypeSpec).Name.Name == name {
+						return true
+					}
+				}
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,149 @@
+// The laws of the repository, as tests.
+//
+// What: who may import whom, what a pure package may contain, how long files
+// and functions may be, which words may name a package or a type. This file
+// holds the laws' data, each entry with its reason; arch_rules_test.go reads
+// the tree and checks it.
+//
+// How: every law is a function from a tree to complaints. TestRepository hands
+// it the real tree. TestPlanted (arch_planted_test.go) hands it small trees
+// with one violation each, which it must report, and their clean twins, on
+// which it must be silent: a law that can't fail holds nothing.
+//
+// An entry that allows something nobody does any more is a complaint too.
+// What the design names and nobody has built yet is marked arriving; the mark
+// becomes a complaint when the thing is there.
+package refold_test
+
+import "testing"
+
+const module = "github.com/refold/refold"
+
+// laws is the data of all checks. Directories are relative to the root; a
+// directory stands for itself and everything below, unless a longer entry of
+// the ladder claims it.
+type laws struct {
+	ladder   [][]string        // low to high; the packages of one rung don't import one another
+	arriving map[string]string // directories of the ladder that are designed and not there yet
+	offside  map[string]string // directories that stand beside the ladder: nobody imports them
+	fences   []fence
+	pure     []string // directories of pure packages
+	pureStd  []string // what pure packages import of the standard library
+	pureMods []pureMod
+	nouns    map[string]string // words that name no package and no type; what to say instead
+	reserved map[string]string // type names that hold such a word all the same
+}
+
+// fence keeps one import behind the directories that need it.
+type fence struct {
+	what     string   // import path, and every path below it
+	only     []string // directories that may import it, each without its subdirectories unless it ends in /...
+	tests    bool     // test files may import it from anywhere
+	arriving bool
+	why      string
+}
+
+// pureMod is a third party that pure packages may use, from one file.
+type pureMod struct {
+	what string // import path
+	file string // the one file that imports it
+	why  string
+}
+
+var repository = laws{
+	ladder: [][]string{
+		{"codec"},
+		{"planner"},
+		{"actors"},
+		{"subjects"},
+		{"internal/bus"},
+		{"internal/host", "bridge", "client", "internal/inspector"},
+		{"internal/llm", "internal/tools"},
+		{"internal/devserver"},
+		{"bridge/bridgetest"},
+		{"cmd"},
+	},
+	arriving: map[string]string{
+		"internal/inspector": "the web page comes after the spine",
+		"bridge/bridgetest":  "the conformance suite for executors comes with the second language",
+	},
+	offside: map[string]string{
+		"":       "doc.go and these tests",
+		"e2e":    "plays a user: processes, files and a plain NATS client",
+		"deploy": "checks the deployment files",
+	},
+	fences: []fence{
+		{
+			what:  "github.com/nats-io/nats.go",
+			only:  []string{"internal/bus", "internal/devserver", "e2e", "bridge", "client"},
+			tests: true,
+			why:   "JetStream's conflicts, timeouts and stale reads are understood in one place, internal/bus; bridge and client take a connection from their caller",
+		},
+		{
+			what:  "github.com/nats-io/nats-server/v2",
+			only:  []string{"internal/bus", "internal/devserver", "e2e"},
+			tests: true,
+			why:   "only internal/devserver runs a server; internal/bus reads streams.conf with the server's parser",
+		},
+		{
+			what: "github.com/openai/openai-go/v3",
+			only: []string{"internal/llm/openai"},
+			why:  "a provider's SDK adds tens of MiB and most of a minute of build: one package each, linked into cmd/bridge alone",
+		},
+		{
+			what: module + "/internal/llm/openai",
+			only: []string{"cmd/bridge"},
+			why:  "it links a provider's SDK, and refold demo must not pay for that",
+		},
+		{
+			what:  module + "/internal/devserver",
+			only:  []string{"cmd/refold"},
+			tests: true,
+			why:   "a daemon that carries a NATS server would hide that it was pointed at none",
+		},
+	},
+	pure: []string{"codec", "planner", "actors", "subjects"},
+	pureStd: []string{
+		"bytes", "cmp", "crypto/sha256", "encoding/hex", "encoding/json", "errors", "fmt",
+		"hash/fnv", "iter", "math", "reflect", "slices", "sort", "strconv", "strings", "unicode/utf8",
+	},
+	pureMods: []pureMod{
+		{"github.com/vmihailenco/msgpack/v5", "codec/codec.go", "the encoding; codec decides which of its spellings is the canonical one"},
+		{"github.com/santhosh-tekuri/jsonschema/v6", "planner/schema.go", "arguments of a call are checked against the tool's schema inside the fold"},
+	},
+	nouns: map[string]string{
+		"command": "event or effect", "intent": "effect", "receipt": "the sequence that JetStream answers",
+		"job": "run", "task": "run", "workflow": "session", "handler": "executor, or a function",
+		"manager": "what it holds or decides", "misc": "what is in it",
+		"util": "what it does", "utils": "what it does", "common": "what it is", "shared": "what it is",
+		"types": "what it describes", "helper": "what it does", "helpers": "what it does",
+	},
+	reserved: map[string]string{},
+}
+
+// checks are the laws that look at a tree.
+var checks = map[string]func(laws, *tree) []string{
+	"ladder":  laws.checkLadder,
+	"fences":  laws.checkFences,
+	"outside": laws.checkOutside,
+	"purity":  laws.checkPurity,
+	"nouns":   laws.checkNouns,
+	"sizes":   laws.checkSizes,
+	"stale":   laws.checkStale,
+}
+
+func TestRepository(t *testing.T) {
+	t.Parallel()
+	tree := readTree(t, ".")
+	if len(tree.pkgs) < 10 {
+		t.Fatalf("read %d packages: this is not the repository's root", len(tree.pkgs))
+	}
+	for name, check := range checks {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, complaint := range check(repository, tree) {
+				t.Error(complaint)
+			}
+		})
+	}
+}

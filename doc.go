@@ -1,0 +1,33 @@
+// Package refold is the root of the module and holds no code: it says where
+// things are, and its tests are the laws of the repository.
+//
+// Refold runs agent sessions that survive the death of any process. A session
+// is an actor: its state is a fold of the session's own messages on a NATS
+// JetStream stream, and of nothing else. What a session wants of the world (a
+// model's turn, a tool call, a timer) it asks for as messages, called effects;
+// bridges carry them out and publish settlements, which are events again.
+//
+// # Path
+//
+// An event is published on refold.in.<session>, or on another door. A
+// session-actor (cmd/session-actor, internal/host) folds it into the state
+// (actors/session) and publishes every effect that is open. A bridge
+// (cmd/bridge, bridge) claims the effect, carries it out with an executor
+// (internal/llm, internal/tools) and publishes the settlement. Everything that
+// touches NATS goes through internal/bus.
+//
+// # Where things are
+//
+//   - codec, planner, actors/session, subjects: pure. Bytes, plans, the fold,
+//     and names. They do not know the time and they do no I/O.
+//   - bridge, client: public. Serve tools of your own; start and follow runs.
+//   - internal: the world. NATS, the host of the actors, models, tools.
+//   - cmd: two daemons, and refold for people.
+//   - e2e: the system from the outside, as processes.
+//
+// # Laws
+//
+// arch_test.go states who may import whom, what a pure package may contain, and
+// how long a file may be; each law comes with a planted violation that it must
+// catch. Decisions of weight are in docs/adr.
+package refold

@@ -1,0 +1,157 @@
+package subjects
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/refold/refold/actors/session"
+)
+
+// claimToken stands where an effect's subject has its class.
+const claimToken = "claim"
+
+// NoTarget stands for the target of an effect that any bridge of its class
+// may carry out.
+const NoTarget = "-"
+
+// EffectName is an effect's subject, taken apart.
+type EffectName struct {
+	Class   session.Class
+	Target  string
+	Session string
+	Effect  string
+}
+
+// Effect returns the subject of an effect:
+// refold.fx.<class>.<target>.<sid>.<effect>.
+func (n Names) Effect(name EffectName) (string, error) {
+	if err := name.valid(); err != nil {
+		return "", err
+	}
+	return n.join("fx", string(name.Class), name.Target, name.Session, name.Effect), nil
+}
+
+// ParseEffect reads an effect's subject; it refuses what Effect does not make,
+// claims included.
+func (n Names) ParseEffect(subject string) (EffectName, error) {
+	tokens := strings.Split(subject, ".")
+	if len(tokens) != 6 || tokens[0] != n.prefix || tokens[1] != "fx" || tokens[2] == claimToken {
+		return EffectName{}, fmt.Errorf("subjects: %q is no effect: want %s.fx.<class>.<target>.<session>.<effect>", subject, n.prefix)
+	}
+	name := EffectName{Class: session.Class(tokens[2]), Target: tokens[3], Session: tokens[4], Effect: tokens[5]}
+	if err := name.valid(); err != nil {
+		return EffectName{}, err
+	}
+	return name, nil
+}
+
+func (name EffectName) valid() error {
+	if err := ValidClass(name.Class); err != nil {
+		return err
+	}
+	if err := ValidTarget(name.Target); err != nil {
+		return err
+	}
+	if err := ValidSession(name.Session); err != nil {
+		return err
+	}
+	return ValidEffect(name.Effect)
+}
+
+// SessionEffects returns filters that match all effects of a session and no
+// claim: one a class, since one for all would match claims of other sessions.
+func (n Names) SessionEffects(sid string) ([]string, error) {
+	if err := ValidSession(sid); err != nil {
+		return nil, err
+	}
+	all := make([]string, 0, len(classes))
+	for _, c := range classes {
+		all = append(all, n.join("fx", string(c), "*", sid, "*"))
+	}
+	return all, nil
+}
+
+// ClaimName is a claim's subject, taken apart.
+type ClaimName struct {
+	Session string
+	Effect  string
+	N       int // 1, or the how manieth claim: a model turn taken over
+}
+
+// Claim returns the subject of a claim: refold.fx.claim.<sid>.<effect>, and
+// for n ≥ 2 …<effect>.<n>. An n below 1 is refused.
+func (n Names) Claim(name ClaimName) (string, error) {
+	if err := ValidSession(name.Session); err != nil {
+		return "", err
+	}
+	if err := ValidEffect(name.Effect); err != nil {
+		return "", err
+	}
+	switch {
+	case name.N < 1:
+		return "", fmt.Errorf("subjects: claim %d of %s: claims count from 1", name.N, name.Effect)
+	case name.N == 1:
+		return n.join("fx", claimToken, name.Session, name.Effect), nil
+	default:
+		return n.join("fx", claimToken, name.Session, name.Effect, strconv.Itoa(name.N)), nil
+	}
+}
+
+// ParseClaim reads a claim's subject; it refuses what Claim does not make.
+func (n Names) ParseClaim(subject string) (ClaimName, error) {
+	tokens := strings.Split(subject, ".")
+	if len(tokens) != 5 && len(tokens) != 6 {
+		return ClaimName{}, fmt.Errorf("subjects: %q is no claim: want %s.fx.claim.<session>.<effect>[.<n>]", subject, n.prefix)
+	}
+	name := ClaimName{Session: tokens[3], Effect: tokens[4], N: 1}
+	if len(tokens) == 6 {
+		number, err := strconv.Atoi(tokens[5])
+		if err != nil {
+			return ClaimName{}, fmt.Errorf("subjects: %q: %q is no number of a claim", subject, tokens[5])
+		}
+		name.N = number
+	}
+	if made, err := n.Claim(name); err != nil || made != subject {
+		return ClaimName{}, fmt.Errorf("subjects: %q is no claim: want %s.fx.claim.<session>.<effect>[.<n>]", subject, n.prefix)
+	}
+	return name, nil
+}
+
+// BridgeName returns the name of the consumer from which bridges of a class
+// and target pull: tool-host, and wake for NoTarget.
+func BridgeName(class session.Class, target string) (string, error) {
+	if err := ValidClass(class); err != nil {
+		return "", err
+	}
+	if err := ValidTarget(target); err != nil {
+		return "", err
+	}
+	if target == NoTarget {
+		return string(class), nil
+	}
+	return string(class) + "-" + target, nil
+}
+
+// ParseBridgeName is the inverse of BridgeName; ok is false for other names.
+func ParseBridgeName(name string) (class session.Class, target string, ok bool) {
+	text, target, found := strings.Cut(name, "-")
+	if !found {
+		target = NoTarget
+	}
+	class = session.Class(text)
+	made, err := BridgeName(class, target)
+	if err != nil || made != name {
+		return "", "", false
+	}
+	return class, target, true
+}
+
+// BridgeFilter returns the subjects of the effects that a bridge's consumer
+// delivers.
+func (n Names) BridgeFilter(class session.Class, target string) (string, error) {
+	if _, err := BridgeName(class, target); err != nil {
+		return "", err
+	}
+	return n.join("fx", string(class), target, "*", "*"), nil
+}

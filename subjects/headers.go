@@ -1,0 +1,29 @@
+package subjects
+
+import "strconv"
+
+// Headers that Refold sets or reads. Those that begin with Nats- are the
+// server's own.
+const (
+	HeaderContentType       = "Content-Type"
+	HeaderTraceParent       = "traceparent"
+	HeaderMsgID             = "Nats-Msg-Id"
+	HeaderExpectLastSubject = "Nats-Expected-Last-Subject-Sequence"
+	HeaderPinID             = "Nats-Pin-Id"
+	HeaderBatchID           = "Nats-Batch-Id"
+	HeaderBatchSequence     = "Nats-Batch-Sequence"
+	HeaderBatchCommit       = "Nats-Batch-Commit"
+	HeaderSubject           = "Nats-Subject"
+	HeaderSequence          = "Nats-Sequence"
+	HeaderTimeStamp         = "Nats-Time-Stamp"
+	HeaderNumPending        = "Nats-Num-Pending"
+	HeaderLastSequence      = "Nats-Last-Sequence"
+	HeaderStatus            = "Status"
+	HeaderDescription       = "Description"
+)
+
+// ContentTypeMsgpack is the Content-Type of effects.
+const ContentTypeMsgpack = "application/msgpack"
+
+// NoticeID returns the Nats-Msg-Id of a session's nth notice: <sid>.<n>.
+func NoticeID(sid string, n uint64) string { return sid + "." + strconv.FormatUint(n, 10) }

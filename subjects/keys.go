@@ -1,0 +1,39 @@
+package subjects
+
+import "strings"
+
+// Keys of the snapshots bucket.
+const (
+	snapshotKeyPrefix   = "s."
+	quarantineKeyPrefix = "q."
+)
+
+// Key filters of the snapshots bucket: all snapshots, all quarantines.
+const (
+	SnapshotKeys   = snapshotKeyPrefix + "*"
+	QuarantineKeys = quarantineKeyPrefix + "*"
+)
+
+// SnapshotKey returns the key of a session's snapshot: s.<sid>.
+func SnapshotKey(sid string) (string, error) { return sessionKey(snapshotKeyPrefix, sid) }
+
+// QuarantineKey returns the key that stops a session: q.<sid>.
+func QuarantineKey(sid string) (string, error) { return sessionKey(quarantineKeyPrefix, sid) }
+
+// ParseSnapshotKey returns the session of a snapshot's key.
+func ParseSnapshotKey(key string) (sid string, ok bool) { return parseKey(snapshotKeyPrefix, key) }
+
+// ParseQuarantineKey returns the session of a quarantine's key.
+func ParseQuarantineKey(key string) (sid string, ok bool) { return parseKey(quarantineKeyPrefix, key) }
+
+func sessionKey(prefix, sid string) (string, error) {
+	if err := ValidSession(sid); err != nil {
+		return "", err
+	}
+	return prefix + sid, nil
+}
+
+func parseKey(prefix, key string) (string, bool) {
+	sid, ok := strings.CutPrefix(key, prefix)
+	return sid, ok && ValidSession(sid) == nil
+}

@@ -1,0 +1,128 @@
+package subjects
+
+import (
+	"fmt"
+	"hash/fnv"
+	"strconv"
+	"strings"
+
+	"github.com/refold/refold/actors/session"
+)
+
+// Partitions is the number of partitions of the log; fixed for life, since a
+// stored subject holds the partition.
+const Partitions = 64
+
+// LanesDefault is the number of lanes that partitions are spread over.
+const LanesDefault = 8
+
+// Partition returns the partition of a session: FNV-1a (32 bit) of its id,
+// mod Partitions.
+func Partition(sid string) int {
+	h := fnv.New32a()
+	h.Write([]byte(sid)) // a hash.Hash never fails
+	return int(h.Sum32() % Partitions)
+}
+
+// Lane returns the lane of a partition among LanesDefault lanes.
+func Lane(partition int) int { return LaneOf(partition, LanesDefault) }
+
+// LaneOf returns the lane of a partition among count lanes.
+func LaneOf(partition, count int) int { return partition % count }
+
+// LaneName returns the name of the consumer that is a lane: l0, l1, ….
+func LaneName(lane int) string { return "l" + strconv.Itoa(lane) }
+
+// ParseLaneName is the inverse of LaneName; ok is false for any other name.
+func ParseLaneName(name string) (lane int, ok bool) {
+	digits, found := strings.CutPrefix(name, "l")
+	lane, err := strconv.Atoi(digits)
+	if !found || err != nil || lane < 0 || LaneName(lane) != name {
+		return 0, false
+	}
+	return lane, true
+}
+
+// LaneGroup is the priority group of a lane: who is pinned in it owns the lane.
+const LaneGroup = "owner"
+
+// LaneFilters returns the stored subjects that a lane among count lanes
+// delivers: its partitions, and every install record.
+func (n Names) LaneFilters(lane, count int) []string {
+	var all []string
+	for p := lane; p < Partitions; p += count {
+		all = append(all, n.join(strconv.Itoa(p), "*", "*"))
+	}
+	return append(all, n.Install())
+}
+
+// Install is the subject of install records, published and stored alike.
+func (n Names) Install() string { return n.prefix + ".install" }
+
+// Log returns the subject to publish an event to: refold.<door>.<sid>, or
+// refold.install for DoorInstall with an empty sid.
+func (n Names) Log(door session.Door, sid string) (string, error) {
+	if door == session.DoorInstall {
+		return n.install(sid)
+	}
+	if err := validDoorSession(door, sid); err != nil {
+		return "", err
+	}
+	return n.join(string(door), sid), nil
+}
+
+// Stored returns the subject under which the log holds an event:
+// refold.<p>.<door>.<sid>, or refold.install for DoorInstall.
+func (n Names) Stored(door session.Door, sid string) (string, error) {
+	if door == session.DoorInstall {
+		return n.install(sid)
+	}
+	if err := validDoorSession(door, sid); err != nil {
+		return "", err
+	}
+	return n.join(strconv.Itoa(Partition(sid)), string(door), sid), nil
+}
+
+// Session returns the stored subjects of all events of a session, as one
+// filter: refold.<p>.*.<sid>.
+func (n Names) Session(sid string) (string, error) {
+	if err := ValidSession(sid); err != nil {
+		return "", err
+	}
+	return n.join(strconv.Itoa(Partition(sid)), "*", sid), nil
+}
+
+// ParseStored reads a stored subject. The error tells why a subject is not one
+// that Stored makes: anybody may publish to the log, so a reader skips such a
+// message and says so.
+func (n Names) ParseStored(subject string) (session.Door, string, error) {
+	if subject == n.Install() {
+		return session.DoorInstall, "", nil
+	}
+	tokens := strings.Split(subject, ".")
+	if len(tokens) != 4 || tokens[0] != n.prefix {
+		return "", "", fmt.Errorf("subjects: %q is no stored event: want %s.<partition>.<door>.<session>", subject, n.prefix)
+	}
+	door, sid := session.Door(tokens[2]), tokens[3]
+	if err := validDoorSession(door, sid); err != nil {
+		return "", "", err
+	}
+	if want := strconv.Itoa(Partition(sid)); tokens[1] != want {
+		return "", "", fmt.Errorf("subjects: %q has partition %s, but %s is the session's", subject, tokens[1], want)
+	}
+	return door, sid, nil
+}
+
+func (n Names) install(sid string) (string, error) {
+	if sid != "" {
+		return "", fmt.Errorf("subjects: an install record has no session, got %q", sid)
+	}
+	return n.Install(), nil
+}
+
+func validDoorSession(door session.Door, sid string) error {
+	if err := ValidDoor(door); err != nil {
+		return err
+	}
+	return ValidSession(sid)
+}

@@ -1,0 +1,134 @@
+package subjects
+
+import (
+	"strings"
+
+	"github.com/refold/refold/actors/session"
+)
+
+// DefaultPrefix begins every subject unless the operator chooses another.
+const DefaultPrefix = "refold"
+
+// Every session's door and every class of effects, in the order that they
+// are documented in.
+var (
+	doors = [...]session.Door{
+		session.DoorIn, session.DoorCtl, session.DoorLLM, session.DoorTool,
+		session.DoorWake, session.DoorStep, session.DoorSpace,
+	}
+	classes = [...]session.Class{
+		session.ClassLLM, session.ClassTool, session.ClassWake, classStep, classSpace,
+	}
+)
+
+// Classes whose bodies the fold does not know yet; their names are taken.
+const (
+	classStep  session.Class = "step"
+	classSpace session.Class = "space"
+)
+
+// Doors returns every door of a session. The caller owns the slice.
+func Doors() []session.Door { return append([]session.Door(nil), doors[:]...) }
+
+// Classes returns every class of effects. The caller owns the slice.
+func Classes() []session.Class { return append([]session.Class(nil), classes[:]...) }
+
+// DoorOf returns the door through which effects of class are settled.
+func DoorOf(class session.Class) session.Door { return session.Door(class) }
+
+// Names makes the names under one prefix. The zero value is not usable.
+type Names struct {
+	prefix string // refold
+	upper  string // REFOLD
+}
+
+// New returns the names under prefix; empty means DefaultPrefix. A prefix is
+// 1 to 32 of a-z, 0-9, _ and -, beginning with a letter.
+func New(prefix string) (Names, error) {
+	if prefix == "" {
+		prefix = DefaultPrefix
+	}
+	if err := validPrefix(prefix); err != nil {
+		return Names{}, err
+	}
+	return Names{prefix: prefix, upper: strings.ToUpper(prefix)}, nil
+}
+
+// Prefix returns the prefix.
+func (n Names) Prefix() string { return n.prefix }
+
+// LogStream holds every event.
+func (n Names) LogStream() string { return n.upper + "_LOG" }
+
+// EffectsStream holds effects and claims.
+func (n Names) EffectsStream() string { return n.upper + "_FX" }
+
+// NoticesStream holds notices.
+func (n Names) NoticesStream() string { return n.upper + "_OUT" }
+
+// TimersStream holds message schedules and what they send when due.
+func (n Names) TimersStream() string { return n.upper + "_TIMERS" }
+
+// SnapshotsBucket is the key-value bucket of snapshots and quarantines.
+func (n Names) SnapshotsBucket() string { return n.upper + "_SNAPSHOTS" }
+
+// BlobsBucket is the object store of contents.
+func (n Names) BlobsBucket() string { return n.upper + "_BLOBS" }
+
+// SnapshotsStream is the stream under the key-value bucket.
+func (n Names) SnapshotsStream() string { return "KV_" + n.SnapshotsBucket() }
+
+// BlobsStream is the stream under the object store.
+func (n Names) BlobsStream() string { return "OBJ_" + n.BlobsBucket() }
+
+// Streams returns every stream, those under buckets included.
+func (n Names) Streams() []string {
+	return []string{
+		n.LogStream(), n.EffectsStream(), n.NoticesStream(), n.TimersStream(),
+		n.SnapshotsStream(), n.BlobsStream(),
+	}
+}
+
+// StreamSubjects returns the subjects that a stream of Streams listens to,
+// nil for any other name.
+func (n Names) StreamSubjects(stream string) []string {
+	switch stream {
+	case n.LogStream():
+		all := make([]string, 0, len(doors)+1)
+		for _, d := range doors {
+			all = append(all, n.join(string(d), "*"))
+		}
+		return append(all, n.Install())
+	case n.EffectsStream():
+		all := make([]string, 0, len(classes)+2)
+		for _, c := range classes {
+			all = append(all, n.join("fx", string(c), "*", "*", "*"))
+		}
+		return append(all, n.join("fx", "claim", "*", "*"), n.join("fx", "claim", "*", "*", "*"))
+	case n.NoticesStream():
+		return []string{n.OutAll()}
+	case n.TimersStream():
+		return []string{n.join("timer", "*", "*"), n.DueAll()}
+	case n.SnapshotsStream():
+		return []string{"$KV." + n.SnapshotsBucket() + ".>"}
+	case n.BlobsStream():
+		return []string{"$O." + n.BlobsBucket() + ".C.>", "$O." + n.BlobsBucket() + ".M.>"}
+	default:
+		return nil
+	}
+}
+
+// LogTransform returns source and destination of the transform under which
+// the log stores what is published. An install record has no session; it does
+// not match the source and is stored as it was sent.
+func (n Names) LogTransform() (source, destination string) {
+	return n.join("*", "*"), n.join("{{partition(64,2)}}", "{{wildcard(1)}}", "{{wildcard(2)}}")
+}
+
+// ServiceName is the name under which a daemon of this kind ("session-actor",
+// "bridge") registers as a micro service.
+func (n Names) ServiceName(kind string) string { return n.prefix + "-" + kind }
+
+func (n Names) join(tokens ...string) string {
+	return n.prefix + "." + strings.Join(tokens, ".")
+}

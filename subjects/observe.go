@@ -1,0 +1,112 @@
+package subjects
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Out returns the subject of a session's notices.
+func (n Names) Out(sid string) (string, error) { return n.perSession("out", sid) }
+
+// OutAll matches the notices of every session.
+func (n Names) OutAll() string { return n.join("out", "*") }
+
+// ParseOut returns the session of a notice's subject.
+func (n Names) ParseOut(subject string) (string, error) { return n.parsePerSession("out", subject) }
+
+// Live returns the subject of a session's streaming deltas.
+func (n Names) Live(sid string) (string, error) { return n.perSession("live", sid) }
+
+// LiveAll matches the deltas of every session.
+func (n Names) LiveAll() string { return n.join("live", "*") }
+
+// ParseLive returns the session of a delta's subject.
+func (n Names) ParseLive(subject string) (string, error) { return n.parsePerSession("live", subject) }
+
+// Cancel returns the subject on which a session tells bridges what to stop.
+func (n Names) Cancel(sid string) (string, error) { return n.perSession("cancel", sid) }
+
+// CancelAll matches the cancellations of every session.
+func (n Names) CancelAll() string { return n.join("cancel", "*") }
+
+// ParseCancel returns the session of a cancellation's subject.
+func (n Names) ParseCancel(subject string) (string, error) {
+	return n.parsePerSession("cancel", subject)
+}
+
+// View returns the subject that answers requests with a session's View.
+func (n Names) View(sid string) (string, error) { return n.perSession("view", sid) }
+
+// ViewAll matches requests for any session's View.
+func (n Names) ViewAll() string { return n.join("view", "*") }
+
+// ParseView returns the session of a View's subject.
+func (n Names) ParseView(subject string) (string, error) { return n.parsePerSession("view", subject) }
+
+// Alive returns the subject of a daemon's heartbeats.
+func (n Names) Alive(instance string) (string, error) {
+	if err := ValidInstance(instance); err != nil {
+		return "", err
+	}
+	return n.join("alive", instance), nil
+}
+
+// AliveAll matches the heartbeats of every daemon.
+func (n Names) AliveAll() string { return n.join("alive", "*") }
+
+// ParseAlive returns the instance of a heartbeat's subject.
+func (n Names) ParseAlive(subject string) (string, error) {
+	instance, ok := strings.CutPrefix(subject, n.join("alive", ""))
+	if !ok || ValidInstance(instance) != nil {
+		return "", fmt.Errorf("subjects: %q is no %s.alive.<instance>", subject, n.prefix)
+	}
+	return instance, nil
+}
+
+// Timer returns the subject of the message schedule of a wake.
+func (n Names) Timer(sid, wake string) (string, error) { return n.perWake("timer", sid, wake) }
+
+// Due returns the subject to which the schedule of a wake sends when it is due.
+func (n Names) Due(sid, wake string) (string, error) { return n.perWake("due", sid, wake) }
+
+// DueAll matches what the schedules of all wakes send.
+func (n Names) DueAll() string { return n.join("due", "*", "*") }
+
+// ParseDue returns session and wake of a subject that Due makes.
+func (n Names) ParseDue(subject string) (sid, wake string, err error) {
+	tokens := strings.Split(subject, ".")
+	if len(tokens) == 4 {
+		if made, err := n.Due(tokens[2], tokens[3]); err == nil && made == subject {
+			return tokens[2], tokens[3], nil
+		}
+	}
+	return "", "", fmt.Errorf("subjects: %q is no %s.due.<session>.<wake>", subject, n.prefix)
+}
+
+func (n Names) perWake(what, sid, wake string) (string, error) {
+	if err := ValidSession(sid); err != nil {
+		return "", err
+	}
+	if err := ValidEffect(wake); err != nil {
+		return "", err
+	}
+	return n.join(what, sid, wake), nil
+}
+
+func (n Names) perSession(what, sid string) (string, error) {
+	if err := ValidSession(sid); err != nil {
+		return "", err
+	}
+	return n.join(what, sid), nil
+}
+
+func (n Names) parsePerSession(what, subject string) (string, error) {
+	sid, ok := strings.CutPrefix(subject, n.join(what, ""))
+	if !ok {
+		return "", fmt.Errorf("subjects: %q is no %s.%s.<session>", subject, n.prefix, what)
+	}
+	if err := ValidSession(sid); err != nil {
+		return "", err
+	}
+	return sid, nil
+}

@@ -1,0 +1,68 @@
+// Package patch reads patches in the V4A form and works out what they make of
+// the files they name. It touches no file system: it is handed a function that
+// reads, and it hands back changes that the caller writes.
+//
+//	*** Begin Patch
+//	*** Add File: notes/new.txt
+//	+first line
+//	*** Update File: main.go
+//	*** Move to: cmd/main.go
+//	@@ func main() {
+//	 	before()
+//	-	old()
+//	+	new()
+//	*** Delete File: old.txt
+//	*** End Patch
+//
+// # Path
+//
+// [Parse] reads the whole text (parse.go). [Patch.Changes] runs the sections
+// one after the other over what the earlier ones left (changes.go); each hunk
+// of an update is looked for in the file's lines (file.go) by a search that is
+// linear in file and hunk (match.go).
+//
+// # Laws
+//
+//   - Whole or nothing: Changes returns every change, or an error and none.
+//   - What a patch doesn't name it doesn't change: context lines keep the
+//     file's own bytes, also where they matched loosely; line ends stay, and
+//     so does a missing one at the end of the file. New lines take the line
+//     end of the file's first line.
+//   - Total: no text and no file makes this package panic. Time grows with the
+//     patch's size, and with hunks times lines of the file, which is bounded.
+//   - An [Error] names the file, the hunk and the line of the patch, and if a
+//     hunk was not found, its first line that wasn't.
+//
+// # Glossary
+//
+//   - Section: what the patch says of one file: add, update or delete.
+//   - Hunk: a run of context, removed and added lines inside an update.
+//   - Header: the text after @@. It moves the search past the next line that
+//     equals it; several headers in a row move it several times.
+//   - Level: how strictly lines are compared. A hunk is looked for as it is;
+//     then without trailing white space; then without any around the line; then
+//     with typographic dashes, quotes and spaces taken as the plain ones.
+//
+// # Where appliers of this form differ
+//
+// The form has no written standard. On all but these points the package agrees
+// with the applier that most models were trained on (oracle_test.go compares
+// them, under the build tag nightly): several headers in a row are allowed; a
+// hunk of added lines only goes below its header, not to the end of the file;
+// a hunk may repeat its header as its first line; the line numbers of a unified
+// diff's header are ignored; blank lines may stand between sections, and any
+// number of them at the end of a hunk, but a removed blank line must be in the
+// file; a file may be moved without an update; adding a
+// file that exists, or moving onto one, is refused; the end of a file that
+// lacks its last line end is left so.
+//
+// # Limits
+//
+// The caller bounds the sizes of the patch and of the files. An update's hunks
+// and headers times the lines of its file are at most 32 Mi (searchMax).
+//
+// # Testing
+//
+// testdata holds cases as text: the patch, the files before, and the files
+// after or the error. FuzzPatch checks the laws on arbitrary text.
+package patch

@@ -1,0 +1,175 @@
+package bustest
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+const readyTimeout = 20 * time.Second
+
+// Node is one running server. It is a nats.InProcessConnProvider.
+type Node struct {
+	t    testing.TB
+	opts server.Options
+	srv  *server.Server
+}
+
+// Option changes a server's options before it starts.
+type Option func(*server.Options)
+
+// Server starts one server with JetStream. It ends with the test.
+func Server(t testing.TB, options ...Option) *Node {
+	t.Helper()
+	n := &Node{t: t, opts: server.Options{
+		Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: filepath.Join(t.TempDir(), "js"),
+		SyncAlways: true, NoLog: true, NoSigs: true, NoSystemAccount: false,
+	}}
+	for _, o := range options {
+		o(&n.opts)
+	}
+	n.Start()
+	t.Cleanup(n.Stop)
+	return n
+}
+
+// Configured starts one server from the text of a configuration file; every
+// DIR in it becomes a fresh directory. JetStream is on only if the text says so.
+func Configured(t testing.TB, text string) *Node {
+	t.Helper()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "nats.conf")
+	if err := os.WriteFile(path, []byte(strings.ReplaceAll(text, "DIR", filepath.Join(dir, "js"))), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	opts, err := server.ProcessConfigFile(path)
+	if err != nil {
+		t.Fatalf("configuration of the test server: %v", err)
+	}
+	opts.Host, opts.Port, opts.NoLog, opts.NoSigs = "127.0.0.1", -1, true, true
+	n := &Node{t: t, opts: *opts}
+	n.Start()
+	t.Cleanup(n.Stop)
+	return n
+}
+
+// Cluster starts n servers that form one cluster, and waits until JetStream
+// has a leader and every server is current. They end with the test.
+func Cluster(t testing.TB, n int) []*Node {
+	t.Helper()
+	routes := make([]string, n)
+	ports := freePorts(t, n)
+	for i, port := range ports {
+		routes[i] = fmt.Sprintf("nats-route://127.0.0.1:%d", port)
+	}
+	nodes := make([]*Node, n)
+	for i := range nodes {
+		opts := server.Options{
+			ServerName: fmt.Sprintf("n%d", i), Host: "127.0.0.1", Port: -1,
+			JetStream: true, StoreDir: filepath.Join(t.TempDir(), "js"), SyncAlways: true, NoLog: true, NoSigs: true,
+			Cluster: server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: ports[i]},
+			Routes:  server.RoutesFromStr(strings.Join(routes, ",")),
+		}
+		nodes[i] = &Node{t: t, opts: opts}
+		nodes[i].launch()
+		t.Cleanup(nodes[i].Stop)
+	}
+	for _, node := range nodes {
+		node.ready()
+	}
+	Until(t, "the cluster has a leader and is current", func() bool {
+		leaders := 0
+		for _, node := range nodes {
+			if node.srv.JetStreamIsLeader() {
+				leaders++
+			}
+			if !node.srv.JetStreamIsCurrent() {
+				return false
+			}
+		}
+		return leaders == 1
+	})
+	return nodes
+}
+
+// URL returns the address that clients connect to.
+func (n *Node) URL() string { return n.srv.ClientURL() }
+
+// InProcessConn implements nats.InProcessConnProvider.
+func (n *Node) InProcessConn() (net.Conn, error) { return n.srv.InProcessConn() }
+
+// Raw returns the server itself, for what this package does not offer.
+func (n *Node) Raw() *server.Server { return n.srv }
+
+// Stop ends the server and waits for it. Stopping twice is fine.
+func (n *Node) Stop() {
+	n.srv.Shutdown()
+	n.srv.WaitForShutdown()
+}
+
+// Start starts a server that was stopped, on the same port and store.
+func (n *Node) Start() {
+	n.t.Helper()
+	n.launch()
+	n.ready()
+}
+
+func (n *Node) launch() {
+	n.t.Helper()
+	opts := n.opts
+	srv, err := server.NewServer(&opts)
+	if err != nil {
+		n.t.Fatalf("start a NATS server: %v", err)
+	}
+	srv.Start()
+	n.srv = srv
+}
+
+func (n *Node) ready() {
+	n.t.Helper()
+	if !n.srv.ReadyForConnections(readyTimeout) {
+		n.t.Fatalf("the NATS server is not ready after %v", readyTimeout)
+	}
+	if addr, ok := n.srv.Addr().(*net.TCPAddr); ok {
+		n.opts.Port = addr.Port // the same again after Stop
+	}
+}
+
+// Until polls a condition that gives no signal, and fails the test if it does
+// not hold within 20 seconds.
+func Until(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	deadline := time.NewTimer(readyTimeout)
+	defer deadline.Stop()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			t.Fatalf("not after %v: %s", readyTimeout, what)
+		}
+	}
+}
+
+// freePorts returns ports that were free a moment ago: routes must be known
+// before the servers start.
+func freePorts(t testing.TB, n int) []int {
+	t.Helper()
+	ports := make([]int, n)
+	for i := range ports {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ports[i] = l.Addr().(*net.TCPAddr).Port
+		defer l.Close()
+	}
+	return ports
+}

@@ -1,0 +1,239 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/refold/refold/subjects"
+)
+
+// Least version of nats-server: the first with ResetConsumer and batched
+// publishes that this package relies on.
+const (
+	serverMajorLeast = 2
+	serverMinorLeast = 14
+)
+
+const (
+	connectTimeout = 2 * time.Second
+	apiTimeout     = 5 * time.Second // one request to JetStream
+	reconnectWait  = 250 * time.Millisecond
+	pingInterval   = 10 * time.Second
+)
+
+// Options say how to connect. The zero value connects to a server on this
+// machine, without credentials, under the default prefix.
+type Options struct {
+	URL     string // one or more, separated by commas; empty: the context's, else nats://127.0.0.1:4222
+	Creds   string // path of a credentials file; wins over the context's
+	Context string // name of a context of the nats tool, or path of its file
+	Prefix  string // empty: refold
+	Name    string // of the connection, seen in the server's monitoring
+	Logger  *slog.Logger
+
+	// InboxPrefix begins the subjects that answers come on, where permissions
+	// give each role its own; empty: the context's, else _INBOX.
+	InboxPrefix string
+	// InProcess, if given, is a server in this process; URL and credentials
+	// are not looked at then.
+	InProcess nats.InProcessConnProvider
+}
+
+// Bus is a connection to NATS under one prefix. All methods may be called
+// from several goroutines at once.
+type Bus struct {
+	nc     *nats.Conn
+	js     jetstream.JetStream
+	names  subjects.Names
+	api    string // prefix of the JetStream API's subjects, with its dot
+	url    string // where we connected, for messages
+	log    *slog.Logger
+	denied *violations
+}
+
+// Connect connects and checks that the server is usable: it answers, is new
+// enough, lets this user in and has JetStream. The error is one line that says
+// what to do. After a first success the connection is restored for ever,
+// whatever the server does in between.
+func Connect(ctx context.Context, o Options) (*Bus, error) {
+	names, err := subjects.New(o.Prefix)
+	if err != nil {
+		return nil, err
+	}
+	b := &Bus{names: names, api: "$JS.API.", log: o.Logger, denied: &violations{inbox: nats.InboxPrefix}}
+	if b.log == nil {
+		b.log = slog.New(slog.DiscardHandler)
+	}
+	var nctx natsContext
+	if o.Context != "" && o.InProcess == nil {
+		if nctx, err = readContext(o.Context); err != nil {
+			return nil, err
+		}
+	}
+	dial := &dialer{}
+	opts, err := b.options(o, nctx, dial)
+	if err != nil {
+		return nil, err
+	}
+	if b.nc, err = nats.Connect(b.url, opts...); err != nil {
+		return nil, b.connectError(ctx, err, dial)
+	}
+	if err := b.usable(ctx, nctx.Domain); err != nil {
+		b.nc.Close()
+		return nil, err
+	}
+	return b, nil
+}
+
+// Close closes the connection; what waits on it ends with an error.
+func (b *Bus) Close() { b.nc.Close() }
+
+// Names returns the names under this connection's prefix.
+func (b *Bus) Names() subjects.Names { return b.names }
+
+// URL returns the address that this connection was made to, without its
+// credentials.
+func (b *Bus) URL() string { return b.nc.ConnectedUrlRedacted() }
+
+// ServerVersion returns the version of the server that is connected now.
+func (b *Bus) ServerVersion() string { return b.nc.ConnectedServerVersion() }
+
+func (b *Bus) options(o Options, nctx natsContext, dial *dialer) ([]nats.Option, error) {
+	b.url = firstOf(o.URL, nctx.URL, nats.DefaultURL)
+	opts := []nats.Option{
+		nats.Name(firstOf(o.Name, b.names.Prefix())),
+		nats.Timeout(connectTimeout),
+		nats.MaxReconnects(-1),
+		nats.ReconnectWait(reconnectWait),
+		nats.IgnoreAuthErrorAbort(),
+		nats.PingInterval(pingInterval),
+		nats.PermissionErrOnSubscribe(true),
+		nats.ErrorHandler(b.onError),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			if err != nil {
+				b.log.Warn("nats_disconnected", "error", err.Error())
+			}
+		}),
+		nats.ReconnectHandler(func(nc *nats.Conn) {
+			b.log.Info("nats_reconnected", "url", nc.ConnectedUrlRedacted())
+		}),
+	}
+	if o.InProcess != nil {
+		b.url = "the server in this process"
+		return append(opts, nats.InProcessServer(o.InProcess)), nil
+	}
+	opts = append(opts, nats.SetCustomDialer(dial))
+	if o.Creds != "" {
+		nctx.Creds = o.Creds
+	}
+	auth, err := nctx.options()
+	if err != nil {
+		return nil, err
+	}
+	opts = append(opts, auth...)
+	if inbox := firstOf(o.InboxPrefix, nctx.InboxPrefix); inbox != "" {
+		opts = append(opts, nats.CustomInboxPrefix(inbox))
+		b.denied.inbox = inbox
+	}
+	return opts, nil
+}
+
+// onError hears what the server says unasked.
+func (b *Bus) onError(_ *nats.Conn, sub *nats.Subscription, err error) {
+	if p := parseViolation(err.Error()); p != nil {
+		b.log.Error("nats_permission_denied", "op", p.Op, "subject", p.Subject)
+		b.denied.denied(p)
+		return
+	}
+	subject := ""
+	if sub != nil {
+		subject = sub.Subject
+	}
+	b.log.Warn("nats_error", "subject", subject, "error", err.Error())
+}
+
+// connectError says why there is no connection.
+func (b *Bus) connectError(ctx context.Context, err error, dial *dialer) error {
+	// A server that is too old may end the handshake in any way; what it said
+	// of itself first tells more than how.
+	if v := dial.serverVersion(); v != "" && tooOld(v) {
+		return &VersionError{Server: v, Least: leastVersion()}
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("connect to %s: %w", redact(b.url), ctx.Err())
+	}
+	if errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) || errors.Is(err, nats.ErrAccountAuthExpired) || errors.Is(err, nats.ErrAuthRevoked) {
+		return fmt.Errorf("%w at %s: check --creds, NATS_CREDS or NATS_CONTEXT (%w)", ErrUnauthorized, redact(b.url), err)
+	}
+	return fmt.Errorf("%w at %s: start one, or name it with --nats or NATS_URL (%w)", ErrNoServer, redact(b.url), err)
+}
+
+// usable checks the server that answered.
+func (b *Bus) usable(ctx context.Context, domain string) error {
+	if v := b.nc.ConnectedServerVersion(); tooOld(v) {
+		return &VersionError{Server: v, Least: leastVersion()}
+	}
+	opts := []jetstream.JetStreamOpt{jetstream.WithDefaultTimeout(apiTimeout), jetstream.WithPublishAsyncTimeout(apiTimeout)}
+	var err error
+	if domain != "" {
+		b.api = "$JS." + domain + ".API."
+		b.js, err = jetstream.NewWithDomain(b.nc, domain, opts...)
+	} else {
+		b.js, err = jetstream.New(b.nc, opts...)
+	}
+	if err != nil {
+		return err
+	}
+	watched, stop := b.denied.watch(ctx, "")
+	defer stop()
+	watched, cancel := context.WithTimeout(watched, apiTimeout)
+	defer cancel()
+	_, err = b.js.AccountInfo(watched)
+	switch err = because(watched, err); {
+	case err == nil:
+		return nil
+	case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount), errors.Is(err, nats.ErrNoResponders):
+		return fmt.Errorf("%w at %s: start nats-server with -js, or enable it for this account (%w)", ErrNoJetStream, redact(b.url), err)
+	default:
+		return fmt.Errorf("ask %s for its JetStream account: %w", redact(b.url), typed(err))
+	}
+}
+
+// tooOld reports that a server's version is below the least; one that does
+// not parse is taken as new enough, since only development builds have such.
+func tooOld(version string) bool {
+	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
+	if len(parts) < 2 {
+		return false
+	}
+	major, err := strconv.Atoi(parts[0])
+	if err != nil {
+		return false
+	}
+	minor, err := strconv.Atoi(parts[1])
+	if err != nil {
+		return false
+	}
+	return major < serverMajorLeast || major == serverMajorLeast && minor < serverMinorLeast
+}
+
+func leastVersion() string {
+	return strconv.Itoa(serverMajorLeast) + "." + strconv.Itoa(serverMinorLeast)
+}
+
+func firstOf(texts ...string) string {
+	for _, t := range texts {
+		if t != "" {
+			return t
+		}
+	}
+	return ""
+}

@@ -1,0 +1,97 @@
+package bus
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+)
+
+// natsContext is a context file of the nats command line tool, as far as it
+// says how to connect.
+type natsContext struct {
+	URL         string `json:"url"`
+	Token       string `json:"token"`
+	User        string `json:"user"`
+	Password    string `json:"password"`
+	Creds       string `json:"creds"`
+	NKey        string `json:"nkey"`
+	Cert        string `json:"cert"`
+	Key         string `json:"key"`
+	CA          string `json:"ca"`
+	TLSFirst    bool   `json:"tls_first"`
+	InboxPrefix string `json:"inbox_prefix"`
+	Domain      string `json:"jetstream_domain"`
+}
+
+// readContext reads the context of this name, which may also be the path of a
+// file.
+func readContext(name string) (natsContext, error) {
+	path := name
+	if !strings.ContainsRune(name, filepath.Separator) {
+		dir := os.Getenv("XDG_CONFIG_HOME")
+		if dir == "" {
+			home, err := os.UserHomeDir()
+			if err != nil {
+				return natsContext{}, fmt.Errorf("NATS context %q: %w", name, err)
+			}
+			dir = filepath.Join(home, ".config")
+		}
+		path = filepath.Join(dir, "nats", "context", name+".json")
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return natsContext{}, fmt.Errorf("NATS context %q: %w: list them with `nats context ls`", name, err)
+	}
+	var c natsContext
+	if err := json.Unmarshal(data, &c); err != nil {
+		return natsContext{}, fmt.Errorf("NATS context %q: %s: %w", name, path, err)
+	}
+	return c, nil
+}
+
+// options returns what the context says about how to authenticate.
+func (c natsContext) options() ([]nats.Option, error) {
+	var opts []nats.Option
+	switch {
+	case c.Creds != "":
+		opts = append(opts, nats.UserCredentials(expand(c.Creds)))
+	case c.NKey != "":
+		opt, err := nats.NkeyOptionFromSeed(expand(c.NKey))
+		if err != nil {
+			return nil, fmt.Errorf("NATS context: nkey %s: %w", c.NKey, err)
+		}
+		opts = append(opts, opt)
+	case c.User != "":
+		opts = append(opts, nats.UserInfo(c.User, c.Password))
+	}
+	if c.Token != "" {
+		opts = append(opts, nats.Token(expand(c.Token)))
+	}
+	if c.Cert != "" {
+		opts = append(opts, nats.ClientCert(expand(c.Cert), expand(c.Key)))
+	}
+	if c.CA != "" {
+		opts = append(opts, nats.RootCAs(expand(c.CA)))
+	}
+	if c.TLSFirst {
+		opts = append(opts, nats.TLSHandshakeFirst())
+	}
+	if c.InboxPrefix != "" {
+		opts = append(opts, nats.CustomInboxPrefix(c.InboxPrefix))
+	}
+	return opts, nil
+}
+
+// expand replaces a leading ~ and environment variables, as the nats tool does.
+func expand(path string) string {
+	if rest, ok := strings.CutPrefix(path, "~"); ok {
+		if home, err := os.UserHomeDir(); err == nil {
+			path = home + rest
+		}
+	}
+	return os.ExpandEnv(path)
+}

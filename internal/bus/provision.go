@@ -1,0 +1,261 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/subjects"
+)
+
+// Provision creates or updates every stream and lane of conf. It is
+// idempotent, and several daemons may do it at once. replicas is how many
+// copies streams have; 0 means one for a new stream, and for an old one what
+// it has. What conf doesn't name keeps its value on the server.
+//
+// A difference that can't be changed while the stream or lane lives is an
+// *ImmutableError that names both values; what stands before it in the file
+// may have been created or updated then.
+func (b *Bus) Provision(ctx context.Context, conf *Conf, replicas int) error {
+	for _, s := range conf.streams {
+		if err := b.retry(ctx, func(ctx context.Context) error { return b.ensureStream(ctx, s, replicas) }); err != nil {
+			return fmt.Errorf("provision %s: %w", s.cfg.Name, err)
+		}
+	}
+	for lane := range conf.lanes {
+		if err := b.ensureLane(ctx, conf, lane); err != nil {
+			return fmt.Errorf("provision lane %d of %s: %w", lane, conf.names.LogStream(), err)
+		}
+	}
+	return b.noOtherLanes(ctx, conf)
+}
+
+// EnsureBridge creates or updates the consumer from which bridges of a class
+// and target pull, and returns its name. It needs the effects stream only.
+func (b *Bus) EnsureBridge(ctx context.Context, conf *Conf, class session.Class, target string) (string, error) {
+	consumer, err := conf.bridgeConf(class, target)
+	if err != nil {
+		return "", err
+	}
+	err = b.retry(ctx, func(ctx context.Context) error {
+		return b.ensureConsumer(ctx, conf.names.EffectsStream(), consumer)
+	})
+	if err != nil {
+		return "", fmt.Errorf("provision consumer %s: %w", consumer.cfg.Name, err)
+	}
+	return consumer.cfg.Name, nil
+}
+
+// retryWaitMax bounds the wait between two attempts at an API request.
+const retryWaitMax = time.Second
+
+// retry calls f until it succeeds, fails for good, or ctx ends. Each attempt
+// has apiTimeout, and ends early if the server denies it.
+func (b *Bus) retry(ctx context.Context, f func(context.Context) error) error {
+	wait := 20 * time.Millisecond
+	for {
+		watched, stop := b.denied.watch(ctx, "")
+		attempt, cancel := context.WithTimeout(watched, apiTimeout)
+		err := because(watched, f(attempt))
+		cancel()
+		stop()
+		if err == nil || !isTransient(err) && codeOf(err) != codeStreamDiffers && codeOf(err) != codeConsumerExists {
+			return typed(err)
+		}
+		if ended := sleep(ctx, wait); ended != nil {
+			return fmt.Errorf("%w (at last: %w)", ended, typed(err))
+		}
+		wait = min(2*wait, retryWaitMax)
+	}
+}
+
+// sleep waits for d or the end of ctx, whose error it returns then.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (b *Bus) ensureStream(ctx context.Context, want streamConf, replicas int) error {
+	stream, err := b.js.Stream(ctx, want.cfg.Name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		cfg := want.cfg
+		cfg.Replicas = max(replicas, 1)
+		// Another daemon may create it first: the same configuration is a
+		// success, another one comes back as codeStreamDiffers and is retried
+		// as an update.
+		if _, err = b.js.CreateStream(ctx, cfg); err == nil {
+			b.log.Info("stream_created", "stream", cfg.Name, "replicas", cfg.Replicas)
+		}
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	have := stream.CachedInfo().Config
+	merged := have
+	changed := merge(&merged, &want.cfg, want.keys)
+	if key, ok := streamFixed(&have, &want.cfg, changed); ok {
+		return immutable(have.Name, key, &have, &want.cfg)
+	}
+	if replicas > 0 && have.Replicas != replicas {
+		merged.Replicas = replicas
+		changed = append(changed, "num_replicas")
+	}
+	if len(changed) == 0 {
+		return nil
+	}
+	if _, err = b.js.UpdateStream(ctx, merged); err == nil {
+		b.log.Info("stream_updated", "stream", merged.Name, "keys", changed)
+	}
+	return err
+}
+
+func (b *Bus) ensureLane(ctx context.Context, conf *Conf, lane int) error {
+	want := conf.laneConf(lane)
+	err := b.retry(ctx, func(ctx context.Context) error {
+		return b.ensureConsumer(ctx, conf.names.LogStream(), want)
+	})
+	var fixed *ImmutableError
+	if errors.As(err, &fixed) && fixed.Key == "filter_subjects" {
+		// The filters differ because the counts do: say that instead.
+		if consumer, ferr := b.js.Consumer(ctx, conf.names.LogStream(), want.cfg.Name); ferr == nil {
+			if n := len(consumer.CachedInfo().Config.FilterSubjects) - 1; n > 0 {
+				return laneCountError(conf, subjects.Partitions/n)
+			}
+		}
+	}
+	return err
+}
+
+// noOtherLanes refuses a log that has lanes beyond the count: their messages
+// would be folded twice.
+func (b *Bus) noOtherLanes(ctx context.Context, conf *Conf) error {
+	return b.retry(ctx, func(ctx context.Context) error {
+		stream, err := b.js.Stream(ctx, conf.names.LogStream())
+		if err != nil {
+			return err
+		}
+		most := 0
+		names := stream.ConsumerNames(ctx)
+		for name := range names.Name() {
+			if lane, ok := subjects.ParseLaneName(name); ok {
+				most = max(most, lane+1)
+			}
+		}
+		if err := names.Err(); err != nil {
+			return err
+		}
+		if most > conf.lanes {
+			return laneCountError(conf, most)
+		}
+		return nil
+	})
+}
+
+func laneCountError(conf *Conf, have int) error {
+	return &ImmutableError{
+		Name: conf.names.LogStream() + " (lanes)", Key: "count",
+		Server: strconv.Itoa(have), Conf: strconv.Itoa(conf.lanes),
+	}
+}
+
+func (b *Bus) ensureConsumer(ctx context.Context, stream string, want consumerConf) error {
+	consumer, err := b.js.Consumer(ctx, stream, want.cfg.Name)
+	if errors.Is(err, jetstream.ErrConsumerNotFound) {
+		if _, err = b.js.CreateConsumer(ctx, stream, want.cfg); err == nil {
+			b.log.Info("consumer_created", "stream", stream, "consumer", want.cfg.Name)
+		}
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	have := consumer.CachedInfo().Config
+	merged := have
+	changed := merge(&merged, &want.cfg, want.keys)
+	for _, key := range changed {
+		if slices.Contains(consumerFixed, key) {
+			return immutable(stream+" > "+want.cfg.Name, key, &have, &want.cfg)
+		}
+	}
+	if len(changed) == 0 {
+		return nil
+	}
+	if _, err = b.js.UpdateConsumer(ctx, stream, merged); err == nil {
+		b.log.Info("consumer_updated", "stream", stream, "consumer", want.cfg.Name, "keys", changed)
+	}
+	return err
+}
+
+// What can't change while a consumer lives: the server refuses most of it, and
+// the rest would make owners of lanes disagree.
+var consumerFixed = []string{
+	"deliver_policy", "ack_policy", "replay_policy", "filter_subject", "filter_subjects",
+	"priority_policy", "priority_groups",
+}
+
+// streamFixed returns the first changed key that can't change while a stream
+// lives. Some options can be set and never unset.
+func streamFixed(have, want *jetstream.StreamConfig, changed []string) (string, bool) {
+	for _, key := range changed {
+		switch key {
+		case "storage", "retention", "subject_transform", "persist_mode", "allow_msg_counter":
+			return key, true
+		case "deny_delete", "deny_purge", "allow_msg_ttl", "allow_msg_schedules", "sealed":
+			if field(have, key).Bool() && !field(want, key).Bool() {
+				return key, true
+			}
+		}
+	}
+	return "", false
+}
+
+// merge copies the named fields of want into have and returns those that
+// changed. Both point to structs of one type.
+func merge(have, want any, keys []string) (changed []string) {
+	for _, key := range keys {
+		h, w := field(have, key), field(want, key)
+		same := reflect.DeepEqual(h.Interface(), w.Interface())
+		if h.Kind() == reflect.Slice && h.Len() == 0 && w.Len() == 0 {
+			same = true // nil and empty say the same
+		}
+		if !same {
+			h.Set(w)
+			changed = append(changed, key)
+		}
+	}
+	return changed
+}
+
+func field(pointer any, key string) reflect.Value {
+	f, _ := fieldOf(reflect.ValueOf(pointer).Elem(), key)
+	return f
+}
+
+func immutable(name, key string, have, want any) error {
+	return &ImmutableError{Name: name, Key: key, Server: show(field(have, key)), Conf: show(field(want, key))}
+}
+
+// show prints a value as an operator knows it.
+func show(v reflect.Value) string {
+	if v.Kind() == reflect.Pointer {
+		if v.IsNil() {
+			return "none"
+		}
+		v = v.Elem()
+	}
+	return fmt.Sprintf("%+v", v.Interface())
+}

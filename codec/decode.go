@@ -1,6 +1,327 @@
 package codec
 
-// Decode decodes canonical bytes into v as Unmarshal does, but takes what
-// foreign publishers write: an optional field that is there with its zero
-// value, or absent. Unknown fields are refused all the same.
-func Decode(data []byte, v any) error { return Unmarshal(data, v) }
+import (
+	"bytes"
+	"encoding"
+	"reflect"
+	"unicode/utf8"
+
+	"github.com/vmihailenco/msgpack/v5"
+)
+
+// Unmarshal decodes canonical bytes into what v points to. It succeeds only
+// if Marshal would give data again: it refuses every other spelling, keys
+// that the Go struct does not have or that it always writes and data lacks,
+// an optional field that is there with its zero value, and bytes after the
+// value. The result shares no memory with data. On an error what v points to
+// is zero.
+func Unmarshal(data []byte, v any) error { return unmarshal(data, v, BytesMax, false) }
+
+// UnmarshalLimit is Unmarshal with a size limit of the caller's.
+func UnmarshalLimit(data []byte, v any, bytesMax int) error {
+	return unmarshal(data, v, bytesMax, false)
+}
+
+// Decode is Unmarshal for what foreign publishers write and Canonicalize has
+// respelled: an optional field may be there with its zero value. All else is
+// refused all the same.
+func Decode(data []byte, v any) error { return unmarshal(data, v, BytesMax, true) }
+
+func unmarshal(data []byte, v any, bytesMax int, lax bool) error {
+	rv := reflect.ValueOf(v)
+	if rv.Kind() != reflect.Pointer || rv.IsNil() {
+		return fault(ErrGoType, 0, "the value to decode into is not a pointer, or nil,")
+	}
+	p, err := planOf(rv.Type().Elem())
+	if err != nil {
+		return err
+	}
+	rv = rv.Elem()
+	rv.SetZero()
+	if len(data) > bytesMax {
+		return tooLarge(len(data), bytesMax)
+	}
+	d := decoder{b: data, lax: lax}
+	err = d.value(p, rv, 0)
+	if err == nil && d.pos < len(data) {
+		err = trailing(d.pos)
+	}
+	if err == nil {
+		return nil
+	}
+	rv.SetZero()
+	if bad := Check(data); bad != nil {
+		return bad // what is wrong with the bytes as such comes first
+	}
+	return err
+}
+
+// decoder reads canonical bytes from pos on.
+type decoder struct {
+	b   []byte
+	pos int
+	lax bool // optional fields may be there with their zero value
+}
+
+// head reads a header and moves past it.
+func (d *decoder) head() (head, error) {
+	h, err := readHead(d.b, d.pos, true)
+	if err == nil {
+		d.pos = h.next
+	}
+	return h, err
+}
+
+// want reads a header that must be of one kind.
+func (d *decoder) want(k kind) (head, error) {
+	start := d.pos
+	h, err := d.head()
+	if err == nil && h.kind != k {
+		err = mismatch(start, k.String(), h.kind)
+	}
+	return h, err
+}
+
+// body returns the bytes of the text or binary whose header is h, and moves
+// past them. They are part of the input.
+func (d *decoder) body(h head) []byte {
+	d.pos = h.next + h.n
+	return d.b[h.next:d.pos]
+}
+
+// text reads a text. Its bytes are part of the input.
+func (d *decoder) text() ([]byte, error) {
+	start := d.pos
+	h, err := d.want(kindText)
+	if err != nil {
+		return nil, err
+	}
+	s := d.body(h)
+	if !utf8.Valid(s) {
+		return nil, invalidText(start)
+	}
+	return s, nil
+}
+
+func mismatch(pos int, want string, got kind) error {
+	return fault(ErrMismatch, pos, "this is "+got.String()+" where "+want+" should be,")
+}
+
+// value decodes into v, which is zero and stands inside depth containers.
+func (d *decoder) value(p *plan, v reflect.Value, depth int) error {
+	switch p.op {
+	case opText:
+		s, err := d.text()
+		if err != nil {
+			return err
+		}
+		v.SetString(string(s))
+		return nil
+	case opBool, opInt, opUint, opFloat:
+		return d.scalar(p, v)
+	case opBin, opBinArray, opHash:
+		return d.binary(p, v)
+	case opRef, opMethod:
+		return d.method(p, v)
+	case opRaw:
+		raw, err := d.raw(depth)
+		if err != nil {
+			return err
+		}
+		v.SetBytes(bytes.Clone(raw))
+		return nil
+	case opAny:
+		x, err := d.any(depth)
+		if x != nil {
+			v.Set(reflect.ValueOf(x))
+		}
+		return err
+	case opPointer:
+		if d.pos < len(d.b) && d.b[d.pos] == codeNil {
+			d.pos++
+			return nil
+		}
+		to := reflect.New(p.elem.typ)
+		v.Set(to)
+		return d.value(p.elem, to.Elem(), depth)
+	case opCustom:
+		return d.custom(v, depth)
+	}
+	if depth >= DepthMax {
+		return tooDeep(d.pos)
+	}
+	return d.container(p, v, depth+1)
+}
+
+// container decodes a value whose parts stand inside depth containers.
+func (d *decoder) container(p *plan, v reflect.Value, depth int) error {
+	switch p.op {
+	case opStruct:
+		return d.strct(p, v, depth)
+	case opSlice:
+		return d.slice(p, v, depth)
+	case opMap:
+		return d.pairs(p, v, depth)
+	case opPairs:
+		return d.rawPairs(v, depth)
+	}
+	start := d.pos
+	n := len(p.fields)
+	if p.op == opArray {
+		n = v.Len()
+	}
+	h, err := d.want(kindArray)
+	if err != nil {
+		return err
+	}
+	if h.n != n {
+		return fault(ErrMismatch, start, "an array of another length than this one has")
+	}
+	for i := range n {
+		if p.op == opArray {
+			err = d.value(p.elem, v.Index(i), depth)
+		} else {
+			err = d.value(p.fields[i].plan, p.fields[i].of(v), depth)
+		}
+		if err != nil {
+			return inElement(err, i)
+		}
+	}
+	return nil
+}
+
+// scalar decodes a boolean or number.
+func (d *decoder) scalar(p *plan, v reflect.Value) error {
+	start := d.pos
+	h, err := d.head()
+	if err != nil {
+		return err
+	}
+	number := h.kind == kindUint || h.kind == kindInt
+	fits := false
+	switch p.op {
+	case opBool:
+		if h.kind != kindFalse && h.kind != kindTrue {
+			return mismatch(start, "a boolean", h.kind)
+		}
+		v.SetBool(h.kind == kindTrue)
+		return nil
+	case opInt:
+		if !number {
+			return mismatch(start, "an integer", h.kind)
+		}
+		i := int64(h.bits)
+		if fits = (h.kind == kindInt || i >= 0) && !v.OverflowInt(i); fits {
+			v.SetInt(i)
+		}
+	case opUint:
+		if !number {
+			return mismatch(start, "an integer", h.kind)
+		}
+		if fits = h.kind == kindUint && !v.OverflowUint(h.bits); fits {
+			v.SetUint(h.bits)
+		}
+	case opFloat:
+		if !number && h.kind != kindFloat {
+			return mismatch(start, "a number", h.kind)
+		}
+		f := h.float()
+		switch h.kind {
+		case kindUint:
+			fits = h.bits <= integralMax
+			f = float64(h.bits)
+		case kindInt:
+			fits = int64(h.bits) >= -integralMax
+			f = float64(int64(h.bits))
+		default:
+			fits = true
+		}
+		if v.Kind() == reflect.Float32 && float64(float32(f)) != f {
+			fits = false
+		}
+		if fits {
+			v.SetFloat(f)
+		}
+	}
+	if !fits {
+		return fault(ErrMismatch, start, "a number that does not fit")
+	}
+	return nil
+}
+
+// binary decodes a binary, one of fixed length included.
+func (d *decoder) binary(p *plan, v reflect.Value) error {
+	start := d.pos
+	h, err := d.want(kindBin)
+	if err != nil {
+		return err
+	}
+	s := d.body(h)
+	if p.op == opBin {
+		v.SetBytes(append(make([]byte, 0, len(s)), s...))
+		return nil
+	}
+	if len(s) != v.Len() {
+		return fault(ErrMismatch, start, "a binary of another length than this one has")
+	}
+	copy(v.Bytes(), s)
+	return nil
+}
+
+// raw checks the value at pos and returns its bytes, which are part of the
+// input.
+func (d *decoder) raw(depth int) ([]byte, error) {
+	start := d.pos
+	end, err := scan(d.b, start, depth)
+	if err != nil {
+		return nil, err
+	}
+	d.pos = end
+	return d.b[start:end], nil
+}
+
+// method decodes text by the type's own method, and makes sure that it is the
+// one text which that type writes for the value.
+func (d *decoder) method(p *plan, v reflect.Value) error {
+	start := d.pos
+	s, err := d.text()
+	if err != nil {
+		return err
+	}
+	to := v.Addr().Interface()
+	if err := to.(encoding.TextUnmarshaler).UnmarshalText(s); err != nil {
+		return &Error{Kind: ErrMismatch, Offset: start, What: "text that is not of the form it should have here", Cause: err}
+	}
+	if p.op == opRef { // ParseRef takes one text only
+		return nil
+	}
+	again, err := to.(encoding.TextMarshaler).MarshalText()
+	if err != nil || !bytes.Equal(s, again) {
+		return &Error{Kind: ErrNotCanonical, Offset: start, What: "text that is not in the one form of its value", Cause: err}
+	}
+	return nil
+}
+
+// custom lets the library decode by the type's own method, and makes sure
+// that the value is encoded in the same bytes again.
+func (d *decoder) custom(v reflect.Value, depth int) error {
+	start := d.pos
+	raw, err := d.raw(depth)
+	if err != nil {
+		return err
+	}
+	in := bytes.NewReader(raw)
+	dec := msgpack.GetDecoder()
+	dec.Reset(in)
+	dec.DisallowUnknownFields(true)
+	err = dec.DecodeValue(v)
+	msgpack.PutDecoder(dec)
+	if err != nil || in.Len() > 0 {
+		return &Error{Kind: ErrMismatch, Offset: start, What: "a value that is not of the form it should have here", Cause: err}
+	}
+	var e encoder
+	if err := e.custom(v, depth); err != nil || !bytes.Equal(raw, e.b) {
+		return &Error{Kind: ErrNotCanonical, Offset: start, What: "a value that is not in its one form", Cause: err}
+	}
+	return nil
+}

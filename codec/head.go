@@ -88,6 +88,9 @@ type head struct {
 	kind kind
 }
 
+// float returns the value of a float.
+func (h head) float() float64 { return math.Float64frombits(h.bits) }
+
 // readHead reads the header at pos and makes sure that what it announces can
 // be there: n bytes follow, or at least n elements of one byte. With strict,
 // it must be the canonical spelling; else any.

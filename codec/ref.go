@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"encoding/hex"
 	"fmt"
 	"strings"
 
@@ -30,6 +31,12 @@ func ParseRef(text string) (Ref, error) {
 
 // String returns the text form.
 func (r Ref) String() string { return refPrefix + r.Hash.String() }
+
+// appendTo writes the text form to b, as a value.
+func (r *Ref) appendTo(b []byte) []byte {
+	b = append(appendTextHead(b, len(refPrefix)+hex.EncodedLen(len(r.Hash))), refPrefix...)
+	return hex.AppendEncode(b, r.Hash[:])
+}
 
 // IsZero reports whether r names nothing.
 func (r Ref) IsZero() bool { return r.Hash.IsZero() }

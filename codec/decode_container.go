@@ -1,0 +1,224 @@
+package codec
+
+import (
+	"bytes"
+	"reflect"
+	"strconv"
+	"unicode/utf8"
+)
+
+// strct decodes a map into a struct. Both have their keys in order, so it
+// walks them side by side.
+func (d *decoder) strct(p *plan, v reflect.Value, depth int) error {
+	start := d.pos
+	h, err := d.want(kindMap)
+	if err != nil {
+		return err
+	}
+	next := 0 // the first field that may still come
+	for range h.n {
+		at := d.pos
+		key, err := d.head()
+		if err != nil {
+			return err
+		}
+		if key.kind != kindText {
+			d.pos = at
+			return d.noField()
+		}
+		name := d.body(key)
+		i := next
+		for i < len(p.fields) && p.fields[i].name != string(name) {
+			i++
+		}
+		if i == len(p.fields) {
+			d.pos = at
+			return d.noField()
+		}
+		if err := p.absent(next, i, start); err != nil {
+			return err
+		}
+		next = i + 1
+		f := &p.fields[i]
+		at = d.pos
+		fv := f.of(v)
+		if err := d.value(f.plan, fv, depth); err != nil {
+			return inField(err, f.name)
+		}
+		if f.omit && !d.lax && (f.plan.isEmpty(fv) || d.b[at] == codeNil && f.nilIsAbsent()) {
+			return inField(fault(ErrNotCanonical, at, "the zero value of an optional field, which is left out,"), f.name)
+		}
+	}
+	return p.absent(next, len(p.fields), start)
+}
+
+// absent refuses to go without the fields from, up to and without to, of the
+// map at pos, if one of them is always written.
+func (p *plan) absent(from, to, pos int) error {
+	for i := from; i < to; i++ {
+		if f := &p.fields[i]; !f.omit {
+			return fault(ErrMissingField, pos, "the field "+strconv.Quote(f.name)+" is missing from the map")
+		}
+	}
+	return nil
+}
+
+// noField refuses the key at pos, which is none of the fields that may still
+// come.
+func (d *decoder) noField() error {
+	key, _, err := readKey(d.b, d.pos, true)
+	if err != nil {
+		return err
+	}
+	return fault(ErrUnknownField, d.pos, "the unknown field "+quote(key))
+}
+
+// elementBytes bounds what a slice is given before its elements are read. A
+// long slice then grows as they come.
+const elementBytes = 64 << 10
+
+// slice decodes an array into a slice.
+func (d *decoder) slice(p *plan, v reflect.Value, depth int) error {
+	h, err := d.want(kindArray)
+	if err != nil {
+		return err
+	}
+	if h.n == 0 {
+		v.Set(p.empty)
+		return nil
+	}
+	v.Grow(min(h.n, elementBytes/max(1, int(p.elem.typ.Size()))+1))
+	for i := range h.n {
+		if i == v.Cap() {
+			v.Grow(1)
+		}
+		v.SetLen(i + 1)
+		if err := d.value(p.elem, v.Index(i), depth); err != nil {
+			return inElement(err, i)
+		}
+	}
+	return nil
+}
+
+// key reads a map key, which must follow before.
+func (d *decoder) key(before []byte, first bool) ([]byte, error) {
+	at := d.pos
+	key, next, err := readKey(d.b, at, true)
+	if err != nil {
+		return nil, err
+	}
+	d.pos = next
+	if first {
+		return key, nil
+	}
+	return key, ordered(before, key, at)
+}
+
+// pairs decodes a map into a Go map.
+func (d *decoder) pairs(p *plan, v reflect.Value, depth int) error {
+	h, err := d.want(kindMap)
+	if err != nil {
+		return err
+	}
+	v.Set(reflect.MakeMap(p.typ))
+	var key []byte
+	for i := range h.n {
+		if key, err = d.key(key, i == 0); err != nil {
+			return err
+		}
+		elem := reflect.New(p.elem.typ).Elem()
+		if err := d.value(p.elem, elem, depth); err != nil {
+			return inField(err, string(key))
+		}
+		v.SetMapIndex(reflect.ValueOf(string(key)).Convert(p.typ.Key()), elem)
+	}
+	return nil
+}
+
+// rawPairs decodes a map into Pairs.
+func (d *decoder) rawPairs(v reflect.Value, depth int) error {
+	h, err := d.want(kindMap)
+	if err != nil {
+		return err
+	}
+	pairs := Pairs{}
+	var key []byte
+	for i := range h.n {
+		if key, err = d.key(key, i == 0); err != nil {
+			return err
+		}
+		raw, err := d.raw(depth)
+		if err != nil {
+			return inField(err, string(key))
+		}
+		pairs = append(pairs, Pair{Key: string(key), Value: bytes.Clone(raw)})
+	}
+	v.Set(reflect.ValueOf(pairs))
+	return nil
+}
+
+// any decodes a value into the Go type that fits it: nil, bool, int64, uint64
+// beyond it, float64, string, []byte, []any, map[string]any.
+func (d *decoder) any(depth int) (any, error) {
+	start := d.pos
+	h, err := d.head()
+	if err != nil {
+		return nil, err
+	}
+	switch h.kind {
+	case kindNil:
+		return nil, nil
+	case kindFalse, kindTrue:
+		return h.kind == kindTrue, nil
+	case kindUint:
+		if int64(h.bits) < 0 {
+			return h.bits, nil
+		}
+		return int64(h.bits), nil
+	case kindInt:
+		return int64(h.bits), nil
+	case kindFloat:
+		return h.float(), nil
+	case kindText:
+		s := d.body(h)
+		if !utf8.Valid(s) {
+			return nil, invalidText(start)
+		}
+		return string(s), nil
+	case kindBin:
+		return append([]byte{}, d.body(h)...), nil
+	}
+	if depth >= DepthMax {
+		return nil, tooDeep(start)
+	}
+	if h.kind == kindMap {
+		return d.anyMap(h, depth+1)
+	}
+	list := []any{}
+	for i := range h.n {
+		x, err := d.any(depth + 1)
+		if err != nil {
+			return nil, inElement(err, i)
+		}
+		list = append(list, x)
+	}
+	return list, nil
+}
+
+// anyMap decodes the map whose header is h.
+func (d *decoder) anyMap(h head, depth int) (any, error) {
+	m := map[string]any{}
+	var key []byte
+	for i := range h.n {
+		var err error
+		if key, err = d.key(key, i == 0); err != nil {
+			return nil, err
+		}
+		x, err := d.any(depth)
+		if err != nil {
+			return nil, inField(err, string(key))
+		}
+		m[string(key)] = x
+	}
+	return m, nil
+}

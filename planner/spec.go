@@ -36,6 +36,18 @@ type Executor struct {
 	Target string `msgpack:"target"` // a subject token: host
 }
 
+// The kinds of executor.
+const (
+	ExecutorEffect   = "effect"    // a bridge that serves Target
+	ExecutorHostLoop = "host_loop" // the program that drives the session
+)
+
+// The values of ToolSpec.Approval.
+const (
+	ApprovalNever  = "never" // the default, also when empty
+	ApprovalAlways = "always"
+)
+
 // Access is how a call uses its resource.
 type Access string
 
@@ -50,6 +62,14 @@ type Rule struct {
 	Kind   string `msgpack:"kind"`             // always, host_session_ready, host_session_not_ready, fact
 	Name   string `msgpack:"name,omitempty"`   // kind fact
 }
+
+// The kinds of availability rule.
+const (
+	RuleAlways              = "always"
+	RuleHostSessionReady    = "host_session_ready"
+	RuleHostSessionNotReady = "host_session_not_ready"
+	RuleFact                = "fact" // the session's fact Name has the value Equals
+)
 
 // Profile is a named list of tools, by tool_id or tool_name.
 type Profile struct {

@@ -1,0 +1,201 @@
+package planner
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+
+	"github.com/refold/refold/codec"
+)
+
+// Code says why a call is not run. The texts are wire.
+type Code string
+
+const (
+	ToolUnknown      Code = "tool_unknown"      // not in the registry
+	ToolDisabled     Code = "tool_disabled"     // not offered, as far as steps 1 to 3 go
+	ToolUnavailable  Code = "tool_unavailable"  // an availability rule doesn't hold
+	ToolUnbound      Code = "tool_unbound"      // nobody carries it out
+	ToolDenied       Code = "tool_denied"       // a capability is not granted
+	InvalidArguments Code = "invalid_arguments" // not JSON, or not what the schema asks for
+)
+
+// Status is where a call stands that is not run. The texts are wire.
+type Status string
+
+const (
+	StatusIgnored Status = "ignored" // the call was not for now
+	StatusFailed  Status = "failed"  // the call was, its arguments were not
+)
+
+// Rejection says why a call is not run. The zero Rejection means that it may
+// be. Detail is for the model: what to do better, in at most DetailBytesMax
+// bytes that are the same in every release.
+type Rejection struct {
+	Code   Code
+	Detail string
+}
+
+// OK reports whether the call may run.
+func (r Rejection) OK() bool { return r.Code == "" }
+
+// Status returns the rejected call's status, or "" for one that may run.
+func (r Rejection) Status() Status {
+	switch r.Code {
+	case "":
+		return ""
+	case InvalidArguments:
+		return StatusFailed
+	}
+	return StatusIgnored
+}
+
+// ObservedCall is a call as the model made it.
+type ObservedCall struct {
+	ToolName  string
+	Arguments string // JSON text; empty counts as {}
+	BlobSize  int64  // of arguments that came as a blob, which is always too large
+}
+
+// Check checks a call against the set that was offered in the turn that
+// produced it, and that turn's registry, in this order: in the registry,
+// listed, available, bound, permitted, arguments. The first that fails is the
+// rejection. The PlanCall goes to Schedule, in the place of the call, also if
+// it is rejected.
+func Check(reg *Registry, ts *Toolset, call ObservedCall) (PlanCall, Rejection) {
+	found, ok := reg.byName[call.ToolName]
+	if !ok {
+		planned := PlanCall{Rejected: true}
+		if isName(call.ToolName) { // else it is too long to keep, and names nothing
+			planned.ToolName = call.ToolName
+		}
+		return planned, reject(ToolUnknown, "there is no tool "+quoted(call.ToolName))
+	}
+	t := found.tool
+	spec := &reg.tools[t].spec
+	planned := PlanCall{Access: spec.Access, ParallelSafe: spec.ParallelSafe, ToolID: spec.ToolID, ToolName: call.ToolName}
+	rejection := verdictRejection(reg, t, ts.Verdict(t))
+	if rejection.OK() {
+		planned.Key, rejection = checkArguments(&reg.tools[t], ts.variant(t), call)
+	}
+	planned.Rejected = !rejection.OK()
+	return planned, rejection
+}
+
+// Recheck checks a call again when its group is about to be asked: disable,
+// availability and capabilities of that moment. Of req, only what the session
+// and the run disable counts.
+func Recheck(reg *Registry, t ToolIndex, req Request, facts Facts) Rejection {
+	v := Verdict{Reason: Offered}
+	switch {
+	case reg.names(req.Session.Disable, t):
+		v.Reason = DisabledBySession
+	case reg.names(req.Run.Disable, t):
+		v.Reason = DisabledByRun
+	default:
+		v = reg.available(t, facts)
+	}
+	return verdictRejection(reg, t, v)
+}
+
+// CheckArguments checks arguments that a person has changed. The plan stays as
+// it is: a call that may be edited was planned with its bare key.
+func CheckArguments(reg *Registry, ts *Toolset, t ToolIndex, arguments string) Rejection {
+	_, rejection := checkArguments(&reg.tools[t], ts.variant(t), ObservedCall{Arguments: arguments})
+	return rejection
+}
+
+// names reports whether a list names a tool.
+func (r *Registry) names(list []string, t ToolIndex) bool {
+	return slices.ContainsFunc(list, func(name string) bool {
+		o, ok := r.resolve(name)
+		return ok && o.tool == t
+	})
+}
+
+// variant returns the descriptor that a tool was offered with.
+func (ts *Toolset) variant(t ToolIndex) int {
+	for _, o := range ts.Offers {
+		if o.Tool() == t {
+			return o.Variant()
+		}
+	}
+	return 0
+}
+
+// verdictRejection returns the rejection of a call of a tool with that verdict.
+func verdictRejection(reg *Registry, t ToolIndex, v Verdict) Rejection {
+	spec := &reg.tools[t].spec
+	bound := spec.Executor.Kind != "" && spec.Executor.Target != ""
+	switch {
+	case v.Reason == NotListed:
+		return reject(ToolDisabled, "the tool is not offered in this turn")
+	case v.Reason == DisabledBySession:
+		return reject(ToolDisabled, "the tool is disabled for the session")
+	case v.Reason == DisabledByRun:
+		return reject(ToolDisabled, "the tool is disabled for the run")
+	case v.Reason == RuleFails && v.Index < len(spec.Availability):
+		return reject(ToolUnavailable, spec.Availability[v.Index].String()+" does not hold")
+	case v.Reason == RuleFails:
+		return reject(ToolUnavailable, "the tool is not available")
+	case !bound:
+		return reject(ToolUnbound, "nobody carries the tool out")
+	case v.Reason == CapabilityMissing && v.Index < len(spec.Requires):
+		return reject(ToolDenied, "capability "+quoted(spec.Requires[v.Index])+" is not granted")
+	case v.Reason != Offered:
+		return reject(ToolDenied, "the tool is not permitted")
+	}
+	return Rejection{}
+}
+
+// checkArguments checks arguments against a descriptor's schema and returns
+// the key that the call uses.
+func checkArguments(t *tool, variant int, call ObservedCall) (Key, Rejection) {
+	if size := max(call.BlobSize, int64(len(call.Arguments))); size > ArgumentsBytesMax || call.BlobSize > 0 {
+		return Key{}, reject(InvalidArguments, "too large: "+strconv.FormatInt(size, 10)+" bytes, at most "+strconv.Itoa(ArgumentsBytesMax))
+	}
+	text := call.Arguments
+	if text == "" {
+		text = "{}"
+	}
+	arguments, problem := readArguments(text)
+	if problem != "" {
+		return Key{}, reject(InvalidArguments, problem)
+	}
+	if variant >= len(t.descriptors) {
+		variant = 0
+	}
+	if failed := t.descriptors[variant].schema.check(&arguments); failed != "" {
+		return Key{}, reject(InvalidArguments, failed)
+	}
+	if t.spec.Approval != ApprovalNever {
+		// The arguments may still be edited: the plan must not depend on them.
+		return Key{Bare: t.template.bare}, Rejection{}
+	}
+	return t.template.fill(&arguments), Rejection{}
+}
+
+// readArguments reads the text of a call's arguments, or says what is wrong
+// with it.
+func readArguments(text string) (value, string) {
+	raw, err := codec.FromJSON([]byte(text))
+	var bad *codec.Error
+	switch {
+	case errors.As(err, &bad):
+		return value{}, "not JSON: " + bad.What + " at byte " + strconv.Itoa(bad.Offset)
+	case err != nil:
+		return value{}, "not JSON"
+	}
+	arguments, problem := readValue(raw, ArgumentsBytesMax)
+	switch {
+	case problem != "":
+		return value{}, "the value " + problem
+	case arguments.kind != kindObject:
+		return value{}, "not a JSON object"
+	}
+	return arguments, ""
+}
+
+func reject(code Code, detail string) Rejection {
+	return Rejection{Code: code, Detail: clip(detail, DetailBytesMax)}
+}

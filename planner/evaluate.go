@@ -1,0 +1,295 @@
+package planner
+
+import (
+	"strconv"
+	"strings"
+)
+
+// check checks arguments against the schema. It returns "" or what is wrong:
+// of everything that fails, the least (instance path, keyword) in byte order.
+func (s *schema) check(v *value) string {
+	e := evaluation{steps: CheckStepsMax, marks: s.marks}
+	ok := e.node(s.root, v, nil, nil)
+	switch {
+	case e.steps <= 0:
+		return "too much work to check against the schema: send less, or less deeply nested"
+	case ok:
+		return ""
+	}
+	return e.worst.String()
+}
+
+// evaluation is one check. Where several alternatives are tried (anyOf, oneOf,
+// not, if, contains, propertyNames), what fails inside one of them is not
+// reported: the keyword itself is.
+type evaluation struct {
+	steps int  // that are left
+	marks bool // see schema
+	quiet int  // >0: only the outcome counts
+	found bool
+	worst failure
+}
+
+// place is where a value stands in the instance.
+type place struct {
+	parent *place
+	token  string
+}
+
+// pointer returns the place as a JSON pointer.
+func (p *place) pointer() string {
+	var tokens []string
+	for ; p != nil; p = p.parent {
+		tokens = append(tokens, escapeToken(p.token))
+	}
+	var out strings.Builder
+	for i := len(tokens) - 1; i >= 0; i-- {
+		out.WriteByte('/')
+		out.WriteString(tokens[i])
+	}
+	return out.String()
+}
+
+// failure is a keyword that doesn't hold, where, and a word more if that helps.
+type failure struct {
+	pointer string
+	keyword string
+	more    string
+}
+
+// String returns the failure in words: at "/path": type, want string.
+func (f failure) String() string {
+	const pointerBytesMax = 120 // leaves room for the rest of a detail
+	text := `at ` + strconv.QuoteToASCII(clip(f.pointer, pointerBytesMax)) + ": " + f.keyword
+	if f.more != "" {
+		text += ", " + f.more
+	}
+	return text
+}
+
+// less orders failures.
+func (f failure) less(g failure) bool {
+	if f.pointer != g.pointer {
+		return f.pointer < g.pointer
+	}
+	if f.keyword != g.keyword {
+		return f.keyword < g.keyword
+	}
+	return f.more < g.more
+}
+
+// fail records that a keyword doesn't hold. It returns false.
+func (e *evaluation) fail(at *place, keyword, more string) bool {
+	if e.quiet > 0 {
+		return false
+	}
+	f := failure{pointer: at.pointer(), keyword: keyword, more: more}
+	e.spend(1 + len(f.pointer)/64)
+	if !e.found || f.less(e.worst) {
+		e.found, e.worst = true, f
+	}
+	return false
+}
+
+// spend takes steps. When none are left, evaluation stops and fails.
+func (e *evaluation) spend(steps int) { e.steps -= steps }
+
+// stop reports whether there is nothing more to find out.
+func (e *evaluation) stop(ok bool) bool { return e.steps <= 0 || !ok && e.quiet > 0 }
+
+// try evaluates an alternative: only its outcome counts.
+func (e *evaluation) try(n *node, v *value, at *place, marks []bool) bool {
+	e.quiet++
+	ok := e.node(n, v, at, marks)
+	e.quiet--
+	return ok
+}
+
+// node evaluates one schema. If it holds, marks gets the members or items that
+// it has evaluated; marks is nil when nobody asks.
+func (e *evaluation) node(n *node, v *value, at *place, marks []bool) bool {
+	if e.spend(1); e.steps <= 0 {
+		return false
+	}
+	if n.never {
+		return e.fail(at, "false", "nothing may stand here")
+	}
+	var own []bool
+	if e.marks && len(v.items) > 0 {
+		own = make([]bool, len(v.items))
+		e.spend(len(own) / 16)
+	}
+	ok := e.assertions(n, v, at)
+	for _, part := range [...]func(*evaluation, *node, *value, *place, []bool) bool{
+		(*evaluation).contents, (*evaluation).inPlace,
+	} {
+		if e.stop(ok) {
+			return false
+		}
+		ok = part(e, n, v, at, own) && ok
+	}
+	// A keyword that failed has evaluated nothing: only when all others hold
+	// does it help to say what none of them has evaluated.
+	ok = ok && e.unevaluated(n, v, at, own)
+	if e.stop(ok) {
+		return false
+	}
+	if ok && marks != nil {
+		for i, marked := range own {
+			marks[i] = marks[i] || marked
+		}
+	}
+	return ok
+}
+
+// assertions evaluates the keywords that look at the value itself.
+func (e *evaluation) assertions(n *node, v *value, at *place) bool {
+	ok := true
+	if n.typed && n.types&typesOf(v) == 0 {
+		ok = e.fail(at, "type", "want "+n.types.String())
+	}
+	if n.konst != nil || n.enum != nil {
+		key := v.key()
+		e.spend(len(key) / 64)
+		if !n.konst.has(key) {
+			ok = e.fail(at, "const", "")
+		}
+		if !n.enum.has(key) {
+			ok = e.fail(at, "enum", "")
+		}
+	}
+	switch v.kind {
+	case kindNumber:
+		return e.number(n, v.number, at) && ok
+	case kindString:
+		return e.text(n, v.text, at) && ok
+	}
+	return ok
+}
+
+// has reports whether the set holds the value with that key. No set holds all.
+func (e *enumeration) has(key string) bool {
+	if e == nil {
+		return true
+	}
+	_, ok := e.keys[key]
+	return ok
+}
+
+// number evaluates what numbers have.
+func (e *evaluation) number(n *node, d decimal, at *place) bool {
+	ok := true
+	if n.maximum != nil && d.compare(*n.maximum) > 0 {
+		ok = e.fail(at, "maximum", "")
+	}
+	if n.minimum != nil && d.compare(*n.minimum) < 0 {
+		ok = e.fail(at, "minimum", "")
+	}
+	if n.exclusiveMaximum != nil && d.compare(*n.exclusiveMaximum) >= 0 {
+		ok = e.fail(at, "exclusiveMaximum", "")
+	}
+	if n.exclusiveMinimum != nil && d.compare(*n.exclusiveMinimum) <= 0 {
+		ok = e.fail(at, "exclusiveMinimum", "")
+	}
+	if n.multipleOf != nil {
+		e.spend(10)
+		if !d.multipleOf(*n.multipleOf) {
+			ok = e.fail(at, "multipleOf", "")
+		}
+	}
+	return ok
+}
+
+// text evaluates what strings have.
+func (e *evaluation) text(n *node, s string, at *place) bool {
+	ok := true
+	if n.maxLength != nil || n.minLength != nil {
+		e.spend(len(s) / 64)
+		length := len([]rune(s))
+		if n.maxLength != nil && length > *n.maxLength {
+			ok = e.fail(at, "maxLength", "")
+		}
+		if n.minLength != nil && length < *n.minLength {
+			ok = e.fail(at, "minLength", "")
+		}
+	}
+	if n.pattern != nil && !e.match(n.pattern, s) {
+		ok = e.fail(at, "pattern", "")
+	}
+	return ok
+}
+
+// match matches s. The time that it may take grows with the text and with the
+// pattern's size.
+func (e *evaluation) match(p *pattern, s string) bool {
+	if e.spend(1 + len(s)*p.states/32); e.steps <= 0 {
+		return false
+	}
+	return p.re.MatchString(s)
+}
+
+// inPlace evaluates the keywords that apply schemas to the same value.
+func (e *evaluation) inPlace(n *node, v *value, at *place, own []bool) bool {
+	ok := true
+	for _, ref := range n.refs {
+		ok = e.node(ref.node, v, at, own) && ok
+		if e.stop(ok) {
+			return false
+		}
+	}
+	for _, sub := range n.allOf {
+		ok = e.node(sub, v, at, own) && ok
+		if e.stop(ok) {
+			return false
+		}
+	}
+	if len(n.anyOf) > 0 && !e.anyOf(n.anyOf, v, at, own) {
+		ok = e.fail(at, "anyOf", "")
+	}
+	if len(n.oneOf) > 0 && !e.oneOf(n.oneOf, v, at, own) {
+		ok = e.fail(at, "oneOf", "")
+	}
+	if n.not != nil && e.try(n.not, v, at, nil) {
+		ok = e.fail(at, "not", "")
+	}
+	if n.cond == nil {
+		return ok
+	}
+	branch := n.els
+	if e.try(n.cond, v, at, own) {
+		branch = n.then
+	}
+	if branch != nil {
+		ok = e.node(branch, v, at, own) && ok
+	}
+	return ok
+}
+
+// anyOf reports whether one alternative holds. When marks are asked for, all
+// are tried: each that holds leaves its own.
+func (e *evaluation) anyOf(subs []*node, v *value, at *place, own []bool) bool {
+	held := false
+	for _, sub := range subs {
+		if e.try(sub, v, at, own) {
+			held = true
+		}
+		if held && own == nil {
+			return true
+		}
+	}
+	return held
+}
+
+// oneOf reports whether exactly one alternative holds.
+func (e *evaluation) oneOf(subs []*node, v *value, at *place, own []bool) bool {
+	held := 0
+	for _, sub := range subs {
+		if e.try(sub, v, at, own) {
+			held++
+		}
+		if held > 1 {
+			return false
+		}
+	}
+	return held == 1
+}

@@ -1,0 +1,207 @@
+package planner
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// contents evaluates the keywords that look into an array or an object.
+func (e *evaluation) contents(n *node, v *value, at *place, own []bool) bool {
+	switch v.kind {
+	case kindArray:
+		return e.array(n, v, at, own)
+	case kindObject:
+		return e.object(n, v, at, own)
+	}
+	return true
+}
+
+// array evaluates what arrays have.
+func (e *evaluation) array(n *node, v *value, at *place, own []bool) bool {
+	ok := true
+	if n.maxItems != nil && len(v.items) > *n.maxItems {
+		ok = e.fail(at, "maxItems", "")
+	}
+	if n.minItems != nil && len(v.items) < *n.minItems {
+		ok = e.fail(at, "minItems", "")
+	}
+	if n.uniqueItems && !e.unique(v.items) {
+		ok = e.fail(at, "uniqueItems", "")
+	}
+	for i := range v.items {
+		sub := n.items
+		if i < len(n.prefixItems) {
+			sub = n.prefixItems[i]
+		}
+		if sub == nil {
+			break
+		}
+		ok = e.node(sub, &v.items[i], &place{parent: at, token: strconv.Itoa(i)}, nil) && ok
+		if e.stop(ok) {
+			return false
+		}
+		mark(own, i)
+	}
+	if n.contains == nil {
+		return ok
+	}
+	return e.contains(n, v, at, own) && ok
+}
+
+// mark notes that a member or item was evaluated.
+func mark(own []bool, i int) {
+	if own != nil {
+		own[i] = true
+	}
+}
+
+// unique reports whether all items differ.
+func (e *evaluation) unique(items []value) bool {
+	seen := make(map[string]struct{}, len(items))
+	for i := range items {
+		key := items[i].key()
+		if e.spend(1 + len(key)/64); e.steps <= 0 {
+			return false
+		}
+		if _, ok := seen[key]; ok {
+			return false
+		}
+		seen[key] = struct{}{}
+	}
+	return true
+}
+
+// contains evaluates contains, minContains and maxContains.
+func (e *evaluation) contains(n *node, v *value, at *place, own []bool) bool {
+	matches := 0
+	for i := range v.items {
+		if e.try(n.contains, &v.items[i], at, nil) {
+			matches++
+			mark(own, i)
+		}
+	}
+	ok := true
+	switch {
+	case n.minContains == nil && matches == 0:
+		ok = e.fail(at, "contains", "")
+	case n.minContains != nil && matches < *n.minContains:
+		ok = e.fail(at, "minContains", "")
+	}
+	if n.maxContains != nil && matches > *n.maxContains {
+		ok = e.fail(at, "maxContains", "")
+	}
+	return ok
+}
+
+// object evaluates what objects have.
+func (e *evaluation) object(n *node, v *value, at *place, own []bool) bool {
+	ok := true
+	if n.maxProperties != nil && len(v.items) > *n.maxProperties {
+		ok = e.fail(at, "maxProperties", "")
+	}
+	if n.minProperties != nil && len(v.items) < *n.minProperties {
+		ok = e.fail(at, "minProperties", "")
+	}
+	ok = e.required(n.required, v, at, "required") && ok
+	for _, d := range n.dependentRequired {
+		if _, present := v.member(d.name); present {
+			ok = e.required(d.required, v, at, "dependentRequired") && ok
+		}
+	}
+	for i := range v.items {
+		if e.stop(ok) {
+			return false
+		}
+		ok = e.member(n, v, i, at, own) && ok
+	}
+	for _, p := range n.dependentSchemas {
+		if e.stop(ok) {
+			return false
+		}
+		if _, present := v.member(p.name); present {
+			ok = e.node(p.node, v, at, own) && ok
+		}
+	}
+	return ok
+}
+
+// required evaluates that members are present. The least that is missing is
+// named.
+func (e *evaluation) required(names []string, v *value, at *place, keyword string) bool {
+	e.spend(len(names) / 16)
+	for _, name := range names {
+		if _, ok := v.member(name); !ok {
+			return e.fail(at, keyword, quoted(name))
+		}
+	}
+	return true
+}
+
+// member evaluates one member of an object.
+func (e *evaluation) member(n *node, v *value, i int, at *place, own []bool) bool {
+	name, item := v.names[i], &v.items[i]
+	var inside *place
+	if e.quiet == 0 {
+		inside = &place{parent: at, token: name}
+	}
+	ok, evaluated := true, false
+	if at, found := slices.BinarySearchFunc(n.properties, name, compareProperty); found {
+		evaluated = true
+		ok = e.node(n.properties[at].node, item, inside, nil)
+	}
+	for p := range n.patternProperties {
+		if e.match(&n.patternProperties[p].pattern, name) {
+			evaluated = true
+			ok = e.node(n.patternProperties[p].node, item, inside, nil) && ok
+		}
+	}
+	if !evaluated && n.additionalProperties != nil {
+		evaluated = true
+		if n.additionalProperties.never {
+			ok = e.fail(at, "additionalProperties", quoted(name))
+		} else {
+			ok = e.node(n.additionalProperties, item, inside, nil)
+		}
+	}
+	if evaluated {
+		mark(own, i)
+	}
+	if n.propertyNames != nil && !e.try(n.propertyNames, &value{kind: kindString, text: name}, at, nil) {
+		ok = e.fail(at, "propertyNames", quoted(name))
+	}
+	return ok
+}
+
+func compareProperty(p property, name string) int { return strings.Compare(p.name, name) }
+
+// unevaluated evaluates what no other keyword has evaluated.
+func (e *evaluation) unevaluated(n *node, v *value, at *place, own []bool) bool {
+	sub, keyword := n.unevaluatedItems, "unevaluatedItems"
+	if v.kind == kindObject {
+		sub, keyword = n.unevaluatedProperties, "unevaluatedProperties"
+	}
+	ok := true
+	if sub == nil || v.kind != kindArray && v.kind != kindObject {
+		return true
+	}
+	for i := range v.items {
+		if own[i] {
+			continue
+		}
+		token := strconv.Itoa(i)
+		if v.kind == kindObject {
+			token = v.names[i]
+		}
+		if sub.never {
+			ok = e.fail(at, keyword, quoted(token))
+		} else {
+			ok = e.node(sub, &v.items[i], &place{parent: at, token: token}, nil) && ok
+		}
+		if e.stop(ok) {
+			return false
+		}
+		own[i] = true
+	}
+	return ok
+}

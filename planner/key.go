@@ -1,0 +1,111 @@
+package planner
+
+import (
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/refold/refold/codec"
+)
+
+// Key names what a call uses: a bare key (`host.fs`), or a part of it
+// (`host.fs:a/b`). The zero Key names nothing.
+type Key struct {
+	Bare string `msgpack:"bare,omitempty"`
+	Part string `msgpack:"part,omitempty"` // empty: all of Bare
+}
+
+// String returns the key as people write it.
+func (k Key) String() string {
+	if k.Part == "" {
+		return k.Bare
+	}
+	return k.Bare + ":" + k.Part
+}
+
+// overlaps reports whether both keys name something in common: a key overlaps
+// itself, and a bare key all of its parts. No key overlaps nothing.
+func (k Key) overlaps(other Key) bool {
+	return k.Bare != "" && k.Bare == other.Bare &&
+		(k.Part == "" || other.Part == "" || k.Part == other.Part)
+}
+
+// template is a parsed resource key template: a bare key, and what its part is
+// made of.
+type template struct {
+	bare   string
+	pieces []piece // none: always the bare key
+}
+
+// piece is literal text, or the name of an argument.
+type piece struct {
+	text     string
+	argument bool
+}
+
+// parseTemplate reads `bare` or `bare:part`, where part is text with
+// placeholders: host.fs:{path}. On a fault it says what is wrong.
+func parseTemplate(text string) (t template, problem string) {
+	if text == "" {
+		return template{}, ""
+	}
+	if len(text) > TemplateBytesMax {
+		return template{}, "a resource key template is at most " + strconv.Itoa(TemplateBytesMax) + " bytes"
+	}
+	bare, rest, parted := strings.Cut(text, ":")
+	if !isDotted(bare, TemplateBytesMax) {
+		return template{}, "begins with a bare key: A-Za-z0-9_- in parts joined by dots, then perhaps a colon"
+	}
+	t.bare = bare
+	if !parted {
+		return t, ""
+	}
+	if rest == "" {
+		return template{}, "has nothing after its colon"
+	}
+	placeholders := 0
+	for rest != "" {
+		open := strings.IndexAny(rest, "{}")
+		if open < 0 {
+			t.pieces = append(t.pieces, piece{text: rest})
+			break
+		}
+		if open > 0 {
+			t.pieces = append(t.pieces, piece{text: rest[:open]})
+		}
+		end := strings.IndexByte(rest, '}')
+		if rest[open] == '}' || end < open || !isName(rest[open+1:end]) {
+			return template{}, "a placeholder is {argument}, an argument's name 1 to " + strconv.Itoa(NameBytesMax) + " of A-Za-z0-9_-"
+		}
+		if placeholders++; placeholders > PlaceholdersMax {
+			return template{}, "has more than " + strconv.Itoa(PlaceholdersMax) + " placeholders"
+		}
+		t.pieces = append(t.pieces, piece{text: rest[open+1 : end], argument: true})
+		rest = rest[end+1:]
+	}
+	return t, ""
+}
+
+// fill returns the key of a call with these arguments, an object. An argument
+// that is missing or is not text leaves the bare key, which overlaps whatever
+// the call could have meant.
+func (t template) fill(arguments *value) Key {
+	var part strings.Builder
+	for _, p := range t.pieces {
+		if !p.argument {
+			part.WriteString(p.text)
+			continue
+		}
+		v, ok := arguments.member(p.text)
+		if !ok || v.kind != kindString {
+			return Key{Bare: t.bare}
+		}
+		part.WriteString(path.Clean(v.text))
+	}
+	k := Key{Bare: t.bare, Part: part.String()}
+	if len(k.Part) > KeyBytesMax {
+		// The same path still gives the same key, and a plan stays small.
+		k.Part = codec.RefOf([]byte(k.Part)).String()
+	}
+	return k
+}

@@ -1,0 +1,31 @@
+package planner
+
+// Every limit of a registry, a call and a plan, with its unit.
+const (
+	ToolsMax            = 512        // tools of a registry
+	ProfilesMax         = 64         // profiles of a registry
+	RegistryBytesMax    = 1 << 20    // a registry's canonical bytes
+	ToolIDBytesMax      = 128        // a tool_id
+	NameBytesMax        = 64         // a tool_name, a profile's name, a target, an argument in a template
+	DescriptionBytesMax = 16 << 10   // a description
+	AlternatesMax       = 8          // alternates of a tool
+	RulesMax            = 16         // availability rules of a tool
+	RequiresMax         = 16         // capabilities that a tool requires
+	CapabilityBytesMax  = 128        // a capability's name
+	FactNameBytesMax    = 64         // a fact's name in a rule
+	FactValueBytesMax   = 256        // a fact's value in a rule
+	TemplateBytesMax    = 256        // a resource key template
+	PlaceholdersMax     = 4          // placeholders of a resource key template
+	DeadlineMSMax       = 86_400_000 // deadline_ms: a day
+
+	SchemaBytesMax   = 64 << 10 // an args_schema, as JSON text
+	SchemaNodesMax   = 4_096    // JSON values in an args_schema
+	PatternBytesMax  = 1 << 10  // a regular expression in an args_schema
+	PatternStatesMax = 4_096    // instructions that it compiles to
+
+	ArgumentsBytesMax = 256 << 10 // a call's arguments, as JSON text
+	CheckStepsMax     = 1_000_000 // steps that one check against a schema may take
+
+	DetailBytesMax = 256 // a rejection's detail
+	KeyBytesMax    = 512 // a resource key; a longer one is held by its hash
+)

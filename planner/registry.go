@@ -1,0 +1,198 @@
+package planner
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/refold/refold/codec"
+)
+
+// Registry is a validated, immutable set of tools and profiles. It may be
+// shared between sessions and read from several goroutines at once.
+type Registry struct {
+	tools          []tool // by tool_id
+	specs          []ToolSpec
+	profiles       []profile // by name
+	defaultProfile string
+	byID           map[string]ToolIndex
+	byName         map[string]offered
+	byRef          map[codec.Ref]offered
+	bytes          []byte
+	hash           codec.Hash
+}
+
+// ToolIndex is a tool's position in Registry.Tools. It means nothing without
+// its registry.
+type ToolIndex int
+
+// NoTool is the index of a call whose name the registry doesn't have.
+const NoTool ToolIndex = -1
+
+// tool is a spec with what is computed from it once.
+type tool struct {
+	spec        ToolSpec
+	template    template
+	descriptors []descriptor // the spec's own, then its alternates
+}
+
+// descriptor is a Descriptor with its bytes, its name, and its schema.
+type descriptor struct {
+	Descriptor
+	bytes  []byte
+	ref    codec.Ref
+	schema *schema
+}
+
+// profile is a Profile with its tools resolved.
+type profile struct {
+	name  string
+	tools []ToolIndex
+}
+
+// offered is a tool with one of its descriptors.
+type offered struct {
+	tool    ToolIndex
+	variant int
+}
+
+// registryWire is a registry's canonical form.
+type registryWire struct {
+	DefaultProfile string     `msgpack:"default_profile,omitempty"`
+	Profiles       []Profile  `msgpack:"profiles"`
+	Tools          []ToolSpec `msgpack:"tools"`
+}
+
+// RegistryError says which part of a registry is wrong. Path is that of the
+// input as it was given: tools[3].tool_name.
+type RegistryError struct {
+	Path   string
+	Detail string
+}
+
+// Error returns the path and what is wrong there.
+func (e *RegistryError) Error() string { return e.Path + ": " + e.Detail }
+
+// fault returns a RegistryError; format and args make its detail.
+func fault(path, format string, args ...any) *RegistryError {
+	return &RegistryError{Path: path, Detail: fmt.Sprintf(format, args...)}
+}
+
+// ParseRegistry reads what Bytes wrote. The error is a RegistryError, or that
+// of the codec.
+func ParseRegistry(data []byte) (*Registry, error) {
+	var wire registryWire
+	if err := codec.Unmarshal(data, &wire); err != nil {
+		return nil, fmt.Errorf("registry: %w", err)
+	}
+	return NewRegistry(wire.Tools, wire.Profiles, wire.DefaultProfile)
+}
+
+// Bytes returns the canonical bytes: the same for the same registry, in
+// whatever order its tools and profiles were given. The caller must not
+// change them.
+func (r *Registry) Bytes() []byte { return r.bytes }
+
+// Hash returns the SHA-256 of Bytes.
+func (r *Registry) Hash() codec.Hash { return r.hash }
+
+// Len returns how many tools there are.
+func (r *Registry) Len() int { return len(r.tools) }
+
+// Tools returns all tools by tool_id, with defaults filled in. The caller must
+// not change them.
+func (r *Registry) Tools() []ToolSpec { return r.specs }
+
+// Tool returns one tool. It panics if the index is not of this registry.
+func (r *Registry) Tool(t ToolIndex) *ToolSpec { return &r.specs[t] }
+
+// Lookup finds a tool by tool_id or by tool_name.
+func (r *Registry) Lookup(name string) (ToolIndex, bool) {
+	if t, ok := r.byID[name]; ok {
+		return t, true
+	}
+	if o, ok := r.byName[name]; ok {
+		return o.tool, true
+	}
+	return NoTool, false
+}
+
+// Descriptor returns what a model is shown of a tool.
+func (r *Registry) Descriptor(t ToolIndex) Descriptor { return r.tools[t].descriptors[0].Descriptor }
+
+// DescriptorBytes returns the content that Ref names: the descriptor as JSON,
+// its keys sorted, the same for every provider. The caller must not change it.
+func (r *Registry) DescriptorBytes(t ToolIndex) []byte { return r.tools[t].descriptors[0].bytes }
+
+// Ref returns the name of the descriptor's content.
+func (r *Registry) Ref(t ToolIndex) codec.Ref { return r.tools[t].descriptors[0].ref }
+
+// Blob is a descriptor's content under its name.
+type Blob struct {
+	Ref     codec.Ref
+	Content []byte
+}
+
+// Blobs returns every descriptor of the registry, alternates included, by
+// tool: what must be stored before an effect names it.
+func (r *Registry) Blobs() []Blob {
+	var blobs []Blob
+	for i := range r.tools {
+		for _, d := range r.tools[i].descriptors {
+			blobs = append(blobs, Blob{Ref: d.ref, Content: d.bytes})
+		}
+	}
+	return blobs
+}
+
+// Profiles returns all profiles by name, their tools by tool_id.
+func (r *Registry) Profiles() []Profile {
+	out := make([]Profile, len(r.profiles))
+	for i, p := range r.profiles {
+		out[i] = Profile{Profile: p.name, Tools: make([]string, len(p.tools))}
+		for j, t := range p.tools {
+			out[i].Tools[j] = r.specs[t].ToolID
+		}
+	}
+	return out
+}
+
+// DefaultProfile returns the profile of sessions that choose none, or "".
+func (r *Registry) DefaultProfile() string { return r.defaultProfile }
+
+// HasProfile reports whether there is a profile of that name.
+func (r *Registry) HasProfile(name string) bool {
+	_, ok := r.profile(name)
+	return ok
+}
+
+// profile finds a profile by name.
+func (r *Registry) profile(name string) (*profile, bool) {
+	i, ok := slices.BinarySearchFunc(r.profiles, name, func(p profile, name string) int { return cmp.Compare(p.name, name) })
+	if !ok {
+		return nil, false
+	}
+	return &r.profiles[i], true
+}
+
+// UnknownToolError says which name of a list the registry doesn't have.
+type UnknownToolError struct {
+	Index int
+	Name  string
+}
+
+// Error names the tool and its place in the list.
+func (e *UnknownToolError) Error() string {
+	return fmt.Sprintf("[%d]: the registry has no tool %q", e.Index, clip(e.Name, ToolIDBytesMax))
+}
+
+// CheckNames returns an *UnknownToolError for the first of names that is
+// neither a tool_id nor a tool_name of reg, else nil.
+func CheckNames(reg *Registry, names []string) error {
+	for i, name := range names {
+		if _, ok := reg.Lookup(name); !ok {
+			return &UnknownToolError{Index: i, Name: name}
+		}
+	}
+	return nil
+}

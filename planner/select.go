@@ -1,0 +1,283 @@
+package planner
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/refold/refold/codec"
+)
+
+// Source says where the base of a turn's tools comes from. The first that is
+// given counts.
+type Source string
+
+const (
+	FromProfile Source = ""        // Request.Profile, or all tools if that is empty too
+	FromStep    Source = "step"    // the step's active_tools or tool_refs
+	FromRun     Source = "run"     // the run's active_tools or tool_refs
+	FromCatalog Source = "catalog" // the applied workspace catalog
+)
+
+// Overrides are the lists of one scope, by tool_id or tool_name.
+type Overrides struct {
+	Enable  []string
+	Disable []string
+	Force   []string
+}
+
+// Request is what the step, the run, the session and the workspace say about
+// the tools of a turn. Names that the registry doesn't have are passed over:
+// see CheckNames.
+type Request struct {
+	// Base counts if From is not FromProfile; then an empty Base means no
+	// tools. Its entries are tool_ids, tool_names, or the text form of a
+	// descriptor's Ref, which offers the tool under that descriptor.
+	Base    []string
+	From    Source
+	Profile string // the resolved profile; "" is all tools by tool_id
+	Session Overrides
+	Run     Overrides
+}
+
+// Facts is what is known when tools are chosen or checked.
+type Facts struct {
+	HostSession  string // ready, closed, expired, error, none; "" is none
+	Facts        []Fact
+	Capabilities []string // granted by the install record
+}
+
+// hostReady is the status of a host session that can be used.
+const hostReady = "ready"
+
+// Offer is one tool of a toolset: a ToolIndex, and which of its descriptors
+// the model is shown.
+type Offer uint32
+
+const offerVariantShift = 16
+
+// Tool returns the tool.
+func (o Offer) Tool() ToolIndex { return ToolIndex(o & (1<<offerVariantShift - 1)) }
+
+// Variant returns 0 for the tool's own descriptor, n for its nth alternate.
+func (o Offer) Variant() int { return int(o >> offerVariantShift) }
+
+// Toolset is the tools of one turn, and for every other tool of the registry
+// why it is not among them. It is small, and it is all that is needed to check
+// the turn's calls later; it belongs to the registry whose hash it bears.
+type Toolset struct {
+	Fingerprint codec.Hash `msgpack:"fingerprint"`       // of what is offered, in order
+	Offers      []Offer    `msgpack:"offers"`            // in order
+	Profile     string     `msgpack:"profile,omitempty"` // the profile, if that is the base
+	Registry    codec.Hash `msgpack:"registry"`
+	Source      Source     `msgpack:"source,omitempty"` // of the base
+	Verdicts    []byte     `msgpack:"verdicts"`         // two bytes for each tool of the registry
+}
+
+// Select returns the tools to offer in a turn. It is total and depends on
+// nothing but its arguments:
+//
+//  1. the base, from where Request.From says;
+//  2. if that is the profile, what is enabled (session, then run); always what
+//     is forced;
+//  3. without what the session or the run disables: deny wins over everything;
+//  4. without what is unavailable or lacks a capability: force never passes;
+//  5. in the base's order, then the rest by tool_id.
+func Select(reg *Registry, req Request, facts Facts) Toolset {
+	chosen := newChoice(reg)
+	chosen.addBase(req)
+	base := len(chosen.offers)
+	if req.From == FromProfile {
+		chosen.add(req.Session.Enable)
+		chosen.add(req.Run.Enable)
+	}
+	chosen.add(req.Session.Force)
+	chosen.add(req.Run.Force)
+	slices.SortFunc(chosen.offers[base:], func(a, b Offer) int { return int(a.Tool()) - int(b.Tool()) })
+
+	ts := Toolset{
+		Offers: make([]Offer, 0, len(chosen.offers)), Registry: reg.hash,
+		Source: req.From, Verdicts: make([]byte, 2*len(reg.tools)),
+	}
+	if req.From == FromProfile {
+		ts.Profile = req.Profile
+	}
+	sessionDisabled := reg.marks(req.Session.Disable)
+	runDisabled := reg.marks(req.Run.Disable)
+	for i := range reg.tools {
+		t := ToolIndex(i)
+		v := Verdict{Reason: NotListed}
+		switch {
+		case !chosen.in[i]:
+		case sessionDisabled[i]:
+			v.Reason = DisabledBySession
+		case runDisabled[i]:
+			v.Reason = DisabledByRun
+		default:
+			v = reg.available(t, facts)
+		}
+		ts.setVerdict(t, v)
+	}
+	for _, o := range chosen.offers {
+		if ts.Verdict(o.Tool()).Reason == Offered {
+			ts.Offers = append(ts.Offers, o)
+		}
+	}
+	ts.Fingerprint = fingerprint(reg, ts.Offers)
+	return ts
+}
+
+// choice collects offers, each tool once.
+type choice struct {
+	reg    *Registry
+	in     []bool // by tool
+	offers []Offer
+}
+
+func newChoice(reg *Registry) *choice {
+	return &choice{reg: reg, in: make([]bool, len(reg.tools)), offers: make([]Offer, 0, len(reg.tools))}
+}
+
+// addBase adds step 1's tools, in their order.
+func (c *choice) addBase(req Request) {
+	if req.From != FromProfile {
+		c.add(req.Base)
+		return
+	}
+	if p, ok := c.reg.profile(req.Profile); ok {
+		for _, t := range p.tools {
+			c.offer(offered{tool: t})
+		}
+		return
+	}
+	for i := range c.reg.tools {
+		c.offer(offered{tool: ToolIndex(i)})
+	}
+}
+
+// add adds the tools of a list, in its order.
+func (c *choice) add(names []string) {
+	for _, name := range names {
+		if o, ok := c.reg.resolve(name); ok {
+			c.offer(o)
+		}
+	}
+}
+
+// offer adds one tool, under the first descriptor it was asked for with.
+func (c *choice) offer(o offered) {
+	if c.in[o.tool] {
+		return
+	}
+	c.in[o.tool] = true
+	c.offers = append(c.offers, Offer(o.variant)<<offerVariantShift|Offer(o.tool))
+}
+
+// resolve finds a tool by tool_id, by a tool_name, or by a descriptor's Ref.
+// A tool_id means the tool's own descriptor, the other two the one that they
+// name.
+func (r *Registry) resolve(name string) (offered, bool) {
+	if t, ok := r.byID[name]; ok {
+		return offered{tool: t}, true
+	}
+	if o, ok := r.byName[name]; ok {
+		return o, true
+	}
+	if ref, err := codec.ParseRef(name); err == nil {
+		o, ok := r.byRef[ref]
+		return o, ok
+	}
+	return offered{}, false
+}
+
+// marks returns, by tool, whether a list names it.
+func (r *Registry) marks(names []string) []bool {
+	marked := make([]bool, len(r.tools))
+	for _, name := range names {
+		if o, ok := r.resolve(name); ok {
+			marked[o.tool] = true
+		}
+	}
+	return marked
+}
+
+// available returns step 4's verdict on a tool.
+func (r *Registry) available(t ToolIndex, facts Facts) Verdict {
+	spec := &r.tools[t].spec
+	for i, rule := range spec.Availability {
+		if !rule.holds(facts) {
+			return Verdict{Reason: RuleFails, Index: i}
+		}
+	}
+	for i, name := range spec.Requires {
+		if !slices.Contains(facts.Capabilities, name) {
+			return Verdict{Reason: CapabilityMissing, Index: i}
+		}
+	}
+	return Verdict{Reason: Offered}
+}
+
+// holds reports whether the rule holds. An unknown kind, which no registry has,
+// does not.
+func (r Rule) holds(facts Facts) bool {
+	switch r.Kind {
+	case RuleAlways:
+		return true
+	case RuleHostSessionReady:
+		return facts.HostSession == hostReady
+	case RuleHostSessionNotReady:
+		return facts.HostSession != hostReady
+	case RuleFact:
+		for _, f := range facts.Facts {
+			if f.Name == r.Name {
+				return f.Value == r.Equals
+			}
+		}
+	}
+	return false
+}
+
+// fingerprint is the hash of what is offered: tools and descriptors, in order.
+func fingerprint(reg *Registry, offers []Offer) codec.Hash {
+	var text strings.Builder
+	for _, o := range offers {
+		// Neither part can hold a space or a line's end.
+		text.WriteString(reg.tools[o.Tool()].spec.ToolID)
+		text.WriteByte(' ')
+		text.WriteString(reg.tools[o.Tool()].descriptors[o.Variant()].ref.String())
+		text.WriteByte('\n')
+	}
+	return codec.Sum([]byte(text.String()))
+}
+
+// Refs returns the descriptors that the model is shown, in order. ts must be
+// of reg.
+func (ts *Toolset) Refs(reg *Registry) []codec.Ref {
+	refs := make([]codec.Ref, len(ts.Offers))
+	for i, o := range ts.Offers {
+		refs[i] = reg.tools[o.Tool()].descriptors[o.Variant()].ref
+	}
+	return refs
+}
+
+// ResolveProfile returns the name of a run's profile: its config's, else the
+// session's selection, else the registry's default, else the one for its
+// provider if the registry has that. A name that the registry doesn't have is
+// passed over. With false the run has no profile: its base is all tools.
+func ResolveProfile(reg *Registry, config, session, provider string) (string, bool) {
+	for _, name := range [...]string{config, session, reg.defaultProfile, ProviderProfile(provider)} {
+		if name != "" && reg.HasProfile(name) {
+			return name, true
+		}
+	}
+	return "", false
+}
+
+// ProviderProfile returns the name of the profile for a provider's models.
+func ProviderProfile(provider string) string {
+	for _, name := range [...]string{"anthropic", "gemini"} {
+		if strings.Contains(provider, name) {
+			return name
+		}
+	}
+	return "openai"
+}

@@ -1,0 +1,168 @@
+package planner
+
+import (
+	"fmt"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/refold/refold/codec"
+)
+
+// newTool checks one spec by itself, fields in the order of the encoding after
+// the two names, and fills in its defaults.
+func newTool(path string, spec ToolSpec) (tool, *RegistryError) {
+	if !isDotted(spec.ToolID, ToolIDBytesMax) {
+		return tool{}, fault(path+".tool_id", "is 1 to %d of A-Za-z0-9_- in parts joined by dots, not %q", ToolIDBytesMax, clip(spec.ToolID, ToolIDBytesMax))
+	}
+	if !isName(spec.ToolName) {
+		return tool{}, fault(path+".tool_name", "is 1 to %d of A-Za-z0-9_-, not %q", NameBytesMax, clip(spec.ToolName, NameBytesMax))
+	}
+	t := tool{spec: spec}
+	if bad := t.checkBinding(path); bad != nil {
+		return tool{}, bad
+	}
+	if bad := t.describe(path); bad != nil {
+		return tool{}, bad
+	}
+	if given := spec.ToolRef; given != nil && *given != t.descriptors[0].ref {
+		return tool{}, fault(path+".tool_ref", "is %s, the descriptor's is %s: correct it or leave it out", given, t.descriptors[0].ref)
+	}
+	ref := t.descriptors[0].ref
+	t.spec.ToolRef = &ref
+	return t, nil
+}
+
+// checkBinding checks all that a model is not shown.
+func (t *tool) checkBinding(path string) *RegistryError {
+	spec := &t.spec
+	switch spec.Access {
+	case AccessRead, AccessWrite:
+	case "":
+		spec.Access = AccessWrite
+	default:
+		return fault(path+".access", "is read or write, not %q", clip(string(spec.Access), NameBytesMax))
+	}
+	switch spec.Approval {
+	case ApprovalNever, ApprovalAlways:
+	case "":
+		spec.Approval = ApprovalNever
+	default:
+		return fault(path+".approval", "is never or always, not %q", clip(spec.Approval, NameBytesMax))
+	}
+	if bad := checkRules(path, spec.Availability); bad != nil {
+		return bad
+	}
+	if spec.DeadlineMS < 0 || spec.DeadlineMS > DeadlineMSMax {
+		return fault(path+".deadline_ms", "is 0 (the default) to %d, not %d", DeadlineMSMax, spec.DeadlineMS)
+	}
+	if k := spec.Executor.Kind; k != ExecutorEffect && k != ExecutorHostLoop {
+		return fault(path+".executor.kind", "is %s or %s, not %q", ExecutorEffect, ExecutorHostLoop, clip(k, NameBytesMax))
+	}
+	if !isName(spec.Executor.Target) {
+		return fault(path+".executor.target", "is a subject token, 1 to %d of A-Za-z0-9_-, not %q", NameBytesMax, clip(spec.Executor.Target, NameBytesMax))
+	}
+	if bad := t.checkRequires(path); bad != nil {
+		return bad
+	}
+	parsed, problem := parseTemplate(spec.ResourceKey)
+	if problem != "" {
+		return fault(path+".resource_key", "%s", problem)
+	}
+	t.template = parsed
+	return nil
+}
+
+// checkRequires checks the capabilities and puts them in order: they are a set.
+func (t *tool) checkRequires(path string) *RegistryError {
+	requires := slices.Clone(t.spec.Requires)
+	if len(requires) > RequiresMax {
+		return fault(path+".requires", "%d capabilities, at most %d", len(requires), RequiresMax)
+	}
+	for i, name := range requires {
+		at := fmt.Sprintf("%s.requires[%d]", path, i)
+		if !isText(name, 1, CapabilityBytesMax) {
+			return fault(at, "a capability is 1 to %d bytes of UTF-8", CapabilityBytesMax)
+		}
+		if slices.Contains(requires[:i], name) {
+			return fault(at, "%q is listed before", name)
+		}
+	}
+	slices.Sort(requires)
+	t.spec.Requires = requires
+	return nil
+}
+
+// checkRules checks availability rules.
+func checkRules(path string, rules []Rule) *RegistryError {
+	if len(rules) > RulesMax {
+		return fault(path+".availability", "%d rules, at most %d", len(rules), RulesMax)
+	}
+	for i, rule := range rules {
+		at := fmt.Sprintf("%s.availability[%d]", path, i)
+		switch rule.Kind {
+		case RuleAlways, RuleHostSessionReady, RuleHostSessionNotReady:
+			if rule.Name != "" || rule.Equals != "" {
+				return fault(at, "%s takes no name and no equals", rule.Kind)
+			}
+		case RuleFact:
+			if !isText(rule.Name, 1, FactNameBytesMax) {
+				return fault(at+".name", "a fact's name is 1 to %d bytes of UTF-8", FactNameBytesMax)
+			}
+			if !isText(rule.Equals, 0, FactValueBytesMax) {
+				return fault(at+".equals", "a fact's value is at most %d bytes of UTF-8", FactValueBytesMax)
+			}
+		default:
+			return fault(at+".kind", "is %s, %s, %s or %s, not %q", RuleAlways, RuleHostSessionReady, RuleHostSessionNotReady, RuleFact, clip(rule.Kind, NameBytesMax))
+		}
+	}
+	return nil
+}
+
+// describe checks the spec's descriptors and fixes their bytes.
+func (t *tool) describe(path string) *RegistryError {
+	if len(t.spec.Alternates) > AlternatesMax {
+		return fault(path+".alternates", "%d alternates, at most %d", len(t.spec.Alternates), AlternatesMax)
+	}
+	own := Descriptor{ArgsSchema: t.spec.ArgsSchema, Description: t.spec.Description, ToolName: t.spec.ToolName}
+	for v, d := range append([]Descriptor{own}, t.spec.Alternates...) {
+		made, bad := newDescriptor(path+variantPath(v), d)
+		if bad != nil {
+			return bad
+		}
+		for w, before := range t.descriptors {
+			if before.ref == made.ref {
+				return fault(path+variantPath(v), "is the same as %s%s", path, variantPath(w))
+			}
+		}
+		t.descriptors = append(t.descriptors, made)
+	}
+	return nil
+}
+
+// newDescriptor checks one descriptor and fixes its bytes.
+func newDescriptor(path string, d Descriptor) (descriptor, *RegistryError) {
+	if !isName(d.ToolName) {
+		return descriptor{}, fault(path+".tool_name", "is 1 to %d of A-Za-z0-9_-, not %q", NameBytesMax, clip(d.ToolName, NameBytesMax))
+	}
+	if !isText(d.Description, 0, DescriptionBytesMax) {
+		return descriptor{}, fault(path+".description", "is at most %d bytes of UTF-8", DescriptionBytesMax)
+	}
+	compiled, problem := compileSchema(d.ArgsSchema)
+	if problem != "" {
+		return descriptor{}, fault(path+".args_schema", "%s", problem)
+	}
+	packed, err := codec.Marshal(d)
+	if err != nil {
+		return descriptor{}, fault(path+".args_schema", "is not in the canonical encoding")
+	}
+	content, err := codec.ToJSON(packed)
+	if err != nil {
+		return descriptor{}, fault(path+".args_schema", "has no JSON form")
+	}
+	return descriptor{Descriptor: d, bytes: content, ref: codec.RefOf(content), schema: compiled}, nil
+}
+
+// isText reports whether s is UTF-8 of min to max bytes.
+func isText(s string, min, max int) bool {
+	return len(s) >= min && len(s) <= max && utf8.ValidString(s)
+}

@@ -1,0 +1,77 @@
+package planner
+
+import "fmt"
+
+// Reason says what became of a tool in a turn. The numbers are wire: they
+// stand in toolsets that sessions keep.
+type Reason uint8
+
+const (
+	Offered           Reason = 0
+	NotListed         Reason = 1 // steps 1 and 2: no list brought it in
+	DisabledBySession Reason = 2 // step 3
+	DisabledByRun     Reason = 3 // step 3
+	RuleFails         Reason = 4 // step 4: an availability rule doesn't hold
+	CapabilityMissing Reason = 5 // step 4: a capability is not granted
+)
+
+// Verdict is what became of a tool in a turn, and for the last two reasons
+// which of its rules or capabilities was the first to fail.
+type Verdict struct {
+	Reason Reason
+	Index  int
+}
+
+// Verdict returns what became of a tool. A toolset that has no entry for it,
+// which Select never makes, has not listed it.
+func (ts *Toolset) Verdict(t ToolIndex) Verdict {
+	at := 2 * int(t)
+	if t < 0 || at+1 >= len(ts.Verdicts) {
+		return Verdict{Reason: NotListed}
+	}
+	return Verdict{Reason: Reason(ts.Verdicts[at]), Index: int(ts.Verdicts[at+1])}
+}
+
+func (ts *Toolset) setVerdict(t ToolIndex, v Verdict) {
+	ts.Verdicts[2*t] = byte(v.Reason)
+	ts.Verdicts[2*t+1] = byte(v.Index)
+}
+
+// Why says in words what became of a tool: offered, or the step that removed
+// it, with the rule. ts must be of reg.
+func Why(reg *Registry, ts *Toolset, t ToolIndex) string {
+	spec := &reg.tools[t].spec
+	switch v := ts.Verdict(t); v.Reason {
+	case Offered:
+		return "offered"
+	case DisabledBySession:
+		return "step 3: disabled by the session"
+	case DisabledByRun:
+		return "step 3: disabled by the run"
+	case RuleFails:
+		if v.Index < len(spec.Availability) {
+			return "step 4: " + spec.Availability[v.Index].String() + " does not hold"
+		}
+		return "step 4: unavailable"
+	case CapabilityMissing:
+		if v.Index < len(spec.Requires) {
+			return fmt.Sprintf("step 4: capability %q is not granted", spec.Requires[v.Index])
+		}
+		return "step 4: not permitted"
+	}
+	switch {
+	case ts.Source != FromProfile:
+		return fmt.Sprintf("step 1: the %s's list leaves it out", ts.Source)
+	case ts.Profile != "":
+		return fmt.Sprintf("step 1: profile %q leaves it out, and nothing enables it", ts.Profile)
+	}
+	return "step 1: not listed"
+}
+
+// String returns the rule as people write it.
+func (r Rule) String() string {
+	if r.Kind == RuleFact {
+		return "fact " + quoted(r.Name) + " is " + quoted(r.Equals)
+	}
+	return r.Kind
+}

@@ -1,0 +1,143 @@
+package deploy_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+)
+
+// compose is what the checks read of docker-compose.yml.
+type compose struct {
+	Services map[string]service `yaml:"services"`
+	Volumes  map[string]any     `yaml:"volumes"`
+}
+
+type service struct {
+	Image string `yaml:"image"`
+	Build struct {
+		Dockerfile string `yaml:"dockerfile"`
+		Target     string `yaml:"target"`
+	} `yaml:"build"`
+	Command     []string                  `yaml:"command"`
+	Ports       []string                  `yaml:"ports"`
+	Volumes     []string                  `yaml:"volumes"`
+	DependsOn   map[string]map[string]any `yaml:"depends_on"`
+	Healthcheck map[string]any            `yaml:"healthcheck"`
+}
+
+// TestCompose: what docker-compose.yml names is there, whatever it waits for
+// says that it is healthy, and nothing is reached from other machines.
+func TestCompose(t *testing.T) {
+	t.Parallel()
+	c, dockerfile := readCompose(t), readDockerfile(t)
+	counts := map[string]int{}
+	for name, s := range c.Services {
+		counts[strings.TrimRight(name, "-0123456789")]++
+		switch {
+		case s.Build.Target == "":
+			if !pinned.MatchString(s.Image) {
+				t.Errorf("%s: image %q has no version", name, s.Image)
+			}
+		case !strings.Contains(dockerfile, " AS "+s.Build.Target+"\n"):
+			t.Errorf("%s: %s has no stage %q", name, s.Build.Dockerfile, s.Build.Target)
+		case s.Build.Dockerfile != "deploy/Dockerfile":
+			t.Errorf("%s: built from %q", name, s.Build.Dockerfile)
+		}
+		for other, how := range s.DependsOn {
+			waited, ok := c.Services[other]
+			if !ok {
+				t.Errorf("%s: waits for %s, which is no service", name, other)
+			}
+			if how["condition"] == "service_healthy" && waited.Healthcheck == nil {
+				t.Errorf("%s: waits for %s to be healthy, which has no health check", name, other)
+			}
+		}
+		for _, v := range s.Volumes {
+			checkVolume(t, name, v, c.Volumes)
+		}
+		for _, p := range s.Ports {
+			if !strings.HasPrefix(p, "127.0.0.1:") {
+				t.Errorf("%s: port %q is open to other machines", name, p)
+			}
+		}
+	}
+	for kind, want := range map[string]int{"nats": 3, "session-actor": 2, "bridge": 2} {
+		if got := counts[kind]; got != want {
+			t.Errorf("%d services of kind %s, want %d", got, kind, want)
+		}
+	}
+}
+
+var pinned = regexp.MustCompile(`^[a-z/]+:\d+\.\d+\.\d+`)
+
+// checkVolume: a volume is declared, or it is a file beside docker-compose.yml.
+func checkVolume(t *testing.T, service, v string, declared map[string]any) {
+	t.Helper()
+	source, _, _ := strings.Cut(v, ":")
+	if strings.HasPrefix(source, ".") {
+		if _, err := os.Stat(filepath.Join("..", source)); err != nil {
+			t.Errorf("%s: mounts a file that isn't there: %v", service, err)
+		}
+		return
+	}
+	if _, ok := declared[source]; !ok {
+		t.Errorf("%s: volume %q is not declared", service, source)
+	}
+}
+
+// TestDockerfile: its images have versions, it copies programs that exist, and
+// it builds with the Go that go.mod asks for or a later one.
+func TestDockerfile(t *testing.T) {
+	t.Parallel()
+	text := readDockerfile(t)
+	var stages []string
+	for _, m := range regexp.MustCompile(`(?m)^FROM (\S+) AS (\S+)$`).FindAllStringSubmatch(text, -1) {
+		if !slices.Contains(stages, m[1]) && !regexp.MustCompile(`:\d+\.\d+`).MatchString(m[1]) {
+			t.Errorf("image %s has no version", m[1])
+		}
+		stages = append(stages, m[2])
+	}
+	if got, want := len(stages), strings.Count("\n"+text, "\nFROM "); got != want || got == 0 {
+		t.Errorf("read %d stages of %d", got, want)
+	}
+	for _, m := range regexp.MustCompile(`/out/(\S+) `).FindAllStringSubmatch(text, -1) {
+		if _, err := os.Stat(filepath.Join("..", "cmd", m[1])); err != nil {
+			t.Errorf("copies a program that isn't there: %v", err)
+		}
+	}
+	mod, err := os.ReadFile("../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wants := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(string(mod))
+	if wants == nil || !strings.Contains(text, "FROM golang:"+wants[1]+".") {
+		t.Errorf("go.mod asks for Go %v; the Dockerfile builds with another", wants)
+	}
+}
+
+func readCompose(t *testing.T) compose {
+	t.Helper()
+	text, err := os.ReadFile("../docker-compose.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c compose
+	if err := yaml.Unmarshal(text, &c); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func readDockerfile(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

@@ -1,0 +1,138 @@
+// What is deployed, checked without an engine: deploy/nats.conf by the parser of
+// the server that will read it, and by three servers that run on it;
+// docker-compose.yml for what it refers to. `make compose` checks the form of
+// the latter.
+package deploy_test
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// payloadMin is what the largest event needs, with its headers.
+const payloadMin = 768*1024 + 64*1024
+
+func TestNATSConf(t *testing.T) {
+	t.Parallel()
+	opts := natsConf(t)
+	if !opts.JetStream || opts.StoreDir == "" {
+		t.Errorf("JetStream %t in %q: want it on, in a directory", opts.JetStream, opts.StoreDir)
+	}
+	if !opts.SyncAlways {
+		t.Error("sync_interval is not `always`: acknowledged events would be lost with the power")
+	}
+	if opts.MaxPayload < payloadMin {
+		t.Errorf("max_payload is %d; an event of the largest size needs %d", opts.MaxPayload, payloadMin)
+	}
+	if opts.ServerName != "" {
+		t.Errorf("server name %q: three servers share this file, so the name is a flag", opts.ServerName)
+	}
+	if got, want := len(opts.Routes), 3; got != want {
+		t.Errorf("%d routes, want %d", got, want)
+	}
+	if opts.HTTPPort == 0 {
+		t.Error("no monitoring port: the health checks ask it")
+	}
+}
+
+// TestNATSCluster runs three servers on the file, moved to loopback, and stores
+// a message on all of them.
+func TestNATSCluster(t *testing.T) {
+	t.Parallel()
+	servers, routes := make([]*server.Server, 3), make([]*url.URL, 3)
+	ports := freePorts(t, len(servers))
+	for i := range servers {
+		routes[i] = &url.URL{Scheme: "nats", Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[i]))}
+	}
+	for i := range servers {
+		opts := natsConf(t)
+		opts.ServerName = fmt.Sprintf("nats%d", i+1)
+		opts.Host, opts.Port = "127.0.0.1", server.RANDOM_PORT
+		opts.HTTPHost, opts.HTTPPort = "127.0.0.1", server.RANDOM_PORT
+		opts.Cluster.Host, opts.Cluster.Port = "127.0.0.1", ports[i]
+		opts.Routes = routes
+		opts.StoreDir = t.TempDir()
+		opts.JetStreamMaxStore = 64 << 20 // three of the real size may not fit a test machine
+		opts.NoLog, opts.NoSigs = true, true
+		s, err := server.NewServer(opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Start()
+		t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+		servers[i] = s
+	}
+	for _, s := range servers {
+		if !s.ReadyForConnections(10 * time.Second) {
+			t.Fatalf("%s is not ready", s.Name())
+		}
+	}
+	conn, err := nats.Connect(servers[0].ClientURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	js, err := jetstream.New(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	// Until the cluster has a leader, streams are refused: ask again.
+	again, deadline := time.NewTicker(100*time.Millisecond), time.After(30*time.Second)
+	defer again.Stop()
+	for {
+		_, err = js.CreateOrUpdateStream(t.Context(), jetstream.StreamConfig{Name: "PROBE", Subjects: []string{"probe"}, Replicas: 3})
+		if err == nil {
+			break
+		}
+		select {
+		case <-again.C:
+		case <-deadline:
+			t.Fatalf("no stream with three replicas: %v", err)
+		}
+	}
+	ack, err := js.Publish(t.Context(), "probe", []byte("x"), jetstream.WithRetryAttempts(10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := ack.Sequence, uint64(1); got != want {
+		t.Errorf("sequence %d, want %d", got, want)
+	}
+	for _, s := range servers {
+		if config := s.JetStreamConfig(); config == nil || !config.SyncAlways {
+			t.Errorf("%s runs with %+v, want sync always", s.Name(), config)
+		}
+	}
+}
+
+func natsConf(t *testing.T) *server.Options {
+	t.Helper()
+	opts, err := server.ProcessConfigFile("nats.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return opts
+}
+
+// freePorts finds ports that nobody listens on. All are held until all are
+// found, so that they differ.
+func freePorts(t *testing.T, n int) (ports []int) {
+	t.Helper()
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+	}
+	return ports
+}

@@ -1,0 +1,96 @@
+# Refold's chores. Needs Go, gcc (for the race detector), make and git; the
+# linter and the compose checker are built with Go when they are first needed.
+SHELL       := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+
+LINT_VERSION    := 2.15.0
+COMPOSE_VERSION := 2.16.2
+
+# Tools lie outside the checkout, one directory per version: a new clone finds
+# them, and they touch nothing that is installed already.
+TOOLS   := $(shell go env GOPATH)/tools
+LINT    := $(TOOLS)/golangci-lint-$(LINT_VERSION)/golangci-lint
+COMPOSE := $(TOOLS)/compose-$(COMPOSE_VERSION)/cmd
+
+FUZZTIME ?= 30s
+
+.PHONY: help
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
+
+.PHONY: check
+check: fmt-check vet lint compose compile race ## all that must hold before a change lands; what CI runs
+
+.PHONY: test
+test: ## run the tests, without the race detector
+	go test -timeout 10m ./...
+
+.PHONY: race
+race: ## run the tests under the race detector
+	CGO_ENABLED=1 go test -race -timeout 12m ./...
+
+.PHONY: build
+build: ## build static binaries into bin/
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/ ./cmd/...
+
+.PHONY: compile
+compile: ## compile every package
+	go build ./...
+
+.PHONY: fmt
+fmt: ## format the Go files
+	git ls-files -co --exclude-standard '*.go' ':!:*/testdata/*' | xargs gofmt -w
+
+.PHONY: fmt-check
+fmt-check: ## fail if a Go file is not formatted
+	@files=$$(git ls-files -co --exclude-standard '*.go' ':!:*/testdata/*' | xargs gofmt -l); \
+	if [ -n "$$files" ]; then echo "not formatted; run make fmt:"; echo "$$files"; exit 1; fi
+
+.PHONY: vet
+vet: ## run go vet
+	go vet ./...
+
+.PHONY: lint
+lint: $(LINT) ## run the linters of .golangci.yml
+	$(LINT) config verify
+	$(LINT) run ./...
+
+.PHONY: compose
+compose: ## check docker-compose.yml; needs no engine
+	@if docker compose version >/dev/null 2>&1; then docker compose config --quiet; else $(MAKE) --no-print-directory compose-spec; fi
+
+# Without docker compose: the library that it reads its files with.
+.PHONY: compose-spec
+compose-spec: $(COMPOSE)
+	$(COMPOSE) docker-compose.yml >/dev/null
+
+.PHONY: bench
+bench: ## run the benchmarks of the pure packages
+	go test -run '^$$' -bench . -benchmem ./actors/session ./codec ./planner
+
+.PHONY: fuzz
+fuzz: ## fuzz every fuzz test in turn, for FUZZTIME each
+	@for pkg in $$(go list ./...); do \
+		for f in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+			echo "$$pkg $$f"; \
+			go test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$pkg; \
+		done; \
+	done
+
+.PHONY: nightly
+nightly: ## fuzz for long, then all conversations of REFOLD_RECORDINGS against the real system
+	@if [ -z "$${REFOLD_RECORDINGS:-}" ]; then echo "set REFOLD_RECORDINGS to the directory that holds airline.jsonl"; exit 1; fi
+	$(MAKE) fuzz FUZZTIME=10m
+	CGO_ENABLED=1 go test -race -count=1 -timeout 60m ./e2e
+
+.PHONY: clean
+clean: ## remove what build made
+	rm -rf bin
+
+$(LINT):
+	GOBIN=$(@D) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v$(LINT_VERSION)
+
+$(COMPOSE):
+	GOBIN=$(@D) go install github.com/compose-spec/compose-go/v2/cmd@v$(COMPOSE_VERSION)

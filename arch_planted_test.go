@@ -52,6 +52,12 @@ var planted = []struct {
 		clean: "-- e2e/e.go --\npackage e2e\nimport _ \"github.com/refold/refold/client\"\n",
 	},
 	{
+		law: "ladder", name: "the root",
+		want:  `streams.go:2: . imports internal/bus, which is above it`,
+		bad:   "-- streams.go --\npackage refold\nimport _ \"github.com/refold/refold/internal/bus\"\n",
+		clean: "-- internal/bus/b.go --\npackage bus\nimport _ \"github.com/refold/refold\"\n-- streams.go --\npackage refold\nimport _ \"github.com/refold/refold/subjects\"\n",
+	},
+	{
 		law: "fences", name: "nats",
 		want:  `internal/host/h.go:2: imports github.com/nats-io/nats.go/jetstream, which only internal/bus`,
 		bad:   "-- internal/host/h.go --\npackage host\nimport _ \"github.com/nats-io/nats.go/jetstream\"\n",
@@ -89,7 +95,7 @@ var planted = []struct {
 	},
 	{
 		law: "purity", name: "a third party in a second file",
-		want:  `actors/session/s.go:2: imports github.com/vmihailenco/msgpack/v5, which stays behind codec/codec.go`,
+		want:  `actors/session/s.go:2: imports github.com/vmihailenco/msgpack/v5, which stays behind codec:`,
 		bad:   "-- actors/session/s.go --\npackage session\nimport _ \"github.com/vmihailenco/msgpack/v5\"\n",
 		clean: "-- codec/codec.go --\npackage codec\nimport _ \"github.com/vmihailenco/msgpack/v5\"\n",
 	},
@@ -210,7 +216,7 @@ func TestStale(t *testing.T) {
 			fences:   []fence{{what: "example.com/nats", only: []string{"internal/bus"}}},
 			pure:     []string{"codec"},
 			pureStd:  []string{"errors"},
-			pureMods: []pureMod{{what: "example.com/pack", file: "codec/c.go"}},
+			pureMods: []pureMod{{what: "example.com/pack", in: []string{"codec/c.go"}}},
 			reserved: map[string]string{"internal/bus.intentLog": "a loan word"},
 		}
 	}
@@ -224,7 +230,7 @@ func TestStale(t *testing.T) {
 		{"gate", "fence: codec doesn't import example.com/nats", func(l *laws) { l.fences[0].only = []string{"internal/bus", "codec"} }},
 		{"fence arrived", "fence: example.com/nats has arrived", func(l *laws) { l.fences[0].arriving = true }},
 		{"standard library", `pure: no pure package imports "bytes"`, func(l *laws) { l.pureStd = append(l.pureStd, "bytes") }},
-		{"third party", "pure: codec/d.go doesn't import example.com/pack", func(l *laws) { l.pureMods[0].file = "codec/d.go" }},
+		{"third party", "pure: codec/d.go doesn't import example.com/pack", func(l *laws) { l.pureMods[0].in = []string{"codec/d.go"} }},
 		{"noun", "nouns: there is no type internal/bus.intent;", func(l *laws) { l.reserved = map[string]string{"internal/bus.intent": ""} }},
 	}
 	tree := plant(t, text)

@@ -30,7 +30,7 @@ type tree struct {
 
 // pkg is a directory of Go files; the external test package counts as a part.
 type pkg struct {
-	dir   string // "" is the root
+	dir   string // "." is the root
 	files []*file
 }
 
@@ -95,9 +95,6 @@ func parseTree(t *testing.T, files map[string][]byte) *tree {
 			t.Fatal(err)
 		}
 		dir := path.Dir(name)
-		if dir == "." {
-			dir = ""
-		}
 		if dirs[dir] == nil {
 			dirs[dir] = &pkg{dir: dir}
 			tr.pkgs = append(tr.pkgs, dirs[dir])
@@ -131,7 +128,7 @@ func (f *file) imports() []imported {
 // dir is the directory of an imported package of this module.
 func (i imported) dir() (dir string, inside bool) {
 	if i.path == module {
-		return "", true
+		return ".", true
 	}
 	return strings.CutPrefix(i.path, module+"/")
 }

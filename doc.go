@@ -1,5 +1,6 @@
-// Package refold is the root of the module and holds no code: it says where
-// things are, and its tests are the laws of the repository.
+// Package refold is the root of the module: it says where things are, it holds
+// streams.conf for whoever provisions, and its tests are the laws of the
+// repository.
 //
 // Refold runs agent sessions that survive the death of any process. A session
 // is an actor: its state is a fold of the session's own messages on a NATS

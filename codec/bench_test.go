@@ -133,4 +133,3 @@ func BenchmarkHashText(b *testing.B) {
 		}
 	}
 }
-

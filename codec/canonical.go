@@ -2,7 +2,6 @@ package codec
 
 import (
 	"math"
-	"unicode/utf8"
 )
 
 // Canonicalize is the entrance for bytes that others wrote: a JSON object, or
@@ -78,7 +77,7 @@ func (s *speller) value(pos, depth int) (int, error) {
 		s.out, err = appendFloat(s.out, math.Float64frombits(h.bits))
 	case kindText:
 		end += h.n
-		if !utf8.Valid(s.in[h.next:end]) {
+		if !validText(s.in[h.next:end]) {
 			return 0, invalidText(pos)
 		}
 		s.out = appendText(s.out, s.in[h.next:end])
@@ -115,6 +114,7 @@ func (s *speller) mapPairs(h head, depth int) (int, error) {
 		p := pair{at: len(s.out), source: at}
 		s.out = appendText(s.out, key)
 		p.value = len(s.out)
+		p.keyAt = p.value - len(key)
 		if at, err = s.value(next, depth+1); err != nil {
 			return 0, err
 		}

@@ -2,6 +2,7 @@ package codec
 
 import (
 	"bytes"
+	"encoding/binary"
 	"strconv"
 	"unicode/utf8"
 )
@@ -24,8 +25,24 @@ func Check(data []byte) error {
 }
 
 // scan checks the canonical value at pos, which stands inside depth
-// containers, and returns where it ends.
+// containers, and returns where it ends. Most values are of one byte, or a
+// short text: these go no further than here.
 func scan(b []byte, pos, depth int) (int, error) {
+	if pos < len(b) {
+		switch c := b[pos]; {
+		case c < codeMapShort, c >= codeIntShort, c == codeNil, c == codeFalse, c == codeTrue:
+			return pos + 1, nil
+		case c >= codeTextShort && c < codeNil:
+			if end := pos + 1 + int(c-codeTextShort); end <= len(b) && validText(b[pos+1:end]) {
+				return end, nil
+			}
+		}
+	}
+	return scanLong(b, pos, depth)
+}
+
+// scanLong is scan for every value.
+func scanLong(b []byte, pos, depth int) (int, error) {
 	h, err := readHead(b, pos, true)
 	if err != nil {
 		return 0, err
@@ -33,7 +50,7 @@ func scan(b []byte, pos, depth int) (int, error) {
 	switch h.kind {
 	case kindText:
 		end := h.next + h.n
-		if !utf8.Valid(b[h.next:end]) {
+		if !validText(b[h.next:end]) {
 			return 0, invalidText(pos)
 		}
 		return end, nil
@@ -83,6 +100,12 @@ func scanPairs(b []byte, h head, depth int) (int, error) {
 
 // readKey reads the map key at pos: text.
 func readKey(b []byte, pos int, strict bool) (key []byte, next int, err error) {
+	if pos < len(b) && b[pos]-codeTextShort < 32 {
+		next = pos + 1 + int(b[pos]-codeTextShort)
+		if next <= len(b) && validText(b[pos+1:next]) {
+			return b[pos+1 : next], next, nil
+		}
+	}
 	h, err := readHead(b, pos, strict)
 	if err != nil {
 		return nil, 0, err
@@ -92,14 +115,35 @@ func readKey(b []byte, pos int, strict bool) (key []byte, next int, err error) {
 	}
 	next = h.next + h.n
 	key = b[h.next:next]
-	if !utf8.Valid(key) {
+	if !validText(key) {
 		return nil, 0, invalidText(pos)
 	}
 	return key, next, nil
 }
 
+// validText reports whether b is valid UTF-8. Most is ASCII, which it tells by
+// words.
+func validText(b []byte) bool {
+	const high = 0x8080808080808080
+	var bits uint64
+	if n := len(b); n >= 8 {
+		for at := 0; at < n-8; at += 8 {
+			bits |= binary.LittleEndian.Uint64(b[at:])
+		}
+		bits |= binary.LittleEndian.Uint64(b[n-8:])
+	} else {
+		for _, c := range b {
+			bits |= uint64(c)
+		}
+	}
+	return bits&high == 0 || utf8.Valid(b)
+}
+
 // ordered makes sure that key, which stands at pos, may follow before.
 func ordered(before, key []byte, pos int) error {
+	if len(before) > 0 && len(key) > 0 && before[0] < key[0] {
+		return nil
+	}
 	switch bytes.Compare(before, key) {
 	case 0:
 		return duplicateKey(key, pos)

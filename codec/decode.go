@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding"
 	"reflect"
-	"unicode/utf8"
 
 	"github.com/vmihailenco/msgpack/v5"
 )
@@ -97,7 +96,7 @@ func (d *decoder) text() ([]byte, error) {
 		return nil, err
 	}
 	s := d.body(h)
-	if !utf8.Valid(s) {
+	if !validText(s) {
 		return nil, invalidText(start)
 	}
 	return s, nil

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"reflect"
 	"strconv"
-	"unicode/utf8"
 )
 
 // strct decodes a map into a struct. Both have their keys in order, so it
@@ -181,7 +180,7 @@ func (d *decoder) any(depth int) (any, error) {
 		return h.float(), nil
 	case kindText:
 		s := d.body(h)
-		if !utf8.Valid(s) {
+		if !validText(s) {
 			return nil, invalidText(start)
 		}
 		return string(s), nil

@@ -1,7 +1,7 @@
 package codec
 
 import (
-	"math"
+	"math/bits"
 	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -72,7 +72,8 @@ func (p *parser) value(depth int) error {
 	p.space()
 	switch c := p.peek(); {
 	case c == '"':
-		return p.text()
+		_, err := p.text()
+		return err
 	case c == '{' || c == '[':
 		if depth >= DepthMax {
 			return tooDeep(p.pos)
@@ -135,10 +136,12 @@ func (p *parser) object(depth int) error {
 			return p.expected("a key")
 		}
 		entry := pair{at: len(p.out), source: p.pos}
-		if err := p.text(); err != nil {
+		n, err := p.text()
+		if err != nil {
 			return err
 		}
 		entry.value = len(p.out)
+		entry.keyAt = entry.value - n
 		p.space()
 		if !p.skip(':') {
 			return p.expected("a colon")
@@ -174,96 +177,100 @@ func (p *parser) skip(c byte) bool {
 // number reads a number by the grammar and writes it.
 func (p *parser) number() error {
 	start := p.pos
-	p.skip('-')
-	switch {
-	case p.skip('0'):
-	case !p.digits():
+	negative := p.skip('-')
+	u, fits, found := uint64(0), true, true
+	if !p.skip('0') {
+		u, fits, found = p.digits()
+	}
+	if !found {
 		return p.expected("a digit")
 	}
-	integer := true
 	if p.skip('.') {
-		integer = false
-		if !p.digits() {
+		fits = false
+		if _, _, found := p.digits(); !found {
 			return p.expected("a digit")
 		}
 	}
 	if p.skip('e') || p.skip('E') {
-		integer = false
+		fits = false
 		if !p.skip('+') {
 			p.skip('-')
 		}
-		if !p.digits() {
+		if _, _, found := p.digits(); !found {
 			return p.expected("a digit")
 		}
 	}
-	text := string(p.in[start:p.pos])
-	if integer {
-		if u, err := strconv.ParseUint(text, 10, 64); err == nil {
-			p.out = appendUint(p.out, u)
-			return nil
-		}
-		if i, err := strconv.ParseInt(text, 10, 64); err == nil {
-			p.out = appendInt(p.out, i)
-			return nil
-		}
+	switch {
+	case fits && !negative:
+		p.out = appendUint(p.out, u)
+		return nil
+	case fits && u <= 1<<63:
+		p.out = appendInt(p.out, -int64(u))
+		return nil
 	}
-	f, err := strconv.ParseFloat(text, 64)
-	if err != nil || math.IsInf(f, 0) {
+	f, err := strconv.ParseFloat(string(p.in[start:p.pos]), 64)
+	if err != nil {
 		return fault(ErrNumber, start, "a number that is too large for a float of 64 bits")
 	}
 	p.out, err = appendFloat(p.out, f)
 	return err
 }
 
-func (p *parser) digits() bool {
+// digits reads one digit or more. It returns their value, and whether it fits.
+func (p *parser) digits() (u uint64, fits, found bool) {
 	start := p.pos
+	fits = true
 	for c := p.peek(); c >= '0' && c <= '9'; c = p.peek() {
+		high, low := bits.Mul64(u, 10)
+		sum, carry := bits.Add64(low, uint64(c-'0'), 0)
+		u = sum
+		fits = fits && high == 0 && carry == 0
 		p.pos++
 	}
-	return p.pos > start
+	return u, fits, p.pos > start
 }
 
-// text reads a string and writes it.
-func (p *parser) text() error {
+// text reads a string and writes it. It returns the length of the text.
+func (p *parser) text() (int, error) {
 	start := p.pos
 	p.pos++
 	from := p.pos
 	for p.pos < len(p.in) && p.in[p.pos] != '"' && p.in[p.pos] != '\\' && p.in[p.pos] >= ' ' {
 		p.pos++
 	}
-	if p.peek() == '"' {
-		s := p.in[from:p.pos]
-		p.pos++
-		if !utf8.Valid(s) {
-			return invalidText(start)
-		}
-		p.out = appendText(p.out, s)
-		return nil
+	if p.peek() != '"' {
+		return p.escapedText(start, from)
 	}
-	return p.escapedText(start, from)
+	s := p.in[from:p.pos]
+	p.pos++
+	if !validText(s) {
+		return 0, invalidText(start)
+	}
+	p.out = appendText(p.out, s)
+	return len(s), nil
 }
 
 // escapedText reads the string that begins at start and has its first escape,
 // or fault, at pos.
-func (p *parser) escapedText(start, from int) error {
-	s := append([]byte(nil), p.in[from:p.pos]...)
+func (p *parser) escapedText(start, from int) (int, error) {
+	s := append(make([]byte, 0, 2*(p.pos-from)+64), p.in[from:p.pos]...)
 	for {
 		switch c := p.peek(); {
 		case p.pos >= len(p.in):
-			return p.expected("the end of a string")
+			return 0, p.expected("the end of a string")
 		case c == '"':
 			p.pos++
-			if !utf8.Valid(s) {
-				return invalidText(start)
+			if !validText(s) {
+				return 0, invalidText(start)
 			}
 			p.out = appendText(p.out, s)
-			return nil
+			return len(s), nil
 		case c < ' ':
-			return p.expected("the escape of a control character")
+			return 0, p.expected("the escape of a control character")
 		case c == '\\':
 			r, err := p.escape()
 			if err != nil {
-				return err
+				return 0, err
 			}
 			s = utf8.AppendRune(s, r)
 		default:

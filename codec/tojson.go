@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"math"
 	"strconv"
-	"unicode/utf8"
 )
 
 // ToJSON returns canonical bytes as JSON text, without white space, keys in
@@ -63,7 +62,7 @@ func appendJSON(out, b []byte, pos, depth int) ([]byte, int, error) {
 		out = appendJSONFloat(out, math.Float64frombits(h.bits))
 	case kindText:
 		end += h.n
-		if !utf8.Valid(b[h.next:end]) {
+		if !validText(b[h.next:end]) {
 			return nil, 0, invalidText(pos)
 		}
 		out = appendJSONText(out, b[h.next:end])

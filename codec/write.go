@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math"
-	"sort"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -132,18 +132,15 @@ func closeContainer(b []byte, start, n int, short, code16 byte) []byte {
 	return b
 }
 
-// pair is one entry of a map being written: where it and its value begin in
-// the output, and its key's place in the input, for errors.
+// pair is one entry of a map being written: where it, its key's text and its
+// value begin in the output, and its key's place in the input, for errors.
 type pair struct {
-	at, value, end int
-	source         int
+	at, keyAt, value, end int
+	source                int
 }
 
 // key returns the key of p, without its header.
-func (p pair) key(b []byte) []byte {
-	h, _ := readHead(b[:p.value], p.at, true)
-	return b[h.next:p.value]
-}
+func (p pair) key(b []byte) []byte { return b[p.keyAt:p.value] }
 
 // sortPairs brings the pairs, which stand one after the other at the end of
 // b, into the order of their keys. It refuses a key that stands twice.
@@ -156,7 +153,7 @@ func sortPairs(b []byte, pairs []pair) error {
 		return nil
 	}
 	start, end := pairs[0].at, pairs[len(pairs)-1].end
-	sort.SliceStable(pairs, func(i, j int) bool { return bytes.Compare(pairs[i].key(b), pairs[j].key(b)) < 0 })
+	slices.SortStableFunc(pairs, func(p, q pair) int { return bytes.Compare(p.key(b), q.key(b)) })
 	for i := 1; i < len(pairs); i++ {
 		if key := pairs[i].key(b); bytes.Equal(pairs[i-1].key(b), key) {
 			return duplicateKey(key, pairs[i].source)

@@ -1,0 +1,127 @@
+package session
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/refold/refold/codec"
+)
+
+// doorsOf tells through which doors an event may be said. What clients may
+// ask, operators may ask too.
+func doorsOf(typ string) []Door {
+	switch typ {
+	case TypeRunRequested:
+		return []Door{DoorIn, DoorCtl}
+	case TypeSessionConfigured, TypeToolProfileSelected, TypeHostSessionUpdated, TypeFactsSet:
+		return []Door{DoorCtl}
+	case TypeToolCallsObserved, TypeGenerationSettled:
+		return []Door{DoorLLM}
+	case TypeToolCallSettled:
+		return []Door{DoorTool}
+	case TypeWakeSettled:
+		return []Door{DoorWake}
+	}
+	return nil
+}
+
+// EventTypes returns the names of all events that this release folds.
+func EventTypes() []string {
+	return []string{
+		TypeRunRequested, TypeSessionConfigured, TypeToolProfileSelected, TypeHostSessionUpdated, TypeFactsSet,
+		TypeToolCallsObserved, TypeGenerationSettled, TypeToolCallSettled, TypeWakeSettled,
+	}
+}
+
+// open decodes the envelope of e and checks all that holds for every type.
+// The envelope that it returns beside a refusal holds the type if that much
+// could be read.
+func open(e Event) (Envelope, *refusal) {
+	if len(e.Payload) > EventBytesMax {
+		return Envelope{}, refuse(RejectLimitExceeded,
+			"an event is at most "+strconv.Itoa(EventBytesMax)+" bytes, this one has "+strconv.Itoa(len(e.Payload)))
+	}
+	canonical, err := codec.Canonicalize(e.Payload)
+	if err != nil {
+		return Envelope{}, refuse(RejectUndecodable, err.Error())
+	}
+	var env Envelope
+	if err := codec.Decode(canonical, &env); err != nil {
+		return Envelope{}, refuse(RejectUndecodable, err.Error())
+	}
+	env.Type = clip(env.Type, IDBytesMax)
+	switch {
+	case env.V != 0 && env.V != Version:
+		return env, refuse(RejectUnsupportedVersion, "v is "+strconv.Itoa(env.V)+", this session reads "+strconv.Itoa(Version))
+	case doorsOf(env.Type) == nil:
+		return env, refuse(RejectUnknownType, "no event is called "+strconv.Quote(env.Type))
+	case !slices.Contains(doorsOf(env.Type), e.Door):
+		return env, refuse(RejectWrongDoor, env.Type+" is not said through the door "+string(e.Door))
+	case len(env.ID) > IDBytesMax:
+		return env, refuse(RejectInvalidData, "id: at most "+strconv.Itoa(IDBytesMax)+" bytes")
+	case len(env.By) > ByBytesMax:
+		return env, refuse(RejectInvalidData, "by: at most "+strconv.Itoa(ByBytesMax)+" bytes")
+	}
+	return env, nil
+}
+
+// body decodes an event's data and folds it. Absent data is an empty object.
+func body[T any](data codec.Raw, fold func(*T) *refusal) *refusal {
+	var b T
+	if bad := decodeBody(data, &b); bad != nil {
+		return bad
+	}
+	return fold(&b)
+}
+
+// decodeBody decodes data into b.
+func decodeBody(data codec.Raw, b any) *refusal {
+	if len(data) == 0 {
+		data = emptyObject()
+	}
+	if err := codec.Decode(data, b); err != nil {
+		return refuse(RejectInvalidData, "data: "+err.Error())
+	}
+	return nil
+}
+
+// emptyObject returns the canonical encoding of {}.
+func emptyObject() codec.Raw { return codec.Raw{0x80} }
+
+// contentFault says what is wrong with c. Empty content is wrong unless
+// mayBeEmpty.
+func contentFault(path string, c *Content, mayBeEmpty bool) *refusal {
+	parts := 0
+	return contentFaultAt(path, c, mayBeEmpty, &parts)
+}
+
+func contentFaultAt(path string, c *Content, mayBeEmpty bool, parts *int) *refusal {
+	given := 0
+	for _, is := range []bool{c.Text != "", c.Blob != nil, len(c.Parts) > 0} {
+		if is {
+			given++
+		}
+	}
+	switch {
+	case given > 1:
+		return refuse(RejectInvalidData, path+": one of text, blob and parts, not several")
+	case given == 0 && !mayBeEmpty:
+		return refuse(RejectInvalidData, path+": is empty: give text, a blob or parts")
+	case len(c.Text) > TextBytesMax:
+		return refuse(RejectLimitExceeded, path+".text: "+strconv.Itoa(len(c.Text))+" bytes, inline text is at most "+
+			strconv.Itoa(TextBytesMax)+": store it as a blob")
+	case c.Blob == nil && (c.Size != 0 || c.MediaType != ""):
+		return refuse(RejectInvalidData, path+": size and media_type belong to a blob")
+	case c.Blob != nil && (c.Size < 0 || len(c.MediaType) > NameBytesMax):
+		return refuse(RejectInvalidData, path+": size is not negative, and media_type at most "+strconv.Itoa(NameBytesMax)+" bytes")
+	}
+	for i := range c.Parts {
+		if *parts++; *parts > PartsMax {
+			return refuse(RejectLimitExceeded, path+".parts: at most "+strconv.Itoa(PartsMax)+" in all")
+		}
+		if bad := contentFaultAt(path+".parts["+strconv.Itoa(i)+"]", &c.Parts[i], false, parts); bad != nil {
+			return bad
+		}
+	}
+	return nil
+}

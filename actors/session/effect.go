@@ -1,0 +1,102 @@
+package session
+
+import "github.com/refold/refold/codec"
+
+// Class is the kind of bridge that carries an effect out.
+type Class string
+
+const (
+	ClassLLM  Class = "llm"
+	ClassTool Class = "tool"
+	ClassWake Class = "wake"
+)
+
+// Effect is one thing that the session wants of the world; open until settled.
+// Its bytes are fixed by the event that opens it: State.Open gives the same
+// bytes for it until it is settled, whatever happens in between.
+type Effect struct {
+	Name     string // r1t2, r1t2c0, w1
+	Class    Class
+	Target   string // provider, executor, or "-": a subject token
+	Payload  []byte // canonical msgpack of Generation, ToolCall or Wake
+	Claimed  bool   // a bridge must store a claim before it starts this
+	Deadline int64  // Unix ms; when a wake settles it
+}
+
+// Generation is the payload of an effect of class llm.
+type Generation struct {
+	At         int64        `msgpack:"at"`
+	Class      Class        `msgpack:"class"`
+	Effect     string       `msgpack:"effect"`
+	Items      []Item       `msgpack:"items"` // what to read from the log, in order
+	Model      string       `msgpack:"model"`
+	Params     codec.Raw    `msgpack:"params,omitempty"`
+	Provider   string       `msgpack:"provider"`
+	RunMS      int64        `msgpack:"run_ms"`
+	Session    string       `msgpack:"session"`
+	StartBy    int64        `msgpack:"start_by"` // Unix ms; past it nothing is started
+	System     string       `msgpack:"system,omitempty"`
+	ToolChoice string       `msgpack:"tool_choice,omitempty"`
+	Tools      []codec.Hash `msgpack:"tools,omitempty"` // descriptors, in the order to be shown
+	Toolset    codec.Hash   `msgpack:"toolset"`         // fingerprint of the toolset
+	V          int          `msgpack:"v"`
+}
+
+// Role is whose words an item of the transcript is.
+type Role string
+
+const (
+	RoleUser      Role = "user"
+	RoleAssistant Role = "assistant"
+	RoleTool      Role = "tool"
+)
+
+// Item is one entry of the transcript: a reference to the event that carries
+// the text. For a result that the session itself gave (a rejected call, a
+// deadline) Seq is the event that caused it, and Code and Detail are the text.
+type Item struct {
+	Call   int    `msgpack:"call,omitempty"` // role tool: the call's position in its batch
+	Code   string `msgpack:"code,omitempty"`
+	Detail string `msgpack:"detail,omitempty"`
+	Role   Role   `msgpack:"role"`
+	Seq    uint64 `msgpack:"seq"`
+}
+
+// ToolCall is the payload of an effect of class tool.
+type ToolCall struct {
+	Arguments      string       `msgpack:"arguments"`
+	At             int64        `msgpack:"at"`
+	Batch          string       `msgpack:"batch"` // r1t2
+	Call           int          `msgpack:"call"`  // position in the batch
+	Class          Class        `msgpack:"class"`
+	Effect         string       `msgpack:"effect"`
+	HostSession    *HostSession `msgpack:"host_session,omitempty"`
+	IdempotencyKey string       `msgpack:"idempotency_key"`
+	PlanHash       codec.Hash   `msgpack:"plan_hash"`
+	ProviderCallID string       `msgpack:"provider_call_id,omitempty"`
+	RetrySafe      bool         `msgpack:"retry_safe,omitempty"`
+	RunMS          int64        `msgpack:"run_ms"`
+	Session        string       `msgpack:"session"`
+	StartBy        int64        `msgpack:"start_by"`
+	ToolID         string       `msgpack:"tool_id"`
+	ToolName       string       `msgpack:"tool_name"`
+	V              int          `msgpack:"v"`
+}
+
+// Wake is the payload of an effect of class wake.
+type Wake struct {
+	At      int64  `msgpack:"at"`
+	Class   Class  `msgpack:"class"`
+	Due     int64  `msgpack:"due"` // Unix ms
+	Effect  string `msgpack:"effect"`
+	Session string `msgpack:"session"`
+	StartBy int64  `msgpack:"start_by"` // its due; stops nobody
+	V       int    `msgpack:"v"`
+}
+
+// Withdrawal is an effect that the last event withdrew: its claim is to be
+// stored as withdrawn before that event counts as stored.
+type Withdrawal struct {
+	Name    string
+	Claimed bool // exact; else best effort
+}

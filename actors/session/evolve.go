@@ -1,0 +1,129 @@
+package session
+
+import (
+	"encoding/binary"
+	"iter"
+
+	"github.com/refold/refold/codec"
+)
+
+// Fold returns the state after history: the session's own events in stream
+// order, under install. It emits nothing, so folding twice does nothing twice.
+// Rejected events are part of a history and are folded like any other.
+func Fold(install *Install, sid string, history iter.Seq[Event]) *State {
+	s := New(install, sid)
+	for e := range history {
+		_, _ = s.Evolve(e)
+	}
+	return s
+}
+
+// Evolve folds one event, the next one of the session in stream order, and
+// returns what is to be said about it. Afterwards Open and Withdrawals tell
+// what the world owes; the caller stores all three before it counts the event
+// as stored. Evolve never fails for another reason than a Rejection, and then
+// only the head has changed: sequence, count, chain, clock and notice number.
+// The notices are the caller's to keep. Payload is not kept.
+func (s *State) Evolve(e Event) ([]Notice, error) {
+	s.notices, s.withdrawn = nil, s.withdrawn[:0]
+	s.advance(e)
+	if s.Count == 1 {
+		s.say(NoticeSessionOpened, SessionOpened{Install: s.Install, Rules: s.Rules})
+	}
+	typ, bad := s.apply(e)
+	if bad != nil {
+		s.say(NoticeEventRejected, EventRejected{Seq: e.Seq, Type: typ, Code: bad.code, Detail: bad.detail})
+		return s.notices, bad.code
+	}
+	return s.notices, nil
+}
+
+// advance moves the head over e: all that changes even when e is rejected.
+func (s *State) advance(e Event) {
+	s.Seq = e.Seq
+	s.Count++
+	s.Clock = max(s.Clock, e.Time)
+	s.Leaf = LeafOf(e)
+	var link [2 * len(s.Chain)]byte
+	copy(link[:], s.Chain[:])
+	copy(link[len(s.Chain):], s.Leaf[:])
+	s.Chain = codec.Sum(link[:])
+}
+
+// LeafOf returns the hash of one event alone: sequence and timestamp (eight
+// bytes each, big-endian), the door, a zero byte, the payload. A snapshot
+// names its last event by it.
+func LeafOf(e Event) codec.Hash {
+	const small = 1 << 10
+	var room [small]byte
+	b := room[:0]
+	b = binary.BigEndian.AppendUint64(b, e.Seq)
+	b = binary.BigEndian.AppendUint64(b, uint64(e.Time))
+	b = append(b, e.Door...)
+	b = append(b, 0)
+	b = append(b, e.Payload...)
+	return codec.Sum(b)
+}
+
+// say adds a notice about the event being folded.
+func (s *State) say(typ string, data any) {
+	s.NoticeN++
+	s.notices = append(s.notices, Notice{N: s.NoticeN, Type: typ, Seq: s.Seq, At: s.Clock, Session: s.Session, Data: data})
+}
+
+// apply decodes e and folds its body. It returns the event's type, as far as
+// it could be read, and why nothing was done.
+func (s *State) apply(e Event) (string, *refusal) {
+	env, bad := open(e)
+	if bad != nil {
+		return env.Type, bad
+	}
+	if env.ID != "" && s.seen(env.ID) {
+		return env.Type, refuse(RejectDuplicateEvent, "the session took an event with this id before")
+	}
+	if bad := s.applyBody(e.Door, env); bad != nil {
+		return env.Type, bad
+	}
+	if env.ID != "" {
+		s.remember(env.ID)
+	}
+	return env.Type, nil
+}
+
+// applyBody is the one switch over the event's body.
+func (s *State) applyBody(door Door, env Envelope) *refusal {
+	switch env.Type {
+	case TypeRunRequested:
+		return body(env.Data, func(b *RunRequested) *refusal { return s.runRequested(door, b, env.Data) })
+	case TypeSessionConfigured:
+		return s.sessionConfigured(env.Data)
+	case TypeToolProfileSelected:
+		return body(env.Data, s.toolProfileSelected)
+	case TypeHostSessionUpdated:
+		return body(env.Data, s.hostSessionUpdated)
+	case TypeFactsSet:
+		return body(env.Data, s.factsSet)
+	case TypeToolCallsObserved, TypeGenerationSettled, TypeToolCallSettled, TypeWakeSettled:
+		return s.settle(env)
+	}
+	return refuse(RejectUnknownType, "no event is called "+clip(env.Type, NameBytesMax))
+}
+
+// seen reports whether an event with this id was taken lately.
+func (s *State) seen(id string) bool {
+	for _, have := range s.IDs {
+		if have == id {
+			return true
+		}
+	}
+	return false
+}
+
+// remember keeps the id of an event that was taken, and forgets the oldest.
+func (s *State) remember(id string) {
+	if len(s.IDs) == IDsMax {
+		copy(s.IDs, s.IDs[1:])
+		s.IDs = s.IDs[:IDsMax-1]
+	}
+	s.IDs = append(s.IDs, id)
+}

@@ -1,0 +1,110 @@
+package session
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/planner"
+)
+
+// RulesVersion is the newest rules version that this code folds.
+const RulesVersion = 1
+
+// InstallRecord is the wire form of an install record: what every session
+// that opens after it starts from.
+type InstallRecord struct {
+	Capabilities   []string           `msgpack:"capabilities,omitempty"`
+	Config         *RunConfig         `msgpack:"config,omitempty"`
+	DefaultProfile string             `msgpack:"default_profile,omitempty"`
+	Policy         Policy             `msgpack:"policy,omitempty"`
+	Profiles       []planner.Profile  `msgpack:"profiles,omitempty"`
+	Rules          int                `msgpack:"rules"`
+	Tools          []planner.ToolSpec `msgpack:"tools"`
+	V              int                `msgpack:"v"`
+}
+
+// Policy is what an install record permits.
+type Policy struct {
+	// Ingress lists the fields of a RunConfig that a client may set through
+	// the door `in`; absent means DefaultIngress.
+	Ingress []string `msgpack:"ingress,omitempty"`
+}
+
+// DefaultIngress returns the config fields that a client may set when the
+// policy doesn't say.
+func DefaultIngress() []string {
+	return []string{"active_tools", "disable", "model", "params", "provider", "system", "turns_max"}
+}
+
+// Install is a parsed install record. It is immutable and shared by every
+// session that pinned it.
+type Install struct {
+	Hash     codec.Hash // of the record's canonical bytes
+	Rules    int
+	Record   InstallRecord
+	Registry *planner.Registry
+	ingress  []string
+}
+
+// ParseInstall reads an install record: JSON or msgpack. The error says which
+// part is wrong; a record that has one is never pinned, by any session.
+func ParseInstall(payload []byte) (*Install, error) {
+	canonical, err := codec.Canonicalize(payload)
+	if err != nil {
+		return nil, fmt.Errorf("install record: %w", err)
+	}
+	var rec InstallRecord
+	if err := codec.Decode(canonical, &rec); err != nil {
+		return nil, fmt.Errorf("install record: %w", err)
+	}
+	if rec.V != Version {
+		return nil, fmt.Errorf("install record: v is %d, this release reads %d", rec.V, Version)
+	}
+	if rec.Rules < 1 || rec.Rules > RulesVersion {
+		return nil, &UnknownRulesError{Rules: rec.Rules}
+	}
+	registry, err := planner.NewRegistry(rec.Tools, rec.Profiles, rec.DefaultProfile)
+	if err != nil {
+		return nil, fmt.Errorf("install record: %w", err)
+	}
+	in := &Install{Hash: codec.Sum(canonical), Rules: rec.Rules, Record: rec, Registry: registry, ingress: rec.Policy.Ingress}
+	if in.ingress == nil {
+		in.ingress = DefaultIngress()
+	}
+	return in, in.check()
+}
+
+// UnknownRulesError says that a record asks for rules that this release does
+// not know: the host gives such a session back instead of folding it wrongly.
+type UnknownRulesError struct{ Rules int }
+
+func (e *UnknownRulesError) Error() string {
+	return fmt.Sprintf("install record: rules %d, this release knows 1 to %d: upgrade it", e.Rules, RulesVersion)
+}
+
+// check validates what is not the registry's.
+func (in *Install) check() error {
+	if bad := configFault(in.Registry, in.Record.Config, in.Record.Config != nil); bad != nil {
+		return fmt.Errorf("install record: config: %s: %s", bad.code, bad.detail)
+	}
+	for i := range in.Record.Tools {
+		if ms := in.Record.Tools[i].DeadlineMS; ms < 0 || ms > DeadlineMaxMS/2 {
+			return fmt.Errorf("install record: tools[%d].deadline_ms is %d, it may be 0 to %d", i, ms, DeadlineMaxMS/2)
+		}
+	}
+	for i, field := range in.ingress {
+		if !slices.Contains(configFields(), field) {
+			return fmt.Errorf("install record: policy.ingress[%d]: a run config has no field %q", i, field)
+		}
+	}
+	return nil
+}
+
+// configFields returns the names of a RunConfig's fields on the wire.
+func configFields() []string {
+	return []string{
+		"active_tools", "deadlines_ms", "disable", "enable", "force", "model", "params",
+		"profile", "provider", "system", "tool_choice", "turns_max",
+	}
+}

@@ -1,0 +1,58 @@
+package session
+
+// Every limit of the fold, with its unit. Their relations are asserted in
+// limits_test.go: whatever a client or a model says, a state stays within
+// StateBytesMax and an effect within EffectBytesMax, which is less than the
+// 1 MiB that a NATS server takes by default.
+const (
+	EventBytesMax  = 768 << 10 // an event's payload; publishers refuse more before sending
+	TextBytesMax   = 256 << 10 // inline text of one Content; larger content is a blob
+	PartsMax       = 64        // parts of one Content, nested ones included
+	IDBytesMax     = 64        // an event's id, a submission
+	ByBytesMax     = 256       // an envelope's `by`
+	IDsMax         = 128       // ids of events that a session remembers
+	SubmissionsMax = 10_000    // submissions that a session remembers
+
+	SystemBytesMax = 64 << 10 // a config's system text
+	ParamsBytesMax = 32 << 10 // a config's params, encoded
+	NamesMax       = 512      // entries of a list of tools
+	NameBytesMax   = 128      // a provider, model, profile or tool name in a config
+	QueueMax       = 64       // queue_max may not exceed it
+	QueueDefault   = 16       // queued runs of a session
+	QueueBytesMax  = 1 << 20  // configs of all queued runs, encoded
+	TurnsDefault   = 100      // turns of a run
+	TurnsMax       = 10_000   // turns_max may not exceed it
+
+	ItemsMax       = 10_000    // items of a transcript
+	EffectBytesMax = 768 << 10 // an effect's payload
+	CallsMax       = 64        // calls of a batch that may run
+	CallsSeenMax   = 1_024     // calls that one answer of a model may hold
+	CodeBytesMax   = 64        // a code in a settlement
+	DetailBytesMax = 256       // a detail, wherever it stands
+	TokensMax      = 1 << 40   // a count in a usage
+
+	FactsMax          = 64  // facts of a session
+	FactNameBytesMax  = 64  // a fact's name
+	FactValueBytesMax = 256 // a fact's value
+	HostIDBytesMax    = 128 // id and route of a host session
+
+	WakesMax          = 8              // wakes that a session keeps open
+	DeadlineDefaultMS = 10 * 60 * 1000 // an effect's, from the event that opens it
+	DeadlineMaxMS     = 45 * 60 * 1000 // the cap; REFOLD_FX keeps names for longer
+	DeadlineMinMS     = 100            // the floor
+	RunDefaultMS      = 5 * 60 * 1000  // what one start of an effect may take
+
+	StateBytesMax = 8 << 20 // a state's canonical bytes
+)
+
+// itemFixedBytesMax is an item's encoding without its code and detail: five
+// keys, a role, a position, a sequence and the texts' headers.
+const itemFixedBytesMax = 1 + 5 + 3 + 5 + 3 + 7 + 3 + 5 + 10 + 4 + 9
+
+// itemsHeldMax is how many items a state may hold: a batch may go over
+// ItemsMax by its results; the run then ends before its next turn.
+const itemsHeldMax = ItemsMax + CallsSeenMax + QueueMax + 2
+
+// effectFixedBytesMax is what a generation holds besides its items: system,
+// params, 512 references of tools, names and numbers.
+const effectFixedBytesMax = SystemBytesMax + ParamsBytesMax + NamesMax*34 + 4<<10

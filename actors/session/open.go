@@ -1,0 +1,95 @@
+package session
+
+import (
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/planner"
+)
+
+// Open returns what the world still owes this session, oldest first: the open
+// generation or the open calls, then the wakes. Asking for all of it again is
+// always right, because a name that was asked before stays asked. The bytes
+// of an effect are the same as long as it is open.
+func (s *State) Open() []Effect {
+	var effects []Effect
+	if t := s.Turn; s.Run != nil && t != nil {
+		if t.Open {
+			effects = append(effects, s.generation(t))
+		}
+		if t.Batch != nil {
+			for i := range t.Batch.Calls {
+				if t.Batch.Calls[i].Status == CallOpen {
+					effects = append(effects, s.toolCall(t, i))
+				}
+			}
+		}
+	}
+	for i := range s.Wakes {
+		effects = append(effects, s.wake(&s.Wakes[i]))
+	}
+	return effects
+}
+
+// generation builds the effect that asks for a turn of the model.
+func (s *State) generation(t *Turn) Effect {
+	c := &s.Run.Config
+	name := turnName(t.Run, t.Number)
+	return Effect{
+		Name: name, Class: ClassLLM, Target: c.Provider, Claimed: true, Deadline: t.Deadline,
+		Payload: encode(Generation{
+			At: t.At, Class: ClassLLM, Effect: name, Items: s.Items[:t.Items], Model: c.Model, Params: c.Params,
+			Provider: c.Provider, RunMS: t.RunMS, Session: s.Session, StartBy: t.Deadline - t.RunMS, System: c.System,
+			ToolChoice: c.ToolChoice, Tools: s.refs(&t.Toolset), Toolset: t.Toolset.Fingerprint, V: Version,
+		}),
+	}
+}
+
+// refs returns the descriptors of the tools offered, in order.
+func (s *State) refs(set *planner.Toolset) []codec.Hash {
+	refs := set.Refs(s.install.Registry)
+	hashes := make([]codec.Hash, len(refs))
+	for i := range refs {
+		hashes[i] = refs[i].Hash
+	}
+	return hashes
+}
+
+// tool returns the spec of a tool that a call of this session names.
+func (s *State) tool(id string) *planner.ToolSpec {
+	t, _ := s.install.Registry.Lookup(id)
+	return s.install.Registry.Tool(t)
+}
+
+// toolCall builds the effect that asks for call i.
+func (s *State) toolCall(t *Turn, i int) Effect {
+	c := &t.Batch.Calls[i]
+	tool := s.tool(c.ToolID)
+	name := callName(t.Run, t.Number, i)
+	return Effect{
+		Name: name, Class: ClassTool, Target: tool.Executor.Target, Claimed: !tool.RetrySafe, Deadline: c.Deadline,
+		Payload: encode(ToolCall{
+			Arguments: c.Arguments, At: c.At, Batch: turnName(t.Run, t.Number), Call: i, Class: ClassTool, Effect: name,
+			HostSession: c.Host, IdempotencyKey: s.Session + "." + name, PlanHash: t.Batch.PlanHash,
+			ProviderCallID: c.ProviderCallID, RetrySafe: tool.RetrySafe, RunMS: c.RunMS, Session: s.Session,
+			StartBy: c.Deadline - c.RunMS, ToolID: c.ToolID, ToolName: c.ToolName, V: Version,
+		}),
+	}
+}
+
+// wake builds the effect that asks to be woken.
+func (s *State) wake(w *OpenWake) Effect {
+	name := wakeName(w.Number)
+	return Effect{
+		Name: name, Class: ClassWake, Target: "-", Deadline: w.Due,
+		Payload: encode(Wake{At: w.At, Class: ClassWake, Due: w.Due, Effect: name, Session: s.Session, StartBy: w.Due, V: Version}),
+	}
+}
+
+// encode returns the canonical bytes of an effect. It can't fail: every part
+// was checked when it came in.
+func encode(v any) []byte {
+	b, err := codec.Marshal(v)
+	if err != nil {
+		panic("session: an effect does not encode: " + err.Error())
+	}
+	return b
+}

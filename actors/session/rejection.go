@@ -1,0 +1,63 @@
+package session
+
+// Rejection says why an event had no effect. The set is closed and the text
+// is the wire form.
+type Rejection string
+
+// The rejections of rules version 1.
+const (
+	RejectUndecodable         Rejection = "undecodable"          // neither JSON nor msgpack, or no envelope
+	RejectUnsupportedVersion  Rejection = "unsupported_version"  // v is not 1
+	RejectUnknownType         Rejection = "unknown_type"         // no such event
+	RejectWrongDoor           Rejection = "wrong_door"           // not said through this door
+	RejectNotPermitted        Rejection = "not_permitted"        // the install policy keeps it to ctl
+	RejectInvalidData         Rejection = "invalid_data"         // unknown field, wrong type, bad value
+	RejectDuplicateEvent      Rejection = "duplicate_event"      // id seen before
+	RejectDuplicateSubmission Rejection = "duplicate_submission" // same submission, other content
+	RejectStale               Rejection = "stale"                // speaks of something long over
+	RejectRunActive           Rejection = "run_active"           // when_busy is reject
+	RejectQueueFull           Rejection = "queue_full"           // queue_max reached
+	RejectMissingProvider     Rejection = "missing_provider"     // no config names one
+	RejectMissingModel        Rejection = "missing_model"        // no config names one
+	RejectUnknownProfile      Rejection = "unknown_profile"      // not in the registry
+	RejectUnknownTool         Rejection = "unknown_tool"         // not in the registry
+	RejectUnknownEffect       Rejection = "unknown_effect"       // never asked
+	RejectEffectSettled       Rejection = "effect_settled"       // settled before, otherwise
+	RejectLimitExceeded       Rejection = "limit_exceeded"       // over a limit of limits.go
+)
+
+// Error returns the wire form.
+func (r Rejection) Error() string { return string(r) }
+
+// Codes of results and of ended runs that the session itself gives. Those of
+// rejected calls come from the planner.
+const (
+	CodeLimitExceeded    = "limit_exceeded"
+	CodeDeadlineExceeded = "deadline_exceeded"
+	CodeOutcomeUnknown   = "outcome_unknown"
+	CodeBadSettlement    = "bad_settlement"
+	CodeTurnsMax         = "turns_max"
+	CodeTranscriptFull   = "transcript_full"
+)
+
+// refusal is a rejection with its detail, inside the fold.
+type refusal struct {
+	code   Rejection
+	detail string
+}
+
+// refuse returns a refusal; detail is cut to DetailBytesMax.
+func refuse(code Rejection, detail string) *refusal {
+	return &refusal{code: code, detail: clip(detail, DetailBytesMax)}
+}
+
+// clip cuts text to at most n bytes without splitting a character.
+func clip(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	for n > 0 && text[n]&0xC0 == 0x80 {
+		n--
+	}
+	return text[:n]
+}

@@ -1,0 +1,175 @@
+package scenario
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/planner"
+)
+
+// Kind is what a step does.
+type Kind string
+
+const (
+	KindInstall Kind = "install" // Payload is the record; nil is the built-in one
+	KindEvent   Kind = "event"   // publish Payload through Door
+	KindClock   Kind = "clock"   // move the time by Clock
+	KindShow    Kind = "show"    // print Show
+)
+
+// Action is what the input of a step says.
+type Action struct {
+	Kind    Kind
+	Door    session.Door
+	Payload []byte // JSON, but for `bytes`
+	Settles string // the effect that the event names, if it is a settlement
+	Clock   int64  // milliseconds
+	Show    string // transcript, tools, effect r1t1
+}
+
+// Read reads the input of a step. reg gives the tools that short arguments are
+// of; nil if none is known yet.
+func Read(input string, reg *planner.Registry) (Action, error) {
+	first, rest := cutWord(input)
+	switch first {
+	case "install":
+		if rest == "builtin" {
+			return Action{Kind: KindInstall}, nil
+		}
+		return Action{Kind: KindInstall, Payload: []byte(rest)}, nil
+	case "clock":
+		ms, err := parseSpan(rest)
+		return Action{Kind: KindClock, Clock: ms}, err
+	case "show":
+		return Action{Kind: KindShow, Show: rest}, nil
+	case "event", "bytes":
+		return readRaw(first, rest)
+	case "settle":
+		return readSettlement(rest, reg)
+	}
+	return readRequest(first, rest)
+}
+
+// readRaw reads an envelope or a payload as it is.
+func readRaw(verb, rest string) (Action, error) {
+	door, payload := cutWord(rest)
+	a := Action{Kind: KindEvent, Door: session.Door(door), Payload: []byte(payload)}
+	if verb == "bytes" {
+		b, err := hex.DecodeString(payload)
+		if err != nil {
+			return Action{}, fmt.Errorf("scenario: bytes: %w", err)
+		}
+		a.Payload = b
+		return a, nil
+	}
+	var env struct {
+		Data struct {
+			Effect string `json:"effect"`
+		} `json:"data"`
+	}
+	if json.Unmarshal(a.Payload, &env) == nil {
+		a.Settles = env.Data.Effect
+	}
+	return a, nil
+}
+
+// readRequest reads what comes through `in` and `ctl`.
+func readRequest(verb, rest string) (Action, error) {
+	words, err := fields(rest)
+	if err != nil {
+		return Action{}, err
+	}
+	data := map[string]any{}
+	door, typ := session.DoorCtl, ""
+	switch verb {
+	case "run":
+		door, typ = session.DoorIn, session.TypeRunRequested
+		if len(words) == 0 || words[0].key != "" {
+			return Action{}, fmt.Errorf("scenario: run \"text\" [config={…}] [submission=a] [when_busy=reject] [via=ctl]")
+		}
+		data["input"] = map[string]any{"text": words[0].text}
+		words = words[1:]
+	case "configure":
+		return event(session.DoorCtl, session.TypeSessionConfigured, json.RawMessage(rest))
+	case "profile":
+		typ = session.TypeToolProfileSelected
+		data["profile"], words = rest, nil
+	case "host":
+		typ = session.TypeHostSessionUpdated
+		if len(words) == 0 {
+			return Action{}, fmt.Errorf("scenario: host STATUS [id=…]")
+		}
+		data["status"], words = words[0].text, words[1:]
+	case "facts":
+		typ = session.TypeFactsSet
+	default:
+		return Action{}, fmt.Errorf("scenario: unknown step %q", verb)
+	}
+	for _, w := range words {
+		switch {
+		case w.key == "via":
+			door = session.Door(w.text)
+		case w.quoted || !isJSON(w.text):
+			data[w.key] = w.text
+		default:
+			data[w.key] = json.RawMessage(w.text)
+		}
+	}
+	if verb == "facts" {
+		data = map[string]any{"facts": data}
+	}
+	return event(door, typ, data)
+}
+
+// isJSON reports whether an unquoted value stands for itself.
+func isJSON(text string) bool {
+	return text == "null" || strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[")
+}
+
+// event makes the envelope of an event.
+func event(door session.Door, typ string, data any) (Action, error) {
+	payload, err := json.Marshal(struct {
+		Type string `json:"type"`
+		Data any    `json:"data"`
+	}{typ, data})
+	return Action{Kind: KindEvent, Door: door, Payload: payload}, err
+}
+
+// parseSpan reads a distance of time: +10m, +1500ms.
+func parseSpan(text string) (int64, error) {
+	digits := strings.TrimLeft(strings.TrimPrefix(text, "+"), "0123456789")
+	n, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimPrefix(text, "+"), digits), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("scenario: clock +10m: %w", err)
+	}
+	switch digits {
+	case "ms":
+		return n, nil
+	case "s":
+		return n * 1000, nil
+	case "m":
+		return n * 60_000, nil
+	case "h":
+		return n * 3_600_000, nil
+	}
+	return 0, fmt.Errorf("scenario: clock: ms, s, m or h, not %q", digits)
+}
+
+// span writes a distance of time.
+func span(ms int64) string {
+	sign := "+"
+	if ms < 0 {
+		sign, ms = "-", -ms
+	}
+	switch {
+	case ms != 0 && ms%60_000 == 0:
+		return sign + strconv.FormatInt(ms/60_000, 10) + "m"
+	case ms%1000 == 0:
+		return sign + strconv.FormatInt(ms/1000, 10) + "s"
+	}
+	return sign + strconv.FormatInt(ms, 10) + "ms"
+}

@@ -1,0 +1,76 @@
+package scenario
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
+)
+
+// Effect draws an effect's payload: a line a field, times relative to the
+// session's clock, sequences as the number of the session's event, and the
+// session's name as SID.
+func Effect(payload []byte, v session.View, seqs []uint64) (string, error) {
+	var fields codec.Pairs
+	if err := codec.Decode(payload, &fields); err != nil {
+		return "", fmt.Errorf("scenario: effect: %w", err)
+	}
+	var b strings.Builder
+	for _, f := range fields {
+		text, err := codec.ToJSON(f.Value)
+		if err != nil {
+			return "", fmt.Errorf("scenario: effect: %s: %w", f.Key, err)
+		}
+		b.WriteString(f.Key + ": " + effectField(f.Key, text, v, seqs) + "\n")
+	}
+	return b.String(), nil
+}
+
+// effectField writes one field so that it reads the same in every run.
+func effectField(name string, text []byte, v session.View, seqs []uint64) string {
+	switch name {
+	case "at", "start_by", "due":
+		if ms, err := strconv.ParseInt(string(text), 10, 64); err == nil {
+			return span(ms - v.Clock)
+		}
+	case "session", "idempotency_key":
+		return strings.Replace(string(text), v.Session, "SID", 1)
+	case "items":
+		var items []session.ViewItem
+		if json.Unmarshal(text, &items) == nil {
+			var words []string
+			for _, it := range items {
+				words = append(words, itemText(it, seqs))
+			}
+			return strings.Join(words, ", ")
+		}
+	case "tools":
+		var refs []string
+		if json.Unmarshal(text, &refs) == nil {
+			return count(len(refs), "descriptor")
+		}
+	}
+	return string(text)
+}
+
+// itemText writes an item: whose it is, the number of the event that carries
+// it, and for a result the call's position and the code.
+func itemText(it session.ViewItem, seqs []uint64) string {
+	n := 0
+	for i, seq := range seqs {
+		if seq == it.Seq {
+			n = i + 1
+		}
+	}
+	text := string(it.Role) + " #" + strconv.Itoa(n)
+	if it.Role == session.RoleTool {
+		text += " call " + strconv.Itoa(it.Call)
+	}
+	if it.Code != "" {
+		text += " " + it.Code
+	}
+	return text
+}

@@ -1,0 +1,197 @@
+package scenario
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/planner"
+)
+
+// readSettlement reads what comes through the bridges' doors.
+func readSettlement(rest string, reg *planner.Registry) (Action, error) {
+	effect, rest := cutWord(rest)
+	verb, rest := cutWord(rest)
+	data := map[string]any{"effect": effect}
+	var door session.Door
+	var typ string
+	var err error
+	switch {
+	case strings.HasPrefix(effect, "w"):
+		door, typ = session.DoorWake, session.TypeWakeSettled
+	case strings.Contains(effect, "c"):
+		door, typ = session.DoorTool, session.TypeToolCallSettled
+		err = readCallSettlement(data, verb, rest)
+	case verb == "calls":
+		door, typ = session.DoorLLM, session.TypeToolCallsObserved
+		data["calls"], err = readCalls(rest, reg)
+	default:
+		door, typ = session.DoorLLM, session.TypeGenerationSettled
+		err = readAnswer(data, verb, rest)
+	}
+	if err != nil {
+		return Action{}, err
+	}
+	a, err := event(door, typ, data)
+	a.Settles = effect
+	return a, err
+}
+
+// readAnswer reads the settlement of a generation without calls.
+func readAnswer(data map[string]any, verb, rest string) error {
+	words, err := fields(rest)
+	if err != nil {
+		return err
+	}
+	switch {
+	case verb == "text" && len(words) >= 1:
+		data["status"] = "ok"
+		data["text"] = map[string]any{"text": words[0].text}
+		words = words[1:]
+	case verb == "failed" && len(words) >= 1:
+		data["status"] = "failed"
+		data["error"], words = readFault(words)
+	default:
+		return fmt.Errorf("scenario: settle r1t1 calls …, text \"…\" or failed CODE \"detail\", not %q", verb)
+	}
+	for _, w := range words {
+		if w.key != "usage" {
+			return fmt.Errorf("scenario: settle r1t1: unknown %q", w.key)
+		}
+		in, out, _ := strings.Cut(w.text, "/")
+		data["usage"] = map[string]any{"input_tokens": json.Number(in), "output_tokens": json.Number(out)}
+	}
+	return nil
+}
+
+// readFault reads CODE ["detail"].
+func readFault(words []word) (map[string]any, []word) {
+	fault := map[string]any{"code": words[0].text}
+	words = words[1:]
+	if len(words) > 0 && words[0].quoted && words[0].key == "" {
+		fault["detail"], words = words[0].text, words[1:]
+	}
+	return fault, words
+}
+
+// readCallSettlement reads the settlement of a call.
+func readCallSettlement(data map[string]any, verb, rest string) error {
+	words, err := fields(rest)
+	if err != nil {
+		return err
+	}
+	switch verb {
+	case "ok":
+		data["status"] = "succeeded"
+		if len(words) > 0 && words[0].key == "" {
+			data["output"] = map[string]any{"text": words[0].text}
+			words = words[1:]
+		}
+	case "failed":
+		data["status"] = "failed"
+		if len(words) > 0 && words[0].key == "" {
+			data["error"], words = readFault(words)
+		}
+	case "cancelled":
+		data["status"] = "cancelled"
+	case "unknown":
+		data["status"] = "outcome_unknown"
+	default:
+		return fmt.Errorf("scenario: settle r1t1c0 ok, failed, cancelled or unknown, not %q", verb)
+	}
+	for _, w := range words {
+		switch w.key {
+		case "host":
+			data["host_session"] = map[string]any{"id": "h1", "status": w.text}
+		case "plan_hash":
+			data["plan_hash"] = w.text
+		default:
+			return fmt.Errorf("scenario: settle r1t1c0: unknown %q", w.key)
+		}
+	}
+	return nil
+}
+
+// readCalls reads name(value, …) and name{json}, one after another.
+func readCalls(text string, reg *planner.Registry) ([]any, error) {
+	var calls []any
+	for text = strings.TrimSpace(text); text != ""; text = strings.TrimSpace(text) {
+		i := strings.IndexAny(text, "({")
+		if i <= 0 {
+			return nil, fmt.Errorf("scenario: a call is name(value, …) or name{…}, not %q", text)
+		}
+		name := text[:i]
+		n, err := bracketed(text[i:])
+		if err != nil {
+			return nil, err
+		}
+		arguments := text[i : i+n]
+		text = text[i+n:]
+		if arguments[0] == '(' {
+			if arguments, err = shortArguments(reg, name, arguments[1:n-1]); err != nil {
+				return nil, err
+			}
+		}
+		call := map[string]any{"tool_name": name, "arguments": arguments}
+		if id, ok := strings.CutPrefix(text, "#"); ok {
+			id, text = cutWord(id)
+			call["provider_call_id"] = id
+		}
+		calls = append(calls, call)
+	}
+	return calls, nil
+}
+
+// shortArguments makes a call's arguments of the values of the schema's
+// required properties.
+func shortArguments(reg *planner.Registry, name, values string) (string, error) {
+	var given []string
+	for values = strings.TrimSpace(values); values != ""; values = strings.TrimSpace(values) {
+		if strings.HasPrefix(values, `"`) {
+			prefix, err := strconv.QuotedPrefix(values)
+			if err != nil {
+				return "", fmt.Errorf("scenario: %s(%s): %w", name, values, err)
+			}
+			text, _ := strconv.Unquote(prefix)
+			given = append(given, text)
+			values = strings.TrimPrefix(strings.TrimSpace(values[len(prefix):]), ",")
+			continue
+		}
+		value, rest, _ := strings.Cut(values, ",")
+		given, values = append(given, strings.TrimSpace(value)), rest
+	}
+	arguments := map[string]string{}
+	for i, property := range requiredOf(reg, name) {
+		arguments[property] = "x"
+		if i < len(given) {
+			arguments[property] = given[i]
+		}
+	}
+	text, err := json.Marshal(arguments)
+	return string(text), err
+}
+
+// requiredOf returns the required properties of a tool's schema, in its order.
+func requiredOf(reg *planner.Registry, name string) []string {
+	if reg == nil {
+		return nil
+	}
+	t, ok := reg.Lookup(name)
+	if !ok {
+		return nil
+	}
+	text, err := codec.ToJSON(reg.Descriptor(t).ArgsSchema)
+	if err != nil {
+		return nil
+	}
+	var schema struct {
+		Required []string `json:"required"`
+	}
+	if json.Unmarshal(text, &schema) != nil {
+		return nil
+	}
+	return schema.Required
+}

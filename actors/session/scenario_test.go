@@ -1,0 +1,170 @@
+package session_test
+
+// The scenario files are the specification: each step's event is folded, and
+// what it leaves is drawn and compared. After every step the state's own
+// invariants are checked, and the state goes through its snapshot and on, so
+// that every scenario is a test of snapshots too.
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/actors/session/scenario"
+	"github.com/refold/refold/codec"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write what the fold does into the scenario files; then read the diff")
+
+func TestScenarios(t *testing.T) {
+	t.Parallel()
+	paths, err := filepath.Glob("testdata/scenarios/*.txt")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no scenario files: %v", err)
+	}
+	for _, path := range paths {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".txt"), func(t *testing.T) {
+			t.Parallel()
+			runScenario(t, path)
+		})
+	}
+}
+
+func runScenario(t *testing.T, path string) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := scenario.Parse(string(text))
+	if err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	w := &world{t: t, time: 1_000_000}
+	for i := range file.Steps {
+		step := &file.Steps[i]
+		got, err := w.do(step.Input)
+		if err != nil {
+			t.Fatalf("%s:%d: %v", path, step.Line, err)
+		}
+		if *rewrite {
+			step.Want = got
+		} else if got != step.Want {
+			t.Errorf("%s:%d: %s\n--- got:\n%s--- want:\n%s", path, step.Line, step.Input, got, step.Want)
+		}
+	}
+	if *rewrite {
+		if err := os.WriteFile(path, []byte(file.Format()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// world is one session under a made-up clock.
+type world struct {
+	t       *testing.T
+	install *session.Install
+	state   *session.State
+	history []session.Event
+	seqs    []uint64
+	time    int64
+}
+
+// do carries out one step and returns what it leaves.
+func (w *world) do(input string) (string, error) {
+	var action scenario.Action
+	var err error
+	if w.install != nil {
+		action, err = scenario.Read(input, w.install.Registry)
+	} else {
+		action, err = scenario.Read(input, nil)
+	}
+	if err != nil {
+		return "", err
+	}
+	switch action.Kind {
+	case scenario.KindInstall:
+		return w.pin(action.Payload)
+	case scenario.KindClock:
+		w.time += action.Clock
+		return "", nil
+	case scenario.KindShow:
+		return w.show(action.Show)
+	}
+	return w.fold(action)
+}
+
+func (w *world) pin(payload []byte) (string, error) {
+	if payload == nil {
+		payload = session.BuiltinInstall()
+	}
+	install, err := session.ParseInstall(payload)
+	if err != nil {
+		return err.Error() + "\n", nil
+	}
+	w.install, w.state = install, session.New(install, "s1")
+	return fmt.Sprintf("%d tools, rules %d\n", install.Registry.Len(), install.Rules), nil
+}
+
+func (w *world) fold(a scenario.Action) (string, error) {
+	e := session.Event{Session: "s1", Door: a.Door, Seq: uint64(len(w.history) + 2), Time: w.time, Payload: a.Payload}
+	before := w.state.View()
+	notices, rejected := w.state.Evolve(e)
+	after := w.state.View()
+	w.history, w.seqs = append(w.history, e), append(w.seqs, e.Seq)
+	if err := w.state.Check(); err != nil {
+		return "", fmt.Errorf("invariant: %w", err)
+	}
+	w.throughSnapshot()
+	var said []scenario.Said
+	for _, n := range notices {
+		var s scenario.Said
+		if err := json.Unmarshal(n.JSON(), &s); err != nil {
+			return "", err
+		}
+		said = append(said, s)
+	}
+	if rejected != nil && (len(said) == 0 || said[len(said)-1].Type != session.NoticeEventRejected) {
+		return "", fmt.Errorf("rejected %v without a notice", rejected)
+	}
+	return scenario.Picture(before, after, a.Settles, said), nil
+}
+
+// throughSnapshot replaces the state by what its snapshot restores.
+func (w *world) throughSnapshot() {
+	w.t.Helper()
+	snap, err := session.ParseSnapshot(w.state.Snapshot().Bytes())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	restored, err := session.Restore(snap, func(codec.Hash) (*session.Install, error) { return w.install, nil })
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if restored.Hash() != w.state.Hash() {
+		w.t.Fatalf("a snapshot restores to other bytes")
+	}
+	w.state = restored
+}
+
+func (w *world) show(what string) (string, error) {
+	switch {
+	case what == "transcript":
+		return scenario.Transcript(w.state.View(), w.seqs), nil
+	case what == "tools":
+		return scenario.Tools(w.state.View()), nil
+	case strings.HasPrefix(what, "effect "):
+		name := strings.TrimPrefix(what, "effect ")
+		for _, e := range w.state.Open() {
+			if e.Name == name {
+				return scenario.Effect(e.Payload, w.state.View(), w.seqs)
+			}
+		}
+		return "not open\n", nil
+	}
+	return "", fmt.Errorf("show transcript, tools or effect NAME, not %q", what)
+}

@@ -1,0 +1,188 @@
+package session
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/refold/refold/codec"
+)
+
+// settle folds a settlement. The first one of an effect counts. An identical
+// repeat (same type, same canonical data) is a silent no-op, a different one
+// `effect_settled`, one of an effect long over `stale`. A settlement that
+// names an open effect but is otherwise unusable settles it as
+// `bad_settlement`, so that a fault in a bridge never hangs a session.
+func (s *State) settle(env Envelope) *refusal {
+	name, ok := effectOf(env.Data)
+	if !ok {
+		return refuse(RejectInvalidData, "data.effect: is missing or no text")
+	}
+	place, ok := parseName(name)
+	if !ok || place.class() != classOf(env.Type) {
+		return refuse(RejectUnknownEffect, "this session asked no effect "+strconv.Quote(clip(name, NameBytesMax))+
+			" of the class that "+env.Type+" settles")
+	}
+	hash := settlementHash(env)
+	settled, status := s.statusOf(place)
+	switch status {
+	case effectOpen:
+	case effectSettled:
+		if settled == hash {
+			return nil
+		}
+		return refuse(RejectEffectSettled, name+" was settled before, otherwise")
+	case effectOver:
+		return refuse(RejectStale, name+" is of an earlier turn")
+	default:
+		return refuse(RejectUnknownEffect, "this session has not asked "+name)
+	}
+	switch place.class() {
+	case ClassLLM:
+		s.settleGeneration(env, hash)
+	case ClassTool:
+		s.settleCall(int(place.call), env, hash)
+	case ClassWake:
+		s.settleWake(place.wake)
+	}
+	return nil
+}
+
+// settlementHash tells one settlement from another.
+func settlementHash(env Envelope) codec.Hash {
+	return codec.Sum(append(append(make([]byte, 0, len(env.Type)+len(env.Data)), env.Type...), env.Data...))
+}
+
+// classOf returns the class of the effects that a type settles.
+func classOf(typ string) Class {
+	switch typ {
+	case TypeToolCallSettled:
+		return ClassTool
+	case TypeWakeSettled:
+		return ClassWake
+	}
+	return ClassLLM
+}
+
+// effectOf reads the field `effect` of a settlement's data, whatever else is
+// in it.
+func effectOf(data codec.Raw) (string, bool) {
+	var fields codec.Pairs
+	if !codec.IsMap(data) || codec.Decode(data, &fields) != nil {
+		return "", false
+	}
+	for _, f := range fields {
+		if f.Key == "effect" {
+			var name string
+			err := codec.Decode(f.Value, &name)
+			return name, err == nil
+		}
+	}
+	return "", false
+}
+
+// effectStatus is what a session knows of an effect's name.
+type effectStatus int
+
+const (
+	effectUnknown effectStatus = iota // never asked
+	effectOpen                        // asked, not settled
+	effectSettled                     // settled, and its hash is known
+	effectOver                        // of an earlier turn
+)
+
+// statusOf returns what the session knows of the effect at a place, and the
+// hash of its settlement.
+func (s *State) statusOf(p place) (codec.Hash, effectStatus) {
+	if p.wake > 0 {
+		return codec.Hash{}, s.wakeStatus(p.wake)
+	}
+	t := s.Turn
+	switch {
+	case t == nil || p.run > t.Run || p.run == t.Run && p.turn > t.Number:
+		return codec.Hash{}, effectUnknown
+	case p.run < t.Run || p.turn < t.Number:
+		return codec.Hash{}, effectOver
+	case p.call < 0 && t.Open:
+		return codec.Hash{}, effectOpen
+	case p.call < 0:
+		return t.Settled, effectSettled
+	case t.Batch == nil || int(p.call) >= len(t.Batch.Calls):
+		return codec.Hash{}, effectUnknown
+	}
+	c := &t.Batch.Calls[p.call]
+	switch {
+	case c.Status == CallOpen:
+		return codec.Hash{}, effectOpen
+	case c.Status == CallWaiting || c.At == 0:
+		return codec.Hash{}, effectUnknown // never asked
+	}
+	return c.Settled, effectSettled
+}
+
+// place is a parsed effect name: an effect's name is its place.
+type place struct {
+	run, turn, wake uint32
+	call            int32 // -1: the generation itself
+}
+
+func (p place) class() Class {
+	switch {
+	case p.wake > 0:
+		return ClassWake
+	case p.call >= 0:
+		return ClassTool
+	}
+	return ClassLLM
+}
+
+// parseName reads an effect's name: r1t2, r1t2c0, w1.
+func parseName(name string) (place, bool) {
+	if rest, ok := strings.CutPrefix(name, "w"); ok {
+		n, ok := parseNumber(rest)
+		return place{wake: n, call: -1}, ok && n > 0
+	}
+	rest, ok := strings.CutPrefix(name, "r")
+	if !ok {
+		return place{}, false
+	}
+	runText, rest, ok := strings.Cut(rest, "t")
+	if !ok {
+		return place{}, false
+	}
+	turnText, callText, hasCall := strings.Cut(rest, "c")
+	p := place{call: -1}
+	var okRun, okTurn bool
+	p.run, okRun = parseNumber(runText)
+	p.turn, okTurn = parseNumber(turnText)
+	if !okRun || !okTurn || p.run == 0 || p.turn == 0 {
+		return place{}, false
+	}
+	if hasCall {
+		n, ok := parseNumber(callText)
+		if !ok || n >= CallsMax {
+			return place{}, false
+		}
+		p.call = int32(n)
+	}
+	return p, true
+}
+
+// parseNumber reads a decimal number that has only one spelling.
+func parseNumber(text string) (uint32, bool) {
+	n, err := strconv.ParseUint(text, 10, 32)
+	if err != nil || strconv.FormatUint(n, 10) != text {
+		return 0, false
+	}
+	return uint32(n), true
+}
+
+// turnName and callName and wakeName spell the names of effects.
+func turnName(run, turn uint32) string {
+	return "r" + strconv.FormatUint(uint64(run), 10) + "t" + strconv.FormatUint(uint64(turn), 10)
+}
+
+func callName(run, turn uint32, call int) string {
+	return turnName(run, turn) + "c" + strconv.Itoa(call)
+}
+
+func wakeName(n uint32) string { return "w" + strconv.FormatUint(uint64(n), 10) }

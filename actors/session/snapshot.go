@@ -1,0 +1,76 @@
+package session
+
+import (
+	"fmt"
+
+	"github.com/refold/refold/codec"
+)
+
+// Snapshot is the canonical bytes of a state at a sequence, with its hash. It
+// is a cache and never the truth: it counts only if the log's message at Seq
+// is the one that it names by Leaf (see LeafOf).
+type Snapshot struct {
+	Hash    codec.Hash `msgpack:"hash"`    // of State
+	Install codec.Hash `msgpack:"install"` // of the pinned install record
+	Leaf    codec.Hash `msgpack:"leaf"`    // of the latest event folded
+	Rules   int        `msgpack:"rules"`
+	Seq     uint64     `msgpack:"seq"`   // stream sequence of that event
+	State   codec.Raw  `msgpack:"state"` // canonical bytes of the Record
+	V       int        `msgpack:"v"`
+}
+
+// Bytes returns the state's canonical bytes. Equal histories give equal bytes
+// on every machine.
+func (s *State) Bytes() []byte { return encode(&s.Record) }
+
+// Hash returns the SHA-256 of the state's canonical bytes.
+func (s *State) Hash() codec.Hash { return codec.Sum(s.Bytes()) }
+
+// Snapshot returns the snapshot of the state as it is.
+func (s *State) Snapshot() Snapshot {
+	state := s.Bytes()
+	return Snapshot{
+		Hash: codec.Sum(state), Install: s.Install, Leaf: s.Leaf, Rules: s.Rules, Seq: s.Seq, State: state, V: Version,
+	}
+}
+
+// ParseSnapshot reads a snapshot's bytes and checks its hash.
+func ParseSnapshot(data []byte) (Snapshot, error) {
+	var snap Snapshot
+	if err := codec.Unmarshal(data, &snap); err != nil {
+		return Snapshot{}, fmt.Errorf("snapshot: %w", err)
+	}
+	if snap.V != Version {
+		return Snapshot{}, fmt.Errorf("snapshot: v is %d, this release reads %d", snap.V, Version)
+	}
+	if got := codec.Sum(snap.State); got != snap.Hash {
+		return Snapshot{}, fmt.Errorf("snapshot at %d: its state hashes to %s, it names %s", snap.Seq, got, snap.Hash)
+	}
+	return snap, nil
+}
+
+// Bytes returns the snapshot's canonical bytes.
+func (snap Snapshot) Bytes() []byte { return encode(snap) }
+
+// Restore returns the state that a snapshot holds. install returns the parsed
+// install record of a hash, which the caller shares between sessions.
+func Restore(snap Snapshot, install func(codec.Hash) (*Install, error)) (*State, error) {
+	if snap.Rules < 1 || snap.Rules > RulesVersion {
+		return nil, &UnknownRulesError{Rules: snap.Rules}
+	}
+	s := &State{}
+	if err := codec.Unmarshal(snap.State, &s.Record); err != nil {
+		return nil, fmt.Errorf("snapshot at %d: %w", snap.Seq, err)
+	}
+	var err error
+	if s.install, err = install(snap.Install); err != nil {
+		return nil, fmt.Errorf("snapshot at %d: install record %s: %w", snap.Seq, snap.Install, err)
+	}
+	if s.Seq != snap.Seq || s.Leaf != snap.Leaf || s.Install != snap.Install || s.Rules != snap.Rules {
+		return nil, fmt.Errorf("snapshot at %d: it disagrees with its own state", snap.Seq)
+	}
+	if err := s.Check(); err != nil {
+		return nil, fmt.Errorf("snapshot at %d: %w", snap.Seq, err)
+	}
+	return s, nil
+}

@@ -1,0 +1,174 @@
+package session
+
+import (
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/planner"
+)
+
+// State is all that a session remembers: a fold of its own events under the
+// install record that it pinned, and of nothing else. It has no maps and no
+// clock. Only Evolve changes it; the exported fields are for reading. A State
+// is not safe for concurrent use.
+type State struct {
+	Record
+	install    *Install     // pinned content, shared between sessions
+	notices    []Notice     // said by the event being folded
+	withdrawn  []Withdrawal // withdrawn by the event folded last
+	eventBytes []byte       // canonical envelope of the event being folded
+}
+
+// Record is the part of a state that a snapshot holds. Fields stand in the
+// byte order of their wire names.
+type Record struct {
+	Chain       codec.Hash     `msgpack:"chain"` // hash chain over all events
+	Clock       int64          `msgpack:"clock"` // greatest stream timestamp seen, or a wake's due; Unix ms
+	Config      *SessionConfig `msgpack:"config,omitempty"`
+	Count       uint64         `msgpack:"count"`           // events folded, the install record not counted
+	Facts       []planner.Fact `msgpack:"facts,omitempty"` // by name
+	Host        *HostSession   `msgpack:"host,omitempty"`
+	IDs         []string       `msgpack:"ids,omitempty"`     // ids of the latest events taken, oldest first
+	Install     codec.Hash     `msgpack:"install"`           // of the pinned install record
+	ItemBytes   int            `msgpack:"item_bytes"`        // encoded size of Items
+	Items       []Item         `msgpack:"items,omitempty"`   // the transcript
+	Last        *Ended         `msgpack:"last,omitempty"`    // the run that ended last
+	LastPlan    codec.Hash     `msgpack:"last_plan_hash"`    // zero: none yet
+	Leaf        codec.Hash     `msgpack:"leaf"`              // hash of the latest event alone
+	NoticeN     uint64         `msgpack:"notice_n"`          // notices said
+	Profile     string         `msgpack:"profile,omitempty"` // selected for the session
+	Queue       []Run          `msgpack:"queue,omitempty"`   // first in, first out
+	Rules       int            `msgpack:"rules"`
+	Run         *Run           `msgpack:"run,omitempty"` // the active one
+	Runs        uint32         `msgpack:"runs"`          // runs numbered so far
+	Seq         uint64         `msgpack:"seq"`           // stream sequence of the latest event
+	Session     string         `msgpack:"session"`
+	Submissions []Submission   `msgpack:"submissions,omitempty"`
+	Turn        *Turn          `msgpack:"turn,omitempty"` // the latest turn, of the active run or of the last one
+	Usage       UsageTotal     `msgpack:"usage"`          // of all runs
+	Wakes       []OpenWake     `msgpack:"wakes,omitempty"`
+	WakesAsked  uint32         `msgpack:"wakes_asked"` // wakes numbered so far
+}
+
+// Lifecycle is where a run stands.
+type Lifecycle string
+
+const (
+	Queued    Lifecycle = "queued"
+	Running   Lifecycle = "running"
+	Completed Lifecycle = "completed"
+	Failed    Lifecycle = "failed"
+)
+
+// Run is a queued or active run. Its config is the one that held when it was
+// requested, resolved then and frozen.
+type Run struct {
+	Config     RunConfig  `msgpack:"config"`
+	Number     uint32     `msgpack:"number"`
+	Seq        uint64     `msgpack:"seq"` // of its RunRequested
+	Submission string     `msgpack:"submission,omitempty"`
+	Turns      uint32     `msgpack:"turns"` // turns asked
+	Usage      UsageTotal `msgpack:"usage"`
+}
+
+// Ended is what is kept of the run that ended last.
+type Ended struct {
+	Code      string    `msgpack:"code,omitempty"`
+	Detail    string    `msgpack:"detail,omitempty"`
+	Lifecycle Lifecycle `msgpack:"lifecycle"`
+	Number    uint32    `msgpack:"number"`
+}
+
+// Submission is a remembered submission and the hash of its content.
+type Submission struct {
+	Content codec.Hash `msgpack:"content"`
+	Name    string     `msgpack:"name"`
+}
+
+// UsageTotal adds up usages, in tokens.
+type UsageTotal struct {
+	CachedTokens    int64 `json:"cached_tokens" msgpack:"cached_tokens"`
+	InputTokens     int64 `json:"input_tokens" msgpack:"input_tokens"`
+	OutputTokens    int64 `json:"output_tokens" msgpack:"output_tokens"`
+	ReasoningTokens int64 `json:"reasoning_tokens" msgpack:"reasoning_tokens"`
+}
+
+// Turn is one generation and the batch of calls that it made. What the
+// effect's bytes are made of is kept until it is settled.
+type Turn struct {
+	At       int64           `msgpack:"at"` // clock when asked
+	Batch    *Batch          `msgpack:"batch,omitempty"`
+	Deadline int64           `msgpack:"deadline"` // Unix ms
+	Items    int             `msgpack:"items"`    // length of the window
+	Number   uint32          `msgpack:"number"`
+	Open     bool            `msgpack:"open"` // its generation is not settled
+	Run      uint32          `msgpack:"run"`
+	RunMS    int64           `msgpack:"run_ms"`
+	Settled  codec.Hash      `msgpack:"settled"` // of its settlement; zero: none, or the session settled it
+	Toolset  planner.Toolset `msgpack:"toolset"` // what was offered, and why not
+}
+
+// Batch is the calls of one turn.
+type Batch struct {
+	Calls    []Call       `msgpack:"calls"`  // at most CallsMax
+	Excess   int          `msgpack:"excess"` // calls beyond CallsMax
+	Group    int          `msgpack:"group"`  // the group that is open; len(Plan.Groups) when complete
+	Plan     planner.Plan `msgpack:"plan"`
+	PlanHash codec.Hash   `msgpack:"plan_hash"`
+	Seq      uint64       `msgpack:"seq"` // of the ToolCallsObserved
+}
+
+// CallStatus is where a call stands.
+type CallStatus string
+
+const (
+	CallWaiting   CallStatus = "waiting"   // its group has not begun
+	CallOpen      CallStatus = "open"      // asked, not settled
+	CallSucceeded CallStatus = "succeeded" // settled so
+	CallFailed    CallStatus = "failed"    // settled so, or arguments refused
+	CallCancelled CallStatus = "cancelled" // settled so
+	CallUnknown   CallStatus = "outcome_unknown"
+	CallIgnored   CallStatus = "ignored" // refused before it was asked
+)
+
+// Call is one call of a batch. Position is identity; the provider's id is data.
+type Call struct {
+	Arguments      string       `msgpack:"arguments,omitempty"` // until it has a result
+	At             int64        `msgpack:"at,omitempty"`        // clock when asked
+	Code           string       `msgpack:"code,omitempty"`      // of a result that the session gave
+	Deadline       int64        `msgpack:"deadline,omitempty"`  // Unix ms, from when it is asked
+	Detail         string       `msgpack:"detail,omitempty"`
+	Host           *HostSession `msgpack:"host,omitempty"` // as it was when asked
+	ProviderCallID string       `msgpack:"provider_call_id,omitempty"`
+	RunMS          int64        `msgpack:"run_ms,omitempty"`
+	Seq            uint64       `msgpack:"seq,omitempty"` // of the event with its result
+	Settled        codec.Hash   `msgpack:"settled"`       // of its settlement
+	Status         CallStatus   `msgpack:"status"`
+	ToolID         string       `msgpack:"tool_id,omitempty"` // empty: not in the registry
+	ToolName       string       `msgpack:"tool_name"`
+}
+
+// OpenWake is a wake that was asked and has not come.
+type OpenWake struct {
+	At     int64  `msgpack:"at"`
+	Due    int64  `msgpack:"due"` // Unix ms
+	Number uint32 `msgpack:"number"`
+}
+
+// done reports whether the call has a result.
+func (c *Call) done() bool { return c.Status != CallWaiting && c.Status != CallOpen }
+
+// New returns the state of a session that has no event yet, under install.
+func New(install *Install, sid string) *State {
+	return &State{
+		Record:  Record{Session: sid, Install: install.Hash, Rules: install.Rules},
+		install: install,
+	}
+}
+
+// Withdrawals returns the effects that the event folded last withdrew. They
+// are outputs of that event, like its notices: their claims are stored as
+// withdrawn before it counts as stored. The slice is valid until the next
+// Evolve.
+func (s *State) Withdrawals() []Withdrawal { return s.withdrawn }
+
+// InstallRecord returns the pinned install record.
+func (s *State) InstallRecord() *Install { return s.install }

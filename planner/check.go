@@ -182,9 +182,9 @@ func readArguments(text string) (value, string) {
 	var bad *codec.Error
 	switch {
 	case errors.As(err, &bad):
-		return value{}, "not JSON: " + bad.What + " at byte " + strconv.Itoa(bad.Offset)
+		return value{}, "cannot be read: " + bad.What + " at byte " + strconv.Itoa(bad.Offset)
 	case err != nil:
-		return value{}, "not JSON"
+		return value{}, "cannot be read"
 	}
 	arguments, problem := readValue(raw, ArgumentsBytesMax)
 	switch {

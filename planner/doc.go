@@ -1,4 +1,62 @@
-// Package planner decides which tools a model is offered and in which order
-// the calls that it makes may run. It is pure: no clock, no world, no state of
-// its own.
+// Package planner decides which tools a model is offered in a turn, whether a
+// call that it makes may run, and which calls may run at once. Each is a pure
+// function of what it is given: no clock, no world, nothing remembered.
+//
+// # Path
+//
+// A registry comes from an install record or an event: NewRegistry validates
+// it as a whole and fixes its bytes and hash. When a turn is asked, Select
+// computes its Toolset from the registry, what the lists of the step, the run,
+// the session and the workspace say, and the facts of that moment. When the
+// model has answered, Check holds each of its calls against that Toolset, and
+// Schedule puts those that may run into groups. When a later group is about to
+// be asked, Recheck looks at its calls again.
+//
+// # Laws
+//
+//  1. Everything is total: for any input there is a result, and no panic.
+//  2. The same input gives the same bytes, on every machine. No library's text
+//     and no order of a Go map reaches a result.
+//  3. A registry's bytes do not depend on the order in which it was given.
+//  4. Deny wins: what the session or the run disables is not offered.
+//  5. Force adds what a list left out; it never passes an availability rule or
+//     a missing capability.
+//  6. Two calls that conflict are in different groups, the earlier call in the
+//     earlier one. No call could stand in an earlier group than it does.
+//     Inside a group, calls stand in call order.
+//  7. A rejected call is in no group and does not split one.
+//  8. A check takes a bounded number of steps, whatever the schema and the
+//     arguments are.
+//
+// # Glossary
+//
+//   - descriptor: what a model is shown of a tool. Its content is JSON with
+//     sorted keys, and its Ref the SHA-256 of that.
+//   - alternate: another descriptor for the same tool. Variant n of a tool is
+//     its nth alternate, variant 0 its own descriptor.
+//   - binding: what may happen when the tool is called. It stands in the
+//     registry alone.
+//   - verdict: what became of a tool in a turn: offered, or what removed it.
+//   - key: what a call uses. A bare key overlaps all of its parts.
+//
+// # Argument schemas
+//
+// A schema is a self-contained object of JSON Schema draft 2020-12. It refers
+// to itself by '#/…' or an anchor only, has no $id inside, and its patterns
+// compile as RE2. format and content* are annotations. Arguments that fail are
+// reported by the least (instance path, keyword) in byte order: of anyOf,
+// oneOf, not, contains and propertyNames the keyword itself, not what fails
+// inside; unevaluated* only when all else holds.
+//
+// # Limits
+//
+// All of them are in limits.go.
+//
+// # Testing
+//
+// testdata holds the rules as text, one case after the other, with the reasons
+// between them; run the tests with -rewrite and read the difference. Beside
+// them: laws on random input (rapid), an oracle written the slow way for
+// Select and for Schedule, the JSON Schema library as the oracle of the
+// evaluation, and fuzzing of arguments and schemas.
 package planner

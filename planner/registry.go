@@ -47,7 +47,7 @@ type descriptor struct {
 // profile is a Profile with its tools resolved.
 type profile struct {
 	name  string
-	tools []ToolIndex
+	tools []offered
 }
 
 // offered is a tool with one of its descriptors.
@@ -117,6 +117,14 @@ func (r *Registry) Lookup(name string) (ToolIndex, bool) {
 	return NoTool, false
 }
 
+// LookupRef finds the tool that a descriptor belongs to, alternates included.
+func (r *Registry) LookupRef(ref codec.Ref) (ToolIndex, bool) {
+	if o, ok := r.byRef[ref]; ok {
+		return o.tool, true
+	}
+	return NoTool, false
+}
+
 // Descriptor returns what a model is shown of a tool.
 func (r *Registry) Descriptor(t ToolIndex) Descriptor { return r.tools[t].descriptors[0].Descriptor }
 
@@ -145,13 +153,17 @@ func (r *Registry) Blobs() []Blob {
 	return blobs
 }
 
-// Profiles returns all profiles by name, their tools by tool_id.
+// Profiles returns all profiles by name. They name tools by tool_id, or an
+// alternate of a tool by its Ref. The caller owns the result.
 func (r *Registry) Profiles() []Profile {
 	out := make([]Profile, len(r.profiles))
 	for i, p := range r.profiles {
 		out[i] = Profile{Profile: p.name, Tools: make([]string, len(p.tools))}
-		for j, t := range p.tools {
-			out[i].Tools[j] = r.specs[t].ToolID
+		for j, o := range p.tools {
+			out[i].Tools[j] = r.specs[o.tool].ToolID
+			if o.variant > 0 {
+				out[i].Tools[j] = r.tools[o.tool].descriptors[o.variant].ref.String()
+			}
 		}
 	}
 	return out
@@ -183,7 +195,7 @@ type UnknownToolError struct {
 
 // Error names the tool and its place in the list.
 func (e *UnknownToolError) Error() string {
-	return fmt.Sprintf("[%d]: the registry has no tool %q", e.Index, clip(e.Name, ToolIDBytesMax))
+	return fmt.Sprintf("[%d]: the registry has no tool %+q", e.Index, clip(e.Name, ToolIDBytesMax))
 }
 
 // CheckNames returns an *UnknownToolError for the first of names that is

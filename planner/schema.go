@@ -63,31 +63,39 @@ func (noLoader) Load(string) (any, error) { return nil, errOutside }
 
 // wellFormed asks the library whether doc is a schema of our dialect. Refs are
 // known to stay inside by now; the loader makes sure of it.
-func wellFormed(doc *value) string {
+func wellFormed(doc *value) (problem string) {
+	defer func() {
+		// Should the library have a case that it doesn't survive, a registry is
+		// refused and no session stops.
+		if recover() != nil {
+			problem = problemNoSchema
+		}
+	}()
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.UseLoader(noLoader{})
 	plain, _ := doc.plain().(map[string]any)
-	// Names of the document play no part in what it allows.
+	// What a document calls itself plays no part in what it allows.
 	delete(plain, "$id")
 	delete(plain, "$schema")
 	if err := c.AddResource(schemaURL, plain); err != nil {
-		return "is not a JSON Schema"
+		return problemNoSchema
 	}
 	_, err := c.Compile(schemaURL)
-	var bad *jsonschema.SchemaValidationError
-	switch {
-	case errors.As(err, &bad):
-		var at *jsonschema.ValidationError
-		if errors.As(bad.Err, &at) {
-			return "is not a JSON Schema of draft 2020-12: see " + quoted(leastLocation(at))
-		}
-		return "is not a JSON Schema of draft 2020-12"
-	case err != nil:
-		return "is not a JSON Schema of draft 2020-12, or refers to what it doesn't hold"
+	if err == nil {
+		return ""
 	}
-	return ""
+	var bad *jsonschema.SchemaValidationError
+	var whole *jsonschema.ValidationError
+	// Of several faults outside the places for schemas, the library finds a
+	// different one each time.
+	if errors.As(err, &bad) && bad.URL == schemaURL+"#" && errors.As(bad.Err, &whole) {
+		return problemNoSchema + ": see " + quoted(leastLocation(whole))
+	}
+	return problemNoSchema
 }
+
+const problemNoSchema = "is not a JSON Schema of draft 2020-12"
 
 // leastLocation returns the least of the places that the library complains
 // about, as a JSON pointer.

@@ -144,8 +144,8 @@ func (c *choice) addBase(req Request) {
 		return
 	}
 	if p, ok := c.reg.profile(req.Profile); ok {
-		for _, t := range p.tools {
-			c.offer(offered{tool: t})
+		for _, o := range p.tools {
+			c.offer(o)
 		}
 		return
 	}

@@ -18,27 +18,83 @@ func NewRegistry(tools []ToolSpec, profiles []Profile, defaultProfile string) (*
 	if len(tools) > ToolsMax {
 		return nil, fault("tools", "%d tools, at most %d", len(tools), ToolsMax)
 	}
-	r := &Registry{defaultProfile: defaultProfile}
 	checked := make([]tool, len(tools))
-	for i := range tools {
-		t, bad := newTool(fmt.Sprintf("tools[%d]", i), tools[i])
+	taken := names{ids: make(map[string]int, len(tools)), names: make(map[string]int, len(tools))}
+	for i, spec := range tools {
+		path := fmt.Sprintf("tools[%d]", i)
+		t, bad := newTool(path, cloneSpec(spec))
+		if bad == nil {
+			bad = taken.add(path, i, &t)
+		}
 		if bad != nil {
 			return nil, bad
 		}
 		checked[i] = t
 	}
-	if bad := checkUnique(checked); bad != nil {
-		return nil, bad
-	}
 	slices.SortFunc(checked, func(a, b tool) int { return strings.Compare(a.spec.ToolID, b.spec.ToolID) })
+	r := &Registry{defaultProfile: defaultProfile}
 	r.index(checked)
 	if bad := r.addProfiles(profiles); bad != nil {
 		return nil, bad
 	}
 	if defaultProfile != "" && !r.HasProfile(defaultProfile) {
-		return nil, fault("default_profile", "there is no profile %q", clip(defaultProfile, NameBytesMax))
+		return nil, fault("default_profile", "there is no profile %+q", clip(defaultProfile, NameBytesMax))
 	}
-	return r, r.encode()
+	if err := r.encode(); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// cloneSpec copies all that a spec points to.
+func cloneSpec(spec ToolSpec) ToolSpec {
+	spec.Alternates = slices.Clone(spec.Alternates)
+	for i := range spec.Alternates {
+		spec.Alternates[i].ArgsSchema = slices.Clone(spec.Alternates[i].ArgsSchema)
+	}
+	spec.ArgsSchema = slices.Clone(spec.ArgsSchema)
+	spec.Availability = slices.Clone(spec.Availability)
+	spec.Requires = slices.Clone(spec.Requires)
+	return spec
+}
+
+// names holds the names of the tools seen so far, with their positions.
+type names struct {
+	ids   map[string]int
+	names map[string]int
+}
+
+// add adds a tool's names. No two tools share one, be it as tool_id or as
+// tool_name: lists could not tell them apart. One tool's own may be the same.
+func (n names) add(path string, i int, t *tool) *RegistryError {
+	id := t.spec.ToolID
+	if other, ok := n.ids[id]; ok {
+		return fault(path+".tool_id", "%+q is that of tools[%d] too", id, other)
+	}
+	if other, ok := n.names[id]; ok {
+		return fault(path+".tool_id", "%+q is the tool_name of tools[%d]: lists could not tell them apart", id, other)
+	}
+	for v := range t.descriptors {
+		name := t.descriptors[v].ToolName
+		at := path + variantPath(v) + ".tool_name"
+		if other, ok := n.names[name]; ok && other != i {
+			return fault(at, "%+q is that of tools[%d] too", name, other)
+		}
+		if other, ok := n.ids[name]; ok {
+			return fault(at, "%+q is the tool_id of tools[%d]: lists could not tell them apart", name, other)
+		}
+		n.names[name] = i
+	}
+	n.ids[id] = i
+	return nil
+}
+
+// variantPath returns where a tool's descriptor v stands in its spec.
+func variantPath(v int) string {
+	if v == 0 {
+		return ""
+	}
+	return fmt.Sprintf(".alternates[%d]", v-1)
 }
 
 // index fills in the look-up tables.
@@ -53,14 +109,46 @@ func (r *Registry) index(tools []tool) {
 		r.byID[tools[i].spec.ToolID] = ToolIndex(i)
 		for v, d := range tools[i].descriptors {
 			o := offered{tool: ToolIndex(i), variant: v}
+			// A name that several descriptors of a tool bear means the first.
 			if _, ok := r.byName[d.ToolName]; !ok {
 				r.byName[d.ToolName] = o
 			}
-			if _, ok := r.byRef[d.ref]; !ok {
-				r.byRef[d.ref] = o
-			}
+			r.byRef[d.ref] = o
 		}
 	}
+}
+
+// addProfiles checks profiles and resolves their tools.
+func (r *Registry) addProfiles(profiles []Profile) *RegistryError {
+	if len(profiles) > ProfilesMax {
+		return fault("profiles", "%d profiles, at most %d", len(profiles), ProfilesMax)
+	}
+	taken := make(map[string]int, len(profiles))
+	for i, p := range profiles {
+		path := fmt.Sprintf("profiles[%d]", i)
+		if !isName(p.Profile) {
+			return fault(path+".profile", "is 1 to %d of A-Za-z0-9_-, not %+q", NameBytesMax, clip(p.Profile, NameBytesMax))
+		}
+		if other, ok := taken[p.Profile]; ok {
+			return fault(path+".profile", "%+q is that of profiles[%d] too", p.Profile, other)
+		}
+		taken[p.Profile] = i
+		resolved := profile{name: p.Profile, tools: make([]offered, 0, len(p.Tools))}
+		for j, name := range p.Tools {
+			at := fmt.Sprintf("%s.tools[%d]", path, j)
+			o, ok := r.resolve(name)
+			if !ok {
+				return fault(at, "there is no tool %+q", clip(name, ToolIDBytesMax))
+			}
+			if slices.ContainsFunc(resolved.tools, func(before offered) bool { return before.tool == o.tool }) {
+				return fault(at, "%+q is listed before", name)
+			}
+			resolved.tools = append(resolved.tools, o)
+		}
+		r.profiles = append(r.profiles, resolved)
+	}
+	slices.SortFunc(r.profiles, func(a, b profile) int { return strings.Compare(a.name, b.name) })
+	return nil
 }
 
 // encode fixes the registry's bytes and hash.
@@ -73,71 +161,5 @@ func (r *Registry) encode() error {
 		return fault("tools", "the registry takes %d bytes, at most %d", len(data), RegistryBytesMax)
 	}
 	r.bytes, r.hash = data, codec.Sum(data)
-	return nil
-}
-
-// checkUnique refuses names that two tools share. A tool's alternates may bear
-// its own name.
-func checkUnique(tools []tool) *RegistryError {
-	ids := make(map[string]int, len(tools))
-	names := make(map[string]int, len(tools))
-	for i := range tools {
-		path := fmt.Sprintf("tools[%d]", i)
-		if other, ok := ids[tools[i].spec.ToolID]; ok {
-			return fault(path+".tool_id", "%q is that of tools[%d] too", tools[i].spec.ToolID, other)
-		}
-		ids[tools[i].spec.ToolID] = i
-		for v, d := range tools[i].descriptors {
-			if other, ok := names[d.ToolName]; ok && other != i {
-				return fault(path+variantPath(v)+".tool_name", "%q is that of tools[%d] too", d.ToolName, other)
-			}
-			names[d.ToolName] = i
-		}
-	}
-	for i := range tools {
-		if other, ok := names[tools[i].spec.ToolID]; ok && other != i {
-			return fault(fmt.Sprintf("tools[%d].tool_id", i), "%q is the tool_name of tools[%d]: lists could not tell them apart", tools[i].spec.ToolID, other)
-		}
-	}
-	return nil
-}
-
-// variantPath returns where a tool's descriptor v stands in its spec.
-func variantPath(v int) string {
-	if v == 0 {
-		return ""
-	}
-	return fmt.Sprintf(".alternates[%d]", v-1)
-}
-
-// addProfiles checks profiles and resolves their tools.
-func (r *Registry) addProfiles(profiles []Profile) *RegistryError {
-	if len(profiles) > ProfilesMax {
-		return fault("profiles", "%d profiles, at most %d", len(profiles), ProfilesMax)
-	}
-	names := make(map[string]int, len(profiles))
-	for i, p := range profiles {
-		path := fmt.Sprintf("profiles[%d]", i)
-		if !isName(p.Profile) {
-			return fault(path+".profile", "is 1 to %d of A-Za-z0-9_-, not %q", NameBytesMax, clip(p.Profile, NameBytesMax))
-		}
-		if other, ok := names[p.Profile]; ok {
-			return fault(path+".profile", "%q is that of profiles[%d] too", p.Profile, other)
-		}
-		names[p.Profile] = i
-		resolved := profile{name: p.Profile, tools: make([]ToolIndex, 0, len(p.Tools))}
-		for j, name := range p.Tools {
-			t, ok := r.Lookup(name)
-			if !ok {
-				return fault(fmt.Sprintf("%s.tools[%d]", path, j), "there is no tool %q", clip(name, ToolIDBytesMax))
-			}
-			if slices.Contains(resolved.tools, t) {
-				return fault(fmt.Sprintf("%s.tools[%d]", path, j), "%q is listed before", name)
-			}
-			resolved.tools = append(resolved.tools, t)
-		}
-		r.profiles = append(r.profiles, resolved)
-	}
-	slices.SortFunc(r.profiles, func(a, b profile) int { return strings.Compare(a.name, b.name) })
 	return nil
 }

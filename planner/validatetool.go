@@ -12,10 +12,10 @@ import (
 // the two names, and fills in its defaults.
 func newTool(path string, spec ToolSpec) (tool, *RegistryError) {
 	if !isDotted(spec.ToolID, ToolIDBytesMax) {
-		return tool{}, fault(path+".tool_id", "is 1 to %d of A-Za-z0-9_- in parts joined by dots, not %q", ToolIDBytesMax, clip(spec.ToolID, ToolIDBytesMax))
+		return tool{}, fault(path+".tool_id", "is 1 to %d of A-Za-z0-9_- in parts joined by dots, not %+q", ToolIDBytesMax, clip(spec.ToolID, ToolIDBytesMax))
 	}
 	if !isName(spec.ToolName) {
-		return tool{}, fault(path+".tool_name", "is 1 to %d of A-Za-z0-9_-, not %q", NameBytesMax, clip(spec.ToolName, NameBytesMax))
+		return tool{}, fault(path+".tool_name", "is 1 to %d of A-Za-z0-9_-, not %+q", NameBytesMax, clip(spec.ToolName, NameBytesMax))
 	}
 	t := tool{spec: spec}
 	if bad := t.checkBinding(path); bad != nil {
@@ -40,14 +40,14 @@ func (t *tool) checkBinding(path string) *RegistryError {
 	case "":
 		spec.Access = AccessWrite
 	default:
-		return fault(path+".access", "is read or write, not %q", clip(string(spec.Access), NameBytesMax))
+		return fault(path+".access", "is read or write, not %+q", clip(string(spec.Access), NameBytesMax))
 	}
 	switch spec.Approval {
 	case ApprovalNever, ApprovalAlways:
 	case "":
 		spec.Approval = ApprovalNever
 	default:
-		return fault(path+".approval", "is never or always, not %q", clip(spec.Approval, NameBytesMax))
+		return fault(path+".approval", "is never or always, not %+q", clip(spec.Approval, NameBytesMax))
 	}
 	if bad := checkRules(path, spec.Availability); bad != nil {
 		return bad
@@ -56,10 +56,10 @@ func (t *tool) checkBinding(path string) *RegistryError {
 		return fault(path+".deadline_ms", "is 0 (the default) to %d, not %d", DeadlineMSMax, spec.DeadlineMS)
 	}
 	if k := spec.Executor.Kind; k != ExecutorEffect && k != ExecutorHostLoop {
-		return fault(path+".executor.kind", "is %s or %s, not %q", ExecutorEffect, ExecutorHostLoop, clip(k, NameBytesMax))
+		return fault(path+".executor.kind", "is %s or %s, not %+q", ExecutorEffect, ExecutorHostLoop, clip(k, NameBytesMax))
 	}
 	if !isName(spec.Executor.Target) {
-		return fault(path+".executor.target", "is a subject token, 1 to %d of A-Za-z0-9_-, not %q", NameBytesMax, clip(spec.Executor.Target, NameBytesMax))
+		return fault(path+".executor.target", "is a subject token, 1 to %d of A-Za-z0-9_-, not %+q", NameBytesMax, clip(spec.Executor.Target, NameBytesMax))
 	}
 	if bad := t.checkRequires(path); bad != nil {
 		return bad
@@ -74,7 +74,7 @@ func (t *tool) checkBinding(path string) *RegistryError {
 
 // checkRequires checks the capabilities and puts them in order: they are a set.
 func (t *tool) checkRequires(path string) *RegistryError {
-	requires := slices.Clone(t.spec.Requires)
+	requires := t.spec.Requires
 	if len(requires) > RequiresMax {
 		return fault(path+".requires", "%d capabilities, at most %d", len(requires), RequiresMax)
 	}
@@ -84,11 +84,10 @@ func (t *tool) checkRequires(path string) *RegistryError {
 			return fault(at, "a capability is 1 to %d bytes of UTF-8", CapabilityBytesMax)
 		}
 		if slices.Contains(requires[:i], name) {
-			return fault(at, "%q is listed before", name)
+			return fault(at, "%+q is listed before", name)
 		}
 	}
 	slices.Sort(requires)
-	t.spec.Requires = requires
 	return nil
 }
 
@@ -112,7 +111,7 @@ func checkRules(path string, rules []Rule) *RegistryError {
 				return fault(at+".equals", "a fact's value is at most %d bytes of UTF-8", FactValueBytesMax)
 			}
 		default:
-			return fault(at+".kind", "is %s, %s, %s or %s, not %q", RuleAlways, RuleHostSessionReady, RuleHostSessionNotReady, RuleFact, clip(rule.Kind, NameBytesMax))
+			return fault(at+".kind", "is %s, %s, %s or %s, not %+q", RuleAlways, RuleHostSessionReady, RuleHostSessionNotReady, RuleFact, clip(rule.Kind, NameBytesMax))
 		}
 	}
 	return nil
@@ -142,7 +141,7 @@ func (t *tool) describe(path string) *RegistryError {
 // newDescriptor checks one descriptor and fixes its bytes.
 func newDescriptor(path string, d Descriptor) (descriptor, *RegistryError) {
 	if !isName(d.ToolName) {
-		return descriptor{}, fault(path+".tool_name", "is 1 to %d of A-Za-z0-9_-, not %q", NameBytesMax, clip(d.ToolName, NameBytesMax))
+		return descriptor{}, fault(path+".tool_name", "is 1 to %d of A-Za-z0-9_-, not %+q", NameBytesMax, clip(d.ToolName, NameBytesMax))
 	}
 	if !isText(d.Description, 0, DescriptionBytesMax) {
 		return descriptor{}, fault(path+".description", "is at most %d bytes of UTF-8", DescriptionBytesMax)

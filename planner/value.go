@@ -48,26 +48,32 @@ func (v *value) member(name string) (*value, bool) {
 
 // walker makes a value of canonical bytes.
 type walker struct {
-	dec   *msgpack.Decoder
-	nodes int
-	max   int // nodes that are allowed
+	dec  *msgpack.Decoder
+	left int // values that may still come
+	max  int // values that were allowed
 }
 
 // readValue makes a value of canonical bytes, whose nesting the codec has
 // bounded. It says what is wrong if they hold more than nodesMax values, or
 // binary, which JSON does not have.
 func readValue(raw codec.Raw, nodesMax int) (v value, problem string) {
-	w := walker{dec: msgpack.NewDecoder(bytes.NewReader(raw)), max: nodesMax}
+	w := walker{dec: msgpack.NewDecoder(bytes.NewReader(raw)), left: nodesMax - 1, max: nodesMax}
 	return w.value()
+}
+
+// room takes n from the values that may still come.
+func (w *walker) room(n int) (problem string) {
+	if n < 0 || n > w.left {
+		return "holds more than " + strconv.Itoa(w.max) + " values"
+	}
+	w.left -= n
+	return ""
 }
 
 const problemEncoding = "is not in the canonical encoding"
 
 // value reads the next value.
 func (w *walker) value() (value, string) {
-	if w.nodes++; w.nodes > w.max {
-		return value{}, "holds more than " + strconv.Itoa(w.max) + " values"
-	}
 	code, err := w.dec.PeekCode()
 	if err != nil {
 		return value{}, problemEncoding
@@ -130,13 +136,15 @@ func (w *walker) array() (value, string) {
 	if err != nil {
 		return value{}, problemEncoding
 	}
-	v := value{kind: kindArray}
-	for range n {
-		item, problem := w.value()
-		if problem != "" {
+	if problem := w.room(n); problem != "" {
+		return value{}, problem
+	}
+	v := value{kind: kindArray, items: make([]value, n)}
+	for i := range n {
+		var problem string
+		if v.items[i], problem = w.value(); problem != "" {
 			return value{}, problem
 		}
-		v.items = append(v.items, item)
 	}
 	return v, ""
 }
@@ -147,18 +155,18 @@ func (w *walker) object() (value, string) {
 	if err != nil {
 		return value{}, problemEncoding
 	}
-	v := value{kind: kindObject}
-	for range n {
-		name, err := w.dec.DecodeString()
-		if err != nil {
+	if problem := w.room(n); problem != "" {
+		return value{}, problem
+	}
+	v := value{kind: kindObject, items: make([]value, n), names: make([]string, n)}
+	for i := range n {
+		if v.names[i], err = w.dec.DecodeString(); err != nil {
 			return value{}, problemEncoding
 		}
-		item, problem := w.value()
-		if problem != "" {
+		var problem string
+		if v.items[i], problem = w.value(); problem != "" {
 			return value{}, problem
 		}
-		v.names = append(v.names, name)
-		v.items = append(v.items, item)
 	}
 	return v, ""
 }

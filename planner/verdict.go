@@ -55,7 +55,7 @@ func Why(reg *Registry, ts *Toolset, t ToolIndex) string {
 		return "step 4: unavailable"
 	case CapabilityMissing:
 		if v.Index < len(spec.Requires) {
-			return fmt.Sprintf("step 4: capability %q is not granted", spec.Requires[v.Index])
+			return fmt.Sprintf("step 4: capability %+q is not granted", spec.Requires[v.Index])
 		}
 		return "step 4: not permitted"
 	}
@@ -63,7 +63,7 @@ func Why(reg *Registry, ts *Toolset, t ToolIndex) string {
 	case ts.Source != FromProfile:
 		return fmt.Sprintf("step 1: the %s's list leaves it out", ts.Source)
 	case ts.Profile != "":
-		return fmt.Sprintf("step 1: profile %q leaves it out, and nothing enables it", ts.Profile)
+		return fmt.Sprintf("step 1: profile %+q leaves it out, and nothing enables it", ts.Profile)
 	}
 	return "step 1: not listed"
 }

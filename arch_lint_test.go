@@ -155,5 +155,5 @@ func (f fence) gated(files []string) bool {
 
 func sameSet(a, b []string) bool {
 	a, b = slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b))
-	return slices.Equal(a, b)
+	return slices.Equal(slices.Compact(a), slices.Compact(b))
 }

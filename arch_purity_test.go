@@ -50,12 +50,17 @@ func (l laws) pureImports(t *tree, f *file) (complaints []string) {
 		if _, inside := i.dir(); inside || slices.Contains(l.pureStd, i.path) {
 			continue
 		}
-		at := slices.IndexFunc(l.pureMods, func(m pureMod) bool { return m.what == i.path })
+		var places []string
+		for _, m := range l.pureMods {
+			if m.what == i.path {
+				places = append(places, m.in)
+			}
+		}
 		switch {
-		case at < 0:
+		case places == nil:
 			complaints = append(complaints, t.at(i, "imports %q, which is not on the list of pure packages: take its value as an argument, or give a reason in arch_test.go", i.path))
-		case !slices.ContainsFunc(l.pureMods[at].in, func(in string) bool { return under(f.path, in) }):
-			complaints = append(complaints, t.at(i, "imports %s, which stays behind %s: %s", i.path, strings.Join(l.pureMods[at].in, ", "), l.pureMods[at].why))
+		case !slices.ContainsFunc(places, func(in string) bool { return under(f.path, in) }):
+			complaints = append(complaints, t.at(i, "imports %s, which stays in %s", i.path, strings.Join(places, ", ")))
 		}
 	}
 	return complaints

@@ -224,10 +224,8 @@ func (l laws) checkStale(t *tree) (complaints []string) {
 		}
 	}
 	for _, m := range l.pureMods {
-		for _, in := range m.in {
-			if !t.imported(func(_ *pkg, f *file, i imported) bool { return !f.test && under(f.path, in) && i.path == m.what }) {
-				say("pure: %s doesn't import %s; take it off", in, m.what)
-			}
+		if !t.imported(func(_ *pkg, f *file, i imported) bool { return !f.test && under(f.path, m.in) && i.path == m.what }) {
+			say("pure: %s doesn't import %s; take it off", m.in, m.what)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.reserved)) {

@@ -154,6 +154,18 @@ var planted = []struct {
 		clean: "-- subjects/s.go --\npackage subjects\nimport \"slices\"\nfunc f() {\nslices.Anything()\n}\n",
 	},
 	{
+		law: "spelling", name: "subject",
+		want:  `client/c.go:2: spells "refold.in."`,
+		bad:   "-- client/c.go --\npackage client\nconst in = \"refold.in.\"\n",
+		clean: "-- client/c.go --\npackage client\nconst help = \"publish to refold.in.s1\"\n-- subjects/s.go --\npackage subjects\nconst in = \"refold.in.\"\n",
+	},
+	{
+		law: "spelling", name: "stream",
+		want:  "cmd/refold/r.go:2: spells \"REFOLD_LOG\"",
+		bad:   "-- cmd/refold/r.go --\npackage main\nconst log = `REFOLD_LOG`\n",
+		clean: "-- cmd/refold/r.go --\npackage main\nconst env = `REFOLD_PREFIX`\n",
+	},
+	{
 		law: "nouns", name: "package",
 		want:  `internal/bus/nats-util: "util" names no package`,
 		bad:   "-- internal/bus/nats-util/u.go --\npackage natsutil\n",

@@ -8,6 +8,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 )
@@ -105,6 +106,32 @@ func (l laws) checkOutside(t *tree) (complaints []string) {
 					complaints = append(complaints, t.at(i, "imports %s: e2e plays a user, who has no internal packages", dir))
 				}
 			}
+		}
+	}
+	return complaints
+}
+
+// spelt is how a subject or the name of a stream begins.
+var spelt = regexp.MustCompile(`^(refold\.(in|ctl|llm|tool|wake|step|space|install|fx|timer|due|alive|out|live|cancel|view)\b|REFOLD_(LOG|FX|OUT|TIMERS|SNAPSHOTS|BLOBS)\b)`)
+
+// checkSpelling: subjects and names of streams are made in package subjects,
+// which knows the prefix. A string that begins like one doesn't.
+func (l laws) checkSpelling(t *tree) (complaints []string) {
+	for _, p := range t.pkgs {
+		if under(p.dir, "subjects") {
+			continue
+		}
+		for _, f := range p.shipped() {
+			ast.Inspect(f.ast, func(n ast.Node) bool {
+				lit, ok := n.(*ast.BasicLit)
+				if !ok || lit.Kind != token.STRING {
+					return true
+				}
+				if text, err := strconv.Unquote(lit.Value); err == nil && spelt.MatchString(text) {
+					complaints = append(complaints, t.at(lit, "spells %q: subjects makes it, with the prefix that this process was given", text))
+				}
+				return true
+			})
 		}
 	}
 	return complaints

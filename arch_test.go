@@ -1,7 +1,8 @@
 // The laws of the repository, as tests.
 //
-// What: who may import whom, what a pure package may contain, how long files
-// and functions may be, which words may name a package or a type. This file
+// What: who may import whom, what a pure package may contain, who spells a
+// subject, how long files and functions may be, which words may name a package
+// or a type. This file
 // holds the laws' data, each entry with its reason; arch_rules_test.go reads
 // the tree and checks it.
 //
@@ -128,13 +129,14 @@ var repository = laws{
 
 // checks are the laws that look at a tree.
 var checks = map[string]func(laws, *tree) []string{
-	"ladder":  laws.checkLadder,
-	"fences":  laws.checkFences,
-	"outside": laws.checkOutside,
-	"purity":  laws.checkPurity,
-	"nouns":   laws.checkNouns,
-	"sizes":   laws.checkSizes,
-	"stale":   laws.checkStale,
+	"ladder":   laws.checkLadder,
+	"fences":   laws.checkFences,
+	"outside":  laws.checkOutside,
+	"purity":   laws.checkPurity,
+	"spelling": laws.checkSpelling,
+	"nouns":    laws.checkNouns,
+	"sizes":    laws.checkSizes,
+	"stale":    laws.checkStale,
 }
 
 func TestRepository(t *testing.T) {

@@ -21,6 +21,7 @@ type Effect struct {
 	Payload  []byte // canonical msgpack of Generation, ToolCall or Wake
 	Claimed  bool   // a bridge must store a claim before it starts this
 	Deadline int64  // Unix ms; when a wake settles it
+	StartBy  int64  // Unix ms; past it nobody starts it, and nothing but a wake is asked
 }
 
 // Generation is the payload of an effect of class llm.

@@ -9,22 +9,28 @@ import (
 // generation or the open calls, then the wakes. Asking for all of it again is
 // always right, because a name that was asked before stays asked. The bytes
 // of an effect are the same as long as it is open.
-func (s *State) Open() []Effect {
+func (s *State) Open() []Effect { return s.OpenExcept(func(string) bool { return false }) }
+
+// OpenExcept is Open without the effects whose names skip knows: what was
+// asked already need not be built again.
+func (s *State) OpenExcept(skip func(name string) bool) []Effect {
 	var effects []Effect
 	if t := s.Turn; s.Run != nil && t != nil {
-		if t.Open {
+		if t.Open && !skip(turnName(t.Run, t.Number)) {
 			effects = append(effects, s.generation(t))
 		}
 		if t.Batch != nil {
 			for i := range t.Batch.Calls {
-				if t.Batch.Calls[i].Status == CallOpen {
+				if t.Batch.Calls[i].Status == CallOpen && !skip(callName(t.Run, t.Number, i)) {
 					effects = append(effects, s.toolCall(t, i))
 				}
 			}
 		}
 	}
 	for i := range s.Wakes {
-		effects = append(effects, s.wake(&s.Wakes[i]))
+		if !skip(wakeName(s.Wakes[i].Number)) {
+			effects = append(effects, s.wake(&s.Wakes[i]))
+		}
 	}
 	return effects
 }
@@ -34,7 +40,7 @@ func (s *State) generation(t *Turn) Effect {
 	c := &s.Run.Config
 	name := turnName(t.Run, t.Number)
 	return Effect{
-		Name: name, Class: ClassLLM, Target: c.Provider, Claimed: true, Deadline: t.Deadline,
+		Name: name, Class: ClassLLM, Target: c.Provider, Claimed: true, Deadline: t.Deadline, StartBy: t.Deadline - t.RunMS,
 		Payload: encode(Generation{
 			At: t.At, Class: ClassLLM, Effect: name, Items: s.Items[:t.Items], Model: c.Model, Params: c.Params,
 			Provider: c.Provider, RunMS: t.RunMS, Session: s.Session, StartBy: t.Deadline - t.RunMS, System: c.System,
@@ -65,7 +71,7 @@ func (s *State) toolCall(t *Turn, i int) Effect {
 	tool := s.tool(c.ToolID)
 	name := callName(t.Run, t.Number, i)
 	return Effect{
-		Name: name, Class: ClassTool, Target: tool.Executor.Target, Claimed: !tool.RetrySafe, Deadline: c.Deadline,
+		Name: name, Class: ClassTool, Target: tool.Executor.Target, Claimed: !tool.RetrySafe, Deadline: c.Deadline, StartBy: c.Deadline - c.RunMS,
 		Payload: encode(ToolCall{
 			Arguments: c.Arguments, At: c.At, Batch: turnName(t.Run, t.Number), Call: i, Class: ClassTool, Effect: name,
 			HostSession: c.Host, IdempotencyKey: s.Session + "." + name, PlanHash: t.Batch.PlanHash,
@@ -79,7 +85,7 @@ func (s *State) toolCall(t *Turn, i int) Effect {
 func (s *State) wake(w *OpenWake) Effect {
 	name := wakeName(w.Number)
 	return Effect{
-		Name: name, Class: ClassWake, Target: "-", Deadline: w.Due,
+		Name: name, Class: ClassWake, Target: "-", Deadline: w.Due, StartBy: w.Due,
 		Payload: encode(Wake{At: w.At, Class: ClassWake, Due: w.Due, Effect: name, Session: s.Session, StartBy: w.Due, V: Version}),
 	}
 }

@@ -91,6 +91,13 @@ func (d *decoder) body(h head) []byte {
 // text reads a text. Its bytes are part of the input.
 func (d *decoder) text() ([]byte, error) {
 	start := d.pos
+	if start < len(d.b) && d.b[start]-codeTextShort < 32 {
+		n := int(d.b[start] - codeTextShort)
+		if end := start + 1 + n; end <= len(d.b) && validShort(d.b, start+1, n) {
+			d.pos = end
+			return d.b[start+1 : end], nil
+		}
+	}
 	h, err := d.want(kindText)
 	if err != nil {
 		return nil, err

@@ -16,39 +16,46 @@ func (d *decoder) strct(p *plan, v reflect.Value, depth int) error {
 	}
 	next := 0 // the first field that may still come
 	for range h.n {
-		at := d.pos
-		key, err := d.head()
+		f, err := d.fieldName(p, next, start)
 		if err != nil {
 			return err
 		}
-		if key.kind != kindText {
-			d.pos = at
-			return d.noField()
-		}
-		name := d.body(key)
-		i := next
-		for i < len(p.fields) && p.fields[i].name != string(name) {
-			i++
-		}
-		if i == len(p.fields) {
-			d.pos = at
-			return d.noField()
-		}
-		if err := p.absent(next, i, start); err != nil {
-			return err
-		}
-		next = i + 1
-		f := &p.fields[i]
-		at = d.pos
-		fv := f.of(v)
-		if err := d.value(f.plan, fv, depth); err != nil {
-			return inField(err, f.name)
-		}
-		if f.omit && !d.lax && (f.plan.isEmpty(fv) || d.b[at] == codeNil && f.nilIsAbsent()) {
-			return inField(fault(ErrNotCanonical, at, "the zero value of an optional field, which is left out,"), f.name)
+		next = f + 1
+		if err := d.field(&p.fields[f], v, depth); err != nil {
+			return inField(err, p.fields[f].name)
 		}
 	}
 	return p.absent(next, len(p.fields), start)
+}
+
+// fieldName reads a key of the map at start and returns which of the fields
+// from next on it names. Between them there may be optional fields alone.
+func (d *decoder) fieldName(p *plan, next, start int) (int, error) {
+	at := d.pos
+	key, end, err := readKey(d.b, at, true)
+	if err != nil {
+		return 0, err
+	}
+	for i := next; i < len(p.fields); i++ {
+		if p.fields[i].name == string(key) {
+			d.pos = end
+			return i, p.absent(next, i, start)
+		}
+	}
+	return 0, fault(ErrUnknownField, at, "the unknown field "+quote(key))
+}
+
+// field decodes a value into its field of v.
+func (d *decoder) field(f *field, v reflect.Value, depth int) error {
+	at := d.pos
+	fv := f.of(v)
+	if err := d.value(f.plan, fv, depth); err != nil {
+		return err
+	}
+	if f.omit && !d.lax && (f.plan.isEmpty(fv) || d.b[at] == codeNil && f.nilIsAbsent()) {
+		return fault(ErrNotCanonical, at, "the zero value of an optional field, which is left out,")
+	}
+	return nil
 }
 
 // absent refuses to go without the fields from, up to and without to, of the
@@ -60,16 +67,6 @@ func (p *plan) absent(from, to, pos int) error {
 		}
 	}
 	return nil
-}
-
-// noField refuses the key at pos, which is none of the fields that may still
-// come.
-func (d *decoder) noField() error {
-	key, _, err := readKey(d.b, d.pos, true)
-	if err != nil {
-		return err
-	}
-	return fault(ErrUnknownField, d.pos, "the unknown field "+quote(key))
 }
 
 // elementBytes bounds what a slice is given before its elements are read. A

@@ -18,7 +18,8 @@ func FromJSON(text []byte) (Raw, error) {
 	if len(text) > BytesMax {
 		return nil, tooLarge(len(text), BytesMax)
 	}
-	p := parser{in: text, out: make([]byte, 0, len(text))}
+	var room [16]pair
+	p := parser{in: text, out: make([]byte, 0, len(text)), pairs: room[:0]}
 	if err := p.value(0); err != nil {
 		return nil, err
 	}

@@ -1,6 +1,10 @@
 package codec
 
-import "github.com/vmihailenco/msgpack/v5"
+import (
+	"errors"
+
+	"github.com/vmihailenco/msgpack/v5"
+)
 
 // Pair is one entry of a map.
 type Pair struct {
@@ -9,40 +13,48 @@ type Pair struct {
 }
 
 // Pairs is a map as the list of its entries, in the byte order of the keys:
-// what a pure package uses where JSON has an object with free keys.
+// what a pure package uses where JSON has an object with free keys. Marshal
+// refuses Pairs that are not in order; Unmarshal gives a list that is not nil.
 type Pairs []Pair
 
-// EncodeMsgpack writes a map. The keys must be in order.
+var errPairs = errors.New("codec: not a map with text keys")
+
+// EncodeMsgpack writes a map. It is for use with the library alone: Marshal
+// has its own way, and checks the keys.
 func (p Pairs) EncodeMsgpack(enc *msgpack.Encoder) error {
 	if err := enc.EncodeMapLen(len(p)); err != nil {
 		return err
 	}
-	for i := range p {
-		if err := enc.EncodeString(p[i].Key); err != nil {
+	for _, entry := range p {
+		if err := enc.EncodeString(entry.Key); err != nil {
 			return err
 		}
-		if err := enc.Encode(p[i].Value); err != nil {
+		value := entry.Value
+		if len(value) == 0 {
+			value = Raw{codeNil}
+		}
+		if err := value.EncodeMsgpack(enc); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// DecodeMsgpack reads a map; nil is an empty one.
+// DecodeMsgpack reads a map. It is for use with the library alone.
 func (p *Pairs) DecodeMsgpack(dec *msgpack.Decoder) error {
 	n, err := dec.DecodeMapLen()
-	if err != nil {
-		return err
+	if err != nil || n < 0 {
+		return errPairs
 	}
-	*p = (*p)[:0]
-	for range max(n, 0) {
+	*p = Pairs{}
+	for range n {
 		key, err := dec.DecodeString()
 		if err != nil {
-			return err
+			return errPairs
 		}
 		value, err := dec.DecodeRaw()
 		if err != nil {
-			return err
+			return errPairs
 		}
 		*p = append(*p, Pair{Key: key, Value: value})
 	}

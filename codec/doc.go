@@ -1,0 +1,110 @@
+// Package codec gives every value one encoding: canonical msgpack. Events,
+// effects, states and hashes are bytes of this form, so that equal values are
+// equal bytes on every machine and in every language.
+//
+// # Path
+//
+// Bytes that others wrote come in through [Canonicalize], which takes a JSON
+// object or a msgpack map in any spelling. [Decode] puts the result into a
+// struct that foreign publishers fill; [Unmarshal] does so for what we wrote
+// ourselves and is strict. [Marshal] goes the other way. [Raw] carries what a
+// program does not interpret, [Pairs] an object with free keys. [FromJSON],
+// [ToJSON] and [ToJSONIndent] are for people. [Check] only looks.
+//
+// # The canonical form
+//
+// It is a subset of msgpack (github.com/msgpack/msgpack, spec.md). Bytes are in
+// canonical form if they are exactly one value, with nothing after it, and:
+//
+//   - Nil is c0, false c2, true c3.
+//   - An integer is in its shortest form. From 0 on that is a positive fixint
+//     to 127, else the first of uint 8, 16, 32, 64 that holds it. Below 0 it
+//     is a negative fixint to -32, else the first of int 8, 16, 32, 64. So the
+//     range is -2^63 to 2^64-1.
+//   - A number that is integral and from -2^53 to 2^53 is an integer, never a
+//     float; so there is no negative zero. Every other float is a float 64;
+//     float 32 is not used. NaN and the infinities do not exist.
+//   - A text (msgpack's str) is valid UTF-8: no surrogates, nothing over-long,
+//     nothing beyond U+10FFFF. It is not normalized.
+//   - Text, binary, array and map have the shortest header that holds their
+//     length.
+//   - The keys of a map are texts, each once, in ascending order of their
+//     bytes (as unsigned numbers; a prefix comes first).
+//   - There are no extension types, timestamps included, and no byte c1.
+//   - At most [DepthMax] containers (arrays and maps) stand inside each other.
+//   - The whole is at most [BytesMax] bytes.
+//
+// Canonicalize accepts any well-formed msgpack, float 32 and needlessly long
+// forms included, and respells it by these rules. It refuses what has no place
+// in the form: extension types, invalid UTF-8, keys that are not text or stand
+// twice, NaN, infinities.
+//
+// # JSON
+//
+// JSON text is UTF-8 after RFC 8259, without byte order mark. A number that is
+// written without fraction and exponent and fits -2^63 to 2^64-1 is that
+// integer, exactly. Every other number is the nearest float 64 (ties to even),
+// which by the rule above is an integer if it is integral within 2^53; so 1.0
+// and 1e3 are integers, and -0 is 0. A number beyond the range of float 64 is
+// refused; one too close to zero is 0. Keys that stand twice in an object are
+// refused, also if one of them is written with escapes. An escaped surrogate
+// without its other half (\ud800) is refused, since no UTF-8 spells it.
+//
+// In the other direction, an integer is its digits; a float its shortest
+// digits that read back the same, with an exponent if it is below 1e-6 or
+// integral; in a text only quotation mark, backslash and control characters
+// are escaped, by \b \f \n \r \t or \u00xx. A binary has no JSON form of its
+// own: one of 32 bytes becomes lower-case hex, as hashes are written, any
+// other base64 with padding. All but binaries come back as the same bytes.
+//
+// # Go values
+//
+//   - bool, integers, floats, strings, []byte and [n]byte, slices, arrays,
+//     maps with string keys, pointers, any, and structs are encoded as one
+//     expects; pointers to pointers and to interfaces, channels, functions and
+//     complex numbers are refused ([ErrGoType]).
+//   - A struct is a map by its `msgpack:"name"` tags; "-" leaves a field out,
+//     embedded structs are inlined, `_msgpack struct{}` with as_array makes it
+//     an array. Keys are sorted whatever the order of declaration.
+//   - omitempty leaves out false, 0, "", nil pointers, slices, maps and
+//     interfaces, structs of nothing else, and what an IsZero method says is
+//     zero. Unlike in encoding/json it does not leave out an empty slice or
+//     map that is not nil: [] clears a list, an absent one leaves it, and both
+//     come back from Unmarshal as they were.
+//   - Without omitempty a nil slice or map is an empty one, on the wire and
+//     when it comes back; nil is refused. An empty Raw is nil.
+//   - [Hash] is a binary of 32 bytes, [Ref] a text. A type that has both
+//     MarshalText and UnmarshalText is a text. A type with the library's
+//     interfaces (CustomEncoder and CustomDecoder, or Marshaler and
+//     Unmarshaler) writes itself; what it writes is checked.
+//   - Integers must fit their Go type, and arrays have its length.
+//
+// # Laws
+//
+//   - One spelling: if Unmarshal(data, &v) succeeds, Marshal(v) gives data; if
+//     Marshal(v) succeeds, Unmarshal takes it. No other bytes decode to an
+//     equal value.
+//   - Check, Canonicalize and Unmarshal agree on what canonical is, and
+//     Canonicalize returns canonical bytes as they are, the same slice.
+//   - Errors are [*Error]s with a kind and a byte offset. Same input, same
+//     text: no library's text and no Go type of the caller's is in it, but for
+//     ErrGoType. If bytes are wrong in two ways, what is wrong with their form
+//     comes before what does not fit the struct, and there the first byte.
+//   - No input allocates more than its size justifies, whatever lengths its
+//     headers claim. Nothing panics.
+//   - Results share no memory with the input (Canonicalize of canonical bytes
+//     excepted: it returns them).
+//
+// # Limits
+//
+// DepthMax and BytesMax hold for input and output; [UnmarshalLimit] takes a
+// smaller size. A slice is decoded at the size of its Go elements: n bytes can
+// become n zero-size-on-the-wire structs of an optional field each, so give
+// foreign bytes a limit that suits the type.
+//
+// # Testing
+//
+// testdata/vectors holds the form as text that any language can read; each
+// file says how at its top. Fuzz targets and property tests hold the laws
+// against random bytes and values, and against the library's own codec.
+package codec

@@ -18,6 +18,9 @@ const (
 	HeaderTimeStamp         = "Nats-Time-Stamp"
 	HeaderNumPending        = "Nats-Num-Pending"
 	HeaderLastSequence      = "Nats-Last-Sequence"
+	HeaderKVOperation       = "KV-Operation"
+	HeaderServiceError      = "Nats-Service-Error"
+	HeaderServiceErrorCode  = "Nats-Service-Error-Code"
 	HeaderStatus            = "Status"
 	HeaderDescription       = "Description"
 )

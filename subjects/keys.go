@@ -37,3 +37,11 @@ func parseKey(prefix, key string) (string, bool) {
 	sid, ok := strings.CutPrefix(key, prefix)
 	return sid, ok && ValidSession(sid) == nil
 }
+
+// SnapshotsSubject is the subject under which the stream of the snapshots
+// bucket holds a key.
+func (n Names) SnapshotsSubject(key string) string { return "$KV." + n.SnapshotsBucket() + "." + key }
+
+// BlobSubject is the subject under which the stream of the object store holds
+// what describes a blob; encoded is its name in URL-safe base64.
+func (n Names) BlobSubject(encoded string) string { return "$O." + n.BlobsBucket() + ".M." + encoded }

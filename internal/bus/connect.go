@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -50,13 +52,21 @@ type Options struct {
 // Bus is a connection to NATS under one prefix. All methods may be called
 // from several goroutines at once.
 type Bus struct {
-	nc     *nats.Conn
-	js     jetstream.JetStream
-	names  subjects.Names
-	api    string // prefix of the JetStream API's subjects, with its dot
-	url    string // where we connected, for messages
-	log    *slog.Logger
-	denied *violations
+	nc    *nats.Conn
+	js    jetstream.JetStream
+	names subjects.Names
+	api   string // prefix of the JetStream API's subjects, with its dot
+	url   string // where we connected, for messages
+	log   *slog.Logger
+	open  *outstanding
+
+	// When the connection was last made again, Unix nanoseconds: silence
+	// before it proves nothing.
+	reconnects atomic.Int64
+
+	mu      sync.Mutex
+	kv      jetstream.KeyValue    // looked up when first used
+	objects jetstream.ObjectStore // looked up when first used
 }
 
 // Connect connects and checks that the server is usable: it answers, is new
@@ -68,7 +78,7 @@ func Connect(ctx context.Context, o Options) (*Bus, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Bus{names: names, api: "$JS.API.", log: o.Logger, denied: &violations{inbox: nats.InboxPrefix}}
+	b := &Bus{names: names, api: "$JS.API.", log: o.Logger, open: &outstanding{inbox: nats.InboxPrefix}}
 	if b.log == nil {
 		b.log = slog.New(slog.DiscardHandler)
 	}
@@ -124,6 +134,8 @@ func (b *Bus) options(o Options, nctx natsContext, dial *dialer) ([]nats.Option,
 		}),
 		nats.ReconnectHandler(func(nc *nats.Conn) {
 			b.log.Info("nats_reconnected", "url", nc.ConnectedUrlRedacted())
+			b.reconnects.Store(time.Now().UnixNano())
+			b.open.reconnected()
 		}),
 	}
 	if o.InProcess != nil {
@@ -141,7 +153,7 @@ func (b *Bus) options(o Options, nctx natsContext, dial *dialer) ([]nats.Option,
 	opts = append(opts, auth...)
 	if inbox := firstOf(o.InboxPrefix, nctx.InboxPrefix); inbox != "" {
 		opts = append(opts, nats.CustomInboxPrefix(inbox))
-		b.denied.inbox = inbox
+		b.open.inbox = inbox
 	}
 	return opts, nil
 }
@@ -150,7 +162,7 @@ func (b *Bus) options(o Options, nctx natsContext, dial *dialer) ([]nats.Option,
 func (b *Bus) onError(_ *nats.Conn, sub *nats.Subscription, err error) {
 	if p := parseViolation(err.Error()); p != nil {
 		b.log.Error("nats_permission_denied", "op", p.Op, "subject", p.Subject)
-		b.denied.denied(p)
+		b.open.denied(p)
 		return
 	}
 	subject := ""
@@ -192,12 +204,11 @@ func (b *Bus) usable(ctx context.Context, domain string) error {
 	if err != nil {
 		return err
 	}
-	watched, stop := b.denied.watch(ctx, "")
-	defer stop()
-	watched, cancel := context.WithTimeout(watched, apiTimeout)
-	defer cancel()
-	_, err = b.js.AccountInfo(watched)
-	switch err = because(watched, err); {
+	err = b.attempt(ctx, "", func(ctx context.Context) error {
+		_, err := b.js.AccountInfo(ctx)
+		return err
+	})
+	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount), errors.Is(err, nats.ErrNoResponders):

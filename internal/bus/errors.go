@@ -37,14 +37,14 @@ var (
 // MaxPayloadError says that a payload is larger than may be sent. Nothing was
 // sent, and sending it again never helps.
 type MaxPayloadError struct {
-	Subject string // empty if only a server told
-	Bytes   int    // 0 if only a server told
-	Limit   int
+	Subject string
+	Bytes   int
+	Limit   int // 0: the stream's own, which the server doesn't tell
 }
 
 func (e *MaxPayloadError) Error() string {
-	if e.Bytes == 0 {
-		return fmt.Sprintf("a message exceeds what the server takes (%d bytes): store large content as a blob first", e.Limit)
+	if e.Limit == 0 {
+		return fmt.Sprintf("%s: %d bytes exceed the max_msg_size of the stream: raise it, or store large content as a blob first", e.Subject, e.Bytes)
 	}
 	return fmt.Sprintf("%s: %d bytes exceed the limit of %d bytes (%d KiB): store large content as a blob first",
 		e.Subject, e.Bytes, e.Limit, e.Limit>>10)
@@ -163,6 +163,8 @@ func isTransient(err error) bool {
 	switch codeOf(err) {
 	case codeUnavailable, codeNotLeader, codeDuplicateInFlight, codeOffline:
 		return true
+	case codeStreamDiffers, codeConsumerExists:
+		return true // somebody else created it first: look again
 	case 0:
 	default:
 		return false
@@ -171,6 +173,7 @@ func isTransient(err error) bool {
 		nats.ErrTimeout, nats.ErrNoResponders, nats.ErrDisconnected, nats.ErrConnectionReconnecting,
 		nats.ErrReconnectBufExceeded, nats.ErrNoServers, nats.ErrStaleConnection,
 		jetstream.ErrNoStreamResponse, jetstream.ErrAsyncPublishTimeout, context.DeadlineExceeded,
+		errReconnected, errBrokenBatch,
 	} {
 		if errors.Is(err, known) {
 			return true
@@ -198,6 +201,8 @@ func typed(err error) error {
 		return nil
 	case errors.Is(err, nats.ErrConnectionClosed):
 		return kind(ErrClosed)
+	case errors.Is(err, jetstream.ErrBucketNotFound):
+		return kind(ErrNoStream)
 	case errors.Is(err, jetstream.ErrMsgNotFound), errors.Is(err, jetstream.ErrKeyNotFound), errors.Is(err, jetstream.ErrObjectNotFound):
 		return kind(ErrNotFound)
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrAuthRevoked), errors.Is(err, nats.ErrAccountAuthExpired):

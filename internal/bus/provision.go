@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -53,49 +52,13 @@ func (b *Bus) EnsureBridge(ctx context.Context, conf *Conf, class session.Class,
 	return consumer.cfg.Name, nil
 }
 
-// retryWaitMax bounds the wait between two attempts at an API request.
-const retryWaitMax = time.Second
-
-// retry calls f until it succeeds, fails for good, or ctx ends. Each attempt
-// has apiTimeout, and ends early if the server denies it.
-func (b *Bus) retry(ctx context.Context, f func(context.Context) error) error {
-	wait := 20 * time.Millisecond
-	for {
-		watched, stop := b.denied.watch(ctx, "")
-		attempt, cancel := context.WithTimeout(watched, apiTimeout)
-		err := because(watched, f(attempt))
-		cancel()
-		stop()
-		if err == nil || !isTransient(err) && codeOf(err) != codeStreamDiffers && codeOf(err) != codeConsumerExists {
-			return typed(err)
-		}
-		if ended := sleep(ctx, wait); ended != nil {
-			return fmt.Errorf("%w (at last: %w)", ended, typed(err))
-		}
-		wait = min(2*wait, retryWaitMax)
-	}
-}
-
-// sleep waits for d or the end of ctx, whose error it returns then.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 func (b *Bus) ensureStream(ctx context.Context, want streamConf, replicas int) error {
 	stream, err := b.js.Stream(ctx, want.cfg.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		cfg := want.cfg
 		cfg.Replicas = max(replicas, 1)
 		// Another daemon may create it first: the same configuration is a
-		// success, another one comes back as codeStreamDiffers and is retried
-		// as an update.
+		// success, another one is looked at again, as an update.
 		if _, err = b.js.CreateStream(ctx, cfg); err == nil {
 			b.log.Info("stream_created", "stream", cfg.Name, "replicas", cfg.Replicas)
 		}

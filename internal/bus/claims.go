@@ -1,0 +1,73 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/refold/refold/subjects"
+)
+
+// claimBytesMax bounds a claim's body, which names an instance.
+const claimBytesMax = 1 << 10
+
+// ClaimBody is what a claim says: who may start the effect, or that nobody may.
+type ClaimBody struct {
+	By        string `json:"by,omitempty"` // the instance
+	Withdrawn bool   `json:"withdrawn,omitempty"`
+}
+
+// ClaimedBy returns the body with which an instance claims.
+func ClaimedBy(instance string) ([]byte, error) {
+	if err := subjects.ValidInstance(instance); err != nil {
+		return nil, err
+	}
+	return json.Marshal(ClaimBody{By: instance})
+}
+
+// withdrawn is the body that withdraws.
+const withdrawn = `{"withdrawn":true}`
+
+// ParseClaimBody reads the body of a claim. One that names neither an instance
+// nor a withdrawal is an error.
+func ParseClaimBody(body []byte) (ClaimBody, error) {
+	var c ClaimBody
+	if err := json.Unmarshal(body, &c); err != nil {
+		return ClaimBody{}, fmt.Errorf("claim %q: %w", body, err)
+	}
+	if (c.By == "") == !c.Withdrawn {
+		return ClaimBody{}, fmt.Errorf("claim %q: want by or withdrawn", body)
+	}
+	return c, nil
+}
+
+// Claim stores the nth claim of an effect; n counts from 1. The first that is
+// stored stands for good: won tells whether it says what body says (it may
+// have been stored by an earlier, unanswered call), and holder is its body.
+// When ctx ends before that is known the error wraps ErrUnknownOutcome, and
+// nothing may be started; claiming again is safe.
+func (b *Bus) Claim(ctx context.Context, sid, effect string, n int, body []byte) (won bool, holder []byte, err error) {
+	subject, err := b.names.Claim(subjects.ClaimName{Session: sid, Effect: effect, N: n})
+	if err != nil {
+		return false, nil, err
+	}
+	if len(body) == 0 {
+		return false, nil, errors.New("claim: an empty body names nobody")
+	}
+	msg := nats.NewMsg(subject)
+	msg.Data = body
+	won, holder, err = b.fence(ctx, b.names.EffectsStream(), msg, claimBytesMax)
+	if err != nil {
+		return false, nil, fmt.Errorf("claim %s: %w", subject, err)
+	}
+	return won, holder, nil
+}
+
+// Withdraw stores the first claim of an effect as withdrawn: won, and no
+// bridge starts it. Else holder is the claim of the bridge that did.
+func (b *Bus) Withdraw(ctx context.Context, sid, effect string) (won bool, holder []byte, err error) {
+	return b.Claim(ctx, sid, effect, 1, []byte(withdrawn))
+}

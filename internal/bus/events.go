@@ -1,0 +1,216 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+	"strings"
+
+	"github.com/refold/refold/actors/session"
+)
+
+// ReadSession yields the events of a session with sequences from from to to
+// (0: no end), in order, none left out. Without leader it may end early where
+// a replica is behind; with leader it has all that was acknowledged before the
+// call. An error ends it.
+func (b *Bus) ReadSession(ctx context.Context, sid string, from, to uint64, leader bool) iter.Seq2[session.Event, error] {
+	return func(yield func(session.Event, error) bool) {
+		filter, err := b.names.Session(sid)
+		if err != nil {
+			yield(session.Event{}, err)
+			return
+		}
+		for m, err := range b.read(ctx, b.names.LogStream(), filter, from, to, leader) {
+			var e session.Event
+			if err == nil {
+				e, err = b.event(m)
+			}
+			if err != nil {
+				yield(session.Event{}, fmt.Errorf("read session %s: %w", sid, err))
+				return
+			}
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+// ReadAll calls fn for every event of the log from sequence from on, up to the
+// last that there is when it is called. Messages that are no events (somebody
+// used a name that can't be a session's) are left out and counted in skipped.
+// An error of fn ends it and comes back as it is.
+func (b *Bus) ReadAll(ctx context.Context, from uint64, fn func(session.Event) error) (skipped int, err error) {
+	to, err := b.LastSeq(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("read the log: %w", err)
+	}
+	if to == 0 {
+		return 0, nil
+	}
+	for m, err := range b.read(ctx, b.names.LogStream(), ">", from, to, true) {
+		if err != nil {
+			return skipped, fmt.Errorf("read the log: %w", err)
+		}
+		e, err := b.event(m)
+		if err != nil {
+			skipped++
+			b.log.Warn("event_skipped", "seq", m.seq, "subject", m.subject, "error", err.Error())
+			continue
+		}
+		if err := fn(e); err != nil {
+			return skipped, err
+		}
+	}
+	return skipped, nil
+}
+
+// EventAt returns the event at a sequence. One that does not exist, or that is
+// no event, is an error; the former is ErrNotFound.
+func (b *Bus) EventAt(ctx context.Context, seq uint64) (session.Event, error) {
+	events, err := b.EventsAt(ctx, []uint64{seq})
+	if err != nil {
+		return session.Event{}, err
+	}
+	return events[0], nil
+}
+
+// eventsInFlight is how many reads of EventsAt are under way at a time.
+const eventsInFlight = 256
+
+// EventsAt returns the events at these sequences, in their order. Any replica
+// answers; where it does not have the event, the leader is asked. If one of
+// them does not exist the error is ErrNotFound and names it.
+func (b *Bus) EventsAt(ctx context.Context, seqs []uint64) ([]session.Event, error) {
+	found := make([]stored, len(seqs))
+	for start := 0; start < len(seqs); start += eventsInFlight {
+		end := min(start+eventsInFlight, len(seqs))
+		// What it can't get for whatever reason is asked of the leader, which
+		// tells the reason too.
+		if err := b.directAt(ctx, seqs[start:end], found[start:end]); err != nil {
+			b.log.Debug("direct_read_failed", "error", err.Error())
+		}
+	}
+	events := make([]session.Event, len(seqs))
+	for i, m := range found {
+		var err error
+		if m.seq == 0 {
+			if m, err = b.leaderGet(ctx, b.names.LogStream(), getRequest{Seq: max(seqs[i], 1)}); err != nil {
+				return nil, fmt.Errorf("read event %d: %w", seqs[i], err)
+			}
+		}
+		if m.seq != seqs[i] {
+			return nil, fmt.Errorf("read event %d: %w", seqs[i], ErrNotFound)
+		}
+		if events[i], err = b.event(m); err != nil {
+			return nil, err
+		}
+	}
+	return events, nil
+}
+
+// directAt asks for all sequences at once and fills found with what comes.
+func (b *Bus) directAt(ctx context.Context, seqs []uint64, found []stored) error {
+	subject := b.directSubject(b.names.LogStream())
+	return b.attempt(ctx, subject, func(ctx context.Context) error {
+		inbox := b.nc.NewInbox()
+		sub, err := b.nc.SubscribeSync(inbox + ".*")
+		if err != nil {
+			return err
+		}
+		defer sub.Unsubscribe()
+		for i, seq := range seqs {
+			body, err := json.Marshal(getRequest{Seq: seq})
+			if err != nil {
+				return err
+			}
+			if err := b.nc.PublishRequest(subject, inbox+"."+strconv.Itoa(i), body); err != nil {
+				return err
+			}
+		}
+		for range seqs {
+			msg, err := sub.NextMsgWithContext(ctx)
+			if err != nil {
+				return err
+			}
+			i, err := strconv.Atoi(strings.TrimPrefix(msg.Subject, inbox+"."))
+			if err != nil || i < 0 || i >= len(seqs) {
+				return fmt.Errorf("an answer on %s, which nobody asked for", msg.Subject)
+			}
+			if m, end, err := parseDirect(msg); err == nil && !end {
+				found[i] = m
+			}
+		}
+		return nil
+	})
+}
+
+// InstallBefore returns the newest install record with a sequence below seq,
+// else the oldest one there is: what a session whose first event is seq pins.
+// found is false if the log has no install record. It is exact: every step is
+// checked with the leader.
+func (b *Bus) InstallBefore(ctx context.Context, seq uint64) (e session.Event, found bool, err error) {
+	m, err := b.installBefore(ctx, seq)
+	if errors.Is(err, ErrNotFound) {
+		return session.Event{}, false, nil
+	}
+	if err != nil {
+		return session.Event{}, false, fmt.Errorf("find the install record before event %d: %w", seq, err)
+	}
+	e, err = b.event(m)
+	return e, err == nil, err
+}
+
+func (b *Bus) installBefore(ctx context.Context, seq uint64) (stored, error) {
+	log, install := b.names.LogStream(), b.names.Install()
+	best, err := b.leaderGet(ctx, log, getRequest{LastFor: install})
+	if err != nil || best.seq < seq {
+		return best, err
+	}
+	// The newest is too new. A replica finds the one before seq in one step,
+	// but it may be behind; from there the leader's records lead to it.
+	if best, err = b.directInstall(ctx, seq); err != nil {
+		if best, err = b.leaderGet(ctx, log, getRequest{Seq: 1, NextFor: install}); err != nil {
+			return stored{}, err
+		}
+	}
+	for best.seq < seq {
+		next, err := b.leaderGet(ctx, log, getRequest{Seq: best.seq + 1, NextFor: install})
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return stored{}, err
+		}
+		if err != nil || next.seq >= seq {
+			break
+		}
+		best = next
+	}
+	return best, nil
+}
+
+// directInstall returns the newest install record below seq that a replica has.
+func (b *Bus) directInstall(ctx context.Context, seq uint64) (stored, error) {
+	if seq <= 1 {
+		return stored{}, ErrNotFound
+	}
+	body, err := json.Marshal(getRequest{MultiLast: []string{b.names.Install()}, UpToSeq: seq - 1})
+	if err != nil {
+		return stored{}, err
+	}
+	var m stored
+	subject := b.directSubject(b.names.LogStream())
+	err = b.attempt(ctx, subject, func(ctx context.Context) error {
+		msg, err := b.nc.RequestWithContext(ctx, subject, body)
+		if err != nil {
+			return err
+		}
+		var end bool
+		if m, end, err = parseDirect(msg); err == nil && end {
+			err = ErrNotFound
+		}
+		return err
+	})
+	return m, err
+}

@@ -1,0 +1,80 @@
+package bus
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/refold/refold/subjects"
+)
+
+// put stores one message and returns its acknowledgement. While the outcome is
+// unknown the same message is sent again, until ctx ends; so it must carry a
+// message id or a fence. limit is what data may have.
+func (b *Bus) put(ctx context.Context, stream string, msg *nats.Msg, limit int) (*jetstream.PubAck, error) {
+	if len(msg.Data) > limit {
+		return nil, &MaxPayloadError{Subject: msg.Subject, Bytes: len(msg.Data), Limit: limit}
+	}
+	var ack *jetstream.PubAck
+	err := b.repeat(ctx, msg.Subject, func(ctx context.Context) (err error) {
+		ack, err = b.js.PublishMsg(ctx, msg)
+		if errors.Is(err, jetstream.ErrNoStreamResponse) {
+			return b.whyNoStream(ctx, stream, err)
+		}
+		return err
+	})
+	switch {
+	case err == nil:
+		return ack, nil
+	case errors.Is(err, nats.ErrMaxPayload):
+		return nil, &MaxPayloadError{Subject: msg.Subject, Bytes: len(msg.Data), Limit: int(b.nc.MaxPayload())}
+	case codeOf(err) == codeTooLarge, codeOf(err) == codeHeaderTooLarge:
+		return nil, &MaxPayloadError{Subject: msg.Subject, Bytes: len(msg.Data)}
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
+	default:
+		return nil, err
+	}
+}
+
+// whyNoStream tells a stream that is not there, which is final, from one that
+// has no leader just now, which err stands for.
+func (b *Bus) whyNoStream(ctx context.Context, stream string, err error) error {
+	if _, missing := b.js.Stream(ctx, stream); errors.Is(missing, jetstream.ErrStreamNotFound) {
+		return missing
+	}
+	return err
+}
+
+// fence stores data as the only message of a subject. If the subject has a
+// message, won tells whether that has the same bytes, and holder is what it
+// has; both read from the leader.
+func (b *Bus) fence(ctx context.Context, stream string, msg *nats.Msg, limit int) (won bool, holder []byte, err error) {
+	msg.Header.Set(subjects.HeaderExpectLastSubject, "0")
+	wait := retryWaitMin
+	for {
+		_, err := b.put(ctx, stream, msg, limit)
+		if err == nil {
+			return true, msg.Data, nil
+		}
+		if !isConflict(err) {
+			return false, nil, err
+		}
+		held, err := b.leaderGet(ctx, stream, getRequest{LastFor: msg.Subject})
+		if err == nil {
+			return bytes.Equal(held.data, msg.Data), held.data, nil
+		}
+		if !errors.Is(err, ErrNotFound) {
+			return false, nil, err
+		}
+		// Another write was in flight and is not stored: the name is free.
+		if err := sleep(ctx, wait); err != nil {
+			return false, nil, fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
+		}
+		wait = min(2*wait, retryWaitMax)
+	}
+}

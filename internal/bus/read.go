@@ -1,0 +1,141 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/refold/refold/subjects"
+)
+
+// One batch of a direct read: small enough that a client that is slow for a
+// moment is not cut off.
+const (
+	batchMsgsMax  = 512
+	batchBytesMax = 4 << 20
+)
+
+// errBrokenBatch says that messages of a batch were lost on the way; the rest
+// is asked for again.
+var errBrokenBatch = errors.New("a batch of messages arrived with gaps")
+
+// read yields the messages of a stream that match filter, with sequences from
+// from to to (0: no end), in order and without gaps. Any replica answers, in
+// batches; a replica that is behind ends early. With leader, where the
+// replicas end the stream's leader is asked whether there is more, so that all
+// that was acknowledged before the call is read.
+func (b *Bus) read(ctx context.Context, stream, filter string, from, to uint64, leader bool) iter.Seq2[stored, error] {
+	return func(yield func(stored, error) bool) {
+		r := reading{b: b, stream: stream, filter: filter, next: max(from, 1), to: to, yield: yield}
+		for !r.ended && (to == 0 || r.next <= to) {
+			if !r.direct(ctx) || r.ended {
+				return
+			}
+			if r.more {
+				continue
+			}
+			if !leader {
+				return
+			}
+			m, err := b.leaderGet(ctx, stream, getRequest{Seq: r.next, NextFor: filter})
+			if errors.Is(err, ErrNotFound) {
+				return
+			}
+			if err != nil {
+				yield(stored{}, err)
+				return
+			}
+			r.take(m)
+		}
+	}
+}
+
+// reading is how far a read has come.
+type reading struct {
+	b      *Bus
+	stream string
+	filter string
+	next   uint64 // sequence to go on from
+	to     uint64
+	yield  func(stored, error) bool
+	more   bool // the replica had more than the batch
+	ended  bool // past to, or the reader has enough
+}
+
+// take passes one message on.
+func (r *reading) take(m stored) {
+	if r.to != 0 && m.seq > r.to {
+		r.ended = true
+		return
+	}
+	r.next = m.seq + 1
+	if !r.yield(m, nil) {
+		r.ended = true
+	}
+}
+
+// direct reads one batch; false means that an error was yielded.
+func (r *reading) direct(ctx context.Context) bool {
+	subject := r.b.directSubject(r.stream)
+	err := r.b.repeat(ctx, subject, func(ctx context.Context) error {
+		err := r.batch(ctx, subject)
+		if errors.Is(err, nats.ErrNoResponders) {
+			return r.b.whyNoStream(ctx, r.stream, err)
+		}
+		return err
+	})
+	if err != nil && !r.ended {
+		r.yield(stored{}, err)
+		return false
+	}
+	return true
+}
+
+// batch asks for one batch and passes it on. Each message tells the sequence
+// of the one before it, and the end tells the last: so a lost one is seen.
+func (r *reading) batch(ctx context.Context, subject string) error {
+	body, err := json.Marshal(getRequest{Seq: r.next, NextFor: r.filter, Batch: batchMsgsMax, MaxBytes: batchBytesMax})
+	if err != nil {
+		return err
+	}
+	inbox := r.b.nc.NewInbox()
+	sub, err := r.b.nc.SubscribeSync(inbox)
+	if err != nil {
+		return err
+	}
+	defer sub.Unsubscribe()
+	if err := r.b.nc.PublishRequest(subject, inbox, body); err != nil {
+		return err
+	}
+	last := uint64(0)
+	for {
+		msg, err := sub.NextMsgWithContext(ctx)
+		if err != nil {
+			return err
+		}
+		m, end, err := parseDirect(msg)
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			r.more = false
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if previous, ok := headerNumber(msg, subjects.HeaderLastSequence); !ok || previous != last {
+			return errBrokenBatch
+		}
+		if end {
+			pending, _ := headerNumber(msg, subjects.HeaderNumPending)
+			r.more = pending > 0
+			return nil
+		}
+		last = m.seq
+		if r.take(m); r.ended {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,245 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/subjects"
+)
+
+// snapshotInlineMax is how large a snapshot may be inside the key-value
+// bucket; above it its bytes are a blob, and the bucket holds where.
+const snapshotInlineMax = 512 << 10
+
+// snapshotRef stands in the bucket for a snapshot that is a blob. It is JSON:
+// its first byte tells it from a snapshot, which is a msgpack map.
+type snapshotRef struct {
+	Blob codec.Ref `json:"blob"`
+	Seq  uint64    `json:"seq"`
+	Size int       `json:"size"`
+}
+
+// PutSnapshot keeps the snapshot of a session at a sequence of the log, in
+// place of an earlier one. data must be a msgpack map. A snapshot is a cache:
+// a lost or an older one costs time, never truth.
+func (b *Bus) PutSnapshot(ctx context.Context, sid string, seq uint64, data []byte) error {
+	key, err := subjects.SnapshotKey(sid)
+	if err != nil {
+		return err
+	}
+	value, former := data, codec.Ref{}
+	if len(data) > snapshotInlineMax {
+		if former, err = b.snapshotBlob(ctx, key); err != nil {
+			return fmt.Errorf("put snapshot of %s: %w", sid, err)
+		}
+		ref, err := b.PutBlob(ctx, data)
+		if err != nil {
+			return fmt.Errorf("put snapshot of %s: %w", sid, err)
+		}
+		if value, err = json.Marshal(snapshotRef{Blob: ref, Seq: seq, Size: len(data)}); err != nil {
+			return err
+		}
+		if former == ref {
+			former = codec.Ref{}
+		}
+	}
+	kv, err := b.snapshots(ctx)
+	if err == nil {
+		err = b.retry(ctx, func(ctx context.Context) error {
+			_, err := kv.Put(ctx, key, value)
+			return err
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("put snapshot of %s: %w", sid, err)
+	}
+	if !former.IsZero() {
+		// A large session would leave a blob with each snapshot otherwise. If
+		// this fails, it leaves one; nothing else depends on it.
+		if err := b.deleteBlob(ctx, former); err != nil {
+			b.log.Warn("former_snapshot_kept", "session", sid, "blob", former.String(), "error", err.Error())
+		}
+	}
+	return nil
+}
+
+// GetSnapshot returns the snapshot of a session; found is false if there is
+// none, or none that can be read in full. It may be an older one than was put
+// last.
+func (b *Bus) GetSnapshot(ctx context.Context, sid string) (data []byte, found bool, err error) {
+	key, err := subjects.SnapshotKey(sid)
+	if err != nil {
+		return nil, false, err
+	}
+	// Twice, since a reference read just before a new snapshot replaced it
+	// points to a blob that is gone.
+	for range 2 {
+		value, err := b.snapshotValue(ctx, key)
+		if errors.Is(err, ErrNotFound) {
+			return nil, false, nil
+		}
+		if err != nil {
+			return nil, false, fmt.Errorf("get snapshot of %s: %w", sid, err)
+		}
+		ref, isRef := parseSnapshotRef(value)
+		if !isRef {
+			return value, true, nil
+		}
+		data, err := b.GetBlob(ctx, ref)
+		if err == nil {
+			return data, true, nil
+		}
+		if !errors.Is(err, ErrNotFound) {
+			return nil, false, fmt.Errorf("get snapshot of %s: %w", sid, err)
+		}
+	}
+	return nil, false, nil
+}
+
+func parseSnapshotRef(value []byte) (codec.Ref, bool) {
+	var ref snapshotRef
+	if len(value) == 0 || value[0] != '{' || json.Unmarshal(value, &ref) != nil {
+		return codec.Ref{}, false
+	}
+	return ref.Blob, !ref.Blob.IsZero()
+}
+
+func (b *Bus) snapshotValue(ctx context.Context, key string) (value []byte, err error) {
+	kv, err := b.snapshots(ctx)
+	if err != nil {
+		return nil, err
+	}
+	err = b.retry(ctx, func(ctx context.Context) error {
+		entry, err := kv.Get(ctx, key)
+		if err == nil {
+			value = entry.Value()
+		}
+		return err
+	})
+	return value, err
+}
+
+// snapshotBlob returns the blob that a key refers to now; zero if none.
+func (b *Bus) snapshotBlob(ctx context.Context, key string) (codec.Ref, error) {
+	value, err := b.snapshotValue(ctx, key)
+	if errors.Is(err, ErrNotFound) {
+		return codec.Ref{}, nil
+	}
+	ref, _ := parseSnapshotRef(value)
+	return ref, err
+}
+
+// SnapshotSessions yields every session that has a snapshot, in no order.
+func (b *Bus) SnapshotSessions(ctx context.Context) iter.Seq2[string, error] {
+	return b.keys(ctx, subjects.SnapshotKeys, subjects.ParseSnapshotKey)
+}
+
+// PutQuarantine stops a session: body says why and from where. It stands until
+// DeleteQuarantine.
+func (b *Bus) PutQuarantine(ctx context.Context, sid string, body []byte) error {
+	return b.quarantine(ctx, sid, func(ctx context.Context, kv jetstream.KeyValue, key string) error {
+		_, err := kv.Put(ctx, key, body)
+		return err
+	})
+}
+
+// DeleteQuarantine ends a quarantine; none there is fine.
+func (b *Bus) DeleteQuarantine(ctx context.Context, sid string) error {
+	return b.quarantine(ctx, sid, func(ctx context.Context, kv jetstream.KeyValue, key string) error {
+		return kv.Delete(ctx, key)
+	})
+}
+
+func (b *Bus) quarantine(ctx context.Context, sid string, f func(context.Context, jetstream.KeyValue, string) error) error {
+	key, err := subjects.QuarantineKey(sid)
+	if err != nil {
+		return err
+	}
+	kv, err := b.snapshots(ctx)
+	if err == nil {
+		err = b.retry(ctx, func(ctx context.Context) error { return f(ctx, kv, key) })
+	}
+	if err != nil {
+		return fmt.Errorf("quarantine of %s: %w", sid, err)
+	}
+	return nil
+}
+
+// GetQuarantine returns why a session is stopped; found is false if it is not.
+// It is read from the leader: an owner must not miss it.
+func (b *Bus) GetQuarantine(ctx context.Context, sid string) (body []byte, found bool, err error) {
+	key, err := subjects.QuarantineKey(sid)
+	if err != nil {
+		return nil, false, err
+	}
+	m, err := b.leaderGet(ctx, b.names.SnapshotsStream(), getRequest{LastFor: b.names.SnapshotsSubject(key)})
+	if errors.Is(err, ErrNotFound) || err == nil && m.header.Get(subjects.HeaderKVOperation) != "" {
+		return nil, false, nil // never there, or deleted
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("quarantine of %s: %w", sid, err)
+	}
+	return m.data, true, nil
+}
+
+// Quarantined yields every session that is stopped, in no order.
+func (b *Bus) Quarantined(ctx context.Context) iter.Seq2[string, error] {
+	return b.keys(ctx, subjects.QuarantineKeys, subjects.ParseQuarantineKey)
+}
+
+func (b *Bus) keys(ctx context.Context, filter string, parse func(string) (string, bool)) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		kv, err := b.snapshots(ctx)
+		if err != nil {
+			yield("", err)
+			return
+		}
+		var lister jetstream.KeyLister
+		err = b.retry(ctx, func(context.Context) error {
+			var err error
+			// The lister lives as long as its context, so it gets the caller's.
+			lister, err = kv.ListKeysFiltered(ctx, filter)
+			return err
+		})
+		if err != nil {
+			yield("", fmt.Errorf("list %s: %w", filter, err))
+			return
+		}
+		defer lister.Stop()
+		for key := range lister.Keys() {
+			if sid, ok := parse(key); ok && !yield(sid, nil) {
+				return
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			yield("", err)
+		}
+	}
+}
+
+// snapshots returns the bucket; the first call looks it up.
+func (b *Bus) snapshots(ctx context.Context) (jetstream.KeyValue, error) {
+	b.mu.Lock()
+	kv := b.kv
+	b.mu.Unlock()
+	if kv != nil {
+		return kv, nil
+	}
+	err := b.retry(ctx, func(ctx context.Context) (err error) {
+		kv, err = b.js.KeyValue(ctx, b.names.SnapshotsBucket())
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	b.kv = kv
+	b.mu.Unlock()
+	return kv, nil
+}

@@ -3,7 +3,6 @@ package session
 import (
 	"strconv"
 
-	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
 )
 
@@ -102,21 +101,19 @@ func callDeadline(c *RunConfig, toolMS int64) (deadline, runMS int64) {
 }
 
 // settleCall folds a settlement of open call i.
-func (s *State) settleCall(i int, env Envelope, hash codec.Hash) {
-	var b ToolCallSettled
-	bad := decodeBody(env.Data, &b)
+func (s *State) settleCall(i int, b *settlement) {
+	bad := b.bad
 	if bad == nil {
-		bad = s.callFault(&b)
+		bad = s.callFault(b.call)
 	}
-	c := &s.Turn.Batch.Calls[i]
-	c.Settled = hash
+	s.Turn.Batch.Calls[i].Settled = b.hash
 	if bad != nil {
 		s.endCall(i, CallFailed, CodeBadSettlement, bad.detail)
 	} else {
-		if b.HostSession != nil {
-			s.setHost(*b.HostSession)
+		if b.call.HostSession != nil {
+			s.setHost(*b.call.HostSession)
 		}
-		s.endCall(i, CallStatus(b.Status), "", "")
+		s.endCall(i, CallStatus(b.call.Status), "", "")
 	}
 	s.closeGroup()
 }

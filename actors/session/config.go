@@ -165,7 +165,7 @@ func (s *State) toolProfileSelected(b *ToolProfileSelected) *refusal {
 	if !s.install.Registry.HasProfile(b.Profile) {
 		return refuse(RejectUnknownProfile, "profile: the registry has no profile "+strconv.Quote(clip(b.Profile, NameBytesMax)))
 	}
-	s.Profile = b.Profile
+	s.Profile, s.toolsMoved = b.Profile, true
 	return nil
 }
 
@@ -194,6 +194,7 @@ func hostFault(h *HostSession) *refusal {
 
 // setHost sets the host session; none is the absence of one.
 func (s *State) setHost(h HostSession) {
+	s.toolsMoved = true
 	if h.Status == "none" {
 		s.Host = nil
 		return

@@ -38,6 +38,6 @@ func (s *State) factsSet(b *FactsSet) *refusal {
 	if len(facts) > FactsMax {
 		return refuse(RejectLimitExceeded, "facts: a session has at most "+strconv.Itoa(FactsMax))
 	}
-	s.Facts = facts
+	s.Facts, s.toolsMoved = facts, true
 	return nil
 }

@@ -13,38 +13,79 @@ import (
 // names an open effect but is otherwise unusable settles it as
 // `bad_settlement`, so that a fault in a bridge never hangs a session.
 func (s *State) settle(env Envelope) *refusal {
-	name, ok := effectOf(env.Data)
-	if !ok {
-		return refuse(RejectInvalidData, "data.effect: is missing or no text")
+	b, bad := decodeSettlement(env)
+	if bad != nil {
+		return bad
 	}
-	place, ok := parseName(name)
+	place, ok := parseName(b.effect)
 	if !ok || place.class() != classOf(env.Type) {
-		return refuse(RejectUnknownEffect, "this session asked no effect "+strconv.Quote(clip(name, NameBytesMax))+
+		return refuse(RejectUnknownEffect, "this session asked no effect "+strconv.Quote(clip(b.effect, NameBytesMax))+
 			" of the class that "+env.Type+" settles")
 	}
-	hash := settlementHash(env)
+	b.hash = settlementHash(env)
 	settled, status := s.statusOf(place)
 	switch status {
 	case effectOpen:
 	case effectSettled:
-		if settled == hash {
+		if settled == b.hash {
 			return nil
 		}
-		return refuse(RejectEffectSettled, name+" was settled before, otherwise")
+		return refuse(RejectEffectSettled, b.effect+" was settled before, otherwise")
 	case effectOver:
-		return refuse(RejectStale, name+" is of an earlier turn")
+		return refuse(RejectStale, b.effect+" is of an earlier turn")
 	default:
-		return refuse(RejectUnknownEffect, "this session has not asked "+name)
+		return refuse(RejectUnknownEffect, "this session has not asked "+b.effect)
 	}
 	switch place.class() {
 	case ClassLLM:
-		s.settleGeneration(env, hash)
+		s.settleGeneration(&b)
 	case ClassTool:
-		s.settleCall(int(place.call), env, hash)
+		s.settleCall(int(place.call), &b)
 	case ClassWake:
 		s.settleWake(place.wake)
 	}
 	return nil
+}
+
+// settlement is a decoded settlement: one of the bodies, or what is wrong with
+// it although it names its effect.
+type settlement struct {
+	effect   string
+	hash     codec.Hash
+	bad      *refusal
+	observed *ToolCallsObserved
+	answer   *GenerationSettled
+	call     *ToolCallSettled
+}
+
+// decodeSettlement decodes a settlement. It refuses only what names no effect.
+func decodeSettlement(env Envelope) (settlement, *refusal) {
+	var b settlement
+	switch env.Type {
+	case TypeToolCallsObserved:
+		b.observed = &ToolCallsObserved{}
+		b.bad = decodeBody(env.Data, b.observed)
+		b.effect = b.observed.Effect
+	case TypeGenerationSettled:
+		b.answer = &GenerationSettled{}
+		b.bad = decodeBody(env.Data, b.answer)
+		b.effect = b.answer.Effect
+	case TypeToolCallSettled:
+		b.call = &ToolCallSettled{}
+		b.bad = decodeBody(env.Data, b.call)
+		b.effect = b.call.Effect
+	case TypeWakeSettled:
+		var wake WakeSettled
+		b.bad = decodeBody(env.Data, &wake)
+		b.effect = wake.Effect
+	}
+	if b.bad != nil {
+		var ok bool
+		if b.effect, ok = effectOf(env.Data); !ok {
+			return b, refuse(RejectInvalidData, "data.effect: is missing or no text")
+		}
+	}
+	return b, nil
 }
 
 // settlementHash tells one settlement from another.

@@ -14,7 +14,7 @@ type State struct {
 	install    *Install     // pinned content, shared between sessions
 	notices    []Notice     // said by the event being folded
 	withdrawn  []Withdrawal // withdrawn by the event folded last
-	eventBytes []byte       // canonical envelope of the event being folded
+	toolsMoved bool         // what decides over tools may have changed since the latest turn
 }
 
 // Record is the part of a state that a snapshot holds. Fields stand in the
@@ -160,7 +160,7 @@ func (c *Call) done() bool { return c.Status != CallWaiting && c.Status != CallO
 func New(install *Install, sid string) *State {
 	return &State{
 		Record:  Record{Session: sid, Install: install.Hash, Rules: install.Rules},
-		install: install,
+		install: install, toolsMoved: true,
 	}
 }
 

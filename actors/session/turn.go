@@ -3,7 +3,6 @@ package session
 import (
 	"strconv"
 
-	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
 )
 
@@ -32,6 +31,10 @@ func (s *State) startTurn() {
 
 // selectTools computes the effective tools of this moment.
 func (s *State) selectTools() planner.Toolset {
+	if t := s.Turn; !s.toolsMoved && t != nil && t.Run == s.Run.Number {
+		return t.Toolset // nothing that decides has changed since the last turn
+	}
+	s.toolsMoved = false
 	return planner.Select(s.install.Registry, s.toolRequest(), s.plannerFacts())
 }
 
@@ -73,15 +76,16 @@ func turnDeadline(c *RunConfig) (deadline, runMS int64) {
 }
 
 // settleGeneration folds a settlement of the open generation.
-func (s *State) settleGeneration(env Envelope, hash codec.Hash) {
+func (s *State) settleGeneration(b *settlement) {
 	s.Turn.Open = false
-	s.Turn.Settled = hash
-	var bad *refusal
-	switch env.Type {
-	case TypeToolCallsObserved:
-		bad = body(env.Data, s.toolCallsObserved)
-	case TypeGenerationSettled:
-		bad = body(env.Data, s.generationSettled)
+	s.Turn.Settled = b.hash
+	bad := b.bad
+	switch {
+	case bad != nil:
+	case b.observed != nil:
+		bad = s.toolCallsObserved(b.observed)
+	default:
+		bad = s.generationSettled(b.answer)
 	}
 	if bad != nil {
 		s.endRun(Ended{Lifecycle: Failed, Code: CodeBadSettlement, Detail: bad.detail}, nil)

@@ -120,7 +120,7 @@ func TestTransformStoresThePartition(t *testing.T) {
 	}
 	nc, js := rawJS(t, node)
 	n := b.Names()
-	sids := []string{"s1", "S_2", "a-very-long-session-id-of-which-there-are-some", "0", "f00"}
+	sids := []string{"s1", "s2", "airline-1", "S_2", "a-very-long-session-id-of-which-there-are-some", "0", "f00"}
 	type stored struct {
 		door session.Door
 		sid  string

@@ -16,7 +16,7 @@ var builtinJSON []byte
 // Defaults are the parts of an install record that make a registry.
 type Defaults struct {
 	DefaultProfile string     `msgpack:"default_profile,omitempty"`
-	Profiles       []Profile  `msgpack:"profiles"`
+	Profiles       []Profile  `msgpack:"profiles,omitempty"`
 	Tools          []ToolSpec `msgpack:"tools"`
 }
 

@@ -179,21 +179,20 @@ func checkArguments(t *tool, variant int, call ObservedCall) (Key, Rejection) {
 // with it.
 func readArguments(text string) (value, string) {
 	raw, err := codec.FromJSON([]byte(text))
+	var canonical []byte
+	if err == nil {
+		canonical, err = codec.ToJSON(raw)
+	}
 	var bad *codec.Error
 	switch {
 	case errors.As(err, &bad):
 		return value{}, "cannot be read: " + bad.What + " at byte " + strconv.Itoa(bad.Offset)
 	case err != nil:
 		return value{}, "cannot be read"
-	}
-	arguments, problem := readValue(raw, ArgumentsBytesMax)
-	switch {
-	case problem != "":
-		return value{}, "the value " + problem
-	case arguments.kind != kindObject:
+	case !codec.IsMap(raw):
 		return value{}, "not a JSON object"
 	}
-	return arguments, ""
+	return readValue(canonical, ArgumentsBytesMax)
 }
 
 func reject(code Code, detail string) Rejection {

@@ -16,8 +16,8 @@ type decimal struct {
 	negative bool
 }
 
-// parseDecimal reads what strconv wrote: an integer, or a float in the form
-// -d.ddde±dd.
+// parseDecimal reads a JSON number. The codec has made sure that it is an
+// integer of 64 bits or a float, written with the fewest digits.
 func parseDecimal(text string) decimal {
 	text, negative := strings.CutPrefix(text, "-")
 	mantissa, power, _ := strings.Cut(text, "e")

@@ -38,7 +38,7 @@ func clip(s string, max int) string {
 	if len(s) <= max {
 		return s
 	}
-	const mark = "…"
+	const mark = "..."
 	end := max - len(mark)
 	for end > 0 && s[end]&0xC0 == 0x80 {
 		end--

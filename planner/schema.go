@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"regexp"
@@ -34,12 +35,15 @@ func compileSchema(raw codec.Raw) (compiled *schema, problem string) {
 	}
 	text, err := codec.ToJSON(raw)
 	if err != nil {
-		return nil, problemEncoding
+		return nil, "is not in the canonical encoding"
+	}
+	if again, err := codec.FromJSON(text); err != nil || !bytes.Equal(again, raw) {
+		return nil, "holds binary, which JSON does not have"
 	}
 	if len(text) > SchemaBytesMax {
 		return nil, strconv.Itoa(len(text)) + " bytes as JSON, at most " + strconv.Itoa(SchemaBytesMax)
 	}
-	doc, problem := readValue(raw, SchemaNodesMax)
+	doc, problem := readValue(text, SchemaNodesMax)
 	if problem != "" {
 		return nil, problem
 	}

@@ -2,13 +2,9 @@ package planner
 
 import (
 	"bytes"
+	"encoding/json"
 	"slices"
 	"strconv"
-
-	"github.com/vmihailenco/msgpack/v5"
-	"github.com/vmihailenco/msgpack/v5/msgpcode"
-
-	"github.com/refold/refold/codec"
 )
 
 // kind is the type of a JSON value.
@@ -46,129 +42,71 @@ func (v *value) member(name string) (*value, bool) {
 	return &v.items[i], true
 }
 
-// walker makes a value of canonical bytes.
-type walker struct {
-	dec  *msgpack.Decoder
-	left int // values that may still come
-	max  int // values that were allowed
+// reader makes a value of JSON text that codec.ToJSON wrote: names are in byte
+// order and unique, and nesting is bounded.
+type reader struct {
+	tokens *json.Decoder
+	left   int // values that may still come
 }
 
-// readValue makes a value of canonical bytes, whose nesting the codec has
-// bounded. It says what is wrong if they hold more than nodesMax values, or
-// binary, which JSON does not have.
-func readValue(raw codec.Raw, nodesMax int) (v value, problem string) {
-	w := walker{dec: msgpack.NewDecoder(bytes.NewReader(raw)), left: nodesMax - 1, max: nodesMax}
-	return w.value()
-}
-
-// room takes n from the values that may still come.
-func (w *walker) room(n int) (problem string) {
-	if n < 0 || n > w.left {
-		return "holds more than " + strconv.Itoa(w.max) + " values"
-	}
-	w.left -= n
-	return ""
-}
-
-const problemEncoding = "is not in the canonical encoding"
-
-// value reads the next value.
-func (w *walker) value() (value, string) {
-	code, err := w.dec.PeekCode()
-	if err != nil {
-		return value{}, problemEncoding
-	}
-	v := value{}
-	switch {
-	case code == msgpcode.Nil:
-		err = w.dec.DecodeNil()
-	case code == msgpcode.False || code == msgpcode.True:
-		v.kind = kindBool
-		v.truth, err = w.dec.DecodeBool()
-	case msgpcode.IsString(code):
-		v.kind = kindString
-		v.text, err = w.dec.DecodeString()
-	case msgpcode.IsFixedArray(code) || code == msgpcode.Array16 || code == msgpcode.Array32:
-		return w.array()
-	case msgpcode.IsFixedMap(code) || code == msgpcode.Map16 || code == msgpcode.Map32:
-		return w.object()
-	case msgpcode.IsBin(code) || msgpcode.IsExt(code):
-		return value{}, "holds binary, which JSON does not have"
-	default:
-		return w.number(code)
-	}
-	if err != nil {
-		return value{}, problemEncoding
+// readValue makes a value of text that codec.ToJSON wrote. It says what is
+// wrong if that holds more than nodesMax values.
+func readValue(text []byte, nodesMax int) (v value, problem string) {
+	r := reader{tokens: json.NewDecoder(bytes.NewReader(text)), left: nodesMax}
+	r.tokens.UseNumber()
+	v, ok := r.value()
+	if !ok {
+		return value{}, "holds more than " + strconv.Itoa(nodesMax) + " values"
 	}
 	return v, ""
 }
 
-// number reads a number. Floats are taken as the shortest decimal that reads
-// back as the same float, which is what whoever wrote them meant.
-func (w *walker) number(code byte) (value, string) {
-	var text string
-	switch code {
-	case msgpcode.Float, msgpcode.Double:
-		f, err := w.dec.DecodeFloat64()
-		if err != nil {
-			return value{}, problemEncoding
-		}
-		text = strconv.FormatFloat(f, 'e', -1, 64)
-	case msgpcode.Uint64:
-		n, err := w.dec.DecodeUint64()
-		if err != nil {
-			return value{}, problemEncoding
-		}
-		text = strconv.FormatUint(n, 10)
-	default:
-		n, err := w.dec.DecodeInt64()
-		if err != nil {
-			return value{}, problemEncoding
-		}
-		text = strconv.FormatInt(n, 10)
+// value reads the next value. It returns false when there are too many, or
+// when nothing more can be read.
+func (r *reader) value() (value, bool) {
+	if r.left--; r.left < 0 {
+		return value{}, false
 	}
-	return value{kind: kindNumber, number: parseDecimal(text)}, ""
+	token, err := r.tokens.Token()
+	if err != nil {
+		return value{}, false
+	}
+	switch token := token.(type) {
+	case bool:
+		return value{kind: kindBool, truth: token}, true
+	case string:
+		return value{kind: kindString, text: token}, true
+	case json.Number:
+		return value{kind: kindNumber, number: parseDecimal(token.String())}, true
+	case json.Delim:
+		return r.inside(token)
+	}
+	return value{kind: kindNull}, true
 }
 
-// array reads an array.
-func (w *walker) array() (value, string) {
-	n, err := w.dec.DecodeArrayLen()
-	if err != nil {
-		return value{}, problemEncoding
+// inside reads an array or object after what opens it.
+func (r *reader) inside(open json.Delim) (value, bool) {
+	v := value{kind: kindArray}
+	if open == '{' {
+		v.kind = kindObject
 	}
-	if problem := w.room(n); problem != "" {
-		return value{}, problem
-	}
-	v := value{kind: kindArray, items: make([]value, n)}
-	for i := range n {
-		var problem string
-		if v.items[i], problem = w.value(); problem != "" {
-			return value{}, problem
+	for r.tokens.More() {
+		if v.kind == kindObject {
+			token, err := r.tokens.Token()
+			name, ok := token.(string)
+			if err != nil || !ok {
+				return value{}, false
+			}
+			v.names = append(v.names, name)
 		}
-	}
-	return v, ""
-}
-
-// object reads an object. The codec has put its names in byte order.
-func (w *walker) object() (value, string) {
-	n, err := w.dec.DecodeMapLen()
-	if err != nil {
-		return value{}, problemEncoding
-	}
-	if problem := w.room(n); problem != "" {
-		return value{}, problem
-	}
-	v := value{kind: kindObject, items: make([]value, n), names: make([]string, n)}
-	for i := range n {
-		if v.names[i], err = w.dec.DecodeString(); err != nil {
-			return value{}, problemEncoding
+		item, ok := r.value()
+		if !ok {
+			return value{}, false
 		}
-		var problem string
-		if v.items[i], problem = w.value(); problem != "" {
-			return value{}, problem
-		}
+		v.items = append(v.items, item)
 	}
-	return v, ""
+	_, err := r.tokens.Token() // what closes it
+	return v, err == nil
 }
 
 // appendKey appends text that is the same for equal JSON values only: 1 and

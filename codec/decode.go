@@ -16,9 +16,10 @@ import (
 // is zero.
 func Unmarshal(data []byte, v any) error { return unmarshal(data, v, BytesMax, false) }
 
-// UnmarshalLimit is Unmarshal with a size limit of the caller's.
+// UnmarshalLimit is Unmarshal with a size limit of the caller's, if that is
+// less than BytesMax.
 func UnmarshalLimit(data []byte, v any, bytesMax int) error {
-	return unmarshal(data, v, bytesMax, false)
+	return unmarshal(data, v, min(bytesMax, BytesMax), false)
 }
 
 // Decode is Unmarshal for what foreign publishers write and Canonicalize has

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/vmihailenco/msgpack/v5"
 )
@@ -41,7 +42,7 @@ const (
 type plan struct {
 	op       op
 	zeroer   bool // the type has an IsZero method that counts
-	optional bool // of a struct: it has a field that may be left out
+	optional bool // of a struct: a field may be left out
 	typ      reflect.Type
 	elem     *plan         // of a pointer, slice, array, map
 	empty    reflect.Value // of a slice: the one that is empty and not nil
@@ -137,113 +138,108 @@ var (
 // zeroer is a type that knows its zero value.
 type zeroer interface{ IsZero() bool }
 
-// fill makes p the plan of t.
-func (c *compiler) fill(p *plan, t reflect.Type) error {
-	p.typ = t
-	c.made = append(c.made, p)
+// opOf returns how the values of t are encoded, as far as t alone says it.
+func opOf(t reflect.Type) (op, error) {
 	switch t {
 	case typeHash:
-		p.op = opHash
-		return nil
+		return opHash, nil
 	case typeRef:
-		p.op = opRef
-		return nil
+		return opRef, nil
 	case typeRaw:
-		p.op = opRaw
-		return nil
+		return opRaw, nil
 	case typePairs:
-		p.op = opPairs
-		return nil
-	}
-	if t.Kind() == reflect.Pointer {
-		if k := t.Elem().Kind(); k == reflect.Pointer || k == reflect.Interface {
-			return goType(t, "it could be nil in two ways")
-		}
-		return c.container(p, opPointer)
+		return opPairs, nil
 	}
 	all := reflect.PointerTo(t) // has the methods of t too
-	p.zeroer = t.Kind() != reflect.Interface && all.Implements(typeZeroer)
 	switch {
-	case t.Kind() == reflect.Interface:
-		p.op = opAny
-		if t.NumMethod() > 0 {
-			return goType(t, "only the empty interface can be decoded")
+	case t.Kind() == reflect.Pointer:
+		if k := t.Elem().Kind(); k == reflect.Pointer || k == reflect.Interface {
+			return 0, goType(t, "it could be nil in two ways")
 		}
-		return nil
+		return opPointer, nil
+	case t.Kind() == reflect.Interface:
+		if t.NumMethod() > 0 {
+			return 0, goType(t, "of interfaces, only any can be decoded")
+		}
+		return opAny, nil
 	case all.Implements(typeCustomEncoder) && all.Implements(typeCustomDecoder),
 		all.Implements(typeMarshaler) && all.Implements(typeUnmarshaler):
-		p.op = opCustom
-		return nil
+		return opCustom, nil
 	case all.Implements(typeTextMarshaler) && all.Implements(typeTextUnmarshaler):
-		p.op = opMethod
-		return nil
+		return opMethod, nil
 	}
-	return c.fillKind(p, t)
+	return opOfKind(t)
 }
 
-// fillKind makes p the plan of t, a type without methods that matter.
-func (c *compiler) fillKind(p *plan, t reflect.Type) error {
+// opOfKind is opOf for a type without methods that matter.
+func opOfKind(t reflect.Type) (op, error) {
 	switch t.Kind() {
 	case reflect.Bool:
-		p.op = opBool
+		return opBool, nil
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		p.op = opInt
+		return opInt, nil
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		p.op = opUint
+		return opUint, nil
 	case reflect.Float32, reflect.Float64:
-		p.op = opFloat
+		return opFloat, nil
 	case reflect.String:
-		p.op = opText
+		return opText, nil
 	case reflect.Slice:
 		if t.Elem().Kind() == reflect.Uint8 {
-			p.op = opBin
-			return nil
+			return opBin, nil
 		}
-		p.empty = reflect.MakeSlice(t, 0, 0)
-		return c.container(p, opSlice)
+		return opSlice, nil
 	case reflect.Array:
 		if t.Elem().Kind() == reflect.Uint8 {
-			p.op = opBinArray
-			return nil
+			return opBinArray, nil
 		}
-		return c.container(p, opArray)
+		return opArray, nil
 	case reflect.Map:
 		if t.Key().Kind() != reflect.String {
-			return goType(t, "the keys of a map are text")
+			return 0, goType(t, "the keys of a map are text")
 		}
-		return c.container(p, opMap)
+		return opMap, nil
 	case reflect.Struct:
-		return c.fillStruct(p, t)
-	default:
-		return goType(t, "there is no encoding for its kind")
+		if options := structOptions(t); slices.Contains(options, "as_array") || slices.Contains(options, "asArray") {
+			return opTuple, nil
+		}
+		return opStruct, nil
 	}
-	return nil
+	return 0, goType(t, "there is no encoding for its kind")
 }
 
-func (c *compiler) container(p *plan, o op) (err error) {
-	p.op = o
-	p.elem, err = c.compile(p.typ.Elem())
+// structOptions returns the options that hold for the whole struct: those of
+// the field _msgpack.
+func structOptions(t reflect.Type) []string {
+	marker, _ := t.FieldByName("_msgpack")
+	return strings.Split(marker.Tag.Get("msgpack"), ",")
+}
+
+// fill makes p the plan of t.
+func (c *compiler) fill(p *plan, t reflect.Type) (err error) {
+	p.typ = t
+	c.made = append(c.made, p)
+	if p.op, err = opOf(t); err != nil {
+		return err
+	}
+	switch p.op {
+	case opPointer, opSlice, opArray, opMap:
+		p.elem, err = c.compile(t.Elem())
+	case opStruct, opTuple:
+		err = c.fillStruct(p, t)
+	}
+	if p.op == opSlice {
+		p.empty = reflect.MakeSlice(t, 0, 0)
+	}
+	special := p.op == opHash || p.op == opRef || p.op == opPointer || p.op == opAny
+	p.zeroer = !special && reflect.PointerTo(t).Implements(typeZeroer)
 	return err
 }
 
 // fillStruct makes p the plan of the struct t.
 func (c *compiler) fillStruct(p *plan, t reflect.Type) error {
-	p.op = opStruct
-	omitAll := false
-	if marker, ok := t.FieldByName("_msgpack"); ok {
-		options := strings.Split(marker.Tag.Get("msgpack"), ",")
-		omitAll = slices.Contains(options, "omitempty")
-		if slices.Contains(options, "as_array") || slices.Contains(options, "asArray") {
-			p.op = opTuple
-		}
-	}
-	for i := range t.NumField() {
-		if err := c.addField(p, t.Field(i), omitAll); err != nil {
-			return err
-		}
-	}
-	if p.op == opTuple {
-		return nil
+	if err := c.addFields(p, t, nil); err != nil || p.op == opTuple {
+		return err
 	}
 	slices.SortStableFunc(p.fields, func(a, b field) int { return cmp.Compare(a.name, b.name) })
 	for i := range p.fields {
@@ -251,6 +247,19 @@ func (c *compiler) fillStruct(p *plan, t reflect.Type) error {
 			return goType(t, "two fields are called "+p.fields[i].name)
 		}
 		p.optional = p.optional || p.fields[i].omit
+	}
+	return nil
+}
+
+// addFields adds the fields of t, which stands at index in the struct of p.
+func (c *compiler) addFields(p *plan, t reflect.Type, index []int) error {
+	omitAll := slices.Contains(structOptions(t), "omitempty")
+	for i := range t.NumField() {
+		sf := t.Field(i)
+		sf.Index = slices.Concat(index, sf.Index)
+		if err := c.addField(p, sf, omitAll); err != nil {
+			return inField(err, sf.Name)
+		}
 	}
 	return nil
 }
@@ -265,30 +274,27 @@ func (c *compiler) addField(p *plan, sf reflect.StructField, omitAll bool) error
 	if slices.ContainsFunc(options, func(o string) bool { return o == "intern" || strings.HasPrefix(o, "alias") }) {
 		return goType(p.typ, "the field "+sf.Name+" has an option that would give it a second spelling")
 	}
-	sub, err := c.compile(sf.Type)
-	if err != nil {
-		return inField(err, sf.Name)
-	}
 	must := slices.Contains(options, "inline")
 	may := sf.Anonymous && name == "" && !slices.Contains(options, "noinline")
+	how, err := opOf(sf.Type)
 	switch {
-	case (must || may) && sub.op == opStruct:
-		for _, f := range sub.fields {
-			f.index = slices.Concat(sf.Index, f.index)
-			p.fields = append(p.fields, f)
-		}
-		return nil
-	case must, !sf.IsExported():
+	case err != nil:
+		return err
+	case (must || may) && how == opStruct:
+		return c.addFields(p, sf.Type, sf.Index)
+	case must, may && how == opPointer, !sf.IsExported():
 		return goType(p.typ, "the field "+sf.Name+" cannot be inlined")
-	}
-	if name == "" {
+	case name == "":
 		name = sf.Name
+	case !utf8.ValidString(name):
+		return goType(p.typ, "the name of the field "+sf.Name+" is not valid UTF-8")
 	}
+	sub, err := c.compile(sf.Type)
 	p.fields = append(p.fields, field{
 		name: name, index: sf.Index, plan: sub,
 		omit: p.op == opStruct && (omitAll || slices.Contains(options, "omitempty")),
 	})
-	return nil
+	return err
 }
 
 // isEmpty reports whether v is what omitempty leaves out: false, 0, "", a nil

@@ -69,6 +69,12 @@ type ToolRejected struct {
 	Detail   string `json:"detail,omitempty"`
 }
 
+// SessionQuarantined is the data of the notice that a session is stopped. No
+// fold says it, so it has no number.
+type SessionQuarantined struct {
+	Reason string `json:"reason"`
+}
+
 // noticeJSON is a notice's form on refold.out.<sid>.
 type noticeJSON struct {
 	V       int    `json:"v"`

@@ -1,0 +1,174 @@
+package host
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+)
+
+// write is what becomes of one path.
+type write struct {
+	path    string // resolved
+	remove  bool   // the file goes; else it has the content
+	content string
+	existed bool // what stood there, to undo it: only if there are several
+	before  string
+	mode    fs.FileMode // 0: that of what stands there, else 0644
+
+	temp string // the new content, beside its place
+}
+
+// commit makes all writes or, as far as it can tell, none. First every new
+// content is on the disk beside its place; then names change, one by one; if one
+// can't, those before it are changed back. Only a process or machine that dies
+// between two names leaves a part.
+func (p *place) commit(ctx context.Context, writes []write) (err error) {
+	s := &stage{place: p}
+	defer func() {
+		if err != nil {
+			s.clear(writes)
+		}
+	}()
+	for i := range writes {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if !writes[i].remove {
+			if err := s.put(&writes[i]); err != nil {
+				return err
+			}
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	for i := range writes {
+		if writes[i].remove {
+			writes[i].mode, _ = p.mode(writes[i].path) // to undo it
+		}
+		if err := p.swap(writes[i]); err != nil {
+			return p.undo(writes[:i], err)
+		}
+	}
+	for _, w := range writes {
+		// The new name is to outlast a power failure like the content. A
+		// directory that can't be synced (some file systems) is no failure.
+		if d, err := p.root.Open(path.Dir(w.path)); err == nil {
+			_ = d.Sync()
+			d.Close()
+		}
+	}
+	return nil
+}
+
+// stage is what a commit has put down and not yet swapped in.
+type stage struct {
+	place *place
+	dirs  []string // made for it
+}
+
+// put writes the new content beside its place, with the mode of what is there.
+func (s *stage) put(w *write) (err error) {
+	if err := s.mkdirs(path.Dir(w.path)); err != nil {
+		return err
+	}
+	mode, exact := w.mode, w.mode != 0
+	if !exact {
+		mode, exact = s.place.mode(w.path)
+	}
+	w.temp = path.Join(path.Dir(w.path), ".refold-"+rand.Text()+".tmp")
+	f, err := s.place.root.OpenFile(w.temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		w.temp = ""
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if exact {
+		if err := f.Chmod(mode); err != nil { // the mask of the process took bits away
+			return err
+		}
+	}
+	if _, err := f.WriteString(w.content); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+// mode returns the permissions of what stands at a path, or of a new file.
+func (p *place) mode(rel string) (mode fs.FileMode, exists bool) {
+	if fi, err := p.root.Lstat(rel); err == nil {
+		return fi.Mode().Perm(), true
+	}
+	return 0o644, false
+}
+
+// mkdirs makes a directory and those above it, and remembers which are new.
+func (s *stage) mkdirs(dir string) error {
+	if dir == "." {
+		return nil
+	}
+	_, err := s.place.root.Lstat(dir)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err // what is there but no directory is found when the file is made
+	}
+	if err := s.mkdirs(path.Dir(dir)); err != nil {
+		return err
+	}
+	if err := s.place.root.Mkdir(dir, 0o755); err != nil {
+		if errors.Is(err, fs.ErrExist) { // another process was faster
+			return nil
+		}
+		return err
+	}
+	s.dirs = append(s.dirs, dir)
+	return nil
+}
+
+// clear takes back what was put down. What can't be removed is left: it changes
+// no file that anybody named.
+func (s *stage) clear(writes []write) {
+	for _, w := range writes {
+		if w.temp != "" {
+			_ = s.place.root.Remove(w.temp)
+		}
+	}
+	for _, dir := range slices.Backward(s.dirs) {
+		_ = s.place.root.Remove(dir) // only if it is empty
+	}
+}
+
+// swap gives a path its new file, or none.
+func (p *place) swap(w write) error {
+	if w.remove {
+		return p.root.Remove(w.path)
+	}
+	return p.root.Rename(w.temp, w.path)
+}
+
+// undo changes back what a failed commit had changed.
+func (p *place) undo(done []write, cause error) error {
+	for _, w := range slices.Backward(done) {
+		back := write{path: w.path, remove: !w.existed, content: w.before, mode: w.mode}
+		s := &stage{place: p}
+		var err error
+		if !back.remove {
+			err = s.put(&back)
+		}
+		if err == nil {
+			err = p.swap(back)
+		}
+		if err != nil {
+			s.clear([]write{back})
+			return refuse(CodePatchPartial, "writing failed (%v), and so did undoing it for %s (%v); read the files again before going on", cause, w.path, err)
+		}
+	}
+	if len(done) > 0 {
+		return fmt.Errorf("%w (what had been written was changed back)", cause)
+	}
+	return cause
+}

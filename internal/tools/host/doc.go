@@ -1,0 +1,63 @@
+// Package host is the executor of the built-in tools: sessions on a host,
+// commands, and files under a working directory.
+//
+// # Path
+//
+// [Host.Execute] finds the call's host session (session.go), opens its working
+// directory as a place (place.go), decodes the arguments (arguments.go), and
+// runs the tool: exec.go, with group.go for its processes and capture.go for
+// their output; read.go, stat.go, glob.go and grep.go; write.go and
+// applypatch.go, which change files through commit.go. Errors get their codes
+// in failure.go.
+//
+// # Laws
+//
+//   - Confined: a file tool touches nothing outside the working directory,
+//     whatever its paths and the symbolic links on them say, also if they
+//     change while it runs (os.Root). A command is not confined: it may do what
+//     the host's user may.
+//   - Nothing is kept in memory between calls. Sessions are files under the
+//     root, so a host that was killed has lost none, and hosts that share a
+//     root serve each other's.
+//   - Repeatable where the registry says so: opening with the same key gives
+//     the same host session and the same result, and so does closing; reads and
+//     write_file change nothing the second time.
+//   - Whole or not at all: write_file, edit_file and apply_patch leave a file
+//     as it was or as it shall be, and apply_patch all its files; but see
+//     Limits.
+//   - A command's processes end with its call, as far as they stayed in its
+//     process group. So do they on timeout and cancel.
+//   - Every result is UTF-8 and bounded. What is left out is said, with how to
+//     see it. An error says what to do next.
+//   - A call without a usable host session sets the session's status to what it
+//     is (closed, expired, error), so that open_session is offered again: a
+//     model is never left with tools that can't work and no way out.
+//
+// # Glossary
+//
+//   - Root: the host's directory. It holds a directory per session, unless
+//     Options.WorkDir or the call of open says otherwise, and the records of
+//     host sessions in .sessions.
+//   - Host session: the right of one session to a working directory, from open
+//     to close. Closing leaves the files.
+//   - Place: a working directory, open for one call.
+//   - Route: which host opened a session. For people.
+//
+// # Limits
+//
+// They are in limits.go, and those that may be moved in [Options]. A process
+// that leaves its group (setsid) outlives its call. When this process is
+// killed, Linux kills the shells that it started; what these started goes on
+// until it next writes output. A machine or process that dies in the middle of
+// an apply_patch may have written some of its files, each one whole, and leaves
+// files named .refold-*.tmp; the call is not retry-safe, so it is settled
+// outcome_unknown. Calls of one host that change files in one working directory
+// wait for each other; other processes, and commands, are not waited for.
+// Unix only.
+//
+// # Testing
+//
+// The tests call Execute as a bridge does, with JSON, on directories of their
+// own. What they wait for in commands they wait for through named pipes and
+// the kernel's tables, never by time.
+package host

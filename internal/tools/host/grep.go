@@ -1,0 +1,199 @@
+package host
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"regexp"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+type grepArguments struct {
+	Pattern    string  `json:"pattern"`
+	Path       *string `json:"path,omitempty"`
+	Glob       *string `json:"glob,omitempty"`
+	IgnoreCase *bool   `json:"ignore_case,omitempty"`
+}
+
+// grep shows the lines that a regular expression matches, as path:line:text,
+// in the order of paths. Binary files, links and .git are passed over.
+func (h *Host) grep(ctx context.Context, p *place, raw json.RawMessage) (string, error) {
+	var args grepArguments
+	if err := decode(raw, &args); err != nil {
+		return "", err
+	}
+	s := search{ctx: ctx, place: p, bytesMax: h.opts.OutputBytes}
+	if err := s.prepare(args); err != nil {
+		return "", err
+	}
+	start := "."
+	if args.Path != nil {
+		start = *args.Path
+	}
+	rel, err := p.resolve(start)
+	if err != nil {
+		return "", err
+	}
+	fi, err := p.root.Stat(rel)
+	switch {
+	case err != nil:
+		return "", err
+	case fi.IsDir():
+		err = fs.WalkDir(treeFS{ctx, p.root}, rel, s.visit)
+	case regular(start, fi.Mode()) != nil:
+		return "", regular(start, fi.Mode())
+	default:
+		err = s.file(rel)
+	}
+	if err != nil && !errors.Is(err, errFull) {
+		return "", err
+	}
+	return s.show(), nil
+}
+
+// errFull ends a search that has all that is shown.
+var errFull = errors.New("enough matches")
+
+// search is one grep.
+type search struct {
+	ctx      context.Context
+	place    *place
+	bytesMax int
+	re       *regexp.Regexp
+	glob     string
+
+	out     strings.Builder
+	matches int
+	files   int // searched
+	skipped int // files that can't be read, or have a line over the limit
+	full    bool
+}
+
+func (s *search) prepare(args grepArguments) error {
+	if args.Pattern == "" {
+		return refuse(CodeInvalidArguments, "the pattern is empty; it would match every line")
+	}
+	expr := args.Pattern
+	if args.IgnoreCase != nil && *args.IgnoreCase {
+		expr = "(?i)" + expr
+	}
+	re, err := regexp.Compile(expr)
+	if err != nil {
+		return refuse(CodeInvalidArguments, "%v; the syntax is RE2 (no look-around, no back-references), with \\ before a character meant as such", err)
+	}
+	s.re = re
+	if args.Glob != nil {
+		if s.glob, err = s.place.pattern(*args.Glob); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wanted tells whether the glob lets a file through. A glob without a slash is
+// compared with the file's name, any other with its path.
+func (s *search) wanted(rel string) bool {
+	switch {
+	case s.glob == "":
+		return true
+	case !strings.Contains(s.glob, "/"):
+		rel = path.Base(rel)
+	}
+	return doublestar.MatchUnvalidated(s.glob, rel)
+}
+
+// visit is the walk's function. Directories that can't be read are passed over.
+func (s *search) visit(rel string, d fs.DirEntry, err error) error {
+	if ctxErr := s.ctx.Err(); ctxErr != nil {
+		return ctxErr
+	}
+	switch {
+	case err != nil:
+		s.skipped++
+		if d != nil && d.IsDir() {
+			return fs.SkipDir
+		}
+		return nil
+	case d.IsDir():
+		if d.Name() == ".git" {
+			return fs.SkipDir
+		}
+		return nil
+	case !d.Type().IsRegular() || !s.wanted(rel):
+		return nil
+	}
+	err = s.file(rel)
+	if err == nil || errors.Is(err, errFull) || s.ctx.Err() != nil {
+		return err
+	}
+	s.skipped++
+	return nil
+}
+
+// file searches one file, line by line.
+func (s *search) file(rel string) error {
+	f, _, err := s.place.openText(rel)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	r := bufio.NewReaderSize(&cancelled{s.ctx, f}, 64<<10)
+	if head, _ := r.Peek(sniffBytes); binary(head) {
+		return nil
+	}
+	s.files++
+	lines := bufio.NewScanner(r)
+	lines.Buffer(make([]byte, 0, 64<<10), lineBytesMax)
+	for n := 1; lines.Scan(); n++ {
+		if line := lines.Bytes(); s.re.Match(line) {
+			if err := s.match(rel, n, string(line)); err != nil {
+				return err
+			}
+		}
+	}
+	err = lines.Err()
+	if errors.Is(err, bufio.ErrTooLong) {
+		s.skipped++
+		return nil
+	}
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// match takes in one line, or ends the search.
+func (s *search) match(rel string, n int, line string) error {
+	if short := cutText(line, lineShownMax); short != line {
+		line = short + " […]"
+	}
+	text := validText(fmt.Sprintf("%s:%d:%s\n", rel, n, line))
+	if s.matches == matchesMax || s.out.Len()+len(text) > s.bytesMax {
+		s.full = true
+		return errFull
+	}
+	s.out.WriteString(text)
+	s.matches++
+	return nil
+}
+
+func (s *search) show() string {
+	var note string
+	switch {
+	case s.full:
+		note = fmt.Sprintf("[stopped after %d matching lines; there are more: use path, glob or a stricter pattern]", s.matches)
+	case s.matches == 0:
+		note = fmt.Sprintf("no matches in %d files", s.files)
+	}
+	if s.skipped > 0 {
+		note += fmt.Sprintf("[%d files or directories were not read to the end: not readable, or a line over %d bytes]", s.skipped, lineBytesMax)
+	}
+	return s.out.String() + note
+}

@@ -1,0 +1,164 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"hash/fnv"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/refold/refold/bridge"
+)
+
+// Ids of the tools, the keys of the registry.
+const (
+	ToolSessionOpen  = "host.session.open"
+	ToolSessionClose = "host.session.close"
+	ToolExec         = "host.exec"
+	ToolReadFile     = "host.fs.read_file"
+	ToolStat         = "host.fs.stat"
+	ToolExists       = "host.fs.exists"
+	ToolGrep         = "host.fs.grep"
+	ToolGlob         = "host.fs.glob"
+	ToolListDir      = "host.fs.list_dir"
+	ToolWriteFile    = "host.fs.write_file"
+	ToolEditFile     = "host.fs.edit_file"
+	ToolApplyPatch   = "host.fs.apply_patch"
+)
+
+// tool carries out one call in a working directory, and returns what the model
+// is shown. Output beside an error is shown as well.
+type tool func(h *Host, ctx context.Context, p *place, arguments json.RawMessage) (string, error)
+
+// tools are those that need a host session.
+var tools = map[string]tool{
+	ToolExec:       (*Host).exec,
+	ToolReadFile:   (*Host).readFile,
+	ToolStat:       (*Host).stat,
+	ToolExists:     (*Host).exists,
+	ToolGrep:       (*Host).grep,
+	ToolGlob:       (*Host).glob,
+	ToolListDir:    (*Host).listDir,
+	ToolWriteFile:  (*Host).writeFile,
+	ToolEditFile:   (*Host).editFile,
+	ToolApplyPatch: (*Host).applyPatch,
+}
+
+// ToolIDs returns the ids of all tools that a Host carries out, sorted.
+func ToolIDs() []string {
+	ids := append(slices.Collect(maps.Keys(tools)), ToolSessionOpen, ToolSessionClose)
+	slices.Sort(ids)
+	return ids
+}
+
+// Host is the executor of the built-in tools. Its methods may be called from
+// several goroutines.
+type Host struct {
+	root string // absolute
+	base string // the working directories lie in it
+	opts Options
+
+	// writes keeps two calls that change files of one directory apart, by a
+	// hash of the directory: the planner does so too, but knows no second name
+	// of a file and no other session in the same directory.
+	writes [64]sync.Mutex
+}
+
+var _ bridge.Executor = (*Host)(nil)
+
+// New returns a host that keeps its sessions, and unless opts say otherwise
+// their working directories, under the directory root. It touches nothing yet;
+// [Host.Prepare] tells whether root and opts are usable.
+func New(root string, opts Options) *Host {
+	opts = opts.withDefaults()
+	h := &Host{root: absolute(root), opts: opts}
+	h.base = h.root
+	if opts.WorkDir != "" {
+		h.base = absolute(opts.WorkDir)
+	}
+	return h
+}
+
+// absolute keeps a path as it is if the process has no working directory; then
+// Prepare fails.
+func absolute(name string) string {
+	if abs, err := filepath.Abs(name); err == nil {
+		return abs
+	}
+	return name
+}
+
+// Prepare makes the root, and reports what stands in the way of opening
+// sessions. Opening one calls it; a daemon calls it at its start, so that an
+// operator hears of it first.
+func (h *Host) Prepare() error {
+	if err := h.opts.Validate(); err != nil {
+		return err
+	}
+	if !filepath.IsAbs(h.root) {
+		return errors.New("the host's root is relative and there is no current directory; give an absolute path")
+	}
+	return os.MkdirAll(filepath.Join(h.root, recordsDir), 0o700)
+}
+
+// Execute carries out one call. Its error is always nil: what goes wrong is a
+// Result with an Error, or with Unknown when a command was stopped half way by
+// ctx. A call whose host session is gone gets `no_host_session`, and the result
+// sets the session's status so that open_session is offered again.
+func (h *Host) Execute(ctx context.Context, call bridge.Call) (bridge.Result, error) {
+	if err := ctx.Err(); err != nil {
+		return result("", err), nil
+	}
+	var whole func(bridge.Call) (bridge.Result, error)
+	switch call.ToolID {
+	case ToolSessionOpen:
+		whole = h.open
+	case ToolSessionClose:
+		whole = h.closeSession
+	default:
+		return h.inPlace(ctx, call), nil
+	}
+	r, err := whole(call)
+	if err != nil {
+		return result("", err), nil
+	}
+	return r, nil
+}
+
+// inPlace carries out a tool that needs a working directory.
+func (h *Host) inPlace(ctx context.Context, call bridge.Call) bridge.Result {
+	run, ok := tools[call.ToolID]
+	if !ok {
+		return result("", refuse(CodeToolUnbound, "the host has no tool %.80q; it has %s", call.ToolID, strings.Join(ToolIDs(), ", ")))
+	}
+	rec, lost, err := h.find(call)
+	if err != nil {
+		r := result("", err)
+		r.HostSession = lost
+		return r
+	}
+	p, err := openPlace(h.base, rec.WorkDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		r := result("", refuse(CodeNoHostSession, "the host session's working directory is gone; call open_session to open another"))
+		r.HostSession = rec.hostSession(statusError)
+		return r
+	}
+	if err != nil {
+		return result("", err)
+	}
+	defer p.close()
+	return result(run(h, ctx, p, call.Arguments))
+}
+
+// lock is held while a call changes files in p.
+func (h *Host) lock(p *place) *sync.Mutex {
+	sum := fnv.New32a()
+	_, _ = sum.Write([]byte(p.dir))
+	return &h.writes[sum.Sum32()%uint32(len(h.writes))]
+}

@@ -1,0 +1,112 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Options say how a Host treats its sessions. The zero value is usable.
+type Options struct {
+	// WorkDir, if not empty, is the working directory of every session,
+	// instead of one directory per session under the host's root. It must
+	// exist. Files of all sessions are then the same files.
+	WorkDir string
+
+	// Route names this host in the host sessions that it opens. It is told to
+	// people and kept with the session; any host with the same root serves it.
+	Route string
+
+	// OutputBytes is the most that a result shows of a file or of a process's
+	// output. 0: 64 KiB.
+	OutputBytes int
+
+	// ExecTimeout is what a command may take that names no timeout_ms.
+	// 0: 60 s. ExecTimeoutMax is the most that one may name. 0: 10 min.
+	ExecTimeout    time.Duration
+	ExecTimeoutMax time.Duration
+
+	// IdleTTL expires a host session that no call has used for so long. The
+	// next call is refused, and the session's status becomes expired; its files
+	// stay. 0: never.
+	IdleTTL time.Duration
+
+	// Environ is the environment ("NAME=value") from which commands get the
+	// variables of EnvironAllow: names, or beginnings of names followed by *.
+	// Environ nil: this process's. EnvironAllow nil: a list of harmless ones
+	// (PATH, HOME, LANG, TMPDIR, those of the Go toolchain …). EnvironAdd is
+	// passed on as it is.
+	Environ      []string
+	EnvironAllow []string
+	EnvironAdd   []string
+}
+
+// Validate reports every problem of the options.
+func (o Options) Validate() error {
+	var errs []error
+	if o.OutputBytes < 0 || o.OutputBytes > 0 && o.OutputBytes < 1024 {
+		errs = append(errs, fmt.Errorf("output cap of %d bytes: choose at least 1024, or 0 for %d", o.OutputBytes, outputBytesDefault))
+	}
+	if o.ExecTimeout < 0 || o.ExecTimeoutMax < 0 || o.IdleTTL < 0 {
+		errs = append(errs, errors.New("a negative duration: choose a positive one, or 0 for the default"))
+	}
+	if d := o.withDefaults(); d.ExecTimeout > d.ExecTimeoutMax {
+		errs = append(errs, fmt.Errorf("the default timeout of a command, %v, is over the greatest, %v", d.ExecTimeout, d.ExecTimeoutMax))
+	}
+	for _, v := range o.EnvironAdd {
+		if name, _, ok := strings.Cut(v, "="); !ok || name == "" {
+			errs = append(errs, fmt.Errorf("environment variable %q: write NAME=value", v))
+		}
+	}
+	if o.WorkDir != "" {
+		if fi, err := os.Stat(o.WorkDir); err != nil {
+			errs = append(errs, fmt.Errorf("working directory: %w", err))
+		} else if !fi.IsDir() {
+			errs = append(errs, fmt.Errorf("working directory %s is not a directory", o.WorkDir))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (o Options) withDefaults() Options {
+	if o.OutputBytes == 0 {
+		o.OutputBytes = outputBytesDefault
+	}
+	if o.ExecTimeoutMax == 0 {
+		o.ExecTimeoutMax = execTimeoutLimit
+	}
+	if o.ExecTimeout == 0 {
+		o.ExecTimeout = min(execTimeoutDefault, o.ExecTimeoutMax)
+	}
+	if o.Environ == nil {
+		o.Environ = os.Environ()
+	}
+	if o.EnvironAllow == nil {
+		o.EnvironAllow = environDefault
+	}
+	return o
+}
+
+// environ returns the environment of a command that runs in dir.
+func (o Options) environ(dir string) []string {
+	env := []string{"PATH=/usr/local/bin:/usr/bin:/bin"}
+	for _, v := range o.Environ {
+		if name, _, ok := strings.Cut(v, "="); ok && allowed(name, o.EnvironAllow) {
+			env = append(env, v)
+		}
+	}
+	// Of two values of one name, the last counts.
+	return append(append(env, o.EnvironAdd...), "PWD="+filepath.Clean(dir))
+}
+
+func allowed(name string, list []string) bool {
+	for _, a := range list {
+		if prefix, ok := strings.CutSuffix(a, "*"); name == a || ok && strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,180 @@
+package host
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// place is the working directory of one host session, open for one call.
+type place struct {
+	root *os.Root
+	dir  string // absolute, symbolic links resolved
+	was  string // absolute, as it was configured
+}
+
+// openPlace opens the directory rel of base, which may not lead out of base.
+func openPlace(base, rel string) (*place, error) {
+	outer, err := os.OpenRoot(base)
+	if err != nil {
+		return nil, err
+	}
+	defer outer.Close()
+	root, err := outer.OpenRoot(rel)
+	if err != nil {
+		return nil, err
+	}
+	was := filepath.Join(base, rel)
+	dir, err := filepath.EvalSymlinks(was)
+	if err != nil {
+		root.Close()
+		return nil, err
+	}
+	return &place{root: root, dir: dir, was: was}, nil
+}
+
+func (p *place) close() { p.root.Close() }
+
+// local turns a path that a model wrote into a clean relative one. A path is
+// cleaned as text, before links are looked at: so does the planner when it
+// decides which calls touch the same file.
+func (p *place) local(name string) (string, error) {
+	switch {
+	case name == "":
+		return "", refuse(CodeInvalidArguments, "the path is empty; use \".\" for the working directory")
+	case strings.ContainsRune(name, 0):
+		return "", refuse(CodeInvalidArguments, "the path holds a zero byte")
+	}
+	rel := path.Clean(name)
+	if path.IsAbs(rel) {
+		inside, ok := within(rel, p.dir)
+		if !ok {
+			inside, ok = within(rel, p.was)
+		}
+		if !ok {
+			return "", escapes(name)
+		}
+		rel = inside
+	}
+	if rel == ".." || strings.HasPrefix(rel, "../") {
+		return "", escapes(name)
+	}
+	return rel, nil
+}
+
+// within returns abs relative to dir, if it lies there.
+func within(abs, dir string) (string, bool) {
+	if abs == dir {
+		return ".", true
+	}
+	rest, ok := strings.CutPrefix(abs, strings.TrimSuffix(dir, "/")+"/")
+	return rest, ok
+}
+
+// resolve returns the path that name leads to: relative, clean and without
+// symbolic links, so that two names of one file give one path. What doesn't
+// exist is taken as it is written. os.Root confines whatever is then done with
+// the path; resolving first gives links to absolute paths inside the working
+// directory a meaning, and escapes an error with a name.
+func (p *place) resolve(name string) (string, error) {
+	rel, err := p.local(name)
+	if err != nil {
+		return "", err
+	}
+	pending := strings.Split(rel, "/")
+	var done []string
+	for links := 0; len(pending) > 0; {
+		part := pending[0]
+		pending = pending[1:]
+		switch part {
+		case "", ".":
+			continue
+		case "..":
+			if len(done) == 0 {
+				return "", escapes(name)
+			}
+			done = done[:len(done)-1]
+			continue
+		}
+		target, isLink, err := p.link(path.Join(append(done[:len(done):len(done)], part)...))
+		switch {
+		case err != nil:
+			return "", err
+		case !isLink:
+			done = append(done, part)
+			continue
+		}
+		if links++; links > linksMax {
+			return "", refuse(CodeNotRegular, "%s leads through more than %d symbolic links; use the path of the file itself", name, linksMax)
+		}
+		if path.IsAbs(target) {
+			inside, ok := within(path.Clean(target), p.dir)
+			if !ok {
+				return "", escapes(name)
+			}
+			target, done = inside, nil
+		}
+		pending = append(strings.Split(target, "/"), pending...)
+	}
+	if len(done) == 0 {
+		return ".", nil
+	}
+	return path.Join(done...), nil
+}
+
+// link reads the symbolic link at rel, if it is one. What doesn't exist isn't.
+func (p *place) link(rel string) (target string, isLink bool, err error) {
+	fi, err := p.root.Lstat(rel)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", false, nil
+	case err != nil:
+		return "", false, err
+	case fi.Mode()&fs.ModeSymlink == 0:
+		return "", false, nil
+	}
+	target, err = p.root.Readlink(rel)
+	return target, true, err
+}
+
+// abs returns the absolute path of a resolved one.
+func (p *place) abs(rel string) string { return filepath.Join(p.dir, filepath.FromSlash(rel)) }
+
+// openText opens a regular file for reading, and refuses everything else with
+// what to do instead. It never waits for the other end of a pipe.
+func (p *place) openText(name string) (*os.File, fs.FileInfo, error) {
+	rel, err := p.resolve(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	f, err := p.root.OpenFile(rel, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	fi, err := f.Stat()
+	if err == nil {
+		err = regular(name, fi.Mode())
+	}
+	if err != nil {
+		f.Close()
+		return nil, nil, err
+	}
+	return f, fi, nil
+}
+
+// regular refuses what is not a regular file.
+func regular(name string, mode fs.FileMode) error {
+	switch {
+	case mode.IsDir():
+		return refuse(CodeIsDirectory, "%s is a directory; list_dir shows what is in it", name)
+	case mode&fs.ModeSymlink != 0:
+		return refuse(CodeNotRegular, "%s is a symbolic link; use the path of the file itself, or the shell", name)
+	case !mode.IsRegular():
+		return refuse(CodeNotRegular, "%s is a device, pipe or socket, not a file; use the shell", name)
+	}
+	return nil
+}

@@ -1,0 +1,165 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+type pathArguments struct {
+	Path string `json:"path"`
+}
+
+// stat says what a path leads to.
+func (h *Host) stat(_ context.Context, p *place, raw json.RawMessage) (string, error) {
+	var args pathArguments
+	if err := decode(raw, &args); err != nil {
+		return "", err
+	}
+	rel, err := p.resolve(args.Path)
+	if err != nil {
+		return "", err
+	}
+	fi, err := p.root.Stat(rel)
+	if err != nil {
+		return "", err
+	}
+	out := fmt.Sprintf("path: %s\ntype: %s\nsize: %d\nmode: %s\nmodified: %s\n",
+		rel, fileType(fi.Mode()), fi.Size(), fi.Mode().Perm(), fi.ModTime().UTC().Format(time.RFC3339))
+	return validText(out), nil
+}
+
+func fileType(mode fs.FileMode) string {
+	switch {
+	case mode.IsDir():
+		return "directory"
+	case mode.IsRegular():
+		return "file"
+	case mode&fs.ModeSymlink != 0:
+		return "link"
+	}
+	return "other"
+}
+
+// exists says true or false. A link that leads nowhere doesn't exist; a path
+// that leads out of the working directory is refused, not answered.
+func (h *Host) exists(_ context.Context, p *place, raw json.RawMessage) (string, error) {
+	var args pathArguments
+	if err := decode(raw, &args); err != nil {
+		return "", err
+	}
+	rel, err := p.resolve(args.Path)
+	if err == nil {
+		_, err = p.root.Stat(rel)
+	}
+	switch {
+	case err == nil:
+		return "true", nil
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		return "false", nil
+	}
+	return "", err
+}
+
+type listDirArguments struct {
+	Path *string `json:"path,omitempty"`
+}
+
+// listDir shows what a directory holds, sorted by name: type, size in bytes and
+// name of each, with tabs between. Directories end in a slash, links show where
+// they lead.
+func (h *Host) listDir(_ context.Context, p *place, raw json.RawMessage) (string, error) {
+	var args listDirArguments
+	if err := decode(raw, &args); err != nil {
+		return "", err
+	}
+	name := "."
+	if args.Path != nil {
+		name = *args.Path
+	}
+	rel, err := p.directory(name)
+	if err != nil {
+		return "", err
+	}
+	entries, err := fs.ReadDir(p.root.FS(), rel)
+	if err != nil {
+		return "", err
+	}
+	if len(entries) == 0 {
+		return "[the directory is empty]", nil
+	}
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	names := names{bytesMax: h.opts.OutputBytes}
+	for _, e := range entries {
+		names.add(p.entry(rel, e))
+	}
+	return names.show("use glob with a narrower pattern"), nil
+}
+
+func (p *place) entry(dir string, e fs.DirEntry) string {
+	name, size := e.Name(), "-"
+	switch {
+	case e.IsDir():
+		name += "/"
+	case e.Type()&fs.ModeSymlink != 0:
+		if target, err := p.root.Readlink(path.Join(dir, name)); err == nil {
+			name += " -> " + target
+		}
+	case e.Type().IsRegular():
+		if fi, err := p.root.Lstat(path.Join(dir, name)); err == nil {
+			size = strconv.FormatInt(fi.Size(), 10)
+		}
+	}
+	return fileType(e.Type()) + "\t" + size + "\t" + name
+}
+
+// directory resolves a path that must be a directory.
+func (p *place) directory(name string) (string, error) {
+	rel, err := p.resolve(name)
+	if err != nil {
+		return "", err
+	}
+	fi, err := p.root.Stat(rel)
+	if err != nil {
+		return "", err
+	}
+	if !fi.IsDir() {
+		return "", refuse(CodeNotDirectory, "%s is a file, not a directory; use its directory %s", name, path.Dir(rel))
+	}
+	return rel, nil
+}
+
+// names is a list that is shown up to a number of lines and bytes.
+type names struct {
+	bytesMax int
+	b        strings.Builder
+	shown    int
+	left     int
+}
+
+// add reports whether the name was taken in.
+func (n *names) add(line string) bool {
+	line = validText(strings.ReplaceAll(line, "\n", `\n`)) + "\n"
+	if n.left > 0 || n.shown == namesMax || n.b.Len()+len(line) > n.bytesMax {
+		n.left++
+		return false
+	}
+	n.b.WriteString(line)
+	n.shown++
+	return true
+}
+
+func (n *names) show(advice string) string {
+	if n.left == 0 {
+		return n.b.String()
+	}
+	return fmt.Sprintf("%s[%d more; %s]", n.b.String(), n.left, advice)
+}

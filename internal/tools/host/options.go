@@ -50,6 +50,9 @@ func (o Options) Validate() error {
 	if o.OutputBytes < 0 || o.OutputBytes > 0 && o.OutputBytes < 1024 {
 		errs = append(errs, fmt.Errorf("output cap of %d bytes: choose at least 1024, or 0 for %d", o.OutputBytes, outputBytesDefault))
 	}
+	if len(o.Route) > routeBytesMax {
+		errs = append(errs, fmt.Errorf("route of %d bytes: choose a name of at most %d", len(o.Route), routeBytesMax))
+	}
 	if o.ExecTimeout < 0 || o.ExecTimeoutMax < 0 || o.IdleTTL < 0 {
 		errs = append(errs, errors.New("a negative duration: choose a positive one, or 0 for the default"))
 	}

@@ -227,15 +227,15 @@ func TestOptions(t *testing.T) {
 		t.Errorf("the zero value: got %v, want nil", err)
 	}
 	bad := Options{
-		OutputBytes: 10, ExecTimeout: time.Hour, IdleTTL: -1, EnvironAdd: []string{"X"},
+		OutputBytes: 10, ExecTimeout: time.Hour, IdleTTL: -1, EnvironAdd: []string{"X"}, Route: strings.Repeat("x", 129),
 		WorkDir: filepath.Join(t.TempDir(), "none"),
 	}
 	err := bad.Validate()
 	if err == nil {
-		t.Fatal("got nil, want five problems")
+		t.Fatal("got nil, want six problems")
 	}
-	if got := strings.Count(err.Error(), "\n") + 1; got != 5 {
-		t.Errorf("got %d problems, want 5: %v", got, err)
+	if got := strings.Count(err.Error(), "\n") + 1; got != 6 {
+		t.Errorf("got %d problems, want 6: %v", got, err)
 	}
 	h := New(t.TempDir(), bad)
 	if err := h.Prepare(); err == nil {

@@ -112,8 +112,6 @@ var repository = laws{
 	},
 	pureMods: []pureMod{
 		{"github.com/vmihailenco/msgpack/v5", "codec", "the encoding; codec decides which of its spellings is the canonical one"},
-		{"github.com/vmihailenco/msgpack/v5", "planner/value.go", "a call's arguments are walked in the order of their bytes, never as a map"},
-		{"github.com/vmihailenco/msgpack/v5/msgpcode", "planner/value.go", "the kinds of value that it walks"},
 		{"github.com/vmihailenco/msgpack/v5", "actors/session/item.go", "a transcript's items are most of a snapshot, and write themselves"},
 		{"github.com/santhosh-tekuri/jsonschema/v6", "planner/schema.go", "arguments of a call are checked against the tool's schema inside the fold"},
 	},

@@ -1,0 +1,161 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"unicode/utf8"
+
+	"github.com/nats-io/nats.go"
+	"github.com/oklog/ulid/v2"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/bus"
+)
+
+// Options say how to connect. The zero value connects to a server on this
+// machine, without credentials, under the prefix refold.
+type Options struct {
+	URL     string       // of NATS; empty: the context's, else nats://127.0.0.1:4222
+	Creds   string       // path of a credentials file
+	Context string       // name of a context of the nats tool, or path of its file
+	Prefix  string       // of all subjects; empty: refold
+	Name    string       // of the connection; empty: refold-client
+	Logger  *slog.Logger // nil: no logs
+
+	// InProcess, if given, is a NATS server in this process, to which the
+	// client connects instead.
+	InProcess nats.InProcessConnProvider
+}
+
+// Client is a connection. Its methods may be called from several goroutines at
+// once.
+type Client struct {
+	bus *bus.Bus
+	by  string
+}
+
+// Connect connects to NATS and checks that it is usable: the error is one line
+// that says what to do. Call Close when done.
+func Connect(ctx context.Context, o Options) (*Client, error) {
+	if o.Name == "" {
+		o.Name = "refold-client"
+	}
+	b, err := bus.Connect(ctx, bus.Options{
+		URL: o.URL, Creds: o.Creds, Context: o.Context, Prefix: o.Prefix, Name: o.Name, Logger: o.Logger, InProcess: o.InProcess,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Client{bus: b, by: o.Name}, nil
+}
+
+// Close closes the connection.
+func (c *Client) Close() { c.bus.Close() }
+
+// RunOptions are the optional parts of a request for a run.
+type RunOptions struct {
+	ID         string          // of the event, at most 64 bytes; empty: a new ULID
+	Submission string          // the same value with the same content is a no-op, for as long as the session lives
+	WhenBusy   string          // queue (default), reject
+	Config     json.RawMessage // a RunConfig as JSON; nil: the session's, else the install record's
+	Operator   bool            // ask through the door ctl, where every field of Config may be given
+}
+
+// Receipt tells that an event is in the log.
+type Receipt struct {
+	Session string
+	ID      string
+	Seq     uint64 // in the log
+}
+
+// Run asks for a run of a session: text is what the user says. Text over
+// session.TextBytesMax is stored as a blob first. It returns when the request
+// is in the log; the session opens with its first request. If ctx ends before
+// that is known, asking again with the same ID is safe.
+func (c *Client) Run(ctx context.Context, sid, text string, o RunOptions) (Receipt, error) {
+	if !utf8.ValidString(text) {
+		return Receipt{}, fmt.Errorf("run: the text is not valid UTF-8")
+	}
+	input, err := c.content(ctx, text)
+	if err != nil {
+		return Receipt{}, err
+	}
+	body := session.RunRequested{Input: input, Submission: o.Submission, WhenBusy: o.WhenBusy}
+	if o.Config != nil {
+		raw, err := codec.FromJSON(o.Config)
+		if err != nil {
+			return Receipt{}, fmt.Errorf("run: config: %w", err)
+		}
+		body.Config = &session.RunConfig{}
+		if err := codec.Decode(raw, body.Config); err != nil {
+			return Receipt{}, fmt.Errorf("run: config: %w", err)
+		}
+	}
+	door := session.DoorIn
+	if o.Operator {
+		door = session.DoorCtl
+	}
+	return c.publish(ctx, door, sid, session.TypeRunRequested, body, o.ID)
+}
+
+// content returns text inline, or as the blob that it is stored as.
+func (c *Client) content(ctx context.Context, text string) (session.Content, error) {
+	if len(text) <= session.TextBytesMax {
+		return session.Content{Text: text}, nil
+	}
+	ref, err := c.bus.PutBlob(ctx, []byte(text))
+	if err != nil {
+		return session.Content{}, fmt.Errorf("store %d bytes of input as a blob: %w", len(text), err)
+	}
+	return session.Content{Blob: &ref, MediaType: "text/plain", Size: int64(len(text))}, nil
+}
+
+// publish appends an event.
+func (c *Client) publish(ctx context.Context, door session.Door, sid, typ string, body any, id string) (Receipt, error) {
+	if id == "" {
+		id = ulid.Make().String()
+	}
+	data, err := codec.Marshal(body)
+	if err != nil {
+		return Receipt{}, fmt.Errorf("%s: %w", typ, err)
+	}
+	payload, err := codec.Marshal(session.Envelope{By: c.by, Data: data, ID: id, Type: typ, V: session.Version})
+	if err != nil {
+		return Receipt{}, fmt.Errorf("%s: %w", typ, err)
+	}
+	text, err := codec.ToJSON(payload)
+	if err != nil {
+		return Receipt{}, fmt.Errorf("%s: %w", typ, err)
+	}
+	seq, err := c.bus.Publish(ctx, door, sid, text, id) // JSON: people read the log
+	return Receipt{Session: sid, ID: id, Seq: seq}, err
+}
+
+// Publish appends an event as it is: payload is the envelope, JSON or msgpack.
+// id goes with it as Nats-Msg-Id; empty is none.
+func (c *Client) Publish(ctx context.Context, door session.Door, sid string, payload []byte, id string) (Receipt, error) {
+	seq, err := c.bus.Publish(ctx, door, sid, payload, id)
+	return Receipt{Session: sid, ID: id, Seq: seq}, err
+}
+
+// View returns what a session looks like now, as the session-actor that owns
+// it says.
+func (c *Client) View(ctx context.Context, sid string) (session.View, error) {
+	answer, err := c.bus.RequestView(ctx, sid)
+	if err != nil {
+		return session.View{}, err
+	}
+	var v session.View
+	if err := json.Unmarshal(answer, &v); err != nil {
+		return session.View{}, fmt.Errorf("view of %s: %w", sid, err)
+	}
+	return v, nil
+}
+
+// Blob returns the content of a blob.
+func (c *Client) Blob(ctx context.Context, ref codec.Ref) ([]byte, error) {
+	return c.bus.GetBlob(ctx, ref)
+}

@@ -1,0 +1,243 @@
+package codec_test
+
+import (
+	"bytes"
+	"fmt"
+	"reflect"
+	"runtime"
+	"testing"
+
+	"github.com/refold/refold/codec"
+)
+
+// Bytes that someone wrote to do harm, or that a bit flip made.
+
+// checkLaws fails if data is decoded into some type in a way that breaks a
+// law: other bytes for an accepted value, another verdict on the form, or an
+// error that is not the same twice.
+func checkLaws(t *testing.T, data []byte) {
+	t.Helper()
+	form := codec.Check(data)
+	for _, typ := range targets {
+		to := reflect.New(typ)
+		err := codec.Unmarshal(data, to.Interface())
+		if form != nil && (err == nil || err.Error() != form.Error()) {
+			t.Errorf("%s, %x: got error %v, want that of Check: %v", typ, data, err, form)
+		}
+		if err != nil {
+			if again := codec.Unmarshal(data, to.Interface()); again == nil || again.Error() != err.Error() {
+				t.Errorf("%s, %x: got error %v, then %v", typ, data, err, again)
+			}
+			checkLax(t, typ, data, form == nil)
+			continue
+		}
+		if again, err := codec.Marshal(to.Interface()); err != nil || !bytes.Equal(again, data) {
+			t.Errorf("%s: %x was taken, but gives %x, %v", typ, data, again, err)
+		}
+	}
+}
+
+// checkLax fails if Decode takes data that is not canonical, or a value that
+// cannot be encoded and decoded again.
+func checkLax(t *testing.T, typ reflect.Type, data []byte, canonical bool) {
+	t.Helper()
+	to := reflect.New(typ)
+	if codec.Decode(data, to.Interface()) != nil {
+		return
+	}
+	if !canonical {
+		t.Errorf("%s: Decode takes %x, which is not canonical", typ, data)
+	}
+	again, err := codec.Marshal(to.Interface())
+	if err == nil {
+		err = codec.Unmarshal(again, reflect.New(typ).Interface())
+	}
+	if err != nil {
+		t.Errorf("%s: Decode takes %x, but then: %v", typ, data, err)
+	}
+}
+
+// targets are the types that hostile bytes are decoded into.
+var targets = []reflect.Type{
+	reflect.TypeFor[any](), reflect.TypeFor[codec.Raw](), reflect.TypeFor[codec.Pairs](),
+	reflect.TypeFor[scalars](), reflect.TypeFor[optionals](), reflect.TypeFor[mixed](), reflect.TypeFor[event](), reflect.TypeFor[tree](),
+	reflect.TypeFor[[]inner](), reflect.TypeFor[map[string]int](), reflect.TypeFor[[]float32](), reflect.TypeFor[*point](),
+}
+
+// seeds are valid values of most of the targets.
+func seeds(t testing.TB) [][]byte {
+	t.Helper()
+	var all [][]byte
+	for _, v := range []any{
+		nil, 7, "text", []any{1, -1, 0.5, true, nil, "é", []byte{1}, map[string]any{"a": 1, "b": []any{}}},
+		scalars{Bin: []byte{1}, F32: 0.5, F64: 1e300, I64: -1 << 40, I8: -33, R: codec.RefOf(nil), Raw: codec.Raw{0xa1, 'r'}, S: "é", U16: 300, U64: 1 << 63},
+		optionals{Any: 1, B: true, Col: color{1, 2, 3}, F: 1.5, H: codec.Sum(nil), InP: ptr(in(1)), L: []inner{in(0), in(3)}, LS: []string{},
+			M: map[string]int{"a": 0, "b": 300}, Pairs: codec.Pairs{{Key: "k", Value: codec.Raw{1}}}, Raw: codec.Raw{0x91, 0xc0}, S: "s", SP: ptr(""),
+			Self: &optionals{U: 200}, V: version{1, 2}},
+		mixed{Zeta: 1, inline: inline{Middle: 2, Yonder: "y"}, Alpha: []inner{in(1)}, Point: point{X: 3, Y: 1.5}, Free: map[string]any{"k": 1},
+			Named: map[label]string{"n": "v"}, Deep: Deep{Beta: codec.Pairs{{Key: "p"}}}},
+		event{At: 1, Type: "x", List: []call{{Name: "n", Ref: ptr(codec.RefOf(nil)), Args: map[string]int{"a": 1}}}, V: 1},
+		tree{Name: "a", Leaf: &leaf{Size: 1}},
+	} {
+		data, err := codec.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, data)
+	}
+	return all
+}
+
+// TestMutations: every one-byte change of valid bytes is either refused or is
+// the one spelling of another value. So is every cut, and every byte more.
+func TestMutations(t *testing.T) {
+	t.Parallel()
+	for i, data := range seeds(t) {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			t.Parallel()
+			checkLaws(t, data)
+			for at := range data {
+				checkLaws(t, data[:at])
+				changed := bytes.Clone(data)
+				// Each bit, and the codes at which types begin.
+				for _, c := range []byte{data[at] ^ 1, data[at] ^ 2, data[at] ^ 4, data[at] ^ 8, data[at] ^ 16, data[at] ^ 32, data[at] ^ 64, data[at] ^ 128,
+					0x00, 0x80, 0x90, 0xa0, 0xc0, 0xc1, 0xc2, 0xc4, 0xc7, 0xca, 0xcb, 0xcc, 0xcf, 0xd0, 0xd3, 0xd4, 0xd9, 0xdb, 0xdc, 0xdd, 0xde, 0xdf, 0xe0, 0xff} {
+					changed[at] = c
+					checkLaws(t, changed)
+				}
+			}
+			for _, more := range []byte{0x00, 0x80, 0xc0, 0xff} {
+				checkLaws(t, append(bytes.Clone(data), more))
+			}
+		})
+	}
+}
+
+// TestShortest: all inputs of up to two bytes, and all of three that begin
+// like a container or a text.
+func TestShortest(t *testing.T) {
+	t.Parallel()
+	var any any
+	check := func(data []byte) {
+		if codec.Unmarshal(data, &any) != nil {
+			return
+		}
+		if again, err := codec.Marshal(any); err != nil || !bytes.Equal(again, data) {
+			t.Errorf("%x was taken, but gives %x, %v", data, again, err)
+		}
+	}
+	check(nil)
+	for a := range 256 {
+		check([]byte{byte(a)})
+		for b := range 256 {
+			check([]byte{byte(a), byte(b)})
+			if a >= 0x80 && a <= 0x82 || a >= 0x90 && a <= 0x92 || a >= 0xa0 && a <= 0xa2 || a >= 0xc0 && a <= 0xdf {
+				for c := range 256 {
+					check([]byte{byte(a), byte(b), byte(c)})
+				}
+			}
+		}
+	}
+}
+
+// TestHugeLengths: a header that claims more than there is makes nobody take
+// memory for it. It is not parallel, since it reads how much was taken.
+func TestHugeLengths(t *testing.T) { //nolint:paralleltest // measures the whole process
+	type wide struct {
+		Room [64]uint64 `msgpack:"room,omitempty"`
+	}
+	inputs := [][]byte{
+		unhex(t, "dbffffffff"), unhex(t, "c6ffffffff"), unhex(t, "ddffffffff"), unhex(t, "dfffffffff"),
+		unhex(t, "91ddffffffff"), unhex(t, "81a16bdfffffffff"), unhex(t, "91dbffffffff"), unhex(t, "ddffffffff c0*100"), unhex(t, "dd00010000 90*65535"),
+	}
+	const each = 16 << 10
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	calls := 0
+	for _, data := range inputs {
+		for _, to := range []any{new(any), new(codec.Raw), new([]any), new([]wide), new(map[string]wide), new([]byte), new(string), new(codec.Pairs)} {
+			if err := codec.Unmarshal(data, to); err == nil {
+				t.Errorf("%x was taken as %T", data[:5], to)
+			}
+			calls++
+		}
+		for _, err := range []error{codec.Check(data), second(codec.Canonicalize(wrap(data[:min(len(data), 64)]))), second(codec.ToJSON(data[:min(len(data), 64)]))} {
+			if err == nil {
+				t.Errorf("%x was taken", data[:5])
+			}
+			calls++
+		}
+	}
+	runtime.ReadMemStats(&after)
+	// The last input is 64 KiB that fail late; its lists may grow so far.
+	if got, limit := after.TotalAlloc-before.TotalAlloc, uint64(calls*each+4<<20); got > limit {
+		t.Errorf("%d refusals took %d bytes, want at most %d", calls, got, limit)
+	}
+}
+
+// TestManyEmpty: a long list of empty structs is decoded, as long as it is
+// within the limit, and it grows as it comes.
+func TestManyEmpty(t *testing.T) {
+	t.Parallel()
+	const n = 1 << 16
+	data := append([]byte{0xdd, 0, 1, 0, 0}, bytes.Repeat([]byte{0x80}, n)...)
+	var got []optionals
+	if err := codec.Unmarshal(data, &got); err != nil || len(got) != n {
+		t.Errorf("got %d structs, %v; want %d", len(got), err, n)
+	}
+}
+
+// TestNoAllocations: looking at canonical bytes takes no memory.
+func TestNoAllocations(t *testing.T) { //nolint:paralleltest // measures the whole process
+	var maps [][]byte
+	for _, data := range seeds(t) {
+		if codec.IsMap(data) {
+			maps = append(maps, data)
+		}
+	}
+	if n := testing.AllocsPerRun(100, func() {
+		for _, data := range maps {
+			if codec.Check(data) != nil {
+				t.Fail()
+			}
+			if got, err := codec.Canonicalize(data); err != nil || &got[0] != &data[0] {
+				t.Fail()
+			}
+		}
+	}); n != 0 {
+		t.Errorf("got %v allocations, want none", n)
+	}
+}
+
+// TestCanonicalizeEntrance: what Canonicalize takes for what.
+func TestCanonicalizeEntrance(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ in, want, fault string }{
+		{"{}", "\x80", ""},
+		{" \t\r\n{\"a\" : 1}\n", "\x81\xa1a\x01", ""},
+		{"\x80", "\x80", ""},
+		{"\xde\x00\x00", "\x80", ""},
+		{"\xdf\x00\x00\x00\x00", "\x80", ""},
+		{"", "", "codec: no bytes where a JSON object or a msgpack map should begin at byte 0"},
+		{" ", "", "codec: neither a JSON object nor a msgpack map begins at byte 0"},
+		{" \x80", "", "codec: neither a JSON object nor a msgpack map begins at byte 0"},
+		{"[]", "", "codec: neither a JSON object nor a msgpack map begins at byte 0"},
+		{"\"{}\"", "", "codec: neither a JSON object nor a msgpack map begins at byte 0"},
+		{"\x90", "", "codec: neither a JSON object nor a msgpack map begins at byte 0"},
+		{"\xc0", "", "codec: neither a JSON object nor a msgpack map begins at byte 0"},
+		{"hello", "", "codec: neither a JSON object nor a msgpack map begins at byte 0"},
+		{"\xff\xfe{\x00", "", "codec: neither a JSON object nor a msgpack map begins at byte 0"},
+		{"{", "", "codec: the JSON text ends where a key should be at byte 1"},
+		{"{]", "", "codec: this is not JSON: a key should be at byte 1"},
+		{"\x81", "", "codec: the bytes end inside a map at byte 0"},
+		{"\x81\xa1a\xc1", "", "codec: the reserved byte c1 at byte 3"},
+	} {
+		got, err := codec.Canonicalize([]byte(test.in))
+		if text := fmt.Sprint(err); string(got) != test.want || err == nil && test.fault != "" || err != nil && text != test.fault {
+			t.Errorf("%q: got %x, %v; want %x, %s", test.in, got, err, test.want, test.fault)
+		}
+		if got, want := codec.IsMap(got), test.fault == ""; got != want {
+			t.Errorf("%q: IsMap gives %v, want %v", test.in, got, want)
+		}
+	}
+}

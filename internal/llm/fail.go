@@ -1,0 +1,57 @@
+package llm
+
+import (
+	"fmt"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge"
+)
+
+// excerptBytesMax is the length of an Excerpt: two of them and the words
+// around them fit the detail of an error.
+const excerptBytesMax = 88
+
+// Fail returns the error that settles a generation `failed` with code. The
+// detail is cut at session.DetailBytesMax bytes, between characters.
+func Fail(code, format string, args ...any) *bridge.Error {
+	return &bridge.Error{Code: code, Detail: Clip(fmt.Sprintf(format, args...), session.DetailBytesMax)}
+}
+
+// Clip returns at most bytesMax bytes of text, which must be 3 or more; what
+// it leaves out is marked by an ellipsis. It never cuts a character in two.
+func Clip(text string, bytesMax int) string {
+	if len(text) <= bytesMax {
+		return text
+	}
+	const mark = "…"
+	end := bytesMax - len(mark)
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + mark
+}
+
+// Excerpt returns the beginning of text in quotes, on one line.
+func Excerpt(text string) string {
+	return Clip(strconv.Quote(Clip(text, excerptBytesMax)), excerptBytesMax)
+}
+
+// Difference returns excerpts of two texts around the first byte in which they
+// differ, so that a reader of a short message sees what is not the same.
+func Difference(want, got string) (wantExcerpt, gotExcerpt string) {
+	const before = 16 // bytes of what is the same
+	at := 0
+	for at < len(want) && at < len(got) && want[at] == got[at] {
+		at++
+	}
+	from := max(0, at-before)
+	for from > 0 && !utf8.RuneStart(want[from]) {
+		from--
+	}
+	if from == 0 {
+		return Excerpt(want), Excerpt(got)
+	}
+	return "…" + Excerpt(want[from:]), "…" + Excerpt(got[from:])
+}

@@ -1,0 +1,136 @@
+package recorded
+
+import (
+	"encoding/hex"
+	"strings"
+
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/llm"
+)
+
+// Conversation is one recorded conversation. It is immutable.
+type Conversation struct {
+	ID     string
+	System string // the leading system message; not compared with what is shown
+	Runs   []Run
+}
+
+// Run is a user message and what the model made of it.
+type Run struct {
+	User  string
+	Turns []Turn
+}
+
+// Turn is one message of the model: words, calls, or both.
+type Turn struct {
+	Text  string
+	Calls []Call
+}
+
+// Call is a recorded call with its result.
+type Call struct {
+	ProviderID string
+	Name       string
+	Arguments  string // JSON text as the model wrote it
+	Result     string
+}
+
+// End is how a run ends: the lifecycle and code of its RunFinished.
+type End struct {
+	Lifecycle string // completed, failed
+	Code      string // recording_ended, or empty
+}
+
+// Users returns the user messages, each the input of one run.
+func (c *Conversation) Users() []string {
+	users := make([]string, len(c.Runs))
+	for i := range c.Runs {
+		users[i] = c.Runs[i].User
+	}
+	return users
+}
+
+// Session returns the name of the session that holds this conversation.
+func (c *Conversation) Session() string { return sessionOf(c.ID) }
+
+// Ends returns how the last run ends.
+func (c *Conversation) Ends() End { return c.Runs[len(c.Runs)-1].Ends() }
+
+// Ends returns how the run ends: completed if its last turn makes no calls,
+// else with recording_ended, because the turn that should follow is not there.
+func (r *Run) Ends() End {
+	if n := len(r.Turns); n > 0 && len(r.Turns[n-1].Calls) == 0 {
+		return End{Lifecycle: "completed"}
+	}
+	return End{Lifecycle: "failed", Code: llm.CodeRecordingEnded}
+}
+
+// Calls returns how many calls the conversation has.
+func (c *Conversation) Calls() int {
+	n := 0
+	for _, r := range c.Runs {
+		for _, t := range r.Turns {
+			n += len(t.Calls)
+		}
+	}
+	return n
+}
+
+// call returns the call at a place; ok is false if there is none.
+func (c *Conversation) call(p place) (*Call, bool) {
+	if p.run > len(c.Runs) {
+		return nil, false
+	}
+	turns := c.Runs[p.run-1].Turns
+	if p.turn > len(turns) || p.call >= len(turns[p.turn-1].Calls) {
+		return nil, false
+	}
+	return &turns[p.turn-1].Calls[p.call], true
+}
+
+// sessionOf makes a session name of a conversation's id. A long one is cut and
+// told from others by its hash.
+func sessionOf(id string) string {
+	name := strings.Map(func(c rune) rune {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '_', c == '-':
+			return c
+		}
+		return '_'
+	}, id)
+	if len(name) <= sessionBytesMax {
+		return name
+	}
+	hash := codec.Sum([]byte(id))
+	tail := "-" + hex.EncodeToString(hash[:4])
+	return name[:sessionBytesMax-len(tail)] + tail
+}
+
+// Conversations returns all conversations in the order of the file. The caller
+// must not change them.
+func (r *Recording) Conversations() []*Conversation { return r.conversations }
+
+// Conversation returns the conversation with this id.
+func (r *Recording) Conversation(id string) (*Conversation, bool) {
+	for _, c := range r.conversations {
+		if c.ID == id {
+			return c, true
+		}
+	}
+	return nil, false
+}
+
+// OfSession returns the conversation that a session holds: the one whose
+// Session is the name, or is what stands before one of its "--".
+func (r *Recording) OfSession(session string) (*Conversation, bool) {
+	for {
+		if c, ok := r.bySession[session]; ok {
+			return c, true
+		}
+		cut := strings.LastIndex(session, "--")
+		if cut < 0 {
+			return nil, false
+		}
+		session = session[:cut]
+	}
+}

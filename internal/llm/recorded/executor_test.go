@@ -1,0 +1,250 @@
+package recorded_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/internal/llm/recorded"
+)
+
+func call(effect, tool, arguments string) bridge.Call {
+	return bridge.Call{
+		Session: "a", Effect: effect, Start: "01S", ToolID: "recorded." + tool, ToolName: tool,
+		Arguments: json.RawMessage(arguments), IdempotencyKey: "a." + effect,
+	}
+}
+
+func TestExecutor(t *testing.T) {
+	t.Parallel()
+	r := read(t, small)
+	for _, c := range []struct {
+		what string
+		call bridge.Call
+		want string // output, or the error
+		line string // of the ledger
+	}{
+		{"a call", call("r1t1c0", "get", `{"n": 1}`), "1",
+			`{"session":"a","effect":"r1t1c0","tool":"get","arguments":{"n":1},"idempotency_key":"a.r1t1c0","start":"01S","retry_safe":false}`},
+		{"white space and order of arguments", call("r1t1c0", "get", `{"n":1}`), "1",
+			`{"session":"a","effect":"r1t1c0","tool":"get","arguments":{"n":1},"idempotency_key":"a.r1t1c0","start":"01S","retry_safe":false}`},
+		{"no arguments, a second attempt", call("r1t1c1a2", "put", ""), "",
+			`{"session":"a","effect":"r1t1c1a2","tool":"put","arguments":{},"idempotency_key":"a.r1t1c1a2","start":"01S","retry_safe":false}`},
+		{"a later run", call("r4t1c0", "get", `{"n": 4}`), "4",
+			`{"session":"a","effect":"r4t1c0","tool":"get","arguments":{"n":4},"idempotency_key":"a.r4t1c0","start":"01S","retry_safe":false}`},
+		{"another tool", call("r1t1c0", "put", `{"n": 1}`), "recording_mismatch: r1t1c0: expected a call of get, shown one of put", ""},
+		{"other arguments", call("r1t1c0", "get", `{"n": 2}`), `recording_mismatch: r1t1c0, get's arguments: expected "{\"n\": 1}", shown "{\"n\": 2}"`, ""},
+		{"no such call", call("r1t1c2", "get", `{}`), "recording_mismatch: conversation a has no call r1t1c2", ""},
+		{"no such turn", call("r1t3c0", "get", `{}`), "recording_mismatch: conversation a has no call r1t3c0", ""},
+		{"no such run", call("r6t1c0", "get", `{}`), "recording_mismatch: conversation a has no call r6t1c0", ""},
+		{"no call", call("r1t1", "get", `{}`), "recording_mismatch: r1t1 is not the name of a call", ""},
+		{"no number", call("r01t1c0", "get", `{}`), "recording_mismatch: r01t1c0 is not the name of a call", ""},
+		{"another session", bridge.Call{Session: "b", Effect: "r1t1c0"}, "recording_mismatch: the recording has no conversation for session b", ""},
+	} {
+		ledger, path := openLedger(t)
+		result, err := recorded.NewExecutor(r, ledger, recorded.Hooks{}).Execute(t.Context(), c.call)
+		if err != nil {
+			t.Errorf("%s: %v", c.what, err)
+		}
+		got := result.Output
+		if result.Error != nil {
+			got = result.Error.Error()
+		}
+		if got != c.want {
+			t.Errorf("%s: got %q, want %q", c.what, got, c.want)
+		}
+		lines, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.TrimSuffix(string(lines), "\n"); got != c.line {
+			t.Errorf("%s: the ledger has\n%s\nwant\n%s", c.what, got, c.line)
+		}
+	}
+}
+
+// Nothing is in the ledger when Before runs, everything is when After runs;
+// whoever is killed in between has executed, and nobody was told.
+func TestExecutorHooks(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("broken")
+	entries := func(path string) int {
+		got, err := recorded.ReadLedger(path)
+		if err != nil {
+			t.Error(err)
+		}
+		return len(got)
+	}
+	for _, c := range []struct {
+		what          string
+		before, after error
+		want          int // entries
+	}{{"none fails", nil, nil, 1}, {"before fails", broken, nil, 0}, {"after fails", nil, broken, 1}} {
+		ledger, path := openLedger(t)
+		var seen []int
+		hook := func(err error) func(context.Context, bridge.Call) error {
+			return func(_ context.Context, call bridge.Call) error {
+				if call.Effect != "r1t1c0" {
+					t.Errorf("%s: a hook of %s", c.what, call.Effect)
+				}
+				seen = append(seen, entries(path))
+				return err
+			}
+		}
+		x := recorded.NewExecutor(read(t, small), ledger, recorded.Hooks{Before: hook(c.before), After: hook(c.after)})
+		result, err := x.Execute(t.Context(), call("r1t1c0", "get", `{"n":1}`))
+		if want := errors.Join(c.before, c.after); (want == nil) != (err == nil) || want != nil && !errors.Is(err, broken) {
+			t.Errorf("%s: got %v, want %v", c.what, err, want)
+		}
+		if c.want == 1 && err == nil && result.Output != "1" || err != nil && result.Output != "" {
+			t.Errorf("%s: output %q", c.what, result.Output)
+		}
+		if want := []int{0, 1}[:len(seen)]; !reflect.DeepEqual(seen, want) {
+			t.Errorf("%s: the hooks saw %v entries, want %v", c.what, seen, want)
+		}
+		if got := entries(path); got != c.want {
+			t.Errorf("%s: %d entries, want %d", c.what, got, c.want)
+		}
+	}
+}
+
+func TestExecutorCancelled(t *testing.T) {
+	t.Parallel()
+	ledger, path := openLedger(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	x := recorded.NewExecutor(read(t, small), ledger, recorded.Hooks{Before: func(ctx context.Context, call bridge.Call) error {
+		cancel() // the pause then ends at once, though it is an hour
+		return recorded.Pause(time.Hour)(ctx, call)
+	}})
+	for range 2 { // while it waits, and before it begins
+		if _, err := x.Execute(ctx, call("r1t1c0", "get", `{"n":1}`)); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v, want %v", err, context.Canceled)
+		}
+	}
+	if err := recorded.Pause(time.Nanosecond)(t.Context(), bridge.Call{}); err != nil {
+		t.Errorf("a pause that passes: %v", err)
+	}
+	if got, err := recorded.ReadLedger(path); err != nil || len(got) != 0 {
+		t.Errorf("the ledger has %v (%v), want nothing", got, err)
+	}
+}
+
+func TestExecutorWithoutALedgerToWrite(t *testing.T) {
+	t.Parallel()
+	ledger, err := recorded.OpenLedger(filepath.Join(t.TempDir(), "ledger.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ledger.Close(); err != nil {
+		t.Fatal(err)
+	}
+	result, err := recorded.NewExecutor(read(t, small), ledger, recorded.Hooks{}).Execute(t.Context(), call("r1t1c0", "get", `{"n":1}`))
+	if !errors.Is(err, os.ErrClosed) || result.Output != "" {
+		t.Errorf("got %q, %v: an execution that is not in the ledger must not be settled", result.Output, err)
+	}
+	if _, err := recorded.OpenLedger(filepath.Join(t.TempDir(), "missing", "ledger.jsonl")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a ledger in no folder: %v", err)
+	}
+}
+
+// Two processes' worth of ledgers, many goroutines each: every line is whole.
+func TestLedgerIsShared(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "ledger.jsonl")
+	want := map[string]bool{}
+	var group sync.WaitGroup
+	for _, session := range []string{"first", "second"} {
+		ledger, err := recorded.OpenLedger(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer ledger.Close()
+		for _, effect := range strings.Fields("r1t1c0 r1t1c1 r1t1c2 r1t1c3 r1t1c4 r1t1c5 r1t1c6 r1t1c7") {
+			want[session+"."+effect] = true
+			group.Go(func() {
+				e := recorded.Entry{Session: session, Effect: effect, IdempotencyKey: session + "." + effect,
+					Arguments: json.RawMessage(`{"text":"` + strings.Repeat("long ", 5000) + `"}`)}
+				if err := ledger.Append(e); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+	group.Wait()
+	entries, err := recorded.ReadLedger(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]bool{}
+	for _, e := range entries {
+		got[e.IdempotencyKey] = true
+	}
+	if len(entries) != len(want) || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %d entries, %v", len(entries), got)
+	}
+}
+
+func TestReadLedgerRefuses(t *testing.T) {
+	t.Parallel()
+	for what, text := range map[string]string{"cut off": "{}\n{\"session\":", "cut off between": "{}\n{}", "no JSON": "{}\nx\n"} {
+		path := filepath.Join(t.TempDir(), "ledger.jsonl")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := recorded.ReadLedger(path); err == nil || !strings.HasPrefix(err.Error(), "read ledger: line 2: ") {
+			t.Errorf("%s: got %v", what, err)
+		}
+	}
+}
+
+func TestTally(t *testing.T) {
+	t.Parallel()
+	r := read(t, small)
+	c := r.Conversations()[0]
+	want := c.Ledger("a")
+	if len(want) != 3 || want[2].Effect != "r4t1c0" || want[2].IdempotencyKey != "a.r4t1c0" || string(want[2].Arguments) != `{"n": 4}` {
+		t.Fatalf("the ledger should have %+v", want)
+	}
+	safe := want[1]
+	safe.RetrySafe = true
+	other := want[1]
+	other.Arguments = json.RawMessage(`{"n":9}`)
+	elsewhere := want[0]
+	elsewhere.Session = "b"
+	for _, c := range []struct {
+		what string
+		got  []recorded.Entry
+		want recorded.Account
+		err  string
+	}{
+		{"all", []recorded.Entry{want[1], want[0], want[2], elsewhere}, recorded.Account{Executed: []string{"a.r1t1c0", "a.r1t1c1", "a.r4t1c0"}}, ""},
+		{"nothing", nil, recorded.Account{Missing: []string{"a.r1t1c0", "a.r1t1c1", "a.r4t1c0"}}, "3 not executed: a.r1t1c0, a.r1t1c1, a.r4t1c0"},
+		{"twice", []recorded.Entry{want[0], want[0], want[1], want[2]},
+			recorded.Account{Executed: []string{"a.r1t1c1", "a.r4t1c0"}, Repeated: []string{"a.r1t1c0"}}, "1 executed more than once: a.r1t1c0"},
+		{"twice where that is safe", []recorded.Entry{want[0], safe, safe, want[2]},
+			recorded.Account{Executed: []string{"a.r1t1c0", "a.r1t1c1", "a.r4t1c0"}, Again: []string{"a.r1t1c1"}}, ""},
+		{"other arguments", []recorded.Entry{want[0], other, want[2]},
+			recorded.Account{Executed: []string{"a.r1t1c0", "a.r4t1c0"}, Missing: []string{"a.r1t1c1"}, Foreign: []string{"a.r1t1c1"}},
+			"1 not executed: a.r1t1c1\n1 not in the recording: a.r1t1c1"},
+	} {
+		got := recorded.Tally(want, c.got)
+		if !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: got %+v, want %+v", c.what, got, c.want)
+		}
+		text := ""
+		if err := got.Err(); err != nil {
+			text = err.Error()
+		}
+		if text != c.err {
+			t.Errorf("%s: error %q, want %q", c.what, text, c.err)
+		}
+	}
+}

@@ -1,0 +1,43 @@
+package recorded
+
+import (
+	"strconv"
+	"strings"
+)
+
+// place is where a call stands: run and turn count from 1, calls from 0.
+type place struct{ run, turn, call int }
+
+// parsePlace reads the name of a tool call's effect: r1t2c0, and r1t2c0a2 from
+// the second attempt on, which is the same place.
+func parsePlace(effect string) (place, bool) {
+	effect, attempt, again := strings.Cut(effect, "a")
+	if again {
+		if n, ok := number(attempt); !ok || n < 2 {
+			return place{}, false
+		}
+	}
+	rest, ok := strings.CutPrefix(effect, "r")
+	if !ok {
+		return place{}, false
+	}
+	run, rest, _ := strings.Cut(rest, "t")
+	turn, call, _ := strings.Cut(rest, "c")
+	var p place
+	var okRun, okTurn, okCall bool
+	p.run, okRun = number(run)
+	p.turn, okTurn = number(turn)
+	p.call, okCall = number(call)
+	return p, okRun && okTurn && okCall && p.run > 0 && p.turn > 0
+}
+
+// number reads a decimal number of at most nine digits without leading zeros.
+func number(text string) (int, bool) {
+	n, err := strconv.Atoi(text)
+	return n, err == nil && n >= 0 && len(text) <= 9 && strconv.Itoa(n) == text
+}
+
+// String returns the effect's name, of the first attempt.
+func (p place) String() string {
+	return "r" + strconv.Itoa(p.run) + "t" + strconv.Itoa(p.turn) + "c" + strconv.Itoa(p.call)
+}

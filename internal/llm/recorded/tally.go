@@ -1,0 +1,104 @@
+package recorded
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/refold/refold/codec"
+)
+
+// Ledger returns the executions that the conversation should leave in a
+// ledger, in the order of the calls, when it is held in this session. Start
+// and RetrySafe are empty: the recording doesn't know them.
+func (c *Conversation) Ledger(session string) []Entry {
+	var entries []Entry
+	for r, run := range c.Runs {
+		for t, turn := range run.Turns {
+			for i, call := range turn.Calls {
+				effect := place{run: r + 1, turn: t + 1, call: i}.String()
+				entries = append(entries, Entry{
+					Session: session, Effect: effect, Tool: call.Name, Arguments: orEmptyObject([]byte(call.Arguments)),
+					IdempotencyKey: session + "." + effect,
+				})
+			}
+		}
+	}
+	return entries
+}
+
+// Account is what became of the executions that a ledger should have. The
+// names in it are idempotency keys, in order.
+type Account struct {
+	Executed []string // once, or again where that is safe
+	Again    []string // retry-safe ones that stand there more than once
+	Missing  []string // not there
+	Repeated []string // not retry-safe, and there more than once
+	Foreign  []string // there, and not in the recording, or with another tool or arguments
+}
+
+// Tally compares what a ledger has with what it should have. Entries of other
+// sessions than those of want are left out of the account.
+func Tally(want, got []Entry) Account {
+	var a Account
+	sessions := map[string]bool{}
+	expected := map[string]*Entry{}
+	for i := range want {
+		sessions[want[i].Session] = true
+		expected[want[i].IdempotencyKey] = &want[i]
+	}
+	times := map[string]int{}
+	unsafe := map[string]bool{}
+	for _, e := range got {
+		if !sessions[e.Session] {
+			continue
+		}
+		w := expected[e.IdempotencyKey]
+		if w == nil || w.Session != e.Session || w.Tool != e.Tool || !sameJSON(w.Arguments, e.Arguments) {
+			a.Foreign = append(a.Foreign, e.IdempotencyKey)
+			continue
+		}
+		times[e.IdempotencyKey]++
+		unsafe[e.IdempotencyKey] = unsafe[e.IdempotencyKey] || !e.RetrySafe
+	}
+	for _, w := range want {
+		switch key := w.IdempotencyKey; {
+		case times[key] == 0:
+			a.Missing = append(a.Missing, key)
+		case times[key] > 1 && unsafe[key]:
+			a.Repeated = append(a.Repeated, key)
+		default:
+			a.Executed = append(a.Executed, key)
+			if times[key] > 1 {
+				a.Again = append(a.Again, key)
+			}
+		}
+	}
+	return a
+}
+
+// sameJSON reports whether two texts are the same JSON value.
+func sameJSON(a, b []byte) bool {
+	x, errX := codec.FromJSON(a)
+	y, errY := codec.FromJSON(b)
+	return errX == nil && errY == nil && bytes.Equal(x, y)
+}
+
+// Err returns nil if every execution stands in the ledger as it should, else
+// what doesn't. A caller that knows of calls settled outcome_unknown looks at
+// Missing itself.
+func (a Account) Err() error {
+	var faults []error
+	for _, f := range []struct {
+		what string
+		keys []string
+	}{
+		{"not executed", a.Missing}, {"executed more than once", a.Repeated}, {"not in the recording", a.Foreign},
+	} {
+		if len(f.keys) > 0 {
+			faults = append(faults, fmt.Errorf("%d %s: %s", len(f.keys), f.what, strings.Join(f.keys, ", ")))
+		}
+	}
+	return errors.Join(faults...)
+}

@@ -1,0 +1,178 @@
+package scripted
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+const (
+	fileBytesMax = 1 << 20 // a script
+	turnsMax     = 10_000  // turns or rules of a script
+)
+
+// The form of the file. Fields of type any are a text or a list of texts, but
+// for arguments, which are a mapping or a text.
+type (
+	wireScript struct {
+		Model string     `yaml:"model"`
+		Turns []wireTurn `yaml:"turns"`
+		Rules []wireTurn `yaml:"rules"`
+	}
+	wireTurn struct {
+		Shown  wireShown  `yaml:"shown"`
+		Say    string     `yaml:"say"`
+		Calls  []wireCall `yaml:"calls"`
+		Usage  wireUsage  `yaml:"usage"`
+		Finish string     `yaml:"finish"`
+		Fail   *wireFail  `yaml:"fail"`
+	}
+	wireShown struct {
+		Last    string        `yaml:"last"`
+		Text    any           `yaml:"text"`
+		Lacks   any           `yaml:"lacks"`
+		Matches string        `yaml:"matches"`
+		Asked   string        `yaml:"asked"`
+		System  any           `yaml:"system"`
+		Tools   wireTools     `yaml:"tools"`
+		Results *[]wireResult `yaml:"results"`
+	}
+	wireTools struct {
+		Include any `yaml:"include"`
+		Exclude any `yaml:"exclude"`
+	}
+	wireResult struct {
+		Tool    string `yaml:"tool"`
+		Error   *bool  `yaml:"error"`
+		Text    any    `yaml:"text"`
+		Lacks   any    `yaml:"lacks"`
+		Matches string `yaml:"matches"`
+	}
+	wireCall struct {
+		Tool      string `yaml:"tool"`
+		Arguments any    `yaml:"arguments"`
+		ID        string `yaml:"id"`
+	}
+	wireUsage struct {
+		InputTokens     int64 `yaml:"input_tokens"`
+		OutputTokens    int64 `yaml:"output_tokens"`
+		CachedTokens    int64 `yaml:"cached_tokens"`
+		ReasoningTokens int64 `yaml:"reasoning_tokens"`
+	}
+	wireFail struct {
+		Code      string `yaml:"code"`
+		Detail    string `yaml:"detail"`
+		Retryable bool   `yaml:"retryable"`
+	}
+)
+
+// Load reads a script. The error names file, line and key.
+func Load(file string) (*Script, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, fmt.Errorf("open script: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, fileBytesMax+1))
+	if err != nil {
+		return nil, fmt.Errorf("read script: %w", err)
+	}
+	return Parse(filepath.Base(file), data)
+}
+
+// Parse reads a script from its text; name stands for the file in errors.
+func Parse(name string, data []byte) (*Script, error) {
+	if len(data) > fileBytesMax {
+		return nil, fmt.Errorf("%s: more than %d bytes", name, fileBytesMax)
+	}
+	src := source{name: name}
+	file, err := parser.ParseBytes(data, 0)
+	if err != nil {
+		return nil, src.foreign(err)
+	}
+	src.file = file
+	if len(file.Docs) > 1 {
+		return nil, fmt.Errorf("%s: a script is one YAML document, and this has %d", name, len(file.Docs))
+	}
+	if len(file.Docs) == 0 || file.Docs[0].Body == nil {
+		return nil, fmt.Errorf("%s:1: the script is empty: give it turns or rules", name)
+	}
+	var wire wireScript
+	if err := yaml.UnmarshalWithOptions(data, &wire, yaml.Strict(), yaml.UseOrderedMap()); err != nil {
+		return nil, src.foreign(err)
+	}
+	return src.script(&wire)
+}
+
+// source finds the lines of keys.
+type source struct {
+	name string
+	file *ast.File
+}
+
+// fault returns an error that names the key and its line.
+func (s *source) fault(key, format string, args ...any) error {
+	return fmt.Errorf("%s:%d: %s: %w", s.name, s.line(key), key, fmt.Errorf(format, args...))
+}
+
+// line returns the line on which the value of a key begins, such as
+// turns[2].shown.matches; that of the nearest key around it if it has none.
+func (s *source) line(key string) int {
+	for key != "" {
+		if path, err := yaml.PathString("$." + key); err == nil {
+			if node, err := path.FilterFile(s.file); err == nil && node != nil {
+				return node.GetToken().Position.Line
+			}
+		}
+		key = outer(key)
+	}
+	return 1
+}
+
+// outer returns the key without its last part.
+func outer(key string) string {
+	for i := len(key) - 1; i > 0; i-- {
+		if key[i] == '.' || key[i] == '[' {
+			return key[:i]
+		}
+	}
+	return ""
+}
+
+// foreign returns an error of the YAML library with its line and key.
+func (s *source) foreign(err error) error {
+	var bad yaml.Error
+	if !errors.As(err, &bad) || bad.GetToken() == nil {
+		return fmt.Errorf("%s: %w", s.name, err)
+	}
+	at := fmt.Sprintf("%s:%d", s.name, bad.GetToken().Position.Line)
+	var mistyped *yaml.TypeError
+	var misplaced *yaml.UnexpectedNodeTypeError
+	switch key := keyOf(bad.GetToken()); {
+	case key != "" && errors.As(err, &mistyped):
+		return fmt.Errorf("%s: %s: a %s should stand here", at, key, mistyped.DstType.Kind())
+	case key != "" && errors.As(err, &misplaced):
+		return fmt.Errorf("%s: %s: a %s stands where a %s should", at, key, misplaced.Actual, misplaced.Expected)
+	}
+	return fmt.Errorf("%s: %s", at, bad.GetMessage())
+}
+
+// keyOf returns the key in whose value a token stands.
+func keyOf(t *token.Token) string {
+	if t.Type == token.MappingValueType && t.Prev != nil {
+		t = t.Prev.Prev // a mapping is known by the colon of its first key
+	}
+	for ; t != nil; t = t.Prev {
+		if t.Type == token.MappingValueType && t.Prev != nil {
+			return t.Prev.Value
+		}
+	}
+	return ""
+}

@@ -1,0 +1,139 @@
+package scripted
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/internal/llm"
+)
+
+// Model says what a script says. It keeps nothing between two generations and
+// may be used from several goroutines at once.
+type Model struct{ script *Script }
+
+// NewModel returns the model of a script.
+func NewModel(s *Script) *Model { return &Model{script: s} }
+
+var _ bridge.Model = (*Model)(nil)
+
+// Generate says the turn that what req shows leads to. It fails with
+// script_mismatch if the script expects something else, or has ended; the
+// detail says what was expected and what was shown.
+func (m *Model) Generate(ctx context.Context, req bridge.Request, delta func(text string)) (bridge.Answer, error) {
+	number := 1
+	for i := range req.Messages {
+		if req.Messages[i].Role == "assistant" {
+			number++
+		}
+	}
+	t, err := m.script.find(&req, number)
+	if err != nil {
+		return bridge.Answer{}, err
+	}
+	if t.fail != nil {
+		failure := *t.fail
+		return bridge.Answer{}, &failure
+	}
+	answer := t.answer(req.Messages, number)
+	if err := llm.Stream(ctx, answer.Text, delta); err != nil {
+		return bridge.Answer{}, err
+	}
+	return answer, nil
+}
+
+// find returns the turn to say.
+func (s *Script) find(req *bridge.Request, number int) (*turn, error) {
+	if len(s.rules) > 0 {
+		for i := range s.rules {
+			if s.rules[i].shown.wrong(req) == "" {
+				return &s.rules[i], nil
+			}
+		}
+		last := &req.Messages[len(req.Messages)-1]
+		return nil, llm.Fail(llm.CodeScriptMismatch, "%s: none of %d rules expects what is shown: %s %s",
+			s.name, len(s.rules), last.Role, llm.Excerpt(last.Text))
+	}
+	if err := s.compare(req.Messages); err != nil {
+		return nil, err
+	}
+	if number > len(s.turns) {
+		last := &req.Messages[len(req.Messages)-1]
+		return nil, llm.Fail(llm.CodeScriptMismatch, "%s: expected no more than %d turns, shown %s %s for another",
+			s.name, len(s.turns), last.Role, llm.Excerpt(last.Text))
+	}
+	t := &s.turns[number-1]
+	if wrong := t.shown.wrong(req); wrong != "" {
+		return nil, llm.Fail(llm.CodeScriptMismatch, "%s:%d: turn %d: %s", s.name, t.line, number, wrong)
+	}
+	return t, nil
+}
+
+// compare checks that what the model has said so far is what the script says.
+func (s *Script) compare(messages []bridge.Message) error {
+	number := 0
+	for i := range messages {
+		m := &messages[i]
+		if m.Role != "assistant" {
+			continue
+		}
+		if number++; number > len(s.turns) {
+			return llm.Fail(llm.CodeScriptMismatch, "%s: expected %d messages of the model at most, shown another: %s",
+				s.name, len(s.turns), llm.Excerpt(m.Text))
+		}
+		want := s.turns[number-1].answer(messages[:i], number)
+		if what, wantText, gotText := differ(&want, m); what != "" {
+			w, g := llm.Difference(wantText, gotText)
+			return llm.Fail(llm.CodeScriptMismatch, "%s:%d: the model's message %d, %s: expected %s, shown %s",
+				s.name, s.turns[number-1].line, number, what, w, g)
+		}
+	}
+	return nil
+}
+
+// differ says in what a message is not the answer that it should be.
+func differ(want *bridge.Answer, got *bridge.Message) (what, wantText, gotText string) {
+	if want.Text != got.Text {
+		return "text", want.Text, got.Text
+	}
+	if len(want.Calls) != len(got.Calls) {
+		return "how many calls", strconv.Itoa(len(want.Calls)), strconv.Itoa(len(got.Calls))
+	}
+	for i := range want.Calls {
+		if want.Calls[i].Name != got.Calls[i].Name {
+			return fmt.Sprintf("calls[%d].tool", i), want.Calls[i].Name, got.Calls[i].Name
+		}
+		if want.Calls[i].Arguments != got.Calls[i].Arguments {
+			return fmt.Sprintf("calls[%d].arguments", i), want.Calls[i].Arguments, got.Calls[i].Arguments
+		}
+	}
+	return "", "", ""
+}
+
+// answer fills the turn in from what was shown before it.
+func (t *turn) answer(before []bridge.Message, number int) bridge.Answer {
+	f := filling{user: newest(before, "user"), result: newest(before, "tool")}
+	if len(before) > 0 {
+		f.text = before[len(before)-1].Text
+	}
+	switch {
+	case t.shown.message.matches != nil:
+		f.groups = t.shown.message.matches.FindStringSubmatch(f.text)
+	case t.shown.asked != nil:
+		f.groups = t.shown.asked.FindStringSubmatch(f.user)
+	}
+	a := bridge.Answer{Text: t.say.render(&f), Model: t.model, FinishReason: llm.FinishStop, Usage: t.usage}
+	for i := range t.calls {
+		a.FinishReason = llm.FinishToolCalls
+		id := t.calls[i].id
+		if id == "" {
+			id = fmt.Sprintf("call_%d_%d", number, i)
+		}
+		a.Calls = append(a.Calls, bridge.AnswerCall{ID: id, Name: t.calls[i].tool, Arguments: t.calls[i].arguments.render(&f)})
+	}
+	if t.finish != "" {
+		a.FinishReason = t.finish
+	}
+	return a
+}

@@ -1,0 +1,177 @@
+package scripted
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+)
+
+// template is a text with places that are filled in from what is shown.
+type template struct {
+	pieces []piece
+	quote  func(string) string // for what is filled in; nil: as it is
+}
+
+// piece is a text, or the name of what is filled in.
+type piece struct{ text, name string }
+
+// filling is what templates are filled with.
+type filling struct {
+	text, user, result string
+	groups             []string // of the match; [0] is all of it
+}
+
+// parseTemplate reads a text; groups is how many groups it may name.
+func parseTemplate(text string, groups int, quote func(string) string) (template, error) {
+	t := template{quote: quote}
+	var plain strings.Builder
+	for text != "" {
+		at := strings.Index(text, "${")
+		if at < 0 {
+			plain.WriteString(text)
+			break
+		}
+		if at > 0 && text[at-1] == '$' {
+			plain.WriteString(text[:at-1] + "${")
+			text = text[at+len("${"):]
+			continue
+		}
+		plain.WriteString(text[:at])
+		name, rest, closed := strings.Cut(text[at+len("${"):], "}")
+		if !closed {
+			return t, errors.New("${ without its }: write $${ for the characters themselves")
+		}
+		if err := checkName(name, groups); err != nil {
+			return t, err
+		}
+		t.pieces = append(t.pieces, piece{text: plain.String()}, piece{name: name})
+		plain.Reset()
+		text = rest
+	}
+	t.pieces = append(t.pieces, piece{text: plain.String()})
+	return t, nil
+}
+
+// checkName returns nil if name is known and its group is there.
+func checkName(name string, groups int) error {
+	switch name {
+	case "text", "user", "result":
+		return nil
+	}
+	n, err := strconv.Atoi(name)
+	switch {
+	case err != nil || n < 1 || n > 9:
+		return fmt.Errorf("${%s} is none of ${text}, ${user}, ${result}, ${1} to ${9}; write $${ for the characters themselves", name)
+	case n > groups:
+		return fmt.Errorf("${%d}: the turn's matches, or asked, has %d groups", n, groups)
+	}
+	return nil
+}
+
+// render returns the text with everything filled in.
+func (t *template) render(f *filling) string {
+	var b strings.Builder
+	for _, p := range t.pieces {
+		b.WriteString(p.text)
+		if p.name == "" {
+			continue
+		}
+		value := f.value(p.name)
+		if t.quote != nil {
+			value = t.quote(value)
+		}
+		b.WriteString(value)
+	}
+	return b.String()
+}
+
+// value returns what a name stands for.
+func (f *filling) value(name string) string {
+	switch name {
+	case "text":
+		return f.text
+	case "user":
+		return f.user
+	case "result":
+		return f.result
+	}
+	n, err := strconv.Atoi(name)
+	if err != nil || n >= len(f.groups) {
+		return ""
+	}
+	return f.groups[n]
+}
+
+// parseArguments reads a call's arguments: a mapping becomes JSON, its keys in
+// the order of the file; a text is taken as it is.
+func parseArguments(value any, groups int) (template, error) {
+	switch v := value.(type) {
+	case nil:
+		return parseTemplate("{}", 0, nil)
+	case string:
+		return parseTemplate(v, groups, nil)
+	case yaml.MapSlice:
+		text, err := toJSON(v)
+		if err != nil {
+			return template{}, err
+		}
+		return parseTemplate(text, groups, insideString)
+	}
+	return template{}, errors.New("is a mapping, or a text that is taken as it is")
+}
+
+// toJSON writes a value of a YAML file as JSON. Places to be filled in stay as
+// they are: JSON quotes none of their characters, and has them in strings only.
+func toJSON(value any) (string, error) {
+	switch v := value.(type) {
+	case yaml.MapSlice:
+		members := make([]string, len(v))
+		for i, m := range v {
+			text, err := toJSON(m.Value)
+			if err != nil {
+				return "", err
+			}
+			members[i] = quoted(fmt.Sprint(m.Key)) + ":" + text
+		}
+		return "{" + strings.Join(members, ",") + "}", nil
+	case []any:
+		items := make([]string, len(v))
+		for i, item := range v {
+			text, err := toJSON(item)
+			if err != nil {
+				return "", err
+			}
+			items[i] = text
+		}
+		return "[" + strings.Join(items, ",") + "]", nil
+	case string:
+		return quoted(v), nil
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return "", fmt.Errorf("%v is nothing that JSON has", value)
+	}
+	return string(text), nil
+}
+
+// quoted returns text as a JSON string, < and > and & as they are.
+func quoted(text string) string {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(text); err != nil {
+		panic(err) // a text always has a JSON form
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// insideString returns text as it stands between the quotes of a JSON string.
+func insideString(text string) string {
+	q := quoted(text)
+	return q[1 : len(q)-1]
+}

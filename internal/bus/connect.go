@@ -56,7 +56,8 @@ type Bus struct {
 	js    jetstream.JetStream
 	names subjects.Names
 	api   string // prefix of the JetStream API's subjects, with its dot
-	url   string // where we connected, for messages
+	url   string // where to connect
+	where string // the same for people, without credentials
 	log   *slog.Logger
 	open  *outstanding
 
@@ -118,6 +119,7 @@ func (b *Bus) ServerVersion() string { return b.nc.ConnectedServerVersion() }
 
 func (b *Bus) options(o Options, nctx natsContext, dial *dialer) ([]nats.Option, error) {
 	b.url = firstOf(o.URL, nctx.URL, nats.DefaultURL)
+	b.where = redact(b.url)
 	opts := []nats.Option{
 		nats.Name(firstOf(o.Name, b.names.Prefix())),
 		nats.Timeout(connectTimeout),
@@ -139,7 +141,7 @@ func (b *Bus) options(o Options, nctx natsContext, dial *dialer) ([]nats.Option,
 		}),
 	}
 	if o.InProcess != nil {
-		b.url = "the server in this process"
+		b.where = "the server in this process"
 		return append(opts, nats.InProcessServer(o.InProcess)), nil
 	}
 	opts = append(opts, nats.SetCustomDialer(dial))
@@ -180,12 +182,12 @@ func (b *Bus) connectError(ctx context.Context, err error, dial *dialer) error {
 		return &VersionError{Server: v, Least: leastVersion()}
 	}
 	if ctx.Err() != nil {
-		return fmt.Errorf("connect to %s: %w", redact(b.url), ctx.Err())
+		return fmt.Errorf("connect to %s: %w", b.where, ctx.Err())
 	}
 	if errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) || errors.Is(err, nats.ErrAccountAuthExpired) || errors.Is(err, nats.ErrAuthRevoked) {
-		return fmt.Errorf("%w at %s: check --creds, NATS_CREDS or NATS_CONTEXT (%w)", ErrUnauthorized, redact(b.url), err)
+		return fmt.Errorf("%w at %s: check --creds, NATS_CREDS or NATS_CONTEXT (%w)", ErrUnauthorized, b.where, err)
 	}
-	return fmt.Errorf("%w at %s: start one, or name it with --nats or NATS_URL (%w)", ErrNoServer, redact(b.url), err)
+	return fmt.Errorf("%w at %s: start one, or name it with --nats or NATS_URL (%w)", ErrNoServer, b.where, err)
 }
 
 // usable checks the server that answered.
@@ -212,9 +214,9 @@ func (b *Bus) usable(ctx context.Context, domain string) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount), errors.Is(err, nats.ErrNoResponders):
-		return fmt.Errorf("%w at %s: start nats-server with -js, or enable it for this account (%w)", ErrNoJetStream, redact(b.url), err)
+		return fmt.Errorf("%w at %s: start nats-server with -js, or enable it for this account (%w)", ErrNoJetStream, b.where, err)
 	default:
-		return fmt.Errorf("ask %s for its JetStream account: %w", redact(b.url), typed(err))
+		return fmt.Errorf("ask %s for its JetStream account: %w", b.where, typed(err))
 	}
 }
 

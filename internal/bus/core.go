@@ -142,6 +142,11 @@ func (b *Bus) subscribe(ctx context.Context, subject string, fn func(*nats.Msg))
 		sub.Unsubscribe()
 		return fmt.Errorf("subscribe to %s: %w", subject, err)
 	}
+	// A denial came before the answer to the flush.
+	if p := parseViolation(fmt.Sprint(b.nc.LastError())); p != nil && p.Op == "subscribe" && p.Subject == subject {
+		sub.Unsubscribe()
+		return p
+	}
 	context.AfterFunc(ctx, func() {
 		if err := sub.Unsubscribe(); err != nil {
 			b.log.Debug("unsubscribe_failed", "subject", subject, "error", err.Error())

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -30,8 +31,8 @@ type Endpoint struct {
 }
 
 // Register announces this process as a micro service with these endpoints
-// until stop is called.
-func (b *Bus) Register(s Service, endpoints ...Endpoint) (stop func() error, err error) {
+// until stop is called. When it returns the server has the subscriptions.
+func (b *Bus) Register(ctx context.Context, s Service, endpoints ...Endpoint) (stop func() error, err error) {
 	cfg := micro.Config{
 		Name: b.names.ServiceName(s.Kind), Version: s.Version,
 		Description: s.Description, Metadata: s.Metadata,
@@ -60,6 +61,10 @@ func (b *Bus) Register(s Service, endpoints ...Endpoint) (stop func() error, err
 			service.Stop()
 			return nil, fmt.Errorf("register endpoint %s of %s: %w", e.Name, cfg.Name, err)
 		}
+	}
+	if err := b.flush(ctx); err != nil {
+		service.Stop()
+		return nil, fmt.Errorf("register service %s: %w", cfg.Name, err)
 	}
 	return service.Stop, nil
 }

@@ -1,0 +1,380 @@
+package bus_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/bus/bustest"
+)
+
+// oneLine fails the test if an error is no single line.
+func oneLine(t *testing.T, err error) {
+	t.Helper()
+	if text := err.Error(); strings.ContainsAny(text, "\n\r") || text == "" {
+		t.Errorf("the error is one line: got %q", text)
+	}
+}
+
+// fakeServer says INFO with a version, and then what a server of that kind
+// would: with silent set, nothing at all.
+func fakeServer(t *testing.T, version string, silent bool) (url string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			t.Cleanup(func() { conn.Close() })
+			go func() {
+				fmt.Fprintf(conn, "INFO {\"server_id\":\"F\",\"version\":%q,\"max_payload\":1048576,\"proto\":1,\"headers\":true,\"jetstream\":true}\r\n", version)
+				in := bufio.NewScanner(conn)
+				for in.Scan() {
+					if !silent && strings.HasPrefix(in.Text(), "PING") {
+						fmt.Fprint(conn, "PONG\r\n")
+					}
+				}
+			}()
+		}
+	}()
+	return "nats://" + l.Addr().String()
+}
+
+func TestConnectRefuses(t *testing.T) {
+	t.Parallel()
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	noServer := "nats://" + closed.Addr().String()
+	closed.Close()
+	noJetStream := bustest.Configured(t, `port: -1`)
+	noAccount := bustest.Configured(t, `
+		jetstream { store_dir: "DIR" }
+		accounts { A { users: [ { user: a, password: a } ] } }
+		no_auth_user: a`)
+	locked := bustest.Configured(t, `
+		jetstream { store_dir: "DIR" }
+		authorization { user: u, password: secret }`)
+	narrow := bustest.Configured(t, `
+		jetstream { store_dir: "DIR" }
+		authorization { users: [ { user: u, password: p, permissions { publish: [ "refold.in.*" ], subscribe: [ "_INBOX.>" ] } } ] }`)
+	deaf := bustest.Configured(t, `
+		jetstream { store_dir: "DIR" }
+		authorization { users: [ { user: u, password: p, permissions { publish: [ ">" ], subscribe: [ "refold.>" ] } } ] }`)
+	withUser := func(node *bustest.Node, user string) string {
+		return strings.Replace(node.URL(), "nats://", "nats://"+user+"@", 1)
+	}
+	for _, tc := range []struct {
+		name string
+		o    bus.Options
+		want error
+		says string
+	}{
+		{"no server", bus.Options{URL: noServer}, bus.ErrNoServer, noServer},
+		{"no such host", bus.Options{URL: "nats://host.invalid:4222"}, bus.ErrNoServer, "host.invalid"},
+		{"too old", bus.Options{URL: fakeServer(t, "2.13.4", false)}, nil, "2.13.4"},
+		{"too old, and silent", bus.Options{URL: fakeServer(t, "2.13.0", true)}, nil, "2.14"},
+		{"much too old", bus.Options{URL: fakeServer(t, "1.4.1", false)}, nil, "1.4.1"},
+		{"no JetStream", bus.Options{URL: noJetStream.URL()}, bus.ErrNoJetStream, "-js"},
+		{"no JetStream in process", bus.Options{InProcess: noJetStream}, bus.ErrNoJetStream, "-js"},
+		{"no JetStream for the account", bus.Options{URL: noAccount.URL()}, bus.ErrNoJetStream, "account"},
+		{"no credentials", bus.Options{URL: locked.URL()}, bus.ErrUnauthorized, "--creds"},
+		{"wrong credentials", bus.Options{URL: withUser(locked, "u:wrong")}, bus.ErrUnauthorized, "NATS_CONTEXT"},
+		{"may not ask JetStream", bus.Options{URL: withUser(narrow, "u:p")}, nil, "$JS.API.INFO"},
+		{"may not hear answers", bus.Options{URL: withUser(deaf, "u:p")}, nil, "subscribe"},
+		{"no such context", bus.Options{Context: "there-is-none"}, os.ErrNotExist, "there-is-none"},
+		{"no such credentials file", bus.Options{URL: noServer, Creds: "/none.creds"}, nil, "/none.creds"},
+		{"bad prefix", bus.Options{Prefix: "A.B"}, nil, "prefix"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			b, err := bus.Connect(testContext(t), tc.o)
+			if err == nil {
+				b.Close()
+				t.Fatal("got no error")
+			}
+			oneLine(t, err)
+			if tc.want != nil && !errors.Is(err, tc.want) {
+				t.Errorf("got %v, want %v", err, tc.want)
+			}
+			if !strings.Contains(err.Error(), tc.says) {
+				t.Errorf("got %v, want it to say %s", err, tc.says)
+			}
+			if strings.Contains(err.Error(), "wrong@") || strings.Contains(err.Error(), ":p@") {
+				t.Errorf("the error tells a password: %v", err)
+			}
+		})
+	}
+	var old *bus.VersionError
+	if _, err := bus.Connect(testContext(t), bus.Options{URL: fakeServer(t, "2.13.4", false)}); !errors.As(err, &old) || old.Server != "2.13.4" {
+		t.Errorf("got %v, want a VersionError", err)
+	}
+	var denied *bus.PermissionError
+	if _, err := bus.Connect(testContext(t), bus.Options{URL: withUser(narrow, "u:p")}); !errors.As(err, &denied) || denied.Op != "publish" {
+		t.Errorf("got %v, want a PermissionError", err)
+	}
+}
+
+func TestConnectWithContext(t *testing.T) {
+	t.Parallel()
+	node := bustest.Configured(t, `
+		jetstream { store_dir: "DIR" }
+		authorization { user: u, password: "s:e@cret" }`)
+	write := func(text string) string {
+		path := filepath.Join(t.TempDir(), "c.json")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	path := write(fmt.Sprintf(`{"description":"test","url":%q,"user":"u","password":"s:e@cret","inbox_prefix":"_INBOX_mine"}`, node.URL()))
+	b, err := bus.Connect(testContext(t), bus.Options{Context: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	if got, want := b.URL(), node.URL(); got != want {
+		t.Errorf("url: got %s, want %s", got, want)
+	}
+	if b.ServerVersion() == "" {
+		t.Error("the server's version is empty")
+	}
+	if err := b.Provision(testContext(t), parse(t, ""), 0); err != nil {
+		t.Errorf("with an inbox prefix: %v", err)
+	}
+	// What the options say wins over the context.
+	if _, err := bus.Connect(testContext(t), bus.Options{Context: path, URL: "nats://127.0.0.1:1"}); !errors.Is(err, bus.ErrNoServer) {
+		t.Errorf("got %v, want ErrNoServer", err)
+	}
+	for _, bad := range []string{"{", `{"url":1}`, fmt.Sprintf(`{"url":%q,"nkey":"/none.nk"}`, node.URL())} {
+		if _, err := bus.Connect(testContext(t), bus.Options{Context: write(bad)}); err == nil {
+			t.Errorf("context %s: got no error", bad)
+		}
+	}
+}
+
+// A name, as NATS_CONTEXT has it, is looked up where the nats tool keeps it.
+func TestContextByName(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("XDG_CONFIG_HOME", dir)
+	node := bustest.Server(t)
+	path := filepath.Join(dir, "nats", "context", "here.json")
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, fmt.Appendf(nil, `{"url":%q}`, node.URL()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b, err := bus.Connect(testContext(t), bus.Options{Context: "here"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Close()
+}
+
+// A denied publish is an error at once, and not a timeout.
+func TestDeniedPublish(t *testing.T) {
+	t.Parallel()
+	node := bustest.Configured(t, `
+		jetstream { store_dir: "DIR" }
+		authorization { users: [
+			{ user: op, password: p },
+			{ user: u, password: p, permissions {
+				publish: [ "$JS.API.INFO", "refold.in.*" ], subscribe: [ "_INBOX.>", "refold.out.*" ] } }
+		] }`)
+	as := func(user string) *bus.Bus {
+		b, err := bus.Connect(testContext(t), bus.Options{URL: strings.Replace(node.URL(), "nats://", "nats://"+user+":p@", 1)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(b.Close)
+		return b
+	}
+	ctx := testContext(t)
+	if err := as("op").Provision(ctx, parse(t, ""), 0); err != nil {
+		t.Fatal(err)
+	}
+	b := as("u")
+	if _, err := b.Publish(ctx, session.DoorIn, "s1", []byte("{}"), ""); err != nil {
+		t.Errorf("through the door that is open: %v", err)
+	}
+	started := time.Now()
+	for what, f := range map[string]func() error{
+		"refold.ctl.s1":                        func() error { _, err := b.Publish(ctx, session.DoorCtl, "s1", []byte("{}"), ""); return err },
+		"refold.fx.tool.host.s1.r1t1":          func() error { return b.Ask(ctx, "s1", effect("r1t1", "x")) },
+		"$JS.API.STREAM.INFO.REFOLD_LOG":       func() error { _, err := b.LastSeq(ctx); return err },
+		"$JS.API.STREAM.MSG.GET.REFOLD_LOG":    func() error { _, _, err := b.LastOf(ctx, session.DoorIn, "s1"); return err },
+		"refold.view.s1":                       func() error { _, err := b.RequestView(ctx, "s1"); return err },
+		"$JS.API.STREAM.INFO.KV_REFOLD_SNAPSH": func() error { _, _, err := b.GetSnapshot(ctx, "s1"); return err },
+	} {
+		var denied *bus.PermissionError
+		if err := f(); !errors.As(err, &denied) || !strings.HasPrefix(denied.Subject, what) {
+			t.Errorf("%s: got %v, want a PermissionError", what, err)
+		} else {
+			oneLine(t, err)
+		}
+	}
+	if err := b.SubscribeLive(ctx, "s1", func(string, []byte) {}); err == nil {
+		t.Error("listening where it may not: got no error")
+	}
+	if took := time.Since(started); took > 10*time.Second {
+		t.Errorf("denials took %v: they look like timeouts", took)
+	}
+}
+
+// The server goes and comes back while events are published: every one is
+// stored once, in order, and nobody has to connect again.
+func TestServerRestart(t *testing.T) {
+	t.Parallel()
+	node := bustest.Server(t)
+	b := connect(t, node, "")
+	ctx := testContext(t)
+	if err := b.Provision(ctx, parse(t, ""), 0); err != nil {
+		t.Fatal(err)
+	}
+	const n = 200
+	at := make(chan int, n)
+	done := make(chan error, 1)
+	go func() {
+		for i := range n {
+			if _, err := b.Publish(ctx, session.DoorIn, "s1", fmt.Append(nil, i), fmt.Sprintf("id-%d", i)); err != nil {
+				done <- fmt.Errorf("event %d: %w", i, err)
+				return
+			}
+			at <- i
+		}
+		done <- nil
+	}()
+	for i := range at {
+		if i == n/4 || i == n/2 {
+			node.Stop()
+			node.Start()
+		}
+		if i == n-1 {
+			break
+		}
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	got := collect(t, ctx, b, "s1", 0, 0, true)
+	if len(got) != n {
+		t.Fatalf("got %d events, want %d", len(got), n)
+	}
+	for i, e := range got {
+		if string(e.Payload) != fmt.Sprint(i) {
+			t.Fatalf("event %d: got %s", i, e.Payload)
+		}
+	}
+}
+
+// When ctx ends first, the outcome is unknown, and the error says so.
+func TestUnknownOutcome(t *testing.T) {
+	t.Parallel()
+	node := bustest.Server(t)
+	b := connect(t, node, "")
+	if err := b.Provision(testContext(t), parse(t, ""), 0); err != nil {
+		t.Fatal(err)
+	}
+	node.Stop()
+	ctx, cancel := context.WithTimeout(testContext(t), 200*time.Millisecond)
+	defer cancel()
+	_, err := b.Publish(ctx, session.DoorIn, "s1", []byte("{}"), "01")
+	if !errors.Is(err, bus.ErrUnknownOutcome) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("publish: got %v, want ErrUnknownOutcome", err)
+	}
+	if _, _, err := b.Claim(ctx, "s1", "r1t1", 1, []byte(`{"by":"a"}`)); !errors.Is(err, bus.ErrUnknownOutcome) {
+		t.Errorf("claim: got %v, want ErrUnknownOutcome", err)
+	}
+	b.Close()
+	if _, err := b.Publish(testContext(t), session.DoorIn, "s1", []byte("{}"), "01"); !errors.Is(err, bus.ErrClosed) {
+		t.Errorf("closed: got %v, want ErrClosed", err)
+	}
+}
+
+// The stored acknowledgement is lost with the connection: the same call finds
+// its own message and does not store a second one.
+func TestLostAcknowledgement(t *testing.T) {
+	t.Parallel()
+	node := bustest.Server(t)
+	_, js := rawJS(t, node)
+	wire := newWire(t, node.URL())
+	ctx := testContext(t)
+	b, err := bus.Connect(ctx, bus.Options{URL: wire.url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	if err := b.Provision(ctx, parse(t, ""), 0); err != nil {
+		t.Fatal(err)
+	}
+	stored := func(stream string) uint64 {
+		s, err := js.Stream(ctx, stream)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.CachedInfo().State.Msgs
+	}
+	for _, tc := range []struct {
+		name, stream string
+		call         func() error
+	}{
+		{"publish", "REFOLD_LOG", func() error {
+			_, err := b.Publish(ctx, session.DoorIn, "s1", []byte("{}"), "01LOST")
+			return err
+		}},
+		{"publish without an id", "REFOLD_LOG", func() error {
+			_, err := b.Publish(ctx, session.DoorTool, "s1", []byte("{}"), "")
+			return err
+		}},
+		{"install", "REFOLD_LOG", func() error {
+			_, stored, err := b.PublishInstall(ctx, []byte("{}"), true)
+			if err == nil && !stored {
+				err = errors.New("it was stored by this call")
+			}
+			return err
+		}},
+		{"ask", "REFOLD_FX", func() error { return b.Ask(ctx, "s1", effect("r1t1", "x")) }},
+		{"ask all", "REFOLD_FX", func() error {
+			return b.AskAll(ctx, "s1", []session.Effect{effect("r1t1", "x"), effect("r1t2", "x")})
+		}},
+		{"claim", "REFOLD_FX", func() error {
+			won, _, err := b.Claim(ctx, "s1", "r1t1", 1, []byte(`{"by":"a"}`))
+			if err == nil && !won {
+				err = errors.New("it was won by this call")
+			}
+			return err
+		}},
+		{"notice", "REFOLD_OUT", func() error { return b.Notify(ctx, "s1", 1, []byte("{}")) }},
+	} {
+		before := stored(tc.stream)
+		wire.mute(true)
+		done := make(chan error, 1)
+		go func() { done <- tc.call() }()
+		bustest.Until(t, tc.name+" is stored", func() bool { return stored(tc.stream) == before+1 })
+		wire.cut()
+		wire.mute(false)
+		if err := <-done; err != nil {
+			t.Errorf("%s: %v", tc.name, err)
+		}
+		if got := stored(tc.stream); got != before+1 {
+			t.Errorf("%s: got %d messages more, want 1", tc.name, got-before)
+		}
+	}
+}

@@ -1,0 +1,230 @@
+package bus_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/bus/bustest"
+)
+
+func notifyContract(t *testing.T, e env) {
+	for n := range uint64(3) {
+		for range 2 {
+			if err := e.b.Notify(e.ctx, "notify", n+1, fmt.Appendf(nil, "n%d", n+1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for range 2 { // without a number there are no repeats
+		if err := e.b.Notify(e.ctx, "notify", 0, []byte("q")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []string
+	for n, err := range e.b.FollowNotices(e.ctx, "notify", 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n.Session != "notify" || n.Time == 0 {
+			t.Errorf("got %+v", n)
+		}
+		if got = append(got, string(n.Payload)); len(got) == 5 {
+			break
+		}
+	}
+	if got, want := strings.Join(got, " "), "n1 n2 n3 q q"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func followContract(t *testing.T, e env) {
+	notify := func(sid string, n uint64) {
+		t.Helper()
+		if err := e.b.Notify(e.ctx, sid, n, fmt.Appendf(nil, "%s%d", sid, n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	notify("follow", 1)
+	last, err := e.b.LastNotice(e.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(e.ctx)
+	defer cancel()
+	notify("follow", 2)
+	var got []string
+	var ended error
+	for n, err := range e.b.FollowNotices(ctx, "follow", last+1) {
+		if err != nil {
+			ended = err
+			break
+		}
+		got = append(got, string(n.Payload))
+		switch len(got) {
+		case 1: // one that comes while following, after another session's
+			notify("follow-2", 1)
+			notify("follow", 3)
+		case 2:
+			cancel()
+		}
+	}
+	if got, want := strings.Join(got, " "), "follow2 follow3"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if !errors.Is(ended, context.Canceled) {
+		t.Errorf("ended with %v, want context.Canceled", ended)
+	}
+	for n, err := range e.b.FollowNotices(e.ctx, "", last+1) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n.Session == "follow-2" {
+			break // all sessions are followed
+		}
+	}
+	first := e.publish("in", "follow", "a")
+	for ev, err := range e.b.FollowEvents(e.ctx, "follow", first) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(ev.Payload) == "b" {
+			if ev.Session != "follow" || ev.Door != "ctl" || ev.Seq <= first {
+				t.Errorf("got %+v", ev)
+			}
+			break
+		}
+		e.publish("ctl", "follow", "b")
+	}
+}
+
+func snapshotsContract(t *testing.T, e env) {
+	get := func(sid string) ([]byte, bool) {
+		t.Helper()
+		data, found, err := e.b.GetSnapshot(e.ctx, sid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data, found
+	}
+	put := func(sid string, seq uint64, data []byte) {
+		t.Helper()
+		if err := e.b.PutSnapshot(e.ctx, sid, seq, data); err != nil {
+			t.Fatal(err)
+		}
+		// A replica may answer that is behind, but not for long.
+		bustest.Until(t, "the snapshot is there", func() bool {
+			got, found := get(sid)
+			return found && bytes.Equal(got, data)
+		})
+	}
+	if _, found := get("snap"); found {
+		t.Error("before: got a snapshot")
+	}
+	small := []byte("\x81\xa1a\x01")
+	put("snap", 1, small)
+	large := append([]byte("\x81\xa1b"), bytes.Repeat([]byte("l"), 1<<20)...)
+	put("snap", 2, large)
+	larger := append(slices.Clone(large), 'x')
+	put("snap", 3, larger)
+	put("snap", 3, larger) // the same again keeps its blob
+	if _, err := e.b.GetBlob(e.ctx, codec.RefOf(large)); !errors.Is(err, bus.ErrNotFound) {
+		t.Errorf("the former snapshot's blob: got %v, want ErrNotFound", err)
+	}
+	put("snap", 4, small)
+	put("snap-2", 1, small)
+	var got []string
+	for sid, err := range e.b.SnapshotSessions(e.ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, sid)
+	}
+	slices.Sort(got)
+	if got, want := strings.Join(got, " "), "snap snap-2"; got != want {
+		t.Errorf("sessions with snapshots: got %s, want %s", got, want)
+	}
+}
+
+func quarantineContract(t *testing.T, e env) {
+	get := func() (string, bool) {
+		t.Helper()
+		body, found, err := e.all[len(e.all)-1].GetQuarantine(e.ctx, "quar")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(body), found
+	}
+	for round := range 2 {
+		if body, found := get(); found {
+			t.Errorf("round %d: got %s, want none", round, body)
+		}
+		if err := e.b.PutQuarantine(e.ctx, "quar", fmt.Appendf(nil, `{"round":%d}`, round)); err != nil {
+			t.Fatal(err)
+		}
+		if body, found := get(); !found || body != fmt.Sprintf(`{"round":%d}`, round) {
+			t.Errorf("round %d: got %s %v", round, body, found)
+		}
+		bustest.Until(t, "the quarantine is listed", func() bool {
+			var all []string
+			for sid, err := range e.b.Quarantined(e.ctx) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				all = append(all, sid)
+			}
+			return slices.Equal(all, []string{"quar"})
+		})
+		if err := e.b.DeleteQuarantine(e.ctx, "quar"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := e.b.DeleteQuarantine(e.ctx, "quar-never"); err != nil {
+		t.Errorf("deleting none: got %v", err)
+	}
+}
+
+func blobsContract(t *testing.T, e env) {
+	for _, size := range []int{0, 1, 3 << 20} {
+		content := bytes.Repeat([]byte{byte(size), 'b'}, (size+1)/2)[:size]
+		want := codec.RefOf(content)
+		for range 2 {
+			ref, err := e.b.PutBlob(e.ctx, content)
+			if err != nil || ref != want {
+				t.Fatalf("%d bytes: got %s %v, want %s", size, ref, err, want)
+			}
+		}
+		for _, b := range e.all {
+			if got, err := b.GetBlob(e.ctx, want); err != nil || !bytes.Equal(got, content) {
+				t.Errorf("%d bytes: got %d %v", size, len(got), err)
+			}
+		}
+	}
+	if _, err := e.b.GetBlob(e.ctx, codec.RefOf([]byte("never stored"))); !errors.Is(err, bus.ErrNotFound) {
+		t.Errorf("unknown: got %v, want ErrNotFound", err)
+	}
+	// Bytes under a name that is not theirs are never handed out.
+	_, js := rawJS(t, e.nodes[0])
+	objects, err := js.ObjectStore(e.ctx, e.names.BlobsBucket())
+	if err != nil {
+		t.Fatal(err)
+	}
+	forged := codec.RefOf([]byte("true"))
+	if _, err := objects.PutBytes(e.ctx, forged.String(), []byte("false")); err != nil {
+		t.Fatal(err)
+	}
+	var got []byte
+	bustest.Until(t, "the forged blob is there", func() bool {
+		got, err = e.b.GetBlob(e.ctx, forged)
+		return !errors.Is(err, bus.ErrNotFound)
+	})
+	if err == nil || got != nil {
+		t.Errorf("forged: got %q %v, want an error", got, err)
+	}
+}

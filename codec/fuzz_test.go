@@ -17,6 +17,9 @@ func FuzzUnmarshal(f *testing.F) {
 	for _, data := range seeds(f) {
 		f.Add(data)
 	}
+	for _, v := range append(vectors(f, "respelled.txt", " => "), vectors(f, "refused.txt", "!")...) {
+		f.Add(unhex(f, v.left))
+	}
 	f.Fuzz(func(t *testing.T, data []byte) { checkLaws(t, data) })
 }
 
@@ -26,6 +29,9 @@ func FuzzCanonicalize(f *testing.F) {
 	}
 	for _, text := range []string{`{"a":1}`, ` {"b":[1.5,"\u00e9\ud83d\ude00"],"a":{}}`, "\xde\x00\x02\xd9\x01b\xca?\x80\x00\x00\xa1a\xd1\xff\xff"} {
 		f.Add([]byte(text))
+	}
+	for _, v := range append(vectors(f, "respelled.txt", " => "), vectors(f, "refused.txt", "!")...) {
+		f.Add(wrap(unhex(f, v.left)))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		got, err := codec.Canonicalize(data)
@@ -63,6 +69,9 @@ func FuzzJSON(f *testing.F) {
 		`[9007199254740993,9007199254740994.0,-9223372036854775809]`, `{"a":1,"a":2}`, "\"\xff\"", `[truth]`,
 	} {
 		f.Add([]byte(text))
+	}
+	for _, v := range append(vectors(f, "values.txt", " => "), vectors(f, "json_refused.txt", " !")...) {
+		f.Add([]byte(v.left))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		got, err := codec.FromJSON(text)

@@ -24,7 +24,7 @@ type vector struct {
 }
 
 // vectors reads a file whose lines are split at the last separator.
-func vectors(t *testing.T, name, separator string) []vector {
+func vectors(t testing.TB, name, separator string) []vector {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", "vectors", name))
 	if err != nil {
@@ -48,7 +48,7 @@ func vectors(t *testing.T, name, separator string) []vector {
 }
 
 // unhex reads hex with white space and repetitions: 61*3 is 616161.
-func unhex(t *testing.T, text string) []byte {
+func unhex(t testing.TB, text string) []byte {
 	t.Helper()
 	out := []byte{}
 	for _, token := range strings.Fields(text) {

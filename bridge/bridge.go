@@ -1,0 +1,295 @@
+package bridge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/refold/refold"
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/subjects"
+)
+
+// Options say how a bridge connects and behaves. The zero value connects to a
+// server on this machine, without credentials, under the prefix refold.
+type Options struct {
+	URL     string // of NATS, several separated by commas; empty: the context's, else nats://127.0.0.1:4222
+	Creds   string // path of a credentials file
+	Context string // name of a context of the nats tool, or path of its file
+	Prefix  string // of all subjects; empty: refold
+	Name    string // of this bridge, for people; empty: bridge
+
+	// InboxPrefix begins the subjects that answers come on, where permissions
+	// give each role its own; empty: the context's, else _INBOX.
+	InboxPrefix string
+	// InProcess, if given, is a NATS server in this process, to which the
+	// bridge connects instead.
+	InProcess nats.InProcessConnProvider
+
+	// Provision creates or updates the streams at the start, as a
+	// session-actor does. Without it they must be there.
+	Provision bool
+	// Replicas of streams, with Provision; 0: one, or what a stream has.
+	Replicas int
+
+	// Grace is for how long what runs may go on when the bridge is told to
+	// stop; 0: 20 s.
+	Grace   time.Duration
+	Version string       // of the program, shown by `nats micro ls`
+	Logger  *slog.Logger // nil: no logs
+}
+
+// Validate reports every problem of o, nil if there is none.
+func (o Options) Validate() error {
+	var all []error
+	if _, err := subjects.New(o.Prefix); err != nil {
+		all = append(all, err)
+	}
+	if o.Replicas < 0 || o.Replicas > 5 {
+		all = append(all, fmt.Errorf("replicas: 0 to 5, not %d", o.Replicas))
+	}
+	if o.Grace < 0 {
+		all = append(all, fmt.Errorf("grace: not negative, got %v", o.Grace))
+	}
+	return errors.Join(all...)
+}
+
+// Bridge carries out effects of the targets that it is given. One process may
+// have several.
+type Bridge struct {
+	options Options
+	bus     *bus.Bus
+	conf    *bus.Conf
+	worker  *worker
+
+	mu     sync.Mutex
+	ran    bool
+	served []served
+}
+
+// Connect connects to NATS and checks that it is usable: the error is one line
+// that says what to do. Call Close when done.
+func Connect(ctx context.Context, o Options) (*Bridge, error) {
+	if err := o.Validate(); err != nil {
+		return nil, fmt.Errorf("bridge options: %w", err)
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Name == "" {
+		o.Name = "bridge"
+	}
+	if o.Grace == 0 {
+		o.Grace = graceDefault
+	}
+	nc, err := bus.Connect(ctx, bus.Options{
+		URL: o.URL, Creds: o.Creds, Context: o.Context, Prefix: o.Prefix, Name: o.Name,
+		Logger: o.Logger, InboxPrefix: o.InboxPrefix, InProcess: o.InProcess,
+	})
+	if err != nil {
+		return nil, err
+	}
+	b := &Bridge{options: o, bus: nc}
+	if b.conf, err = bus.ParseConf(refold.StreamsConf, nc.Names()); err == nil && o.Provision {
+		err = nc.Provision(ctx, b.conf, o.Replicas)
+	}
+	if err != nil {
+		nc.Close()
+		return nil, err
+	}
+	instance := newULID(time.Now())
+	by := clip(o.Name+"/"+instance, session.ByBytesMax)
+	b.worker = newWorker(&natsWire{Bus: nc}, nc.Names(), instance, by, o.Logger.With("instance", instance))
+	return b, nil
+}
+
+// Instance names this bridge in claims and heartbeats: a ULID.
+func (b *Bridge) Instance() string { return b.worker.instance }
+
+// ServeOption changes how one target is served.
+type ServeOption func(*served)
+
+// Concurrency is how many effects of a target run at once in this process, 1
+// to 1024; 16 without it. What comes beyond that waits at the server, where
+// other bridges of the target take it.
+func Concurrency(n int) ServeOption { return func(s *served) { s.concurrency = n } }
+
+// Tool makes e carry out the tool calls whose executor has this target. It
+// must come before Run, once for each target.
+func (b *Bridge) Tool(target string, e Executor, options ...ServeOption) error {
+	return b.serve(served{class: session.ClassTool, target: target, executor: e}, options)
+}
+
+// Model makes m carry out the generations of a provider. It must come before
+// Run, once for each provider.
+func (b *Bridge) Model(provider string, m Model, options ...ServeOption) error {
+	return b.serve(served{class: session.ClassLLM, target: provider, model: m}, options)
+}
+
+func (b *Bridge) serve(s served, options []ServeOption) error {
+	s.concurrency = concurrencyDefault
+	for _, option := range options {
+		option(&s)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := subjects.ValidTarget(s.target); err != nil {
+		return fmt.Errorf("serve %s: %w", s.name(), err)
+	}
+	switch {
+	case s.concurrency < 1 || s.concurrency > concurrencyMax:
+		return fmt.Errorf("serve %s: concurrency is %d: 1 to %d", s.name(), s.concurrency, concurrencyMax)
+	case s.model == nil && s.executor == nil:
+		return fmt.Errorf("serve %s: nothing carries it out", s.name())
+	case b.ran:
+		return fmt.Errorf("serve %s: the bridge runs already: give it all targets before Run", s.name())
+	case slices.ContainsFunc(b.served, func(other served) bool { return other.name() == s.name() }):
+		return fmt.Errorf("serve %s: it is served already", s.name())
+	}
+	b.served = append(b.served, s)
+	return nil
+}
+
+// name is how a target is shown: tool/host.
+func (s *served) name() string { return string(s.class) + "/" + s.target }
+
+// Targets returns what this bridge serves: tool/host, llm/openai, ….
+func (b *Bridge) Targets() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var all []string
+	for i := range b.served {
+		all = append(all, b.served[i].name())
+	}
+	slices.Sort(all)
+	return all
+}
+
+// Run carries out effects until ctx ends, and then what it took until then:
+// that has Options.Grace to end by itself, is stopped then, and settled or
+// given back to other bridges. Run returns nil after that. An error means that
+// a target could not be served from the start, and that none is any more. A
+// bridge runs once.
+func (b *Bridge) Run(ctx context.Context) error {
+	b.mu.Lock()
+	targets := slices.Clone(b.served)
+	again := b.ran
+	b.ran = true
+	b.mu.Unlock()
+	switch {
+	case again:
+		return errors.New("a bridge runs once: connect another")
+	case len(targets) == 0:
+		return errors.New("a bridge without targets has nothing to do: give it tools or models before Run")
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	life, stop := newLifetimes(ctx, b.options.Grace)
+	defer stop()
+	background, err := b.listen(life.last)
+	defer background()
+	if err != nil {
+		return err
+	}
+	errs := make([]error, len(targets))
+	var serving sync.WaitGroup
+	for i, s := range targets {
+		serving.Go(func() {
+			src := natsSource{b.bus.Effects(b.conf, s.class, s.target)}
+			if errs[i] = b.worker.serve(life, s, src); errs[i] != nil {
+				cancel() // a bridge serves all of its targets, or says why not
+			}
+		})
+	}
+	serving.Wait()
+	return errors.Join(errs...)
+}
+
+// listen begins what goes on beside the work: heartbeats, those of others, and
+// cancellations. It is all in place when listen returns. stop ends it.
+func (b *Bridge) listen(ctx context.Context) (stop func(), err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	var beside sync.WaitGroup
+	stopService := func() error { return nil }
+	stop = func() {
+		if err := stopService(); err != nil {
+			b.options.Logger.Debug("service_not_stopped", "error", err.Error())
+		}
+		cancel()
+		beside.Wait()
+	}
+	members, err := b.bus.TrackMembers(ctx)
+	if err != nil {
+		return stop, err
+	}
+	b.worker.wire.(*natsWire).members = members
+	if err := b.bus.SubscribeCancel(ctx, b.worker.cancelled); err != nil {
+		return stop, err
+	}
+	targets := b.Targets()
+	body, err := json.Marshal(heartbeat{Kind: "bridge", Targets: targets, Rules: session.RulesVersion})
+	if err != nil {
+		return stop, err
+	}
+	beside.Go(func() {
+		if err := b.bus.Heartbeat(ctx, b.worker.instance, func() []byte { return body }); err != nil {
+			b.options.Logger.Error("heartbeats_ended", "error", err.Error())
+		}
+	})
+	beside.Go(func() { b.worker.holders.watch(ctx, b.worker.reader.events.clear) })
+	if stopService, err = b.bus.Register(ctx, bus.Service{
+		Kind: "bridge", Version: b.options.Version, Description: "Carries out effects of Refold sessions",
+		Metadata: map[string]string{
+			"instance": b.worker.instance, "name": b.options.Name, "targets": strings.Join(targets, " "),
+		},
+	}); err != nil {
+		stopService = func() error { return nil }
+		return stop, err
+	}
+	return stop, nil
+}
+
+// heartbeat is the body of a bridge's heartbeats.
+type heartbeat struct {
+	Kind    string   `json:"kind"`
+	Targets []string `json:"targets"`
+	Rules   int      `json:"rules"` // the newest version that it knows
+}
+
+// Close closes the connection. Run must have returned.
+func (b *Bridge) Close() { b.bus.Close() }
+
+// Stats are counts since the bridge was connected.
+type Stats struct {
+	Started   uint64 // executors called
+	Settled   uint64 // settlements stored
+	GivenBack uint64 // deliveries given back, to be offered again
+	Conflicts uint64 // claims that another bridge held
+	Foreign   uint64 // messages that are no effects, skipped
+}
+
+// Stats returns what the bridge has done.
+func (b *Bridge) Stats() Stats {
+	c := &b.worker.stats
+	return Stats{
+		Started: c.Started.Load(), Settled: c.Settled.Load(), GivenBack: c.GivenBack.Load(),
+		Conflicts: c.Conflicts.Load(), Foreign: c.Foreign.Load(),
+	}
+}
+
+// Config returns what Options came to, for people: no secrets.
+func (b *Bridge) Config() map[string]string {
+	return map[string]string{
+		"url": b.bus.URL(), "server": b.bus.ServerVersion(), "prefix": b.bus.Names().Prefix(), "name": b.options.Name,
+		"instance": b.worker.instance, "targets": strings.Join(b.Targets(), " "), "grace": b.options.Grace.String(),
+	}
+}

@@ -1,0 +1,165 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/subjects"
+)
+
+// next is what becomes of a flight after its claim was looked at.
+type next int
+
+const (
+	nextStart    next = iota // the claim is ours: start, if there is still time
+	nextAck                  // it is settled or withdrawn: nothing is left to say
+	nextGiveBack             // not now: offer it again after a delay
+	nextSettle               // it ends here, with an outcome and without a start
+)
+
+// ruling is a next with what it needs.
+type ruling struct {
+	next    next
+	delay   time.Duration // nextGiveBack
+	outcome outcome       // nextSettle
+	why     string        // nextAck and nextGiveBack; for the log
+}
+
+func giveBack(delay time.Duration, why string) ruling {
+	return ruling{next: nextGiveBack, delay: delay, why: why}
+}
+
+func ack(why string) ruling { return ruling{next: nextAck, why: why} }
+
+func settleAs(o outcome) ruling { return ruling{next: nextSettle, outcome: o} }
+
+// claim stores the claim of a flight, or finds out what the one that stands
+// means. Whoever stores a claim first decides; delivery counts decide nothing.
+func (w *worker) claim(ctx context.Context, f *flight) ruling {
+	for n := 1; n <= claimsMax; n++ {
+		late := f.late(w.now())
+		wanted := claim{By: w.instance}
+		if late {
+			// Nothing is started past start_by. Withdrawn first, so that no
+			// other bridge with a slower clock starts it either.
+			wanted = claim{Withdrawn: true}
+		}
+		name := subjects.ClaimName{Session: f.name.Session, Effect: f.name.Effect, N: n}
+		stands, won, err := w.wire.Claim(ctx, name, wanted)
+		if err != nil {
+			w.about(f).Warn("claim_not_answered", "error", err.Error())
+			return giveBack(troubleDelay, "claim not answered")
+		}
+		switch {
+		case won && late:
+			return settleAs(deadlineExceeded(&f.effect))
+		case stands.By == w.instance:
+			// Stored just now, or by an earlier try whose answer was lost: the
+			// table would know if it had been settled here.
+			return ruling{next: nextStart}
+		case stands.Withdrawn:
+			return ack("withdrawn")
+		}
+		w.count(&w.stats.Conflicts)
+		if r := w.rule(ctx, f, stands); r.next != nextStart {
+			return r
+		}
+	}
+	return giveBack(heldDelay, "too many claims")
+}
+
+// rule applies the rules for a conflict with another's claim. nextStart means
+// that the next claim may be tried.
+func (w *worker) rule(ctx context.Context, f *flight, stands claim) ruling {
+	switch state, wait := w.holders.ask(stands.By, w.now()); state {
+	case alive:
+		return giveBack(heldDelay, "another bridge holds it")
+	case unheard:
+		return giveBack(max(wait, aliveEvery), "its holder is not heard yet")
+	}
+	w.about(f).Warn("holder_gone", "holder", stands.By)
+	if f.call != nil {
+		return settleAs(outcomeUnknown("the bridge that ran this call is gone: it may have taken effect", outcome{}))
+	}
+	return w.takeOver(ctx, f)
+}
+
+// takeOver finds out whether a model turn whose holder is gone is still wanted.
+func (w *worker) takeOver(ctx context.Context, f *flight) ruling {
+	sid, name := f.name.Session, f.name.Effect
+	switch last, err := w.wire.LastModelEvent(ctx, sid); {
+	case errors.Is(err, bus.ErrNotFound):
+	case err != nil:
+		w.about(f).Warn("last_settlement_not_read", "error", err.Error())
+		return giveBack(troubleDelay, "last settlement not read")
+	case settles(last, name):
+		return ack("settled by its holder")
+	}
+	view, err := w.wire.View(ctx, sid)
+	switch {
+	case err != nil:
+		return giveBack(troubleDelay, "no view")
+	case view.Seq < seqLeast(f.generation):
+		return giveBack(troubleDelay, "the view is older than the effect")
+	case !isOpen(view, name):
+		return ack("not open")
+	}
+	return ruling{next: nextStart}
+}
+
+// settles reports that an event of the door llm settles the named effect.
+func settles(e session.Event, name string) bool {
+	env, err := envelopeOf(e)
+	if err != nil {
+		return false
+	}
+	var fields codec.Pairs
+	if !codec.IsMap(env.Data) || codec.Unmarshal(env.Data, &fields) != nil {
+		return false
+	}
+	for _, field := range fields {
+		if field.Key == "effect" {
+			var of string
+			return codec.Unmarshal(field.Value, &of) == nil && of == name
+		}
+	}
+	return false
+}
+
+// seqLeast returns the least sequence of a view that has seen g asked: every
+// item of a generation was in the log when it was asked.
+func seqLeast(g *session.Generation) uint64 {
+	var seq uint64
+	for _, it := range g.Items {
+		seq = max(seq, it.Seq)
+	}
+	return seq
+}
+
+func isOpen(view session.View, name string) bool {
+	for _, e := range view.Open {
+		if e.Effect == name {
+			return true
+		}
+	}
+	return false
+}
+
+// envelopeOf decodes an event's envelope.
+func envelopeOf(e session.Event) (session.Envelope, error) {
+	canonical, err := codec.Canonicalize(e.Payload)
+	if err != nil {
+		return session.Envelope{}, fmt.Errorf("event %s: %w", strconv.FormatUint(e.Seq, 10), err)
+	}
+	var env session.Envelope
+	if err := codec.Decode(canonical, &env); err != nil {
+		return session.Envelope{}, fmt.Errorf("event %s: %w", strconv.FormatUint(e.Seq, 10), err)
+	}
+	return env, nil
+}

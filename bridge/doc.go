@@ -1,0 +1,73 @@
+// Package bridge carries out what sessions ask of the world: tool calls and
+// generations. A Go program serves its own tools with it:
+//
+//	b, err := bridge.Connect(ctx, bridge.Options{Name: "weather"})
+//	…
+//	err = b.Tool("weather", forecasts{}) // an Executor
+//	…
+//	err = b.Run(ctx)
+//
+// # Path
+//
+// An effect comes from the durable consumer of its class and target, of which
+// several bridges may pull. It is decoded (effect.go) and entered in the table
+// (flight.go). A generation's text is read from the log (transcript.go,
+// said.go). What must not be started twice is claimed (claim.go, holders.go).
+// Then it is started (start.go), becomes an outcome (outcome.go), and that a
+// settlement (settlement.go), which is stored before the effect is acked
+// (worker.go). wire.go says what all this needs of NATS, and natswire.go has
+// it from internal/bus.
+//
+// # Laws
+//
+//   - Settle, then ack. An effect is acked only when its settlement is stored,
+//     or when somebody else has said, or will not need, its last word.
+//   - A tool call that is not retry-safe, and a model turn, starts only under a
+//     claim that this process stored first. Delivery counts decide nothing.
+//   - The clock is read after the claim is acknowledged, last thing before the
+//     start: past start_by nothing starts.
+//   - What may have happened is never called a failure. A call that is not
+//     retry-safe and that was stopped, or whose bridge is gone, is settled
+//     `outcome_unknown`.
+//   - Nobody is gone unless we listened for five seconds without a gap, which
+//     we know by our own heartbeats.
+//   - A settlement is tried until it is stored, and none is too large: text
+//     goes to blobs, what no event can hold becomes a failure that says so.
+//   - What a model is shown follows from the effect and the log alone. Calls
+//     are named by position, r1t2c0, whatever ids the model gave them.
+//
+// # Glossary
+//
+//   - target: who carries an effect out: an executor's name, or a provider's.
+//   - claim: the message that says which process starts an effect. The first
+//     one that is stored stands.
+//   - instance: a ULID per process start, which claims and heartbeats name.
+//   - flight: an effect that this process carries.
+//   - late: past start_by.
+//   - withdrawn: nobody may start it any more, or what runs is to stop.
+//
+// # Ends
+//
+// A tool call ends so, by what became of its executor:
+//
+//	                        retry-safe                 not retry-safe
+//	returned in time        as it says                 as it says
+//	panicked                failed executor_panic      outcome_unknown
+//	run time over           failed deadline_exceeded   outcome_unknown
+//	withdrawn in progress   cancelled                  outcome_unknown
+//	bridge stopped it       given back, runs again     outcome_unknown
+//	bridge died             runs again                 outcome_unknown
+//
+// A generation that a bridge drops is taken over by another. One that fails
+// and may be retried is asked again until its start_by.
+//
+// # Limits
+//
+// All in limits.go, with their units.
+//
+// # Testing
+//
+// The rules run against a world in memory, in virtual time; contract_test.go
+// holds that world, and NATS, to the same promises. bridge_test.go runs whole
+// bridges against a server.
+package bridge

@@ -1,0 +1,87 @@
+package bridge
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/subjects"
+)
+
+// effect is one effect as it was asked. Exactly one of generation and call is
+// set.
+type effect struct {
+	name       subjects.EffectName
+	generation *session.Generation
+	call       *session.ToolCall
+	startBy    time.Time     // past it nothing is started
+	runTime    time.Duration // what one start may take
+	claimed    bool          // starts only with a claim
+}
+
+// errClass says that an effect is of a class that this package does not carry
+// out.
+var errClass = errors.New("neither llm nor tool")
+
+// decodeEffect reads an effect's subject and payload, and makes sure that they
+// speak of the same effect.
+func decodeEffect(names subjects.Names, subject string, payload []byte) (effect, error) {
+	name, err := names.ParseEffect(subject)
+	if err != nil {
+		return effect{}, err
+	}
+	e := effect{name: name}
+	var said subjects.EffectName
+	var version int
+	var runMS, startBy int64
+	switch name.Class {
+	case session.ClassLLM:
+		g := new(session.Generation)
+		if err := codec.Unmarshal(payload, g); err != nil {
+			return effect{}, fmt.Errorf("decode %s: %w", subject, err)
+		}
+		e.generation, e.claimed = g, true
+		said = subjects.EffectName{Class: g.Class, Target: g.Provider, Session: g.Session, Effect: g.Effect}
+		version, runMS, startBy = g.V, g.RunMS, g.StartBy
+	case session.ClassTool:
+		c := new(session.ToolCall)
+		if err := codec.Unmarshal(payload, c); err != nil {
+			return effect{}, fmt.Errorf("decode %s: %w", subject, err)
+		}
+		e.call, e.claimed = c, !c.RetrySafe
+		said = subjects.EffectName{Class: c.Class, Target: name.Target, Session: c.Session, Effect: c.Effect}
+		version, runMS, startBy = c.V, c.RunMS, c.StartBy
+	default:
+		return effect{}, fmt.Errorf("%s: class %s: %w", subject, name.Class, errClass)
+	}
+	switch {
+	case version != session.Version:
+		return effect{}, fmt.Errorf("%s: version %d, this bridge reads %d: upgrade it", subject, version, session.Version)
+	case said != name:
+		return effect{}, fmt.Errorf("%s: its payload is of %s/%s, %s of %s", subject, said.Class, said.Target, said.Effect, said.Session)
+	case runMS <= 0:
+		return effect{}, fmt.Errorf("%s: run_ms is %d", subject, runMS)
+	}
+	e.runTime = time.Duration(runMS) * time.Millisecond
+	e.startBy = time.UnixMilli(startBy)
+	return e, nil
+}
+
+// key tells effects of all sessions apart.
+func (e *effect) key() string { return e.name.Session + "." + e.name.Effect }
+
+// late reports that nothing may be started any more.
+func (e *effect) late(now time.Time) bool { return now.After(e.startBy) }
+
+// safe reports that the effect may be carried out twice without harm.
+func (e *effect) safe() bool { return e.call != nil && e.call.RetrySafe }
+
+// attempt is what the second and later attempts at an effect add to its name.
+var attempt = regexp.MustCompile(`a[0-9]+$`)
+
+// placeOf returns an effect's name without its attempt: the batch that a
+// generation's calls are numbered in.
+func placeOf(effect string) string { return attempt.ReplaceAllString(effect, "") }

@@ -1,0 +1,47 @@
+package bridge
+
+import (
+	"time"
+
+	"github.com/refold/refold/actors/session"
+)
+
+// Every limit of a bridge, with its unit. limits_test.go asserts how they
+// relate.
+const (
+	inlineBytesMax  = session.TextBytesMax // text that a settlement holds itself; more goes to a blob
+	inlineBytesSlim = 4 << 10              // the same, for a server whose max_payload is below ours
+
+	contentBytesMax  = 8 << 20  // one content, blobs and parts included, that a model is shown
+	requestBytesMax  = 64 << 20 // all that one generation is shown
+	eventsCacheBytes = 64 << 20 // events of all sessions, kept for their next turn
+	toolsCacheBytes  = 16 << 20 // descriptors of tools
+	eventsAtOnce     = 256      // events read from the log in one request
+	deltaBytesMax    = 32 << 10 // text of one streaming delta
+	claimsMax        = 1024     // claims of one model turn: each but the last is of a bridge that is gone
+
+	concurrencyDefault = 16 // effects of one target that run at once
+	concurrencyMax     = 1024
+
+	aliveEvery    = 500 * time.Millisecond // between two heartbeats
+	aliveGapMax   = 2 * time.Second        // without a heartbeat of our own: we were not listening
+	holderGone    = 5 * time.Second        // of listening without a heartbeat of a claim's holder
+	heldDelay     = 2 * time.Second        // until what another bridge holds is offered again
+	troubleDelay  = 2 * time.Second        // until what could not be looked at is offered again
+	stoppingDelay = 100 * time.Millisecond // until what a stopping bridge has is offered to others: not to itself
+
+	retryWaitMin = 100 * time.Millisecond // between attempts to store a settlement
+	retryWaitMax = 5 * time.Second
+	modelWaitMin = time.Second // between starts of a generation that failed and may be retried
+	modelWaitMax = 30 * time.Second
+
+	graceDefault = 20 * time.Second // for what runs when a bridge is told to stop
+	stopGrace    = 5 * time.Second  // for an executor to return after its context ended
+	settleGrace  = 5 * time.Second  // for the last settlements, after the grace time and stopGrace
+
+	// settledKept is for how long after its start_by an effect that was settled
+	// here is remembered: longer than this process's clock is ever set back.
+	settledKept = 10 * time.Minute
+
+	viewWait = 2 * time.Second // for an answer with a session's view
+)

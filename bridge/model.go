@@ -1,0 +1,76 @@
+package bridge
+
+import (
+	"context"
+	"encoding/json"
+)
+
+// Model carries out the generations of one provider. Generate is called at
+// most once at a time per effect name in this process, from several
+// goroutines for different effects. It streams what it has through delta (nil
+// is never passed) and returns the whole answer. A returned *Error settles the
+// generation `failed` with its code; any other error with code `model_error`.
+// When ctx is cancelled Generate must return soon.
+type Model interface {
+	Generate(ctx context.Context, req Request, delta func(text string)) (Answer, error)
+}
+
+// Request is one generation, with the text that the log holds filled in.
+type Request struct {
+	Session    string          // session id
+	Effect     string          // r1t2
+	Start      string          // ULID of this start of the effect
+	Model      string          // the provider's name of the model
+	System     string          // empty: none
+	Params     json.RawMessage // an object, or nil; passed on as it is
+	Messages   []Message       // never empty
+	Tools      []Tool          // in the order to be shown; empty: none
+	ToolChoice string          // auto (or empty), none, required, or a tool_name
+}
+
+// Message is one item of the conversation. Roles are user, assistant, tool.
+type Message struct {
+	Role   string
+	Text   string          // user: the input; assistant: its words, may be empty; tool: the result
+	Calls  []MessageCall   // assistant: the calls it made; each has one tool message, in this order
+	CallID string          // tool: the ID of the call that this is the result of
+	Error  bool            // tool: the result tells of a failure
+	Opaque json.RawMessage // assistant: provider items to send back verbatim, or nil
+}
+
+// MessageCall is a call that the model made earlier. IDs are ours, not the
+// model's: real models repeat theirs.
+type MessageCall struct {
+	ID        string // the effect's name, r1t2c0
+	Name      string // tool_name
+	Arguments string // JSON text as the model wrote it
+}
+
+// Tool is what the model is shown of a tool.
+type Tool struct {
+	Name        string
+	Description string
+	Schema      json.RawMessage // JSON Schema 2020-12
+}
+
+// Answer is what the model said: words, calls, or both.
+type Answer struct {
+	Text         string
+	Calls        []AnswerCall
+	Model        string // which model really answered
+	FinishReason string // stop, tool_calls, length, content_filter
+	Usage        Usage
+	Opaque       json.RawMessage
+}
+
+// AnswerCall is one call that the model made.
+type AnswerCall struct {
+	ID        string // the provider's id; data, may repeat
+	Name      string
+	Arguments string // JSON text, as the model wrote it
+}
+
+// Usage is what a generation cost, in tokens.
+type Usage struct {
+	InputTokens, OutputTokens, CachedTokens, ReasoningTokens int64
+}

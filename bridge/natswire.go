@@ -1,0 +1,99 @@
+package bridge
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/subjects"
+)
+
+// natsWire is the wire of a real bridge.
+type natsWire struct {
+	*bus.Bus
+	members *bus.Members
+}
+
+func (w natsWire) Claim(ctx context.Context, name subjects.ClaimName, c claim) (claim, bool, error) {
+	body, err := json.Marshal(bus.ClaimBody{By: c.By, Withdrawn: c.Withdrawn})
+	if err != nil {
+		return claim{}, false, err
+	}
+	won, holder, err := w.Bus.Claim(ctx, name.Session, name.Effect, name.N, body)
+	if err != nil {
+		return claim{}, false, err
+	}
+	stands, err := bus.ParseClaimBody(holder)
+	if err != nil {
+		return claim{}, false, err
+	}
+	return claim{By: stands.By, Withdrawn: stands.Withdrawn}, won, nil
+}
+
+func (w natsWire) Publish(ctx context.Context, door session.Door, sid, id string, payload []byte) error {
+	_, err := w.Bus.Publish(ctx, door, sid, payload, id)
+	return err
+}
+
+func (w natsWire) LastModelEvent(ctx context.Context, sid string) (session.Event, error) {
+	e, found, err := w.LastOf(ctx, session.DoorLLM, sid)
+	if err == nil && !found {
+		err = bus.ErrNotFound
+	}
+	return e, err
+}
+
+func (w natsWire) View(ctx context.Context, sid string) (session.View, error) {
+	ctx, cancel := context.WithTimeout(ctx, viewWait)
+	defer cancel()
+	answer, err := w.RequestView(ctx, sid)
+	if err != nil {
+		return session.View{}, err
+	}
+	var view session.View
+	if err := json.Unmarshal(answer, &view); err != nil {
+		return session.View{}, fmt.Errorf("view of %s: %w", sid, err)
+	}
+	return view, nil
+}
+
+func (w natsWire) Events(ctx context.Context, sid string, seqs []uint64) ([]session.Event, error) {
+	events, err := w.EventsAt(ctx, seqs)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range events {
+		if e.Session != sid {
+			return nil, fmt.Errorf("event %d is of another session: %w", e.Seq, bus.ErrNotFound)
+		}
+	}
+	return events, nil
+}
+
+func (w natsWire) Blob(ctx context.Context, ref codec.Ref) ([]byte, error) {
+	return w.GetBlob(ctx, ref)
+}
+
+func (w natsWire) Live(sid string, payload []byte) error { return w.PublishLive(sid, payload) }
+
+func (w natsWire) Heard(instance string) (time.Time, bool) { return w.members.Heard(instance) }
+
+// natsSource is the source of a real bridge.
+type natsSource struct{ puller *bus.EffectPuller }
+
+func (s natsSource) Run(ctx context.Context, slots int, carry func(delivery)) error {
+	return s.puller.Run(ctx, slots, func(d bus.EffectDelivery) { carry(natsDelivery{d}) })
+}
+
+func (s natsSource) Drain(ctx context.Context) error { return s.puller.Drain(ctx) }
+
+type natsDelivery struct{ d bus.EffectDelivery }
+
+func (n natsDelivery) Subject() string              { return n.d.Subject }
+func (n natsDelivery) Payload() []byte              { return n.d.Payload }
+func (n natsDelivery) Ack()                         { n.d.Ack() }
+func (n natsDelivery) GiveBack(delay time.Duration) { n.d.Nak(delay) }

@@ -1,0 +1,99 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/bus"
+)
+
+// said decodes an event and fetches the text that it refers to. An event that
+// a model can't be shown is an *Error; other errors may pass.
+func (r *reader) said(ctx context.Context, e session.Event) (*said, error) {
+	env, err := envelopeOf(e)
+	if err != nil {
+		return nil, unreadable(e.Seq, "can't be decoded: "+err.Error())
+	}
+	s := &said{typ: env.Type}
+	var content *session.Content
+	switch env.Type {
+	case session.TypeRunRequested:
+		var b session.RunRequested
+		err = codec.Decode(env.Data, &b)
+		content = &b.Input
+	case session.TypeToolCallsObserved:
+		var b session.ToolCallsObserved
+		err = codec.Decode(env.Data, &b)
+		content, s.calls, s.batch = b.Text, b.Calls, placeOf(b.Effect)
+		if err == nil {
+			s.opaque, err = jsonOf(b.Opaque)
+		}
+	case session.TypeGenerationSettled:
+		var b session.GenerationSettled
+		err = codec.Decode(env.Data, &b)
+		content = b.Text
+		if err == nil {
+			s.opaque, err = jsonOf(b.Opaque)
+		}
+	case session.TypeToolCallSettled:
+		var b session.ToolCallSettled
+		err = codec.Decode(env.Data, &b)
+		content, s.status, s.fault = b.Output, session.CallStatus(b.Status), b.Error
+	default:
+		return nil, unreadable(e.Seq, "is of the type "+env.Type+", which this bridge does not show to models")
+	}
+	if err != nil {
+		return nil, unreadable(e.Seq, "can't be decoded: "+err.Error())
+	}
+	s.text, err = r.text(ctx, e.Seq, content)
+	return s, err
+}
+
+// text returns the text of c: parts are joined by a line break, blobs fetched.
+func (r *reader) text(ctx context.Context, seq uint64, c *session.Content) (string, error) {
+	var b strings.Builder
+	if err := r.appendText(ctx, seq, c, &b); err != nil {
+		return "", err
+	}
+	return b.String(), nil
+}
+
+func (r *reader) appendText(ctx context.Context, seq uint64, c *session.Content, b *strings.Builder) error {
+	switch {
+	case c == nil:
+	case c.Blob != nil && c.Size > contentBytesMax:
+		return tooMuch(seq)
+	case c.Blob != nil:
+		content, err := r.wire.Blob(ctx, *c.Blob)
+		switch {
+		case errors.Is(err, bus.ErrNotFound):
+			return unreadable(seq, "refers to "+c.Blob.String()+", which nobody stored")
+		case err != nil:
+			return fmt.Errorf("read %s of event %d: %w", c.Blob, seq, err)
+		}
+		b.WriteString(valid(string(content)))
+	case len(c.Parts) > 0:
+		for i := range c.Parts {
+			if i > 0 {
+				b.WriteByte('\n')
+			}
+			if err := r.appendText(ctx, seq, &c.Parts[i], b); err != nil {
+				return err
+			}
+		}
+	default:
+		b.WriteString(c.Text)
+	}
+	if b.Len() > contentBytesMax {
+		return tooMuch(seq)
+	}
+	return nil
+}
+
+func tooMuch(seq uint64) error {
+	return &Error{Code: codeRequestTooLarge, Detail: fmt.Sprintf("event %d has more than %d MiB of text", seq, contentBytesMax>>20)}
+}

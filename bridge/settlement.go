@@ -1,0 +1,201 @@
+package bridge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/subjects"
+)
+
+// settlement is an event that ends an effect, ready to be stored.
+type settlement struct {
+	door    session.Door
+	id      string // tells it from every other settlement, of this effect too
+	payload []byte
+}
+
+// errTooLarge says that no event can hold the outcome.
+var errTooLarge = errors.New("larger than an event may be")
+
+// encode makes the settlement of an outcome. Text above inlineMax bytes is
+// stored as a blob first; a failure of that is a trouble that may pass. What
+// no event can hold, with all that may go left out, becomes a failure that
+// says so.
+func (w *worker) encode(ctx context.Context, e *effect, o outcome, inlineMax int) (settlement, error) {
+	s, err := w.encodeAs(ctx, e, o, inlineMax)
+	if errors.Is(err, errTooLarge) && inlineMax > inlineBytesSlim {
+		s, err = w.encodeAs(ctx, e, o, inlineBytesSlim)
+	}
+	if errors.Is(err, errTooLarge) && o.answer != nil && o.answer.Opaque != nil {
+		bare := *o.answer
+		bare.Opaque = nil
+		o.answer = &bare
+		s, err = w.encodeAs(ctx, e, o, inlineBytesSlim)
+	}
+	if errors.Is(err, errTooLarge) {
+		detail := fmt.Sprintf("the answer does not fit into an event of %d KiB, with its texts in blobs: ask for less at a time", session.EventBytesMax>>10)
+		at := o.at
+		o = failed(codeAnswerTooLarge, detail)
+		o.at = at
+		s, err = w.encodeAs(ctx, e, o, inlineBytesSlim)
+	}
+	return s, err
+}
+
+func (w *worker) encodeAs(ctx context.Context, e *effect, o outcome, inlineMax int) (settlement, error) {
+	var typ string
+	var body any
+	var err error
+	switch {
+	case e.call != nil:
+		typ = session.TypeToolCallSettled
+		body, err = w.callBody(ctx, e, o, inlineMax)
+	case o.answer != nil && len(o.answer.Calls) > 0:
+		typ = session.TypeToolCallsObserved
+		body, err = w.callsBody(ctx, e, o.answer, inlineMax)
+	default:
+		typ = session.TypeGenerationSettled
+		body, err = w.generationBody(ctx, e, o, inlineMax)
+	}
+	if err != nil {
+		return settlement{}, err
+	}
+	data, err := codec.Marshal(body)
+	if err != nil {
+		return settlement{}, fmt.Errorf("encode settlement: %w", errors.Join(errTooLarge, err))
+	}
+	payload, err := codec.Marshal(session.Envelope{
+		V: session.Version, Type: typ, At: o.at.UnixMilli(), By: w.by, Data: data,
+	})
+	if err != nil || len(payload) > session.EventBytesMax {
+		return settlement{}, errors.Join(errTooLarge, err)
+	}
+	// The id holds the hash of what is said: the same event sent again counts
+	// once, and another settlement of the effect is never taken for it.
+	return settlement{
+		door:    subjects.DoorOf(e.name.Class),
+		id:      e.key() + "." + codec.Sum(payload).String()[:idDigestBytes],
+		payload: payload,
+	}, nil
+}
+
+// idDigestBytes is how many hex digits of its hash a settlement's id has.
+const idDigestBytes = 32
+
+func (w *worker) callBody(ctx context.Context, e *effect, o outcome, inlineMax int) (session.ToolCallSettled, error) {
+	b := session.ToolCallSettled{
+		DurationMS: o.duration.Milliseconds(), Effect: e.name.Effect, Error: wireFault(o.fault, codeExecutorError),
+		PlanHash: e.call.PlanHash.String(), Status: string(o.status),
+	}
+	if o.host != nil {
+		b.HostSession = &session.HostSession{ID: valid(o.host.ID), Route: valid(o.host.Route), Status: valid(o.host.Status)}
+	}
+	var err error
+	b.Output, err = w.content(ctx, o.output, inlineMax)
+	return b, err
+}
+
+func (w *worker) callsBody(ctx context.Context, e *effect, a *Answer, inlineMax int) (session.ToolCallsObserved, error) {
+	b := session.ToolCallsObserved{
+		Calls: make([]session.ObservedCall, len(a.Calls)), Effect: e.name.Effect, Model: clip(a.Model, session.NameBytesMax),
+		Opaque: w.opaque(e, a.Opaque), Usage: wireUsage(a.Usage),
+	}
+	for i, c := range a.Calls {
+		b.Calls[i] = session.ObservedCall{
+			Arguments: valid(c.Arguments), ProviderCallID: clip(c.ID, session.ByBytesMax), ToolName: valid(c.Name),
+		}
+	}
+	var err error
+	b.Text, err = w.content(ctx, a.Text, inlineMax)
+	return b, err
+}
+
+func (w *worker) generationBody(ctx context.Context, e *effect, o outcome, inlineMax int) (session.GenerationSettled, error) {
+	if o.answer == nil {
+		return session.GenerationSettled{Effect: e.name.Effect, Error: wireFault(o.fault, codeModelError), Status: "failed"}, nil
+	}
+	a := o.answer
+	b := session.GenerationSettled{
+		Effect: e.name.Effect, FinishReason: clip(a.FinishReason, session.NameBytesMax), Model: clip(a.Model, session.NameBytesMax),
+		Opaque: w.opaque(e, a.Opaque), Status: "ok", Usage: wireUsage(a.Usage),
+	}
+	var err error
+	b.Text, err = w.content(ctx, a.Text, inlineMax)
+	return b, err
+}
+
+// content returns text as an event holds it: itself, or a blob; nil if empty.
+func (w *worker) content(ctx context.Context, text string, inlineMax int) (*session.Content, error) {
+	text = valid(text)
+	switch {
+	case text == "":
+		return nil, nil
+	case len(text) <= inlineMax:
+		return &session.Content{Text: text}, nil
+	}
+	ref, err := w.wire.PutBlob(ctx, []byte(text))
+	if err != nil {
+		return nil, fmt.Errorf("store %d bytes of text: %w", len(text), err)
+	}
+	return &session.Content{Blob: &ref, MediaType: "text/plain; charset=utf-8", Size: int64(len(text))}, nil
+}
+
+// opaque returns a provider's items as an event holds them. They are an aid
+// for the next turn: what can't be kept is left out.
+func (w *worker) opaque(e *effect, items json.RawMessage) codec.Raw {
+	if len(items) == 0 {
+		return nil
+	}
+	raw, err := codec.FromJSON(items)
+	if err == nil && len(raw) <= inlineBytesMax {
+		return raw
+	}
+	w.log.Warn("provider_items_left_out", "session", e.name.Session, "effect", e.name.Effect, "bytes", len(items))
+	return nil
+}
+
+// wireFault returns a fault as the session takes it. code stands in for a
+// missing one.
+func wireFault(e *Error, code string) *session.Fault {
+	if e == nil {
+		return nil
+	}
+	f := &session.Fault{Code: clip(e.Code, session.CodeBytesMax), Detail: clip(e.Detail, session.DetailBytesMax), Retryable: e.Retryable}
+	if f.Code == "" {
+		f.Code = code
+	}
+	return f
+}
+
+// wireUsage returns a usage as the session takes it, nil for none.
+func wireUsage(u Usage) *session.Usage {
+	if u == (Usage{}) {
+		return nil
+	}
+	bound := func(n int64) int64 { return min(max(n, 0), session.TokensMax) }
+	return &session.Usage{
+		CachedTokens: bound(u.CachedTokens), InputTokens: bound(u.InputTokens),
+		OutputTokens: bound(u.OutputTokens), ReasoningTokens: bound(u.ReasoningTokens),
+	}
+}
+
+// valid replaces what is not UTF-8 by U+FFFD.
+func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
+
+// clip makes text valid and cuts it to at most n bytes between characters.
+func clip(text string, n int) string {
+	text = valid(text)
+	if len(text) <= n {
+		return text
+	}
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n]
+}

@@ -1,0 +1,268 @@
+package bridge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/bus"
+)
+
+// reader fills in the text of a generation: an effect refers to the log by
+// sequence, and to the descriptors of tools by hash.
+type reader struct {
+	wire   wire
+	events *cache[eventKey, *said]
+	tools  *cache[codec.Hash, Tool]
+}
+
+// eventKey names an event of the log. Sequences are the log's, and unique, but
+// a reader never shows one session's words to another, whatever it is asked.
+type eventKey struct {
+	sid string
+	seq uint64
+}
+
+func newReader(w wire) *reader {
+	return &reader{
+		wire:   w,
+		events: newCache[eventKey, *said](eventsCacheBytes),
+		tools:  newCache[codec.Hash, Tool](toolsCacheBytes),
+	}
+}
+
+// said is what an event says, as far as a model is concerned. It is shared,
+// and never changed.
+type said struct {
+	typ    string
+	text   string // with its blobs and parts filled in
+	batch  string // of calls: the batch that they are numbered in
+	calls  []session.ObservedCall
+	opaque json.RawMessage
+	status session.CallStatus // of a tool call
+	fault  *session.Fault     // of a tool call
+}
+
+func (s *said) bytes() int {
+	n := 256 + len(s.text) + len(s.opaque)
+	for _, c := range s.calls {
+		n += 64 + len(c.Arguments) + len(c.ToolName)
+	}
+	return n
+}
+
+// request builds what a model is asked. A fault says that this generation can
+// never be asked; an error, that it can't be now.
+func (r *reader) request(ctx context.Context, g *session.Generation) (*Request, *Error, error) {
+	request := &Request{
+		Session: g.Session, Effect: g.Effect, Model: g.Model, System: g.System, ToolChoice: g.ToolChoice,
+	}
+	params, err := jsonOf(g.Params)
+	if err == nil {
+		request.Params = params
+		request.Tools, err = r.descriptors(ctx, g.Tools)
+	}
+	if err == nil {
+		request.Messages, err = r.messages(ctx, g)
+	}
+	var fault *Error
+	switch {
+	case err == nil:
+		return request, nil, nil
+	case errors.As(err, &fault):
+		return nil, fault, nil
+	case errors.Is(err, bus.ErrNotFound):
+		return nil, &Error{Code: codeTranscript, Detail: err.Error()}, nil
+	}
+	return nil, nil, err
+}
+
+// unreadable is the fault of a transcript that nobody can read.
+func unreadable(seq uint64, what string) error {
+	return &Error{Code: codeTranscript, Detail: "event " + strconv.FormatUint(seq, 10) + " " + what}
+}
+
+// jsonOf returns a canonical value as JSON, nil for none.
+func jsonOf(raw codec.Raw) (json.RawMessage, error) {
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	text, err := codec.ToJSON(raw)
+	if err != nil {
+		return nil, &Error{Code: codeTranscript, Detail: err.Error()}
+	}
+	return text, nil
+}
+
+// descriptor is a tool's descriptor as its blob holds it.
+type descriptor struct {
+	ToolName    string          `json:"tool_name"`
+	Description string          `json:"description"`
+	ArgsSchema  json.RawMessage `json:"args_schema"`
+}
+
+// descriptors returns what a model is shown of tools, by the hashes of their
+// descriptors.
+func (r *reader) descriptors(ctx context.Context, hashes []codec.Hash) ([]Tool, error) {
+	var tools []Tool
+	for _, hash := range hashes {
+		tool, ok := r.tools.get(hash)
+		if !ok {
+			ref := codec.Ref{Hash: hash}
+			content, err := r.wire.Blob(ctx, ref)
+			if errors.Is(err, bus.ErrNotFound) {
+				return nil, &Error{Code: codeToolNotRegistered, Detail: "no descriptor " + ref.String() + " is stored"}
+			}
+			if err != nil {
+				return nil, fmt.Errorf("read descriptor %s: %w", ref, err)
+			}
+			var d descriptor
+			if err := json.Unmarshal(content, &d); err != nil {
+				return nil, &Error{Code: codeToolNotRegistered, Detail: ref.String() + ": " + err.Error()}
+			}
+			tool = Tool{Name: d.ToolName, Description: d.Description, Schema: d.ArgsSchema}
+			r.tools.put(hash, tool, 128+len(content))
+		}
+		tools = append(tools, tool)
+	}
+	return tools, nil
+}
+
+// messages returns the conversation that a generation's items refer to.
+func (r *reader) messages(ctx context.Context, g *session.Generation) ([]Message, error) {
+	words, err := r.read(ctx, g)
+	if err != nil {
+		return nil, err
+	}
+	messages := make([]Message, 0, len(g.Items))
+	var asked *said // the latest assistant item
+	for _, it := range g.Items {
+		s := words[it.Seq]
+		var m Message
+		var err error
+		switch it.Role {
+		case session.RoleUser:
+			m, err = userMessage(it, s)
+		case session.RoleAssistant:
+			asked = s
+			m, err = assistantMessage(it, s)
+		case session.RoleTool:
+			m, err = toolMessage(it, s, asked)
+		default:
+			err = unreadable(it.Seq, "has the role "+strconv.Quote(string(it.Role))+": this bridge is too old")
+		}
+		if err != nil {
+			return nil, err
+		}
+		messages = append(messages, m)
+	}
+	if len(messages) == 0 {
+		return nil, &Error{Code: codeTranscript, Detail: "the generation has no items"}
+	}
+	return messages, nil
+}
+
+// read returns what the events of a generation's items say, by sequence. An
+// item whose text the session gave needs no event.
+func (r *reader) read(ctx context.Context, g *session.Generation) (map[uint64]*said, error) {
+	words := make(map[uint64]*said, len(g.Items))
+	var missing []uint64
+	total := 0
+	for _, it := range g.Items {
+		if _, ok := words[it.Seq]; ok || it.Code != "" {
+			continue
+		}
+		s, ok := r.events.get(eventKey{g.Session, it.Seq})
+		if !ok {
+			missing = append(missing, it.Seq)
+		} else {
+			total += s.bytes()
+		}
+		words[it.Seq] = s
+	}
+	for len(missing) > 0 {
+		n := min(len(missing), eventsAtOnce)
+		events, err := r.wire.Events(ctx, g.Session, missing[:n])
+		if err != nil {
+			return nil, fmt.Errorf("read the log: %w", err)
+		}
+		missing = missing[n:]
+		for _, e := range events {
+			s, err := r.said(ctx, e)
+			if err != nil {
+				return nil, err
+			}
+			if total += s.bytes(); total > requestBytesMax {
+				return nil, &Error{Code: codeRequestTooLarge, Detail: fmt.Sprintf("the transcript has more than %d MiB: go on in a new session", requestBytesMax>>20)}
+			}
+			words[e.Seq] = s
+			r.events.put(eventKey{g.Session, e.Seq}, s, s.bytes())
+		}
+	}
+	return words, nil
+}
+
+func userMessage(it session.Item, s *said) (Message, error) {
+	if s == nil || s.typ != session.TypeRunRequested {
+		return Message{}, unreadable(it.Seq, "is no input")
+	}
+	return Message{Role: string(session.RoleUser), Text: s.text}, nil
+}
+
+func assistantMessage(it session.Item, s *said) (Message, error) {
+	if s == nil || s.typ != session.TypeToolCallsObserved && s.typ != session.TypeGenerationSettled {
+		return Message{}, unreadable(it.Seq, "is no turn of a model")
+	}
+	m := Message{Role: string(session.RoleAssistant), Text: s.text, Opaque: s.opaque}
+	for i, c := range s.calls {
+		m.Calls = append(m.Calls, MessageCall{ID: callID(s.batch, i), Name: c.ToolName, Arguments: c.Arguments})
+	}
+	return m, nil
+}
+
+// callID names a call as its effect is named.
+func callID(batch string, call int) string { return batch + "c" + strconv.Itoa(call) }
+
+// noOutput is what a model is shown of an empty output.
+const noOutput = "(no output)"
+
+// toolMessage returns the result of the call at it.Call of the latest turn.
+func toolMessage(it session.Item, s, asked *said) (Message, error) {
+	if asked == nil || it.Call < 0 || it.Call >= len(asked.calls) {
+		return Message{}, unreadable(it.Seq, "is the result of a call that no turn made")
+	}
+	m := Message{Role: string(session.RoleTool), CallID: callID(asked.batch, it.Call)}
+	if it.Code != "" {
+		m.Text, m.Error = faultText(it.Code, it.Detail), true
+		return m, nil
+	}
+	if s == nil || s.typ != session.TypeToolCallSettled {
+		return Message{}, unreadable(it.Seq, "is no result of a tool call")
+	}
+	m.Text = s.text
+	if s.status != session.CallSucceeded {
+		m.Error = true
+		fault := session.Fault{Code: string(s.status)}
+		if s.fault != nil {
+			fault = *s.fault
+		}
+		m.Text = faultText(fault.Code, fault.Detail)
+		if s.text != "" {
+			m.Text += "\n" + s.text
+		}
+	}
+	if m.Text == "" {
+		m.Text = noOutput
+	}
+	return m, nil
+}
+
+// faultText is how a failure is shown to a model.
+func faultText(code, detail string) string {
+	return strings.TrimSuffix("error: "+code+": "+detail, ": ")
+}

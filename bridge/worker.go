@@ -1,0 +1,266 @@
+package bridge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/subjects"
+)
+
+// worker carries out effects. It is all of a bridge but the connection.
+type worker struct {
+	wire     wire
+	names    subjects.Names
+	instance string // ULID of this process's start
+	by       string // who settles, for people
+	log      *slog.Logger
+	now      func() time.Time
+	holders  *holders
+	table    *table
+	reader   *reader
+	stats    counters
+}
+
+// counters counts what a bridge did since it started.
+type counters struct {
+	Started, Settled, Foreign, Conflicts, GivenBack atomic.Uint64
+}
+
+func newWorker(w wire, names subjects.Names, instance, by string, log *slog.Logger) *worker {
+	return &worker{
+		wire: w, names: names, instance: instance, by: by, log: log, now: time.Now,
+		holders: newHolders(instance, w), table: newTable(), reader: newReader(w),
+	}
+}
+
+func (w *worker) count(c *atomic.Uint64) { c.Add(1) }
+
+// about returns a logger that names the effect of f in every line.
+func (w *worker) about(f *flight) *slog.Logger {
+	return w.log.With("session", f.name.Session, "effect", f.name.Effect, "target", f.name.Target)
+}
+
+// served is one target and what carries its effects out. Exactly one of model
+// and executor is set.
+type served struct {
+	class       session.Class
+	target      string
+	concurrency int
+	model       Model
+	executor    Executor
+}
+
+// lifetimes are the stages of a bridge's end: drain ends when no more effects
+// are taken, grace when executors must stop, last when nothing more is stored.
+type lifetimes struct {
+	drain, grace, last context.Context
+}
+
+// newLifetimes derives the stages from ctx, whose end begins them. stop ends
+// all of them and waits for nothing.
+func newLifetimes(ctx context.Context, grace time.Duration) (l lifetimes, stop func()) {
+	base := context.WithoutCancel(ctx)
+	graceCtx, endGrace := context.WithCancelCause(base)
+	lastCtx, endLast := context.WithCancel(base)
+	done := make(chan struct{})
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		select {
+		case <-ctx.Done():
+		case <-done:
+			return
+		}
+		if !pause(done, grace) {
+			return
+		}
+		endGrace(errDraining)
+		if pause(done, stopGrace+settleGrace) {
+			endLast()
+		}
+	})
+	return lifetimes{drain: ctx, grace: graceCtx, last: lastCtx}, func() {
+		close(done)
+		ended.Wait()
+		endGrace(errDraining)
+		endLast()
+	}
+}
+
+// pause waits for d; false if done came first.
+func pause(done <-chan struct{}, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-done:
+		return false
+	}
+}
+
+// serve carries out the effects of one target until life.drain ends, and what
+// was taken until then to its end. An error means that it could not begin.
+func (w *worker) serve(life lifetimes, s served, src source) error {
+	ran := make(chan error, 1)
+	go func() {
+		ran <- src.Run(life.last, s.concurrency, func(d delivery) { w.take(life, s, d) })
+	}()
+	select {
+	case err := <-ran:
+		return err
+	case <-life.drain.Done():
+	}
+	if err := src.Drain(life.last); err != nil {
+		w.log.Warn("not_drained", "class", string(s.class), "target", s.target, "error", err.Error())
+	}
+	return <-ran
+}
+
+// take carries one delivery to its end: its message is acked or given back.
+func (w *worker) take(life lifetimes, s served, d delivery) {
+	e, err := decodeEffect(w.names, d.Subject(), d.Payload())
+	if err != nil {
+		// It settles nothing: there is no telling what it would settle.
+		w.count(&w.stats.Foreign)
+		w.log.Error("foreign_message_skipped", "subject", d.Subject(), "bytes", len(d.Payload()), "error", err.Error())
+		d.Ack()
+		return
+	}
+	f, known := w.table.enter(e)
+	switch known {
+	case entryBusy: // who carries it answers for it
+		w.log.Error("effect_delivered_twice_at_once", "session", e.name.Session, "effect", e.name.Effect)
+		return
+	case entrySettled:
+		d.Ack()
+		return
+	}
+	r := w.carry(life, s, f)
+	w.table.leave(f, r.next == nextAck, w.now())
+	if r.next == nextAck {
+		w.about(f).Debug("effect_acked", "why", r.why)
+		d.Ack()
+		return
+	}
+	w.count(&w.stats.GivenBack)
+	w.about(f).Debug("effect_given_back", "why", r.why, "delay_ms", r.delay.Milliseconds())
+	d.GiveBack(r.delay)
+}
+
+// carry takes a flight from where it is to an ack or back to the stream.
+func (w *worker) carry(life lifetimes, s served, f *flight) ruling {
+	if life.drain.Err() != nil {
+		return giveBack(stoppingDelay, "this bridge is stopping")
+	}
+	var request *Request
+	if f.generation != nil && !f.late(w.now()) {
+		var fault *Error
+		var err error
+		if request, fault, err = w.reader.request(life.grace, f.generation); err != nil {
+			w.about(f).Warn("transcript_not_read", "error", err.Error())
+			return giveBack(troubleDelay, "transcript not read")
+		}
+		if fault != nil {
+			return w.end(life, f, w.refuse(life, f, fault))
+		}
+	}
+	r := ruling{next: nextStart}
+	if f.claimed {
+		r = w.claim(life.grace, f)
+	}
+	if r.next == nextStart {
+		r = w.start(life, s, f, request)
+	}
+	return w.end(life, f, r)
+}
+
+// refuse ends a generation that can't be asked of any model. It is claimed
+// first like any other: only who may start it may say that it failed.
+func (w *worker) refuse(life lifetimes, f *flight, fault *Error) ruling {
+	w.about(f).Error("generation_refused", "code", fault.Code, "detail", fault.Detail)
+	r := w.claim(life.grace, f)
+	if r.next == nextStart {
+		return settleAs(outcome{status: session.CallFailed, fault: fault})
+	}
+	return r
+}
+
+// end stores the settlement that r asks for, if any.
+func (w *worker) end(life lifetimes, f *flight, r ruling) ruling {
+	if r.next != nextSettle {
+		return r
+	}
+	if err := w.settle(life.last, f, r.outcome); err != nil {
+		return giveBack(stoppingDelay, "settlement not stored: "+err.Error())
+	}
+	return ack("settled")
+}
+
+// settle stores the settlement of a flight. It tries until it is stored: it
+// returns an error only when ctx ends. What is stored once may be stored
+// again, the fold takes the first.
+func (w *worker) settle(ctx context.Context, f *flight, o outcome) error {
+	inlineMax, again := inlineBytesMax, ""
+	wait := retryWaitMin
+	o.at = w.now()
+	for {
+		s, err := w.encode(ctx, &f.effect, o, inlineMax)
+		if err == nil {
+			err = w.wire.Publish(ctx, s.door, f.name.Session, s.id+again, s.payload)
+		}
+		var large *bus.MaxPayloadError
+		switch {
+		case err == nil:
+			w.count(&w.stats.Settled)
+			w.about(f).Info("effect_settled", "status", string(o.status), "code", codeOf(o.fault))
+			return nil
+		case ctx.Err() != nil:
+			return fmt.Errorf("%w (at last: %w)", ctx.Err(), err)
+		case errors.As(err, &large) && inlineMax > inlineBytesSlim:
+			// This server takes less than we may send: texts go to blobs.
+			inlineMax = inlineBytesSlim
+			continue
+		case errors.As(err, &large) && codeOf(o.fault) != codeAnswerTooLarge:
+			at := o.at
+			o = failed(codeAnswerTooLarge, "the server's max_payload is "+fmt.Sprint(large.Limit)+" bytes: raise it to 1 MiB")
+			o.at = at
+			continue
+		case errors.Is(err, bus.ErrIDTaken):
+			// Somebody guessed the id. Another one is as good.
+			again = "." + newULID(w.now())
+		}
+		w.about(f).Warn("settlement_not_stored", "error", err.Error())
+		pause(ctx.Done(), wait)
+		wait = min(2*wait, retryWaitMax)
+	}
+}
+
+func codeOf(e *Error) string {
+	if e == nil {
+		return ""
+	}
+	return e.Code
+}
+
+// cancelled hears that a session withdrew effects: what is in progress here is
+// stopped.
+func (w *worker) cancelled(sid string, payload []byte) {
+	var said struct {
+		Effects []string `json:"effects"`
+	}
+	if err := json.Unmarshal(payload, &said); err != nil {
+		w.log.Warn("cancellation_unreadable", "session", sid, "error", err.Error())
+		return
+	}
+	for _, name := range said.Effects {
+		w.table.withdraw(sid, name)
+	}
+}

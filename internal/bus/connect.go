@@ -97,7 +97,7 @@ func Connect(ctx context.Context, o Options) (*Bus, error) {
 	if b.nc, err = nats.Connect(b.url, opts...); err != nil {
 		return nil, b.connectError(ctx, err, dial)
 	}
-	if err := b.usable(ctx, nctx.Domain); err != nil {
+	if err := b.usable(ctx, nctx); err != nil {
 		b.nc.Close()
 		return nil, err
 	}
@@ -191,16 +191,20 @@ func (b *Bus) connectError(ctx context.Context, err error, dial *dialer) error {
 }
 
 // usable checks the server that answered.
-func (b *Bus) usable(ctx context.Context, domain string) error {
+func (b *Bus) usable(ctx context.Context, nctx natsContext) error {
 	if v := b.nc.ConnectedServerVersion(); tooOld(v) {
 		return &VersionError{Server: v, Least: leastVersion()}
 	}
 	opts := []jetstream.JetStreamOpt{jetstream.WithDefaultTimeout(apiTimeout), jetstream.WithPublishAsyncTimeout(apiTimeout)}
 	var err error
-	if domain != "" {
-		b.api = "$JS." + domain + ".API."
-		b.js, err = jetstream.NewWithDomain(b.nc, domain, opts...)
-	} else {
+	switch {
+	case nctx.Domain != "":
+		b.api = "$JS." + nctx.Domain + ".API."
+		b.js, err = jetstream.NewWithDomain(b.nc, nctx.Domain, opts...)
+	case nctx.APIPrefix != "":
+		b.api = strings.TrimSuffix(nctx.APIPrefix, ".") + "."
+		b.js, err = jetstream.NewWithAPIPrefix(b.nc, strings.TrimSuffix(nctx.APIPrefix, "."), opts...)
+	default:
 		b.js, err = jetstream.New(b.nc, opts...)
 	}
 	if err != nil {

@@ -99,7 +99,7 @@ func TestConnectRefuses(t *testing.T) {
 		{"may not ask JetStream", bus.Options{URL: withUser(narrow, "u:p")}, nil, "$JS.API.INFO"},
 		{"may not hear answers", bus.Options{URL: withUser(deaf, "u:p")}, nil, "subscribe"},
 		{"no such context", bus.Options{Context: "there-is-none"}, os.ErrNotExist, "there-is-none"},
-		{"no such credentials file", bus.Options{URL: noServer, Creds: "/none.creds"}, nil, "/none.creds"},
+		{"no such credentials file", bus.Options{URL: noServer, Creds: "/none.creds"}, os.ErrNotExist, "/none.creds"},
 		{"bad prefix", bus.Options{Prefix: "A.B"}, nil, "prefix"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -162,7 +162,7 @@ func TestConnectWithContext(t *testing.T) {
 	if _, err := bus.Connect(testContext(t), bus.Options{Context: path, URL: "nats://127.0.0.1:1"}); !errors.Is(err, bus.ErrNoServer) {
 		t.Errorf("got %v, want ErrNoServer", err)
 	}
-	for _, bad := range []string{"{", `{"url":1}`, fmt.Sprintf(`{"url":%q,"nkey":"/none.nk"}`, node.URL())} {
+	for _, bad := range []string{"{", `{"url":1}`, `{"nsc":"nsc://o/a/u"}`, fmt.Sprintf(`{"url":%q,"nkey":"/none.nk"}`, node.URL())} {
 		if _, err := bus.Connect(testContext(t), bus.Options{Context: write(bad)}); err == nil {
 			t.Errorf("context %s: got no error", bad)
 		}
@@ -375,6 +375,72 @@ func TestLostAcknowledgement(t *testing.T) {
 		}
 		if got := stored(tc.stream); got != before+1 {
 			t.Errorf("%s: got %d messages more, want 1", tc.name, got-before)
+		}
+	}
+}
+
+// Who follows goes on where it was, whatever happens to the server.
+func TestFollowAcrossRestart(t *testing.T) {
+	t.Parallel()
+	node := bustest.Server(t)
+	b := connect(t, node, "")
+	ctx := testContext(t)
+	if err := b.Provision(ctx, parse(t, ""), 0); err != nil {
+		t.Fatal(err)
+	}
+	say := func(n uint64) {
+		t.Helper()
+		if err := b.Notify(ctx, "s1", n, fmt.Append(nil, n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	say(1)
+	n := uint64(0)
+	for notice, err := range b.FollowNotices(ctx, "s1", 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n++; string(notice.Payload) != fmt.Sprint(n) {
+			t.Fatalf("got notice %s, want %d", notice.Payload, n)
+		}
+		if n == 5 {
+			break
+		}
+		if n%2 == 1 {
+			node.Stop()
+			node.Start()
+		}
+		say(n + 1)
+	}
+}
+
+// The context's JetStream domain holds for every request, the raw ones too.
+func TestDomain(t *testing.T) {
+	t.Parallel()
+	node := bustest.Configured(t, `jetstream { store_dir: "DIR", domain: edge }`)
+	for field, value := range map[string]string{"jetstream_domain": "edge", "jetstream_api_prefix": "$JS.edge.API"} {
+		path := filepath.Join(t.TempDir(), "c.json")
+		if err := os.WriteFile(path, fmt.Appendf(nil, `{"url":%q,%q:%q}`, node.URL(), field, value), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		ctx := testContext(t)
+		b, err := bus.Connect(ctx, bus.Options{Context: path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(b.Close)
+		if err := b.Provision(ctx, parse(t, ""), 0); err != nil {
+			t.Fatal(err)
+		}
+		seq, err := b.Publish(ctx, session.DoorIn, "s1", []byte(field), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e, err := b.EventAt(ctx, seq); err != nil || string(e.Payload) != field {
+			t.Errorf("%s: got %+v %v", field, e, err)
+		}
+		if e, _, err := b.LastOf(ctx, session.DoorIn, "s1"); err != nil || e.Seq != seq {
+			t.Errorf("%s: got %+v %v", field, e, err)
 		}
 	}
 }

@@ -25,6 +25,10 @@ type natsContext struct {
 	TLSFirst    bool   `json:"tls_first"`
 	InboxPrefix string `json:"inbox_prefix"`
 	Domain      string `json:"jetstream_domain"`
+	APIPrefix   string `json:"jetstream_api_prefix"`
+	UserJWT     string `json:"user_jwt"`
+	UserSeed    string `json:"user_seed"`
+	NSC         string `json:"nsc"`
 }
 
 // readContext reads the context of this name, which may also be the path of a
@@ -58,7 +62,15 @@ func (c natsContext) options() ([]nats.Option, error) {
 	var opts []nats.Option
 	switch {
 	case c.Creds != "":
+		// Looked at here, since a connection would report it as one that failed.
+		if _, err := os.Stat(expand(c.Creds)); err != nil {
+			return nil, fmt.Errorf("credentials file: %w: check --creds, NATS_CREDS or NATS_CONTEXT", err)
+		}
 		opts = append(opts, nats.UserCredentials(expand(c.Creds)))
+	case c.NSC != "":
+		return nil, fmt.Errorf("NATS context: nsc %s is not supported: export a credentials file, and name that in creds", c.NSC)
+	case c.UserJWT != "" && c.UserSeed != "":
+		opts = append(opts, nats.UserJWTAndSeed(c.UserJWT, c.UserSeed))
 	case c.NKey != "":
 		opt, err := nats.NkeyOptionFromSeed(expand(c.NKey))
 		if err != nil {

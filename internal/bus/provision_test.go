@@ -20,7 +20,7 @@ import (
 )
 
 // testTime bounds every test that talks to a server.
-const testTime = 60 * time.Second
+const testTime = 2 * time.Minute
 
 func testContext(t *testing.T) context.Context {
 	t.Helper()

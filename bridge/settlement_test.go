@@ -8,6 +8,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -259,7 +260,7 @@ func TestSettlementWaitsForItsBlob(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, q := &blobless{world: newWorld()}, newQueue()
-		w.away = true
+		w.away.Store(true)
 		b := startBridgeOn(t, w, w.world, "me", q, served{class: session.ClassTool, target: "host", executor: executorFunc(func(context.Context, Call) (Result, error) {
 			return Result{Output: strings.Repeat("x", inlineBytesMax+1)}, nil
 		})})
@@ -268,7 +269,7 @@ func TestSettlementWaitsForItsBlob(t *testing.T) {
 		if got := w.settlements(t); len(got) != 0 {
 			t.Errorf("settled %q without its output", got)
 		}
-		w.away = false
+		w.away.Store(false)
 		pass(time.Minute)
 		b.stop()
 		s := body[session.ToolCallSettled](t, w.last(t))
@@ -281,11 +282,11 @@ func TestSettlementWaitsForItsBlob(t *testing.T) {
 // blobless is a world whose object store may be away.
 type blobless struct {
 	*world
-	away bool
+	away atomic.Bool
 }
 
 func (b *blobless) PutBlob(ctx context.Context, content []byte) (codec.Ref, error) {
-	if b.away {
+	if b.away.Load() {
 		return codec.Ref{}, errors.New("away")
 	}
 	return b.world.PutBlob(ctx, content)

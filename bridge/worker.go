@@ -224,6 +224,8 @@ func (w *worker) settle(ctx context.Context, f *flight, o outcome) error {
 			return nil
 		case ctx.Err() != nil:
 			return fmt.Errorf("%w (at last: %w)", ctx.Err(), err)
+		case errors.Is(err, bus.ErrClosed):
+			return err
 		case errors.As(err, &large) && inlineMax > inlineBytesSlim:
 			// This server takes less than we may send: texts go to blobs.
 			inlineMax = inlineBytesSlim

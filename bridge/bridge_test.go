@@ -1,0 +1,465 @@
+package bridge
+
+// Whole bridges against a server; the test plays the session-actors. What
+// takes time to be noticed (a lease, a holder that is gone) runs with a lease
+// of a second.
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/refold/refold"
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/bus/bustest"
+)
+
+const testPatience = 30 * time.Second
+
+// actor plays the session-actors.
+type actor struct {
+	*bus.Bus
+	server *bustest.Node
+}
+
+func newActor(t *testing.T) *actor {
+	t.Helper()
+	server := bustest.Server(t)
+	return &actor{Bus: newNatsWire(t, server).Bus, server: server}
+}
+
+// bridge connects a bridge whose leases last a second.
+func (a *actor) bridge(t *testing.T, name string) *Bridge {
+	t.Helper()
+	b, err := Connect(t.Context(), Options{URL: a.server.URL(), Name: name, Version: "1.2.3", Grace: time.Second, Logger: discard()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	short := bytes.ReplaceAll(refold.StreamsConf, []byte(`ack_wait: "30s", max_deliver: -1, max_ack_pending: 10000`), []byte(`ack_wait: "1s", max_deliver: -1, max_ack_pending: 10000`))
+	if bytes.Equal(short, refold.StreamsConf) {
+		t.Fatal("streams.conf has no such lease: change this test with it")
+	}
+	if b.conf, err = bus.ParseConf(short, b.bus.Names()); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// run runs a bridge; stop ends it as SIGTERM does.
+func run(t *testing.T, b *Bridge) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- b.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Errorf("Run: %v", err)
+			}
+		case <-time.After(testPatience):
+			t.Error("Run does not return")
+		}
+		b.Close()
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+// ask asks an effect of class tool.
+func (a *actor) ask(t *testing.T, class session.Class, target, name string, payload any) {
+	t.Helper()
+	data, err := codec.Marshal(payload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Ask(t.Context(), "s1", session.Effect{Name: name, Class: class, Target: target, Payload: data}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// settled returns what was settled, once there are at least n.
+func (a *actor) settled(t *testing.T, n int) []string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), testPatience)
+	defer cancel()
+	for {
+		var all []string
+		for e, err := range a.ReadSession(ctx, "s1", 1, 0, true) {
+			if err != nil {
+				t.Fatalf("waiting for %d settlements, have %q: %v", n, all, err)
+			}
+			if e.Door == session.DoorLLM || e.Door == session.DoorTool {
+				all = append(all, settlementText(t, e))
+			}
+		}
+		if len(all) >= n {
+			return all
+		}
+		pause(ctx.Done(), 20*time.Millisecond)
+	}
+}
+
+func TestBridge(t *testing.T) {
+	t.Parallel()
+	a := newActor(t)
+	b := a.bridge(t, "one")
+	released := make(chan struct{})
+	started := make(chan Call, 10)
+	errs := errors.Join(
+		b.Tool("host", executorFunc(func(ctx context.Context, c Call) (Result, error) {
+			started <- c
+			if c.Effect == "r1t1c2" {
+				<-ctx.Done() // until it is withdrawn
+				return Result{}, ctx.Err()
+			}
+			select {
+			case <-released:
+			case <-ctx.Done():
+			}
+			return Result{Output: "done " + c.Effect}, nil
+		}), Concurrency(3)),
+		b.Model("p", modelFunc(func(_ context.Context, r Request, delta func(string)) (Answer, error) {
+			delta("hel")
+			delta("lo")
+			return Answer{Text: "hello, " + r.Messages[0].Text}, nil
+		})),
+	)
+	if errs != nil {
+		t.Fatal(errs)
+	}
+	deltas := make(chan string, 10)
+	if err := a.SubscribeLive(t.Context(), "s1", func(_ string, payload []byte) { deltas <- string(payload) }); err != nil {
+		t.Fatal(err)
+	}
+	stop := run(t, b)
+
+	seq, err := a.Publish(t.Context(), session.DoorIn, "s1", event(t, session.TypeRunRequested, session.RunRequested{Input: *text("world")}), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.ask(t, session.ClassLLM, "p", "r1t1", generation("r1t1", session.Item{Role: session.RoleUser, Seq: seq}))
+	if got, want := a.settled(t, 1), []string{"r1t1 ok"}; !slices.Equal(got, want) {
+		t.Errorf("settled: got %q, want %q", got, want)
+	}
+	last, _, err := a.LastOf(t.Context(), session.DoorLLM, "s1")
+	if err != nil || !strings.Contains(string(last.Payload), "hello, world") {
+		t.Errorf("answer: got %q, %v", last.Payload, err)
+	}
+	for n, want := range []string{`"n":0,"text":"hel"`, `"n":1,"text":"lo"`} {
+		if got := <-deltas; !strings.Contains(got, want) || !strings.Contains(got, `"effect":"r1t1","start":"`) {
+			t.Errorf("delta %d: got %s", n, got)
+		}
+	}
+
+	// Three at once and no more; the fourth waits for a free place.
+	for _, name := range []string{"r1t1c0", "r1t1c1", "r1t1c2", "r1t1c3"} {
+		a.ask(t, session.ClassTool, "host", name, toolCall(name, name == "r1t1c1"))
+	}
+	for range 3 {
+		<-started
+	}
+	select {
+	case c := <-started:
+		t.Errorf("%s started beside three others", c.Effect)
+	case <-time.After(1500 * time.Millisecond): // longer than a lease
+	}
+	if err := a.PublishCancel(t.Context(), "s1", []byte(`{"effects":["r1t1c2"]}`)); err != nil {
+		t.Fatal(err)
+	}
+	<-started
+	close(released)
+	got := a.settled(t, 5)
+	slices.Sort(got[1:])
+	if want := []string{"r1t1 ok", "r1t1c0 succeeded", "r1t1c1 succeeded", "r1t1c2 outcome_unknown outcome_unknown", "r1t1c3 succeeded"}; !slices.Equal(got, want) {
+		t.Errorf("settled: got %q, want %q", got, want)
+	}
+	a.allAcked(t, "tool-host", "llm-p")
+	if got := b.Stats(); got != (Stats{Started: 5, Settled: 5}) {
+		t.Errorf("stats: got %+v", got)
+	}
+	stop()
+	if got := len(a.settled(t, 5)); got != 5 {
+		t.Errorf("settled %d, want 5", got)
+	}
+}
+
+// allAcked waits until consumers have nothing left.
+func (a *actor) allAcked(t *testing.T, consumers ...string) {
+	t.Helper()
+	nc := connect(t, a.server)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range consumers {
+		bustest.Until(t, name+" has nothing left", func() bool {
+			c, err := js.Consumer(t.Context(), a.Names().EffectsStream(), name)
+			if err != nil {
+				return false
+			}
+			info, err := c.Info(t.Context())
+			return err == nil && info.NumPending == 0 && info.NumAckPending == 0 && info.NumRedelivered == 0
+		})
+	}
+}
+
+func connect(t *testing.T, server *bustest.Node) *nats.Conn {
+	t.Helper()
+	nc, err := nats.Connect(server.URL(), nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	return nc
+}
+
+// A bridge shows as a micro service and says every half second that it lives.
+func TestBridgeIsSeen(t *testing.T) {
+	t.Parallel()
+	a := newActor(t)
+	b := a.bridge(t, "one")
+	if err := b.Tool("host", executorFunc(nil)); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Model("p", modelFunc(nil)); err != nil {
+		t.Fatal(err)
+	}
+	members, err := a.TrackMembers(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, b)
+	bustest.Until(t, "a heartbeat is heard", func() bool { _, ok := members.Heard(b.Instance()); return ok })
+	var beat heartbeat
+	if err := json.Unmarshal(members.Live(time.Minute)[0].Body, &beat); err != nil {
+		t.Fatal(err)
+	}
+	if beat.Kind != "bridge" || !slices.Equal(beat.Targets, []string{"llm/p", "tool/host"}) || beat.Rules != session.RulesVersion {
+		t.Errorf("heartbeat: got %+v", beat)
+	}
+	answer, err := connect(t, a.server).Request("$SRV.INFO.refold-bridge", nil, testPatience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"version":"1.2.3"`, `"targets":"llm/p tool/host"`, `"instance":"` + b.Instance(), `"name":"one"`} {
+		if !strings.Contains(string(answer.Data), want) {
+			t.Errorf("service: %s lacks %s", answer.Data, want)
+		}
+	}
+}
+
+// The server forgets what it delivered and what was acked: nothing is started
+// again, nothing settled twice.
+func TestConsumerIsLost(t *testing.T) {
+	t.Parallel()
+	a := newActor(t)
+	b := a.bridge(t, "one")
+	var starts ledger
+	if err := b.Tool("host", executorFunc(func(_ context.Context, c Call) (Result, error) {
+		starts.add(c.Effect)
+		return Result{}, nil
+	})); err != nil {
+		t.Fatal(err)
+	}
+	run(t, b)
+	names := []string{"r1t1c0", "r1t1c1", "r1t1c2"}
+	for i, name := range names {
+		a.ask(t, session.ClassTool, "host", name, toolCall(name, i == 1))
+	}
+	a.settled(t, len(names))
+	a.allAcked(t, "tool-host")
+
+	js, err := jetstream.New(connect(t, a.server))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := js.DeleteConsumer(t.Context(), a.Names().EffectsStream(), "tool-host"); err != nil {
+		t.Fatal(err)
+	}
+	a.ask(t, session.ClassTool, "host", "r1t2c0", toolCall("r1t2c0", false))
+	a.settled(t, 4)
+	a.allAcked(t, "tool-host")
+	if got := starts.all(); len(got) != 4 {
+		t.Errorf("started %q, want each once", got)
+	}
+	if got := a.settled(t, 4); len(got) != 4 {
+		t.Errorf("settled %q, want each once", got)
+	}
+}
+
+// The server goes away in the middle of a call and comes back.
+func TestServerRestarts(t *testing.T) {
+	t.Parallel()
+	a := newActor(t)
+	b := a.bridge(t, "one")
+	var starts ledger
+	began, release := make(chan struct{}), make(chan struct{})
+	if err := b.Tool("host", executorFunc(func(_ context.Context, c Call) (Result, error) {
+		starts.add(c.Effect)
+		if c.Effect == "r1t1c0" {
+			close(began)
+			<-release
+		}
+		return Result{Output: c.Effect}, nil
+	})); err != nil {
+		t.Fatal(err)
+	}
+	run(t, b)
+	a.ask(t, session.ClassTool, "host", "r1t1c0", toolCall("r1t1c0", false))
+	<-began
+	a.server.Stop()
+	close(release) // its settlement finds nobody
+	a.server.Start()
+	a.ask(t, session.ClassTool, "host", "r1t2c0", toolCall("r1t2c0", false))
+	got := a.settled(t, 2)
+	a.allAcked(t, "tool-host")
+	if want := []string{"r1t1c0 succeeded", "r1t2c0 succeeded"}; !slices.Equal(got, want) {
+		t.Errorf("settled: got %q, want %q", got, want)
+	}
+	if want := []string{"r1t1c0", "r1t2c0"}; !slices.Equal(starts.all(), want) {
+		t.Errorf("started: got %q, want %q", starts.all(), want)
+	}
+}
+
+// A bridge dies with an unsafe call, a safe call and a model turn in progress.
+// The one that is left says of the first that its outcome is unknown, runs the
+// second, and takes over the third.
+func TestHolderDies(t *testing.T) {
+	t.Parallel()
+	a := newActor(t)
+	var starts ledger
+	hanging, unhang := context.WithCancel(context.Background())
+	t.Cleanup(unhang)
+	began := make(chan struct{}, 3)
+	serve := func(name string, hang bool) *Bridge {
+		b := a.bridge(t, name)
+		at := func(effect string) {
+			starts.add(name + " " + effect)
+			if hang {
+				began <- struct{}{}
+				<-hanging.Done()
+			}
+		}
+		errs := errors.Join(
+			b.Tool("host", executorFunc(func(_ context.Context, c Call) (Result, error) {
+				at(c.Effect)
+				return Result{}, nil
+			})),
+			b.Model("p", modelFunc(func(_ context.Context, r Request, _ func(string)) (Answer, error) {
+				at(r.Effect)
+				return Answer{Text: "hello"}, nil
+			})),
+		)
+		if errs != nil {
+			t.Fatal(errs)
+		}
+		return b
+	}
+	seq, err := a.Publish(t.Context(), session.DoorIn, "s1", event(t, session.TypeRunRequested, session.RunRequested{Input: *text("world")}), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	view, err := json.Marshal(session.View{Session: "s1", Seq: seq, Open: []session.ViewEffect{{Effect: "r1t1"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.ServeView(t.Context(), func(_ string, reply func([]byte, error)) { reply(view, nil) }); err != nil {
+		t.Fatal(err)
+	}
+	first := serve("first", true)
+	run(t, first)
+	a.ask(t, session.ClassLLM, "p", "r1t1", generation("r1t1", session.Item{Role: session.RoleUser, Seq: seq}))
+	a.ask(t, session.ClassTool, "host", "r1t1c0", toolCall("r1t1c0", false))
+	a.ask(t, session.ClassTool, "host", "r1t1c1", toolCall("r1t1c1", true))
+	for range 3 {
+		<-began
+	}
+	first.Close() // it is not heard any more, and says nothing
+	run(t, serve("second", false))
+	got := a.settled(t, 3)
+	a.allAcked(t, "tool-host", "llm-p")
+	slices.Sort(got)
+	if want := []string{"r1t1 ok", "r1t1c0 outcome_unknown outcome_unknown", "r1t1c1 succeeded"}; !slices.Equal(got, want) {
+		t.Errorf("settled: got %q, want %q", got, want)
+	}
+	all := starts.all()
+	slices.Sort(all)
+	if want := []string{"first r1t1", "first r1t1c0", "first r1t1c1", "second r1t1", "second r1t1c1"}; !slices.Equal(all, want) {
+		t.Errorf("started: got %q, want %q", all, want)
+	}
+	unhang()
+}
+
+func TestConnectRefuses(t *testing.T) {
+	t.Parallel()
+	_, err := Connect(t.Context(), Options{Prefix: "No", Replicas: 9, Grace: -1})
+	for _, want := range []string{"prefix", "replicas", "grace"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, which does not tell of %s", err, want)
+		}
+	}
+	if _, err := Connect(t.Context(), Options{URL: "nats://127.0.0.1:1"}); !errors.Is(err, bus.ErrNoServer) {
+		t.Errorf("got %v, want %v", err, bus.ErrNoServer)
+	}
+}
+
+func TestServeRefuses(t *testing.T) {
+	t.Parallel()
+	server := bustest.Server(t)
+	b, err := Connect(t.Context(), Options{URL: server.URL()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	if err := b.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "targets") {
+		t.Errorf("without targets: got %v", err)
+	}
+	other, err := Connect(t.Context(), Options{URL: server.URL()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	x := executorFunc(nil)
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{other.Tool("a.b", x), "target"},
+		{other.Tool("a", nil), "nothing carries it out"},
+		{other.Tool("a", x, Concurrency(0)), "concurrency"},
+		{other.Tool("a", x), ""},
+		{other.Tool("a", x), "already"},
+		{other.Model("a", modelFunc(nil)), ""},
+		{b.Tool("a", x), "before Run"},
+	} {
+		if c.want == "" && c.err != nil || c.want != "" && (c.err == nil || !strings.Contains(c.err.Error(), c.want)) {
+			t.Errorf("got %v, want %q", c.err, c.want)
+		}
+	}
+	// Nobody made the streams: a bridge that may not says so.
+	if err := other.Run(t.Context()); !errors.Is(err, bus.ErrNoStream) {
+		t.Errorf("without streams: got %v, want %v", err, bus.ErrNoStream)
+	}
+	// One that may makes them.
+	third, err := Connect(t.Context(), Options{URL: server.URL(), Provision: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := third.Tool("a", x); err != nil {
+		t.Fatal(err)
+	}
+	run(t, third)()
+}

@@ -249,3 +249,21 @@ func (in *installs) walk(ctx context.Context, seq uint64) (newest, oldest *sessi
 		before = e.Seq
 	}
 }
+
+// Folder returns a function that folds a session's events one after the other,
+// from the first one on, and returns the state after each. The state is the
+// function's: read it until the next call.
+func (c *Client) Folder(sid string) func(context.Context, session.Event) (*session.State, error) {
+	var state *session.State
+	return func(ctx context.Context, e session.Event) (*session.State, error) {
+		if state == nil {
+			install, err := (&installs{client: c}).before(ctx, e.Seq)
+			if err != nil {
+				return nil, err
+			}
+			state = session.New(install, sid)
+		}
+		_, _ = state.Evolve(e) // a rejection is part of the history
+		return state, nil
+	}
+}

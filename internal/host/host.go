@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"sync"
 	"time"
 
@@ -22,6 +23,7 @@ type Options struct {
 	SessionsMax  int           // sessions that a lane keeps in memory; 0: 4,096
 	SnapshotEach uint64        // events between two snapshots of a session; 0: 256
 	DrainFor     time.Duration // how long a drain may take; 0: 10 s
+	Version      string        // of the program, shown by `nats micro ls`
 }
 
 // Host runs sessions. Create it with New, start it with Run.
@@ -68,6 +70,13 @@ func (h *Host) Run(ctx context.Context) error {
 	alive := make(chan error, 1)
 	go func() { alive <- h.bus.Heartbeat(working, h.instance, func() []byte { return beat }) }()
 
+	stopService, err := h.bus.Register(working, bus.Service{
+		Kind: "session-actor", Version: h.opts.Version, Description: "Runs Refold sessions",
+		Metadata: map[string]string{"instance": h.instance, "lanes": strconv.Itoa(h.opts.Lanes), "rules": strconv.Itoa(session.RulesVersion)},
+	})
+	if err != nil {
+		return err
+	}
 	failed := make(chan error, h.opts.Lanes)
 	lanes := make([]*laneActor, h.opts.Lanes)
 	var running sync.WaitGroup
@@ -90,7 +99,7 @@ func (h *Host) Run(ctx context.Context) error {
 	h.drain(lanes)
 	cancel()
 	running.Wait()
-	return errors.Join(cause, <-alive)
+	return errors.Join(cause, stopService(), <-alive)
 }
 
 // drain hands every lane over, as far as the time allows.

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/refold/refold/client"
+)
+
+// cli is every command. The order is that of the help.
+type cli struct {
+	connection
+
+	Demo   demoCommand   `cmd:"" help:"Watch a session repair a small program, on a server of its own; then fold it again from zero."`
+	Dev    devCommand    `cmd:"" help:"Run a NATS server, a session-actor and a bridge in one process, to try things with."`
+	Run    runCommand    `cmd:"" help:"Ask a session for a run and follow it to its end."`
+	Tail   tailCommand   `cmd:"" help:"Follow what happens in a session, or in all."`
+	View   viewCommand   `cmd:"" help:"Show what a session looks like now, as JSON."`
+	Replay replayCommand `cmd:"" help:"Fold a session's events from sequence zero and print the hash of its state."`
+	Decode decodeCommand `cmd:"" help:"Turn msgpack on standard input into JSON."`
+
+	Streams streamsCommand `cmd:"" help:"List the streams, buckets and consumers, or print one as the JetStream API takes it."`
+	Version versionCommand `cmd:"" help:"Print the version."`
+}
+
+// connection says how to reach NATS.
+type connection struct {
+	NATS    string `name:"nats" env:"NATS_URL" placeholder:"URL" help:"NATS servers, separated by commas. Default: the context's, else nats://127.0.0.1:4222."`
+	Creds   string `env:"NATS_CREDS" placeholder:"FILE" help:"Credentials file."`
+	Context string `env:"NATS_CONTEXT" placeholder:"NAME" help:"Context of the nats tool."`
+	Prefix  string `env:"REFOLD_PREFIX" default:"refold" help:"Beginning of all subjects."`
+}
+
+// connect connects a client.
+func (c connection) connect(ctx context.Context) (*client.Client, error) {
+	return client.Connect(ctx, client.Options{URL: c.NATS, Creds: c.Creds, Context: c.Context, Prefix: c.Prefix, Name: "refold"})
+}
+
+// streams are where a command reads and writes.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// statusError ends the program with a status other than 1. An empty text
+// prints nothing: the command has said it already.
+type statusError struct {
+	status int
+	text   string
+}
+
+func (e *statusError) Error() string { return e.text }
+
+// Exit statuses, as `refold --help` tells them.
+const (
+	statusFailed = 1 // it could not be done, or the run failed
+	statusUsage  = 2 // the arguments are wrong
+)
+
+const description = `Durable LLM agent sessions on NATS JetStream.
+
+Begin with "refold demo". Then "refold dev" in one terminal and
+"refold run hello 'What is here?'" in another.
+
+Exit status: 0 done, 1 it failed (or the run did), 2 the arguments are wrong.`
+
+// Main runs one command until it is done or ctx ends, and returns the exit
+// status.
+func Main(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) (status int) {
+	defer func() {
+		if v := recover(); v != nil {
+			exit, ok := v.(exitStatus)
+			if !ok {
+				panic(v)
+			}
+			status = int(exit)
+		}
+	}()
+	var c cli
+	parser, err := kong.New(&c,
+		kong.Name("refold"), kong.Description(description), kong.Writers(out, errOut), kong.UsageOnError(),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.Exit(func(status int) { panic(exitStatus(status)) }),
+	)
+	if err != nil {
+		fmt.Fprintln(errOut, "refold:", err)
+		return statusFailed
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	command, err := parser.Parse(args)
+	if err != nil {
+		fmt.Fprintf(errOut, "refold: %v; see refold --help\n", err)
+		return statusUsage
+	}
+	command.BindTo(ctx, (*context.Context)(nil))
+	err = command.Run(streams{in, out, errOut}, c.connection)
+	var ended *statusError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &ended):
+		if ended.text != "" {
+			fmt.Fprintln(errOut, "refold:", ended.text)
+		}
+		return ended.status
+	case ctx.Err() != nil:
+		fmt.Fprintln(errOut, "refold: stopped")
+		return statusFailed
+	}
+	fmt.Fprintln(errOut, "refold:", err)
+	return statusFailed
+}
+
+// exitStatus ends parsing: help was asked for.
+type exitStatus int
+
+// versionCommand prints the version.
+type versionCommand struct{}
+
+// Run prints the version.
+func (versionCommand) Run(s streams) error {
+	_, err := fmt.Fprintln(s.out, "refold", version())
+	return err
+}
+
+// version returns the version of this build.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "devel"
+}

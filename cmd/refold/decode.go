@@ -1,0 +1,78 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	refold "github.com/refold/refold"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/subjects"
+)
+
+// decodeCommand turns msgpack into JSON.
+type decodeCommand struct {
+	File string `arg:"" optional:"" type:"existingfile" help:"File to read instead of standard input."`
+}
+
+// Run decodes one value: an effect, a snapshot, an event.
+func (d decodeCommand) Run(s streams) error {
+	in := s.in
+	if d.File != "" {
+		f, err := os.Open(d.File)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		in = f
+	}
+	data, err := io.ReadAll(io.LimitReader(in, codec.BytesMax+1))
+	if err != nil {
+		return err
+	}
+	if len(data) == 0 {
+		return &statusError{statusUsage, "nothing to decode: pipe msgpack into it, as in: nats stream get REFOLD_FX 1 --raw | refold decode"}
+	}
+	canonical, err := codec.Canonicalize(data)
+	if err != nil {
+		return fmt.Errorf("decode: %w", err)
+	}
+	text, err := codec.ToJSONIndent(canonical)
+	if err != nil {
+		return fmt.Errorf("decode: %w", err)
+	}
+	_, err = fmt.Fprintf(s.out, "%s\n", text)
+	return err
+}
+
+// streamsCommand prints what streams.conf declares.
+type streamsCommand struct {
+	JSON string `name:"json" placeholder:"NAME" help:"Print one as the JetStream API takes it: REFOLD_LOG, l0, tool-host, …"`
+}
+
+// Run lists names, or prints one.
+func (c streamsCommand) Run(s streams, conn connection) error {
+	names, err := subjects.New(conn.Prefix)
+	if err != nil {
+		return err
+	}
+	conf, err := bus.ParseConf(refold.StreamsConf, names)
+	if err != nil {
+		return err
+	}
+	if c.JSON != "" {
+		text, err := conf.ConfJSON(c.JSON)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(s.out, "%s\n", text)
+		return err
+	}
+	for _, name := range conf.Names() {
+		if _, err := fmt.Fprintln(s.out, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}

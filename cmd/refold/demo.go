@@ -1,0 +1,209 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/client"
+	"github.com/refold/refold/internal/devserver"
+	"github.com/refold/refold/internal/llm/scripted"
+)
+
+// demoCommand shows the main job.
+type demoCommand struct {
+	Model        string `default:"demo" placeholder:"MODEL" help:"demo, or recorded:FILE (OpenAI chat JSONL, a conversation a line)."`
+	Conversation string `placeholder:"ID" help:"Which conversation of a recording; the first without it."`
+	All          bool   `help:"All conversations of a recording, 8 at a time, with a summary."`
+	Keep         bool   `help:"Keep the demo's directory and say where it is."`
+	Verbose      bool   `help:"Log what the daemons log."`
+	modelFlags
+}
+
+// demoSession is the session of the built-in demo.
+const demoSession = "demo"
+
+// Run runs the demo in a temporary directory.
+func (d demoCommand) Run(ctx context.Context, s streams, conn connection) (err error) {
+	dir, err := os.MkdirTemp("", "refold-demo-")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if d.Keep {
+			fmt.Fprintln(s.out, "kept:", dir)
+			return
+		}
+		err = errors.Join(err, os.RemoveAll(dir))
+	}()
+	work := filepath.Join(dir, "program")
+	if err := os.MkdirAll(work, 0o755); err != nil {
+		return err
+	}
+	m, err := d.open(d.Model, place{hosts: filepath.Join(dir, "hosts"), workdir: work}, dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, m.close()) }()
+	for _, note := range m.notes {
+		fmt.Fprintln(s.err, "note:", note)
+	}
+	if (d.Conversation != "" || d.All) && m.recording == nil {
+		return &statusError{statusUsage, "demo: --conversation and --all go with --model recorded:FILE"}
+	}
+	log := slog.New(slog.DiscardHandler)
+	if d.Verbose {
+		log = slog.New(slog.NewTextHandler(s.err, nil))
+	}
+	server, err := devserver.Start(ctx, devserver.Options{
+		Dir: dir, Prefix: conn.Prefix, Install: m.install, Logger: log, Version: version(), Serve: m.serve,
+	})
+	if err != nil {
+		return err
+	}
+	defer server.Stop()
+	c, err := client.Connect(ctx, client.Options{InProcess: server.InProcess(), Prefix: conn.Prefix, Name: "refold-demo"})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case failed := <-server.Failed():
+			cancel(failed)
+		case <-ctx.Done():
+		}
+	}()
+	if m.recording != nil {
+		err = d.playAll(ctx, s, c, m)
+	} else {
+		err = d.repair(ctx, s.out, c, work)
+	}
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		return cause
+	}
+	return err
+}
+
+// repair lets the session repair the broken program, and folds it again.
+func (d demoCommand) repair(ctx context.Context, out io.Writer, c *client.Client, work string) error {
+	_, files := scripted.Demo()
+	if err := scripted.Unpack(files, work); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "A session repairs the program in %s\n\n", work)
+	began := time.Now()
+	end, err := tellRun(ctx, out, c, demoSession, scripted.DemoInput)
+	if err != nil {
+		return err
+	}
+	if end.Lifecycle != session.Completed {
+		return fmt.Errorf("run %d %s: %s: %s", end.Run, end.Lifecycle, end.Code, end.Detail)
+	}
+	if end.Output != nil {
+		fmt.Fprintf(out, "\n%s\n", end.Output.Text)
+	}
+	fmt.Fprintf(out, "\nThe run took %.1f s. Now everything is folded again, from sequence zero:\n", time.Since(began).Seconds())
+	return foldAgain(ctx, out, c, demoSession)
+}
+
+// tellRun asks for a run and tells what happens until it ends.
+func tellRun(ctx context.Context, out io.Writer, c *client.Client, sid, text string) (client.RunEnd, error) {
+	from, err := c.LastNotice(ctx)
+	if err != nil {
+		return client.RunEnd{}, err
+	}
+	receipt, err := c.Run(ctx, sid, text, client.RunOptions{})
+	if err != nil {
+		return client.RunEnd{}, err
+	}
+	t := tell(ctx, out, c, sid)
+	defer t.stop()
+	var last uint64
+	end, err := c.End(ctx, sid, receipt.Seq, from+1, func(n client.Notice) { last = n.Seq })
+	if err != nil {
+		return end, err
+	}
+	return end, t.until(last)
+}
+
+// teller tells a session's events as they come.
+type teller struct {
+	stop  context.CancelFunc
+	told  chan uint64 // sequence of the newest event told; the latest one only
+	ended chan error
+}
+
+// tell begins to tell a session's events from the first one on.
+func tell(ctx context.Context, out io.Writer, c *client.Client, sid string) *teller {
+	ctx, stop := context.WithCancel(ctx)
+	t := &teller{stop: stop, told: make(chan uint64, 1), ended: make(chan error, 1)}
+	go func() { t.ended <- t.follow(ctx, newStory(out), c, sid) }()
+	return t
+}
+
+func (t *teller) follow(ctx context.Context, tale *story, c *client.Client, sid string) error {
+	fold := c.Folder(sid)
+	for e, err := range c.Events(ctx, sid, 1) {
+		if err != nil {
+			return err
+		}
+		state, err := fold(ctx, e)
+		if err != nil {
+			return err
+		}
+		tale.tell(e, state)
+		select {
+		case <-t.told:
+		default:
+		}
+		t.told <- e.Seq
+	}
+	return ctx.Err()
+}
+
+// until waits until the event at seq is told, and ends the telling.
+func (t *teller) until(seq uint64) error {
+	for {
+		select {
+		case told := <-t.told:
+			if told < seq {
+				continue
+			}
+			t.stop()
+			<-t.ended
+			return nil
+		case err := <-t.ended:
+			return err
+		}
+	}
+}
+
+// foldAgain folds a session from its first event on, and says how that
+// compares with what was stored, and with what the session-actor has.
+func foldAgain(ctx context.Context, out io.Writer, c *client.Client, sid string) error {
+	replayed, err := c.Replay(ctx, sid, 0, nil)
+	if err != nil {
+		return err
+	}
+	view, err := c.View(ctx, sid)
+	if err != nil {
+		return err
+	}
+	if view.Seq == replayed.Seq && view.Hash != replayed.Hash.String() {
+		replayed.Differences = append(replayed.Differences, "the session-actor's state is "+view.Hash)
+	}
+	fmt.Fprintln(out, verdictLine(replayed))
+	if !replayed.Identical() {
+		return &statusError{statusFailed, "the replay differs"}
+	}
+	return nil
+}

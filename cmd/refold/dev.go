@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/refold/refold/internal/devserver"
+)
+
+// devCommand runs everything in one process.
+type devCommand struct {
+	Dir     string `default:".refold" type:"path" help:"Where JetStream and host sessions keep their files; it goes on where it was."`
+	Port    int    `default:"4222" help:"Port of NATS on 127.0.0.1; 0 is any free one."`
+	Model   string `default:"echo" placeholder:"MODEL" help:"echo, demo, scripted:FILE, or recorded:FILE. For a real model run the daemon: bridge --model openai."`
+	Workdir string `type:"path" placeholder:"DIR" help:"Working directory of all host sessions. Default: one a session, under --dir."`
+	Install string `type:"existingfile" placeholder:"FILE" help:"Install record to publish if the log has none."`
+	Verbose bool   `help:"Log what the daemons log."`
+	modelFlags
+}
+
+// Run runs until it is told to stop.
+func (d devCommand) Run(ctx context.Context, s streams, conn connection) error {
+	if err := os.MkdirAll(d.Dir, 0o755); err != nil {
+		return err
+	}
+	work := place{hosts: filepath.Join(d.Dir, "hosts"), workdir: d.Workdir}
+	m, err := d.open(d.Model, work, d.Dir)
+	if err != nil {
+		return err
+	}
+	defer m.close()
+	install := m.install
+	if d.Install != "" {
+		if install, err = os.ReadFile(d.Install); err != nil {
+			return err
+		}
+	}
+	log := slog.New(slog.DiscardHandler)
+	if d.Verbose {
+		log = slog.New(slog.NewTextHandler(s.err, nil))
+	}
+	server, err := devserver.Start(ctx, devserver.Options{
+		Dir: d.Dir, Port: d.Port, Prefix: conn.Prefix, Install: install, Logger: log, Version: version(), Serve: m.serve,
+	})
+	if err != nil {
+		return err
+	}
+	defer server.Stop()
+	fmt.Fprintf(s.out, devBanner, server.URL(), d.Dir, d.Model, server.URL(), conn.Prefix, conn.Prefix)
+	select {
+	case <-ctx.Done():
+		fmt.Fprintln(s.out, "Stopping; what was taken is finished first.")
+		return nil
+	case err := <-server.Failed():
+		return err
+	}
+}
+
+const devBanner = `NATS with JetStream, a session-actor and a bridge run at %s
+Files: %s    Model: %s    Stop with Ctrl-C; started again, it goes on where it was.
+
+From another terminal:
+
+  export NATS_URL=%s
+  refold run hello "What is here?"            ask for a run and follow it
+  refold tail                                 what happens, in all sessions
+  refold view hello                           what the session looks like now
+  refold replay hello --verify                fold it again from zero
+
+  nats pub %s.in.hello '{"type":"RunRequested","data":{"input":{"text":"hi"}}}'
+  nats sub '%s.out.>'
+
+`

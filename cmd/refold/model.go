@@ -1,0 +1,128 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/llm/recorded"
+	"github.com/refold/refold/internal/llm/scripted"
+	"github.com/refold/refold/internal/tools/host"
+	"github.com/refold/refold/planner"
+)
+
+// modelFlags are what a recorded model may need.
+type modelFlags struct {
+	Tools     string   `type:"existingfile" placeholder:"FILE" help:"OpenAI tool definitions of a recording. Default: x-tools.json beside x.jsonl."`
+	RetrySafe []string `placeholder:"PATTERNS" help:"Names of recorded tools that may run twice, as in get_*,search_*."`
+	Ledger    string   `type:"path" placeholder:"FILE" help:"File that a recording's executions are appended to."`
+}
+
+// model is what a bridge serves, and the install record that goes with it.
+type model struct {
+	install   []byte
+	serve     func(*bridge.Bridge) error
+	recording *recorded.Recording // nil: not a recorded one
+	ledger    string              // of the recording
+	notes     []string            // about the record, for people
+	close     func() error
+}
+
+// place says where host sessions are.
+type place struct {
+	hosts   string // what the executor keeps
+	workdir string // working directory of all host sessions; empty: one a session
+}
+
+// open makes the model that a --model flag names. Files that it needs go to
+// dir.
+func (f modelFlags) open(name string, at place, dir string) (*model, error) {
+	kind, file, _ := strings.Cut(name, ":")
+	switch kind {
+	case "echo", "demo":
+		return scriptedModel(kind, at)
+	case "scripted":
+		if file == "" {
+			return nil, errors.New("--model scripted:FILE: name the file")
+		}
+		return scriptedModel(file, at)
+	case "recorded":
+		if file == "" {
+			return nil, errors.New("--model recorded:FILE: name the file, OpenAI chat JSONL")
+		}
+		return f.recordedModel(file, dir)
+	}
+	return nil, fmt.Errorf("--model %s: echo, demo, scripted:FILE or recorded:FILE; for a real model run the daemon: bridge --model openai", name)
+}
+
+// scriptedModel is a scripted model with the built-in host tools.
+func scriptedModel(name string, at place) (*model, error) {
+	script, err := scripted.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	tools := host.New(at.hosts, host.Options{WorkDir: at.workdir})
+	if err := tools.Prepare(); err != nil {
+		return nil, err
+	}
+	record, err := withConfig("scripted", "scripted")
+	if err != nil {
+		return nil, err
+	}
+	return &model{
+		install: record,
+		close:   func() error { return nil },
+		serve: func(b *bridge.Bridge) error {
+			return errors.Join(b.Model("scripted", scripted.NewModel(script)), b.Tool("host", tools))
+		},
+	}, nil
+}
+
+// withConfig returns the built-in install record with a default config, so
+// that a run needs none.
+func withConfig(provider, name string) ([]byte, error) {
+	d := planner.Builtin()
+	return codec.Marshal(session.InstallRecord{
+		Config:         &session.RunConfig{Provider: provider, Model: name},
+		DefaultProfile: d.DefaultProfile, Profiles: d.Profiles, Rules: session.RulesVersion, Tools: d.Tools, V: session.Version,
+	})
+}
+
+// recordedModel is a recorded model with the recorded tools.
+func (f modelFlags) recordedModel(file, dir string) (*model, error) {
+	recording, err := recorded.Load(file)
+	if err != nil {
+		return nil, err
+	}
+	definitions := f.Tools
+	if definitions == "" {
+		definitions = recorded.ToolsFile(file)
+	}
+	tools, err := recorded.LoadTools(definitions)
+	if err != nil {
+		return nil, err
+	}
+	record, notes, err := recording.Install(tools, f.RetrySafe)
+	if err != nil {
+		return nil, err
+	}
+	path := f.Ledger
+	if path == "" {
+		path = filepath.Join(dir, "ledger.jsonl")
+	}
+	ledger, err := recorded.OpenLedger(path)
+	if err != nil {
+		return nil, err
+	}
+	return &model{
+		install: record, recording: recording, ledger: path, notes: notes, close: ledger.Close,
+		serve: func(b *bridge.Bridge) error {
+			executor := recorded.NewExecutor(recording, ledger, recorded.Hooks{})
+			return errors.Join(b.Model(recorded.ModelName, recorded.NewModel(recording)), b.Tool(recorded.Target, executor))
+		},
+	}, nil
+}

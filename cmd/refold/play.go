@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/refold/refold/client"
+	"github.com/refold/refold/internal/llm/recorded"
+)
+
+// playing is how many conversations of a recording run at once.
+const playing = 8
+
+// playAll runs one conversation of a recording, or all of them.
+func (d demoCommand) playAll(ctx context.Context, s streams, c *client.Client, m *model) error {
+	if d.All {
+		return playMany(ctx, s.out, c, m, m.recording.Conversations())
+	}
+	conversation := m.recording.Conversations()[0]
+	if d.Conversation != "" {
+		var found bool
+		if conversation, found = m.recording.Conversation(d.Conversation); !found {
+			return fmt.Errorf("the recording has no conversation %q", d.Conversation)
+		}
+	}
+	return playOne(ctx, s.out, c, m, conversation)
+}
+
+// playOne runs a conversation and tells what happens.
+func playOne(ctx context.Context, out io.Writer, c *client.Client, m *model, conversation *recorded.Conversation) error {
+	fmt.Fprintf(out, "Conversation %s: %d user messages, %d calls\n\n", conversation.ID, len(conversation.Users()), conversation.Calls())
+	t := tell(ctx, out, c, conversation.Session())
+	defer t.stop()
+	last, err := play(ctx, c, conversation)
+	if err != nil {
+		return err
+	}
+	if err := t.until(last); err != nil {
+		return err
+	}
+	account, err := tally(m, []*recorded.Conversation{conversation})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\nledger: %d of %d calls, each once\n", len(account.Executed), conversation.Calls())
+	return foldAgain(ctx, out, c, conversation.Session())
+}
+
+// play holds a conversation: each user message is a run, and each must end as
+// the recording's does. It returns the sequence of the last run's last event.
+func play(ctx context.Context, c *client.Client, conversation *recorded.Conversation) (last uint64, err error) {
+	sid := conversation.Session()
+	from, err := c.LastNotice(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for i, text := range conversation.Users() {
+		receipt, err := c.Run(ctx, sid, text, client.RunOptions{})
+		if err != nil {
+			return 0, fmt.Errorf("%s: run %d: %w", conversation.ID, i+1, err)
+		}
+		end, err := c.End(ctx, sid, receipt.Seq, from+1, func(n client.Notice) { last, from = n.Seq, n.StreamSeq })
+		if err != nil {
+			return 0, fmt.Errorf("%s: run %d: %w", conversation.ID, i+1, err)
+		}
+		want := conversation.Runs[i].Ends()
+		if string(end.Lifecycle) != want.Lifecycle || end.Code != want.Code {
+			return 0, fmt.Errorf("%s: run %d ended %s %s (%s), the recording's ends %s %s",
+				conversation.ID, i+1, end.Lifecycle, end.Code, end.Detail, want.Lifecycle, want.Code)
+		}
+	}
+	return last, nil
+}
+
+// playMany holds conversations side by side and sums up.
+func playMany(ctx context.Context, out io.Writer, c *client.Client, m *model, conversations []*recorded.Conversation) error {
+	failures := make([]error, len(conversations))
+	room := make(chan struct{}, playing)
+	var held sync.WaitGroup
+	for i, conversation := range conversations {
+		room <- struct{}{}
+		held.Go(func() {
+			defer func() { <-room }()
+			_, failures[i] = play(ctx, c, conversation)
+			if failures[i] == nil {
+				end := conversation.Ends()
+				fmt.Fprintf(out, "%s: %d runs, %d calls, ended %s %s\n", conversation.ID, len(conversation.Runs), conversation.Calls(), end.Lifecycle, end.Code)
+			}
+		})
+	}
+	held.Wait()
+	failed := errors.Join(failures...)
+	account, err := tally(m, conversations)
+	replays, events, differ := 0, uint64(0), []string(nil)
+	_, replayErr := c.ReplayAll(ctx, func(r *client.Replayed) error {
+		replays++
+		events += r.Events
+		if !r.Identical() {
+			differ = append(differ, verdictLine(r))
+		}
+		return nil
+	})
+	calls, ended := 0, 0
+	for i, conversation := range conversations {
+		calls += conversation.Calls()
+		if failures[i] == nil {
+			ended++
+		}
+	}
+	verdict := "identical"
+	if len(differ) > 0 {
+		verdict = fmt.Sprintf("DIFFERENT in %d sessions", len(differ))
+	}
+	fmt.Fprintf(out, "ended %d of %d conversations as recorded; ledger %d of %d calls, each once; replay: %s (%d sessions, %d events)\n",
+		ended, len(conversations), len(account.Executed), calls, verdict, replays, events)
+	for _, d := range differ {
+		fmt.Fprintln(out, d)
+	}
+	if len(differ) > 0 {
+		failed = errors.Join(failed, errors.New("a replay differs"))
+	}
+	return errors.Join(failed, err, replayErr)
+}
+
+// tally compares the ledger with what the conversations should leave in it.
+func tally(m *model, conversations []*recorded.Conversation) (recorded.Account, error) {
+	entries, err := recorded.ReadLedger(m.ledger)
+	if err != nil {
+		return recorded.Account{}, err
+	}
+	var want []recorded.Entry
+	for _, conversation := range conversations {
+		want = append(want, conversation.Ledger(conversation.Session())...)
+	}
+	account := recorded.Tally(want, entries)
+	if err := account.Err(); err != nil {
+		return account, fmt.Errorf("ledger: %w", err)
+	}
+	return account, nil
+}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/client"
+)
+
+// replayCommand folds histories again.
+type replayCommand struct {
+	Session string `arg:"" optional:"" help:"The session."`
+	All     bool   `help:"All sessions, in one pass over the log."`
+	Verify  bool   `help:"Say how each compares with its effects and its snapshot, and exit 1 if one differs."`
+	To      uint64 `placeholder:"SEQ" help:"Fold up to this sequence of the log only."`
+	Export  bool   `help:"Print the session as a scenario: a test that the project's own runner reads."`
+	Events  bool   `help:"Tell each event."`
+	JSON    bool   `name:"json" help:"Print a JSON object a session."`
+}
+
+// Run folds one session or all.
+func (r replayCommand) Run(ctx context.Context, s streams, conn connection) error {
+	switch {
+	case r.All == (r.Session != ""):
+		return &statusError{statusUsage, "replay: name one session, or say --all"}
+	case r.All && (r.To != 0 || r.Export || r.Events):
+		return &statusError{statusUsage, "replay: --to, --export and --events are for one session"}
+	}
+	c, err := conn.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if r.All {
+		return r.all(ctx, s, c)
+	}
+	if r.Export {
+		text, err := c.Export(ctx, r.Session, r.To)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprint(s.out, text)
+		return err
+	}
+	var each func(session.Event, *session.State)
+	if r.Events {
+		each = newStory(s.out).tell
+	}
+	replayed, err := c.Replay(ctx, r.Session, r.To, each)
+	if err != nil {
+		return err
+	}
+	if err := r.print(s.out, replayed); err != nil {
+		return err
+	}
+	return r.verdict(replayed)
+}
+
+// all folds every session.
+func (r replayCommand) all(ctx context.Context, s streams, c *client.Client) error {
+	sessions, events, differ := 0, uint64(0), 0
+	skipped, err := c.ReplayAll(ctx, func(replayed *client.Replayed) error {
+		sessions++
+		events += replayed.Events
+		if !replayed.Identical() {
+			differ++
+		}
+		return r.print(s.out, replayed)
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(s.err, "%d sessions, %d events, %d messages skipped, %d sessions differ\n", sessions, events, skipped, differ)
+	if r.Verify && differ > 0 {
+		return &statusError{statusFailed, ""}
+	}
+	return nil
+}
+
+// verdict is the exit status of one session.
+func (r replayCommand) verdict(replayed *client.Replayed) error {
+	if r.Verify && !replayed.Identical() {
+		return &statusError{statusFailed, ""}
+	}
+	return nil
+}
+
+// print prints what one session came to.
+func (r replayCommand) print(out io.Writer, replayed *client.Replayed) error {
+	if r.JSON {
+		text, err := json.Marshal(replayed)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(out, "%s\n", text)
+		return err
+	}
+	if !r.Verify {
+		_, err := fmt.Fprintf(out, "%s  %s  %d events\n", replayed.Hash, replayed.Session, replayed.Events)
+		return err
+	}
+	_, err := fmt.Fprintf(out, "%s\n", verdictLine(replayed))
+	return err
+}
+
+// verdictLine tells whether a replay was identical, and with what it was
+// compared.
+func verdictLine(r *client.Replayed) string {
+	compared := fmt.Sprintf("%d effects compared", r.EffectsSame)
+	if r.EffectsGone > 0 {
+		compared += fmt.Sprintf(", %d not stored any more", r.EffectsGone)
+	}
+	if r.SnapshotAt != 0 {
+		compared += fmt.Sprintf(", snapshot at %d", r.SnapshotAt)
+	}
+	line := fmt.Sprintf("replay: identical  session %s  %d events  %s  state %s", r.Session, r.Events, compared, r.Hash)
+	if r.Identical() {
+		return line
+	}
+	line = fmt.Sprintf("replay: DIFFERENT  session %s  %d events  %s  state %s", r.Session, r.Events, compared, r.Hash)
+	for _, d := range r.Differences {
+		line += "\n  " + d
+	}
+	return line
+}

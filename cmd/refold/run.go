@@ -1,0 +1,198 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/client"
+)
+
+// runCommand asks for a run.
+type runCommand struct {
+	Session  string `arg:"" help:"The session; it opens with its first run. 1 to 64 of A-Za-z0-9_-."`
+	Text     string `arg:"" optional:"" help:"What to say; - or nothing reads standard input."`
+	Provider string `help:"Provider of the model, with --model, instead of the session's config."`
+	Model    string `help:"Model, with --provider."`
+	System   string `help:"System text, with --provider and --model."`
+	Config   string `placeholder:"JSON" help:"The whole run config as JSON, asked for through the door ctl."`
+	WhenBusy string `enum:"queue,reject" default:"queue" help:"What to do while another run is active: queue or reject."`
+	NoFollow bool   `help:"Print the receipt and don't wait for the end."`
+}
+
+// Run asks, follows, and ends with the run's outcome.
+func (r runCommand) Run(ctx context.Context, s streams, conn connection) error {
+	text, err := r.text(s.in)
+	if err != nil {
+		return err
+	}
+	options, err := r.options()
+	if err != nil {
+		return err
+	}
+	c, err := conn.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if r.NoFollow {
+		receipt, err := c.Run(ctx, r.Session, text, options)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(s.out, "session %s seq %d id %s\n", receipt.Session, receipt.Seq, receipt.ID)
+		return err
+	}
+	return r.follow(ctx, s, c, text, options)
+}
+
+// text returns what to say.
+func (r runCommand) text(in io.Reader) (string, error) {
+	if r.Text != "" && r.Text != "-" {
+		return r.Text, nil
+	}
+	if f, ok := in.(*os.File); ok && r.Text == "" {
+		if info, err := f.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
+			return "", &statusError{statusUsage, `run: what shall be said? As in: refold run hello "What is here?"`}
+		}
+	}
+	data, err := io.ReadAll(in)
+	return string(data), err
+}
+
+// options returns the optional parts of the request.
+func (r runCommand) options() (client.RunOptions, error) {
+	o := client.RunOptions{WhenBusy: r.WhenBusy}
+	if r.Config != "" {
+		o.Config, o.Operator = json.RawMessage(r.Config), true
+		return o, nil
+	}
+	if (r.Provider == "") != (r.Model == "") {
+		return o, &statusError{statusUsage, "run: --provider and --model go together"}
+	}
+	if r.Provider == "" {
+		if r.System != "" {
+			return o, &statusError{statusUsage, "run: --system goes with --provider and --model"}
+		}
+		return o, nil
+	}
+	config := map[string]string{"provider": r.Provider, "model": r.Model}
+	if r.System != "" {
+		config["system"] = r.System
+	}
+	var err error
+	o.Config, err = json.Marshal(config)
+	return o, err
+}
+
+// follow asks for the run and shows the model's words as they come, and calls
+// on standard error.
+func (r runCommand) follow(ctx context.Context, s streams, c *client.Client, text string, options client.RunOptions) error {
+	words := &live{out: s.out}
+	if err := c.Live(ctx, r.Session, words.delta); err != nil {
+		return err
+	}
+	from, err := c.LastNotice(ctx)
+	if err != nil {
+		return err
+	}
+	receipt, err := c.Run(ctx, r.Session, text, options)
+	if err != nil {
+		return err
+	}
+	end, err := c.End(ctx, r.Session, receipt.Seq, from+1, func(n client.Notice) { r.note(s.err, n, receipt.Seq) })
+	var rejected *client.RejectedError
+	switch {
+	case errors.As(err, &rejected):
+		return &statusError{statusFailed, rejected.Error()}
+	case err != nil:
+		return err
+	}
+	if err := words.end(ctx, c, end); err != nil {
+		return err
+	}
+	if end.Lifecycle != session.Completed {
+		return &statusError{statusFailed, fmt.Sprintf("run %d %s: %s: %s", end.Run, end.Lifecycle, end.Code, end.Detail)}
+	}
+	return nil
+}
+
+// note tells a notice that concerns the request.
+func (r runCommand) note(out io.Writer, n client.Notice, seq uint64) {
+	if n.Type == session.NoticeRunQueued && n.Seq == seq {
+		fmt.Fprintln(out, "queued: another run is active")
+	}
+	if n.Type == session.NoticeToolRejected {
+		var d session.ToolRejected
+		if json.Unmarshal(n.Data, &d) == nil {
+			fmt.Fprintf(out, "refused: %s: %s: %s\n", d.ToolName, d.Code, d.Detail)
+		}
+	}
+}
+
+// live prints deltas as they come. What it can't print as it came (a missed
+// delta, a second start) the end makes good from the log.
+type live struct {
+	mu      sync.Mutex
+	out     io.Writer
+	effect  string // of the last delta
+	start   string
+	next    uint64 // delta that is due
+	printed string // of the last effect
+	broken  bool   // what is printed of it isn't what was said
+}
+
+// delta takes one delta.
+func (l *live) delta(d client.Delta) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if d.Effect != l.effect || d.Start != l.start {
+		if l.printed != "" {
+			fmt.Fprintln(l.out)
+		}
+		l.effect, l.start, l.next, l.printed, l.broken = d.Effect, d.Start, d.N, "", d.N != 0
+	}
+	if d.N != l.next {
+		l.broken = true
+	}
+	l.next = d.N + 1
+	if !l.broken {
+		fmt.Fprint(l.out, d.Text)
+		l.printed += d.Text
+	}
+}
+
+// end prints what the log has of the answer and was not printed yet.
+func (l *live) end(ctx context.Context, c *client.Client, end client.RunEnd) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	answer := ""
+	switch {
+	case end.Output == nil:
+	case end.Output.Blob != nil:
+		data, err := c.Blob(ctx, *end.Output.Blob)
+		if err != nil {
+			return err
+		}
+		answer = string(data)
+	default:
+		answer = end.Output.Text
+	}
+	switch {
+	case l.printed != "" && l.printed == answer:
+		fmt.Fprintln(l.out)
+	case answer != "":
+		if l.printed != "" {
+			fmt.Fprintln(l.out)
+		}
+		fmt.Fprintln(l.out, answer)
+	case l.printed != "":
+		fmt.Fprintln(l.out)
+	}
+	return nil
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/refold/refold/client"
+)
+
+// tailCommand follows notices.
+type tailCommand struct {
+	Session string `arg:"" optional:"" help:"The session; all of them without one."`
+	Since   uint64 `placeholder:"N" default:"0" help:"Sequence of the stream of notices to begin at; 0 shows only what comes."`
+	All     bool   `help:"Begin with the oldest notice that is kept."`
+	JSON    bool   `name:"json" help:"Print each notice as it is."`
+}
+
+// Run prints notices until it is stopped.
+func (t tailCommand) Run(ctx context.Context, s streams, conn connection) error {
+	c, err := conn.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	from := t.Since
+	if from == 0 && !t.All {
+		if from, err = c.LastNotice(ctx); err != nil {
+			return err
+		}
+		from++
+	}
+	for n, err := range c.Notices(ctx, t.Session, from) {
+		switch {
+		case errors.Is(err, context.Canceled):
+			return nil
+		case err != nil:
+			return err
+		}
+		if err := t.print(s, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// print prints one notice.
+func (t tailCommand) print(s streams, n client.Notice) error {
+	if t.JSON {
+		text, err := json.Marshal(n)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(s.out, "%s\n", text)
+		return err
+	}
+	at := time.UnixMilli(n.At).UTC().Format("15:04:05.000")
+	_, err := fmt.Fprintf(s.out, "%s  %s  %d  %s %s\n", at, n.Session, n.N, n.Type, n.Data)
+	return err
+}

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// viewCommand shows a session.
+type viewCommand struct {
+	Session string `arg:"" help:"The session."`
+}
+
+// viewWithin bounds the wait for an answer.
+const viewWithin = 5 * time.Second
+
+// Run prints the session's View as JSON.
+func (v viewCommand) Run(ctx context.Context, s streams, conn connection) error {
+	c, err := conn.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(ctx, viewWithin)
+	defer cancel()
+	view, err := c.View(ctx, v.Session)
+	if err != nil {
+		return err
+	}
+	text, err := json.MarshalIndent(view, "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(s.out, "%s\n", text)
+	return err
+}

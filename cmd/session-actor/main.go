@@ -1,0 +1,17 @@
+// Command session-actor runs sessions: it owns lanes of the log, folds the
+// events of each session, asks for effects, and says what happened. Run as
+// many as you like; they share the lanes.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	os.Exit(Main(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}

@@ -1,0 +1,146 @@
+package planner
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/refold/refold/codec"
+)
+
+// TestLimitsFit: the relations between limits, and between limits and the
+// encodings that hold what they bound.
+func TestLimitsFit(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		what string
+		ok   bool
+	}{
+		{"a tool's index fits an Offer", ToolsMax <= 1<<offerVariantShift},
+		{"a variant fits an Offer", AlternatesMax < 1<<(32-offerVariantShift)},
+		{"a rule's index fits a verdict", RulesMax-1 <= math.MaxUint8},
+		{"a capability's index fits a verdict", RequiresMax-1 <= math.MaxUint8},
+		{"a registry fits the codec", RegistryBytesMax <= codec.BytesMax},
+		{"arguments fit the codec", ArgumentsBytesMax <= codec.BytesMax},
+		{"the hash of a key is shorter than a key", len(codec.Ref{}.String()) < KeyBytesMax},
+		{"a verdict's rule fits a detail", 4*(2*NameBytesMax) < 4*DetailBytesMax},
+		{"a schema of values alone fits its bytes", SchemaNodesMax <= SchemaBytesMax},
+	} {
+		if !c.ok {
+			t.Errorf("not so: %s", c.what)
+		}
+	}
+}
+
+// object returns JSON text as canonical bytes.
+func object(t *testing.T, text string) codec.Raw {
+	t.Helper()
+	raw, err := codec.FromJSON([]byte(text))
+	if err != nil {
+		t.Fatalf("%.80s: %v", text, err)
+	}
+	return raw
+}
+
+// TestLimitsHold: one more than each limit is refused, at its path, and the
+// limit itself is not.
+func TestLimitsHold(t *testing.T) {
+	t.Parallel()
+	many := func(n int, item string) string { return strings.TrimSuffix(strings.Repeat(item+",", n), ",") }
+	schemaOf := func(n int) string { // 5 values besides the n enum's
+		return `{"properties":{"a":{"enum":[` + many(n, "1") + `]}}}`
+	}
+	for _, c := range []struct {
+		what string
+		path string
+		fill func(spec *ToolSpec, n int)
+		max  int
+	}{
+		{"tool_id", "tool_id", func(s *ToolSpec, n int) { s.ToolID = strings.Repeat("a", n) }, ToolIDBytesMax},
+		{"tool_name", "tool_name", func(s *ToolSpec, n int) { s.ToolName = strings.Repeat("a", n) }, NameBytesMax},
+		{"description", "description", func(s *ToolSpec, n int) { s.Description = strings.Repeat("a", n) }, DescriptionBytesMax},
+		{"target", "executor.target", func(s *ToolSpec, n int) { s.Executor.Target = strings.Repeat("a", n) }, NameBytesMax},
+		{"deadline", "deadline_ms", func(s *ToolSpec, n int) { s.DeadlineMS = int64(n) }, DeadlineMSMax},
+		{"rules", "availability", func(s *ToolSpec, n int) {
+			s.Availability = make([]Rule, n)
+			for i := range s.Availability {
+				s.Availability[i].Kind = RuleAlways
+			}
+		}, RulesMax},
+		{"fact name", "availability[0].name", func(s *ToolSpec, n int) {
+			s.Availability = []Rule{{Kind: RuleFact, Name: strings.Repeat("a", n)}}
+		}, FactNameBytesMax},
+		{"fact value", "availability[0].equals", func(s *ToolSpec, n int) {
+			s.Availability = []Rule{{Kind: RuleFact, Name: "f", Equals: strings.Repeat("a", n)}}
+		}, FactValueBytesMax},
+		{"capabilities", "requires", func(s *ToolSpec, n int) {
+			for i := range n {
+				s.Requires = append(s.Requires, fmt.Sprint("c", i))
+			}
+		}, RequiresMax},
+		{"capability", "requires[0]", func(s *ToolSpec, n int) { s.Requires = []string{strings.Repeat("a", n)} }, CapabilityBytesMax},
+		{"template", "resource_key", func(s *ToolSpec, n int) { s.ResourceKey = strings.Repeat("a", n) }, TemplateBytesMax},
+		{"alternates", "alternates", func(s *ToolSpec, n int) {
+			for i := range n {
+				s.Alternates = append(s.Alternates, Descriptor{ToolName: fmt.Sprint("n", i), ArgsSchema: s.ArgsSchema})
+			}
+		}, AlternatesMax},
+		{"schema bytes", "args_schema", func(s *ToolSpec, n int) {
+			s.ArgsSchema = object(t, `{"title":"`+strings.Repeat("a", n-len(`{"title":""}`))+`"}`)
+		}, SchemaBytesMax},
+		{"schema values", "args_schema", func(s *ToolSpec, n int) { s.ArgsSchema = object(t, schemaOf(n-4)) }, SchemaNodesMax},
+		{"pattern", "args_schema", func(s *ToolSpec, n int) {
+			s.ArgsSchema = object(t, `{"pattern":"`+strings.Repeat("a", n)+`"}`)
+		}, PatternBytesMax},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			t.Parallel()
+			build := func(n int) error {
+				spec := ToolSpec{ToolID: "x.tool", ToolName: "tool", ArgsSchema: object(t, `{}`), Executor: Executor{Kind: ExecutorEffect, Target: "x"}}
+				c.fill(&spec, n)
+				_, err := NewRegistry([]ToolSpec{spec}, nil, "")
+				return err
+			}
+			if err := build(c.max); err != nil {
+				t.Errorf("%d: got %v, want no error", c.max, err)
+			}
+			bad, ok := build(c.max + 1).(*RegistryError)
+			if !ok || bad.Path != "tools[0]."+c.path {
+				t.Errorf("%d: got %v, want an error at tools[0].%s", c.max+1, bad, c.path)
+			}
+		})
+	}
+}
+
+// TestRegistryLimitsHold does the same for what a registry has as a whole.
+func TestRegistryLimitsHold(t *testing.T) {
+	t.Parallel()
+	tools := make([]ToolSpec, ToolsMax+1)
+	for i := range tools {
+		tools[i] = ToolSpec{ToolID: fmt.Sprint("x.t", i), ToolName: fmt.Sprint("t", i), ArgsSchema: object(t, `{}`), Executor: Executor{Kind: ExecutorEffect, Target: "x"}}
+	}
+	profiles := make([]Profile, ProfilesMax+1)
+	for i := range profiles {
+		profiles[i].Profile = fmt.Sprint("p", i)
+	}
+	if _, err := NewRegistry(tools[1:], profiles[1:], ""); err != nil {
+		t.Errorf("at the limits: %v", err)
+	}
+	for path, build := range map[string]func() (*Registry, error){
+		"tools":    func() (*Registry, error) { return NewRegistry(tools, nil, "") },
+		"profiles": func() (*Registry, error) { return NewRegistry(nil, profiles, "") },
+	} {
+		_, err := build()
+		if bad, ok := err.(*RegistryError); !ok || bad.Path != path {
+			t.Errorf("one more: got %v, want an error at %s", err, path)
+		}
+	}
+	for i := range 70 {
+		tools[i].Description = strings.Repeat("a", DescriptionBytesMax)
+	}
+	_, err := NewRegistry(tools[:ToolsMax], nil, "")
+	if bad, ok := err.(*RegistryError); !ok || bad.Path != "tools" {
+		t.Errorf("too many bytes: got %v, want an error at tools", err)
+	}
+}

@@ -1,0 +1,49 @@
+package planner
+
+import (
+	"testing"
+
+	"github.com/refold/refold/codec"
+)
+
+// TestUnboundComesBeforeDenied: a registry refuses a tool that nobody carries
+// out, so the tool is made unbound behind its back. Should one ever get there,
+// its calls get a code of their own, after availability and before permission.
+func TestUnboundComesBeforeDenied(t *testing.T) {
+	t.Parallel()
+	schema, err := codec.FromJSON([]byte(`{"required":["a"]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := ToolSpec{
+		ToolID: "x.tool", ToolName: "tool", ArgsSchema: schema, Requires: []string{"pay"},
+		Executor:     Executor{Kind: ExecutorEffect, Target: "x"},
+		Availability: []Rule{{Kind: RuleHostSessionReady}},
+	}
+	for _, c := range []struct {
+		name  string
+		facts Facts
+		want  Code
+	}{
+		{"unavailable", Facts{}, ToolUnavailable},
+		{"unbound and denied", Facts{HostSession: "ready"}, ToolUnbound},
+		{"unbound with bad arguments", Facts{HostSession: "ready", Capabilities: []string{"pay"}}, ToolUnbound},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			reg, err := NewRegistry([]ToolSpec{spec}, nil, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			reg.tools[0].spec.Executor = Executor{}
+			ts := Select(reg, Request{}, c.facts)
+			call, why := Check(reg, &ts, ObservedCall{ToolName: "tool"})
+			if why.Code != c.want || why.Status() != StatusIgnored || !call.Rejected {
+				t.Errorf("Check: got %q %q, want %q ignored", why.Code, why.Status(), c.want)
+			}
+			if got := Recheck(reg, 0, Request{}, c.facts).Code; got != c.want {
+				t.Errorf("Recheck: got %q, want %q", got, c.want)
+			}
+		})
+	}
+}

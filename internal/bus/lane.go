@@ -1,0 +1,221 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/subjects"
+)
+
+// LaneOwner is who gets a lane's events. Its methods are called by one
+// goroutine at a time, never after Lane.Run has returned.
+type LaneOwner interface {
+	// Era begins an era: the lane is this process's anew, or was reset. What
+	// comes next begins at the lane's ack floor again, in order, so every
+	// session in memory is unproven. Acks of earlier eras do nothing any more.
+	Era(era uint64)
+	// Deliver takes the next event of the lane. It may block for as long as
+	// it likes: the lane is kept, and no more than its limits is received.
+	Deliver(d Delivery)
+}
+
+// Delivery is one event of a lane.
+type Delivery struct {
+	Event        session.Event // its payload is the receiver's to keep
+	Era          uint64
+	ConsumerSeq  uint64 // from 1 in each era, without gaps
+	NumDelivered uint64 // as far as the server remembers; decides nothing
+	Pending      uint64 // events of the lane behind this one
+
+	window *window
+	number uint64
+}
+
+// Ack says that all outputs of the event are stored. It returns at once, may
+// be called from any goroutine, in any order, and more than once. The server
+// hears of an event when it and all before it are acked; it may hear of it
+// late or never, and then the event is delivered again. After the end of the
+// delivery's era Ack does nothing.
+func (d Delivery) Ack() { d.window.done(d.number) }
+
+// Lane is one of the consumers that the log's partitions are spread over.
+// Every host may run every lane: the server pins one of them, the owner, and
+// the others stand by. Correctness does not rest on the pin: for a moment two
+// may believe that they own the lane.
+type Lane struct {
+	bus      *Bus
+	number   int
+	stream   string
+	consumer string
+	log      *slog.Logger
+
+	ttl     time.Duration // how long the server keeps a pin without a request
+	skipped atomic.Uint64
+	owned   atomic.Bool
+	era     uint64        // of the last era; Run's goroutine only
+	last    chan struct{} // closed when the last era's deliveries have ended
+
+	mu       sync.Mutex
+	running  chan struct{} // closed when Run returns; nil before it
+	draining chan struct{} // closed by Drain
+	drained  bool
+}
+
+// Lane returns lane n of the log. The consumer must have been provisioned.
+func (b *Bus) Lane(n int) *Lane {
+	name := subjects.LaneName(n)
+	last := make(chan struct{})
+	close(last)
+	return &Lane{
+		bus: b, number: n, stream: b.names.LogStream(), consumer: name,
+		log: b.log.With("lane", name), draining: make(chan struct{}), last: last,
+	}
+}
+
+// Number returns which lane this is.
+func (l *Lane) Number() int { return l.number }
+
+// Owned reports that the server has pinned this process to the lane, as far
+// as is known here.
+func (l *Lane) Owned() bool { return l.owned.Load() }
+
+// Skipped returns how many messages were skipped since the start, because
+// their subjects name no door or no valid session.
+func (l *Lane) Skipped() uint64 { return l.skipped.Load() }
+
+// Run waits for the lane, owns it and gives its events to owner, for as long
+// as it can; what it loses it waits for again. It returns nil when ctx ends
+// (the lane is given back, with what is not acked) or when Drain is done, and
+// an error only if the lane can't be used: it does not exist, or pins nobody.
+// A lane is run once.
+func (l *Lane) Run(ctx context.Context, owner LaneOwner) error {
+	done, err := l.begin()
+	if err != nil {
+		return err
+	}
+	defer close(done)
+	waiting, cancel := untilDone(ctx, l.draining)
+	defer cancel()
+	if err := l.open(waiting); err != nil && waiting.Err() == nil {
+		return fmt.Errorf("run lane %s: %w", l.consumer, err)
+	}
+	for waiting.Err() == nil {
+		if pin := l.standBy(waiting); pin != "" {
+			l.own(ctx, pin, owner)
+		}
+	}
+	<-l.last
+	return nil
+}
+
+// Drain hands the lane over: no event is given to the owner any more, and when
+// all that was given is acked, the lane is unpinned, so that a host that
+// stands by has it at once. It returns nil when Run has returned, ctx's error
+// if that ends before. A lane that does not run returns nil, and never runs.
+func (l *Lane) Drain(ctx context.Context) error {
+	l.mu.Lock()
+	if !l.drained {
+		l.drained = true
+		close(l.draining)
+	}
+	running := l.running
+	l.mu.Unlock()
+	if running == nil {
+		return nil
+	}
+	select {
+	case <-running:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+var errLaneRunTwice = errors.New("a lane is run once: take a new one from Bus.Lane")
+
+func (l *Lane) begin() (done chan struct{}, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.running != nil {
+		return nil, errLaneRunTwice
+	}
+	l.running = make(chan struct{})
+	return l.running, nil
+}
+
+// open learns how long the server keeps a pin.
+func (l *Lane) open(ctx context.Context) error {
+	return l.bus.retry(ctx, func(ctx context.Context) error {
+		info, err := l.info(ctx)
+		if err != nil {
+			return err
+		}
+		cfg := info.Config
+		if cfg.PriorityPolicy != jetstream.PriorityPolicyPinned || cfg.PinnedTTL <= 0 {
+			return fmt.Errorf("consumer %s pins no client: provision it from streams.conf", l.consumer)
+		}
+		l.ttl = cfg.PinnedTTL
+		return nil
+	})
+}
+
+func (l *Lane) info(ctx context.Context) (*jetstream.ConsumerInfo, error) {
+	if !l.bus.nc.IsConnected() {
+		return nil, nats.ErrDisconnected
+	}
+	consumer, err := l.bus.js.Consumer(ctx, l.stream, l.consumer)
+	if err != nil {
+		return nil, err
+	}
+	return consumer.CachedInfo(), nil
+}
+
+// reset begins delivery at the ack floor again, with consumer sequence 1, and
+// returns how many events are to come.
+func (l *Lane) reset(ctx context.Context) (pending uint64, err error) {
+	if !l.bus.nc.IsConnected() {
+		// It would be sent on reconnect, when somebody else may own the lane.
+		return 0, nats.ErrDisconnected
+	}
+	ctx, cancel := context.WithTimeout(ctx, max(l.ttl, time.Second))
+	defer cancel()
+	answer, err := l.bus.js.ResetConsumer(ctx, l.stream, l.consumer)
+	if err != nil {
+		return 0, err
+	}
+	return answer.NumPending, nil
+}
+
+// unpin takes the pin away, whoever has it.
+func (l *Lane) unpin(ctx context.Context) error {
+	body, err := json.Marshal(struct {
+		Group string `json:"group"`
+	}{subjects.LaneGroup})
+	if err != nil {
+		return err
+	}
+	answer, err := l.bus.nc.RequestWithContext(ctx, l.bus.api+"CONSUMER.UNPIN."+l.stream+"."+l.consumer, body)
+	if err != nil {
+		return err
+	}
+	var refused struct {
+		Error *jetstream.APIError `json:"error"`
+	}
+	if err := json.Unmarshal(answer.Data, &refused); err != nil {
+		return err
+	}
+	if refused.Error != nil {
+		return refused.Error
+	}
+	return nil
+}

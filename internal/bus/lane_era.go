@@ -1,0 +1,340 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/subjects"
+)
+
+// Parts of the time that the server keeps a pin (2 s in streams.conf). A
+// request is sent at least every third of it, and the server says something
+// at least every sixth.
+const (
+	ttlPartKeep = 3
+	ttlPartTick = 6
+)
+
+// windowPartPull: a request asks for at least this part of the window, so that
+// a slow fold doesn't cost a request an event.
+const windowPartPull = 4
+
+// eraEnd is why an era ended.
+type eraEnd string
+
+const (
+	eraRuns    eraEnd = ""
+	eraReset   eraEnd = "reset"   // begin another one under the same pin
+	eraLost    eraEnd = "lost"    // the pin is another's, or may be
+	eraDrained eraEnd = "drained" // all that was given is acked
+	eraStopped eraEnd = "stopped" // the context ended
+)
+
+// era is the time between two resets of a lane that this process owns: an
+// inbox, a window, and a count of deliveries that must have no gap.
+type era struct {
+	lane   *Lane
+	number uint64
+	pin    string
+	window *window
+	queue  chan Delivery // to the owner; has room for the whole window
+	log    *slog.Logger
+
+	inbox string
+	sub   *nats.Subscription
+	msgs  chan *nats.Msg
+
+	request  uint64 // number of the last request
+	filling  uint64 // the request that is to fill the window; 0: none is open
+	asked    int    // how many it may still bring
+	whole    bool   // next, ask for one event of whatever size
+	paused   bool   // don't ask before the next tick
+	draining bool
+
+	next       uint64 // consumer sequence that must come next
+	last       uint64 // stream sequence of the last event
+	waits      bool   // the server has events for us
+	reconnects uint64
+	begun      time.Time
+	sent       time.Time // last request
+	heard      time.Time // last word of the server
+	differs    time.Time // since when the server counts otherwise; zero: it doesn't
+}
+
+// own holds the lane for as long as the pin lasts: one era after another.
+func (l *Lane) own(ctx context.Context, pin string, owner LaneOwner) {
+	l.owned.Store(true)
+	defer l.owned.Store(false)
+	for {
+		e, err := l.newEra(ctx, pin, owner)
+		if err != nil {
+			// The reset may have happened or not. What is sure is a new pin.
+			if ctx.Err() == nil {
+				l.log.Warn("lane_lost", "error", err.Error())
+			}
+			return
+		}
+		switch end := e.run(ctx); end {
+		case eraReset:
+		case eraLost:
+			e.log.Info("lane_lost")
+			return
+		default:
+			l.giveBack(ctx, e)
+			return
+		}
+	}
+}
+
+// newEra resets the lane and begins an era. The former era's inbox has no
+// interest by now, so what was on its way to it is never taken for ours.
+func (l *Lane) newEra(ctx context.Context, pin string, owner LaneOwner) (*era, error) {
+	nc := l.bus.nc
+	reconnects := nc.Stats().Reconnects
+	pending, err := l.reset(ctx)
+	if err != nil {
+		return nil, typed(err)
+	}
+	l.era++
+	e := &era{
+		lane: l, number: l.era, pin: pin, queue: make(chan Delivery, windowEventsMax),
+		log: l.log.With("era", l.era), next: 1, waits: pending > 0, reconnects: reconnects,
+	}
+	e.window = newWindow(func(reply string) {
+		// If it fails the connection is closed, and the event comes again.
+		_ = nc.Publish(reply, ackDone)
+	})
+	if e.inbox, e.sub, e.msgs, err = l.bus.subscribeReplies(2 * windowEventsMax); err != nil {
+		return nil, typed(err)
+	}
+	e.begun = time.Now()
+	e.heard = e.begun
+	before := l.last
+	l.last = make(chan struct{})
+	go e.deliver(owner, before, l.last)
+	return e, nil
+}
+
+// deliver gives the era to the owner. It waits for the former era's goroutine,
+// which may be inside the owner still; the lane itself waits for neither.
+func (e *era) deliver(owner LaneOwner, before <-chan struct{}, done chan<- struct{}) {
+	defer close(done)
+	<-before
+	if !e.window.gives() {
+		return
+	}
+	owner.Era(e.number)
+	for d := range e.queue {
+		if e.window.hand(d.number) {
+			owner.Deliver(d)
+		}
+	}
+}
+
+// run receives until the era ends.
+func (e *era) run(ctx context.Context) (end eraEnd) {
+	defer func() {
+		close(e.queue)
+		if end == eraReset || end == eraLost {
+			e.window.end()
+			unsubscribe(e.sub)
+		}
+	}()
+	tick := time.NewTicker(e.lane.ttl / ttlPartTick)
+	defer tick.Stop()
+	draining := e.lane.draining
+	for end == eraRuns {
+		if err := e.fill(); err != nil {
+			e.log.Warn("lane_pull_failed", "error", err.Error())
+			return eraLost
+		}
+		select {
+		case <-ctx.Done():
+			return eraStopped
+		case m := <-e.msgs:
+			e.heard = time.Now()
+			end = e.receive(m)
+		case <-e.window.freed:
+		case <-draining:
+			draining = nil
+			e.draining = true
+			e.window.close()
+		case now := <-tick.C:
+			e.paused = false
+			end = e.check(now)
+		}
+		if e.draining && e.window.settled() && end == eraRuns {
+			end = eraDrained
+		}
+	}
+	return end
+}
+
+// fill asks for as many events as there is room for, and keeps the pin.
+func (e *era) fill() error {
+	keep := e.lane.ttl / ttlPartKeep
+	events, bytes := e.window.room()
+	request := pullRequest{Batch: events, MaxBytes: bytes, Expires: keep, Heartbeat: keep / 2}
+	empty := events == windowEventsMax
+	if e.whole {
+		request.Batch, request.MaxBytes = 1, 0
+	}
+	full := events < windowEventsMax/windowPartPull || bytes < windowBytesMax/windowPartPull || e.whole && !empty
+	if !e.draining && !e.paused && !full && e.filling == 0 {
+		e.filling, e.asked, e.whole = e.request+1, request.Batch, false
+		return e.ask(request)
+	}
+	if time.Since(e.sent) < keep {
+		return nil
+	}
+	// A request that expires as it arrives keeps the pin and brings nothing.
+	return e.ask(pullRequest{Batch: 1, Expires: time.Nanosecond})
+}
+
+func (e *era) ask(r pullRequest) error {
+	e.request++
+	e.sent = time.Now()
+	r.Group, r.Pin = subjects.LaneGroup, e.pin
+	return typed(e.lane.bus.pull(e.lane.stream, e.lane.consumer, replySubject(e.inbox, e.request), r))
+}
+
+// check looks for what no message tells.
+func (e *era) check(now time.Time) eraEnd {
+	ttl := e.lane.ttl
+	switch {
+	case e.lane.bus.nc.Stats().Reconnects != e.reconnects:
+		return e.again("the connection was made anew")
+	case now.Sub(e.heard) > ttl:
+		return e.again("the server is silent")
+	case e.waits && e.next == 1 && now.Sub(e.begun) > ttl && !e.draining:
+		return e.again("the first event did not come")
+	case !e.differs.IsZero() && now.Sub(e.differs) > ttl:
+		return e.again("deliveries were lost")
+	}
+	return eraRuns
+}
+
+// again ends the era with a reset, unless the lane is being handed over: then
+// what is not acked yet comes to the next owner.
+func (e *era) again(why string) eraEnd {
+	e.log.Info("lane_reset", "reason", why)
+	if e.draining {
+		return eraDrained
+	}
+	return eraReset
+}
+
+// receive takes a message of the era's inbox.
+func (e *era) receive(m *nats.Msg) eraEnd {
+	if status, ok := readStatus(e.inbox, m); ok {
+		return e.hear(status)
+	}
+	at, err := readDelivery(m)
+	if err != nil {
+		if !errors.Is(err, errNoDelivery) {
+			e.log.Warn("lane_delivery_unreadable", "reply", m.Reply, "error", err.Error())
+		}
+		return eraRuns
+	}
+	if e.filling != 0 {
+		if e.asked--; e.asked == 0 {
+			e.filling = 0
+		}
+	}
+	if at.consumerSeq != e.next {
+		return e.again("a gap in deliveries")
+	}
+	e.next++
+	e.differs = time.Time{}
+	switch {
+	case e.draining:
+		return eraRuns // not taken: the lane is reset before it is unpinned
+	case at.seq > e.last:
+		e.last = at.seq
+		e.take(m, at)
+		return eraRuns
+	case e.window.holds(at.seq):
+		return eraRuns // it took longer than ack_wait, and is still under way
+	default:
+		return e.again("an acknowledged event came again")
+	}
+}
+
+// take holds a new event and queues it for the owner.
+func (e *era) take(m *nats.Msg, at delivered) {
+	door, sid, err := e.lane.bus.names.ParseStored(m.Subject)
+	number := e.window.add(heldEvent{seq: at.seq, reply: m.Reply, bytes: m.Size()})
+	if err != nil {
+		e.lane.skipped.Add(1)
+		e.log.Warn("event_skipped", "seq", at.seq, "error", err.Error())
+		e.window.done(number)
+		return
+	}
+	// The queue has room for all that the window may hold.
+	e.queue <- Delivery{
+		Event: session.Event{Session: sid, Door: door, Seq: at.seq, Time: at.time.UnixMilli(), Payload: m.Data},
+		Era:   e.number, ConsumerSeq: at.consumerSeq, NumDelivered: at.count, Pending: at.pending,
+		window: e.window, number: number,
+	}
+}
+
+// hear takes what the server says about a request.
+func (e *era) hear(s pullStatus) eraEnd {
+	switch s.code {
+	case statusHeartbeat:
+		// In a cluster the server counts what waits for its quorum, so a
+		// difference must last to be one.
+		if s.last == e.next-1 {
+			e.differs = time.Time{}
+		} else if e.differs.IsZero() {
+			e.differs = time.Now()
+		}
+		return eraRuns
+	case statusWrongPin:
+		return eraLost
+	}
+	if s.request != e.filling {
+		return eraRuns
+	}
+	e.filling = 0
+	switch err := s.fault(); {
+	case err == nil:
+	case errors.Is(err, errTooLarge):
+		e.whole = true
+	default:
+		e.paused = true
+		e.log.Warn("lane_pull_refused", "error", err.Error())
+	}
+	return eraRuns
+}
+
+// giveBack ends the last era of a run: the acks are made sure of, and the lane
+// is reset, so that what is not acked is offered at once, and unpinned. What
+// fails here costs the next owner the time that a pin lasts.
+func (l *Lane) giveBack(ctx context.Context, e *era) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), max(l.ttl, time.Second))
+	defer cancel()
+	last := e.window.end()
+	unsubscribe(e.sub)
+	var err error
+	if last != "" {
+		// A repeated ack with an answer: those before it are processed then.
+		_, err = l.bus.nc.RequestWithContext(ctx, last, ackDone)
+	}
+	if err == nil {
+		_, err = l.reset(ctx)
+	}
+	if err == nil {
+		err = l.unpin(ctx)
+	}
+	if err != nil {
+		e.log.Warn("lane_given_back_late", "error", err.Error())
+		return
+	}
+	e.log.Info("lane_given_back")
+}

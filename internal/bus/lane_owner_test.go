@@ -1,0 +1,249 @@
+package bus_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/subjects"
+)
+
+// owner is a LaneOwner that keeps what it gets.
+type owner struct {
+	on func(bus.Delivery) // inside Deliver; may be nil
+
+	mu   sync.Mutex
+	eras []uint64
+	got  []bus.Delivery
+}
+
+func (o *owner) Era(era uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.eras = append(o.eras, era)
+}
+
+func (o *owner) Deliver(d bus.Delivery) {
+	o.mu.Lock()
+	o.got = append(o.got, d)
+	on := o.on
+	o.mu.Unlock()
+	if on != nil {
+		on(d)
+	}
+}
+
+// all returns the deliveries so far.
+func (o *owner) all() []bus.Delivery {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Clone(o.got)
+}
+
+// texts returns the payloads of the last era that delivered something.
+func (o *owner) texts() []string {
+	var texts []string
+	var era uint64
+	for _, d := range o.all() {
+		if d.Era != era {
+			era, texts = d.Era, nil
+		}
+		texts = append(texts, string(d.Event.Payload))
+	}
+	return texts
+}
+
+// has reports that the last era delivered exactly these.
+func (o *owner) has(want ...string) func() bool {
+	return func() bool { return slices.Equal(o.texts(), want) }
+}
+
+// host runs a lane over a connection of its own.
+type host struct {
+	*owner
+	bus  *bus.Bus
+	lane *bus.Lane
+	stop context.CancelFunc // gives the lane back
+	done chan error
+}
+
+// die ends the host as a crash would: the connection is gone, nothing is said.
+func (h *host) die() {
+	h.bus.Close()
+	h.stop()
+}
+
+func runLane(t *testing.T, node *bustest.Node, lane int, on func(bus.Delivery)) *host {
+	t.Helper()
+	b := connect(t, node, "")
+	ctx, cancel := context.WithCancel(testContext(t))
+	h := &host{owner: &owner{on: on}, bus: b, lane: b.Lane(lane), stop: cancel, done: make(chan error, 1)}
+	go func() { h.done <- h.lane.Run(ctx, h.owner) }()
+	t.Cleanup(func() {
+		h.die()
+		select {
+		case err := <-h.done:
+			if err != nil {
+				t.Errorf("run the lane: %v", err)
+			}
+		case <-time.After(testTime):
+			t.Error("Run does not return")
+		}
+	})
+	return h
+}
+
+// lanes is a server with the log and its lanes, and a client to look at them.
+type lanes struct {
+	t    *testing.T
+	node *bustest.Node
+	js   jetstream.JetStream
+}
+
+// newLanes provisions a server, with a short time for pins unless edits of
+// streams.conf say otherwise.
+func newLanes(t *testing.T, ttl time.Duration, edits ...string) *lanes {
+	t.Helper()
+	node := bustest.Server(t)
+	provisionLanes(t, node, ttl, 1, edits...)
+	_, js := rawJS(t, node)
+	return &lanes{t: t, node: node, js: js}
+}
+
+func provisionLanes(t *testing.T, node *bustest.Node, ttl time.Duration, replicas int, edits ...string) {
+	t.Helper()
+	edits = append(edits, `priority_timeout: "2s"`, `priority_timeout: "`+ttl.String()+`"`)
+	if err := connect(t, node, "").Provision(testContext(t), parse(t, "", edits...), replicas); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// publish stores events with these texts, in this order.
+func (l *lanes) publish(sid string, texts ...string) {
+	l.t.Helper()
+	for _, text := range texts {
+		if _, err := l.js.Publish(testContext(l.t), "refold.in."+sid, []byte(text)); err != nil {
+			l.t.Fatal(err)
+		}
+	}
+}
+
+func (l *lanes) info(lane int) *jetstream.ConsumerInfo {
+	l.t.Helper()
+	c, err := l.js.Consumer(testContext(l.t), "REFOLD_LOG", subjects.LaneName(lane))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return c.CachedInfo()
+}
+
+func (l *lanes) pin(lane int) string {
+	l.t.Helper()
+	return l.info(lane).PriorityGroups[0].PinnedClientID
+}
+
+// floor reports that the lane's ack floor is at a stream sequence.
+func (l *lanes) floor(lane int, seq uint64) func() bool {
+	return func() bool {
+		info := l.info(lane)
+		return info.AckFloor.Stream == seq && info.NumAckPending == 0
+	}
+}
+
+// sidOn returns a session of a lane; the others of one lane by n.
+func sidOn(lane, n int) string {
+	for i := 0; ; i++ {
+		sid := "s" + strconv.Itoa(i)
+		if subjects.Lane(subjects.Partition(sid)) != lane {
+			continue
+		}
+		if n == 0 {
+			return sid
+		}
+		n--
+	}
+}
+
+// numbered returns "from", "from+1", …, "to".
+func numbered(from, to int) []string {
+	var all []string
+	for n := from; n <= to; n++ {
+		all = append(all, strconv.Itoa(n))
+	}
+	return all
+}
+
+// inOrder returns what is wrong with the order of an owner's deliveries: in
+// each era consumer sequences count from 1, and texts, which are numbers,
+// have no gap.
+func inOrder(got []bus.Delivery) error {
+	var before bus.Delivery
+	for _, d := range got {
+		if d.Era != before.Era {
+			before = bus.Delivery{Era: d.Era}
+		} else if a, b := number(before), number(d); b != a+1 {
+			return fmt.Errorf("era %d: %d came after %d", d.Era, b, a)
+		}
+		if d.ConsumerSeq <= before.ConsumerSeq {
+			return fmt.Errorf("era %d: consumer sequence %d came after %d", d.Era, d.ConsumerSeq, before.ConsumerSeq)
+		}
+		before = d
+	}
+	return nil
+}
+
+func number(d bus.Delivery) int {
+	n, err := strconv.Atoi(strings.TrimSpace(string(d.Event.Payload)))
+	if err != nil {
+		panic(err) // a test published something else
+	}
+	return n
+}
+
+// publishRawHeader stores an event with a header block as it is, which no
+// client library would send.
+func publishRawHeader(t *testing.T, node *bustest.Node, subject, header, payload string) {
+	t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(node.URL(), "nats://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(testTime)); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(conn, "CONNECT {\"verbose\":false,\"headers\":true}\r\nSUB answer 1\r\n")
+	fmt.Fprintf(conn, "HPUB %s answer %d %d\r\n%s%s\r\n", subject, len(header), len(header)+len(payload), header, payload)
+	lines := bufio.NewScanner(conn)
+	for lines.Scan() {
+		if text := lines.Text(); strings.HasPrefix(text, "-ERR") || strings.Contains(text, `"error"`) {
+			t.Fatal(text)
+		} else if strings.Contains(text, `"stream":"REFOLD_LOG"`) {
+			return
+		}
+	}
+	t.Fatalf("no acknowledgement: %v", lines.Err())
+}
+
+// within receives from ch, and fails the test if nothing comes.
+func within[T any](t *testing.T, ch <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-ch:
+		return v
+	case <-time.After(testTime / 2):
+		t.Fatal("nothing came")
+		panic("unreachable")
+	}
+}

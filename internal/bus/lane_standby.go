@@ -1,0 +1,120 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/refold/refold/subjects"
+)
+
+// standBy waits until the server pins this client, and returns the pin; empty
+// when ctx ends.
+//
+// The server pins a client only when it has a message to deliver. What a dead
+// owner held is not offered before ack_wait is over, so standing by on a quiet
+// lane would be waiting for that long: a reset of a lane that has no owner and
+// something unacked offers it at once.
+func (l *Lane) standBy(ctx context.Context) (pin string) {
+	told := false // one line for one outage, however long
+	for ctx.Err() == nil {
+		err := l.adopt(ctx)
+		if err == nil {
+			pin, err = l.probe(ctx)
+		}
+		switch {
+		case pin != "":
+			l.log.Info("lane_owned")
+			return pin
+		case err != nil && ctx.Err() == nil:
+			if !told {
+				l.log.Warn("lane_waiting", "error", err.Error())
+			}
+			told = true
+			_ = sleep(ctx, l.ttl/4) // its error is ctx's, which the loop reads
+		default:
+			told = false
+		}
+	}
+	return ""
+}
+
+// adopt resets the lane if nobody owns it and somebody left events unacked.
+func (l *Lane) adopt(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, max(l.ttl, time.Second))
+	defer cancel()
+	info, err := l.info(ctx)
+	if err != nil {
+		return typed(err)
+	}
+	for _, group := range info.PriorityGroups {
+		if group.Group == subjects.LaneGroup && group.PinnedClientID != "" {
+			return nil
+		}
+	}
+	if info.NumAckPending == 0 {
+		return nil
+	}
+	l.log.Info("lane_adopted", "unacked", info.NumAckPending)
+	_, err = l.reset(ctx)
+	return typed(err)
+}
+
+// probe asks for one message without a pin, and waits for it for half the time
+// that a pin lasts. Whoever gets one is pinned. The message itself is dropped:
+// the reset that follows brings it again, in its place.
+func (l *Lane) probe(ctx context.Context) (pin string, err error) {
+	inbox, sub, msgs, err := l.bus.subscribeReplies(8)
+	if err != nil {
+		return "", typed(err)
+	}
+	defer unsubscribe(sub)
+	err = l.bus.pull(l.stream, l.consumer, replySubject(inbox, 1), pullRequest{
+		Batch: 1, Expires: l.ttl / 2, Group: subjects.LaneGroup,
+	})
+	if err != nil {
+		return "", typed(err)
+	}
+	silence := time.NewTimer(l.ttl)
+	defer silence.Stop()
+	select {
+	case <-ctx.Done():
+		return "", nil
+	case <-silence.C:
+		return "", errSilent
+	case m := <-msgs:
+		if status, ok := readStatus(inbox, m); ok {
+			return "", status.fault()
+		}
+		return l.pinOf(ctx, m)
+	}
+}
+
+var (
+	errSilent = errors.New("the server does not answer: it may be restarting, or the consumer has no leader")
+	errNoPin  = errors.New("the server pins no client: it needs nats-server 2.14 or later, and the consumer's priority policy")
+)
+
+// pinOf returns the pin that a delivery tells. The server appends its header
+// to those of the publisher, who may have written one of the same name.
+func (l *Lane) pinOf(ctx context.Context, m *nats.Msg) (string, error) {
+	if pins := m.Header.Values(subjects.HeaderPinID); len(pins) > 0 {
+		return pins[len(pins)-1], nil
+	}
+	// Headers that don't parse hide the server's own. The pin is fresh, so it
+	// is still the one that the consumer knows.
+	ctx, cancel := context.WithTimeout(ctx, l.ttl/2)
+	defer cancel()
+	info, err := l.info(ctx)
+	if err != nil {
+		return "", typed(err)
+	}
+	for _, group := range info.PriorityGroups {
+		if group.Group == subjects.LaneGroup && group.PinnedClientID != "" {
+			return group.PinnedClientID, nil
+		}
+	}
+	return "", errNoPin
+}

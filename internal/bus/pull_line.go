@@ -1,0 +1,268 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/refold/refold/subjects"
+)
+
+// Times of a bridge's pull requests.
+const (
+	lineExpires   = 30 * time.Second
+	lineHeartbeat = 2 * time.Second
+	lineSilence   = 3 * lineHeartbeat      // then the requests are taken as lost
+	lineTick      = 250 * time.Millisecond // how soon a reconnect is noticed
+	leasePart     = 3                      // a lease is extended every third of it
+)
+
+// line is a puller at work.
+type line struct {
+	p     *EffectPuller
+	slots int
+	carry func(EffectDelivery)
+	lease time.Duration
+
+	consumer string
+	inbox    string
+	sub      *nats.Subscription
+	msgs     chan *nats.Msg // of all inboxes, one after another
+	freed    chan struct{}  // of capacity 1: a slot is free
+
+	request    uint64
+	asked      int // deliveries that open requests may still bring
+	draining   bool
+	reconnects uint64
+	heard      time.Time // last word of the server on this inbox
+	extended   time.Time // when leases were extended
+}
+
+func (p *EffectPuller) newLine(ctx context.Context, slots int, carry func(EffectDelivery)) (*line, error) {
+	template, err := p.conf.bridgeConf(p.class, p.target)
+	if err != nil {
+		return nil, err
+	}
+	l := &line{
+		p: p, slots: slots, carry: carry, lease: template.cfg.AckWait,
+		// Deliveries, and a few words on each request that brought them.
+		msgs: make(chan *nats.Msg, 4*slots+64), freed: make(chan struct{}, 1), extended: time.Now(),
+	}
+	return l, l.attach(ctx)
+}
+
+// attach makes sure of the consumer and takes a new inbox, with no request
+// open. What is under way to the former inbox still arrives.
+func (l *line) attach(ctx context.Context) error {
+	b := l.p.bus
+	l.reconnects = b.nc.Stats().Reconnects
+	consumer, err := b.EnsureBridge(ctx, l.p.conf, l.p.class, l.p.target)
+	if err != nil {
+		return err
+	}
+	inbox := b.nc.NewInbox()
+	sub, err := b.nc.ChanSubscribe(inbox+".*", l.msgs)
+	if err != nil {
+		return typed(err)
+	}
+	l.detach()
+	l.consumer, l.inbox, l.sub = consumer, inbox, sub
+	l.asked, l.heard = 0, time.Now()
+	return nil
+}
+
+// detach ends interest, after what is under way has arrived.
+func (l *line) detach() {
+	if l.sub != nil {
+		_ = l.sub.Drain() // fails on a closed connection only
+		l.sub = nil
+	}
+}
+
+// run pulls until ctx ends, or until everything is given back after Drain.
+func (l *line) run(ctx context.Context) {
+	defer l.detach()
+	pulling, cancel := untilDone(ctx, l.p.draining)
+	defer cancel()
+	tick := time.NewTicker(lineTick)
+	defer tick.Stop()
+	draining := l.p.draining
+	attached := true
+	for !l.draining || l.p.holding() > 0 {
+		if attached && !l.draining {
+			l.fill()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case m := <-l.msgs:
+			attached = l.receive(m) && attached
+		case <-l.freed:
+		case <-draining:
+			draining, l.draining = nil, true
+			l.handBack(ctx)
+		case now := <-tick.C:
+			attached = l.check(pulling, now, attached)
+		}
+	}
+	l.handBack(ctx)
+}
+
+// fill asks for as many effects as there are free slots.
+func (l *line) fill() {
+	free := l.slots - l.p.holding() - l.asked
+	if free <= 0 {
+		return
+	}
+	l.request++
+	err := l.p.bus.pull(l.p.conf.names.EffectsStream(), l.consumer, replySubject(l.inbox, l.request), pullRequest{
+		Batch: free, Expires: lineExpires, Heartbeat: lineHeartbeat,
+	})
+	if err == nil {
+		l.asked += free
+	}
+}
+
+// check extends leases, and attaches anew when the requests are lost. It
+// returns whether the line is attached.
+func (l *line) check(ctx context.Context, now time.Time, attached bool) bool {
+	if now.Sub(l.extended) >= l.lease/leasePart {
+		l.extended = now
+		l.p.extend()
+	}
+	lost := l.p.bus.nc.Stats().Reconnects != l.reconnects || l.asked > 0 && now.Sub(l.heard) > lineSilence
+	if l.draining || attached && !lost || !l.p.bus.nc.IsConnected() {
+		return attached
+	}
+	ctx, cancel := context.WithTimeout(ctx, lineSilence)
+	defer cancel()
+	if err := l.attach(ctx); err != nil {
+		if ctx.Err() == nil {
+			l.p.log.Warn("effects_waiting", "error", err.Error())
+		}
+		return false
+	}
+	l.p.log.Info("effects_attached", "consumer", l.consumer)
+	return true
+}
+
+// receive takes a message. It returns false if the requests are void.
+func (l *line) receive(m *nats.Msg) bool {
+	l.heard = time.Now()
+	if status, ok := readStatus(l.inbox, m); ok {
+		return l.hear(status)
+	}
+	at, err := readDelivery(m)
+	if err != nil {
+		if !errors.Is(err, errNoDelivery) {
+			l.p.log.Warn("effect_delivery_unreadable", "reply", m.Reply, "error", err.Error())
+		}
+		return true
+	}
+	if l.asked > 0 {
+		l.asked--
+	}
+	l.take(m, at)
+	return true
+}
+
+func (l *line) hear(s pullStatus) bool {
+	switch s.code {
+	case statusHeartbeat:
+		return true
+	case statusTimeout:
+		l.asked = max(l.asked-s.left, 0)
+		return true
+	}
+	l.p.log.Warn("effects_pull_refused", "error", s.fault().Error())
+	return false
+}
+
+// take gives an effect to carry, or back to the server.
+func (l *line) take(m *nats.Msg, at delivered) {
+	p := l.p
+	name, err := p.bus.names.ParseEffect(m.Subject)
+	if err != nil {
+		p.skipped.Add(1)
+		p.log.Warn("effect_skipped", "seq", at.seq, "error", err.Error())
+		(&heldEffect{nc: p.bus.nc, reply: m.Reply}).end(ackDone)
+		return
+	}
+	d := EffectDelivery{
+		EffectName: name, Subject: m.Subject, Payload: m.Data,
+		TraceParent: m.Header.Get(subjects.HeaderTraceParent), Seq: at.seq, NumDelivered: at.count,
+	}
+	var known bool
+	if d.held, known = p.hold(m); known {
+		d.held.again(m.Reply)
+		return
+	}
+	if l.draining || p.holding() > l.slots {
+		p.release(m.Subject)
+		d.Nak(0)
+		return
+	}
+	go func() {
+		l.carry(d)
+		p.release(m.Subject)
+		select {
+		case l.freed <- struct{}{}:
+		default:
+		}
+	}()
+}
+
+// handBack ends interest and gives back what had been asked for: another
+// bridge need not wait for the end of its lease.
+func (l *line) handBack(ctx context.Context) {
+	l.detach()
+	ctx, cancel := context.WithTimeout(ctx, lineHeartbeat)
+	defer cancel()
+	_ = l.p.bus.nc.FlushWithContext(ctx) // what it does not bring comes again by itself
+	for {
+		select {
+		case m := <-l.msgs:
+			l.receive(m)
+		default:
+			return
+		}
+	}
+}
+
+// hold notes that an effect is being carried out; known, that it is already.
+func (p *EffectPuller) hold(m *nats.Msg) (h *heldEffect, known bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if h, known = p.held[m.Subject]; !known {
+		h = &heldEffect{nc: p.bus.nc, reply: m.Reply}
+		p.held[m.Subject] = h
+	}
+	return h, known
+}
+
+func (p *EffectPuller) release(subject string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.held, subject)
+}
+
+func (p *EffectPuller) holding() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.held)
+}
+
+// extend extends the leases of all that is held.
+func (p *EffectPuller) extend() {
+	p.mu.Lock()
+	all := make([]*heldEffect, 0, len(p.held))
+	for _, h := range p.held {
+		all = append(all, h)
+	}
+	p.mu.Unlock()
+	for _, h := range all {
+		h.extend()
+	}
+}

@@ -71,7 +71,7 @@ func Why(reg *Registry, ts *Toolset, t ToolIndex) string {
 // String returns the rule as people write it.
 func (r Rule) String() string {
 	if r.Kind == RuleFact {
-		return "fact " + quoted(r.Name) + " = " + quoted(r.Equals)
+		return "fact " + quoted(r.Name) + " is " + quoted(r.Equals)
 	}
 	return r.Kind
 }

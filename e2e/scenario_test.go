@@ -1,0 +1,269 @@
+package e2e_test
+
+// The scenario files of the fold, against the real system: the test plays the
+// clients and all bridges, the session-actor is a process, and what it leaves
+// (views, effects as they are stored, notices) draws the same lines. Times and
+// sequences are relative in both.
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/actors/session/scenario"
+	"github.com/refold/refold/subjects"
+)
+
+const scenarioFiles = "../actors/session/testdata/scenarios/*.txt"
+
+func TestScenariosAgainstTheRealSystem(t *testing.T) {
+	t.Parallel()
+	paths, err := filepath.Glob(scenarioFiles)
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no scenario files: %v", err)
+	}
+	url := startNATS(t)
+	startDaemon(t, "session-actor", "--nats", url)
+	ran, left := 0, []string(nil)
+	t.Run("files", func(t *testing.T) {
+		for _, path := range paths {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			file, err := scenario.Parse(string(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			name := strings.TrimSuffix(filepath.Base(path), ".txt")
+			if reason := leftOut(file); reason != "" {
+				left = append(left, name+" ("+reason+")")
+				continue
+			}
+			ran++
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				newScene(t, url, name, file).play(file)
+			})
+		}
+	})
+	t.Logf("%d scenario files ran against the real system, %d were left out: %s", ran, len(left), strings.Join(left, ", "))
+	if ran == 0 {
+		t.Error("no scenario file ran")
+	}
+}
+
+// leftOut says why a file can't be run where time is not the test's.
+func leftOut(file *scenario.File) string {
+	if file.HasClock() {
+		return "moves the clock"
+	}
+	if len(file.Steps) > 1 && strings.HasPrefix(file.Steps[1].Input, "install ") {
+		return "pins several records"
+	}
+	return ""
+}
+
+// scene is one scenario on the real system.
+type scene struct {
+	t       *testing.T
+	nc      *nats.Conn
+	js      jetstream.JetStream
+	names   subjects.Names
+	sid     string
+	install *session.Install
+	ear     *ear
+	seqs    []uint64
+	view    session.View
+	asked   map[string]bool
+}
+
+// newScene prepares a scenario. One with a record of its own has a prefix and
+// a session-actor of its own.
+func newScene(t *testing.T, url, name string, file *scenario.File) *scene {
+	t.Helper()
+	first, err := scenario.Read(file.Steps[0].Input, nil)
+	if err != nil || first.Kind != scenario.KindInstall {
+		t.Fatalf("the first step is %q, want install: %v", file.Steps[0].Input, err)
+	}
+	record, prefix := first.Payload, ""
+	if record == nil {
+		record = session.BuiltinInstall()
+	} else {
+		prefix = "e2e" + strings.ReplaceAll(name, "_", "")
+		startDaemon(t, "session-actor", "--nats", url, "--prefix", prefix, "--install", writeFile(t, "install.json", string(record)))
+	}
+	names, err := subjects.New(prefix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	install, err := session.ParseInstall(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nc := connect(t, url)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &scene{t: t, nc: nc, js: js, names: names, sid: name, install: install, asked: map[string]bool{}}
+	out, err := names.Out(s.sid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.ear = listen(t, nc, out)
+	return s
+}
+
+// play carries out every step and compares.
+func (s *scene) play(file *scenario.File) {
+	for i := range file.Steps {
+		step := &file.Steps[i]
+		if got := s.do(step); got != step.Want {
+			s.t.Errorf("line %d: %s\n--- got:\n%s--- want:\n%s", step.Line, step.Input, got, step.Want)
+		}
+	}
+	s.nothingElse()
+}
+
+func (s *scene) do(step *scenario.Step) string {
+	action, err := scenario.Read(step.Input, s.install.Registry)
+	if err != nil {
+		s.t.Fatalf("line %d: %v", step.Line, err)
+	}
+	switch action.Kind {
+	case scenario.KindInstall:
+		return fmt.Sprintf("%d tools, rules %d\n", s.install.Registry.Len(), s.install.Rules)
+	case scenario.KindShow:
+		return s.show(action.Show)
+	}
+	subject, err := s.names.Log(action.Door, s.sid)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	seq := publish(s.t, s.nc, subject, action.Payload)
+	s.seqs = append(s.seqs, seq)
+	before := s.view
+	s.view = s.viewAt(seq)
+	for _, e := range s.view.Open {
+		s.effect(e)
+	}
+	return scenario.Picture(before, s.view, action.Settles, s.said(seq, strings.Count(step.Want, "\n> ")))
+}
+
+// viewAt asks for the view until it includes the event at seq.
+func (s *scene) viewAt(seq uint64) session.View {
+	subject, err := s.names.View(s.sid)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var v session.View
+	until(s.t, 20*time.Second, "a view", func() bool {
+		answer, err := s.nc.Request(subject, nil, 500*time.Millisecond)
+		if err != nil || json.Unmarshal(answer.Data, &v) != nil {
+			return false
+		}
+		return v.Seq >= seq
+	})
+	return v
+}
+
+// effect waits until an open effect is stored and returns its payload.
+func (s *scene) effect(e session.ViewEffect) []byte {
+	subject, err := s.names.Effect(subjects.EffectName{Class: e.Class, Target: e.Target, Session: s.sid, Effect: e.Effect})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	stream, err := s.js.Stream(ctx, s.names.EffectsStream())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var payload []byte
+	until(s.t, 20*time.Second, subject+" is asked", func() bool {
+		msg, err := stream.GetLastMsgForSubject(ctx, subject)
+		if err != nil {
+			return false
+		}
+		payload = msg.Data
+		return true
+	})
+	s.asked[subject] = true
+	return payload
+}
+
+// said waits for the notices about the event at seq.
+func (s *scene) said(seq uint64, n int) []scenario.Said {
+	var about []scenario.Said
+	until(s.t, 20*time.Second, fmt.Sprintf("%d notices about %d", n, seq), func() bool {
+		about = about[:0]
+		for _, h := range s.ear.all() {
+			if h.Seq == seq {
+				about = append(about, scenario.Said{N: h.N, Type: h.Type, Seq: h.Seq, Data: h.Data})
+			}
+		}
+		return len(about) >= n
+	})
+	return about
+}
+
+func (s *scene) show(what string) string {
+	switch {
+	case what == "transcript":
+		return scenario.Transcript(s.view, s.seqs)
+	case what == "tools":
+		return scenario.Tools(s.view)
+	}
+	name := strings.TrimPrefix(what, "effect ")
+	for _, e := range s.view.Open {
+		if e.Effect == name {
+			text, err := scenario.Effect(s.effect(e), s.view, s.seqs)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			return text
+		}
+	}
+	return "not open\n"
+}
+
+// nothingElse checks that nothing was asked that no view showed as open, and
+// that the notices are numbered without gaps.
+func (s *scene) nothingElse() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	stream, err := s.js.Stream(ctx, s.names.EffectsStream())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	filters, err := s.names.SessionEffects(s.sid)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, filter := range filters {
+		info, err := stream.Info(ctx, jetstream.WithSubjectFilter(filter))
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		for subject := range info.State.Subjects {
+			if !s.asked[subject] {
+				s.t.Errorf("%s is asked, and was never open", subject)
+			}
+		}
+	}
+	for i, h := range s.ear.all() {
+		if h.N != uint64(i+1) {
+			s.t.Errorf("notice %d has number %d", i+1, h.N)
+		}
+	}
+}

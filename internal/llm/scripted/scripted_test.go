@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -176,20 +177,11 @@ func TestRules(t *testing.T) {
 	t.Parallel()
 	s := parse(t, `
 rules:
-  - {shown: {results: [{tool: get}]}, say: "got ${result} for ${user}"}
   - {shown: {results: []}, fail: {code: bad_request, detail: nothing was called}}
-  - {shown: {asked: '^get (\w+)(?: (\w+))?'}, calls: [{tool: get, arguments: {k: "${1}", v: "${2}"}}]}
-  - {shown: {last: user, text: hi}, say: "${text} yourself", finish: stop}
+  - say: never
 `)
-	for _, c := range []struct {
-		shown []bridge.Message
-		want  string
-	}{
-		{[]bridge.Message{user("hi")}, "bad_request: nothing was called (retryable false)"},
-	} {
-		if got := say(t, s, bridge.Request{Messages: c.shown}); got != c.want {
-			t.Errorf("got %s, want %s", got, c.want)
-		}
+	if got, want := say(t, s, bridge.Request{Messages: []bridge.Message{user("hi")}}), "bad_request: nothing was called (retryable false)"; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 	s = parse(t, `
 rules:
@@ -198,7 +190,7 @@ rules:
   - {shown: {last: user, text: hi}, say: "${text} yourself"}
 `)
 	asked := []bridge.Message{user("hi"), {Role: "assistant", Text: "what was said before does not matter"}, user("get a")}
-	got := append(asked[:3:3], bridge.Message{Role: "assistant", Calls: []bridge.MessageCall{{ID: "r2t1c0", Name: "get"}}}, tool("r2t1c0", "7"))
+	got := slices.Concat(asked, []bridge.Message{{Role: "assistant", Calls: []bridge.MessageCall{{ID: "r2t1c0", Name: "get"}}}, tool("r2t1c0", "7")})
 	for _, c := range []struct {
 		shown []bridge.Message
 		want  string

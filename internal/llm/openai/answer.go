@@ -1,0 +1,222 @@
+package openai
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/packages/param"
+	"github.com/openai/openai-go/v3/packages/ssestream"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/internal/llm"
+)
+
+// ask sends the request once and reads the answer.
+func (m *Model) ask(ctx context.Context, body openai.ChatCompletionNewParams, delta func(text string)) (bridge.Answer, *failure) {
+	var response *http.Response
+	options := []option.RequestOption{option.WithResponseBodyInto(&response)}
+	if !m.whole {
+		options = append(options, option.WithJSONSet("stream", true))
+		if !hasExtra(&body, "stream_options") {
+			body.StreamOptions.IncludeUsage = param.NewOpt(true)
+		}
+	}
+	if _, err := m.completions.New(ctx, body, options...); err != nil {
+		return bridge.Answer{}, m.failed(err)
+	}
+	defer response.Body.Close()
+	media, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	if err != nil { // none is said: then it is what was asked for
+		media = map[bool]string{true: "application/json", false: "text/event-stream"}[m.whole]
+	}
+	switch media {
+	case "text/event-stream":
+		return m.streamed(response, delta)
+	case "application/json":
+		return m.wholly(response.Body, delta)
+	}
+	return bridge.Answer{}, final(llm.CodeBadRequest, "%s answered %s, no chat completion: check the base URL", m.host, llm.Excerpt(media))
+}
+
+// streamed reads an answer that comes in chunks.
+func (m *Model) streamed(response *http.Response, delta func(text string)) (bridge.Answer, *failure) {
+	stream := ssestream.NewStream[openai.ChatCompletionChunk](ssestream.NewDecoder(response), nil)
+	defer stream.Close()
+	var b builder
+	for stream.Next() {
+		text := b.add(stream.Current())
+		if b.bytes > answerBytesMax || len(b.calls) > session.CallsSeenMax {
+			return bridge.Answer{}, tooLarge(m.host)
+		}
+		if text != "" {
+			delta(text)
+		}
+	}
+	if b.finish != "" { // complete, whatever happened to the connection then
+		return b.answer(), nil
+	}
+	if err := stream.Err(); err != nil {
+		return bridge.Answer{}, m.failed(err)
+	}
+	return bridge.Answer{}, passing(llm.CodeNetwork, "the answer of %s broke off", m.host)
+}
+
+// wholly reads an answer that comes in one piece.
+func (m *Model) wholly(body io.Reader, delta func(text string)) (bridge.Answer, *failure) {
+	data, err := io.ReadAll(io.LimitReader(body, wholeBytesMax+1))
+	if err != nil {
+		return bridge.Answer{}, m.failed(err)
+	}
+	if len(data) > wholeBytesMax {
+		return bridge.Answer{}, tooLarge(m.host)
+	}
+	var completion openai.ChatCompletion
+	if err := json.Unmarshal(data, &completion); err != nil {
+		return bridge.Answer{}, m.failed(errBroken)
+	}
+	if len(completion.Choices) == 0 {
+		if said := parseFault(data); said.message != "" {
+			return bridge.Answer{}, m.told(said)
+		}
+		return bridge.Answer{}, passing(llm.CodeNetwork, "%s answered without a choice", m.host)
+	}
+	var b builder
+	b.whole(&completion)
+	if b.bytes > answerBytesMax || len(b.calls) > session.CallsSeenMax {
+		return bridge.Answer{}, tooLarge(m.host)
+	}
+	answer := b.answer()
+	if answer.Text != "" {
+		delta(answer.Text)
+	}
+	return answer, nil
+}
+
+// errBroken says that an answer is no JSON, or not the JSON that it should be.
+var errBroken = errors.New("the answer can't be read")
+
+func tooLarge(host string) *failure {
+	return final(llm.CodeBadRequest, "%s answered more than %d bytes or %d calls: limit the answer in params", host, answerBytesMax, session.CallsSeenMax)
+}
+
+// builder puts an answer together.
+type builder struct {
+	text, refusal strings.Builder
+	calls         []*partialCall
+	model, finish string
+	usage         bridge.Usage
+	bytes         int // of text and arguments
+}
+
+// partialCall is a call of which some chunks have come.
+type partialCall struct {
+	index     int64
+	id, name  string
+	arguments strings.Builder
+}
+
+// add takes in a chunk, and returns the words in it.
+func (b *builder) add(chunk openai.ChatCompletionChunk) string {
+	if chunk.Model != "" {
+		b.model = chunk.Model
+	}
+	if chunk.JSON.Usage.Valid() {
+		b.usage = newUsage(&chunk.Usage)
+	}
+	for i := range chunk.Choices {
+		c := &chunk.Choices[i]
+		if c.Index != 0 { // one answer was asked for
+			continue
+		}
+		if c.FinishReason != "" {
+			b.finish = c.FinishReason
+		}
+		b.text.WriteString(c.Delta.Content)
+		b.refusal.WriteString(c.Delta.Refusal)
+		b.bytes += len(c.Delta.Content) + len(c.Delta.Refusal)
+		for j := range c.Delta.ToolCalls {
+			b.addCall(&c.Delta.ToolCalls[j])
+		}
+		return c.Delta.Content
+	}
+	return ""
+}
+
+// addCall takes in a part of a call. Parts of one call have its index; some
+// servers give each of several whole calls the index 0 and an id of its own.
+func (b *builder) addCall(part *openai.ChatCompletionChunkChoiceDeltaToolCall) {
+	var call *partialCall
+	for i := len(b.calls) - 1; i >= 0 && call == nil; i-- {
+		if b.calls[i].index == part.Index {
+			call = b.calls[i]
+		}
+	}
+	if call == nil || part.ID != "" && call.id != "" && part.ID != call.id && part.Function.Name != "" {
+		call = &partialCall{index: part.Index}
+		b.calls = append(b.calls, call)
+	}
+	if part.ID != "" {
+		call.id = part.ID
+	}
+	if call.name == "" {
+		call.name = part.Function.Name
+	}
+	call.arguments.WriteString(part.Function.Arguments)
+	b.bytes += len(part.Function.Arguments)
+}
+
+// whole takes in all of an answer.
+func (b *builder) whole(c *openai.ChatCompletion) {
+	choice := &c.Choices[0]
+	b.model, b.finish, b.usage = c.Model, choice.FinishReason, newUsage(&c.Usage)
+	b.text.WriteString(choice.Message.Content)
+	b.refusal.WriteString(choice.Message.Refusal)
+	b.bytes = b.text.Len() + b.refusal.Len()
+	for i, call := range choice.Message.ToolCalls {
+		p := &partialCall{index: int64(i), id: call.ID, name: call.Function.Name}
+		p.arguments.WriteString(call.Function.Arguments)
+		b.bytes += p.arguments.Len()
+		b.calls = append(b.calls, p)
+	}
+}
+
+// answer returns what was put together.
+func (b *builder) answer() bridge.Answer {
+	a := bridge.Answer{Text: b.text.String(), Model: b.model, FinishReason: b.finish, Usage: b.usage}
+	if a.Text == "" && b.refusal.Len() > 0 {
+		a.Text, a.FinishReason = b.refusal.String(), llm.FinishContentFilter
+	}
+	for _, c := range b.calls {
+		a.Calls = append(a.Calls, bridge.AnswerCall{ID: c.id, Name: c.name, Arguments: c.arguments.String()})
+	}
+	switch {
+	case a.FinishReason == llm.FinishLength, a.FinishReason == llm.FinishContentFilter:
+	case len(a.Calls) > 0: // some servers say stop, or words of their own
+		a.FinishReason = llm.FinishToolCalls
+	default:
+		a.FinishReason = llm.FinishStop
+	}
+	return a
+}
+
+// newUsage returns the counts; what no count can be is taken as none.
+func newUsage(u *openai.CompletionUsage) bridge.Usage {
+	count := func(n int64) int64 {
+		if n < 0 || n > session.TokensMax {
+			return 0
+		}
+		return n
+	}
+	return bridge.Usage{
+		InputTokens: count(u.PromptTokens), OutputTokens: count(u.CompletionTokens),
+		CachedTokens: count(u.PromptTokensDetails.CachedTokens), ReasoningTokens: count(u.CompletionTokensDetails.ReasoningTokens),
+	}
+}

@@ -1,0 +1,129 @@
+package openai
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/packages/param"
+	"github.com/openai/openai-go/v3/shared"
+
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/internal/llm"
+)
+
+// reserved are the members of a request that params can't set: they are made
+// from other parts of the config, or change the form of the answer.
+var reserved = []string{"messages", "model", "n", "stream", "tool_choice", "tools"}
+
+// newParams builds the request. Its error is a fault of the run's config.
+func newParams(req *bridge.Request) (openai.ChatCompletionNewParams, error) {
+	body := openai.ChatCompletionNewParams{Model: req.Model}
+	if req.System != "" {
+		body.Messages = append(body.Messages, openai.SystemMessage(req.System))
+	}
+	for i := range req.Messages {
+		body.Messages = append(body.Messages, newMessage(&req.Messages[i]))
+	}
+	for i := range req.Tools {
+		tool, err := newTool(&req.Tools[i])
+		if err != nil {
+			return body, err
+		}
+		body.Tools = append(body.Tools, tool)
+	}
+	if len(body.Tools) > 0 { // servers refuse a choice among no tools
+		body.ToolChoice = newToolChoice(req.ToolChoice)
+	}
+	return body, passOn(&body, req.Params)
+}
+
+// passOn adds the members of params to the request.
+func passOn(body *openai.ChatCompletionNewParams, params json.RawMessage) error {
+	if len(params) == 0 {
+		return nil
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(params, &members); err != nil {
+		return llm.Fail(llm.CodeBadRequest, "params: is no JSON object")
+	}
+	extra := make(map[string]any, len(members))
+	for name, value := range members {
+		if slices.Contains(reserved, name) {
+			return llm.Fail(llm.CodeBadRequest, "params.%s: is not for params to set: leave it out", name)
+		}
+		extra[name] = value
+	}
+	if len(extra) > 0 {
+		body.SetExtraFields(extra)
+	}
+	return nil
+}
+
+// hasExtra reports whether params set a member of the request.
+func hasExtra(body *openai.ChatCompletionNewParams, name string) bool {
+	_, ok := body.ExtraFields()[name]
+	return ok
+}
+
+// newMessage makes one message of the conversation.
+func newMessage(m *bridge.Message) openai.ChatCompletionMessageParamUnion {
+	switch m.Role {
+	case "tool":
+		return openai.ToolMessage(m.Text, m.CallID)
+	case "assistant":
+		said := openai.ChatCompletionAssistantMessageParam{}
+		if m.Text != "" || len(m.Calls) == 0 {
+			said.Content.OfString = param.NewOpt(m.Text)
+		}
+		for _, c := range m.Calls {
+			said.ToolCalls = append(said.ToolCalls, openai.ChatCompletionMessageToolCallUnionParam{
+				OfFunction: &openai.ChatCompletionMessageFunctionToolCallParam{
+					ID: c.ID,
+					Function: openai.ChatCompletionMessageFunctionToolCallFunctionParam{
+						Name: c.Name, Arguments: orEmptyObject(c.Arguments),
+					},
+				},
+			})
+		}
+		return openai.ChatCompletionMessageParamUnion{OfAssistant: &said}
+	}
+	return openai.UserMessage(m.Text)
+}
+
+// orEmptyObject stands in for arguments that a model left out: some servers
+// parse them.
+func orEmptyObject(arguments string) string {
+	if arguments == "" {
+		return "{}"
+	}
+	return arguments
+}
+
+// newTool makes one tool. The schema's members are passed on byte for byte.
+func newTool(t *bridge.Tool) (openai.ChatCompletionToolUnionParam, error) {
+	fn := shared.FunctionDefinitionParam{Name: t.Name}
+	if t.Description != "" {
+		fn.Description = param.NewOpt(t.Description)
+	}
+	var schema map[string]json.RawMessage
+	if err := json.Unmarshal(t.Schema, &schema); err != nil {
+		return openai.ChatCompletionToolUnionParam{}, llm.Fail(llm.CodeBadRequest, "tool %s: its schema is no JSON object", t.Name)
+	}
+	fn.Parameters = make(shared.FunctionParameters, len(schema))
+	for name, value := range schema {
+		fn.Parameters[name] = value
+	}
+	return openai.ChatCompletionFunctionTool(fn), nil
+}
+
+// newToolChoice makes the choice; auto is the protocol's default and not sent.
+func newToolChoice(choice string) openai.ChatCompletionToolChoiceOptionUnionParam {
+	switch choice {
+	case "", "auto":
+		return openai.ChatCompletionToolChoiceOptionUnionParam{}
+	case "none", "required":
+		return openai.ChatCompletionToolChoiceOptionUnionParam{OfAuto: param.NewOpt(choice)}
+	}
+	return openai.ToolChoiceOptionFunctionToolChoice(openai.ChatCompletionNamedToolChoiceFunctionParam{Name: choice})
+}

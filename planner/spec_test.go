@@ -40,6 +40,7 @@ type spec struct {
 	facts   planner.Facts
 	request planner.Request
 	toolset planner.Toolset
+	plan    planner.Plan
 }
 
 var directives = map[string]func(*spec, *testing.T, *datadriven.TestData) string{
@@ -57,6 +58,7 @@ var directives = map[string]func(*spec, *testing.T, *datadriven.TestData) string
 	"recheck":   (*spec).runRecheck,
 	"plan":      (*spec).runPlan,
 	"batch":     (*spec).runBatch,
+	"wire":      (*spec).runWire,
 }
 
 func builtin(t testing.TB) *planner.Registry {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
 )
 
@@ -139,8 +140,40 @@ func (s *spec) runBatch(_ *testing.T, d *datadriven.TestData) string {
 		fmt.Fprintf(&out, "%d %s %s: %s\n", i, or(call.ToolID, "?"), or(call.Key.String(), "-"), verdict(why))
 		calls = append(calls, call)
 	}
-	fmt.Fprintf(&out, "groups %s\n", groups(planner.Schedule(calls)))
+	s.plan = planner.Schedule(calls)
+	fmt.Fprintf(&out, "groups %s\n", groups(s.plan))
 	return out.String()
+}
+
+// runWire shows the bytes, as JSON, and the hash of what a session keeps or
+// names: the registry, its descriptors, the last toolset or the last plan.
+func (s *spec) runWire(t *testing.T, d *datadriven.TestData) string {
+	var data []byte
+	var err error
+	switch what := d.CmdArgs[0].Key; what {
+	case "registry":
+		data = s.reg.Bytes()
+	case "toolset":
+		data, err = codec.Marshal(s.toolset)
+	case "plan":
+		data = s.plan.Bytes()
+	case "descriptors":
+		var out strings.Builder
+		for _, blob := range s.reg.Blobs() {
+			fmt.Fprintf(&out, "%s %d bytes\n", blob.Ref, len(blob.Content))
+		}
+		return out.String()
+	default:
+		t.Fatalf("%s: no wire form of %q", d.Pos, what)
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", d.Pos, err)
+	}
+	text, err := codec.ToJSONIndent(data)
+	if err != nil {
+		t.Fatalf("%s: %v", d.Pos, err)
+	}
+	return fmt.Sprintf("%s\nsha256 %s", text, codec.Sum(data))
 }
 
 // runPlan plans calls that are written as in the rules: P0(k) is parallel-safe

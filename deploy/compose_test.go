@@ -2,6 +2,7 @@ package deploy_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -70,6 +71,28 @@ func TestCompose(t *testing.T) {
 		if got := counts[kind]; got != want {
 			t.Errorf("%d services of kind %s, want %d", got, kind, want)
 		}
+	}
+}
+
+// TestCommands: every program takes the flags that docker-compose.yml gives it.
+// --version makes it read them and end.
+func TestCommands(t *testing.T) {
+	t.Parallel()
+	type run struct{ program, flags string }
+	seen := map[run]bool{}
+	for name, s := range readCompose(t).Services {
+		of := run{s.Build.Target, strings.Join(s.Command, " ")}
+		if s.Build.Target == "" || seen[of] {
+			continue
+		}
+		seen[of] = true
+		args := slices.Concat([]string{"run", "../cmd/" + s.Build.Target}, s.Command, []string{"--version"})
+		if out, err := exec.CommandContext(t.Context(), "go", args...).CombinedOutput(); err != nil {
+			t.Errorf("%s: %s %s: %v\n%s", name, of.program, of.flags, err, out)
+		}
+	}
+	if got, want := len(seen), 2; got != want {
+		t.Errorf("%d programs with flags, want %d", got, want)
 	}
 }
 

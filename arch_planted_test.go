@@ -178,6 +178,12 @@ var planted = []struct {
 		clean: "-- internal/bus/b.go --\npackage bus\ntype lane struct{}\nfunc managerOf() {}\n",
 	},
 	{
+		law: "nouns", name: "a loan is for one directory",
+		want:  `client/c.go:2: type runCommand: "command" is not one of our words`,
+		bad:   "-- client/c.go --\npackage client\ntype runCommand struct{}\n",
+		clean: "-- cmd/refold/r.go --\npackage main\ntype runCommand struct{}\n",
+	},
+	{
 		law: "sizes", name: "file",
 		want:  `client/c.go: 401 lines; the limit is 400`,
 		bad:   "-- client/c.go --\npackage client\n" + strings.Repeat("\n", 400),
@@ -229,7 +235,7 @@ func TestStale(t *testing.T) {
 			pure:     []string{"codec"},
 			pureStd:  []string{"errors"},
 			pureMods: []pureMod{{what: "example.com/pack", in: "codec/c.go"}},
-			reserved: map[string]string{"internal/bus.intentLog": "a loan word"},
+			loans:    []loan{{"intent", "internal/bus", "what it is called there"}},
 		}
 	}
 	cases := []struct {
@@ -243,7 +249,7 @@ func TestStale(t *testing.T) {
 		{"fence arrived", "fence: example.com/nats has arrived", func(l *laws) { l.fences[0].arriving = true }},
 		{"standard library", `pure: no pure package imports "bytes"`, func(l *laws) { l.pureStd = append(l.pureStd, "bytes") }},
 		{"third party", "pure: codec/d.go doesn't import example.com/pack", func(l *laws) { l.pureMods[0].in = "codec/d.go" }},
-		{"noun", "nouns: there is no type internal/bus.intent;", func(l *laws) { l.reserved = map[string]string{"internal/bus.intent": ""} }},
+		{"noun", `nouns: no type of codec holds "intent"`, func(l *laws) { l.loans[0].dir = "codec" }},
 	}
 	tree := plant(t, text)
 	if got := clean().checkStale(tree); len(got) != 0 {

@@ -152,11 +152,8 @@ func (l laws) checkNouns(t *tree) (complaints []string) {
 				if !ok {
 					return true
 				}
-				if _, ok := l.reserved[p.dir+"."+spec.Name.Name]; ok {
-					return true
-				}
 				for _, word := range words(spec.Name.Name) {
-					if instead, bad := l.nouns[word]; bad {
+					if instead, bad := l.nouns[word]; bad && !l.lent(word, p.dir) {
 						complaints = append(complaints, t.at(spec, "type %s: %q is not one of our words; say %s", spec.Name.Name, word, instead))
 					}
 				}
@@ -165,6 +162,11 @@ func (l laws) checkNouns(t *tree) (complaints []string) {
 		}
 	}
 	return complaints
+}
+
+// lent says whether types of dir may hold a word that is not ours.
+func (l laws) lent(word, dir string) bool {
+	return slices.ContainsFunc(l.loans, func(of loan) bool { return of.word == word && of.dir == dir })
 }
 
 // words splits a camelCase, dotted or dashed name into lower-case words.
@@ -255,9 +257,9 @@ func (l laws) checkStale(t *tree) (complaints []string) {
 			say("pure: %s doesn't import %s; take it off", m.in, m.what)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(l.reserved)) {
-		if !t.declares(name) {
-			say("nouns: there is no type %s; take it off", name)
+	for _, of := range l.loans {
+		if !t.declares(of.dir, of.word) {
+			say("nouns: no type of %s holds %q; take it off", of.dir, of.word)
 		}
 	}
 	return complaints
@@ -277,9 +279,12 @@ func (t *tree) imported(is func(*pkg, *file, imported) bool) bool {
 	return false
 }
 
-// declares says whether dir.Type is declared.
-func (t *tree) declares(name string) bool {
+// declares says whether dir has a type whose name holds word.
+func (t *tree) declares(dir, word string) bool {
 	for _, p := range t.pkgs {
+		if p.dir != dir {
+			continue
+		}
 		for _, f := range p.shipped() {
 			for _, d := range f.ast.Decls {
 				gen, ok := d.(*ast.GenDecl)
@@ -287,7 +292,7 @@ func (t *tree) declares(name string) bool {
 					continue
 				}
 				for _, s := range gen.Specs {
-					if p.dir+"."+s.(*ast.TypeSpec).Name.Name == name {
+					if slices.Contains(words(s.(*ast.TypeSpec).Name.Name), word) {
 						return true
 					}
 				}

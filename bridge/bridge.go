@@ -286,10 +286,13 @@ func (b *Bridge) Stats() Stats {
 	}
 }
 
+// Setting is one line of an effective configuration.
+type Setting struct{ Key, Value string }
+
 // Config returns what Options came to, for people: no secrets.
-func (b *Bridge) Config() map[string]string {
-	return map[string]string{
-		"url": b.bus.URL(), "server": b.bus.ServerVersion(), "prefix": b.bus.Names().Prefix(), "name": b.options.Name,
-		"instance": b.worker.instance, "targets": strings.Join(b.Targets(), " "), "grace": b.options.Grace.String(),
+func (b *Bridge) Config() []Setting {
+	return []Setting{
+		{"url", b.bus.URL()}, {"server", b.bus.ServerVersion()}, {"prefix", b.bus.Names().Prefix()}, {"name", b.options.Name},
+		{"instance", b.worker.instance}, {"targets", strings.Join(b.Targets(), " ")}, {"grace", b.options.Grace.String()},
 	}
 }

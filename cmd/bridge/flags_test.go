@@ -1,0 +1,185 @@
+package main
+
+// Flags, environment and config file: which wins, and what is refused. No
+// network.
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func write(t *testing.T, name, content string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestPrecedence(t *testing.T) {
+	t.Parallel()
+	file := write(t, "bridge.yaml", `
+nats: nats://file:1
+prefix: filed
+replicas: 3
+provision: false
+model: [openai, "local=scripted:echo"]
+openai-base-url: http://file/v1
+openai-whole: true
+grace: 3s
+concurrency: 4
+`)
+	env := environment{"NATS_URL": "nats://env:1", "REFOLD_PREFIX": "", "OPENAI_BASE_URL": "http://env/v1"}
+	args := []string{"--config", file, "--openai-base-url", "http://flag/v1", "--concurrency", "7"}
+	f, done, err := parse(args, env, io.Discard, io.Discard)
+	if err != nil || done {
+		t.Fatalf("got %v, done %v", err, done)
+	}
+	for _, c := range []struct {
+		what      string
+		got, want any
+	}{
+		{"a flag wins over all", f.OpenAIBaseURL, "http://flag/v1"},
+		{"a flag wins over the file", f.Concurrency, 7},
+		{"the environment wins over the file", f.NATS, "nats://env:1"},
+		{"an empty variable is none", f.Prefix, "filed"},
+		{"the file wins over a default", f.Replicas, 3},
+		{"the file can say no", f.Provision, false},
+		{"and yes", f.OpenAIWhole, true},
+		{"durations are text", f.Grace, 3 * time.Second},
+		{"lists are lists", slices.Equal(f.Models, []string{"openai", "local=scripted:echo"}), true},
+		{"what nobody says has a default", f.Name, "bridge"},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: got %v, want %v", c.what, c.got, c.want)
+		}
+	}
+	f, _, err = parse([]string{"--model", "openai", "--model", "scripted:a,b"}, nil, io.Discard, io.Discard)
+	if err != nil || !slices.Equal(f.Models, []string{"openai", "scripted:a,b"}) || f.Prefix != "refold" || !f.Provision || f.Grace != 20*time.Second {
+		t.Errorf("defaults: got %+v, %v", f, err)
+	}
+}
+
+func TestArgumentsRefused(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		args   []string
+		config string
+		want   []string
+	}{
+		{name: "nothing to serve", want: []string{"--model", "--tools"}},
+		{name: "unknown flag", args: []string{"--modle", "x"}, want: []string{"--modle"}},
+		{name: "typo in the file", config: "modle: [openai]", want: []string{"modle", "unknown field"}},
+		{name: "wrong type in the file", config: "replicas: many", want: []string{"replicas"}},
+		{name: "no YAML", config: "{", want: []string{"--config"}},
+		{name: "no config file", args: []string{"--config", "/none.yaml"}, want: []string{"/none.yaml"}},
+		{name: "host without workdir", args: []string{"--tools", "host"}, want: []string{"--workdir"}},
+		{name: "workdir without host", args: []string{"--model", "openai", "--workdir", "x"}, want: []string{"--workdir"}},
+		{name: "recorded tools without ledger", args: []string{"--tools", "recorded:x"}, want: []string{"--ledger"}},
+		{name: "several at once", args: []string{"--tools", "host", "--concurrency", "0", "--replicas", "9"}, want: []string{"--workdir", "--concurrency", "--replicas"}},
+		{name: "log level", args: []string{"--log-level", "loud"}, want: []string{"log-level", "debug"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			args := c.args
+			if c.config != "" {
+				args = append(args, "--config", write(t, "c.yaml", c.config))
+			}
+			var stdout, stderr bytes.Buffer
+			status := Main(t.Context(), args, nil, &stdout, &stderr)
+			if status != statusUsage {
+				t.Errorf("status: got %d, want %d", status, statusUsage)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(stderr.String(), want) {
+					t.Errorf("got %q, which does not tell of %s", stderr.String(), want)
+				}
+			}
+			if stdout.Len() > 0 {
+				t.Errorf("stdout: got %q", stdout.String())
+			}
+		})
+	}
+}
+
+func TestOffersRefused(t *testing.T) {
+	t.Parallel()
+	empty := write(t, "key", "\n")
+	dir := t.TempDir()
+	for _, c := range []struct {
+		args []string
+		env  environment
+		want []string
+	}{
+		{args: []string{"--model", "gpt"}, want: []string{"--model gpt", "openai, scripted:FILE or recorded:FILE"}},
+		{args: []string{"--model", "scripted"}, want: []string{"scripted:FILE"}},
+		{args: []string{"--model", "scripted:/none.yaml"}, want: []string{"/none.yaml"}},
+		{args: []string{"--model", "recorded:/none.jsonl"}, want: []string{"/none.jsonl"}},
+		{args: []string{"--model", "openai:gpt"}, want: []string{"--openai-base-url"}},
+		{args: []string{"--model", "openai", "--openai-key-file", "/none.key"}, want: []string{"/none.key"}},
+		{args: []string{"--model", "openai", "--openai-key-file", empty}, want: []string{"is empty"}},
+		{args: []string{"--model", "openai", "--openai-base-url", "example"}, want: []string{"https://host/v1"}},
+		{args: []string{"--model", "openai"}, env: environment{keyVariable: "a b"}, want: []string{"key"}},
+		{args: []string{"--model", "scripted:echo", "--model", "scripted:demo"}, want: []string{"served twice"}},
+		{args: []string{"--tools", "shell"}, want: []string{"--tools shell", "host or recorded:FILE"}},
+		{args: []string{"--tools", "host:x", "--workdir", dir}, want: []string{"--workdir"}},
+		{args: []string{"--tools", "recorded", "--ledger", filepath.Join(dir, "l")}, want: []string{"recorded:FILE"}},
+		{args: []string{"--model", "gpt", "--tools", "shell"}, want: []string{"--model gpt", "--tools shell"}},
+	} {
+		t.Run(strings.Join(c.args, " "), func(t *testing.T) {
+			t.Parallel()
+			environ := []string{}
+			for name, value := range c.env {
+				environ = append(environ, name+"="+value)
+			}
+			var stderr bytes.Buffer
+			if status := Main(t.Context(), c.args, environ, io.Discard, &stderr); status != statusFailed {
+				t.Errorf("status: got %d, want %d", status, statusFailed)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(stderr.String(), want) {
+					t.Errorf("got %q, which does not tell of %q", stderr.String(), want)
+				}
+			}
+		})
+	}
+}
+
+func TestHelpAndVersion(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ flag, want string }{{"--help", "--openai-base-url"}, {"--version", "bridge "}} {
+		var stdout, stderr bytes.Buffer
+		if status := Main(t.Context(), []string{c.flag}, nil, &stdout, &stderr); status != statusDone {
+			t.Errorf("%s: status %d: %s", c.flag, status, stderr.String())
+		}
+		if !strings.Contains(stdout.String(), c.want) {
+			t.Errorf("%s: got %q, want %q in it", c.flag, stdout.String(), c.want)
+		}
+	}
+}
+
+func TestParseOffer(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]offer{
+		"openai":                {"openai", "openai", ""},
+		"scripted:a=b.yaml":     {"scripted", "scripted", "a=b.yaml"},
+		"local=openai":          {"local", "openai", ""},
+		"gpt=recorded:/a/b:c.x": {"gpt", "recorded", "/a/b:c.x"},
+	} {
+		if got := parseOffer(text); got != want {
+			t.Errorf("%s: got %+v, want %+v", text, got, want)
+		}
+	}
+}

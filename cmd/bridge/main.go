@@ -1,0 +1,17 @@
+// Command bridge carries out what sessions ask for: it asks models, and runs
+// tools. Run as many as you like; those that serve the same targets share the
+// work, and none does anything twice that must not be done twice.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	context.AfterFunc(ctx, stop) // a second signal does not wait for what runs
+	os.Exit(Main(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"runtime/debug"
+	"strings"
+
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/internal/llm/openai"
+)
+
+// Exit statuses.
+const (
+	statusDone   = 0 // it was told to stop, and did
+	statusFailed = 1 // it can't run
+	statusUsage  = 2 // the arguments are wrong
+)
+
+// Main runs the daemon until ctx ends, and what it took until then to its end.
+// It returns the exit status; what is wrong is on stderr, by one line each.
+func Main(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
+	env := readEnvironment(environ)
+	f, done, err := parse(args, env, stdout, stderr)
+	switch {
+	case done:
+		return statusDone
+	case err != nil:
+		complain(stderr, err)
+		return statusUsage
+	}
+	if err := run(ctx, &f, env, stderr); err != nil {
+		complain(stderr, err)
+		return statusFailed
+	}
+	return statusDone
+}
+
+// complain prints an error, a joined one by one line each.
+func complain(stderr io.Writer, err error) {
+	for line := range strings.Lines(err.Error()) {
+		fmt.Fprintln(stderr, "bridge:", strings.TrimRight(line, "\n"))
+	}
+}
+
+func run(ctx context.Context, f *flags, env environment, stderr io.Writer) (err error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(f.LogLevel)); err != nil {
+		return err
+	}
+	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))
+	offered, err := open(f, env, log)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closed := offered.close(); err == nil {
+			err = closed
+		}
+	}()
+	b, err := bridge.Connect(ctx, bridge.Options{
+		URL: f.NATS, Creds: f.Creds, Context: f.Context, Prefix: f.Prefix, InboxPrefix: f.Inbox, Name: f.Name,
+		Provision: f.Provision, Replicas: f.Replicas, Grace: f.Grace, Version: version(), Logger: log,
+	})
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	if err := offered.serve(b, f.Concurrency); err != nil {
+		return err
+	}
+	announce(log, b, f, env)
+	if err := b.Run(ctx); err != nil {
+		return err
+	}
+	stats := b.Stats()
+	log.Info("bridge_stopped", "started", stats.Started, "settled", stats.Settled, "given_back", stats.GivenBack,
+		"conflicts", stats.Conflicts, "foreign", stats.Foreign)
+	return nil
+}
+
+// announce logs the effective configuration. It has no secrets.
+func announce(log *slog.Logger, b *bridge.Bridge, f *flags, env environment) {
+	attrs := []any{"version", version()}
+	for _, c := range b.Config() {
+		attrs = append(attrs, c.Key, c.Value)
+	}
+	attrs = append(attrs, "models", strings.Join(f.Models, " "), "tools", strings.Join(f.Tools, " "),
+		"concurrency", f.Concurrency, "provision", f.Provision, "replicas", f.Replicas, "log_level", f.LogLevel)
+	if f.Workdir != "" {
+		attrs = append(attrs, "workdir", f.Workdir)
+	}
+	if f.Ledger != "" {
+		attrs = append(attrs, "ledger", f.Ledger)
+	}
+	for _, text := range f.Models {
+		if parseOffer(text).kind == kindOpenAI {
+			attrs = append(attrs, "openai_base_url", cmp.Or(f.OpenAIBaseURL, openai.DefaultBaseURL), "openai_key_given", f.OpenAIKeyFile != "" || env[keyVariable] != "")
+		}
+	}
+	log.Info("bridge_starts", attrs...)
+}
+
+// version returns the version of this build.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "devel"
+}

@@ -1,0 +1,339 @@
+package main
+
+// The daemon in this process: against servers that it can't use, and against
+// one with a session-actor, where it does real work.
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/refold/refold"
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/internal/host"
+	"github.com/refold/refold/internal/llm/recorded"
+	"github.com/refold/refold/planner"
+)
+
+const patience = 60 * time.Second
+
+func TestServersThatCannotBeUsed(t *testing.T) {
+	t.Parallel()
+	narrow := bustest.Configured(t, `
+		jetstream { store_dir: "DIR" }
+		authorization { users: [ { user: u, password: p, permissions {
+			publish: [ "$JS.API.INFO", "$JS.API.STREAM.INFO.>", "refold.>" ], subscribe: [ "_INBOX.>", "refold.>", "$SRV.>" ] } } ] }`)
+	for _, c := range []struct{ name, url, want string }{
+		{"missing", "nats://127.0.0.1:1", "no NATS server answers"},
+		{"too old", oldServer(t), "2.14"},
+		{"no JetStream", bustest.Configured(t, `port: -1`).URL(), "-js"},
+		{"may not make streams", strings.Replace(narrow.URL(), "nats://", "nats://u:p@", 1), "does not allow"},
+	} {
+		for _, provision := range []string{"--provision", "--no-provision"} {
+			t.Run(c.name+provision, func(t *testing.T) {
+				t.Parallel()
+				var stderr bytes.Buffer
+				status := Main(t.Context(), []string{"--model", "scripted:echo", "--log-level", "error", provision}, []string{"NATS_URL=" + c.url}, io.Discard, &stderr)
+				var said []string
+				for line := range strings.Lines(stderr.String()) {
+					if strings.HasPrefix(line, "bridge: ") {
+						said = append(said, line)
+					}
+				}
+				want := c.want
+				if c.name == "may not make streams" && provision == "--no-provision" {
+					want = "REFOLD_FX" // it is not there, and nobody asks this bridge to make it
+				}
+				if status != statusFailed || len(said) != 1 || !strings.Contains(said[0], want) {
+					t.Errorf("status %d, %q; want %d and one line with %q", status, stderr.String(), statusFailed, want)
+				}
+				if strings.Contains(stderr.String(), ":p@") {
+					t.Error("the password is told")
+				}
+			})
+		}
+	}
+}
+
+// oldServer says that it is of the last version that is too old.
+func oldServer(t *testing.T) (url string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				fmt.Fprint(conn, `INFO {"server_id":"F","version":"2.13.9","max_payload":1048576,"proto":1,"headers":true,"jetstream":true}`+"\r\n")
+				for in := bufio.NewScanner(conn); in.Scan(); {
+					if strings.HasPrefix(in.Text(), "PING") {
+						fmt.Fprint(conn, "PONG\r\n")
+					}
+				}
+			}()
+		}
+	}()
+	return "nats://" + l.Addr().String()
+}
+
+// system is a server with a session-actor.
+type system struct {
+	server *bustest.Node
+	nc     *nats.Conn
+	bus    *bus.Bus
+}
+
+func startSystem(t *testing.T, install []byte) *system {
+	t.Helper()
+	s := &system{server: bustest.Server(t)}
+	var err error
+	log := slog.New(slog.DiscardHandler)
+	if s.bus, err = bus.Connect(t.Context(), bus.Options{URL: s.server.URL(), Logger: log}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.bus.Close)
+	conf, err := bus.ParseConf(refold.StreamsConf, s.bus.Names())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.bus.Provision(t.Context(), conf, 1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := host.EnsureInstall(t.Context(), s.bus, install); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := host.New(s.bus, log, host.Options{}).Run(ctx); err != nil {
+			t.Errorf("session-actor: %v", err)
+		}
+	})
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+	if s.nc, err = nats.Connect(s.server.URL()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.nc.Close)
+	return s
+}
+
+// daemon runs Main until stop, which returns its status and what it logged.
+func (s *system) daemon(t *testing.T, environ []string, args ...string) (stop func() (int, string)) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var stderr bytes.Buffer
+	status := make(chan int, 1)
+	go func() {
+		status <- Main(ctx, args, append(environ, "NATS_URL="+s.server.URL()), io.Discard, &stderr)
+	}()
+	stop = sync.OnceValues(func() (int, string) {
+		cancel()
+		select {
+		case got := <-status:
+			return got, stderr.String()
+		case <-time.After(patience):
+			t.Error("the daemon does not stop")
+			return -1, ""
+		}
+	})
+	t.Cleanup(func() { stop() })
+	return stop
+}
+
+// ask asks for a run as nats pub does, and returns the notice of its end.
+func (s *system) ask(t *testing.T, sid, text string) session.RunFinished {
+	t.Helper()
+	notices, err := s.nc.SubscribeSync("refold.out." + sid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer notices.Unsubscribe()
+	request, err := json.Marshal(map[string]any{"type": "RunRequested", "data": map[string]any{"input": map[string]any{"text": text}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.nc.Publish("refold.in."+sid, request); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		msg, err := notices.NextMsg(patience)
+		if err != nil {
+			t.Fatalf("waiting for the end of the run %q: %v", text, err)
+		}
+		var notice struct {
+			Type string              `json:"type"`
+			Data session.RunFinished `json:"data"`
+		}
+		if err := json.Unmarshal(msg.Data, &notice); err != nil {
+			t.Fatal(err)
+		}
+		if notice.Type == "EventRejected" {
+			t.Errorf("%s", msg.Data)
+		}
+		if notice.Type == "RunFinished" {
+			return notice.Data
+		}
+	}
+}
+
+// A scripted model opens a host session and runs a command in it.
+func TestRunsWithHostTools(t *testing.T) {
+	t.Parallel()
+	d := planner.Builtin()
+	install, err := codec.Marshal(session.InstallRecord{
+		Config:         &session.RunConfig{Provider: "echo", Model: "echo"},
+		DefaultProfile: d.DefaultProfile, Profiles: d.Profiles, Rules: session.RulesVersion, Tools: d.Tools, V: session.Version,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := startSystem(t, install)
+	dir := filepath.Join(t.TempDir(), "hosts")
+	stop := s.daemon(t, []string{keyVariable + "=sk-very-secret"}, "--model", "echo=scripted:echo", "--model", "openai", "--tools", "host", "--workdir", dir)
+	end := s.ask(t, "s1", "run echo 40 + 2 > sum; cat sum")
+	if end.Lifecycle != session.Completed || end.Output == nil || !strings.Contains(end.Output.Text, "40 + 2") {
+		t.Errorf("run: got %+v, output %+v", end, end.Output)
+	}
+	sums, err := filepath.Glob(filepath.Join(dir, "*", "sum"))
+	if err != nil || len(sums) != 1 {
+		t.Fatalf("the file is in %q (%v), want one", sums, err)
+	}
+	if got, err := os.ReadFile(sums[0]); err != nil || string(got) != "40 + 2\n" {
+		t.Errorf("the file holds %q, %v", got, err)
+	}
+	// A second run of the session is shown what the first one said.
+	if end := s.ask(t, "s1", "hello"); end.Output == nil || end.Output.Text != "You said: hello" {
+		t.Errorf("second run: got %+v, output %+v", end, end.Output)
+	}
+	status, log := stop()
+	if status != statusDone {
+		t.Errorf("status: got %d, want %d", status, statusDone)
+	}
+	for _, want := range []string{"msg=bridge_starts", `targets="llm/echo llm/openai tool/host"`, "openai_key_given=true", "prefix=refold", "concurrency=16", "msg=bridge_stopped", "started=6 settled=6"} {
+		if !strings.Contains(log, want) {
+			t.Errorf("the log lacks %s:\n%s", want, log)
+		}
+	}
+	if strings.Contains(log, "secret") {
+		t.Error("the log tells the key")
+	}
+}
+
+// A recorded conversation is held again, by two daemons that share the work;
+// the ledger has each execution once.
+func TestRunsRecording(t *testing.T) {
+	t.Parallel()
+	const file = "../../testdata/recordings/warehouse.jsonl"
+	recording, err := recorded.Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tools, err := recorded.LoadTools(recorded.ToolsFile(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	install, _, err := recording.Install(tools, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := startSystem(t, install)
+	ledger := filepath.Join(t.TempDir(), "ledger.jsonl")
+	var stops []func() (int, string)
+	for range 2 {
+		stops = append(stops, s.daemon(t, nil, "--model", "recorded:"+file, "--tools", "recorded:"+file, "--ledger", ledger, "--concurrency", "4"))
+	}
+	conversations := recording.Conversations()
+	if len(conversations) > 3 {
+		conversations = conversations[:3]
+	}
+	var want []recorded.Entry
+	for _, c := range conversations {
+		want = append(want, c.Ledger(c.Session())...)
+		for i, text := range c.Users() {
+			end := s.ask(t, c.Session(), text)
+			if end.Lifecycle != session.Completed && end.Code != "recording_ended" {
+				t.Errorf("%s, run %d: got %+v", c.ID, i+1, end)
+			}
+		}
+	}
+	settled := 0
+	for _, stop := range stops {
+		status, log := stop()
+		if status != statusDone {
+			t.Errorf("status: got %d, want %d", status, statusDone)
+		}
+		m := regexp.MustCompile(` settled=(\d+) given_back`).FindStringSubmatch(log)
+		if m == nil {
+			t.Fatalf("the log has no account: %s", log)
+		}
+		n, err := strconv.Atoi(m[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		settled += n
+	}
+	got, err := recorded.ReadLedger(ledger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := recorded.Tally(want, got).Err(); err != nil {
+		t.Errorf("the ledger: %v", err)
+	}
+	if len(want) == 0 || settled <= len(want) { // the turns are settled too
+		t.Errorf("%d executions were to be had, %d effects were settled", len(want), settled)
+	}
+}
+
+// A daemon that is told to stop in the middle of a turn lets it end.
+func TestStopDrains(t *testing.T) {
+	t.Parallel()
+	script := write(t, "slow.yaml", "rules:\n  - say: done\n")
+	d := planner.Builtin()
+	install, err := codec.Marshal(session.InstallRecord{
+		Config:         &session.RunConfig{Provider: "scripted", Model: "m"},
+		DefaultProfile: d.DefaultProfile, Profiles: d.Profiles, Rules: session.RulesVersion, Tools: d.Tools, V: session.Version,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := startSystem(t, install)
+	first := s.daemon(t, nil, "--model", "scripted:"+script)
+	if end := s.ask(t, "s1", "one"); end.Lifecycle != session.Completed {
+		t.Errorf("first run: got %+v", end)
+	}
+	if status, log := first(); status != statusDone || !strings.Contains(log, "started=1 settled=1 given_back=0") {
+		t.Errorf("first daemon: status %d, log %s", status, log)
+	}
+	s.daemon(t, nil, "--model", "scripted:"+script, "--no-provision")
+	if end := s.ask(t, "s1", "two"); end.Lifecycle != session.Completed {
+		t.Errorf("second run: got %+v", end)
+	}
+}

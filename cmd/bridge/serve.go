@@ -1,0 +1,173 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/internal/llm/openai"
+	"github.com/refold/refold/internal/llm/recorded"
+	"github.com/refold/refold/internal/llm/scripted"
+	"github.com/refold/refold/internal/tools/host"
+)
+
+// What --model and --tools can name.
+const (
+	kindOpenAI   = "openai"
+	kindScripted = "scripted"
+	kindRecorded = "recorded"
+	kindHost     = "host"
+)
+
+// offer is one value of --model or --tools: [NAME=]KIND[:FILE].
+type offer struct{ name, kind, file string }
+
+func parseOffer(text string) offer {
+	of, file, _ := strings.Cut(text, ":")
+	name, kind, named := strings.Cut(of, "=")
+	if !named {
+		kind = name
+	}
+	return offer{name: name, kind: kind, file: file}
+}
+
+// offers is what the flags name, made.
+type offers struct {
+	models map[string]bridge.Model
+	tools  map[string]bridge.Executor
+	ledger *recorded.Ledger // nil: none
+}
+
+// close closes what was opened.
+func (o *offers) close() error {
+	if o.ledger == nil {
+		return nil
+	}
+	return o.ledger.Close()
+}
+
+// open makes what the flags name, without the network. The error tells of
+// every problem; nothing is open then.
+func open(f *flags, env environment, log *slog.Logger) (*offers, error) {
+	o := &offers{models: make(map[string]bridge.Model), tools: make(map[string]bridge.Executor)}
+	var all []error
+	for _, text := range f.Models {
+		of := parseOffer(text)
+		model, err := openModel(of, f, env, log)
+		if _, twice := o.models[of.name]; err == nil && twice {
+			err = fmt.Errorf("%s is served twice", of.name)
+		}
+		if err != nil {
+			all = append(all, fmt.Errorf("--model %s: %w", text, err))
+			continue
+		}
+		o.models[of.name] = model
+	}
+	for _, text := range f.Tools {
+		of := parseOffer(text)
+		tools, err := o.openTools(of, f)
+		if _, twice := o.tools[of.name]; err == nil && twice {
+			err = fmt.Errorf("%s is served twice", of.name)
+		}
+		if err != nil {
+			all = append(all, fmt.Errorf("--tools %s: %w", text, err))
+			continue
+		}
+		o.tools[of.name] = tools
+	}
+	if len(all) > 0 {
+		return nil, errors.Join(append(all, o.close())...)
+	}
+	return o, nil
+}
+
+func openModel(of offer, f *flags, env environment, log *slog.Logger) (bridge.Model, error) {
+	if of.file == "" && (of.kind == kindScripted || of.kind == kindRecorded) {
+		return nil, fmt.Errorf("name the file: %s:FILE", of.kind)
+	}
+	switch of.kind {
+	case kindScripted:
+		script, err := scripted.Open(of.file)
+		if err != nil {
+			return nil, err
+		}
+		return scripted.NewModel(script), nil
+	case kindRecorded:
+		recording, err := recorded.Load(of.file)
+		if err != nil {
+			return nil, err
+		}
+		return recorded.NewModel(recording), nil
+	case kindOpenAI:
+		if of.file != "" {
+			return nil, errors.New("it has no file: say openai, and where it is with --openai-base-url")
+		}
+		key, err := readKey(f, env)
+		if err != nil {
+			return nil, err
+		}
+		return openai.New(openai.Config{BaseURL: f.OpenAIBaseURL, Key: key, Whole: f.OpenAIWhole}, log)
+	}
+	return nil, errors.New("no such model: openai, scripted:FILE or recorded:FILE")
+}
+
+// readKey returns the key of the OpenAI API, empty for none: servers on one's
+// own machine ask for none.
+func readKey(f *flags, env environment) (string, error) {
+	if f.OpenAIKeyFile == "" {
+		return env[keyVariable], nil
+	}
+	data, err := os.ReadFile(f.OpenAIKeyFile)
+	if err != nil {
+		return "", fmt.Errorf("--openai-key-file: %w", err)
+	}
+	key := strings.TrimSpace(string(data))
+	if key == "" {
+		return "", fmt.Errorf("--openai-key-file %s: is empty", f.OpenAIKeyFile)
+	}
+	return key, nil
+}
+
+func (o *offers) openTools(of offer, f *flags) (bridge.Executor, error) {
+	switch of.kind {
+	case kindHost:
+		if of.file != "" {
+			return nil, errors.New("it has no file: say host, and where host sessions are with --workdir")
+		}
+		tools := host.New(f.Workdir, host.Options{Route: f.Name})
+		if err := tools.Prepare(); err != nil {
+			return nil, err
+		}
+		return tools, nil
+	case kindRecorded:
+		if of.file == "" {
+			return nil, errors.New("name the file: recorded:FILE")
+		}
+		recording, err := recorded.Load(of.file)
+		if err != nil {
+			return nil, err
+		}
+		if o.ledger == nil {
+			if o.ledger, err = recorded.OpenLedger(f.Ledger); err != nil {
+				return nil, err
+			}
+		}
+		return recorded.NewExecutor(recording, o.ledger, recorded.Hooks{}), nil
+	}
+	return nil, errors.New("no such tools: host or recorded:FILE")
+}
+
+// serve gives b all that was opened.
+func (o *offers) serve(b *bridge.Bridge, concurrency int) error {
+	var all []error
+	for name, model := range o.models {
+		all = append(all, b.Model(name, model, bridge.Concurrency(concurrency)))
+	}
+	for name, tools := range o.tools {
+		all = append(all, b.Tool(name, tools, bridge.Concurrency(concurrency)))
+	}
+	return errors.Join(all...)
+}

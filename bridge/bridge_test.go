@@ -9,6 +9,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -42,7 +43,7 @@ func newActor(t *testing.T) *actor {
 // bridge connects a bridge whose leases last a second.
 func (a *actor) bridge(t *testing.T, name string) *Bridge {
 	t.Helper()
-	b, err := Connect(t.Context(), Options{URL: a.server.URL(), Name: name, Version: "1.2.3", Grace: time.Second, Logger: discard()})
+	b, err := Connect(t.Context(), Options{URL: a.server.URL(), Name: name, Version: "1.2.3", Grace: time.Second, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,6 +27,13 @@ func TestWire(t *testing.T) {
 	t.Run("nats", func(t *testing.T) {
 		t.Parallel()
 		w := newNatsWire(t, bustest.Server(t))
+		if _, _, err := w.Bus.Claim(t.Context(), "s1", "r9t9", 1, []byte("nobody can read this")); err != nil {
+			t.Fatal(err)
+		}
+		name := subjects.ClaimName{Session: "s1", Effect: "r9t9", N: 1}
+		if stands, won, err := w.Claim(t.Context(), name, claim{By: "A"}); err != nil || won || stands.By != unknownHolder || stands.Withdrawn {
+			t.Errorf("a claim that can't be read: got %+v, %v, %v", stands, won, err)
+		}
 		checkWire(t, w, func(instance string) {
 			go func() {
 				if err := w.Heartbeat(t.Context(), instance, func() []byte { return nil }); err != nil {

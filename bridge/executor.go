@@ -13,8 +13,10 @@ import (
 // the executor itself: for a tool it settles the call `failed` with code
 // `executor_error`; an executor that knows better returns a Result with an
 // Error. When ctx is cancelled (run time over, effect withdrawn, bridge
-// draining past its grace time) Execute must return soon; what it returns then
-// is settled `cancelled` or `outcome_unknown`, as the effect's class says.
+// draining past its grace time) Execute must return soon. What it returns then
+// is not believed: a call that is retry-safe is settled `cancelled` or
+// `failed`, or given to another bridge, and any other `outcome_unknown`, with
+// the output beside it. See "Ends" in the package's doc.
 type Executor interface {
 	// Execute runs one tool call.
 	Execute(ctx context.Context, call Call) (Result, error)

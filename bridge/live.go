@@ -40,6 +40,6 @@ func (l *liveDeltas) say(text string) {
 			return
 		}
 		l.n++
-		_ = l.wire.Live(l.sid, payload) //nolint:errcheck // see above
+		_ = l.wire.Live(l.sid, payload)
 	}
 }

@@ -8,9 +8,12 @@ import (
 // Model carries out the generations of one provider. Generate is called at
 // most once at a time per effect name in this process, from several
 // goroutines for different effects. It streams what it has through delta (nil
-// is never passed) and returns the whole answer. A returned *Error settles the
-// generation `failed` with its code; any other error with code `model_error`.
-// When ctx is cancelled Generate must return soon.
+// is never passed) and returns the whole answer, which counts also if it comes
+// when ctx is over. A returned *Error settles the generation `failed` with its
+// code; any other error with code `model_error`. But an *Error that is
+// Retryable starts the generation again after a while, under another Start, as
+// long as the effect's start_by allows: a Model that retries by itself need not
+// go on for long. When ctx is cancelled Generate must return soon.
 type Model interface {
 	Generate(ctx context.Context, req Request, delta func(text string)) (Answer, error)
 }

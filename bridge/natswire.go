@@ -18,6 +18,10 @@ type natsWire struct {
 	members *bus.Members
 }
 
+// unknownHolder stands for who stored a claim that can't be read. No instance
+// has this name.
+const unknownHolder = "-"
+
 func (w natsWire) Claim(ctx context.Context, name subjects.ClaimName, c claim) (claim, bool, error) {
 	body, err := json.Marshal(bus.ClaimBody{By: c.By, Withdrawn: c.Withdrawn})
 	if err != nil {
@@ -29,7 +33,9 @@ func (w natsWire) Claim(ctx context.Context, name subjects.ClaimName, c claim) (
 	}
 	stands, err := bus.ParseClaimBody(holder)
 	if err != nil {
-		return claim{}, false, err
+		// On a claim's subject another body is an answer: somebody holds it,
+		// of whom nobody will hear.
+		return claim{By: unknownHolder}, false, nil //nolint:nilerr // see above
 	}
 	return claim{By: stands.By, Withdrawn: stands.Withdrawn}, won, nil
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -235,7 +236,7 @@ func TestOutcomeUnknownIsTheSameForAll(t *testing.T) {
 		e.name.Session, e.name.Effect, e.name.Class = "s1", "r1t1c0", session.ClassTool
 		var data []string
 		for _, name := range []string{"one", "two"} {
-			b := newWorker(w, startNames(t), name, name, discard())
+			b := newWorker(w, startNames(t), name, name, slog.New(slog.DiscardHandler))
 			o := outcomeUnknown("gone", outcome{})
 			o.at = time.Now()
 			pass(time.Second)

@@ -7,7 +7,6 @@ package bridge
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"strconv"
 	"sync"
@@ -388,11 +387,6 @@ func startNames(t *testing.T) subjects.Names {
 	return names
 }
 
-// discard is a logger that formats everything and keeps nothing.
-func discard() *slog.Logger {
-	return slog.New(slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelDebug}))
-}
-
 // startBridge starts a bridge of this name for one target.
 func startBridge(t *testing.T, w *world, name string, q *queue, s served) *bridgeInWorld {
 	t.Helper()
@@ -403,7 +397,7 @@ func startBridge(t *testing.T, w *world, name string, q *queue, s served) *bridg
 func startBridgeOn(t *testing.T, on wire, w *world, name string, q *queue, s served) *bridgeInWorld {
 	t.Helper()
 	b := &bridgeInWorld{world: w, served: make(chan struct{})}
-	b.worker = newWorker(on, startNames(t), name, "test/"+name, discard())
+	b.worker = newWorker(on, startNames(t), name, "test/"+name, slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(t.Context())
 	life, end := newLifetimes(ctx, graceDefault)
 	w.beat(name, true)

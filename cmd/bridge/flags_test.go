@@ -80,8 +80,8 @@ func TestArgumentsRefused(t *testing.T) {
 		want   []string
 	}{
 		{name: "nothing to serve", want: []string{"--model", "--tools"}},
-		{name: "unknown flag", args: []string{"--modle", "x"}, want: []string{"--modle"}},
-		{name: "typo in the file", config: "modle: [openai]", want: []string{"modle", "unknown field"}},
+		{name: "unknown flag", args: []string{"--moodel", "x"}, want: []string{"--moodel"}},
+		{name: "typo in the file", config: "moodel: [openai]", want: []string{"moodel", "unknown field"}},
 		{name: "wrong type in the file", config: "replicas: many", want: []string{"replicas"}},
 		{name: "no YAML", config: "{", want: []string{"--config"}},
 		{name: "no config file", args: []string{"--config", "/none.yaml"}, want: []string{"/none.yaml"}},

@@ -1,0 +1,117 @@
+package bridge_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log"
+	"os"
+
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/client"
+	"github.com/refold/refold/internal/devserver"
+)
+
+// forecasts is a tool of one's own.
+type forecasts struct{}
+
+// Execute answers one call. What it returns is what the model is shown.
+func (forecasts) Execute(_ context.Context, call bridge.Call) (bridge.Result, error) {
+	var arguments struct{ City string }
+	if err := json.Unmarshal(call.Arguments, &arguments); err != nil {
+		return bridge.Result{}, err
+	}
+	if arguments.City != "Bergen" {
+		return bridge.Result{Error: &bridge.Error{Code: "unknown_city", Detail: "ask for Bergen"}}, nil
+	}
+	return bridge.Result{Output: "rain"}, nil
+}
+
+// oracle is a model of one's own. It asks for the weather and says it.
+type oracle struct{}
+
+// Generate says the next turn of the conversation that it is shown.
+func (oracle) Generate(_ context.Context, r bridge.Request, delta func(string)) (bridge.Answer, error) {
+	last := r.Messages[len(r.Messages)-1]
+	if last.Role == "user" {
+		return bridge.Answer{Calls: []bridge.AnswerCall{{Name: "forecast", Arguments: `{"city":"Bergen"}`}}}, nil
+	}
+	delta("In Bergen: ")
+	delta(last.Text)
+	return bridge.Answer{Text: "In Bergen: " + last.Text}, nil
+}
+
+// record tells sessions which tools there are and who carries them out.
+const record = `{
+  "v": 1, "rules": 1, "default_profile": "all",
+  "profiles": [{"profile": "all", "tools": ["weather.forecast"]}],
+  "tools": [{
+    "tool_id": "weather.forecast", "tool_name": "forecast", "description": "The weather of a city.",
+    "args_schema": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+    "executor": {"kind": "effect", "target": "weather"}, "access": "read", "parallel_safe": true, "retry_safe": true
+  }],
+  "config": {"provider": "oracle", "model": "any"}
+}`
+
+// A program serves a tool and a model of its own.
+func Example() {
+	ctx := context.Background()
+	dir, err := os.MkdirTemp("", "refold")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	// A server and a session-actor; elsewhere they run by themselves, and
+	// Options.URL says where.
+	server, err := devserver.Start(ctx, devserver.Options{Dir: dir, Install: []byte(record)})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer server.Stop()
+
+	b, err := bridge.Connect(ctx, bridge.Options{InProcess: server.InProcess(), Name: "weather"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer b.Close()
+	if err := b.Tool("weather", forecasts{}, bridge.Concurrency(4)); err != nil {
+		log.Fatal(err)
+	}
+	if err := b.Model("oracle", oracle{}); err != nil {
+		log.Fatal(err)
+	}
+	running, stop := context.WithCancel(ctx)
+	stopped := make(chan error, 1)
+	go func() { stopped <- b.Run(running) }()
+
+	fmt.Println(ask(ctx, server))
+
+	stop() // what runs is finished first
+	fmt.Println("stopped:", <-stopped, "settled:", b.Stats().Settled)
+
+	// Output:
+	// In Bergen: rain
+	// stopped: <nil> settled: 3
+}
+
+// ask asks for a run and waits for its end.
+func ask(ctx context.Context, server *devserver.Server) string {
+	c, err := client.Connect(ctx, client.Options{InProcess: server.InProcess()})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+	from, err := c.LastNotice(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	asked, err := c.Run(ctx, "bergen", "What's the weather?", client.RunOptions{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	end, err := c.End(ctx, "bergen", asked.Seq, from+1, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	return end.Output.Text
+}

@@ -64,34 +64,27 @@ type RunOptions struct {
 	Operator   bool            // ask through the door ctl, where every field of Config may be given
 }
 
-// Receipt tells that an event is in the log.
-type Receipt struct {
-	Session string
-	ID      string
-	Seq     uint64 // in the log
-}
-
 // Run asks for a run of a session: text is what the user says. Text over
-// session.TextBytesMax is stored as a blob first. It returns when the request
-// is in the log; the session opens with its first request. If ctx ends before
+// session.TextBytesMax is stored as a blob first. It returns with the request's
+// sequence in the log when it is there; the session opens with its first request. If ctx ends before
 // that is known, asking again with the same ID is safe.
-func (c *Client) Run(ctx context.Context, sid, text string, o RunOptions) (Receipt, error) {
+func (c *Client) Run(ctx context.Context, sid, text string, o RunOptions) (seq uint64, err error) {
 	if !utf8.ValidString(text) {
-		return Receipt{}, fmt.Errorf("run: the text is not valid UTF-8")
+		return 0, fmt.Errorf("run: the text is not valid UTF-8")
 	}
 	input, err := c.content(ctx, text)
 	if err != nil {
-		return Receipt{}, err
+		return 0, err
 	}
 	body := session.RunRequested{Input: input, Submission: o.Submission, WhenBusy: o.WhenBusy}
 	if o.Config != nil {
 		raw, err := codec.FromJSON(o.Config)
 		if err != nil {
-			return Receipt{}, fmt.Errorf("run: config: %w", err)
+			return 0, fmt.Errorf("run: config: %w", err)
 		}
 		body.Config = &session.RunConfig{}
 		if err := codec.Decode(raw, body.Config); err != nil {
-			return Receipt{}, fmt.Errorf("run: config: %w", err)
+			return 0, fmt.Errorf("run: config: %w", err)
 		}
 	}
 	door := session.DoorIn
@@ -114,31 +107,30 @@ func (c *Client) content(ctx context.Context, text string) (session.Content, err
 }
 
 // publish appends an event.
-func (c *Client) publish(ctx context.Context, door session.Door, sid, typ string, body any, id string) (Receipt, error) {
+func (c *Client) publish(ctx context.Context, door session.Door, sid, typ string, body any, id string) (seq uint64, err error) {
 	if id == "" {
 		id = ulid.Make().String()
 	}
 	data, err := codec.Marshal(body)
 	if err != nil {
-		return Receipt{}, fmt.Errorf("%s: %w", typ, err)
+		return 0, fmt.Errorf("%s: %w", typ, err)
 	}
 	payload, err := codec.Marshal(session.Envelope{By: c.by, Data: data, ID: id, Type: typ, V: session.Version})
 	if err != nil {
-		return Receipt{}, fmt.Errorf("%s: %w", typ, err)
+		return 0, fmt.Errorf("%s: %w", typ, err)
 	}
 	text, err := codec.ToJSON(payload)
 	if err != nil {
-		return Receipt{}, fmt.Errorf("%s: %w", typ, err)
+		return 0, fmt.Errorf("%s: %w", typ, err)
 	}
-	seq, err := c.bus.Publish(ctx, door, sid, text, id) // JSON: people read the log
-	return Receipt{Session: sid, ID: id, Seq: seq}, err
+	return c.bus.Publish(ctx, door, sid, text, id) // JSON: people read the log
 }
 
 // Publish appends an event as it is: payload is the envelope, JSON or msgpack.
-// id goes with it as Nats-Msg-Id; empty is none.
-func (c *Client) Publish(ctx context.Context, door session.Door, sid string, payload []byte, id string) (Receipt, error) {
-	seq, err := c.bus.Publish(ctx, door, sid, payload, id)
-	return Receipt{Session: sid, ID: id, Seq: seq}, err
+// id goes with it as Nats-Msg-Id; empty is none. It returns the sequence in the
+// log.
+func (c *Client) Publish(ctx context.Context, door session.Door, sid string, payload []byte, id string) (seq uint64, err error) {
+	return c.bus.Publish(ctx, door, sid, payload, id)
 }
 
 // View returns what a session looks like now, as the session-actor that owns

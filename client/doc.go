@@ -3,8 +3,8 @@
 //
 // # Path
 //
-// Connect, then Run to ask for a run: its Receipt is the event's sequence in
-// the log, and from then on nothing can lose the run. Notices tells how it
+// Connect, then Run to ask for a run: it returns the event's sequence
+// in the log, and from then on nothing can lose the run. Notices tells how it
 // goes (RunStarted, RunFinished, …), Live gives the model's words while they
 // come, View what the session looks like now. Replay folds a session's events
 // from the first on and compares the result with everything that was stored

@@ -218,10 +218,10 @@ func (s *scene) said(seq uint64, n int) []scenario.Said {
 }
 
 func (s *scene) show(what string) string {
-	switch {
-	case what == "transcript":
+	switch what {
+	case "transcript":
 		return scenario.Transcript(s.view, s.seqs)
-	case what == "tools":
+	case "tools":
 		return scenario.Tools(s.view)
 	}
 	name := strings.TrimPrefix(what, "effect ")

@@ -121,14 +121,14 @@ func tellRun(ctx context.Context, out io.Writer, c *client.Client, sid, text str
 	if err != nil {
 		return client.RunEnd{}, err
 	}
-	receipt, err := c.Run(ctx, sid, text, client.RunOptions{})
+	seq, err := c.Run(ctx, sid, text, client.RunOptions{})
 	if err != nil {
 		return client.RunEnd{}, err
 	}
 	t := tell(ctx, out, c, sid)
 	defer t.stop()
 	var last uint64
-	end, err := c.End(ctx, sid, receipt.Seq, from+1, func(n client.Notice) { last = n.Seq })
+	end, err := c.End(ctx, sid, seq, from+1, func(n client.Notice) { last = n.Seq })
 	if err != nil {
 		return end, err
 	}
@@ -179,7 +179,7 @@ func (t *teller) until(seq uint64) error {
 				continue
 			}
 			t.stop()
-			<-t.ended
+			_ = <-t.ended // that it was stopped
 			return nil
 		case err := <-t.ended:
 			return err

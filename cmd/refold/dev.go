@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -22,7 +23,7 @@ type devCommand struct {
 }
 
 // Run runs until it is told to stop.
-func (d devCommand) Run(ctx context.Context, s streams, conn connection) error {
+func (d devCommand) Run(ctx context.Context, s streams, conn connection) (err error) {
 	if err := os.MkdirAll(d.Dir, 0o755); err != nil {
 		return err
 	}
@@ -31,7 +32,7 @@ func (d devCommand) Run(ctx context.Context, s streams, conn connection) error {
 	if err != nil {
 		return err
 	}
-	defer m.close()
+	defer func() { err = errors.Join(err, m.close()) }()
 	install := m.install
 	if d.Install != "" {
 		if install, err = os.ReadFile(d.Install); err != nil {

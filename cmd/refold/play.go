@@ -58,11 +58,11 @@ func play(ctx context.Context, c *client.Client, conversation *recorded.Conversa
 		return 0, err
 	}
 	for i, text := range conversation.Users() {
-		receipt, err := c.Run(ctx, sid, text, client.RunOptions{})
+		seq, err := c.Run(ctx, sid, text, client.RunOptions{})
 		if err != nil {
 			return 0, fmt.Errorf("%s: run %d: %w", conversation.ID, i+1, err)
 		}
-		end, err := c.End(ctx, sid, receipt.Seq, from+1, func(n client.Notice) { last, from = n.Seq, n.StreamSeq })
+		end, err := c.End(ctx, sid, seq, from+1, func(n client.Notice) { last, from = n.Seq, n.StreamSeq })
 		if err != nil {
 			return 0, fmt.Errorf("%s: run %d: %w", conversation.ID, i+1, err)
 		}

@@ -22,7 +22,7 @@ type runCommand struct {
 	System   string `help:"System text, with --provider and --model."`
 	Config   string `placeholder:"JSON" help:"The whole run config as JSON, asked for through the door ctl."`
 	WhenBusy string `enum:"queue,reject" default:"queue" help:"What to do while another run is active: queue or reject."`
-	NoFollow bool   `help:"Print the receipt and don't wait for the end."`
+	NoFollow bool   `help:"Print the request's sequence in the log and don't wait for the end."`
 }
 
 // Run asks, follows, and ends with the run's outcome.
@@ -41,11 +41,11 @@ func (r runCommand) Run(ctx context.Context, s streams, conn connection) error {
 	}
 	defer c.Close()
 	if r.NoFollow {
-		receipt, err := c.Run(ctx, r.Session, text, options)
+		seq, err := c.Run(ctx, r.Session, text, options)
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(s.out, "session %s seq %d id %s\n", receipt.Session, receipt.Seq, receipt.ID)
+		_, err = fmt.Fprintln(s.out, seq)
 		return err
 	}
 	return r.follow(ctx, s, c, text, options)
@@ -101,11 +101,11 @@ func (r runCommand) follow(ctx context.Context, s streams, c *client.Client, tex
 	if err != nil {
 		return err
 	}
-	receipt, err := c.Run(ctx, r.Session, text, options)
+	seq, err := c.Run(ctx, r.Session, text, options)
 	if err != nil {
 		return err
 	}
-	end, err := c.End(ctx, r.Session, receipt.Seq, from+1, func(n client.Notice) { r.note(s.err, n, receipt.Seq) })
+	end, err := c.End(ctx, r.Session, seq, from+1, func(n client.Notice) { r.note(s.err, n, seq) })
 	var rejected *client.RejectedError
 	switch {
 	case errors.As(err, &rejected):

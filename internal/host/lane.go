@@ -240,7 +240,7 @@ func (l *laneActor) retry(ctx context.Context, what string, e session.Event, try
 		if err == nil || errors.As(err, &unknown) || ctx.Err() != nil {
 			return err
 		}
-		l.log.Warn(what+" failed, trying again", "session", e.Session, "seq", e.Seq, "error", err)
+		l.log.Warn("failed, trying again", "what", what, "session", e.Session, "seq", e.Seq, "error", err)
 		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():

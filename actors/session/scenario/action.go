@@ -84,7 +84,8 @@ func readRequest(verb, rest string) (Action, error) {
 		return Action{}, err
 	}
 	data := map[string]any{}
-	door, typ := session.DoorCtl, ""
+	door := session.DoorCtl
+	var typ string
 	switch verb {
 	case "run":
 		door, typ = session.DoorIn, session.TypeRunRequested

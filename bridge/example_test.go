@@ -105,11 +105,11 @@ func ask(ctx context.Context, server *devserver.Server) string {
 	if err != nil {
 		log.Fatal(err)
 	}
-	asked, err := c.Run(ctx, "bergen", "What's the weather?", client.RunOptions{})
+	seq, err := c.Run(ctx, "bergen", "What's the weather?", client.RunOptions{})
 	if err != nil {
 		log.Fatal(err)
 	}
-	end, err := c.End(ctx, "bergen", asked.Seq, from+1, nil)
+	end, err := c.End(ctx, "bergen", seq, from+1, nil)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -225,6 +225,40 @@ func TestSettlementIDTaken(t *testing.T) {
 	})
 }
 
+// The stream drops what has the id of another: so the same event has the same
+// id, and any other event another.
+func TestSettlementIDs(t *testing.T) {
+	t.Parallel()
+	call := toolCall("r1t1c0", false)
+	b := newWorker(newWorld(), startNames(t), "one", "one", slog.New(slog.DiscardHandler))
+	idOf := func(sid, name string, o outcome) string {
+		e := effect{call: &call}
+		e.name.Session, e.name.Effect, e.name.Class = sid, name, session.ClassTool
+		s, err := b.encode(t.Context(), &e, o, inlineBytesMax)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.id
+	}
+	at := time.Now()
+	done := outcome{status: session.CallSucceeded, at: at}
+	first := idOf("s1", "r1t1c0", done)
+	if again := idOf("s1", "r1t1c0", done); again != first {
+		t.Errorf("the same again: got %q and %q", first, again)
+	}
+	ids := []string{
+		first,
+		idOf("s1", "r1t1c0", outcome{status: session.CallSucceeded, at: at, output: "x"}),
+		idOf("s1", "r1t1c0", outcome{status: session.CallSucceeded, at: at.Add(time.Second)}),
+		idOf("s1", "r1t1c1", done),
+		idOf("s2", "r1t1c0", done),
+	}
+	slices.Sort(ids)
+	if n := len(slices.Compact(slices.Clone(ids))); n != len(ids) {
+		t.Errorf("%d ids for %d events: %q", n, len(ids), ids)
+	}
+}
+
 // Two bridges that find a holder gone say the same, byte for byte, so that the
 // fold takes the second for a repeat.
 func TestOutcomeUnknownIsTheSameForAll(t *testing.T) {

@@ -150,6 +150,29 @@ func (c startCase) run(t *testing.T, safe bool) {
 	pass(2 * time.Hour) // what was abandoned returns
 }
 
+// The session withdraws an effect while its claim is being stored: the claim is
+// ours, so it is ours to say that nothing was started.
+func TestWithdrawnBeforeTheStart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, q := newWorld(), newQueue()
+		b := startBridge(t, w, "me", q, served{class: session.ClassTool, target: "host", executor: executorFunc(func(context.Context, Call) (Result, error) {
+			t.Error("started")
+			return Result{}, nil
+		})})
+		w.claimLost = func(subjects.ClaimName) error {
+			b.cancelled("s1", []byte(`{"effects":["r1t1c0"]}`))
+			return nil
+		}
+		q.ask(t, session.ClassTool, "host", "s1", "r1t1c0", toolCall("r1t1c0", false))
+		pass(time.Second)
+		b.stop()
+		if got, want := w.settlements(t), []string{"r1t1c0 cancelled cancelled"}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}
+
 // What a call is told, and what its settlement says.
 func TestCallAndSettlement(t *testing.T) {
 	t.Parallel()

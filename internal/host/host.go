@@ -29,14 +29,26 @@ type Options struct {
 // Host runs sessions. Create it with New, start it with Run.
 type Host struct {
 	bus      *bus.Bus
+	world    world
 	log      *slog.Logger
 	opts     Options
-	installs *installs
+	installs *bus.Installs
 	instance string
+
+	// evolve folds an event: State.Evolve, but for tests of what a fault in
+	// the fold does.
+	evolve func(*session.State, session.Event) ([]session.Notice, error)
 }
 
 // New returns a host that works through b, which stays the caller's.
 func New(b *bus.Bus, log *slog.Logger, opts Options) *Host {
+	h := newHost(b, log, opts)
+	h.bus = b
+	return h
+}
+
+// newHost returns a host that works through w, and runs no lanes yet.
+func newHost(w world, log *slog.Logger, opts Options) *Host {
 	if opts.Lanes == 0 {
 		opts.Lanes = subjects.LanesDefault
 	}
@@ -50,7 +62,11 @@ func New(b *bus.Bus, log *slog.Logger, opts Options) *Host {
 		opts.DrainFor = 10 * time.Second
 	}
 	instance := ulid.Make().String()
-	return &Host{bus: b, log: log.With("instance", instance), opts: opts, installs: newInstalls(b, log), instance: instance}
+	log = log.With("instance", instance)
+	return &Host{
+		world: w, log: log, opts: opts, instance: instance, evolve: (*session.State).Evolve,
+		installs: bus.NewInstalls(w, log, func(ctx context.Context, install *session.Install) error { return putDescriptors(ctx, w, install) }),
+	}
 }
 
 // Instance returns the name of this process start: a ULID.
@@ -61,7 +77,7 @@ func (h *Host) Instance() string { return h.instance }
 // streams can't be used, or a session follows rules that this release does not
 // know. The log must hold an install record; see EnsureInstall.
 func (h *Host) Run(ctx context.Context) error {
-	if err := h.installs.load(ctx); err != nil {
+	if err := h.installs.Load(ctx); err != nil {
 		return fmt.Errorf("read install records: %w", err)
 	}
 	working, cancel := context.WithCancel(context.WithoutCancel(ctx))

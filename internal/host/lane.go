@@ -19,7 +19,7 @@ const batchMax = 64
 // of run, but for arrivals.
 type laneActor struct {
 	host     *Host
-	lane     *bus.Lane
+	lane     lane
 	log      *slog.Logger
 	arrivals chan arrival
 	sessions map[string]*actor
@@ -29,11 +29,12 @@ type laneActor struct {
 
 // arrival is a delivered event, or the beginning of an era.
 type arrival struct {
-	delivery bus.Delivery
-	era      bool
+	event session.Event
+	ack   func()
+	era   bool
 }
 
-func newLaneActor(h *Host, lane *bus.Lane) *laneActor {
+func newLaneActor(h *Host, lane lane) *laneActor {
 	return &laneActor{
 		host: h, lane: lane, log: h.log.With("lane", lane.Number()),
 		arrivals: make(chan arrival, batchMax), sessions: map[string]*actor{},
@@ -45,7 +46,7 @@ func newLaneActor(h *Host, lane *bus.Lane) *laneActor {
 func (l *laneActor) Era(uint64) { l.arrivals <- arrival{era: true} }
 
 // Deliver hands an event over.
-func (l *laneActor) Deliver(d bus.Delivery) { l.arrivals <- arrival{delivery: d} }
+func (l *laneActor) Deliver(d bus.Delivery) { l.arrivals <- arrival{event: d.Event, ack: d.Ack} }
 
 // run owns the lane and folds what it delivers, until ctx ends or the lane is
 // drained. An error means that this host can't go on with this lane.
@@ -117,16 +118,16 @@ func (l *laneActor) take(ctx context.Context, a arrival) error {
 		}
 		return nil
 	}
-	if a.delivery.Event.Session == "" {
-		l.pending = append(l.pending, outputs{delivery: a.delivery})
-		return l.host.installs.see(ctx, a.delivery.Event)
+	if a.event.Session == "" {
+		l.pending = append(l.pending, outputs{arrival: a})
+		return l.host.installs.See(ctx, a.event)
 	}
-	return l.retry(ctx, "fold", a.delivery.Event, func() error { return l.fold(ctx, a.delivery) })
+	return l.retry(ctx, "fold", a.event, func() error { return l.fold(ctx, a) })
 }
 
 // fold folds one event into its session.
-func (l *laneActor) fold(ctx context.Context, d bus.Delivery) error {
-	e := d.Event
+func (l *laneActor) fold(ctx context.Context, d arrival) error {
+	e := d.event
 	s, err := l.session(ctx, e)
 	if isPanic(err) {
 		return l.quarantine(ctx, d, err)
@@ -139,16 +140,16 @@ func (l *laneActor) fold(ctx context.Context, d bus.Delivery) error {
 	if s.stopped || e.Seq <= s.state.Seq {
 		// Stopped: its events count as stored. Folded: what it says is stored,
 		// or waits in front of this to be.
-		l.pending = append(l.pending, outputs{delivery: d})
+		l.pending = append(l.pending, outputs{arrival: d})
 		return nil
 	}
-	notices, err := evolve(s.state, e)
+	notices, err := l.host.guarded(s.state, e)
 	if isPanic(err) {
 		delete(l.sessions, e.Session) // half folded; if this is tried again, it is loaded again
 		return l.quarantine(ctx, d, err)
 	}
 	l.pending = append(l.pending, outputs{
-		delivery: d, actor: s, notices: notices, effects: s.unasked(time.Now().UnixMilli()),
+		arrival: d, actor: s, notices: notices, effects: s.unasked(time.Now().UnixMilli()),
 		withdrawn: append([]session.Withdrawal(nil), s.state.Withdrawals()...),
 	})
 	return nil

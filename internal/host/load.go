@@ -79,12 +79,12 @@ func (h *Host) foldTo(ctx context.Context, sid string, state *session.State, seq
 	if state != nil {
 		from = state.Seq + 1
 	}
-	for e, err := range h.bus.ReadSession(ctx, sid, from, seq, leader) {
+	for e, err := range h.world.ReadSession(ctx, sid, from, seq, leader) {
 		if err != nil {
 			return state, fmt.Errorf("read session %s from %d: %w", sid, from, err)
 		}
 		if state == nil {
-			install, err := h.installs.pinned(ctx, e.Seq)
+			install, err := h.installs.Pinned(ctx, e.Seq)
 			if err != nil {
 				return nil, err
 			}
@@ -93,7 +93,7 @@ func (h *Host) foldTo(ctx context.Context, sid string, state *session.State, seq
 		if e.Seq == seq {
 			return state, nil
 		}
-		if _, err := evolve(state, e); isPanic(err) {
+		if _, err := h.guarded(state, e); isPanic(err) {
 			return state, err
 		}
 	}
@@ -103,7 +103,7 @@ func (h *Host) foldTo(ctx context.Context, sid string, state *session.State, seq
 // fromSnapshot returns the state of the session's snapshot, nil if there is
 // none that counts.
 func (h *Host) fromSnapshot(ctx context.Context, sid string) (*session.State, error) {
-	data, found, err := h.bus.GetSnapshot(ctx, sid)
+	data, found, err := h.world.GetSnapshot(ctx, sid)
 	if err != nil {
 		return nil, fmt.Errorf("read the snapshot of %s: %w", sid, err)
 	}
@@ -115,7 +115,7 @@ func (h *Host) fromSnapshot(ctx context.Context, sid string) (*session.State, er
 		h.log.Warn("snapshot ignored", "session", sid, "error", err)
 		return nil, nil
 	}
-	last, err := h.bus.EventAt(ctx, snap.Seq)
+	last, err := h.world.EventAt(ctx, snap.Seq)
 	switch {
 	case errors.Is(err, bus.ErrNotFound):
 		h.log.Warn("snapshot ignored: the log has nothing at its sequence", "session", sid, "seq", snap.Seq)
@@ -126,7 +126,7 @@ func (h *Host) fromSnapshot(ctx context.Context, sid string) (*session.State, er
 		h.log.Warn("snapshot ignored: the log has another event at its sequence", "session", sid, "seq", snap.Seq)
 		return nil, nil
 	}
-	state, err := session.Restore(snap, h.installs.named(ctx))
+	state, err := session.Restore(snap, h.installs.Named(ctx))
 	var unknown *session.UnknownRulesError
 	switch {
 	case errors.As(err, &unknown):
@@ -149,12 +149,12 @@ func isPanic(err error) bool {
 	return errors.As(err, &p)
 }
 
-// evolve folds e, turning a panic into an error.
-func evolve(state *session.State, e session.Event) (notices []session.Notice, err error) {
+// guarded folds e, turning a panic into an error.
+func (h *Host) guarded(state *session.State, e session.Event) (notices []session.Notice, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = &panicError{v}
 		}
 	}()
-	return state.Evolve(e)
+	return h.evolve(state, e)
 }

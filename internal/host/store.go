@@ -14,7 +14,7 @@ import (
 // outputs are what one folded event wants stored before it is acknowledged.
 // actor is nil if it wants nothing.
 type outputs struct {
-	delivery  bus.Delivery
+	arrival   arrival
 	actor     *actor
 	withdrawn []session.Withdrawal
 	effects   []session.Effect
@@ -28,20 +28,20 @@ func (l *laneActor) store(ctx context.Context) error {
 	if len(l.pending) == 0 {
 		return nil
 	}
-	last := l.pending[len(l.pending)-1].delivery.Event
+	last := l.pending[len(l.pending)-1].arrival.event
 	err := l.retry(ctx, "store outputs", last, func() error { return l.storeAll(ctx) })
 	if err != nil {
 		for i := range l.pending {
-			delete(l.sessions, l.pending[i].delivery.Event.Session)
+			delete(l.sessions, l.pending[i].arrival.event.Session)
 		}
 		l.pending = l.pending[:0]
 		return err
 	}
 	touched := map[*actor]string{}
 	for i := range l.pending {
-		l.pending[i].delivery.Ack()
+		l.pending[i].arrival.ack()
 		if a := l.pending[i].actor; a != nil {
-			touched[a] = l.pending[i].delivery.Event.Session
+			touched[a] = l.pending[i].arrival.event.Session
 		}
 		l.pending[i] = outputs{}
 	}
@@ -67,7 +67,7 @@ func (l *laneActor) storeAll(ctx context.Context) error {
 		if o.actor == nil {
 			continue
 		}
-		sid := o.delivery.Event.Session
+		sid := o.arrival.event.Session
 		if bySession[sid] == nil {
 			order = append(order, sid)
 		}
@@ -91,7 +91,7 @@ func (l *laneActor) storeAll(ctx context.Context) error {
 		switch {
 		case f.err == nil:
 		case errors.As(f.err, &violation), errors.As(f.err, &tooLarge):
-			all = append(all, l.quarantine(ctx, f.of.delivery, f.err))
+			all = append(all, l.quarantine(ctx, f.of.arrival, f.err))
 		default:
 			all = append(all, f.err)
 		}
@@ -113,12 +113,12 @@ func (l *laneActor) storeSession(ctx context.Context, sid string, list []*output
 			return failure{o, err}
 		}
 		if len(o.effects) > 0 {
-			if err := l.host.bus.AskAll(ctx, sid, o.effects); err != nil {
+			if err := l.host.world.AskAll(ctx, sid, o.effects); err != nil {
 				return failure{o, err}
 			}
 		}
 		for _, n := range o.notices {
-			if err := l.host.bus.Notify(ctx, sid, n.N, n.JSON()); err != nil {
+			if err := l.host.world.Notify(ctx, sid, n.N, n.JSON()); err != nil {
 				return failure{o, err}
 			}
 		}
@@ -138,7 +138,7 @@ func (l *laneActor) withdraw(ctx context.Context, sid string, withdrawn []sessio
 		if !w.Claimed {
 			continue
 		}
-		if _, _, err := l.host.bus.Withdraw(ctx, sid, w.Name); err != nil {
+		if _, _, err := l.host.world.Withdraw(ctx, sid, w.Name); err != nil {
 			return err
 		}
 	}
@@ -148,13 +148,13 @@ func (l *laneActor) withdraw(ctx context.Context, sid string, withdrawn []sessio
 	if err != nil {
 		return err
 	}
-	return l.host.bus.PublishCancel(ctx, sid, body)
+	return l.host.world.PublishCancel(ctx, sid, body)
 }
 
 // snapshot stores the snapshot of a session whose events are all stored. It is
 // a cache: failing to store it costs time at the next load, nothing else.
 func (l *laneActor) snapshot(ctx context.Context, sid string, a *actor) {
-	if err := l.host.bus.PutSnapshot(ctx, sid, a.state.Seq, a.state.Snapshot().Bytes()); err != nil {
+	if err := l.host.world.PutSnapshot(ctx, sid, a.state.Seq, a.state.Snapshot().Bytes()); err != nil {
 		l.log.Warn("snapshot not stored", "session", sid, "error", err)
 		return
 	}

@@ -55,7 +55,7 @@ func (h *Host) latest(ctx context.Context, sid string) (*session.State, error) {
 	if err != nil {
 		return nil, err
 	}
-	last, err := h.bus.LastSeq(ctx)
+	last, err := h.world.LastSeq(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,176 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"sync"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
+)
+
+// ErrNoInstall says that a session can't be folded yet.
+var ErrNoInstall = errors.New("the log holds no install record that can be pinned: publish one, or start a session-actor once")
+
+// InstallLog is where install records are. *Bus is one.
+type InstallLog interface {
+	InstallBefore(ctx context.Context, seq uint64) (e session.Event, found bool, err error)
+}
+
+// Installs finds the install records that sessions pin. Each is parsed once
+// and shared by all sessions that pinned it. Its methods may be called from
+// several goroutines at once.
+//
+// A record with a fault is logged and never pinned. One whose rules this
+// release doesn't know may be pinned, and then the session can't be folded
+// here: that is a *session.UnknownRulesError.
+type Installs struct {
+	log   InstallLog
+	warn  *slog.Logger
+	fresh func(context.Context, *session.Install) error
+
+	mu     sync.Mutex
+	parsed map[codec.Hash]parsedInstall // by payload: sequences may come again after a loss
+	byHash map[codec.Hash]*session.Install
+}
+
+// parsedInstall is a record as it was read: install is nil if it can't be
+// pinned, unknown is set if it can't be folded.
+type parsedInstall struct {
+	install *session.Install
+	unknown error
+}
+
+// NewInstalls returns a finder of the records of log, and says in warn what is
+// wrong with them. fresh, if not nil, is called for each record that can be
+// pinned before any session gets it; its error ends the call that came upon
+// the record, and the next call tries again. It may be called twice for one.
+func NewInstalls(log InstallLog, warn *slog.Logger, fresh func(context.Context, *session.Install) error) *Installs {
+	return &Installs{
+		log: log, warn: warn, fresh: fresh,
+		parsed: map[codec.Hash]parsedInstall{}, byHash: map[codec.Hash]*session.Install{},
+	}
+}
+
+// Load reads every record that the log holds now.
+func (in *Installs) Load(ctx context.Context) error {
+	_, err := in.walk(ctx, math.MaxUint64, func(parsedInstall) bool { return false })
+	return err
+}
+
+// See takes in one record, as it was read from the log.
+func (in *Installs) See(ctx context.Context, e session.Event) error {
+	_, err := in.parse(ctx, e)
+	return err
+}
+
+// Pinned returns what a session pins whose first event is at seq: the newest
+// record before it that can be pinned, else the oldest there is. ErrNoInstall
+// means that there is none.
+func (in *Installs) Pinned(ctx context.Context, seq uint64) (*session.Install, error) {
+	pinnable := func(p parsedInstall) bool { return p.install != nil || p.unknown != nil }
+	var pinned parsedInstall
+	found, err := in.walk(ctx, seq, func(p parsedInstall) bool {
+		pinned = p
+		return pinnable(p)
+	})
+	if err == nil && !found {
+		pinned = parsedInstall{}
+		_, err = in.walk(ctx, math.MaxUint64, func(p parsedInstall) bool {
+			if pinnable(p) {
+				pinned = p
+			}
+			return false
+		})
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case pinned.unknown != nil:
+		return nil, pinned.unknown
+	case pinned.install == nil:
+		return nil, ErrNoInstall
+	}
+	return pinned.install, nil
+}
+
+// Named returns a function that finds the record that a snapshot names.
+func (in *Installs) Named(ctx context.Context) func(codec.Hash) (*session.Install, error) {
+	return func(hash codec.Hash) (*session.Install, error) {
+		if install := in.named(hash); install != nil {
+			return install, nil
+		}
+		if err := in.Load(ctx); err != nil {
+			return nil, err
+		}
+		if install := in.named(hash); install != nil {
+			return install, nil
+		}
+		return nil, fmt.Errorf("%w: none has the hash %s", ErrNoInstall, hash)
+	}
+}
+
+func (in *Installs) named(hash codec.Hash) *session.Install {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.byHash[hash]
+}
+
+// walk shows enough every record below seq, the newest first, until it has
+// enough; found tells whether it had.
+func (in *Installs) walk(ctx context.Context, seq uint64, enough func(parsedInstall) bool) (found bool, err error) {
+	for {
+		e, any, err := in.log.InstallBefore(ctx, seq)
+		if err != nil || !any || e.Seq >= seq { // the last: none is below, this is the oldest
+			return false, err
+		}
+		p, err := in.parse(ctx, e)
+		if err != nil {
+			return false, err
+		}
+		if enough(p) {
+			return true, nil
+		}
+		seq = e.Seq
+	}
+}
+
+// parse reads a record, if it was not read before.
+func (in *Installs) parse(ctx context.Context, e session.Event) (parsedInstall, error) {
+	payload := codec.Sum(e.Payload)
+	in.mu.Lock()
+	p, known := in.parsed[payload]
+	in.mu.Unlock()
+	if known {
+		return p, nil
+	}
+	install, err := session.ParseInstall(e.Payload)
+	var unknown *session.UnknownRulesError
+	switch {
+	case errors.As(err, &unknown):
+		p.unknown = fmt.Errorf("install record at %d: %w", e.Seq, err)
+		in.warn.Warn("install record not understood: sessions that pin it are not run here", "seq", e.Seq, "error", err)
+	case err != nil:
+		in.warn.Warn("install record ignored", "seq", e.Seq, "error", err)
+	default:
+		p.install = install
+		if in.fresh != nil {
+			if err := in.fresh(ctx, install); err != nil {
+				return p, fmt.Errorf("install record at %d: %w", e.Seq, err)
+			}
+		}
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if p.install != nil {
+		if same := in.byHash[p.install.Hash]; same != nil {
+			p.install = same
+		}
+		in.byHash[p.install.Hash] = p.install
+	}
+	in.parsed[payload] = p
+	return p, nil
+}

@@ -1,0 +1,40 @@
+package host
+
+import (
+	"context"
+	"iter"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/bus"
+)
+
+// world is what a session's owner reads and stores. *bus.Bus is the one that
+// counts; tests have another in memory, which fails when it is told to. What
+// each method promises is told there.
+type world interface {
+	bus.InstallLog
+	ReadSession(ctx context.Context, sid string, from, to uint64, leader bool) iter.Seq2[session.Event, error]
+	EventAt(ctx context.Context, seq uint64) (session.Event, error)
+	LastSeq(ctx context.Context) (uint64, error)
+
+	AskAll(ctx context.Context, sid string, effects []session.Effect) error
+	Withdraw(ctx context.Context, sid, effect string) (won bool, holder []byte, err error)
+	PublishCancel(ctx context.Context, sid string, payload []byte) error
+	Notify(ctx context.Context, sid string, n uint64, payload []byte) error
+
+	GetSnapshot(ctx context.Context, sid string) (data []byte, found bool, err error)
+	PutSnapshot(ctx context.Context, sid string, seq uint64, data []byte) error
+	GetQuarantine(ctx context.Context, sid string) (body []byte, found bool, err error)
+	PutQuarantine(ctx context.Context, sid string, body []byte) error
+	Quarantined(ctx context.Context) iter.Seq2[string, error]
+	PutBlob(ctx context.Context, content []byte) (codec.Ref, error)
+}
+
+// lane is what feeds a laneActor: a *bus.Lane.
+type lane interface {
+	Number() int
+	Owned() bool
+	Run(ctx context.Context, owner bus.LaneOwner) error
+	Drain(ctx context.Context) error
+}

@@ -53,7 +53,6 @@ type era struct {
 	filling  uint64 // the request that is to fill the window; 0: none is open
 	asked    int    // how many it may still bring
 	whole    bool   // next, ask for one event of whatever size
-	paused   bool   // don't ask before the next tick
 	draining bool
 
 	next       uint64 // consumer sequence that must come next
@@ -165,7 +164,6 @@ func (e *era) run(ctx context.Context) (end eraEnd) {
 			e.draining = true
 			e.window.close()
 		case now := <-tick.C:
-			e.paused = false
 			end = e.check(now)
 		}
 		if e.draining && e.window.settled() && end == eraRuns {
@@ -185,7 +183,7 @@ func (e *era) fill() error {
 		request.Batch, request.MaxBytes = 1, 0
 	}
 	full := events < windowEventsMax/windowPartPull || bytes < windowBytesMax/windowPartPull || e.whole && !empty
-	if !e.draining && !e.paused && !full && e.filling == 0 {
+	if !e.draining && !full && e.filling == 0 {
 		e.filling, e.asked, e.whole = e.request+1, request.Batch, false
 		return e.ask(request)
 	}
@@ -307,8 +305,10 @@ func (e *era) hear(s pullStatus) eraEnd {
 	case errors.Is(err, errTooLarge):
 		e.whole = true
 	default:
-		e.paused = true
-		e.log.Warn("lane_pull_refused", "error", err.Error())
+		// Another leader, a consumer made anew, a server that goes: whatever
+		// it is, pins don't outlive it.
+		e.log.Info("lane_pull_refused", "error", err.Error())
+		return eraLost
 	}
 	return eraRuns
 }

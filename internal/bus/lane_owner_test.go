@@ -124,9 +124,15 @@ func newLanes(t *testing.T, ttl time.Duration, edits ...string) *lanes {
 func provisionLanes(t *testing.T, node *bustest.Node, ttl time.Duration, replicas int, edits ...string) {
 	t.Helper()
 	edits = append(edits, `priority_timeout: "2s"`, `priority_timeout: "`+ttl.String()+`"`)
-	if err := connect(t, node, "").Provision(testContext(t), parse(t, "", edits...), replicas); err != nil {
-		t.Fatal(err)
-	}
+	b, conf := connect(t, node, ""), parse(t, "", edits...)
+	bustest.Until(t, "the lanes are provisioned", func() bool {
+		// A cluster that has just begun may not know all its peers yet.
+		err := b.Provision(testContext(t), conf, replicas)
+		if err != nil && replicas == 1 {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
 }
 
 // publish stores events with these texts, in this order.
@@ -139,13 +145,21 @@ func (l *lanes) publish(sid string, texts ...string) {
 	}
 }
 
+// info asks until there is an answer: in a cluster, none comes while a leader
+// is being elected.
 func (l *lanes) info(lane int) *jetstream.ConsumerInfo {
 	l.t.Helper()
-	c, err := l.js.Consumer(testContext(l.t), "REFOLD_LOG", subjects.LaneName(lane))
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	return c.CachedInfo()
+	var info *jetstream.ConsumerInfo
+	bustest.Until(l.t, "the consumer tells its state", func() bool {
+		ctx, cancel := context.WithTimeout(testContext(l.t), time.Second)
+		defer cancel()
+		c, err := l.js.Consumer(ctx, "REFOLD_LOG", subjects.LaneName(lane))
+		if err == nil {
+			info = c.CachedInfo()
+		}
+		return err == nil
+	})
+	return info
 }
 
 func (l *lanes) pin(lane int) string {
@@ -182,6 +196,11 @@ func numbered(from, to int) []string {
 		all = append(all, strconv.Itoa(n))
 	}
 	return all
+}
+
+// saw reports that an event was delivered, in whatever era.
+func (o *owner) saw(text string) bool {
+	return slices.ContainsFunc(o.all(), func(d bus.Delivery) bool { return string(d.Event.Payload) == text })
 }
 
 // inOrder returns what is wrong with the order of an owner's deliveries: in
@@ -246,4 +265,13 @@ func within[T any](t *testing.T, ch <-chan T) T {
 		t.Fatal("nothing came")
 		panic("unreachable")
 	}
+}
+
+// storeOnce tries to store an event, for a second; it may be tried again.
+func storeOnce(t *testing.T, js jetstream.JetStream, sid string, n int) bool {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(testContext(t), time.Second)
+	defer cancel()
+	_, err := js.Publish(ctx, "refold.in."+sid, fmt.Append(nil, n), jetstream.WithMsgID(fmt.Sprint("event ", n)))
+	return err == nil
 }

@@ -309,21 +309,25 @@ func (d *decoder) method(p *plan, v reflect.Value) error {
 	return nil
 }
 
-// custom lets the library decode by the type's own method, and makes sure
-// that the value is encoded in the same bytes again.
+// custom decodes by the type's own method, and makes sure that the value is
+// encoded in the same bytes again.
 func (d *decoder) custom(v reflect.Value, depth int) error {
 	start := d.pos
 	raw, err := d.raw(depth)
 	if err != nil {
 		return err
 	}
-	in := bytes.NewReader(raw)
-	dec := msgpack.GetDecoder()
-	dec.Reset(in)
-	dec.DisallowUnknownFields(true)
-	err = dec.DecodeValue(v)
-	msgpack.PutDecoder(dec)
-	if err != nil || in.Len() > 0 {
+	switch to := v.Addr().Interface().(type) {
+	case msgpack.CustomDecoder:
+		dec := msgpack.GetDecoder()
+		dec.Reset(bytes.NewReader(raw))
+		dec.DisallowUnknownFields(true)
+		err = to.DecodeMsgpack(dec)
+		msgpack.PutDecoder(dec)
+	case msgpack.Unmarshaler:
+		err = to.UnmarshalMsgpack(bytes.Clone(raw))
+	}
+	if err != nil {
 		return &Error{Kind: ErrMismatch, Offset: start, What: "a value that is not of the form it should have here", Cause: err}
 	}
 	var e encoder

@@ -250,21 +250,28 @@ func (e *encoder) method(v reflect.Value) error {
 	return err
 }
 
-// custom lets the library call the value's own method, and verifies what it
-// wrote.
+// custom writes what the value's own method writes, and verifies it.
 func (e *encoder) custom(v reflect.Value, depth int) error {
-	var out bytes.Buffer
-	enc := msgpack.GetEncoder()
-	enc.Reset(&out)
-	enc.SetSortMapKeys(true)
-	enc.UseCompactInts(true)
-	enc.UseCompactFloats(true)
-	err := enc.EncodeValue(addressable(v))
-	msgpack.PutEncoder(enc)
-	if err != nil {
-		return &Error{Kind: ErrMismatch, Offset: len(e.b), What: "a value that its own method cannot encode", Cause: err}
-	}
 	start := len(e.b)
-	e.b = append(e.b, out.Bytes()...)
+	var out []byte
+	var err error
+	switch from := addressable(v).Addr().Interface().(type) {
+	case msgpack.CustomEncoder:
+		var buf bytes.Buffer
+		enc := msgpack.GetEncoder()
+		enc.Reset(&buf)
+		enc.SetSortMapKeys(true)
+		enc.UseCompactInts(true)
+		enc.UseCompactFloats(true)
+		err = from.EncodeMsgpack(enc)
+		msgpack.PutEncoder(enc)
+		out = buf.Bytes()
+	case msgpack.Marshaler:
+		out, err = from.MarshalMsgpack()
+	}
+	if err != nil {
+		return &Error{Kind: ErrMismatch, Offset: start, What: "a value that its own method cannot encode", Cause: err}
+	}
+	e.b = append(e.b, out...)
 	return e.verify(start, depth)
 }

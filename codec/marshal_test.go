@@ -44,6 +44,11 @@ func TestMarshal(t *testing.T) {
 		{"a struct in which something is set", optionals{In: inner{List: []string{}}}, `{"in":{"b":"","list":[]}}`},
 		{"an interface that holds a zero", optionals{Any: 0}, `{"any":0}`},
 		{"an interface that holds a nil pointer", optionals{Any: (*int)(nil)}, `{}`},
+		{"an empty Raw", optionals{Raw: codec.Raw{}}, `{}`},
+		{"a value that writes itself as nil", struct {
+			L level `msgpack:"l,omitempty"`
+		}{-1}, `{}`},
+		{"a value that writes itself as a whole", []word{"a", ""}, `[["a"],[""]]`},
 		{"negative zero", optionals{F: math.Copysign(0, -1)}, `{}`},
 		{"Raw", optionals{Raw: codec.Raw{0x91, 0xc0}, H: hash, R: codec.Ref{Hash: hash}},
 			`{"h":"` + hash.String() + `","r":"sha256-` + hash.String() + `","raw":[null]}`},
@@ -160,6 +165,8 @@ func TestMarshalRefuses(t *testing.T) {
 		{"Pairs twice", codec.Pairs{{Key: "b"}, {Key: "b"}}, codec.ErrDuplicateKey, `codec: the key "b" stands twice in one map at byte 4`},
 		{"a type's own encoding", []version{{major: 100}}, codec.ErrNotCanonical,
 			"codec: an integer that is not in its shortest form at byte 1, in [0]"},
+		{"a type that fails", []word{"unsayable"}, codec.ErrMismatch,
+			"codec: a value that its own method cannot encode at byte 1, in [0]"},
 		{"pointers in a circle", round, codec.ErrDepth, ""},
 		{"pointer to nil", optionals{Self: nil, MP: map[string]*inner{}, Any: ptr(codec.Raw{})}, codec.ErrGoType, ""},
 		{"channel", struct{ C chan int }{}, codec.ErrGoType, "codec: the Go type chan int has no encoding: there is no encoding for its kind at byte 0, in C"},

@@ -34,7 +34,7 @@ const (
 	opStruct
 	opTuple  // a struct as an array of its fields: as_array
 	opMethod // MarshalText and UnmarshalText
-	opCustom // the library's interfaces, by the library
+	opCustom // the library's interfaces: the type writes itself
 )
 
 // plan is how the values of one Go type are encoded and decoded. It is made

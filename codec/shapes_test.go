@@ -155,5 +155,48 @@ func (v *version) DecodeMsgpack(dec *msgpack.Decoder) error {
 	return nil
 }
 
+// word writes itself as a whole, by the other pair of interfaces.
+type word string
+
+func (w word) MarshalMsgpack() ([]byte, error) {
+	if w == "unsayable" {
+		return nil, errors.New("no")
+	}
+	return msgpack.Marshal([]string{string(w)})
+}
+
+func (w *word) UnmarshalMsgpack(data []byte) error {
+	var list []string
+	if err := msgpack.Unmarshal(data, &list); err != nil || len(list) == 0 {
+		return errors.New("one word, please")
+	}
+	*w = word(list[0])
+	return nil
+}
+
+// level writes itself as nil where it is below zero.
+type level int
+
+func (l level) EncodeMsgpack(enc *msgpack.Encoder) error {
+	if l < 0 {
+		return enc.EncodeNil()
+	}
+	return enc.EncodeInt(int64(l))
+}
+
+func (l *level) DecodeMsgpack(dec *msgpack.Decoder) error {
+	code, err := dec.PeekCode()
+	if err != nil {
+		return err
+	}
+	if code == 0xc0 {
+		*l = -1
+		return dec.DecodeNil()
+	}
+	n, err := dec.DecodeInt()
+	*l = level(n)
+	return err
+}
+
 // ptr returns a pointer to v.
 func ptr[T any](v T) *T { return &v }

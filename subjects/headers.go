@@ -18,12 +18,17 @@ const (
 	HeaderTimeStamp         = "Nats-Time-Stamp"
 	HeaderNumPending        = "Nats-Num-Pending"
 	HeaderLastSequence      = "Nats-Last-Sequence"
+	HeaderRollup            = "Nats-Rollup"
 	HeaderKVOperation       = "KV-Operation"
 	HeaderServiceError      = "Nats-Service-Error"
 	HeaderServiceErrorCode  = "Nats-Service-Error-Code"
 	HeaderStatus            = "Status"
 	HeaderDescription       = "Description"
 )
+
+// RollupSubject is the HeaderRollup with which a message replaces all earlier
+// ones of its subject; only buckets have it.
+const RollupSubject = "sub"
 
 // ContentTypeMsgpack is the Content-Type of effects.
 const ContentTypeMsgpack = "application/msgpack"

@@ -45,3 +45,7 @@ func (n Names) SnapshotsSubject(key string) string { return "$KV." + n.Snapshots
 // BlobSubject is the subject under which the stream of the object store holds
 // what describes a blob; encoded is its name in URL-safe base64.
 func (n Names) BlobSubject(encoded string) string { return "$O." + n.BlobsBucket() + ".M." + encoded }
+
+// BlobChunks is the subject under which the stream of the object store holds
+// the chunks of one upload.
+func (n Names) BlobChunks(upload string) string { return "$O." + n.BlobsBucket() + ".C." + upload }

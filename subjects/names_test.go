@@ -66,6 +66,7 @@ func printNames(t *testing.T, n Names) string {
 	p.name("key filters", SnapshotKeys+" "+QuarantineKeys)
 	p.name("key's subject", n.SnapshotsSubject("s.s1"))
 	p.name("blob's subject", n.BlobSubject("c2hhMjU2LQ=="))
+	p.name("blob's chunks", n.BlobChunks("upload"))
 	p.section("events: published, stored")
 	for _, d := range append(Doors(), session.DoorInstall) {
 		sid := "s1"
@@ -114,11 +115,12 @@ func TestGolden(t *testing.T) {
 	for _, h := range []string{
 		HeaderContentType, HeaderTraceParent, HeaderMsgID, HeaderExpectLastSubject, HeaderPinID,
 		HeaderBatchID, HeaderBatchSequence, HeaderBatchCommit, HeaderSubject, HeaderSequence,
-		HeaderTimeStamp, HeaderNumPending, HeaderLastSequence, HeaderKVOperation, HeaderServiceError,
+		HeaderTimeStamp, HeaderNumPending, HeaderLastSequence, HeaderRollup, HeaderKVOperation, HeaderServiceError,
 		HeaderServiceErrorCode, HeaderStatus, HeaderDescription,
 	} {
 		fmt.Fprintln(&p.out, h)
 	}
+	p.name("rollup", RollupSubject)
 	p.name("content type", ContentTypeMsgpack)
 	p.name("id of notice 3", NoticeID("s1", 3))
 	got += p.out.String()

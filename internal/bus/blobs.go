@@ -1,34 +1,44 @@
 package bus
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
+	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
 
 	"github.com/refold/refold/codec"
+	"github.com/refold/refold/subjects"
 )
+
+// Blobs are objects of a NATS object store: what describes one lies on a
+// subject made of its name, and says on which subject its chunks lie. They are
+// written and read here and not through nats.go's ObjectStore, which reads
+// descriptions from any replica and replaces them: a reader that gets an old
+// description then waits for chunks that are gone. Here a description is
+// written once, and read from the leader.
+
+// blobChunkBytes is the size of a chunk, that of all NATS clients.
+const blobChunkBytes = 128 << 10
 
 // PutBlob keeps content under its hash and returns its name. Content that is
 // there already is not sent again, so calling twice is calling once.
 func (b *Bus) PutBlob(ctx context.Context, content []byte) (codec.Ref, error) {
 	ref := codec.RefOf(content)
-	objects, err := b.blobs(ctx)
-	if err != nil {
-		return codec.Ref{}, fmt.Errorf("put blob %s: %w", ref, err)
-	}
-	// Not attempt's deadline: a large blob takes the time that it takes. Its
-	// chunks are acknowledged one by one, under timeouts of their own.
 	wait := retryWaitMin
 	for {
-		err := putObject(ctx, objects, ref, content)
+		err := b.putBlob(ctx, ref, content)
 		if err == nil {
 			return ref, nil
 		}
-		if ctx.Err() != nil || !isTransient(err) {
+		if ctx.Err() != nil || !isTransient(err) && !errors.Is(err, errDescribed) {
 			return codec.Ref{}, fmt.Errorf("put blob %s (%d bytes): %w", ref, len(content), typed(err))
 		}
 		if ended := sleep(ctx, wait); ended != nil {
@@ -38,98 +48,183 @@ func (b *Bus) PutBlob(ctx context.Context, content []byte) (codec.Ref, error) {
 	}
 }
 
-func putObject(ctx context.Context, objects jetstream.ObjectStore, ref codec.Ref, content []byte) error {
-	info, err := objects.GetInfo(ctx, ref.String())
-	if err == nil && info.Size == uint64(len(content)) {
+// putBlob makes one attempt: chunks first, under a name of their own, then the
+// description, for which only one of several writers succeeds.
+func (b *Bus) putBlob(ctx context.Context, ref codec.Ref, content []byte) error {
+	digest := "SHA-256=" + base64.URLEncoding.EncodeToString(ref.Hash[:])
+	have, seq, err := b.blobInfo(ctx, ref)
+	if err == nil && !have.Deleted && have.Digest == digest && have.Size == uint64(len(content)) {
 		return nil
 	}
-	if err != nil && !errors.Is(err, jetstream.ErrObjectNotFound) {
+	if err != nil && !errors.Is(err, ErrNotFound) {
 		return err
 	}
-	_, err = objects.PutBytes(ctx, ref.String(), content)
+	info := jetstream.ObjectInfo{
+		ObjectMeta: jetstream.ObjectMeta{Name: ref.String(), Opts: &jetstream.ObjectMetaOptions{ChunkSize: blobChunkBytes}},
+		Bucket:     b.names.BlobsBucket(),
+		NUID:       nuid.Next(),
+		Size:       uint64(len(content)),
+		Chunks:     uint32((len(content) + blobChunkBytes - 1) / blobChunkBytes),
+		Digest:     digest,
+	}
+	if err := b.putChunks(ctx, b.names.BlobChunks(info.NUID), content); err != nil {
+		b.dropChunks(ctx, info.NUID)
+		return err
+	}
+	switch err = b.putBlobInfo(ctx, info, seq); {
+	case errors.Is(err, errDescribed):
+		b.dropChunks(ctx, info.NUID)
+	case err == nil && have.NUID != "":
+		b.dropChunks(ctx, have.NUID)
+	}
+	// After any other error the description may be stored: the chunks stay.
 	return err
+}
+
+// dropChunks removes an upload that no description names. A leftover only
+// takes space, so a failure is no error.
+func (b *Bus) dropChunks(ctx context.Context, upload string) {
+	subject := b.names.BlobChunks(upload)
+	if err := b.purge(context.WithoutCancel(ctx), subject); err != nil {
+		b.log.Warn("chunks_left", "subject", subject, "error", err.Error())
+	}
+}
+
+func (b *Bus) putChunks(ctx context.Context, subject string, content []byte) error {
+	ctx, stop := b.open.watch(ctx, subject)
+	defer stop()
+	var sent []jetstream.PubAckFuture
+	for len(content) > 0 {
+		n := min(len(content), blobChunkBytes)
+		future, err := b.js.PublishMsgAsync(&nats.Msg{Subject: subject, Data: content[:n]})
+		if err != nil {
+			return err
+		}
+		sent, content = append(sent, future), content[n:]
+	}
+	for _, future := range sent {
+		select {
+		case <-future.Ok():
+		case err := <-future.Err():
+			return err
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// errDescribed says that another description was stored first, and that this
+// one never will be.
+var errDescribed = errors.New("another writer described the blob first")
+
+// putBlobInfo stores a description in place of the one at sequence former, 0
+// for none. errDescribed means that somebody else did; after any other error
+// it may be stored or not.
+func (b *Bus) putBlobInfo(ctx context.Context, info jetstream.ObjectInfo, former uint64) error {
+	data, err := json.Marshal(info)
+	if err != nil {
+		return err
+	}
+	msg := nats.NewMsg(b.blobSubject(info.Name))
+	msg.Data = data
+	msg.Header.Set(subjects.HeaderRollup, subjects.RollupSubject)
+	msg.Header.Set(subjects.HeaderExpectLastSubject, strconv.FormatUint(former, 10))
+	wait := retryWaitMin
+	for {
+		_, err = b.put(ctx, b.names.BlobsStream(), msg, int(b.nc.MaxPayload()))
+		if err == nil || !isConflict(err) {
+			return err
+		}
+		held, err := b.leaderGet(ctx, b.names.BlobsStream(), getRequest{LastFor: msg.Subject})
+		switch {
+		case err != nil && !errors.Is(err, ErrNotFound):
+			return err
+		case err == nil && bytes.Equal(held.data, data):
+			return nil // its acknowledgement was lost
+		case err == nil && held.seq != former:
+			return errDescribed
+		}
+		// A write is in flight, perhaps an earlier attempt of this one.
+		if err := sleep(ctx, wait); err != nil {
+			return err
+		}
+		wait = min(2*wait, retryWaitMax)
+	}
 }
 
 // GetBlob returns the content of a blob, verified against its name. One that
 // does not exist is ErrNotFound; one whose bytes have another hash is an error
 // and never content.
 func (b *Bus) GetBlob(ctx context.Context, ref codec.Ref) ([]byte, error) {
-	objects, err := b.blobs(ctx)
+	info, _, err := b.blobInfo(ctx, ref)
+	if err == nil && info.Deleted {
+		err = ErrNotFound
+	}
 	if err != nil {
 		return nil, fmt.Errorf("get blob %s: %w", ref, err)
 	}
-	wait := retryWaitMin
-	for {
-		content, err := objects.GetBytes(ctx, ref.String())
-		if err == nil {
-			if got := codec.RefOf(content); got != ref {
-				return nil, fmt.Errorf("get blob %s: the store holds other bytes, %s: restore it from a backup", ref, got)
-			}
-			return content, nil
+	content := make([]byte, 0, info.Size)
+	for m, err := range b.read(ctx, b.names.BlobsStream(), b.names.BlobChunks(info.NUID), 1, 0, true) {
+		if err != nil {
+			return nil, fmt.Errorf("get blob %s: %w", ref, err)
 		}
-		again := isTransient(err)
-		if errors.Is(err, jetstream.ErrObjectNotFound) {
-			// The replica that answered may be behind: the leader knows.
-			if again, err = b.blobExists(ctx, ref); err == nil && !again {
-				err = ErrNotFound
-			}
-		}
-		if !again {
-			return nil, fmt.Errorf("get blob %s: %w", ref, typed(err))
-		}
-		if ended := sleep(ctx, wait); ended != nil {
-			return nil, fmt.Errorf("get blob %s: %w", ref, ended)
-		}
-		wait = min(2*wait, retryWaitMax)
+		content = append(content, m.data...)
 	}
+	if got := codec.RefOf(content); got != ref {
+		if now, _, err := b.blobInfo(ctx, ref); err == nil && now.Deleted {
+			return nil, fmt.Errorf("get blob %s: %w: it was deleted meanwhile", ref, ErrNotFound)
+		}
+		return nil, fmt.Errorf("get blob %s: the store holds other bytes, %s: restore it from a backup", ref, got)
+	}
+	return content, nil
 }
 
-// blobExists asks the leader whether the object store has a blob.
-func (b *Bus) blobExists(ctx context.Context, ref codec.Ref) (bool, error) {
-	meta := b.names.BlobSubject(base64.URLEncoding.EncodeToString([]byte(ref.String())))
-	m, err := b.leaderGet(ctx, b.names.BlobsStream(), getRequest{LastFor: meta})
-	if errors.Is(err, ErrNotFound) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	var info jetstream.ObjectInfo
-	if err := json.Unmarshal(m.data, &info); err != nil {
-		return false, fmt.Errorf("description of blob %s: %w", ref, err)
-	}
-	return !info.Deleted, nil
-}
-
+// deleteBlob removes a blob; one that is not there is fine.
 func (b *Bus) deleteBlob(ctx context.Context, ref codec.Ref) error {
-	objects, err := b.blobs(ctx)
-	if err != nil {
-		return err
-	}
-	err = objects.Delete(ctx, ref.String())
-	if errors.Is(err, jetstream.ErrObjectNotFound) {
+	info, seq, err := b.blobInfo(ctx, ref)
+	if errors.Is(err, ErrNotFound) || err == nil && info.Deleted {
 		return nil
 	}
-	return typed(err)
+	if err != nil {
+		return err
+	}
+	chunks := b.names.BlobChunks(info.NUID)
+	info.Deleted, info.Size, info.Chunks, info.Digest = true, 0, 0, ""
+	if err := b.putBlobInfo(ctx, info, seq); err != nil {
+		return typed(err)
+	}
+	return b.purge(ctx, chunks)
 }
 
-// blobs returns the object store; the first call looks it up.
-func (b *Bus) blobs(ctx context.Context) (jetstream.ObjectStore, error) {
-	b.mu.Lock()
-	objects := b.objects
-	b.mu.Unlock()
-	if objects != nil {
-		return objects, nil
-	}
-	err := b.retry(ctx, func(ctx context.Context) (err error) {
-		objects, err = b.js.ObjectStore(ctx, b.names.BlobsBucket())
-		return err
-	})
+// blobInfo reads the description of a blob from the leader, and its sequence.
+func (b *Bus) blobInfo(ctx context.Context, ref codec.Ref) (info jetstream.ObjectInfo, seq uint64, err error) {
+	m, err := b.leaderGet(ctx, b.names.BlobsStream(), getRequest{LastFor: b.blobSubject(ref.String())})
 	if err != nil {
-		return nil, err
+		return info, 0, err
 	}
-	b.mu.Lock()
-	b.objects = objects
-	b.mu.Unlock()
-	return objects, nil
+	if err := json.Unmarshal(m.data, &info); err != nil {
+		return info, 0, fmt.Errorf("description of blob %s: %w", ref, err)
+	}
+	return info, m.seq, nil
+}
+
+func (b *Bus) blobSubject(name string) string {
+	return b.names.BlobSubject(base64.URLEncoding.EncodeToString([]byte(name)))
+}
+
+// purgeTime bounds the cleaning up after a failure, which goes on when the
+// caller's context has ended.
+const purgeTime = 10 * time.Second
+
+func (b *Bus) purge(ctx context.Context, subject string) error {
+	ctx, cancel := context.WithTimeout(ctx, purgeTime)
+	defer cancel()
+	return b.retry(ctx, func(ctx context.Context) error {
+		stream, err := b.js.Stream(ctx, b.names.BlobsStream())
+		if err != nil {
+			return err
+		}
+		return stream.Purge(ctx, jetstream.WithPurgeSubject(subject))
+	})
 }

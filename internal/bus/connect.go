@@ -65,9 +65,8 @@ type Bus struct {
 	// before it proves nothing.
 	reconnects atomic.Int64
 
-	mu      sync.Mutex
-	kv      jetstream.KeyValue    // looked up when first used
-	objects jetstream.ObjectStore // looked up when first used
+	mu sync.Mutex
+	kv jetstream.KeyValue // looked up when first used
 }
 
 // Connect connects and checks that the server is usable: it answers, is new

@@ -54,6 +54,7 @@ var cases = map[string]func(*testing.T, env){
 	"snapshots":                 snapshotsContract,
 	"quarantine":                quarantineContract,
 	"blobs":                     blobsContract,
+	"blobs at once":             blobsAtOnce,
 	"live and cancel":           liveAndCancel,
 	"view":                      viewContract,
 	"alive":                     aliveContract,

@@ -76,7 +76,7 @@ func acknowledged(ctx context.Context, future jetstream.PubAckFuture) bool {
 	select {
 	case <-future.Ok():
 		return true
-	case <-future.Err():
+	case <-future.Err(): //nolint:errcheck // whatever it is, the effect is asked again on its own
 		return false
 	case <-ctx.Done():
 		return false

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"strings"
 
 	"github.com/nats-io/nats.go"
@@ -179,7 +181,8 @@ func isTransient(err error) bool {
 			return true
 		}
 	}
-	return false
+	var network net.Error // a write to a connection that just broke
+	return errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, io.ErrClosedPipe)
 }
 
 // typed turns what nats.go returned into an error of this package, and keeps

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
@@ -209,22 +211,95 @@ func blobsContract(t *testing.T, e env) {
 	if _, err := e.b.GetBlob(e.ctx, codec.RefOf([]byte("never stored"))); !errors.Is(err, bus.ErrNotFound) {
 		t.Errorf("unknown: got %v, want ErrNotFound", err)
 	}
-	// Bytes under a name that is not theirs are never handed out.
+	// Other clients read them as objects, and write them too.
 	_, js := rawJS(t, e.nodes[0])
 	objects, err := js.ObjectStore(e.ctx, e.names.BlobsBucket())
 	if err != nil {
 		t.Fatal(err)
 	}
+	content := bytes.Repeat([]byte("object"), 100_000)
+	ref, err := e.b.PutBlob(e.ctx, content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bustest.Until(t, "the blob is an object", func() bool {
+		got, err := objects.GetBytes(e.ctx, ref.String())
+		return err == nil && bytes.Equal(got, content)
+	})
+	theirs := codec.RefOf([]byte("theirs"))
+	if _, err := objects.PutBytes(e.ctx, theirs.String(), []byte("theirs")); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := e.b.GetBlob(e.ctx, theirs); err != nil || string(got) != "theirs" {
+		t.Errorf("written by another client: got %q %v", got, err)
+	}
+	// Bytes under a name that is not theirs are never handed out, and the right
+	// ones replace them.
 	forged := codec.RefOf([]byte("true"))
 	if _, err := objects.PutBytes(e.ctx, forged.String(), []byte("false")); err != nil {
 		t.Fatal(err)
 	}
-	var got []byte
-	bustest.Until(t, "the forged blob is there", func() bool {
-		got, err = e.b.GetBlob(e.ctx, forged)
-		return !errors.Is(err, bus.ErrNotFound)
-	})
-	if err == nil || got != nil {
+	got, err := e.b.GetBlob(e.ctx, forged)
+	if err == nil || errors.Is(err, bus.ErrNotFound) || got != nil {
 		t.Errorf("forged: got %q %v, want an error", got, err)
 	}
+	if _, err := e.b.PutBlob(e.ctx, []byte("true")); err != nil {
+		t.Error(err)
+	}
+	if got, err := e.b.GetBlob(e.ctx, forged); err != nil || string(got) != "true" {
+		t.Errorf("put right: got %q %v", got, err)
+	}
+}
+
+// Writers of one content at once leave one object, whole, and no chunks of
+// anybody else.
+func blobsAtOnce(t *testing.T, e env) {
+	content := bytes.Repeat([]byte("at once "), 60_000)
+	const writers = 6
+	done := make(chan error, writers)
+	for i := range writers {
+		b := e.all[i%len(e.all)]
+		go func() {
+			ref, err := b.PutBlob(e.ctx, content)
+			if err == nil {
+				var got []byte
+				if got, err = b.GetBlob(e.ctx, ref); err == nil && !bytes.Equal(got, content) {
+					err = errors.New("read other bytes")
+				}
+			}
+			done <- err
+		}()
+	}
+	for range writers {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	_, js := rawJS(t, e.nodes[0])
+	objects, err := js.ObjectStore(e.ctx, e.names.BlobsBucket())
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := js.Stream(e.ctx, e.names.BlobsStream())
+	if err != nil {
+		t.Fatal(err)
+	}
+	bustest.Until(t, "only chunks of objects are left", func() bool {
+		all, err := objects.List(e.ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := stream.Info(e.ctx, jetstream.WithSubjectFilter(e.names.BlobChunks("*")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, object := range all {
+			subject := e.names.BlobChunks(object.NUID)
+			if object.Name == codec.RefOf(content).String() && info.State.Subjects[subject] != uint64(object.Chunks) {
+				return false
+			}
+			delete(info.State.Subjects, subject)
+		}
+		return len(info.State.Subjects) == 0
+	})
 }

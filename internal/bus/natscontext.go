@@ -34,17 +34,9 @@ type natsContext struct {
 // readContext reads the context of this name, which may also be the path of a
 // file.
 func readContext(name string) (natsContext, error) {
-	path := name
-	if !strings.ContainsRune(name, filepath.Separator) {
-		dir := os.Getenv("XDG_CONFIG_HOME")
-		if dir == "" {
-			home, err := os.UserHomeDir()
-			if err != nil {
-				return natsContext{}, fmt.Errorf("NATS context %q: %w", name, err)
-			}
-			dir = filepath.Join(home, ".config")
-		}
-		path = filepath.Join(dir, "nats", "context", name+".json")
+	path, err := contextPath(name)
+	if err != nil {
+		return natsContext{}, fmt.Errorf("NATS context %q: %w", name, err)
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -55,6 +47,30 @@ func readContext(name string) (natsContext, error) {
 		return natsContext{}, fmt.Errorf("NATS context %q: %s: %w", name, path, err)
 	}
 	return c, nil
+}
+
+// contextPath finds a context where the nats tool keeps it: in the user's
+// configuration directory, or in ~/.config where that is another one.
+func contextPath(name string) (string, error) {
+	if strings.ContainsRune(name, filepath.Separator) {
+		return name, nil
+	}
+	file := filepath.Join("nats", "context", name+".json")
+	if dir, err := os.UserConfigDir(); err == nil {
+		if path := filepath.Join(dir, file); exists(path) {
+			return path, nil
+		}
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(home, ".config", file), nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // options returns what the context says about how to authenticate.

@@ -41,11 +41,17 @@ func newWire(t *testing.T, server string) *wire {
 			w.mu.Lock()
 			w.conns = append(w.conns, client, behind)
 			w.mu.Unlock()
-			go func() { io.Copy(behind, client); behind.Close() }()
-			go func() { io.Copy(&answers{w, client}, behind); client.Close() }()
+			go pass(behind, client, behind)
+			go pass(&answers{w, client}, behind, client)
 		}
 	}()
 	return w
+}
+
+// pass copies one way until either side is closed, and closes the other side.
+func pass(to io.Writer, from io.Reader, other io.Closer) {
+	_, _ = io.Copy(to, from) // how a connection ends is what these tests vary
+	other.Close()
 }
 
 // mute swallows all answers from now on, or lets them through again.

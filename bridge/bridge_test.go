@@ -5,11 +5,11 @@ package bridge
 // of a second.
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -47,10 +47,11 @@ func (a *actor) bridge(t *testing.T, name string) *Bridge {
 	if err != nil {
 		t.Fatal(err)
 	}
-	short := bytes.ReplaceAll(refold.StreamsConf, []byte(`ack_wait: "30s", max_deliver: -1, max_ack_pending: 10000`), []byte(`ack_wait: "1s", max_deliver: -1, max_ack_pending: 10000`))
-	if bytes.Equal(short, refold.StreamsConf) {
-		t.Fatal("streams.conf has no such lease: change this test with it")
+	lease := regexp.MustCompile(`(?m)^(  (?:llm|tool) \{.* ack_wait: )"[^"]*"`)
+	if n := len(lease.FindAll(refold.StreamsConf, -1)); n != 2 {
+		t.Fatalf("streams.conf has %d leases of llm and tool where this test looks for them", n)
 	}
+	short := lease.ReplaceAll(refold.StreamsConf, []byte(`${1}"1s"`))
 	if b.conf, err = bus.ParseConf(short, b.bus.Names()); err != nil {
 		t.Fatal(err)
 	}

@@ -127,7 +127,7 @@ func (s *State) callFault(b *ToolCallSettled) *refusal {
 		}
 	case CallFailed, CallCancelled, CallUnknown:
 	default:
-		return refuse(RejectInvalidData, "status: succeeded, failed, cancelled or outcome_unknown, not "+strconv.Quote(clip(b.Status, NameBytesMax)))
+		return refuse(RejectInvalidData, "status: succeeded, failed, cancelled or outcome_unknown, not "+quoted(b.Status))
 	}
 	if b.PlanHash != "" && b.PlanHash != s.Turn.Batch.PlanHash.String() {
 		return refuse(RejectInvalidData, "plan_hash: is not this batch's")

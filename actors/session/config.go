@@ -31,7 +31,7 @@ func configFault(reg *planner.Registry, c *RunConfig, complete bool) *refusal {
 	case c.TurnsMax < 0 || c.TurnsMax > TurnsMax:
 		return refuse(RejectInvalidData, "config.turns_max: 1 to "+strconv.Itoa(TurnsMax)+", or absent")
 	case c.Profile != "" && !reg.HasProfile(c.Profile):
-		return refuse(RejectUnknownProfile, "config.profile: the registry has no profile "+strconv.Quote(c.Profile))
+		return refuse(RejectUnknownProfile, "config.profile: the registry has no profile "+quoted(c.Profile))
 	}
 	if bad := deadlinesFault(c.DeadlinesMS); bad != nil {
 		return bad
@@ -52,7 +52,7 @@ func configToolsFault(reg *planner.Registry, c *RunConfig) *refusal {
 		for i, name := range list.names {
 			if _, ok := reg.Lookup(name); !ok {
 				return refuse(RejectUnknownTool, "config."+list.field+"["+strconv.Itoa(i)+"]: the registry has no tool "+
-					strconv.Quote(clip(name, NameBytesMax)))
+					quoted(name))
 			}
 		}
 	}
@@ -61,7 +61,7 @@ func configToolsFault(reg *planner.Registry, c *RunConfig) *refusal {
 		return nil
 	}
 	if _, ok := reg.Lookup(c.ToolChoice); !ok {
-		return refuse(RejectUnknownTool, "config.tool_choice: auto, none, required, or a tool of the registry, not "+strconv.Quote(c.ToolChoice))
+		return refuse(RejectUnknownTool, "config.tool_choice: auto, none, required, or a tool of the registry, not "+quoted(c.ToolChoice))
 	}
 	return nil
 }
@@ -163,7 +163,7 @@ func decodeSessionConfig(data codec.Raw) (*SessionConfig, *refusal) {
 // toolProfileSelected selects the session's profile, from the next turn on.
 func (s *State) toolProfileSelected(b *ToolProfileSelected) *refusal {
 	if !s.install.Registry.HasProfile(b.Profile) {
-		return refuse(RejectUnknownProfile, "profile: the registry has no profile "+strconv.Quote(clip(b.Profile, NameBytesMax)))
+		return refuse(RejectUnknownProfile, "profile: the registry has no profile "+quoted(b.Profile))
 	}
 	s.Profile, s.toolsMoved = b.Profile, true
 	return nil
@@ -184,7 +184,7 @@ func hostFault(h *HostSession) *refusal {
 	switch h.Status {
 	case "ready", "closed", "expired", "error", "none":
 	default:
-		return refuse(RejectInvalidData, "host_session.status: ready, closed, expired, error or none, not "+strconv.Quote(clip(h.Status, NameBytesMax)))
+		return refuse(RejectInvalidData, "host_session.status: ready, closed, expired, error or none, not "+quoted(h.Status))
 	}
 	if len(h.ID) > HostIDBytesMax || len(h.Route) > HostIDBytesMax {
 		return refuse(RejectInvalidData, "host_session: id and route are at most "+strconv.Itoa(HostIDBytesMax)+" bytes")

@@ -54,7 +54,7 @@ func open(e Event) (Envelope, *refusal) {
 	case env.V != 0 && env.V != Version:
 		return env, refuse(RejectUnsupportedVersion, "v is "+strconv.Itoa(env.V)+", this session reads "+strconv.Itoa(Version))
 	case doorsOf(env.Type) == nil:
-		return env, refuse(RejectUnknownType, "no event is called "+strconv.Quote(env.Type))
+		return env, refuse(RejectUnknownType, "no event is called "+quoted(env.Type))
 	case !slices.Contains(doorsOf(env.Type), e.Door):
 		return env, refuse(RejectWrongDoor, env.Type+" is not said through the door "+string(e.Door))
 	case len(env.ID) > IDBytesMax:
@@ -83,6 +83,20 @@ func decodeBody(data codec.Raw, b any) *refusal {
 		return refuse(RejectInvalidData, "data: "+err.Error())
 	}
 	return nil
+}
+
+// fieldOf returns one field of an object, whatever else is in it.
+func fieldOf(object codec.Raw, name string) (codec.Raw, bool) {
+	var fields codec.Pairs
+	if !codec.IsMap(object) || codec.Decode(object, &fields) != nil {
+		return nil, false
+	}
+	for _, f := range fields {
+		if f.Key == name {
+			return f.Value, true
+		}
+	}
+	return nil, false
 }
 
 // emptyObject returns the canonical encoding of {}.

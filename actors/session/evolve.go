@@ -106,7 +106,7 @@ func (s *State) applyBody(door Door, env Envelope) *refusal {
 	case TypeToolCallsObserved, TypeGenerationSettled, TypeToolCallSettled, TypeWakeSettled:
 		return s.settle(env)
 	}
-	return refuse(RejectUnknownType, "no event is called "+clip(env.Type, NameBytesMax))
+	return refuse(RejectUnknownType, "no event is called "+quoted(env.Type))
 }
 
 // seen reports whether an event with this id was taken lately.

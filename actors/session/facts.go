@@ -15,13 +15,13 @@ func (s *State) factsSet(b *FactsSet) *refusal {
 	for _, pair := range b.Facts {
 		var value *string
 		if err := codec.Decode(pair.Value, &value); err != nil {
-			return refuse(RejectInvalidData, "facts."+clip(pair.Key, FactNameBytesMax)+": is text or null")
+			return refuse(RejectInvalidData, "facts: "+quoted(pair.Key)+" is text or null")
 		}
 		switch {
 		case pair.Key == "" || len(pair.Key) > FactNameBytesMax:
 			return refuse(RejectInvalidData, "facts: a name is 1 to "+strconv.Itoa(FactNameBytesMax)+" bytes")
 		case value != nil && len(*value) > FactValueBytesMax:
-			return refuse(RejectLimitExceeded, "facts."+pair.Key+": at most "+strconv.Itoa(FactValueBytesMax)+" bytes")
+			return refuse(RejectLimitExceeded, "facts: "+quoted(pair.Key)+" has at most "+strconv.Itoa(FactValueBytesMax)+" bytes")
 		}
 		at, found := slices.BinarySearchFunc(facts, pair.Key, func(f planner.Fact, name string) int {
 			return strings.Compare(f.Name, name)

@@ -48,11 +48,15 @@ type Install struct {
 }
 
 // ParseInstall reads an install record: JSON or msgpack. The error says which
-// part is wrong; a record that has one is never pinned, by any session.
+// part is wrong; a record that has one is never pinned, by any session. An
+// UnknownRulesError is no fault of the record: a later release pins it.
 func ParseInstall(payload []byte) (*Install, error) {
 	canonical, err := codec.Canonicalize(payload)
 	if err != nil {
 		return nil, fmt.Errorf("install record: %w", err)
+	}
+	if rules := rulesOf(canonical); rules > RulesVersion {
+		return nil, &UnknownRulesError{Rules: rules}
 	}
 	var rec InstallRecord
 	if err := codec.Decode(canonical, &rec); err != nil {
@@ -61,8 +65,8 @@ func ParseInstall(payload []byte) (*Install, error) {
 	if rec.V != Version {
 		return nil, fmt.Errorf("install record: v is %d, this release reads %d", rec.V, Version)
 	}
-	if rec.Rules < 1 || rec.Rules > RulesVersion {
-		return nil, &UnknownRulesError{Rules: rec.Rules}
+	if rec.Rules < 1 {
+		return nil, fmt.Errorf("install record: rules is %d, the first version is 1", rec.Rules)
 	}
 	registry, err := planner.NewRegistry(rec.Tools, rec.Profiles, rec.DefaultProfile)
 	if err != nil {
@@ -72,7 +76,21 @@ func ParseInstall(payload []byte) (*Install, error) {
 	if in.ingress == nil {
 		in.ingress = DefaultIngress()
 	}
-	return in, in.check()
+	if err := in.check(); err != nil {
+		return nil, err
+	}
+	return in, nil
+}
+
+// rulesOf reads the field `rules` of a record, whatever else is in it: what
+// later rules allow there, this release has no names for. It returns 0 if
+// there is no such number.
+func rulesOf(record []byte) int {
+	var rules int
+	if field, ok := fieldOf(record, "rules"); !ok || codec.Decode(field, &rules) != nil {
+		return 0
+	}
+	return rules
 }
 
 // UnknownRulesError says that a record asks for rules that this release does
@@ -89,8 +107,8 @@ func (in *Install) check() error {
 		return fmt.Errorf("install record: config: %s: %s", bad.code, bad.detail)
 	}
 	for i := range in.Record.Tools {
-		if ms := in.Record.Tools[i].DeadlineMS; ms < 0 || ms > DeadlineMaxMS/2 {
-			return fmt.Errorf("install record: tools[%d].deadline_ms is %d, it may be 0 to %d", i, ms, DeadlineMaxMS/2)
+		if fault := toolFault(&in.Record.Tools[i]); fault != "" {
+			return fmt.Errorf("install record: tools[%d].%s", i, fault)
 		}
 	}
 	for i, field := range in.ingress {
@@ -99,6 +117,20 @@ func (in *Install) check() error {
 		}
 	}
 	return nil
+}
+
+// toolFault says what of a tool's binding this release does not carry out. What
+// waits for a person must not run without one, so it is refused, not ignored.
+func toolFault(tool *planner.ToolSpec) string {
+	switch {
+	case tool.Approval != "" && tool.Approval != planner.ApprovalNever:
+		return fmt.Sprintf("approval: this release asks nobody: %s is the only value", planner.ApprovalNever)
+	case tool.Executor.Kind != planner.ExecutorEffect:
+		return fmt.Sprintf("executor.kind: this release asks bridges alone: %s is the only value", planner.ExecutorEffect)
+	case tool.DeadlineMS < 0 || tool.DeadlineMS > toolRunMaxMS:
+		return fmt.Sprintf("deadline_ms is %d, it may be 0 to %d", tool.DeadlineMS, toolRunMaxMS)
+	}
+	return ""
 }
 
 // configFields returns the names of a RunConfig's fields on the wire.

@@ -6,6 +6,7 @@ package session
 // 1 MiB that a NATS server takes by default.
 const (
 	EventBytesMax  = 768 << 10 // an event's payload; publishers refuse more before sending
+	NoticeBytesMax = 768 << 10 // a notice's JSON; a larger output is given by its sequence
 	TextBytesMax   = 256 << 10 // inline text of one Content; larger content is a blob
 	PartsMax       = 64        // parts of one Content, nested ones included
 	IDBytesMax     = 64        // an event's id, a submission
@@ -42,7 +43,7 @@ const (
 	DeadlineMinMS     = 100            // the floor
 	RunDefaultMS      = 5 * 60 * 1000  // what one start of an effect may take
 
-	StateBytesMax = 8 << 20 // a state's canonical bytes
+	StateBytesMax = 6 << 20 // a state's canonical bytes; a snapshot of them must be less than codec.BytesMax
 )
 
 // itemFixedBytesMax is an item's encoding without its code and detail: five
@@ -52,6 +53,21 @@ const itemFixedBytesMax = 1 + 5 + 3 + 5 + 3 + 7 + 3 + 5 + 10 + 4 + 9
 // itemsHeldMax is how many items a state may hold: a batch may go over
 // ItemsMax by its results; the run then ends before its next turn.
 const itemsHeldMax = ItemsMax + CallsSeenMax + QueueMax + 2
+
+// noticeFixedBytesMax is what a RunFinished holds besides its output: numbers,
+// names, a code and a detail, with every character of the texts escaped.
+const noticeFixedBytesMax = 1<<10 + 6*(64+CodeBytesMax+DetailBytesMax)
+
+// callFixedBytesMax is what a tool call's effect holds besides its arguments.
+const callFixedBytesMax = 2<<10 + ByBytesMax + 2*NameBytesMax + 3*HostIDBytesMax
+
+// toolRunMaxMS is what a tool's deadline_ms may be: a call of it may be open
+// for twice as long, so that there is a time to start it in.
+const toolRunMaxMS = DeadlineMaxMS / 2
+
+// configFixedBytesMax is what a config holds besides lists, system and params:
+// twelve keys, a provider, three names, four numbers.
+const configFixedBytesMax = 512 + 3*NameBytesMax
 
 // effectFixedBytesMax is what a generation holds besides its items: system,
 // params, 512 references of tools, names and numbers.

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"encoding/json"
 
 	"github.com/refold/refold/codec"
@@ -43,13 +44,16 @@ type RunPlaced struct {
 	Submission string `json:"submission,omitempty"`
 }
 
-// RunFinished is the data of the notice that ends a run.
+// RunFinished is the data of the notice that ends a run. An output whose JSON
+// would not fit a notice (256 KiB of text can be 1.5 MiB of it) is given by
+// OutputSeq instead: the event of that sequence holds it, as `text`.
 type RunFinished struct {
 	Run       uint32     `json:"run"`
 	Lifecycle Lifecycle  `json:"lifecycle"` // completed, failed
 	Code      string     `json:"code,omitempty"`
 	Detail    string     `json:"detail,omitempty"`
 	Output    *Content   `json:"output,omitempty"`
+	OutputSeq uint64     `json:"output_seq,omitempty"` // 0: Output has it, or there is none
 	Usage     UsageTotal `json:"usage"`
 }
 
@@ -86,11 +90,42 @@ type noticeJSON struct {
 	Data    any    `json:"data"`
 }
 
-// JSON returns what observers read.
+// JSON returns what observers read, at most NoticeBytesMax bytes. Markup stays
+// as it is: escaping it is for pages, and would make six bytes of one.
 func (n Notice) JSON() []byte {
-	b, err := json.Marshal(noticeJSON{V: Version, N: n.N, Type: n.Type, Session: n.Session, Seq: n.Seq, At: n.At, Data: n.Data})
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(noticeJSON{V: Version, N: n.N, Type: n.Type, Session: n.Session, Seq: n.Seq, At: n.At, Data: n.Data})
 	if err != nil {
 		panic("session: a notice does not encode: " + err.Error())
 	}
-	return b
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+// jsonBytesMax bounds the size of c's JSON from above. The fold decides by it,
+// so it counts for itself: what an encoder escapes is the encoder's to change.
+func (c *Content) jsonBytesMax() int {
+	const keys = len(`{"blob":"","media_type":"","parts":[],"size":,"text":""},`) + len(`sha256-`) + 2*len(codec.Hash{}) + 20
+	n := keys + jsonTextBytesMax(c.Text) + jsonTextBytesMax(c.MediaType)
+	for i := range c.Parts {
+		n += c.Parts[i].jsonBytesMax()
+	}
+	return n
+}
+
+// jsonTextBytesMax bounds the size of a text in JSON from above.
+func jsonTextBytesMax(text string) int {
+	n := len(text)
+	for _, c := range []byte(text) {
+		switch {
+		case c == '"', c == '\\', c == '\n', c == '\r', c == '\t':
+			n++
+		case c < ' ':
+			n += len(`\u0000`) - 1
+		case c == 0xE2: // begins the two separators that are escaped, of three bytes each
+			n += len(`\u2028`) - 3
+		}
+	}
+	return n
 }

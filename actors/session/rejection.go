@@ -1,5 +1,10 @@
 package session
 
+import (
+	"strconv"
+	"strings"
+)
+
 // Rejection says why an event had no effect. The set is closed and the text
 // is the wire form.
 type Rejection string
@@ -51,7 +56,8 @@ func refuse(code Rejection, detail string) *refusal {
 	return &refusal{code: code, detail: clip(detail, DetailBytesMax)}
 }
 
-// clip cuts text to at most n bytes without splitting a character.
+// clip cuts text to at most n bytes without splitting a character. What is cut
+// is copied, so that a state never keeps a large text alive for its beginning.
 func clip(text string, n int) string {
 	if len(text) <= n {
 		return text
@@ -59,5 +65,9 @@ func clip(text string, n int) string {
 	for n > 0 && text[n]&0xC0 == 0x80 {
 		n--
 	}
-	return text[:n]
+	return strings.Clone(text[:n])
 }
+
+// quoted writes what others said, cut and in ASCII: which other characters can
+// be printed changes with Go's own releases, and a detail may enter the state.
+func quoted(text string) string { return strconv.QuoteToASCII(clip(text, NameBytesMax)) }

@@ -23,7 +23,7 @@ func (s *State) runRequested(door Door, b *RunRequested, data codec.Raw) *refusa
 			if s.Submissions[i].Content == content {
 				return nil // the same request again: a no-op whatever became of the first
 			}
-			return refuse(RejectDuplicateSubmission, "submission "+strconv.Quote(b.Submission)+" was taken with other content")
+			return refuse(RejectDuplicateSubmission, "submission "+quoted(b.Submission)+" was taken with other content")
 		}
 	}
 	config := s.configFor(b)
@@ -58,7 +58,7 @@ func (s *State) runFault(door Door, b *RunRequested) *refusal {
 	switch b.WhenBusy {
 	case "", "queue", "reject":
 	default:
-		return refuse(RejectInvalidData, "when_busy: queue or reject, not "+strconv.Quote(clip(b.WhenBusy, NameBytesMax)))
+		return refuse(RejectInvalidData, "when_busy: queue or reject, not "+quoted(b.WhenBusy))
 	}
 	if b.Config != nil && door == DoorIn {
 		return s.install.ingressFault(b.Config)
@@ -114,7 +114,7 @@ func (s *State) queueMax() int {
 
 // configBytes bounds the encoded size of a config from above.
 func configBytes(c *RunConfig) int {
-	size := 512 + len(c.System) + len(c.Params)
+	size := configFixedBytesMax + len(c.System) + len(c.Params)
 	for _, list := range [][]string{c.active(), c.Disable, c.Enable, c.Force} {
 		for _, name := range list {
 			size += 3 + len(name)
@@ -138,13 +138,18 @@ func (s *State) transcriptFull() bool {
 	return len(s.Items) > ItemsMax || s.ItemBytes+effectFixedBytesMax > EffectBytesMax
 }
 
-// endRun ends the active run and starts the next queued one.
+// endRun ends the active run and starts the next queued one. The output, if
+// any, is that of the event being folded.
 func (s *State) endRun(end Ended, output *Content) {
 	end.Number = s.Run.Number
 	end.Detail = clip(end.Detail, DetailBytesMax)
-	s.say(NoticeRunFinished, RunFinished{
+	said := RunFinished{
 		Run: end.Number, Lifecycle: end.Lifecycle, Code: end.Code, Detail: end.Detail, Output: output, Usage: s.Run.Usage,
-	})
+	}
+	if output != nil && output.jsonBytesMax() > NoticeBytesMax-noticeFixedBytesMax {
+		said.Output, said.OutputSeq = nil, s.Seq
+	}
+	s.say(NoticeRunFinished, said)
 	s.Last, s.Run = &end, nil
 	if len(s.Queue) > 0 {
 		next := s.Queue[0]

@@ -19,7 +19,7 @@ func (s *State) settle(env Envelope) *refusal {
 	}
 	place, ok := parseName(b.effect)
 	if !ok || place.class() != classOf(env.Type) {
-		return refuse(RejectUnknownEffect, "this session asked no effect "+strconv.Quote(clip(b.effect, NameBytesMax))+
+		return refuse(RejectUnknownEffect, "this session asked no effect "+quoted(b.effect)+
 			" of the class that "+env.Type+" settles")
 	}
 	b.hash = settlementHash(env)
@@ -107,18 +107,12 @@ func classOf(typ string) Class {
 // effectOf reads the field `effect` of a settlement's data, whatever else is
 // in it.
 func effectOf(data codec.Raw) (string, bool) {
-	var fields codec.Pairs
-	if !codec.IsMap(data) || codec.Decode(data, &fields) != nil {
+	var name string
+	field, ok := fieldOf(data, "effect")
+	if !ok || codec.Decode(field, &name) != nil {
 		return "", false
 	}
-	for _, f := range fields {
-		if f.Key == "effect" {
-			var name string
-			err := codec.Decode(f.Value, &name)
-			return name, err == nil
-		}
-	}
-	return "", false
+	return name, true
 }
 
 // effectStatus is what a session knows of an effect's name.

@@ -147,7 +147,7 @@ func observedFault(b *ToolCallsObserved) *refusal {
 func generationFault(b *GenerationSettled) *refusal {
 	switch {
 	case b.Status != "ok" && b.Status != "failed":
-		return refuse(RejectInvalidData, "status: ok or failed, not "+strconv.Quote(clip(b.Status, NameBytesMax)))
+		return refuse(RejectInvalidData, "status: ok or failed, not "+quoted(b.Status))
 	case b.Status == "ok" && b.Error != nil:
 		return refuse(RejectInvalidData, "error: belongs to status failed")
 	case b.Status == "failed" && b.Error == nil:

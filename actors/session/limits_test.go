@@ -1,0 +1,199 @@
+package session
+
+// How the limits relate, in numbers. full_test.go builds a session at them.
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"pgregory.net/rapid"
+
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/planner"
+)
+
+// natsPayloadMax is what a NATS server takes by default, headers included.
+const natsPayloadMax = 1 << 20
+
+// headersMax is room for the headers of a message.
+const headersMax = 64 << 10
+
+// TestLimitsRelate: no limit promises what another one refuses.
+func TestLimitsRelate(t *testing.T) {
+	t.Parallel()
+	turnsOfSession := 2 * int64(ItemsMax+1) // each leaves an item, or ends a run that left one
+	for _, c := range []struct {
+		why string
+		ok  bool
+	}{
+		{"an event fits a message", EventBytesMax+headersMax <= natsPayloadMax},
+		{"an effect fits a message", EffectBytesMax+headersMax <= natsPayloadMax},
+		{"a notice fits a message", NoticeBytesMax+headersMax <= natsPayloadMax},
+		{"a notice has room for an output", noticeFixedBytesMax < NoticeBytesMax/8},
+		{"a text fits an event, with as much again around it", 2*TextBytesMax <= EventBytesMax},
+		{"a text is as large as arguments may be", TextBytesMax == planner.ArgumentsBytesMax},
+		{"a call's effect holds its arguments, its host session, its names", planner.ArgumentsBytesMax+callFixedBytesMax <= EffectBytesMax},
+		{"a generation without items leaves room for a transcript", effectFixedBytesMax <= EffectBytesMax/4},
+		{"a transcript of plain items reaches items_max", ItemsMax*itemFixedBytesMax+effectFixedBytesMax <= EffectBytesMax},
+		{"a list can name every tool of a registry", NamesMax == planner.ToolsMax},
+		{"a list's names hold tool_ids and tool_names", NameBytesMax >= planner.ToolIDBytesMax && NameBytesMax >= planner.NameBytesMax},
+		{"a rule can ask for every fact", FactNameBytesMax == planner.FactNameBytesMax && FactValueBytesMax == planner.FactValueBytesMax},
+		{"a detail of the planner is not cut again", planner.DetailBytesMax <= DetailBytesMax},
+		{"a default is within its limit", QueueDefault <= QueueMax && TurnsDefault <= TurnsMax && DeadlineDefaultMS <= DeadlineMaxMS},
+		{"there is time to start what has the default deadline", 2*RunDefaultMS <= DeadlineDefaultMS},
+		{"there is time to start what has the least deadline", DeadlineMinMS/2 >= 1},
+		{"a tool's run time leaves time to start it", 2*toolRunMaxMS <= DeadlineMaxMS},
+		{"a batch is part of what an answer may hold", CallsMax <= CallsSeenMax},
+		{"a full queue of plain configs is within its bytes", QueueMax*configFixedBytesMax <= QueueBytesMax},
+		{"one run with the largest config can queue", configFixedBytesMax+configBytesMax <= QueueBytesMax},
+		{"usages add up", turnsOfSession*TokensMax < math.MaxInt64 && turnsOfSession < math.MaxInt64/TokensMax},
+		{"a state within its limits is within StateBytesMax", stateBytesBound() <= StateBytesMax},
+		{"a snapshot of it can be encoded", StateBytesMax+1<<10 <= codec.BytesMax},
+	} {
+		if !c.ok {
+			t.Errorf("%s: it does not hold", c.why)
+		}
+	}
+}
+
+// configBytesMax is a config's lists and texts at their limits.
+const configBytesMax = SystemBytesMax + ParamsBytesMax + 4*NamesMax*(3+NameBytesMax)
+
+// stateBytesBound adds up all that a state can hold, each at its limit.
+func stateBytesBound() int {
+	config := configFixedBytesMax + configBytesMax
+	run := 1<<10 + config
+	call := 1<<10 + NameBytesMax*2 + ByBytesMax + CodeBytesMax + DetailBytesMax + 3*HostIDBytesMax
+	planned := 1<<8 + planner.KeyBytesMax + planner.ToolIDBytesMax + planner.NameBytesMax
+	item := itemFixedBytesMax + CodeBytesMax + DetailBytesMax
+	return 4<<10 + // the head, names, numbers
+		config + // the session's
+		run + // the active one
+		QueueMax*(1<<8) + QueueBytesMax +
+		FactsMax*(32+FactNameBytesMax+FactValueBytesMax) +
+		IDsMax*(2+IDBytesMax) +
+		SubmissionsMax*(64+IDBytesMax) +
+		EffectBytesMax + CallsMax*item + CallsSeenMax*(itemFixedBytesMax+128) + // items: full, and one batch over it
+		planner.ToolsMax*(5+2) + // the toolset
+		CallsMax*(call+planned+5) + EventBytesMax + // a batch, its arguments those of one event
+		WakesMax*64
+}
+
+// TestConfigBytes: what bounds a config's size from above does.
+func TestConfigBytes(t *testing.T) {
+	t.Parallel()
+	name, tools := strings.Repeat("n", NameBytesMax), slices.Repeat([]string{strings.Repeat("t", NameBytesMax)}, NamesMax)
+	params, err := codec.Marshal(map[string]string{"p": strings.Repeat("p", ParamsBytesMax-8)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	few := []string{"a"}
+	for _, c := range []RunConfig{
+		{},
+		{Provider: "p", Model: "m"},
+		{ActiveTools: &few, Disable: few, Enable: few, Force: few},
+		{
+			DeadlinesMS: &DeadlinesMS{Call: DeadlineMaxMS, Turn: DeadlineMaxMS}, Model: name, Profile: name, ToolChoice: name,
+			Provider: name[:64], TurnsMax: TurnsMax,
+		},
+		{
+			ActiveTools: &tools, DeadlinesMS: &DeadlinesMS{Call: DeadlineMaxMS, Turn: DeadlineMaxMS}, Disable: tools, Enable: tools, Force: tools,
+			Model: name, Params: params, Profile: name, Provider: name[:64], System: strings.Repeat("s", SystemBytesMax), ToolChoice: name, TurnsMax: TurnsMax,
+		},
+	} {
+		run, err := codec.Marshal(Run{Config: c, Number: math.MaxUint32, Seq: math.MaxUint64, Submission: name[:IDBytesMax], Turns: math.MaxUint32,
+			Usage: UsageTotal{math.MaxInt64, math.MaxInt64, math.MaxInt64, math.MaxInt64}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, limit := len(run), configBytes(&c)+1<<8; got > limit {
+			t.Errorf("a run takes %d bytes, its config counts as %d", got, configBytes(&c))
+		}
+		alone, err := codec.Marshal(&c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := len(alone); got > configBytes(&c) {
+			t.Errorf("a config takes %d bytes and counts as %d", got, configBytes(&c))
+		}
+		if got := configBytes(&c); got > configFixedBytesMax+configBytesMax {
+			t.Errorf("a config counts as %d bytes, want at most %d", got, configFixedBytesMax+configBytesMax)
+		}
+	}
+}
+
+// TestItemBytes: what bounds an item's size from above does.
+func TestItemBytes(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		it := Item{
+			Call:   rapid.IntRange(0, CallsSeenMax).Draw(rt, "call"),
+			Code:   strings.Repeat("c", rapid.IntRange(0, CodeBytesMax).Draw(rt, "code")),
+			Detail: strings.Repeat("d", rapid.IntRange(0, DetailBytesMax).Draw(rt, "detail")),
+			Role:   rapid.SampledFrom([]Role{RoleUser, RoleAssistant, RoleTool}).Draw(rt, "role"),
+			Seq:    rapid.Uint64().Draw(rt, "seq"),
+		}
+		b, err := codec.Marshal(it)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if len(b) > it.encodedBytesMax() {
+			rt.Fatalf("%+v takes %d bytes and counts as %d", it, len(b), it.encodedBytesMax())
+		}
+	})
+}
+
+// TestJSONBytes: what bounds a content's size in JSON from above does.
+func TestJSONBytes(t *testing.T) {
+	t.Parallel()
+	text := rapid.OneOf(rapid.String(), rapid.StringOf(rapid.SampledFrom([]rune("\x00\x1f\b\f\n\r\t\"\\<>&\u2028\u2029\u20ac\u007f\U0001f600"))))
+	var content func(depth int) *rapid.Generator[Content]
+	content = func(depth int) *rapid.Generator[Content] {
+		return rapid.Custom(func(rt *rapid.T) Content {
+			switch n := rapid.IntRange(0, 2).Draw(rt, "kind"); {
+			case n == 0 && depth > 0:
+				return Content{Parts: rapid.SliceOfN(content(depth-1), 0, 3).Draw(rt, "parts")}
+			case n == 1:
+				return Content{Blob: &codec.Ref{}, MediaType: text.Draw(rt, "media"), Size: rapid.Int64().Draw(rt, "size")}
+			}
+			return Content{Text: text.Draw(rt, "text")}
+		})
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		c := content(3).Draw(rt, "content")
+		var b bytes.Buffer
+		enc := json.NewEncoder(&b)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(c); err != nil {
+			rt.Fatal(err)
+		}
+		if got := b.Len(); got > c.jsonBytesMax() {
+			rt.Fatalf("%s takes %d bytes and counts as %d", b.Bytes(), got, c.jsonBytesMax())
+		}
+	})
+}
+
+// TestClip: what is cut ends at a character's end, and keeps nothing of the rest alive.
+func TestClip(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		text, want string
+		n          int
+	}{
+		{"", "", 0}, {"abc", "abc", 3}, {"abc", "ab", 2}, {"abc", "", 0},
+		{"aé", "a", 2}, {"aé", "aé", 3}, {"€", "", 2}, {"\U0001f600", "", 3}, {"\U0001f600x", "\U0001f600", 4},
+	} {
+		if got := clip(c.text, c.n); got != c.want {
+			t.Errorf("clip(%q, %d) is %q, want %q", c.text, c.n, got, c.want)
+		}
+	}
+	large := strings.Repeat("x", 1<<20)
+	if cut := clip(large, 16); unsafe.StringData(cut) == unsafe.StringData(large) {
+		t.Error("16 bytes keep a megabyte alive")
+	}
+}

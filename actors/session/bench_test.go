@@ -54,7 +54,7 @@ func demoHistory(tb testing.TB) []session.Event {
 	settle("r1t2c1", "sum.go:7:func Sum(values []int) int {", nil)
 	settle("r1t2c0", strings.Repeat("	total += value // add it up\n", 20), nil)
 	settle("r1t2c2", "go.mod\nsum.go\nsum_test.go\n", nil)
-	calls("r1t3", session.ObservedCall{Arguments: `{"patch":"*** Begin Patch\n*** Update File: sum.go\n@@\n-	for i := 1; i < len(values); i++ {\n+	for i := range values {\n*** End Patch"}`, ToolName: "apply_patch"})
+	calls("r1t3", session.ObservedCall{Arguments: `{"patch":"*** Begin Patch\n*** Update File: sum.go\n@@\n-\tfor i := 1; i < len(values); i++ {\n+\tfor i := range values {\n*** End Patch"}`, ToolName: "apply_patch"})
 	settle("r1t3c0", "updated sum.go", nil)
 	calls("r1t4", session.ObservedCall{Arguments: `{"command":"go test ./..."}`, ToolName: "shell"})
 	settle("r1t4c0", "exit status 0\nok  	example.com/sum	0.003s\n", nil)
@@ -64,11 +64,30 @@ func demoHistory(tb testing.TB) []session.Event {
 	return history
 }
 
+// checkDemo makes sure that what is measured is what the demo does: every event
+// is taken, every call runs.
+func checkDemo(tb testing.TB, install *session.Install, history []session.Event) {
+	tb.Helper()
+	s := session.New(install, "demo")
+	for _, e := range history {
+		notices, err := s.Evolve(e)
+		if err != nil {
+			tb.Fatalf("event %d: %v", e.Seq, err)
+		}
+		for _, n := range notices {
+			if n.Type == session.NoticeToolRejected {
+				tb.Fatalf("event %d: %s", e.Seq, n.JSON())
+			}
+		}
+	}
+	if s.Last == nil || s.Last.Lifecycle != session.Completed {
+		tb.Fatalf("the demo's history doesn't complete its run: %+v", s.Last)
+	}
+}
+
 func BenchmarkFold(b *testing.B) {
 	install, history := builtin(b), demoHistory(b)
-	if end := session.Fold(install, "demo", slices.Values(history)); end.Last == nil || end.Last.Lifecycle != session.Completed {
-		b.Fatalf("the demo's history doesn't complete its run: %+v", end.Last)
-	}
+	checkDemo(b, install, history)
 	b.ReportAllocs()
 	for b.Loop() {
 		session.Fold(install, "demo", slices.Values(history))

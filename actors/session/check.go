@@ -1,61 +1,201 @@
 package session
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/refold/refold/planner"
+)
 
 // Check returns the first invariant that the state breaks, for tests, for
 // snapshots that come from outside, and for the inspector. A state that only
-// Evolve changed breaks none.
+// Evolve changed breaks none; no event, and neither Open nor View, panics on a
+// state that breaks none.
 func (s *State) Check() error {
-	switch {
-	case s.install == nil:
-		return fmt.Errorf("the state pinned no install record")
-	case len(s.Items) > itemsHeldMax:
-		return fmt.Errorf("the transcript holds %d items", len(s.Items))
-	case len(s.Queue) > QueueMax:
-		return fmt.Errorf("%d runs are queued", len(s.Queue))
-	case s.Run == nil && len(s.Queue) > 0:
-		return fmt.Errorf("%d runs are queued and none is active", len(s.Queue))
-	case len(s.Wakes) > WakesMax:
-		return fmt.Errorf("%d wakes are open", len(s.Wakes))
-	case len(s.IDs) > IDsMax, len(s.Facts) > FactsMax, len(s.Submissions) > SubmissionsMax:
+	if s.install == nil || s.install.Hash != s.Install || s.install.Rules != s.Rules {
+		return fmt.Errorf("the state pinned install record %s, rules %d, and was given another", s.Install, s.Rules)
+	}
+	if s.Session == "" || s.Count == 0 && (s.Seq > 0 || s.Runs > 0) {
+		return fmt.Errorf("session %q is at %d after %d events", s.Session, s.Seq, s.Count)
+	}
+	for _, check := range []func() error{s.checkMemory, s.checkItems, s.checkRuns, s.checkWakes, s.checkTurn} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkMemory checks what the session remembers beside its runs.
+func (s *State) checkMemory() error {
+	if len(s.IDs) > IDsMax || len(s.Facts) > FactsMax || len(s.Submissions) > SubmissionsMax {
 		return fmt.Errorf("%d ids, %d facts, %d submissions are remembered", len(s.IDs), len(s.Facts), len(s.Submissions))
+	}
+	for _, id := range s.IDs {
+		if id == "" || len(id) > IDBytesMax {
+			return fmt.Errorf("an id of %d bytes is remembered", len(id))
+		}
+	}
+	for i := range s.Submissions {
+		if n := len(s.Submissions[i].Name); n == 0 || n > IDBytesMax {
+			return fmt.Errorf("a submission of %d bytes is remembered", n)
+		}
+	}
+	for i, f := range s.Facts {
+		switch {
+		case f.Name == "" || len(f.Name) > FactNameBytesMax || len(f.Value) > FactValueBytesMax:
+			return fmt.Errorf("fact %d has a name of %d and a value of %d bytes", i, len(f.Name), len(f.Value))
+		case i > 0 && s.Facts[i-1].Name >= f.Name:
+			return fmt.Errorf("the facts %q and %q are out of order", s.Facts[i-1].Name, f.Name)
+		}
+	}
+	if s.Host != nil {
+		if bad := hostFault(s.Host); bad != nil || s.Host.Status == "none" {
+			return fmt.Errorf("the host session is %+v", *s.Host)
+		}
+	}
+	if s.Profile != "" && !s.install.Registry.HasProfile(s.Profile) {
+		return fmt.Errorf("the registry has no profile %q", s.Profile)
+	}
+	return nil
+}
+
+// checkItems checks the transcript.
+func (s *State) checkItems() error {
+	if len(s.Items) > itemsHeldMax {
+		return fmt.Errorf("the transcript holds %d items", len(s.Items))
 	}
 	size := 0
 	for i := range s.Items {
-		size += s.Items[i].encodedBytesMax()
+		it := &s.Items[i]
+		size += it.encodedBytesMax()
+		switch {
+		case it.Role != RoleUser && it.Role != RoleAssistant && it.Role != RoleTool:
+			return fmt.Errorf("item %d is of role %q", i, it.Role)
+		case it.Seq == 0 || it.Seq > s.Seq:
+			return fmt.Errorf("item %d is of event %d, the latest is %d", i, it.Seq, s.Seq)
+		case it.Call < 0 || it.Call >= CallsSeenMax || len(it.Code) > CodeBytesMax || len(it.Detail) > DetailBytesMax:
+			return fmt.Errorf("item %d is of call %d, with a code of %d and a detail of %d bytes", i, it.Call, len(it.Code), len(it.Detail))
+		}
 	}
 	if size != s.ItemBytes {
 		return fmt.Errorf("item_bytes is %d, the items add up to %d", s.ItemBytes, size)
 	}
-	return s.checkTurn()
+	return nil
 }
 
-// checkTurn checks that an active run waits for something, and that whatever
-// has a deadline has a wake.
-func (s *State) checkTurn() error {
-	t := s.Turn
-	if s.Run == nil {
-		if t != nil && t.Open {
-			return fmt.Errorf("%s is open without an active run", turnName(t.Run, t.Number))
+// checkRuns checks the active run, the queue and the session's config.
+func (s *State) checkRuns() error {
+	if s.Config != nil {
+		bad := configFault(s.install.Registry, &s.Config.Run, false)
+		if bad == nil {
+			bad = queueMaxFault(s.Config.QueueMax)
 		}
+		if bad != nil {
+			return fmt.Errorf("the session's config: %s: %s", bad.code, bad.detail)
+		}
+	}
+	if len(s.Queue) > QueueMax || s.Run == nil && len(s.Queue) > 0 {
+		return fmt.Errorf("%d runs are queued, active is %v", len(s.Queue), s.Run != nil)
+	}
+	if s.Run == nil {
 		return nil
 	}
-	if t == nil || t.Run != s.Run.Number {
-		return fmt.Errorf("run %d is active without a turn", s.Run.Number)
+	before := uint32(0)
+	for i := -1; i < len(s.Queue); i++ {
+		r := s.Run
+		if i >= 0 {
+			r = &s.Queue[i]
+		}
+		if r.Number <= before || r.Number > s.Runs || r.Seq == 0 || r.Seq > s.Seq {
+			return fmt.Errorf("run %d of event %d comes after run %d of %d", r.Number, r.Seq, before, s.Runs)
+		}
+		before = r.Number
+		if bad := configFault(s.install.Registry, &r.Config, true); bad != nil {
+			return fmt.Errorf("run %d: %s: %s", r.Number, bad.code, bad.detail)
+		}
 	}
-	if t.Items > len(s.Items) {
+	return nil
+}
+
+// checkWakes checks the open wakes.
+func (s *State) checkWakes() error {
+	if len(s.Wakes) > WakesMax {
+		return fmt.Errorf("%d wakes are open", len(s.Wakes))
+	}
+	before := uint32(0)
+	for i := range s.Wakes {
+		if n := s.Wakes[i].Number; n <= before || n > s.WakesAsked {
+			return fmt.Errorf("%s comes after %s of %d", wakeName(n), wakeName(before), s.WakesAsked)
+		}
+		before = s.Wakes[i].Number
+	}
+	return nil
+}
+
+// checkTurn checks that an active run waits for something, that nothing else
+// waits, and that whatever has a deadline has a wake.
+func (s *State) checkTurn() error {
+	t := s.Turn
+	switch {
+	case t == nil && s.Run == nil:
+		return nil
+	case t == nil || s.Run != nil && (t.Run != s.Run.Number || t.Number != s.Run.Turns):
+		return fmt.Errorf("the active run has no turn")
+	case t.Run == 0 || t.Number == 0 || t.Run > s.Runs:
+		return fmt.Errorf("the latest turn is %s of %d runs", turnName(t.Run, t.Number), s.Runs)
+	case t.Items < 0 || t.Items > len(s.Items):
 		return fmt.Errorf("the window of %s is %d of %d items", turnName(t.Run, t.Number), t.Items, len(s.Items))
+	case t.Open && t.Batch != nil:
+		return fmt.Errorf("%s is open beside its batch", turnName(t.Run, t.Number))
+	}
+	if err := s.checkToolset(&t.Toolset); err != nil {
+		return err
+	}
+	if err := s.checkBatch(); err != nil {
+		return err
 	}
 	deadline, any := s.nextDeadline()
-	if !any {
+	switch {
+	case s.Run != nil && !any:
 		return fmt.Errorf("run %d is active and waits for nothing", s.Run.Number)
+	case s.Run == nil && t.isOpen():
+		return fmt.Errorf("something of %s is open without an active run", turnName(t.Run, t.Number))
+	case s.Run == nil:
+		return nil
 	}
 	for i := range s.Wakes {
 		if s.Wakes[i].Due <= deadline {
-			return s.checkBatch()
+			return nil
 		}
 	}
 	return fmt.Errorf("nothing wakes the session by %d", deadline)
+}
+
+// isOpen reports whether anything of the turn has no result.
+func (t *Turn) isOpen() bool {
+	if t.Open || t.Batch == nil {
+		return t.Open
+	}
+	for i := range t.Batch.Calls {
+		if !t.Batch.Calls[i].done() {
+			return true
+		}
+	}
+	return false
+}
+
+// checkToolset checks that a toolset is one of the pinned registry.
+func (s *State) checkToolset(set *planner.Toolset) error {
+	reg := s.install.Registry
+	if set.Registry != reg.Hash() || len(set.Verdicts) != 2*reg.Len() {
+		return fmt.Errorf("the toolset is of registry %s, pinned is %s", set.Registry, reg.Hash())
+	}
+	for _, o := range set.Offers {
+		if int(o.Tool()) >= reg.Len() || o.Variant() > len(reg.Tool(o.Tool()).Alternates) {
+			return fmt.Errorf("tool %d, descriptor %d is offered of %d tools", o.Tool(), o.Variant(), reg.Len())
+		}
+	}
+	return nil
 }
 
 // checkBatch checks the calls of the batch against its plan.
@@ -64,28 +204,59 @@ func (s *State) checkBatch() error {
 	if b == nil {
 		return nil
 	}
-	if len(b.Calls) > CallsMax {
-		return fmt.Errorf("a batch of %d calls", len(b.Calls))
+	switch {
+	case len(b.Calls) == 0 || len(b.Calls) > CallsMax || len(b.Plan.Calls) != len(b.Calls):
+		return fmt.Errorf("a batch of %d calls, %d are planned", len(b.Calls), len(b.Plan.Calls))
+	case b.Excess < 0 || b.Excess > CallsSeenMax-CallsMax:
+		return fmt.Errorf("a batch with %d calls in excess", b.Excess)
+	case b.Seq == 0 || b.Seq > s.Seq:
+		return fmt.Errorf("a batch of event %d, the latest is %d", b.Seq, s.Seq)
+	case b.Group < 0 || b.Group > len(b.Plan.Groups):
+		return fmt.Errorf("a batch in group %d of %d", b.Group, len(b.Plan.Groups))
+	case b.PlanHash != b.Plan.Hash() || s.LastPlan != b.PlanHash:
+		return fmt.Errorf("plan_hash is %s, the plan's is %s, the latest %s", b.PlanHash, b.Plan.Hash(), s.LastPlan)
 	}
-	group := make([]int, len(b.Calls))
+	group := make([]int, len(b.Calls)) // from 1; 0: in none
 	for g, calls := range b.Plan.Groups {
 		for _, i := range calls {
-			if i < 0 || i >= len(b.Calls) {
-				return fmt.Errorf("the plan names call %d of %d", i, len(b.Calls))
+			if i < 0 || i >= len(b.Calls) || group[i] > 0 {
+				return fmt.Errorf("the plan names call %d of %d, or names it twice", i, len(b.Calls))
 			}
 			group[i] = g + 1
 		}
 	}
 	for i := range b.Calls {
-		c := &b.Calls[i]
-		switch {
-		case group[i] == 0 && !c.done():
-			return fmt.Errorf("call %d is in no group and has no result", i)
-		case c.Status == CallOpen && group[i]-1 != b.Group:
-			return fmt.Errorf("call %d of group %d is open in group %d", i, group[i]-1, b.Group)
-		case c.Status == CallWaiting && group[i]-1 <= b.Group:
-			return fmt.Errorf("call %d of group %d waits in group %d", i, group[i]-1, b.Group)
+		if err := s.checkCall(&b.Calls[i], group[i]-1); err != nil {
+			return fmt.Errorf("call %d: %w", i, err)
 		}
+	}
+	return nil
+}
+
+// checkCall checks one call; group is its group, -1 for none.
+func (s *State) checkCall(c *Call, group int) error {
+	open := s.Turn.Batch.Group
+	switch c.Status {
+	case CallWaiting:
+		if group <= open {
+			return fmt.Errorf("it waits in group %d, open is %d", group, open)
+		}
+	case CallOpen:
+		if group != open || c.RunMS <= 0 || s.Run == nil {
+			return fmt.Errorf("it is open in group %d, open is %d, for %d ms", group, open, c.RunMS)
+		}
+	case CallSucceeded, CallFailed, CallCancelled, CallUnknown, CallIgnored:
+		if c.Arguments != "" || c.Host != nil || c.Seq == 0 || c.Seq > s.Seq {
+			return fmt.Errorf("its result is that of event %d, and it keeps arguments of %d bytes", c.Seq, len(c.Arguments))
+		}
+	default:
+		return fmt.Errorf("its status is %q", c.Status)
+	}
+	if _, known := s.install.Registry.Lookup(c.ToolID); !c.done() && (!known || c.Arguments == "") {
+		return fmt.Errorf("it is of tool %q, with arguments of %d bytes", c.ToolID, len(c.Arguments))
+	}
+	if len(c.ToolName) > NameBytesMax || len(c.ProviderCallID) > ByBytesMax || len(c.Code) > CodeBytesMax || len(c.Detail) > DetailBytesMax {
+		return fmt.Errorf("a text of it is too long")
 	}
 	return nil
 }

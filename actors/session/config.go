@@ -132,10 +132,18 @@ func (s *State) sessionConfigured(data codec.Raw) *refusal {
 	if bad := configFault(s.install.Registry, &config.Run, false); bad != nil {
 		return bad
 	}
-	if config.QueueMax < 0 || config.QueueMax > QueueMax {
-		return refuse(RejectInvalidData, "queue_max: 1 to "+strconv.Itoa(QueueMax)+", or absent")
+	if bad := queueMaxFault(config.QueueMax); bad != nil {
+		return bad
 	}
 	s.Config = config
+	return nil
+}
+
+// queueMaxFault says what is wrong with a queue_max.
+func queueMaxFault(n int) *refusal {
+	if n < 0 || n > QueueMax {
+		return refuse(RejectInvalidData, "queue_max: 1 to "+strconv.Itoa(QueueMax)+", or absent")
+	}
 	return nil
 }
 

@@ -235,7 +235,11 @@ func (l *laws) draw() (session.Door, []byte) {
 	if len(open) == 0 {
 		return drawRun(l.t)
 	}
-	e := rapid.SampledFrom(open).Draw(l.t, "open")
+	return l.settle(rapid.SampledFrom(open).Draw(l.t, "open"))
+}
+
+// settle draws a settlement of an open effect.
+func (l *laws) settle(e session.Effect) (session.Door, []byte) {
 	switch e.Class {
 	case session.ClassLLM:
 		return drawTurn(l.t, e.Name)

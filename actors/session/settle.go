@@ -148,7 +148,7 @@ func (s *State) statusOf(p place) (codec.Hash, effectStatus) {
 	switch {
 	case c.Status == CallOpen:
 		return codec.Hash{}, effectOpen
-	case c.Status == CallWaiting || c.At == 0:
+	case c.Status == CallWaiting || c.RunMS == 0:
 		return codec.Hash{}, effectUnknown // never asked
 	}
 	return c.Settled, effectSettled

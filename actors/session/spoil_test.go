@@ -1,0 +1,111 @@
+package session_test
+
+// Snapshots in which one thing is not as a fold leaves it, drawn at random: a
+// number, a text, the length of a list, a pointer. Most are refused; what is
+// taken must be a state that everything can be done with.
+
+import (
+	"math"
+	"reflect"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
+)
+
+func TestSpoiledSnapshots(t *testing.T) {
+	t.Parallel()
+	install, bases := builtin(t), stages(t)
+	taken, refused := 0, 0
+	rapid.Check(t, func(rt *rapid.T) {
+		var r session.Record
+		if err := codec.Unmarshal(bases[rapid.IntRange(0, len(bases)-1).Draw(rt, "stage")].State, &r); err != nil {
+			rt.Fatal(err)
+		}
+		for range rapid.IntRange(1, 2).Draw(rt, "things") {
+			spoil(rt, reflect.ValueOf(&r).Elem())
+		}
+		state, err := codec.Marshal(&r)
+		if err != nil {
+			return
+		}
+		snap := session.Snapshot{
+			Hash: codec.Sum(state), Install: r.Install, Leaf: r.Leaf, Rules: r.Rules, Seq: r.Seq, State: state, V: session.Version,
+		}
+		s, err := session.Restore(snap, given(install))
+		if err != nil {
+			refused++
+			return
+		}
+		taken++
+		useAll(rt, s)
+	})
+	if taken == 0 || refused == 0 {
+		t.Errorf("%d were taken and %d refused, want some of both", taken, refused)
+	}
+}
+
+// spoil changes one thing in v, or in what it holds.
+func spoil(rt *rapid.T, v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Struct:
+		spoil(rt, v.Field(rapid.IntRange(0, v.NumField()-1).Draw(rt, v.Type().Name())))
+	case reflect.Pointer:
+		switch {
+		case v.IsNil():
+			v.Set(reflect.New(v.Type().Elem()))
+		case rapid.IntRange(0, 9).Draw(rt, "nil") == 0:
+			v.SetZero()
+		default:
+			spoil(rt, v.Elem())
+		}
+	case reflect.Slice:
+		spoilSlice(rt, v)
+	case reflect.Array: // a hash
+		v.Index(0).SetUint(v.Index(0).Uint() ^ 1)
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		v.SetInt(rapid.SampledFrom([]int64{-1, 0, 1, 2, 3, 64, 99, math.MaxInt32, math.MinInt32}).Draw(rt, "int"))
+	case reflect.Uint8, reflect.Uint32, reflect.Uint64:
+		v.SetUint(rapid.SampledFrom([]uint64{0, 1, 2, 3, 9, 255}).Draw(rt, "uint"))
+	case reflect.Bool:
+		v.SetBool(!v.Bool())
+	case reflect.String:
+		v.SetString(rapid.SampledFrom([]string{"", "x", "open", "waiting", "failed", "host.exec", "stat", "a b"}).Draw(rt, "text"))
+	}
+}
+
+func spoilSlice(rt *rapid.T, v reflect.Value) {
+	n := v.Len()
+	switch how := rapid.IntRange(0, 5).Draw(rt, "slice"); {
+	case how == 0:
+		v.SetZero()
+	case how == 1 && n > 0:
+		v.SetLen(n - 1)
+	case how == 2 && n > 0:
+		v.Set(reflect.Append(v, v.Index(rapid.IntRange(0, n-1).Draw(rt, "twice"))))
+	case how == 3:
+		v.Set(reflect.Append(v, reflect.Zero(v.Type().Elem())))
+	case n > 0:
+		spoil(rt, v.Index(rapid.IntRange(0, n-1).Draw(rt, "element")))
+	}
+}
+
+// useAll shows the state, and settles whatever is open, a few times over.
+func useAll(rt *rapid.T, s *session.State) {
+	l := &laws{t: rt, state: s, install: s.InstallRecord()}
+	seq, clock := s.Seq, s.Clock
+	for range 6 {
+		_ = s.View()
+		_ = s.Snapshot().Bytes()
+		for _, e := range s.Open() {
+			door, payload := l.settle(e)
+			seq++
+			_, _ = s.Evolve(session.Event{Session: "s1", Door: door, Seq: seq, Time: clock, Payload: payload})
+			if err := s.Check(); err != nil {
+				rt.Fatalf("invariant: %v", err)
+			}
+		}
+	}
+}

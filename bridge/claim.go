@@ -51,6 +51,8 @@ func (w *worker) claim(ctx context.Context, f *flight) ruling {
 			wanted = claim{Withdrawn: true}
 		}
 		name := subjects.ClaimName{Session: f.name.Session, Effect: f.name.Effect, N: n}
+		asked := w.now()
+		w.holders.look()
 		stands, won, err := w.wire.Claim(ctx, name, wanted)
 		if err != nil {
 			w.about(f).Warn("claim_not_answered", "error", err.Error())
@@ -62,7 +64,18 @@ func (w *worker) claim(ctx context.Context, f *flight) ruling {
 		case stands.By == w.instance:
 			// Stored just now, or by an earlier try whose answer was lost: the
 			// table would know if it had been settled here.
-			return ruling{next: nextStart}
+			if f.call == nil && w.holders.cutOff(asked, w.now()) {
+				f.doubted = n
+			}
+			if n > f.doubted {
+				return ruling{next: nextStart}
+			}
+			// While we did not know that we had won, another bridge may have
+			// found us gone and gone on with the next claim.
+			if r := w.takeOver(ctx, f); r.next != nextStart {
+				return r
+			}
+			continue
 		case stands.Withdrawn:
 			return ack("withdrawn")
 		}
@@ -90,7 +103,8 @@ func (w *worker) rule(ctx context.Context, f *flight, stands claim) ruling {
 	return w.takeOver(ctx, f)
 }
 
-// takeOver finds out whether a model turn whose holder is gone is still wanted.
+// takeOver finds out whether a model turn whose holder is gone is still wanted:
+// nextStart, and the next claim may be tried.
 func (w *worker) takeOver(ctx context.Context, f *flight) ruling {
 	sid, name := f.name.Session, f.name.Effect
 	switch last, err := w.wire.LastModelEvent(ctx, sid); {
@@ -105,7 +119,7 @@ func (w *worker) takeOver(ctx context.Context, f *flight) ruling {
 	switch {
 	case err != nil:
 		return giveBack(troubleDelay, "no view")
-	case view.Seq < seqLeast(f.generation):
+	case view.Seq < seqLeast(f.generation), view.Clock < f.generation.At:
 		return giveBack(troubleDelay, "the view is older than the effect")
 	case !isOpen(view, name):
 		return ack("not open")

@@ -28,6 +28,7 @@ type claimCase struct {
 	beats  []string // other instances that are alive
 	lost   int      // so many answers to claims are lost
 	slow   bool     // the first claim is acknowledged after start_by
+	cut    bool     // nobody hears us for 8 s, until the first claim is acknowledged
 	before func(t *testing.T, w *world)
 	later  func(t *testing.T, w *world) // after 20 s
 
@@ -47,7 +48,7 @@ var (
 // isOpenAt makes the session's view say that r1t1 is open, or not.
 func isOpenAt(open bool, seq uint64) func(*testing.T, *world) {
 	return func(_ *testing.T, w *world) {
-		v := session.View{Session: "s1", Seq: seq}
+		v := session.View{Session: "s1", Seq: seq, Clock: time.Now().UnixMilli()}
 		if open {
 			v.Open = []session.ViewEffect{{Effect: "r1t1", Class: session.ClassLLM}}
 		}
@@ -99,6 +100,29 @@ var modelCases = []claimCase{
 		// A view that has not seen the effect asked says that it is not open.
 		name: "an old view is no answer", model: true, claims: map[int]claim{1: byOther}, before: isOpenAt(false, 0), later: isOpenAt(true, 9),
 		settled: []string{"r1t1 ok"}, started: 1, acked: true, stands: map[int]claim{2: byMe},
+	},
+	{
+		// Nor is one that has the inputs, and not the event that asked: that of
+		// a session that was stopped there, say.
+		name: "a view with an old clock is no answer", model: true, claims: map[int]claim{1: byOther},
+		before: func(_ *testing.T, w *world) {
+			w.setView("s1", session.View{Session: "s1", Seq: 9, Clock: time.Now().UnixMilli() - 1})
+		},
+		later:   isOpenAt(true, 9),
+		settled: []string{"r1t1 ok"}, started: 1, acked: true, stands: map[int]claim{2: byMe},
+	},
+	{
+		// Somebody may have found us gone before we knew that we had won.
+		name: "cut off while claiming, nobody took over: claimed again", model: true, cut: true, before: isOpenAt(true, 9),
+		settled: []string{"r1t1 ok"}, started: 1, acked: true, stands: map[int]claim{1: byMe, 2: byMe},
+	},
+	{
+		name: "cut off while claiming, taken over", model: true, cut: true, before: isOpenAt(true, 9),
+		claims: map[int]claim{2: byOther}, beats: []string{"other"}, stands: map[int]claim{1: byMe},
+	},
+	{
+		name: "cut off while claiming, taken over and settled", model: true, cut: true, before: isOpenAt(true, 9),
+		claims: map[int]claim{2: byOther}, beats: []string{"other"}, later: isOpenAt(false, 10), acked: true, stands: map[int]claim{1: byMe},
 	},
 	{
 		// The view is not asked: it may lag behind the log.
@@ -160,7 +184,7 @@ func (c claimCase) run(t *testing.T) {
 	if c.before != nil {
 		c.before(t, w)
 	}
-	lost, slow := c.lost, c.slow
+	lost, slow, cut := c.lost, c.slow, c.cut
 	w.claimLost = func(subjects.ClaimName) error {
 		if lost > 0 {
 			lost--
@@ -169,6 +193,12 @@ func (c claimCase) run(t *testing.T) {
 		if slow {
 			slow = false
 			pass(testStartBy + time.Second)
+		}
+		if cut {
+			cut = false
+			w.beat("me", false)
+			<-time.After(8 * time.Second)
+			w.beat("me", true)
 		}
 		return nil
 	}
@@ -286,6 +316,34 @@ func TestGoneTakesListening(t *testing.T) {
 	})
 }
 
+// Whoever looks first after a break, watch hears of it.
+func TestBreakIsNotSwallowed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.beat("me", true)
+		h := newHolders("me", w)
+		ctx, cancel := context.WithCancel(t.Context())
+		gaps := 0
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			h.watch(ctx, func() { gaps++ })
+		}()
+		pass(time.Second)
+		w.beat("me", false)
+		pass(10*time.Second + aliveEvery/2)
+		w.beat("me", true)
+		h.ask("other", time.Now())
+		pass(time.Second)
+		cancel()
+		<-done
+		if gaps != 2 {
+			t.Errorf("gaps: got %d, want 2: at the start and after the break", gaps)
+		}
+	})
+}
+
 // The server forgets acks and delivers what was settled long ago: neither a
 // second start nor a second settlement comes of it.
 func TestDeliveredAgainAfterSettled(t *testing.T) {
@@ -340,7 +398,7 @@ func TestTableForgetsWhatIsLate(t *testing.T) {
 		f, _ := table.enter(late)
 		table.leave(f, false, time.Now())
 		n := 0
-		for _, of := range table.settled {
+		for _, of := range table.kept {
 			n += len(of)
 		}
 		if n > 12 {

@@ -29,6 +29,8 @@
 //   - What may have happened is never called a failure. A call that is not
 //     retry-safe and that was stopped, or whose bridge is gone, is settled
 //     `outcome_unknown`.
+//   - A model turn whose claim we won while nobody heard us is claimed anew:
+//     others may have found us gone.
 //   - Nobody is gone unless we listened for five seconds without a gap, which
 //     we know by our own heartbeats.
 //   - A settlement is tried until it is stored, and none is too large: text

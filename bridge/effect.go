@@ -26,6 +26,19 @@ type effect struct {
 // out.
 var errClass = errors.New("neither llm nor tool")
 
+// errNewer says that bridges of a newer release may read an effect.
+var errNewer = errors.New("this bridge is too old for it: upgrade it")
+
+// undecoded is the error of a payload that is not as this release knows it. A
+// canonical map may be what a newer one asks.
+func undecoded(subject string, payload []byte, err error) error {
+	var fields codec.Pairs
+	if codec.IsMap(payload) && codec.Unmarshal(payload, &fields) == nil {
+		return fmt.Errorf("decode %s: %w (%w)", subject, errNewer, err)
+	}
+	return fmt.Errorf("decode %s: %w", subject, err)
+}
+
 // decodeEffect reads an effect's subject and payload, and makes sure that they
 // speak of the same effect.
 func decodeEffect(names subjects.Names, subject string, payload []byte) (effect, error) {
@@ -41,7 +54,7 @@ func decodeEffect(names subjects.Names, subject string, payload []byte) (effect,
 	case session.ClassLLM:
 		g := new(session.Generation)
 		if err := codec.Unmarshal(payload, g); err != nil {
-			return effect{}, fmt.Errorf("decode %s: %w", subject, err)
+			return effect{}, undecoded(subject, payload, err)
 		}
 		e.generation, e.claimed = g, true
 		said = subjects.EffectName{Class: g.Class, Target: g.Provider, Session: g.Session, Effect: g.Effect}
@@ -49,7 +62,7 @@ func decodeEffect(names subjects.Names, subject string, payload []byte) (effect,
 	case session.ClassTool:
 		c := new(session.ToolCall)
 		if err := codec.Unmarshal(payload, c); err != nil {
-			return effect{}, fmt.Errorf("decode %s: %w", subject, err)
+			return effect{}, undecoded(subject, payload, err)
 		}
 		e.call, e.claimed = c, !c.RetrySafe
 		said = subjects.EffectName{Class: c.Class, Target: name.Target, Session: c.Session, Effect: c.Effect}
@@ -59,7 +72,7 @@ func decodeEffect(names subjects.Names, subject string, payload []byte) (effect,
 	}
 	switch {
 	case version != session.Version:
-		return effect{}, fmt.Errorf("%s: version %d, this bridge reads %d: upgrade it", subject, version, session.Version)
+		return effect{}, fmt.Errorf("%s: version %d, and this bridge reads %d: %w", subject, version, session.Version, errNewer)
 	case said != name:
 		return effect{}, fmt.Errorf("%s: its payload is of %s/%s, %s of %s", subject, said.Class, said.Target, said.Effect, said.Session)
 	case runMS <= 0:

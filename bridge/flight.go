@@ -13,6 +13,10 @@ import (
 type flight struct {
 	effect
 
+	// doubted is the last claim of ours that others may have passed over, of a
+	// model turn; 0: none.
+	doubted int
+
 	mu        sync.Mutex
 	withdrawn bool
 	stop      context.CancelCauseFunc // ends the executor's context; nil when none runs
@@ -21,13 +25,17 @@ type flight struct {
 // table knows the flights of this process, and what it settled. The server
 // forgets acks and delivery counts, so an effect may be delivered again long
 // after it was settled; its claim would still say that it is ours to start.
-// What is settled is kept until it could not start anyway, being late.
+// What is settled, and which claims are doubted, is kept until it could not
+// start anyway, being late.
 type table struct {
 	mu      sync.Mutex
 	flights map[string]*flight
-	settled map[int64]map[digest]struct{} // by the minute of start_by
-	swept   int64                         // the minute when settled was swept
+	kept    map[int64]map[digest]int // by the minute of start_by; a claim that is doubted, or settledMark
+	swept   int64                    // the minute when kept was swept
 }
+
+// settledMark is kept of what was settled here.
+const settledMark = -1
 
 // digest stands for an effect's key.
 type digest [16]byte
@@ -39,7 +47,7 @@ func digestOf(e *effect) (d digest) {
 }
 
 func newTable() *table {
-	return &table{flights: make(map[string]*flight), settled: make(map[int64]map[digest]struct{})}
+	return &table{flights: make(map[string]*flight), kept: make(map[int64]map[digest]int)}
 }
 
 // entry is what the table knew of an effect that is delivered.
@@ -59,10 +67,11 @@ func (t *table) enter(e effect) (*flight, entry) {
 	if _, ok := t.flights[e.key()]; ok {
 		return nil, entryBusy
 	}
-	if _, ok := t.settled[minuteOf(e.startBy)][digestOf(&e)]; ok {
+	doubted := t.kept[minuteOf(e.startBy)][digestOf(&e)]
+	if doubted == settledMark {
 		return nil, entrySettled
 	}
-	f := &flight{effect: e}
+	f := &flight{effect: e, doubted: doubted}
 	t.flights[e.key()] = f
 	return f, entryNew
 }
@@ -72,18 +81,22 @@ func (t *table) leave(f *flight, settled bool, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.flights, f.key())
+	keep := f.doubted
 	if settled {
+		keep = settledMark
+	}
+	if keep != 0 {
 		minute := minuteOf(f.startBy)
-		if t.settled[minute] == nil {
-			t.settled[minute] = make(map[digest]struct{})
+		if t.kept[minute] == nil {
+			t.kept[minute] = make(map[digest]int)
 		}
-		t.settled[minute][digestOf(&f.effect)] = struct{}{}
+		t.kept[minute][digestOf(&f.effect)] = keep
 	}
 	if minute := minuteOf(now); minute != t.swept {
 		t.swept = minute
-		for of := range t.settled {
+		for of := range t.kept {
 			if of < minuteOf(now.Add(-settledKept)) {
-				delete(t.settled, of)
+				delete(t.kept, of)
 			}
 		}
 	}

@@ -26,6 +26,7 @@ type holders struct {
 	mu    sync.Mutex
 	since time.Time // we have been listening without a gap since then
 	own   time.Time // our own heartbeat was heard last then
+	gap   bool      // there was one that watch has not told of
 }
 
 func newHolders(self string, w wire) *holders { return &holders{self: self, wire: w} }
@@ -34,26 +35,43 @@ func newHolders(self string, w wire) *holders { return &holders{self: self, wire
 // broken: the server may have been away.
 func (h *holders) watch(ctx context.Context, broken func()) {
 	for pause(ctx.Done(), aliveEvery) {
-		if h.look() {
+		if h.look(); h.tookGap() {
 			broken()
 		}
 	}
 }
 
-// look notes our own latest heartbeat and reports that there was a gap before
-// it. To look late makes a gap where there was none, which does no harm.
-func (h *holders) look() (gap bool) {
+// look notes our own latest heartbeat, and a gap before it. To look late makes
+// a gap where there was none, which does no harm.
+func (h *holders) look() {
 	at, ok := h.wire.Heard(h.self)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !ok || !at.After(h.own) {
-		return false
+		return
 	}
-	if gap = at.Sub(h.own) > aliveGapMax; gap {
-		h.since = at
+	if at.Sub(h.own) > aliveGapMax {
+		h.since, h.gap = at, true
 	}
 	h.own = at
+}
+
+// tookGap reports once that there was a gap, whoever looked first.
+func (h *holders) tookGap() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	gap := h.gap
+	h.gap = false
 	return gap
+}
+
+// cutOff reports that since asked we were not heard for so long that others
+// may have found us gone. look was called at asked.
+func (h *holders) cutOff(asked, now time.Time) bool {
+	h.look()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return now.Sub(asked) > aliveGapMax && (h.since.After(asked) || now.Sub(h.own) > aliveGapMax)
 }
 
 // ask tells of an instance whether it lives. While that is unheard, wait is

@@ -16,7 +16,7 @@ const (
 	requestBytesMax  = 64 << 20 // all that one generation is shown
 	eventsCacheBytes = 64 << 20 // events of all sessions, kept for their next turn
 	toolsCacheBytes  = 16 << 20 // descriptors of tools
-	eventsAtOnce     = 256      // events read from the log in one request
+	eventsAtOnce     = 64       // events read from the log in one request
 	deltaBytesMax    = 32 << 10 // text of one streaming delta
 	claimsMax        = 1024     // claims of one model turn: each but the last is of a bridge that is gone
 
@@ -28,6 +28,7 @@ const (
 	holderGone    = 5 * time.Second        // of listening without a heartbeat of a claim's holder
 	heldDelay     = 2 * time.Second        // until what another bridge holds is offered again
 	troubleDelay  = 2 * time.Second        // until what could not be looked at is offered again
+	newerDelay    = 10 * time.Second       // until what only a newer bridge can read is offered again
 	stoppingDelay = 100 * time.Millisecond // until what a stopping bridge has is offered to others: not to itself
 
 	retryWaitMin = 100 * time.Millisecond // between attempts to store a settlement

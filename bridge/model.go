@@ -8,7 +8,8 @@ import (
 // Model carries out the generations of one provider. Generate is called at
 // most once at a time per effect name in this process, from several
 // goroutines for different effects. It streams what it has through delta (nil
-// is never passed) and returns the whole answer, which counts also if it comes
+// is never passed; one call at a time, none after Generate returned; what comes
+// when ctx is over is dropped) and returns the whole answer, which counts also if it comes
 // when ctx is over. A returned *Error settles the generation `failed` with its
 // code; any other error with code `model_error`. But an *Error that is
 // Retryable starts the generation again after a while, under another Start, as
@@ -18,7 +19,8 @@ type Model interface {
 	Generate(ctx context.Context, req Request, delta func(text string)) (Answer, error)
 }
 
-// Request is one generation, with the text that the log holds filled in.
+// Request is one generation, with the text that the log holds filled in. It is
+// read-only: what it refers to is shared with other generations.
 type Request struct {
 	Session    string          // session id
 	Effect     string          // r1t2

@@ -27,6 +27,9 @@ var (
 	errDraining  = errors.New("this bridge is stopping")
 )
 
+// errGoexit stands for a panic where an executor ended its goroutine.
+var errGoexit = errors.New("it called runtime.Goexit")
+
 // Codes of settlements that a bridge gives itself.
 const (
 	codeExecutorError     = "executor_error"

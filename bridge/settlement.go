@@ -39,7 +39,8 @@ func (w *worker) encode(ctx context.Context, e *effect, o outcome, inlineMax int
 		s, err = w.encodeAs(ctx, e, o, inlineBytesSlim)
 	}
 	if errors.Is(err, errTooLarge) {
-		detail := fmt.Sprintf("the answer does not fit into an event of %d KiB, with its texts in blobs: ask for less at a time", session.EventBytesMax>>10)
+		detail := fmt.Sprintf("the answer is more than an event holds, %d calls and %d KiB with its texts in blobs: ask for less at a time",
+			session.CallsSeenMax, session.EventBytesMax>>10)
 		at := o.at
 		o = failed(codeAnswerTooLarge, detail)
 		o.at = at
@@ -102,6 +103,9 @@ func (w *worker) callBody(ctx context.Context, e *effect, o outcome, inlineMax i
 }
 
 func (w *worker) callsBody(ctx context.Context, e *effect, a *Answer, inlineMax int) (session.ToolCallsObserved, error) {
+	if len(a.Calls) > session.CallsSeenMax {
+		return session.ToolCallsObserved{}, errTooLarge
+	}
 	b := session.ToolCallsObserved{
 		Calls: make([]session.ObservedCall, len(a.Calls)), Effect: e.name.Effect, Model: clip(a.Model, session.NameBytesMax),
 		Opaque: w.opaque(e, a.Opaque), Usage: wireUsage(a.Usage),

@@ -88,7 +88,11 @@ func (w *worker) startGeneration(life lifetimes, s served, f *flight, request *R
 		own := *request
 		own.Start = start
 		deltas := liveDeltas{wire: w.wire, sid: f.name.Session, effect: f.name.Effect, start: start}
-		r.answer, r.err = s.model.Generate(ctx, own, deltas.say)
+		r.answer, r.err = s.model.Generate(ctx, own, func(text string) {
+			if ctx.Err() == nil { // else it is over for who listens
+				deltas.say(text)
+			}
+		})
 		return r
 	})
 	if refused != nil {
@@ -123,11 +127,14 @@ func (w *worker) execute(life lifetimes, f *flight, run func(ctx context.Context
 	w.count(&w.stats.Started)
 	go func() {
 		var r returned
+		r.panicked = errGoexit // until it has returned
 		defer func() {
 			r.cause = context.Cause(ctx)
 			if p := recover(); p != nil {
 				r.panicked = p
-				w.about(f).Error("executor_panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			}
+			if r.panicked != nil {
+				w.about(f).Error("executor_panicked", "panic", fmt.Sprint(r.panicked), "stack", string(debug.Stack()))
 			}
 			done <- r
 		}()

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -66,6 +67,15 @@ var startCases = []startCase{
 		name:    "panics",
 		execute: func(context.Context, Call) (Result, error) { panic("boom") },
 		unsafe:  "r1t1c0 outcome_unknown outcome_unknown", safe: "r1t1c0 failed executor_panic",
+	},
+	{
+		// As a test's Fatal does.
+		name: "ends its goroutine",
+		execute: func(context.Context, Call) (Result, error) {
+			runtime.Goexit()
+			return Result{}, nil
+		},
+		unsafe: "r1t1c0 outcome_unknown outcome_unknown", safe: "r1t1c0 failed executor_panic",
 	},
 	{
 		name: "runs too long", execute: untilStopped,
@@ -429,22 +439,75 @@ func TestForeignMessages(t *testing.T) {
 		q.waiting <- &message{queue: q, subject: "refold.fx.tool.host.s1.r1t1c0", payload: nil}
 		other := toolCall("r1t1c1", false) // the name of another effect
 		q.ask(t, session.ClassTool, "host", "s1", "r1t1c0", other)
-		newer := toolCall("r1t1c0", false)
-		newer.V = 2
-		q.ask(t, session.ClassTool, "host", "s1", "r1t1c0", newer)
 		noTime := toolCall("r1t1c0", false)
 		noTime.RunMS = 0
 		q.ask(t, session.ClassTool, "host", "s1", "r1t1c0", noTime)
 		pass(time.Second)
 		b.stop()
-		if acked, _ := q.counts(); acked != 5 || b.stats.Foreign.Load() != 5 {
-			t.Errorf("acked %d, counted %d, want 5", acked, b.stats.Foreign.Load())
+		if acked, _ := q.counts(); acked != 4 || b.stats.Foreign.Load() != 4 {
+			t.Errorf("acked %d, counted %d, want 4", acked, b.stats.Foreign.Load())
 		}
 		if got := w.settlements(t); len(got) != 0 {
 			t.Errorf("settled %q", got)
 		}
 		if _, ok := w.claimOf(subjects.ClaimName{Session: "s1", Effect: "r1t1c0", N: 1}); ok {
 			t.Error("claimed")
+		}
+	})
+}
+
+// What this release can't read is left to bridges of a newer one: acked, it
+// would be lost to them too.
+func TestNewerEffectsAreLeftToOthers(t *testing.T) {
+	t.Parallel()
+	newer := toolCall("r1t1c0", false)
+	newer.V = 2
+	more := struct {
+		session.ToolCall
+		Zone string `msgpack:"zone"`
+	}{toolCall("r1t1c0", false), "b"}
+	for name, payload := range map[string]any{"version": newer, "field": more} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w, q := newWorld(), newQueue()
+				b := startBridge(t, w, "me", q, served{class: session.ClassTool, target: "host", executor: executorFunc(func(context.Context, Call) (Result, error) {
+					t.Error("executed")
+					return Result{}, nil
+				})})
+				q.ask(t, session.ClassTool, "host", "s1", "r1t1c0", payload)
+				pass(time.Minute)
+				b.stop()
+				if acked, returned := q.counts(); acked != 0 || returned < 2 || returned > 12 {
+					t.Errorf("acked %d, given back %d times in a minute", acked, returned)
+				}
+				if got := w.settlements(t); len(got) != 0 {
+					t.Errorf("settled %q", got)
+				}
+			})
+		})
+	}
+}
+
+// Once a model was told to stop, nobody is shown what it still says.
+func TestDeltasEndWithTheContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, q := newWorld(), newQueue()
+		input := w.say(t, session.DoorIn, "s1", session.TypeRunRequested, session.RunRequested{Input: session.Content{Text: "hi"}})
+		b := startBridge(t, w, "me", q, served{class: session.ClassLLM, target: "p", model: modelFunc(func(ctx context.Context, _ Request, delta func(string)) (Answer, error) {
+			delta("before")
+			<-ctx.Done()
+			delta("after")
+			return Answer{}, ctx.Err()
+		})})
+		q.ask(t, session.ClassLLM, "p", "s1", "r1t1", generation("r1t1", session.Item{Role: session.RoleUser, Seq: input}))
+		pass(time.Second)
+		b.cancelled("s1", []byte(`{"effects":["r1t1"]}`))
+		pass(time.Second)
+		b.stop()
+		if len(w.live) != 1 || !strings.Contains(w.live[0], "before") {
+			t.Errorf("got %q, want the first alone", w.live)
 		}
 	})
 }

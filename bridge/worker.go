@@ -127,6 +127,12 @@ func (w *worker) serve(life lifetimes, s served, src source) error {
 // take carries one delivery to its end: its message is acked or given back.
 func (w *worker) take(life lifetimes, s served, d delivery) {
 	e, err := decodeEffect(w.names, d.Subject(), d.Payload())
+	if errors.Is(err, errNewer) {
+		w.count(&w.stats.GivenBack)
+		w.log.Warn("newer_effect_given_back", "subject", d.Subject(), "error", err.Error())
+		d.GiveBack(newerDelay)
+		return
+	}
 	if err != nil {
 		// It settles nothing: there is no telling what it would settle.
 		w.count(&w.stats.Foreign)

@@ -69,6 +69,11 @@ var toolCases = []claimCase{
 		settled: []string{"r1t1c0 outcome_unknown outcome_unknown"}, acked: true,
 	},
 	{name: "late, free: withdrawn first", late: true, settled: []string{"r1t1c0 failed deadline_exceeded"}, acked: true, stands: map[int]claim{1: withdrawn}},
+	{
+		// Perhaps by a bridge that died before it could say so.
+		name: "late, withdrawn: settled", late: true, claims: map[int]claim{1: withdrawn},
+		settled: []string{"r1t1c0 failed deadline_exceeded"}, acked: true,
+	},
 	{name: "late, holder alive: later", late: true, claims: map[int]claim{1: byOther}, beats: []string{"other"}},
 	{name: "late, holder gone: the outcome is unknown", late: true, claims: map[int]claim{1: byOther}, settled: []string{"r1t1c0 outcome_unknown outcome_unknown"}, acked: true},
 	{name: "answer lost: the claim is found to be ours", lost: 1, settled: []string{"r1t1c0 succeeded"}, started: 1, acked: true, stands: map[int]claim{1: byMe}},

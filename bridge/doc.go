@@ -54,6 +54,7 @@
 //
 //	                        retry-safe                 not retry-safe
 //	returned in time        as it says                 as it says
+//	had a time-out itself   failed deadline_exceeded   outcome_unknown
 //	panicked                failed executor_panic      outcome_unknown
 //	run time over           failed deadline_exceeded   outcome_unknown
 //	withdrawn in progress   cancelled                  outcome_unknown

@@ -12,7 +12,9 @@ import (
 // Execute returns what the settlement will say. A returned error is a fault of
 // the executor itself: for a tool it settles the call `failed` with code
 // `executor_error`; an executor that knows better returns a Result with an
-// Error. When ctx is cancelled (run time over, effect withdrawn, bridge
+// Error. If it wraps context.DeadlineExceeded (a time-out of Execute's own), the
+// code is `deadline_exceeded`, and a call that is not retry-safe is settled
+// `outcome_unknown`: what was sent may have arrived. When ctx is cancelled (run time over, effect withdrawn, bridge
 // draining past its grace time) Execute must return soon. What it returns then
 // is not believed: a call that is retry-safe is settled `cancelled` or
 // `failed`, or given to another bridge, and any other `outcome_unknown`, with
@@ -37,7 +39,9 @@ type Call struct {
 }
 
 // HostSession is the session's place on a host. As a part of a Result it
-// changes the session's status in the same event that settles the call.
+// changes the session's status in the same event that settles the call. One with
+// another status, or an ID or Route above 128 bytes, the session refuses: the
+// call then fails with `bad_settlement`.
 type HostSession struct {
 	ID     string `json:"id" msgpack:"id"`
 	Status string `json:"status" msgpack:"status"` // ready, closed, expired, error

@@ -92,6 +92,8 @@ func toolOutcome(e *effect, r returned, took time.Duration) (o outcome, again bo
 		return o, false
 	case r.cause != nil:
 		return outcomeUnknown("stopped while it ran, it may have taken effect: "+r.cause.Error(), o), false
+	case r.err != nil && !e.safe() && timedOut(r.err):
+		return outcomeUnknown("the executor ran into a time-out, the call may have taken effect: "+r.err.Error(), o), false
 	case r.err != nil:
 		o.status, o.fault = session.CallFailed, faultOf(r.err, codeExecutorError)
 		return o, false
@@ -127,6 +129,13 @@ func modelOutcome(e *effect, r returned) (o outcome, again bool) {
 		return failed(session.CodeDeadlineExceeded, "no answer of the model within "+e.runTime.String()), false
 	}
 	return outcome{status: session.CallFailed, fault: faultOf(r.err, codeModelError)}, false
+}
+
+// timedOut reports that err tells of a time-out, and does not say what became
+// of the call.
+func timedOut(err error) bool {
+	var e *Error
+	return errors.Is(err, context.DeadlineExceeded) && !errors.As(err, &e)
 }
 
 // faultOf returns the *Error in err, or one with code that tells of err.

@@ -59,6 +59,14 @@ var startCases = []startCase{
 		unsafe: "r1t1c0 failed full", safe: "r1t1c0 failed full",
 	},
 	{
+		// What was sent before a time-out may have arrived.
+		name: "fails by a time-out of its own",
+		execute: func(context.Context, Call) (Result, error) {
+			return Result{}, fmt.Errorf("post: %w", context.DeadlineExceeded)
+		},
+		unsafe: "r1t1c0 outcome_unknown outcome_unknown", safe: "r1t1c0 failed deadline_exceeded",
+	},
+	{
 		name:    "can't tell",
 		execute: func(context.Context, Call) (Result, error) { return Result{Unknown: true}, nil },
 		unsafe:  "r1t1c0 outcome_unknown outcome_unknown", safe: "r1t1c0 outcome_unknown outcome_unknown",

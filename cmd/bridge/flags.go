@@ -75,7 +75,16 @@ func (env environment) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (
 // Validate has nothing to refuse: an environment holds foreign things.
 func (environment) Validate(*kong.Application) error { return nil }
 
-const description = `Carries out what Refold sessions ask for: asks models, runs tools.
+const description = `Carries out what Refold sessions ask for: asks models, runs tools. Start as many
+as you like; those that serve the same share the work.
+
+With the key in OPENAI_API_KEY, for sessions whose config says provider openai:
+
+    bridge --model openai --tools host --workdir /var/lib/refold/hosts
+
+Without a network, from a file that says what the model answers:
+
+    bridge --model scripted:turns.yaml --tools host --workdir ./hosts
 
 It stops on SIGTERM: what runs may end within --grace, the rest is settled or
 given to other bridges.`

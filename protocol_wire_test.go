@@ -1,0 +1,565 @@
+package refold_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	refold "github.com/refold/refold"
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/client"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/internal/host"
+	"github.com/refold/refold/subjects"
+)
+
+// wirePatience is for what takes milliseconds on a machine that does nothing else.
+const wirePatience = 60 * time.Second
+
+// TestWire runs a session-actor, a bridge for a model, a bridge for tools and a
+// client, each with the rights that docs/operations.md gives its role, and
+// looks at every message that passes: it is one of its schema. And all that
+// should pass did.
+func TestWire(t *testing.T) {
+	t.Parallel()
+	w := newWire(t)
+	w.observe()
+	w.actor()
+	w.bridges()
+	chat := w.plain("chat")
+	out := w.follow(chat, "refold.out.s1")
+
+	// A run with calls, one of which is not retry-safe, so that it is claimed.
+	w.said(chat, "refold.in.s1", `{"type":"RunRequested","by":"ann","data":{"input":{"text":"work"},"submission":"a"}}`)
+	if end := out.finished(1); end.Lifecycle != session.Completed || end.Output == nil || end.Output.Text != strings.Repeat("word ", 10_000) {
+		t.Fatalf("run 1: got %+v", end)
+	}
+	// An event that is none, and one that clients may not say.
+	w.said(chat, "refold.in.s1", `{"type":"RunImagined"}`)
+	w.said(chat, "refold.in.s1", `{"type":"RunRequested","data":{"input":{"text":"x"},"config":{"provider":"openai","model":"m","force":["shell"]}}}`)
+	// A model that hangs, until the session withdraws its turn.
+	w.said(chat, "refold.in.s1", `{"type":"RunRequested","data":{"input":{"text":"hang"}}}`)
+	<-w.model.hanging
+	w.said(chat, "refold.in.s1", `{"type":"RunRequested","data":{"input":{"text":"work"}}}`)
+	// The wake of run 1 comes before the deadline of run 2, and asks for one that doesn't.
+	operator := w.plain("operator")
+	w.said(operator, "refold.wake.s1", `{"type":"WakeSettled","data":{"effect":"w1"}}`)
+	w.said(operator, "refold.wake.s1", `{"type":"WakeSettled","data":{"effect":"w2"}}`)
+	if end := out.finished(2); end.Code != session.CodeDeadlineExceeded {
+		t.Fatalf("run 2: got %+v", end)
+	}
+	<-w.model.stopped
+	if end := out.finished(3); end.Lifecycle != session.Completed {
+		t.Fatalf("run 3: got %+v", end)
+	}
+	w.check("View", w.request(chat, "refold.view.s1").Data)
+	w.atRest()
+	w.verdict()
+}
+
+// wire is a server with the accounts of docs/operations.md.
+type wire struct {
+	t       *testing.T
+	ctx     context.Context
+	node    *bustest.Node
+	schemas *schemas
+	model   *idleModel
+
+	mu     sync.Mutex
+	seen   map[string]int             // by schema
+	fields map[string]map[string]bool // of messages that have no Go struct to compare with
+}
+
+func newWire(t *testing.T) *wire {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), wirePatience)
+	t.Cleanup(cancel)
+	path := filepath.Join(t.TempDir(), "nats.conf")
+	if err := os.WriteFile(path, []byte(fenced(t, "docs/operations.md", "nats")[0].text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	rights, err := server.ProcessConfigFile(path)
+	if err != nil {
+		t.Fatalf("the rights in docs/operations.md: %v", err)
+	}
+	return &wire{
+		t: t, ctx: ctx, schemas: readSchemas(t), seen: map[string]int{}, fields: map[string]map[string]bool{},
+		node:  bustest.Server(t, func(o *server.Options) { o.Accounts, o.Users = rights.Accounts, rights.Users }),
+		model: &idleModel{hanging: make(chan struct{}), stopped: make(chan struct{})},
+	}
+}
+
+// url is the server's address for a user.
+func (w *wire) url(user string) string {
+	u, err := url.Parse(w.node.URL())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	u.User = url.UserPassword(user, "change-me")
+	return u.String()
+}
+
+// plain connects as any NATS program does.
+func (w *wire) plain(user string) *nats.Conn {
+	w.t.Helper()
+	nc, err := nats.Connect(w.url(user), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+		w.t.Errorf("%s: %v", user, err)
+	}))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(nc.Close)
+	return nc
+}
+
+// logger fails the test on a line that says that something is not permitted.
+func (w *wire) logger(who string) *slog.Logger {
+	return slog.New(slog.NewTextHandler(writerFunc(func(line []byte) (int, error) {
+		if bytes.Contains(line, []byte("permission")) || bytes.Contains(line, []byte("level=ERROR")) {
+			w.t.Errorf("%s: %s", who, line)
+		}
+		return len(line), nil
+	}), nil))
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// observe looks at all that is published.
+func (w *wire) observe() {
+	names, err := subjects.New("")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	nc := w.plain("operator")
+	if _, err := nc.Subscribe("refold.>", func(m *nats.Msg) { w.look(names, m) }); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := nc.Flush(); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// look checks one message.
+func (w *wire) look(names subjects.Names, m *nats.Msg) {
+	tokens := strings.Split(m.Subject, ".")
+	effect, err := names.ParseEffect(m.Subject)
+	_, claimErr := names.ParseClaim(m.Subject)
+	switch {
+	case err == nil:
+		w.packed(effectSchemas[effect.Class], m.Data)
+	case claimErr == nil:
+		w.check("Claim", m.Data)
+	case slices.Contains(subjects.Doors(), session.Door(tokens[1])):
+		env, ok := envelopeOf(m.Data)
+		if !ok || !slices.Contains(session.EventTypes(), env.Type) {
+			return // it is to be rejected
+		}
+		w.packed("Envelope", canonical(w.t, m.Data))
+		w.count(env.Type)
+	case tokens[1] == "install":
+		w.packed("InstallRecord", canonical(w.t, m.Data))
+	case tokens[1] == "out":
+		w.check("Notice", m.Data)
+		var n struct{ Type string }
+		if err := json.Unmarshal(m.Data, &n); err != nil {
+			w.t.Error(err)
+		}
+		w.count(n.Type)
+	case tokens[1] == "live":
+		w.check("LiveDelta", m.Data)
+	case tokens[1] == "alive":
+		w.check("Heartbeat", m.Data)
+	case tokens[1] == "cancel":
+		w.check("Cancel", m.Data)
+	case tokens[1] == "view": // a request says nothing
+	default:
+		w.t.Errorf("%s: docs/protocol.md has no such subject", m.Subject)
+	}
+}
+
+func (w *wire) packed(name string, message []byte) {
+	text, err := codec.ToJSON(message)
+	if err != nil {
+		w.t.Errorf("%s: %v", name, err)
+		return
+	}
+	w.check(name, text)
+}
+
+func (w *wire) check(name string, message []byte) {
+	if err := w.schemas.check(name, message); err != nil {
+		w.t.Errorf("%s\n%.2000s", err, message)
+	}
+	w.count(name)
+	var fields map[string]any
+	if json.Unmarshal(message, &fields) != nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.fields[name] == nil {
+		w.fields[name] = map[string]bool{}
+	}
+	for field := range fields {
+		w.fields[name][field] = true
+	}
+}
+
+func (w *wire) count(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.seen[name]++
+}
+
+// actor runs a session-actor until the test ends.
+func (w *wire) actor() {
+	b, err := bus.Connect(w.ctx, bus.Options{URL: w.url("actor"), InboxPrefix: "_INBOX_actor", Logger: w.logger("actor")})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	conf, err := bus.ParseConf(refold.StreamsConf, b.Names())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := b.Provision(w.ctx, conf, 1); err != nil {
+		w.t.Fatal(err)
+	}
+	var record session.InstallRecord
+	if err := codec.Unmarshal(session.BuiltinInstall(), &record); err != nil {
+		w.t.Fatal(err)
+	}
+	record.Config = &session.RunConfig{Provider: "openai", Model: "m1"}
+	payload, err := codec.Marshal(record)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := host.EnsureInstall(w.ctx, b, payload); err != nil {
+		w.t.Fatal(err)
+	}
+	w.run(b.Close, host.New(b, w.logger("actor"), host.Options{SnapshotEach: 1}).Run)
+}
+
+// run runs something until the test ends, then closes its connection.
+func (w *wire) run(end func(), run func(context.Context) error) {
+	ctx, cancel := context.WithCancel(w.ctx)
+	done := make(chan error, 1)
+	go func() { done <- run(ctx) }()
+	w.t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			w.t.Error(err)
+		}
+		end()
+	})
+}
+
+// bridges runs one bridge for the model and one for the tools.
+func (w *wire) bridges() {
+	for user, serve := range map[string]func(*bridge.Bridge) error{
+		"models": func(b *bridge.Bridge) error { return b.Model("openai", w.model) },
+		"tools":  func(b *bridge.Bridge) error { return b.Tool("host", idleTools{}) },
+	} {
+		b, err := bridge.Connect(w.ctx, bridge.Options{
+			URL: w.url(user), InboxPrefix: "_INBOX_" + user, Name: user, Grace: time.Second, Logger: w.logger(user),
+		})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if err := serve(b); err != nil {
+			w.t.Fatal(err)
+		}
+		w.run(b.Close, b.Run)
+	}
+}
+
+// idleModel answers by what it is shown.
+type idleModel struct {
+	hanging, stopped chan struct{} // closed when it hangs, and when it doesn't any more
+}
+
+func (m *idleModel) Generate(ctx context.Context, r bridge.Request, delta func(string)) (bridge.Answer, error) {
+	last := r.Messages[len(r.Messages)-1]
+	switch {
+	case last.Text == "hang":
+		close(m.hanging)
+		<-ctx.Done()
+		close(m.stopped)
+		return bridge.Answer{}, ctx.Err()
+	case last.Role == "user" && len(r.Tools) == 1: // open_session alone: no host session yet
+		return bridge.Answer{Text: "I begin.", Calls: []bridge.AnswerCall{{ID: "c1", Name: r.Tools[0].Name, Arguments: "{}"}}}, nil
+	case last.Role == "user" || last.Text == "open":
+		return bridge.Answer{
+			Calls: []bridge.AnswerCall{{ID: "c2", Name: "shell", Arguments: `{"command":"true"}`}, {ID: "c3", Name: "nosuch"}},
+			Usage: bridge.Usage{InputTokens: 5, OutputTokens: 1}, Opaque: json.RawMessage(`{"id":"rs_1"}`),
+		}, nil
+	}
+	text := strings.Repeat("word ", 10_000)
+	delta(text)
+	return bridge.Answer{Text: text, Model: "m1-2026", FinishReason: "stop"}, nil
+}
+
+// idleTools does nothing, and says what is too large for an event.
+type idleTools struct{}
+
+func (idleTools) Execute(_ context.Context, call bridge.Call) (bridge.Result, error) {
+	if call.ToolName == "open_session" {
+		return bridge.Result{Output: "open", HostSession: &bridge.HostSession{ID: "h1", Status: "ready"}}, nil
+	}
+	return bridge.Result{Output: strings.Repeat("x", session.TextBytesMax+1)}, nil
+}
+
+// said publishes an event and waits until it is stored.
+func (w *wire) said(nc *nats.Conn, subject, event string) {
+	w.t.Helper()
+	answer := w.request(nc, subject, event)
+	var ack struct {
+		Stream string
+		Seq    uint64
+	}
+	if err := json.Unmarshal(answer.Data, &ack); err != nil || ack.Stream != "REFOLD_LOG" || ack.Seq == 0 {
+		w.t.Fatalf("%s: got %s", subject, answer.Data)
+	}
+}
+
+func (w *wire) request(nc *nats.Conn, subject string, body ...string) *nats.Msg {
+	w.t.Helper()
+	answer, err := nc.RequestWithContext(w.ctx, subject, []byte(strings.Join(body, "")))
+	if err != nil {
+		w.t.Fatalf("%s: %v", subject, err)
+	}
+	return answer
+}
+
+// followed is a session's notices as a client sees them.
+type followed struct {
+	w   *wire
+	sub *nats.Subscription
+}
+
+func (w *wire) follow(nc *nats.Conn, subject string) followed {
+	w.t.Helper()
+	sub, err := nc.SubscribeSync(subject)
+	if err == nil {
+		err = nc.Flush()
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return followed{w, sub}
+}
+
+// finished waits for the end of a run.
+func (f followed) finished(run uint32) (end session.RunFinished) {
+	f.w.t.Helper()
+	for {
+		m, err := f.sub.NextMsgWithContext(f.w.ctx)
+		if err != nil {
+			f.w.t.Fatalf("run %d does not end: %v", run, err)
+		}
+		var n struct {
+			Type string
+			Data json.RawMessage
+		}
+		if err := json.Unmarshal(m.Data, &n); err != nil {
+			f.w.t.Fatal(err)
+		}
+		if n.Type != session.NoticeRunFinished {
+			continue
+		}
+		if err := json.Unmarshal(n.Data, &end); err != nil {
+			f.w.t.Fatal(err)
+		}
+		if end.Run == run {
+			return end
+		}
+	}
+}
+
+// atRest looks at what is kept: snapshots, one of them too large for the
+// bucket, and descriptors of tools.
+func (w *wire) atRest() {
+	operator, err := bus.Connect(w.ctx, bus.Options{URL: w.url("operator")})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer operator.Close()
+	bustest.Until(w.t, "a snapshot is stored", func() bool {
+		data, found, err := operator.GetSnapshot(w.ctx, "s1")
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if found {
+			w.packed("Snapshot", data)
+		}
+		return found
+	})
+	large, err := codec.Marshal(map[string]string{"state": strings.Repeat("x", 600<<10)})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := operator.PutSnapshot(w.ctx, "s2", 7, large); err != nil {
+		w.t.Fatal(err)
+	}
+	js, err := jetstream.New(w.plain("operator"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	kv, err := js.KeyValue(w.ctx, "REFOLD_SNAPSHOTS")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	entry, err := kv.Get(w.ctx, "s.s2")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.check("SnapshotBlob", entry.Value())
+	install, err := session.ParseInstall(session.BuiltinInstall())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, blob := range install.Registry.Blobs() {
+		content, err := operator.GetBlob(w.ctx, blob.Ref)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		w.check("ToolDescriptor", content)
+	}
+}
+
+// verdict says what did not pass, and which fields of the messages without a
+// Go struct were never sent.
+func (w *wire) verdict() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, name := range []string{
+		session.TypeRunRequested, session.TypeToolCallsObserved, session.TypeGenerationSettled, session.TypeToolCallSettled, session.TypeWakeSettled,
+		session.NoticeSessionOpened, session.NoticeRunQueued, session.NoticeRunStarted, session.NoticeRunFinished, session.NoticeEventRejected,
+		session.NoticeToolRejected, "Generation", "ToolCall", "Wake", "Claim", "InstallRecord", "LiveDelta", "Heartbeat", "Cancel", "View",
+	} {
+		if w.seen[name] == 0 {
+			w.t.Errorf("no %s passed", name)
+		}
+	}
+	if w.seen["LiveDelta"] < 4 { // 50,000 bytes twice, at most 32 KiB each
+		w.t.Errorf("%d deltas passed, want 4", w.seen["LiveDelta"])
+	}
+	for _, name := range append(slices.Clone(sentWithoutStruct), "LiveDelta") {
+		properties, _ := w.schemas.docs[name]["properties"].(map[string]any)
+		for field := range properties {
+			if !w.fields[name][field] {
+				w.t.Errorf("no %s had the field %q", name, field)
+			}
+		}
+	}
+}
+
+// TestRights: nobody says what is not theirs to say.
+func TestRights(t *testing.T) {
+	t.Parallel()
+	w := newWire(t)
+	for _, c := range []struct {
+		user, subject string
+		may           bool
+	}{
+		{"models", "refold.llm.s1", true},
+		{"models", "refold.tool.s1", false},
+		{"models", "refold.in.s1", false},
+		{"models", "refold.ctl.s1", false},
+		{"models", "refold.fx.llm.openai.s1.r1t1", false},
+		{"models", "refold.out.s1", false},
+		{"tools", "refold.tool.s1", true},
+		{"tools", "refold.llm.s1", false},
+		{"tools", "refold.ctl.s1", false},
+		{"tools", "refold.install", false},
+		{"actor", "refold.wake.s1", true},
+		{"actor", "refold.ctl.s1", false},
+		{"actor", "refold.llm.s1", false},
+	} {
+		t.Run(c.user+" "+c.subject, func(t *testing.T) {
+			t.Parallel()
+			denied := make(chan error, 1)
+			nc, err := nats.Connect(w.url(c.user), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { denied <- err }))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer nc.Close()
+			if err := nc.Publish(c.subject, nil); err != nil {
+				t.Fatal(err)
+			}
+			if err := nc.Flush(); err != nil { // the server's refusal comes before its pong
+				t.Fatal(err)
+			}
+			if err := nc.LastError(); (err == nil) != c.may {
+				t.Errorf("got %v, want permitted: %v", err, c.may)
+			}
+		})
+	}
+}
+
+// TestClientsApart: from the clients' account nothing but the exported subjects
+// reaches Refold, also not as the subject that an answer should come on. From
+// Refold's own account that does reach it, which docs/operations.md says; here
+// it shows that the test would see it.
+func TestClientsApart(t *testing.T) {
+	t.Parallel()
+	w := newWire(t)
+	w.actor()
+	chat, models := w.plain("chat"), w.plain("models")
+	out := w.follow(chat, "refold.out.s1")
+	forged := `{"type":"FactsSet","data":{"facts":{"a":"b"}}}`
+	w.said(chat, "refold.in.s1", forged)
+	if _, err := out.sub.NextMsgWithContext(w.ctx); err != nil { // the session-actor is at work
+		t.Fatal(err)
+	}
+	for _, subject := range []string{"refold.ctl.s1", "refold.install"} {
+		if _, err := chat.Request(subject, []byte(`{}`), 5*time.Second); !errors.Is(err, nats.ErrNoResponders) {
+			t.Errorf("%s: got %v, want that nobody is there", subject, err)
+		}
+	}
+	for _, subject := range []string{"refold.in.s1", "refold.view.s1", "$JS.API.DIRECT.GET.REFOLD_LOG"} {
+		if err := chat.PublishRequest(subject, "refold.ctl.s1", []byte(`{"seq":2}`)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.said(chat, "refold.in.s1", `{"type":"RunImagined"}`)
+	if err := models.PublishRequest("$JS.API.DIRECT.GET.REFOLD_LOG", "refold.ctl.s1", []byte(`{"seq":2}`)); err != nil {
+		t.Fatal(err)
+	}
+	operator, err := client.Connect(w.ctx, client.Options{URL: w.url("operator")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer operator.Close()
+	for e, err := range operator.Events(w.ctx, "s1", 1) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Door == session.DoorIn {
+			continue
+		}
+		if e.Door != session.DoorCtl || string(e.Payload) != forged {
+			t.Errorf("event %d came through %s: %s", e.Seq, e.Door, e.Payload)
+			continue
+		}
+		break
+	}
+}

@@ -13,7 +13,7 @@ import (
 
 // ackSoon is a lease that a test can outwait: an ack that gets lost with a
 // leader is missed by nobody but the ack floor, until the event comes again.
-var ackSoon = []string{`ack_wait: "30s"`, `ack_wait: "3s"`}
+var ackSoon = setting("ack_wait", "3s")
 
 func TestLaneLeaderChanges(t *testing.T) {
 	t.Parallel()

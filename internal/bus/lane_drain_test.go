@@ -16,7 +16,7 @@ import (
 
 func TestLaneDrain(t *testing.T) {
 	t.Parallel()
-	l := newLanes(t, ttlNever, `ack_wait: "30s"`, `ack_wait: "10m"`)
+	l := newLanes(t, ttlNever, setting("ack_wait", "10m")...)
 	sid := sidOn(0, 0)
 	second := make(chan struct{})
 	a := runLane(t, l.node, 0, func(d bus.Delivery) {
@@ -27,6 +27,7 @@ func TestLaneDrain(t *testing.T) {
 	l.publish(sid, numbered(1, 5)...)
 	bustest.Until(t, "A is at 2", a.has("1", "2"))
 	b := runLane(t, l.node, 0, nil)
+	bustest.Until(t, "B stands by", l.waiting(0, 2))
 
 	drained := make(chan error, 1)
 	go func() { drained <- a.lane.Drain(testContext(t)) }()
@@ -76,6 +77,7 @@ func TestLaneDrainQuiet(t *testing.T) {
 	l.publish(sidOn(0, 0), "1", "2")
 	bustest.Until(t, "A acked 2", l.floor(0, 2))
 	b := runLane(t, l.node, 0, ackAll)
+	bustest.Until(t, "B stands by", l.waiting(0, 2))
 	if err := a.lane.Drain(testContext(t)); err != nil {
 		t.Fatal(err)
 	}
@@ -89,11 +91,12 @@ func TestLaneDrainQuiet(t *testing.T) {
 // The end of the context gives the lane back with what is unacked.
 func TestLaneGivenBack(t *testing.T) {
 	t.Parallel()
-	l := newLanes(t, ttlNever, `ack_wait: "30s"`, `ack_wait: "10m"`)
+	l := newLanes(t, ttlNever, setting("ack_wait", "10m")...)
 	a := runLane(t, l.node, 0, nil)
 	l.publish(sidOn(0, 0), numbered(1, 3)...)
 	bustest.Until(t, "A has 3", a.has("1", "2", "3"))
 	b := runLane(t, l.node, 0, ackAll)
+	bustest.Until(t, "B stands by", l.waiting(0, 2))
 	a.stop()
 	bustest.Until(t, "B acked 3", l.floor(0, 3))
 	if err := inOrder(b.all()); err != nil {

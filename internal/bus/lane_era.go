@@ -61,7 +61,7 @@ type era struct {
 	reconnects uint64
 	begun      time.Time
 	sent       time.Time // last request
-	heard      time.Time // last word of the server
+	filled     time.Time // last request that is to fill the window
 	differs    time.Time // since when the server counts otherwise; zero: it doesn't
 }
 
@@ -112,7 +112,6 @@ func (l *Lane) newEra(ctx context.Context, pin string, owner LaneOwner) (*era, e
 		return nil, typed(err)
 	}
 	e.begun = time.Now()
-	e.heard = e.begun
 	before := l.last
 	l.last = make(chan struct{})
 	go e.deliver(owner, before, l.last)
@@ -156,15 +155,14 @@ func (e *era) run(ctx context.Context) (end eraEnd) {
 		case <-ctx.Done():
 			return eraStopped
 		case m := <-e.msgs:
-			e.heard = time.Now()
 			end = e.receive(m)
 		case <-e.window.freed:
 		case <-draining:
 			draining = nil
 			e.draining = true
 			e.window.close()
-		case now := <-tick.C:
-			end = e.check(now)
+		case <-tick.C:
+			end = e.check(time.Now())
 		}
 		if e.draining && e.window.settled() && end == eraRuns {
 			end = eraDrained
@@ -184,7 +182,7 @@ func (e *era) fill() error {
 	}
 	full := events < windowEventsMax/windowPartPull || bytes < windowBytesMax/windowPartPull || e.whole && !empty
 	if !e.draining && !full && e.filling == 0 {
-		e.filling, e.asked, e.whole = e.request+1, request.Batch, false
+		e.filling, e.asked, e.whole, e.filled = e.request+1, request.Batch, false, time.Now()
 		return e.ask(request)
 	}
 	if time.Since(e.sent) < keep {
@@ -201,15 +199,17 @@ func (e *era) ask(r pullRequest) error {
 	return typed(e.lane.bus.pull(e.lane.stream, e.lane.consumer, replySubject(e.inbox, e.request), r))
 }
 
-// check looks for what no message tells.
+// check looks for what no message tells. What has arrived and was not looked
+// at, since this process had no time, is not missing.
 func (e *era) check(now time.Time) eraEnd {
-	ttl := e.lane.ttl
+	ttl, idle := e.lane.ttl, len(e.msgs) == 0
 	switch {
 	case e.lane.bus.nc.Stats().Reconnects != e.reconnects:
 		return e.again("the connection was made anew")
-	case now.Sub(e.heard) > ttl:
-		return e.again("the server is silent")
-	case e.waits && e.next == 1 && now.Sub(e.begun) > ttl && !e.draining:
+	case idle && e.filling != 0 && now.Sub(e.filled) > ttl:
+		// It was to expire long before; and no other is sent while it is open.
+		return e.again("a request got no answer")
+	case idle && e.waits && e.next == 1 && now.Sub(e.begun) > ttl && !e.draining:
 		return e.again("the first event did not come")
 	case !e.differs.IsZero() && now.Sub(e.differs) > ttl:
 		return e.again("deliveries were lost")

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/refold/refold"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/subjects"
@@ -123,7 +125,7 @@ func newLanes(t *testing.T, ttl time.Duration, edits ...string) *lanes {
 
 func provisionLanes(t *testing.T, node *bustest.Node, ttl time.Duration, replicas int, edits ...string) {
 	t.Helper()
-	edits = append(edits, `priority_timeout: "2s"`, `priority_timeout: "`+ttl.String()+`"`)
+	edits = append(edits, setting("priority_timeout", ttl.String())...)
 	b, conf := connect(t, node, ""), parse(t, "", edits...)
 	bustest.Until(t, "the lanes are provisioned", func() bool {
 		// A cluster that has just begun may not know all its peers yet.
@@ -133,6 +135,22 @@ func provisionLanes(t *testing.T, node *bustest.Node, ttl time.Duration, replica
 		}
 		return err == nil
 	})
+}
+
+// setting returns the edits that give a key of streams.conf another value,
+// wherever it stands.
+func setting(key string, value any) []string {
+	if text, ok := value.(string); ok {
+		value = strconv.Quote(text)
+	}
+	var edits []string
+	for _, old := range regexp.MustCompile(key+`: ("[^"]*"|[0-9]+)`).FindAllString(string(refold.StreamsConf), -1) {
+		edits = append(edits, old, fmt.Sprintf("%s: %v", key, value))
+	}
+	if edits == nil {
+		panic("streams.conf does not set " + key)
+	}
+	return edits
 }
 
 // publish stores events with these texts, in this order.
@@ -173,6 +191,12 @@ func (l *lanes) floor(lane int, seq uint64) func() bool {
 		info := l.info(lane)
 		return info.AckFloor.Stream == seq && info.NumAckPending == 0
 	}
+}
+
+// waiting reports that n clients wait for the lane's events, the owner among
+// them.
+func (l *lanes) waiting(lane, n int) func() bool {
+	return func() bool { return l.info(lane).NumWaiting == n }
 }
 
 // sidOn returns a session of a lane; the others of one lane by n.
@@ -274,4 +298,24 @@ func storeOnce(t *testing.T, js jetstream.JetStream, sid string, n int) bool {
 	defer cancel()
 	_, err := js.Publish(ctx, "refold.in."+sid, fmt.Append(nil, n), jetstream.WithMsgID(fmt.Sprint("event ", n)))
 	return err == nil
+}
+
+// connections returns the server's numbers of all clients but l's own.
+func (l *lanes) connections() []uint64 {
+	l.t.Helper()
+	own, err := l.js.Conn().GetClientID()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	all, err := l.node.Raw().Connz(nil)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	var others []uint64
+	for _, c := range all.Conns {
+		if c.Cid != own {
+			others = append(others, c.Cid)
+		}
+	}
+	return others
 }

@@ -79,17 +79,22 @@ func (l *Lane) probe(ctx context.Context) (pin string, err error) {
 	}
 	silence := time.NewTimer(l.ttl)
 	defer silence.Stop()
+	var m *nats.Msg
 	select {
 	case <-ctx.Done():
 		return "", nil
+	case m = <-msgs:
 	case <-silence.C:
-		return "", errSilent
-	case m := <-msgs:
-		if status, ok := readStatus(inbox, m); ok {
-			return "", status.fault()
+		select {
+		case m = <-msgs: // it was in time, and we were not
+		default:
+			return "", errSilent
 		}
-		return l.pinOf(ctx, m)
 	}
+	if status, ok := readStatus(inbox, m); ok {
+		return "", status.fault()
+	}
+	return l.pinOf(ctx, m)
 }
 
 var (

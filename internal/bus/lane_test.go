@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -117,7 +118,7 @@ func TestLaneTakeoverQuiet(t *testing.T) {
 	for _, restarted := range []bool{false, true} {
 		t.Run(fmt.Sprintf("restarted=%t", restarted), func(t *testing.T) {
 			t.Parallel()
-			l := newLanes(t, ttlShort, `ack_wait: "30s"`, `ack_wait: "10m"`)
+			l := newLanes(t, ttlShort, setting("ack_wait", "10m")...)
 			a := runLane(t, l.node, 0, nil)
 			l.publish(sidOn(0, 0), numbered(1, 3)...)
 			bustest.Until(t, "A has 3", a.has("1", "2", "3"))
@@ -141,7 +142,7 @@ func TestLaneTakeoverQuiet(t *testing.T) {
 // it pins nobody, until somebody resets the lane.
 func TestLaneTakeoverOfAFullLane(t *testing.T) {
 	t.Parallel()
-	l := newLanes(t, ttlShort, `max_ack_pending: 1000`, `max_ack_pending: 4`, `ack_wait: "30s"`, `ack_wait: "10m"`)
+	l := newLanes(t, ttlShort, append(setting("max_ack_pending", 4), setting("ack_wait", "10m")...)...)
 	a := runLane(t, l.node, 0, nil)
 	l.publish(sidOn(0, 0), numbered(1, 9)...)
 	bustest.Until(t, "A has 4", a.has(numbered(1, 4)...))
@@ -246,12 +247,14 @@ func TestLaneLateAcks(t *testing.T) {
 func TestLaneFullWindowKeepsThePin(t *testing.T) {
 	t.Parallel()
 	const ttl = 3 * time.Second
-	l := newLanes(t, ttl, `max_ack_pending: 1000`, `max_ack_pending: 5000`)
+	l := newLanes(t, ttl, setting("max_ack_pending", 5000)...)
 	still := make(chan struct{})
 	h := runLane(t, l.node, 0, func(d bus.Delivery) {
 		<-still
 		d.Ack()
 	})
+	release := sync.OnceFunc(func() { close(still) })
+	t.Cleanup(release)
 	l.publish(sidOn(0, 0), "1")
 	bustest.Until(t, "the owner has 1", h.has("1"))
 	other := runLane(t, l.node, 0, ackAll)
@@ -262,7 +265,8 @@ func TestLaneFullWindowKeepsThePin(t *testing.T) {
 		}
 	}
 	<-l.js.PublishAsyncComplete()
-	bustest.Until(t, "the window is full", func() bool { return l.info(0).NumAckPending == 1024 })
+	// Full is what leaves no room for a request that is worth while.
+	bustest.Until(t, "the window is full", func() bool { return l.info(0).NumAckPending > 768 })
 	pin, begun := l.pin(0), time.Now()
 	bustest.Until(t, "two lives of a pin are over", func() bool {
 		if got := l.pin(0); got != pin {
@@ -270,10 +274,10 @@ func TestLaneFullWindowKeepsThePin(t *testing.T) {
 		}
 		return time.Since(begun) > 2*ttl
 	})
-	if got := l.info(0).NumAckPending; got != 1024 {
-		t.Errorf("got %d events pending, want 1024", got)
+	if got := l.info(0).NumAckPending; got > 1024 {
+		t.Errorf("got %d events pending, want at most 1024", got)
 	}
-	close(still)
+	release()
 	bustest.Until(t, "all are acked", l.floor(0, events))
 	if got := len(other.all()); got != 0 {
 		t.Errorf("the other host got %d events, want none", got)
@@ -304,6 +308,26 @@ func TestLaneServerRestart(t *testing.T) {
 	bustest.Until(t, "the server is back", func() bool { return storeOnce(t, l.js, sid, 11) })
 	l.publish(sid, numbered(12, 20)...)
 	bustest.Until(t, "all are acked", l.floor(0, 20))
+	if err := inOrder(h.all()); err != nil {
+		t.Error(err)
+	}
+}
+
+// The owner's connection is cut, and its open request with it. The pin lasts
+// for longer than this test waits: the owner has to notice by itself.
+func TestLaneReconnects(t *testing.T) {
+	t.Parallel()
+	l := newLanes(t, 30*time.Second, setting("ack_wait", "10m")...)
+	h := runLane(t, l.node, 0, nil)
+	l.publish(sidOn(0, 0), "1", "2")
+	bustest.Until(t, "the owner has 2", h.has("1", "2"))
+	for _, c := range l.connections() {
+		if err := l.node.Raw().DisconnectClientByID(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.publish(sidOn(0, 0), "3")
+	bustest.Until(t, "the owner has all again", h.has("1", "2", "3"))
 	if err := inOrder(h.all()); err != nil {
 		t.Error(err)
 	}

@@ -103,8 +103,8 @@ func (l *line) run(ctx context.Context) {
 		case <-draining:
 			draining, l.draining = nil, true
 			l.handBack(ctx)
-		case now := <-tick.C:
-			attached = l.check(pulling, now, attached)
+		case <-tick.C:
+			attached = l.check(pulling, time.Now(), attached)
 		}
 	}
 	l.handBack(ctx)
@@ -132,11 +132,12 @@ func (l *line) check(ctx context.Context, now time.Time, attached bool) bool {
 		l.extended = now
 		l.p.extend()
 	}
-	lost := l.p.bus.nc.Stats().Reconnects != l.reconnects || l.asked > 0 && now.Sub(l.heard) > lineSilence
+	lost := l.p.bus.nc.Stats().Reconnects != l.reconnects || l.asked > 0 && len(l.msgs) == 0 && now.Sub(l.heard) > lineSilence
 	if l.draining || attached && !lost || !l.p.bus.nc.IsConnected() {
 		return attached
 	}
-	ctx, cancel := context.WithTimeout(ctx, lineSilence)
+	// It must not keep the next extension waiting.
+	ctx, cancel := context.WithTimeout(ctx, l.lease/leasePart)
 	defer cancel()
 	if err := l.attach(ctx); err != nil {
 		if ctx.Err() == nil {

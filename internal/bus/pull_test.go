@@ -198,7 +198,7 @@ func TestEffectsDelivery(t *testing.T) {
 func TestEffectsLease(t *testing.T) {
 	t.Parallel()
 	const lease = 900 * time.Millisecond
-	s := newBridges(t, `ack_wait: "30s"`, `ack_wait: "`+lease.String()+`"`)
+	s := newBridges(t, setting("ack_wait", lease.String())...)
 	a := s.run(1, settle)
 	s.ask("r1t1c0")
 	bustest.Until(t, "A carries it", a.count(1))
@@ -216,7 +216,7 @@ func TestEffectsLease(t *testing.T) {
 // A bridge that died holds its effects no longer than a lease.
 func TestEffectsOfADeadBridge(t *testing.T) {
 	t.Parallel()
-	s := newBridges(t, `ack_wait: "30s"`, `ack_wait: "1s"`)
+	s := newBridges(t, setting("ack_wait", "1s")...)
 	a := s.run(1, func(bus.EffectDelivery) {})
 	s.ask("r1t1c0")
 	bustest.Until(t, "A carries it", a.count(1))
@@ -233,7 +233,7 @@ func TestEffectsOfADeadBridge(t *testing.T) {
 // what is left of the lease.
 func TestEffectsComeAgain(t *testing.T) {
 	t.Parallel()
-	s := newBridges(t, `ack_wait: "30s"`, `ack_wait: "1s"`)
+	s := newBridges(t, setting("ack_wait", "1s")...)
 	starts := make(chan time.Time, 3)
 	var carried int
 	b := s.run(1, func(d bus.EffectDelivery) {
@@ -302,7 +302,7 @@ func TestEffectsServerRestart(t *testing.T) {
 // that would wait for the end of a lease.
 func TestEffectsDrain(t *testing.T) {
 	t.Parallel()
-	s := newBridges(t, `ack_wait: "30s"`, `ack_wait: "10m"`)
+	s := newBridges(t, setting("ack_wait", "10m")...)
 	a := s.run(4, settle)
 	s.ask("r1t1c0", "r1t1c1")
 	bustest.Until(t, "A carries two", a.has(calls(2)...))

@@ -1,0 +1,45 @@
+package bus_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/bus/bustest"
+)
+
+type ackingOwner struct{ left chan struct{} }
+
+func (ackingOwner) Era(uint64) {}
+
+func (o ackingOwner) Deliver(d bus.Delivery) {
+	d.Ack()
+	o.left <- struct{}{}
+}
+
+// BenchmarkLane is one event received, handed out and acked.
+func BenchmarkLane(b *testing.B) {
+	node := bustest.Server(b)
+	c := connect(b, node, "")
+	if err := c.Provision(testContext(b), parse(b, ""), 1); err != nil {
+		b.Fatal(err)
+	}
+	_, js := rawJS(b, node)
+	for n := range b.N {
+		if _, err := js.PublishAsync("refold.in."+sidOn(0, 0), []byte(`{"type":"RunRequested"}`)); err != nil {
+			b.Fatal(err)
+		}
+		if n%256 == 0 {
+			<-js.PublishAsyncComplete()
+		}
+	}
+	<-js.PublishAsyncComplete()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	o := ackingOwner{left: make(chan struct{}, 1024)}
+	b.ResetTimer()
+	go func() { _ = c.Lane(0).Run(ctx, o) }()
+	for range b.N {
+		<-o.left
+	}
+}

@@ -1,0 +1,190 @@
+package bus
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/refold/refold/subjects"
+)
+
+// What is tested here: what a lane makes of deliveries that a server sends
+// rarely, without one.
+
+// testEra is an era whose acks are noted.
+func testEra(t *testing.T) (e *era, acks *[]string) {
+	t.Helper()
+	names, err := subjects.New("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &Bus{names: names, log: slog.New(slog.DiscardHandler), nc: new(nats.Conn)}
+	acks = new([]string)
+	l := b.Lane(0)
+	l.ttl = time.Minute
+	return &era{
+		lane: l, number: 1, next: 1, inbox: "inbox", queue: make(chan Delivery, windowEventsMax), log: b.log,
+		window: newWindow(func(reply string) { *acks = append(*acks, reply) }),
+	}, acks
+}
+
+// delivery is a message as a consumer delivers it.
+func delivery(seq, consumerSeq uint64) *nats.Msg {
+	return &nats.Msg{
+		Subject: "refold.0.in.s", Sub: &nats.Subscription{}, Data: []byte("x"),
+		Reply: fmt.Sprintf("$JS.ACK.REFOLD_LOG.l0.1.%d.%d.1700000000000000000.0", seq, consumerSeq),
+	}
+}
+
+func TestEraReceives(t *testing.T) {
+	t.Parallel()
+	sid := "s"
+	for i := 0; subjects.Partition(sid) != 0; i++ {
+		sid = fmt.Sprint("s", i)
+	}
+	for _, test := range []struct {
+		name  string
+		msgs  [][2]uint64 // stream sequence, consumer sequence
+		acked int         // how many are acked before the last comes
+		end   eraEnd
+		taken []uint64
+	}{
+		{"in order", [][2]uint64{{6, 1}, {9, 2}}, 0, eraRuns, []uint64{6, 9}},
+		{"does not begin at 1", [][2]uint64{{6, 2}}, 0, eraReset, nil},
+		{"a gap", [][2]uint64{{6, 1}, {9, 3}}, 0, eraReset, []uint64{6}},
+		{"begins again", [][2]uint64{{6, 1}, {7, 2}, {6, 1}}, 0, eraReset, []uint64{6, 7}},
+		{"held, again", [][2]uint64{{6, 1}, {9, 2}, {6, 3}, {9, 4}}, 0, eraRuns, []uint64{6, 9}},
+		{"acked, again", [][2]uint64{{6, 1}, {9, 2}, {6, 3}}, 1, eraReset, []uint64{6, 9}},
+		{"held behind an acked one, again", [][2]uint64{{6, 1}, {9, 2}, {9, 3}}, 1, eraRuns, []uint64{6, 9}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			e, _ := testEra(t)
+			end := eraRuns
+			var taken []Delivery
+			for i, m := range test.msgs {
+				if i == len(test.msgs)-1 {
+					for _, d := range taken[:test.acked] {
+						d.Ack()
+					}
+				}
+				msg := delivery(m[0], m[1])
+				msg.Subject = "refold.0.in." + sid
+				end = e.receive(msg)
+				for len(e.queue) > 0 {
+					taken = append(taken, <-e.queue)
+				}
+			}
+			if end != test.end {
+				t.Errorf("got end %q, want %q", end, test.end)
+			}
+			var seqs []uint64
+			for _, d := range taken {
+				seqs = append(seqs, d.Event.Seq)
+			}
+			if !slices.Equal(seqs, test.taken) {
+				t.Errorf("got %v taken, want %v", seqs, test.taken)
+			}
+		})
+	}
+}
+
+// The server counts other deliveries than we got: for a moment that is its
+// quorum, for longer it is a loss.
+func TestEraHearsOfLosses(t *testing.T) {
+	t.Parallel()
+	heartbeat := func(last uint64) *nats.Msg {
+		return &nats.Msg{Subject: "inbox.1", Header: nats.Header{
+			subjects.HeaderStatus: {statusHeartbeat}, headerLastConsumer: {fmt.Sprint(last)},
+		}}
+	}
+	e, _ := testEra(t)
+	later := func() time.Time { return time.Now().Add(2 * e.lane.ttl) }
+	e.receive(delivery(6, 1))
+	e.receive(heartbeat(1))
+	if got := e.check(later()); got != eraRuns {
+		t.Errorf("the same count: got %q, want none", got)
+	}
+	e.receive(heartbeat(2))
+	if got := e.check(time.Now()); got != eraRuns {
+		t.Errorf("another count, just now: got %q, want none", got)
+	}
+	e.receive(delivery(7, 2))
+	if got := e.check(later()); got != eraRuns {
+		t.Errorf("what it counted has come: got %q, want none", got)
+	}
+	e.receive(heartbeat(3))
+	if got := e.check(later()); got != eraReset {
+		t.Errorf("another count, for long: got %q, want %q", got, eraReset)
+	}
+}
+
+// A request that nobody answers is lost, and the server would wait with us.
+func TestEraMissesAnAnswer(t *testing.T) {
+	t.Parallel()
+	e, _ := testEra(t)
+	e.request, e.filling, e.asked, e.filled = 1, 1, 10, time.Now()
+	if got := e.check(time.Now()); got != eraRuns {
+		t.Errorf("an open request: got %q, want none", got)
+	}
+	later := time.Now().Add(2 * e.lane.ttl)
+	if got := e.check(later); got != eraReset {
+		t.Errorf("a request without an answer: got %q, want %q", got, eraReset)
+	}
+	e.receive(&nats.Msg{Subject: "inbox.1", Header: nats.Header{subjects.HeaderStatus: {statusTimeout}}})
+	if got := e.check(later); got != eraRuns {
+		t.Errorf("an answered request: got %q, want none", got)
+	}
+}
+
+func TestWindow(t *testing.T) {
+	t.Parallel()
+	var acks []string
+	w := newWindow(func(reply string) { acks = append(acks, reply) })
+	for i := range uint64(5) {
+		reply := fmt.Sprint("r", i)
+		if got := w.add(heldEvent{seq: 10 * (i + 1), reply: reply, bytes: 100}); got != i {
+			t.Fatalf("event %d got number %d", i, got)
+		}
+	}
+	step := func(number uint64, want ...string) {
+		t.Helper()
+		acks = nil
+		w.done(number)
+		if !slices.Equal(acks, want) {
+			t.Errorf("done %d: acked %v, want %v", number, acks, want)
+		}
+	}
+	step(1)
+	step(2)
+	step(0, "r0", "r1", "r2")
+	step(0)
+	for seq, want := range map[uint64]bool{10: false, 30: false, 40: true, 45: false, 50: true, 60: false} {
+		if got := w.holds(seq); got != want {
+			t.Errorf("holds %d: got %t, want %t", seq, got, want)
+		}
+	}
+	if events, bytes := w.room(); events != windowEventsMax-2 || bytes != windowBytesMax-200 {
+		t.Errorf("got room for %d events, %d bytes with 2 events of 100 bytes held", events, bytes)
+	}
+	w.hand(3)
+	if w.settled() {
+		t.Error("settled with an event in the owner's hands")
+	}
+	step(3, "r3")
+	if !w.settled() {
+		t.Error("not settled, though what the owner got is acked")
+	}
+	w.close()
+	if w.hand(4) {
+		t.Error("an event was handed out after close")
+	}
+	if got := w.end(); got != "r3" {
+		t.Errorf("the last ack was %q, want r3", got)
+	}
+	step(4)
+}

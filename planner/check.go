@@ -179,10 +179,6 @@ func checkArguments(t *tool, variant int, call ObservedCall) (Key, Rejection) {
 // with it.
 func readArguments(text string) (value, string) {
 	raw, err := codec.FromJSON([]byte(text))
-	var canonical []byte
-	if err == nil {
-		canonical, err = codec.ToJSON(raw)
-	}
 	var bad *codec.Error
 	switch {
 	case errors.As(err, &bad):
@@ -192,7 +188,7 @@ func readArguments(text string) (value, string) {
 	case !codec.IsMap(raw):
 		return value{}, "not a JSON object"
 	}
-	return readValue(canonical, ArgumentsBytesMax)
+	return readValue(raw, ArgumentsBytesMax)
 }
 
 func reject(code Code, detail string) Rejection {

@@ -42,6 +42,7 @@ type descriptor struct {
 	bytes  []byte
 	ref    codec.Ref
 	schema *schema
+	line   string // in a fingerprint: tool_id and ref; neither can hold a space or a line's end
 }
 
 // profile is a Profile with its tools resolved.

@@ -43,7 +43,7 @@ func compileSchema(raw codec.Raw) (compiled *schema, problem string) {
 	if len(text) > SchemaBytesMax {
 		return nil, strconv.Itoa(len(text)) + " bytes as JSON, at most " + strconv.Itoa(SchemaBytesMax)
 	}
-	doc, problem := readValue(text, SchemaNodesMax)
+	doc, problem := readValue(raw, SchemaNodesMax)
 	if problem != "" {
 		return nil, problem
 	}

@@ -238,15 +238,15 @@ func (r Rule) holds(facts Facts) bool {
 
 // fingerprint is the hash of what is offered: tools and descriptors, in order.
 func fingerprint(reg *Registry, offers []Offer) codec.Hash {
-	var text strings.Builder
+	size := 0
 	for _, o := range offers {
-		// Neither part can hold a space or a line's end.
-		text.WriteString(reg.tools[o.Tool()].spec.ToolID)
-		text.WriteByte(' ')
-		text.WriteString(reg.tools[o.Tool()].descriptors[o.Variant()].ref.String())
-		text.WriteByte('\n')
+		size += len(reg.tools[o.Tool()].descriptors[o.Variant()].line)
 	}
-	return codec.Sum([]byte(text.String()))
+	text := make([]byte, 0, size)
+	for _, o := range offers {
+		text = append(text, reg.tools[o.Tool()].descriptors[o.Variant()].line...)
+	}
+	return codec.Sum(text)
 }
 
 // Refs returns the descriptors that the model is shown, in order. ts must be

@@ -133,6 +133,7 @@ func (t *tool) describe(path string) *RegistryError {
 				return fault(path+variantPath(v), "is the same as %s%s", path, variantPath(w))
 			}
 		}
+		made.line = t.spec.ToolID + " " + made.ref.String() + "\n"
 		t.descriptors = append(t.descriptors, made)
 	}
 	return nil

@@ -1,10 +1,10 @@
 package planner
 
 import (
-	"bytes"
-	"encoding/json"
 	"slices"
 	"strconv"
+
+	"github.com/refold/refold/codec"
 )
 
 // kind is the type of a JSON value.
@@ -42,18 +42,18 @@ func (v *value) member(name string) (*value, bool) {
 	return &v.items[i], true
 }
 
-// reader makes a value of JSON text that codec.ToJSON wrote: names are in byte
-// order and unique, and nesting is bounded.
+// reader makes a value of canonical bytes: names are in byte order and unique,
+// and nesting is bounded.
 type reader struct {
-	tokens *json.Decoder
-	left   int // values that may still come
+	rest   []byte
+	left   int    // values that may still come
+	digits []byte // room for a number's
 }
 
-// readValue makes a value of text that codec.ToJSON wrote. It says what is
-// wrong if that holds more than nodesMax values.
-func readValue(text []byte, nodesMax int) (v value, problem string) {
-	r := reader{tokens: json.NewDecoder(bytes.NewReader(text)), left: nodesMax}
-	r.tokens.UseNumber()
+// readValue makes a value of canonical bytes without binary in them. It says
+// what is wrong if they hold more than nodesMax values.
+func readValue(canonical codec.Raw, nodesMax int) (v value, problem string) {
+	r := reader{rest: canonical, left: nodesMax}
 	v, ok := r.value()
 	if !ok {
 		return value{}, "holds more than " + strconv.Itoa(nodesMax) + " values"
@@ -67,37 +67,50 @@ func (r *reader) value() (value, bool) {
 	if r.left--; r.left < 0 {
 		return value{}, false
 	}
-	token, err := r.tokens.Token()
-	if err != nil {
+	token, ok := r.next()
+	if !ok {
 		return value{}, false
 	}
-	switch token := token.(type) {
-	case bool:
-		return value{kind: kindBool, truth: token}, true
-	case string:
-		return value{kind: kindString, text: token}, true
-	case json.Number:
-		return value{kind: kindNumber, number: parseDecimal(token.String())}, true
-	case json.Delim:
+	switch token.Kind {
+	case codec.Bool:
+		return value{kind: kindBool, truth: token.True}, true
+	case codec.Text:
+		return value{kind: kindString, text: string(token.Bytes)}, true
+	case codec.Number:
+		r.digits = token.AppendNumber(r.digits[:0])
+		return value{kind: kindNumber, number: parseDecimal(string(r.digits))}, true
+	case codec.Array, codec.Map:
 		return r.inside(token)
 	}
 	return value{kind: kindNull}, true
 }
 
-// inside reads an array or object after what opens it.
-func (r *reader) inside(open json.Delim) (value, bool) {
+// next reads a token.
+func (r *reader) next() (codec.Token, bool) {
+	token, rest, err := codec.Next(r.rest)
+	r.rest = rest
+	return token, err == nil
+}
+
+// inside reads what an array or object holds.
+func (r *reader) inside(outer codec.Token) (value, bool) {
 	v := value{kind: kindArray}
-	if open == '{' {
-		v.kind = kindObject
+	if outer.Len > 0 { // the header was checked: so many bytes follow at least
+		v.items = make([]value, 0, outer.Len)
 	}
-	for r.tokens.More() {
+	if outer.Kind == codec.Map {
+		v.kind = kindObject
+		if outer.Len > 0 {
+			v.names = make([]string, 0, outer.Len)
+		}
+	}
+	for range outer.Len {
 		if v.kind == kindObject {
-			token, err := r.tokens.Token()
-			name, ok := token.(string)
-			if err != nil || !ok {
+			name, ok := r.next()
+			if !ok {
 				return value{}, false
 			}
-			v.names = append(v.names, name)
+			v.names = append(v.names, string(name.Bytes))
 		}
 		item, ok := r.value()
 		if !ok {
@@ -105,8 +118,7 @@ func (r *reader) inside(open json.Delim) (value, bool) {
 		}
 		v.items = append(v.items, item)
 	}
-	_, err := r.tokens.Token() // what closes it
-	return v, err == nil
+	return v, true
 }
 
 // appendKey appends text that is the same for equal JSON values only: 1 and

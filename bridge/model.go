@@ -9,10 +9,11 @@ import (
 // most once at a time per effect name in this process, from several
 // goroutines for different effects. It streams what it has through delta (nil
 // is never passed; one call at a time, none after Generate returned; what comes
-// when ctx is over is dropped) and returns the whole answer, which counts also if it comes
-// when ctx is over. A returned *Error settles the generation `failed` with its
-// code; any other error with code `model_error`, or as one that is Retryable,
-// `deadline_exceeded`, if it wraps context.DeadlineExceeded. But what is
+// when ctx is over is dropped) and returns the whole answer, which counts also
+// if it comes when ctx is over. A returned *Error settles the generation
+// `failed` with its code; any other error with code `model_error`, or as one
+// that is Retryable, `deadline_exceeded`, if it wraps
+// context.DeadlineExceeded. But what is
 // Retryable starts the generation again after a while, under another Start, as
 // long as the effect's start_by allows: a Model that retries by itself need not
 // go on for long. When ctx is cancelled Generate must return soon.

@@ -82,7 +82,6 @@ func (s *State) askCall(i int) bool {
 		host := *s.Host
 		c.Host = &host
 	}
-	s.needWake(c.Deadline)
 	return true
 }
 

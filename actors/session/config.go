@@ -56,14 +56,19 @@ func configToolsFault(reg *planner.Registry, c *RunConfig) *refusal {
 			}
 		}
 	}
-	switch c.ToolChoice {
-	case "", "auto", "none", "required":
-		return nil
-	}
-	if _, ok := reg.Lookup(c.ToolChoice); !ok {
+	if _, ok := reg.Lookup(c.ToolChoice); !ok && !isModeOfChoice(c.ToolChoice) {
 		return refuse(RejectUnknownTool, "config.tool_choice: auto, none, required, or a tool of the registry, not "+quoted(c.ToolChoice))
 	}
 	return nil
+}
+
+// isModeOfChoice reports whether a tool_choice names no tool.
+func isModeOfChoice(choice string) bool {
+	switch choice {
+	case "", "auto", "none", "required":
+		return true
+	}
+	return false
 }
 
 // deadlinesFault checks that every deadline given is within its bounds.

@@ -2,8 +2,9 @@ package session
 
 import "slices"
 
-// needWake sees to it that a wake is due by deadline. A session keeps at most
-// one useful wake open: a new one is asked only if none is due by then.
+// needWake sees to it that a wake is due by deadline, the earliest of all that
+// is open after an event. A session keeps at most one useful wake open: a new
+// one is asked only if none is due by then.
 func (s *State) needWake(deadline int64) {
 	for i := range s.Wakes {
 		if s.Wakes[i].Due <= deadline {
@@ -12,13 +13,15 @@ func (s *State) needWake(deadline int64) {
 	}
 	if len(s.Wakes) == WakesMax {
 		// The one due last is of no use any more: this one comes before it
-		// and asks for the next. Its settlement, if it comes, is stale.
+		// and asks for the next. It is withdrawn; its settlement, if it comes
+		// all the same, is stale.
 		last := 0
 		for i := range s.Wakes {
 			if s.Wakes[i].Due > s.Wakes[last].Due {
 				last = i
 			}
 		}
+		s.withdraw(wakeName(s.Wakes[last].Number), false)
 		s.Wakes = slices.Delete(s.Wakes, last, last+1)
 	}
 	s.WakesAsked++
@@ -39,16 +42,12 @@ func (s *State) wakeStatus(n uint32) effectStatus {
 }
 
 // settleWake folds the settlement of open wake n: the clock is at least its
-// due, what is overdue then is settled from state alone, and the next wake is
-// asked if anything still has a deadline.
+// due, and what is overdue then is settled from state alone.
 func (s *State) settleWake(n uint32) {
 	at := slices.IndexFunc(s.Wakes, func(w OpenWake) bool { return w.Number == n })
 	s.Clock = max(s.Clock, s.Wakes[at].Due)
 	s.Wakes = slices.Delete(s.Wakes, at, at+1)
 	s.settleOverdue()
-	if next, any := s.nextDeadline(); any {
-		s.needWake(next)
-	}
 }
 
 // settleOverdue settles every open effect whose deadline has come. An unsafe

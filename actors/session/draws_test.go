@@ -4,6 +4,7 @@ package session_test
 
 import (
 	"encoding/json"
+	"fmt"
 
 	"pgregory.net/rapid"
 
@@ -24,29 +25,75 @@ func say(door session.Door, typ string, data any) (session.Door, []byte) {
 	return door, payload
 }
 
-func drawRun(t *rapid.T) (session.Door, []byte) {
-	config := map[string]any{"provider": "openai", "model": "m"}
-	if rapid.Bool().Draw(t, "few turns") {
-		config["turns_max"] = rapid.IntRange(1, 3).Draw(t, "turns_max")
-	}
-	switch rapid.IntRange(0, 5).Draw(t, "tools") {
+// draw makes the next event: mostly what the state waits for.
+func (l *laws) draw() (session.Door, []byte) {
+	open := l.state.Open()
+	switch rapid.IntRange(0, 13).Draw(l.t, "kind") {
 	case 0:
-		config["active_tools"] = []string{}
+		return l.drawRun()
 	case 1:
-		config["active_tools"] = []string{"shell", "stat", "open_session"}
+		return drawControl(l.t)
 	case 2:
-		config["disable"] = []string{"shell"}
+		return rapid.SampledFrom(allDoors()).Draw(l.t, "door"), rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(l.t, "garbage")
 	case 3:
-		config["force"] = []string{"edit_file"}
+		if len(l.history) > 0 { // the same again
+			e := rapid.SampledFrom(l.history).Draw(l.t, "repeat")
+			return e.Door, e.Payload
+		}
+	case 4:
+		name := fmt.Sprintf("r%dt%dc%d", rapid.IntRange(0, 3).Draw(l.t, "r"), rapid.IntRange(0, 3).Draw(l.t, "t"), rapid.IntRange(0, 3).Draw(l.t, "c"))
+		return drawCallSettlement(l.t, name)
 	}
-	data := map[string]any{"input": map[string]any{"text": rapid.SampledFrom([]string{"hi", "", "go on"}).Draw(t, "input")}, "config": config}
+	if len(open) == 0 || l.state.Run == nil && rapid.Bool().Draw(l.t, "go on") {
+		return l.drawRun()
+	}
+	return l.settle(rapid.SampledFrom(open).Draw(l.t, "open"))
+}
+
+// settle draws a settlement of an open effect.
+func (l *laws) settle(e session.Effect) (session.Door, []byte) {
+	switch e.Class {
+	case session.ClassLLM:
+		return l.drawTurn(e.Name)
+	case session.ClassTool:
+		return drawCallSettlement(l.t, e.Name)
+	}
+	return say(session.DoorWake, session.TypeWakeSettled, map[string]any{"effect": e.Name})
+}
+
+func (l *laws) drawRun() (session.Door, []byte) {
+	t := l.t
+	data := map[string]any{"input": map[string]any{"text": rapid.SampledFrom([]string{"hi", "", "go on"}).Draw(t, "input")}}
+	if rapid.IntRange(0, 4).Draw(t, "with config") > 0 {
+		data["config"] = l.drawConfig()
+	}
 	if rapid.IntRange(0, 4).Draw(t, "with submission") == 0 {
 		data["submission"] = rapid.SampledFrom([]string{"a", "b"}).Draw(t, "submission")
 	}
 	if rapid.IntRange(0, 4).Draw(t, "with when_busy") == 0 {
 		data["when_busy"] = rapid.SampledFrom([]string{"queue", "reject", "panic"}).Draw(t, "when_busy")
 	}
-	return say(rapid.SampledFrom([]session.Door{session.DoorIn, session.DoorCtl}).Draw(t, "door"), session.TypeRunRequested, data)
+	return say(rapid.SampledFrom([]session.Door{session.DoorCtl, session.DoorCtl, session.DoorIn}).Draw(t, "door"), session.TypeRunRequested, data)
+}
+
+// drawConfig draws a run's config, seldom with a fault.
+func (l *laws) drawConfig() map[string]any {
+	t := l.t
+	config := map[string]any{"provider": rapid.SampledFrom([]string{"openai", "gemini", "p"}).Draw(t, "provider"), "model": "m"}
+	if rapid.IntRange(0, 2).Draw(t, "few turns") == 0 {
+		config["turns_max"] = rapid.IntRange(1, 3).Draw(t, "turns_max")
+	}
+	if rapid.IntRange(0, 2).Draw(t, "with deadlines") == 0 {
+		config["deadlines_ms"] = map[string]any{
+			"turn": rapid.SampledFrom([]int{0, 100, 101, 60_000, session.DeadlineMaxMS}).Draw(t, "turn"),
+			"call": rapid.SampledFrom([]int{0, 100, 101, 60_000, session.DeadlineMaxMS}).Draw(t, "call"),
+		}
+	}
+	list := rapid.SampledFrom([]string{"", "active_tools", "disable", "enable", "force"}).Draw(t, "list")
+	if list != "" {
+		config[list] = rapid.SliceOfN(rapid.SampledFrom(l.tools.names), 0, 2).Draw(t, "names")
+	}
+	return config
 }
 
 func drawControl(t *rapid.T) (session.Door, []byte) {
@@ -70,7 +117,8 @@ func drawControl(t *rapid.T) (session.Door, []byte) {
 	})
 }
 
-func drawTurn(t *rapid.T, name string) (session.Door, []byte) {
+func (l *laws) drawTurn(name string) (session.Door, []byte) {
+	t := l.t
 	switch rapid.IntRange(0, 9).Draw(t, "turn") {
 	case 0:
 		return say(session.DoorLLM, session.TypeGenerationSettled, map[string]any{"effect": name, "status": "ok", "text": map[string]any{"text": "done"}})
@@ -83,22 +131,80 @@ func drawTurn(t *rapid.T, name string) (session.Door, []byte) {
 	case 3:
 		return say(session.DoorLLM, session.TypeGenerationSettled, map[string]any{"effect": name, "status": "odd"})
 	}
-	n := rapid.SampledFrom([]int{0, 1, 2, 3, 5, 63, 64, 65, 200}).Draw(t, "calls")
+	n := rapid.SampledFrom([]int{0, 1, 2, 3, 5, 5, 8, 64, 65, 90}).Draw(t, "calls")
 	calls := make([]any, n)
 	for i := range calls {
-		calls[i] = drawCall(t)
+		calls[i] = map[string]any{
+			"tool_name": rapid.SampledFrom(l.tools.names).Draw(t, "tool"), "provider_call_id": "dup",
+			"arguments": rapid.SampledFrom(l.tools.arguments).Draw(t, "arguments"),
+		}
 	}
 	return say(session.DoorLLM, session.TypeToolCallsObserved, map[string]any{"effect": name, "calls": calls, "usage": map[string]any{"input_tokens": 7}})
 }
 
-func drawCall(t *rapid.T) map[string]any {
-	name := rapid.SampledFrom([]string{
-		"open_session", "close_session", "shell", "read_file", "stat", "write_file", "list_dir", "edit_file", "nosuch", "", "host.exec",
-	}).Draw(t, "tool")
-	arguments := rapid.SampledFrom([]string{
-		`{}`, ``, `{"path":"a"}`, `{"path":"b"}`, `{"path":"a","content":"c"}`, `{"command":"ls"}`, `{"path":7}`, `{`, `[]`,
-	}).Draw(t, "arguments")
-	return map[string]any{"tool_name": name, "arguments": arguments, "provider_call_id": "dup"}
+// toolDraws is what a model may call, and with what.
+type toolDraws struct {
+	names, arguments []string
+}
+
+func builtinTools() toolDraws {
+	return toolDraws{
+		names: []string{
+			"open_session", "close_session", "shell", "read_file", "stat", "write_file", "list_dir", "edit_file", "nosuch", "", "host.exec",
+		},
+		arguments: []string{
+			`{}`, ``, `{"path":"a"}`, `{"path":"b"}`, `{"path":"a","content":"c"}`, `{"command":"ls"}`, `{"path":7}`, `{`, `[]`,
+		},
+	}
+}
+
+// drawInstall draws an install record: a few tools of every kind that this
+// release carries out, profiles of them, capabilities.
+func drawInstall(t *rapid.T) (*session.Install, toolDraws) {
+	draws := toolDraws{names: []string{"nosuch"}, arguments: []string{`{}`, ``, `{"a":"1"}`, `{"a":"2"}`, `{"a":"1/../2"}`, `{"a":1}`, `{`}}
+	tools := make([]any, rapid.IntRange(1, 6).Draw(t, "tools"))
+	ids := []string{}
+	for i := range tools {
+		id, name := fmt.Sprintf("x.t%d", i), fmt.Sprintf("t%d", i)
+		draws.names, ids = append(draws.names, name), append(ids, id)
+		tool := map[string]any{
+			"tool_id": id, "tool_name": name,
+			"args_schema":   map[string]any{"type": "object", "properties": map[string]any{"a": map[string]any{"type": "string"}}},
+			"executor":      map[string]any{"kind": "effect", "target": rapid.SampledFrom([]string{"x", "y"}).Draw(t, "target")},
+			"parallel_safe": rapid.IntRange(0, 3).Draw(t, "parallel_safe") > 0,
+			"access":        rapid.SampledFrom([]string{"read", "write"}).Draw(t, "access"),
+			"retry_safe":    rapid.Bool().Draw(t, "retry_safe"),
+			"resource_key":  rapid.SampledFrom([]string{"", "k", "k:{a}", "j:{a}"}).Draw(t, "key"),
+			"deadline_ms":   rapid.SampledFrom([]int{0, 1, 1000, session.DeadlineMaxMS / 2}).Draw(t, "deadline_ms"),
+		}
+		if rapid.IntRange(0, 3).Draw(t, "with rule") == 0 {
+			tool["availability"] = []any{rapid.SampledFrom([]any{
+				map[string]any{"kind": "always"}, map[string]any{"kind": "host_session_ready"}, map[string]any{"kind": "host_session_not_ready"},
+				map[string]any{"kind": "fact", "name": "a", "equals": "x"},
+			}).Draw(t, "rule")}
+		}
+		if rapid.IntRange(0, 4).Draw(t, "with capability") == 0 {
+			tool["requires"] = []any{rapid.SampledFrom([]string{"granted", "not granted"}).Draw(t, "capability")}
+		}
+		tools[i] = tool
+	}
+	some := func(what string) []string {
+		return rapid.SliceOfDistinct(rapid.SampledFrom(ids), rapid.ID[string]).Draw(t, what)
+	}
+	record := map[string]any{
+		"v": 1, "rules": 1, "tools": tools, "capabilities": []string{"granted"},
+		"profiles": []any{map[string]any{"profile": "openai", "tools": some("openai")}, map[string]any{"profile": "gemini", "tools": some("gemini")}},
+		"config":   map[string]any{"provider": "p", "model": "m", "enable": some("enable"), "disable": some("disable")},
+	}
+	text, err := json.Marshal(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	install, err := session.ParseInstall(text)
+	if err != nil {
+		t.Fatalf("a drawn install record: %v", err)
+	}
+	return install, draws
 }
 
 func drawCallSettlement(t *rapid.T, name string) (session.Door, []byte) {

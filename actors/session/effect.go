@@ -37,9 +37,9 @@ type Generation struct {
 	Session    string       `msgpack:"session"`
 	StartBy    int64        `msgpack:"start_by"` // Unix ms; past it nothing is started
 	System     string       `msgpack:"system,omitempty"`
-	ToolChoice string       `msgpack:"tool_choice,omitempty"`
-	Tools      []codec.Hash `msgpack:"tools,omitempty"` // descriptors, in the order to be shown
-	Toolset    codec.Hash   `msgpack:"toolset"`         // fingerprint of the toolset
+	ToolChoice string       `msgpack:"tool_choice,omitempty"` // auto if absent; none, required, or the tool_name of a tool offered
+	Tools      []codec.Hash `msgpack:"tools,omitempty"`       // descriptors, in the order to be shown
+	Toolset    codec.Hash   `msgpack:"toolset"`               // fingerprint of the toolset
 	V          int          `msgpack:"v"`
 }
 

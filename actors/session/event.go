@@ -83,7 +83,7 @@ type RunConfig struct {
 	Profile     string       `msgpack:"profile,omitempty"`
 	Provider    string       `msgpack:"provider,omitempty"` // a subject token
 	System      string       `msgpack:"system,omitempty"`
-	ToolChoice  string       `msgpack:"tool_choice,omitempty"` // auto (default), none, required, or a tool_name
+	ToolChoice  string       `msgpack:"tool_choice,omitempty"` // auto (default), none, required, or a tool by either name
 	TurnsMax    int          `msgpack:"turns_max,omitempty"`   // 0: 100
 }
 

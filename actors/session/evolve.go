@@ -84,6 +84,9 @@ func (s *State) apply(e Event) (string, *refusal) {
 	if bad := s.applyBody(e.Door, env); bad != nil {
 		return env.Type, bad
 	}
+	if next, any := s.nextDeadline(); any {
+		s.needWake(next)
+	}
 	if env.ID != "" {
 		s.remember(env.ID)
 	}

@@ -3,11 +3,12 @@ package session_test
 // Random histories, and the laws of the fold checked after every event. A
 // history is made while it is folded: what comes next is drawn from what the
 // state has open, so that runs really go on, mixed with what nobody asked for.
+// accounts_test.go keeps the books: which effects, calls and runs there are,
+// and what became of each.
 
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"testing"
 
@@ -30,7 +31,7 @@ func TestLawsOnRandomHistories(t *testing.T) {
 	t.Parallel()
 	install := builtin(t)
 	rapid.Check(t, func(rt *rapid.T) {
-		l := newLaws(rt, install)
+		l := newLaws(rt, install, builtinTools())
 		for range rapid.IntRange(1, 60).Draw(rt, "events") {
 			l.fold(l.draw())
 		}
@@ -38,154 +39,125 @@ func TestLawsOnRandomHistories(t *testing.T) {
 	})
 }
 
+// TestLawsOnRandomRegistries: tools that are safe side by side or not, read or
+// write, under keys that overlap or don't, offered under rules and facts.
+func TestLawsOnRandomRegistries(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		install, tools := drawInstall(rt)
+		l := newLaws(rt, install, tools)
+		for range rapid.IntRange(1, 60).Draw(rt, "events") {
+			l.fold(l.draw())
+		}
+		l.replay()
+	})
+}
+
+// longHistories is how many of them are enough: each is as good as five short
+// ones, and as slow.
+const longHistories = 30
+
+// TestLawsOnLongHistories: what goes wrong late, goes wrong here: full queues,
+// forgotten ids, transcripts of hundreds of items, wakes of earlier runs.
+func TestLawsOnLongHistories(t *testing.T) {
+	t.Parallel()
+	install := builtin(t)
+	passed, failed := 0, false
+	rapid.Check(t, func(rt *rapid.T) {
+		if passed >= longHistories && !failed {
+			return
+		}
+		before := failed // a failure is shrunk by trying it again, which must not stop
+		failed = true
+		l := newLaws(rt, install, builtinTools())
+		if rapid.Bool().Draw(rt, "own registry") {
+			install, tools := drawInstall(rt)
+			l = newLaws(rt, install, tools)
+		}
+		l.sparse = true
+		for range 300 {
+			l.fold(l.draw())
+		}
+		l.replay()
+		passed, failed = passed+1, before
+	})
+}
+
 // laws folds events and watches over what the fold promises.
 type laws struct {
 	t       *rapid.T
 	install *session.Install
+	tools   toolDraws
 	state   *session.State
 	history []session.Event
 	time    int64
-	open    map[string][]byte // bytes of each open effect, as first seen
-	gone    map[string]bool   // effects that were open and are not any more
-	calls   map[uint64]int    // calls that each ToolCallsObserved held, by sequence
-	notices uint64
+	sparse  bool // compare whole states only now and then
+	accounts
 }
 
-func newLaws(t *rapid.T, install *session.Install) *laws {
+func newLaws(t *rapid.T, install *session.Install, tools toolDraws) *laws {
 	return &laws{
-		t: t, install: install, state: session.New(install, "s1"), time: 1_000_000,
-		open: map[string][]byte{}, gone: map[string]bool{}, calls: map[uint64]int{},
+		t: t, install: install, tools: tools, state: session.New(install, "s1"), time: 1_000_000, accounts: newAccounts(),
 	}
 }
 
 func (l *laws) fold(door session.Door, payload []byte) {
 	l.time += int64(rapid.SampledFrom([]int{0, 1, 1000, 400_000}).Draw(l.t, "passed"))
 	e := session.Event{Session: "s1", Door: door, Seq: uint64(2 + 3*len(l.history)), Time: l.time, Payload: payload}
+	whole := !l.sparse || len(l.history)%16 == 0
+	var before []byte
+	if whole {
+		before = l.state.Bytes()
+	}
 	l.history = append(l.history, e)
-	before := l.state.Record
-	beforeBytes := l.state.Bytes()
 	notices, rejected := l.state.Evolve(e)
-	if rejected != nil {
-		l.onlyHeadChanged(before, rejected)
-	} else if bytes.Equal(beforeBytes, l.state.Bytes()) {
-		l.t.Fatalf("an event left the head as it was")
-	}
-	for _, n := range notices {
-		if l.notices++; n.N != l.notices {
-			l.t.Fatalf("notice %s has number %d, want %d", n.Type, n.N, l.notices)
+	if whole {
+		after := l.state.Bytes()
+		if rejected != nil {
+			if what := moreThanHead(l.t, before, after); what != "" {
+				l.t.Fatalf("rejected %v, and %s", rejected, what)
+			}
 		}
-		if !json.Valid(n.JSON()) {
-			l.t.Fatalf("notice %s is no JSON", n.Type)
+		if bytes.Equal(before, after) {
+			l.t.Fatalf("an event left the head as it was")
+		}
+		if len(after) > session.StateBytesMax {
+			l.t.Fatalf("the state has %d bytes", len(after))
 		}
 	}
-	l.count(e)
-	l.accountable()
+	if l.state.Seq != e.Seq || l.state.Clock < l.time || l.state.Count != uint64(len(l.history)) {
+		l.t.Fatalf("the head is at %d, clock %d, count %d", l.state.Seq, l.state.Clock, l.state.Count)
+	}
+	l.numbered(notices, rejected)
 	if err := l.state.Check(); err != nil {
 		l.t.Fatalf("invariant: %v", err)
 	}
-	if n := len(l.state.Bytes()); n > session.StateBytesMax {
-		l.t.Fatalf("the state has %d bytes", n)
-	}
+	l.account(e, notices, rejected)
 }
 
-// onlyHeadChanged: guards stand before the first write.
-func (l *laws) onlyHeadChanged(before session.Record, rejected error) {
-	after := l.state.Record
-	after.Seq, after.Count, after.Chain, after.Leaf = before.Seq, before.Count, before.Chain, before.Leaf
-	after.Clock, after.NoticeN = before.Clock, before.NoticeN
-	want, err1 := codec.Marshal(&before)
-	got, err2 := codec.Marshal(&after)
-	if err1 != nil || err2 != nil || !bytes.Equal(got, want) {
-		l.t.Fatalf("rejected %v, and more than the head changed (%v %v)", rejected, err1, err2)
-	}
-}
-
-// count remembers how many calls e made, if the transcript took it in.
-func (l *laws) count(e session.Event) {
-	taken := slices.ContainsFunc(l.state.Items, func(it session.Item) bool {
-		return it.Seq == e.Seq && it.Role == session.RoleAssistant
-	})
-	if !taken {
-		return
-	}
-	canonical, err := codec.Canonicalize(e.Payload)
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	var env session.Envelope
-	if err := codec.Decode(canonical, &env); err != nil {
-		l.t.Fatal(err)
-	}
-	if env.Type == session.TypeToolCallsObserved {
-		l.calls[e.Seq] = l.countCalls(env.Data)
-	}
-}
-
-func (l *laws) countCalls(data codec.Raw) int {
-	var b session.ToolCallsObserved
-	if err := codec.Decode(data, &b); err != nil {
-		l.t.Fatalf("a folded ToolCallsObserved doesn't decode: %v", err)
-	}
-	return len(b.Calls)
-}
-
-// accountable: an effect's bytes never change while it is open, and a name
-// that was settled is never asked again. A generation that is asked carries a
-// conversation that can be sent.
-func (l *laws) accountable() {
-	now := map[string]bool{}
-	for _, e := range l.state.Open() {
-		now[e.Name] = true
-		if l.gone[e.Name] {
-			l.t.Fatalf("%s is asked again", e.Name)
+// numbered: notices are numbered without gaps, about the event, and JSON. A
+// rejected event has its notice, as the last.
+func (l *laws) numbered(notices []session.Notice, rejected error) {
+	said := false
+	for i, n := range notices {
+		if l.notices++; n.N != l.notices {
+			l.t.Fatalf("notice %s has number %d, want %d", n.Type, n.N, l.notices)
 		}
-		if len(e.Payload) > session.EffectBytesMax {
-			l.t.Fatalf("%s has %d bytes", e.Name, len(e.Payload))
+		if n.Seq != l.state.Seq || n.At != l.state.Clock || n.Session != "s1" {
+			l.t.Fatalf("notice %s is about %s at %d, %d", n.Type, n.Session, n.Seq, n.At)
 		}
-		have, seen := l.open[e.Name]
-		if seen && !bytes.Equal(have, e.Payload) {
-			l.t.Fatalf("%s changed while it was open", e.Name)
+		if text := n.JSON(); !json.Valid(text) || len(text) > session.NoticeBytesMax {
+			l.t.Fatalf("notice %s has %d bytes: %.200s", n.Type, len(text), text)
 		}
-		if !seen {
-			l.open[e.Name] = e.Payload
-			if e.Class == session.ClassLLM {
-				l.sendable(e)
+		if body, is := n.Data.(session.EventRejected); is {
+			said = true
+			if i != len(notices)-1 || body.Code != rejected || body.Seq != n.Seq || body.Detail == "" || len(body.Detail) > session.DetailBytesMax {
+				l.t.Fatalf("rejected %v, and said %+v", rejected, body)
 			}
 		}
 	}
-	for name := range l.open {
-		if !now[name] {
-			delete(l.open, name)
-			l.gone[name] = true
-		}
-	}
-}
-
-// sendable: every call has exactly one result, in the order of the calls, right
-// after the item that made it; and there is something to answer.
-func (l *laws) sendable(e session.Effect) {
-	var g session.Generation
-	if err := codec.Unmarshal(e.Payload, &g); err != nil {
-		l.t.Fatalf("%s: %v", e.Name, err)
-	}
-	owed, next := 0, 0
-	for i, it := range g.Items {
-		if it.Role != session.RoleTool && owed > 0 {
-			l.t.Fatalf("%s: item %d comes while %d calls have no result", e.Name, i, owed)
-		}
-		switch it.Role {
-		case session.RoleAssistant:
-			owed, next = l.calls[it.Seq], 0
-		case session.RoleTool:
-			if owed == 0 || it.Call != next {
-				l.t.Fatalf("%s: item %d is the result of call %d, want %d of %d", e.Name, i, it.Call, next, owed)
-			}
-			owed, next = owed-1, next+1
-		}
-	}
-	last := g.Items[len(g.Items)-1].Role
-	if owed > 0 || last == session.RoleAssistant {
-		l.t.Fatalf("%s: ends with %s and %d calls without result", e.Name, last, owed)
+	if said != (rejected != nil) {
+		l.t.Fatalf("rejected %v, said so: %v", rejected, said)
 	}
 }
 
@@ -201,50 +173,24 @@ func (l *laws) replay() {
 	if err != nil {
 		l.t.Fatal(err)
 	}
+	if half == 0 {
+		return // nobody stores a state without an event
+	}
 	restored, err := session.Restore(snap, func(codec.Hash) (*session.Install, error) { return l.install, nil })
 	if err != nil {
 		l.t.Fatal(err)
 	}
 	for _, e := range l.history[half:] {
-		_, _ = restored.Evolve(e)
+		want, rejected := first.Evolve(e)
+		got, alsoRejected := restored.Evolve(e)
+		if rejected != alsoRejected || !slices.EqualFunc(want, got, func(a, b session.Notice) bool { return bytes.Equal(a.JSON(), b.JSON()) }) {
+			l.t.Fatalf("event %d from a snapshot: got %v and %d notices, want %v and %d", e.Seq, alsoRejected, len(got), rejected, len(want))
+		}
+		if !slices.Equal(first.Withdrawals(), restored.Withdrawals()) {
+			l.t.Fatalf("event %d from a snapshot: other withdrawals", e.Seq)
+		}
 	}
 	if restored.Hash() != l.state.Hash() {
 		l.t.Fatalf("from a snapshot: another state")
 	}
-}
-
-// draw makes the next event: mostly what the state waits for.
-func (l *laws) draw() (session.Door, []byte) {
-	open := l.state.Open()
-	switch rapid.IntRange(0, 11).Draw(l.t, "kind") {
-	case 0, 1:
-		return drawRun(l.t)
-	case 2:
-		return drawControl(l.t)
-	case 3:
-		return rapid.SampledFrom(allDoors()).Draw(l.t, "door"), rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(l.t, "garbage")
-	case 4:
-		if len(l.history) > 0 { // the same again
-			e := rapid.SampledFrom(l.history).Draw(l.t, "repeat")
-			return e.Door, e.Payload
-		}
-	case 5:
-		name := fmt.Sprintf("r%dt%dc%d", rapid.IntRange(0, 3).Draw(l.t, "r"), rapid.IntRange(0, 3).Draw(l.t, "t"), rapid.IntRange(0, 3).Draw(l.t, "c"))
-		return drawCallSettlement(l.t, name)
-	}
-	if len(open) == 0 {
-		return drawRun(l.t)
-	}
-	return l.settle(rapid.SampledFrom(open).Draw(l.t, "open"))
-}
-
-// settle draws a settlement of an open effect.
-func (l *laws) settle(e session.Effect) (session.Door, []byte) {
-	switch e.Class {
-	case session.ClassLLM:
-		return drawTurn(l.t, e.Name)
-	case session.ClassTool:
-		return drawCallSettlement(l.t, e.Name)
-	}
-	return say(session.DoorWake, session.TypeWakeSettled, map[string]any{"effect": e.Name})
 }

@@ -44,9 +44,23 @@ func (s *State) generation(t *Turn) Effect {
 		Payload: encode(Generation{
 			At: t.At, Class: ClassLLM, Effect: name, Items: s.Items[:t.Items], Model: c.Model, Params: c.Params,
 			Provider: c.Provider, RunMS: t.RunMS, Session: s.Session, StartBy: t.Deadline - t.RunMS, System: c.System,
-			ToolChoice: c.ToolChoice, Tools: s.refs(&t.Toolset), Toolset: t.Toolset.Fingerprint, V: Version,
+			ToolChoice: s.toolChoice(t), Tools: s.refs(&t.Toolset), Toolset: t.Toolset.Fingerprint, V: Version,
 		}),
 	}
+}
+
+// toolChoice returns the config's choice as a provider takes it: a tool by its
+// tool_name, and none that this turn doesn't offer, which providers refuse.
+func (s *State) toolChoice(t *Turn) string {
+	choice := s.Run.Config.ToolChoice
+	if isModeOfChoice(choice) {
+		return choice
+	}
+	tool, known := s.install.Registry.Lookup(choice)
+	if !known || t.Toolset.Verdict(tool).Reason != planner.Offered {
+		return ""
+	}
+	return s.install.Registry.Tool(tool).ToolName
 }
 
 // refs returns the descriptors of the tools offered, in order.

@@ -32,7 +32,7 @@ func (s *State) settle(env Envelope) *refusal {
 		}
 		return refuse(RejectEffectSettled, b.effect+" was settled before, otherwise")
 	case effectOver:
-		return refuse(RejectStale, b.effect+" is of an earlier turn")
+		return refuse(RejectStale, b.effect+" was over long before")
 	default:
 		return refuse(RejectUnknownEffect, "this session has not asked "+b.effect)
 	}

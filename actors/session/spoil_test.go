@@ -94,7 +94,7 @@ func spoilSlice(rt *rapid.T, v reflect.Value) {
 
 // useAll shows the state, and settles whatever is open, a few times over.
 func useAll(rt *rapid.T, s *session.State) {
-	l := &laws{t: rt, state: s, install: s.InstallRecord()}
+	l := &laws{t: rt, state: s, install: s.InstallRecord(), tools: builtinTools()}
 	seq, clock := s.Seq, s.Clock
 	for range 6 {
 		_ = s.View()

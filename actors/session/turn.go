@@ -26,7 +26,6 @@ func (s *State) startTurn() {
 		At: s.Clock, Deadline: s.Clock + deadline, Items: len(s.Items), Number: run.Turns, Open: true,
 		Run: run.Number, RunMS: runMS, Toolset: s.selectTools(),
 	}
-	s.needWake(s.Turn.Deadline)
 }
 
 // selectTools computes the effective tools of this moment.

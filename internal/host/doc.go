@@ -5,28 +5,56 @@
 // # Path
 //
 // A Host runs a lane actor for every lane (lane.go). Delivered events are
-// folded in order, one batch of what is buffered at a time; the batch's
-// outputs are stored (store.go): withdrawals, then effects, then notices; then
-// its events are acknowledged. A session that is not in memory, or whose place
-// in the log is unproven since the lane's last reset, is read from the log up
-// to the delivered event first (load.go), from its snapshot on if that counts.
-// Install records are parsed once and shared (installs.go). refold.view is
-// answered from a copy (view.go).
+// folded in order (actor.go), one batch of what is buffered at a time; the
+// batch's outputs are stored (store.go): withdrawals, then effects, then
+// notices; then its events are acknowledged. A session that is not in memory is
+// read from the log up to the delivered event first, from its snapshot on if
+// that counts; one that is in memory since before the lane's last reset is
+// proven (load.go). A fault stops one session (quarantine.go). refold.view is
+// answered from a copy (view.go). All that is read and stored goes through one
+// interface (world.go).
 //
 // # Laws
 //
-//   - An event is acknowledged only when every output of it is stored.
+//   - An event is acknowledged only when every output of it is stored; of one
+//     session, outputs are stored in the order of its events.
 //   - Only a stored state is snapshotted.
 //   - A load folds exactly up to the event before the delivered one, and emits
 //     nothing; the delivered event and all later ones are folded and emit.
+//   - In a new era nothing in memory is believed: the log must still have the
+//     event that a session was folded up to, and what another owner did since
+//     is folded without emitting.
+//   - Nothing but a wake is asked past its start_by, by this host's clock, at
+//     the moment of asking.
 //   - A session that can't go on (another payload under a name that it asked,
-//     a fold that panicked) is quarantined: it stops alone, its events stay in
-//     the log, and its lane goes on.
+//     an output that is too large, a fold that panicked) is quarantined: it
+//     stops alone, its events stay in the log, and its lane goes on. Released,
+//     it goes on from the first event that is not done.
+//   - A session under rules that this release doesn't know ends the host, and
+//     its lane is given back unacknowledged.
 //   - Correctness never rests on owning a lane. Two hosts that fold the same
 //     events ask for the same names.
+//
+// # Glossary
+//
+//   - era: the time between two resets of a lane.
+//   - folded, stored: a session's two marks. Stored is never past folded.
+//   - unproven: in memory since an earlier era.
 //
 // # Concurrency
 //
 // One goroutine per lane folds and stores; it alone touches the lane's
-// sessions. The view works on copies.
+// sessions. Views work on copies.
+//
+// # Limits
+//
+// A lane keeps Options.SessionsMax sessions, and those that are quarantined. A
+// batch is 64 events. A quarantine leaves nothing behind when it is deleted: a
+// release is noticed by hosts that run then, within 15 s.
+//
+// # Testing
+//
+// Most tests run one lane in a world in memory that fails on purpose, in a
+// bubble of testing/synctest; a simulation runs two hosts that take the lane
+// from one another, by seed. The rest runs hosts against a real server.
 package host

@@ -33,11 +33,14 @@ type Host struct {
 	log      *slog.Logger
 	opts     Options
 	installs *bus.Installs
+	stops    stops
 	instance string
 
 	// evolve folds an event: State.Evolve, but for tests of what a fault in
 	// the fold does.
 	evolve func(*session.State, session.Event) ([]session.Notice, error)
+	// recheck is how often a lane looks after quarantined sessions.
+	recheck time.Duration
 }
 
 // New returns a host that works through b, which stays the caller's.
@@ -64,7 +67,7 @@ func newHost(w world, log *slog.Logger, opts Options) *Host {
 	instance := ulid.Make().String()
 	log = log.With("instance", instance)
 	return &Host{
-		world: w, log: log, opts: opts, instance: instance, evolve: (*session.State).Evolve,
+		world: w, log: log, opts: opts, instance: instance, evolve: (*session.State).Evolve, recheck: recheckEvery,
 		installs: bus.NewInstalls(w, log, func(ctx context.Context, install *session.Install) error { return putDescriptors(ctx, w, install) }),
 	}
 }
@@ -89,7 +92,7 @@ func (h *Host) Run(ctx context.Context) error {
 	stopService, err := h.bus.Register(working, bus.Service{
 		Kind: "session-actor", Version: h.opts.Version, Description: "Runs Refold sessions",
 		Metadata: map[string]string{"instance": h.instance, "lanes": strconv.Itoa(h.opts.Lanes), "rules": strconv.Itoa(session.RulesVersion)},
-	})
+	}, h.views(working))
 	if err != nil {
 		return err
 	}
@@ -104,13 +107,10 @@ func (h *Host) Run(ctx context.Context) error {
 			}
 		})
 	}
-	owns := func(sid string) bool { return lanes[subjects.LaneOf(subjects.Partition(sid), len(lanes))].lane.Owned() }
-	cause := h.serveViews(working, owns)
-	if cause == nil {
-		select {
-		case <-ctx.Done():
-		case cause = <-failed:
-		}
+	var cause error
+	select {
+	case <-ctx.Done():
+	case cause = <-failed:
 	}
 	h.drain(lanes)
 	cancel()

@@ -23,8 +23,12 @@ type laneActor struct {
 	log      *slog.Logger
 	arrivals chan arrival
 	sessions map[string]*actor
-	pending  []outputs // folded, not stored
-	clock    uint64    // counts uses, for eviction
+	pending  []*outputs // folded, not stored
+	clock    uint64     // counts uses, for eviction
+	newest   uint64     // sequence of the latest event of this era; 0: none yet
+	arrived  bool       // something arrived since quarantines were looked after
+
+	snapshotsFrom time.Time // none is taken before: the last one failed
 }
 
 // arrival is a delivered event, or the beginning of an era.
@@ -58,28 +62,49 @@ func (l *laneActor) run(ctx context.Context) error {
 		owning <- l.lane.Run(ctx, l)
 		close(l.arrivals)
 	}()
+	recheck := time.NewTicker(l.host.recheck)
+	defer recheck.Stop()
 	var cause error
-	for first := range l.arrivals {
-		if cause != nil || ctx.Err() != nil {
-			continue // let the lane end; what it gave comes again, elsewhere
-		}
-		if cause = l.batch(ctx, first); cause != nil {
-			if ctx.Err() != nil {
-				cause = nil
+	for open := true; open; {
+		var first arrival
+		var err error
+		select {
+		case first, open = <-l.arrivals:
+			if !open || cause != nil || ctx.Err() != nil {
+				continue // let the lane end; what it gave comes again, elsewhere
 			}
+			l.arrived = true
+			err = l.batch(ctx, first)
+		case <-recheck.C:
+			if cause != nil || ctx.Err() != nil {
+				continue
+			}
+			err = l.recheck(ctx)
+		}
+		if err != nil {
+			if ctx.Err() == nil {
+				cause = err
+			}
+			l.drop()
 			cancel()
 		}
 	}
 	if err := <-owning; cause == nil {
 		cause = err
 	}
-	if cause == nil {
-		l.snapshotAll()
-	}
 	if cause != nil {
 		return fmt.Errorf("lane %d: %w", l.lane.Number(), cause)
 	}
+	l.snapshotAll()
 	return nil
+}
+
+// drop forgets the sessions whose memory is ahead of what is stored.
+func (l *laneActor) drop() {
+	for _, o := range l.pending {
+		delete(l.sessions, o.arrival.event.Session)
+	}
+	l.pending = nil
 }
 
 // batch folds first and what is buffered behind it, stores the outputs and
@@ -114,113 +139,115 @@ func (l *laneActor) take(ctx context.Context, a arrival) error {
 			return err
 		}
 		for _, s := range l.sessions {
-			s.proven = s.stopped
+			s.proven = false
 		}
+		l.newest = 0
 		return nil
 	}
+	l.newest = a.event.Seq
 	if a.event.Session == "" {
-		l.pending = append(l.pending, outputs{arrival: a})
-		return l.host.installs.See(ctx, a.event)
+		return l.retry(ctx, "read install record", a.event, func() error {
+			if err := l.host.installs.See(ctx, a.event); err != nil {
+				return err
+			}
+			l.pending = append(l.pending, &outputs{arrival: a})
+			return nil
+		})
 	}
 	return l.retry(ctx, "fold", a.event, func() error { return l.fold(ctx, a) })
 }
 
 // fold folds one event into its session.
-func (l *laneActor) fold(ctx context.Context, d arrival) error {
-	e := d.event
-	s, err := l.session(ctx, e)
-	if isPanic(err) {
-		return l.quarantine(ctx, d, err)
-	}
-	if err != nil {
+func (l *laneActor) fold(ctx context.Context, a arrival) error {
+	s, err := l.session(ctx, a.event)
+	switch {
+	case isPanic(err):
+		return l.quarantine(ctx, a, err)
+	case errors.Is(err, errVoid):
+		// Not acknowledged: the lane has a new era by now, or soon.
+		l.log.Warn("delivered event ignored: the log lost it", "session", a.event.Session, "seq", a.event.Seq)
+		return nil
+	case err != nil:
 		return err
 	}
 	l.clock++
 	s.used = l.clock
-	if s.stopped || e.Seq <= s.state.Seq {
-		// Stopped: its events count as stored. Folded: what it says is stored,
-		// or waits in front of this to be.
-		l.pending = append(l.pending, outputs{arrival: d})
-		return nil
+	switch {
+	case s.stops(a.event.Seq):
+		s.state = nil // its events count as stored; what it was is not needed
+	case a.event.Seq <= s.state.Seq:
+		// Folded: what it says is stored, or waits in front of this to be.
+	default:
+		return l.next(ctx, s, a)
 	}
-	notices, err := l.host.guarded(s.state, e)
-	if isPanic(err) {
-		delete(l.sessions, e.Session) // half folded; if this is tried again, it is loaded again
-		return l.quarantine(ctx, d, err)
+	l.pending = append(l.pending, &outputs{arrival: a})
+	return nil
+}
+
+// next folds the session's next event.
+func (l *laneActor) next(ctx context.Context, s *actor, a arrival) error {
+	o, err := l.host.next(s, a)
+	if err != nil {
+		return l.quarantine(ctx, a, err)
 	}
-	l.pending = append(l.pending, outputs{
-		arrival: d, actor: s, notices: notices, effects: s.unasked(time.Now().UnixMilli()),
-		withdrawn: append([]session.Withdrawal(nil), s.state.Withdrawals()...),
-	})
+	l.pending = append(l.pending, o)
 	return nil
 }
 
 // session returns the session of e, loaded and proven.
 func (l *laneActor) session(ctx context.Context, e session.Event) (*actor, error) {
 	s := l.sessions[e.Session]
-	if s == nil {
-		loaded, err := l.host.load(ctx, e.Session, e.Seq)
-		if err != nil {
+	if s != nil && !s.proven && (s.state != nil || s.stops(e.Seq)) {
+		if err := l.prove(ctx, s, e); err != nil {
 			return nil, err
 		}
-		l.evict()
-		l.sessions[e.Session] = loaded
-		return loaded, nil
+		s = l.sessions[e.Session]
 	}
-	if !s.proven && e.Seq > s.state.Seq {
-		if err := l.host.prove(ctx, e.Session, s, e.Seq); err != nil {
-			delete(l.sessions, e.Session)
-			return nil, err
-		}
+	if s != nil && (s.state != nil || s.stops(e.Seq)) {
+		return s, nil
 	}
-	return s, nil
+	loaded, err := l.host.load(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	l.evict()
+	l.sessions[e.Session] = loaded
+	return loaded, nil
 }
 
-// unasked returns the open effects that were not asked yet and may still be
-// started, and takes them as asked.
-func (s *actor) unasked(now int64) []session.Effect {
-	effects := s.state.OpenExcept(func(name string) bool { return s.asked[name] })
-	kept := effects[:0]
-	for _, e := range effects {
-		s.asked[e.Name] = true
-		if e.Class == session.ClassWake || e.StartBy >= now {
-			kept = append(kept, e)
-		}
+// prove makes sure of a session that is in memory since an earlier era, before
+// e is looked at: another owner may have gone on with it, or stopped it. What
+// can't be proven is forgotten.
+func (l *laneActor) prove(ctx context.Context, s *actor, e session.Event) error {
+	if s.state == nil {
+		return l.relook(ctx, s)
 	}
-	if len(s.asked) > 4*(len(effects)+session.CallsMax) {
-		s.forgetSettled()
+	err := l.host.prove(ctx, s, e)
+	if err == nil {
+		return nil
 	}
-	return kept
+	delete(l.sessions, s.sid)
+	if errors.Is(err, errRewritten) {
+		l.log.Warn("session read anew: the log lost what was folded", "session", s.sid)
+		return nil
+	}
+	return err
 }
 
-// forgetSettled drops the names of effects that are not open any more; no name
-// is asked twice by one fold, so they are of no use.
-func (s *actor) forgetSettled() {
-	open := map[string]bool{}
-	s.state.OpenExcept(func(name string) bool {
-		open[name] = true
-		return true
-	})
-	for name := range s.asked {
-		if !open[name] {
-			delete(s.asked, name)
-		}
-	}
-}
-
-// evict drops the sessions that were used least lately, once there are too
-// many. Nothing is lost: they are in the log.
+// evict forgets the sessions that were used least lately, once there are too
+// many. Nothing is lost: they are in the log. What is quarantined stays, to be
+// seen when it is released.
 func (l *laneActor) evict() {
 	if len(l.sessions) < l.host.opts.SessionsMax {
 		return
 	}
 	inUse := map[*actor]bool{}
-	for i := range l.pending {
-		inUse[l.pending[i].actor] = true
+	for _, o := range l.pending {
+		inUse[o.actor] = true
 	}
 	limit := l.clock - min(l.clock, uint64(l.host.opts.SessionsMax)*3/4)
 	for sid, s := range l.sessions {
-		if s.used < limit && !inUse[s] {
+		if s.used <= limit && s.stop == nil && !inUse[s] {
 			delete(l.sessions, sid)
 		}
 	}

@@ -6,70 +6,106 @@ import (
 	"fmt"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/codec"
 )
-
-// actor is one session in memory.
-type actor struct {
-	state   *session.State
-	asked   map[string]bool // open effects that were asked since it was loaded
-	proven  bool            // its place in the log is known, in this era
-	stopped bool            // quarantined
-	snapped uint64          // events folded when the last snapshot was taken
-	used    uint64          // when it was used last, by the lane's count
-}
 
 // loadTries is how often the log is read for one delivered event.
 const loadTries = 3
 
-// errIncomplete says that a read ended before the event that caused it: the
-// replica that answered is behind.
-var errIncomplete = errors.New("the log read does not include the delivered event")
+var (
+	// errIncomplete says that a read ended before the event that caused it:
+	// the replica that answered is behind.
+	errIncomplete = errors.New("the log read does not include the delivered event")
+	// errVoid says that the log lost an event after it was delivered.
+	errVoid = errors.New("the log does not have the delivered event any more")
+	// errRewritten says that the log has no event, or another one, where the
+	// one stood that a state was folded up to.
+	errRewritten = errors.New("the log does not have the folded event any more")
+)
 
-// load returns the session as it stands before the event at seq, or as its
-// snapshot has it if that is at or past seq. It emits nothing.
-func (h *Host) load(ctx context.Context, sid string, seq uint64) (*actor, error) {
-	stopped, err := h.stopped(ctx, sid, seq)
+// load returns the session as it stands before e, or as its snapshot has it if
+// that is at or past e. It emits nothing.
+func (h *Host) load(ctx context.Context, e session.Event) (*actor, error) {
+	stop, err := h.stopOf(ctx, e.Session)
 	if err != nil {
 		return nil, err
 	}
-	if stopped {
-		return &actor{stopped: true, proven: true}, nil
+	s := &actor{sid: e.Session, stop: stop, asked: map[string]bool{}, proven: true}
+	if s.stops(e.Seq) {
+		return s, nil
 	}
-	state, err := h.fromSnapshot(ctx, sid)
-	if err != nil {
+	if s.state, err = h.fromSnapshot(ctx, e.Session, stop); err != nil {
 		return nil, err
 	}
-	a := &actor{state: state, asked: map[string]bool{}, proven: true}
-	if state != nil {
-		a.snapped = state.Count
-		if state.Seq >= seq {
-			return a, nil
+	if s.state != nil {
+		s.snapped = s.state.Count
+	}
+	if s.state == nil || s.state.Seq < e.Seq {
+		if s.state, err = h.foldBefore(ctx, s.state, e); err != nil {
+			return nil, err
 		}
 	}
-	for try := range loadTries {
-		a.state, err = h.foldTo(ctx, sid, state, seq, try > 0)
-		if !errors.Is(err, errIncomplete) {
-			break
-		}
-		// The state was folded part of the way; what is left is read again,
-		// from the leader.
-		state = a.state
-	}
-	return a, err
+	s.stored = s.state.Seq
+	return s, nil
 }
 
-// prove folds what lies between a session's folded mark and the event at seq.
-// It lies below the lane's ack floor, so it is stored and nothing is emitted.
-func (h *Host) prove(ctx context.Context, sid string, a *actor, seq uint64) error {
+// prove makes sure that the log still has what the session was folded up to,
+// and folds what lies between that and e: below the lane's ack floor, so it is
+// stored and nothing is emitted. After an error the session is of no use.
+func (h *Host) prove(ctx context.Context, s *actor, e session.Event) error {
+	stop, err := h.stopOf(ctx, s.sid)
+	if err != nil {
+		return err
+	}
+	has, err := h.has(ctx, s.sid, s.state.Seq, s.state.Leaf)
+	switch {
+	case err != nil:
+		return err
+	case !has:
+		return errRewritten
+	}
+	s.stop = stop
+	if s.state.Seq < e.Seq && !s.stops(e.Seq) {
+		if s.state, err = h.foldBefore(ctx, s.state, e); err != nil {
+			return err
+		}
+		s.stored = s.state.Seq
+	}
+	s.proven = true
+	return nil
+}
+
+// has reports whether the log's event at seq is the session's one with this
+// leaf.
+func (h *Host) has(ctx context.Context, sid string, seq uint64, leaf codec.Hash) (bool, error) {
+	for e, err := range h.world.ReadSession(ctx, sid, seq, seq, true) {
+		if err != nil {
+			return false, fmt.Errorf("read event %d of %s: %w", seq, sid, err)
+		}
+		return session.LeafOf(e) == leaf, nil
+	}
+	return false, nil
+}
+
+// foldBefore folds the session's events after state (nil: all) up to the one
+// before e, which must be among those read: a replica that is behind is not
+// believed.
+func (h *Host) foldBefore(ctx context.Context, state *session.State, e session.Event) (*session.State, error) {
 	var err error
 	for try := range loadTries {
-		if a.state, err = h.foldTo(ctx, sid, a.state, seq, try > 0); !errors.Is(err, errIncomplete) {
-			break
+		// What a try folded stays folded; the next one reads the rest.
+		if state, err = h.foldTo(ctx, e.Session, state, e.Seq, try > 0); !errors.Is(err, errIncomplete) {
+			return state, err
 		}
 	}
-	a.proven = err == nil
-	return err
+	has, lookErr := h.has(ctx, e.Session, e.Seq, session.LeafOf(e))
+	switch {
+	case lookErr != nil:
+		return nil, lookErr
+	case !has:
+		return nil, errVoid
+	}
+	return nil, err
 }
 
 // foldTo folds the session's events after state up to the one before seq. The
@@ -93,8 +129,8 @@ func (h *Host) foldTo(ctx context.Context, sid string, state *session.State, seq
 		if e.Seq == seq {
 			return state, nil
 		}
-		if _, err := h.guarded(state, e); isPanic(err) {
-			return state, err
+		if err := h.fold(state, e); err != nil {
+			return nil, err
 		}
 	}
 	return state, errIncomplete
@@ -102,7 +138,7 @@ func (h *Host) foldTo(ctx context.Context, sid string, state *session.State, seq
 
 // fromSnapshot returns the state of the session's snapshot, nil if there is
 // none that counts.
-func (h *Host) fromSnapshot(ctx context.Context, sid string) (*session.State, error) {
+func (h *Host) fromSnapshot(ctx context.Context, sid string, stop *Stop) (*session.State, error) {
 	data, found, err := h.world.GetSnapshot(ctx, sid)
 	if err != nil {
 		return nil, fmt.Errorf("read the snapshot of %s: %w", sid, err)
@@ -110,21 +146,23 @@ func (h *Host) fromSnapshot(ctx context.Context, sid string) (*session.State, er
 	if !found {
 		return nil, nil
 	}
-	snap, err := session.ParseSnapshot(data)
-	if err != nil {
-		h.log.Warn("snapshot ignored", "session", sid, "error", err)
+	ignore := func(why error) (*session.State, error) {
+		h.log.Warn("snapshot ignored", "session", sid, "error", why)
 		return nil, nil
 	}
-	last, err := h.world.EventAt(ctx, snap.Seq)
+	snap, err := session.ParseSnapshot(data)
+	if err != nil {
+		return ignore(err)
+	}
+	if stop != nil && snap.Seq >= stop.Seq {
+		return ignore(fmt.Errorf("it is at %d, and the session stopped at %d", snap.Seq, stop.Seq))
+	}
+	has, err := h.has(ctx, sid, snap.Seq, snap.Leaf)
 	switch {
-	case errors.Is(err, bus.ErrNotFound):
-		h.log.Warn("snapshot ignored: the log has nothing at its sequence", "session", sid, "seq", snap.Seq)
-		return nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("read event %d of %s: %w", snap.Seq, sid, err)
-	case last.Session != sid || session.LeafOf(last) != snap.Leaf:
-		h.log.Warn("snapshot ignored: the log has another event at its sequence", "session", sid, "seq", snap.Seq)
-		return nil, nil
+		return nil, err
+	case !has:
+		return ignore(fmt.Errorf("the log has not the event at %d that it names", snap.Seq))
 	}
 	state, err := session.Restore(snap, h.installs.Named(ctx))
 	var unknown *session.UnknownRulesError
@@ -132,29 +170,9 @@ func (h *Host) fromSnapshot(ctx context.Context, sid string) (*session.State, er
 	case errors.As(err, &unknown):
 		return nil, err
 	case err != nil:
-		h.log.Warn("snapshot ignored", "session", sid, "error", err)
-		return nil, nil
+		return ignore(err)
+	case state.Session != sid:
+		return ignore(fmt.Errorf("it is of session %s", state.Session))
 	}
 	return state, nil
-}
-
-// panicError says that the fold panicked: a fault of this program, which stops
-// one session.
-type panicError struct{ value any }
-
-func (e *panicError) Error() string { return fmt.Sprintf("the fold panicked: %v", e.value) }
-
-func isPanic(err error) bool {
-	var p *panicError
-	return errors.As(err, &p)
-}
-
-// guarded folds e, turning a panic into an error.
-func (h *Host) guarded(state *session.State, e session.Event) (notices []session.Notice, err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = &panicError{v}
-		}
-	}()
-	return h.evolve(state, e)
 }

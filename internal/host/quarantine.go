@@ -3,61 +3,241 @@ package host
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/subjects"
 )
 
-// Stop is what the snapshots' bucket holds about a quarantined session.
+// Stop is what the snapshots' bucket holds about a quarantined session. Who
+// deletes it releases the session.
 type Stop struct {
 	Seq    uint64 `json:"seq"` // of the first event that is not done
 	Reason string `json:"reason"`
 }
 
-// stopped reports whether a session is quarantined from seq on, or before it.
-func (h *Host) stopped(ctx context.Context, sid string, seq uint64) (bool, error) {
+// stopOf returns the quarantine of a session, nil if there is none.
+func (h *Host) stopOf(ctx context.Context, sid string) (*Stop, error) {
 	body, found, err := h.world.GetQuarantine(ctx, sid)
 	if err != nil || !found {
-		return false, err
+		return nil, err
 	}
 	var stop Stop
 	if err := json.Unmarshal(body, &stop); err != nil {
-		return false, fmt.Errorf("quarantine of %s: %w", sid, err)
+		return nil, fmt.Errorf("quarantine of %s: %w", sid, err)
 	}
-	return stop.Seq <= seq, nil
+	return &stop, nil
 }
 
-// quarantine stops one session, and never its lane: from d on its events count
-// as stored. They stay in the log; nothing of them is lost.
-func (l *laneActor) quarantine(ctx context.Context, d arrival, cause error) error {
-	sid, seq := d.event.Session, d.event.Seq
+// quarantine stops one session, and never its lane: from a's event on its
+// events count as stored. They stay in the log; nothing of them is lost. An
+// earlier quarantine, of another owner, stands.
+func (l *laneActor) quarantine(ctx context.Context, a arrival, cause error) error {
+	sid, seq := a.event.Session, a.event.Seq
 	l.log.Error("session quarantined", "session", sid, "seq", seq, "error", cause)
-	body, err := json.Marshal(Stop{Seq: seq, Reason: cause.Error()})
+	if old := l.sessions[sid]; old != nil {
+		old.state = nil // it is ahead of what is done, or half folded
+	}
+	stop := Stop{Seq: seq, Reason: cause.Error()}
+	err := l.retry(ctx, "quarantine", a.event, func() error {
+		earlier, err := l.host.stopOf(ctx, sid)
+		if err != nil {
+			return err
+		}
+		if earlier != nil && earlier.Seq <= seq {
+			stop = *earlier
+			return nil
+		}
+		return l.putStop(ctx, sid, stop)
+	})
 	if err != nil {
 		return err
 	}
-	if err := l.host.world.PutQuarantine(ctx, sid, body); err != nil {
-		return err
-	}
-	notice := session.Notice{
-		Type: session.NoticeSessionQuarantined, Seq: seq, At: time.Now().UnixMilli(), Session: sid,
-		Data: session.SessionQuarantined{Reason: cause.Error()},
-	}
-	if err := l.host.world.Notify(ctx, sid, 0, notice.JSON()); err != nil {
-		return err
-	}
-	l.sessions[sid] = &actor{stopped: true, proven: true}
+	l.sessions[sid] = &actor{sid: sid, stop: &stop, proven: true, used: l.clock}
 	known := false
-	for i := range l.pending {
-		o := &l.pending[i]
-		if o.arrival.event.Session == sid && o.arrival.event.Seq >= seq {
-			known = known || o.arrival.event.Seq == seq
+	for _, o := range l.pending {
+		if e := o.arrival.event; e.Session == sid && e.Seq >= stop.Seq {
+			known = known || e.Seq == seq
 			*o = outputs{arrival: o.arrival}
 		}
 	}
 	if !known {
-		l.pending = append(l.pending, outputs{arrival: d})
+		l.pending = append(l.pending, &outputs{arrival: a})
 	}
 	return nil
+}
+
+// putStop stores a quarantine and says so. Said first and stored last, it may
+// be said twice, and is never silent.
+func (l *laneActor) putStop(ctx context.Context, sid string, stop Stop) error {
+	body, err := json.Marshal(stop)
+	if err != nil {
+		return err
+	}
+	notice := session.Notice{
+		Type: session.NoticeSessionQuarantined, Seq: stop.Seq, At: time.Now().UnixMilli(), Session: sid,
+		Data: session.SessionQuarantined{Reason: stop.Reason},
+	}
+	if err := l.host.world.Notify(ctx, sid, 0, notice.JSON()); err != nil {
+		return err
+	}
+	return l.host.world.PutQuarantine(ctx, sid, body)
+}
+
+// recheckEvery is how often a lane looks whether a quarantine was ended.
+const recheckEvery = 15 * time.Second
+
+// recheck looks after the lane's quarantined sessions. It does so on every
+// host, whoever owns the lane: one on which nothing arrives may have no owner,
+// and what two hosts store is stored once. What can't be done now is done the
+// next time.
+func (l *laneActor) recheck(ctx context.Context) error {
+	quiet := !l.arrived
+	l.arrived = false
+	if err := l.list(ctx); err != nil {
+		l.log.Warn("quarantined sessions not listed", "error", err)
+		return nil
+	}
+	for sid, s := range l.sessions {
+		// All that comes before the stop must have been delivered: a release
+		// begins behind it.
+		if s.stop == nil || s.state != nil || l.newest < s.stop.Seq && !quiet {
+			continue
+		}
+		err := l.relook(ctx, s)
+		var unknown *session.UnknownRulesError
+		switch {
+		case ctx.Err() != nil || errors.As(err, &unknown):
+			return err
+		case err != nil:
+			l.log.Warn("quarantine not looked at", "session", sid, "error", err)
+		}
+	}
+	return nil
+}
+
+// list takes the quarantined sessions of the lane into memory: a release is
+// the end of what is remembered here, since it leaves nothing behind.
+func (l *laneActor) list(ctx context.Context) error {
+	all, err := l.host.stops.all(ctx, l.host)
+	if err != nil {
+		return err
+	}
+	for _, sid := range all {
+		s := l.sessions[sid]
+		if subjects.LaneOf(subjects.Partition(sid), l.host.opts.Lanes) != l.lane.Number() || s != nil && s.stop != nil {
+			continue
+		}
+		// The list is of a moment ago, and the session may go on since.
+		stop, err := l.host.stopOf(ctx, sid)
+		if err != nil {
+			return err
+		}
+		switch {
+		case stop == nil:
+		case s == nil || !s.proven || s.state.Seq >= stop.Seq:
+			l.sessions[sid] = &actor{sid: sid, stop: stop, used: l.clock}
+		default:
+			s.stop = stop
+		}
+	}
+	return nil
+}
+
+// stops is what the lanes of a host share: which sessions are quarantined, as
+// of a moment ago.
+type stops struct {
+	mu     sync.Mutex
+	listed time.Time
+	found  []string
+}
+
+// all returns the quarantined sessions of all lanes.
+func (q *stops) all(ctx context.Context, h *Host) ([]string, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if time.Since(q.listed) < h.recheck/2 {
+		return q.found, nil
+	}
+	var found []string
+	for sid, err := range h.world.Quarantined(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, sid)
+	}
+	q.found, q.listed = found, time.Now()
+	return found, nil
+}
+
+// relook reads the quarantine of a session that was stopped, and lets it go on
+// if there is none any more.
+func (l *laneActor) relook(ctx context.Context, s *actor) error {
+	stop, err := l.host.stopOf(ctx, s.sid)
+	switch {
+	case err != nil:
+		return err
+	case stop == nil:
+		return l.resume(ctx, s)
+	}
+	s.stop, s.proven = stop, true
+	return nil
+}
+
+// resume lets a released session go on: it is loaded up to its first event that
+// is not done, and from there on all that the log has is folded and emits. The
+// lane delivers these events no more; those that it does deliver yet are
+// folded then.
+func (l *laneActor) resume(ctx context.Context, s *actor) error {
+	from := s.stop.Seq
+	l.log.Info("session released", "session", s.sid, "seq", from)
+	last, err := l.host.world.LastSeq(ctx)
+	if err != nil {
+		return err
+	}
+	var going *actor
+	for e, err := range l.host.world.ReadSession(ctx, s.sid, from, last, true) {
+		if err != nil {
+			return err
+		}
+		a := arrival{event: e, ack: func() {}}
+		if going == nil {
+			going, err = l.host.load(ctx, e)
+		}
+		switch {
+		case isPanic(err):
+			return l.quarantine(ctx, a, err)
+		case err != nil:
+			return fmt.Errorf("resume %s at %d: %v", s.sid, e.Seq, err) //nolint:errorlint // what is wrong with e says nothing of a delivered event
+		case going.stops(e.Seq):
+			l.sessions[s.sid] = going // stopped again
+			return nil
+		case e.Seq <= going.state.Seq:
+			continue // a snapshot is past it: another owner went on
+		}
+		o, err := l.host.next(going, a)
+		if err != nil {
+			return l.quarantine(ctx, a, err)
+		}
+		l.pending = append(l.pending, o)
+		if len(l.pending) < batchMax {
+			continue
+		}
+		if err := l.store(ctx); err != nil {
+			return err
+		}
+		if l.sessions[s.sid] != s {
+			return nil // quarantined again, by what was to be stored
+		}
+	}
+	if going == nil {
+		delete(l.sessions, s.sid) // the log has nothing of it from there on
+		return nil
+	}
+	going.used = s.used
+	l.sessions[s.sid] = going
+	return l.store(ctx)
 }

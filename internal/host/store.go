@@ -11,44 +11,29 @@ import (
 	"github.com/refold/refold/internal/bus"
 )
 
-// outputs are what one folded event wants stored before it is acknowledged.
-// actor is nil if it wants nothing.
-type outputs struct {
-	arrival   arrival
-	actor     *actor
-	withdrawn []session.Withdrawal
-	effects   []session.Effect
-	notices   []session.Notice
-}
-
-// store stores the outputs of all that is pending and acknowledges it. When it
-// fails, memory is ahead of what is stored: the sessions concerned are dropped
-// and loaded again.
+// store stores the outputs of all that is pending and acknowledges it. It
+// fails only when the lane is given up; then memory is ahead of what is stored.
 func (l *laneActor) store(ctx context.Context) error {
 	if len(l.pending) == 0 {
 		return nil
 	}
 	last := l.pending[len(l.pending)-1].arrival.event
-	err := l.retry(ctx, "store outputs", last, func() error { return l.storeAll(ctx) })
-	if err != nil {
-		for i := range l.pending {
-			delete(l.sessions, l.pending[i].arrival.event.Session)
-		}
-		l.pending = l.pending[:0]
+	if err := l.retry(ctx, "store outputs", last, func() error { return l.storeAll(ctx) }); err != nil {
 		return err
 	}
-	touched := map[*actor]string{}
-	for i := range l.pending {
-		l.pending[i].arrival.ack()
-		if a := l.pending[i].actor; a != nil {
-			touched[a] = l.pending[i].arrival.event.Session
+	touched := map[*actor]bool{}
+	for _, o := range l.pending {
+		o.arrival.ack()
+		if o.actor != nil {
+			o.actor.stored = o.arrival.event.Seq
+			touched[o.actor] = true
 		}
-		l.pending[i] = outputs{}
 	}
+	clear(l.pending)
 	l.pending = l.pending[:0]
-	for a, sid := range touched {
-		if !a.stopped && a.state.Count-a.snapped >= l.host.opts.SnapshotEach {
-			l.snapshot(ctx, sid, a)
+	for s := range touched {
+		if s.settled() && s.state.Count-s.snapped >= l.host.opts.SnapshotEach {
+			l.snapshot(ctx, s)
 		}
 	}
 	return nil
@@ -58,12 +43,12 @@ func (l *laneActor) store(ctx context.Context) error {
 const storingMax = 32
 
 // storeAll stores the outputs of all that is pending: those of one session in
-// order, those of different sessions side by side. Every part may be stored
-// again: a name takes one message, a notice keeps its number.
+// order, those of different sessions side by side. Called again, it goes on
+// where it failed. Every part may be stored again: a name takes one message, a
+// notice keeps its number.
 func (l *laneActor) storeAll(ctx context.Context) error {
 	bySession, order := map[string][]*outputs{}, []string(nil)
-	for i := range l.pending {
-		o := &l.pending[i]
+	for _, o := range l.pending {
 		if o.actor == nil {
 			continue
 		}
@@ -112,18 +97,37 @@ func (l *laneActor) storeSession(ctx context.Context, sid string, list []*output
 		if err := l.withdraw(ctx, sid, o.withdrawn); err != nil {
 			return failure{o, err}
 		}
-		if len(o.effects) > 0 {
+		o.withdrawn = nil
+		if o.effects = l.startable(sid, o.effects); len(o.effects) > 0 {
 			if err := l.host.world.AskAll(ctx, sid, o.effects); err != nil {
 				return failure{o, err}
 			}
+			o.effects = nil
 		}
-		for _, n := range o.notices {
-			if err := l.host.world.Notify(ctx, sid, n.N, n.JSON()); err != nil {
+		for len(o.notices) > 0 {
+			if err := l.host.world.Notify(ctx, sid, o.notices[0].n, o.notices[0].data); err != nil {
 				return failure{o, err}
 			}
+			o.notices = o.notices[1:]
 		}
 	}
 	return failure{}
+}
+
+// startable returns the effects that may still be started. Nothing but a wake
+// is asked after its start_by: its name may have been asked, settled and
+// forgotten since. What is left out waits for the wake that settles it.
+func (l *laneActor) startable(sid string, effects []session.Effect) []session.Effect {
+	now := time.Now().UnixMilli()
+	kept := effects[:0]
+	for _, e := range effects {
+		if e.Class == session.ClassWake || e.StartBy >= now {
+			kept = append(kept, e)
+			continue
+		}
+		l.log.Warn("effect not asked: it is past its start_by", "session", sid, "effect", e.Name, "late_ms", now-e.StartBy)
+	}
+	return kept
 }
 
 // withdraw stores the claims of withdrawn effects as withdrawn, and tells
@@ -151,14 +155,31 @@ func (l *laneActor) withdraw(ctx context.Context, sid string, withdrawn []sessio
 	return l.host.world.PublishCancel(ctx, sid, body)
 }
 
-// snapshot stores the snapshot of a session whose events are all stored. It is
-// a cache: failing to store it costs time at the next load, nothing else.
-func (l *laneActor) snapshot(ctx context.Context, sid string, a *actor) {
-	if err := l.host.world.PutSnapshot(ctx, sid, a.state.Seq, a.state.Snapshot().Bytes()); err != nil {
-		l.log.Warn("snapshot not stored", "session", sid, "error", err)
+// Limits of storing a snapshot: how long one may take, and for how long none
+// is tried after one failed. They are a cache, and must not hold a lane up.
+const (
+	snapshotWithin = 5 * time.Second
+	snapshotPause  = time.Minute
+)
+
+// snapshot stores the snapshot of a session that is settled. Failing to costs
+// time at the next load, nothing else.
+func (l *laneActor) snapshot(ctx context.Context, s *actor) {
+	if time.Now().Before(l.snapshotsFrom) {
 		return
 	}
-	a.snapped = a.state.Count
+	ctx, cancel := context.WithTimeout(ctx, snapshotWithin)
+	defer cancel()
+	data, err := snapshotOf(s.state)
+	if err == nil {
+		err = l.host.world.PutSnapshot(ctx, s.sid, s.state.Seq, data)
+	}
+	if err != nil {
+		l.log.Warn("snapshot not stored", "session", s.sid, "error", err)
+		l.snapshotsFrom = time.Now().Add(snapshotPause)
+		return
+	}
+	s.snapped = s.state.Count
 }
 
 // How many sessions a draining lane snapshots, for how long, and from how many
@@ -174,12 +195,12 @@ func (l *laneActor) snapshotAll() {
 	ctx, cancel := context.WithTimeout(context.Background(), lastSnapshotsFor)
 	defer cancel()
 	n := 0
-	for sid, a := range l.sessions {
+	for _, s := range l.sessions {
 		if n == lastSnapshotsMax || ctx.Err() != nil {
 			return
 		}
-		if !a.stopped && a.state.Count-a.snapped >= lastSnapshotEvents {
-			l.snapshot(ctx, sid, a)
+		if s.settled() && s.state.Count-s.snapped >= lastSnapshotEvents {
+			l.snapshot(ctx, s)
 			n++
 		}
 	}

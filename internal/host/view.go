@@ -4,41 +4,42 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/bus"
 )
 
-// Limits of answering views: how long one may take, and how many at once.
-const (
-	viewWithin = 5 * time.Second
-	viewsMax   = 8
-)
+// viewWithin is how long answering one request for a View may take.
+const viewWithin = 5 * time.Second
 
 // errNoSession is what a view request about an unknown session is told.
 var errNoSession = errors.New("the log holds no event of this session")
 
-// serveViews answers refold.view.<sid> from copies of sessions: loaded,
-// projected and thrown away. Every host could answer for every session; the
-// one that has the session's lane does, so that one answer comes.
-func (h *Host) serveViews(ctx context.Context, owns func(sid string) bool) error {
-	room := make(chan struct{}, viewsMax)
-	return h.bus.ServeView(ctx, func(sid string, reply func([]byte, error)) {
-		if !owns(sid) {
-			return
-		}
-		room <- struct{}{}
-		go func() {
-			defer func() { <-room }()
+// views answers refold.view.<sid>. Any host can answer for any session, since
+// it answers from a copy: loaded, projected and thrown away. One of those that
+// live gets each request. It is not left to the lane's owner: a lane on which
+// nothing arrives may have none.
+func (h *Host) views(ctx context.Context) bus.Endpoint {
+	names := h.bus.Names()
+	return bus.Endpoint{
+		Name: "view", Subject: names.ViewAll(),
+		Answer: func(subject string, _ []byte) ([]byte, error) {
+			sid, err := names.ParseView(subject)
+			if err != nil {
+				return nil, err
+			}
 			ctx, cancel := context.WithTimeout(ctx, viewWithin)
 			defer cancel()
-			reply(h.view(ctx, sid))
-		}()
-	})
+			return h.view(ctx, sid)
+		},
+	}
 }
 
 // view returns the JSON of a session's View as the log has it now.
-func (h *Host) view(ctx context.Context, sid string) ([]byte, error) {
+func (h *Host) view(ctx context.Context, sid string) (data []byte, err error) {
+	defer func() { err = recovered(recover(), err) }()
 	state, err := h.latest(ctx, sid)
 	if err != nil {
 		return nil, err
@@ -49,9 +50,14 @@ func (h *Host) view(ctx context.Context, sid string) ([]byte, error) {
 	return json.Marshal(state.View())
 }
 
-// latest returns a session as the log has it now, nil if it has no event.
+// latest returns a session as the log has it now, nil if it has no event. A
+// quarantined one is as it was when it stopped.
 func (h *Host) latest(ctx context.Context, sid string) (*session.State, error) {
-	state, err := h.fromSnapshot(ctx, sid)
+	stop, err := h.stopOf(ctx, sid)
+	if err != nil {
+		return nil, err
+	}
+	state, err := h.fromSnapshot(ctx, sid, stop)
 	if err != nil {
 		return nil, err
 	}
@@ -59,10 +65,17 @@ func (h *Host) latest(ctx context.Context, sid string) (*session.State, error) {
 	if err != nil {
 		return nil, err
 	}
+	end := last + 1
+	if stop != nil {
+		end = min(end, stop.Seq)
+	}
 	// The event behind the last one never comes, so the read ends incomplete.
-	state, err = h.foldTo(ctx, sid, state, last+1, true)
+	state, err = h.foldTo(ctx, sid, state, end, true)
 	if errors.Is(err, errIncomplete) {
 		err = nil
+	}
+	if state != nil && state.Count == 0 && err == nil {
+		err = fmt.Errorf("the session is quarantined since its first event: %s", stop.Reason)
 	}
 	return state, err
 }

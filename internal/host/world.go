@@ -15,7 +15,6 @@ import (
 type world interface {
 	bus.InstallLog
 	ReadSession(ctx context.Context, sid string, from, to uint64, leader bool) iter.Seq2[session.Event, error]
-	EventAt(ctx context.Context, seq uint64) (session.Event, error)
 	LastSeq(ctx context.Context) (uint64, error)
 
 	AskAll(ctx context.Context, sid string, effects []session.Effect) error
@@ -34,7 +33,6 @@ type world interface {
 // lane is what feeds a laneActor: a *bus.Lane.
 type lane interface {
 	Number() int
-	Owned() bool
 	Run(ctx context.Context, owner bus.LaneOwner) error
 	Drain(ctx context.Context) error
 }

@@ -1,0 +1,112 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/refold/refold/actors/session"
+)
+
+// actor is one session in memory, with its two marks: it is folded up to
+// state.Seq, and stored up to stored.
+type actor struct {
+	sid    string
+	state  *session.State  // nil: stopped, or spoilt by a fault and never used again
+	stored uint64          // all outputs of all events up to here are acknowledged
+	asked  map[string]bool // open effects that were asked since it was loaded
+	proven bool            // its place in the log is known, in this era
+	stop   *Stop           // quarantined; nil: not
+
+	snapped uint64 // events folded when the last snapshot was taken
+	used    uint64 // when it was used last, by the lane's count
+}
+
+// stops reports whether the session is quarantined at seq.
+func (s *actor) stops(seq uint64) bool { return s.stop != nil && s.stop.Seq <= seq }
+
+// settled reports whether the state is stored: only such a one is snapshotted.
+func (s *actor) settled() bool { return s.state != nil && s.stored == s.state.Seq }
+
+// outputs are what one folded event wants stored before it is acknowledged.
+// What is stored is taken out. actor is nil if it wants nothing.
+type outputs struct {
+	arrival   arrival
+	actor     *actor
+	withdrawn []session.Withdrawal
+	effects   []session.Effect
+	notices   []said
+}
+
+// said is a notice, encoded.
+type said struct {
+	n    uint64
+	data []byte
+}
+
+// next folds the session's next event and returns its outputs. After an error,
+// a *panicError, the actor is spoilt.
+func (h *Host) next(s *actor, a arrival) (o *outputs, err error) {
+	defer func() { err = recovered(recover(), err) }()
+	notices, _ := h.evolve(s.state, a.event) // what is rejected says so in a notice
+	o = &outputs{
+		arrival: a, actor: s, effects: s.unasked(),
+		withdrawn: append([]session.Withdrawal(nil), s.state.Withdrawals()...),
+	}
+	for _, n := range notices {
+		o.notices = append(o.notices, said{n.N, n.JSON()})
+	}
+	return o, nil
+}
+
+// askedMax is how many names are remembered as asked before those that are
+// settled are forgotten.
+const askedMax = 256
+
+// unasked returns the open effects that were not asked yet, and takes them as
+// asked.
+func (s *actor) unasked() []session.Effect {
+	var open []string
+	effects := s.state.OpenExcept(func(name string) bool {
+		open = append(open, name)
+		return s.asked[name]
+	})
+	if len(s.asked) > askedMax {
+		clear(s.asked)
+	}
+	for _, name := range open {
+		s.asked[name] = true
+	}
+	return effects
+}
+
+// fold folds an event whose outputs are stored.
+func (h *Host) fold(state *session.State, e session.Event) (err error) {
+	defer func() { err = recovered(recover(), err) }()
+	_, _ = h.evolve(state, e) // a rejection is part of the history
+	return nil
+}
+
+// snapshotOf returns a state's snapshot, encoded.
+func snapshotOf(state *session.State) (data []byte, err error) {
+	defer func() { err = recovered(recover(), err) }()
+	return state.Snapshot().Bytes(), nil
+}
+
+// panicError says that the fold panicked: a fault of this program, which stops
+// one session.
+type panicError struct{ value any }
+
+func (e *panicError) Error() string { return fmt.Sprintf("the fold panicked: %v", e.value) }
+
+func isPanic(err error) bool {
+	var p *panicError
+	return errors.As(err, &p)
+}
+
+// recovered returns the error that a panic with v is, err if there was none.
+func recovered(v any, err error) error {
+	if v != nil {
+		return &panicError{v}
+	}
+	return err
+}

@@ -1,0 +1,370 @@
+package host
+
+// What a new era, another owner and a log that lost its end mean for what is
+// in memory.
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+)
+
+func TestANewEraFoldsNothingTwice(t *testing.T) {
+	t.Parallel()
+	onStage(t, Options{}, func(t *testing.T, s *stage) {
+		first, second := s.run("s1"), s.answer("s1", "r1t1", "a")
+		s.era()
+		s.deliver(first)
+		s.start()
+		s.era()
+		s.deliver(first, second)
+		s.wantAcked(first, second)
+		s.wantStored(second)
+		if got := s.actor.sessions["s1"].state.Count; got != 2 {
+			t.Errorf("%d events are folded, want 2", got)
+		}
+	})
+}
+
+func TestWhatAnotherOwnerDidIsFoldedAndNotSaidAgain(t *testing.T) {
+	t.Parallel()
+	onStage(t, Options{}, func(t *testing.T, s *stage) {
+		first := s.run("s1")
+		s.era()
+		s.deliver(first)
+		s.start()
+		// Another owner did the next one; the lane's floor is behind it.
+		s.answer("s1", "r1t1", "a")
+		third := s.run("s1")
+		s.mem.mu.Lock()
+		clear(s.mem.calls)
+		s.mem.mu.Unlock()
+		s.era()
+		s.deliver(third)
+		s.wantAcked(third)
+		if got, want := s.actor.sessions["s1"].state.Hash(), s.mem.judge("s1", third.Seq).state.Hash(); got != want {
+			t.Errorf("state: got %s, want %s", got, want)
+		}
+		if n := s.mem.calls[call{op: "Notify", sid: "s1", who: "3"}]; n != 0 {
+			t.Errorf("the other owner's notice was said %d times again", n)
+		}
+	})
+}
+
+// A host that has a session in memory, from before another one stopped it, must
+// not go on with it when the lane comes back.
+func TestAQuarantineByAnotherOwnerHolds(t *testing.T) {
+	t.Parallel()
+	onStage(t, Options{}, func(t *testing.T, s *stage) {
+		first := s.run("s1")
+		s.era()
+		s.deliver(first)
+		s.start()
+		second, third := s.answer("s1", "r1t1", "a"), s.run("s1")
+		s.mem.stops["s1"] = []byte(`{"seq":3,"reason":"a test"}`)
+		s.era()
+		s.deliver(third)
+		s.wantAcked(third)
+		numbers := s.mem.said("s1")
+		if !slices.Equal(numbers, []uint64{1, 2}) {
+			t.Errorf("notices: got %v, want those of the first event only; stopped at %d", numbers, second.Seq)
+		}
+	})
+}
+
+// The quarantine names the first event that is not done. What is before it is
+// folded and stored as ever; from there on nothing is.
+func TestAQuarantineHoldsFromItsEventOn(t *testing.T) {
+	t.Parallel()
+	onStage(t, Options{}, func(t *testing.T, s *stage) {
+		first, second, third := s.run("s1"), s.answer("s1", "r1t1", "a"), s.run("s1")
+		body, err := json.Marshal(Stop{Seq: third.Seq, Reason: "a test"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.mem.stops["s1"] = body
+		s.era()
+		s.deliver(first, second, third)
+		s.start()
+		s.wantAcked(first, second, third)
+		s.wantStored(second)
+		if got, want := strings.Join(s.mem.asked("s1"), " "), "r1t1 w1"; got != want {
+			t.Errorf("asked: got %q, want %q", got, want)
+		}
+	})
+}
+
+func TestAnEarlierQuarantineStands(t *testing.T) {
+	t.Parallel()
+	onStage(t, Options{}, func(t *testing.T, s *stage) {
+		first, second := s.wrong("s1", 1)[0], s.run("s1")
+		s.mem.effects["s1 r1t1"] = []byte{0x80}
+		// Another owner stops the session while this one is at it.
+		s.mem.plan = func(c call) outcome {
+			if c.op == "Ask" {
+				s.mem.mu.Lock()
+				s.mem.stops["s1"] = []byte(`{"seq":2,"reason":"a test"}`)
+				s.mem.mu.Unlock()
+			}
+			return works
+		}
+		s.era()
+		s.deliver(first, second)
+		s.start()
+		s.wantAcked(first, second)
+		if stop := s.stopOf("s1"); stop.Seq != 2 {
+			t.Errorf("quarantine: got one from %d, want the earlier one from 2", stop.Seq)
+		}
+	})
+}
+
+func TestAQuarantineOutlivesTheHost(t *testing.T) {
+	t.Parallel()
+	onStage(t, Options{}, func(t *testing.T, s *stage) {
+		s.mem.effects["s1 r1t1"] = []byte{0x80}
+		first := s.run("s1")
+		s.era()
+		s.deliver(first)
+		s.start()
+		if err := s.stop(); err != nil {
+			t.Fatal(err)
+		}
+		other := newStage(t, s.mem, Options{})
+		second := other.run("s1")
+		other.era()
+		other.deliver(second)
+		other.start()
+		other.wantAcked(second)
+		if err := other.stop(); err != nil {
+			t.Fatal(err)
+		}
+		if numbers := s.mem.said("s1"); !slices.Equal(numbers, []uint64{0}) {
+			t.Errorf("notices: got %v, want one without a number", numbers)
+		}
+	})
+}
+
+// Released, a session goes on from the first event that is not done, although
+// the lane delivers it no more.
+func TestARelease(t *testing.T) {
+	t.Parallel()
+	for name, restart := range map[string]bool{"same owner": false, "another owner": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onStage(t, Options{}, func(t *testing.T, s *stage) {
+				s.mem.effects["s1 r1t1"] = []byte{0x80}
+				events := []session.Event{s.run("s1"), s.answer("s1", "r1t1", "a"), s.run("s1")}
+				s.era()
+				s.deliver(events...)
+				s.start()
+				s.wantAcked(events...)
+				if restart {
+					if err := s.stop(); err != nil {
+						t.Fatal(err)
+					}
+					s = newStage(t, s.mem, Options{})
+					s.era()
+					s.start()
+				}
+				s.pass(time.Minute)
+				delete(s.mem.effects, "s1 r1t1") // the operator has removed the cause
+				s.mem.release("s1")
+				s.pass(time.Minute)
+				s.wantStored(events[2])
+				last := s.answer("s1", "r2t1", "b")
+				s.deliver(last)
+				s.wantAcked(last)
+				s.wantStored(last)
+				if err := s.stop(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// Released before what stands in front of the stop was delivered, a session
+// goes on from what is delivered.
+func TestAnEarlyRelease(t *testing.T) {
+	t.Parallel()
+	onStage(t, Options{}, func(t *testing.T, s *stage) {
+		other := s.wrong("s2", 9)
+		first, second, third := s.run("s1"), s.answer("s1", "r1t1", "a"), s.run("s1")
+		body, err := json.Marshal(Stop{Seq: third.Seq, Reason: "a test"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.mem.stops["s1"] = body
+		s.era()
+		s.start()
+		for i, e := range other {
+			s.deliver(e)
+			s.pass(recheckEvery)
+			if i == len(other)/2 {
+				s.mem.release("s1")
+			}
+		}
+		s.deliver(first, second, third)
+		s.pass(time.Minute)
+		s.wantAcked(first, second, third)
+		s.wantStored(third)
+	})
+}
+
+// What stopped a session may be there still when it is released.
+func TestAReleaseInVain(t *testing.T) {
+	t.Parallel()
+	onStage(t, Options{}, func(t *testing.T, s *stage) {
+		s.mem.effects["s1 r1t1"] = []byte{0x80}
+		first, second := s.run("s1"), s.wrong("s1", 1)[0]
+		s.era()
+		s.deliver(first, second)
+		s.start()
+		s.mem.release("s1")
+		s.pass(time.Minute)
+		if stop := s.stopOf("s1"); stop == nil || stop.Seq != first.Seq {
+			t.Errorf("quarantine: got %+v, want one from %d again", stop, first.Seq)
+		}
+		third := s.run("s1")
+		s.deliver(third)
+		s.wantAcked(first, second, third)
+	})
+}
+
+// A power loss without sync takes the log's end, and other events get its
+// sequences.
+func TestALogThatLostItsEnd(t *testing.T) {
+	t.Parallel()
+	for name, play := range map[string]func(s *stage) []session.Event{
+		"another event at the folded mark": func(s *stage) []session.Event {
+			return []session.Event{s.answer("s1", "r1t1", "other")}
+		},
+		"another session's event at the folded mark": func(s *stage) []session.Event {
+			return []session.Event{s.run("s2"), s.answer("s1", "r1t1", "other")}
+		},
+		"nothing at the folded mark": func(s *stage) []session.Event {
+			s.mem.lost = 100
+			return []session.Event{s.answer("s1", "r1t1", "other")}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onStage(t, Options{}, func(t *testing.T, s *stage) {
+				first, second := s.run("s1"), s.answer("s1", "r1t1", "lost")
+				s.era()
+				s.deliver(first, second)
+				s.start()
+				s.mem.lose(second.Seq)
+				s.pass(time.Second)
+				events := play(s)
+				s.era()
+				s.deliver(events...)
+				s.wantAcked(events...)
+				last := events[len(events)-1]
+				if got, want := s.actor.sessions["s1"].state.Hash(), s.mem.judge("s1", last.Seq).state.Hash(); got != want {
+					t.Errorf("state: got %s, want %s", got, want)
+				}
+			})
+		})
+	}
+}
+
+func TestADeliveryThatTheLogLostHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
+	onStage(t, Options{}, func(t *testing.T, s *stage) {
+		lost := s.run("s1")
+		s.era()
+		s.deliver(lost)
+		s.mem.lose(lost.Seq)
+		s.start()
+		s.pass(time.Minute)
+		s.mem.lost = 100
+		next := s.run("s2")
+		s.era()
+		s.deliver(next)
+		s.pass(time.Minute)
+		s.wantUnacked(lost)
+		s.wantAcked(next)
+		s.wantStored(next)
+	})
+}
+
+func TestAReplicaThatIsBehindIsNotBelieved(t *testing.T) {
+	t.Parallel()
+	onStage(t, Options{}, func(t *testing.T, s *stage) {
+		first, second := s.run("s1"), s.answer("s1", "r1t1", "a")
+		s.mem.lagging = second.Seq
+		s.era()
+		s.deliver(second) // the first is below the floor
+		s.start()
+		s.wantAcked(second)
+		if got := s.actor.sessions["s1"].state.Count; got != 2 {
+			t.Errorf("%d events are folded, want 2: %d was left out", got, first.Seq)
+		}
+	})
+}
+
+func TestASnapshotThatTheLogContradictsIsIgnored(t *testing.T) {
+	t.Parallel()
+	onStage(t, Options{SnapshotEach: 1}, func(t *testing.T, s *stage) {
+		first := s.run("s1")
+		s.era()
+		s.deliver(first)
+		s.start()
+		if err := s.stop(); err != nil {
+			t.Fatal(err)
+		}
+		s.mem.lose(first.Seq)
+		s.mem.snapshots["s2"] = s.mem.snapshots["s1"] // nor is it another session's
+		other := newStage(t, s.mem, Options{})
+		s.mem.effects = map[string][]byte{}
+		s.pass(time.Second)
+		again, foreign := other.run("s1"), other.run("s2")
+		other.era()
+		other.deliver(again, foreign)
+		other.start()
+		other.wantAcked(again, foreign)
+		other.wantStored(again)
+		other.wantStored(foreign)
+		s.mem.snapshots = map[string][]byte{}
+		if err := other.stop(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestASnapshotPastTheDeliveredEventIsUsedAsItIs(t *testing.T) {
+	t.Parallel()
+	onStage(t, Options{SnapshotEach: 1}, func(t *testing.T, s *stage) {
+		events := []session.Event{s.run("s1"), s.answer("s1", "r1t1", "a")}
+		s.era()
+		s.deliver(events...)
+		s.start()
+		if err := s.stop(); err != nil {
+			t.Fatal(err)
+		}
+		// Stored and snapshotted, and the owner died before its acks arrived.
+		other := newStage(t, s.mem, Options{})
+		s.mem.mu.Lock()
+		clear(s.mem.calls)
+		s.mem.mu.Unlock()
+		next := other.run("s1")
+		other.era()
+		other.deliver(append(events, next)...)
+		other.start()
+		other.wantAcked(append(events, next)...)
+		other.wantStored(next)
+		for c, n := range s.mem.calls {
+			if c.op == "Notify" && (c.who == "1" || c.who == "2" || c.who == "3") {
+				t.Errorf("notice %s was said %d times again", c.who, n)
+			}
+		}
+		if err := other.stop(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

@@ -5,6 +5,7 @@ package host
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -212,6 +213,60 @@ func TestAnEarlyRelease(t *testing.T) {
 		s.pass(time.Minute)
 		s.wantAcked(first, second, third)
 		s.wantStored(third)
+	})
+}
+
+// A lane that is never quiet hears of a release, too.
+func TestAReleaseOnABusyLane(t *testing.T) {
+	t.Parallel()
+	onStage(t, Options{}, func(t *testing.T, s *stage) {
+		s.mem.effects["s1 r1t1"] = []byte{0x80}
+		first := s.run("s1")
+		s.era()
+		s.deliver(first)
+		s.start()
+		delete(s.mem.effects, "s1 r1t1")
+		s.mem.release("s1")
+		for range 3 {
+			s.deliver(s.wrong("s2", 1)...)
+			s.pass(recheckEvery)
+		}
+		s.wantStored(first)
+	})
+}
+
+// A view of a quarantined session is of what is done, whatever else there is.
+func TestAViewOfAQuarantinedSession(t *testing.T) {
+	t.Parallel()
+	onStage(t, Options{SnapshotEach: 1}, func(t *testing.T, s *stage) {
+		first, second := s.run("s1"), s.answer("s1", "r1t1", "a")
+		s.era()
+		s.deliver(first, second)
+		s.start()
+		view := func() (v session.View, err error) {
+			data, err := s.host.view(t.Context(), "s1")
+			if err == nil {
+				err = json.Unmarshal(data, &v)
+			}
+			return v, err
+		}
+		if v, err := view(); err != nil || v.Seq != second.Seq {
+			t.Errorf("view: got one at %d (%v), want %d", v.Seq, err, second.Seq)
+		}
+		s.mem.stops["s1"] = fmt.Appendf(nil, `{"seq":%d,"reason":"a test"}`, second.Seq)
+		if v, err := view(); err != nil || v.Seq != first.Seq {
+			t.Errorf("view of a session stopped at %d: got one at %d (%v), want %d", second.Seq, v.Seq, err, first.Seq)
+		}
+		s.mem.stops["s1"] = fmt.Appendf(nil, `{"seq":%d,"reason":"a test"}`, first.Seq)
+		if v, err := view(); err == nil || !strings.Contains(err.Error(), "a test") {
+			t.Errorf("view of a session stopped at once: got one at %d (%v), want the reason", v.Seq, err)
+		}
+		s.mem.stops = map[string][]byte{}
+		s.host.evolve = func(*session.State, session.Event) ([]session.Notice, error) { panic("a fault") }
+		s.mem.snapshots = map[string][]byte{}
+		if _, err := view(); !isPanic(err) {
+			t.Errorf("view with a fault in the fold: got %v", err)
+		}
 	})
 }
 

@@ -322,9 +322,9 @@ func TestEnums(t *testing.T) {
 		"parts/Item#/properties/role":                                   roles,
 		"InstallRecord#/properties/policy/properties/ingress/items":     ingress,
 		"parts/ToolSpec#/properties/access":                             {string(planner.AccessRead), string(planner.AccessWrite)},
-		"parts/ToolSpec#/properties/approval":                           {planner.ApprovalNever, planner.ApprovalAlways},
+		"parts/ToolSpec#/properties/approval":                           {planner.ApprovalNever},
 		"parts/ToolSpec#/properties/availability/items/properties/kind": {planner.RuleAlways, planner.RuleHostSessionReady, planner.RuleHostSessionNotReady, planner.RuleFact},
-		"parts/ToolSpec#/properties/executor/properties/kind":           {planner.ExecutorEffect, planner.ExecutorHostLoop},
+		"parts/ToolSpec#/properties/executor/properties/kind":           {planner.ExecutorEffect},
 		// What the code has as literals; the fold is asked in TestSpoilt.
 		"RunRequested#/properties/when_busy":   {"queue", "reject"},
 		"GenerationSettled#/properties/status": {"ok", "failed"},

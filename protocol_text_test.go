@@ -366,6 +366,8 @@ func TestReservedFields(t *testing.T) {
 		"run":            event("SessionConfigured", `{"deadlines_ms":{"run":1000}}`),
 		"approval":       event("SessionConfigured", `{"deadlines_ms":{"approval":1000}}`),
 		"coverage":       record(`"tools":[],"policy":{"coverage":1}`),
+		"always":         record(`"tools":[{"tool_id":"a.b","tool_name":"b","args_schema":{"type":"object"},"approval":"always","executor":{"kind":"effect","target":"x"}}]`),
+		"host_loop":      record(`"tools":[{"tool_id":"a.b","tool_name":"b","args_schema":{"type":"object"},"executor":{"kind":"host_loop","target":"x"}}]`),
 		"arguments_blob": nil, // TestSpoilt: calls take no other field
 		"size":           nil,
 	}
@@ -373,6 +375,9 @@ func TestReservedFields(t *testing.T) {
 		cases[field] = event("SessionConfigured", `{"`+field+`":{}}`)
 	}
 	cases["steps"] = record(`"tools":[],"profiles":[{"profile":"p","tools":[],"steps":[]}]`)
+	if code := record(`"tools":[{"tool_id":"a.b","tool_name":"b","args_schema":{"type":"object"},"executor":{"kind":"effect","target":"x"}}]`)(t); code != "" {
+		t.Errorf("a record without reserved values: got %q, want that it is taken", code)
+	}
 	told := namesInTable(sections(t, protocolDoc)["Reserved fields and values"])
 	for _, name := range told {
 		check, ok := cases[name]
@@ -469,7 +474,7 @@ func TestBuiltinTable(t *testing.T) {
 			t.Errorf("there is no profile %s", profile)
 			continue
 		}
-		listed := append(install.Registry.Profiles()[i].Tools, without)
+		listed := append([]string{without}, install.Registry.Profiles()[i].Tools...)
 		var all []string
 		for _, tool := range install.Registry.Tools() {
 			all = append(all, tool.ToolID)

@@ -516,3 +516,31 @@ func TestGroupsTable(t *testing.T) {
 		}
 	}
 }
+
+// TestOperationsQuotes: the lines of logs that docs/operations.md tells of are
+// logged.
+func TestOperationsQuotes(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc := strings.Join(strings.Fields(string(text)), " ")
+	for quote, file := range map[string]string{
+		"event_skipped":           "internal/bus/events.go",
+		"failed, trying again":    "internal/host/lane.go",
+		"foreign_message_skipped": "bridge/worker.go",
+		"install record ignored":  "internal/bus/installs.go",
+		"nats_permission_denied":  "internal/bus/connect.go",
+		"newer_effect_given_back": "bridge/worker.go",
+		"session quarantined":     "internal/host/quarantine.go",
+	} {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(doc, "`"+quote+"`") || !strings.Contains(string(source), `"`+quote+`"`) {
+			t.Errorf("%q: want it in docs/operations.md and in %s", quote, file)
+		}
+	}
+}

@@ -69,3 +69,57 @@ func Next(b []byte) (t Token, rest []byte, err error) {
 	}
 	return t, rest, nil
 }
+
+// Int64 returns the value of a Number that an int64 holds.
+func (t *Token) Int64() (int64, bool) {
+	switch t.head.kind {
+	case kindUint:
+		return int64(t.head.bits), t.head.bits <= math.MaxInt64
+	case kindInt:
+		return int64(t.head.bits), true
+	}
+	return 0, false
+}
+
+// Entry is one entry of a map, in the memory of the bytes that it was read from.
+type Entry struct {
+	Key   []byte
+	Value []byte // canonical
+}
+
+// Entries appends to room the entries of the canonical map that data is, and
+// checks all of data on the way, as Check does. It copies nothing.
+func Entries(room []Entry, data []byte) ([]Entry, error) {
+	if len(data) > BytesMax {
+		return nil, tooLarge(len(data), BytesMax)
+	}
+	h, err := readHead(data, 0, true)
+	if err != nil {
+		return nil, err
+	}
+	if h.kind != kindMap {
+		return nil, fault(ErrNotObject, 0, "no map begins")
+	}
+	at := h.next
+	var before []byte
+	for i := range h.n {
+		key, value, err := readKey(data, at, true)
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			if err := ordered(before, key, at); err != nil {
+				return nil, err
+			}
+		}
+		before = key
+		if at, err = scan(data, value, 1); err != nil {
+			return nil, err
+		}
+		room = append(room, Entry{Key: key, Value: data[value:at]})
+	}
+	if at < len(data) {
+		return nil, trailing(at)
+	}
+	return room, nil
+}

@@ -1,28 +1,27 @@
 package session
 
 import (
-	"slices"
 	"strconv"
 
 	"github.com/refold/refold/codec"
 )
 
-// doorsOf tells through which doors an event may be said. What clients may
-// ask, operators may ask too.
-func doorsOf(typ string) []Door {
+// mayBeSaid tells whether a type is known, and whether an event of it may come
+// through door. What clients may ask, operators may ask too.
+func mayBeSaid(typ string, door Door) (known, through bool) {
 	switch typ {
 	case TypeRunRequested:
-		return []Door{DoorIn, DoorCtl}
+		return true, door == DoorIn || door == DoorCtl
 	case TypeSessionConfigured, TypeToolProfileSelected, TypeHostSessionUpdated, TypeFactsSet:
-		return []Door{DoorCtl}
+		return true, door == DoorCtl
 	case TypeToolCallsObserved, TypeGenerationSettled:
-		return []Door{DoorLLM}
+		return true, door == DoorLLM
 	case TypeToolCallSettled:
-		return []Door{DoorTool}
+		return true, door == DoorTool
 	case TypeWakeSettled:
-		return []Door{DoorWake}
+		return true, door == DoorWake
 	}
-	return nil
+	return false, false
 }
 
 // EventTypes returns the names of all events that this release folds.
@@ -41,21 +40,18 @@ func open(e Event) (Envelope, *refusal) {
 		return Envelope{}, refuse(RejectLimitExceeded,
 			"an event is at most "+strconv.Itoa(EventBytesMax)+" bytes, this one has "+strconv.Itoa(len(e.Payload)))
 	}
-	canonical, err := codec.Canonicalize(e.Payload)
+	env, err := decodeEnvelope(e.Payload)
 	if err != nil {
 		return Envelope{}, refuse(RejectUndecodable, err.Error())
 	}
-	var env Envelope
-	if err := codec.Decode(canonical, &env); err != nil {
-		return Envelope{}, refuse(RejectUndecodable, err.Error())
-	}
 	env.Type = clip(env.Type, IDBytesMax)
+	known, through := mayBeSaid(env.Type, e.Door)
 	switch {
 	case env.V != 0 && env.V != Version:
 		return env, refuse(RejectUnsupportedVersion, "v is "+strconv.Itoa(env.V)+", this session reads "+strconv.Itoa(Version))
-	case doorsOf(env.Type) == nil:
+	case !known:
 		return env, refuse(RejectUnknownType, "no event is called "+quoted(env.Type))
-	case !slices.Contains(doorsOf(env.Type), e.Door):
+	case !through:
 		return env, refuse(RejectWrongDoor, env.Type+" is not said through the door "+string(e.Door))
 	case len(env.ID) > IDBytesMax:
 		return env, refuse(RejectInvalidData, "id: at most "+strconv.Itoa(IDBytesMax)+" bytes")

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nkeys"
+
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
@@ -265,5 +267,58 @@ func TestDomain(t *testing.T) {
 		if e, _, err := b.LastOf(ctx, session.DoorIn, "s1"); err != nil || e.Seq != seq {
 			t.Errorf("%s: got %+v %v", field, e, err)
 		}
+	}
+}
+
+func TestConnectInProcess(t *testing.T) {
+	t.Parallel()
+	node := bustest.Server(t)
+	ctx := testContext(t)
+	b, err := bus.Connect(ctx, bus.Options{InProcess: node, URL: "nats://host.invalid:1", Creds: "/none.creds"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	if err := b.Provision(ctx, parse(t, ""), 0); err != nil {
+		t.Fatal(err)
+	}
+	if seq, err := b.Publish(ctx, session.DoorIn, "s1", []byte("{}"), ""); err != nil || seq != 1 {
+		t.Errorf("got %d %v, want 1", seq, err)
+	}
+}
+
+// A key as credentials, by a context.
+func TestConnectWithKey(t *testing.T) {
+	t.Parallel()
+	user, err := nkeys.CreateUser()
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err := user.PublicKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seed, err := user.Seed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := bustest.Configured(t, `
+		jetstream { store_dir: "DIR" }
+		authorization { users: [ { nkey: `+public+` } ] }`)
+	dir := t.TempDir()
+	key, file := filepath.Join(dir, "user.nk"), filepath.Join(dir, "c.json")
+	if err := errors.Join(
+		os.WriteFile(key, seed, 0o600),
+		os.WriteFile(file, fmt.Appendf(nil, `{"url":%q,"nkey":%q}`, node.URL(), key), 0o600),
+	); err != nil {
+		t.Fatal(err)
+	}
+	b, err := bus.Connect(testContext(t), bus.Options{Context: file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Close()
+	if _, err := bus.Connect(testContext(t), bus.Options{URL: node.URL()}); !errors.Is(err, bus.ErrUnauthorized) {
+		t.Errorf("without the key: got %v, want ErrUnauthorized", err)
 	}
 }

@@ -22,14 +22,14 @@ import (
 // testTime bounds every test that talks to a server.
 const testTime = 2 * time.Minute
 
-func testContext(t *testing.T) context.Context {
+func testContext(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), testTime)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-func names(t *testing.T, prefix string) subjects.Names {
+func names(t testing.TB, prefix string) subjects.Names {
 	t.Helper()
 	n, err := subjects.New(prefix)
 	if err != nil {
@@ -38,7 +38,7 @@ func names(t *testing.T, prefix string) subjects.Names {
 	return n
 }
 
-func parse(t *testing.T, prefix string, edits ...string) *bus.Conf {
+func parse(t testing.TB, prefix string, edits ...string) *bus.Conf {
 	t.Helper()
 	text := strings.NewReplacer(edits...).Replace(string(refold.StreamsConf))
 	conf, err := bus.ParseConf([]byte(text), names(t, prefix))
@@ -48,7 +48,7 @@ func parse(t *testing.T, prefix string, edits ...string) *bus.Conf {
 	return conf
 }
 
-func connect(t *testing.T, node *bustest.Node, prefix string) *bus.Bus {
+func connect(t testing.TB, node *bustest.Node, prefix string) *bus.Bus {
 	t.Helper()
 	b, err := bus.Connect(testContext(t), bus.Options{URL: node.URL(), Prefix: prefix})
 	if err != nil {
@@ -59,7 +59,7 @@ func connect(t *testing.T, node *bustest.Node, prefix string) *bus.Bus {
 }
 
 // rawJS is a plain client beside the bus, to look at what is really there.
-func rawJS(t *testing.T, node *bustest.Node) (*nats.Conn, jetstream.JetStream) {
+func rawJS(t testing.TB, node *bustest.Node) (*nats.Conn, jetstream.JetStream) {
 	t.Helper()
 	nc, err := nats.Connect(node.URL())
 	if err != nil {

@@ -2,9 +2,11 @@ package bustest
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +14,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-const readyTimeout = 20 * time.Second
+// readyTimeout is generous: many tests share few cores, and the store syncs.
+const readyTimeout = 60 * time.Second
 
 // Node is one running server. It is a nats.InProcessConnProvider.
 type Node struct {
@@ -142,7 +145,7 @@ func (n *Node) ready() {
 }
 
 // Until polls a condition that gives no signal, and fails the test if it does
-// not hold within 20 seconds.
+// not hold within a minute.
 func Until(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	deadline := time.NewTimer(readyTimeout)
@@ -158,18 +161,32 @@ func Until(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-// freePorts returns ports that were free a moment ago: routes must be known
-// before the servers start.
+// Routes must be known before the servers start, so their ports are chosen
+// here: below the range from which systems take ports for connections, and at
+// random, since other tests choose at the same time.
+const (
+	routePortMin = 20_000
+	routePortMax = 32_000
+)
+
+// freePorts returns n different ports that were free a moment ago.
 func freePorts(t testing.TB, n int) []int {
 	t.Helper()
-	ports := make([]int, n)
-	for i := range ports {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
+	var ports []int
+	for range 1000 {
+		port := routePortMin + rand.IntN(routePortMax-routePortMin)
+		if slices.Contains(ports, port) {
+			continue
 		}
-		ports[i] = l.Addr().(*net.TCPAddr).Port
-		defer l.Close()
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			continue // taken
+		}
+		l.Close()
+		if ports = append(ports, port); len(ports) == n {
+			return ports
+		}
 	}
-	return ports
+	t.Fatalf("no %d free ports between %d and %d", n, routePortMin, routePortMax)
+	return nil
 }

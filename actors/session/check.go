@@ -39,6 +39,9 @@ func (s *State) checkMemory() error {
 		if n := len(s.Submissions[i].Name); n == 0 || n > IDBytesMax {
 			return fmt.Errorf("a submission of %d bytes is remembered", n)
 		}
+		if i > 0 && s.Submissions[i-1].Name >= s.Submissions[i].Name {
+			return fmt.Errorf("the submissions %q and %q are out of order", s.Submissions[i-1].Name, s.Submissions[i].Name)
+		}
 	}
 	for i, f := range s.Facts {
 		switch {

@@ -277,8 +277,8 @@ func TestFullTranscript(t *testing.T) {
 			calls[i] = map[string]any{"tool_name": strings.Repeat("\x01", 600), "arguments": ""}
 		}
 		w.must(w.tell(session.DoorLLM, session.TypeToolCallsObserved, map[string]any{"effect": last.Name, "calls": calls}))
-		fits(t, w)
 	}
+	fits(t, w)
 	if w.state.Last.Code != session.CodeTranscriptFull {
 		t.Errorf("the run ended %s, want %s", w.state.Last.Code, session.CodeTranscriptFull)
 	}

@@ -55,7 +55,7 @@ func TestLawsOnRandomRegistries(t *testing.T) {
 
 // longHistories is how many of them are enough: each is as good as five short
 // ones, and as slow.
-const longHistories = 30
+const longHistories = 15
 
 // TestLawsOnLongHistories: what goes wrong late, goes wrong here: full queues,
 // forgotten ids, transcripts of hundreds of items, wakes of earlier runs.

@@ -3,6 +3,7 @@ package session
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/refold/refold/codec"
 )
@@ -15,16 +16,12 @@ func (s *State) runRequested(door Door, b *RunRequested, data codec.Raw) *refusa
 		return bad
 	}
 	content := codec.Sum(data)
-	if b.Submission != "" {
-		for i := range s.Submissions {
-			if s.Submissions[i].Name != b.Submission {
-				continue
-			}
-			if s.Submissions[i].Content == content {
-				return nil // the same request again: a no-op whatever became of the first
-			}
-			return refuse(RejectDuplicateSubmission, "submission "+quoted(b.Submission)+" was taken with other content")
-		}
+	place, taken := s.submission(b.Submission)
+	switch {
+	case taken && s.Submissions[place].Content == content:
+		return nil // the same request again: a no-op whatever became of the first
+	case taken:
+		return refuse(RejectDuplicateSubmission, "submission "+quoted(b.Submission)+" was taken with other content")
 	}
 	config := s.configFor(b)
 	if bad := configFault(s.install.Registry, &config, true); bad != nil {
@@ -36,7 +33,7 @@ func (s *State) runRequested(door Door, b *RunRequested, data codec.Raw) *refusa
 	s.Runs++
 	run := Run{Config: config, Number: s.Runs, Seq: s.Seq, Submission: b.Submission}
 	if b.Submission != "" {
-		s.Submissions = append(s.Submissions, Submission{Name: b.Submission, Content: content})
+		s.Submissions = slices.Insert(s.Submissions, place, Submission{Name: b.Submission, Content: content})
 	}
 	if s.Run != nil {
 		s.Queue = append(s.Queue, run)
@@ -45,6 +42,14 @@ func (s *State) runRequested(door Door, b *RunRequested, data codec.Raw) *refusa
 	}
 	s.startRun(run)
 	return nil
+}
+
+// submission returns where a submission stands or would stand, and whether the
+// session remembers it.
+func (s *State) submission(name string) (int, bool) {
+	return slices.BinarySearchFunc(s.Submissions, name, func(have Submission, name string) int {
+		return strings.Compare(have.Name, name)
+	})
 }
 
 // runFault checks the request by itself.

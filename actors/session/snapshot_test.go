@@ -131,6 +131,7 @@ func TestRestoreRefusesWhatNoFoldLeaves(t *testing.T) {
 		"a long id":                      func(r *session.Record) { r.IDs = []string{strings.Repeat("x", 65)} },
 		"too many ids":                   func(r *session.Record) { r.IDs = make([]string, 129) },
 		"a long submission":              func(r *session.Record) { r.Submissions[0].Name = strings.Repeat("x", 65) },
+		"submissions out of order":       func(r *session.Record) { r.Submissions = append(r.Submissions, session.Submission{Name: "a"}) },
 		"items that don't add up":        func(r *session.Record) { r.ItemBytes-- },
 		"an item of nobody":              func(r *session.Record) { r.Items[0].Role = "god" },
 		"an item of the future":          func(r *session.Record) { r.Items[0].Seq = 1 << 40 },

@@ -41,9 +41,9 @@ type Record struct {
 	Runs        uint32         `msgpack:"runs"`          // runs numbered so far
 	Seq         uint64         `msgpack:"seq"`           // stream sequence of the latest event
 	Session     string         `msgpack:"session"`
-	Submissions []Submission   `msgpack:"submissions,omitempty"`
-	Turn        *Turn          `msgpack:"turn,omitempty"` // the latest turn, of the active run or of the last one
-	Usage       UsageTotal     `msgpack:"usage"`          // of all runs
+	Submissions []Submission   `msgpack:"submissions,omitempty"` // by name
+	Turn        *Turn          `msgpack:"turn,omitempty"`        // the latest turn, of the active run or of the last one
+	Usage       UsageTotal     `msgpack:"usage"`                 // of all runs
 	Wakes       []OpenWake     `msgpack:"wakes,omitempty"`
 	WakesAsked  uint32         `msgpack:"wakes_asked"` // wakes numbered so far
 }

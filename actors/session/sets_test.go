@@ -1,0 +1,139 @@
+package session_test
+
+// The closed sets: every rejection, code, event and notice is reached by a
+// scenario file, so that the specification says what each is for.
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/planner"
+)
+
+// constants returns the text constants of a file whose names begin with
+// prefix, read from the source so that none can be left out.
+func constants(t *testing.T, file, prefix string) map[string]string {
+	t.Helper()
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	ast.Inspect(parsed, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok || !strings.HasPrefix(spec.Names[0].Name, prefix) || len(spec.Values) != 1 {
+			return true
+		}
+		if value, ok := spec.Values[0].(*ast.BasicLit); ok && value.Kind == token.STRING {
+			text, err := strconv.Unquote(value.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found[spec.Names[0].Name] = text
+		}
+		return true
+	})
+	if len(found) == 0 {
+		t.Fatalf("%s has no constants %s…", file, prefix)
+	}
+	return found
+}
+
+// wants returns all that the scenario files say must come, as words.
+func wants(t *testing.T) [][]string {
+	t.Helper()
+	paths, err := filepath.Glob("testdata/scenarios/*.txt")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no scenario files: %v", err)
+	}
+	var lines [][]string
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			if !strings.HasPrefix(line, "#") || strings.HasPrefix(line, "#1") {
+				lines = append(lines, strings.Fields(strings.ReplaceAll(line, ":", " ")))
+			}
+		}
+	}
+	return lines
+}
+
+func TestEveryWordOfTheSetsIsTold(t *testing.T) {
+	t.Parallel()
+	lines := wants(t)
+	told := func(begin []string, word string) bool {
+		return slices.ContainsFunc(lines, func(line []string) bool {
+			return len(line) > len(begin) && slices.Equal(line[:len(begin)], begin) && slices.Contains(line, word)
+		})
+	}
+	// What no short line of text can bring about, and where it is tested.
+	elsewhere := map[string]string{
+		"CodeTranscriptFull":       "full_test.go: it takes a transcript of 10,000 items",
+		"CodeLimitExceeded":        "batch_test.go: it takes a batch of 65 calls",
+		"NoticeSessionQuarantined": "no fold says it",
+	}
+	for name, text := range constants(t, "rejection.go", "Reject") {
+		if !told([]string{">", "EventRejected"}, text) {
+			t.Errorf("no scenario has a rejection %s (%s)", text, name)
+		}
+	}
+	for name, text := range constants(t, "rejection.go", "Code") {
+		found := told([]string{"tool"}, text) || told([]string{">", "RunFinished"}, text)
+		if _, listed := elsewhere[name]; found == listed {
+			t.Errorf("%s (%s): told of in a scenario: %v, listed as tested elsewhere: %v", text, name, found, listed)
+		}
+	}
+	for _, code := range []planner.Code{
+		planner.ToolUnknown, planner.ToolDisabled, planner.ToolUnavailable, planner.ToolDenied, planner.InvalidArguments,
+	} { // tool_unbound: no registry that can be pinned has such a tool
+		if !told([]string{">", "ToolRejected"}, string(code)) {
+			t.Errorf("no scenario has a call rejected as %s", code)
+		}
+	}
+	for name, text := range constants(t, "notice.go", "Notice") {
+		if _, listed := elsewhere[name]; told([]string{">"}, text) == listed {
+			t.Errorf("no scenario has a notice %s, or it is listed as tested elsewhere", text)
+		}
+	}
+}
+
+// TestEventTypes: the list has every type, each with a door, and no other has.
+func TestEventTypes(t *testing.T) {
+	t.Parallel()
+	types := session.EventTypes()
+	for name, text := range constants(t, "event.go", "Type") {
+		if !slices.Contains(types, text) {
+			t.Errorf("EventTypes lacks %s", name)
+		}
+	}
+	for _, typ := range types {
+		var doors []session.Door
+		for _, door := range append(allDoors(), session.DoorInstall) {
+			w := newTold(t)
+			if _, err := w.tell(door, typ, nil); err != session.RejectWrongDoor { //nolint:errorlint // Evolve returns the rejection itself
+				doors = append(doors, door)
+			}
+		}
+		want := map[string][]session.Door{
+			session.TypeRunRequested: {session.DoorIn, session.DoorCtl}, session.TypeToolCallsObserved: {session.DoorLLM},
+			session.TypeGenerationSettled: {session.DoorLLM}, session.TypeToolCallSettled: {session.DoorTool}, session.TypeWakeSettled: {session.DoorWake},
+		}[typ]
+		if want == nil {
+			want = []session.Door{session.DoorCtl}
+		}
+		if !slices.Equal(doors, want) {
+			t.Errorf("%s is said through %v, want %v", typ, doors, want)
+		}
+	}
+}

@@ -25,6 +25,9 @@ type Options struct {
 	Name    string       // of the connection; empty: refold-client
 	Logger  *slog.Logger // nil: no logs
 
+	// InboxPrefix begins the subjects that answers come on, where permissions
+	// give each role its own; empty: the context's, else _INBOX.
+	InboxPrefix string
 	// InProcess, if given, is a NATS server in this process, to which the
 	// client connects instead.
 	InProcess nats.InProcessConnProvider
@@ -33,8 +36,9 @@ type Options struct {
 // Client is a connection. Its methods may be called from several goroutines at
 // once.
 type Client struct {
-	bus *bus.Bus
-	by  string
+	bus      *bus.Bus
+	installs *bus.Installs
+	by       string
 }
 
 // Connect connects to NATS and checks that it is usable: the error is one line
@@ -43,13 +47,17 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 	if o.Name == "" {
 		o.Name = "refold-client"
 	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
 	b, err := bus.Connect(ctx, bus.Options{
-		URL: o.URL, Creds: o.Creds, Context: o.Context, Prefix: o.Prefix, Name: o.Name, Logger: o.Logger, InProcess: o.InProcess,
+		URL: o.URL, Creds: o.Creds, Context: o.Context, Prefix: o.Prefix, Name: o.Name, Logger: o.Logger,
+		InboxPrefix: o.InboxPrefix, InProcess: o.InProcess,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &Client{bus: b, by: o.Name}, nil
+	return &Client{bus: b, installs: bus.NewInstalls(b, o.Logger, nil), by: o.Name}, nil
 }
 
 // Close closes the connection.
@@ -66,8 +74,9 @@ type RunOptions struct {
 
 // Run asks for a run of a session: text is what the user says. Text over
 // session.TextBytesMax is stored as a blob first. It returns with the request's
-// sequence in the log when it is there; the session opens with its first request. If ctx ends before
-// that is known, asking again with the same ID is safe.
+// sequence in the log when it is there; the session opens with its first
+// request. If ctx ends before that is known, asking again with the same ID is
+// safe. Whether the session takes the request is told by a notice: see End.
 func (c *Client) Run(ctx context.Context, sid, text string, o RunOptions) (seq uint64, err error) {
 	if !utf8.ValidString(text) {
 		return 0, fmt.Errorf("run: the text is not valid UTF-8")

@@ -1,11 +1,12 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"strings"
+	"slices"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/actors/session/scenario"
@@ -32,9 +33,9 @@ func (c *Client) Export(ctx context.Context, sid string, to uint64) (string, err
 				return "", fmt.Errorf("read session %s: %w", sid, err)
 			}
 			if state == nil {
-				install, err := (&installs{client: c}).before(ctx, e.Seq)
+				install, err := c.installs.Pinned(ctx, e.Seq)
 				if err != nil {
-					return "", err
+					return "", fmt.Errorf("session %s: %w", sid, err)
 				}
 				state, clock = session.New(install, sid), e.Time
 				if err := addInstall(file, install, sid); err != nil {
@@ -53,7 +54,13 @@ func (c *Client) Export(ctx context.Context, sid string, to uint64) (string, err
 	if state == nil {
 		return "", ErrNoSession
 	}
-	return file.Format(), nil
+	text := file.Format()
+	// A line that reads otherwise than it was meant is a test of something else.
+	same := func(a, b scenario.Step) bool { return a.Input == b.Input && a.Want == b.Want }
+	if again, err := scenario.Parse(text); err != nil || !slices.EqualFunc(again.Steps, file.Steps, same) {
+		return "", fmt.Errorf("session %s can't be written as a scenario: what is said about an event has several lines", sid)
+	}
+	return text, nil
 }
 
 // addInstall writes the first step: the record that the session pinned.
@@ -87,11 +94,7 @@ func addEvent(file *scenario.File, state *session.State, e session.Event) error 
 		said = append(said, s)
 	}
 	step := scenario.Step{Prose: []string{"", fmt.Sprintf("# sequence %d", e.Seq)}}
-	text := string(e.Payload)
-	if canonical, err := codec.Canonicalize(e.Payload); err == nil {
-		if asJSON, err := codec.ToJSON(canonical); err == nil {
-			text = string(asJSON)
-		}
+	if text, ok := asJSON(e.Payload); ok {
 		step.Input = fmt.Sprintf("event %s %s", e.Door, text)
 	} else {
 		step.Input = fmt.Sprintf("bytes %s %s", e.Door, hex.EncodeToString(e.Payload))
@@ -101,9 +104,24 @@ func addEvent(file *scenario.File, state *session.State, e session.Event) error 
 		return fmt.Errorf("event %d: %w", e.Seq, err)
 	}
 	step.Want = scenario.Picture(before, state.View(), action.Settles, said)
-	if strings.Contains(step.Input, "\n") {
-		return fmt.Errorf("event %d: its JSON has a line break", e.Seq)
-	}
 	file.Steps = append(file.Steps, step)
 	return nil
+}
+
+// asJSON returns an event's payload as JSON that folds to the same; ok is false
+// if there is none, and only the bytes themselves will do.
+func asJSON(payload []byte) (text []byte, ok bool) {
+	if len(payload) > session.EventBytesMax {
+		return nil, false // its length is part of what the session says about it
+	}
+	canonical, err := codec.Canonicalize(payload)
+	if err != nil {
+		return nil, false
+	}
+	text, err = codec.ToJSON(canonical)
+	if err != nil || len(text) > session.EventBytesMax || bytes.ContainsRune(text, '\n') {
+		return nil, false
+	}
+	again, err := codec.FromJSON(text)
+	return text, err == nil && bytes.Equal(again, canonical)
 }

@@ -1,0 +1,250 @@
+package client_test
+
+// Asking for runs, and following them.
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/client"
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/bus/bustest"
+)
+
+func TestARunIsFollowedToItsEnd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t).host()
+	from, err := w.LastNotice(w.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seq := w.ask("s1", "hi")
+	w.answer("s1", 1, "hello")
+	var said []string
+	end, err := w.End(w.ctx, "s1", seq, from+1, func(n client.Notice) { said = append(said, n.Type) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if end.Run != 1 || end.Lifecycle != session.Completed || end.Output == nil || end.Output.Text != "hello" {
+		t.Errorf("end: got %+v, want run 1 completed with hello", end)
+	}
+	if want := []string{"SessionOpened", "RunStarted", "RunFinished"}; !slices.Equal(said, want) {
+		t.Errorf("notices: got %v, want %v", said, want)
+	}
+	v, err := w.View(w.ctx, "s1")
+	if err != nil || v.Lifecycle != session.Completed || v.Events != 2 {
+		t.Errorf("view: got %+v (%v), want 2 events, completed", v, err)
+	}
+}
+
+// Runs are told apart by the request that asked for them.
+func TestEachEndIsOfItsOwnRun(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t).host()
+	first, second := w.ask("s1", "one"), w.ask("s1", "two")
+	w.answer("s1", 1, "1")
+	w.answer("s1", 2, "2")
+	if end := w.end("s1", second); end.Run != 2 || end.Output.Text != "2" {
+		t.Errorf("end of the second: got %+v", end)
+	}
+	if end := w.end("s1", first); end.Run != 1 || end.Output.Text != "1" {
+		t.Errorf("end of the first: got %+v", end)
+	}
+}
+
+func TestAskingAgainWithTheSameIDIsAskingOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	o := client.RunOptions{ID: "id-1"}
+	first, err := w.Run(w.ctx, "s1", "hi", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := w.Run(w.ctx, "s1", "hi", o); err != nil || again != first {
+		t.Errorf("the same again: got %d (%v), want %d", again, err, first)
+	}
+	if _, err := w.Run(w.ctx, "s1", "other", o); !errors.Is(err, bus.ErrIDTaken) {
+		t.Errorf("another request with the same id: got %v", err)
+	}
+}
+
+func TestLargeTextGoesByBlob(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t).host()
+	text := strings.Repeat("0123456789abcdef", session.TextBytesMax/8)
+	seq := w.ask("s1", text)
+	w.answer("s1", 1, "ok")
+	w.end("s1", seq)
+	for e, err := range w.Events(w.ctx, "s1", seq) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		var content *session.Content
+		if err := decodeInput(e, &content); err != nil {
+			t.Fatal(err)
+		}
+		if content.Blob == nil || content.Size != int64(len(text)) {
+			t.Fatalf("input: got %+v, want a blob of %d bytes", content, len(text))
+		}
+		if got, err := w.Blob(w.ctx, *content.Blob); err != nil || string(got) != text {
+			t.Errorf("blob: got %d bytes (%v), want the text", len(got), err)
+		}
+		break
+	}
+}
+
+// An answer that no notice can hold is read from the log.
+func TestALargeAnswer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t).host()
+	seq := w.ask("s1", "hi")
+	text := strings.Repeat("\x01", session.TextBytesMax/2-1000) // six bytes each in JSON
+	payload, err := packed(session.TypeGenerationSettled, session.GenerationSettled{Effect: "r1t1", Status: "ok", Text: &session.Content{Text: text}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Publish(w.ctx, session.DoorLLM, "s1", payload, ""); err != nil {
+		t.Fatal(err)
+	}
+	if end := w.end("s1", seq); end.Output == nil || end.Output.Text != text {
+		t.Errorf("the answer is not that of the model: %.200v", end)
+	}
+}
+
+func TestWhyARunDoesNotEnd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t).host()
+	w.ask("s1", "hi")
+	refused, err := w.Run(w.ctx, "s1", "more", client.RunOptions{WhenBusy: "reject"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rejected *client.RejectedError
+	if _, err := w.End(w.ctx, "s1", refused, 0, nil); !errors.As(err, &rejected) || rejected.Code != session.RejectRunActive {
+		t.Errorf("a busy session: got %v, want run_active", err)
+	}
+	w.forge("s2", "r1t1", []byte{0x80})
+	var stopped *client.QuarantinedError
+	if _, err := w.End(w.ctx, "s2", w.ask("s2", "hi"), 0, nil); !errors.As(err, &stopped) || !strings.Contains(stopped.Reason, "s2.r1t1") {
+		t.Errorf("a quarantined session: got %v, want the reason", err)
+	}
+}
+
+func TestWhatIsRefusedBeforeItIsSent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	before, err := w.LastEvent(w.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, ask := range map[string]func() (uint64, error){
+		"UTF-8": func() (uint64, error) { return w.Run(w.ctx, "s1", "\xff", client.RunOptions{}) },
+		"no_such_field": func() (uint64, error) {
+			return w.Run(w.ctx, "s1", "hi", client.RunOptions{Config: []byte(`{"no_such_field":1}`)})
+		},
+		"config": func() (uint64, error) { return w.Run(w.ctx, "s1", "hi", client.RunOptions{Config: []byte(`{`)}) },
+		"a b":    func() (uint64, error) { return w.Run(w.ctx, "a b", "hi", client.RunOptions{}) },
+		"768 KiB": func() (uint64, error) {
+			return w.Publish(w.ctx, session.DoorIn, "s1", make([]byte, session.EventBytesMax+1), "")
+		},
+		"door \"x": func() (uint64, error) { return w.Publish(w.ctx, "x", "s1", []byte("{}"), "") },
+	} {
+		if _, err := ask(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want an error that names %q", err, want)
+		}
+	}
+	if after, err := w.LastEvent(w.ctx); err != nil || after != before {
+		t.Errorf("the log ends at %d (%v), want %d: nothing is sent", after, err, before)
+	}
+}
+
+// Who follows hears of what is said after a restart of the server, too, and of
+// nothing twice.
+func TestFollowingSurvivesARestart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t).host()
+	w.ask("s1", "one")
+	w.stored("s1", "r1t1")
+	said, events := make(chan client.Notice, 16), make(chan session.Event, 16)
+	go func() {
+		for n, err := range w.Notices(w.ctx, "s1", 0) {
+			if err != nil {
+				close(said)
+				return
+			}
+			said <- n
+		}
+	}()
+	go func() {
+		for e, err := range w.Events(w.ctx, "", 1) {
+			if err != nil {
+				close(events)
+				return
+			}
+			events <- e
+		}
+	}()
+	for range 2 {
+		<-said
+		<-events
+	}
+	w.node.Stop()
+	w.node.Start()
+	w.answer("s1", 1, "1")
+	w.ask("s1", "two")
+	for n := uint64(3); n <= 4; n++ {
+		if got := <-said; got.N != n {
+			t.Errorf("notice: got %d %s, want %d", got.N, got.Type, n)
+		}
+	}
+	last := uint64(2)
+	for range 2 {
+		if e := <-events; e.Seq <= last {
+			t.Errorf("event %d comes after %d", e.Seq, last)
+		} else {
+			last = e.Seq
+		}
+	}
+}
+
+func TestAViewWithoutAnActor(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	if _, err := w.View(w.ctx, "s1"); !errors.Is(err, bus.ErrNoView) {
+		t.Errorf("view: got %v, want %v", err, bus.ErrNoView)
+	}
+}
+
+func TestLiveDeltas(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	deltas := make(chan client.Delta, 16)
+	if err := w.Live(w.ctx, "s1", func(d client.Delta) { deltas <- d }); err != nil {
+		t.Fatal(err)
+	}
+	for _, payload := range []string{`no JSON`, `{"effect":"r1t1","start":"a","n":0,"text":"he"}`, `{"effect":"r1t1","start":"a","n":1,"text":"llo"}`} {
+		if err := w.bus.PublishLive("s1", []byte(payload)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := (<-deltas).Text+(<-deltas).Text, "hello"; got != want {
+		t.Errorf("deltas: got %q, want %q", got, want)
+	}
+}
+
+func TestConnectSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	node := bustest.Server(t)
+	url := node.URL()
+	node.Stop()
+	_, err := client.Connect(t.Context(), client.Options{URL: url})
+	if !errors.Is(err, bus.ErrNoServer) || !strings.Contains(err.Error(), "start one") {
+		t.Errorf("connect: got %v", err)
+	}
+	if _, err := client.Connect(t.Context(), client.Options{Prefix: "No!"}); err == nil {
+		t.Error("a bad prefix is taken")
+	}
+}

@@ -1,0 +1,122 @@
+package client_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/client"
+	"github.com/refold/refold/internal/devserver"
+	"github.com/refold/refold/internal/llm/scripted"
+)
+
+// A run is asked for, followed to its end, and folded again from its first
+// event on.
+func Example() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	url, stop := startRefold(ctx) // `refold dev` in another terminal does the same
+	defer stop()
+
+	c, err := client.Connect(ctx, client.Options{URL: url})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+
+	// What is said about the run comes after what was said last.
+	from, err := c.LastNotice(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	// From here on nothing can lose the run, and the program may end.
+	seq, err := c.Run(ctx, "hello", "What is here?", client.RunOptions{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	end, err := c.End(ctx, "hello", seq, from+1, func(n client.Notice) { fmt.Println(n.N, n.Type) })
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(end.Lifecycle, end.Output.Text)
+
+	replayed, err := c.Replay(ctx, "hello", 0, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	view, err := c.View(ctx, "hello")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(replayed.Events, "events, identical:", replayed.Identical(), "the same state:", replayed.Hash.String() == view.Hash)
+
+	// Output:
+	// 1 SessionOpened
+	// 2 RunStarted
+	// 3 RunFinished
+	// completed You said: What is here?
+	// 2 events, identical: true the same state: true
+}
+
+// Events are read as they come, and folded one after the other.
+func ExampleClient_Folder() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	url, stop := startRefold(ctx)
+	defer stop()
+	c, err := client.Connect(ctx, client.Options{URL: url})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Run(ctx, "hello", "What is here?", client.RunOptions{}); err != nil {
+		log.Fatal(err)
+	}
+
+	fold := c.Folder("hello")
+	for e, err := range c.Events(ctx, "hello", 1) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		state, err := fold(ctx, e)
+		if err != nil {
+			log.Fatal(err)
+		}
+		view := state.View()
+		fmt.Println("event", view.Events, "through", e.Door, "leaves it waiting for", view.WaitsFor)
+		if view.Lifecycle == session.Completed {
+			break
+		}
+	}
+
+	// Output:
+	// event 1 through in leaves it waiting for model
+	// event 2 through llm leaves it waiting for nobody
+}
+
+// startRefold runs all of it in this process, with a model that repeats what
+// it is told.
+func startRefold(ctx context.Context) (url string, stop func()) {
+	dir, err := os.MkdirTemp("", "refold-example-")
+	if err != nil {
+		panic(err)
+	}
+	server, err := devserver.Start(ctx, devserver.Options{
+		Dir:     dir,
+		Install: []byte(`{"v":1,"rules":1,"tools":[],"config":{"provider":"scripted","model":"echo"}}`),
+		Serve:   func(b *bridge.Bridge) error { return b.Model("scripted", scripted.NewModel(scripted.Echo())) },
+	})
+	if err != nil {
+		panic(err)
+	}
+	return server.URL(), func() {
+		server.Stop()
+		if err := os.RemoveAll(dir); err != nil {
+			panic(err)
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package client_test
+
+// A server in the test, with a host or without one; the test plays the bridges.
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	refold "github.com/refold/refold"
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/client"
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/internal/host"
+	"github.com/refold/refold/subjects"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const testTimeout = time.Minute
+
+type world struct {
+	*client.Client
+	t    *testing.T
+	ctx  context.Context
+	node *bustest.Node
+	bus  *bus.Bus
+}
+
+// newWorld starts a server with streams and an install record.
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+	t.Cleanup(cancel)
+	w := &world{t: t, ctx: ctx, node: bustest.Server(t)}
+	var err error
+	if w.bus, err = bus.Connect(ctx, bus.Options{URL: w.node.URL()}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.bus.Close)
+	conf, err := bus.ParseConf(refold.StreamsConf, w.bus.Names())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.bus.Provision(ctx, conf, 1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := host.EnsureInstall(ctx, w.bus, []byte(record)); err != nil {
+		t.Fatal(err)
+	}
+	if w.Client, err = client.Connect(ctx, client.Options{URL: w.node.URL(), Name: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.Close)
+	return w
+}
+
+// record is an install record whose config names a model.
+const record = `{"v":1,"rules":1,"tools":[],"config":{"provider":"p","model":"m"}}`
+
+// host runs a host until the test ends.
+func (w *world) host() *world {
+	w.t.Helper()
+	ctx, cancel := context.WithCancel(w.ctx)
+	h := host.New(w.bus, slog.New(slog.DiscardHandler), host.Options{SnapshotEach: 4})
+	done := make(chan error, 1)
+	go func() { done <- h.Run(ctx) }()
+	w.t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			w.t.Errorf("host: %v", err)
+		}
+	})
+	return w
+}
+
+// say publishes an event.
+func (w *world) say(door session.Door, sid, typ string, data any) uint64 {
+	w.t.Helper()
+	payload, err := json.Marshal(map[string]any{"type": typ, "data": data})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	seq, err := w.Publish(w.ctx, door, sid, payload, "")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return seq
+}
+
+// ask asks for a run.
+func (w *world) ask(sid, text string) uint64 {
+	w.t.Helper()
+	seq, err := w.Run(w.ctx, sid, text, client.RunOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return seq
+}
+
+// answer ends turn 1 of a run.
+func (w *world) answer(sid string, run int, text string) uint64 {
+	w.t.Helper()
+	return w.say(session.DoorLLM, sid, session.TypeGenerationSettled, map[string]any{
+		"effect": fmt.Sprintf("r%dt1", run), "status": "ok", "text": map[string]any{"text": text},
+	})
+}
+
+// end waits for the end of the run that was asked for at seq.
+func (w *world) end(sid string, seq uint64) client.RunEnd {
+	w.t.Helper()
+	end, err := w.End(w.ctx, sid, seq, 0, nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return end
+}
+
+// forge stores an effect that no fold asked for.
+func (w *world) forge(sid, effect string, payload []byte) {
+	w.t.Helper()
+	err := w.bus.Ask(w.ctx, sid, session.Effect{Name: effect, Class: session.ClassLLM, Target: "p", Payload: payload})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// stored waits until an effect is stored.
+func (w *world) stored(sid, effect string) {
+	w.t.Helper()
+	subject, err := w.bus.Names().Effect(subjects.EffectName{Class: session.ClassLLM, Target: "p", Session: sid, Effect: effect})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	bustest.Until(w.t, subject, func() bool {
+		_, found, err := w.bus.EffectStored(w.ctx, subject)
+		return err == nil && found
+	})
+}
+
+func (w *world) replay(sid string, to uint64) *client.Replayed {
+	w.t.Helper()
+	r, err := w.Replay(w.ctx, sid, to, nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return r
+}

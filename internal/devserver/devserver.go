@@ -47,8 +47,8 @@ type Server struct {
 
 const readyWithin = 10 * time.Second
 
-// Start starts everything and returns when runs can be asked for. The error
-// says what to do; nothing runs then.
+// Start starts everything and returns when runs and views can be asked for.
+// The error says what to do; nothing runs then.
 func Start(ctx context.Context, o Options) (*Server, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -87,6 +87,13 @@ func (s *Server) start(ctx context.Context, o Options) error {
 			s.failed <- fmt.Errorf("session-actor: %w", err)
 		}
 	})
+	select {
+	case <-h.Ready():
+	case err := <-s.failed:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	if o.Serve == nil {
 		return nil
 	}
@@ -133,6 +140,7 @@ func startNATS(dir string, port int) (*server.Server, error) {
 	go srv.Start()
 	if !srv.ReadyForConnections(readyWithin) {
 		srv.Shutdown()
+		srv.WaitForShutdown()
 		return nil, fmt.Errorf("the NATS server in %s was not ready within %v: is another one using the directory?", dir, readyWithin)
 	}
 	return srv, nil

@@ -35,6 +35,7 @@ type Host struct {
 	installs *bus.Installs
 	stops    stops
 	instance string
+	ready    chan struct{}
 
 	// evolve folds an event: State.Evolve, but for tests of what a fault in
 	// the fold does.
@@ -67,7 +68,7 @@ func newHost(w world, log *slog.Logger, opts Options) *Host {
 	instance := ulid.Make().String()
 	log = log.With("instance", instance)
 	return &Host{
-		world: w, log: log, opts: opts, instance: instance, evolve: (*session.State).Evolve, recheck: recheckEvery,
+		world: w, log: log, opts: opts, instance: instance, evolve: (*session.State).Evolve, recheck: recheckEvery, ready: make(chan struct{}),
 		installs: bus.NewInstalls(w, log, func(ctx context.Context, install *session.Install) error { return putDescriptors(ctx, w, install) }),
 	}
 }
@@ -75,10 +76,14 @@ func newHost(w world, log *slog.Logger, opts Options) *Host {
 // Instance returns the name of this process start: a ULID.
 func (h *Host) Instance() string { return h.instance }
 
+// Ready is closed once Run answers views and waits for lanes.
+func (h *Host) Ready() <-chan struct{} { return h.ready }
+
 // Run owns lanes and runs their sessions until ctx ends; then it finishes what
 // it has, hands its lanes over and returns nil. It returns an error if the
 // streams can't be used, or a session follows rules that this release does not
-// know. The log must hold an install record; see EnsureInstall.
+// know. The log must hold an install record; see EnsureInstall. A host is run
+// once.
 func (h *Host) Run(ctx context.Context) error {
 	if err := h.installs.Load(ctx); err != nil {
 		return fmt.Errorf("read install records: %w", err)
@@ -107,6 +112,7 @@ func (h *Host) Run(ctx context.Context) error {
 			}
 		})
 	}
+	close(h.ready)
 	var cause error
 	select {
 	case <-ctx.Done():

@@ -12,6 +12,6 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	defer stop()
-	os.Exit(Main(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	context.AfterFunc(ctx, stop) // a second signal does not wait for the drain
+	os.Exit(Main(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
 }

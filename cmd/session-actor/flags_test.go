@@ -1,0 +1,124 @@
+package main
+
+// Flags, environment and config file: which wins, and what is refused. No
+// network.
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// write writes a file for one test.
+func write(t *testing.T, name, content string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestPrecedence(t *testing.T) {
+	t.Parallel()
+	file := write(t, "actor.yaml", "nats: nats://file:1\ncreds: filed\ncontext: filed\nprefix: filed\nreplicas: 3\nlog-level: warn\ninbox-prefix: _I\n")
+	environ := []string{"NATS_URL=nats://env:1", "NATS_CREDS=env", "NATS_CONTEXT=env", "REFOLD_PREFIX=", "HOME=/"}
+	f, done, err := parse([]string{"--config", file, "--creds", "flag", "--replicas", "5"}, environ, io.Discard, io.Discard)
+	if err != nil || done {
+		t.Fatalf("got %v, done %v", err, done)
+	}
+	for _, c := range []struct {
+		what      string
+		got, want any
+	}{
+		{"a flag wins over the environment", f.Creds, "flag"},
+		{"a flag wins over the file", f.Replicas, 5},
+		{"the environment wins over the file", f.NATS, "nats://env:1"},
+		{"another variable", f.Context, "env"},
+		{"an empty variable is none", f.Prefix, "filed"},
+		{"the file wins over a default", f.LogLevel, "warn"},
+		{"a key of several words", f.Inbox, "_I"},
+		{"what nobody says has a default", f.Install, ""},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: got %v, want %v", c.what, c.got, c.want)
+		}
+	}
+	f, _, err = parse(nil, []string{"REFOLD_PREFIX=env"}, io.Discard, io.Discard)
+	if err != nil || f.Prefix != "env" || f.NATS != "" || f.LogLevel != "info" || f.Replicas != 0 {
+		t.Errorf("without a file: got %+v, %v", f, err)
+	}
+	f, _, err = parse([]string{"--config", write(t, "empty.yaml", "# nothing\n")}, nil, io.Discard, io.Discard)
+	if err != nil || f.Prefix != "refold" {
+		t.Errorf("an empty file: got %+v, %v", f, err)
+	}
+}
+
+func TestArgumentsRefused(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		args   []string
+		config string
+		want   []string
+	}{
+		{name: "unknown flag", args: []string{"--natz", "x"}, want: []string{"--natz"}},
+		{name: "argument", args: []string{"here"}, want: []string{"here"}},
+		{name: "typo in the file", config: "prefix: a\nnatz: here\n", want: []string{"natz", "[2:1]", "c.yaml"}},
+		{name: "wrong type in the file", config: "replicas: many\n", want: []string{"replicas", "[1:"}},
+		{name: "bad value in the file", config: "log-level: loud\n", want: []string{"log-level", "debug", "c.yaml"}},
+		{name: "a key twice", config: "nats: a\nnats: b\n", want: []string{"nats", "[2:1]"}},
+		{name: "no YAML", config: "{", want: []string{"c.yaml"}},
+		{name: "no config file", args: []string{"--config", "/none.yaml"}, want: []string{"/none.yaml"}},
+		{name: "replicas", args: []string{"--replicas", "9"}, want: []string{"--replicas", "0 to 5"}},
+		{name: "log level", args: []string{"--log-level", "loud"}, want: []string{"log-level", "debug"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			args := c.args
+			if c.config != "" {
+				args = append(args, "--config", write(t, "c.yaml", c.config))
+			}
+			var stdout, stderr bytes.Buffer
+			if status := Main(t.Context(), args, nil, &stdout, &stderr); status != statusUsage {
+				t.Errorf("status: got %d, want %d", status, statusUsage)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(stderr.String(), want) {
+					t.Errorf("got %q, which does not tell of %s", stderr.String(), want)
+				}
+			}
+			if stdout.Len() > 0 {
+				t.Errorf("stdout: got %q", stdout.String())
+			}
+		})
+	}
+}
+
+func TestHelpAndVersion(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{"--help"}, []string{"Runs Refold sessions", "SIGTERM", "NATS_URL", "REFOLD_PREFIX", "--install", "--config", "built-in"}},
+		{[]string{"--version"}, []string{"session-actor " + version()}},
+	} {
+		var stdout, stderr bytes.Buffer
+		if status := Main(t.Context(), c.args, nil, &stdout, &stderr); status != statusDone || stderr.Len() > 0 {
+			t.Errorf("%v: status %d, stderr %q", c.args, status, stderr.String())
+		}
+		for _, want := range c.want {
+			if !strings.Contains(stdout.String(), want) {
+				t.Errorf("%v: got %q, which does not tell of %s", c.args, stdout.String(), want)
+			}
+		}
+	}
+}

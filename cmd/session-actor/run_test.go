@@ -1,0 +1,112 @@
+package main
+
+// The daemon against a server: it starts, runs sessions, and ends when told to.
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/refold/refold/client"
+	"github.com/refold/refold/internal/bus/bustest"
+)
+
+// lines is what a daemon logs.
+type lines struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+func TestItRunsSessionsUntilItIsStopped(t *testing.T) {
+	t.Parallel()
+	node := bustest.Server(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	record := write(t, "install.json", `{"v":1,"rules":1,"tools":[],"config":{"provider":"p","model":"m"}}`)
+	log, ended := &lines{}, make(chan int, 1)
+	go func() {
+		ended <- Main(running, []string{"--prefix", "app", "--install", record}, []string{"NATS_URL=" + node.URL()}, io.Discard, log)
+	}()
+	bustest.Until(t, "the daemon runs", func() bool { return strings.Contains(log.String(), "session_actor_starts") })
+	for _, want := range []string{"prefix=app", "install_published=true", "install=" + record, "log_level=info"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("it logs %q, and not %s", log.String(), want)
+		}
+	}
+	c, err := client.Connect(ctx, client.Options{URL: node.URL(), Prefix: "app"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Run(ctx, "s1", "hi", client.RunOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for n, err := range c.Notices(ctx, "s1", 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n.Type == "RunStarted" {
+			break
+		}
+	}
+	stop()
+	select {
+	case status := <-ended:
+		if status != statusDone || !strings.Contains(log.String(), "session_actor_stopped") {
+			t.Errorf("status %d, log:\n%s", status, log)
+		}
+	case <-ctx.Done():
+		t.Errorf("it does not end:\n%s", log)
+	}
+}
+
+func TestItSaysWhyItCantRun(t *testing.T) {
+	t.Parallel()
+	node := bustest.Server(t)
+	plain := bustest.Configured(t, "") // without JetStream
+	for name, c := range map[string]struct {
+		args []string
+		want []string
+	}{
+		"no server":        {[]string{"--nats", "nats://127.0.0.1:1"}, []string{"no NATS server answers", "NATS_URL"}},
+		"no JetStream":     {[]string{"--nats", plain.URL()}, []string{"JetStream is not enabled", "-js"}},
+		"bad prefix":       {[]string{"--prefix", "No!"}, []string{"No!"}},
+		"no record":        {[]string{"--install", "/none.json"}, []string{"--install", "/none.json"}},
+		"bad record":       {[]string{"--install", write(t, "i.json", `{"v":1,"rules":1,"tools":[],"colour":1}`)}, []string{"--install", "colour"}},
+		"a later record":   {[]string{"--install", write(t, "i.json", `{"v":1,"rules":9,"tools":[]}`)}, []string{"rules 9", "upgrade"}},
+		"too many servers": {[]string{"--nats", node.URL(), "--replicas", "3"}, []string{"replicas"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			var stderr lines
+			if status := Main(ctx, c.args, nil, io.Discard, &stderr); status != statusFailed {
+				t.Errorf("status: got %d, want %d", status, statusFailed)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(stderr.String(), want) {
+					t.Errorf("got %q, which does not tell of %s", stderr.String(), want)
+				}
+			}
+		})
+	}
+}

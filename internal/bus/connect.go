@@ -24,6 +24,10 @@ const (
 	serverMinorLeast = 14
 )
 
+// payloadLeast is the max_payload that a server must have: what it has unless it
+// is told otherwise. Events, effects and the chunks of blobs fit it.
+const payloadLeast = 1 << 20
+
 const (
 	connectTimeout = 2 * time.Second
 	apiTimeout     = 5 * time.Second // one request to JetStream
@@ -179,6 +183,9 @@ func (b *Bus) connectError(ctx context.Context, err error, dial *dialer) error {
 	// of itself first tells more than how.
 	if v := dial.serverVersion(); v != "" && tooOld(v) {
 		return &VersionError{Server: v, Least: leastVersion()}
+	}
+	if n := b.nc.MaxPayload(); n < payloadLeast {
+		return fmt.Errorf("the NATS server at %s takes messages of at most %d bytes, and Refold needs %d: raise max_payload in its configuration", b.where, n, payloadLeast)
 	}
 	if ctx.Err() != nil {
 		return fmt.Errorf("connect to %s: %w", b.where, ctx.Err())

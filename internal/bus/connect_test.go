@@ -78,6 +78,9 @@ func TestConnectRefuses(t *testing.T) {
 	deaf := bustest.Configured(t, `
 		jetstream { store_dir: "DIR" }
 		authorization { users: [ { user: u, password: p, permissions { publish: [ ">" ], subscribe: [ "refold.>" ] } } ] }`)
+	small := bustest.Configured(t, `
+		jetstream { store_dir: "DIR" }
+		max_payload: 64KB`)
 	withUser := func(node *bustest.Node, user string) string {
 		return strings.Replace(node.URL(), "nats://", "nats://"+user+"@", 1)
 	}
@@ -99,6 +102,7 @@ func TestConnectRefuses(t *testing.T) {
 		{"wrong credentials", bus.Options{URL: withUser(locked, "u:wrong")}, bus.ErrUnauthorized, "NATS_CONTEXT"},
 		{"may not ask JetStream", bus.Options{URL: withUser(narrow, "u:p")}, nil, "$JS.API.INFO"},
 		{"may not hear answers", bus.Options{URL: withUser(deaf, "u:p")}, nil, "subscribe"},
+		{"small payloads", bus.Options{URL: small.URL()}, nil, "max_payload"},
 		{"no such context", bus.Options{Context: "there-is-none"}, os.ErrNotExist, "there-is-none"},
 		{"no such credentials file", bus.Options{URL: noServer, Creds: "/none.creds"}, os.ErrNotExist, "/none.creds"},
 		{"bad prefix", bus.Options{Prefix: "A.B"}, nil, "prefix"},

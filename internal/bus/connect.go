@@ -184,9 +184,6 @@ func (b *Bus) connectError(ctx context.Context, err error, dial *dialer) error {
 	if v := dial.serverVersion(); v != "" && tooOld(v) {
 		return &VersionError{Server: v, Least: leastVersion()}
 	}
-	if n := b.nc.MaxPayload(); n < payloadLeast {
-		return fmt.Errorf("the NATS server at %s takes messages of at most %d bytes, and Refold needs %d: raise max_payload in its configuration", b.where, n, payloadLeast)
-	}
 	if ctx.Err() != nil {
 		return fmt.Errorf("connect to %s: %w", b.where, ctx.Err())
 	}
@@ -200,6 +197,9 @@ func (b *Bus) connectError(ctx context.Context, err error, dial *dialer) error {
 func (b *Bus) usable(ctx context.Context, nctx natsContext) error {
 	if v := b.nc.ConnectedServerVersion(); tooOld(v) {
 		return &VersionError{Server: v, Least: leastVersion()}
+	}
+	if n := b.nc.MaxPayload(); n < payloadLeast {
+		return fmt.Errorf("the NATS server at %s takes messages of at most %d bytes, and Refold needs %d: raise max_payload in its configuration", b.where, n, payloadLeast)
 	}
 	opts := []jetstream.JetStreamOpt{jetstream.WithDefaultTimeout(apiTimeout), jetstream.WithPublishAsyncTimeout(apiTimeout)}
 	var err error

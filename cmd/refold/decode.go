@@ -32,7 +32,7 @@ func (d decodeCommand) Run(s streams) error {
 		return err
 	}
 	if len(data) == 0 {
-		return &statusError{statusUsage, "nothing to decode: pipe msgpack into it, as in: nats stream get REFOLD_FX 1 --raw | refold decode"}
+		return &statusError{statusUsage, "nothing to decode: pipe msgpack into it, as in: nats stream view REFOLD_FX --translate 'refold decode'"}
 	}
 	canonical, err := codec.Canonicalize(data)
 	if err != nil {

@@ -179,7 +179,9 @@ func (t *teller) until(seq uint64) error {
 				continue
 			}
 			t.stop()
-			_ = <-t.ended // that it was stopped
+			if err := <-t.ended; !errors.Is(err, context.Canceled) {
+				return err
+			}
 			return nil
 		case err := <-t.ended:
 			return err

@@ -20,6 +20,9 @@ const (
 	ttlPartTick = 6
 )
 
+// tickMax is how late a reconnect may be noticed, however long pins last.
+const tickMax = time.Second
+
 // windowPartPull: a request asks for at least this part of the window, so that
 // a slow fold doesn't cost a request an event.
 const windowPartPull = 4
@@ -143,7 +146,7 @@ func (e *era) run(ctx context.Context) (end eraEnd) {
 			unsubscribe(e.sub)
 		}
 	}()
-	tick := time.NewTicker(e.lane.ttl / ttlPartTick)
+	tick := time.NewTicker(min(e.lane.ttl/ttlPartTick, tickMax))
 	defer tick.Stop()
 	draining := e.lane.draining
 	for end == eraRuns {

@@ -123,6 +123,43 @@ func TestEraHearsOfLosses(t *testing.T) {
 	}
 }
 
+// What the server refuses it refuses to one who is not the owner any more.
+func TestEraHearsOfItsEnd(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		request    uint64 // 2 is to fill the window, 3 keeps the pin
+		code, text string
+		want       eraEnd
+		open       bool // the request that fills the window is open still
+	}{
+		{2, "408", "Request Timeout", eraRuns, false},
+		{3, "408", "Request Timeout", eraRuns, true},
+		{2, "409", "Message Size Exceeds MaxBytes", eraRuns, false},
+		{2, "409", "Batch Completed", eraRuns, false},
+		{2, "409", "Leadership Change", eraLost, false},
+		{2, "409", "Consumer Deleted", eraLost, false},
+		{2, "503", "", eraLost, false},
+		{1, "409", "Leadership Change", eraRuns, true},
+		{2, "423", "Nats-Wrong-Pin-Id", eraLost, true},
+		{3, "423", "Nats-Pin-Id mismatch", eraLost, true},
+	} {
+		t.Run(fmt.Sprint(test.request, test.code, test.text), func(t *testing.T) {
+			t.Parallel()
+			e, _ := testEra(t)
+			e.request, e.filling, e.asked = 3, 2, 10
+			got := e.receive(&nats.Msg{Subject: replySubject("inbox", test.request), Header: nats.Header{
+				subjects.HeaderStatus: {test.code}, subjects.HeaderDescription: {test.text},
+			}})
+			if got != test.want {
+				t.Errorf("got end %q, want %q", got, test.want)
+			}
+			if got := e.filling != 0; got != test.open {
+				t.Errorf("got open %t, want %t", got, test.open)
+			}
+		})
+	}
+}
+
 // A request that nobody answers is lost, and the server would wait with us.
 func TestEraMissesAnAnswer(t *testing.T) {
 	t.Parallel()
@@ -138,6 +175,28 @@ func TestEraMissesAnAnswer(t *testing.T) {
 	e.receive(&nats.Msg{Subject: "inbox.1", Header: nats.Header{subjects.HeaderStatus: {statusTimeout}}})
 	if got := e.check(later); got != eraRuns {
 		t.Errorf("an answered request: got %q, want none", got)
+	}
+}
+
+// The server said that events are to come, and none comes.
+func TestEraMissesTheFirst(t *testing.T) {
+	t.Parallel()
+	later := func(e *era) time.Time { return time.Now().Add(2 * e.lane.ttl) }
+	e, _ := testEra(t)
+	e.begun = time.Now()
+	if got := e.check(later(e)); got != eraRuns {
+		t.Errorf("nothing is to come: got %q, want none", got)
+	}
+	e.waits = true
+	if got := e.check(time.Now()); got != eraRuns {
+		t.Errorf("just begun: got %q, want none", got)
+	}
+	if got := e.check(later(e)); got != eraReset {
+		t.Errorf("it did not come: got %q, want %q", got, eraReset)
+	}
+	e.receive(delivery(6, 1))
+	if got := e.check(later(e)); got != eraRuns {
+		t.Errorf("it came: got %q, want none", got)
 	}
 }
 

@@ -317,7 +317,7 @@ func TestLaneServerRestart(t *testing.T) {
 // for longer than this test waits: the owner has to notice by itself.
 func TestLaneReconnects(t *testing.T) {
 	t.Parallel()
-	l := newLanes(t, 30*time.Second, setting("ack_wait", "10m")...)
+	l := newLanes(t, ttlNever, setting("ack_wait", "10m")...)
 	h := runLane(t, l.node, 0, nil)
 	l.publish(sidOn(0, 0), "1", "2")
 	bustest.Until(t, "the owner has 2", h.has("1", "2"))

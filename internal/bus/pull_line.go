@@ -102,7 +102,7 @@ func (l *line) run(ctx context.Context) {
 		case <-l.freed:
 		case <-draining:
 			draining, l.draining = nil, true
-			l.handBack(ctx)
+			l.detach() // what is under way is given back as it arrives
 		case <-tick.C:
 			attached = l.check(pulling, time.Now(), attached)
 		}

@@ -1,0 +1,174 @@
+package bus
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/refold/refold"
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/subjects"
+)
+
+// What is tested here: what a puller answers, and when it takes its requests
+// for lost. The server is real, but deliveries are made by the test.
+
+// testLine is a line that is attached, and what it answers to deliveries.
+func testLine(t *testing.T, slots int, carry func(EffectDelivery)) (l *line, answers *nats.Subscription) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	t.Cleanup(cancel)
+	node := bustest.Server(t)
+	b, err := Connect(ctx, Options{URL: node.URL()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	conf, err := ParseConf(refold.StreamsConf, b.names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Provision(ctx, conf, 1); err != nil {
+		t.Fatal(err)
+	}
+	if answers, err = b.nc.SubscribeSync("$JS.ACK.test.>"); err != nil {
+		t.Fatal(err)
+	}
+	if l, err = b.Effects(conf, session.ClassTool, "host").newLine(ctx, slots, carry); err != nil {
+		t.Fatal(err)
+	}
+	return l, answers
+}
+
+func effectMsg(effect, delivery string) *nats.Msg {
+	return &nats.Msg{
+		Subject: "refold.fx.tool.host.s1." + effect, Sub: &nats.Subscription{},
+		Reply: "$JS.ACK.test.tool-host.1.7." + delivery + ".1700000000000000000.0",
+	}
+}
+
+// answer returns the next answer: to which delivery, and what.
+func answer(t *testing.T, answers *nats.Subscription) (delivery, body string) {
+	t.Helper()
+	m, err := answers.NextMsg(30 * time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Reply = m.Subject
+	at, err := readDelivery(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(rune('0' + at.consumerSeq)), string(m.Data)
+}
+
+// received receives from ch, and fails the test if nothing comes.
+func received[T any](t *testing.T, ch <-chan T) (v T) {
+	t.Helper()
+	select {
+	case v = <-ch:
+	case <-time.After(30 * time.Second):
+		t.Fatal("nothing came")
+	}
+	return v
+}
+
+func TestLineAnswers(t *testing.T) {
+	t.Parallel()
+	got, gate := make(chan EffectDelivery), make(chan struct{})
+	l, answers := testLine(t, 1, func(d EffectDelivery) {
+		got <- d
+		<-gate
+	})
+	want := func(delivery, body string) {
+		t.Helper()
+		if d, b := answer(t, answers); d != delivery || b != body {
+			t.Fatalf("got %q to delivery %s, want %q to %s", b, d, body, delivery)
+		}
+	}
+	l.receive(effectMsg("r1t1c0", "1"))
+	d := received(t, got)
+	l.p.extend()
+	want("1", "+WPI")
+	// It came again: the lease that counts is the new one's.
+	l.receive(effectMsg("r1t1c0", "2"))
+	want("2", "+WPI")
+	l.p.extend()
+	want("2", "+WPI")
+	// No slot is free.
+	l.receive(effectMsg("r1t1c1", "3"))
+	want("3", `-NAK {"delay":0}`)
+	// An answer stands; extending would undo the delay.
+	d.Nak(time.Second)
+	want("2", `-NAK {"delay":1000000000}`)
+	d.InProgress()
+	l.p.extend()
+	l.receive(effectMsg("r1t1c0", "4"))
+	want("4", `-NAK {"delay":1000000000}`)
+	d.Ack()
+	want("4", "+ACK")
+	close(gate)
+	received(t, l.freed)
+	// Nothing is carried any more, and nothing new is begun.
+	l.draining = true
+	l.receive(effectMsg("r1t1c2", "5"))
+	want("5", `-NAK {"delay":0}`)
+}
+
+func TestLineNoticesLoss(t *testing.T) {
+	t.Parallel()
+	l, _ := testLine(t, 2, nil)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	attached := func(what string, want bool, change func()) {
+		t.Helper()
+		l.asked = 2
+		change()
+		inbox, asked := l.inbox, l.asked
+		if !l.check(ctx, time.Now(), true) {
+			t.Fatalf("%s: not attached", what)
+		}
+		if got := l.inbox != inbox; got != want {
+			t.Errorf("%s: attached anew %t, want %t", what, got, want)
+		}
+		if got := l.asked != asked; got != want {
+			t.Errorf("%s: requests void %t, want %t", what, got, want)
+		}
+	}
+	attached("nothing", false, func() {})
+	attached("a reconnect", true, func() { l.reconnects++ })
+	attached("silence", true, func() { l.heard = l.heard.Add(-time.Minute) })
+	attached("silence, with a word unread", false, func() {
+		l.heard = l.heard.Add(-time.Minute)
+		l.msgs <- &nats.Msg{}
+	})
+	<-l.msgs
+	attached("silence while nothing is asked", false, func() { l.asked = 0; l.heard = l.heard.Add(-time.Minute) })
+}
+
+func TestLineHears(t *testing.T) {
+	t.Parallel()
+	l, _ := testLine(t, 8, nil)
+	for _, test := range []struct {
+		code, left string
+		asked      int
+		want       bool
+	}{
+		{"100", "", 5, true},
+		{"408", "3", 2, true},
+		{"408", "9", 0, true},
+		{"409", "", 5, false},
+		{"503", "", 5, false},
+	} {
+		l.asked = 5
+		got := l.receive(&nats.Msg{Subject: replySubject(l.inbox, 1), Header: nats.Header{
+			subjects.HeaderStatus: {test.code}, headerPendingMsgs: {test.left},
+		}})
+		if got != test.want || l.asked != test.asked {
+			t.Errorf("%s: got attached %t, %d asked, want %t, %d", test.code, got, l.asked, test.want, test.asked)
+		}
+	}
+}

@@ -30,10 +30,10 @@ type cli struct {
 
 // connection says how to reach NATS.
 type connection struct {
-	NATS    string `name:"nats" env:"NATS_URL" placeholder:"URL" help:"NATS servers, separated by commas. Default: the context's, else nats://127.0.0.1:4222."`
-	Creds   string `env:"NATS_CREDS" placeholder:"FILE" help:"Credentials file."`
-	Context string `env:"NATS_CONTEXT" placeholder:"NAME" help:"Context of the nats tool."`
-	Prefix  string `env:"REFOLD_PREFIX" default:"refold" help:"Beginning of all subjects."`
+	NATS    string `name:"nats" group:"NATS" env:"NATS_URL" placeholder:"URL" help:"NATS servers, separated by commas. Default: the context's, else nats://127.0.0.1:4222."`
+	Creds   string `group:"NATS" env:"NATS_CREDS" placeholder:"FILE" help:"Credentials file."`
+	Context string `group:"NATS" env:"NATS_CONTEXT" placeholder:"NAME" help:"Context of the nats tool."`
+	Prefix  string `group:"NATS" env:"REFOLD_PREFIX" default:"refold" help:"Beginning of all subjects."`
 }
 
 // connect connects a client.
@@ -83,7 +83,8 @@ func Main(ctx context.Context, args []string, in io.Reader, out, errOut io.Write
 	}()
 	var c cli
 	parser, err := kong.New(&c,
-		kong.Name("refold"), kong.Description(description), kong.Writers(out, errOut), kong.UsageOnError(),
+		kong.Name("refold"), kong.Description(description), kong.Writers(out, errOut),
+		kong.ExplicitGroups([]kong.Group{{Key: "NATS", Title: "NATS:"}}),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.Exit(func(status int) { panic(exitStatus(status)) }),
 	)
@@ -96,7 +97,7 @@ func Main(ctx context.Context, args []string, in io.Reader, out, errOut io.Write
 	}
 	command, err := parser.Parse(args)
 	if err != nil {
-		fmt.Fprintf(errOut, "refold: %v; see refold --help\n", err)
+		fmt.Fprintf(errOut, "refold: %v; see %s --help\n", err, named(err))
 		return statusUsage
 	}
 	command.BindTo(ctx, (*context.Context)(nil))
@@ -116,6 +117,16 @@ func Main(ctx context.Context, args []string, in io.Reader, out, errOut io.Write
 	}
 	fmt.Fprintln(errOut, "refold:", err)
 	return statusFailed
+}
+
+// named returns the program and, as far as it was understood, the command whose
+// arguments err is about.
+func named(err error) string {
+	var wrong *kong.ParseError
+	if errors.As(err, &wrong) && wrong.Context != nil && wrong.Context.Selected() != nil {
+		return "refold " + wrong.Context.Selected().Name
+	}
+	return "refold"
 }
 
 // exitStatus ends parsing: help was asked for.

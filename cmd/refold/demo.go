@@ -106,7 +106,7 @@ func (d demoCommand) repair(ctx context.Context, out io.Writer, c *client.Client
 		return err
 	}
 	if end.Lifecycle != session.Completed {
-		return fmt.Errorf("run %d %s: %s: %s", end.Run, end.Lifecycle, end.Code, end.Detail)
+		return errors.New(outcome(end))
 	}
 	if end.Output != nil {
 		fmt.Fprintf(out, "\n%s\n", end.Output.Text)

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"sync"
+	"strings"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
@@ -105,94 +105,78 @@ func (r runCommand) follow(ctx context.Context, s streams, c *client.Client, tex
 	if err != nil {
 		return err
 	}
-	end, err := c.End(ctx, r.Session, seq, from+1, func(n client.Notice) { r.note(s.err, n, seq) })
+	end, err := c.End(ctx, r.Session, seq, from+1, func(n client.Notice) { r.note(s.err, words, n, seq) })
 	var rejected *client.RejectedError
 	switch {
 	case errors.As(err, &rejected):
 		return &statusError{statusFailed, rejected.Error()}
+	case errors.Is(err, context.Canceled):
+		words.stop()
+		return &statusError{statusFailed, "stopped; the run goes on: refold tail " + r.Session}
 	case err != nil:
+		words.stop()
 		return err
 	}
-	if err := words.end(ctx, c, end); err != nil {
+	answer, err := textOf(ctx, c, end.Output)
+	if err != nil {
 		return err
 	}
+	words.end(answer)
 	if end.Lifecycle != session.Completed {
-		return &statusError{statusFailed, fmt.Sprintf("run %d %s: %s: %s", end.Run, end.Lifecycle, end.Code, end.Detail)}
+		return &statusError{statusFailed, outcome(end)}
 	}
 	return nil
 }
 
-// note tells a notice that concerns the request.
-func (r runCommand) note(out io.Writer, n client.Notice, seq uint64) {
-	if n.Type == session.NoticeRunQueued && n.Seq == seq {
-		fmt.Fprintln(out, "queued: another run is active")
+// outcome tells how a run ended that was not completed.
+func outcome(end client.RunEnd) string {
+	text := fmt.Sprintf("run %d %s", end.Run, end.Lifecycle)
+	for _, part := range []string{end.Code, end.Detail} {
+		if part != "" {
+			text += ": " + part
+		}
 	}
-	if n.Type == session.NoticeToolRejected {
+	return text
+}
+
+// note tells a notice that concerns the request.
+func (r runCommand) note(out io.Writer, words *live, n client.Notice, seq uint64) {
+	switch n.Type {
+	case session.NoticeRunQueued, session.NoticeRunStarted:
+		var d session.RunPlaced
+		if json.Unmarshal(n.Data, &d) != nil || d.Seq != seq {
+			return
+		}
+		words.of(d.Run)
+		if n.Type == session.NoticeRunQueued {
+			fmt.Fprintln(out, "queued: another run is active")
+		}
+	case session.NoticeToolRejected:
 		var d session.ToolRejected
-		if json.Unmarshal(n.Data, &d) == nil {
+		if json.Unmarshal(n.Data, &d) == nil && words.ours(d.Effect) {
 			fmt.Fprintf(out, "refused: %s: %s: %s\n", d.ToolName, d.Code, d.Detail)
 		}
 	}
 }
 
-// live prints deltas as they come. What it can't print as it came (a missed
-// delta, a second start) the end makes good from the log.
-type live struct {
-	mu      sync.Mutex
-	out     io.Writer
-	effect  string // of the last delta
-	start   string
-	next    uint64 // delta that is due
-	printed string // of the last effect
-	broken  bool   // what is printed of it isn't what was said
-}
-
-// delta takes one delta.
-func (l *live) delta(d client.Delta) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if d.Effect != l.effect || d.Start != l.start {
-		if l.printed != "" {
-			fmt.Fprintln(l.out)
-		}
-		l.effect, l.start, l.next, l.printed, l.broken = d.Effect, d.Start, d.N, "", d.N != 0
-	}
-	if d.N != l.next {
-		l.broken = true
-	}
-	l.next = d.N + 1
-	if !l.broken {
-		fmt.Fprint(l.out, d.Text)
-		l.printed += d.Text
-	}
-}
-
-// end prints what the log has of the answer and was not printed yet.
-func (l *live) end(ctx context.Context, c *client.Client, end client.RunEnd) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	answer := ""
+// textOf returns the text of an answer, wherever it is kept.
+func textOf(ctx context.Context, c *client.Client, content *session.Content) (string, error) {
 	switch {
-	case end.Output == nil:
-	case end.Output.Blob != nil:
-		data, err := c.Blob(ctx, *end.Output.Blob)
+	case content == nil:
+		return "", nil
+	case content.Blob != nil:
+		data, err := c.Blob(ctx, *content.Blob)
+		return string(data), err
+	case len(content.Parts) == 0:
+		return content.Text, nil
+	}
+	var all strings.Builder
+	for i := range content.Parts {
+		text, err := textOf(ctx, c, &content.Parts[i])
 		if err != nil {
-			return err
+			return "", err
 		}
-		answer = string(data)
-	default:
-		answer = end.Output.Text
+		all.WriteString(text)
 	}
-	switch {
-	case l.printed != "" && l.printed == answer:
-		fmt.Fprintln(l.out)
-	case answer != "":
-		if l.printed != "" {
-			fmt.Fprintln(l.out)
-		}
-		fmt.Fprintln(l.out, answer)
-	case l.printed != "":
-		fmt.Fprintln(l.out)
-	}
-	return nil
+	return all.String(), nil
 }

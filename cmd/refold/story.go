@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
@@ -145,9 +146,15 @@ func (s *story) words(c *session.Content) string {
 // lineMax is how much of a text one line shows, in characters.
 const lineMax = 100
 
-// shorten puts text on one line of at most lineMax characters.
+// shorten puts text on one line of at most lineMax characters, without what
+// would move a terminal's cursor.
 func shorten(text string) string {
-	text = strings.Join(strings.Fields(text), " ")
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && !unicode.IsSpace(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, strings.Join(strings.Fields(text), " "))
 	if runes := []rune(text); len(runes) > lineMax {
 		return string(runes[:lineMax]) + "…"
 	}

@@ -1,0 +1,381 @@
+package main
+
+// The commands against a server and a host inside the test, which plays the
+// bridges; and what is refused before anything is asked.
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	refold "github.com/refold/refold"
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/client"
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/internal/host"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// text is what a command prints while it runs.
+type text struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (x *text) Write(p []byte) (int, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.buf.Write(p)
+}
+
+func (x *text) String() string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.buf.String()
+}
+
+// shows waits until it holds what a pattern matches, and returns the match.
+func (x *text) shows(t *testing.T, pattern string) []string {
+	t.Helper()
+	var match []string
+	re := regexp.MustCompile(pattern)
+	bustest.Until(t, "a line like "+pattern, func() bool {
+		match = re.FindStringSubmatch(x.String())
+		return match != nil
+	})
+	return match
+}
+
+// world is a server with a host.
+type world struct {
+	*client.Client
+	t    *testing.T
+	ctx  context.Context
+	node *bustest.Node
+	bus  *bus.Bus
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	w := &world{t: t, ctx: ctx, node: bustest.Server(t)}
+	t.Cleanup(cancel)
+	var err error
+	if w.bus, err = bus.Connect(ctx, bus.Options{URL: w.node.URL()}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.bus.Close)
+	conf, err := bus.ParseConf(refold.StreamsConf, w.bus.Names())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.bus.Provision(ctx, conf, 1); err != nil {
+		t.Fatal(err)
+	}
+	record := []byte(`{"v":1,"rules":1,"tools":[],"config":{"provider":"p","model":"m"}}`)
+	if _, err := host.EnsureInstall(ctx, w.bus, record); err != nil {
+		t.Fatal(err)
+	}
+	running, stop := context.WithCancel(ctx)
+	h, done := host.New(w.bus, slog.New(slog.DiscardHandler), host.Options{}), make(chan error, 1)
+	go func() { done <- h.Run(running) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Errorf("host: %v", err)
+		}
+	})
+	<-h.Ready()
+	if w.Client, err = client.Connect(ctx, client.Options{URL: w.node.URL()}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.Close)
+	return w
+}
+
+// command is a command that runs.
+type command struct {
+	out, err text
+	stop     context.CancelFunc
+	ended    chan int
+}
+
+// begin starts a command.
+func (w *world) begin(in string, args ...string) *command {
+	ctx, stop := context.WithCancel(w.ctx)
+	c := &command{stop: stop, ended: make(chan int, 1)}
+	w.t.Cleanup(stop)
+	args = append([]string{"--nats", w.node.URL()}, args...)
+	go func() { c.ended <- Main(ctx, args, strings.NewReader(in), &c.out, &c.err) }()
+	return c
+}
+
+// end waits for a command's end and checks its status.
+func (w *world) end(c *command, status int) (out, errOut string) {
+	w.t.Helper()
+	select {
+	case got := <-c.ended:
+		if got != status {
+			w.t.Errorf("status: got %d, want %d\n%s%s", got, status, c.out.String(), c.err.String())
+		}
+	case <-w.ctx.Done():
+		w.t.Fatalf("no end\n%s%s", c.out.String(), c.err.String())
+	}
+	return c.out.String(), c.err.String()
+}
+
+// does runs a command to its end.
+func (w *world) does(status int, args ...string) (out, errOut string) {
+	w.t.Helper()
+	return w.end(w.begin("", args...), status)
+}
+
+// settle publishes the settlement of a turn.
+func (w *world) settle(sid, effect string, rest map[string]any) {
+	w.t.Helper()
+	data := map[string]any{"effect": effect, "status": "ok"}
+	for key, value := range rest {
+		data[key] = value
+	}
+	payload, err := json.Marshal(map[string]any{"type": session.TypeGenerationSettled, "data": data})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := w.Publish(w.ctx, session.DoorLLM, sid, payload, ""); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// waits waits until a session's run is at the model's turn.
+func (w *world) waits(sid string, run uint32) {
+	w.t.Helper()
+	bustest.Until(w.t, fmt.Sprintf("run %d of %s waits for the model", run, sid), func() bool {
+		v, err := w.View(w.ctx, sid)
+		return err == nil && v.Run != nil && v.Run.Number == run && v.WaitsFor == "model"
+	})
+}
+
+func TestRunPrintsTheAnswerOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	run := w.begin("", "run", "s1", "hi")
+	w.waits("s1", 1)
+	for n, word := range []string{"hel", "lo"} {
+		if err := w.bus.PublishLive("s1", fmt.Appendf(nil, `{"effect":"r1t1","start":"A","n":%d,"text":%q}`, n, word)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run.out.shows(t, "hello")
+	w.settle("s1", "r1t1", map[string]any{"text": map[string]any{"text": "hello"}})
+	if out, errOut := w.end(run, 0); out != "hello\n" || errOut != "" {
+		t.Errorf("it prints %q and %q", out, errOut)
+	}
+}
+
+func TestTheStatusIsTheRunsOutcome(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	failing := w.begin("what is said on a pipe", "run", "s1", "-")
+	w.waits("s1", 1)
+	queued := w.begin("", "run", "s1", "more")
+	queued.err.shows(t, "queued: another run is active")
+	if _, errOut := w.does(statusFailed, "run", "s1", "now", "--when-busy", "reject"); !strings.Contains(errOut, "rejected: run_active") {
+		t.Errorf("a busy session: %q", errOut)
+	}
+	w.settle("s1", "r1t1", map[string]any{"status": "failed", "error": map[string]any{"code": "overloaded"}})
+	if out, errOut := w.end(failing, statusFailed); out != "" || errOut != "refold: run 1 failed: overloaded\n" {
+		t.Errorf("a failed run: it prints %q and %q", out, errOut)
+	}
+	w.waits("s1", 2)
+	queued.stop()
+	if _, errOut := w.end(queued, statusFailed); !strings.Contains(errOut, "the run goes on: refold tail s1") {
+		t.Errorf("stopped: it prints %q", errOut)
+	}
+	out, _ := w.does(0, "run", "s1", "later", "--no-follow")
+	if last, err := w.LastEvent(w.ctx); err != nil || out != fmt.Sprintln(last) {
+		t.Errorf("--no-follow prints %q, the event is at %d (%v)", out, last, err)
+	}
+}
+
+// Notices are followed across a restart of the server: none is missed, none is
+// told twice.
+func TestTailSurvivesARestart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tail := w.begin("", "tail", "--all")
+	all := w.begin("", "tail", "s1", "--all", "--json")
+	w.does(0, "run", "s1", "one", "--no-follow")
+	tail.out.shows(t, `s1  2  RunStarted`)
+	w.node.Stop()
+	w.node.Start()
+	w.waits("s1", 1)
+	w.settle("s1", "r1t1", map[string]any{"text": map[string]any{"text": "1"}})
+	w.does(0, "run", "s1", "two", "--no-follow")
+	tail.out.shows(t, `s1  4  RunStarted`)
+	all.out.shows(t, `"n":4`)
+	tail.stop()
+	all.stop()
+	out, _ := w.end(tail, 0)
+	var kinds []string
+	for line := range strings.Lines(out) {
+		kinds = append(kinds, strings.Join(strings.Fields(line)[2:4], " "))
+	}
+	if want := []string{"1 SessionOpened", "2 RunStarted", "3 RunFinished", "4 RunStarted"}; !slices.Equal(kinds, want) {
+		t.Errorf("tail: got %q, want %q", kinds, want)
+	}
+	asJSON, _ := w.end(all, 0)
+	for line := range strings.Lines(asJSON) {
+		var n client.Notice
+		if err := json.Unmarshal([]byte(line), &n); err != nil || n.Session != "s1" {
+			t.Errorf("%q: %v", line, err)
+		}
+	}
+}
+
+func TestReplaySaysWhatDiffers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, sid := range []string{"good", "bad"} {
+		w.does(0, "run", sid, "hi", "--no-follow")
+		w.waits(sid, 1)
+		w.settle(sid, "r1t1", map[string]any{"text": map[string]any{"text": "hello"}})
+		bustest.Until(t, sid+" ends", func() bool {
+			v, err := w.View(w.ctx, sid)
+			return err == nil && v.Lifecycle == session.Completed
+		})
+	}
+	if err := w.bus.Ask(w.ctx, "bad", session.Effect{Name: "r9t1", Class: session.ClassLLM, Target: "p", Payload: []byte{0x80}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		status int
+		args   []string
+		want   string // a pattern of what is printed
+	}{
+		{0, []string{"good"}, `^[0-9a-f]{64}  good  2 events\n$`},
+		{0, []string{"good", "--verify"}, `^replay: identical  session good  2 events  2 effects compared  state [0-9a-f]{64}\n$`},
+		{1, []string{"bad", "--verify"}, `^replay: DIFFERENT  session bad .*\n  effect r9t1 is stored, and the fold never asks for it\n$`},
+		{0, []string{"bad"}, `^[0-9a-f]{64}  bad  2 events\n$`},
+		{0, []string{"bad", "--to", "4", "--verify"}, `^replay: identical  session bad  1 events`},
+		{1, []string{"--all", "--verify"}, `^replay: identical  session good .*\nreplay: DIFFERENT  session bad `},
+		{0, []string{"good", "--json"}, `^{"session":"good","events":2,"rejected":0,"seq":3,"hash":"[0-9a-f]{64}","chain":"[0-9a-f]{64}","effects_same":2,"effects_gone":0}\n$`},
+		{0, []string{"good", "--events"}, `(?s)run requested: hi\n.*turn r1t1 \(\d+ ms\): hello\n[0-9a-f]{64}`},
+		{0, []string{"good", "--export"}, `(?s)^# The history of session good.\ninstall \{.*> RunFinished run 1 completed "hello"\n$`},
+		{1, []string{"nobody"}, `^$`},
+	} {
+		out, errOut := w.does(c.status, append([]string{"replay"}, c.args...)...)
+		if !regexp.MustCompile(c.want).MatchString(out) {
+			t.Errorf("replay %v: got %q and %q, want %s", c.args, out, errOut, c.want)
+		}
+	}
+}
+
+func TestViewAndErrorsOfTheServer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.does(0, "run", "s1", "hi", "--no-follow")
+	w.waits("s1", 1)
+	out, _ := w.does(0, "view", "s1")
+	var v session.View
+	if err := json.Unmarshal([]byte(out), &v); err != nil || v.Session != "s1" || v.Events != 1 {
+		t.Errorf("view: %v in %q", err, out)
+	}
+	for want, args := range map[string][]string{
+		"no event of this session": {"view", "nobody"},
+		"use A-Z a-z 0-9 _ -":      {"tail", "no such session"},
+		"no_such_field":            {"run", "s1", "hi", "--config", `{"no_such_field":1}`},
+	} {
+		if _, errOut := w.does(statusFailed, args...); !strings.Contains(errOut, want) || strings.Count(errOut, "\n") != 1 {
+			t.Errorf("%q: got %q, want one line with %q", args, errOut, want)
+		}
+	}
+}
+
+func TestInputThatIsNoText(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	if _, errOut := w.end(w.begin("\xff", "run", "s1"), statusFailed); !strings.Contains(errOut, "not valid UTF-8") {
+		t.Errorf("got %q", errOut)
+	}
+	if _, errOut := w.end(w.begin("", "run", "s1"), statusFailed); !strings.Contains(errOut, "empty") {
+		t.Errorf("got %q", errOut)
+	}
+}
+
+func TestWhatNeedsNoServer(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		status int
+		args   []string
+		want   string // in what is printed, wherever
+	}{
+		{0, nil, "refold demo"},
+		{0, []string{"--help"}, "Exit status"},
+		{0, []string{"run", "--help"}, "--when-busy"},
+		{0, []string{"version"}, "refold "},
+		{0, []string{"streams"}, "REFOLD_LOG"},
+		{0, []string{"--prefix", "app", "streams", "--json", "APP_LOG"}, `"app.in.*"`},
+		{statusFailed, []string{"streams", "--json", "nothing"}, "nothing"},
+		{statusFailed, []string{"--prefix", "No!", "streams"}, "No!"},
+		{statusUsage, []string{"rnu"}, `did you mean "run"?; see refold --help`},
+		{statusUsage, []string{"run"}, "see refold run --help"},
+		{statusUsage, []string{"run", "s1", "hi", "--model", "m"}, "go together"},
+		{statusUsage, []string{"run", "s1", "hi", "--system", "s"}, "--provider and --model"},
+		{statusUsage, []string{"replay"}, "name one session, or say --all"},
+		{statusUsage, []string{"replay", "s1", "--all"}, "name one session, or say --all"},
+		{statusUsage, []string{"replay", "--all", "--export"}, "for one session"},
+		{statusUsage, []string{"decode"}, "nothing to decode"},
+		{statusUsage, []string{"demo", "--all"}, "--model recorded:FILE"},
+		{statusFailed, []string{"demo", "--model", "gpt"}, "bridge --model openai"},
+		{statusFailed, []string{"--nats", "nats://127.0.0.1:1", "view", "s1"}, "no NATS server answers at nats://127.0.0.1:1"},
+	} {
+		t.Run(strings.Join(c.args, " "), func(t *testing.T) {
+			t.Parallel()
+			var out, errOut text
+			status := Main(t.Context(), c.args, strings.NewReader(""), &out, &errOut)
+			if status != c.status || !strings.Contains(out.String()+errOut.String(), c.want) {
+				t.Errorf("status %d, want %d; got %q and %q, want %q", status, c.status, out.String(), errOut.String(), c.want)
+			}
+			if (status == 0) != (errOut.String() == "") {
+				t.Errorf("status %d, and on standard error %q", status, errOut.String())
+			}
+		})
+	}
+}
+
+func TestDevGoesOnWhereItWas(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, want := range []string{"1", "2"} {
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		var out, errOut text
+		ended := make(chan int, 1)
+		go func() { ended <- Main(ctx, []string{"dev", "--dir", dir, "--port", "0"}, nil, &out, &errOut) }()
+		url := out.shows(t, `NATS_URL=(\S+)`)[1]
+		var said text
+		if status := Main(ctx, []string{"--nats", url, "run", "s1", "hi"}, nil, &said, io.Discard); status != 0 || !strings.Contains(said.String(), "hi") {
+			t.Errorf("run: status %d, %q", status, said.String())
+		}
+		var view text
+		if status := Main(ctx, []string{"--nats", url, "view", "s1"}, nil, &view, io.Discard); status != 0 || !strings.Contains(view.String(), `"number": `+want) {
+			t.Errorf("view: status %d, want run %s in %s", status, want, view.String())
+		}
+		stop()
+		if status := <-ended; status != 0 {
+			t.Errorf("dev: status %d: %s", status, errOut.String())
+		}
+	}
+}

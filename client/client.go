@@ -3,8 +3,10 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 	"unicode/utf8"
 
 	"github.com/nats-io/nats.go"
@@ -142,18 +144,33 @@ func (c *Client) Publish(ctx context.Context, door session.Door, sid string, pay
 	return c.bus.Publish(ctx, door, sid, payload, id)
 }
 
-// View returns what a session looks like now, as the session-actor that owns
-// it says.
+// viewTry is how long one session-actor has to answer with a View before the
+// next one is asked.
+const viewTry = 2 * time.Second
+
+// View returns what a session looks like now, as a session-actor says. It asks
+// until one answers or ctx ends; if none runs, that is an error at once.
 func (c *Client) View(ctx context.Context, sid string) (session.View, error) {
-	answer, err := c.bus.RequestView(ctx, sid)
-	if err != nil {
-		return session.View{}, err
+	for {
+		answer, err := c.requestView(ctx, sid)
+		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+			continue
+		}
+		if err != nil {
+			return session.View{}, err
+		}
+		var v session.View
+		if err := json.Unmarshal(answer, &v); err != nil {
+			return session.View{}, fmt.Errorf("view of %s: %w", sid, err)
+		}
+		return v, nil
 	}
-	var v session.View
-	if err := json.Unmarshal(answer, &v); err != nil {
-		return session.View{}, fmt.Errorf("view of %s: %w", sid, err)
-	}
-	return v, nil
+}
+
+func (c *Client) requestView(ctx context.Context, sid string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, viewTry)
+	defer cancel()
+	return c.bus.RequestView(ctx, sid)
 }
 
 // Blob returns the content of a blob.

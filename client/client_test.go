@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/internal/bus"
@@ -215,6 +217,37 @@ func TestAViewWithoutAnActor(t *testing.T) {
 	w := newWorld(t)
 	if _, err := w.View(w.ctx, "s1"); !errors.Is(err, bus.ErrNoView) {
 		t.Errorf("view: got %v, want %v", err, bus.ErrNoView)
+	}
+}
+
+// A session-actor that hangs is asked once; another one answers.
+func TestAViewThatHangsIsAskedForAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t).host()
+	seq := w.ask("s1", "hi")
+	w.answer("s1", 1, "hello")
+	w.end("s1", seq)
+	nc, err := nats.Connect(w.node.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	hung := make(chan struct{}, 64)
+	// That of the services of the same name.
+	sub, err := nc.QueueSubscribe(w.bus.Names().ViewAll(), "q", func(*nats.Msg) { hung <- struct{}{} })
+	if err == nil {
+		err = nc.FlushWithContext(w.ctx)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for len(hung) == 0 {
+		if v, err := w.View(w.ctx, "s1"); err != nil || v.Events != 2 {
+			t.Fatalf("view: got %+v (%v)", v, err)
+		}
+	}
+	if err := sub.Unsubscribe(); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -99,7 +99,8 @@ func (h *Host) Run(ctx context.Context) error {
 		Metadata: map[string]string{"instance": h.instance, "lanes": strconv.Itoa(h.opts.Lanes), "rules": strconv.Itoa(session.RulesVersion)},
 	}, h.views(working))
 	if err != nil {
-		return err
+		cancel()
+		return errors.Join(err, <-alive)
 	}
 	failed := make(chan error, h.opts.Lanes)
 	lanes := make([]*laneActor, h.opts.Lanes)

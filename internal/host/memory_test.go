@@ -62,6 +62,7 @@ type memory struct {
 	*depot
 	plan func(call) outcome // decides what becomes of a call; nil: all work
 	dead bool               // the process was killed: nothing is stored any more
+	asks int                // largest effect that is taken, in bytes; 0: any
 
 	// onSnapshot is called with the session and sequence of each snapshot
 	// that is to be stored; nil: nobody is.
@@ -180,6 +181,9 @@ func (m *memory) LastSeq(ctx context.Context) (seq uint64, err error) {
 
 func (m *memory) AskAll(ctx context.Context, sid string, effects []session.Effect) error {
 	for _, e := range effects {
+		if m.asks > 0 && len(e.Payload) > m.asks {
+			return fmt.Errorf("ask: %w", &bus.MaxPayloadError{Subject: e.Name, Bytes: len(e.Payload), Limit: m.asks})
+		}
 		err := m.do(ctx, call{op: "Ask", sid: sid, who: e.Name}, func() error {
 			name := sid + " " + e.Name
 			stored, taken := m.effects[name]

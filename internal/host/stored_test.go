@@ -109,6 +109,48 @@ func TestWhatCantBeAskedForStopsOneSession(t *testing.T) {
 	})
 }
 
+func TestAnEffectThatIsTooLargeStopsOneSession(t *testing.T) {
+	t.Parallel()
+	onStage(t, Options{}, func(t *testing.T, s *stage) {
+		small, next := s.run("s1"), s.wrong("s1", 1)[0]
+		large := s.say(session.DoorIn, "s2", session.TypeRunRequested, map[string]any{
+			"input": map[string]any{"text": "hi"}, "config": map[string]any{"provider": "openai", "model": "m", "system": strings.Repeat("x", 4000)},
+		})
+		s.mem.asks = 4000
+		s.era()
+		s.deliver(small, large, next)
+		s.start()
+		s.wantAcked(small, large, next)
+		s.wantStored(next)
+		if stop := s.stopOf("s2"); stop == nil || stop.Seq != large.Seq || !strings.Contains(stop.Reason, "4000") {
+			t.Errorf("quarantine: got %+v, want one at %d that tells the limit", stop, large.Seq)
+		}
+		if s.stopOf("s1") != nil {
+			t.Error("the other session is quarantined, too")
+		}
+	})
+}
+
+// The next owner of a lane that was handed over finds snapshots.
+func TestADrainLeavesSnapshots(t *testing.T) {
+	t.Parallel()
+	onStage(t, Options{}, func(t *testing.T, s *stage) {
+		long := append([]session.Event{s.run("long")}, s.wrong("long", lastSnapshotEvents)...)
+		s.era()
+		s.deliver(append(long, s.run("short"))...)
+		s.start()
+		if err := s.lane.Drain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.stop(); err != nil {
+			t.Errorf("run: %v", err)
+		}
+		if len(s.mem.snapshots) != 1 || s.mem.snapshots["long"] == nil {
+			t.Errorf("%d snapshots, want that of the long session", len(s.mem.snapshots))
+		}
+	})
+}
+
 func TestOutputsAreStoredInOrderAndOnce(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {

@@ -261,7 +261,8 @@ func TestFullTranscript(t *testing.T) {
 	install := largestInstall(t)
 	w := toldUnder(t, install)
 	w.run(merged(largestConfig(install), map[string]any{"turns_max": 1000}))
-	last, sizes := w.state.Open()[0], []int(nil)
+	var last session.Effect
+	var sizes []int
 	for w.state.Run != nil {
 		last = w.state.Open()[0]
 		sizes = append(sizes, len(last.Payload))

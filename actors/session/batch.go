@@ -78,10 +78,7 @@ func (s *State) askCall(i int) bool {
 	}
 	deadline, runMS := callDeadline(&s.Run.Config, s.install.Registry.Tool(tool).DeadlineMS)
 	c.Status, c.At, c.Deadline, c.RunMS = CallOpen, s.Clock, s.Clock+deadline, runMS
-	if s.Host != nil {
-		host := *s.Host
-		c.Host = &host
-	}
+	c.Host = s.Host // which is replaced when it changes, never written to
 	return true
 }
 

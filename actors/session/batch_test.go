@@ -62,6 +62,9 @@ func TestCallsBeyondTheBatch(t *testing.T) {
 		}
 		for i, it := range results {
 			excess := i >= session.CallsMax
+			if excess && it.Seq != 4 {
+				t.Errorf("%d calls: result %d is of event %d, want that of the answer", n, i, it.Seq)
+			}
 			if it.Role != session.RoleTool || it.Call != i || (it.Code == session.CodeLimitExceeded) != excess || (it.Detail != "") != excess {
 				t.Errorf("%d calls: result %d is %+v", n, i, it)
 			}

@@ -31,7 +31,7 @@ func (l *laws) draw() (session.Door, []byte) {
 	switch rapid.IntRange(0, 13).Draw(l.t, "kind") {
 	case 0:
 		return l.drawRun()
-	case 1:
+	case 1, 5:
 		return drawControl(l.t)
 	case 2:
 		return rapid.SampledFrom(allDoors()).Draw(l.t, "door"), rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(l.t, "garbage")
@@ -103,9 +103,11 @@ func drawControl(t *rapid.T) (session.Door, []byte) {
 			"id": "h1", "status": rapid.SampledFrom([]string{"ready", "closed", "expired", "error", "none", "?"}).Draw(t, "status"),
 		})
 	case 1:
-		return say(session.DoorCtl, session.TypeFactsSet, map[string]any{"facts": map[string]any{
-			rapid.SampledFrom([]string{"a", "b", ""}).Draw(t, "fact"): rapid.SampledFrom([]any{"x", "y", nil, 7}).Draw(t, "value"),
-		}})
+		facts := map[string]any{}
+		for range rapid.IntRange(0, 3).Draw(t, "facts") {
+			facts[rapid.SampledFrom([]string{"a", "a", "b", "c", ""}).Draw(t, "fact")] = rapid.SampledFrom([]any{"x", "x", "y", nil, nil, 7}).Draw(t, "value")
+		}
+		return say(session.DoorCtl, session.TypeFactsSet, map[string]any{"facts": facts})
 	case 2:
 		return say(session.DoorCtl, session.TypeToolProfileSelected, map[string]any{
 			"profile": rapid.SampledFrom([]string{"openai", "gemini", "nosuch"}).Draw(t, "profile"),
@@ -177,10 +179,10 @@ func drawInstall(t *rapid.T) (*session.Install, toolDraws) {
 			"resource_key":  rapid.SampledFrom([]string{"", "k", "k:{a}", "j:{a}"}).Draw(t, "key"),
 			"deadline_ms":   rapid.SampledFrom([]int{0, 1, 1000, session.DeadlineMaxMS / 2}).Draw(t, "deadline_ms"),
 		}
-		if rapid.IntRange(0, 3).Draw(t, "with rule") == 0 {
+		if rapid.IntRange(0, 2).Draw(t, "with rule") == 0 {
 			tool["availability"] = []any{rapid.SampledFrom([]any{
 				map[string]any{"kind": "always"}, map[string]any{"kind": "host_session_ready"}, map[string]any{"kind": "host_session_not_ready"},
-				map[string]any{"kind": "fact", "name": "a", "equals": "x"},
+				map[string]any{"kind": "fact", "name": "a", "equals": "x"}, map[string]any{"kind": "fact", "name": "b", "equals": "x"},
 			}).Draw(t, "rule")}
 		}
 		if rapid.IntRange(0, 4).Draw(t, "with capability") == 0 {

@@ -143,6 +143,9 @@ func noticeLine(s Said) string {
 			line += " " + part
 		}
 	}
+	if strings.Contains(d.Detail, "\n") { // a step's lines end at the next blank one
+		d.Detail = strconv.Quote(d.Detail)
+	}
 	if d.Detail != "" {
 		line += ": " + d.Detail
 	}

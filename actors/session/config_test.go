@@ -1,0 +1,116 @@
+package session_test
+
+// Configs at their limits, and host sessions that come and go.
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
+)
+
+func TestConfigLimits(t *testing.T) {
+	t.Parallel()
+	names := func(n int) []string { return slices.Repeat([]string{"host.exec"}, n) }
+	params := func(n int) map[string]any { // of n bytes, encoded
+		return map[string]any{"p": long("", n-6)}
+	}
+	for name, c := range map[string]struct {
+		field string
+		value any
+		want  error
+	}{
+		"system":              {"system", long("s", session.SystemBytesMax), nil},
+		"system, more":        {"system", long("s", session.SystemBytesMax+1), session.RejectLimitExceeded},
+		"params":              {"params", params(session.ParamsBytesMax), nil},
+		"params, more":        {"params", params(session.ParamsBytesMax + 1), session.RejectLimitExceeded},
+		"active_tools":        {"active_tools", names(session.NamesMax), nil},
+		"active_tools, more":  {"active_tools", names(session.NamesMax + 1), session.RejectLimitExceeded},
+		"enable, more":        {"enable", names(session.NamesMax + 1), session.RejectLimitExceeded},
+		"disable, more":       {"disable", names(session.NamesMax + 1), session.RejectLimitExceeded},
+		"force, more":         {"force", names(session.NamesMax + 1), session.RejectLimitExceeded},
+		"turns_max":           {"turns_max", session.TurnsMax, nil},
+		"least deadlines":     {"deadlines_ms", map[string]any{"turn": 100, "call": 100}, nil},
+		"lesser turn":         {"deadlines_ms", map[string]any{"turn": 99}, session.RejectInvalidData},
+		"negative call":       {"deadlines_ms", map[string]any{"call": -1}, session.RejectInvalidData},
+		"longest deadlines":   {"deadlines_ms", map[string]any{"turn": session.DeadlineMaxMS, "call": session.DeadlineMaxMS}, nil},
+		"tool_choice, long":   {"tool_choice", long("t", session.NameBytesMax+1), session.RejectLimitExceeded},
+		"tool_choice, none":   {"tool_choice", "host.nosuch", session.RejectUnknownTool},
+		"profile, long":       {"profile", long("p", session.NameBytesMax+1), session.RejectLimitExceeded},
+		"provider, a subject": {"provider", "a.b", session.RejectInvalidData},
+		"provider, empty":     {"provider", "", session.RejectMissingProvider},
+		"model, empty":        {"model", "", session.RejectMissingModel},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newTold(t)
+			config := merged(map[string]any{"provider": "openai", "model": "m"}, map[string]any{c.field: c.value})
+			data := map[string]any{"input": map[string]any{"text": "go"}, "config": config}
+			if _, err := w.tell(session.DoorCtl, session.TypeRunRequested, data); err != c.want { //nolint:errorlint // Evolve returns the rejection itself
+				t.Errorf("a run: got %v, want %v", err, c.want)
+			}
+			want := c.want
+			if want == session.RejectMissingProvider || want == session.RejectMissingModel { //nolint:errorlint // as above
+				want = nil // a session's config may leave them to runs
+			}
+			if _, err := w.tell(session.DoorCtl, session.TypeSessionConfigured, config); err != want { //nolint:errorlint // as above
+				t.Errorf("a session: got %v, want %v", err, want)
+			}
+		})
+	}
+}
+
+// TestQueueBytes: what a session holds for runs that wait is bounded in bytes
+// too, and what doesn't fit is refused, not cut.
+func TestQueueBytes(t *testing.T) {
+	t.Parallel()
+	install := largestInstall(t)
+	w := toldUnder(t, install)
+	large := largestConfig(install)
+	w.run(large)
+	queued := 0
+	var err error
+	for err == nil {
+		if _, err = w.tell(session.DoorCtl, session.TypeRunRequested, map[string]any{"input": map[string]any{"text": "a"}, "config": large}); err == nil {
+			queued++
+		}
+	}
+	if err != session.RejectLimitExceeded || queued < 1 || queued >= session.QueueDefault { //nolint:errorlint // Evolve returns the rejection itself
+		t.Errorf("%d runs queued, then %v, want %v before the queue is full", queued, err, session.RejectLimitExceeded)
+	}
+	queue, encodeErr := codec.Marshal(w.state.Queue)
+	if encodeErr != nil || len(queue) > session.QueueBytesMax+session.QueueMax<<8 {
+		t.Errorf("the queue has %d bytes: %v", len(queue), encodeErr)
+	}
+	w.run(map[string]any{"system": "a small one still fits"})
+}
+
+// TestHostRoute: which worker holds a host session is told once, and holds for
+// that one.
+func TestHostRoute(t *testing.T) {
+	t.Parallel()
+	w := ready(t)
+	w.calls("r1t1", made(1, "close_session", "{}"))
+	w.must(w.tell(session.DoorTool, session.TypeToolCallSettled, map[string]any{
+		"effect": "r1t1c0", "status": "succeeded", "host_session": map[string]any{"id": "h1", "status": "ready", "route": "w1"},
+	}))
+	for _, c := range []struct {
+		update map[string]any
+		want   session.HostSession
+	}{
+		{map[string]any{"id": "h1", "status": "expired"}, session.HostSession{ID: "h1", Status: "expired", Route: "w1"}},
+		{map[string]any{"id": "h1", "status": "ready"}, session.HostSession{ID: "h1", Status: "ready", Route: "w1"}},
+		{map[string]any{"id": "h2", "status": "ready"}, session.HostSession{ID: "h2", Status: "ready"}},
+		{map[string]any{"id": "h1", "status": "ready"}, session.HostSession{ID: "h1", Status: "ready"}},
+	} {
+		w.must(w.tell(session.DoorCtl, session.TypeHostSessionUpdated, c.update))
+		if *w.state.Host != c.want {
+			t.Errorf("after %v the host session is %+v, want %+v", c.update, *w.state.Host, c.want)
+		}
+	}
+	w.must(w.tell(session.DoorCtl, session.TypeHostSessionUpdated, map[string]any{"status": "none", "id": "h1"}))
+	if w.state.Host != nil {
+		t.Errorf("the host session is %+v, want none", *w.state.Host)
+	}
+}

@@ -50,12 +50,14 @@ func (s *State) advance(e Event) {
 	s.Chain = codec.Sum(link[:])
 }
 
+// hashRoom is what is hashed without asking the heap for room: most events.
+const hashRoom = 1 << 10
+
 // LeafOf returns the hash of one event alone: sequence and timestamp (eight
 // bytes each, big-endian), the door, a zero byte, the payload. A snapshot
 // names its last event by it.
 func LeafOf(e Event) codec.Hash {
-	const small = 1 << 10
-	var room [small]byte
+	var room [hashRoom]byte
 	b := room[:0]
 	b = binary.BigEndian.AppendUint64(b, e.Seq)
 	b = binary.BigEndian.AppendUint64(b, uint64(e.Time))

@@ -90,7 +90,8 @@ func decodeSettlement(env Envelope) (settlement, *refusal) {
 
 // settlementHash tells one settlement from another.
 func settlementHash(env Envelope) codec.Hash {
-	return codec.Sum(append(append(make([]byte, 0, len(env.Type)+len(env.Data)), env.Type...), env.Data...))
+	var room [hashRoom]byte
+	return codec.Sum(append(append(room[:0], env.Type...), env.Data...))
 }
 
 // classOf returns the class of the effects that a type settles.

@@ -215,6 +215,19 @@ func TestArguments(t *testing.T) {
 	}
 }
 
+// TestLongFailure: a model's error keeps its code whole and its detail in part.
+func TestLongFailure(t *testing.T) {
+	t.Parallel()
+	w := ready(t)
+	w.must(w.tell(session.DoorLLM, session.TypeGenerationSettled, map[string]any{
+		"effect": "r1t1", "status": "failed", "error": map[string]any{"code": long("c", session.CodeBytesMax), "detail": strings.Repeat("é", 1000)},
+	}))
+	want := session.Ended{Code: long("c", session.CodeBytesMax), Detail: strings.Repeat("é", session.DetailBytesMax/2), Lifecycle: session.Failed, Number: 1}
+	if *w.state.Last != want {
+		t.Errorf("the run ended %+v, want %+v", *w.state.Last, want)
+	}
+}
+
 // TestUsageAddsUp over the turns of a run and the runs of a session, failed
 // ones included.
 func TestUsageAddsUp(t *testing.T) {

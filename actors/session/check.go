@@ -100,6 +100,14 @@ func (s *State) checkRuns() error {
 	if len(s.Queue) > QueueMax || s.Run == nil && len(s.Queue) > 0 {
 		return fmt.Errorf("%d runs are queued, active is %v", len(s.Queue), s.Run != nil)
 	}
+	if end := s.Last; end != nil {
+		switch {
+		case end.Lifecycle != Completed && end.Lifecycle != Failed, end.Number == 0 || end.Number > s.Runs:
+			return fmt.Errorf("run %d of %d ended %q", end.Number, s.Runs, end.Lifecycle)
+		case len(end.Code) > CodeBytesMax || len(end.Detail) > DetailBytesMax:
+			return fmt.Errorf("run %d ended with a code of %d and a detail of %d bytes", end.Number, len(end.Code), len(end.Detail))
+		}
+	}
 	if s.Run == nil {
 		return nil
 	}

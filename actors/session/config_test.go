@@ -3,7 +3,9 @@ package session_test
 // Configs at their limits, and host sessions that come and go.
 
 import (
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/refold/refold/actors/session"
@@ -112,5 +114,61 @@ func TestHostRoute(t *testing.T) {
 	w.must(w.tell(session.DoorCtl, session.TypeHostSessionUpdated, map[string]any{"status": "none", "id": "h1"}))
 	if w.state.Host != nil {
 		t.Errorf("the host session is %+v, want none", *w.state.Host)
+	}
+}
+
+// TestIngress: each field of a config comes through `in` if the policy lists
+// it, and through ctl whatever it lists.
+func TestIngress(t *testing.T) {
+	t.Parallel()
+	values := map[string]any{
+		"active_tools": []any{}, "deadlines_ms": map[string]any{}, "disable": []any{}, "enable": []any{}, "force": []any{}, "model": "m2",
+		"params": map[string]any{}, "profile": "all", "provider": "p2", "system": "s", "tool_choice": "none", "turns_max": 3,
+	}
+	typ := reflect.TypeFor[session.RunConfig]()
+	for i := range typ.NumField() {
+		field, _, _ := strings.Cut(typ.Field(i).Tag.Get("msgpack"), ",")
+		value, known := values[field]
+		if !known {
+			t.Errorf("this test has no value for %s", field)
+			continue
+		}
+		for _, listed := range []bool{true, false} {
+			ingress := []any{}
+			for other := range values {
+				if other != field || listed {
+					ingress = append(ingress, other)
+				}
+			}
+			record := map[string]any{
+				"v": 1, "rules": 1, "tools": []any{}, "profiles": []any{map[string]any{"profile": "all", "tools": []any{}}}, "policy": map[string]any{"ingress": ingress},
+			}
+			install, err := session.ParseInstall(asJSON(t, record))
+			if err != nil {
+				t.Fatal(err)
+			}
+			request := map[string]any{
+				"input": map[string]any{"text": "x"}, "config": merged(map[string]any{"provider": "p", "model": "m"}, map[string]any{field: value}),
+			}
+			var want error
+			if !listed {
+				want = session.RejectNotPermitted
+			}
+			w := toldUnder(t, install)
+			if _, err := w.tell(session.DoorIn, session.TypeRunRequested, request); err != want { //nolint:errorlint // Evolve returns the rejection itself
+				t.Errorf("%s through in, listed %v: got %v, want %v", field, listed, err, want)
+			}
+			w.must(w.tell(session.DoorCtl, session.TypeRunRequested, request))
+		}
+	}
+	install, err := session.ParseInstall([]byte(`{"v":1,"rules":1,"tools":[],"policy":{"ingress":[]},"config":{"provider":"p","model":"m"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := toldUnder(t, install)
+	w.must(w.tell(session.DoorIn, session.TypeRunRequested, map[string]any{"input": map[string]any{"text": "x"}}))
+	request := map[string]any{"input": map[string]any{"text": "x"}, "config": map[string]any{"provider": "p", "model": "m"}}
+	if _, err := w.tell(session.DoorIn, session.TypeRunRequested, request); err != session.RejectNotPermitted { //nolint:errorlint // Evolve returns the rejection itself
+		t.Errorf("under a policy that lists nothing: got %v, want %v", err, session.RejectNotPermitted)
 	}
 }

@@ -3,6 +3,7 @@ package session_test
 // The head, the ids, and events that are too large or come from nowhere.
 
 import (
+	"bytes"
 	"fmt"
 	"runtime"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
 )
 
 // TestLargeEvents: what is too large is refused with the limit named, and the
@@ -93,6 +95,38 @@ func TestIDs(t *testing.T) {
 	}
 	if got := len(w.state.IDs); got != session.IDsMax {
 		t.Errorf("%d ids are remembered, want %d", got, session.IDsMax)
+	}
+}
+
+// TestRepeatsChangeNothing: a request or a settlement that comes again is taken
+// without a word, and moves the head alone.
+func TestRepeatsChangeNothing(t *testing.T) {
+	t.Parallel()
+	w := ready(t)
+	request := map[string]any{"input": map[string]any{"text": "x"}, "submission": "s", "config": map[string]any{"provider": "p", "model": "m"}}
+	w.must(w.tell(session.DoorIn, session.TypeRunRequested, request))
+	w.must(w.fold(session.DoorCtl, []byte(`{"id":"i1","type":"FactsSet","data":{"facts":{"a":"b"}}}`)))
+	calls := map[string]any{"effect": "r1t1", "calls": append(made(2, "stat", `{"path":"a"}`), made(1, "shell", `{"command":"a"}`)...)}
+	w.must(w.tell(session.DoorLLM, session.TypeToolCallsObserved, calls))
+	result := map[string]any{"effect": "r1t1c1", "status": "failed", "host_session": map[string]any{"status": "closed"}}
+	w.must(w.tell(session.DoorTool, session.TypeToolCallSettled, result))
+	for typ, data := range map[string]any{
+		session.TypeRunRequested: request, session.TypeToolCallsObserved: calls, session.TypeToolCallSettled: result,
+	} {
+		door := map[string]session.Door{
+			session.TypeRunRequested: session.DoorIn, session.TypeToolCallsObserved: session.DoorLLM, session.TypeToolCallSettled: session.DoorTool,
+		}[typ]
+		was := w.state.Record
+		before := w.state.Bytes()
+		notices, err := w.tell(door, typ, data)
+		if err != nil || len(notices) > 0 || len(w.state.Withdrawals()) > 0 {
+			t.Errorf("%s again: got %v, and %d notices", typ, err, len(notices))
+		}
+		again := w.state.Record
+		again.Seq, again.Count, again.Chain, again.Leaf = was.Seq, was.Count, was.Chain, was.Leaf
+		if after, err := codec.Marshal(&again); err != nil || !bytes.Equal(before, after) {
+			t.Errorf("%s again: more than the head changed: %v", typ, err)
+		}
 	}
 }
 

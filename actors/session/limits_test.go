@@ -166,16 +166,24 @@ func TestJSONBytes(t *testing.T) {
 	}
 	rapid.Check(t, func(rt *rapid.T) {
 		c := content(3).Draw(rt, "content")
-		var b bytes.Buffer
-		enc := json.NewEncoder(&b)
-		enc.SetEscapeHTML(false)
-		if err := enc.Encode(c); err != nil {
-			rt.Fatal(err)
+		if got := jsonSize(rt, c); got > c.jsonBytesMax() {
+			rt.Fatalf("%+v takes %d bytes and counts as %d", c, got, c.jsonBytesMax())
 		}
-		if got := b.Len(); got > c.jsonBytesMax() {
-			rt.Fatalf("%s takes %d bytes and counts as %d", b.Bytes(), got, c.jsonBytesMax())
+		if got := jsonSize(rt, c.Text) - len(`""`); got > jsonTextBytesMax(c.Text) {
+			rt.Fatalf("%q takes %d bytes and counts as %d", c.Text, got, jsonTextBytesMax(c.Text))
 		}
 	})
+}
+
+// jsonSize returns how long v is in a notice.
+func jsonSize(rt *rapid.T, v any) int {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		rt.Fatal(err)
+	}
+	return b.Len() - len("\n")
 }
 
 // TestClip: what is cut ends at a character's end, and keeps nothing of the rest alive.

@@ -186,12 +186,16 @@ func TestTextsAreTheSameInEveryRelease(t *testing.T) {
 		session.TypeFactsSet:            map[string]any{"facts": map[string]any{odd: 7}},
 		session.TypeSessionConfigured:   map[string]any{"enable": []any{odd}},
 		"Run" + odd:                     nil,
+		session.TypeRunRequested:        map[string]any{"input": map[string]any{"text": "x"}, "when_busy": strings.Repeat("\x01", 300)},
 	} {
 		notices, err := w.tell(session.DoorCtl, typ, data)
 		if err == nil {
 			t.Fatalf("%s: taken", typ)
 		}
 		rejected := notices[len(notices)-1].Data.(session.EventRejected)
+		if n := len(rejected.Detail); n == 0 || n > session.DetailBytesMax {
+			t.Errorf("%s: the detail has %d bytes, want at most %d", typ, n, session.DetailBytesMax)
+		}
 		for _, c := range []byte(rejected.Detail) {
 			if c >= 0x80 {
 				t.Errorf("%s: %q is not plain text", typ, rejected.Detail)

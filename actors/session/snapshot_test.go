@@ -135,8 +135,13 @@ func TestRestoreRefusesWhatNoFoldLeaves(t *testing.T) {
 		"items that don't add up":        func(r *session.Record) { r.ItemBytes-- },
 		"an item of nobody":              func(r *session.Record) { r.Items[0].Role = "god" },
 		"an item of the future":          func(r *session.Record) { r.Items[0].Seq = 1 << 40 },
-		"no session":                     func(r *session.Record) { r.Session = "" },
-		"an event that was not counted":  func(r *session.Record) { r.Count = 0 },
+		"a run that ended without a way": func(r *session.Record) { r.Last = &session.Ended{Number: 1} },
+		"a run that ended too long": func(r *session.Record) {
+			r.Last = &session.Ended{Number: 1, Lifecycle: session.Failed, Detail: long("d", 257)}
+		},
+		"a run that ended and was not":  func(r *session.Record) { r.Last = &session.Ended{Number: 9, Lifecycle: session.Failed} },
+		"no session":                    func(r *session.Record) { r.Session = "" },
+		"an event that was not counted": func(r *session.Record) { r.Count = 0 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -170,6 +175,11 @@ func TestRestoreAsksForItsRecord(t *testing.T) {
 	var unknown *session.UnknownRulesError
 	if _, err := session.Restore(snap, given(s.InstallRecord())); !errors.As(err, &unknown) || unknown.Rules != 2 {
 		t.Errorf("got %v, want rules 2 to be unknown", err)
+	}
+	snap = s.Snapshot()
+	snap.Leaf[0]++
+	if _, err := session.Restore(snap, given(s.InstallRecord())); err == nil {
+		t.Error("restored although the snapshot names another last event than its state")
 	}
 	snap = s.Snapshot()
 	snap.Seq++

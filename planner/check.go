@@ -179,16 +179,22 @@ func checkArguments(t *tool, variant int, call ObservedCall) (Key, Rejection) {
 // with it.
 func readArguments(text string) (value, string) {
 	raw, err := codec.FromJSON([]byte(text))
-	var bad *codec.Error
-	switch {
-	case errors.As(err, &bad):
-		return value{}, "cannot be read: " + bad.What + " at byte " + strconv.Itoa(bad.Offset)
-	case err != nil:
-		return value{}, "cannot be read"
-	case !codec.IsMap(raw):
+	if err != nil {
+		return value{}, unreadable(err)
+	}
+	if !codec.IsMap(raw) {
 		return value{}, "not a JSON object"
 	}
 	return readValue(raw, ArgumentsBytesMax)
+}
+
+// unreadable says why a text is no JSON.
+func unreadable(err error) string {
+	var bad *codec.Error
+	if errors.As(err, &bad) {
+		return "cannot be read: " + bad.What + " at byte " + strconv.Itoa(bad.Offset)
+	}
+	return "cannot be read"
 }
 
 func reject(code Code, detail string) Rejection {

@@ -1,10 +1,6 @@
 package planner
 
-import (
-	"fmt"
-
-	"github.com/refold/refold/codec"
-)
+import "github.com/refold/refold/codec"
 
 // PlanCall is one call of a batch, as far as its order matters: names and key,
 // no arguments. Check makes them.
@@ -61,14 +57,65 @@ func (c *PlanCall) conflicts(other *PlanCall) bool {
 	return c.Key.overlaps(other.Key)
 }
 
-// Bytes returns the plan's canonical bytes: names, keys and groups.
+// Bytes returns the plan's canonical bytes: names, keys and groups. They are
+// written part by part, since every batch of every session needs them.
 func (p Plan) Bytes() []byte {
-	data, err := codec.Marshal(p)
-	if err != nil {
-		// A plan holds nothing but text, numbers and truth values.
-		panic(fmt.Sprintf("planner: encode a plan: %v", err))
+	out := make([]byte, 0, 32+128*len(p.Calls))
+	out = codec.AppendString(codec.AppendMap(out, 2), "calls")
+	out = codec.AppendArray(out, len(p.Calls))
+	for i := range p.Calls {
+		out = p.Calls[i].append(out)
 	}
-	return data
+	out = codec.AppendArray(codec.AppendString(out, "groups"), len(p.Groups))
+	for _, group := range p.Groups {
+		out = codec.AppendArray(out, len(group))
+		for _, i := range group {
+			out = codec.AppendUint(out, uint64(i))
+		}
+	}
+	return out
+}
+
+// append writes the call as its tags say.
+func (c *PlanCall) append(out []byte) []byte {
+	n := 1
+	for _, given := range [...]bool{c.Access != "", c.ParallelSafe, c.Rejected, c.ToolID != "", c.ToolName != ""} {
+		if given {
+			n++
+		}
+	}
+	out = codec.AppendMap(out, n)
+	if c.Access != "" {
+		out = codec.AppendString(codec.AppendString(out, "access"), string(c.Access))
+	}
+	out = c.Key.append(codec.AppendString(out, "key"))
+	if c.ParallelSafe {
+		out = codec.AppendBool(codec.AppendString(out, "parallel_safe"), true)
+	}
+	if c.Rejected {
+		out = codec.AppendBool(codec.AppendString(out, "rejected"), true)
+	}
+	if c.ToolID != "" {
+		out = codec.AppendString(codec.AppendString(out, "tool_id"), c.ToolID)
+	}
+	if c.ToolName != "" {
+		out = codec.AppendString(codec.AppendString(out, "tool_name"), c.ToolName)
+	}
+	return out
+}
+
+// append writes the key as its tags say.
+func (k Key) append(out []byte) []byte {
+	switch {
+	case k.Bare == "" && k.Part == "":
+		return codec.AppendMap(out, 0)
+	case k.Part == "":
+		return codec.AppendString(codec.AppendString(codec.AppendMap(out, 1), "bare"), k.Bare)
+	case k.Bare == "":
+		return codec.AppendString(codec.AppendString(codec.AppendMap(out, 1), "part"), k.Part)
+	}
+	out = codec.AppendString(codec.AppendString(codec.AppendMap(out, 2), "bare"), k.Bare)
+	return codec.AppendString(codec.AppendString(out, "part"), k.Part)
 }
 
 // Hash returns the SHA-256 of Bytes: the plan_hash.

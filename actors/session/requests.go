@@ -163,8 +163,14 @@ func (s *State) endRun(end Ended, output *Content) {
 	}
 }
 
+// itemsFirst is the room that a transcript begins with: a short run's.
+const itemsFirst = 12
+
 // appendItem adds an item to the transcript.
 func (s *State) appendItem(it Item) {
+	if s.Items == nil {
+		s.Items = make([]Item, 0, itemsFirst)
+	}
 	s.Items = append(s.Items, it)
 	s.ItemBytes += it.encodedBytesMax()
 }

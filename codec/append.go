@@ -1,0 +1,20 @@
+package codec
+
+// The Append functions write the parts of a canonical value one after the
+// other, for the few places where Marshal's walk is too slow. Whoever uses
+// them answers for the order of keys, and for what a head announces.
+
+// AppendMap begins a map of n entries: n times a key, its value.
+func AppendMap(out []byte, n int) []byte { return appendMapHead(out, n) }
+
+// AppendArray begins an array of n items.
+func AppendArray(out []byte, n int) []byte { return appendArrayHead(out, n) }
+
+// AppendString writes a text, which must be valid UTF-8.
+func AppendString(out []byte, text string) []byte { return appendText(out, text) }
+
+// AppendBool writes a truth value.
+func AppendBool(out []byte, b bool) []byte { return appendBool(out, b) }
+
+// AppendUint writes an integer.
+func AppendUint(out []byte, u uint64) []byte { return appendUint(out, u) }

@@ -3,6 +3,7 @@ package session_test
 // Configs at their limits, and host sessions that come and go.
 
 import (
+	"errors"
 	"reflect"
 	"slices"
 	"strings"
@@ -49,14 +50,14 @@ func TestConfigLimits(t *testing.T) {
 			w := newTold(t)
 			config := merged(map[string]any{"provider": "openai", "model": "m"}, map[string]any{c.field: c.value})
 			data := map[string]any{"input": map[string]any{"text": "go"}, "config": config}
-			if _, err := w.tell(session.DoorCtl, session.TypeRunRequested, data); err != c.want { //nolint:errorlint // Evolve returns the rejection itself
+			if _, err := w.tell(session.DoorCtl, session.TypeRunRequested, data); !errors.Is(err, c.want) {
 				t.Errorf("a run: got %v, want %v", err, c.want)
 			}
 			want := c.want
-			if want == session.RejectMissingProvider || want == session.RejectMissingModel { //nolint:errorlint // as above
+			if errors.Is(want, session.RejectMissingProvider) || errors.Is(want, session.RejectMissingModel) {
 				want = nil // a session's config may leave them to runs
 			}
-			if _, err := w.tell(session.DoorCtl, session.TypeSessionConfigured, config); err != want { //nolint:errorlint // as above
+			if _, err := w.tell(session.DoorCtl, session.TypeSessionConfigured, config); !errors.Is(err, want) {
 				t.Errorf("a session: got %v, want %v", err, want)
 			}
 		})
@@ -78,7 +79,7 @@ func TestQueueBytes(t *testing.T) {
 			queued++
 		}
 	}
-	if err != session.RejectLimitExceeded || queued < 1 || queued >= session.QueueDefault { //nolint:errorlint // Evolve returns the rejection itself
+	if !errors.Is(err, session.RejectLimitExceeded) || queued < 1 || queued >= session.QueueDefault {
 		t.Errorf("%d runs queued, then %v, want %v before the queue is full", queued, err, session.RejectLimitExceeded)
 	}
 	queue, encodeErr := codec.Marshal(w.state.Queue)
@@ -155,7 +156,7 @@ func TestIngress(t *testing.T) {
 				want = session.RejectNotPermitted
 			}
 			w := toldUnder(t, install)
-			if _, err := w.tell(session.DoorIn, session.TypeRunRequested, request); err != want { //nolint:errorlint // Evolve returns the rejection itself
+			if _, err := w.tell(session.DoorIn, session.TypeRunRequested, request); !errors.Is(err, want) {
 				t.Errorf("%s through in, listed %v: got %v, want %v", field, listed, err, want)
 			}
 			w.must(w.tell(session.DoorCtl, session.TypeRunRequested, request))
@@ -168,7 +169,7 @@ func TestIngress(t *testing.T) {
 	w := toldUnder(t, install)
 	w.must(w.tell(session.DoorIn, session.TypeRunRequested, map[string]any{"input": map[string]any{"text": "x"}}))
 	request := map[string]any{"input": map[string]any{"text": "x"}, "config": map[string]any{"provider": "p", "model": "m"}}
-	if _, err := w.tell(session.DoorIn, session.TypeRunRequested, request); err != session.RejectNotPermitted { //nolint:errorlint // Evolve returns the rejection itself
+	if _, err := w.tell(session.DoorIn, session.TypeRunRequested, request); !errors.Is(err, session.RejectNotPermitted) {
 		t.Errorf("under a policy that lists nothing: got %v, want %v", err, session.RejectNotPermitted)
 	}
 }

@@ -4,6 +4,7 @@ package session_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -52,7 +53,7 @@ func TestLargeEvents(t *testing.T) {
 			w := newTold(t)
 			door, payload := say(session.DoorIn, session.TypeRunRequested, c.data)
 			notices, err := w.fold(door, payload)
-			if err != c.want { //nolint:errorlint // Evolve returns the rejection itself
+			if !errors.Is(err, c.want) {
 				t.Fatalf("got %v, want %v", err, c.want)
 			}
 			if c.want == nil {
@@ -83,7 +84,7 @@ func TestIDs(t *testing.T) {
 		w.must(w.tell(session.DoorCtl, session.TypeFactsSet, map[string]any{"facts": map[string]any{}})) // without an id
 	}
 	for _, i := range []int{1, 2, session.IDsMax / 2, session.IDsMax} {
-		if err := say(i); err != session.RejectDuplicateEvent { //nolint:errorlint // Evolve returns the rejection itself
+		if err := say(i); !errors.Is(err, session.RejectDuplicateEvent) {
 			t.Errorf("id %d again: got %v, want %v", i, err, session.RejectDuplicateEvent)
 		}
 	}

@@ -3,6 +3,7 @@ package session_test
 // Wakes are bounded, and none of them is just forgotten.
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -33,7 +34,7 @@ func TestWakesAreBounded(t *testing.T) {
 	}
 
 	// A withdrawn wake that comes all the same is late, and changes nothing.
-	if _, err := w.tell(session.DoorWake, session.TypeWakeSettled, map[string]any{"effect": "w1"}); err != session.RejectStale { //nolint:errorlint // Evolve returns the rejection itself
+	if _, err := w.tell(session.DoorWake, session.TypeWakeSettled, map[string]any{"effect": "w1"}); !errors.Is(err, session.RejectStale) {
 		t.Errorf("got %v, want %v", err, session.RejectStale)
 	}
 

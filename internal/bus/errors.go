@@ -101,6 +101,7 @@ func (e *ViolationError) Error() string {
 // place that knows them.
 const (
 	codeAccountLimits     jetstream.ErrorCode = 10002
+	codeNoPeers           jetstream.ErrorCode = 10005
 	codeUnavailable       jetstream.ErrorCode = 10008
 	codeNotLeader         jetstream.ErrorCode = 10009
 	codeNoResources       jetstream.ErrorCode = 10023

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -24,7 +25,7 @@ import (
 // may have been created or updated then.
 func (b *Bus) Provision(ctx context.Context, conf *Conf, replicas int) error {
 	for _, s := range conf.streams {
-		if err := b.retry(ctx, func(ctx context.Context) error { return b.ensureStream(ctx, s, replicas) }); err != nil {
+		if err := b.ensureStreamSoon(ctx, s, replicas); err != nil {
 			return fmt.Errorf("provision %s: %w", s.cfg.Name, err)
 		}
 	}
@@ -50,6 +51,25 @@ func (b *Bus) EnsureBridge(ctx context.Context, conf *Conf, class session.Class,
 		return "", fmt.Errorf("provision consumer %s: %w", consumer.cfg.Name, err)
 	}
 	return consumer.cfg.Name, nil
+}
+
+// peersWithin is how long a cluster may say that a peer is offline: one that
+// has just formed says so of servers that are about to be heard.
+const peersWithin = 15 * time.Second
+
+// ensureStreamSoon is ensureStream, tried again while a peer is offline, for as
+// long as peersWithin.
+func (b *Bus) ensureStreamSoon(ctx context.Context, want streamConf, replicas int) error {
+	patient := time.Now().Add(peersWithin)
+	for {
+		err := b.retry(ctx, func(ctx context.Context) error { return b.ensureStream(ctx, want, replicas) })
+		if codeOf(err) != codeNoPeers || time.Now().After(patient) {
+			return err
+		}
+		if err := sleep(ctx, reconnectWait); err != nil {
+			return err
+		}
+	}
 }
 
 func (b *Bus) ensureStream(ctx context.Context, want streamConf, replicas int) error {

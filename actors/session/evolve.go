@@ -99,7 +99,11 @@ func (s *State) apply(e Event) (string, *refusal) {
 func (s *State) applyBody(door Door, env Envelope) *refusal {
 	switch env.Type {
 	case TypeRunRequested:
-		return body(env.Data, func(b *RunRequested) *refusal { return s.runRequested(door, b, env.Data) })
+		var b RunRequested
+		if bad := decodeContent(env.Data, "input", &b); bad != nil {
+			return bad
+		}
+		return s.runRequested(door, &b, env.Data)
 	case TypeSessionConfigured:
 		return s.sessionConfigured(env.Data)
 	case TypeToolProfileSelected:

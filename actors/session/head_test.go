@@ -31,6 +31,10 @@ func TestLargeEvents(t *testing.T) {
 	for range 20 {
 		tooDeep = map[string]any{"parts": []any{tooDeep}}
 	}
+	largeParts := make([]any, session.PartsMax+1)
+	for i := range largeParts {
+		largeParts[i] = map[string]any{"text": long("a", 1000)}
+	}
 	manyParts := make([]any, session.PartsMax+1)
 	for i := range manyParts {
 		manyParts[i] = map[string]any{"text": "a"}
@@ -45,6 +49,11 @@ func TestLargeEvents(t *testing.T) {
 		"an event over 768 KiB":  {input(map[string]any{"text": strings.Repeat("x", session.EventBytesMax)}), session.RejectLimitExceeded, "an event is at most 786432 bytes, this one has "},
 		"64 parts":               {input(map[string]any{"parts": manyParts[1:]}), nil, ""},
 		"65 parts":               {input(map[string]any{"parts": manyParts}), session.RejectLimitExceeded, "input.parts: at most 64 in all"},
+		"64 large parts":         {input(map[string]any{"parts": largeParts[1:]}), nil, ""},
+		"65 large parts":         {input(map[string]any{"parts": largeParts}), session.RejectLimitExceeded, "input.parts: at most 64 in all"},
+		"65 large ones inside":   {input(map[string]any{"parts": []any{map[string]any{"parts": largeParts[1:]}}}), session.RejectLimitExceeded, "input.parts: at most 64 in all"},
+		"parts of another kind":  {input(map[string]any{"parts": long("x", 10_000)}), session.RejectInvalidData, "data: codec: this is text where an array should be"},
+		"parts that are texts":   {input(map[string]any{"parts": []any{long("x", 10_000)}}), session.RejectInvalidData, "data: codec: this is text where a map should be"},
 		"parts inside parts":     {input(deep), nil, ""},
 		"parts without an end":   {input(tooDeep), session.RejectUndecodable, "codec: more than 64 containers"},
 	} {

@@ -148,24 +148,41 @@ func TestItemBytes(t *testing.T) {
 	})
 }
 
+// contents draws Contents whose parts are at most depth deep.
+func contents(depth int) *rapid.Generator[Content] {
+	text := rapid.OneOf(rapid.String(), rapid.StringOf(rapid.SampledFrom([]rune("\x00\x1f\b\f\n\r\t\"\\<>&\u2028\u2029\u20ac\u007f\U0001f600"))))
+	return rapid.Custom(func(rt *rapid.T) Content {
+		switch n := rapid.IntRange(0, 2).Draw(rt, "kind"); {
+		case n == 0 && depth > 0:
+			return Content{Parts: rapid.SliceOfN(contents(depth-1), 0, 6).Draw(rt, "parts")}
+		case n == 1:
+			return Content{Blob: &codec.Ref{}, MediaType: text.Draw(rt, "media"), Size: rapid.Int64().Draw(rt, "size")}
+		}
+		return Content{Text: text.Draw(rt, "text")}
+	})
+}
+
+// TestCountParts: counting parts on the wire and in memory gives the same.
+func TestCountParts(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		c := Content{Parts: rapid.SliceOfN(contents(4), 0, 70).Draw(rt, "content")}
+		data, err := codec.Marshal(c)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		n := 0
+		if few := countParts(&token{rest: data}, &n); few != (c.partsCount() <= PartsMax) || few && n != c.partsCount() {
+			rt.Fatalf("counted %d, few %v, there are %d", n, few, c.partsCount())
+		}
+	})
+}
+
 // TestJSONBytes: what bounds a content's size in JSON from above does.
 func TestJSONBytes(t *testing.T) {
 	t.Parallel()
-	text := rapid.OneOf(rapid.String(), rapid.StringOf(rapid.SampledFrom([]rune("\x00\x1f\b\f\n\r\t\"\\<>&\u2028\u2029\u20ac\u007f\U0001f600"))))
-	var content func(depth int) *rapid.Generator[Content]
-	content = func(depth int) *rapid.Generator[Content] {
-		return rapid.Custom(func(rt *rapid.T) Content {
-			switch n := rapid.IntRange(0, 2).Draw(rt, "kind"); {
-			case n == 0 && depth > 0:
-				return Content{Parts: rapid.SliceOfN(content(depth-1), 0, 3).Draw(rt, "parts")}
-			case n == 1:
-				return Content{Blob: &codec.Ref{}, MediaType: text.Draw(rt, "media"), Size: rapid.Int64().Draw(rt, "size")}
-			}
-			return Content{Text: text.Draw(rt, "text")}
-		})
-	}
 	rapid.Check(t, func(rt *rapid.T) {
-		c := content(3).Draw(rt, "content")
+		c := contents(3).Draw(rt, "content")
 		if got := jsonSize(rt, c); got > c.jsonBytesMax() {
 			rt.Fatalf("%+v takes %d bytes and counts as %d", c, got, c.jsonBytesMax())
 		}

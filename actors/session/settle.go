@@ -64,15 +64,15 @@ func decodeSettlement(env Envelope) (settlement, *refusal) {
 	switch env.Type {
 	case TypeToolCallsObserved:
 		b.observed = &ToolCallsObserved{}
-		b.bad = decodeBody(env.Data, b.observed)
+		b.bad = decodeContent(env.Data, "text", b.observed)
 		b.effect = b.observed.Effect
 	case TypeGenerationSettled:
 		b.answer = &GenerationSettled{}
-		b.bad = decodeBody(env.Data, b.answer)
+		b.bad = decodeContent(env.Data, "text", b.answer)
 		b.effect = b.answer.Effect
 	case TypeToolCallSettled:
 		b.call = &ToolCallSettled{}
-		b.bad = decodeBody(env.Data, b.call)
+		b.bad = decodeContent(env.Data, "output", b.call)
 		b.effect = b.call.Effect
 	case TypeWakeSettled:
 		var wake WakeSettled

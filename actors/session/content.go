@@ -1,0 +1,126 @@
+package session
+
+import (
+	"strconv"
+
+	"github.com/refold/refold/codec"
+)
+
+// contentFault says what is wrong with c. Empty content is wrong unless
+// mayBeEmpty.
+func contentFault(path string, c *Content, mayBeEmpty bool) *refusal {
+	if c.partsCount() > PartsMax {
+		return tooManyParts(path)
+	}
+	return contentFaultAt(path, c, mayBeEmpty)
+}
+
+func contentFaultAt(path string, c *Content, mayBeEmpty bool) *refusal {
+	given := 0
+	for _, is := range []bool{c.Text != "", c.Blob != nil, len(c.Parts) > 0} {
+		if is {
+			given++
+		}
+	}
+	switch {
+	case given > 1:
+		return refuse(RejectInvalidData, path+": one of text, blob and parts, not several")
+	case given == 0 && !mayBeEmpty:
+		return refuse(RejectInvalidData, path+": is empty: give text, a blob or parts")
+	case len(c.Text) > TextBytesMax:
+		return refuse(RejectLimitExceeded, path+".text: "+strconv.Itoa(len(c.Text))+" bytes, inline text is at most "+
+			strconv.Itoa(TextBytesMax)+": store it as a blob")
+	case c.Blob == nil && (c.Size != 0 || c.MediaType != ""):
+		return refuse(RejectInvalidData, path+": size and media_type belong to a blob")
+	case c.Blob != nil && (c.Size < 0 || len(c.MediaType) > NameBytesMax):
+		return refuse(RejectInvalidData, path+": size is not negative, and media_type at most "+strconv.Itoa(NameBytesMax)+" bytes")
+	}
+	for i := range c.Parts {
+		if bad := contentFaultAt(path+".parts["+strconv.Itoa(i)+"]", &c.Parts[i], false); bad != nil {
+			return bad
+		}
+	}
+	return nil
+}
+
+// partsCount returns how many parts c has, nested ones included.
+func (c *Content) partsCount() int {
+	n := len(c.Parts)
+	for i := range c.Parts {
+		n += c.Parts[i].partsCount()
+	}
+	return n
+}
+
+func tooManyParts(path string) *refusal {
+	return refuse(RejectLimitExceeded, path+".parts: at most "+strconv.Itoa(PartsMax)+" in all, nested ones included")
+}
+
+// partsUncounted is up to which size data is decoded without a look at its
+// parts: it can't hold enough of them to cost much.
+const partsUncounted = 8 << 10
+
+// decodeContent is decodeBody for a body whose field holds a Content. A part is
+// a byte on the wire and a hundred in memory, and an event has room for 780,000
+// of them; so those of a large event are counted before they are decoded.
+func decodeContent(data codec.Raw, field string, b any) *refusal {
+	if len(data) > partsUncounted {
+		var room [16]codec.Entry
+		entries, err := codec.Entries(room[:0], data)
+		for i := 0; err == nil && i < len(entries); i++ { // what is no map at all is decodeBody's to tell
+			parts := 0
+			if string(entries[i].Key) == field && !countParts(&token{rest: entries[i].Value}, &parts) {
+				return tooManyParts(field)
+			}
+		}
+	}
+	return decodeBody(data, b)
+}
+
+// token reads canonical bytes that were checked.
+type token struct {
+	codec.Token
+	rest []byte
+}
+
+func (t *token) next() { t.Token, t.rest, _ = codec.Next(t.rest) }
+
+// countParts reads a value where a Content should be, and adds its parts to n
+// until there are too many.
+func countParts(t *token, n *int) bool {
+	t.next()
+	if t.Kind != codec.Map {
+		skip(t)
+		return true
+	}
+	for range t.Len {
+		t.next()
+		isParts := string(t.Bytes) == "parts"
+		t.next()
+		if !isParts || t.Kind != codec.Array {
+			skip(t)
+			continue
+		}
+		if *n += t.Len; *n > PartsMax {
+			return false
+		}
+		for range t.Len {
+			if !countParts(t, n) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// skip reads what the value that t stands at holds.
+func skip(t *token) {
+	values := t.Len
+	if t.Kind == codec.Map {
+		values *= 2
+	}
+	for range values {
+		t.next()
+		skip(t)
+	}
+}

@@ -1,0 +1,71 @@
+package session_test
+
+// Events of the largest size, made to cost as much as they can.
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/refold/refold/actors/session"
+)
+
+// allocatedMax is what folding one event may allocate: some tens of times what
+// it may weigh.
+const allocatedMax = 48 << 20
+
+// TestHostileEvents: whoever may say something at all may say this, as often as
+// he likes, and all sessions of a host share its memory.
+func TestHostileEvents(t *testing.T) { //nolint:paralleltest // it measures what is allocated in the process
+	text := func(b []byte) []byte { return append([]byte{0xa0 | byte(len(b))}, b...) }
+	array := func(n int) []byte { return binary.BigEndian.AppendUint32([]byte{0xdd}, uint32(n)) }
+	packed := func(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
+	named := func(name string) []byte { return text([]byte(name)) }
+	input := func(content []byte) []byte {
+		return packed([]byte{0x82}, named("data"), []byte{0x81}, named("input"), content, named("type"), named(session.TypeRunRequested))
+	}
+	const n = 780_000
+	nested := packed([]byte{0x81}, named("parts"), array(n), bytes.Repeat([]byte{0x80}, n))
+	for range 20 {
+		nested = packed([]byte{0x81}, named("parts"), []byte{0x91}, nested)
+	}
+	var facts bytes.Buffer
+	for i := range 60_000 {
+		fmt.Fprintf(&facts, `,"%05x":""`, i)
+	}
+	for name, c := range map[string]struct {
+		door    session.Door
+		payload []byte
+		want    error
+	}{
+		"parts that are empty":  {session.DoorIn, input(packed([]byte{0x81}, named("parts"), array(n), bytes.Repeat([]byte{0x80}, n))), session.RejectLimitExceeded},
+		"parts inside parts":    {session.DoorIn, input(nested), session.RejectLimitExceeded},
+		"parts in JSON":         {session.DoorIn, fmt.Appendf(nil, `{"type":"RunRequested","data":{"input":{"parts":[{}%s]}}}`, bytes.Repeat([]byte(",{}"), n/3)), session.RejectLimitExceeded},
+		"names that are empty":  {session.DoorIn, fmt.Appendf(nil, `{"type":"RunRequested","data":{"input":{"text":"a"},"config":{"provider":"p","model":"m","active_tools":[""%s]}}}`, bytes.Repeat([]byte(`,""`), n/3-60)), session.RejectLimitExceeded},
+		"facts without a value": {session.DoorCtl, fmt.Appendf(nil, `{"type":"FactsSet","data":{"facts":{%s}}}`, facts.Bytes()[1:]), session.RejectLimitExceeded},
+		"objects in objects":    {session.DoorIn, append(bytes.Repeat([]byte(`{"a":`), n/5), '1'), session.RejectUndecodable},
+		"calls that are empty":  {session.DoorLLM, packed([]byte{0x82}, named("data"), []byte{0x82}, named("calls"), array(n-50), bytes.Repeat([]byte{0x80}, n-50), named("effect"), named("r1t1"), named("type"), named(session.TypeToolCallsObserved)), nil},
+		"an output in parts":    {session.DoorTool, packed([]byte{0x82}, named("data"), []byte{0x82}, named("effect"), named("r1t1c0"), named("output"), nested, named("type"), named(session.TypeToolCallSettled)), nil},
+	} {
+		w := ready(t)
+		if c.door == session.DoorTool {
+			w.calls("r1t1", made(1, "stat", `{"path":"a"}`))
+		}
+		if len(c.payload) > session.EventBytesMax {
+			t.Fatalf("%s: %d bytes are refused for their number", name, len(c.payload))
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := w.state.Evolve(session.Event{Session: "s1", Door: c.door, Seq: 100, Time: w.time, Payload: c.payload})
+		runtime.ReadMemStats(&after)
+		if !errors.Is(err, c.want) {
+			t.Errorf("%s: got %v, want %v", name, err, c.want)
+		}
+		if got := after.TotalAlloc - before.TotalAlloc; got > allocatedMax {
+			t.Errorf("%s: folding %d bytes allocated %d MiB, want at most %d", name, len(c.payload), got>>20, allocatedMax>>20)
+		}
+	}
+}

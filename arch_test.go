@@ -117,6 +117,13 @@ var repository = laws{
 		{"github.com/vmihailenco/msgpack/v5", "codec", "the encoding; codec decides which of its spellings is the canonical one"},
 		{"github.com/vmihailenco/msgpack/v5", "actors/session/item.go", "a transcript's items are most of a snapshot, and write themselves"},
 		{"github.com/santhosh-tekuri/jsonschema/v6", "planner/schema.go", "arguments of a call are checked against the tool's schema inside the fold"},
+		{"cel.dev/cel-go/cel", "planner/cel.go", "a step rule's when is evaluated inside the fold"},
+		{"cel.dev/cel-go/common/ast", "planner/cel.go", "a when's tree is held against what the language allows"},
+		{"cel.dev/cel-go/common/env", "planner/cel.go", "names the part of the standard library that a when may call"},
+		{"cel.dev/cel-go/common/types", "planner/cel.go", "the values that a when sees"},
+		{"cel.dev/cel-go/common/types/ref", "planner/cel.go", "the interface of those values"},
+		{"cel.dev/cel-go/common/types/traits", "planner/cel.go", "what a when may ask of context: a member, not a loop"},
+		{"cel.dev/cel-go/interpreter", "planner/cel.go", "tells a when that cost too much from one that failed"},
 	},
 	nouns: map[string]string{
 		"command": "event or effect", "intent": "effect", "receipt": "the sequence that JetStream answers",

@@ -45,10 +45,11 @@ type descriptor struct {
 	line   string // in a fingerprint: tool_id and ref; neither can hold a space or a line's end
 }
 
-// profile is a Profile with its tools resolved.
+// profile is a Profile with its tools resolved and its step rules compiled.
 type profile struct {
 	name  string
 	tools []offered
+	steps *Steps
 }
 
 // offered is a tool with one of its descriptors.
@@ -154,12 +155,13 @@ func (r *Registry) Blobs() []Blob {
 	return blobs
 }
 
-// Profiles returns all profiles by name. They name tools by tool_id, or an
-// alternate of a tool by its Ref. The caller owns the result.
+// Profiles returns all profiles by name. They list tools by tool_id, or an
+// alternate of a tool by its Ref; their step rules are as they were given. The
+// caller owns the result.
 func (r *Registry) Profiles() []Profile {
 	out := make([]Profile, len(r.profiles))
 	for i, p := range r.profiles {
-		out[i] = Profile{Profile: p.name, Tools: make([]string, len(p.tools))}
+		out[i] = Profile{Profile: p.name, Steps: p.steps.rules(), Tools: make([]string, len(p.tools))}
 		for j, o := range p.tools {
 			out[i].Tools[j] = r.specs[o.tool].ToolID
 			if o.variant > 0 {
@@ -177,6 +179,16 @@ func (r *Registry) DefaultProfile() string { return r.defaultProfile }
 func (r *Registry) HasProfile(name string) bool {
 	_, ok := r.profile(name)
 	return ok
+}
+
+// ProfileSteps returns the step rules of a profile, or nil if it has none, as
+// when there is no such profile.
+func (r *Registry) ProfileSteps(profile string) *Steps {
+	p, ok := r.profile(profile)
+	if !ok {
+		return nil
+	}
+	return p.steps
 }
 
 // profile finds a profile by name.

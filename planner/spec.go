@@ -71,10 +71,12 @@ const (
 	RuleFact                = "fact" // the session's fact Name has the value Equals
 )
 
-// Profile is a named list of tools, by tool_id or tool_name.
+// Profile is a named list of tools, by tool_id or tool_name, with the step
+// rules of sessions and runs that bring none of their own.
 type Profile struct {
-	Profile string   `msgpack:"profile"`
-	Tools   []string `msgpack:"tools"`
+	Profile string     `msgpack:"profile"`
+	Steps   []StepRule `msgpack:"steps,omitempty"`
+	Tools   []string   `msgpack:"tools"`
 }
 
 // Fact is one fact of a session.

@@ -12,8 +12,8 @@ import (
 // registry, or a *RegistryError for the first fault: tools in the order given,
 // then profiles, then the default. The registry keeps copies of what it was
 // given, with defaults filled in, tools ordered by tool_id, profiles by name,
-// and names in profiles replaced by tool_ids. A profile's own order counts and
-// is kept.
+// and names in profiles' lists of tools replaced by tool_ids. A profile's own
+// order counts and is kept.
 func NewRegistry(tools []ToolSpec, profiles []Profile, defaultProfile string) (*Registry, error) {
 	if len(tools) > ToolsMax {
 		return nil, fault("tools", "%d tools, at most %d", len(tools), ToolsMax)
@@ -145,6 +145,11 @@ func (r *Registry) addProfiles(profiles []Profile) *RegistryError {
 			}
 			resolved.tools = append(resolved.tools, o)
 		}
+		steps, bad := CompileSteps(r, p.Steps)
+		if bad != nil {
+			return fault(path+".steps"+bad.Path, "%s", bad.Detail)
+		}
+		resolved.steps = steps
 		r.profiles = append(r.profiles, resolved)
 	}
 	slices.SortFunc(r.profiles, func(a, b profile) int { return strings.Compare(a.name, b.name) })

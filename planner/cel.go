@@ -1,0 +1,393 @@
+package planner
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/env"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
+	"cel.dev/cel-go/interpreter"
+
+	"github.com/refold/refold/codec"
+)
+
+// This file alone knows the CEL library. The library parses, checks types and
+// evaluates; which of its language is ours is said here, by lists of what is
+// allowed. None of its texts leave this file: only positions do.
+
+// scopeFunctions are the functions of the run, by their names in a when; in the
+// tree they have an @ in front, and the scope as their first argument.
+var scopeFunctions = [...]struct {
+	name   string
+	result *cel.Type
+	call   func(s *scope, name string) ref.Val
+}{
+	{"used", cel.BoolType, func(s *scope, id string) ref.Val { return types.Bool(s.facts.used(id)) }},
+	{"fact", cel.StringType, func(s *scope, name string) ref.Val { return types.String(s.facts.fact(name)) }},
+	{"role", cel.BoolType, func(s *scope, name string) ref.Val { return types.Bool(s.facts.role(name)) }},
+}
+
+// callUsed is used in the tree.
+const callUsed = "@used"
+
+// environment is the language. It is built once, when the program starts.
+var environment = newEnvironment()
+
+func newEnvironment() *cel.Env {
+	subset := env.NewLibrarySubset().AddIncludedMacros("has", "all", "exists", "exists_one")
+	for _, o := range overloads {
+		fn := &env.Function{Name: o.function}
+		for _, id := range o.ids {
+			fn.Overloads = append(fn.Overloads, &env.Overload{ID: id})
+		}
+		subset.AddIncludedFunctions(fn)
+	}
+	options := []cel.EnvOption{
+		cel.StdLib(cel.StdLibSubset(subset)),
+		cel.CrossTypeNumericComparisons(true),
+		cel.ParserExpressionSizeLimit(WhenBytesMax),
+		cel.ParserRecursionLimit(WhenDepthMax),
+		cel.ParserErrorRecoveryLimit(1),
+		cel.ExpressionNodeLimit(WhenNodesMax),
+		cel.CostModelVersion(1), // a library that counts otherwise must not change what holds
+		cel.Variable(varContext, cel.DynType),
+		cel.Variable(varLast, cel.ListType(cel.StringType)),
+		cel.Variable(varStep, cel.IntType),
+		cel.Variable(varScope, cel.DynType),
+	}
+	for _, u := range usage {
+		options = append(options, cel.Variable(u.name, cel.IntType))
+	}
+	for _, f := range scopeFunctions {
+		call := func(of, name ref.Val) ref.Val {
+			s, ok := of.(*scope)
+			text, is := name.(types.String)
+			if !ok || !is {
+				return failed
+			}
+			return f.call(s, string(text))
+		}
+		expand := func(eh cel.MacroExprFactory, _ ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
+			return eh.NewCall("@"+f.name, eh.NewIdent(varScope), args[0]), nil
+		}
+		options = append(options,
+			cel.Function("@"+f.name, cel.Overload("@"+f.name, []*cel.Type{cel.DynType, cel.StringType}, f.result, cel.BinaryBinding(call))),
+			cel.Macros(cel.GlobalMacro(f.name, 1, expand)))
+	}
+	e, err := cel.NewCustomEnv(options...)
+	if err != nil {
+		panic(fmt.Sprintf("planner: the language of when: %v", err))
+	}
+	return e
+}
+
+// when is a compiled condition. Nil always holds.
+type when struct{ program cel.Program }
+
+// compileWhen compiles a condition of at most WhenBytesMax bytes, or returns
+// what is wrong with it, without a path.
+func compileWhen(reg *Registry, text string) (compiled *when, bad *RuleError) {
+	if text == "" {
+		return nil, nil
+	}
+	defer func() {
+		// Should the library have a text that it doesn't survive, the rule is
+		// refused and no session stops.
+		if recover() != nil {
+			compiled, bad = nil, &RuleError{Detail: "does not compile"}
+		}
+	}()
+	checked, issues := environment.Compile(text)
+	if issues.Err() != nil {
+		return nil, &RuleError{Detail: "does not compile" + firstPlace(issues)}
+	}
+	tree := checked.NativeRep()
+	l := language{reg: reg, tree: tree}
+	if !l.allows(tree.Expr(), nil) {
+		return nil, l.bad
+	}
+	if kind := checked.OutputType().Kind(); kind != types.BoolKind && kind != types.DynKind {
+		return nil, &RuleError{Detail: "is neither true nor false: compare it with something"}
+	}
+	program, err := environment.Program(checked, cel.CostLimit(WhenCostMax))
+	if err != nil {
+		return nil, &RuleError{Detail: "does not compile"}
+	}
+	return &when{program: program}, nil
+}
+
+// firstPlace returns the first of the places that the library complains about.
+func firstPlace(issues *cel.Issues) string {
+	line, column := math.MaxInt, 0
+	for _, e := range issues.Errors() {
+		l, c := e.Location.Line(), e.Location.Column()
+		if l >= 1 && c >= 0 && (l < line || l == line && c < column) { // else it is of the text as a whole
+			line, column = l, c
+		}
+	}
+	if line == math.MaxInt {
+		return ""
+	}
+	return at(line, column)
+}
+
+// language says of a checked tree whether it is all in our language.
+type language struct {
+	reg  *Registry
+	tree *ast.AST
+	bad  *RuleError
+}
+
+func (l *language) fault(e ast.Expr, unknown bool, format string, args ...any) bool {
+	start := l.tree.SourceInfo().GetStartLocation(e.ID())
+	l.bad = &RuleError{Unknown: unknown, Detail: fmt.Sprintf(format, args...) + at(start.Line(), start.Column())}
+	return false
+}
+
+// allows walks the tree; bound are the names that macros around e bind.
+func (l *language) allows(e ast.Expr, bound []string) bool {
+	switch e.Kind() {
+	case ast.LiteralKind:
+		switch e.AsLiteral().(type) {
+		case types.Bool, types.Int, types.Double, types.String, types.Null:
+			return true
+		}
+		return l.fault(e, false, "a literal is a boolean, an integer, a double, a text or null, not so")
+	case ast.IdentKind:
+		name := e.AsIdent()
+		_, ok := (&scope{facts: &StepFacts{}}).ResolveName(name)
+		if ok || slices.Contains(bound, name) {
+			return true
+		}
+		return l.fault(e, false, "there is no %s", quoted(name))
+	case ast.SelectKind:
+		return l.allows(e.AsSelect().Operand(), bound)
+	case ast.ListKind:
+		if len(e.AsList().OptionalIndices()) > 0 {
+			return l.fault(e, false, "optional items are not supported")
+		}
+		return l.allowsAll(e.AsList().Elements(), bound)
+	case ast.CallKind:
+		call := e.AsCall()
+		if call.FunctionName() == callUsed && !l.bindTool(call.Args()[1]) {
+			return false
+		}
+		if call.IsMemberFunction() && !l.allows(call.Target(), bound) {
+			return false
+		}
+		return l.allowsAll(call.Args(), bound)
+	case ast.ComprehensionKind:
+		c := e.AsComprehension()
+		inner := append(slices.Clone(bound), c.IterVar(), c.AccuVar())
+		return l.allows(c.IterRange(), bound) && l.allowsAll([]ast.Expr{c.AccuInit(), c.LoopCondition(), c.LoopStep(), c.Result()}, inner)
+	}
+	return l.fault(e, false, "maps and messages are not supported")
+}
+
+func (l *language) allowsAll(list []ast.Expr, bound []string) bool {
+	for _, e := range list {
+		if !l.allows(e, bound) {
+			return false
+		}
+	}
+	return true
+}
+
+// bindTool replaces the name that used is given by the tool's tool_id.
+func (l *language) bindTool(arg ast.Expr) bool {
+	var name types.String
+	is := arg.Kind() == ast.LiteralKind
+	if is {
+		name, is = arg.AsLiteral().(types.String)
+	}
+	if !is {
+		return l.fault(arg, false, "used takes a tool's name as a literal text, so that it is known to exist; not so")
+	}
+	t, ok := l.reg.Lookup(string(name))
+	if !ok {
+		return l.fault(arg, true, "there is no tool %+q", clip(string(name), ToolIDBytesMax))
+	}
+	arg.SetKindCase(ast.NewExprFactory().NewLiteral(arg.ID(), types.String(l.reg.specs[t].ToolID)))
+	return true
+}
+
+// holds evaluates the condition. With a code, it could not be.
+func (w *when) holds(s *scope) (holds bool, code string) {
+	if w == nil {
+		return true, ""
+	}
+	defer func() {
+		if recover() != nil {
+			holds, code = false, WhenFailed
+		}
+	}()
+	result, _, err := w.program.Eval(s)
+	var cancelled interpreter.EvalCancelledError
+	if errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded {
+		return false, WhenTooCostly
+	}
+	truth, ok := result.(types.Bool)
+	if err != nil || !ok {
+		return false, WhenFailed
+	}
+	return bool(truth), ""
+}
+
+// failed is the value of what can't be evaluated.
+var failed = types.NewErr("failed")
+
+// opaque is what objects and scopes have of a value: a type that nothing
+// converts to or from.
+type opaque struct{}
+
+func (opaque) ConvertToNative(reflect.Type) (any, error) { return nil, errors.New("failed") }
+func (opaque) ConvertToType(ref.Type) ref.Val            { return failed }
+
+// scope shows the facts of a step to a when.
+type scope struct {
+	opaque
+	facts   *StepFacts
+	context ref.Val // read when it is first asked for
+}
+
+var scopeType = cel.OpaqueType("scope")
+
+// Equal compares scopes, of which there is one.
+func (s *scope) Equal(other ref.Val) ref.Val { return types.Bool(other == ref.Val(s)) }
+
+// Type returns a type that no expression can name.
+func (s *scope) Type() ref.Type { return scopeType }
+
+// Value returns the scope.
+func (s *scope) Value() any { return s }
+
+// Parent returns nil: there are no more names.
+func (s *scope) Parent() cel.Activation { return nil }
+
+// ResolveName returns the value of a name, in the way of the library.
+func (s *scope) ResolveName(name string) (any, bool) {
+	switch name {
+	case varContext:
+		if s.context == nil {
+			s.context = readContext(s.facts.Context)
+		}
+		return s.context, true
+	case varLast:
+		return types.NewStringList(types.DefaultTypeAdapter, s.facts.Last), true
+	case varStep:
+		return types.Int(s.facts.Step), true
+	case varScope:
+		return s, true
+	}
+	for _, u := range usage {
+		if u.name == name {
+			return types.Int(u.count(&s.facts.Usage)), true
+		}
+	}
+	return nil, false
+}
+
+// jsonObject is a JSON object without an order to go through: it can be asked for
+// a member, and whether it has one.
+type jsonObject struct {
+	opaque
+	raw    codec.Raw // its canonical bytes: equal objects have equal ones
+	names  []string  // in byte order
+	values []ref.Val
+}
+
+var objectType = cel.ObjectType("object", traits.ContainerType|traits.FieldTesterType|traits.IndexerType)
+
+// readContext returns the object that bytes hold, or an empty one.
+func readContext(raw codec.Raw) ref.Val {
+	if !codec.IsMap(raw) || codec.Check(raw) != nil {
+		raw = codec.AppendMap(nil, 0)
+	}
+	v, _ := readMember(raw)
+	return v
+}
+
+// readMember returns the value that canonical bytes begin with, and what is
+// behind it.
+func readMember(raw []byte) (v ref.Val, rest []byte) {
+	token, rest, err := codec.Next(raw)
+	if err != nil {
+		return failed, nil
+	}
+	switch token.Kind {
+	case codec.Bool:
+		return types.Bool(token.True), rest
+	case codec.Text:
+		return types.String(token.Bytes), rest
+	case codec.Binary:
+		return types.Bytes(token.Bytes), rest
+	case codec.Number:
+		if i, ok := token.Int64(); ok {
+			return types.Int(i), rest
+		}
+		f, _ := strconv.ParseFloat(string(token.AppendNumber(nil)), 64)
+		return types.Double(f), rest
+	case codec.Array:
+		items := make([]ref.Val, token.Len)
+		for i := range items {
+			items[i], rest = readMember(rest)
+		}
+		return types.NewRefValList(types.DefaultTypeAdapter, items), rest
+	case codec.Map:
+		o := &jsonObject{names: make([]string, token.Len), values: make([]ref.Val, token.Len)}
+		for i := range o.names {
+			token, rest, _ = codec.Next(rest)
+			o.names[i] = string(token.Bytes)
+			o.values[i], rest = readMember(rest)
+		}
+		o.raw = raw[:len(raw)-len(rest)]
+		return o, rest
+	}
+	return types.NullValue, rest
+}
+
+// find returns a member.
+func (o *jsonObject) find(name ref.Val) (ref.Val, bool) {
+	if text, ok := name.(types.String); ok {
+		if i, ok := slices.BinarySearch(o.names, string(text)); ok {
+			return o.values[i], true
+		}
+	}
+	return failed, false
+}
+
+// Get returns a member; there must be one.
+func (o *jsonObject) Get(name ref.Val) ref.Val {
+	v, _ := o.find(name)
+	return v
+}
+
+// IsSet reports whether there is a member, for has.
+func (o *jsonObject) IsSet(name ref.Val) ref.Val { return o.Contains(name) }
+
+// Contains reports whether there is a member, for in. What is no text is none.
+func (o *jsonObject) Contains(name ref.Val) ref.Val {
+	_, ok := o.find(name)
+	return types.Bool(ok)
+}
+
+// Equal compares with another object; all else is different.
+func (o *jsonObject) Equal(other ref.Val) ref.Val {
+	p, ok := other.(*jsonObject)
+	return types.Bool(ok && bytes.Equal(o.raw, p.raw))
+}
+
+// Type returns a type that no expression can name.
+func (o *jsonObject) Type() ref.Type { return objectType }
+
+// Value returns the object.
+func (o *jsonObject) Value() any { return o }

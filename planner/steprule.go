@@ -1,0 +1,248 @@
+package planner
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/refold/refold/codec"
+)
+
+// StepRule says what is offered in a step, and how: the first rule of a list
+// whose When holds applies, to that step only. What a rule leaves out stays as
+// it would be without it. Fields are in the byte order of their wire names.
+type StepRule struct {
+	ActiveTools *[]string    `msgpack:"active_tools,omitempty"` // by tool_id or tool_name; [] is no tools
+	Context     codec.Raw    `msgpack:"context,omitempty"`      // an object that later steps see
+	Model       string       `msgpack:"model,omitempty"`
+	Params      codec.Raw    `msgpack:"params,omitempty"` // an object
+	System      string       `msgpack:"system,omitempty"`
+	ToolChoice  string       `msgpack:"tool_choice,omitempty"` // auto, none, required, or a tool by tool_id or tool_name
+	ToolRefs    *[]codec.Ref `msgpack:"tool_refs,omitempty"`   // descriptors of the registry, instead of active_tools
+	When        string       `msgpack:"when,omitempty"`        // CEL; empty always holds
+}
+
+// The values of StepRule.ToolChoice that name no tool. A tool that bears one
+// of these names is chosen by its tool_id.
+const (
+	ChoiceAuto     = "auto"
+	ChoiceNone     = "none"
+	ChoiceRequired = "required"
+)
+
+// RuleError says which part of a list of step rules is wrong. Path is that of
+// the input as it was given, [2].when; it is empty if the whole is too large.
+// At most one of Unknown and TooLarge is set.
+type RuleError struct {
+	Path     string
+	Unknown  bool // it names a tool or a descriptor that the registry doesn't have
+	TooLarge bool // it exceeds a limit
+	Detail   string
+}
+
+// Error returns the path and what is wrong there.
+func (e *RuleError) Error() string {
+	if e.Path == "" {
+		return e.Detail
+	}
+	return e.Path + ": " + e.Detail
+}
+
+// Steps is a compiled, immutable list of step rules. It may be shared between
+// sessions and used by several goroutines at once. A nil *Steps has no rules.
+type Steps struct {
+	given []StepRule
+	whens []*when // nil where When is empty
+}
+
+// CompileSteps checks step rules against a registry and compiles them, or
+// returns the first fault: rules in their order, a rule's fields in the order
+// of the encoding. Nil rules are no Steps; an empty list is Steps without
+// rules. The result keeps copies of what it was given.
+func CompileSteps(reg *Registry, rules []StepRule) (*Steps, *RuleError) {
+	if rules == nil {
+		return nil, nil
+	}
+	if len(rules) > StepRulesMax {
+		return nil, &RuleError{TooLarge: true, Detail: fmt.Sprintf("%d step rules, at most %d", len(rules), StepRulesMax)}
+	}
+	s := &Steps{given: cloneRules(rules), whens: make([]*when, len(rules))}
+	for i := range s.given {
+		path := "[" + strconv.Itoa(i) + "]"
+		if bad := CheckStep(reg, path, &s.given[i]); bad != nil {
+			return nil, bad
+		}
+		c := ruleCheck{path: path}
+		if !c.text("when", s.given[i].When, WhenBytesMax) {
+			return nil, c.bad
+		}
+		compiled, bad := compileWhen(reg, s.given[i].When)
+		if bad != nil {
+			bad.Path = path + ".when"
+			return nil, bad
+		}
+		s.whens[i] = compiled
+	}
+	packed, err := codec.Marshal(s.given)
+	if err != nil {
+		return nil, &RuleError{Detail: "has no canonical encoding"}
+	}
+	if len(packed) > StepsBytesMax {
+		return nil, &RuleError{TooLarge: true, Detail: fmt.Sprintf("the step rules take %d bytes, at most %d", len(packed), StepsBytesMax)}
+	}
+	return s, nil
+}
+
+// CheckStep checks all of a rule but its When, and returns the first fault,
+// fields in the order of the encoding. Path is where the rule stands; the
+// fault's path begins with it.
+func CheckStep(reg *Registry, path string, rule *StepRule) *RuleError {
+	c := ruleCheck{reg: reg, path: path}
+	switch {
+	case rule.ActiveTools != nil && !c.names("active_tools", *rule.ActiveTools),
+		!c.object("context", rule.Context, StepContextBytesMax),
+		!c.text("model", rule.Model, StepModelBytesMax),
+		!c.object("params", rule.Params, StepParamsBytesMax),
+		!c.text("system", rule.System, StepSystemBytesMax),
+		!c.choice(rule.ToolChoice),
+		rule.ToolRefs != nil && !c.refs(rule):
+		return c.bad
+	}
+	return nil
+}
+
+// ruleCheck checks one rule. Its methods report whether all is well, and leave
+// the fault behind if not.
+type ruleCheck struct {
+	reg  *Registry
+	path string
+	bad  *RuleError
+}
+
+// fault notes what is wrong with a field; format and args make the detail.
+func (c *ruleCheck) fault(bad RuleError, field, format string, args ...any) bool {
+	bad.Path = c.path + "." + field
+	if c.path == "" {
+		bad.Path = field
+	}
+	bad.Detail = fmt.Sprintf(format, args...)
+	c.bad = &bad
+	return false
+}
+
+// names checks a list of tools.
+func (c *ruleCheck) names(field string, names []string) bool {
+	if len(names) > StepToolsMax {
+		return c.fault(RuleError{TooLarge: true}, field, "%d tools, at most %d", len(names), StepToolsMax)
+	}
+	for i, name := range names {
+		if _, ok := c.reg.Lookup(name); !ok {
+			return c.fault(RuleError{Unknown: true}, field+"["+strconv.Itoa(i)+"]", "there is no tool %+q", clip(name, ToolIDBytesMax))
+		}
+	}
+	return true
+}
+
+// refs checks a list of descriptors.
+func (c *ruleCheck) refs(rule *StepRule) bool {
+	if rule.ActiveTools != nil {
+		return c.fault(RuleError{}, "tool_refs", "stands beside active_tools: give one of the two")
+	}
+	refs := *rule.ToolRefs
+	if len(refs) > StepToolsMax {
+		return c.fault(RuleError{TooLarge: true}, "tool_refs", "%d descriptors, at most %d", len(refs), StepToolsMax)
+	}
+	for i, ref := range refs {
+		if _, ok := c.reg.LookupRef(ref); !ok {
+			return c.fault(RuleError{Unknown: true}, "tool_refs["+strconv.Itoa(i)+"]", "no tool has the descriptor %s", ref)
+		}
+	}
+	return true
+}
+
+// choice checks a tool_choice.
+func (c *ruleCheck) choice(name string) bool {
+	switch name {
+	case "", ChoiceAuto, ChoiceNone, ChoiceRequired:
+		return true
+	}
+	if _, ok := c.reg.Lookup(name); !ok {
+		return c.fault(RuleError{Unknown: true}, "tool_choice", "is %s, %s, %s or a tool, and there is no tool %+q", ChoiceAuto, ChoiceNone, ChoiceRequired, clip(name, ToolIDBytesMax))
+	}
+	return true
+}
+
+// text checks a text of at most max bytes.
+func (c *ruleCheck) text(field, text string, max int) bool {
+	if len(text) > max {
+		return c.fault(RuleError{TooLarge: true}, field, "%d bytes, at most %d", len(text), max)
+	}
+	if !utf8.ValidString(text) {
+		return c.fault(RuleError{}, field, "is not UTF-8")
+	}
+	return true
+}
+
+// object checks an object of at most max bytes. Nil is none.
+func (c *ruleCheck) object(field string, raw codec.Raw, max int) bool {
+	if len(raw) == 0 {
+		return true
+	}
+	if len(raw) > max {
+		return c.fault(RuleError{TooLarge: true}, field, "%d bytes, at most %d", len(raw), max)
+	}
+	if codec.Check(raw) != nil {
+		return c.fault(RuleError{}, field, "is not in the canonical encoding")
+	}
+	if !codec.IsMap(raw) {
+		return c.fault(RuleError{}, field, "is a JSON object")
+	}
+	text, err := codec.ToJSON(raw)
+	if err != nil {
+		return c.fault(RuleError{}, field, "has no JSON form")
+	}
+	if again, err := codec.FromJSON(text); err != nil || !bytes.Equal(again, raw) {
+		return c.fault(RuleError{}, field, "holds binary, which JSON does not have")
+	}
+	return true
+}
+
+// cloneRules copies rules and all that they point to.
+func cloneRules(rules []StepRule) []StepRule {
+	out := slices.Clone(rules)
+	for i := range out {
+		rule := &out[i]
+		rule.Context, rule.Params = slices.Clone(rule.Context), slices.Clone(rule.Params)
+		if rule.ActiveTools != nil {
+			names := append([]string{}, *rule.ActiveTools...)
+			rule.ActiveTools = &names
+		}
+		if rule.ToolRefs != nil {
+			refs := append([]codec.Ref{}, *rule.ToolRefs...)
+			rule.ToolRefs = &refs
+		}
+	}
+	return out
+}
+
+// rules returns a copy of the rules as they were given, nil of nil.
+func (s *Steps) rules() []StepRule {
+	if s == nil {
+		return nil
+	}
+	return cloneRules(s.given)
+}
+
+// Len returns how many rules there are.
+func (s *Steps) Len() int {
+	if s == nil {
+		return 0
+	}
+	return len(s.given)
+}
+
+// Rule returns rule i as it was given. It panics if there is none. The caller
+// must not change it.
+func (s *Steps) Rule(i int) *StepRule { return &s.given[i] }

@@ -1,0 +1,80 @@
+package planner
+
+import (
+	"slices"
+	"strconv"
+)
+
+// The names that a when is written with. Those with @ can't be typed.
+const (
+	varContext = "context"
+	varLast    = "last"
+	varStep    = "step"
+	varScope   = "@scope" // the *scope, argument of the functions below
+)
+
+// usage are the counters, by their names in a when.
+var usage = [...]struct {
+	name  string
+	count func(u *StepUsage) int64
+}{
+	{"usage.input_tokens", func(u *StepUsage) int64 { return u.InputTokens }},
+	{"usage.output_tokens", func(u *StepUsage) int64 { return u.OutputTokens }},
+	{"usage.cached_tokens", func(u *StepUsage) int64 { return u.CachedTokens }},
+	{"usage.reasoning_tokens", func(u *StepUsage) int64 { return u.ReasoningTokens }},
+}
+
+// overloads are what a when may call of the standard library, by function. A
+// function without overloads here has one for every type. Not here: times and
+// durations, time zones, maps, bytes, unsigned integers, regular expressions,
+// types as values, and what makes lists longer.
+var overloads = [...]struct {
+	function string
+	ids      []string
+}{
+	{"_?_:_", nil}, {"_&&_", nil}, {"_||_", nil}, {"!_", nil}, {"@not_strictly_false", nil},
+	{"_==_", nil}, {"_!=_", nil},
+	{"_<_", ordered("less")}, {"_<=_", ordered("less_equals")},
+	{"_>_", ordered("greater")}, {"_>=_", ordered("greater_equals")},
+	{"_+_", []string{"add_int64", "add_double", "add_string"}},
+	{"_-_", []string{"subtract_int64", "subtract_double"}},
+	{"_*_", []string{"multiply_int64", "multiply_double"}},
+	{"_/_", []string{"divide_int64", "divide_double"}},
+	{"_%_", []string{"modulo_int64"}},
+	{"-_", []string{"negate_int64", "negate_double"}},
+	{"_[_]", []string{"index_list", "index_map"}}, // the second is that of context: there are no maps
+	{"@in", []string{"in_list"}},
+	{"size", []string{"size_list", "list_size", "size_string", "string_size"}},
+	{"int", []string{"int64_to_int64", "double_to_int64", "string_to_int64"}},
+	{"double", []string{"double_to_double", "int64_to_double"}},
+	{"contains", nil}, {"startsWith", nil}, {"endsWith", nil},
+}
+
+// ordered returns the overloads of a comparison.
+func ordered(name string) []string {
+	return []string{name + "_int64", name + "_double", name + "_int64_double", name + "_double_int64", name + "_string"}
+}
+
+// used reports whether a tool was carried out in an earlier step.
+func (f *StepFacts) used(id string) bool {
+	_, ok := slices.BinarySearch(f.Used, id)
+	return ok
+}
+
+// fact returns a fact's value, "" if there is none.
+func (f *StepFacts) fact(name string) string {
+	for i := range f.Facts {
+		if f.Facts[i].Name == name {
+			return f.Facts[i].Value
+		}
+	}
+	return ""
+}
+
+// role reports whether there is such a role.
+func (f *StepFacts) role(name string) bool { return slices.Contains(f.Roles, name) }
+
+// at spells a place; columns are counted from 1.
+func at(line, column int) string {
+	return " at " + strconv.Itoa(line) + ":" + strconv.Itoa(column+1)
+}

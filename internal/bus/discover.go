@@ -1,0 +1,100 @@
+package bus
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/subjects"
+)
+
+// discoverQuiet is how long after the last answer no other one is expected.
+const discoverQuiet = 300 * time.Millisecond
+
+// Running is a daemon that answered when it was asked who is there.
+type Running struct {
+	ID string // of its registration: another one after each start
+	Service
+}
+
+// Discover asks the daemons of a kind, as Register announced them, who is
+// there, and returns those that answer, by ID, when nothing has come for 300
+// ms. A daemon that is too busy to answer is not among them: who misses one
+// asks again. None at all is no error.
+func (b *Bus) Discover(ctx context.Context, kind string) (all []Running, err error) {
+	subject, err := micro.ControlSubject(micro.InfoVerb, b.names.ServiceName(kind), "")
+	if err != nil {
+		return nil, err
+	}
+	err = b.repeat(ctx, subject, func(ctx context.Context) error {
+		all, err = b.whoIsThere(ctx, subject)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("ask who is a %s: %w", kind, err)
+	}
+	for i := range all {
+		all[i].Kind = kind
+	}
+	slices.SortFunc(all, func(a, b Running) int { return cmp.Compare(a.ID, b.ID) })
+	return all, nil
+}
+
+// whoIsThere asks once.
+func (b *Bus) whoIsThere(ctx context.Context, subject string) (all []Running, err error) {
+	inbox := b.nc.NewInbox()
+	sub, err := b.nc.SubscribeSync(inbox)
+	if err != nil {
+		return nil, err
+	}
+	defer sub.Unsubscribe()
+	if err := b.nc.PublishRequest(subject, inbox, nil); err != nil {
+		return nil, err
+	}
+	for {
+		answer, err := nextWithin(ctx, sub, discoverQuiet)
+		switch {
+		case errors.Is(err, nats.ErrNoResponders), err == nil && answer.Header.Get(subjects.HeaderStatus) == directNoResponders:
+			return nil, nil
+		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+			return all, nil
+		case err != nil:
+			return nil, err
+		}
+		var info micro.Info
+		if json.Unmarshal(answer.Data, &info) != nil || info.ID == "" {
+			continue // somebody else answers on that subject
+		}
+		all = append(all, Running{ID: info.ID, Service: Service{
+			Version: info.Version, Description: info.Description, Metadata: info.Metadata,
+		}})
+	}
+}
+
+// nextWithin returns the next message, or context.DeadlineExceeded when none
+// came within d.
+func nextWithin(ctx context.Context, sub *nats.Subscription, d time.Duration) (*nats.Msg, error) {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	return sub.NextMsgWithContext(ctx)
+}
+
+// HasBlob reports whether a blob is stored, without reading it.
+func (b *Bus) HasBlob(ctx context.Context, ref codec.Ref) (bool, error) {
+	info, _, err := b.blobInfo(ctx, ref)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("look for blob %s: %w", ref, typed(err))
+	}
+	return !info.Deleted, nil
+}

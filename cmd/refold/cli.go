@@ -10,6 +10,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/refold/refold/client"
+	"github.com/refold/refold/internal/bus"
 )
 
 // cli is every command. The order is that of the help.
@@ -23,6 +24,9 @@ type cli struct {
 	View   viewCommand   `cmd:"" help:"Show what a session looks like now, as JSON."`
 	Replay replayCommand `cmd:"" help:"Fold a session's events from sequence zero and print the hash of its state."`
 	Decode decodeCommand `cmd:"" help:"Turn msgpack on standard input into JSON."`
+
+	Install installCommand `cmd:"" help:"Publish what sessions that open from now on start with: tools, profiles, default config."`
+	Tools   toolsCommand   `cmd:"" help:"Say who serves each tool."`
 
 	Streams streamsCommand `cmd:"" help:"List the streams, buckets and consumers, or print one as the JetStream API takes it."`
 	Version versionCommand `cmd:"" help:"Print the version."`
@@ -39,6 +43,11 @@ type connection struct {
 // connect connects a client.
 func (c connection) connect(ctx context.Context) (*client.Client, error) {
 	return client.Connect(ctx, client.Options{URL: c.NATS, Creds: c.Creds, Context: c.Context, Prefix: c.Prefix, Name: "refold"})
+}
+
+// dial connects what a client doesn't do.
+func (c connection) dial(ctx context.Context) (*bus.Bus, error) {
+	return bus.Connect(ctx, bus.Options{URL: c.NATS, Creds: c.Creds, Context: c.Context, Prefix: c.Prefix, Name: "refold"})
 }
 
 // streams are where a command reads and writes.
@@ -124,7 +133,7 @@ func Main(ctx context.Context, args []string, in io.Reader, out, errOut io.Write
 func named(err error) string {
 	var wrong *kong.ParseError
 	if errors.As(err, &wrong) && wrong.Context != nil && wrong.Context.Selected() != nil {
-		return "refold " + wrong.Context.Selected().Name
+		return wrong.Context.Selected().FullPath()
 	}
 	return "refold"
 }

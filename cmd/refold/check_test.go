@@ -1,0 +1,181 @@
+package main
+
+// refold tools check: who serves what, what is missing, and the exit status.
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/planner"
+)
+
+// registry makes a registry of tools, each given as tool_id, kind and target.
+func registry(t *testing.T, tools ...[3]string) *planner.Registry {
+	t.Helper()
+	schema, err := codec.FromJSON([]byte(`{"type":"object"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var specs []planner.ToolSpec
+	for _, tool := range tools {
+		specs = append(specs, planner.ToolSpec{
+			ToolID: tool[0], ToolName: strings.ReplaceAll(tool[0], ".", "_"), ArgsSchema: schema,
+			Executor: planner.Executor{Kind: tool[1], Target: tool[2]},
+		})
+	}
+	reg, err := planner.NewRegistry(specs, nil, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reg
+}
+
+func TestCoverage(t *testing.T) {
+	t.Parallel()
+	reg := registry(t, [3]string{"mail.send", "effect", "mail"}, [3]string{"app.ask", "host_loop", "app"},
+		[3]string{"mail.read", "effect", "mail"}, [3]string{"fs.stat", "effect", "host"})
+	c := coverage{
+		registry: reg, config: &session.RunConfig{Provider: "openai", Model: "m"},
+		served: map[string]int{"tool/host": 2, "llm/mail": 1, "tool/other": 3},
+		absent: map[planner.ToolIndex]bool{1: true}, // by tool_id: app.ask, fs.stat, mail.read, mail.send
+	}
+	if got, want := c.targets(), []string{"llm/openai", "tool/host", "tool/mail"}; !slices.Equal(got, want) {
+		t.Errorf("targets: got %q, want %q", got, want)
+	}
+	if c.isServed() {
+		t.Error("tool/mail is not served, and it says so of nothing")
+	}
+	var out strings.Builder
+	if err := printNeeds(&out, c.needs()); err != nil {
+		t.Fatal(err)
+	}
+	const want = `TOOL             EXECUTOR       SERVED BY
+app.ask          host_loop/app  the program that drives the session
+fs.stat          tool/host      2 bridges; its descriptor is not stored: a session-actor stores it, start one
+mail.read        tool/mail      nobody serves it: start bridge --tools mail=TOOLS, or a program that serves it with package bridge
+mail.send        tool/mail      nobody serves it: start bridge --tools mail=TOOLS, or a program that serves it with package bridge
+config.provider  llm/openai     nobody serves it: start bridge --model openai
+`
+	if out.String() != want {
+		t.Errorf("got\n%swant\n%s", out.String(), want)
+	}
+	missing := uncovered(c.needs())
+	if got, want := warnings(missing), []string{
+		"its descriptor is not stored: a session-actor stores it, start one (fs.stat)",
+		"tool/mail: nobody serves it: start bridge --tools mail=TOOLS, or a program that serves it with package bridge (mail.read, mail.send)",
+		"llm/openai: nobody serves it: start bridge --model openai (config.provider)",
+	}; !slices.Equal(got, want) {
+		t.Errorf("warnings: got %q, want %q", got, want)
+	}
+	c.served["tool/mail"], c.served["llm/openai"], c.absent = 1, 1, nil
+	if missing := uncovered(c.needs()); !c.isServed() || len(missing) != 0 {
+		t.Errorf("all is served, and it misses %+v", missing)
+	}
+}
+
+// serves announces a bridge until the test ends.
+func (w *world) serves(targets string) {
+	w.t.Helper()
+	stop, err := w.bus.Register(w.ctx, bus.Service{Kind: "bridge", Version: "1.0.0", Metadata: map[string]string{"targets": targets}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() {
+		if err := stop(); err != nil {
+			w.t.Error(err)
+		}
+	})
+}
+
+// mailRecord has a tool that bridges serve as mail, and a model of openai.
+const mailRecord = `{"v":1,"rules":1,"config":{"provider":"openai","model":"m"},"tools":[
+	{"tool_id":"mail.send","tool_name":"send","args_schema":{"type":"object"},"executor":{"kind":"effect","target":"mail"}}]}`
+
+func TestToolsCheck(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.serves("tool/host llm/openai")
+	unpublished := file(t, mailRecord)
+	out, errOut := w.does(0, "tools", "check", unpublished, "--within", "1ms")
+	like(t, "unpublished", out, `(?s)^TOOL .*\nmail\.send +tool/mail +nobody serves it: [^;\n]*\nconfig\.provider +llm/openai +1 bridge\n`+
+		`\nNOT covered: 1 of 1 tools and the model of `+regexp.QuoteMeta(unpublished)+`, which is not published\n$`)
+	like(t, "unpublished", errOut, `^refold: warning: tool/mail: nobody serves it: .* \(mail\.send\)\n$`)
+	w.does(0, "install", unpublished)
+
+	failing := []string{"tools", "check", "--within", "1ms", "--coverage", "fail"}
+	if _, errOut = w.does(statusFailed, failing...); !strings.Contains(errOut, "tool/mail: nobody serves it") {
+		t.Errorf("fail: got %q", errOut)
+	}
+	_, _ = w.does(0, "tools", "check", "--within", "1ms", "--coverage", "warn")
+
+	// The session-actor of this world stores the descriptors when it sees the record.
+	bustest.Until(t, "the descriptor is stored", func() bool {
+		install, err := session.ParseInstall([]byte(mailRecord))
+		if err != nil {
+			t.Fatal(err)
+		}
+		there, err := w.bus.HasBlob(w.ctx, install.Registry.Ref(0))
+		return err == nil && there
+	})
+	waiting := w.begin("", "tools", "check", "--coverage", "fail", "--within", "1m") // as at a deployment
+	w.serves("tool/mail")
+	out, errOut = w.end(waiting, 0)
+	like(t, "covered", out+errOut, `(?s)\nmail\.send +tool/mail +1 bridge\n.*\n\ncovered: 1 tools and the model of the record at 2\n$`)
+	same := file(t, mailRecord)
+	out, _ = w.does(0, "tools", "check", same)
+	like(t, "a file that is published", out, `of the record at 2\n$`)
+}
+
+// Real bridges say what they serve where the check looks for it.
+func TestToolsCheckFindsBridges(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.does(0, "install", file(t, mailRecord))
+	ctx, stop := context.WithCancel(w.ctx)
+	var ended []chan error
+	for range 2 {
+		b, err := bridge.Connect(ctx, bridge.Options{URL: w.node.URL()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.Close()
+		if err := b.Tool("mail", nobody{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Model("openai", nobody{}); err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		ended = append(ended, done)
+		go func() { done <- b.Run(ctx) }()
+	}
+	bustest.Until(t, "both are found", func() bool {
+		out, _ := w.does(0, "tools", "check")
+		return regexp.MustCompile(`tool/mail +2 bridges(;|\n)`).MatchString(out) && regexp.MustCompile(`llm/openai +2 bridges\n`).MatchString(out)
+	})
+	stop()
+	for _, done := range ended {
+		if err := <-done; err != nil {
+			t.Errorf("bridge: %v", err)
+		}
+	}
+}
+
+// nobody carries out nothing.
+type nobody struct{}
+
+func (nobody) Execute(context.Context, bridge.Call) (bridge.Result, error) {
+	return bridge.Result{}, nil
+}
+
+func (nobody) Generate(context.Context, bridge.Request, func(string)) (bridge.Answer, error) {
+	return bridge.Answer{}, nil
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/planner"
+)
+
+// coverage is what a registry and a config need of the world, and what there is
+// of it.
+type coverage struct {
+	registry *planner.Registry
+	config   *session.RunConfig         // nil: runs bring their own
+	served   map[string]int             // how many bridges serve a target
+	absent   map[planner.ToolIndex]bool // tools with a descriptor that is not stored
+}
+
+// need is what a tool or a config asks for: one row of the table.
+type need struct {
+	what    string   // a tool_id, or a field of the config
+	target  string   // as bridges name what they serve: tool/host
+	by      string   // who is there for it
+	lacking []string // what is not there, and what to do
+}
+
+// target names what carries out an effect, as bridges name it.
+func target(class session.Class, name string) string { return string(class) + "/" + name }
+
+// targets returns all that bridges must serve, each once, in order.
+func (c *coverage) targets() []string {
+	var all []string
+	for _, tool := range c.registry.Tools() {
+		if tool.Executor.Kind == planner.ExecutorEffect {
+			all = append(all, target(session.ClassTool, tool.Executor.Target))
+		}
+	}
+	if c.config != nil {
+		all = append(all, target(session.ClassLLM, c.config.Provider))
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// served reports whether each target has a bridge.
+func (c *coverage) isServed() bool {
+	return !slices.ContainsFunc(c.targets(), func(target string) bool { return c.served[target] == 0 })
+}
+
+// needs returns those of the tools, by tool_id, and then those of the config.
+func (c *coverage) needs() []need {
+	var all []need
+	for i, tool := range c.registry.Tools() {
+		n := need{what: tool.ToolID}
+		if tool.Executor.Kind == planner.ExecutorHostLoop {
+			n.target, n.by = planner.ExecutorHostLoop+"/"+tool.Executor.Target, "the program that drives the session"
+		} else {
+			c.serve(&n, session.ClassTool, tool.Executor.Target)
+		}
+		if c.absent[planner.ToolIndex(i)] {
+			n.lacking = append(n.lacking, "its descriptor is not stored: a session-actor stores it, start one")
+		}
+		all = append(all, n)
+	}
+	if c.config != nil {
+		n := need{what: "config.provider"}
+		c.serve(&n, session.ClassLLM, c.config.Provider)
+		all = append(all, n)
+	}
+	return all
+}
+
+// serve fills in who serves a target.
+func (c *coverage) serve(n *need, class session.Class, name string) {
+	n.target = target(class, name)
+	switch count := c.served[n.target]; count {
+	case 0:
+		n.lacking = append(n.lacking, "nobody serves it: "+howToServe(class, name))
+	case 1:
+		n.by = "1 bridge"
+	default:
+		n.by = fmt.Sprintf("%d bridges", count)
+	}
+}
+
+// howToServe says how to start a bridge for a target.
+func howToServe(class session.Class, name string) string {
+	switch target(class, name) {
+	case "tool/host":
+		return "start bridge --tools host --workdir DIR"
+	case "llm/openai":
+		return "start bridge --model openai"
+	}
+	if class == session.ClassLLM {
+		return fmt.Sprintf("start bridge --model %s=MODEL", name)
+	}
+	return fmt.Sprintf("start bridge --tools %s=TOOLS, or a program that serves it with package bridge", name)
+}
+
+// print prints a row for each need. Nothing is missing of a need that has none
+// in its last column but who serves it.
+func printNeeds(out io.Writer, needs []need) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "TOOL\tEXECUTOR\tSERVED BY")
+	for _, n := range needs {
+		has := n.lacking
+		if n.by != "" {
+			has = append([]string{n.by}, n.lacking...)
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\n", n.what, n.target, strings.Join(has, "; "))
+	}
+	return table.Flush()
+}
+
+// uncovered returns the needs that lack something.
+func uncovered(needs []need) []need {
+	return slices.DeleteFunc(slices.Clone(needs), func(n need) bool { return len(n.lacking) == 0 })
+}
+
+// warnings returns a line for each thing that is missing, with the needs that
+// miss it.
+func warnings(needs []need) []string {
+	var order []string
+	who := map[string][]string{}
+	for _, n := range needs {
+		for _, lack := range n.lacking {
+			if strings.HasPrefix(lack, "nobody") {
+				lack = n.target + ": " + lack
+			}
+			if who[lack] == nil {
+				order = append(order, lack)
+			}
+			who[lack] = append(who[lack], n.what)
+		}
+	}
+	lines := make([]string, len(order))
+	for i, lack := range order {
+		lines[i] = fmt.Sprintf("%s (%s)", lack, strings.Join(who[lack], ", "))
+	}
+	return lines
+}

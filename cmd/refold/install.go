@@ -1,0 +1,227 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/bus"
+)
+
+// installCommand publishes an install record, or shows those that there are.
+type installCommand struct {
+	File    string `arg:"" optional:"" help:"Record to publish, JSON or msgpack; - reads standard input."`
+	Builtin bool   `help:"Publish the built-in record."`
+	DryRun  bool   `help:"Only say whether the record is valid. Needs no server."`
+	Show    bool   `help:"Print the record that new sessions pin as JSON; it can be edited, and published again."`
+	Seq     uint64 `placeholder:"N" help:"With --show: the record at this sequence of the log."`
+	Hash    string `placeholder:"HASH" help:"With --show: the record whose hash is this, or begins with it."`
+	List    bool   `help:"List all records, the oldest first."`
+}
+
+// Help is what the help says beside the flags.
+func (installCommand) Help() string {
+	return `An install record holds the tools, profiles, policy and default config of the
+sessions that open after it. Publishing one changes no session that has an event.
+
+    refold install --builtin                  publish the built-in record
+    refold install --show > record.json       take what there is, to edit it
+    refold install record.json                publish it, if it is valid and new`
+}
+
+// Run publishes, validates, shows or lists.
+func (c installCommand) Run(ctx context.Context, s streams, conn connection) error {
+	if err := c.usage(); err != nil {
+		return err
+	}
+	var record []byte
+	if c.File != "" || c.Builtin {
+		var err error
+		if record, err = c.read(s.in); err != nil {
+			return err
+		}
+	}
+	var install *session.Install
+	if record != nil {
+		var err error
+		if install, err = session.ParseInstall(record); err != nil {
+			return fmt.Errorf("%s: %w", c.source(), err)
+		}
+	}
+	if c.DryRun {
+		_, err := fmt.Fprintf(s.out, "valid: %s, rules %d; nothing is published\n", content(install), install.Rules)
+		return err
+	}
+	b, err := conn.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	switch {
+	case c.List:
+		return list(ctx, s.out, b)
+	case c.Show:
+		return c.show(ctx, s, b)
+	}
+	return publish(ctx, s.out, b, install, record)
+}
+
+// usage says what of the arguments doesn't go together.
+func (c installCommand) usage() error {
+	ways := 0
+	for _, chosen := range []bool{c.File != "", c.Builtin, c.Show, c.List} {
+		if chosen {
+			ways++
+		}
+	}
+	switch {
+	case ways != 1:
+		return &statusError{statusUsage, "install: give one of FILE, --builtin, --show, --list"}
+	case c.DryRun && (c.Show || c.List):
+		return &statusError{statusUsage, "install: --dry-run goes with FILE or --builtin"}
+	case !c.Show && (c.Seq != 0 || c.Hash != ""):
+		return &statusError{statusUsage, "install: --seq and --hash go with --show"}
+	case c.Seq != 0 && c.Hash != "":
+		return &statusError{statusUsage, "install: --seq or --hash, not both"}
+	}
+	return nil
+}
+
+// source names where the record comes from.
+func (c installCommand) source() string {
+	switch {
+	case c.Builtin:
+		return "the built-in record"
+	case c.File == "-":
+		return "standard input"
+	}
+	return c.File
+}
+
+// read returns the record that is to be published.
+func (c installCommand) read(in io.Reader) ([]byte, error) {
+	if c.Builtin {
+		return session.BuiltinInstall(), nil
+	}
+	return readRecord(c.File, in)
+}
+
+// publish appends a record, unless it is the one that new sessions pin anyway.
+func publish(ctx context.Context, out io.Writer, b *bus.Bus, install *session.Install, record []byte) error {
+	newest, found, err := pinned(ctx, b)
+	if err != nil {
+		return err
+	}
+	if found && newest.hash == install.Hash {
+		_, err := fmt.Fprintf(out, "nothing published: the record at %d is the same: %s\n", newest.seq, content(install))
+		return err
+	}
+	canonical, err := codec.Canonicalize(record)
+	if err != nil {
+		return err
+	}
+	seq, _, err := b.PublishInstall(ctx, canonical, false)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "published at %d: %s; sessions that have an event keep the record that they pinned\n", seq, content(install))
+	return err
+}
+
+// content tells what a record is and how much is in it.
+func content(install *session.Install) string {
+	return fmt.Sprintf("hash %s, %d tools, %d profiles", install.Hash, install.Registry.Len(), len(install.Registry.Profiles()))
+}
+
+// show prints one record.
+func (c installCommand) show(ctx context.Context, s streams, b *bus.Bus) error {
+	p, err := c.wanted(ctx, b)
+	if err != nil {
+		return err
+	}
+	if p.canonical == nil {
+		return fmt.Errorf("the record at %d: %w", p.seq, p.fault)
+	}
+	text, err := codec.ToJSONIndent(p.canonical)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(s.err, "sequence %d, hash %s\n", p.seq, p.hash)
+	if p.fault != nil {
+		fmt.Fprintf(s.err, "refold: warning: %v\n", p.fault)
+	}
+	_, err = fmt.Fprintf(s.out, "%s\n", text)
+	return err
+}
+
+// wanted returns the record that --seq or --hash names, else the one that new
+// sessions pin.
+func (c installCommand) wanted(ctx context.Context, b *bus.Bus) (published, error) {
+	if c.Seq == 0 && c.Hash == "" {
+		p, found, err := pinned(ctx, b)
+		if err == nil && !found {
+			err = bus.ErrNoInstall
+		}
+		return p, err
+	}
+	var matching []published
+	err := walk(ctx, b, func(p published) bool {
+		if c.Seq != 0 && p.seq == c.Seq || c.Hash != "" && p.canonical != nil && strings.HasPrefix(p.hash.String(), c.Hash) {
+			matching = append(matching, p)
+		}
+		return false
+	})
+	switch {
+	case err != nil:
+		return published{}, err
+	case len(matching) == 0 && c.Seq != 0:
+		return published{}, fmt.Errorf("no install record is at %d: refold install --list shows where they are", c.Seq)
+	case len(matching) == 0:
+		return published{}, fmt.Errorf("no install record has the hash %s: refold install --list shows all", c.Hash)
+	}
+	for _, p := range matching[1:] {
+		if p.hash != matching[0].hash {
+			return published{}, fmt.Errorf("the hashes of several install records begin with %s: give more of it", c.Hash)
+		}
+	}
+	return matching[0], nil
+}
+
+// list prints a line for each record, the oldest first.
+func list(ctx context.Context, out io.Writer, b *bus.Bus) error {
+	var all []published
+	if err := walk(ctx, b, func(p published) bool {
+		all = append(all, p)
+		return false
+	}); err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		return bus.ErrNoInstall
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "SEQ\tTIME\tHASH\tTOOLS\tPROFILES\tRULES\tNOTE")
+	current := false
+	lines := make([]string, len(all))
+	for i, p := range all { // the newest first: that tells which one is pinned
+		note := ""
+		switch {
+		case p.pinnable() && !current:
+			current, note = true, "new sessions pin it"
+		case !p.pinnable():
+			note = "pinned by nobody: " + oneLine(p.fault)
+		}
+		lines[len(all)-1-i] = p.line(note)
+	}
+	for _, line := range lines {
+		fmt.Fprintln(table, line)
+	}
+	return table.Flush()
+}
+
+// oneLine is an error's text without breaks of lines and columns.
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

@@ -1,0 +1,186 @@
+package main
+
+// refold install: what is published and when nothing is, and that what is shown
+// can be published again.
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/bus/bustest"
+)
+
+// builtinHash is the hash of the built-in record.
+func builtinHash(t *testing.T) string {
+	t.Helper()
+	install, err := session.ParseInstall(session.BuiltinInstall())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return install.Hash.String()
+}
+
+// file writes a file for one test.
+func file(t *testing.T, content string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "record.json")
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// like reports on an output that does not look as it should.
+func like(t *testing.T, what, got, pattern string) {
+	t.Helper()
+	if !regexp.MustCompile(pattern).MatchString(got) {
+		t.Errorf("%s: got %q, want %s", what, got, pattern)
+	}
+}
+
+func TestInstallPublishesWhatIsNew(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	last := func() uint64 {
+		t.Helper()
+		seq, err := w.LastEvent(w.ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return seq
+	}
+	out, errOut := w.does(0, "install", "--builtin")
+	like(t, "published", out+errOut, `^published at 2: hash `+builtinHash(t)+`, 12 tools, 3 profiles; sessions that have an event keep the record that they pinned\n$`)
+
+	// What is shown is the same record, however it is written.
+	shown, told := w.does(0, "install", "--show")
+	like(t, "told", told, `^sequence 2, hash `+builtinHash(t)+`\n$`)
+	like(t, "shown", shown, `(?s)^\{\n  "profiles": .*"rules": 1,.*\}\n$`)
+	for _, again := range []string{file(t, shown), file(t, string(session.BuiltinInstall()))} {
+		out, errOut = w.does(0, "install", again)
+		like(t, "again", out+errOut, `^nothing published: the record at 2 is the same: hash `+builtinHash(t)+`, 12 tools`)
+	}
+	if got := last(); got != 2 {
+		t.Errorf("the log ends at %d, want 2: nothing new was published", got)
+	}
+
+	// A changed one on standard input; then the former one again, which is new again.
+	changed := strings.Replace(shown, `"rules": 1`, `"config": {"provider": "p", "model": "m"}, "rules": 1`, 1)
+	out, _ = w.end(w.begin(changed, "install", "-"), 0)
+	like(t, "changed", out, `^published at 3: hash [0-9a-f]{64}, 12 tools`)
+	out, _ = w.does(0, "install", "--builtin")
+	like(t, "changed back", out, `^published at 4: hash `+builtinHash(t))
+}
+
+// A fault is told with its path, and nothing is published.
+func TestInstallRefusesAFault(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for name, c := range map[string]struct{ record, want string }{
+		"no record":      {"hello", `record.json: install record: `},
+		"a profile":      {`{"v":1,"rules":1,"tools":[],"profiles":[{"profile":"a","tools":["nothing"]}]}`, `profiles\[0\].*nothing`},
+		"a config":       {`{"v":1,"rules":1,"tools":[],"config":{"provider":"p","model":"m","disable":["x"]}}`, `config\.disable\[0\].*"x"`},
+		"an ingress":     {`{"v":1,"rules":1,"tools":[],"policy":{"ingress":["colour"]}}`, `policy\.ingress\[0\].*"colour"`},
+		"later rules":    {`{"v":1,"rules":900,"tools":[]}`, `rules 900, .*upgrade`},
+		"an unknown key": {`{"v":1,"rules":1,"tools":[],"tolls":[]}`, `tolls`},
+	} {
+		path := file(t, c.record)
+		for _, args := range [][]string{{"install", path}, {"install", "--dry-run", path}, {"tools", "check", path}} {
+			out, errOut := w.does(statusFailed, args...)
+			if like(t, name, errOut, `^refold: .*`+c.want+`.*\n$`); out != "" {
+				t.Errorf("%s: it prints %q", name, out)
+			}
+		}
+	}
+	if last, err := w.LastEvent(w.ctx); err != nil || last != 1 {
+		t.Errorf("the log ends at %d (%v), want 1: nothing was published", last, err)
+	}
+}
+
+// The record that sessions pin is not always the newest message: one with a
+// fault, published by other means, counts for nobody.
+func TestInstallShowsAndListsWhatIsThere(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.does(0, "install", "--builtin")
+	for _, payload := range []string{`{"v":1,"rules":1}x`, `{"v":1,"rules":1,"tools":[{"tool_id":"!"}]}`} {
+		if _, _, err := w.bus.PublishInstall(w.ctx, []byte(payload), false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, _ := w.does(0, "install", "--list")
+	day := `\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`
+	like(t, "list", out, `^SEQ +TIME +HASH +TOOLS +PROFILES +RULES +NOTE\n`+
+		`1 +`+day+` +[0-9a-f]{64} +0 +0 +1\n`+
+		`2 +`+day+` +`+builtinHash(t)+` +12 +3 +1 +new sessions pin it\n`+
+		`3 +`+day+` +- +- +- +- +pinned by nobody: install record: .*\n`+
+		`4 +`+day+` +[0-9a-f]{64} +- +- +- +pinned by nobody: install record: .*tools\[0\].*\n$`)
+	out, errOut := w.does(0, "install", "--builtin")
+	like(t, "same as the pinned one", out+errOut, `^nothing published: the record at 2 is the same`)
+
+	shown, _ := w.does(0, "install", "--show")
+	for _, args := range [][]string{{"--seq", "2"}, {"--hash", builtinHash(t)[:8]}} {
+		if got, _ := w.does(0, append([]string{"install", "--show"}, args...)...); got != shown {
+			t.Errorf("%v: it shows another record than without it: %q", args, got)
+		}
+	}
+	first, _ := w.does(0, "install", "--show", "--seq", "1")
+	like(t, "the first", first, `"tools": \[\]`)
+	_, errOut = w.does(0, "install", "--show", "--seq", "4")
+	like(t, "a faulty one", errOut, `^sequence 4, hash [0-9a-f]{64}\nrefold: warning: install record: .*tools\[0\]`)
+	for want, args := range map[string][]string{
+		"the record at 3: install record":                     {"--seq", "3"},
+		"no install record is at 9: refold install --list":    {"--seq", "9"},
+		"no install record has the hash 123z: refold install": {"--hash", "123z"},
+	} {
+		_, errOut := w.does(statusFailed, append([]string{"install", "--show"}, args...)...)
+		like(t, "show", errOut, want)
+	}
+}
+
+// Two records whose hashes begin alike are not mistaken for one another.
+func TestABeginningOfSeveralHashesIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	byFirst := map[byte]string{}
+	for turns := 1; ; turns++ {
+		record := fmt.Sprintf(`{"v":1,"rules":1,"tools":[],"config":{"provider":"p","model":"m","turns_max":%d}}`, turns)
+		install, err := session.ParseInstall([]byte(record))
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := install.Hash.String()[0]
+		other, taken := byFirst[first]
+		if byFirst[first] = record; !taken {
+			continue
+		}
+		w.does(0, "install", file(t, record))
+		w.does(0, "install", file(t, other))
+		_, errOut := w.does(statusFailed, "install", "--show", "--hash", string(first))
+		like(t, "ambiguous", errOut, `begin with `+string(first)+`: give more of it
+$`)
+		_, errOut = w.does(0, "install", "--show", "--hash", install.Hash.String())
+		like(t, "unambiguous", errOut, `^sequence 2, hash `+install.Hash.String())
+		return
+	}
+}
+
+// Without streams the error says what is missing.
+func TestInstallWithoutStreams(t *testing.T) {
+	t.Parallel()
+	var out, errOut text
+	node := bustest.Server(t)
+	for _, args := range [][]string{{"install", "--builtin"}, {"install", "--list"}, {"install", "--show"}, {"tools", "check"}} {
+		if status := Main(t.Context(), append([]string{"--nats", node.URL()}, args...), nil, &out, &errOut); status != statusFailed {
+			t.Errorf("%v: status %d, %q", args, status, out.String())
+		}
+	}
+	for line := range strings.Lines(errOut.String()) {
+		like(t, "no streams", line, "start a session-actor once")
+	}
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/bus"
+)
+
+// readRecord reads a record from a file, or from in if the file is "-".
+func readRecord(file string, in io.Reader) ([]byte, error) {
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		in = f
+	}
+	return io.ReadAll(io.LimitReader(in, codec.BytesMax+1))
+}
+
+// published is an install record as the log has it.
+type published struct {
+	seq       uint64
+	at        time.Time
+	hash      codec.Hash       // of the canonical bytes; zero if there are none
+	canonical []byte           // nil: the payload can't be read at all
+	install   *session.Install // nil: see fault
+	fault     error
+}
+
+// pinnable reports whether sessions pin it: one with rules that only a later
+// release knows is pinned too.
+func (p *published) pinnable() bool {
+	var unknown *session.UnknownRulesError
+	return p.install != nil || errors.As(p.fault, &unknown)
+}
+
+// recordOf reads an install record.
+func recordOf(e session.Event) published {
+	p := published{seq: e.Seq, at: time.UnixMilli(e.Time).UTC()}
+	if canonical, err := codec.Canonicalize(e.Payload); err == nil {
+		p.canonical, p.hash = canonical, codec.Sum(canonical)
+	}
+	p.install, p.fault = session.ParseInstall(e.Payload)
+	return p
+}
+
+// walk shows each record to fn, the newest first, until fn has seen enough.
+func walk(ctx context.Context, b *bus.Bus, fn func(published) (enough bool)) error {
+	for before := uint64(math.MaxUint64); ; {
+		e, found, err := b.InstallBefore(ctx, before)
+		if err != nil || !found || e.Seq >= before { // none is below: that is the oldest again
+			return err
+		}
+		if fn(recordOf(e)) {
+			return nil
+		}
+		before = e.Seq
+	}
+}
+
+// pinned returns the record that a session pins which opens now.
+func pinned(ctx context.Context, b *bus.Bus) (p published, found bool, err error) {
+	err = walk(ctx, b, func(one published) bool {
+		if one.pinnable() {
+			p, found = one, true
+		}
+		return found
+	})
+	return p, found, err
+}
+
+// line is the record's line in a list.
+func (p *published) line(note string) string {
+	tools, profiles, rules, hash := "-", "-", "-", "-"
+	if p.canonical != nil {
+		hash = p.hash.String()
+	}
+	var unknown *session.UnknownRulesError
+	switch {
+	case p.install != nil:
+		tools, profiles = fmt.Sprint(p.install.Registry.Len()), fmt.Sprint(len(p.install.Registry.Profiles()))
+		rules = fmt.Sprint(p.install.Rules)
+	case errors.As(p.fault, &unknown):
+		rules = fmt.Sprint(unknown.Rules)
+	}
+	return strings.TrimRight(strings.Join([]string{
+		fmt.Sprint(p.seq), p.at.Format(time.RFC3339), hash, tools, profiles, rules, note,
+	}, "\t"), "\t")
+}

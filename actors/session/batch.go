@@ -3,6 +3,7 @@ package session
 import (
 	"strconv"
 
+	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
 )
 
@@ -18,7 +19,7 @@ func (s *State) startBatch(observed []ObservedCall) {
 	for i, o := range kept {
 		c := &b.Calls[i]
 		c.ToolName, c.ProviderCallID = clip(o.ToolName, NameBytesMax), o.ProviderCallID
-		plan, rejection := planner.Check(s.install.Registry, &t.Toolset, planner.ObservedCall{ToolName: o.ToolName, Arguments: o.Arguments})
+		plan, rejection := planner.Check(s.turnsOwn, &t.Toolset, o.planned())
 		planned[i], c.ToolID = plan, plan.ToolID
 		if !rejection.OK() {
 			s.rejectCall(i, rejection)
@@ -33,6 +34,15 @@ func (s *State) startBatch(observed []ObservedCall) {
 	b.PlanHash = b.Plan.Hash()
 	s.LastPlan = b.PlanHash
 	s.askGroup()
+}
+
+// planned returns the call as the planner takes it.
+func (o *ObservedCall) planned() planner.ObservedCall {
+	call := planner.ObservedCall{ToolName: o.ToolName, Arguments: o.Arguments}
+	if o.ArgumentsBlob != nil {
+		call.BlobSize = max(1, o.Size)
+	}
+	return call
 }
 
 // rejectCall gives call i a result that the session itself gives.
@@ -58,10 +68,39 @@ func (s *State) askGroup() {
 			}
 		}
 		if open {
+			s.sayPlanned()
 			return
 		}
 	}
 	s.completeBatch()
+}
+
+// sayPlanned tells a host loop that the open group has begun: the batch's
+// first one if there is anything in the batch for it, a later one if there is
+// in that.
+func (s *State) sayPlanned() {
+	t, first := s.Turn, true
+	b := t.Batch
+	said := CallsPlanned{
+		Batch: turnName(t.Run, t.Number), PlanHash: b.PlanHash.String(), Groups: b.Plan.Groups, Group: b.Group, Calls: []string{},
+	}
+	any := false
+	for i := range b.Calls {
+		c := &b.Calls[i]
+		if c.At > 0 && c.done() {
+			first = false // something was asked and settled before
+		}
+		if c.done() || !s.isHostLoop(c) {
+			continue
+		}
+		any = true
+		if c.Status == CallOpen {
+			said.Calls = append(said.Calls, callName(t.Run, t.Number, i))
+		}
+	}
+	if len(said.Calls) > 0 || any && first {
+		s.say(NoticeCallsPlanned, said)
+	}
 }
 
 // askCall asks call i, after checking again what may have changed since it
@@ -69,14 +108,14 @@ func (s *State) askGroup() {
 func (s *State) askCall(i int) bool {
 	t := s.Turn
 	c := &t.Batch.Calls[i]
-	tool, _ := s.install.Registry.Lookup(c.ToolID)
+	tool, _ := s.turnsOwn.Lookup(c.ToolID)
 	if t.Batch.Group > 0 {
-		if why := planner.Recheck(s.install.Registry, tool, s.toolRequest(), s.plannerFacts()); !why.OK() {
+		if why := planner.Recheck(s.turnsOwn, tool, s.toolRequest(), s.plannerFacts()); !why.OK() {
 			s.rejectCall(i, why)
 			return false
 		}
 	}
-	deadline, runMS := callDeadline(&s.Run.Config, s.install.Registry.Tool(tool).DeadlineMS)
+	deadline, runMS := callDeadline(&s.Run.Config, s.turnsOwn.Tool(tool).DeadlineMS)
 	c.Status, c.At, c.Deadline, c.RunMS = CallOpen, s.Clock, s.Clock+deadline, runMS
 	c.Host = s.Host // which is replaced when it changes, never written to
 	return true
@@ -106,16 +145,44 @@ func (s *State) settleCall(i int, b *settlement) {
 	if bad != nil {
 		s.endCall(i, CallFailed, CodeBadSettlement, bad.detail)
 	} else {
-		if b.call.HostSession != nil {
-			s.setHost(*b.call.HostSession)
-		}
-		s.endCall(i, CallStatus(b.call.Status), "", "")
+		s.takeResult(i, b.call)
 	}
 	s.closeGroup()
 }
 
+// takeResult gives call i the result that the event being folded holds, and
+// the host session the status that comes with it.
+func (s *State) takeResult(i int, b *ToolCallSettled) {
+	if b.HostSession != nil {
+		s.setHost(*b.HostSession)
+	}
+	s.Turn.Batch.Calls[i].Result = b.result()
+	s.endCall(i, CallStatus(b.Status), "", "")
+}
+
+// result tells one result from another: the hash of status and output.
+func (b *ToolCallSettled) result() codec.Hash {
+	var room [hashRoom]byte
+	out := append(append(room[:0], b.Status...), 0)
+	if b.Output != nil && !b.Output.isEmpty() {
+		out = append(out, encode(b.Output)...)
+	}
+	return codec.Sum(out)
+}
+
 // callFault says what is wrong with the settlement of a call of this batch.
 func (s *State) callFault(b *ToolCallSettled) *refusal {
+	if bad := resultFault(b); bad != nil {
+		return bad
+	}
+	if b.PlanHash != "" && b.PlanHash != s.Turn.Batch.PlanHash.String() {
+		return refuse(RejectInvalidData, "plan_hash: is not this batch's")
+	}
+	return nil
+}
+
+// resultFault says what is wrong with a call's result by itself.
+func resultFault(b *ToolCallSettled) *refusal {
 	switch CallStatus(b.Status) {
 	case CallSucceeded:
 		if b.Error != nil {
@@ -124,9 +191,6 @@ func (s *State) callFault(b *ToolCallSettled) *refusal {
 	case CallFailed, CallCancelled, CallUnknown:
 	default:
 		return refuse(RejectInvalidData, "status: succeeded, failed, cancelled or outcome_unknown, not "+quoted(b.Status))
-	}
-	if b.PlanHash != "" && b.PlanHash != s.Turn.Batch.PlanHash.String() {
-		return refuse(RejectInvalidData, "plan_hash: is not this batch's")
 	}
 	if b.Output != nil {
 		if bad := contentFault("output", b.Output, true); bad != nil {
@@ -169,8 +233,12 @@ func (s *State) closeGroup() {
 // calls, and starts the next turn.
 func (s *State) completeBatch() {
 	b := s.Turn.Batch
+	s.rememberCalls(b)
+	done := &DoneBatch{PlanHash: b.PlanHash, Results: make([]codec.Hash, len(b.Calls)), Run: s.Turn.Run, Turn: s.Turn.Number}
+	s.Done = done
 	for i := range b.Calls {
 		c := &b.Calls[i]
+		done.Results[i] = c.Result
 		s.appendItem(Item{Role: RoleTool, Seq: c.Seq, Call: i, Code: c.Code, Detail: c.Detail})
 	}
 	for i := range b.Excess {

@@ -135,7 +135,7 @@ func BenchmarkRestore(b *testing.B) {
 	s := fiftyTurns(b)
 	snap, install := s.Snapshot(), s.InstallRecord()
 	for b.Loop() {
-		if _, err := session.Restore(snap, func(codec.Hash) (*session.Install, error) { return install, nil }); err != nil {
+		if _, err := session.Restore(snap, given(install)); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -56,10 +56,47 @@ func (s *State) checkMemory() error {
 			return fmt.Errorf("the host session is %+v", *s.Host)
 		}
 	}
-	if s.Profile != "" && !s.install.Registry.HasProfile(s.Profile) {
+	if s.Profile != "" && !s.registry.HasProfile(s.Profile) {
 		return fmt.Errorf("the registry has no profile %q", s.Profile)
 	}
+	if o := s.Overrides; o != nil {
+		if bad := listsFault(s.registry, "", o.lists()); bad != nil {
+			return fmt.Errorf("the session's overrides: %s", bad.detail)
+		}
+	}
+	if d := s.Done; d != nil && (d.Run == 0 || d.Turn == 0 || d.Run > s.Runs || len(d.Results) > CallsMax) {
+		return fmt.Errorf("%d results of %s are kept", len(d.Results), turnName(d.Run, d.Turn))
+	}
+	return s.checkRegistries()
+}
+
+// checkRegistries checks that the registries at hand are those that the state
+// names.
+func (s *State) checkRegistries() error {
+	for _, r := range []struct {
+		pin *RegistryPin
+		has *planner.Registry
+	}{{s.Registry, s.registry}, {s.turnsPin(), s.turnsOwn}} {
+		want := s.install.Registry.Hash()
+		if r.pin != nil {
+			want = r.pin.Hash
+			if r.pin.Seq == 0 || r.pin.Seq > s.Seq {
+				return fmt.Errorf("registry %s is of event %d, the latest is %d", want, r.pin.Seq, s.Seq)
+			}
+		}
+		if r.has.Hash() != want {
+			return fmt.Errorf("registry %s is at hand, the state names %s", r.has.Hash(), want)
+		}
+	}
 	return nil
+}
+
+// turnsPin names the registry of the latest turn.
+func (s *State) turnsPin() *RegistryPin {
+	if s.Turn == nil {
+		return nil
+	}
+	return s.Turn.Registry
 }
 
 // checkItems checks the transcript.
@@ -89,7 +126,7 @@ func (s *State) checkItems() error {
 // checkRuns checks the active run, the queue and the session's config.
 func (s *State) checkRuns() error {
 	if s.Config != nil {
-		bad := configFault(s.install.Registry, &s.Config.Run, false)
+		bad := configFault(s.registry, &s.Config.Run, false)
 		if bad == nil {
 			bad = queueMaxFault(s.Config.QueueMax)
 		}
@@ -121,8 +158,11 @@ func (s *State) checkRuns() error {
 			return fmt.Errorf("run %d of event %d comes after run %d of %d", r.Number, r.Seq, before, s.Runs)
 		}
 		before = r.Number
-		if bad := configFault(s.install.Registry, &r.Config, true); bad != nil {
+		if bad := configFault(s.registry, &r.Config, true); bad != nil {
 			return fmt.Errorf("run %d: %s: %s", r.Number, bad.code, bad.detail)
+		}
+		if err := r.checkSteps(); err != nil {
+			return fmt.Errorf("run %d: %w", r.Number, err)
 		}
 	}
 	return nil
@@ -159,12 +199,25 @@ func (s *State) checkTurn() error {
 	case t.Open && t.Batch != nil:
 		return fmt.Errorf("%s is open beside its batch", turnName(t.Run, t.Number))
 	}
+	if err := s.checkStep(); err != nil {
+		return fmt.Errorf("%s: %w", turnName(t.Run, t.Number), err)
+	}
+	if t.Step != nil && t.Step.Open {
+		return s.checkWoken() // nothing was offered yet
+	}
 	if err := s.checkToolset(&t.Toolset); err != nil {
 		return err
 	}
 	if err := s.checkBatch(); err != nil {
 		return err
 	}
+	return s.checkWoken()
+}
+
+// checkWoken checks that an active run waits for something, and is woken by
+// its deadline.
+func (s *State) checkWoken() error {
+	t := s.Turn
 	deadline, any := s.nextDeadline()
 	switch {
 	case s.Run != nil && !any:
@@ -193,81 +246,4 @@ func (t *Turn) isOpen() bool {
 		}
 	}
 	return false
-}
-
-// checkToolset checks that a toolset is one of the pinned registry.
-func (s *State) checkToolset(set *planner.Toolset) error {
-	reg := s.install.Registry
-	if set.Registry != reg.Hash() || len(set.Verdicts) != 2*reg.Len() {
-		return fmt.Errorf("the toolset is of registry %s, pinned is %s", set.Registry, reg.Hash())
-	}
-	for _, o := range set.Offers {
-		if int(o.Tool()) >= reg.Len() || o.Variant() > len(reg.Tool(o.Tool()).Alternates) {
-			return fmt.Errorf("tool %d, descriptor %d is offered of %d tools", o.Tool(), o.Variant(), reg.Len())
-		}
-	}
-	return nil
-}
-
-// checkBatch checks the calls of the batch against its plan.
-func (s *State) checkBatch() error {
-	b := s.Turn.Batch
-	if b == nil {
-		return nil
-	}
-	switch {
-	case len(b.Calls) == 0 || len(b.Calls) > CallsMax || len(b.Plan.Calls) != len(b.Calls):
-		return fmt.Errorf("a batch of %d calls, %d are planned", len(b.Calls), len(b.Plan.Calls))
-	case b.Excess < 0 || b.Excess > CallsSeenMax-CallsMax:
-		return fmt.Errorf("a batch with %d calls in excess", b.Excess)
-	case b.Seq == 0 || b.Seq > s.Seq:
-		return fmt.Errorf("a batch of event %d, the latest is %d", b.Seq, s.Seq)
-	case b.Group < 0 || b.Group > len(b.Plan.Groups):
-		return fmt.Errorf("a batch in group %d of %d", b.Group, len(b.Plan.Groups))
-	case b.PlanHash != b.Plan.Hash() || s.LastPlan != b.PlanHash:
-		return fmt.Errorf("plan_hash is %s, the plan's is %s, the latest %s", b.PlanHash, b.Plan.Hash(), s.LastPlan)
-	}
-	group := make([]int, len(b.Calls)) // from 1; 0: in none
-	for g, calls := range b.Plan.Groups {
-		for _, i := range calls {
-			if i < 0 || i >= len(b.Calls) || group[i] > 0 {
-				return fmt.Errorf("the plan names call %d of %d, or names it twice", i, len(b.Calls))
-			}
-			group[i] = g + 1
-		}
-	}
-	for i := range b.Calls {
-		if err := s.checkCall(&b.Calls[i], group[i]-1); err != nil {
-			return fmt.Errorf("call %d: %w", i, err)
-		}
-	}
-	return nil
-}
-
-// checkCall checks one call; group is its group, -1 for none.
-func (s *State) checkCall(c *Call, group int) error {
-	open := s.Turn.Batch.Group
-	switch c.Status {
-	case CallWaiting:
-		if group <= open {
-			return fmt.Errorf("it waits in group %d, open is %d", group, open)
-		}
-	case CallOpen:
-		if group != open || c.RunMS <= 0 || s.Run == nil {
-			return fmt.Errorf("it is open in group %d, open is %d, for %d ms", group, open, c.RunMS)
-		}
-	case CallSucceeded, CallFailed, CallCancelled, CallUnknown, CallIgnored:
-		if c.Arguments != "" || c.Host != nil || c.Seq == 0 || c.Seq > s.Seq {
-			return fmt.Errorf("its result is that of event %d, and it keeps arguments of %d bytes", c.Seq, len(c.Arguments))
-		}
-	default:
-		return fmt.Errorf("its status is %q", c.Status)
-	}
-	if _, known := s.install.Registry.Lookup(c.ToolID); !c.done() && (!known || c.Arguments == "") {
-		return fmt.Errorf("it is of tool %q, with arguments of %d bytes", c.ToolID, len(c.Arguments))
-	}
-	if len(c.ToolName) > NameBytesMax || len(c.ProviderCallID) > ByBytesMax || len(c.Code) > CodeBytesMax || len(c.Detail) > DetailBytesMax {
-		return fmt.Errorf("a text of it is too long")
-	}
-	return nil
 }

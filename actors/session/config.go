@@ -39,27 +39,72 @@ func configFault(reg *planner.Registry, c *RunConfig, complete bool) *refusal {
 	return configToolsFault(reg, c)
 }
 
-// configToolsFault checks every list of tools in c, and its tool_choice.
+// configToolsFault checks all that names tools in c.
 func configToolsFault(reg *planner.Registry, c *RunConfig) *refusal {
-	lists := []struct {
-		field string
-		names []string
-	}{{"active_tools", c.active()}, {"disable", c.Disable}, {"enable", c.Enable}, {"force", c.Force}}
-	for _, list := range lists {
-		if len(list.names) > NamesMax {
-			return refuse(RejectLimitExceeded, "config."+list.field+": at most "+strconv.Itoa(NamesMax)+" names")
-		}
-		for i, name := range list.names {
-			if _, ok := reg.Lookup(name); !ok {
-				return refuse(RejectUnknownTool, "config."+list.field+"["+strconv.Itoa(i)+"]: the registry has no tool "+
-					quoted(name))
-			}
-		}
+	if bad := listsFault(reg, "config.", c.lists()); bad != nil {
+		return bad
+	}
+	if bad := refsFault(reg, c); bad != nil {
+		return bad
 	}
 	if _, ok := reg.Lookup(c.ToolChoice); !ok && !isModeOfChoice(c.ToolChoice) {
 		return refuse(RejectUnknownTool, "config.tool_choice: auto, none, required, or a tool of the registry, not "+quoted(c.ToolChoice))
 	}
+	if bad := hookFault(c.StepHook); bad != nil {
+		return bad
+	}
+	if len(c.Steps) > 0 {
+		if _, err := planner.CompileSteps(reg, c.Steps); err != nil {
+			return ruleRefusal("config.steps", err)
+		}
+	}
 	return nil
+}
+
+// refsFault checks tool_refs: each is bound in the registry.
+func refsFault(reg *planner.Registry, c *RunConfig) *refusal {
+	switch {
+	case c.ToolRefs == nil:
+		return nil
+	case c.ActiveTools != nil:
+		return refuse(RejectInvalidData, "config: active_tools or tool_refs, not both")
+	case len(*c.ToolRefs) > NamesMax:
+		return refuse(RejectLimitExceeded, "config.tool_refs: at most "+strconv.Itoa(NamesMax)+" names")
+	}
+	for i, ref := range *c.ToolRefs {
+		if _, ok := reg.LookupRef(ref); !ok {
+			return refuse(RejectUnknownTool, "config.tool_refs["+strconv.Itoa(i)+"]: the registry binds no descriptor "+ref.String())
+		}
+	}
+	return nil
+}
+
+// hookFault checks a step_hook.
+func hookFault(h *StepHook) *refusal {
+	switch {
+	case h == nil:
+		return nil
+	case !isToken(h.Hook):
+		return refuse(RejectInvalidData, "config.step_hook.hook: is a subject token: 1 to 64 of A-Za-z0-9_-")
+	case h.DeadlineMS != 0 && (h.DeadlineMS < DeadlineMinMS || h.DeadlineMS > DeadlineMaxMS):
+		return refuse(RejectInvalidData, "config.step_hook.deadline_ms: "+strconv.Itoa(DeadlineMinMS)+" to "+strconv.Itoa(DeadlineMaxMS)+
+			", not "+strconv.FormatInt(h.DeadlineMS, 10))
+	case h.Fallback != "" && h.Fallback != FallbackRules && h.Fallback != FallbackFail:
+		return refuse(RejectInvalidData, "config.step_hook.fallback: rules or fail, not "+quoted(h.Fallback))
+	}
+	return nil
+}
+
+// ruleRefusal says which part of which step rule is wrong.
+func ruleRefusal(path string, err *planner.RuleError) *refusal {
+	code := RejectInvalidRule
+	switch {
+	case err.Unknown:
+		code = RejectUnknownTool
+	case err.TooLarge:
+		code = RejectLimitExceeded
+	}
+	return refuse(code, path+err.Path+": "+err.Detail)
 }
 
 // isModeOfChoice reports whether a tool_choice names no tool.
@@ -93,8 +138,8 @@ func (in *Install) ingressFault(c *RunConfig) *refusal {
 	}{
 		{"active_tools", c.ActiveTools != nil}, {"deadlines_ms", c.DeadlinesMS != nil}, {"disable", c.Disable != nil},
 		{"enable", c.Enable != nil}, {"force", c.Force != nil}, {"model", c.Model != ""}, {"params", c.Params != nil},
-		{"profile", c.Profile != ""}, {"provider", c.Provider != ""}, {"system", c.System != ""},
-		{"tool_choice", c.ToolChoice != ""}, {"turns_max", c.TurnsMax != 0},
+		{"profile", c.Profile != ""}, {"provider", c.Provider != ""}, {"step_hook", c.StepHook != nil}, {"steps", c.Steps != nil},
+		{"system", c.System != ""}, {"tool_choice", c.ToolChoice != ""}, {"tool_refs", c.ToolRefs != nil}, {"turns_max", c.TurnsMax != 0},
 	}
 	for _, g := range given {
 		if g.is && !slices.Contains(in.ingress, g.field) {
@@ -102,6 +147,11 @@ func (in *Install) ingressFault(c *RunConfig) *refusal {
 		}
 	}
 	return nil
+}
+
+// lists returns the lists of tools in the config.
+func (c *RunConfig) lists() []list {
+	return []list{{"active_tools", c.active()}, {"disable", c.Disable}, {"enable", c.Enable}, {"force", c.Force}}
 }
 
 // active returns the tools that the config names as active.
@@ -134,7 +184,7 @@ func (s *State) sessionConfigured(data codec.Raw) *refusal {
 	if bad != nil {
 		return bad
 	}
-	if bad := configFault(s.install.Registry, &config.Run, false); bad != nil {
+	if bad := configFault(s.registry, &config.Run, false); bad != nil {
 		return bad
 	}
 	if bad := queueMaxFault(config.QueueMax); bad != nil {
@@ -171,57 +221,4 @@ func decodeSessionConfig(data codec.Raw) (*SessionConfig, *refusal) {
 		return nil, bad
 	}
 	return &config, nil
-}
-
-// toolProfileSelected selects the session's profile, from the next turn on.
-func (s *State) toolProfileSelected(b *ToolProfileSelected) *refusal {
-	if !s.install.Registry.HasProfile(b.Profile) {
-		return refuse(RejectUnknownProfile, "profile: the registry has no profile "+quoted(b.Profile))
-	}
-	s.Profile, s.toolsMoved = b.Profile, true
-	return nil
-}
-
-// hostSessionUpdated sets the host session's status, from the next turn on.
-func (s *State) hostSessionUpdated(b *HostSessionUpdated) *refusal {
-	host := HostSession{ID: b.ID, Status: b.Status}
-	if bad := hostFault(&host); bad != nil {
-		return bad
-	}
-	s.setHost(host)
-	return nil
-}
-
-// hostFault says what is wrong with a host session.
-func hostFault(h *HostSession) *refusal {
-	switch h.Status {
-	case "ready", "closed", "expired", "error", "none":
-	default:
-		return refuse(RejectInvalidData, "host_session.status: ready, closed, expired, error or none, not "+quoted(h.Status))
-	}
-	if len(h.ID) > HostIDBytesMax || len(h.Route) > HostIDBytesMax {
-		return refuse(RejectInvalidData, "host_session: id and route are at most "+strconv.Itoa(HostIDBytesMax)+" bytes")
-	}
-	return nil
-}
-
-// setHost sets the host session; none is the absence of one.
-func (s *State) setHost(h HostSession) {
-	s.toolsMoved = true
-	if h.Status == "none" {
-		s.Host = nil
-		return
-	}
-	if h.Route == "" && s.Host != nil && s.Host.ID == h.ID {
-		h.Route = s.Host.Route
-	}
-	s.Host = &h
-}
-
-// hostStatus returns the host session's status: one of the five.
-func (s *State) hostStatus() string {
-	if s.Host == nil {
-		return "none"
-	}
-	return s.Host.Status
 }

@@ -77,6 +77,51 @@ func decodeContent(data codec.Raw, field string, b any) *refusal {
 	return decodeBody(data, b)
 }
 
+// resultsPartsFault counts what the results of a large ToolBatchSettled hold,
+// for the same reason.
+func resultsPartsFault(data codec.Raw) *refusal {
+	if len(data) <= partsUncounted {
+		return nil
+	}
+	var room [16]codec.Entry
+	entries, err := codec.Entries(room[:0], data)
+	for i := 0; err == nil && i < len(entries); i++ {
+		t := token{rest: entries[i].Value}
+		if t.next(); string(entries[i].Key) != "results" || t.Kind != codec.Array {
+			continue
+		}
+		if t.Len > CallsMax {
+			return tooManyResults()
+		}
+		for range t.Len {
+			if !countResultParts(&t) {
+				return tooManyParts("output")
+			}
+		}
+	}
+	return nil
+}
+
+// countResultParts reads one result and counts the parts of its output.
+func countResultParts(t *token) bool {
+	t.next()
+	if t.Kind != codec.Map {
+		skip(t)
+		return true
+	}
+	for range t.Len {
+		t.next()
+		parts := 0
+		if string(t.Bytes) != "output" {
+			t.next()
+			skip(t)
+		} else if !countParts(t, &parts) {
+			return false
+		}
+	}
+	return true
+}
+
 // token reads canonical bytes that were checked.
 type token struct {
 	codec.Token

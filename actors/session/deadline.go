@@ -59,6 +59,13 @@ func (s *State) settleOverdue() {
 	if s.Run == nil || t == nil {
 		return
 	}
+	if step := t.Step; step != nil && step.Open {
+		if step.Deadline <= s.Clock {
+			s.withdraw(stepName(t.Run, t.Number), false)
+			s.fallBack(CodeDeadlineExceeded, "no settlement from step/"+s.Run.Config.StepHook.Hook+" by its deadline")
+		}
+		return
+	}
 	if t.Open && t.Deadline <= s.Clock {
 		t.Open = false
 		s.withdraw(turnName(t.Run, t.Number), true)
@@ -77,8 +84,12 @@ func (s *State) settleOverdue() {
 		}
 		overdue = true
 		tool := s.tool(c.ToolID)
-		s.withdraw(callName(t.Run, t.Number, i), !tool.RetrySafe)
-		detail := "no settlement from tool/" + tool.Executor.Target + " by its deadline"
+		from := "host loop " + tool.Executor.Target
+		if !s.isHostLoop(c) {
+			from = "tool/" + tool.Executor.Target
+			s.withdraw(callName(t.Run, t.Number, i), !tool.RetrySafe)
+		}
+		detail := "no settlement from " + from + " by its deadline"
 		if tool.RetrySafe {
 			s.endCall(i, CallFailed, CodeDeadlineExceeded, detail)
 		} else {
@@ -100,6 +111,9 @@ func (s *State) nextDeadline() (int64, bool) {
 	t := s.Turn
 	if s.Run == nil || t == nil {
 		return 0, false
+	}
+	if t.Step != nil && t.Step.Open {
+		return t.Step.Deadline, true
 	}
 	if t.Open {
 		return t.Deadline, true

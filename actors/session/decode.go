@@ -12,12 +12,14 @@ func mayBeSaid(typ string, door Door) (known, through bool) {
 	switch typ {
 	case TypeRunRequested:
 		return true, door == DoorIn || door == DoorCtl
-	case TypeSessionConfigured, TypeToolProfileSelected, TypeHostSessionUpdated, TypeFactsSet:
+	case TypeSessionConfigured, TypeToolRegistrySet, TypeToolProfileSelected, TypeToolOverridesSet, TypeHostSessionUpdated, TypeFactsSet:
 		return true, door == DoorCtl
 	case TypeToolCallsObserved, TypeGenerationSettled:
 		return true, door == DoorLLM
-	case TypeToolCallSettled:
+	case TypeToolCallSettled, TypeToolBatchSettled:
 		return true, door == DoorTool
+	case TypeStepPrepared:
+		return true, door == DoorStep
 	case TypeWakeSettled:
 		return true, door == DoorWake
 	}
@@ -27,8 +29,9 @@ func mayBeSaid(typ string, door Door) (known, through bool) {
 // EventTypes returns the names of all events that this release folds.
 func EventTypes() []string {
 	return []string{
-		TypeRunRequested, TypeSessionConfigured, TypeToolProfileSelected, TypeHostSessionUpdated, TypeFactsSet,
-		TypeToolCallsObserved, TypeGenerationSettled, TypeToolCallSettled, TypeWakeSettled,
+		TypeRunRequested, TypeSessionConfigured, TypeToolRegistrySet, TypeToolProfileSelected, TypeToolOverridesSet,
+		TypeHostSessionUpdated, TypeFactsSet, TypeToolCallsObserved, TypeGenerationSettled, TypeToolCallSettled,
+		TypeToolBatchSettled, TypeStepPrepared, TypeWakeSettled,
 	}
 }
 

@@ -1,6 +1,8 @@
 package session
 
-import "github.com/refold/refold/codec"
+import (
+	"github.com/refold/refold/codec"
+)
 
 // Class is the kind of bridge that carries an effect out.
 type Class string
@@ -9,16 +11,17 @@ const (
 	ClassLLM  Class = "llm"
 	ClassTool Class = "tool"
 	ClassWake Class = "wake"
+	ClassStep Class = "step"
 )
 
 // Effect is one thing that the session wants of the world; open until settled.
 // Its bytes are fixed by the event that opens it: State.Open gives the same
 // bytes for it until it is settled, whatever happens in between.
 type Effect struct {
-	Name     string // r1t2, r1t2c0, w1
+	Name     string // r1t2, r1t2c0, r1t2s, w1
 	Class    Class
-	Target   string // provider, executor, or "-": a subject token
-	Payload  []byte // canonical msgpack of Generation, ToolCall or Wake
+	Target   string // provider, executor, hook, or "-": a subject token
+	Payload  []byte // canonical msgpack of Generation, ToolCall, Step or Wake
 	Claimed  bool   // a bridge must store a claim before it starts this
 	Deadline int64  // Unix ms; when a wake settles it
 	StartBy  int64  // Unix ms; past it nobody starts it, and nothing but a wake is asked
@@ -70,6 +73,7 @@ type ToolCall struct {
 	Batch          string       `msgpack:"batch"` // r1t2
 	Call           int          `msgpack:"call"`  // position in the batch
 	Class          Class        `msgpack:"class"`
+	Context        codec.Raw    `msgpack:"context,omitempty"` // what step rules or a hook carried on; an object
 	Effect         string       `msgpack:"effect"`
 	HostSession    *HostSession `msgpack:"host_session,omitempty"`
 	IdempotencyKey string       `msgpack:"idempotency_key"`
@@ -82,6 +86,37 @@ type ToolCall struct {
 	ToolID         string       `msgpack:"tool_id"`
 	ToolName       string       `msgpack:"tool_name"`
 	V              int          `msgpack:"v"`
+}
+
+// Step is the payload of an effect of class step: what an outside hook decides
+// by. Its settlement is a StepPrepared.
+type Step struct {
+	At       int64       `msgpack:"at"`
+	Calls    []StepCall  `msgpack:"calls,omitempty"` // of the run's earlier turns, oldest first; the latest StepCallsMax
+	Class    Class       `msgpack:"class"`
+	Context  codec.Raw   `msgpack:"context,omitempty"` // what earlier steps carried on; an object
+	Effect   string      `msgpack:"effect"`
+	Facts    codec.Pairs `msgpack:"facts"` // name to text
+	Hook     string      `msgpack:"hook"`
+	Model    string      `msgpack:"model"` // that the turn has if the hook says nothing
+	Provider string      `msgpack:"provider"`
+	Roles    []string    `msgpack:"roles,omitempty"`
+	RunMS    int64       `msgpack:"run_ms"`
+	Session  string      `msgpack:"session"`
+	StartBy  int64       `msgpack:"start_by"`
+	Step     int         `msgpack:"step"`  // 0-based, the same in every attempt
+	Usage    UsageTotal  `msgpack:"usage"` // of the run so far
+	Used     []string    `msgpack:"used"`  // tool_ids carried out in earlier steps of the run, sorted
+	V        int         `msgpack:"v"`
+}
+
+// StepCall is one call of an earlier step.
+type StepCall struct {
+	Code     string     `msgpack:"code,omitempty"` // of a result that the session gave
+	Status   CallStatus `msgpack:"status"`
+	Step     int        `msgpack:"step"` // 0-based
+	ToolID   string     `msgpack:"tool_id,omitempty"`
+	ToolName string     `msgpack:"tool_name"`
 }
 
 // Wake is the payload of an effect of class wake.

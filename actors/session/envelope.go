@@ -68,6 +68,10 @@ func typeName(b []byte) string {
 		return TypeGenerationSettled
 	case TypeToolCallSettled:
 		return TypeToolCallSettled
+	case TypeToolBatchSettled:
+		return TypeToolBatchSettled
+	case TypeStepPrepared:
+		return TypeStepPrepared
 	case TypeWakeSettled:
 		return TypeWakeSettled
 	}

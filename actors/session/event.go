@@ -1,6 +1,9 @@
 package session
 
-import "github.com/refold/refold/codec"
+import (
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/planner"
+)
 
 // Event is one message of the log, in stream order: something that happened
 // to a session. Requests and settlements are both events. The install record
@@ -44,12 +47,16 @@ type Envelope struct {
 const (
 	TypeRunRequested        = "RunRequested"
 	TypeSessionConfigured   = "SessionConfigured"
+	TypeToolRegistrySet     = "ToolRegistrySet"
 	TypeToolProfileSelected = "ToolProfileSelected"
+	TypeToolOverridesSet    = "ToolOverridesSet"
 	TypeHostSessionUpdated  = "HostSessionUpdated"
 	TypeFactsSet            = "FactsSet"
 	TypeToolCallsObserved   = "ToolCallsObserved"
 	TypeGenerationSettled   = "GenerationSettled"
 	TypeToolCallSettled     = "ToolCallSettled"
+	TypeToolBatchSettled    = "ToolBatchSettled"
+	TypeStepPrepared        = "StepPrepared"
 	TypeWakeSettled         = "WakeSettled"
 )
 
@@ -66,6 +73,7 @@ type Content struct {
 type RunRequested struct {
 	Config     *RunConfig `msgpack:"config,omitempty"`
 	Input      Content    `msgpack:"input"`
+	Roles      []string   `msgpack:"roles,omitempty"`      // for step rules: role("admin")
 	Submission string     `msgpack:"submission,omitempty"` // same value, same content: a no-op
 	WhenBusy   string     `msgpack:"when_busy,omitempty"`  // queue (default), reject
 }
@@ -73,19 +81,36 @@ type RunRequested struct {
 // RunConfig is how a run behaves. The one that holds is the run's own, else
 // the session's, else the install record's; whole, never merged.
 type RunConfig struct {
-	ActiveTools *[]string    `msgpack:"active_tools,omitempty"` // absent: the profile; empty: no tools
-	DeadlinesMS *DeadlinesMS `msgpack:"deadlines_ms,omitempty"`
-	Disable     []string     `msgpack:"disable,omitempty"`
-	Enable      []string     `msgpack:"enable,omitempty"`
-	Force       []string     `msgpack:"force,omitempty"`
-	Model       string       `msgpack:"model,omitempty"`
-	Params      codec.Raw    `msgpack:"params,omitempty"` // an object, passed on as it is
-	Profile     string       `msgpack:"profile,omitempty"`
-	Provider    string       `msgpack:"provider,omitempty"` // a subject token
-	System      string       `msgpack:"system,omitempty"`
-	ToolChoice  string       `msgpack:"tool_choice,omitempty"` // auto (default), none, required, or a tool by either name
-	TurnsMax    int          `msgpack:"turns_max,omitempty"`   // 0: 100
+	ActiveTools *[]string          `msgpack:"active_tools,omitempty"` // absent: the profile; empty: no tools
+	DeadlinesMS *DeadlinesMS       `msgpack:"deadlines_ms,omitempty"`
+	Disable     []string           `msgpack:"disable,omitempty"`
+	Enable      []string           `msgpack:"enable,omitempty"`
+	Force       []string           `msgpack:"force,omitempty"`
+	Model       string             `msgpack:"model,omitempty"`
+	Params      codec.Raw          `msgpack:"params,omitempty"` // an object, passed on as it is
+	Profile     string             `msgpack:"profile,omitempty"`
+	Provider    string             `msgpack:"provider,omitempty"`  // a subject token
+	StepHook    *StepHook          `msgpack:"step_hook,omitempty"` // asked before each turn
+	Steps       []planner.StepRule `msgpack:"steps,omitempty"`     // absent: the session's, else the profile's
+	System      string             `msgpack:"system,omitempty"`
+	ToolChoice  string             `msgpack:"tool_choice,omitempty"` // auto (default), none, required, or a tool by either name; the last two hold for the first turn
+	ToolRefs    *[]codec.Ref       `msgpack:"tool_refs,omitempty"`   // instead of active_tools: descriptors of the registry
+	TurnsMax    int                `msgpack:"turns_max,omitempty"`   // 0: 100
 }
+
+// StepHook names a program that decides, before each turn, what the turn
+// offers. What happens when it does not answer is stated here, not left open.
+type StepHook struct {
+	DeadlineMS int64  `msgpack:"deadline_ms,omitempty"` // 0: 30 seconds
+	Fallback   string `msgpack:"fallback,omitempty"`    // rules (default): as though there were no hook; fail: the run fails
+	Hook       string `msgpack:"hook"`                  // a subject token
+}
+
+// The values of StepHook.Fallback.
+const (
+	FallbackRules = "rules" // the default, also when empty
+	FallbackFail  = "fail"
+)
 
 // DeadlinesMS bounds effects, in milliseconds from the event that opens them.
 type DeadlinesMS struct {
@@ -99,6 +124,25 @@ type SessionConfig struct {
 	QueueMax int       `msgpack:"queue_max,omitempty"` // 0: 16
 	Run      RunConfig `msgpack:"run"`
 }
+
+// ToolRegistrySet replaces the session's registry, as a whole: tools, profiles
+// and default profile. The bindings that it holds count from the next turn on.
+type ToolRegistrySet planner.Defaults
+
+// ToolOverridesSet changes the lists of a scope: a list given replaces the one
+// that is there, an empty one clears it, an absent one leaves it.
+type ToolOverridesSet struct {
+	Disable *[]string `msgpack:"disable,omitempty"`
+	Enable  *[]string `msgpack:"enable,omitempty"`
+	Force   *[]string `msgpack:"force,omitempty"`
+	Scope   string    `msgpack:"scope"` // session, or run: the active one, and no longer than it
+}
+
+// The values of ToolOverridesSet.Scope.
+const (
+	ScopeSession = "session"
+	ScopeRun     = "run"
+)
 
 // ToolProfileSelected selects the session's profile.
 type ToolProfileSelected struct {
@@ -134,11 +178,15 @@ type ToolCallsObserved struct {
 	Usage  *Usage         `msgpack:"usage,omitempty"`
 }
 
-// ObservedCall is one call as the model made it.
+// ObservedCall is one call as the model made it. Arguments that are too large
+// for an event come as a blob: the call is refused, and what the model wrote
+// is still there to be read.
 type ObservedCall struct {
-	Arguments      string `msgpack:"arguments"` // JSON text, as the model wrote it
-	ProviderCallID string `msgpack:"provider_call_id,omitempty"`
-	ToolName       string `msgpack:"tool_name"`
+	Arguments      string     `msgpack:"arguments,omitempty"`      // JSON text, as the model wrote it; empty is {}
+	ArgumentsBlob  *codec.Ref `msgpack:"arguments_blob,omitempty"` // instead of arguments
+	ProviderCallID string     `msgpack:"provider_call_id,omitempty"`
+	Size           int64      `msgpack:"size,omitempty"` // of the blob, bytes
+	ToolName       string     `msgpack:"tool_name"`
 }
 
 // Usage is what a generation cost, in tokens.
@@ -177,6 +225,29 @@ type ToolCallSettled struct {
 	Output      *Content     `msgpack:"output,omitempty"`
 	PlanHash    string       `msgpack:"plan_hash,omitempty"` // hex
 	Status      string       `msgpack:"status"`              // succeeded, failed, cancelled, outcome_unknown
+}
+
+// ToolBatchSettled settles every call of a batch that has no result yet, those
+// of later groups included: what a host loop says that ran the plan itself.
+type ToolBatchSettled struct {
+	Batch    string            `msgpack:"batch"`     // r1t2
+	PlanHash string            `msgpack:"plan_hash"` // hex
+	Results  []ToolCallSettled `msgpack:"results"`
+}
+
+// StepPrepared settles a step: what an outside hook decided for one turn.
+// What is absent stays as the run's config has it.
+type StepPrepared struct {
+	ActiveTools *[]string    `msgpack:"active_tools,omitempty"`
+	Context     codec.Raw    `msgpack:"context,omitempty"` // an object; carries on to later turns
+	Effect      string       `msgpack:"effect"`
+	Error       *Fault       `msgpack:"error,omitempty"`
+	Model       string       `msgpack:"model,omitempty"`
+	Params      codec.Raw    `msgpack:"params,omitempty"`
+	Status      string       `msgpack:"status"` // ok, failed: the hook's fallback
+	System      string       `msgpack:"system,omitempty"`
+	ToolChoice  string       `msgpack:"tool_choice,omitempty"`
+	ToolRefs    *[]codec.Ref `msgpack:"tool_refs,omitempty"`
 }
 
 // WakeSettled says that a wake's due has come.

@@ -106,14 +106,20 @@ func (s *State) applyBody(door Door, env Envelope) *refusal {
 		return s.runRequested(door, &b, env.Data)
 	case TypeSessionConfigured:
 		return s.sessionConfigured(env.Data)
+	case TypeToolRegistrySet:
+		return s.toolRegistrySet(env.Data)
 	case TypeToolProfileSelected:
 		return body(env.Data, s.toolProfileSelected)
+	case TypeToolOverridesSet:
+		return body(env.Data, s.toolOverridesSet)
 	case TypeHostSessionUpdated:
 		return body(env.Data, s.hostSessionUpdated)
 	case TypeFactsSet:
 		return body(env.Data, s.factsSet)
-	case TypeToolCallsObserved, TypeGenerationSettled, TypeToolCallSettled, TypeWakeSettled:
+	case TypeToolCallsObserved, TypeGenerationSettled, TypeToolCallSettled, TypeStepPrepared, TypeWakeSettled:
 		return s.settle(env)
+	case TypeToolBatchSettled:
+		return s.toolBatchSettled(env.Data)
 	}
 	return refuse(RejectUnknownType, "no event is called "+quoted(env.Type))
 }

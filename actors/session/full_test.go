@@ -128,7 +128,7 @@ func fits(t *testing.T, w *told, effects ...session.Effect) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	restored, err := session.Restore(snap, func(codec.Hash) (*session.Install, error) { return s.InstallRecord(), nil })
+	restored, err := session.Restore(snap, given(s.InstallRecord()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,10 +26,19 @@ type InstallRecord struct {
 
 // Policy is what an install record permits.
 type Policy struct {
-	// Ingress lists the fields of a RunConfig that a client may set through
-	// the door `in`; absent means DefaultIngress.
+	// Coverage is what `refold tools check` makes of a tool that no running
+	// bridge serves: warn (default) or fail.
+	Coverage string `msgpack:"coverage,omitempty"`
+	// Ingress lists the fields of a RunConfig, and `roles`, that a client may
+	// set through the door `in`; absent means DefaultIngress.
 	Ingress []string `msgpack:"ingress,omitempty"`
 }
+
+// The values of Policy.Coverage.
+const (
+	CoverageWarn = "warn" // the default, also when empty
+	CoverageFail = "fail"
+)
 
 // DefaultIngress returns the config fields that a client may set when the
 // policy doesn't say.
@@ -112,9 +121,12 @@ func (in *Install) check() error {
 		}
 	}
 	for i, field := range in.ingress {
-		if !slices.Contains(configFields(), field) {
+		if field != ingressRoles && !slices.Contains(configFields(), field) {
 			return fmt.Errorf("install record: policy.ingress[%d]: a run config has no field %q", i, field)
 		}
+	}
+	if c := in.Record.Policy.Coverage; c != "" && c != CoverageWarn && c != CoverageFail {
+		return fmt.Errorf("install record: policy.coverage: %s or %s, not %q", CoverageWarn, CoverageFail, c)
 	}
 	return nil
 }
@@ -125,8 +137,6 @@ func toolFault(tool *planner.ToolSpec) string {
 	switch {
 	case tool.Approval != "" && tool.Approval != planner.ApprovalNever:
 		return fmt.Sprintf("approval: this release asks nobody: %s is the only value", planner.ApprovalNever)
-	case tool.Executor.Kind != planner.ExecutorEffect:
-		return fmt.Sprintf("executor.kind: this release asks bridges alone: %s is the only value", planner.ExecutorEffect)
 	case tool.DeadlineMS < 0 || tool.DeadlineMS > toolRunMaxMS:
 		return fmt.Sprintf("deadline_ms is %d, it may be 0 to %d", tool.DeadlineMS, toolRunMaxMS)
 	}
@@ -137,6 +147,9 @@ func toolFault(tool *planner.ToolSpec) string {
 func configFields() []string {
 	return []string{
 		"active_tools", "deadlines_ms", "disable", "enable", "force", "model", "params",
-		"profile", "provider", "system", "tool_choice", "turns_max",
+		"profile", "provider", "step_hook", "steps", "system", "tool_choice", "tool_refs", "turns_max",
 	}
 }
+
+// ingressRoles names a run's roles in the list of what may come through `in`.
+const ingressRoles = "roles"

@@ -16,7 +16,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/codec"
 )
 
 func builtin(t testing.TB) *session.Install {
@@ -177,7 +176,7 @@ func (l *laws) replay() {
 	if half == 0 {
 		return // nobody stores a state without an event
 	}
-	restored, err := session.Restore(snap, func(codec.Hash) (*session.Install, error) { return l.install, nil })
+	restored, err := session.Restore(snap, given(l.install))
 	if err != nil {
 		l.t.Fatal(err)
 	}

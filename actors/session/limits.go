@@ -21,6 +21,8 @@ const (
 	QueueMax       = 64       // queue_max may not exceed it
 	QueueDefault   = 16       // queued runs of a session
 	QueueBytesMax  = 1 << 20  // configs of all queued runs, encoded
+	RolesMax       = 16       // roles of a run
+	RoleBytesMax   = 64       // a role
 	TurnsDefault   = 100      // turns of a run
 	TurnsMax       = 10_000   // turns_max may not exceed it
 
@@ -28,6 +30,7 @@ const (
 	EffectBytesMax = 768 << 10 // an effect's payload
 	CallsMax       = 64        // calls of a batch that may run
 	CallsSeenMax   = 1_024     // calls that one answer of a model may hold
+	StepCallsMax   = 256       // calls of earlier turns that a step hook is shown
 	CodeBytesMax   = 64        // a code in a settlement
 	DetailBytesMax = 256       // a detail, wherever it stands
 	TokensMax      = 1 << 40   // a count in a usage
@@ -42,6 +45,7 @@ const (
 	DeadlineMaxMS     = 45 * 60 * 1000 // the cap; REFOLD_FX keeps names for longer
 	DeadlineMinMS     = 100            // the floor
 	RunDefaultMS      = 5 * 60 * 1000  // what one start of an effect may take
+	StepDefaultMS     = 30 * 1000      // a step hook's deadline
 
 	StateBytesMax = 6 << 20 // a state's canonical bytes; a snapshot of them must be less than codec.BytesMax
 )
@@ -65,9 +69,12 @@ const callFixedBytesMax = 2<<10 + ByBytesMax + 2*NameBytesMax + 3*HostIDBytesMax
 // for twice as long, so that there is a time to start it in.
 const toolRunMaxMS = DeadlineMaxMS / 2
 
-// configFixedBytesMax is what a config holds besides lists, system and params:
-// twelve keys, a provider, three names, four numbers.
-const configFixedBytesMax = 512 + 3*NameBytesMax
+// configFixedBytesMax is what a config holds besides lists, rules, system and
+// params: fifteen keys, a provider, a hook, three names, five numbers.
+const configFixedBytesMax = 768 + 3*NameBytesMax
+
+// refBytesMax is a reference in a list.
+const refBytesMax = 80
 
 // effectFixedBytesMax is what a generation holds besides its items: system,
 // params, 512 references of tools, names and numbers.

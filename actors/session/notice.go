@@ -28,6 +28,7 @@ const (
 	NoticeRunFinished        = "RunFinished"
 	NoticeEventRejected      = "EventRejected"
 	NoticeToolRejected       = "ToolRejected"
+	NoticeCallsPlanned       = "CallsPlanned"
 	NoticeSessionQuarantined = "SessionQuarantined"
 )
 
@@ -71,6 +72,17 @@ type ToolRejected struct {
 	ToolName string `json:"tool_name"`
 	Code     string `json:"code"`
 	Detail   string `json:"detail,omitempty"`
+}
+
+// CallsPlanned is the data of the notice that a group has begun in which a
+// host loop is to carry calls out: of the first group of every batch that has
+// such calls, and of each later group that has some.
+type CallsPlanned struct {
+	Batch    string   `json:"batch"`
+	PlanHash string   `json:"plan_hash"`
+	Groups   [][]int  `json:"groups"` // positions of calls
+	Group    int      `json:"group"`  // the one that has begun
+	Calls    []string `json:"calls"`  // the calls that the host loop is to carry out now, by name
 }
 
 // SessionQuarantined is the data of the notice that a session is stopped. No

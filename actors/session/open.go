@@ -6,7 +6,8 @@ import (
 )
 
 // Open returns what the world still owes this session, oldest first: the open
-// generation or the open calls, then the wakes. Asking for all of it again is
+// step, generation or calls, then the wakes. A call that a host loop carries
+// out is no effect: the view shows it. Asking for all of it again is
 // always right, because a name that was asked before stays asked. The bytes
 // of an effect are the same as long as it is open.
 func (s *State) Open() []Effect { return s.OpenExcept(func(string) bool { return false }) }
@@ -16,12 +17,15 @@ func (s *State) Open() []Effect { return s.OpenExcept(func(string) bool { return
 func (s *State) OpenExcept(skip func(name string) bool) []Effect {
 	var effects []Effect
 	if t := s.Turn; s.Run != nil && t != nil {
+		if t.Step != nil && t.Step.Open && !skip(stepName(t.Run, t.Number)) {
+			effects = append(effects, s.step(t))
+		}
 		if t.Open && !skip(turnName(t.Run, t.Number)) {
 			effects = append(effects, s.generation(t))
 		}
 		if t.Batch != nil {
 			for i := range t.Batch.Calls {
-				if t.Batch.Calls[i].Status == CallOpen && !skip(callName(t.Run, t.Number, i)) {
+				if c := &t.Batch.Calls[i]; c.Status == CallOpen && !s.isHostLoop(c) && !skip(callName(t.Run, t.Number, i)) {
 					effects = append(effects, s.toolCall(t, i))
 				}
 			}
@@ -35,37 +39,61 @@ func (s *State) OpenExcept(skip func(name string) bool) []Effect {
 	return effects
 }
 
-// generation builds the effect that asks for a turn of the model.
+// generation builds the effect that asks for a turn of the model: as the run's
+// config says, but for what the turn's step says.
 func (s *State) generation(t *Turn) Effect {
 	c := &s.Run.Config
 	name := turnName(t.Run, t.Number)
+	g := Generation{
+		At: t.At, Class: ClassLLM, Effect: name, Items: s.Items[:t.Items], Model: c.Model, Params: c.Params,
+		Provider: c.Provider, RunMS: t.RunMS, Session: s.Session, StartBy: t.Deadline - t.RunMS, System: c.System,
+		ToolChoice: s.toolChoice(t), Tools: s.refs(&t.Toolset), Toolset: t.Toolset.Fingerprint, V: Version,
+	}
+	if choice := s.choice(); choice != nil {
+		if choice.Model != "" {
+			g.Model = choice.Model
+		}
+		if len(choice.Params) > 0 {
+			g.Params = choice.Params
+		}
+		if choice.System != "" {
+			g.System = choice.System
+		}
+	}
 	return Effect{
 		Name: name, Class: ClassLLM, Target: c.Provider, Claimed: true, Deadline: t.Deadline, StartBy: t.Deadline - t.RunMS,
-		Payload: encode(Generation{
-			At: t.At, Class: ClassLLM, Effect: name, Items: s.Items[:t.Items], Model: c.Model, Params: c.Params,
-			Provider: c.Provider, RunMS: t.RunMS, Session: s.Session, StartBy: t.Deadline - t.RunMS, System: c.System,
-			ToolChoice: s.toolChoice(t), Tools: s.refs(&t.Toolset), Toolset: t.Toolset.Fingerprint, V: Version,
-		}),
+		Payload: encode(g),
 	}
 }
 
-// toolChoice returns the config's choice as a provider takes it: a tool by its
-// tool_name, and none that this turn doesn't offer, which providers refuse.
+// toolChoice returns the turn's choice as a provider takes it: a tool by its
+// tool_name, and none that this turn doesn't offer, which providers refuse. A
+// choice that forces a call holds for one step: a run that is forced at every
+// turn never ends.
 func (s *State) toolChoice(t *Turn) string {
 	choice := s.Run.Config.ToolChoice
+	if t.Number > 1 && choice != "none" {
+		choice = ""
+	}
+	if step := s.choice(); step != nil && step.ToolChoice != "" {
+		choice = step.ToolChoice
+	}
+	if len(t.Toolset.Offers) == 0 {
+		return ""
+	}
 	if isModeOfChoice(choice) {
 		return choice
 	}
-	tool, known := s.install.Registry.Lookup(choice)
-	if !known || t.Toolset.Verdict(tool).Reason != planner.Offered {
+	tool, known := s.turnsOwn.Lookup(choice)
+	if !known {
 		return ""
 	}
-	return s.install.Registry.Tool(tool).ToolName
+	return t.Toolset.ToolName(s.turnsOwn, tool)
 }
 
 // refs returns the descriptors of the tools offered, in order.
 func (s *State) refs(set *planner.Toolset) []codec.Hash {
-	refs := set.Refs(s.install.Registry)
+	refs := set.Refs(s.turnsOwn)
 	hashes := make([]codec.Hash, len(refs))
 	for i := range refs {
 		hashes[i] = refs[i].Hash
@@ -73,10 +101,16 @@ func (s *State) refs(set *planner.Toolset) []codec.Hash {
 	return hashes
 }
 
-// tool returns the spec of a tool that a call of this session names.
+// tool returns the spec of a tool that a call of the latest turn names.
 func (s *State) tool(id string) *planner.ToolSpec {
-	t, _ := s.install.Registry.Lookup(id)
-	return s.install.Registry.Tool(t)
+	t, _ := s.turnsOwn.Lookup(id)
+	return s.turnsOwn.Tool(t)
+}
+
+// isHostLoop reports whether the program that drives the session carries a
+// call out, and no bridge.
+func (s *State) isHostLoop(c *Call) bool {
+	return s.tool(c.ToolID).Executor.Kind == planner.ExecutorHostLoop
 }
 
 // toolCall builds the effect that asks for call i.
@@ -87,8 +121,8 @@ func (s *State) toolCall(t *Turn, i int) Effect {
 	return Effect{
 		Name: name, Class: ClassTool, Target: tool.Executor.Target, Claimed: !tool.RetrySafe, Deadline: c.Deadline, StartBy: c.Deadline - c.RunMS,
 		Payload: encode(ToolCall{
-			Arguments: c.Arguments, At: c.At, Batch: turnName(t.Run, t.Number), Call: i, Class: ClassTool, Effect: name,
-			HostSession: c.Host, IdempotencyKey: s.Session + "." + name, PlanHash: t.Batch.PlanHash,
+			Arguments: c.Arguments, At: c.At, Batch: turnName(t.Run, t.Number), Call: i, Class: ClassTool,
+			Context: s.Run.Context, Effect: name, HostSession: c.Host, IdempotencyKey: s.Session + "." + name, PlanHash: t.Batch.PlanHash,
 			ProviderCallID: c.ProviderCallID, RetrySafe: tool.RetrySafe, RunMS: c.RunMS, Session: s.Session,
 			StartBy: c.Deadline - c.RunMS, ToolID: c.ToolID, ToolName: c.ToolName, V: Version,
 		}),

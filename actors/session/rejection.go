@@ -26,8 +26,15 @@ const (
 	RejectMissingModel        Rejection = "missing_model"        // no config names one
 	RejectUnknownProfile      Rejection = "unknown_profile"      // not in the registry
 	RejectUnknownTool         Rejection = "unknown_tool"         // not in the registry
+	RejectInvalidRegistry     Rejection = "invalid_registry"     // or it would leave something naming what it lacks
+	RejectInvalidRule         Rejection = "invalid_rule"         // a step rule
+	RejectRunNotActive        Rejection = "run_not_active"       // no run is active
 	RejectUnknownEffect       Rejection = "unknown_effect"       // never asked
 	RejectEffectSettled       Rejection = "effect_settled"       // settled before, otherwise
+	RejectBatchMismatch       Rejection = "batch_mismatch"       // not the whole batch, or not what stands
+	RejectPlanMismatch        Rejection = "plan_mismatch"        // of another plan
+	RejectUnknownCall         Rejection = "unknown_call"         // not of this batch
+	RejectIllegalTransition   Rejection = "illegal_transition"   // not from where it stands
 	RejectLimitExceeded       Rejection = "limit_exceeded"       // over a limit of limits.go
 )
 

@@ -24,14 +24,14 @@ func (s *State) runRequested(door Door, b *RunRequested, data codec.Raw) *refusa
 		return refuse(RejectDuplicateSubmission, "submission "+quoted(b.Submission)+" was taken with other content")
 	}
 	config := s.configFor(b)
-	if bad := configFault(s.install.Registry, &config, true); bad != nil {
+	if bad := configFault(s.registry, &config, true); bad != nil {
 		return bad
 	}
 	if bad := s.busyFault(b, &config); bad != nil {
 		return bad
 	}
 	s.Runs++
-	run := Run{Config: config, Number: s.Runs, Seq: s.Seq, Submission: b.Submission}
+	run := Run{Config: config, Number: s.Runs, Roles: b.Roles, Seq: s.Seq, Submission: b.Submission}
 	if b.Submission != "" {
 		s.Submissions = slices.Insert(s.Submissions, place, Submission{Name: b.Submission, Content: content})
 	}
@@ -65,17 +65,44 @@ func (s *State) runFault(door Door, b *RunRequested) *refusal {
 	default:
 		return refuse(RejectInvalidData, "when_busy: queue or reject, not "+quoted(b.WhenBusy))
 	}
-	if b.Config != nil && door == DoorIn {
+	if bad := rolesFault(b.Roles); bad != nil {
+		return bad
+	}
+	if door != DoorIn {
+		return nil
+	}
+	if len(b.Roles) > 0 && !slices.Contains(s.install.ingress, ingressRoles) {
+		return refuse(RejectNotPermitted, "roles: the install policy keeps them to the door ctl")
+	}
+	if b.Config != nil {
 		return s.install.ingressFault(b.Config)
 	}
 	return nil
 }
 
-// configFor returns the config that holds for a request.
+// rolesFault says what is wrong with a run's roles.
+func rolesFault(roles []string) *refusal {
+	if len(roles) > RolesMax {
+		return refuse(RejectLimitExceeded, "roles: at most "+strconv.Itoa(RolesMax))
+	}
+	for i, role := range roles {
+		if role == "" || len(role) > RoleBytesMax {
+			return refuse(RejectInvalidData, "roles["+strconv.Itoa(i)+"]: 1 to "+strconv.Itoa(RoleBytesMax)+" bytes")
+		}
+	}
+	return nil
+}
+
+// configFor returns the config that holds for a request: whole, never merged,
+// but for the step rules, which a run that gives none has from the session.
 func (s *State) configFor(b *RunRequested) RunConfig {
 	switch {
 	case b.Config != nil:
-		return *b.Config
+		config := *b.Config
+		if config.Steps == nil && s.Config != nil {
+			config.Steps = s.Config.Run.Steps
+		}
+		return config
 	case s.Config != nil:
 		return s.Config.Run
 	case s.install.Record.Config != nil:
@@ -120,10 +147,16 @@ func (s *State) queueMax() int {
 // configBytes bounds the encoded size of a config from above.
 func configBytes(c *RunConfig) int {
 	size := configFixedBytesMax + len(c.System) + len(c.Params)
-	for _, list := range [][]string{c.active(), c.Disable, c.Enable, c.Force} {
-		for _, name := range list {
+	for _, l := range c.lists() {
+		for _, name := range l.names {
 			size += 3 + len(name)
 		}
+	}
+	if c.ToolRefs != nil {
+		size += refBytesMax * len(*c.ToolRefs)
+	}
+	if len(c.Steps) > 0 {
+		size += len(encode(c.Steps))
 	}
 	return size
 }

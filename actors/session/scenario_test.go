@@ -17,7 +17,6 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/actors/session/scenario"
-	"github.com/refold/refold/codec"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write what the fold does into the scenario files; then read the diff")
@@ -147,7 +146,7 @@ func (w *world) throughSnapshot() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	restored, err := session.Restore(snap, func(codec.Hash) (*session.Install, error) { return w.install, nil })
+	restored, err := session.Restore(snap, given(w.install))
 	if err != nil {
 		w.t.Fatal(err)
 	}

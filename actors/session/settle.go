@@ -1,9 +1,6 @@
 package session
 
 import (
-	"strconv"
-	"strings"
-
 	"github.com/refold/refold/codec"
 )
 
@@ -33,13 +30,20 @@ func (s *State) settle(env Envelope) *refusal {
 		return refuse(RejectEffectSettled, b.effect+" was settled before, otherwise")
 	case effectOver:
 		return refuse(RejectStale, b.effect+" was over long before")
+	case effectNotBegun:
+		return refuse(RejectIllegalTransition, b.effect+": its group has not begun")
 	default:
 		return refuse(RejectUnknownEffect, "this session has not asked "+b.effect)
 	}
 	switch place.class() {
 	case ClassLLM:
 		s.settleGeneration(&b)
+	case ClassStep:
+		s.settleStep(&b)
 	case ClassTool:
+		if bad := s.hostLoopFault(int(place.call), &b); bad != nil {
+			return bad
+		}
 		s.settleCall(int(place.call), &b)
 	case ClassWake:
 		s.settleWake(place.wake)
@@ -56,6 +60,7 @@ type settlement struct {
 	observed *ToolCallsObserved
 	answer   *GenerationSettled
 	call     *ToolCallSettled
+	prepared *StepPrepared
 }
 
 // decodeSettlement decodes a settlement. It refuses only what names no effect.
@@ -74,6 +79,10 @@ func decodeSettlement(env Envelope) (settlement, *refusal) {
 		b.call = &ToolCallSettled{}
 		b.bad = decodeContent(env.Data, "output", b.call)
 		b.effect = b.call.Effect
+	case TypeStepPrepared:
+		b.prepared = &StepPrepared{}
+		b.bad = decodeBody(env.Data, b.prepared)
+		b.effect = b.prepared.Effect
 	case TypeWakeSettled:
 		var wake WakeSettled
 		b.bad = decodeBody(env.Data, &wake)
@@ -99,6 +108,8 @@ func classOf(typ string) Class {
 	switch typ {
 	case TypeToolCallSettled:
 		return ClassTool
+	case TypeStepPrepared:
+		return ClassStep
 	case TypeWakeSettled:
 		return ClassWake
 	}
@@ -120,10 +131,11 @@ func effectOf(data codec.Raw) (string, bool) {
 type effectStatus int
 
 const (
-	effectUnknown effectStatus = iota // never asked
-	effectOpen                        // asked, not settled
-	effectSettled                     // settled, and its hash is known
-	effectOver                        // of an earlier turn
+	effectUnknown  effectStatus = iota // never asked
+	effectOpen                         // asked, not settled
+	effectSettled                      // settled, and its hash is known
+	effectOver                         // of an earlier turn
+	effectNotBegun                     // a call for a host loop, in a later group
 )
 
 // statusOf returns what the session knows of the effect at a place, and the
@@ -138,8 +150,12 @@ func (s *State) statusOf(p place) (codec.Hash, effectStatus) {
 		return codec.Hash{}, effectUnknown
 	case p.run < t.Run || p.turn < t.Number:
 		return codec.Hash{}, effectOver
+	case p.step:
+		return t.stepStatus()
 	case p.call < 0 && t.Open:
 		return codec.Hash{}, effectOpen
+	case p.call < 0 && t.Step != nil && t.Step.Open:
+		return codec.Hash{}, effectUnknown // its step is not settled yet
 	case p.call < 0:
 		return t.Settled, effectSettled
 	case t.Batch == nil || int(p.call) >= len(t.Batch.Calls):
@@ -149,76 +165,21 @@ func (s *State) statusOf(p place) (codec.Hash, effectStatus) {
 	switch {
 	case c.Status == CallOpen:
 		return codec.Hash{}, effectOpen
+	case c.Status == CallWaiting && s.isHostLoop(c):
+		return codec.Hash{}, effectNotBegun
 	case c.Status == CallWaiting || c.RunMS == 0:
 		return codec.Hash{}, effectUnknown // never asked
 	}
 	return c.Settled, effectSettled
 }
 
-// place is a parsed effect name: an effect's name is its place.
-type place struct {
-	run, turn, wake uint32
-	call            int32 // -1: the generation itself
-}
-
-func (p place) class() Class {
+// stepStatus returns what is known of the turn's step.
+func (t *Turn) stepStatus() (codec.Hash, effectStatus) {
 	switch {
-	case p.wake > 0:
-		return ClassWake
-	case p.call >= 0:
-		return ClassTool
+	case t.Step == nil || t.Step.RunMS == 0:
+		return codec.Hash{}, effectUnknown // no hook was asked
+	case t.Step.Open:
+		return codec.Hash{}, effectOpen
 	}
-	return ClassLLM
+	return t.Step.Settled, effectSettled
 }
-
-// parseName reads an effect's name: r1t2, r1t2c0, w1.
-func parseName(name string) (place, bool) {
-	if rest, ok := strings.CutPrefix(name, "w"); ok {
-		n, ok := parseNumber(rest)
-		return place{wake: n, call: -1}, ok && n > 0
-	}
-	rest, ok := strings.CutPrefix(name, "r")
-	if !ok {
-		return place{}, false
-	}
-	runText, rest, ok := strings.Cut(rest, "t")
-	if !ok {
-		return place{}, false
-	}
-	turnText, callText, hasCall := strings.Cut(rest, "c")
-	p := place{call: -1}
-	var okRun, okTurn bool
-	p.run, okRun = parseNumber(runText)
-	p.turn, okTurn = parseNumber(turnText)
-	if !okRun || !okTurn || p.run == 0 || p.turn == 0 {
-		return place{}, false
-	}
-	if hasCall {
-		n, ok := parseNumber(callText)
-		if !ok || n >= CallsMax {
-			return place{}, false
-		}
-		p.call = int32(n)
-	}
-	return p, true
-}
-
-// parseNumber reads a decimal number that has only one spelling.
-func parseNumber(text string) (uint32, bool) {
-	n, err := strconv.ParseUint(text, 10, 32)
-	if err != nil || strconv.FormatUint(n, 10) != text {
-		return 0, false
-	}
-	return uint32(n), true
-}
-
-// turnName and callName and wakeName spell the names of effects.
-func turnName(run, turn uint32) string {
-	return "r" + strconv.FormatUint(uint64(run), 10) + "t" + strconv.FormatUint(uint64(turn), 10)
-}
-
-func callName(run, turn uint32, call int) string {
-	return turnName(run, turn) + "c" + strconv.Itoa(call)
-}
-
-func wakeName(n uint32) string { return "w" + strconv.FormatUint(uint64(n), 10) }

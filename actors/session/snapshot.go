@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/refold/refold/codec"
+	"github.com/refold/refold/planner"
 )
 
 // Snapshot is the canonical bytes of a state at a sequence, with its hash. It
@@ -52,9 +53,8 @@ func ParseSnapshot(data []byte) (Snapshot, error) {
 // Bytes returns the snapshot's canonical bytes.
 func (snap Snapshot) Bytes() []byte { return encode(snap) }
 
-// Restore returns the state that a snapshot holds. install returns the parsed
-// install record of a hash, which the caller shares between sessions.
-func Restore(snap Snapshot, install func(codec.Hash) (*Install, error)) (*State, error) {
+// Restore returns the state that a snapshot holds.
+func Restore(snap Snapshot, from Source) (*State, error) {
 	if snap.Rules < 1 || snap.Rules > RulesVersion {
 		return nil, &UnknownRulesError{Rules: snap.Rules}
 	}
@@ -63,8 +63,15 @@ func Restore(snap Snapshot, install func(codec.Hash) (*Install, error)) (*State,
 		return nil, fmt.Errorf("snapshot at %d: %w", snap.Seq, err)
 	}
 	var err error
-	if s.install, err = install(snap.Install); err != nil {
+	if s.install, err = from.Install(snap.Install); err != nil {
 		return nil, fmt.Errorf("snapshot at %d: install record %s: %w", snap.Seq, snap.Install, err)
+	}
+	s.turnsOwn = s.install.Registry
+	if s.registry, err = s.registryAt(s.Registry, from); err == nil && s.Turn != nil {
+		s.turnsOwn, err = s.registryAt(s.Turn.Registry, from)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("snapshot at %d: %w", snap.Seq, err)
 	}
 	if s.Seq != snap.Seq || s.Leaf != snap.Leaf || s.Install != snap.Install || s.Rules != snap.Rules {
 		return nil, fmt.Errorf("snapshot at %d: it disagrees with its own state", snap.Seq)
@@ -73,4 +80,20 @@ func Restore(snap Snapshot, install func(codec.Hash) (*Install, error)) (*State,
 		return nil, fmt.Errorf("snapshot at %d: %w", snap.Seq, err)
 	}
 	return s, nil
+}
+
+// registryAt finds the registry that a pin names, the install record's if
+// there is none.
+func (s *State) registryAt(pin *RegistryPin, from Source) (*planner.Registry, error) {
+	if pin == nil {
+		return s.install.Registry, nil
+	}
+	registry, err := from.Registry(pin.Seq, pin.Hash)
+	if err != nil {
+		return nil, fmt.Errorf("registry %s: %w", pin.Hash, err)
+	}
+	if registry.Hash() != pin.Hash {
+		return nil, fmt.Errorf("registry %s: event %d set %s", pin.Hash, pin.Seq, registry.Hash())
+	}
+	return registry, nil
 }

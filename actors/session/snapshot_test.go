@@ -55,10 +55,6 @@ func snapshotOf(t testing.TB, r *session.Record) session.Snapshot {
 	}
 }
 
-func given(install *session.Install) func(codec.Hash) (*session.Install, error) {
-	return func(codec.Hash) (*session.Install, error) { return install, nil }
-}
-
 // TestRestoreKeepsAbsentAndEmptyApart: [] clears a list and an absent one
 // leaves it, so a snapshot must not make one of the other.
 func TestRestoreKeepsAbsentAndEmptyApart(t *testing.T) {
@@ -167,7 +163,7 @@ func TestRestoreAsksForItsRecord(t *testing.T) {
 		t.Error("restored under another record than the one that it pinned")
 	}
 	gone := errors.New("gone")
-	if _, err := session.Restore(s.Snapshot(), func(codec.Hash) (*session.Install, error) { return nil, gone }); !errors.Is(err, gone) {
+	if _, err := session.Restore(s.Snapshot(), shelf{gone: gone}); !errors.Is(err, gone) {
 		t.Errorf("got %v, want the reason why there is no record", err)
 	}
 	snap := s.Snapshot()

@@ -11,10 +11,13 @@ import (
 // is not safe for concurrent use.
 type State struct {
 	Record
-	install    *Install     // pinned content, shared between sessions
-	notices    []Notice     // said by the event being folded
-	withdrawn  []Withdrawal // withdrawn by the event folded last
-	toolsMoved bool         // what decides over tools may have changed since the latest turn
+	install    *Install          // pinned content, shared between sessions
+	registry   *planner.Registry // the session's own, else the install record's
+	turnsOwn   *planner.Registry // the registry of the latest turn
+	rules      runRules          // the active run's step rules, compiled
+	notices    []Notice          // said by the event being folded
+	withdrawn  []Withdrawal      // withdrawn by the event folded last
+	toolsMoved bool              // what decides over tools may have changed since the latest turn
 }
 
 // Record is the part of a state that a snapshot holds. Fields stand in the
@@ -24,18 +27,21 @@ type Record struct {
 	Clock       int64          `msgpack:"clock"` // greatest stream timestamp seen, or a wake's due; Unix ms
 	Config      *SessionConfig `msgpack:"config,omitempty"`
 	Count       uint64         `msgpack:"count"`           // events folded, the install record not counted
+	Done        *DoneBatch     `msgpack:"done,omitempty"`  // the batch that was completed last
 	Facts       []planner.Fact `msgpack:"facts,omitempty"` // by name
 	Host        *HostSession   `msgpack:"host,omitempty"`
-	IDs         []string       `msgpack:"ids,omitempty"`     // ids of the latest events taken, oldest first
-	Install     codec.Hash     `msgpack:"install"`           // of the pinned install record
-	ItemBytes   int            `msgpack:"item_bytes"`        // encoded size of Items
-	Items       []Item         `msgpack:"items,omitempty"`   // the transcript
-	Last        *Ended         `msgpack:"last,omitempty"`    // the run that ended last
-	LastPlan    codec.Hash     `msgpack:"last_plan_hash"`    // zero: none yet
-	Leaf        codec.Hash     `msgpack:"leaf"`              // hash of the latest event alone
-	NoticeN     uint64         `msgpack:"notice_n"`          // notices said
-	Profile     string         `msgpack:"profile,omitempty"` // selected for the session
-	Queue       []Run          `msgpack:"queue,omitempty"`   // first in, first out
+	IDs         []string       `msgpack:"ids,omitempty"`       // ids of the latest events taken, oldest first
+	Install     codec.Hash     `msgpack:"install"`             // of the pinned install record
+	ItemBytes   int            `msgpack:"item_bytes"`          // encoded size of Items
+	Items       []Item         `msgpack:"items,omitempty"`     // the transcript
+	Last        *Ended         `msgpack:"last,omitempty"`      // the run that ended last
+	LastPlan    codec.Hash     `msgpack:"last_plan_hash"`      // zero: none yet
+	Leaf        codec.Hash     `msgpack:"leaf"`                // hash of the latest event alone
+	NoticeN     uint64         `msgpack:"notice_n"`            // notices said
+	Overrides   *Overrides     `msgpack:"overrides,omitempty"` // of the session
+	Profile     string         `msgpack:"profile,omitempty"`   // selected for the session
+	Queue       []Run          `msgpack:"queue,omitempty"`     // first in, first out
+	Registry    *RegistryPin   `msgpack:"registry,omitempty"`  // absent: the install record's
 	Rules       int            `msgpack:"rules"`
 	Run         *Run           `msgpack:"run,omitempty"` // the active one
 	Runs        uint32         `msgpack:"runs"`          // runs numbered so far
@@ -58,15 +64,33 @@ const (
 	Failed    Lifecycle = "failed"
 )
 
+// RegistryPin names a registry that an event set: the content is in the log.
+type RegistryPin struct {
+	Hash codec.Hash `msgpack:"hash"`
+	Seq  uint64     `msgpack:"seq"` // of its ToolRegistrySet
+}
+
+// Overrides are the lists that ToolOverridesSet set for the session, by
+// tool_id or tool_name. Those of a run are in its config.
+type Overrides struct {
+	Disable []string `msgpack:"disable,omitempty"`
+	Enable  []string `msgpack:"enable,omitempty"`
+	Force   []string `msgpack:"force,omitempty"`
+}
+
 // Run is a queued or active run. Its config is the one that held when it was
-// requested, resolved then and frozen.
+// requested, resolved then and frozen; only ToolOverridesSet changes its lists.
 type Run struct {
+	Calls      []StepCall `msgpack:"calls,omitempty"` // of earlier turns, for a step hook alone
 	Config     RunConfig  `msgpack:"config"`
+	Context    codec.Raw  `msgpack:"context,omitempty"` // carried on from step to step; an object
 	Number     uint32     `msgpack:"number"`
+	Roles      []string   `msgpack:"roles,omitempty"`
 	Seq        uint64     `msgpack:"seq"` // of its RunRequested
 	Submission string     `msgpack:"submission,omitempty"`
 	Turns      uint32     `msgpack:"turns"` // turns asked
 	Usage      UsageTotal `msgpack:"usage"`
+	Used       []string   `msgpack:"used,omitempty"` // tool_ids carried out in earlier turns, sorted
 }
 
 // Ended is what is kept of the run that ended last.
@@ -92,18 +116,21 @@ type UsageTotal struct {
 }
 
 // Turn is one generation and the batch of calls that it made. What the
-// effect's bytes are made of is kept until it is settled.
+// effect's bytes are made of is kept until it is settled. While a step hook is
+// asked, only Number, Run, Registry and Step say something.
 type Turn struct {
 	At       int64           `msgpack:"at"` // clock when asked
 	Batch    *Batch          `msgpack:"batch,omitempty"`
 	Deadline int64           `msgpack:"deadline"` // Unix ms
 	Items    int             `msgpack:"items"`    // length of the window
 	Number   uint32          `msgpack:"number"`
-	Open     bool            `msgpack:"open"` // its generation is not settled
+	Open     bool            `msgpack:"open"`               // its generation is not settled
+	Registry *RegistryPin    `msgpack:"registry,omitempty"` // absent: the install record's
 	Run      uint32          `msgpack:"run"`
 	RunMS    int64           `msgpack:"run_ms"`
-	Settled  codec.Hash      `msgpack:"settled"` // of its settlement; zero: none, or the session settled it
-	Toolset  planner.Toolset `msgpack:"toolset"` // what was offered, and why not
+	Settled  codec.Hash      `msgpack:"settled"`        // of its settlement; zero: none, or the session settled it
+	Step     *TurnStep       `msgpack:"step,omitempty"` // absent: neither a rule nor a hook had a say
+	Toolset  planner.Toolset `msgpack:"toolset"`        // what was offered, and why not
 }
 
 // Batch is the calls of one turn.
@@ -138,12 +165,22 @@ type Call struct {
 	Detail         string       `msgpack:"detail,omitempty"`
 	Host           *HostSession `msgpack:"host,omitempty"` // as it was when asked
 	ProviderCallID string       `msgpack:"provider_call_id,omitempty"`
+	Result         codec.Hash   `msgpack:"result"` // of its status and output; zero: none, or the session gave it
 	RunMS          int64        `msgpack:"run_ms,omitempty"`
 	Seq            uint64       `msgpack:"seq,omitempty"` // of the event with its result
 	Settled        codec.Hash   `msgpack:"settled"`       // of its settlement
 	Status         CallStatus   `msgpack:"status"`
 	ToolID         string       `msgpack:"tool_id,omitempty"` // empty: not in the registry
 	ToolName       string       `msgpack:"tool_name"`
+}
+
+// DoneBatch is what is kept of a completed batch: enough to tell whether a
+// ToolBatchSettled that comes once more agrees with it.
+type DoneBatch struct {
+	PlanHash codec.Hash   `msgpack:"plan_hash"`
+	Results  []codec.Hash `msgpack:"results"` // by call
+	Run      uint32       `msgpack:"run"`
+	Turn     uint32       `msgpack:"turn"`
 }
 
 // OpenWake is a wake that was asked and has not come.
@@ -160,7 +197,7 @@ func (c *Call) done() bool { return c.Status != CallWaiting && c.Status != CallO
 func New(install *Install, sid string) *State {
 	return &State{
 		Record:  Record{Session: sid, Install: install.Hash, Rules: install.Rules},
-		install: install, toolsMoved: true,
+		install: install, registry: install.Registry, turnsOwn: install.Registry, toolsMoved: true,
 	}
 }
 

@@ -3,6 +3,7 @@ package session
 import (
 	"strconv"
 
+	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
 )
 
@@ -20,33 +21,81 @@ func (s *State) startTurn() {
 			Detail: "the transcript holds " + strconv.Itoa(len(s.Items)) + " items: go on in a new session"}, nil)
 		return
 	}
+	facts, same := s.stepFacts(), s.sameToolset()
 	run.Turns++
-	deadline, runMS := turnDeadline(&run.Config)
-	s.Turn = &Turn{
-		At: s.Clock, Deadline: s.Clock + deadline, Items: len(s.Items), Number: run.Turns, Open: true,
-		Run: run.Number, RunMS: runMS, Toolset: s.selectTools(),
+	s.Turn = &Turn{Number: run.Turns, Registry: s.pinned(), Run: run.Number}
+	s.turnsOwn = s.registry
+	if hook := run.Config.StepHook; hook != nil {
+		s.askStep(hook, facts.Last)
+		return
 	}
+	s.matchRules(facts)
+	s.askGeneration(same)
 }
 
-// selectTools computes the effective tools of this moment.
-func (s *State) selectTools() planner.Toolset {
-	if t := s.Turn; !s.toolsMoved && t != nil && t.Run == s.Run.Number {
-		return t.Toolset // nothing that decides has changed since the last turn
+// sameToolset returns the toolset of the turn before, if a turn that no step
+// has a say in would be offered the same now; else nil.
+func (s *State) sameToolset() *planner.Toolset {
+	if t := s.Turn; !s.toolsMoved && t != nil && t.Run == s.Run.Number && t.Step == nil {
+		return &t.Toolset
 	}
-	s.toolsMoved = false
-	return planner.Select(s.install.Registry, s.toolRequest(), s.plannerFacts())
+	return nil
+}
+
+// askGeneration asks the generation of the turn, with what its step offers at
+// this moment. same is what a turn without a step is offered, nil if that is
+// not known.
+func (s *State) askGeneration(same *planner.Toolset) {
+	t := s.Turn
+	deadline, runMS := turnDeadline(&s.Run.Config)
+	t.At, t.Deadline, t.RunMS = s.Clock, s.Clock+deadline, runMS
+	t.Items, t.Open = len(s.Items), true
+	if same != nil && t.Step == nil {
+		t.Toolset = *same
+		return
+	}
+	t.Toolset = planner.Select(s.turnsOwn, s.toolRequest(), s.plannerFacts())
+	s.toolsMoved = t.Step != nil
+	if choice := s.choice(); choice != nil && len(choice.Context) > 0 {
+		s.Run.Context = choice.Context
+	}
 }
 
 // toolRequest returns what decides which tools are offered, but for the facts.
 func (s *State) toolRequest() planner.Request {
 	c := &s.Run.Config
 	req := planner.Request{Run: planner.Overrides{Enable: c.Enable, Disable: c.Disable, Force: c.Force}}
-	if c.ActiveTools != nil {
-		req.Base, req.From = *c.ActiveTools, planner.FromRun
+	if o := s.Overrides; o != nil {
+		req.Session = planner.Overrides{Enable: o.Enable, Disable: o.Disable, Force: o.Force}
+	}
+	if choice := s.choice(); choice != nil && (choice.ActiveTools != nil || choice.ToolRefs != nil) {
+		req.Base, req.From = baseOf(choice.ActiveTools, choice.ToolRefs), planner.FromStep
 		return req
 	}
-	req.Profile, _ = planner.ResolveProfile(s.install.Registry, c.Profile, s.Profile, c.Provider)
+	if c.ActiveTools != nil || c.ToolRefs != nil {
+		req.Base, req.From = baseOf(c.ActiveTools, c.ToolRefs), planner.FromRun
+		return req
+	}
+	req.Profile, _ = s.runsProfile()
 	return req
+}
+
+// baseOf returns a base as the planner takes it: descriptors by their text.
+func baseOf(names *[]string, refs *[]codec.Ref) []string {
+	if names != nil {
+		return *names
+	}
+	base := make([]string, len(*refs))
+	for i, ref := range *refs {
+		base[i] = ref.String()
+	}
+	return base
+}
+
+// runsProfile returns the profile of the active run's next turn.
+func (s *State) runsProfile() (string, bool) {
+	c := &s.Run.Config
+	return planner.ResolveProfile(s.turnsOwn, c.Profile, s.Profile, c.Provider)
 }
 
 // plannerFacts returns what availability rules and capabilities are checked

@@ -1,14 +1,12 @@
 package session
 
-import "github.com/refold/refold/planner"
-
 // View is what people see: a projection of one state, as JSON. Adding a field
 // to it changes no state.
 type View struct {
 	Session     string       `json:"session"`
 	Status      string       `json:"status"`    // open
 	Lifecycle   Lifecycle    `json:"lifecycle"` // of the active run, else of the last one; empty: none yet
-	WaitsFor    string       `json:"waits_for"` // model, tools, nobody
+	WaitsFor    string       `json:"waits_for"` // model, tools, step, host_loop, nobody
 	Seq         uint64       `json:"seq"`       // of the latest event folded
 	Events      uint64       `json:"events"`
 	Hash        string       `json:"hash"` // of the state's canonical bytes
@@ -16,12 +14,15 @@ type View struct {
 	Clock       int64        `json:"clock"` // Unix ms
 	Rules       int          `json:"rules"`
 	Install     string       `json:"install"`
+	Registry    string       `json:"registry"` // hash of the registry that the next turn is offered from
 	Profile     string       `json:"profile,omitempty"`
+	Overrides   *ViewLists   `json:"overrides,omitempty"` // of the session
 	HostSession *ViewHost    `json:"host_session,omitempty"`
 	Facts       []ViewFact   `json:"facts,omitempty"`
 	Run         *ViewRun     `json:"run,omitempty"`
 	Last        *ViewEnded   `json:"last,omitempty"`
 	Queue       []ViewRun    `json:"queue,omitempty"`
+	Turn        *ViewTurn    `json:"turn,omitempty"` // the latest
 	Batch       *ViewBatch   `json:"batch,omitempty"`
 	Tools       []ViewTool   `json:"tools,omitempty"` // of the latest turn: every tool of the registry, and why
 	Open        []ViewEffect `json:"open,omitempty"`
@@ -37,6 +38,13 @@ type ViewHost struct {
 	Route  string `json:"route,omitempty"`
 }
 
+// ViewLists are the lists of one scope.
+type ViewLists struct {
+	Enable  []string `json:"enable,omitempty"`
+	Disable []string `json:"disable,omitempty"`
+	Force   []string `json:"force,omitempty"`
+}
+
 // ViewFact is one fact.
 type ViewFact struct {
 	Name  string `json:"name"`
@@ -50,6 +58,8 @@ type ViewRun struct {
 	Submission string     `json:"submission,omitempty"`
 	Provider   string     `json:"provider"`
 	Model      string     `json:"model"`
+	Roles      []string   `json:"roles,omitempty"`
+	Overrides  *ViewLists `json:"overrides,omitempty"` // the run's own, from its config or set since
 	Turns      uint32     `json:"turns"`
 	TurnsMax   int        `json:"turns_max"`
 	Usage      UsageTotal `json:"usage"`
@@ -61,34 +71,6 @@ type ViewEnded struct {
 	Lifecycle Lifecycle `json:"lifecycle"`
 	Code      string    `json:"code,omitempty"`
 	Detail    string    `json:"detail,omitempty"`
-}
-
-// ViewBatch is the batch of the latest turn.
-type ViewBatch struct {
-	Batch    string     `json:"batch"`
-	PlanHash string     `json:"plan_hash"`
-	Groups   [][]int    `json:"groups"`
-	Group    int        `json:"group"` // the one that is open; the number of groups when complete
-	Calls    []ViewCall `json:"calls"`
-	Excess   int        `json:"excess,omitempty"`
-}
-
-// ViewCall is one call of the batch.
-type ViewCall struct {
-	Effect   string     `json:"effect"`
-	ToolID   string     `json:"tool_id,omitempty"`
-	ToolName string     `json:"tool_name"`
-	Status   CallStatus `json:"status"`
-	Code     string     `json:"code,omitempty"`
-	Detail   string     `json:"detail,omitempty"`
-}
-
-// ViewTool tells of one tool whether the latest turn offered it, and why not.
-type ViewTool struct {
-	ToolID   string `json:"tool_id"`
-	ToolName string `json:"tool_name"`
-	Offered  bool   `json:"offered"`
-	Why      string `json:"why"`
 }
 
 // ViewEffect is an open effect.
@@ -115,7 +97,11 @@ func (s *State) View() View {
 	v := View{
 		Session: s.Session, Status: "open", WaitsFor: s.waitsFor(), Seq: s.Seq, Events: s.Count,
 		Hash: s.Hash().String(), Chain: s.Chain.String(), Clock: s.Clock, Rules: s.Rules, Install: s.Install.String(),
-		Profile: s.Profile, Items: len(s.Items), Usage: s.Usage, Batch: s.viewBatch(), Tools: s.viewTools(),
+		Registry: s.registry.Hash().String(), Profile: s.Profile, Items: len(s.Items), Usage: s.Usage,
+		Turn: s.viewTurn(), Batch: s.viewBatch(), Tools: s.viewTools(),
+	}
+	if o := s.Overrides; o != nil {
+		v.Overrides = viewLists(o.Enable, o.Disable, o.Force)
 	}
 	if s.Host != nil {
 		v.HostSession = &ViewHost{ID: s.Host.ID, Status: s.Host.Status, Route: s.Host.Route}
@@ -145,52 +131,35 @@ func (s *State) View() View {
 
 // waitsFor says for whom the session waits.
 func (s *State) waitsFor() string {
+	t := s.Turn
 	switch {
 	case s.Run == nil:
 		return "nobody"
-	case s.Turn.Open:
+	case t.Step != nil && t.Step.Open:
+		return "step"
+	case t.Open:
 		return "model"
 	}
-	return "tools"
+	for i := range t.Batch.Calls {
+		if c := &t.Batch.Calls[i]; c.Status == CallOpen && !s.isHostLoop(c) {
+			return "tools"
+		}
+	}
+	return "host_loop"
 }
 
 func viewRun(r *Run) ViewRun {
 	return ViewRun{
 		Number: r.Number, Seq: r.Seq, Submission: r.Submission, Provider: r.Config.Provider, Model: r.Config.Model,
+		Roles: r.Roles, Overrides: viewLists(r.Config.Enable, r.Config.Disable, r.Config.Force),
 		Turns: r.Turns, TurnsMax: r.Config.turnsMax(), Usage: r.Usage,
 	}
 }
 
-func (s *State) viewBatch() *ViewBatch {
-	t := s.Turn
-	if t == nil || t.Batch == nil {
+// viewLists returns lists as people see them, nil if all are empty.
+func viewLists(enable, disable, force []string) *ViewLists {
+	if len(enable)+len(disable)+len(force) == 0 {
 		return nil
 	}
-	b := t.Batch
-	v := &ViewBatch{
-		Batch: turnName(t.Run, t.Number), PlanHash: b.PlanHash.String(), Groups: b.Plan.Groups, Group: b.Group, Excess: b.Excess,
-	}
-	for i := range b.Calls {
-		c := &b.Calls[i]
-		v.Calls = append(v.Calls, ViewCall{
-			Effect: callName(t.Run, t.Number, i), ToolID: c.ToolID, ToolName: c.ToolName, Status: c.Status, Code: c.Code, Detail: c.Detail,
-		})
-	}
-	return v
-}
-
-func (s *State) viewTools() []ViewTool {
-	if s.Turn == nil {
-		return nil
-	}
-	var tools []ViewTool
-	reg := s.install.Registry
-	for i, tool := range reg.Tools() {
-		t := planner.ToolIndex(i)
-		tools = append(tools, ViewTool{
-			ToolID: tool.ToolID, ToolName: tool.ToolName, Why: planner.Why(reg, &s.Turn.Toolset, t),
-			Offered: s.Turn.Toolset.Verdict(t).Reason == planner.Offered,
-		})
-	}
-	return tools
+	return &ViewLists{Enable: enable, Disable: disable, Force: force}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/planner"
 )
 
 // actor is one session in memory, with its two marks: it is folded up to
@@ -35,6 +36,7 @@ type outputs struct {
 	withdrawn []session.Withdrawal
 	effects   []session.Effect
 	notices   []said
+	registry  *planner.Registry // that the event set; nil: none
 }
 
 // said is a notice, encoded.
@@ -47,10 +49,15 @@ type said struct {
 // a *panicError, the actor is spoilt.
 func (h *Host) next(s *actor, a arrival) (o *outputs, err error) {
 	defer func() { err = recovered(recover(), err) }()
+	before := s.state.NextRegistry()
 	notices, _ := h.evolve(s.state, a.event) // what is rejected says so in a notice
+	s.state.ShareRegistries(h.registries.same)
 	o = &outputs{
 		arrival: a, actor: s, effects: s.unasked(),
 		withdrawn: append([]session.Withdrawal(nil), s.state.Withdrawals()...),
+	}
+	if now := s.state.NextRegistry(); now != before {
+		o.registry = now
 	}
 	for _, n := range notices {
 		o.notices = append(o.notices, said{n.N, n.JSON()})

@@ -28,14 +28,15 @@ type Options struct {
 
 // Host runs sessions. Create it with New, start it with Run.
 type Host struct {
-	bus      *bus.Bus
-	world    world
-	log      *slog.Logger
-	opts     Options
-	installs *bus.Installs
-	stops    stops
-	instance string
-	ready    chan struct{}
+	bus        *bus.Bus
+	world      world
+	log        *slog.Logger
+	opts       Options
+	installs   *bus.Installs
+	registries registries // that sessions set themselves
+	stops      stops
+	instance   string
+	ready      chan struct{}
 
 	// evolve folds an event: State.Evolve, but for tests of what a fault in
 	// the fold does.
@@ -69,7 +70,9 @@ func newHost(w world, log *slog.Logger, opts Options) *Host {
 	log = log.With("instance", instance)
 	return &Host{
 		world: w, log: log, opts: opts, instance: instance, evolve: (*session.State).Evolve, recheck: recheckEvery, ready: make(chan struct{}),
-		installs: bus.NewInstalls(w, log, func(ctx context.Context, install *session.Install) error { return putDescriptors(ctx, w, install) }),
+		installs: bus.NewInstalls(w, log, func(ctx context.Context, install *session.Install) error {
+			return putDescriptors(ctx, w, install.Registry)
+		}),
 	}
 }
 

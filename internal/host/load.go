@@ -132,6 +132,7 @@ func (h *Host) foldTo(ctx context.Context, sid string, state *session.State, seq
 		if err := h.fold(state, e); err != nil {
 			return nil, err
 		}
+		state.ShareRegistries(h.registries.same)
 	}
 	return state, errIncomplete
 }
@@ -164,7 +165,7 @@ func (h *Host) fromSnapshot(ctx context.Context, sid string, stop *Stop) (*sessi
 	case !has:
 		return ignore(fmt.Errorf("the log has not the event at %d that it names", snap.Seq))
 	}
-	state, err := session.Restore(snap, h.installs.Named(ctx))
+	state, err := session.Restore(snap, content{ctx: ctx, h: h, sid: sid})
 	var unknown *session.UnknownRulesError
 	switch {
 	case errors.As(err, &unknown):

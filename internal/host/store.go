@@ -90,14 +90,20 @@ type failure struct {
 	err error
 }
 
-// storeSession stores the outputs of one session, in order: withdrawals, then
-// effects, then notices. It stops at the first failure.
+// storeSession stores the outputs of one session, in order: withdrawals, the
+// descriptors of a registry, effects, notices. It stops at the first failure.
 func (l *laneActor) storeSession(ctx context.Context, sid string, list []*outputs) failure {
 	for _, o := range list {
 		if err := l.withdraw(ctx, sid, o.withdrawn); err != nil {
 			return failure{o, err}
 		}
 		o.withdrawn = nil
+		if o.registry != nil { // before an effect can name what is in it
+			if err := putDescriptors(ctx, l.host.world, o.registry); err != nil {
+				return failure{o, err}
+			}
+			o.registry = nil
+		}
 		if o.effects = l.startable(sid, o.effects); len(o.effects) > 0 {
 			if err := l.host.world.AskAll(ctx, sid, o.effects); err != nil {
 				return failure{o, err}

@@ -1,0 +1,139 @@
+package session
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/planner"
+)
+
+// checkToolset checks that a toolset is one of the pinned registry.
+func (s *State) checkToolset(set *planner.Toolset) error {
+	reg := s.turnsOwn
+	if set.Registry != reg.Hash() || len(set.Verdicts) != 2*reg.Len() {
+		return fmt.Errorf("the toolset is of registry %s, pinned is %s", set.Registry, reg.Hash())
+	}
+	for _, o := range set.Offers {
+		if int(o.Tool()) >= reg.Len() || o.Variant() > len(reg.Tool(o.Tool()).Alternates) {
+			return fmt.Errorf("tool %d, descriptor %d is offered of %d tools", o.Tool(), o.Variant(), reg.Len())
+		}
+	}
+	return nil
+}
+
+// checkBatch checks the calls of the batch against its plan.
+func (s *State) checkBatch() error {
+	b := s.Turn.Batch
+	if b == nil {
+		return nil
+	}
+	switch {
+	case len(b.Calls) == 0 || len(b.Calls) > CallsMax || len(b.Plan.Calls) != len(b.Calls):
+		return fmt.Errorf("a batch of %d calls, %d are planned", len(b.Calls), len(b.Plan.Calls))
+	case b.Excess < 0 || b.Excess > CallsSeenMax-CallsMax:
+		return fmt.Errorf("a batch with %d calls in excess", b.Excess)
+	case b.Seq == 0 || b.Seq > s.Seq:
+		return fmt.Errorf("a batch of event %d, the latest is %d", b.Seq, s.Seq)
+	case b.Group < 0 || b.Group > len(b.Plan.Groups):
+		return fmt.Errorf("a batch in group %d of %d", b.Group, len(b.Plan.Groups))
+	case b.PlanHash != b.Plan.Hash() || s.LastPlan != b.PlanHash:
+		return fmt.Errorf("plan_hash is %s, the plan's is %s, the latest %s", b.PlanHash, b.Plan.Hash(), s.LastPlan)
+	}
+	group := make([]int, len(b.Calls)) // from 1; 0: in none
+	for g, calls := range b.Plan.Groups {
+		for _, i := range calls {
+			if i < 0 || i >= len(b.Calls) || group[i] > 0 {
+				return fmt.Errorf("the plan names call %d of %d, or names it twice", i, len(b.Calls))
+			}
+			group[i] = g + 1
+		}
+	}
+	for i := range b.Calls {
+		if err := s.checkCall(&b.Calls[i], group[i]-1); err != nil {
+			return fmt.Errorf("call %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// checkCall checks one call; group is its group, -1 for none.
+func (s *State) checkCall(c *Call, group int) error {
+	open := s.Turn.Batch.Group
+	switch c.Status {
+	case CallWaiting:
+		if group <= open {
+			return fmt.Errorf("it waits in group %d, open is %d", group, open)
+		}
+	case CallOpen:
+		if group != open || c.RunMS <= 0 || s.Run == nil {
+			return fmt.Errorf("it is open in group %d, open is %d, for %d ms", group, open, c.RunMS)
+		}
+	case CallSucceeded, CallFailed, CallCancelled, CallUnknown, CallIgnored:
+		if c.Arguments != "" || c.Host != nil || c.Seq == 0 || c.Seq > s.Seq {
+			return fmt.Errorf("its result is that of event %d, and it keeps arguments of %d bytes", c.Seq, len(c.Arguments))
+		}
+	default:
+		return fmt.Errorf("its status is %q", c.Status)
+	}
+	if _, known := s.turnsOwn.Lookup(c.ToolID); !c.done() && (!known || c.Arguments == "") {
+		return fmt.Errorf("it is of tool %q, with arguments of %d bytes", c.ToolID, len(c.Arguments))
+	}
+	if len(c.ToolName) > NameBytesMax || len(c.ProviderCallID) > ByBytesMax || len(c.Code) > CodeBytesMax || len(c.Detail) > DetailBytesMax {
+		return fmt.Errorf("a text of it is too long")
+	}
+	return nil
+}
+
+// checkSteps checks what the run keeps for its steps.
+func (r *Run) checkSteps() error {
+	if bad := rolesFault(r.Roles); bad != nil {
+		return fmt.Errorf("%s", bad.detail)
+	}
+	if len(r.Calls) > StepCallsMax || len(r.Used) > planner.ToolsMax || !slices.IsSorted(r.Used) {
+		return fmt.Errorf("%d calls are kept, of %d tools", len(r.Calls), len(r.Used))
+	}
+	if len(r.Context) > planner.StepContextBytesMax || len(r.Context) > 0 && !codec.IsMap(r.Context) {
+		return fmt.Errorf("its context has %d bytes, or is no object", len(r.Context))
+	}
+	return nil
+}
+
+// checkStep checks what had a say in the latest turn.
+func (s *State) checkStep() error {
+	step := s.Turn.Step
+	if step == nil {
+		return nil
+	}
+	if len(step.Code) > CodeBytesMax || len(step.Detail) > DetailBytesMax || len(step.Failed) > planner.StepRulesMax ||
+		len(step.Last) > CallsMax || len(step.Facts) > FactsMax {
+		return fmt.Errorf("its step keeps too much")
+	}
+	if step.Open && (s.Run == nil || s.Run.Config.StepHook == nil || s.Turn.Open || s.Turn.Batch != nil || step.RunMS <= 0) {
+		return fmt.Errorf("its step is open, and no hook is asked")
+	}
+	rules := 0
+	switch step.From {
+	case "":
+		return nil
+	case StepFromRun:
+		if s.Run == nil {
+			return nil // the rules went with the run
+		}
+		rules = len(s.Run.Config.Steps)
+	case StepFromProfile:
+		rules = s.turnsOwn.ProfileSteps(step.Profile).Len()
+	case StepFromHook:
+		if step.Prepared == nil {
+			return fmt.Errorf("its hook said nothing")
+		}
+		if err := planner.CheckStep(s.turnsOwn, "", step.Prepared); err != nil {
+			return fmt.Errorf("its hook said %s", err)
+		}
+		return nil
+	}
+	if step.Rule < 0 || step.Rule >= rules {
+		return fmt.Errorf("rule %d of %d from %q applies", step.Rule, rules, step.From)
+	}
+	return nil
+}

@@ -1,0 +1,164 @@
+package session
+
+import (
+	"strconv"
+
+	"github.com/refold/refold/codec"
+)
+
+// hostLoopFault says why a single settlement of open call i, if a host loop
+// carries it out, has no effect: it is of another plan. A bridge's is then
+// settled as `bad_settlement`, so that the bridge's fault hangs nothing; a host
+// loop reads the rejection, looks at the view, and says it again.
+func (s *State) hostLoopFault(i int, b *settlement) *refusal {
+	batch := s.Turn.Batch
+	if b.bad != nil || b.call.PlanHash == "" || b.call.PlanHash == batch.PlanHash.String() || !s.isHostLoop(&batch.Calls[i]) {
+		return nil
+	}
+	return planMismatch(batch.PlanHash)
+}
+
+func planMismatch(want codec.Hash) *refusal {
+	return refuse(RejectPlanMismatch, "plan_hash: this batch's is "+want.String())
+}
+
+// toolBatchSettled settles all calls of the open batch that have no result:
+// all of them or, if anything is amiss, none.
+func (s *State) toolBatchSettled(data codec.Raw) *refusal {
+	b, bad := decodeBatch(data)
+	if bad != nil {
+		return bad
+	}
+	p, ok := parseName(b.Batch)
+	if !ok || p.class() != ClassLLM {
+		return refuse(RejectInvalidData, "batch: is the name of a turn, r1t2, not "+quoted(b.Batch))
+	}
+	t := s.Turn
+	switch done := s.Done; {
+	case t == nil || p.run > t.Run || p.run == t.Run && p.turn > t.Number:
+		return refuse(RejectUnknownEffect, "this session has no batch "+b.Batch)
+	case p.run == t.Run && p.turn == t.Number && t.Batch != nil && s.isBatchOpen():
+		return s.settleBatch(b)
+	case done != nil && p.run == done.Run && p.turn == done.Turn:
+		return done.sameFault(b)
+	case p.run == t.Run && p.turn == t.Number:
+		return refuse(RejectUnknownEffect, b.Batch+" has made no calls")
+	}
+	return refuse(RejectStale, "batch "+b.Batch+" was over long before")
+}
+
+// isBatchOpen reports whether the latest turn's batch has calls without a
+// result.
+func (s *State) isBatchOpen() bool { return s.Run != nil && s.Turn.isOpen() }
+
+// decodeBatch reads a ToolBatchSettled and checks each result by itself.
+func decodeBatch(data codec.Raw) (*ToolBatchSettled, *refusal) {
+	if bad := resultsPartsFault(data); bad != nil {
+		return nil, bad
+	}
+	var b ToolBatchSettled
+	if bad := decodeBody(data, &b); bad != nil {
+		return nil, bad
+	}
+	if len(b.Results) > CallsMax {
+		return nil, tooManyResults()
+	}
+	for i := range b.Results {
+		if bad := resultFault(&b.Results[i]); bad != nil {
+			return nil, refuse(bad.code, "results["+strconv.Itoa(i)+"]."+bad.detail)
+		}
+	}
+	return &b, nil
+}
+
+// settleBatch settles the open batch.
+func (s *State) settleBatch(b *ToolBatchSettled) *refusal {
+	batch := s.Turn.Batch
+	if b.PlanHash != batch.PlanHash.String() {
+		return planMismatch(batch.PlanHash)
+	}
+	var given [CallsMax]*ToolCallSettled
+	for i := range b.Results {
+		r := &b.Results[i]
+		at, bad := s.callOf(b.Batch, len(batch.Calls), r)
+		if bad == nil {
+			bad = s.mayBeSettled(&batch.Calls[at], r)
+		}
+		if bad == nil && given[at] != nil {
+			bad = mismatch(r.Effect + " is named twice")
+		}
+		if bad == nil && r.PlanHash != "" && r.PlanHash != b.PlanHash {
+			bad = planMismatch(batch.PlanHash)
+		}
+		if bad != nil {
+			return bad
+		}
+		given[at] = r
+	}
+	for i := range batch.Calls {
+		if !batch.Calls[i].done() && given[i] == nil {
+			return mismatch("call " + strconv.Itoa(i) + " has no result: the whole batch is settled, later groups included")
+		}
+	}
+	for i := range batch.Calls {
+		c := &batch.Calls[i]
+		if c.done() {
+			continue
+		}
+		if c.Status == CallWaiting {
+			c.At, c.RunMS = s.Clock, 1 // the host loop carried it out
+		}
+		s.takeResult(i, given[i])
+	}
+	batch.Group = len(batch.Plan.Groups)
+	s.completeBatch()
+	return nil
+}
+
+// callOf returns the position of the call that a result names.
+func (s *State) callOf(batch string, calls int, r *ToolCallSettled) (int, *refusal) {
+	p, ok := parseName(r.Effect)
+	if !ok || p.call < 0 || turnName(p.run, p.turn) != batch || int(p.call) >= calls {
+		return 0, refuse(RejectUnknownCall, "batch "+batch+" has no call "+quoted(r.Effect))
+	}
+	return int(p.call), nil
+}
+
+// mayBeSettled says why a result of the batch doesn't fit how its call stands.
+func (s *State) mayBeSettled(c *Call, r *ToolCallSettled) *refusal {
+	switch {
+	case c.done() && c.Result != r.result():
+		return mismatch(r.Effect + " has another result")
+	case c.Status == CallOpen && !s.isHostLoop(c):
+		return mismatch(r.Effect + " is asked at a bridge: its settlement comes from there")
+	}
+	return nil
+}
+
+func tooManyResults() *refusal {
+	return refuse(RejectLimitExceeded, "results: a batch has at most "+strconv.Itoa(CallsMax)+" calls")
+}
+
+func mismatch(detail string) *refusal { return refuse(RejectBatchMismatch, detail) }
+
+// sameFault says how a ToolBatchSettled differs from the results that stand.
+func (d *DoneBatch) sameFault(b *ToolBatchSettled) *refusal {
+	if b.PlanHash != d.PlanHash.String() {
+		return mismatch("plan_hash: the batch was completed under " + d.PlanHash.String())
+	}
+	var given [CallsMax]bool
+	for i := range b.Results {
+		r := &b.Results[i]
+		p, ok := parseName(r.Effect)
+		switch {
+		case !ok || p.call < 0 || turnName(p.run, p.turn) != b.Batch || int(p.call) >= len(d.Results):
+			return refuse(RejectUnknownCall, "batch "+b.Batch+" has no call "+quoted(r.Effect))
+		case given[p.call]:
+			return mismatch(r.Effect + " is named twice")
+		case d.Results[p.call] != r.result():
+			return mismatch(r.Effect + " has another result")
+		}
+		given[p.call] = true
+	}
+	return nil
+}

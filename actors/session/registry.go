@@ -1,0 +1,216 @@
+package session
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/planner"
+)
+
+// Source finds what a state refers to by hash. Whoever gives it shares what
+// it finds between sessions: a registry is 20 KB, and there may be a million
+// sessions.
+type Source interface {
+	// Install returns the parsed install record of a hash.
+	Install(hash codec.Hash) (*Install, error)
+	// Registry returns the registry of a hash that the ToolRegistrySet at seq
+	// set: see ParseRegistrySet.
+	Registry(seq uint64, hash codec.Hash) (*planner.Registry, error)
+}
+
+// ParseRegistrySet returns the registry that a ToolRegistrySet holds. A fold
+// that took the event gave the registry this hash.
+func ParseRegistrySet(e Event) (*planner.Registry, error) {
+	env, bad := open(e)
+	if bad == nil && env.Type != TypeToolRegistrySet {
+		bad = refuse(RejectInvalidData, "is a "+quoted(env.Type))
+	}
+	var registry *planner.Registry
+	if bad == nil {
+		registry, bad = registryOf(env.Data)
+	}
+	if bad != nil {
+		return nil, fmt.Errorf("event %d: no registry: %s: %s", e.Seq, bad.code, bad.detail)
+	}
+	return registry, nil
+}
+
+// registryOf reads and validates a registry as a whole.
+func registryOf(data codec.Raw) (*planner.Registry, *refusal) {
+	var set ToolRegistrySet
+	if bad := decodeBody(data, &set); bad != nil {
+		return nil, bad
+	}
+	registry, err := planner.Defaults(set).Registry()
+	if err != nil {
+		return nil, refuse(RejectInvalidRegistry, err.Error())
+	}
+	for i := range set.Tools {
+		if fault := toolFault(&set.Tools[i]); fault != "" {
+			return nil, refuse(RejectInvalidRegistry, "tools["+strconv.Itoa(i)+"]."+fault)
+		}
+	}
+	return registry, nil
+}
+
+// toolRegistrySet replaces the session's registry. A batch that is open keeps
+// that of its turn.
+func (s *State) toolRegistrySet(data codec.Raw) *refusal {
+	registry, bad := registryOf(data)
+	if bad != nil {
+		return bad
+	}
+	if bad := s.orphanFault(registry); bad != nil {
+		return refuse(RejectInvalidRegistry, bad.detail)
+	}
+	s.registry, s.Registry = registry, &RegistryPin{Hash: registry.Hash(), Seq: s.Seq}
+	if registry.Hash() == s.install.Registry.Hash() {
+		s.registry, s.Registry = s.install.Registry, nil
+	}
+	s.rules, s.toolsMoved = runRules{}, true
+	return nil
+}
+
+// orphanFault says what of the session names something that a registry lacks.
+func (s *State) orphanFault(registry *planner.Registry) *refusal {
+	if s.Profile != "" && !registry.HasProfile(s.Profile) {
+		return refuse(RejectUnknownProfile, "the session's profile "+quoted(s.Profile)+" is not in it")
+	}
+	if o := s.Overrides; o != nil {
+		if bad := listsFault(registry, "the session's overrides: ", o.lists()); bad != nil {
+			return bad
+		}
+	}
+	if s.Config != nil {
+		if bad := configFault(registry, &s.Config.Run, false); bad != nil {
+			return refuse(bad.code, "the session's "+bad.detail)
+		}
+	}
+	for i := -1; i < len(s.Queue); i++ {
+		run := s.Run
+		if i >= 0 {
+			run = &s.Queue[i]
+		}
+		if run == nil {
+			continue
+		}
+		if bad := configFault(registry, &run.Config, true); bad != nil {
+			return refuse(bad.code, "run "+strconv.FormatUint(uint64(run.Number), 10)+": "+bad.detail)
+		}
+	}
+	return nil
+}
+
+// NextRegistry returns the registry that the session's next turn is offered
+// from.
+func (s *State) NextRegistry() *planner.Registry { return s.registry }
+
+// ShareRegistries replaces the registries that the state holds by the equal
+// ones that same returns, so that many sessions hold one. It changes nothing
+// else; same returns a registry of the same hash.
+func (s *State) ShareRegistries(same func(*planner.Registry) *planner.Registry) {
+	for _, r := range []**planner.Registry{&s.registry, &s.turnsOwn} {
+		if *r != s.install.Registry {
+			*r = same(*r)
+		}
+	}
+}
+
+// pinned returns what a turn that begins now says of its registry.
+func (s *State) pinned() *RegistryPin {
+	if s.Registry == nil {
+		return nil
+	}
+	pin := *s.Registry
+	return &pin
+}
+
+// toolProfileSelected selects the session's profile, from the next turn on.
+func (s *State) toolProfileSelected(b *ToolProfileSelected) *refusal {
+	if !s.registry.HasProfile(b.Profile) {
+		return refuse(RejectUnknownProfile, "profile: the registry has no profile "+quoted(b.Profile))
+	}
+	s.Profile, s.toolsMoved = b.Profile, true
+	return nil
+}
+
+// toolOverridesSet changes the lists of the session or of the active run.
+func (s *State) toolOverridesSet(b *ToolOverridesSet) *refusal {
+	given := &Overrides{Disable: listOf(b.Disable), Enable: listOf(b.Enable), Force: listOf(b.Force)}
+	if bad := listsFault(s.registry, "", given.lists()); bad != nil {
+		return bad
+	}
+	switch {
+	case b.Scope == ScopeRun && s.Run == nil:
+		return refuse(RejectRunNotActive, "scope run: no run is active")
+	case b.Scope == ScopeRun:
+		c := &s.Run.Config
+		setLists(b, &c.Disable, &c.Enable, &c.Force)
+	case b.Scope == ScopeSession:
+		var o Overrides
+		if s.Overrides != nil {
+			o = *s.Overrides
+		}
+		setLists(b, &o.Disable, &o.Enable, &o.Force)
+		s.Overrides = &o
+		if len(o.Disable)+len(o.Enable)+len(o.Force) == 0 {
+			s.Overrides = nil
+		}
+	default:
+		return refuse(RejectInvalidData, "scope: session or run, not "+quoted(b.Scope))
+	}
+	s.toolsMoved = true
+	return nil
+}
+
+// setLists replaces the lists that b gives. Lists are never written to: a
+// run's may be those of the session's config.
+func setLists(b *ToolOverridesSet, disable, enable, force *[]string) {
+	for _, l := range []struct {
+		given *[]string
+		to    *[]string
+	}{{b.Disable, disable}, {b.Enable, enable}, {b.Force, force}} {
+		if l.given == nil {
+			continue
+		}
+		*l.to = slices.Clip(*l.given)
+		if len(*l.given) == 0 {
+			*l.to = nil
+		}
+	}
+}
+
+// listOf returns the list that p points to, nil if it points to none.
+func listOf(p *[]string) []string {
+	if p == nil {
+		return nil
+	}
+	return *p
+}
+
+// list is a list of tools with the name of its field.
+type list struct {
+	field string
+	names []string
+}
+
+func (o *Overrides) lists() []list {
+	return []list{{"disable", o.Disable}, {"enable", o.Enable}, {"force", o.Force}}
+}
+
+// listsFault says which name of which list the registry doesn't have.
+func listsFault(reg *planner.Registry, path string, lists []list) *refusal {
+	for _, l := range lists {
+		if len(l.names) > NamesMax {
+			return refuse(RejectLimitExceeded, path+l.field+": at most "+strconv.Itoa(NamesMax)+" names")
+		}
+		for i, name := range l.names {
+			if _, ok := reg.Lookup(name); !ok {
+				return refuse(RejectUnknownTool, path+l.field+"["+strconv.Itoa(i)+"]: the registry has no tool "+quoted(name))
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,167 @@
+package session
+
+import (
+	"strconv"
+
+	"github.com/refold/refold/planner"
+)
+
+// ViewTurn is what decided over the latest turn.
+type ViewTurn struct {
+	Effect   string    `json:"effect"`            // r1t2
+	Registry string    `json:"registry"`          // hash
+	Toolset  string    `json:"toolset,omitempty"` // fingerprint; empty while its step is asked
+	Base     string    `json:"base,omitempty"`    // where its tools come from: profile, step, run, catalog
+	Profile  string    `json:"profile,omitempty"` // if that is the base
+	Step     *ViewStep `json:"step,omitempty"`
+}
+
+// ViewStep is what a step rule or an outside hook said of the turn.
+type ViewStep struct {
+	Step    int              `json:"step"`              // 0-based
+	From    StepSource       `json:"from,omitempty"`    // run, profile, hook; empty: nothing applies
+	Profile string           `json:"profile,omitempty"` // whose rules
+	Rule    *int             `json:"rule,omitempty"`    // the one that applies, from 0
+	Open    bool             `json:"open,omitempty"`    // the hook is asked
+	Code    string           `json:"code,omitempty"`    // why its answer does not count
+	Detail  string           `json:"detail,omitempty"`
+	Failed  []ViewRuleFailed `json:"failed,omitempty"` // rules that could not be evaluated, and did not hold
+}
+
+// ViewRuleFailed is a rule that could not be evaluated.
+type ViewRuleFailed struct {
+	Rule int    `json:"rule"`
+	Code string `json:"code"` // when_too_costly, when_failed
+}
+
+// ViewBatch is the batch of the latest turn: what a host loop executes by.
+type ViewBatch struct {
+	Batch    string     `json:"batch"`
+	Seq      uint64     `json:"seq"` // of the ToolCallsObserved, which holds every argument
+	PlanHash string     `json:"plan_hash"`
+	Groups   [][]int    `json:"groups"`
+	Group    int        `json:"group"` // the one that is open; the number of groups when complete
+	Calls    []ViewCall `json:"calls"`
+	Excess   int        `json:"excess,omitempty"`
+}
+
+// ViewCall is one call of the batch. What follows Detail is there for the
+// calls that a host loop is to carry out and has not.
+type ViewCall struct {
+	Effect   string     `json:"effect"`
+	ToolID   string     `json:"tool_id,omitempty"`
+	ToolName string     `json:"tool_name"`
+	Status   CallStatus `json:"status"`
+	Code     string     `json:"code,omitempty"`
+	Detail   string     `json:"detail,omitempty"`
+
+	HostLoop       string `json:"host_loop,omitempty"`       // the executor's target
+	Arguments      string `json:"arguments,omitempty"`       // JSON text; absent when all of them together are too large: see Seq
+	Deadline       int64  `json:"deadline,omitempty"`        // Unix ms; absent until its group has begun
+	IdempotencyKey string `json:"idempotency_key,omitempty"` // the same for every start of the call
+	RetrySafe      bool   `json:"retry_safe,omitempty"`
+}
+
+// viewArgumentsBytesMax is how much of arguments a view holds: an answer must
+// fit a message.
+const viewArgumentsBytesMax = 128 << 10
+
+// ViewTool tells of one tool whether the latest turn offered it, and why not.
+type ViewTool struct {
+	ToolID   string `json:"tool_id"`
+	ToolName string `json:"tool_name"` // that it is offered under, else its own
+	Offered  bool   `json:"offered"`
+	Why      string `json:"why"`
+	Place    int    `json:"place,omitempty"` // among those offered, from 1
+}
+
+func (s *State) viewTurn() *ViewTurn {
+	t := s.Turn
+	if t == nil {
+		return nil
+	}
+	v := &ViewTurn{Effect: turnName(t.Run, t.Number), Registry: s.turnsOwn.Hash().String()}
+	if step := t.Step; step != nil {
+		v.Step = &ViewStep{
+			Step: int(t.Number) - 1, From: step.From, Profile: step.Profile, Open: step.Open, Code: step.Code, Detail: step.Detail,
+		}
+		if step.From == StepFromRun || step.From == StepFromProfile {
+			rule := step.Rule
+			v.Step.Rule = &rule
+		}
+		for _, f := range step.Failed {
+			v.Step.Failed = append(v.Step.Failed, ViewRuleFailed{Rule: f.Rule, Code: f.Code})
+		}
+		if step.Open {
+			return v
+		}
+	}
+	v.Toolset, v.Profile, v.Base = t.Toolset.Fingerprint.String(), t.Toolset.Profile, string(t.Toolset.Source)
+	if t.Toolset.Source == planner.FromProfile {
+		v.Base = "profile"
+	}
+	return v
+}
+
+func (s *State) viewBatch() *ViewBatch {
+	t := s.Turn
+	if t == nil || t.Batch == nil {
+		return nil
+	}
+	b := t.Batch
+	v := &ViewBatch{
+		Batch: turnName(t.Run, t.Number), Seq: b.Seq, PlanHash: b.PlanHash.String(), Groups: b.Plan.Groups, Group: b.Group, Excess: b.Excess,
+	}
+	size := 0
+	for i := range b.Calls {
+		c := &b.Calls[i]
+		vc := ViewCall{
+			Effect: callName(t.Run, t.Number, i), ToolID: c.ToolID, ToolName: c.ToolName, Status: c.Status, Code: c.Code, Detail: c.Detail,
+		}
+		if !c.done() && s.isHostLoop(c) {
+			tool := s.tool(c.ToolID)
+			vc.HostLoop, vc.Deadline, vc.RetrySafe = tool.Executor.Target, c.Deadline, tool.RetrySafe
+			vc.IdempotencyKey = s.Session + "." + vc.Effect
+			if size += len(c.Arguments); size <= viewArgumentsBytesMax {
+				vc.Arguments = c.Arguments
+			}
+		}
+		v.Calls = append(v.Calls, vc)
+	}
+	return v
+}
+
+func (s *State) viewTools() []ViewTool {
+	t := s.Turn
+	if t == nil || t.Step != nil && t.Step.Open {
+		return nil
+	}
+	var tools []ViewTool
+	for i, tool := range s.turnsOwn.Tools() {
+		v := ViewTool{ToolID: tool.ToolID, ToolName: tool.ToolName, Why: s.why(planner.ToolIndex(i))}
+		for place, o := range t.Toolset.Offers {
+			if int(o.Tool()) == i {
+				v.Offered, v.Place, v.ToolName = true, place+1, t.Toolset.ToolName(s.turnsOwn, o.Tool())
+			}
+		}
+		tools = append(tools, v)
+	}
+	return tools
+}
+
+// why says what became of a tool in the latest turn, with the rule that did it.
+func (s *State) why(tool planner.ToolIndex) string {
+	t := s.Turn
+	text := planner.Why(s.turnsOwn, &t.Toolset, tool)
+	step := t.Step
+	if step == nil || t.Toolset.Source != planner.FromStep || t.Toolset.Verdict(tool).Reason != planner.NotListed {
+		return text
+	}
+	switch step.From {
+	case StepFromHook:
+		return text + " (the step hook)"
+	case StepFromProfile:
+		return text + " (rule " + strconv.Itoa(step.Rule) + " of profile " + quoted(step.Profile) + ")"
+	}
+	return text + " (rule " + strconv.Itoa(step.Rule) + " of the run)"
+}

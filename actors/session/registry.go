@@ -69,7 +69,7 @@ func (s *State) toolRegistrySet(data codec.Raw) *refusal {
 	if registry.Hash() == s.install.Registry.Hash() {
 		s.registry, s.Registry = s.install.Registry, nil
 	}
-	s.rules, s.toolsMoved = runRules{}, true
+	s.toolsMoved = true
 	return nil
 }
 

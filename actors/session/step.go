@@ -39,8 +39,9 @@ const (
 
 // runRules is the active run's step rules, compiled for one registry.
 type runRules struct {
-	run   uint32 // 0: not compiled
-	steps *planner.Steps
+	run      uint32 // 0: not compiled
+	registry *planner.Registry
+	steps    *planner.Steps
 }
 
 // choice returns what the latest turn's step chose, nil if nothing applies.
@@ -103,10 +104,10 @@ func (s *State) matchRules(facts planner.StepFacts) {
 		profile, _ := s.runsProfile()
 		steps = s.turnsOwn.ProfileSteps(profile)
 		step.From, step.Profile = StepFromProfile, profile
-	case s.rules.run != run.Number:
+	case s.rules.run != run.Number || s.rules.registry != s.turnsOwn:
 		// They were compiled when they came, so they compile again.
 		steps, _ = planner.CompileSteps(s.turnsOwn, run.Config.Steps)
-		s.rules = runRules{run: run.Number, steps: steps}
+		s.rules = runRules{run: run.Number, registry: s.turnsOwn, steps: steps}
 	}
 	if steps.Len() == 0 && s.Turn.Step == nil {
 		return

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/refold/refold/cmd/settings"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -40,7 +42,7 @@ openai-whole: true
 grace: 3s
 concurrency: 4
 `)
-	env := environment{"NATS_URL": "nats://env:1", "REFOLD_PREFIX": "", "OPENAI_BASE_URL": "http://env/v1"}
+	env := settings.Environment{"NATS_URL": "nats://env:1", "REFOLD_PREFIX": "", "OPENAI_BASE_URL": "http://env/v1"}
 	args := []string{"--config", file, "--openai-base-url", "http://flag/v1", "--concurrency", "7"}
 	f, done, err := parse(args, env, io.Discard, io.Discard)
 	if err != nil || done {
@@ -120,7 +122,7 @@ func TestOffersRefused(t *testing.T) {
 	dir := t.TempDir()
 	for _, c := range []struct {
 		args []string
-		env  environment
+		env  settings.Environment
 		want []string
 	}{
 		{args: []string{"--model", "gpt"}, want: []string{"--model gpt", "openai, scripted:FILE or recorded:FILE"}},
@@ -131,7 +133,7 @@ func TestOffersRefused(t *testing.T) {
 		{args: []string{"--model", "openai", "--openai-key-file", "/none.key"}, want: []string{"/none.key"}},
 		{args: []string{"--model", "openai", "--openai-key-file", empty}, want: []string{"is empty"}},
 		{args: []string{"--model", "openai", "--openai-base-url", "example"}, want: []string{"https://host/v1"}},
-		{args: []string{"--model", "openai"}, env: environment{keyVariable: "a b"}, want: []string{"key"}},
+		{args: []string{"--model", "openai"}, env: settings.Environment{keyVariable: "a b"}, want: []string{"key"}},
 		{args: []string{"--model", "scripted:echo", "--model", "scripted:demo"}, want: []string{"served twice"}},
 		{args: []string{"--tools", "shell"}, want: []string{"--tools shell", "host or recorded:FILE"}},
 		{args: []string{"--tools", "host:x", "--workdir", dir}, want: []string{"--workdir"}},

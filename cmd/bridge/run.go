@@ -3,13 +3,12 @@ package main
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"io"
 	"log/slog"
-	"runtime/debug"
 	"strings"
 
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/cmd/settings"
 	"github.com/refold/refold/internal/llm/openai"
 )
 
@@ -23,30 +22,23 @@ const (
 // Main runs the daemon until ctx ends, and what it took until then to its end.
 // It returns the exit status; what is wrong is on stderr, by one line each.
 func Main(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
-	env := readEnvironment(environ)
+	env := settings.ReadEnvironment(environ)
 	f, done, err := parse(args, env, stdout, stderr)
 	switch {
 	case done:
 		return statusDone
 	case err != nil:
-		complain(stderr, err)
+		program.Complain(stderr, err)
 		return statusUsage
 	}
 	if err := run(ctx, &f, env, stderr); err != nil {
-		complain(stderr, err)
+		program.Complain(stderr, err)
 		return statusFailed
 	}
 	return statusDone
 }
 
-// complain prints an error, a joined one by one line each.
-func complain(stderr io.Writer, err error) {
-	for line := range strings.Lines(err.Error()) {
-		fmt.Fprintln(stderr, "bridge:", strings.TrimRight(line, "\n"))
-	}
-}
-
-func run(ctx context.Context, f *flags, env environment, stderr io.Writer) (err error) {
+func run(ctx context.Context, f *flags, env settings.Environment, stderr io.Writer) (err error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(f.LogLevel)); err != nil {
 		return err
@@ -63,7 +55,7 @@ func run(ctx context.Context, f *flags, env environment, stderr io.Writer) (err 
 	}()
 	b, err := bridge.Connect(ctx, bridge.Options{
 		URL: f.NATS, Creds: f.Creds, Context: f.Context, Prefix: f.Prefix, InboxPrefix: f.Inbox, Name: f.Name,
-		Provision: f.Provision, Replicas: f.Replicas, Grace: f.Grace, Version: version(), Logger: log,
+		Provision: f.Provision, Replicas: f.Replicas, Grace: f.Grace, Version: settings.Version(), Logger: log,
 	})
 	if err != nil {
 		return err
@@ -83,8 +75,8 @@ func run(ctx context.Context, f *flags, env environment, stderr io.Writer) (err 
 }
 
 // announce logs the effective configuration. It has no secrets.
-func announce(log *slog.Logger, b *bridge.Bridge, f *flags, env environment) {
-	attrs := []any{"version", version()}
+func announce(log *slog.Logger, b *bridge.Bridge, f *flags, env settings.Environment) {
+	attrs := []any{"version", settings.Version()}
 	for _, c := range b.Config() {
 		attrs = append(attrs, c.Key, c.Value)
 	}
@@ -102,12 +94,4 @@ func announce(log *slog.Logger, b *bridge.Bridge, f *flags, env environment) {
 		}
 	}
 	log.Info("bridge_starts", attrs...)
-}
-
-// version returns the version of this build.
-func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "devel"
 }

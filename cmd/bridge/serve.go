@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/cmd/settings"
 	"github.com/refold/refold/internal/llm/openai"
 	"github.com/refold/refold/internal/llm/recorded"
 	"github.com/refold/refold/internal/llm/scripted"
@@ -51,7 +52,7 @@ func (o *offers) close() error {
 
 // open makes what the flags name, without the network. The error tells of
 // every problem; nothing is open then.
-func open(f *flags, env environment, log *slog.Logger) (*offers, error) {
+func open(f *flags, env settings.Environment, log *slog.Logger) (*offers, error) {
 	o := &offers{models: make(map[string]bridge.Model), tools: make(map[string]bridge.Executor)}
 	var all []error
 	for _, text := range f.Models {
@@ -84,7 +85,7 @@ func open(f *flags, env environment, log *slog.Logger) (*offers, error) {
 	return o, nil
 }
 
-func openModel(of offer, f *flags, env environment, log *slog.Logger) (bridge.Model, error) {
+func openModel(of offer, f *flags, env settings.Environment, log *slog.Logger) (bridge.Model, error) {
 	if of.file == "" && (of.kind == kindScripted || of.kind == kindRecorded) {
 		return nil, fmt.Errorf("name the file: %s:FILE", of.kind)
 	}
@@ -116,7 +117,7 @@ func openModel(of offer, f *flags, env environment, log *slog.Logger) (bridge.Mo
 
 // readKey returns the key of the OpenAI API, empty for none: servers on one's
 // own machine ask for none.
-func readKey(f *flags, env environment) (string, error) {
+func readKey(f *flags, env settings.Environment) (string, error) {
 	if f.OpenAIKeyFile == "" {
 		return env[keyVariable], nil
 	}

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime/debug"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/refold/refold/client"
+	"github.com/refold/refold/cmd/settings"
 	"github.com/refold/refold/internal/bus"
 )
 
@@ -146,14 +146,6 @@ type versionCommand struct{}
 
 // Run prints the version.
 func (versionCommand) Run(s streams) error {
-	_, err := fmt.Fprintln(s.out, "refold", version())
+	_, err := fmt.Fprintln(s.out, "refold", settings.Version())
 	return err
-}
-
-// version returns the version of this build.
-func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "devel"
 }

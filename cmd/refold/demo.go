@@ -12,6 +12,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
+	"github.com/refold/refold/cmd/settings"
 	"github.com/refold/refold/internal/devserver"
 	"github.com/refold/refold/internal/llm/scripted"
 )
@@ -62,7 +63,7 @@ func (d demoCommand) Run(ctx context.Context, s streams, conn connection) (err e
 		log = slog.New(slog.NewTextHandler(s.err, nil))
 	}
 	server, err := devserver.Start(ctx, devserver.Options{
-		Dir: dir, Prefix: conn.Prefix, Install: m.install, Logger: log, Version: version(), Serve: m.serve,
+		Dir: dir, Prefix: conn.Prefix, Install: m.install, Logger: log, Version: settings.Version(), Serve: m.serve,
 	})
 	if err != nil {
 		return err

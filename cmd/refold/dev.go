@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/refold/refold/cmd/settings"
 	"github.com/refold/refold/internal/devserver"
 )
 
@@ -44,7 +45,7 @@ func (d devCommand) Run(ctx context.Context, s streams, conn connection) (err er
 		log = slog.New(slog.NewTextHandler(s.err, nil))
 	}
 	server, err := devserver.Start(ctx, devserver.Options{
-		Dir: d.Dir, Port: d.Port, Prefix: conn.Prefix, Install: install, Logger: log, Version: version(), Serve: m.serve,
+		Dir: d.Dir, Port: d.Port, Prefix: conn.Prefix, Install: install, Logger: log, Version: settings.Version(), Serve: m.serve,
 	})
 	if err != nil {
 		return err

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/refold/refold/cmd/settings"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -109,7 +111,7 @@ func TestHelpAndVersion(t *testing.T) {
 		want []string
 	}{
 		{[]string{"--help"}, []string{"Runs Refold sessions", "SIGTERM", "NATS_URL", "REFOLD_PREFIX", "--install", "--config", "built-in"}},
-		{[]string{"--version"}, []string{"session-actor " + version()}},
+		{[]string{"--version"}, []string{"session-actor " + settings.Version()}},
 	} {
 		var stdout, stderr bytes.Buffer
 		if status := Main(t.Context(), c.args, nil, &stdout, &stderr); status != statusDone || stderr.Len() > 0 {

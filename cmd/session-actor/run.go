@@ -6,11 +6,10 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"runtime/debug"
-	"strings"
 
 	refold "github.com/refold/refold"
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/cmd/settings"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/host"
 )
@@ -30,21 +29,14 @@ func Main(ctx context.Context, args, environ []string, stdout, stderr io.Writer)
 	case done:
 		return statusDone
 	case err != nil:
-		complain(stderr, err)
+		program.Complain(stderr, err)
 		return statusUsage
 	}
 	if err := run(ctx, f, stderr); err != nil {
-		complain(stderr, err)
+		program.Complain(stderr, err)
 		return statusFailed
 	}
 	return statusDone
-}
-
-// complain prints an error, each of its lines with the program's name.
-func complain(stderr io.Writer, err error) {
-	for line := range strings.Lines(err.Error()) {
-		fmt.Fprintln(stderr, "session-actor:", strings.TrimRight(line, "\n"))
-	}
 }
 
 // run connects, provisions and runs a host until ctx ends.
@@ -83,20 +75,12 @@ func run(ctx context.Context, f flags, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	h := host.New(b, log, host.Options{Version: version()})
-	log.Info("session_actor_starts", "version", version(), "instance", h.Instance(), "url", b.URL(), "server", b.ServerVersion(),
+	h := host.New(b, log, host.Options{Version: settings.Version()})
+	log.Info("session_actor_starts", "version", settings.Version(), "instance", h.Instance(), "url", b.URL(), "server", b.ServerVersion(),
 		"prefix", b.Names().Prefix(), "replicas", f.Replicas, "install", source, "install_published", stored, "log_level", f.LogLevel)
 	if err := h.Run(ctx); err != nil {
 		return err
 	}
 	log.Info("session_actor_stopped", "instance", h.Instance())
 	return nil
-}
-
-// version returns the version of this build.
-func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "devel"
 }

@@ -1,0 +1,155 @@
+// Package settings reads what a daemon is started with: flags, environment and
+// a config file. The first of them that has a value wins, whatever the flag;
+// an empty variable counts as none.
+//
+// A daemon declares one struct of flags for kong. It embeds Connection first and
+// Daemon last, each as `yaml:",inline"`, and every other field has the name of
+// its flag as its yaml key, so that the file has the same names. What the file
+// holds beyond that is refused, with its line.
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"runtime/debug"
+	"strings"
+
+	"github.com/alecthomas/kong"
+	"github.com/goccy/go-yaml"
+)
+
+// Connection is how every daemon connects.
+type Connection struct {
+	NATS    string `name:"nats" yaml:"nats" group:"NATS" placeholder:"URL" help:"Servers, separated by commas (NATS_URL). Default: the context's, else nats://127.0.0.1:4222."`
+	Creds   string `yaml:"creds" group:"NATS" placeholder:"FILE" help:"Credentials file (NATS_CREDS)."`
+	Context string `yaml:"context" group:"NATS" placeholder:"NAME" help:"Context of the nats tool (NATS_CONTEXT)."`
+	Inbox   string `name:"inbox-prefix" yaml:"inbox-prefix" group:"NATS" placeholder:"PREFIX" help:"Beginning of the subjects that answers come on, where each role has its own."`
+	Prefix  string `yaml:"prefix" group:"NATS" default:"refold" help:"Beginning of all subjects (REFOLD_PREFIX)."`
+}
+
+// Daemon is what every daemon has at the end of its flags.
+type Daemon struct {
+	LogLevel string           `yaml:"log-level" default:"info" enum:"debug,info,warn,error" help:"debug, info, warn or error."`
+	Config   string           `yaml:"-" placeholder:"FILE" help:"YAML file with the same keys. Environment and flags win over it."`
+	Version  kong.VersionFlag `yaml:"-" help:"Print the version and exit."`
+}
+
+// Program is a daemon, for its help.
+type Program struct {
+	Name        string
+	Description string
+	Variables   map[string]string // beside those of Connection: flags that the environment may give, and the variable of each
+	Groups      []kong.Group      // of its flags, in the order of the help
+}
+
+// Complain prints an error, each of its lines with the program's name.
+func (p Program) Complain(stderr io.Writer, err error) {
+	for line := range strings.Lines(err.Error()) {
+		fmt.Fprintf(stderr, "%s: %s\n", p.Name, strings.TrimRight(line, "\n"))
+	}
+}
+
+// variables are the flags of Connection that the environment may give.
+var variables = map[string]string{
+	"nats": "NATS_URL", "creds": "NATS_CREDS", "context": "NATS_CONTEXT", "prefix": "REFOLD_PREFIX",
+}
+
+// Environment is what a program was started with.
+type Environment map[string]string
+
+// ReadEnvironment reads NAME=value pairs, as os.Environ returns them.
+func ReadEnvironment(environ []string) Environment {
+	env := make(Environment, len(environ))
+	for _, pair := range environ {
+		if name, value, ok := strings.Cut(pair, "="); ok {
+			env[name] = value
+		}
+	}
+	return env
+}
+
+// Parse reads flags, environment and, if --config names one, the config file.
+// done says that help or the version was printed to stdout instead. An error
+// of the file names it. F is a struct as the package's doc describes it.
+func Parse[F any](p Program, args []string, env Environment, stdout, stderr io.Writer) (f F, done bool, err error) {
+	fromEnvironment := p.resolver(env)
+	f, config, done, err := parse[F](p, args, stdout, stderr, fromEnvironment)
+	if done || err != nil || config == "" {
+		return f, done, err
+	}
+	fromFile, err := readConfig[F](config)
+	if err == nil {
+		f, _, done, err = parse[F](p, args, stdout, stderr, fromFile, fromEnvironment)
+	}
+	if err != nil {
+		return f, false, fmt.Errorf("--config %s: %w", config, err)
+	}
+	return f, done, nil
+}
+
+// parse reads the command line, and what it does not have from resolvers: of
+// several that have a value the last one wins. It returns the value of
+// --config too.
+func parse[F any](p Program, args []string, stdout, stderr io.Writer, resolvers ...kong.Resolver) (f F, config string, done bool, err error) {
+	parser, err := kong.New(&f,
+		kong.Name(p.Name), kong.Description(p.Description), kong.Writers(stdout, stderr),
+		kong.Exit(func(int) { done = true }), kong.Vars{"version": p.Name + " " + Version()},
+		kong.Resolvers(resolvers...), kong.ExplicitGroups(p.Groups),
+	)
+	if err != nil {
+		return f, "", false, err
+	}
+	read, err := parser.Parse(args)
+	if done || err != nil {
+		return f, "", done, err
+	}
+	for _, flag := range read.Flags() {
+		if flag.Name == "config" {
+			config = flag.Target.String()
+		}
+	}
+	return f, config, false, nil
+}
+
+// resolver gives flags that the command line does not have.
+func (p Program) resolver(env Environment) kong.Resolver {
+	known := maps.Clone(variables)
+	maps.Copy(known, p.Variables)
+	return kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+		if value := env[known[flag.Name]]; value != "" {
+			return value, nil
+		}
+		return nil, nil //nolint:nilnil // kong's way to say that there is none
+	})
+}
+
+// readConfig reads a YAML file whose keys are those of the flags. What is wrong
+// in it is told with its line.
+func readConfig[F any](path string) (kong.Resolver, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var known F
+	if err := yaml.UnmarshalWithOptions(data, &known, yaml.Strict()); err != nil && !errors.Is(err, io.EOF) {
+		return nil, errors.New(yaml.FormatError(err, false, true))
+	}
+	var values map[string]any
+	if err := yaml.Unmarshal(data, &values); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	return kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+		return values[flag.Name], nil
+	}), nil
+}
+
+// Version returns the version of this build.
+func Version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "devel"
+}

@@ -17,15 +17,13 @@ var (
 		session.DoorWake, session.DoorStep, session.DoorSpace,
 	}
 	classes = [...]session.Class{
-		session.ClassLLM, session.ClassTool, session.ClassWake, classStep, classSpace,
+		session.ClassLLM, session.ClassTool, session.ClassWake, session.ClassStep, classSpace,
 	}
 )
 
-// Classes whose bodies the fold does not know yet; their names are taken.
-const (
-	classStep  session.Class = "step"
-	classSpace session.Class = "space"
-)
+// classSpace is a class whose bodies the fold does not know yet; its name is
+// taken.
+const classSpace session.Class = "space"
 
 // Doors returns every door of a session. The caller owns the slice.
 func Doors() []session.Door { return append([]session.Door(nil), doors[:]...) }
@@ -128,6 +126,16 @@ func (n Names) LogTransform() (source, destination string) {
 // ServiceName is the name under which a daemon of this kind ("session-actor",
 // "bridge") registers as a micro service.
 func (n Names) ServiceName(kind string) string { return n.prefix + "-" + kind }
+
+// ServiceStats is the subject on which one daemon of a kind answers with its
+// own counts: $SRV.STATS.<service>.<instance>. It lies where every micro
+// service listens, so that it needs no permission of its own.
+func (n Names) ServiceStats(kind, instance string) (string, error) {
+	if err := ValidInstance(instance); err != nil {
+		return "", err
+	}
+	return "$SRV.STATS." + n.ServiceName(kind) + "." + instance, nil
+}
 
 func (n Names) join(tokens ...string) string {
 	return n.prefix + "." + strings.Join(tokens, ".")

@@ -104,6 +104,7 @@ func printNames(t *testing.T, n Names) string {
 	p.name("all", strings.Join([]string{n.OutAll(), n.LiveAll(), n.CancelAll(), n.ViewAll(), n.AliveAll(), n.DueAll()}, " "))
 	p.section("services")
 	p.name("services", n.ServiceName("session-actor")+" "+n.ServiceName("bridge"))
+	p.made("stats")(n.ServiceStats("bridge", "i1"))
 	return p.out.String()
 }
 
@@ -209,6 +210,7 @@ func TestBadTokens(t *testing.T) {
 			"cancel":          second(n.Cancel(bad)),
 			"view":            second(n.View(bad)),
 			"alive":           second(n.Alive(bad)),
+			"stats":           second(n.ServiceStats("bridge", bad)),
 			"timer session":   second(n.Timer(bad, "w1")),
 			"timer wake":      second(n.Timer("s1", bad)),
 			"due":             second(n.Due("s1", bad)),

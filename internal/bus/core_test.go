@@ -151,7 +151,7 @@ func serviceContract(t *testing.T, e env) {
 	for _, version := range []string{"1.2.3", "(devel)"} {
 		stop, err := e.b.Register(
 			e.ctx,
-			bus.Service{Kind: "bridge", Version: version, Description: "test", Metadata: map[string]string{"k": "v"}},
+			bus.Service{Kind: "bridge", Version: version, Description: "test", Metadata: map[string]string{"k": "v"}, Stats: func() any { return 7 }},
 			bus.Endpoint{Name: "echo", Subject: "test.echo", Answer: func(_ string, in []byte) ([]byte, error) { return in, nil }},
 			bus.Endpoint{Name: "fail", Subject: "test.fail", Everyone: true, Answer: func(string, []byte) ([]byte, error) { return nil, errors.New("no") }},
 		)
@@ -177,6 +177,10 @@ func serviceContract(t *testing.T, e env) {
 		}
 		if shown := info.Version + info.Metadata["version"]; !strings.Contains(shown, version) || info.Metadata["k"] != "v" || len(info.Endpoints) != 2 {
 			t.Errorf("version %s: got %+v", version, info)
+		}
+		answer, err = nc.RequestWithContext(e.ctx, "$SRV.STATS.refold-bridge", nil)
+		if err != nil || strings.Count(string(answer.Data), `"data":7`) != 2 {
+			t.Errorf("stats: got %v %v", answer, err)
 		}
 		if err := stop(); err != nil {
 			t.Error(err)

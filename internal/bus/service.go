@@ -18,6 +18,9 @@ type Service struct {
 	Version     string // semantic version; anything else is shown as 0.0.0 with the text in the metadata
 	Description string
 	Metadata    map[string]string
+	// Stats, if given, returns what `nats micro stats` shows beside the counts
+	// of each endpoint, as JSON.
+	Stats func() any
 }
 
 // Endpoint is a subject that a service answers.
@@ -36,6 +39,9 @@ func (b *Bus) Register(ctx context.Context, s Service, endpoints ...Endpoint) (s
 	cfg := micro.Config{
 		Name: b.names.ServiceName(s.Kind), Version: s.Version,
 		Description: s.Description, Metadata: s.Metadata,
+	}
+	if s.Stats != nil {
+		cfg.StatsHandler = func(*micro.Endpoint) any { return s.Stats() }
 	}
 	service, err := micro.AddService(b.nc, cfg)
 	if errors.Is(err, micro.ErrConfigValidation) && cfg.Version != versionUnknown {

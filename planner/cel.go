@@ -24,26 +24,23 @@ import (
 // evaluates; which of its language is ours is said here, by lists of what is
 // allowed. None of its texts leave this file: only positions do.
 
-// scopeFunctions are the functions of the run, by their names in a when; in the
-// tree they have an @ in front, and the scope as their first argument.
+// scopeFunctions are the functions of the run. In the tree their names have an
+// @ in front, and their first argument is the scope.
 var scopeFunctions = [...]struct {
 	name   string
 	result *cel.Type
-	call   func(s *scope, name string) ref.Val
+	call   func(f *StepFacts, name string) ref.Val
 }{
-	{"used", cel.BoolType, func(s *scope, id string) ref.Val { return types.Bool(s.facts.used(id)) }},
-	{"fact", cel.StringType, func(s *scope, name string) ref.Val { return types.String(s.facts.fact(name)) }},
-	{"role", cel.BoolType, func(s *scope, name string) ref.Val { return types.Bool(s.facts.role(name)) }},
+	{"used", cel.BoolType, func(f *StepFacts, id string) ref.Val { return types.Bool(f.used(id)) }},
+	{"fact", cel.StringType, func(f *StepFacts, name string) ref.Val { return types.String(f.fact(name)) }},
+	{"role", cel.BoolType, func(f *StepFacts, name string) ref.Val { return types.Bool(f.role(name)) }},
 }
-
-// callUsed is used in the tree.
-const callUsed = "@used"
 
 // environment is the language. It is built once, when the program starts.
 var environment = newEnvironment()
 
 func newEnvironment() *cel.Env {
-	subset := env.NewLibrarySubset().AddIncludedMacros("has", "all", "exists", "exists_one")
+	subset := env.NewLibrarySubset().AddIncludedMacros("has", "all", "exists")
 	for _, o := range overloads {
 		fn := &env.Function{Name: o.function}
 		for _, id := range o.ids {
@@ -59,6 +56,7 @@ func newEnvironment() *cel.Env {
 		cel.ParserErrorRecoveryLimit(1),
 		cel.ExpressionNodeLimit(WhenNodesMax),
 		cel.CostModelVersion(1), // a library that counts otherwise must not change what holds
+		cel.Macros(cel.ReceiverMacro("exists_one", 2, expandExistsOne)),
 		cel.Variable(varContext, cel.DynType),
 		cel.Variable(varLast, cel.ListType(cel.StringType)),
 		cel.Variable(varStep, cel.IntType),
@@ -74,7 +72,7 @@ func newEnvironment() *cel.Env {
 			if !ok || !is {
 				return failed
 			}
-			return f.call(s, string(text))
+			return f.call(s.facts, string(text))
 		}
 		expand := func(eh cel.MacroExprFactory, _ ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
 			return eh.NewCall("@"+f.name, eh.NewIdent(varScope), args[0]), nil
@@ -88,6 +86,48 @@ func newEnvironment() *cel.Env {
 		panic(fmt.Sprintf("planner: the language of when: %v", err))
 	}
 	return e
+}
+
+// expandExistsOne writes the macro out as the library does, but for a sum in
+// each step: the library's own steps can be free, and no limit would end them.
+func expandExistsOne(eh cel.MacroExprFactory, list ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
+	if args[0].Kind() != ast.IdentKind || args[0].AsIdent() == eh.AccuIdentName() {
+		return nil, eh.NewError(args[0].ID(), "not a name")
+	}
+	one, zero := eh.NewLiteral(types.IntOne), eh.NewLiteral(types.IntZero)
+	step := eh.NewCall("_+_", eh.NewAccuIdent(), eh.NewCall("_?_:_", args[1], one, zero))
+	only := eh.NewCall("_==_", eh.NewAccuIdent(), eh.NewLiteral(types.IntOne))
+	return eh.NewComprehension(list, args[0].AsIdent(), eh.AccuIdentName(), eh.NewLiteral(types.IntZero), eh.NewLiteral(types.True), step, only), nil
+}
+
+// prices says what calls cost: the library leaves out how large some arguments
+// are.
+type prices struct{}
+
+// CallCost returns one step and the size of the arguments.
+func (prices) CallCost(_, _ string, args []ref.Val, _ ref.Val) *uint64 {
+	cost := uint64(1)
+	for _, arg := range args {
+		cost += size(arg)
+	}
+	return &cost
+}
+
+// size returns about how many steps it takes to look at all of a value.
+func size(v ref.Val) uint64 {
+	switch v := v.(type) {
+	case types.String:
+		return uint64(len(v)) / 4
+	case *jsonObject:
+		return uint64(len(v.raw)) / 16
+	case traits.Lister:
+		total := uint64(1)
+		for it := v.Iterator(); it.HasNext() == types.True; {
+			total += 1 + size(it.Next())
+		}
+		return total
+	}
+	return 0
 }
 
 // when is a compiled condition. Nil always holds.
@@ -112,13 +152,13 @@ func compileWhen(reg *Registry, text string) (compiled *when, bad *RuleError) {
 	}
 	tree := checked.NativeRep()
 	l := language{reg: reg, tree: tree}
-	if !l.allows(tree.Expr(), nil) {
+	if ast.PreOrderVisit(tree.Expr(), ast.NewExprVisitor(l.visit)); l.bad != nil {
 		return nil, l.bad
 	}
 	if kind := checked.OutputType().Kind(); kind != types.BoolKind && kind != types.DynKind {
 		return nil, &RuleError{Detail: "is neither true nor false: compare it with something"}
 	}
-	program, err := environment.Program(checked, cel.CostLimit(WhenCostMax))
+	program, err := environment.Program(checked, cel.CostTracking(prices{}), cel.CostLimit(WhenCostMax))
 	if err != nil {
 		return nil, &RuleError{Detail: "does not compile"}
 	}
@@ -135,89 +175,61 @@ func firstPlace(issues *cel.Issues) string {
 		}
 	}
 	if line == math.MaxInt {
-		return ""
+		return ": it is too large, or nested too deep"
 	}
 	return at(line, column)
 }
 
-// language says of a checked tree whether it is all in our language.
+// language looks at a checked tree for what is not in our language, and keeps
+// the first of it.
 type language struct {
 	reg  *Registry
 	tree *ast.AST
 	bad  *RuleError
 }
 
-func (l *language) fault(e ast.Expr, unknown bool, format string, args ...any) bool {
-	start := l.tree.SourceInfo().GetStartLocation(e.ID())
-	l.bad = &RuleError{Unknown: unknown, Detail: fmt.Sprintf(format, args...) + at(start.Line(), start.Column())}
-	return false
+func (l *language) fault(e ast.Expr, unknown bool, format string, args ...any) {
+	if l.bad == nil {
+		start := l.tree.SourceInfo().GetStartLocation(e.ID())
+		l.bad = &RuleError{Unknown: unknown, Detail: fmt.Sprintf(format, args...) + at(start.Line(), start.Column())}
+	}
 }
 
-// allows walks the tree; bound are the names that macros around e bind.
-func (l *language) allows(e ast.Expr, bound []string) bool {
+// visit looks at one node. That functions and variables exist is known.
+func (l *language) visit(e ast.Expr) {
+	if l.tree.GetType(e.ID()).Kind() == types.TypeKind {
+		l.fault(e, false, "types are not supported")
+	}
 	switch e.Kind() {
 	case ast.LiteralKind:
 		switch e.AsLiteral().(type) {
 		case types.Bool, types.Int, types.Double, types.String, types.Null:
-			return true
+		default:
+			l.fault(e, false, "bytes and unsigned integers are not supported")
 		}
-		return l.fault(e, false, "a literal is a boolean, an integer, a double, a text or null, not so")
-	case ast.IdentKind:
-		name := e.AsIdent()
-		_, ok := (&scope{facts: &StepFacts{}}).ResolveName(name)
-		if ok || slices.Contains(bound, name) {
-			return true
-		}
-		return l.fault(e, false, "there is no %s", quoted(name))
-	case ast.SelectKind:
-		return l.allows(e.AsSelect().Operand(), bound)
-	case ast.ListKind:
-		if len(e.AsList().OptionalIndices()) > 0 {
-			return l.fault(e, false, "optional items are not supported")
-		}
-		return l.allowsAll(e.AsList().Elements(), bound)
 	case ast.CallKind:
-		call := e.AsCall()
-		if call.FunctionName() == callUsed && !l.bindTool(call.Args()[1]) {
-			return false
+		if call := e.AsCall(); call.FunctionName() == callUsed {
+			l.bindTool(call.Args()[1])
 		}
-		if call.IsMemberFunction() && !l.allows(call.Target(), bound) {
-			return false
-		}
-		return l.allowsAll(call.Args(), bound)
-	case ast.ComprehensionKind:
-		c := e.AsComprehension()
-		inner := append(slices.Clone(bound), c.IterVar(), c.AccuVar())
-		return l.allows(c.IterRange(), bound) && l.allowsAll([]ast.Expr{c.AccuInit(), c.LoopCondition(), c.LoopStep(), c.Result()}, inner)
+	case ast.IdentKind, ast.SelectKind, ast.ListKind, ast.ComprehensionKind:
+	default:
+		l.fault(e, false, "maps and messages are not supported")
 	}
-	return l.fault(e, false, "maps and messages are not supported")
-}
-
-func (l *language) allowsAll(list []ast.Expr, bound []string) bool {
-	for _, e := range list {
-		if !l.allows(e, bound) {
-			return false
-		}
-	}
-	return true
 }
 
 // bindTool replaces the name that used is given by the tool's tool_id.
-func (l *language) bindTool(arg ast.Expr) bool {
-	var name types.String
-	is := arg.Kind() == ast.LiteralKind
-	if is {
-		name, is = arg.AsLiteral().(types.String)
-	}
-	if !is {
-		return l.fault(arg, false, "used takes a tool's name as a literal text, so that it is known to exist; not so")
+func (l *language) bindTool(arg ast.Expr) {
+	name, ok := arg.AsLiteral().(types.String) // nil if it is none
+	if !ok {
+		l.fault(arg, false, "used needs a tool's name as a literal text, which can be checked,")
+		return
 	}
 	t, ok := l.reg.Lookup(string(name))
 	if !ok {
-		return l.fault(arg, true, "there is no tool %+q", clip(string(name), ToolIDBytesMax))
+		l.fault(arg, true, "there is no tool %+q", clip(string(name), ToolIDBytesMax))
+		return
 	}
 	arg.SetKindCase(ast.NewExprFactory().NewLiteral(arg.ID(), types.String(l.reg.specs[t].ToolID)))
-	return true
 }
 
 // holds evaluates the condition. With a code, it could not be.
@@ -355,20 +367,14 @@ func readMember(raw []byte) (v ref.Val, rest []byte) {
 	return types.NullValue, rest
 }
 
-// find returns a member.
-func (o *jsonObject) find(name ref.Val) (ref.Val, bool) {
+// Get returns a member, or failed if there is none.
+func (o *jsonObject) Get(name ref.Val) ref.Val {
 	if text, ok := name.(types.String); ok {
 		if i, ok := slices.BinarySearch(o.names, string(text)); ok {
-			return o.values[i], true
+			return o.values[i]
 		}
 	}
-	return failed, false
-}
-
-// Get returns a member; there must be one.
-func (o *jsonObject) Get(name ref.Val) ref.Val {
-	v, _ := o.find(name)
-	return v
+	return failed
 }
 
 // IsSet reports whether there is a member, for has.
@@ -376,8 +382,7 @@ func (o *jsonObject) IsSet(name ref.Val) ref.Val { return o.Contains(name) }
 
 // Contains reports whether there is a member, for in. What is no text is none.
 func (o *jsonObject) Contains(name ref.Val) ref.Val {
-	_, ok := o.find(name)
-	return types.Bool(ok)
+	return types.Bool(o.Get(name) != failed)
 }
 
 // Equal compares with another object; all else is different.

@@ -39,5 +39,5 @@ const (
 	WhenBytesMax        = 1 << 10   // a when
 	WhenDepthMax        = 32        // operators, calls and brackets of a when inside each other
 	WhenNodesMax        = 512       // nodes of a when's tree, macros written out
-	WhenCostMax         = 10_000    // steps that one evaluation of a when may take, as the library counts them
+	WhenCostMax         = 30_000    // steps that one evaluation of a when may take, as the library counts them
 )

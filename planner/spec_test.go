@@ -41,6 +41,8 @@ type spec struct {
 	request planner.Request
 	toolset planner.Toolset
 	plan    planner.Plan
+	steps   *planner.Steps
+	moment  planner.StepFacts
 }
 
 var directives = map[string]func(*spec, *testing.T, *datadriven.TestData) string{
@@ -59,6 +61,10 @@ var directives = map[string]func(*spec, *testing.T, *datadriven.TestData) string
 	"plan":      (*spec).runPlan,
 	"batch":     (*spec).runBatch,
 	"wire":      (*spec).runWire,
+	"steps":     (*spec).runSteps,
+	"moment":    (*spec).runMoment,
+	"match":     (*spec).runMatch,
+	"when":      (*spec).runWhen,
 }
 
 func builtin(t testing.TB) *planner.Registry {
@@ -139,7 +145,7 @@ func (s *spec) runProfiles(_ *testing.T, _ *datadriven.TestData) string { return
 // runRegistry makes the input the registry.
 func (s *spec) runRegistry(t *testing.T, d *datadriven.TestData) string {
 	var def planner.Defaults
-	decode(t, d.Input, &def)
+	decode(t, repeated(d.Input), &def)
 	reg, err := def.Registry()
 	if err == nil {
 		s.reg = reg

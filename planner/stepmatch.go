@@ -7,7 +7,7 @@ type StepFacts struct {
 	Step    int       // 0-based
 	Used    []string  // tool_ids carried out in earlier steps of the run, sorted
 	Last    []string  // tool_names called in the last step, in call order
-	Facts   []Fact    // by name
+	Facts   []Fact    // sorted by name
 	Roles   []string  // in any order
 	Context codec.Raw // what earlier rules left; empty, or not a canonical object: {}
 	Usage   StepUsage // of the run so far

@@ -3,6 +3,7 @@ package planner
 import (
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // The names that a when is written with. Those with @ can't be typed.
@@ -10,7 +11,8 @@ const (
 	varContext = "context"
 	varLast    = "last"
 	varStep    = "step"
-	varScope   = "@scope" // the *scope, argument of the functions below
+	varScope   = "@scope" // the *scope, argument of the functions of the run
+	callUsed   = "@used"  // what used is in the tree
 )
 
 // usage are the counters, by their names in a when.
@@ -63,12 +65,11 @@ func (f *StepFacts) used(id string) bool {
 
 // fact returns a fact's value, "" if there is none.
 func (f *StepFacts) fact(name string) string {
-	for i := range f.Facts {
-		if f.Facts[i].Name == name {
-			return f.Facts[i].Value
-		}
+	i, ok := slices.BinarySearchFunc(f.Facts, name, func(fact Fact, name string) int { return strings.Compare(fact.Name, name) })
+	if !ok {
+		return ""
 	}
-	return ""
+	return f.Facts[i].Value
 }
 
 // role reports whether there is such a role.

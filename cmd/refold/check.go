@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -11,14 +13,10 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// toolsCommand is about the tools of sessions.
-type toolsCommand struct {
-	Check checkCommand `cmd:"" help:"Say who serves each tool of the install record, and its model, and what nobody serves."`
-}
-
 // checkCommand checks the coverage of an install record.
 type checkCommand struct {
 	File     string        `arg:"" optional:"" help:"Record to check instead of the one that new sessions pin; - reads standard input."`
+	Session  string        `placeholder:"SESSION" help:"Check what this session has instead: its own registry, and its config."`
 	Coverage string        `enum:"warn,fail," default:"" placeholder:"warn|fail" help:"What to do if something is missing: warn, or fail with exit status 1. Default: what the record's policy says, else warn."`
 	Within   time.Duration `default:"2s" help:"For how long to wait for bridges that don't answer, as after a start of everything."`
 }
@@ -26,32 +24,37 @@ type checkCommand struct {
 // Help is what the help says beside the flags.
 func (checkCommand) Help() string {
 	return `A tool is covered if a running bridge serves its executor and its descriptor is
-stored; a record with a default config also needs a bridge for its provider. A
-tool of the kind host_loop needs no bridge.
+stored. A default config needs a bridge for its provider, and one for its step
+hook. A tool of the kind host_loop needs none.
 
     refold tools check                                   what is missing now
     refold tools check --coverage fail --within 1m       wait for a deployment, fail if it is not whole
     refold tools check record.json                       before it is published`
 }
 
-// The values of --coverage.
-const (
-	coverageWarn = "warn"
-	coverageFail = "fail"
-)
-
 // discoverEach is the least time between two questions who is there.
 const discoverEach = 100 * time.Millisecond
 
+// checked is what is checked.
+type checked struct {
+	coverage
+	where  string // names it in the verdict
+	policy string // of its install record; empty: warn
+	stored bool   // its descriptors should be stored by now
+}
+
 // Run prints who serves what, and the verdict.
 func (c checkCommand) Run(ctx context.Context, s streams, conn connection) error {
-	var checked *session.Install
+	if c.File != "" && c.Session != "" {
+		return &statusError{statusUsage, "tools check: FILE or --session, not both"}
+	}
+	var given *session.Install
 	if c.File != "" {
 		record, err := readRecord(c.File, s.in)
 		if err != nil {
 			return err
 		}
-		if checked, err = session.ParseInstall(record); err != nil {
+		if given, err = session.ParseInstall(record); err != nil {
 			return fmt.Errorf("%s: %w", c.File, err)
 		}
 	}
@@ -60,36 +63,73 @@ func (c checkCommand) Run(ctx context.Context, s streams, conn connection) error
 		return err
 	}
 	defer b.Close()
-	newest, found, err := pinned(ctx, b)
-	switch {
-	case err != nil:
+	var what *checked
+	if c.Session != "" {
+		what, err = c.ofSession(ctx, conn, b)
+	} else {
+		what, err = c.ofRecord(ctx, b, given)
+	}
+	if err != nil {
 		return err
-	case checked == nil && !found:
-		return bus.ErrNoInstall
-	case checked == nil && newest.install == nil:
-		return fmt.Errorf("the record at %d: %w", newest.seq, newest.fault)
 	}
-	where := fmt.Sprintf("the record at %d", newest.seq)
-	stored := true // before it is published, nobody stores descriptors
-	if checked == nil {
-		checked = newest.install
-	} else if newest.hash != checked.Hash {
-		where, stored = c.File+", which is not published", false
-	}
-	covered := &coverage{registry: checked.Registry, config: checked.Record.Config}
-	if stored {
-		if covered.absent, err = absentDescriptors(ctx, b, checked.Registry); err != nil {
+	if what.stored {
+		if what.absent, err = absentDescriptors(ctx, b, what.registry); err != nil {
 			return err
 		}
 	}
-	if err := c.discover(ctx, b, covered); err != nil {
+	if err := c.discover(ctx, b, &what.coverage); err != nil {
 		return err
 	}
-	return c.tell(s, covered, where, coverageOf(checked))
+	return c.tell(s, what)
 }
 
-// coverageOf returns what the record's policy says.
-func coverageOf(*session.Install) string { return coverageWarn }
+// ofRecord returns what is to be checked of a given record, else of the one
+// that new sessions pin.
+func (c checkCommand) ofRecord(ctx context.Context, b *bus.Bus, given *session.Install) (*checked, error) {
+	newest, found, err := pinned(ctx, b)
+	switch {
+	case err != nil:
+		return nil, err
+	case given == nil && !found:
+		return nil, bus.ErrNoInstall
+	case given == nil && newest.install == nil:
+		return nil, fmt.Errorf("the record at %d: %w", newest.seq, newest.fault)
+	}
+	what := &checked{where: fmt.Sprintf("the record at %d", newest.seq), stored: true}
+	switch {
+	case given == nil:
+		given = newest.install
+	case !found || newest.hash != given.Hash:
+		what.where, what.stored = c.File+", which new sessions don't pin", false
+	}
+	what.registry, what.config, what.policy = given.Registry, given.Record.Config, given.Record.Policy.Coverage
+	return what, nil
+}
+
+// ofSession returns what is to be checked of the session's own registry and
+// config: those of its next turn, and of runs that bring none.
+func (c checkCommand) ofSession(ctx context.Context, conn connection, b *bus.Bus) (*checked, error) {
+	reader, err := conn.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer reader.Close()
+	replayed, err := reader.Replay(ctx, c.Session, 0, nil)
+	if err != nil {
+		return nil, err
+	}
+	state := replayed.State
+	install, err := bus.NewInstalls(b, slog.New(slog.DiscardHandler), nil).Named(ctx)(state.Install)
+	if err != nil {
+		return nil, err
+	}
+	what := &checked{where: "session " + c.Session, policy: install.Record.Policy.Coverage, stored: true}
+	what.registry, what.config = state.NextRegistry(), install.Record.Config
+	if state.Config != nil {
+		what.config = &state.Config.Run
+	}
+	return what, nil
+}
 
 // absentDescriptors returns the tools of which a descriptor is not stored.
 func absentDescriptors(ctx context.Context, b *bus.Bus, registry *planner.Registry) (map[planner.ToolIndex]bool, error) {
@@ -138,31 +178,22 @@ func (c checkCommand) discover(ctx context.Context, b *bus.Bus, covered *coverag
 }
 
 // tell prints the table and the verdict, and fails if it must.
-func (c checkCommand) tell(s streams, covered *coverage, where, policy string) error {
-	needs := covered.needs()
+func (c checkCommand) tell(s streams, what *checked) error {
+	needs := what.needs()
 	if err := printNeeds(s.out, needs); err != nil {
 		return err
 	}
-	missing := uncovered(needs)
-	all := fmt.Sprintf("%d tools", covered.registry.Len())
-	if covered.config != nil {
-		all += " and the model"
+	missing, verdict := uncovered(needs), "covered"
+	if len(missing) > 0 {
+		verdict = "NOT covered"
 	}
-	if len(missing) == 0 {
-		_, err := fmt.Fprintf(s.out, "\ncovered: %s of %s\n", all, where)
-		return err
-	}
-	verdict := fmt.Sprintf("NOT covered: %d of %s of %s", len(missing), all, where)
-	if _, err := fmt.Fprintf(s.out, "\n%s\n", verdict); err != nil {
+	if _, err := fmt.Fprintf(s.out, "\n%s: %s, for %s\n", verdict, what.tally(), what.where); err != nil {
 		return err
 	}
 	for _, line := range warnings(missing) {
 		fmt.Fprintln(s.err, "refold: warning:", line)
 	}
-	if c.Coverage != "" {
-		policy = c.Coverage
-	}
-	if policy == coverageFail {
+	if len(missing) > 0 && cmp.Or(c.Coverage, what.policy) == session.CoverageFail {
 		return &statusError{statusFailed, ""}
 	}
 	return nil

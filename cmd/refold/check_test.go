@@ -43,11 +43,11 @@ func TestCoverage(t *testing.T) {
 	reg := registry(t, [3]string{"mail.send", "effect", "mail"}, [3]string{"app.ask", "host_loop", "app"},
 		[3]string{"mail.read", "effect", "mail"}, [3]string{"fs.stat", "effect", "host"})
 	c := coverage{
-		registry: reg, config: &session.RunConfig{Provider: "openai", Model: "m"},
+		registry: reg, config: &session.RunConfig{Provider: "openai", Model: "m", StepHook: &session.StepHook{Hook: "gate"}},
 		served: map[string]int{"tool/host": 2, "llm/mail": 1, "tool/other": 3},
 		absent: map[planner.ToolIndex]bool{1: true}, // by tool_id: app.ask, fs.stat, mail.read, mail.send
 	}
-	if got, want := c.targets(), []string{"llm/openai", "tool/host", "tool/mail"}; !slices.Equal(got, want) {
+	if got, want := c.targets(), []string{"llm/openai", "step/gate", "tool/host", "tool/mail"}; !slices.Equal(got, want) {
 		t.Errorf("targets: got %q, want %q", got, want)
 	}
 	if c.isServed() {
@@ -57,12 +57,13 @@ func TestCoverage(t *testing.T) {
 	if err := printNeeds(&out, c.needs()); err != nil {
 		t.Fatal(err)
 	}
-	const want = `TOOL             EXECUTOR       SERVED BY
-app.ask          host_loop/app  the program that drives the session
-fs.stat          tool/host      2 bridges; its descriptor is not stored: a session-actor stores it, start one
-mail.read        tool/mail      nobody serves it: start bridge --tools mail=TOOLS, or a program that serves it with package bridge
-mail.send        tool/mail      nobody serves it: start bridge --tools mail=TOOLS, or a program that serves it with package bridge
-config.provider  llm/openai     nobody serves it: start bridge --model openai
+	const want = `TOOL              EXECUTOR       SERVED BY
+app.ask           host_loop/app  the program that drives the session
+fs.stat           tool/host      2 bridges; its descriptor is not stored: a session-actor stores it, start one
+mail.read         tool/mail      nobody serves it: start bridge --tools mail=TOOLS, or a program that serves it with package bridge
+mail.send         tool/mail      nobody serves it: start bridge --tools mail=TOOLS, or a program that serves it with package bridge
+config.provider   llm/openai     nobody serves it: start bridge --model openai
+config.step_hook  step/gate      nobody serves it: start the program that answers it
 `
 	if out.String() != want {
 		t.Errorf("got\n%swant\n%s", out.String(), want)
@@ -72,10 +73,14 @@ config.provider  llm/openai     nobody serves it: start bridge --model openai
 		"its descriptor is not stored: a session-actor stores it, start one (fs.stat)",
 		"tool/mail: nobody serves it: start bridge --tools mail=TOOLS, or a program that serves it with package bridge (mail.read, mail.send)",
 		"llm/openai: nobody serves it: start bridge --model openai (config.provider)",
+		"step/gate: nobody serves it: start the program that answers it (config.step_hook)",
 	}; !slices.Equal(got, want) {
 		t.Errorf("warnings: got %q, want %q", got, want)
 	}
-	c.served["tool/mail"], c.served["llm/openai"], c.absent = 1, 1, nil
+	if got, want := c.tally(), "1 of 4 tools, 0 of 2 in the config"; got != want {
+		t.Errorf("tally: got %q, want %q", got, want)
+	}
+	c.served["tool/mail"], c.served["llm/openai"], c.served["step/gate"], c.absent = 1, 1, 1, nil
 	if missing := uncovered(c.needs()); !c.isServed() || len(missing) != 0 {
 		t.Errorf("all is served, and it misses %+v", missing)
 	}
@@ -106,7 +111,7 @@ func TestToolsCheck(t *testing.T) {
 	unpublished := file(t, mailRecord)
 	out, errOut := w.does(0, "tools", "check", unpublished, "--within", "1ms")
 	like(t, "unpublished", out, `(?s)^TOOL .*\nmail\.send +tool/mail +nobody serves it: [^;\n]*\nconfig\.provider +llm/openai +1 bridge\n`+
-		`\nNOT covered: 1 of 1 tools and the model of `+regexp.QuoteMeta(unpublished)+`, which is not published\n$`)
+		`\nNOT covered: 0 of 1 tools, 1 of 1 in the config, for `+regexp.QuoteMeta(unpublished)+`, which new sessions don't pin\n$`)
 	like(t, "unpublished", errOut, `^refold: warning: tool/mail: nobody serves it: .* \(mail\.send\)\n$`)
 	w.does(0, "install", unpublished)
 
@@ -128,10 +133,10 @@ func TestToolsCheck(t *testing.T) {
 	waiting := w.begin("", "tools", "check", "--coverage", "fail", "--within", "1m") // as at a deployment
 	w.serves("tool/mail")
 	out, errOut = w.end(waiting, 0)
-	like(t, "covered", out+errOut, `(?s)\nmail\.send +tool/mail +1 bridge\n.*\n\ncovered: 1 tools and the model of the record at 2\n$`)
+	like(t, "covered", out+errOut, `(?s)\nmail\.send +tool/mail +1 bridge\n.*\n\ncovered: 1 of 1 tools, 1 of 1 in the config, for the record at 2\n$`)
 	same := file(t, mailRecord)
 	out, _ = w.does(0, "tools", "check", same)
-	like(t, "a file that is published", out, `of the record at 2\n$`)
+	like(t, "a file that is published", out, `for the record at 2\n$`)
 }
 
 // Real bridges say what they serve where the check looks for it.

@@ -26,7 +26,8 @@ type cli struct {
 	Decode decodeCommand `cmd:"" help:"Turn msgpack on standard input into JSON."`
 
 	Install installCommand `cmd:"" help:"Publish what sessions that open from now on start with: tools, profiles, default config."`
-	Tools   toolsCommand   `cmd:"" help:"Say who serves each tool."`
+	Tools   toolsCommand   `cmd:"" help:"Show a session's tools, or say who serves the tools of the install record."`
+	Why     whyCommand     `cmd:"" help:"Say why a turn of a session offered a tool, or did not."`
 
 	Streams streamsCommand `cmd:"" help:"List the streams, buckets and consumers, or print one as the JetStream API takes it."`
 	Version versionCommand `cmd:"" help:"Print the version."`

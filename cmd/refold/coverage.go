@@ -39,14 +39,14 @@ func (c *coverage) targets() []string {
 			all = append(all, target(session.ClassTool, tool.Executor.Target))
 		}
 	}
-	if c.config != nil {
-		all = append(all, target(session.ClassLLM, c.config.Provider))
+	for _, n := range c.configNeeds() {
+		all = append(all, n.target)
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// served reports whether each target has a bridge.
+// isServed reports whether each target has a bridge.
 func (c *coverage) isServed() bool {
 	return !slices.ContainsFunc(c.targets(), func(target string) bool { return c.served[target] == 0 })
 }
@@ -66,10 +66,22 @@ func (c *coverage) needs() []need {
 		}
 		all = append(all, n)
 	}
-	if c.config != nil {
-		n := need{what: "config.provider"}
-		c.serve(&n, session.ClassLLM, c.config.Provider)
+	return append(all, c.configNeeds()...)
+}
+
+// configNeeds returns the needs of the config.
+func (c *coverage) configNeeds() []need {
+	var all []need
+	add := func(field string, class session.Class, name string) {
+		n := need{what: field}
+		c.serve(&n, class, name)
 		all = append(all, n)
+	}
+	if c.config != nil && c.config.Provider != "" {
+		add("config.provider", session.ClassLLM, c.config.Provider)
+	}
+	if c.config != nil && c.config.StepHook != nil {
+		add("config.step_hook", session.ClassStep, c.config.StepHook.Hook)
 	}
 	return all
 }
@@ -95,14 +107,16 @@ func howToServe(class session.Class, name string) string {
 	case "llm/openai":
 		return "start bridge --model openai"
 	}
-	if class == session.ClassLLM {
+	switch class {
+	case session.ClassLLM:
 		return fmt.Sprintf("start bridge --model %s=MODEL", name)
+	case session.ClassStep:
+		return "start the program that answers it"
 	}
 	return fmt.Sprintf("start bridge --tools %s=TOOLS, or a program that serves it with package bridge", name)
 }
 
-// print prints a row for each need. Nothing is missing of a need that has none
-// in its last column but who serves it.
+// printNeeds prints a row for each need: who serves it, and what is missing.
 func printNeeds(out io.Writer, needs []need) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "TOOL\tEXECUTOR\tSERVED BY")
@@ -114,6 +128,17 @@ func printNeeds(out io.Writer, needs []need) error {
 		fmt.Fprintf(table, "%s\t%s\t%s\n", n.what, n.target, strings.Join(has, "; "))
 	}
 	return table.Flush()
+}
+
+// tally counts what is covered, of the tools and of the config.
+func (c *coverage) tally() string {
+	has := func(needs []need) int { return len(needs) - len(uncovered(needs)) }
+	all, tools := c.needs(), c.registry.Len()
+	text := fmt.Sprintf("%d of %d tools", has(all[:tools]), tools)
+	if config := all[tools:]; len(config) > 0 {
+		text += fmt.Sprintf(", %d of %d in the config", has(config), len(config))
+	}
+	return text
 }
 
 // uncovered returns the needs that lack something.

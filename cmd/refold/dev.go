@@ -70,6 +70,7 @@ From another terminal:
   refold run hello "What is here?"            ask for a run and follow it
   refold tail                                 what happens, in all sessions
   refold view hello                           what the session looks like now
+  refold tools hello                          which tools it has now, and why not the others
   refold replay hello --verify                fold it again from zero
 
   nats pub %s.in.hello '{"type":"RunRequested","data":{"input":{"text":"hi"}}}'

@@ -1,0 +1,242 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/client"
+)
+
+// toolsCommand is about the tools of sessions.
+type toolsCommand struct {
+	Show  toolsShowCommand `cmd:"" default:"withargs" help:"Show which tools a session's turn offered to the model, and which not, and why. The word show may be left out."`
+	Check checkCommand     `cmd:"" help:"Say who serves each tool of the install record, and its model, and what nobody serves."`
+}
+
+// toolsShowCommand shows the tools of one turn.
+type toolsShowCommand struct {
+	Session string `arg:"" help:"The session."`
+	Turn    string `placeholder:"TURN" help:"An earlier turn, such as r1t2, instead of the latest."`
+}
+
+// Run prints what was offered, and then what was not.
+func (c toolsShowCommand) Run(ctx context.Context, s streams, conn connection) error {
+	v, err := viewAt(ctx, conn, c.Session, c.Turn)
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintln(s.out, headline(&v)); err != nil {
+		return err
+	}
+	return printTools(s.out, v.Tools)
+}
+
+// whyCommand tells of one tool.
+type whyCommand struct {
+	Session string `arg:"" help:"The session."`
+	Tool    string `arg:"" help:"The tool, by tool_id or tool_name."`
+	Turn    string `placeholder:"TURN" help:"An earlier turn, such as r1t2, instead of the latest."`
+}
+
+// Run prints whether the turn offered the tool, and why.
+func (c whyCommand) Run(ctx context.Context, s streams, conn connection) error {
+	v, err := viewAt(ctx, conn, c.Session, c.Turn)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(v.Tools, func(t session.ViewTool) bool { return t.ToolID == c.Tool || t.ToolName == c.Tool })
+	if i < 0 {
+		return fmt.Errorf("turn %s knows no tool %q; it knows %s", v.Turn.Effect, c.Tool, names(v.Tools))
+	}
+	tool := v.Tools[i]
+	text := "hidden, " + tool.Why
+	if tool.Offered {
+		text = fmt.Sprintf("offered, %d of %d", tool.Place, offered(v.Tools))
+	}
+	_, err = fmt.Fprintf(s.out, "%s\n%s (%s): %s\n", headline(&v), tool.ToolName, tool.ToolID, text)
+	return err
+}
+
+// offered counts the tools that were offered.
+func offered(tools []session.ViewTool) (n int) {
+	for _, t := range tools {
+		if t.Offered {
+			n++
+		}
+	}
+	return n
+}
+
+// names lists the tools for who named one that is not there.
+func names(tools []session.ViewTool) string {
+	if len(tools) == 0 {
+		return "none"
+	}
+	all := make([]string, len(tools))
+	for i, t := range tools {
+		all[i] = t.ToolName
+	}
+	return strings.Join(all, ", ")
+}
+
+// viewAt returns the view in which the tools of a turn stand: the session's as
+// it is now, or if a turn is named, as it was when that turn's tools were
+// decided. The error says what there is instead.
+func viewAt(ctx context.Context, conn connection, sid, turn string) (session.View, error) {
+	if turn != "" && !turnName.MatchString(turn) {
+		return session.View{}, &statusError{statusUsage, fmt.Sprintf("--turn %s: a turn is named as r1t2: run 1, turn 2", turn)}
+	}
+	c, err := conn.connect(ctx)
+	if err != nil {
+		return session.View{}, err
+	}
+	defer c.Close()
+	var v session.View
+	if turn == "" {
+		ctx, cancel := context.WithTimeout(ctx, viewWithin)
+		defer cancel()
+		v, err = c.View(ctx, sid)
+	} else {
+		v, err = viewOf(ctx, c, sid, turn)
+	}
+	switch {
+	case err != nil:
+		return v, err
+	case v.Turn == nil:
+		return v, fmt.Errorf("session %s has not asked a turn yet: refold view %s", sid, sid)
+	case v.Turn.Step != nil && v.Turn.Step.Open:
+		return v, fmt.Errorf("turn %s waits for its step hook, which decides over its tools: refold view %s", v.Turn.Effect, sid)
+	case v.Turn.Step != nil && strings.Trim(v.Turn.Toolset, "0") == "":
+		return v, fmt.Errorf("turn %s was not asked, since its step hook failed: %s", v.Turn.Effect, faultOf(v.Turn.Step))
+	}
+	return v, nil
+}
+
+// turnName is how turns are named.
+var turnName = regexp.MustCompile(`^r[1-9][0-9]{0,8}t[1-9][0-9]{0,8}$`)
+
+// viewOf folds the session's events again, and returns its view as it was when
+// the tools of a turn were decided.
+func viewOf(ctx context.Context, c *client.Client, sid, turn string) (session.View, error) {
+	var was *session.View // of the event in which the turn began, or its hook had answered
+	var turns []string
+	_, err := c.Replay(ctx, sid, 0, func(_ session.Event, state *session.State) {
+		t := state.Turn
+		if t == nil {
+			return
+		}
+		name := fmt.Sprintf("r%dt%d", t.Run, t.Number)
+		began := len(turns) == 0 || turns[len(turns)-1] != name
+		if began {
+			turns = append(turns, name)
+		}
+		if name == turn && (began || was.Turn.Step != nil && was.Turn.Step.Open) {
+			v := state.View()
+			was = &v
+		}
+	})
+	switch {
+	case err != nil:
+		return session.View{}, err
+	case len(turns) == 0:
+		return session.View{}, fmt.Errorf("session %s has not asked a turn yet", sid)
+	case was == nil:
+		return session.View{}, fmt.Errorf("session %s has no turn %s; it has %s", sid, turn, ranges(turns))
+	}
+	return *was, nil
+}
+
+// ranges tells turns in their order, r1t1 to r1t3, r2t1.
+func ranges(turns []string) string {
+	var all []string
+	for i := 0; i < len(turns); {
+		run, _, _ := strings.Cut(turns[i], "t")
+		last := i
+		for last+1 < len(turns) && strings.HasPrefix(turns[last+1], run+"t") {
+			last++
+		}
+		text := turns[i]
+		if last > i {
+			text += " to " + turns[last]
+		}
+		all = append(all, text)
+		i = last + 1
+	}
+	return strings.Join(all, ", ")
+}
+
+// headline tells which turn it is, and what decided over its tools.
+func headline(v *session.View) string {
+	t := v.Turn
+	base := "tools of the " + t.Base
+	if t.Base == "profile" {
+		base = "tools of profile " + t.Profile
+		if t.Profile == "" {
+			base = "all tools"
+		}
+	}
+	text := fmt.Sprintf("turn %s of session %s: %s, registry %s", t.Effect, v.Session, base, t.Registry)
+	step := t.Step
+	if step == nil {
+		return text
+	}
+	switch step.From {
+	case session.StepFromHook:
+		text += "\nstep: as its hook said"
+	case session.StepFromProfile:
+		text += fmt.Sprintf("\nstep: rule %d of profile %s applies", *step.Rule, step.Profile)
+	case session.StepFromRun:
+		text += fmt.Sprintf("\nstep: rule %d of the run applies", *step.Rule)
+	default:
+		text += "\nstep: no rule applies"
+	}
+	if step.Code != "" {
+		text += "; its hook's answer does not count: " + faultOf(step)
+	}
+	for _, failed := range step.Failed {
+		text += fmt.Sprintf("; rule %d could not be evaluated: %s", failed.Rule, failed.Code)
+	}
+	return text
+}
+
+// faultOf says why the answer of a hook does not count.
+func faultOf(step *session.ViewStep) string {
+	if step.Detail == "" {
+		return step.Code
+	}
+	return step.Code + ": " + step.Detail
+}
+
+// printTools prints the tools that were offered as the model was shown them,
+// and then the others by tool_id.
+func printTools(out io.Writer, tools []session.ViewTool) error {
+	shown, hidden := []session.ViewTool(nil), []session.ViewTool(nil)
+	for _, t := range tools {
+		if t.Offered {
+			shown = append(shown, t)
+		} else {
+			hidden = append(hidden, t)
+		}
+	}
+	slices.SortFunc(shown, func(a, b session.ViewTool) int { return a.Place - b.Place })
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(table, "\noffered, in the order in which the model was shown them: %d\n", len(shown))
+	for _, t := range shown {
+		fmt.Fprintf(table, "  %s\t%s\t%s\n", strconv.Itoa(t.Place), t.ToolName, t.ToolID)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintf(table, "\nhidden: %d\n", len(hidden))
+	for _, t := range hidden {
+		fmt.Fprintf(table, "  %s\t%s\t%s\n", t.ToolName, t.ToolID, t.Why)
+	}
+	return table.Flush()
+}

@@ -28,7 +28,11 @@ func runScenario(t *testing.T, text string) (events int) {
 	var state *session.State
 	clock := int64(1_000_000)
 	for _, step := range file.Steps {
-		action, err := scenario.Read(step.Input, nil)
+		var before session.View
+		if state != nil {
+			before = state.View()
+		}
+		action, err := scenario.Read(step.Input, nil, before)
 		if err != nil {
 			t.Fatalf("line %d: %v", step.Line, err)
 		}
@@ -45,7 +49,6 @@ func runScenario(t *testing.T, text string) (events int) {
 			clock += action.Clock
 		case scenario.KindEvent:
 			events++
-			before := state.View()
 			notices, _ := state.Evolve(session.Event{Session: "s1", Door: action.Door, Seq: uint64(events + 1), Time: clock, Payload: action.Payload})
 			var said []scenario.Said
 			for _, n := range notices {

@@ -136,7 +136,7 @@ func (s *scene) play(file *scenario.File) {
 }
 
 func (s *scene) do(step *scenario.Step) string {
-	action, err := scenario.Read(step.Input, s.install.Registry)
+	action, err := scenario.Read(step.Input, s.install.Registry, s.view)
 	if err != nil {
 		s.t.Fatalf("line %d: %v", step.Line, err)
 	}
@@ -218,23 +218,11 @@ func (s *scene) said(seq uint64, n int) []scenario.Said {
 }
 
 func (s *scene) show(what string) string {
-	switch what {
-	case "transcript":
-		return scenario.Transcript(s.view, s.seqs)
-	case "tools":
-		return scenario.Tools(s.view)
+	text, err := scenario.Show(what, s.view, s.seqs, s.effect)
+	if err != nil {
+		s.t.Fatal(err)
 	}
-	name := strings.TrimPrefix(what, "effect ")
-	for _, e := range s.view.Open {
-		if e.Effect == name {
-			text, err := scenario.Effect(s.effect(e), s.view, s.seqs)
-			if err != nil {
-				s.t.Fatal(err)
-			}
-			return text
-		}
-	}
-	return "not open\n"
+	return text
 }
 
 // nothingElse checks that nothing was asked that no view showed as open, and

@@ -124,7 +124,8 @@ func TestIngress(t *testing.T) {
 	t.Parallel()
 	values := map[string]any{
 		"active_tools": []any{}, "deadlines_ms": map[string]any{}, "disable": []any{}, "enable": []any{}, "force": []any{}, "model": "m2",
-		"params": map[string]any{}, "profile": "all", "provider": "p2", "system": "s", "tool_choice": "none", "turns_max": 3,
+		"params": map[string]any{}, "profile": "all", "provider": "p2", "step_hook": map[string]any{"hook": "h"}, "steps": []any{},
+		"system": "s", "tool_choice": "none", "tool_refs": []any{}, "turns_max": 3,
 	}
 	typ := reflect.TypeFor[session.RunConfig]()
 	for i := range typ.NumField() {

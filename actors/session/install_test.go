@@ -20,7 +20,7 @@ func TestInstallRefused(t *testing.T) {
 	const effect = `,"executor":{"kind":"effect","target":"x"}`
 	for name, c := range map[string]struct{ record, want string }{
 		"a tool for approval":      {tool(effect + `,"approval":"always"`), "tools[0].approval: "},
-		"a host-loop tool":         {tool(`,"executor":{"kind":"host_loop","target":"x"}`), "tools[0].executor.kind: "},
+		"an unknown executor":      {tool(`,"executor":{"kind":"process","target":"x"}`), "tools[0].executor.kind: "},
 		"a run time over the cap":  {tool(effect + `,"deadline_ms":1350001`), "tools[0].deadline_ms is 1350001, it may be 0 to 1350000"},
 		"rules 0":                  {`{"v":1,"rules":0,"tools":[]}`, "rules is 0"},
 		"rules -1":                 {`{"v":1,"rules":-1,"tools":[]}`, "rules is -1"},

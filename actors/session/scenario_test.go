@@ -17,6 +17,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/actors/session/scenario"
+	"github.com/refold/refold/planner"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write what the fold does into the scenario files; then read the diff")
@@ -69,6 +70,7 @@ func runScenario(t *testing.T, path string, snapshots bool) {
 type world struct {
 	t       *testing.T
 	install *session.Install
+	sets    []*planner.Registry // that events set
 	state   *session.State
 	history []session.Event
 	seqs    []uint64
@@ -82,7 +84,7 @@ func (w *world) do(input string) (string, error) {
 	var action scenario.Action
 	var err error
 	if w.install != nil {
-		action, err = scenario.Read(input, w.install.Registry)
+		action, err = scenario.Read(input, w.install.Registry, w.state.View())
 	} else {
 		action, err = scenario.Read(input, nil)
 	}
@@ -119,6 +121,9 @@ func (w *world) fold(a scenario.Action) (string, error) {
 	notices, rejected := w.state.Evolve(e)
 	after := w.state.View()
 	w.history, w.seqs = append(w.history, e), append(w.seqs, e.Seq)
+	if set, err := session.ParseRegistrySet(e); err == nil {
+		w.sets = append(w.sets, set)
+	}
 	if err := w.state.Check(); err != nil {
 		return "", fmt.Errorf("invariant: %w", err)
 	}
@@ -146,7 +151,7 @@ func (w *world) throughSnapshot() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	restored, err := session.Restore(snap, given(w.install))
+	restored, err := session.Restore(snap, shelf{install: w.install, registries: w.sets})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -157,19 +162,13 @@ func (w *world) throughSnapshot() {
 }
 
 func (w *world) show(what string) (string, error) {
-	switch {
-	case what == "transcript":
-		return scenario.Transcript(w.state.View(), w.seqs), nil
-	case what == "tools":
-		return scenario.Tools(w.state.View()), nil
-	case strings.HasPrefix(what, "effect "):
-		name := strings.TrimPrefix(what, "effect ")
-		for _, e := range w.state.Open() {
-			if e.Name == name {
-				return scenario.Effect(e.Payload, w.state.View(), w.seqs)
+	return scenario.Show(what, w.state.View(), w.seqs, func(e session.ViewEffect) []byte {
+		for _, open := range w.state.Open() {
+			if open.Name == e.Effect {
+				return open.Payload
 			}
 		}
-		return "not open\n", nil
-	}
-	return "", fmt.Errorf("show transcript, tools or effect NAME, not %q", what)
+		w.t.Fatalf("%s is open in the view and not in the state", e.Effect)
+		return nil
+	})
 }

@@ -129,6 +129,7 @@ func TestEventTypes(t *testing.T) {
 		want := map[string][]session.Door{
 			session.TypeRunRequested: {session.DoorIn, session.DoorCtl}, session.TypeToolCallsObserved: {session.DoorLLM},
 			session.TypeGenerationSettled: {session.DoorLLM}, session.TypeToolCallSettled: {session.DoorTool}, session.TypeWakeSettled: {session.DoorWake},
+			session.TypeToolBatchSettled: {session.DoorTool}, session.TypeStepPrepared: {session.DoorStep},
 		}[typ]
 		if want == nil {
 			want = []session.Door{session.DoorCtl}

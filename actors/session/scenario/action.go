@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
 )
 
@@ -26,14 +28,16 @@ type Action struct {
 	Kind    Kind
 	Door    session.Door
 	Payload []byte // JSON, but for `bytes`
-	Settles string // the effect that the event names, if it is a settlement
+	Settles string // the effect or batch that the event names, if it is a settlement
 	Clock   int64  // milliseconds
-	Show    string // transcript, tools, effect r1t1
+	Show    string // what: see Show
 }
 
 // Read reads the input of a step. reg gives the tools that short arguments are
-// of; nil if none is known yet.
-func Read(input string, reg *planner.Registry) (Action, error) {
+// of; nil if none is known yet. view is the session's before the step: the
+// plan hash of its batch is what a settlement of the whole batch carries, and
+// what plan_hash=plan stands for. Without a view, or a batch, that is no text.
+func Read(input string, reg *planner.Registry, view ...session.View) (Action, error) {
 	first, rest := cutWord(input)
 	switch first {
 	case "install":
@@ -49,7 +53,11 @@ func Read(input string, reg *planner.Registry) (Action, error) {
 	case "event", "bytes":
 		return readRaw(first, rest)
 	case "settle":
-		return readSettlement(rest, reg)
+		return readSettlement(rest, reg, planOf(view))
+	case "configure":
+		return event(session.DoorCtl, session.TypeSessionConfigured, json.RawMessage(rest))
+	case "registry":
+		return readRegistry(rest)
 	}
 	return readRequest(first, rest)
 }
@@ -69,12 +77,37 @@ func readRaw(verb, rest string) (Action, error) {
 	var env struct {
 		Data struct {
 			Effect string `json:"effect"`
+			Batch  string `json:"batch"`
 		} `json:"data"`
 	}
 	if json.Unmarshal(a.Payload, &env) == nil {
-		a.Settles = env.Data.Effect
+		a.Settles = cmp.Or(env.Data.Effect, env.Data.Batch)
 	}
 	return a, nil
+}
+
+// planOf returns the plan hash of a view's batch.
+func planOf(view []session.View) string {
+	if len(view) == 0 || view[0].Batch == nil {
+		return ""
+	}
+	return view[0].Batch.PlanHash
+}
+
+// readRegistry reads a registry: the built-in one, or as JSON.
+func readRegistry(rest string) (Action, error) {
+	if rest != "builtin" {
+		return event(session.DoorCtl, session.TypeToolRegistrySet, json.RawMessage(rest))
+	}
+	packed, err := codec.Marshal(planner.Builtin())
+	if err != nil {
+		return Action{}, fmt.Errorf("scenario: registry builtin: %w", err)
+	}
+	text, err := codec.ToJSON(packed)
+	if err != nil {
+		return Action{}, fmt.Errorf("scenario: registry builtin: %w", err)
+	}
+	return event(session.DoorCtl, session.TypeToolRegistrySet, json.RawMessage(text))
 }
 
 // readRequest reads what comes through `in` and `ctl`.
@@ -90,12 +123,16 @@ func readRequest(verb, rest string) (Action, error) {
 	case "run":
 		door, typ = session.DoorIn, session.TypeRunRequested
 		if len(words) == 0 || words[0].key != "" {
-			return Action{}, fmt.Errorf("scenario: run \"text\" [config={…}] [submission=a] [when_busy=reject] [via=ctl]")
+			return Action{}, fmt.Errorf("scenario: run \"text\" [config={…}] [roles=[…]] [submission=a] [when_busy=reject] [via=ctl]")
 		}
 		data["input"] = map[string]any{"text": words[0].text}
 		words = words[1:]
-	case "configure":
-		return event(session.DoorCtl, session.TypeSessionConfigured, json.RawMessage(rest))
+	case "overrides":
+		typ = session.TypeToolOverridesSet
+		if len(words) == 0 || words[0].key != "" {
+			return Action{}, fmt.Errorf("scenario: overrides session|run [disable=[…]] [enable=[…]] [force=[…]]")
+		}
+		data["scope"], words = words[0].text, words[1:]
 	case "profile":
 		typ = session.TypeToolProfileSelected
 		data["profile"], words = rest, nil

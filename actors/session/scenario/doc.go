@@ -15,28 +15,40 @@
 //
 //	install builtin                         the built-in record (this must be the first step)
 //	install {…}                             a record as JSON
-//	run "text" [config={…}] [submission=a] [when_busy=reject] [via=ctl]
+//	run "text" [config={…}] [roles=["admin"]] [submission=a] [when_busy=reject] [via=ctl]
 //	configure {…}                           SessionConfigured
+//	registry {…}                            ToolRegistrySet; registry builtin: the built-in one
+//	overrides session disable=["shell"]     ToolOverridesSet; scope run likewise, and enable=, force=
 //	profile anthropic                       ToolProfileSelected
 //	host ready [id=h1]                      HostSessionUpdated
 //	facts name="value" name=null            FactsSet
 //	settle r1t1 calls read_file(a) shell("go test")
 //	settle r1t1 text "answer"               GenerationSettled; usage=10/5 (in, out) may follow
 //	settle r1t1 failed code "detail"
+//	settle r1t1s ok {"tool_choice":"none"}  StepPrepared; failed code "detail" likewise
 //	settle r1t1c0 ok "output" [host=ready]  ToolCallSettled; failed, cancelled, unknown likewise
+//	settle r1t1 batch c0 ok "output" c1 failed code "detail"
 //	settle w1                               WakeSettled
 //	event ctl {…}                           any envelope, as JSON
 //	bytes llm c1ff                          any payload, as hex
 //	clock +10m                              moves the time of the events that follow
-//	show transcript | tools | effect r1t1
+//	show transcript | tools | turn | batch | call r1t1c0 | effect r1t1
 //
 // A call's arguments are the values of the schema's required properties in
-// their order, the missing ones filled with "x"; name{…} gives them as JSON.
+// their order, the missing ones filled with "x"; name{…} gives them as JSON,
+// name{blob 1048576} as a blob of that size. Schemas are those of the registry
+// that Read is given: the install record's, whatever an event has set since.
+//
+// A ToolCallSettled may say plan_hash=…, a ToolBatchSettled (plan_hash=… before
+// its results) always does: if the step doesn't say it, or says plan, it is that
+// of the open batch.
 //
 // # Picture
 //
 // The first line tells where the session stands after its n-th event. Then
-// what ended (-), what is asked (+), what was said (>), what changed (=).
+// what ended (-), what is asked (+), what was said (>), what changed (=). Calls
+// of a host loop are no effects; they are drawn as the view shows them. Hashes
+// are cut to their first eight digits.
 //
 // # Limits
 //

@@ -10,19 +10,19 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// Effect draws an effect's payload: a line a field, times relative to the
-// session's clock, sequences as the number of the session's event, and the
-// session's name as SID.
-func Effect(payload []byte, v session.View, seqs []uint64) (string, error) {
+// drawFields draws an effect's payload, or another object: a line a field,
+// times relative to the session's clock, sequences as the number of the
+// session's event, and the session's name as SID.
+func drawFields(payload []byte, v session.View, seqs []uint64) (string, error) {
 	var fields codec.Pairs
 	if err := codec.Decode(payload, &fields); err != nil {
-		return "", fmt.Errorf("scenario: effect: %w", err)
+		return "", fmt.Errorf("scenario: show: %w", err)
 	}
 	var b strings.Builder
 	for _, f := range fields {
 		text, err := codec.ToJSON(f.Value)
 		if err != nil {
-			return "", fmt.Errorf("scenario: effect: %s: %w", f.Key, err)
+			return "", fmt.Errorf("scenario: show: %s: %w", f.Key, err)
 		}
 		b.WriteString(f.Key + ": " + effectField(f.Key, text, v, seqs) + "\n")
 	}
@@ -32,7 +32,7 @@ func Effect(payload []byte, v session.View, seqs []uint64) (string, error) {
 // effectField writes one field so that it reads the same in every run.
 func effectField(name string, text []byte, v session.View, seqs []uint64) string {
 	switch name {
-	case "at", "start_by", "due":
+	case "at", "start_by", "due", "deadline":
 		if ms, err := strconv.ParseInt(string(text), 10, 64); err == nil {
 			return span(ms - v.Clock)
 		}

@@ -3,6 +3,7 @@ package scenario
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,7 +19,7 @@ type Said struct {
 }
 
 // Picture draws what one event left: before and after are the views around it,
-// settles is the effect that the event names, if any. Equal pictures mean that
+// settles is the effect or batch that the event names, if any. Equal pictures mean that
 // the two systems did the same.
 func Picture(before, after session.View, settles string, said []Said) string {
 	var b strings.Builder
@@ -33,9 +34,23 @@ func Picture(before, after session.View, settles string, said []Said) string {
 		}
 		b.WriteByte('\n')
 	}
+	for _, c := range hostLoopCalls(before) {
+		if !isAmong(hostLoopCalls(after), c.Effect) {
+			b.WriteString("- " + hostLoopLine(c))
+			if c.Effect != settles && !strings.HasPrefix(c.Effect, settles+"c") {
+				b.WriteString(" (withdrawn)")
+			}
+			b.WriteByte('\n')
+		}
+	}
 	for _, e := range after.Open {
 		if !isOpen(before, e.Effect) {
 			b.WriteString("+ " + effectLine(after, e) + deadline(after, e) + "\n")
+		}
+	}
+	for _, c := range hostLoopCalls(after) {
+		if !isAmong(hostLoopCalls(before), c.Effect) {
+			b.WriteString("+ " + hostLoopLine(c) + "\n")
 		}
 	}
 	for _, s := range said {
@@ -62,8 +77,11 @@ func standing(v session.View) string {
 		return text
 	}
 	text := fmt.Sprintf("run %d turn %d: ", v.Run.Number, v.Run.Turns)
-	if v.WaitsFor == "model" {
+	switch v.WaitsFor {
+	case "model":
 		return text + "the model's turn" + queued
+	case "step":
+		return text + "the hook's step" + queued
 	}
 	open := 0
 	for _, c := range v.Batch.Calls {
@@ -74,6 +92,9 @@ func standing(v session.View) string {
 	text += count(open, "call") + " open"
 	if left := len(v.Batch.Groups) - v.Batch.Group - 1; left > 0 {
 		text += ", " + count(left, "group") + " left"
+	}
+	if v.WaitsFor == "host_loop" {
+		text += " (waiting for host loop)"
 	}
 	return text + queued
 }
@@ -110,8 +131,34 @@ func effectLine(v session.View, e session.ViewEffect) string {
 			}
 		}
 		return "call " + e.Effect
+	case session.ClassStep:
+		return "step " + e.Effect + " " + e.Target
 	}
 	return string(e.Class) + " " + e.Effect
+}
+
+// hostLoopCalls returns the calls that a host loop is to carry out now: they
+// are no effects.
+func hostLoopCalls(v session.View) []session.ViewCall {
+	var calls []session.ViewCall
+	if v.Batch != nil {
+		for _, c := range v.Batch.Calls {
+			if c.HostLoop != "" && c.Status == session.CallOpen {
+				calls = append(calls, c)
+			}
+		}
+	}
+	return calls
+}
+
+// isAmong reports whether a call is one of calls.
+func isAmong(calls []session.ViewCall, name string) bool {
+	return slices.ContainsFunc(calls, func(c session.ViewCall) bool { return c.Effect == name })
+}
+
+// hostLoopLine names a call of a host loop: what it is, its name, and whose.
+func hostLoopLine(c session.ViewCall) string {
+	return "call " + c.ToolName + " " + c.Effect + " (host loop " + c.HostLoop + ")"
 }
 
 // deadline writes when a wake is due; other effects have theirs in `show`.
@@ -133,11 +180,19 @@ func noticeLine(s Said) string {
 		ToolName  string           `json:"tool_name"`
 		Type      string           `json:"type"`
 		Output    *session.Content `json:"output"`
+		Batch     string           `json:"batch"`
+		PlanHash  string           `json:"plan_hash"`
+		Groups    [][]int          `json:"groups"`
+		Group     int              `json:"group"`
+		Calls     []string         `json:"calls"`
 	}
 	if err := json.Unmarshal(s.Data, &d); err != nil {
 		return s.Type + " " + err.Error()
 	}
 	line := s.Type
+	if d.Batch != "" {
+		return fmt.Sprintf("%s %s plan %s, groups %s, group %d: %s", line, d.Batch, short(d.PlanHash), groups(d.Groups), d.Group, strings.Join(d.Calls, " "))
+	}
 	for _, part := range []string{runPart(d.Run), d.Type, d.Effect, d.ToolName, d.Lifecycle, d.Code} {
 		if part != "" {
 			line += " " + part
@@ -165,15 +220,56 @@ func runPart(run int) string {
 
 // writeChanges writes what changed beside runs and effects.
 func writeChanges(b *strings.Builder, before, after session.View) {
+	if before.Events > 0 && before.Registry != after.Registry {
+		b.WriteString("= registry " + short(after.Registry) + "\n")
+	}
 	if hostText(before) != hostText(after) {
 		b.WriteString("= host session " + hostText(after) + "\n")
 	}
 	if before.Profile != after.Profile {
 		b.WriteString("= profile " + after.Profile + "\n")
 	}
+	if listsText(before.Overrides) != listsText(after.Overrides) {
+		b.WriteString("= overrides session" + listsText(after.Overrides) + "\n")
+	}
+	if had, has := before.Run, after.Run; had != nil && has != nil && had.Number == has.Number && listsText(had.Overrides) != listsText(has.Overrides) {
+		b.WriteString("= overrides run " + strconv.Itoa(int(has.Number)) + listsText(has.Overrides) + "\n")
+	}
 	if factsText(before) != factsText(after) {
 		b.WriteString("= facts" + factsText(after) + "\n")
 	}
+}
+
+// short writes the beginning of a hash, enough to tell two apart.
+func short(hash string) string { return hash[:min(len(hash), 8)] }
+
+// groups writes the groups of a plan: positions of calls, a dot between groups.
+func groups(all [][]int) string {
+	if len(all) == 0 {
+		return "none"
+	}
+	var texts []string
+	for _, group := range all {
+		texts = append(texts, strings.Trim(fmt.Sprint(group), "[]"))
+	}
+	return strings.Join(texts, " · ")
+}
+
+// listsText writes the lists of a scope.
+func listsText(l *session.ViewLists) string {
+	if l == nil {
+		return " none"
+	}
+	text := ""
+	for _, list := range []struct {
+		name  string
+		tools []string
+	}{{"disable", l.Disable}, {"enable", l.Enable}, {"force", l.Force}} {
+		if len(list.tools) > 0 {
+			text += " " + list.name + "=[" + strings.Join(list.tools, " ") + "]"
+		}
+	}
+	return text
 }
 
 func hostText(v session.View) string {
@@ -189,23 +285,4 @@ func factsText(v session.View) string {
 		text += " " + f.Name + "=" + strconv.Quote(f.Value)
 	}
 	return text
-}
-
-// Transcript draws the transcript of a view. seqs are the sequences of the
-// session's events in order: they are printed as their number.
-func Transcript(v session.View, seqs []uint64) string {
-	var b strings.Builder
-	for _, it := range v.Transcript {
-		b.WriteString(itemText(it, seqs) + "\n")
-	}
-	return b.String()
-}
-
-// Tools draws which tools the latest turn was offered, and why not.
-func Tools(v session.View) string {
-	var b strings.Builder
-	for _, t := range v.Tools {
-		fmt.Fprintf(&b, "%s: %s\n", t.ToolName, t.Why)
-	}
-	return b.String()
 }

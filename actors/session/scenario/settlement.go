@@ -12,7 +12,8 @@ import (
 )
 
 // readSettlement reads what comes through the bridges' doors.
-func readSettlement(rest string, reg *planner.Registry) (Action, error) {
+// plan is the plan hash of the open batch.
+func readSettlement(rest string, reg *planner.Registry, plan string) (Action, error) {
 	effect, rest := cutWord(rest)
 	verb, rest := cutWord(rest)
 	data := map[string]any{"effect": effect}
@@ -24,7 +25,13 @@ func readSettlement(rest string, reg *planner.Registry) (Action, error) {
 		door, typ = session.DoorWake, session.TypeWakeSettled
 	case strings.Contains(effect, "c"):
 		door, typ = session.DoorTool, session.TypeToolCallSettled
-		err = readCallSettlement(data, verb, rest)
+		err = readCallSettlement(data, verb+" "+rest, plan)
+	case strings.HasSuffix(effect, "s"):
+		door, typ = session.DoorStep, session.TypeStepPrepared
+		err = readPrepared(data, verb, rest)
+	case verb == "batch":
+		door, typ = session.DoorTool, session.TypeToolBatchSettled
+		data, err = readBatchSettlement(effect, rest, plan)
 	case verb == "calls":
 		door, typ = session.DoorLLM, session.TypeToolCallsObserved
 		data["calls"], err = readCalls(rest, reg)
@@ -77,16 +84,52 @@ func readFault(words []word) (map[string]any, []word) {
 	return fault, words
 }
 
+// readPrepared reads the settlement of a step: what the hook said, as JSON.
+func readPrepared(data map[string]any, verb, rest string) error {
+	switch {
+	case verb == "ok" && rest == "":
+	case verb == "ok":
+		if err := json.Unmarshal([]byte(rest), &data); err != nil {
+			return fmt.Errorf("scenario: settle r1t1s ok {…}: %w", err)
+		}
+	case verb == "failed" && rest != "":
+		words, err := fields(rest)
+		if err != nil {
+			return err
+		}
+		data["error"], _ = readFault(words)
+	default:
+		return fmt.Errorf("scenario: settle r1t1s ok {…} or failed CODE \"detail\", not %q", verb)
+	}
+	data["status"] = verb
+	return nil
+}
+
 // readCallSettlement reads the settlement of a call.
-func readCallSettlement(data map[string]any, verb, rest string) error {
-	words, err := fields(rest)
+func readCallSettlement(data map[string]any, text, plan string) error {
+	words, err := fields(text)
 	if err != nil {
 		return err
+	}
+	if words, err = readResult(data, words, plan); err != nil {
+		return err
+	}
+	if len(words) > 0 {
+		return fmt.Errorf("scenario: settle r1t1c0: unknown %q", words[0].text)
+	}
+	return nil
+}
+
+// readResult reads the result of one call, and returns the words after it.
+func readResult(data map[string]any, words []word, plan string) ([]word, error) {
+	verb := ""
+	if len(words) > 0 {
+		verb, words = words[0].text, words[1:]
 	}
 	switch verb {
 	case "ok":
 		data["status"] = "succeeded"
-		if len(words) > 0 && words[0].key == "" {
+		if len(words) > 0 && words[0].quoted && words[0].key == "" {
 			data["output"] = map[string]any{"text": words[0].text}
 			words = words[1:]
 		}
@@ -100,22 +143,58 @@ func readCallSettlement(data map[string]any, verb, rest string) error {
 	case "unknown":
 		data["status"] = "outcome_unknown"
 	default:
-		return fmt.Errorf("scenario: settle r1t1c0 ok, failed, cancelled or unknown, not %q", verb)
+		return nil, fmt.Errorf("scenario: a call's result is ok, failed, cancelled or unknown, not %q", verb)
 	}
-	for _, w := range words {
-		switch w.key {
+	for ; len(words) > 0 && words[0].key != ""; words = words[1:] {
+		switch w := words[0]; w.key {
 		case "host":
 			data["host_session"] = map[string]any{"id": "h1", "status": w.text}
 		case "plan_hash":
-			data["plan_hash"] = w.text
+			data["plan_hash"] = orPlan(w.text, plan)
 		default:
-			return fmt.Errorf("scenario: settle r1t1c0: unknown %q", w.key)
+			return nil, fmt.Errorf("scenario: a call's result: unknown %q", w.key)
 		}
 	}
-	return nil
+	return words, nil
 }
 
-// readCalls reads name(value, …) and name{json}, one after another.
+// orPlan returns a plan hash as given; the word plan is that of the open batch.
+func orPlan(text, plan string) string {
+	if text == "plan" {
+		return plan
+	}
+	return text
+}
+
+// readBatchSettlement reads the settlement of a whole batch: results one after
+// another, each after its position, c0, or the name of a call of another batch.
+func readBatchSettlement(batch, rest, plan string) (map[string]any, error) {
+	words, err := fields(rest)
+	if err != nil {
+		return nil, err
+	}
+	data := map[string]any{"batch": batch, "plan_hash": plan}
+	if len(words) > 0 && words[0].key == "plan_hash" {
+		data["plan_hash"], words = orPlan(words[0].text, plan), words[1:]
+	}
+	results := []any{}
+	for len(words) > 0 {
+		name := words[0].text
+		if strings.HasPrefix(name, "c") {
+			name = batch + name
+		}
+		result := map[string]any{"effect": name}
+		if words, err = readResult(result, words[1:], plan); err != nil {
+			return nil, err
+		}
+		results = append(results, result)
+	}
+	data["results"] = results
+	return data, nil
+}
+
+// readCalls reads name(value, …), name{json} and name{blob size}, one after
+// another.
 func readCalls(text string, reg *planner.Registry) ([]any, error) {
 	var calls []any
 	for text = strings.TrimSpace(text); text != ""; text = strings.TrimSpace(text) {
@@ -136,6 +215,10 @@ func readCalls(text string, reg *planner.Registry) ([]any, error) {
 			}
 		}
 		call := map[string]any{"tool_name": name, "arguments": arguments}
+		if size, ok := strings.CutPrefix(arguments, "{blob "); ok {
+			delete(call, "arguments")
+			call["arguments_blob"], call["size"] = codec.RefOf(nil).String(), json.Number(strings.TrimSuffix(size, "}"))
+		}
 		if id, ok := strings.CutPrefix(text, "#"); ok {
 			id, text = cutWord(id)
 			call["provider_call_id"] = id

@@ -1,0 +1,154 @@
+package scenario
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
+)
+
+// Show draws what a step `show` names: transcript, tools, turn, batch, call
+// r1t1c0 or effect r1t1. seqs are the sequences of the session's events in
+// order: they are printed as their number. payload returns what an open
+// effect asks for.
+func Show(what string, v session.View, seqs []uint64, payload func(session.ViewEffect) []byte) (string, error) {
+	switch what {
+	case "transcript":
+		return transcript(v, seqs), nil
+	case "tools":
+		return tools(v), nil
+	case "turn":
+		return turn(v), nil
+	case "batch":
+		return batch(v), nil
+	}
+	kind, name := cutWord(what)
+	switch {
+	case kind == "effect" && name != "":
+		for _, e := range v.Open {
+			if e.Effect == name {
+				return drawFields(payload(e), v, seqs)
+			}
+		}
+		return "not open\n", nil
+	case kind == "call" && name != "":
+		return call(name, v, seqs)
+	}
+	return "", fmt.Errorf("scenario: show transcript, tools, turn, batch, call r1t1c0 or effect r1t1, not %q", what)
+}
+
+// transcript draws the transcript: an item a line.
+func transcript(v session.View, seqs []uint64) string {
+	var b strings.Builder
+	for _, it := range v.Transcript {
+		b.WriteString(itemText(it, seqs) + "\n")
+	}
+	return b.String()
+}
+
+// tools draws which tools the latest turn was offered, in their order, then
+// the others and why not.
+func tools(v session.View) string {
+	offered := make([]string, len(v.Tools))
+	hidden := ""
+	for _, t := range v.Tools {
+		line := t.ToolName + ": " + t.Why + "\n"
+		if t.Place > 0 {
+			offered[t.Place-1] = line
+		} else {
+			hidden += line
+		}
+	}
+	return strings.Join(offered, "") + hidden
+}
+
+// turn draws what decided over the latest turn.
+func turn(v session.View) string {
+	t := v.Turn
+	if t == nil {
+		return "no turn\n"
+	}
+	var b strings.Builder
+	b.WriteString("turn: " + t.Effect + "\nregistry: " + short(t.Registry) + "\n")
+	if t.Base != "" {
+		b.WriteString(strings.TrimRight("base: "+t.Base+" "+t.Profile, " ") + "\ntoolset: " + short(t.Toolset) + "\n")
+	}
+	if t.Step != nil {
+		b.WriteString("step " + strconv.Itoa(t.Step.Step) + ": " + stepText(t.Step) + "\n")
+		for _, f := range t.Step.Failed {
+			b.WriteString("rule " + strconv.Itoa(f.Rule) + ": " + f.Code + "\n")
+		}
+	}
+	return b.String()
+}
+
+// stepText writes what had a say in a turn, and why a hook had none.
+func stepText(s *session.ViewStep) string {
+	text := "no rule applies"
+	switch {
+	case s.Open:
+		text = "the hook is asked"
+	case s.From == session.StepFromHook:
+		text = "the hook's answer"
+	case s.From == session.StepFromProfile && s.Rule != nil:
+		text = "rule " + strconv.Itoa(*s.Rule) + " of profile " + s.Profile
+	case s.Rule != nil:
+		text = "rule " + strconv.Itoa(*s.Rule) + " of the run"
+	}
+	if s.Code != "" {
+		text += ", after " + s.Code
+	}
+	if s.Detail != "" {
+		text += ": " + s.Detail
+	}
+	return text
+}
+
+// batch draws the batch of the latest turn: its plan, then a line a call.
+func batch(v session.View) string {
+	if v.Batch == nil {
+		return "no batch\n"
+	}
+	var b strings.Builder
+	at := "complete"
+	if v.Batch.Group < len(v.Batch.Groups) {
+		at = "in group " + strconv.Itoa(v.Batch.Group)
+	}
+	fmt.Fprintf(&b, "%s plan %s, groups %s, %s\n", v.Batch.Batch, short(v.Batch.PlanHash), groups(v.Batch.Groups), at)
+	for _, c := range v.Batch.Calls {
+		line := c.Effect + " " + c.ToolName + " " + string(c.Status)
+		if c.Code != "" {
+			line += " " + c.Code
+		}
+		if c.HostLoop != "" {
+			line += " (host loop " + c.HostLoop + ")"
+		}
+		b.WriteString(line + "\n")
+	}
+	return b.String()
+}
+
+// call draws one call of the batch as the view has it: what a host loop
+// executes by.
+func call(name string, v session.View, seqs []uint64) (string, error) {
+	if v.Batch != nil {
+		for _, c := range v.Batch.Calls {
+			if c.Effect != name {
+				continue
+			}
+			text, err := json.Marshal(c)
+			if err != nil {
+				return "", fmt.Errorf("scenario: call: %w", err)
+			}
+			packed, err := codec.FromJSON(text)
+			if err != nil {
+				return "", fmt.Errorf("scenario: call: %w", err)
+			}
+			return drawFields(packed, v, seqs)
+		}
+	}
+	return "no call " + name + "\n", nil
+}

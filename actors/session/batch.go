@@ -79,7 +79,7 @@ func (s *State) askGroup() {
 // first one if there is anything in the batch for it, a later one if there is
 // in that.
 func (s *State) sayPlanned() {
-	t, first := s.Turn, true
+	t := s.Turn
 	b := t.Batch
 	said := CallsPlanned{
 		Batch: turnName(t.Run, t.Number), PlanHash: b.PlanHash.String(), Groups: b.Plan.Groups, Group: b.Group, Calls: []string{},
@@ -87,9 +87,6 @@ func (s *State) sayPlanned() {
 	any := false
 	for i := range b.Calls {
 		c := &b.Calls[i]
-		if c.At > 0 && c.done() {
-			first = false // something was asked and settled before
-		}
 		if c.done() || !s.isHostLoop(c) {
 			continue
 		}
@@ -98,7 +95,7 @@ func (s *State) sayPlanned() {
 			said.Calls = append(said.Calls, callName(t.Run, t.Number, i))
 		}
 	}
-	if len(said.Calls) > 0 || any && first {
+	if len(said.Calls) > 0 || any && b.Group == 0 {
 		s.say(NoticeCallsPlanned, said)
 	}
 }

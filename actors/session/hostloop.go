@@ -39,10 +39,10 @@ func (s *State) toolBatchSettled(data codec.Raw) *refusal {
 		return refuse(RejectUnknownEffect, "this session has no batch "+b.Batch)
 	case p.run == t.Run && p.turn == t.Number && t.Batch != nil && s.isBatchOpen():
 		return s.settleBatch(b)
-	case done != nil && p.run == done.Run && p.turn == done.Turn:
-		return done.sameFault(b)
-	case p.run == t.Run && p.turn == t.Number:
+	case p.run == t.Run && p.turn == t.Number && t.Batch == nil:
 		return refuse(RejectUnknownEffect, b.Batch+" has made no calls")
+	case done != nil && p.run == done.Run && p.turn == done.Turn && !s.isBatchLater(done):
+		return done.sameFault(b)
 	}
 	return refuse(RejectStale, "batch "+b.Batch+" was over long before")
 }
@@ -50,6 +50,13 @@ func (s *State) toolBatchSettled(data codec.Raw) *refusal {
 // isBatchOpen reports whether the latest turn's batch has calls without a
 // result.
 func (s *State) isBatchOpen() bool { return s.Run != nil && s.Turn.isOpen() }
+
+// isBatchLater reports whether there is a batch after the one that was
+// completed last.
+func (s *State) isBatchLater(done *DoneBatch) bool {
+	t := s.Turn
+	return t.Batch != nil && (t.Run != done.Run || t.Number != done.Turn)
+}
 
 // decodeBatch reads a ToolBatchSettled and checks each result by itself.
 func decodeBatch(data codec.Raw) (*ToolBatchSettled, *refusal) {

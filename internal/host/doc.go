@@ -6,11 +6,11 @@
 //
 // A Host runs a lane actor for every lane (lane.go). Delivered events are
 // folded in order (actor.go), one batch of what is buffered at a time; the
-// batch's outputs are stored (store.go): withdrawals, then effects, then
-// notices; then its events are acknowledged. A session that is not in memory is
-// read from the log up to the delivered event first, from its snapshot on if
-// that counts; one that is in memory since before the lane's last reset is
-// proven (load.go). A fault stops one session (quarantine.go). refold.view is
+// batch's outputs are stored (store.go): withdrawals, then the descriptors of a
+// registry that was set (registries.go), then effects, then notices; then its
+// events are acknowledged. A session that is not in memory is read from the log
+// up to the delivered event first, from its snapshot on if that counts; one
+// that is in memory since before the lane's last reset is proven (load.go). A fault stops one session (quarantine.go). refold.view is
 // answered from a copy (view.go). All that is read and stored goes through one
 // interface (world.go).
 //
@@ -18,6 +18,7 @@
 //
 //   - An event is acknowledged only when every output of it is stored; of one
 //     session, outputs are stored in the order of its events.
+//   - A descriptor is stored before an effect names it.
 //   - Only a stored state is snapshotted.
 //   - A load folds exactly up to the event before the delivered one, and emits
 //     nothing; the delivered event and all later ones are folded and emit.
@@ -49,8 +50,9 @@
 // # Limits
 //
 // A lane keeps Options.SessionsMax sessions, and those that are quarantined. A
-// batch is 64 events. A quarantine leaves nothing behind when it is deleted: a
-// release is noticed by hosts that run then, within 15 s.
+// batch is 64 events. A View that would not fit a message goes without lists of
+// overrides, then without tools. A quarantine leaves nothing behind when it is
+// deleted: a release is noticed by hosts that run then, within 15 s.
 //
 // # Testing
 //

@@ -168,7 +168,7 @@ func (h *Host) fromSnapshot(ctx context.Context, sid string, stop *Stop) (*sessi
 	state, err := session.Restore(snap, content{ctx: ctx, h: h, sid: sid})
 	var unknown *session.UnknownRulesError
 	switch {
-	case errors.As(err, &unknown):
+	case errors.As(err, &unknown), errors.Is(err, errUnread):
 		return nil, err
 	case err != nil:
 		return ignore(err)

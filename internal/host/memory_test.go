@@ -43,6 +43,7 @@ type call struct {
 
 // depot is what a world in memory stores.
 type depot struct {
+	t         *testing.T
 	mu        sync.Mutex
 	lost      uint64          // events up to here were removed from the log's end and replaced
 	log       []session.Event // ascending
@@ -77,7 +78,7 @@ type notice struct {
 func newMemory(t *testing.T) *memory {
 	t.Helper()
 	m := &memory{depot: &depot{
-		effects: map[string][]byte{}, claims: map[string]bool{}, notices: map[string][]notice{},
+		t: t, effects: map[string][]byte{}, claims: map[string]bool{}, notices: map[string][]notice{},
 		snapshots: map[string][]byte{}, stops: map[string][]byte{}, blobs: map[codec.Ref][]byte{}, calls: map[call]int{},
 	}}
 	m.append(session.DoorInstall, "", session.BuiltinInstall())
@@ -150,7 +151,7 @@ func (m *memory) InstallBefore(ctx context.Context, seq uint64) (e session.Event
 func (m *memory) ReadSession(ctx context.Context, sid string, from, to uint64, leader bool) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {
 		var events []session.Event
-		err := m.do(ctx, call{op: "ReadSession", sid: sid}, func() error {
+		err := m.do(ctx, call{op: "ReadSession", sid: sid, who: fmt.Sprintf("%d-%d", from, to)}, func() error {
 			for _, e := range m.log {
 				if e.Session == sid && e.Seq >= from && (to == 0 || e.Seq <= to) && (leader || m.lagging == 0 || e.Seq < m.lagging) {
 					events = append(events, e)
@@ -190,6 +191,7 @@ func (m *memory) AskAll(ctx context.Context, sid string, effects []session.Effec
 			if taken && !bytes.Equal(stored, e.Payload) {
 				return fmt.Errorf("ask: %w", &bus.ViolationError{Subject: name, Stored: stored, Wanted: e.Payload})
 			}
+			m.wantDescribed(e)
 			m.effects[name] = bytes.Clone(e.Payload)
 			return nil
 		})
@@ -351,8 +353,9 @@ type owed struct {
 
 // oracle folds a history and keeps what every event owes.
 type oracle struct {
-	state *session.State
-	owed  []owed
+	state    *session.State
+	owed     []owed
+	rejected error // why the latest event had no effect
 }
 
 func newOracle(sid string) *oracle { return &oracle{state: session.New(builtin(), sid)} }
@@ -364,7 +367,7 @@ func (o *oracle) fold(e session.Event) {
 	for _, effect := range o.state.Open() {
 		was[effect.Name] = true
 	}
-	_, _ = o.state.Evolve(e)
+	_, o.rejected = o.state.Evolve(e)
 	one := owed{seq: e.Seq, effects: o.state.OpenExcept(func(name string) bool { return was[name] })}
 	for _, w := range o.state.Withdrawals() {
 		if w.Claimed {

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"weak"
@@ -16,15 +17,21 @@ import (
 // at once.
 type registries struct {
 	mu     sync.Mutex
-	byHash map[codec.Hash]weak.Pointer[planner.Registry]
+	byHash map[codec.Hash]heldRegistry
 	swept  int // entries that were alive when the dead ones were taken out last
+}
+
+// heldRegistry is a registry that lives as long as others hold it.
+type heldRegistry struct {
+	registry weak.Pointer[planner.Registry]
+	stored   bool // this process has stored its descriptors
 }
 
 // get returns the registry of a hash, nil if none is held.
 func (r *registries) get(hash codec.Hash) *planner.Registry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.byHash[hash].Value()
+	return r.byHash[hash].registry.Value()
 }
 
 // same returns the registry that is held for the hash of reg: reg itself if
@@ -32,23 +39,48 @@ func (r *registries) get(hash codec.Hash) *planner.Registry {
 func (r *registries) same(reg *planner.Registry) *planner.Registry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if held := r.byHash[reg.Hash()].Value(); held != nil {
+	if held := r.byHash[reg.Hash()].registry.Value(); held != nil {
 		return held
 	}
 	if r.byHash == nil {
-		r.byHash = map[codec.Hash]weak.Pointer[planner.Registry]{}
+		r.byHash = map[codec.Hash]heldRegistry{}
 	}
-	if len(r.byHash) > 2*r.swept+64 {
+	if len(r.byHash) > 2*r.swept+registriesSpare {
 		for hash, held := range r.byHash {
-			if held.Value() == nil {
+			if held.registry.Value() == nil {
 				delete(r.byHash, hash)
 			}
 		}
 		r.swept = len(r.byHash)
 	}
-	r.byHash[reg.Hash()] = weak.Make(reg)
+	r.byHash[reg.Hash()] = heldRegistry{registry: weak.Make(reg)}
 	return reg
 }
+
+// registriesSpare is how many entries there may be, beside twice those that
+// were alive, before the dead ones are looked for.
+const registriesSpare = 64
+
+// isStored reports whether this process has stored the descriptors of reg.
+func (r *registries) isStored(reg *planner.Registry) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.byHash[reg.Hash()].stored
+}
+
+// setStored takes the descriptors of reg as stored.
+func (r *registries) setStored(reg *planner.Registry) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if held, found := r.byHash[reg.Hash()]; found {
+		held.stored = true
+		r.byHash[reg.Hash()] = held
+	}
+}
+
+// errUnread says that the log could not be read: of what it holds nothing is
+// known.
+var errUnread = errors.New("the log was not read")
 
 // content finds what the snapshots of one session refer to.
 type content struct {
@@ -69,7 +101,7 @@ func (c content) Registry(seq uint64, hash codec.Hash) (*planner.Registry, error
 	}
 	for e, err := range c.h.world.ReadSession(c.ctx, c.sid, seq, seq, true) {
 		if err != nil {
-			return nil, fmt.Errorf("read event %d of %s: %w", seq, c.sid, err)
+			return nil, fmt.Errorf("%w: event %d of %s: %w", errUnread, seq, c.sid, err)
 		}
 		reg, err := session.ParseRegistrySet(e)
 		if err != nil {
@@ -80,12 +112,30 @@ func (c content) Registry(seq uint64, hash codec.Hash) (*planner.Registry, error
 	return nil, fmt.Errorf("the log has no event %d of %s", seq, c.sid)
 }
 
+// putting is how many descriptors are stored at once: a registry may have
+// hundreds, and its lane waits for them.
+const putting = 16
+
 // putDescriptors stores what the tools of a registry look like to a model:
 // model bridges fetch descriptors by hash.
 func putDescriptors(ctx context.Context, w world, registry *planner.Registry) error {
-	for _, blob := range registry.Blobs() {
-		if _, err := w.PutBlob(ctx, blob.Content); err != nil {
-			return fmt.Errorf("store descriptor %s: %w", blob.Ref, err)
+	blobs := registry.Blobs()
+	failures := make([]error, len(blobs))
+	room := make(chan struct{}, putting)
+	var storing sync.WaitGroup
+	for i := range blobs {
+		room <- struct{}{}
+		storing.Go(func() {
+			defer func() { <-room }()
+			if _, err := w.PutBlob(ctx, blobs[i].Content); err != nil {
+				failures[i] = fmt.Errorf("store descriptor %s: %w", blobs[i].Ref, err)
+			}
+		})
+	}
+	storing.Wait()
+	for _, err := range failures {
+		if err != nil {
+			return err // one says enough: all of it is tried again
 		}
 	}
 	return nil

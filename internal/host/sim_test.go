@@ -3,8 +3,9 @@ package host
 // A lane, two hosts that take it from one another, and a network that fails:
 // whatever the order of things, every output is stored before its event is
 // acknowledged, every effect is asked with the bytes that the fold gives it,
-// no notice is skipped, and every snapshot is of a stored state. Who kills,
-// moves the pin and publishes is drawn by seed.
+// no notice is skipped, every snapshot is of a stored state, and a descriptor is
+// stored before an effect names it. Who kills, moves the pin and publishes is
+// drawn by seed; what is published, too: see simevents_test.go.
 
 import (
 	"cmp"
@@ -24,18 +25,35 @@ import (
 
 const (
 	simSeeds    = 24
-	simSteps    = 120
+	simSteps    = 160
 	simSessions = 5
 )
 
 func TestSimulation(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(simSeeds) {
-		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { simulate(t, seed) })
-		})
+	var mu sync.Mutex
+	took := map[string]int{}
+	t.Run("seeds", func(t *testing.T) {
+		for seed := range uint64(simSeeds) {
+			t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+				t.Parallel()
+				var one map[string]int
+				synctest.Test(t, func(t *testing.T) { one = simulate(t, seed) })
+				mu.Lock()
+				defer mu.Unlock()
+				for typ, n := range one {
+					took[typ] += n
+				}
+			})
+		}
+	})
+	// What never had an effect was not simulated.
+	for _, typ := range simTypes {
+		if took[typ] < simSeeds {
+			t.Errorf("%s had an effect %d times in %d seeds", typ, took[typ], simSeeds)
+		}
 	}
+	t.Logf("events that had an effect: %v", took)
 }
 
 // pinned is the consumer that both hosts pull from.
@@ -216,7 +234,8 @@ type sim struct {
 	mem    *memory
 	server *pinned
 	hosts  [2]*simHost
-	calm   bool // nothing fails any more
+	calm   bool           // nothing fails any more
+	took   map[string]int // events that had an effect, by type
 }
 
 func (s *sim) draw(n int) int {
@@ -274,35 +293,17 @@ func (s *sim) publish() {
 	sid := fmt.Sprintf("s%d", i)
 	s.server.mu.Lock()
 	defer s.server.mu.Unlock()
-	door, payload := s.event(s.server.folded[sid].state)
-	s.server.folded[sid].fold(s.mem.append(door, sid, payload))
+	o := s.server.folded[sid]
+	door, typ, payload := s.event(o.state)
+	o.fold(s.mem.append(door, sid, payload))
+	if o.rejected == nil {
+		s.took[typ]++
+	}
 	s.server.signal()
 }
 
-func (s *sim) event(state *session.State) (session.Door, []byte) {
-	open := state.Open()
-	if len(open) == 0 || s.draw(5) == 0 {
-		if s.draw(3) == 0 {
-			return session.DoorIn, []byte(`{"type":"Nothing"}`)
-		}
-		return session.DoorIn, []byte(`{"type":"RunRequested","data":{"input":{"text":"hi"},"config":{"provider":"openai","model":"m"}}}`)
-	}
-	switch e := open[s.draw(len(open))]; e.Class {
-	case session.ClassLLM:
-		if s.draw(3) == 0 {
-			return session.DoorLLM, fmt.Appendf(nil, `{"type":"GenerationSettled","data":{"effect":%q,"status":"ok","text":{"text":"a"}}}`, e.Name)
-		}
-		return session.DoorLLM, fmt.Appendf(nil,
-			`{"type":"ToolCallsObserved","data":{"effect":%q,"calls":[{"tool_name":"open_session","arguments":"{}"},{"tool_name":"none","arguments":""}]}}`, e.Name)
-	case session.ClassTool:
-		return session.DoorTool, fmt.Appendf(nil, `{"type":"ToolCallSettled","data":{"effect":%q,"status":"succeeded","output":{"text":"o"}}}`, e.Name)
-	default:
-		return session.DoorWake, fmt.Appendf(nil, `{"type":"WakeSettled","data":{"effect":%q}}`, e.Name)
-	}
-}
-
-func simulate(t *testing.T, seed uint64) {
-	s := &sim{t: t, rand: rand.New(rand.NewPCG(seed, 7)), mem: newMemory(t)}
+func simulate(t *testing.T, seed uint64) (took map[string]int) {
+	s := &sim{t: t, rand: rand.New(rand.NewPCG(seed, 7)), mem: newMemory(t), took: map[string]int{}}
 	s.server = &pinned{t: t, mem: s.mem.depot, acked: map[uint64]bool{}, changed: make(chan struct{}), folded: map[string]*oracle{}}
 	for i := range simSessions {
 		sid := fmt.Sprintf("s%d", i)
@@ -334,6 +335,7 @@ func simulate(t *testing.T, seed uint64) {
 	s.judge()
 	s.kill(0)
 	s.kill(1)
+	return s.took
 }
 
 // judge looks at what is stored when all is done.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/planner"
 )
 
 // store stores the outputs of all that is pending and acknowledges it. It
@@ -98,12 +99,10 @@ func (l *laneActor) storeSession(ctx context.Context, sid string, list []*output
 			return failure{o, err}
 		}
 		o.withdrawn = nil
-		if o.registry != nil { // before an effect can name what is in it
-			if err := putDescriptors(ctx, l.host.world, o.registry); err != nil {
-				return failure{o, err}
-			}
-			o.registry = nil
+		if err := l.describe(ctx, o.registry); err != nil {
+			return failure{o, err}
 		}
+		o.registry = nil
 		if o.effects = l.startable(sid, o.effects); len(o.effects) > 0 {
 			if err := l.host.world.AskAll(ctx, sid, o.effects); err != nil {
 				return failure{o, err}
@@ -118,6 +117,21 @@ func (l *laneActor) storeSession(ctx context.Context, sid string, list []*output
 		}
 	}
 	return failure{}
+}
+
+// describe stores the descriptors of a registry that an event set, before an
+// effect can name one. Those that this process has stored are not sent again:
+// many sessions set the same registry.
+func (l *laneActor) describe(ctx context.Context, registry *planner.Registry) error {
+	held := &l.host.registries
+	if registry == nil || held.isStored(registry) {
+		return nil
+	}
+	if err := putDescriptors(ctx, l.host.world, registry); err != nil {
+		return err
+	}
+	held.setStored(registry)
+	return nil
 }
 
 // startable returns the effects that may still be started. Nothing but a wake

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -47,7 +48,48 @@ func (h *Host) view(ctx context.Context, sid string) (data []byte, err error) {
 	if state == nil {
 		return nil, errNoSession
 	}
-	return json.Marshal(state.View())
+	v := state.View()
+	return fit(&v, viewBytesMax)
+}
+
+// viewBytesMax is how large an answer may be: with its headers it fits a
+// message of any server that Refold works with.
+const viewBytesMax = 1<<20 - 4<<10
+
+// fit encodes a View in at most max bytes. What does not fit is left out: first
+// the lists of overrides, which runs in the queue may each have, then the tools.
+// What is open, and what a host loop carries out, always fits. Markup stays as
+// it is: escaping would make six bytes of one.
+func fit(v *session.View, max int) ([]byte, error) {
+	encode := func() ([]byte, error) {
+		var b bytes.Buffer
+		enc := json.NewEncoder(&b)
+		enc.SetEscapeHTML(false)
+		err := enc.Encode(v)
+		return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+	}
+	data, err := encode()
+	for _, leave := range []func(){
+		func() {
+			for i := range v.Queue {
+				v.Queue[i].Overrides = nil
+			}
+		},
+		func() {
+			v.Overrides = nil
+			if v.Run != nil {
+				v.Run.Overrides = nil
+			}
+		},
+		func() { v.Tools = nil },
+	} {
+		if err != nil || len(data) <= max {
+			break
+		}
+		leave()
+		data, err = encode()
+	}
+	return data, err
 }
 
 // latest returns a session as the log has it now, nil if it has no event. A

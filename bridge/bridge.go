@@ -148,7 +148,7 @@ func (b *Bridge) serve(s served, options []ServeOption) error {
 	switch {
 	case s.concurrency < 1 || s.concurrency > concurrencyMax:
 		return fmt.Errorf("serve %s: concurrency is %d: 1 to %d", s.name(), s.concurrency, concurrencyMax)
-	case s.model == nil && s.executor == nil:
+	case s.model == nil && s.executor == nil && s.hook == nil:
 		return fmt.Errorf("serve %s: nothing carries it out", s.name())
 	case b.ran:
 		return fmt.Errorf("serve %s: the bridge runs already: give it all targets before Run", s.name())
@@ -189,7 +189,7 @@ func (b *Bridge) Run(ctx context.Context) error {
 	case again:
 		return errors.New("a bridge runs once: connect another")
 	case len(targets) == 0:
-		return errors.New("a bridge without targets has nothing to do: give it tools or models before Run")
+		return errors.New("a bridge without targets has nothing to do: give it tools, models or step hooks before Run")
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

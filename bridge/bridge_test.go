@@ -47,9 +47,9 @@ func (a *actor) bridge(t *testing.T, name string) *Bridge {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lease := regexp.MustCompile(`(?m)^(  (?:llm|tool) \{.* ack_wait: )"[^"]*"`)
-	if n := len(lease.FindAll(refold.StreamsConf, -1)); n != 2 {
-		t.Fatalf("streams.conf has %d leases of llm and tool where this test looks for them", n)
+	lease := regexp.MustCompile(`(?m)^(  (?:llm|tool|step) \{.* ack_wait: )"[^"]*"`)
+	if n := len(lease.FindAll(refold.StreamsConf, -1)); n != 3 {
+		t.Fatalf("streams.conf has %d leases of llm, tool and step where this test looks for them", n)
 	}
 	short := lease.ReplaceAll(refold.StreamsConf, []byte(`${1}"1s"`))
 	if b.conf, err = bus.ParseConf(short, b.bus.Names()); err != nil {
@@ -103,7 +103,7 @@ func (a *actor) settled(t *testing.T, n int) []string {
 			if err != nil {
 				t.Fatalf("waiting for %d settlements, have %q: %v", n, all, err)
 			}
-			if e.Door == session.DoorLLM || e.Door == session.DoorTool {
+			if e.Door == session.DoorLLM || e.Door == session.DoorTool || e.Door == session.DoorStep {
 				all = append(all, settlementText(t, e))
 			}
 		}
@@ -239,6 +239,9 @@ func TestBridgeIsSeen(t *testing.T) {
 	if err := b.Model("p", modelFunc(nil)); err != nil {
 		t.Fatal(err)
 	}
+	if err := b.Step("router", PrepareStep(nil)); err != nil {
+		t.Fatal(err)
+	}
 	members, err := a.TrackMembers(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -249,14 +252,14 @@ func TestBridgeIsSeen(t *testing.T) {
 	if err := json.Unmarshal(members.Live(time.Minute)[0].Body, &beat); err != nil {
 		t.Fatal(err)
 	}
-	if beat.Kind != "bridge" || !slices.Equal(beat.Targets, []string{"llm/p", "tool/host"}) || beat.Rules != session.RulesVersion {
+	if beat.Kind != "bridge" || !slices.Equal(beat.Targets, []string{"llm/p", "step/router", "tool/host"}) || beat.Rules != session.RulesVersion {
 		t.Errorf("heartbeat: got %+v", beat)
 	}
 	answer, err := connect(t, a.server).Request("$SRV.INFO.refold-bridge", nil, testPatience)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`"version":"1.2.3"`, `"targets":"llm/p tool/host"`, `"instance":"` + b.Instance(), `"name":"one"`} {
+	for _, want := range []string{`"version":"1.2.3"`, `"targets":"llm/p step/router tool/host"`, `"instance":"` + b.Instance(), `"name":"one"`} {
 		if !strings.Contains(string(answer.Data), want) {
 			t.Errorf("service: %s lacks %s", answer.Data, want)
 		}
@@ -445,6 +448,9 @@ func TestServeRefuses(t *testing.T) {
 		{other.Tool("a", x), ""},
 		{other.Tool("a", x), "already"},
 		{other.Model("a", modelFunc(nil)), ""},
+		{other.Step("a", nil), "nothing carries it out"},
+		{other.Step("a", PrepareStep(nil)), ""},
+		{other.Step("a", PrepareStep(nil)), "step/a: it is served already"},
 		{b.Tool("a", x), "before Run"},
 	} {
 		if c.want == "" && c.err != nil || c.want != "" && (c.err == nil || !strings.Contains(c.err.Error(), c.want)) {

@@ -1,9 +1,11 @@
-// Package bridge carries out what sessions ask of the world: tool calls and
-// generations. A Go program serves its own tools with it:
+// Package bridge carries out what sessions ask of the world: tool calls,
+// generations, and the choice of what a step offers. A Go program serves its
+// own tools, models and step hooks with it:
 //
 //	b, err := bridge.Connect(ctx, bridge.Options{Name: "weather"})
 //	…
 //	err = b.Tool("weather", forecasts{}) // an Executor
+//	err = b.Step("router", bridge.PrepareStep(choose)) // a StepHook
 //	…
 //	err = b.Run(ctx)
 //
@@ -15,7 +17,8 @@
 // said.go). What must not be started twice is claimed (claim.go, holders.go).
 // Then it is started (start.go), becomes an outcome (outcome.go), and that a
 // settlement (settlement.go), which is stored before the effect is acked
-// (worker.go). wire.go says what all this needs of NATS, and natswire.go has
+// (worker.go). step.go is what a step hook sees, prepared.go what becomes of
+// its choice. wire.go says what all this needs of NATS, and natswire.go has
 // it from internal/bus.
 //
 // # Laws
@@ -40,7 +43,8 @@
 //
 // # Glossary
 //
-//   - target: who carries an effect out: an executor's name, or a provider's.
+//   - target: who carries an effect out: the name of an executor, a provider or
+//     a step hook.
 //   - claim: the message that says which process starts an effect. The first
 //     one that is stored stands.
 //   - instance: a ULID per process start, which claims and heartbeats name.
@@ -60,6 +64,11 @@
 //	withdrawn in progress   cancelled                  outcome_unknown
 //	bridge stopped it       given back, runs again     outcome_unknown
 //	bridge died             runs again                 outcome_unknown
+//
+// A step ends as a retry-safe call does, but for its codes: a hook that fails or
+// panics is `hook_failed`, and a choice that no session takes `bad_settlement`.
+// Steps are not claimed: two bridges may ask their hooks for one step, and the
+// session takes the first answer.
 //
 // A generation that a bridge drops is taken over by another. One that fails
 // and may be retried is asked again until its start_by.

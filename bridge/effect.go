@@ -11,12 +11,13 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// effect is one effect as it was asked. Exactly one of generation and call is
-// set.
+// effect is one effect as it was asked. Exactly one of generation, call and
+// step is set.
 type effect struct {
 	name       subjects.EffectName
 	generation *session.Generation
 	call       *session.ToolCall
+	step       *StepRequest
 	startBy    time.Time     // past it nothing is started
 	runTime    time.Duration // what one start may take
 	claimed    bool          // starts only with a claim
@@ -24,7 +25,7 @@ type effect struct {
 
 // errClass says that an effect is of a class that this package does not carry
 // out.
-var errClass = errors.New("neither llm nor tool")
+var errClass = errors.New("neither llm, tool nor step")
 
 // errNewer says that bridges of a newer release may read an effect.
 var errNewer = errors.New("this bridge is too old for it: upgrade it")
@@ -67,6 +68,17 @@ func decodeEffect(names subjects.Names, subject string, payload []byte) (effect,
 		e.call, e.claimed = c, !c.RetrySafe
 		said = subjects.EffectName{Class: c.Class, Target: name.Target, Session: c.Session, Effect: c.Effect}
 		version, runMS, startBy = c.V, c.RunMS, c.StartBy
+	case session.ClassStep:
+		p := new(session.Step)
+		err := codec.Unmarshal(payload, p)
+		if err == nil {
+			e.step, err = stepRequest(p)
+		}
+		if err != nil {
+			return effect{}, undecoded(subject, payload, err)
+		}
+		said = subjects.EffectName{Class: p.Class, Target: p.Hook, Session: p.Session, Effect: p.Effect}
+		version, runMS, startBy = p.V, p.RunMS, p.StartBy
 	default:
 		return effect{}, fmt.Errorf("%s: class %s: %w", subject, name.Class, errClass)
 	}
@@ -90,7 +102,7 @@ func (e *effect) key() string { return e.name.Session + "." + e.name.Effect }
 func (e *effect) late(now time.Time) bool { return now.After(e.startBy) }
 
 // safe reports that the effect may be carried out twice without harm.
-func (e *effect) safe() bool { return e.call != nil && e.call.RetrySafe }
+func (e *effect) safe() bool { return e.call != nil && e.call.RetrySafe || e.step != nil }
 
 // attempt is what the second and later attempts at an effect add to its name.
 var attempt = regexp.MustCompile(`a[0-9]+$`)

@@ -36,6 +36,7 @@ type Call struct {
 	IdempotencyKey string          // <sid>.<name without a…>; the same on every start
 	RetrySafe      bool            // may run again with the same key
 	HostSession    *HostSession    // where host tools run, nil if none
+	Context        json.RawMessage // an object that step rules or a hook carried on; nil: none
 }
 
 // HostSession is the session's place on a host. As a part of a Result it

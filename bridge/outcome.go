@@ -11,13 +11,14 @@ import (
 
 // outcome is what became of an effect: what its settlement will say.
 type outcome struct {
-	status   session.CallStatus // of a generation: succeeded or failed
-	fault    *Error             // nil only when succeeded
-	output   string             // of a tool call
-	host     *HostSession       // of a tool call; nil: unchanged
-	answer   *Answer            // of a generation that succeeded
-	duration time.Duration      // of a tool call that ran; 0: it did not
-	at       time.Time          // when it was known; for people
+	status   session.CallStatus    // of a generation or a step: succeeded or failed
+	fault    *Error                // nil only when succeeded
+	output   string                // of a tool call
+	host     *HostSession          // of a tool call; nil: unchanged
+	answer   *Answer               // of a generation that succeeded
+	prepared *session.StepPrepared // of a step that succeeded
+	duration time.Duration         // of a tool call that ran; 0: it did not
+	at       time.Time             // when it was known; for people
 }
 
 // Why the context of an executor ended.
@@ -34,6 +35,7 @@ var errGoexit = errors.New("it called runtime.Goexit")
 const (
 	codeExecutorError     = "executor_error"
 	codeExecutorPanic     = "executor_panic"
+	codeHookFailed        = "hook_failed"
 	codeModelError        = "model_error"
 	codeCancelled         = "cancelled"
 	codeTranscript        = "transcript_unreadable"
@@ -65,6 +67,7 @@ func outcomeUnknown(detail string, of outcome) outcome {
 type returned struct {
 	result    Result
 	answer    Answer
+	prepared  *session.StepPrepared
 	err       error
 	cause     error // why its context had ended when it returned; nil: it had not
 	panicked  any   // what it panicked with

@@ -57,6 +57,9 @@ func (w *worker) encodeAs(ctx context.Context, e *effect, o outcome, inlineMax i
 	case e.call != nil:
 		typ = session.TypeToolCallSettled
 		body, err = w.callBody(ctx, e, o, inlineMax)
+	case e.step != nil:
+		typ = session.TypeStepPrepared
+		body = stepBody(e, o)
 	case o.answer != nil && len(o.answer.Calls) > 0:
 		typ = session.TypeToolCallsObserved
 		body, err = w.callsBody(ctx, e, o.answer, inlineMax)

@@ -12,10 +12,13 @@ import (
 )
 
 // start starts a flight, unless it is too late or it was withdrawn, and says
-// what became of it. request is nil for a tool call.
+// what became of it. request is that of a generation, else nil.
 func (w *worker) start(life lifetimes, s served, f *flight, request *Request) ruling {
-	if f.call != nil {
+	switch {
+	case f.call != nil:
 		return w.startCall(life, s, f)
+	case f.step != nil:
+		return w.startStep(life, s, f)
 	}
 	wait := modelWaitMin
 	for {
@@ -64,6 +67,10 @@ func (w *worker) startCall(life lifetimes, s served, f *flight) ruling {
 	}
 	if h := c.HostSession; h != nil {
 		call.HostSession = &HostSession{ID: h.ID, Status: h.Status, Route: h.Route}
+	}
+	var err error
+	if call.Context, err = jsonOf(c.Context); err != nil {
+		return settleAs(outcome{status: session.CallFailed, fault: faultOf(err, codeExecutorError)})
 	}
 	started := w.now()
 	r, refused := w.execute(life, f, func(ctx context.Context, start string) (r returned) {
@@ -160,7 +167,7 @@ func (w *worker) execute(life lifetimes, f *flight, run func(ctx context.Context
 // withdrawnOutcome is the outcome of what was withdrawn before it started.
 func withdrawnOutcome(e *effect) outcome {
 	o := outcome{status: session.CallCancelled, fault: &Error{Code: codeCancelled, Detail: "withdrawn before it started"}}
-	if e.generation != nil {
+	if e.call == nil {
 		o.status = session.CallFailed
 	}
 	return o

@@ -205,6 +205,7 @@ func TestCallAndSettlement(t *testing.T) {
 		call := toolCall("r1t1c0", false)
 		call.HostSession = &session.HostSession{ID: "h0", Status: "closed", Route: "there"}
 		call.ProviderCallID = "call_1"
+		call.Context = raw(t, `{"order":7}`)
 		q.ask(t, session.ClassTool, "host", "s1", "r1t1c0", call)
 		pass(10 * time.Second)
 		b.stop()
@@ -212,10 +213,10 @@ func TestCallAndSettlement(t *testing.T) {
 			Session: "s1", Effect: "r1t1c0", Start: got.Start, ToolID: "host.fs.stat", ToolName: "stat", ProviderCallID: "call_1",
 			IdempotencyKey: "s1.r1t1c0", HostSession: &HostSession{ID: "h0", Status: "closed", Route: "there"},
 		}
-		if string(got.Arguments) != `{"x":1}` || len(got.Start) != 26 {
-			t.Errorf("call: arguments %s, start %q", got.Arguments, got.Start)
+		if string(got.Arguments) != `{"x":1}` || string(got.Context) != `{"order":7}` || len(got.Start) != 26 {
+			t.Errorf("call: arguments %s, context %s, start %q", got.Arguments, got.Context, got.Start)
 		}
-		got.Arguments = nil
+		got.Arguments, got.Context = nil, nil
 		if fmt.Sprintf("%+v %+v", got, *got.HostSession) != fmt.Sprintf("%+v %+v", want, *want.HostSession) && *got.HostSession != *want.HostSession {
 			t.Errorf("call: got %+v, want %+v", got, want)
 		}

@@ -48,14 +48,15 @@ func (w *worker) about(f *flight) *slog.Logger {
 	return w.log.With("session", f.name.Session, "effect", f.name.Effect, "target", f.name.Target)
 }
 
-// served is one target and what carries its effects out. Exactly one of model
-// and executor is set.
+// served is one target and what carries its effects out. Exactly one of model,
+// executor and hook is set.
 type served struct {
 	class       session.Class
 	target      string
 	concurrency int
 	model       Model
 	executor    Executor
+	hook        StepHook
 }
 
 // lifetimes are the stages of a bridge's end: drain ends when no more effects

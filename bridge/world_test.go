@@ -213,7 +213,7 @@ func (w *world) settlements(t *testing.T) []string {
 	defer w.mu.Unlock()
 	var all []string
 	for _, e := range w.events {
-		if e.Door != session.DoorLLM && e.Door != session.DoorTool {
+		if e.Door != session.DoorLLM && e.Door != session.DoorTool && e.Door != session.DoorStep {
 			continue
 		}
 		all = append(all, settlementText(t, e))
@@ -239,6 +239,9 @@ func settlementText(t *testing.T, e session.Event) string {
 		return with(b.Effect+" "+b.Status, b.Error)
 	case session.TypeGenerationSettled:
 		b := body[session.GenerationSettled](t, env)
+		return with(b.Effect+" "+b.Status, b.Error)
+	case session.TypeStepPrepared:
+		b := body[session.StepPrepared](t, env)
 		return with(b.Effect+" "+b.Status, b.Error)
 	case session.TypeToolCallsObserved:
 		b := body[session.ToolCallsObserved](t, env)

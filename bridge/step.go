@@ -1,0 +1,163 @@
+package bridge
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
+)
+
+// StepHook chooses what the turns of runs offer: it carries out the effects of
+// one hook, the one that a run's config names as step_hook. It is asked before
+// each turn of such a run, from several goroutines for different effects, and
+// at most once at a time per effect name in this process.
+//
+// What it returns holds for that turn, in place of the run's step rules; only
+// a Context carries on. The session records it, so a replay asks nobody. A hook
+// may be asked more than once for one step (a bridge died, an answer was lost):
+// the answer that is recorded first counts.
+//
+// A returned *Error settles the step `failed` with its code; an error that
+// wraps context.DeadlineExceeded with `deadline_exceeded`; any other error, and
+// a panic, with `hook_failed`. A choice that no session takes is not sent: it
+// settles `bad_settlement`, and the detail names the limit. After a failure the
+// run goes on as the config's fallback says: by its rules, or not at all. When
+// ctx ends (run time over, run cancelled, bridge draining past its grace time)
+// PrepareStep must return soon, and what it returns is not believed.
+type StepHook interface {
+	PrepareStep(ctx context.Context, step StepRequest) (StepChoice, error)
+}
+
+// PrepareStep makes a function a StepHook.
+type PrepareStep func(ctx context.Context, step StepRequest) (StepChoice, error)
+
+// PrepareStep calls f.
+func (f PrepareStep) PrepareStep(ctx context.Context, step StepRequest) (StepChoice, error) {
+	return f(ctx, step)
+}
+
+// Step makes h the step hook of this name. It must come before Run, once for
+// each hook.
+func (b *Bridge) Step(hook string, h StepHook, options ...ServeOption) error {
+	return b.serve(served{class: session.ClassStep, target: hook, hook: h}, options)
+}
+
+// StepRequest is the step that a turn begins with, as its effect says it: all
+// that there is to decide by.
+type StepRequest struct {
+	Session  string            // session id
+	Effect   string            // effect name, r1t2s
+	Start    string            // ULID of this start of the effect
+	Hook     string            // the hook's name
+	Step     int               // 0-based: how many turns the run has had
+	Calls    []StepCall        // of the run's earlier steps, oldest first; the latest 256
+	Used     []string          // tool_ids of all that was carried out in earlier steps, sorted
+	Facts    map[string]string // of the session
+	Roles    []string          // of the run
+	Context  json.RawMessage   // an object, as earlier steps left it; nil: none
+	Usage    Usage             // of the run so far
+	Provider string            // who is asked
+	Model    string            // which model is asked, if the choice names no other
+}
+
+// StepCall is one call of an earlier step.
+type StepCall struct {
+	ToolID   string // empty if the model called what the registry doesn't have
+	ToolName string // as the model called it
+	Status   string // succeeded, failed, cancelled, outcome_unknown, ignored
+	Code     string // of a result that the session itself gave: tool_unknown, invalid_arguments, …
+	Step     int    // 0-based
+}
+
+// HasUsedTool reports whether a tool was carried out in an earlier step of the
+// run: asked, whether it succeeded, failed, or nobody can tell. A call that was
+// refused or cancelled does not count. Name is a tool_id, or a tool_name under
+// which one of Calls was made.
+func (s StepRequest) HasUsedTool(name string) bool {
+	return slices.Contains(s.Used, name) || slices.ContainsFunc(s.Calls, func(c StepCall) bool {
+		return c.ToolName == name && slices.Contains(s.Used, c.ToolID)
+	})
+}
+
+// Last returns the calls of the step before, none in step 0. It is a part of
+// Calls.
+func (s StepRequest) Last() []StepCall {
+	first := slices.IndexFunc(s.Calls, func(c StepCall) bool { return c.Step >= s.Step-1 })
+	if first < 0 {
+		return nil
+	}
+	return s.Calls[first:]
+}
+
+// Fact returns a fact of the session, empty if there is none.
+func (s StepRequest) Fact(name string) string { return s.Facts[name] }
+
+// HasRole reports whether the run has a role.
+func (s StepRequest) HasRole(role string) bool { return slices.Contains(s.Roles, role) }
+
+// DecodeContext decodes Context into what v points to, as encoding/json does.
+// Without a context it leaves v as it is.
+func (s StepRequest) DecodeContext(v any) error {
+	if len(s.Context) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(s.Context, v); err != nil {
+		return fmt.Errorf("context of %s: %w", s.Effect, err)
+	}
+	return nil
+}
+
+// StepChoice is what a hook wants of a turn. What is left out stays as the
+// run's config has it: the zero value changes nothing. No choice widens what a
+// session may do: disabled tools, and those that aren't available, stay out.
+type StepChoice struct {
+	// ActiveTools are the tools offered, by tool_id or tool_name: at most 512.
+	// Nil: unchanged. Empty but not nil: none.
+	ActiveTools []string
+	// ToolRefs are the same by descriptor, sha256-…, which may be an alternate
+	// of a tool. One of the two may be given.
+	ToolRefs   []string
+	ToolChoice string // auto, none, required, or a tool that must be called
+	System     string // system text, at most 64 KiB
+	Model      string // of the same provider, at most 128 bytes
+	// Params are the provider's parameters, at most 32 KiB: a value that
+	// encoding/json makes an object of. Nil, or null: unchanged.
+	Params any
+	// Context is what later steps and tools are shown in place of what there
+	// was, at most 4 KiB: a value that encoding/json makes an object of. Nil,
+	// or null: unchanged.
+	Context any
+}
+
+// stepRequest returns what a hook is asked.
+func stepRequest(p *session.Step) (*StepRequest, error) {
+	s := &StepRequest{
+		Session: p.Session, Effect: p.Effect, Hook: p.Hook, Step: p.Step, Used: p.Used, Roles: p.Roles,
+		Provider: p.Provider, Model: p.Model, Facts: make(map[string]string, len(p.Facts)),
+		Usage: Usage{
+			InputTokens: p.Usage.InputTokens, OutputTokens: p.Usage.OutputTokens,
+			CachedTokens: p.Usage.CachedTokens, ReasoningTokens: p.Usage.ReasoningTokens,
+		},
+	}
+	for _, c := range p.Calls {
+		s.Calls = append(s.Calls, StepCall{ToolID: c.ToolID, ToolName: c.ToolName, Status: string(c.Status), Code: c.Code, Step: c.Step})
+	}
+	for _, f := range p.Facts {
+		var value string
+		if err := codec.Unmarshal(f.Value, &value); err != nil {
+			return nil, fmt.Errorf("fact %s: %w", f.Key, err)
+		}
+		s.Facts[f.Key] = value
+	}
+	if len(p.Context) > 0 {
+		text, err := codec.ToJSON(p.Context)
+		if err != nil {
+			return nil, fmt.Errorf("context: %w", err)
+		}
+		s.Context = text
+	}
+	return s, nil
+}

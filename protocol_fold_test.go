@@ -42,37 +42,48 @@ func TestScenariosFitSchemas(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		file, err := scenario.Parse(string(text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		f := newFolding(t, nil)
-		for _, step := range file.Steps {
-			at := fmt.Sprintf("%s:%d", path, step.Line)
-			action, err := scenario.Read(step.Input, f.install.Registry)
-			if err != nil {
-				t.Fatalf("%s: %v", at, err)
-			}
-			switch action.Kind {
-			case scenario.KindClock:
-				f.time += action.Clock
-			case scenario.KindInstall:
-				if _, err := session.ParseInstall(action.Payload); action.Payload == nil || err == nil {
-					f = newFolding(t, action.Payload)
-					check(at, "InstallRecord", s.packed("InstallRecord", canonical(t, f.payload)))
-				}
-			case scenario.KindEvent:
-				taken, notices := f.fold(action.Door, action.Payload)
-				if env, ok := envelopeOf(action.Payload); taken && ok {
-					check(at, env.Type, s.packed("Envelope", canonical(t, action.Payload)))
-				}
-				f.checkSaid(s, at, notices, check)
-			}
-		}
+		foldFile(t, s, path, string(text), check, nil)
 	}
-	for _, name := range slices.Concat(session.EventTypes(), noticeTypes(t), []string{"Generation", "ToolCall", "Wake", "View", "InstallRecord"}) {
+	foldFile(t, s, "story", story, check, nil)
+	for _, name := range slices.Concat(session.EventTypes(), noticeTypes(t), []string{"Generation", "ToolCall", "Step", "Wake", "View", "InstallRecord"}) {
 		if seen[name] == 0 && name != session.NoticeSessionQuarantined { // which no fold says
 			t.Errorf("no scenario has a %s", name)
+		}
+	}
+}
+
+// foldFile folds the steps of a scenario file and checks all that it takes and
+// leaves. each, if not nil, is called after every event.
+func foldFile(t *testing.T, s *schemas, path, text string, check func(at, name string, err error), each func(*folding, []session.Notice)) {
+	t.Helper()
+	file, err := scenario.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := newFolding(t, nil)
+	for _, step := range file.Steps {
+		at := fmt.Sprintf("%s:%d", path, step.Line)
+		action, err := scenario.Read(step.Input, f.install.Registry, f.state.View())
+		if err != nil {
+			t.Fatalf("%s: %v", at, err)
+		}
+		switch action.Kind {
+		case scenario.KindClock:
+			f.time += action.Clock
+		case scenario.KindInstall:
+			if _, err := session.ParseInstall(action.Payload); action.Payload == nil || err == nil {
+				f = newFolding(t, action.Payload)
+				check(at, "InstallRecord", s.packed("InstallRecord", canonical(t, f.payload)))
+			}
+		case scenario.KindEvent:
+			taken, notices := f.fold(action.Door, action.Payload)
+			if env, ok := envelopeOf(action.Payload); taken && ok {
+				check(at, env.Type, s.packed("Envelope", canonical(t, action.Payload)))
+			}
+			f.checkSaid(s, at, notices, check)
+			if each != nil {
+				each(f, notices)
+			}
 		}
 	}
 }
@@ -144,6 +155,9 @@ func (f *folding) bad(notices []session.Notice) bool {
 			return true
 		}
 	}
+	if t := f.state.Turn; t != nil && t.Step != nil && t.Step.Code == session.CodeBadSettlement {
+		return true // and the rules decided instead
+	}
 	return slices.ContainsFunc(f.state.Items, func(it session.Item) bool {
 		return it.Seq == f.seq && it.Code == session.CodeBadSettlement
 	}) || f.state.Turn != nil && f.state.Turn.Batch != nil && slices.ContainsFunc(f.state.Turn.Batch.Calls, func(c session.Call) bool {
@@ -179,6 +193,11 @@ func reach(t *testing.T, typ string) *folding {
 		name, _, _ := strings.Cut(field.Tag.Get("msgpack"), ",")
 		record.Policy.Ingress = append(record.Policy.Ingress, name)
 	}
+	record.Policy.Ingress = append(record.Policy.Ingress, "roles")
+	record.Tools = append(record.Tools, planner.ToolSpec{
+		ArgsSchema: raw(t, `{"type":"object"}`), Executor: planner.Executor{Kind: planner.ExecutorHostLoop, Target: "desk"},
+		ToolID: "desk.ask", ToolName: "ask",
+	})
 	payload, err := codec.Marshal(record)
 	if err != nil {
 		t.Fatal(err)
@@ -191,6 +210,12 @@ func reach(t *testing.T, typ string) *folding {
 	}
 	switch typ {
 	case session.TypeToolCallSettled:
+	case session.TypeToolBatchSettled:
+		steps[0] = `configure {"provider":"openai","model":"m1","active_tools":["ask"]}`
+		steps[2] = `settle r1t1 calls ask{}`
+	case session.TypeStepPrepared:
+		steps[0] = `configure {"provider":"openai","model":"m1","step_hook":{"hook":"h"}}`
+		steps = steps[:2]
 	case session.TypeToolCallsObserved, session.TypeGenerationSettled, session.TypeWakeSettled:
 		steps = steps[:2]
 	default:
@@ -230,9 +255,15 @@ func full(t *testing.T, typ string, f *folding) any {
 	switch typ {
 	case session.TypeRunRequested:
 		config := fullConfig(t)
-		return session.RunRequested{Config: &config, Input: *content, Submission: "a1", WhenBusy: "reject"}
+		return session.RunRequested{Config: &config, Input: *content, Roles: []string{"editor"}, Submission: "a1", WhenBusy: "reject"}
 	case session.TypeSessionConfigured:
 		return flatConfig{RunConfig: fullConfig(t), QueueMax: 3}
+	case session.TypeToolRegistrySet:
+		return session.ToolRegistrySet{DefaultProfile: "mine", Profiles: fullProfiles(t), Tools: []planner.ToolSpec{fullTool(t)}}
+	case session.TypeToolOverridesSet:
+		return session.ToolOverridesSet{
+			Disable: &[]string{"shell"}, Enable: &[]string{"edit_file"}, Force: &[]string{"host.fs.stat"}, Scope: session.ScopeSession,
+		}
 	case session.TypeToolProfileSelected:
 		return session.ToolProfileSelected{Profile: "anthropic"}
 	case session.TypeHostSessionUpdated:
@@ -241,7 +272,10 @@ func full(t *testing.T, typ string, f *folding) any {
 		return session.FactsSet{Facts: codec.Pairs{{Key: "plan", Value: raw(t, `"pro"`)}, {Key: "region", Value: raw(t, `null`)}}}
 	case session.TypeToolCallsObserved:
 		return session.ToolCallsObserved{
-			Calls:  []session.ObservedCall{{Arguments: "{}", ProviderCallID: "call_1", ToolName: "open_session"}},
+			Calls: []session.ObservedCall{
+				{Arguments: "{}", ProviderCallID: "call_1", ToolName: "open_session"},
+				{ArgumentsBlob: ptr(codec.RefOf([]byte("x"))), ProviderCallID: "call_2", Size: 300_000, ToolName: "open_session"},
+			},
 			Effect: "r1t1", Model: "m1-2026", Opaque: opaque, Text: content, Usage: usage,
 		}
 	case session.TypeGenerationSettled:
@@ -249,9 +283,15 @@ func full(t *testing.T, typ string, f *folding) any {
 			Effect: "r1t1", Error: fault, FinishReason: "length", Model: "m1-2026", Opaque: opaque, Status: "failed", Text: content, Usage: usage,
 		}
 	case session.TypeToolCallSettled:
-		return session.ToolCallSettled{
-			DurationMS: 12, Effect: "r1t1c0", Error: fault, HostSession: &session.HostSession{ID: "h1", Route: "b1", Status: "error"},
-			Output: content, PlanHash: f.state.LastPlan.String(), Status: "failed",
+		return fullResult(f, content, fault)
+	case session.TypeToolBatchSettled:
+		return session.ToolBatchSettled{
+			Batch: "r1t1", PlanHash: f.state.LastPlan.String(), Results: []session.ToolCallSettled{fullResult(f, content, fault)},
+		}
+	case session.TypeStepPrepared:
+		return session.StepPrepared{
+			ActiveTools: &[]string{"open_session"}, Context: raw(t, `{"phase":2}`), Effect: "r1t1s", Error: fault, Model: "m2",
+			Params: raw(t, `{"seed":1}`), Status: "failed", System: "Be brief.", ToolChoice: "open_session",
 		}
 	case session.TypeWakeSettled:
 		return session.WakeSettled{Effect: "w1"}
@@ -265,7 +305,53 @@ func fullConfig(t *testing.T) session.RunConfig {
 	return session.RunConfig{
 		ActiveTools: &[]string{"read_file", "host.exec"}, DeadlinesMS: &session.DeadlinesMS{Call: 60_000, Turn: 120_000},
 		Disable: []string{"shell"}, Enable: []string{"edit_file"}, Force: []string{"host.fs.stat"}, Model: "m1",
-		Params: raw(t, `{"temperature":0.5}`), Profile: "gemini", Provider: "openai", System: "Be brief.", ToolChoice: "required", TurnsMax: 7,
+		Params: raw(t, `{"temperature":0.5}`), Profile: "gemini", Provider: "openai",
+		StepHook: &session.StepHook{DeadlineMS: 5000, Fallback: session.FallbackRules, Hook: "h"},
+		Steps:    fullSteps(t, planner.Builtin().Tools, "open_session"), System: "Be brief.", ToolChoice: "required", TurnsMax: 7,
+	}
+}
+
+// fullSteps returns two step rules: the tools of a step are named in one of
+// two ways.
+func fullSteps(t *testing.T, tools []planner.ToolSpec, tool string) []planner.StepRule {
+	t.Helper()
+	registry, err := planner.NewRegistry(tools, nil, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	index, _ := registry.Lookup(tool)
+	rule := planner.StepRule{
+		ActiveTools: &[]string{tool}, Context: raw(t, `{"phase":1}`), Model: "m2", Params: raw(t, `{"seed":1}`), System: "Be brief.",
+		ToolChoice: "none", When: `used("` + tool + `") || step > 3`,
+	}
+	other := rule
+	other.ActiveTools, other.ToolRefs = nil, &[]codec.Ref{registry.Ref(index)}
+	return []planner.StepRule{rule, other}
+}
+
+// fullTool returns a tool with all its fields set but tool_ref, which would
+// have to change with the rest.
+func fullTool(t *testing.T) planner.ToolSpec {
+	t.Helper()
+	schema := raw(t, `{"type":"object"}`)
+	return planner.ToolSpec{
+		Access: planner.AccessRead, Alternates: []planner.Descriptor{{ArgsSchema: schema, Description: "Looks up.", ToolName: "find"}},
+		Approval: planner.ApprovalNever, ArgsSchema: schema, Availability: []planner.Rule{{Kind: planner.RuleFact, Name: "region", Equals: "eu"}},
+		DeadlineMS: 1000, Description: "Looks up.", Executor: planner.Executor{Kind: planner.ExecutorEffect, Target: "crm"}, ParallelSafe: true,
+		Requires: []string{"crm.write"}, ResourceKey: "crm:{who}", RetrySafe: true, ToolID: "crm.lookup", ToolName: "lookup",
+	}
+}
+
+func fullProfiles(t *testing.T) []planner.Profile {
+	t.Helper()
+	return []planner.Profile{{Profile: "mine", Steps: fullSteps(t, []planner.ToolSpec{fullTool(t)}, "crm.lookup"), Tools: []string{"crm.lookup"}}}
+}
+
+// fullResult returns the result of the first call.
+func fullResult(f *folding, content *session.Content, fault *session.Fault) session.ToolCallSettled {
+	return session.ToolCallSettled{
+		DurationMS: 12, Effect: "r1t1c0", Error: fault, HostSession: &session.HostSession{ID: "h1", Route: "b1", Status: "error"},
+		Output: content, PlanHash: f.state.LastPlan.String(), Status: "failed",
 	}
 }
 
@@ -317,7 +403,12 @@ func TestFullEvents(t *testing.T) {
 }
 
 // oneOf are the types of which not all fields can be set at once.
-var oneOf = []reflect.Type{reflect.TypeFor[session.Content](), reflect.TypeFor[bus.ClaimBody](), reflect.TypeFor[planner.Rule]()}
+var oneOf = []reflect.Type{
+	reflect.TypeFor[session.Content](), reflect.TypeFor[bus.ClaimBody](), reflect.TypeFor[planner.Rule](), reflect.TypeFor[session.ObservedCall](),
+}
+
+// eitherOr are the fields in place of which another one may be set.
+var eitherOr = map[string]string{"ActiveTools": "ToolRefs", "ToolRefs": "ActiveTools"}
 
 // unsetFields returns the fields of a value that have their zero value.
 func unsetFields(v reflect.Value, path string) (all []string) {
@@ -337,6 +428,9 @@ func unsetFields(v reflect.Value, path string) (all []string) {
 		}
 		for field := range fieldsOf(v.Type()) {
 			f := v.FieldByIndex(field.Index)
+			if other := eitherOr[field.Name]; other != "" && !v.FieldByName(other).IsZero() || field.Name == "ToolRef" {
+				continue
+			}
 			if f.IsZero() || f.Kind() == reflect.Slice && f.Len() == 0 {
 				all = append(all, path+"."+field.Name)
 				continue
@@ -355,29 +449,32 @@ func TestFullMessages(t *testing.T) {
 	hash, ref := codec.Sum([]byte("x")), codec.RefOf([]byte("x"))
 	config := fullConfig(t)
 	schema := raw(t, `{"type":"object"}`)
+	withRef := fullTool(t)
+	withRef.ToolRef = &ref
+	lists := &session.ViewLists{Enable: []string{"edit_file"}, Disable: []string{"shell"}, Force: []string{"stat"}}
 	total := session.UsageTotal{CachedTokens: 1, InputTokens: 2, OutputTokens: 3, ReasoningTokens: 4}
-	viewRun := session.ViewRun{Number: 1, Seq: 2, Submission: "a", Provider: "openai", Model: "m1", Turns: 1, TurnsMax: 100, Usage: total}
+	viewRun := session.ViewRun{Number: 1, Seq: 2, Submission: "a", Provider: "openai", Model: "m1", Turns: 1, TurnsMax: 100, Usage: total, Roles: []string{"editor"}, Overrides: lists}
 	packed := map[string]any{
 		"Generation": session.Generation{
 			At: 1, Class: session.ClassLLM, Effect: "r1t1", Items: []session.Item{{Call: 1, Code: "cancelled", Detail: "d", Role: session.RoleTool, Seq: 3}},
 			Model: "m1", Params: raw(t, `{"seed":1}`), Provider: "openai", RunMS: 300_000, Session: "s1", StartBy: 2, System: "Be brief.",
 			ToolChoice: "auto", Tools: []codec.Hash{hash}, Toolset: hash, V: 1,
 		},
+		"Step": session.Step{
+			At: 1, Calls: []session.StepCall{{Code: "tool_disabled", Status: session.CallIgnored, Step: 1, ToolID: "host.exec", ToolName: "shell"}},
+			Class: session.ClassStep, Context: raw(t, `{"phase":2}`), Effect: "r1t3s", Facts: codec.Pairs{{Key: "region", Value: raw(t, `"eu"`)}},
+			Hook: "h", Model: "m1", Provider: "openai", Roles: []string{"editor"}, RunMS: 15_000, Session: "s1", StartBy: 2, Step: 2, Usage: total,
+			Used: []string{"host.exec"}, V: 1,
+		},
 		"ToolCall": session.ToolCall{
-			Arguments: "{}", At: 1, Batch: "r1t1", Call: 1, Class: session.ClassTool, Effect: "r1t1c1",
+			Arguments: "{}", At: 1, Batch: "r1t1", Call: 1, Class: session.ClassTool, Context: raw(t, `{"phase":2}`), Effect: "r1t1c1",
 			HostSession: &session.HostSession{ID: "h1", Route: "b1", Status: "ready"}, IdempotencyKey: "s1.r1t1c1", PlanHash: hash,
 			ProviderCallID: "call_1", RetrySafe: true, RunMS: 300_000, Session: "s1", StartBy: 2, ToolID: "host.fs.stat", ToolName: "stat", V: 1,
 		},
 		"Wake": session.Wake{At: 1, Class: session.ClassWake, Due: 2, Effect: "w1", Session: "s1", StartBy: 2, V: 1},
 		"InstallRecord": session.InstallRecord{
-			Capabilities: []string{"crm.write"}, Config: &config, DefaultProfile: "mine", Policy: session.Policy{Ingress: []string{"model"}},
-			Profiles: []planner.Profile{{Profile: "mine", Tools: []string{"crm.lookup"}}}, Rules: 1, V: 1,
-			Tools: []planner.ToolSpec{{
-				Access: planner.AccessRead, Alternates: []planner.Descriptor{{ArgsSchema: schema, Description: "Looks up.", ToolName: "find"}},
-				Approval: planner.ApprovalNever, ArgsSchema: schema, Availability: []planner.Rule{{Kind: planner.RuleFact, Name: "region", Equals: "eu"}},
-				DeadlineMS: 1000, Description: "Looks up.", Executor: planner.Executor{Kind: planner.ExecutorEffect, Target: "crm"}, ParallelSafe: true,
-				Requires: []string{"crm.write"}, ResourceKey: "crm:{who}", RetrySafe: true, ToolID: "crm.lookup", ToolName: "lookup", ToolRef: &ref,
-			}},
+			Capabilities: []string{"crm.write"}, Config: &config, DefaultProfile: "mine", Policy: session.Policy{Coverage: "fail", Ingress: []string{"model"}},
+			Profiles: fullProfiles(t), Rules: 1, V: 1, Tools: []planner.ToolSpec{withRef},
 		},
 		"ToolDescriptor": planner.Descriptor{ArgsSchema: schema, Description: "Looks up.", ToolName: "lookup"},
 		"Snapshot":       session.Snapshot{Hash: hash, Install: hash, Leaf: hash, Rules: 1, Seq: 1, State: raw(t, `{"seq":1}`), V: 1},
@@ -392,18 +489,24 @@ func TestFullMessages(t *testing.T) {
 		},
 		"EventRejected":      session.EventRejected{Seq: 2, Type: "RunRequested", Code: session.RejectQueueFull, Detail: "d"},
 		"ToolRejected":       session.ToolRejected{Effect: "r1t1c0", ToolName: "stat", Code: "tool_unknown", Detail: "d"},
+		"CallsPlanned":       session.CallsPlanned{Batch: "r1t1", PlanHash: hash.String(), Groups: [][]int{{0}, {1}}, Group: 1, Calls: []string{"r1t1c1"}},
 		"SessionQuarantined": session.SessionQuarantined{Reason: "the fold panicked"},
 		"Claim":              bus.ClaimBody{By: "01K5E2XJ5T6RNE2Y9V2S1P7M3Q"},
 		"Quarantine":         host.Stop{Seq: 1, Reason: "r"},
 		"View": session.View{
 			Session: "s1", Status: "open", Lifecycle: session.Running, WaitsFor: "tools", Seq: 4, Events: 3, Hash: hash.String(), Chain: hash.String(),
-			Clock: 1, Rules: 1, Install: hash.String(), Profile: "openai", HostSession: &session.ViewHost{ID: "h1", Status: "ready", Route: "b1"},
+			Clock: 1, Rules: 1, Install: hash.String(), Registry: hash.String(), Overrides: lists, Profile: "openai", HostSession: &session.ViewHost{ID: "h1", Status: "ready", Route: "b1"},
 			Facts: []session.ViewFact{{Name: "region", Value: "eu"}}, Run: &viewRun, Queue: []session.ViewRun{viewRun},
 			Last: &session.ViewEnded{Number: 1, Lifecycle: session.Failed, Code: "turns_max", Detail: "d"},
-			Batch: &session.ViewBatch{Batch: "r1t1", PlanHash: hash.String(), Groups: [][]int{{0}}, Group: 1, Excess: 1, Calls: []session.ViewCall{
-				{Effect: "r1t1c0", ToolID: "host.exec", ToolName: "shell", Status: session.CallFailed, Code: "deadline_exceeded", Detail: "d"},
+			Batch: &session.ViewBatch{Batch: "r1t1", Seq: 3, PlanHash: hash.String(), Groups: [][]int{{0}}, Group: 1, Excess: 1, Calls: []session.ViewCall{{
+				Effect: "r1t1c0", ToolID: "host.exec", ToolName: "shell", Status: session.CallFailed, Code: "deadline_exceeded", Detail: "d",
+				HostLoop: "desk", Arguments: "{}", Deadline: 5, IdempotencyKey: "s1.r1t1c0", RetrySafe: true,
+			}}},
+			Turn: &session.ViewTurn{Effect: "r1t1", Registry: hash.String(), Toolset: hash.String(), Base: "profile", Profile: "openai", Step: &session.ViewStep{
+				Step: 1, From: session.StepFromProfile, Profile: "openai", Rule: ptr(2), Open: true, Code: "bad_settlement", Detail: "d",
+				Failed: []session.ViewRuleFailed{{Rule: 1, Code: planner.WhenFailed}},
 			}},
-			Tools: []session.ViewTool{{ToolID: "host.exec", ToolName: "shell", Offered: true, Why: "offered"}},
+			Tools: []session.ViewTool{{ToolID: "host.exec", ToolName: "shell", Offered: true, Why: "offered", Place: 1}},
 			Open:  []session.ViewEffect{{Effect: "r1t2", Class: session.ClassLLM, Target: "openai", Deadline: 5}}, Items: 1,
 			Transcript: []session.ViewItem{{Role: session.RoleTool, Seq: 3, Call: 1, Code: "cancelled"}}, Usage: total,
 		},
@@ -471,7 +574,7 @@ func TestSpoilt(t *testing.T) {
 				payload := jsonOf(t, spoilt)
 				bad := s.check("Envelope", payload)
 				taken, notices := reach(t, typ).fold(s.doors(typ)[0], payload)
-				if taken && bad != nil && !stricter(typ, at) || !taken && bad == nil {
+				if taken && bad != nil && !stricter(typ, at) || !taken && bad == nil && !looser(at) {
 					t.Errorf("%s: taken by the fold: %v; schema: %v; notices %.300s", at, taken, bad, jsonOf(t, notices))
 				}
 				if !taken {
@@ -491,16 +594,29 @@ func stricter(typ, at string) bool {
 	switch {
 	case typ == session.TypeWakeSettled && strings.HasPrefix(at, "/data") && !strings.HasPrefix(at, "/data/effect"):
 		return true // a wake has come, whatever else its settlement says
-	case at == "/data/duration_ms = -1":
+	case strings.HasSuffix(at, "/duration_ms = -1"), at == "/data/calls/1/size = -1":
 		return true // nobody reckons with it
+	case at == "/data/calls/1 - arguments_blob", at == "/data/calls/1/arguments_blob = null":
+		return true // a size of nothing
+	case typ == session.TypeToolOverridesSet && strings.HasSuffix(at, " = null"):
+		return true // a list that is null counts as absent
 	}
 	// An optional object or list of a body that is null counts as absent.
-	for _, field := range []string{"config", "deadlines_ms", "active_tools", "text", "usage", "error", "host_session", "output"} {
+	for _, field := range []string{"config", "deadlines_ms", "active_tools", "tool_refs", "step_hook", "text", "usage", "error", "host_session", "output"} {
 		if strings.HasPrefix(at, "/data/") && strings.HasSuffix(at, "/"+field+" = null") {
 			return true
 		}
 	}
 	return false
+}
+
+// looser reports the places where the fold refuses what a schema can't tell.
+func looser(at string) bool {
+	return strings.HasSuffix(at, "/when = other") || // it is in a language of its own
+		strings.Contains(at, "/args_schema") || // and so is this
+		at == "/data - profiles" || // default_profile names one
+		strings.HasPrefix(at, "/data/tools/0") && strings.Contains(at, "description") || // a rule names the descriptor by its hash
+		strings.HasSuffix(at, "/resource_key = other") // it has a form
 }
 
 // spoil calls try with every variant of a value that differs in one place, and

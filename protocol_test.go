@@ -130,7 +130,7 @@ func noticeTypes(t *testing.T) []string {
 
 // effectSchemas are the effects that a session asks for, by class.
 var effectSchemas = map[session.Class]string{
-	session.ClassLLM: "Generation", session.ClassTool: "ToolCall", session.ClassWake: "Wake",
+	session.ClassLLM: "Generation", session.ClassTool: "ToolCall", session.ClassWake: "Wake", session.ClassStep: "Step",
 }
 
 // otherSchemas are the messages that are neither events, effects nor notices.
@@ -301,36 +301,48 @@ func TestEnums(t *testing.T) {
 		name, _, _ := strings.Cut(field.Tag.Get("msgpack"), ",")
 		ingress = append(ingress, name)
 	}
+	ingress = append(ingress, "roles") // of the RunRequested itself
 	statuses := typed("actors/session/state.go", "CallStatus")
 	settled := slices.DeleteFunc(slices.Clone(statuses), func(s string) bool { return s == "waiting" || s == "open" || s == "ignored" })
 	lifecycles := typed("actors/session/state.go", "Lifecycle")
 	ended := slices.DeleteFunc(slices.Clone(lifecycles), func(s string) bool { return s == "queued" || s == "running" })
 	seen := slices.DeleteFunc(append(slices.Clone(lifecycles), ""), func(s string) bool { return s == "queued" })
+	over := slices.DeleteFunc(slices.Clone(statuses), func(s string) bool { return s == "waiting" || s == "open" })
+	bases := typed("planner/select.go", "Source")
+	bases[slices.Index(bases, "")] = "profile" // as the view says it
 	roles, classes := typed("actors/session/effect.go", "Role"), typed("actors/session/effect.go", "Class")
 	want := map[string][]string{
-		"Envelope#/properties/type":                                     session.EventTypes(),
-		"Notice#/properties/type":                                       noticeTypes(t),
-		"EventRejected#/properties/code":                                typed("actors/session/rejection.go", "Rejection"),
-		"ToolRejected#/properties/code":                                 typed("planner/check.go", "Code"),
-		"ToolCallSettled#/properties/status":                            settled,
-		"RunFinished#/properties/lifecycle":                             ended,
-		"View#/properties/lifecycle":                                    seen,
-		"View#/properties/last/properties/lifecycle":                    ended,
-		"View#/$defs/batch/properties/calls/items/properties/status":    statuses,
-		"View#/properties/open/items/properties/class":                  classes,
-		"View#/properties/transcript/items/properties/role":             roles,
-		"parts/Item#/properties/role":                                   roles,
-		"InstallRecord#/properties/policy/properties/ingress/items":     ingress,
-		"parts/ToolSpec#/properties/access":                             {string(planner.AccessRead), string(planner.AccessWrite)},
-		"parts/ToolSpec#/properties/approval":                           {planner.ApprovalNever},
-		"parts/ToolSpec#/properties/availability/items/properties/kind": {planner.RuleAlways, planner.RuleHostSessionReady, planner.RuleHostSessionNotReady, planner.RuleFact},
-		"parts/ToolSpec#/properties/executor/properties/kind":           {planner.ExecutorEffect},
+		"Envelope#/properties/type":                                                session.EventTypes(),
+		"Notice#/properties/type":                                                  noticeTypes(t),
+		"EventRejected#/properties/code":                                           typed("actors/session/rejection.go", "Rejection"),
+		"ToolRejected#/properties/code":                                            typed("planner/check.go", "Code"),
+		"ToolCallSettled#/properties/status":                                       settled,
+		"RunFinished#/properties/lifecycle":                                        ended,
+		"View#/properties/lifecycle":                                               seen,
+		"View#/properties/last/properties/lifecycle":                               ended,
+		"View#/$defs/batch/properties/calls/items/properties/status":               statuses,
+		"View#/properties/open/items/properties/class":                             classes,
+		"View#/properties/transcript/items/properties/role":                        roles,
+		"parts/Item#/properties/role":                                              roles,
+		"InstallRecord#/properties/policy/properties/ingress/items":                ingress,
+		"parts/ToolSpec#/properties/access":                                        {string(planner.AccessRead), string(planner.AccessWrite)},
+		"parts/ToolSpec#/properties/approval":                                      {planner.ApprovalNever},
+		"parts/ToolSpec#/properties/availability/items/properties/kind":            {planner.RuleAlways, planner.RuleHostSessionReady, planner.RuleHostSessionNotReady, planner.RuleFact},
+		"parts/ToolSpec#/properties/executor/properties/kind":                      {planner.ExecutorEffect, planner.ExecutorHostLoop},
+		"ToolOverridesSet#/properties/scope":                                       {session.ScopeRun, session.ScopeSession},
+		"parts/RunConfig#/properties/step_hook/properties/fallback":                {session.FallbackFail, session.FallbackRules},
+		"InstallRecord#/properties/policy/properties/coverage":                     {session.CoverageFail, session.CoverageWarn},
+		"Step#/properties/calls/items/properties/status":                           over,
+		"View#/$defs/turn/properties/base":                                         bases,
+		"View#/$defs/turn/properties/step/properties/from":                         typed("actors/session/step.go", "StepSource"),
+		"View#/$defs/turn/properties/step/properties/failed/items/properties/code": {planner.WhenFailed, planner.WhenTooCostly},
 		// What the code has as literals; the fold is asked in TestSpoilt.
 		"RunRequested#/properties/when_busy":   {"queue", "reject"},
 		"GenerationSettled#/properties/status": {"ok", "failed"},
 		"parts/HostSession#/properties/status": {"ready", "closed", "expired", "error", "none"},
 		"Heartbeat#/properties/kind":           {"bridge", "session-actor"}, // and TestWire
-		"View#/properties/waits_for":           {"model", "nobody", "tools"},
+		"View#/properties/waits_for":           {"host_loop", "model", "nobody", "step", "tools"},
+		"StepPrepared#/properties/status":      {"ok", "failed"},
 	}
 	got := map[string][]string{}
 	for _, name := range s.names() {

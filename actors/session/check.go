@@ -198,12 +198,14 @@ func (s *State) checkTurn() error {
 		return fmt.Errorf("the window of %s is %d of %d items", turnName(t.Run, t.Number), t.Items, len(s.Items))
 	case t.Open && t.Batch != nil:
 		return fmt.Errorf("%s is open beside its batch", turnName(t.Run, t.Number))
+	case !t.isAsked() && (t.Open || t.Batch != nil || t.Step == nil):
+		return fmt.Errorf("%s was not asked, and is open or was answered", turnName(t.Run, t.Number))
 	}
 	if err := s.checkStep(); err != nil {
 		return fmt.Errorf("%s: %w", turnName(t.Run, t.Number), err)
 	}
-	if t.Step != nil && t.Step.Open {
-		return s.checkWoken() // nothing was offered yet
+	if !t.isAsked() {
+		return s.checkWoken() // nothing was offered
 	}
 	if err := s.checkToolset(&t.Toolset); err != nil {
 		return err

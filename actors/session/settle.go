@@ -154,8 +154,8 @@ func (s *State) statusOf(p place) (codec.Hash, effectStatus) {
 		return t.stepStatus()
 	case p.call < 0 && t.Open:
 		return codec.Hash{}, effectOpen
-	case p.call < 0 && t.Step != nil && t.Step.Open:
-		return codec.Hash{}, effectUnknown // its step is not settled yet
+	case p.call < 0 && !t.isAsked():
+		return codec.Hash{}, effectUnknown // its step is not settled, or ended the run
 	case p.call < 0:
 		return t.Settled, effectSettled
 	case t.Batch == nil || int(p.call) >= len(t.Batch.Calls):

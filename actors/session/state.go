@@ -116,8 +116,8 @@ type UsageTotal struct {
 }
 
 // Turn is one generation and the batch of calls that it made. What the
-// effect's bytes are made of is kept until it is settled. While a step hook is
-// asked, only Number, Run, Registry and Step say something.
+// effect's bytes are made of is kept until it is settled. Until its generation
+// is asked, only Number, Run, Registry and Step say something.
 type Turn struct {
 	At       int64           `msgpack:"at"` // clock when asked
 	Batch    *Batch          `msgpack:"batch,omitempty"`
@@ -189,6 +189,10 @@ type OpenWake struct {
 	Due    int64  `msgpack:"due"` // Unix ms
 	Number uint32 `msgpack:"number"`
 }
+
+// isAsked reports whether the turn's generation was asked: not while its step
+// hook is, and never if the run failed for want of an answer.
+func (t *Turn) isAsked() bool { return t.RunMS > 0 }
 
 // done reports whether the call has a result.
 func (c *Call) done() bool { return c.Status != CallWaiting && c.Status != CallOpen }

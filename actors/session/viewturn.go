@@ -10,7 +10,7 @@ import (
 type ViewTurn struct {
 	Effect   string    `json:"effect"`            // r1t2
 	Registry string    `json:"registry"`          // hash
-	Toolset  string    `json:"toolset,omitempty"` // fingerprint; empty while its step is asked
+	Toolset  string    `json:"toolset,omitempty"` // fingerprint; empty unless its generation was asked
 	Base     string    `json:"base,omitempty"`    // where its tools come from: profile, step, run, catalog
 	Profile  string    `json:"profile,omitempty"` // if that is the base
 	Step     *ViewStep `json:"step,omitempty"`
@@ -92,9 +92,9 @@ func (s *State) viewTurn() *ViewTurn {
 		for _, f := range step.Failed {
 			v.Step.Failed = append(v.Step.Failed, ViewRuleFailed{Rule: f.Rule, Code: f.Code})
 		}
-		if step.Open {
-			return v
-		}
+	}
+	if !t.isAsked() {
+		return v
 	}
 	v.Toolset, v.Profile, v.Base = t.Toolset.Fingerprint.String(), t.Toolset.Profile, string(t.Toolset.Source)
 	if t.Toolset.Source == planner.FromProfile {
@@ -133,7 +133,7 @@ func (s *State) viewBatch() *ViewBatch {
 
 func (s *State) viewTools() []ViewTool {
 	t := s.Turn
-	if t == nil || t.Step != nil && t.Step.Open {
+	if t == nil || !t.isAsked() {
 		return nil
 	}
 	var tools []ViewTool

@@ -38,6 +38,10 @@
 //     we know by our own heartbeats.
 //   - A settlement is tried until it is stored, and none is too large: text
 //     goes to blobs, what no event can hold becomes a failure that says so.
+//   - Arguments above 256 KiB, and the largest of those that no event can hold
+//     together, are stored as blobs. The session refuses these calls with a
+//     result, and the run goes on; in later turns the model is shown an object
+//     with their size in their place.
 //   - What a model is shown follows from the effect and the log alone. Calls
 //     are named by position, r1t2c0, whatever ids the model gave them.
 //

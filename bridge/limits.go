@@ -12,6 +12,11 @@ const (
 	inlineBytesMax  = session.TextBytesMax // text that a settlement holds itself; more goes to a blob
 	inlineBytesSlim = 4 << 10              // the same, for a server whose max_payload is below ours
 
+	// What a call's arguments take of an event beside their text, the lengths
+	// before them included; and what a reference takes in their place.
+	argumentsFixedBytes = 32
+	argumentsApartBytes = 128
+
 	contentBytesMax  = 8 << 20  // one content, blobs and parts included, that a model is shown
 	requestBytesMax  = 64 << 20 // all that one generation is shown
 	eventsCacheBytes = 64 << 20 // events of all sessions, kept for their next turn

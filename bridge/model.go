@@ -50,7 +50,11 @@ type Message struct {
 type MessageCall struct {
 	ID        string // the effect's name, r1t2c0
 	Name      string // tool_name
-	Arguments string // JSON text as the model wrote it
+	Arguments string // JSON text as the model wrote it, or an object that stands for it
+	// Omitted is how many bytes the model wrote, if no event could hold them:
+	// the call was refused, and Arguments is a small object that says so. 0:
+	// Arguments are as the model wrote them, be they valid JSON or not.
+	Omitted int64
 }
 
 // Tool is what the model is shown of a tool.
@@ -74,7 +78,7 @@ type Answer struct {
 type AnswerCall struct {
 	ID        string // the provider's id; data, may repeat
 	Name      string
-	Arguments string // JSON text, as the model wrote it
+	Arguments string // JSON text, as the model wrote it; above 256 KiB the session refuses the call
 }
 
 // Usage is what a generation cost, in tokens.

@@ -16,6 +16,7 @@ type outcome struct {
 	output   string                // of a tool call
 	host     *HostSession          // of a tool call; nil: unchanged
 	answer   *Answer               // of a generation that succeeded
+	apart    map[int]bool          // calls of answer whose arguments no event can hold beside the others
 	prepared *session.StepPrepared // of a step that succeeded
 	duration time.Duration         // of a tool call that ran; 0: it did not
 	at       time.Time             // when it was known; for people

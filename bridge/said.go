@@ -41,8 +41,14 @@ func (r *reader) said(ctx context.Context, e session.Event) (*said, error) {
 		}
 	case session.TypeToolCallSettled:
 		var b session.ToolCallSettled
-		err = codec.Decode(env.Data, &b)
-		content, s.status, s.fault = b.Output, session.CallStatus(b.Status), b.Error
+		if err = codec.Decode(env.Data, &b); err == nil {
+			return s, r.results(ctx, e.Seq, s, []session.ToolCallSettled{b})
+		}
+	case session.TypeToolBatchSettled:
+		var b session.ToolBatchSettled
+		if err = codec.Decode(env.Data, &b); err == nil {
+			return s, r.results(ctx, e.Seq, s, b.Results)
+		}
 	default:
 		return nil, unreadable(e.Seq, "is of the type "+env.Type+", which this bridge does not show to models")
 	}
@@ -51,6 +57,25 @@ func (r *reader) said(ctx context.Context, e session.Event) (*said, error) {
 	}
 	s.text, err = r.text(ctx, e.Seq, content)
 	return s, err
+}
+
+// results fills in what became of tool calls. A batch's texts are bounded
+// together, since each may be a blob.
+func (r *reader) results(ctx context.Context, seq uint64, s *said, settled []session.ToolCallSettled) error {
+	total := 0
+	s.results = make([]result, len(settled))
+	for i := range settled {
+		b := &settled[i]
+		text, err := r.text(ctx, seq, b.Output)
+		if err != nil {
+			return err
+		}
+		if total += len(text); total > requestBytesMax {
+			return tooMuch(seq, requestBytesMax)
+		}
+		s.results[i] = result{call: placeOf(b.Effect), text: text, status: session.CallStatus(b.Status), fault: b.Error}
+	}
+	return nil
 }
 
 // text returns the text of c: parts are joined by a line break, blobs fetched.
@@ -66,7 +91,7 @@ func (r *reader) appendText(ctx context.Context, seq uint64, c *session.Content,
 	switch {
 	case c == nil:
 	case c.Blob != nil && c.Size > contentBytesMax:
-		return tooMuch(seq)
+		return tooMuch(seq, contentBytesMax)
 	case c.Blob != nil:
 		content, err := r.wire.Blob(ctx, *c.Blob)
 		switch {
@@ -89,11 +114,11 @@ func (r *reader) appendText(ctx context.Context, seq uint64, c *session.Content,
 		b.WriteString(c.Text)
 	}
 	if b.Len() > contentBytesMax {
-		return tooMuch(seq)
+		return tooMuch(seq, contentBytesMax)
 	}
 	return nil
 }
 
-func tooMuch(seq uint64) error {
-	return &Error{Code: codeRequestTooLarge, Detail: fmt.Sprintf("event %d has more than %d MiB of text", seq, contentBytesMax>>20)}
+func tooMuch(seq uint64, max int) error {
+	return &Error{Code: codeRequestTooLarge, Detail: fmt.Sprintf("event %d has more than %d MiB of text", seq, max>>20)}
 }

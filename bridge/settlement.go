@@ -1,15 +1,18 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
+	"github.com/refold/refold/planner"
 	"github.com/refold/refold/subjects"
 )
 
@@ -23,10 +26,12 @@ type settlement struct {
 // errTooLarge says that no event can hold the outcome.
 var errTooLarge = errors.New("larger than an event may be")
 
-// encode makes the settlement of an outcome. Text above inlineMax bytes is
-// stored as a blob first; a failure of that is a trouble that may pass. What
-// no event can hold, with all that may go left out, becomes a failure that
-// says so.
+// encode makes the settlement of an outcome. Text above inlineMax bytes, and
+// arguments above the session's limit, are stored as blobs first; a failure of
+// that is a trouble that may pass. If an event can't hold what is left, all
+// text goes to blobs, then a provider's items are left out, then arguments go
+// to blobs, the largest first: the session refuses these calls, and the run
+// goes on. What no event can hold even so becomes a failure that says so.
 func (w *worker) encode(ctx context.Context, e *effect, o outcome, inlineMax int) (settlement, error) {
 	s, err := w.encodeAs(ctx, e, o, inlineMax)
 	if errors.Is(err, errTooLarge) && inlineMax > inlineBytesSlim {
@@ -37,6 +42,11 @@ func (w *worker) encode(ctx context.Context, e *effect, o outcome, inlineMax int
 		bare.Opaque = nil
 		o.answer = &bare
 		s, err = w.encodeAs(ctx, e, o, inlineBytesSlim)
+	}
+	if errors.Is(err, errTooLarge) && o.answer != nil && len(o.answer.Calls) > 0 {
+		if o.apart, err = w.apart(ctx, e, o); err == nil {
+			s, err = w.encodeAs(ctx, e, o, inlineBytesSlim)
+		}
 	}
 	if errors.Is(err, errTooLarge) {
 		detail := fmt.Sprintf("the answer is more than an event holds, %d calls and %d KiB with its texts in blobs: ask for less at a time",
@@ -62,7 +72,7 @@ func (w *worker) encodeAs(ctx context.Context, e *effect, o outcome, inlineMax i
 		body = stepBody(e, o)
 	case o.answer != nil && len(o.answer.Calls) > 0:
 		typ = session.TypeToolCallsObserved
-		body, err = w.callsBody(ctx, e, o.answer, inlineMax)
+		body, err = w.callsBody(ctx, e, o.answer, o.apart, inlineMax)
 	default:
 		typ = session.TypeGenerationSettled
 		body, err = w.generationBody(ctx, e, o, inlineMax)
@@ -105,7 +115,9 @@ func (w *worker) callBody(ctx context.Context, e *effect, o outcome, inlineMax i
 	return b, err
 }
 
-func (w *worker) callsBody(ctx context.Context, e *effect, a *Answer, inlineMax int) (session.ToolCallsObserved, error) {
+// callsBody stores arguments apart from the event that are too large for the
+// session, or whose index is in apart.
+func (w *worker) callsBody(ctx context.Context, e *effect, a *Answer, apart map[int]bool, inlineMax int) (session.ToolCallsObserved, error) {
 	if len(a.Calls) > session.CallsSeenMax {
 		return session.ToolCallsObserved{}, errTooLarge
 	}
@@ -114,13 +126,56 @@ func (w *worker) callsBody(ctx context.Context, e *effect, a *Answer, inlineMax 
 		Opaque: w.opaque(e, a.Opaque), Usage: wireUsage(a.Usage),
 	}
 	for i, c := range a.Calls {
-		b.Calls[i] = session.ObservedCall{
+		call := session.ObservedCall{
 			Arguments: valid(c.Arguments), ProviderCallID: clip(c.ID, session.ByBytesMax), ToolName: valid(c.Name),
 		}
+		if len(call.Arguments) > planner.ArgumentsBytesMax || apart[i] {
+			ref, err := w.wire.PutBlob(ctx, []byte(call.Arguments))
+			if err != nil {
+				return b, fmt.Errorf("store %d bytes of arguments: %w", len(call.Arguments), err)
+			}
+			call.Arguments, call.ArgumentsBlob, call.Size = "", &ref, int64(len(call.Arguments))
+		}
+		b.Calls[i] = call
 	}
 	var err error
 	b.Text, err = w.content(ctx, a.Text, inlineMax)
 	return b, err
+}
+
+// apart returns which calls' arguments to store apart from the event so that
+// it can hold the rest: the largest first, and no more than must be.
+func (w *worker) apart(ctx context.Context, e *effect, o outcome) (map[int]bool, error) {
+	bare := *o.answer
+	bare.Calls = slices.Clone(bare.Calls)
+	bytes, order := make([]int, len(bare.Calls)), make([]int, len(bare.Calls))
+	total := 0
+	for i := range bare.Calls {
+		bytes[i], order[i] = len(valid(bare.Calls[i].Arguments)), i
+		bare.Calls[i].Arguments = ""
+		if bytes[i] > planner.ArgumentsBytesMax {
+			bytes[i] = 0 // apart already
+			total += argumentsApartBytes
+		} else {
+			total += bytes[i] + argumentsFixedBytes
+		}
+	}
+	o.answer = &bare
+	s, err := w.encodeAs(ctx, e, o, inlineBytesSlim)
+	if err != nil {
+		return nil, err
+	}
+	total += len(s.payload)
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(bytes[j], bytes[i]) })
+	apart := make(map[int]bool)
+	for _, i := range order {
+		if total <= session.EventBytesMax || bytes[i] <= argumentsApartBytes {
+			break
+		}
+		apart[i] = true
+		total -= bytes[i] + argumentsFixedBytes - argumentsApartBytes
+	}
+	return apart, nil
 }
 
 func (w *worker) generationBody(ctx context.Context, e *effect, o outcome, inlineMax int) (session.GenerationSettled, error) {

@@ -39,19 +39,45 @@ func newReader(w wire) *reader {
 // said is what an event says, as far as a model is concerned. It is shared,
 // and never changed.
 type said struct {
-	typ    string
-	text   string // with its blobs and parts filled in
-	batch  string // of calls: the batch that they are numbered in
-	calls  []session.ObservedCall
-	opaque json.RawMessage
-	status session.CallStatus // of a tool call
-	fault  *session.Fault     // of a tool call
+	typ     string
+	text    string // with its blobs and parts filled in
+	batch   string // of calls: the batch that they are numbered in
+	calls   []session.ObservedCall
+	opaque  json.RawMessage
+	results []result // of tool calls: one, or those of a batch that settled as a whole
 }
 
+// result is what became of one tool call.
+type result struct {
+	call   string // the effect's name, r1t2c0
+	text   string // with its blobs and parts filled in
+	status session.CallStatus
+	fault  *session.Fault
+}
+
+// result returns what became of a call, nil if the event does not say.
+func (s *said) result(call string) *result {
+	for i := range s.results {
+		if s.results[i].call == call {
+			return &s.results[i]
+		}
+	}
+	return nil
+}
+
+// bytes is about what s takes in memory.
 func (s *said) bytes() int {
 	n := 256 + len(s.text) + len(s.opaque)
-	for _, c := range s.calls {
-		n += 64 + len(c.Arguments) + len(c.ToolName)
+	for i := range s.calls {
+		c := &s.calls[i]
+		n += 128 + len(c.Arguments) + len(c.ToolName) + len(c.ProviderCallID)
+	}
+	for i := range s.results {
+		r := &s.results[i]
+		n += 64 + len(r.call) + len(r.text) + len(r.status)
+		if r.fault != nil {
+			n += 64 + len(r.fault.Code) + len(r.fault.Detail)
+		}
 	}
 	return n
 }
@@ -220,9 +246,22 @@ func assistantMessage(it session.Item, s *said) (Message, error) {
 	}
 	m := Message{Role: string(session.RoleAssistant), Text: s.text, Opaque: s.opaque}
 	for i, c := range s.calls {
-		m.Calls = append(m.Calls, MessageCall{ID: callID(s.batch, i), Name: c.ToolName, Arguments: c.Arguments})
+		call := MessageCall{ID: callID(s.batch, i), Name: c.ToolName, Arguments: c.Arguments}
+		if c.ArgumentsBlob != nil {
+			call.Omitted = max(1, c.Size)
+			call.Arguments = omittedArguments(call.Omitted)
+		}
+		m.Calls = append(m.Calls, call)
 	}
 	return m, nil
+}
+
+// omittedArguments stands for arguments that were too large for an event. They
+// are an object, which some providers insist on, and say why they are not what
+// the model wrote. What it wrote is not read back: it would be shown, and paid
+// for, in every later turn, and the call was refused for its size.
+func omittedArguments(bytes int64) string {
+	return `{"omitted":"` + strconv.FormatInt(bytes, 10) + ` bytes of arguments"}`
 }
 
 // callID names a call as its effect is named.
@@ -241,19 +280,23 @@ func toolMessage(it session.Item, s, asked *said) (Message, error) {
 		m.Text, m.Error = faultText(it.Code, it.Detail), true
 		return m, nil
 	}
-	if s == nil || s.typ != session.TypeToolCallSettled {
+	if s == nil || len(s.results) == 0 {
 		return Message{}, unreadable(it.Seq, "is no result of a tool call")
 	}
-	m.Text = s.text
-	if s.status != session.CallSucceeded {
+	r := s.result(m.CallID)
+	if r == nil {
+		return Message{}, unreadable(it.Seq, "has no result of "+m.CallID)
+	}
+	m.Text = r.text
+	if r.status != session.CallSucceeded {
 		m.Error = true
-		fault := session.Fault{Code: string(s.status)}
-		if s.fault != nil {
-			fault = *s.fault
+		fault := session.Fault{Code: string(r.status)}
+		if r.fault != nil {
+			fault = *r.fault
 		}
 		m.Text = faultText(fault.Code, fault.Detail)
-		if s.text != "" {
-			m.Text += "\n" + s.text
+		if r.text != "" {
+			m.Text += "\n" + r.text
 		}
 	}
 	if m.Text == "" {

@@ -120,6 +120,18 @@ func TestTurns(t *testing.T) {
 	}
 }
 
+// Arguments that no event could hold are shown by their size.
+func TestTurnsWithArgumentsOmitted(t *testing.T) {
+	t.Parallel()
+	s := parse(t, `{turns: [{calls: [{tool: put, arguments: '{"a":"xxx"}'}]}, {say: on}]}`)
+	for omitted, want := range map[int64]string{11: "on ", 12: "script_mismatch", 0: "script_mismatch"} {
+		messages := []bridge.Message{user("go"), {Role: "assistant", Calls: []bridge.MessageCall{{ID: "r1t1c0", Name: "put", Arguments: "{}", Omitted: omitted}}}, tool("r1t1c0", "no")}
+		if got := say(t, s, bridge.Request{Messages: messages}); !strings.HasPrefix(got, want) {
+			t.Errorf("%d bytes: got %s, want %s", omitted, got, want)
+		}
+	}
+}
+
 func TestTurnsShownSomethingElse(t *testing.T) {
 	t.Parallel()
 	s := parse(t, turns)

@@ -68,7 +68,9 @@ func BenchmarkCompileSteps(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				planner.CompileSteps(reg, rules)
+				if _, bad := planner.CompileSteps(reg, rules); (bad != nil) != (name == "garbage") {
+					b.Fatal(bad)
+				}
 			}
 		})
 	}

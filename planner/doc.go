@@ -26,7 +26,9 @@
 //     Inside a group, calls stand in call order.
 //  7. A rejected call is in no group and does not split one.
 //  8. A check takes a bounded number of steps, whatever the schema and the
-//     arguments are.
+//     arguments are; so does a match, whatever the rules and the facts are.
+//  9. The first step rule whose when holds applies. What stands after it
+//     changes nothing; a when that fails or costs too much doesn't hold.
 //
 // # Glossary
 //
@@ -37,6 +39,10 @@
 //   - binding: what may happen when the tool is called. It stands in the
 //     registry alone.
 //   - verdict: what became of a tool in a turn: offered, or what removed it.
+//   - step rule: what is offered in a step, and how, if its when holds.
+//   - when: a condition in a part of CEL. It sees a run at the beginning of a
+//     step and nothing else.
+//   - context: an object that a step rule leaves for later steps.
 //   - key: what a call uses. A bare key overlaps all of its parts.
 //
 // # Argument schemas
@@ -48,6 +54,26 @@
 // oneOf, not, contains and propertyNames the keyword itself, not what fails
 // inside; unevaluated* only when all else holds.
 //
+// # The language of when
+//
+// step (0-based), last (the names called in the last step), context,
+// usage.input_tokens, .output_tokens, .cached_tokens, .reasoning_tokens;
+// used("tool"), fact("name") ("" if there is none), role("name"). The tool is a
+// literal, by tool_id or tool_name, and is looked up when the rule arrives.
+//
+// Booleans, integers of 64 bits, doubles, texts, null, and lists of them;
+// && || ! ?: == != < <= > >= + - * / % in [], size, contains, startsWith,
+// endsWith, int and double, has, all, exists and exists_one over lists.
+// Not: times, maps and messages, bytes, unsigned integers, regular
+// expressions, types. A context can be asked for a member by field or by key,
+// and whether it has one; it can't be gone through.
+//
+// A member or an item that is not there, and a value of the wrong type, are
+// failures, as an overflow and a division by zero are. || and && look no
+// further than they must.
+// An evaluation costs a step for each operation, and more by the size of what a
+// call is given.
+//
 // # Limits
 //
 // All of them are in limits.go.
@@ -57,6 +83,8 @@
 // testdata holds the rules as text, one case after the other, with the reasons
 // between them; run the tests with -rewrite and read the difference. Beside
 // them: laws on random input (rapid), an oracle written the slow way for
-// Select and for Schedule, the JSON Schema library as the oracle of the
-// evaluation, and fuzzing of arguments and schemas.
+// Select and two for Schedule, the JSON Schema library as the oracle of the
+// evaluation, and fuzzing of arguments, schemas and conditions. The laws of
+// choosing and scheduling are held against 10,000 cases; -rapid.checks sets
+// another number.
 package planner

@@ -1,13 +1,14 @@
 package planner_test
 
-// Laws on random input, and oracles: Select and Schedule written again, the
-// slow way, straight from the rules.
+// Laws of registries and of choosing on random input, and an oracle: Select
+// written again, the slow way, straight from the rules.
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"slices"
-	"strings"
+	"strconv"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -19,8 +20,11 @@ import (
 var schemas = []string{`{}`, `{"type":"object"}`, `{"required":["a"]}`}
 
 // drawRegistry draws a valid registry of up to eight tools, as its parts.
-func drawRegistry(t *rapid.T) planner.Defaults {
-	n := rapid.IntRange(0, 8).Draw(t, "tools")
+func drawRegistry(t *rapid.T) planner.Defaults { return drawTools(t, 8) }
+
+// drawTools draws a valid registry of up to max tools, as its parts.
+func drawTools(t *rapid.T, max int) planner.Defaults {
+	n := rapid.IntRange(0, max).Draw(t, "tools")
 	var def planner.Defaults
 	for i := range n {
 		spec := planner.ToolSpec{
@@ -41,9 +45,36 @@ func drawRegistry(t *rapid.T) planner.Defaults {
 		def.Tools = append(def.Tools, spec)
 	}
 	for i := range rapid.IntRange(0, 3).Draw(t, "profiles") {
-		def.Profiles = append(def.Profiles, planner.Profile{Profile: fmt.Sprintf("p%d", i), Tools: distinctTools(t, def.Tools)})
+		p := planner.Profile{Profile: fmt.Sprintf("p%d", i), Tools: distinctTools(t, def.Tools)}
+		if rapid.IntRange(0, 3).Draw(t, "steps") == 0 {
+			names := distinctTools(t, def.Tools)
+			p.Steps = []planner.StepRule{{When: "step == 0", ActiveTools: &names}}
+		}
+		def.Profiles = append(def.Profiles, p)
 	}
 	return def
+}
+
+// lawCases is how many cases the laws of choosing and of scheduling are held
+// against.
+const lawCases = 10_000
+
+// ofRegistry is how many cases are drawn for one registry: to make one takes
+// longer than all else.
+const ofRegistry = 5
+
+// checkLaw holds prop, which draws that many cases at once, against lawCases
+// cases; or once against as many draws as -rapid.checks says.
+func checkLaw(t *testing.T, cases int, prop func(*rapid.T)) {
+	t.Helper()
+	checks := flag.Lookup("rapid.checks")
+	rounds := 1
+	if n, err := strconv.Atoi(checks.Value.String()); err == nil && n > 0 && checks.Value.String() == checks.DefValue {
+		rounds = (lawCases + n*cases - 1) / (n * cases)
+	}
+	for range rounds {
+		rapid.Check(t, prop)
+	}
 }
 
 func drawRule(t *rapid.T) planner.Rule {
@@ -118,15 +149,11 @@ func mustRegistry(t *rapid.T, def planner.Defaults) *planner.Registry {
 // are the same bytes, and the bytes make the same registry.
 func TestRegistryOrderDoesNotCount(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		def := drawRegistry(t)
+	checkLaw(t, ofRegistry, func(t *rapid.T) {
+		def := drawTools(t, 5) // each case makes all of them anew
 		reg := mustRegistry(t, def)
-		other := planner.Defaults{DefaultProfile: def.DefaultProfile, Tools: rapid.Permutation(def.Tools).Draw(t, "tools again")}
-		if len(def.Profiles) > 0 {
-			other.Profiles = rapid.Permutation(def.Profiles).Draw(t, "profiles again")
-		}
-		if got, want := mustRegistry(t, other).Bytes(), reg.Bytes(); !bytes.Equal(got, want) {
-			t.Fatalf("another order gives other bytes:\n%x\n%x", got, want)
+		for range ofRegistry {
+			checkMoved(t, def, reg)
 		}
 		again, err := planner.ParseRegistry(reg.Bytes())
 		if err != nil {
@@ -141,6 +168,22 @@ func TestRegistryOrderDoesNotCount(t *testing.T) {
 			t.Fatalf("the registry's own tools make another registry (%v)", err)
 		}
 	})
+}
+
+// checkMoved makes the registry again from its parts in another order.
+func checkMoved(t *rapid.T, def planner.Defaults, reg *planner.Registry) {
+	other := planner.Defaults{DefaultProfile: def.DefaultProfile, Tools: rapid.Permutation(def.Tools).Draw(t, "tools again")}
+	if len(def.Profiles) > 0 {
+		other.Profiles = rapid.Permutation(def.Profiles).Draw(t, "profiles again")
+	}
+	moved := mustRegistry(t, other)
+	if got, want := moved.Bytes(), reg.Bytes(); !bytes.Equal(got, want) {
+		t.Fatalf("another order gives other bytes:\n%x\n%x", got, want)
+	}
+	req, facts := drawRequest(t, def), drawFacts(t)
+	if got, want := encode(t, planner.Select(moved, req, facts)), encode(t, planner.Select(reg, req, facts)); !bytes.Equal(got, want) {
+		t.Fatalf("another order gives another toolset:\n%x\n%x", got, want)
+	}
 }
 
 // selectSlowly is Select as the rules say it, on lists of tool_ids.
@@ -232,17 +275,20 @@ func covered(requires, granted []string) bool {
 // TestSelectAgreesWithTheRules compares Select with selectSlowly.
 func TestSelectAgreesWithTheRules(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	checkLaw(t, ofRegistry, func(t *rapid.T) {
 		def := drawRegistry(t)
-		reg, req, facts := mustRegistry(t, def), drawRequest(t, def), drawFacts(t)
-		ts := planner.Select(reg, req, facts)
-		want, reasons := selectSlowly(def, req, facts)
-		if got := offeredIDs(reg, &ts); !slices.Equal(got, want) {
-			t.Fatalf("offered: got %v, want %v", got, want)
-		}
-		for i, spec := range reg.Tools() {
-			if got, want := ts.Verdict(planner.ToolIndex(i)).Reason, reasons[spec.ToolID]; got != want {
-				t.Fatalf("reason of %s: got %d, want %d", spec.ToolID, got, want)
+		reg := mustRegistry(t, def)
+		for range ofRegistry {
+			req, facts := drawRequest(t, def), drawFacts(t)
+			ts := planner.Select(reg, req, facts)
+			want, reasons := selectSlowly(def, req, facts)
+			if got := offeredIDs(reg, &ts); !slices.Equal(got, want) {
+				t.Fatalf("offered: got %v, want %v", got, want)
+			}
+			for i, spec := range reg.Tools() {
+				if got, want := ts.Verdict(planner.ToolIndex(i)).Reason, reasons[spec.ToolID]; got != want {
+					t.Fatalf("reason of %s: got %d, want %d", spec.ToolID, got, want)
+				}
 			}
 		}
 	})
@@ -256,53 +302,67 @@ func offeredIDs(reg *planner.Registry, ts *planner.Toolset) []string {
 	return ids
 }
 
-// TestSelectLaws: deny wins, force passes nothing, the toolset survives its
+// TestSelectLaws: only tools of the registry are offered, each once; deny wins, force passes nothing, the toolset survives its
 // encoding, and the same input gives the same bytes.
 func TestSelectLaws(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	checkLaw(t, ofRegistry, func(t *rapid.T) {
 		def := drawRegistry(t)
-		reg, req, facts := mustRegistry(t, def), drawRequest(t, def), drawFacts(t)
-		ts := planner.Select(reg, req, facts)
-		for _, id := range offeredIDs(reg, &ts) {
-			tool, _ := reg.Lookup(id)
-			spec := reg.Tool(tool)
-			for _, list := range [][]string{req.Session.Disable, req.Run.Disable} {
-				if slices.Contains(list, id) || slices.Contains(list, spec.ToolName) {
-					t.Fatalf("%s is disabled and offered", id)
-				}
-			}
-			if !allHold(spec.Availability, facts) || !covered(spec.Requires, facts.Capabilities) {
-				t.Fatalf("%s is unavailable and offered", id)
-			}
-			if why := planner.Recheck(reg, tool, req, facts); !why.OK() {
-				t.Fatalf("%s is offered, and refused at the same moment: %v", id, why)
-			}
-		}
-		data := encode(t, ts)
-		var again planner.Toolset
-		if err := codec.Unmarshal(data, &again); err != nil {
-			t.Fatalf("decode a toolset: %v", err)
-		}
-		if got := encode(t, again); !bytes.Equal(got, data) {
-			t.Fatalf("a decoded toolset has other bytes:\n%x\n%x", got, data)
-		}
-		if got := encode(t, planner.Select(reg, req, facts)); !bytes.Equal(got, data) {
-			t.Fatalf("a second selection has other bytes:\n%x\n%x", got, data)
-		}
-		calls := append(drawNames(t, def.Tools, "calls"), "stranger")
-		for _, name := range calls {
-			call := planner.ObservedCall{ToolName: name}
-			plan, why := planner.Check(reg, &ts, call)
-			planAgain, whyAgain := planner.Check(reg, &again, call)
-			if plan != planAgain || why != whyAgain {
-				t.Fatalf("a decoded toolset checks %s otherwise: %v, %v", name, why, whyAgain)
-			}
-			if plan.Rejected == why.OK() || len(why.Detail) > planner.DetailBytesMax {
-				t.Fatalf("call of %s: rejected %t, %q", name, plan.Rejected, why.Detail)
-			}
+		reg := mustRegistry(t, def)
+		for range ofRegistry {
+			checkSelect(t, def, reg)
 		}
 	})
+}
+
+func checkSelect(t *rapid.T, def planner.Defaults, reg *planner.Registry) {
+	req, facts := drawRequest(t, def), drawFacts(t)
+	ts := planner.Select(reg, req, facts)
+	offered := map[planner.ToolIndex]bool{}
+	for _, o := range ts.Offers {
+		if o.Tool() < 0 || int(o.Tool()) >= reg.Len() || offered[o.Tool()] {
+			t.Fatalf("%d is offered, of %d tools, and was so before: %t", o.Tool(), reg.Len(), offered[o.Tool()])
+		}
+		offered[o.Tool()] = true
+	}
+	for _, id := range offeredIDs(reg, &ts) {
+		tool, _ := reg.Lookup(id)
+		spec := reg.Tool(tool)
+		for _, list := range [][]string{req.Session.Disable, req.Run.Disable} {
+			if slices.Contains(list, id) || slices.Contains(list, spec.ToolName) {
+				t.Fatalf("%s is disabled and offered", id)
+			}
+		}
+		if !allHold(spec.Availability, facts) || !covered(spec.Requires, facts.Capabilities) {
+			t.Fatalf("%s is unavailable and offered", id)
+		}
+		if why := planner.Recheck(reg, tool, req, facts); !why.OK() {
+			t.Fatalf("%s is offered, and refused at the same moment: %v", id, why)
+		}
+	}
+	data := encode(t, ts)
+	var again planner.Toolset
+	if err := codec.Unmarshal(data, &again); err != nil {
+		t.Fatalf("decode a toolset: %v", err)
+	}
+	if got := encode(t, again); !bytes.Equal(got, data) {
+		t.Fatalf("a decoded toolset has other bytes:\n%x\n%x", got, data)
+	}
+	if got := encode(t, planner.Select(reg, req, facts)); !bytes.Equal(got, data) {
+		t.Fatalf("a second selection has other bytes:\n%x\n%x", got, data)
+	}
+	calls := append(drawNames(t, def.Tools, "calls"), "stranger")
+	for _, name := range calls {
+		call := planner.ObservedCall{ToolName: name}
+		plan, why := planner.Check(reg, &ts, call)
+		planAgain, whyAgain := planner.Check(reg, &again, call)
+		if plan != planAgain || why != whyAgain {
+			t.Fatalf("a decoded toolset checks %s otherwise: %v, %v", name, why, whyAgain)
+		}
+		if plan.Rejected == why.OK() || len(why.Detail) > planner.DetailBytesMax {
+			t.Fatalf("call of %s: rejected %t, %q", name, plan.Rejected, why.Detail)
+		}
+	}
 }
 
 func encode(t *rapid.T, v any) []byte {
@@ -311,135 +371,4 @@ func encode(t *rapid.T, v any) []byte {
 		t.Fatalf("encode: %v", err)
 	}
 	return data
-}
-
-// drawCalls draws up to eight calls over few keys, so that they meet.
-func drawCalls(t *rapid.T) []planner.PlanCall {
-	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) planner.PlanCall {
-		call := planner.PlanCall{
-			Access:       rapid.SampledFrom([]planner.Access{planner.AccessRead, planner.AccessWrite}).Draw(t, "access"),
-			ParallelSafe: rapid.IntRange(0, 4).Draw(t, "parallel") > 0,
-			Rejected:     rapid.IntRange(0, 5).Draw(t, "rejected") == 0,
-			Key:          planner.Key{Bare: rapid.SampledFrom([]string{"", "f", "g"}).Draw(t, "bare")},
-		}
-		if call.Key.Bare != "" {
-			call.Key.Part = rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "part")
-		}
-		return call
-	}), 0, 8).Draw(t, "calls")
-}
-
-// conflict is the rule on the texts of two keys.
-func conflict(a, b planner.PlanCall) bool {
-	if a.Rejected || b.Rejected {
-		return false
-	}
-	if !a.ParallelSafe || !b.ParallelSafe {
-		return true
-	}
-	k, l := a.Key.String(), b.Key.String()
-	overlap := k != "" && l != "" && (k == l || strings.HasPrefix(k, l+":") || strings.HasPrefix(l, k+":"))
-	return overlap && (a.Access != planner.AccessRead || b.Access != planner.AccessRead)
-}
-
-// longestChain returns, by trying all of them, the length of the longest chain
-// of calls that ends before call i and in which each conflicts with the next.
-func longestChain(calls []planner.PlanCall, i int) int {
-	longest := 0
-	for j := range i {
-		if conflict(calls[j], calls[i]) {
-			longest = max(longest, 1+longestChain(calls, j))
-		}
-	}
-	return longest
-}
-
-// TestScheduleLaws: Schedule agrees with longestChain, and its groups keep the
-// rules one by one.
-func TestScheduleLaws(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		calls := drawCalls(t)
-		plan := planner.Schedule(calls)
-		group := groupOf(t, calls, plan)
-		for i := range calls {
-			if calls[i].Rejected {
-				continue
-			}
-			if got, want := group[i], longestChain(calls, i); got != want {
-				t.Fatalf("call %d: got group %d, want %d", i, got, want)
-			}
-			minimal := group[i] == 0
-			for j := range i {
-				if !conflict(calls[j], calls[i]) {
-					continue
-				}
-				if group[j] >= group[i] {
-					t.Fatalf("calls %d and %d conflict and stand in groups %d and %d", j, i, group[j], group[i])
-				}
-				minimal = minimal || group[j] == group[i]-1
-			}
-			if !minimal {
-				t.Fatalf("call %d could stand before group %d", i, group[i])
-			}
-		}
-		if got, want := codec.Sum(plan.Bytes()), plan.Hash(); got != want {
-			t.Fatalf("hash: got %s, want %s", got, want)
-		}
-		var again planner.Plan
-		if err := codec.Unmarshal(plan.Bytes(), &again); err != nil || again.Hash() != plan.Hash() {
-			t.Fatalf("a decoded plan has hash %s, want %s (%v)", again.Hash(), plan.Hash(), err)
-		}
-	})
-}
-
-// groupOf returns the group of each call, -1 for none, after checking that
-// every call that may run is in exactly one, in call order.
-func groupOf(t *rapid.T, calls []planner.PlanCall, plan planner.Plan) []int {
-	group := make([]int, len(calls))
-	for i := range group {
-		group[i] = -1
-	}
-	for g, members := range plan.Groups {
-		if len(members) == 0 || !slices.IsSorted(members) {
-			t.Fatalf("group %d is %v", g, members)
-		}
-		for _, i := range members {
-			if group[i] >= 0 || calls[i].Rejected {
-				t.Fatalf("call %d is in group %d and should not be", i, g)
-			}
-			group[i] = g
-		}
-	}
-	for i := range calls {
-		if !calls[i].Rejected && group[i] < 0 {
-			t.Fatalf("call %d is in no group", i)
-		}
-	}
-	return group
-}
-
-// TestRejectedCallsDoNotCount: without the rejected calls the rest is grouped
-// as with them.
-func TestRejectedCallsDoNotCount(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		calls := drawCalls(t)
-		var kept []planner.PlanCall
-		var at []int
-		for i, call := range calls {
-			if !call.Rejected {
-				kept, at = append(kept, call), append(at, i)
-			}
-		}
-		without := planner.Schedule(kept)
-		for _, members := range without.Groups {
-			for i := range members {
-				members[i] = at[members[i]]
-			}
-		}
-		if got, want := fmt.Sprint(planner.Schedule(calls).Groups), fmt.Sprint(without.Groups); got != want {
-			t.Fatalf("groups with rejected calls: got %s, want %s", got, want)
-		}
-	})
 }

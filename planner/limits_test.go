@@ -3,6 +3,7 @@ package planner
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,6 +27,13 @@ func TestLimitsFit(t *testing.T) {
 		{"the hash of a key is shorter than a key", len(codec.Ref{}.String()) < KeyBytesMax},
 		{"a verdict's rule fits a detail", 4*(2*NameBytesMax) < 4*DetailBytesMax},
 		{"a schema of values alone fits its bytes", SchemaNodesMax <= SchemaBytesMax},
+		{"a step rule may list every tool", StepToolsMax >= ToolsMax},
+		{"a step rule's texts and objects fit the rules", StepSystemBytesMax+StepParamsBytesMax+StepContextBytesMax+WhenBytesMax < StepsBytesMax},
+		{"a step rule's longest list fits the rules", StepToolsMax*(ToolIDBytesMax+2) < StepsBytesMax},
+		{"a when for every step rule fits the rules", StepRulesMax*(WhenBytesMax+16) < StepsBytesMax},
+		{"a profile's step rules fit a registry", StepsBytesMax < RegistryBytesMax},
+		{"a when of operators alone can have its nodes", WhenNodesMax < WhenBytesMax},
+		{"each byte of a context can be looked at", 5*StepContextBytesMax < WhenCostMax},
 	} {
 		if !c.ok {
 			t.Errorf("not so: %s", c.what)
@@ -142,5 +150,60 @@ func TestRegistryLimitsHold(t *testing.T) {
 	_, err := NewRegistry(tools[:ToolsMax], nil, "")
 	if bad, ok := err.(*RegistryError); !ok || bad.Path != "tools" {
 		t.Errorf("too many bytes: got %v, want an error at tools", err)
+	}
+}
+
+// TestStepLimitsHold does the same for step rules.
+func TestStepLimitsHold(t *testing.T) {
+	t.Parallel()
+	many := func(n int) string { return strings.Repeat("a", n) }
+	sized := func(n int) codec.Raw { // a map of one key, n bytes
+		raw := object(t, `{"k":"`+many(n)+`"}`)
+		return object(t, `{"k":"`+many(2*n-len(raw))+`"}`)
+	}
+	reg, err := NewRegistry([]ToolSpec{{ToolID: "x.tool", ToolName: "tool", ArgsSchema: object(t, `{}`), Executor: Executor{Kind: ExecutorEffect, Target: "x"}}}, nil, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := func(rule StepRule) []StepRule { return []StepRule{rule} }
+	for path, c := range map[string]struct {
+		make func(n int) []StepRule
+		max  int
+	}{
+		"":                 {func(n int) []StepRule { return make([]StepRule, n) }, StepRulesMax},
+		"[0].active_tools": {func(n int) []StepRule { l := slices.Repeat([]string{"tool"}, n); return one(StepRule{ActiveTools: &l}) }, StepToolsMax},
+		"[0].tool_refs": {func(n int) []StepRule {
+			l := slices.Repeat([]codec.Ref{reg.Ref(0)}, n)
+			return one(StepRule{ToolRefs: &l})
+		}, StepToolsMax},
+		"[0].context": {func(n int) []StepRule { return one(StepRule{Context: sized(n)}) }, StepContextBytesMax},
+		"[0].params":  {func(n int) []StepRule { return one(StepRule{Params: sized(n)}) }, StepParamsBytesMax},
+		"[0].system":  {func(n int) []StepRule { return one(StepRule{System: many(n)}) }, StepSystemBytesMax},
+		"[0].model":   {func(n int) []StepRule { return one(StepRule{Model: many(n)}) }, StepModelBytesMax},
+		"[0].when":    {func(n int) []StepRule { return one(StepRule{When: "true //" + many(n-7)}) }, WhenBytesMax},
+	} {
+		if _, bad := CompileSteps(reg, c.make(c.max)); bad != nil {
+			t.Errorf("%s: %d: got %v, want no error", path, c.max, bad)
+		}
+		if _, bad := CompileSteps(reg, c.make(c.max+1)); bad == nil || bad.Path != path || !bad.TooLarge || bad.Unknown {
+			t.Errorf("%s: %d: got %+v, want a limit at that path", path, c.max+1, bad)
+		}
+	}
+	rules := []StepRule{{System: many(StepSystemBytesMax - 100)}, {System: many(StepSystemBytesMax - 100)}, {System: many(100)}}
+	packed, err := codec.Marshal(rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules[2].System = many(100 + StepsBytesMax - len(packed))
+	if packed, err = codec.Marshal(rules); err != nil || len(packed) > StepsBytesMax+2 {
+		t.Fatalf("%d bytes, %v", len(packed), err)
+	}
+	rules[2].System = rules[2].System[:len(rules[2].System)-(len(packed)-StepsBytesMax)]
+	if _, bad := CompileSteps(reg, rules); bad != nil {
+		t.Errorf("all rules: got %v, want no error", bad)
+	}
+	rules[2].System += "a"
+	if _, bad := CompileSteps(reg, rules); bad == nil || bad.Path != "" || !bad.TooLarge {
+		t.Errorf("all rules and a byte: got %+v, want a limit", bad)
 	}
 }

@@ -41,6 +41,11 @@ func TestUnboundComesBeforeDenied(t *testing.T) {
 			if why.Code != c.want || why.Status() != StatusIgnored || !call.Rejected {
 				t.Errorf("Check: got %q %q, want %q ignored", why.Code, why.Status(), c.want)
 			}
+			for range 1_000 {
+				if _, again := Check(reg, &ts, ObservedCall{ToolName: "tool"}); again != why {
+					t.Fatalf("checked again: got %v, want %v", again, why)
+				}
+			}
 			if got := Recheck(reg, 0, Request{}, c.facts).Code; got != c.want {
 				t.Errorf("Recheck: got %q, want %q", got, c.want)
 			}

@@ -191,7 +191,11 @@ func noticeLine(s Said) string {
 	}
 	line := s.Type
 	if d.Batch != "" {
-		return fmt.Sprintf("%s %s plan %s, groups %s, group %d: %s", line, d.Batch, short(d.PlanHash), groups(d.Groups), d.Group, strings.Join(d.Calls, " "))
+		line += fmt.Sprintf(" %s plan %s, groups %s, group %d", d.Batch, short(d.PlanHash), groups(d.Groups), d.Group)
+		if len(d.Calls) > 0 {
+			line += ": " + strings.Join(d.Calls, " ")
+		}
+		return line
 	}
 	for _, part := range []string{runPart(d.Run), d.Type, d.Effect, d.ToolName, d.Lifecycle, d.Code} {
 		if part != "" {

@@ -74,7 +74,7 @@ func turn(v session.View) string {
 	var b strings.Builder
 	b.WriteString("turn: " + t.Effect + "\nregistry: " + short(t.Registry) + "\n")
 	if t.Base != "" {
-		b.WriteString(strings.TrimRight("base: "+t.Base+" "+t.Profile, " ") + "\ntoolset: " + short(t.Toolset) + "\n")
+		b.WriteString("base: " + baseText(t) + "\ntoolset: " + short(t.Toolset) + "\n")
 	}
 	if t.Step != nil {
 		b.WriteString("step " + strconv.Itoa(t.Step.Step) + ": " + stepText(t.Step) + "\n")
@@ -83,6 +83,17 @@ func turn(v session.View) string {
 		}
 	}
 	return b.String()
+}
+
+// baseText writes where the tools of a turn come from.
+func baseText(t *session.ViewTurn) string {
+	switch {
+	case t.Base != "profile":
+		return "the " + t.Base + "'s list"
+	case t.Profile == "":
+		return "all tools"
+	}
+	return "profile " + t.Profile
 }
 
 // stepText writes what had a say in a turn, and why a hook had none.

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
@@ -19,6 +21,20 @@ func TestDiscoverFindsWhoIsRegistered(t *testing.T) {
 	b, other := connect(t, node, ""), connect(t, node, "")
 	if all, err := b.Discover(t.Context(), "bridge"); err != nil || len(all) != 0 {
 		t.Errorf("nobody is there: got %v (%v)", all, err)
+	}
+	// Answers that are none of a daemon's count for nothing.
+	raw, _ := rawJS(t, node)
+	for _, junk := range []string{"{}", "[", `{"name":"refold-bridge"}`} {
+		if _, err := raw.Subscribe("$SRV.INFO.refold-bridge", func(m *nats.Msg) {
+			if err := m.Respond([]byte(junk)); err != nil {
+				t.Error(err)
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := raw.Flush(); err != nil {
+		t.Fatal(err)
 	}
 	var stops []func() error
 	for _, targets := range []string{"tool/host", "tool/host llm/openai", ""} {

@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/codec"
@@ -63,7 +66,7 @@ fs.stat           tool/host      2 bridges; its descriptor is not stored: a sess
 mail.read         tool/mail      nobody serves it: start bridge --tools mail=TOOLS, or a program that serves it with package bridge
 mail.send         tool/mail      nobody serves it: start bridge --tools mail=TOOLS, or a program that serves it with package bridge
 config.provider   llm/openai     nobody serves it: start bridge --model openai
-config.step_hook  step/gate      nobody serves it: start the program that answers it
+config.step_hook  step/gate      nobody serves it: start a program that serves it with package bridge
 `
 	if out.String() != want {
 		t.Errorf("got\n%swant\n%s", out.String(), want)
@@ -73,7 +76,7 @@ config.step_hook  step/gate      nobody serves it: start the program that answer
 		"its descriptor is not stored: a session-actor stores it, start one (fs.stat)",
 		"tool/mail: nobody serves it: start bridge --tools mail=TOOLS, or a program that serves it with package bridge (mail.read, mail.send)",
 		"llm/openai: nobody serves it: start bridge --model openai (config.provider)",
-		"step/gate: nobody serves it: start the program that answers it (config.step_hook)",
+		"step/gate: nobody serves it: start a program that serves it with package bridge (config.step_hook)",
 	}; !slices.Equal(got, want) {
 		t.Errorf("warnings: got %q, want %q", got, want)
 	}
@@ -139,11 +142,58 @@ func TestToolsCheck(t *testing.T) {
 	like(t, "a file that is published", out, `for the record at 2\n$`)
 }
 
+// A descriptor that is gone is missed, but not for a record that nobody pins.
+func TestToolsCheckMissesDescriptors(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.serves("tool/mail llm/openai")
+	w.does(0, "install", file(t, mailRecord))
+	w.says(session.DoorCtl, "s1", session.TypeFactsSet, `{"facts":{"a":"b"}}`)
+	bustest.Until(t, "it is stored", func() bool {
+		out, _ := w.does(0, "tools", "check")
+		return !strings.Contains(out, "NOT covered")
+	})
+	install, err := session.ParseInstall([]byte(mailRecord))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.deletes(install.Registry.Ref(0))
+	for _, args := range [][]string{{}, {"--session", "s1"}, {file(t, mailRecord)}} {
+		out, errOut := w.does(statusFailed, append([]string{"tools", "check", "--coverage", "fail"}, args...)...)
+		like(t, "gone", out, `\nmail\.send +tool/mail +1 bridge; its descriptor is not stored: .*\n(.*\n)*\nNOT covered: 0 of 1 tools, 1 of 1 in the config, `)
+		like(t, "gone", errOut, `^refold: warning: its descriptor is not stored: .* \(mail\.send\)\n$`)
+	}
+	w.does(0, "install", "--builtin")
+	out, _ := w.does(0, "tools", "check", file(t, mailRecord), "--coverage", "fail")
+	like(t, "not pinned", out, `\ncovered: `)
+}
+
+// deletes removes a blob.
+func (w *world) deletes(ref codec.Ref) {
+	w.t.Helper()
+	nc, err := nats.Connect(w.node.URL())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	objects, err := js.ObjectStore(w.ctx, w.bus.Names().BlobsBucket())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := objects.Delete(w.ctx, ref.String()); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 // Real bridges say what they serve where the check looks for it.
 func TestToolsCheckFindsBridges(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.does(0, "install", file(t, mailRecord))
+	w.does(0, "install", file(t, strings.Replace(mailRecord, `"model":"m"`, `"model":"m","step_hook":{"hook":"gate"}`, 1)))
 	ctx, stop := context.WithCancel(w.ctx)
 	var ended []chan error
 	for range 2 {
@@ -158,13 +208,18 @@ func TestToolsCheckFindsBridges(t *testing.T) {
 		if err := b.Model("openai", nobody{}); err != nil {
 			t.Fatal(err)
 		}
+		if err := b.Step("gate", bridge.PrepareStep(func(context.Context, bridge.StepRequest) (bridge.StepChoice, error) {
+			return bridge.StepChoice{}, nil
+		})); err != nil {
+			t.Fatal(err)
+		}
 		done := make(chan error, 1)
 		ended = append(ended, done)
 		go func() { done <- b.Run(ctx) }()
 	}
 	bustest.Until(t, "both are found", func() bool {
 		out, _ := w.does(0, "tools", "check")
-		return regexp.MustCompile(`tool/mail +2 bridges(;|\n)`).MatchString(out) && regexp.MustCompile(`llm/openai +2 bridges\n`).MatchString(out)
+		return regexp.MustCompile(`tool/mail +2 bridges[;\n](.*\n)*.* llm/openai +2 bridges\n.* step/gate +2 bridges\n`).MatchString(out)
 	})
 	stop()
 	for _, done := range ended {

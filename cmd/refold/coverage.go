@@ -111,7 +111,7 @@ func howToServe(class session.Class, name string) string {
 	case session.ClassLLM:
 		return fmt.Sprintf("start bridge --model %s=MODEL", name)
 	case session.ClassStep:
-		return "start the program that answers it"
+		return "start a program that serves it with package bridge"
 	}
 	return fmt.Sprintf("start bridge --tools %s=TOOLS, or a program that serves it with package bridge", name)
 }

@@ -137,10 +137,29 @@ func TestInstallShowsAndListsWhatIsThere(t *testing.T) {
 		"the record at 3: install record":                     {"--seq", "3"},
 		"no install record is at 9: refold install --list":    {"--seq", "9"},
 		"no install record has the hash 123z: refold install": {"--hash", "123z"},
+		"no install record has the hash 00000000: refold ins": {"--hash", "00000000"}, // the one that can't be read has none
 	} {
 		_, errOut := w.does(statusFailed, append([]string{"install", "--show"}, args...)...)
 		like(t, "show", errOut, want)
 	}
+}
+
+// A record of a later release is pinned, though not by this one.
+func TestARecordOfLaterRulesIsTheNewest(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	if _, _, err := w.bus.PublishInstall(w.ctx, []byte(`{"v":1,"rules":900,"colours":3}`), false); err != nil {
+		t.Fatal(err)
+	}
+	out, _ := w.does(0, "install", "--list")
+	like(t, "list", out, `\n2 +\S+ +[0-9a-f]{64} +- +- +900 +new sessions pin it\n$`)
+	out, errOut := w.does(0, "install", "--show")
+	like(t, "show", out, `"colours": 3`)
+	like(t, "show", errOut, `^sequence 2, hash [0-9a-f]{64}\nrefold: warning: .*rules 900`)
+	_, errOut = w.does(statusFailed, "tools", "check")
+	like(t, "check", errOut, `^refold: the record at 2: .*rules 900, .*upgrade`)
+	out, _ = w.does(0, "install", "--builtin")
+	like(t, "going back", out, `^published at 3: `)
 }
 
 // Two records whose hashes begin alike are not mistaken for one another.

@@ -142,10 +142,22 @@ func TestToolsNameTheRuleOfTheStep(t *testing.T) {
 	w := newWorld(t)
 	w.builtinWithConfig()
 	w.says(session.DoorCtl, "s1", session.TypeRunRequested, `{"input":{"text":"hi"},"config":{"provider":"p","model":"m","steps":[
-		{"when":"step > 5"}, {"active_tools":["open_session"]}]}}`)
+		{"when":"1 / step > 5"}, {"when":"step > 5"}, {"active_tools":["open_session"]}]}}`)
 	w.reaches("s1", "the model is asked", func(v session.View) bool { return v.WaitsFor == "model" })
 	out, _ := w.does(0, "why", "s1", "grep")
-	like(t, "a rule of the run", out, `\nstep: rule 1 of the run applies\ngrep .*: hidden, step 1: .*\(rule 1 of the run\)\n$`)
+	like(t, "a rule of the run", out, `\nstep: rule 2 of the run applies; rule 0 could not be evaluated: when_failed\ngrep .*: hidden, step 1: .*\(rule 2 of the run\)\n$`)
+}
+
+// Without profiles all tools are the base, even if there are none.
+func TestToolsWithoutProfiles(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.does(0, "run", "s1", "hi", "--no-follow")
+	w.waits("s1", 1)
+	out, _ := w.does(0, "tools", "s1")
+	like(t, "no tools", out, `^turn r1t1 of session s1: all tools, registry [0-9a-f]{64}\n\noffered, .*: 0\n\nhidden: 0\n$`)
+	_, errOut := w.does(statusFailed, "why", "s1", "shell")
+	like(t, "no tools", errOut, `knows no tool "shell"; it knows none\n$`)
 }
 
 func TestTurnsAreToldAsRanges(t *testing.T) {

@@ -211,6 +211,7 @@ func (b *Bridge) Run(ctx context.Context) error {
 		})
 	}
 	serving.Wait()
+	b.logStats()
 	return errors.Join(errs...)
 }
 
@@ -236,7 +237,7 @@ func (b *Bridge) listen(ctx context.Context) (stop func(), err error) {
 		return stop, err
 	}
 	targets := b.Targets()
-	body, err := json.Marshal(heartbeat{Kind: "bridge", Targets: targets, Rules: session.RulesVersion})
+	body, err := json.Marshal(heartbeat{Kind: serviceKind, Targets: targets, Rules: session.RulesVersion})
 	if err != nil {
 		return stop, err
 	}
@@ -246,17 +247,25 @@ func (b *Bridge) listen(ctx context.Context) (stop func(), err error) {
 		}
 	})
 	beside.Go(func() { b.worker.holders.watch(ctx, b.worker.reader.events.clear) })
+	endpoint, err := b.statsEndpoint()
+	if err != nil {
+		return stop, err
+	}
 	if stopService, err = b.bus.Register(ctx, bus.Service{
-		Kind: "bridge", Version: b.options.Version, Description: "Carries out effects of Refold sessions",
+		Kind: serviceKind, Version: b.options.Version, Description: "Carries out effects of Refold sessions",
 		Metadata: map[string]string{
 			"instance": b.worker.instance, "name": b.options.Name, "targets": strings.Join(targets, " "),
 		},
-	}); err != nil {
+		Stats: func() any { return b.Stats() },
+	}, endpoint); err != nil {
 		stopService = func() error { return nil }
 		return stop, err
 	}
 	return stop, nil
 }
+
+// serviceKind is what a bridge is among Refold's daemons.
+const serviceKind = "bridge"
 
 // heartbeat is the body of a bridge's heartbeats.
 type heartbeat struct {
@@ -267,24 +276,6 @@ type heartbeat struct {
 
 // Close closes the connection. Run must have returned.
 func (b *Bridge) Close() { b.bus.Close() }
-
-// Stats are counts since the bridge was connected.
-type Stats struct {
-	Started   uint64 // executors called
-	Settled   uint64 // settlements stored
-	GivenBack uint64 // deliveries given back, to be offered again
-	Conflicts uint64 // claims that another bridge held
-	Foreign   uint64 // messages that are no effects, skipped
-}
-
-// Stats returns what the bridge has done.
-func (b *Bridge) Stats() Stats {
-	c := &b.worker.stats
-	return Stats{
-		Started: c.Started.Load(), Settled: c.Settled.Load(), GivenBack: c.GivenBack.Load(),
-		Conflicts: c.Conflicts.Load(), Foreign: c.Foreign.Load(),
-	}
-}
 
 // Setting is one line of an effective configuration.
 type Setting struct{ Key, Value string }

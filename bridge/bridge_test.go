@@ -189,7 +189,7 @@ func TestBridge(t *testing.T) {
 		t.Errorf("settled: got %q, want %q", got, want)
 	}
 	a.allAcked(t, "tool-host", "llm-p")
-	if got := b.Stats(); got != (Stats{Started: 5, Settled: 5}) {
+	if got := b.Stats(); got.Started != 5 || got.Settled != 5 || got.GivenBack+got.Conflicts+got.Foreign != 0 || got.Events.Misses != 1 {
 		t.Errorf("stats: got %+v", got)
 	}
 	stop()
@@ -262,6 +262,15 @@ func TestBridgeIsSeen(t *testing.T) {
 	for _, want := range []string{`"version":"1.2.3"`, `"targets":"llm/p step/router tool/host"`, `"instance":"` + b.Instance(), `"name":"one"`} {
 		if !strings.Contains(string(answer.Data), want) {
 			t.Errorf("service: %s lacks %s", answer.Data, want)
+		}
+	}
+	for _, subject := range []string{"$SRV.STATS.refold-bridge", "$SRV.STATS.refold-bridge." + b.Instance()} {
+		answer, err := connect(t, a.server).Request(subject, nil, testPatience)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := `"rendered":{"hits":0,"misses":0,"entries":0,"bytes":0}`; !strings.Contains(string(answer.Data), want) {
+			t.Errorf("%s: %s lacks %s", subject, answer.Data, want)
 		}
 	}
 }

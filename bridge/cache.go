@@ -10,10 +10,11 @@ import (
 type cache[K comparable, V any] struct {
 	bytesMax int
 
-	mu    sync.Mutex
-	bytes int
-	order *list.List // of *cached[K, V]; the latest used first
-	at    map[K]*list.Element
+	mu           sync.Mutex
+	bytes        int
+	hits, misses uint64
+	order        *list.List // of *cached[K, V]; the latest used first
+	at           map[K]*list.Element
 }
 
 type cached[K comparable, V any] struct {
@@ -32,10 +33,26 @@ func (c *cache[K, V]) get(key K) (value V, ok bool) {
 	defer c.mu.Unlock()
 	e, ok := c.at[key]
 	if !ok {
+		c.misses++
 		return value, false
 	}
+	c.hits++
 	c.order.MoveToFront(e)
 	return e.Value.(*cached[K, V]).value, true
+}
+
+// hit counts one that was answered beside the cache.
+func (c *cache[K, V]) hit() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.hits++
+}
+
+// stats returns the counts. What was too large to be kept is a miss each time.
+func (c *cache[K, V]) stats() CacheStats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return CacheStats{Hits: c.hits, Misses: c.misses, Entries: len(c.at), Bytes: c.bytes}
 }
 
 // put keeps value, which takes about so many bytes. What is larger than a

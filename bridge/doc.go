@@ -77,6 +77,13 @@
 // A generation that a bridge drops is taken over by another. One that fails
 // and may be retried is asked again until its start_by.
 //
+// # Caches
+//
+// Three, each bounded by its bytes: events of the log for the next turns of
+// their sessions, descriptors of tools by hash, and tools as a provider takes
+// them, by provider and toolset (rendered.go). Stats, `nats micro stats` and the
+// debug log at the end tell how often each was of use (stats.go).
+//
 // # Limits
 //
 // All in limits.go, with their units.

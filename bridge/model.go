@@ -33,6 +33,10 @@ type Request struct {
 	Messages   []Message       // never empty
 	Tools      []Tool          // in the order to be shown; empty: none
 	ToolChoice string          // auto (or empty), none, required, or a tool_name
+	Toolset    string          // fingerprint, hex: what has the same one has the same Tools
+
+	// rendered keeps what is rendered of Tools; nil: nothing does.
+	rendered func(form string, render func() ([]byte, error)) ([]byte, error)
 }
 
 // Message is one item of the conversation. Roles are user, assistant, tool.

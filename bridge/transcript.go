@@ -16,9 +16,10 @@ import (
 // reader fills in the text of a generation: an effect refers to the log by
 // sequence, and to the descriptors of tools by hash.
 type reader struct {
-	wire   wire
-	events *cache[eventKey, *said]
-	tools  *cache[codec.Hash, Tool]
+	wire     wire
+	events   *cache[eventKey, *said]
+	tools    *cache[codec.Hash, Tool]
+	rendered *renderings
 }
 
 // eventKey names an event of the log. Sequences are the log's, and unique, but
@@ -30,9 +31,10 @@ type eventKey struct {
 
 func newReader(w wire) *reader {
 	return &reader{
-		wire:   w,
-		events: newCache[eventKey, *said](eventsCacheBytes),
-		tools:  newCache[codec.Hash, Tool](toolsCacheBytes),
+		wire:     w,
+		events:   newCache[eventKey, *said](eventsCacheBytes),
+		tools:    newCache[codec.Hash, Tool](toolsCacheBytes),
+		rendered: newRenderings(renderCacheBytes),
 	}
 }
 
@@ -87,6 +89,7 @@ func (s *said) bytes() int {
 func (r *reader) request(ctx context.Context, g *session.Generation) (*Request, *Error, error) {
 	request := &Request{
 		Session: g.Session, Effect: g.Effect, Model: g.Model, System: g.System, ToolChoice: g.ToolChoice,
+		Toolset: g.Toolset.String(), rendered: r.rendered.of(g.Provider, g.Toolset),
 	}
 	params, err := jsonOf(g.Params)
 	if err == nil {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
@@ -87,6 +88,7 @@ func conversation(t *testing.T, w *world) session.Generation {
 		t.Fatal(err)
 	}
 	g.System, g.ToolChoice, g.Params, g.Tools = "be careful", "auto", raw(t, `{"temperature":0.5}`), []codec.Hash{descriptor.Hash}
+	g.Toolset = codec.Sum([]byte("stat"))
 	return g
 }
 
@@ -97,7 +99,7 @@ func TestRequest(t *testing.T) {
 		g := conversation(t, w)
 		r := newReader(w)
 		want := &Request{
-			Session: "s1", Effect: "r2t1", Model: "m", System: "be careful", ToolChoice: "auto", Params: json.RawMessage(`{"temperature":0.5}`),
+			Session: "s1", Effect: "r2t1", Toolset: g.Toolset.String(), Model: "m", System: "be careful", ToolChoice: "auto", Params: json.RawMessage(`{"temperature":0.5}`),
 			Tools: []Tool{{Name: "stat", Description: "looks", Schema: json.RawMessage(`{"type":"object"}`)}},
 			Messages: []Message{
 				{Role: "user", Text: "repair\na long text\nplease"},
@@ -123,7 +125,7 @@ func TestRequest(t *testing.T) {
 			if err != nil || fault != nil {
 				t.Fatalf("%s: %v, %v", when, fault, err)
 			}
-			if diff := cmp.Diff(want, got); diff != "" {
+			if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Request{})); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", when, diff)
 			}
 			// The second time nothing is read.

@@ -26,7 +26,8 @@
 //
 // The members of params are sent as they are, but for those that the protocol's
 // other parts set: model, messages, tools, tool_choice, stream and n are
-// refused. stream_options asks for the usage unless params has one. Opaque
+// refused. tools are made once for a toolset and kept by the bridge, as they are
+// sent. stream_options asks for the usage unless params has one. Opaque
 // items are not used: this protocol has none.
 //
 // # Limits

@@ -25,21 +25,26 @@ func newParams(req *bridge.Request) (openai.ChatCompletionNewParams, error) {
 	for i := range req.Messages {
 		body.Messages = append(body.Messages, newMessage(&req.Messages[i]))
 	}
-	for i := range req.Tools {
-		tool, err := newTool(&req.Tools[i])
+	extra := make(map[string]any)
+	if len(req.Tools) > 0 { // servers refuse a choice among no tools
+		tools, err := req.RenderTools(toolsForm, renderTools)
 		if err != nil {
 			return body, err
 		}
-		body.Tools = append(body.Tools, tool)
-	}
-	if len(body.Tools) > 0 { // servers refuse a choice among no tools
+		extra["tools"] = json.RawMessage(tools)
 		body.ToolChoice = newToolChoice(req.ToolChoice)
 	}
-	return body, passOn(&body, req.Params)
+	if err := passOn(extra, req.Params); err != nil {
+		return body, err
+	}
+	if len(extra) > 0 {
+		body.SetExtraFields(extra)
+	}
+	return body, nil
 }
 
-// passOn adds the members of params to the request.
-func passOn(body *openai.ChatCompletionNewParams, params json.RawMessage) error {
+// passOn adds the members of params to those of the request.
+func passOn(extra map[string]any, params json.RawMessage) error {
 	if len(params) == 0 {
 		return nil
 	}
@@ -47,15 +52,11 @@ func passOn(body *openai.ChatCompletionNewParams, params json.RawMessage) error 
 	if err := json.Unmarshal(params, &members); err != nil {
 		return llm.Fail(llm.CodeBadRequest, "params: is no JSON object")
 	}
-	extra := make(map[string]any, len(members))
 	for name, value := range members {
 		if slices.Contains(reserved, name) {
 			return llm.Fail(llm.CodeBadRequest, "params.%s: is not for params to set: leave it out", name)
 		}
 		extra[name] = value
-	}
-	if len(extra) > 0 {
-		body.SetExtraFields(extra)
 	}
 	return nil
 }
@@ -98,6 +99,25 @@ func orEmptyObject(arguments string) string {
 		return "{}"
 	}
 	return arguments
+}
+
+// toolsForm names what renderTools makes.
+const toolsForm = "openai.chat.tools"
+
+// renderTools makes the request's member tools, as JSON.
+func renderTools(tools []bridge.Tool) ([]byte, error) {
+	all := make([]openai.ChatCompletionToolUnionParam, len(tools))
+	for i := range tools {
+		var err error
+		if all[i], err = newTool(&tools[i]); err != nil {
+			return nil, err
+		}
+	}
+	text, err := json.Marshal(all)
+	if err != nil {
+		return nil, llm.Fail(llm.CodeBadRequest, "tools: %s", err)
+	}
+	return text, nil
 }
 
 // newTool makes one tool. The schema's members are passed on byte for byte.

@@ -1,0 +1,60 @@
+package bridge
+
+import (
+	"encoding/json"
+
+	"github.com/refold/refold/internal/bus"
+)
+
+// Stats are counts since the bridge was connected. `nats micro stats
+// refold-bridge` shows them.
+type Stats struct {
+	Started   uint64 `json:"started"`    // executors, models and hooks called
+	Settled   uint64 `json:"settled"`    // settlements stored
+	GivenBack uint64 `json:"given_back"` // deliveries given back, to be offered again
+	Conflicts uint64 `json:"conflicts"`  // claims that another bridge held
+	Foreign   uint64 `json:"foreign"`    // messages that are no effects, skipped
+
+	Rendered    CacheStats `json:"rendered"`    // tools as providers take them: see Request.RenderTools
+	Descriptors CacheStats `json:"descriptors"` // of tools, by their hash
+	Events      CacheStats `json:"events"`      // of sessions, for their next turn
+}
+
+// CacheStats are the counts of one cache.
+type CacheStats struct {
+	Hits    uint64 `json:"hits"`    // since the bridge was connected
+	Misses  uint64 `json:"misses"`  // the same
+	Entries int    `json:"entries"` // kept now
+	Bytes   int    `json:"bytes"`   // about what they take
+}
+
+// Stats returns what the bridge has done.
+func (b *Bridge) Stats() Stats {
+	c, r := &b.worker.stats, b.worker.reader
+	return Stats{
+		Started: c.Started.Load(), Settled: c.Settled.Load(), GivenBack: c.GivenBack.Load(),
+		Conflicts: c.Conflicts.Load(), Foreign: c.Foreign.Load(),
+		Rendered: r.rendered.stats(), Descriptors: r.tools.stats(), Events: r.events.stats(),
+	}
+}
+
+// statsEndpoint answers with this bridge's counts. A micro service shows its
+// own counts beside those of an endpoint, so it takes one to show any.
+func (b *Bridge) statsEndpoint() (bus.Endpoint, error) {
+	subject, err := b.bus.Names().ServiceStats(serviceKind, b.worker.instance)
+	return bus.Endpoint{
+		Name: "stats", Subject: subject,
+		Answer: func(string, []byte) ([]byte, error) { return json.Marshal(b.Stats()) },
+	}, err
+}
+
+// logStats says what the caches were good for.
+func (b *Bridge) logStats() {
+	s := b.Stats()
+	for _, c := range []struct {
+		name string
+		CacheStats
+	}{{"rendered", s.Rendered}, {"descriptors", s.Descriptors}, {"events", s.Events}} {
+		b.options.Logger.Debug("cache_counts", "cache", c.name, "hits", c.Hits, "misses", c.Misses, "entries", c.Entries, "bytes", c.Bytes)
+	}
+}

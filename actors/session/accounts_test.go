@@ -9,7 +9,6 @@ package session_test
 import (
 	"bytes"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -30,6 +29,7 @@ type accounts struct {
 	ended    map[uint32]bool
 	wakes    uint32
 	accepted uint32 // runs that were taken
+	stepBooks
 }
 
 // observed is an answer with calls.
@@ -38,9 +38,10 @@ type observed struct {
 	calls  []session.ObservedCall
 }
 
-func newAccounts() accounts {
+func newAccounts(reg *planner.Registry) accounts {
 	return accounts{
 		open: map[string]session.Effect{}, gone: map[string]uint64{}, calls: map[uint64]observed{}, ended: map[uint32]bool{},
+		stepBooks: newStepBooks(reg),
 	}
 }
 
@@ -52,9 +53,11 @@ func (l *laws) account(e session.Event, notices []session.Notice, rejected error
 		settles = ""
 	}
 	l.countCalls(e, env)
+	l.countSteps(e, env, rejected)
 	now := l.state.Open()
 	l.ends(e, settles, now, rejected)
 	l.begins(now)
+	l.hostLoop(notices)
 	l.runs(e, env, notices, rejected)
 }
 
@@ -154,6 +157,8 @@ func (l *laws) begins(now []session.Effect) {
 			l.generation(o)
 		case session.ClassTool:
 			l.call(o)
+		case session.ClassStep:
+			l.step(o)
 		default:
 			l.wake(o, now)
 		}
@@ -166,7 +171,7 @@ func (l *laws) begins(now []session.Effect) {
 // wake: it is numbered after the one before, is due with the first deadline of
 // all that is open, was needed, and stops nobody.
 func (l *laws) wake(o session.Effect, now []session.Effect) {
-	first := int64(math.MaxInt64)
+	first := l.hostLoopDeadline()
 	for _, other := range now {
 		if other.Class != session.ClassWake {
 			first = min(first, other.Deadline)
@@ -197,27 +202,16 @@ func (l *laws) generation(o session.Effect) {
 	if g.Effect != o.Name || g.At != l.state.Clock || g.StartBy != o.StartBy || o.Deadline != g.StartBy+g.RunMS || 2*g.RunMS > o.Deadline-g.At || !o.Claimed {
 		l.t.Fatalf("%s: at %d, start by %d, deadline %d, run %d", o.Name, g.At, g.StartBy, o.Deadline, g.RunMS)
 	}
-	if g.Provider != run.Config.Provider || g.Model != run.Config.Model || o.Target != g.Provider {
+	if g.Provider != run.Config.Provider || o.Target != g.Provider {
 		l.t.Fatalf("%s: asks %s %s", o.Name, g.Provider, g.Model)
 	}
-	offered := l.selects()
+	choice := l.choice(o.Name)
+	offered := l.selects(choice)
+	l.prepares(o.Name, &g, choice, &offered)
 	if g.Toolset != offered.Fingerprint || len(g.Tools) != len(offered.Offers) {
 		l.t.Fatalf("%s: offers %d tools, want %d of another toolset", o.Name, len(g.Tools), len(offered.Offers))
 	}
 	l.sendable(o.Name, g.Items)
-}
-
-// selects computes what the state offers, from what it holds.
-func (l *laws) selects() planner.Toolset {
-	s, reg := l.state, l.install.Registry
-	c := s.Run.Config
-	req := planner.Request{Run: planner.Overrides{Enable: c.Enable, Disable: c.Disable, Force: c.Force}}
-	if c.ActiveTools != nil {
-		req.Base, req.From = *c.ActiveTools, planner.FromRun
-	} else {
-		req.Profile, _ = planner.ResolveProfile(reg, c.Profile, s.Profile, c.Provider)
-	}
-	return planner.Select(reg, req, l.facts())
 }
 
 // facts is what rules and capabilities are checked against.
@@ -250,6 +244,7 @@ func (l *laws) sendable(name string, items []session.Item) {
 			switch {
 			case asked && ended != it.Seq:
 				l.t.Fatalf("%s: item %d is of event %d, %s ended by %d", name, i, it.Seq, effect, ended)
+			case !asked && it.Code == "" && l.said[effect] == it.Seq: // a host loop's
 			case !asked && (it.Code == "" || it.Detail == ""):
 				l.t.Fatalf("%s: item %d: %s was never asked, and nothing says why", name, i, effect)
 			case (it.Code == "") != (it.Detail == ""), len(it.Detail) > session.DetailBytesMax:
@@ -272,11 +267,11 @@ func (l *laws) call(o session.Effect) {
 	}
 	t := l.state.Turn
 	made := l.calls[t.Batch.Seq].calls[c.Call]
-	tool, known := l.install.Registry.Lookup(c.ToolID)
+	tool, known := l.turnsOwn.Lookup(c.ToolID)
 	if !known || t.Toolset.Verdict(tool).Reason != planner.Offered {
 		l.t.Fatalf("%s: %s was not offered", o.Name, c.ToolID)
 	}
-	spec := l.install.Registry.Tool(tool)
+	spec := l.turnsOwn.Tool(tool)
 	if c.ToolName != made.ToolName || c.Arguments != made.Arguments && made.Arguments != "" || c.ProviderCallID != made.ProviderCallID || c.Arguments == "" {
 		l.t.Fatalf("%s: %s(%s) %s is not the call that was made: %+v", o.Name, c.ToolName, c.Arguments, c.ProviderCallID, made)
 	}
@@ -289,11 +284,14 @@ func (l *laws) call(o session.Effect) {
 	if c.At != l.state.Clock || c.StartBy != o.StartBy || o.Deadline != c.StartBy+c.RunMS || 2*c.RunMS > o.Deadline-c.At || c.RunMS < 1 {
 		l.t.Fatalf("%s: at %d, start by %d, deadline %d, run %d", o.Name, c.At, c.StartBy, o.Deadline, c.RunMS)
 	}
+	if !bytes.Equal(c.Context, l.context) {
+		l.t.Fatalf("%s: the context is %x, want %x", o.Name, c.Context, l.context)
+	}
 	if c.HostSession == nil != (l.state.Host == nil) || c.HostSession != nil && *c.HostSession != *l.state.Host {
 		l.t.Fatalf("%s: host session %v, the session's is %v", o.Name, c.HostSession, l.state.Host)
 	}
 	if t.Batch.Group > 0 {
-		if why := planner.Recheck(l.install.Registry, tool, planner.Request{Run: planner.Overrides{Disable: l.state.Run.Config.Disable}}, l.facts()); !why.OK() {
+		if why := planner.Recheck(l.turnsOwn, tool, l.request(nil), l.facts()); !why.OK() {
 			l.t.Fatalf("%s is asked in a later group: %s", o.Name, why.Code)
 		}
 	}

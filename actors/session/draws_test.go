@@ -28,11 +28,19 @@ func say(door session.Door, typ string, data any) (session.Door, []byte) {
 // draw makes the next event: mostly what the state waits for.
 func (l *laws) draw() (session.Door, []byte) {
 	open := l.state.Open()
-	switch rapid.IntRange(0, 13).Draw(l.t, "kind") {
+	switch rapid.IntRange(0, 17).Draw(l.t, "kind") {
 	case 0:
 		return l.drawRun()
 	case 1, 5:
 		return drawControl(l.t)
+	case 6:
+		return l.drawOverrides()
+	case 7:
+		return l.drawRegistrySet()
+	case 8, 9, 10:
+		if t := l.state.Turn; t != nil {
+			return l.drawBatchSettled(fmt.Sprintf("r%dt%d", t.Run, t.Number))
+		}
 	case 2:
 		return rapid.SampledFrom(allDoors()).Draw(l.t, "door"), rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(l.t, "garbage")
 	case 3:
@@ -41,8 +49,17 @@ func (l *laws) draw() (session.Door, []byte) {
 			return e.Door, e.Payload
 		}
 	case 4:
-		name := fmt.Sprintf("r%dt%dc%d", rapid.IntRange(0, 3).Draw(l.t, "r"), rapid.IntRange(0, 3).Draw(l.t, "t"), rapid.IntRange(0, 3).Draw(l.t, "c"))
-		return drawCallSettlement(l.t, name)
+		r, t, c := rapid.IntRange(0, 3).Draw(l.t, "r"), rapid.IntRange(0, 3).Draw(l.t, "t"), rapid.IntRange(0, 3).Draw(l.t, "c")
+		switch rapid.IntRange(0, 2).Draw(l.t, "stray") {
+		case 0:
+			return l.drawPrepared(fmt.Sprintf("r%dt%ds", r, t))
+		case 1:
+			return l.drawBatchSettled(fmt.Sprintf("r%dt%d", r, t))
+		}
+		return drawCallSettlement(l.t, fmt.Sprintf("r%dt%dc%d", r, t, c))
+	}
+	if calls := l.hostLoopCalls(); len(calls) > 0 && rapid.IntRange(0, 2).Draw(l.t, "host loop") > 0 {
+		return drawCallSettlement(l.t, rapid.SampledFrom(calls).Draw(l.t, "call"))
 	}
 	if len(open) == 0 || l.state.Run == nil && rapid.Bool().Draw(l.t, "go on") {
 		return l.drawRun()
@@ -57,6 +74,8 @@ func (l *laws) settle(e session.Effect) (session.Door, []byte) {
 		return l.drawTurn(e.Name)
 	case session.ClassTool:
 		return drawCallSettlement(l.t, e.Name)
+	case session.ClassStep:
+		return l.drawPrepared(e.Name)
 	}
 	return say(session.DoorWake, session.TypeWakeSettled, map[string]any{"effect": e.Name})
 }
@@ -69,6 +88,9 @@ func (l *laws) drawRun() (session.Door, []byte) {
 	}
 	if rapid.IntRange(0, 4).Draw(t, "with submission") == 0 {
 		data["submission"] = rapid.SampledFrom([]string{"a", "b"}).Draw(t, "submission")
+	}
+	if rapid.IntRange(0, 3).Draw(t, "with roles") == 0 {
+		data["roles"] = rapid.SliceOfN(rapid.SampledFrom([]string{"admin", "user", "admin", ""}), 0, 2).Draw(t, "roles")
 	}
 	if rapid.IntRange(0, 4).Draw(t, "with when_busy") == 0 {
 		data["when_busy"] = rapid.SampledFrom([]string{"queue", "reject", "panic"}).Draw(t, "when_busy")
@@ -93,6 +115,7 @@ func (l *laws) drawConfig() map[string]any {
 	if list != "" {
 		config[list] = rapid.SliceOfN(rapid.SampledFrom(l.tools.names), 0, 2).Draw(t, "names")
 	}
+	l.drawStepsOf(config)
 	return config
 }
 
@@ -140,6 +163,9 @@ func (l *laws) drawTurn(name string) (session.Door, []byte) {
 			"tool_name": rapid.SampledFrom(l.tools.names).Draw(t, "tool"), "provider_call_id": "dup",
 			"arguments": rapid.SampledFrom(l.tools.arguments).Draw(t, "arguments"),
 		}
+		if n < 9 && rapid.IntRange(0, 15).Draw(t, "as a blob") == 0 {
+			calls[i] = map[string]any{"tool_name": rapid.SampledFrom(l.tools.names).Draw(t, "tool"), "arguments_blob": noRef, "size": 300_000}
+		}
 	}
 	return say(session.DoorLLM, session.TypeToolCallsObserved, map[string]any{"effect": name, "calls": calls, "usage": map[string]any{"input_tokens": 7}})
 }
@@ -160,59 +186,13 @@ func builtinTools() toolDraws {
 	}
 }
 
-// drawInstall draws an install record: a few tools of every kind that this
-// release carries out, profiles of them, capabilities.
-func drawInstall(t *rapid.T) (*session.Install, toolDraws) {
-	draws := toolDraws{names: []string{"nosuch"}, arguments: []string{`{}`, ``, `{"a":"1"}`, `{"a":"2"}`, `{"a":"1/../2"}`, `{"a":1}`, `{`}}
-	tools := make([]any, rapid.IntRange(1, 6).Draw(t, "tools"))
-	ids := []string{}
-	for i := range tools {
-		id, name := fmt.Sprintf("x.t%d", i), fmt.Sprintf("t%d", i)
-		draws.names, ids = append(draws.names, name), append(ids, id)
-		tool := map[string]any{
-			"tool_id": id, "tool_name": name,
-			"args_schema":   map[string]any{"type": "object", "properties": map[string]any{"a": map[string]any{"type": "string"}}},
-			"executor":      map[string]any{"kind": "effect", "target": rapid.SampledFrom([]string{"x", "y"}).Draw(t, "target")},
-			"parallel_safe": rapid.IntRange(0, 3).Draw(t, "parallel_safe") > 0,
-			"access":        rapid.SampledFrom([]string{"read", "write"}).Draw(t, "access"),
-			"retry_safe":    rapid.Bool().Draw(t, "retry_safe"),
-			"resource_key":  rapid.SampledFrom([]string{"", "k", "k:{a}", "j:{a}"}).Draw(t, "key"),
-			"deadline_ms":   rapid.SampledFrom([]int{0, 1, 1000, session.DeadlineMaxMS / 2}).Draw(t, "deadline_ms"),
-		}
-		if rapid.IntRange(0, 2).Draw(t, "with rule") == 0 {
-			tool["availability"] = []any{rapid.SampledFrom([]any{
-				map[string]any{"kind": "always"}, map[string]any{"kind": "host_session_ready"}, map[string]any{"kind": "host_session_not_ready"},
-				map[string]any{"kind": "fact", "name": "a", "equals": "x"}, map[string]any{"kind": "fact", "name": "b", "equals": "x"},
-			}).Draw(t, "rule")}
-		}
-		if rapid.IntRange(0, 4).Draw(t, "with capability") == 0 {
-			tool["requires"] = []any{rapid.SampledFrom([]string{"granted", "not granted"}).Draw(t, "capability")}
-		}
-		tools[i] = tool
-	}
-	some := func(what string) []string {
-		return rapid.SliceOfDistinct(rapid.SampledFrom(ids), rapid.ID[string]).Draw(t, what)
-	}
-	record := map[string]any{
-		"v": 1, "rules": 1, "tools": tools, "capabilities": []string{"granted"},
-		"profiles": []any{map[string]any{"profile": "openai", "tools": some("openai")}, map[string]any{"profile": "gemini", "tools": some("gemini")}},
-		"config":   map[string]any{"provider": "p", "model": "m", "enable": some("enable"), "disable": some("disable")},
-	}
-	text, err := json.Marshal(record)
-	if err != nil {
-		t.Fatal(err)
-	}
-	install, err := session.ParseInstall(text)
-	if err != nil {
-		t.Fatalf("a drawn install record: %v", err)
-	}
-	return install, draws
-}
-
 func drawCallSettlement(t *rapid.T, name string) (session.Door, []byte) {
 	data := map[string]any{
 		"effect": name,
 		"status": rapid.SampledFrom([]string{"succeeded", "failed", "cancelled", "outcome_unknown", "odd"}).Draw(t, "status"),
+	}
+	if rapid.IntRange(0, 7).Draw(t, "of another plan") == 0 {
+		data["plan_hash"] = noRef[len("sha256-"):]
 	}
 	if rapid.Bool().Draw(t, "with output") {
 		data["output"] = map[string]any{"text": "out"}

@@ -32,6 +32,7 @@ func TestLawsOnRandomHistories(t *testing.T) {
 	install := builtin(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		l := newLaws(rt, install, builtinTools())
+		l.sleeps = rapid.Bool().Draw(rt, "sleeps")
 		for range rapid.IntRange(1, 60).Draw(rt, "events") {
 			l.fold(l.draw())
 		}
@@ -46,6 +47,7 @@ func TestLawsOnRandomRegistries(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		install, tools := drawInstall(rt)
 		l := newLaws(rt, install, tools)
+		l.sleeps = rapid.Bool().Draw(rt, "sleeps")
 		for range rapid.IntRange(1, 60).Draw(rt, "events") {
 			l.fold(l.draw())
 		}
@@ -92,13 +94,52 @@ type laws struct {
 	history []session.Event
 	time    int64
 	sparse  bool // compare whole states only now and then
+	sleeps  bool // go on from a snapshot now and then
 	accounts
 }
 
 func newLaws(t *rapid.T, install *session.Install, tools toolDraws) *laws {
 	return &laws{
-		t: t, install: install, tools: tools, state: session.New(install, "s1"), time: 1_000_000, accounts: newAccounts(),
+		t: t, install: install, tools: tools, state: session.New(install, "s1"), time: 1_000_000, accounts: newAccounts(install.Registry),
 	}
+}
+
+// source is what the session's snapshots are restored from.
+func (l *laws) source() shelf { return shelf{install: l.install, registries: l.registries} }
+
+// sleep goes on from a snapshot of the state, as a host does that unloaded the
+// session. What the books say of open effects holds for what comes of it.
+func (l *laws) sleep() {
+	snap, err := session.ParseSnapshot(l.state.Snapshot().Bytes())
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	restored, err := session.Restore(snap, l.source())
+	if err != nil {
+		l.t.Fatalf("after event %d: %v", l.state.Seq, err)
+	}
+	if !bytes.Equal(restored.Bytes(), l.state.Bytes()) {
+		l.t.Fatalf("after event %d: restored to other bytes", l.state.Seq)
+	}
+	same := func(a, b session.Effect) bool {
+		return a.Name == b.Name && bytes.Equal(a.Payload, b.Payload) && a.Deadline == b.Deadline && a.StartBy == b.StartBy
+	}
+	if !slices.EqualFunc(restored.Open(), l.state.Open(), same) {
+		l.t.Fatalf("after event %d: restored, it asks for something else", l.state.Seq)
+	}
+	if was, is := shown(l.t, l.state), shown(l.t, restored); was != is {
+		l.t.Fatalf("after event %d: restored, it shows %s, not %s", l.state.Seq, is, was)
+	}
+	l.state = restored
+}
+
+// shown is a state's view as people see it.
+func shown(t *rapid.T, s *session.State) string {
+	text, err := json.Marshal(s.View())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 func (l *laws) fold(door session.Door, payload []byte) {
@@ -133,6 +174,12 @@ func (l *laws) fold(door session.Door, payload []byte) {
 		l.t.Fatalf("invariant: %v", err)
 	}
 	l.account(e, notices, rejected)
+	if l.sleeps && rapid.IntRange(0, 7).Draw(l.t, "sleep") == 0 {
+		l.sleep()
+	}
+	if whole {
+		_ = l.state.View()
+	}
 }
 
 // numbered: notices are numbered without gaps, about the event, and JSON. A
@@ -167,7 +214,7 @@ func (l *laws) replay() {
 	if again.Hash() != l.state.Hash() {
 		l.t.Fatalf("folded again: another state")
 	}
-	half := len(l.history) / 2
+	half := rapid.IntRange(0, len(l.history)).Draw(l.t, "snapshot after")
 	first := session.Fold(l.install, "s1", slices.Values(l.history[:half]))
 	snap, err := session.ParseSnapshot(first.Snapshot().Bytes())
 	if err != nil {
@@ -176,7 +223,7 @@ func (l *laws) replay() {
 	if half == 0 {
 		return // nobody stores a state without an event
 	}
-	restored, err := session.Restore(snap, given(l.install))
+	restored, err := session.Restore(snap, l.source())
 	if err != nil {
 		l.t.Fatal(err)
 	}

@@ -224,9 +224,9 @@ func TestWhensAreBounded(t *testing.T) {
 		`context.l.exists(a, context.l.exists(b, false))`:                       "{-1 [{when_too_costly 0}]}",
 		`context.l.exists_one(a, context.l.exists_one(b, false))`:               "{-1 [{when_too_costly 0}]}",
 		`context.l.exists_one(a, context.l.exists_one(b, true ? false : true))`: "{-1 [{when_too_costly 0}]}",
-		`context.l.all(a, context.l == context.l)`:                              "{-1 [{when_too_costly 0}]}",
-		`context.l.all(a, [context.l, context.l] == [context.l, context.l])`:    "{-1 [{when_too_costly 0}]}",
-		`context.l.all(a, context.l + context.l == context.l + context.l)`:      "{-1 [{when_too_costly 0}]}",
+		`[1, 2, 3, 4].all(a, context.l == context.l)`:                           "{-1 [{when_too_costly 0}]}",
+		`[1, 2].all(a, [context.l, context.l] == [context.l, context.l])`:       "{-1 [{when_too_costly 0}]}",
+		`[1, 2].all(a, context.l + context.l == context.l + context.l)`:         "{-1 [{when_too_costly 0}]}",
 	} {
 		steps, bad := planner.CompileSteps(stepRegistry(t), []planner.StepRule{{When: when}})
 		if bad != nil {
@@ -234,6 +234,20 @@ func TestWhensAreBounded(t *testing.T) {
 		}
 		if got := fmt.Sprint(steps.Match(facts)); got != want {
 			t.Errorf("%s: got %s, want %s", when, got, want)
+		}
+	}
+}
+
+// TestSpoiltContext: a context that is not a canonical object counts as {}.
+func TestSpoiltContext(t *testing.T) {
+	t.Parallel()
+	steps, bad := planner.CompileSteps(stepRegistry(t), []planner.StepRule{{When: `has(context.a)`}, {When: `!("a" in context)`}})
+	if bad != nil {
+		t.Fatal(bad)
+	}
+	for _, context := range []codec.Raw{nil, {0x80}, {0xc0}, {0x91, 0xa1, 'a'}, {0x81, 0xa1, 'a', 0xc1}, {0x81, 0xa1, 'a'}, {0x81, 0xa1, 'a', 0xc0, 0xc0}, {0xdf, 0xff, 0xff, 0xff, 0xff}} {
+		if got := steps.Match(planner.StepFacts{Context: context}); got.Rule != 1 || got.Failed != nil {
+			t.Errorf("% x: got %v, want rule 1", []byte(context), got)
 		}
 	}
 }

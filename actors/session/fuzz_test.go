@@ -50,17 +50,65 @@ func eventsOfScenarios(t testing.TB) (events []scenario.Action, records [][]byte
 	return events, records
 }
 
-// stages are states that an event may meet, as snapshots.
-func stages(t testing.TB) []session.Snapshot {
+// stages are states that an event may meet, as snapshots, and what they are
+// restored from.
+func stages(t testing.TB) ([]session.Snapshot, shelf) {
 	t.Helper()
 	ended := newTold(t)
 	ended.run(nil)
 	ended.must(ended.tell(session.DoorLLM, session.TypeGenerationSettled, map[string]any{"effect": "r1t1", "status": "ok"}))
-	return []session.Snapshot{newTold(t).state.Snapshot(), asking(t).Snapshot(), busy(t).Snapshot(), ended.state.Snapshot()}
+	from := given(builtin(t))
+	stepping, looping := from.stepping(t), from.looping(t)
+	return []session.Snapshot{
+		newTold(t).state.Snapshot(), asking(t).Snapshot(), busy(t).Snapshot(), ended.state.Snapshot(), stepping.Snapshot(), looping.Snapshot(),
+	}, from
+}
+
+// registrySet sets a registry, and puts it on the shelf.
+func (s *shelf) registrySet(w *told, set map[string]any) {
+	w.t.Helper()
+	w.must(w.tell(session.DoorCtl, session.TypeToolRegistrySet, set))
+	s.registries = append(s.registries, w.state.NextRegistry())
+}
+
+// stepping is a session whose hook is asked in turn 2, under a registry of its
+// own and with another one for the next turn.
+func (s *shelf) stepping(t testing.TB) *session.State {
+	t.Helper()
+	w := newTold(t)
+	s.registrySet(w, map[string]any{"tools": loopTools()})
+	w.must(w.tell(session.DoorCtl, session.TypeFactsSet, map[string]any{"facts": map[string]any{"a": "x"}}))
+	w.must(w.tell(session.DoorCtl, session.TypeToolOverridesSet, map[string]any{"scope": "session", "disable": []any{"boxn"}}))
+	w.must(w.tell(session.DoorCtl, session.TypeRunRequested, map[string]any{"input": map[string]any{"text": "go"}, "roles": []any{"admin"}, "config": map[string]any{
+		"provider": "p", "model": "m", "step_hook": map[string]any{"hook": "h"},
+		"steps": []any{rule(`used("loopp") && role("admin")`, map[string]any{"model": "s"}), rule("context.n == 1", nil)},
+	}}))
+	w.prepared("r1t1s", map[string]any{"context": map[string]any{"n": 1}, "active_tools": []any{"loopp"}})
+	w.called("r1t1", "loopp", "nosuch")
+	w.settled("r1t1c0")
+	s.registrySet(w, map[string]any{"tools": append(loopTools()[:3:3], loopTools()[4:]...), "profiles": []any{map[string]any{"profile": "openai", "tools": []any{"loopn"}}}})
+	return w.state
+}
+
+// looping is a session whose batch waits for a host loop and a bridge, with
+// calls that stand and calls that wait, after a batch that is done.
+func (s *shelf) looping(t testing.TB) *session.State {
+	t.Helper()
+	w := newTold(t)
+	s.registrySet(w, map[string]any{"tools": loopTools(), "profiles": []any{map[string]any{
+		"profile": "openai", "tools": []any{"loopp", "boxp", "loopn"}, "steps": []any{rule("step == 1", map[string]any{"context": map[string]any{"n": 1}})},
+	}}})
+	w.run(nil)
+	w.called("r1t1", "loopp")
+	w.settled("r1t1c0")
+	w.called("r1t2", "loopp", "boxp", "loopp", "loopn", "boxn")
+	w.settled("r1t2c0")
+	w.must(w.tell(session.DoorCtl, session.TypeToolOverridesSet, map[string]any{"scope": "run", "force": []any{"boxn"}}))
+	return w.state
 }
 
 func FuzzEvolve(f *testing.F) {
-	install, bases := builtin(f), stages(f)
+	bases, from := stages(f)
 	doors := allDoors()
 	events, _ := eventsOfScenarios(f)
 	for i, e := range events {
@@ -72,7 +120,7 @@ func FuzzEvolve(f *testing.F) {
 	f.Fuzz(func(t *testing.T, stage, door byte, passed int64, payload []byte) {
 		base := bases[int(stage)%len(bases)]
 		fold := func() (*session.State, []session.Notice, error) {
-			s, err := session.Restore(base, given(install))
+			s, err := session.Restore(base, from)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -137,8 +185,8 @@ type fataler interface {
 // FuzzRestore: whatever bytes a snapshot has, what is restored from them can
 // be shown, asked for, and folded on.
 func FuzzRestore(f *testing.F) {
-	install := builtin(f)
-	for _, s := range stages(f) {
+	bases, from := stages(f)
+	for _, s := range bases {
 		f.Add([]byte(s.State))
 	}
 	f.Fuzz(func(t *testing.T, state []byte) {
@@ -146,14 +194,20 @@ func FuzzRestore(f *testing.F) {
 		if codec.Unmarshal(state, &r) != nil {
 			return
 		}
-		r.Install, r.Rules = install.Hash, install.Rules
-		s, err := session.Restore(snapshotOf(t, &r), given(install))
+		r.Install, r.Rules = from.install.Hash, from.install.Rules
+		s, err := session.Restore(snapshotOf(t, &r), from)
 		if err != nil {
 			return
 		}
 		w := &told{t: t, state: s, seq: s.Seq, time: s.Clock}
 		for range 4 {
-			_ = s.View()
+			if b := s.View().Batch; b != nil {
+				for _, c := range b.Calls {
+					if c.HostLoop != "" {
+						_, _ = w.tell(session.DoorTool, session.TypeToolCallSettled, map[string]any{"effect": c.Effect, "status": "succeeded"})
+					}
+				}
+			}
 			for _, e := range s.Open() {
 				switch e.Class {
 				case session.ClassLLM:
@@ -162,6 +216,8 @@ func FuzzRestore(f *testing.F) {
 					}})
 				case session.ClassTool:
 					_, _ = w.tell(session.DoorTool, session.TypeToolCallSettled, map[string]any{"effect": e.Name, "status": "failed"})
+				case session.ClassStep:
+					_, _ = w.tell(session.DoorStep, session.TypeStepPrepared, map[string]any{"effect": e.Name, "status": "failed", "error": map[string]any{"code": "x"}})
 				default:
 					_, _ = w.tell(session.DoorWake, session.TypeWakeSettled, map[string]any{"effect": e.Name})
 				}

@@ -5,6 +5,7 @@ package session_test
 // taken must be a state that everything can be done with.
 
 import (
+	"fmt"
 	"math"
 	"reflect"
 	"testing"
@@ -17,7 +18,7 @@ import (
 
 func TestSpoiledSnapshots(t *testing.T) {
 	t.Parallel()
-	install, bases := builtin(t), stages(t)
+	bases, from := stages(t)
 	taken, refused := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		var r session.Record
@@ -34,7 +35,7 @@ func TestSpoiledSnapshots(t *testing.T) {
 		snap := session.Snapshot{
 			Hash: codec.Sum(state), Install: r.Install, Leaf: r.Leaf, Rules: r.Rules, Seq: r.Seq, State: state, V: session.Version,
 		}
-		s, err := session.Restore(snap, given(install))
+		s, err := session.Restore(snap, from)
 		if err != nil {
 			refused++
 			return
@@ -72,7 +73,7 @@ func spoil(rt *rapid.T, v reflect.Value) {
 	case reflect.Bool:
 		v.SetBool(!v.Bool())
 	case reflect.String:
-		v.SetString(rapid.SampledFrom([]string{"", "x", "open", "waiting", "failed", "host.exec", "stat", "a b"}).Draw(rt, "text"))
+		v.SetString(rapid.SampledFrom([]string{"", "x", "open", "waiting", "failed", "host.exec", "stat", "a b", "loopp", "hook", "run", "profile"}).Draw(rt, "text"))
 	}
 }
 
@@ -99,13 +100,23 @@ func useAll(rt *rapid.T, s *session.State) {
 	for range 6 {
 		_ = s.View()
 		_ = s.Snapshot().Bytes()
-		for _, e := range s.Open() {
-			door, payload := l.settle(e)
+		fold := func(door session.Door, payload []byte) {
 			seq++
 			_, _ = s.Evolve(session.Event{Session: "s1", Door: door, Seq: seq, Time: clock, Payload: payload})
 			if err := s.Check(); err != nil {
 				rt.Fatalf("invariant: %v", err)
 			}
 		}
+		for _, e := range s.Open() {
+			fold(l.settle(e))
+		}
+		for _, name := range l.hostLoopCalls() {
+			fold(drawCallSettlement(rt, name))
+		}
+		if s.Turn != nil {
+			fold(l.drawBatchSettled(fmt.Sprintf("r%dt%d", s.Turn.Run, s.Turn.Number)))
+		}
+		fold(l.drawOverrides())
+		fold(l.drawRegistrySet())
 	}
 }

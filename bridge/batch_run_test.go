@@ -1,0 +1,100 @@
+package bridge_test
+
+// A host loop carries out the plan itself and settles it as one event; the
+// model is shown each result.
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/client"
+	"github.com/refold/refold/internal/devserver"
+)
+
+// twice is a model that calls a tool twice and says what came of it.
+type twice struct{}
+
+func (twice) Generate(_ context.Context, r bridge.Request, _ func(string)) (bridge.Answer, error) {
+	var a bridge.Answer
+	if len(r.Messages) == 1 {
+		for range 2 {
+			a.Calls = append(a.Calls, bridge.AnswerCall{ID: "same", Name: "do", Arguments: "{}"})
+		}
+		return a, nil
+	}
+	for _, m := range r.Messages[2:] {
+		a.Text += fmt.Sprintf("%s %v %s\n", m.CallID, m.Error, m.Text)
+	}
+	return a, nil
+}
+
+const loop = `{
+  "v": 1, "rules": 1, "profiles": [],
+  "tools": [{"tool_id": "own.do", "tool_name": "do", "description": "Does it.", "args_schema": {"type": "object"},
+    "executor": {"kind": "host_loop", "target": "own"}}],
+  "config": {"provider": "twice", "model": "any"}
+}`
+
+func TestBatchOfAHostLoop(t *testing.T) {
+	t.Parallel()
+	server, err := devserver.Start(t.Context(), devserver.Options{Dir: t.TempDir(), Install: []byte(loop), Serve: func(b *bridge.Bridge) error {
+		return b.Model("twice", twice{})
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Stop()
+	nc, err := nats.Connect("", nats.InProcessServer(server.InProcess()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	c, err := client.Connect(t.Context(), client.Options{InProcess: server.InProcess()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	from, err := c.LastNotice(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	seq, err := c.Run(t.Context(), "s1", "go", client.RunOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	end, err := c.End(t.Context(), "s1", seq, from+1, func(n client.Notice) {
+		var plan struct {
+			Batch string `json:"batch"`
+			Hash  string `json:"plan_hash"`
+		}
+		if n.Type == "EventRejected" {
+			t.Errorf("rejected: %s", n.Data)
+		}
+		if n.Type != "CallsPlanned" {
+			return
+		}
+		if err := json.Unmarshal(n.Data, &plan); err != nil {
+			t.Error(err)
+			return
+		}
+		settled := fmt.Sprintf(`{"type":"ToolBatchSettled","data":{"batch":%q,"plan_hash":%q,"results":[
+			{"effect":"r1t1c1","status":"failed","error":{"code":"busy","detail":"later"}},
+			{"effect":"r1t1c0","status":"succeeded","output":{"parts":[{"text":"did"},{"text":"it"}]}}]}}`, plan.Batch, plan.Hash)
+		if err := nc.Publish("refold.tool.s1", []byte(settled)); err != nil {
+			t.Error(err)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "r1t1c0 false did\nit\nr1t1c1 true error: busy: later\n"
+	if end.Output == nil || strings.TrimSpace(end.Output.Text) != strings.TrimSpace(want) {
+		t.Errorf("got %+v with %+v, want %q", end, end.Output, want)
+	}
+}

@@ -1,0 +1,105 @@
+package bridge_test
+
+// Step hooks in whole runs: how a run ends when its hook fails, and what a
+// choice carries on to later steps and to tools.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/internal/devserver"
+)
+
+// serveDesk starts a server whose runs ask this hook, and the clerk.
+func serveDesk(t *testing.T, hook bridge.PrepareStep, tool bridge.Executor, config string) *devserver.Server {
+	t.Helper()
+	record := strings.Replace(desk, `"fallback": "fail"`, config, 1)
+	server, err := devserver.Start(t.Context(), devserver.Options{Dir: t.TempDir(), Install: []byte(record), Serve: func(b *bridge.Bridge) error {
+		return errors.Join(b.Step("desk", hook), b.Tool("shop", tool), b.Model("clerk", silent{}))
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Stop)
+	return server
+}
+
+// silent is a clerk that says how it was asked.
+type silent struct{}
+
+func (silent) Generate(_ context.Context, r bridge.Request, _ func(string)) (bridge.Answer, error) {
+	if r.ToolChoice == "find_order" {
+		return bridge.Answer{Calls: []bridge.AnswerCall{{Name: "find_order", Arguments: "{}"}}}, nil
+	}
+	return bridge.Answer{Text: fmt.Sprintf("%s %q %s %d tools", r.Model, r.System, r.Params, len(r.Tools))}, nil
+}
+
+func TestStepFailsInRuns(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		choice bridge.StepChoice
+		err    error
+		code   string
+		detail string
+	}{
+		{"an error", bridge.StepChoice{}, errors.New("no idea"), "hook_failed", "no idea"},
+		{"a typed error", bridge.StepChoice{}, &bridge.Error{Code: "closed", Detail: "come tomorrow"}, "closed", "come tomorrow"},
+		{"more than a context may hold", bridge.StepChoice{Context: map[string]string{"x": strings.Repeat("x", 5000)}}, nil, "bad_settlement", "context: 5006 bytes, at most 4096"},
+		{"a tool that is not there", bridge.StepChoice{ActiveTools: []string{"nope"}}, nil, "bad_settlement", "active_tools[0]: there is no tool"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			for fallback, lifecycle := range map[string]string{"fail": "failed", "rules": "completed"} {
+				hook := func(context.Context, bridge.StepRequest) (bridge.StepChoice, error) { return c.choice, c.err }
+				end := endOf(t, serveDesk(t, hook, orders{}, `"fallback": "`+fallback+`"`))
+				code, detail := c.code, c.detail
+				if fallback == "rules" {
+					code, detail = "", ""
+				}
+				if string(end.Lifecycle) != lifecycle || end.Code != code || !strings.HasPrefix(end.Detail, detail) {
+					t.Errorf("%s: got %s %s %s, want %s %s %s", fallback, end.Lifecycle, end.Code, end.Detail, lifecycle, code, detail)
+				}
+			}
+		})
+	}
+}
+
+// witness is a tool that keeps what it was told of the context.
+type witness chan string
+
+func (w witness) Execute(_ context.Context, call bridge.Call) (bridge.Result, error) {
+	w <- string(call.Context)
+	return bridge.Result{Output: "found"}, nil
+}
+
+func TestStepCarriesOn(t *testing.T) {
+	t.Parallel()
+	seen := make(witness, 1)
+	steps := make(chan bridge.StepRequest, 3)
+	hook := func(_ context.Context, s bridge.StepRequest) (bridge.StepChoice, error) {
+		steps <- s
+		if s.Step == 0 {
+			return bridge.StepChoice{ToolChoice: "find_order", Context: map[string]int{"order": 7}}, nil
+		}
+		return bridge.StepChoice{Model: "small", System: "be quick", Params: map[string]float64{"temperature": 0.5}, ToolRefs: []string{}}, nil
+	}
+	end := endOf(t, serveDesk(t, hook, seen, `"fallback": "fail"`))
+	if want := `small "be quick" {"temperature":0.5} 0 tools`; end.Output == nil || end.Output.Text != want {
+		t.Errorf("got %+v with %+v, want %s", end, end.Output, want)
+	}
+	if got := <-seen; got != `{"order":7}` {
+		t.Errorf("the tool was told %s", got)
+	}
+	first, second := <-steps, <-steps
+	if first.Context != nil || len(first.Calls) != 0 || first.Provider != "clerk" || first.Model != "any" || first.Effect != "r1t1s" {
+		t.Errorf("first step: got %+v", first)
+	}
+	if string(second.Context) != `{"order":7}` || len(second.Last()) != 1 || second.Last()[0].Status != "succeeded" || !second.HasUsedTool("find_order") {
+		t.Errorf("second step: got %+v", second)
+	}
+}

@@ -90,7 +90,7 @@ type Run struct {
 	Submission string     `msgpack:"submission,omitempty"`
 	Turns      uint32     `msgpack:"turns"` // turns asked
 	Usage      UsageTotal `msgpack:"usage"`
-	Used       []string   `msgpack:"used,omitempty"` // tool_ids carried out in earlier turns, sorted
+	Used       []string   `msgpack:"used,omitempty"` // tool_ids carried out in earlier turns, sorted; those of the turn's registry
 }
 
 // Ended is what is kept of the run that ended last.

@@ -216,6 +216,16 @@ func (s *State) rememberCalls(b *Batch) {
 	}
 }
 
+// forget drops, of the tools that were used, those that a registry doesn't
+// have: no rule for it can ask for them, and a run may go through any number of
+// registries.
+func (r *Run) forget(registry *planner.Registry) {
+	r.Used = slices.DeleteFunc(r.Used, func(id string) bool {
+		t, ok := registry.Lookup(id)
+		return !ok || registry.Tool(t).ToolID != id
+	})
+}
+
 // carriedOut reports whether the call was asked and may have done something: a
 // call that was refused or cancelled unlocks nothing.
 func (c *Call) carriedOut() bool {

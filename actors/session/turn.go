@@ -21,6 +21,9 @@ func (s *State) startTurn() {
 			Detail: "the transcript holds " + strconv.Itoa(len(s.Items)) + " items: go on in a new session"}, nil)
 		return
 	}
+	if s.turnsOwn != s.registry {
+		run.forget(s.registry)
+	}
 	facts, same := s.stepFacts(), s.sameToolset()
 	run.Turns++
 	s.Turn = &Turn{Number: run.Turns, Registry: s.pinned(), Run: run.Number}

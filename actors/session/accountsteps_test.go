@@ -59,6 +59,9 @@ func (l *laws) countSteps(e session.Event, env session.Envelope, rejected error)
 		l.lastStep()
 	}
 	l.turn = [2]uint32{t.Run, t.Number}
+	l.used = slices.DeleteFunc(l.used, func(id string) bool {
+		return !slices.ContainsFunc(l.turnsOwn.Tools(), func(tool planner.ToolSpec) bool { return tool.ToolID == id })
+	})
 }
 
 func (l *laws) countEvent(e session.Event, env session.Envelope) {

@@ -217,3 +217,39 @@ func TestFactsAndUsageInRules(t *testing.T) {
 		}))
 	}
 }
+
+// TestUsedIsBounded: a run may go through any number of registries. What it
+// used of tools that the turn's registry doesn't have, no rule can ask for, and
+// is forgotten.
+func TestUsedIsBounded(t *testing.T) {
+	t.Parallel()
+	w := newTold(t)
+	w.run(nil)
+	w.called("r1t1", "nosuch")
+	for turn := 2; turn < 25; turn++ {
+		tools, names := []any{stepTool("kept")}, []string{"kept"}
+		for i := range session.CallsMax - 1 {
+			name := fmt.Sprintf("g%dt%d", turn, i)
+			tool := stepTool(name)
+			tool["executor"] = map[string]any{"kind": "host_loop", "target": "ide"}
+			tools, names = append(tools, tool), append(names, name)
+		}
+		w.must(w.tell(session.DoorCtl, session.TypeToolRegistrySet, map[string]any{"tools": tools}))
+		w.called(fmt.Sprintf("r1t%d", turn), "nosuch") // the registry holds from the next turn on
+		turn++
+		effect := fmt.Sprintf("r1t%d", turn)
+		w.called(effect, names...)
+		w.settled(effect + "c0")
+		var results []any
+		for i := 1; i < session.CallsMax; i++ {
+			results = append(results, result(fmt.Sprintf("%sc%d", effect, i), "succeeded", ""))
+		}
+		w.must(w.tell(session.DoorTool, batchSettled, w.batch(effect, results...)))
+		if got := len(w.state.Run.Used); got != session.CallsMax {
+			t.Fatalf("%s: %d tools are remembered, want the %d of the registry", effect, got, session.CallsMax)
+		}
+		if !slices.Contains(w.state.Run.Used, "x.kept") {
+			t.Errorf("%s: what is in both registries is forgotten", effect)
+		}
+	}
+}

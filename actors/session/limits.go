@@ -1,5 +1,7 @@
 package session
 
+import "github.com/refold/refold/planner"
+
 // Every limit of the fold, with its unit. Their relations are asserted in
 // limits_test.go: whatever a client or a model says, a state stays within
 // StateBytesMax and an effect within EffectBytesMax, which is less than the
@@ -63,7 +65,7 @@ const itemsHeldMax = ItemsMax + CallsSeenMax + QueueMax + 2
 const noticeFixedBytesMax = 1<<10 + 6*(64+CodeBytesMax+DetailBytesMax)
 
 // callFixedBytesMax is what a tool call's effect holds besides its arguments.
-const callFixedBytesMax = 2<<10 + ByBytesMax + 2*NameBytesMax + 3*HostIDBytesMax
+const callFixedBytesMax = 2<<10 + ByBytesMax + 2*NameBytesMax + 3*HostIDBytesMax + planner.StepContextBytesMax
 
 // toolRunMaxMS is what a tool's deadline_ms may be: a call of it may be open
 // for twice as long, so that there is a time to start it in.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"unsafe"
@@ -38,6 +39,16 @@ func TestLimitsRelate(t *testing.T) {
 		{"a text fits an event, with as much again around it", 2*TextBytesMax <= EventBytesMax},
 		{"a text is as large as arguments may be", TextBytesMax == planner.ArgumentsBytesMax},
 		{"a call's effect holds its arguments, its host session, its names", planner.ArgumentsBytesMax+callFixedBytesMax <= EffectBytesMax},
+		{"a call's effect holds what it holds besides", callFixedBytesMax >= 2<<10+ByBytesMax+2*NameBytesMax+3*HostIDBytesMax+planner.StepContextBytesMax},
+		{"a step's effect fits", stepBytesMax <= EffectBytesMax},
+		{"a rule's texts are no longer than a config's", planner.StepSystemBytesMax <= SystemBytesMax && planner.StepParamsBytesMax <= ParamsBytesMax && planner.StepModelBytesMax <= NameBytesMax},
+		{"a rule or a hook can list every tool", planner.StepToolsMax >= planner.ToolsMax},
+		{"a hook's answer fits an event, with half of it left", 2*preparedBytesMax <= EventBytesMax},
+		{"rules fit an event, with half of it left", 2*planner.StepsBytesMax <= EventBytesMax},
+		{"a result of each call fits an event, with a text of 8 KiB", CallsMax*(10<<10) <= EventBytesMax},
+		{"a hook is shown the calls of a few turns", StepCallsMax >= 4*CallsMax},
+		{"a hook's default deadline is within its limit", StepDefaultMS <= DeadlineMaxMS && StepDefaultMS >= DeadlineMinMS},
+		{"a view's arguments leave room for the rest of it", 2*viewArgumentsBytesMax <= NoticeBytesMax/2},
 		{"a generation without items leaves room for a transcript", effectFixedBytesMax <= EffectBytesMax/4},
 		{"a transcript of plain items reaches items_max", ItemsMax*itemFixedBytesMax+effectFixedBytesMax <= EffectBytesMax},
 		{"a list can name every tool of a registry", NamesMax == planner.ToolsMax},
@@ -52,7 +63,7 @@ func TestLimitsRelate(t *testing.T) {
 		{"a full queue of plain configs is within its bytes", QueueMax*configFixedBytesMax <= QueueBytesMax},
 		{"one run with the largest config can queue", configFixedBytesMax+configBytesMax <= QueueBytesMax},
 		{"usages add up", turnsOfSession*TokensMax < math.MaxInt64 && turnsOfSession < math.MaxInt64/TokensMax},
-		{"a state within its limits is within StateBytesMax", stateBytesBound() <= StateBytesMax},
+		{"a state within its limits is within StateBytesMax, of which it needs " + strconv.Itoa(stateBytesBound()), stateBytesBound() <= StateBytesMax},
 		{"a snapshot of it can be encoded", StateBytesMax+1<<10 <= codec.BytesMax},
 	} {
 		if !c.ok {
@@ -62,20 +73,42 @@ func TestLimitsRelate(t *testing.T) {
 }
 
 // configBytesMax is a config's lists and texts at their limits.
-const configBytesMax = SystemBytesMax + ParamsBytesMax + 4*NamesMax*(3+NameBytesMax)
+const configBytesMax = SystemBytesMax + ParamsBytesMax + 4*NamesMax*(3+NameBytesMax) + planner.StepsBytesMax
+
+// stepCallBytesMax is a StepCall at its limits: keys, headers, a status.
+const stepCallBytesMax = 96 + CodeBytesMax + planner.ToolIDBytesMax + NameBytesMax
+
+// factsBytesMax is all facts at their limits.
+const factsBytesMax = FactsMax * (32 + FactNameBytesMax + FactValueBytesMax)
+
+// usedBytesMax is a list of every tool of a registry.
+const usedBytesMax = planner.ToolsMax * (2 + planner.ToolIDBytesMax)
+
+// stepBytesMax is a step's effect at its limits.
+const stepBytesMax = 1<<10 + StepCallsMax*stepCallBytesMax + planner.StepContextBytesMax + factsBytesMax + RolesMax*(2+RoleBytesMax) + usedBytesMax + 2*NameBytesMax
+
+// preparedBytesMax is what a hook says at its limits: tools are listed by name
+// or by descriptor, and names are longer.
+const preparedBytesMax = 1<<8 + planner.StepToolsMax*(3+planner.ToolIDBytesMax) + planner.StepContextBytesMax + planner.StepModelBytesMax +
+	planner.StepParamsBytesMax + planner.StepSystemBytesMax + planner.ToolIDBytesMax
+
+// stepRecordBytesMax is what a state holds of a turn's step.
+const stepRecordBytesMax = 1<<9 + CodeBytesMax + DetailBytesMax + factsBytesMax + CallsMax*(3+NameBytesMax) + planner.StepRulesMax*64 + preparedBytesMax + NameBytesMax
 
 // stateBytesBound adds up all that a state can hold, each at its limit.
 func stateBytesBound() int {
 	config := configFixedBytesMax + configBytesMax
-	run := 1<<10 + config
+	run := 1<<10 + config + StepCallsMax*stepCallBytesMax + usedBytesMax + planner.StepContextBytesMax + RolesMax*(2+RoleBytesMax)
 	call := 1<<10 + NameBytesMax*2 + ByBytesMax + CodeBytesMax + DetailBytesMax + 3*HostIDBytesMax
 	planned := 1<<8 + planner.KeyBytesMax + planner.ToolIDBytesMax + planner.NameBytesMax
 	item := itemFixedBytesMax + CodeBytesMax + DetailBytesMax
 	return 4<<10 + // the head, names, numbers
 		config + // the session's
 		run + // the active one
-		QueueMax*(1<<8) + QueueBytesMax +
-		FactsMax*(32+FactNameBytesMax+FactValueBytesMax) +
+		QueueMax*(1<<8+RolesMax*(2+RoleBytesMax)) + QueueBytesMax +
+		3*NamesMax*(3+NameBytesMax) + // the session's overrides
+		factsBytesMax + stepRecordBytesMax +
+		1<<8 + CallsMax*34 + // the batch that is done
 		IDsMax*(2+IDBytesMax) +
 		SubmissionsMax*(64+IDBytesMax) +
 		EffectBytesMax + CallsMax*item + CallsSeenMax*(itemFixedBytesMax+128) + // items: full, and one batch over it
@@ -93,17 +126,22 @@ func TestConfigBytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	few := []string{"a"}
+	refs, rules := slices.Repeat([]codec.Ref{{Hash: codec.Sum([]byte("a"))}}, NamesMax), []planner.StepRule{{When: strings.Repeat("w", planner.WhenBytesMax), Context: params}}
+	hook := &StepHook{DeadlineMS: DeadlineMaxMS, Fallback: FallbackRules, Hook: name[:64]}
 	for _, c := range []RunConfig{
 		{},
 		{Provider: "p", Model: "m"},
 		{ActiveTools: &few, Disable: few, Enable: few, Force: few},
 		{
 			DeadlinesMS: &DeadlinesMS{Call: DeadlineMaxMS, Turn: DeadlineMaxMS}, Model: name, Profile: name, ToolChoice: name,
-			Provider: name[:64], TurnsMax: TurnsMax,
+			Provider: name[:64], TurnsMax: TurnsMax, StepHook: hook,
 		},
+		{Steps: []planner.StepRule{}, ToolRefs: &[]codec.Ref{}},
+		{Steps: rules, ToolRefs: &refs, StepHook: hook},
 		{
 			ActiveTools: &tools, DeadlinesMS: &DeadlinesMS{Call: DeadlineMaxMS, Turn: DeadlineMaxMS}, Disable: tools, Enable: tools, Force: tools,
-			Model: name, Params: params, Profile: name, Provider: name[:64], System: strings.Repeat("s", SystemBytesMax), ToolChoice: name, TurnsMax: TurnsMax,
+			Model: name, Params: params, Profile: name, Provider: name[:64], StepHook: hook, Steps: rules,
+			System: strings.Repeat("s", SystemBytesMax), ToolChoice: name, TurnsMax: TurnsMax,
 		},
 	} {
 		run, err := codec.Marshal(Run{Config: c, Number: math.MaxUint32, Seq: math.MaxUint64, Submission: name[:IDBytesMax], Turns: math.MaxUint32,

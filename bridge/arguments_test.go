@@ -164,7 +164,7 @@ func TestBatchResultsAreCounted(t *testing.T) {
 		many.Results = append(many.Results, long)
 	}
 	g.Items[1].Seq = w.say(t, session.DoorTool, "s1", session.TypeToolBatchSettled, many)
-	if _, fault, err := r.request(t.Context(), &g); err != nil || fault == nil || fault.Code != codeRequestTooLarge {
+	if _, fault, err := r.request(t.Context(), &g); err != nil || fault == nil || fault.Code != codeRequestTooLarge || !strings.Contains(fault.Detail, fmt.Sprintf("event %d has", g.Items[1].Seq)) {
 		t.Errorf("too much: got %v, %v", fault, err)
 	}
 }

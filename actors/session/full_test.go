@@ -52,6 +52,22 @@ func largestConfig(install *session.Install) map[string]any {
 		"system": long("s", session.SystemBytesMax), "params": map[string]any{"p": long("p", session.ParamsBytesMax-8)},
 		"active_tools": ids, "enable": ids, "force": ids, "turns_max": session.TurnsMax,
 		"deadlines_ms": map[string]any{"turn": session.DeadlineMaxMS, "call": session.DeadlineMaxMS},
+		"steps": []any{
+			map[string]any{"when": "false", "system": long("s", planner.StepSystemBytesMax)}, map[string]any{"when": "false", "system": long("s", planner.StepSystemBytesMax-1<<10)},
+		},
+		"step_hook": map[string]any{"hook": long("h", 64), "deadline_ms": session.DeadlineMaxMS, "fallback": "rules"},
+	}
+}
+
+// largestAnswer is what a hook may say at most.
+func largestAnswer(install *session.Install) map[string]any {
+	ids := make([]string, planner.StepToolsMax)
+	for i := range ids {
+		ids[i] = install.Registry.Tools()[i].ToolID
+	}
+	return map[string]any{
+		"active_tools": ids, "context": map[string]any{"c": long("c", planner.StepContextBytesMax-8)}, "model": long("m", planner.StepModelBytesMax),
+		"params": map[string]any{"p": long("p", planner.StepParamsBytesMax-8)}, "system": long("s", planner.StepSystemBytesMax), "tool_choice": ids[0],
 	}
 }
 
@@ -65,8 +81,15 @@ func TestFullSession(t *testing.T) {
 	fillWakes(w)
 	fillSubmissions(w, session.SubmissionsMax-session.QueueMax-1)
 	w.must(w.tell(session.DoorCtl, session.TypeSessionConfigured, merged(large, map[string]any{"queue_max": session.QueueMax})))
+	w.must(w.tell(session.DoorCtl, session.TypeToolOverridesSet, map[string]any{
+		"scope": "session", "enable": large["enable"], "force": large["force"], "disable": []any{},
+	}))
 	w.must(w.tell(session.DoorCtl, session.TypeRunRequested, request(session.SubmissionsMax-1, large)))
+	step := w.state.Open()[0]
+	fits(t, w)
+	w.prepared(step.Name, largestAnswer(install))
 	generation := w.state.Open()[0]
+	w.must(w.tell(session.DoorCtl, session.TypeToolOverridesSet, map[string]any{"scope": "run", "disable": large["enable"].([]string)[session.CallsMax:]}))
 	fillQueue(w, large)
 	fillBatch(w, generation.Name)
 
@@ -80,7 +103,7 @@ func TestFullSession(t *testing.T) {
 			t.Errorf("%s: %+d from the limit", what, distance)
 		}
 	}
-	fits(t, w, generation)
+	fits(t, w, step, generation)
 	if n := len(s.Bytes()); n < session.StateBytesMax/2 {
 		t.Errorf("the state has %d bytes, want at least half of %d, or this is no test of the limit", n, session.StateBytesMax)
 	}
@@ -120,8 +143,15 @@ func fits(t *testing.T, w *told, effects ...session.Effect) {
 			t.Errorf("%s has %d bytes, want at most %d", e.Name, len(e.Payload), session.EffectBytesMax)
 		}
 	}
-	view := len(asJSON(t, s.View()))
-	if view > session.NoticeBytesMax {
+	v := s.View()
+	v.Overrides = nil // lists are what a host leaves out of a view that is no message
+	for i := range v.Queue {
+		v.Queue[i].Overrides = nil
+	}
+	if v.Run != nil {
+		v.Run.Overrides = nil
+	}
+	if view := len(asJSON(t, v)); view > session.NoticeBytesMax {
 		t.Errorf("the view has %d bytes, want at most %d: it is one message", view, session.NoticeBytesMax)
 	}
 	snap, err := session.ParseSnapshot(s.Snapshot().Bytes())
@@ -159,8 +189,12 @@ func merged(a, b map[string]any) map[string]any {
 
 // request is a RunRequested with the nth submission.
 func request(n int, config map[string]any) map[string]any {
+	roles := make([]any, session.RolesMax)
+	for i := range roles {
+		roles[i] = long("r", session.RoleBytesMax)
+	}
 	return map[string]any{
-		"input": map[string]any{"text": "a"}, "config": config, "submission": long(fmt.Sprintf("s%05d", n), session.IDBytesMax),
+		"input": map[string]any{"text": "a"}, "config": config, "submission": long(fmt.Sprintf("s%05d", n), session.IDBytesMax), "roles": roles,
 	}
 }
 
@@ -205,7 +239,7 @@ func fillSubmissions(w *told, n int) {
 // fillQueue fills the queue's places, and its bytes as far as whole configs do.
 func fillQueue(w *told, large map[string]any) {
 	w.t.Helper()
-	small := map[string]any{"provider": "p", "model": "m"}
+	small := map[string]any{"provider": "p", "model": "m", "steps": []any{}} // else they have the session's
 	for i := range session.QueueMax {
 		config := small
 		if i < 2 {
@@ -249,7 +283,9 @@ func refusesMore(w *told, large map[string]any) {
 			w.t.Errorf("%s: got %v, want %v", c.typ, err, c.want)
 		}
 	}
-	if _, err := w.tell(session.DoorCtl, session.TypeRunRequested, request(0, map[string]any{"provider": "p", "model": "m", "active_tools": []any{}})); err != nil {
+	again := request(0, map[string]any{"provider": "p", "model": "m", "active_tools": []any{}})
+	delete(again, "roles")
+	if _, err := w.tell(session.DoorCtl, session.TypeRunRequested, again); err != nil {
 		w.t.Errorf("a submission taken before: got %v, want a no-op", err)
 	}
 }
@@ -260,7 +296,9 @@ func TestFullTranscript(t *testing.T) {
 	t.Parallel()
 	install := largestInstall(t)
 	w := toldUnder(t, install)
-	w.run(merged(largestConfig(install), map[string]any{"turns_max": 1000}))
+	large := merged(largestConfig(install), map[string]any{"turns_max": 1000})
+	delete(large, "step_hook") // so that each answer is followed by a turn
+	w.run(large)
 	var last session.Effect
 	var sizes []int
 	for w.state.Run != nil {

@@ -6,12 +6,14 @@ package e2e_test
 // sequences are relative in both.
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -33,6 +35,7 @@ func TestScenariosAgainstTheRealSystem(t *testing.T) {
 	}
 	url := startNATS(t)
 	startDaemon(t, "session-actor", "--nats", url)
+	records := &records{last: session.BuiltinInstall()}
 	ran, left := 0, []string(nil)
 	t.Run("files", func(t *testing.T) {
 		for _, path := range paths {
@@ -52,10 +55,11 @@ func TestScenariosAgainstTheRealSystem(t *testing.T) {
 			ran++
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				newScene(t, url, name, file).play(file)
+				newScene(t, url, name, file, records).play(file)
 			})
 		}
 	})
+	verifyAll(t, url)
 	t.Logf("%d scenario files ran against the real system, %d were left out: %s", ran, len(left), strings.Join(left, ", "))
 	if ran == 0 {
 		t.Error("no scenario file ran")
@@ -73,9 +77,18 @@ func leftOut(file *scenario.File) string {
 	return ""
 }
 
+// records are the install records of a log. A session pins the newest one
+// before its first event, so the two are published together.
+type records struct {
+	mu   sync.Mutex
+	last []byte
+}
+
 // scene is one scenario on the real system.
 type scene struct {
 	t       *testing.T
+	records *records
+	record  []byte // what the session pins
 	nc      *nats.Conn
 	js      jetstream.JetStream
 	names   subjects.Names
@@ -87,22 +100,18 @@ type scene struct {
 	asked   map[string]bool
 }
 
-// newScene prepares a scenario. One with a record of its own has a prefix and
-// a session-actor of its own.
-func newScene(t *testing.T, url, name string, file *scenario.File) *scene {
+// newScene prepares a scenario.
+func newScene(t *testing.T, url, name string, file *scenario.File, all *records) *scene {
 	t.Helper()
 	first, err := scenario.Read(file.Steps[0].Input, nil)
 	if err != nil || first.Kind != scenario.KindInstall {
 		t.Fatalf("the first step is %q, want install: %v", file.Steps[0].Input, err)
 	}
-	record, prefix := first.Payload, ""
+	record := first.Payload
 	if record == nil {
 		record = session.BuiltinInstall()
-	} else {
-		prefix = "e2e" + strings.ReplaceAll(name, "_", "")
-		startDaemon(t, "session-actor", "--nats", url, "--prefix", prefix, "--install", writeFile(t, "install.json", string(record)))
 	}
-	names, err := subjects.New(prefix)
+	names, err := subjects.New("")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +124,7 @@ func newScene(t *testing.T, url, name string, file *scenario.File) *scene {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &scene{t: t, nc: nc, js: js, names: names, sid: name, install: install, asked: map[string]bool{}}
+	s := &scene{t: t, records: all, record: record, nc: nc, js: js, names: names, sid: name, install: install, asked: map[string]bool{}}
 	out, err := names.Out(s.sid)
 	if err != nil {
 		t.Fatal(err)
@@ -150,14 +159,29 @@ func (s *scene) do(step *scenario.Step) string {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	seq := publish(s.t, s.nc, subject, action.Payload)
-	s.seqs = append(s.seqs, seq)
+	seq := s.publish(subject, action.Payload)
 	before := s.view
 	s.view = s.viewAt(seq)
 	for _, e := range s.view.Open {
 		s.effect(e)
 	}
 	return scenario.Picture(before, s.view, action.Settles, s.said(seq, strings.Count(step.Want, "\n> ")))
+}
+
+// publish publishes an event; before the session's first one, the record that
+// the session is to pin.
+func (s *scene) publish(subject string, payload []byte) uint64 {
+	if len(s.seqs) == 0 {
+		s.records.mu.Lock()
+		defer s.records.mu.Unlock()
+		if !bytes.Equal(s.records.last, s.record) {
+			publish(s.t, s.nc, s.names.Install(), s.record)
+			s.records.last = s.record
+		}
+	}
+	seq := publish(s.t, s.nc, subject, payload)
+	s.seqs = append(s.seqs, seq)
+	return seq
 }
 
 // viewAt asks for the view until it includes the event at seq.

@@ -28,7 +28,13 @@ func natsOptions(dir string, port int) *server.Options {
 // startNATS starts a server in this process and returns its URL.
 func startNATS(t testing.TB) string {
 	t.Helper()
-	srv, err := server.NewServer(natsOptions(t.TempDir(), server.RANDOM_PORT))
+	return serveOptions(t, natsOptions(t.TempDir(), server.RANDOM_PORT))
+}
+
+// serveOptions starts a server of other options likewise.
+func serveOptions(t testing.TB, options *server.Options) string {
+	t.Helper()
+	srv, err := server.NewServer(options)
 	if err != nil {
 		t.Fatal(err)
 	}

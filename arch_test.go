@@ -75,6 +75,10 @@ var repository = laws{
 	offside: map[string]string{
 		"e2e":    "plays a user: processes, files and a plain NATS client",
 		"deploy": "checks the deployment files",
+
+		"examples/steps":       "a record and a script, with the test that runs them",
+		"examples/host-loop":   "a program of a user's, who has the public packages",
+		"examples/direct-refs": "a program of a user's, who has the public packages",
 	},
 	fences: []fence{
 		{

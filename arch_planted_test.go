@@ -88,6 +88,12 @@ var planted = []struct {
 		clean: "-- e2e/e_test.go --\npackage e2e\nimport _ \"github.com/refold/refold/subjects\"\n",
 	},
 	{
+		law: "outside", name: "an example",
+		want:  `examples/x/main.go:2: imports internal/bus: an example plays a user`,
+		bad:   "-- examples/x/main.go --\npackage main\nimport _ \"github.com/refold/refold/internal/bus\"\n",
+		clean: "-- examples/x/main_test.go --\npackage main\nimport _ \"github.com/refold/refold/internal/bus\"\n",
+	},
+	{
 		law: "purity", name: "time",
 		want:  `actors/session/s.go:2: imports "time", which is not on the list of pure packages`,
 		bad:   "-- actors/session/s.go --\npackage session\nimport _ \"time\"\n",

@@ -94,16 +94,20 @@ func (f fence) lets(dir string) bool {
 	})
 }
 
-// checkOutside: e2e sees what a user sees, and so imports no internal package.
+// checkOutside: e2e sees what a user sees, and so imports no internal package;
+// and an example is a user's program, but for the test that runs it.
 func (l laws) checkOutside(t *tree) (complaints []string) {
 	for _, p := range t.pkgs {
-		if !under(p.dir, "e2e") {
+		who, files := "e2e", p.files
+		if under(p.dir, "examples") {
+			who, files = "an example", p.shipped()
+		} else if !under(p.dir, "e2e") {
 			continue
 		}
-		for _, f := range p.files {
+		for _, f := range files {
 			for _, i := range f.imports() {
 				if dir, inside := i.dir(); inside && under(dir, "internal") {
-					complaints = append(complaints, t.at(i, "imports %s: e2e plays a user, who has no internal packages", dir))
+					complaints = append(complaints, t.at(i, "imports %s: %s plays a user, who has no internal packages", dir, who))
 				}
 			}
 		}

@@ -148,7 +148,7 @@ func (b *Bridge) serve(s served, options []ServeOption) error {
 	switch {
 	case s.concurrency < 1 || s.concurrency > concurrencyMax:
 		return fmt.Errorf("serve %s: concurrency is %d: 1 to %d", s.name(), s.concurrency, concurrencyMax)
-	case s.model == nil && s.executor == nil && s.hook == nil:
+	case s.model == nil && s.executor == nil && s.hook == nil && s.class != session.ClassWake:
 		return fmt.Errorf("serve %s: nothing carries it out", s.name())
 	case b.ran:
 		return fmt.Errorf("serve %s: the bridge runs already: give it all targets before Run", s.name())
@@ -189,7 +189,7 @@ func (b *Bridge) Run(ctx context.Context) error {
 	case again:
 		return errors.New("a bridge runs once: connect another")
 	case len(targets) == 0:
-		return errors.New("a bridge without targets has nothing to do: give it tools, models or step hooks before Run")
+		return errors.New("a bridge without targets has nothing to do: give it tools, models, step hooks or Timers before Run")
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -204,8 +204,12 @@ func (b *Bridge) Run(ctx context.Context) error {
 	var serving sync.WaitGroup
 	for i, s := range targets {
 		serving.Go(func() {
-			src := natsSource{b.bus.Effects(b.conf, s.class, s.target)}
-			if errs[i] = b.worker.serve(life, s, src); errs[i] != nil {
+			if s.class == session.ClassWake {
+				errs[i] = b.keepTime(life, s.concurrency)
+			} else {
+				errs[i] = b.worker.serve(life, s, natsSource{b.bus.Effects(b.conf, s.class, s.target)})
+			}
+			if errs[i] != nil {
 				cancel() // a bridge serves all of its targets, or says why not
 			}
 		})

@@ -49,7 +49,7 @@ func (w *worker) about(f *flight) *slog.Logger {
 }
 
 // served is one target and what carries its effects out. Exactly one of model,
-// executor and hook is set.
+// executor and hook is set, and none for wakes.
 type served struct {
 	class       session.Class
 	target      string

@@ -19,6 +19,8 @@ const (
 	HeaderNumPending        = "Nats-Num-Pending"
 	HeaderLastSequence      = "Nats-Last-Sequence"
 	HeaderRollup            = "Nats-Rollup"
+	HeaderSchedule          = "Nats-Schedule"
+	HeaderScheduleTarget    = "Nats-Schedule-Target"
 	HeaderKVOperation       = "KV-Operation"
 	HeaderServiceError      = "Nats-Service-Error"
 	HeaderServiceErrorCode  = "Nats-Service-Error-Code"
@@ -29,6 +31,10 @@ const (
 // RollupSubject is the HeaderRollup with which a message replaces all earlier
 // ones of its subject; only buckets have it.
 const RollupSubject = "sub"
+
+// ScheduleAt begins the HeaderSchedule of a message that is sent once; a time
+// as in RFC 3339 follows.
+const ScheduleAt = "@at "
 
 // ContentTypeMsgpack is the Content-Type of effects.
 const ContentTypeMsgpack = "application/msgpack"

@@ -101,6 +101,7 @@ func printNames(t *testing.T, n Names) string {
 	p.made("alive")(n.Alive("i1"))
 	p.made("timer")(n.Timer("s1", "w1"))
 	p.made("due")(n.Due("s1", "w1"))
+	p.name("consumer", DueConsumer)
 	p.name("all", strings.Join([]string{n.OutAll(), n.LiveAll(), n.CancelAll(), n.ViewAll(), n.AliveAll(), n.DueAll()}, " "))
 	p.section("services")
 	p.name("services", n.ServiceName("session-actor")+" "+n.ServiceName("bridge"))
@@ -116,7 +117,7 @@ func TestGolden(t *testing.T) {
 	for _, h := range []string{
 		HeaderContentType, HeaderTraceParent, HeaderMsgID, HeaderExpectLastSubject, HeaderPinID,
 		HeaderBatchID, HeaderBatchSequence, HeaderBatchCommit, HeaderSubject, HeaderSequence,
-		HeaderTimeStamp, HeaderNumPending, HeaderLastSequence, HeaderRollup, HeaderKVOperation, HeaderServiceError,
+		HeaderTimeStamp, HeaderNumPending, HeaderLastSequence, HeaderRollup, HeaderSchedule, HeaderScheduleTarget, HeaderKVOperation, HeaderServiceError,
 		HeaderServiceErrorCode, HeaderStatus, HeaderDescription,
 	} {
 		fmt.Fprintln(&p.out, h)

@@ -69,6 +69,10 @@ func (n Names) Timer(sid, wake string) (string, error) { return n.perWake("timer
 // Due returns the subject to which the schedule of a wake sends when it is due.
 func (n Names) Due(sid, wake string) (string, error) { return n.perWake("due", sid, wake) }
 
+// DueConsumer is the name of the consumer from which timer bridges pull what
+// the schedules of all wakes send.
+const DueConsumer = "due"
+
 // DueAll matches what the schedules of all wakes send.
 func (n Names) DueAll() string { return n.join("due", "*", "*") }
 

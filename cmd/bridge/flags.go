@@ -20,6 +20,7 @@ type flags struct {
 	Models  []string `name:"model" yaml:"model" group:"What it serves" sep:"none" placeholder:"MODEL" help:"Model to serve: openai, scripted:FILE, recorded:FILE; NAME=MODEL serves it as the provider NAME. May be repeated."`
 	Tools   []string `name:"tools" yaml:"tools" group:"What it serves" sep:"none" placeholder:"TOOLS" help:"Tools to serve: host, or recorded:FILE; NAME=TOOLS serves them as the executor NAME. May be repeated."`
 	Workdir string   `yaml:"workdir" group:"What it serves" placeholder:"DIR" help:"With --tools host: where the directories of host sessions are. Bridges that share it serve each other's."`
+	Timers  *bool    `yaml:"timers" group:"What it serves" negatable:"" help:"Keep the time of sessions: what is late is settled. Every bridge does so beside what else it serves, unless --no-timers says not to; with --timers it may serve nothing else."`
 	Ledger  string   `yaml:"ledger" group:"What it serves" placeholder:"FILE" help:"With --tools recorded: file that every execution is appended to."`
 
 	OpenAIBaseURL string `name:"openai-base-url" yaml:"openai-base-url" group:"OpenAI" placeholder:"URL" help:"Server that speaks chat completions (OPENAI_BASE_URL). Default: https://api.openai.com/v1."`
@@ -38,8 +39,8 @@ const keyVariable = "OPENAI_API_KEY"
 
 var program = settings.Program{
 	Name: "bridge",
-	Description: `Carries out what Refold sessions ask for: asks models, runs tools. Start as many
-as you like; those that serve the same share the work.
+	Description: `Carries out what Refold sessions ask for: asks models, runs tools, keeps the
+time. Start as many as you like; those that serve the same share the work.
 
 With the key in OPENAI_API_KEY, for sessions whose config says provider openai:
 
@@ -56,6 +57,9 @@ given to other bridges.`,
 		{Key: "What it serves", Title: "What it serves:"}, {Key: "NATS", Title: "NATS:"}, {Key: "OpenAI", Title: "OpenAI:"},
 	},
 }
+
+// keepsTime says whether this bridge settles wakes: it does unless told not to.
+func (f *flags) keepsTime() bool { return f.Timers == nil || *f.Timers }
 
 // parse reads flags, environment and config file; the first of them that has
 // a value wins. done says that help or the version was printed instead.
@@ -81,7 +85,7 @@ func (f *flags) validate() error {
 			return of.kind == kind
 		})
 	}
-	say(len(f.Models)+len(f.Tools) == 0, "nothing to serve: give --model, --tools or both")
+	say(len(f.Models)+len(f.Tools) == 0 && (f.Timers == nil || !*f.Timers), "nothing to serve: give --model, --tools or both, or --timers")
 	say(has(f.Tools, kindHost) && f.Workdir == "", "--tools host: name the directory of host sessions with --workdir")
 	say(!has(f.Tools, kindHost) && f.Workdir != "", "--workdir: only --tools host has use for it")
 	say(has(f.Tools, kindRecorded) && f.Ledger == "", "--tools recorded: name the file of executions with --ledger")

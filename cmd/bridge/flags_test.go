@@ -81,7 +81,8 @@ func TestArgumentsRefused(t *testing.T) {
 		config string
 		want   []string
 	}{
-		{name: "nothing to serve", want: []string{"--model", "--tools"}},
+		{name: "nothing to serve", want: []string{"--model", "--tools", "--timers"}},
+		{name: "nothing at all", args: []string{"--no-timers"}, want: []string{"--timers"}},
 		{name: "unknown flag", args: []string{"--moodel", "x"}, want: []string{"--moodel"}},
 		{name: "typo in the file", config: "moodel: [openai]", want: []string{"moodel", "unknown field"}},
 		{name: "wrong type in the file", config: "replicas: many", want: []string{"replicas"}},
@@ -113,6 +114,32 @@ func TestArgumentsRefused(t *testing.T) {
 				t.Errorf("stdout: got %q", stdout.String())
 			}
 		})
+	}
+}
+
+// Every bridge keeps time, one that serves nothing else if it is told to.
+func TestKeepsTime(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		config string
+		args   []string
+		want   bool
+	}{
+		{args: []string{"--model", "openai"}, want: true},
+		{args: []string{"--timers"}, want: true},
+		{args: []string{"--model", "openai", "--no-timers"}},
+		{config: "timers: true", want: true},
+		{config: "timers: false", args: []string{"--model", "openai"}},
+		{config: "timers: false", args: []string{"--timers"}, want: true},
+	} {
+		args := c.args
+		if c.config != "" {
+			args = append(args, "--config", write(t, "c.yaml", c.config))
+		}
+		f, _, err := parse(args, nil, io.Discard, io.Discard)
+		if err != nil || f.keepsTime() != c.want {
+			t.Errorf("%v %s: got %v (%v), want %v", c.args, c.config, f.keepsTime(), err, c.want)
+		}
 	}
 }
 

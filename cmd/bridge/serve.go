@@ -161,9 +161,12 @@ func (o *offers) openTools(of offer, f *flags) (bridge.Executor, error) {
 	return nil, errors.New("no such tools: host or recorded:FILE")
 }
 
-// serve gives b all that was opened.
-func (o *offers) serve(b *bridge.Bridge, concurrency int) error {
+// serve gives b all that was opened, and with timers the time of sessions.
+func (o *offers) serve(b *bridge.Bridge, concurrency int, timers bool) error {
 	var all []error
+	if timers {
+		all = append(all, b.Timers())
+	}
 	for name, model := range o.models {
 		all = append(all, b.Model(name, model, bridge.Concurrency(concurrency)))
 	}

@@ -21,6 +21,7 @@ type Conf struct {
 	lanes   int
 	lane    consumerConf
 	bridges []bridgeConf // in the order of subjects.Classes
+	timers  consumerConf
 }
 
 // streamConf is one stream: its configuration and which keys the file names.
@@ -55,12 +56,12 @@ func ParseConf(data []byte, names subjects.Names) (*Conf, error) {
 	}
 	c := &Conf{names: names}
 	read := map[string]func(entry) error{
-		"streams": c.readStreams, "lanes": c.readLanes, "bridges": c.readBridges,
+		"streams": c.readStreams, "lanes": c.readLanes, "bridges": c.readBridges, "timers": c.readTimers,
 	}
 	for _, e := range entriesOf(root) {
 		section, ok := read[e.key]
 		if !ok {
-			return nil, e.errorf("unknown key: use streams, lanes, bridges")
+			return nil, e.errorf("unknown key: use streams, lanes, bridges, timers")
 		}
 		if err := section(e); err != nil {
 			return nil, err
@@ -96,6 +97,9 @@ func (c *Conf) ConfJSON(name string) ([]byte, error) {
 	if lane, ok := subjects.ParseLaneName(name); ok && lane < c.lanes {
 		return json.MarshalIndent(c.laneConf(lane).cfg, "", "  ")
 	}
+	if name == subjects.DueConsumer {
+		return json.MarshalIndent(c.dueConf().cfg, "", "  ")
+	}
 	if class, target, ok := subjects.ParseBridgeName(name); ok {
 		consumer, err := c.bridgeConf(class, target)
 		if err != nil {
@@ -103,8 +107,8 @@ func (c *Conf) ConfJSON(name string) ([]byte, error) {
 		}
 		return json.MarshalIndent(consumer.cfg, "", "  ")
 	}
-	return nil, fmt.Errorf("no stream or consumer %q: use one of %s, or <class>-<target> for a bridge's consumer",
-		name, strings.Join(c.Names(), " "))
+	return nil, fmt.Errorf("no stream or consumer %q: use one of %s, %s for that of the timer bridges, or <class>-<target> for a bridge's consumer",
+		name, strings.Join(c.Names(), " "), subjects.DueConsumer)
 }
 
 // laneConf returns the consumer that is a lane.
@@ -252,6 +256,10 @@ func (c *Conf) checkPromises() error {
 			if t := cfg.SubjectTransform; t == nil || t.Source != src || t.Destination != dest {
 				return fmt.Errorf("stream %s: subject_transform: want src %q, dest %q", cfg.Name, src, dest)
 			}
+		case c.names.TimersStream():
+			if err := checkTimers(&cfg); err != nil {
+				return err
+			}
 		case c.names.EffectsStream():
 			deadlineMax := time.Duration(session.DeadlineMaxMS) * time.Millisecond
 			if least := deadlineMax + namesSkew; cfg.MaxAge != 0 && cfg.MaxAge < least {
@@ -265,6 +273,9 @@ func (c *Conf) checkPromises() error {
 	}
 	if p, groups := c.lane.cfg.PriorityPolicy, c.lane.cfg.PriorityGroups; p != jetstream.PriorityPolicyPinned || !slices.Equal(groups, []string{subjects.LaneGroup}) {
 		return fmt.Errorf("lanes: want priority_policy pinned_client and priority_groups [ %q ]", subjects.LaneGroup)
+	}
+	if len(c.timers.keys) == 0 || c.timers.cfg.AckPolicy != jetstream.AckExplicitPolicy {
+		return fmt.Errorf("timers: want a consumer with ack_policy explicit: else a wake could be lost")
 	}
 	if c.lane.cfg.AckPolicy != jetstream.AckExplicitPolicy {
 		return fmt.Errorf("lanes: want ack_policy explicit: a late ack-all of a former owner would wedge the lane")

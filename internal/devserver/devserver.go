@@ -2,6 +2,7 @@ package devserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -103,7 +104,7 @@ func (s *Server) start(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	if err := o.Serve(s.bridge); err != nil {
+	if err := errors.Join(o.Serve(s.bridge), s.bridge.Timers()); err != nil {
 		return err
 	}
 	bridging, s.stopBridge = context.WithCancel(context.WithoutCancel(ctx))

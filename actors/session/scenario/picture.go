@@ -224,7 +224,7 @@ func runPart(run int) string {
 
 // writeChanges writes what changed beside runs and effects.
 func writeChanges(b *strings.Builder, before, after session.View) {
-	if before.Events > 0 && before.Registry != after.Registry {
+	if before.Registry != after.Registry {
 		b.WriteString("= registry " + short(after.Registry) + "\n")
 	}
 	if hostText(before) != hostText(after) {

@@ -204,6 +204,9 @@ func queueMaxFault(n int) *refusal {
 
 // decodeSessionConfig takes queue_max out of the fields of a run's config.
 func decodeSessionConfig(data codec.Raw) (*SessionConfig, *refusal) {
+	if bad := rulesCountFault("config.", data); bad != nil {
+		return nil, bad
+	}
 	var fields codec.Pairs
 	if bad := decodeBody(data, &fields); bad != nil {
 		return nil, bad

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/refold/refold/codec"
+	"github.com/refold/refold/planner"
 )
 
 // contentFault says what is wrong with c. Empty content is wrong unless
@@ -120,6 +121,54 @@ func countResultParts(t *token) bool {
 		}
 	}
 	return true
+}
+
+// rulesCountFault counts the step rules of a large object, for the same reason:
+// a rule may be one byte on the wire, and is two hundred in memory. Path is
+// where the object stands.
+func rulesCountFault(path string, object codec.Raw) *refusal {
+	if len(object) <= partsUncounted {
+		return nil
+	}
+	var room [24]codec.Entry
+	entries, err := codec.Entries(room[:0], object)
+	for i := 0; err == nil && i < len(entries); i++ {
+		t := token{rest: entries[i].Value}
+		if t.next(); string(entries[i].Key) == "steps" && t.Kind == codec.Array && t.Len > planner.StepRulesMax {
+			return refuse(RejectLimitExceeded, path+"steps: "+strconv.Itoa(t.Len)+" step rules, at most "+strconv.Itoa(planner.StepRulesMax))
+		}
+	}
+	return nil
+}
+
+// configRulesFault is rulesCountFault for the config of a RunRequested.
+func configRulesFault(data codec.Raw) *refusal {
+	if len(data) <= partsUncounted {
+		return nil
+	}
+	config, _ := fieldOf(data, "config")
+	return rulesCountFault("config.", config)
+}
+
+// profileRulesFault is rulesCountFault for each profile of a ToolRegistrySet.
+func profileRulesFault(data codec.Raw) *refusal {
+	if len(data) <= partsUncounted {
+		return nil
+	}
+	profiles, _ := fieldOf(data, "profiles")
+	t := token{rest: profiles}
+	if t.next(); t.Kind != codec.Array {
+		return nil
+	}
+	for i := range t.Len {
+		profile := t.rest
+		t.next()
+		skip(&t)
+		if bad := rulesCountFault("profiles["+strconv.Itoa(i)+"].", codec.Raw(profile[:len(profile)-len(t.rest)])); bad != nil {
+			return bad
+		}
+	}
+	return nil
 }
 
 // token reads canonical bytes that were checked.

@@ -99,6 +99,9 @@ func (s *State) apply(e Event) (string, *refusal) {
 func (s *State) applyBody(door Door, env Envelope) *refusal {
 	switch env.Type {
 	case TypeRunRequested:
+		if bad := configRulesFault(env.Data); bad != nil {
+			return bad
+		}
 		var b RunRequested
 		if bad := decodeContent(env.Data, "input", &b); bad != nil {
 			return bad

@@ -39,6 +39,9 @@ func ParseRegistrySet(e Event) (*planner.Registry, error) {
 
 // registryOf reads and validates a registry as a whole.
 func registryOf(data codec.Raw) (*planner.Registry, *refusal) {
+	if bad := profileRulesFault(data); bad != nil {
+		return nil, refuse(RejectInvalidRegistry, bad.detail)
+	}
 	var set ToolRegistrySet
 	if bad := decodeBody(data, &set); bad != nil {
 		return nil, bad

@@ -49,8 +49,22 @@ func TestHostileEvents(t *testing.T) { //nolint:paralleltest // it measures what
 		"objects in objects":    {session.DoorIn, append(bytes.Repeat([]byte(`{"a":`), n/5), '1'), session.RejectUndecodable},
 		"calls that are empty":  {session.DoorLLM, packed([]byte{0x82}, named("data"), []byte{0x82}, named("calls"), array(n-50), bytes.Repeat([]byte{0x80}, n-50), named("effect"), named("r1t1"), named("type"), named(session.TypeToolCallsObserved)), nil},
 		"an output in parts":    {session.DoorTool, packed([]byte{0x82}, named("data"), []byte{0x82}, named("effect"), named("r1t1c0"), named("output"), nested, named("type"), named(session.TypeToolCallSettled)), nil},
+		"rules that are empty":  {session.DoorIn, packed([]byte{0x82}, named("data"), []byte{0x82}, named("config"), []byte{0x83}, named("model"), named("m"), named("provider"), named("p"), named("steps"), array(n-100), bytes.Repeat([]byte{0x80}, n-100), named("input"), []byte{0x81}, named("text"), named("a"), named("type"), named(session.TypeRunRequested)), session.RejectLimitExceeded},
+		"rules of a session":    {session.DoorCtl, packed([]byte{0x82}, named("data"), []byte{0x83}, named("model"), named("m"), named("provider"), named("p"), named("steps"), array(n-100), bytes.Repeat([]byte{0x80}, n-100), named("type"), named(session.TypeSessionConfigured)), session.RejectLimitExceeded},
+		"rules of a profile":    {session.DoorCtl, packed([]byte{0x82}, named("data"), []byte{0x82}, named("profiles"), []byte{0x92, 0xc0, 0x83}, named("profile"), named("p"), named("steps"), array(n-100), bytes.Repeat([]byte{0x80}, n-100), named("tools"), []byte{0x90}, named("tools"), []byte{0x90}, named("type"), named(session.TypeToolRegistrySet)), session.RejectInvalidRegistry},
+		"roles that are empty":  {session.DoorIn, fmt.Appendf(nil, `{"type":"RunRequested","data":{"input":{"text":"a"},"roles":[""%s]}}`, bytes.Repeat([]byte(`,""`), n/3-60)), session.RejectLimitExceeded},
+		"refs that are short":   {session.DoorIn, fmt.Appendf(nil, `{"type":"RunRequested","data":{"input":{"text":"a"},"config":{"provider":"p","model":"m","tool_refs":[""%s]}}}`, bytes.Repeat([]byte(`,""`), n/3-60)), session.RejectInvalidData},
+		"tools that are empty":  {session.DoorCtl, packed([]byte{0x82}, named("data"), []byte{0x81}, named("tools"), array(n-50), bytes.Repeat([]byte{0x80}, n-50), named("type"), named(session.TypeToolRegistrySet)), session.RejectInvalidData},
+		"profiles that are":     {session.DoorCtl, packed([]byte{0x82}, named("data"), []byte{0x82}, named("profiles"), array(n-50), bytes.Repeat([]byte{0x80}, n-50), named("tools"), []byte{0x90}, named("type"), named(session.TypeToolRegistrySet)), session.RejectInvalidData},
+		"lists that are empty":  {session.DoorCtl, fmt.Appendf(nil, `{"type":"ToolOverridesSet","data":{"scope":"session","force":[""%s]}}`, bytes.Repeat([]byte(`,""`), n/3-60)), session.RejectLimitExceeded},
+		"results of nothing":    {session.DoorTool, packed([]byte{0x82}, named("data"), []byte{0x83}, named("batch"), named("r1t1"), named("plan_hash"), named("x"), named("results"), array(n-50), bytes.Repeat([]byte{0x80}, n-50), named("type"), named(session.TypeToolBatchSettled)), session.RejectLimitExceeded},
+		"results in parts":      {session.DoorTool, packed([]byte{0x82}, named("data"), []byte{0x83}, named("batch"), named("r1t1"), named("plan_hash"), named("x"), named("results"), []byte{0x91, 0x83}, named("effect"), named("r1t1c0"), named("output"), nested, named("status"), named("failed"), named("type"), named(session.TypeToolBatchSettled)), session.RejectLimitExceeded},
+		"tools of a hook":       {session.DoorStep, fmt.Appendf(nil, `{"type":"StepPrepared","data":{"effect":"r1t1s","status":"ok","active_tools":[""%s]}}`, bytes.Repeat([]byte(`,""`), n/3-60)), nil},
 	} {
 		w := ready(t)
+		if c.door == session.DoorStep {
+			w = hooked(t, nil, nil)
+		}
 		if c.door == session.DoorTool {
 			w.calls("r1t1", made(1, "stat", `{"path":"a"}`))
 		}

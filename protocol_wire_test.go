@@ -70,8 +70,33 @@ func TestWire(t *testing.T) {
 		t.Fatalf("run 3: got %+v", end)
 	}
 	w.check("View", w.request(chat, "refold.view.s1").Data)
+	w.driven(operator)
 	w.atRest()
 	w.verdict()
+}
+
+// driven runs a session with tools of its own, by hand: its step hook and its
+// host loop are this test.
+func (w *wire) driven(operator *nats.Conn) {
+	w.t.Helper()
+	out := w.follow(operator, "refold.out.s2")
+	w.said(operator, "refold.ctl.s2", `{"type":"ToolRegistrySet","data":{"tools":[{"tool_id":"desk.ask","tool_name":"ask","args_schema":{"type":"object"},"executor":{"kind":"host_loop","target":"desk"}}]}}`)
+	w.said(operator, "refold.ctl.s2", `{"type":"ToolOverridesSet","data":{"scope":"session","force":["ask"]}}`)
+	w.said(operator, "refold.ctl.s2", `{"type":"RunRequested","data":{"input":{"text":"work"},"roles":["editor"],"config":{"provider":"openai","model":"m1","step_hook":{"hook":"desk"}}}}`)
+	w.said(operator, "refold.step.s2", `{"type":"StepPrepared","data":{"effect":"r1t1s","status":"ok","active_tools":["ask"],"context":{"phase":"ask"}}}`)
+	var planned session.CallsPlanned
+	out.next(session.NoticeCallsPlanned, &planned)
+	view := w.request(operator, "refold.view.s2").Data
+	w.check("View", view)
+	var v session.View
+	if err := json.Unmarshal(view, &v); err != nil || v.WaitsFor != "host_loop" || v.Batch == nil || v.Batch.PlanHash != planned.PlanHash || v.Batch.Calls[0].HostLoop != "desk" {
+		w.t.Fatalf("the view of a host loop: %s, %v", view, err)
+	}
+	w.said(operator, "refold.tool.s2", `{"type":"ToolBatchSettled","data":{"batch":"r1t1","plan_hash":"`+planned.PlanHash+`","results":[{"effect":"r1t1c0","status":"succeeded","output":{"text":"so it is"}}]}}`)
+	w.said(operator, "refold.step.s2", `{"type":"StepPrepared","data":{"effect":"r1t2s","status":"failed","error":{"code":"hook_failed"}}}`)
+	if end := out.finished(1); end.Lifecycle != session.Completed {
+		w.t.Fatalf("a driven run: got %+v", end)
+	}
 }
 
 // wire is a server with the accounts of docs/operations.md.
@@ -371,9 +396,20 @@ func (w *wire) follow(nc *nats.Conn, subject string) followed {
 func (f followed) finished(run uint32) (end session.RunFinished) {
 	f.w.t.Helper()
 	for {
+		f.next(session.NoticeRunFinished, &end)
+		if end.Run == run {
+			return end
+		}
+	}
+}
+
+// next waits for the next notice of a type, and reads its data.
+func (f followed) next(typ string, data any) {
+	f.w.t.Helper()
+	for {
 		m, err := f.sub.NextMsgWithContext(f.w.ctx)
 		if err != nil {
-			f.w.t.Fatalf("run %d does not end: %v", run, err)
+			f.w.t.Fatalf("no %s comes: %v", typ, err)
 		}
 		var n struct {
 			Type string
@@ -382,15 +418,13 @@ func (f followed) finished(run uint32) (end session.RunFinished) {
 		if err := json.Unmarshal(m.Data, &n); err != nil {
 			f.w.t.Fatal(err)
 		}
-		if n.Type != session.NoticeRunFinished {
+		if n.Type != typ {
 			continue
 		}
-		if err := json.Unmarshal(n.Data, &end); err != nil {
+		if err := json.Unmarshal(n.Data, data); err != nil {
 			f.w.t.Fatal(err)
 		}
-		if end.Run == run {
-			return end
-		}
+		return
 	}
 }
 
@@ -453,7 +487,8 @@ func (w *wire) verdict() {
 	for _, name := range []string{
 		session.TypeRunRequested, session.TypeToolCallsObserved, session.TypeGenerationSettled, session.TypeToolCallSettled, session.TypeWakeSettled,
 		session.NoticeSessionOpened, session.NoticeRunQueued, session.NoticeRunStarted, session.NoticeRunFinished, session.NoticeEventRejected,
-		session.NoticeToolRejected, "Generation", "ToolCall", "Wake", "Claim", "InstallRecord", "LiveDelta", "Heartbeat", "Cancel", "View",
+		session.NoticeToolRejected, session.TypeToolRegistrySet, session.TypeToolOverridesSet, session.TypeToolBatchSettled,
+		session.TypeStepPrepared, session.NoticeCallsPlanned, "Generation", "ToolCall", "Step", "Wake", "Claim", "InstallRecord", "LiveDelta", "Heartbeat", "Cancel", "View",
 	} {
 		if w.seen[name] == 0 {
 			w.t.Errorf("no %s passed", name)

@@ -151,8 +151,11 @@ func verdictRejection(reg *Registry, t ToolIndex, v Verdict) Rejection {
 // checkArguments checks arguments against a descriptor's schema and returns
 // the key that the call uses.
 func checkArguments(t *tool, variant int, call ObservedCall) (Key, Rejection) {
-	if size := max(call.BlobSize, int64(len(call.Arguments))); size > ArgumentsBytesMax || call.BlobSize > 0 {
+	switch size := max(call.BlobSize, int64(len(call.Arguments))); {
+	case size > ArgumentsBytesMax:
 		return Key{}, reject(InvalidArguments, "too large: "+strconv.FormatInt(size, 10)+" bytes, at most "+strconv.Itoa(ArgumentsBytesMax))
+	case call.BlobSize > 0:
+		return Key{}, reject(InvalidArguments, "too large beside those of the other calls: "+strconv.FormatInt(size, 10)+" bytes; make fewer calls at a time")
 	}
 	text := call.Arguments
 	if text == "" {

@@ -205,7 +205,7 @@ func (b *Bridge) Run(ctx context.Context) error {
 	for i, s := range targets {
 		serving.Go(func() {
 			if s.class == session.ClassWake {
-				errs[i] = b.keepTime(life, s.concurrency)
+				errs[i] = b.keepTime(b.bus, life, s.concurrency)
 			} else {
 				errs[i] = b.worker.serve(life, s, natsSource{b.bus.Effects(b.conf, s.class, s.target)})
 			}

@@ -38,9 +38,9 @@ func (b *Bridge) Timers(options ...ServeOption) error {
 
 // keepTime carries out wakes until life.drain ends, and what was taken until
 // then to its end. An error means that it could not begin.
-func (b *Bridge) keepTime(life lifetimes, slots int) error {
+func (b *Bridge) keepTime(c clockwork, life lifetimes, slots int) error {
 	k := &timekeeper{
-		clockwork: b.bus, by: b.worker.by, log: b.worker.log.With("target", "wake/"+subjects.NoTarget), now: time.Now,
+		clockwork: c, by: b.worker.by, log: b.worker.log.With("target", "wake/"+subjects.NoTarget), now: time.Now,
 		stats: &b.worker.stats,
 	}
 	asked, due := b.bus.Effects(b.conf, session.ClassWake, subjects.NoTarget), b.bus.Dues(b.conf)

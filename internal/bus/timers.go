@@ -118,7 +118,7 @@ func (p *DuePuller) Run(ctx context.Context, slots int, carry func(DueDelivery))
 			}
 			return nil
 		case err != nil && first:
-			return fmt.Errorf("pull what is due: %w", err)
+			return fmt.Errorf("pull what is due: %w", typed(err))
 		case err == nil:
 			err = pump(ctx, it, take)
 		}

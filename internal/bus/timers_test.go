@@ -1,0 +1,222 @@
+package bus_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/refold/refold"
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/subjects"
+)
+
+// What is tested here, against a real server: a schedule never fires before
+// its time, survives whatever becomes of server and consumer, and leaves
+// nothing behind once it is settled; one that lies far ahead stays.
+
+// clock is a server with the timers' stream.
+type clock struct {
+	t    *testing.T
+	node *bustest.Node
+	conf *bus.Conf
+	js   jetstream.JetStream
+	b    *bus.Bus
+}
+
+func newClock(t *testing.T, edits ...string) *clock {
+	t.Helper()
+	c := &clock{t: t, node: bustest.Server(t), conf: parse(t, "", edits...)}
+	c.b = connect(t, c.node, "")
+	if err := c.b.Provision(testContext(t), c.conf, 1); err != nil {
+		t.Fatal(err)
+	}
+	_, c.js = rawJS(t, c.node)
+	return c
+}
+
+// pull runs a puller on a connection of its own. stop ends it and waits.
+func (c *clock) pull(carry func(bus.DueDelivery)) (p *bus.DuePuller, b *bus.Bus, stop func()) {
+	c.t.Helper()
+	b = connect(c.t, c.node, "")
+	p = b.Dues(c.conf)
+	ctx, cancel := context.WithCancel(testContext(c.t))
+	done := make(chan error, 1)
+	go func() { done <- p.Run(ctx, 16, carry) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := within(c.t, done); err != nil {
+			c.t.Errorf("run the puller: %v", err)
+		}
+	})
+	c.t.Cleanup(stop)
+	return p, b, stop
+}
+
+func (c *clock) schedule(wake string, at time.Time) {
+	c.t.Helper()
+	if err := c.b.Schedule(testContext(c.t), "s1", wake, at, []byte("payload of "+wake)); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// left returns the subjects that the stream holds messages of.
+func (c *clock) left() []string {
+	c.t.Helper()
+	stream, err := c.js.Stream(testContext(c.t), "REFOLD_TIMERS")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	info, err := stream.Info(testContext(c.t), jetstream.WithSubjectFilter(">"))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	var all []string
+	for subject := range info.State.Subjects {
+		all = append(all, subject)
+	}
+	slices.Sort(all)
+	return all
+}
+
+func (c *clock) holds(subjects ...string) func() bool {
+	return func() bool { return slices.Equal(c.left(), subjects) }
+}
+
+func TestScheduleComesDue(t *testing.T) {
+	t.Parallel()
+	c := newClock(t)
+	got := make(chan bus.DueDelivery, 100)
+	p, _, _ := c.pull(func(d bus.DueDelivery) { got <- d; d.Ack() })
+	begun := time.Now()
+	// Milliseconds count: a schedule that is cut to seconds fires early.
+	due := map[string]time.Time{"w1": begun.Add(-time.Hour)}
+	for i, wake := range []string{"w2", "w3", "w4", "w5", "w6", "w7"} {
+		due[wake] = begun.Add(time.Duration(300+137*i)*time.Millisecond + 999*time.Microsecond)
+	}
+	c.schedule("w90", begun.Add(400*24*time.Hour))
+	c.schedule("w2", begun.Add(time.Hour)) // replaced below
+	for wake, at := range due {
+		c.schedule(wake, at)
+	}
+	for range len(due) {
+		d := within(t, got)
+		at, ok := due[d.Wake]
+		if !ok || d.Session != "s1" || string(d.Payload) != "payload of "+d.Wake || d.NumDelivered != 1 {
+			t.Errorf("got %+v", d)
+		}
+		if d.Fired.Before(at) {
+			t.Errorf("%s: fired %v early", d.Wake, at.Sub(d.Fired))
+		}
+		t.Logf("%s: %v late at the server, %v here", d.Wake, d.Fired.Sub(at), time.Since(at))
+		delete(due, d.Wake)
+	}
+	bustest.Until(t, "only what lies ahead is left", c.holds("refold.timer.s1.w90"))
+	if _, err := c.js.Publish(testContext(t), "refold.due.s!.w1", nil); err != nil {
+		t.Fatal(err)
+	}
+	bustest.Until(t, "what is no wake is skipped", func() bool { return p.Skipped() == 1 && c.holds("refold.timer.s1.w90")() })
+	if err := c.b.Schedule(testContext(t), "s1", "w.1", begun, nil); err == nil {
+		t.Error("schedule under a bad name: got no error")
+	}
+}
+
+// Schedules come due while the server is down, while no consumer is there, and
+// while nobody pulls; none is lost.
+func TestScheduleOutlives(t *testing.T) {
+	t.Parallel()
+	c := newClock(t)
+	got := make(chan bus.DueDelivery, 100)
+	due := time.Now().Add(700 * time.Millisecond)
+	c.schedule("w1", due)
+	c.schedule("w90", due.Add(7*24*time.Hour))
+	c.node.Stop()
+	bustest.Until(t, "it is due", func() bool { return time.Now().After(due) })
+	c.node.Start()
+	_, _, stop := c.pull(func(d bus.DueDelivery) { got <- d; d.Ack() })
+	if d := within(t, got); d.Wake != "w1" || d.Fired.Before(due) {
+		t.Errorf("after a restart: got %s at %v, want w1 from %v on", d.Wake, d.Fired, due)
+	}
+	if err := c.js.DeleteConsumer(testContext(t), "REFOLD_TIMERS", subjects.DueConsumer); err != nil {
+		t.Fatal(err)
+	}
+	c.schedule("w2", time.Now().Add(300*time.Millisecond))
+	if d := within(t, got); d.Wake != "w2" {
+		t.Errorf("after its consumer was deleted: got %s, want w2", d.Wake)
+	}
+	stop()
+	c.schedule("w3", time.Now())
+	bustest.Until(t, "it came due while nobody pulls", c.holds("refold.due.s1.w3", "refold.timer.s1.w90"))
+	c.pull(func(d bus.DueDelivery) { got <- d; d.Ack() })
+	if d := within(t, got); d.Wake != "w3" {
+		t.Errorf("after a pause: got %s, want w3", d.Wake)
+	}
+	bustest.Until(t, "only what lies ahead is left", c.holds("refold.timer.s1.w90"))
+}
+
+// What a bridge that died had, another one gets; a nak brings it again.
+func TestDueOfADeadBridge(t *testing.T) {
+	t.Parallel()
+	c := newClock(t, setting("ack_wait", "1s")...)
+	first := make(chan bus.DueDelivery, 1)
+	_, dead, stop := c.pull(func(d bus.DueDelivery) { first <- d })
+	c.schedule("w1", time.Now())
+	within(t, first)
+	dead.Close()
+	second := make(chan bus.DueDelivery, 3)
+	c.pull(func(d bus.DueDelivery) {
+		second <- d
+		if d.NumDelivered == 2 {
+			d.Nak(10 * time.Millisecond)
+			return
+		}
+		d.Ack()
+	})
+	for n := range uint64(2) {
+		if d := within(t, second); d.Wake != "w1" || d.NumDelivered != n+2 {
+			t.Errorf("got %s, delivered %d times, want w1, %d", d.Wake, d.NumDelivered, n+2)
+		}
+	}
+	bustest.Until(t, "nothing is left", c.holds())
+	stop()
+}
+
+func TestTimersConfRefuses(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct{ name, old, new, says string }{
+		{"an age", `max_age: "0s"`, `max_age: "24h"`, "forgotten"},
+		{"limits", "retention: workqueue", "retention: limits", "workqueue"},
+		{"interest", "retention: workqueue", "retention: interest", "workqueue"},
+		{"no schedules", "allow_msg_schedules: true", "allow_msg_schedules: false", "allow_msg_schedules"},
+		{"no consumer", "\ntimers {", "\n# {", "timers: want a consumer"},
+		{"no acks", "timers { deliver_policy: all, ack_policy: explicit", "timers { deliver_policy: all, ack_policy: none", "ack_policy explicit"},
+		{"an unknown key", "timers { deliver_policy", "timers { delivery_policy", "delivery_policy"},
+	} {
+		text := strings.Replace(string(refold.StreamsConf), tc.old, tc.new, 1)
+		if text == string(refold.StreamsConf) {
+			t.Fatalf("%s: streams.conf has no %q", tc.name, tc.old)
+		}
+		if _, err := bus.ParseConf([]byte(text), names(t, "")); err == nil || !strings.Contains(err.Error(), tc.says) {
+			t.Errorf("%s: got %v, want it to say %q", tc.name, err, tc.says)
+		}
+	}
+	if text, err := parse(t, "other").ConfJSON(subjects.DueConsumer); err != nil || !strings.Contains(string(text), `"other.due.*.*"`) {
+		t.Errorf("the consumer as JSON: got %s, %v", text, err)
+	}
+}
+
+// Without the stream there is nothing to pull from, and Run says so.
+func TestDueWithoutAStream(t *testing.T) {
+	t.Parallel()
+	b := connect(t, bustest.Server(t), "")
+	err := b.Dues(parse(t, "")).Run(testContext(t), 1, func(bus.DueDelivery) {})
+	if !errors.Is(err, bus.ErrNoStream) {
+		t.Errorf("got %v, want ErrNoStream", err)
+	}
+}

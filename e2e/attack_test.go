@@ -222,6 +222,36 @@ func TestAClientsForgeries(t *testing.T) {
 	verifyAll(t, s.url)
 }
 
+// TestEveryEventHasItsDoor: who may publish to one door says nothing that belongs
+// to another, whatever it is. So a bridge that is somebody else's can lie about
+// what it was asked, and about nothing else.
+func TestEveryEventHasItsDoor(t *testing.T) {
+	t.Parallel()
+	s := startSystem(t, nil)
+	heard := listen(t, s.nc, "refold.out.s1")
+	before := stateOf(s.at("s1", s.say(session.DoorCtl, "s1", session.TypeFactsSet, object{"facts": object{"a": "b"}})))
+	var want []string
+	for _, door := range []session.Door{session.DoorIn, session.DoorLLM, session.DoorTool, session.DoorWake, session.DoorStep, session.DoorSpace} {
+		for _, f := range forgeries() {
+			if f.door == door || f.typ == session.TypeRunRequested && door == session.DoorIn {
+				continue
+			}
+			s.say(door, "s1", f.typ, f.data)
+			want = append(want, f.typ+" wrong_door")
+		}
+	}
+	s.wantRejections(heard, want...)
+	if after := stateOf(s.view("s1", "a view", func(session.View) bool { return true })); after != before {
+		t.Errorf("the session was\n%s\nand is\n%s", before, after)
+	}
+	for _, class := range []session.Class{session.ClassLLM, session.ClassTool, session.ClassStep, session.ClassWake} {
+		if n := len(s.asked(class, "s1")); n > 0 {
+			t.Errorf("%d effects of class %s were asked", n, class)
+		}
+	}
+	verifyAll(t, s.url)
+}
+
 // noJetStream is what a server says to an account that has none.
 const noJetStream = `"err_code":10039`
 

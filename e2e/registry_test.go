@@ -4,26 +4,53 @@ package e2e_test
 // host session. All of it counts from the next turn on, and a replay sees it.
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/planner"
 )
 
 // TestRegistrySetWhileABatchIsOpen: the batch keeps the registry of its turn, its
-// later group included; the next turn is offered from the new one. The
-// session-actor is killed in between, so the registry is found in the log.
+// later group included; the next turn is offered from the new one. In between
+// another session-actor takes over: it finds both registries in the log, by all
+// events or by a snapshot that names them.
 func TestRegistrySetWhileABatchIsOpen(t *testing.T) {
 	t.Parallel()
-	first := list{tool("slow", nil), tool("late", object{"parallel_safe": false}), tool("search", nil)}
-	search := tool("search", object{"description": "Another one.", "args_schema": object{"type": "object", "required": list{"q"}}})
-	s := startSystem(t, object{"v": 1, "rules": 1, "tools": first, "config": object{"provider": "scripted", "model": "m"}})
-	s.models(`
+	t.Run("killed", func(t *testing.T) {
+		t.Parallel()
+		registrySet(t, func(s *system) {
+			s.actor.kill()
+			s.actor.start()
+		})
+	})
+	t.Run("drained", func(t *testing.T) {
+		t.Parallel()
+		registrySet(t, func(s *system) {
+			// A session that has moved on enough is snapshotted.
+			var last uint64
+			for range 20 {
+				last = s.say(session.DoorCtl, "s1", session.TypeFactsSet, object{"facts": object{"a": "b"}})
+			}
+			s.at("s1", last)
+			if err := s.actor.drain(30 * time.Second); err != nil {
+				t.Error(err)
+			}
+			if out := verifyAll(t, s.url); !strings.Contains(out, fmt.Sprintf("snapshot at %d", last)) {
+				t.Errorf("replay knows no snapshot at %d: %s", last, out)
+			}
+			s.actor.start()
+		})
+	})
+}
+
+const registryScript = `
 rules:
-  - shown: {last: user, asked: first}
+  - shown: {last: user, asked: first, tools: {include: [slow, search, late]}}
     calls: [{tool: slow}, {tool: search}, {tool: late}]
   - shown:
       asked: first
@@ -35,13 +62,21 @@ rules:
       results: [{tool: fresh, error: false}, {tool: slow, error: true, text: tool_unknown}, {tool: search, error: true, text: invalid_arguments}]
     say: Done.
   - say: Done.
-`, "scripted")
+`
+
+// registrySet plays the session; takeOver is called while its batch is open.
+func registrySet(t *testing.T, takeOver func(s *system)) {
+	s := startSystem(t, object{"v": 1, "rules": 1, "tools": list{}, "config": object{"provider": "scripted", "model": "m"}})
+	s.models(registryScript, "scripted")
 	hold := make(chan struct{})
 	l := &lab{hold: map[string]chan struct{}{"slow": hold}}
 	s.tools(l)
 	heard := listen(t, s.nc, "refold.out.s1")
+	first := list{tool("slow", nil), tool("late", object{"parallel_safe": false}), tool("search", nil)}
+	s.say(session.DoorCtl, "s1", session.TypeToolRegistrySet, object{"tools": first})
 	s.run(session.DoorIn, "s1", "first", nil)
 	s.view("s1", "the open batch", func(v session.View) bool { return v.WaitsFor == "tools" && l.ran() != "" })
+	search := tool("search", object{"description": "Another one.", "args_schema": object{"type": "object", "required": list{"q"}}})
 	fresh := list{tool("fresh", nil), tool("spare", nil), search}
 	s.say(session.DoorCtl, "s1", session.TypeToolRegistrySet, object{"tools": fresh})
 	s.say(session.DoorCtl, "s1", session.TypeToolOverridesSet, object{"scope": "run", "disable": list{"spare"}})
@@ -50,8 +85,7 @@ rules:
 	s.say(session.DoorCtl, "s1", session.TypeToolRegistrySet, object{"tools": list{tool("fresh", object{"executor": object{"kind": "effect", "target": ""}})}})
 	s.say(session.DoorCtl, "s1", session.TypeToolOverridesSet, object{"scope": "session", "disable": list{"late"}})
 	s.wantRejections(heard, "ToolRegistrySet invalid_registry", "ToolRegistrySet invalid_registry", "ToolOverridesSet unknown_tool")
-	s.actor.kill()
-	s.actor.start()
+	takeOver(s)
 	close(hold)
 	s.wantEnd("s1", 1, session.Completed, "")
 	s.wantOffered("s1", "late search slow", "fresh search", "fresh search")

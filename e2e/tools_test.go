@@ -23,11 +23,12 @@ func stepRules() list {
 }
 
 // TestStepRulesRevealTools: search, then analyse, then summarise. The model
-// calls ahead in its first turn, which unlocks nothing.
+// calls ahead in its first turn, and search in a way that is refused, which
+// unlocks nothing.
 func TestStepRulesRevealTools(t *testing.T) {
 	t.Parallel()
 	s := startSystem(t, object{
-		"v": 1, "rules": 1, "tools": list{tool("summarise", nil), tool("search", nil), tool("analyse", nil), tool("other", nil)},
+		"v": 1, "rules": 1, "tools": list{tool("summarise", nil), tool("search", object{"args_schema": object{"type": "object", "required": list{"q"}}}), tool("analyse", nil), tool("other", nil)},
 		"config": object{"provider": "scripted", "model": "m", "steps": stepRules()},
 	})
 	s.models(`
@@ -35,9 +36,13 @@ turns:
   - shown: {tools: {include: [search], exclude: [analyse, summarise, other]}}
     calls: [{tool: search}, {tool: analyse}, {tool: summarise}]
   - shown:
+      tools: {include: [search], exclude: [analyse, summarise, other]}
+      results: [{error: true, text: invalid_arguments}, {error: true, text: not offered}, {error: true, text: not offered}]
+    calls: [{tool: search, arguments: {q: it}}]
+  - shown:
       system: Analyse.
       tools: {include: [analyse], exclude: [search, summarise, other]}
-      results: [{error: false, text: done}, {error: true, text: not offered}, {error: true, text: not offered}]
+      results: [{error: false, text: done}]
     calls: [{tool: analyse}]
   - shown: {tools: {include: [summarise], exclude: [search, analyse, other]}}
     calls: [{tool: summarise}]
@@ -48,16 +53,16 @@ turns:
 	s.tools(l)
 	s.run(session.DoorIn, "s1", "go", nil)
 	s.wantEnd("s1", 1, session.Completed, "")
-	s.wantOffered("s1", "search", "analyse", "summarise", "")
+	s.wantOffered("s1", "search", "search", "analyse", "summarise", "")
 	s.wantCalls("s1", "search", "analyse", "summarise")
 	if got := l.ran(); got != "search analyse summarise" {
-		t.Errorf("ran: %s", got)
+		t.Fatalf("ran: %s", got)
 	}
 	var choices []string
 	for _, g := range s.generations("s1") {
 		choices = append(choices, g.ToolChoice)
 	}
-	if got := strings.Join(choices, ","); got != ",,required," {
+	if got := strings.Join(choices, ","); got != ",,,required," {
 		t.Errorf("tool_choice of the turns: %q", got)
 	}
 	// What a rule carries on is shown to the tools from that step on.

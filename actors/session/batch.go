@@ -231,7 +231,7 @@ func (s *State) closeGroup() {
 func (s *State) completeBatch() {
 	b := s.Turn.Batch
 	s.rememberCalls(b)
-	done := &DoneBatch{PlanHash: b.PlanHash, Results: make([]codec.Hash, len(b.Calls)), Run: s.Turn.Run, Turn: s.Turn.Number}
+	done := &DoneBatch{Results: make([]codec.Hash, len(b.Calls)), Run: s.Turn.Run, Turn: s.Turn.Number}
 	s.Done = done
 	for i := range b.Calls {
 		c := &b.Calls[i]

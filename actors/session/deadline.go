@@ -68,6 +68,7 @@ func (s *State) settleOverdue() {
 	}
 	if t.Open && t.Deadline <= s.Clock {
 		t.Open = false
+		t.Step.forgetGeneration()
 		s.withdraw(turnName(t.Run, t.Number), true)
 		s.endRun(Ended{Lifecycle: Failed, Code: CodeDeadlineExceeded,
 			Detail: "no settlement from llm/" + s.Run.Config.Provider + " by its deadline"}, nil)

@@ -25,7 +25,10 @@ func Fold(install *Install, sid string, history iter.Seq[Event]) *State {
 // only the head has changed: sequence, count, chain, clock and notice number.
 // The notices are the caller's to keep. Payload is not kept.
 func (s *State) Evolve(e Event) ([]Notice, error) {
-	s.notices, s.withdrawn = nil, s.withdrawn[:0]
+	if s.live == nil {
+		s.live = &live{toolsMoved: true}
+	}
+	s.withdrawn = s.withdrawn[:0]
 	s.advance(e)
 	if s.Count == 1 {
 		s.say(NoticeSessionOpened, SessionOpened{Install: s.Install, Rules: s.Rules})
@@ -33,9 +36,20 @@ func (s *State) Evolve(e Event) ([]Notice, error) {
 	typ, bad := s.apply(e)
 	if bad != nil {
 		s.say(NoticeEventRejected, EventRejected{Seq: e.Seq, Type: typ, Code: bad.code, Detail: bad.detail})
-		return s.notices, bad.code
+		return s.said(), bad.code
 	}
-	return s.notices, nil
+	return s.said(), nil
+}
+
+// said returns the notices of the event being folded, and keeps none: a run's
+// whole output may be in them. A session that is idle now is at work no more.
+func (s *State) said() []Notice {
+	notices := s.notices
+	s.notices = nil
+	if s.Run == nil && len(s.withdrawn) == 0 {
+		s.live = nil
+	}
+	return notices
 }
 
 // advance moves the head over e: all that changes even when e is rejected.

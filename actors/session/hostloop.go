@@ -42,7 +42,7 @@ func (s *State) toolBatchSettled(data codec.Raw) *refusal {
 	case p.run == t.Run && p.turn == t.Number && t.Batch == nil:
 		return refuse(RejectUnknownEffect, b.Batch+" has made no calls")
 	case done != nil && p.run == done.Run && p.turn == done.Turn && !s.isBatchLater(done):
-		return done.sameFault(b)
+		return done.sameFault(b, s.LastPlan)
 	}
 	return refuse(RejectStale, "batch "+b.Batch+" was over long before")
 }
@@ -148,10 +148,11 @@ func tooManyResults() *refusal {
 
 func mismatch(detail string) *refusal { return refuse(RejectBatchMismatch, detail) }
 
-// sameFault says how a ToolBatchSettled differs from the results that stand.
-func (d *DoneBatch) sameFault(b *ToolBatchSettled) *refusal {
-	if b.PlanHash != d.PlanHash.String() {
-		return mismatch("plan_hash: the batch was completed under " + d.PlanHash.String())
+// sameFault says how a ToolBatchSettled differs from the results that stand,
+// and from the plan that they came under.
+func (d *DoneBatch) sameFault(b *ToolBatchSettled, plan codec.Hash) *refusal {
+	if b.PlanHash != plan.String() {
+		return mismatch("plan_hash: the batch was completed under " + plan.String())
 	}
 	var given [CallsMax]bool
 	for i := range b.Results {

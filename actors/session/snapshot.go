@@ -58,7 +58,7 @@ func Restore(snap Snapshot, from Source) (*State, error) {
 	if snap.Rules < 1 || snap.Rules > RulesVersion {
 		return nil, &UnknownRulesError{Rules: snap.Rules}
 	}
-	s := &State{toolsMoved: true}
+	s := &State{}
 	if err := codec.Unmarshal(snap.State, &s.Record); err != nil {
 		return nil, fmt.Errorf("snapshot at %d: %w", snap.Seq, err)
 	}

@@ -11,13 +11,19 @@ import (
 // is not safe for concurrent use.
 type State struct {
 	Record
-	install    *Install          // pinned content, shared between sessions
-	registry   *planner.Registry // the session's own, else the install record's
-	turnsOwn   *planner.Registry // the registry of the latest turn
-	rules      runRules          // the active run's step rules, compiled
-	notices    []Notice          // said by the event being folded
-	withdrawn  []Withdrawal      // withdrawn by the event folded last
-	toolsMoved bool              // what decides over tools may have changed since the latest turn
+	install  *Install          // pinned content, shared between sessions
+	registry *planner.Registry // the session's own, else the install record's
+	turnsOwn *planner.Registry // the registry of the latest turn
+	*live                      // nil while the session is idle
+}
+
+// live is what a state holds only while it is at work, and can do without: an
+// idle session should weigh little.
+type live struct {
+	rules      runRules     // the active run's step rules, compiled
+	notices    []Notice     // said by the event being folded
+	withdrawn  []Withdrawal // withdrawn by the event folded last
+	toolsMoved bool         // what decides over tools may have changed since the latest turn
 }
 
 // Record is the part of a state that a snapshot holds. Fields stand in the
@@ -175,12 +181,12 @@ type Call struct {
 }
 
 // DoneBatch is what is kept of a completed batch: enough to tell whether a
-// ToolBatchSettled that comes once more agrees with it.
+// ToolBatchSettled that comes once more agrees with it. Its plan is the latest,
+// as long as no later batch makes it stale.
 type DoneBatch struct {
-	PlanHash codec.Hash   `msgpack:"plan_hash"`
-	Results  []codec.Hash `msgpack:"results"` // by call
-	Run      uint32       `msgpack:"run"`
-	Turn     uint32       `msgpack:"turn"`
+	Results []codec.Hash `msgpack:"results"` // by call
+	Run     uint32       `msgpack:"run"`
+	Turn    uint32       `msgpack:"turn"`
 }
 
 // OpenWake is a wake that was asked and has not come.
@@ -201,7 +207,7 @@ func (c *Call) done() bool { return c.Status != CallWaiting && c.Status != CallO
 func New(install *Install, sid string) *State {
 	return &State{
 		Record:  Record{Session: sid, Install: install.Hash, Rules: install.Rules},
-		install: install, registry: install.Registry, turnsOwn: install.Registry, toolsMoved: true,
+		install: install, registry: install.Registry, turnsOwn: install.Registry,
 	}
 }
 
@@ -209,7 +215,12 @@ func New(install *Install, sid string) *State {
 // are outputs of that event, like its notices: their claims are stored as
 // withdrawn before it counts as stored. The slice is valid until the next
 // Evolve.
-func (s *State) Withdrawals() []Withdrawal { return s.withdrawn }
+func (s *State) Withdrawals() []Withdrawal {
+	if s.live == nil {
+		return nil
+	}
+	return s.withdrawn
+}
 
 // InstallRecord returns the pinned install record.
 func (s *State) InstallRecord() *Install { return s.install }

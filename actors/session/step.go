@@ -154,6 +154,13 @@ func (s *State) settleStep(b *settlement) {
 // close takes the hook as answered.
 func (step *TurnStep) close() { step.Open, step.Facts, step.Last = false, nil, nil }
 
+// forgetGeneration drops what only the generation needed, when it is settled.
+func (step *TurnStep) forgetGeneration() {
+	if step != nil && step.Prepared != nil {
+		step.Prepared = &planner.StepRule{ActiveTools: step.Prepared.ActiveTools, ToolRefs: step.Prepared.ToolRefs}
+	}
+}
+
 // fallBack goes on without the hook, as its config says.
 func (s *State) fallBack(code, detail string) {
 	step := s.Turn.Step

@@ -130,10 +130,7 @@ func turnDeadline(c *RunConfig) (deadline, runMS int64) {
 func (s *State) settleGeneration(b *settlement) {
 	s.Turn.Open = false
 	s.Turn.Settled = b.hash
-	if step := s.Turn.Step; step != nil && step.Prepared != nil {
-		// What only the generation needed is not kept.
-		step.Prepared = &planner.StepRule{ActiveTools: step.Prepared.ActiveTools, ToolRefs: step.Prepared.ToolRefs}
-	}
+	s.Turn.Step.forgetGeneration()
 	bad := b.bad
 	switch {
 	case bad != nil:

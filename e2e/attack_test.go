@@ -165,7 +165,7 @@ func TestAClientsForgeries(t *testing.T) {
 	guarded := startGuarded(t)
 	s := startSystemOn(t, guarded, "operator", nil)
 	chat := connect(t, as(t, guarded, "chat", true))
-	publish(t, chat, "refold.in.s0", []byte("{}")) // a bridge that may not make streams needs them
+	s.at("s0", publish(t, chat, "refold.in.s0", []byte("{}"))) // all streams are there, which a bridge needs that may not make them
 	script := writeFile(t, "script.yaml", "rules:\n  - shown: {last: tool}\n    say: done\n  - say: hi\n")
 	startDaemon(t, "bridge", "--nats", as(t, guarded, "models", true), "--model", "openai=scripted:"+script, "--no-provision", "--inbox-prefix", "_INBOX_models")
 	heard := listen(t, chat, "refold.out.s1")

@@ -30,8 +30,17 @@ const (
 // Timers makes this bridge keep the time of sessions: it carries out their
 // wakes, so that what is late is settled. Any number of bridges may; they share
 // the work, and a system without one has no deadlines. It must come before Run,
-// once.
-func (b *Bridge) Timers(options ...ServeOption) error {
+// once. What it pulls from is made, or updated, at once: the error says what
+// this user may not do (a *bus.PermissionError) or what is not there, and then
+// the bridge may still run and serve the rest.
+func (b *Bridge) Timers(ctx context.Context, options ...ServeOption) error {
+	_, err := b.bus.EnsureBridge(ctx, b.conf, session.ClassWake, subjects.NoTarget)
+	if err == nil {
+		err = b.bus.Dues(b.conf).Ensure(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("keep time: %w", err)
+	}
 	options = append([]ServeOption{Concurrency(timersAtOnce)}, options...)
 	return b.serve(served{class: session.ClassWake, target: subjects.NoTarget}, options)
 }

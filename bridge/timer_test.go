@@ -132,10 +132,10 @@ func TestTimekeeperStops(t *testing.T) {
 func (a *actor) timer(t *testing.T, name string) (b *Bridge, stop func()) {
 	t.Helper()
 	b = a.bridge(t, name)
-	if err := b.Timers(); err != nil {
+	if err := b.Timers(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Timers(); err == nil {
+	if err := b.Timers(t.Context()); err == nil {
 		t.Error("timers twice: got no error")
 	}
 	if got, want := b.Targets(), []string{"wake/-"}; !slices.Equal(got, want) {

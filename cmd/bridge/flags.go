@@ -20,7 +20,7 @@ type flags struct {
 	Models  []string `name:"model" yaml:"model" group:"What it serves" sep:"none" placeholder:"MODEL" help:"Model to serve: openai, scripted:FILE, recorded:FILE; NAME=MODEL serves it as the provider NAME. May be repeated."`
 	Tools   []string `name:"tools" yaml:"tools" group:"What it serves" sep:"none" placeholder:"TOOLS" help:"Tools to serve: host, or recorded:FILE; NAME=TOOLS serves them as the executor NAME. May be repeated."`
 	Workdir string   `yaml:"workdir" group:"What it serves" placeholder:"DIR" help:"With --tools host: where the directories of host sessions are. Bridges that share it serve each other's."`
-	Timers  *bool    `yaml:"timers" group:"What it serves" negatable:"" help:"Keep the time of sessions: what is late is settled. Every bridge does so beside what else it serves, unless --no-timers says not to; with --timers it may serve nothing else."`
+	Timers  *bool    `yaml:"timers" group:"What it serves" negatable:"" help:"Keep the time of sessions: what is late is settled. Every bridge that may does so beside what else it serves, unless --no-timers says not to; with --timers it may serve nothing else."`
 	Ledger  string   `yaml:"ledger" group:"What it serves" placeholder:"FILE" help:"With --tools recorded: file that every execution is appended to."`
 
 	OpenAIBaseURL string `name:"openai-base-url" yaml:"openai-base-url" group:"OpenAI" placeholder:"URL" help:"Server that speaks chat completions (OPENAI_BASE_URL). Default: https://api.openai.com/v1."`

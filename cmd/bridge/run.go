@@ -61,7 +61,10 @@ func run(ctx context.Context, f *flags, env settings.Environment, stderr io.Writ
 		return err
 	}
 	defer b.Close()
-	if err := offered.serve(b, f.Concurrency, f.keepsTime()); err != nil {
+	if err := offered.serve(b, f.Concurrency); err != nil {
+		return err
+	}
+	if err := keepTime(ctx, b, f, log); err != nil {
 		return err
 	}
 	announce(log, b, f, env)
@@ -81,7 +84,7 @@ func announce(log *slog.Logger, b *bridge.Bridge, f *flags, env settings.Environ
 		attrs = append(attrs, c.Key, c.Value)
 	}
 	attrs = append(attrs, "models", strings.Join(f.Models, " "), "tools", strings.Join(f.Tools, " "),
-		"timers", f.keepsTime(), "concurrency", f.Concurrency, "provision", f.Provision, "replicas", f.Replicas, "log_level", f.LogLevel)
+		"concurrency", f.Concurrency, "provision", f.Provision, "replicas", f.Replicas, "log_level", f.LogLevel)
 	if f.Workdir != "" {
 		attrs = append(attrs, "workdir", f.Workdir)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/cmd/settings"
+	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/llm/openai"
 	"github.com/refold/refold/internal/llm/recorded"
 	"github.com/refold/refold/internal/llm/scripted"
@@ -161,12 +163,9 @@ func (o *offers) openTools(of offer, f *flags) (bridge.Executor, error) {
 	return nil, errors.New("no such tools: host or recorded:FILE")
 }
 
-// serve gives b all that was opened, and with timers the time of sessions.
-func (o *offers) serve(b *bridge.Bridge, concurrency int, timers bool) error {
+// serve gives b all that was opened.
+func (o *offers) serve(b *bridge.Bridge, concurrency int) error {
 	var all []error
-	if timers {
-		all = append(all, b.Timers())
-	}
 	for name, model := range o.models {
 		all = append(all, b.Model(name, model, bridge.Concurrency(concurrency)))
 	}
@@ -174,4 +173,20 @@ func (o *offers) serve(b *bridge.Bridge, concurrency int, timers bool) error {
 		all = append(all, b.Tool(name, tools, bridge.Concurrency(concurrency)))
 	}
 	return errors.Join(all...)
+}
+
+// keepTime makes b keep the time of sessions. A bridge that was not asked to
+// and may not is a bridge all the same: where each role has rights of its own,
+// others keep time.
+func keepTime(ctx context.Context, b *bridge.Bridge, f *flags, log *slog.Logger) error {
+	if !f.keepsTime() {
+		return nil
+	}
+	err := b.Timers(ctx)
+	var denied *bus.PermissionError
+	if f.Timers == nil && errors.As(err, &denied) {
+		log.Warn("keeps_no_time", "error", err.Error(), "do", "say --no-timers, or grant it as docs/operations.md says")
+		return nil
+	}
+	return err
 }

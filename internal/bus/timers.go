@@ -82,6 +82,17 @@ func (b *Bus) Dues(conf *Conf) *DuePuller {
 // their subjects are no wake's.
 func (p *DuePuller) Skipped() uint64 { return p.skipped.Load() }
 
+// Ensure creates or updates the consumer, as Run does at its start.
+func (p *DuePuller) Ensure(ctx context.Context) error {
+	err := p.bus.retry(ctx, func(ctx context.Context) error {
+		return p.bus.ensureConsumer(ctx, p.bus.names.TimersStream(), p.conf.dueConf())
+	})
+	if err != nil {
+		return fmt.Errorf("provision consumer %s: %w", subjects.DueConsumer, typed(err))
+	}
+	return nil
+}
+
 // dueHeartbeat is how often a server that has nothing due says that it is
 // there; twice that without a word, and the request is taken as lost.
 const dueHeartbeat = 2 * time.Second
@@ -118,7 +129,7 @@ func (p *DuePuller) Run(ctx context.Context, slots int, carry func(DueDelivery))
 			}
 			return nil
 		case err != nil && first:
-			return fmt.Errorf("pull what is due: %w", typed(err))
+			return fmt.Errorf("pull what is due: %w", err)
 		case err == nil:
 			err = pump(ctx, it, take)
 		}
@@ -132,12 +143,11 @@ func (p *DuePuller) Run(ctx context.Context, slots int, carry func(DueDelivery))
 
 // attach makes sure of the consumer and asks for messages.
 func (p *DuePuller) attach(ctx context.Context, slots int) (it jetstream.MessagesContext, err error) {
-	stream, want := p.bus.names.TimersStream(), p.conf.dueConf()
+	if err := p.Ensure(ctx); err != nil {
+		return nil, err
+	}
 	err = p.bus.retry(ctx, func(ctx context.Context) error {
-		if err := p.bus.ensureConsumer(ctx, stream, want); err != nil {
-			return err
-		}
-		consumer, err := p.bus.js.Consumer(ctx, stream, want.cfg.Name)
+		consumer, err := p.bus.js.Consumer(ctx, p.bus.names.TimersStream(), subjects.DueConsumer)
 		if err != nil {
 			return err
 		}

@@ -104,7 +104,7 @@ func (s *Server) start(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(o.Serve(s.bridge), s.bridge.Timers()); err != nil {
+	if err := errors.Join(o.Serve(s.bridge), s.bridge.Timers(ctx)); err != nil {
 		return err
 	}
 	bridging, s.stopBridge = context.WithCancel(context.WithoutCancel(ctx))

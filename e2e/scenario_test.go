@@ -35,7 +35,7 @@ func TestScenariosAgainstTheRealSystem(t *testing.T) {
 	}
 	url := startNATS(t)
 	startDaemon(t, "session-actor", "--nats", url)
-	records := &records{last: session.BuiltinInstall()}
+	records := &records{} // none yet: the daemon may not have published its own by the first event
 	ran, left := 0, []string(nil)
 	t.Run("files", func(t *testing.T) {
 		for _, path := range paths {

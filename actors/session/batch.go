@@ -80,24 +80,24 @@ func (s *State) askGroup() {
 // in that.
 func (s *State) sayPlanned() {
 	t := s.Turn
-	b := t.Batch
-	said := CallsPlanned{
-		Batch: turnName(t.Run, t.Number), PlanHash: b.PlanHash.String(), Groups: b.Plan.Groups, Group: b.Group, Calls: []string{},
-	}
-	any := false
+	b, waits := t.Batch, false
+	var calls []string
 	for i := range b.Calls {
 		c := &b.Calls[i]
 		if c.done() || !s.isHostLoop(c) {
 			continue
 		}
-		any = true
+		waits = true
 		if c.Status == CallOpen {
-			said.Calls = append(said.Calls, callName(t.Run, t.Number, i))
+			calls = append(calls, callName(t.Run, t.Number, i))
 		}
 	}
-	if len(said.Calls) > 0 || any && b.Group == 0 {
-		s.say(NoticeCallsPlanned, said)
+	if len(calls) == 0 && (!waits || b.Group > 0) {
+		return
 	}
+	s.say(NoticeCallsPlanned, CallsPlanned{
+		Batch: turnName(t.Run, t.Number), PlanHash: b.PlanHash.String(), Groups: b.Plan.Groups, Group: b.Group, Calls: append([]string{}, calls...),
+	})
 }
 
 // askCall asks call i, after checking again what may have changed since it
@@ -161,8 +161,12 @@ func (s *State) takeResult(i int, b *ToolCallSettled) {
 func (b *ToolCallSettled) result() codec.Hash {
 	var room [hashRoom]byte
 	out := append(append(room[:0], b.Status...), 0)
-	if b.Output != nil && !b.Output.isEmpty() {
-		out = append(out, encode(b.Output)...)
+	switch o := b.Output; {
+	case o == nil || o.isEmpty():
+	case o.Text != "": // then it holds nothing else: most outputs, without encoding them
+		out = append(append(out, 't'), o.Text...)
+	default:
+		out = append(append(out, 'c'), encode(o)...)
 	}
 	return codec.Sum(out)
 }

@@ -61,25 +61,24 @@ func (s *State) choice() *planner.StepRule {
 	return nil
 }
 
-// stepFacts returns what rules see of the step that is about to begin. It
-// reads the batch of the turn before.
-func (s *State) stepFacts() planner.StepFacts {
-	run := s.Run
-	f := s.stepFactsBut(nil)
-	f.Step = int(run.Turns)
-	if t := s.Turn; t != nil && t.Run == run.Number && t.Batch != nil {
-		for i := range t.Batch.Calls {
-			if c := &t.Batch.Calls[i]; c.carriedOut() {
-				f.Last = append(f.Last, c.ToolName)
-			}
+// lastCalls returns the tool_names of the calls that a turn of the run carried
+// out, in call order.
+func (r *Run) lastCalls(t *Turn) []string {
+	if t == nil || t.Run != r.Number || t.Batch == nil {
+		return nil
+	}
+	var last []string
+	for i := range t.Batch.Calls {
+		if c := &t.Batch.Calls[i]; c.carriedOut() {
+			last = append(last, c.ToolName)
 		}
 	}
-	return f
+	return last
 }
 
-// stepFactsBut returns what rules see of the step of the latest turn, but for
+// stepFacts returns what rules see of the step of the latest turn; last are
 // the calls of the one before it.
-func (s *State) stepFactsBut(last []string) planner.StepFacts {
+func (s *State) stepFacts(last []string) planner.StepFacts {
 	run := s.Run
 	return planner.StepFacts{
 		Step: int(run.Turns) - 1, Used: run.Used, Last: last, Facts: s.Facts, Roles: run.Roles, Context: run.Context,
@@ -90,34 +89,30 @@ func (s *State) stepFactsBut(last []string) planner.StepFacts {
 	}
 }
 
-// matchRules records which rule applies to the latest turn: of the run's, or
-// if it has none, of its profile's.
-func (s *State) matchRules(facts planner.StepFacts) {
-	run, step := s.Run, TurnStep{From: StepFromRun}
-	if s.Turn.Step != nil {
-		step = *s.Turn.Step
-		step.From = StepFromRun
+// stepRules returns the rules of the latest turn and where they are from: the
+// run's, or if it has none, those of its profile.
+func (s *State) stepRules() (rules *planner.Steps, from StepSource, profile string) {
+	run := s.Run
+	if run.Config.Steps == nil {
+		profile, _ = s.runsProfile()
+		return s.turnsOwn.ProfileSteps(profile), StepFromProfile, profile
 	}
-	steps := s.rules.steps
-	switch {
-	case run.Config.Steps == nil:
-		profile, _ := s.runsProfile()
-		steps = s.turnsOwn.ProfileSteps(profile)
-		step.From, step.Profile = StepFromProfile, profile
-	case s.rules.run != run.Number || s.rules.registry != s.turnsOwn:
+	if s.rules.run != run.Number || s.rules.registry != s.turnsOwn {
 		// They were compiled when they came, so they compile again.
-		steps, _ = planner.CompileSteps(s.turnsOwn, run.Config.Steps)
+		steps, _ := planner.CompileSteps(s.turnsOwn, run.Config.Steps)
 		s.rules = runRules{run: run.Number, registry: s.turnsOwn, steps: steps}
 	}
-	if steps.Len() == 0 && s.Turn.Step == nil {
-		return
-	}
-	match := steps.Match(facts)
+	return s.rules.steps, StepFromRun, ""
+}
+
+// matchRules records in step, the latest turn's, which of its rules applies.
+func (s *State) matchRules(rules *planner.Steps, step *TurnStep, last []string) {
+	match := rules.Match(s.stepFacts(last))
 	step.Failed, step.Rule = match.Failed, max(0, match.Rule)
 	if match.Rule < 0 {
 		step.From, step.Profile = "", ""
 	}
-	s.Turn.Step = &step
+	s.Turn.Step = step
 }
 
 // askStep asks an outside hook what the latest turn offers.
@@ -171,7 +166,9 @@ func (s *State) fallBack(code, detail string) {
 		s.endRun(Ended{Lifecycle: Failed, Code: code, Detail: detail}, nil)
 		return
 	}
-	s.matchRules(s.stepFactsBut(last))
+	rules, from, profile := s.stepRules()
+	step.From, step.Profile = from, profile
+	s.matchRules(rules, step, last)
 	s.askGeneration(nil)
 }
 

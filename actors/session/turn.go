@@ -24,15 +24,17 @@ func (s *State) startTurn() {
 	if s.turnsOwn != s.registry {
 		run.forget(s.registry)
 	}
-	facts, same := s.stepFacts(), s.sameToolset()
+	before, same := s.Turn, s.sameToolset()
 	run.Turns++
 	s.Turn = &Turn{Number: run.Turns, Registry: s.pinned(), Run: run.Number}
 	s.turnsOwn = s.registry
 	if hook := run.Config.StepHook; hook != nil {
-		s.askStep(hook, facts.Last)
+		s.askStep(hook, run.lastCalls(before))
 		return
 	}
-	s.matchRules(facts)
+	if rules, from, profile := s.stepRules(); rules.Len() > 0 {
+		s.matchRules(rules, &TurnStep{From: from, Profile: profile}, run.lastCalls(before))
+	}
 	s.askGeneration(same)
 }
 

@@ -8,6 +8,7 @@ package e2e_test
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,6 +19,29 @@ import (
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/subjects"
 )
+
+// A bridge with the rights of the role timers keeps time; one with those of
+// another role does what it may, and says what it doesn't.
+func TestDeadlineRights(t *testing.T) {
+	t.Parallel()
+	guarded := startGuarded(t)
+	s := &timed{system: startSystemOn(t, guarded, "operator", nil), stored: make(chan string, 16)}
+	s.at("warm-up", s.say(session.DoorCtl, "warm-up", session.TypeFactsSet, object{"facts": object{}}))
+	s.listen()
+	models := startDaemon(t, "bridge", "--nats", as(t, guarded, "models", true), "--model", "openai=scripted:echo", "--no-provision", "--inbox-prefix", "_INBOX_models")
+	until(t, time.Minute, "the models' bridge says that it keeps no time", func() bool { return strings.Contains(models.out.String(), "keeps_no_time") })
+	s.run(session.DoorCtl, "answered", "hi", object{"provider": "openai", "model": "m"})
+	s.wantEnd("answered", 1, session.Completed, "")
+
+	refused, stderr, status := run(t, time.Minute, nil, "bridge", "--nats", as(t, guarded, "models", true), "--timers", "--no-provision", "--inbox-prefix", "_INBOX_models")
+	if status != 1 || !strings.Contains(stderr, "does not allow this user") {
+		t.Errorf("timers without the right: status %d\n%s%s", status, refused, stderr)
+	}
+	startDaemon(t, "bridge", "--nats", as(t, guarded, "timers", true), "--timers", "--no-provision", "--inbox-prefix", "_INBOX_timers")
+	s.scheduled("answered") // by the run before
+	s.ask("late", time.Second)
+	s.wantEnd("late", 1, session.Failed, "deadline_exceeded")
+}
 
 // timed is a system with a bridge that only keeps time. The test plays the
 // model's: it takes turns, and is never heard again.
@@ -31,15 +55,21 @@ func startTimed(t *testing.T, server string) *timed {
 	t.Helper()
 	s := &timed{system: startSystemOn(t, server, "", nil), stored: make(chan string, 16)}
 	s.at("warm-up", s.say(session.DoorCtl, "warm-up", session.TypeFactsSet, object{"facts": object{}}))
+	s.listen()
 	s.timers = startDaemon(t, "bridge", "--nats", s.url, "--timers")
+	return s
+}
+
+// listen begins to hear of schedules.
+func (s *timed) listen() {
+	s.t.Helper()
 	_, err := s.nc.Subscribe("refold.timer.*.*", func(m *nats.Msg) { s.stored <- m.Subject })
 	if err == nil {
 		err = s.nc.Flush()
 	}
 	if err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
-	return s
 }
 
 // ask asks for a run whose turns have a deadline, takes the first, and waits
@@ -54,6 +84,12 @@ func (s *timed) ask(sid string, deadline time.Duration) {
 	s.run(session.DoorCtl, sid, "hello?", object{
 		"provider": "silent", "model": "m", "deadlines_ms": object{"turn": deadline.Milliseconds()},
 	})
+	s.scheduled(sid)
+}
+
+// scheduled waits until the first wake of a session is scheduled, the next that is.
+func (s *timed) scheduled(sid string) {
+	s.t.Helper()
 	select {
 	case got := <-s.stored:
 		if want := "refold.timer." + sid + ".w1"; got != want {
@@ -112,7 +148,7 @@ func (s *timed) check(sid string) {
 	if late < 0 {
 		s.t.Errorf("the wake was settled %v early", -late)
 	}
-	s.t.Logf("%s: settled %v after its due", sid, late)
+	s.t.Logf("%s: its wake was settled %v after its due", sid, late)
 	until(s.t, time.Minute, "nothing is kept of it", func() bool { return len(s.kept()) == 0 })
 	verifyAll(s.t, s.url)
 }

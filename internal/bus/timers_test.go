@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/refold/refold"
@@ -26,18 +27,24 @@ type clock struct {
 	t    *testing.T
 	node *bustest.Node
 	conf *bus.Conf
+	nc   *nats.Conn
 	js   jetstream.JetStream
 	b    *bus.Bus
 }
 
 func newClock(t *testing.T, edits ...string) *clock {
 	t.Helper()
-	c := &clock{t: t, node: bustest.Server(t), conf: parse(t, "", edits...)}
+	return newClockOn(t, bustest.Server(t), 1, edits...)
+}
+
+func newClockOn(t *testing.T, node *bustest.Node, replicas int, edits ...string) *clock {
+	t.Helper()
+	c := &clock{t: t, node: node, conf: parse(t, "", edits...)}
 	c.b = connect(t, c.node, "")
-	if err := c.b.Provision(testContext(t), c.conf, 1); err != nil {
+	if err := c.b.Provision(testContext(t), c.conf, replicas); err != nil {
 		t.Fatal(err)
 	}
-	_, c.js = rawJS(t, c.node)
+	c.nc, c.js = rawJS(t, c.node)
 	return c
 }
 
@@ -45,10 +52,10 @@ func newClock(t *testing.T, edits ...string) *clock {
 func (c *clock) pull(carry func(bus.DueDelivery)) (p *bus.DuePuller, b *bus.Bus, stop func()) {
 	c.t.Helper()
 	b = connect(c.t, c.node, "")
-	p = b.Dues(c.conf)
+	puller := b.Dues(c.conf)
 	ctx, cancel := context.WithCancel(testContext(c.t))
 	done := make(chan error, 1)
-	go func() { done <- p.Run(ctx, 16, carry) }()
+	go func() { done <- puller.Run(ctx, 16, carry) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := within(c.t, done); err != nil {
@@ -56,7 +63,7 @@ func (c *clock) pull(carry func(bus.DueDelivery)) (p *bus.DuePuller, b *bus.Bus,
 		}
 	})
 	c.t.Cleanup(stop)
-	return p, b, stop
+	return puller, b, stop
 }
 
 func (c *clock) schedule(wake string, at time.Time) {
@@ -125,6 +132,31 @@ func TestScheduleComesDue(t *testing.T) {
 	if err := c.b.Schedule(testContext(t), "s1", "w.1", begun, nil); err == nil {
 		t.Error("schedule under a bad name: got no error")
 	}
+}
+
+// With three replicas the leader fires, and a new leader what the former one
+// did not.
+func TestScheduleReplicated(t *testing.T) {
+	t.Parallel()
+	nodes := bustest.Cluster(t, 3)
+	c := newClockOn(t, nodes[0], 3)
+	got := make(chan bus.DueDelivery, 100)
+	c.pull(func(d bus.DueDelivery) { got <- d; d.Ack() })
+	due := time.Now().Add(1500 * time.Millisecond)
+	c.schedule("w1", time.Now())
+	if d := within(t, got); d.Wake != "w1" {
+		t.Errorf("got %s, want w1", d.Wake)
+	}
+	c.schedule("w2", due)
+	c.schedule("w90", due.Add(time.Hour))
+	stepped, err := c.nc.RequestWithContext(testContext(t), "$JS.API.STREAM.LEADER.STEPDOWN.REFOLD_TIMERS", nil)
+	if err != nil || !strings.Contains(string(stepped.Data), `"success":true`) {
+		t.Fatalf("another leader: %s, %v", stepped.Data, err)
+	}
+	if d := within(t, got); d.Wake != "w2" || d.Fired.Before(due) {
+		t.Errorf("got %s at %v, want w2 from %v on", d.Wake, d.Fired, due)
+	}
+	bustest.Until(t, "only what lies ahead is left", c.holds("refold.timer.s1.w90"))
 }
 
 // Schedules come due while the server is down, while no consumer is there, and

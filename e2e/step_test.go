@@ -84,7 +84,8 @@ func (s *system) answerSteps(ctx context.Context, hook string, choose func(sessi
 	return ended
 }
 
-// TestStepHookFromOutside: a plain program chooses each step of a run.
+// TestStepHookFromOutside: a plain program chooses each step of a run. The
+// session-actor is killed while it thinks.
 func TestStepHookFromOutside(t *testing.T) {
 	t.Parallel()
 	s := startSystem(t, stepRecord())
@@ -93,12 +94,15 @@ func TestStepHookFromOutside(t *testing.T) {
 	s.tools(l)
 	ctx, cancel := context.WithCancel(t.Context())
 	var seen []string
+	thinks, goOn := make(chan struct{}), make(chan struct{})
 	ended := s.answerSteps(ctx, "router", func(asked session.Step) object {
 		seen = append(seen, fmt.Sprintf("%s step %d used %v calls %d roles %v context %s", asked.Effect, asked.Step, asked.Used, len(asked.Calls), asked.Roles, jsonOf(asked.Context)))
 		switch asked.Step {
 		case 0:
 			return object{"status": "ok", "active_tools": list{"search"}, "context": object{"phase": 1}}
 		case 1:
+			close(thinks)
+			<-goOn
 			return object{"status": "ok", "active_tools": list{"lab.note"}, "system": "Note it.", "model": "m2"}
 		}
 		return object{"status": "ok", "active_tools": list{}}
@@ -107,6 +111,14 @@ func TestStepHookFromOutside(t *testing.T) {
 		"input": object{"text": "go"}, "roles": list{"clerk"},
 		"config": object{"provider": "scripted", "model": "m1", "step_hook": object{"hook": "router"}},
 	})
+	select {
+	case <-thinks:
+	case <-time.After(endWithin):
+		t.Fatal("the hook is not asked what the second step offers")
+	}
+	s.actor.kill()
+	close(goOn)
+	s.actor.start()
 	s.wantEnd("s1", 1, session.Completed, "")
 	cancel()
 	if err := <-ended; err != nil {

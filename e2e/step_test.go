@@ -18,6 +18,9 @@ import (
 	"github.com/refold/refold/codec"
 )
 
+// hookMS is a deadline that no busy machine comes near.
+const hookMS = 600_000
+
 func stepRecord() object {
 	return object{
 		"v": 1, "rules": 1, "tools": list{tool("search", nil), tool("note", nil), tool("other", nil)},
@@ -109,7 +112,7 @@ func TestStepHookFromOutside(t *testing.T) {
 	})
 	s.say(session.DoorIn, "s1", session.TypeRunRequested, object{
 		"input": object{"text": "go"}, "roles": list{"clerk"},
-		"config": object{"provider": "scripted", "model": "m1", "step_hook": object{"hook": "router"}},
+		"config": object{"provider": "scripted", "model": "m1", "step_hook": object{"hook": "router", "deadline_ms": hookMS}},
 	})
 	select {
 	case <-thinks:
@@ -177,7 +180,7 @@ func TestStepHookThatFailsOrLies(t *testing.T) {
 			code = "tired"
 		}
 		config := func(fallback string) object {
-			return object{"provider": "scripted", "model": "m", "steps": rules, "step_hook": object{"hook": "liar", "fallback": fallback}}
+			return object{"provider": "scripted", "model": "m", "steps": rules, "step_hook": object{"hook": "liar", "deadline_ms": hookMS, "fallback": fallback}}
 		}
 		s.run(session.DoorIn, name, "go", config("rules"))
 		s.run(session.DoorIn, name+"-fail", "go", config("fail"))
@@ -252,7 +255,7 @@ func TestStepHookOfPackageBridge(t *testing.T) {
 			return bridge.StepChoice{ActiveTools: []string{"search"}}, nil
 		}))
 	})
-	s.run(session.DoorIn, "s1", "go", object{"provider": "scripted", "model": "m", "step_hook": object{"hook": "router"}})
+	s.run(session.DoorIn, "s1", "go", object{"provider": "scripted", "model": "m", "step_hook": object{"hook": "router", "deadline_ms": hookMS}})
 	s.wantEnd("s1", 1, session.Completed, "")
 	s.wantOffered("s1", "search", "note", "")
 	if got := l.ran(); got != "search note" {

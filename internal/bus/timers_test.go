@@ -3,6 +3,7 @@ package bus_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -251,4 +252,32 @@ func TestDueWithoutAStream(t *testing.T) {
 	if !errors.Is(err, bus.ErrNoStream) {
 		t.Errorf("got %v, want ErrNoStream", err)
 	}
+}
+
+// Who is told to stop ends what it was given, more than it has slots for too:
+// none of it waits for the end of a lease.
+func TestDueDrained(t *testing.T) {
+	t.Parallel()
+	c := newClock(t)
+	release := make(chan struct{})
+	_, _, stop := c.pull(func(d bus.DueDelivery) { <-release; d.Ack() })
+	for n := range 40 {
+		c.schedule(fmt.Sprintf("w%d", n+1), time.Now())
+	}
+	pending := func() int {
+		consumer, err := c.js.Consumer(testContext(t), "REFOLD_TIMERS", subjects.DueConsumer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return consumer.CachedInfo().NumAckPending
+	}
+	bustest.Until(t, "more is delivered than there are slots for", func() bool { return pending() > 16 })
+	stopped := make(chan struct{})
+	go func() {
+		stop()
+		close(stopped)
+	}()
+	close(release)
+	within(t, stopped)
+	bustest.Until(t, "all that was delivered is acked", func() bool { return pending() == 0 })
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/planner"
 )
 
@@ -91,7 +92,11 @@ type content struct {
 
 // Install returns the parsed install record of a hash.
 func (c content) Install(hash codec.Hash) (*session.Install, error) {
-	return c.h.installs.Named(c.ctx)(hash)
+	install, err := c.h.installs.Named(c.ctx)(hash)
+	if err != nil && !errors.Is(err, bus.ErrNoInstall) {
+		return nil, fmt.Errorf("%w: %w", errUnread, err)
+	}
+	return install, err
 }
 
 // Registry returns the registry that the session's event at seq set.

@@ -264,20 +264,21 @@ func TestDueDrained(t *testing.T) {
 	for n := range 40 {
 		c.schedule(fmt.Sprintf("w%d", n+1), time.Now())
 	}
-	pending := func() int {
+	info := func() *jetstream.ConsumerInfo {
 		consumer, err := c.js.Consumer(testContext(t), "REFOLD_TIMERS", subjects.DueConsumer)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return consumer.CachedInfo().NumAckPending
+		return consumer.CachedInfo()
 	}
-	bustest.Until(t, "more is delivered than there are slots for", func() bool { return pending() > 16 })
+	bustest.Until(t, "more is delivered than there are slots for", func() bool { return info().NumAckPending > 16 })
 	stopped := make(chan struct{})
 	go func() {
 		stop()
 		close(stopped)
 	}()
+	bustest.Until(t, "it asks for nothing more", func() bool { return info().NumWaiting == 0 })
 	close(release)
 	within(t, stopped)
-	bustest.Until(t, "all that was delivered is acked", func() bool { return pending() == 0 })
+	bustest.Until(t, "all that was delivered is acked", func() bool { return info().NumAckPending == 0 })
 }

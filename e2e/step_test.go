@@ -199,32 +199,35 @@ func TestStepHookThatFailsOrLies(t *testing.T) {
 	verifyAll(t, s.url)
 }
 
-// TestStepHookThatNeverAnswers: its deadline decides, which a wake tells; here
-// the test says it, as whoever keeps the time would.
+// TestStepHookThatNeverAnswers: its deadline decides, which the models' bridge
+// keeps; or somebody says that the time has come, as docs/operations.md has it.
 func TestStepHookThatNeverAnswers(t *testing.T) {
 	t.Parallel()
 	s := startSystem(t, stepRecord())
 	s.models("rules:\n  - shown: {tools: {include: [note], exclude: [search, other]}}\n    say: Done.\n", "scripted")
 	for sid, c := range map[string]struct {
-		fallback  string
-		lifecycle session.Lifecycle
-		code      string
-		offered   []string
+		fallback   string
+		deadlineMS int
+		lifecycle  session.Lifecycle
+		code       string
+		offered    []string
 	}{
-		"rules": {"rules", session.Completed, "", []string{"note"}},
-		"fail":  {"fail", session.Failed, "deadline_exceeded", nil},
+		"rules":       {"rules", 1000, session.Completed, "", []string{"note"}},
+		"fail":        {"fail", 1000, session.Failed, "deadline_exceeded", nil},
+		"rules-early": {"rules", hookMS, session.Completed, "", []string{"note"}},
+		"fail-early":  {"fail", hookMS, session.Failed, "deadline_exceeded", nil},
 	} {
 		s.run(session.DoorIn, sid, "go", object{
 			"provider": "scripted", "model": "m", "steps": list{object{"active_tools": list{"note"}}},
-			"step_hook": object{"hook": "nobody", "deadline_ms": 5000, "fallback": c.fallback},
+			"step_hook": object{"hook": "nobody", "deadline_ms": c.deadlineMS, "fallback": c.fallback},
 		})
-		v := s.view(sid, "a step that is asked", func(v session.View) bool { return v.WaitsFor == "step" && len(v.Open) == 2 })
-		for _, e := range v.Open {
-			if e.Class != session.ClassWake {
-				continue
+		if c.deadlineMS == hookMS {
+			v := s.view(sid, "a step that is asked", func(v session.View) bool { return v.WaitsFor == "step" && len(v.Open) == 2 })
+			for _, e := range v.Open {
+				if e.Class == session.ClassWake { // it is due with the hook, so one is enough
+					s.say(session.DoorWake, sid, session.TypeWakeSettled, object{"effect": e.Effect})
+				}
 			}
-			// It is due with the hook, so one is enough.
-			s.say(session.DoorWake, sid, session.TypeWakeSettled, object{"effect": e.Effect})
 		}
 		s.wantEnd(sid, 1, c.lifecycle, c.code)
 		s.wantOffered(sid, c.offered...)

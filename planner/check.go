@@ -60,7 +60,8 @@ type ObservedCall struct {
 // Check checks a call against the set that was offered in the turn that
 // produced it, and that turn's registry, in this order: in the registry,
 // listed, available, bound, permitted, arguments. The first that fails is the
-// rejection. The PlanCall goes to Schedule, in the place of the call, also if
+// rejection. A tool that is offered under one of its names is not offered under
+// another: a model calls what it was shown. The PlanCall goes to Schedule, in the place of the call, also if
 // it is rejected.
 func Check(reg *Registry, ts *Toolset, call ObservedCall) (PlanCall, Rejection) {
 	found, ok := reg.byName[call.ToolName]
@@ -75,6 +76,9 @@ func Check(reg *Registry, ts *Toolset, call ObservedCall) (PlanCall, Rejection) 
 	spec := &reg.tools[t].spec
 	planned := PlanCall{Access: spec.Access, ParallelSafe: spec.ParallelSafe, ToolID: spec.ToolID, ToolName: call.ToolName}
 	rejection := verdictRejection(reg, t, ts.Verdict(t))
+	if shown := ts.ToolName(reg, t); rejection.OK() && shown != call.ToolName {
+		rejection = reject(ToolDisabled, "the tool is offered as "+quoted(shown)+" in this turn")
+	}
 	if rejection.OK() {
 		planned.Key, rejection = checkArguments(&reg.tools[t], ts.variant(t), call)
 	}

@@ -127,6 +127,10 @@ var repository = laws{
 		{"cel.dev/cel-go/common/types", "planner/cel.go", "the values that a when sees"},
 		{"cel.dev/cel-go/common/types/ref", "planner/cel.go", "the interface of those values"},
 		{"cel.dev/cel-go/common/types/traits", "planner/cel.go", "what a when may ask of context: a member, not a loop"},
+		{"cel.dev/cel-go/cel", "planner/celvalue.go", "a scope is what the library calls an activation"},
+		{"cel.dev/cel-go/common/types", "planner/celvalue.go", "JSON becomes these values"},
+		{"cel.dev/cel-go/common/types/ref", "planner/celvalue.go", "the interface of those values"},
+		{"cel.dev/cel-go/common/types/traits", "planner/celvalue.go", "an object is asked for members, and not gone through"},
 		{"cel.dev/cel-go/interpreter", "planner/cel.go", "tells a when that cost too much from one that failed"},
 	},
 	nouns: map[string]string{

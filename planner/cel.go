@@ -1,13 +1,9 @@
 package planner
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"math"
-	"reflect"
-	"slices"
-	"strconv"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
@@ -16,13 +12,11 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/common/types/traits"
 	"cel.dev/cel-go/interpreter"
-
-	"github.com/refold/refold/codec"
 )
 
-// This file alone knows the CEL library. The library parses, checks types and
-// evaluates; which of its language is ours is said here, by lists of what is
-// allowed. None of its texts leave this file: only positions do.
+// This file and celvalue.go alone know the CEL library. The library parses,
+// checks types and evaluates; which of its language is ours is said here, by
+// lists of what is allowed. None of its texts leave: only positions do.
 
 // scopeFunctions are the functions of the run. In the tree their names have an
 // @ in front, and their first argument is the scope.
@@ -36,8 +30,21 @@ var scopeFunctions = [...]struct {
 	{"role", cel.BoolType, func(f *StepFacts, name string) ref.Val { return types.Bool(f.role(name)) }},
 }
 
-// environment is the language. It is built once, when the program starts.
-var environment = newEnvironment()
+// environment is the language of steps, approvals that of approvals: the same,
+// and the call. Both are built once, when the program starts.
+var (
+	environment = newEnvironment()
+	approvals   = extended(environment, cel.Variable(varArgs, cel.DynType), cel.Variable(varTool, cel.StringType))
+)
+
+// extended returns a language with more names.
+func extended(e *cel.Env, more ...cel.EnvOption) *cel.Env {
+	larger, err := e.Extend(more...)
+	if err != nil {
+		panic(fmt.Sprintf("planner: the language of approvals: %v", err))
+	}
+	return larger
+}
 
 func newEnvironment() *cel.Env {
 	subset := env.NewLibrarySubset().AddIncludedMacros("has", "all", "exists")
@@ -133,9 +140,18 @@ func size(v ref.Val) uint64 {
 // when is a compiled condition. Nil always holds.
 type when struct{ program cel.Program }
 
-// compileWhen compiles a condition of at most WhenBytesMax bytes, or returns
-// what is wrong with it, without a path.
-func compileWhen(reg *Registry, text string) (compiled *when, bad *RuleError) {
+// compileWhen compiles a step's condition of at most WhenBytesMax bytes, or
+// returns what is wrong with it, without a path.
+func compileWhen(reg *Registry, text string) (*when, *RuleError) {
+	return compileIn(environment, reg, text)
+}
+
+// compileApproval is compileWhen for a condition on a call.
+func compileApproval(reg *Registry, text string) (*when, *RuleError) {
+	return compileIn(approvals, reg, text)
+}
+
+func compileIn(e *cel.Env, reg *Registry, text string) (compiled *when, bad *RuleError) {
 	if text == "" {
 		return nil, nil
 	}
@@ -146,19 +162,19 @@ func compileWhen(reg *Registry, text string) (compiled *when, bad *RuleError) {
 			compiled, bad = nil, &RuleError{Detail: "does not compile"}
 		}
 	}()
-	checked, issues := environment.Compile(text)
+	checked, issues := e.Compile(text)
 	if issues.Err() != nil {
 		return nil, &RuleError{Detail: "does not compile" + firstPlace(issues)}
 	}
 	tree := checked.NativeRep()
-	l := language{reg: reg, tree: tree}
+	l := language{reg: reg, tree: tree, last: e == environment}
 	if ast.PreOrderVisit(tree.Expr(), ast.NewExprVisitor(l.visit)); l.bad != nil {
 		return nil, l.bad
 	}
 	if kind := checked.OutputType().Kind(); kind != types.BoolKind && kind != types.DynKind {
 		return nil, &RuleError{Detail: "is neither true nor false: compare it with something"}
 	}
-	program, err := environment.Program(checked, cel.CostTracking(prices{}), cel.CostLimit(WhenCostMax))
+	program, err := e.Program(checked, cel.CostTracking(prices{}), cel.CostLimit(WhenCostMax))
 	if err != nil {
 		return nil, &RuleError{Detail: "does not compile"}
 	}
@@ -184,6 +200,7 @@ func firstPlace(issues *cel.Issues) string {
 // the first of it.
 type language struct {
 	reg  *Registry
+	last bool // there is a step before
 	tree *ast.AST
 	bad  *RuleError
 }
@@ -211,7 +228,11 @@ func (l *language) visit(e ast.Expr) {
 		if call := e.AsCall(); call.FunctionName() == callUsed {
 			l.bindTool(call.Args()[1])
 		}
-	case ast.IdentKind, ast.SelectKind, ast.ListKind, ast.ComprehensionKind:
+	case ast.IdentKind:
+		if e.AsIdent() == varLast && !l.last {
+			l.fault(e, false, "a call has no %s", varLast)
+		}
+	case ast.SelectKind, ast.ListKind, ast.ComprehensionKind:
 	default:
 		l.fault(e, false, "maps and messages are not supported")
 	}
@@ -253,146 +274,3 @@ func (w *when) holds(s *scope) (holds bool, code string) {
 	}
 	return bool(truth), ""
 }
-
-// failed is the value of what can't be evaluated.
-var failed = types.NewErr("failed")
-
-// opaque is what objects and scopes have of a value: a type that nothing
-// converts to or from.
-type opaque struct{}
-
-func (opaque) ConvertToNative(reflect.Type) (any, error) { return nil, errors.New("failed") }
-func (opaque) ConvertToType(ref.Type) ref.Val            { return failed }
-
-// scope shows the facts of a step to a when.
-type scope struct {
-	opaque
-	facts   *StepFacts
-	context ref.Val // read when it is first asked for
-}
-
-var scopeType = cel.OpaqueType("scope")
-
-// Equal compares scopes, of which there is one.
-func (s *scope) Equal(other ref.Val) ref.Val { return types.Bool(other == ref.Val(s)) }
-
-// Type returns a type that no expression can name.
-func (s *scope) Type() ref.Type { return scopeType }
-
-// Value returns the scope.
-func (s *scope) Value() any { return s }
-
-// Parent returns nil: there are no more names.
-func (s *scope) Parent() cel.Activation { return nil }
-
-// ResolveName returns the value of a name, in the way of the library.
-func (s *scope) ResolveName(name string) (any, bool) {
-	switch name {
-	case varContext:
-		if s.context == nil {
-			s.context = readContext(s.facts.Context)
-		}
-		return s.context, true
-	case varLast:
-		return types.NewStringList(types.DefaultTypeAdapter, s.facts.Last), true
-	case varStep:
-		return types.Int(s.facts.Step), true
-	case varScope:
-		return s, true
-	}
-	for _, u := range usage {
-		if u.name == name {
-			return types.Int(u.count(&s.facts.Usage)), true
-		}
-	}
-	return nil, false
-}
-
-// jsonObject is a JSON object without an order to go through: it can be asked for
-// a member, and whether it has one.
-type jsonObject struct {
-	opaque
-	raw    codec.Raw // its canonical bytes: equal objects have equal ones
-	names  []string  // in byte order
-	values []ref.Val
-}
-
-var objectType = cel.ObjectType("object", traits.ContainerType|traits.FieldTesterType|traits.IndexerType)
-
-// readContext returns the object that bytes hold, or an empty one.
-func readContext(raw codec.Raw) ref.Val {
-	if !codec.IsMap(raw) || codec.Check(raw) != nil {
-		raw = codec.AppendMap(nil, 0)
-	}
-	v, _ := readMember(raw)
-	return v
-}
-
-// readMember returns the value that canonical bytes begin with, and what is
-// behind it.
-func readMember(raw []byte) (v ref.Val, rest []byte) {
-	token, rest, err := codec.Next(raw)
-	if err != nil {
-		return failed, nil
-	}
-	switch token.Kind {
-	case codec.Bool:
-		return types.Bool(token.True), rest
-	case codec.Text:
-		return types.String(token.Bytes), rest
-	case codec.Binary:
-		return types.Bytes(token.Bytes), rest
-	case codec.Number:
-		if i, ok := token.Int64(); ok {
-			return types.Int(i), rest
-		}
-		f, _ := strconv.ParseFloat(string(token.AppendNumber(nil)), 64)
-		return types.Double(f), rest
-	case codec.Array:
-		items := make([]ref.Val, token.Len)
-		for i := range items {
-			items[i], rest = readMember(rest)
-		}
-		return types.NewRefValList(types.DefaultTypeAdapter, items), rest
-	case codec.Map:
-		o := &jsonObject{names: make([]string, token.Len), values: make([]ref.Val, token.Len)}
-		for i := range o.names {
-			token, rest, _ = codec.Next(rest)
-			o.names[i] = string(token.Bytes)
-			o.values[i], rest = readMember(rest)
-		}
-		o.raw = raw[:len(raw)-len(rest)]
-		return o, rest
-	}
-	return types.NullValue, rest
-}
-
-// Get returns a member, or failed if there is none.
-func (o *jsonObject) Get(name ref.Val) ref.Val {
-	if text, ok := name.(types.String); ok {
-		if i, ok := slices.BinarySearch(o.names, string(text)); ok {
-			return o.values[i]
-		}
-	}
-	return failed
-}
-
-// IsSet reports whether there is a member, for has.
-func (o *jsonObject) IsSet(name ref.Val) ref.Val { return o.Contains(name) }
-
-// Contains reports whether there is a member, for in. What is no text is none.
-func (o *jsonObject) Contains(name ref.Val) ref.Val {
-	return types.Bool(o.Get(name) != failed)
-}
-
-// Equal compares with another object; all else is different.
-func (o *jsonObject) Equal(other ref.Val) ref.Val {
-	p, ok := other.(*jsonObject)
-	return types.Bool(ok && bytes.Equal(o.raw, p.raw))
-}
-
-// Type returns a type that no expression can name.
-func (o *jsonObject) Type() ref.Type { return objectType }
-
-// Value returns the object.
-func (o *jsonObject) Value() any { return o }

@@ -16,6 +16,7 @@ const (
 	FactValueBytesMax   = 256        // a fact's value in a rule
 	TemplateBytesMax    = 256        // a resource key template
 	PlaceholdersMax     = 4          // placeholders of a resource key template
+	ApprovalRulesMax    = 64         // rules of an approval policy
 	DeadlineMSMax       = 86_400_000 // deadline_ms: a day
 
 	SchemaBytesMax   = 64 << 10 // an args_schema, as JSON text

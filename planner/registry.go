@@ -33,6 +33,7 @@ const NoTool ToolIndex = -1
 type tool struct {
 	spec        ToolSpec
 	template    template
+	approval    *when        // nil: never or always
 	descriptors []descriptor // the spec's own, then its alternates
 }
 

@@ -8,7 +8,7 @@ import "github.com/refold/refold/codec"
 type ToolSpec struct {
 	Access       Access       `msgpack:"access,omitempty"`       // read, or write (the default)
 	Alternates   []Descriptor `msgpack:"alternates,omitempty"`   // other descriptors for the same binding
-	Approval     string       `msgpack:"approval,omitempty"`     // never (default), always
+	Approval     string       `msgpack:"approval,omitempty"`     // never (default), always, or CEL over the call: true asks a person
 	ArgsSchema   codec.Raw    `msgpack:"args_schema"`            // JSON Schema 2020-12, self-contained
 	Availability []Rule       `msgpack:"availability,omitempty"` // all must hold; none is always
 	DeadlineMS   int64        `msgpack:"deadline_ms,omitempty"`  // what one start may take; 0 is the default
@@ -42,7 +42,7 @@ const (
 	ExecutorHostLoop = "host_loop" // the program that drives the session
 )
 
-// The values of ToolSpec.Approval.
+// The values of ToolSpec.Approval that are no condition.
 const (
 	ApprovalNever  = "never" // the default, also when empty
 	ApprovalAlways = "always"

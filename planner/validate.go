@@ -34,6 +34,9 @@ func NewRegistry(tools []ToolSpec, profiles []Profile, defaultProfile string) (*
 	slices.SortFunc(checked, func(a, b tool) int { return strings.Compare(a.spec.ToolID, b.spec.ToolID) })
 	r := &Registry{defaultProfile: defaultProfile}
 	r.index(checked)
+	if bad := r.addApprovals(tools); bad != nil {
+		return nil, bad
+	}
 	if bad := r.addProfiles(profiles); bad != nil {
 		return nil, bad
 	}
@@ -116,6 +119,27 @@ func (r *Registry) index(tools []tool) {
 			r.byRef[d.ref] = o
 		}
 	}
+}
+
+// addApprovals compiles the conditions of approvals: those of tools as they
+// were given, with their order.
+func (r *Registry) addApprovals(tools []ToolSpec) *RegistryError {
+	for i, spec := range tools {
+		switch spec.Approval {
+		case "", ApprovalNever, ApprovalAlways:
+			continue
+		}
+		path := fmt.Sprintf("tools[%d].approval", i)
+		if len(spec.Approval) > WhenBytesMax {
+			return fault(path, "%d bytes, at most %d", len(spec.Approval), WhenBytesMax)
+		}
+		compiled, bad := compileApproval(r, spec.Approval)
+		if bad != nil {
+			return fault(path, "is never, always, or a condition: it %s", bad.Detail)
+		}
+		r.tools[r.byID[spec.ToolID]].approval = compiled
+	}
+	return nil
 }
 
 // addProfiles checks profiles and resolves their tools.

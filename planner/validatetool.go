@@ -42,12 +42,8 @@ func (t *tool) checkBinding(path string) *RegistryError {
 	default:
 		return fault(path+".access", "is read or write, not %+q", clip(string(spec.Access), NameBytesMax))
 	}
-	switch spec.Approval {
-	case ApprovalNever, ApprovalAlways:
-	case "":
+	if spec.Approval == "" {
 		spec.Approval = ApprovalNever
-	default:
-		return fault(path+".approval", "is never or always, not %+q", clip(spec.Approval, NameBytesMax))
 	}
 	if bad := checkRules(path, spec.Availability); bad != nil {
 		return bad

@@ -11,6 +11,8 @@ const (
 	varContext = "context"
 	varLast    = "last"
 	varStep    = "step"
+	varArgs    = "args"   // approvals alone: the call's arguments
+	varTool    = "tool"   // approvals alone: the call's tool_id
 	varScope   = "@scope" // the *scope, argument of the functions of the run
 	callUsed   = "@used"  // what used is in the tree
 )

@@ -1,0 +1,115 @@
+package planner
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// ApprovalRule is one rule of the install policy: what of the calls that it
+// speaks of may run, and what a person is asked about first. The first rule
+// that matches decides.
+type ApprovalRule struct {
+	Decision Decision `msgpack:"decision"`        // allow, ask, deny
+	Tools    []string `msgpack:"tools,omitempty"` // by tool_id or tool_name, an alternate's too; none is all
+	When     string   `msgpack:"when,omitempty"`  // CEL over the call and the run; empty always holds
+}
+
+// Decision is what a policy says of a call. The texts are wire.
+type Decision string
+
+// The decisions of a policy.
+const (
+	Allow Decision = "allow"
+	Ask   Decision = "ask"
+	Deny  Decision = "deny"
+)
+
+// ApprovalFacts is what a condition sees of a call: what a step's sees of the
+// run, the arguments as `args` and the tool_id as `tool`.
+type ApprovalFacts struct {
+	StepFacts
+	Arguments string // JSON text of an object
+}
+
+// Approvals is a compiled policy: immutable, to be shared, and safe for use by
+// several goroutines at once. A nil *Approvals has no rules.
+type Approvals struct {
+	rules []ApprovalRule
+	whens []*when
+}
+
+// CompileApprovals checks a policy and compiles it, or returns the first fault.
+// Tools need not be in the registry, which knows the names in used("tool"): a
+// session may have another one.
+func CompileApprovals(reg *Registry, rules []ApprovalRule) (*Approvals, *RuleError) {
+	if len(rules) > ApprovalRulesMax {
+		return nil, &RuleError{TooLarge: true, Detail: fmt.Sprintf("%d rules, at most %d", len(rules), ApprovalRulesMax)}
+	}
+	a := &Approvals{rules: rules, whens: make([]*when, len(rules))}
+	for i, rule := range rules {
+		path := "[" + strconv.Itoa(i) + "]"
+		switch {
+		case rule.Decision != Allow && rule.Decision != Ask && rule.Decision != Deny:
+			return nil, &RuleError{Path: path + ".decision", Detail: fmt.Sprintf("is allow, ask or deny, not %+q", clip(string(rule.Decision), NameBytesMax))}
+		case len(rule.Tools) > StepToolsMax:
+			return nil, &RuleError{Path: path + ".tools", TooLarge: true, Detail: fmt.Sprintf("%d tools, at most %d", len(rule.Tools), StepToolsMax)}
+		}
+		for j, name := range rule.Tools {
+			if !isDotted(name, ToolIDBytesMax) {
+				return nil, &RuleError{Path: path + ".tools[" + strconv.Itoa(j) + "]", Detail: "is neither a tool_id nor a tool_name"}
+			}
+		}
+		if len(rule.When) > WhenBytesMax {
+			return nil, &RuleError{Path: path + ".when", TooLarge: true, Detail: fmt.Sprintf("%d bytes, at most %d", len(rule.When), WhenBytesMax)}
+		}
+		compiled, bad := compileApproval(reg, rule.When)
+		if bad != nil {
+			bad.Path = path + ".when"
+			return nil, bad
+		}
+		a.whens[i] = compiled
+	}
+	return a, nil
+}
+
+// AllowsAll reports whether every call of a tool may run, whatever it is.
+func (a *Approvals) AllowsAll(reg *Registry, t ToolIndex) bool {
+	return a.len() == 0 && reg.tools[t].spec.Approval == ApprovalNever
+}
+
+// Decide says whether a call of a tool may run: by the policy's first rule that
+// matches, else by the tool's own approval. A condition that can't be evaluated
+// asks: whoever wrote it wanted somebody to look.
+func (a *Approvals) Decide(reg *Registry, t ToolIndex, f ApprovalFacts) Decision {
+	tool := &reg.tools[t]
+	seen := scope{facts: &f.StepFacts, tool: tool.spec.ToolID, arguments: f.Arguments}
+	for i := range a.len() {
+		rule := &a.rules[i]
+		if len(rule.Tools) > 0 && !reg.names(rule.Tools, t) {
+			continue
+		}
+		switch holds, code := a.whens[i].holds(&seen); {
+		case code != "" && rule.Decision != Deny:
+			return Ask
+		case code != "" || holds:
+			return rule.Decision
+		}
+	}
+	switch {
+	case tool.spec.Approval == ApprovalNever:
+		return Allow
+	case tool.approval == nil: // always
+		return Ask
+	}
+	if holds, code := tool.approval.holds(&seen); !holds && code == "" {
+		return Allow
+	}
+	return Ask
+}
+
+func (a *Approvals) len() int {
+	if a == nil {
+		return 0
+	}
+	return len(a.rules)
+}

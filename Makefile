@@ -21,7 +21,7 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
 
 .PHONY: check
-check: fmt-check vet lint compose compile race ## all that must hold before a change lands; what CI runs
+check: fmt-check vet lint compose compile race sendable ## all that must hold before a change lands; what CI runs
 
 .PHONY: test
 test: ## run the tests, without the race detector
@@ -30,6 +30,10 @@ test: ## run the tests, without the race detector
 .PHONY: race
 race: ## run the tests under the race detector
 	CGO_ENABLED=1 go test -race -timeout 12m ./...
+
+.PHONY: sendable
+sendable: ## try 50,000 interleavings of a session, or REFOLD_INTERLEAVINGS
+	go test -count=1 -timeout 10m -run '^TestSendable$$' ./actors/session
 
 .PHONY: build
 build: ## build static binaries into bin/
@@ -80,9 +84,10 @@ fuzz: ## fuzz every fuzz test in turn, for FUZZTIME each
 	done
 
 .PHONY: nightly
-nightly: ## fuzz for long, then all conversations of REFOLD_RECORDINGS against the real system
+nightly: ## fuzz for long, try a million interleavings, then all conversations of REFOLD_RECORDINGS against the real system
 	@if [ -z "$${REFOLD_RECORDINGS:-}" ]; then echo "set REFOLD_RECORDINGS to the directory that holds airline.jsonl"; exit 1; fi
 	$(MAKE) fuzz FUZZTIME=10m
+	REFOLD_INTERLEAVINGS=1000000 go test -count=1 -timeout 60m -run '^TestSendable$$' ./actors/session
 	CGO_ENABLED=1 go test -race -count=1 -timeout 60m ./e2e
 
 .PHONY: clean

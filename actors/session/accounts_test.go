@@ -26,10 +26,20 @@ type accounts struct {
 	waiting  []uint32                  // queued runs, in order
 	running  uint32                    // 0: none
 	turns    uint32                    // of the active run
-	ended    map[uint32]bool
 	wakes    uint32
-	accepted uint32 // runs that were taken
+	accepted uint32              // runs that were taken
+	asked    map[string]string   // calls that wait, or waited, for a person: the hash of their arguments
+	approved map[string]approval // calls that a person let run
+	latest   *session.Generation // the one that was asked last
+	inputBooks
 	stepBooks
+}
+
+// approval is what a person decided: the arguments, and the event if they are
+// not the model's.
+type approval struct {
+	arguments string
+	edit      uint64
 }
 
 // observed is an answer with calls.
@@ -40,8 +50,8 @@ type observed struct {
 
 func newAccounts(reg *planner.Registry) accounts {
 	return accounts{
-		open: map[string]session.Effect{}, gone: map[string]uint64{}, calls: map[uint64]observed{}, ended: map[uint32]bool{},
-		stepBooks: newStepBooks(reg),
+		open: map[string]session.Effect{}, gone: map[string]uint64{}, calls: map[uint64]observed{},
+		asked: map[string]string{}, approved: map[string]approval{}, inputBooks: newInputBooks(), stepBooks: newStepBooks(reg),
 	}
 }
 
@@ -54,11 +64,19 @@ func (l *laws) account(e session.Event, notices []session.Notice, rejected error
 	}
 	l.countCalls(e, env)
 	l.countSteps(e, env, rejected)
+	l.countApprovals(e, env, notices, rejected)
 	now := l.state.Open()
 	l.ends(e, settles, now, rejected)
 	l.begins(now)
 	l.hostLoop(notices)
 	l.runs(e, env, notices, rejected)
+	l.stands(now)
+	if err := l.enter(e, notices, rejected); err != nil {
+		l.t.Fatal(err)
+	}
+	if err := l.settled(l.state); err != nil {
+		l.t.Fatalf("after event %d: %v", e.Seq, err)
+	}
 }
 
 // envelopeOf decodes an event, as far as it can be.
@@ -97,7 +115,8 @@ func (l *laws) countCalls(e session.Event, env session.Envelope) {
 	if err := codec.Decode(env.Data, &b); err != nil {
 		l.t.Fatalf("a folded ToolCallsObserved doesn't decode: %v", err)
 	}
-	l.calls[e.Seq] = observed{b.Effect, b.Calls}
+	turn, _, _ := strings.Cut(b.Effect, "a") // attempts share the names of their calls
+	l.calls[e.Seq] = observed{turn, b.Calls}
 }
 
 // ends: what is not open any more was settled by this event or withdrawn by
@@ -149,7 +168,14 @@ func (l *laws) begins(now []session.Effect) {
 			continue
 		}
 		l.open[name] = o
-		if o.Deadline-l.state.Clock > session.DeadlineMaxMS || o.Deadline < l.state.Clock {
+		if run := l.state.Run; o.Class != session.ClassWake && (run.Lifecycle == session.Paused || run.Lifecycle == session.Interrupting) {
+			l.t.Fatalf("%s is asked, and the run is %s", name, run.Lifecycle)
+		}
+		longest := int64(session.DeadlineMaxMS)
+		if o.Class == session.ClassWake { // of a run or an approval, perhaps
+			longest = session.LongMaxMS
+		}
+		if o.Deadline-l.state.Clock > longest || o.Deadline < l.state.Clock {
 			l.t.Fatalf("%s is open until %d, now is %d", name, o.Deadline, l.state.Clock)
 		}
 		switch o.Class {
@@ -171,7 +197,7 @@ func (l *laws) begins(now []session.Effect) {
 // wake: it is numbered after the one before, is due with the first deadline of
 // all that is open, was needed, and stops nobody.
 func (l *laws) wake(o session.Effect, now []session.Effect) {
-	first := l.hostLoopDeadline()
+	first := l.heldDeadline()
 	for _, other := range now {
 		if other.Class != session.ClassWake {
 			first = min(first, other.Deadline)
@@ -204,6 +230,13 @@ func (l *laws) generation(o session.Effect) {
 	}
 	if g.Provider != run.Config.Provider || o.Target != g.Provider {
 		l.t.Fatalf("%s: asks %s %s", o.Name, g.Provider, g.Model)
+	}
+	l.inBudget(o.Name)
+	before := l.latest
+	l.latest = &g
+	if t := l.state.Turn; t.Attempt > 0 {
+		l.again(o, &g, before)
+		return
 	}
 	choice := l.choice(o.Name)
 	offered := l.selects(choice)
@@ -244,6 +277,8 @@ func (l *laws) sendable(name string, items []session.Item) {
 			switch {
 			case asked && ended != it.Seq:
 				l.t.Fatalf("%s: item %d is of event %d, %s ended by %d", name, i, it.Seq, effect, ended)
+			case it.Edit != l.approved[effect].edit:
+				l.t.Fatalf("%s: item %d: %s was edited by event %d, want %d", name, i, effect, it.Edit, l.approved[effect].edit)
 			case !asked && it.Code == "" && l.said[effect] == it.Seq: // a host loop's
 			case !asked && (it.Code == "" || it.Detail == ""):
 				l.t.Fatalf("%s: item %d: %s was never asked, and nothing says why", name, i, effect)
@@ -272,7 +307,11 @@ func (l *laws) call(o session.Effect) {
 		l.t.Fatalf("%s: %s was not offered", o.Name, c.ToolID)
 	}
 	spec := l.turnsOwn.Tool(tool)
-	if c.ToolName != made.ToolName || c.Arguments != made.Arguments && made.Arguments != "" || c.ProviderCallID != made.ProviderCallID || c.Arguments == "" {
+	want, edit := l.mayBeAsked(o.Name, spec, made.Arguments)
+	if status := t.Batch.Calls[c.Call]; status.Edit != edit {
+		l.t.Fatalf("%s: the arguments are those of event %d, want %d", o.Name, status.Edit, edit)
+	}
+	if c.ToolName != made.ToolName || c.Arguments != want && want != "" || c.ProviderCallID != made.ProviderCallID || c.Arguments == "" {
 		l.t.Fatalf("%s: %s(%s) %s is not the call that was made: %+v", o.Name, c.ToolName, c.Arguments, c.ProviderCallID, made)
 	}
 	if o.Name != fmt.Sprintf("%sc%d", c.Batch, c.Call) || c.IdempotencyKey != "s1."+o.Name || c.PlanHash != t.Batch.Plan.Hash() || c.PlanHash != l.state.LastPlan {
@@ -305,7 +344,7 @@ func (l *laws) mayRun(name string, call int) {
 	b := l.state.Turn.Batch
 	for i := range b.Calls {
 		open := b.Calls[i].Status == session.CallOpen
-		earlier := i < call && (open || b.Calls[i].Status == session.CallWaiting)
+		earlier := i < call && (open || b.Calls[i].Status == session.CallWaiting || b.Calls[i].Status == session.CallAwaiting)
 		if i != call && (open || earlier) && conflict(&b.Plan.Calls[i], &b.Plan.Calls[call]) {
 			l.t.Fatalf("%s is asked while call %d is %s, and they conflict", name, i, b.Calls[i].Status)
 		}
@@ -321,57 +360,4 @@ func conflict(a, b *planner.PlanCall) bool {
 		return false
 	}
 	return a.Key.Bare != "" && a.Key.Bare == b.Key.Bare && (a.Key.Part == "" || b.Key.Part == "" || a.Key.Part == b.Key.Part)
-}
-
-// runs: each run that is taken starts or queues, in order, and ends once; the
-// next one starts when one ends.
-func (l *laws) runs(e session.Event, env session.Envelope, notices []session.Notice, rejected error) {
-	var said []string
-	for _, n := range notices {
-		switch d := n.Data.(type) {
-		case session.RunPlaced:
-			said = append(said, n.Type)
-			if n.Type == session.NoticeRunQueued {
-				l.waiting = append(l.waiting, d.Run)
-				break
-			}
-			if len(l.waiting) > 0 && l.waiting[0] == d.Run {
-				l.waiting = l.waiting[1:]
-			} else if d.Seq != e.Seq || len(l.waiting) > 0 {
-				l.t.Fatalf("run %d started, waiting are %v", d.Run, l.waiting)
-			}
-			if l.running != 0 {
-				l.t.Fatalf("run %d started while %d is active", d.Run, l.running)
-			}
-			l.running, l.turns = d.Run, 0
-		case session.RunFinished:
-			said = append(said, n.Type)
-			if d.Run != l.running || l.ended[d.Run] || (d.Lifecycle == session.Failed) != (d.Code != "") {
-				l.t.Fatalf("run %d ended as %s %q, active is %d", d.Run, d.Lifecycle, d.Code, l.running)
-			}
-			l.running, l.ended[d.Run] = 0, true
-		}
-	}
-	if l.running == 0 && len(l.waiting) > 0 {
-		l.t.Fatalf("nothing runs, and %v wait", l.waiting)
-	}
-	placed := 0
-	for _, what := range said {
-		if what != session.NoticeRunFinished {
-			placed++
-		}
-	}
-	if env.Type == session.TypeRunRequested && rejected == nil && l.state.Runs == l.accepted+1 && placed == 0 {
-		l.t.Fatalf("run %d was taken, and said were %s", l.state.Runs, strings.Join(said, " "))
-	}
-	l.accepted = l.state.Runs
-	if run := l.state.Run; (run == nil) != (l.running == 0) || run != nil && run.Number != l.running || len(l.state.Queue) != len(l.waiting) {
-		l.t.Fatalf("active is %d and %v wait, the state has another run", l.running, l.waiting)
-	}
-	if run := l.state.Run; run != nil {
-		if run.Turns < l.turns || run.Turns > l.turns+1 || int(run.Turns) > max(run.Config.TurnsMax, session.TurnsDefault) {
-			l.t.Fatalf("run %d is in turn %d after %d", run.Number, run.Turns, l.turns)
-		}
-		l.turns = run.Turns
-	}
 }

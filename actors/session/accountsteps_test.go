@@ -25,9 +25,11 @@ type stepBooks struct {
 	used       []string            // tool_ids carried out in earlier steps of the run, sorted
 	last       []string            // tool_names carried out in the step before
 	context    codec.Raw           // that the run carries on
-	answer     *planner.StepRule   // the event's, if it is a hook's that counts
-	said       map[string]uint64   // calls that a settlement named, and the first such event
-	planned    map[string]bool     // calls that a host loop was told of
+	answer     *planner.StepRule   // of the latest turn's hook, if it counts
+	held       *planner.StepRule   // what applies to a turn that a pause holds back
+	isHeld     bool
+	said       map[string]uint64 // calls that a settlement named, and the first such event
+	planned    map[string]bool   // calls that a host loop was told of
 	statuses   map[string]session.CallStatus
 }
 
@@ -39,7 +41,6 @@ func newStepBooks(reg *planner.Registry) stepBooks {
 
 // countSteps enters what an event says of registries, hooks and results.
 func (l *laws) countSteps(e session.Event, env session.Envelope, rejected error) {
-	l.answer = nil
 	if rejected == nil {
 		l.countEvent(e, env)
 	}
@@ -47,9 +48,14 @@ func (l *laws) countSteps(e session.Event, env session.Envelope, rejected error)
 		l.t.Fatalf("the next turn's registry is %s, want %s", l.state.NextRegistry().Hash(), l.next.Hash())
 	}
 	t := l.state.Turn
-	if t == nil || l.turn == [2]uint32{t.Run, t.Number} {
+	if t == nil {
 		return
 	}
+	if l.turn == [2]uint32{t.Run, t.Number} {
+		l.hold(t)
+		return
+	}
+	l.answer, l.held, l.isHeld = nil, nil, false
 	if t.Run != l.turn[0] {
 		l.used, l.context = nil, nil
 	}
@@ -62,6 +68,14 @@ func (l *laws) countSteps(e session.Event, env session.Envelope, rejected error)
 	l.used = slices.DeleteFunc(l.used, func(id string) bool {
 		return !slices.ContainsFunc(l.turnsOwn.Tools(), func(tool planner.ToolSpec) bool { return tool.ToolID == id })
 	})
+}
+
+// hold computes what applies to a turn whose step is settled while the run is
+// paused: its generation is asked later, and facts may be others then.
+func (l *laws) hold(t *session.Turn) {
+	if run := l.state.Run; run != nil && run.Held == session.HeldGeneration && !l.isHeld {
+		l.held, l.isHeld = l.choice(fmt.Sprintf("r%dt%d", t.Run, t.Number)), true
+	}
 }
 
 func (l *laws) countEvent(e session.Event, env session.Envelope) {
@@ -110,10 +124,19 @@ func (l *laws) countEvent(e session.Event, env session.Envelope) {
 func (l *laws) lastStep() {
 	items := l.state.Items
 	end := len(items)
+	for end > 0 && items[end-1].Role == session.RoleUser { // steers
+		items, end = items[:end-1], end-1
+	}
 	for end > 0 && items[end-1].Role == session.RoleTool {
 		end--
 	}
+	if end == 0 {
+		return
+	}
 	of := l.calls[items[end-1].Seq]
+	if of.effect != fmt.Sprintf("r%dt%d", l.turn[0], l.turn[1]) {
+		return // the step before called nothing
+	}
 	for _, it := range items[end:] {
 		if it.Call >= session.CallsMax {
 			continue
@@ -143,6 +166,9 @@ func (l *laws) lastStep() {
 // choice returns what applies to the turn that is asked: what the hook just
 // said, else the first rule that holds; nil for nothing.
 func (l *laws) choice(name string) *planner.StepRule {
+	if l.isHeld {
+		return l.held
+	}
 	run, step := l.state.Run, l.state.Turn.Step
 	if l.answer != nil {
 		if step == nil || step.From != session.StepFromHook || step.Open || step.Code != "" {
@@ -332,13 +358,30 @@ func (l *laws) isHostLoop(id string) bool {
 	return known && l.turnsOwn.Tool(tool).Executor.Kind == planner.ExecutorHostLoop
 }
 
-// hostLoopDeadline returns the first deadline of what host loops carry out.
-func (l *laws) hostLoopDeadline() int64 {
+// heldDeadline returns the first deadline of what is no effect: of calls that
+// host loops carry out or a person decides over, of the run, of a retry.
+func (l *laws) heldDeadline() int64 {
 	first := int64(math.MaxInt64)
-	if t := l.state.Turn; t != nil && t.Batch != nil {
+	run, t := l.state.Run, l.state.Turn
+	if run == nil {
+		return first
+	}
+	if run.Deadline > 0 && run.Lifecycle != session.Paused {
+		first = run.Deadline
+	}
+	if t == nil || t.Run != run.Number {
+		return first
+	}
+	if t.RetryAt > 0 && run.Lifecycle != session.Paused {
+		first = min(first, t.RetryAt)
+	}
+	if t.Batch != nil {
 		for _, c := range t.Batch.Calls {
-			if c.Status == session.CallOpen {
+			switch c.Status {
+			case session.CallOpen:
 				first = min(first, c.Deadline)
+			case session.CallAwaiting:
+				first = min(first, c.Approval.Deadline)
 			}
 		}
 	}

@@ -29,10 +29,12 @@ func (s *State) startBatch(observed []ObservedCall) {
 		if c.Arguments == "" {
 			c.Arguments = "{}"
 		}
+		s.admitCall(i, &planned[i])
 	}
 	b.Plan = planner.Schedule(planned)
 	b.PlanHash = b.Plan.Hash()
 	s.LastPlan = b.PlanHash
+	s.sayApprovals()
 	s.askGroup()
 }
 
@@ -55,20 +57,24 @@ func (s *State) rejectCall(i int, why planner.Rejection) {
 	})
 }
 
-// askGroup asks the calls of the open group, or of the first later one that
-// has something left to ask; when none has, the batch is complete and the
-// next turn starts.
+// askGroup asks the calls of the open group that were not asked, or of the
+// first later one that has something left to ask; when none has, the batch is
+// complete and the next turn starts. Asked again, it asks nothing twice.
 func (s *State) askGroup() {
 	b := s.Turn.Batch
 	for ; b.Group < len(b.Plan.Groups); b.Group++ {
-		open := false
+		open, any := false, false
+		var asked [CallsMax]bool
 		for _, i := range b.Plan.Groups[b.Group] {
-			if s.askCall(i) {
-				open = true
+			if b.Calls[i].Status == CallWaiting && !s.holds(HeldGroup) && s.askCall(i) {
+				asked[i], any = true, true
 			}
+			open = open || !b.Calls[i].done()
+		}
+		if any {
+			s.sayPlanned(&asked)
 		}
 		if open {
-			s.sayPlanned()
 			return
 		}
 	}
@@ -77,22 +83,24 @@ func (s *State) askGroup() {
 
 // sayPlanned tells a host loop that the open group has begun: the batch's
 // first one if there is anything in the batch for it, a later one if there is
-// in that.
-func (s *State) sayPlanned() {
+// in that. What is asked of a group later on, when a person approved it or the
+// run was resumed, it tells then; of no call it tells twice.
+func (s *State) sayPlanned(asked *[CallsMax]bool) {
 	t := s.Turn
-	b, waits := t.Batch, false
+	b, waits, begun := t.Batch, false, false
 	var calls []string
 	for i := range b.Calls {
 		c := &b.Calls[i]
+		begun = begun || c.RunMS > 0 && !asked[i]
 		if c.done() || !s.isHostLoop(c) {
 			continue
 		}
 		waits = true
-		if c.Status == CallOpen {
+		if asked[i] {
 			calls = append(calls, callName(t.Run, t.Number, i))
 		}
 	}
-	if len(calls) == 0 && (!waits || b.Group > 0) {
+	if len(calls) == 0 && (!waits || begun || b.Group > 0) {
 		return
 	}
 	s.say(NoticeCallsPlanned, CallsPlanned{
@@ -106,7 +114,7 @@ func (s *State) askCall(i int) bool {
 	t := s.Turn
 	c := &t.Batch.Calls[i]
 	tool, _ := s.turnsOwn.Lookup(c.ToolID)
-	if t.Batch.Group > 0 {
+	if t.Batch.Group > 0 || s.Seq != t.Batch.Seq {
 		if why := planner.Recheck(s.turnsOwn, tool, s.toolRequest(), s.plannerFacts()); !why.OK() {
 			s.rejectCall(i, why)
 			return false
@@ -211,7 +219,7 @@ func resultFault(b *ToolCallSettled) *refusal {
 func (s *State) endCall(i int, status CallStatus, code, detail string) {
 	c := &s.Turn.Batch.Calls[i]
 	c.Status, c.Code, c.Detail, c.Seq = status, code, clip(detail, DetailBytesMax), s.Seq
-	c.Arguments, c.Host = "", nil
+	c.Arguments, c.Host, c.Approval = "", nil, nil
 }
 
 // closeGroup goes on to the next group when every call of the open one has a
@@ -230,9 +238,14 @@ func (s *State) closeGroup() {
 	s.askGroup()
 }
 
-// completeBatch puts the results into the transcript, in the order of the
-// calls, and starts the next turn.
+// completeBatch puts the results into the transcript and starts the next turn.
 func (s *State) completeBatch() {
+	s.fileResults()
+	s.startTurn()
+}
+
+// fileResults puts the results into the transcript, in the order of the calls.
+func (s *State) fileResults() {
 	b := s.Turn.Batch
 	s.rememberCalls(b)
 	done := &DoneBatch{Results: make([]codec.Hash, len(b.Calls)), Run: s.Turn.Run, Turn: s.Turn.Number}
@@ -240,11 +253,10 @@ func (s *State) completeBatch() {
 	for i := range b.Calls {
 		c := &b.Calls[i]
 		done.Results[i] = c.Result
-		s.appendItem(Item{Role: RoleTool, Seq: c.Seq, Call: i, Code: c.Code, Detail: c.Detail})
+		s.appendItem(Item{Role: RoleTool, Seq: c.Seq, Call: i, Code: c.Code, Detail: c.Detail, Edit: c.Edit})
 	}
 	for i := range b.Excess {
 		s.appendItem(Item{Role: RoleTool, Seq: b.Seq, Call: len(b.Calls) + i, Code: CodeLimitExceeded,
 			Detail: "a batch runs at most " + strconv.Itoa(CallsMax) + " calls: make fewer at a time"})
 	}
-	s.startTurn()
 }

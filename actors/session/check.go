@@ -113,7 +113,7 @@ func (s *State) checkItems() error {
 			return fmt.Errorf("item %d is of role %q", i, it.Role)
 		case it.Seq == 0 || it.Seq > s.Seq:
 			return fmt.Errorf("item %d is of event %d, the latest is %d", i, it.Seq, s.Seq)
-		case it.Call < 0 || it.Call >= CallsSeenMax || len(it.Code) > CodeBytesMax || len(it.Detail) > DetailBytesMax:
+		case it.Edit > s.Seq || it.Call < 0 || it.Call >= CallsSeenMax || len(it.Code) > CodeBytesMax || len(it.Detail) > DetailBytesMax:
 			return fmt.Errorf("item %d is of call %d, with a code of %d and a detail of %d bytes", i, it.Call, len(it.Code), len(it.Detail))
 		}
 	}
@@ -134,12 +134,12 @@ func (s *State) checkRuns() error {
 			return fmt.Errorf("the session's config: %s: %s", bad.code, bad.detail)
 		}
 	}
-	if len(s.Queue) > QueueMax || s.Run == nil && len(s.Queue) > 0 {
+	if len(s.Queue) > queueHeldMax || s.Run == nil && len(s.Queue) > 0 {
 		return fmt.Errorf("%d runs are queued, active is %v", len(s.Queue), s.Run != nil)
 	}
 	if end := s.Last; end != nil {
 		switch {
-		case end.Lifecycle != Completed && end.Lifecycle != Failed, end.Number == 0 || end.Number > s.Runs:
+		case !end.Lifecycle.isEnd(), end.Number == 0 || end.Number > s.Runs:
 			return fmt.Errorf("run %d of %d ended %q", end.Number, s.Runs, end.Lifecycle)
 		case len(end.Code) > CodeBytesMax || len(end.Detail) > DetailBytesMax:
 			return fmt.Errorf("run %d ended with a code of %d and a detail of %d bytes", end.Number, len(end.Code), len(end.Detail))
@@ -148,16 +148,30 @@ func (s *State) checkRuns() error {
 	if s.Run == nil {
 		return nil
 	}
-	before := uint32(0)
 	for i := -1; i < len(s.Queue); i++ {
 		r := s.Run
 		if i >= 0 {
 			r = &s.Queue[i]
 		}
-		if r.Number <= before || r.Number > s.Runs || r.Seq == 0 || r.Seq > s.Seq {
-			return fmt.Errorf("run %d of event %d comes after run %d of %d", r.Number, r.Seq, before, s.Runs)
+		if r.Number == 0 || r.Number > s.Runs || r.Seq == 0 || r.Seq > s.Seq {
+			return fmt.Errorf("run %d of %d is of event %d", r.Number, s.Runs, r.Seq)
 		}
-		before = r.Number
+		if i >= 0 && r.Number == s.Run.Number {
+			return fmt.Errorf("run %d is active and queued", r.Number)
+		}
+		for j := range s.Queue[:max(0, i)] {
+			if s.Queue[j].Number == r.Number {
+				return fmt.Errorf("run %d is queued twice", r.Number)
+			}
+		}
+		if r.Asked != nil {
+			if bad := listsFault(s.registry, "", r.Asked.lists()); bad != nil {
+				return fmt.Errorf("run %d, as requested: %s", r.Number, bad.detail)
+			}
+		}
+		if err := r.checkLifecycle(i >= 0, s.Seq); err != nil {
+			return fmt.Errorf("run %d: %w", r.Number, err)
+		}
 		if bad := configFault(s.registry, &r.Config, true); bad != nil {
 			return fmt.Errorf("run %d: %s: %s", r.Number, bad.code, bad.detail)
 		}
@@ -168,30 +182,24 @@ func (s *State) checkRuns() error {
 	return nil
 }
 
-// checkWakes checks the open wakes.
-func (s *State) checkWakes() error {
-	if len(s.Wakes) > WakesMax {
-		return fmt.Errorf("%d wakes are open", len(s.Wakes))
-	}
-	before := uint32(0)
-	for i := range s.Wakes {
-		if n := s.Wakes[i].Number; n <= before || n > s.WakesAsked {
-			return fmt.Errorf("%s comes after %s of %d", wakeName(n), wakeName(before), s.WakesAsked)
-		}
-		before = s.Wakes[i].Number
-	}
-	return nil
-}
-
 // checkTurn checks that an active run waits for something, that nothing else
 // waits, and that whatever has a deadline has a wake.
 func (s *State) checkTurn() error {
 	t := s.Turn
 	switch {
+	case s.Run != nil && s.Run.Turns == 0:
+		if t != nil && t.isOpen() {
+			return fmt.Errorf("something of %s is open", turnName(t.Run, t.Number))
+		}
+		return s.checkWoken() // it was paused before its first turn
 	case t == nil && s.Run == nil:
 		return nil
 	case t == nil || s.Run != nil && (t.Run != s.Run.Number || t.Number != s.Run.Turns):
 		return fmt.Errorf("the active run has no turn")
+	case t.RetryAt > 0 && (t.Open || t.Batch != nil || s.Run == nil):
+		return fmt.Errorf("%s waits to be asked again beside something open", turnName(t.Run, t.Number))
+	case t.Attempt >= AttemptsMax:
+		return fmt.Errorf("%s is at attempt %d", turnName(t.Run, t.Number), t.Attempt+1)
 	case t.Run == 0 || t.Number == 0 || t.Run > s.Runs:
 		return fmt.Errorf("the latest turn is %s of %d runs", turnName(t.Run, t.Number), s.Runs)
 	case t.Items < 0 || t.Items > len(s.Items):
@@ -222,11 +230,11 @@ func (s *State) checkWoken() error {
 	t := s.Turn
 	deadline, any := s.nextDeadline()
 	switch {
-	case s.Run != nil && !any:
+	case s.Run != nil && !any && s.Run.Lifecycle != WaitingInput && s.Run.Lifecycle != Paused:
 		return fmt.Errorf("run %d is active and waits for nothing", s.Run.Number)
 	case s.Run == nil && t.isOpen():
 		return fmt.Errorf("something of %s is open without an active run", turnName(t.Run, t.Number))
-	case s.Run == nil:
+	case s.Run == nil || !any:
 		return nil
 	}
 	for i := range s.Wakes {

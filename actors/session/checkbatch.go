@@ -62,19 +62,26 @@ func (s *State) checkCall(c *Call, group int) error {
 	open := s.Turn.Batch.Group
 	switch c.Status {
 	case CallWaiting:
-		if group <= open {
+		if group < open || group == open && (s.Run == nil || s.Run.Lifecycle != Paused) {
 			return fmt.Errorf("it waits in group %d, open is %d", group, open)
+		}
+	case CallAwaiting:
+		if group < open || c.Approval == nil || s.Run == nil {
+			return fmt.Errorf("it awaits approval in group %d, open is %d", group, open)
 		}
 	case CallOpen:
 		if group != open || c.RunMS <= 0 || s.Run == nil {
 			return fmt.Errorf("it is open in group %d, open is %d, for %d ms", group, open, c.RunMS)
 		}
 	case CallSucceeded, CallFailed, CallCancelled, CallUnknown, CallIgnored:
-		if c.Arguments != "" || c.Host != nil || c.Seq == 0 || c.Seq > s.Seq {
+		if c.Arguments != "" || c.Host != nil || c.Approval != nil || c.Seq == 0 || c.Seq > s.Seq {
 			return fmt.Errorf("its result is that of event %d, and it keeps arguments of %d bytes", c.Seq, len(c.Arguments))
 		}
 	default:
 		return fmt.Errorf("its status is %q", c.Status)
+	}
+	if c.Edit > s.Seq || c.Approval != nil && c.Status != CallAwaiting {
+		return fmt.Errorf("it is %s, edited by event %d of %d", c.Status, c.Edit, s.Seq)
 	}
 	if _, known := s.turnsOwn.Lookup(c.ToolID); !c.done() && (!known || c.Arguments == "") {
 		return fmt.Errorf("it is of tool %q, with arguments of %d bytes", c.ToolID, len(c.Arguments))

@@ -33,7 +33,7 @@ func configFault(reg *planner.Registry, c *RunConfig, complete bool) *refusal {
 	case c.Profile != "" && !reg.HasProfile(c.Profile):
 		return refuse(RejectUnknownProfile, "config.profile: the registry has no profile "+quoted(c.Profile))
 	}
-	if bad := deadlinesFault(c.DeadlinesMS); bad != nil {
+	if bad := runFault(c); bad != nil {
 		return bad
 	}
 	return configToolsFault(reg, c)
@@ -116,29 +116,17 @@ func isModeOfChoice(choice string) bool {
 	return false
 }
 
-// deadlinesFault checks that every deadline given is within its bounds.
-func deadlinesFault(d *DeadlinesMS) *refusal {
-	if d == nil {
-		return nil
-	}
-	for _, ms := range []int64{d.Call, d.Turn} {
-		if ms != 0 && (ms < DeadlineMinMS || ms > DeadlineMaxMS) {
-			return refuse(RejectInvalidData, "config.deadlines_ms: "+strconv.Itoa(DeadlineMinMS)+" to "+strconv.Itoa(DeadlineMaxMS)+
-				", not "+strconv.FormatInt(ms, 10))
-		}
-	}
-	return nil
-}
-
 // ingressFault says which field of c may not come through the door `in`.
 func (in *Install) ingressFault(c *RunConfig) *refusal {
 	given := []struct {
 		field string
 		is    bool
 	}{
-		{"active_tools", c.ActiveTools != nil}, {"deadlines_ms", c.DeadlinesMS != nil}, {"disable", c.Disable != nil},
+		{"active_tools", c.ActiveTools != nil}, {"budget", c.Budget != nil}, {"completion", c.Completion != ""},
+		{"deadlines_ms", c.DeadlinesMS != nil}, {"disable", c.Disable != nil},
 		{"enable", c.Enable != nil}, {"force", c.Force != nil}, {"model", c.Model != ""}, {"params", c.Params != nil},
-		{"profile", c.Profile != ""}, {"provider", c.Provider != ""}, {"step_hook", c.StepHook != nil}, {"steps", c.Steps != nil},
+		{"prices", c.Prices != nil}, {"profile", c.Profile != ""}, {"provider", c.Provider != ""}, {"retry", c.Retry != nil},
+		{"step_hook", c.StepHook != nil}, {"steps", c.Steps != nil},
 		{"system", c.System != ""}, {"tool_choice", c.ToolChoice != ""}, {"tool_refs", c.ToolRefs != nil}, {"turns_max", c.TurnsMax != 0},
 	}
 	for _, g := range given {

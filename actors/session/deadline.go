@@ -1,6 +1,10 @@
 package session
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/refold/refold/codec"
+)
 
 // needWake sees to it that a wake is due by deadline, the earliest of all that
 // is open after an event. A session keeps at most one useful wake open: a new
@@ -50,56 +54,76 @@ func (s *State) settleWake(n uint32) {
 	s.settleOverdue()
 }
 
-// settleOverdue settles every open effect whose deadline has come. An unsafe
-// call may have taken effect, and the model is told so; claims are not in the
-// log, so the fold can't know better, and a live bridge has said better
-// before.
+// settleOverdue settles everything whose deadline has come. An unsafe call may
+// have taken effect, and the model is told so; claims are not in the log, so
+// the fold can't know better, and a live bridge has said better before.
 func (s *State) settleOverdue() {
-	t := s.Turn
-	if s.Run == nil || t == nil {
-		return
-	}
-	if step := t.Step; step != nil && step.Open {
-		if step.Deadline <= s.Clock {
+	run, t := s.Run, s.Turn
+	switch {
+	case run == nil:
+	case run.Deadline > 0 && run.Deadline <= s.Clock && run.Lifecycle != Paused:
+		s.stopRun(Ended{Lifecycle: Failed, Code: CodeRunDeadline, Detail: "the run's deadline has passed"})
+	case !s.turnIsRuns():
+	case t.stepOpen():
+		if t.Step.Deadline <= s.Clock {
 			s.withdraw(stepName(t.Run, t.Number), false)
-			s.fallBack(CodeDeadlineExceeded, "no settlement from step/"+s.Run.Config.StepHook.Hook+" by its deadline")
+			s.fallBack(CodeDeadlineExceeded, "no settlement from step/"+run.Config.StepHook.Hook+" by its deadline")
 		}
-		return
+	case t.RetryAt > 0:
+		if t.RetryAt <= s.Clock && run.Lifecycle != Paused {
+			t.Attempt++
+			t.Settled = codec.Hash{}
+			s.openGeneration()
+		}
+	case t.Open:
+		if t.Deadline <= s.Clock {
+			t.Open = false
+			s.withdraw(t.name(), true)
+			s.generationFailed(Fault{
+				Code: CodeDeadlineExceeded, Detail: "no settlement from llm/" + run.Config.Provider + " by its deadline", Retryable: true,
+			})
+		}
+	case t.Batch != nil:
+		s.settleOverdueCalls()
 	}
-	if t.Open && t.Deadline <= s.Clock {
-		t.Open = false
-		t.Step.forgetGeneration()
-		s.withdraw(turnName(t.Run, t.Number), true)
-		s.endRun(Ended{Lifecycle: Failed, Code: CodeDeadlineExceeded,
-			Detail: "no settlement from llm/" + s.Run.Config.Provider + " by its deadline"}, nil)
-		return
-	}
-	if t.Batch == nil {
-		return
-	}
-	overdue := false
+}
+
+// settleOverdueCalls settles the calls of the batch whose deadline has come,
+// and denies those over which nobody decided in time.
+func (s *State) settleOverdueCalls() {
+	t, overdue := s.Turn, false
 	for i := range t.Batch.Calls {
 		c := &t.Batch.Calls[i]
-		if c.Status != CallOpen || c.Deadline > s.Clock {
-			continue
-		}
-		overdue = true
-		tool := s.tool(c.ToolID)
-		from := "host loop " + tool.Executor.Target
-		if !s.isHostLoop(c) {
-			from = "tool/" + tool.Executor.Target
-			s.withdraw(callName(t.Run, t.Number, i), !tool.RetrySafe)
-		}
-		detail := "no settlement from " + from + " by its deadline"
-		if tool.RetrySafe {
-			s.endCall(i, CallFailed, CodeDeadlineExceeded, detail)
-		} else {
-			s.endCall(i, CallUnknown, CodeOutcomeUnknown, detail+"; it may have taken effect")
+		switch {
+		case c.Status == CallAwaiting && c.Approval.Deadline <= s.Clock:
+			overdue = true
+			s.endCall(i, CallIgnored, CodeApprovalExpired, "nobody decided over the call in time: it was not run")
+		case c.Status == CallOpen && c.Deadline <= s.Clock:
+			overdue = true
+			s.settleOverdueCall(i)
 		}
 	}
 	if overdue {
 		s.closeGroup()
 	}
+}
+
+// settleOverdueCall ends open call i without its settlement.
+func (s *State) settleOverdueCall(i int) {
+	t := s.Turn
+	c := &t.Batch.Calls[i]
+	tool := s.tool(c.ToolID)
+	from := "host loop " + tool.Executor.Target
+	if !s.isHostLoop(c) {
+		from = "tool/" + tool.Executor.Target
+		s.withdraw(callName(t.Run, t.Number, i), !tool.RetrySafe)
+	}
+	detail := "no settlement from " + from + " by its deadline"
+	if tool.RetrySafe {
+		s.endCall(i, CallFailed, CodeDeadlineExceeded, detail)
+		return
+	}
+	s.endCall(i, CallUnknown, CodeOutcomeUnknown, detail+"; it may have taken effect")
 }
 
 // withdraw makes the end of an effect an output of this event.
@@ -109,21 +133,36 @@ func (s *State) withdraw(name string, claimed bool) {
 
 // nextDeadline returns the earliest deadline of all that is open.
 func (s *State) nextDeadline() (int64, bool) {
-	t := s.Turn
-	if s.Run == nil || t == nil {
+	next, any := int64(0), false
+	add := func(deadline int64) {
+		if !any || deadline < next {
+			next, any = deadline, true
+		}
+	}
+	run, t := s.Run, s.Turn
+	if run == nil {
 		return 0, false
 	}
-	if t.Step != nil && t.Step.Open {
-		return t.Step.Deadline, true
+	if run.Deadline > 0 && run.Lifecycle != Paused {
+		add(run.Deadline)
 	}
-	if t.Open {
-		return t.Deadline, true
-	}
-	next, any := int64(0), false
-	if t.Batch != nil {
+	switch {
+	case !s.turnIsRuns():
+	case t.stepOpen():
+		add(t.Step.Deadline)
+	case t.Open:
+		add(t.Deadline)
+	case t.RetryAt > 0:
+		if run.Lifecycle != Paused {
+			add(t.RetryAt)
+		}
+	case t.Batch != nil:
 		for i := range t.Batch.Calls {
-			if c := &t.Batch.Calls[i]; c.Status == CallOpen && (!any || c.Deadline < next) {
-				next, any = c.Deadline, true
+			switch c := &t.Batch.Calls[i]; c.Status {
+			case CallOpen:
+				add(c.Deadline)
+			case CallAwaiting:
+				add(c.Approval.Deadline)
 			}
 		}
 	}

@@ -10,9 +10,10 @@ import (
 // through door. What clients may ask, operators may ask too.
 func mayBeSaid(typ string, door Door) (known, through bool) {
 	switch typ {
-	case TypeRunRequested:
+	case TypeRunRequested, TypeSteerRequested, TypeRunCancelRequested, TypeRunInterrupt, TypeRunPauseRequested,
+		TypeRunResumeRequested, TypeRunEdited, TypeRunCompleted, TypeRunFailed:
 		return true, door == DoorIn || door == DoorCtl
-	case TypeSessionConfigured, TypeToolRegistrySet, TypeToolProfileSelected, TypeToolOverridesSet, TypeHostSessionUpdated, TypeFactsSet:
+	case TypeSessionConfigured, TypeSessionClosed, TypeApprovalDecided, TypeToolRegistrySet, TypeToolProfileSelected, TypeToolOverridesSet, TypeHostSessionUpdated, TypeFactsSet:
 		return true, door == DoorCtl
 	case TypeToolCallsObserved, TypeGenerationSettled:
 		return true, door == DoorLLM
@@ -29,8 +30,10 @@ func mayBeSaid(typ string, door Door) (known, through bool) {
 // EventTypes returns the names of all events that this release folds.
 func EventTypes() []string {
 	return []string{
-		TypeRunRequested, TypeSessionConfigured, TypeToolRegistrySet, TypeToolProfileSelected, TypeToolOverridesSet,
-		TypeHostSessionUpdated, TypeFactsSet, TypeToolCallsObserved, TypeGenerationSettled, TypeToolCallSettled,
+		TypeRunRequested, TypeSteerRequested, TypeRunCancelRequested, TypeRunInterrupt, TypeRunPauseRequested,
+		TypeRunResumeRequested, TypeRunEdited, TypeRunCompleted, TypeRunFailed, TypeSessionConfigured, TypeSessionClosed,
+		TypeToolRegistrySet, TypeToolProfileSelected, TypeToolOverridesSet, TypeHostSessionUpdated, TypeFactsSet,
+		TypeApprovalDecided, TypeToolCallsObserved, TypeGenerationSettled, TypeToolCallSettled,
 		TypeToolBatchSettled, TypeStepPrepared, TypeWakeSettled,
 	}
 }
@@ -68,6 +71,15 @@ func open(e Event) (Envelope, *refusal) {
 func body[T any](data codec.Raw, fold func(*T) *refusal) *refusal {
 	var b T
 	if bad := decodeBody(data, &b); bad != nil {
+		return bad
+	}
+	return fold(&b)
+}
+
+// contentBody is body for a body with an input.
+func contentBody[T any](data codec.Raw, fold func(*T) *refusal) *refusal {
+	var b T
+	if bad := decodeContent(data, "input", &b); bad != nil {
 		return bad
 	}
 	return fold(&b)

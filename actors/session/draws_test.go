@@ -28,16 +28,22 @@ func say(door session.Door, typ string, data any) (session.Door, []byte) {
 // draw makes the next event: mostly what the state waits for.
 func (l *laws) draw() (session.Door, []byte) {
 	open := l.state.Open()
-	switch rapid.IntRange(0, 17).Draw(l.t, "kind") {
+	switch rapid.IntRange(0, 25).Draw(l.t, "kind") {
 	case 0:
 		return l.drawRun()
 	case 1, 5:
-		return drawControl(l.t)
+		return drawSetting(l.t)
+	case 18, 19, 20, 21:
+		return l.drawControl()
+	case 22, 23:
+		return l.drawSteer()
+	case 24:
+		return l.drawDecision()
 	case 6:
 		return l.drawOverrides()
 	case 7:
 		return l.drawRegistrySet()
-	case 8, 9, 10:
+	case 8, 9:
 		if t := l.state.Turn; t != nil {
 			return l.drawBatchSettled(fmt.Sprintf("r%dt%d", t.Run, t.Number))
 		}
@@ -58,8 +64,14 @@ func (l *laws) draw() (session.Door, []byte) {
 		}
 		return drawCallSettlement(l.t, fmt.Sprintf("r%dt%dc%d", r, t, c))
 	}
+	if l.state.View().WaitsFor == "approval" || rapid.IntRange(0, 4).Draw(l.t, "approvals") == 0 && len(l.awaiting()) > 0 {
+		return l.drawDecision()
+	}
 	if calls := l.hostLoopCalls(); len(calls) > 0 && rapid.IntRange(0, 2).Draw(l.t, "host loop") > 0 {
 		return drawCallSettlement(l.t, rapid.SampledFrom(calls).Draw(l.t, "call"))
+	}
+	if len(open) == 0 && l.state.Run != nil {
+		return l.drawControl()
 	}
 	if len(open) == 0 || l.state.Run == nil && rapid.Bool().Draw(l.t, "go on") {
 		return l.drawRun()
@@ -92,8 +104,8 @@ func (l *laws) drawRun() (session.Door, []byte) {
 	if rapid.IntRange(0, 3).Draw(t, "with roles") == 0 {
 		data["roles"] = rapid.SliceOfN(rapid.SampledFrom([]string{"admin", "user", "admin", ""}), 0, 2).Draw(t, "roles")
 	}
-	if rapid.IntRange(0, 4).Draw(t, "with when_busy") == 0 {
-		data["when_busy"] = rapid.SampledFrom([]string{"queue", "reject", "panic"}).Draw(t, "when_busy")
+	if rapid.IntRange(0, 2).Draw(t, "with when_busy") == 0 {
+		data["when_busy"] = rapid.SampledFrom([]string{"queue", "reject", "steer", "interrupt", "interrupt", "panic"}).Draw(t, "when_busy")
 	}
 	return say(rapid.SampledFrom([]session.Door{session.DoorCtl, session.DoorCtl, session.DoorIn}).Draw(t, "door"), session.TypeRunRequested, data)
 }
@@ -107,10 +119,13 @@ func (l *laws) drawConfig() map[string]any {
 	}
 	if rapid.IntRange(0, 2).Draw(t, "with deadlines") == 0 {
 		config["deadlines_ms"] = map[string]any{
-			"turn": rapid.SampledFrom([]int{0, 100, 101, 60_000, session.DeadlineMaxMS}).Draw(t, "turn"),
-			"call": rapid.SampledFrom([]int{0, 100, 101, 60_000, session.DeadlineMaxMS}).Draw(t, "call"),
+			"turn":     rapid.SampledFrom([]int{0, 100, 101, 60_000, session.DeadlineMaxMS}).Draw(t, "turn"),
+			"call":     rapid.SampledFrom([]int{0, 100, 101, 60_000, session.DeadlineMaxMS}).Draw(t, "call"),
+			"run":      rapid.SampledFrom([]int{0, 0, 100, 500_000, session.LongMaxMS}).Draw(t, "run"),
+			"approval": rapid.SampledFrom([]int{0, 100, 500_000, session.LongMaxMS}).Draw(t, "approval"),
 		}
 	}
+	drawEnds(t, config)
 	list := rapid.SampledFrom([]string{"", "active_tools", "disable", "enable", "force"}).Draw(t, "list")
 	if list != "" {
 		config[list] = rapid.SliceOfN(rapid.SampledFrom(l.tools.names), 0, 2).Draw(t, "names")
@@ -119,8 +134,9 @@ func (l *laws) drawConfig() map[string]any {
 	return config
 }
 
-func drawControl(t *rapid.T) (session.Door, []byte) {
-	switch rapid.IntRange(0, 3).Draw(t, "control") {
+// drawSetting draws what operators set.
+func drawSetting(t *rapid.T) (session.Door, []byte) {
+	switch rapid.IntRange(0, 3).Draw(t, "setting") {
 	case 0:
 		return say(session.DoorCtl, session.TypeHostSessionUpdated, map[string]any{
 			"id": "h1", "status": rapid.SampledFrom([]string{"ready", "closed", "expired", "error", "none", "?"}).Draw(t, "status"),
@@ -139,6 +155,7 @@ func drawControl(t *rapid.T) (session.Door, []byte) {
 	return say(session.DoorCtl, session.TypeSessionConfigured, map[string]any{
 		"provider": "anthropic", "model": "m", "queue_max": rapid.IntRange(0, 3).Draw(t, "queue_max"),
 		"deadlines_ms": map[string]any{"turn": rapid.SampledFrom([]int{0, 100, 60_000}).Draw(t, "turn")},
+		"completion":   rapid.SampledFrom([]string{"text", "explicit"}).Draw(t, "completion"),
 	})
 }
 
@@ -151,7 +168,7 @@ func (l *laws) drawTurn(name string) (session.Door, []byte) {
 		return say(session.DoorLLM, session.TypeGenerationSettled, map[string]any{"effect": name, "status": "ok"})
 	case 2:
 		return say(session.DoorLLM, session.TypeGenerationSettled, map[string]any{
-			"effect": name, "status": "failed", "error": map[string]any{"code": "overloaded", "detail": "later"},
+			"effect": name, "status": "failed", "error": map[string]any{"code": "overloaded", "detail": "later", "retryable": rapid.Bool().Draw(t, "retryable")},
 		})
 	case 3:
 		return say(session.DoorLLM, session.TypeGenerationSettled, map[string]any{"effect": name, "status": "odd"})
@@ -167,7 +184,7 @@ func (l *laws) drawTurn(name string) (session.Door, []byte) {
 			calls[i] = map[string]any{"tool_name": rapid.SampledFrom(l.tools.names).Draw(t, "tool"), "arguments_blob": noRef, "size": 300_000}
 		}
 	}
-	return say(session.DoorLLM, session.TypeToolCallsObserved, map[string]any{"effect": name, "calls": calls, "usage": map[string]any{"input_tokens": 7}})
+	return say(session.DoorLLM, session.TypeToolCallsObserved, map[string]any{"effect": name, "calls": calls, "usage": map[string]any{"input_tokens": 7, "cached_tokens": 3, "output_tokens": 2}})
 }
 
 // toolDraws is what a model may call, and with what.

@@ -45,6 +45,9 @@ func drawTools(t *rapid.T) (tools []any, names []string) {
 		if rapid.IntRange(0, 4).Draw(t, "with capability") == 0 {
 			tool["requires"] = []any{rapid.SampledFrom([]string{"granted", "not granted"}).Draw(t, "capability")}
 		}
+		if rapid.IntRange(0, 2).Draw(t, "with approval") == 0 {
+			tool["approval"] = rapid.SampledFrom([]string{"never", "always", "always", "args.a == '1'", "step > 0", "context.n == 1", "role('admin')"}).Draw(t, "approval")
+		}
 		if rapid.IntRange(0, 3).Draw(t, "with alternate") == 0 {
 			tool["alternates"] = []any{map[string]any{"tool_name": name + "alt", "args_schema": schema, "description": "the same"}}
 			names = append(names, name+"alt")
@@ -84,7 +87,10 @@ func drawInstall(t *rapid.T) (*session.Install, toolDraws) {
 	record := map[string]any{
 		"v": 1, "rules": 1, "tools": tools, "capabilities": []string{"granted"}, "profiles": drawProfiles(t, names, false),
 		"config": map[string]any{"provider": "p", "model": "m", "enable": some("enable"), "disable": some("disable")},
-		"policy": map[string]any{"ingress": rapid.SampledFrom([][]string{{}, {"roles", "steps", "provider", "model"}}).Draw(t, "ingress")},
+		"policy": map[string]any{
+			"ingress":  rapid.SampledFrom([][]string{{}, {"roles", "steps", "provider", "model"}}).Draw(t, "ingress"),
+			"approval": drawPolicy(t, names),
+		},
 	}
 	text, err := json.Marshal(record)
 	if err != nil {
@@ -248,7 +254,8 @@ func (l *laws) drawBatchSettled(name string) (session.Door, []byte) {
 	}
 	all := rapid.Bool().Draw(t, "those with results too")
 	for i := range calls {
-		if b := s.Turn.Batch; b == nil || all || b.Calls[i].Status == session.CallWaiting || b.Calls[i].Status == session.CallOpen {
+		if b := s.Turn.Batch; b == nil || all || b.Calls[i].Status == session.CallWaiting || b.Calls[i].Status == session.CallOpen ||
+			b.Calls[i].Status == session.CallAwaiting {
 			r := map[string]any{"effect": fmt.Sprintf("%sc%d", name, i), "status": "succeeded"}
 			switch rapid.IntRange(0, 5).Draw(t, "result") {
 			case 0:

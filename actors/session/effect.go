@@ -62,6 +62,7 @@ type Item struct {
 	Call   int    `msgpack:"call,omitempty"` // role tool: the call's position in its batch
 	Code   string `msgpack:"code,omitempty"`
 	Detail string `msgpack:"detail,omitempty"`
+	Edit   uint64 `msgpack:"edit,omitempty"` // role tool: the ApprovalDecided that changed the arguments
 	Role   Role   `msgpack:"role"`
 	Seq    uint64 `msgpack:"seq"`
 }

@@ -46,12 +46,22 @@ type Envelope struct {
 // Event types: the wire's names.
 const (
 	TypeRunRequested        = "RunRequested"
+	TypeSteerRequested      = "SteerRequested"
+	TypeRunCancelRequested  = "RunCancelRequested"
+	TypeRunInterrupt        = "RunInterruptRequested"
+	TypeRunPauseRequested   = "RunPauseRequested"
+	TypeRunResumeRequested  = "RunResumeRequested"
+	TypeRunEdited           = "RunEdited"
+	TypeRunCompleted        = "RunCompleted"
+	TypeRunFailed           = "RunFailed"
 	TypeSessionConfigured   = "SessionConfigured"
+	TypeSessionClosed       = "SessionClosed"
 	TypeToolRegistrySet     = "ToolRegistrySet"
 	TypeToolProfileSelected = "ToolProfileSelected"
 	TypeToolOverridesSet    = "ToolOverridesSet"
 	TypeHostSessionUpdated  = "HostSessionUpdated"
 	TypeFactsSet            = "FactsSet"
+	TypeApprovalDecided     = "ApprovalDecided"
 	TypeToolCallsObserved   = "ToolCallsObserved"
 	TypeGenerationSettled   = "GenerationSettled"
 	TypeToolCallSettled     = "ToolCallSettled"
@@ -75,21 +85,87 @@ type RunRequested struct {
 	Input      Content    `msgpack:"input"`
 	Roles      []string   `msgpack:"roles,omitempty"`      // for step rules: role("admin")
 	Submission string     `msgpack:"submission,omitempty"` // same value, same content: a no-op
-	WhenBusy   string     `msgpack:"when_busy,omitempty"`  // queue (default), reject
+	WhenBusy   string     `msgpack:"when_busy,omitempty"`  // queue (default), steer, interrupt, reject
 }
+
+// The values of RunRequested.WhenBusy: what becomes of a request while a run
+// is active.
+const (
+	BusyQueue     = "queue"     // the default, also when empty: it waits its turn
+	BusySteer     = "steer"     // its input steers the active run; its config counts only if none is active
+	BusyInterrupt = "interrupt" // the active run is interrupted, and this one is at the head of the queue
+	BusyReject    = "reject"    // it is refused
+)
+
+// SteerRequested gives the active run more input, before its next turn. Without
+// an active run it starts one.
+type SteerRequested struct {
+	Input Content `msgpack:"input"`
+	Run   uint32  `msgpack:"run,omitempty"` // 0: the active one
+}
+
+// RunControl is the body of RunCancelRequested, RunInterruptRequested and
+// RunPauseRequested.
+type RunControl struct {
+	Reason string `msgpack:"reason,omitempty"` // for people
+	Run    uint32 `msgpack:"run,omitempty"`    // 0: the active one
+}
+
+// RunResumeRequested lets a paused run go on.
+type RunResumeRequested struct {
+	Budget *Budget `msgpack:"budget,omitempty"` // through ctl alone: what holds from now on
+	Reason string  `msgpack:"reason,omitempty"`
+	Run    uint32  `msgpack:"run,omitempty"` // 0: the active one
+}
+
+// RunEdited gives a queued run another input.
+type RunEdited struct {
+	Input Content `msgpack:"input"`
+	Run   uint32  `msgpack:"run"`
+}
+
+// RunEnded is the body of RunCompleted and RunFailed, which end a run of
+// completion explicit that waits for input.
+type RunEnded struct {
+	Code   string `msgpack:"code,omitempty"`
+	Detail string `msgpack:"detail,omitempty"`
+	Run    uint32 `msgpack:"run,omitempty"` // 0: the active one
+}
+
+// SessionClosed closes the session for good.
+type SessionClosed struct{}
+
+// ApprovalDecided decides over one call that waits for a person.
+type ApprovalDecided struct {
+	ArgsHash  string `msgpack:"args_hash"`           // hex: of the arguments that were decided over
+	Arguments string `msgpack:"arguments,omitempty"` // decision approve: what to run instead, JSON text
+	Call      string `msgpack:"call"`                // r1t2c0
+	Decision  string `msgpack:"decision"`            // approve, deny
+	Reason    string `msgpack:"reason,omitempty"`    // the model is shown it
+}
+
+// The values of ApprovalDecided.Decision.
+const (
+	DecisionApprove = "approve"
+	DecisionDeny    = "deny"
+)
 
 // RunConfig is how a run behaves. The one that holds is the run's own, else
 // the session's, else the install record's; whole, never merged.
 type RunConfig struct {
 	ActiveTools *[]string          `msgpack:"active_tools,omitempty"` // absent: the profile; empty: no tools
+	Budget      *Budget            `msgpack:"budget,omitempty"`
+	Completion  string             `msgpack:"completion,omitempty"` // text (default), explicit
 	DeadlinesMS *DeadlinesMS       `msgpack:"deadlines_ms,omitempty"`
 	Disable     []string           `msgpack:"disable,omitempty"`
 	Enable      []string           `msgpack:"enable,omitempty"`
 	Force       []string           `msgpack:"force,omitempty"`
 	Model       string             `msgpack:"model,omitempty"`
 	Params      codec.Raw          `msgpack:"params,omitempty"` // an object, passed on as it is
+	Prices      *Prices            `msgpack:"prices,omitempty"`
 	Profile     string             `msgpack:"profile,omitempty"`
 	Provider    string             `msgpack:"provider,omitempty"`  // a subject token
+	Retry       *Retry             `msgpack:"retry,omitempty"`     // absent: a failed generation ends the run
 	StepHook    *StepHook          `msgpack:"step_hook,omitempty"` // asked before each turn
 	Steps       []planner.StepRule `msgpack:"steps,omitempty"`     // absent: the session's, else the profile's
 	System      string             `msgpack:"system,omitempty"`
@@ -112,10 +188,50 @@ const (
 	FallbackFail  = "fail"
 )
 
-// DeadlinesMS bounds effects, in milliseconds from the event that opens them.
+// DeadlinesMS bounds what may take long, in milliseconds.
 type DeadlinesMS struct {
-	Call int64 `msgpack:"call,omitempty"` // 0: 10 minutes
-	Turn int64 `msgpack:"turn,omitempty"` // 0: 10 minutes
+	Approval int64 `msgpack:"approval,omitempty"` // from when it is requested; 0: a day
+	Call     int64 `msgpack:"call,omitempty"`     // from when it is asked; 0: 10 minutes
+	Run      int64 `msgpack:"run,omitempty"`      // from when it starts, without the time that it is paused; 0: none
+	Turn     int64 `msgpack:"turn,omitempty"`     // from when it is asked; 0: 10 minutes
+}
+
+// The values of RunConfig.Completion: what ends a run.
+const (
+	CompletionText     = "text"     // the default, also when empty: a turn without calls
+	CompletionExplicit = "explicit" // RunCompleted or RunFailed; a turn without calls waits for input
+)
+
+// Budget is what a run and its session may use. It is checked before each
+// turn. 0 is no limit.
+type Budget struct {
+	Cost          int64  `json:"cost,omitempty" msgpack:"cost,omitempty"`                     // of the run, micro-units by Prices
+	OnBreach      string `json:"on_breach,omitempty" msgpack:"on_breach,omitempty"`           // pause (default), fail
+	SessionCost   int64  `json:"session_cost,omitempty" msgpack:"session_cost,omitempty"`     // of all runs, micro-units
+	SessionTokens int64  `json:"session_tokens,omitempty" msgpack:"session_tokens,omitempty"` // of all runs, input and output
+	Tokens        int64  `json:"tokens,omitempty" msgpack:"tokens,omitempty"`                 // of the run, input and output
+}
+
+// The values of Budget.OnBreach.
+const (
+	BreachPause = "pause" // the default, also when empty
+	BreachFail  = "fail"
+)
+
+// Prices are what a million tokens cost, in micro-units of any currency.
+type Prices struct {
+	Cached int64 `msgpack:"cached,omitempty"` // of the input tokens that were cached; 0: as the others
+	Input  int64 `msgpack:"input,omitempty"`  // of the other input tokens
+	Output int64 `msgpack:"output,omitempty"` // of output tokens, reasoning included
+}
+
+// Retry says which failed generations are asked again, after the bridge has
+// given up within one effect.
+type Retry struct {
+	Attempts     int      `msgpack:"attempts"`                 // in all, the first included: 2 to 10
+	BackoffMS    int64    `msgpack:"backoff_ms,omitempty"`     // before attempt 2, doubled each time; 0: 1 second
+	BackoffMaxMS int64    `msgpack:"backoff_max_ms,omitempty"` // 0: 5 minutes
+	Codes        []string `msgpack:"codes,omitempty"`          // absent: those that the bridge calls retryable
 }
 
 // SessionConfig is the session's own config. On the wire queue_max stands

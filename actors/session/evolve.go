@@ -97,6 +97,9 @@ func (s *State) apply(e Event) (string, *refusal) {
 	if env.ID != "" && s.seen(env.ID) {
 		return env.Type, refuse(RejectDuplicateEvent, "the session took an event with this id before")
 	}
+	if s.Closed && !mayFollowClose(env.Type) {
+		return env.Type, sessionClosedRefusal()
+	}
 	if bad := s.applyBody(e.Door, env); bad != nil {
 		return env.Type, bad
 	}
@@ -121,8 +124,35 @@ func (s *State) applyBody(door Door, env Envelope) *refusal {
 			return bad
 		}
 		return s.runRequested(door, &b, env.Data)
+	case TypeSteerRequested:
+		return contentBody(env.Data, s.steerRequested)
+	case TypeRunEdited:
+		return contentBody(env.Data, s.runEdited)
+	case TypeRunCancelRequested:
+		return body(env.Data, s.runCancelRequested)
+	case TypeRunInterrupt:
+		return body(env.Data, s.runInterruptRequested)
+	case TypeRunPauseRequested:
+		return body(env.Data, s.runPauseRequested)
+	case TypeRunResumeRequested:
+		return body(env.Data, func(b *RunResumeRequested) *refusal { return s.runResumeRequested(door, b) })
+	case TypeRunCompleted, TypeRunFailed:
+		return body(env.Data, func(b *RunEnded) *refusal { return s.runEnded(env.Type, b) })
+	case TypeToolCallsObserved, TypeGenerationSettled, TypeToolCallSettled, TypeStepPrepared, TypeWakeSettled:
+		return s.settle(env)
+	case TypeToolBatchSettled:
+		return s.toolBatchSettled(env.Data)
+	}
+	return s.applyCtl(env)
+}
+
+// applyCtl is the rest of the switch: what comes through ctl alone.
+func (s *State) applyCtl(env Envelope) *refusal {
+	switch env.Type {
 	case TypeSessionConfigured:
 		return s.sessionConfigured(env.Data)
+	case TypeSessionClosed:
+		return body(env.Data, s.sessionClosed)
 	case TypeToolRegistrySet:
 		return s.toolRegistrySet(env.Data)
 	case TypeToolProfileSelected:
@@ -133,12 +163,26 @@ func (s *State) applyBody(door Door, env Envelope) *refusal {
 		return body(env.Data, s.hostSessionUpdated)
 	case TypeFactsSet:
 		return body(env.Data, s.factsSet)
-	case TypeToolCallsObserved, TypeGenerationSettled, TypeToolCallSettled, TypeStepPrepared, TypeWakeSettled:
-		return s.settle(env)
-	case TypeToolBatchSettled:
-		return s.toolBatchSettled(env.Data)
+	case TypeApprovalDecided:
+		return body(env.Data, s.approvalDecided)
 	}
 	return refuse(RejectUnknownType, "no event is called "+quoted(env.Type))
+}
+
+// mayFollowClose reports whether a closed session still looks at an event of a
+// type: settlements, which change nothing any more, wakes, and a request that
+// may be a repeat.
+func mayFollowClose(typ string) bool {
+	switch typ {
+	case TypeRunRequested, TypeToolCallsObserved, TypeGenerationSettled, TypeToolCallSettled, TypeToolBatchSettled,
+		TypeStepPrepared, TypeWakeSettled:
+		return true
+	}
+	return false
+}
+
+func sessionClosedRefusal() *refusal {
+	return refuse(RejectSessionClosed, "the session was closed: open another one")
 }
 
 // seen reports whether an event with this id was taken lately.

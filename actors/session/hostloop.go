@@ -103,6 +103,9 @@ func (s *State) settleBatch(b *ToolBatchSettled) *refusal {
 		given[at] = r
 	}
 	for i := range batch.Calls {
+		if batch.Calls[i].Status == CallAwaiting {
+			return mismatch("call " + strconv.Itoa(i) + " waits for approval")
+		}
 		if !batch.Calls[i].done() && given[i] == nil {
 			return mismatch("call " + strconv.Itoa(i) + " has no result: the whole batch is settled, later groups included")
 		}

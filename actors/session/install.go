@@ -26,6 +26,9 @@ type InstallRecord struct {
 
 // Policy is what an install record permits.
 type Policy struct {
+	// Approval decides over calls before a tool's own approval does: the first
+	// rule that matches.
+	Approval []planner.ApprovalRule `msgpack:"approval,omitempty"`
 	// Coverage is what `refold tools check` makes of a tool that no running
 	// bridge serves: warn (default) or fail.
 	Coverage string `msgpack:"coverage,omitempty"`
@@ -43,17 +46,18 @@ const (
 // DefaultIngress returns the config fields that a client may set when the
 // policy doesn't say.
 func DefaultIngress() []string {
-	return []string{"active_tools", "disable", "model", "params", "provider", "system", "turns_max"}
+	return []string{"active_tools", "completion", "disable", "model", "params", "provider", "system", "turns_max"}
 }
 
 // Install is a parsed install record. It is immutable and shared by every
 // session that pinned it.
 type Install struct {
-	Hash     codec.Hash // of the record's canonical bytes
-	Rules    int
-	Record   InstallRecord
-	Registry *planner.Registry
-	ingress  []string
+	Hash      codec.Hash // of the record's canonical bytes
+	Rules     int
+	Record    InstallRecord
+	Registry  *planner.Registry
+	ingress   []string
+	approvals *planner.Approvals
 }
 
 // ParseInstall reads an install record: JSON or msgpack. The error says which
@@ -120,6 +124,11 @@ func (in *Install) check() error {
 			return fmt.Errorf("install record: tools[%d].%s", i, fault)
 		}
 	}
+	approvals, err := planner.CompileApprovals(in.Registry, in.Record.Policy.Approval)
+	if err != nil {
+		return fmt.Errorf("install record: policy.approval%s: %s", err.Path, err.Detail)
+	}
+	in.approvals = approvals
 	for i, field := range in.ingress {
 		if field != ingressRoles && !slices.Contains(configFields(), field) {
 			return fmt.Errorf("install record: policy.ingress[%d]: a run config has no field %q", i, field)
@@ -131,13 +140,9 @@ func (in *Install) check() error {
 	return nil
 }
 
-// toolFault says what of a tool's binding this release does not carry out. What
-// waits for a person must not run without one, so it is refused, not ignored.
+// toolFault says what of a tool's binding the fold can't keep.
 func toolFault(tool *planner.ToolSpec) string {
-	switch {
-	case tool.Approval != "" && tool.Approval != planner.ApprovalNever:
-		return fmt.Sprintf("approval: this release asks nobody: %s is the only value", planner.ApprovalNever)
-	case tool.DeadlineMS < 0 || tool.DeadlineMS > toolRunMaxMS:
+	if tool.DeadlineMS < 0 || tool.DeadlineMS > toolRunMaxMS {
 		return fmt.Sprintf("deadline_ms is %d, it may be 0 to %d", tool.DeadlineMS, toolRunMaxMS)
 	}
 	return ""
@@ -146,8 +151,8 @@ func toolFault(tool *planner.ToolSpec) string {
 // configFields returns the names of a RunConfig's fields on the wire.
 func configFields() []string {
 	return []string{
-		"active_tools", "deadlines_ms", "disable", "enable", "force", "model", "params",
-		"profile", "provider", "step_hook", "steps", "system", "tool_choice", "tool_refs", "turns_max",
+		"active_tools", "budget", "completion", "deadlines_ms", "disable", "enable", "force", "model", "params",
+		"prices", "profile", "provider", "retry", "step_hook", "steps", "system", "tool_choice", "tool_refs", "turns_max",
 	}
 }
 

@@ -1,7 +1,7 @@
 package session_test
 
 // Which install records are pinned. What a record asks for and this release
-// does not do is refused: a tool that waits for approval must not run without.
+// can't do is refused: a tool that waits for approval must not run without.
 
 import (
 	"errors"
@@ -19,7 +19,7 @@ func TestInstallRefused(t *testing.T) {
 	}
 	const effect = `,"executor":{"kind":"effect","target":"x"}`
 	for name, c := range map[string]struct{ record, want string }{
-		"a tool for approval":      {tool(effect + `,"approval":"always"`), "tools[0].approval: "},
+		"an approval that is none": {tool(effect + `,"approval":"sometimes"`), "tools[0].approval: "},
 		"an unknown executor":      {tool(`,"executor":{"kind":"process","target":"x"}`), "tools[0].executor.kind: "},
 		"a run time over the cap":  {tool(effect + `,"deadline_ms":1350001`), "tools[0].deadline_ms is 1350001, it may be 0 to 1350000"},
 		"rules 0":                  {`{"v":1,"rules":0,"tools":[]}`, "rules is 0"},

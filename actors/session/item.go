@@ -4,13 +4,19 @@ import "github.com/vmihailenco/msgpack/v5"
 
 // encodedBytesMax bounds the encoded size of an item from above, without
 // encoding it.
-func (it Item) encodedBytesMax() int { return itemFixedBytesMax + len(it.Code) + len(it.Detail) }
+func (it Item) encodedBytesMax() int {
+	n := itemFixedBytesMax + len(it.Code) + len(it.Detail)
+	if it.Edit != 0 {
+		n += itemEditBytesMax
+	}
+	return n
+}
 
 // EncodeMsgpack writes the item as a map of what it has. A transcript is the
 // largest part of a state and of a generation, so this spares the reflection.
 func (it Item) EncodeMsgpack(enc *msgpack.Encoder) error {
 	n := 2
-	for _, given := range []bool{it.Call != 0, it.Code != "", it.Detail != ""} {
+	for _, given := range []bool{it.Call != 0, it.Code != "", it.Detail != "", it.Edit != 0} {
 		if given {
 			n++
 		}
@@ -30,6 +36,11 @@ func (it Item) EncodeMsgpack(enc *msgpack.Encoder) error {
 	}
 	if it.Detail != "" {
 		if err := firstError(enc.EncodeString("detail"), enc.EncodeString(it.Detail)); err != nil {
+			return err
+		}
+	}
+	if it.Edit != 0 {
+		if err := firstError(enc.EncodeString("edit"), enc.EncodeUint(it.Edit)); err != nil {
 			return err
 		}
 	}

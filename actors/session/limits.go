@@ -49,16 +49,33 @@ const (
 	RunDefaultMS      = 5 * 60 * 1000  // what one start of an effect may take
 	StepDefaultMS     = 30 * 1000      // a step hook's deadline
 
+	ApprovalDefaultMS = 24 * 60 * 60 * 1000       // an approval's, from when it is requested
+	LongMaxMS         = 400 * 24 * 60 * 60 * 1000 // deadline of a run or an approval: nothing is asked of a bridge by it
+	AttemptsMax       = 10                        // attempts at a generation
+	RetryCodesMax     = 32                        // codes in a retry policy
+	BackoffDefaultMS  = 1000                      // before attempt 2
+	BackoffCapMS      = 5 * 60 * 1000             // backoff_max_ms if it is not given
+	SteersMax         = 64                        // steers that wait for a turn
+	CostMax           = 1 << 50                   // micro-units
+	PriceMax          = 1 << 40                   // micro-units for a million tokens
+
 	StateBytesMax = 6 << 20 // a state's canonical bytes; a snapshot of them must be less than codec.BytesMax
 )
 
-// itemFixedBytesMax is an item's encoding without its code and detail: five
-// keys, a role, a position, a sequence and the texts' headers.
+// itemFixedBytesMax is an item's encoding without its code, detail and edit:
+// five keys, a role, a position, a sequence and the texts' headers.
 const itemFixedBytesMax = 1 + 5 + 3 + 5 + 3 + 7 + 3 + 5 + 10 + 4 + 9
+
+// itemEditBytesMax is an item's edit: a key and a sequence.
+const itemEditBytesMax = 5 + 9
 
 // itemsHeldMax is how many items a state may hold: a batch may go over
 // ItemsMax by its results; the run then ends before its next turn.
-const itemsHeldMax = ItemsMax + CallsSeenMax + QueueMax + 2
+const itemsHeldMax = ItemsMax + CallsSeenMax + queueHeldMax + SteersMax + 2
+
+// queueHeldMax is how many runs a queue may hold: one more than it takes, of
+// steers that an ended run left.
+const queueHeldMax = QueueMax + 1
 
 // noticeFixedBytesMax is what a RunFinished holds besides its output: numbers,
 // names, a code and a detail, with every character of the texts escaped.
@@ -71,13 +88,14 @@ const callFixedBytesMax = 2<<10 + ByBytesMax + 2*NameBytesMax + 3*HostIDBytesMax
 // for twice as long, so that there is a time to start it in.
 const toolRunMaxMS = DeadlineMaxMS / 2
 
-// configFixedBytesMax is what a config holds besides lists, rules, system and
-// params: fifteen keys, a provider, a hook, three names, five numbers.
-const configFixedBytesMax = 768 + 3*NameBytesMax
+// configFixedBytesMax is what a config holds besides lists, rules, codes, system
+// and params: nineteen keys and those of what stands under them, a provider, a
+// hook, three names, sixteen numbers.
+const configFixedBytesMax = 1<<10 + 3*NameBytesMax
 
 // refBytesMax is a reference in a list.
 const refBytesMax = 80
 
 // effectFixedBytesMax is what a generation holds besides its items: system,
 // params, 512 references of tools, names and numbers.
-const effectFixedBytesMax = SystemBytesMax + ParamsBytesMax + NamesMax*34 + 4<<10
+const effectFixedBytesMax = SystemBytesMax + ParamsBytesMax + NamesMax*34 + SteersMax*itemFixedBytesMax + 4<<10

@@ -73,7 +73,7 @@ func TestLimitsRelate(t *testing.T) {
 }
 
 // configBytesMax is a config's lists and texts at their limits.
-const configBytesMax = SystemBytesMax + ParamsBytesMax + 4*NamesMax*(3+NameBytesMax) + planner.StepsBytesMax
+const configBytesMax = SystemBytesMax + ParamsBytesMax + 4*NamesMax*(3+NameBytesMax) + planner.StepsBytesMax + RetryCodesMax*(2+CodeBytesMax)
 
 // stepCallBytesMax is a StepCall at its limits: keys, headers, a status.
 const stepCallBytesMax = 96 + CodeBytesMax + planner.ToolIDBytesMax + NameBytesMax
@@ -106,7 +106,8 @@ func stateBytesBound() int {
 		config + // the session's
 		run + // the active one
 		QueueMax*(1<<8+RolesMax*(2+RoleBytesMax)) + QueueBytesMax +
-		3*NamesMax*(3+NameBytesMax) + // the session's overrides
+		2*3*NamesMax*(3+NameBytesMax) + // the session's overrides, and the active run's lists as they were requested
+		SteersMax*9 + CallsMax*(64+itemEditBytesMax) + // steers that wait; calls that await approval, or were edited
 		factsBytesMax + stepRecordBytesMax +
 		1<<8 + CallsMax*34 + // the batch that is done
 		IDsMax*(2+IDBytesMax) +
@@ -137,6 +138,12 @@ func TestConfigBytes(t *testing.T) {
 			Provider: name[:64], TurnsMax: TurnsMax, StepHook: hook,
 		},
 		{Steps: []planner.StepRule{}, ToolRefs: &[]codec.Ref{}},
+		{
+			Budget:     &Budget{Cost: CostMax, OnBreach: BreachPause, SessionCost: CostMax, SessionTokens: TokensMax, Tokens: TokensMax},
+			Completion: CompletionExplicit, Prices: &Prices{Cached: PriceMax, Input: PriceMax, Output: PriceMax},
+			DeadlinesMS: &DeadlinesMS{Approval: LongMaxMS, Call: DeadlineMaxMS, Run: LongMaxMS, Turn: DeadlineMaxMS},
+			Retry:       &Retry{Attempts: AttemptsMax, BackoffMS: DeadlineMaxMS, BackoffMaxMS: DeadlineMaxMS, Codes: slices.Repeat([]string{name[:CodeBytesMax]}, RetryCodesMax)},
+		},
 		{Steps: rules, ToolRefs: &refs, StepHook: hook},
 		{
 			ActiveTools: &tools, DeadlinesMS: &DeadlinesMS{Call: DeadlineMaxMS, Turn: DeadlineMaxMS}, Disable: tools, Enable: tools, Force: tools,

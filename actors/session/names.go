@@ -8,7 +8,8 @@ import (
 // place is a parsed effect name: an effect's name is its place.
 type place struct {
 	run, turn, wake uint32
-	call            int32 // -1: the generation itself, or its step
+	attempt         uint32 // of a generation, from 0
+	call            int32  // -1: the generation itself, or its step
 	step            bool
 }
 
@@ -43,6 +44,13 @@ func parseName(name string) (place, bool) {
 	if !hasCall {
 		turnText, p.step = strings.CutSuffix(turnText, "s")
 	}
+	if base, attemptText, again := strings.Cut(turnText, "a"); again && !hasCall && !p.step {
+		n, ok := parseNumber(attemptText)
+		if !ok || n < 2 || n > AttemptsMax {
+			return place{}, false
+		}
+		turnText, p.attempt = base, n-1
+	}
 	var okRun, okTurn bool
 	p.run, okRun = parseNumber(runText)
 	p.turn, okTurn = parseNumber(turnText)
@@ -71,6 +79,16 @@ func parseNumber(text string) (uint32, bool) {
 // turnName, callName, stepName and wakeName spell the names of effects.
 func turnName(run, turn uint32) string {
 	return "r" + strconv.FormatUint(uint64(run), 10) + "t" + strconv.FormatUint(uint64(turn), 10)
+}
+
+// name returns the name of the turn's generation, as its latest attempt is
+// asked.
+func (t *Turn) name() string {
+	name := turnName(t.Run, t.Number)
+	if t.Attempt > 0 {
+		name += "a" + strconv.FormatUint(uint64(t.Attempt)+1, 10)
+	}
+	return name
 }
 
 func callName(run, turn uint32, call int) string {

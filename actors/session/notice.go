@@ -29,6 +29,8 @@ const (
 	NoticeEventRejected      = "EventRejected"
 	NoticeToolRejected       = "ToolRejected"
 	NoticeCallsPlanned       = "CallsPlanned"
+	NoticeApprovalRequested  = "ApprovalRequested"
+	NoticeBudgetExceeded     = "BudgetExceeded"
 	NoticeSessionQuarantined = "SessionQuarantined"
 )
 
@@ -50,12 +52,34 @@ type RunPlaced struct {
 // OutputSeq instead: the event of that sequence holds it, as `text`.
 type RunFinished struct {
 	Run       uint32     `json:"run"`
-	Lifecycle Lifecycle  `json:"lifecycle"` // completed, failed
+	Lifecycle Lifecycle  `json:"lifecycle"` // completed, failed, cancelled, interrupted
 	Code      string     `json:"code,omitempty"`
 	Detail    string     `json:"detail,omitempty"`
 	Output    *Content   `json:"output,omitempty"`
 	OutputSeq uint64     `json:"output_seq,omitempty"` // 0: Output has it, or there is none
 	Usage     UsageTotal `json:"usage"`
+	Cost      int64      `json:"cost,omitempty"`           // micro-units
+	Untaken   []uint64   `json:"untaken_steers,omitempty"` // sequences of steers that a cancelled run did not take
+}
+
+// ApprovalRequested is the data of the notice that a call waits for a person.
+type ApprovalRequested struct {
+	Call         string `json:"call"` // r1t2c0
+	ToolID       string `json:"tool_id"`
+	ToolName     string `json:"tool_name"`
+	Arguments    string `json:"arguments,omitempty"`     // JSON text, as the model wrote it
+	ArgumentsSeq uint64 `json:"arguments_seq,omitempty"` // instead of arguments too large for a notice: the event that holds them
+	ArgsHash     string `json:"args_hash"`               // hex; the decision names it
+	Deadline     int64  `json:"deadline"`                // Unix ms; then it is denied
+}
+
+// BudgetExceeded is the data of the notice that a run is paused because a
+// budget is spent.
+type BudgetExceeded struct {
+	Run    uint32 `json:"run"`
+	Budget string `json:"budget"` // tokens, cost, session_tokens, session_cost
+	Limit  int64  `json:"limit"`
+	Used   int64  `json:"used"`
 }
 
 // EventRejected is the data of the notice about an event that had no effect.

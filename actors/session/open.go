@@ -17,10 +17,10 @@ func (s *State) Open() []Effect { return s.OpenExcept(func(string) bool { return
 func (s *State) OpenExcept(skip func(name string) bool) []Effect {
 	var effects []Effect
 	if t := s.Turn; s.Run != nil && t != nil {
-		if t.Step != nil && t.Step.Open && !skip(stepName(t.Run, t.Number)) {
+		if t.stepOpen() && !skip(stepName(t.Run, t.Number)) {
 			effects = append(effects, s.step(t))
 		}
-		if t.Open && !skip(turnName(t.Run, t.Number)) {
+		if t.Open && !skip(t.name()) {
 			effects = append(effects, s.generation(t))
 		}
 		if t.Batch != nil {
@@ -43,10 +43,10 @@ func (s *State) OpenExcept(skip func(name string) bool) []Effect {
 // config says, but for what the turn's step says.
 func (s *State) generation(t *Turn) Effect {
 	c := &s.Run.Config
-	name := turnName(t.Run, t.Number)
+	name := t.name()
 	g := Generation{
 		At: t.At, Class: ClassLLM, Effect: name, Items: s.Items[:t.Items], Model: c.Model, Params: c.Params,
-		Provider: c.Provider, RunMS: t.RunMS, Session: s.Session, StartBy: t.Deadline - t.RunMS, System: c.System,
+		Provider: c.Provider, RunMS: int64(t.RunMS), Session: s.Session, StartBy: t.startBy(), System: c.System,
 		ToolChoice: s.toolChoice(t), Tools: s.refs(&t.Toolset), Toolset: t.Toolset.Fingerprint, V: Version,
 	}
 	if choice := s.choice(); choice != nil {
@@ -61,10 +61,13 @@ func (s *State) generation(t *Turn) Effect {
 		}
 	}
 	return Effect{
-		Name: name, Class: ClassLLM, Target: c.Provider, Claimed: true, Deadline: t.Deadline, StartBy: t.Deadline - t.RunMS,
+		Name: name, Class: ClassLLM, Target: c.Provider, Claimed: true, Deadline: t.Deadline, StartBy: t.startBy(),
 		Payload: encode(g),
 	}
 }
+
+// startBy returns when the generation is started at the latest, Unix ms.
+func (t *Turn) startBy() int64 { return t.Deadline - int64(t.RunMS) }
 
 // toolChoice returns the turn's choice as a provider takes it: a tool by its
 // tool_name, and none that this turn doesn't offer, which providers refuse. A

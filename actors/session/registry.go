@@ -99,7 +99,11 @@ func (s *State) orphanFault(registry *planner.Registry) *refusal {
 		if run == nil {
 			continue
 		}
-		if bad := configFault(registry, &run.Config, true); bad != nil {
+		bad := configFault(registry, &run.Config, true)
+		if bad == nil && run.Asked != nil {
+			bad = listsFault(registry, "config.", run.Asked.lists())
+		}
+		if bad != nil {
 			return refuse(bad.code, "run "+strconv.FormatUint(uint64(run.Number), 10)+": "+bad.detail)
 		}
 	}
@@ -150,6 +154,9 @@ func (s *State) toolOverridesSet(b *ToolOverridesSet) *refusal {
 		return refuse(RejectRunNotActive, "scope run: no run is active")
 	case b.Scope == ScopeRun:
 		c := &s.Run.Config
+		if s.Run.Asked == nil {
+			s.Run.Asked = &Overrides{Disable: c.Disable, Enable: c.Enable, Force: c.Force}
+		}
 		setLists(b, &c.Disable, &c.Enable, &c.Force)
 	case b.Scope == ScopeSession:
 		var o Overrides

@@ -20,6 +20,8 @@ const (
 	RejectDuplicateEvent      Rejection = "duplicate_event"      // id seen before
 	RejectDuplicateSubmission Rejection = "duplicate_submission" // same submission, other content
 	RejectStale               Rejection = "stale"                // speaks of something long over
+	RejectSessionClosed       Rejection = "session_closed"       // nothing reopens it
+	RejectApprovalStale       Rejection = "approval_stale"       // nothing waits for this decision
 	RejectRunActive           Rejection = "run_active"           // when_busy is reject
 	RejectQueueFull           Rejection = "queue_full"           // queue_max reached
 	RejectMissingProvider     Rejection = "missing_provider"     // no config names one
@@ -48,6 +50,12 @@ const (
 	CodeDeadlineExceeded = "deadline_exceeded"
 	CodeOutcomeUnknown   = "outcome_unknown"
 	CodeBadSettlement    = "bad_settlement"
+	CodeApprovalDenied   = "approval_denied"
+	CodeApprovalExpired  = "approval_expired"
+	CodeCancelled        = "cancelled"
+	CodeBudget           = "budget"
+	CodeExplicit         = "explicit"
+	CodeRunDeadline      = "run_deadline"
 	CodeTurnsMax         = "turns_max"
 	CodeTranscriptFull   = "transcript_full"
 )

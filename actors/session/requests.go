@@ -12,7 +12,7 @@ import (
 // holds (the run's, else the session's, else the install record's) is resolved
 // and frozen here: what was accepted is what will run.
 func (s *State) runRequested(door Door, b *RunRequested, data codec.Raw) *refusal {
-	if bad := s.runFault(door, b); bad != nil {
+	if bad := s.requestFault(door, b); bad != nil {
 		return bad
 	}
 	content := codec.Sum(data)
@@ -22,25 +22,50 @@ func (s *State) runRequested(door Door, b *RunRequested, data codec.Raw) *refusa
 		return nil // the same request again: a no-op whatever became of the first
 	case taken:
 		return refuse(RejectDuplicateSubmission, "submission "+quoted(b.Submission)+" was taken with other content")
+	case s.Closed:
+		return sessionClosedRefusal()
+	case b.Submission != "" && len(s.Submissions) >= SubmissionsMax:
+		return refuse(RejectLimitExceeded, "submission: a session remembers "+strconv.Itoa(SubmissionsMax)+": open a new session")
 	}
-	config := s.configFor(b)
-	if bad := configFault(s.registry, &config, true); bad != nil {
+	var number uint32
+	var bad *refusal
+	if b.WhenBusy == BusySteer && s.Run != nil && s.Run.Lifecycle != Interrupting {
+		number = s.Run.Number
+		if bad = configFault(s.registry, b.Config, false); bad == nil {
+			bad = s.steer()
+		}
+	} else {
+		number = s.Runs + 1
+		bad = s.newRun(Run{Config: s.configFor(door, b), Roles: b.Roles, Submission: b.Submission}, b.WhenBusy)
+	}
+	if bad == nil && b.Submission != "" {
+		s.Submissions = slices.Insert(s.Submissions, place, Submission{Name: b.Submission, Content: content, Run: number})
+	}
+	return bad
+}
+
+// newRun starts a run whose input is that of the event being folded, or queues
+// it if one is active.
+func (s *State) newRun(run Run, whenBusy string) *refusal {
+	if bad := configFault(s.registry, &run.Config, true); bad != nil {
 		return bad
 	}
-	if bad := s.busyFault(b, &config); bad != nil {
+	if bad := s.busyFault(whenBusy, &run.Config); bad != nil {
 		return bad
 	}
 	s.Runs++
-	run := Run{Config: config, Number: s.Runs, Roles: b.Roles, Seq: s.Seq, Submission: b.Submission}
-	if b.Submission != "" {
-		s.Submissions = slices.Insert(s.Submissions, place, Submission{Name: b.Submission, Content: content})
-	}
-	if s.Run != nil {
-		s.Queue = append(s.Queue, run)
-		s.say(NoticeRunQueued, RunPlaced{Run: run.Number, Seq: run.Seq, Submission: run.Submission})
+	run.Number, run.Seq = s.Runs, s.Seq
+	if s.Run == nil {
+		s.startRun(run)
 		return nil
 	}
-	s.startRun(run)
+	s.say(NoticeRunQueued, RunPlaced{Run: run.Number, Seq: run.Seq, Submission: run.Submission})
+	if whenBusy == BusyInterrupt {
+		s.Queue = slices.Insert(s.Queue, 0, run)
+		s.interrupt()
+		return nil
+	}
+	s.Queue = append(s.Queue, run)
 	return nil
 }
 
@@ -52,8 +77,8 @@ func (s *State) submission(name string) (int, bool) {
 	})
 }
 
-// runFault checks the request by itself.
-func (s *State) runFault(door Door, b *RunRequested) *refusal {
+// requestFault checks the request by itself.
+func (s *State) requestFault(door Door, b *RunRequested) *refusal {
 	if bad := contentFault("input", &b.Input, false); bad != nil {
 		return bad
 	}
@@ -61,9 +86,9 @@ func (s *State) runFault(door Door, b *RunRequested) *refusal {
 		return refuse(RejectInvalidData, "submission: at most "+strconv.Itoa(IDBytesMax)+" bytes")
 	}
 	switch b.WhenBusy {
-	case "", "queue", "reject":
+	case "", BusyQueue, BusySteer, BusyInterrupt, BusyReject:
 	default:
-		return refuse(RejectInvalidData, "when_busy: queue or reject, not "+quoted(b.WhenBusy))
+		return refuse(RejectInvalidData, "when_busy: queue, steer, interrupt or reject, not "+quoted(b.WhenBusy))
 	}
 	if bad := rolesFault(b.Roles); bad != nil {
 		return bad
@@ -93,14 +118,19 @@ func rolesFault(roles []string) *refusal {
 	return nil
 }
 
-// configFor returns the config that holds for a request: whole, never merged,
-// but for the step rules, which a run that gives none has from the session.
-func (s *State) configFor(b *RunRequested) RunConfig {
+// configFor returns the config that holds for a request, or for a steer that
+// starts a run: whole, never merged,
+// but for the step rules, which a run that gives none has from the session, and
+// for the budget of a run that a client asks for.
+func (s *State) configFor(door Door, b *RunRequested) RunConfig {
 	switch {
-	case b.Config != nil:
+	case b != nil && b.Config != nil:
 		config := *b.Config
 		if config.Steps == nil && s.Config != nil {
 			config.Steps = s.Config.Run.Steps
+		}
+		if door == DoorIn {
+			s.keepBudget(&config)
 		}
 		return config
 	case s.Config != nil:
@@ -111,16 +141,31 @@ func (s *State) configFor(b *RunRequested) RunConfig {
 	return RunConfig{}
 }
 
-// busyFault checks that the run has a place, and that what it makes the
-// session remember has one too.
-func (s *State) busyFault(b *RunRequested, config *RunConfig) *refusal {
-	if b.Submission != "" && len(s.Submissions) >= SubmissionsMax {
-		return refuse(RejectLimitExceeded, "submission: a session remembers "+strconv.Itoa(SubmissionsMax)+": open a new session")
+// keepBudget gives a client's config the budget and the prices that would hold
+// without it, unless the install policy lets it bring its own: who may choose a
+// model may not leave the budget behind.
+func (s *State) keepBudget(config *RunConfig) {
+	held := s.install.Record.Config
+	if s.Config != nil {
+		held = &s.Config.Run
 	}
+	if held == nil {
+		return
+	}
+	if config.Budget == nil {
+		config.Budget = held.Budget
+	}
+	if config.Prices == nil {
+		config.Prices = held.Prices
+	}
+}
+
+// busyFault checks that a run has a place.
+func (s *State) busyFault(whenBusy string, config *RunConfig) *refusal {
 	if s.Run == nil {
 		return nil
 	}
-	if b.WhenBusy == "reject" {
+	if whenBusy == BusyReject {
 		return refuse(RejectRunActive, "run "+strconv.FormatUint(uint64(s.Run.Number), 10)+" is active, and when_busy is reject")
 	}
 	if limit := s.queueMax(); len(s.Queue) >= limit {
@@ -155,45 +200,15 @@ func configBytes(c *RunConfig) int {
 	if c.ToolRefs != nil {
 		size += refBytesMax * len(*c.ToolRefs)
 	}
+	if c.Retry != nil {
+		for _, code := range c.Retry.Codes {
+			size += 2 + len(code)
+		}
+	}
 	if len(c.Steps) > 0 {
 		size += len(encode(c.Steps))
 	}
 	return size
-}
-
-// startRun makes run the active one and asks its first turn.
-func (s *State) startRun(run Run) {
-	s.Run = &run
-	s.say(NoticeRunStarted, RunPlaced{Run: run.Number, Seq: run.Seq, Submission: run.Submission})
-	if !s.transcriptFull() { // a full one takes nothing more, or every later run would add to it
-		s.appendItem(Item{Role: RoleUser, Seq: run.Seq})
-	}
-	s.startTurn()
-}
-
-// transcriptFull reports whether no generation can carry the transcript.
-func (s *State) transcriptFull() bool {
-	return len(s.Items) > ItemsMax || s.ItemBytes+effectFixedBytesMax > EffectBytesMax
-}
-
-// endRun ends the active run and starts the next queued one. The output, if
-// any, is that of the event being folded.
-func (s *State) endRun(end Ended, output *Content) {
-	end.Number = s.Run.Number
-	end.Detail = clip(end.Detail, DetailBytesMax)
-	said := RunFinished{
-		Run: end.Number, Lifecycle: end.Lifecycle, Code: end.Code, Detail: end.Detail, Output: output, Usage: s.Run.Usage,
-	}
-	if output != nil && output.jsonBytesMax() > NoticeBytesMax-noticeFixedBytesMax {
-		said.Output, said.OutputSeq = nil, s.Seq
-	}
-	s.say(NoticeRunFinished, said)
-	s.Last, s.Run = &end, nil
-	if len(s.Queue) > 0 {
-		next := s.Queue[0]
-		s.Queue = slices.Delete(s.Queue, 0, 1)
-		s.startRun(next)
-	}
 }
 
 // itemsFirst is the room that a transcript begins with: a short run's.

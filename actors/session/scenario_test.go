@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -116,8 +117,11 @@ func (w *world) pin(payload []byte) (string, error) {
 }
 
 func (w *world) fold(a scenario.Action) (string, error) {
+	if w.state == nil {
+		return "", fmt.Errorf("no install record is pinned")
+	}
 	e := session.Event{Session: "s1", Door: a.Door, Seq: uint64(len(w.history) + 2), Time: w.time, Payload: a.Payload}
-	before := w.state.View()
+	before, open := w.state.View(), w.state.Open()
 	notices, rejected := w.state.Evolve(e)
 	after := w.state.View()
 	w.history, w.seqs = append(w.history, e), append(w.seqs, e.Seq)
@@ -126,6 +130,9 @@ func (w *world) fold(a scenario.Action) (string, error) {
 	}
 	if err := w.state.Check(); err != nil {
 		return "", fmt.Errorf("invariant: %w", err)
+	}
+	if got, want := w.state.Withdrawals(), gone(open, w.state.Open(), a.Settles); !slices.Equal(got, want) {
+		return "", fmt.Errorf("withdrawn are %v, want %v: what was open, is not, and was not settled", got, want)
 	}
 	if w.snapshots {
 		w.throughSnapshot()
@@ -142,6 +149,18 @@ func (w *world) fold(a scenario.Action) (string, error) {
 		return "", fmt.Errorf("rejected %v without a notice", rejected)
 	}
 	return scenario.Picture(before, after, a.Settles, said), nil
+}
+
+// gone returns what an event withdraws: what was open, is not, and was not
+// settled by it.
+func gone(before, after []session.Effect, settles string) []session.Withdrawal {
+	var withdrawn []session.Withdrawal
+	for _, e := range before {
+		if e.Name != settles && !slices.ContainsFunc(after, func(open session.Effect) bool { return open.Name == e.Name }) {
+			withdrawn = append(withdrawn, session.Withdrawal{Name: e.Name, Claimed: e.Claimed})
+		}
+	}
+	return withdrawn
 }
 
 // throughSnapshot replaces the state by what its snapshot restores.

@@ -127,10 +127,14 @@ func TestEventTypes(t *testing.T) {
 			}
 		}
 		want := map[string][]session.Door{
-			session.TypeRunRequested: {session.DoorIn, session.DoorCtl}, session.TypeToolCallsObserved: {session.DoorLLM},
-			session.TypeGenerationSettled: {session.DoorLLM}, session.TypeToolCallSettled: {session.DoorTool}, session.TypeWakeSettled: {session.DoorWake},
+			session.TypeToolCallsObserved: {session.DoorLLM}, session.TypeGenerationSettled: {session.DoorLLM}, session.TypeToolCallSettled: {session.DoorTool}, session.TypeWakeSettled: {session.DoorWake},
 			session.TypeToolBatchSettled: {session.DoorTool}, session.TypeStepPrepared: {session.DoorStep},
 		}[typ]
+		switch typ {
+		case session.TypeRunRequested, session.TypeSteerRequested, session.TypeRunCancelRequested, session.TypeRunInterrupt,
+			session.TypeRunPauseRequested, session.TypeRunResumeRequested, session.TypeRunEdited, session.TypeRunCompleted, session.TypeRunFailed:
+			want = []session.Door{session.DoorIn, session.DoorCtl}
+		}
 		if want == nil {
 			want = []session.Door{session.DoorCtl}
 		}

@@ -31,7 +31,7 @@ func (s *State) settle(env Envelope) *refusal {
 	case effectOver:
 		return refuse(RejectStale, b.effect+" was over long before")
 	case effectNotBegun:
-		return refuse(RejectIllegalTransition, b.effect+": its group has not begun")
+		return refuse(RejectIllegalTransition, b.effect+" has not begun: it waits for its group, or for a person")
 	default:
 		return refuse(RejectUnknownEffect, "this session has not asked "+b.effect)
 	}
@@ -152,6 +152,10 @@ func (s *State) statusOf(p place) (codec.Hash, effectStatus) {
 		return codec.Hash{}, effectOver
 	case p.step:
 		return t.stepStatus()
+	case p.call < 0 && p.attempt < t.Attempt:
+		return codec.Hash{}, effectOver
+	case p.call < 0 && p.attempt > t.Attempt:
+		return codec.Hash{}, effectUnknown
 	case p.call < 0 && t.Open:
 		return codec.Hash{}, effectOpen
 	case p.call < 0 && !t.isAsked():
@@ -165,13 +169,16 @@ func (s *State) statusOf(p place) (codec.Hash, effectStatus) {
 	switch {
 	case c.Status == CallOpen:
 		return codec.Hash{}, effectOpen
-	case c.Status == CallWaiting && s.isHostLoop(c):
+	case !c.done() && s.isHostLoop(c):
 		return codec.Hash{}, effectNotBegun
-	case c.Status == CallWaiting || c.RunMS == 0:
+	case !c.done() || c.RunMS == 0:
 		return codec.Hash{}, effectUnknown // never asked
 	}
 	return c.Settled, effectSettled
 }
+
+// stepOpen reports whether the turn's hook is asked.
+func (t *Turn) stepOpen() bool { return t.Step != nil && t.Step.Open }
 
 // stepStatus returns what is known of the turn's step.
 func (t *Turn) stepStatus() (codec.Hash, effectStatus) {

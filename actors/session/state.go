@@ -31,7 +31,9 @@ type live struct {
 type Record struct {
 	Chain       codec.Hash     `msgpack:"chain"` // hash chain over all events
 	Clock       int64          `msgpack:"clock"` // greatest stream timestamp seen, or a wake's due; Unix ms
+	Closed      bool           `msgpack:"closed,omitempty"`
 	Config      *SessionConfig `msgpack:"config,omitempty"`
+	Cost        int64          `msgpack:"cost,omitempty"`  // of all runs, micro-units
 	Count       uint64         `msgpack:"count"`           // events folded, the install record not counted
 	Done        *DoneBatch     `msgpack:"done,omitempty"`  // the batch that was completed last
 	Facts       []planner.Fact `msgpack:"facts,omitempty"` // by name
@@ -64,10 +66,15 @@ type Record struct {
 type Lifecycle string
 
 const (
-	Queued    Lifecycle = "queued"
-	Running   Lifecycle = "running"
-	Completed Lifecycle = "completed"
-	Failed    Lifecycle = "failed"
+	Queued       Lifecycle = "queued"
+	Running      Lifecycle = "running"
+	WaitingInput Lifecycle = "waiting_input"
+	Paused       Lifecycle = "paused"
+	Interrupting Lifecycle = "interrupting"
+	Completed    Lifecycle = "completed"
+	Failed       Lifecycle = "failed"
+	Cancelled    Lifecycle = "cancelled"
+	Interrupted  Lifecycle = "interrupted"
 )
 
 // RegistryPin names a registry that an event set: the content is in the log.
@@ -87,17 +94,37 @@ type Overrides struct {
 // Run is a queued or active run. Its config is the one that held when it was
 // requested, resolved then and frozen; only ToolOverridesSet changes its lists.
 type Run struct {
-	Calls      []StepCall `msgpack:"calls,omitempty"` // of earlier turns, for a step hook alone
+	Answer     uint64     `msgpack:"answer,omitempty"` // of the latest answer, while the run waits for input
+	Asked      *Overrides `msgpack:"asked,omitempty"`  // the config's lists as requested, if ToolOverridesSet changed them
+	Before     Lifecycle  `msgpack:"before,omitempty"` // where a paused run goes back to
+	Breach     bool       `msgpack:"breach,omitempty"` // paused by a budget
+	Calls      []StepCall `msgpack:"calls,omitempty"`  // of earlier turns, for a step hook alone
 	Config     RunConfig  `msgpack:"config"`
-	Context    codec.Raw  `msgpack:"context,omitempty"` // carried on from step to step; an object
+	Context    codec.Raw  `msgpack:"context,omitempty"`   // carried on from step to step; an object
+	Cost       int64      `msgpack:"cost,omitempty"`      // micro-units
+	Deadline   int64      `msgpack:"deadline,omitempty"`  // Unix ms; 0: none. While paused it stands still
+	Held       Held       `msgpack:"held,omitempty"`      // what a pause holds back
+	Lifecycle  Lifecycle  `msgpack:"lifecycle,omitempty"` // empty: queued
 	Number     uint32     `msgpack:"number"`
+	PausedAt   int64      `msgpack:"paused_at,omitempty"` // clock
 	Roles      []string   `msgpack:"roles,omitempty"`
-	Seq        uint64     `msgpack:"seq"` // of its RunRequested
+	Seq        uint64     `msgpack:"seq"`              // of the event with its input
+	Steers     []uint64   `msgpack:"steers,omitempty"` // of events with input that no turn has taken yet
 	Submission string     `msgpack:"submission,omitempty"`
 	Turns      uint32     `msgpack:"turns"` // turns asked
 	Usage      UsageTotal `msgpack:"usage"`
 	Used       []string   `msgpack:"used,omitempty"` // tool_ids carried out in earlier turns, sorted; those of the turn's registry
 }
+
+// Held is what a paused run asks when it is resumed.
+type Held string
+
+// What a pause holds back.
+const (
+	HeldGroup      Held = "group"      // the calls of the open group
+	HeldTurn       Held = "turn"       // the next turn
+	HeldGeneration Held = "generation" // the generation of a turn whose step is settled
+)
 
 // Ended is what is kept of the run that ended last.
 type Ended struct {
@@ -111,6 +138,7 @@ type Ended struct {
 type Submission struct {
 	Content codec.Hash `msgpack:"content"`
 	Name    string     `msgpack:"name"`
+	Run     uint32     `msgpack:"run"` // that it became, or steered
 }
 
 // UsageTotal adds up usages, in tokens.
@@ -125,15 +153,17 @@ type UsageTotal struct {
 // effect's bytes are made of is kept until it is settled. Until its generation
 // is asked, only Number, Run, Registry and Step say something.
 type Turn struct {
-	At       int64           `msgpack:"at"` // clock when asked
+	At       int64           `msgpack:"at"`                // clock when asked
+	Attempt  uint32          `msgpack:"attempt,omitempty"` // attempts that failed before this one
 	Batch    *Batch          `msgpack:"batch,omitempty"`
 	Deadline int64           `msgpack:"deadline"` // Unix ms
 	Items    int             `msgpack:"items"`    // length of the window
 	Number   uint32          `msgpack:"number"`
 	Open     bool            `msgpack:"open"`               // its generation is not settled
 	Registry *RegistryPin    `msgpack:"registry,omitempty"` // absent: the install record's
+	RetryAt  int64           `msgpack:"retry_at,omitempty"` // Unix ms; 0: no attempt waits
 	Run      uint32          `msgpack:"run"`
-	RunMS    int64           `msgpack:"run_ms"`
+	RunMS    int32           `msgpack:"run_ms"`
 	Settled  codec.Hash      `msgpack:"settled"`        // of its settlement; zero: none, or the session settled it
 	Step     *TurnStep       `msgpack:"step,omitempty"` // absent: neither a rule nor a hook had a say
 	Toolset  planner.Toolset `msgpack:"toolset"`        // what was offered, and why not
@@ -153,7 +183,8 @@ type Batch struct {
 type CallStatus string
 
 const (
-	CallWaiting   CallStatus = "waiting"   // its group has not begun
+	CallWaiting   CallStatus = "waiting" // its group has not begun
+	CallAwaiting  CallStatus = "awaiting_approval"
 	CallOpen      CallStatus = "open"      // asked, not settled
 	CallSucceeded CallStatus = "succeeded" // settled so
 	CallFailed    CallStatus = "failed"    // settled so, or arguments refused
@@ -164,11 +195,13 @@ const (
 
 // Call is one call of a batch. Position is identity; the provider's id is data.
 type Call struct {
+	Approval       *Approval    `msgpack:"approval,omitempty"`  // while it waits for a person
 	Arguments      string       `msgpack:"arguments,omitempty"` // until it has a result
 	At             int64        `msgpack:"at,omitempty"`        // clock when asked
 	Code           string       `msgpack:"code,omitempty"`      // of a result that the session gave
 	Deadline       int64        `msgpack:"deadline,omitempty"`  // Unix ms, from when it is asked
 	Detail         string       `msgpack:"detail,omitempty"`
+	Edit           uint64       `msgpack:"edit,omitempty"` // of the ApprovalDecided that changed the arguments
 	Host           *HostSession `msgpack:"host,omitempty"` // as it was when asked
 	ProviderCallID string       `msgpack:"provider_call_id,omitempty"`
 	Result         codec.Hash   `msgpack:"result"` // of its status and output; zero: none, or the session gave it
@@ -178,6 +211,12 @@ type Call struct {
 	Status         CallStatus   `msgpack:"status"`
 	ToolID         string       `msgpack:"tool_id,omitempty"` // empty: not in the registry
 	ToolName       string       `msgpack:"tool_name"`
+}
+
+// Approval is what a call waits for.
+type Approval struct {
+	ArgsHash codec.Hash `msgpack:"args_hash"` // of the arguments' text
+	Deadline int64      `msgpack:"deadline"`  // Unix ms
 }
 
 // DoneBatch is what is kept of a completed batch: enough to tell whether a
@@ -201,7 +240,9 @@ type OpenWake struct {
 func (t *Turn) isAsked() bool { return t.RunMS > 0 }
 
 // done reports whether the call has a result.
-func (c *Call) done() bool { return c.Status != CallWaiting && c.Status != CallOpen }
+func (c *Call) done() bool {
+	return c.Status != CallWaiting && c.Status != CallAwaiting && c.Status != CallOpen
+}
 
 // New returns the state of a session that has no event yet, under install.
 func New(install *Install, sid string) *State {

@@ -162,7 +162,7 @@ func (s *State) fallBack(code, detail string) {
 	last := step.Last
 	step.close()
 	step.Code, step.Detail = code, clip(detail, DetailBytesMax)
-	if s.Run.Config.StepHook.Fallback == FallbackFail {
+	if s.Run.Config.StepHook.Fallback == FallbackFail && s.Run.Lifecycle != Interrupting {
 		s.endRun(Ended{Lifecycle: Failed, Code: code, Detail: detail}, nil)
 		return
 	}

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/refold/refold/codec"
@@ -12,6 +13,13 @@ import (
 // on. Every call of the turn before has its result in the transcript.
 func (s *State) startTurn() {
 	run := s.Run
+	if run.Lifecycle == Interrupting {
+		s.endInterrupted()
+		return
+	}
+	if s.holds(HeldTurn) {
+		return
+	}
 	if limit := run.Config.turnsMax(); int(run.Turns) >= limit {
 		s.endRun(Ended{Lifecycle: Failed, Code: CodeTurnsMax, Detail: "the run asked its " + strconv.Itoa(limit) + " turns"}, nil)
 		return
@@ -19,6 +27,9 @@ func (s *State) startTurn() {
 	if s.transcriptFull() {
 		s.endRun(Ended{Lifecycle: Failed, Code: CodeTranscriptFull,
 			Detail: "the transcript holds " + strconv.Itoa(len(s.Items)) + " items: go on in a new session"}, nil)
+		return
+	}
+	if s.budgetSpent() {
 		return
 	}
 	if s.turnsOwn != s.registry {
@@ -51,10 +62,17 @@ func (s *State) sameToolset() *planner.Toolset {
 // this moment. same is what a turn without a step is offered, nil if that is
 // not known.
 func (s *State) askGeneration(same *planner.Toolset) {
+	if s.Run.Lifecycle == Interrupting {
+		s.endInterrupted()
+		return
+	}
+	if s.holds(HeldGeneration) {
+		return
+	}
 	t := s.Turn
-	deadline, runMS := turnDeadline(&s.Run.Config)
-	t.At, t.Deadline, t.RunMS = s.Clock, s.Clock+deadline, runMS
-	t.Items, t.Open = len(s.Items), true
+	s.takeSteers()
+	t.Items = len(s.Items)
+	s.openGeneration()
 	if same != nil && t.Step == nil {
 		t.Toolset = *same
 		return
@@ -64,6 +82,13 @@ func (s *State) askGeneration(same *planner.Toolset) {
 	if choice := s.choice(); choice != nil && len(choice.Context) > 0 {
 		s.Run.Context = choice.Context
 	}
+}
+
+// openGeneration opens the turn's next attempt at a generation.
+func (s *State) openGeneration() {
+	t := s.Turn
+	deadline, runMS := turnDeadline(&s.Run.Config)
+	t.At, t.Deadline, t.RunMS, t.RetryAt, t.Open = s.Clock, s.Clock+deadline, int32(runMS), 0, true
 }
 
 // toolRequest returns what decides which tools are offered, but for the facts.
@@ -132,7 +157,6 @@ func turnDeadline(c *RunConfig) (deadline, runMS int64) {
 func (s *State) settleGeneration(b *settlement) {
 	s.Turn.Open = false
 	s.Turn.Settled = b.hash
-	s.Turn.Step.forgetGeneration()
 	bad := b.bad
 	switch {
 	case bad != nil:
@@ -142,7 +166,7 @@ func (s *State) settleGeneration(b *settlement) {
 		bad = s.generationSettled(b.answer)
 	}
 	if bad != nil {
-		s.endRun(Ended{Lifecycle: Failed, Code: CodeBadSettlement, Detail: bad.detail}, nil)
+		s.generationFailed(Fault{Code: CodeBadSettlement, Detail: bad.detail})
 	}
 }
 
@@ -153,109 +177,87 @@ func (s *State) toolCallsObserved(b *ToolCallsObserved) *refusal {
 	}
 	s.addUsage(b.Usage)
 	s.appendItem(Item{Role: RoleAssistant, Seq: s.Seq})
+	s.Turn.Step.forgetGeneration()
 	s.startBatch(b.Calls)
 	return nil
 }
 
-// generationSettled ends the run: with the model's answer, or with its error.
+// generationSettled takes in the model's answer, or its error.
 func (s *State) generationSettled(b *GenerationSettled) *refusal {
 	if bad := generationFault(b); bad != nil {
 		return bad
 	}
 	s.addUsage(b.Usage)
 	if b.Status == "failed" {
-		s.endRun(Ended{Lifecycle: Failed, Code: b.Error.Code, Detail: b.Error.Detail}, nil)
+		s.generationFailed(*b.Error)
 		return nil
 	}
 	if b.Text != nil && !b.Text.isEmpty() {
 		s.appendItem(Item{Role: RoleAssistant, Seq: s.Seq})
 	}
-	s.endRun(Ended{Lifecycle: Completed}, b.Text)
+	s.answered(b.Text)
 	return nil
 }
 
-// observedFault says what is wrong with a ToolCallsObserved by itself.
-func observedFault(b *ToolCallsObserved) *refusal {
+// answered goes on after a turn without calls: with the steers that came
+// meanwhile, as another turn; else the run is completed, or waits for input.
+func (s *State) answered(output *Content) {
+	run := s.Run
+	s.Turn.Step.forgetGeneration()
 	switch {
-	case len(b.Calls) == 0:
-		return refuse(RejectInvalidData, "calls: is empty; a turn without calls is a GenerationSettled")
-	case len(b.Calls) > CallsSeenMax:
-		return refuse(RejectLimitExceeded, "calls: at most "+strconv.Itoa(CallsSeenMax))
-	case len(b.Model) > NameBytesMax:
-		return refuse(RejectInvalidData, "model: at most "+strconv.Itoa(NameBytesMax)+" bytes")
-	}
-	for i := range b.Calls {
-		if len(b.Calls[i].ProviderCallID) > ByBytesMax {
-			return refuse(RejectInvalidData, "calls["+strconv.Itoa(i)+"].provider_call_id: at most "+strconv.Itoa(ByBytesMax)+" bytes")
+	case run.Lifecycle == Interrupting:
+		s.endRun(Ended{Lifecycle: Interrupted}, output)
+	case len(run.Steers) > 0 && (run.Config.Completion == CompletionExplicit || int(run.Turns) < run.Config.turnsMax()):
+		s.startTurn()
+	case run.Config.Completion != CompletionExplicit:
+		s.endRun(Ended{Lifecycle: Completed}, output)
+	default:
+		if output != nil && !output.isEmpty() { // else there is nothing that a reader could be sent to
+			run.Answer = s.Seq
 		}
-	}
-	if b.Text != nil {
-		if bad := contentFault("text", b.Text, true); bad != nil {
-			return bad
+		if run.Lifecycle == Paused {
+			run.Before = WaitingInput
+			return
 		}
+		run.Lifecycle = WaitingInput
 	}
-	return usageFault(b.Usage)
 }
 
-// generationFault says what is wrong with a GenerationSettled by itself.
-func generationFault(b *GenerationSettled) *refusal {
-	switch {
-	case b.Status != "ok" && b.Status != "failed":
-		return refuse(RejectInvalidData, "status: ok or failed, not "+quoted(b.Status))
-	case b.Status == "ok" && b.Error != nil:
-		return refuse(RejectInvalidData, "error: belongs to status failed")
-	case b.Status == "failed" && b.Error == nil:
-		return refuse(RejectInvalidData, "error: is missing, the status is failed")
-	case len(b.Model) > NameBytesMax || len(b.FinishReason) > NameBytesMax:
-		return refuse(RejectInvalidData, "model and finish_reason: at most "+strconv.Itoa(NameBytesMax)+" bytes")
-	}
-	if bad := faultFault(b.Error); bad != nil {
-		return bad
-	}
-	if b.Text != nil {
-		if bad := contentFault("text", b.Text, true); bad != nil {
-			return bad
-		}
-	}
-	return usageFault(b.Usage)
-}
-
-// faultFault says what is wrong with the error of a settlement.
-func faultFault(f *Fault) *refusal {
-	switch {
-	case f == nil:
-		return nil
-	case f.Code == "" || len(f.Code) > CodeBytesMax:
-		return refuse(RejectInvalidData, "error.code: 1 to "+strconv.Itoa(CodeBytesMax)+" bytes")
-	}
-	return nil
-}
-
-// usageFault says what is wrong with a usage.
-func usageFault(u *Usage) *refusal {
-	if u == nil {
-		return nil
-	}
-	for _, n := range []int64{u.CachedTokens, u.InputTokens, u.OutputTokens, u.ReasoningTokens} {
-		if n < 0 || n > TokensMax {
-			return refuse(RejectInvalidData, "usage: a count is 0 to "+strconv.FormatInt(TokensMax, 10))
-		}
-	}
-	return nil
-}
-
-// addUsage adds u to the run's and the session's usage.
-func (s *State) addUsage(u *Usage) {
-	if u == nil {
+// generationFailed asks the generation again after a while, if the run's
+// config says so, and else ends the run.
+func (s *State) generationFailed(f Fault) {
+	run, t := s.Run, s.Turn
+	if run.Lifecycle == Interrupting {
+		s.endInterrupted()
 		return
 	}
-	for _, t := range []*UsageTotal{&s.Run.Usage, &s.Usage} {
-		t.CachedTokens += u.CachedTokens
-		t.InputTokens += u.InputTokens
-		t.OutputTokens += u.OutputTokens
-		t.ReasoningTokens += u.ReasoningTokens
+	if r := run.Config.Retry; r != nil && r.covers(f) && int(t.Attempt)+1 < r.Attempts {
+		t.RetryAt = s.Clock + r.backoff(t.Attempt)
+		return
 	}
+	s.endRun(Ended{Lifecycle: Failed, Code: f.Code, Detail: f.Detail}, nil)
 }
 
-// isEmpty reports whether c holds nothing.
-func (c *Content) isEmpty() bool { return c.Text == "" && c.Blob == nil && len(c.Parts) == 0 }
+// covers reports whether a failure is one to try again after.
+func (r *Retry) covers(f Fault) bool {
+	if r.Codes == nil {
+		return f.Retryable
+	}
+	return slices.Contains(r.Codes, f.Code)
+}
+
+// backoff returns how long to wait, in milliseconds, after so many attempts
+// failed before this one.
+func (r *Retry) backoff(failed uint32) int64 {
+	wait, most := r.BackoffMS, r.BackoffMaxMS
+	if wait == 0 {
+		wait = BackoffDefaultMS
+	}
+	if most == 0 {
+		most = BackoffCapMS
+	}
+	for range failed {
+		wait = min(2*wait, most)
+	}
+	return min(wait, most)
+}

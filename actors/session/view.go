@@ -4,9 +4,9 @@ package session
 // to it changes no state.
 type View struct {
 	Session     string       `json:"session"`
-	Status      string       `json:"status"`    // open
+	Status      string       `json:"status"`    // open, closed
 	Lifecycle   Lifecycle    `json:"lifecycle"` // of the active run, else of the last one; empty: none yet
-	WaitsFor    string       `json:"waits_for"` // model, tools, step, host_loop, nobody
+	WaitsFor    string       `json:"waits_for"` // model, tools, step, host_loop, approval, input, resume, retry, nobody
 	Seq         uint64       `json:"seq"`       // of the latest event folded
 	Events      uint64       `json:"events"`
 	Hash        string       `json:"hash"` // of the state's canonical bytes
@@ -29,6 +29,7 @@ type View struct {
 	Items       int          `json:"items"` // length of the transcript
 	Transcript  []ViewItem   `json:"transcript,omitempty"`
 	Usage       UsageTotal   `json:"usage"`
+	Cost        int64        `json:"cost,omitempty"` // of all runs, micro-units
 }
 
 // ViewHost is the host session.
@@ -63,6 +64,13 @@ type ViewRun struct {
 	Turns      uint32     `json:"turns"`
 	TurnsMax   int        `json:"turns_max"`
 	Usage      UsageTotal `json:"usage"`
+	Cost       int64      `json:"cost,omitempty"`     // micro-units
+	Steers     []uint64   `json:"steers,omitempty"`   // sequences of steers that no turn has taken yet
+	Deadline   int64      `json:"deadline,omitempty"` // Unix ms; stands still while paused
+	Budget     *Budget    `json:"budget,omitempty"`
+	Spent      bool       `json:"spent,omitempty"`    // paused by its budget
+	RetryAt    int64      `json:"retry_at,omitempty"` // Unix ms: the generation is asked again then
+	Attempt    uint32     `json:"attempt,omitempty"`  // of the latest turn's generation, from 1
 }
 
 // ViewEnded is the run that ended last.
@@ -87,6 +95,7 @@ type ViewItem struct {
 	Seq  uint64 `json:"seq"`
 	Call int    `json:"call,omitempty"`
 	Code string `json:"code,omitempty"`
+	Edit uint64 `json:"edit,omitempty"` // of the approval that changed the arguments
 }
 
 // viewItemsMax is how many items, the latest ones, a view lists.
@@ -97,8 +106,11 @@ func (s *State) View() View {
 	v := View{
 		Session: s.Session, Status: "open", WaitsFor: s.waitsFor(), Seq: s.Seq, Events: s.Count,
 		Hash: s.Hash().String(), Chain: s.Chain.String(), Clock: s.Clock, Rules: s.Rules, Install: s.Install.String(),
-		Registry: s.registry.Hash().String(), Profile: s.Profile, Items: len(s.Items), Usage: s.Usage,
+		Registry: s.registry.Hash().String(), Profile: s.Profile, Items: len(s.Items), Usage: s.Usage, Cost: s.Cost,
 		Turn: s.viewTurn(), Batch: s.viewBatch(), Tools: s.viewTools(),
+	}
+	if s.Closed {
+		v.Status = "closed"
 	}
 	if o := s.Overrides; o != nil {
 		v.Overrides = viewLists(o.Enable, o.Disable, o.Force)
@@ -115,7 +127,10 @@ func (s *State) View() View {
 	}
 	if s.Run != nil {
 		run := viewRun(s.Run)
-		v.Lifecycle, v.Run = Running, &run
+		if t := s.Turn; s.turnIsRuns() {
+			run.RetryAt, run.Attempt = t.RetryAt, t.Attempt+1
+		}
+		v.Lifecycle, v.Run = s.Run.Lifecycle, &run
 	}
 	for i := range s.Queue {
 		v.Queue = append(v.Queue, viewRun(&s.Queue[i]))
@@ -124,35 +139,61 @@ func (s *State) View() View {
 		v.Open = append(v.Open, ViewEffect{Effect: e.Name, Class: e.Class, Target: e.Target, Deadline: e.Deadline})
 	}
 	for _, it := range s.Items[max(0, len(s.Items)-viewItemsMax):] {
-		v.Transcript = append(v.Transcript, ViewItem{Role: it.Role, Seq: it.Seq, Call: it.Call, Code: it.Code})
+		v.Transcript = append(v.Transcript, ViewItem{Role: it.Role, Seq: it.Seq, Call: it.Call, Code: it.Code, Edit: it.Edit})
 	}
 	return v
 }
 
-// waitsFor says for whom the session waits.
+// waitsFor says for whom the session waits: for what it has asked, and when
+// nothing but wakes is open, for a person or the time.
 func (s *State) waitsFor() string {
-	t := s.Turn
+	run, t := s.Run, s.Turn
 	switch {
-	case s.Run == nil:
+	case run == nil:
 		return "nobody"
-	case t.Step != nil && t.Step.Open:
+	case !s.turnIsRuns():
+		return s.waitsIdle()
+	case t.stepOpen():
 		return "step"
 	case t.Open:
 		return "model"
 	}
+	waits := s.waitsIdle()
+	if t.Batch == nil {
+		return waits
+	}
 	for i := range t.Batch.Calls {
-		if c := &t.Batch.Calls[i]; c.Status == CallOpen && !s.isHostLoop(c) {
+		switch c := &t.Batch.Calls[i]; {
+		case c.Status == CallOpen && !s.isHostLoop(c):
 			return "tools"
+		case c.Status == CallOpen:
+			waits = "host_loop"
+		case c.Status == CallAwaiting && waits != "host_loop":
+			waits = "approval"
 		}
 	}
-	return "host_loop"
+	return waits
+}
+
+// waitsIdle says for whom a run waits that has asked nothing.
+func (s *State) waitsIdle() string {
+	switch {
+	case s.Run.Lifecycle == Paused:
+		return "resume"
+	case s.Run.Lifecycle == WaitingInput:
+		return "input"
+	case s.turnIsRuns() && s.Turn.RetryAt > 0:
+		return "retry"
+	}
+	return "nobody"
 }
 
 func viewRun(r *Run) ViewRun {
 	return ViewRun{
 		Number: r.Number, Seq: r.Seq, Submission: r.Submission, Provider: r.Config.Provider, Model: r.Config.Model,
 		Roles: r.Roles, Overrides: viewLists(r.Config.Enable, r.Config.Disable, r.Config.Force),
-		Turns: r.Turns, TurnsMax: r.Config.turnsMax(), Usage: r.Usage,
+		Turns: r.Turns, TurnsMax: r.Config.turnsMax(), Usage: r.Usage, Cost: r.Cost,
+		Steers: r.Steers, Deadline: r.Deadline, Budget: r.Config.Budget, Spent: r.Breach,
 	}
 }
 

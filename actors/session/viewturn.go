@@ -45,8 +45,8 @@ type ViewBatch struct {
 	Excess   int        `json:"excess,omitempty"`
 }
 
-// ViewCall is one call of the batch. What follows Detail is there for the
-// calls that a host loop is to carry out and has not.
+// ViewCall is one call of the batch. What follows Detail is there for calls
+// that a person is to decide over or a host loop is to carry out, until then.
 type ViewCall struct {
 	Effect   string     `json:"effect"`
 	ToolID   string     `json:"tool_id,omitempty"`
@@ -57,7 +57,8 @@ type ViewCall struct {
 
 	HostLoop       string `json:"host_loop,omitempty"`       // the executor's target
 	Arguments      string `json:"arguments,omitempty"`       // JSON text; absent when all of them together are too large: see Seq
-	Deadline       int64  `json:"deadline,omitempty"`        // Unix ms; absent until its group has begun
+	ArgsHash       string `json:"args_hash,omitempty"`       // of a call that awaits approval: the decision names it
+	Deadline       int64  `json:"deadline,omitempty"`        // Unix ms, of the approval or the call; absent until its group has begun
 	IdempotencyKey string `json:"idempotency_key,omitempty"` // the same for every start of the call
 	RetrySafe      bool   `json:"retry_safe,omitempty"`
 }
@@ -122,6 +123,11 @@ func (s *State) viewBatch() *ViewBatch {
 			tool := s.tool(c.ToolID)
 			vc.HostLoop, vc.Deadline, vc.RetrySafe = tool.Executor.Target, c.Deadline, tool.RetrySafe
 			vc.IdempotencyKey = s.Session + "." + vc.Effect
+		}
+		if a := c.Approval; a != nil {
+			vc.ArgsHash, vc.Deadline = a.ArgsHash.String(), a.Deadline
+		}
+		if vc.HostLoop != "" || vc.ArgsHash != "" {
 			if size += len(c.Arguments); size <= viewArgumentsBytesMax {
 				vc.Arguments = c.Arguments
 			}

@@ -36,7 +36,8 @@ type Action struct {
 // Read reads the input of a step. reg gives the tools that short arguments are
 // of; nil if none is known yet. view is the session's before the step: the
 // plan hash of its batch is what a settlement of the whole batch carries, and
-// what plan_hash=plan stands for. Without a view, or a batch, that is no text.
+// what plan_hash=plan stands for; the args_hash of a call that awaits approval is
+// what a decision carries. Without a view, a batch or such a call, that is no text.
 func Read(input string, reg *planner.Registry, view ...session.View) (Action, error) {
 	first, rest := cutWord(input)
 	switch first {
@@ -58,6 +59,13 @@ func Read(input string, reg *planner.Registry, view ...session.View) (Action, er
 		return event(session.DoorCtl, session.TypeSessionConfigured, json.RawMessage(rest))
 	case "registry":
 		return readRegistry(rest)
+	case "approve", "deny":
+		return readDecision(first, rest, view)
+	case "close":
+		return event(session.DoorCtl, session.TypeSessionClosed, struct{}{})
+	}
+	if controls[first] != "" {
+		return readControl(first, rest)
 	}
 	return readRequest(first, rest)
 }
@@ -123,7 +131,7 @@ func readRequest(verb, rest string) (Action, error) {
 	case "run":
 		door, typ = session.DoorIn, session.TypeRunRequested
 		if len(words) == 0 || words[0].key != "" {
-			return Action{}, fmt.Errorf("scenario: run \"text\" [config={…}] [roles=[…]] [submission=a] [when_busy=reject] [via=ctl]")
+			return Action{}, fmt.Errorf("scenario: run \"text\" [config={…}] [roles=[…]] [submission=a] [when_busy=steer] [via=ctl]")
 		}
 		data["input"] = map[string]any{"text": words[0].text}
 		words = words[1:]
@@ -148,14 +156,11 @@ func readRequest(verb, rest string) (Action, error) {
 		return Action{}, fmt.Errorf("scenario: unknown step %q", verb)
 	}
 	for _, w := range words {
-		switch {
-		case w.key == "via":
+		if w.key == "via" {
 			door = session.Door(w.text)
-		case w.quoted || !isJSON(w.text):
-			data[w.key] = w.text
-		default:
-			data[w.key] = json.RawMessage(w.text)
+			continue
 		}
+		data[w.key] = valueOf(w)
 	}
 	if verb == "facts" {
 		data = map[string]any{"facts": data}

@@ -15,7 +15,14 @@
 //
 //	install builtin                         the built-in record (this must be the first step)
 //	install {…}                             a record as JSON
-//	run "text" [config={…}] [roles=["admin"]] [submission=a] [when_busy=reject] [via=ctl]
+//	run "text" [config={…}] [roles=["admin"]] [submission=a] [when_busy=steer] [via=ctl]
+//	steer "text" [run=1]                    SteerRequested; via=ctl may follow here and below
+//	cancel [run=1] [reason="…"]             RunCancelRequested; interrupt, pause and resume likewise
+//	resume budget={"tokens":100} via=ctl    RunResumeRequested with a larger budget
+//	edit 2 "text"                           RunEdited
+//	complete [run=1] [code=c] [detail="…"]  RunCompleted; fail likewise: RunFailed
+//	close                                   SessionClosed
+//	approve r1t1c0 [args={…}] [reason="…"]  ApprovalDecided; deny likewise
 //	configure {…}                           SessionConfigured
 //	registry {…}                            ToolRegistrySet; registry builtin: the built-in one
 //	overrides session disable=["shell"]     ToolOverridesSet; scope run likewise, and enable=, force=
@@ -23,8 +30,8 @@
 //	host ready [id=h1]                      HostSessionUpdated
 //	facts name="value" name=null            FactsSet
 //	settle r1t1 calls read_file(a) shell("go test")
-//	settle r1t1 text "answer"               GenerationSettled; usage=10/5 (in, out) may follow
-//	settle r1t1 failed code "detail"
+//	settle r1t1 text "answer"               GenerationSettled; usage=10/5 or 10/5/8 (in, out, cached) may follow here and above
+//	settle r1t1 failed code "detail" [retryable]
 //	settle r1t1s ok {"tool_choice":"none"}  StepPrepared; failed code "detail" likewise
 //	settle r1t1c0 ok "output" [host=ready]  ToolCallSettled; failed, cancelled, unknown likewise
 //	settle r1t1 batch c0 ok "output" c1 failed code "detail"
@@ -32,7 +39,7 @@
 //	event ctl {…}                           any envelope, as JSON
 //	bytes llm c1ff                          any payload, as hex
 //	clock +10m                              moves the time of the events that follow
-//	show transcript | tools | turn | batch | call r1t1c0 | effect r1t1
+//	show transcript | tools | turn | batch | run | queue | call r1t1c0 | effect r1t1
 //
 // A call's arguments are the values of the schema's required properties in
 // their order, the missing ones filled with "x"; name{…} gives them as JSON,
@@ -41,14 +48,17 @@
 //
 // A ToolCallSettled may say plan_hash=…, a ToolBatchSettled (plan_hash=… before
 // its results) always does: if the step doesn't say it, or says plan, it is that
-// of the open batch.
+// of the open batch. A decision says the args_hash of the call as the view shows
+// it; hash=… says another.
 //
 // # Picture
 //
 // The first line tells where the session stands after its n-th event. Then
-// what ended (-), what is asked (+), what was said (>), what changed (=). Calls
-// of a host loop are no effects; they are drawn as the view shows them. Hashes
-// are cut to their first eight digits.
+// what ended (-), which calls wait for a person no more and why (!), what is
+// asked (+), which calls wait for a person (?), what was said (>), what changed
+// (=). What ended although the event does not settle it is withdrawn. Calls of a
+// host loop are no effects; they are drawn as the view shows them. Hashes are
+// cut to their first eight digits.
 //
 // # Limits
 //

@@ -57,20 +57,17 @@ func effectField(name string, text []byte, v session.View, seqs []uint64) string
 }
 
 // itemText writes an item: whose it is, the number of the event that carries
-// it, and for a result the call's position and the code.
+// it, and for a result the call's position, the code, and who edited the call's arguments.
 func itemText(it session.ViewItem, seqs []uint64) string {
-	n := 0
-	for i, seq := range seqs {
-		if seq == it.Seq {
-			n = i + 1
-		}
-	}
-	text := string(it.Role) + " #" + strconv.Itoa(n)
+	text := string(it.Role) + numbers([]uint64{it.Seq}, seqs)
 	if it.Role == session.RoleTool {
 		text += " call " + strconv.Itoa(it.Call)
 	}
 	if it.Code != "" {
 		text += " " + it.Code
+	}
+	if it.Edit != 0 {
+		text += " edited by" + numbers([]uint64{it.Edit}, seqs)
 	}
 	return text
 }

@@ -43,6 +43,7 @@ func Picture(before, after session.View, settles string, said []Said) string {
 			b.WriteByte('\n')
 		}
 	}
+	writeDecided(&b, before, after)
 	for _, e := range after.Open {
 		if !isOpen(before, e.Effect) {
 			b.WriteString("+ " + effectLine(after, e) + deadline(after, e) + "\n")
@@ -53,58 +54,16 @@ func Picture(before, after session.View, settles string, said []Said) string {
 			b.WriteString("+ " + hostLoopLine(c) + "\n")
 		}
 	}
+	for _, c := range awaiting(after) {
+		if !isAmong(awaiting(before), c.Effect) {
+			b.WriteString("? call " + c.ToolName + " " + c.Effect + "\n")
+		}
+	}
 	for _, s := range said {
-		b.WriteString("> " + noticeLine(s) + "\n")
+		b.WriteString("> " + noticeLine(s, after.Clock) + "\n")
 	}
 	writeChanges(&b, before, after)
 	return b.String()
-}
-
-// standing tells where a session stands.
-func standing(v session.View) string {
-	queued := ""
-	if n := len(v.Queue); n > 0 {
-		queued = ", " + strconv.Itoa(n) + " queued"
-	}
-	switch {
-	case v.Run == nil && v.Last == nil:
-		return "no run"
-	case v.Run == nil:
-		text := fmt.Sprintf("run %d %s", v.Last.Number, v.Last.Lifecycle)
-		if v.Last.Code != "" {
-			text += " " + v.Last.Code
-		}
-		return text
-	}
-	text := fmt.Sprintf("run %d turn %d: ", v.Run.Number, v.Run.Turns)
-	switch v.WaitsFor {
-	case "model":
-		return text + "the model's turn" + queued
-	case "step":
-		return text + "the hook's step" + queued
-	}
-	open := 0
-	for _, c := range v.Batch.Calls {
-		if c.Status == session.CallOpen {
-			open++
-		}
-	}
-	text += count(open, "call") + " open"
-	if left := len(v.Batch.Groups) - v.Batch.Group - 1; left > 0 {
-		text += ", " + count(left, "group") + " left"
-	}
-	if v.WaitsFor == "host_loop" {
-		text += " (waiting for host loop)"
-	}
-	return text + queued
-}
-
-// count writes a number of things.
-func count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return strconv.Itoa(n) + " " + thing + "s"
 }
 
 // isOpen reports whether an effect is open in a view.
@@ -169,59 +128,6 @@ func deadline(v session.View, e session.ViewEffect) string {
 	return " due " + span(e.Deadline-v.Clock)
 }
 
-// noticeLine writes a notice.
-func noticeLine(s Said) string {
-	var d struct {
-		Run       int              `json:"run"`
-		Lifecycle string           `json:"lifecycle"`
-		Code      string           `json:"code"`
-		Detail    string           `json:"detail"`
-		Effect    string           `json:"effect"`
-		ToolName  string           `json:"tool_name"`
-		Type      string           `json:"type"`
-		Output    *session.Content `json:"output"`
-		Batch     string           `json:"batch"`
-		PlanHash  string           `json:"plan_hash"`
-		Groups    [][]int          `json:"groups"`
-		Group     int              `json:"group"`
-		Calls     []string         `json:"calls"`
-	}
-	if err := json.Unmarshal(s.Data, &d); err != nil {
-		return s.Type + " " + err.Error()
-	}
-	line := s.Type
-	if d.Batch != "" {
-		line += fmt.Sprintf(" %s plan %s, groups %s, group %d", d.Batch, short(d.PlanHash), groups(d.Groups), d.Group)
-		if len(d.Calls) > 0 {
-			line += ": " + strings.Join(d.Calls, " ")
-		}
-		return line
-	}
-	for _, part := range []string{runPart(d.Run), d.Type, d.Effect, d.ToolName, d.Lifecycle, d.Code} {
-		if part != "" {
-			line += " " + part
-		}
-	}
-	if strings.Contains(d.Detail, "\n") { // a step's lines end at the next blank one
-		d.Detail = strconv.Quote(d.Detail)
-	}
-	if d.Detail != "" {
-		line += ": " + d.Detail
-	}
-	if d.Output != nil && d.Output.Text != "" {
-		line += " " + strconv.Quote(d.Output.Text)
-	}
-	return line
-}
-
-// runPart names a run.
-func runPart(run int) string {
-	if run == 0 {
-		return ""
-	}
-	return "run " + strconv.Itoa(run)
-}
-
 // writeChanges writes what changed beside runs and effects.
 func writeChanges(b *strings.Builder, before, after session.View) {
 	if before.Registry != after.Registry {
@@ -238,6 +144,9 @@ func writeChanges(b *strings.Builder, before, after session.View) {
 	}
 	if had, has := before.Run, after.Run; had != nil && has != nil && had.Number == has.Number && listsText(had.Overrides) != listsText(has.Overrides) {
 		b.WriteString("= overrides run " + strconv.Itoa(int(has.Number)) + listsText(has.Overrides) + "\n")
+	}
+	if had, has := before.Run, after.Run; had != nil && has != nil && had.Number == has.Number && budgetText(had.Budget) != budgetText(has.Budget) {
+		b.WriteString("= budget run " + strconv.Itoa(int(has.Number)) + " " + budgetText(has.Budget) + "\n")
 	}
 	if factsText(before) != factsText(after) {
 		b.WriteString("= facts" + factsText(after) + "\n")
@@ -274,6 +183,15 @@ func listsText(l *session.ViewLists) string {
 		}
 	}
 	return text
+}
+
+// budgetText writes a budget.
+func budgetText(b *session.Budget) string {
+	if b == nil {
+		return "none"
+	}
+	text, _ := json.Marshal(b) // numbers and a word
+	return string(text)
 }
 
 func hostText(v session.View) string {

@@ -34,7 +34,11 @@ func readSettlement(rest string, reg *planner.Registry, plan string) (Action, er
 		data, err = readBatchSettlement(effect, rest, plan)
 	case verb == "calls":
 		door, typ = session.DoorLLM, session.TypeToolCallsObserved
-		data["calls"], err = readCalls(rest, reg)
+		var usage string
+		data["calls"], usage, err = readCalls(rest, reg)
+		if usage != "" {
+			data["usage"] = readUsage(usage)
+		}
 	default:
 		door, typ = session.DoorLLM, session.TypeGenerationSettled
 		err = readAnswer(data, verb, rest)
@@ -68,18 +72,32 @@ func readAnswer(data map[string]any, verb, rest string) error {
 		if w.key != "usage" {
 			return fmt.Errorf("scenario: settle r1t1: unknown %q", w.key)
 		}
-		in, out, _ := strings.Cut(w.text, "/")
-		data["usage"] = map[string]any{"input_tokens": json.Number(in), "output_tokens": json.Number(out)}
+		data["usage"] = readUsage(w.text)
 	}
 	return nil
 }
 
-// readFault reads CODE ["detail"].
+// readUsage reads 10/5, or 10/5/8: input and output tokens, and how many of
+// the input were cached.
+func readUsage(text string) map[string]any {
+	in, out, _ := strings.Cut(text, "/")
+	out, cached, has := strings.Cut(out, "/")
+	usage := map[string]any{"input_tokens": json.Number(in), "output_tokens": json.Number(out)}
+	if has {
+		usage["cached_tokens"] = json.Number(cached)
+	}
+	return usage
+}
+
+// readFault reads CODE ["detail"] [retryable].
 func readFault(words []word) (map[string]any, []word) {
 	fault := map[string]any{"code": words[0].text}
 	words = words[1:]
 	if len(words) > 0 && words[0].quoted && words[0].key == "" {
 		fault["detail"], words = words[0].text, words[1:]
+	}
+	if len(words) > 0 && !words[0].quoted && words[0].key == "" && words[0].text == "retryable" {
+		fault["retryable"], words = true, words[1:]
 	}
 	return fault, words
 }
@@ -194,24 +212,26 @@ func readBatchSettlement(batch, rest, plan string) (map[string]any, error) {
 }
 
 // readCalls reads name(value, …), name{json} and name{blob size}, one after
-// another.
-func readCalls(text string, reg *planner.Registry) ([]any, error) {
-	var calls []any
+// another, and what was used, if the text ends with that.
+func readCalls(text string, reg *planner.Registry) (calls []any, usage string, err error) {
 	for text = strings.TrimSpace(text); text != ""; text = strings.TrimSpace(text) {
+		if used, ok := strings.CutPrefix(text, "usage="); ok {
+			return calls, used, nil
+		}
 		i := strings.IndexAny(text, "({")
 		if i <= 0 {
-			return nil, fmt.Errorf("scenario: a call is name(value, …) or name{…}, not %q", text)
+			return nil, "", fmt.Errorf("scenario: a call is name(value, …) or name{…}, not %q", text)
 		}
 		name := text[:i]
 		n, err := bracketed(text[i:])
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		arguments := text[i : i+n]
 		text = text[i+n:]
 		if arguments[0] == '(' {
 			if arguments, err = shortArguments(reg, name, arguments[1:n-1]); err != nil {
-				return nil, err
+				return nil, "", err
 			}
 		}
 		call := map[string]any{"tool_name": name, "arguments": arguments}
@@ -225,7 +245,7 @@ func readCalls(text string, reg *planner.Registry) ([]any, error) {
 		}
 		calls = append(calls, call)
 	}
-	return calls, nil
+	return calls, "", nil
 }
 
 // shortArguments makes a call's arguments of the values of the schema's

@@ -3,6 +3,7 @@ package scenario
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -10,8 +11,8 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// Show draws what a step `show` names: transcript, tools, turn, batch, call
-// r1t1c0 or effect r1t1. seqs are the sequences of the session's events in
+// Show draws what a step `show` names: transcript, tools, turn, batch, run,
+// queue, call r1t1c0 or effect r1t1. seqs are the sequences of the session's events in
 // order: they are printed as their number. payload returns what an open
 // effect asks for.
 func Show(what string, v session.View, seqs []uint64, payload func(session.ViewEffect) []byte) (string, error) {
@@ -24,6 +25,10 @@ func Show(what string, v session.View, seqs []uint64, payload func(session.ViewE
 		return turn(v), nil
 	case "batch":
 		return batch(v), nil
+	case "run":
+		return run(v, seqs), nil
+	case "queue":
+		return queue(v, seqs), nil
 	}
 	kind, name := cutWord(what)
 	switch {
@@ -37,7 +42,7 @@ func Show(what string, v session.View, seqs []uint64, payload func(session.ViewE
 	case kind == "call" && name != "":
 		return call(name, v, seqs)
 	}
-	return "", fmt.Errorf("scenario: show transcript, tools, turn, batch, call r1t1c0 or effect r1t1, not %q", what)
+	return "", fmt.Errorf("scenario: show transcript, tools, turn, batch, run, queue, call r1t1c0 or effect r1t1, not %q", what)
 }
 
 // transcript draws the transcript: an item a line.
@@ -162,4 +167,59 @@ func call(name string, v session.View, seqs []uint64) (string, error) {
 		}
 	}
 	return "no call " + name + "\n", nil
+}
+
+// run draws what the active run has used, and what holds it.
+func run(v session.View, seqs []uint64) string {
+	var b strings.Builder
+	b.WriteString("session: " + usageText(v.Usage, v.Cost) + "\n")
+	r := v.Run
+	if r == nil {
+		return b.String() + "no run\n"
+	}
+	fmt.Fprintf(&b, "run %d: %s, waits for %s\nturns: %d of %d\nused: %s\n",
+		r.Number, v.Lifecycle, v.WaitsFor, r.Turns, r.TurnsMax, usageText(r.Usage, r.Cost))
+	if r.Budget != nil {
+		b.WriteString("budget: " + budgetText(r.Budget) + "\n")
+	}
+	if r.Deadline > 0 {
+		b.WriteString("deadline: " + span(r.Deadline-v.Clock) + "\n")
+	}
+	if len(r.Steers) > 0 {
+		b.WriteString("steers:" + numbers(r.Steers, seqs) + "\n")
+	}
+	return b.String()
+}
+
+// usageText writes tokens as a settlement gives them, and what they cost.
+func usageText(u session.UsageTotal, cost int64) string {
+	text := fmt.Sprintf("%d/%d tokens", u.InputTokens, u.OutputTokens)
+	if u.CachedTokens > 0 {
+		text += ", " + strconv.FormatInt(u.CachedTokens, 10) + " cached"
+	}
+	if cost > 0 {
+		text += ", cost " + strconv.FormatInt(cost, 10)
+	}
+	return text
+}
+
+// queue draws the runs that wait, with the events that hold their input.
+func queue(v session.View, seqs []uint64) string {
+	if len(v.Queue) == 0 {
+		return "empty\n"
+	}
+	var b strings.Builder
+	for _, r := range v.Queue {
+		fmt.Fprintf(&b, "run %d:%s model %s\n", r.Number, numbers(append([]uint64{r.Seq}, r.Steers...), seqs), r.Model)
+	}
+	return b.String()
+}
+
+// numbers writes sequences as the numbers of the session's events.
+func numbers(of, seqs []uint64) string {
+	text := ""
+	for _, seq := range of {
+		text += " #" + strconv.Itoa(slices.Index(seqs, seq)+1)
+	}
+	return text
 }

@@ -1,0 +1,76 @@
+package session
+
+import "strconv"
+
+// observedFault says what is wrong with a ToolCallsObserved by itself.
+func observedFault(b *ToolCallsObserved) *refusal {
+	switch {
+	case len(b.Calls) == 0:
+		return refuse(RejectInvalidData, "calls: is empty; a turn without calls is a GenerationSettled")
+	case len(b.Calls) > CallsSeenMax:
+		return refuse(RejectLimitExceeded, "calls: at most "+strconv.Itoa(CallsSeenMax))
+	case len(b.Model) > NameBytesMax:
+		return refuse(RejectInvalidData, "model: at most "+strconv.Itoa(NameBytesMax)+" bytes")
+	}
+	for i := range b.Calls {
+		if len(b.Calls[i].ProviderCallID) > ByBytesMax {
+			return refuse(RejectInvalidData, "calls["+strconv.Itoa(i)+"].provider_call_id: at most "+strconv.Itoa(ByBytesMax)+" bytes")
+		}
+	}
+	if b.Text != nil {
+		if bad := contentFault("text", b.Text, true); bad != nil {
+			return bad
+		}
+	}
+	return usageFault(b.Usage)
+}
+
+// generationFault says what is wrong with a GenerationSettled by itself.
+func generationFault(b *GenerationSettled) *refusal {
+	switch {
+	case b.Status != "ok" && b.Status != "failed":
+		return refuse(RejectInvalidData, "status: ok or failed, not "+quoted(b.Status))
+	case b.Status == "ok" && b.Error != nil:
+		return refuse(RejectInvalidData, "error: belongs to status failed")
+	case b.Status == "failed" && b.Error == nil:
+		return refuse(RejectInvalidData, "error: is missing, the status is failed")
+	case len(b.Model) > NameBytesMax || len(b.FinishReason) > NameBytesMax:
+		return refuse(RejectInvalidData, "model and finish_reason: at most "+strconv.Itoa(NameBytesMax)+" bytes")
+	}
+	if bad := faultFault(b.Error); bad != nil {
+		return bad
+	}
+	if b.Text != nil {
+		if bad := contentFault("text", b.Text, true); bad != nil {
+			return bad
+		}
+	}
+	return usageFault(b.Usage)
+}
+
+// faultFault says what is wrong with the error of a settlement.
+func faultFault(f *Fault) *refusal {
+	switch {
+	case f == nil:
+		return nil
+	case f.Code == "" || len(f.Code) > CodeBytesMax:
+		return refuse(RejectInvalidData, "error.code: 1 to "+strconv.Itoa(CodeBytesMax)+" bytes")
+	}
+	return nil
+}
+
+// usageFault says what is wrong with a usage.
+func usageFault(u *Usage) *refusal {
+	if u == nil {
+		return nil
+	}
+	for _, n := range []int64{u.CachedTokens, u.InputTokens, u.OutputTokens, u.ReasoningTokens} {
+		if n < 0 || n > TokensMax {
+			return refuse(RejectInvalidData, "usage: a count is 0 to "+strconv.FormatInt(TokensMax, 10))
+		}
+	}
+	return nil
+}
+
+// isEmpty reports whether c holds nothing.
+func (c *Content) isEmpty() bool { return c.Text == "" && c.Blob == nil && len(c.Parts) == 0 }

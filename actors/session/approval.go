@@ -1,0 +1,163 @@
+package session
+
+import (
+	"strconv"
+
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/planner"
+)
+
+// admitCall decides what becomes of an accepted call: it runs, waits for a
+// person, or doesn't run. In a run that is being interrupted nothing does.
+func (s *State) admitCall(i int, planned *planner.PlanCall) {
+	c := &s.Turn.Batch.Calls[i]
+	if s.Run.Lifecycle == Interrupting {
+		planned.Rejected = true
+		s.endCall(i, CallCancelled, CodeCancelled, notAsked)
+		return
+	}
+	tool, _ := s.turnsOwn.Lookup(c.ToolID)
+	if s.install.approvals.AllowsAll(s.turnsOwn, tool) {
+		return
+	}
+	switch s.install.approvals.Decide(s.turnsOwn, tool, s.approvalFacts(c.Arguments)) {
+	case planner.Deny:
+		planned.Rejected, planned.Key = true, planner.Key{}
+		s.rejectCall(i, planner.Rejection{Code: planner.ToolDenied, Detail: "the install policy denies the call"})
+	case planner.Ask:
+		// The arguments may be edited, and no edit changes the plan.
+		planned.Key = planner.Key{Bare: planned.Key.Bare}
+		c.Status, c.Approval = CallAwaiting, &Approval{
+			ArgsHash: codec.Sum([]byte(c.Arguments)), Deadline: s.Clock + approvalDeadline(&s.Run.Config),
+		}
+	}
+}
+
+// approvalFacts is what the policy is decided by.
+func (s *State) approvalFacts(arguments string) planner.ApprovalFacts {
+	return planner.ApprovalFacts{StepFacts: s.stepFacts(nil), Arguments: arguments}
+}
+
+// approvalDeadline returns how long a call waits for a person, in milliseconds.
+func approvalDeadline(c *RunConfig) int64 {
+	if c.DeadlinesMS != nil && c.DeadlinesMS.Approval > 0 {
+		return c.DeadlinesMS.Approval
+	}
+	return ApprovalDefaultMS
+}
+
+// sayApprovals asks for the approvals of the whole batch.
+func (s *State) sayApprovals() {
+	t := s.Turn
+	for i := range t.Batch.Calls {
+		c := &t.Batch.Calls[i]
+		if c.Status != CallAwaiting {
+			continue
+		}
+		said := ApprovalRequested{
+			Call: callName(t.Run, t.Number, i), ToolID: c.ToolID, ToolName: c.ToolName, Arguments: c.Arguments,
+			ArgsHash: c.Approval.ArgsHash.String(), Deadline: c.Approval.Deadline,
+		}
+		if jsonTextBytesMax(c.Arguments) > NoticeBytesMax-noticeFixedBytesMax {
+			said.Arguments, said.ArgumentsSeq = "", s.Seq
+		}
+		s.say(NoticeApprovalRequested, said)
+	}
+}
+
+// approvalDecided lets a call run, perhaps with other arguments, or refuses it.
+func (s *State) approvalDecided(b *ApprovalDecided) *refusal {
+	i, bad := s.awaiting(b)
+	if bad != nil {
+		return bad
+	}
+	t := s.Turn
+	c := &t.Batch.Calls[i]
+	switch {
+	case b.Decision != DecisionApprove && b.Decision != DecisionDeny:
+		return refuse(RejectInvalidData, "decision: approve or deny, not "+quoted(b.Decision))
+	case len(b.Reason) > DetailBytesMax:
+		return refuse(RejectLimitExceeded, "reason: at most "+strconv.Itoa(DetailBytesMax)+" bytes")
+	case b.Decision == DecisionDeny && b.Arguments != "":
+		return refuse(RejectInvalidData, "arguments: belong to decision approve")
+	}
+	if b.Decision == DecisionDeny {
+		detail := "a person decided that the call does not run"
+		if b.Reason != "" {
+			detail += ": " + b.Reason
+		}
+		s.endCall(i, CallIgnored, CodeApprovalDenied, detail)
+		s.closeGroup()
+		return nil
+	}
+	if b.Arguments != "" && b.Arguments != c.Arguments {
+		if bad := s.editFault(c, b.Arguments); bad != nil {
+			return bad
+		}
+		c.Arguments, c.Edit = b.Arguments, s.Seq
+	}
+	c.Status, c.Approval = CallWaiting, nil
+	if t.Batch.Group < len(t.Batch.Plan.Groups) && s.isInOpenGroup(i) {
+		s.askGroup()
+	}
+	return nil
+}
+
+// editFault says why call c may not run with other arguments: its schema or the
+// policy refuses them, or the batch would hold more of them than an event does,
+// in which they all came: a state at its limits has no room for that.
+func (s *State) editFault(c *Call, arguments string) *refusal {
+	t := s.Turn
+	tool, _ := s.turnsOwn.Lookup(c.ToolID)
+	if why := planner.CheckArguments(s.turnsOwn, &t.Toolset, tool, arguments); !why.OK() {
+		return refuse(RejectInvalidData, "arguments: "+why.Detail)
+	}
+	if s.install.approvals.Decide(s.turnsOwn, tool, s.approvalFacts(arguments)) == planner.Deny {
+		return refuse(RejectNotPermitted, "arguments: the install policy denies the call with them")
+	}
+	size := len(arguments) - len(c.Arguments)
+	for i := range t.Batch.Calls {
+		size += len(t.Batch.Calls[i].Arguments)
+	}
+	if size > EventBytesMax {
+		return refuse(RejectLimitExceeded, "arguments: those of all calls without a result are at most "+
+			strconv.Itoa(EventBytesMax)+" bytes together: deny the call, or let others end first")
+	}
+	return nil
+}
+
+// awaiting returns the call that a decision is about, which waits for just
+// this one.
+func (s *State) awaiting(b *ApprovalDecided) (int, *refusal) {
+	p, ok := parseName(b.Call)
+	t := s.Turn
+	switch {
+	case !ok || p.call < 0:
+		return 0, refuse(RejectUnknownCall, "call: is the name of a call, r1t2c0, not "+quoted(b.Call))
+	case t == nil || p.run > t.Run || p.run == t.Run && p.turn > t.Number:
+		return 0, refuse(RejectUnknownCall, "this session has made no call "+b.Call)
+	case p.run < t.Run || p.turn < t.Number:
+		return 0, refuse(RejectApprovalStale, b.Call+" was over long before")
+	case t.Batch == nil || int(p.call) >= len(t.Batch.Calls):
+		return 0, refuse(RejectUnknownCall, "this session has made no call "+b.Call)
+	}
+	c := &t.Batch.Calls[p.call]
+	switch {
+	case c.Status != CallAwaiting:
+		return 0, refuse(RejectApprovalStale, b.Call+" does not wait for approval: it is "+string(c.Status))
+	case b.ArgsHash != c.Approval.ArgsHash.String():
+		return 0, refuse(RejectApprovalStale, "args_hash: the call waits with "+c.Approval.ArgsHash.String())
+	}
+	return int(p.call), nil
+}
+
+// isInOpenGroup reports whether call i is in the group that is open.
+func (s *State) isInOpenGroup(i int) bool {
+	b := s.Turn.Batch
+	for _, at := range b.Plan.Groups[b.Group] {
+		if at == i {
+			return true
+		}
+	}
+	return false
+}

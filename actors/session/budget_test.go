@@ -1,0 +1,133 @@
+package session_test
+
+// Budgets and prices, where a scenario has no room for the numbers.
+
+import (
+	"fmt"
+	"math/big"
+	"testing"
+
+	"github.com/refold/refold/actors/session"
+)
+
+// TestCost: what a generation costs, against arithmetic that does not overflow.
+// A cost is never more than the greatest there is, and never negative.
+func TestCost(t *testing.T) {
+	t.Parallel()
+	counts := []int64{0, 1, 999_999, 1_000_000, 1_000_001, session.TokensMax}
+	prices := []int64{0, 1, 1_000_000, session.PriceMax}
+	for _, in := range counts {
+		for _, cached := range counts {
+			for _, out := range counts {
+				for i, price := range prices {
+					p := [3]int64{price, prices[(i+1)%4], prices[(i+2)%4]}
+					w := newTold(t)
+					w.run(map[string]any{"completion": "explicit", "prices": map[string]any{"input": p[0], "cached": p[1], "output": p[2]}})
+					w.must(w.tell(session.DoorLLM, session.TypeGenerationSettled, map[string]any{
+						"effect": "r1t1", "status": "ok",
+						"usage": map[string]any{"input_tokens": in, "cached_tokens": cached, "output_tokens": out, "reasoning_tokens": out},
+					}))
+					if got, want := w.state.Run.Cost, cost(in, cached, out, p); got != want || w.state.Cost != want {
+						t.Fatalf("%d tokens, %d of them cached, and %d at %v: %d, of the session %d, want %d", in, cached, out, p, got, w.state.Cost, want)
+					}
+				}
+			}
+		}
+	}
+}
+
+// cost is what tokens cost at prices for a million of them: each kind rounded
+// down by itself.
+func cost(in, cached, out int64, prices [3]int64) int64 {
+	cached = min(cached, in)
+	if prices[1] == 0 {
+		prices[1] = prices[0] // not given: as the other input tokens
+	}
+	sum := new(big.Int)
+	for i, n := range []int64{in - cached, cached, out} {
+		part := new(big.Int).Mul(big.NewInt(n), big.NewInt(prices[i]))
+		sum.Add(sum, part.Div(part, big.NewInt(1_000_000)))
+	}
+	if most := big.NewInt(session.CostMax); sum.Cmp(most) > 0 {
+		return session.CostMax
+	}
+	return sum.Int64()
+}
+
+// TestBudgetBeforeTheFirstTurn: a run that is paused before it has a turn takes
+// every request, and its first turn takes the steers.
+func TestBudgetBeforeTheFirstTurn(t *testing.T) {
+	t.Parallel()
+	spent := func(t *testing.T) *told {
+		t.Helper()
+		w := toldUnder(t, askInstall(t))
+		w.run(nil)
+		w.must(w.tell(session.DoorLLM, session.TypeGenerationSettled, map[string]any{
+			"effect": "r1t1", "status": "ok", "text": text("done"), "usage": map[string]any{"output_tokens": 5},
+		}))
+		w.run(map[string]any{"budget": map[string]any{"session_tokens": 5}})
+		w.in(session.TypeSteerRequested, map[string]any{"input": text("more")})
+		w.wants("", "resume")
+		return w.restored()
+	}
+	for name, c := range map[string]struct {
+		typ  string
+		data map[string]any
+		want string // asked then
+	}{
+		"cancel":    {session.TypeRunCancelRequested, nil, ""},
+		"interrupt": {session.TypeRunInterrupt, nil, ""}, // what becomes of the steer is paused likewise
+		"resume":    {session.TypeRunResumeRequested, map[string]any{"budget": map[string]any{"session_tokens": 6}}, "r2t1"},
+		"close":     {session.TypeSessionClosed, nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := spent(t)
+			w.must(w.tell(session.DoorCtl, c.typ, merged(map[string]any{}, c.data)))
+			if w.asked() != c.want {
+				t.Errorf("asked is %q, want %q", w.asked(), c.want)
+			}
+			if c.want != "" && len(w.generation("r2t1").Items) != 4 {
+				t.Errorf("the first turn has %d items", len(w.generation("r2t1").Items))
+			}
+			if over := w.state.Run == nil; over != (name == "cancel" || name == "close") {
+				t.Errorf("run %+v is active", w.state.Run)
+			}
+		})
+	}
+}
+
+// TestBudgetsOneByOne: each budget is spent by just as much as it says, and by
+// no other's.
+func TestBudgetsOneByOne(t *testing.T) {
+	t.Parallel()
+	for budget, limits := range map[string][2]int64{ // spent, and one more
+		"tokens": {14, 15}, "cost": {24, 25}, "session_tokens": {21, 22}, "session_cost": {31, 32},
+	} {
+		for i, limit := range limits {
+			t.Run(fmt.Sprintf("%s %d", budget, limit), func(t *testing.T) {
+				t.Parallel()
+				w := toldUnder(t, askInstall(t))
+				prices := map[string]any{"input": 1_000_000, "output": 2_000_000}
+				w.run(map[string]any{"prices": map[string]any{"input": 1_000_000}})
+				w.must(w.tell(session.DoorLLM, session.TypeGenerationSettled, map[string]any{
+					"effect": "r1t1", "status": "ok", "text": text("done"), "usage": map[string]any{"input_tokens": 7},
+				}))
+				w.run(map[string]any{"prices": prices, "budget": map[string]any{budget: limit}})
+				notices, err := w.tell(session.DoorLLM, session.TypeToolCallsObserved, map[string]any{
+					"effect": "r2t1", "calls": made(1, "nosuch", "{}"), "usage": map[string]any{"input_tokens": 4, "output_tokens": 10, "reasoning_tokens": 9},
+				})
+				w.must(notices, err)
+				if spent := w.state.Run.Breach; spent != (i == 0) || spent == (w.asked() != "") {
+					t.Fatalf("it is spent: %v, asked is %q", spent, w.asked())
+				}
+				if i == 0 {
+					want := session.BudgetExceeded{Run: 2, Budget: budget, Limit: limit, Used: limit}
+					if got := notices[len(notices)-1].Data; got != want {
+						t.Errorf("it says %+v, want %+v", got, want)
+					}
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package session
+
+import "strconv"
+
+// runFault checks what of a config is about how a run goes on and ends.
+func runFault(c *RunConfig) *refusal {
+	if c.Completion != "" && c.Completion != CompletionText && c.Completion != CompletionExplicit {
+		return refuse(RejectInvalidData, "config.completion: text or explicit, not "+quoted(c.Completion))
+	}
+	if bad := deadlinesFault(c.DeadlinesMS); bad != nil {
+		return bad
+	}
+	if bad := budgetFault("config.budget", c.Budget); bad != nil {
+		return bad
+	}
+	if p := c.Prices; p != nil {
+		for _, price := range []int64{p.Cached, p.Input, p.Output} {
+			if price < 0 || price > PriceMax {
+				return refuse(RejectInvalidData, "config.prices: 0 to "+strconv.FormatInt(PriceMax, 10)+" micro-units for a million tokens")
+			}
+		}
+	}
+	return retryFault(c.Retry)
+}
+
+// deadlinesFault checks that every deadline given is within its bounds.
+func deadlinesFault(d *DeadlinesMS) *refusal {
+	if d == nil {
+		return nil
+	}
+	for _, of := range []struct {
+		field   string
+		ms, max int64
+	}{{"approval", d.Approval, LongMaxMS}, {"call", d.Call, DeadlineMaxMS}, {"run", d.Run, LongMaxMS}, {"turn", d.Turn, DeadlineMaxMS}} {
+		if of.ms != 0 && (of.ms < DeadlineMinMS || of.ms > of.max) {
+			return refuse(RejectInvalidData, "config.deadlines_ms."+of.field+": "+strconv.Itoa(DeadlineMinMS)+" to "+
+				strconv.FormatInt(of.max, 10)+", not "+strconv.FormatInt(of.ms, 10))
+		}
+	}
+	return nil
+}
+
+// budgetFault says what is wrong with a budget by itself.
+func budgetFault(path string, b *Budget) *refusal {
+	if b == nil {
+		return nil
+	}
+	for _, of := range []struct {
+		field   string
+		n, most int64
+	}{{"cost", b.Cost, CostMax}, {"session_cost", b.SessionCost, CostMax}, {"session_tokens", b.SessionTokens, TokensMax}, {"tokens", b.Tokens, TokensMax}} {
+		if of.n < 0 || of.n > of.most {
+			return refuse(RejectInvalidData, path+"."+of.field+": 1 to "+strconv.FormatInt(of.most, 10)+", or absent")
+		}
+	}
+	if b.OnBreach != "" && b.OnBreach != BreachPause && b.OnBreach != BreachFail {
+		return refuse(RejectInvalidData, path+".on_breach: pause or fail, not "+quoted(b.OnBreach))
+	}
+	return nil
+}
+
+// retryFault says what is wrong with a retry policy.
+func retryFault(r *Retry) *refusal {
+	switch {
+	case r == nil:
+		return nil
+	case r.Attempts < 2 || r.Attempts > AttemptsMax:
+		return refuse(RejectInvalidData, "config.retry.attempts: 2 to "+strconv.Itoa(AttemptsMax)+", the first included")
+	case r.BackoffMS < 0 || r.BackoffMS > DeadlineMaxMS || r.BackoffMaxMS < 0 || r.BackoffMaxMS > DeadlineMaxMS:
+		return refuse(RejectInvalidData, "config.retry: backoff_ms and backoff_max_ms are 1 to "+strconv.Itoa(DeadlineMaxMS)+", or absent")
+	case len(r.Codes) > RetryCodesMax:
+		return refuse(RejectLimitExceeded, "config.retry.codes: at most "+strconv.Itoa(RetryCodesMax))
+	}
+	for i, code := range r.Codes {
+		if code == "" || len(code) > CodeBytesMax {
+			return refuse(RejectInvalidData, "config.retry.codes["+strconv.Itoa(i)+"]: 1 to "+strconv.Itoa(CodeBytesMax)+" bytes")
+		}
+	}
+	return nil
+}

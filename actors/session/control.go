@@ -1,0 +1,293 @@
+package session
+
+import (
+	"slices"
+	"strconv"
+)
+
+// active is the place of the active run among those that a request addresses;
+// others are positions in the queue.
+const active = -1
+
+// addressed returns which run a request is about: 0 is the active one.
+func (s *State) addressed(number uint32) (int, *refusal) {
+	if number == 0 || s.Run != nil && s.Run.Number == number {
+		if s.Run == nil {
+			return 0, refuse(RejectRunNotActive, "no run is active")
+		}
+		return active, nil
+	}
+	at := slices.IndexFunc(s.Queue, func(r Run) bool { return r.Number == number })
+	if at < 0 {
+		return 0, refuse(RejectStale, "run "+strconv.FormatUint(uint64(number), 10)+" is neither active nor queued")
+	}
+	return at, nil
+}
+
+// activeOnly is addressed for what only the active run takes.
+func (s *State) activeOnly(number uint32, what string) *refusal {
+	at, bad := s.addressed(number)
+	if bad == nil && at != active {
+		bad = illegal(what, Queued)
+	}
+	return bad
+}
+
+// illegal refuses what a run doesn't take where it stands.
+func illegal(what string, from Lifecycle) *refusal {
+	return refuse(RejectIllegalTransition, "a run that is "+string(from)+" takes no "+what)
+}
+
+// controlFault checks what every request about a run has.
+func controlFault(reason string) *refusal {
+	if len(reason) > DetailBytesMax {
+		return refuse(RejectLimitExceeded, "reason: at most "+strconv.Itoa(DetailBytesMax)+" bytes")
+	}
+	return nil
+}
+
+// runCancelRequested ends a run at once, or takes a queued one out.
+func (s *State) runCancelRequested(b *RunControl) *refusal {
+	if bad := controlFault(b.Reason); bad != nil {
+		return bad
+	}
+	at, bad := s.addressed(b.Run)
+	if bad != nil {
+		return bad
+	}
+	end := Ended{Lifecycle: Cancelled, Code: CodeCancelled, Detail: b.Reason}
+	if at == active {
+		s.stopRun(end)
+		return nil
+	}
+	run := s.Queue[at]
+	s.Queue = slices.Delete(s.Queue, at, at+1)
+	s.say(NoticeRunFinished, RunFinished{
+		Run: run.Number, Lifecycle: Cancelled, Code: end.Code, Detail: end.Detail, Untaken: run.Steers,
+	})
+	return nil
+}
+
+// runInterruptRequested lets what is open settle, asks nothing new, and then
+// ends the run.
+func (s *State) runInterruptRequested(b *RunControl) *refusal {
+	if bad := controlFault(b.Reason); bad != nil {
+		return bad
+	}
+	if bad := s.activeOnly(b.Run, "interrupt"); bad != nil {
+		return bad
+	}
+	s.interrupt()
+	return nil
+}
+
+// interrupt gives every call that was not asked its result, and ends the run
+// as soon as nothing but wakes is open.
+func (s *State) interrupt() {
+	run := s.Run
+	if run.Lifecycle == Interrupting {
+		return
+	}
+	run.Lifecycle, run.Before, run.Held, run.Breach = Interrupting, "", "", false
+	t := s.Turn
+	if !s.turnIsRuns() {
+		s.endInterrupted()
+		return
+	}
+	t.RetryAt = 0
+	if t.Batch != nil && t.isOpen() {
+		for i := range t.Batch.Calls {
+			if c := &t.Batch.Calls[i]; c.Status == CallWaiting || c.Status == CallAwaiting {
+				s.endCall(i, CallCancelled, CodeCancelled, notAsked)
+			}
+		}
+		s.closeGroup()
+		return
+	}
+	if !t.Open && !t.stepOpen() {
+		s.endInterrupted()
+	}
+}
+
+func (s *State) endInterrupted() { s.endRun(Ended{Lifecycle: Interrupted, Code: "", Detail: ""}, nil) }
+
+// turnIsRuns reports whether the latest turn is the active run's.
+func (s *State) turnIsRuns() bool { return s.Turn != nil && s.Run != nil && s.Turn.Run == s.Run.Number }
+
+// What the model is told of calls that a cancel or an interrupt ended.
+const (
+	notAsked  = "the run was stopped before the call was asked"
+	wasAsked  = "the run was stopped while the call was in progress; it may have taken effect"
+	nobodyYet = "the run was stopped before anybody decided over the call"
+)
+
+// stopRun ends the active run at once: what is open is withdrawn, every call
+// has a result, the model is asked nothing more.
+func (s *State) stopRun(end Ended) {
+	t := s.Turn
+	if s.turnIsRuns() {
+		if t.stepOpen() {
+			s.withdraw(stepName(t.Run, t.Number), false)
+			t.Step.close()
+		}
+		if t.Open {
+			s.withdraw(t.name(), true)
+			t.Open = false
+		}
+		t.RetryAt = 0
+		if t.Batch != nil && t.isOpen() {
+			s.stopCalls()
+			s.fileResults()
+		}
+	}
+	s.endRun(end, nil)
+}
+
+// stopCalls gives every call of the batch that has none a result.
+func (s *State) stopCalls() {
+	t := s.Turn
+	for i := range t.Batch.Calls {
+		c := &t.Batch.Calls[i]
+		switch c.Status {
+		case CallWaiting:
+			s.endCall(i, CallCancelled, CodeCancelled, notAsked)
+		case CallAwaiting:
+			s.endCall(i, CallCancelled, CodeCancelled, nobodyYet)
+		case CallOpen:
+			if !s.isHostLoop(c) {
+				s.withdraw(callName(t.Run, t.Number, i), !s.tool(c.ToolID).RetrySafe)
+			}
+			s.endCall(i, CallCancelled, CodeCancelled, wasAsked)
+		}
+	}
+	t.Batch.Group = len(t.Batch.Plan.Groups)
+}
+
+// runPauseRequested asks nothing new until the run is resumed. What is open
+// may settle.
+func (s *State) runPauseRequested(b *RunControl) *refusal {
+	if bad := controlFault(b.Reason); bad != nil {
+		return bad
+	}
+	if bad := s.activeOnly(b.Run, "pause"); bad != nil {
+		return bad
+	}
+	if from := s.Run.Lifecycle; from == Paused || from == Interrupting {
+		return illegal("pause", from)
+	}
+	s.pause()
+	return nil
+}
+
+func (s *State) pause() {
+	run := s.Run
+	run.Before, run.Lifecycle, run.PausedAt = run.Lifecycle, Paused, s.Clock
+}
+
+// runResumeRequested lets a paused run go on where it was.
+func (s *State) runResumeRequested(door Door, b *RunResumeRequested) *refusal {
+	if bad := controlFault(b.Reason); bad != nil {
+		return bad
+	}
+	if bad := s.activeOnly(b.Run, "resume"); bad != nil {
+		return bad
+	}
+	run := s.Run
+	if run.Lifecycle != Paused {
+		return illegal("resume", run.Lifecycle)
+	}
+	if bad := s.budgetResumeFault(door, b.Budget); bad != nil {
+		return bad
+	}
+	if b.Budget != nil {
+		run.Config.Budget = b.Budget
+	}
+	if run.Deadline > 0 {
+		run.Deadline += s.Clock - run.PausedAt
+	}
+	held := run.Held
+	run.Lifecycle, run.Before, run.Held, run.PausedAt, run.Breach = run.Before, "", "", 0, false
+	switch {
+	case run.Deadline > 0 && run.Deadline <= s.Clock: // it had passed before the pause: nothing is asked any more
+	case run.Lifecycle == WaitingInput && len(run.Steers) > 0:
+		run.Lifecycle, run.Answer = Running, 0
+		s.startTurn()
+	case held == HeldTurn:
+		s.startTurn()
+	case held == HeldGeneration:
+		s.askGeneration(nil)
+	case s.turnIsRuns() && s.Turn.Batch != nil && s.Turn.isOpen():
+		s.askGroup()
+	}
+	s.settleOverdue()
+	return nil
+}
+
+// holds reports whether the active run is paused, and notes what is held back.
+func (s *State) holds(what Held) bool {
+	if s.Run.Lifecycle != Paused {
+		return false
+	}
+	s.Run.Held = what
+	return true
+}
+
+// runEdited gives a queued run another input.
+func (s *State) runEdited(b *RunEdited) *refusal {
+	if bad := contentFault("input", &b.Input, false); bad != nil {
+		return bad
+	}
+	if b.Run == 0 {
+		return refuse(RejectInvalidData, "run: is missing: the number of a queued run")
+	}
+	at, bad := s.addressed(b.Run)
+	if bad != nil {
+		return bad
+	}
+	if at == active {
+		return illegal("edit", s.Run.Lifecycle)
+	}
+	run := &s.Queue[at]
+	run.Seq = s.Seq
+	s.say(NoticeRunQueued, RunPlaced{Run: run.Number, Seq: run.Seq, Submission: run.Submission})
+	return nil
+}
+
+// runEnded ends a run of completion explicit: RunCompleted, RunFailed.
+func (s *State) runEnded(typ string, b *RunEnded) *refusal {
+	if len(b.Code) > CodeBytesMax || len(b.Detail) > DetailBytesMax {
+		return refuse(RejectLimitExceeded, "code is at most "+strconv.Itoa(CodeBytesMax)+" bytes, detail "+strconv.Itoa(DetailBytesMax))
+	}
+	if bad := s.activeOnly(b.Run, typ); bad != nil {
+		return bad
+	}
+	run := s.Run
+	if run.Lifecycle != WaitingInput {
+		return illegal(typ, run.Lifecycle)
+	}
+	end := Ended{Lifecycle: Completed, Code: b.Code, Detail: b.Detail}
+	if typ == TypeRunFailed {
+		end.Lifecycle = Failed
+		if end.Code == "" {
+			end.Code = CodeExplicit
+		}
+	}
+	s.endRun(end, nil)
+	return nil
+}
+
+// sessionClosed ends every run and takes nothing more.
+func (s *State) sessionClosed(*SessionClosed) *refusal {
+	s.Closed = true
+	queue := s.Queue
+	s.Queue = nil
+	if s.Run != nil {
+		s.stopRun(Ended{Lifecycle: Cancelled, Code: CodeCancelled, Detail: "the session was closed"})
+	}
+	for i := range queue {
+		s.say(NoticeRunFinished, RunFinished{
+			Run: queue[i].Number, Lifecycle: Cancelled, Code: CodeCancelled, Detail: "the session was closed", Untaken: queue[i].Steers,
+		})
+	}
+	return nil
+}

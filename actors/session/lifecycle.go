@@ -1,0 +1,55 @@
+package session
+
+import "slices"
+
+// startRun makes run the active one and asks its first turn.
+func (s *State) startRun(run Run) {
+	run.Lifecycle = Running
+	if d := run.Config.DeadlinesMS; d != nil && d.Run > 0 {
+		run.Deadline = s.Clock + d.Run
+	}
+	s.Run = &run
+	s.say(NoticeRunStarted, RunPlaced{Run: run.Number, Seq: run.Seq, Submission: run.Submission})
+	if !s.transcriptFull() { // a full one takes nothing more, or every later run would add to it
+		s.appendItem(Item{Role: RoleUser, Seq: run.Seq})
+	}
+	s.startTurn()
+}
+
+// transcriptFull reports whether no generation can carry the transcript.
+func (s *State) transcriptFull() bool {
+	return len(s.Items) > ItemsMax || s.ItemBytes+effectFixedBytesMax > EffectBytesMax
+}
+
+// endRun ends the active run and starts the next queued one. Nothing of it is
+// open any more. The output, if any, is that of the event being folded, or the
+// answer that the run waited with for input.
+func (s *State) endRun(end Ended, output *Content) {
+	run := s.Run
+	end.Number = run.Number
+	end.Detail = clip(end.Detail, DetailBytesMax)
+	said := RunFinished{
+		Run: end.Number, Lifecycle: end.Lifecycle, Code: end.Code, Detail: end.Detail, Output: output, OutputSeq: run.Answer,
+		Usage: run.Usage, Cost: run.Cost,
+	}
+	if output != nil {
+		said.OutputSeq = 0
+		if output.jsonBytesMax() > NoticeBytesMax-noticeFixedBytesMax {
+			said.Output, said.OutputSeq = nil, s.Seq
+		}
+	}
+	if end.Lifecycle == Cancelled {
+		said.Untaken, run.Steers = run.Steers, nil
+	}
+	s.say(NoticeRunFinished, said)
+	if s.turnIsRuns() {
+		s.Turn.Step.forgetGeneration()
+	}
+	s.Last, s.Run = &end, nil
+	s.requeueSteers(run)
+	if len(s.Queue) > 0 {
+		next := s.Queue[0]
+		s.Queue = slices.Delete(s.Queue, 0, 1)
+		s.startRun(next)
+	}
+}

@@ -1,0 +1,93 @@
+package scenario
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/refold/refold/actors/session"
+)
+
+// notice is what of the notices' data is drawn.
+type notice struct {
+	Run       int              `json:"run"`
+	Lifecycle string           `json:"lifecycle"`
+	Code      string           `json:"code"`
+	Detail    string           `json:"detail"`
+	Effect    string           `json:"effect"`
+	ToolName  string           `json:"tool_name"`
+	Type      string           `json:"type"`
+	Output    *session.Content `json:"output"`
+	OutputSeq uint64           `json:"output_seq"`
+	Untaken   []uint64         `json:"untaken_steers"`
+	Batch     string           `json:"batch"`
+	PlanHash  string           `json:"plan_hash"`
+	Groups    [][]int          `json:"groups"`
+	Group     int              `json:"group"`
+	Calls     []string         `json:"calls"`
+	Call      string           `json:"call"`
+	Arguments string           `json:"arguments"`
+	Deadline  int64            `json:"deadline"`
+	Budget    string           `json:"budget"`
+	Limit     int64            `json:"limit"`
+	Used      int64            `json:"used"`
+}
+
+// noticeLine writes a notice; now is the session's clock.
+func noticeLine(s Said, now int64) string {
+	var d notice
+	if err := json.Unmarshal(s.Data, &d); err != nil {
+		return s.Type + " " + err.Error()
+	}
+	switch {
+	case d.Batch != "":
+		line := fmt.Sprintf("%s %s plan %s, groups %s, group %d", s.Type, d.Batch, short(d.PlanHash), groups(d.Groups), d.Group)
+		if len(d.Calls) > 0 {
+			line += ": " + strings.Join(d.Calls, " ")
+		}
+		return line
+	case d.Call != "":
+		return fmt.Sprintf("%s %s %s %s due %s", s.Type, d.Call, d.ToolName, oneLine(d.Arguments), span(d.Deadline-now))
+	case d.Budget != "":
+		return fmt.Sprintf("%s run %d: %d of %d %s", s.Type, d.Run, d.Used, d.Limit, d.Budget)
+	}
+	line := s.Type
+	for _, part := range []string{runPart(d.Run), d.Type, d.Effect, d.ToolName, d.Lifecycle, d.Code} {
+		if part != "" {
+			line += " " + part
+		}
+	}
+	if d.Detail != "" {
+		line += ": " + oneLine(d.Detail)
+	}
+	if d.Output != nil && d.Output.Text != "" {
+		line += " " + strconv.Quote(d.Output.Text)
+	}
+	switch {
+	case d.OutputSeq == s.Seq: // too large for a notice
+		line += " (this event has the output)"
+	case d.OutputSeq > 0:
+		line += " (an earlier event has the output)"
+	}
+	if n := len(d.Untaken); n > 0 {
+		line += ", " + count(n, "steer") + " untaken"
+	}
+	return line
+}
+
+// oneLine writes a text in one line: a step's lines end at the next blank one.
+func oneLine(text string) string {
+	if strings.Contains(text, "\n") {
+		return strconv.Quote(text)
+	}
+	return text
+}
+
+// runPart names a run.
+func runPart(run int) string {
+	if run == 0 {
+		return ""
+	}
+	return "run " + strconv.Itoa(run)
+}

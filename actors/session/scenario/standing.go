@@ -1,0 +1,164 @@
+package scenario
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/refold/refold/actors/session"
+)
+
+// standing tells where a session stands.
+func standing(v session.View) string {
+	text := runStanding(v)
+	if n := len(v.Queue); n > 0 {
+		text += ", " + strconv.Itoa(n) + " queued"
+	}
+	if v.Status == "closed" {
+		text += ", closed"
+	}
+	return text
+}
+
+// runStanding tells where the active run stands, else how the last one ended.
+func runStanding(v session.View) string {
+	switch {
+	case v.Run == nil && v.Last == nil:
+		return "no run"
+	case v.Run == nil:
+		text := fmt.Sprintf("run %d %s", v.Last.Number, v.Last.Lifecycle)
+		if v.Last.Code != "" {
+			text += " " + v.Last.Code
+		}
+		return text
+	}
+	parts := lifecycle(v)
+	switch v.WaitsFor {
+	case "model":
+		parts = append(parts, "the model's turn")
+	case "step":
+		parts = append(parts, "the hook's step")
+	case "input":
+		parts = append(parts, "waiting for input")
+	}
+	if v.Run.RetryAt > 0 {
+		parts = append(parts, fmt.Sprintf("attempt %d due %s", v.Run.Attempt+1, span(v.Run.RetryAt-v.Clock)))
+	}
+	parts = append(parts, callsStanding(v)...)
+	if n := len(v.Run.Steers); n == 1 {
+		parts = append(parts, "1 steer waits")
+	} else if n > 1 {
+		parts = append(parts, strconv.Itoa(n)+" steers wait")
+	}
+	return fmt.Sprintf("run %d turn %d: %s", v.Run.Number, v.Run.Turns, strings.Join(parts, ", "))
+}
+
+// lifecycle writes the lifecycles in which nothing new is asked.
+func lifecycle(v session.View) []string {
+	switch {
+	case v.Lifecycle == session.Paused && v.Run.Spent:
+		return []string{"paused by its budget"}
+	case v.Lifecycle == session.Paused, v.Lifecycle == session.Interrupting:
+		return []string{string(v.Lifecycle)}
+	}
+	return nil
+}
+
+// callsStanding writes how far the batch of the active run's turn is.
+func callsStanding(v session.View) []string {
+	if v.Batch == nil || v.Batch.Batch != fmt.Sprintf("r%dt%d", v.Run.Number, v.Run.Turns) || v.Batch.Group >= len(v.Batch.Groups) {
+		return nil
+	}
+	open, hostLoop := 0, 0
+	for _, c := range v.Batch.Calls {
+		if c.Status == session.CallOpen {
+			open++
+			if c.HostLoop != "" {
+				hostLoop++
+			}
+		}
+	}
+	var parts []string
+	waits := len(awaiting(v))
+	switch {
+	case waits == 0:
+		parts = []string{count(open, "call") + " open"}
+	case open == 0:
+		parts = []string{waiting(count(waits, "call"), waits)}
+	default:
+		parts = []string{count(open, "call") + " open", waiting(strconv.Itoa(waits), waits)}
+	}
+	if left := len(v.Batch.Groups) - v.Batch.Group - 1; left > 0 {
+		parts = append(parts, count(left, "group")+" left")
+	}
+	if v.WaitsFor == "host_loop" {
+		parts[len(parts)-1] += " (waiting for host loop)"
+	}
+	return parts
+}
+
+// waiting writes how many calls wait for a person.
+func waiting(calls string, n int) string {
+	if n == 1 {
+		return calls + " awaits approval"
+	}
+	return calls + " await approval"
+}
+
+// count writes a number of things.
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return strconv.Itoa(n) + " " + thing + "s"
+}
+
+// awaiting returns the calls that wait for a person.
+func awaiting(v session.View) []session.ViewCall {
+	var calls []session.ViewCall
+	if v.Batch != nil {
+		for _, c := range v.Batch.Calls {
+			if c.Status == session.CallAwaiting {
+				calls = append(calls, c)
+			}
+		}
+	}
+	return calls
+}
+
+// writeDecided writes what became of calls that wait for a person no more:
+// approved, or the code of the result that they have.
+func writeDecided(b *strings.Builder, before, after session.View) {
+	for _, c := range awaiting(before) {
+		if isAmong(awaiting(after), c.Effect) {
+			continue
+		}
+		b.WriteString("! call " + c.ToolName + " " + c.Effect + " " + decided(after, c.Effect) + "\n")
+	}
+}
+
+// decided writes what became of one such call. A batch that is complete may
+// have given way to the next turn: then its results are in the transcript.
+func decided(v session.View, name string) string {
+	if v.Batch != nil {
+		for _, c := range v.Batch.Calls {
+			if c.Effect == name {
+				return orApproved(c.Code)
+			}
+		}
+	}
+	_, position, _ := strings.Cut(name, "c")
+	for i := len(v.Transcript) - 1; i >= 0; i-- {
+		if it := v.Transcript[i]; it.Role == session.RoleTool && strconv.Itoa(it.Call) == position {
+			return orApproved(it.Code)
+		}
+	}
+	return "decided"
+}
+
+func orApproved(code string) string {
+	if code == "" {
+		return "approved"
+	}
+	return code
+}

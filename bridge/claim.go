@@ -127,6 +127,18 @@ func (w *worker) takeOver(ctx context.Context, f *flight) ruling {
 	return ruling{next: nextStart}
 }
 
+// stillWanted looks whether a retry-safe call that has waited for a while is
+// still open: its run may have been cancelled since, and no claim says so. Best
+// effort: who can't be asked is not waited for, since to start it once more does
+// no harm.
+func (w *worker) stillWanted(ctx context.Context, f *flight) ruling {
+	view, err := w.wire.View(ctx, f.name.Session)
+	if err == nil && view.Clock > f.call.At && !isOpen(view, f.name.Effect) { // a view of that very moment may be from just before
+		return ack("not open")
+	}
+	return ruling{next: nextStart}
+}
+
 // settles reports that an event of the door llm settles the named effect.
 func settles(e session.Event, name string) bool {
 	env, err := envelopeOf(e)

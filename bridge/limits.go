@@ -19,14 +19,15 @@ const (
 
 	renderedFixedBytes = 256 // what an entry of the cache of rendered tools takes beside its bytes
 
-	contentBytesMax  = 8 << 20  // one content, blobs and parts included, that a model is shown
-	requestBytesMax  = 64 << 20 // all that one generation is shown
-	eventsCacheBytes = 64 << 20 // events of all sessions, kept for their next turn
-	toolsCacheBytes  = 16 << 20 // descriptors of tools
-	renderCacheBytes = 16 << 20 // toolsets as providers take them
-	eventsAtOnce     = 64       // events read from the log in one request
-	deltaBytesMax    = 32 << 10 // text of one streaming delta
-	claimsMax        = 1024     // claims of one model turn: each but the last is of a bridge that is gone
+	contentBytesMax   = 8 << 20     // one content, blobs and parts included, that a model is shown
+	requestBytesMax   = 64 << 20    // all that one generation is shown
+	eventsCacheBytes  = 64 << 20    // events of all sessions, kept for their next turn
+	toolsCacheBytes   = 16 << 20    // descriptors of tools
+	renderCacheBytes  = 16 << 20    // toolsets as providers take them
+	eventsAtOnce      = 64          // events read from the log in one request
+	deltaBytesMax     = 32 << 10    // text of one streaming delta
+	unclaimedFreshFor = time.Second // for so long after it was asked, a retry-safe call is started without a look
+	claimsMax         = 1024        // claims of one model turn: each but the last is of a bridge that is gone
 
 	concurrencyDefault = 16 // effects of one target that run at once
 	concurrencyMax     = 1024

@@ -25,6 +25,18 @@ func (r *reader) said(ctx context.Context, e session.Event) (*said, error) {
 		var b session.RunRequested
 		err = codec.Decode(env.Data, &b)
 		content = &b.Input
+	case session.TypeSteerRequested:
+		var b session.SteerRequested
+		err = codec.Decode(env.Data, &b)
+		content = &b.Input
+	case session.TypeRunEdited:
+		var b session.RunEdited
+		err = codec.Decode(env.Data, &b)
+		content = &b.Input
+	case session.TypeApprovalDecided:
+		var b session.ApprovalDecided
+		err = codec.Decode(env.Data, &b)
+		s.edited = b.Arguments
 	case session.TypeToolCallsObserved:
 		var b session.ToolCallsObserved
 		err = codec.Decode(env.Data, &b)

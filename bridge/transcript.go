@@ -43,6 +43,7 @@ func newReader(w wire) *reader {
 type said struct {
 	typ     string
 	text    string // with its blobs and parts filled in
+	edited  string // of an approval: the arguments that were run instead
 	batch   string // of calls: the batch that they are numbered in
 	calls   []session.ObservedCall
 	opaque  json.RawMessage
@@ -69,7 +70,7 @@ func (s *said) result(call string) *result {
 
 // bytes is about what s takes in memory.
 func (s *said) bytes() int {
-	n := 256 + len(s.text) + len(s.opaque)
+	n := 256 + len(s.text) + len(s.edited) + len(s.opaque)
 	for i := range s.calls {
 		c := &s.calls[i]
 		n += 128 + len(c.Arguments) + len(c.ToolName) + len(c.ProviderCallID)
@@ -181,7 +182,7 @@ func (r *reader) messages(ctx context.Context, g *session.Generation) ([]Message
 			asked = s
 			m, err = assistantMessage(it, s)
 		case session.RoleTool:
-			m, err = toolMessage(it, s, asked)
+			m, err = editedMessage(it, s, asked, words[it.Edit])
 		default:
 			err = unreadable(it.Seq, "has the role "+strconv.Quote(string(it.Role))+": this bridge is too old")
 		}
@@ -202,17 +203,25 @@ func (r *reader) read(ctx context.Context, g *session.Generation) (map[uint64]*s
 	words := make(map[uint64]*said, len(g.Items))
 	var missing []uint64
 	total := 0
-	for _, it := range g.Items {
-		if _, ok := words[it.Seq]; ok || it.Code != "" {
-			continue
+	want := func(seq uint64) {
+		if _, ok := words[seq]; ok {
+			return
 		}
-		s, ok := r.events.get(eventKey{g.Session, it.Seq})
+		s, ok := r.events.get(eventKey{g.Session, seq})
 		if !ok {
-			missing = append(missing, it.Seq)
+			missing = append(missing, seq)
 		} else {
 			total += s.bytes()
 		}
-		words[it.Seq] = s
+		words[seq] = s
+	}
+	for _, it := range g.Items {
+		if it.Code == "" {
+			want(it.Seq)
+		}
+		if it.Edit != 0 {
+			want(it.Edit)
+		}
 	}
 	for len(missing) > 0 {
 		n := min(len(missing), eventsAtOnce)
@@ -237,7 +246,7 @@ func (r *reader) read(ctx context.Context, g *session.Generation) (map[uint64]*s
 }
 
 func userMessage(it session.Item, s *said) (Message, error) {
-	if s == nil || s.typ != session.TypeRunRequested {
+	if s == nil || !s.isInput() {
 		return Message{}, unreadable(it.Seq, "is no input")
 	}
 	return Message{Role: string(session.RoleUser), Text: s.text}, nil
@@ -272,6 +281,30 @@ func callID(batch string, call int) string { return batch + "c" + strconv.Itoa(c
 
 // noOutput is what a model is shown of an empty output.
 const noOutput = "(no output)"
+
+// isInput reports whether the event is what a user said.
+func (s *said) isInput() bool {
+	switch s.typ {
+	case session.TypeRunRequested, session.TypeSteerRequested, session.TypeRunEdited:
+		return true
+	}
+	return false
+}
+
+// editedMessage is toolMessage for a call whose arguments a person may have
+// changed: the model's own call stays as it made it, so the result begins by
+// saying what was run instead.
+func editedMessage(it session.Item, s, asked, edit *said) (Message, error) {
+	m, err := toolMessage(it, s, asked)
+	if it.Edit == 0 || err != nil {
+		return m, err
+	}
+	if edit == nil || edit.typ != session.TypeApprovalDecided {
+		return Message{}, unreadable(it.Edit, "is no approval that changed arguments")
+	}
+	m.Text = "A person changed the arguments of this call to " + edit.edited + "\n" + m.Text
+	return m, nil
+}
 
 // toolMessage returns the result of the call at it.Call of the latest turn.
 func toolMessage(it session.Item, s, asked *said) (Message, error) {

@@ -180,8 +180,11 @@ func (w *worker) carry(life lifetimes, s served, f *flight) ruling {
 		}
 	}
 	r := ruling{next: nextStart}
-	if f.claimed {
+	switch {
+	case f.claimed:
 		r = w.claim(life.grace, f)
+	case f.call != nil && w.now().Sub(time.UnixMilli(f.call.At)) > unclaimedFreshFor:
+		r = w.stillWanted(life.grace, f)
 	}
 	if r.next == nextStart {
 		r = w.start(life, s, f, request)

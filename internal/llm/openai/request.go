@@ -67,6 +67,26 @@ func hasExtra(body *openai.ChatCompletionNewParams, name string) bool {
 	return ok
 }
 
+// inventedName stands for a name that a model made up and no provider takes
+// back. The call was refused under its own name, and its result says so.
+const inventedName = "invalid_tool_name"
+
+// sendableName returns a called tool's name as the API takes it: 1 to 64 of
+// A-Za-z0-9_-.
+func sendableName(name string) string {
+	if len(name) < 1 || len(name) > 64 {
+		return inventedName
+	}
+	for _, c := range []byte(name) {
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '_', c == '-':
+		default:
+			return inventedName
+		}
+	}
+	return name
+}
+
 // newMessage makes one message of the conversation.
 func newMessage(m *bridge.Message) openai.ChatCompletionMessageParamUnion {
 	switch m.Role {
@@ -82,7 +102,7 @@ func newMessage(m *bridge.Message) openai.ChatCompletionMessageParamUnion {
 				OfFunction: &openai.ChatCompletionMessageFunctionToolCallParam{
 					ID: c.ID,
 					Function: openai.ChatCompletionMessageFunctionToolCallFunctionParam{
-						Name: c.Name, Arguments: orEmptyObject(c.Arguments),
+						Name: sendableName(c.Name), Arguments: orEmptyObject(c.Arguments),
 					},
 				},
 			})

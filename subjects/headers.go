@@ -7,6 +7,7 @@ import "strconv"
 const (
 	HeaderContentType       = "Content-Type"
 	HeaderTraceParent       = "traceparent"
+	HeaderWakeDue           = "Refold-Wake-Due" // of a snapshot: when its earliest open wake is due, Unix ms
 	HeaderMsgID             = "Nats-Msg-Id"
 	HeaderExpectLastSubject = "Nats-Expected-Last-Subject-Sequence"
 	HeaderPinID             = "Nats-Pin-Id"

@@ -52,6 +52,7 @@ var cases = map[string]func(*testing.T, env){
 	"notify":                    notifyContract,
 	"follow":                    followContract,
 	"snapshots":                 snapshotsContract,
+	"waiting":                   waitingContract,
 	"quarantine":                quarantineContract,
 	"blobs":                     blobsContract,
 	"blobs at once":             blobsAtOnce,

@@ -89,6 +89,26 @@ func (l *Lane) Number() int { return l.number }
 // as is known here.
 func (l *Lane) Owned() bool { return l.owned.Load() }
 
+// Unowned reports that the server has pinned nobody to the lane. That is so
+// until something is to be delivered.
+func (l *Lane) Unowned(ctx context.Context) (bool, error) {
+	info, err := l.info(ctx)
+	if err != nil {
+		return false, fmt.Errorf("look at lane %s: %w", l.consumer, typed(err))
+	}
+	return pinnedIn(info) == "", nil
+}
+
+// pinnedIn returns the pin that a lane's consumer knows; empty if none.
+func pinnedIn(info *jetstream.ConsumerInfo) string {
+	for _, group := range info.PriorityGroups {
+		if group.Group == subjects.LaneGroup {
+			return group.PinnedClientID
+		}
+	}
+	return ""
+}
+
 // Skipped returns how many messages were skipped since the start, because
 // their subjects name no door or no valid session.
 func (l *Lane) Skipped() uint64 { return l.skipped.Load() }

@@ -49,12 +49,7 @@ func (l *Lane) adopt(ctx context.Context) error {
 	if err != nil {
 		return typed(err)
 	}
-	for _, group := range info.PriorityGroups {
-		if group.Group == subjects.LaneGroup && group.PinnedClientID != "" {
-			return nil
-		}
-	}
-	if info.NumAckPending == 0 {
+	if pinnedIn(info) != "" || info.NumAckPending == 0 {
 		return nil
 	}
 	l.log.Info("lane_adopted", "unacked", info.NumAckPending)
@@ -116,10 +111,8 @@ func (l *Lane) pinOf(ctx context.Context, m *nats.Msg) (string, error) {
 	if err != nil {
 		return "", typed(err)
 	}
-	for _, group := range info.PriorityGroups {
-		if group.Group == subjects.LaneGroup && group.PinnedClientID != "" {
-			return group.PinnedClientID, nil
-		}
+	if pin := pinnedIn(info); pin != "" {
+		return pin, nil
 	}
 	return "", errNoPin
 }

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strconv"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/refold/refold/codec"
@@ -29,6 +31,12 @@ type snapshotRef struct {
 // place of an earlier one. data must be a msgpack map. A snapshot is a cache:
 // a lost or an older one costs time, never truth.
 func (b *Bus) PutSnapshot(ctx context.Context, sid string, seq uint64, data []byte) error {
+	return b.putSnapshot(ctx, sid, seq, data, 0)
+}
+
+// putSnapshot keeps a snapshot. due is when the earliest open wake of its state
+// is due; 0: it has none.
+func (b *Bus) putSnapshot(ctx context.Context, sid string, seq uint64, data []byte, due int64) error {
 	key, err := subjects.SnapshotKey(sid)
 	if err != nil {
 		return err
@@ -49,10 +57,14 @@ func (b *Bus) PutSnapshot(ctx context.Context, sid string, seq uint64, data []by
 			former = codec.Ref{}
 		}
 	}
-	kv, err := b.snapshots(ctx)
-	if err == nil {
+	msg := nats.NewMsg(b.names.SnapshotsSubject(key)) // as the bucket's client does; that sets no headers
+	msg.Data = value
+	if due != 0 {
+		msg.Header.Set(subjects.HeaderWakeDue, strconv.FormatInt(due, 10))
+	}
+	if _, err = b.snapshots(ctx); err == nil {
 		err = b.retry(ctx, func(ctx context.Context) error {
-			_, err := kv.Put(ctx, key, value)
+			_, err := b.js.PublishMsg(ctx, msg)
 			return err
 		})
 	}

@@ -18,8 +18,10 @@ type actor struct {
 	proven bool            // its place in the log is known, in this era
 	stop   *Stop           // quarantined; nil: not
 
-	snapped uint64 // events folded when the last snapshot was taken
-	used    uint64 // when it was used last, by the lane's count
+	snapped uint64   // events folded when the last snapshot was taken
+	wakes   []uint32 // open in that snapshot
+	woken   []uint32 // wakes that were settled here in this era
+	used    uint64   // when it was used last, by the lane's count
 }
 
 // stops reports whether the session is quarantined at seq.

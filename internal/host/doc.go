@@ -10,9 +10,12 @@
 // registry that was set (registries.go), then effects, then notices; then its
 // events are acknowledged. A session that is not in memory is read from the log
 // up to the delivered event first, from its snapshot on if that counts; one
-// that is in memory since before the lane's last reset is proven (load.go). A fault stops one session (quarantine.go). refold.view is
-// answered from a copy (view.go). All that is read and stored goes through one
-// interface (world.go).
+// that is in memory since before the lane's last reset is proven (load.go). A
+// fault stops one session (quarantine.go). Beside the lane, overdue wakes of
+// sessions in memory are settled (wakes.go), and sessions that wait and are not
+// in memory are found by their snapshots (sweep.go, snapshots.go). refold.view
+// is answered from a copy (view.go). All that is read and stored goes through
+// one interface (world.go).
 //
 // # Laws
 //
@@ -20,6 +23,14 @@
 //     session, outputs are stored in the order of its events.
 //   - A descriptor is stored before an effect names it.
 //   - Only a stored state is snapshotted.
+//   - A session whose wake lies far ahead is in a snapshot that names it before
+//     the event that asked for it is acknowledged, as far as the bucket takes
+//     it; one that is evicted with open wakes is, too. So a session that waits
+//     costs no memory, and outlives every host.
+//   - An owner settles a wake once in an era, when a timer bridge should have,
+//     and only if the settlement can't be among what it has not seen.
+//   - What a sweep loads is a copy: it emits nothing but WakeSettled and wakes
+//     that were asked before.
 //   - A load folds exactly up to the event before the delivered one, and emits
 //     nothing; the delivered event and all later ones are folded and emit.
 //   - In a new era nothing in memory is believed: the log must still have the
@@ -41,16 +52,19 @@
 //   - era: the time between two resets of a lane.
 //   - folded, stored: a session's two marks. Stored is never past folded.
 //   - unproven: in memory since an earlier era.
+//   - overdue: a wake whose due is longer ago than a timer bridge may be late.
+//   - sweep: going through the snapshots that name open wakes.
 //
 // # Concurrency
 //
 // One goroutine per lane folds and stores; it alone touches the lane's
-// sessions. Views work on copies.
+// sessions. Views and sweeps work on copies.
 //
 // # Limits
 //
 // A lane keeps Options.SessionsMax sessions, and those that are quarantined. A
-// batch is 64 events. A View that would not fit a message goes without lists of
+// batch is 64 events. A lane settles 64 overdue wakes a second at most; one
+// lane of a host is swept at a time, 500 sessions a second. A View that would not fit a message goes without lists of
 // overrides, then without tools. A quarantine leaves nothing behind when it is
 // deleted: a release is noticed by hosts that run then, within 15 s.
 //
@@ -58,5 +72,5 @@
 //
 // Most tests run one lane in a world in memory that fails on purpose, in a
 // bubble of testing/synctest; a simulation runs two hosts that take the lane
-// from one another, by seed. The rest runs hosts against a real server.
+// from one another, by seed, while people stop runs and hours pass. The rest runs hosts against a real server.
 package host

@@ -43,6 +43,10 @@ type Host struct {
 	evolve func(*session.State, session.Event) ([]session.Notice, error)
 	// recheck is how often a lane looks after quarantined sessions.
 	recheck time.Duration
+	// sweepFirst is how long after the start a lane that nobody owns is swept.
+	sweepFirst time.Duration
+	// sweeping is held by the lane that is swept: one at a time.
+	sweeping chan struct{}
 }
 
 // New returns a host that works through b, which stays the caller's.
@@ -70,6 +74,7 @@ func newHost(w world, log *slog.Logger, opts Options) *Host {
 	log = log.With("instance", instance)
 	return &Host{
 		world: w, log: log, opts: opts, instance: instance, evolve: (*session.State).Evolve, recheck: recheckEvery, ready: make(chan struct{}),
+		sweepFirst: sweepFirst, sweeping: make(chan struct{}, 1),
 		installs: bus.NewInstalls(w, log, func(ctx context.Context, install *session.Install) error {
 			return putDescriptors(ctx, w, install.Registry)
 		}),

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/refold/refold/actors/session"
@@ -16,7 +17,7 @@ import (
 const batchMax = 64
 
 // laneActor folds the sessions of one lane. Its fields belong to the goroutine
-// of run, but for arrivals.
+// of run, but for the channels.
 type laneActor struct {
 	host     *Host
 	lane     lane
@@ -27,21 +28,29 @@ type laneActor struct {
 	clock    uint64     // counts uses, for eviction
 	newest   uint64     // sequence of the latest event of this era; 0: none yet
 	arrived  bool       // something arrived since quarantines were looked after
+	reached  int64      // when the log took the latest event of this era; Unix ms
+	behind   bool       // the lane has more than that
+
+	late  chan late     // overdue wakes, to be settled beside
+	calls chan func()   // to be run between two batches
+	taken chan struct{} // an era has begun
 
 	snapshotsFrom time.Time // none is taken before: the last one failed
 }
 
 // arrival is a delivered event, or the beginning of an era.
 type arrival struct {
-	event session.Event
-	ack   func()
-	era   bool
+	event  session.Event
+	ack    func()
+	behind bool // the lane has more
+	era    bool
 }
 
 func newLaneActor(h *Host, lane lane) *laneActor {
 	return &laneActor{
 		host: h, lane: lane, log: h.log.With("lane", lane.Number()),
 		arrivals: make(chan arrival, batchMax), sessions: map[string]*actor{},
+		late: make(chan late, wakesAtOnce), calls: make(chan func()), taken: make(chan struct{}, 1),
 	}
 }
 
@@ -50,7 +59,9 @@ func newLaneActor(h *Host, lane lane) *laneActor {
 func (l *laneActor) Era(uint64) { l.arrivals <- arrival{era: true} }
 
 // Deliver hands an event over.
-func (l *laneActor) Deliver(d bus.Delivery) { l.arrivals <- arrival{event: d.Event, ack: d.Ack} }
+func (l *laneActor) Deliver(d bus.Delivery) {
+	l.arrivals <- arrival{event: d.Event, ack: d.Ack, behind: d.Pending > 0}
+}
 
 // run owns the lane and folds what it delivers, until ctx ends or the lane is
 // drained. An error means that this host can't go on with this lane.
@@ -62,24 +73,33 @@ func (l *laneActor) run(ctx context.Context) error {
 		owning <- l.lane.Run(ctx, l)
 		close(l.arrivals)
 	}()
-	recheck := time.NewTicker(l.host.recheck)
+	var beside sync.WaitGroup
+	beside.Go(func() { l.settleLate(ctx) })
+	beside.Go(func() { l.sweeps(ctx) })
+	recheck, wakes := time.NewTicker(l.host.recheck), time.NewTicker(wakesEvery)
 	defer recheck.Stop()
+	defer wakes.Stop()
 	var cause error
 	for open := true; open; {
-		var first arrival
 		var err error
 		select {
-		case first, open = <-l.arrivals:
-			if !open || cause != nil || ctx.Err() != nil {
+		case first, more := <-l.arrivals:
+			if open = more; !open || cause != nil || ctx.Err() != nil {
 				continue // let the lane end; what it gave comes again, elsewhere
 			}
 			l.arrived = true
 			err = l.batch(ctx, first)
+		case f := <-l.calls:
+			f()
 		case <-recheck.C:
-			if cause != nil || ctx.Err() != nil {
-				continue
+			if cause == nil && ctx.Err() == nil {
+				err = l.recheck(ctx)
 			}
-			err = l.recheck(ctx)
+		case now := <-wakes.C:
+			if cause == nil && ctx.Err() == nil {
+				l.lookAtWakes(now.UnixMilli())
+				l.snapshotLong(ctx)
+			}
 		}
 		if err != nil {
 			if ctx.Err() == nil {
@@ -89,6 +109,8 @@ func (l *laneActor) run(ctx context.Context) error {
 			cancel()
 		}
 	}
+	cancel()
+	beside.Wait()
 	if err := <-owning; cause == nil {
 		cause = err
 	}
@@ -139,12 +161,16 @@ func (l *laneActor) take(ctx context.Context, a arrival) error {
 			return err
 		}
 		for _, s := range l.sessions {
-			s.proven = false
+			s.proven, s.woken = false, nil
 		}
-		l.newest = 0
+		l.newest, l.reached, l.behind = 0, 0, false
+		select {
+		case l.taken <- struct{}{}:
+		default: // it is known
+		}
 		return nil
 	}
-	l.newest = a.event.Seq
+	l.newest, l.reached, l.behind = a.event.Seq, a.event.Time, a.behind
 	if a.event.Session == "" {
 		return l.retry(ctx, "read install record", a.event, func() error {
 			if err := l.host.installs.See(ctx, a.event); err != nil {
@@ -210,7 +236,7 @@ func (l *laneActor) session(ctx context.Context, e session.Event) (*actor, error
 	if err != nil {
 		return nil, err
 	}
-	l.evict()
+	l.evict(ctx)
 	l.sessions[e.Session] = loaded
 	return loaded, nil
 }
@@ -235,9 +261,10 @@ func (l *laneActor) prove(ctx context.Context, s *actor, e session.Event) error 
 }
 
 // evict forgets the sessions that were used least lately, once there are too
-// many. Nothing is lost: they are in the log. What is quarantined stays, to be
-// seen when it is released.
-func (l *laneActor) evict() {
+// many, whatever they wait for. Nothing is lost: they are in the log, and those
+// with open wakes are snapshotted first, so that a sweep finds them. What is
+// quarantined stays, to be seen when it is released.
+func (l *laneActor) evict(ctx context.Context) {
 	if len(l.sessions) < l.host.opts.SessionsMax {
 		return
 	}
@@ -246,11 +273,17 @@ func (l *laneActor) evict() {
 		inUse[o.actor] = true
 	}
 	limit := l.clock - min(l.clock, uint64(l.host.opts.SessionsMax)*3/4)
+	var waiting []*actor
 	for sid, s := range l.sessions {
-		if s.used <= limit && s.stop == nil && !inUse[s] {
-			delete(l.sessions, sid)
+		if s.used > limit || s.stop != nil || inUse[s] {
+			continue
+		}
+		delete(l.sessions, sid)
+		if s.proven && s.settled() && s.waitsOtherwise() {
+			waiting = append(waiting, s)
 		}
 	}
+	l.snapshot(ctx, waiting)
 }
 
 // Waits between two tries of what the bus could not do.

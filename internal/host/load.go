@@ -38,7 +38,7 @@ func (h *Host) load(ctx context.Context, e session.Event) (*actor, error) {
 		return nil, err
 	}
 	if s.state != nil {
-		s.snapped = s.state.Count
+		s.snapshotIs(s.state)
 	}
 	if s.state == nil || s.state.Seq < e.Seq {
 		if s.state, err = h.foldBefore(ctx, s.state, e); err != nil {

@@ -7,12 +7,12 @@ package host
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -49,13 +49,16 @@ type depot struct {
 	log       []session.Event // ascending
 	lagging   uint64          // reads that are not the leader's end here; 0: nowhere
 	effects   map[string][]byte
-	claims    map[string]bool
+	forgotten map[string][]byte   // effects that were stored
+	claims    map[string]string   // who has the claim; "": it is withdrawn
+	cancelled map[string]bool     // effects that a cancel message named
 	notices   map[string][]notice // by session, in the order of their storing
 	snapshots map[string][]byte
+	waiting   []bus.Waiting // in the order of their putting
+	puts      uint64        // snapshots put
 	stops     map[string][]byte
 	blobs     map[codec.Ref][]byte
 	calls     map[call]int
-	cancels   int
 }
 
 // memory is a world: a connection to a depot.
@@ -65,6 +68,8 @@ type memory struct {
 	dead bool               // the process was killed: nothing is stored any more
 	asks int                // largest effect that is taken, in bytes; 0: any
 
+	// publish appends an event that the host says; nil: it is appended.
+	publish func(door session.Door, sid string, payload []byte) session.Event
 	// onSnapshot is called with the session and sequence of each snapshot
 	// that is to be stored; nil: nobody is.
 	onSnapshot func(sid string, seq uint64)
@@ -78,7 +83,7 @@ type notice struct {
 func newMemory(t *testing.T) *memory {
 	t.Helper()
 	m := &memory{depot: &depot{
-		t: t, effects: map[string][]byte{}, claims: map[string]bool{}, notices: map[string][]notice{},
+		t: t, effects: map[string][]byte{}, forgotten: map[string][]byte{}, claims: map[string]string{}, cancelled: map[string]bool{}, notices: map[string][]notice{},
 		snapshots: map[string][]byte{}, stops: map[string][]byte{}, blobs: map[codec.Ref][]byte{}, calls: map[call]int{},
 	}}
 	m.append(session.DoorInstall, "", session.BuiltinInstall())
@@ -204,17 +209,52 @@ func (m *memory) AskAll(ctx context.Context, sid string, effects []session.Effec
 
 func (m *memory) Withdraw(ctx context.Context, sid, effect string) (won bool, holder []byte, err error) {
 	err = m.do(ctx, call{op: "Withdraw", sid: sid, who: effect}, func() error {
-		m.claims[sid+" "+effect] = true
+		by, taken := m.claims[sid+" "+effect]
+		if won = !taken || by == ""; won {
+			m.claims[sid+" "+effect] = ""
+		}
 		return nil
 	})
-	return err == nil, nil, err
+	return won && err == nil, nil, err
 }
 
-func (m *memory) PublishCancel(ctx context.Context, sid string, _ []byte) error {
+// claim takes an effect for a bridge, and reports whether it may start it.
+func (d *depot) claim(name, by string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if holder, taken := d.claims[name]; taken {
+		return holder == by
+	}
+	d.claims[name] = by
+	return true
+}
+
+func (m *memory) PublishCancel(ctx context.Context, sid string, payload []byte) error {
+	var body struct{ Effects []string }
+	if err := json.Unmarshal(payload, &body); err != nil || len(body.Effects) == 0 {
+		m.t.Errorf("a cancel of %s says %q (%v)", sid, payload, err)
+	}
 	return m.do(ctx, call{op: "PublishCancel", sid: sid}, func() error {
-		m.cancels++
+		for _, name := range body.Effects {
+			m.cancelled[sid+" "+name] = true
+		}
 		return nil
 	})
+}
+
+func (m *memory) Publish(ctx context.Context, door session.Door, sid string, payload []byte, _ string) (seq uint64, err error) {
+	stored := false
+	err = m.do(ctx, call{op: "Publish", sid: sid, who: string(door)}, func() error {
+		stored = true
+		return nil
+	})
+	switch {
+	case stored && m.publish != nil:
+		seq = m.publish(door, sid, payload).Seq
+	case stored:
+		seq = m.append(door, sid, payload).Seq
+	}
+	return seq, err
 }
 
 func (m *memory) Notify(ctx context.Context, sid string, n uint64, payload []byte) error {
@@ -236,13 +276,47 @@ func (m *memory) GetSnapshot(ctx context.Context, sid string) (data []byte, foun
 }
 
 func (m *memory) PutSnapshot(ctx context.Context, sid string, seq uint64, data []byte) error {
+	return m.PutWaiting(ctx, sid, seq, data, 0)
+}
+
+func (m *memory) PutWaiting(ctx context.Context, sid string, seq uint64, data []byte, due int64) error {
 	if m.onSnapshot != nil {
 		m.onSnapshot(sid, seq)
 	}
 	return m.do(ctx, call{op: "PutSnapshot", sid: sid}, func() error {
+		m.puts++
 		m.snapshots[sid] = bytes.Clone(data)
+		m.waiting = slices.DeleteFunc(m.waiting, func(w bus.Waiting) bool { return w.Session == sid })
+		if due != 0 {
+			m.waiting = append(m.waiting, bus.Waiting{Session: sid, Due: due, Seq: m.puts})
+		}
 		return nil
 	})
+}
+
+func (m *memory) ListWaiting(ctx context.Context, from uint64) iter.Seq2[bus.Waiting, error] {
+	return func(yield func(bus.Waiting, error) bool) {
+		var all []bus.Waiting
+		err := m.do(ctx, call{op: "ListWaiting"}, func() error {
+			all = slices.Clone(m.waiting)
+			return nil
+		})
+		for _, w := range all {
+			if w.Seq >= from && !yield(w, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(bus.Waiting{}, err)
+		}
+	}
+}
+
+// namesKept is for how long a world in memory would keep names; it forgets none.
+const namesKept = time.Hour
+
+func (m *memory) EffectsKept(ctx context.Context) (time.Duration, error) {
+	return namesKept, m.do(ctx, call{op: "EffectsKept"}, func() error { return nil })
 }
 
 func (m *memory) GetQuarantine(ctx context.Context, sid string) (body []byte, found bool, err error) {
@@ -292,164 +366,3 @@ func (d *depot) release(sid string) {
 	defer d.mu.Unlock()
 	delete(d.stops, sid)
 }
-
-// said returns the numbers of a session's notices in the order of their first
-// storing.
-func (d *depot) said(sid string) (numbers []uint64) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	seen := map[uint64]bool{}
-	for _, have := range d.notices[sid] {
-		if have.n == 0 || !seen[have.n] {
-			numbers = append(numbers, have.n)
-		}
-		seen[have.n] = true
-	}
-	return numbers
-}
-
-// upTo returns 1 to n.
-func upTo(n uint64) (numbers []uint64) {
-	for i := range n {
-		numbers = append(numbers, i+1)
-	}
-	return numbers
-}
-
-// asked returns the names of the effects that are stored for a session.
-func (d *depot) asked(sid string) []string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	var names []string
-	for name := range d.effects {
-		if of, effect, _ := strings.Cut(name, " "); of == sid {
-			names = append(names, effect)
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
-// history returns a session's events up to a sequence.
-func (d *depot) history(sid string, to uint64) []session.Event {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	var events []session.Event
-	for _, e := range d.log {
-		if e.Session == sid && e.Seq <= to {
-			events = append(events, e)
-		}
-	}
-	return events
-}
-
-// owed is what the fold of one event wants stored.
-type owed struct {
-	seq       uint64
-	effects   []session.Effect
-	withdrawn []string
-	notices   []uint64
-}
-
-// oracle folds a history and keeps what every event owes.
-type oracle struct {
-	state    *session.State
-	owed     []owed
-	rejected error // why the latest event had no effect
-}
-
-func newOracle(sid string) *oracle { return &oracle{state: session.New(builtin(), sid)} }
-
-// fold folds the next event.
-func (o *oracle) fold(e session.Event) {
-	before := o.state.NoticeN
-	was := map[string]bool{}
-	for _, effect := range o.state.Open() {
-		was[effect.Name] = true
-	}
-	_, o.rejected = o.state.Evolve(e)
-	one := owed{seq: e.Seq, effects: o.state.OpenExcept(func(name string) bool { return was[name] })}
-	for _, w := range o.state.Withdrawals() {
-		if w.Claimed {
-			one.withdrawn = append(one.withdrawn, w.Name)
-		}
-	}
-	for n := before + 1; n <= o.state.NoticeN; n++ {
-		one.notices = append(one.notices, n)
-	}
-	o.owed = append(o.owed, one)
-}
-
-// judge folds a session's events up to a sequence.
-func (d *depot) judge(sid string, to uint64) *oracle {
-	o := newOracle(sid)
-	for _, e := range d.history(sid, to) {
-		o.fold(e)
-	}
-	return o
-}
-
-// missing returns what of a session's outputs up to a sequence isn't stored.
-func (d *depot) missing(sid string, to uint64) []string {
-	return d.unstored(sid, d.judge(sid, to).owed)
-}
-
-// unstored returns what of these outputs isn't stored.
-func (d *depot) unstored(sid string, all []owed) (missing []string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	said := map[uint64]bool{}
-	for _, have := range d.notices[sid] {
-		said[have.n] = true
-	}
-	for _, one := range all {
-		for _, effect := range one.effects {
-			if stored, found := d.effects[sid+" "+effect.Name]; !found {
-				missing = append(missing, effect.Name)
-			} else if !bytes.Equal(stored, effect.Payload) {
-				missing = append(missing, effect.Name+" has other bytes")
-			}
-		}
-		for _, name := range one.withdrawn {
-			if !d.claims[sid+" "+name] {
-				missing = append(missing, "withdrawal of "+name)
-			}
-		}
-		for _, n := range one.notices {
-			if !said[n] {
-				missing = append(missing, fmt.Sprintf("notice %d", n))
-			}
-		}
-	}
-	return missing
-}
-
-// checkSnapshots fails the test if a snapshot is of a state that isn't stored,
-// or isn't what its events fold to.
-func (d *depot) checkSnapshots(t *testing.T) {
-	t.Helper()
-	d.mu.Lock()
-	all := maps.Clone(d.snapshots)
-	d.mu.Unlock()
-	for sid, data := range all {
-		snap, err := session.ParseSnapshot(data)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if missing := d.missing(sid, snap.Seq); len(missing) > 0 {
-			t.Errorf("the snapshot of %s at %d is of a state that is not stored: %v", sid, snap.Seq, missing)
-		}
-		if got := d.judge(sid, snap.Seq).state.Hash(); got != snap.Hash {
-			t.Errorf("the snapshot of %s at %d has the hash %s, its events fold to %s", sid, snap.Seq, snap.Hash, got)
-		}
-	}
-}
-
-// builtin returns the built-in install record, parsed once for all tests.
-var builtin = sync.OnceValue(func() *session.Install {
-	install, err := session.ParseInstall(session.BuiltinInstall())
-	if err != nil {
-		panic(err)
-	}
-	return install
-})

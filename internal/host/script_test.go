@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,11 +23,17 @@ type script struct {
 	mu    sync.Mutex
 	acked map[uint64]bool
 
+	unowned atomic.Bool
 	drained chan struct{}
 	lingers chan struct{} // if given, Run returns only when this is closed
 }
 
 func (*script) Number() int { return 0 }
+
+// Owned reports that this host has the lane; a test may say that nobody has.
+func (s *script) Owned() bool { return !s.unowned.Load() }
+
+func (s *script) Unowned(context.Context) (bool, error) { return s.unowned.Load(), nil }
 
 func (s *script) Run(ctx context.Context, _ bus.LaneOwner) error {
 	select {

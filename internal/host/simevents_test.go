@@ -14,6 +14,8 @@ import (
 var simTypes = []string{
 	session.TypeRunRequested, session.TypeToolRegistrySet, session.TypeToolOverridesSet, session.TypeToolCallsObserved,
 	session.TypeGenerationSettled, session.TypeToolCallSettled, session.TypeToolBatchSettled, session.TypeStepPrepared, session.TypeWakeSettled,
+	session.TypeRunCancelRequested, session.TypeRunInterrupt, session.TypeRunPauseRequested, session.TypeRunResumeRequested, session.TypeSteerRequested,
+	session.TypeApprovalDecided,
 }
 
 // simTool is a tool of a registry in the simulation; its executor's target
@@ -35,6 +37,7 @@ func simRegistries() []map[string]any {
 	common := []any{
 		simTool("search", "effect", map[string]any{"alternates": []any{map[string]any{"tool_name": "find", "args_schema": map[string]any{"type": "object"}}}}),
 		simTool("ask", "host_loop", nil),
+		simTool("danger", "effect", map[string]any{"approval": "always"}),
 	}
 	steps := []any{map[string]any{"when": `step == 0`, "active_tools": []any{"search", "ask"}}, map[string]any{"when": `used("search")`, "tool_choice": "none"}}
 	return []map[string]any{
@@ -71,7 +74,9 @@ func (s *sim) event(state *session.State) (door session.Door, typ string, payloa
 	case s.draw(8) == 0:
 		door, typ, data = s.configure()
 	default:
-		door, typ, data = s.hostLoop(state)
+		if door, typ, data = s.control(state); data == nil {
+			door, typ, data = s.hostLoop(state)
+		}
 	}
 	switch {
 	case data != nil:
@@ -93,7 +98,7 @@ func (s *sim) request(state *session.State) (session.Door, string, any) {
 	if s.draw(6) == 0 {
 		return session.DoorIn, "Nothing", map[string]any{}
 	}
-	config := map[string]any{"provider": "openai", "model": "m"}
+	config := map[string]any{"provider": "openai", "model": "m", "deadlines_ms": map[string]any{"approval": simApproval.Milliseconds()}}
 	all := simConfigs()
 	if _, ok := state.NextRegistry().Lookup("x.search"); !ok {
 		all = slices.DeleteFunc(all, func(more map[string]any) bool { return more["steps"] != nil })
@@ -159,7 +164,7 @@ func (s *sim) settlement(e session.Effect) (session.Door, string, any) {
 		}
 		var calls []any
 		for range 1 + s.draw(3) {
-			name := []string{"search", "find", "ask", "note", "open_session", "none"}[s.draw(6)]
+			name := []string{"search", "find", "ask", "note", "open_session", "danger", "none"}[s.draw(7)]
 			calls = append(calls, map[string]any{"tool_name": name, "arguments": "{}"})
 		}
 		return session.DoorLLM, session.TypeToolCallsObserved, map[string]any{"effect": e.Name, "calls": calls}

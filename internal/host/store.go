@@ -23,20 +23,31 @@ func (l *laneActor) store(ctx context.Context) error {
 		return err
 	}
 	touched := map[*actor]bool{}
+	var long, due []*actor
 	for _, o := range l.pending {
-		o.arrival.ack()
 		if o.actor != nil {
 			o.actor.stored = o.arrival.event.Seq
 			touched[o.actor] = true
 		}
 	}
-	clear(l.pending)
-	l.pending = l.pending[:0]
 	for s := range touched {
-		if s.settled() && s.state.Count-s.snapped >= l.host.opts.SnapshotEach {
-			l.snapshot(ctx, s)
+		switch {
+		case !s.settled():
+		case s.waitsLong():
+			long = append(long, s)
+		case s.state.Count-s.snapped >= l.host.opts.SnapshotEach || s.isBehind():
+			due = append(due, s)
 		}
 	}
+	// A session that waits for a week is found by its snapshot alone, whatever
+	// becomes of this process: so it comes before the acknowledgement.
+	l.snapshot(ctx, long)
+	for _, o := range l.pending {
+		o.arrival.ack()
+	}
+	clear(l.pending)
+	l.pending = l.pending[:0]
+	l.snapshot(ctx, due)
 	return nil
 }
 
@@ -173,55 +184,4 @@ func (l *laneActor) withdraw(ctx context.Context, sid string, withdrawn []sessio
 		return err
 	}
 	return l.host.world.PublishCancel(ctx, sid, body)
-}
-
-// Limits of storing a snapshot: how long one may take, and for how long none
-// is tried after one failed. They are a cache, and must not hold a lane up.
-const (
-	snapshotWithin = 5 * time.Second
-	snapshotPause  = time.Minute
-)
-
-// snapshot stores the snapshot of a session that is settled. Failing to costs
-// time at the next load, nothing else.
-func (l *laneActor) snapshot(ctx context.Context, s *actor) {
-	if time.Now().Before(l.snapshotsFrom) {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, snapshotWithin)
-	defer cancel()
-	data, err := snapshotOf(s.state)
-	if err == nil {
-		err = l.host.world.PutSnapshot(ctx, s.sid, s.state.Seq, data)
-	}
-	if err != nil {
-		l.log.Warn("snapshot not stored", "session", s.sid, "error", err)
-		l.snapshotsFrom = time.Now().Add(snapshotPause)
-		return
-	}
-	s.snapped = s.state.Count
-}
-
-// How many sessions a draining lane snapshots, for how long, and from how many
-// events behind the last snapshot on it is worth it.
-const (
-	lastSnapshotsMax   = 1024
-	lastSnapshotsFor   = 3 * time.Second
-	lastSnapshotEvents = 16
-)
-
-// snapshotAll stores what the next owner will ask for first.
-func (l *laneActor) snapshotAll() {
-	ctx, cancel := context.WithTimeout(context.Background(), lastSnapshotsFor)
-	defer cancel()
-	n := 0
-	for _, s := range l.sessions {
-		if n == lastSnapshotsMax || ctx.Err() != nil {
-			return
-		}
-		if s.settled() && s.state.Count-s.snapped >= lastSnapshotEvents {
-			l.snapshot(ctx, s)
-			n++
-		}
-	}
 }

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"iter"
+	"time"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
@@ -16,6 +17,7 @@ type world interface {
 	bus.InstallLog
 	ReadSession(ctx context.Context, sid string, from, to uint64, leader bool) iter.Seq2[session.Event, error]
 	LastSeq(ctx context.Context) (uint64, error)
+	Publish(ctx context.Context, door session.Door, sid string, payload []byte, id string) (uint64, error)
 
 	AskAll(ctx context.Context, sid string, effects []session.Effect) error
 	Withdraw(ctx context.Context, sid, effect string) (won bool, holder []byte, err error)
@@ -24,6 +26,9 @@ type world interface {
 
 	GetSnapshot(ctx context.Context, sid string) (data []byte, found bool, err error)
 	PutSnapshot(ctx context.Context, sid string, seq uint64, data []byte) error
+	PutWaiting(ctx context.Context, sid string, seq uint64, data []byte, due int64) error
+	ListWaiting(ctx context.Context, from uint64) iter.Seq2[bus.Waiting, error]
+	EffectsKept(ctx context.Context) (time.Duration, error)
 	GetQuarantine(ctx context.Context, sid string) (body []byte, found bool, err error)
 	PutQuarantine(ctx context.Context, sid string, body []byte) error
 	Quarantined(ctx context.Context) iter.Seq2[string, error]
@@ -33,6 +38,8 @@ type world interface {
 // lane is what feeds a laneActor: a *bus.Lane.
 type lane interface {
 	Number() int
+	Owned() bool
+	Unowned(ctx context.Context) (bool, error)
 	Run(ctx context.Context, owner bus.LaneOwner) error
 	Drain(ctx context.Context) error
 }

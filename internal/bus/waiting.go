@@ -1,0 +1,114 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/refold/refold/subjects"
+)
+
+// Waiting is a session whose snapshot was put as one with open wakes.
+type Waiting struct {
+	Session string
+	Due     int64  // of the earliest one, Unix milliseconds
+	Seq     uint64 // in the bucket's stream
+}
+
+// PutWaiting is PutSnapshot for a state with open wakes, of which the earliest
+// is due at due (Unix milliseconds): ListWaiting finds it.
+func (b *Bus) PutWaiting(ctx context.Context, sid string, seq uint64, data []byte, due int64) error {
+	return b.putSnapshot(ctx, sid, seq, data, due)
+}
+
+// ListWaiting yields the sessions whose snapshots were put by PutWaiting, from
+// a sequence of the bucket's stream on, in the order of their putting. It reads
+// no snapshot: the server sends what it knows of each, some 100 bytes. What is
+// put meanwhile may come or not. An error ends it.
+func (b *Bus) ListWaiting(ctx context.Context, from uint64) iter.Seq2[Waiting, error] {
+	return func(yield func(Waiting, error) bool) {
+		messages, pending, err := b.snapshotHeads(ctx, from)
+		if err != nil {
+			yield(Waiting{}, fmt.Errorf("list waiting sessions: %w", typed(err)))
+			return
+		}
+		if messages == nil {
+			return
+		}
+		defer messages.Stop()
+		defer context.AfterFunc(ctx, messages.Stop)()
+		for pending > 0 {
+			msg, err := messages.Next()
+			var meta *jetstream.MsgMetadata
+			if err == nil {
+				meta, err = msg.Metadata()
+			}
+			if err != nil {
+				if ctx.Err() != nil {
+					err = ctx.Err()
+				}
+				yield(Waiting{}, fmt.Errorf("list waiting sessions: %w", typed(err)))
+				return
+			}
+			pending = meta.NumPending
+			if w, ok := b.waiting(msg, meta.Sequence.Stream); ok && !yield(w, nil) {
+				return
+			}
+		}
+	}
+}
+
+// waiting reads what the headers of a snapshot say.
+func (b *Bus) waiting(msg jetstream.Msg, seq uint64) (Waiting, bool) {
+	due, err := strconv.ParseInt(msg.Headers().Get(subjects.HeaderWakeDue), 10, 64)
+	if err != nil {
+		return Waiting{}, false
+	}
+	sid, ok := subjects.ParseSnapshotKey(msg.Subject()[len(b.names.SnapshotsSubject("")):])
+	return Waiting{Session: sid, Due: due, Seq: seq}, ok
+}
+
+// snapshotHeads begins to read the headers of all snapshots, and returns how
+// many there are; nil if there is none.
+func (b *Bus) snapshotHeads(ctx context.Context, from uint64) (messages jetstream.MessagesContext, pending uint64, err error) {
+	cfg := jetstream.OrderedConsumerConfig{
+		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: max(from, 1), HeadersOnly: true,
+		FilterSubjects: []string{b.names.SnapshotsSubject(subjects.SnapshotKeys)},
+	}
+	err = b.retry(ctx, func(ctx context.Context) error {
+		consumer, err := b.js.OrderedConsumer(ctx, b.names.SnapshotsStream(), cfg)
+		if err != nil {
+			return err
+		}
+		info := consumer.CachedInfo()
+		if info == nil {
+			return errors.New("the server does not say what there is to read")
+		}
+		if pending = info.NumPending; pending > 0 {
+			messages, err = consumer.Messages()
+		}
+		return err
+	})
+	return messages, pending, err
+}
+
+// EffectsKept returns for how long the names of effects are kept: max_age of
+// their stream; 0 is for ever.
+func (b *Bus) EffectsKept(ctx context.Context) (kept time.Duration, err error) {
+	err = b.retry(ctx, func(ctx context.Context) error {
+		stream, err := b.js.Stream(ctx, b.names.EffectsStream())
+		if err == nil {
+			kept = stream.CachedInfo().Config.MaxAge
+		}
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("look at %s: %w", b.names.EffectsStream(), typed(err))
+	}
+	return kept, nil
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -41,6 +42,9 @@ type Client struct {
 	bus      *bus.Bus
 	installs *bus.Installs
 	by       string
+
+	mu        sync.Mutex
+	histories map[string]*history // by session: those that are looked at now
 }
 
 // Connect connects to NATS and checks that it is usable: the error is one line
@@ -59,7 +63,7 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{bus: b, installs: bus.NewInstalls(b, o.Logger, nil), by: o.Name}, nil
+	return &Client{bus: b, installs: bus.NewInstalls(b, o.Logger, nil), by: o.Name, histories: map[string]*history{}}, nil
 }
 
 // Close closes the connection.
@@ -67,27 +71,36 @@ func (c *Client) Close() { c.bus.Close() }
 
 // RunOptions are the optional parts of a request for a run.
 type RunOptions struct {
-	ID         string          // of the event, at most 64 bytes; empty: a new ULID
-	Submission string          // the same value with the same content is a no-op, for as long as the session lives
-	WhenBusy   string          // queue (default), reject
-	Config     json.RawMessage // a RunConfig as JSON; nil: the session's, else the install record's
-	Operator   bool            // ask through the door ctl, where every field of Config may be given
+	ID       string          // of the event, at most 64 bytes; empty: a new ULID
+	Config   json.RawMessage // a RunConfig as JSON; nil: the session's, else the install record's
+	Roles    []string        // for step rules; the built-in policy keeps them to operators
+	Operator bool            // ask through the door ctl, where Roles and every field of Config may be given
+
+	// Submission names the request for as long as the session lives, however
+	// many programs ask, and however often: the same value with the same
+	// content is one run, and End gives each of them its outcome. With other
+	// content it is refused.
+	Submission string
+
+	// WhenBusy is what becomes of the request while a run is active. Empty or
+	// session.BusyQueue: it waits its turn. BusySteer: it is more input for the
+	// active run. BusyInterrupt: the active run ends as soon as what it has open
+	// is settled, and this one is next. BusyReject: it is refused.
+	WhenBusy string
 }
 
 // Run asks for a run of a session: text is what the user says. Text over
 // session.TextBytesMax is stored as a blob first. It returns with the request's
 // sequence in the log when it is there; the session opens with its first
-// request. If ctx ends before that is known, asking again with the same ID is
-// safe. Whether the session takes the request is told by a notice: see End.
+// request. If ctx ends before that is known, asking again with the same ID, or
+// at any time with the same Submission, is safe. What became of the request is
+// told by End, which waits, or by Taken and RunOf, which don't.
 func (c *Client) Run(ctx context.Context, sid, text string, o RunOptions) (seq uint64, err error) {
-	if !utf8.ValidString(text) {
-		return 0, fmt.Errorf("run: the text is not valid UTF-8")
-	}
-	input, err := c.content(ctx, text)
+	input, err := c.Content(ctx, text)
 	if err != nil {
 		return 0, err
 	}
-	body := session.RunRequested{Input: input, Submission: o.Submission, WhenBusy: o.WhenBusy}
+	body := session.RunRequested{Input: input, Roles: o.Roles, Submission: o.Submission, WhenBusy: o.WhenBusy}
 	if o.Config != nil {
 		raw, err := codec.FromJSON(o.Config)
 		if err != nil {
@@ -105,14 +118,23 @@ func (c *Client) Run(ctx context.Context, sid, text string, o RunOptions) (seq u
 	return c.publish(ctx, door, sid, session.TypeRunRequested, body, o.ID)
 }
 
-// content returns text inline, or as the blob that it is stored as.
-func (c *Client) content(ctx context.Context, text string) (session.Content, error) {
-	if len(text) <= session.TextBytesMax {
+// Content returns text as an event carries it: inline, or if it is over
+// session.TextBytesMax, as the blob that it stores it as.
+func (c *Client) Content(ctx context.Context, text string) (session.Content, error) {
+	switch {
+	case !utf8.ValidString(text):
+		return session.Content{}, errors.New("the text is not valid UTF-8")
+	case len(text) <= session.TextBytesMax:
 		return session.Content{Text: text}, nil
 	}
+	return c.blob(ctx, text)
+}
+
+// blob stores text and returns the content that refers to it.
+func (c *Client) blob(ctx context.Context, text string) (session.Content, error) {
 	ref, err := c.bus.PutBlob(ctx, []byte(text))
 	if err != nil {
-		return session.Content{}, fmt.Errorf("store %d bytes of input as a blob: %w", len(text), err)
+		return session.Content{}, fmt.Errorf("store %d bytes of text as a blob: %w", len(text), err)
 	}
 	return session.Content{Blob: &ref, MediaType: "text/plain", Size: int64(len(text))}, nil
 }
@@ -176,4 +198,37 @@ func (c *Client) requestView(ctx context.Context, sid string) ([]byte, error) {
 // Blob returns the content of a blob.
 func (c *Client) Blob(ctx context.Context, ref codec.Ref) ([]byte, error) {
 	return c.bus.GetBlob(ctx, ref)
+}
+
+// Event returns the event at a sequence of the log.
+func (c *Client) Event(ctx context.Context, seq uint64) (session.Event, error) {
+	return c.bus.EventAt(ctx, seq)
+}
+
+// Input returns what the event at a sequence of the log says to the model: a
+// RunRequested, a SteerRequested or a RunEdited.
+func (c *Client) Input(ctx context.Context, seq uint64) (*session.Content, error) {
+	e, err := c.bus.EventAt(ctx, seq)
+	if err != nil {
+		return nil, err
+	}
+	env, err := envelopeOf(e)
+	if err != nil {
+		return nil, err
+	}
+	switch env.Type {
+	case session.TypeRunRequested:
+		var b session.RunRequested
+		err = codec.Decode(env.Data, &b)
+		return &b.Input, err
+	case session.TypeSteerRequested:
+		var b session.SteerRequested
+		err = codec.Decode(env.Data, &b)
+		return &b.Input, err
+	case session.TypeRunEdited:
+		var b session.RunEdited
+		err = codec.Decode(env.Data, &b)
+		return &b.Input, err
+	}
+	return nil, fmt.Errorf("event %d is a %s: it has no input", seq, env.Type)
 }

@@ -10,12 +10,28 @@
 // folds a session's events from the first on and compares the result with
 // everything that was stored on the way; Export writes them as a test.
 //
+// Steer, Cancel, Interrupt, Pause, Resume, EditRun, CompleteRun, FailRun and
+// CloseSession say what is to become of runs; Approvals, Approve and Deny are
+// about calls that wait for a person. Each publishes an event and returns its
+// sequence. Taken tells what the session made of it: the view as the event left
+// it, or the rejection.
+//
+// A program that carries calls out by itself, a host loop, finds them in the
+// view's batch, where its calls have the status open. When to look it hears by
+// the notice CallsPlanned, and how they ended it says with SettleCall, or
+// SettleBatch for the whole batch. Nothing keeps two such programs from carrying
+// out the same call: the first settlement counts.
+//
 // # Laws
 //
 //   - Publishing is safe to repeat under the same id: the log takes it once.
+//   - The same submission is one run, for as long as the session lives, and
+//     whoever asks by it gets that run's outcome.
+//   - A decision over a call is one over the arguments that were seen.
 //   - Stopping to follow never stops a run.
 //   - Following goes on after a lost connection, where it was.
-//   - Replay writes nothing, and what a session does meanwhile is no
+//   - Taken, RunOf and Replay read the log and fold it on this side: they write
+//     nothing, and need no session-actor. What a session does meanwhile is no
 //     difference.
 //
 // # Limits

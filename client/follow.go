@@ -3,11 +3,9 @@ package client
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"iter"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/codec"
 )
 
 // Notice is what a session-actor says about a session, numbered from 1.
@@ -20,6 +18,43 @@ type Notice struct {
 	Data    json.RawMessage `json:"data"`
 
 	StreamSeq uint64 `json:"-"` // in the stream of notices: follow from the next one on
+}
+
+// Body returns Data as what it is: one of session.SessionOpened, RunPlaced (of
+// RunQueued and RunStarted), RunFinished, EventRejected, ToolRejected,
+// CallsPlanned, ApprovalRequested, BudgetExceeded and SessionQuarantined, as a
+// value. It is nil for a type that this release does not know, and for data
+// that does not fit its type.
+func (n Notice) Body() any {
+	switch n.Type {
+	case session.NoticeSessionOpened:
+		return bodyOf[session.SessionOpened](n)
+	case session.NoticeRunQueued, session.NoticeRunStarted:
+		return bodyOf[session.RunPlaced](n)
+	case session.NoticeRunFinished:
+		return bodyOf[session.RunFinished](n)
+	case session.NoticeEventRejected:
+		return bodyOf[session.EventRejected](n)
+	case session.NoticeToolRejected:
+		return bodyOf[session.ToolRejected](n)
+	case session.NoticeCallsPlanned:
+		return bodyOf[session.CallsPlanned](n)
+	case session.NoticeApprovalRequested:
+		return bodyOf[session.ApprovalRequested](n)
+	case session.NoticeBudgetExceeded:
+		return bodyOf[session.BudgetExceeded](n)
+	case session.NoticeSessionQuarantined:
+		return bodyOf[session.SessionQuarantined](n)
+	}
+	return nil
+}
+
+func bodyOf[T any](n Notice) any {
+	var body T
+	if json.Unmarshal(n.Data, &body) != nil {
+		return nil
+	}
+	return body
 }
 
 // LastNotice returns the sequence of the newest notice of any session: what is
@@ -85,110 +120,4 @@ func (c *Client) Live(ctx context.Context, sid string, fn func(Delta)) error {
 			fn(d)
 		}
 	})
-}
-
-// RunEnd is how a run ended.
-type RunEnd struct {
-	Run       uint32
-	Lifecycle session.Lifecycle
-	Code      string           // of a failure
-	Detail    string           // of a failure, for people
-	Output    *session.Content // what the model answered; nil: nothing
-	Usage     session.UsageTotal
-}
-
-// RejectedError says that the session could not do what was asked.
-type RejectedError struct {
-	Code   session.Rejection
-	Detail string
-}
-
-func (e *RejectedError) Error() string {
-	if e.Detail == "" {
-		return "rejected: " + string(e.Code)
-	}
-	return fmt.Sprintf("rejected: %s: %s", e.Code, e.Detail)
-}
-
-// QuarantinedError says that the session stopped, at a fault that would do
-// harm: its events are kept, and an operator must look at it.
-type QuarantinedError struct{ Reason string }
-
-func (e *QuarantinedError) Error() string { return "the session is quarantined: " + e.Reason }
-
-// End waits for the end of the run that the event at seq asked for, reading
-// notices from a sequence of their stream on: one that was current before the
-// request. each, if not nil, is called for every notice on the way.
-//
-// It fails with a *RejectedError if the session refused the request, and with
-// a *QuarantinedError if it stopped. A request that repeats an earlier one, by
-// its submission or by its id, says nothing: give the sequences from before the
-// first one, or end ctx.
-func (c *Client) End(ctx context.Context, sid string, seq, from uint64, each func(Notice)) (RunEnd, error) {
-	run := uint32(0)
-	for n, err := range c.Notices(ctx, sid, from) {
-		if err != nil {
-			return RunEnd{}, err
-		}
-		if each != nil {
-			each(n)
-		}
-		switch n.Type {
-		case session.NoticeRunQueued, session.NoticeRunStarted:
-			var d session.RunPlaced
-			if json.Unmarshal(n.Data, &d) == nil && d.Seq == seq {
-				run = d.Run
-			}
-		case session.NoticeEventRejected:
-			var d session.EventRejected
-			if json.Unmarshal(n.Data, &d) == nil && d.Seq == seq {
-				return RunEnd{}, &RejectedError{Code: d.Code, Detail: d.Detail}
-			}
-		case session.NoticeSessionQuarantined:
-			var d session.SessionQuarantined
-			if json.Unmarshal(n.Data, &d) == nil {
-				return RunEnd{}, &QuarantinedError{Reason: d.Reason}
-			}
-		case session.NoticeRunFinished:
-			var d session.RunFinished
-			if json.Unmarshal(n.Data, &d) == nil && run != 0 && d.Run == run {
-				return c.ended(ctx, d)
-			}
-		}
-	}
-	return RunEnd{}, fmt.Errorf("the notices of %s ended", sid)
-}
-
-// ended returns what a notice says, with the answer.
-func (c *Client) ended(ctx context.Context, d session.RunFinished) (RunEnd, error) {
-	end := RunEnd{Run: d.Run, Lifecycle: d.Lifecycle, Code: d.Code, Detail: d.Detail, Output: d.Output, Usage: d.Usage}
-	if d.OutputSeq == 0 {
-		return end, nil
-	}
-	// It was too large for the notice; the event that settled the turn has it.
-	e, err := c.bus.EventAt(ctx, d.OutputSeq)
-	if err != nil {
-		return end, fmt.Errorf("read the answer of run %d: %w", d.Run, err)
-	}
-	if end.Output, err = textOf(e); err != nil {
-		return end, fmt.Errorf("read the answer of run %d at %d: %w", d.Run, d.OutputSeq, err)
-	}
-	return end, nil
-}
-
-// textOf returns the text of a settled turn.
-func textOf(e session.Event) (*session.Content, error) {
-	canonical, err := codec.Canonicalize(e.Payload)
-	if err != nil {
-		return nil, err
-	}
-	var env session.Envelope
-	if err := codec.Decode(canonical, &env); err != nil {
-		return nil, err
-	}
-	var b session.GenerationSettled
-	if err := codec.Decode(env.Data, &b); err != nil {
-		return nil, err
-	}
-	return b.Text, nil
 }

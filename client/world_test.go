@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const testTimeout = time.Minute
+const testTimeout = 2 * time.Minute
 
 type world struct {
 	*client.Client
@@ -35,6 +35,12 @@ type world struct {
 
 // newWorld starts a server with streams and an install record.
 func newWorld(t *testing.T) *world {
+	t.Helper()
+	return newWorldWith(t, record)
+}
+
+// newWorldWith starts a server with streams and the given install record.
+func newWorldWith(t *testing.T, record string) *world {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	t.Cleanup(cancel)
@@ -64,7 +70,14 @@ func newWorld(t *testing.T) *world {
 // record is an install record whose config names a model.
 const record = `{"v":1,"rules":1,"tools":[],"config":{"provider":"p","model":"m"}}`
 
-// host runs a host until the test ends.
+// toolsRecord is one with a tool that asks a person first, and one that a host
+// loop carries out.
+const toolsRecord = `{"v":1,"rules":1,"config":{"provider":"p","model":"m"},"tools":[
+	{"tool_id":"mail.send","tool_name":"send","args_schema":{"type":"object","properties":{"to":{"type":"string"}},"required":["to"]},
+	 "executor":{"kind":"effect","target":"mail"},"approval":"always"},
+	{"tool_id":"ui.show","tool_name":"show","args_schema":{"type":"object"},"executor":{"kind":"host_loop","target":"editor"}}]}`
+
+// host runs a host until the test ends. It answers views when this returns.
 func (w *world) host() *world {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.ctx)
@@ -77,6 +90,11 @@ func (w *world) host() *world {
 			w.t.Errorf("host: %v", err)
 		}
 	})
+	select {
+	case <-h.Ready():
+	case <-w.ctx.Done():
+		w.t.Fatal("the host is not ready")
+	}
 	return w
 }
 

@@ -1,0 +1,141 @@
+package client
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
+)
+
+// RunEnd is how a run ended.
+type RunEnd struct {
+	Run       uint32
+	Lifecycle session.Lifecycle
+	Code      string           // of a failure
+	Detail    string           // of a failure, for people
+	Output    *session.Content // what the model answered; nil: nothing
+	Usage     session.UsageTotal
+	Cost      int64    // micro-units, by the prices of the run's config
+	Untaken   []uint64 // sequences of the steers that a cancelled run did not take
+}
+
+// RejectedError says that the session could not do what was asked.
+type RejectedError struct {
+	Code   session.Rejection
+	Detail string
+}
+
+func (e *RejectedError) Error() string {
+	if e.Detail == "" {
+		return "rejected: " + string(e.Code)
+	}
+	return fmt.Sprintf("rejected: %s: %s", e.Code, e.Detail)
+}
+
+// QuarantinedError says that the session stopped, at a fault that would do
+// harm: its events are kept, and an operator must look at it.
+type QuarantinedError struct{ Reason string }
+
+func (e *QuarantinedError) Error() string { return "the session is quarantined: " + e.Reason }
+
+// End waits for the end of the run that the event at seq asked for: the run
+// that it became, or the one that it steered. A request that repeats an
+// earlier one by its submission asked for that one's run, whatever became of
+// it: if it has ended, End returns at once, however long ago that was.
+//
+// It reads notices from a sequence of their stream on, one that was current
+// before the request; each, if not nil, is called for every notice on the way,
+// but not if the run had ended before the request.
+//
+// It fails with a *RejectedError if the session refused the request, and with
+// a *QuarantinedError if it stopped. When ctx ends, the run goes on.
+func (c *Client) End(ctx context.Context, sid string, seq, from uint64, each func(Notice)) (RunEnd, error) {
+	p, err := c.place(ctx, sid, seq)
+	switch {
+	case isUnfoldable(err): // then only the notices tell, and only of a run of its own
+	case err != nil:
+		return RunEnd{}, err
+	case p.ended != nil && (each == nil || p.endedAt < seq): // else its notices are to come
+		return c.ended(ctx, *p.ended)
+	}
+	for n, err := range c.Notices(ctx, sid, from) {
+		if err != nil {
+			return RunEnd{}, err
+		}
+		if each != nil {
+			each(n)
+		}
+		switch d := n.Body().(type) {
+		case session.RunPlaced:
+			if p.run == 0 && d.Seq == seq {
+				p.run = d.Run
+			}
+		case session.EventRejected:
+			if d.Seq == seq {
+				return RunEnd{}, &RejectedError{Code: d.Code, Detail: d.Detail}
+			}
+		case session.SessionQuarantined:
+			return RunEnd{}, &QuarantinedError{Reason: d.Reason}
+		case session.RunFinished:
+			if p.run != 0 && d.Run == p.run {
+				return c.ended(ctx, d)
+			}
+		}
+	}
+	return RunEnd{}, fmt.Errorf("the notices of %s ended", sid)
+}
+
+// RunOf returns the number of the run that the event at seq asked for: the run
+// that it became, the one that it steered, or, if it repeats a submission, the
+// one that this has. It fails as End does, and doesn't wait.
+func (c *Client) RunOf(ctx context.Context, sid string, seq uint64) (uint32, error) {
+	p, err := c.place(ctx, sid, seq)
+	return p.run, err
+}
+
+// ended returns what a notice says, with the answer.
+func (c *Client) ended(ctx context.Context, d session.RunFinished) (RunEnd, error) {
+	end := RunEnd{
+		Run: d.Run, Lifecycle: d.Lifecycle, Code: d.Code, Detail: d.Detail, Output: d.Output,
+		Usage: d.Usage, Cost: d.Cost, Untaken: d.Untaken,
+	}
+	if d.OutputSeq == 0 {
+		return end, nil
+	}
+	// It was too large for the notice, or said before the run ended; the event
+	// that settled the turn has it.
+	e, err := c.bus.EventAt(ctx, d.OutputSeq)
+	if err != nil {
+		return end, fmt.Errorf("read the answer of run %d: %w", d.Run, err)
+	}
+	if end.Output, err = textOf(e); err != nil {
+		return end, fmt.Errorf("read the answer of run %d at %d: %w", d.Run, d.OutputSeq, err)
+	}
+	return end, nil
+}
+
+// textOf returns the text of a settled turn.
+func textOf(e session.Event) (*session.Content, error) {
+	env, err := envelopeOf(e)
+	if err != nil {
+		return nil, err
+	}
+	var b session.GenerationSettled
+	if err := codec.Decode(env.Data, &b); err != nil {
+		return nil, err
+	}
+	return b.Text, nil
+}
+
+// envelopeOf reads an event's envelope.
+func envelopeOf(e session.Event) (env session.Envelope, err error) {
+	canonical, err := codec.Canonicalize(e.Payload)
+	if err == nil {
+		err = codec.Decode(canonical, &env)
+	}
+	if err != nil {
+		err = fmt.Errorf("event %d: %w", e.Seq, err)
+	}
+	return env, err
+}

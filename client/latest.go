@@ -1,0 +1,202 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/planner"
+)
+
+// told is one event of a history with what its fold said.
+type told struct {
+	session.Event
+	active  uint32           // the run that was active before it; 0: none
+	notices []session.Notice // about it
+	after   *session.State   // read it until the next event
+}
+
+// rejected returns why the event had no effect, nil if the session took it.
+func (t *told) rejected() *RejectedError {
+	for _, n := range t.notices {
+		if d, ok := n.Data.(session.EventRejected); ok {
+			return &RejectedError{Code: d.Code, Detail: d.Detail}
+		}
+	}
+	return nil
+}
+
+// retell folds a session's events after state (nil: all of them) up to the
+// sequence `to` (0: the newest), and calls each with every one until it
+// returns false. It returns the state that it came to, nil if there is none.
+func (c *Client) retell(ctx context.Context, sid string, state *session.State, to uint64, each func(*told) bool) (*session.State, error) {
+	from := uint64(1)
+	if state != nil {
+		from = state.Seq + 1
+	}
+	for e, err := range c.bus.ReadSession(ctx, sid, from, to, true) {
+		if err != nil {
+			return state, err
+		}
+		if state == nil {
+			install, err := c.installs.Pinned(ctx, e.Seq)
+			if err != nil {
+				return nil, fmt.Errorf("session %s: %w", sid, err)
+			}
+			state = session.New(install, sid)
+		}
+		t := told{Event: e, after: state}
+		if state.Run != nil {
+			t.active = state.Run.Number
+		}
+		if err := t.fold(); err != nil {
+			return state, err
+		}
+		if !each(&t) {
+			break
+		}
+	}
+	return state, nil
+}
+
+// fold folds the event.
+func (t *told) fold() (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("session %s: the fold panicked at event %d: %v", t.Session, t.Seq, v)
+		}
+	}()
+	t.notices, _ = t.after.Evolve(t.Event) // a rejection is among the notices
+	return nil
+}
+
+// snapshotBelow returns the state that the session's snapshot holds, if there
+// is one that counts and its sequence is below the given one (0: any); else
+// nil, and the session is folded from its first event on.
+func (c *Client) snapshotBelow(ctx context.Context, sid string, below uint64) (*session.State, error) {
+	data, found, err := c.bus.GetSnapshot(ctx, sid)
+	if err != nil || !found {
+		return nil, err
+	}
+	snap, err := session.ParseSnapshot(data)
+	if err != nil || below != 0 && snap.Seq >= below {
+		return nil, nil
+	}
+	e, err := c.bus.EventAt(ctx, snap.Seq)
+	if err != nil || e.Session != sid || session.LeafOf(e) != snap.Leaf {
+		return nil, ctx.Err() // of a log that is gone
+	}
+	state, err := session.Restore(snap, source{ctx: ctx, c: c})
+	if err != nil || state.Session != sid {
+		return nil, ctx.Err()
+	}
+	return state, nil
+}
+
+// source finds what a snapshot refers to.
+type source struct {
+	ctx context.Context
+	c   *Client
+}
+
+// Install returns the parsed install record of a hash.
+func (s source) Install(hash codec.Hash) (*session.Install, error) {
+	return s.c.installs.Named(s.ctx)(hash)
+}
+
+// Registry returns the registry that the event at seq set.
+func (s source) Registry(seq uint64, _ codec.Hash) (*planner.Registry, error) {
+	e, err := s.c.bus.EventAt(s.ctx, seq)
+	if err != nil {
+		return nil, err
+	}
+	return session.ParseRegistrySet(e)
+}
+
+// latest returns the session as the log has it now.
+func (c *Client) latest(ctx context.Context, sid string) (*session.State, error) {
+	state, err := c.snapshotBelow(ctx, sid, 0)
+	if err == nil {
+		state, err = c.retell(ctx, sid, state, 0, func(*told) bool { return true })
+	}
+	if err == nil && state == nil {
+		err = ErrNoSession
+	}
+	return state, err
+}
+
+// stop is where a session stopped, for an operator to look at it.
+type stop struct {
+	Seq    uint64 `json:"seq"` // of the first event that is not done; 0: it did not stop
+	Reason string `json:"reason"`
+}
+
+// stopOf returns where a session stopped.
+func (c *Client) stopOf(ctx context.Context, sid string) (s stop, err error) {
+	body, found, err := c.bus.GetQuarantine(ctx, sid)
+	if err != nil || !found {
+		return s, err
+	}
+	if err := json.Unmarshal(body, &s); err != nil {
+		return s, fmt.Errorf("quarantine of %s: %w", sid, err)
+	}
+	s.Seq = max(s.Seq, 1)
+	return s, nil
+}
+
+// before reports whether the session stopped before the event at seq.
+func (s stop) before(seq uint64) bool { return s.Seq != 0 && s.Seq <= seq }
+
+// errNotThere says that a sequence is no event of the session.
+func errNotThere(sid string, seq uint64) error {
+	return fmt.Errorf("event %d: %w: it is of another session than %s, or of none", seq, ErrNoSession, sid)
+}
+
+// Taken tells what came of the event at seq, which any call that publishes
+// returns: it gives the view as that event left it, or fails with a
+// *RejectedError that says why the event had no effect, or with a
+// *QuarantinedError if the session stopped before it.
+//
+// It folds the log by itself, from the session's snapshot on, so it does not
+// wait for a session-actor; what the session asks for then is asked when one
+// runs.
+func (c *Client) Taken(ctx context.Context, sid string, seq uint64) (session.View, error) {
+	stopped, err := c.stopOf(ctx, sid)
+	switch {
+	case err != nil:
+		return session.View{}, err
+	case stopped.before(seq):
+		return session.View{}, &QuarantinedError{Reason: stopped.Reason}
+	}
+	state, err := c.snapshotBelow(ctx, sid, seq)
+	if err != nil {
+		return session.View{}, err
+	}
+	var refused *RejectedError
+	state, err = c.retell(ctx, sid, state, seq, func(t *told) bool {
+		if t.Seq == seq {
+			refused = t.rejected()
+		}
+		return true
+	})
+	switch {
+	case err != nil:
+		return session.View{}, fmt.Errorf("what came of event %d: %w", seq, err)
+	case state == nil || state.Seq != seq:
+		return session.View{}, errNotThere(sid, seq)
+	case refused != nil:
+		return state.View(), refused
+	}
+	return state.View(), nil
+}
+
+// isUnfoldable reports whether a session can't be folded on this side,
+// although a session-actor may fold it, now or later.
+func isUnfoldable(err error) bool {
+	var unknown *session.UnknownRulesError
+	return errors.As(err, &unknown) || errors.Is(err, bus.ErrNoInstall)
+}

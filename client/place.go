@@ -1,0 +1,231 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
+)
+
+// place is what a request came to.
+type place struct {
+	run     uint32
+	ended   *session.RunFinished // nil: the run has not ended
+	endedAt uint64               // sequence of the event that ended it
+}
+
+// history is a session's history as far as it was folded. Those who look for
+// the runs of one session at the same time share one, so that a thousand that
+// repeat a submission read the log once.
+type history struct {
+	to    uint64 // sequence to fold up to; 0: the newest
+	state *session.State
+	ends  map[uint32]place // of the runs that ended in what was folded
+
+	turn  chan struct{} // holds one while somebody reads or folds it
+	users int           // those who share it; under the client's lock
+}
+
+func newHistory(to uint64) *history {
+	return &history{to: to, ends: map[uint32]place{}, turn: make(chan struct{}, 1)}
+}
+
+// enter waits for its turn at the history of a session that others may look at
+// too. leave must be called, if there is no error.
+func (c *Client) enter(ctx context.Context, sid string) (h *history, leave func(), err error) {
+	c.mu.Lock()
+	if h = c.histories[sid]; h == nil {
+		h = newHistory(0)
+		c.histories[sid] = h
+	}
+	h.users++
+	c.mu.Unlock()
+	forget := func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if h.users--; h.users == 0 {
+			delete(c.histories, sid)
+		}
+	}
+	select {
+	case h.turn <- struct{}{}:
+		return h, func() { <-h.turn; forget() }, nil
+	case <-ctx.Done():
+		forget()
+		return nil, nil, ctx.Err()
+	}
+}
+
+// advance folds a history up to its end, and calls each with every event until
+// it returns false.
+func (c *Client) advance(ctx context.Context, sid string, h *history, each func(*told) bool) error {
+	state, err := c.retell(ctx, sid, h.state, h.to, func(t *told) bool {
+		for _, n := range t.notices {
+			if d, ok := n.Data.(session.RunFinished); ok {
+				h.ends[d.Run] = place{run: d.Run, ended: &d, endedAt: t.Seq}
+			}
+		}
+		return each(t)
+	})
+	h.state = state
+	if err != nil {
+		h.state = nil // it may have stopped amid an event
+	}
+	return err
+}
+
+// place folds the session to find the run of the event at seq, and its end if
+// that has come.
+func (c *Client) place(ctx context.Context, sid string, seq uint64) (p place, err error) {
+	stopped, err := c.stopOf(ctx, sid)
+	switch {
+	case err != nil:
+		return p, err
+	case stopped.before(seq):
+		return p, &QuarantinedError{Reason: stopped.Reason}
+	}
+	var h *history
+	if stopped.Seq != 0 {
+		h = newHistory(stopped.Seq - 1)
+	} else {
+		var leave func()
+		if h, leave, err = c.enter(ctx, sid); err != nil {
+			return p, err
+		}
+		defer leave()
+	}
+	run, h, err := c.runAt(ctx, sid, seq, h)
+	if err != nil {
+		return place{run: run}, err
+	}
+	p, ended := h.ends[run]
+	switch {
+	case ended:
+		return p, nil
+	case isLive(h.state, run) && stopped.Seq != 0:
+		return place{run: run}, &QuarantinedError{Reason: stopped.Reason}
+	case isLive(h.state, run):
+		return place{run: run}, nil
+	}
+	// It ended before what was folded.
+	h = newHistory(h.to)
+	err = c.advance(ctx, sid, h, func(*told) bool {
+		p, ended = h.ends[run]
+		return !ended
+	})
+	if err == nil && !ended {
+		err = fmt.Errorf("run %d of %s is neither there nor ended", run, sid)
+	}
+	return p, err
+}
+
+// runAt returns the run of the event at seq, and the history in which it found
+// it, folded up to its end: h, or one from the session's first event on if what
+// was asked for lies before h.
+func (c *Client) runAt(ctx context.Context, sid string, seq uint64, h *history) (run uint32, _ *history, err error) {
+	if h.state == nil {
+		if h.state, err = c.snapshotBelow(ctx, sid, h.to); err != nil {
+			return 0, h, err
+		}
+	}
+	if h.state != nil && h.state.Seq >= seq {
+		if run, err = c.repeats(ctx, h.state, seq); err != nil {
+			return 0, h, err
+		}
+		if run == 0 {
+			h = newHistory(h.to)
+		}
+	}
+	found, refused := run != 0, error(nil)
+	err = c.advance(ctx, sid, h, func(t *told) bool {
+		if t.Seq == seq && run == 0 {
+			found = true
+			run, refused = t.asks()
+		}
+		return true
+	})
+	switch {
+	case err != nil:
+		err = fmt.Errorf("what came of event %d: %w", seq, err)
+	case refused != nil:
+		err = refused
+	case !found:
+		err = errNotThere(sid, seq)
+	}
+	return run, h, err
+}
+
+// isLive reports whether a run is active or queued.
+func isLive(state *session.State, run uint32) bool {
+	return state.Run != nil && state.Run.Number == run ||
+		slices.ContainsFunc(state.Queue, func(r session.Run) bool { return r.Number == run })
+}
+
+// asks returns the run that the event asked for.
+func (t *told) asks() (uint32, error) {
+	if refused := t.rejected(); refused != nil {
+		return 0, refused
+	}
+	for _, n := range t.notices {
+		if d, ok := n.Data.(session.RunPlaced); ok && d.Seq == t.Seq {
+			return d.Run, nil
+		}
+	}
+	env, err := envelopeOf(t.Event)
+	if err != nil {
+		return 0, err
+	}
+	switch env.Type {
+	case session.TypeRunRequested:
+		var b session.RunRequested
+		if err := codec.Decode(env.Data, &b); err != nil {
+			return 0, err
+		}
+		if s, taken := submission(t.after, b.Submission); taken {
+			return s.Run, nil
+		}
+		return t.active, nil
+	case session.TypeSteerRequested:
+		return t.active, nil
+	}
+	return 0, fmt.Errorf("event %d is a %s: it asks for no run", t.Seq, env.Type)
+}
+
+// repeats returns the run of the event at seq, which a state has folded, if
+// that follows from its submission alone; else 0.
+func (c *Client) repeats(ctx context.Context, state *session.State, seq uint64) (uint32, error) {
+	e, err := c.bus.EventAt(ctx, seq)
+	if err != nil {
+		return 0, err
+	}
+	if e.Session != state.Session {
+		return 0, errNotThere(state.Session, seq)
+	}
+	var b session.RunRequested
+	env, err := envelopeOf(e)
+	if err != nil || env.Type != session.TypeRunRequested || codec.Decode(env.Data, &b) != nil {
+		return 0, nil
+	}
+	if e.Door == session.DoorIn && (b.Config != nil || len(b.Roles) > 0) {
+		return 0, nil // the policy may have refused it, repeated or not
+	}
+	s, taken := submission(state, b.Submission)
+	if !taken || s.Content != codec.Sum(env.Data) {
+		return 0, nil
+	}
+	return s.Run, nil
+}
+
+// submission returns what a state remembers of a submission.
+func submission(state *session.State, name string) (session.Submission, bool) {
+	at, found := slices.BinarySearchFunc(state.Submissions, name, func(s session.Submission, name string) int {
+		return strings.Compare(s.Name, name)
+	})
+	if !found || name == "" {
+		return session.Submission{}, false
+	}
+	return state.Submissions[at], true
+}

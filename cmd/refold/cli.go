@@ -17,9 +17,22 @@ import (
 type cli struct {
 	connection
 
-	Demo   demoCommand   `cmd:"" help:"Watch a session repair a small program, on a server of its own; then fold it again from zero."`
-	Dev    devCommand    `cmd:"" help:"Run a NATS server, a session-actor and a bridge in one process, to try things with."`
-	Run    runCommand    `cmd:"" help:"Ask a session for a run and follow it to its end."`
+	Demo demoCommand `cmd:"" help:"Watch a session repair a small program, on a server of its own; then fold it again from zero."`
+	Dev  devCommand  `cmd:"" help:"Run a NATS server, a session-actor and a bridge in one process, to try things with."`
+	Run  runCommand  `cmd:"" help:"Ask a session for a run and follow it to its end."`
+
+	Steer     steerCommand     `cmd:"" help:"Give a session's active run more input, before its next turn."`
+	Cancel    cancelCommand    `cmd:"" help:"End a run at once: what it has open is withdrawn."`
+	Interrupt interruptCommand `cmd:"" help:"End the active run when what it has open is settled."`
+	Pause     pauseCommand     `cmd:"" help:"Keep the active run from asking anything new."`
+	Resume    resumeCommand    `cmd:"" help:"Let a paused run go on."`
+	Queue     queueCommand     `cmd:"" help:"List the runs that wait their turn; give one another text, or take it out."`
+	Close     closeCommand     `cmd:"" help:"Close a session for good: its runs are cancelled."`
+
+	Approvals approvalsCommand `cmd:"" help:"List the calls that wait for a person, of a session or of all."`
+	Approve   approveCommand   `cmd:"" help:"Let a call run that waits for a person, perhaps with other arguments."`
+	Deny      denyCommand      `cmd:"" help:"Refuse a call that waits for a person."`
+
 	Tail   tailCommand   `cmd:"" help:"Follow what happens in a session, or in all."`
 	View   viewCommand   `cmd:"" help:"Show what a session looks like now, as JSON."`
 	Replay replayCommand `cmd:"" help:"Fold a session's events from sequence zero and print the hash of its state."`

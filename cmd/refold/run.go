@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
+	"github.com/refold/refold/internal/bus"
 )
 
 // runCommand asks for a run.
@@ -21,13 +23,17 @@ type runCommand struct {
 	Model    string `help:"Model, with --provider."`
 	System   string `help:"System text, with --provider and --model."`
 	Config   string `placeholder:"JSON" help:"The whole run config as JSON, asked for through the door ctl."`
-	WhenBusy string `enum:"queue,reject" default:"queue" help:"What to do while another run is active: queue or reject."`
 	NoFollow bool   `help:"Print the request's sequence in the log and don't wait for the end."`
+
+	Submission string   `placeholder:"ID" help:"A name for the request. The same again, with the same text and options, is no other run: it follows the one that there is, or tells how it ended."`
+	WhenBusy   string   `enum:"queue,steer,interrupt,reject" default:"queue" help:"While another run is active: queue (wait for its end), steer (be more input for it), interrupt (end it soon, and be next), reject."`
+	Role       []string `placeholder:"ROLE" help:"Roles of the run, for step rules; with --operator unless the install policy lets clients say them."`
+	Operator   bool     `help:"Ask through the door ctl, as operators do, instead of in."`
 }
 
 // Run asks, follows, and ends with the run's outcome.
 func (r runCommand) Run(ctx context.Context, s streams, conn connection) error {
-	text, err := r.text(s.in)
+	text, err := said(s.in, r.Text, `run: what shall be said? As in: refold run hello "What is here?"`)
 	if err != nil {
 		return err
 	}
@@ -51,14 +57,15 @@ func (r runCommand) Run(ctx context.Context, s streams, conn connection) error {
 	return r.follow(ctx, s, c, text, options)
 }
 
-// text returns what to say.
-func (r runCommand) text(in io.Reader) (string, error) {
-	if r.Text != "" && r.Text != "-" {
-		return r.Text, nil
+// said returns what to say: text, or what standard input has. At a terminal
+// without a text it fails, as missing says.
+func said(in io.Reader, text, missing string) (string, error) {
+	if text != "" && text != "-" {
+		return text, nil
 	}
-	if f, ok := in.(*os.File); ok && r.Text == "" {
+	if f, ok := in.(*os.File); ok && text == "" {
 		if info, err := f.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
-			return "", &statusError{statusUsage, `run: what shall be said? As in: refold run hello "What is here?"`}
+			return "", &statusError{statusUsage, missing}
 		}
 	}
 	data, err := io.ReadAll(in)
@@ -67,7 +74,7 @@ func (r runCommand) text(in io.Reader) (string, error) {
 
 // options returns the optional parts of the request.
 func (r runCommand) options() (client.RunOptions, error) {
-	o := client.RunOptions{WhenBusy: r.WhenBusy}
+	o := client.RunOptions{Submission: r.Submission, WhenBusy: r.WhenBusy, Roles: r.Role, Operator: r.Operator}
 	if r.Config != "" {
 		o.Config, o.Operator = json.RawMessage(r.Config), true
 		return o, nil
@@ -105,17 +112,27 @@ func (r runCommand) follow(ctx context.Context, s streams, c *client.Client, tex
 	if err != nil {
 		return err
 	}
-	end, err := c.End(ctx, r.Session, seq, from+1, func(n client.Notice) { r.note(s.err, words, n, seq) })
-	var rejected *client.RejectedError
+	run, err := c.RunOf(ctx, r.Session, seq)
+	var unknown *session.UnknownRulesError
 	switch {
-	case errors.As(err, &rejected):
-		return &statusError{statusFailed, rejected.Error()}
-	case errors.Is(err, context.Canceled):
+	case errors.As(err, &unknown), errors.Is(err, bus.ErrNoInstall): // the notices will tell
+	case err != nil:
+		return advised(err, r.Session)
+	default:
+		words.of(run)
+	}
+	f := &following{out: s.err, sid: r.Session, run: run, seq: seq, words: words}
+	if r.Submission != "" || r.WhenBusy == session.BusySteer {
+		f.waiting(ctx, c) // the run may have begun before, and asked for approvals then
+	}
+	end, err := c.End(ctx, r.Session, seq, from+1, f.note)
+	switch {
+	case err != nil && ctx.Err() != nil:
 		words.stop()
-		return &statusError{statusFailed, "stopped; the run goes on: refold tail " + r.Session}
+		return &statusError{statusFailed, r.goesOn(f.run)}
 	case err != nil:
 		words.stop()
-		return err
+		return advised(err, r.Session)
 	}
 	answer, err := textOf(ctx, c, end.Output)
 	if err != nil {
@@ -126,6 +143,18 @@ func (r runCommand) follow(ctx context.Context, s streams, c *client.Client, tex
 		return &statusError{statusFailed, outcome(end)}
 	}
 	return nil
+}
+
+// goesOn tells what to do when following was stopped.
+func (r runCommand) goesOn(run uint32) string {
+	text := "stopped; the run goes on: refold tail " + r.Session
+	if r.Submission != "" {
+		text += ", or the same command again"
+	}
+	if run != 0 {
+		text += fmt.Sprintf("; to end it: refold cancel %s --run %d", r.Session, run)
+	}
+	return text
 }
 
 // outcome tells how a run ended that was not completed.
@@ -139,24 +168,67 @@ func outcome(end client.RunEnd) string {
 	return text
 }
 
-// note tells a notice that concerns the request.
-func (r runCommand) note(out io.Writer, words *live, n client.Notice, seq uint64) {
-	switch n.Type {
-	case session.NoticeRunQueued, session.NoticeRunStarted:
-		var d session.RunPlaced
-		if json.Unmarshal(n.Data, &d) != nil || d.Seq != seq {
+// following tells what is said about a run beside the model's words.
+type following struct {
+	out   io.Writer
+	sid   string
+	run   uint32
+	seq   uint64 // of the request
+	words *live
+	asked []string // calls whose approval was told
+}
+
+// note tells a notice that concerns the run.
+func (f *following) note(n client.Notice) {
+	switch d := n.Body().(type) {
+	case session.RunPlaced:
+		if d.Seq != f.seq {
 			return
 		}
-		words.of(d.Run)
-		if n.Type == session.NoticeRunQueued {
-			fmt.Fprintln(out, "queued: another run is active")
+		if f.run == 0 {
+			f.run = d.Run
+			f.words.of(d.Run)
 		}
-	case session.NoticeToolRejected:
-		var d session.ToolRejected
-		if json.Unmarshal(n.Data, &d) == nil && words.ours(d.Effect) {
-			fmt.Fprintf(out, "refused: %s: %s: %s\n", d.ToolName, d.Code, d.Detail)
+		if d.Run == f.run && n.Type == session.NoticeRunQueued {
+			fmt.Fprintln(f.out, "queued: another run is active")
+		}
+	case session.ToolRejected:
+		if f.words.ours(d.Effect) {
+			fmt.Fprintf(f.out, "refused: %s: %s: %s\n", d.ToolName, d.Code, d.Detail)
+		}
+	case session.ApprovalRequested:
+		if f.words.ours(d.Call) {
+			f.approval(d.Call, d.ToolName, d.Arguments, d.Deadline)
+		}
+	case session.BudgetExceeded:
+		if d.Run == f.run {
+			fmt.Fprintln(f.out, "paused:", breach(f.sid, d))
 		}
 	}
+}
+
+// waiting tells which calls of the run wait for a person now, if a
+// session-actor says so.
+func (f *following) waiting(ctx context.Context, c *client.Client) {
+	waiting, err := approvals(ctx, c, f.sid)
+	if err != nil {
+		return
+	}
+	for _, a := range waiting {
+		if f.words.ours(a.Call) {
+			f.approval(a.Call, a.ToolName, a.Arguments, a.Deadline)
+		}
+	}
+}
+
+// approval tells that a call waits for a person, once.
+func (f *following) approval(call, tool, arguments string, deadline int64) {
+	if slices.Contains(f.asked, call) {
+		return
+	}
+	f.asked = append(f.asked, call)
+	fmt.Fprintf(f.out, "waits for approval until %s: %s %s\n  refold approve %s %s    refold deny %s %s --reason …\n",
+		moment(deadline), tool, shorten(arguments), f.sid, call, f.sid, call)
 }
 
 // textOf returns the text of an answer, wherever it is kept.

@@ -61,6 +61,21 @@ func (s *story) tell(e session.Event, after *session.State) {
 		if codec.Decode(env.Data, &b) == nil {
 			s.result(e, &b)
 		}
+	case session.TypeSteerRequested:
+		var b session.SteerRequested
+		if codec.Decode(env.Data, &b) == nil {
+			s.line(e, "steered: %s", s.words(&b.Input))
+		}
+	case session.TypeRunEdited:
+		var b session.RunEdited
+		if codec.Decode(env.Data, &b) == nil {
+			s.line(e, "run %d edited: %s", b.Run, s.words(&b.Input))
+		}
+	case session.TypeApprovalDecided:
+		var b session.ApprovalDecided
+		if codec.Decode(env.Data, &b) == nil {
+			s.decision(e, &b)
+		}
 	default:
 		text, err := codec.ToJSON(env.Data)
 		if err != nil {
@@ -105,10 +120,30 @@ func (s *story) turn(e session.Event, b *session.ToolCallsObserved, after *sessi
 		}
 	}
 	for _, c := range batch.Calls {
-		if c.Status == session.CallIgnored || c.Status == session.CallFailed {
+		switch c.Status {
+		case session.CallIgnored, session.CallFailed:
 			s.line(e, "  refused  %s: %s: %s", c.ToolName, c.Code, c.Detail)
+		case session.CallAwaiting:
+			s.line(e, "  waits for approval  %s %s", c.ToolName, c.Effect)
 		}
 	}
+}
+
+// decision tells what a person decided over a call.
+func (s *story) decision(e session.Event, b *session.ApprovalDecided) {
+	text := strings.TrimSpace(s.calls[b.Call] + " " + b.Call)
+	if b.Decision == session.DecisionApprove {
+		text = "approved " + text
+	} else {
+		text = "denied " + text
+	}
+	if b.Arguments != "" && !s.quiet {
+		text += " with " + shorten(b.Arguments)
+	}
+	if b.Reason != "" {
+		text += ": " + shorten(b.Reason)
+	}
+	s.line(e, "  %s", text)
 }
 
 // answer tells the end of a turn without calls.
@@ -149,14 +184,18 @@ const lineMax = 100
 // shorten puts text on one line of at most lineMax characters, without what
 // would move a terminal's cursor.
 func shorten(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && !unicode.IsSpace(r) {
-			return unicode.ReplacementChar
-		}
-		return r
-	}, strings.Join(strings.Fields(text), " "))
+	text = strings.Map(printable, strings.Join(strings.Fields(text), " "))
 	if runes := []rune(text); len(runes) > lineMax {
 		return string(runes[:lineMax]) + "…"
 	}
 	return text
+}
+
+// printable returns a character, or what stands for one that moves a terminal's
+// cursor or turns its text around.
+func printable(r rune) rune {
+	if unicode.IsControl(r) && !unicode.IsSpace(r) || unicode.Is(unicode.Bidi_Control, r) {
+		return unicode.ReplacementChar
+	}
+	return r
 }

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
+	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
 )
 
@@ -57,6 +59,29 @@ func (t tailCommand) print(s streams, n client.Notice) error {
 		return err
 	}
 	at := time.UnixMilli(n.At).UTC().Format("15:04:05.000")
-	_, err := fmt.Fprintf(s.out, "%s  %s  %d  %s %s\n", at, n.Session, n.N, n.Type, n.Data)
+	_, err := fmt.Fprintf(s.out, "%s  %s  %d  %s %s\n", at, n.Session, n.N, n.Type, about(n))
 	return err
+}
+
+// about tells what a notice says, for those that ask a person or a program to
+// do something with what to do; others as they are.
+func about(n client.Notice) string {
+	switch d := n.Body().(type) {
+	case session.ApprovalRequested:
+		arguments := d.Arguments
+		if d.ArgumentsSeq != 0 {
+			arguments = fmt.Sprintf("(arguments at %d)", d.ArgumentsSeq)
+		}
+		return fmt.Sprintf("%s %s (%s) %s until %s: refold approve %s %s", d.Call, d.ToolName, d.ToolID, shorten(arguments), moment(d.Deadline), n.Session, d.Call)
+	case session.BudgetExceeded:
+		return fmt.Sprintf("run %d is paused: %s", d.Run, breach(n.Session, d))
+	case session.CallsPlanned:
+		return fmt.Sprintf("%s group %d of %d, for a host loop: %s", d.Batch, d.Group+1, len(d.Groups), strings.Join(d.Calls, " "))
+	}
+	return string(n.Data)
+}
+
+// breach tells which budget is spent, and how the run goes on.
+func breach(sid string, d session.BudgetExceeded) string {
+	return fmt.Sprintf("%d of %d %s are spent; to go on: refold resume %s --budget '{\"%s\":…}'", d.Used, d.Limit, d.Budget, sid, d.Budget)
 }

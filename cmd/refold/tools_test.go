@@ -33,6 +33,16 @@ func (w *world) reaches(sid, what string, holds func(session.View) bool) {
 	})
 }
 
+// view returns what a session looks like.
+func (w *world) view(sid string) session.View {
+	w.t.Helper()
+	v, err := w.View(w.ctx, sid)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return v
+}
+
 // turnOf is true of a session whose latest turn has this name.
 func turnOf(name string) func(session.View) bool {
 	return func(v session.View) bool { return v.Turn != nil && v.Turn.Effect == name }

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/client"
+)
+
+// aboutRun is what commands about a run have in common.
+type aboutRun struct {
+	Session  string `arg:"" help:"The session."`
+	Number   uint32 `name:"run" placeholder:"N" help:"The run's number. Default: the active one."`
+	Operator bool   `help:"Ask through the door ctl, as operators do, instead of in."`
+}
+
+func (a aboutRun) options(reason string) client.ControlOptions {
+	return client.ControlOptions{Run: a.Number, Operator: a.Operator, Reason: reason}
+}
+
+// withReason is aboutRun for what has a reason.
+type withReason struct {
+	aboutRun
+	Reason string `placeholder:"TEXT" help:"Why, for people."`
+}
+
+// steerCommand gives a run more input.
+type steerCommand struct {
+	aboutRun
+	Text string `arg:"" optional:"" help:"What to say; - or nothing reads standard input."`
+}
+
+// Run asks for it, and tells what came of it.
+func (s steerCommand) Run(ctx context.Context, std streams, conn connection) error {
+	text, err := said(std.in, s.Text, `steer: what shall be said? As in: refold steer hello "Use the other file."`)
+	if err != nil {
+		return err
+	}
+	return ask(ctx, std.out, conn, s.Session, func(c *client.Client) (uint64, error) {
+		return c.Steer(ctx, s.Session, text, s.options(""))
+	})
+}
+
+// cancelCommand ends a run at once.
+type cancelCommand struct{ withReason }
+
+// Run asks for it, and tells what came of it.
+func (r cancelCommand) Run(ctx context.Context, s streams, conn connection) error {
+	return ask(ctx, s.out, conn, r.Session, func(c *client.Client) (uint64, error) {
+		return c.Cancel(ctx, r.Session, r.options(r.Reason))
+	})
+}
+
+// interruptCommand ends a run when what it has open is settled.
+type interruptCommand struct{ withReason }
+
+// Run asks for it, and tells what came of it.
+func (r interruptCommand) Run(ctx context.Context, s streams, conn connection) error {
+	return ask(ctx, s.out, conn, r.Session, func(c *client.Client) (uint64, error) {
+		return c.Interrupt(ctx, r.Session, r.options(r.Reason))
+	})
+}
+
+// pauseCommand keeps a run from asking anything new.
+type pauseCommand struct{ withReason }
+
+// Run asks for it, and tells what came of it.
+func (r pauseCommand) Run(ctx context.Context, s streams, conn connection) error {
+	return ask(ctx, s.out, conn, r.Session, func(c *client.Client) (uint64, error) {
+		return c.Pause(ctx, r.Session, r.options(r.Reason))
+	})
+}
+
+// resumeCommand lets a paused run go on.
+type resumeCommand struct {
+	withReason
+	Budget string `placeholder:"JSON" help:"The budget that holds from now on, as in '{\"tokens\":20000}'; through the door ctl."`
+}
+
+// Run asks for it, and tells what came of it.
+func (r resumeCommand) Run(ctx context.Context, s streams, conn connection) error {
+	var budget *session.Budget
+	if r.Budget != "" {
+		if err := json.Unmarshal([]byte(r.Budget), &budget); err != nil {
+			return &statusError{statusUsage, "--budget: " + err.Error()}
+		}
+	}
+	return ask(ctx, s.out, conn, r.Session, func(c *client.Client) (uint64, error) {
+		return c.Resume(ctx, r.Session, budget, r.options(r.Reason))
+	})
+}
+
+// closeCommand closes a session.
+type closeCommand struct {
+	Session string `arg:"" help:"The session."`
+}
+
+// Run asks for it, and tells what came of it.
+func (r closeCommand) Run(ctx context.Context, s streams, conn connection) error {
+	return ask(ctx, s.out, conn, r.Session, func(c *client.Client) (uint64, error) {
+		return c.CloseSession(ctx, r.Session, "")
+	})
+}
+
+// ask connects, publishes an event, and prints how it left the session.
+func ask(ctx context.Context, out io.Writer, conn connection, sid string, publish func(*client.Client) (uint64, error)) error {
+	c, err := conn.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	v, err := taken(ctx, c, sid, publish)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(out, standing(&v))
+	return err
+}
+
+// taken publishes an event and returns the session as the event left it. A
+// rejection is told with what to do.
+func taken(ctx context.Context, c *client.Client, sid string, publish func(*client.Client) (uint64, error)) (session.View, error) {
+	seq, err := publish(c)
+	if err != nil {
+		return session.View{}, err
+	}
+	v, err := c.Taken(ctx, sid, seq)
+	return v, advised(err, sid)
+}
+
+// standing tells where a session stands, on one line.
+func standing(v *session.View) string {
+	text := "session " + v.Session + ": "
+	switch {
+	case v.Run != nil:
+		text += fmt.Sprintf("run %d is %s", v.Run.Number, v.Lifecycle)
+	case v.Last != nil:
+		text += fmt.Sprintf("run %d %s, no run is active", v.Last.Number, v.Last.Lifecycle)
+	default:
+		text += "no run yet"
+	}
+	if v.Run != nil && v.WaitsFor != "nobody" {
+		text += ", waits for " + v.WaitsFor
+	}
+	if v.Run != nil && len(v.Run.Steers) > 0 {
+		text += fmt.Sprintf(", %d steers wait for its next turn", len(v.Run.Steers))
+	}
+	if len(v.Queue) > 0 {
+		text += fmt.Sprintf(", %d queued", len(v.Queue))
+	}
+	if v.Status == "closed" {
+		text += "; it is closed"
+	}
+	return text
+}
+
+// advised adds to a rejection what to do.
+func advised(err error, sid string) error {
+	var refused *client.RejectedError
+	if !errors.As(err, &refused) {
+		return err
+	}
+	text := refused.Error()
+	if do := advice(refused.Code, sid); do != "" {
+		text += "\n  " + do
+	}
+	return &statusError{statusFailed, text}
+}
+
+// advice says what to do about a rejection.
+func advice(code session.Rejection, sid string) string {
+	switch code {
+	case session.RejectIllegalTransition:
+		return "refold view " + sid + " says where the run stands (lifecycle, waits_for); refold queue " + sid + " lists those that wait their turn"
+	case session.RejectStale:
+		return "that run is over, or never was: leave --run out for the active one; refold queue " + sid + " lists those that wait their turn"
+	case session.RejectRunNotActive:
+		return "ask for a run: refold run " + sid + " TEXT"
+	case session.RejectApprovalStale:
+		return "it was decided, ended, or waits with other arguments by now: refold approvals " + sid
+	case session.RejectNotPermitted:
+		return "clients may not ask for that through the door in: the install policy lists under ingress what they may; with the rights of an operator, ask through ctl: --operator"
+	case session.RejectWrongDoor:
+		return "that is said through another door: docs/protocol.md lists the events of each"
+	case session.RejectSessionClosed:
+		return "nothing reopens a session: ask another one"
+	case session.RejectQueueFull:
+		return "refold queue " + sid + " lists the queue; --remove N takes a run out"
+	case session.RejectRunActive:
+		return "leave out --when-busy reject and the run waits its turn; steer or interrupt don't wait"
+	case session.RejectDuplicateSubmission:
+		return "the same --submission was used with another text or other options: repeat it as it was, or choose another"
+	case session.RejectMissingProvider, session.RejectMissingModel:
+		return "the install record has no default config: say --provider and --model"
+	}
+	return ""
+}

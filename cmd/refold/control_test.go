@@ -1,0 +1,154 @@
+package main
+
+// Commands about runs, and about calls that wait for a person: what they print
+// when it is done, and what to do when it is refused.
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/refold/refold/actors/session"
+)
+
+// approvalRecord has a tool that asks a person first, one that a host loop
+// carries out, and one of a bridge.
+const approvalRecord = `{"v":1,"rules":1,"config":{"provider":"p","model":"m"},"tools":[
+	{"tool_id":"mail.send","tool_name":"send","args_schema":{"type":"object","properties":{"to":{"type":"string"}},"required":["to"]},
+	 "executor":{"kind":"effect","target":"mail"},"approval":"always"},
+	{"tool_id":"ui.show","tool_name":"show","args_schema":{"type":"object"},"executor":{"kind":"host_loop","target":"editor"}}]}`
+
+// prints runs a command to its end and checks what it prints on either stream.
+func (w *world) prints(status int, want string, args ...string) {
+	w.t.Helper()
+	out, errOut := w.does(status, args...)
+	like(w.t, strings.Join(args, " "), out+errOut, want)
+}
+
+func TestRunsAreControlled(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	run := w.begin("", "run", "s1", "hi")
+	w.waits("s1", 1)
+	w.prints(0, `^session s1: run 1 is running, waits for model, 1 steers wait for its next turn\n$`, "steer", "s1", "and then?")
+	w.prints(0, `^session s1: run 1 is paused, waits for model, 1 steers`, "pause", "s1", "--reason", "lunch")
+	w.prints(statusFailed, `^refold: rejected: illegal_transition: a run that is paused takes no pause\n  refold view s1 says where`, "pause", "s1")
+	w.prints(statusFailed, `^refold: rejected: stale: .*\n  .*leave --run out.*refold queue s1`, "resume", "s1", "--run", "7")
+	w.prints(0, `^session s1: run 1 is running`, "resume", "s1", "--budget", `{"tokens":9}`)
+	w.does(0, "run", "s1", "two", "--no-follow", "--submission", "second")
+	w.does(0, "run", "s1", "three", "--no-follow")
+	w.prints(0, `^session s1: run 1 is running, .*, 2 queued\n\nRUN  SUBMISSION  MODEL  TEXT\n2    second      p/m    two\n3    -           p/m    three\n$`, "queue", "s1")
+	w.prints(0, `, 2 queued\n\n.*\n2 .*  Two\n3 .*  three\n$`, "queue", "s1", "--edit", "2", "Two")
+	w.prints(0, `, 1 queued\n\n.*\n2 .*  Two\n$`, "queue", "s1", "--remove", "3")
+	w.prints(statusFailed, `^refold: run 1 is not queued: session s1: run 1 is running`, "queue", "s1", "--remove", "1")
+	w.prints(statusFailed, `^refold: run 3 is not queued`, "queue", "s1", "--edit", "3", "3")
+	w.prints(0, `^session s1: run 2 is running, waits for model\n$`, "cancel", "s1", "--run", "1", "--reason", "enough")
+	if _, errOut := w.end(run, statusFailed); errOut != "refold: run 1 cancelled: cancelled: enough\n" {
+		t.Errorf("the run that was cancelled: it prints %q", errOut)
+	}
+	w.prints(0, `^session s1: run 2 is interrupting, waits for model\n$`, "interrupt", "s1", "--operator")
+	w.settle("s1", "r2t1", map[string]any{"text": map[string]any{"text": "2"}})
+	w.prints(statusFailed, `^refold: rejected: run_not_active: .*\n  ask for a run: refold run s1 TEXT\n$`, "cancel", "s1")
+	w.prints(0, `^session s1: run 2 interrupted, no run is active\n$`, "queue", "s1")
+	w.prints(0, `^session s1: run 2 interrupted, no run is active; it is closed\n$`, "close", "s1")
+	w.prints(statusFailed, `^refold: rejected: session_closed: .*\n  nothing reopens a session: ask another one\n$`, "run", "s1", "more")
+}
+
+func TestApprovalsAreDecided(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.does(0, "install", file(t, approvalRecord))
+	w.prints(0, `^no call waits for approval\n$`, "approvals")
+	run := w.begin("", "run", "s1", "write to them")
+	w.waits("s1", 1)
+	w.says(session.DoorLLM, "s1", session.TypeToolCallsObserved,
+		`{"effect":"r1t1","calls":[{"tool_name":"send","arguments":"{\"to\":\"ann\"}"},{"tool_name":"send","arguments":"{\"to\":\"bob\"}"},{"tool_name":"send","arguments":"{\"to\":\"\u202eeve\"}"}]}`)
+	run.err.shows(t, `waits for approval until [0-9-]+ [0-9:]+Z: send {"to":"ann"}\n  refold approve s1 r1t1c0    refold deny s1 r1t1c0 --reason …\n`)
+	run.err.shows(t, `refold approve s1 r1t1c2 `)
+	w.reaches("s1", "calls wait", func(v session.View) bool { return v.WaitsFor == "approval" })
+	one := `s1  r1t1c0  send \(mail\.send\)  until .*\n  arguments {"to":"ann"}\n  hash ([0-9a-f]{64})\n`
+	w.prints(0, `^`+one+`  refold approve s1 r1t1c0    refold deny s1 r1t1c0 --reason …\n\ns1  r1t1c1 (?s:.*)arguments {"to":"�eve"}`, "approvals", "s1")
+	w.prints(0, `^`+one, "approvals")
+	w.prints(statusFailed, `^`+one+`refold: r1t1c0 waits with other arguments than those of hash 00000000: look .* hash [0-9a-f]{64}\n$`,
+		"approve", "s1", "r1t1c0", "--hash", "00000000")
+	w.prints(statusFailed, `refold: rejected: invalid_data: arguments: .*\n$`, "approve", "s1", "r1t1c0", "--args", `{"to":1}`)
+	w.prints(statusFailed, `refold: r1t1c9 of session s1 does not wait for approval: .*; r1t1c0, r1t1c1, r1t1c2 waits\n`, "deny", "s1", "r1t1c9")
+	hash := w.view("s1").Batch.Calls[0].ArgsHash
+	w.prints(0, `^`+one+`approved\nsession s1: run 1 is running, waits for tools\n$`, "approve", "s1", "r1t1c0", "--hash", strings.ToUpper(hash[:12]))
+	w.prints(0, `(?s)arguments {"to":"bob"}.*\napproved\n`, "approve", "s1", "r1t1c1", "--args", `{"to":"robert"}`)
+	w.prints(0, `(?s)\ndenied\n`, "deny", "s1", "r1t1c2", "--reason", "she has left")
+	w.prints(statusFailed, `no call waits`, "approve", "s1", "r1t1c0")
+	w.prints(0, `  waits for approval  send r1t1c0\n(?s:.*)  approved send r1t1c1 with {"to":"robert"}\n.*  denied send r1t1c2: she has left\n`, "replay", "s1", "--events")
+	w.does(0, "cancel", "s1")
+	w.end(run, statusFailed)
+}
+
+// The same submission follows the run that there is, and tells how it ended.
+func TestRunReattaches(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.does(0, "install", file(t, approvalRecord))
+	args := []string{"run", "s1", "hi", "--submission", "once"}
+	first := w.begin("", args...)
+	w.waits("s1", 1)
+	if err := w.bus.PublishLive("s1", []byte(`{"effect":"r1t1","start":"A","n":0,"text":"I look."}`)); err != nil {
+		t.Fatal(err)
+	}
+	first.out.shows(t, "I look.")
+	first.stop()
+	_, errOut := w.end(first, statusFailed)
+	like(t, "stopped", errOut, `^refold: stopped; the run goes on: refold tail s1, or the same command again; to end it: refold cancel s1 --run 1\n$`)
+	w.says(session.DoorLLM, "s1", session.TypeToolCallsObserved, `{"effect":"r1t1","calls":[{"tool_name":"send","arguments":"{\"to\":\"ann\"}"}]}`)
+	w.reaches("s1", "a call waits", func(v session.View) bool { return v.WaitsFor == "approval" })
+	again := w.begin("", args...)
+	again.err.shows(t, `waits for approval until .*: send {"to":"ann"}\n  refold approve s1 r1t1c0`)
+	w.does(0, "deny", "s1", "r1t1c0")
+	w.reaches("s1", "the next turn", turnOf("r1t2"))
+	if err := w.bus.PublishLive("s1", []byte(`{"effect":"r1t2","start":"A","n":0,"text":"hel"}`)); err != nil {
+		t.Fatal(err)
+	}
+	again.out.shows(t, "hel")
+	w.settle("s1", "r1t2", map[string]any{"text": map[string]any{"text": "hello"}})
+	if out, errOut := w.end(again, 0); out != "hel\nhello\n" || strings.Count(errOut, "waits for approval") != 1 {
+		t.Errorf("reattached: it prints %q and %q", out, errOut)
+	}
+	w.prints(0, `^hello\n$`, args...)
+	w.prints(statusFailed, `^refold: rejected: duplicate_submission: .*\n  the same --submission was used with another text`, "run", "s1", "other", "--submission", "once")
+	w.prints(statusFailed, `^refold: rejected: not_permitted: roles: .*\n  .*ask through ctl: --operator\n$`, "run", "s1", "hi", "--role", "editor")
+}
+
+func TestTailTellsWhatToDo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.does(0, "install", file(t, approvalRecord))
+	tail := w.begin("", "tail", "s1", "--all")
+	w.does(0, "run", "s1", "hi", "--no-follow", "--config", `{"provider":"p","model":"m","budget":{"tokens":10}}`)
+	w.says(session.DoorLLM, "s1", session.TypeToolCallsObserved,
+		`{"effect":"r1t1","usage":{"input_tokens":20},"calls":[{"tool_name":"send","arguments":"{\"to\":\"ann\"}"},{"tool_name":"show"}]}`)
+	tail.out.shows(t, `ApprovalRequested r1t1c0 send \(mail\.send\) {"to":"ann"} until .*Z: refold approve s1 r1t1c0\n`)
+	w.reaches("s1", "the call waits", func(v session.View) bool { return v.WaitsFor == "approval" })
+	w.does(0, "deny", "s1", "r1t1c0")
+	tail.out.shows(t, `CallsPlanned r1t1 group 2 of 2, for a host loop: r1t1c1\n`)
+	w.says(session.DoorTool, "s1", session.TypeToolCallSettled, `{"effect":"r1t1c1","status":"succeeded"}`)
+	tail.out.shows(t, `BudgetExceeded run 1 is paused: 20 of 10 tokens are spent; to go on: refold resume s1 --budget '{"tokens":…}'\n`)
+	w.prints(statusFailed, `illegal_transition: the run's budget is spent: resume it through ctl with a larger one\n`, "resume", "s1")
+	tail.stop()
+	w.end(tail, 0)
+}
+
+func TestControlsThatAreNotUnderstood(t *testing.T) {
+	t.Parallel()
+	for want, args := range map[string][]string{
+		"see refold run --help":       {"run", "s1", "hi", "--when-busy", "wait"},
+		"a text goes with --edit N":   {"queue", "s1", "more"},
+		"see refold queue --help":     {"queue", "s1", "--edit", "2", "--remove", "2"},
+		"--budget: ":                  {"resume", "s1", "--budget", "much"},
+		"see refold approve --help":   {"approve", "s1"},
+		"at least the first 8 digits": {"approve", "s1", "r1t1c0", "--hash", "12"},
+		"see refold deny --help":      {"deny", "s1", "r1t1c0", "--args", "{}"},
+	} {
+		var out, errOut text
+		if status := Main(t.Context(), args, strings.NewReader(""), &out, &errOut); status != statusUsage || !strings.Contains(errOut.String(), want) {
+			t.Errorf("%q: status %d, want %d; got %q, want %q", args, status, statusUsage, errOut.String(), want)
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"text/tabwriter"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/client"
+)
+
+// queueCommand is about the runs that wait their turn.
+type queueCommand struct {
+	Session  string `arg:"" help:"The session."`
+	Text     string `arg:"" optional:"" help:"With --edit: what to say instead; - or nothing reads standard input."`
+	Edit     uint32 `placeholder:"N" xor:"what" help:"Give the queued run N another text."`
+	Remove   uint32 `placeholder:"N" xor:"what" help:"Take the queued run N out."`
+	Operator bool   `help:"Ask through the door ctl, as operators do, instead of in."`
+}
+
+// Run changes the queue if that is asked for, and prints it.
+func (q queueCommand) Run(ctx context.Context, s streams, conn connection) error {
+	if q.Text != "" && q.Edit == 0 {
+		return &statusError{statusUsage, "queue: a text goes with --edit N; to queue a run: refold run " + q.Session + " TEXT"}
+	}
+	text := ""
+	if q.Edit != 0 {
+		var err error
+		if text, err = said(s.in, q.Text, `queue: what shall be said instead? As in: refold queue hello --edit 2 "Use the other file."`); err != nil {
+			return err
+		}
+	}
+	c, err := conn.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	v, err := viewSoon(ctx, c, q.Session)
+	if err != nil {
+		return err
+	}
+	if n := max(q.Edit, q.Remove); n != 0 {
+		if !slices.ContainsFunc(v.Queue, func(r session.ViewRun) bool { return r.Number == n }) {
+			return fmt.Errorf("run %d is not queued: %s", n, standing(&v))
+		}
+		v, err = taken(ctx, c, q.Session, func(c *client.Client) (uint64, error) {
+			o := client.ControlOptions{Run: n, Operator: q.Operator}
+			if q.Edit != 0 {
+				return c.EditRun(ctx, q.Session, text, o)
+			}
+			return c.Cancel(ctx, q.Session, o)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return q.print(ctx, s, c, &v)
+}
+
+// print prints the queue in its order.
+func (q queueCommand) print(ctx context.Context, s streams, c *client.Client, v *session.View) error {
+	if _, err := fmt.Fprintln(s.out, standing(v)); err != nil || len(v.Queue) == 0 {
+		return err
+	}
+	table := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(table, "\nRUN\tSUBMISSION\tMODEL\tTEXT\n")
+	for _, r := range v.Queue {
+		text := ""
+		if input, err := c.Input(ctx, r.Seq); err != nil {
+			return err
+		} else if input != nil {
+			text = (&story{}).words(input)
+		}
+		submission := r.Submission
+		if submission == "" {
+			submission = "-"
+		}
+		fmt.Fprintf(table, "%d\t%s\t%s/%s\t%s\n", r.Number, submission, r.Provider, r.Model, text)
+	}
+	return table.Flush()
+}
+
+// viewSoon returns a session's view, or the error why there is none.
+func viewSoon(ctx context.Context, c *client.Client, sid string) (session.View, error) {
+	ctx, cancel := context.WithTimeout(ctx, viewWithin)
+	defer cancel()
+	return c.View(ctx, sid)
+}

@@ -20,6 +20,13 @@ func TestMain(m *testing.M) {
 		serveNATS(dir)
 		return
 	}
+	if url := os.Getenv(clientsEnv); url != "" {
+		if err := playClients(url); err != nil {
+			fmt.Fprintln(os.Stderr, "clients:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	os.Exit(buildAndRun(m))
 }
 

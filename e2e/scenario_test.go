@@ -98,6 +98,7 @@ type scene struct {
 	seqs    []uint64
 	view    session.View
 	asked   map[string]bool
+	clocks  map[string]int64 // by effect: the session's clock when it was opened
 }
 
 // newScene prepares a scenario.
@@ -124,7 +125,8 @@ func newScene(t *testing.T, url, name string, file *scenario.File, all *records)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &scene{t: t, records: all, record: record, nc: nc, js: js, names: names, sid: name, install: install, asked: map[string]bool{}}
+	s := &scene{t: t, records: all, record: record, nc: nc, js: js, names: names, sid: name, install: install,
+		asked: map[string]bool{}, clocks: map[string]int64{}}
 	s.view.Registry = install.Registry.Hash().String() // a session that has no event yet has no view
 	out, err := names.Out(s.sid)
 	if err != nil {
@@ -164,6 +166,9 @@ func (s *scene) do(step *scenario.Step) string {
 	before := s.view
 	s.view = s.viewAt(seq)
 	for _, e := range s.view.Open {
+		if _, known := s.clocks[e.Effect]; !known {
+			s.clocks[e.Effect] = s.view.Clock
+		}
 		s.effect(e)
 	}
 	return scenario.Picture(before, s.view, action.Settles, s.said(seq, strings.Count(step.Want, "\n> ")))
@@ -242,8 +247,14 @@ func (s *scene) said(seq uint64, n int) []scenario.Said {
 	return about
 }
 
+// show draws what a step asks for. In a file the time stands still, here it
+// does not: an effect is drawn as of when it was opened.
 func (s *scene) show(what string) string {
-	text, err := scenario.Show(what, s.view, s.seqs, s.effect)
+	v := s.view
+	if effect, is := strings.CutPrefix(what, "effect "); is && s.clocks[effect] != 0 {
+		v.Clock = s.clocks[effect]
+	}
+	text, err := scenario.Show(what, v, s.seqs, s.effect)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -30,6 +30,9 @@ type object = map[string]any
 // list is a JSON list as a test writes it.
 type list = []any
 
+// scripted is the config of runs that a script answers.
+var scripted = object{"provider": "scripted", "model": "m"}
+
 // tool returns a ToolSpec for the executor `lab`; more wins over what stands
 // here.
 func tool(name string, more object) object {

@@ -4,11 +4,14 @@
 // has the fields, the codes and the limits of the code, no more and no fewer;
 // docs/protocol.md tells every field, and its examples are messages.
 //
-// How: protocol_struct_test.go holds schemas against Go's structs by
-// reflection. protocol_fold_test.go holds them against the fold: what every
-// scenario file says and asks for, and thousands of spoilt messages, which both
-// must refuse. protocol_wire_test.go runs a session-actor and a bridge and
-// looks at every message that passes. protocol_text_test.go reads the text.
+// How: protocol_struct_test.go and protocol_limits_test.go hold schemas against
+// Go's structs and constants, protocol_fold_test.go, protocol_fields_test.go and
+// protocol_spoilt_test.go against the fold: what every scenario file says and
+// asks for, messages with all their fields, and thousands of spoilt ones, which
+// both must refuse. protocol_wire_test.go runs a session-actor and a bridge and
+// looks at every message that passes. protocol_text_test.go reads the text;
+// protocol_runs_test.go, protocol_when_test.go and protocol_approval_test.go
+// hold the tables and examples of docs/semantics.md against the fold.
 package refold_test
 
 import (
@@ -303,11 +306,16 @@ func TestEnums(t *testing.T) {
 	}
 	ingress = append(ingress, "roles") // of the RunRequested itself
 	statuses := typed("actors/session/state.go", "CallStatus")
-	settled := slices.DeleteFunc(slices.Clone(statuses), func(s string) bool { return s == "waiting" || s == "open" || s == "ignored" })
+	settled := slices.DeleteFunc(slices.Clone(statuses), func(s string) bool {
+		return s == "waiting" || s == "awaiting_approval" || s == "open" || s == "ignored"
+	})
 	lifecycles := typed("actors/session/state.go", "Lifecycle")
-	ended := slices.DeleteFunc(slices.Clone(lifecycles), func(s string) bool { return s == "queued" || s == "running" })
+	going := []string{"queued", "running", "waiting_input", "paused", "interrupting"}
+	ended := slices.DeleteFunc(slices.Clone(lifecycles), func(s string) bool { return slices.Contains(going, s) })
 	seen := slices.DeleteFunc(append(slices.Clone(lifecycles), ""), func(s string) bool { return s == "queued" })
-	over := slices.DeleteFunc(slices.Clone(statuses), func(s string) bool { return s == "waiting" || s == "open" })
+	over := slices.DeleteFunc(slices.Clone(statuses), func(s string) bool {
+		return s == "waiting" || s == "awaiting_approval" || s == "open"
+	})
 	bases := typed("planner/select.go", "Source")
 	bases[slices.Index(bases, "")] = "profile" // as the view says it
 	roles, classes := typed("actors/session/effect.go", "Role"), typed("actors/session/effect.go", "Class")
@@ -326,7 +334,10 @@ func TestEnums(t *testing.T) {
 		"parts/Item#/properties/role":                                              roles,
 		"InstallRecord#/properties/policy/properties/ingress/items":                ingress,
 		"parts/ToolSpec#/properties/access":                                        {string(planner.AccessRead), string(planner.AccessWrite)},
-		"parts/ToolSpec#/properties/approval":                                      {planner.ApprovalNever},
+		"parts/ApprovalRule#/properties/decision":                                  typed("planner/approval.go", "Decision"),
+		"ApprovalDecided#/properties/decision":                                     {session.DecisionApprove, session.DecisionDeny},
+		"parts/Budget#/properties/on_breach":                                       {session.BreachPause, session.BreachFail},
+		"parts/RunConfig#/properties/completion":                                   {session.CompletionText, session.CompletionExplicit},
 		"parts/ToolSpec#/properties/availability/items/properties/kind":            {planner.RuleAlways, planner.RuleHostSessionReady, planner.RuleHostSessionNotReady, planner.RuleFact},
 		"parts/ToolSpec#/properties/executor/properties/kind":                      {planner.ExecutorEffect, planner.ExecutorHostLoop},
 		"ToolOverridesSet#/properties/scope":                                       {session.ScopeRun, session.ScopeSession},
@@ -337,11 +348,13 @@ func TestEnums(t *testing.T) {
 		"View#/$defs/turn/properties/step/properties/from":                         typed("actors/session/step.go", "StepSource"),
 		"View#/$defs/turn/properties/step/properties/failed/items/properties/code": {planner.WhenFailed, planner.WhenTooCostly},
 		// What the code has as literals; the fold is asked in TestSpoilt.
-		"RunRequested#/properties/when_busy":   {"queue", "reject"},
+		"RunRequested#/properties/when_busy":   {session.BusyQueue, session.BusySteer, session.BusyInterrupt, session.BusyReject},
 		"GenerationSettled#/properties/status": {"ok", "failed"},
 		"parts/HostSession#/properties/status": {"ready", "closed", "expired", "error", "none"},
 		"Heartbeat#/properties/kind":           {"bridge", "session-actor"}, // and TestWire
-		"View#/properties/waits_for":           {"host_loop", "model", "nobody", "step", "tools"},
+		"View#/properties/waits_for":           {"approval", "host_loop", "input", "model", "nobody", "resume", "retry", "step", "tools"},
+		"View#/properties/status":              {"open", "closed"},
+		"BudgetExceeded#/properties/budget":    {"tokens", "cost", "session_tokens", "session_cost"},
 		"StepPrepared#/properties/status":      {"ok", "failed"},
 	}
 	got := map[string][]string{}

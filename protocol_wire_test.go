@@ -71,6 +71,7 @@ func TestWire(t *testing.T) {
 	}
 	w.check("View", w.request(chat, "refold.view.s1").Data)
 	w.driven(operator)
+	w.controlled(operator, chat)
 	w.atRest()
 	w.verdict()
 }
@@ -488,7 +489,9 @@ func (w *wire) verdict() {
 		session.TypeRunRequested, session.TypeToolCallsObserved, session.TypeGenerationSettled, session.TypeToolCallSettled, session.TypeWakeSettled,
 		session.NoticeSessionOpened, session.NoticeRunQueued, session.NoticeRunStarted, session.NoticeRunFinished, session.NoticeEventRejected,
 		session.NoticeToolRejected, session.TypeToolRegistrySet, session.TypeToolOverridesSet, session.TypeToolBatchSettled,
-		session.TypeStepPrepared, session.NoticeCallsPlanned, "Generation", "ToolCall", "Step", "Wake", "Claim", "InstallRecord", "LiveDelta", "Heartbeat", "Cancel", "View",
+		session.TypeStepPrepared, session.NoticeCallsPlanned, session.TypeSteerRequested, session.TypeRunCancelRequested, session.TypeRunInterrupt,
+		session.TypeRunPauseRequested, session.TypeRunResumeRequested, session.TypeRunEdited, session.TypeRunCompleted, session.TypeRunFailed,
+		session.TypeSessionClosed, session.TypeApprovalDecided, session.NoticeApprovalRequested, "Generation", "ToolCall", "Step", "Wake", "Claim", "InstallRecord", "LiveDelta", "Heartbeat", "Cancel", "View",
 	} {
 		if w.seen[name] == 0 {
 			w.t.Errorf("no %s passed", name)

@@ -77,7 +77,7 @@ func TestReadRefuses(t *testing.T) {
 			t.Errorf("%s: got %+v, %v, want an error with %q", input, got, err, want)
 		}
 	}
-	for _, what := range []string{"", "effect", "call", "queue"} {
+	for _, what := range []string{"", "effect", "call", "shelf"} {
 		if got, err := scenario.Show(what, session.View{}, nil, nil); err == nil {
 			t.Errorf("show %s: got %q, want an error", what, got)
 		}

@@ -3,6 +3,7 @@ package host
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/planner"
@@ -22,6 +23,8 @@ type actor struct {
 	wakes   []uint32 // open in that snapshot
 	woken   []uint32 // wakes that were settled here in this era
 	used    uint64   // when it was used last, by the lane's count
+
+	usedAt time.Time // the same, by the clock
 }
 
 // stops reports whether the session is quarantined at seq.

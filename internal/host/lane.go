@@ -99,6 +99,7 @@ func (l *laneActor) run(ctx context.Context) error {
 			if cause == nil && ctx.Err() == nil {
 				l.lookAtWakes(now.UnixMilli())
 				l.snapshotLong(ctx)
+				l.sleep(ctx, now)
 			}
 		}
 		if err != nil {
@@ -197,7 +198,7 @@ func (l *laneActor) fold(ctx context.Context, a arrival) error {
 		return err
 	}
 	l.clock++
-	s.used = l.clock
+	s.used, s.usedAt = l.clock, time.Now()
 	switch {
 	case s.stops(a.event.Seq):
 		s.state = nil // its events count as stored; what it was is not needed

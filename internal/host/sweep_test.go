@@ -368,7 +368,10 @@ func TestASweepLeavesWhatIsInMemory(t *testing.T) {
 		s.mem.mu.Lock()
 		clear(s.mem.calls)
 		s.mem.mu.Unlock()
-		s.pass(2 * time.Hour)
+		for range 4 * 60 {
+			s.deliver(s.say(session.DoorCtl, "s1", session.TypeFactsSet, map[string]any{"facts": map[string]any{"a": "b"}}))
+			s.pass(sleepAfter / 2)
+		}
 		s.mem.mu.Lock()
 		defer s.mem.mu.Unlock()
 		if lists, gets := s.mem.calls[call{op: "ListWaiting"}], s.mem.calls[call{op: "GetSnapshot", sid: "s1"}]; lists < 3 || gets > 0 {

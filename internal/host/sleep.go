@@ -1,0 +1,49 @@
+package host
+
+import (
+	"context"
+	"strings"
+	"time"
+)
+
+// sleepAfter is how long a session that waits for a person, or for a far day, is
+// kept in memory after its last event.
+const sleepAfter = time.Minute
+
+// sleep forgets the sessions that have nothing open but wakes, one of them far
+// ahead: whoever waits a week for an approval costs no memory. The far wake is
+// in their snapshot, and the next event loads them.
+func (l *laneActor) sleep(ctx context.Context, now time.Time) {
+	var behind []*actor
+	for sid, s := range l.sessions {
+		if s.stop != nil || !s.proven || !s.settled() || now.Sub(s.usedAt) < sleepAfter || !s.maySleep(now.UnixMilli()) {
+			continue
+		}
+		delete(l.sessions, sid)
+		if s.waitsOtherwise() {
+			behind = append(behind, s)
+		}
+	}
+	l.snapshot(ctx, behind)
+}
+
+// maySleep reports whether nothing but wakes is open, and one of them is far
+// ahead and in the session's snapshot.
+func (s *actor) maySleep(now int64) bool {
+	far := false
+	for i := range s.state.Wakes {
+		far = far || s.state.Wakes[i].Due-now > longWaitMS
+	}
+	if !far || s.waitsLong() {
+		return false
+	}
+	working := false
+	s.state.OpenExcept(func(name string) bool {
+		working = working || !strings.HasPrefix(name, wakePrefix)
+		return true
+	})
+	return !working
+}
+
+// wakePrefix begins the names of wakes, and of no other effect.
+const wakePrefix = "w"

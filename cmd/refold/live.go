@@ -23,7 +23,8 @@ type live struct {
 	early []client.Delta // that came before it was known
 	over  bool           // nothing is printed any more
 
-	effect  string // of the last delta
+	effect  string          // of the last delta
+	left    map[string]bool // effects that another one followed: an attempt that failed says no more
 	start   string
 	next    uint64 // delta that is due
 	printed strings.Builder
@@ -67,8 +68,14 @@ func (l *live) print(d client.Delta) {
 	if !strings.HasPrefix(d.Effect, fmt.Sprintf("r%dt", l.run)) {
 		return
 	}
-	if d.Effect == l.effect && d.Start < l.start {
+	if l.left[d.Effect] || d.Effect == l.effect && d.Start < l.start {
 		return // starts are ULIDs: this one was taken over
+	}
+	if l.left == nil {
+		l.left = map[string]bool{}
+	}
+	if d.Effect != l.effect && l.effect != "" {
+		l.left[l.effect] = true
 	}
 	if d.Effect != l.effect || d.Start != l.start {
 		l.line()

@@ -38,6 +38,10 @@ func TestLive(t *testing.T) {
 			[]client.Delta{d("r2t1", "A", 0, "h"), d("r2t1", "B", 0, "he"), d("r2t1", "A", 1, "ello"), d("r2t1", "B", 1, "llo")}, "hello", "h\nhello\n",
 		},
 		{"two turns", nil, []client.Delta{d("r2t1", "A", 0, "I look."), d("r2t2", "B", 0, "There."), d("r2t2", "B", 1, "\n")}, "There.\n", "I look.\nThere.\n"},
+		{
+			"an attempt that failed says more", nil,
+			[]client.Delta{d("r2t1", "A", 0, "hel"), d("r2t1a2", "B", 0, "hel"), d("r2t1", "A", 1, "lo"), d("r2t1a2", "B", 1, "lo")}, "hello", "hel\nhello\n",
+		},
 		{"the answer was of another turn", nil, []client.Delta{d("r2t1", "A", 0, "I look.\n")}, "There.", "I look.\nThere.\n"},
 		{"without an answer", nil, []client.Delta{d("r2t1", "A", 0, "I fai")}, "", "I fai\n"},
 	} {

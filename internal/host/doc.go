@@ -63,11 +63,12 @@
 // # Limits
 //
 // A lane keeps Options.SessionsMax sessions, and those that are quarantined; one
-// that waits for a far day leaves after a minute (sleep.go). A
-// batch is 64 events. A lane settles 64 overdue wakes a second at most; one
-// lane of a host is swept at a time, 500 sessions a second. A View that would not fit a message goes without lists of
-// overrides, then without tools. A quarantine leaves nothing behind when it is
-// deleted: a release is noticed by hosts that run then, within 15 s.
+// that waits for a far day leaves after a minute (sleep.go). A batch is 64
+// events. A lane settles 64 overdue wakes a second at most; one lane of a host
+// is swept at a time, 500 sessions a second. A View that would not fit a message
+// goes without lists of overrides, then without tools. A quarantine leaves
+// nothing behind when it is deleted: a release is noticed by hosts that run
+// then, within 15 s.
 //
 // # Testing
 //

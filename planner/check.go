@@ -67,7 +67,7 @@ func Check(reg *Registry, ts *Toolset, call ObservedCall) (PlanCall, Rejection) 
 	found, ok := reg.byName[call.ToolName]
 	if !ok {
 		planned := PlanCall{Rejected: true}
-		if isName(call.ToolName) { // else it is too long to keep, and names nothing
+		if IsName(call.ToolName) { // else it is too long to keep, and names nothing
 			planned.ToolName = call.ToolName
 		}
 		return planned, reject(ToolUnknown, "there is no tool "+quoted(call.ToolName))

@@ -74,7 +74,7 @@ func parseTemplate(text string) (t template, problem string) {
 			t.pieces = append(t.pieces, piece{text: rest[:open]})
 		}
 		end := strings.IndexByte(rest, '}')
-		if rest[open] == '}' || end < open || !isName(rest[open+1:end]) {
+		if rest[open] == '}' || end < open || !IsName(rest[open+1:end]) {
 			return template{}, "a placeholder is {argument}, an argument's name 1 to " + strconv.Itoa(NameBytesMax) + " of A-Za-z0-9_-"
 		}
 		if placeholders++; placeholders > PlaceholdersMax {

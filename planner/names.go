@@ -1,8 +1,8 @@
 package planner
 
-// isName reports whether s is 1 to NameBytesMax of A-Za-z0-9_-: what every
+// IsName reports whether s is 1 to NameBytesMax of A-Za-z0-9_-: what every
 // provider takes as a tool's name, and what a subject takes as a token.
-func isName(s string) bool {
+func IsName(s string) bool {
 	if s == "" || len(s) > NameBytesMax {
 		return false
 	}

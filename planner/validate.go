@@ -150,7 +150,7 @@ func (r *Registry) addProfiles(profiles []Profile) *RegistryError {
 	taken := make(map[string]int, len(profiles))
 	for i, p := range profiles {
 		path := fmt.Sprintf("profiles[%d]", i)
-		if !isName(p.Profile) {
+		if !IsName(p.Profile) {
 			return fault(path+".profile", "is 1 to %d of A-Za-z0-9_-, not %+q", NameBytesMax, clip(p.Profile, NameBytesMax))
 		}
 		if other, ok := taken[p.Profile]; ok {

@@ -14,7 +14,7 @@ func newTool(path string, spec ToolSpec) (tool, *RegistryError) {
 	if !isDotted(spec.ToolID, ToolIDBytesMax) {
 		return tool{}, fault(path+".tool_id", "is 1 to %d of A-Za-z0-9_- in parts joined by dots, not %+q", ToolIDBytesMax, clip(spec.ToolID, ToolIDBytesMax))
 	}
-	if !isName(spec.ToolName) {
+	if !IsName(spec.ToolName) {
 		return tool{}, fault(path+".tool_name", "is 1 to %d of A-Za-z0-9_-, not %+q", NameBytesMax, clip(spec.ToolName, NameBytesMax))
 	}
 	t := tool{spec: spec}
@@ -54,7 +54,7 @@ func (t *tool) checkBinding(path string) *RegistryError {
 	if k := spec.Executor.Kind; k != ExecutorEffect && k != ExecutorHostLoop {
 		return fault(path+".executor.kind", "is %s or %s, not %+q", ExecutorEffect, ExecutorHostLoop, clip(k, NameBytesMax))
 	}
-	if !isName(spec.Executor.Target) {
+	if !IsName(spec.Executor.Target) {
 		return fault(path+".executor.target", "is a subject token, 1 to %d of A-Za-z0-9_-, not %+q", NameBytesMax, clip(spec.Executor.Target, NameBytesMax))
 	}
 	if bad := t.checkRequires(path); bad != nil {
@@ -137,7 +137,7 @@ func (t *tool) describe(path string) *RegistryError {
 
 // newDescriptor checks one descriptor and fixes its bytes.
 func newDescriptor(path string, d Descriptor) (descriptor, *RegistryError) {
-	if !isName(d.ToolName) {
+	if !IsName(d.ToolName) {
 		return descriptor{}, fault(path+".tool_name", "is 1 to %d of A-Za-z0-9_-, not %+q", NameBytesMax, clip(d.ToolName, NameBytesMax))
 	}
 	if !isText(d.Description, 0, DescriptionBytesMax) {

@@ -27,14 +27,10 @@ func observedFault(b *ToolCallsObserved) *refusal {
 
 // generationFault says what is wrong with a GenerationSettled by itself.
 func generationFault(b *GenerationSettled) *refusal {
-	switch {
-	case b.Status != "ok" && b.Status != "failed":
-		return refuse(RejectInvalidData, "status: ok or failed, not "+quoted(b.Status))
-	case b.Status == "ok" && b.Error != nil:
-		return refuse(RejectInvalidData, "error: belongs to status failed")
-	case b.Status == "failed" && b.Error == nil:
-		return refuse(RejectInvalidData, "error: is missing, the status is failed")
-	case len(b.Model) > NameBytesMax || len(b.FinishReason) > NameBytesMax:
+	if bad := statusFault(b.Status, b.Error); bad != nil {
+		return bad
+	}
+	if len(b.Model) > NameBytesMax || len(b.FinishReason) > NameBytesMax {
 		return refuse(RejectInvalidData, "model and finish_reason: at most "+strconv.Itoa(NameBytesMax)+" bytes")
 	}
 	if bad := faultFault(b.Error); bad != nil {
@@ -46,6 +42,20 @@ func generationFault(b *GenerationSettled) *refusal {
 		}
 	}
 	return usageFault(b.Usage)
+}
+
+// statusFault says what is wrong with a settlement that is ok or failed: an
+// error belongs to the second.
+func statusFault(status string, f *Fault) *refusal {
+	switch {
+	case status != "ok" && status != "failed":
+		return refuse(RejectInvalidData, "status: ok or failed, not "+quoted(status))
+	case status == "ok" && f != nil:
+		return refuse(RejectInvalidData, "error: belongs to status failed")
+	case status == "failed" && f == nil:
+		return refuse(RejectInvalidData, "error: is missing, the status is failed")
+	}
+	return nil
 }
 
 // faultFault says what is wrong with the error of a settlement.

@@ -18,7 +18,7 @@ func configFault(reg *planner.Registry, c *RunConfig, complete bool) *refusal {
 		return refuse(RejectMissingProvider, "config.provider: is missing")
 	case complete && c.Model == "":
 		return refuse(RejectMissingModel, "config.model: is missing")
-	case c.Provider != "" && !isToken(c.Provider):
+	case c.Provider != "" && !planner.IsName(c.Provider):
 		return refuse(RejectInvalidData, "config.provider: is a subject token: 1 to 64 of A-Za-z0-9_-")
 	case len(c.Model) > NameBytesMax, len(c.Profile) > NameBytesMax, len(c.ToolChoice) > NameBytesMax:
 		return refuse(RejectLimitExceeded, "config: model, profile and tool_choice are at most "+strconv.Itoa(NameBytesMax)+" bytes")
@@ -84,7 +84,7 @@ func hookFault(h *StepHook) *refusal {
 	switch {
 	case h == nil:
 		return nil
-	case !isToken(h.Hook):
+	case !planner.IsName(h.Hook):
 		return refuse(RejectInvalidData, "config.step_hook.hook: is a subject token: 1 to 64 of A-Za-z0-9_-")
 	case h.DeadlineMS != 0 && (h.DeadlineMS < DeadlineMinMS || h.DeadlineMS > DeadlineMaxMS):
 		return refuse(RejectInvalidData, "config.step_hook.deadline_ms: "+strconv.Itoa(DeadlineMinMS)+" to "+strconv.Itoa(DeadlineMaxMS)+
@@ -110,7 +110,7 @@ func ruleRefusal(path string, err *planner.RuleError) *refusal {
 // isModeOfChoice reports whether a tool_choice names no tool.
 func isModeOfChoice(choice string) bool {
 	switch choice {
-	case "", "auto", "none", "required":
+	case "", planner.ChoiceAuto, planner.ChoiceNone, planner.ChoiceRequired:
 		return true
 	}
 	return false
@@ -148,21 +148,6 @@ func (c *RunConfig) active() []string {
 		return nil
 	}
 	return *c.ActiveTools
-}
-
-// isToken reports whether text can stand as one token of a subject.
-func isToken(text string) bool {
-	if len(text) < 1 || len(text) > 64 {
-		return false
-	}
-	for _, c := range []byte(text) {
-		switch {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '_', c == '-':
-		default:
-			return false
-		}
-	}
-	return true
 }
 
 // sessionConfigured replaces the session's config. Runs that were requested

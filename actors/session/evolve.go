@@ -119,11 +119,7 @@ func (s *State) applyBody(door Door, env Envelope) *refusal {
 		if bad := configRulesFault(env.Data); bad != nil {
 			return bad
 		}
-		var b RunRequested
-		if bad := decodeContent(env.Data, "input", &b); bad != nil {
-			return bad
-		}
-		return s.runRequested(door, &b, env.Data)
+		return contentBody(env.Data, func(b *RunRequested) *refusal { return s.runRequested(door, b, env.Data) })
 	case TypeSteerRequested:
 		return contentBody(env.Data, s.steerRequested)
 	case TypeRunEdited:

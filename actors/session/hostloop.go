@@ -87,7 +87,7 @@ func (s *State) settleBatch(b *ToolBatchSettled) *refusal {
 	var given [CallsMax]*ToolCallSettled
 	for i := range b.Results {
 		r := &b.Results[i]
-		at, bad := s.callOf(b.Batch, len(batch.Calls), r)
+		at, bad := callOf(b.Batch, len(batch.Calls), r)
 		if bad == nil {
 			bad = s.mayBeSettled(&batch.Calls[at], r)
 		}
@@ -126,7 +126,7 @@ func (s *State) settleBatch(b *ToolBatchSettled) *refusal {
 }
 
 // callOf returns the position of the call that a result names.
-func (s *State) callOf(batch string, calls int, r *ToolCallSettled) (int, *refusal) {
+func callOf(batch string, calls int, r *ToolCallSettled) (int, *refusal) {
 	p, ok := parseName(r.Effect)
 	if !ok || p.call < 0 || turnName(p.run, p.turn) != batch || int(p.call) >= calls {
 		return 0, refuse(RejectUnknownCall, "batch "+batch+" has no call "+quoted(r.Effect))
@@ -160,16 +160,16 @@ func (d *DoneBatch) sameFault(b *ToolBatchSettled, plan codec.Hash) *refusal {
 	var given [CallsMax]bool
 	for i := range b.Results {
 		r := &b.Results[i]
-		p, ok := parseName(r.Effect)
+		at, bad := callOf(b.Batch, len(d.Results), r)
 		switch {
-		case !ok || p.call < 0 || turnName(p.run, p.turn) != b.Batch || int(p.call) >= len(d.Results):
-			return refuse(RejectUnknownCall, "batch "+b.Batch+" has no call "+quoted(r.Effect))
-		case given[p.call]:
+		case bad != nil:
+			return bad
+		case given[at]:
 			return mismatch(r.Effect + " is named twice")
-		case d.Results[p.call] != r.result():
+		case d.Results[at] != r.result():
 			return mismatch(r.Effect + " has another result")
 		}
-		given[p.call] = true
+		given[at] = true
 	}
 	return nil
 }

@@ -174,13 +174,8 @@ func (s *State) fallBack(code, detail string) {
 
 // preparedFault says what is wrong with a StepPrepared by itself.
 func (s *State) preparedFault(b *StepPrepared) *refusal {
-	switch {
-	case b.Status != "ok" && b.Status != "failed":
-		return refuse(RejectInvalidData, "status: ok or failed, not "+quoted(b.Status))
-	case b.Status == "ok" && b.Error != nil:
-		return refuse(RejectInvalidData, "error: belongs to status failed")
-	case b.Status == "failed" && b.Error == nil:
-		return refuse(RejectInvalidData, "error: is missing, the status is failed")
+	if bad := statusFault(b.Status, b.Error); bad != nil {
+		return bad
 	}
 	if bad := faultFault(b.Error); bad != nil {
 		return bad

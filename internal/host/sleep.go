@@ -2,8 +2,10 @@ package host
 
 import (
 	"context"
-	"strings"
+	"slices"
 	"time"
+
+	"github.com/refold/refold/actors/session"
 )
 
 // sleepAfter is how long a session that waits for a person, or for a far day, is
@@ -37,13 +39,5 @@ func (s *actor) maySleep(now int64) bool {
 	if !far || s.waitsLong() {
 		return false
 	}
-	working := false
-	s.state.OpenExcept(func(name string) bool {
-		working = working || !strings.HasPrefix(name, wakePrefix)
-		return true
-	})
-	return !working
+	return !slices.ContainsFunc(s.state.Open(), func(e session.Effect) bool { return e.Class != session.ClassWake })
 }
-
-// wakePrefix begins the names of wakes, and of no other effect.
-const wakePrefix = "w"

@@ -10,6 +10,7 @@ import (
 
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/internal/llm"
+	"github.com/refold/refold/planner"
 )
 
 // reserved are the members of a request that params can't set: they are made
@@ -71,20 +72,12 @@ func hasExtra(body *openai.ChatCompletionNewParams, name string) bool {
 // back. The call was refused under its own name, and its result says so.
 const inventedName = "invalid_tool_name"
 
-// sendableName returns a called tool's name as the API takes it: 1 to 64 of
-// A-Za-z0-9_-.
+// sendableName returns a called tool's name as the API takes it.
 func sendableName(name string) string {
-	if len(name) < 1 || len(name) > 64 {
-		return inventedName
+	if planner.IsName(name) {
+		return name
 	}
-	for _, c := range []byte(name) {
-		switch {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '_', c == '-':
-		default:
-			return inventedName
-		}
-	}
-	return name
+	return inventedName
 }
 
 // newMessage makes one message of the conversation.

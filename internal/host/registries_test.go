@@ -270,7 +270,11 @@ func TestDescriptorsAreStoredBeforeTheyAreNamed(t *testing.T) {
 				// Those of the install record are stored; the first owner gets
 				// no further.
 				before := len(builtin().Registry.Blobs())
-				s.mem.plan = on(become, func(c call) bool { return c.op == "PutBlob" && len(s.mem.blobs) >= before })
+				s.mem.plan = on(become, func(c call) bool {
+					s.mem.mu.Lock() // descriptors are stored side by side
+					defer s.mem.mu.Unlock()
+					return c.op == "PutBlob" && len(s.mem.blobs) >= before
+				})
 				set, first := s.set("s1", registry("a", "b")), s.run("s1")
 				s.era()
 				s.deliver(set, first)

@@ -213,7 +213,8 @@ func (a *actor) allAcked(t *testing.T, consumers ...string) {
 				return false
 			}
 			info, err := c.Info(t.Context())
-			return err == nil && info.NumPending == 0 && info.NumAckPending == 0 && info.NumRedelivered == 0
+			// A consumer is seen before it has counted what waits for it.
+			return err == nil && info.AckFloor.Consumer > 0 && info.NumPending == 0 && info.NumAckPending == 0 && info.NumRedelivered == 0
 		})
 	}
 }

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -50,20 +51,31 @@ func ParseClaimBody(body []byte) (ClaimBody, error) {
 // When ctx ends before that is known the error wraps ErrUnknownOutcome, and
 // nothing may be started; claiming again is safe.
 func (b *Bus) Claim(ctx context.Context, sid, effect string, n int, body []byte) (won bool, holder []byte, err error) {
-	subject, err := b.names.Claim(subjects.ClaimName{Session: sid, Effect: effect, N: n})
-	if err != nil {
-		return false, nil, err
-	}
 	if len(body) == 0 {
 		return false, nil, errors.New("claim: an empty body names nobody")
 	}
+	msg, err := b.claimMsg(sid, effect, n, body)
+	if err != nil {
+		return false, nil, err
+	}
+	w := fenced(msg)
+	if err := b.effects.commitOne(ctx, w); err != nil {
+		return false, nil, fmt.Errorf("claim %s: %w", msg.Subject, err)
+	}
+	if w.held == nil {
+		return true, body, nil
+	}
+	return bytes.Equal(w.held, body), w.held, nil
+}
+
+func (b *Bus) claimMsg(sid, effect string, n int, body []byte) (*nats.Msg, error) {
+	subject, err := b.names.Claim(subjects.ClaimName{Session: sid, Effect: effect, N: n})
+	if err != nil {
+		return nil, err
+	}
 	msg := nats.NewMsg(subject)
 	msg.Data = body
-	won, holder, err = b.fence(ctx, b.names.EffectsStream(), msg, claimBytesMax)
-	if err != nil {
-		return false, nil, fmt.Errorf("claim %s: %w", subject, err)
-	}
-	return won, holder, nil
+	return msg, b.check(msg, claimBytesMax)
 }
 
 // Withdraw stores the first claim of an effect as withdrawn: won, and no

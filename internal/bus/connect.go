@@ -51,6 +51,16 @@ type Options struct {
 	// InProcess, if given, is a server in this process; URL and credentials
 	// are not looked at then.
 	InProcess nats.InProcessConnProvider
+
+	// Durability is what the operator says of the servers: an error of Connect
+	// or Provision if they are found to be otherwise. Unknown: nothing is said.
+	Durability Durability
+	// SystemCreds is the path of a credentials file, or of a context's file, of a
+	// user of the system account, and Monitor addresses of the servers'
+	// monitoring, as ParseMonitors returns them: either tells how the servers
+	// sync. A server in this process is asked directly.
+	SystemCreds string
+	Monitor     []string
 }
 
 // Bus is a connection to NATS under one prefix. All methods may be called
@@ -65,9 +75,14 @@ type Bus struct {
 	log   *slog.Logger
 	open  *outstanding
 
+	durable atomic.Pointer[durable] // found out by Connect; the copies by Provision
+
 	// When the connection was last made again, Unix nanoseconds: silence
 	// before it proves nothing.
 	reconnects atomic.Int64
+
+	// What is stored goes through one committer for each stream.
+	logs, effects, notices *committer
 
 	mu sync.Mutex
 	kv jetstream.KeyValue // looked up when first used
@@ -86,6 +101,7 @@ func Connect(ctx context.Context, o Options) (*Bus, error) {
 	if b.log == nil {
 		b.log = slog.New(slog.DiscardHandler)
 	}
+	b.logs, b.effects, b.notices = newCommitter(b, names.LogStream()), newCommitter(b, names.EffectsStream()), newCommitter(b, names.NoticesStream())
 	var nctx natsContext
 	if o.Context != "" && o.InProcess == nil {
 		if nctx, err = readContext(o.Context); err != nil {
@@ -100,7 +116,10 @@ func Connect(ctx context.Context, o Options) (*Bus, error) {
 	if b.nc, err = nats.Connect(b.url, opts...); err != nil {
 		return nil, b.connectError(ctx, err, dial)
 	}
-	if err := b.usable(ctx, nctx); err != nil {
+	if err = b.usable(ctx, nctx); err == nil {
+		err = b.findDurability(ctx, o, nctx)
+	}
+	if err != nil {
 		b.nc.Close()
 		return nil, err
 	}
@@ -108,7 +127,12 @@ func Connect(ctx context.Context, o Options) (*Bus, error) {
 }
 
 // Close closes the connection; what waits on it ends with an error.
-func (b *Bus) Close() { b.nc.Close() }
+func (b *Bus) Close() {
+	for _, c := range []*committer{b.logs, b.effects, b.notices} {
+		c.close()
+	}
+	b.nc.Close()
+}
 
 // Names returns the names under this connection's prefix.
 func (b *Bus) Names() subjects.Names { return b.names }

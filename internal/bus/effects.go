@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/subjects"
@@ -18,69 +17,17 @@ import (
 // a *ViolationError, and nothing is changed. When ctx ends before the outcome
 // is known the error wraps ErrUnknownOutcome; asking again is safe.
 func (b *Bus) Ask(ctx context.Context, sid string, effect session.Effect) error {
-	msg, err := b.effectMsg(sid, effect)
-	if err != nil {
-		return err
-	}
-	return b.ask(ctx, msg)
+	return b.AskAll(ctx, sid, []session.Effect{effect})
 }
 
-func (b *Bus) ask(ctx context.Context, msg *nats.Msg) error {
-	same, holder, err := b.fence(ctx, b.names.EffectsStream(), msg, session.EffectBytesMax)
-	if err != nil {
-		return fmt.Errorf("ask %s: %w", msg.Subject, err)
-	}
-	if !same {
-		return &ViolationError{Subject: msg.Subject, Stored: holder, Wanted: msg.Data}
-	}
-	return nil
-}
-
-// AskAll is Ask for several effects at once: they are sent together, and only
-// those that conflict or are not answered are looked at one by one. The error
-// joins those of all effects; without one, all are stored.
+// AskAll is Ask for several effects at once. The error joins those of all
+// effects; without one, all are stored.
 func (b *Bus) AskAll(ctx context.Context, sid string, effects []session.Effect) error {
-	msgs := make([]*nats.Msg, len(effects))
-	sent := make([]jetstream.PubAckFuture, len(effects))
-	for i, effect := range effects {
-		var err error
-		if msgs[i], err = b.effectMsg(sid, effect); err != nil {
-			return err
-		}
+	outputs := make([]Output, len(effects))
+	for i := range effects {
+		outputs[i] = Output{Session: sid, Effect: &effects[i]}
 	}
-	if len(effects) > 1 {
-		for i, msg := range msgs {
-			if len(msg.Data) > session.EffectBytesMax {
-				continue // ask says so
-			}
-			if future, err := b.js.PublishMsgAsync(msg); err == nil {
-				sent[i] = future
-			}
-		}
-	}
-	var all []error
-	for i, msg := range msgs {
-		if sent[i] != nil && acknowledged(ctx, sent[i]) {
-			continue
-		}
-		if err := b.ask(ctx, msg); err != nil {
-			all = append(all, err)
-		}
-	}
-	return errors.Join(all...)
-}
-
-// acknowledged waits for the outcome of a publish; false is every outcome that
-// has to be looked at.
-func acknowledged(ctx context.Context, future jetstream.PubAckFuture) bool {
-	select {
-	case <-future.Ok():
-		return true
-	case <-future.Err(): //nolint:errcheck // whatever it is, the effect is asked again on its own
-		return false
-	case <-ctx.Done():
-		return false
-	}
+	return errors.Join(b.Store(ctx, outputs)...)
 }
 
 func (b *Bus) effectMsg(sid string, effect session.Effect) (*nats.Msg, error) {
@@ -93,8 +40,7 @@ func (b *Bus) effectMsg(sid string, effect session.Effect) (*nats.Msg, error) {
 	msg := nats.NewMsg(subject)
 	msg.Data = effect.Payload
 	msg.Header.Set(subjects.HeaderContentType, subjects.ContentTypeMsgpack)
-	msg.Header.Set(subjects.HeaderExpectLastSubject, "0")
-	return msg, nil
+	return msg, b.check(msg, session.EffectBytesMax)
 }
 
 // EffectStored returns what the effects stream holds under a subject, an

@@ -121,6 +121,8 @@ const (
 	codeConsumerExists    jetstream.ErrorCode = 10148
 	codeDuplicateInFlight jetstream.ErrorCode = 10158
 	codeWrongLastConstant jetstream.ErrorCode = 10164
+	codeNoBatches         jetstream.ErrorCode = 10174
+	codeBatchesOpen       jetstream.ErrorCode = 10210
 )
 
 // perSubjectFull is how 10077 says that the subject has its one message; the

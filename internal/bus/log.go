@@ -35,20 +35,23 @@ func (b *Bus) Publish(ctx context.Context, door session.Door, sid string, payloa
 	msg := nats.NewMsg(subject)
 	msg.Data = payload
 	msg.Header.Set(subjects.HeaderMsgID, firstOf(id, nuid.Next()))
-	ack, err := b.put(ctx, b.names.LogStream(), msg, session.EventBytesMax)
-	if err != nil {
+	if err := b.check(msg, session.EventBytesMax); err != nil {
 		return 0, fmt.Errorf("publish to %s: %w", subject, err)
 	}
-	if ack.Duplicate && id != "" {
-		held, err := b.leaderGet(ctx, b.names.LogStream(), getRequest{Seq: ack.Sequence})
+	w := &write{msg: msg}
+	if err := b.logs.commitOne(ctx, w); err != nil {
+		return 0, fmt.Errorf("publish to %s: %w", subject, err)
+	}
+	if w.duplicate && id != "" {
+		held, err := b.leaderGet(ctx, b.names.LogStream(), getRequest{Seq: w.seq})
 		if err != nil {
-			return 0, fmt.Errorf("publish to %s: compare with event %d: %w", subject, ack.Sequence, err)
+			return 0, fmt.Errorf("publish to %s: compare with event %d: %w", subject, w.seq, err)
 		}
 		if held.subject != stored || !bytes.Equal(held.data, payload) {
-			return 0, fmt.Errorf("publish to %s: id %q: %w (event %d on %s)", subject, id, ErrIDTaken, ack.Sequence, held.subject)
+			return 0, fmt.Errorf("publish to %s: id %q: %w (event %d on %s)", subject, id, ErrIDTaken, w.seq, held.subject)
 		}
 	}
-	return ack.Sequence, nil
+	return w.seq, nil
 }
 
 // PublishInstall appends an install record and returns its sequence. With

@@ -29,9 +29,13 @@ type Notice struct {
 // stream's duplicate window stores nothing and is success; readers drop later
 // repeats by n. n 0 (a notice that no fold says) has no such number.
 func (b *Bus) Notify(ctx context.Context, sid string, n uint64, payload []byte) error {
+	return errors.Join(b.Store(ctx, []Output{{Session: sid, Notice: payload, N: n}})...)
+}
+
+func (b *Bus) noticeMsg(sid string, n uint64, payload []byte) (*nats.Msg, error) {
 	subject, err := b.names.Out(sid)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	msg := nats.NewMsg(subject)
 	msg.Data = payload
@@ -40,10 +44,7 @@ func (b *Bus) Notify(ctx context.Context, sid string, n uint64, payload []byte) 
 		id = subjects.NoticeID(sid, n)
 	}
 	msg.Header.Set(subjects.HeaderMsgID, id)
-	if _, err := b.put(ctx, b.names.NoticesStream(), msg, noticeBytesMax); err != nil {
-		return fmt.Errorf("notify %s: %w", subject, err)
-	}
-	return nil
+	return msg, b.check(msg, noticeBytesMax)
 }
 
 // LastNotice returns the sequence of the last notice of any session, 0 if

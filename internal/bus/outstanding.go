@@ -17,8 +17,15 @@ import (
 type outstanding struct {
 	inbox string // prefix of the subjects that answers come on
 
-	mu      sync.Mutex
-	waiting map[*waitingRequest]struct{}
+	mu        sync.Mutex
+	waiting   map[*waitingRequest]struct{}
+	listening map[*listener]struct{}
+}
+
+// listener is told what ends requests, instead of having a context for each.
+type listener struct {
+	denied chan<- *PermissionError
+	lost   chan<- struct{}
 }
 
 type waitingRequest struct {
@@ -64,6 +71,23 @@ func (o *outstanding) watch(ctx context.Context, subject string) (watched contex
 	}
 }
 
+// listen tells of denials and of connections made anew until stop is called.
+// Neither waits: denied has room for some, lost for one.
+func (o *outstanding) listen(denied chan<- *PermissionError, lost chan<- struct{}) (stop func()) {
+	l := &listener{denied, lost}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.listening == nil {
+		o.listening = make(map[*listener]struct{})
+	}
+	o.listening[l] = struct{}{}
+	return func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		delete(o.listening, l)
+	}
+}
+
 // denied ends the requests that the violation is about.
 func (o *outstanding) denied(p *PermissionError) {
 	o.mu.Lock()
@@ -71,6 +95,12 @@ func (o *outstanding) denied(p *PermissionError) {
 	for w := range o.waiting {
 		if w.subject == "" || w.subject == p.Subject || p.Op == "subscribe" && strings.HasPrefix(p.Subject, o.inbox) {
 			w.cancel(p)
+		}
+	}
+	for l := range o.listening {
+		select {
+		case l.denied <- p:
+		default: // what it is about is sent again, and denied again
 		}
 	}
 }
@@ -81,6 +111,12 @@ func (o *outstanding) reconnected() {
 	defer o.mu.Unlock()
 	for w := range o.waiting {
 		w.cancel(errReconnected)
+	}
+	for l := range o.listening {
+		select {
+		case l.lost <- struct{}{}:
+		default:
+		}
 	}
 }
 

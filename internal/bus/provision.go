@@ -34,7 +34,10 @@ func (b *Bus) Provision(ctx context.Context, conf *Conf, replicas int) error {
 			return fmt.Errorf("provision lane %d of %s: %w", lane, conf.names.LogStream(), err)
 		}
 	}
-	return b.noOtherLanes(ctx, conf)
+	if err := b.noOtherLanes(ctx, conf); err != nil {
+		return err
+	}
+	return b.CheckDurability(ctx, conf)
 }
 
 // EnsureBridge creates or updates the consumer from which bridges of a class

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -106,6 +107,9 @@ func (n *Node) URL() string { return n.srv.ClientURL() }
 
 // InProcessConn implements nats.InProcessConnProvider.
 func (n *Node) InProcessConn() (net.Conn, error) { return n.srv.InProcessConn() }
+
+// HandleJsz tells how the server syncs, as *server.Server does.
+func (n *Node) HandleJsz(w http.ResponseWriter, r *http.Request) { n.srv.HandleJsz(w, r) }
 
 // Raw returns the server itself, for what this package does not offer.
 func (n *Node) Raw() *server.Server { return n.srv }

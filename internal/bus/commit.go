@@ -1,0 +1,207 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/refold/refold/subjects"
+)
+
+// Limits of a committer. What does not fit waits in the caller.
+const (
+	// commitWritesMax and commitBytesMax bound what a committer holds, sent or
+	// not.
+	commitWritesMax = 8192
+	commitBytesMax  = 64 << 20
+	// batchLeast is from how many messages on an atomic batch pays (measured:
+	// a batch of 8 costs one sync and a staging, 8 publishes cost 8 syncs).
+	batchLeast = 8
+	// batchMost and batchBytesMost bound one batch. The server takes 1,000
+	// messages.
+	batchMost      = 1000
+	batchBytesMost = 8 << 20
+	// rejectedMax is how often a message goes out in a batch that is rejected
+	// before it goes out alone.
+	rejectedMax = 3
+)
+
+// write is one message to be stored. It belongs to the committer until its
+// commitment is done.
+type write struct {
+	msg    *nats.Msg
+	fenced bool   // its subject takes one message: a conflict is compared
+	order  string // those of one order are stored in order, one after another; empty: any order
+
+	of       *commitment
+	rejected int  // batches with it that were rejected
+	alone    bool // goes out in no batch any more
+	tries    int  // sends whose outcome stayed unknown
+
+	seq       uint64 // where it is stored
+	duplicate bool   // another message with its id was stored before
+	held      []byte // what the subject of a fenced one holds; nil: its own data
+	err       error
+}
+
+// bytes is what a write counts for.
+func (w *write) bytes() int { return len(w.msg.Data) + len(w.msg.Subject) + 256 }
+
+// commitment is what one caller waits for.
+type commitment struct {
+	ctx  context.Context
+	left int           // writes without an outcome; the committer's goroutine only
+	done chan struct{} // closed when none is left
+}
+
+// committer stores messages of one stream, in groups: what waits while a group
+// is under way goes out as the next one. Where the server syncs each message,
+// a group is one atomic batch, so one sync; else it is single messages that
+// wait for one another in nothing. One goroutine sends and hears (commit_loop.go).
+type committer struct {
+	bus    *Bus
+	stream string
+
+	mu      sync.Mutex
+	queue   []*write
+	writes  int // queued or sent
+	size    int // their bytes
+	started bool
+	closed  bool
+	work    chan struct{} // something is queued
+	room    chan struct{} // closed when there is room again
+	end     chan struct{} // closed by close
+}
+
+func newCommitter(b *Bus, stream string) *committer {
+	return &committer{bus: b, stream: stream, work: make(chan struct{}, 1), room: make(chan struct{}), end: make(chan struct{})}
+}
+
+// commit stores writes and returns when each has its outcome, in its fields.
+// An error means that none can be told: ctx ended (ErrUnknownOutcome) or the
+// connection was closed (ErrClosed); the writes must not be looked at then.
+func (c *committer) commit(ctx context.Context, writes []*write) error {
+	of, err := c.begin(ctx, writes)
+	if err != nil {
+		return err
+	}
+	return c.wait(of)
+}
+
+// begin queues writes, when there is room, for wait to wait for. Without any
+// it returns nil.
+func (c *committer) begin(ctx context.Context, writes []*write) (*commitment, error) {
+	if len(writes) == 0 {
+		return nil, nil //nolint:nilnil // nothing to wait for
+	}
+	of := &commitment{ctx: ctx, left: len(writes), done: make(chan struct{})}
+	size := 0
+	for _, w := range writes {
+		w.of = of
+		size += w.bytes()
+	}
+	if err := c.enqueue(ctx, writes, size); err != nil {
+		return nil, err
+	}
+	return of, nil
+}
+
+// wait waits for what begin began. Its errors are those of commit.
+func (c *committer) wait(of *commitment) error {
+	if of == nil {
+		return nil
+	}
+	select {
+	case <-of.done:
+		return nil
+	case <-of.ctx.Done():
+		return fmt.Errorf("%w: %w", ErrUnknownOutcome, of.ctx.Err())
+	case <-c.end:
+		select {
+		case <-of.done:
+			return nil
+		default:
+			return ErrClosed
+		}
+	}
+}
+
+// enqueue waits for room and queues. A slice larger than all room goes in when
+// nothing else is held.
+func (c *committer) enqueue(ctx context.Context, writes []*write, size int) error {
+	for {
+		c.mu.Lock()
+		switch {
+		case c.closed:
+			c.mu.Unlock()
+			return ErrClosed
+		case c.writes == 0, c.writes+len(writes) <= commitWritesMax && c.size+size <= commitBytesMax:
+			c.queue = append(c.queue, writes...)
+			c.writes += len(writes)
+			c.size += size
+			if !c.started {
+				c.started = true
+				go c.run()
+			}
+			c.mu.Unlock()
+			select {
+			case c.work <- struct{}{}:
+			default:
+			}
+			return nil
+		}
+		room := c.room
+		c.mu.Unlock()
+		select {
+		case <-room:
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", ErrUnknownOutcome, ctx.Err())
+		}
+	}
+}
+
+// close ends the committer; what waits in it ends with ErrClosed.
+func (c *committer) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		c.closed = true
+		close(c.end)
+		close(c.room)
+	}
+}
+
+// check refuses a payload that is over limit, or over what the server takes.
+func (b *Bus) check(msg *nats.Msg, limit int) error {
+	if len(msg.Data) > limit {
+		return &MaxPayloadError{Subject: msg.Subject, Bytes: len(msg.Data), Limit: limit}
+	}
+	if most := int(b.nc.MaxPayload()); len(msg.Data) > most {
+		return &MaxPayloadError{Subject: msg.Subject, Bytes: len(msg.Data), Limit: most}
+	}
+	return nil
+}
+
+// fenced returns a write of the one message that a subject takes.
+func fenced(msg *nats.Msg) *write {
+	msg.Header.Set(subjects.HeaderExpectLastSubject, "0")
+	return &write{msg: msg, fenced: true}
+}
+
+// commitOne stores one write and returns its error.
+func (c *committer) commitOne(ctx context.Context, w *write) error {
+	if err := c.commit(ctx, []*write{w}); err != nil {
+		return err
+	}
+	return w.err
+}
+
+// errOrder says that a write was not tried, since one before it failed.
+var errOrder = errors.New("not tried: what comes before it is not stored")
+
+// grouping reports whether what is stored goes out in groups: where the server
+// syncs every message.
+func (b *Bus) grouping() bool { return b.Durability() == DurabilityAlways }

@@ -1,0 +1,223 @@
+package bus
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/refold/refold/subjects"
+)
+
+// acked is what the server says to a flight.
+type acked struct {
+	seq       uint64 // of the message; of a batch: of its last one
+	duplicate bool
+	err       error // whatever it is, but no error that the write itself made
+}
+
+// readAnswer reads a publish acknowledgement of a stream.
+func readAnswer(m *nats.Msg, stream string) acked {
+	if len(m.Data) == 0 && m.Header.Get(subjects.HeaderStatus) == statusNoResponders {
+		return acked{err: jetstream.ErrNoStreamResponse}
+	}
+	// The usual one, without reflection: {"stream":"NAME","seq":12}
+	if rest, ok := bytes.CutPrefix(m.Data, []byte(`{"stream":"`+stream+`","seq":`)); ok {
+		if digits, end := bytes.CutSuffix(rest, []byte("}")); end {
+			if seq, err := strconv.ParseUint(string(digits), 10, 64); err == nil && seq > 0 {
+				return acked{seq: seq}
+			}
+		}
+	}
+	var ack struct {
+		Stream    string              `json:"stream"`
+		Sequence  uint64              `json:"seq"`
+		Duplicate bool                `json:"duplicate"`
+		Error     *jetstream.APIError `json:"error"`
+	}
+	switch err := json.Unmarshal(m.Data, &ack); {
+	case err != nil:
+		return acked{err: fmt.Errorf("the acknowledgement does not parse: %w", err)}
+	case ack.Error != nil:
+		return acked{err: ack.Error}
+	case ack.Stream == "" || ack.Sequence == 0:
+		return acked{err: fmt.Errorf("the acknowledgement %q names no message", m.Data)}
+	}
+	return acked{seq: ack.Sequence, duplicate: ack.Duplicate}
+}
+
+// hear takes an answer of the server.
+func (s *committing) hear(m *nats.Msg) {
+	number, err := strconv.ParseUint(strings.TrimPrefix(m.Subject, s.inbox+"."), 10, 64)
+	if err != nil || s.flights[number] == nil {
+		return // it was sent again since; that answer counts
+	}
+	s.answered(number, readAnswer(m, s.stream))
+}
+
+// answered gives the writes of a flight their outcomes, or sees to it that
+// they get one.
+func (s *committing) answered(number uint64, a acked) {
+	f := s.land(number)
+	if a.err == nil {
+		s.wait = 0
+		for i, w := range f.writes {
+			w.seq, w.duplicate = a.seq-uint64(len(f.writes)-1-i), a.duplicate
+			s.settle(w)
+		}
+		return
+	}
+	if len(f.writes) > 1 {
+		s.rejected(f.writes, a.err)
+		return
+	}
+	w := f.writes[0]
+	switch {
+	case w.fenced && isConflict(a.err), errors.Is(a.err, jetstream.ErrNoStreamResponse):
+		s.look(f.writes, a.err)
+	case isTransient(a.err):
+		s.unknown(f.writes)
+	default:
+		w.err = s.failed(w, a.err)
+		s.settle(w)
+	}
+}
+
+// unknown sends writes again, a little later.
+func (s *committing) unknown(writes []*write) {
+	for _, w := range writes {
+		w.tries++
+	}
+	s.requeue(writes)
+	s.pause()
+}
+
+// rejected takes the rejection of a batch, of which nothing is stored (or all
+// of it, when the answer was lost). Names that are taken are looked at, and the
+// rest goes out as a batch again. What no batch takes goes out one by one, and
+// hears what is wrong with it.
+func (s *committing) rejected(writes []*write, err error) {
+	for _, w := range writes {
+		w.rejected++
+	}
+	switch {
+	case isConflict(err), errors.Is(err, jetstream.ErrNoStreamResponse):
+		s.look(writes, err)
+		return
+	case isTransient(err):
+		// What has an id would be called a duplicate in a batch.
+		for _, w := range writes {
+			w.alone = w.alone || !w.fenced
+		}
+		s.unknown(writes)
+		return
+	case codeOf(err) == codeBatchesOpen, codeOf(err) == codeNoBatches:
+		s.noBatch = time.Now().Add(noBatchFor)
+	default:
+		for _, w := range writes {
+			w.alone = true
+		}
+	}
+	s.requeue(writes)
+}
+
+// noBatchFor is how long single messages are sent after the server had no room
+// for another batch.
+const noBatchFor = time.Second
+
+// failed returns the error of a write that the server refuses for good.
+func (s *committing) failed(w *write, err error) error {
+	switch {
+	case errors.Is(err, nats.ErrMaxPayload):
+		return &MaxPayloadError{Subject: w.msg.Subject, Bytes: len(w.msg.Data), Limit: int(s.bus.nc.MaxPayload())}
+	case codeOf(err) == codeTooLarge, codeOf(err) == codeHeaderTooLarge:
+		return &MaxPayloadError{Subject: w.msg.Subject, Bytes: len(w.msg.Data)}
+	}
+	return typed(err)
+}
+
+// look finds out, beside the committer's goroutine, what became of writes:
+// whether names are taken, by what, and whether the stream is there at all.
+func (s *committing) look(writes []*write, cause error) {
+	s.looking++
+	go func() {
+		l := s.bus.look(s.stream, writes, cause)
+		select {
+		case s.looked <- l:
+		case <-s.end:
+		}
+	}()
+}
+
+// take takes what a look came to.
+func (s *committing) take(l looked) {
+	s.looking--
+	for _, w := range l.again {
+		w.alone = w.alone || w.rejected >= rejectedMax
+	}
+	s.requeue(l.again)
+	for _, w := range l.done {
+		s.settle(w)
+	}
+	if l.pause {
+		s.pause()
+	}
+}
+
+// looksAtOnce is how many names are read at the same time.
+const looksAtOnce = 32
+
+// look reads from the leader what fenced names hold. One that holds nothing is
+// free: another write was in flight and is not stored.
+func (b *Bus) look(stream string, writes []*write, cause error) (l looked) {
+	ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
+	defer cancel()
+	if errors.Is(cause, jetstream.ErrNoStreamResponse) {
+		cause = b.whyNoStream(ctx, stream, cause)
+		if isTransient(cause) {
+			return looked{again: writes, pause: true}
+		}
+		for _, w := range writes {
+			w.err = typed(cause)
+		}
+		return looked{done: writes}
+	}
+	found := make([]bool, len(writes))
+	room := make(chan struct{}, looksAtOnce)
+	var looking sync.WaitGroup
+	for i, w := range writes {
+		if !w.fenced {
+			continue
+		}
+		room <- struct{}{}
+		looking.Go(func() {
+			defer func() { <-room }()
+			m, err := b.leaderGet(ctx, stream, getRequest{LastFor: w.msg.Subject})
+			switch {
+			case errors.Is(err, ErrNotFound), err != nil && ctx.Err() != nil:
+			case err != nil:
+				w.err, found[i] = err, true
+			default:
+				w.seq, w.held, found[i] = m.seq, m.data, true
+			}
+		})
+	}
+	looking.Wait()
+	l.pause = len(writes) == 1 && !found[0] || ctx.Err() != nil
+	for i, w := range writes {
+		if found[i] {
+			l.done = append(l.done, w)
+		} else {
+			l.again = append(l.again, w)
+		}
+	}
+	return l
+}

@@ -1,0 +1,299 @@
+package bus
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nuid"
+
+	"github.com/refold/refold/subjects"
+)
+
+// flight is what one answer is awaited for: a single message or a batch.
+type flight struct {
+	writes []*write
+	sent   time.Time
+	err    error // it could not be sent
+}
+
+// committing is the state of a committer's goroutine.
+type committing struct {
+	*committer
+	inbox   string
+	answers chan *nats.Msg
+	flights map[uint64]*flight
+	next    uint64 // of the flights
+	inAir   int    // writes sent and not answered
+
+	ready []*write        // taken from the queue, in order; to be sent
+	busy  map[string]bool // orders of which one is in the air
+	fell  []uint64        // flights that could not be sent
+	wait  time.Duration   // backoff after a trouble; 0: none
+	until time.Time       // nothing is sent before
+
+	looked   chan looked // what a look at the stream came to
+	looking  int
+	noBatch  time.Time // no batch before: all slots are taken, or the stream takes none
+	denied   chan *PermissionError
+	reset    chan struct{}
+	timeouts *time.Ticker
+}
+
+// looked is what became of writes whose outcome had to be looked up.
+type looked struct {
+	done  []*write // have their outcome
+	again []*write // go out again
+	pause bool     // a little later
+}
+
+// run sends what is queued, until the committer is closed.
+func (c *committer) run() {
+	s := &committing{
+		committer: c, flights: make(map[uint64]*flight), busy: make(map[string]bool), looked: make(chan looked, 16),
+		denied: make(chan *PermissionError, 16), reset: make(chan struct{}, 1), timeouts: time.NewTicker(apiTimeout / 5),
+	}
+	defer s.timeouts.Stop()
+	var sub *nats.Subscription
+	for {
+		var err error
+		if s.inbox, sub, s.answers, err = c.bus.subscribeReplies(2 * commitWritesMax); err == nil {
+			break
+		}
+		select { // the connection is closed, or about to be
+		case <-c.end:
+			return
+		case <-time.After(retryWaitMax):
+		}
+	}
+	defer unsubscribe(sub)
+	defer c.bus.open.listen(s.denied, s.reset)()
+	for {
+		s.send()
+		select {
+		case <-c.end:
+			return
+		case <-c.work:
+		case m := <-s.answers:
+			s.hear(m)
+		case l := <-s.looked:
+			s.take(l)
+		case p := <-s.denied:
+			s.deny(p)
+		case <-s.reset:
+			s.again(0)
+		case <-s.pausing():
+			s.until = time.Time{}
+		case <-s.timeouts.C:
+			s.again(apiTimeout)
+		}
+	}
+}
+
+// pausing returns a channel that tells the end of a backoff; nil without one.
+func (s *committing) pausing() <-chan time.Time {
+	if s.until.IsZero() {
+		return nil
+	}
+	return time.After(time.Until(s.until))
+}
+
+// send sends what may be sent now.
+func (s *committing) send() {
+	s.mu.Lock()
+	s.ready = append(s.ready, s.queue...)
+	clear(s.queue)
+	s.queue = s.queue[:0]
+	s.mu.Unlock()
+	if !s.until.IsZero() || len(s.ready) == 0 {
+		return
+	}
+	s.sendReady()
+	for _, number := range slices.Backward(s.fell) {
+		s.answered(number, acked{err: s.flights[number].err})
+	}
+	s.fell = s.fell[:0]
+}
+
+// sendReady sends what may be sent of all that is ready. Where each sync costs, what comes while a
+// group is in the air is the next group; else nothing waits for anything but
+// what its order demands.
+func (s *committing) sendReady() {
+	if !s.bus.grouping() {
+		s.sendEach(false)
+		return
+	}
+	if s.inAir > 0 || s.looking > 0 {
+		return
+	}
+	alone := slices.ContainsFunc(s.ready, func(w *write) bool { return w.alone })
+	if alone || len(s.ready) < batchLeast || time.Now().Before(s.noBatch) {
+		s.sendEach(alone)
+		return
+	}
+	n, bytes := 0, 0
+	for n < len(s.ready) && n < batchMost && bytes < batchBytesMost {
+		bytes += s.ready[n].bytes()
+		n++
+	}
+	group := slices.Clone(s.ready[:n])
+	s.ready = slices.Delete(s.ready, 0, n)
+	s.sendBatch(group)
+}
+
+// sendEach sends single messages: of one order the first, and no other until
+// that is answered. With alone only those that go in no batch.
+func (s *committing) sendEach(alone bool) {
+	rest := s.ready[:0]
+	for _, w := range s.ready {
+		switch {
+		case w.of.ctx.Err() != nil:
+			w.err = w.of.ctx.Err()
+			s.settle(w)
+		case alone && !w.alone, s.inAir >= commitWritesMax, w.order != "" && s.busy[w.order]:
+			rest = append(rest, w)
+		default:
+			if w.order != "" {
+				s.busy[w.order] = true
+			}
+			s.fly([]*write{w}, func(reply string) error {
+				return s.bus.nc.PublishMsg(&nats.Msg{Subject: w.msg.Subject, Reply: reply, Header: w.msg.Header, Data: w.msg.Data})
+			})
+		}
+	}
+	clear(s.ready[len(rest):])
+	s.ready = rest
+}
+
+// sendBatch sends messages that are stored together or not at all. Only the
+// last asks for an answer.
+func (s *committing) sendBatch(group []*write) {
+	id := nuid.Next()
+	s.fly(group, func(reply string) error {
+		for i, w := range group {
+			header := maps.Clone(w.msg.Header)
+			header.Set(subjects.HeaderBatchID, id)
+			header.Set(subjects.HeaderBatchSequence, strconv.Itoa(i+1))
+			m := &nats.Msg{Subject: w.msg.Subject, Header: header, Data: w.msg.Data}
+			if i == len(group)-1 {
+				header.Set(subjects.HeaderBatchCommit, "1")
+				m.Reply = reply
+			}
+			if err := s.bus.nc.PublishMsg(m); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// fly sends writes that one answer is for.
+func (s *committing) fly(writes []*write, send func(reply string) error) {
+	s.next++
+	f := &flight{writes: writes, sent: time.Now()}
+	s.flights[s.next] = f
+	s.inAir += len(writes)
+	if f.err = send(replySubject(s.inbox, s.next)); f.err != nil {
+		s.fell = append(s.fell, s.next)
+	}
+}
+
+// land takes a flight out of the air.
+func (s *committing) land(number uint64) *flight {
+	f := s.flights[number]
+	delete(s.flights, number)
+	s.inAir -= len(f.writes)
+	if len(f.writes) == 1 && f.writes[0].order != "" {
+		delete(s.busy, f.writes[0].order)
+	}
+	return f
+}
+
+// settle says that a write has its outcome. What comes after one that failed,
+// in its order and of its caller, is not tried.
+func (s *committing) settle(w *write) {
+	s.mu.Lock()
+	s.writes--
+	s.size -= w.bytes()
+	if !s.closed {
+		close(s.room)
+		s.room = make(chan struct{})
+	}
+	s.mu.Unlock()
+	if w.of.left--; w.of.left == 0 {
+		close(w.of.done)
+	}
+	if w.err == nil || w.order == "" {
+		return
+	}
+	var after []*write
+	s.ready = slices.DeleteFunc(s.ready, func(o *write) bool {
+		follows := o.order == w.order && o.of == w.of
+		if follows {
+			o.err = errOrder
+			after = append(after, o)
+		}
+		return follows
+	})
+	for _, o := range after {
+		o.order = "" // one level is all
+		s.settle(o)
+	}
+}
+
+// requeue puts writes before all that waits.
+func (s *committing) requeue(writes []*write) { s.ready = append(slices.Clone(writes), s.ready...) }
+
+// pause sends nothing for a while, longer each time until something works.
+func (s *committing) pause() {
+	if !s.until.IsZero() {
+		return
+	}
+	s.wait = min(max(2*s.wait, retryWaitMin), retryWaitMax)
+	s.until = time.Now().Add(s.wait)
+}
+
+// again sends what has no answer for longer than d once more, under the same
+// names: it may be stored or not.
+func (s *committing) again(d time.Duration) {
+	now := time.Now()
+	var late []uint64
+	for number, f := range s.flights {
+		if now.Sub(f.sent) >= d {
+			late = append(late, number)
+		}
+	}
+	slices.Sort(late)
+	for _, number := range slices.Backward(late) {
+		s.answered(number, acked{err: nats.ErrTimeout})
+	}
+}
+
+// deny ends what the server does not allow. What went with it in a batch goes
+// out again.
+func (s *committing) deny(p *PermissionError) {
+	for number, f := range s.flights {
+		concerned := p.Op == "subscribe" && strings.HasPrefix(p.Subject, s.bus.open.inbox)
+		for _, w := range f.writes {
+			concerned = concerned || w.msg.Subject == p.Subject
+		}
+		if !concerned {
+			continue
+		}
+		s.land(number)
+		var others []*write
+		for _, w := range f.writes {
+			if p.Op == "publish" && w.msg.Subject != p.Subject {
+				w.alone = true
+				others = append(others, w)
+				continue
+			}
+			w.err = p
+			s.settle(w)
+		}
+		s.requeue(others)
+	}
+}

@@ -81,6 +81,9 @@ type Bus struct {
 	// before it proves nothing.
 	reconnects atomic.Int64
 
+	// What is stored goes through one committer for each stream.
+	logs, effects, notices *committer
+
 	mu sync.Mutex
 	kv jetstream.KeyValue // looked up when first used
 }
@@ -98,6 +101,7 @@ func Connect(ctx context.Context, o Options) (*Bus, error) {
 	if b.log == nil {
 		b.log = slog.New(slog.DiscardHandler)
 	}
+	b.logs, b.effects, b.notices = newCommitter(b, names.LogStream()), newCommitter(b, names.EffectsStream()), newCommitter(b, names.NoticesStream())
 	var nctx natsContext
 	if o.Context != "" && o.InProcess == nil {
 		if nctx, err = readContext(o.Context); err != nil {
@@ -123,7 +127,12 @@ func Connect(ctx context.Context, o Options) (*Bus, error) {
 }
 
 // Close closes the connection; what waits on it ends with an error.
-func (b *Bus) Close() { b.nc.Close() }
+func (b *Bus) Close() {
+	for _, c := range []*committer{b.logs, b.effects, b.notices} {
+		c.close()
+	}
+	b.nc.Close()
+}
 
 // Names returns the names under this connection's prefix.
 func (b *Bus) Names() subjects.Names { return b.names }

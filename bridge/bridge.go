@@ -41,6 +41,14 @@ type Options struct {
 	// Replicas of streams, with Provision; 0: one, or what a stream has.
 	Replicas int
 
+	// Durability is what the servers are said to do: always, interval or
+	// replicated. Connect fails if they are found otherwise. Empty: nothing.
+	Durability string
+	// Monitor has monitoring addresses of the servers, separated by commas, and
+	// SystemCreds the path of a credentials file, or a context's file, of a user
+	// of the system account: either tells how the servers sync.
+	Monitor, SystemCreds string
+
 	// Grace is for how long what runs may go on when the bridge is told to
 	// stop; 0: 20 s.
 	Grace   time.Duration
@@ -52,6 +60,12 @@ type Options struct {
 func (o Options) Validate() error {
 	var all []error
 	if _, err := subjects.New(o.Prefix); err != nil {
+		all = append(all, err)
+	}
+	if _, err := bus.ParseDurability(o.Durability); err != nil {
+		all = append(all, err)
+	}
+	if _, err := bus.ParseMonitors(o.Monitor); err != nil {
 		all = append(all, err)
 	}
 	if o.Replicas < 0 || o.Replicas > 5 {
@@ -91,16 +105,18 @@ func Connect(ctx context.Context, o Options) (*Bridge, error) {
 	if o.Grace == 0 {
 		o.Grace = graceDefault
 	}
-	nc, err := bus.Connect(ctx, bus.Options{
-		URL: o.URL, Creds: o.Creds, Context: o.Context, Prefix: o.Prefix, Name: o.Name,
-		Logger: o.Logger, InboxPrefix: o.InboxPrefix, InProcess: o.InProcess,
-	})
+	nc, err := o.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
 	b := &Bridge{options: o, bus: nc}
-	if b.conf, err = bus.ParseConf(refold.StreamsConf, nc.Names()); err == nil && o.Provision {
+	b.conf, err = bus.ParseConf(refold.StreamsConf, nc.Names())
+	switch {
+	case err != nil:
+	case o.Provision:
 		err = nc.Provision(ctx, b.conf, o.Replicas)
+	default:
+		err = nc.CheckDurability(ctx, b.conf)
 	}
 	if err != nil {
 		nc.Close()
@@ -110,6 +126,23 @@ func Connect(ctx context.Context, o Options) (*Bridge, error) {
 	by := clip(o.Name+"/"+instance, session.ByBytesMax)
 	b.worker = newWorker(&natsWire{Bus: nc}, nc.Names(), instance, by, o.Logger.With("instance", instance))
 	return b, nil
+}
+
+// connect connects as o says, which is valid.
+func (o Options) connect(ctx context.Context) (*bus.Bus, error) {
+	wanted, err := bus.ParseDurability(o.Durability)
+	if err != nil {
+		return nil, err
+	}
+	monitors, err := bus.ParseMonitors(o.Monitor)
+	if err != nil {
+		return nil, err
+	}
+	return bus.Connect(ctx, bus.Options{
+		URL: o.URL, Creds: o.Creds, Context: o.Context, Prefix: o.Prefix, Name: o.Name,
+		Logger: o.Logger, InboxPrefix: o.InboxPrefix, InProcess: o.InProcess,
+		Durability: wanted, Monitor: monitors, SystemCreds: o.SystemCreds,
+	})
 }
 
 // Instance names this bridge in claims and heartbeats: a ULID.

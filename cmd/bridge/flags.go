@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/refold/refold/cmd/settings"
+	"github.com/refold/refold/internal/bus"
 )
 
 // flags are the daemon's flags. A config file has the same keys.
@@ -92,6 +94,9 @@ func (f *flags) validate() error {
 	say(!has(f.Tools, kindRecorded) && f.Ledger != "", "--ledger: only --tools recorded:FILE has use for it")
 	say(f.Concurrency < 1, "--concurrency: at least 1")
 	say(f.Replicas < 0 || f.Replicas > 5, "--replicas: 0 to 5")
+	if _, err := bus.ParseMonitors(f.Monitor); err != nil {
+		all = append(all, fmt.Errorf("--monitor: %w", err))
+	}
 	say(f.Grace <= 0, "--grace: more than nothing, such as 20s")
 	return errors.Join(all...)
 }

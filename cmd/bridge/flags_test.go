@@ -92,6 +92,8 @@ func TestArgumentsRefused(t *testing.T) {
 		{name: "workdir without host", args: []string{"--model", "openai", "--workdir", "x"}, want: []string{"--workdir"}},
 		{name: "recorded tools without ledger", args: []string{"--tools", "recorded:x"}, want: []string{"--ledger"}},
 		{name: "several at once", args: []string{"--tools", "host", "--concurrency", "0", "--replicas", "9"}, want: []string{"--workdir", "--concurrency", "--replicas"}},
+		{name: "durability", args: []string{"--timers", "--durability", "never"}, want: []string{"--durability", "always"}},
+		{name: "monitoring address", args: []string{"--timers", "--monitor", "nats://a"}, want: []string{"--monitor", "nats://a"}},
 		{name: "log level", args: []string{"--log-level", "loud"}, want: []string{"log-level", "debug"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

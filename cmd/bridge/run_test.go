@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
 	"github.com/refold/refold"
@@ -70,6 +71,33 @@ func TestServersThatCannotBeUsed(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A bridge says what the servers do with what they have acknowledged, also one
+// that provisions nothing, and does not start where that is not what is wanted.
+func TestDurability(t *testing.T) {
+	t.Parallel()
+	node := bustest.Server(t, func(o *server.Options) { o.HTTPHost, o.HTTPPort = "127.0.0.1", server.RANDOM_PORT })
+	monitor := node.Raw().MonitorAddr().String()
+	for _, provision := range []string{"--provision", "--no-provision"} {
+		t.Run(provision, func(t *testing.T) {
+			t.Parallel()
+			var stderr bytes.Buffer
+			args := []string{"--model", "scripted:echo", "--monitor", monitor, provision}
+			env := []string{"NATS_URL=" + node.URL(), "REFOLD_DURABILITY=interval"}
+			if status := Main(t.Context(), args, env, io.Discard, &stderr); status != statusFailed || strings.Count(stderr.String(), "\n") != 1 ||
+				!strings.Contains(stderr.String(), "sync always") || !strings.Contains(stderr.String(), "--durability always") {
+				t.Errorf("status %d, %q; want %d and one line", status, stderr.String(), statusFailed)
+			}
+		})
+	}
+	// It ends by itself, for there are no streams; before that it says so.
+	var stderr bytes.Buffer
+	Main(t.Context(), []string{"--model", "scripted:echo", "--monitor", monitor, "--no-provision", "--durability", "always", "--prefix", "none"},
+		[]string{"NATS_URL=" + node.URL()}, io.Discard, &stderr)
+	if n := strings.Count(stderr.String(), "msg=durability is=always server=\"sync always\""); n != 1 {
+		t.Errorf("it tells its durability %d times, want once: %s", n, stderr.String())
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/refold/refold/cmd/settings"
+	"github.com/refold/refold/internal/bus"
 )
 
 // flags are the daemon's flags. A config file has the same keys.
@@ -40,6 +41,9 @@ func parse(args, environ []string, stdout, stderr io.Writer) (f flags, done bool
 	}
 	if f.Replicas < 0 || f.Replicas > replicasMax {
 		return f, false, fmt.Errorf("--replicas: 0 to %d, not %d", replicasMax, f.Replicas)
+	}
+	if _, err := bus.ParseMonitors(f.Monitor); err != nil {
+		return f, false, fmt.Errorf("--monitor: %w", err)
 	}
 	return f, false, nil
 }

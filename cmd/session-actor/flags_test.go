@@ -30,8 +30,8 @@ func write(t *testing.T, name, content string) (path string) {
 
 func TestPrecedence(t *testing.T) {
 	t.Parallel()
-	file := write(t, "actor.yaml", "nats: nats://file:1\ncreds: filed\ncontext: filed\nprefix: filed\nreplicas: 3\nlog-level: warn\ninbox-prefix: _I\n")
-	environ := []string{"NATS_URL=nats://env:1", "NATS_CREDS=env", "NATS_CONTEXT=env", "REFOLD_PREFIX=", "HOME=/"}
+	file := write(t, "actor.yaml", "durability: interval\nmonitor: file:8222\nsystem-creds: filed\nnats: nats://file:1\ncreds: filed\ncontext: filed\nprefix: filed\nreplicas: 3\nlog-level: warn\ninbox-prefix: _I\n")
+	environ := []string{"NATS_URL=nats://env:1", "NATS_CREDS=env", "NATS_CONTEXT=env", "REFOLD_PREFIX=", "REFOLD_DURABILITY=always", "HOME=/"}
 	f, done, err := parse([]string{"--config", file, "--creds", "flag", "--replicas", "5"}, environ, io.Discard, io.Discard)
 	if err != nil || done {
 		t.Fatalf("got %v, done %v", err, done)
@@ -47,6 +47,9 @@ func TestPrecedence(t *testing.T) {
 		{"an empty variable is none", f.Prefix, "filed"},
 		{"the file wins over a default", f.LogLevel, "warn"},
 		{"a key of several words", f.Inbox, "_I"},
+		{"durability from the environment", f.Durability, "always"},
+		{"where to ask, from the file", f.Monitor, "file:8222"},
+		{"another place", f.SystemCreds, "filed"},
 		{"what nobody says has a default", f.Install, ""},
 	} {
 		if c.got != c.want {
@@ -80,6 +83,9 @@ func TestArgumentsRefused(t *testing.T) {
 		{name: "no YAML", config: "{", want: []string{"c.yaml"}},
 		{name: "no config file", args: []string{"--config", "/none.yaml"}, want: []string{"/none.yaml"}},
 		{name: "replicas", args: []string{"--replicas", "9"}, want: []string{"--replicas", "0 to 5"}},
+		{name: "durability", args: []string{"--durability", "never"}, want: []string{"--durability", "interval", "always", "replicated"}},
+		{name: "durability in the file", config: "durability: unknown\n", want: []string{"durability", "always"}},
+		{name: "monitoring address", args: []string{"--monitor", "nats://a:4222"}, want: []string{"--monitor", "nats://a:4222", "8222"}},
 		{name: "log level", args: []string{"--log-level", "loud"}, want: []string{"log-level", "debug"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -57,9 +57,7 @@ func run(ctx context.Context, f flags, stderr io.Writer) error {
 		}
 		source = f.Install
 	}
-	b, err := bus.Connect(ctx, bus.Options{
-		URL: f.NATS, Creds: f.Creds, Context: f.Context, Prefix: f.Prefix, InboxPrefix: f.Inbox, Name: "session-actor", Logger: log,
-	})
+	b, err := connect(ctx, f, log)
 	if err != nil {
 		return err
 	}
@@ -83,4 +81,20 @@ func run(ctx context.Context, f flags, stderr io.Writer) error {
 	}
 	log.Info("session_actor_stopped", "instance", h.Instance())
 	return nil
+}
+
+// connect connects as the flags say.
+func connect(ctx context.Context, f flags, log *slog.Logger) (*bus.Bus, error) {
+	wanted, err := bus.ParseDurability(f.Durability)
+	if err != nil {
+		return nil, err
+	}
+	monitors, err := bus.ParseMonitors(f.Monitor)
+	if err != nil {
+		return nil, err
+	}
+	return bus.Connect(ctx, bus.Options{
+		URL: f.NATS, Creds: f.Creds, Context: f.Context, Prefix: f.Prefix, InboxPrefix: f.Inbox, Name: "session-actor", Logger: log,
+		Durability: wanted, Monitor: monitors, SystemCreds: f.SystemCreds,
+	})
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
+
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/internal/bus/bustest"
 )
@@ -35,7 +37,8 @@ func (l *lines) String() string {
 
 func TestItRunsSessionsUntilItIsStopped(t *testing.T) {
 	t.Parallel()
-	node := bustest.Server(t)
+	node := bustest.Server(t, monitored)
+	monitor := node.Raw().MonitorAddr().String()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	running, stop := context.WithCancel(ctx)
@@ -43,10 +46,11 @@ func TestItRunsSessionsUntilItIsStopped(t *testing.T) {
 	record := write(t, "install.json", `{"v":1,"rules":1,"tools":[],"config":{"provider":"p","model":"m"}}`)
 	log, ended := &lines{}, make(chan int, 1)
 	go func() {
-		ended <- Main(running, []string{"--prefix", "app", "--install", record}, []string{"NATS_URL=" + node.URL()}, io.Discard, log)
+		ended <- Main(running, []string{"--prefix", "app", "--install", record, "--monitor", monitor}, []string{"NATS_URL=" + node.URL(), "REFOLD_DURABILITY=always"}, io.Discard, log)
 	}()
 	bustest.Until(t, "the daemon runs", func() bool { return strings.Contains(log.String(), "session_actor_starts") })
-	for _, want := range []string{"prefix=app", "install_published=true", "install=" + record, "log_level=info"} {
+	for _, want := range []string{"prefix=app", "install_published=true", "install=" + record, "log_level=info",
+		"msg=durability is=always server=\"sync always\"", "log_copies=1 wanted=always"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("it logs %q, and not %s", log.String(), want)
 		}
@@ -78,9 +82,13 @@ func TestItRunsSessionsUntilItIsStopped(t *testing.T) {
 	}
 }
 
+// monitored gives a server a monitoring port.
+func monitored(o *server.Options) { o.HTTPHost, o.HTTPPort = "127.0.0.1", server.RANDOM_PORT }
+
 func TestItSaysWhyItCantRun(t *testing.T) {
 	t.Parallel()
-	node := bustest.Server(t)
+	node := bustest.Server(t, monitored)
+	monitor := node.Raw().MonitorAddr().String()
 	plain := bustest.Configured(t, "") // without JetStream
 	for name, c := range map[string]struct {
 		args []string
@@ -93,6 +101,8 @@ func TestItSaysWhyItCantRun(t *testing.T) {
 		"bad record":       {[]string{"--install", write(t, "i.json", `{"v":1,"rules":1,"tools":[],"colour":1}`)}, []string{"--install", "colour"}},
 		"a later record":   {[]string{"--install", write(t, "i.json", `{"v":1,"rules":9,"tools":[]}`)}, []string{"rules 9", "upgrade"}},
 		"too many servers": {[]string{"--nats", node.URL(), "--replicas", "3"}, []string{"replicas"}},
+		"other durability": {[]string{"--nats", node.URL(), "--monitor", monitor, "--durability", "interval"}, []string{"sync always", "--durability always"}},
+		"no three copies":  {[]string{"--nats", node.URL(), "--durability", "replicated", "--log-level", "error"}, []string{"has 1", "--replicas 3"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -28,6 +28,10 @@ type Connection struct {
 	Context string `yaml:"context" group:"NATS" placeholder:"NAME" help:"Context of the nats tool (NATS_CONTEXT)."`
 	Inbox   string `name:"inbox-prefix" yaml:"inbox-prefix" group:"NATS" placeholder:"PREFIX" help:"Beginning of the subjects that answers come on, where each role has its own."`
 	Prefix  string `yaml:"prefix" group:"NATS" default:"refold" help:"Beginning of all subjects (REFOLD_PREFIX)."`
+
+	Durability  string `yaml:"durability" group:"NATS" enum:",interval,always,replicated" default:"" placeholder:"WHAT" help:"What the servers do, so that the daemon ends if it finds them otherwise (REFOLD_DURABILITY): always (sync before they acknowledge), interval (now and then), or replicated (every stream on three servers or more)."`
+	Monitor     string `yaml:"monitor" group:"NATS" placeholder:"URL" help:"Monitoring addresses of all servers, separated by commas: they tell how they sync. Such as http://127.0.0.1:8222."`
+	SystemCreds string `yaml:"system-creds" group:"NATS" placeholder:"FILE" help:"Credentials of a user of the system account, or a context's file: it tells how all servers sync."`
 }
 
 // Daemon is what every daemon has at the end of its flags.
@@ -54,7 +58,7 @@ func (p Program) Complain(stderr io.Writer, err error) {
 
 // variables are the flags of Connection that the environment may give.
 var variables = map[string]string{
-	"nats": "NATS_URL", "creds": "NATS_CREDS", "context": "NATS_CONTEXT", "prefix": "REFOLD_PREFIX",
+	"nats": "NATS_URL", "creds": "NATS_CREDS", "context": "NATS_CONTEXT", "prefix": "REFOLD_PREFIX", "durability": "REFOLD_DURABILITY",
 }
 
 // Environment is what a program was started with.

@@ -94,7 +94,7 @@ func (d *durable) is() Durability {
 // CheckDurability looks at how many copies the streams of conf have, logs in one
 // line what the durability is, and compares it with what the operator wants: an
 // error wraps ErrDurability and says what to do. A stream that isn't there, or
-// that this user may not look at, counts for nothing.
+// that can't be looked at, counts for nothing.
 func (b *Bus) CheckDurability(ctx context.Context, conf *Conf) error {
 	var d durable
 	if found := b.durable.Load(); found != nil {
@@ -102,14 +102,19 @@ func (b *Bus) CheckDurability(ctx context.Context, conf *Conf) error {
 	}
 	d.asked, d.copies, d.log, d.fewest, d.deferred = false, 0, 0, "", ""
 	for _, s := range conf.streams {
-		stream, err := b.js.Stream(ctx, s.cfg.Name)
-		if errors.Is(err, jetstream.ErrStreamNotFound) {
-			continue
+		err := b.attempt(ctx, "", func(ctx context.Context) error {
+			stream, err := b.js.Stream(ctx, s.cfg.Name)
+			if err == nil {
+				d.look(stream.CachedInfo().Config, conf)
+			}
+			return err
+		})
+		if ctx.Err() != nil {
+			return ctx.Err()
 		}
 		if err != nil {
-			return fmt.Errorf("look at the copies of %s: %w", s.cfg.Name, typed(err))
+			b.log.Debug("copies_unknown", "stream", s.cfg.Name, "error", typed(err).Error())
 		}
-		d.look(stream.CachedInfo().Config, conf)
 	}
 	b.durable.Store(&d)
 	if err := d.contradiction(b.where); err != nil {

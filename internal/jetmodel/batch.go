@@ -1,0 +1,31 @@
+package jetmodel
+
+// PublishBatch stores all messages, or none and answers an *Error: that of the
+// first that is refused. The last one's Ack is returned. A subject that the batch
+// has a message for already takes no fenced one.
+func (s *Stream) PublishBatch(all []Put) (Ack, error) {
+	s.expire()
+	ids, subjects := map[string]bool{}, map[string]bool{}
+	for _, p := range all {
+		if _, seen := s.seen(p.ID); seen || p.ID != "" && ids[p.ID] {
+			return Ack{}, errBatchRepeats
+		}
+		ids[p.ID] = true
+		subject := s.subject(p.Subject)
+		if p.Fenced && subjects[subject] {
+			return Ack{}, errWrongLastHere
+		}
+		if err := s.wrongLast(p, subject); err != nil {
+			return Ack{}, err
+		}
+		if err := s.full(subject); err != nil || s.cfg.OnePerSubject && subjects[subject] {
+			return Ack{}, errSubjectFull
+		}
+		subjects[subject] = true
+	}
+	var ack Ack
+	for _, p := range all {
+		ack = s.store(p, s.subject(p.Subject))
+	}
+	return ack, nil
+}

@@ -1,0 +1,54 @@
+package jetmodel
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// ErrPin says that another client may have the consumer: 423, wrong pin id.
+var ErrPin = errors.New("wrong pin id (423)")
+
+// pin is the client that has a consumer for itself.
+type pin struct {
+	id    string // empty: nobody
+	until time.Time
+	made  int
+}
+
+func (p *pin) tick(now time.Time) {
+	if p.id != "" && !now.Before(p.until) {
+		p.id = ""
+	}
+}
+
+// keep refuses a request with the pin of a former client, and extends the one
+// that is the consumer's.
+func (c *Consumer) keep(id string) error {
+	switch {
+	case c.cfg.Pinned == 0 || id == "" || c.pin.id == "":
+		return nil
+	case id != c.pin.id:
+		return ErrPin
+	}
+	c.pin.until = c.stream.now().Add(c.cfg.Pinned)
+	return nil
+}
+
+// mayHave reports whether a client gets messages now: the pinned one, or any if
+// nobody is.
+func (c *Consumer) mayHave(id string) bool {
+	return c.cfg.Pinned == 0 || c.pin.id == "" || id == c.pin.id
+}
+
+// assign pins the client that gets a message, if nobody is pinned.
+func (c *Consumer) assign() {
+	if c.cfg.Pinned == 0 || c.pin.id != "" {
+		return
+	}
+	c.pin.made++
+	c.pin.id, c.pin.until = fmt.Sprintf("pin%d", c.pin.made), c.stream.now().Add(c.cfg.Pinned)
+}
+
+// Unpin takes the pin away, whoever has it.
+func (c *Consumer) Unpin() { c.pin.id = "" }

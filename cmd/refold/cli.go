@@ -42,6 +42,7 @@ type cli struct {
 	Tools   toolsCommand   `cmd:"" help:"Show a session's tools, or say who serves the tools of the install record."`
 	Why     whyCommand     `cmd:"" help:"Say why a turn of a session offered a tool, or did not."`
 
+	Bench   benchCommand   `cmd:"" help:"Measure what this machine does, on servers of its own."`
 	Streams streamsCommand `cmd:"" help:"List the streams, buckets and consumers, or print one as the JetStream API takes it."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/refold/refold/internal/bench"
+)
+
+// benchCommand measures this machine, on servers of its own.
+type benchCommand struct {
+	Runs benchRuns `cmd:"" default:"withargs" help:"Runs a second and their latency, beside what the design could reach here."`
+}
+
+// benchRuns measures whole runs.
+type benchRuns struct {
+	Durability []bench.Durability `default:"always,interval" enum:"always,interval" help:"When the servers sync what they store: ${enum}."`
+	InFlight   []int              `default:"1,100,1000" help:"Runs at a time."`
+	Seconds    float64            `default:"5" help:"How long each side of a row is measured, after a fifth of that to warm up."`
+	Runs       int                `placeholder:"N" help:"Measure so many runs of each side instead."`
+	Replicas   int                `default:"1" help:"3 runs three servers as a cluster, on loopback."`
+	benchPlace
+}
+
+// benchPlace is where the files go and the results.
+type benchPlace struct {
+	Dir        string `type:"existingdir" placeholder:"DIR" help:"Where the servers keep their files while they run. Default: the system's directory for temporary files."`
+	JSON       bool   `help:"Print a line of JSON a row."`
+	CPUProfile string `name:"cpuprofile" type:"path" placeholder:"DIR" help:"Write a CPU profile of each side of each row."`
+	Verbose    bool   `help:"Log what the daemons log."`
+}
+
+// benchRow is a row as --json prints it.
+type benchRow struct {
+	Durability     bench.Durability   `json:"durability"`
+	InFlight       int                `json:"in_flight"`
+	Replicas       int                `json:"replicas"`
+	CeilingRunsS   float64            `json:"ceiling_runs_s"`
+	RunsS          float64            `json:"runs_s"`
+	Ratio          float64            `json:"ratio"`
+	P50            float64            `json:"p50_ms"`
+	P99            float64            `json:"p99_ms"`
+	CeilingP50     float64            `json:"ceiling_p50_ms"`
+	CeilingP99     float64            `json:"ceiling_p99_ms"`
+	Heap           float64            `json:"heap_mib"`
+	Sys            float64            `json:"sys_mib"`
+	Messages       map[string]int     `json:"messages_per_run"`
+	CeilingStored  map[string]int     `json:"ceiling_messages_per_run"`
+	PerCommit      map[string]float64 `json:"messages_per_commit"`
+	CeilingCommits map[string]float64 `json:"ceiling_messages_per_commit"`
+	Bytes          float64            `json:"bytes_per_message"`
+}
+
+// Run measures and prints as rows are done.
+func (b benchRuns) Run(ctx context.Context, s streams) error {
+	if b.Runs < 0 || b.Runs == 0 && b.Seconds <= 0 || b.Replicas < 1 || slices.ContainsFunc(b.InFlight, func(n int) bool { return n < 1 }) {
+		return &statusError{statusUsage, "bench: --seconds, --runs, --replicas and --in-flight are above zero"}
+	}
+	o := bench.Options{
+		Dir: b.Dir, Durabilities: b.Durability, InFlight: b.InFlight, Replicas: b.Replicas,
+		For: time.Duration(b.Seconds * float64(time.Second)), Runs: b.Runs, Profiles: b.CPUProfile,
+	}
+	if b.Verbose {
+		o.Log = slog.New(slog.NewTextHandler(s.err, nil))
+	}
+	if b.JSON {
+		out := json.NewEncoder(s.out)
+		return bench.Runs(ctx, o, func(r bench.Row) error { return out.Encode(jsonRow(r)) })
+	}
+	fmt.Fprintf(s.out, "%-10s %8s %10s %10s %6s %9s %9s %9s %9s %9s %9s  %s\n",
+		"durability", "flying", "ceiling/s", "runs/s", "ratio", "p50 ms", "p99 ms", "ceil p50", "ceil p99", "heap MiB", "sys MiB", "messages a commit: ceiling, refold")
+	var last bench.Row
+	err := bench.Runs(ctx, o, func(r bench.Row) error {
+		last = r
+		_, err := fmt.Fprintf(s.out, "%-10s %8d %10.0f %10.0f %6.2f %9.2f %9.2f %9.2f %9.2f %9.0f %9.0f  %s\n",
+			r.Durability, r.InFlight, r.Ceiling.RunsPerS, r.Refold.RunsPerS, r.Ratio(), ms(r.Refold.P50), ms(r.Refold.P99),
+			ms(r.Ceiling.P50), ms(r.Ceiling.P99), mib(r.Refold.Heap), mib(r.Refold.Sys), commits(r))
+		return err
+	})
+	if err == nil {
+		tellMessages(s.out, last)
+	}
+	return err
+}
+
+// tellMessages prints what a run stored on both sides.
+func tellMessages(out io.Writer, r bench.Row) {
+	fmt.Fprintf(out, "\n%-52s %8s %8s\n", "messages a run", "ceiling", "refold")
+	total := [2]int{}
+	for _, kind := range slices.Sorted(maps.Keys(r.Refold.PerRun)) {
+		fmt.Fprintf(out, "%-52s %8d %8d\n", kind, r.Ceiling.PerRun[kind], r.Refold.PerRun[kind])
+		total[0] += r.Ceiling.PerRun[kind]
+		total[1] += r.Refold.PerRun[kind]
+	}
+	fmt.Fprintf(out, "%-52s %8d %8d\n", fmt.Sprintf("together, of %.0f bytes", r.Refold.BytesEach), total[0], total[1])
+}
+
+// commits says how many messages were stored at once, by stream.
+func commits(r bench.Row) string {
+	var all []string
+	for _, stream := range slices.Sorted(maps.Keys(r.Refold.PerCommit)) {
+		all = append(all, fmt.Sprintf("%s %.1f, %.1f", stream, r.Ceiling.PerCommit[stream], r.Refold.PerCommit[stream]))
+	}
+	return strings.Join(all, "; ")
+}
+
+func jsonRow(r bench.Row) benchRow {
+	return benchRow{
+		Durability: r.Durability, InFlight: r.InFlight, Replicas: r.Replicas,
+		CeilingRunsS: r.Ceiling.RunsPerS, RunsS: r.Refold.RunsPerS, Ratio: r.Ratio(),
+		P50: ms(r.Refold.P50), P99: ms(r.Refold.P99), CeilingP50: ms(r.Ceiling.P50), CeilingP99: ms(r.Ceiling.P99),
+		Heap: mib(r.Refold.Heap), Sys: mib(r.Refold.Sys), Messages: r.Refold.PerRun, CeilingStored: r.Ceiling.PerRun,
+		PerCommit: r.Refold.PerCommit, CeilingCommits: r.Ceiling.PerCommit, Bytes: r.Refold.BytesEach,
+	}
+}
+
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+func mib(bytes uint64) float64 { return float64(bytes) / (1 << 20) }

@@ -1,0 +1,283 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/nats-io/nats.go"
+
+	refold "github.com/refold/refold"
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/subjects"
+)
+
+// ceiling stores what Refold stores, through the same streams, consumers and
+// fences, and understands nothing of it: it is as fast as the design can be on
+// this machine. One goroutine a lane, one committer a stream.
+type ceiling struct {
+	names  subjects.Names
+	stored template
+	fail   func(error)
+
+	conns   []*nats.Conn
+	log     *committer
+	effects *committer
+	notices *committer
+	pullers []*puller
+}
+
+// template has the payloads of a run as Refold stored them.
+type template struct {
+	observed, settled, generated []byte // events
+	turns                        [2][]byte
+	wake                         []byte
+	calls                        [toolsAsked][]byte
+	claim                        []byte
+	notices                      [3][]byte // opened, started, finished
+}
+
+func startCeiling(ctx context.Context, s *servers, o row, stored template, fail func(error)) (c *ceiling, err error) {
+	c = &ceiling{stored: stored, fail: fail}
+	defer func() {
+		if err != nil {
+			c.stop()
+		}
+	}()
+	if c.names, err = subjects.New(""); err != nil {
+		return nil, err
+	}
+	consumers, err := c.provision(ctx, s, o.replicas)
+	if err != nil {
+		return nil, err
+	}
+	for i := range 2 {
+		nc, err := nats.Connect("", nats.InProcessServer(s.of(i)), nats.Name("refold-bench"))
+		if err != nil {
+			return nil, err
+		}
+		c.conns = append(c.conns, nc)
+	}
+	host, bridge := c.conns[0], c.conns[1]
+	grouped := o.durability == Always
+	for _, of := range []struct {
+		committer **committer
+		nc        *nats.Conn
+	}{{&c.log, bridge}, {&c.effects, host}, {&c.notices, host}} {
+		if *of.committer, err = newCommitter(of.nc, grouped, fail); err != nil {
+			return nil, err
+		}
+	}
+	for i := range subjects.LanesDefault {
+		l := &lane{ceiling: c, sessions: make(map[string]*progress)}
+		if err := c.pull(host, c.names.LogStream(), subjects.LaneName(i), subjects.LaneGroup, l.work); err != nil {
+			return nil, err
+		}
+	}
+	return c, errors.Join(
+		c.pull(bridge, c.names.EffectsStream(), consumers[0], "", c.generate),
+		c.pull(bridge, c.names.EffectsStream(), consumers[1], "", c.execute))
+}
+
+// provision makes the streams and consumers, and stores the install record.
+func (c *ceiling) provision(ctx context.Context, s *servers, replicas int) (consumers []string, err error) {
+	b, err := bus.Connect(ctx, bus.Options{InProcess: s.of(0)})
+	if err != nil {
+		return nil, err
+	}
+	defer b.Close()
+	conf, err := bus.ParseConf(refold.StreamsConf, c.names)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.Provision(ctx, conf, replicas); err != nil {
+		return nil, err
+	}
+	if _, _, err := b.PublishInstall(ctx, []byte(install), true); err != nil {
+		return nil, err
+	}
+	for _, of := range []struct {
+		class  session.Class
+		target string
+	}{{session.ClassLLM, provider}, {session.ClassTool, target}} {
+		name, err := b.EnsureBridge(ctx, conf, of.class, of.target)
+		if err != nil {
+			return nil, err
+		}
+		consumers = append(consumers, name)
+	}
+	return consumers, nil
+}
+
+func (c *ceiling) pull(nc *nats.Conn, stream, consumer, group string, work func(*slice)) error {
+	p, err := newPuller(nc, stream, consumer, group, work, c.fail)
+	if err == nil {
+		c.pullers = append(c.pullers, p)
+	}
+	return err
+}
+
+func (c *ceiling) stop() {
+	for _, p := range c.pullers {
+		p.close()
+	}
+	for _, s := range []*committer{c.log, c.effects, c.notices} {
+		if s != nil {
+			s.close()
+		}
+	}
+	for _, nc := range c.conns {
+		nc.Close()
+	}
+}
+
+// lane is the host's part: it counts a session's events, and by the count knows
+// what to store next.
+type lane struct {
+	ceiling  *ceiling
+	sessions map[string]*progress
+}
+
+type progress struct{ events, results int }
+
+// work hands over what a slice of events asks for.
+func (l *lane) work(s *slice) {
+	var effects, notices []message
+	for _, m := range s.msgs {
+		door, sid, ok := storedSubject(m.Subject)
+		if !ok {
+			continue // an install record
+		}
+		effects, notices = l.step(effects, notices, s, door, sid)
+	}
+	if s.left = len(effects) + len(notices); s.left == 0 {
+		return
+	}
+	if len(effects) > 0 {
+		l.ceiling.effects.put(effects...)
+	}
+	if len(notices) > 0 {
+		l.ceiling.notices.put(notices...)
+	}
+}
+
+func (l *lane) step(effects, notices []message, s *slice, door session.Door, sid string) (e, n []message) {
+	c := l.ceiling
+	at := l.sessions[sid]
+	if at == nil {
+		at = &progress{}
+		l.sessions[sid] = at
+	}
+	at.events++
+	switch door {
+	case session.DoorIn:
+		effects = append(effects,
+			c.effect(s, session.ClassLLM, provider, sid, "r1t1", c.stored.turns[0]),
+			c.effect(s, session.ClassWake, subjects.NoTarget, sid, "w1", c.stored.wake))
+		notices = append(notices, c.notice(s, sid, 1), c.notice(s, sid, 2))
+	case session.DoorTool:
+		if at.results++; at.results == toolsAsked {
+			effects = append(effects, c.effect(s, session.ClassLLM, provider, sid, "r1t2", c.stored.turns[1]))
+		}
+	case session.DoorLLM:
+		if at.results < toolsAsked {
+			for i := range toolsAsked {
+				effects = append(effects, c.effect(s, session.ClassTool, target, sid, callName(i), c.stored.calls[i]))
+			}
+			break
+		}
+		delete(l.sessions, sid)
+		notices = append(notices, c.notice(s, sid, 3))
+	}
+	return effects, notices
+}
+
+func callName(i int) string { return fmt.Sprintf("r1t1c%d", i) }
+
+func (c *ceiling) effect(s *slice, class session.Class, target, sid, name string, payload []byte) message {
+	subject, err := c.names.Effect(subjects.EffectName{Class: class, Target: target, Session: sid, Effect: name})
+	if err != nil {
+		c.fail(err)
+	}
+	return message{subject: subject, fenced: true, msgpack: true, data: payload, stored: s.one}
+}
+
+func (c *ceiling) notice(s *slice, sid string, n int) message {
+	subject, err := c.names.Out(sid)
+	if err != nil {
+		c.fail(err)
+	}
+	return message{subject: subject, id: subjects.NoticeID(sid, uint64(n)), data: c.stored.notices[n-1], stored: s.one}
+}
+
+// storedSubject reads a subject of the log: PREFIX.PARTITION.DOOR.SESSION.
+func storedSubject(subject string) (door session.Door, sid string, ok bool) {
+	parts := strings.Split(subject, ".")
+	if len(parts) != 4 {
+		return "", "", false
+	}
+	return session.Door(parts[2]), parts[3], true
+}
+
+// generate is the model bridge's part: claim, then settle, then acknowledge.
+func (c *ceiling) generate(s *slice) {
+	s.left = len(s.msgs)
+	claims := make([]message, 0, len(s.msgs))
+	for _, m := range s.msgs {
+		name, err := c.names.ParseEffect(m.Subject)
+		if err != nil {
+			c.fail(err)
+			return
+		}
+		subject, err := c.names.Claim(subjects.ClaimName{Session: name.Session, Effect: name.Effect, N: 1})
+		if err != nil {
+			c.fail(err)
+			return
+		}
+		payload := c.stored.observed
+		if name.Effect == "r1t2" {
+			payload = c.stored.generated
+		}
+		settled := c.event(s, name, payload)
+		claims = append(claims, message{subject: subject, fenced: true, data: c.stored.claim, stored: func() { c.log.put(settled) }})
+	}
+	c.effects.put(claims...)
+}
+
+// execute is the tool bridge's part: settle, then acknowledge.
+func (c *ceiling) execute(s *slice) {
+	s.left = len(s.msgs)
+	events := make([]message, 0, len(s.msgs))
+	for _, m := range s.msgs {
+		name, err := c.names.ParseEffect(m.Subject)
+		if err != nil {
+			c.fail(err)
+			return
+		}
+		events = append(events, c.event(s, name, c.stored.settled))
+	}
+	c.log.put(events...)
+}
+
+// event returns the settlement of an effect.
+func (c *ceiling) event(s *slice, name subjects.EffectName, payload []byte) message {
+	subject, err := c.names.Log(subjects.DoorOf(name.Class), name.Session)
+	if err != nil {
+		c.fail(err)
+	}
+	// As long as a bridge's id, which ends in 32 digits of a hash.
+	return message{subject: subject, id: name.Session + "." + name.Effect + "." + idDigest, data: payload, stored: s.one}
+}
+
+const idDigest = "00000000000000000000000000000000"
+
+// failure keeps the first error and ends a context with it.
+type failure struct {
+	once   sync.Once
+	cancel context.CancelCauseFunc
+}
+
+func (f *failure) fail(err error) { f.once.Do(func() { f.cancel(err) }) }

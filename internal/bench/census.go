@@ -1,0 +1,239 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/subjects"
+)
+
+// census is what the streams hold after a row.
+type census struct {
+	kinds    map[string]int // by stream and kind
+	messages map[string]int // by stream
+	commits  map[string]int // by stream: single publishes, and batches
+	bytes    int            // of payloads
+	first    map[string][]byte
+}
+
+// What is told of a message beside its stream.
+var told = []string{
+	session.TypeRunRequested, session.TypeToolCallsObserved, session.TypeToolCallSettled, session.TypeGenerationSettled,
+	session.NoticeSessionOpened, session.NoticeRunStarted, session.NoticeRunFinished,
+}
+
+// settleWithin is how long what was asked and nobody waits for may take to be
+// stored after the last run's end.
+const settleWithin = 10 * time.Second
+
+// count waits until the streams hold what runs of these kinds take (nil: not
+// known, until nothing more comes), and looks at all of it.
+func count(ctx context.Context, s *servers, runs int, kinds map[string]int) (*census, error) {
+	nc, err := nats.Connect("", nats.InProcessServer(s.of(0)))
+	if err != nil {
+		return nil, err
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return nil, err
+	}
+	names, err := subjects.New("")
+	if err != nil {
+		return nil, err
+	}
+	want := 1 // the install record
+	for _, n := range kinds {
+		want += n * runs
+	}
+	if err := settled(ctx, js, names, want, kinds != nil); err != nil {
+		return nil, err
+	}
+	c := &census{kinds: map[string]int{}, messages: map[string]int{}, commits: map[string]int{}, first: map[string][]byte{}}
+	for _, stream := range counted(names) {
+		if err := c.read(ctx, js, names, stream); err != nil {
+			return nil, fmt.Errorf("count %s: %w", stream, err)
+		}
+	}
+	return c, nil
+}
+
+// counted are the streams that are looked at: all but the blobs, of which Refold
+// stores the tools' descriptors, once for the install record and not for runs.
+func counted(names subjects.Names) []string {
+	return slices.DeleteFunc(names.Streams(), func(stream string) bool { return stream == names.BlobsStream() })
+}
+
+// settled waits until the streams hold so many messages, or hold the same for a
+// while.
+func settled(ctx context.Context, js jetstream.JetStream, names subjects.Names, want int, known bool) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	until := time.Now().Add(settleWithin)
+	last, same := 0, 0
+	for time.Now().Before(until) {
+		total := 0
+		for _, name := range counted(names) {
+			stream, err := js.Stream(ctx, name)
+			if err != nil {
+				return err
+			}
+			total += int(stream.CachedInfo().State.Msgs)
+		}
+		if same++; total != last {
+			last, same = total, 0
+		}
+		if known && total >= want || !known && same > 25 {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil // what is missing, the census shows
+}
+
+const readAtOnce = 5000
+
+func (c *census) read(ctx context.Context, js jetstream.JetStream, names subjects.Names, stream string) error {
+	s, err := js.Stream(ctx, stream)
+	if err != nil {
+		return err
+	}
+	left := int(s.CachedInfo().State.Msgs)
+	if left == 0 {
+		return nil
+	}
+	consumer, err := js.OrderedConsumer(ctx, stream, jetstream.OrderedConsumerConfig{})
+	if err != nil {
+		return err
+	}
+	for left > 0 {
+		batch, err := consumer.Fetch(min(left, readAtOnce), jetstream.FetchMaxWait(settleWithin))
+		if err != nil {
+			return err
+		}
+		got := 0
+		for m := range batch.Messages() {
+			c.add(names, stream, m)
+			got++
+		}
+		if err := batch.Error(); err != nil {
+			return err
+		}
+		if left -= got; got == 0 {
+			return errors.New("the stream holds less than it says")
+		}
+	}
+	return nil
+}
+
+func (c *census) add(names subjects.Names, stream string, m jetstream.Msg) {
+	kind := kindOf(names, stream, m.Subject(), m.Data())
+	c.kinds[kind]++
+	c.messages[stream]++
+	c.bytes += len(m.Data())
+	if m.Headers().Get(headerBatchID) == "" || m.Headers().Get(headerBatchCommit) != "" {
+		c.commits[stream]++
+	}
+	c.first[exact(names, kind, m.Subject())] = m.Data()
+}
+
+// kindOf names a message: its stream, and what it is there.
+func kindOf(names subjects.Names, stream, subject string, data []byte) string {
+	if subject == names.Install() {
+		return kindInstall
+	}
+	if name, err := names.ParseEffect(subject); err == nil {
+		return stream + " " + string(name.Class)
+	}
+	if _, err := names.ParseClaim(subject); err == nil {
+		return stream + " claim"
+	}
+	for _, t := range told {
+		if bytes.Contains(data, []byte(t)) {
+			return stream + " " + t
+		}
+	}
+	return stream + " " + subject
+}
+
+const kindInstall = "install"
+
+// exact is the kind, and for what is asked or claimed which one it is.
+func exact(names subjects.Names, kind, subject string) string {
+	if name, err := names.ParseEffect(subject); err == nil {
+		return kind + " " + name.Effect
+	}
+	return kind
+}
+
+// perRun returns how many messages of each kind a run stored. An error if that
+// is no whole number.
+func (c *census) perRun(runs int) (map[string]int, error) {
+	each := map[string]int{}
+	for _, kind := range slices.Sorted(maps.Keys(c.kinds)) {
+		n := c.kinds[kind]
+		if kind == kindInstall {
+			continue
+		}
+		if n%runs != 0 {
+			return nil, fmt.Errorf("%d messages %s in %d runs: every run should have stored the same", n, kind, runs)
+		}
+		each[kind] = n / runs
+	}
+	return each, nil
+}
+
+// template returns the payloads of the one run that was counted.
+func (c *census) template(names subjects.Names) (t template, err error) {
+	log, effects, notices := names.LogStream()+" ", names.EffectsStream()+" ", names.NoticesStream()+" "
+	take := func(name string) []byte {
+		data, ok := c.first[name]
+		if !ok {
+			err = errors.Join(err, fmt.Errorf("the run stored no %s", name))
+		}
+		return data
+	}
+	t.observed = take(log + session.TypeToolCallsObserved)
+	t.settled = take(log + session.TypeToolCallSettled)
+	t.generated = take(log + session.TypeGenerationSettled)
+	t.turns = [2][]byte{take(effects + "llm r1t1"), take(effects + "llm r1t2")}
+	t.wake = take(effects + "wake w1")
+	for i := range t.calls {
+		t.calls[i] = take(effects + "tool " + callName(i))
+	}
+	t.claim = take(effects + "claim")
+	t.notices = [3][]byte{
+		take(notices + session.NoticeSessionOpened), take(notices + session.NoticeRunStarted), take(notices + session.NoticeRunFinished),
+	}
+	return t, err
+}
+
+// difference says in which kinds two sides differ; empty if they don't.
+func difference(a, b map[string]int) string {
+	var all []string
+	for _, kind := range slices.Sorted(maps.Keys(a)) {
+		if a[kind] != b[kind] {
+			all = append(all, fmt.Sprintf("%s: %d and %d", kind, a[kind], b[kind]))
+		}
+	}
+	for _, kind := range slices.Sorted(maps.Keys(b)) {
+		if _, ok := a[kind]; !ok {
+			all = append(all, fmt.Sprintf("%s: 0 and %d", kind, b[kind]))
+		}
+	}
+	return strings.Join(all, ", ")
+}

@@ -1,0 +1,229 @@
+package bench
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nuid"
+
+	"github.com/refold/refold/subjects"
+)
+
+// Headers of an atomic batch.
+const (
+	headerBatchID       = "Nats-Batch-Id"
+	headerBatchSequence = "Nats-Batch-Sequence"
+	headerBatchCommit   = "Nats-Batch-Commit"
+)
+
+const (
+	batchLeast   = 8    // from how many messages a batch is worth its staging
+	batchMax     = 1000 // what a server takes
+	singlesMax   = 4000 // unanswered at a time; a server buffers 10,000
+	answerWithin = 30 * time.Second
+)
+
+// message is something to be stored.
+type message struct {
+	subject string
+	id      string // Nats-Msg-Id; empty: none
+	fenced  bool   // the subject must be empty
+	msgpack bool
+	data    []byte
+	stored  func() // called when it is; must not block
+}
+
+// committer stores messages in one stream, in groups: what waits while the
+// last group is under way is the next one. No time is added to fill a group.
+type committer struct {
+	nc      *nats.Conn
+	grouped bool // as atomic batches; else as single publishes that nobody waits for
+	fail    func(error)
+	inbox   string
+	sub     *nats.Subscription
+	wake    chan struct{} // of capacity 1
+	free    chan struct{} // of capacity 1: answers came
+	ended   chan struct{}
+	done    sync.WaitGroup
+
+	mu      sync.Mutex
+	waiting []message
+	open    map[uint64]func() // by the number in the reply subject
+	number  uint64
+}
+
+// newCommitter returns a committer that runs until close. The first message
+// that is not stored is the end: fail is called, from any goroutine.
+func newCommitter(nc *nats.Conn, grouped bool, fail func(error)) (*committer, error) {
+	c := &committer{
+		nc: nc, grouped: grouped, fail: fail, inbox: nc.NewInbox(), wake: make(chan struct{}, 1), free: make(chan struct{}, 1),
+		ended: make(chan struct{}), open: make(map[uint64]func()),
+	}
+	var err error
+	if c.sub, err = nc.Subscribe(c.inbox+".*", c.answer); err != nil {
+		return nil, err
+	}
+	c.done.Go(c.run)
+	return c, nil
+}
+
+// put hands messages over. It returns at once: what it takes is bounded by the
+// runs in flight.
+func (c *committer) put(messages ...message) {
+	c.mu.Lock()
+	c.waiting = append(c.waiting, messages...)
+	c.mu.Unlock()
+	signal(c.wake)
+}
+
+func signal(ch chan struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}
+
+func (c *committer) close() {
+	close(c.ended)
+	c.done.Wait()
+	_ = c.sub.Unsubscribe() // fails on a closed connection only
+}
+
+func (c *committer) run() {
+	for {
+		select {
+		case <-c.wake:
+		case <-c.ended:
+			return
+		}
+		for group := c.take(); len(group) > 0; group = c.take() {
+			var err error
+			if c.grouped && len(group) >= batchLeast {
+				err = c.batch(group)
+			} else {
+				err = c.singles(group)
+			}
+			if err == nil && c.grouped {
+				err = c.wait(0)
+			}
+			if err != nil {
+				c.fail(err)
+				return
+			}
+		}
+	}
+}
+
+func (c *committer) take() []message {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	group := c.waiting[:min(len(c.waiting), batchMax)]
+	c.waiting = c.waiting[len(group):]
+	if len(c.waiting) == 0 {
+		c.waiting = nil
+	}
+	return group
+}
+
+// batch sends a group as one atomic batch.
+func (c *committer) batch(group []message) error {
+	id := nuid.Next()
+	for i, m := range group {
+		msg := m.msg()
+		msg.Header[headerBatchID] = []string{id}
+		msg.Header[headerBatchSequence] = []string{strconv.Itoa(i + 1)}
+		if i == len(group)-1 {
+			msg.Header[headerBatchCommit] = []string{"1"}
+			msg.Reply = c.expect(func() {
+				for _, m := range group {
+					m.stored()
+				}
+			})
+		}
+		if err := c.nc.PublishMsg(msg); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *committer) singles(group []message) error {
+	for _, m := range group {
+		if err := c.wait(singlesMax); err != nil {
+			return err
+		}
+		msg := m.msg()
+		msg.Reply = c.expect(m.stored)
+		if err := c.nc.PublishMsg(msg); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m message) msg() *nats.Msg {
+	h := make(nats.Header, 4)
+	if m.id != "" {
+		h[subjects.HeaderMsgID] = []string{m.id}
+	}
+	if m.fenced {
+		h[subjects.HeaderExpectLastSubject] = []string{"0"}
+	}
+	if m.msgpack {
+		h[subjects.HeaderContentType] = []string{subjects.ContentTypeMsgpack}
+	}
+	return &nats.Msg{Subject: m.subject, Header: h, Data: m.data}
+}
+
+// expect notes that an answer is to come and returns where.
+func (c *committer) expect(stored func()) (reply string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.number++
+	c.open[c.number] = stored
+	return c.inbox + "." + strconv.FormatUint(c.number, 10)
+}
+
+// wait waits until at most so many answers are to come.
+func (c *committer) wait(most int) error {
+	for {
+		c.mu.Lock()
+		open := len(c.open)
+		c.mu.Unlock()
+		if open <= most {
+			return nil
+		}
+		late := time.NewTimer(answerWithin)
+		select {
+		case <-c.free:
+			late.Stop()
+		case <-c.ended:
+			late.Stop()
+			return nil
+		case <-late.C:
+			return fmt.Errorf("%d publishes had no answer within %v", open, answerWithin)
+		}
+	}
+}
+
+// answer takes the server's answer to a single publish, or to a whole batch.
+func (c *committer) answer(m *nats.Msg) {
+	number, err := strconv.ParseUint(strings.TrimPrefix(m.Subject, c.inbox+"."), 10, 64)
+	if err != nil || len(m.Data) == 0 || bytes.Contains(m.Data, []byte(`"error"`)) || bytes.Contains(m.Data, []byte(`"duplicate"`)) {
+		c.fail(fmt.Errorf("a publish was refused: %s %s", m.Header.Get(subjects.HeaderStatus), m.Data))
+		return
+	}
+	c.mu.Lock()
+	stored := c.open[number]
+	delete(c.open, number)
+	c.mu.Unlock()
+	if stored != nil {
+		stored()
+	}
+	signal(c.free)
+}

@@ -1,0 +1,217 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/subjects"
+)
+
+// load plays the clients, the same for both sides: it keeps so many runs in
+// flight, each of a session of its own, and hears of their ends by the stream
+// of notices.
+type load struct {
+	nc       *nats.Conn
+	names    subjects.Names
+	requests requests
+	log      *committer
+	reading  jetstream.ConsumeContext
+	fail     func(error)
+
+	mu       sync.Mutex
+	next     int // number of the next session
+	limit    int // sessions to start; 0: until told
+	stopped  bool
+	begun    map[string]time.Time
+	ended    int
+	measured bool
+	took     []time.Duration // of runs that ended while it was measured
+	drained  chan struct{}   // closed when nothing is in flight any more
+}
+
+// startLoad connects. grouped is how requests are stored: what clients of one
+// process ask for at the same time goes out together.
+func startLoad(ctx context.Context, s *servers, grouped bool, fail func(error)) (l *load, err error) {
+	l = &load{fail: fail, begun: make(map[string]time.Time), drained: make(chan struct{})}
+	if l.requests, err = newRequests(); err != nil {
+		return nil, err
+	}
+	if l.names, err = subjects.New(""); err != nil {
+		return nil, err
+	}
+	if l.nc, err = nats.Connect("", nats.InProcessServer(s.of(2)), nats.Name("refold-bench-clients")); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			l.stop()
+		}
+	}()
+	if l.log, err = newCommitter(l.nc, grouped, fail); err != nil {
+		return nil, err
+	}
+	js, err := jetstream.New(l.nc)
+	if err != nil {
+		return nil, err
+	}
+	notices, err := js.OrderedConsumer(ctx, l.names.NoticesStream(), jetstream.OrderedConsumerConfig{})
+	if err != nil {
+		return nil, fmt.Errorf("read notices: %w", err)
+	}
+	l.reading, err = notices.Consume(l.hear)
+	return l, err
+}
+
+func (l *load) stop() {
+	if l.reading != nil {
+		l.reading.Stop()
+		<-l.reading.Closed()
+	}
+	if l.log != nil {
+		l.log.close()
+	}
+	l.nc.Close()
+}
+
+// fly brings n runs in flight, and keeps them there until land, or until limit
+// runs (0: no end) have been started.
+func (l *load) fly(n, limit int) {
+	l.mu.Lock()
+	l.limit = limit
+	l.mu.Unlock()
+	for range n {
+		l.ask()
+	}
+}
+
+// ask starts the next run, if there is to be one.
+func (l *load) ask() {
+	l.mu.Lock()
+	if l.stopped || l.limit > 0 && l.next >= l.limit {
+		l.stopped = true
+		if len(l.begun) == 0 {
+			l.land()
+		}
+		l.mu.Unlock()
+		return
+	}
+	sid := sessionID(l.next)
+	l.next++
+	l.begun[sid] = time.Now()
+	l.mu.Unlock()
+	subject, err := l.names.Log(session.DoorIn, sid)
+	if err != nil {
+		l.fail(err)
+		return
+	}
+	payload, id := l.requests.of(sid)
+	l.log.put(message{subject: subject, id: id, data: payload, stored: func() {}})
+}
+
+// land says that nothing is in flight. The lock is held.
+func (l *load) land() {
+	select {
+	case <-l.drained:
+	default:
+		close(l.drained)
+	}
+}
+
+var (
+	finished = []byte(`"` + session.NoticeRunFinished + `"`)
+	failed   = []byte(`"` + string(session.Failed) + `"`)
+)
+
+// hear takes a notice; a run's end starts the next one.
+func (l *load) hear(m jetstream.Msg) {
+	if !bytes.Contains(m.Data(), finished) {
+		return
+	}
+	now := time.Now()
+	sid, err := l.names.ParseOut(m.Subject())
+	if err == nil && bytes.Contains(m.Data(), failed) {
+		err = fmt.Errorf("a run failed: %s", m.Data())
+	}
+	if err != nil {
+		l.fail(err)
+		return
+	}
+	l.mu.Lock()
+	begun, open := l.begun[sid]
+	if open {
+		delete(l.begun, sid)
+		l.ended++
+		if l.measured {
+			l.took = append(l.took, now.Sub(begun))
+		}
+	}
+	l.mu.Unlock()
+	if open {
+		l.ask()
+	}
+}
+
+// measure begins or ends the time in which runs are counted.
+func (l *load) measure(on bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.measured = on
+}
+
+// drain starts no more runs and waits for those in flight.
+func (l *load) drain(ctx context.Context) error {
+	l.mu.Lock()
+	l.stopped = true
+	if len(l.begun) == 0 {
+		l.land()
+	}
+	l.mu.Unlock()
+	return l.wait(ctx, drainWithin)
+}
+
+// wait waits until all runs have ended.
+func (l *load) wait(ctx context.Context, within time.Duration) error {
+	late := time.NewTimer(within)
+	defer late.Stop()
+	select {
+	case <-l.drained:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-late.C:
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return fmt.Errorf("%d of %d runs did not end within %v", len(l.begun), l.next, within)
+	}
+}
+
+// runs returns how many runs were started.
+func (l *load) runs() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.next
+}
+
+// latencies returns what the measured runs took, the shortest first.
+func (l *load) latencies() []time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	slices.Sort(l.took)
+	return l.took
+}
+
+// part returns the latency that a part of the runs did not exceed.
+func part(sorted []time.Duration, p float64) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[min(int(p*float64(len(sorted))), len(sorted)-1)]
+}

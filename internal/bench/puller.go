@@ -1,0 +1,202 @@
+package bench
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/refold/refold/subjects"
+)
+
+// Limits of what a consumer's reader holds unacknowledged, and times of its
+// requests. They are those of Refold's lanes.
+const (
+	windowEventsMax = 1024
+	windowBytesMax  = 16 << 20
+	windowPartPull  = 4 // a request asks for at least this part
+	pullExpires     = 600 * time.Millisecond
+	pullTick        = 300 * time.Millisecond
+)
+
+const headerPinID = "Nats-Pin-Id"
+
+// puller reads a consumer: a goroutine takes what is buffered, gives it to work
+// as one slice, and acknowledges slices in their order once they are stored.
+type puller struct {
+	nc      *nats.Conn
+	subject string // of the consumer's API
+	group   string // of a pinned consumer; else empty
+	work    func(*slice)
+	fail    func(error)
+
+	inbox  string
+	sub    *nats.Subscription
+	msgs   chan *nats.Msg
+	stored chan struct{} // of capacity 1: slices were
+	ended  chan struct{}
+	done   sync.WaitGroup
+
+	pin    string
+	asked  int // messages that the open request may bring; 0: none is open
+	sent   time.Time
+	held   int
+	bytes  int
+	slices []*slice // not acknowledged, in order
+}
+
+// slice is what was taken at once.
+type slice struct {
+	msgs  []*nats.Msg
+	bytes int
+
+	mu     sync.Mutex
+	left   int // what is not stored
+	stored chan struct{}
+}
+
+// one says that one of the outputs is stored.
+func (s *slice) one() { s.less(1) }
+
+func (s *slice) less(n int) {
+	s.mu.Lock()
+	s.left -= n
+	done := s.left == 0
+	s.mu.Unlock()
+	if done {
+		signal(s.stored)
+	}
+}
+
+func (s *slice) isStored() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.left <= 0
+}
+
+// newPuller reads a consumer until close. work must make left the count of
+// outputs that call one.
+func newPuller(nc *nats.Conn, stream, consumer, group string, work func(*slice), fail func(error)) (*puller, error) {
+	p := &puller{
+		nc: nc, subject: "$JS.API.CONSUMER.MSG.NEXT." + stream + "." + consumer, group: group, work: work, fail: fail,
+		inbox: nc.NewInbox(), msgs: make(chan *nats.Msg, 2*windowEventsMax), stored: make(chan struct{}, 1), ended: make(chan struct{}),
+	}
+	var err error
+	if p.sub, err = nc.ChanSubscribe(p.inbox, p.msgs); err != nil {
+		return nil, err
+	}
+	p.done.Go(p.run)
+	return p, nil
+}
+
+func (p *puller) close() {
+	close(p.ended)
+	p.done.Wait()
+	_ = p.sub.Unsubscribe() // fails on a closed connection only
+}
+
+func (p *puller) run() {
+	tick := time.NewTicker(pullTick)
+	defer tick.Stop()
+	for {
+		if err := p.fill(); err != nil {
+			p.fail(err)
+			return
+		}
+		select {
+		case m := <-p.msgs:
+			p.take(m)
+		case <-p.stored:
+			p.ack()
+		case <-tick.C:
+		case <-p.ended:
+			return
+		}
+	}
+}
+
+// fill asks for as much as there is room for, one request at a time.
+func (p *puller) fill() error {
+	if p.asked > 0 && time.Since(p.sent) < 3*pullExpires {
+		return nil
+	}
+	request := struct {
+		Batch    int           `json:"batch"`
+		MaxBytes int           `json:"max_bytes"`
+		Expires  time.Duration `json:"expires"`
+		Group    string        `json:"group,omitempty"`
+		Pin      string        `json:"id,omitempty"`
+	}{windowEventsMax - p.held, windowBytesMax - p.bytes, pullExpires, p.group, p.pin}
+	if request.Batch < windowEventsMax/windowPartPull || request.MaxBytes < windowBytesMax/windowPartPull {
+		return nil
+	}
+	body, err := json.Marshal(request)
+	if err != nil {
+		return err
+	}
+	p.asked, p.sent = request.Batch, time.Now()
+	return p.nc.PublishRequest(p.subject, p.inbox, body)
+}
+
+// take takes a message and all that are buffered behind it.
+func (p *puller) take(m *nats.Msg) {
+	s := &slice{stored: p.stored}
+	for more := true; more; {
+		if p.receive(m) {
+			s.msgs = append(s.msgs, m)
+			s.bytes += m.Size()
+		}
+		select {
+		case m = <-p.msgs:
+		default:
+			more = false
+		}
+	}
+	if len(s.msgs) == 0 {
+		return
+	}
+	p.held += len(s.msgs)
+	p.bytes += s.bytes
+	p.slices = append(p.slices, s)
+	p.work(s)
+	if s.isStored() {
+		p.ack()
+	}
+}
+
+// receive reports whether m is a delivery.
+func (p *puller) receive(m *nats.Msg) bool {
+	if strings.HasPrefix(m.Reply, "$JS.ACK.") {
+		if p.pin == "" && p.group != "" {
+			p.pin = m.Header.Get(headerPinID)
+		}
+		p.asked = max(p.asked-1, 0)
+		return true
+	}
+	if m.Header.Get(subjects.HeaderStatus) == "423" {
+		p.fail(errors.New("a lane's pin was lost: the machine is too busy to measure on"))
+	}
+	p.asked = 0
+	return false
+}
+
+var ackDone = []byte("+ACK")
+
+// ack acknowledges the slices that are stored, up to the first that isn't.
+func (p *puller) ack() {
+	n := 0
+	for n < len(p.slices) && p.slices[n].isStored() {
+		s := p.slices[n]
+		for _, m := range s.msgs {
+			_ = p.nc.Publish(m.Reply, ackDone) // fails on a closed connection only
+		}
+		p.held -= len(s.msgs)
+		p.bytes -= s.bytes
+		p.slices[n] = nil
+		n++
+	}
+	p.slices = p.slices[n:]
+}

@@ -1,0 +1,100 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	refold "github.com/refold/refold"
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/host"
+)
+
+// atOnce is how many effects of a target the bridge carries out at a time: as
+// many as it may, since they take no time.
+const atOnce = 1024
+
+// system is Refold: a session-actor and a bridge as the daemons run them, each
+// with a connection of its own.
+type system struct {
+	bus     *bus.Bus
+	bridge  *bridge.Bridge
+	stops   []context.CancelFunc // in the order in which they are called
+	running []*sync.WaitGroup
+}
+
+func startSystem(ctx context.Context, s *servers, o row, fail func(error)) (y *system, err error) {
+	y = &system{}
+	defer func() {
+		if err != nil {
+			y.stop()
+		}
+	}()
+	log := slog.New(slog.DiscardHandler)
+	if o.log != nil {
+		log = o.log
+	}
+	if y.bus, err = bus.Connect(ctx, bus.Options{InProcess: s.of(0), Name: "refold-bench-actor", Logger: log}); err != nil {
+		return nil, err
+	}
+	conf, err := bus.ParseConf(refold.StreamsConf, y.bus.Names())
+	if err != nil {
+		return nil, err
+	}
+	if err := y.bus.Provision(ctx, conf, o.replicas); err != nil {
+		return nil, err
+	}
+	if _, err := host.EnsureInstall(ctx, y.bus, []byte(install)); err != nil {
+		return nil, err
+	}
+	y.bridge, err = bridge.Connect(ctx, bridge.Options{InProcess: s.of(1), Name: "refold-bench", Logger: log, Grace: time.Second})
+	if err != nil {
+		return nil, err
+	}
+	err = errors.Join(
+		y.bridge.Model(provider, instant{}, bridge.Concurrency(atOnce)),
+		y.bridge.Tool(target, instant{}, bridge.Concurrency(atOnce)))
+	if err != nil {
+		return nil, err
+	}
+	y.run(ctx, fail, "bridge", y.bridge.Run)
+	h := host.New(y.bus, log, host.Options{SessionsMax: o.sessionsMax})
+	y.run(ctx, fail, "session-actor", h.Run)
+	select {
+	case <-h.Ready():
+		return y, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// run runs a daemon until stop. What ends before is a failure.
+func (y *system) run(ctx context.Context, fail func(error), name string, run func(context.Context) error) {
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := run(ctx); err != nil {
+			fail(fmt.Errorf("%s: %w", name, err))
+		}
+	})
+	y.stops = append(y.stops, stop)
+	y.running = append(y.running, &running)
+}
+
+// stop ends the bridge, and then the session-actor.
+func (y *system) stop() {
+	for i, stop := range y.stops {
+		stop()
+		y.running[i].Wait()
+	}
+	if y.bridge != nil {
+		y.bridge.Close()
+	}
+	if y.bus != nil {
+		y.bus.Close()
+	}
+}

@@ -1,0 +1,247 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"runtime/pprof"
+	"time"
+
+	"github.com/refold/refold/subjects"
+)
+
+// Options say what is measured. The zero value is of use to nobody: give
+// Durabilities, InFlight, and Seconds or Runs.
+type Options struct {
+	Dir          string // where servers keep their files; empty: the system's directory for temporary ones
+	Durabilities []Durability
+	InFlight     []int
+	Replicas     int           // servers, and copies of each stream; 0: one
+	For          time.Duration // how long a side is measured
+	Runs         int           // so many runs instead
+	Profiles     string        // directory for a CPU profile of each side; empty: none
+	Log          *slog.Logger  // of the daemons; nil: nothing
+}
+
+// Side is what one side of a row did.
+type Side struct {
+	RunsPerS float64
+	P50, P99 time.Duration
+	Runs     int            // that were measured
+	PerRun   map[string]int // messages stored, by stream and kind
+	// PerCommit is messages by stream that were stored at once: one publish, or
+	// one atomic batch.
+	PerCommit map[string]float64
+	BytesEach float64 // of a message's payload
+	Heap, Sys uint64  // bytes, of the whole process
+}
+
+// Row is one durability with one number of runs in flight.
+type Row struct {
+	Durability Durability
+	InFlight   int
+	Replicas   int
+	Ceiling    Side
+	Refold     Side
+}
+
+// Ratio is what Refold reaches of the ceiling.
+func (r Row) Ratio() float64 {
+	if r.Ceiling.RunsPerS == 0 {
+		return 0
+	}
+	return r.Refold.RunsPerS / r.Ceiling.RunsPerS
+}
+
+// row is what a side needs to know.
+type row struct {
+	Options
+	durability  Durability
+	inFlight    int
+	replicas    int
+	sessionsMax int
+	log         *slog.Logger
+	stored      template
+	perRun      map[string]int // as is expected; nil: not known
+}
+
+// Runs measures each row, the ceiling and then Refold, each on fresh servers,
+// and calls done with it. It fails if a run does not end well, or if the two
+// sides did not store the same kinds and numbers of messages.
+func Runs(ctx context.Context, o Options, done func(Row) error) error {
+	names, err := subjects.New("")
+	if err != nil {
+		return err
+	}
+	base := row{Options: o, replicas: max(o.Replicas, 1), log: o.Log}
+	first := base
+	first.durability, first.inFlight, first.Runs, first.Profiles = Interval, 1, 1, ""
+	var stored *census
+	side, err := first.refold(ctx, &stored)
+	if err != nil {
+		return fmt.Errorf("one run of Refold: %w", err)
+	}
+	base.perRun = side.PerRun
+	if base.stored, err = stored.template(names); err != nil {
+		return err
+	}
+	for _, d := range o.Durabilities {
+		for _, n := range o.InFlight {
+			r := base
+			r.durability, r.inFlight = d, n
+			measured := Row{Durability: d, InFlight: n, Replicas: r.replicas}
+			if measured.Ceiling, err = r.ceiling(ctx); err != nil {
+				return fmt.Errorf("%s, %d in flight, the ceiling: %w", d, n, err)
+			}
+			if measured.Refold, err = r.refold(ctx, nil); err != nil {
+				return fmt.Errorf("%s, %d in flight, Refold: %w", d, n, err)
+			}
+			if differs := difference(measured.Ceiling.PerRun, measured.Refold.PerRun); differs != "" {
+				return fmt.Errorf("%s, %d in flight: the ceiling and Refold stored different messages a run, so the ratio says nothing: %s", d, n, differs)
+			}
+			if err := done(measured); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (r row) ceiling(ctx context.Context) (Side, error) {
+	return r.side(ctx, "ceiling", nil, func(ctx context.Context, s *servers, fail func(error)) (stop func(), err error) {
+		c, err := startCeiling(ctx, s, r, r.stored, fail)
+		if err != nil {
+			return nil, err
+		}
+		return c.stop, nil
+	})
+}
+
+func (r row) refold(ctx context.Context, stored **census) (Side, error) {
+	return r.side(ctx, "refold", stored, func(ctx context.Context, s *servers, fail func(error)) (stop func(), err error) {
+		y, err := startSystem(ctx, s, r, fail)
+		if err != nil {
+			return nil, err
+		}
+		return y.stop, nil
+	})
+}
+
+// side measures one side on servers of its own.
+func (r row) side(ctx context.Context, name string, stored **census, start func(context.Context, *servers, func(error)) (func(), error)) (side Side, err error) {
+	runtime.GC()
+	debug.FreeOSMemory() // what the former side took is not this one's
+	s, err := startServers(r.Dir, r.replicas, r.durability == Always)
+	if err != nil {
+		return side, err
+	}
+	defer func() { err = errors.Join(err, s.stop()) }()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	failure := &failure{cancel: cancel}
+	stop, err := start(ctx, s, failure.fail)
+	if err != nil {
+		return side, errors.Join(err, context.Cause(ctx))
+	}
+	defer stop()
+	l, err := startLoad(ctx, s, r.durability == Always, failure.fail)
+	if err != nil {
+		return side, err
+	}
+	defer l.stop()
+	if err := r.measure(ctx, l, name, &side); err != nil {
+		return side, err
+	}
+	c, err := count(ctx, s, l.runs(), r.perRun)
+	if err != nil {
+		return side, err
+	}
+	if stored != nil {
+		*stored = c
+	}
+	side.PerCommit = make(map[string]float64, len(c.messages))
+	messages := 0
+	for stream, n := range c.messages {
+		side.PerCommit[stream] = float64(n) / float64(c.commits[stream])
+		messages += n
+	}
+	side.BytesEach = float64(c.bytes) / float64(messages)
+	side.PerRun, err = c.perRun(l.runs())
+	return side, err
+}
+
+// warmPart is which part of the time of a row passes before it is measured.
+const warmPart = 5
+
+// measure flies runs and fills in what they took.
+func (r row) measure(ctx context.Context, l *load, name string, side *Side) (err error) {
+	if r.Runs == 0 {
+		l.fly(r.inFlight, 0)
+		if err := pass(ctx, r.For/warmPart); err != nil {
+			return err
+		}
+	}
+	stopProfile, err := r.profile(name)
+	if err != nil {
+		return err
+	}
+	begun := time.Now()
+	l.measure(true)
+	if r.Runs == 0 {
+		err = pass(ctx, r.For)
+	} else {
+		l.fly(min(r.inFlight, r.Runs), r.Runs)
+		err = l.wait(ctx, drainWithin+r.For)
+	}
+	l.measure(false)
+	took := time.Since(begun)
+	if err := errors.Join(err, stopProfile()); err != nil {
+		return err
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	side.Heap, side.Sys = m.HeapInuse, m.Sys
+	sorted := l.latencies()
+	side.Runs = len(sorted)
+	side.RunsPerS = float64(len(sorted)) / took.Seconds()
+	side.P50, side.P99 = part(sorted, 0.5), part(sorted, 0.99)
+	return l.drain(ctx)
+}
+
+// pass lets time pass, unless something fails.
+func pass(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// profile begins a CPU profile of a side, if they are wanted.
+func (r row) profile(name string) (stop func() error, err error) {
+	if r.Profiles == "" {
+		return func() error { return nil }, nil
+	}
+	if err := os.MkdirAll(r.Profiles, 0o755); err != nil {
+		return nil, err
+	}
+	f, err := os.Create(filepath.Join(r.Profiles, fmt.Sprintf("%s-%d-%s.pprof", r.durability, r.inFlight, name)))
+	if err != nil {
+		return nil, err
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return func() error {
+		pprof.StopCPUProfile()
+		return f.Close()
+	}, nil
+}

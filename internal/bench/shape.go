@@ -1,0 +1,114 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/codec"
+)
+
+// The shape of a run: the model asks three tools at once, and with their
+// results it answers. Model and tools take no time.
+const (
+	provider   = "bench"
+	target     = "bench"
+	toolsAsked = 3
+)
+
+// install is the record that sessions of the bench start with.
+const install = `{
+  "v": 1, "rules": 1, "default_profile": "all",
+  "profiles": [{"profile": "all", "tools": ["bench.look"]}],
+  "tools": [{
+    "tool_id": "bench.look", "tool_name": "look", "description": "Looks something up.",
+    "args_schema": {"type": "object", "properties": {"about": {"type": "string"}}, "required": ["about"]},
+    "executor": {"kind": "effect", "target": "` + target + `"}, "access": "read", "parallel_safe": true, "retry_safe": true
+  }],
+  "config": {"provider": "` + provider + `", "model": "instant"}
+}`
+
+// What is said in a run, of such lengths that a message is about 400 bytes.
+var (
+	question = strings.Repeat("What became of the order? ", 12)
+	looked   = strings.Repeat("It left the harbour in time. ", 8)
+	answered = strings.Repeat("The order is on its way. ", 10)
+	argument = `{"about":"` + strings.Repeat("order ", 8) + `"}`
+)
+
+// instant is the model, and carries the tools out.
+type instant struct{}
+
+// Generate answers at once: calls first, and text when it has their results.
+func (instant) Generate(_ context.Context, r bridge.Request, _ func(string)) (bridge.Answer, error) {
+	if r.Messages[len(r.Messages)-1].Role == "tool" {
+		return bridge.Answer{Text: answered, Model: "instant", FinishReason: "stop"}, nil
+	}
+	calls := make([]bridge.AnswerCall, toolsAsked)
+	for i := range calls {
+		calls[i] = bridge.AnswerCall{ID: fmt.Sprintf("call_%d", i), Name: "look", Arguments: argument}
+	}
+	return bridge.Answer{Calls: calls, Model: "instant", FinishReason: "tool_calls"}, nil
+}
+
+// Execute returns at once.
+func (instant) Execute(context.Context, bridge.Call) (bridge.Result, error) {
+	return bridge.Result{Output: looked}, nil
+}
+
+// idLength is how long the id of a request is: as long as a client's.
+const idLength = 26
+
+// requests makes the payloads of requests, as package client does, but that it
+// encodes once.
+type requests struct{ before, after []byte }
+
+func newRequests() (r requests, err error) {
+	mark := strings.Repeat("#", idLength)
+	data, err := codec.Marshal(session.RunRequested{Input: session.Content{Text: question}})
+	if err != nil {
+		return r, err
+	}
+	payload, err := codec.Marshal(session.Envelope{By: "refold-bench", Data: data, ID: mark, Type: session.TypeRunRequested, V: session.Version})
+	if err != nil {
+		return r, err
+	}
+	text, err := codec.ToJSON(payload)
+	if err != nil {
+		return r, err
+	}
+	var found bool
+	if r.before, r.after, found = bytes.Cut(text, []byte(mark)); !found {
+		return r, fmt.Errorf("the request %q has no id", text)
+	}
+	return r, nil
+}
+
+// of returns the request of a session, and its id.
+func (r requests) of(sid string) (payload []byte, id string) {
+	id = sid + strings.Repeat("0", max(idLength-len(sid), 0))
+	payload = make([]byte, 0, len(r.before)+len(id)+len(r.after))
+	payload = append(payload, r.before...)
+	payload = append(payload, id...)
+	return append(payload, r.after...), id
+}
+
+// sessionID returns the name of the nth session: all are of one length, as
+// those in the messages that the ceiling stores are.
+func sessionID(n int) string { return fmt.Sprintf("bench-%010d", n) }
+
+// Durability is when servers sync what they store.
+type Durability string
+
+// The durabilities: before they acknowledge, or every two minutes.
+const (
+	Always   Durability = "always"
+	Interval Durability = "interval"
+)
+
+// drainWithin is how long the last runs may take to end.
+const drainWithin = time.Minute

@@ -29,6 +29,7 @@ type service struct {
 	Volumes     []string                  `yaml:"volumes"`
 	DependsOn   map[string]map[string]any `yaml:"depends_on"`
 	Healthcheck map[string]any            `yaml:"healthcheck"`
+	Environment map[string]string         `yaml:"environment"`
 }
 
 // TestCompose: what docker-compose.yml names is there, whatever it waits for
@@ -71,6 +72,36 @@ func TestCompose(t *testing.T) {
 		if got := counts[kind]; got != want {
 			t.Errorf("%d services of kind %s, want %d", got, kind, want)
 		}
+	}
+}
+
+// TestComposeDurability: the daemons say that the servers sync always, as
+// deploy/nats.conf has it, and ask each of them.
+func TestComposeDurability(t *testing.T) {
+	t.Parallel()
+	c := readCompose(t)
+	asked := 0
+	for name, s := range c.Services {
+		if s.Build.Target == "" {
+			continue
+		}
+		asked++
+		if got, want := s.Environment["REFOLD_DURABILITY"], "always"; got != want {
+			t.Errorf("%s: REFOLD_DURABILITY is %q, want %q", name, got, want)
+		}
+		at := slices.Index(s.Command, "--monitor")
+		if at < 0 || at+1 == len(s.Command) {
+			t.Errorf("%s: asks no server how it syncs", name)
+			continue
+		}
+		for other, of := range c.Services {
+			if of.Build.Target == "" && !strings.Contains(s.Command[at+1], "http://"+other+":8222") {
+				t.Errorf("%s: does not ask %s how it syncs", name, other)
+			}
+		}
+	}
+	if want := 4; asked != want {
+		t.Errorf("%d daemons, want %d", asked, want)
 	}
 }
 

@@ -15,6 +15,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/refold/refold/internal/bus"
 )
 
 // payloadMin is what the largest event needs, with its headers.
@@ -106,10 +108,24 @@ func TestNATSCluster(t *testing.T) {
 	if got, want := ack.Sequence, uint64(1); got != want {
 		t.Errorf("sequence %d, want %d", got, want)
 	}
+	var monitors []string
 	for _, s := range servers {
+		monitors = append(monitors, "http://"+s.MonitorAddr().String())
 		if config := s.JetStreamConfig(); config == nil || !config.SyncAlways {
 			t.Errorf("%s runs with %+v, want sync always", s.Name(), config)
 		}
+	}
+	// What docker-compose.yml has the daemons ask. Two of three prove nothing of
+	// the third.
+	for asked, want := range map[int]bus.Durability{3: bus.DurabilityAlways, 2: bus.DurabilityUnknown} {
+		b, err := bus.Connect(t.Context(), bus.Options{URL: servers[0].ClientURL(), Monitor: monitors[:asked]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := b.Durability(); got != want {
+			t.Errorf("%d servers asked: got %v, want %v", asked, got, want)
+		}
+		b.Close()
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/refold/refold/cmd/settings"
+	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/devserver"
 )
 
@@ -20,6 +21,8 @@ type devCommand struct {
 	Workdir string `type:"path" placeholder:"DIR" help:"Working directory of all host sessions. Default: one a session, under --dir."`
 	Install string `type:"existingfile" placeholder:"FILE" help:"Install record to publish if the log has none."`
 	Verbose bool   `help:"Log what the daemons log."`
+
+	Durability string `enum:"always,interval" default:"always" help:"When NATS writes to disk: always, before it acknowledges, or at an interval, every two minutes: faster, and a power failure takes what was acknowledged since."`
 	modelFlags
 }
 
@@ -44,8 +47,12 @@ func (d devCommand) Run(ctx context.Context, s streams, conn connection) (err er
 	if d.Verbose {
 		log = slog.New(slog.NewTextHandler(s.err, nil))
 	}
+	durability, err := bus.ParseDurability(d.Durability)
+	if err != nil {
+		return err
+	}
 	server, err := devserver.Start(ctx, devserver.Options{
-		Dir: d.Dir, Port: d.Port, Prefix: conn.Prefix, Install: install, Logger: log, Version: settings.Version(), Serve: m.serve,
+		Dir: d.Dir, Port: d.Port, Prefix: conn.Prefix, Install: install, Logger: log, Version: settings.Version(), Serve: m.serve, Durability: durability,
 	})
 	if err != nil {
 		return err

@@ -27,6 +27,10 @@ type Options struct {
 	Logger  *slog.Logger // nil: no logs
 	Version string       // shown by `nats micro ls`
 
+	// Durability is what the server does: DurabilityInterval syncs now and then,
+	// which is faster, and anything else before it acknowledges.
+	Durability bus.Durability
+
 	// Serve gives the bridge its tools and models. Nil: no bridge runs.
 	Serve func(*bridge.Bridge) error
 }
@@ -64,7 +68,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 
 func (s *Server) start(ctx context.Context, o Options) error {
 	var err error
-	if s.nats, err = startNATS(o.Dir, o.Port); err != nil {
+	if s.nats, err = startNATS(o.Dir, o.Port, o.Durability != bus.DurabilityInterval); err != nil {
 		return err
 	}
 	if s.bus, err = bus.Connect(ctx, bus.Options{InProcess: s.nats, Prefix: o.Prefix, Name: "refold-dev", Logger: o.Logger}); err != nil {
@@ -116,14 +120,15 @@ func (s *Server) start(ctx context.Context, o Options) error {
 	return nil
 }
 
-// startNATS starts a server on loopback whose files are under dir.
-func startNATS(dir string, port int) (*server.Server, error) {
+// startNATS starts a server on loopback whose files are under dir. It syncs each
+// message before it acknowledges it, or else every two minutes.
+func startNATS(dir string, port int, always bool) (*server.Server, error) {
 	if port == 0 {
 		port = server.RANDOM_PORT
 	}
 	opts := &server.Options{
 		ServerName: "refold-dev", Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: filepath.Join(dir, "nats"),
-		SyncAlways: true, NoSigs: true, NoLog: true,
+		SyncAlways: always, NoSigs: true, NoLog: true,
 	}
 	if port > 0 { // the server would only log it, and try again
 		l, err := net.Listen("tcp", net.JoinHostPort(opts.Host, fmt.Sprint(port)))

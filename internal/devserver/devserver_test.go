@@ -4,8 +4,10 @@ package devserver_test
 // nothing behind.
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"strings"
 	"testing"
@@ -16,6 +18,7 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/client"
+	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/devserver"
 	"github.com/refold/refold/internal/llm/scripted"
 )
@@ -124,6 +127,32 @@ func TestWhatCantBeStartedLeavesNothing(t *testing.T) {
 			c.o.Dir = t.TempDir()
 			if _, err := devserver.Start(t.Context(), c.o); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("start: got %v, want an error with %q", err, c.want)
+			}
+		})
+	}
+}
+
+// It syncs before it acknowledges, unless it is told not to, and says which.
+func TestDurability(t *testing.T) {
+	t.Parallel()
+	for wanted, want := range map[bus.Durability]string{
+		bus.DurabilityUnknown: "is=always", bus.DurabilityAlways: "is=always", bus.DurabilityInterval: "is=interval",
+	} {
+		t.Run(wanted.String(), func(t *testing.T) {
+			t.Parallel()
+			var log bytes.Buffer
+			server, err := devserver.Start(t.Context(), devserver.Options{
+				Dir: t.TempDir(), Install: []byte(record), Durability: wanted, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			server.Stop()
+			if got, always := server.InProcess().JetStreamConfig(), want == "is=always"; got != nil && got.SyncAlways != always {
+				t.Errorf("sync always: got %t, want %t", got.SyncAlways, always)
+			}
+			if !strings.Contains(log.String(), "msg=durability "+want) {
+				t.Errorf("got %q, which does not tell of %s", log.String(), want)
 			}
 		})
 	}

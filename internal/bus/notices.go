@@ -121,10 +121,10 @@ func (b *Bus) follow(ctx context.Context, stream, filter string, from uint64) it
 		if filter != "" {
 			cfg.FilterSubjects = []string{filter}
 		}
+		var consumer jetstream.Consumer
 		var messages jetstream.MessagesContext
-		err := b.retry(ctx, func(ctx context.Context) error {
-			consumer, err := b.js.OrderedConsumer(ctx, stream, cfg)
-			if err == nil {
+		err := b.retry(ctx, func(ctx context.Context) (err error) {
+			if consumer, err = b.js.OrderedConsumer(ctx, stream, cfg); err == nil {
 				messages, err = consumer.Messages()
 			}
 			return err
@@ -133,7 +133,12 @@ func (b *Bus) follow(ctx context.Context, stream, filter string, from uint64) it
 			yield(stored{}, err)
 			return
 		}
-		defer messages.Stop()
+		defer func() {
+			messages.Stop()
+			if info := consumer.CachedInfo(); info != nil {
+				b.deleteConsumer(ctx, info.Stream, info.Name)
+			}
+		}()
 		defer context.AfterFunc(ctx, messages.Stop)()
 		for {
 			msg, err := messages.Next()

@@ -3,7 +3,6 @@ package bus
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/refold/refold/actors/session"
@@ -24,57 +23,63 @@ type Output struct {
 //
 // An effect's name takes one message: asking twice is asking once, and other
 // bytes under the name are a *ViolationError. A withdrawal that comes after a
-// bridge's claim changes nothing and is no error. The notices of a session are
-// stored in order, and after one that fails none; all of them after the
-// withdrawals. A payload that is too large is a *MaxPayloadError. When ctx ends
-// before all is known, each error wraps ErrUnknownOutcome; storing all again is
+// bridge's claim changes nothing and is no error. Notices are stored last, those
+// of a session in order, and none behind an output of it that failed: what they
+// say is so. A payload that is too large is a *MaxPayloadError. When ctx
+// ends before all is known, errors wrap ErrUnknownOutcome; storing all again is
 // safe.
 func (b *Bus) Store(ctx context.Context, outputs []Output) []error {
-	errs, writes := make([]error, len(outputs)), make([]*write, len(outputs))
-	var effects, notices []*write
-	withdraws, unsaid := false, map[string]bool{}
+	errs, failed := make([]error, len(outputs)), map[string]int{}
+	for _, last := range []bool{false, true} {
+		c := b.effects
+		if last {
+			c = b.notices
+		}
+		b.storeSome(ctx, c, outputs, errs, failed, last)
+	}
+	return errs
+}
+
+// storeSome stores the notices among outputs, or all else, through c. failed
+// has the first output of a session that failed.
+func (b *Bus) storeSome(ctx context.Context, c *committer, outputs []Output, errs []error, failed map[string]int, notices bool) {
+	var writes []*write
+	var of []int
 	for i := range outputs {
 		o := &outputs[i]
-		switch w, err := b.writeOf(o); {
-		case err != nil:
-			errs[i] = err
-			unsaid[o.Session] = unsaid[o.Session] || o.Notice != nil
-		case o.Notice == nil:
-			writes[i], effects = w, append(effects, w)
-			withdraws = withdraws || o.Withdraw != ""
-		case unsaid[o.Session]:
-			errs[i] = errOrder
-		default:
-			writes[i], notices = w, append(notices, w)
-		}
-	}
-	err := b.storeBoth(ctx, effects, notices, withdraws)
-	for i, w := range writes {
-		if w == nil {
+		if (o.Notice != nil) != notices {
 			continue
 		}
+		if first, some := failed[o.Session]; notices && some && first < i {
+			errs[i] = errOrder
+			continue
+		}
+		w, err := b.writeOf(o)
+		if err != nil {
+			errs[i] = err
+			note(failed, o.Session, i)
+			continue
+		}
+		writes, of = append(writes, w), append(of, i)
+	}
+	err := c.commit(ctx, writes)
+	for at, i := range of {
+		w := writes[at]
 		if errs[i] = err; err == nil {
 			errs[i] = outcomeOf(&outputs[i], w)
 		}
 		if errs[i] != nil {
 			errs[i] = fmt.Errorf("store %s: %w", w.msg.Subject, errs[i])
+			note(failed, outputs[i].Session, i)
 		}
 	}
-	return errs
 }
 
-// storeBoth stores the writes of two streams, which wait for one another only
-// behind a withdrawal: who hears that a run is cancelled can rely on it.
-func (b *Bus) storeBoth(ctx context.Context, effects, notices []*write, withdraws bool) error {
-	asking, err := b.effects.begin(ctx, effects)
-	if err == nil && withdraws {
-		err = b.effects.wait(asking)
+// note notes that output i of a session failed.
+func note(failed map[string]int, sid string, i int) {
+	if first, some := failed[sid]; !some || i < first {
+		failed[sid] = i
 	}
-	if err != nil {
-		return err
-	}
-	telling, err := b.notices.begin(ctx, notices)
-	return errors.Join(err, b.notices.wait(telling), b.effects.wait(asking))
 }
 
 // writeOf returns the write that an output is.

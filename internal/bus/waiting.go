@@ -32,11 +32,12 @@ func (b *Bus) PutWaiting(ctx context.Context, sid string, seq uint64, data []byt
 // put meanwhile may come or not. An error ends it.
 func (b *Bus) ListWaiting(ctx context.Context, from uint64) iter.Seq2[Waiting, error] {
 	return func(yield func(Waiting, error) bool) {
-		messages, pending, err := b.snapshotHeads(ctx, from)
+		messages, pending, done, err := b.snapshotHeads(ctx, from)
 		if err != nil {
 			yield(Waiting{}, fmt.Errorf("list waiting sessions: %w", typed(err)))
 			return
 		}
+		defer done()
 		if messages == nil {
 			return
 		}
@@ -74,8 +75,9 @@ func (b *Bus) waiting(msg jetstream.Msg, seq uint64) (Waiting, bool) {
 }
 
 // snapshotHeads begins to read the headers of all snapshots, and returns how
-// many there are; nil if there is none.
-func (b *Bus) snapshotHeads(ctx context.Context, from uint64) (messages jetstream.MessagesContext, pending uint64, err error) {
+// many there are; nil if there is none. Call done at the end: a stream takes a
+// thousand consumers, and the server keeps one that nobody needs for minutes.
+func (b *Bus) snapshotHeads(ctx context.Context, from uint64) (messages jetstream.MessagesContext, pending uint64, done func(), err error) {
 	cfg := jetstream.OrderedConsumerConfig{
 		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: max(from, 1), HeadersOnly: true,
 		FilterSubjects: []string{b.names.SnapshotsSubject(subjects.SnapshotKeys)},
@@ -89,12 +91,21 @@ func (b *Bus) snapshotHeads(ctx context.Context, from uint64) (messages jetstrea
 		if info == nil {
 			return errors.New("the server does not say what there is to read")
 		}
+		done = func() { b.deleteConsumer(ctx, info.Stream, info.Name) }
 		if pending = info.NumPending; pending > 0 {
 			messages, err = consumer.Messages()
 		}
 		return err
 	})
-	return messages, pending, err
+	return messages, pending, done, err
+}
+
+// deleteConsumer deletes a consumer that nobody needs any more. One that can't
+// be deleted the server deletes later.
+func (b *Bus) deleteConsumer(ctx context.Context, stream, name string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), apiTimeout)
+	defer cancel()
+	_ = b.js.DeleteConsumer(ctx, stream, name)
 }
 
 // EffectsKept returns for how long the names of effects are kept: max_age of

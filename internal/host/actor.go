@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/planner"
 )
 
@@ -19,8 +20,9 @@ type actor struct {
 	proven bool            // its place in the log is known, in this era
 	stop   *Stop           // quarantined; nil: not
 
-	snapped uint64   // events folded when the last snapshot was taken
+	snapped uint64   // events folded when the last snapshot was taken; 0: in none
 	wakes   []uint32 // open in that snapshot
+	unsure  int      // snapshots on their way
 	woken   []uint32 // wakes that were settled here in this era
 	used    uint64   // when it was used last, by the lane's count
 
@@ -36,18 +38,12 @@ func (s *actor) settled() bool { return s.state != nil && s.stored == s.state.Se
 // outputs are what one folded event wants stored before it is acknowledged.
 // What is stored is taken out. actor is nil if it wants nothing.
 type outputs struct {
-	arrival   arrival
-	actor     *actor
-	withdrawn []session.Withdrawal
-	effects   []session.Effect
-	notices   []said
-	registry  *planner.Registry // that the event set; nil: none
-}
-
-// said is a notice, encoded.
-type said struct {
-	n    uint64
-	data []byte
+	arrival  arrival
+	actor    *actor
+	todo     []bus.Output      // withdrawals, effects, notices
+	cancel   []string          // effects to be stopped wherever they run, once their withdrawals are stored
+	registry *planner.Registry // that the event set; nil: none
+	failed   error             // why one of them can never be stored: the session is quarantined for it
 }
 
 // next folds the session's next event and returns its outputs. After an error,
@@ -57,17 +53,34 @@ func (h *Host) next(s *actor, a arrival) (o *outputs, err error) {
 	before := s.state.NextRegistry()
 	notices, _ := h.evolve(s.state, a.event) // what is rejected says so in a notice
 	s.state.ShareRegistries(h.registries.same)
-	o = &outputs{
-		arrival: a, actor: s, effects: s.unasked(),
-		withdrawn: append([]session.Withdrawal(nil), s.state.Withdrawals()...),
+	o = &outputs{arrival: a, actor: s}
+	effects, withdrawn := s.unasked(), s.state.Withdrawals()
+	if n := len(effects) + len(withdrawn) + len(notices); n > 0 {
+		o.todo = make([]bus.Output, 0, n)
+	}
+	for _, w := range withdrawn {
+		o.cancel = append(o.cancel, w.Name)
+		if w.Claimed {
+			o.todo = append(o.todo, bus.Output{Session: s.sid, Withdraw: w.Name})
+		}
+	}
+	o.todo = append(o.todo, asks(s.sid, effects)...)
+	for _, n := range notices {
+		o.todo = append(o.todo, bus.Output{Session: s.sid, Notice: n.JSON(), N: n.N})
 	}
 	if now := s.state.NextRegistry(); now != before {
 		o.registry = now
 	}
-	for _, n := range notices {
-		o.notices = append(o.notices, said{n.N, n.JSON()})
-	}
 	return o, nil
+}
+
+// asks returns the outputs that ask for effects of a session.
+func asks(sid string, effects []session.Effect) []bus.Output {
+	outputs := make([]bus.Output, len(effects))
+	for i := range effects {
+		outputs[i] = bus.Output{Session: sid, Effect: &effects[i]}
+	}
+	return outputs
 }
 
 // askedMax is how many names are remembered as asked before those that are

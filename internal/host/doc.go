@@ -5,10 +5,11 @@
 // # Path
 //
 // A Host runs a lane actor for every lane (lane.go). Delivered events are
-// folded in order (actor.go), one batch of what is buffered at a time; the
-// batch's outputs are stored (store.go): withdrawals, then the descriptors of a
-// registry that was set (registries.go), then effects, then notices; then its
-// events are acknowledged. A session that is not in memory is read from the log
+// folded in order (actor.go), all that is buffered at a time, while the outputs
+// of what was folded before are being stored. What is folded meanwhile is the
+// next slice (store.go): the descriptors of registries that were set
+// (registries.go), then withdrawals and effects, then notices, those of all its
+// sessions together; then its events are acknowledged. A session that is not in memory is read from the log
 // up to the delivered event first, from its snapshot on if that counts; one
 // that is in memory since before the lane's last reset is proven (load.go). A
 // fault stops one session (quarantine.go). Beside the lane, overdue wakes of
@@ -19,10 +20,12 @@
 //
 // # Laws
 //
-//   - An event is acknowledged only when every output of it is stored; of one
-//     session, outputs are stored in the order of its events.
+//   - An event is acknowledged only when every output of it is stored. The
+//     notices of a session are stored in order, each behind the effects and
+//     withdrawals of its event and of those before.
 //   - A descriptor is stored before an effect names it.
-//   - Only a stored state is snapshotted.
+//   - Only a stored state is snapshotted, and no snapshot takes the place of a
+//     newer one of the same owner.
 //   - A session whose wake lies far ahead is in a snapshot that names it before
 //     the event that asked for it is acknowledged, as far as the bucket takes
 //     it; one that is evicted with open wakes is, too. So a session that waits
@@ -57,14 +60,15 @@
 //
 // # Concurrency
 //
-// One goroutine per lane folds and stores; it alone touches the lane's
-// sessions. Views and sweeps work on copies.
+// One goroutine per lane folds; it alone touches the lane's sessions. One stores
+// its slices, one after another, and one puts snapshots (snapshotting.go). Views
+// and sweeps work on copies.
 //
 // # Limits
 //
 // A lane keeps Options.SessionsMax sessions, and those that are quarantined; one
-// that waits for a far day leaves after a minute (sleep.go). A batch is 64
-// events. A lane settles 64 overdue wakes a second at most; one lane of a host
+// that waits for a far day leaves after a minute (sleep.go). At most 1,024 events
+// are folded ahead of what is being stored. A lane settles 64 overdue wakes a second at most; one lane of a host
 // is swept at a time, 500 sessions a second. A View that would not fit a message
 // goes without lists of overrides, then without tools. A quarantine leaves
 // nothing behind when it is deleted: a release is noticed by hosts that run

@@ -12,30 +12,36 @@ import (
 	"github.com/refold/refold/internal/bus"
 )
 
-// batchMax is how many delivered events are folded before their outputs are
-// stored together.
-const batchMax = 64
+// batchMax is how many delivered events are folded before anything else of the
+// lane is looked at; foldedMax how many may wait for those before them to be
+// stored.
+const (
+	batchMax  = 64
+	foldedMax = 1024
+)
 
 // laneActor folds the sessions of one lane. Its fields belong to the goroutine
-// of run, but for the channels.
+// of run, but for the channels and what puts snapshots.
 type laneActor struct {
-	host     *Host
-	lane     lane
-	log      *slog.Logger
-	arrivals chan arrival
-	sessions map[string]*actor
-	pending  []*outputs // folded, not stored
-	clock    uint64     // counts uses, for eviction
-	newest   uint64     // sequence of the latest event of this era; 0: none yet
-	arrived  bool       // something arrived since quarantines were looked after
-	reached  int64      // when the log took the latest event of this era; Unix ms
-	behind   bool       // the lane has more than that
+	host      *Host
+	lane      lane
+	log       *slog.Logger
+	arrivals  chan arrival
+	sessions  map[string]*actor
+	folded    []*outputs // not handed over
+	storing   *slice     // handed over; nil: none
+	snapshots *snapshotting
+	clock     uint64 // counts uses, for eviction
+	newest    uint64 // sequence of the latest event of this era; 0: none yet
+	arrived   bool   // something arrived since quarantines were looked after
+	reached   int64  // when the log took the latest event of this era; Unix ms
+	behind    bool   // the lane has more than that
 
-	late  chan late     // overdue wakes, to be settled beside
-	calls chan func()   // to be run between two batches
-	taken chan struct{} // an era has begun
-
-	snapshotsFrom time.Time // none is taken before: the last one failed
+	toStore chan *slice
+	stored  chan *slice
+	late    chan late     // overdue wakes, to be settled beside
+	calls   chan func()   // to be run between two batches
+	taken   chan struct{} // an era has begun
 }
 
 // arrival is a delivered event, or the beginning of an era.
@@ -47,11 +53,14 @@ type arrival struct {
 }
 
 func newLaneActor(h *Host, lane lane) *laneActor {
-	return &laneActor{
+	l := &laneActor{
 		host: h, lane: lane, log: h.log.With("lane", lane.Number()),
 		arrivals: make(chan arrival, batchMax), sessions: map[string]*actor{},
+		toStore: make(chan *slice, 1), stored: make(chan *slice, 1),
 		late: make(chan late, wakesAtOnce), calls: make(chan func()), taken: make(chan struct{}, 1),
 	}
+	l.snapshots = newSnapshotting(h.world, l.log)
+	return l
 }
 
 // Era begins an era: all that is in memory becomes unproven, in order with the
@@ -76,41 +85,16 @@ func (l *laneActor) run(ctx context.Context) error {
 	var beside sync.WaitGroup
 	beside.Go(func() { l.settleLate(ctx) })
 	beside.Go(func() { l.sweeps(ctx) })
-	recheck, wakes := time.NewTicker(l.host.recheck), time.NewTicker(wakesEvery)
-	defer recheck.Stop()
-	defer wakes.Stop()
-	var cause error
-	for open := true; open; {
-		var err error
-		select {
-		case first, more := <-l.arrivals:
-			if open = more; !open || cause != nil || ctx.Err() != nil {
-				continue // let the lane end; what it gave comes again, elsewhere
-			}
-			l.arrived = true
-			err = l.batch(ctx, first)
-		case f := <-l.calls:
-			f()
-		case <-recheck.C:
-			if cause == nil && ctx.Err() == nil {
-				err = l.recheck(ctx)
-			}
-		case now := <-wakes.C:
-			if cause == nil && ctx.Err() == nil {
-				l.lookAtWakes(now.UnixMilli())
-				l.snapshotLong(ctx)
-				l.sleep(ctx, now)
-			}
-		}
-		if err != nil {
-			if ctx.Err() == nil {
-				cause = err
-			}
-			l.drop()
-			cancel()
-		}
-	}
+	beside.Go(func() { l.storeSlices(ctx) })
+	putting, stopPutting := context.WithCancel(context.WithoutCancel(ctx))
+	defer func() {
+		stopPutting()
+		<-l.snapshots.ended
+	}()
+	go l.snapshots.run(putting)
+	cause := l.loop(ctx, cancel)
 	cancel()
+	close(l.toStore)
 	beside.Wait()
 	if err := <-owning; cause == nil {
 		cause = err
@@ -122,16 +106,69 @@ func (l *laneActor) run(ctx context.Context) error {
 	return nil
 }
 
-// drop forgets the sessions whose memory is ahead of what is stored.
-func (l *laneActor) drop() {
-	for _, o := range l.pending {
-		delete(l.sessions, o.arrival.event.Session)
+// loop folds what arrives while what was folded before is being stored, until
+// the lane has ended.
+func (l *laneActor) loop(ctx context.Context, giveUp func()) (cause error) {
+	recheck, wakes := time.NewTicker(l.host.recheck), time.NewTicker(wakesEvery)
+	defer recheck.Stop()
+	defer wakes.Stop()
+	for open := true; open; {
+		var err error
+		arrivals := l.arrivals
+		if len(l.folded) >= foldedMax {
+			arrivals = nil // what is stored slowly is not taken fast
+		}
+		select {
+		case first, more := <-arrivals:
+			if open = more; !open || cause != nil || ctx.Err() != nil {
+				continue // let the lane end; what it gave comes again, elsewhere
+			}
+			l.arrived = true
+			err = l.batch(ctx, first)
+		case s := <-l.stored:
+			err = l.finish(ctx, s)
+		case f := <-l.calls:
+			f()
+		case <-recheck.C:
+			if cause == nil && ctx.Err() == nil {
+				err = l.recheck(ctx)
+			}
+		case now := <-wakes.C:
+			if cause == nil && ctx.Err() == nil {
+				l.lookAtWakes(now.UnixMilli())
+				l.lookAtSnapshots()
+				l.sleep(now)
+			}
+		}
+		if err != nil {
+			if ctx.Err() == nil {
+				cause = err
+			}
+			l.drop()
+			giveUp()
+		}
+		if cause == nil && ctx.Err() == nil {
+			l.handOver()
+		}
 	}
-	l.pending = nil
+	return cause
 }
 
-// batch folds first and what is buffered behind it, stores the outputs and
-// acknowledges.
+// drop forgets the sessions whose memory is ahead of what is stored.
+func (l *laneActor) drop() {
+	lists := [][]*outputs{l.folded}
+	if l.storing != nil {
+		lists = append(lists, l.storing.outputs)
+	}
+	for _, list := range lists {
+		for _, o := range list {
+			delete(l.sessions, o.arrival.event.Session)
+		}
+	}
+	l.folded = nil
+}
+
+// batch folds first and what is buffered behind it.
 func (l *laneActor) batch(ctx context.Context, first arrival) error {
 	if err := l.take(ctx, first); err != nil {
 		return err
@@ -140,7 +177,7 @@ func (l *laneActor) batch(ctx context.Context, first arrival) error {
 		select {
 		case next, ok := <-l.arrivals:
 			if !ok {
-				return l.store(ctx)
+				return nil
 			}
 			if err := l.take(ctx, next); err != nil {
 				return err
@@ -150,7 +187,7 @@ func (l *laneActor) batch(ctx context.Context, first arrival) error {
 		}
 		break
 	}
-	return l.store(ctx)
+	return nil
 }
 
 // take folds one arrival.
@@ -158,7 +195,7 @@ func (l *laneActor) take(ctx context.Context, a arrival) error {
 	if a.era {
 		// What was folded in the era before is stored before anything is
 		// proven anew: its events come again, and are not folded again.
-		if err := l.store(ctx); err != nil {
+		if err := l.flush(ctx); err != nil {
 			return err
 		}
 		for _, s := range l.sessions {
@@ -177,7 +214,7 @@ func (l *laneActor) take(ctx context.Context, a arrival) error {
 			if err := l.host.installs.See(ctx, a.event); err != nil {
 				return err
 			}
-			l.pending = append(l.pending, &outputs{arrival: a})
+			l.folded = append(l.folded, &outputs{arrival: a})
 			return nil
 		})
 	}
@@ -207,7 +244,7 @@ func (l *laneActor) fold(ctx context.Context, a arrival) error {
 	default:
 		return l.next(ctx, s, a)
 	}
-	l.pending = append(l.pending, &outputs{arrival: a})
+	l.folded = append(l.folded, &outputs{arrival: a})
 	return nil
 }
 
@@ -217,7 +254,7 @@ func (l *laneActor) next(ctx context.Context, s *actor, a arrival) error {
 	if err != nil {
 		return l.quarantine(ctx, a, err)
 	}
-	l.pending = append(l.pending, o)
+	l.folded = append(l.folded, o)
 	return nil
 }
 
@@ -237,7 +274,7 @@ func (l *laneActor) session(ctx context.Context, e session.Event) (*actor, error
 	if err != nil {
 		return nil, err
 	}
-	l.evict(ctx)
+	l.evict()
 	l.sessions[e.Session] = loaded
 	return loaded, nil
 }
@@ -265,18 +302,24 @@ func (l *laneActor) prove(ctx context.Context, s *actor, e session.Event) error 
 // many, whatever they wait for. Nothing is lost: they are in the log, and those
 // with open wakes are snapshotted first, so that a sweep finds them. What is
 // quarantined stays, to be seen when it is released.
-func (l *laneActor) evict(ctx context.Context) {
+func (l *laneActor) evict() {
 	if len(l.sessions) < l.host.opts.SessionsMax {
 		return
 	}
+	l.learn()
 	inUse := map[*actor]bool{}
-	for _, o := range l.pending {
+	for _, o := range l.folded {
 		inUse[o.actor] = true
+	}
+	if l.storing != nil {
+		for _, o := range l.storing.outputs {
+			inUse[o.actor] = true
+		}
 	}
 	limit := l.clock - min(l.clock, uint64(l.host.opts.SessionsMax)*3/4)
 	var waiting []*actor
 	for sid, s := range l.sessions {
-		if s.used > limit || s.stop != nil || inUse[s] {
+		if s.used > limit || s.stop != nil || s.unsure > 0 || inUse[s] {
 			continue
 		}
 		delete(l.sessions, sid)
@@ -284,7 +327,7 @@ func (l *laneActor) evict(ctx context.Context) {
 			waiting = append(waiting, s)
 		}
 	}
-	l.snapshot(ctx, waiting)
+	l.captures(waiting)
 }
 
 // Waits between two tries of what the bus could not do.

@@ -185,37 +185,54 @@ func (m *memory) LastSeq(ctx context.Context) (seq uint64, err error) {
 	return seq, err
 }
 
-func (m *memory) AskAll(ctx context.Context, sid string, effects []session.Effect) error {
-	for _, e := range effects {
-		if m.asks > 0 && len(e.Payload) > m.asks {
-			return fmt.Errorf("ask: %w", &bus.MaxPayloadError{Subject: e.Name, Bytes: len(e.Payload), Limit: m.asks})
-		}
-		err := m.do(ctx, call{op: "Ask", sid: sid, who: e.Name}, func() error {
-			name := sid + " " + e.Name
-			stored, taken := m.effects[name]
-			if taken && !bytes.Equal(stored, e.Payload) {
-				return fmt.Errorf("ask: %w", &bus.ViolationError{Subject: name, Stored: stored, Wanted: e.Payload})
+func (m *memory) Store(ctx context.Context, outputs []bus.Output) []error {
+	errs, failed := make([]error, len(outputs)), map[string]int{}
+	for _, said := range []bool{false, true} {
+		for i, o := range outputs {
+			first, some := failed[o.Session]
+			switch {
+			case said != (o.Notice != nil):
+				continue
+			case o.Effect != nil:
+				errs[i] = m.ask(ctx, o.Session, *o.Effect)
+			case o.Withdraw != "":
+				errs[i] = m.withdraw(ctx, o.Session, o.Withdraw)
+			case some && first < i:
+				errs[i] = errFlaky // not tried
+			default:
+				errs[i] = m.notify(ctx, o.Session, o.N, o.Notice)
 			}
-			m.wantDescribed(e)
-			m.effects[name] = bytes.Clone(e.Payload)
-			return nil
-		})
-		if err != nil {
-			return err
+			if errs[i] != nil && (!some || i < first) {
+				failed[o.Session] = i
+			}
 		}
 	}
-	return nil
+	return errs
 }
 
-func (m *memory) Withdraw(ctx context.Context, sid, effect string) (won bool, holder []byte, err error) {
-	err = m.do(ctx, call{op: "Withdraw", sid: sid, who: effect}, func() error {
-		by, taken := m.claims[sid+" "+effect]
-		if won = !taken || by == ""; won {
+func (m *memory) ask(ctx context.Context, sid string, e session.Effect) error {
+	if m.asks > 0 && len(e.Payload) > m.asks {
+		return fmt.Errorf("ask: %w", &bus.MaxPayloadError{Subject: e.Name, Bytes: len(e.Payload), Limit: m.asks})
+	}
+	return m.do(ctx, call{op: "Ask", sid: sid, who: e.Name}, func() error {
+		name := sid + " " + e.Name
+		stored, taken := m.effects[name]
+		if taken && !bytes.Equal(stored, e.Payload) {
+			return fmt.Errorf("ask: %w", &bus.ViolationError{Subject: name, Stored: stored, Wanted: e.Payload})
+		}
+		m.wantDescribed(e)
+		m.effects[name] = bytes.Clone(e.Payload)
+		return nil
+	})
+}
+
+func (m *memory) withdraw(ctx context.Context, sid, effect string) error {
+	return m.do(ctx, call{op: "Withdraw", sid: sid, who: effect}, func() error {
+		if _, taken := m.claims[sid+" "+effect]; !taken {
 			m.claims[sid+" "+effect] = ""
 		}
 		return nil
 	})
-	return won && err == nil, nil, err
 }
 
 // claim takes an effect for a bridge, and reports whether it may start it.
@@ -257,7 +274,7 @@ func (m *memory) Publish(ctx context.Context, door session.Door, sid string, pay
 	return seq, err
 }
 
-func (m *memory) Notify(ctx context.Context, sid string, n uint64, payload []byte) error {
+func (m *memory) notify(ctx context.Context, sid string, n uint64, payload []byte) error {
 	if len(payload) > session.EventBytesMax {
 		return &bus.MaxPayloadError{Subject: "out " + sid, Bytes: len(payload), Limit: session.EventBytesMax}
 	}

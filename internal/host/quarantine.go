@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/subjects"
 )
 
@@ -33,9 +34,10 @@ func (h *Host) stopOf(ctx context.Context, sid string) (*Stop, error) {
 }
 
 // quarantine stops one session, and never its lane: from a's event on its
-// events count as stored. They stay in the log; nothing of them is lost. An
-// earlier quarantine, of another owner, stands.
-func (l *laneActor) quarantine(ctx context.Context, a arrival, cause error) error {
+// events count as stored, those of the slice that was to be stored included.
+// They stay in the log; nothing of them is lost. An earlier quarantine, of
+// another owner, stands.
+func (l *laneActor) quarantine(ctx context.Context, a arrival, cause error, stored ...*outputs) error {
 	sid, seq := a.event.Session, a.event.Seq
 	l.log.Error("session quarantined", "session", sid, "seq", seq, "error", cause)
 	if old := l.sessions[sid]; old != nil {
@@ -58,14 +60,16 @@ func (l *laneActor) quarantine(ctx context.Context, a arrival, cause error) erro
 	}
 	l.sessions[sid] = &actor{sid: sid, stop: &stop, proven: true, used: l.clock}
 	known := false
-	for _, o := range l.pending {
-		if e := o.arrival.event; e.Session == sid && e.Seq >= stop.Seq {
-			known = known || e.Seq == seq
-			*o = outputs{arrival: o.arrival}
+	for _, list := range [][]*outputs{l.folded, stored} {
+		for _, o := range list {
+			if e := o.arrival.event; e.Session == sid && e.Seq >= stop.Seq {
+				known = known || e.Seq == seq
+				*o = outputs{arrival: o.arrival}
+			}
 		}
 	}
 	if !known {
-		l.pending = append(l.pending, &outputs{arrival: a})
+		l.folded = append(l.folded, &outputs{arrival: a})
 	}
 	return nil
 }
@@ -81,7 +85,7 @@ func (l *laneActor) putStop(ctx context.Context, sid string, stop Stop) error {
 		Type: session.NoticeSessionQuarantined, Seq: stop.Seq, At: time.Now().UnixMilli(), Session: sid,
 		Data: session.SessionQuarantined{Reason: stop.Reason},
 	}
-	if err := l.host.world.Notify(ctx, sid, 0, notice.JSON()); err != nil {
+	if err := l.host.world.Store(ctx, []bus.Output{{Session: sid, Notice: notice.JSON()}})[0]; err != nil {
 		return err
 	}
 	return l.host.world.PutQuarantine(ctx, sid, body)
@@ -222,11 +226,11 @@ func (l *laneActor) resume(ctx context.Context, s *actor) error {
 		if err != nil {
 			return l.quarantine(ctx, a, err)
 		}
-		l.pending = append(l.pending, o)
-		if len(l.pending) < batchMax {
+		l.folded = append(l.folded, o)
+		if len(l.folded) < batchMax {
 			continue
 		}
-		if err := l.store(ctx); err != nil {
+		if err := l.flush(ctx); err != nil {
 			return err
 		}
 		if l.sessions[s.sid] != s {
@@ -239,5 +243,5 @@ func (l *laneActor) resume(ctx context.Context, s *actor) error {
 	}
 	going.used = s.used
 	l.sessions[s.sid] = going
-	return l.store(ctx)
+	return l.flush(ctx)
 }

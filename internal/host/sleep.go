@@ -1,7 +1,6 @@
 package host
 
 import (
-	"context"
 	"slices"
 	"time"
 
@@ -15,7 +14,7 @@ const sleepAfter = time.Minute
 // sleep forgets the sessions that have nothing open but wakes, one of them far
 // ahead: whoever waits a week for an approval costs no memory. The far wake is
 // in their snapshot, and the next event loads them.
-func (l *laneActor) sleep(ctx context.Context, now time.Time) {
+func (l *laneActor) sleep(now time.Time) {
 	var behind []*actor
 	for sid, s := range l.sessions {
 		if s.stop != nil || !s.proven || !s.settled() || now.Sub(s.usedAt) < sleepAfter || !s.maySleep(now.UnixMilli()) {
@@ -26,7 +25,7 @@ func (l *laneActor) sleep(ctx context.Context, now time.Time) {
 			behind = append(behind, s)
 		}
 	}
-	l.snapshot(ctx, behind)
+	l.captures(behind)
 }
 
 // maySleep reports whether nothing but wakes is open, and one of them is far
@@ -36,7 +35,7 @@ func (s *actor) maySleep(now int64) bool {
 	for i := range s.state.Wakes {
 		far = far || s.state.Wakes[i].Due-now > longWaitMS
 	}
-	if !far || s.waitsLong() {
+	if !far || s.unsure > 0 || s.waitsLong() {
 		return false
 	}
 	return !slices.ContainsFunc(s.state.Open(), func(e session.Effect) bool { return e.Class != session.ClassWake })

@@ -3,7 +3,6 @@ package host
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/refold/refold/actors/session"
@@ -66,85 +65,132 @@ func (s *actor) snapshotIs(state *session.State) {
 	}
 }
 
-// snapshot stores the snapshots of sessions that are settled, several at once,
-// and waits for them. Failing to costs time at the next load; a session that
-// waits long is tried again while it is in memory.
-func (l *laneActor) snapshot(ctx context.Context, list []*actor) {
-	if len(list) == 0 || time.Now().Before(l.snapshotsFrom) {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, snapshotWithin)
-	defer cancel()
-	failures := make([]error, len(list))
-	room := make(chan struct{}, storingMax)
-	var storing sync.WaitGroup
-	for i, s := range list {
-		room <- struct{}{}
-		storing.Go(func() {
-			defer func() { <-room }()
-			if failures[i] = l.host.putSnapshot(ctx, s); failures[i] != nil {
-				return
-			}
-			s.snapshotIs(s.state)
-		})
-	}
-	storing.Wait()
-	failed := 0
-	for i, err := range failures {
-		if err == nil {
-			continue
-		}
-		if failed++; failed == 1 {
-			l.log.Warn("snapshot not stored", "session", list[i].sid, "error", err)
-			l.snapshotsFrom = time.Now().Add(snapshotPause)
-		}
-	}
-	if failed > 1 {
-		l.log.Warn("more snapshots not stored", "sessions", failed-1)
-	}
+// snapshot is the snapshot of a session on its way to the bucket.
+type snapshot struct {
+	actor *actor
+	seq   uint64
+	count uint64 // events folded
+	data  []byte
+	wake  int64 // when its earliest open wake is due, Unix ms; 0: it has none
+	long  bool  // it waits far ahead, and is in no other snapshot
+	err   error // it is not stored
+	done  chan struct{}
 }
 
-// putSnapshot stores the snapshot of a session that is settled.
-func (h *Host) putSnapshot(ctx context.Context, s *actor) error {
+// due returns the snapshot of a session's state, if one is due. The state need
+// not be stored yet; the snapshot must not be put before it is.
+func (l *laneActor) due(s *actor) *snapshot {
+	if s.state == nil {
+		return nil
+	}
+	long := s.waitsLong()
+	if !long && s.state.Count-s.snapped < l.host.opts.SnapshotEach && !s.isBehind() {
+		return nil
+	}
+	p := l.capture(s)
+	if p != nil {
+		p.long = long
+	}
+	return p
+}
+
+// capture takes the snapshot of a session, and counts it as stored until it is
+// known to have failed.
+func (l *laneActor) capture(s *actor) *snapshot {
 	data, err := snapshotOf(s.state)
 	if err != nil {
-		return err
+		l.log.Error("snapshot not taken", "session", s.sid, "error", err)
+		return nil
 	}
-	if len(s.state.Wakes) == 0 {
-		return h.world.PutSnapshot(ctx, s.sid, s.state.Seq, data)
-	}
-	due := s.state.Wakes[0].Due
+	p := &snapshot{actor: s, seq: s.state.Seq, count: s.state.Count, data: data, done: make(chan struct{})}
 	for i := range s.state.Wakes {
-		due = min(due, s.state.Wakes[i].Due)
+		if due := s.state.Wakes[i].Due; p.wake == 0 || due < p.wake {
+			p.wake = due
+		}
 	}
-	return h.world.PutWaiting(ctx, s.sid, s.state.Seq, data, due)
+	s.snapshotIs(s.state)
+	s.unsure++
+	return p
 }
 
-// snapshotLong stores the snapshots of sessions that wait long and are in none,
-// because storing it failed.
-func (l *laneActor) snapshotLong(ctx context.Context) {
-	if time.Now().Before(l.snapshotsFrom) {
+// captures takes snapshots of sessions whose states are stored, and has them
+// put.
+func (l *laneActor) captures(list []*actor) {
+	for _, s := range list {
+		if p := l.capture(s); p != nil {
+			l.snapshots.put(p)
+		}
+	}
+}
+
+// putLong puts the snapshots of sessions that wait far ahead, and waits for
+// them: one that waits for a week is found by its snapshot alone, whatever
+// becomes of this process, so it comes before the acknowledgement. Called when
+// the slice is stored.
+func (l *laneActor) putLong(ctx context.Context, s *slice) {
+	var rest, long []*snapshot
+	for _, p := range s.snapshots {
+		switch {
+		case s.fails(p.actor): // quarantined: its state is ahead of what is stored
+		case p.long:
+			long = append(long, p)
+		default:
+			rest = append(rest, p)
+		}
+	}
+	s.snapshots = rest
+	l.snapshots.put(long...)
+	ctx, cancel := context.WithTimeout(ctx, snapshotWithin)
+	defer cancel()
+	for _, p := range long {
+		select {
+		case <-p.done:
+		case <-ctx.Done():
+			return // it is on its way; the lane goes on
+		}
+	}
+}
+
+// fails reports whether an output of a session can never be stored.
+func (s *slice) fails(a *actor) bool {
+	return slices.ContainsFunc(s.outputs, func(o *outputs) bool { return o.actor == a && o.failed != nil })
+}
+
+// learn takes back what was counted as stored and is not.
+func (l *laneActor) learn() {
+	for _, p := range l.snapshots.results() {
+		p.actor.unsure--
+		if p.err != nil && p.actor.snapped == p.count {
+			p.actor.snapped, p.actor.wakes = 0, nil
+		}
+	}
+}
+
+// lookAtSnapshots learns what became of those on their way, and tries those
+// again of sessions that wait far ahead.
+func (l *laneActor) lookAtSnapshots() {
+	l.learn()
+	if l.snapshots.paused() {
 		return
 	}
 	var list []*actor
 	for _, s := range l.sessions {
-		if len(list) < storingMax && s.stop == nil && s.proven && s.settled() && s.waitsLong() {
+		if len(list) < puttingMax && s.stop == nil && s.proven && s.settled() && s.waitsLong() {
 			list = append(list, s)
 		}
 	}
-	l.snapshot(ctx, list)
+	l.captures(list)
 }
 
-// snapshotAll stores what the next owner will ask for first. Who waits long is
-// snapshotted already.
+// snapshotAll puts what the next owner will ask for first, and waits for it. Who
+// waits long is snapshotted already.
 func (l *laneActor) snapshotAll() {
-	ctx, cancel := context.WithTimeout(context.Background(), lastSnapshotsFor)
-	defer cancel()
 	var list []*actor
 	for _, s := range l.sessions {
 		if len(list) < lastSnapshotsMax && s.settled() && s.state.Count-s.snapped >= lastSnapshotEvents {
 			list = append(list, s)
 		}
 	}
-	l.snapshot(ctx, list)
+	l.captures(list)
+	l.snapshots.finish(lastSnapshotsFor)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/refold/refold/actors/session"
@@ -12,122 +11,157 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// store stores the outputs of all that is pending and acknowledges it. It
-// fails only when the lane is given up; then memory is ahead of what is stored.
-func (l *laneActor) store(ctx context.Context) error {
-	if len(l.pending) == 0 {
-		return nil
+// slice is what the events folded while the slice before was being stored want
+// stored; then they are acknowledged. Slices of a lane are stored one after
+// another.
+type slice struct {
+	outputs   []*outputs
+	snapshots []*snapshot // of the states behind it
+	err       error       // the lane is given up: memory is ahead of what is stored
+}
+
+// handOver hands all that is folded to whoever stores, if the slice before is
+// done. From then on its outputs are the storer's.
+func (l *laneActor) handOver() {
+	if l.storing != nil || len(l.folded) == 0 {
+		return
 	}
-	last := l.pending[len(l.pending)-1].arrival.event
-	if err := l.retry(ctx, "store outputs", last, func() error { return l.storeAll(ctx) }); err != nil {
-		return err
+	s := &slice{outputs: l.folded}
+	l.folded = nil
+	seen := map[*actor]bool{}
+	for _, o := range s.outputs {
+		if a := o.actor; a != nil && !seen[a] {
+			seen[a] = true
+			if p := l.due(a); p != nil {
+				s.snapshots = append(s.snapshots, p)
+			}
+		}
 	}
-	touched := map[*actor]bool{}
-	var long, due []*actor
-	for _, o := range l.pending {
+	l.storing = s
+	l.toStore <- s
+}
+
+// finish acknowledges what is stored, and quarantines what never can be. It
+// fails only when the lane is given up.
+func (l *laneActor) finish(ctx context.Context, s *slice) error {
+	if s.err != nil {
+		return s.err // and stays what is being stored, for drop
+	}
+	l.storing = nil
+	for _, o := range s.outputs {
+		if o.failed != nil {
+			if err := l.quarantine(ctx, o.arrival, o.failed, s.outputs...); err != nil {
+				return err
+			}
+		}
+	}
+	for _, o := range s.outputs {
 		if o.actor != nil {
 			o.actor.stored = o.arrival.event.Seq
-			touched[o.actor] = true
 		}
-	}
-	for s := range touched {
-		switch {
-		case !s.settled():
-		case s.waitsLong():
-			long = append(long, s)
-		case s.state.Count-s.snapped >= l.host.opts.SnapshotEach || s.isBehind():
-			due = append(due, s)
-		}
-	}
-	// A session that waits for a week is found by its snapshot alone, whatever
-	// becomes of this process: so it comes before the acknowledgement.
-	l.snapshot(ctx, long)
-	for _, o := range l.pending {
 		o.arrival.ack()
 	}
-	clear(l.pending)
-	l.pending = l.pending[:0]
-	l.snapshot(ctx, due)
+	l.snapshots.put(s.snapshots...)
+	if len(l.sessions) > l.host.opts.SessionsMax {
+		l.evict() // what was being stored could not leave before
+	}
 	return nil
 }
 
-// storingMax is how many sessions' outputs are stored at once.
-const storingMax = 32
-
-// storeAll stores the outputs of all that is pending: those of one session in
-// order, those of different sessions side by side. Called again, it goes on
-// where it failed. Every part may be stored again: a name takes one message, a
-// notice keeps its number.
-func (l *laneActor) storeAll(ctx context.Context) error {
-	bySession, order := map[string][]*outputs{}, []string(nil)
-	for _, o := range l.pending {
-		if o.actor == nil {
-			continue
+// flush stores all that is folded, and returns when it is acknowledged.
+func (l *laneActor) flush(ctx context.Context) error {
+	for {
+		l.handOver()
+		if l.storing == nil {
+			return nil
 		}
-		sid := o.arrival.event.Session
-		if bySession[sid] == nil {
-			order = append(order, sid)
-		}
-		bySession[sid] = append(bySession[sid], o)
-	}
-	failures := make([]failure, len(order))
-	room := make(chan struct{}, storingMax)
-	var storing sync.WaitGroup
-	for i, sid := range order {
-		room <- struct{}{}
-		storing.Go(func() {
-			defer func() { <-room }()
-			failures[i] = l.storeSession(ctx, sid, bySession[sid])
-		})
-	}
-	storing.Wait()
-	var all []error
-	for _, f := range failures {
-		var violation *bus.ViolationError
-		var tooLarge *bus.MaxPayloadError
-		switch {
-		case f.err == nil:
-		case errors.As(f.err, &violation), errors.As(f.err, &tooLarge):
-			all = append(all, l.quarantine(ctx, f.of.arrival, f.err))
-		default:
-			all = append(all, f.err)
+		if err := l.finish(ctx, <-l.stored); err != nil {
+			return err
 		}
 	}
-	return errors.Join(all...)
 }
 
-// failure is the output that could not be stored, and why.
-type failure struct {
-	of  *outputs
-	err error
+// storeSlices stores what is handed over until toStore is closed.
+func (l *laneActor) storeSlices(ctx context.Context) {
+	for s := range l.toStore {
+		last := s.outputs[len(s.outputs)-1].arrival.event
+		s.err = l.retry(ctx, "store outputs", last, func() error { return l.storeAll(ctx, s) })
+		if s.err == nil {
+			l.putLong(ctx, s)
+		}
+		l.stored <- s
+	}
 }
 
-// storeSession stores the outputs of one session, in order: withdrawals, the
-// descriptors of a registry, effects, notices. It stops at the first failure.
-func (l *laneActor) storeSession(ctx context.Context, sid string, list []*outputs) failure {
-	for _, o := range list {
-		if err := l.withdraw(ctx, sid, o.withdrawn); err != nil {
-			return failure{o, err}
-		}
-		o.withdrawn = nil
+// storeAll stores the outputs of a slice: the descriptors of registries first,
+// since an effect may name one, then all the rest at once. Called again, it
+// goes on where it failed. Every part may be stored again: a name takes one
+// message, a notice keeps its number.
+func (l *laneActor) storeAll(ctx context.Context, s *slice) error {
+	var all []bus.Output
+	now := time.Now().UnixMilli()
+	for _, o := range s.outputs {
 		if err := l.describe(ctx, o.registry); err != nil {
-			return failure{o, err}
+			return err
 		}
 		o.registry = nil
-		if o.effects = l.startable(sid, o.effects); len(o.effects) > 0 {
-			if err := l.host.world.AskAll(ctx, sid, o.effects); err != nil {
-				return failure{o, err}
-			}
-			o.effects = nil
-		}
-		for len(o.notices) > 0 {
-			if err := l.host.world.Notify(ctx, sid, o.notices[0].n, o.notices[0].data); err != nil {
-				return failure{o, err}
-			}
-			o.notices = o.notices[1:]
+		if o.failed == nil {
+			o.todo = l.startable(o.todo, now)
+			all = append(all, o.todo...)
 		}
 	}
-	return failure{}
+	if len(all) > 0 {
+		if err := s.take(l.host.world.Store(ctx, all)); err != nil {
+			return err
+		}
+	}
+	for _, o := range s.outputs {
+		if err := l.cancel(ctx, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take takes out what is stored, by the errors of all that was to be. It
+// returns what may be tried again: nothing of what a session that is to be
+// quarantined says later.
+func (s *slice) take(errs []error) error {
+	var again []error
+	stopped := map[*actor]bool{}
+	for _, o := range s.outputs {
+		if o.failed != nil {
+			stopped[o.actor] = true
+			continue
+		}
+		if stopped[o.actor] {
+			errs, o.todo, o.cancel = errs[len(o.todo):], nil, nil
+			continue
+		}
+		left := o.todo[:0]
+		for _, one := range o.todo {
+			err := errs[0]
+			errs = errs[1:]
+			if err == nil {
+				continue
+			}
+			left = append(left, one)
+			var violation *bus.ViolationError
+			var tooLarge *bus.MaxPayloadError
+			switch {
+			case o.failed != nil:
+			case errors.As(err, &violation), errors.As(err, &tooLarge):
+				o.failed = err
+			default:
+				again = append(again, err)
+			}
+		}
+		o.todo = left
+		if o.failed != nil {
+			stopped[o.actor] = true
+		}
+	}
+	return errors.Join(again...)
 }
 
 // describe stores the descriptors of a registry that an event set, before an
@@ -145,43 +179,35 @@ func (l *laneActor) describe(ctx context.Context, registry *planner.Registry) er
 	return nil
 }
 
-// startable returns the effects that may still be started. Nothing but a wake
-// is asked after its start_by: its name may have been asked, settled and
+// startable takes out the effects that may not be started any more. Nothing but
+// a wake is asked after its start_by: its name may have been asked, settled and
 // forgotten since. What is left out waits for the wake that settles it.
-func (l *laneActor) startable(sid string, effects []session.Effect) []session.Effect {
-	now := time.Now().UnixMilli()
-	kept := effects[:0]
-	for _, e := range effects {
-		if e.Class == session.ClassWake || e.StartBy >= now {
-			kept = append(kept, e)
+func (l *laneActor) startable(todo []bus.Output, now int64) []bus.Output {
+	kept := todo[:0]
+	for _, o := range todo {
+		if e := o.Effect; e != nil && e.Class != session.ClassWake && e.StartBy < now {
+			l.log.Warn("effect not asked: it is past its start_by", "session", o.Session, "effect", e.Name, "late_ms", now-e.StartBy)
 			continue
 		}
-		l.log.Warn("effect not asked: it is past its start_by", "session", sid, "effect", e.Name, "late_ms", now-e.StartBy)
+		kept = append(kept, o)
 	}
 	return kept
 }
 
-// withdraw stores the claims of withdrawn effects as withdrawn, and tells
-// those who work on them to stop.
-func (l *laneActor) withdraw(ctx context.Context, sid string, withdrawn []session.Withdrawal) error {
-	if len(withdrawn) == 0 {
+// cancel tells those who work on withdrawn effects to stop.
+func (l *laneActor) cancel(ctx context.Context, o *outputs) error {
+	if len(o.cancel) == 0 || o.failed != nil {
 		return nil
-	}
-	names := make([]string, 0, len(withdrawn))
-	for _, w := range withdrawn {
-		names = append(names, w.Name)
-		if !w.Claimed {
-			continue
-		}
-		if _, _, err := l.host.world.Withdraw(ctx, sid, w.Name); err != nil {
-			return err
-		}
 	}
 	body, err := json.Marshal(struct {
 		Effects []string `json:"effects"`
-	}{names})
+	}{o.cancel})
 	if err != nil {
 		return err
 	}
-	return l.host.world.PublishCancel(ctx, sid, body)
+	if err := l.host.world.PublishCancel(ctx, o.actor.sid, body); err != nil {
+		return err
+	}
+	o.cancel = nil
+	return nil
 }

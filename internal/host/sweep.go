@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -164,7 +165,7 @@ func (l *laneActor) lookAfter(ctx context.Context, w bus.Waiting) error {
 	if len(wakes) == 0 {
 		return nil
 	}
-	return l.host.world.AskAll(ctx, w.Session, wakesOf(w.Session, wakes))
+	return l.ask(ctx, w.Session, wakes)
 }
 
 // lookAtCopy settles the overdue wakes that a session has by all that is in the
@@ -192,7 +193,12 @@ func (l *laneActor) lookAtCopy(ctx context.Context, sid string) (err error) {
 	if len(ahead) == 0 {
 		return nil
 	}
-	return l.host.world.AskAll(ctx, sid, wakesOf(sid, ahead))
+	return l.ask(ctx, sid, ahead)
+}
+
+// ask asks wakes of a session again.
+func (l *laneActor) ask(ctx context.Context, sid string, wakes []session.OpenWake) error {
+	return errors.Join(l.host.world.Store(ctx, asks(sid, wakesOf(sid, wakes)))...)
 }
 
 // snapshotWakes returns the open wakes of a snapshot. It decodes nothing else: to

@@ -19,10 +19,8 @@ type world interface {
 	LastSeq(ctx context.Context) (uint64, error)
 	Publish(ctx context.Context, door session.Door, sid string, payload []byte, id string) (uint64, error)
 
-	AskAll(ctx context.Context, sid string, effects []session.Effect) error
-	Withdraw(ctx context.Context, sid, effect string) (won bool, holder []byte, err error)
+	Store(ctx context.Context, outputs []bus.Output) []error
 	PublishCancel(ctx context.Context, sid string, payload []byte) error
-	Notify(ctx context.Context, sid string, n uint64, payload []byte) error
 
 	GetSnapshot(ctx context.Context, sid string) (data []byte, found bool, err error)
 	PutSnapshot(ctx context.Context, sid string, seq uint64, data []byte) error

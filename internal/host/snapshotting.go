@@ -1,0 +1,181 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+)
+
+// puttingMax is how many snapshots are put at once.
+const puttingMax = 32
+
+// snapshotting puts the snapshots of a lane, beside it: those of one session one
+// after another, and of several that wait only the newest, so that none takes
+// the place of a newer one.
+type snapshotting struct {
+	world world
+	log   *slog.Logger
+
+	mu     sync.Mutex
+	next   map[string]*snapshot // waits
+	order  []string             // of those
+	former map[*snapshot][]*snapshot
+	known  []*snapshot // put, or not: it is known
+	until  time.Time   // none is tried before: the last one failed
+	closed bool
+	woken  chan struct{}
+	ended  chan struct{}
+}
+
+func newSnapshotting(w world, log *slog.Logger) *snapshotting {
+	return &snapshotting{
+		world: w, log: log, next: map[string]*snapshot{}, former: map[*snapshot][]*snapshot{},
+		woken: make(chan struct{}, 1), ended: make(chan struct{}),
+	}
+}
+
+// put has snapshots of stored states put. It waits for nothing; done of each is
+// closed when it, or a newer one in its place, is.
+func (k *snapshotting) put(list ...*snapshot) {
+	if len(list) == 0 {
+		return
+	}
+	k.mu.Lock()
+	for _, p := range list {
+		sid := p.actor.sid
+		if old := k.next[sid]; old != nil {
+			k.former[p] = slices.Concat(k.former[old], []*snapshot{old})
+			delete(k.former, old)
+		} else {
+			k.order = append(k.order, sid)
+		}
+		k.next[sid] = p
+	}
+	k.mu.Unlock()
+	k.wake()
+}
+
+func (k *snapshotting) wake() {
+	select {
+	case k.woken <- struct{}{}:
+	default:
+	}
+}
+
+// errPutPaused says that no snapshot is put for a while after one failed.
+var errPutPaused = errors.New("not tried: one failed a moment ago")
+
+// run puts what waits, until ctx ends or finish was called and nothing waits.
+func (k *snapshotting) run(ctx context.Context) {
+	defer close(k.ended)
+	for ctx.Err() == nil {
+		some := k.some()
+		if len(some) == 0 {
+			k.mu.Lock()
+			closed := k.closed && len(k.order) == 0
+			k.mu.Unlock()
+			if closed {
+				return
+			}
+			select {
+			case <-k.woken:
+			case <-ctx.Done():
+			}
+			continue
+		}
+		paused := k.paused()
+		var puts sync.WaitGroup
+		for _, p := range some {
+			if paused {
+				p.err = errPutPaused
+				continue
+			}
+			puts.Go(func() { p.err = k.one(ctx, p) })
+		}
+		puts.Wait()
+		k.judge(some)
+	}
+}
+
+// some takes some of what waits.
+func (k *snapshotting) some() (some []*snapshot) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	n := min(len(k.order), puttingMax)
+	for _, sid := range k.order[:n] {
+		some = append(some, k.next[sid])
+		delete(k.next, sid)
+	}
+	k.order = append(k.order[:0], k.order[n:]...)
+	return some
+}
+
+// one puts a snapshot.
+func (k *snapshotting) one(ctx context.Context, p *snapshot) error {
+	ctx, cancel := context.WithTimeout(ctx, snapshotWithin)
+	defer cancel()
+	if p.wake == 0 {
+		return k.world.PutSnapshot(ctx, p.actor.sid, p.seq, p.data)
+	}
+	return k.world.PutWaiting(ctx, p.actor.sid, p.seq, p.data, p.wake)
+}
+
+// judge says what became of some. A snapshot is a cache: one that is not stored
+// costs time at the next load.
+func (k *snapshotting) judge(some []*snapshot) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	told := false
+	for _, p := range some {
+		p.data = nil
+		if p.err != nil {
+			if !errors.Is(p.err, errPutPaused) {
+				if !told {
+					k.log.Warn("snapshot not stored", "session", p.actor.sid, "error", p.err)
+				}
+				told = true
+				k.until = time.Now().Add(snapshotPause)
+			}
+		}
+		for _, one := range append(k.former[p], p) {
+			one.err = p.err
+			k.known = append(k.known, one)
+			close(one.done)
+		}
+		delete(k.former, p)
+	}
+}
+
+// results returns those of which it became known since the last call whether
+// they are stored.
+func (k *snapshotting) results() []*snapshot {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	known := k.known
+	k.known = nil
+	return known
+}
+
+// paused reports whether none is tried now.
+func (k *snapshotting) paused() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return time.Now().Before(k.until)
+}
+
+// finish waits until all that waits is put, for d at most.
+func (k *snapshotting) finish(d time.Duration) {
+	k.mu.Lock()
+	k.closed = true
+	k.mu.Unlock()
+	k.wake()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-k.ended:
+	case <-timer.C:
+	}
+}

@@ -1,0 +1,218 @@
+package bus_test
+
+// Hard edges of storing: what a committer does when a stream, or the server's
+// store, takes no more, and when somebody else has taken every batch.
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"testing"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/subjects"
+)
+
+// outputs are what n sessions have to store: an effect and a notice each.
+func outputs(from, n int, payload []byte) (all []bus.Output) {
+	for i := from; i < from+n; i++ {
+		sid := fmt.Sprintf("s%d", i)
+		all = append(all,
+			bus.Output{Session: sid, Effect: &session.Effect{Name: "r1t1", Class: session.ClassLLM, Target: "p", Payload: payload}},
+			bus.Output{Session: sid, Notice: []byte(`{"n":1}`), N: 1})
+	}
+	return all
+}
+
+// stored returns how many messages a stream has.
+func stored(ctx context.Context, t *testing.T, js jetstream.JetStream, stream string) uint64 {
+	t.Helper()
+	s, err := js.Stream(ctx, stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.CachedInfo().State.Msgs
+}
+
+// limit changes one limit of a stream.
+func limit(ctx context.Context, t *testing.T, js jetstream.JetStream, stream string, change func(*jetstream.StreamConfig)) {
+	t.Helper()
+	s, err := js.Stream(ctx, stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := s.CachedInfo().Config
+	change(&cfg)
+	if _, err := js.UpdateStream(ctx, cfg); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// codeSlotsTaken is how the server refuses one more open batch.
+const codeSlotsTaken = 10210
+
+// openBatch begins a batch and leaves it open. It returns the server's error
+// code, 0 if the batch is open.
+func openBatch(ctx context.Context, t *testing.T, nc *nats.Conn, subject, id string) int {
+	t.Helper()
+	msg := &nats.Msg{Subject: subject, Data: []byte("x"), Header: nats.Header{
+		subjects.HeaderBatchID: {id}, subjects.HeaderBatchSequence: {strconv.Itoa(1)},
+	}}
+	answer, err := nc.RequestMsgWithContext(ctx, msg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(answer.Data) == 0 {
+		return 0
+	}
+	var ack struct {
+		Error struct {
+			Code int `json:"err_code"`
+		} `json:"error"`
+	}
+	if err := json.Unmarshal(answer.Data, &ack); err != nil {
+		t.Fatal(err)
+	}
+	return ack.Error.Code
+}
+
+// A client that may publish to a stream can hold all its batches. What is stored
+// goes out one by one then.
+func TestEdgeBatchSlotsTaken(t *testing.T) {
+	t.Parallel()
+	// Two slots, since a server in this process counts those of all others too.
+	node := bustest.Server(t, func(o *server.Options) { o.JetStreamLimits.MaxBatchInflightPerStream = 2 })
+	ctx := testContext(t)
+	b, err := bus.Connect(ctx, bus.Options{InProcess: node})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	if err := b.Provision(ctx, parse(t, ""), 0); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := b.Durability(), bus.DurabilityAlways; got != want {
+		t.Fatalf("durability: got %v; groups are for %v only", got, want)
+	}
+	nc, js := rawJS(t, node)
+	for i := range 2 {
+		for stream, subject := range map[string]string{"fx": "refold.fx.claim.h.r1t1", "out": "refold.out.h"} {
+			if code := openBatch(ctx, t, nc, subject, fmt.Sprintf("hostile-%s-%d", stream, i)); code != 0 {
+				t.Fatalf("batch %d of %s is not open: %d", i, stream, code)
+			}
+		}
+	}
+	const sessions = 40 // groups of many times what a batch is worth
+	for round := range 3 {
+		for i, err := range b.Store(ctx, outputs(round*sessions, sessions, []byte("x"))) {
+			if err != nil {
+				t.Errorf("round %d, output %d: %v", round, i, err)
+			}
+		}
+	}
+	for _, subject := range []string{"refold.fx.claim.h.r1t2", "refold.out.h"} {
+		if code := openBatch(ctx, t, nc, subject, "one-more"); code != codeSlotsTaken {
+			t.Errorf("%s: a batch was free (%d): this proves nothing", subject, code)
+		}
+	}
+	for _, stream := range []string{"REFOLD_FX", "REFOLD_OUT"} {
+		if got, want := stored(ctx, t, js, stream), uint64(3*sessions); got != want {
+			t.Errorf("%s: %d messages are stored, want %d", stream, got, want)
+		}
+	}
+}
+
+// A stream without room takes of a group what fits, and says of the rest that it
+// is full. With room the same group is stored, and nothing twice.
+func TestEdgeStreamFull(t *testing.T) {
+	t.Parallel()
+	for _, durability := range []bus.Durability{bus.DurabilityAlways, bus.DurabilityInterval} {
+		t.Run(durability.String(), func(t *testing.T) {
+			t.Parallel()
+			node := bustest.Server(t, func(o *server.Options) { o.SyncAlways = durability == bus.DurabilityAlways })
+			ctx := testContext(t)
+			b, err := bus.Connect(ctx, bus.Options{InProcess: node, Durability: durability})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(b.Close)
+			if err := b.Provision(ctx, parse(t, ""), 0); err != nil {
+				t.Fatal(err)
+			}
+			_, js := rawJS(t, node)
+			const sessions, room = 30, 10
+			payload := bytes.Repeat([]byte("x"), 10_000)
+			limit(ctx, t, js, "REFOLD_FX", func(c *jetstream.StreamConfig) { c.MaxBytes = room * 11_000 })
+			all := outputs(0, sessions, payload)
+			full := 0
+			for i, err := range b.Store(ctx, all) {
+				switch {
+				case all[i].Effect != nil && errors.Is(err, bus.ErrStreamFull):
+					full++
+				case all[i].Effect != nil && err != nil:
+					t.Errorf("effect %d: got %v, want ErrStreamFull or none", i, err)
+				}
+			}
+			held := stored(ctx, t, js, "REFOLD_FX")
+			if full != sessions-int(held) || held == 0 || held > room {
+				t.Errorf("%d of %d effects are stored, %d are told to be too many", held, sessions, full)
+			}
+			// What a notice says is so: none is said of an effect that is not stored.
+			if got := stored(ctx, t, js, "REFOLD_OUT"); got != held {
+				t.Errorf("%d notices are stored, want %d", got, held)
+			}
+			limit(ctx, t, js, "REFOLD_FX", func(c *jetstream.StreamConfig) { c.MaxBytes = -1 })
+			for i, err := range b.Store(ctx, all) {
+				if err != nil {
+					t.Errorf("with room, output %d: %v", i, err)
+				}
+			}
+			if got, want := stored(ctx, t, js, "REFOLD_FX"), uint64(sessions); got != want {
+				t.Errorf("with room: %d effects are stored, want %d", got, want)
+			}
+		})
+	}
+}
+
+// The limit of a server's store stands in for its disk: publishers are told, and
+// go on when there is room.
+func TestEdgeStoreFull(t *testing.T) {
+	t.Parallel()
+	node := bustest.Server(t, func(o *server.Options) { o.JetStreamMaxStore = 4 << 20 })
+	b := connect(t, node, "")
+	ctx := testContext(t)
+	if err := b.Provision(ctx, parse(t, ""), 0); err != nil {
+		t.Fatal(err)
+	}
+	payload := bytes.Repeat([]byte("x"), session.EventBytesMax)
+	var err error
+	taken := 0
+	for err == nil && taken < 100 {
+		if _, err = b.Publish(ctx, session.DoorIn, "s1", payload, ""); err == nil {
+			taken++
+		}
+	}
+	if !errors.Is(err, bus.ErrStreamFull) || taken == 0 {
+		t.Fatalf("after %d events: got %v, want ErrStreamFull", taken, err)
+	}
+	for i, err := range b.Store(ctx, outputs(0, 10, payload)) {
+		if err != nil && !errors.Is(err, bus.ErrStreamFull) && i%2 == 0 {
+			t.Errorf("output %d: got %v, want ErrStreamFull", i, err)
+		}
+	}
+	if _, err := b.PutBlob(ctx, payload); !errors.Is(err, bus.ErrStreamFull) {
+		t.Errorf("blob: got %v, want ErrStreamFull", err)
+	}
+	if err := b.PutSnapshot(ctx, "s1", 1, payload[:100_000]); err != nil && !errors.Is(err, bus.ErrStreamFull) {
+		t.Errorf("snapshot: got %v, want ErrStreamFull or none", err)
+	}
+}

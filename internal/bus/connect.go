@@ -83,6 +83,7 @@ type Bus struct {
 
 	// What is stored goes through one committer for each stream.
 	logs, effects, notices *committer
+	answers                answers
 
 	mu sync.Mutex
 	kv jetstream.KeyValue // looked up when first used

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/refold/refold/actors/session"
 )
 
@@ -116,12 +118,11 @@ func (b *Bus) EventsAt(ctx context.Context, seqs []uint64) ([]session.Event, err
 func (b *Bus) directAt(ctx context.Context, seqs []uint64, found []stored) error {
 	subject := b.directSubject(b.names.LogStream())
 	return b.attempt(ctx, subject, func(ctx context.Context) error {
-		inbox := b.nc.NewInbox()
-		sub, err := b.nc.SubscribeSync(inbox + ".*")
+		inbox, msgs, done, err := b.await(len(seqs))
 		if err != nil {
 			return err
 		}
-		defer sub.Unsubscribe()
+		defer done()
 		for i, seq := range seqs {
 			body, err := json.Marshal(getRequest{Seq: seq})
 			if err != nil {
@@ -132,9 +133,11 @@ func (b *Bus) directAt(ctx context.Context, seqs []uint64, found []stored) error
 			}
 		}
 		for range seqs {
-			msg, err := sub.NextMsgWithContext(ctx)
-			if err != nil {
-				return err
+			var msg *nats.Msg
+			select {
+			case msg = <-msgs:
+			case <-ctx.Done():
+				return ctx.Err()
 			}
 			i, err := strconv.Atoi(strings.TrimPrefix(msg.Subject, inbox+"."))
 			if err != nil || i < 0 || i >= len(seqs) {

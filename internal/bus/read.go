@@ -102,20 +102,21 @@ func (r *reading) batch(ctx context.Context, subject string) error {
 	if err != nil {
 		return err
 	}
-	inbox := r.b.nc.NewInbox()
-	sub, err := r.b.nc.SubscribeSync(inbox)
+	reply, msgs, done, err := r.b.await(batchMsgsMax + 2)
 	if err != nil {
 		return err
 	}
-	defer sub.Unsubscribe()
-	if err := r.b.nc.PublishRequest(subject, inbox, body); err != nil {
+	defer done()
+	if err := r.b.nc.PublishRequest(subject, reply, body); err != nil {
 		return err
 	}
 	last := uint64(0)
 	for {
-		msg, err := sub.NextMsgWithContext(ctx)
-		if err != nil {
-			return err
+		var msg *nats.Msg
+		select {
+		case msg = <-msgs:
+		case <-ctx.Done():
+			return ctx.Err()
 		}
 		m, end, err := parseDirect(msg)
 		if errors.Is(err, jetstream.ErrMsgNotFound) {

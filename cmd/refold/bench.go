@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/internal/bench"
+	"github.com/refold/refold/internal/bus"
 )
 
 // benchCommand measures this machine, on servers of its own.
@@ -21,11 +22,11 @@ type benchCommand struct {
 
 // benchRuns measures whole runs.
 type benchRuns struct {
-	Durability []bench.Durability `default:"always,interval" enum:"always,interval" help:"When the servers sync what they store: ${enum}."`
-	InFlight   []int              `default:"1,100,1000" help:"Runs at a time."`
-	Seconds    float64            `default:"5" help:"How long each side of a row is measured, after a fifth of that to warm up."`
-	Runs       int                `placeholder:"N" help:"Measure so many runs of each side instead."`
-	Replicas   int                `default:"1" help:"3 runs three servers as a cluster, on loopback."`
+	Durability []string `default:"always,interval" enum:"always,interval" help:"When the servers sync what they store: ${enum}."`
+	InFlight   []int    `default:"1,100,1000" help:"Runs at a time."`
+	Seconds    float64  `default:"5" help:"How long each side of a row is measured, after a fifth of that to warm up."`
+	Runs       int      `placeholder:"N" help:"Measure so many runs of each side instead."`
+	Replicas   int      `default:"1" help:"3 runs three servers as a cluster, on loopback."`
 	benchPlace
 }
 
@@ -39,7 +40,7 @@ type benchPlace struct {
 
 // benchRow is a row as --json prints it.
 type benchRow struct {
-	Durability     bench.Durability   `json:"durability"`
+	Durability     string             `json:"durability"`
 	InFlight       int                `json:"in_flight"`
 	Replicas       int                `json:"replicas"`
 	CeilingRunsS   float64            `json:"ceiling_runs_s"`
@@ -49,6 +50,8 @@ type benchRow struct {
 	P99            float64            `json:"p99_ms"`
 	CeilingP50     float64            `json:"ceiling_p50_ms"`
 	CeilingP99     float64            `json:"ceiling_p99_ms"`
+	CPU            float64            `json:"cpu_ms_per_run"`
+	CeilingCPU     float64            `json:"ceiling_cpu_ms_per_run"`
 	Heap           float64            `json:"heap_mib"`
 	Sys            float64            `json:"sys_mib"`
 	Messages       map[string]int     `json:"messages_per_run"`
@@ -64,8 +67,15 @@ func (b benchRuns) Run(ctx context.Context, s streams) error {
 		return &statusError{statusUsage, "bench: --seconds, --runs, --replicas and --in-flight are above zero"}
 	}
 	o := bench.Options{
-		Dir: b.Dir, Durabilities: b.Durability, InFlight: b.InFlight, Replicas: b.Replicas,
+		Dir: b.Dir, InFlight: b.InFlight, Replicas: b.Replicas,
 		For: time.Duration(b.Seconds * float64(time.Second)), Runs: b.Runs, Profiles: b.CPUProfile,
+	}
+	for _, text := range b.Durability {
+		d, err := bus.ParseDurability(text)
+		if err != nil {
+			return err
+		}
+		o.Durabilities = append(o.Durabilities, d)
 	}
 	if b.Verbose {
 		o.Log = slog.New(slog.NewTextHandler(s.err, nil))
@@ -74,14 +84,14 @@ func (b benchRuns) Run(ctx context.Context, s streams) error {
 		out := json.NewEncoder(s.out)
 		return bench.Runs(ctx, o, func(r bench.Row) error { return out.Encode(jsonRow(r)) })
 	}
-	fmt.Fprintf(s.out, "%-10s %8s %10s %10s %6s %9s %9s %9s %9s %9s %9s  %s\n",
-		"durability", "flying", "ceiling/s", "runs/s", "ratio", "p50 ms", "p99 ms", "ceil p50", "ceil p99", "heap MiB", "sys MiB", "messages a commit: ceiling, refold")
+	fmt.Fprintf(s.out, "%-10s %8s %10s %10s %6s %9s %9s %9s %9s %9s %9s %9s %9s  %s\n",
+		"durability", "flying", "ceiling/s", "runs/s", "ratio", "p50 ms", "p99 ms", "ceil p50", "ceil p99", "cpu ms", "ceil cpu", "heap MiB", "sys MiB", "messages a commit: ceiling, refold")
 	var last bench.Row
 	err := bench.Runs(ctx, o, func(r bench.Row) error {
 		last = r
-		_, err := fmt.Fprintf(s.out, "%-10s %8d %10.0f %10.0f %6.2f %9.2f %9.2f %9.2f %9.2f %9.0f %9.0f  %s\n",
+		_, err := fmt.Fprintf(s.out, "%-10s %8d %10.0f %10.0f %6.2f %9.2f %9.2f %9.2f %9.2f %9.2f %9.2f %9.0f %9.0f  %s\n",
 			r.Durability, r.InFlight, r.Ceiling.RunsPerS, r.Refold.RunsPerS, r.Ratio(), ms(r.Refold.P50), ms(r.Refold.P99),
-			ms(r.Ceiling.P50), ms(r.Ceiling.P99), mib(r.Refold.Heap), mib(r.Refold.Sys), commits(r))
+			ms(r.Ceiling.P50), ms(r.Ceiling.P99), ms(r.Refold.CPU), ms(r.Ceiling.CPU), mib(r.Refold.Heap), mib(r.Refold.Sys), commits(r))
 		return err
 	})
 	if err == nil {
@@ -113,9 +123,10 @@ func commits(r bench.Row) string {
 
 func jsonRow(r bench.Row) benchRow {
 	return benchRow{
-		Durability: r.Durability, InFlight: r.InFlight, Replicas: r.Replicas,
+		Durability: r.Durability.String(), InFlight: r.InFlight, Replicas: r.Replicas,
 		CeilingRunsS: r.Ceiling.RunsPerS, RunsS: r.Refold.RunsPerS, Ratio: r.Ratio(),
 		P50: ms(r.Refold.P50), P99: ms(r.Refold.P99), CeilingP50: ms(r.Ceiling.P50), CeilingP99: ms(r.Ceiling.P99),
+		CPU: ms(r.Refold.CPU), CeilingCPU: ms(r.Ceiling.CPU),
 		Heap: mib(r.Refold.Heap), Sys: mib(r.Refold.Sys), Messages: r.Refold.PerRun, CeilingStored: r.Ceiling.PerRun,
 		PerCommit: r.Refold.PerCommit, CeilingCommits: r.Ceiling.PerCommit, Bytes: r.Refold.BytesEach,
 	}

@@ -62,7 +62,7 @@ func startCeiling(ctx context.Context, s *servers, o row, stored template, fail 
 		c.conns = append(c.conns, nc)
 	}
 	host, bridge := c.conns[0], c.conns[1]
-	grouped := o.durability == Always
+	grouped := o.durability == bus.DurabilityAlways
 	for _, of := range []struct {
 		committer **committer
 		nc        *nats.Conn
@@ -278,6 +278,11 @@ const idDigest = "00000000000000000000000000000000"
 type failure struct {
 	once   sync.Once
 	cancel context.CancelCauseFunc
+}
+
+func failing(ctx context.Context) (context.Context, *failure) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	return ctx, &failure{cancel: cancel}
 }
 
 func (f *failure) fail(err error) { f.once.Do(func() { f.cancel(err) }) }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -34,10 +33,7 @@ func startSystem(ctx context.Context, s *servers, o row, fail func(error)) (y *s
 			y.stop()
 		}
 	}()
-	log := slog.New(slog.DiscardHandler)
-	if o.log != nil {
-		log = o.log
-	}
+	log := o.daemonLog()
 	if y.bus, err = bus.Connect(ctx, bus.Options{InProcess: s.of(0), Name: "refold-bench-actor", Logger: log}); err != nil {
 		return nil, err
 	}
@@ -55,14 +51,18 @@ func startSystem(ctx context.Context, s *servers, o row, fail func(error)) (y *s
 	if err != nil {
 		return nil, err
 	}
+	var model bridge.Model = instant{}
+	if o.model != nil {
+		model = o.model
+	}
 	err = errors.Join(
-		y.bridge.Model(provider, instant{}, bridge.Concurrency(atOnce)),
+		y.bridge.Model(provider, model, bridge.Concurrency(atOnce)),
 		y.bridge.Tool(target, instant{}, bridge.Concurrency(atOnce)))
 	if err != nil {
 		return nil, err
 	}
 	y.run(ctx, fail, "bridge", y.bridge.Run)
-	h := host.New(y.bus, log, host.Options{SessionsMax: o.sessionsMax})
+	h := host.New(y.bus, log, o.host)
 	y.run(ctx, fail, "session-actor", h.Run)
 	select {
 	case <-h.Ready():

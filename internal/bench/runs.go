@@ -12,6 +12,9 @@ import (
 	"runtime/pprof"
 	"time"
 
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/host"
 	"github.com/refold/refold/subjects"
 )
 
@@ -19,7 +22,7 @@ import (
 // Durabilities, InFlight, and Seconds or Runs.
 type Options struct {
 	Dir          string // where servers keep their files; empty: the system's directory for temporary ones
-	Durabilities []Durability
+	Durabilities []bus.Durability
 	InFlight     []int
 	Replicas     int           // servers, and copies of each stream; 0: one
 	For          time.Duration // how long a side is measured
@@ -33,6 +36,7 @@ type Side struct {
 	RunsPerS float64
 	P50, P99 time.Duration
 	Runs     int            // that were measured
+	CPU      time.Duration  // of the whole process, servers and clients included, for a run
 	PerRun   map[string]int // messages stored, by stream and kind
 	// PerCommit is messages by stream that were stored at once: one publish, or
 	// one atomic batch.
@@ -43,7 +47,7 @@ type Side struct {
 
 // Row is one durability with one number of runs in flight.
 type Row struct {
-	Durability Durability
+	Durability bus.Durability
 	InFlight   int
 	Replicas   int
 	Ceiling    Side
@@ -61,33 +65,29 @@ func (r Row) Ratio() float64 {
 // row is what a side needs to know.
 type row struct {
 	Options
-	durability  Durability
-	inFlight    int
-	replicas    int
-	sessionsMax int
-	log         *slog.Logger
-	stored      template
-	perRun      map[string]int // as is expected; nil: not known
+	durability bus.Durability
+	inFlight   int
+	replicas   int
+	host       host.Options
+	model      bridge.Model // nil: instant
+	stored     template
+	perRun     map[string]int // as is expected; nil: not known
+}
+
+// daemonLog returns where daemons log.
+func (r row) daemonLog() *slog.Logger {
+	if r.Log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return r.Log
 }
 
 // Runs measures each row, the ceiling and then Refold, each on fresh servers,
 // and calls done with it. It fails if a run does not end well, or if the two
 // sides did not store the same kinds and numbers of messages.
 func Runs(ctx context.Context, o Options, done func(Row) error) error {
-	names, err := subjects.New("")
+	base, err := calibrated(ctx, o)
 	if err != nil {
-		return err
-	}
-	base := row{Options: o, replicas: max(o.Replicas, 1), log: o.Log}
-	first := base
-	first.durability, first.inFlight, first.Runs, first.Profiles = Interval, 1, 1, ""
-	var stored *census
-	side, err := first.refold(ctx, &stored)
-	if err != nil {
-		return fmt.Errorf("one run of Refold: %w", err)
-	}
-	base.perRun = side.PerRun
-	if base.stored, err = stored.template(names); err != nil {
 		return err
 	}
 	for _, d := range o.Durabilities {
@@ -110,6 +110,25 @@ func Runs(ctx context.Context, o Options, done func(Row) error) error {
 		}
 	}
 	return nil
+}
+
+// calibrated returns a row that knows what one run of Refold stores.
+func calibrated(ctx context.Context, o Options) (row, error) {
+	names, err := subjects.New("")
+	if err != nil {
+		return row{}, err
+	}
+	r := row{Options: o, replicas: max(o.Replicas, 1)}
+	first := r
+	first.durability, first.inFlight, first.Runs, first.Profiles = bus.DurabilityInterval, 1, 1, ""
+	var stored *census
+	side, err := first.refold(ctx, &stored)
+	if err != nil {
+		return row{}, fmt.Errorf("one run of Refold: %w", err)
+	}
+	r.perRun = side.PerRun
+	r.stored, err = stored.template(names)
+	return r, err
 }
 
 func (r row) ceiling(ctx context.Context) (Side, error) {
@@ -136,20 +155,19 @@ func (r row) refold(ctx context.Context, stored **census) (Side, error) {
 func (r row) side(ctx context.Context, name string, stored **census, start func(context.Context, *servers, func(error)) (func(), error)) (side Side, err error) {
 	runtime.GC()
 	debug.FreeOSMemory() // what the former side took is not this one's
-	s, err := startServers(r.Dir, r.replicas, r.durability == Always)
+	s, err := startServers(r.Dir, r.replicas, r.durability == bus.DurabilityAlways)
 	if err != nil {
 		return side, err
 	}
 	defer func() { err = errors.Join(err, s.stop()) }()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	failure := &failure{cancel: cancel}
+	ctx, failure := failing(ctx)
+	defer failure.cancel(nil)
 	stop, err := start(ctx, s, failure.fail)
 	if err != nil {
 		return side, errors.Join(err, context.Cause(ctx))
 	}
 	defer stop()
-	l, err := startLoad(ctx, s, r.durability == Always, failure.fail)
+	l, err := startLoad(ctx, s, r.durability == bus.DurabilityAlways, failure.fail)
 	if err != nil {
 		return side, err
 	}
@@ -190,7 +208,7 @@ func (r row) measure(ctx context.Context, l *load, name string, side *Side) (err
 	if err != nil {
 		return err
 	}
-	begun := time.Now()
+	begun, used := time.Now(), cpuUsed()
 	l.measure(true)
 	if r.Runs == 0 {
 		err = pass(ctx, r.For)
@@ -199,7 +217,7 @@ func (r row) measure(ctx context.Context, l *load, name string, side *Side) (err
 		err = l.wait(ctx, drainWithin+r.For)
 	}
 	l.measure(false)
-	took := time.Since(begun)
+	took, used := time.Since(begun), cpuUsed()-used
 	if err := errors.Join(err, stopProfile()); err != nil {
 		return err
 	}
@@ -209,6 +227,7 @@ func (r row) measure(ctx context.Context, l *load, name string, side *Side) (err
 	sorted := l.latencies()
 	side.Runs = len(sorted)
 	side.RunsPerS = float64(len(sorted)) / took.Seconds()
+	side.CPU = used / time.Duration(max(len(sorted), 1))
 	side.P50, side.P99 = part(sorted, 0.5), part(sorted, 0.99)
 	return l.drain(ctx)
 }

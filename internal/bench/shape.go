@@ -101,14 +101,5 @@ func (r requests) of(sid string) (payload []byte, id string) {
 // those in the messages that the ceiling stores are.
 func sessionID(n int) string { return fmt.Sprintf("bench-%010d", n) }
 
-// Durability is when servers sync what they store.
-type Durability string
-
-// The durabilities: before they acknowledge, or every two minutes.
-const (
-	Always   Durability = "always"
-	Interval Durability = "interval"
-)
-
 // drainWithin is how long the last runs may take to end.
 const drainWithin = time.Minute

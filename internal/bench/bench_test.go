@@ -1,0 +1,57 @@
+package bench_test
+
+// Small rows on both sides: what is checked is that every run ended, and what
+// was stored; never how long it took.
+
+import (
+	"context"
+	"maps"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/refold/refold/internal/bench"
+	"github.com/refold/refold/internal/bus"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// perRun is what a run stores: 6 events, 8 effects and claims, 3 notices.
+var perRun = map[string]int{
+	"REFOLD_LOG RunRequested": 1, "REFOLD_LOG ToolCallsObserved": 1, "REFOLD_LOG ToolCallSettled": 3, "REFOLD_LOG GenerationSettled": 1,
+	"REFOLD_FX llm": 2, "REFOLD_FX tool": 3, "REFOLD_FX wake": 1, "REFOLD_FX claim": 2,
+	"REFOLD_OUT SessionOpened": 1, "REFOLD_OUT RunStarted": 1, "REFOLD_OUT RunFinished": 1,
+}
+
+func TestRuns(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	const runs = 24
+	var rows []bench.Row
+	o := bench.Options{
+		Dir: t.TempDir(), Durabilities: []bus.Durability{bus.DurabilityAlways}, InFlight: []int{1, 20}, Runs: runs,
+	}
+	if err := bench.Runs(ctx, o, func(r bench.Row) error { rows = append(rows, r); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := len(rows), 2; got != want {
+		t.Fatalf("%d rows, want %d", got, want)
+	}
+	for _, r := range rows {
+		for name, side := range map[string]bench.Side{"ceiling": r.Ceiling, "refold": r.Refold} {
+			if side.Runs != runs {
+				t.Errorf("%s, %d in flight, %s: %d runs ended, want %d", r.Durability, r.InFlight, name, side.Runs, runs)
+			}
+			if !maps.Equal(side.PerRun, perRun) {
+				t.Errorf("%s, %d in flight, %s: stored %v a run, want %v", r.Durability, r.InFlight, name, side.PerRun, perRun)
+			}
+			for stream, n := range side.PerCommit {
+				if n < 1 {
+					t.Errorf("%s, %d in flight, %s: %v messages a commit in %s", r.Durability, r.InFlight, name, n, stream)
+				}
+			}
+		}
+	}
+}

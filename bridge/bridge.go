@@ -124,7 +124,7 @@ func Connect(ctx context.Context, o Options) (*Bridge, error) {
 	}
 	instance := newULID(time.Now())
 	by := clip(o.Name+"/"+instance, session.ByBytesMax)
-	b.worker = newWorker(&natsWire{Bus: nc}, nc.Names(), instance, by, o.Logger.With("instance", instance))
+	b.worker = newWorker(newNATSWire(nc), nc.Names(), instance, by, o.Logger.With("instance", instance))
 	return b, nil
 }
 

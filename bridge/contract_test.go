@@ -63,7 +63,9 @@ func newNatsWire(t *testing.T, server *bustest.Node) *natsWire {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &natsWire{Bus: nc, members: members}
+	w := newNATSWire(nc)
+	w.members = members
+	return w
 }
 
 func checkWire(t *testing.T, w wire, beat func(instance string)) {

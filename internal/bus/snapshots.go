@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"strconv"
+	"strings"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -200,9 +201,45 @@ func (b *Bus) GetQuarantine(ctx context.Context, sid string) (body []byte, found
 	return m.data, true, nil
 }
 
-// Quarantined yields every session that is stopped, in no order.
+// Quarantined yields every session that was stopped when it was called, in no
+// order. It is read from the leader: an owner must not miss one.
 func (b *Bus) Quarantined(ctx context.Context) iter.Seq2[string, error] {
-	return b.keys(ctx, subjects.QuarantineKeys, subjects.ParseQuarantineKey)
+	return func(yield func(string, error) bool) {
+		found, err := b.quarantineKeys(ctx)
+		if err != nil {
+			yield("", fmt.Errorf("list quarantines: %w", err))
+			return
+		}
+		for subject := range found {
+			sid, ok := subjects.ParseQuarantineKey(strings.TrimPrefix(subject, b.names.SnapshotsSubject("")))
+			if !ok {
+				continue
+			}
+			// A key that was deleted is there still, and says so.
+			_, stopped, err := b.GetQuarantine(ctx, sid)
+			if err != nil || stopped {
+				if !yield(sid, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// quarantineKeys returns the subjects of all quarantines, ended ones too.
+func (b *Bus) quarantineKeys(ctx context.Context) (found map[string]uint64, err error) {
+	err = b.retry(ctx, func(ctx context.Context) error {
+		stream, err := b.js.Stream(ctx, b.names.SnapshotsStream())
+		if err != nil {
+			return err
+		}
+		info, err := stream.Info(ctx, jetstream.WithSubjectFilter(b.names.SnapshotsSubject(subjects.QuarantineKeys)))
+		if err == nil {
+			found = info.State.Subjects
+		}
+		return err
+	})
+	return found, err
 }
 
 func (b *Bus) keys(ctx context.Context, filter string, parse func(string) (string, bool)) iter.Seq2[string, error] {

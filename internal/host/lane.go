@@ -28,8 +28,11 @@ type laneActor struct {
 	log       *slog.Logger
 	arrivals  chan arrival
 	sessions  map[string]*actor
-	folded    []*outputs // not handed over
-	storing   *slice     // handed over; nil: none
+	group     []arrival        // room for a batch
+	loaded    map[string]ahead // sessions of a batch, loaded before their turn
+	listed    bool             // quarantined sessions are in memory, since the era began
+	folded    []*outputs       // not handed over
+	storing   *slice           // handed over; nil: none
 	snapshots *snapshotting
 	clock     uint64 // counts uses, for eviction
 	newest    uint64 // sequence of the latest event of this era; 0: none yet
@@ -55,7 +58,7 @@ type arrival struct {
 func newLaneActor(h *Host, lane lane) *laneActor {
 	l := &laneActor{
 		host: h, lane: lane, log: h.log.With("lane", lane.Number()),
-		arrivals: make(chan arrival, batchMax), sessions: map[string]*actor{},
+		arrivals: make(chan arrival, batchMax), sessions: map[string]*actor{}, loaded: map[string]ahead{},
 		toStore: make(chan *slice, 1), stored: make(chan *slice, 1),
 		late: make(chan late, wakesAtOnce), calls: make(chan func()), taken: make(chan struct{}, 1),
 	}
@@ -170,22 +173,28 @@ func (l *laneActor) drop() {
 
 // batch folds first and what is buffered behind it.
 func (l *laneActor) batch(ctx context.Context, first arrival) error {
-	if err := l.take(ctx, first); err != nil {
-		return err
-	}
-	for range batchMax - 1 {
+	group := l.group[:0]
+	group = append(group, first)
+	for open := true; open && len(group) < batchMax; {
 		select {
-		case next, ok := <-l.arrivals:
-			if !ok {
-				return nil
+		case next, more := <-l.arrivals:
+			if open = more; more {
+				group = append(group, next)
 			}
-			if err := l.take(ctx, next); err != nil {
-				return err
-			}
-			continue
 		default:
+			open = false
 		}
-		break
+	}
+	defer func() {
+		clear(group)
+		clear(l.loaded)
+		l.group = group[:0]
+	}()
+	l.loadAhead(ctx, group)
+	for _, a := range group {
+		if err := l.take(ctx, a); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -201,6 +210,8 @@ func (l *laneActor) take(ctx context.Context, a arrival) error {
 		for _, s := range l.sessions {
 			s.proven, s.woken = false, nil
 		}
+		clear(l.loaded)
+		l.list(ctx, time.Now())
 		l.newest, l.reached, l.behind = 0, 0, false
 		select {
 		case l.taken <- struct{}{}:
@@ -270,9 +281,12 @@ func (l *laneActor) session(ctx context.Context, e session.Event) (*actor, error
 	if s != nil && (s.state != nil || s.stops(e.Seq)) {
 		return s, nil
 	}
-	loaded, err := l.host.load(ctx, e)
-	if err != nil {
-		return nil, err
+	loaded := l.loaded[e.Session].before(e)
+	if loaded == nil {
+		var err error
+		if loaded, err = l.host.load(ctx, e, l.listed && (s == nil || s.stop == nil)); err != nil {
+			return nil, err
+		}
 	}
 	l.evict()
 	l.sessions[e.Session] = loaded

@@ -24,11 +24,15 @@ var (
 )
 
 // load returns the session as it stands before e, or as its snapshot has it if
-// that is at or past e. It emits nothing.
-func (h *Host) load(ctx context.Context, e session.Event) (*actor, error) {
-	stop, err := h.stopOf(ctx, e.Session)
-	if err != nil {
-		return nil, err
+// that is at or past e. It emits nothing. listed says that the session is known
+// to be in no quarantine.
+func (h *Host) load(ctx context.Context, e session.Event, listed bool) (*actor, error) {
+	var stop *Stop
+	var err error
+	if !listed {
+		if stop, err = h.stopOf(ctx, e.Session); err != nil {
+			return nil, err
+		}
 	}
 	s := &actor{sid: e.Session, stop: stop, asked: map[string]bool{}, proven: true}
 	if s.stops(e.Seq) {

@@ -101,8 +101,8 @@ const recheckEvery = 15 * time.Second
 func (l *laneActor) recheck(ctx context.Context) error {
 	quiet := !l.arrived
 	l.arrived = false
-	if err := l.list(ctx); err != nil {
-		l.log.Warn("quarantined sessions not listed", "error", err)
+	l.list(ctx, time.Now().Add(-l.host.recheck/2))
+	if !l.listed {
 		return nil
 	}
 	for sid, s := range l.sessions {
@@ -123,10 +123,19 @@ func (l *laneActor) recheck(ctx context.Context) error {
 	return nil
 }
 
-// list takes the quarantined sessions of the lane into memory: a release is
-// the end of what is remembered here, since it leaves nothing behind.
-func (l *laneActor) list(ctx context.Context) error {
-	all, err := l.host.stops.all(ctx, l.host)
+// list takes the quarantined sessions of the lane into memory, as they were
+// after since: a release is the end of what is remembered here, since it leaves
+// nothing behind. When it is listed at the beginning of an era, loads need not
+// look: who stops a session of this lane after that is its owner.
+func (l *laneActor) list(ctx context.Context, since time.Time) {
+	err := l.listSince(ctx, since)
+	if l.listed = err == nil; err != nil && ctx.Err() == nil {
+		l.log.Warn("quarantined sessions not listed", "error", err)
+	}
+}
+
+func (l *laneActor) listSince(ctx context.Context, since time.Time) error {
+	all, err := l.host.stops.all(ctx, l.host, since)
 	if err != nil {
 		return err
 	}
@@ -159,13 +168,14 @@ type stops struct {
 	found  []string
 }
 
-// all returns the quarantined sessions of all lanes.
-func (q *stops) all(ctx context.Context, h *Host) ([]string, error) {
+// all returns the quarantined sessions of all lanes, as they were after since.
+func (q *stops) all(ctx context.Context, h *Host, since time.Time) ([]string, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if time.Since(q.listed) < h.recheck/2 {
+	if q.listed.After(since) {
 		return q.found, nil
 	}
+	listed := time.Now()
 	var found []string
 	for sid, err := range h.world.Quarantined(ctx) {
 		if err != nil {
@@ -173,7 +183,7 @@ func (q *stops) all(ctx context.Context, h *Host) ([]string, error) {
 		}
 		found = append(found, sid)
 	}
-	q.found, q.listed = found, time.Now()
+	q.found, q.listed = found, listed
 	return found, nil
 }
 
@@ -209,7 +219,7 @@ func (l *laneActor) resume(ctx context.Context, s *actor) error {
 		}
 		a := arrival{event: e, ack: func() {}}
 		if going == nil {
-			going, err = l.host.load(ctx, e)
+			going, err = l.host.load(ctx, e, false)
 		}
 		switch {
 		case isPanic(err):

@@ -66,7 +66,7 @@ var repository = laws{
 		{"internal/host", "bridge", "client", "internal/inspector"},
 		{"internal/llm", "internal/tools"},
 		{"internal/devserver"},
-		{"internal/bench"},
+		{"internal/bench", "internal/chaos"},
 		{"bridge/bridgetest"},
 		{"cmd"},
 	},
@@ -91,9 +91,9 @@ var repository = laws{
 		},
 		{
 			what:  "github.com/nats-io/nats-server/v2",
-			only:  []string{"internal/bus", "internal/bus/bustest", "internal/devserver", "internal/bench", "e2e"},
+			only:  []string{"internal/bus", "internal/bus/bustest", "internal/devserver", "internal/bench", "internal/chaos", "e2e"},
 			tests: true,
-			why:   "a server runs in internal/devserver and in tests, and fresh ones, single or clustered, in internal/bench; internal/bus reads streams.conf with the server's parser",
+			why:   "a server runs in internal/devserver and in tests, and fresh ones in internal/bench, single or clustered, and in internal/chaos, one a trial; internal/bus reads streams.conf with the server's parser",
 		},
 		{
 			what: "github.com/openai/openai-go/v3",

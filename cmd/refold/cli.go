@@ -42,7 +42,11 @@ type cli struct {
 	Tools   toolsCommand   `cmd:"" help:"Show a session's tools, or say who serves the tools of the install record."`
 	Why     whyCommand     `cmd:"" help:"Say why a turn of a session offered a tool, or did not."`
 
-	Bench   benchCommand   `cmd:"" help:"Measure what this machine does, on servers of its own."`
+	Bench benchCommand `cmd:"" help:"Measure what this machine does, on servers of its own."`
+
+	Chaos     chaosCommand     `cmd:"" help:"Kill a session-actor and a bridge at every message that they send, on a server of their own, and look at what is left."`
+	ChaosPart chaosPartCommand `cmd:"" hidden:""`
+
 	Streams streamsCommand `cmd:"" help:"List the streams, buckets and consumers, or print one as the JetStream API takes it."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }

@@ -1,0 +1,174 @@
+package chaos
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/llm/recorded"
+	"github.com/refold/refold/internal/llm/scripted"
+	"github.com/refold/refold/internal/tools/host"
+	"github.com/refold/refold/planner"
+)
+
+// Source says where conversations come from, in this process and in the
+// processes that it starts.
+type Source struct {
+	Model     string   // demo, or recorded:FILE
+	Tools     string   // with a recording: its tool definitions; empty: beside it
+	RetrySafe []string // with a recording: patterns of tools that may run twice
+}
+
+// Conversation is what the user says in one session.
+type Conversation struct {
+	ID      string
+	Session string
+	Says    []string // each begins a run
+}
+
+// Cast is a model and its tools, with the conversations that they know.
+type Cast struct {
+	Conversations []Conversation
+	Install       []byte   // record that the sessions pin
+	Notes         []string // about the record, for people
+
+	recording *recorded.Recording // nil: the built-in demo
+}
+
+// Open reads what a source names.
+func Open(s Source) (*Cast, error) {
+	kind, file, _ := strings.Cut(s.Model, ":")
+	switch {
+	case kind == "demo" && file == "":
+		return demoCast()
+	case kind == "recorded" && file != "":
+		return recordedCast(s, file)
+	}
+	return nil, fmt.Errorf("model %q: demo, or recorded:FILE", s.Model)
+}
+
+// demoSession is the session of the built-in demo.
+const demoSession = "demo"
+
+func demoCast() (*Cast, error) {
+	d := planner.Builtin()
+	record, err := codec.Marshal(session.InstallRecord{
+		Config:         &session.RunConfig{Provider: scriptedModel, Model: scriptedModel},
+		DefaultProfile: d.DefaultProfile, Profiles: d.Profiles, Rules: session.RulesVersion, Tools: d.Tools, V: session.Version,
+	})
+	return &Cast{
+		Conversations: []Conversation{{ID: demoSession, Session: demoSession, Says: []string{scripted.DemoInput}}},
+		Install:       record,
+	}, err
+}
+
+func recordedCast(s Source, file string) (*Cast, error) {
+	recording, err := recorded.Load(file)
+	if err != nil {
+		return nil, err
+	}
+	definitions := s.Tools
+	if definitions == "" {
+		definitions = recorded.ToolsFile(file)
+	}
+	tools, err := recorded.LoadTools(definitions)
+	if err != nil {
+		return nil, err
+	}
+	c := &Cast{recording: recording}
+	if c.Install, c.Notes, err = recording.Install(tools, s.RetrySafe); err != nil {
+		return nil, err
+	}
+	for _, conversation := range recording.Conversations() {
+		c.Conversations = append(c.Conversations, Conversation{
+			ID: conversation.ID, Session: conversation.Session(), Says: conversation.Users(),
+		})
+	}
+	return c, nil
+}
+
+// Names under which the demo's model and tools are served.
+const (
+	scriptedModel = "scripted"
+	hostTools     = "host"
+)
+
+// Where things are in the directory of a trial.
+func ledgerIn(dir string) string  { return filepath.Join(dir, "ledger.jsonl") }
+func programIn(dir string) string { return filepath.Join(dir, "program") }
+func hostsIn(dir string) string   { return filepath.Join(dir, "hosts") }
+
+// prepare puts into a trial's directory what the tools will find there.
+func (c *Cast) prepare(dir string) error {
+	if c.recording != nil {
+		return nil
+	}
+	if err := os.MkdirAll(programIn(dir), 0o755); err != nil {
+		return err
+	}
+	_, files := scripted.Demo()
+	return scripted.Unpack(files, programIn(dir))
+}
+
+// serve gives a bridge model and tools. Each execution is in the ledger of the
+// trial's directory, and on disk, before it begins. The ledger stays open as
+// long as the process lives.
+func (c *Cast) serve(b *bridge.Bridge, dir string) error {
+	ledger, err := recorded.OpenLedger(ledgerIn(dir))
+	if err != nil {
+		return err
+	}
+	if c.recording != nil {
+		executor := recorded.NewExecutor(c.recording, ledger, recorded.Hooks{})
+		return errors.Join(b.Model(recorded.ModelName, recorded.NewModel(c.recording)), b.Tool(recorded.Target, executor))
+	}
+	// Paths in what it compiles would make each trial compile anew.
+	tools := host.New(hostsIn(dir), host.Options{WorkDir: programIn(dir), EnvironAdd: []string{"GOFLAGS=-trimpath"}})
+	if err := tools.Prepare(); err != nil {
+		return err
+	}
+	script, _ := scripted.Demo()
+	return errors.Join(b.Model(scriptedModel, scripted.NewModel(script)), b.Tool(hostTools, accounted{tools, ledger}))
+}
+
+// volatile is what tests print of the time that they took.
+var volatile = regexp.MustCompile(`\(cached\)|\b\d+\.\d+s\b`)
+
+// plain returns a text of the transcript without what differs from trial to
+// trial whatever happens.
+func (c *Cast) plain(dir, text string) string {
+	if c.recording != nil {
+		return text
+	}
+	return volatile.ReplaceAllString(strings.ReplaceAll(text, dir, "DIR"), "TIME")
+}
+
+// accounted keeps account of what an executor is told to carry out.
+type accounted struct {
+	bridge.Executor
+	ledger *recorded.Ledger
+}
+
+// Execute notes the execution and then carries the call out.
+func (a accounted) Execute(ctx context.Context, call bridge.Call) (bridge.Result, error) {
+	arguments := call.Arguments
+	if len(arguments) == 0 {
+		arguments = json.RawMessage("{}")
+	}
+	err := a.ledger.Append(recorded.Entry{
+		Session: call.Session, Effect: call.Effect, Tool: call.ToolName, Arguments: arguments,
+		IdempotencyKey: call.IdempotencyKey, Start: call.Start, RetrySafe: call.RetrySafe,
+	})
+	if err != nil {
+		return bridge.Result{}, err
+	}
+	return a.Executor.Execute(ctx, call)
+}

@@ -1,0 +1,44 @@
+// Package chaos kills a session-actor or a bridge at every message that it
+// sends, one message a time, and looks at what is left. `refold chaos` is it.
+//
+// # Path
+//
+// A trial is a whole system on a store of its own: a NATS server in this
+// process, and a session-actor and a bridge as processes of their own, which a
+// conversation is held with. Each of the two reaches the server through a
+// proxy that reads the NATS protocol. The recording trial kills nobody; what
+// passes its proxies are the points. Every further trial has one point: there
+// the proxy stops passing anything on, the process is killed (SIGKILL) and
+// started again, and the conversation goes on. When it has ended, and every
+// consumer is at rest, the end is compared with that of the recording trial.
+//
+// # Points
+//
+// A Point is a process, a message that it sends, and a side of it. Before: the
+// message has not reached the server. After: the server has it and has
+// answered, and the process never hears the answer. Messages are named by what
+// they say, not by their bytes: claim.r1t2c0, settle.r1t2c0, ack.tool-host;
+// the nth of a name is told by its number. So a point means the same in every
+// trial, although effects run side by side. What comes by the clock alone
+// (heartbeats, pulls, extended leases, streamed words) and what only reads is
+// no point.
+//
+// # Laws
+//
+// Check says what must hold at the end, wherever the kill was:
+//
+//   - A call that is not retry-safe was carried out once if it was settled
+//     succeeded, and at most once otherwise. A retry-safe one at least once if
+//     it was settled succeeded. Nothing was carried out that was not asked.
+//   - The transcript is that of the recording trial up to where the model was
+//     shown an outcome_unknown; without one, the runs end as they did there.
+//   - Nothing but wakes is open, notices are numbered without a gap, each run
+//     is told finished once.
+//   - Every session folds again to the same bytes, asks for the effects that
+//     are stored, and the session-actor's own state has the same hash.
+//
+// # Testing
+//
+// The verdicts are tested here with ends that break each law; the proxy with a
+// client and a server of NATS. e2e runs every point of the built-in demo.
+package chaos

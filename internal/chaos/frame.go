@@ -1,0 +1,111 @@
+package chaos
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+)
+
+// frameBytesMax bounds one message of a connection: the greatest payload that
+// a server takes by default eight times over.
+const frameBytesMax = 8 << 20
+
+// frame is one operation of the NATS protocol, of a client or of a server.
+type frame struct {
+	op      string // PUB, HPUB, MSG, HMSG; else as it was sent: PING, +OK, INFO …
+	subject string
+	reply   string
+	headers []byte // NATS/1.0 and lines, of HPUB and HMSG
+	payload []byte
+	raw     []byte // all of it, as it was read
+}
+
+// published reports that a client publishes with it.
+func (f *frame) published() bool { return f.op == "PUB" || f.op == "HPUB" }
+
+// delivered reports that a server delivers a message with it.
+func (f *frame) delivered() bool { return f.op == "MSG" || f.op == "HMSG" }
+
+// readFrame reads one operation.
+func readFrame(r *bufio.Reader) (*frame, error) {
+	line, err := readLine(r)
+	if err != nil {
+		return nil, err
+	}
+	fields := bytes.Fields(line)
+	f := &frame{raw: line}
+	if len(fields) == 0 {
+		return f, nil
+	}
+	f.op = string(bytes.ToUpper(fields[0]))
+	sizes, err := f.arguments(fields[1:])
+	if err != nil || sizes == nil {
+		return f, err
+	}
+	head, total := sizes[0], sizes[len(sizes)-1]
+	if len(sizes) == 1 {
+		head = 0
+	}
+	if head < 0 || total < head || total > frameBytesMax {
+		return nil, fmt.Errorf("a message of %d bytes, %d of them headers", total, head)
+	}
+	body := make([]byte, total+len("\r\n"))
+	if _, err := io.ReadFull(r, body); err != nil {
+		return nil, err
+	}
+	f.raw = append(f.raw, body...)
+	f.headers, f.payload = body[:head], body[head:total]
+	return f, nil
+}
+
+// arguments reads what stands behind the name of an operation that has a
+// payload, and returns its sizes: of the headers if it has any, and of all. An
+// operation without a payload has none.
+func (f *frame) arguments(args [][]byte) (sizes []int, err error) {
+	var fixed, numbers int
+	switch f.op {
+	case "PUB":
+		fixed, numbers = 1, 1
+	case "HPUB":
+		fixed, numbers = 1, 2
+	case "MSG":
+		fixed, numbers = 2, 1
+	case "HMSG":
+		fixed, numbers = 2, 2
+	default:
+		return nil, nil
+	}
+	if n := len(args) - fixed - numbers; n != 0 && n != 1 {
+		return nil, fmt.Errorf("%s with %d arguments", f.op, len(args))
+	}
+	f.subject = string(args[0])
+	if len(args) == fixed+numbers+1 {
+		f.reply = string(args[fixed])
+	}
+	for _, text := range args[len(args)-numbers:] {
+		n, err := strconv.Atoi(string(text))
+		if err != nil {
+			return nil, fmt.Errorf("%s: size %q", f.op, text)
+		}
+		sizes = append(sizes, n)
+	}
+	return sizes, nil
+}
+
+// readLine reads up to the end of a line, which is part of what is returned.
+func readLine(r *bufio.Reader) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := r.ReadSlice('\n')
+		line = append(line, part...)
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, err
+		}
+		if len(line) > frameBytesMax {
+			return nil, errors.New("a line without an end")
+		}
+	}
+}

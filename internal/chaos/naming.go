@@ -1,0 +1,172 @@
+package chaos
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/subjects"
+)
+
+// Subjects of JetStream under which a daemon changes something.
+const (
+	ackPrefix = "$JS.ACK."
+	apiPrefix = "$JS.API."
+	kvPrefix  = "$KV."
+	objPrefix = "$O."
+)
+
+// namer names messages by what they say.
+type namer struct{ names subjects.Names }
+
+// what names a message that a daemon publishes. ok is false for what is no
+// point: it changes nothing, or comes by the clock alone.
+func (n namer) what(f *frame) (name string, ok bool) {
+	switch subject := f.subject; {
+	case strings.HasPrefix(subject, ackPrefix):
+		return ackOf(subject, f.payload)
+	case strings.HasPrefix(subject, apiPrefix):
+		return apiOf(strings.TrimPrefix(subject, apiPrefix))
+	case strings.HasPrefix(subject, kvPrefix):
+		key := subject[strings.LastIndexByte(subject, '.')+1:]
+		if tokens := strings.SplitN(subject, ".", 3); len(tokens) == 3 {
+			key = tokens[2]
+		}
+		if _, snapshot := subjects.ParseSnapshotKey(key); snapshot {
+			return "snapshot", true
+		}
+		return "quarantine", true
+	case strings.HasPrefix(subject, objPrefix):
+		if strings.HasPrefix(subject, n.names.BlobChunks("")) {
+			return "chunk", true
+		}
+		return "blob", true
+	case subject == n.names.Install():
+		return "install", true
+	}
+	return n.own(f)
+}
+
+// own names a message on one of Refold's own subjects.
+func (n namer) own(f *frame) (name string, ok bool) {
+	if effect, err := n.names.ParseEffect(f.subject); err == nil {
+		return "ask." + effect.Effect, true
+	}
+	if claim, err := n.names.ParseClaim(f.subject); err == nil {
+		if body, err := bus.ParseClaimBody(f.payload); err == nil && body.Withdrawn {
+			return "withdraw." + claim.Effect, true
+		}
+		return "claim." + claim.Effect, true
+	}
+	if _, err := n.names.ParseOut(f.subject); err == nil {
+		return "notice." + noticeType(f.payload), true
+	}
+	if _, err := n.names.ParseCancel(f.subject); err == nil {
+		return "cancel", true
+	}
+	rest, ours := strings.CutPrefix(f.subject, n.names.Prefix()+".")
+	tokens := strings.Split(rest, ".")
+	switch {
+	case !ours:
+	case tokens[0] == "timer" && len(tokens) == 3:
+		return "schedule." + tokens[2], true
+	case len(tokens) == 2 && slices.Contains(subjects.Doors(), session.Door(tokens[0])):
+		if effect := settledBy(f.payload); effect != "" {
+			return "settle." + effect, true
+		}
+		return "event." + tokens[0], true
+	}
+	return "", false
+}
+
+// ackOf names an answer to a delivery. A lease that is extended is none.
+func ackOf(subject string, payload []byte) (name string, ok bool) {
+	tokens := strings.Split(subject, ".")
+	var consumer string
+	switch n := len(tokens); {
+	case n == 9: // $JS.ACK.<stream>.<consumer>.<5 numbers>
+		consumer = tokens[3]
+	case n >= 11: // $JS.ACK.<domain>.<account>.<stream>.<consumer>.<5 numbers>…
+		consumer = tokens[5]
+	default:
+		return "", false
+	}
+	switch {
+	case bytes.HasPrefix(payload, []byte("+WPI")):
+		return "", false
+	case bytes.HasPrefix(payload, []byte("-NAK")):
+		return "nak." + consumer, true
+	case bytes.HasPrefix(payload, []byte("+TERM")):
+		return "term." + consumer, true
+	}
+	return "ack." + consumer, true
+}
+
+// apiOf names a request that changes a stream or a consumer that lasts.
+func apiOf(request string) (name string, ok bool) {
+	tokens := strings.Split(request, ".")
+	if len(tokens) < 3 {
+		return "", false
+	}
+	last := strings.ToLower(tokens[1])
+	switch tokens[0] + "." + tokens[1] {
+	case "STREAM.CREATE", "STREAM.UPDATE", "STREAM.PURGE":
+		return last + "." + tokens[2], true
+	case "CONSUMER.CREATE", "CONSUMER.RESET", "CONSUMER.UNPIN", "CONSUMER.DELETE":
+		if len(tokens) > 3 && lasts(tokens[3]) {
+			return last + "." + tokens[3], true
+		}
+	}
+	return "", false
+}
+
+// lasts reports that a consumer is a lane, a bridge's or that of the timers,
+// and not one that reads something once.
+func lasts(consumer string) bool {
+	_, lane := subjects.ParseLaneName(consumer)
+	_, _, bridge := subjects.ParseBridgeName(consumer)
+	return lane || bridge || consumer == subjects.DueConsumer
+}
+
+// noticeType returns what a notice tells.
+func noticeType(payload []byte) string {
+	var notice struct {
+		Type string `json:"type"`
+	}
+	if json.Unmarshal(payload, &notice) != nil || notice.Type == "" {
+		return "unreadable"
+	}
+	return notice.Type
+}
+
+// settledBy returns the effect that an event settles, empty if it names none.
+func settledBy(payload []byte) string {
+	env, err := envelopeOf(payload)
+	if err != nil {
+		return ""
+	}
+	var fields codec.Pairs
+	if !codec.IsMap(env.Data) || codec.Unmarshal(env.Data, &fields) != nil {
+		return ""
+	}
+	for _, field := range fields {
+		var effect string
+		if field.Key == "effect" && codec.Unmarshal(field.Value, &effect) == nil {
+			return effect
+		}
+	}
+	return ""
+}
+
+// envelopeOf decodes an event's envelope.
+func envelopeOf(payload []byte) (env session.Envelope, err error) {
+	canonical, err := codec.Canonicalize(payload)
+	if err == nil {
+		err = codec.Decode(canonical, &env)
+	}
+	return env, err
+}

@@ -1,0 +1,114 @@
+package chaos
+
+// Names of messages and of points: the same message has the same name in
+// every trial, and what comes by the clock alone has none.
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/refold/refold/subjects"
+)
+
+func TestWhat(t *testing.T) {
+	t.Parallel()
+	names, err := subjects.New("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := namer{names}
+	for _, c := range []struct{ subject, payload, want string }{
+		{"$JS.ACK.REFOLD_LOG.l6.1.7.3.1763740000000000000.0", "", "ack.l6"},
+		{"$JS.ACK._.hash.REFOLD_FX.tool-host.1.7.3.1763740000000000000.0", "+ACK", "ack.tool-host"},
+		{"$JS.ACK._.hash.REFOLD_FX.tool-host.1.7.3.1763740000000000000.0.token", "", "ack.tool-host"},
+		{"$JS.ACK.REFOLD_FX.tool-host.1.7.3.1763740000000000000.0", "+WPI", ""},
+		{"$JS.ACK.REFOLD_FX.tool-host.1.7.3.1763740000000000000.0", `-NAK {"delay":1}`, "nak.tool-host"},
+		{"$JS.API.STREAM.CREATE.REFOLD_LOG", "{}", "create.REFOLD_LOG"},
+		{"$JS.API.STREAM.INFO.REFOLD_LOG", "", ""},
+		{"$JS.API.CONSUMER.CREATE.REFOLD_LOG.l3", "{}", "create.l3"},
+		{"$JS.API.CONSUMER.CREATE.REFOLD_FX.tool-host.refold.fx.tool.host.*.*", "{}", "create.tool-host"},
+		{"$JS.API.CONSUMER.CREATE.REFOLD_LOG.x8f3_1.refold.*.*.s1", "{}", ""},
+		{"$JS.API.CONSUMER.RESET.REFOLD_LOG.l3", "", "reset.l3"},
+		{"$JS.API.CONSUMER.MSG.NEXT.REFOLD_LOG.l3", "{}", ""},
+		{"$JS.API.DIRECT.GET.REFOLD_LOG", "{}", ""},
+		{"$KV.REFOLD_SNAPSHOTS.s.s1", "x", "snapshot"},
+		{"$KV.REFOLD_SNAPSHOTS.q.s1", "x", "quarantine"},
+		{"$O.REFOLD_BLOBS.C.abc", "x", "chunk"},
+		{"$O.REFOLD_BLOBS.M.abc", "x", "blob"},
+		{"refold.install", "{}", "install"},
+		{"refold.fx.tool.host.s1.r1t2c0", "x", "ask.r1t2c0"},
+		{"refold.fx.claim.s1.r1t2c0", `{"by":"i"}`, "claim.r1t2c0"},
+		{"refold.fx.claim.s1.r1t2.2", `{"by":"i"}`, "claim.r1t2"},
+		{"refold.fx.claim.s1.r1t2c0", `{"withdrawn":true}`, "withdraw.r1t2c0"},
+		{"refold.out.s1", `{"n":1,"type":"RunStarted"}`, "notice.RunStarted"},
+		{"refold.cancel.s1", `{"effects":["r1t1"]}`, "cancel"},
+		{"refold.timer.s1.w1", "", "schedule.w1"},
+		{"refold.tool.s1", `{"type":"ToolCallSettled","data":{"effect":"r1t2c0","status":"succeeded"}}`, "settle.r1t2c0"},
+		{"refold.llm.s1", "{", "event.llm"},
+		{"refold.alive.01J", "{}", ""},
+		{"refold.live.s1", "{}", ""},
+		{"_INBOX.x.y", "{}", ""},
+		{"$SRV.PING", "", ""},
+	} {
+		got, ok := n.what(&frame{op: "PUB", subject: c.subject, payload: []byte(c.payload)})
+		if got != c.want || ok != (c.want != "") {
+			t.Errorf("%s %s: got %q, %v, want %q", c.subject, c.payload, got, ok, c.want)
+		}
+	}
+}
+
+func TestPointNames(t *testing.T) {
+	t.Parallel()
+	want := Point{Part: Bridge, Side: After, What: "claim.r1t2c0", N: 3}
+	if name := want.String(); name != "bridge/after/claim.r1t2c0/3" {
+		t.Errorf("got %s", name)
+	}
+	if got, err := ParsePoint(want.String()); got != want || err != nil {
+		t.Errorf("got %v, %v, want %v", got, err, want)
+	}
+	for _, name := range []string{"", "bridge/after/x", "nats/after/x/1", "bridge/beside/x/1", "bridge/after//1", "bridge/after/x/0", "bridge/after/x/one"} {
+		if got, err := ParsePoint(name); err == nil {
+			t.Errorf("%q: got %v, want an error", name, got)
+		}
+	}
+}
+
+// All of the session, and of each start-up kind one; a sample has all kinds
+// before it has any of them twice, and is the same for one seed.
+func TestFewerPoints(t *testing.T) {
+	t.Parallel()
+	var all []Point
+	for _, what := range []string{"create.l1", "create.l2", "chunk", "ack.l0", "ack.l6", "ask.r1t1", "ask.r1t2"} {
+		all = append(all, Point{SessionActor, Before, what, 1}, Point{SessionActor, After, what, 1})
+	}
+	sid := "s1"
+	own := subjects.LaneName(subjects.Lane(subjects.Partition(sid)))
+	x := &Explorer{points: all, conversation: Conversation{Session: sid}}
+	var whats []string
+	for _, p := range x.Brief() {
+		if p.Side == Before {
+			whats = append(whats, p.What)
+		}
+	}
+	want := []string{"create.l1", "chunk", "ack.l0", "ask.r1t1", "ask.r1t2"}
+	if own == "l0" || own == "l6" {
+		t.Fatalf("choose another session than %s: its lane is %s", sid, own)
+	}
+	if !slices.Equal(whats, want) {
+		t.Errorf("brief: got %v, want %v", whats, want)
+	}
+	sample := Sample(all, 8, 7)
+	kinds := map[string]bool{}
+	for _, p := range sample {
+		kinds[p.Kind()] = true
+	}
+	if len(sample) != 8 || len(kinds) != 8 {
+		t.Errorf("a sample of 8 has %d points of %d kinds: %v", len(sample), len(kinds), sample)
+	}
+	if again := Sample(all, 8, 7); !slices.Equal(again, sample) {
+		t.Errorf("the same seed gave %v, then %v", sample, again)
+	}
+	if most := Sample(all, 100, 7); !slices.Equal(most, all) {
+		t.Errorf("a sample of more than there are: got %v, want all", most)
+	}
+}

@@ -1,0 +1,186 @@
+package chaos
+
+// The proxy between a NATS client and a server: it passes everything on, counts
+// what is a point, and at one has the client's process killed. The process is
+// this one, so that killing is closing a channel.
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"go.uber.org/goleak"
+
+	"github.com/refold/refold/subjects"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// rig is a client whose connection goes through a proxy, and one whose doesn't.
+type rig struct {
+	proxy       *proxy
+	through, by *nats.Conn
+	heard       chan string
+}
+
+const patience = 30 * time.Second
+
+func newRig(t *testing.T, target *Point) *rig {
+	t.Helper()
+	names, err := subjects.New("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoLog: true, NoSigs: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go srv.Start()
+	t.Cleanup(func() { srv.Shutdown(); srv.WaitForShutdown() })
+	if !srv.ReadyForConnections(patience) {
+		t.Fatal("the NATS server is not ready")
+	}
+	r := &rig{heard: make(chan string, 64)}
+	if r.proxy, err = newProxy(Bridge, srv.Addr().String(), names, target, func() {}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.proxy.close)
+	if r.by, err = nats.Connect(srv.ClientURL()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.by.Close)
+	_, err = r.by.Subscribe(">", func(m *nats.Msg) {
+		if m.Reply != "" {
+			m.Respond([]byte("yes")) //nolint:errcheck // whoever waits for it fails
+		}
+		r.heard <- m.Subject
+	})
+	if err == nil {
+		err = r.by.Flush()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.through, err = nats.Connect(r.proxy.url(), nats.NoReconnect(), nats.Timeout(patience)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.through.Close)
+	return r
+}
+
+// next returns the subject of the next message that came to the server, but
+// for answers.
+func (r *rig) next(t *testing.T) string {
+	t.Helper()
+	for {
+		select {
+		case subject := <-r.heard:
+			if subject[0] != '_' {
+				return subject
+			}
+		case <-time.After(patience):
+			t.Fatal("no message came")
+		}
+	}
+}
+
+func TestProxyPassesOn(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	if answer, err := r.through.Request("refold.install", []byte("x"), patience); err != nil || string(answer.Data) != "yes" {
+		t.Fatalf("request: got %v, %v", answer, err)
+	}
+	var publishing sync.WaitGroup
+	for range 4 {
+		publishing.Go(func() {
+			msg := nats.NewMsg("refold.out.s1")
+			msg.Header.Set("A", "b")
+			msg.Data = []byte(`{"type":"RunStarted"}`)
+			if err := r.through.PublishMsg(msg); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	publishing.Wait()
+	if err := r.through.Publish("refold.alive.i", nil); err != nil { // no point
+		t.Fatal(err)
+	}
+	if err := r.through.FlushTimeout(patience); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, p := range r.proxy.points() {
+		got = append(got, p.String())
+	}
+	want := []string{"bridge/before/install/1", "bridge/after/install/1"}
+	for _, n := range []string{"1", "2", "3", "4"} {
+		want = append(want, "bridge/before/notice.RunStarted/"+n, "bridge/after/notice.RunStarted/"+n)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("points: got %v, want %v", got, want)
+	}
+	for range 5 {
+		r.next(t)
+	}
+	if subject := r.next(t); subject != "refold.alive.i" {
+		t.Errorf("last came %s", subject)
+	}
+}
+
+func TestProxyStrikes(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		side    Side
+		request bool
+		came    bool // the second message
+	}{
+		{"before a publish", Before, false, false},
+		{"after a publish", After, false, true},
+		{"before a request", Before, true, false},
+		{"after a request", After, true, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, &Point{Part: Bridge, Side: c.side, What: "install", N: 2})
+			send := func() error { return r.through.Publish("refold.install", nil) }
+			if c.request {
+				send = func() error { _, err := r.through.Request("refold.install", nil, patience); return err }
+			}
+			if err := send(); err != nil {
+				t.Fatal(err)
+			}
+			if err := send(); c.request && err == nil {
+				t.Error("the answer came through")
+			}
+			select {
+			case <-r.proxy.struck:
+			case <-time.After(patience):
+				t.Fatal("the process was not killed")
+			}
+			// It is over: what the client sends now reaches nobody.
+			if err := r.through.FlushTimeout(patience); err == nil {
+				t.Error("the connection lives on")
+			} else if errors.Is(err, nats.ErrTimeout) {
+				t.Errorf("the connection hangs: %v", err)
+			}
+			if err := r.by.Publish("refold.out.end", nil); err != nil {
+				t.Fatal(err)
+			}
+			want := []string{"refold.install"}
+			if c.came {
+				want = append(want, "refold.install")
+			}
+			want = append(want, "refold.out.end")
+			for i, w := range want {
+				if got := r.next(t); got != w {
+					t.Fatalf("message %d: got %s, want %s", i+1, got, w)
+				}
+			}
+		})
+	}
+}

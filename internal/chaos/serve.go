@@ -1,0 +1,70 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+
+	refold "github.com/refold/refold"
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/host"
+)
+
+// snapshotEach makes sessions so short have snapshots too.
+const snapshotEach = 4
+
+// Serve is a daemon of a trial: it runs until ctx ends, or it is killed. It
+// does what the daemon of that name does, with the model and the tools of the
+// source, and the trial's directory.
+func Serve(ctx context.Context, part Part, url, dir string, s Source, stderr io.Writer) error {
+	cast, err := Open(s)
+	if err != nil {
+		return err
+	}
+	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	switch part {
+	case SessionActor:
+		return serveSessions(ctx, url, cast.Install, log)
+	case Bridge:
+		return serveEffects(ctx, url, dir, cast, log)
+	}
+	return fmt.Errorf("no process %q", part)
+}
+
+// serveSessions is a session-actor.
+func serveSessions(ctx context.Context, url string, install []byte, log *slog.Logger) error {
+	b, err := bus.Connect(ctx, bus.Options{URL: url, Name: string(SessionActor), Logger: log, Durability: bus.DurabilityAlways})
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	conf, err := bus.ParseConf(refold.StreamsConf, b.Names())
+	if err != nil {
+		return err
+	}
+	if err := b.Provision(ctx, conf, 1); err != nil {
+		return err
+	}
+	if _, err := host.EnsureInstall(ctx, b, install); err != nil {
+		return err
+	}
+	return host.New(b, log, host.Options{SnapshotEach: snapshotEach}).Run(ctx)
+}
+
+// serveEffects is a bridge.
+func serveEffects(ctx context.Context, url, dir string, cast *Cast, log *slog.Logger) error {
+	b, err := bridge.Connect(ctx, bridge.Options{URL: url, Name: string(Bridge), Provision: true, Durability: bus.DurabilityAlways.String(), Logger: log})
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	if err := cast.serve(b, dir); err != nil {
+		return err
+	}
+	if err := b.Timers(ctx); err != nil {
+		return err
+	}
+	return b.Run(ctx)
+}

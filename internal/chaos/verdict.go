@@ -1,0 +1,173 @@
+package chaos
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/refold/refold/actors/session"
+)
+
+// End is what is left of a conversation when it has ended and everything is at
+// rest.
+type End struct {
+	Runs       []RunEnd
+	Calls      []Call   // that were asked, in the order in which they were asked
+	Unasked    []string // idempotency keys of executions that nobody asked for
+	Transcript []Item
+	Open       []string // effects that are open, wakes not counted
+	Notices    []Notice // as the stream has them
+	Replay     []string // what differs when sessions are folded again
+}
+
+// RunEnd is how a run ended.
+type RunEnd struct{ Lifecycle, Code, Detail string }
+
+// Call is one tool call, and how often it was carried out.
+type Call struct {
+	Effect    string
+	RetrySafe bool
+	Status    string // of its first settlement; empty: the session ended it itself
+	Executed  int
+}
+
+// Item is one item of the transcript.
+type Item struct {
+	Role    session.Role
+	Text    string
+	Unknown bool // a result: nobody knows the outcome
+}
+
+// Notice is one notice of the session.
+type Notice struct {
+	N    uint64
+	Type string
+	Text string // all of it
+}
+
+// Check compares what is left after a kill of a process with what is left
+// without one, and returns what must not be. An empty list: all is well.
+func Check(killed Part, want, got *End) []string {
+	var faults []string
+	say := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
+	for _, call := range got.Calls {
+		if fault := call.fault(); fault != "" {
+			say("%s", fault)
+		}
+	}
+	for _, key := range got.Unasked {
+		say("%s was carried out, and nobody asked for it", key)
+	}
+	unknown, fault := sameTranscript(want.Transcript, got.Transcript)
+	if fault != "" {
+		say("%s", fault)
+	}
+	if unknown && killed != Bridge {
+		say("a call's outcome is unknown, although no bridge was killed")
+	}
+	if !unknown {
+		if !slices.Equal(want.Runs, got.Runs) {
+			say("the runs ended %v, without a kill %v", got.Runs, want.Runs)
+		}
+		for _, call := range want.Calls {
+			if !slices.ContainsFunc(got.Calls, func(c Call) bool { return c.Effect == call.Effect }) {
+				say("%s was not asked", call.Effect)
+			}
+		}
+	}
+	if len(got.Runs) != len(want.Runs) {
+		say("%d runs ended, want %d", len(got.Runs), len(want.Runs))
+	}
+	for _, effect := range got.Open {
+		say("%s is open", effect)
+	}
+	faults = append(faults, noticeFaults(got.Notices, len(want.Runs))...)
+	for _, difference := range got.Replay {
+		say("replay: %s", difference)
+	}
+	return faults
+}
+
+// fault says what is wrong with how often a call was carried out.
+func (c Call) fault() string {
+	var wrong bool
+	switch {
+	case c.RetrySafe:
+		wrong = c.Status == string(session.CallSucceeded) && c.Executed == 0
+	case c.Status == string(session.CallSucceeded):
+		wrong = c.Executed != 1
+	default:
+		wrong = c.Executed > 1
+	}
+	if !wrong {
+		return ""
+	}
+	kind, status := "not retry-safe", c.Status
+	if c.RetrySafe {
+		kind = "retry-safe"
+	}
+	if status == "" {
+		status = "by the session"
+	}
+	return fmt.Sprintf("%s, %s, was settled %s and carried out %d times", c.Effect, kind, status, c.Executed)
+}
+
+// sameTranscript compares transcripts. The result of a call may be unknown
+// instead; what the model says once it has seen that is its own affair.
+func sameTranscript(want, got []Item) (unknown bool, fault string) {
+	for i, item := range got {
+		if unknown && item.Role != session.RoleTool {
+			return true, ""
+		}
+		switch {
+		case i >= len(want):
+			return unknown, fmt.Sprintf("the transcript goes on after item %d: %s", i, item)
+		case item.Unknown && want[i].Role == session.RoleTool:
+			unknown = true
+		case item != want[i]:
+			return unknown, fmt.Sprintf("item %d of the transcript is %s, without a kill %s", i+1, item, want[i])
+		}
+	}
+	if !unknown && len(got) < len(want) {
+		return false, fmt.Sprintf("the transcript ends before item %d: %s", len(got)+1, want[len(got)])
+	}
+	return unknown, ""
+}
+
+// String returns role and text on a line.
+func (it Item) String() string {
+	text := strings.Join(strings.Fields(it.Text), " ")
+	if runes := []rune(text); len(runes) > 200 {
+		text = string(runes[:200]) + "…"
+	}
+	return fmt.Sprintf("%s %q", it.Role, text)
+}
+
+// noticeFaults looks for gaps and contradictions in what was told.
+func noticeFaults(notices []Notice, runs int) []string {
+	var faults []string
+	told := map[uint64]string{}
+	last, finished := uint64(0), 0
+	for _, n := range notices {
+		before, again := told[n.N]
+		switch {
+		case again && before != n.Text:
+			faults = append(faults, fmt.Sprintf("notice %d was told in two ways: %s and %s", n.N, before, n.Text))
+		case again:
+			continue
+		case n.N != last+1:
+			faults = append(faults, fmt.Sprintf("notice %d comes after notice %d", n.N, last))
+		}
+		told[n.N], last = n.Text, max(last, n.N)
+		switch n.Type {
+		case session.NoticeRunFinished:
+			finished++
+		case session.NoticeSessionQuarantined:
+			faults = append(faults, "the session is quarantined: "+n.Text)
+		}
+	}
+	if finished != runs {
+		faults = append(faults, fmt.Sprintf("%d runs were told finished, want %d", finished, runs))
+	}
+	return faults
+}

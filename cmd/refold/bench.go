@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -17,7 +16,12 @@ import (
 
 // benchCommand measures this machine, on servers of its own.
 type benchCommand struct {
-	Runs benchRuns `cmd:"" default:"withargs" help:"Runs a second and their latency, beside what the design could reach here."`
+	Runs     benchRuns     `cmd:"" default:"withargs" help:"Runs a second and their latency, beside what the design could reach here."`
+	Fold     benchFold     `cmd:"" help:"Events a second that are folded from memory."`
+	Replay   benchReplay   `cmd:"" help:"Events a second that a client replays from the log, compared with all that was stored."`
+	Sleeping benchSleeping `cmd:"" help:"Bytes that a session-actor keeps of a session that sleeps, and of one that is awake and idle."`
+	Wake     benchWake     `cmd:"" help:"How long a session that nobody has in memory takes to begin a run."`
+	Growth   benchGrowth   `cmd:"" help:"What an event costs with 100, 1,000, … sessions in the streams."`
 }
 
 // benchRuns measures whole runs.
@@ -26,16 +30,16 @@ type benchRuns struct {
 	InFlight   []int    `default:"1,100,1000" help:"Runs at a time."`
 	Seconds    float64  `default:"5" help:"How long each side of a row is measured, after a fifth of that to warm up."`
 	Runs       int      `placeholder:"N" help:"Measure so many runs of each side instead."`
+	CPUProfile string   `name:"cpuprofile" type:"path" placeholder:"DIR" help:"Write a CPU profile of each side of each row."`
 	Replicas   int      `default:"1" help:"3 runs three servers as a cluster, on loopback."`
 	benchPlace
 }
 
 // benchPlace is where the files go and the results.
 type benchPlace struct {
-	Dir        string `type:"existingdir" placeholder:"DIR" help:"Where the servers keep their files while they run. Default: the system's directory for temporary files."`
-	JSON       bool   `help:"Print a line of JSON a row."`
-	CPUProfile string `name:"cpuprofile" type:"path" placeholder:"DIR" help:"Write a CPU profile of each side of each row."`
-	Verbose    bool   `help:"Log what the daemons log."`
+	Dir     string `type:"existingdir" placeholder:"DIR" help:"Where the servers keep their files while they run. Default: the system's directory for temporary files."`
+	JSON    bool   `help:"Print a line of JSON a row."`
+	Verbose bool   `help:"Log what the daemons log."`
 }
 
 // benchRow is a row as --json prints it.
@@ -66,19 +70,15 @@ func (b benchRuns) Run(ctx context.Context, s streams) error {
 	if b.Runs < 0 || b.Runs == 0 && b.Seconds <= 0 || b.Replicas < 1 || slices.ContainsFunc(b.InFlight, func(n int) bool { return n < 1 }) {
 		return &statusError{statusUsage, "bench: --seconds, --runs, --replicas and --in-flight are above zero"}
 	}
-	o := bench.Options{
-		Dir: b.Dir, InFlight: b.InFlight, Replicas: b.Replicas,
-		For: time.Duration(b.Seconds * float64(time.Second)), Runs: b.Runs, Profiles: b.CPUProfile,
-	}
+	o := b.options(s, b.Runs)
+	o.InFlight, o.Replicas, o.Profiles = b.InFlight, b.Replicas, b.CPUProfile
+	o.For = time.Duration(b.Seconds * float64(time.Second))
 	for _, text := range b.Durability {
 		d, err := bus.ParseDurability(text)
 		if err != nil {
 			return err
 		}
 		o.Durabilities = append(o.Durabilities, d)
-	}
-	if b.Verbose {
-		o.Log = slog.New(slog.NewTextHandler(s.err, nil))
 	}
 	if b.JSON {
 		out := json.NewEncoder(s.out)

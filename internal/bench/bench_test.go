@@ -55,3 +55,47 @@ func TestRuns(t *testing.T) {
 		}
 	}
 }
+
+func TestFold(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	pace, err := bench.Fold(ctx, bench.Options{Dir: t.TempDir(), Runs: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pace.Sessions != 5 || pace.Events != 30 || pace.FoldPerS <= 0 || pace.ReplayPerS <= 0 {
+		t.Errorf("got %+v, want 5 sessions of 30 events together", pace)
+	}
+}
+
+// Every session is asked once, and answers.
+func TestWake(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	w, err := bench.Wake(ctx, bench.Options{Dir: t.TempDir()}, 3, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.P50 <= 0 || w.P99 < w.P50 {
+		t.Errorf("got %+v", w)
+	}
+}
+
+func TestGrowth(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	var got []int
+	err := bench.Growth(ctx, bench.Options{Dir: t.TempDir(), Runs: 5}, 100, func(g bench.Grown) error {
+		got = append(got, g.Sessions)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != 1 || got[0] != 100 {
+		t.Errorf("measured with %v sessions, want 100", got)
+	}
+}

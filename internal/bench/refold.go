@@ -47,9 +47,26 @@ func startSystem(ctx context.Context, s *servers, o row, fail func(error)) (y *s
 	if _, err := host.EnsureInstall(ctx, y.bus, []byte(install)); err != nil {
 		return nil, err
 	}
-	y.bridge, err = bridge.Connect(ctx, bridge.Options{InProcess: s.of(1), Name: "refold-bench", Logger: log, Grace: time.Second})
+	if !o.hostOnly {
+		if err := y.startBridge(ctx, s, o, fail); err != nil {
+			return nil, err
+		}
+	}
+	h := host.New(y.bus, log, o.host)
+	y.run(ctx, fail, "session-actor", h.Run)
+	select {
+	case <-h.Ready():
+		return y, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+func (y *system) startBridge(ctx context.Context, s *servers, o row, fail func(error)) error {
+	var err error
+	y.bridge, err = bridge.Connect(ctx, bridge.Options{InProcess: s.of(1), Name: "refold-bench", Logger: o.daemonLog(), Grace: time.Second})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var model bridge.Model = instant{}
 	if o.model != nil {
@@ -59,17 +76,10 @@ func startSystem(ctx context.Context, s *servers, o row, fail func(error)) (y *s
 		y.bridge.Model(provider, model, bridge.Concurrency(atOnce)),
 		y.bridge.Tool(target, instant{}, bridge.Concurrency(atOnce)))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	y.run(ctx, fail, "bridge", y.bridge.Run)
-	h := host.New(y.bus, log, o.host)
-	y.run(ctx, fail, "session-actor", h.Run)
-	select {
-	case <-h.Ready():
-		return y, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
+	return nil
 }
 
 // run runs a daemon until stop. What ends before is a failure.

@@ -69,6 +69,7 @@ type row struct {
 	inFlight   int
 	replicas   int
 	host       host.Options
+	hostOnly   bool         // no bridge runs
 	model      bridge.Model // nil: instant
 	stored     template
 	perRun     map[string]int // as is expected; nil: not known

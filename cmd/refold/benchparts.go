@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+
+	"github.com/refold/refold/internal/bench"
+)
+
+// options returns what all measurements take.
+func (p benchPlace) options(s streams, runs int) bench.Options {
+	o := bench.Options{Dir: p.Dir, Runs: runs}
+	if p.Verbose {
+		o.Log = slog.New(slog.NewTextHandler(s.err, nil))
+	}
+	return o
+}
+
+// tell prints a result: the row as JSON, or the text.
+func (p benchPlace) tell(s streams, row any, format string, args ...any) error {
+	if p.JSON {
+		return json.NewEncoder(s.out).Encode(row)
+	}
+	_, err := fmt.Fprintf(s.out, format+"\n", args...)
+	return err
+}
+
+// positive refuses numbers below one.
+func positive(flags string, numbers ...int) error {
+	for _, n := range numbers {
+		if n < 1 {
+			return &statusError{statusUsage, "bench: " + flags + " must be above zero"}
+		}
+	}
+	return nil
+}
+
+// benchFold measures the fold.
+type benchFold struct {
+	Runs int `default:"1000" help:"Runs, each of a session of its own, that Refold carries out first."`
+	benchPlace
+}
+
+// Run carries runs out and folds them.
+func (b benchFold) Run(ctx context.Context, s streams) error {
+	if err := positive("--runs", b.Runs); err != nil {
+		return err
+	}
+	p, err := bench.Fold(ctx, b.options(s, b.Runs))
+	if err != nil {
+		return err
+	}
+	row := map[string]any{"sessions": p.Sessions, "events": p.Events, "bytes_per_event": p.BytesEach, "fold_events_s": p.FoldPerS}
+	return b.tell(s, row, "fold: %.0f events/s, of %.0f bytes, in %d sessions of %d events together", p.FoldPerS, p.BytesEach, p.Sessions, p.Events)
+}
+
+// benchReplay measures a replay of everything.
+type benchReplay struct {
+	Runs int `default:"1000" help:"Runs, each of a session of its own, that Refold carries out first."`
+	benchPlace
+}
+
+// Run carries runs out and replays them.
+func (b benchReplay) Run(ctx context.Context, s streams) error {
+	if err := positive("--runs", b.Runs); err != nil {
+		return err
+	}
+	p, err := bench.Fold(ctx, b.options(s, b.Runs))
+	if err != nil {
+		return err
+	}
+	row := map[string]any{"sessions": p.Sessions, "events": p.Events, "bytes_per_event": p.BytesEach, "replay_events_s": p.ReplayPerS}
+	return b.tell(s, row, "replay: %.0f events/s, of %.0f bytes, in %d sessions of %d events together; identical", p.ReplayPerS, p.BytesEach, p.Sessions, p.Events)
+}
+
+// benchSleeping measures a session-actor's memory.
+type benchSleeping struct {
+	Sessions int `default:"100000" help:"Sessions that sleep."`
+	Awake    int `default:"2000" help:"Sessions that are awake."`
+	benchPlace
+}
+
+// Run has the sessions folded and looks at what is kept.
+func (b benchSleeping) Run(ctx context.Context, s streams) error {
+	if err := positive("--sessions and --awake", b.Sessions, b.Awake); err != nil {
+		return err
+	}
+	f, err := bench.Memory(ctx, b.options(s, 0), b.Sessions, b.Awake)
+	if err != nil {
+		return err
+	}
+	row := map[string]any{
+		"sleeping": f.Sleeping, "bytes_per_sleeping_session": f.SleepingEach,
+		"awake": f.Awake, "awake_turns": f.AwakeTurns, "bytes_per_awake_session": f.AwakeEach,
+	}
+	return b.tell(s, row, "sleeping: %.0f bytes a session (%d sessions)\nawake and idle, after %d turns: %.0f bytes a session (%d sessions)",
+		f.SleepingEach, f.Sleeping, f.AwakeTurns, f.AwakeEach, f.Awake)
+}
+
+// benchWake measures cold wakes.
+type benchWake struct {
+	Sessions int `default:"50" help:"Sessions that are woken, one after the other."`
+	Events   int `default:"10000" help:"Events of each; its snapshot is 64 behind."`
+	benchPlace
+}
+
+// Run wakes the sessions.
+func (b benchWake) Run(ctx context.Context, s streams) error {
+	if err := positive("--sessions and --events", b.Sessions, b.Events); err != nil {
+		return err
+	}
+	w, err := bench.Wake(ctx, b.options(s, 0), b.Sessions, b.Events)
+	if err != nil {
+		return err
+	}
+	row := map[string]any{"sessions": w.Sessions, "events": w.Events, "behind": w.Behind, "p50_ms": ms(w.P50), "p99_ms": ms(w.P99)}
+	return b.tell(s, row, "wake: p50 %.2f ms, p99 %.2f ms, of %d sessions with %d events, %d of them behind the snapshot",
+		ms(w.P50), ms(w.P99), w.Sessions, w.Events, w.Behind)
+}
+
+// benchGrowth measures beside more and more sessions.
+type benchGrowth struct {
+	GrowthMax int `default:"10000" placeholder:"N" help:"The most sessions; up to 1,000,000, of which each takes about 8 KB of disk."`
+	Runs      int `default:"1000" help:"Runs that are measured with each number of sessions."`
+	benchPlace
+}
+
+// Run measures and prints as numbers are done.
+func (b benchGrowth) Run(ctx context.Context, s streams) error {
+	if err := positive("--growth-max and --runs", b.GrowthMax, b.Runs); err != nil {
+		return err
+	}
+	if !b.JSON {
+		fmt.Fprintf(s.out, "%10s %10s %14s %14s %9s %9s\n", "sessions", "runs/s", "us an event", "cpu us/event", "p50 ms", "p99 ms")
+	}
+	return bench.Growth(ctx, b.options(s, b.Runs), b.GrowthMax, func(g bench.Grown) error {
+		row := map[string]any{
+			"sessions": g.Sessions, "runs_s": g.RunsPerS, "us_per_event": 1000 * ms(g.Event), "cpu_us_per_event": 1000 * ms(g.EventCPU),
+			"p50_ms": ms(g.P50), "p99_ms": ms(g.P99),
+		}
+		return b.tell(s, row, "%10d %10.0f %14.1f %14.1f %9.2f %9.2f", g.Sessions, g.RunsPerS, 1000*ms(g.Event), 1000*ms(g.EventCPU), ms(g.P50), ms(g.P99))
+	})
+}

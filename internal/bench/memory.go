@@ -1,0 +1,165 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/internal/host"
+	"github.com/refold/refold/subjects"
+)
+
+// Footprint is what sessions take of a session-actor's memory.
+type Footprint struct {
+	Sleeping, Awake           int     // sessions
+	SleepingEach, AwakeEach   float64 // bytes a session
+	SleepingTurns, AwakeTurns int     // of the model, in each session's one run
+}
+
+// Sessions that a lane keeps while the others are to sleep.
+const sleepersAwake = 4
+
+// awakeTurns is how many turns of the model an awake session has had.
+const awakeTurns = 10
+
+// profileRate is how many bytes are allocated between two samples of the
+// memory's profile: small, so that what is left after a while is told exactly.
+const profileRate = 512
+
+// Memory measures what a session-actor keeps of sessions that sleep, and of
+// sessions that are awake with nothing to do.
+func Memory(ctx context.Context, o Options, sleeping, awake int) (f Footprint, err error) {
+	before := runtime.MemProfileRate
+	runtime.MemProfileRate = profileRate
+	defer func() { runtime.MemProfileRate = before }()
+	f = Footprint{Sleeping: sleeping, Awake: awake, SleepingTurns: 2, AwakeTurns: awakeTurns}
+	short, err := record(ctx, o, instant{})
+	if err != nil {
+		return f, err
+	}
+	long, err := record(ctx, o, talkative{})
+	if err != nil {
+		return f, err
+	}
+	f.SleepingEach, err = footprint(ctx, o, host.Options{SessionsMax: sleepersAwake}, sleeping, short)
+	if err != nil {
+		return f, fmt.Errorf("sleeping sessions: %w", err)
+	}
+	f.AwakeEach, err = footprint(ctx, o, host.Options{SessionsMax: awake + 1}, awake, long)
+	if err != nil {
+		return f, fmt.Errorf("awake sessions: %w", err)
+	}
+	return f, nil
+}
+
+// footprint returns what a session-actor keeps of each of n sessions with these
+// events, beside what it has without them: a few more first, so that its
+// buffers are as large.
+func footprint(ctx context.Context, o Options, keep host.Options, n int, events []said) (each float64, err error) {
+	err = onStage(ctx, o, func(ctx context.Context, g *stage) error {
+		g.host, g.hostOnly = keep, true
+		g.host.DrainFor = time.Second
+		few := min(n/10, sleepersAwake*subjects.LanesDefault)
+		if keep.SessionsMax > sleepersAwake {
+			few = 0
+		}
+		least, err := g.keeps(ctx, 0, few, events)
+		if err != nil {
+			return err
+		}
+		most, err := g.keeps(ctx, few, few+n, events)
+		each = (most - least) / float64(n)
+		return err
+	})
+	return each, err
+}
+
+// keeps fills the log, has it folded, and returns the bytes in use then.
+func (g *stage) keeps(ctx context.Context, from, to int, events []said) (bytes float64, err error) {
+	if err := g.fill(ctx, from, to, events); err != nil {
+		return 0, err
+	}
+	y, err := startSystem(ctx, g.servers, g.row, g.failure.fail)
+	if err != nil {
+		return 0, err
+	}
+	defer y.stop()
+	if err := g.folded(ctx); err != nil {
+		return 0, err
+	}
+	// What is under way beside, snapshots and sweeps, goes away by itself.
+	bytes = inUse()
+	for range settleSamples {
+		if err := pass(ctx, settleTick); err != nil {
+			return 0, err
+		}
+		bytes = min(bytes, inUse())
+	}
+	runtime.KeepAlive(y)
+	return bytes, nil
+}
+
+const (
+	settleSamples = 6
+	settleTick    = 500 * time.Millisecond
+)
+
+// inUse returns the bytes that this process holds, but for what the NATS server
+// allocated.
+func inUse() (bytes float64) {
+	runtime.GC()
+	runtime.GC() // the profile is that of the last collection but one
+	var records []runtime.MemProfileRecord
+	for n, ok := runtime.MemProfile(nil, false); !ok; {
+		records = make([]runtime.MemProfileRecord, n+100)
+		n, ok = runtime.MemProfile(records, false)
+		records = records[:min(n, len(records))]
+	}
+	for i := range records {
+		if r := &records[i]; r.InUseObjects() > 0 && !ofServer(r.Stack()) {
+			each := float64(r.InUseBytes()) / float64(r.InUseObjects())
+			bytes += float64(r.InUseBytes()) / (1 - math.Exp(-each/profileRate))
+		}
+	}
+	return bytes
+}
+
+func ofServer(stack []uintptr) bool {
+	frames := runtime.CallersFrames(stack)
+	for {
+		frame, more := frames.Next()
+		if strings.Contains(frame.Function, "nats-server/v2") {
+			return true
+		}
+		if !more {
+			return false
+		}
+	}
+}
+
+// talkative is a model that asks for a tool in all its turns but the last.
+type talkative struct{}
+
+// Generate answers at once.
+func (talkative) Generate(ctx context.Context, r bridge.Request, delta func(string)) (bridge.Answer, error) {
+	turns := 1
+	for _, m := range r.Messages {
+		if m.Role == "assistant" {
+			turns++
+		}
+	}
+	switch {
+	case turns > awakeTurns:
+		return bridge.Answer{}, errors.New("the run has had its turns")
+	case turns == awakeTurns:
+		return bridge.Answer{Text: answered, Model: "instant", FinishReason: "stop"}, nil
+	}
+	return bridge.Answer{
+		Calls: []bridge.AnswerCall{{ID: "call", Name: "look", Arguments: argument}}, Model: "instant", FinishReason: "tool_calls",
+	}, nil
+}

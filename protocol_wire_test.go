@@ -72,6 +72,7 @@ func TestWire(t *testing.T) {
 	w.check("View", w.request(chat, "refold.view.s1").Data)
 	w.driven(operator)
 	w.controlled(operator, chat)
+	w.guest()
 	w.atRest()
 	w.verdict()
 }
@@ -282,6 +283,32 @@ func (w *wire) actor() {
 		w.t.Fatal(err)
 	}
 	w.run(b.Close, host.New(b, w.logger("actor"), host.Options{SnapshotEach: 1}).Run)
+}
+
+// guest is another session-actor, which shares the lanes for a while.
+func (w *wire) guest() {
+	b, err := bus.Connect(w.ctx, bus.Options{URL: w.url("actor"), InboxPrefix: "_INBOX_actor", Logger: w.logger("guest")})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer b.Close()
+	ctx, leave := context.WithCancel(w.ctx)
+	h, done := host.New(b, w.logger("guest"), host.Options{}), make(chan error, 1)
+	go func() { done <- h.Run(ctx) }()
+	select {
+	case <-h.Ready():
+	case <-w.ctx.Done():
+		w.t.Error("the guest does not join")
+	}
+	leave()
+	if err := <-done; err != nil {
+		w.t.Error(err)
+	}
+	bustest.Until(w.t, "the guest has said that it leaves", func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.fields["Heartbeat"]["leaving"]
+	})
 }
 
 // run runs something until the test ends, then closes its connection.

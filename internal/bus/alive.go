@@ -3,6 +3,7 @@ package bus
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -31,17 +32,32 @@ func (b *Bus) Heartbeat(ctx context.Context, instance string, body func() []byte
 	tick := time.NewTicker(HeartbeatEvery)
 	defer tick.Stop()
 	for {
-		// Out of the buffer of a lost connection they would come late and lie.
-		if b.nc.IsConnected() {
-			if err := b.publishCore(subject, body()); err != nil {
-				b.log.Warn("heartbeat_failed", "error", err.Error())
-			}
-		}
+		b.beat(subject, body())
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 			return nil
 		}
+	}
+}
+
+// Beat publishes one heartbeat now, beside those of Heartbeat: what an instance
+// says has changed, and others should not learn it half a second late.
+func (b *Bus) Beat(instance string, body []byte) error {
+	subject, err := b.names.Alive(instance)
+	if err == nil {
+		b.beat(subject, body)
+	}
+	return err
+}
+
+func (b *Bus) beat(subject string, body []byte) {
+	// Out of the buffer of a lost connection they would come late and lie.
+	if !b.nc.IsConnected() {
+		return
+	}
+	if err := b.publishCore(subject, body); err != nil {
+		b.log.Warn("heartbeat_failed", "error", err.Error())
 	}
 }
 
@@ -130,14 +146,17 @@ func (m *Members) Gone(instance string) bool {
 // Live returns the instances that were heard within the last d, by name.
 func (m *Members) Live(d time.Duration) []Member {
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	now := m.now()
-	var live []Member
-	for _, member := range m.heard {
-		if now.Sub(member.Heard) <= d {
-			live = append(live, member)
-		}
-	}
-	slices.SortFunc(live, func(a, b Member) int { return cmp.Compare(a.Instance, b.Instance) })
-	return live
+	m.mu.Unlock()
+	return slices.DeleteFunc(m.Known(), func(member Member) bool { return now.Sub(member.Heard) > d })
+}
+
+// Known returns all instances that were ever heard and are remembered, by name:
+// whether one that was not heard of late is gone is for the caller to find.
+func (m *Members) Known() []Member {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := slices.Collect(maps.Values(m.heard))
+	slices.SortFunc(known, func(a, b Member) int { return cmp.Compare(a.Instance, b.Instance) })
+	return known
 }

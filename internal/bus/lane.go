@@ -49,9 +49,9 @@ type Delivery struct {
 func (d Delivery) Ack() { d.window.done(d.number) }
 
 // Lane is one of the consumers that the log's partitions are spread over.
-// Every host may run every lane: the server pins one of them, the owner, and
-// the others stand by. Correctness does not rest on the pin: for a moment two
-// may believe that they own the lane.
+// Any number of hosts may run a lane: the server pins one of them, the owner,
+// and the others stand by. Correctness does not rest on the pin: for a moment
+// two may believe that they own the lane.
 type Lane struct {
 	bus      *Bus
 	number   int
@@ -97,6 +97,16 @@ func (l *Lane) Unowned(ctx context.Context) (bool, error) {
 		return false, fmt.Errorf("look at lane %s: %w", l.consumer, typed(err))
 	}
 	return pinnedIn(info) == "", nil
+}
+
+// Stray reports that events of the lane wait and the server has pinned nobody:
+// nobody asks for them. For a moment that is so whenever the owner changes.
+func (l *Lane) Stray(ctx context.Context) (bool, error) {
+	info, err := l.info(ctx)
+	if err != nil {
+		return false, fmt.Errorf("look at lane %s: %w", l.consumer, typed(err))
+	}
+	return pinnedIn(info) == "" && (info.NumPending > 0 || info.NumAckPending > 0), nil
 }
 
 // pinnedIn returns the pin that a lane's consumer knows; empty if none.

@@ -16,8 +16,9 @@ import (
 // request is sent at least every third of it, and the server says something
 // at least every sixth.
 const (
-	ttlPartKeep = 3
-	ttlPartTick = 6
+	ttlPartKeep  = 3
+	ttlPartTick  = 6
+	ttlPartStood = 2 // who looked at nothing for that long may have lost the pin
 )
 
 // tickMax is how late a reconnect may be noticed, however long pins last.
@@ -66,6 +67,7 @@ type era struct {
 	sent       time.Time // last request
 	filled     time.Time // last request that is to fill the window
 	differs    time.Time // since when the server counts otherwise; zero: it doesn't
+	checked    time.Time // last check; zero: none yet
 }
 
 // own holds the lane for as long as the pin lasts: one era after another.
@@ -206,6 +208,9 @@ func (e *era) ask(r pullRequest) error {
 // at, since this process had no time, is not missing.
 func (e *era) check(now time.Time) eraEnd {
 	ttl, idle := e.lane.ttl, len(e.msgs) == 0
+	if e.stood(now) {
+		return eraRuns
+	}
 	switch {
 	case e.lane.bus.nc.Stats().Reconnects != e.reconnects:
 		return e.again("the connection was made anew")
@@ -218,6 +223,25 @@ func (e *era) check(now time.Time) eraEnd {
 		return e.again("deliveries were lost")
 	}
 	return eraRuns
+}
+
+// stood reports that this process did not run for a while (it was stopped, or
+// had no processor), and lets every wait begin anew. The pin may be another's by
+// now, and a reset would take from it what it has under way: so nothing is
+// concluded from what did not come meanwhile. The requests that are due now tell
+// whose the pin is.
+func (e *era) stood(now time.Time) bool {
+	last := e.checked
+	e.checked = now
+	if last.IsZero() || now.Sub(last) <= e.lane.ttl/ttlPartStood {
+		return false
+	}
+	e.log.Info("lane_stood_still", "for_ms", now.Sub(last).Milliseconds())
+	e.begun, e.filled = now, now
+	if !e.differs.IsZero() {
+		e.differs = now
+	}
+	return true
 }
 
 // again ends the era with a reset, unless the lane is being handed over: then

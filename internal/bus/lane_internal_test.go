@@ -32,6 +32,13 @@ func testEra(t *testing.T) (e *era, acks *[]string) {
 	}, acks
 }
 
+// checkLater checks two lives of a pin from now on, and just before.
+func checkLater(e *era) eraEnd {
+	later := time.Now().Add(2 * e.lane.ttl)
+	e.checked = later.Add(-e.lane.ttl / ttlPartTick)
+	return e.check(later)
+}
+
 // delivery is a message as a consumer delivers it.
 func delivery(seq, consumerSeq uint64) *nats.Msg {
 	return &nats.Msg{
@@ -103,10 +110,10 @@ func TestEraHearsOfLosses(t *testing.T) {
 		}}
 	}
 	e, _ := testEra(t)
-	later := func() time.Time { return time.Now().Add(2 * e.lane.ttl) }
+	later := func() eraEnd { return checkLater(e) }
 	e.receive(delivery(6, 1))
 	e.receive(heartbeat(1))
-	if got := e.check(later()); got != eraRuns {
+	if got := later(); got != eraRuns {
 		t.Errorf("the same count: got %q, want none", got)
 	}
 	e.receive(heartbeat(2))
@@ -114,11 +121,11 @@ func TestEraHearsOfLosses(t *testing.T) {
 		t.Errorf("another count, just now: got %q, want none", got)
 	}
 	e.receive(delivery(7, 2))
-	if got := e.check(later()); got != eraRuns {
+	if got := later(); got != eraRuns {
 		t.Errorf("what it counted has come: got %q, want none", got)
 	}
 	e.receive(heartbeat(3))
-	if got := e.check(later()); got != eraReset {
+	if got := later(); got != eraReset {
 		t.Errorf("another count, for long: got %q, want %q", got, eraReset)
 	}
 }
@@ -168,12 +175,11 @@ func TestEraMissesAnAnswer(t *testing.T) {
 	if got := e.check(time.Now()); got != eraRuns {
 		t.Errorf("an open request: got %q, want none", got)
 	}
-	later := time.Now().Add(2 * e.lane.ttl)
-	if got := e.check(later); got != eraReset {
+	if got := checkLater(e); got != eraReset {
 		t.Errorf("a request without an answer: got %q, want %q", got, eraReset)
 	}
 	e.receive(&nats.Msg{Subject: "inbox.1", Header: nats.Header{subjects.HeaderStatus: {statusTimeout}}})
-	if got := e.check(later); got != eraRuns {
+	if got := checkLater(e); got != eraRuns {
 		t.Errorf("an answered request: got %q, want none", got)
 	}
 }
@@ -181,22 +187,56 @@ func TestEraMissesAnAnswer(t *testing.T) {
 // The server said that events are to come, and none comes.
 func TestEraMissesTheFirst(t *testing.T) {
 	t.Parallel()
-	later := func(e *era) time.Time { return time.Now().Add(2 * e.lane.ttl) }
 	e, _ := testEra(t)
 	e.begun = time.Now()
-	if got := e.check(later(e)); got != eraRuns {
+	if got := checkLater(e); got != eraRuns {
 		t.Errorf("nothing is to come: got %q, want none", got)
 	}
 	e.waits = true
 	if got := e.check(time.Now()); got != eraRuns {
 		t.Errorf("just begun: got %q, want none", got)
 	}
-	if got := e.check(later(e)); got != eraReset {
+	if got := checkLater(e); got != eraReset {
 		t.Errorf("it did not come: got %q, want %q", got, eraReset)
 	}
 	e.receive(delivery(6, 1))
-	if got := e.check(later(e)); got != eraRuns {
+	if got := checkLater(e); got != eraRuns {
 		t.Errorf("it came: got %q, want none", got)
+	}
+}
+
+// A process that stood still concludes nothing from what it did not get: the
+// lane may be another's, and a reset would take from it what it has under way.
+func TestEraStoodStill(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name string
+		lack func(e *era, now time.Time)
+	}{
+		{"a request without an answer", func(e *era, now time.Time) { e.request, e.filling, e.asked, e.filled = 1, 1, 10, now }},
+		{"the first event did not come", func(e *era, now time.Time) { e.begun, e.waits = now, true }},
+		{"another count of deliveries", func(e *era, now time.Time) { e.next, e.differs = 2, now }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			e, _ := testEra(t)
+			now := time.Now()
+			test.lack(e, now)
+			e.check(now)
+			now = now.Add(2 * e.lane.ttl)
+			if got := e.check(now); got != eraRuns {
+				t.Errorf("first check after it stood still: got %q, want none", got)
+			}
+			var got eraEnd
+			for range 2 * ttlPartTick {
+				if now = now.Add(e.lane.ttl / ttlPartTick); got == eraRuns {
+					got = e.check(now)
+				}
+			}
+			if got != eraReset {
+				t.Errorf("it still did not come, for the life of a pin: got %q, want %q", got, eraReset)
+			}
+		})
 	}
 }
 

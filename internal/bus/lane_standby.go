@@ -20,9 +20,9 @@ import (
 func (l *Lane) standBy(ctx context.Context) (pin string) {
 	told := false // one line for one outage, however long
 	for ctx.Err() == nil {
-		err := l.adopt(ctx)
+		within, err := l.adopt(ctx)
 		if err == nil {
-			pin, err = l.probe(ctx)
+			pin, err = l.probe(ctx, within)
 		}
 		switch {
 		case pin != "":
@@ -41,33 +41,44 @@ func (l *Lane) standBy(ctx context.Context) (pin string) {
 	return ""
 }
 
-// adopt resets the lane if nobody owns it and somebody left events unacked.
-func (l *Lane) adopt(ctx context.Context) error {
+// Parts of the time that a pin lasts, for which a message is waited for: less
+// where somebody has the lane and events unacked. Should that one be dead, then
+// nothing tells the end of its pin but another look.
+const (
+	ttlPartProbe     = 2
+	ttlPartProbeHeld = 8
+)
+
+// adopt resets the lane if nobody owns it and somebody left events unacked. It
+// returns for how long to wait for a message before the next look.
+func (l *Lane) adopt(ctx context.Context) (within time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, max(l.ttl, time.Second))
 	defer cancel()
 	info, err := l.info(ctx)
-	if err != nil {
-		return typed(err)
-	}
-	if pinnedIn(info) != "" || info.NumAckPending == 0 {
-		return nil
+	switch {
+	case err != nil:
+		return 0, typed(err)
+	case info.NumAckPending == 0:
+		return l.ttl / ttlPartProbe, nil
+	case pinnedIn(info) != "":
+		return l.ttl / ttlPartProbeHeld, nil
 	}
 	l.log.Info("lane_adopted", "unacked", info.NumAckPending)
 	_, err = l.reset(ctx)
-	return typed(err)
+	return l.ttl / ttlPartProbe, typed(err)
 }
 
-// probe asks for one message without a pin, and waits for it for half the time
-// that a pin lasts. Whoever gets one is pinned. The message itself is dropped:
-// the reset that follows brings it again, in its place.
-func (l *Lane) probe(ctx context.Context) (pin string, err error) {
+// probe asks for one message without a pin, and waits for it. Whoever gets one
+// is pinned. The message itself is dropped: the reset that follows brings it
+// again, in its place.
+func (l *Lane) probe(ctx context.Context, within time.Duration) (pin string, err error) {
 	inbox, sub, msgs, err := l.bus.subscribeReplies(8)
 	if err != nil {
 		return "", typed(err)
 	}
 	defer unsubscribe(sub)
 	err = l.bus.pull(l.stream, l.consumer, replySubject(inbox, 1), pullRequest{
-		Batch: 1, Expires: l.ttl / 2, Group: subjects.LaneGroup,
+		Batch: 1, Expires: within, Group: subjects.LaneGroup,
 	})
 	if err != nil {
 		return "", typed(err)

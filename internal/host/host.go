@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -19,7 +18,7 @@ import (
 
 // Options tune a Host. The zero value is the default of each.
 type Options struct {
-	Lanes        int           // lanes to run; 0: all of streams.conf
+	Lanes        int           // that the log has; 0: as many as streams.conf says
 	SessionsMax  int           // sessions that a lane keeps in memory; 0: 4,096
 	SnapshotEach uint64        // events between two snapshots of a session; 0: 256
 	DrainFor     time.Duration // how long a drain may take; 0: 10 s
@@ -35,6 +34,7 @@ type Host struct {
 	installs   *bus.Installs
 	registries registries // that sessions set themselves
 	stops      stops
+	places     *places
 	instance   string
 	ready      chan struct{}
 
@@ -45,6 +45,8 @@ type Host struct {
 	recheck time.Duration
 	// sweepFirst is how long after the start a lane that nobody owns is swept.
 	sweepFirst time.Duration
+	// strayEvery is how often lanes that others should run are looked at.
+	strayEvery time.Duration
 	// sweeping is held by the lane that is swept: one at a time.
 	sweeping chan struct{}
 }
@@ -74,7 +76,7 @@ func newHost(w world, log *slog.Logger, opts Options) *Host {
 	log = log.With("instance", instance)
 	return &Host{
 		world: w, log: log, opts: opts, instance: instance, evolve: (*session.State).Evolve, recheck: recheckEvery, ready: make(chan struct{}),
-		sweepFirst: sweepFirst, sweeping: make(chan struct{}, 1),
+		places: newPlaces(opts.Lanes), strayEvery: strayEvery, sweepFirst: sweepFirst, sweeping: make(chan struct{}, 1),
 		installs: bus.NewInstalls(w, log, func(ctx context.Context, install *session.Install) error {
 			return putDescriptors(ctx, w, install.Registry)
 		}),
@@ -84,79 +86,68 @@ func newHost(w world, log *slog.Logger, opts Options) *Host {
 // Instance returns the name of this process start: a ULID.
 func (h *Host) Instance() string { return h.instance }
 
-// Ready is closed once Run answers views and waits for lanes.
+// Ready is closed once Run answers views, has heard who else is there, and waits
+// for its share of the lanes.
 func (h *Host) Ready() <-chan struct{} { return h.ready }
 
-// Run owns lanes and runs their sessions until ctx ends; then it finishes what
-// it has, hands its lanes over and returns nil. It returns an error if the
-// streams can't be used, or a session follows rules that this release does not
-// know. The log must hold an install record; see EnsureInstall. A host is run
-// once.
+// Run runs the sessions of its share of the lanes until ctx ends; then it says
+// that it leaves, finishes what it has, hands its lanes over and returns nil. It
+// returns an error if the streams can't be used, or a session follows rules that
+// this release does not know. The log must hold an install record; see
+// EnsureInstall. A host is run once.
 func (h *Host) Run(ctx context.Context) error {
 	if err := h.installs.Load(ctx); err != nil {
 		return fmt.Errorf("read install records: %w", err)
 	}
 	working, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	beat := h.heartbeat()
+	members, err := h.bus.TrackMembers(working)
+	if err != nil {
+		return fmt.Errorf("hear of other hosts: %w", err)
+	}
 	alive := make(chan error, 1)
-	go func() { alive <- h.bus.Heartbeat(working, h.instance, func() []byte { return beat }) }()
+	go func() { alive <- h.bus.Heartbeat(working, h.instance, h.beat) }()
 
-	stopService, err := h.bus.Register(working, bus.Service{
-		Kind: "session-actor", Version: h.opts.Version, Description: "Runs Refold sessions",
-		Metadata: map[string]string{"instance": h.instance, "lanes": strconv.Itoa(h.opts.Lanes), "rules": strconv.Itoa(session.RulesVersion)},
-	}, h.views(working))
+	stopService, err := h.register(working)
 	if err != nil {
 		cancel()
 		return errors.Join(err, <-alive)
 	}
 	failed := make(chan error, h.opts.Lanes)
-	lanes := make([]*laneActor, h.opts.Lanes)
-	var running sync.WaitGroup
-	for i := range lanes {
-		lanes[i] = newLaneActor(h, h.bus.Lane(i))
+	var running, beside sync.WaitGroup
+	for lane := range h.opts.Lanes {
 		running.Go(func() {
-			if err := lanes[i].run(working); err != nil {
+			if err := h.serve(working, lane); err != nil {
 				failed <- err
 			}
 		})
 	}
-	close(h.ready)
+	beside.Go(func() { h.shares(working, members) })
+	beside.Go(func() { h.lookForStrays(working) })
 	var cause error
 	select {
 	case <-ctx.Done():
 	case cause = <-failed:
 	}
-	h.drain(lanes)
-	cancel()
+	// Others hear that it leaves before it has left, and stand by.
+	h.places.close()
+	h.sayNow()
 	running.Wait()
+	cancel()
+	beside.Wait()
 	return errors.Join(cause, stopService(), <-alive)
 }
 
-// drain hands every lane over, as far as the time allows.
-func (h *Host) drain(lanes []*laneActor) {
-	ctx, cancel := context.WithTimeout(context.Background(), h.opts.DrainFor)
-	defer cancel()
-	var draining sync.WaitGroup
-	for _, l := range lanes {
-		draining.Go(func() {
-			if err := l.lane.Drain(ctx); err != nil {
-				h.log.Warn("lane not drained in time", "lane", l.lane.Number(), "error", err)
-			}
-		})
-	}
-	draining.Wait()
-}
-
-// heartbeat returns what this host says of itself while it lives.
-func (h *Host) heartbeat() []byte {
-	body, err := json.Marshal(struct {
-		Kind  string `json:"kind"`
-		Lanes int    `json:"lanes"`
-		Rules int    `json:"rules"`
-	}{"session-actor", h.opts.Lanes, session.RulesVersion})
-	if err != nil {
-		panic("host: a heartbeat does not encode: " + err.Error())
-	}
-	return body
+// register shows this host to `nats micro`, and answers views.
+func (h *Host) register(ctx context.Context) (stop func() error, err error) {
+	return h.bus.Register(ctx, bus.Service{
+		Kind: kindSessionActor, Version: h.opts.Version, Description: "Runs Refold sessions",
+		Metadata: map[string]string{
+			"instance": h.instance, "lane_count": strconv.Itoa(h.opts.Lanes), "rules": strconv.Itoa(session.RulesVersion),
+		},
+		Stats: func() any {
+			lanes, leaving := h.places.now()
+			return map[string]any{"lanes": lanes, "leaving": leaving}
+		},
+	}, h.views(ctx))
 }

@@ -1,0 +1,12 @@
+package host
+
+import "time"
+
+// StrayEvery makes a host look at the lanes of others more often.
+func (h *Host) StrayEvery(d time.Duration) { h.strayEvery = d }
+
+// Runs returns the lanes that a host runs.
+func (h *Host) Runs() []int {
+	lanes, _ := h.places.now()
+	return lanes
+}

@@ -1,0 +1,255 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/bus"
+)
+
+const (
+	// joinAfter is how long a host that starts listens to the others' answers to
+	// its first heartbeat; without it every host would begin with all lanes.
+	joinAfter = 100 * time.Millisecond
+	// joinDeaf is when a host begins that does not hear itself.
+	joinDeaf = 2 * time.Second
+	// strayEvery is how often lanes of others are looked at, and strayLooks how
+	// many times in a row one must have been found without an owner.
+	strayEvery = 3 * time.Second
+	strayLooks = 2
+)
+
+// places are the lanes of the log: which of them this host is to run, and which
+// it runs.
+type places struct {
+	mu      sync.Mutex
+	share   []bool        // what it is to run
+	strays  []bool        // what it runs beside, since nobody else does
+	running []bool        // what it runs; one that it gives away for a while yet
+	closed  bool          // it is to run nothing any more
+	changed chan struct{} // closed at the next change of what it is to run
+}
+
+func newPlaces(lanes int) *places {
+	return &places{
+		share: make([]bool, lanes), strays: make([]bool, lanes), running: make([]bool, lanes), changed: make(chan struct{}),
+	}
+}
+
+// set says what the host's share is from now on. Strays are given up: with other
+// members, others run them.
+func (p *places) set(share []bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.share, p.strays = share, make([]bool, len(share))
+	p.tell()
+}
+
+// take adds a lane that nobody else runs.
+func (p *places) take(lane int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.strays[lane] = true
+	p.tell()
+}
+
+// close ends all runs, for good.
+func (p *places) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	p.tell()
+}
+
+// tell wakes whoever waits for a change. The lock is held.
+func (p *places) tell() {
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// wants reports whether the host is to run a lane. changed is closed when that
+// may be otherwise; over, that it never will.
+func (p *places) wants(lane int) (yes, over bool, changed <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.closed && (p.share[lane] || p.strays[lane]), p.closed, p.changed
+}
+
+func (p *places) runs(lane int, yes bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.running[lane] = yes
+}
+
+// now returns the lanes that run, and whether the host leaves.
+func (p *places) now() (lanes []int, leaving bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return numbers(p.running), p.closed
+}
+
+// numbers returns which are set; never nil.
+func numbers(set []bool) []int {
+	lanes := []int{}
+	for n, yes := range set {
+		if yes {
+			lanes = append(lanes, n)
+		}
+	}
+	return lanes
+}
+
+// beat returns what this host says of itself at the moment.
+func (h *Host) beat() []byte {
+	lanes, leaving := h.places.now()
+	body, err := json.Marshal(heartbeat{
+		Kind: kindSessionActor, Lanes: lanes, LaneCount: h.opts.Lanes, Rules: session.RulesVersion, Leaving: leaving,
+	})
+	if err != nil {
+		panic("host: a heartbeat does not encode: " + err.Error())
+	}
+	return body
+}
+
+// sayNow publishes a heartbeat between the regular ones.
+func (h *Host) sayNow() {
+	if err := h.bus.Beat(h.instance, h.beat()); err != nil {
+		h.log.Warn("heartbeat_failed", "error", err.Error())
+	}
+}
+
+// shares keeps this host's share of the lanes until ctx ends. The first one
+// comes when the others had time to answer.
+func (h *Host) shares(ctx context.Context, members *bus.Members) {
+	r := newRoster(h.instance, h.opts.Lanes)
+	begin := time.NewTimer(joinDeaf)
+	defer begin.Stop()
+	var hears, begun bool
+	var with []string
+	for {
+		next := members.Heartbeats() // before the look, so that none is missed
+		sharing, met, odd := r.look(members.Known())
+		if met {
+			h.sayNow() // whoever starts should not have to wait for the regular ones
+		}
+		for _, instance := range odd {
+			h.log.Warn("lane_count_differs", "of", instance, "lane_count", h.opts.Lanes)
+		}
+		if !hears && r.beats > 0 {
+			hears = true
+			begin.Reset(joinAfter)
+		}
+		if begun && !slices.Equal(with, sharing) {
+			with = sharing
+			h.divide(with)
+		}
+		select {
+		case <-next:
+		case <-begin.C:
+			if !begun {
+				begun, with = true, sharing
+				h.divide(with)
+				close(h.ready)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// divide takes this host's share of what the members have to do.
+func (h *Host) divide(members []string) {
+	mine := make([]bool, h.opts.Lanes)
+	for lane, owner := range share(members, h.opts.Lanes) {
+		mine[lane] = owner == h.instance
+	}
+	h.log.Info("lanes_shared", "lanes", numbers(mine), "hosts", len(members))
+	h.places.set(mine)
+}
+
+// serve runs a lane whenever it is in this host's share, until the places are
+// closed or ctx ends. An error means that this host can't go on with the lane.
+func (h *Host) serve(ctx context.Context, lane int) error {
+	for {
+		yes, over, changed := h.places.wants(lane)
+		switch {
+		case over || ctx.Err() != nil:
+			return nil
+		case yes:
+			if err := h.serveOnce(ctx, lane); err != nil {
+				return err
+			}
+			continue
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// serveOnce runs a lane until it leaves this host's share. It is handed over
+// then, with what is under way finished as far as the time allows.
+func (h *Host) serveOnce(ctx context.Context, lane int) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	h.places.runs(lane, true)
+	defer h.places.runs(lane, false)
+	l := newLaneActor(h, h.bus.Lane(lane))
+	ended := make(chan error, 1)
+	go func() { ended <- l.run(ctx) }()
+	for yes := true; yes; {
+		var changed <-chan struct{}
+		if yes, _, changed = h.places.wants(lane); !yes {
+			break
+		}
+		select {
+		case err := <-ended:
+			return err
+		case <-changed:
+		}
+	}
+	draining, stop := context.WithTimeout(ctx, h.opts.DrainFor)
+	defer stop()
+	if err := l.lane.Drain(draining); err != nil {
+		h.log.Warn("lane not drained in time", "lane", lane, "error", err)
+	}
+	cancel() // what is not done comes again, to whoever has the lane next
+	return <-ended
+}
+
+// lookForStrays runs lanes of which nobody asks for the events that wait, though
+// they are in another's share: that host may be unable to, or hosts may have
+// heard of different members. A lane that was taken stays until members change.
+func (h *Host) lookForStrays(ctx context.Context) {
+	found := make([]int, h.opts.Lanes)
+	lanes := make([]*bus.Lane, h.opts.Lanes)
+	for n := range lanes {
+		lanes[n] = h.bus.Lane(n)
+	}
+	for pause(ctx, h.strayEvery) {
+		for n, lane := range lanes {
+			mine, _, _ := h.places.wants(n)
+			if mine || !h.isStray(ctx, lane) {
+				found[n] = 0
+				continue
+			}
+			if found[n]++; found[n] >= strayLooks {
+				found[n] = 0
+				h.log.Warn("lane_without_owner_taken", "lane", n)
+				h.places.take(n)
+			}
+		}
+	}
+}
+
+func (h *Host) isStray(ctx context.Context, lane *bus.Lane) bool {
+	ctx, cancel := context.WithTimeout(ctx, strayEvery)
+	defer cancel()
+	stray, err := lane.Stray(ctx)
+	return err == nil && stray // who can't see it can't run it either
+}

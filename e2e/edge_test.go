@@ -1,0 +1,52 @@
+package e2e_test
+
+// Hard edges on real processes: NATS is gone for longer than a pin and a claim's
+// holder are waited for. Its full disk is in edge_disk_linux_test.go.
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+)
+
+// goneFor is longer than a pin (2 s) and than a claim's holder is listened for
+// (5 s).
+const goneFor = 7 * time.Second
+
+// While NATS is gone, daemons wait for it, in the middle of a run as at any
+// time; when it is back they go on, the same processes, and no call runs twice.
+func TestEdgeNATSGone(t *testing.T) {
+	t.Parallel()
+	ledger := filepath.Join(t.TempDir(), "ledger.jsonl")
+	srv := startNATSProcess(t)
+	actor := startDaemon(t, "session-actor", "--nats", srv.url, "--install", writeFile(t, "install.json", recordedInstall(t)))
+	bridge := startDaemon(t, "bridge", "--nats", srv.url, "--model", "recorded:"+killRecording,
+		"--tools", "recorded:"+killRecording, "--ledger", ledger)
+	nc := connect(t, srv.url)
+	settled, err := nc.SubscribeSync("refold.tool.*")
+	if err == nil {
+		err = nc.Flush()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range userMessages(t, killSession) {
+		publish(t, nc, "refold.in."+killSession, envelope(t, session.TypeRunRequested, object{"input": object{"text": text}}))
+	}
+	if _, err := settled.NextMsg(endWithin); err != nil {
+		t.Fatalf("no call is settled: %v", err)
+	}
+	srv.kill()
+	gone := time.After(goneFor)
+	for _, d := range []*daemon{actor, bridge} {
+		until(t, endWithin, d.name+" hears that NATS is gone", func() bool { return strings.Contains(d.out.String(), "nats_disconnected") })
+	}
+	<-gone
+	srv.start()
+	ended(t, nc, killSession) // nobody started a daemon again, so both live
+	accounts(t, nc, ledger)
+	verifyAll(t, srv.url)
+}

@@ -154,6 +154,9 @@ func verdictOf(v chaos.Verdict) string {
 	case v.Unknown > 0:
 		line += fmt.Sprintf("  (%d outcome unknown)", v.Unknown)
 	}
+	if v.Revived > 0 {
+		line += fmt.Sprintf("  (a daemon could not start %d times)", v.Revived)
+	}
 	for _, fault := range v.Faults {
 		line += "\n        " + fault
 	}
@@ -165,9 +168,9 @@ func verdictOf(v chaos.Verdict) string {
 
 // tolls sums verdicts up.
 type tolls struct {
-	began                         time.Time
-	tried, wrong, missed, unknown int
-	longest                       time.Duration
+	began                                  time.Time
+	tried, wrong, missed, unknown, revived int
+	longest                                time.Duration
 }
 
 func (t *tolls) add(v chaos.Verdict) {
@@ -182,9 +185,14 @@ func (t *tolls) add(v chaos.Verdict) {
 	if v.Unknown > 0 {
 		t.unknown++
 	}
+	t.revived += v.Revived
 }
 
 func (t *tolls) line() string {
-	return fmt.Sprintf("killed at %d of %d points in %.0f s: %d wrong, %d not come by; %d left an outcome unknown; the longest took %.1f s",
+	line := fmt.Sprintf("killed at %d of %d points in %.0f s: %d wrong, %d not come by; %d left an outcome unknown; the longest took %.1f s",
 		t.tried-t.missed, t.tried, time.Since(t.began).Seconds(), t.wrong, t.missed, t.unknown, t.longest.Seconds())
+	if t.revived > 0 {
+		line += fmt.Sprintf("; %d times a daemon could not start, and was started again", t.revived)
+	}
+	return line
 }

@@ -81,6 +81,7 @@ type Verdict struct {
 	Reached bool     // the process was killed there
 	Faults  []string // what must not be; none: all is well
 	Unknown int      // calls whose outcome nobody knows
+	Revived int      // how often a process that said it could not run was started again
 	Took    time.Duration
 	Said    string // if something is wrong: what the processes logged last
 }
@@ -120,7 +121,7 @@ func (x *Explorer) Explore(ctx context.Context, points []Point, tell func(Verdic
 func (x *Explorer) kill(ctx context.Context, at Point) Verdict {
 	began := time.Now()
 	out, err := x.try(ctx, &at)
-	v := Verdict{Point: at, Reached: out.reached, Took: time.Since(began)}
+	v := Verdict{Point: at, Reached: out.reached, Revived: out.revived, Took: time.Since(began)}
 	if err != nil {
 		v.Faults, v.Said = []string{err.Error()}, out.said
 		return v

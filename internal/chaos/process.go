@@ -2,6 +2,8 @@ package chaos
 
 import (
 	"bytes"
+	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -22,6 +24,7 @@ type process struct {
 	ended  chan struct{} // of cmd
 	killed bool
 	over   bool        // it is not started again
+	again  int         // how often it was started again after it had ended by itself
 	failed func(error) // called when it ends although nobody killed it
 }
 
@@ -29,11 +32,12 @@ type process struct {
 // they live for seconds, and rather take memory than time.
 var environ = []string{"GOGC=400"}
 
-// start starts it, again after a kill; after stop it does nothing.
+// start starts it, again after a kill. It does nothing if it runs, and after
+// stop.
 func (p *process) start() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.over {
+	if p.over || p.runs() {
 		return nil
 	}
 	cmd := exec.Command(p.argv[0], p.argv[1:]...)
@@ -55,10 +59,56 @@ func (p *process) start() error {
 		p.mu.Unlock()
 		close(ended)
 		if !killed {
-			p.failed(fmt.Errorf("%s ended by itself (%v)", p.part, err)) //nolint:errorlint // nil too is told
+			p.revive(cmd.ProcessState.ExitCode(), err)
 		}
 	}()
 	return nil
+}
+
+// runs reports that it has been started and has not ended. The lock is held.
+func (p *process) runs() bool {
+	if p.cmd == nil {
+		return false
+	}
+	select {
+	case <-p.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// revivals returns how often it was started again after it had ended by itself.
+func (p *process) revivals() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.again
+}
+
+// statusCantRun is the exit status of a daemon that says why it can't run: the
+// server did not answer in time, say. Whoever runs daemons starts it again.
+const statusCantRun = 1
+
+// errEnded stands for an end without an error.
+var errEnded = errors.New("it said nothing")
+
+// revivalsMax is how often a process that can't run is started again.
+const revivalsMax = 5
+
+// revive starts a process again that has ended by itself, if it only could not
+// run; any other end is a fault.
+func (p *process) revive(status int, ended error) {
+	p.mu.Lock()
+	p.again++
+	again := p.again
+	p.mu.Unlock()
+	if status != statusCantRun || again > revivalsMax {
+		p.failed(fmt.Errorf("%s ended by itself, with status %d: %w", p.part, status, cmp.Or(ended, errEnded)))
+		return
+	}
+	if err := p.start(); err != nil {
+		p.failed(err)
+	}
 }
 
 // kill ends it at once (SIGKILL) and returns when it is gone.

@@ -43,6 +43,7 @@ type outcome struct {
 	end     *End
 	points  []Point // that its processes came by
 	said    string  // what its processes logged last
+	revived int     // how often one that could not run was started again
 	reached bool    // the process was killed where it should be
 }
 
@@ -66,7 +67,7 @@ func (x *Explorer) try(ctx context.Context, at *Point) (out outcome, err error) 
 	defer give(nil)
 	struck := t.watch(ctx, at, give)
 	out.end, err = t.hold(ctx)
-	out.said = t.said()
+	out.said, out.revived = t.said(), t.running[SessionActor].revivals()+t.running[Bridge].revivals()
 	if err != nil {
 		return out, because(ctx, err)
 	}

@@ -105,39 +105,49 @@ func settled(ctx context.Context, js jetstream.JetStream, names subjects.Names, 
 	return nil // what is missing, the census shows
 }
 
-const readAtOnce = 5000
+const readAtOnce = 20_000
 
 func (c *census) read(ctx context.Context, js jetstream.JetStream, names subjects.Names, stream string) error {
 	s, err := js.Stream(ctx, stream)
 	if err != nil {
 		return err
 	}
-	left := int(s.CachedInfo().State.Msgs)
-	if left == 0 {
-		return nil
-	}
-	consumer, err := js.OrderedConsumer(ctx, stream, jetstream.OrderedConsumerConfig{})
-	if err != nil {
-		return err
-	}
-	for left > 0 {
-		batch, err := consumer.Fetch(min(left, readAtOnce), jetstream.FetchMaxWait(settleWithin))
-		if err != nil {
+	last, until := s.CachedInfo().State.LastSeq, time.Now().Add(settleWithin)
+	for from := uint64(1); from <= last; {
+		next, err := c.readFrom(ctx, js, names, stream, from, last)
+		// A consumer that was just made has no leader for a moment.
+		if err != nil && (!errors.Is(err, nats.ErrNoResponders) || time.Now().After(until)) {
 			return err
 		}
-		got := 0
-		for m := range batch.Messages() {
-			c.add(names, stream, m)
-			got++
-		}
-		if err := batch.Error(); err != nil {
-			return err
-		}
-		if left -= got; got == 0 {
+		if next == from && err == nil {
 			return errors.New("the stream holds less than it says")
 		}
+		from = next
 	}
 	return nil
+}
+
+// readFrom reads a part of a stream and returns where the next one begins.
+func (c *census) readFrom(ctx context.Context, js jetstream.JetStream, names subjects.Names, stream string, from, last uint64) (next uint64, err error) {
+	consumer, err := js.OrderedConsumer(ctx, stream, jetstream.OrderedConsumerConfig{
+		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: from,
+	})
+	if err != nil {
+		return from, err
+	}
+	batch, err := consumer.Fetch(int(min(last-from+1, readAtOnce)), jetstream.FetchMaxWait(settleWithin))
+	if err != nil {
+		return from, err
+	}
+	for m := range batch.Messages() {
+		meta, err := m.Metadata()
+		if err != nil {
+			return from, err
+		}
+		c.add(names, stream, m)
+		from = meta.Sequence.Stream + 1
+	}
+	return from, batch.Error()
 }
 
 func (c *census) add(names subjects.Names, stream string, m jetstream.Msg) {

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"encoding/json"
-	"errors"
 	"strings"
 	"sync"
 	"time"
@@ -167,17 +166,21 @@ func (p *puller) take(m *nats.Msg) {
 	}
 }
 
+// statusWrongPin answers a request under a pin that is no more. Nobody else
+// pulls, so a request without one gets the next: it was only late.
+const statusWrongPin = "423"
+
 // receive reports whether m is a delivery.
 func (p *puller) receive(m *nats.Msg) bool {
 	if strings.HasPrefix(m.Reply, "$JS.ACK.") {
-		if p.pin == "" && p.group != "" {
-			p.pin = m.Header.Get(headerPinID)
+		if pin := m.Header.Get(headerPinID); pin != "" {
+			p.pin = pin
 		}
 		p.asked = max(p.asked-1, 0)
 		return true
 	}
-	if m.Header.Get(subjects.HeaderStatus) == "423" {
-		p.fail(errors.New("a lane's pin was lost: the machine is too busy to measure on"))
+	if m.Header.Get(subjects.HeaderStatus) == statusWrongPin {
+		p.pin = ""
 	}
 	p.asked = 0
 	return false

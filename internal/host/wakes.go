@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -36,6 +37,7 @@ func (l *laneActor) lookAtWakes(now int64) {
 	if l.behind {
 		now = min(now, l.reached) // a settlement may be among what is to come
 	}
+	var found []late
 	for _, s := range l.sessions {
 		if s.stop != nil || s.state == nil {
 			continue
@@ -44,15 +46,23 @@ func (l *laneActor) lookAtWakes(now int64) {
 			s.woken = slices.DeleteFunc(s.woken, func(number uint32) bool { return !s.isOpen(number) })
 		}
 		for _, w := range s.state.Wakes {
-			if !isOverdue(w.Due, now) || slices.Contains(s.woken, w.Number) {
-				continue
+			if isOverdue(w.Due, now) && !slices.Contains(s.woken, w.Number) {
+				found = append(found, late{s.sid, w, !s.proven})
 			}
-			select {
-			case l.late <- late{s.sid, w, !s.proven}:
-				s.woken = append(s.woken, w.Number)
-			default:
-				return
-			}
+		}
+	}
+	// In an order of their own, not a map's: what happens is then the same when
+	// it happens again.
+	slices.SortFunc(found, func(a, b late) int {
+		return cmp.Or(cmp.Compare(a.wake.Due, b.wake.Due), cmp.Compare(a.sid, b.sid), cmp.Compare(a.wake.Number, b.wake.Number))
+	})
+	for _, w := range found {
+		select {
+		case l.late <- w:
+			s := l.sessions[w.sid]
+			s.woken = append(s.woken, w.wake.Number)
+		default:
+			return
 		}
 	}
 }

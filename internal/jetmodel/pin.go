@@ -35,6 +35,13 @@ func (c *Consumer) keep(id string) error {
 	return nil
 }
 
+// Keep is a request of the pinned client that brings nothing: the pin lasts. The
+// error is ErrPin if the consumer is another's.
+func (c *Consumer) Keep(id string) error {
+	c.tick()
+	return c.keep(id)
+}
+
 // mayHave reports whether a client gets messages now: the pinned one, or any if
 // nobody is.
 func (c *Consumer) mayHave(id string) bool {

@@ -1,0 +1,339 @@
+package bridge
+
+// The server of the simulation: the streams of streams.conf on the model of
+// JetStream, and what internal/bus makes of them. What is stored is shown to
+// the referee at once.
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/jetmodel"
+	"github.com/refold/refold/subjects"
+)
+
+// laneTTL is how long a pin lasts.
+const laneTTL = 2 * time.Second
+
+// jetServer is the server.
+type jetServer struct {
+	*stage
+	names subjects.Names
+	judge *referee
+
+	log, fx, out, kv, due *jetmodel.Stream
+	lane                  *jetmodel.Consumer
+	targets               []*target
+	dues                  *jetmodel.Consumer
+	saved                 map[*jetmodel.Consumer]jetmodel.Saved // as it was flushed last
+	behind                uint64                                // so many events a replica lacks at most
+
+	blobs  map[codec.Ref][]byte
+	former map[string][][]byte // values of the bucket, the latest last
+	timers map[string]schedule // by session and wake
+	alive  map[string]*proc    // by instance
+	stops  map[string][]byte   // quarantines
+}
+
+// target is a consumer of effects.
+type target struct {
+	class    session.Class
+	target   string
+	consumer *jetmodel.Consumer
+}
+
+// schedule is a message that comes at a time.
+type schedule struct {
+	at      time.Time
+	payload []byte
+}
+
+func newServer(s *stage) *jetServer {
+	names, err := subjects.New("")
+	if err != nil {
+		panic(err)
+	}
+	stream := func(cfg jetmodel.Config) *jetmodel.Stream { return jetmodel.NewStream(cfg, time.Now) }
+	j := &jetServer{
+		stage: s, names: names,
+		log: stream(jetmodel.Config{Window: 2 * time.Minute}),
+		fx:  stream(jetmodel.Config{OnePerSubject: true, Age: time.Hour, Window: 2 * time.Minute}),
+		out: stream(jetmodel.Config{Window: 2 * time.Minute}),
+		kv:  stream(jetmodel.Config{LastOnly: true}),
+		due: stream(jetmodel.Config{}),
+
+		saved: map[*jetmodel.Consumer]jetmodel.Saved{}, blobs: map[codec.Ref][]byte{}, former: map[string][][]byte{},
+		timers: map[string]schedule{}, alive: map[string]*proc{}, stops: map[string][]byte{},
+	}
+	j.lane = j.log.Consumer(jetmodel.ConsumerConfig{AckWait: 30 * time.Second, AckPending: 1000, Pinned: laneTTL})
+	for _, of := range []*target{{class: session.ClassLLM, target: "p"}, {class: session.ClassTool, target: "x"}, {class: session.ClassWake, target: subjects.NoTarget}} {
+		filter, err := names.BridgeFilter(of.class, of.target)
+		if err != nil {
+			panic(err)
+		}
+		wait := 10 * time.Second
+		if of.class == session.ClassWake {
+			wait = 5 * time.Second
+		}
+		of.consumer = j.fx.Consumer(jetmodel.ConsumerConfig{Filters: []string{filter}, AckWait: wait, AckPending: 10000})
+		j.targets = append(j.targets, of)
+	}
+	j.dues = j.due.Consumer(jetmodel.ConsumerConfig{AckWait: 5 * time.Second})
+	j.flush()
+	j.judge = newReferee(j)
+	return j
+}
+
+// consumers returns all of them.
+func (j *jetServer) consumers() []*jetmodel.Consumer {
+	all := []*jetmodel.Consumer{j.lane, j.dues}
+	for _, of := range j.targets {
+		all = append(all, of.consumer)
+	}
+	return all
+}
+
+// flush saves the consumers.
+func (j *jetServer) flush() {
+	for _, c := range j.consumers() {
+		j.saved[c] = c.Saved()
+	}
+}
+
+// restart makes every consumer what was flushed.
+func (j *jetServer) restart() {
+	for _, c := range j.consumers() {
+		c.Restore(j.saved[c])
+	}
+}
+
+// append stores an event.
+func (j *jetServer) append(door session.Door, sid, id string, payload []byte) (uint64, error) {
+	subject, err := j.names.Stored(door, sid)
+	if err != nil {
+		return 0, err
+	}
+	if door == session.DoorInstall {
+		subject = j.names.Install()
+	}
+	ack, err := j.log.Publish(jetmodel.Put{Subject: subject, Data: payload, ID: id})
+	if err != nil {
+		return 0, err
+	}
+	if ack.Duplicate {
+		held, err := j.log.At(ack.Seq, 0)
+		if err != nil || held.Subject != subject || !bytes.Equal(held.Data, payload) {
+			return 0, bus.ErrIDTaken
+		}
+		return ack.Seq, nil
+	}
+	m, err := j.log.At(ack.Seq, 0)
+	if err != nil {
+		return 0, err
+	}
+	if sid != "" {
+		j.judge.event(j.event(m))
+	}
+	return ack.Seq, nil
+}
+
+// event returns the event that a message is.
+func (j *jetServer) event(m jetmodel.Message) session.Event {
+	door, sid, err := j.names.ParseStored(m.Subject)
+	if err != nil {
+		panic(err)
+	}
+	return session.Event{Session: sid, Door: door, Seq: m.Seq, Time: m.Time.UnixMilli(), Payload: m.Data}
+}
+
+// history returns the events of a session from one sequence to another, as a
+// replica has them that lacks some of the latest.
+func (j *jetServer) history(sid string, from, to uint64, leader bool) (all []session.Event) {
+	filter, err := j.names.Session(sid)
+	if err != nil {
+		panic(err)
+	}
+	end := j.log.LastSeq()
+	if !leader && !j.calm {
+		end -= min(end-1, uint64(j.draw(int(j.behind)+1)))
+	}
+	if to > 0 {
+		end = min(end, to)
+	}
+	for _, m := range j.log.All(filter, from, end) {
+		all = append(all, j.event(m))
+	}
+	return all
+}
+
+// fence stores the only message of a subject, or returns the one that is there.
+func (j *jetServer) fence(subject string, data []byte) (won bool, holder []byte) {
+	if _, err := j.fx.Publish(jetmodel.Put{Subject: subject, Data: data, Fenced: true}); err == nil {
+		j.judge.stored(subject, data)
+		return true, data
+	}
+	j.did("conflict")
+	m, err := j.fx.Last(subject, 0)
+	if err != nil {
+		panic(fmt.Sprintf("%s is refused and not there", subject))
+	}
+	return bytes.Equal(m.Data, data), m.Data
+}
+
+// store stores outputs as Bus.Store does: effects and withdrawals as a batch,
+// alone where that is rejected; then notices.
+func (j *jetServer) store(outputs []bus.Output) []error {
+	errs := make([]error, len(outputs))
+	failed := map[string]bool{}
+	var batch []jetmodel.Put
+	for i := range outputs {
+		o := &outputs[i]
+		if o.Notice == nil {
+			subject, data := j.outputOf(o)
+			batch = append(batch, jetmodel.Put{Subject: subject, Data: data, Fenced: true})
+		}
+	}
+	if len(batch) > 1 {
+		if _, err := j.fx.PublishBatch(batch); err == nil {
+			for _, p := range batch {
+				j.judge.stored(p.Subject, p.Data)
+			}
+		}
+	}
+	for i := range outputs {
+		o := &outputs[i]
+		if o.Notice != nil {
+			continue
+		}
+		if !j.calm && j.faults > 0 && j.draw(60) == 59 {
+			errs[i], failed[o.Session] = errRefused, true
+			continue
+		}
+		subject, data := j.outputOf(o)
+		same, held := j.fence(subject, data)
+		if o.Withdraw != "" {
+			j.did([]string{"withdrawn first", "withdrawn too late"}[min(1, strings.Count(string(held), "by"))])
+		}
+		if !same && o.Effect != nil {
+			errs[i], failed[o.Session] = &bus.ViolationError{Subject: subject, Stored: held, Wanted: data}, true
+		}
+	}
+	for i := range outputs {
+		o := &outputs[i]
+		switch {
+		case o.Notice == nil:
+		case failed[o.Session]:
+			errs[i] = errRefused
+		case !j.calm && j.faults > 0 && j.draw(60) == 59:
+			errs[i], failed[o.Session] = errRefused, true
+		default:
+			j.notice(o)
+		}
+	}
+	return errs
+}
+
+func (j *jetServer) outputOf(o *bus.Output) (subject string, data []byte) {
+	var err error
+	if o.Withdraw != "" {
+		subject, err = j.names.Claim(subjects.ClaimName{Session: o.Session, Effect: o.Withdraw, N: 1})
+		data = []byte(`{"withdrawn":true}`)
+	} else {
+		subject, err = j.names.Effect(subjects.EffectName{Class: o.Effect.Class, Target: o.Effect.Target, Session: o.Session, Effect: o.Effect.Name})
+		data = o.Effect.Payload
+	}
+	if err != nil {
+		panic(err)
+	}
+	return subject, data
+}
+
+func (j *jetServer) notice(o *bus.Output) {
+	id := ""
+	if o.N > 0 {
+		id = subjects.NoticeID(o.Session, o.N)
+	}
+	ack, err := j.out.Publish(jetmodel.Put{Subject: o.Session, Data: o.Notice, ID: id, Header: strconv.FormatUint(o.N, 10)})
+	if err == nil && !ack.Duplicate {
+		j.judge.notice(o.Session, o.N, o.Notice)
+	}
+}
+
+// put stores a value of the bucket; due is when the earliest wake of a snapshot
+// is due.
+func (j *jetServer) put(sid string, data []byte, due int64) {
+	if _, err := j.kv.Publish(jetmodel.Put{Subject: sid, Data: data, Header: strconv.FormatInt(due, 10)}); err != nil {
+		panic(err)
+	}
+	j.former[sid] = append(j.former[sid], data)
+	j.former[sid] = j.former[sid][max(0, len(j.former[sid])-4):]
+}
+
+// snapshot returns the snapshot of a session, now and then a former one.
+func (j *jetServer) snapshot(sid string) (data []byte, found bool) {
+	all := j.former[sid]
+	if len(all) == 0 {
+		return nil, false
+	}
+	back := 0
+	if !j.calm && j.behind > 0 {
+		back = j.draw(len(all))
+	}
+	if back > 0 {
+		j.did("snapshot used late")
+	}
+	return all[len(all)-1-back], true
+}
+
+// fire makes due what is scheduled for now.
+func (j *jetServer) fire() {
+	var names []string
+	for name, s := range j.timers {
+		if !s.at.After(time.Now()) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		sid, wake, _ := strings.Cut(name, " ")
+		subject, err := j.names.Due(sid, wake)
+		if err == nil {
+			_, err = j.due.Publish(jetmodel.Put{Subject: subject, Data: j.timers[name].payload})
+		}
+		if err != nil {
+			panic(err)
+		}
+		delete(j.timers, name)
+	}
+}
+
+// heard tells when observer heard of an instance last: everybody who lives and
+// is not cut off is heard every aliveEvery.
+func (j *jetServer) heard(observer *proc, instance string) (time.Time, bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	of := j.alive[instance]
+	if of == nil {
+		return time.Time{}, false
+	}
+	at := time.Now()
+	for _, p := range []*proc{of, observer} {
+		if p.cut() && p.cutAt.Before(at) {
+			at = p.cutAt
+		}
+	}
+	if of.dead && of.deadAt.Before(at) {
+		at = of.deadAt
+	}
+	if at.Before(of.bornAt) || at.Before(observer.bornAt) {
+		return time.Time{}, false
+	}
+	return at.Truncate(aliveEvery).Add(observer.skew), true
+}

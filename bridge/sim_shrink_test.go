@@ -1,0 +1,233 @@
+package bridge
+
+// Seeds are played, a failing one is made smaller, and what is left is printed:
+// the seed, the numbers that were drawn, what happened, and each session's
+// history as a scenario.
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/actors/session/scenario"
+	"github.com/refold/refold/codec"
+)
+
+// simSeeds is how many seeds `make check` plays; REFOLD_SIM_SEEDS, and
+// REFOLD_SIM_FROM for the first, say otherwise.
+const simSeeds = 100
+
+// shrinkTries is how often a failing seed is played again to make it smaller.
+const shrinkTries = 600
+
+func TestSimulation(t *testing.T) {
+	t.Parallel()
+	from, seeds := numberIn(t, "REFOLD_SIM_FROM", 0), numberIn(t, "REFOLD_SIM_SEEDS", simSeeds)
+	failed, happened := playSeeds(t, from, from+seeds)
+	if failed != nil {
+		t.Error(failed.report(t))
+		return
+	}
+	// What never happened was not simulated.
+	for _, what := range simHappens {
+		if happened[what] == 0 && seeds >= simSeeds {
+			t.Errorf("%q happened in none of %d seeds", what, seeds)
+		}
+	}
+	t.Logf("%d seeds: %v", seeds, happened)
+}
+
+// simHappens is what must happen in some seed, or the simulation does not try
+// what it is for.
+var simHappens = []string{
+	"answer late", "answer lost", "call fails", "ack lost", "delivery lost", "host killed", "bridge killed", "bridge stops", "cut off",
+	"consumers forget", "log loses", "lane lost", "gap", "redelivered", "model started", "tool started",
+	"withdrawn first", "withdrawn too late", "conflict", "wake settled",
+}
+
+// TestSimulationAgain: a seed has one history.
+func TestSimulationAgain(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(8) {
+		one, two := inBubble(t, seeded(seed)).lines, inBubble(t, seeded(seed)).lines
+		for i := range min(len(one), len(two)) {
+			if one[i] != two[i] {
+				t.Fatalf("seed %d, line %d is\n%s\nand then\n%s\nafter\n%s", seed, i, one[i], two[i], strings.Join(one[max(0, i-20):i], "\n"))
+			}
+		}
+		if len(one) != len(two) {
+			t.Fatalf("seed %d has %d lines, and then %d", seed, len(one), len(two))
+		}
+	}
+}
+
+func numberIn(t *testing.T, name string, otherwise uint64) uint64 {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return n
+}
+
+// inBubble plays a run in a bubble of its own.
+func inBubble(t *testing.T, d *draws) (s *sim) {
+	t.Helper()
+	synctest.Test(t, func(*testing.T) { s = play(d) })
+	return s
+}
+
+func seeded(seed uint64) *draws { return &draws{rand: rand.New(rand.NewPCG(seed, 5))} }
+
+// failure is a seed that broke a law.
+type simFailure struct {
+	seed   uint64
+	drawn  []uint32
+	broken []string
+}
+
+// playSeeds plays seeds on two goroutines, and returns the first that failed,
+// nil if none did, and what happened how often.
+func playSeeds(t *testing.T, from, to uint64) (first *simFailure, happened map[string]int) {
+	t.Helper()
+	var next atomic.Uint64
+	next.Store(from)
+	var mu sync.Mutex
+	happened = map[string]int{}
+	var both sync.WaitGroup
+	for range 2 {
+		both.Go(func() {
+			for {
+				seed := next.Add(1) - 1
+				if seed >= to {
+					return
+				}
+				s := inBubble(t, seeded(seed))
+				mu.Lock()
+				for what, n := range s.happened {
+					happened[what] += n
+				}
+				if len(s.broken) > 0 && (first == nil || seed < first.seed) {
+					first = &simFailure{seed, s.taken, s.broken}
+					next.Store(to)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	both.Wait()
+	return first, happened
+}
+
+// shrink draws less as long as a law is broken: fewer steps, and zeros, which do
+// the least harm.
+func (f *simFailure) shrink(t *testing.T) *sim {
+	t.Helper()
+	best := inBubble(t, &draws{given: f.drawn})
+	tries := 0
+	try := func(given []uint32) bool {
+		tries++
+		s := inBubble(t, &draws{given: given})
+		// What was drawn past the end was zeros.
+		if len(s.broken) == 0 || cost(s.taken) >= cost(best.taken) {
+			return false
+		}
+		best = s
+		return true
+	}
+	for size := len(best.taken); size > 0 && tries < shrinkTries; {
+		smaller := false
+		for at := 0; at < len(best.taken) && tries < shrinkTries; {
+			end := min(at+size, len(best.taken))
+			cut := slices.Concat(best.taken[:at], best.taken[end:])
+			zeros := slices.Clone(best.taken)
+			clear(zeros[at:end])
+			if try(cut) || try(zeros) {
+				smaller = true
+				continue
+			}
+			at += size
+		}
+		if !smaller || size > 1 {
+			size /= 2
+		}
+	}
+	return best
+}
+
+// cost is what shrinking lowers: numbers that aren't zero, then numbers.
+func cost(drawn []uint32) int {
+	n := len(drawn)
+	for _, v := range drawn {
+		if v != 0 {
+			n += 3
+		}
+	}
+	return n
+}
+
+// report is what is printed of a failure.
+func (f *simFailure) report(t *testing.T) string {
+	t.Helper()
+	s := f.shrink(t)
+	var b strings.Builder
+	fmt.Fprintf(&b, "seed %d: %s\n", f.seed, strings.Join(f.broken, "; "))
+	fmt.Fprintf(&b, "play it with REFOLD_SIM_FROM=%d REFOLD_SIM_SEEDS=1\n", f.seed)
+	fmt.Fprintf(&b, "made smaller, from %d numbers drawn to %d, it is: %s\n\n%s\n", len(f.drawn), len(s.taken), strings.Join(s.broken, "; "), strings.Join(s.lines, "\n"))
+	for _, sid := range slices.Sorted(maps.Keys(s.judge.sessions)) {
+		fmt.Fprintf(&b, "\n%s", s.judge.scenario(sid))
+	}
+	return b.String()
+}
+
+// scenario returns a session's history in the text form of package scenario.
+func (r *referee) scenario(sid string) string {
+	file := &scenario.File{Steps: []scenario.Step{{
+		Prose: []string{"# The history of session " + sid + "."},
+		Input: "install " + simInstall, Want: fmt.Sprintf("%d tools, rules %d\n", r.install.Registry.Len(), r.install.Rules),
+	}}}
+	state := session.New(r.install, sid)
+	for i, e := range r.sessions[sid].events {
+		if i > 0 && e.Time > r.sessions[sid].events[i-1].Time {
+			passed := e.Time - r.sessions[sid].events[i-1].Time
+			file.Steps = append(file.Steps, scenario.Step{Prose: []string{""}, Input: fmt.Sprintf("clock +%dms", passed)})
+		}
+		step := scenario.Step{Prose: []string{"", fmt.Sprintf("# sequence %d", e.Seq)}, Input: fmt.Sprintf("bytes %s %x", e.Door, e.Payload)}
+		if canonical, err := codec.Canonicalize(e.Payload); err == nil {
+			if text, err := codec.ToJSON(canonical); err == nil {
+				step.Input = fmt.Sprintf("event %s %s", e.Door, text)
+			}
+		}
+		before := state.View()
+		notices, _ := state.Evolve(e)
+		var said []scenario.Said
+		for _, n := range notices {
+			var one scenario.Said
+			if err := json.Unmarshal(n.JSON(), &one); err != nil {
+				panic(err)
+			}
+			said = append(said, one)
+		}
+		action, err := scenario.Read(step.Input, nil)
+		if err != nil {
+			panic(err)
+		}
+		step.Want = scenario.Picture(before, state.View(), action.Settles, said)
+		file.Steps = append(file.Steps, step)
+	}
+	return file.Format()
+}

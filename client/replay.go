@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
@@ -23,13 +22,26 @@ type Replayed struct {
 	EffectsSame uint64   `json:"effects_same"`          // effects whose stored bytes are those that the fold asks for
 	EffectsGone uint64   `json:"effects_gone"`          // effects that are not stored: they are kept for about an hour, and a new one may come yet
 	SnapshotAt  uint64   `json:"snapshot_at,omitempty"` // sequence of the snapshot that was compared; 0: none
-	Differences []string `json:"differences,omitempty"` // what is not as it was stored; none: identical
+	Differences []string `json:"differences,omitempty"` // what is not as it was stored, for people; none: identical
 
-	State *session.State `json:"-"` // as folded
+	State *session.State `json:"-"` // as folded; nil if the log has no event
+
+	details []Difference
 }
+
+// Details returns what differs, in the order of Differences.
+func (r *Replayed) Details() []Difference { return r.details }
 
 // Identical reports whether nothing differs.
 func (r *Replayed) Identical() bool { return len(r.Differences) == 0 }
+
+// Difference is one thing that is not as it was stored.
+type Difference struct {
+	Seq      uint64 `json:"seq,omitempty"`      // of the event at which it shows; 0: of none
+	Text     string `json:"text"`               // one line for people, with all that is known
+	Expected string `json:"expected,omitempty"` // what was stored, as a hash or a count
+	Found    string `json:"found,omitempty"`    // what the log folds to now
+}
 
 // ErrNoSession says that the log holds no event of a session.
 var ErrNoSession = errors.New("the log holds no event of this session")
@@ -42,7 +54,7 @@ var ErrNoSession = errors.New("the log holds no event of this session")
 func (c *Client) Replay(ctx context.Context, sid string, to uint64, each func(session.Event, *session.State)) (*Replayed, error) {
 	// What is stored is read before the log: the events that it comes from are
 	// in the log then.
-	stored, err := c.stored(ctx, sid)
+	kept, err := c.stored(ctx, sid)
 	if err != nil {
 		return nil, err
 	}
@@ -61,13 +73,14 @@ func (c *Client) Replay(ctx context.Context, sid string, to uint64, each func(se
 				return nil, fmt.Errorf("read session %s: %w", sid, err)
 			}
 			if f == nil {
-				if f, err = c.folding(ctx, e); err != nil {
-					return nil, err
+				install, err := c.installs.Pinned(ctx, e.Seq)
+				if err != nil {
+					return nil, fmt.Errorf("session %s: %w", sid, err)
 				}
+				f = newFolding(install, sid, kept.standing)
+				f.gone = map[string]asked{}
 			}
-			if err := f.fold(e, stored.snapshot); err != nil {
-				return nil, err
-			}
+			f.fold(e)
 			if each != nil {
 				each(e, f.state)
 			}
@@ -79,82 +92,27 @@ func (c *Client) Replay(ctx context.Context, sid string, to uint64, each func(se
 	case f == nil:
 		return nil, ErrNoSession
 	}
-	return c.compare(ctx, f, stored, partial)
-}
-
-// ReplayAll reads the whole log once, folds every session side by side, and
-// calls done with each result, in the order in which the sessions began.
-// Messages that are no events are counted in skipped. It holds all sessions'
-// states in memory.
-func (c *Client) ReplayAll(ctx context.Context, done func(*Replayed) error) (skipped int, err error) {
-	bySession, order := map[string]*folding{}, []*folding(nil)
-	skipped, err = c.bus.ReadAll(ctx, 1, func(e session.Event) error {
-		if e.Session == "" {
-			return nil
-		}
-		f := bySession[e.Session]
-		if f == nil {
-			var err error
-			if f, err = c.folding(ctx, e); err != nil {
-				return err
-			}
-			if f.snapshot, err = c.snapshot(ctx, e.Session); err != nil {
-				return err
-			}
-			bySession[e.Session] = f
-			order = append(order, f)
-		}
-		return f.fold(e, f.snapshot)
-	})
-	if err != nil {
-		return skipped, err
-	}
-	for _, f := range order {
-		replayed, err := c.verdict(ctx, f)
-		if err != nil {
-			return skipped, err
-		}
-		if err := done(replayed); err != nil {
-			return skipped, err
-		}
-	}
-	return skipped, nil
-}
-
-// verdict compares a session of a whole log's replay. One that differs is
-// folded again by itself: it may have gone on since the log was read.
-func (c *Client) verdict(ctx context.Context, f *folding) (*Replayed, error) {
-	sid := f.result.Session
-	stored, err := c.stored(ctx, sid)
-	if err != nil {
-		return nil, err
-	}
-	stored.snapshot = f.snapshot
-	replayed, err := c.compare(ctx, f, stored, false)
-	if err != nil || replayed.Identical() {
-		return replayed, err
-	}
-	return c.Replay(ctx, sid, 0, nil)
+	return c.compare(ctx, f, kept, partial)
 }
 
 // stored is what is kept of a session besides its events.
 type stored struct {
-	effects  map[string][]byte // payloads by name
-	snapshot snapshot
-	stopped  string // why the session is quarantined; empty: it is not
-}
-
-// snapshot is a session's snapshot, or why it can't be read. The zero value is
-// none.
-type snapshot struct {
-	session.Snapshot
-	found bool
-	fault error
+	standing
+	found    bool             // there is a snapshot
+	snapshot session.Snapshot // if it could be read
+	fault    error            // why it could not be
+	stopped  string           // why the session is quarantined; empty: it is not
 }
 
 func (c *Client) stored(ctx context.Context, sid string) (s stored, err error) {
-	if s.snapshot, err = c.snapshot(ctx, sid); err != nil {
+	data, found, err := c.bus.GetSnapshot(ctx, sid)
+	if err != nil {
 		return s, err
+	}
+	if s.found = found; found {
+		if s.snapshot, s.fault = session.ParseSnapshot(data); s.fault == nil {
+			s.seq, s.hash = s.snapshot.Seq, s.snapshot.Hash
+		}
 	}
 	why, stopped, err := c.bus.GetQuarantine(ctx, sid)
 	if err != nil {
@@ -167,131 +125,80 @@ func (c *Client) stored(ctx context.Context, sid string) (s stored, err error) {
 	return s, err
 }
 
-func (c *Client) effects(ctx context.Context, sid string) (map[string][]byte, error) {
+// effects returns the hashes of the session's effects that are stored now.
+func (c *Client) effects(ctx context.Context, sid string) (map[string]codec.Hash, error) {
 	all, err := c.bus.ListEffects(ctx, sid)
 	if err != nil {
 		return nil, err
 	}
-	byName := make(map[string][]byte, len(all))
+	byName := make(map[string]codec.Hash, len(all))
 	for _, e := range all {
-		byName[e.Name.Effect] = e.Payload
+		byName[e.Name.Effect] = codec.Sum(e.Payload)
 	}
 	return byName, nil
-}
-
-func (c *Client) snapshot(ctx context.Context, sid string) (s snapshot, err error) {
-	data, found, err := c.bus.GetSnapshot(ctx, sid)
-	if err != nil || !found {
-		return s, err
-	}
-	s.found = true
-	s.Snapshot, s.fault = session.ParseSnapshot(data)
-	return s, nil
-}
-
-// folding is a session being folded again.
-type folding struct {
-	state    *session.State
-	asked    map[string]codec.Hash // payloads of the effects that the fold asked for
-	names    []string              // of these, in the order of asking
-	snapshot snapshot
-	result   Replayed
-}
-
-// folding begins with the session's first event.
-func (c *Client) folding(ctx context.Context, first session.Event) (*folding, error) {
-	install, err := c.installs.Pinned(ctx, first.Seq)
-	if err != nil {
-		return nil, fmt.Errorf("session %s: %w", first.Session, err)
-	}
-	return &folding{
-		state: session.New(install, first.Session), asked: map[string]codec.Hash{}, result: Replayed{Session: first.Session},
-	}, nil
-}
-
-// fold folds one event and keeps what it asks for.
-func (f *folding) fold(e session.Event, snap snapshot) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("session %s: the fold panicked at event %d: %v", e.Session, e.Seq, v)
-		}
-	}()
-	if _, err := f.state.Evolve(e); err != nil {
-		f.result.Rejected++
-	}
-	known := func(name string) bool {
-		_, asked := f.asked[name]
-		return asked
-	}
-	for _, effect := range f.state.OpenExcept(known) {
-		f.asked[effect.Name] = codec.Sum(effect.Payload)
-		f.names = append(f.names, effect.Name)
-	}
-	if snap.found && snap.fault == nil && snap.Seq == e.Seq {
-		f.result.SnapshotAt = e.Seq
-		if hash := f.state.Hash(); hash != snap.Hash {
-			f.differ("snapshot at %d: its state is %s, the fold's is %s", e.Seq, snap.Hash, hash)
-		}
-	}
-	return nil
 }
 
 // compare closes the account. Of a partial fold what was stored later is not
 // missed.
 func (c *Client) compare(ctx context.Context, f *folding, s stored, partial bool) (*Replayed, error) {
-	r := &f.result
-	r.State, r.Events, r.Seq, r.Hash, r.Chain = f.state, f.state.Count, f.state.Seq, f.state.Hash(), f.state.Chain
-	held := s.effects
-	for again := false; ; again = true {
-		r.EffectsSame, r.EffectsGone = 0, 0
-		for _, name := range f.names {
-			if payload, found := held[name]; !found {
-				r.EffectsGone++
-			} else if codec.Sum(payload) == f.asked[name] {
-				r.EffectsSame++
-			}
-		}
-		if r.EffectsGone == 0 || again {
-			break
-		}
+	if len(f.gone) > 0 {
 		// Those of the newest events may have been stored since.
-		var err error
-		if held, err = c.effects(ctx, r.Session); err != nil {
+		now, err := c.effects(ctx, f.result.Session)
+		if err != nil {
 			return nil, err
 		}
+		f.compareGone(now)
 	}
-	for _, name := range f.names {
-		if payload, found := held[name]; found && codec.Sum(payload) != f.asked[name] {
-			f.differ("effect %s: other bytes are stored (%d, %s) than the fold asks for (%s)", name, len(payload), codec.Sum(payload), f.asked[name])
-		}
-	}
+	r := f.close()
 	if partial {
 		return r, nil
 	}
-	var strange []string
-	for name := range s.effects {
-		if _, asked := f.asked[name]; !asked {
-			strange = append(strange, name)
-		}
-	}
-	slices.Sort(strange)
-	for _, name := range strange {
-		f.differ("effect %s is stored, and the fold never asks for it", name)
-	}
-	switch {
-	case s.snapshot.fault != nil:
-		f.differ("%v", s.snapshot.fault)
-	case s.snapshot.found && r.SnapshotAt == 0:
-		f.differ("snapshot at %d: the session has no event there", s.snapshot.Seq)
-	}
+	f.strange()
+	f.missed(s)
 	if s.stopped != "" {
-		f.differ("the session is quarantined: %s", s.stopped)
+		f.differ(Difference{Text: "the session is quarantined: " + s.stopped})
 	}
 	return r, nil
 }
 
-func (f *folding) differ(format string, args ...any) {
-	f.result.Differences = append(f.result.Differences, fmt.Sprintf(format, args...))
+// missed says what is wrong with the snapshot.
+func (f *folding) missed(s stored) {
+	switch {
+	case s.fault != nil:
+		f.differ(Difference{Text: s.fault.Error()})
+	case s.found && f.result.SnapshotAt == 0:
+		f.differ(Difference{
+			Seq: s.seq, Expected: s.snapshot.Leaf.String(),
+			Text: fmt.Sprintf("snapshot at %d: the session has no event there; expected one with the leaf %s, found none", s.seq, s.snapshot.Leaf),
+		})
+	case f.otherAt != nil:
+		f.differ(snapshotDifference(s.snapshot, f.otherAt))
+	}
+}
+
+// snapshotDifference says what is wrong where a snapshot and the fold of the
+// events up to it differ: events are missing, or are others, or they are the
+// same and this build folds them to something else.
+func snapshotDifference(snap session.Snapshot, found *head) Difference {
+	d := Difference{
+		Seq: snap.Seq, Expected: snap.Hash.String(), Found: found.hash.String(),
+		Text: fmt.Sprintf("snapshot at %d: its state is %s, the fold's is %s", snap.Seq, snap.Hash, found.hash),
+	}
+	var was session.Record
+	if err := codec.Unmarshal(snap.State, &was); err != nil {
+		return d
+	}
+	switch {
+	case was.Count != found.count:
+		d.Expected, d.Found = fmt.Sprintf("%d events", was.Count), fmt.Sprintf("%d events", found.count)
+		d.Text += fmt.Sprintf("; expected %d events up to there, found %d", was.Count, found.count)
+	case was.Chain != found.chain:
+		d.Expected, d.Found = was.Chain.String(), found.chain.String()
+		d.Text += fmt.Sprintf("; expected the chain %s of %d events, found %s: one is not what it was", was.Chain, was.Count, found.chain)
+	default:
+		d.Text += fmt.Sprintf("; the %d events are the same: another build folded them", was.Count)
+	}
+	return d
 }
 
 // Folder returns a function that folds a session's events one after the other,

@@ -42,6 +42,12 @@ func newWorld(t *testing.T) *world {
 // newWorldWith starts a server with streams and the given install record.
 func newWorldWith(t *testing.T, record string) *world {
 	t.Helper()
+	return newWorldOf(t, record, string(refold.StreamsConf))
+}
+
+// newWorldOf starts a server with these streams and the given install record.
+func newWorldOf(t *testing.T, record, streams string) *world {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	t.Cleanup(cancel)
 	w := &world{t: t, ctx: ctx, node: bustest.Server(t)}
@@ -50,7 +56,7 @@ func newWorldWith(t *testing.T, record string) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.bus.Close)
-	conf, err := bus.ParseConf(refold.StreamsConf, w.bus.Names())
+	conf, err := bus.ParseConf([]byte(streams), w.bus.Names())
 	if err != nil {
 		t.Fatal(err)
 	}

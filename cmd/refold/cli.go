@@ -36,6 +36,7 @@ type cli struct {
 	Tail   tailCommand   `cmd:"" help:"Follow what happens in a session, or in all."`
 	View   viewCommand   `cmd:"" help:"Show what a session looks like now, as JSON."`
 	Replay replayCommand `cmd:"" help:"Fold a session's events from sequence zero and print the hash of its state."`
+	Verify verifyCommand `cmd:"" help:"Fold a session, or all, again, and say what is not as it was stored; exit status 1 then."`
 	Decode decodeCommand `cmd:"" help:"Turn msgpack on standard input into JSON."`
 
 	Install installCommand `cmd:"" help:"Publish what sessions that open from now on start with: tools, profiles, default config."`

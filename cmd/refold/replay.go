@@ -61,20 +61,15 @@ func (r replayCommand) Run(ctx context.Context, s streams, conn connection) erro
 
 // all folds every session.
 func (r replayCommand) all(ctx context.Context, s streams, c *client.Client) error {
-	sessions, events, differ := 0, uint64(0), 0
-	skipped, err := c.ReplayAll(ctx, func(replayed *client.Replayed) error {
-		sessions++
-		events += replayed.Events
-		if !replayed.Identical() {
-			differ++
-		}
-		return r.print(s.out, replayed)
-	})
+	v, err := c.Verify(ctx, client.VerifyOptions{Each: func(replayed *client.Replayed) error { return r.print(s.out, replayed) }})
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.err, "%d sessions, %d events, %d messages skipped, %d sessions differ\n", sessions, events, skipped, differ)
-	if r.Verify && differ > 0 {
+	fmt.Fprintf(s.err, "%d sessions, %d events, %d messages skipped, %d sessions differ\n", v.Sessions, v.Events, v.Skipped, v.Differ)
+	for _, h := range v.Holes {
+		fmt.Fprintln(s.err, holeLine(h))
+	}
+	if r.Verify && !v.Identical() {
 		return &statusError{statusFailed, ""}
 	}
 	return nil

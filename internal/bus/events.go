@@ -41,33 +41,62 @@ func (b *Bus) ReadSession(ctx context.Context, sid string, from, to uint64, lead
 	}
 }
 
-// ReadAll calls fn for every event of the log from sequence from on, up to the
-// last that there is when it is called. Messages that are no events (somebody
-// used a name that can't be a session's) are left out and counted in skipped.
-// An error of fn ends it and comes back as it is.
-func (b *Bus) ReadAll(ctx context.Context, from uint64, fn func(session.Event) error) (skipped int, err error) {
-	to, err := b.LastSeq(ctx)
-	if err != nil {
-		return 0, fmt.Errorf("read the log: %w", err)
-	}
-	if to == 0 {
-		return 0, nil
-	}
-	for m, err := range b.read(ctx, b.names.LogStream(), ">", from, to, true) {
-		if err != nil {
-			return skipped, fmt.Errorf("read the log: %w", err)
+// Hole is a range of sequences, both included, at which a stream has no
+// message. In the log nothing deletes any, so what a hole held is lost.
+type Hole struct {
+	First uint64 `json:"first"`
+	Last  uint64 `json:"last"`
+}
+
+// Scanned is what a pass over the log came upon besides events.
+type Scanned struct {
+	Skipped int    // messages that are no events: somebody used a name that can't be a session's
+	Holes   []Hole // in order
+}
+
+// ReadAll calls fn for every event of the log from sequence from on, up to
+// the last that there is when it is called, from one goroutine. It is made for
+// reading all of it: the server pushes messages as fast as fn takes them. An
+// error of fn ends it and comes back as it is.
+func (b *Bus) ReadAll(ctx context.Context, from uint64, fn func(session.Event) error) (s Scanned, err error) {
+	next := max(from, 1)
+	err = b.scan(ctx, b.names.LogStream(), next, func(m stored) error {
+		if m.seq > next {
+			s.Holes = append(s.Holes, Hole{next, m.seq - 1})
 		}
+		next = m.seq + 1
 		e, err := b.event(m)
 		if err != nil {
-			skipped++
+			s.Skipped++
 			b.log.Warn("event_skipped", "seq", m.seq, "subject", m.subject, "error", err.Error())
-			continue
+			return nil
 		}
-		if err := fn(e); err != nil {
-			return skipped, err
+		return fn(e)
+	}, func(last uint64) {
+		if last >= next {
+			s.Holes = append(s.Holes, Hole{next, last})
 		}
+	})
+	return s, err
+}
+
+// LogMissing returns how many of the sequences up to the log's last one have no
+// event. Nothing deletes events, so each is one that was lost: a session's
+// snapshot can't be trusted to be that of what the log holds then, since it may
+// have been taken before the loss.
+func (b *Bus) LogMissing(ctx context.Context) (missing uint64, err error) {
+	err = b.retry(ctx, func(ctx context.Context) error {
+		stream, err := b.js.Stream(ctx, b.names.LogStream())
+		if err == nil {
+			state := stream.CachedInfo().State
+			missing = state.LastSeq - min(state.LastSeq, state.Msgs)
+		}
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("look at %s: %w", b.names.LogStream(), err)
 	}
-	return skipped, nil
+	return missing, nil
 }
 
 // EventAt returns the event at a sequence. One that does not exist, or that is

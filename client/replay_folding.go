@@ -1,0 +1,158 @@
+package client
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
+)
+
+// standing is what a fold is compared with: little, since it is held for every
+// session at once.
+type standing struct {
+	effects map[string]codec.Hash // of the stored effects' bytes, by name
+	seq     uint64                // of the snapshot; 0: none that can be read
+	hash    codec.Hash            // of its state
+}
+
+// folding is a session being folded again, and compared on the way.
+type folding struct {
+	state   *session.State
+	began   uint64           // sequence of its first event
+	left    standing         // what it was not compared with yet
+	open    []string         // names of the effects that were open after the latest event
+	gone    map[string]asked // asked and not stored; nil: they are counted alone
+	otherAt *head            // of the fold where the snapshot is, if its state is another
+	broken  bool             // the fold panicked: no event after it is folded
+	result  Replayed
+
+	waiting     bool // it has events in the portion at hand
+	first, last int  // of these
+}
+
+// asked is an effect as a fold asked for it.
+type asked struct {
+	hash codec.Hash
+	seq  uint64 // of the event that did
+}
+
+// head is what tells how far a fold has come.
+type head struct {
+	count       uint64
+	chain, hash codec.Hash
+}
+
+func newFolding(install *session.Install, sid string, left standing) *folding {
+	return &folding{state: session.New(install, sid), left: left, result: Replayed{Session: sid}}
+}
+
+// fold folds one event and compares what it asks for.
+func (f *folding) fold(e session.Event) {
+	if f.broken {
+		return
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			f.broken = true
+			f.differ(Difference{Seq: e.Seq, Text: fmt.Sprintf("the fold panicked at event %d: %v", e.Seq, v)})
+		}
+	}()
+	if _, err := f.state.Evolve(e); err != nil {
+		f.result.Rejected++
+	}
+	f.ask(e.Seq)
+	if f.left.seq == e.Seq {
+		f.result.SnapshotAt = e.Seq
+		if hash := f.state.Hash(); hash != f.left.hash {
+			f.otherAt = &head{count: f.state.Count, chain: f.state.Chain, hash: hash}
+		}
+	}
+}
+
+// ask looks at what is open, and compares each effect once: when the event at
+// seq has opened it. What is not stored need not be built.
+func (f *folding) ask(seq uint64) {
+	var room [8]string
+	now, was := room[:0], f.open
+	effects := f.state.OpenExcept(func(name string) bool {
+		now = append(now, name)
+		// Both lists are in the same order.
+		if at := slices.Index(was, name); at >= 0 {
+			was = was[at+1:]
+			return true
+		}
+		if _, held := f.left.effects[name]; held || f.gone != nil {
+			return false
+		}
+		f.result.EffectsGone++
+		return true
+	})
+	if !slices.Equal(f.open, now) {
+		f.open = slices.Clone(now)
+	}
+	for i := range effects {
+		name, hash := effects[i].Name, codec.Sum(effects[i].Payload)
+		held, found := f.left.effects[name]
+		if !found {
+			f.result.EffectsGone++
+			f.gone[name] = asked{hash, seq}
+			continue
+		}
+		delete(f.left.effects, name)
+		f.compareEffect(name, held, asked{hash, seq})
+	}
+}
+
+func (f *folding) compareEffect(name string, held codec.Hash, a asked) {
+	if held == a.hash {
+		f.result.EffectsSame++
+		return
+	}
+	f.differ(Difference{
+		Seq: a.seq, Expected: held.String(), Found: a.hash.String(),
+		Text: fmt.Sprintf("effect %s: other bytes are stored (%s) than the fold asks for at %d (%s)", name, held, a.seq, a.hash),
+	})
+}
+
+// compareGone compares effects that were not stored when the fold began with
+// those that are now.
+func (f *folding) compareGone(now map[string]codec.Hash) {
+	for _, name := range sorted(f.gone) {
+		if held, found := now[name]; found {
+			f.result.EffectsGone--
+			f.compareEffect(name, held, f.gone[name])
+		}
+	}
+}
+
+// strange says which stored effects the fold never asked for.
+func (f *folding) strange() {
+	for _, name := range sorted(f.left.effects) {
+		f.differ(Difference{
+			Seq: f.result.Seq, Expected: f.left.effects[name].String(),
+			Text: fmt.Sprintf("effect %s is stored, and the fold never asks for it", name),
+		})
+	}
+}
+
+// close takes over what the fold came to.
+func (f *folding) close() *Replayed {
+	r := &f.result
+	r.State, r.Events, r.Seq, r.Hash, r.Chain = f.state, f.state.Count, f.state.Seq, f.state.Hash(), f.state.Chain
+	return r
+}
+
+func (f *folding) differ(d Difference) {
+	f.result.Differences = append(f.result.Differences, d.Text)
+	f.result.details = append(f.result.details, d)
+}
+
+func sorted[V any](byName map[string]V) []string {
+	names := make([]string, 0, len(byName))
+	for name := range byName {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}

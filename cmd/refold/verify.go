@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"time"
+
+	"github.com/refold/refold/client"
+)
+
+// verifyCommand folds histories again and says what is not as it was stored.
+type verifyCommand struct {
+	Session    string `arg:"" optional:"" help:"The session."`
+	All        bool   `help:"All sessions, in one pass over the log."`
+	Jobs       int    `default:"1" placeholder:"N" help:"Fold so many sessions at a time."`
+	Quarantine bool   `help:"Stop the sessions that differ, until they are released."`
+	JSON       bool   `name:"json" help:"Print a JSON object for each difference, and one for the sum."`
+}
+
+// gcPercent lets the heap grow to three times what is in use between two
+// collections.
+const gcPercent = 200
+
+// Run folds one session or all, and fails if one differs.
+func (v verifyCommand) Run(ctx context.Context, s streams, conn connection) error {
+	switch {
+	case v.All == (v.Session != ""):
+		return &statusError{statusUsage, "verify: name one session, or say --all"}
+	case v.Jobs < 1:
+		return &statusError{statusUsage, "verify: --jobs is at least 1"}
+	}
+	c, err := conn.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	// What is held of the sessions is looked through at each collection.
+	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
+	differs := func(r *client.Replayed) error { return v.differs(ctx, s, c, r) }
+	var sum *client.Verified
+	if v.All {
+		sum, err = c.Verify(ctx, client.VerifyOptions{Jobs: v.Jobs, Differs: differs})
+	} else {
+		sum, err = v.one(ctx, c, differs)
+	}
+	if err != nil {
+		return err
+	}
+	if err := v.sum(s.out, sum); err != nil {
+		return err
+	}
+	if !sum.Identical() {
+		return &statusError{statusFailed, ""}
+	}
+	return nil
+}
+
+// one folds one session.
+func (v verifyCommand) one(ctx context.Context, c *client.Client, differs func(*client.Replayed) error) (*client.Verified, error) {
+	begun := time.Now()
+	r, err := c.VerifySession(ctx, v.Session)
+	if err != nil {
+		return nil, err
+	}
+	sum := &client.Verified{Took: time.Since(begun)}
+	sum.Add(r)
+	if r.Identical() {
+		return sum, nil
+	}
+	return sum, differs(r)
+}
+
+// differs tells what differs of one session, and stops the session if that is
+// asked for.
+func (v verifyCommand) differs(ctx context.Context, s streams, c *client.Client, r *client.Replayed) error {
+	for _, d := range r.Details() {
+		if err := v.difference(s.out, r.Session, d); err != nil {
+			return err
+		}
+	}
+	if !v.Quarantine {
+		return nil
+	}
+	stopped, err := c.Quarantine(ctx, r)
+	if err == nil && stopped {
+		_, err = fmt.Fprintf(s.err, "session %s  quarantined from %d on\n", r.Session, r.Seq+1)
+	}
+	return err
+}
+
+func (v verifyCommand) difference(out io.Writer, sid string, d client.Difference) error {
+	if v.JSON {
+		return printJSON(out, struct {
+			Session string `json:"session"`
+			client.Difference
+		}{sid, d})
+	}
+	at := "-"
+	if d.Seq != 0 {
+		at = fmt.Sprint(d.Seq)
+	}
+	_, err := fmt.Fprintf(out, "session %s  seq %s  %s\n", sid, at, d.Text)
+	return err
+}
+
+// sum prints what was lost of the log itself, and the last line.
+func (v verifyCommand) sum(out io.Writer, sum *client.Verified) error {
+	if v.JSON {
+		return printJSON(out, sum)
+	}
+	for _, h := range sum.Holes {
+		if _, err := fmt.Fprintln(out, holeLine(h)); err != nil {
+			return err
+		}
+	}
+	verdict := "identical"
+	if !sum.Identical() {
+		verdict = "DIFFERENT"
+	}
+	_, err := fmt.Fprintf(out, "verify: %s  %d sessions, %d differ  %d events  %d effects compared, %d not stored any more  %d snapshots compared  %s\n",
+		verdict, sum.Sessions, sum.Differ, sum.Events, sum.Effects, sum.Gone, sum.Snapshots, pace(sum))
+	return err
+}
+
+// holeLine tells of events that the log has lost.
+func holeLine(h client.Hole) string {
+	return fmt.Sprintf("log  seq %d  the log has no event from %d to %d: expected %d, found none", h.First, h.First, h.Last, h.Last-h.First+1)
+}
+
+// pace tells how fast a pass was, and what it held.
+func pace(sum *client.Verified) string {
+	text := fmt.Sprintf("%.2f s, %.0f events/s", sum.Took.Seconds(), float64(sum.Events)/max(sum.Took.Seconds(), 1e-9))
+	if sum.SessionBytes > 0 {
+		text += fmt.Sprintf(", %d bytes of memory a session", sum.SessionBytes)
+	}
+	return text
+}
+
+func printJSON(out io.Writer, v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "%s\n", text)
+	return err
+}

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/refold/refold/actors/session"
 )
 
@@ -47,6 +49,58 @@ func TestEdgeNATSGone(t *testing.T) {
 	<-gone
 	srv.start()
 	ended(t, nc, killSession) // nobody started a daemon again, so both live
+	accounts(t, nc, ledger)
+	verifyAll(t, srv.url)
+}
+
+// A log that takes no more stops runs, and nothing else: what a bridge has to
+// settle waits with it, a client is told, and with room all goes on. No call
+// runs twice, although none could be settled for a while.
+func TestEdgeLogFull(t *testing.T) {
+	t.Parallel()
+	ledger := filepath.Join(t.TempDir(), "ledger.jsonl")
+	srv := startNATSProcess(t)
+	startDaemon(t, "session-actor", "--nats", srv.url, "--install", writeFile(t, "install.json", recordedInstall(t)))
+	bridge := startDaemon(t, "bridge", "--nats", srv.url, "--model", "recorded:"+killRecording,
+		"--tools", "recorded:"+killRecording, "--ledger", ledger)
+	nc := connect(t, srv.url)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	limit := func(change func(*jetstream.StreamInfo) int64) {
+		t.Helper()
+		stream, err := js.Stream(t.Context(), "REFOLD_LOG")
+		if err != nil {
+			t.Fatal(err)
+		}
+		info := stream.CachedInfo()
+		info.Config.MaxBytes = change(info)
+		if _, err := js.UpdateStream(t.Context(), info.Config); err != nil {
+			t.Fatal(err)
+		}
+	}
+	settled, err := nc.SubscribeSync("refold.tool.*")
+	if err == nil {
+		err = nc.Flush()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range userMessages(t, killSession) {
+		publish(t, nc, "refold.in."+killSession, envelope(t, session.TypeRunRequested, object{"input": object{"text": text}}))
+	}
+	if _, err := settled.NextMsg(endWithin); err != nil {
+		t.Fatalf("no call is settled: %v", err)
+	}
+	limit(func(have *jetstream.StreamInfo) int64 { return int64(have.State.Bytes) })
+	until(t, endWithin, "the bridge can't settle", func() bool { return strings.Contains(bridge.out.String(), "the stream takes no more") })
+	_, stderr, status := run(t, endWithin, nil, "refold", "run", "other", "--nats", srv.url, "hello")
+	if status == 0 || !strings.Contains(stderr, "raise its limits") {
+		t.Errorf("a client: status %d, %q; want what to do", status, stderr)
+	}
+	limit(func(*jetstream.StreamInfo) int64 { return -1 })
+	ended(t, nc, killSession)
 	accounts(t, nc, ledger)
 	verifyAll(t, srv.url)
 }

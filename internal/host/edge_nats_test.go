@@ -134,13 +134,15 @@ func (w *world) done(lanes []jetstream.Consumer) {
 }
 
 // While REFOLD_FX takes no more, events wait unacknowledged, nothing is dropped
-// and nothing is said that is not so; with room the host goes on by itself.
+// and nothing is said that is not so; with room the host goes on by itself. That
+// the bucket of snapshots is full, too, holds nobody up.
 func TestEdgeEffectsStreamFull(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t)
 	_, js := w.js()
 	w.limit(js, "REFOLD_FX", func(c *jetstream.StreamConfig) { c.MaxMsgs = 5 })
-	h := w.host(host.Options{})
+	w.limit(js, "KV_REFOLD_SNAPSHOTS", func(c *jetstream.StreamConfig) { c.MaxMsgs = 1 }) // a cache, and for good
+	h := w.host(host.Options{SnapshotEach: 1})
 	const sessions = 16
 	var sids []string
 	for i := range sessions {

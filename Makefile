@@ -84,11 +84,15 @@ fuzz: ## fuzz every fuzz test in turn, for FUZZTIME each
 	done
 
 .PHONY: nightly
-nightly: ## fuzz for long, try a million interleavings, then all conversations of REFOLD_RECORDINGS against the real system
+nightly: ## fuzz for long, try a million interleavings, then all conversations of REFOLD_RECORDINGS against the real system, killed at every message
 	@if [ -z "$${REFOLD_RECORDINGS:-}" ]; then echo "set REFOLD_RECORDINGS to the directory that holds airline.jsonl"; exit 1; fi
 	$(MAKE) fuzz FUZZTIME=10m
 	REFOLD_INTERLEAVINGS=1000000 go test -count=1 -timeout 60m -run '^TestSendable$$' ./actors/session
 	CGO_ENABLED=1 go test -race -count=1 -timeout 60m ./e2e
+	go run ./cmd/refold chaos --quiet --parallel 32
+	for file in "$${REFOLD_RECORDINGS}"/*.jsonl; do \
+		go run ./cmd/refold chaos --model "recorded:$$file" --retry-safe 'get_*,search_*,list_*,calculate,think' --brief --quiet --parallel 32; \
+	done
 
 .PHONY: clean
 clean: ## remove what build made

@@ -1,11 +1,13 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math"
+	"slices"
 	"sync"
 
 	"github.com/refold/refold/actors/session"
@@ -35,6 +37,15 @@ type Installs struct {
 	mu     sync.Mutex
 	parsed map[codec.Hash]parsedInstall // by payload: sequences may come again after a loss
 	byHash map[codec.Hash]*session.Install
+
+	seen sync.Mutex
+	list []placed // every record that Load found and See took in, ascending
+}
+
+// placed is a record at its place in the log.
+type placed struct {
+	seq uint64
+	parsedInstall
 }
 
 // parsedInstall is a record as it was read: install is nil if it can't be
@@ -57,44 +68,84 @@ func NewInstalls(log InstallLog, warn *slog.Logger, fresh func(context.Context, 
 
 // Load reads every record that the log holds now.
 func (in *Installs) Load(ctx context.Context) error {
-	_, err := in.walk(ctx, math.MaxUint64, func(parsedInstall) bool { return false })
+	in.seen.Lock()
+	defer in.seen.Unlock()
+	var list []placed
+	_, err := in.walk(ctx, math.MaxUint64, func(seq uint64, p parsedInstall) bool {
+		list = append(list, placed{seq, p})
+		return false
+	})
+	if err == nil {
+		slices.Reverse(list)
+		in.list = list
+	}
 	return err
 }
 
 // See takes in one record, as it was read from the log.
 func (in *Installs) See(ctx context.Context, e session.Event) error {
-	_, err := in.parse(ctx, e)
-	return err
+	p, err := in.parse(ctx, e)
+	if err != nil {
+		return err
+	}
+	in.seen.Lock()
+	defer in.seen.Unlock()
+	at, known := slices.BinarySearchFunc(in.list, e.Seq, func(p placed, seq uint64) int { return cmp.Compare(p.seq, seq) })
+	if !known {
+		in.list = slices.Insert(in.list, at, placed{e.Seq, p})
+	}
+	return nil
+}
+
+// Known is Pinned without a look at the log, for who has taken in every record
+// below seq: by Load, and by See what came since.
+func (in *Installs) Known(seq uint64) (*session.Install, error) {
+	in.seen.Lock()
+	defer in.seen.Unlock()
+	var pinned parsedInstall
+	for _, p := range in.list {
+		if p.pinnable() && (p.seq < seq || !pinned.pinnable()) {
+			pinned = p.parsedInstall
+		}
+	}
+	return pinned.pin()
+}
+
+func (p parsedInstall) pinnable() bool { return p.install != nil || p.unknown != nil }
+
+// pin returns the record, or why it can't be pinned.
+func (p parsedInstall) pin() (*session.Install, error) {
+	switch {
+	case p.unknown != nil:
+		return nil, p.unknown
+	case p.install == nil:
+		return nil, ErrNoInstall
+	}
+	return p.install, nil
 }
 
 // Pinned returns what a session pins whose first event is at seq: the newest
 // record before it that can be pinned, else the oldest there is. ErrNoInstall
 // means that there is none.
 func (in *Installs) Pinned(ctx context.Context, seq uint64) (*session.Install, error) {
-	pinnable := func(p parsedInstall) bool { return p.install != nil || p.unknown != nil }
 	var pinned parsedInstall
-	found, err := in.walk(ctx, seq, func(p parsedInstall) bool {
+	found, err := in.walk(ctx, seq, func(_ uint64, p parsedInstall) bool {
 		pinned = p
-		return pinnable(p)
+		return p.pinnable()
 	})
 	if err == nil && !found {
 		pinned = parsedInstall{}
-		_, err = in.walk(ctx, math.MaxUint64, func(p parsedInstall) bool {
-			if pinnable(p) {
+		_, err = in.walk(ctx, math.MaxUint64, func(_ uint64, p parsedInstall) bool {
+			if p.pinnable() {
 				pinned = p
 			}
 			return false
 		})
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case pinned.unknown != nil:
-		return nil, pinned.unknown
-	case pinned.install == nil:
-		return nil, ErrNoInstall
 	}
-	return pinned.install, nil
+	return pinned.pin()
 }
 
 // Named returns a function that finds the record that a snapshot names.
@@ -121,7 +172,7 @@ func (in *Installs) named(hash codec.Hash) *session.Install {
 
 // walk shows enough every record below seq, the newest first, until it has
 // enough; found tells whether it had.
-func (in *Installs) walk(ctx context.Context, seq uint64, enough func(parsedInstall) bool) (found bool, err error) {
+func (in *Installs) walk(ctx context.Context, seq uint64, enough func(uint64, parsedInstall) bool) (found bool, err error) {
 	for {
 		e, any, err := in.log.InstallBefore(ctx, seq)
 		if err != nil || !any || e.Seq >= seq { // the last: none is below, this is the oldest
@@ -131,7 +182,7 @@ func (in *Installs) walk(ctx context.Context, seq uint64, enough func(parsedInst
 		if err != nil {
 			return false, err
 		}
-		if enough(p) {
+		if enough(e.Seq, p) {
 			return true, nil
 		}
 		seq = e.Seq

@@ -25,16 +25,16 @@ func (a ahead) before(e session.Event) *actor {
 }
 
 // loadAhead loads the sessions of a batch that are not in memory side by side:
-// one after another, each would cost the lane its round trips. What an era
-// before them says is not known yet, so nothing behind its beginning is loaded.
+// one after another, each would cost the lane its round trips. What an era or an
+// install record says is known in its turn: nothing behind it is loaded.
 func (l *laneActor) loadAhead(ctx context.Context, group []arrival) {
 	var first []session.Event
 	for _, a := range group {
 		sid := a.event.Session
-		if a.era {
+		if a.era || sid == "" {
 			break
 		}
-		if sid == "" || l.sessions[sid] != nil || l.loaded[sid].seq != 0 {
+		if l.sessions[sid] != nil || l.loaded[sid].seq != 0 {
 			continue
 		}
 		l.loaded[sid] = ahead{seq: a.event.Seq}
@@ -51,7 +51,7 @@ func (l *laneActor) loadAhead(ctx context.Context, group []arrival) {
 		room <- struct{}{}
 		loading.Go(func() {
 			defer func() { <-room }()
-			if s, err := l.host.load(ctx, e, l.listed); err == nil {
+			if s, err := l.host.load(ctx, e, l.informed()); err == nil {
 				loaded[i] = s
 			}
 		})

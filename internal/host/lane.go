@@ -31,6 +31,7 @@ type laneActor struct {
 	group     []arrival        // room for a batch
 	loaded    map[string]ahead // sessions of a batch, loaded before their turn
 	listed    bool             // quarantined sessions are in memory, since the era began
+	recorded  bool             // install records are known up to what was delivered
 	folded    []*outputs       // not handed over
 	storing   *slice           // handed over; nil: none
 	snapshots *snapshotting
@@ -212,6 +213,10 @@ func (l *laneActor) take(ctx context.Context, a arrival) error {
 		}
 		clear(l.loaded)
 		l.list(ctx, time.Now())
+		err := l.host.installs.Load(ctx)
+		if l.recorded = err == nil; err != nil && ctx.Err() == nil {
+			l.log.Warn("install records not read", "error", err)
+		}
 		l.newest, l.reached, l.behind = 0, 0, false
 		select {
 		case l.taken <- struct{}{}:
@@ -269,6 +274,10 @@ func (l *laneActor) next(ctx context.Context, s *actor, a arrival) error {
 	return nil
 }
 
+// informed reports whether a load need not look for quarantines and install
+// records: all of them are known since the era began, and what comes is seen.
+func (l *laneActor) informed() bool { return l.listed && l.recorded }
+
 // session returns the session of e, loaded and proven.
 func (l *laneActor) session(ctx context.Context, e session.Event) (*actor, error) {
 	s := l.sessions[e.Session]
@@ -284,7 +293,7 @@ func (l *laneActor) session(ctx context.Context, e session.Event) (*actor, error
 	loaded := l.loaded[e.Session].before(e)
 	if loaded == nil {
 		var err error
-		if loaded, err = l.host.load(ctx, e, l.listed && (s == nil || s.stop == nil)); err != nil {
+		if loaded, err = l.host.load(ctx, e, l.informed() && (s == nil || s.stop == nil)); err != nil {
 			return nil, err
 		}
 	}

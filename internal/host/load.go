@@ -7,6 +7,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/bus"
 )
 
 // loadTries is how often the log is read for one delivered event.
@@ -24,12 +25,12 @@ var (
 )
 
 // load returns the session as it stands before e, or as its snapshot has it if
-// that is at or past e. It emits nothing. listed says that the session is known
-// to be in no quarantine.
-func (h *Host) load(ctx context.Context, e session.Event, listed bool) (*actor, error) {
+// that is at or past e. It emits nothing. informed says that the session is in
+// no quarantine, and that all install records before e are known.
+func (h *Host) load(ctx context.Context, e session.Event, informed bool) (*actor, error) {
 	var stop *Stop
 	var err error
-	if !listed {
+	if !informed {
 		if stop, err = h.stopOf(ctx, e.Session); err != nil {
 			return nil, err
 		}
@@ -45,7 +46,7 @@ func (h *Host) load(ctx context.Context, e session.Event, listed bool) (*actor, 
 		s.snapshotIs(s.state)
 	}
 	if s.state == nil || s.state.Seq < e.Seq {
-		if s.state, err = h.foldBefore(ctx, s.state, e); err != nil {
+		if s.state, err = h.foldBefore(ctx, s.state, e, informed); err != nil {
 			return nil, err
 		}
 	}
@@ -70,7 +71,7 @@ func (h *Host) prove(ctx context.Context, s *actor, e session.Event) error {
 	}
 	s.stop = stop
 	if s.state.Seq < e.Seq && !s.stops(e.Seq) {
-		if s.state, err = h.foldBefore(ctx, s.state, e); err != nil {
+		if s.state, err = h.foldBefore(ctx, s.state, e, false); err != nil {
 			return err
 		}
 		s.stored = s.state.Seq
@@ -94,11 +95,11 @@ func (h *Host) has(ctx context.Context, sid string, seq uint64, leaf codec.Hash)
 // foldBefore folds the session's events after state (nil: all) up to the one
 // before e, which must be among those read: a replica that is behind is not
 // believed.
-func (h *Host) foldBefore(ctx context.Context, state *session.State, e session.Event) (*session.State, error) {
+func (h *Host) foldBefore(ctx context.Context, state *session.State, e session.Event, informed bool) (*session.State, error) {
 	var err error
 	for try := range loadTries {
 		// What a try folded stays folded; the next one reads the rest.
-		if state, err = h.foldTo(ctx, e.Session, state, e.Seq, try > 0); !errors.Is(err, errIncomplete) {
+		if state, err = h.foldTo(ctx, e.Session, state, e.Seq, try > 0, informed); !errors.Is(err, errIncomplete) {
 			return state, err
 		}
 	}
@@ -114,7 +115,7 @@ func (h *Host) foldBefore(ctx context.Context, state *session.State, e session.E
 
 // foldTo folds the session's events after state up to the one before seq. The
 // event at seq must be among those read, or the read was incomplete.
-func (h *Host) foldTo(ctx context.Context, sid string, state *session.State, seq uint64, leader bool) (*session.State, error) {
+func (h *Host) foldTo(ctx context.Context, sid string, state *session.State, seq uint64, leader, informed bool) (*session.State, error) {
 	from := uint64(1)
 	if state != nil {
 		from = state.Seq + 1
@@ -124,7 +125,7 @@ func (h *Host) foldTo(ctx context.Context, sid string, state *session.State, seq
 			return state, fmt.Errorf("read session %s from %d: %w", sid, from, err)
 		}
 		if state == nil {
-			install, err := h.installs.Pinned(ctx, e.Seq)
+			install, err := h.pinned(ctx, e.Seq, informed)
 			if err != nil {
 				return nil, err
 			}
@@ -139,6 +140,18 @@ func (h *Host) foldTo(ctx context.Context, sid string, state *session.State, seq
 		state.ShareRegistries(h.registries.same)
 	}
 	return state, errIncomplete
+}
+
+// pinned returns the install record of a session whose first event is at seq.
+func (h *Host) pinned(ctx context.Context, seq uint64, informed bool) (*session.Install, error) {
+	if informed {
+		// None that can be pinned: the lane waits for one, which it can't be
+		// told of before this event is folded.
+		if install, err := h.installs.Known(seq); !errors.Is(err, bus.ErrNoInstall) {
+			return install, err
+		}
+	}
+	return h.installs.Pinned(ctx, seq)
 }
 
 // fromSnapshot returns the state of the session's snapshot, nil if there is

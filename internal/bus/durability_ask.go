@@ -19,12 +19,13 @@ import (
 
 const (
 	// monitorTimeout is how long a server has to say how it syncs.
-	monitorTimeout = 3 * time.Second
+	monitorTimeout = 10 * time.Second
 	// monitorBytesMax is how much of an answer is read: real ones have 1 KiB.
 	monitorBytesMax = 1 << 20
-	// systemQuiet is how long after an answer another one is waited for, where
-	// the servers don't say how many they are.
-	systemQuiet = 500 * time.Millisecond
+	// othersWithin is how long after an answer that of another server is waited
+	// for, and aloneWithin the same where none says that there are others.
+	othersWithin = 3 * time.Second
+	aloneWithin  = 500 * time.Millisecond
 )
 
 // systemJSZ is where every server of the system account answers.
@@ -239,8 +240,6 @@ func (b *Bus) askSystem(ctx context.Context, creds string, nctx natsContext) ([]
 		return nil, fmt.Errorf("connect with --system-creds %s: %w", creds, err)
 	}
 	defer nc.Close()
-	ctx, cancel := context.WithTimeout(ctx, monitorTimeout)
-	defer cancel()
 	inbox, err := nc.SubscribeSync(nc.NewInbox())
 	if err != nil {
 		return nil, err
@@ -250,13 +249,16 @@ func (b *Bus) askSystem(ctx context.Context, creds string, nctx natsContext) ([]
 	}
 	var answers []jsz
 	for size := 0; ; {
-		wait, done := ctx, context.CancelFunc(func() {})
-		if len(answers) > 0 && len(answers) >= size {
-			if size > 0 {
-				return answers, nil
-			}
-			wait, done = context.WithTimeout(ctx, systemQuiet)
+		patience := monitorTimeout
+		switch {
+		case len(answers) > 0 && size == 0:
+			patience = aloneWithin
+		case len(answers) > 0 && len(answers) >= size:
+			return answers, nil
+		case len(answers) > 0:
+			patience = othersWithin
 		}
+		wait, done := context.WithTimeout(ctx, patience)
 		msg, err := inbox.NextMsgWithContext(wait)
 		done()
 		if err != nil {
@@ -302,7 +304,7 @@ func quietOr(err error, answers, size int) error {
 	case errors.Is(err, nats.ErrNoResponders) || errors.Is(err, context.DeadlineExceeded) && answers == 0:
 		return errors.New("nobody answers on " + systemJSZ + ": are the credentials those of a user of the system account?")
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("the others are silent for %v", monitorTimeout)
+		return fmt.Errorf("the others are silent for %v", othersWithin)
 	default:
 		return err
 	}

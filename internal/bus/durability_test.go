@@ -67,12 +67,7 @@ func TestDurabilityIsFoundOut(t *testing.T) {
 	_, atOften := monitored(t, 3*time.Second)
 	plain := bustest.Configured(t, "http: 127.0.0.1:-1") // without JetStream
 	atPlain := "http://" + plain.Raw().MonitorAddr().String()
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	silent := "http://" + closed.Addr().String()
-	closed.Close()
+	silent := silentAt(t)
 	for name, c := range map[string]struct {
 		o    bus.Options
 		want bus.Durability
@@ -113,6 +108,26 @@ func TestDurabilityIsFoundOut(t *testing.T) {
 			}
 		})
 	}
+}
+
+// silentAt returns an address where whoever connects is left at once.
+func silentAt(t *testing.T) (url string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			conn.Close()
+		}
+	}()
+	return "http://" + l.Addr().String()
 }
 
 // prefixOf makes a test's name a prefix of its own.

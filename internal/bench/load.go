@@ -32,6 +32,8 @@ type load struct {
 	stopped  bool
 	begun    map[string]time.Time
 	ended    int
+	awaited  int           // how many are to have ended
+	enough   chan struct{} // closed when they have
 	measured bool
 	took     []time.Duration // of runs that ended while it was measured
 	drained  chan struct{}   // closed when nothing is in flight any more
@@ -148,7 +150,9 @@ func (l *load) hear(m jetstream.Msg) {
 	begun, open := l.begun[sid]
 	if open {
 		delete(l.begun, sid)
-		l.ended++
+		if l.ended++; l.ended == l.awaited {
+			close(l.enough)
+		}
 		if l.measured {
 			l.took = append(l.took, now.Sub(begun))
 		}
@@ -164,6 +168,24 @@ func (l *load) measure(on bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.measured = on
+}
+
+// more waits until n more runs have ended. It is called by one at a time.
+func (l *load) more(ctx context.Context, n int) error {
+	l.mu.Lock()
+	enough := make(chan struct{})
+	l.awaited, l.enough = l.ended+n, enough
+	l.mu.Unlock()
+	late := time.NewTimer(drainWithin)
+	defer late.Stop()
+	select {
+	case <-enough:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-late.C:
+		return fmt.Errorf("fewer than %d runs ended within %v", n, drainWithin)
+	}
 }
 
 // drain starts no more runs and waits for those in flight.

@@ -29,7 +29,7 @@ const awakeTurns = 10
 
 // profileRate is how many bytes are allocated between two samples of the
 // memory's profile: small, so that what is left after a while is told exactly.
-const profileRate = 512
+const profileRate = 4096
 
 // Memory measures what a session-actor keeps of sessions that sleep, and of
 // sessions that are awake with nothing to do.

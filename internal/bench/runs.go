@@ -201,7 +201,7 @@ const warmPart = 5
 func (r row) measure(ctx context.Context, l *load, name string, side *Side) (err error) {
 	if r.Runs == 0 {
 		l.fly(r.inFlight, 0)
-		if err := pass(ctx, r.For/warmPart); err != nil {
+		if err := errors.Join(pass(ctx, r.For/warmPart), l.more(ctx, r.inFlight)); err != nil {
 			return err
 		}
 	}
@@ -212,7 +212,11 @@ func (r row) measure(ctx context.Context, l *load, name string, side *Side) (err
 	begun, used := time.Now(), cpuUsed()
 	l.measure(true)
 	if r.Runs == 0 {
-		err = pass(ctx, r.For)
+		// Runs that began together end together: where they take longer than
+		// the time, it is to hold all of them.
+		wave := make(chan error, 1)
+		go func() { wave <- l.more(ctx, r.inFlight) }()
+		err = errors.Join(pass(ctx, r.For), <-wave)
 	} else {
 		l.fly(min(r.inFlight, r.Runs), r.Runs)
 		err = l.wait(ctx, drainWithin+r.For)

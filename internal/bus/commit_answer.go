@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -59,6 +60,9 @@ func (s *committing) hear(m *nats.Msg) {
 	number, err := strconv.ParseUint(strings.TrimPrefix(m.Subject, s.inbox+"."), 10, 64)
 	if err != nil || s.flights[number] == nil {
 		return // it was sent again since; that answer counts
+	}
+	if len(m.Data) == 0 && m.Header.Get(subjects.HeaderStatus) == "" {
+		return // the server has the first message of a batch
 	}
 	s.answered(number, readAnswer(m, s.stream))
 }
@@ -146,8 +150,14 @@ func (s *committing) failed(w *write, err error) error {
 
 // look finds out, beside the committer's goroutine, what became of writes:
 // whether names are taken, by what, and whether the stream is there at all.
+// Until then nothing else of their orders is sent.
 func (s *committing) look(writes []*write, cause error) {
 	s.looking++
+	for _, w := range writes {
+		if w.order != "" {
+			s.busy[w.order] = true
+		}
+	}
 	go func() {
 		l := s.bus.look(s.stream, writes, cause)
 		select {
@@ -160,6 +170,9 @@ func (s *committing) look(writes []*write, cause error) {
 // take takes what a look came to.
 func (s *committing) take(l looked) {
 	s.looking--
+	for _, w := range slices.Concat(l.again, l.done) {
+		s.free(w.order)
+	}
 	for _, w := range l.again {
 		w.alone = w.alone || w.rejected >= rejectedMax
 	}

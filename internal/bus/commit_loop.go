@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -29,11 +30,12 @@ type committing struct {
 	next    uint64 // of the flights
 	inAir   int    // writes sent and not answered
 
-	ready []*write        // taken from the queue, in order; to be sent
-	busy  map[string]bool // orders of which one is in the air
-	fell  []uint64        // flights that could not be sent
-	wait  time.Duration   // backoff after a trouble; 0: none
-	until time.Time       // nothing is sent before
+	ready []*write            // taken from the queue, in order; to be sent
+	busy  map[string]bool     // orders of which one is in the air or looked up
+	held  map[string][]*write // those of busy orders that were next, not looked at until they are free
+	fell  []uint64            // flights that could not be sent
+	wait  time.Duration       // backoff after a trouble; 0: none
+	until time.Time           // nothing is sent before
 
 	looked   chan looked // what a look at the stream came to
 	looking  int
@@ -53,7 +55,7 @@ type looked struct {
 // run sends what is queued, until the committer is closed.
 func (c *committer) run() {
 	s := &committing{
-		committer: c, flights: make(map[uint64]*flight), busy: make(map[string]bool), looked: make(chan looked, 16),
+		committer: c, flights: make(map[uint64]*flight), busy: make(map[string]bool), held: make(map[string][]*write), looked: make(chan looked, 16),
 		denied: make(chan *PermissionError, 16), reset: make(chan struct{}, 1), timeouts: time.NewTicker(apiTimeout / 5),
 	}
 	defer s.timeouts.Stop()
@@ -88,6 +90,7 @@ func (c *committer) run() {
 		case <-s.pausing():
 			s.until = time.Time{}
 		case <-s.timeouts.C:
+			s.dropEnded()
 			s.again(apiTimeout)
 		}
 	}
@@ -144,16 +147,37 @@ func (s *committing) sendReady() {
 	s.sendBatch(group)
 }
 
+// dropEnded ends what nobody waits for any more, so that others have its room.
+// It may have been sent before.
+func (s *committing) dropEnded() {
+	var ended []*write
+	over := func(w *write) bool {
+		if w.of.ctx.Err() == nil {
+			return false
+		}
+		ended = append(ended, w)
+		return true
+	}
+	s.ready = slices.DeleteFunc(s.ready, over)
+	for order := range s.held {
+		s.held[order] = slices.DeleteFunc(s.held[order], over)
+	}
+	for _, w := range ended {
+		w.err = fmt.Errorf("%w: %w", ErrUnknownOutcome, w.of.ctx.Err())
+		w.order = "" // those after it have the same end
+		s.settle(w)
+	}
+}
+
 // sendEach sends single messages: of one order the first, and no other until
 // that is answered. With alone only those that go in no batch.
 func (s *committing) sendEach(alone bool) {
 	rest := s.ready[:0]
 	for _, w := range s.ready {
 		switch {
-		case w.of.ctx.Err() != nil:
-			w.err = w.of.ctx.Err()
-			s.settle(w)
-		case alone && !w.alone, s.inAir >= commitWritesMax, w.order != "" && s.busy[w.order]:
+		case w.order != "" && s.busy[w.order]:
+			s.held[w.order] = append(s.held[w.order], w)
+		case alone && !w.alone, s.inAir >= commitWritesMax:
 			rest = append(rest, w)
 		default:
 			if w.order != "" {
@@ -168,8 +192,9 @@ func (s *committing) sendEach(alone bool) {
 	s.ready = rest
 }
 
-// sendBatch sends messages that are stored together or not at all. Only the
-// last asks for an answer.
+// sendBatch sends messages that are stored together or not at all. The last
+// asks for an answer; the first does too, since only that one hears that the
+// server has no room for a batch.
 func (s *committing) sendBatch(group []*write) {
 	id := nuid.Next()
 	s.fly(group, func(reply string) error {
@@ -178,9 +203,11 @@ func (s *committing) sendBatch(group []*write) {
 			header.Set(subjects.HeaderBatchID, id)
 			header.Set(subjects.HeaderBatchSequence, strconv.Itoa(i+1))
 			m := &nats.Msg{Subject: w.msg.Subject, Header: header, Data: w.msg.Data}
+			if i == 0 || i == len(group)-1 {
+				m.Reply = reply
+			}
 			if i == len(group)-1 {
 				header.Set(subjects.HeaderBatchCommit, "1")
-				m.Reply = reply
 			}
 			if err := s.bus.nc.PublishMsg(m); err != nil {
 				return err
@@ -206,10 +233,20 @@ func (s *committing) land(number uint64) *flight {
 	f := s.flights[number]
 	delete(s.flights, number)
 	s.inAir -= len(f.writes)
-	if len(f.writes) == 1 && f.writes[0].order != "" {
-		delete(s.busy, f.writes[0].order)
+	if len(f.writes) == 1 {
+		s.free(f.writes[0].order)
 	}
 	return f
+}
+
+// free lets the next of an order go.
+func (s *committing) free(order string) {
+	if !s.busy[order] {
+		return
+	}
+	delete(s.busy, order)
+	s.requeue(s.held[order])
+	delete(s.held, order)
 }
 
 // settle says that a write has its outcome. What comes after one that failed,
@@ -245,7 +282,7 @@ func (s *committing) settle(w *write) {
 }
 
 // requeue puts writes before all that waits.
-func (s *committing) requeue(writes []*write) { s.ready = append(slices.Clone(writes), s.ready...) }
+func (s *committing) requeue(writes []*write) { s.ready = slices.Insert(s.ready, 0, writes...) }
 
 // pause sends nothing for a while, longer each time until something works.
 func (s *committing) pause() {

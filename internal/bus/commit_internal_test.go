@@ -1,0 +1,193 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// What is tested here: what a committer makes of answers that a server gives
+// rarely, without one.
+
+// testCommitting is the state of a committer that sends nothing by itself.
+func testCommitting() *committing {
+	return &committing{
+		committer: newCommitter(new(Bus), "S"), inbox: "inbox",
+		flights: make(map[uint64]*flight), busy: make(map[string]bool), held: make(map[string][]*write), looked: make(chan looked, 16),
+	}
+}
+
+// testWrites are writes of one caller: a fenced one and a notice of one
+// session, and so on.
+func (s *committing) testWrites(n int) []*write {
+	of := &commitment{ctx: context.Background(), left: n, done: make(chan struct{})}
+	var all []*write
+	for i := range n {
+		w := &write{msg: &nats.Msg{Subject: fmt.Sprint("name", i)}, of: of, fenced: i%2 == 0}
+		if !w.fenced {
+			w.msg.Subject, w.order = "out", "session"
+		}
+		all = append(all, w)
+		s.writes++
+		s.size += w.bytes()
+	}
+	return all
+}
+
+// sent puts writes into the air.
+func (s *committing) sent(writes ...*write) (number uint64) {
+	s.fly(writes, func(string) error { return nil })
+	return s.next
+}
+
+func refusal(code jetstream.ErrorCode) string {
+	return fmt.Sprintf(`{"error":{"code":400,"err_code":%d,"description":"no"},"stream":"S","seq":0}`, code)
+}
+
+func TestCommittingHearsOfABatch(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name, answer string
+		seqs         []uint64 // nil: nothing is settled
+		ready        int      // that go out again
+		alone        int      // of these, alone
+		noBatch      bool
+		paused       bool
+	}{
+		{"stored", `{"stream":"S","seq":14,"batch":"b","count":4}`, []uint64{11, 12, 13, 14}, 0, 0, false, false},
+		{"the first is there", "", nil, 0, 0, false, false},
+		{"all slots taken", refusal(codeBatchesOpen), nil, 4, 0, true, false},
+		{"no batches", refusal(codeNoBatches), nil, 4, 0, true, false},
+		{"incomplete", refusal(10176), nil, 4, 4, false, false},
+		{"stream full", refusal(codeStoreFailed), nil, 4, 4, false, false},
+		// What is unknown may be stored. An id that is would spoil another batch.
+		{"no leader", refusal(codeNotLeader), nil, 4, 2, false, true},
+		{"in flight", refusal(codeDuplicateInFlight), nil, 4, 2, false, true},
+	} {
+		s := testCommitting()
+		writes := s.testWrites(4)
+		number := s.sent(writes...)
+		s.hear(&nats.Msg{Subject: replySubject("inbox", number), Data: []byte(test.answer)})
+		alone := 0
+		for _, w := range s.ready {
+			if w.alone {
+				alone++
+			}
+		}
+		if len(s.ready) != test.ready || alone != test.alone || !s.noBatch.IsZero() != test.noBatch || !s.until.IsZero() != test.paused {
+			t.Errorf("%s: got %d ready, %d alone, no batch %v, paused %v, want %+v",
+				test.name, len(s.ready), alone, !s.noBatch.IsZero(), !s.until.IsZero(), test)
+		}
+		if len(s.ready) > 0 && !slices.Equal(s.ready, writes) {
+			t.Errorf("%s: what goes out again is in another order", test.name)
+		}
+		for i, seq := range test.seqs {
+			if w := writes[i]; w.seq != seq || w.err != nil || s.writes != 0 || s.size != 0 {
+				t.Errorf("%s: write %d is at %d, %v, with %d held of %d bytes, want %d", test.name, i, w.seq, w.err, s.writes, s.size, seq)
+			}
+		}
+		// Whatever comes later about it is about nothing.
+		s.hear(&nats.Msg{Subject: replySubject("inbox", number+1), Data: []byte(refusal(codeStoreFailed))})
+		if test.ready > 0 {
+			s.hear(&nats.Msg{Subject: replySubject("inbox", number), Data: []byte(refusal(10176))})
+			if len(s.ready) != test.ready {
+				t.Errorf("%s: a second answer changed something", test.name)
+			}
+		}
+	}
+}
+
+// After one that fails, none of its order and caller; all others stay.
+func TestCommittingKeepsOrder(t *testing.T) {
+	t.Parallel()
+	s := testCommitting()
+	mine, others := s.testWrites(8), s.testWrites(4)
+	number := s.sent(mine[1])
+	s.ready = slices.Concat(mine[2:], others)
+	s.hear(&nats.Msg{Subject: replySubject("inbox", number), Data: []byte(refusal(codeTooLarge))})
+	var over *MaxPayloadError
+	if !errors.As(mine[1].err, &over) {
+		t.Errorf("got %v, want a MaxPayloadError", mine[1].err)
+	}
+	for i, w := range mine[2:] {
+		if failed := errors.Is(w.err, errOrder); failed == w.fenced || slices.Contains(s.ready, w) != w.fenced {
+			t.Errorf("write %d: got %v, and that it goes out %v", i+2, w.err, slices.Contains(s.ready, w))
+		}
+	}
+	if got, want := len(s.ready), 3+4; got != want {
+		t.Errorf("got %d ready, want %d", got, want)
+	}
+	if got, want := s.writes, 1+3+4; got != want || mine[0].of.left != 4 {
+		t.Errorf("got %d held and %d left of the caller's, want %d and 4", got, mine[0].of.left, want)
+	}
+}
+
+// What has no answer for long goes out again, the first sent first.
+func TestCommittingTimesOut(t *testing.T) {
+	t.Parallel()
+	s := testCommitting()
+	all := s.testWrites(6)
+	for i, w := range all {
+		s.sent(w)
+		if i == 3 {
+			continue // this one is sent just now
+		}
+		s.flights[s.next].sent = time.Now().Add(-apiTimeout)
+	}
+	s.again(apiTimeout)
+	if want := slices.Concat(all[:3], all[4:]); !slices.Equal(s.ready, want) {
+		t.Errorf("got %d ready, want those that are late, in order", len(s.ready))
+	}
+	if s.inAir != 1 || s.until.IsZero() {
+		t.Errorf("got %d in the air, paused %v, want 1 and a pause", s.inAir, !s.until.IsZero())
+	}
+	s.again(0) // the connection was made anew
+	if len(s.ready) != 6 || s.inAir != 0 || len(s.flights) != 0 {
+		t.Errorf("got %d ready and %d in the air, want 6 and none", len(s.ready), s.inAir)
+	}
+}
+
+// A denial ends what it is about, and frees what was in a batch with that.
+func TestCommittingDenied(t *testing.T) {
+	t.Parallel()
+	s := testCommitting()
+	all := s.testWrites(6)
+	s.sent(all[:5]...)
+	s.sent(all[5])
+	denied := &PermissionError{Op: "publish", Subject: "name2"}
+	s.deny(denied)
+	if !errors.Is(all[2].err, denied) || s.inAir != 1 {
+		t.Errorf("got %v with %d in the air, want the denial and 1", all[2].err, s.inAir)
+	}
+	if want := slices.Concat(all[:2], all[3:5]); !slices.Equal(s.ready, want) || !all[0].alone {
+		t.Errorf("got %d ready, want the other 4, alone", len(s.ready))
+	}
+	s.deny(&PermissionError{Op: "publish", Subject: "elsewhere"})
+	if s.inAir != 1 {
+		t.Error("a denial of something else ended a flight")
+	}
+}
+
+// While it is looked up what became of a notice, none of its session is sent:
+// the stream may be back any moment.
+func TestCommittingLooks(t *testing.T) {
+	t.Parallel()
+	s := testCommitting()
+	all := s.testWrites(4)
+	s.look(all[1:2], errors.New("stands for no leader"))
+	l := <-s.looked
+	if !s.busy["session"] {
+		t.Error("the next notice would be sent")
+	}
+	s.ready = all[3:]
+	s.take(l)
+	if s.busy["session"] || s.looking != 0 || !slices.Equal(s.ready, []*write{all[1], all[3]}) {
+		t.Errorf("got busy %v and %d ready, want the notice in front of the next", s.busy, len(s.ready))
+	}
+}

@@ -16,7 +16,7 @@ import (
 // chaosCommand kills daemons at every message that they send.
 type chaosCommand struct {
 	Model        string        `default:"demo" placeholder:"MODEL" help:"demo, or recorded:FILE (OpenAI chat JSONL, a conversation a line)."`
-	Conversation []string      `placeholder:"ID" help:"Which conversations of a recording; all without it."`
+	Conversation []string      `placeholder:"ID" help:"Which conversations; all without it. The demo has two, demo and cancelled."`
 	Points       int           `placeholder:"N" help:"Try N points of each conversation, of each kind one first; 0: all."`
 	Brief        bool          `help:"Of what a daemon sends because it starts (streams, lanes, descriptors of tools), try one of each kind only."`
 	Seed         uint64        `default:"1" help:"Which N points."`
@@ -98,7 +98,7 @@ func (c chaosCommand) Run(ctx context.Context, s streams) (err error) {
 	case sum.wrong > 0:
 		return &statusError{statusFailed, "a kill did harm; repeat one with --point NAME"}
 	case sum.tried == 0:
-		return &statusError{statusFailed, "no point was tried: look at --list"}
+		return &statusError{statusFailed, "no point was tried: look at --list, and name one --conversation to try what it does not always come by"}
 	case sum.missed*100 > sum.tried*c.MissedMax:
 		return &statusError{statusFailed, fmt.Sprintf("%d of %d points were not come by", sum.missed, sum.tried)}
 	}
@@ -113,7 +113,7 @@ func (c chaosCommand) explore(ctx context.Context, out io.Writer, cast *chaos.Ca
 	}
 	points := x.Points()
 	if c.Brief {
-		points = x.Brief()
+		points = x.Brief(sum.tried == 0)
 	}
 	if c.Points > 0 {
 		points = chaos.Sample(points, c.Points, c.Seed)
@@ -125,13 +125,18 @@ func (c chaosCommand) explore(ctx context.Context, out io.Writer, cast *chaos.Ca
 			if err != nil {
 				return &statusError{statusUsage, "chaos: " + err.Error()}
 			}
-			points = append(points, point)
+			if len(c.Conversation) == 1 || slices.Contains(x.Points(), point) {
+				points = append(points, point)
+			}
 		}
 	}
 	if c.List {
 		for _, point := range points {
 			fmt.Fprintln(out, point)
 		}
+		return nil
+	}
+	if len(points) == 0 {
 		return nil
 	}
 	fmt.Fprintf(out, "conversation %s: %d points, %d of them to try, %d at once\n", o.Conversation, len(x.Points()), len(points), c.Parallel)

@@ -32,6 +32,11 @@ type Conversation struct {
 	ID      string
 	Session string
 	Says    []string // each begins a run
+
+	// Cancelled: each run is cancelled as soon as its first turn is asked, and
+	// the bridge comes only when the last one has ended, so that in every trial
+	// what is withdrawn has not begun.
+	Cancelled bool
 }
 
 // Cast is a model and its tools, with the conversations that they know.
@@ -55,8 +60,11 @@ func Open(s Source) (*Cast, error) {
 	return nil, fmt.Errorf("model %q: demo, or recorded:FILE", s.Model)
 }
 
-// demoSession is the session of the built-in demo.
-const demoSession = "demo"
+// Sessions of the built-in demo: one as it is, and one whose run is cancelled.
+const (
+	demoSession      = "demo"
+	cancelledSession = "cancelled"
+)
 
 func demoCast() (*Cast, error) {
 	d := planner.Builtin()
@@ -65,8 +73,11 @@ func demoCast() (*Cast, error) {
 		DefaultProfile: d.DefaultProfile, Profiles: d.Profiles, Rules: session.RulesVersion, Tools: d.Tools, V: session.Version,
 	})
 	return &Cast{
-		Conversations: []Conversation{{ID: demoSession, Session: demoSession, Says: []string{scripted.DemoInput}}},
-		Install:       record,
+		Conversations: []Conversation{
+			{ID: demoSession, Session: demoSession, Says: []string{scripted.DemoInput}},
+			{ID: cancelledSession, Session: cancelledSession, Says: []string{scripted.DemoInput}, Cancelled: true},
+		},
+		Install: record,
 	}, err
 }
 

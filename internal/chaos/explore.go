@@ -53,15 +53,16 @@ func Record(ctx context.Context, cast *Cast, o Options) (*Explorer, error) {
 	return x, nil
 }
 
-// Brief returns all points of the session, and of what daemons send when they
-// start (streams, lanes, descriptors of tools) one of each kind.
-func (x *Explorer) Brief() []Point {
+// Brief returns all points of the session. Of what daemons send when they start
+// (streams, lanes, descriptors of tools) it has one of each kind, with starts,
+// else none: another conversation had them.
+func (x *Explorer) Brief(starts bool) []Point {
 	own := "ack." + subjects.LaneName(subjects.Lane(subjects.Partition(x.conversation.Session)))
 	kinds := map[string]bool{}
 	var brief []Point
 	for _, point := range x.points {
 		if point.startsUp(own) {
-			if kinds[point.Kind()] {
+			if kinds[point.Kind()] || !starts {
 				continue
 			}
 			kinds[point.Kind()] = true

@@ -85,7 +85,7 @@ func TestFewerPoints(t *testing.T) {
 	own := subjects.LaneName(subjects.Lane(subjects.Partition(sid)))
 	x := &Explorer{points: all, conversation: Conversation{Session: sid}}
 	var whats []string
-	for _, p := range x.Brief() {
+	for _, p := range x.Brief(true) {
 		if p.Side == Before {
 			whats = append(whats, p.What)
 		}
@@ -96,6 +96,9 @@ func TestFewerPoints(t *testing.T) {
 	}
 	if !slices.Equal(whats, want) {
 		t.Errorf("brief: got %v, want %v", whats, want)
+	}
+	if got := len(x.Brief(false)); got != 4 {
+		t.Errorf("without starts: got %d points, want 4", got)
 	}
 	sample := Sample(all, 8, 7)
 	kinds := map[string]bool{}

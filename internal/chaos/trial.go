@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -190,12 +191,20 @@ func (t *trial) hold(ctx context.Context) (*End, error) {
 	from := uint64(0)
 	for i, text := range conversation.Says {
 		seq, err := t.client.Run(ctx, conversation.Session, text, client.RunOptions{})
+		if err == nil && conversation.Cancelled {
+			err = t.cancel(ctx)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("ask for run %d: %w", i+1, err)
 		}
 		_, err = t.client.End(ctx, conversation.Session, seq, from+1, func(n client.Notice) { from = n.StreamSeq })
 		if err != nil {
 			return nil, fmt.Errorf("wait for the end of run %d: %w", i+1, err)
+		}
+	}
+	if conversation.Cancelled {
+		if err := t.running[Bridge].start(); err != nil {
+			return nil, err
 		}
 	}
 	// A session-actor that answers has been started again; what it does then may
@@ -210,6 +219,19 @@ func (t *trial) hold(ctx context.Context) (*End, error) {
 	return g.end(ctx)
 }
 
+// cancel cancels the run when its turn is asked.
+func (t *trial) cancel(ctx context.Context) error {
+	err := t.until(ctx, "no turn is asked", func() bool {
+		view, err := t.view(ctx)
+		return err == nil && slices.ContainsFunc(view.Open, func(e session.ViewEffect) bool { return e.Class == session.ClassLLM })
+	})
+	if err != nil {
+		return err
+	}
+	_, err = t.client.Cancel(ctx, t.explorer.conversation.Session, client.ControlOptions{})
+	return err
+}
+
 // begin starts the processes: the bridge when the session-actor has created
 // what they work on, so that what each of them sends is its own in every trial.
 func (t *trial) begin(ctx context.Context) error {
@@ -222,6 +244,9 @@ func (t *trial) begin(ctx context.Context) error {
 	})
 	if err != nil {
 		return err
+	}
+	if t.explorer.conversation.Cancelled {
+		return nil // it comes later
 	}
 	return t.running[Bridge].start()
 }
@@ -248,13 +273,21 @@ func (t *trial) busy() string {
 	if err != nil {
 		return err.Error()
 	}
+	served := map[session.Class]bool{}
 	for _, account := range info.AccountDetails {
 		for _, stream := range account.Streams {
 			for _, c := range stream.Consumer {
+				class, _, _ := subjects.ParseBridgeName(c.Name)
+				served[class] = true
 				if lasts(c.Name) && (c.NumPending > 0 || c.NumAckPending > 0) {
 					return fmt.Sprintf("%s has %d to deliver, and %d not acknowledged", c.Name, c.NumPending, c.NumAckPending)
 				}
 			}
+		}
+	}
+	for _, class := range []session.Class{session.ClassLLM, session.ClassTool, session.ClassWake} {
+		if !served[class] {
+			return "no bridge has come that serves " + string(class)
 		}
 	}
 	return ""

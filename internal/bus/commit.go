@@ -203,5 +203,8 @@ func (c *committer) commitOne(ctx context.Context, w *write) error {
 var errOrder = errors.New("not tried: what comes before it is not stored")
 
 // grouping reports whether what is stored goes out in groups: where the server
-// syncs every message.
-func (b *Bus) grouping() bool { return b.Durability() == DurabilityAlways }
+// syncs every message, or a cluster agrees on each.
+func (b *Bus) grouping() bool {
+	d := b.Durability()
+	return d == DurabilityAlways || d == DurabilityReplicated
+}

@@ -172,12 +172,15 @@ func (s *committing) dropEnded() {
 // sendEach sends single messages: of one order the first, and no other until
 // that is answered. With alone only those that go in no batch.
 func (s *committing) sendEach(alone bool) {
-	rest := s.ready[:0]
-	for _, w := range s.ready {
+	ready := s.ready // what is dropped changes s.ready
+	s.ready = nil
+	rest := ready[:0]
+	for _, w := range ready {
 		switch {
-		case w.order != "" && s.busy[w.order]:
-			s.held[w.order] = append(s.held[w.order], w)
-		case alone && !w.alone, s.inAir >= commitWritesMax:
+		case w.of.ctx.Err() != nil:
+			w.err = w.of.ctx.Err()
+			s.settle(w)
+		case alone && !w.alone, s.inAir >= commitWritesMax, w.order != "" && s.busy[w.order]:
 			rest = append(rest, w)
 		default:
 			if w.order != "" {
@@ -188,7 +191,7 @@ func (s *committing) sendEach(alone bool) {
 			})
 		}
 	}
-	clear(s.ready[len(rest):])
+	clear(ready[len(rest):])
 	s.ready = rest
 }
 

@@ -1,12 +1,18 @@
 package session_test
 
 // Approvals in every order. A batch of five calls that wait for a person ends
-// in one way, whatever comes first: what was decided over each call says alone
-// what its result is.
+// in one way, whatever comes first, and whoever is restarted in between: what
+// was decided over each call says alone what its result is.
+//
+// All calls of a batch are asked for at once, when it is planned, so they have
+// one deadline, and a session has one batch at a time: what nobody decided over
+// by then expires together. The orders are those of approve, deny and edit
+// before it, of how many calls ever, and of what comes too late after it.
 
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"math/rand"
 	"slices"
 	"strings"
@@ -20,21 +26,19 @@ import (
 type fate int
 
 const (
-	approve fate = iota
+	expire fate = iota // nobody decides over it in time
+	approve
 	deny
 	edit
-	expire
-	fates
 )
 
 // deciding is one session whose five calls are decided over. Several of them
 // that differ in order alone must end alike.
 type deciding struct {
 	*told
-	fates    [5]fate
-	restores bool           // go through a snapshot after every event
-	said     map[uint64]any // what each event said, by sequence
-	settled  [5]bool
+	fates   [5]fate
+	said    map[uint64]any // what each event said, by sequence
+	settled [5]bool
 }
 
 const approvalMS = 60_000
@@ -47,9 +51,12 @@ func (d *deciding) say(door session.Door, typ string, data map[string]any) {
 	d.t.Helper()
 	d.must(d.tell(door, typ, data))
 	d.said[d.seq] = data
-	if d.restores {
-		d.state = d.restored().state
-	}
+}
+
+// restarted is the session as another host has it, from a snapshot.
+func (d *deciding) restarted() *deciding {
+	d.t.Helper()
+	return &deciding{told: d.restored(), fates: d.fates, said: maps.Clone(d.said), settled: d.settled}
 }
 
 // decide says what a person says of call i, if anything.
@@ -86,11 +93,10 @@ func (d *deciding) settle(pick func() bool) {
 	}
 }
 
-// through takes the batch to its end: the calls are decided over in this order,
-// what is asked is settled at once or later, as random says, and when nobody
-// has anything more to say, time passes.
-func (d *deciding) through(tools string, order []int, random *rand.Rand) {
-	d.t.Helper()
+// batchOf asks for a run whose first turn calls these five tools.
+func batchOf(t testing.TB, install *session.Install, tools string) *deciding {
+	t.Helper()
+	d := &deciding{told: toldUnder(t, install), said: map[uint64]any{}}
 	d.say(session.DoorCtl, session.TypeRunRequested, map[string]any{"input": text("go"), "config": map[string]any{
 		"provider": "p", "model": "m", "deadlines_ms": map[string]any{"approval": approvalMS},
 	}})
@@ -99,17 +105,53 @@ func (d *deciding) through(tools string, order []int, random *rand.Rand) {
 		calls = append(calls, map[string]any{"tool_name": name, "arguments": arguments(i, false)})
 	}
 	d.say(session.DoorLLM, session.TypeToolCallsObserved, map[string]any{"effect": "r1t1", "calls": calls})
-	for _, i := range order {
-		d.decide(i)
-		d.settle(func() bool { return random.Intn(2) == 0 })
+	return d
+}
+
+// timeOut lets the deadline of all approvals pass, if one is left: the wake that
+// is due by then is settled.
+func (d *deciding) timeOut() {
+	d.t.Helper()
+	if !slices.Contains(d.fates[:], expire) {
+		return
 	}
-	d.settleAll()
-	if slices.Contains(d.fates[:], expire) {
-		d.time += approvalMS
-		d.say(session.DoorWake, session.TypeWakeSettled, map[string]any{"effect": "w1"})
-		d.settleAll()
+	d.time += approvalMS
+	for _, e := range d.state.Open() {
+		var wake session.Wake
+		if e.Class == session.ClassWake {
+			d.must(nil, codec.Unmarshal(e.Payload, &wake))
+			if wake.Due <= d.time {
+				d.say(session.DoorWake, session.TypeWakeSettled, map[string]any{"effect": e.Name})
+				return
+			}
+		}
 	}
-	d.say(session.DoorLLM, session.TypeGenerationSettled, map[string]any{"effect": "r1t2", "status": "ok", "text": text("done")})
+	d.t.Fatalf("no wake is open that is due by %d", d.time)
+}
+
+// tooLate checks that what is said of call i after it was decided over, or has
+// expired, is refused and changes nothing: a decision, and the outcome of a call
+// that has another or was never asked.
+func (d *deciding) tooLate(i int) {
+	d.t.Helper()
+	name, decision := fmt.Sprintf("r1t1c%d", i), "approve"
+	if i%2 == 0 {
+		decision = "deny"
+	}
+	d.refused(session.RejectApprovalStale, session.DoorCtl, session.TypeApprovalDecided, map[string]any{
+		"call": name, "args_hash": codec.Sum([]byte(arguments(i, false))).String(), "decision": decision,
+	})
+	if runs := d.fates[i] == approve || d.fates[i] == edit; runs && !d.settled[i] {
+		return // it may come yet
+	}
+	want := session.RejectUnknownEffect // it never was asked
+	switch {
+	case d.state.Turn.Number > 1:
+		want = session.RejectStale
+	case d.settled[i]:
+		want = session.RejectEffectSettled
+	}
+	d.refused(want, session.DoorTool, session.TypeToolCallSettled, result(name, "failed", "late"))
 }
 
 // settleAll settles what is open until nothing is.
@@ -118,6 +160,31 @@ func (d *deciding) settleAll() {
 	for range d.fates { // a group each, at most
 		d.settle(func() bool { return true })
 	}
+}
+
+// end takes the batch, over whose calls nobody says anything more in time, to
+// its end and returns the bytes that it leaves.
+func (d *deciding) end() []byte {
+	d.t.Helper()
+	d.timeOut()
+	for i := range d.fates {
+		d.tooLate(i)
+	}
+	d.settleAll()
+	for i := range d.fates {
+		d.tooLate(i)
+	}
+	return d.left()
+}
+
+// left ends the run and returns the bytes that it leaves, apart from the number
+// of notices, some of which tell of what came too late, and from wakes: if calls
+// are open when time passes, one more of them is asked.
+func (d *deciding) left() []byte {
+	d.t.Helper()
+	d.say(session.DoorLLM, session.TypeGenerationSettled, map[string]any{"effect": "r1t2", "status": "ok", "text": text("done")})
+	d.check()
+	return apartFromOrder(d.t, d.state, d.said, func(r *session.Record) { r.NoticeN, r.Wakes, r.WakesAsked = 0, nil, 0 })
 }
 
 // check compares each call's result with its fate.
@@ -152,16 +219,27 @@ func (d *deciding) check() {
 }
 
 // apartFromOrder returns a state's bytes apart from what tells one order of
-// events from another, or how many there were: the head, and of each item which
-// event it is of, for which the content of that event, from said, stands instead.
-func apartFromOrder(t testing.TB, s *session.State, said map[uint64]any) []byte {
+// events from another, or how many there were: the head, and of each item and
+// each call of an open batch which event it is of, for which the content of that
+// event, from said, stands instead; and apart from what else the caller takes out.
+func apartFromOrder(t testing.TB, s *session.State, said map[uint64]any, without ...func(*session.Record)) []byte {
 	t.Helper()
 	var r session.Record
 	if err := codec.Unmarshal(s.Bytes(), &r); err != nil {
 		t.Fatal(err)
 	}
 	r.Seq, r.Count, r.Chain, r.Leaf = 0, 0, codec.Hash{}, codec.Hash{}
+	for _, f := range without {
+		f(&r)
+	}
 	var out bytes.Buffer
+	if r.Turn != nil && r.Turn.Batch != nil {
+		for i := range r.Turn.Batch.Calls {
+			c := &r.Turn.Batch.Calls[i]
+			fmt.Fprintf(&out, "call %v, %v\n", said[c.Seq], said[c.Edit])
+			c.Seq, c.Edit = 0, 0
+		}
+	}
 	for i := range r.Items {
 		it := &r.Items[i]
 		fmt.Fprintf(&out, "%s %v, %v\n", it.Role, said[it.Seq], said[it.Edit])
@@ -189,34 +267,119 @@ func permutations(n int) [][]int {
 	return all
 }
 
-// TestApprovalsInEveryOrder: all 4⁵ fates of five calls, in one group, in five,
-// and in three; each in four of the 120 orders, so that every order meets many
-// fates; settlements in between, at once or late; one of the four with a
-// snapshot after every event. The results and the bytes are the same.
+// layouts are batches in one group, in five, and in three.
+var layouts = []string{"askp askp askp askp askp", "askn askn askn askn askn", "askp askp askn askp askp"}
+
+// ends is what a batch leaves for each of the 4⁵ fates of its calls: fateOf the
+// number tells which.
+type ends [1 << 10][]byte
+
+func fateOf(n, call int) fate { return fate(n >> (2 * call) & 3) }
+
+// everyOrder decides over a batch in every order, and returns what it leaves.
+// There is one session for each set of decisions, of which there are 4⁵: a call
+// may have none yet. It is made from each set that lacks one of them, by a
+// restart and the last decision, and whichever was the last: the session must
+// stand alike, to the byte. So all orders of what came before do, and one of
+// them, drawn, goes on. From each set, time passes.
+//
+// Under the race detector, which makes each step ten times as slow, two of the
+// three decisions are drawn for each call.
+func everyOrder(t *testing.T, tools string, random *rand.Rand, settle func(d *deciding)) *ends {
+	t.Helper()
+	var sets [1 << 10]*deciding
+	sets[0] = batchOf(t, askInstall(t), tools)
+	var never [5]fate
+	if raceFactor > 1 {
+		for i := range never {
+			never[i] = 1 + fate(random.Intn(3))
+		}
+	}
+	for n := range sets {
+		var want []byte
+		for last := range 5 {
+			before := sets[n&^(3<<(2*last))]
+			if fateOf(n, last) == expire || fateOf(n, last) == never[last] || before == nil {
+				continue
+			}
+			d := before.restarted()
+			d.fates[last] = fateOf(n, last)
+			d.decide(last)
+			settle(d)
+			got := apartFromOrder(t, d.state, d.said)
+			if want != nil && !bytes.Equal(got, want) {
+				t.Fatalf("%v leaves other bytes if call %d is the last one decided over:\n%q\n%q", d.fates, last, got, want)
+			}
+			if want == nil || random.Intn(2) == 0 {
+				sets[n] = d
+			}
+			want = got
+		}
+	}
+	var all ends
+	for n, d := range sets {
+		if d != nil {
+			all[n] = d.restarted().end()
+		}
+	}
+	return &all
+}
+
+// TestApprovalsInEveryOrder: all fates of five calls, in all 120 orders, with a
+// restart between any two decisions; with calls that are settled as soon as they
+// are asked, and with calls that are settled when no decision is left. Time
+// passes after any number of decisions. The results and the bytes are the same.
+//
+// They are so too along each order from its beginning, with fates, settlements
+// and the moment at which time passes drawn, and restarts all along.
 func TestApprovalsInEveryOrder(t *testing.T) {
 	t.Parallel()
-	install, orders := askInstall(t), permutations(5)
-	for _, tools := range []string{"askp askp askp askp askp", "askn askn askn askn askn", "askp askp askn askp askp"} {
+	for layout, tools := range layouts {
 		t.Run(tools, func(t *testing.T) {
 			t.Parallel()
-			for n := range 1 << 10 {
-				var want []byte
-				for variant := range 4 {
-					d := &deciding{told: toldUnder(t, install), restores: variant == 3, said: map[uint64]any{}}
-					for i := range d.fates {
-						d.fates[i] = fate(n >> (2 * i) & 3)
-					}
-					at := (n*7 + variant*31) % len(orders)
-					d.through(tools, orders[at], rand.New(rand.NewSource(int64(4*n+variant))))
-					d.check()
-					got := apartFromOrder(t, d.state, d.said)
-					if variant == 0 {
-						want = got
-					} else if !bytes.Equal(got, want) {
-						t.Fatalf("%v in the order %v leaves other bytes than in another order:\n%q\n%q", d.fates, orders[at], got, want)
+			at := [](func(d *deciding)){func(d *deciding) { d.settleAll() }, func(*deciding) {}}
+			seed := int64(layout)
+			want := everyOrder(t, tools, rand.New(rand.NewSource(seed)), at[layout%2])
+			if raceFactor == 1 {
+				other := everyOrder(t, tools, rand.New(rand.NewSource(seed)), at[1-layout%2])
+				for n := range want {
+					if !bytes.Equal(other[n], want[n]) {
+						t.Fatalf("fates %d: settlements at other times leave other bytes:\n%q\n%q", n, other[n], want[n])
 					}
 				}
 			}
+			for n, order := range permutations(5) {
+				if raceFactor == 1 || n%len(layouts) == layout {
+					along(t, tools, order, rand.New(rand.NewSource(int64(n))), want)
+				}
+			}
 		})
+	}
+}
+
+// along takes a batch through an order of decisions, of which those that come
+// after its deadline are too late.
+func along(t *testing.T, tools string, order []int, random *rand.Rand, want *ends) {
+	t.Helper()
+	d, n := batchOf(t, askInstall(t), tools), 0
+	passes := random.Intn(len(order) + 1) // before this one is decided over
+	for at, i := range order {
+		if at == passes {
+			d.timeOut()
+		}
+		if at >= passes {
+			d.tooLate(i)
+		} else {
+			n |= (1 + random.Intn(3)) << (2 * i)
+			d.fates[i] = fateOf(n, i)
+			d.decide(i)
+		}
+		d = d.restarted()
+		d.settle(func() bool { return random.Intn(2) == 0 })
+		d = d.restarted()
+	}
+	d.settleAll()
+	if got := d.left(); want[n] != nil && !bytes.Equal(got, want[n]) {
+		t.Fatalf("%v in the order %v, of which %d came in time, leaves other bytes than in another order:\n%q\n%q", d.fates, order, passes, got, want[n])
 	}
 }

@@ -88,6 +88,22 @@ func TestLaneDrainQuiet(t *testing.T) {
 	bustest.Until(t, "B has 3 and nothing else", b.has("3"))
 }
 
+// Who stands by and leaves takes no pin along: the server would give its request
+// one, though nobody hears of it, and pins last for minutes here.
+func TestLaneLeftWhileStandingBy(t *testing.T) {
+	t.Parallel()
+	l := newLanes(t, ttlNever)
+	a := runLane(t, l.node, 0, nil)
+	bustest.Until(t, "A stands by", l.waiting(0, 1))
+	b := runLane(t, l.node, 0, ackAll)
+	bustest.Until(t, "B stands by", l.waiting(0, 2))
+	if err := a.lane.Drain(testContext(t)); err != nil {
+		t.Fatal(err)
+	}
+	l.publish(sidOn(0, 0), "1")
+	bustest.Until(t, "B has it", b.has("1"))
+}
+
 // The end of the context gives the lane back with what is unacked.
 func TestLaneGivenBack(t *testing.T) {
 	t.Parallel()

@@ -88,7 +88,13 @@ func (l *Lane) probe(ctx context.Context, within time.Duration) (pin string, err
 	var m *nats.Msg
 	select {
 	case <-ctx.Done():
-		return "", nil
+		unsubscribe(sub)
+		l.withdraw(ctx)
+		select {
+		case m = <-msgs: // it was on its way: the pin is to be given back
+		default:
+			return "", nil
+		}
 	case m = <-msgs:
 	case <-silence.C:
 		select {
@@ -101,6 +107,15 @@ func (l *Lane) probe(ctx context.Context, within time.Duration) (pin string, err
 		return "", status.fault()
 	}
 	return l.pinOf(ctx, m)
+}
+
+// withdraw makes the server drop a request that nobody listens for any more, by
+// asking for the consumer's state. Else it may pin that request, and then nobody
+// has the lane for as long as a pin lasts. If it fails, that may happen.
+func (l *Lane) withdraw(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(l.ttl/2, time.Second/2))
+	defer cancel()
+	_, _ = l.info(ctx)
 }
 
 var (

@@ -146,8 +146,8 @@ func (h *Host) register(ctx context.Context) (stop func() error, err error) {
 			"instance": h.instance, "lane_count": strconv.Itoa(h.opts.Lanes), "rules": strconv.Itoa(session.RulesVersion),
 		},
 		Stats: func() any {
-			lanes, leaving := h.places.now()
-			return map[string]any{"lanes": lanes, "leaving": leaving}
+			lanes, _, _ := h.places.now()
+			return map[string]any{"lanes": lanes}
 		},
 	}, h.views(ctx))
 }

@@ -77,6 +77,7 @@ type heartbeat struct {
 	Lanes     []int  `json:"lanes"` // that it runs now; never nil
 	LaneCount int    `json:"lane_count"`
 	Rules     int    `json:"rules"`
+	Joining   bool   `json:"joining,omitempty"`
 	Leaving   bool   `json:"leaving,omitempty"`
 }
 
@@ -104,18 +105,28 @@ type roster struct {
 
 // peer is another session-actor.
 type peer struct {
-	at      time.Time // heard last then
-	beats   int       // own heartbeats that had been heard by then
-	sharing bool      // it takes part, by what it says
+	at    time.Time // heard last then
+	beats int       // own heartbeats that had been heard by then
+	part  part      // by what it says
 }
+
+// part is what an instance has to do with lanes.
+type part int
+
+const (
+	none      part = iota // no session-actor, or one that leaves
+	listening             // it starts, and wants to hear of the others
+	taking                // it takes its share
+)
 
 func newRoster(self string, lanes int) *roster {
 	return &roster{self: self, lanes: lanes, heard: make(map[string]*peer)}
 }
 
 // look takes in what was heard, and returns who shares the lanes, this host
-// among them. met says that one is among them who was not heard before. odd are
-// those who were not heard before and count other lanes: they have no part in it.
+// among them. met says that one was heard for the first time, who takes part or
+// is about to. odd are those who were heard for the first time and count other
+// lanes: they have no part in it.
 func (r *roster) look(known []bus.Member) (sharing []string, met bool, odd []string) {
 	for _, m := range known {
 		if m.Instance == r.self && m.Heard.Sub(r.own) >= beatLeast {
@@ -133,20 +144,20 @@ func (r *roster) look(known []bus.Member) (sharing []string, met bool, odd []str
 			var fits bool
 			p = &peer{}
 			r.heard[m.Instance] = p
-			p.sharing, fits = r.takesPart(m.Body)
-			met = met || p.sharing
+			p.part, fits = r.takesPart(m.Body)
+			met = met || p.part != none
 			if !fits {
 				odd = append(odd, m.Instance)
 			}
 		case m.Heard.After(p.at):
-			p.sharing, _ = r.takesPart(m.Body)
+			p.part, _ = r.takesPart(m.Body)
 		}
 		if m.Heard.After(p.at) {
 			p.at, p.beats = m.Heard, r.beats
 		}
 	}
 	for instance, p := range r.heard {
-		if p.sharing && r.beats-p.beats < goneBeats {
+		if p.part == taking && r.beats-p.beats < goneBeats {
 			sharing = append(sharing, instance)
 		}
 	}
@@ -167,13 +178,18 @@ func (r *roster) forget(known []bus.Member) {
 // takesPart reads a heartbeat. Rules have no part in it: a host that meets rules
 // which it does not know ends, and says that it leaves. fits is false for a
 // session-actor that counts other lanes.
-func (r *roster) takesPart(body []byte) (yes, fits bool) {
+func (r *roster) takesPart(body []byte) (p part, fits bool) {
 	var beat heartbeat
 	if json.Unmarshal(body, &beat) != nil || beat.Kind != kindSessionActor {
-		return false, true
+		return none, true
 	}
-	if beat.LaneCount != r.lanes {
-		return false, false
+	switch {
+	case beat.LaneCount != r.lanes:
+		return none, false
+	case beat.Leaving:
+		return none, true
+	case beat.Joining:
+		return listening, true
 	}
-	return !beat.Leaving, true
+	return taking, true
 }

@@ -7,6 +7,6 @@ func (h *Host) StrayEvery(d time.Duration) { h.strayEvery = d }
 
 // Runs returns the lanes that a host runs.
 func (h *Host) Runs() []int {
-	lanes, _ := h.places.now()
+	lanes, _, _ := h.places.now()
 	return lanes
 }

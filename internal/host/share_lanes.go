@@ -30,6 +30,7 @@ type places struct {
 	share   []bool        // what it is to run
 	strays  []bool        // what it runs beside, since nobody else does
 	running []bool        // what it runs; one that it gives away for a while yet
+	begun   bool          // it has had a share
 	closed  bool          // it is to run nothing any more
 	changed chan struct{} // closed at the next change of what it is to run
 }
@@ -45,7 +46,7 @@ func newPlaces(lanes int) *places {
 func (p *places) set(share []bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.share, p.strays = share, make([]bool, len(share))
+	p.share, p.strays, p.begun = share, make([]bool, len(share)), true
 	p.tell()
 }
 
@@ -85,11 +86,12 @@ func (p *places) runs(lane int, yes bool) {
 	p.running[lane] = yes
 }
 
-// now returns the lanes that run, and whether the host leaves.
-func (p *places) now() (lanes []int, leaving bool) {
+// now returns the lanes that run, and whether the host has no share yet, or none
+// any more.
+func (p *places) now() (lanes []int, joining, leaving bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return numbers(p.running), p.closed
+	return numbers(p.running), !p.begun && !p.closed, p.closed
 }
 
 // numbers returns which are set; never nil.
@@ -105,9 +107,9 @@ func numbers(set []bool) []int {
 
 // beat returns what this host says of itself at the moment.
 func (h *Host) beat() []byte {
-	lanes, leaving := h.places.now()
+	lanes, joining, leaving := h.places.now()
 	body, err := json.Marshal(heartbeat{
-		Kind: kindSessionActor, Lanes: lanes, LaneCount: h.opts.Lanes, Rules: session.RulesVersion, Leaving: leaving,
+		Kind: kindSessionActor, Lanes: lanes, LaneCount: h.opts.Lanes, Rules: session.RulesVersion, Joining: joining, Leaving: leaving,
 	})
 	if err != nil {
 		panic("host: a heartbeat does not encode: " + err.Error())
@@ -123,7 +125,8 @@ func (h *Host) sayNow() {
 }
 
 // shares keeps this host's share of the lanes until ctx ends. The first one
-// comes when the others had time to answer.
+// comes when the others had time to answer. They hear only then that it takes
+// part: what they hand over should find it standing by.
 func (h *Host) shares(ctx context.Context, members *bus.Members) {
 	r := newRoster(h.instance, h.opts.Lanes)
 	begin := time.NewTimer(joinDeaf)
@@ -153,6 +156,7 @@ func (h *Host) shares(ctx context.Context, members *bus.Members) {
 			if !begun {
 				begun, with = true, sharing
 				h.divide(with)
+				h.sayNow()
 				close(h.ready)
 			}
 		case <-ctx.Done():

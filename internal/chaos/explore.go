@@ -44,7 +44,7 @@ func Record(ctx context.Context, cast *Cast, o Options) (*Explorer, error) {
 	}
 	out, err := x.try(ctx, nil)
 	if err != nil {
-		return nil, fmt.Errorf("%s, without a kill: %w", x.conversation.ID, err)
+		return nil, fmt.Errorf("%s, without a kill: %w\n%s", x.conversation.ID, err, out.said)
 	}
 	if faults := Check("", out.end, out.end); len(faults) > 0 {
 		return nil, fmt.Errorf("%s, without a kill: %s", x.conversation.ID, faults)

@@ -329,6 +329,13 @@ func TestCommitBatchesWhatPays(t *testing.T) {
 	t.Parallel()
 	s := newStoring(t, bustest.Server(t), bus.DurabilityAlways)
 	ctx := testContext(t)
+	heard, err := s.js.Conn().SubscribeSync("refold.fx.>")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.js.Conn().Flush(); err != nil {
+		t.Fatal(err)
+	}
 	for _, test := range []struct {
 		n    int
 		want []int // messages per batch
@@ -345,6 +352,18 @@ func TestCommitBatchesWhatPays(t *testing.T) {
 		slices.Sort(got)
 		if len(stored) != test.n || !slices.Equal(got, test.want) {
 			t.Errorf("%d asked: got %d in batches of %v, want %v", test.n, len(stored), got, test.want)
+		}
+		// The first of a batch hears that there is no room for it, the last what became of it.
+		for range test.n {
+			m, err := heard.NextMsgWithContext(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := m.Header
+			asks := h.Get(subjects.HeaderBatchID) == "" || h.Get(subjects.HeaderBatchSequence) == "1" || h.Get(subjects.HeaderBatchCommit) != ""
+			if asks != (m.Reply != "") {
+				t.Fatalf("%s, %v: got the reply subject %q, want one: %v", m.Subject, h, m.Reply, asks)
+			}
 		}
 	}
 }

@@ -30,7 +30,10 @@ var errBrokenBatch = errors.New("a batch of messages arrived with gaps")
 // that was acknowledged before the call is read.
 func (b *Bus) read(ctx context.Context, stream, filter string, from, to uint64, leader bool) iter.Seq2[stored, error] {
 	return func(yield func(stored, error) bool) {
-		r := reading{b: b, stream: stream, filter: filter, next: max(from, 1), to: to, yield: yield}
+		r := reading{b: b, stream: stream, filter: filter, next: max(from, 1), to: to, size: batchMsgsMax, yield: yield}
+		if from == 0 {
+			r.size = 1 // who reads wants to know where the beginning is
+		}
 		for !r.ended && (to == 0 || r.next <= to) {
 			if !r.direct(ctx) || r.ended {
 				return
@@ -62,6 +65,7 @@ type reading struct {
 	next   uint64 // sequence to go on from
 	to     uint64
 	yield  func(stored, error) bool
+	size   int  // of the next batch
 	more   bool // the replica had more than the batch
 	ended  bool // past to, or the reader has enough
 }
@@ -98,15 +102,16 @@ func (r *reading) direct(ctx context.Context) bool {
 // batch asks for one batch and passes it on. Each message tells the sequence
 // of the one before it, and the end tells the last: so a lost one is seen.
 func (r *reading) batch(ctx context.Context, subject string) error {
-	body, err := json.Marshal(getRequest{Seq: r.next, NextFor: r.filter, Batch: batchMsgsMax, MaxBytes: batchBytesMax})
+	body, err := json.Marshal(getRequest{Seq: r.next, NextFor: r.filter, Batch: r.size, MaxBytes: batchBytesMax})
 	if err != nil {
 		return err
 	}
-	reply, msgs, done, err := r.b.await(batchMsgsMax + 2)
+	reply, msgs, done, err := r.b.await(r.size + 2)
 	if err != nil {
 		return err
 	}
 	defer done()
+	r.size = batchMsgsMax
 	if err := r.b.nc.PublishRequest(subject, reply, body); err != nil {
 		return err
 	}

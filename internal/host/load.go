@@ -39,6 +39,11 @@ func (h *Host) load(ctx context.Context, e session.Event, informed bool) (*actor
 	if s.stops(e.Seq) {
 		return s, nil
 	}
+	if informed {
+		if s.state, err = h.fresh(ctx, e); err != nil || s.state != nil {
+			return s, err
+		}
+	}
 	if s.state, err = h.fromSnapshot(ctx, e.Session, stop); err != nil {
 		return nil, err
 	}
@@ -52,6 +57,26 @@ func (h *Host) load(ctx context.Context, e session.Event, informed bool) (*actor
 	}
 	s.stored = s.state.Seq
 	return s, nil
+}
+
+// fresh returns the state of a session of which e is the first event, nil if it
+// is not: one read, for what most loads of a busy host are of. A replica that
+// has e has all before it.
+func (h *Host) fresh(ctx context.Context, e session.Event) (*session.State, error) {
+	for first, err := range h.world.ReadSession(ctx, e.Session, 0, e.Seq, false) {
+		if err != nil {
+			return nil, fmt.Errorf("read session %s: %w", e.Session, err)
+		}
+		if first.Seq != e.Seq {
+			return nil, nil //nolint:nilnil // it is not
+		}
+		install, err := h.pinned(ctx, e.Seq, true)
+		if err != nil {
+			return nil, err
+		}
+		return session.New(install, e.Session), nil
+	}
+	return nil, nil //nolint:nilnil // a replica that is behind
 }
 
 // prove makes sure that the log still has what the session was folded up to,

@@ -59,24 +59,28 @@ func (h *Host) load(ctx context.Context, e session.Event, informed bool) (*actor
 	return s, nil
 }
 
-// fresh returns the state of a session of which e is the first event, nil if it
-// is not: one read, for what most loads of a busy host are of. A replica that
-// has e has all before it.
+// fresh returns the state of a session that has no event but e, nil if it has
+// or may have others: one read, for what most loads of a busy host are of. A
+// replica that has e has all before it; and without an event behind e there is
+// no snapshot at or past it.
 func (h *Host) fresh(ctx context.Context, e session.Event) (*session.State, error) {
-	for first, err := range h.world.ReadSession(ctx, e.Session, 0, e.Seq, false) {
+	alone := false
+	for one, err := range h.world.ReadSession(ctx, e.Session, 0, 0, false) {
 		if err != nil {
 			return nil, fmt.Errorf("read session %s: %w", e.Session, err)
 		}
-		if first.Seq != e.Seq {
-			return nil, nil //nolint:nilnil // it is not
+		if alone = one.Seq == e.Seq; !alone {
+			break
 		}
-		install, err := h.pinned(ctx, e.Seq, true)
-		if err != nil {
-			return nil, err
-		}
-		return session.New(install, e.Session), nil
 	}
-	return nil, nil //nolint:nilnil // a replica that is behind
+	if !alone {
+		return nil, nil //nolint:nilnil // it has others, or the replica is behind
+	}
+	install, err := h.pinned(ctx, e.Seq, true)
+	if err != nil {
+		return nil, err
+	}
+	return session.New(install, e.Session), nil
 }
 
 // prove makes sure that the log still has what the session was folded up to,

@@ -178,9 +178,11 @@ func (s *committing) sendEach(alone bool) {
 	for _, w := range ready {
 		switch {
 		case w.of.ctx.Err() != nil:
-			w.err = w.of.ctx.Err()
+			w.err = fmt.Errorf("%w: %w", ErrUnknownOutcome, w.of.ctx.Err()) // it may have been sent before
 			s.settle(w)
-		case alone && !w.alone, s.inAir >= commitWritesMax, w.order != "" && s.busy[w.order]:
+		case w.order != "" && s.busy[w.order]:
+			s.held[w.order] = append(s.held[w.order], w)
+		case alone && !w.alone, s.inAir >= commitWritesMax:
 			rest = append(rest, w)
 		default:
 			if w.order != "" {

@@ -83,10 +83,19 @@ fuzz: ## fuzz every fuzz test in turn, for FUZZTIME each
 		done; \
 	done
 
+.PHONY: simulate
+simulate: ## play 10,000 seeds of the simulation, or REFOLD_SIM_SEEDS from REFOLD_SIM_FROM on
+	REFOLD_SIM_SEEDS=$${REFOLD_SIM_SEEDS:-10000} go test -count=1 -timeout 20m -run '^TestSimulation$$' -v ./bridge
+
+.PHONY: faults
+faults: ## plant each fault of internal/fault, and see whether the simulation finds it
+	go test -tags faults -count=1 -timeout 60m -run '^TestFaultsAreFound$$' -v ./bridge
+
 .PHONY: nightly
 nightly: ## fuzz for long, try a million interleavings, then all conversations of REFOLD_RECORDINGS against the real system, killed at every message
 	@if [ -z "$${REFOLD_RECORDINGS:-}" ]; then echo "set REFOLD_RECORDINGS to the directory that holds airline.jsonl"; exit 1; fi
 	$(MAKE) fuzz FUZZTIME=10m
+	$(MAKE) simulate faults
 	REFOLD_INTERLEAVINGS=1000000 go test -count=1 -timeout 60m -run '^TestSendable$$' ./actors/session
 	CGO_ENABLED=1 go test -race -count=1 -timeout 60m ./e2e
 	go run ./cmd/refold chaos --quiet --parallel 32

@@ -62,6 +62,7 @@ var repository = laws{
 		{"subjects"},
 		{"."},                 // streams.conf, embedded
 		{"internal/jetmodel"}, // what the simulation runs on; stands on nothing of ours
+		{"internal/fault"},    // planted in hosts and bridges, to be found by the simulation
 		{"internal/bus"},
 		{"internal/host", "bridge", "client", "internal/inspector"},
 		{"internal/llm", "internal/tools"},

@@ -10,6 +10,7 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/fault"
 	"github.com/refold/refold/subjects"
 )
 
@@ -50,10 +51,16 @@ func (w *worker) claim(ctx context.Context, f *flight) ruling {
 			// other bridge with a slower clock starts it either.
 			wanted = claim{Withdrawn: true}
 		}
+		if late && fault.On(fault.LateNotWithdrawn) {
+			return settleAs(deadlineExceeded(&f.effect))
+		}
 		name := subjects.ClaimName{Session: f.name.Session, Effect: f.name.Effect, N: n}
 		asked := w.now()
 		w.holders.look()
 		stands, won, err := w.wire.Claim(ctx, name, wanted)
+		if err != nil && fault.On(fault.ClaimNotLooked) {
+			return ruling{next: nextStart}
+		}
 		if err != nil {
 			w.about(f).Warn("claim_not_answered", "error", err.Error())
 			return giveBack(troubleDelay, "claim not answered")
@@ -61,7 +68,7 @@ func (w *worker) claim(ctx context.Context, f *flight) ruling {
 		switch {
 		case won && late:
 			return settleAs(deadlineExceeded(&f.effect))
-		case stands.By == w.instance:
+		case stands.By == w.instance, fault.On(fault.ConflictIsOurs) && !stands.Withdrawn:
 			// Stored just now, or by an earlier try whose answer was lost: the
 			// table would know if it had been settled here.
 			if f.call == nil && w.holders.cutOff(asked, w.now()) {
@@ -76,11 +83,13 @@ func (w *worker) claim(ctx context.Context, f *flight) ruling {
 				return r
 			}
 			continue
-		case stands.Withdrawn:
+		case stands.Withdrawn && !fault.On(fault.WithdrawnIgnored):
 			return ack("withdrawn")
+		case stands.Withdrawn:
+			return ruling{next: nextStart}
 		}
 		w.count(&w.stats.Conflicts)
-		if r := w.rule(ctx, f, stands); r.next != nextStart {
+		if r := w.rule(ctx, f, stands); r.next != nextStart || fault.On(fault.ClaimNotRaised) {
 			return r
 		}
 	}
@@ -97,6 +106,9 @@ func (w *worker) rule(ctx context.Context, f *flight, stands claim) ruling {
 		return giveBack(max(wait, aliveEvery), "its holder is not heard yet")
 	}
 	w.about(f).Warn("holder_gone", "holder", stands.By)
+	if f.call != nil && fault.On(fault.UnsafeRestarted) {
+		return ruling{next: nextStart}
+	}
 	if f.call != nil {
 		return settleAs(outcomeUnknown("the bridge that ran this call is gone: it may have taken effect", outcome{}))
 	}
@@ -107,6 +119,9 @@ func (w *worker) rule(ctx context.Context, f *flight, stands claim) ruling {
 // nextStart, and the next claim may be tried.
 func (w *worker) takeOver(ctx context.Context, f *flight) ruling {
 	sid, name := f.name.Session, f.name.Effect
+	if fault.On(fault.TakenOverSettled) {
+		return ruling{next: nextStart}
+	}
 	switch last, err := w.wire.LastModelEvent(ctx, sid); {
 	case errors.Is(err, bus.ErrNotFound):
 	case err != nil:

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/fault"
 )
 
 // flight is one effect that this process carries: it is being claimed, or it
@@ -68,7 +69,7 @@ func (t *table) enter(e effect) (*flight, entry) {
 		return nil, entryBusy
 	}
 	doubted := t.kept[minuteOf(e.startBy)][digestOf(&e)]
-	if doubted == settledMark {
+	if doubted == settledMark && !fault.On(fault.SettledForgotten) {
 		return nil, entrySettled
 	}
 	f := &flight{effect: e, doubted: doubted}

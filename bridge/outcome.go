@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/fault"
 )
 
 // outcome is what became of an effect: what its settlement will say.
@@ -94,6 +95,8 @@ func toolOutcome(e *effect, r returned, took time.Duration) (o outcome, again bo
 			o.status, o.fault = session.CallFailed, &Error{Code: session.CodeDeadlineExceeded, Detail: "it ran for longer than " + e.runTime.String()}
 		}
 		return o, false
+	case r.cause != nil && fault.On(fault.StoppedIsFailed):
+		return failed(codeExecutorError, "stopped"), false
 	case r.cause != nil:
 		return outcomeUnknown("stopped while it ran, it may have taken effect: "+r.cause.Error(), o), false
 	case r.err != nil && !e.safe() && timedOut(r.err):

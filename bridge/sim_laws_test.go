@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/refold/refold/actors/session"
@@ -19,6 +20,8 @@ import (
 )
 
 type referee struct {
+	mu sync.Mutex // of what processes tell when time has woken them
+
 	j        *jetServer
 	install  *session.Install
 	sessions map[string]*judged
@@ -145,8 +148,15 @@ func (r *referee) unstored(sid string, s *judged, d dues) (missing []string) {
 
 // acked looks at an event that a host acknowledges.
 func (r *referee) acked(p *proc, e session.Event) {
+	r.j.meet()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	s := r.of(e.Session)
-	if s.lost || r.j.stops[e.Session] != nil {
+	if r.j.stops[e.Session] != nil {
+		return
+	}
+	if s.lost {
+		r.ackedLost(p, s, e)
 		return
 	}
 	if missing := r.missing(e.Session, e.Seq); len(missing) > 0 {
@@ -154,13 +164,37 @@ func (r *referee) acked(p *proc, e session.Event) {
 	}
 }
 
-// snapshot looks at a snapshot that is to be stored.
-func (r *referee) snapshot(sid string, seq uint64, data []byte) {
-	s := r.of(sid)
-	if s.lost {
+// ackedLost looks at an event of a session that lost some: its names may have been
+// asked by the past that is gone, and then it stops.
+func (r *referee) ackedLost(p *proc, s *judged, e session.Event) {
+	i := slices.IndexFunc(s.owed, func(d dues) bool { return d.seq == e.Seq })
+	if i < 0 {
 		return
 	}
-	if missing := r.missing(sid, seq); len(missing) > 0 {
+	for _, effect := range s.owed[i].effects {
+		subject, data := r.j.outputOf(&bus.Output{Session: e.Session, Effect: &effect})
+		asked := effect.Class == session.ClassWake || effect.StartBy >= time.Now().UnixMilli() // what is late is not asked
+		if held, ok := r.names[subject]; ok && asked && !bytes.Equal(held, data) {
+			r.j.breaks("%s acknowledges %s at %d, and %s has other bytes", p.name, e.Session, e.Seq, effect.Name)
+		}
+	}
+}
+
+// snapshot looks at a snapshot that is to be stored.
+func (r *referee) snapshot(sid string, seq uint64, data []byte) {
+	r.j.meet()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.of(sid)
+	snap, err := session.ParseSnapshot(data)
+	if err != nil {
+		r.j.breaks("the snapshot of %s at %d can't be read: %v", sid, seq, err)
+		return
+	}
+	if s.lost && !slices.ContainsFunc(s.events, func(e session.Event) bool { return e.Seq == seq && session.LeafOf(e) == snap.Leaf }) {
+		return // it is of the past that is gone
+	}
+	if missing := r.missing(sid, seq); len(missing) > 0 && !s.lost {
 		r.j.breaks("%s is snapshotted at %d, and this is not stored: %v", sid, seq, missing)
 	}
 	state := session.New(r.install, sid)
@@ -169,8 +203,8 @@ func (r *referee) snapshot(sid string, seq uint64, data []byte) {
 			_, _ = state.Evolve(e)
 		}
 	}
-	if snap, err := session.ParseSnapshot(data); err != nil || snap.Hash != state.Hash() {
-		r.j.breaks("the snapshot of %s at %d is not what its events fold to (%v)", sid, seq, err)
+	if snap.Hash != state.Hash() {
+		r.j.breaks("the snapshot of %s at %d is not what its events fold to", sid, seq)
 	}
 }
 
@@ -208,6 +242,9 @@ func (r *referee) quarantine(sid string, body []byte) {
 
 // start looks at an effect that a bridge starts.
 func (r *referee) start(p *proc, instance string, of subjects.EffectName) *started {
+	r.j.meet()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	subject, err := r.j.names.Effect(of)
 	if err != nil {
 		panic(err)
@@ -240,6 +277,11 @@ func (r *referee) start(p *proc, instance string, of subjects.EffectName) *start
 	}
 	if !e.claimed {
 		return one
+	}
+	for _, b := range before {
+		if b.by != p && !b.answered && b.by.steady() && p.steady() {
+			r.j.breaks("%s starts %s, which %s runs, whom everybody hears", p.name, name, b.by.name)
+		}
 	}
 	mine := 0
 	for n := 1; ; n++ {
@@ -274,6 +316,14 @@ func (r *referee) start(p *proc, instance string, of subjects.EffectName) *start
 		}
 	}
 	return one
+}
+
+// answer notes that an executor returned while it was listened to.
+func (r *referee) answer(one *started) {
+	r.j.meet()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	one.answered = true
 }
 
 // settled reports whether the log has a settlement of an effect.
@@ -318,6 +368,11 @@ func (r *referee) settles(p *proc, door session.Door, sid string, payload []byte
 	case session.DoorTool:
 		if status == string(session.CallUnknown) {
 			r.j.did("outcome_unknown")
+			for _, b := range r.starts[sid+"."+name] {
+				if b.by != p && !b.answered && b.by.steady() && p.steady() {
+					r.j.breaks("%s says that nobody knows of %s.%s, which %s runs, whom everybody hears", p.name, sid, name, b.by.name)
+				}
+			}
 		}
 		i := slices.IndexFunc(r.starts[sid+"."+name], func(s *started) bool { return !s.answered })
 		if i >= 0 && strings.HasPrefix(r.toolOf(sid, name), "x.write") && status != string(session.CallUnknown) {
@@ -351,6 +406,9 @@ func (r *referee) wakes(p *proc, sid string, payload []byte) {
 
 // done looks at an effect that a bridge acks.
 func (r *referee) done(p *proc, sid, name string) {
+	r.j.meet()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	s := r.of(sid)
 	if s.lost || r.settled(sid, name) || r.lossy {
 		return

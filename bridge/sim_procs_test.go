@@ -166,6 +166,7 @@ func (h *simHost) step() bool {
 
 // ack takes an event as done, and sends the acks of the prefix.
 func (h *simHost) ack(one *simEvent) {
+	h.sim.meet()
 	if h.dead {
 		return
 	}
@@ -241,6 +242,8 @@ func (b *simBridge) pull(c *jetmodel.Consumer, of *target) bool {
 	one := &simDelivery{b: b, c: c, d: d}
 	go func() {
 		b.carry(of, one)
+		b.sim.mu.Lock()
+		defer b.sim.mu.Unlock()
 		if !b.dead {
 			delete(b.held[c], d.Seq)
 		}
@@ -293,6 +296,7 @@ func (d *simDelivery) Subject() string { return d.d.Subject }
 func (d *simDelivery) Payload() []byte { return d.d.Data }
 
 func (d *simDelivery) Ack() {
+	d.b.sim.meet()
 	if d.b.dead {
 		return
 	}
@@ -303,6 +307,7 @@ func (d *simDelivery) Ack() {
 }
 
 func (d *simDelivery) GiveBack(delay time.Duration) {
+	d.b.sim.meet()
 	if !d.b.dead {
 		d.send(letter{consumer: d.c, seq: d.d.Seq, nak: true, delay: delay, text: fmt.Sprintf("%s gives %s back for %v", d.b.name, d.d.Subject, delay)})
 	}
@@ -322,7 +327,7 @@ func (b *simBridge) execute(ctx context.Context, c Call) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	one.answered = true
+	b.sim.judge.answer(one)
 	if what == lost {
 		return Result{}, errTool
 	}
@@ -348,7 +353,7 @@ func (b *simBridge) generate(ctx context.Context, req Request, delta func(string
 	if err != nil {
 		return Answer{}, err
 	}
-	one.answered = true
+	b.sim.judge.answer(one)
 	if what == lost {
 		return Answer{}, &Error{Code: "overloaded", Detail: "try later"}
 	}

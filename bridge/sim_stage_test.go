@@ -82,13 +82,21 @@ type proc struct {
 	dead   bool
 	bornAt time.Time
 	deadAt time.Time
-	cutAt  time.Time     // cut off from the server since; zero: it is not
-	skew   time.Duration // its clock is so much ahead
+
+	joinedAt time.Time     // when it was cut off no more
+	cutAt    time.Time     // cut off from the server since; zero: it is not
+	skew     time.Duration // its clock is so much ahead
 }
 
 func (p *proc) now() time.Time { return time.Now().Add(p.skew) }
 
 func (p *proc) cut() bool { return !p.cutAt.IsZero() }
+
+// steady reports that everybody has heard the process for a while.
+func (p *proc) steady() bool {
+	const while = 2 * holderGone
+	return !p.dead && !p.cut() && time.Since(p.bornAt) > while && time.Since(p.joinedAt) > while
+}
 
 // stage is what a run of the simulation stands on.
 type stage struct {
@@ -117,6 +125,13 @@ func (s *stage) say(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lines = append(s.lines, fmt.Sprintf("%9.3fs ", time.Since(s.started).Seconds())+fmt.Sprintf(format, args...))
+}
+
+// meet orders a process that time has woken behind all that the simulation did
+// before time passed. The race detector does not know that it was so.
+func (s *stage) meet() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 }
 
 // breaks notes that a law did not hold.
@@ -243,6 +258,7 @@ func (s *stage) let(w *waiting) {
 
 // pass lets time pass.
 func (s *stage) pass(d time.Duration) {
+	s.meet()
 	time.Sleep(d) //nolint:forbidigo // it is the bubble's, and nothing else makes it pass
 	synctest.Wait()
 }

@@ -261,7 +261,7 @@ func (s *sim) cutOrJoin(p *proc, h *simHost) {
 	joins := p.cut()
 	p.cutAt = time.Now()
 	if joins {
-		p.cutAt = time.Time{}
+		p.cutAt, p.joinedAt = time.Time{}, time.Now()
 	}
 	s.mu.Unlock()
 	s.did("cut off")
@@ -279,6 +279,7 @@ func (s *sim) powerLoss() {
 	s.say("the log loses %d to %d", from, last)
 	s.log.Lose(from)
 	s.judge.lose(from)
+	s.flush() // a server that starts again writes what it found
 	for _, h := range s.hosts {
 		if h.pin != "" && !h.cut() {
 			h.lose()

@@ -11,6 +11,7 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/fault"
 	"github.com/refold/refold/subjects"
 )
 
@@ -151,6 +152,9 @@ func (k *timekeeper) carry(ctx context.Context, sid, name string, payload []byte
 func (k *timekeeper) schedule(ctx context.Context, log *slog.Logger, sid, name string, at time.Time, payload []byte) ruling {
 	if err := k.clockwork.Schedule(ctx, sid, name, at, payload); err != nil {
 		log.Error("wake_not_scheduled", "error", err.Error())
+		if fault.On(fault.WakeNotScheduled) {
+			return ack("scheduled")
+		}
 		return giveBack(troubleDelay, "not scheduled")
 	}
 	return ack("scheduled for " + at.UTC().Format(time.RFC3339Nano))
@@ -166,6 +170,9 @@ func (k *timekeeper) settle(ctx context.Context, log *slog.Logger, sid, name str
 	}
 	if err != nil {
 		log.Error("settlement_not_stored", "error", err.Error())
+		if fault.On(fault.WakeAckedUnsaid) {
+			return ack("settled")
+		}
 		return giveBack(troubleDelay, "settlement not stored")
 	}
 	k.stats.Settled.Add(1)
@@ -185,6 +192,9 @@ func wakeDue(sid, name string, payload []byte) (time.Time, error) {
 		return time.Time{}, fmt.Errorf("%s of %s: version %d, and this bridge reads %d: %w", name, sid, w.V, session.Version, errNewer)
 	case w.Class != session.ClassWake || w.Session != sid || w.Effect != name:
 		return time.Time{}, fmt.Errorf("%s of %s: its payload is of %s, %s of %s", name, sid, w.Class, w.Effect, w.Session)
+	}
+	if fault.On(fault.WakeEarly) {
+		w.Due -= 5000
 	}
 	return time.UnixMilli(w.Due), nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/fault"
 	"github.com/refold/refold/subjects"
 )
 
@@ -181,7 +182,7 @@ func (w *worker) carry(life lifetimes, s served, f *flight) ruling {
 	}
 	r := ruling{next: nextStart}
 	switch {
-	case f.claimed:
+	case f.claimed && !fault.On(fault.NoClaim):
 		r = w.claim(life.grace, f)
 	case f.call != nil && w.now().Sub(time.UnixMilli(f.call.At)) > unclaimedFreshFor:
 		r = w.stillWanted(life.grace, f)
@@ -231,6 +232,8 @@ func (w *worker) settle(ctx context.Context, f *flight, o outcome) error {
 		case err == nil:
 			w.count(&w.stats.Settled)
 			w.about(f).Info("effect_settled", "status", string(o.status), "code", codeOf(o.fault))
+			return nil
+		case fault.On(fault.AckBeforeSettled):
 			return nil
 		case ctx.Err() != nil:
 			return fmt.Errorf("%w (at last: %w)", ctx.Err(), err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/fault"
 	"github.com/refold/refold/planner"
 )
 
@@ -55,6 +56,12 @@ func (h *Host) next(s *actor, a arrival) (o *outputs, err error) {
 	s.state.ShareRegistries(h.registries.same)
 	o = &outputs{arrival: a, actor: s}
 	effects, withdrawn := s.unasked(), s.state.Withdrawals()
+	if fault.On(fault.WithdrawalLeftOut) {
+		withdrawn = nil
+	}
+	if fault.On(fault.NoticeDropped) && len(notices) > 1 {
+		notices = notices[1:]
+	}
 	if n := len(effects) + len(withdrawn) + len(notices); n > 0 {
 		o.todo = make([]bus.Output, 0, n)
 	}
@@ -66,6 +73,9 @@ func (h *Host) next(s *actor, a arrival) (o *outputs, err error) {
 	}
 	o.todo = append(o.todo, asks(s.sid, effects)...)
 	for _, n := range notices {
+		if fault.On(fault.NoticeReused) && n.N%4 == 0 {
+			n.N--
+		}
 		o.todo = append(o.todo, bus.Output{Session: s.sid, Notice: n.JSON(), N: n.N})
 	}
 	if now := s.state.NextRegistry(); now != before {
@@ -78,6 +88,9 @@ func (h *Host) next(s *actor, a arrival) (o *outputs, err error) {
 func asks(sid string, effects []session.Effect) []bus.Output {
 	outputs := make([]bus.Output, len(effects))
 	for i := range effects {
+		if fault.On(fault.BytesNotFrozen) && time.Now().Unix()%2 == 1 {
+			effects[i].Payload[len(effects[i].Payload)-1] ^= 1
+		}
 		outputs[i] = bus.Output{Session: sid, Effect: &effects[i]}
 	}
 	return outputs
@@ -97,6 +110,9 @@ func (s *actor) unasked() []session.Effect {
 	})
 	if len(s.asked) > askedMax {
 		clear(s.asked)
+	}
+	if fault.On(fault.LoadedIsAsked) && len(s.asked) == 0 && s.state.Count > 1 {
+		effects = nil
 	}
 	for _, name := range open {
 		s.asked[name] = true

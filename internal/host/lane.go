@@ -10,6 +10,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/fault"
 )
 
 // batchMax is how many delivered events are folded before anything else of the
@@ -255,7 +256,7 @@ func (l *laneActor) fold(ctx context.Context, a arrival) error {
 	switch {
 	case s.stops(a.event.Seq):
 		s.state = nil // its events count as stored; what it was is not needed
-	case a.event.Seq <= s.state.Seq:
+	case a.event.Seq <= s.state.Seq && !fault.On(fault.FoldedTwice):
 		// Folded: what it says is stored, or waits in front of this to be.
 	default:
 		return l.next(ctx, s, a)
@@ -271,6 +272,9 @@ func (l *laneActor) next(ctx context.Context, s *actor, a arrival) error {
 		return l.quarantine(ctx, a, err)
 	}
 	l.folded = append(l.folded, o)
+	if fault.On(fault.AckOnFolded) {
+		a.ack()
+	}
 	return nil
 }
 
@@ -281,7 +285,7 @@ func (l *laneActor) informed() bool { return l.listed && l.recorded }
 // session returns the session of e, loaded and proven.
 func (l *laneActor) session(ctx context.Context, e session.Event) (*actor, error) {
 	s := l.sessions[e.Session]
-	if s != nil && !s.proven && (s.state != nil || s.stops(e.Seq)) {
+	if s != nil && !s.proven && !fault.On(fault.NotProven) && (s.state != nil || s.stops(e.Seq)) {
 		if err := l.prove(ctx, s, e); err != nil {
 			return nil, err
 		}

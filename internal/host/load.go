@@ -8,6 +8,7 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/fault"
 )
 
 // loadTries is how often the log is read for one delivered event.
@@ -95,7 +96,7 @@ func (h *Host) prove(ctx context.Context, s *actor, e session.Event) error {
 	switch {
 	case err != nil:
 		return err
-	case !has:
+	case !has && !fault.On(fault.RewrittenBelieved):
 		return errRewritten
 	}
 	s.stop = stop
@@ -131,6 +132,9 @@ func (h *Host) foldBefore(ctx context.Context, state *session.State, e session.E
 		if state, err = h.foldTo(ctx, e.Session, state, e.Seq, try > 0, informed); !errors.Is(err, errIncomplete) {
 			return state, err
 		}
+		if fault.On(fault.StaleReadAccepted) && state != nil {
+			return state, nil
+		}
 	}
 	has, lookErr := h.has(ctx, e.Session, e.Seq, session.LeafOf(e))
 	switch {
@@ -161,6 +165,9 @@ func (h *Host) foldTo(ctx context.Context, sid string, state *session.State, seq
 			state = session.New(install, sid)
 		}
 		if e.Seq == seq {
+			if fault.On(fault.LoadToTail) {
+				return state, h.fold(state, e)
+			}
 			return state, nil
 		}
 		if err := h.fold(state, e); err != nil {
@@ -208,7 +215,7 @@ func (h *Host) fromSnapshot(ctx context.Context, sid string, stop *Stop) (*sessi
 	switch {
 	case err != nil:
 		return nil, err
-	case !has:
+	case !has && !fault.On(fault.SnapshotBelieved):
 		return ignore(fmt.Errorf("the log has not the event at %d that it names", snap.Seq))
 	}
 	state, err := session.Restore(snap, content{ctx: ctx, h: h, sid: sid})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/fault"
 	"github.com/refold/refold/planner"
 )
 
@@ -36,6 +37,10 @@ func (l *laneActor) handOver() {
 				s.snapshots = append(s.snapshots, p)
 			}
 		}
+	}
+	if fault.On(fault.SnapshotEarly) {
+		l.snapshots.put(s.snapshots...)
+		s.snapshots = nil
 	}
 	l.storing = s
 	l.toStore <- s
@@ -142,7 +147,7 @@ func (s *slice) take(errs []error) error {
 		for _, one := range o.todo {
 			err := errs[0]
 			errs = errs[1:]
-			if err == nil {
+			if err == nil || fault.On(fault.StoreFailureIgnored) {
 				continue
 			}
 			left = append(left, one)
@@ -150,6 +155,8 @@ func (s *slice) take(errs []error) error {
 			var tooLarge *bus.MaxPayloadError
 			switch {
 			case o.failed != nil:
+			case fault.On(fault.CompareSkipped) && errors.As(err, &violation):
+				left = left[:len(left)-1]
 			case errors.As(err, &violation), errors.As(err, &tooLarge):
 				o.failed = err
 			default:
@@ -196,7 +203,7 @@ func (l *laneActor) startable(todo []bus.Output, now int64) []bus.Output {
 
 // cancel tells those who work on withdrawn effects to stop.
 func (l *laneActor) cancel(ctx context.Context, o *outputs) error {
-	if len(o.cancel) == 0 || o.failed != nil {
+	if len(o.cancel) == 0 || o.failed != nil || fault.On(fault.CancelLeftOut) {
 		return nil
 	}
 	body, err := json.Marshal(struct {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/fault"
 )
 
 // Limits of looking after the wakes of sessions in memory. Timer bridges settle
@@ -68,7 +69,12 @@ func (l *laneActor) lookAtWakes(now int64) {
 }
 
 // isOverdue reports whether a wake should have been settled by now, Unix ms.
-func isOverdue(due, now int64) bool { return due+wakeGrace.Milliseconds() <= now }
+func isOverdue(due, now int64) bool {
+	if fault.On(fault.OverdueEarly) {
+		due -= 10000
+	}
+	return due+wakeGrace.Milliseconds() <= now
+}
 
 // wakesOf returns the effects that these wakes of a session are.
 func wakesOf(sid string, wakes []session.OpenWake) []session.Effect {

@@ -1,0 +1,6 @@
+//go:build !faults
+
+package fault
+
+// On reports whether a fault is planted: never, in this build.
+func On(Fault) bool { return false }

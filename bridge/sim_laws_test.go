@@ -28,7 +28,8 @@ type referee struct {
 	names    map[string][]byte // all that was ever stored in the effects stream, by subject
 	stopped  map[string]bool   // effects that a cancel message named
 	starts   map[string][]*started
-	lossy    bool // events were lost: names may have been asked by a past that is gone
+	looked   map[string]uint64 // where the log was when a bridge looked at a session's last model event
+	lossy    bool              // events were lost: names may have been asked by a past that is gone
 }
 
 // judged is a session.
@@ -57,7 +58,7 @@ type started struct {
 }
 
 func newReferee(j *jetServer) *referee {
-	return &referee{j: j, sessions: map[string]*judged{}, names: map[string][]byte{}, stopped: map[string]bool{}, starts: map[string][]*started{}}
+	return &referee{j: j, sessions: map[string]*judged{}, names: map[string][]byte{}, stopped: map[string]bool{}, starts: map[string][]*started{}, looked: map[string]uint64{}}
 }
 
 func (r *referee) of(sid string) *judged {
@@ -272,9 +273,6 @@ func (r *referee) start(p *proc, instance string, of subjects.EffectName) *start
 	if len(before) > 0 && e.call != nil && !e.call.RetrySafe {
 		r.j.breaks("%s starts %s, which %s has started before", p.name, name, before[0].by.name)
 	}
-	if len(before) > 0 && e.generation != nil && r.settled(e.name.Session, e.name.Effect) && !r.of(e.name.Session).lost {
-		r.j.breaks("%s starts %s, which is settled: it is paid twice", p.name, name)
-	}
 	if !e.claimed {
 		return one
 	}
@@ -305,6 +303,15 @@ func (r *referee) start(p *proc, instance string, of subjects.EffectName) *start
 	if mine > 1 {
 		r.j.did("model taken over")
 	}
+	// Who takes a turn over looks first, and what is settled between the look and
+	// the claim is paid twice.
+	seen, looked := r.looked[p.name+" "+e.name.Session]
+	if !looked || mine <= 1 {
+		seen = r.j.log.LastSeq()
+	}
+	if len(before) > 0 && e.generation != nil && r.settledBy(e.name.Session, e.name.Effect, seen) && !r.of(e.name.Session).lost {
+		r.j.breaks("%s starts %s, which is settled: it is paid twice", p.name, name)
+	}
 	switch {
 	case mine == 0:
 		r.j.breaks("%s starts %s, which it has not claimed", p.name, name)
@@ -327,8 +334,14 @@ func (r *referee) answer(one *started) {
 }
 
 // settled reports whether the log has a settlement of an effect.
-func (r *referee) settled(sid, name string) bool {
+func (r *referee) settled(sid, name string) bool { return r.settledBy(sid, name, r.j.log.LastSeq()) }
+
+// settledBy reports whether it had one at a sequence.
+func (r *referee) settledBy(sid, name string, seq uint64) bool {
 	return slices.ContainsFunc(r.of(sid).events, func(e session.Event) bool {
+		if e.Seq > seq {
+			return false
+		}
 		switch e.Door {
 		case session.DoorLLM, session.DoorTool, session.DoorStep:
 			of, _ := settledOf(e.Payload)

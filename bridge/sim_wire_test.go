@@ -62,6 +62,7 @@ func (w simWire) Publish(ctx context.Context, door session.Door, sid, id string,
 
 func (w simWire) LastModelEvent(ctx context.Context, sid string) (e session.Event, err error) {
 	err = w.call(ctx, "last llm event of "+sid, func() error {
+		w.sim.judge.looked[w.name+" "+sid] = w.sim.log.LastSeq()
 		subject, err := w.sim.names.Stored(session.DoorLLM, sid)
 		if err != nil {
 			return err

@@ -61,7 +61,6 @@ func (w natsWire) Publish(ctx context.Context, door session.Door, sid, id string
 // ownFixedBytes is about what an event takes beside its payload.
 const ownFixedBytes = 256
 
-
 func (w natsWire) LastModelEvent(ctx context.Context, sid string) (session.Event, error) {
 	e, found, err := w.LastOf(ctx, session.DoorLLM, sid)
 	if err == nil && !found {

@@ -38,13 +38,14 @@ type Installs struct {
 	parsed map[codec.Hash]parsedInstall // by payload: sequences may come again after a loss
 	byHash map[codec.Hash]*session.Install
 
-	seen sync.Mutex
-	list []placed // every record that Load found and See took in, ascending
+	list  []placed // every record that Load found and See took in, ascending
+	count uint64   // records that See took in
 }
 
 // placed is a record at its place in the log.
 type placed struct {
-	seq uint64
+	seq  uint64
+	seen uint64 // how many See had taken in with it; 0: Load found it
 	parsedInstall
 }
 
@@ -68,18 +69,27 @@ func NewInstalls(log InstallLog, warn *slog.Logger, fresh func(context.Context, 
 
 // Load reads every record that the log holds now.
 func (in *Installs) Load(ctx context.Context) error {
-	in.seen.Lock()
-	defer in.seen.Unlock()
+	in.mu.Lock()
+	before := in.count
+	in.mu.Unlock()
 	var list []placed
 	_, err := in.walk(ctx, math.MaxUint64, func(seq uint64, p parsedInstall) bool {
-		list = append(list, placed{seq, p})
+		list = append(list, placed{seq: seq, parsedInstall: p})
 		return false
 	})
-	if err == nil {
-		slices.Reverse(list)
-		in.list = list
+	if err != nil {
+		return err
 	}
-	return err
+	slices.Reverse(list)
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for _, p := range in.list { // of the rest, the log may hold it no more
+		if p.seen > before {
+			list = place(list, p)
+		}
+	}
+	in.list = list
+	return nil
 }
 
 // See takes in one record, as it was read from the log.
@@ -88,20 +98,28 @@ func (in *Installs) See(ctx context.Context, e session.Event) error {
 	if err != nil {
 		return err
 	}
-	in.seen.Lock()
-	defer in.seen.Unlock()
-	at, known := slices.BinarySearchFunc(in.list, e.Seq, func(p placed, seq uint64) int { return cmp.Compare(p.seq, seq) })
-	if !known {
-		in.list = slices.Insert(in.list, at, placed{e.Seq, p})
-	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.count++
+	in.list = place(in.list, placed{seq: e.Seq, seen: in.count, parsedInstall: p})
 	return nil
+}
+
+// place puts a record in its place, instead of what stood there.
+func place(list []placed, p placed) []placed {
+	at, known := slices.BinarySearchFunc(list, p.seq, func(p placed, seq uint64) int { return cmp.Compare(p.seq, seq) })
+	if known {
+		list[at] = p
+		return list
+	}
+	return slices.Insert(list, at, p)
 }
 
 // Known is Pinned without a look at the log, for who has taken in every record
 // below seq: by Load, and by See what came since.
 func (in *Installs) Known(seq uint64) (*session.Install, error) {
-	in.seen.Lock()
-	defer in.seen.Unlock()
+	in.mu.Lock()
+	defer in.mu.Unlock()
 	var pinned parsedInstall
 	for _, p := range in.list {
 		if p.pinnable() && (p.seq < seq || !pinned.pinnable()) {

@@ -75,6 +75,9 @@ func (w *worker) claim(ctx context.Context, f *flight) ruling {
 				f.doubted = n
 			}
 			if n > f.doubted {
+				if n > 1 && w.settledBefore(ctx, f) {
+					return ack("settled by its former holder")
+				}
 				return ruling{next: nextStart}
 			}
 			// While we did not know that we had won, another bridge may have
@@ -113,6 +116,15 @@ func (w *worker) rule(ctx context.Context, f *flight, stands claim) ruling {
 		return settleAs(outcomeUnknown("the bridge that ran this call is gone: it may have taken effect", outcome{}))
 	}
 	return w.takeOver(ctx, f)
+}
+
+// settledBefore looks once more whether a model turn that was taken over is
+// settled: between the first look and the claim its holder, cut off and not
+// gone, may have said what it came to. Who can't be asked stops nothing: the
+// claim is ours.
+func (w *worker) settledBefore(ctx context.Context, f *flight) bool {
+	last, err := w.wire.LastModelEvent(ctx, f.name.Session)
+	return err == nil && f.call == nil && settles(last, f.name.Effect)
 }
 
 // takeOver finds out whether a model turn whose holder is gone is still wanted:

@@ -49,6 +49,14 @@ func (w *worker) about(f *flight) *slog.Logger {
 	return w.log.With("session", f.name.Session, "effect", f.name.Effect, "target", f.name.Target)
 }
 
+// debug says something about a flight that few want to know, at no cost to the
+// others.
+func (w *worker) debug(f *flight, what string, args ...any) {
+	if w.log.Enabled(context.Background(), slog.LevelDebug) {
+		w.about(f).Debug(what, args...)
+	}
+}
+
 // served is one target and what carries its effects out. Exactly one of model,
 // executor and hook is set, and none for wakes.
 type served struct {
@@ -154,12 +162,12 @@ func (w *worker) take(life lifetimes, s served, d delivery) {
 	r := w.carry(life, s, f)
 	w.table.leave(f, r.next == nextAck, w.now())
 	if r.next == nextAck {
-		w.about(f).Debug("effect_acked", "why", r.why)
+		w.debug(f, "effect_acked", "why", r.why)
 		d.Ack()
 		return
 	}
 	w.count(&w.stats.GivenBack)
-	w.about(f).Debug("effect_given_back", "why", r.why, "delay_ms", r.delay.Milliseconds())
+	w.debug(f, "effect_given_back", "why", r.why, "delay_ms", r.delay.Milliseconds())
 	d.GiveBack(r.delay)
 }
 
@@ -231,7 +239,7 @@ func (w *worker) settle(ctx context.Context, f *flight, o outcome) error {
 		switch {
 		case err == nil:
 			w.count(&w.stats.Settled)
-			w.about(f).Info("effect_settled", "status", string(o.status), "code", codeOf(o.fault))
+			w.log.Info("effect_settled", "session", f.name.Session, "effect", f.name.Effect, "target", f.name.Target, "status", string(o.status), "code", codeOf(o.fault))
 			return nil
 		case fault.On(fault.AckBeforeSettled):
 			return nil

@@ -4,7 +4,8 @@
 //
 // # Path
 //
-// A Host runs a lane actor for every lane (lane.go). Delivered events are
+// A Host runs a lane actor for every lane of its share (share.go,
+// share_lanes.go, lane.go). Delivered events are
 // folded in order (actor.go), all that is buffered at a time, while the outputs
 // of what was folded before are being stored. What is folded meanwhile is the
 // next slice (store.go): the descriptors of registries that were set

@@ -49,13 +49,9 @@ func (w *worker) about(f *flight) *slog.Logger {
 	return w.log.With("session", f.name.Session, "effect", f.name.Effect, "target", f.name.Target)
 }
 
-// debug says something about a flight that few want to know, at no cost to the
-// others.
-func (w *worker) debug(f *flight, what string, args ...any) {
-	if w.log.Enabled(context.Background(), slog.LevelDebug) {
-		w.about(f).Debug(what, args...)
-	}
-}
+// debugs reports whether anybody wants to know what is said at debug level:
+// putting it together costs more than some effects.
+func (w *worker) debugs() bool { return w.log.Enabled(context.Background(), slog.LevelDebug) }
 
 // served is one target and what carries its effects out. Exactly one of model,
 // executor and hook is set, and none for wakes.
@@ -162,12 +158,16 @@ func (w *worker) take(life lifetimes, s served, d delivery) {
 	r := w.carry(life, s, f)
 	w.table.leave(f, r.next == nextAck, w.now())
 	if r.next == nextAck {
-		w.debug(f, "effect_acked", "why", r.why)
+		if w.debugs() {
+			w.about(f).Debug("effect_acked", "why", r.why)
+		}
 		d.Ack()
 		return
 	}
 	w.count(&w.stats.GivenBack)
-	w.debug(f, "effect_given_back", "why", r.why, "delay_ms", r.delay.Milliseconds())
+	if w.debugs() {
+		w.about(f).Debug("effect_given_back", "why", r.why, "delay_ms", r.delay.Milliseconds())
+	}
 	d.GiveBack(r.delay)
 }
 

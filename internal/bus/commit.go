@@ -72,12 +72,12 @@ type committer struct {
 	started bool
 	closed  bool
 	work    chan struct{} // something is queued
-	room    chan struct{} // closed when there is room again
+	room    chan struct{} // closed when there is room again; nil: nobody waits for some
 	end     chan struct{} // closed by close
 }
 
 func newCommitter(b *Bus, stream string) *committer {
-	return &committer{bus: b, stream: stream, work: make(chan struct{}, 1), room: make(chan struct{}), end: make(chan struct{})}
+	return &committer{bus: b, stream: stream, work: make(chan struct{}, 1), end: make(chan struct{})}
 }
 
 // commit stores writes and returns when each has its outcome, in its fields.
@@ -153,6 +153,9 @@ func (c *committer) enqueue(ctx context.Context, writes []*write, size int) erro
 			}
 			return nil
 		}
+		if c.room == nil {
+			c.room = make(chan struct{})
+		}
 		room := c.room
 		c.mu.Unlock()
 		select {
@@ -170,7 +173,15 @@ func (c *committer) close() {
 	if !c.closed {
 		c.closed = true
 		close(c.end)
+		c.tellRoom()
+	}
+}
+
+// tellRoom wakes who waits for room. The lock is held.
+func (c *committer) tellRoom() {
+	if c.room != nil {
 		close(c.room)
+		c.room = nil
 	}
 }
 

@@ -260,10 +260,7 @@ func (s *committing) settle(w *write) {
 	s.mu.Lock()
 	s.writes--
 	s.size -= w.bytes()
-	if !s.closed {
-		close(s.room)
-		s.room = make(chan struct{})
-	}
+	s.tellRoom()
 	s.mu.Unlock()
 	if w.of.left--; w.of.left == 0 {
 		close(w.of.done)

@@ -94,19 +94,7 @@ func withConfig(provider, name string) ([]byte, error) {
 
 // recordedModel is a recorded model with the recorded tools.
 func (f modelFlags) recordedModel(file, dir string) (*model, error) {
-	recording, err := recorded.Load(file)
-	if err != nil {
-		return nil, err
-	}
-	definitions := f.Tools
-	if definitions == "" {
-		definitions = recorded.ToolsFile(file)
-	}
-	tools, err := recorded.LoadTools(definitions)
-	if err != nil {
-		return nil, err
-	}
-	record, notes, err := recording.Install(tools, f.RetrySafe)
+	recording, record, notes, err := recorded.LoadInstall(file, f.Tools, f.RetrySafe)
 	if err != nil {
 		return nil, err
 	}

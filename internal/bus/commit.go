@@ -39,7 +39,6 @@ type write struct {
 	of       *commitment
 	rejected int  // batches with it that were rejected
 	alone    bool // goes out in no batch any more
-	tries    int  // sends whose outcome stayed unknown
 
 	seq       uint64 // where it is stored
 	duplicate bool   // another message with its id was stored before

@@ -97,9 +97,6 @@ func (s *committing) answered(number uint64, a acked) {
 
 // unknown sends writes again, a little later.
 func (s *committing) unknown(writes []*write) {
-	for _, w := range writes {
-		w.tries++
-	}
 	s.requeue(writes)
 	s.pause()
 }

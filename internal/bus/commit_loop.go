@@ -121,9 +121,9 @@ func (s *committing) send() {
 	s.fell = s.fell[:0]
 }
 
-// sendReady sends what may be sent of all that is ready. Where each sync costs, what comes while a
-// group is in the air is the next group; else nothing waits for anything but
-// what its order demands.
+// sendReady sends what may be sent of all that is ready. Where each sync costs,
+// what comes while a group is in the air is the next group; else nothing waits
+// for anything but what its order demands.
 func (s *committing) sendReady() {
 	if !s.bus.grouping() {
 		s.sendEach(false)

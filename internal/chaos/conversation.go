@@ -82,22 +82,11 @@ func demoCast() (*Cast, error) {
 }
 
 func recordedCast(s Source, file string) (*Cast, error) {
-	recording, err := recorded.Load(file)
+	recording, record, notes, err := recorded.LoadInstall(file, s.Tools, s.RetrySafe)
 	if err != nil {
 		return nil, err
 	}
-	definitions := s.Tools
-	if definitions == "" {
-		definitions = recorded.ToolsFile(file)
-	}
-	tools, err := recorded.LoadTools(definitions)
-	if err != nil {
-		return nil, err
-	}
-	c := &Cast{recording: recording}
-	if c.Install, c.Notes, err = recording.Install(tools, s.RetrySafe); err != nil {
-		return nil, err
-	}
+	c := &Cast{recording: recording, Install: record, Notes: notes}
 	for _, conversation := range recording.Conversations() {
 		c.Conversations = append(c.Conversations, Conversation{
 			ID: conversation.ID, Session: conversation.Session(), Says: conversation.Users(),

@@ -5,19 +5,19 @@
 // # Path
 //
 // A Host runs a lane actor for every lane of its share (share.go,
-// share_lanes.go, lane.go). Delivered events are
-// folded in order (actor.go), all that is buffered at a time, while the outputs
-// of what was folded before are being stored. What is folded meanwhile is the
-// next slice (store.go): the descriptors of registries that were set
-// (registries.go), then withdrawals and effects, then notices, those of all its
-// sessions together; then its events are acknowledged. A session that is not in memory is read from the log
-// up to the delivered event first, from its snapshot on if that counts; one
-// that is in memory since before the lane's last reset is proven (load.go). A
-// fault stops one session (quarantine.go). Beside the lane, overdue wakes of
-// sessions in memory are settled (wakes.go), and sessions that wait and are not
-// in memory are found by their snapshots (sweep.go, snapshots.go). refold.view
-// is answered from a copy (view.go). All that is read and stored goes through
-// one interface (world.go).
+// share_lanes.go, lane.go). Delivered events are folded in order (actor.go), all
+// that is buffered at a time, while the outputs of what was folded before are
+// being stored. What is folded meanwhile is the next slice (store.go): the
+// descriptors of registries that were set (registries.go), then withdrawals and
+// effects, then notices, those of all its sessions together; then its events are
+// acknowledged. A session that is not in memory is read from the log up to the
+// delivered event first, from its snapshot on if that counts, and those of what
+// is buffered side by side (ahead.go); one that is in memory since before the
+// lane's last reset is proven (load.go). A fault stops one session
+// (quarantine.go). Beside the lane, overdue wakes of sessions in memory are
+// settled (wakes.go), and sessions that wait and are not in memory are found by
+// their snapshots (sweep.go, snapshots.go). refold.view is answered from a copy
+// (view.go). All that is read and stored goes through one interface (world.go).
 //
 // # Laws
 //
@@ -69,11 +69,11 @@
 //
 // A lane keeps Options.SessionsMax sessions, and those that are quarantined; one
 // that waits for a far day leaves after a minute (sleep.go). At most 1,024 events
-// are folded ahead of what is being stored. A lane settles 64 overdue wakes a second at most; one lane of a host
-// is swept at a time, 500 sessions a second. A View that would not fit a message
-// goes without lists of overrides, then without tools. A quarantine leaves
-// nothing behind when it is deleted: a release is noticed by hosts that run
-// then, within 15 s.
+// are folded ahead of what is being stored. A lane settles 64 overdue wakes a
+// second at most; one lane of a host is swept at a time, 500 sessions a second. A
+// View that would not fit a message goes without lists of overrides, then without
+// tools. A quarantine leaves nothing behind when it is deleted: a release is
+// noticed by hosts that run then, within 15 s.
 //
 // # Testing
 //

@@ -28,6 +28,24 @@ func ToolsFile(recording string) string {
 	return strings.TrimSuffix(recording, filepath.Ext(recording)) + "-tools.json"
 }
 
+// LoadInstall reads a recording and the definitions of its tools, from
+// ToolsFile(file) if definitions is empty, and returns it with what Install makes
+// of them.
+func LoadInstall(file, definitions string, retrySafe []string) (r *Recording, record []byte, notes []string, err error) {
+	if r, err = Load(file); err != nil {
+		return nil, nil, nil, err
+	}
+	if definitions == "" {
+		definitions = ToolsFile(file)
+	}
+	tools, err := LoadTools(definitions)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	record, notes, err = r.Install(tools, retrySafe)
+	return r, record, notes, err
+}
+
 // LoadTools reads a file of OpenAI tool definitions for Install.
 func LoadTools(file string) ([]Tool, error) {
 	f, err := os.Open(file)

@@ -3,7 +3,7 @@ package bridge
 import (
 	"errors"
 	"fmt"
-	"regexp"
+	"strings"
 	"time"
 
 	"github.com/refold/refold/actors/session"
@@ -104,9 +104,12 @@ func (e *effect) late(now time.Time) bool { return now.After(e.startBy) }
 // safe reports that the effect may be carried out twice without harm.
 func (e *effect) safe() bool { return e.call != nil && e.call.RetrySafe || e.step != nil }
 
-// attempt is what the second and later attempts at an effect add to its name.
-var attempt = regexp.MustCompile(`a[0-9]+$`)
-
-// placeOf returns an effect's name without its attempt: the batch that a
+// placeOf returns an effect's name without its attempt, a<n>: the batch that a
 // generation's calls are numbered in.
-func placeOf(effect string) string { return attempt.ReplaceAllString(effect, "") }
+func placeOf(effect string) string {
+	place := strings.TrimRight(effect, "0123456789")
+	if len(place) < len(effect) && strings.HasSuffix(place, "a") {
+		return place[:len(place)-1]
+	}
+	return effect
+}

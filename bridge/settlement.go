@@ -80,13 +80,7 @@ func (w *worker) encodeAs(ctx context.Context, e *effect, o outcome, inlineMax i
 	if err != nil {
 		return settlement{}, err
 	}
-	data, err := codec.Marshal(body)
-	if err != nil {
-		return settlement{}, fmt.Errorf("encode settlement: %w", errors.Join(errTooLarge, err))
-	}
-	payload, err := codec.Marshal(session.Envelope{
-		V: session.Version, Type: typ, At: o.at.UnixMilli(), By: w.by, Data: data,
-	})
+	payload, err := session.Envelope{V: session.Version, Type: typ, At: o.at.UnixMilli(), By: w.by}.With(body)
 	if err != nil || len(payload) > session.EventBytesMax {
 		return settlement{}, errors.Join(errTooLarge, err)
 	}
@@ -111,7 +105,7 @@ func (w *worker) callBody(ctx context.Context, e *effect, o outcome, inlineMax i
 		b.HostSession = &session.HostSession{ID: valid(o.host.ID), Route: valid(o.host.Route), Status: valid(o.host.Status)}
 	}
 	var err error
-	b.Output, err = w.content(ctx, o.output, inlineMax)
+	b.Output, err = w.outputContent(ctx, o, inlineMax)
 	return b, err
 }
 

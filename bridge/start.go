@@ -133,7 +133,7 @@ func (w *worker) execute(life lifetimes, f *flight, run func(ctx context.Context
 		return returned{}, &end
 	}
 	w.count(&w.stats.Started)
-	go func() {
+	w.crew.Go(func() {
 		var r returned
 		r.panicked = errGoexit // until it has returned
 		defer func() {
@@ -147,7 +147,7 @@ func (w *worker) execute(life lifetimes, f *flight, run func(ctx context.Context
 			done <- r
 		}()
 		r = run(ctx, start)
-	}()
+	})
 	select {
 	case r = <-done:
 		return r, nil

@@ -28,6 +28,7 @@ type worker struct {
 	table    *table
 	reader   *reader
 	stats    counters
+	crew     bus.Crew // carries out what executors do
 }
 
 // counters counts what a bridge did since it started.
@@ -115,6 +116,7 @@ func pause(done <-chan struct{}, d time.Duration) bool {
 // serve carries out the effects of one target until life.drain ends, and what
 // was taken until then to its end. An error means that it could not begin.
 func (w *worker) serve(life lifetimes, s served, src source) error {
+	defer w.crew.End()
 	ran := make(chan error, 1)
 	go func() {
 		ran <- src.Run(life.last, s.concurrency, func(d delivery) { w.take(life, s, d) })
@@ -239,6 +241,9 @@ func (w *worker) settle(ctx context.Context, f *flight, o outcome) error {
 		switch {
 		case err == nil:
 			w.count(&w.stats.Settled)
+			if !w.log.Enabled(ctx, slog.LevelInfo) {
+				return nil // putting it together would cost more than some effects
+			}
 			w.log.Info("effect_settled", "session", f.name.Session, "effect", f.name.Effect, "target", f.name.Target, "status", string(o.status), "code", codeOf(o.fault))
 			return nil
 		case fault.On(fault.AckBeforeSettled):

@@ -43,6 +43,20 @@ type Envelope struct {
 	V    int       `msgpack:"v,omitempty"`
 }
 
+// With returns the payload of an event: e with body, of the type that e names,
+// as its Data. It is what encoding the body first, and then e with that, comes
+// to. It fails as codec.Marshal does.
+func (e Envelope) With(body any) ([]byte, error) {
+	return codec.Marshal(struct {
+		At   int64  `msgpack:"at,omitempty"`
+		By   string `msgpack:"by,omitempty"`
+		Data any    `msgpack:"data,omitempty"`
+		ID   string `msgpack:"id,omitempty"`
+		Type string `msgpack:"type"`
+		V    int    `msgpack:"v,omitempty"`
+	}{e.At, e.By, body, e.ID, e.Type, e.V})
+}
+
 // Event types: the wire's names.
 const (
 	TypeRunRequested        = "RunRequested"

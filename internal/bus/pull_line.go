@@ -25,6 +25,7 @@ type line struct {
 	slots int
 	carry func(EffectDelivery)
 	lease time.Duration
+	crew  Crew
 
 	consumer string
 	inbox    string
@@ -83,6 +84,7 @@ func (l *line) detach() {
 
 // run pulls until ctx ends, or until everything is given back after Drain.
 func (l *line) run(ctx context.Context) {
+	defer l.crew.End()
 	defer l.detach()
 	pulling, cancel := untilDone(ctx, l.p.draining)
 	defer cancel()
@@ -205,14 +207,14 @@ func (l *line) take(m *nats.Msg, at delivered) {
 		d.Nak(0)
 		return
 	}
-	go func() {
+	l.crew.Go(func() {
 		l.carry(d)
 		p.release(m.Subject)
 		select {
 		case l.freed <- struct{}{}:
 		default:
 		}
-	}()
+	})
 }
 
 // handBack ends interest and gives back what had been asked for: another

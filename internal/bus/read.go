@@ -32,7 +32,7 @@ func (b *Bus) read(ctx context.Context, stream, filter string, from, to uint64, 
 	return func(yield func(stored, error) bool) {
 		r := reading{b: b, stream: stream, filter: filter, next: max(from, 1), to: to, size: batchMsgsMax, yield: yield}
 		if from == 0 {
-			r.size = 2 // who reads wants to know the beginning
+			r.size = 1 // who reads wants to know the beginning; the answer tells whether there is more
 		}
 		for !r.ended && (to == 0 || r.next <= to) {
 			if !r.direct(ctx) || r.ended {

@@ -1,0 +1,66 @@
+package bus
+
+import "sync"
+
+// crewIdleMax is how many idle goroutines a crew keeps.
+const crewIdleMax = 512
+
+// Crew runs functions in goroutines of their own, and keeps those that are done
+// for what comes next: a new goroutine's stack is copied each time it grows, and
+// what carries out an effect grows it three times. The zero value is ready.
+type Crew struct {
+	mu    sync.Mutex
+	idle  []chan func() // each of capacity 1; the last was busy last
+	ended bool
+}
+
+// Go runs f in another goroutine. It never waits.
+func (c *Crew) Go(f func()) {
+	c.mu.Lock()
+	if n := len(c.idle); n > 0 {
+		next := c.idle[n-1]
+		c.idle = c.idle[:n-1]
+		c.mu.Unlock()
+		next <- f
+		return
+	}
+	c.mu.Unlock()
+	go c.run(f)
+}
+
+func (c *Crew) run(f func()) {
+	next := make(chan func(), 1)
+	for {
+		f()
+		f = nil // what it held is not held while nothing runs
+		if !c.rest(next) {
+			return
+		}
+		if f = <-next; f == nil {
+			return
+		}
+	}
+}
+
+// rest puts a goroutine with those that are idle; false if there is no need.
+func (c *Crew) rest(next chan func()) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended || len(c.idle) >= crewIdleMax {
+		return false
+	}
+	c.idle = append(c.idle, next)
+	return true
+}
+
+// End lets the idle goroutines go, and those that are busy when they are done.
+// What Go is given afterwards still runs.
+func (c *Crew) End() {
+	c.mu.Lock()
+	idle := c.idle
+	c.idle, c.ended = nil, true
+	c.mu.Unlock()
+	for _, next := range idle {
+		close(next)
+	}
+}

@@ -7,33 +7,38 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/refold/refold/internal/chaos"
 )
 
-// chaosCommand kills daemons at every message that they send.
+// chaosCommand strikes daemons and the NATS server at every message.
 type chaosCommand struct {
 	Model        string        `default:"demo" placeholder:"MODEL" help:"demo, or recorded:FILE (OpenAI chat JSONL, a conversation a line)."`
 	Conversation []string      `placeholder:"ID" help:"Which conversations; all without it. The demo has two, demo and cancelled."`
-	Points       int           `placeholder:"N" help:"Try N points of each conversation, of each kind one first; 0: all."`
+	Kill         []string      `default:"actor,bridge" enum:"actor,bridge,both,server" help:"Who is struck. actor, bridge: each at the messages that it sends; both of them at once, or the NATS server: at all messages. ${enum}."`
+	Signal       []string      `default:"kill" enum:"kill,term" help:"kill: SIGKILL. term: SIGTERM, while the next one starts already. ${enum}."`
+	Twice        int           `placeholder:"N" help:"After each trial, N more of the same, in each of which the sender of a message of what follows the first strike is killed too."`
+	Points       int           `placeholder:"N" help:"Try N of each conversation's, of each kind one first; 0: all."`
 	Brief        bool          `help:"Of what a daemon sends because it starts (streams, lanes, descriptors of tools), try one of each kind only."`
+	Part         string        `placeholder:"K/N" help:"Try every Nth, beginning with the Kth, of what is chosen otherwise: N nights try all."`
+	For          time.Duration `placeholder:"TIME" help:"Begin nothing after so long, and tell how many were left."`
+	Skip         int           `placeholder:"N" help:"Leave out the first N: go on where --for ended."`
 	Seed         uint64        `default:"1" help:"Which N points."`
-	Point        []string      `placeholder:"NAME" help:"Try the points of these names, as --list prints them."`
-	List         bool          `help:"Print the names of the points and kill nobody."`
+	Point        []string      `placeholder:"NAME" help:"Try what has these names, as --list and verdicts print them."`
+	List         bool          `help:"Print the names and strike nobody."`
 	Parallel     int           `default:"12" help:"Trials at once; most of a trial is waiting."`
 	Within       time.Duration `default:"3m" help:"For how long one trial may go on."`
-	MissedMax    int           `default:"10" placeholder:"PERCENT" help:"Fail if more points than that are not come by in two trials each."`
+	MissedMax    int           `default:"10" placeholder:"PERCENT" help:"Fail if more than that are not come by in two trials each."`
 	Quiet        bool          `help:"Print only what is wrong, and the summary."`
 	Tools        string        `type:"existingfile" placeholder:"FILE" help:"OpenAI tool definitions of a recording. Default: x-tools.json beside x.jsonl."`
 	RetrySafe    []string      `placeholder:"PATTERNS" help:"Names of recorded tools that may run twice, as in get_*,search_*."`
 }
 
-// chaosPartCommand is a process that chaosCommand starts and kills.
+// chaosPartCommand is a process that chaosCommand starts and strikes.
 type chaosPartCommand struct {
-	Part      string `required:"" enum:"session-actor,bridge"`
-	URL       string `required:""`
+	Part      string `required:"" enum:"session-actor,bridge,nats-server"`
+	URL       string
 	Dir       string `required:""`
 	Model     string `required:""`
 	Tools     string
@@ -49,16 +54,40 @@ func (c chaosPartCommand) Run(ctx context.Context, s streams) error {
 		io.Copy(io.Discard, s.in) //nolint:errcheck // any end is the end
 	}()
 	source := chaos.Source{Model: c.Model, Tools: c.Tools, RetrySafe: c.RetrySafe}
-	return chaos.Serve(ctx, chaos.Part(c.Part), c.URL, c.Dir, source, s.err)
+	return chaos.Serve(ctx, chaos.Part(c.Part), c.URL, c.Dir, source, s.out, s.err)
+}
+
+// slice returns which of how many --part names; 1 of 1 without it.
+func (c chaosCommand) slice() (k, n int, err error) {
+	if c.Part == "" {
+		return 1, 1, nil
+	}
+	var rest string
+	if got, _ := fmt.Sscanf(c.Part+" .", "%d/%d %s", &k, &n, &rest); got != 3 || rest != "." || k < 1 || n < k {
+		return 0, 0, &statusError{statusUsage, fmt.Sprintf("chaos: --part %q: want K/N, K from 1 to N", c.Part)}
+	}
+	return k, n, nil
+}
+
+// validate says which flags don't go together.
+func (c chaosCommand) validate() error {
+	switch {
+	case c.Points < 0 || c.Parallel < 1 || c.Within <= 0 || c.MissedMax < 0 || c.MissedMax > 100 || c.Twice < 0 || c.Skip < 0 || c.For < 0:
+		return &statusError{statusUsage, "chaos: --points, --twice, --skip and --for from 0, --parallel from 1, --within above 0, --missed-max 0 to 100"}
+	case len(c.Point) > 0 && c.Points > 0:
+		return &statusError{statusUsage, "chaos: --point names points, --points chooses some"}
+	}
+	return nil
 }
 
 // Run explores one conversation after the other.
 func (c chaosCommand) Run(ctx context.Context, s streams) (err error) {
-	switch {
-	case c.Points < 0 || c.Parallel < 1 || c.Within <= 0 || c.MissedMax < 0 || c.MissedMax > 100:
-		return &statusError{statusUsage, "chaos: --points from 0, --parallel from 1, --within above 0, --missed-max 0 to 100"}
-	case len(c.Point) > 0 && c.Points > 0:
-		return &statusError{statusUsage, "chaos: --point names points, --points chooses some"}
+	if err := c.validate(); err != nil {
+		return err
+	}
+	sum := tolls{began: time.Now()}
+	if sum.k, sum.n, err = c.slice(); err != nil {
+		return err
 	}
 	source := chaos.Source{Model: c.Model, Tools: c.Tools, RetrySafe: c.RetrySafe}
 	cast, err := chaos.Open(source)
@@ -78,9 +107,11 @@ func (c chaosCommand) Run(ctx context.Context, s streams) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	options := chaos.Options{
-		Source: source, Program: []string{self, "chaos-part"}, Dir: dir, Parallel: c.Parallel, Within: c.Within,
+		Source: source, Program: []string{self, "chaos-part"}, Dir: dir, Parallel: c.Parallel, Within: c.Within, Twice: c.Twice, Seed: c.Seed,
 	}
-	sum := tolls{began: time.Now()}
+	if c.For > 0 {
+		options.Until = sum.began.Add(c.For)
+	}
 	for _, conversation := range cast.Conversations {
 		if len(c.Conversation) > 0 && !slices.Contains(c.Conversation, conversation.ID) {
 			continue
@@ -94,15 +125,7 @@ func (c chaosCommand) Run(ctx context.Context, s streams) (err error) {
 		return nil
 	}
 	fmt.Fprintln(s.out, sum.line())
-	switch {
-	case sum.wrong > 0:
-		return &statusError{statusFailed, "a kill did harm; repeat one with --point NAME"}
-	case sum.tried == 0:
-		return &statusError{statusFailed, "no point was tried: look at --list, and name one --conversation to try what it does not always come by"}
-	case sum.missed*100 > sum.tried*c.MissedMax:
-		return &statusError{statusFailed, fmt.Sprintf("%d of %d points were not come by", sum.missed, sum.tried)}
-	}
-	return nil
+	return sum.verdict(c.MissedMax)
 }
 
 // explore explores one conversation.
@@ -111,93 +134,75 @@ func (c chaosCommand) explore(ctx context.Context, out io.Writer, cast *chaos.Ca
 	if err != nil {
 		return err
 	}
-	points := x.Points()
+	all := c.courses(x.Points())
+	courses := all
 	if c.Brief {
-		points = x.Brief(sum.tried == 0)
+		courses = c.courses(x.Brief(sum.all == 0))
 	}
 	if c.Points > 0 {
-		points = chaos.Sample(points, c.Points, c.Seed)
+		courses = chaos.Sample(courses, c.Points, c.Seed)
 	}
 	if len(c.Point) > 0 {
-		points = nil
-		for _, name := range c.Point {
-			point, err := chaos.ParsePoint(name)
-			if err != nil {
-				return &statusError{statusUsage, "chaos: " + err.Error()}
-			}
-			if len(c.Conversation) == 1 || slices.Contains(x.Points(), point) {
-				points = append(points, point)
-			}
+		if courses, err = c.named(x); err != nil {
+			return err
 		}
 	}
+	courses = sum.take(courses, len(all), c.Skip)
 	if c.List {
-		for _, point := range points {
-			fmt.Fprintln(out, point)
+		for _, course := range courses {
+			fmt.Fprintln(out, course)
 		}
 		return nil
 	}
-	if len(points) == 0 {
+	if len(courses) == 0 {
 		return nil
 	}
-	fmt.Fprintf(out, "conversation %s: %d points, %d of them to try, %d at once\n", o.Conversation, len(x.Points()), len(points), c.Parallel)
-	return x.Explore(ctx, points, func(v chaos.Verdict) {
+	if !c.Quiet {
+		fmt.Fprintf(out, "conversation %s: %d points, %d strikes at them, %d of these to try, %d at once\n", o.Conversation, len(x.Points()), len(all), len(courses), c.Parallel)
+	}
+	left, err := x.Explore(ctx, courses, func(v chaos.Verdict) {
 		sum.add(v)
 		if !c.Quiet || len(v.Faults) > 0 {
 			fmt.Fprintln(out, verdictOf(v))
 		}
 	})
+	sum.left += left
+	return err
 }
 
-// verdictOf tells a verdict: on one line, if nothing is wrong.
-func verdictOf(v chaos.Verdict) string {
-	line := fmt.Sprintf("%-7s %5.1f s  %s", "ok", v.Took.Seconds(), v.Point)
-	switch {
-	case len(v.Faults) > 0:
-		line = fmt.Sprintf("%-7s %5.1f s  %s", "WRONG", v.Took.Seconds(), v.Point)
-	case !v.Reached:
-		line = fmt.Sprintf("%-7s %5.1f s  %s", "missed", v.Took.Seconds(), v.Point)
-	case v.Unknown > 0:
-		line += fmt.Sprintf("  (%d outcome unknown)", v.Unknown)
+// courses returns all that --kill and --signal ask for, point by point.
+func (c chaosCommand) courses(points []chaos.Point) (all []chaos.Course) {
+	for _, at := range points {
+		for _, signal := range c.Signal {
+			for _, kill := range c.Kill {
+				s := chaos.Strike{At: at, Term: signal == "term"}
+				switch {
+				case kill == "both":
+					s.Whom = chaos.BothDaemons
+				case kill == "server":
+					s.Whom = chaos.NATSServer
+				case kill == "actor" && at.Part == chaos.SessionActor, kill == "bridge" && at.Part == chaos.Bridge:
+					s.Whom = chaos.Sender
+				default:
+					continue
+				}
+				all = append(all, chaos.Course{s})
+			}
+		}
 	}
-	if v.Revived > 0 {
-		line += fmt.Sprintf("  (a daemon could not start %d times)", v.Revived)
-	}
-	for _, fault := range v.Faults {
-		line += "\n        " + fault
-	}
-	for said := range strings.Lines(v.Said) {
-		line += "\n        | " + strings.TrimSpace(said)
-	}
-	return line
+	return all
 }
 
-// tolls sums verdicts up.
-type tolls struct {
-	began                                  time.Time
-	tried, wrong, missed, unknown, revived int
-	longest                                time.Duration
-}
-
-func (t *tolls) add(v chaos.Verdict) {
-	t.tried++
-	t.longest = max(t.longest, v.Took)
-	switch {
-	case len(v.Faults) > 0:
-		t.wrong++
-	case !v.Reached:
-		t.missed++
+// named returns what --point names, if the conversation comes by it.
+func (c chaosCommand) named(x *chaos.Explorer) (courses []chaos.Course, err error) {
+	for _, name := range c.Point {
+		course, err := chaos.ParseCourse(name)
+		if err != nil {
+			return nil, &statusError{statusUsage, "chaos: " + err.Error()}
+		}
+		if len(c.Conversation) == 1 || slices.Contains(x.Points(), course[0].At) {
+			courses = append(courses, course)
+		}
 	}
-	if v.Unknown > 0 {
-		t.unknown++
-	}
-	t.revived += v.Revived
-}
-
-func (t *tolls) line() string {
-	line := fmt.Sprintf("killed at %d of %d points in %.0f s: %d wrong, %d not come by; %d left an outcome unknown; the longest took %.1f s",
-		t.tried-t.missed, t.tried, time.Since(t.began).Seconds(), t.wrong, t.missed, t.unknown, t.longest.Seconds())
-	if t.revived > 0 {
-		line += fmt.Sprintf("; %d times a daemon could not start, and was started again", t.revived)
-	}
-	return line
+	return courses, nil
 }

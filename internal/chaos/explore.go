@@ -20,9 +20,12 @@ type Options struct {
 	Dir          string        // in which each trial has a directory of its own; empty: the system's for temporary files
 	Parallel     int           // trials at once, at least 1
 	Within       time.Duration // for one trial
+	Until        time.Time     // after it no trial begins; zero: none is left out
+	Twice        int           // how many courses of two strikes follow one of one
+	Seed         uint64        // chooses their second strikes
 }
 
-// Explorer kills at the points of one conversation.
+// Explorer strikes at the points of one conversation.
 type Explorer struct {
 	options      Options
 	cast         *Cast
@@ -46,7 +49,7 @@ func Record(ctx context.Context, cast *Cast, o Options) (*Explorer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s, without a kill: %w\n%s", x.conversation.ID, err, out.said)
 	}
-	if faults := Check("", out.end, out.end); len(faults) > 0 {
+	if faults := Check(false, out.end, out.end); len(faults) > 0 {
 		return nil, fmt.Errorf("%s, without a kill: %s", x.conversation.ID, faults)
 	}
 	x.want, x.points = out.end, out.points
@@ -76,58 +79,104 @@ func (x *Explorer) Brief(starts bool) []Point {
 // one process after those of the other.
 func (x *Explorer) Points() []Point { return slices.Clone(x.points) }
 
-// Verdict is what a kill at a point came to.
+// Verdict is what a trial came to.
 type Verdict struct {
-	Point   Point
-	Reached bool     // the process was killed there
+	Course  Course
+	Reached bool     // all of it was done
 	Faults  []string // what must not be; none: all is well
 	Unknown int      // calls whose outcome nobody knows
 	Revived int      // how often a process that said it could not run was started again
 	Took    time.Duration
-	Said    string // if something is wrong: what the processes logged last
+	Drained time.Duration // the longest that a process took from SIGTERM to its end
+	Said    string        // if something is wrong: what the processes logged last
+
+	recovery []Point
 }
 
-// Explore kills at each of the points, several trials at once, and tells each
-// verdict as it comes. A point that a trial does not come by is tried once
-// more. It fails only when ctx ends.
-func (x *Explorer) Explore(ctx context.Context, points []Point, tell func(Verdict)) error {
+// Explore tries the courses, several trials at once, and tells each verdict as
+// it comes. A course whose points a trial does not come by is tried once more.
+// After each course that was done come Options.Twice that begin like it, in each
+// of which the sender of a message of the recovery is killed. left is how many of
+// the courses were not begun by Options.Until. It fails only when ctx ends.
+func (x *Explorer) Explore(ctx context.Context, courses []Course, tell func(Verdict)) (left int, err error) {
 	room := make(chan struct{}, max(1, x.options.Parallel))
 	var trying sync.WaitGroup
 	var telling sync.Mutex
-	for _, point := range points {
+	told := func(v Verdict) {
+		telling.Lock()
+		defer telling.Unlock()
+		if ctx.Err() == nil {
+			tell(v)
+		}
+	}
+	for i, course := range courses {
 		select {
 		case room <- struct{}{}:
 		case <-ctx.Done():
 			trying.Wait()
-			return context.Cause(ctx)
+			return len(courses) - i, context.Cause(ctx)
+		}
+		if x.late() {
+			trying.Wait()
+			return len(courses) - i, nil
 		}
 		trying.Go(func() {
 			defer func() { <-room }()
-			v := x.kill(ctx, point)
-			if !v.Reached && len(v.Faults) == 0 {
-				v = x.kill(ctx, point)
+			first := x.tryTwice(ctx, course)
+			told(first)
+			if !first.Reached || len(first.Faults) > 0 {
+				return
 			}
-			telling.Lock()
-			defer telling.Unlock()
-			if ctx.Err() == nil {
-				tell(v)
+			for _, at := range x.seconds(first.recovery, x.options.Seed+uint64(i)) {
+				if ctx.Err() != nil || x.late() {
+					return
+				}
+				told(x.tryTwice(ctx, course.with(Strike{At: at, Whom: Sender})))
 			}
 		})
 	}
 	trying.Wait()
-	return context.Cause(ctx)
+	return 0, context.Cause(ctx)
 }
 
-// kill is one trial.
-func (x *Explorer) kill(ctx context.Context, at Point) Verdict {
+// late reports that no trial begins any more.
+func (x *Explorer) late() bool { return !x.options.Until.IsZero() && time.Now().After(x.options.Until) }
+
+// seconds chooses points of a recovery by a seed: half of them are of messages
+// that nobody sends without the first strike.
+func (x *Explorer) seconds(recovery []Point, seed uint64) []Point {
+	n := x.options.Twice
+	var own, others []Point
+	for _, at := range recovery {
+		if slices.Contains(x.points, at) {
+			others = append(others, at)
+		} else {
+			own = append(own, at)
+		}
+	}
+	chosen := sample(own, Point.Kind, max((n+int(seed%2))/2, n-len(others)), seed)
+	return append(chosen, sample(others, Point.Kind, n-len(chosen), seed)...)
+}
+
+// tryTwice is one trial, or a second if the first did not come by all points.
+func (x *Explorer) tryTwice(ctx context.Context, course Course) Verdict {
+	v := x.follow(ctx, course)
+	if !v.Reached && len(v.Faults) == 0 {
+		v = x.follow(ctx, course)
+	}
+	return v
+}
+
+// follow is one trial.
+func (x *Explorer) follow(ctx context.Context, course Course) Verdict {
 	began := time.Now()
-	out, err := x.try(ctx, &at)
-	v := Verdict{Point: at, Reached: out.reached, Revived: out.revived, Took: time.Since(began)}
+	out, err := x.try(ctx, course)
+	v := Verdict{Course: course, Reached: out.reached, Revived: out.revived, Took: time.Since(began), Drained: out.drained, recovery: out.recovery}
 	if err != nil {
 		v.Faults, v.Said = []string{err.Error()}, out.said
 		return v
 	}
-	if v.Faults = Check(at.Part, x.want, out.end); len(v.Faults) > 0 {
+	if v.Faults = Check(course.losesCalls(), x.want, out.end); len(v.Faults) > 0 {
 		v.Said = out.said
 	}
 	for _, call := range out.end.Calls {
@@ -138,15 +187,18 @@ func (x *Explorer) kill(ctx context.Context, at Point) Verdict {
 	return v
 }
 
-// Sample returns n of the points by a seed: one of each kind first, as far as n
+// Sample returns n of the courses by a seed: one of each kind first, as far as n
 // allows, then any others. The order is theirs.
-func Sample(points []Point, n int, seed uint64) []Point {
+func Sample(courses []Course, n int, seed uint64) []Course {
+	return sample(courses, Course.kind, n, seed)
+}
+
+func sample[T any](all []T, kindOf func(T) string, n int, seed uint64) []T {
 	random := rand.New(rand.NewPCG(seed, 0))
-	order := random.Perm(len(points))
 	kinds := map[string]bool{}
 	var first, rest []int
-	for _, i := range order {
-		kind := points[i].Kind()
+	for _, i := range random.Perm(len(all)) {
+		kind := kindOf(all[i])
 		if kinds[kind] {
 			rest = append(rest, i)
 			continue
@@ -155,11 +207,11 @@ func Sample(points []Point, n int, seed uint64) []Point {
 		first = append(first, i)
 	}
 	chosen := slices.Concat(first, rest)
-	chosen = chosen[:min(n, len(chosen))]
+	chosen = chosen[:max(0, min(n, len(chosen)))]
 	slices.Sort(chosen)
-	sample := make([]Point, len(chosen))
+	some := make([]T, len(chosen))
 	for k, i := range chosen {
-		sample[k] = points[i]
+		some[k] = all[i]
 	}
-	return sample
+	return some
 }

@@ -100,18 +100,22 @@ func TestFewerPoints(t *testing.T) {
 	if got := len(x.Brief(false)); got != 4 {
 		t.Errorf("without starts: got %d points, want 4", got)
 	}
-	sample := Sample(all, 8, 7)
+	var courses []Course
+	for _, p := range all {
+		courses = append(courses, Course{{At: p, Whom: Sender}}, Course{{At: p, Whom: NATSServer}})
+	}
+	some := Sample(courses, 16, 7)
 	kinds := map[string]bool{}
-	for _, p := range sample {
-		kinds[p.Kind()] = true
+	for _, c := range some {
+		kinds[c.kind()] = true
 	}
-	if len(sample) != 8 || len(kinds) != 8 {
-		t.Errorf("a sample of 8 has %d points of %d kinds: %v", len(sample), len(kinds), sample)
+	if len(some) != 16 || len(kinds) != 16 {
+		t.Errorf("a sample of 16 has %d courses of %d kinds: %v", len(some), len(kinds), some)
 	}
-	if again := Sample(all, 8, 7); !slices.Equal(again, sample) {
-		t.Errorf("the same seed gave %v, then %v", sample, again)
+	if again := Sample(courses, 16, 7); !slices.EqualFunc(again, some, slices.Equal) {
+		t.Errorf("the same seed gave %v, then %v", some, again)
 	}
-	if most := Sample(all, 100, 7); !slices.Equal(most, all) {
+	if most := Sample(courses, 100, 7); !slices.EqualFunc(most, courses, slices.Equal) {
 		t.Errorf("a sample of more than there are: got %v, want all", most)
 	}
 }

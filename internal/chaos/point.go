@@ -9,19 +9,20 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// Part is a process that is killed.
+// Part is a process of a trial.
 type Part string
 
-// The two daemons.
+// The two daemons, and the server that they work on.
 const (
 	SessionActor Part = "session-actor"
 	Bridge       Part = "bridge"
+	Server       Part = "nats-server"
 )
 
-// Parts returns both.
+// Parts returns the daemons: what they send are the points.
 func Parts() []Part { return []Part{SessionActor, Bridge} }
 
-// Side tells on which side of a message a process is killed.
+// Side tells on which side of a message a process is struck.
 type Side string
 
 const (
@@ -31,7 +32,7 @@ const (
 	After Side = "after"
 )
 
-// Point is where a process is killed.
+// Point is where somebody is struck.
 type Point struct {
 	Part Part
 	Side Side

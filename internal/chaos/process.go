@@ -9,40 +9,54 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
 )
 
-// process is a daemon that is killed and started again. Its standard input is
+// process is a program that is struck and started again. Its standard input is
 // open as long as whoever started it lives: it ends with it.
 type process struct {
 	part Part
 	argv []string
+	out  io.Writer // what it says on standard output; nil: as what it logs
 	said lastWords
 
-	mu     sync.Mutex
-	cmd    *exec.Cmd
-	stdin  io.Closer
-	ended  chan struct{} // of cmd
-	killed bool
-	over   bool        // it is not started again
-	again  int         // how often it was started again after it had ended by itself
-	failed func(error) // called when it ends although nobody killed it
+	mu      sync.Mutex
+	now     *life   // the last that was started
+	leaving []*life // that were told to end before it
+	over    bool    // it is not started again
+	again   int     // how often it was started again after it had ended by itself
+	drained time.Duration
+	failed  func(error) // called when it ends although nobody told it to
+}
+
+// life is a process from its start to its end.
+type life struct {
+	cmd   *exec.Cmd
+	stdin io.Closer
+	ended chan struct{}
+	told  atomic.Bool // to end
 }
 
 // environ is what processes have in their environment beside this process's:
 // they live for seconds, and rather take memory than time.
 var environ = []string{"GOGC=400"}
 
-// start starts it, again after a kill. It does nothing if it runs, and after
-// stop.
+// start starts it, again after a kill. It does nothing if it runs and was not
+// told to end, and after stop.
 func (p *process) start() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.over || p.runs() {
+	if p.over || p.now.runs() {
 		return nil
 	}
 	cmd := exec.Command(p.argv[0], p.argv[1:]...)
 	cmd.Env = append(os.Environ(), environ...)
 	cmd.Stdout, cmd.Stderr = &p.said, &p.said
+	if p.out != nil {
+		cmd.Stdout = p.out
+	}
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return err
@@ -50,28 +64,25 @@ func (p *process) start() error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	ended := make(chan struct{})
-	p.cmd, p.stdin, p.ended, p.killed = cmd, stdin, ended, false
+	l := &life{cmd: cmd, stdin: stdin, ended: make(chan struct{})}
+	p.now = l
 	go func() {
 		err := cmd.Wait()
-		p.mu.Lock()
-		killed := p.killed
-		p.mu.Unlock()
-		close(ended)
-		if !killed {
+		close(l.ended)
+		if !l.told.Load() {
 			p.revive(cmd.ProcessState.ExitCode(), err)
 		}
 	}()
 	return nil
 }
 
-// runs reports that it has been started and has not ended. The lock is held.
-func (p *process) runs() bool {
-	if p.cmd == nil {
+// runs reports that it has been started and has neither ended nor been told to.
+func (l *life) runs() bool {
+	if l == nil || l.told.Load() {
 		return false
 	}
 	select {
-	case <-p.ended:
+	case <-l.ended:
 		return false
 	default:
 		return true
@@ -83,6 +94,13 @@ func (p *process) revivals() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.again
+}
+
+// longestDrain returns how long it took at most from SIGTERM to its end.
+func (p *process) longestDrain() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.drained
 }
 
 // statusCantRun is the exit status of a daemon that says why it can't run: the
@@ -111,24 +129,72 @@ func (p *process) revive(status int, ended error) {
 	}
 }
 
-// kill ends it at once (SIGKILL) and returns when it is gone.
-func (p *process) kill() {
+// kill ends it at once (SIGKILL) and returns when it is gone. It reports
+// whether it ran.
+func (p *process) kill() (ran bool) {
 	p.mu.Lock()
-	cmd, ended := p.cmd, p.ended
-	p.killed = true
+	l := p.now
+	ran = l.runs()
 	p.mu.Unlock()
-	if cmd == nil {
-		return
+	if l == nil {
+		return false
 	}
-	cmd.Process.Kill() //nolint:errcheck // it has ended by itself then
-	<-ended
+	l.end()
+	return ran
+}
+
+func (l *life) end() {
+	l.told.Store(true)
+	l.cmd.Process.Kill() //nolint:errcheck // it has ended by itself then
+	<-l.ended
+}
+
+// drainWithin is no measure of speed: a process that was told to end and does
+// not hangs.
+const drainWithin = time.Minute
+
+// drain tells it to end (SIGTERM); start starts another at once. It reports
+// whether it ran. That it ends, and with status 0, is watched.
+func (p *process) drain() (ran bool, ended <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l := p.now
+	if !l.runs() {
+		return false, nil
+	}
+	l.told.Store(true)
+	p.leaving = append(p.leaving, l)
+	began := time.Now()
+	l.cmd.Process.Signal(syscall.SIGTERM) //nolint:errcheck // it has ended by itself then
+	go func() {
+		late := time.NewTimer(drainWithin)
+		defer late.Stop()
+		select {
+		case <-l.ended:
+		case <-late.C:
+			p.failed(fmt.Errorf("%s was told to end (SIGTERM), and runs %v later", p.part, drainWithin))
+			return
+		}
+		p.mu.Lock()
+		p.drained = max(p.drained, time.Since(began))
+		over := p.over
+		p.mu.Unlock()
+		if status := l.cmd.ProcessState.ExitCode(); status != 0 && !over {
+			p.failed(fmt.Errorf("%s was told to end (SIGTERM), and did with status %d", p.part, status))
+		}
+	}()
+	return true, l.ended
 }
 
 // stop kills it for good.
 func (p *process) stop() {
 	p.mu.Lock()
 	p.over = true
+	leaving := p.leaving
 	p.mu.Unlock()
+	for _, l := range leaving {
+		l.end()
+	}
 	p.kill()
 }
 

@@ -6,6 +6,7 @@ package chaos
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -25,11 +26,12 @@ type rig struct {
 	proxy       *proxy
 	through, by *nats.Conn
 	heard       chan string
+	struck      chan Strike
 }
 
 const patience = 30 * time.Second
 
-func newRig(t *testing.T, target *Point) *rig {
+func newRig(t *testing.T, course Course) *rig {
 	t.Helper()
 	names, err := subjects.New("")
 	if err != nil {
@@ -44,8 +46,11 @@ func newRig(t *testing.T, target *Point) *rig {
 	if !srv.ReadyForConnections(patience) {
 		t.Fatal("the NATS server is not ready")
 	}
-	r := &rig{heard: make(chan string, 64)}
-	if r.proxy, err = newProxy(Bridge, srv.Addr().String(), names, target, func() {}); err != nil {
+	r := &rig{heard: make(chan string, 64), struck: make(chan Strike, 8)}
+	address := srv.Addr().String()
+	aim := newAim(namer{names}, course)
+	r.proxy, err = newProxy(Bridge, func() string { return address }, aim, func(s Strike) { aim.done(); r.struck <- s })
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(r.proxy.close)
@@ -113,7 +118,7 @@ func TestProxyPassesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, p := range r.proxy.points() {
+	for _, p := range r.proxy.aim.points() {
 		got = append(got, p.String())
 	}
 	want := []string{"bridge/before/install/1", "bridge/after/install/1"}
@@ -146,7 +151,7 @@ func TestProxyStrikes(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, &Point{Part: Bridge, Side: c.side, What: "install", N: 2})
+			r := newRig(t, Course{{At: Point{Part: Bridge, Side: c.side, What: "install", N: 2}, Whom: Sender}})
 			send := func() error { return r.through.Publish("refold.install", nil) }
 			if c.request {
 				send = func() error { _, err := r.through.Request("refold.install", nil, patience); return err }
@@ -158,7 +163,7 @@ func TestProxyStrikes(t *testing.T) {
 				t.Error("the answer came through")
 			}
 			select {
-			case <-r.proxy.struck:
+			case <-r.struck:
 			case <-time.After(patience):
 				t.Fatal("the process was not killed")
 			}
@@ -182,5 +187,43 @@ func TestProxyStrikes(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A process that is told to end sends and hears all that it would: nothing is
+// kept from it, and nothing added.
+func TestProxyTerm(t *testing.T) {
+	t.Parallel()
+	for _, side := range []Side{Before, After} {
+		for _, request := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, request %v", side, request), func(t *testing.T) {
+				t.Parallel()
+				at := Strike{At: Point{Part: Bridge, Side: side, What: "install", N: 1}, Whom: Sender, Term: true}
+				r := newRig(t, Course{at})
+				if request {
+					if _, err := r.through.Request("refold.install", nil, patience); err != nil {
+						t.Errorf("no answer came through: %v", err)
+					}
+				} else if err := r.through.Publish("refold.install", nil); err != nil {
+					t.Fatal(err)
+				}
+				for range 3 { // a pong too many, or too few, would end or hang one of these
+					if err := r.through.FlushTimeout(patience); err != nil {
+						t.Fatal(err)
+					}
+				}
+				select {
+				case got := <-r.struck:
+					if got != at {
+						t.Errorf("struck %v, want %v", got, at)
+					}
+				case <-time.After(patience):
+					t.Fatal("the process was not told to end")
+				}
+				if got := r.next(t); got != "refold.install" {
+					t.Errorf("came %s", got)
+				}
+			})
+		}
 	}
 }

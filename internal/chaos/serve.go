@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -15,10 +16,13 @@ import (
 // snapshotEach makes sessions so short have snapshots too.
 const snapshotEach = 4
 
-// Serve is a daemon of a trial: it runs until ctx ends, or it is killed. It
+// Serve is a process of a trial: it runs until ctx ends, or it is killed. It
 // does what the daemon of that name does, with the model and the tools of the
 // source, and the trial's directory.
-func Serve(ctx context.Context, part Part, url, dir string, s Source, stderr io.Writer) error {
+func Serve(ctx context.Context, part Part, url, dir string, s Source, stdout, stderr io.Writer) error {
+	if part == Server {
+		return serveNATS(ctx, dir, stdout)
+	}
 	cast, err := Open(s)
 	if err != nil {
 		return err
@@ -26,11 +30,16 @@ func Serve(ctx context.Context, part Part, url, dir string, s Source, stderr io.
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	switch part {
 	case SessionActor:
-		return serveSessions(ctx, url, cast.Install, log)
+		err = serveSessions(ctx, url, cast.Install, log)
 	case Bridge:
-		return serveEffects(ctx, url, dir, cast, log)
+		err = serveEffects(ctx, url, dir, cast, log)
+	default:
+		return fmt.Errorf("no process %q", part)
 	}
-	return fmt.Errorf("no process %q", part)
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil // it was told to end while it started
+	}
+	return err
 }
 
 // serveSessions is a session-actor.

@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
-
-	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
@@ -20,11 +17,10 @@ import (
 
 // Limits of one trial.
 const (
-	readyWithin   = 30 * time.Second
-	viewWithin    = 5 * time.Second
-	restEvery     = 100 * time.Millisecond
-	restLooks     = 3 // in a row: a count that is 0 once may be one that is not told yet
-	accountGlobal = "$G"
+	viewWithin = 5 * time.Second
+	askWithin  = 15 * time.Second // for an acknowledgement, before it is asked again under the same name
+	restEvery  = 100 * time.Millisecond
+	restLooks  = 3 // in a row: a count that is 0 once may be one that is not told yet
 )
 
 // trial is one conversation on a store of its own.
@@ -32,28 +28,36 @@ type trial struct {
 	explorer *Explorer
 	dir      string
 	names    subjects.Names
-	server   *server.Server
+	server   *natsProcess
 	client   *client.Client
-	proxies  map[Part]*proxy
-	running  map[Part]*process
+	aim      *aim
+	proxies  []*proxy
+	running  map[Part]*process // the daemons
 	failed   chan error
+
+	struck  sync.WaitGroup // what starts processes again
+	mu      sync.Mutex
+	strikes int  // that were done, and whose processes run again
+	over    bool // nothing is started again
 }
 
 // outcome is what a trial came to.
 type outcome struct {
-	end     *End
-	points  []Point // that its processes came by
-	said    string  // what its processes logged last
-	revived int     // how often one that could not run was started again
-	reached bool    // the process was killed where it should be
+	end      *End
+	points   []Point // that its processes came by
+	recovery []Point // since the last strike
+	said     string  // what its processes logged last
+	revived  int     // how often one that could not run was started again
+	reached  bool    // all strikes were done
+	drained  time.Duration
 }
 
-// try holds the conversation and kills a process at the point, if one is
-// given. An error says that no end was reached, or could be looked at.
-func (x *Explorer) try(ctx context.Context, at *Point) (out outcome, err error) {
+// try holds the conversation and strikes as the course says. An error says that
+// no end was reached, or could be looked at.
+func (x *Explorer) try(ctx context.Context, course Course) (out outcome, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, x.options.Within, fmt.Errorf("no end within %v", x.options.Within))
 	defer cancel()
-	t := &trial{explorer: x, proxies: map[Part]*proxy{}, running: map[Part]*process{}, failed: make(chan error, 8)}
+	t := &trial{explorer: x, running: map[Part]*process{}, failed: make(chan error, 8)}
 	if t.dir, err = os.MkdirTemp(x.options.Dir, "trial-"); err != nil {
 		return out, err
 	}
@@ -61,25 +65,25 @@ func (x *Explorer) try(ctx context.Context, at *Point) (out outcome, err error) 
 		t.stop()
 		err = errors.Join(err, os.RemoveAll(t.dir))
 	}()
-	if err := t.start(ctx, at); err != nil {
-		return out, because(ctx, err)
-	}
 	ctx, give := context.WithCancelCause(ctx)
 	defer give(nil)
-	struck := t.watch(ctx, at, give)
+	go t.watch(ctx, give)
+	if err := t.start(ctx, course); err != nil {
+		return out, because(ctx, err)
+	}
 	out.end, err = t.hold(ctx)
-	out.said, out.revived = t.said(), t.running[SessionActor].revivals()+t.running[Bridge].revivals()
+	out.said = t.said()
+	for _, p := range t.running {
+		out.revived += p.revivals()
+		out.drained = max(out.drained, p.longestDrain())
+	}
 	if err != nil {
 		return out, because(ctx, err)
 	}
-	select {
-	case <-struck:
-		out.reached = true
-	default:
-	}
-	for _, part := range Parts() {
-		out.points = append(out.points, t.proxies[part].points()...)
-	}
+	t.mu.Lock()
+	out.reached = t.strikes == len(course)
+	t.mu.Unlock()
+	out.points, out.recovery = t.aim.points(), t.aim.recovery()
 	return out, nil
 }
 
@@ -90,6 +94,9 @@ func (t *trial) said() string {
 		for line := range strings.Lines(t.running[part].said.String()) {
 			fmt.Fprintf(&all, "%s: %s\n", part, strings.TrimSpace(line))
 		}
+	}
+	for line := range strings.Lines(t.server.said.String()) {
+		fmt.Fprintf(&all, "%s: %s\n", Server, strings.TrimSpace(line))
 	}
 	return all.String()
 }
@@ -102,83 +109,112 @@ func because(ctx context.Context, err error) error {
 	return err
 }
 
-// start starts the server, the processes and the client.
-func (t *trial) start(ctx context.Context, at *Point) (err error) {
+// start starts the server and the client, and makes the daemons ready to start.
+func (t *trial) start(ctx context.Context, course Course) (err error) {
 	if t.names, err = subjects.New(""); err != nil {
 		return err
 	}
 	if err := t.explorer.cast.prepare(t.dir); err != nil {
 		return err
 	}
-	t.server, err = server.NewServer(&server.Options{
-		ServerName: "refold-chaos", Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true,
-		StoreDir: filepath.Join(t.dir, "nats"), SyncAlways: true, NoSigs: true, NoLog: true,
-	})
+	failed := func(err error) { t.failed <- err }
+	t.aim = newAim(namer{t.names}, course)
+	t.server = newNATSProcess(t.explorer.argv(Server, "", t.dir), failed)
+	if err := t.server.run(ctx); err != nil {
+		return err
+	}
+	for _, part := range Parts() {
+		through, err := newProxy(part, t.server.address, t.aim, func(s Strike) { t.strike(ctx, s) })
+		if err != nil {
+			return err
+		}
+		t.proxies = append(t.proxies, through)
+		t.running[part] = &process{part: part, argv: t.explorer.argv(part, through.url(), t.dir), failed: failed}
+	}
+	// The client finds the server through a proxy too, wherever it comes back.
+	// What it sends is no point.
+	through, err := newProxy("", t.server.address, newAim(namer{t.names}, nil), nil)
 	if err != nil {
 		return err
 	}
-	go t.server.Start()
-	if !t.server.ReadyForConnections(readyWithin) {
-		return fmt.Errorf("the NATS server was not ready within %v", readyWithin)
-	}
-	address := t.server.Addr().(*net.TCPAddr).String()
-	for _, part := range Parts() {
-		var target *Point
-		if at != nil && at.Part == part {
-			target = at
-		}
-		p := &process{part: part, failed: func(err error) { t.failed <- err }}
-		t.running[part] = p
-		if t.proxies[part], err = newProxy(part, address, t.names, target, p.kill); err != nil {
-			return err
-		}
-		p.argv = t.explorer.argv(part, t.proxies[part].url(), t.dir)
-	}
-	t.client, err = client.Connect(ctx, client.Options{InProcess: t.server, Name: "refold-chaos"})
+	t.proxies = append(t.proxies, through)
+	t.client, err = client.Connect(ctx, client.Options{URL: through.url(), Name: "refold-chaos"})
 	return err
 }
 
-// watch starts the process again when it was killed, and gives up when another
-// ends by itself. The channel is closed when the process runs again.
-func (t *trial) watch(ctx context.Context, at *Point, give context.CancelCauseFunc) <-chan struct{} {
-	again := make(chan struct{})
-	var struck <-chan struct{}
-	if at != nil {
-		struck = t.proxies[at.Part].struck
+// strike does one, and has started again what ran. It returns when whoever is
+// killed is gone, or whoever is told to end has been told.
+func (t *trial) strike(ctx context.Context, s Strike) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.over {
+		return
 	}
-	go func() {
-		for {
-			select {
-			case <-struck:
-				struck = nil
-				if err := t.running[at.Part].start(); err != nil {
-					give(err)
-				}
-				close(again)
-			case err := <-t.failed:
-				give(err)
-			case <-ctx.Done():
-				return
+	var again []func() error
+	for _, part := range s.parts() {
+		p := t.running[part]
+		start := func() error { return p.start() }
+		if part == Server {
+			p = &t.server.process
+			t.server.forget()
+			start = func() error { return t.server.run(ctx) }
+		}
+		ran, ended := false, (<-chan struct{})(nil)
+		if s.Term {
+			ran, ended = p.drain()
+		} else {
+			ran = p.kill()
+		}
+		if part == Server && ended != nil { // another needs its files
+			begin := start
+			start = func() error { <-ended; return begin() }
+		}
+		if ran {
+			again = append(again, start)
+		}
+	}
+	t.aim.done()
+	t.struck.Go(func() {
+		for _, start := range again {
+			if err := start(); err != nil {
+				t.failed <- err
 			}
 		}
-	}()
-	return again
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.strikes++
+	})
+}
+
+// watch gives up when a process ends by itself, or can't be started.
+func (t *trial) watch(ctx context.Context, give context.CancelCauseFunc) {
+	for {
+		select {
+		case err := <-t.failed:
+			give(err)
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // stop ends everything that runs.
 func (t *trial) stop() {
-	if t.client != nil {
-		t.client.Close()
+	t.mu.Lock()
+	t.over = true
+	t.mu.Unlock()
+	if t.server != nil {
+		t.server.stop()
 	}
 	for _, p := range t.running {
 		p.stop()
 	}
+	t.struck.Wait()
+	if t.client != nil {
+		t.client.Close()
+	}
 	for _, p := range t.proxies {
 		p.close()
-	}
-	if t.server != nil {
-		t.server.Shutdown()
-		t.server.WaitForShutdown()
 	}
 }
 
@@ -190,15 +226,20 @@ func (t *trial) hold(ctx context.Context) (*End, error) {
 	}
 	from := uint64(0)
 	for i, text := range conversation.Says {
-		seq, err := t.client.Run(ctx, conversation.Session, text, client.RunOptions{})
+		// The same name each time: it is one request, however often it is asked.
+		id := fmt.Sprintf("run-%d", i+1)
+		var seq uint64
+		err := t.asked(ctx, func(ctx context.Context) (err error) {
+			seq, err = t.client.Run(ctx, conversation.Session, text, client.RunOptions{ID: id, Submission: id})
+			return err
+		})
 		if err == nil && conversation.Cancelled {
-			err = t.cancel(ctx)
+			err = t.cancel(ctx, id)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("ask for run %d: %w", i+1, err)
 		}
-		_, err = t.client.End(ctx, conversation.Session, seq, from+1, func(n client.Notice) { from = n.StreamSeq })
-		if err != nil {
+		if from, err = t.endOf(ctx, seq, from); err != nil {
 			return nil, fmt.Errorf("wait for the end of run %d: %w", i+1, err)
 		}
 	}
@@ -219,8 +260,38 @@ func (t *trial) hold(ctx context.Context) (*End, error) {
 	return g.end(ctx)
 }
 
+// asked asks until it is answered, since the server may be down.
+func (t *trial) asked(ctx context.Context, ask func(context.Context) error) (err error) {
+	ended := t.until(ctx, "no answer", func() bool {
+		asking, cancel := context.WithTimeout(ctx, askWithin)
+		defer cancel()
+		err = ask(asking)
+		return err == nil
+	})
+	if ended != nil {
+		return errors.Join(ended, err)
+	}
+	return nil
+}
+
+// endOf waits for the end of the run that an event asked for, and returns where
+// in the notices it is told. It reads them again if the server was down.
+func (t *trial) endOf(ctx context.Context, seq, from uint64) (at uint64, err error) {
+	ended := t.until(ctx, "no end", func() bool {
+		at = from
+		_, err = t.client.End(ctx, t.explorer.conversation.Session, seq, from+1, func(n client.Notice) { at = n.StreamSeq })
+		var rejected *client.RejectedError
+		var stopped *client.QuarantinedError
+		return err == nil || errors.As(err, &rejected) || errors.As(err, &stopped)
+	})
+	if err != nil {
+		return at, errors.Join(ended, err)
+	}
+	return at, nil
+}
+
 // cancel cancels the run when its turn is asked.
-func (t *trial) cancel(ctx context.Context) error {
+func (t *trial) cancel(ctx context.Context, run string) error {
 	err := t.until(ctx, "no turn is asked", func() bool {
 		view, err := t.view(ctx)
 		return err == nil && slices.ContainsFunc(view.Open, func(e session.ViewEffect) bool { return e.Class == session.ClassLLM })
@@ -228,8 +299,10 @@ func (t *trial) cancel(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = t.client.Cancel(ctx, t.explorer.conversation.Session, client.ControlOptions{})
-	return err
+	return t.asked(ctx, func(ctx context.Context) error {
+		_, err := t.client.Cancel(ctx, t.explorer.conversation.Session, client.ControlOptions{ID: "cancel-" + run})
+		return err
+	})
 }
 
 // begin starts the processes: the bridge when the session-actor has created
@@ -256,7 +329,7 @@ func (t *trial) rest(ctx context.Context) error {
 	looks, busy := 0, ""
 	err := t.until(ctx, "no rest", func() bool {
 		looks++
-		if busy = t.busy(); busy != "" {
+		if busy = t.server.busy(ctx); busy != "" {
 			looks = 0
 		}
 		return looks >= restLooks
@@ -267,33 +340,7 @@ func (t *trial) rest(ctx context.Context) error {
 	return err
 }
 
-// busy names a consumer that has not done its work; empty: all have.
-func (t *trial) busy() string {
-	info, err := t.server.Jsz(&server.JSzOptions{Account: accountGlobal, Streams: true, Consumer: true})
-	if err != nil {
-		return err.Error()
-	}
-	served := map[session.Class]bool{}
-	for _, account := range info.AccountDetails {
-		for _, stream := range account.Streams {
-			for _, c := range stream.Consumer {
-				class, _, _ := subjects.ParseBridgeName(c.Name)
-				served[class] = true
-				if lasts(c.Name) && (c.NumPending > 0 || c.NumAckPending > 0) {
-					return fmt.Sprintf("%s has %d to deliver, and %d not acknowledged", c.Name, c.NumPending, c.NumAckPending)
-				}
-			}
-		}
-	}
-	for _, class := range []session.Class{session.ClassLLM, session.ClassTool, session.ClassWake} {
-		if !served[class] {
-			return "no bridge has come that serves " + string(class)
-		}
-	}
-	return ""
-}
-
-// view returns what the session-actor has of the session; one that was killed
+// view returns what the session-actor has of the session; one that was struck
 // has it once it is there again.
 func (t *trial) view(ctx context.Context) (view session.View, err error) {
 	ended := t.until(ctx, "no view", func() bool {
@@ -323,7 +370,7 @@ func (t *trial) until(ctx context.Context, what string, holds func() bool) error
 func (x *Explorer) argv(part Part, url, dir string) []string {
 	s := x.options.Source
 	argv := append(append([]string{}, x.options.Program...),
-		"--part", string(part), "--url", url, "--dir", dir, "--model", s.Model)
+		"--part", string(part), "--url="+url, "--dir", dir, "--model", s.Model)
 	if s.Tools != "" {
 		argv = append(argv, "--tools", s.Tools)
 	}

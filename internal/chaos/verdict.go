@@ -45,9 +45,10 @@ type Notice struct {
 	Text string // all of it
 }
 
-// Check compares what is left after a kill of a process with what is left
-// without one, and returns what must not be. An empty list: all is well.
-func Check(killed Part, want, got *End) []string {
+// Check compares what is left after a strike with what is left without one, and
+// returns what must not be. An empty list: all is well. A call's outcome may be
+// unknown only if a bridge was killed.
+func Check(bridgeKilled bool, want, got *End) []string {
 	var faults []string
 	say := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
 	for _, call := range got.Calls {
@@ -62,7 +63,7 @@ func Check(killed Part, want, got *End) []string {
 	if fault != "" {
 		say("%s", fault)
 	}
-	if unknown && killed != Bridge {
+	if unknown && !bridgeKilled {
 		say("a call's outcome is unknown, although no bridge was killed")
 	}
 	if !unknown {

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/refold/refold/internal/chaos"
+)
+
+// verdictOf tells a verdict: on one line, if nothing is wrong.
+func verdictOf(v chaos.Verdict) string {
+	word := "ok"
+	switch {
+	case len(v.Faults) > 0:
+		word = "WRONG"
+	case !v.Reached:
+		word = "missed"
+	}
+	line := fmt.Sprintf("%-7s %5.1f s  %s", word, v.Took.Seconds(), v.Course)
+	if word == "ok" && v.Unknown > 0 {
+		line += fmt.Sprintf("  (%d outcome unknown)", v.Unknown)
+	}
+	if v.Drained > 0 {
+		line += fmt.Sprintf("  (ended %.0f ms after SIGTERM)", v.Drained.Seconds()*1000)
+	}
+	if v.Revived > 0 {
+		line += fmt.Sprintf("  (a daemon could not start %d times)", v.Revived)
+	}
+	for _, fault := range v.Faults {
+		line += "\n        " + fault
+	}
+	for said := range strings.Lines(v.Said) {
+		line += "\n        | " + strings.TrimSpace(said)
+	}
+	return line
+}
+
+// tolls sums verdicts up.
+type tolls struct {
+	began                                  time.Time
+	tried, wrong, missed, unknown, revived int
+	ways                                   map[string]int // that were done
+	longest, drained                       time.Duration
+
+	k, n   int // of n that are chosen, the kth is tried
+	all    int // courses that there are
+	chosen int // of them, before one of n is taken
+	left   int // not begun: there was no more time
+}
+
+// take takes from the courses of the next conversation, of all that it has, those
+// whose turn it is.
+func (t *tolls) take(courses []chaos.Course, all, skip int) (mine []chaos.Course) {
+	t.all += all
+	for _, course := range courses {
+		t.chosen++
+		turn := t.chosen - 1
+		if turn%t.n == t.k-1 && turn/t.n >= skip {
+			mine = append(mine, course)
+		}
+	}
+	return mine
+}
+
+func (t *tolls) add(v chaos.Verdict) {
+	t.tried++
+	t.longest, t.drained = max(t.longest, v.Took), max(t.drained, v.Drained)
+	switch {
+	case len(v.Faults) > 0:
+		t.wrong++
+	case !v.Reached:
+		t.missed++
+	}
+	if v.Reached {
+		if t.ways == nil {
+			t.ways = map[string]int{}
+		}
+		t.ways[way(v.Course)]++
+	}
+	if v.Unknown > 0 {
+		t.unknown++
+	}
+	t.revived += v.Revived
+}
+
+// way names what was done in a trial, whatever the points.
+func way(c chaos.Course) string {
+	if len(c) > 1 {
+		return "twice"
+	}
+	who, how := string(c[0].At.Part), ""
+	switch c[0].Whom {
+	case chaos.BothDaemons:
+		who = "both"
+	case chaos.NATSServer:
+		who = string(chaos.Server)
+	}
+	if c[0].Term {
+		how = " by SIGTERM"
+	}
+	return who + how
+}
+
+func (t *tolls) line() string {
+	line := fmt.Sprintf("killed at %d of %d points in %.0f s: %d wrong, %d not come by; %d left an outcome unknown; the longest took %.1f s",
+		t.tried-t.missed, t.tried, time.Since(t.began).Seconds(), t.wrong, t.missed, t.unknown, t.longest.Seconds())
+	if t.drained > 0 {
+		line += fmt.Sprintf("; ended %.0f ms after SIGTERM at the latest", t.drained.Seconds()*1000)
+	}
+	if t.revived > 0 {
+		line += fmt.Sprintf("; %d times a daemon could not start, and was started again", t.revived)
+	}
+	var ways []string
+	for _, name := range slices.Sorted(maps.Keys(t.ways)) {
+		ways = append(ways, fmt.Sprintf("%s %d", name, t.ways[name]))
+	}
+	if len(ways) > 0 {
+		line += "\nstruck: " + strings.Join(ways, ", ")
+	}
+	return line + "\n" + t.share()
+}
+
+// share tells how many of how many were tried.
+func (t *tolls) share() string {
+	line := fmt.Sprintf("tried %d trials; of %d strikes there are, %d were chosen", t.tried, t.all, t.chosen)
+	if t.n > 1 {
+		line += fmt.Sprintf(", and of these every %dth from the %dth", t.n, t.k)
+	}
+	if t.left > 0 {
+		line += fmt.Sprintf("; %d were not begun, for want of time", t.left)
+	}
+	return line
+}
+
+// verdict is the error of all of it.
+func (t *tolls) verdict(missedMax int) error {
+	switch {
+	case t.wrong > 0:
+		return &statusError{statusFailed, "a strike did harm; repeat one with --point NAME"}
+	case t.tried == 0:
+		return &statusError{statusFailed, "no point was tried: look at --list, and name one --conversation to try what it does not always come by"}
+	case t.missed*100 > t.tried*missedMax:
+		return &statusError{statusFailed, fmt.Sprintf("%d of %d points were not come by", t.missed, t.tried)}
+	}
+	return nil
+}

@@ -1,0 +1,142 @@
+package chaos
+
+import (
+	"bufio"
+	"errors"
+	"net"
+	"sync"
+	"time"
+)
+
+// passage is one connection of a process.
+type passage struct {
+	proxy          *proxy
+	client, server net.Conn
+
+	mu       sync.Mutex
+	pings    int     // sent to the server, ours included
+	pongs    int     // that came back
+	strike   *Strike // due after the message whose answer is awaited; nil: none
+	reply    string  // on which the answer comes; empty: the pong to our own ping is the answer
+	lastPing int     // our own; 0: none
+}
+
+// up passes on what the process sends, until somebody is killed.
+func (c *passage) up() {
+	from, to := bufio.NewReader(c.client), bufio.NewWriter(c.server)
+	for {
+		f, err := readFrame(from)
+		if err != nil {
+			return
+		}
+		strike, due := c.proxy.aim.pass(c.proxy.part, f)
+		if due && strike.At.Side == Before {
+			if to.Flush() != nil {
+				return
+			}
+			c.proxy.strike(strike)
+			if !strike.Term {
+				return
+			}
+		}
+		after := due && strike.At.Side == After
+		if after {
+			c.await(f, strike)
+		} else if f.op == "PING" {
+			c.pinged()
+		}
+		to.Write(f.raw) //nolint:errcheck // Flush tells
+		if after {
+			to.WriteString("PING\r\n") //nolint:errcheck // Flush tells
+		}
+		if from.Buffered() == 0 || after {
+			if to.Flush() != nil {
+				return
+			}
+		}
+		if after && !strike.Term {
+			return // down waits for the answer
+		}
+	}
+}
+
+func (c *passage) pinged() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pings++
+}
+
+// await notes what is about to be sent. Its answer is awaited: on its reply
+// subject, or, if it has none, as the answer to a PING behind it, for a server
+// reads in order.
+func (c *passage) await(f *frame, s Strike) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pings++
+	c.strike, c.reply, c.lastPing = &s, f.reply, c.pings
+	if !s.Term {
+		c.server.SetReadDeadline(time.Now().Add(answerWithin)) //nolint:errcheck // then the answer alone is waited for
+	}
+}
+
+// awaits reports that somebody is killed when the awaited answer comes, so that
+// the process's end of the connection may go and the server's may not.
+func (c *passage) awaits() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.strike != nil && !c.strike.Term
+}
+
+// answered looks at what the server sent, or at why it sends nothing. due: it
+// is the awaited answer, or there will be none. ours: it is for the proxy alone.
+func (c *passage) answered(f *frame, err error) (s Strike, due, ours bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err == nil && f.op == "PONG" {
+		c.pongs++
+		ours = c.pongs == c.lastPing
+	}
+	if c.strike == nil {
+		return s, false, ours
+	}
+	var late net.Error
+	switch {
+	case err != nil:
+		due = !c.strike.Term && errors.As(err, &late) && late.Timeout()
+	case c.reply != "":
+		due = f.delivered() && f.subject == c.reply
+	default:
+		due = c.pongs >= c.lastPing
+	}
+	if due {
+		s, c.strike = *c.strike, nil
+	}
+	return s, due, ours
+}
+
+// down passes on what the server sends, until somebody is killed.
+func (c *passage) down() {
+	from, to := bufio.NewReader(c.server), bufio.NewWriter(c.client)
+	for {
+		f, err := readFrame(from)
+		strike, due, ours := c.answered(f, err)
+		if due {
+			c.proxy.strike(strike)
+			if !strike.Term {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+		if ours {
+			continue
+		}
+		to.Write(f.raw) //nolint:errcheck // Flush tells
+		if from.Buffered() == 0 {
+			if to.Flush() != nil && !c.awaits() {
+				return
+			}
+		}
+	}
+}

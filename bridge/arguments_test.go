@@ -149,7 +149,10 @@ func TestBatchResults(t *testing.T) {
 func TestBatchResultsAreCounted(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
-	long := session.ToolCallSettled{Effect: "r1t1c2", Status: "succeeded", Output: blob(t, w, strings.Repeat("x", contentBytesMax))}
+	// Parts, since of a longer text only the beginning and the end are shown.
+	part := blob(t, w, strings.Repeat("x", inlineBytesMax))
+	parts := slices.Repeat([]session.Content{*part}, contentBytesMax/inlineBytesMax)
+	long := session.ToolCallSettled{Effect: "r1t1c2", Status: "succeeded", Output: &session.Content{Parts: parts}}
 	g := batch(t, w, long)
 	r := newReader(w)
 	if _, fault, err := r.request(t.Context(), &g); err != nil || fault != nil {

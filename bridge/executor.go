@@ -51,10 +51,19 @@ type HostSession struct {
 
 // Result is the outcome of one call. The zero value is an empty success.
 type Result struct {
-	Output      string       // what the model is shown; UTF-8; any size, large ones become blobs
+	Output      string       // what the model is shown; any size, see "Results" in the package's doc
+	Files       []File       // what is no text, beside it: each becomes a blob
 	Error       *Error       // nil: succeeded
 	Unknown     bool         // the outcome can't be told: settles `outcome_unknown`
 	HostSession *HostSession // nil: unchanged
+}
+
+// File is a result that is no text: an image, an archive. It is stored as a blob
+// and referred to from the settlement; a model is shown its type, size and name,
+// sha256-….
+type File struct {
+	MediaType string // such as image/png; empty: application/octet-stream
+	Data      []byte
 }
 
 // Error is a failure that the model is shown.

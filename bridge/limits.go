@@ -19,6 +19,12 @@ const (
 
 	renderedFixedBytes = 256 // what an entry of the cache of rendered tools takes beside its bytes
 
+	// A result of a tool whose text is a blob is shown to a model as its
+	// beginning and its end.
+	previewHeadBytes = 64 << 10
+	previewTailBytes = 16 << 10
+	filesMax         = session.PartsMax - 1 // of a result: its text is a part too
+
 	contentBytesMax   = 8 << 20     // one content, blobs and parts included, that a model is shown
 	requestBytesMax   = 64 << 20    // all that one generation is shown
 	eventsCacheBytes  = 64 << 20    // events of all sessions, kept for their next turn
@@ -44,6 +50,10 @@ const (
 	retryWaitMax = 5 * time.Second
 	modelWaitMin = time.Second // between starts of a generation that failed and may be retried
 	modelWaitMax = 30 * time.Second
+	tryWaitMin   = 200 * time.Millisecond // between tries of a function that failed and may be tried again
+	tryWaitMax   = 5 * time.Second
+	triesDefault = 3
+	triesMax     = 10
 
 	graceDefault = 20 * time.Second // for what runs when a bridge is told to stop
 	stopGrace    = 5 * time.Second  // for an executor to return after its context ended

@@ -15,6 +15,7 @@ type outcome struct {
 	status   session.CallStatus    // of a generation or a step: succeeded or failed
 	fault    *Error                // nil only when succeeded
 	output   string                // of a tool call
+	files    []File                // of a tool call
 	host     *HostSession          // of a tool call; nil: unchanged
 	answer   *Answer               // of a generation that succeeded
 	apart    map[int]bool          // calls of answer whose arguments no event can hold beside the others
@@ -44,6 +45,9 @@ const (
 	codeRequestTooLarge   = "request_too_large"
 	codeAnswerTooLarge    = "answer_too_large"
 	codeToolNotRegistered = "descriptor_missing"
+	codeToolNotServed     = "tool_not_served"
+	codeTryAgain          = "try_again"
+	codeResultUnreadable  = "result_unreadable"
 )
 
 // deadlineExceeded is the outcome of what was not started in time.
@@ -79,7 +83,7 @@ type returned struct {
 // toolOutcome says what a returned tool call comes to. again says that nothing
 // is to be settled: the call may run again elsewhere.
 func toolOutcome(e *effect, r returned, took time.Duration) (o outcome, again bool) {
-	o = outcome{output: r.result.Output, duration: took}
+	o = outcome{output: r.result.Output, files: r.result.Files, duration: took}
 	switch {
 	case r.panicked != nil && e.safe():
 		return failed(codeExecutorPanic, fmt.Sprint("the executor panicked: ", r.panicked)), false

@@ -78,7 +78,7 @@ func (r *reader) results(ctx context.Context, seq uint64, s *said, settled []ses
 	s.results = make([]result, len(settled))
 	for i := range settled {
 		b := &settled[i]
-		text, err := r.text(ctx, seq, b.Output)
+		text, err := r.output(ctx, seq, b.Output)
 		if err != nil {
 			return err
 		}
@@ -102,6 +102,8 @@ func (r *reader) text(ctx context.Context, seq uint64, c *session.Content) (stri
 func (r *reader) appendText(ctx context.Context, seq uint64, c *session.Content, b *strings.Builder) error {
 	switch {
 	case c == nil:
+	case c.Blob != nil && !isText(c.MediaType):
+		b.WriteString(fileText(c))
 	case c.Blob != nil && c.Size > contentBytesMax:
 		return tooMuch(seq, contentBytesMax)
 	case c.Blob != nil:

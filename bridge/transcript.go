@@ -323,21 +323,7 @@ func toolMessage(it session.Item, s, asked *said) (Message, error) {
 	if r == nil {
 		return Message{}, unreadable(it.Seq, "has no result of "+m.CallID)
 	}
-	m.Text = r.text
-	if r.status != session.CallSucceeded {
-		m.Error = true
-		fault := session.Fault{Code: string(r.status)}
-		if r.fault != nil {
-			fault = *r.fault
-		}
-		m.Text = faultText(fault.Code, fault.Detail)
-		if r.text != "" {
-			m.Text += "\n" + r.text
-		}
-	}
-	if m.Text == "" {
-		m.Text = noOutput
-	}
+	m.Text, m.Error = shownResult(r)
 	return m, nil
 }
 

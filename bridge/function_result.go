@@ -1,0 +1,145 @@
+package bridge
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
+)
+
+// RetryableError is a failure of which it is known that nothing took effect,
+// and that may pass. A Function that returns one is tried again, as Tries says;
+// after the last try the call is settled `failed`, with the code of the *Error
+// in Err, else `try_again`, and the model may call again. So it is also for a
+// tool that is not retry-safe.
+type RetryableError struct{ Err error }
+
+// Error returns what failed.
+func (e *RetryableError) Error() string {
+	return "nothing took effect, it may be tried again: " + reasonOf(e.Err)
+}
+
+// Unwrap returns what failed.
+func (e *RetryableError) Unwrap() error { return e.Err }
+
+// UnknownOutcomeError says that nobody can tell whether a call took effect: the
+// connection broke after the request was sent. The call is settled
+// `outcome_unknown`, also for a tool that is retry-safe, and the model is told.
+type UnknownOutcomeError struct{ Err error }
+
+// Error returns what happened.
+func (e *UnknownOutcomeError) Error() string { return "it may have taken effect: " + reasonOf(e.Err) }
+
+// Unwrap returns what happened.
+func (e *UnknownOutcomeError) Unwrap() error { return e.Err }
+
+func reasonOf(err error) string {
+	if err == nil {
+		return "no reason is given"
+	}
+	return err.Error()
+}
+
+// decodeArguments decodes arguments that fit the schema. What doesn't fit all
+// the same is said with its place.
+func decodeArguments[In any](arguments []byte) (In, error) {
+	in, err := decodeAs[In](arguments)
+	var wrong *json.UnmarshalTypeError
+	if !errors.As(err, &wrong) {
+		return in, err
+	}
+	// 3.0 and 3e0 are integers to a schema, and not to encoding/json.
+	if raw, bad := codec.FromJSON(arguments); bad == nil {
+		if plain, bad := codec.ToJSON(raw); bad == nil {
+			if again, bad := decodeAs[In](plain); bad == nil {
+				return again, nil
+			}
+		}
+	}
+	return in, fmt.Errorf("at %q: a %s does not fit a Go %s", "/"+strings.ReplaceAll(wrong.Field, ".", "/"), wrong.Value, wrong.Type)
+}
+
+func decodeAs[In any](arguments []byte) (in In, err error) {
+	d := json.NewDecoder(bytes.NewReader(arguments))
+	d.DisallowUnknownFields()
+	return in, d.Decode(&in)
+}
+
+// presentable reports what of an Out can't be shown, as far as its type tells.
+func presentable[Out any]() (err error) {
+	defer func() {
+		if recover() != nil {
+			err = nil // its own MarshalJSON minds a zero value; others may do
+		}
+	}()
+	var out Out
+	switch any(out).(type) {
+	case Result, string, []byte, json.RawMessage, struct{}:
+		return nil
+	}
+	var unsupported *json.UnsupportedTypeError
+	if _, err := json.Marshal(out); errors.As(err, &unsupported) {
+		return fmt.Errorf("%s has no form in JSON", unsupported.Type)
+	}
+	return nil
+}
+
+// resultOf returns what a function's results come to.
+func (f *Function) resultOf(out any, err error) (Result, error) {
+	var retry *RetryableError
+	var unknown *UnknownOutcomeError
+	whole, _ := out.(Result)
+	switch {
+	case errors.As(err, &unknown):
+		whole.Unknown, whole.Error = true, &Error{Code: session.CodeOutcomeUnknown, Detail: unknown.Error()}
+		return whole, nil
+	case errors.As(err, &retry):
+		failed := Error{Code: codeTryAgain, Detail: reasonOf(retry.Err)}
+		if own := (*Error)(nil); errors.As(retry.Err, &own) && own != nil {
+			failed = *own
+		}
+		failed.Retryable = true
+		whole.Error = &failed
+		return whole, nil
+	case err != nil:
+		return whole, err
+	}
+	switch out := out.(type) {
+	case Result:
+		return out, nil
+	case string:
+		return Result{Output: out}, nil
+	case []byte:
+		return resultOfBytes(out), nil
+	case struct{}:
+		return Result{}, nil
+	}
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(out); err != nil {
+		// It ran: whether that may be called a failure depends on the tool.
+		return Result{Unknown: !f.spec.RetrySafe, Error: &Error{
+			Code: codeResultUnreadable, Detail: "it ran, and what it returned has no form in JSON: " + err.Error(),
+		}}, nil
+	}
+	return Result{Output: strings.TrimSuffix(text.String(), "\n")}, nil
+}
+
+// resultOfBytes returns bytes as text, if they are, else as a file.
+func resultOfBytes(data []byte) Result {
+	if utf8.Valid(data) && bytes.IndexByte(data, 0) < 0 {
+		return Result{Output: string(data)}
+	}
+	kind, _, _ := strings.Cut(http.DetectContentType(data), ";")
+	if strings.HasPrefix(kind, "text/") {
+		kind = "application/octet-stream" // no text that a model could be shown
+	}
+	return Result{Files: []File{{MediaType: kind, Data: data}}}
+}

@@ -1,0 +1,299 @@
+package bridge
+
+// Go functions as tools: what they are called with, what becomes of what they
+// return, and what is refused before a bridge runs. Time is virtual.
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+)
+
+type cityArguments struct {
+	City string `json:"city" minLength:"1"`
+	Days int    `json:"days,omitempty" maximum:"10"`
+}
+
+// answers returns a tool that returns out and err.
+func answers[Out any](out Out, err error, options ...FunctionOption) *Function {
+	return Func("x.answer", func(context.Context, struct{}) (Out, error) { return out, err }, options...)
+}
+
+// callOf is a call of a tool as a session asks it.
+func callOf(f *Function, arguments string) Call {
+	return Call{
+		Session: "s1", Effect: "r1t1c0", ToolID: f.ToolID(), ToolName: f.ToolName(), Arguments: json.RawMessage(arguments),
+		IdempotencyKey: "s1.r1t1c0", RetrySafe: f.RetrySafe(),
+	}
+}
+
+func TestFunctionArguments(t *testing.T) {
+	t.Parallel()
+	var got []cityArguments
+	f := Func("x.city", func(_ context.Context, in cityArguments) (string, error) {
+		got = append(got, in)
+		return "ok", nil
+	})
+	for _, c := range []struct{ arguments, shown string }{
+		{`{"city":"Bergen"}`, "ok"},
+		{`{"city":"Bergen","days":3.0}`, "ok"}, // an integer, as JSON Schema has it
+		{`{"city":"Bergen","days":1e1}`, "ok"},
+		{`{}`, `error: invalid_arguments: at "": required, "city"`},
+		{``, `error: invalid_arguments: at "": required, "city"`},
+		{`{"city":""}`, `error: invalid_arguments: at "/city": minLength`},
+		{`{"city":1}`, `error: invalid_arguments: at "/city": type`},
+		{`{"city":null}`, `error: invalid_arguments: at "/city": type`},
+		{`{"city":"Bergen","days":11}`, `error: invalid_arguments: at "/days": maximum`},
+		{`{"city":"Bergen","days":-1e30}`, `error: invalid_arguments: at "/days": a number -1e30 does not fit a Go int`},
+		{`{"City":"Bergen"}`, `error: invalid_arguments: `},
+		{`{"city":"Bergen","land":"Norway"}`, `error: invalid_arguments: at "": additionalProperties, "land"`},
+		{`{"city":"Bergen","city":"Oslo"}`, `error: invalid_arguments: cannot be read: the key "city" stands twice`},
+		{`{"city":"Bergen"} {}`, `error: invalid_arguments: cannot be read`},
+		{`["Bergen"]`, `error: invalid_arguments: not a JSON object`},
+		{`{"city":`, `error: invalid_arguments: cannot be read`},
+	} {
+		r := Rehearse(t.Context(), f, callOf(f, c.arguments), Rehearsal{})
+		if !strings.HasPrefix(r.Shown, c.shown) {
+			t.Errorf("%s: shown %q, want %q", c.arguments, r.Shown, c.shown)
+		}
+	}
+	if want := []cityArguments{{City: "Bergen"}, {"Bergen", 3}, {"Bergen", 10}}; !slices.Equal(got, want) {
+		t.Errorf("called with %+v, want %+v", got, want)
+	}
+}
+
+func TestFunctionResults(t *testing.T) {
+	t.Parallel()
+	png := []byte("\x89PNG\r\n\x1a\n\x00\x00")
+	for name, c := range map[string]struct {
+		tool  *Function
+		shown string
+		files int
+	}{
+		"a string":                {answers("rain\n", nil), "rain\n", 0},
+		"an empty string":         {answers("", nil), "(no output)", 0},
+		"invalid UTF-8":           {answers("r\xffn", nil), "r\uFFFDn", 0},
+		"nothing":                 {answers(struct{}{}, nil), "(no output)", 0},
+		"a struct":                {answers(struct{ A string }{"<x>"}, nil), `{"A":"<x>"}`, 0},
+		"nil":                     {answers[any](nil, nil), "null", 0},
+		"text in bytes":           {answers([]byte("sun"), nil), "sun", 0},
+		"an image":                {answers(png, nil), "[image/png, 10 bytes, sha256-", 1},
+		"bytes that are no text":  {answers([]byte("a\xff"), nil), "[application/octet-stream, 2 bytes, sha256-", 1},
+		"raw JSON":                {answers(json.RawMessage(`{"a": 1}`), nil), `{"a":1}`, 0},
+		"a result":                {answers(Result{Output: "as it is", Error: &Error{Code: "x"}}, nil), "error: x\nas it is", 0},
+		"a text and a file":       {answers(Result{Output: "look", Files: []File{{Data: []byte{0}}}}, nil), "look\n[application/octet-stream, 1 bytes, sha256-", 1},
+		"a text that is too long": {answers(strings.Repeat("é", inlineBytesMax), nil), strings.Repeat("é", previewHeadBytes/2) + "\n[442368 of 524288 bytes are left out here; the whole is sha256-", 0},
+	} {
+		r := Rehearse(t.Context(), c.tool, callOf(c.tool, ""), Rehearsal{})
+		if !strings.HasPrefix(r.Shown, c.shown) || len(r.Files) != c.files {
+			t.Errorf("%s: shown %.200q with %d files, want %.200q and %d", name, r.Shown, len(r.Files), c.shown, c.files)
+		}
+	}
+}
+
+// endCase is one way in which a function ends.
+type endCase struct {
+	name         string
+	fn           func(context.Context, int) (string, error)
+	options      []FunctionOption
+	cancel       bool
+	unsafe, safe string // status code retryable
+	starts       int
+}
+
+var endCases = []endCase{
+	{
+		name: "fails", fn: func(context.Context, int) (string, error) { return "", errors.New("no disk") },
+		unsafe: "failed executor_error false", safe: "failed executor_error false", starts: 1,
+	},
+	{
+		name: "fails with a code", fn: func(context.Context, int) (string, error) {
+			return "", fmt.Errorf("x: %w", &Error{Code: "not_there"})
+		},
+		unsafe: "failed not_there false", safe: "failed not_there false", starts: 1,
+	},
+	{
+		name: "fails for now, then not", fn: func(_ context.Context, n int) (string, error) {
+			if n < 3 {
+				return "", fmt.Errorf("x: %w", &RetryableError{errors.New("busy")})
+			}
+			return "ok", nil
+		},
+		unsafe: "succeeded  false", safe: "succeeded  false", starts: 3,
+	},
+	{
+		name: "fails for now", fn: func(context.Context, int) (string, error) { return "", &RetryableError{errors.New("busy")} },
+		unsafe: "failed try_again true", safe: "failed try_again true", starts: 3,
+	},
+	{
+		name: "fails for now, with a code", fn: func(context.Context, int) (string, error) {
+			return "", &RetryableError{&Error{Code: "busy"}}
+		},
+		options: []FunctionOption{Tries(1)},
+		unsafe:  "failed busy true", safe: "failed busy true", starts: 1,
+	},
+	{
+		// Nothing took effect, so it is no time-out of which nobody knows.
+		name: "fails for now by a time-out", fn: func(context.Context, int) (string, error) {
+			return "", &RetryableError{context.DeadlineExceeded}
+		},
+		unsafe: "failed try_again true", safe: "failed try_again true", starts: 3,
+	},
+	{
+		name: "can't tell", fn: func(context.Context, int) (string, error) {
+			return "", fmt.Errorf("x: %w", &UnknownOutcomeError{errors.New("reset by peer")})
+		},
+		unsafe: "outcome_unknown outcome_unknown false", safe: "outcome_unknown outcome_unknown false", starts: 1,
+	},
+	{
+		name: "runs into a time-out", fn: func(context.Context, int) (string, error) { return "", context.DeadlineExceeded },
+		unsafe: "outcome_unknown outcome_unknown false", safe: "failed deadline_exceeded true", starts: 1,
+	},
+	{
+		name: "panics", fn: func(context.Context, int) (string, error) { panic("boom") },
+		unsafe: "outcome_unknown outcome_unknown false", safe: "failed executor_panic false", starts: 1,
+	},
+	{
+		name: "hangs", fn: func(context.Context, int) (string, error) {
+			<-time.After(24 * time.Hour)
+			return "much later", nil
+		},
+		unsafe: "outcome_unknown outcome_unknown false", safe: "failed deadline_exceeded false", starts: 1,
+	},
+	{
+		name: "is withdrawn", cancel: true, fn: func(ctx context.Context, _ int) (string, error) {
+			<-ctx.Done()
+			return "", ctx.Err()
+		},
+		unsafe: "outcome_unknown outcome_unknown false", safe: "cancelled cancelled false", starts: 1,
+	},
+	{
+		name: "is withdrawn between two tries", cancel: true, options: []FunctionOption{Tries(10)},
+		fn:     func(context.Context, int) (string, error) { return "", &RetryableError{errors.New("busy")} },
+		unsafe: "outcome_unknown outcome_unknown false", safe: "cancelled cancelled false", starts: 3, // at 0, 0.2 and 0.6 s
+	},
+}
+
+func TestFunctionEnds(t *testing.T) {
+	t.Parallel()
+	for _, c := range endCases {
+		for _, safe := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/retry_safe=%v", c.name, safe), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) { c.run(t, safe) })
+			})
+		}
+	}
+}
+
+func (c endCase) run(t *testing.T, safe bool) {
+	starts := 0
+	options := slices.Clone(c.options)
+	want := c.unsafe
+	if safe {
+		options, want = append(options, RetrySafe()), c.safe
+	}
+	f := Func("x.end", func(ctx context.Context, _ struct{}) (string, error) {
+		starts++
+		return c.fn(ctx, starts)
+	}, options...)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	if c.cancel {
+		time.AfterFunc(time.Second, cancel)
+	}
+	r := Rehearse(ctx, f, callOf(f, "{}"), Rehearsal{RunTime: time.Minute})
+	if got := fmt.Sprint(r.Status, " ", r.Code, " ", r.Retryable); got != want || starts != c.starts {
+		t.Errorf("got %q after %d starts, want %q after %d", got, starts, want, c.starts)
+	}
+	pass(48 * time.Hour) // what was given up returns
+}
+
+// What a function can know of its call.
+func TestCallOf(t *testing.T) {
+	t.Parallel()
+	var got Call
+	f := Func("x.call", func(ctx context.Context, _ struct{}) (string, error) {
+		got, _ = CallOf(ctx)
+		return "", nil
+	})
+	call := callOf(f, "{}")
+	call.Context = json.RawMessage(`{"order":7}`)
+	call.HostSession = &HostSession{ID: "h1", Status: "ready"}
+	r := Rehearse(t.Context(), f, call, Rehearsal{})
+	if r.Status != string(session.CallSucceeded) || got.Session != "s1" || got.Effect != "r1t1c0" || got.IdempotencyKey != "s1.r1t1c0" ||
+		string(got.Context) != `{"order":7}` || got.HostSession.ID != "h1" || len(got.Start) != 26 {
+		t.Errorf("got %+v (%+v)", got, r)
+	}
+	if _, ok := CallOf(t.Context()); ok {
+		t.Error("a context without a call has one")
+	}
+}
+
+func TestFunctionsRefused(t *testing.T) {
+	t.Parallel()
+	good := answers("", nil)
+	var none func(context.Context, struct{}) (string, error)
+	for want, tools := range map[string][]*Function{
+		"no tools are given": nil,
+		"tools[1]: is nil":   {good, nil},
+		"tools[1].tool_id: \"x.answer\" is that of tools[0] too":      {good, answers("", nil)},
+		"tool x y: tool_id: is 1 to 128":                              {Func("x y", func(context.Context, struct{}) (string, error) { return "", nil })},
+		"tool x.answer: tool_name: is 1 to 64":                        {answers("", nil, ToolName("a b"))},
+		"tool x.answer: executor.target: is a subject token":          {answers("", nil, Target("a.b"))},
+		"tool x.answer: its result: chan int has no form in JSON":     {answers[chan int](nil, nil)},
+		"tool x.nothing: there is no function":                        {Func("x.nothing", none)},
+		"tool x.answer: its deadline is 1µs":                          {answers("", nil, Deadline(time.Microsecond))},
+		"tool x.answer: deadline_ms is 86400000, it may be 0 to ":     {answers("", nil, Deadline(24*time.Hour))},
+		"tool x.answer: it is tried 11 times: 1 to 10":                {answers("", nil, Tries(11))},
+		"tool x.answer: resource_key: ":                               {answers("", nil, ResourceKey("a:{"))},
+		"tool x.answer: approval: is never, always, or a condition: ": {answers("", nil, Approval("args.a >"))},
+		"tool x.answer: requires[1]: \"a\" is listed before":          {answers("", nil, Requires("a", "a"))},
+	} {
+		_, specs := Specs(tools...)
+		for how, err := range map[string]error{"Specs": specs, "Functions": (&Bridge{}).Functions(tools)} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: got %v, want %q in it", how, err, want)
+			}
+		}
+	}
+	if err := answers("", nil, Approval(`used("shell") && args.a > 1`)).Err(); err != nil {
+		t.Errorf("an approval that names a tool of elsewhere: %v", err)
+	}
+}
+
+// A registry may name tools that this program is too old, or too new, to have.
+func TestToolNotServed(t *testing.T) {
+	t.Parallel()
+	b := &Bridge{}
+	one, two := answers("one", nil), Func("x.other", func(context.Context, struct{}) (string, error) { return "two", nil })
+	elsewhere := answers("three", nil, Target("y"))
+	elsewhere.spec.ToolID, elsewhere.spec.ToolName = "y.answer", "y_answer"
+	if err := b.Functions([]*Function{one, two, elsewhere}, Concurrency(3)); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := b.Targets(), []string{"tool/x", "tool/y"}; !slices.Equal(got, want) {
+		t.Errorf("targets: got %q, want %q", got, want)
+	}
+	x := b.served[0]
+	for id, want := range map[string]string{
+		"x.answer": "one", "x.other": "two",
+		"x.third":  "error: tool_not_served: the program that serves this target has x.answer, x.other, and not x.third",
+		"y.answer": "error: tool_not_served: the program that serves this target has x.answer, x.other, and not y.answer",
+	} {
+		if r := Rehearse(t.Context(), x.executor, Call{ToolID: id, Session: "s1", Effect: "r1t1c0"}, Rehearsal{}); r.Shown != want {
+			t.Errorf("%s: shown %q, want %q", id, r.Shown, want)
+		}
+	}
+	if x.concurrency != 3 {
+		t.Errorf("concurrency: got %d, want 3", x.concurrency)
+	}
+}

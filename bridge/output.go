@@ -1,0 +1,114 @@
+package bridge
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/refold/refold/actors/session"
+)
+
+// outputContent returns what a tool call returned as an event holds it: its
+// text, and beside it a blob for each file.
+func (w *worker) outputContent(ctx context.Context, o outcome, inlineMax int) (*session.Content, error) {
+	text := o.output
+	files := o.files
+	if len(files) > filesMax {
+		text = strings.TrimPrefix(text+fmt.Sprintf("\n[%d more files are left out: at most %d are kept]", len(files)-filesMax, filesMax), "\n")
+		files = files[:filesMax]
+	}
+	whole, err := w.content(ctx, text, inlineMax)
+	if err != nil || len(files) == 0 {
+		return whole, err
+	}
+	var parts []session.Content
+	if whole != nil {
+		parts = append(parts, *whole)
+	}
+	for _, f := range files {
+		ref, err := w.wire.PutBlob(ctx, f.Data)
+		if err != nil {
+			return nil, fmt.Errorf("store a file of %d bytes: %w", len(f.Data), err)
+		}
+		kind := clip(cmp.Or(f.MediaType, "application/octet-stream"), session.NameBytesMax)
+		parts = append(parts, session.Content{Blob: &ref, MediaType: kind, Size: int64(len(f.Data))})
+	}
+	if len(parts) == 1 {
+		return &parts[0], nil
+	}
+	return &session.Content{Parts: parts}, nil
+}
+
+// isText reports whether a blob of this type is shown as text.
+func isText(mediaType string) bool {
+	kind, _, _ := strings.Cut(mediaType, ";")
+	return kind == "" || strings.HasPrefix(kind, "text/") || kind == "application/json"
+}
+
+// fileText is how a blob that is no text is shown to a model.
+func fileText(c *session.Content) string {
+	return fmt.Sprintf("[%s, %d bytes, %s]", clip(c.MediaType, session.NameBytesMax), c.Size, c.Blob)
+}
+
+// output returns the text of a tool's result. Of a text that became a blob for
+// its size a model is shown the beginning and the end: the whole would be shown,
+// and paid for, in every later turn.
+func (r *reader) output(ctx context.Context, seq uint64, c *session.Content) (string, error) {
+	if c == nil {
+		return "", nil
+	}
+	if len(c.Parts) == 0 {
+		return r.preview(ctx, seq, c)
+	}
+	texts := make([]string, len(c.Parts))
+	total := 0
+	for i := range c.Parts {
+		var err error
+		if texts[i], err = r.output(ctx, seq, &c.Parts[i]); err != nil {
+			return "", err
+		}
+		if total += len(texts[i]); total > contentBytesMax {
+			return "", tooMuch(seq, contentBytesMax)
+		}
+	}
+	return strings.Join(texts, "\n"), nil
+}
+
+// preview returns content that has no parts as a model is shown it.
+func (r *reader) preview(ctx context.Context, seq uint64, c *session.Content) (string, error) {
+	if c.Blob != nil && isText(c.MediaType) && c.Size > contentBytesMax {
+		return fmt.Sprintf("[%d bytes of text, too many to be shown; they are %s]", c.Size, c.Blob), nil
+	}
+	text, err := r.text(ctx, seq, c)
+	if err != nil || c.Blob == nil || len(text) <= inlineBytesMax {
+		return text, err
+	}
+	head, tail := clip(text, previewHeadBytes), len(text)-previewTailBytes
+	for !utf8.RuneStart(text[tail]) {
+		tail++
+	}
+	return fmt.Sprintf("%s\n[%d of %d bytes are left out here; the whole is %s]\n%s", head, tail-len(head), len(text), c.Blob, text[tail:]), nil
+}
+
+// shownResult returns what a model is shown of a call's result, and whether it
+// tells of a failure.
+func shownResult(r *result) (text string, failed bool) {
+	text = r.text
+	if r.status != session.CallSucceeded {
+		failed = true
+		fault := session.Fault{Code: string(r.status)}
+		if r.fault != nil {
+			fault = *r.fault
+		}
+		text = faultText(fault.Code, fault.Detail)
+		if r.text != "" {
+			text += "\n" + r.text
+		}
+	}
+	if text == "" {
+		text = noOutput
+	}
+	return text, failed
+}

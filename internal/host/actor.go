@@ -3,6 +3,7 @@ package host
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/refold/refold/actors/session"
@@ -15,11 +16,13 @@ import (
 // state.Seq, and stored up to stored.
 type actor struct {
 	sid    string
-	state  *session.State  // nil: stopped, or spoilt by a fault and never used again
-	stored uint64          // all outputs of all events up to here are acknowledged
-	asked  map[string]bool // open effects that were asked since it was loaded
-	proven bool            // its place in the log is known, in this era
-	stop   *Stop           // quarantined; nil: not
+	state  *session.State // nil: stopped, or spoilt by a fault and never used again
+	stored uint64         // all outputs of all events up to here are acknowledged
+	asked  []string       // open effects that were asked since it was loaded; nil: none yet
+	proven bool           // its place in the log is known, in this era
+	stop   *Stop          // quarantined; nil: not
+
+	accepted bool // it was released although the log lost events of it
 
 	snapped uint64   // events folded when the last snapshot was taken; 0: in none
 	wakes   []uint32 // open in that snapshot
@@ -96,27 +99,19 @@ func asks(sid string, effects []session.Effect) []bus.Output {
 	return outputs
 }
 
-// askedMax is how many names are remembered as asked before those that are
-// settled are forgotten.
-const askedMax = 256
-
-// unasked returns the open effects that were not asked yet, and takes them as
-// asked.
+// unasked returns the open effects that were not asked yet, and takes all that
+// are open as asked. Names of what is settled are forgotten: they are never open
+// again.
 func (s *actor) unasked() []session.Effect {
-	var open []string
+	open := []string{}
 	effects := s.state.OpenExcept(func(name string) bool {
 		open = append(open, name)
-		return s.asked[name]
+		return slices.Contains(s.asked, name)
 	})
-	if len(s.asked) > askedMax {
-		clear(s.asked)
-	}
-	if fault.On(fault.LoadedIsAsked) && len(s.asked) == 0 && s.state.Count > 1 {
+	if fault.On(fault.LoadedIsAsked) && s.asked == nil && s.state.Count > 1 {
 		effects = nil
 	}
-	for _, name := range open {
-		s.asked[name] = true
-	}
+	s.asked = open
 	return effects
 }
 

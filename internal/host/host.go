@@ -23,6 +23,7 @@ type Options struct {
 	SnapshotEach uint64        // events between two snapshots of a session; 0: 256
 	DrainFor     time.Duration // how long a drain may take; 0: 10 s
 	Version      string        // of the program, shown by `nats micro ls`
+	Doubt        bool          // examine every session when it is loaded first, as if the log had lost events
 }
 
 // Host runs sessions. Create it with New, start it with Run.
@@ -34,6 +35,7 @@ type Host struct {
 	installs   *bus.Installs
 	registries registries // that sessions set themselves
 	stops      stops
+	integrity  integrity
 	places     *places
 	instance   string
 	ready      chan struct{}
@@ -99,6 +101,7 @@ func (h *Host) Run(ctx context.Context) error {
 	if err := h.installs.Load(ctx); err != nil {
 		return fmt.Errorf("read install records: %w", err)
 	}
+	h.askIntegrity(ctx)
 	working, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	members, err := h.bus.TrackMembers(working)

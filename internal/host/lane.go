@@ -218,6 +218,7 @@ func (l *laneActor) take(ctx context.Context, a arrival) error {
 		if l.recorded = err == nil; err != nil && ctx.Err() == nil {
 			l.log.Warn("install records not read", "error", err)
 		}
+		l.host.askIntegrity(ctx)
 		l.newest, l.reached, l.behind = 0, 0, false
 		select {
 		case l.taken <- struct{}{}:
@@ -242,7 +243,7 @@ func (l *laneActor) take(ctx context.Context, a arrival) error {
 func (l *laneActor) fold(ctx context.Context, a arrival) error {
 	s, err := l.session(ctx, a.event)
 	switch {
-	case isPanic(err):
+	case stopsSession(err):
 		return l.quarantine(ctx, a, err)
 	case errors.Is(err, errVoid):
 		// Not acknowledged: the lane has a new era by now, or soon.

@@ -36,9 +36,12 @@ func (h *Host) load(ctx context.Context, e session.Event, informed bool) (*actor
 			return nil, err
 		}
 	}
-	s := &actor{sid: e.Session, stop: stop, asked: map[string]bool{}, proven: true}
+	s := &actor{sid: e.Session, stop: stop, proven: true}
 	if s.stops(e.Seq) {
 		return s, nil
+	}
+	if err := h.makeSure(ctx, e.Session, nil); err != nil {
+		return nil, err
 	}
 	if informed {
 		if s.state, err = h.fresh(ctx, e); err != nil || s.state != nil {
@@ -92,6 +95,9 @@ func (h *Host) prove(ctx context.Context, s *actor, e session.Event) error {
 	if err != nil {
 		return err
 	}
+	if err := h.makeSure(ctx, s.sid, s.state); err != nil {
+		return err
+	}
 	has, err := h.has(ctx, s.sid, s.state.Seq, s.state.Leaf)
 	switch {
 	case err != nil:
@@ -141,7 +147,7 @@ func (h *Host) foldBefore(ctx context.Context, state *session.State, e session.E
 	case lookErr != nil:
 		return nil, lookErr
 	case !has:
-		return nil, errVoid
+		return nil, h.void(ctx, e)
 	}
 	return nil, err
 }

@@ -219,10 +219,10 @@ func (l *laneActor) resume(ctx context.Context, s *actor) error {
 		}
 		a := arrival{event: e, ack: func() {}}
 		if going == nil {
-			going, err = l.host.load(ctx, e, false)
+			going, err = l.host.loadReleased(ctx, e)
 		}
 		switch {
-		case isPanic(err):
+		case stopsSession(err):
 			return l.quarantine(ctx, a, err)
 		case err != nil:
 			return fmt.Errorf("resume %s at %d: %v", s.sid, e.Seq, err) //nolint:errorlint // what is wrong with e says nothing of a delivered event
@@ -253,5 +253,10 @@ func (l *laneActor) resume(ctx context.Context, s *actor) error {
 	}
 	going.used = s.used
 	l.sessions[s.sid] = going
-	return l.flush(ctx)
+	if err := l.flush(ctx); err != nil || !going.accepted || l.sessions[s.sid] != going {
+		return err
+	}
+	// The next one to load it finds a snapshot of what it goes on from.
+	l.captures([]*actor{going})
+	return nil
 }

@@ -301,10 +301,6 @@ func TestALogThatLostItsEnd(t *testing.T) {
 		"another session's event at the folded mark": func(s *stage) []session.Event {
 			return []session.Event{s.run("s2"), s.answer("s1", "r1t1", "other")}
 		},
-		"nothing at the folded mark": func(s *stage) []session.Event {
-			s.mem.lost = 100
-			return []session.Event{s.answer("s1", "r1t1", "other")}
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -17,6 +17,8 @@ type world interface {
 	bus.InstallLog
 	ReadSession(ctx context.Context, sid string, from, to uint64, leader bool) iter.Seq2[session.Event, error]
 	LastSeq(ctx context.Context) (uint64, error)
+	LogMissing(ctx context.Context) (uint64, error)
+	EventAt(ctx context.Context, seq uint64) (session.Event, error)
 	Publish(ctx context.Context, door session.Door, sid string, payload []byte, id string) (uint64, error)
 
 	Store(ctx context.Context, outputs []bus.Output) []error
@@ -26,6 +28,7 @@ type world interface {
 	PutSnapshot(ctx context.Context, sid string, seq uint64, data []byte) error
 	PutWaiting(ctx context.Context, sid string, seq uint64, data []byte, due int64) error
 	ListWaiting(ctx context.Context, from uint64) iter.Seq2[bus.Waiting, error]
+	Witness(ctx context.Context, sid string) (bus.Witness, error)
 	EffectsKept(ctx context.Context) (time.Duration, error)
 	GetQuarantine(ctx context.Context, sid string) (body []byte, found bool, err error)
 	PutQuarantine(ctx context.Context, sid string, body []byte) error

@@ -1,0 +1,47 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// Witness is what is stored of a session that its events led to, besides its
+// snapshot.
+type Witness struct {
+	Effects []StoredEffect // as ListEffects returns them
+	Notice  LastSaid
+}
+
+// LastSaid is the notice of a session that was stored last. It is zero if none
+// is kept, or if the last one is none that a fold says.
+type LastSaid struct {
+	N   uint64 `json:"n"`
+	Seq uint64 `json:"seq"` // of the event that it is about
+	At  int64  `json:"at"`  // the session's clock at that event
+}
+
+// Witness reads what else than events is stored of a session, from the leaders:
+// the events that it comes from are in the log when it returns.
+func (b *Bus) Witness(ctx context.Context, sid string) (w Witness, err error) {
+	if w.Effects, err = b.ListEffects(ctx, sid); err != nil {
+		return w, err
+	}
+	subject, err := b.names.Out(sid)
+	if err != nil {
+		return w, err
+	}
+	m, err := b.leaderGet(ctx, b.names.NoticesStream(), getRequest{LastFor: subject})
+	if errors.Is(err, ErrNotFound) {
+		return w, nil
+	}
+	if err != nil {
+		return w, fmt.Errorf("read the last notice of %s: %w", sid, err)
+	}
+	var said LastSaid
+	if json.Unmarshal(m.data, &said) == nil && said.N > 0 {
+		w.Notice = said // what somebody else wrote says nothing
+	}
+	return w, nil
+}

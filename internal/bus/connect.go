@@ -30,7 +30,8 @@ const payloadLeast = 1 << 20
 
 const (
 	connectTimeout = 2 * time.Second
-	apiTimeout     = 5 * time.Second // one request to JetStream
+	apiTimeout     = 5 * time.Second  // one request to JetStream
+	startTimeout   = 20 * time.Second // for the first answer of JetStream: longer than an election of its leader
 	reconnectWait  = 250 * time.Millisecond
 	pingInterval   = 10 * time.Second
 )
@@ -241,10 +242,7 @@ func (b *Bus) usable(ctx context.Context, nctx natsContext) error {
 	if err != nil {
 		return err
 	}
-	err = b.attempt(ctx, "", func(ctx context.Context) error {
-		_, err := b.js.AccountInfo(ctx)
-		return err
-	})
+	err = b.askAccount(ctx)
 	switch {
 	case err == nil:
 		return nil
@@ -252,6 +250,23 @@ func (b *Bus) usable(ctx context.Context, nctx natsContext) error {
 		return fmt.Errorf("%w at %s: start nats-server with -js, or enable it for this account (%w)", ErrNoJetStream, b.where, err)
 	default:
 		return fmt.Errorf("ask %s for its JetStream account: %w", b.where, typed(err))
+	}
+}
+
+// askAccount asks for the account until there is an answer, for startTimeout: a
+// server that is just going down takes the connection with it, and a cluster may
+// be without a leader. Nobody there to answer at all is an answer.
+func (b *Bus) askAccount(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	for wait := retryWaitMin; ; wait = min(2*wait, retryWaitMax) {
+		err := b.attempt(ctx, "", func(ctx context.Context) error {
+			_, err := b.js.AccountInfo(ctx)
+			return err
+		})
+		if err == nil || errors.Is(err, nats.ErrNoResponders) || !isTransient(err) || sleep(ctx, wait) != nil {
+			return err
+		}
 	}
 }
 

@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -324,5 +326,56 @@ func TestConnectWithKey(t *testing.T) {
 	b.Close()
 	if _, err := bus.Connect(testContext(t), bus.Options{URL: node.URL()}); !errors.Is(err, bus.ErrUnauthorized) {
 		t.Errorf("without the key: got %v, want ErrUnauthorized", err)
+	}
+}
+
+// A server that is going down takes the first request with it: who starts just
+// then connects again, and asks again.
+func TestConnectWhileServersRestart(t *testing.T) {
+	t.Parallel()
+	node := bustest.Server(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	var lost atomic.Int32
+	go func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go passUntil(client, strings.TrimPrefix(node.URL(), "nats://"), "$JS.API.INFO", func() bool { return lost.Add(1) <= 2 })
+		}
+	}()
+	b, err := bus.Connect(testContext(t), bus.Options{URL: "nats://" + l.Addr().String()})
+	if err != nil {
+		t.Fatalf("connect while two connections are lost: %v", err)
+	}
+	b.Close()
+	if got := lost.Load(); got != 3 {
+		t.Errorf("JetStream was asked %d times, want a third time after two lost connections", got)
+	}
+}
+
+// passUntil passes a connection on to a server, and closes it in place of
+// passing a text on, if it is to be lost.
+func passUntil(client net.Conn, target, text string, lose func() bool) {
+	defer client.Close()
+	server, err := net.Dial("tcp", target)
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	go func() { _, _ = io.Copy(client, server) }()
+	for in := bufio.NewReader(client); ; {
+		line, err := in.ReadString('\n')
+		if err != nil || strings.Contains(line, text) && lose() {
+			return
+		}
+		if _, err := io.WriteString(server, line); err != nil {
+			return
+		}
 	}
 }

@@ -48,6 +48,7 @@ func (s *State) said() []Notice {
 	s.notices = nil
 	if s.Run == nil && len(s.withdrawn) == 0 {
 		s.live = nil
+		s.clipItems()
 	}
 	return notices
 }

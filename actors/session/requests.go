@@ -222,3 +222,14 @@ func (s *State) appendItem(it Item) {
 	s.Items = append(s.Items, it)
 	s.ItemBytes += it.encodedBytesMax()
 }
+
+// clipMax is up to how many items the room of an idle session's transcript is
+// taken back: more are too many to copy at the end of each run.
+const clipMax = 256
+
+// clipItems takes back the room that the transcript has not used.
+func (s *State) clipItems() {
+	if n := len(s.Items); n <= clipMax && cap(s.Items) >= n+itemsFirst {
+		s.Items = slices.Clip(slices.Clone(s.Items))
+	}
+}

@@ -1,0 +1,158 @@
+package session
+
+import (
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/planner"
+)
+
+// What parts of a state take of memory beside what they point to, in bytes on
+// a 64-bit machine, rounded up to what the heap hands out.
+const (
+	stateWeight      = 512
+	turnWeight       = 256
+	stepWeight       = 224
+	batchWeight      = 128
+	callWeight       = 240
+	planCallWeight   = 96
+	itemWeight       = 72
+	offerWeight      = 4
+	configWeight     = 288
+	runWeight        = 288 + configWeight
+	ruleWeight       = 128
+	rulesWeight      = 8 << 10 // of one step rule, compiled
+	liveWeight       = 80
+	submissionWeight = 56
+	wakeWeight       = 24
+	factWeight       = 32
+	hostWeight       = 48
+	endedWeight      = 64
+	doneWeight       = 32
+	stepCallWeight   = 72
+	stringWeight     = 16
+	roomWeight       = 8 // what the heap adds to a short text
+)
+
+// Weight returns about how many bytes of memory the state takes, without the
+// install record and the registries, which sessions share. It looks at nothing
+// that grows with a session's length, so it may be asked after every event. It
+// is right within a half; text that a config shares with another counts for each.
+func (s *State) Weight() int {
+	n := stateWeight + weightOf(s.Session) + weightOf(s.Profile)
+	n += cap(s.Items)*itemWeight + max(0, s.ItemBytes-len(s.Items)*itemFixedBytesMax)
+	n += weightOfList(s.IDs) + cap(s.Wakes)*wakeWeight + cap(s.Facts)*factWeight
+	for i := range s.Facts {
+		n += weightOf(s.Facts[i].Name) + weightOf(s.Facts[i].Value)
+	}
+	if n += cap(s.Submissions) * submissionWeight; len(s.Submissions) > 0 {
+		n += len(s.Submissions) * weightOf(s.Submissions[0].Name) // they are mostly alike
+	}
+	n += s.Host.weight() + s.Overrides.weight() + s.Turn.weight()
+	if s.Config != nil {
+		n += s.Config.Run.weight(s.install)
+	}
+	if s.Done != nil {
+		n += doneWeight + cap(s.Done.Results)*len(codec.Hash{})
+	}
+	if s.Last != nil {
+		n += endedWeight + weightOf(s.Last.Detail)
+	}
+	if s.Run != nil {
+		n += runWeight + s.Run.weight(s.install)
+	}
+	n += cap(s.Queue) * runWeight
+	for i := range s.Queue {
+		n += s.Queue[i].weight(s.install)
+	}
+	if s.live != nil {
+		n += liveWeight + s.rules.steps.Len()*rulesWeight
+	}
+	return n
+}
+
+// weightOf returns what a text takes beside its header.
+func weightOf[T ~string | ~[]byte](text T) int {
+	if len(text) == 0 {
+		return 0
+	}
+	return len(text) + roomWeight
+}
+
+func weightOfList(list []string) (n int) {
+	for _, text := range list {
+		n += weightOf(text)
+	}
+	return n + cap(list)*stringWeight
+}
+
+func (h *HostSession) weight() int {
+	if h == nil {
+		return 0
+	}
+	return hostWeight + weightOf(h.ID) + weightOf(h.Route)
+}
+
+func (o *Overrides) weight() int {
+	if o == nil {
+		return 0
+	}
+	return 3*stringWeight + weightOfList(o.Disable) + weightOfList(o.Enable) + weightOfList(o.Force)
+}
+
+// weight returns what a run takes beside the Run itself.
+func (r *Run) weight(install *Install) int {
+	n := r.Config.weight(install) - configWeight
+	n += r.Asked.weight() + weightOf(r.Context) + weightOfList(r.Roles) + weightOf(r.Submission) + weightOfList(r.Used)
+	n += cap(r.Steers)*8 + cap(r.Calls)*stepCallWeight
+	for i := range r.Calls {
+		n += weightOf(r.Calls[i].ToolName)
+	}
+	return n
+}
+
+func (c *RunConfig) weight(install *Install) int {
+	n := configWeight + weightOf(c.Model) + weightOf(c.Params) + weightOf(c.Provider)
+	if shared := install.Record.Config; shared == nil || c.System != shared.System {
+		n += weightOf(c.System)
+	}
+	n += weightOfList(c.Disable) + weightOfList(c.Enable) + weightOfList(c.Force)
+	if c.ActiveTools != nil {
+		n += weightOfList(*c.ActiveTools)
+	}
+	if c.ToolRefs != nil {
+		n += cap(*c.ToolRefs) * len(codec.Hash{})
+	}
+	for i := range c.Steps {
+		n += weightOfRule(&c.Steps[i])
+	}
+	return n
+}
+
+func weightOfRule(r *planner.StepRule) int {
+	n := ruleWeight + weightOf(r.Context) + weightOf(r.Params) + weightOf(r.System) + weightOf(r.When)
+	if r.ActiveTools != nil {
+		n += weightOfList(*r.ActiveTools)
+	}
+	return n
+}
+
+func (t *Turn) weight() int {
+	if t == nil {
+		return 0
+	}
+	n := turnWeight + cap(t.Toolset.Offers)*offerWeight + cap(t.Toolset.Verdicts)
+	if t.Step != nil {
+		n += stepWeight
+		if t.Step.Prepared != nil {
+			n += weightOfRule(t.Step.Prepared)
+		}
+	}
+	if b := t.Batch; b != nil {
+		n += batchWeight + cap(b.Calls)*callWeight + cap(b.Plan.Calls)*planCallWeight
+		for i := range b.Calls {
+			c := &b.Calls[i]
+			n += weightOf(c.Arguments) + weightOf(c.Detail) + weightOf(c.ProviderCallID) + c.Host.weight()
+		}
+		n += len(b.Plan.Groups)*stringWeight + len(b.Calls)*8
+	}
+	return n
+}

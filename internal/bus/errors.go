@@ -22,6 +22,10 @@ var (
 	ErrNoJetStream = errors.New("JetStream is not enabled")
 	// ErrStreamFull: a limit of the stream or the account is reached.
 	ErrStreamFull = errors.New("the stream takes no more: raise its limits, or the account's, and try again")
+	// ErrNoRoom: the server has no room for what it should store; it is an
+	// ErrStreamFull too. One whose disk was full takes nothing more, with room
+	// again or without, until it is started again.
+	ErrNoRoom error = noRoom{}
 	// ErrNoStream: the stream is not there; nobody provisioned it.
 	ErrNoStream = errors.New("the stream does not exist: start a session-actor once, or create it from streams.conf")
 	// ErrNotFound: no message is at that sequence or subject, no such key or blob.
@@ -35,6 +39,14 @@ var (
 	// ErrClosed: the connection was closed on this side.
 	ErrClosed = errors.New("the connection is closed")
 )
+
+type noRoom struct{}
+
+func (noRoom) Error() string {
+	return "the NATS server has no room: make room on its disk, or raise its max_file_store, and start it again; nothing that was acknowledged is lost"
+}
+
+func (noRoom) Is(target error) bool { return target == ErrStreamFull }
 
 // MaxPayloadError says that a payload is larger than may be sent. Nothing was
 // sent, and sending it again never helps.
@@ -199,7 +211,9 @@ func typed(err error) error {
 		return kind(ErrNotFound)
 	case codeOff, codeOffForAccount:
 		return kind(ErrNoJetStream)
-	case codeAccountLimits, codeNoResources, codeMemoryLimit, codeStorageLimit, codeStoreFailed:
+	case codeNoResources:
+		return kind(ErrNoRoom)
+	case codeAccountLimits, codeMemoryLimit, codeStorageLimit, codeStoreFailed:
 		return kind(ErrStreamFull)
 	}
 	switch {

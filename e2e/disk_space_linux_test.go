@@ -1,0 +1,137 @@
+package e2e_test
+
+// No space left on device. The NATS server's files are on a small file system of
+// their own, which is mounted for the test and runs full; then it grows. To mount
+// one takes rights: without them the test says so and limits the size of files
+// instead, which is what edge_disk_linux_test.go shows. With REFOLD_E2E_MOUNT it
+// fails then: `make check-root`.
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+)
+
+// mountEnv, if set, makes it an error that no file system can be mounted.
+const mountEnv = "REFOLD_E2E_MOUNT"
+
+// smallDisk is where a NATS server has its files, and has little room.
+type smallDisk struct {
+	srv     *natsProcess
+	mounted bool
+}
+
+func newSmallDisk(t *testing.T) *smallDisk {
+	t.Helper()
+	dir := t.TempDir()
+	d := &smallDisk{srv: &natsProcess{t: t, dir: dir}}
+	err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=6m")
+	switch {
+	case err == nil:
+		d.mounted = true
+		t.Cleanup(func() {
+			if err := syscall.Unmount(dir, 0); err != nil {
+				t.Errorf("unmount %s: %v", dir, err)
+			}
+		})
+	case os.Getenv(mountEnv) != "":
+		t.Fatalf("no file system can be mounted: %v; run make check-root as root", err)
+	default:
+		t.Logf("NOT SHOWN: no space left on device. No file system can be mounted (%v), so the size of files is limited instead; run make check-root as root to see it", err)
+	}
+	d.srv.start()
+	t.Cleanup(d.srv.kill)
+	return d
+}
+
+// small begins to be in want of room; a mounted disk is from the start.
+func (d *smallDisk) small(t *testing.T) {
+	t.Helper()
+	if !d.mounted {
+		limitFiles(t, d.srv.cmd.Process.Pid, 256<<10)
+	}
+}
+
+// grow makes room. A limit goes with the process that has it.
+func (d *smallDisk) grow(t *testing.T) {
+	t.Helper()
+	if !d.mounted {
+		return
+	}
+	if err := syscall.Mount("tmpfs", d.srv.dir, "tmpfs", syscall.MS_REMOUNT, "size=256m"); err != nil {
+		t.Fatalf("make room: %v", err)
+	}
+}
+
+// A server without space on its device refuses events with an error that tells
+// what to do, and daemons say the same and stay up. With room, and the server
+// started again, all that was acknowledged is done.
+func TestDiskSpace(t *testing.T) {
+	t.Parallel()
+	disk := newSmallDisk(t)
+	srv := disk.srv
+	record := object{"v": 1, "rules": 1, "tools": list{}, "config": scripted}
+	actor := startDaemon(t, "session-actor", "--nats", srv.url, "--install", writeFile(t, "install.json", jsonText(t, record)))
+	bridge := startDaemon(t, "bridge", "--nats", srv.url, "--model", "scripted=scripted:echo")
+	nc := connect(t, srv.url)
+	view := func(sid string) (v session.View, ok bool) {
+		answer, err := nc.Request("refold.view."+sid, nil, 500*time.Millisecond)
+		return v, err == nil && json.Unmarshal(answer.Data, &v) == nil
+	}
+	request := envelope(t, session.TypeRunRequested, object{"input": object{"text": strings.Repeat("x", 10_000)}})
+	publish(t, nc, "refold.in.s0", request)
+	until(t, endWithin, "the first run", func() bool { v, ok := view("s0"); return ok && v.Last != nil })
+
+	disk.small(t)
+	taken, refused := 1, ""
+	for ; refused == ""; taken++ {
+		if taken == 2000 {
+			t.Fatalf("%d events of %d bytes are taken, by a server with 6 MiB for all", taken, len(request))
+		}
+		answer, err := nc.Request(fmt.Sprintf("refold.in.s%d", taken), request, 5*time.Second)
+		if err != nil {
+			refused = err.Error()
+		} else if strings.Contains(string(answer.Data), `"error"`) {
+			refused = string(answer.Data)
+		}
+	}
+	taken-- // the last one was not
+	t.Logf("%d events taken, then: %s", taken, refused)
+	if disk.mounted {
+		if !strings.Contains(refused, `"err_code":10023`) {
+			t.Errorf("a publisher is told %s, want 10023", refused)
+		}
+		_, stderr, status := run(t, endWithin, nil, "refold", "run", "other", "--nats", srv.url, "hello")
+		if status != 1 || !strings.Contains(stderr, "make room on its disk") || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("a client: status %d, %q; want a line that says what to do", status, stderr)
+		}
+		for _, d := range []*daemon{actor, bridge} {
+			until(t, endWithin, d.name+" says what to do", func() bool { return strings.Contains(d.out.String(), "make room on its disk") })
+		}
+	}
+
+	// Somebody makes room. The server goes on refusing: what it could not write
+	// stands until it reads its files again.
+	disk.grow(t)
+	if answer, err := nc.Request("refold.in.room", request, 5*time.Second); err == nil {
+		t.Logf("with room, and the server not started again: %s", answer.Data)
+	}
+	srv.kill()
+	srv.start()
+	for i := range taken {
+		sid := fmt.Sprintf("s%d", i)
+		until(t, endWithin, "the run of "+sid, func() bool { v, ok := view(sid); return ok && v.Last != nil })
+		if v, _ := view(sid); v.Last.Lifecycle != session.Completed {
+			t.Errorf("%s: the run ended %s %s", sid, v.Last.Lifecycle, v.Last.Code)
+		}
+	}
+	publish(t, nc, "refold.in.after", request)
+	until(t, endWithin, "a run that is asked for then", func() bool { v, ok := view("after"); return ok && v.Last != nil })
+	verifyAll(t, srv.url)
+}

@@ -30,6 +30,7 @@ type Request struct {
 	Model      string          // the provider's name of the model
 	System     string          // empty: none
 	Params     json.RawMessage // an object, or nil; passed on as it is
+	Format     *Format         // of the answer; nil: words
 	Messages   []Message       // never empty
 	Tools      []Tool          // in the order to be shown; empty: none
 	ToolChoice string          // auto (or empty), none, required, or a tool_name
@@ -39,14 +40,30 @@ type Request struct {
 	rendered func(form string, render func() ([]byte, error)) ([]byte, error)
 }
 
+// Format is the form that an answer's words must have: JSON.
+type Format struct {
+	Name   string          // of the schema; of A-Za-z0-9_-; empty: none is given
+	Schema json.RawMessage // JSON Schema; nil: any object
+	Strict bool            // the provider must hold the answer to the schema, and may refuse schemas that it can't
+}
+
 // Message is one item of the conversation. Roles are user, assistant, tool.
 type Message struct {
 	Role   string
 	Text   string          // user: the input; assistant: its words, may be empty; tool: the result
+	Parts  []Part          // user, tool: the same with its images, in order; nil: it has none
 	Calls  []MessageCall   // assistant: the calls it made; each has one tool message, in this order
 	CallID string          // tool: the ID of the call that this is the result of
 	Error  bool            // tool: the result tells of a failure
-	Opaque json.RawMessage // assistant: provider items to send back verbatim, or nil
+	Opaque json.RawMessage // assistant: what its provider said to send back verbatim, or nil; it may be another provider's
+}
+
+// Part is a piece of a message that has images: words, or an image. In the
+// message's Text a line stands for each image.
+type Part struct {
+	Text      string // empty: Data is an image
+	MediaType string // image/png
+	Data      []byte
 }
 
 // MessageCall is a call that the model made earlier. IDs are ours, not the

@@ -19,15 +19,18 @@ type flags struct {
 	Provision           bool `yaml:"provision" group:"NATS" default:"true" negatable:"" help:"Create or update the streams at the start. Without it, a session-actor must have done so."`
 	Replicas            int  `yaml:"replicas" group:"NATS" default:"0" help:"Replicas of every stream; 0 is one for a new stream, and leaves others as they are."`
 
-	Models  []string `name:"model" yaml:"model" group:"What it serves" sep:"none" placeholder:"MODEL" help:"Model to serve: openai, scripted:FILE, recorded:FILE; NAME=MODEL serves it as the provider NAME. May be repeated."`
+	Models  []string `name:"model" yaml:"model" group:"What it serves" sep:"none" placeholder:"MODEL" help:"Model to serve: openai, openai-chat, scripted:FILE, recorded:FILE; NAME=MODEL serves it as the provider NAME, NAME=openai-chat:URL one of another server. May be repeated."`
 	Tools   []string `name:"tools" yaml:"tools" group:"What it serves" sep:"none" placeholder:"TOOLS" help:"Tools to serve: host, or recorded:FILE; NAME=TOOLS serves them as the executor NAME. May be repeated."`
 	Workdir string   `yaml:"workdir" group:"What it serves" placeholder:"DIR" help:"With --tools host: where the directories of host sessions are. Bridges that share it serve each other's."`
 	Timers  *bool    `yaml:"timers" group:"What it serves" negatable:"" help:"Keep the time of sessions: what is late is settled. Every bridge that may does so beside what else it serves, unless --no-timers says not to; with --timers it may serve nothing else."`
 	Ledger  string   `yaml:"ledger" group:"What it serves" placeholder:"FILE" help:"With --tools recorded: file that every execution is appended to."`
 
-	OpenAIBaseURL string `name:"openai-base-url" yaml:"openai-base-url" group:"OpenAI" placeholder:"URL" help:"Server that speaks chat completions (OPENAI_BASE_URL). Default: https://api.openai.com/v1."`
-	OpenAIKeyFile string `name:"openai-key-file" yaml:"openai-key-file" group:"OpenAI" placeholder:"FILE" help:"File with the key. Else the environment has it: OPENAI_API_KEY."`
-	OpenAIWhole   bool   `name:"openai-whole" yaml:"openai-whole" group:"OpenAI" help:"Don't ask for streams."`
+	OpenAIBaseURL string `name:"openai-base-url" yaml:"openai-base-url" group:"Models" placeholder:"URL" help:"Server that speaks OpenAI's APIs (OPENAI_BASE_URL). Default: https://api.openai.com/v1."`
+	OpenAIKeyFile string `name:"openai-key-file" yaml:"openai-key-file" group:"Models" placeholder:"FILE" help:"File with the key. Else the environment has it: OPENAI_API_KEY."`
+	OpenAIWhole   bool   `name:"openai-whole" yaml:"openai-whole" group:"Models" help:"Don't ask for streams."`
+
+	KeyFiles  map[string]string `name:"key-file" yaml:"key-file" group:"Models" placeholder:"NAME=FILE" help:"File with the key of the model that is served as NAME. May be repeated."`
+	ModelIdle time.Duration     `name:"model-idle" yaml:"model-idle" group:"Models" default:"3m" help:"For how long the stream of an answer may be silent."`
 
 	Concurrency int           `yaml:"concurrency" default:"16" help:"Effects of each target that run at once."`
 	Grace       time.Duration `yaml:"grace" default:"20s" help:"For how long what runs may go on after SIGTERM."`
@@ -56,7 +59,7 @@ It stops on SIGTERM: what runs may end within --grace, the rest is settled or
 given to other bridges.`,
 	Variables: map[string]string{"openai-base-url": "OPENAI_BASE_URL"},
 	Groups: []kong.Group{
-		{Key: "What it serves", Title: "What it serves:"}, {Key: "NATS", Title: "NATS:"}, {Key: "OpenAI", Title: "OpenAI:"},
+		{Key: "What it serves", Title: "What it serves:"}, {Key: "NATS", Title: "NATS:"}, {Key: "Models", Title: "Models of the network:"},
 	},
 }
 
@@ -97,6 +100,10 @@ func (f *flags) validate() error {
 	if _, err := bus.ParseMonitors(f.Monitor); err != nil {
 		all = append(all, fmt.Errorf("--monitor: %w", err))
 	}
+	for name := range f.KeyFiles {
+		say(!slices.ContainsFunc(f.Models, func(text string) bool { return parseOffer(text).name == name }), "--key-file "+name+": no --model is served as "+name)
+	}
+	say(f.ModelIdle <= 0, "--model-idle: more than nothing, such as 3m")
 	say(f.Grace <= 0, "--grace: more than nothing, such as 20s")
 	return errors.Join(all...)
 }

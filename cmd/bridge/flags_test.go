@@ -94,6 +94,8 @@ func TestArgumentsRefused(t *testing.T) {
 		{name: "several at once", args: []string{"--tools", "host", "--concurrency", "0", "--replicas", "9"}, want: []string{"--workdir", "--concurrency", "--replicas"}},
 		{name: "durability", args: []string{"--timers", "--durability", "never"}, want: []string{"--durability", "always"}},
 		{name: "monitoring address", args: []string{"--timers", "--monitor", "nats://a"}, want: []string{"--monitor", "nats://a"}},
+		{name: "a key of nobody's", args: []string{"--model", "openai", "--key-file", "own=x"}, want: []string{"--key-file own", "no --model"}},
+		{name: "no time to be silent", args: []string{"--model", "openai", "--model-idle", "0s"}, want: []string{"--model-idle"}},
 		{name: "log level", args: []string{"--log-level", "loud"}, want: []string{"log-level", "debug"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -154,13 +156,14 @@ func TestOffersRefused(t *testing.T) {
 		env  settings.Environment
 		want []string
 	}{
-		{args: []string{"--model", "gpt"}, want: []string{"--model gpt", "openai, scripted:FILE or recorded:FILE"}},
+		{args: []string{"--model", "gpt"}, want: []string{"--model gpt", "openai, openai-chat, "}},
 		{args: []string{"--model", "scripted"}, want: []string{"scripted:FILE"}},
 		{args: []string{"--model", "scripted:/none.yaml"}, want: []string{"/none.yaml"}},
 		{args: []string{"--model", "recorded:/none.jsonl"}, want: []string{"/none.jsonl"}},
 		{args: []string{"--model", "openai:gpt"}, want: []string{"--openai-base-url"}},
 		{args: []string{"--model", "openai", "--openai-key-file", "/none.key"}, want: []string{"/none.key"}},
 		{args: []string{"--model", "openai", "--openai-key-file", empty}, want: []string{"is empty"}},
+		{args: []string{"--model", "own=openai-chat:http://127.0.0.1:1/v1", "--key-file", "own=" + empty}, want: []string{"--key-file own=", "is empty"}},
 		{args: []string{"--model", "openai", "--openai-base-url", "example"}, want: []string{"https://host/v1"}},
 		{args: []string{"--model", "openai"}, env: settings.Environment{keyVariable: "a b"}, want: []string{"key"}},
 		{args: []string{"--model", "scripted:echo", "--model", "scripted:demo"}, want: []string{"served twice"}},
@@ -208,6 +211,8 @@ func TestParseOffer(t *testing.T) {
 		"scripted:a=b.yaml":     {"scripted", "scripted", "a=b.yaml"},
 		"local=openai":          {"local", "openai", ""},
 		"gpt=recorded:/a/b:c.x": {"gpt", "recorded", "/a/b:c.x"},
+
+		"own=openai-chat:http://h:1/v1": {"own", "openai-chat", "http://h:1/v1"},
 	} {
 		if got := parseOffer(text); got != want {
 			t.Errorf("%s: got %+v, want %+v", text, got, want)

@@ -56,7 +56,7 @@ func TestRunsOpenAI(t *testing.T) {
 	}
 	s := startSystem(t, install)
 	stop := s.daemon(t, []string{"OPENAI_BASE_URL=" + provider.URL + "/v1", keyVariable + "=sk-test"},
-		"--model", "openai", "--openai-whole", "--tools", "host", "--workdir", filepath.Join(t.TempDir(), "hosts"))
+		"--model", "openai=openai-chat", "--openai-whole", "--tools", "host", "--workdir", filepath.Join(t.TempDir(), "hosts"))
 	end := s.ask(t, "s1", "Open a session.")
 	if end.Lifecycle != session.Completed || end.Output == nil || end.Output.Text != "It is open." || end.Usage.InputTokens != 10 || end.Usage.OutputTokens != 14 {
 		t.Errorf("run: got %+v, output %+v", end, end.Output)

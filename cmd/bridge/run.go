@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"io"
 	"log/slog"
@@ -9,7 +8,6 @@ import (
 
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/cmd/settings"
-	"github.com/refold/refold/internal/llm/openai"
 )
 
 // Exit statuses.
@@ -92,10 +90,6 @@ func announce(log *slog.Logger, b *bridge.Bridge, f *flags, env settings.Environ
 	if f.Ledger != "" {
 		attrs = append(attrs, "ledger", f.Ledger)
 	}
-	for _, text := range f.Models {
-		if parseOffer(text).kind == kindOpenAI {
-			attrs = append(attrs, "openai_base_url", cmp.Or(f.OpenAIBaseURL, openai.DefaultBaseURL), "openai_key_given", f.OpenAIKeyFile != "" || env[keyVariable] != "")
-		}
-	}
+	attrs = append(attrs, announceModels(f, env)...)
 	log.Info("bridge_starts", attrs...)
 }

@@ -5,27 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"strings"
 
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/cmd/settings"
 	"github.com/refold/refold/internal/bus"
-	"github.com/refold/refold/internal/llm/openai"
 	"github.com/refold/refold/internal/llm/recorded"
-	"github.com/refold/refold/internal/llm/scripted"
 	"github.com/refold/refold/internal/tools/host"
 )
 
-// What --model and --tools can name.
-const (
-	kindOpenAI   = "openai"
-	kindScripted = "scripted"
-	kindRecorded = "recorded"
-	kindHost     = "host"
-)
+// kindHost is what --tools can name, beside recorded.
+const kindHost = "host"
 
-// offer is one value of --model or --tools: [NAME=]KIND[:FILE].
+// offer is one value of --model or --tools: [NAME=]KIND[:FILE], or for a model
+// of the network [NAME=]KIND[:URL].
 type offer struct{ name, kind, file string }
 
 func parseOffer(text string) offer {
@@ -85,53 +78,6 @@ func open(f *flags, env settings.Environment, log *slog.Logger) (*offers, error)
 		return nil, errors.Join(append(all, o.close())...)
 	}
 	return o, nil
-}
-
-func openModel(of offer, f *flags, env settings.Environment, log *slog.Logger) (bridge.Model, error) {
-	if of.file == "" && (of.kind == kindScripted || of.kind == kindRecorded) {
-		return nil, fmt.Errorf("name the file: %s:FILE", of.kind)
-	}
-	switch of.kind {
-	case kindScripted:
-		script, err := scripted.Open(of.file)
-		if err != nil {
-			return nil, err
-		}
-		return scripted.NewModel(script), nil
-	case kindRecorded:
-		recording, err := recorded.Load(of.file)
-		if err != nil {
-			return nil, err
-		}
-		return recorded.NewModel(recording), nil
-	case kindOpenAI:
-		if of.file != "" {
-			return nil, errors.New("it has no file: say openai, and where it is with --openai-base-url")
-		}
-		key, err := readKey(f, env)
-		if err != nil {
-			return nil, err
-		}
-		return openai.New(openai.Config{BaseURL: f.OpenAIBaseURL, Key: key, Whole: f.OpenAIWhole}, log)
-	}
-	return nil, errors.New("no such model: openai, scripted:FILE or recorded:FILE")
-}
-
-// readKey returns the key of the OpenAI API, empty for none: servers on one's
-// own machine ask for none.
-func readKey(f *flags, env settings.Environment) (string, error) {
-	if f.OpenAIKeyFile == "" {
-		return env[keyVariable], nil
-	}
-	data, err := os.ReadFile(f.OpenAIKeyFile)
-	if err != nil {
-		return "", fmt.Errorf("--openai-key-file: %w", err)
-	}
-	key := strings.TrimSpace(string(data))
-	if key == "" {
-		return "", fmt.Errorf("--openai-key-file %s: is empty", f.OpenAIKeyFile)
-	}
-	return key, nil
 }
 
 func (o *offers) openTools(of offer, f *flags) (bridge.Executor, error) {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"mime"
 	"net/http"
 	"strings"
 
@@ -17,10 +16,11 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/internal/llm"
+	"github.com/refold/refold/internal/llm/endpoint"
 )
 
 // ask sends the request once and reads the answer.
-func (m *Model) ask(ctx context.Context, body openai.ChatCompletionNewParams, delta func(text string)) (bridge.Answer, *failure) {
+func (m *Model) ask(ctx context.Context, body openai.ChatCompletionNewParams, delta func(text string)) (bridge.Answer, *endpoint.Failure) {
 	var response *http.Response
 	options := []option.RequestOption{option.WithResponseBodyInto(&response)}
 	if !m.whole {
@@ -33,28 +33,21 @@ func (m *Model) ask(ctx context.Context, body openai.ChatCompletionNewParams, de
 		return bridge.Answer{}, m.failed(err)
 	}
 	defer response.Body.Close()
-	media, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
-	if err != nil { // none is said: then it is what was asked for
-		media = map[bool]string{true: "application/json", false: "text/event-stream"}[m.whole]
-	}
-	switch media {
-	case "text/event-stream":
+	if endpoint.IsStream(response, !m.whole) {
 		return m.streamed(response, delta)
-	case "application/json":
-		return m.wholly(response.Body, delta)
 	}
-	return bridge.Answer{}, final(llm.CodeBadRequest, "%s answered %s, no chat completion: check the base URL", m.host, llm.Excerpt(media))
+	return m.wholly(response.Body, delta)
 }
 
 // streamed reads an answer that comes in chunks.
-func (m *Model) streamed(response *http.Response, delta func(text string)) (bridge.Answer, *failure) {
+func (m *Model) streamed(response *http.Response, delta func(text string)) (bridge.Answer, *endpoint.Failure) {
 	stream := ssestream.NewStream[openai.ChatCompletionChunk](ssestream.NewDecoder(response), nil)
 	defer stream.Close()
 	var b builder
 	for stream.Next() {
 		text := b.add(stream.Current())
 		if b.bytes > answerBytesMax || len(b.calls) > session.CallsSeenMax {
-			return bridge.Answer{}, tooLarge(m.host)
+			return bridge.Answer{}, m.tooLarge()
 		}
 		if text != "" {
 			delta(text)
@@ -66,32 +59,29 @@ func (m *Model) streamed(response *http.Response, delta func(text string)) (brid
 	if err := stream.Err(); err != nil {
 		return bridge.Answer{}, m.failed(err)
 	}
-	return bridge.Answer{}, passing(llm.CodeNetwork, "the answer of %s broke off", m.host)
+	return bridge.Answer{}, m.endpoint.BrokeOff()
 }
 
 // wholly reads an answer that comes in one piece.
-func (m *Model) wholly(body io.Reader, delta func(text string)) (bridge.Answer, *failure) {
-	data, err := io.ReadAll(io.LimitReader(body, wholeBytesMax+1))
-	if err != nil {
-		return bridge.Answer{}, m.failed(err)
-	}
-	if len(data) > wholeBytesMax {
-		return bridge.Answer{}, tooLarge(m.host)
+func (m *Model) wholly(body io.Reader, delta func(text string)) (bridge.Answer, *endpoint.Failure) {
+	data, failed := m.readAll(body)
+	if failed != nil {
+		return bridge.Answer{}, failed
 	}
 	var completion openai.ChatCompletion
 	if err := json.Unmarshal(data, &completion); err != nil {
-		return bridge.Answer{}, m.failed(errBroken)
+		return bridge.Answer{}, m.failed(endpoint.ErrBroken)
 	}
 	if len(completion.Choices) == 0 {
-		if said := parseFault(data); said.message != "" {
-			return bridge.Answer{}, m.told(said)
+		if said := endpoint.ParseSaid(data); said.Message != "" {
+			return bridge.Answer{}, m.endpoint.Told(said)
 		}
-		return bridge.Answer{}, passing(llm.CodeNetwork, "%s answered without a choice", m.host)
+		return bridge.Answer{}, m.failed(endpoint.ErrBroken)
 	}
 	var b builder
 	b.whole(&completion)
 	if b.bytes > answerBytesMax || len(b.calls) > session.CallsSeenMax {
-		return bridge.Answer{}, tooLarge(m.host)
+		return bridge.Answer{}, m.tooLarge()
 	}
 	answer := b.answer()
 	if answer.Text != "" {
@@ -100,11 +90,30 @@ func (m *Model) wholly(body io.Reader, delta func(text string)) (bridge.Answer, 
 	return answer, nil
 }
 
-// errBroken says that an answer is no JSON, or not the JSON that it should be.
-var errBroken = errors.New("the answer can't be read")
+// readAll reads an answer that comes in one piece.
+func (m *Model) readAll(body io.Reader) ([]byte, *endpoint.Failure) {
+	data, err := io.ReadAll(io.LimitReader(body, wholeBytesMax+1))
+	if err != nil {
+		return nil, m.failed(err)
+	}
+	if len(data) > wholeBytesMax {
+		return nil, m.tooLarge()
+	}
+	return data, nil
+}
 
-func tooLarge(host string) *failure {
-	return final(llm.CodeBadRequest, "%s answered more than %d bytes or %d calls: limit the answer in params", host, answerBytesMax, session.CallsSeenMax)
+// inStream returns what a server says in a stream that began well.
+func inStream(err error) ([]byte, bool) {
+	var said *ssestream.StreamError
+	if !errors.As(err, &said) {
+		return nil, false
+	}
+	return said.Event.Data, true
+}
+
+func (m *Model) tooLarge() *endpoint.Failure {
+	return endpoint.Final(llm.CodeBadRequest, "%s answered more than %d bytes or %d calls: limit the answer in params",
+		m.endpoint.Host(), answerBytesMax, session.CallsSeenMax)
 }
 
 // builder puts an answer together.
@@ -207,16 +216,10 @@ func (b *builder) answer() bridge.Answer {
 	return a
 }
 
-// newUsage returns the counts; what no count can be is taken as none.
+// newUsage returns the counts.
 func newUsage(u *openai.CompletionUsage) bridge.Usage {
-	count := func(n int64) int64 {
-		if n < 0 || n > session.TokensMax {
-			return 0
-		}
-		return n
-	}
 	return bridge.Usage{
-		InputTokens: count(u.PromptTokens), OutputTokens: count(u.CompletionTokens),
-		CachedTokens: count(u.PromptTokensDetails.CachedTokens), ReasoningTokens: count(u.CompletionTokensDetails.ReasoningTokens),
+		InputTokens: llm.Count(u.PromptTokens), OutputTokens: llm.Count(u.CompletionTokens),
+		CachedTokens: llm.Count(u.PromptTokensDetails.CachedTokens), ReasoningTokens: llm.Count(u.CompletionTokensDetails.ReasoningTokens),
 	}
 }

@@ -5,58 +5,35 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
-	"net/url"
-	"time"
+	"strings"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/responses"
 
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/internal/llm/endpoint"
 )
 
 // DefaultBaseURL is asked when the config names no other.
 const DefaultBaseURL = "https://api.openai.com/v1"
 
-// Config says whom to ask. The zero value asks OpenAI without a key.
+// Config says whom to ask, and how. The zero value asks OpenAI for responses,
+// without a key. A base URL is that of the API, up to and without
+// /chat/completions or /responses.
 type Config struct {
-	BaseURL string // of the API, up to and without /chat/completions; empty: DefaultBaseURL
-	Key     string // sent as a bearer token; empty: none is sent
-	Whole   bool   // don't ask for a stream: for servers that have none
-
-	Client *http.Client // nil: one of its own
-}
-
-// Validate reports every problem of the config. It names no key.
-func (c Config) Validate() error {
-	var problems []error
-	if u, err := url.Parse(c.BaseURL); err != nil {
-		problems = append(problems, errors.New("base URL: is no URL: give it as https://host/v1"))
-	} else if c.BaseURL != "" {
-		switch {
-		case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-			problems = append(problems, errors.New("base URL: give it as https://host/v1"))
-		case u.User != nil || u.RawQuery != "" || u.Fragment != "":
-			problems = append(problems, errors.New("base URL: user, query and fragment are not sent: leave them out; the key has its own option"))
-		}
-	}
-	for _, r := range c.Key {
-		if r <= ' ' || r >= 0x7f {
-			problems = append(problems, errors.New("key: has a character that no key has: was it copied with its line end?"))
-			break
-		}
-	}
-	return errors.Join(problems...)
+	endpoint.Config
+	Chat  bool // ask for chat completions, which servers other than OpenAI's speak
+	Whole bool // don't ask for a stream: for servers that have none
 }
 
 // Model asks one server. It may be used from several goroutines at once.
 type Model struct {
+	endpoint    *endpoint.Endpoint
 	completions openai.ChatCompletionService
-	host        string // for people
-	key         string // to keep it out of what is said
-	whole       bool
-	log         *slog.Logger
-	wait        func(ctx context.Context, d time.Duration) error
+	responses   responses.ResponseService
+	chat, whole bool
+	of          string // whose items are ours
 }
 
 var _ bridge.Model = (*Model)(nil)
@@ -64,65 +41,59 @@ var _ bridge.Model = (*Model)(nil)
 // New returns a model, or what is wrong with the config. It connects to
 // nobody yet.
 func New(c Config, log *slog.Logger) (*Model, error) {
-	if err := c.Validate(); err != nil {
-		return nil, fmt.Errorf("openai: %w", err)
-	}
-	base := c.BaseURL
-	if base == "" {
-		base = DefaultBaseURL
-	}
-	u, err := url.Parse(base)
+	e, err := endpoint.New(c.Config, DefaultBaseURL, log)
 	if err != nil {
 		return nil, fmt.Errorf("openai: %w", err)
 	}
-	client := c.Client
-	if client == nil {
-		client = &http.Client{}
-	}
-	// The service is made by itself, since a client of the library would read
-	// the environment.
+	// The services are made by themselves, since a client of the library would
+	// read the environment.
 	options := []option.RequestOption{
-		option.WithBaseURL(base), option.WithHTTPClient(client), option.WithMaxRetries(0), option.WithMiddleware(refuse),
+		option.WithBaseURL(strings.TrimSuffix(e.BaseURL(), "/") + "/"), option.WithHTTPClient(e.Client()), option.WithMaxRetries(0),
 	}
 	if c.Key != "" {
 		options = append(options, option.WithAPIKey(c.Key))
 	}
 	return &Model{
-		completions: openai.NewChatCompletionService(options...), host: u.Host, key: c.Key, whole: c.Whole, log: log, wait: wait,
+		endpoint: e, completions: openai.NewChatCompletionService(options...), responses: responses.NewResponseService(options...),
+		chat: c.Chat, whole: c.Whole, of: "openai " + e.Host(),
 	}, nil
 }
 
-// Generate asks the server, and again if that may help. See the package's laws
+// Generate asks the server, and again if that may help. See package endpoint
 // for what is streamed, and package llm for the codes of failures. When ctx is
 // over, it returns ctx's error.
 func (m *Model) Generate(ctx context.Context, req bridge.Request, delta func(text string)) (bridge.Answer, error) {
-	body, err := newParams(&req)
+	ask, err := m.prepare(&req)
 	if err != nil {
 		return bridge.Answer{}, err
 	}
-	for try := 0; ; try++ {
-		streamed := false
-		answer, failed := m.ask(ctx, body, func(text string) {
-			streamed = true
-			delta(text)
-		})
-		if failed == nil {
-			return answer, nil
-		}
-		if err := ctx.Err(); err != nil {
-			return bridge.Answer{}, err
-		}
-		pause, again := failed.again(ctx, try)
-		if !again {
-			return bridge.Answer{}, failed.err
-		}
-		m.log.WarnContext(ctx, "generation is asked again", "session", req.Session, "effect", req.Effect,
-			"code", failed.err.Code, "detail", failed.err.Detail, "wait_ms", pause.Milliseconds())
-		if err := m.wait(ctx, pause); err != nil {
-			return bridge.Answer{}, err
-		}
-		if streamed {
-			delta = func(string) {}
-		}
+	return m.endpoint.Generate(ctx, &req, delta, ask)
+}
+
+// asking sends one request that was made, and reads the answer.
+type asking func(ctx context.Context, delta func(text string)) (bridge.Answer, *endpoint.Failure)
+
+// prepare makes the request. Its error is a fault of the run's config.
+func (m *Model) prepare(req *bridge.Request) (asking, error) {
+	if m.chat {
+		body, err := newParams(req)
+		return func(ctx context.Context, delta func(text string)) (bridge.Answer, *endpoint.Failure) {
+			return m.ask(ctx, body, delta)
+		}, err
 	}
+	body, err := m.newResponse(req)
+	return func(ctx context.Context, delta func(text string)) (bridge.Answer, *endpoint.Failure) {
+		return m.respond(ctx, body, delta)
+	}, err
+}
+
+// failed makes a failure of an error of the client library's.
+func (m *Model) failed(err error) *endpoint.Failure {
+	if text, ok := inStream(err); ok {
+		return m.endpoint.Told(endpoint.ParseSaid(text))
+	}
+	if errors.Is(err, endpoint.ErrBroken) {
+		return m.endpoint.Failed(endpoint.ErrBroken)
+	}
+	return m.endpoint.Failed(err)
 }

@@ -24,6 +24,7 @@ import (
 
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/internal/llm"
+	"github.com/refold/refold/internal/llm/endpoint"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files again")
@@ -113,21 +114,25 @@ func (r reply) write(w http.ResponseWriter) {
 // model asks the server; its waits take no time and are kept.
 type model struct {
 	*Model
-	waits []time.Duration
-	logs  bytes.Buffer
+	waits   []time.Duration
+	waiting func() // called as a wait begins
+	logs    bytes.Buffer
 }
 
 func (s *server) model(t *testing.T, c Config) *model {
 	t.Helper()
-	c.BaseURL, c.Client = s.URL+"/v1", s.Client()
 	m := &model{}
+	c.Chat, c.BaseURL, c.Client = true, s.URL+"/v1", s.Client()
+	c.Wait = func(ctx context.Context, d time.Duration) error {
+		m.waits = append(m.waits, d)
+		if m.waiting != nil {
+			m.waiting()
+		}
+		return ctx.Err()
+	}
 	var err error
 	if m.Model, err = New(c, slog.New(slog.NewTextHandler(&m.logs, nil))); err != nil {
 		t.Fatal(err)
-	}
-	m.wait = func(ctx context.Context, d time.Duration) error {
-		m.waits = append(m.waits, d)
-		return ctx.Err()
 	}
 	return m
 }
@@ -186,7 +191,7 @@ func TestStreamedAnswer(t *testing.T) {
 		`{"id":"c1","model":"m-1-2026","choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}],"usage":null}`,
 		`{"id":"c1","model":"m-1-2026","choices":[],"usage":{"prompt_tokens":90,"completion_tokens":12,"total_tokens":102,"prompt_tokens_details":{"cached_tokens":64},"completion_tokens_details":{"reasoning_tokens":5}}}`,
 		"[DONE]"))
-	got, pieces, failure := s.model(t, Config{Key: key}).generate(t, hello)
+	got, pieces, failure := s.model(t, Config{Config: endpoint.Config{Key: key}}).generate(t, hello)
 	want := bridge.Answer{
 		Text: "Grüße, 🙂\n", Model: "m-1-2026", FinishReason: "tool_calls",
 		Calls: []bridge.AnswerCall{{ID: "call_x", Name: "get", Arguments: `{"a": 1}`}, {ID: "call_x", Name: "put", Arguments: `{"b":"\""}`}},
@@ -265,7 +270,7 @@ func TestRequest(t *testing.T) {
 			Params: json.RawMessage(`{"stream_options":{"include_obfuscation":false}}`)}},
 	} {
 		s := newServer(t, text("yes"))
-		answer, _, failure := s.model(t, Config{Key: key}).generate(t, c.req)
+		answer, _, failure := s.model(t, Config{Config: endpoint.Config{Key: key}}).generate(t, c.req)
 		if failure != nil || answer.Text != "yes" {
 			t.Errorf("%s: %+v, %v", c.file, answer, failure)
 			continue
@@ -373,11 +378,11 @@ func TestConfig(t *testing.T) {
 		want   string
 	}{
 		{Config{}, ""},
-		{Config{BaseURL: "http://127.0.0.1:11434/v1/", Key: key}, ""},
-		{Config{BaseURL: "localhost:8080"}, "openai: base URL: give it as https://host/v1"},
-		{Config{BaseURL: "http://\x7f"}, "openai: base URL: is no URL: give it as https://host/v1"},
-		{Config{BaseURL: "https://me:" + key + "@host/v1"}, "openai: base URL: user, query and fragment are not sent: leave them out; the key has its own option"},
-		{Config{BaseURL: "file:///v1", Key: key + "\n"}, "openai: base URL: give it as https://host/v1\nkey: has a character that no key has: was it copied with its line end?"},
+		{Config{Config: endpoint.Config{BaseURL: "http://127.0.0.1:11434/v1/", Key: key}}, ""},
+		{Config{Config: endpoint.Config{BaseURL: "localhost:8080"}}, "openai: base URL: give it as https://host/v1"},
+		{Config{Config: endpoint.Config{BaseURL: "http://\x7f"}}, "openai: base URL: is no URL: give it as https://host/v1"},
+		{Config{Config: endpoint.Config{BaseURL: "https://me:" + key + "@host/v1"}}, "openai: base URL: user, query and fragment are not sent: leave them out; the key has its own option"},
+		{Config{Config: endpoint.Config{BaseURL: "file:///v1", Key: key + "\n"}}, "openai: base URL: give it as https://host/v1\nkey: has a character that no key has: was it copied with its line end?"},
 	} {
 		got := ""
 		if _, err := New(c.config, slog.New(slog.DiscardHandler)); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/internal/devserver"
+	"github.com/refold/refold/internal/llm/endpoint"
 )
 
 const record = `{
@@ -41,7 +42,7 @@ func TestToolsAreRenderedOnce(t *testing.T) {
 		`{"model":"m-1","choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}`, "[DONE]")
 	// Three runs of three turns; the last one is offered one tool only.
 	s := newServer(t, call, call, text("one"), call, call, text("two"), call, call, text("three"))
-	model, err := New(Config{BaseURL: s.URL}, slog.New(slog.DiscardHandler))
+	model, err := New(Config{Chat: true, Config: endpoint.Config{BaseURL: s.URL}}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package openai
 
 import (
 	"encoding/json"
-	"slices"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/packages/param"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/internal/llm"
-	"github.com/refold/refold/planner"
 )
 
 // reserved are the members of a request that params can't set: they are made
@@ -23,9 +21,7 @@ func newParams(req *bridge.Request) (openai.ChatCompletionNewParams, error) {
 	if req.System != "" {
 		body.Messages = append(body.Messages, openai.SystemMessage(req.System))
 	}
-	for i := range req.Messages {
-		body.Messages = append(body.Messages, newMessage(&req.Messages[i]))
-	}
+	body.Messages = append(body.Messages, newMessages(req.Messages)...)
 	extra := make(map[string]any)
 	if len(req.Tools) > 0 { // servers refuse a choice among no tools
 		tools, err := req.RenderTools(toolsForm, renderTools)
@@ -35,8 +31,18 @@ func newParams(req *bridge.Request) (openai.ChatCompletionNewParams, error) {
 		extra["tools"] = json.RawMessage(tools)
 		body.ToolChoice = newToolChoice(req.ToolChoice)
 	}
-	if err := passOn(extra, req.Params); err != nil {
+	members, err := llm.Params(req.Params, reserved)
+	if err != nil {
 		return body, err
+	}
+	if f := req.Format; f != nil {
+		if _, twice := members["response_format"]; twice {
+			return body, llm.Fail(llm.CodeBadRequest, "params.response_format: the config has a response_format of its own: leave one out")
+		}
+		body.ResponseFormat = newFormat(f)
+	}
+	for name, value := range members {
+		extra[name] = value
 	}
 	if len(extra) > 0 {
 		body.SetExtraFields(extra)
@@ -44,22 +50,16 @@ func newParams(req *bridge.Request) (openai.ChatCompletionNewParams, error) {
 	return body, nil
 }
 
-// passOn adds the members of params to those of the request.
-func passOn(extra map[string]any, params json.RawMessage) error {
-	if len(params) == 0 {
-		return nil
+// newFormat makes the form of the answer.
+func newFormat(f *bridge.Format) openai.ChatCompletionNewParamsResponseFormatUnion {
+	if f.Schema == nil {
+		return openai.ChatCompletionNewParamsResponseFormatUnion{OfJSONObject: &shared.ResponseFormatJSONObjectParam{}}
 	}
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(params, &members); err != nil {
-		return llm.Fail(llm.CodeBadRequest, "params: is no JSON object")
+	schema := shared.ResponseFormatJSONSchemaJSONSchemaParam{Name: llm.FormatName(f), Schema: f.Schema}
+	if f.Strict {
+		schema.Strict = param.NewOpt(true)
 	}
-	for name, value := range members {
-		if slices.Contains(reserved, name) {
-			return llm.Fail(llm.CodeBadRequest, "params.%s: is not for params to set: leave it out", name)
-		}
-		extra[name] = value
-	}
-	return nil
+	return openai.ChatCompletionNewParamsResponseFormatUnion{OfJSONSchema: &shared.ResponseFormatJSONSchemaParam{JSONSchema: schema}}
 }
 
 // hasExtra reports whether params set a member of the request.
@@ -68,41 +68,84 @@ func hasExtra(body *openai.ChatCompletionNewParams, name string) bool {
 	return ok
 }
 
-// inventedName stands for a name that a model made up and no provider takes
-// back. The call was refused under its own name, and its result says so.
-const inventedName = "invalid_tool_name"
-
-// sendableName returns a called tool's name as the API takes it.
-func sendableName(name string) string {
-	if planner.IsName(name) {
-		return name
+// newMessages makes the conversation. A result has no images in this API: they
+// follow the results of their turn as a message of the user's. A turn in which
+// the model said nothing is left out.
+func newMessages(messages []bridge.Message) []openai.ChatCompletionMessageParamUnion {
+	var all []openai.ChatCompletionMessageParamUnion
+	var images []bridge.Part
+	flush := func() {
+		if len(images) > 0 {
+			all = append(all, openai.UserMessage(newParts(images)))
+			images = nil
+		}
 	}
-	return inventedName
+	for i := range messages {
+		m := &messages[i]
+		if m.Role != "tool" {
+			flush()
+		}
+		switch {
+		case m.Role == "tool":
+			all = append(all, openai.ToolMessage(llm.Result(m), m.CallID))
+			images = append(images, imagesOf(m)...)
+		case m.Role == "user" && len(m.Parts) > 0:
+			all = append(all, openai.UserMessage(newParts(m.Parts)))
+		case m.Role == "user":
+			all = append(all, openai.UserMessage(m.Text))
+		case m.Text != "" || len(m.Calls) > 0:
+			all = append(all, newAssistant(m))
+		}
+	}
+	flush()
+	return all
 }
 
-// newMessage makes one message of the conversation.
-func newMessage(m *bridge.Message) openai.ChatCompletionMessageParamUnion {
-	switch m.Role {
-	case "tool":
-		return openai.ToolMessage(m.Text, m.CallID)
-	case "assistant":
-		said := openai.ChatCompletionAssistantMessageParam{}
-		if m.Text != "" || len(m.Calls) == 0 {
-			said.Content.OfString = param.NewOpt(m.Text)
+// imagesOf returns a result's images, and before them which result it is.
+func imagesOf(m *bridge.Message) []bridge.Part {
+	var images []bridge.Part
+	for _, p := range m.Parts {
+		if p.Text != "" || len(p.Data) == 0 {
+			continue
 		}
-		for _, c := range m.Calls {
-			said.ToolCalls = append(said.ToolCalls, openai.ChatCompletionMessageToolCallUnionParam{
-				OfFunction: &openai.ChatCompletionMessageFunctionToolCallParam{
-					ID: c.ID,
-					Function: openai.ChatCompletionMessageFunctionToolCallFunctionParam{
-						Name: sendableName(c.Name), Arguments: orEmptyObject(c.Arguments),
-					},
-				},
-			})
+		if images == nil {
+			images = append(images, bridge.Part{Text: "Images in the result of " + m.CallID + ":"})
 		}
-		return openai.ChatCompletionMessageParamUnion{OfAssistant: &said}
+		images = append(images, p)
 	}
-	return openai.UserMessage(m.Text)
+	return images
+}
+
+// newParts makes the content of a message that has images.
+func newParts(parts []bridge.Part) []openai.ChatCompletionContentPartUnionParam {
+	var content []openai.ChatCompletionContentPartUnionParam
+	for i := range parts {
+		if p := &parts[i]; len(p.Data) > 0 {
+			content = append(content, openai.ImageContentPart(openai.ChatCompletionContentPartImageImageURLParam{URL: llm.DataURL(p)}))
+		} else if p.Text != "" {
+			content = append(content, openai.TextContentPart(p.Text))
+		}
+	}
+	return content
+}
+
+// newAssistant makes what the model said.
+func newAssistant(m *bridge.Message) openai.ChatCompletionMessageParamUnion {
+	said := openai.ChatCompletionAssistantMessageParam{}
+	if m.Text != "" {
+		said.Content.OfString = param.NewOpt(m.Text)
+	}
+	for _, c := range m.Calls {
+		said.ToolCalls = append(said.ToolCalls, openai.ChatCompletionMessageToolCallUnionParam{
+			OfFunction: &openai.ChatCompletionMessageFunctionToolCallParam{
+				ID: c.ID,
+				Function: openai.ChatCompletionMessageFunctionToolCallFunctionParam{
+					Name: llm.ToolName(c.Name), Arguments: orEmptyObject(c.Arguments),
+				},
+			},
+		})
+	}
+	return openai.ChatCompletionMessageParamUnion{OfAssistant: &said}
 }
 
 // orEmptyObject stands in for arguments that a model left out: some servers
@@ -139,15 +182,25 @@ func newTool(t *bridge.Tool) (openai.ChatCompletionToolUnionParam, error) {
 	if t.Description != "" {
 		fn.Description = param.NewOpt(t.Description)
 	}
-	var schema map[string]json.RawMessage
-	if err := json.Unmarshal(t.Schema, &schema); err != nil {
-		return openai.ChatCompletionToolUnionParam{}, llm.Fail(llm.CodeBadRequest, "tool %s: its schema is no JSON object", t.Name)
+	schema, err := schemaOf(t)
+	if err != nil {
+		return openai.ChatCompletionToolUnionParam{}, err
 	}
-	fn.Parameters = make(shared.FunctionParameters, len(schema))
-	for name, value := range schema {
-		fn.Parameters[name] = value
-	}
+	fn.Parameters = schema
 	return openai.ChatCompletionFunctionTool(fn), nil
+}
+
+// schemaOf returns the members of a tool's schema, byte for byte.
+func schemaOf(t *bridge.Tool) (map[string]any, error) {
+	members, err := llm.Members(t.Schema, "tool "+t.Name+": its schema")
+	if err != nil {
+		return nil, err
+	}
+	schema := make(map[string]any, len(members))
+	for name, value := range members {
+		schema[name] = value
+	}
+	return schema, nil
 }
 
 // newToolChoice makes the choice; auto is the protocol's default and not sent.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/internal/llm/endpoint"
 )
 
 func with(r reply, name, value string) reply {
@@ -52,12 +53,12 @@ func TestFinalFailures(t *testing.T) {
 		{"no money", whole(402, `{"error":{"message":"Insufficient credits","code":402}}`), "rate_limited: HOST answered 402: Insufficient credits"},
 		{"not implemented", whole(501, `{}`), "bad_request: HOST answered 501"},
 		{"not to be tried again", with(whole(500, `{}`), "X-Should-Retry", "false"), "overloaded: HOST answered 500"},
-		{"a web page", reply{header: map[string]string{"Content-Type": "text/html"}, body: "<html>"}, `bad_request: HOST answered "text/html", no chat completion: check the base URL`},
+		{"a web page", reply{header: map[string]string{"Content-Type": "text/html"}, body: "<html>"}, `bad_request: HOST answered "text/html", no answer of a model: check the base URL`},
 		{"a failure in an answer", whole(200, `{"error":{"message":"bad tool schema","code":400}}`), "bad_request: HOST answered 400: bad tool schema"},
 		{"a failure in a stream", stream(`{"error":{"message":"too many tokens","code":"context_length_exceeded"}}`), "context_length_exceeded: HOST answered 500: too many tokens"},
 	} {
 		s := newServer(t, c.reply)
-		m := s.model(t, Config{Key: key})
+		m := s.model(t, Config{Config: endpoint.Config{Key: key}})
 		_, pieces, failure := m.generate(t, hello)
 		want := strings.Replace(c.want, "HOST", s.Listener.Addr().String(), 1)
 		if failure == nil || failure.Error() != want || failure.Retryable || len(pieces) > 0 || len(m.waits) > 0 {
@@ -96,7 +97,7 @@ func TestPassingFailures(t *testing.T) {
 		{"a limit in a stream", stream(`{"error":{"message":"slow down","code":429}}`), "rate_limited", ""},
 	} {
 		s := newServer(t, c.bad, text("whole"))
-		m := s.model(t, Config{Key: key})
+		m := s.model(t, Config{Config: endpoint.Config{Key: key}})
 		answer, pieces, failure := m.generate(t, hello)
 		if failure != nil || answer.Text != "whole" || len(m.waits) != 1 {
 			t.Errorf("%s: got %+v, %v, waited %v", c.what, answer, failure, m.waits)
@@ -125,17 +126,16 @@ func TestRefusedConnection(t *testing.T) {
 	if err := listener.Close(); err != nil {
 		t.Fatal(err)
 	}
-	m, err := New(Config{BaseURL: "http://" + address + "/v1", Key: key}, slog.New(slog.DiscardHandler))
+	tries := 0
+	m, err := New(Config{Chat: true, Config: endpoint.Config{BaseURL: "http://" + address + "/v1", Key: key, Wait: func(context.Context, time.Duration) error { tries++; return nil }}}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	tries := 0
-	m.wait = func(context.Context, time.Duration) error { tries++; return nil }
 	_, err = m.Generate(t.Context(), hello, func(string) {})
 	var failure *bridge.Error
 	want := "network: no answer from " + address + ": dial tcp " + address + ": connect: connection refused"
-	if !errors.As(err, &failure) || failure.Error() != want || !failure.Retryable || tries != retriesMax {
-		t.Errorf("got %v after %d tries, want %s after %d", err, tries, want, retriesMax)
+	if !errors.As(err, &failure) || failure.Error() != want || !failure.Retryable || tries != 8 {
+		t.Errorf("got %v after %d tries, want %s after %d", err, tries, want, 8)
 	}
 }
 
@@ -145,7 +145,7 @@ func TestUntrustedCertificate(t *testing.T) {
 	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	s.StartTLS()
 	defer s.Close()
-	m, err := New(Config{BaseURL: s.URL}, slog.New(slog.DiscardHandler))
+	m, err := New(Config{Chat: true, Config: endpoint.Config{BaseURL: s.URL}}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,14 +165,14 @@ func TestRetryAfter(t *testing.T) {
 		least, most time.Duration
 	}{
 		{"Retry-After", "7", 7 * time.Second, 7 * time.Second},
-		{"Retry-After", "0", retryWaitMin * 3 / 4, retryWaitMin},
-		{"Retry-After", "0.1", retryWaitMin, retryWaitMin},
-		{"Retry-After", "-3", retryWaitMin * 3 / 4, retryWaitMin},
-		{"Retry-After", "soon", retryWaitMin * 3 / 4, retryWaitMin},
+		{"Retry-After", "0", 500 * time.Millisecond * 3 / 4, 500 * time.Millisecond},
+		{"Retry-After", "0.1", 500 * time.Millisecond, 500 * time.Millisecond},
+		{"Retry-After", "-3", 500 * time.Millisecond * 3 / 4, 500 * time.Millisecond},
+		{"Retry-After", "soon", 500 * time.Millisecond * 3 / 4, 500 * time.Millisecond},
 		{"Retry-After-Ms", "2500", 2500 * time.Millisecond, 2500 * time.Millisecond},
 		{"Retry-After", time.Now().Add(20 * time.Second).UTC().Format(http.TimeFormat), 10 * time.Second, 20 * time.Second},
 		{"Retry-After", "1e300", 24 * time.Hour, 24 * time.Hour},
-		{"Retry-After", "NaN", retryWaitMin * 3 / 4, retryWaitMin},
+		{"Retry-After", "NaN", 500 * time.Millisecond * 3 / 4, 500 * time.Millisecond},
 	} {
 		m := newServer(t, with(busy, c.name, c.value), text("yes")).model(t, Config{})
 		if _, _, failure := m.generate(t, hello); failure != nil {
@@ -192,34 +192,20 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-func TestBackoff(t *testing.T) {
-	t.Parallel()
-	for try, ms := range []int64{500, 1000, 2000, 4000, 8000, 16000, 30000, 30000} {
-		want := time.Duration(ms) * time.Millisecond
-		for range 100 {
-			if got := backoff(try); got > want || got < want*3/4 {
-				t.Errorf("try %d: %v, want %v to %v", try, got, want*3/4, want)
-			}
-		}
-	}
-	if got := backoff(1 << 30); got > retryWaitMax || got < retryWaitMax*3/4 {
-		t.Errorf("after many tries: %v", got)
-	}
-}
-
 // A server that only fails is asked until the tries are used up.
 func TestRetriesEnd(t *testing.T) {
 	t.Parallel()
-	replies := make([]reply, retriesMax+1)
+	const tries = 8
+	replies := make([]reply, tries+1)
 	for i := range replies {
 		replies[i] = whole(500, `{"error":{"message":"down `+strconv.Itoa(i)+`"}}`)
 	}
 	m := newServer(t, replies...).model(t, Config{})
 	_, _, failure := m.generate(t, hello)
-	if failure == nil || failure.Code != "overloaded" || !failure.Retryable || !strings.HasSuffix(failure.Detail, "down "+strconv.Itoa(retriesMax)) {
+	if failure == nil || failure.Code != "overloaded" || !failure.Retryable || !strings.HasSuffix(failure.Detail, "down "+strconv.Itoa(tries)) {
 		t.Errorf("got %v", failure)
 	}
-	if len(m.waits) != retriesMax {
+	if len(m.waits) != tries {
 		t.Errorf("waited %v", m.waits)
 	}
 }
@@ -238,7 +224,7 @@ func TestCancelled(t *testing.T) {
 	}))
 	defer s.Close()
 	defer close(done)
-	m, err := New(Config{BaseURL: s.URL, Client: s.Client()}, slog.New(slog.DiscardHandler))
+	m, err := New(Config{Chat: true, Config: endpoint.Config{BaseURL: s.URL, Client: s.Client()}}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,15 +239,9 @@ func TestCancelled(t *testing.T) {
 
 	busy := newServer(t, with(whole(429, `{}`), "Retry-After", "3600")).model(t, Config{})
 	ctx, cancel = context.WithCancel(t.Context())
-	busy.wait = func(ctx context.Context, d time.Duration) error {
-		cancel()
-		return wait(ctx, d)
-	}
+	busy.waiting = cancel
 	if _, err := busy.Generate(ctx, hello, func(string) {}); !errors.Is(err, context.Canceled) {
 		t.Errorf("in a pause: got %v", err)
-	}
-	if err := wait(t.Context(), time.Nanosecond); err != nil {
-		t.Errorf("a pause that passes: %v", err)
 	}
 }
 

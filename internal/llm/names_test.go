@@ -1,16 +1,16 @@
-package openai
+package llm
 
 import "testing"
 
-// TestSendableName: a model may make up any name; the API refuses a history
+// TestToolName: a model may make up any name; the API refuses a history
 // with one that it would not have taken as a tool's.
-func TestSendableName(t *testing.T) {
+func TestToolName(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
 		"read_file": "read_file", "A-1": "A-1", "": inventedName, "no such": inventedName, "host.exec": inventedName, "läs": inventedName,
 		string(make([]byte, 65)): inventedName,
 	} {
-		if got := sendableName(name); got != want {
+		if got := ToolName(name); got != want {
 			t.Errorf("%q: got %q, want %q", name, got, want)
 		}
 	}

@@ -1,0 +1,102 @@
+package endpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// Config says whom to ask. The zero value asks the provider itself, without a
+// key.
+type Config struct {
+	BaseURL string        // empty: the provider's own
+	Key     string        // empty: none is sent
+	Idle    time.Duration // for how long a stream may be silent; 0: DefaultIdle
+
+	Client *http.Client                                     // nil: one of its own
+	Wait   func(ctx context.Context, d time.Duration) error // before another try; nil: by the clock
+}
+
+// Validate reports every problem of the config. It names no key.
+func (c Config) Validate() error {
+	var problems []error
+	if u, err := url.Parse(c.BaseURL); err != nil {
+		problems = append(problems, errors.New("base URL: is no URL: give it as https://host/v1"))
+	} else if c.BaseURL != "" {
+		switch {
+		case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+			problems = append(problems, errors.New("base URL: give it as https://host/v1"))
+		case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+			problems = append(problems, errors.New("base URL: user, query and fragment are not sent: leave them out; the key has its own option"))
+		}
+	}
+	for _, r := range c.Key {
+		if r <= ' ' || r >= 0x7f {
+			problems = append(problems, errors.New("key: has a character that no key has: was it copied with its line end?"))
+			break
+		}
+	}
+	if c.Idle < 0 {
+		problems = append(problems, errors.New("idle: a time such as 3m, or none"))
+	}
+	return errors.Join(problems...)
+}
+
+// Endpoint is one server of a provider's. It may be used from several
+// goroutines at once.
+type Endpoint struct {
+	base   string
+	host   string // for people
+	key    string // to keep it out of what is said
+	client *http.Client
+	log    *slog.Logger
+	wait   func(ctx context.Context, d time.Duration) error
+}
+
+// New returns the endpoint of a config, or what is wrong with it. base is the
+// provider's own address, which holds if the config has none. It connects to
+// nobody yet.
+func New(c Config, base string, log *slog.Logger) (*Endpoint, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	if c.BaseURL != "" {
+		base = c.BaseURL
+	}
+	u, err := url.Parse(base)
+	if err != nil {
+		return nil, fmt.Errorf("base URL: %w", err)
+	}
+	e := &Endpoint{base: base, host: u.Host, key: c.Key, log: log, wait: c.Wait}
+	if e.wait == nil {
+		e.wait = wait
+	}
+	var client http.Client
+	if c.Client != nil {
+		client = *c.Client
+	}
+	idle := c.Idle
+	if idle == 0 {
+		idle = DefaultIdle
+	}
+	client.Transport = &transport{next: client.Transport, idle: idle}
+	// A library's own header with a key would go with the request, wherever a
+	// redirect leads.
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	e.client = &client
+	return e, nil
+}
+
+// BaseURL is where requests go.
+func (e *Endpoint) BaseURL() string { return e.base }
+
+// Host is the server's name, for people.
+func (e *Endpoint) Host() string { return e.host }
+
+// Client is what requests are sent with. It returns an error for every response
+// that is no answer; Failed knows them.
+func (e *Endpoint) Client() *http.Client { return e.client }

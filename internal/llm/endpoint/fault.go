@@ -1,0 +1,222 @@
+package endpoint
+
+import (
+	"bytes"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/refold/refold/internal/llm"
+)
+
+// Said is what a server says is wrong.
+type Said struct {
+	Code, Kind, Message string
+	Status              int           // an HTTP status, if the server named one in its words
+	After               time.Duration // what it asks to wait, in its words
+}
+
+// ErrBroken says that an answer can't be read, or is not what it should be.
+var ErrBroken = errors.New("the answer can't be read")
+
+// Failed makes a failure of an error of the client's, or of a library's that
+// holds one. An error that says nothing of itself is an answer that broke off.
+func (e *Endpoint) Failed(err error) *Failure {
+	var response *refused
+	var other *strange
+	var end *cut
+	var where *url.Error // it repeats the URL
+	var certificate *tls.CertificateVerificationError
+	switch {
+	case errors.As(err, &response):
+		return e.classify(response.status, response.header, ParseSaid(response.body))
+	case errors.As(err, &other):
+		return Final(llm.CodeBadRequest, "%s answered %s, no answer of a model: check the base URL", e.host, llm.Excerpt(other.media))
+	case errors.Is(err, errSilent):
+		return paid(Passing(llm.CodeNetwork, "the answer of %s broke off: it was %s", e.host, errSilent))
+	case errors.As(err, &end):
+		return paid(Passing(llm.CodeNetwork, "no answer from %s: %s", e.host, e.Clean(end.Error())))
+	case errors.As(err, &certificate):
+		return Final(llm.CodeNetwork, "%s has no certificate that this machine trusts: %v", e.host, certificate.Err)
+	case errors.As(err, &where):
+		return Passing(llm.CodeNetwork, "no answer from %s: %s", e.host, e.Clean(where.Err.Error()))
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return e.BrokeOff()
+	}
+	return paid(Passing(llm.CodeNetwork, "the answer of %s can't be read", e.host))
+}
+
+// BrokeOff is the failure of an answer that did not say how it ends.
+func (e *Endpoint) BrokeOff() *Failure {
+	return paid(Passing(llm.CodeNetwork, "the answer of %s broke off", e.host))
+}
+
+func paid(f *Failure) *Failure {
+	f.Paid = true
+	return f
+}
+
+// ParseSaid reads what servers send: {"error": {"code", "type", "message"}}, the
+// same without error around it or in a list, or with a text as error; of Google
+// with status instead of type, and details.
+func ParseSaid(body []byte) Said {
+	body = bytes.TrimSpace(body)
+	var list []json.RawMessage
+	if json.Unmarshal(body, &list) == nil && len(list) > 0 {
+		body = list[0]
+	}
+	var outer struct {
+		Error json.RawMessage `json:"error"`
+	}
+	if json.Unmarshal(body, &outer) == nil && len(outer.Error) > 0 {
+		body = outer.Error
+	}
+	var text string
+	if json.Unmarshal(body, &text) == nil {
+		return Said{Message: text}
+	}
+	var inner struct {
+		Code    any              `json:"code"` // a text, a number or null
+		Type    string           `json:"type"`
+		Status  any              `json:"status"`
+		Message string           `json:"message"`
+		Details []map[string]any `json:"details"`
+	}
+	if json.Unmarshal(body, &inner) != nil {
+		return Said{}
+	}
+	s := Said{Kind: inner.Type, Message: inner.Message}
+	s.Code, _ = inner.Code.(string)
+	if n, ok := inner.Code.(float64); ok && n >= http.StatusBadRequest && n < 600 {
+		s.Status = int(n)
+	}
+	if status, ok := inner.Status.(string); ok && s.Kind == "" {
+		s.Kind = status
+	}
+	return s.WithDetails(inner.Details)
+}
+
+// WithDetails adds what Google says beside its words.
+func (s Said) WithDetails(details []map[string]any) Said {
+	for _, d := range details {
+		if reason, ok := d["reason"].(string); ok && s.Code == "" {
+			s.Code = reason
+		}
+		if delay, ok := d["retryDelay"].(string); ok {
+			if after, err := time.ParseDuration(delay); err == nil && after > 0 {
+				s.After = min(after, 24*time.Hour)
+			}
+		}
+	}
+	return s
+}
+
+// kinds are the HTTP statuses that kinds of faults stand for, where they are
+// told in an answer that began well.
+var kinds = map[string]int{
+	"authentication_error": http.StatusUnauthorized, "permission_error": http.StatusForbidden,
+	"invalid_request_error": http.StatusBadRequest, "invalid_prompt": http.StatusBadRequest, "not_found_error": http.StatusNotFound,
+	"request_too_large": http.StatusRequestEntityTooLarge, "billing_error": http.StatusPaymentRequired,
+	"rate_limit_error": http.StatusTooManyRequests, "rate_limit_exceeded": http.StatusTooManyRequests,
+	"timeout_error": http.StatusRequestTimeout, "overloaded_error": 529, "RESOURCE_EXHAUSTED": http.StatusTooManyRequests,
+	"INVALID_ARGUMENT": http.StatusBadRequest, "UNAUTHENTICATED": http.StatusUnauthorized, "PERMISSION_DENIED": http.StatusForbidden,
+	"UNAVAILABLE": http.StatusServiceUnavailable,
+}
+
+// Told makes a failure of what a server says in an answer that began well.
+func (e *Endpoint) Told(s Said) *Failure {
+	status := s.Status
+	for _, name := range []string{s.Kind, s.Code} {
+		if status == 0 {
+			status = kinds[name]
+		}
+	}
+	if status == 0 {
+		status = http.StatusInternalServerError
+	}
+	return e.classify(status, nil, s)
+}
+
+// is reports whether code or kind is one of these.
+func (s Said) is(names ...string) bool {
+	for _, name := range names {
+		if s.Code == name || s.Kind == name {
+			return true
+		}
+	}
+	return false
+}
+
+// has reports whether the server's words hold one of these.
+func (s Said) has(words ...string) bool {
+	message := strings.ToLower(s.Message)
+	for _, w := range words {
+		if strings.Contains(message, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// tooLong reports whether the server says that the conversation is too long.
+// Few servers have a code for it.
+func (s Said) tooLong() bool {
+	return s.is("context_length_exceeded", "string_above_max_length") || s.has("context length", "context window",
+		"prompt is too long", "too many tokens", "context size", "input token count", "exceed context limit")
+}
+
+// classify makes a failure of what a server answered.
+func (e *Endpoint) classify(status int, header http.Header, s Said) *Failure {
+	answered := fmt.Sprintf("%s answered %d", e.host, status)
+	if s.Message != "" {
+		answered += ": " + e.Clean(s.Message)
+	}
+	var f *Failure
+	switch {
+	case status == http.StatusUnauthorized, status == http.StatusForbidden, s.is("API_KEY_INVALID"):
+		// What the server says here often quotes a part of the key.
+		return Final(llm.CodeAuth, "%s answered %d: check the key, and that it may use this model", e.host, status)
+	case s.is("content_filter", "content_policy_violation", "bio_policy", "image_content_policy_violation"):
+		return Final(llm.CodeContentFilter, "%s", answered)
+	case status == http.StatusRequestEntityTooLarge, status != http.StatusTooManyRequests && s.tooLong():
+		return Final(llm.CodeContextLength, "%s", answered)
+	case status == http.StatusPaymentRequired, s.is("insufficient_quota", "billing_hard_limit_reached"), s.has("credit balance is too low"):
+		return Final(llm.CodeRateLimited, "%s", answered)
+	case status == http.StatusTooManyRequests, s.is("rate_limit_exceeded", "rate_limit_error"):
+		f = Passing(llm.CodeRateLimited, "%s", answered)
+	case status == http.StatusNotImplemented, status == http.StatusHTTPVersionNotSupported:
+		f = Final(llm.CodeBadRequest, "%s", answered)
+	case status >= 500, status == http.StatusRequestTimeout, status == http.StatusConflict:
+		f = Passing(llm.CodeOverloaded, "%s", answered)
+	case status == http.StatusNotFound:
+		f = Final(llm.CodeBadRequest, "%s; check the base URL and the model's name", answered)
+	case status < http.StatusBadRequest:
+		f = Final(llm.CodeBadRequest, "%s, a redirect, which is not followed: check the base URL", answered)
+	default:
+		f = Final(llm.CodeBadRequest, "%s", answered)
+	}
+	if f.after = retryAfter(header, time.Now()); f.after == 0 {
+		f.after = s.After
+	}
+	switch header.Get("X-Should-Retry") {
+	case "true":
+		f.Err.Retryable = true
+	case "false":
+		f.Err.Retryable = false
+	}
+	return f
+}
+
+// Clean returns a server's words on one line and without the key.
+func (e *Endpoint) Clean(text string) string {
+	if e.key != "" {
+		text = strings.ReplaceAll(text, e.key, "[key]")
+	}
+	return strings.Join(strings.Fields(text), " ")
+}

@@ -1,0 +1,123 @@
+package endpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"time"
+)
+
+// refused is a response whose HTTP status says that it is no answer.
+type refused struct {
+	status int
+	header http.Header
+	body   []byte // the beginning
+}
+
+func (r *refused) Error() string { return fmt.Sprintf("HTTP status %d", r.status) }
+
+// strange is a response of a kind that no provider answers with.
+type strange struct{ media string }
+
+func (s *strange) Error() string { return "an answer of the type " + s.media }
+
+// cut is an answer that can't be read to its end.
+type cut struct{ err error }
+
+func (c *cut) Error() string { return c.err.Error() }
+func (c *cut) Unwrap() error { return c.err }
+
+// errSilent says that a stream was silent for too long.
+var errSilent = errors.New("silent for too long")
+
+// transport makes errors of responses that are no answers, before a library
+// does: its own are lost if a body is not what it expects.
+type transport struct {
+	next http.RoundTripper // nil: the default one
+	idle time.Duration
+}
+
+// RoundTrip sends one request.
+func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	next := t.next
+	if next == nil {
+		next = http.DefaultTransport
+	}
+	ctx, cancel := context.WithCancelCause(req.Context())
+	response, err := next.RoundTrip(req.WithContext(ctx))
+	if err != nil {
+		cancel(nil)
+		return nil, err
+	}
+	if response.StatusCode >= http.StatusMultipleChoices {
+		defer cancel(nil)
+		defer response.Body.Close()
+		// What can't be read only makes the detail shorter.
+		body, _ := io.ReadAll(io.LimitReader(response.Body, faultBytesMax))
+		return nil, &refused{status: response.StatusCode, header: response.Header, body: body}
+	}
+	if media, _, err := mime.ParseMediaType(response.Header.Get("Content-Type")); err == nil && media != mediaStream && media != mediaJSON {
+		defer cancel(nil)
+		defer response.Body.Close()
+		return nil, &strange{media}
+	}
+	response.Body = newWatched(ctx, cancel, response.Body, t.idle)
+	return response, nil
+}
+
+// The kinds of answers.
+const (
+	mediaStream = "text/event-stream"
+	mediaJSON   = "application/json"
+)
+
+// IsStream reports whether a response comes in events; one that doesn't say is
+// what was asked for.
+func IsStream(response *http.Response, asked bool) bool {
+	media, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	if err != nil {
+		return asked
+	}
+	return media == mediaStream
+}
+
+// watched is a body that ends with an error when it is silent for too long.
+type watched struct {
+	body   io.ReadCloser
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	timer  *time.Timer
+	idle   time.Duration
+}
+
+func newWatched(ctx context.Context, cancel context.CancelCauseFunc, body io.ReadCloser, idle time.Duration) *watched {
+	return &watched{
+		body: body, ctx: ctx, cancel: cancel, idle: idle,
+		timer: time.AfterFunc(idle, func() { cancel(errSilent) }),
+	}
+}
+
+// Read reads what comes next; every byte begins the wait anew.
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.body.Read(p)
+	if n > 0 {
+		w.timer.Reset(w.idle)
+	}
+	if err == nil || errors.Is(err, io.EOF) {
+		return n, err
+	}
+	if cause := context.Cause(w.ctx); errors.Is(cause, errSilent) {
+		err = cause
+	}
+	return n, &cut{err}
+}
+
+// Close ends the request.
+func (w *watched) Close() error {
+	w.timer.Stop()
+	w.cancel(nil)
+	return w.body.Close()
+}

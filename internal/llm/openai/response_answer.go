@@ -1,0 +1,152 @@
+package openai
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/packages/ssestream"
+	"github.com/openai/openai-go/v3/responses"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/internal/llm"
+	"github.com/refold/refold/internal/llm/endpoint"
+)
+
+// respond sends the request once and reads the response.
+func (m *Model) respond(ctx context.Context, body responses.ResponseNewParams, delta func(text string)) (bridge.Answer, *endpoint.Failure) {
+	var raw *http.Response
+	options := []option.RequestOption{option.WithResponseBodyInto(&raw)}
+	if !m.whole {
+		options = append(options, option.WithJSONSet("stream", true))
+	}
+	if _, err := m.responses.New(ctx, body, options...); err != nil {
+		return bridge.Answer{}, m.failed(err)
+	}
+	defer raw.Body.Close()
+	if endpoint.IsStream(raw, !m.whole) {
+		return m.events(raw, delta)
+	}
+	data, failed := m.readAll(raw.Body)
+	if failed != nil {
+		return bridge.Answer{}, failed
+	}
+	var response responses.Response
+	if err := json.Unmarshal(data, &response); err != nil {
+		return bridge.Answer{}, m.failed(endpoint.ErrBroken)
+	}
+	if response.Status == "" {
+		if said := endpoint.ParseSaid(data); said.Message != "" {
+			return bridge.Answer{}, m.endpoint.Told(said)
+		}
+	}
+	answer, failed := m.responded(&response, response.Output)
+	if failed == nil && answer.Text != "" {
+		delta(answer.Text)
+	}
+	return answer, failed
+}
+
+// events reads a response that comes in events.
+func (m *Model) events(raw *http.Response, delta func(text string)) (bridge.Answer, *endpoint.Failure) {
+	stream := ssestream.NewStream[responses.ResponseStreamEventUnion](ssestream.NewDecoder(raw), nil)
+	defer stream.Close()
+	var items []responses.ResponseOutputItemUnion
+	bytes := 0
+	for stream.Next() {
+		event := stream.Current()
+		if bytes += len(event.Delta); bytes > answerBytesMax || len(items) > session.CallsSeenMax {
+			return bridge.Answer{}, m.tooLarge()
+		}
+		switch event.Type {
+		case "response.output_text.delta":
+			if event.Delta != "" {
+				delta(event.Delta)
+			}
+		case "response.output_item.done":
+			items = append(items, event.Item)
+		case "response.completed", "response.incomplete", "response.failed":
+			if len(event.Response.Output) > 0 {
+				items = event.Response.Output
+			}
+			return m.responded(&event.Response, items)
+		case "error":
+			said := endpoint.ParseSaid([]byte(event.RawJSON()))
+			if said.Kind == "error" { // it is the event's own type
+				said.Kind = ""
+			}
+			return bridge.Answer{}, m.endpoint.Told(said)
+		}
+	}
+	if err := stream.Err(); err != nil {
+		return bridge.Answer{}, m.failed(err)
+	}
+	return bridge.Answer{}, m.endpoint.BrokeOff()
+}
+
+// responded makes an answer of a response and its items.
+func (m *Model) responded(r *responses.Response, items []responses.ResponseOutputItemUnion) (bridge.Answer, *endpoint.Failure) {
+	a := bridge.Answer{Model: r.Model, FinishReason: llm.FinishStop, Usage: bridge.Usage{
+		InputTokens: llm.Count(r.Usage.InputTokens), OutputTokens: llm.Count(r.Usage.OutputTokens),
+		CachedTokens: llm.Count(r.Usage.InputTokensDetails.CachedTokens), ReasoningTokens: llm.Count(r.Usage.OutputTokensDetails.ReasoningTokens),
+	}}
+	switch r.Status {
+	case responses.ResponseStatusCompleted, responses.ResponseStatusIncomplete:
+	case responses.ResponseStatusFailed:
+		return a, m.endpoint.Told(endpoint.Said{Code: string(r.Error.Code), Message: r.Error.Message})
+	default:
+		return a, m.failed(endpoint.ErrBroken)
+	}
+	refusal := m.fill(&a, items)
+	if len(a.Text) > answerBytesMax || len(a.Calls) > session.CallsSeenMax {
+		return bridge.Answer{}, m.tooLarge()
+	}
+	switch {
+	case a.Text == "" && refusal != "":
+		a.Text, a.FinishReason = refusal, llm.FinishContentFilter
+	case r.Status == responses.ResponseStatusIncomplete && r.IncompleteDetails.Reason == "content_filter":
+		a.FinishReason = llm.FinishContentFilter
+	case r.Status == responses.ResponseStatusIncomplete:
+		a.FinishReason = llm.FinishLength
+	case len(a.Calls) > 0:
+		a.FinishReason = llm.FinishToolCalls
+	}
+	return a, nil
+}
+
+// fill adds what the items say, and returns with which words the model
+// refused, if it did.
+func (m *Model) fill(a *bridge.Answer, items []responses.ResponseOutputItemUnion) (refusal string) {
+	var text, refused strings.Builder
+	var pieces []llm.Piece
+	for i := range items {
+		it := &items[i]
+		switch it.Type {
+		case "message":
+			before := text.Len()
+			for _, c := range it.Content {
+				text.WriteString(c.Text)
+				refused.WriteString(c.Refusal)
+			}
+			if n := text.Len() - before; n > 0 {
+				pieces = append(pieces, llm.Piece{Text: n})
+			}
+		case "function_call":
+			a.Calls = append(a.Calls, bridge.AnswerCall{ID: it.CallID, Name: it.Name, Arguments: it.Arguments.OfString})
+			pieces = append(pieces, llm.Piece{Call: len(a.Calls)})
+		case "reasoning":
+			// What the server does not keep, it takes back only encrypted.
+			if it.EncryptedContent != "" {
+				pieces = append(pieces, llm.Piece{Item: it.RawJSON()})
+			}
+		}
+	}
+	a.Text = text.String()
+	if a.Text != "" || refused.Len() == 0 {
+		a.Opaque = llm.Seal(m.of, pieces)
+	}
+	return refused.String()
+}

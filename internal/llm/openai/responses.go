@@ -1,0 +1,211 @@
+package openai
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+
+	"github.com/openai/openai-go/v3/packages/param"
+	"github.com/openai/openai-go/v3/responses"
+	"github.com/openai/openai-go/v3/shared"
+
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/internal/llm"
+)
+
+// reservedResponses are the members of a request for a response that params
+// can't set.
+var reservedResponses = []string{
+	"background", "conversation", "input", "instructions", "model", "previous_response_id", "stream", "tool_choice", "tools",
+}
+
+// reasons tells models that think, as far as their names do. They can return
+// what they thought, encrypted; others refuse to be asked for it.
+var reasons = regexp.MustCompile(`(^|[/:])(o[1-9]|gpt-([5-9]|[1-9][0-9])|codex)`)
+
+// newResponse builds the request. Nothing of it is kept by the server, unless
+// params say so. Its error is a fault of the run's config.
+func (m *Model) newResponse(req *bridge.Request) (responses.ResponseNewParams, error) {
+	body := responses.ResponseNewParams{
+		Model: req.Model, Store: param.NewOpt(false),
+		Input: responses.ResponseNewParamsInputUnion{OfInputItemList: m.newItems(req.Messages)},
+	}
+	if req.System != "" {
+		body.Instructions = param.NewOpt(req.System)
+	}
+	members, err := llm.Params(req.Params, reservedResponses)
+	if err != nil {
+		return body, err
+	}
+	extra := make(map[string]any, len(members)+1)
+	for name, value := range members {
+		extra[name] = value
+	}
+	if _, given := members["store"]; given {
+		body.Store = param.Opt[bool]{}
+	}
+	if _, given := members["include"]; !given && reasons.MatchString(req.Model) {
+		body.Include = []responses.ResponseIncludable{responses.ResponseIncludableReasoningEncryptedContent}
+	}
+	if len(req.Tools) > 0 {
+		tools, err := req.RenderTools(responseToolsForm, renderResponseTools)
+		if err != nil {
+			return body, err
+		}
+		extra["tools"] = json.RawMessage(tools)
+		body.ToolChoice = newResponseChoice(req.ToolChoice)
+	}
+	if f := req.Format; f != nil {
+		format, err := newResponseFormat(f)
+		if err != nil {
+			return body, err
+		}
+		if extra["text"], err = llm.Merge(members, "text", "format", format); err != nil {
+			return body, err
+		}
+	}
+	if len(extra) > 0 {
+		body.SetExtraFields(extra)
+	}
+	return body, nil
+}
+
+// newResponseFormat makes the form of the answer.
+func newResponseFormat(f *bridge.Format) (format responses.ResponseFormatTextConfigUnionParam, err error) {
+	if f.Schema == nil {
+		format.OfJSONObject = &shared.ResponseFormatJSONObjectParam{}
+		return format, nil
+	}
+	schema, err := llm.Members(f.Schema, "response_format.schema")
+	if err != nil {
+		return format, err
+	}
+	format.OfJSONSchema = &responses.ResponseFormatTextJSONSchemaConfigParam{
+		Name: llm.FormatName(f), Schema: make(map[string]any, len(schema)), Strict: param.NewOpt(f.Strict),
+	}
+	for name, value := range schema {
+		format.OfJSONSchema.Schema[name] = value
+	}
+	return format, nil
+}
+
+// newItems makes the conversation. Every piece of a turn is an item of its own.
+func (m *Model) newItems(messages []bridge.Message) responses.ResponseInputParam {
+	var items responses.ResponseInputParam
+	for i := range messages {
+		msg := &messages[i]
+		switch msg.Role {
+		case "user":
+			items = append(items, newInput(msg))
+		case "tool":
+			items = append(items, newOutput(msg))
+		default:
+			items = append(items, m.newTurn(msg)...)
+		}
+	}
+	return items
+}
+
+// newInput makes what a user said.
+func newInput(m *bridge.Message) responses.ResponseInputItemUnionParam {
+	if len(m.Parts) == 0 {
+		return newWords(m.Text, responses.EasyInputMessageRoleUser)
+	}
+	var content responses.ResponseInputMessageContentListParam
+	for i := range m.Parts {
+		if p := &m.Parts[i]; len(p.Data) > 0 {
+			content = append(content, responses.ResponseInputContentUnionParam{OfInputImage: &responses.ResponseInputImageParam{
+				Detail: responses.ResponseInputImageDetailAuto, ImageURL: param.NewOpt(llm.DataURL(p)),
+			}})
+		} else if p.Text != "" {
+			content = append(content, responses.ResponseInputContentParamOfInputText(p.Text))
+		}
+	}
+	item := responses.ResponseInputItemParamOfMessage(content, responses.EasyInputMessageRoleUser)
+	item.OfMessage.Type = responses.EasyInputMessageTypeMessage
+	return item
+}
+
+// newWords makes a message of words alone.
+func newWords(text string, role responses.EasyInputMessageRole) responses.ResponseInputItemUnionParam {
+	item := responses.ResponseInputItemParamOfMessage(text, role)
+	item.OfMessage.Type = responses.EasyInputMessageTypeMessage
+	return item
+}
+
+// newOutput makes a call's result.
+func newOutput(m *bridge.Message) responses.ResponseInputItemUnionParam {
+	output := responses.ResponseInputItemFunctionCallOutputParam{CallID: param.NewOpt(m.CallID)}
+	if !slices.ContainsFunc(m.Parts, func(p bridge.Part) bool { return len(p.Data) > 0 }) {
+		output.Output.OfString = param.NewOpt(llm.Result(m))
+		return responses.ResponseInputItemUnionParam{OfFunctionCallOutput: &output}
+	}
+	for i := range m.Parts {
+		var part responses.ResponseFunctionCallOutputItemUnionParam
+		if p := &m.Parts[i]; len(p.Data) > 0 {
+			part.OfInputImage = &responses.ResponseInputImageContentParam{ImageURL: param.NewOpt(llm.DataURL(p))}
+		} else if p.Text != "" {
+			part.OfInputText = &responses.ResponseInputTextContentParam{Text: p.Text}
+		} else {
+			continue
+		}
+		output.Output.OfResponseFunctionCallOutputItemArray = append(output.Output.OfResponseFunctionCallOutputItemArray, part)
+	}
+	return responses.ResponseInputItemUnionParam{OfFunctionCallOutput: &output}
+}
+
+// newTurn makes what the model said, and what it thought if this server said
+// that.
+func (m *Model) newTurn(msg *bridge.Message) responses.ResponseInputParam {
+	var items responses.ResponseInputParam
+	text := msg.Text
+	for _, p := range llm.Pieces(m.of, msg) {
+		switch {
+		case p.Item != "":
+			items = append(items, param.Override[responses.ResponseInputItemUnionParam](json.RawMessage(p.Item)))
+		case p.Call > 0:
+			c := msg.Calls[p.Call-1]
+			items = append(items, responses.ResponseInputItemParamOfFunctionCall(orEmptyObject(c.Arguments), c.ID, llm.ToolName(c.Name)))
+		default:
+			items = append(items, newWords(text[:p.Text], responses.EasyInputMessageRoleAssistant))
+			text = text[p.Text:]
+		}
+	}
+	return items
+}
+
+// responseToolsForm names what renderResponseTools makes.
+const responseToolsForm = "openai.responses.tools"
+
+// renderResponseTools makes the request's member tools, as JSON.
+func renderResponseTools(tools []bridge.Tool) ([]byte, error) {
+	all := make([]responses.ToolUnionParam, len(tools))
+	for i := range tools {
+		t := &tools[i]
+		schema, err := llm.Schema(t)
+		if err != nil {
+			return nil, err
+		}
+		// Strict schemas would have to be of a form that few tools keep to.
+		all[i] = responses.ToolParamOfFunction(t.Name, schema, false)
+		if t.Description != "" {
+			all[i].OfFunction.Description = param.NewOpt(t.Description)
+		}
+	}
+	text, err := json.Marshal(all)
+	if err != nil {
+		return nil, llm.Fail(llm.CodeBadRequest, "tools: %s", err)
+	}
+	return text, nil
+}
+
+// newResponseChoice makes the choice; auto is the default and not sent.
+func newResponseChoice(choice string) responses.ResponseNewParamsToolChoiceUnion {
+	switch choice {
+	case "", "auto":
+		return responses.ResponseNewParamsToolChoiceUnion{}
+	case "none", "required":
+		return responses.ResponseNewParamsToolChoiceUnion{OfToolChoiceMode: param.NewOpt(responses.ToolChoiceOptions(choice))}
+	}
+	return responses.ResponseNewParamsToolChoiceUnion{OfFunctionTool: &responses.ToolChoiceFunctionParam{Name: choice}}
+}

@@ -1,0 +1,140 @@
+package llm
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/planner"
+)
+
+// Params returns the members of a request's params. reserved are those that
+// params can't set: they are made of other parts of the config, or change the
+// form of the answer. The error is a fault of the run's config.
+func Params(params json.RawMessage, reserved []string) (map[string]json.RawMessage, error) {
+	if len(params) == 0 {
+		return nil, nil
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(params, &members); err != nil {
+		return nil, Fail(CodeBadRequest, "params: is no JSON object")
+	}
+	for name := range members {
+		if slices.Contains(reserved, name) {
+			return nil, Fail(CodeBadRequest, "params.%s: is not for params to set: leave it out", name)
+		}
+	}
+	return members, nil
+}
+
+// Schema returns the members of a tool's schema, byte for byte, and the type
+// that some APIs insist on if it has none.
+func Schema(t *bridge.Tool) (map[string]any, error) {
+	members, err := Members(t.Schema, "tool "+t.Name+": its schema")
+	if err != nil {
+		return nil, err
+	}
+	schema := map[string]any{"type": "object"}
+	for name, value := range members {
+		schema[name] = value
+	}
+	return schema, nil
+}
+
+// Merge adds member with value to params' object of the same name as of, which
+// params may have for its other members. Members that params set are kept.
+func Merge(members map[string]json.RawMessage, of, member string, value any) (map[string]any, error) {
+	merged := map[string]any{member: value}
+	given, ok := members[of]
+	if !ok {
+		return merged, nil
+	}
+	object, err := Members(given, "params."+of)
+	if err != nil {
+		return nil, err
+	}
+	if _, twice := object[member]; twice {
+		return nil, Fail(CodeBadRequest, "params.%s.%s: the config has a response_format of its own: leave one out", of, member)
+	}
+	for name, value := range object {
+		merged[name] = value
+	}
+	return merged, nil
+}
+
+// Members returns a JSON object's members; what is wrong is said of what.
+func Members(object json.RawMessage, what string) (map[string]json.RawMessage, error) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(object, &members); err != nil || members == nil {
+		return nil, Fail(CodeBadRequest, "%s is no JSON object", what)
+	}
+	return members, nil
+}
+
+// inventedName stands for a name that a model made up and no provider takes
+// back. The call was refused under its own name, and its result says so.
+const inventedName = "invalid_tool_name"
+
+// ToolName returns a called tool's name as all providers take it.
+func ToolName(name string) string {
+	if planner.IsName(name) {
+		return name
+	}
+	return inventedName
+}
+
+// Object returns a call's arguments as an object, for providers that take
+// nothing else. What is none is shown as the text that the model wrote.
+func Object(arguments string) json.RawMessage {
+	text := strings.TrimSpace(arguments)
+	switch {
+	case text == "":
+		return json.RawMessage("{}")
+	case text[0] == '{' && json.Valid([]byte(text)):
+		return json.RawMessage(text)
+	}
+	return Keyed("unreadable", arguments)
+}
+
+// Keyed is an object of one text.
+func Keyed(key, text string) json.RawMessage {
+	object, err := json.Marshal(map[string]string{key: text})
+	if err != nil { // text can be written
+		panic(err)
+	}
+	return object
+}
+
+// IsBlank reports whether a text is empty, or white space alone.
+func IsBlank(text string) bool { return strings.TrimSpace(text) == "" }
+
+// Spoken is a user's text for providers that take no blank one.
+func Spoken(text string) string {
+	if IsBlank(text) {
+		return "(blank)"
+	}
+	return text
+}
+
+// DataURL is an image as a URL that holds it.
+func DataURL(p *bridge.Part) string {
+	return "data:" + p.MediaType + ";base64," + base64.StdEncoding.EncodeToString(p.Data)
+}
+
+// FormatName is the name of a format's schema; APIs that want one get one.
+func FormatName(f *bridge.Format) string {
+	if f.Name == "" {
+		return "answer"
+	}
+	return f.Name
+}
+
+// Result is what a tool message says; no API takes an empty one.
+func Result(m *bridge.Message) string {
+	if IsBlank(m.Text) {
+		return "(no output)"
+	}
+	return m.Text
+}

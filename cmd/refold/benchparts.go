@@ -133,13 +133,13 @@ func (b benchGrowth) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	if !b.JSON {
-		fmt.Fprintf(s.out, "%10s %10s %14s %14s %9s %9s\n", "sessions", "runs/s", "us an event", "cpu us/event", "p50 ms", "p99 ms")
+		fmt.Fprintf(s.out, "%10s %10s %14s %14s %9s %9s %9s\n", "sessions", "runs/s", "us an event", "cpu us/event", "of 1,000", "p50 ms", "p99 ms")
 	}
 	return bench.Growth(ctx, b.options(s, b.Runs), b.GrowthMax, func(g bench.Grown) error {
 		row := map[string]any{
-			"sessions": g.Sessions, "runs_s": g.RunsPerS, "us_per_event": 1000 * ms(g.Event), "cpu_us_per_event": 1000 * ms(g.EventCPU),
+			"sessions": g.Sessions, "runs_s": g.RunsPerS, "us_per_event": 1000 * ms(g.Event), "cpu_us_per_event": 1000 * ms(g.EventCPU), "cpu_relative_to_1000": g.Relative,
 			"p50_ms": ms(g.P50), "p99_ms": ms(g.P99),
 		}
-		return b.tell(s, row, "%10d %10.0f %14.1f %14.1f %9.2f %9.2f", g.Sessions, g.RunsPerS, 1000*ms(g.Event), 1000*ms(g.EventCPU), ms(g.P50), ms(g.P99))
+		return b.tell(s, row, "%10d %10.0f %14.1f %14.1f %9.2f %9.2f %9.2f", g.Sessions, g.RunsPerS, 1000*ms(g.Event), 1000*ms(g.EventCPU), g.Relative, ms(g.P50), ms(g.P99))
 	})
 }

@@ -11,6 +11,7 @@ type Grown struct {
 	Sessions int
 	RunsPerS float64
 	EventCPU time.Duration // of the whole process, for an event
+	Relative float64       // EventCPU, by that with 1,000 sessions; 0: not known
 	Event    time.Duration // of the clock, for an event: of all in flight together
 	P50, P99 time.Duration // of a run
 }
@@ -21,18 +22,15 @@ const eventsOfRun = 6
 // growthInFlight is how many runs are in flight while growth is measured.
 const growthInFlight = 100
 
-// fillInFlight is how many runs the ceiling has in flight while it fills the
-// streams.
-const fillInFlight = 1000
-
 // Growth measures o.Runs runs with 100, 1,000, … sessions in the streams, up to
-// most, under interval. The older ones are stored by the ceiling: each has all
-// events, effects, claims and notices of a run.
+// most, under interval. The older ones are stored as they are when their run is
+// over: all its events, effects, claims and notices.
 func Growth(ctx context.Context, o Options, most int, done func(Grown) error) error {
 	base, err := calibrated(ctx, o)
 	if err != nil {
 		return err
 	}
+	var of1000 time.Duration
 	for sessions := 100; sessions <= most; sessions *= 10 {
 		err := onStage(ctx, o, func(ctx context.Context, g *stage) error {
 			g.stored, g.inFlight = base.stored, growthInFlight
@@ -61,34 +59,23 @@ func Growth(ctx context.Context, o Options, most int, done func(Grown) error) er
 			took, used := time.Since(begun), cpuUsed()-used
 			sorted := l.latencies()
 			events := time.Duration(max(o.Runs, 1) * eventsOfRun)
-			return done(Grown{
+			grown := Grown{
 				Sessions: sessions, RunsPerS: float64(len(sorted)) / took.Seconds(), EventCPU: used / events, Event: took / events,
 				P50: part(sorted, 0.5), P99: part(sorted, 0.99),
-			})
+			}
+			if sessions == 1000 {
+				of1000 = grown.EventCPU
+			}
+			if of1000 > 0 {
+				grown.Relative = float64(grown.EventCPU) / float64(of1000)
+			}
+			return done(grown)
 		})
 		if err != nil {
 			return fmt.Errorf("%d sessions: %w", sessions, err)
 		}
 	}
 	return nil
-}
-
-// grow lets the ceiling store so many sessions.
-func (g *stage) grow(ctx context.Context, sessions int) error {
-	c, err := startCeiling(ctx, g.servers, g.row, g.stored, g.failure.fail)
-	if err != nil {
-		return err
-	}
-	defer c.stop()
-	l, err := startLoad(ctx, g.servers, false, g.failure.fail)
-	if err != nil {
-		return err
-	}
-	defer l.stop()
-	if err := l.flyFrom(ctx, 0, fillInFlight, sessions); err != nil {
-		return err
-	}
-	return g.folded(ctx)
 }
 
 // flyFrom flies so many runs of the sessions from a number on, and waits for

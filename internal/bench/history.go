@@ -158,6 +158,15 @@ const foldedTick = 50 * time.Millisecond
 
 // folded waits until all events of all lanes are acknowledged.
 func (g *stage) folded(ctx context.Context) error {
+	var lanes []string
+	for i := range subjects.LanesDefault {
+		lanes = append(lanes, subjects.LaneName(i))
+	}
+	return g.drained(ctx, g.bus.Names().LogStream(), lanes)
+}
+
+// drained waits until all that consumers of a stream deliver is acknowledged.
+func (g *stage) drained(ctx context.Context, stream string, consumers []string) error {
 	tick := time.NewTicker(foldedTick)
 	defer tick.Stop()
 	for idle := 0; idle < 2; {
@@ -167,12 +176,12 @@ func (g *stage) folded(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 		idle++
-		for i := range subjects.LanesDefault {
-			lane, err := g.js.Consumer(ctx, g.bus.Names().LogStream(), subjects.LaneName(i))
+		for _, name := range consumers {
+			consumer, err := g.js.Consumer(ctx, stream, name)
 			if err != nil {
-				return fmt.Errorf("look at lane %d: %w", i, err)
+				return fmt.Errorf("look at consumer %s: %w", name, err)
 			}
-			if info := lane.CachedInfo(); info.NumPending > 0 || info.NumAckPending > 0 || info.AckFloor.Stream == 0 {
+			if info := consumer.CachedInfo(); info.NumPending > 0 || info.NumAckPending > 0 || info.AckFloor.Stream == 0 {
 				idle = 0
 				break
 			}

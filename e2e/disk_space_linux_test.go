@@ -126,8 +126,13 @@ func TestDiskSpace(t *testing.T) {
 	srv.start()
 	for i := range taken {
 		sid := fmt.Sprintf("s%d", i)
-		until(t, endWithin, "the run of "+sid, func() bool { v, ok := view(sid); return ok && v.Last != nil })
-		if v, _ := view(sid); v.Last.Lifecycle != session.Completed {
+		var v session.View
+		until(t, endWithin, "the run of "+sid, func() bool {
+			var ok bool
+			v, ok = view(sid)
+			return ok && v.Last != nil
+		})
+		if v.Last.Lifecycle != session.Completed {
 			t.Errorf("%s: the run ended %s %s", sid, v.Last.Lifecycle, v.Last.Code)
 		}
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"strings"
@@ -29,11 +30,12 @@ func Main(ctx context.Context, args, environ []string, stdout, stderr io.Writer)
 		program.Complain(stderr, err)
 		return statusUsage
 	}
-	if err := run(ctx, &f, env, stderr); err != nil {
-		program.Complain(stderr, err)
-		return statusFailed
+	err = run(ctx, &f, env, stderr)
+	if err == nil || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return statusDone // perhaps while it still started
 	}
-	return statusDone
+	program.Complain(stderr, err)
+	return statusFailed
 }
 
 func run(ctx context.Context, f *flags, env settings.Environment, stderr io.Writer) (err error) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -32,11 +33,12 @@ func Main(ctx context.Context, args, environ []string, stdout, stderr io.Writer)
 		program.Complain(stderr, err)
 		return statusUsage
 	}
-	if err := run(ctx, f, stderr); err != nil {
-		program.Complain(stderr, err)
-		return statusFailed
+	err = run(ctx, f, stderr)
+	if err == nil || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return statusDone // perhaps while it still started
 	}
-	return statusDone
+	program.Complain(stderr, err)
+	return statusFailed
 }
 
 // run connects, provisions and runs a host until ctx ends.

@@ -1,0 +1,22 @@
+package main
+
+import (
+	"context"
+	"io"
+	"testing"
+
+	"github.com/refold/refold/internal/bus/bustest"
+)
+
+// A daemon that is told to end while it still starts ends as one that was told
+// to: whoever runs it must not take that for a failure.
+func TestItIsStoppedWhileItStarts(t *testing.T) {
+	t.Parallel()
+	node := bustest.Server(t)
+	told, stop := context.WithCancel(t.Context())
+	stop()
+	log := &lines{}
+	if status := Main(told, nil, []string{"NATS_URL=" + node.URL()}, io.Discard, log); status != statusDone {
+		t.Errorf("status %d, want %d; it says %q", status, statusDone, log)
+	}
+}

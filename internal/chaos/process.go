@@ -179,11 +179,18 @@ func (p *process) drain() (ran bool, ended <-chan struct{}) {
 		p.drained = max(p.drained, time.Since(began))
 		over := p.over
 		p.mu.Unlock()
-		if status := l.cmd.ProcessState.ExitCode(); status != 0 && !over {
+		if status := l.cmd.ProcessState.ExitCode(); status != 0 && !over && !l.hardlyBegun() {
 			p.failed(fmt.Errorf("%s was told to end (SIGTERM), and did with status %d", p.part, status))
 		}
 	}()
 	return true, l.ended
+}
+
+// hardlyBegun reports that SIGTERM ended the process by itself: it did not listen
+// for signals yet, and so had done nothing.
+func (l *life) hardlyBegun() bool {
+	status, ok := l.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && status.Signal() == syscall.SIGTERM
 }
 
 // stop kills it for good.

@@ -13,6 +13,7 @@ import (
 // runs, or its settlement is being stored.
 type flight struct {
 	effect
+	digest digest // of its key
 
 	// doubted is the last claim of ours that others may have passed over, of a
 	// model turn; 0: none.
@@ -41,8 +42,8 @@ const settledMark = -1
 // digest stands for an effect's key.
 type digest [16]byte
 
-func digestOf(e *effect) (d digest) {
-	sum := codec.Sum([]byte(e.key()))
+func digestOf(key string) (d digest) {
+	sum := codec.Sum([]byte(key))
 	copy(d[:], sum[:])
 	return d
 }
@@ -63,17 +64,19 @@ const (
 // enter takes an effect in. Only if it is entryNew there is a flight, and
 // leave must be called in the end.
 func (t *table) enter(e effect) (*flight, entry) {
+	key := e.key()
+	digest := digestOf(key)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if _, ok := t.flights[e.key()]; ok {
+	if _, ok := t.flights[key]; ok {
 		return nil, entryBusy
 	}
-	doubted := t.kept[minuteOf(e.startBy)][digestOf(&e)]
+	doubted := t.kept[minuteOf(e.startBy)][digest]
 	if doubted == settledMark && !fault.On(fault.SettledForgotten) {
 		return nil, entrySettled
 	}
-	f := &flight{effect: e, doubted: doubted}
-	t.flights[e.key()] = f
+	f := &flight{effect: e, digest: digest, doubted: doubted}
+	t.flights[key] = f
 	return f, entryNew
 }
 
@@ -91,7 +94,7 @@ func (t *table) leave(f *flight, settled bool, now time.Time) {
 		if t.kept[minute] == nil {
 			t.kept[minute] = make(map[digest]int)
 		}
-		t.kept[minute][digestOf(&f.effect)] = keep
+		t.kept[minute][f.digest] = keep
 	}
 	if minute := minuteOf(now); minute != t.swept {
 		t.swept = minute

@@ -28,7 +28,7 @@ type worker struct {
 	table    *table
 	reader   *reader
 	stats    counters
-	crew     bus.Crew // carries out what executors do
+	crew     *bus.Crew // runs what is carried out; nil: a new goroutine each
 }
 
 // counters counts what a bridge did since it started.
@@ -116,7 +116,6 @@ func pause(done <-chan struct{}, d time.Duration) bool {
 // serve carries out the effects of one target until life.drain ends, and what
 // was taken until then to its end. An error means that it could not begin.
 func (w *worker) serve(life lifetimes, s served, src source) error {
-	defer w.crew.End()
 	ran := make(chan error, 1)
 	go func() {
 		ran <- src.Run(life.last, s.concurrency, func(d delivery) { w.take(life, s, d) })

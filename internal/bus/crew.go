@@ -7,7 +7,8 @@ const crewIdleMax = 512
 
 // Crew runs functions in goroutines of their own, and keeps those that are done
 // for what comes next: a new goroutine's stack is copied each time it grows, and
-// what carries out an effect grows it three times. The zero value is ready.
+// what carries out an effect grows it three times. The zero value is ready; a
+// nil Crew keeps none.
 type Crew struct {
 	mu    sync.Mutex
 	idle  []chan func() // each of capacity 1; the last was busy last
@@ -16,6 +17,10 @@ type Crew struct {
 
 // Go runs f in another goroutine. It never waits.
 func (c *Crew) Go(f func()) {
+	if c == nil {
+		go f()
+		return
+	}
 	c.mu.Lock()
 	if n := len(c.idle); n > 0 {
 		next := c.idle[n-1]

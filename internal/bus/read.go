@@ -137,6 +137,9 @@ func (r *reading) batch(ctx context.Context, subject string) error {
 		if end {
 			pending, _ := headerNumber(msg, subjects.HeaderNumPending)
 			r.more = pending > 0
+			if r.more { // and no larger, or the server searches all behind the last one for another
+				r.size = int(min(pending, batchMsgsMax))
+			}
 			return nil
 		}
 		last = m.seq

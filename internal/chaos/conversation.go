@@ -45,15 +45,26 @@ type Cast struct {
 	Install       []byte   // record that the sessions pin
 	Notes         []string // about the record, for people
 
-	recording *recorded.Recording // nil: the built-in demo
+	recording *recorded.Recording // nil: the built-in demo, or echo
+	echo      *scripted.Script    // nil: another
 }
 
 // Open reads what a source names.
 func Open(s Source) (*Cast, error) {
+	if s.Model == echoModel {
+		return nil, errors.New("model echo holds no conversations: demo, or recorded:FILE")
+	}
+	return open(s)
+}
+
+// open reads what a process of a trial may be given.
+func open(s Source) (*Cast, error) {
 	kind, file, _ := strings.Cut(s.Model, ":")
 	switch {
 	case kind == "demo" && file == "":
 		return demoCast()
+	case s.Model == echoModel:
+		return echoCast()
 	case kind == "recorded" && file != "":
 		return recordedCast(s, file)
 	}
@@ -122,6 +133,9 @@ func (c *Cast) prepare(dir string) error {
 // trial's directory, and on disk, before it begins. The ledger stays open as
 // long as the process lives.
 func (c *Cast) serve(b *bridge.Bridge, dir string) error {
+	if c.echo != nil {
+		return b.Model(scriptedModel, scripted.NewModel(c.echo))
+	}
 	ledger, err := recorded.OpenLedger(ledgerIn(dir))
 	if err != nil {
 		return err

@@ -23,7 +23,7 @@ func Serve(ctx context.Context, part Part, url, dir string, s Source, stdout, st
 	if part == Server {
 		return serveNATS(ctx, dir, stdout)
 	}
-	cast, err := Open(s)
+	cast, err := open(s)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,327 @@
+package chaos
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/client"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/llm/scripted"
+	"github.com/refold/refold/subjects"
+)
+
+// echoModel is a source whose model answers at once, without tools: its runs are
+// the load of handovers.
+const echoModel = "echo"
+
+func echoCast() (*Cast, error) {
+	record, err := codec.Marshal(session.InstallRecord{
+		Config: &session.RunConfig{Provider: scriptedModel, Model: echoModel}, Rules: session.RulesVersion, V: session.Version,
+	})
+	return &Cast{echo: scripted.Echo(), Install: record}, err
+}
+
+// HandoverOptions say how handovers are measured.
+type HandoverOptions struct {
+	Program  []string // as in Options
+	Dir      string   // as in Options
+	Rounds   int      // of each signal
+	InFlight int      // runs of each lane
+}
+
+// Handover is one that was measured: of two session-actors that share the lanes,
+// one was struck while runs went on.
+type Handover struct {
+	Term    bool          // SIGTERM, and not SIGKILL
+	Lanes   int           // that it had
+	First   time.Duration // the shortest of its lanes' silences
+	Silence time.Duration // the longest: nothing was said of a lane for so long
+	Others  time.Duration // the longest of the lanes that the other had anyway
+	Ended   time.Duration // from SIGTERM to the end of the process; 0 for SIGKILL
+}
+
+const (
+	lanes         = subjects.LanesDefault
+	handoverAfter = 5 // ends of each lane that are heard before a silence counts as over
+	handoverWaits = time.Minute
+)
+
+// handover is two session-actors, a bridge, and the load on them.
+type handover struct {
+	options HandoverOptions
+	dir     string
+	server  *natsProcess
+	actors  []*process
+	bridge  *process
+	bus     *bus.Bus
+	members *bus.Members
+	client  *client.Client
+	failed  chan error
+
+	asks sync.WaitGroup
+	mu   sync.Mutex
+	next int // number that the next session is named by
+	heard,
+	silence [lanes]time.Duration // latest notice, since begun; longest silence since the strike
+	ends  [lanes]int // since the strike
+	begun time.Time
+}
+
+// Handovers measures, and tells each as it comes: first of SIGTERM, then of
+// SIGKILL. It fails if a process ends by itself, or nothing is said of a lane for
+// a minute.
+func Handovers(ctx context.Context, o HandoverOptions, tell func(Handover) error) (err error) {
+	ctx, give := context.WithCancelCause(ctx)
+	defer give(nil)
+	h := &handover{options: o, failed: make(chan error, 8), begun: time.Now()}
+	if h.dir, err = os.MkdirTemp(o.Dir, "handover-"); err != nil {
+		return err
+	}
+	defer func() {
+		give(nil)
+		h.stop()
+		err = errors.Join(err, os.RemoveAll(h.dir))
+	}()
+	go func() {
+		select {
+		case err := <-h.failed:
+			give(err)
+		case <-ctx.Done():
+		}
+	}()
+	if err := h.start(ctx); err != nil {
+		return because(ctx, err)
+	}
+	for _, term := range []bool{true, false} {
+		for round := range o.Rounds {
+			measured, err := h.measure(ctx, h.actors[round%len(h.actors)], term)
+			if err != nil {
+				return because(ctx, err)
+			}
+			if err := tell(measured); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// start starts everything, with load on it.
+func (h *handover) start(ctx context.Context) (err error) {
+	failed := func(err error) { h.failed <- err }
+	x := &Explorer{options: Options{Source: Source{Model: echoModel}, Program: h.options.Program}}
+	h.server = newNATSProcess(x.argv(Server, "", h.dir), failed)
+	if err := h.server.run(ctx); err != nil {
+		return err
+	}
+	url := "nats://" + h.server.address()
+	h.bridge = &process{part: Bridge, argv: x.argv(Bridge, url, h.dir), failed: failed}
+	for range 2 {
+		h.actors = append(h.actors, &process{part: SessionActor, argv: x.argv(SessionActor, url, h.dir), failed: failed})
+	}
+	if h.bus, err = bus.Connect(ctx, bus.Options{URL: url, Name: "refold-handover"}); err != nil {
+		return err
+	}
+	if h.members, err = h.bus.TrackMembers(ctx); err != nil {
+		return err
+	}
+	if h.client, err = client.Connect(ctx, client.Options{URL: url, Name: "refold-handover"}); err != nil {
+		return err
+	}
+	for _, p := range append(slices.Clone(h.actors), h.bridge) {
+		if err := p.start(); err != nil {
+			return err
+		}
+	}
+	if err := h.until(ctx, "the two session-actors share no lanes", func() bool { return len(h.shares()) == 2 }); err != nil {
+		return err
+	}
+	h.asks.Go(func() { h.follow(ctx) })
+	for lane := range lanes {
+		for range h.options.InFlight {
+			h.ask(ctx, lane)
+		}
+	}
+	return nil
+}
+
+// shares returns the lanes of each session-actor that lives, if together they
+// have them all.
+func (h *handover) shares() map[string][]int {
+	shares := map[string][]int{}
+	var all []int
+	for _, m := range h.members.Live(2 * bus.HeartbeatEvery) {
+		var body struct {
+			Kind  string `json:"kind"`
+			Lanes []int  `json:"lanes"`
+		}
+		if json.Unmarshal(m.Body, &body) == nil && body.Kind == string(SessionActor) {
+			shares[m.Instance] = body.Lanes
+			all = append(all, body.Lanes...)
+		}
+	}
+	slices.Sort(all)
+	for lane := range lanes {
+		if lane >= len(all) || all[lane] != lane || len(all) != lanes {
+			return nil
+		}
+	}
+	return shares
+}
+
+// ask asks for a run in a new session of a lane.
+func (h *handover) ask(ctx context.Context, lane int) {
+	h.mu.Lock()
+	var sid string
+	for sid == "" || subjects.Lane(subjects.Partition(sid)) != lane {
+		sid = fmt.Sprintf("handover-%d", h.next)
+		h.next++
+	}
+	h.mu.Unlock()
+	h.asks.Go(func() {
+		if _, err := h.client.Run(ctx, sid, "hello", client.RunOptions{ID: sid}); err != nil && ctx.Err() == nil {
+			h.failed <- fmt.Errorf("ask for a run: %w", err)
+		}
+	})
+}
+
+// follow hears what is said, and asks for the next run where one ends.
+func (h *handover) follow(ctx context.Context) {
+	for n, err := range h.client.Notices(ctx, "", 1) {
+		if err != nil {
+			if ctx.Err() == nil {
+				h.failed <- err
+			}
+			return
+		}
+		lane := subjects.Lane(subjects.Partition(n.Session))
+		h.mu.Lock()
+		now := time.Since(h.begun)
+		if last := h.heard[lane]; last != 0 {
+			h.silence[lane] = max(h.silence[lane], now-last)
+		}
+		h.heard[lane] = now
+		ended := n.Type == session.NoticeRunFinished
+		if ended {
+			h.ends[lane]++
+		}
+		h.mu.Unlock()
+		if ended {
+			h.ask(ctx, lane)
+		}
+	}
+}
+
+// afresh begins to measure.
+func (h *handover) afresh() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.silence, h.ends = [lanes]time.Duration{}, [lanes]int{}
+}
+
+// lively reports that runs of every lane have ended since afresh.
+func (h *handover) lively() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Min(h.ends[:]) >= handoverAfter
+}
+
+// measure strikes a session-actor, and starts it again when its lanes are heard
+// of.
+func (h *handover) measure(ctx context.Context, p *process, term bool) (m Handover, err error) {
+	m.Term = term
+	var before map[string][]int
+	h.afresh()
+	err = h.until(ctx, "no load on two session-actors", func() bool { before = h.shares(); return len(before) == 2 && h.lively() })
+	if err != nil {
+		return m, err
+	}
+	h.afresh()
+	if term {
+		_, ended := p.drain()
+		began := time.Now()
+		<-ended
+		m.Ended = time.Since(began)
+	} else {
+		p.kill()
+	}
+	var after map[string][]int
+	err = h.until(ctx, "nobody takes the lanes over", func() bool { after = h.shares(); return len(after) == 1 && h.lively() })
+	if err != nil {
+		return m, err
+	}
+	h.mu.Lock()
+	silence := h.silence
+	h.mu.Unlock()
+	for instance, had := range before {
+		_, lives := after[instance]
+		for _, lane := range had {
+			switch s := silence[lane]; {
+			case lives:
+				m.Others = max(m.Others, s)
+			default:
+				m.Lanes++
+				m.Silence = max(m.Silence, s)
+				if m.Lanes == 1 || s < m.First {
+					m.First = s
+				}
+			}
+		}
+	}
+	return m, p.start()
+}
+
+// until looks again and again.
+func (h *handover) until(ctx context.Context, what string, holds func() bool) error {
+	late := time.NewTimer(handoverWaits)
+	defer late.Stop()
+	tick := time.NewTicker(restEvery)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-late.C:
+			return fmt.Errorf("%s within %v\n%s", what, handoverWaits, h.said())
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// said returns what the processes logged last, for people.
+func (h *handover) said() string {
+	var all strings.Builder
+	for _, p := range append(slices.Clone(h.actors), h.bridge, &h.server.process) {
+		fmt.Fprintf(&all, "%s: %s\n", p.part, &p.said)
+	}
+	return all.String()
+}
+
+// stop ends everything.
+func (h *handover) stop() {
+	for _, p := range append(slices.Clone(h.actors), h.bridge) {
+		if p != nil {
+			p.stop()
+		}
+	}
+	h.asks.Wait()
+	if h.client != nil {
+		h.client.Close()
+	}
+	if h.bus != nil {
+		h.bus.Close()
+	}
+	if h.server != nil {
+		h.server.stop()
+	}
+}

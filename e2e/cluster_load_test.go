@@ -1,0 +1,290 @@
+package e2e_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/refold/refold/actors/session"
+)
+
+const (
+	loadSlots = 20 // sessions that have a run at the same time
+	loadRuns  = 2  // of each session
+	loadPace  = 400 * time.Millisecond
+	// loadWithin is how long a run may take whose bridge died, whose server died,
+	// and whose stream has no leader for a while.
+	loadWithin = 2 * time.Minute
+)
+
+// loadScript is what the model says in a session: each run has two groups of
+// calls. It does not look at results, so that a run goes on after a call whose
+// outcome is unknown.
+const loadScript = `
+turns:
+  - calls: [{tool: take}, {tool: take}, {tool: look}]
+  - calls: [{tool: put}]
+  - say: First.
+  - calls: [{tool: look}, {tool: take}]
+  - calls: [{tool: put}, {tool: put}]
+  - say: Second.
+`
+
+// loadTurns are the calls of loadScript, by run and turn.
+var loadTurns = [loadRuns][][]string{{{"take", "take", "look"}, {"put"}}, {{"look", "take"}, {"put", "put"}}}
+
+// loadSafe says which tools are retry-safe.
+var loadSafe = map[string]bool{"take": false, "put": false, "look": true}
+
+// load is a cluster with session-actors and bridges on it, and clients that keep
+// them busy.
+type load struct {
+	*cluster
+	t       *testing.T
+	random  *rand.Rand // of the faults
+	seed    uint64
+	nc      *nats.Conn
+	js      jetstream.JetStream
+	ledger  string
+	daemons []*daemon // two session-actors, two bridges
+
+	clients sync.WaitGroup
+	stop    context.CancelFunc // no more runs are asked
+	next    int                // number of the next session
+
+	mu    sync.Mutex
+	ended sync.Cond      // a run has ended
+	runs  map[string]int // ended runs by session
+	asked map[string]int // acknowledged requests by session
+	wrong []error
+}
+
+// startLoad starts a system on a cluster.
+func startLoad(t *testing.T, seed uint64) *load {
+	t.Helper()
+	t.Logf("seed %d; %s=%d repeats what was done, when it was done depends on the machine", seed, clusterSeedEnv, seed)
+	l := &load{
+		cluster: startCluster(t), t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 1)),
+		ledger: filepath.Join(t.TempDir(), "ledger.jsonl"), runs: map[string]int{}, asked: map[string]int{},
+	}
+	l.ended.L = &l.mu
+	recording := writeFile(t, "load.jsonl", loadRecording(t))
+	common := []string{"--nats", l.fronts(), "--replicas", fmt.Sprint(clusterSize), "--durability", "always", "--monitor", l.monitors()}
+	actor := slices.Concat(common, []string{"--install", writeFile(t, "install.json", jsonText(t, loadRecord()))})
+	bridge := slices.Concat(common, []string{
+		"--model", "scripted=scripted:" + writeFile(t, "load.yaml", loadScript), "--tools", "recorded:" + recording, "--ledger", l.ledger,
+	})
+	l.daemons = []*daemon{startDaemon(t, "session-actor", actor...)}
+	l.nc = connect(t, l.direct())
+	var err error
+	if l.js, err = jetstream.New(l.nc); err != nil {
+		t.Fatal(err)
+	}
+	until(t, time.Minute, "a record for new sessions", func() bool {
+		_, err := ask(l.nc, "$JS.API.STREAM.MSG.GET.REFOLD_LOG", `{"last_by_subj":"refold.install"}`)
+		return err == nil
+	})
+	l.daemons = append(l.daemons, startDaemon(t, "session-actor", actor...), startDaemon(t, "bridge", bridge...), startDaemon(t, "bridge", bridge...))
+	listening, cancel := context.WithCancel(context.Background())
+	var tail sync.WaitGroup
+	tail.Go(func() { l.follow(listening) })
+	t.Cleanup(func() {
+		cancel()
+		tail.Wait()
+	})
+	return l
+}
+
+// loadRecord is an install record with the tools of the load.
+func loadRecord() object {
+	var tools list
+	for _, name := range []string{"look", "put", "take"} {
+		tools = append(tools, object{
+			"tool_id": "load." + name, "tool_name": name, "description": "It is only counted.", "args_schema": object{"type": "object"},
+			"executor": object{"kind": "effect", "target": "recorded"}, "parallel_safe": true, "retry_safe": loadSafe[name],
+		})
+	}
+	return object{"v": 1, "rules": 1, "tools": tools, "config": scripted}
+}
+
+// loadRecording is the conversation that the executors of calls know: every
+// session load--1, load--2, … is one of it.
+func loadRecording(t *testing.T) string {
+	t.Helper()
+	var messages list
+	for run, turns := range loadTurns {
+		messages = append(messages, object{"role": "user", "content": fmt.Sprint("run ", run+1)})
+		for turn, calls := range turns {
+			var asked, results list
+			for call, name := range calls {
+				id := fmt.Sprint("call_", run, turn, call)
+				asked = append(asked, object{"id": id, "type": "function", "function": object{"name": name, "arguments": "{}"}})
+				results = append(results, object{"role": "tool", "tool_call_id": id, "name": name, "content": "done"})
+			}
+			messages = append(append(messages, object{"role": "assistant", "content": nil, "tool_calls": asked}), results...)
+		}
+		messages = append(messages, object{"role": "assistant", "content": "ended"})
+	}
+	return jsonText(t, object{"id": "load", "messages": messages}) + "\n"
+}
+
+// begin has clients ask for runs, until quiet.
+func (l *load) begin() {
+	ctx, cancel := context.WithCancel(context.Background())
+	l.stop = cancel
+	l.t.Cleanup(cancel)
+	for range loadSlots {
+		l.clients.Go(func() {
+			for ctx.Err() == nil {
+				l.play()
+				select {
+				case <-ctx.Done():
+				case <-time.After(loadPace):
+				}
+			}
+		})
+	}
+}
+
+// quiet lets the sessions end that have begun, and fails if one does not.
+func (l *load) quiet() {
+	l.t.Helper()
+	l.stop()
+	l.clients.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := errors.Join(l.wrong...); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// busy waits until n more runs have ended.
+func (l *load) busy(n int) {
+	l.t.Helper()
+	count := func() (all int) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for _, runs := range l.runs {
+			all += runs
+		}
+		return all
+	}
+	to := count() + n
+	until(l.t, loadWithin, fmt.Sprint(to, " ended runs"), func() bool { return count() >= to })
+}
+
+// play holds one session from its first run to the end of its last.
+func (l *load) play() {
+	l.mu.Lock()
+	l.next++
+	sid := fmt.Sprint("load--", l.next)
+	l.mu.Unlock()
+	for run := range loadRuns {
+		err := l.request(sid, run+1)
+		if err == nil {
+			err = l.await(sid, run+1)
+		}
+		if err != nil {
+			l.mu.Lock()
+			l.wrong = append(l.wrong, err)
+			l.mu.Unlock()
+			return
+		}
+	}
+}
+
+// request asks for a run until it is acknowledged, under one id: however often
+// it arrives it is one request.
+func (l *load) request(sid string, run int) error {
+	id := fmt.Sprint(sid, "-", run)
+	msg := nats.NewMsg("refold.in." + sid)
+	msg.Header.Set(nats.MsgIdHdr, id)
+	msg.Data = fmt.Appendf(nil, `{"id":%q,"type":%q,"data":{"input":{"text":"run %d"}}}`, id, session.TypeRunRequested, run)
+	ctx, cancel := context.WithTimeout(context.Background(), loadWithin)
+	defer cancel()
+	for {
+		once, cancel := context.WithTimeout(ctx, 3*time.Second)
+		_, err := l.js.PublishMsg(once, msg)
+		cancel()
+		if err == nil {
+			l.mu.Lock()
+			l.asked[sid]++
+			l.mu.Unlock()
+			return nil
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return fmt.Errorf("run %d of %s is not acknowledged within %v: %w", run, sid, loadWithin, err)
+		}
+	}
+}
+
+// await waits for the end of a session's nth run.
+func (l *load) await(sid string, run int) error {
+	late := false
+	timer := time.AfterFunc(loadWithin, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		late = true
+		l.ended.Broadcast()
+	})
+	defer timer.Stop()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.runs[sid] < run && !late {
+		l.ended.Wait()
+	}
+	if l.runs[sid] < run {
+		return fmt.Errorf("run %d of %s does not end within %v", run, sid, loadWithin)
+	}
+	return nil
+}
+
+// follow hears the notices that are stored, in order; what is only sent may get
+// lost with a server.
+func (l *load) follow(ctx context.Context) {
+	for from := uint64(1); ctx.Err() == nil; {
+		msg, err := l.notice(ctx, from)
+		if err != nil {
+			select { // there is none yet, or nobody to ask
+			case <-time.After(20 * time.Millisecond):
+			case <-ctx.Done():
+			}
+			continue
+		}
+		from = msg.Sequence + 1
+		var n notice
+		var end finished
+		if json.Unmarshal(msg.Data, &n) != nil || n.Type != session.NoticeRunFinished || json.Unmarshal(n.Data, &end) != nil {
+			continue
+		}
+		sid := strings.TrimPrefix(msg.Subject, "refold.out.")
+		l.mu.Lock()
+		l.runs[sid] = max(l.runs[sid], end.Run)
+		l.ended.Broadcast()
+		l.mu.Unlock()
+	}
+}
+
+// notice returns the first notice at or after a sequence.
+func (l *load) notice(ctx context.Context, from uint64) (*jetstream.RawStreamMsg, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	stream, err := l.js.Stream(ctx, "REFOLD_OUT")
+	if err != nil {
+		return nil, err
+	}
+	return stream.GetMsg(ctx, from, jetstream.WithGetMsgSubject("refold.out.*"))
+}

@@ -1,0 +1,319 @@
+package e2e_test
+
+// Three servers, each stream with three copies, every write synced; two
+// session-actors and two bridges; sessions with calls that may not run twice.
+// Under this load leaders step down, a server is killed, the network is cut,
+// servers and daemons are restarted one after the other. Whatever happens, every
+// run that was acknowledged ends, every effect is asked and settled once, no
+// call runs twice that may not, the notices of a session are numbered without a
+// gap, all copies of all streams are alike, and the log folds again to the same
+// bytes.
+
+import (
+	"encoding/json"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+const (
+	// clusterSeedEnv, if set, is the seed of what is done when.
+	clusterSeedEnv = "REFOLD_CLUSTER_SEED"
+	// clusterRoundsEnv, if set, is how often each disturbance is repeated; from 2
+	// on what is cut is cut for longer than any lease lasts.
+	clusterRoundsEnv = "REFOLD_CLUSTER_ROUNDS"
+)
+
+const (
+	// cutShort is longer than a pin lasts, than a bridge is believed alive that
+	// says nothing, and than most elections take.
+	cutShort = 6 * time.Second
+	// cutLong is longer than the lease of an effect: another bridge takes it.
+	cutLong = 25 * time.Second
+	// leadersSteps is how many leaders step down in a round.
+	leadersSteps = 40
+)
+
+// none is how many calls may end outcome_unknown if no bridge died, and none was
+// cut off from the others; some, if one was: each may have some in progress.
+const (
+	none = 0
+	some = 10_000
+)
+
+// TestClusterLeaders has leaders step down, and then servers and daemons
+// restarted one after the other.
+func TestClusterLeaders(t *testing.T) {
+	t.Parallel()
+	l := startLoad(t, clusterNumber(t, clusterSeedEnv, rand.Uint64N(1_000_000)))
+	l.disturbed("leaders step down", none, l.leadersStepDown)
+	l.disturbed("servers and daemons are restarted", some, l.restarted)
+	l.apart()
+}
+
+// TestClusterCut kills the server that leads the log, and then cuts one
+// off from what is around it.
+func TestClusterCut(t *testing.T) {
+	t.Parallel()
+	l := startLoad(t, clusterNumber(t, clusterSeedEnv, rand.Uint64N(1_000_000)))
+	l.disturbed("a server is killed", some, l.serverKilled)
+	l.disturbed("a server is cut off", some, func() { l.serverCutOff(true, true) })
+	l.disturbed("a server is not heard", some, func() { l.serverCutOff(true, false) })
+	l.disturbed("a server hears nothing", some, func() { l.serverCutOff(false, true) })
+	l.disturbed("daemons are cut off from a server", some, l.daemonsCutOff)
+	l.apart()
+}
+
+// clusterNumber reads a number of the environment.
+func clusterNumber(t *testing.T, name string, otherwise uint64) uint64 {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return n
+}
+
+// disturbed has the load run while something is done to the system, lets all
+// runs end, and checks what is left. At most so many calls may be
+// outcome_unknown then, of all that ran since the start.
+func (l *load) disturbed(what string, unknownMax int, disturb func()) {
+	l.t.Helper()
+	test, began := l.t, time.Now()
+	passed := l.t.Run(what, func(t *testing.T) {
+		l.t = t
+		defer func() { l.t = test }()
+		l.begin()
+		l.busy(loadSlots)
+		for range l.rounds() {
+			disturb()
+			l.busy(loadSlots)
+		}
+		disturbed := time.Since(began)
+		l.quiet()
+		quiet := time.Since(began) - disturbed
+		l.check(unknownMax)
+		t.Logf("disturbed for %v, quiet after %v", disturbed.Round(time.Millisecond), quiet.Round(time.Millisecond))
+	})
+	if !passed {
+		l.t.FailNow() // what comes next would count it again
+	}
+}
+
+// rounds is how often a disturbance is repeated.
+func (l *load) rounds() int {
+	l.t.Helper()
+	return int(clusterNumber(l.t, clusterRoundsEnv, 1))
+}
+
+// lasts waits while the load runs: how long a disturbance lasts.
+func (l *load) lasts(d time.Duration) { <-time.After(d) }
+
+// cutFor returns for how long something is cut.
+func (l *load) cutFor() time.Duration {
+	if l.rounds() > 1 && l.random.IntN(2) == 0 {
+		return cutLong
+	}
+	return cutShort
+}
+
+// leadersStepDown has leaders of streams, of consumers and of JetStream itself
+// step down, in random order.
+func (l *load) leadersStepDown() {
+	l.t.Helper()
+	sys, err := nats.Connect(l.direct(), nats.UserInfo("sys", "sys"), nats.Timeout(10*time.Second))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	defer sys.Close()
+	subjects := []string{"META.LEADER.STEPDOWN"}
+	for _, stream := range clusterStreams {
+		subjects = append(subjects, "STREAM.LEADER.STEPDOWN."+stream)
+	}
+	for _, stream := range []string{"REFOLD_LOG", "REFOLD_FX", "REFOLD_TIMERS"} {
+		for _, name := range l.consumers(stream) {
+			subjects = append(subjects, "CONSUMER.LEADER.STEPDOWN."+stream+"."+name)
+		}
+	}
+	stepped := map[string]bool{}
+	times := 0
+	for range leadersSteps {
+		n := l.random.IntN(len(subjects))
+		nc := l.nc
+		if n == 0 {
+			nc = sys
+		}
+		if _, err := ask(nc, "$JS.API."+subjects[n], ""); err == nil { // else there is no leader just now
+			times++
+			stepped[subjects[n]] = true
+		}
+		l.lasts(time.Duration(50+l.random.IntN(150)) * time.Millisecond)
+	}
+	l.t.Logf("%d times of %d a leader stepped down: %v", times, leadersSteps, slices.Sorted(maps.Keys(stepped)))
+	if times < leadersSteps/2 {
+		l.t.Errorf("%d times of %d a leader stepped down", times, leadersSteps)
+	}
+}
+
+// consumers returns the names of a stream's consumers, sorted.
+func (l *load) consumers(stream string) []string {
+	l.t.Helper()
+	var answer struct {
+		Consumers []string `json:"consumers"`
+	}
+	until(l.t, time.Minute, "the names of consumers of "+stream, func() bool {
+		data, err := ask(l.nc, "$JS.API.CONSUMER.NAMES."+stream, "")
+		return err == nil && json.Unmarshal(data, &answer) == nil && len(answer.Consumers) > 0
+	})
+	slices.Sort(answer.Consumers)
+	return answer.Consumers
+}
+
+// restarted stops and starts the servers one after the other, each when the
+// others are healthy. While one is away daemons are restarted: one of each kind
+// is killed when a call was just claimed, the other one may end its work.
+func (l *load) restarted() {
+	l.t.Helper()
+	daemons := l.random.Perm(len(l.daemons))
+	killed := map[*daemon]bool{l.daemons[l.random.IntN(2)]: true, l.daemons[2+l.random.IntN(2)]: true}
+	for n, i := range l.random.Perm(clusterSize) {
+		l.end(i)
+		for len(daemons) >= clusterSize-n {
+			d := l.daemons[daemons[0]]
+			daemons = daemons[1:]
+			l.daemonRestarted(d, killed[d])
+		}
+		l.start(i)
+		l.healthy()
+	}
+}
+
+// daemonRestarted ends a daemon and starts it again.
+func (l *load) daemonRestarted(d *daemon, killed bool) {
+	l.t.Helper()
+	if killed {
+		l.claimed()
+		d.kill()
+	} else if err := d.drain(time.Minute); err != nil {
+		l.t.Errorf("%s after SIGTERM: %v", d.name, err)
+	}
+	d.start()
+}
+
+// claimed waits until a bridge claims something that it will start.
+func (l *load) claimed() {
+	l.t.Helper()
+	sub, err := l.nc.SubscribeSync("refold.fx.claim.>")
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	defer sub.Unsubscribe()
+	if _, err := sub.NextMsg(time.Minute); err != nil {
+		l.t.Fatalf("nothing is claimed for a minute: %v", err)
+	}
+}
+
+// leads returns the number of the server that leads the log.
+func (l *load) leads() int {
+	l.t.Helper()
+	leader := -1
+	until(l.t, time.Minute, "a leader of the log", func() bool {
+		leader = l.leader(l.nc, "REFOLD_LOG")
+		return leader >= 0
+	})
+	return leader
+}
+
+// serverKilled kills the server that leads the log, which is away for a while,
+// and another as soon as all are healthy: this one comes back at once.
+func (l *load) serverKilled() {
+	l.t.Helper()
+	for _, away := range []time.Duration{cutShort, 0} {
+		i := l.leads()
+		l.servers[i].kill()
+		l.lasts(away)
+		l.start(i)
+		l.healthy()
+	}
+}
+
+// serverCutOff cuts the server that leads the log off from the others; daemons
+// and clients still reach it.
+func (l *load) serverCutOff(says, hears bool) {
+	l.t.Helper()
+	i := l.leads()
+	l.cutOff(i, true, says, hears)
+	l.lasts(l.cutFor())
+	l.cutOff(i, false, says, hears)
+	l.healthy()
+}
+
+// daemonsCutOff cuts the server that has most daemons off from them; the servers
+// still reach one another.
+func (l *load) daemonsCutOff() {
+	l.t.Helper()
+	ways := [][]int{{toward, back}, {toward}, {back}}
+	if l.rounds() == 1 {
+		ways = ways[l.random.IntN(len(ways)):][:1]
+	}
+	for _, directions := range ways {
+		front := slices.MaxFunc(l.servers, func(a, b *clusterServer) int { return a.front.connections() - b.front.connections() }).front
+		front.set(true, directions...)
+		l.lasts(l.cutFor())
+		front.set(false, directions...)
+	}
+}
+
+// delivered waits until all that was delivered is acknowledged: what was lost
+// with a leader or a connection comes again when its lease has ended, and may
+// change nothing.
+func (l *load) delivered() {
+	l.t.Helper()
+	for _, stream := range []string{"REFOLD_LOG", "REFOLD_FX"} {
+		for _, name := range l.consumers(stream) {
+			until(l.t, 2*time.Minute, name+" of "+stream+" has nothing left", func() bool {
+				var info struct {
+					Pending uint64 `json:"num_pending"`
+					Unacked int    `json:"num_ack_pending"`
+				}
+				data, err := ask(l.nc, "$JS.API.CONSUMER.INFO."+stream+"."+name, "")
+				return err == nil && json.Unmarshal(data, &info) == nil && info.Pending == 0 && info.Unacked == 0
+			})
+		}
+	}
+	l.check(some)
+}
+
+// apart ends the daemons, cuts all servers off from one another, and compares
+// what each of them has by itself.
+func (l *load) apart() {
+	l.t.Helper()
+	if l.rounds() > 1 {
+		l.delivered()
+	}
+	for _, d := range l.daemons {
+		if err := d.drain(time.Minute); err != nil {
+			l.t.Errorf("%s after SIGTERM: %v", d.name, err)
+		}
+	}
+	together := l.copies()
+	l.sever()
+	for _, s := range l.servers {
+		until(l.t, time.Minute, s.name+" is alone", func() bool { return s.routesNow() == 0 })
+		for stream, have := range s.read(l.t) {
+			if where := difference(together[stream], have); where != "" {
+				l.t.Errorf("%s alone has another %s: %s", s.name, stream, where)
+			}
+		}
+	}
+}

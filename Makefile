@@ -18,7 +18,7 @@ FUZZTIME ?= 30s
 
 .PHONY: help
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F':.*## ' '{printf "  %-21s %s\n", $$1, $$2}'
 
 .PHONY: check
 check: fmt-check vet lint compose compile race sendable ## all that must hold before a change lands; what CI runs
@@ -91,17 +91,60 @@ simulate: ## play 10,000 seeds of the simulation, or REFOLD_SIM_SEEDS from REFOL
 faults: ## plant each fault of internal/fault, and see whether the simulation finds it
 	go test -tags faults -count=1 -timeout 60m -run '^TestFaultsAreFound$$' -v ./bridge
 
+# The parts of make nightly, in this order. Each can be made alone, so that a
+# night that was cut short goes on where it was.
+NIGHTLY := nightly-fuzz simulate faults nightly-interleavings nightly-e2e nightly-demo nightly-recordings
+
+# Strikes at the points of many recordings take many nights: night NIGHT tries
+# every NIGHTSth of them, from another one each night, for CHAOS_FOR at most, and
+# prints how many of how many. NIGHTS has no divisor in common with the ways to
+# strike at a point, so that each night tries them all. `make nightly-recordings NIGHT=n` repeats a night,
+# and CHAOS_SKIP goes on in it where the time was over.
+NIGHT      ?= $(shell expr $$(date +%s) / 86400)
+NIGHTS     ?= 13
+CHAOS_FOR  ?= 2h
+CHAOS_SKIP ?= 0
+CHAOS_AT_ONCE ?= 24
+
+# Patterns of recorded tools that may run twice.
+RETRY_SAFE := get_*,search_*,list_*,calculate,think
+
 .PHONY: nightly
-nightly: ## fuzz for long, try a million interleavings, then all conversations of REFOLD_RECORDINGS against the real system, killed at every message
+nightly: recordings-named $(NIGHTLY) ## fuzz and simulate for long, then strike at all messages of the demo, and at those of REFOLD_RECORDINGS whose night it is
+
+.PHONY: recordings-named
+recordings-named:
 	@if [ -z "$${REFOLD_RECORDINGS:-}" ]; then echo "set REFOLD_RECORDINGS to the directory that holds airline.jsonl"; exit 1; fi
+
+.PHONY: nightly-fuzz
+nightly-fuzz: ## fuzz every fuzz test for ten minutes
 	$(MAKE) fuzz FUZZTIME=10m
-	$(MAKE) simulate faults
-	REFOLD_INTERLEAVINGS=1000000 go test -count=1 -timeout 60m -run '^TestSendable$$' ./actors/session
+
+.PHONY: nightly-interleavings
+nightly-interleavings: ## try a million interleavings of a session
+	REFOLD_INTERLEAVINGS=1000000 go test -count=1 -timeout 120m -run '^TestSendable$$' ./actors/session
+
+.PHONY: nightly-e2e
+nightly-e2e: ## run the programs under the race detector, with all recordings
 	CGO_ENABLED=1 go test -race -count=1 -timeout 60m ./e2e
-	go run ./cmd/refold chaos --quiet --parallel 32
+
+.PHONY: nightly-demo
+nightly-demo: ## strike at every message of the demo, in every way, and twice at some
+	go run ./cmd/refold chaos --quiet --parallel $(CHAOS_AT_ONCE) --kill actor,bridge,both,server --signal kill,term
+	go run ./cmd/refold chaos --quiet --parallel $(CHAOS_AT_ONCE) --kill actor,bridge,server --brief --points 60 --twice 4 --seed $(NIGHT) --missed-max 20
+
+.PHONY: nightly-recordings
+nightly-recordings: recordings-named ## strike at the messages of REFOLD_RECORDINGS whose night it is: NIGHT, NIGHTS, CHAOS_FOR, CHAOS_SKIP
+	@part=$$(( $(NIGHT) % $(NIGHTS) + 1 )); \
 	for file in "$${REFOLD_RECORDINGS}"/*.jsonl; do \
-		go run ./cmd/refold chaos --model "recorded:$$file" --retry-safe 'get_*,search_*,list_*,calculate,think' --brief --quiet --parallel 32; \
+		echo "$$file: night $(NIGHT), part $$part of $(NIGHTS), for $(CHAOS_FOR) at most"; \
+		go run ./cmd/refold chaos --model "recorded:$$file" --retry-safe '$(RETRY_SAFE)' --brief --quiet --parallel $(CHAOS_AT_ONCE) \
+			--kill actor,bridge,both,server --signal kill,term --part $$part/$(NIGHTS) --for $(CHAOS_FOR) --skip $(CHAOS_SKIP); \
 	done
+
+.PHONY: check-root
+check-root: ## what takes rights: let a device run out of space, on a file system that is mounted for it. As root, on Linux
+	REFOLD_E2E_MOUNT=1 go test -count=1 -timeout 10m -v -run '^TestDiskSpace$$' ./e2e
 
 .PHONY: clean
 clean: ## remove what build made

@@ -1,16 +1,20 @@
-// Package chaos kills a session-actor or a bridge at every message that it
-// sends, one message a time, and looks at what is left. `refold chaos` is it.
+// Package chaos strikes a session-actor, a bridge, both or their NATS server at
+// every message that the daemons send, and looks at what is left. `refold chaos`
+// is it. It also measures how long handing over takes.
 //
 // # Path
 //
-// A trial is a whole system on a store of its own: a NATS server in this
-// process, and a session-actor and a bridge as processes of their own, which a
-// conversation is held with. Each of the two reaches the server through a
-// proxy that reads the NATS protocol. The recording trial kills nobody; what
-// passes its proxies are the points. Every further trial has one point: there
-// the proxy stops passing anything on, the process is killed (SIGKILL) and
-// started again, and the conversation goes on. When it has ended, and every
-// consumer is at rest, the end is compared with that of the recording trial.
+// A trial is a whole system on a store of its own: a NATS server, a
+// session-actor and a bridge as processes of their own, which a conversation is
+// held with. Each of the daemons reaches the server through a proxy that reads
+// the NATS protocol. The recording trial strikes nobody; what passes its proxies
+// are the points. Every further trial has a course of one strike or two: there
+// the proxy stops passing anything on, whoever is struck is killed (SIGKILL) and
+// started again, and the conversation goes on. Or he is told to end (SIGTERM):
+// then all passes, and the next one starts at once. The second strike is at a
+// point that a trial with the first came by later. When the conversation has
+// ended, and every consumer is at rest, the end is compared with that of the
+// recording trial.
 //
 // # Points
 //
@@ -18,20 +22,22 @@
 // message has not reached the server. After: the server has it and has
 // answered, and the process never hears the answer. Messages are named by what
 // they say, not by their bytes: claim.r1t2c0, settle.r1t2c0, ack.tool-host;
-// the nth of a name is told by its number. So a point means the same in every
-// trial, although effects run side by side. What comes by the clock alone
-// (heartbeats, pulls, extended leases, streamed words) and what only reads is
-// no point.
+// the nth of a name since the trial began is told by its number. So a point
+// means the same in every trial, although effects run side by side. What comes
+// by the clock alone (heartbeats, pulls, extended leases, streamed words) and
+// what only reads is no point.
 //
 // # Laws
 //
-// Check says what must hold at the end, wherever the kill was:
+// Check says what must hold at the end, whatever was done:
 //
 //   - A call that is not retry-safe was carried out once if it was settled
 //     succeeded, and at most once otherwise. A retry-safe one at least once if
 //     it was settled succeeded. Nothing was carried out that was not asked.
 //   - The transcript is that of the recording trial up to where the model was
-//     shown an outcome_unknown; without one, the runs end as they did there.
+//     shown an outcome_unknown; without one, the runs end as they did there. An
+//     outcome is unknown only if a bridge was killed.
+//   - Who was told to end ends, and well.
 //   - Nothing but wakes is open, notices are numbered without a gap, each run
 //     is told finished once.
 //   - Every session folds again to the same bytes, asks for the effects that
@@ -40,5 +46,6 @@
 // # Testing
 //
 // The verdicts are tested here with ends that break each law; the proxy with a
-// client and a server of NATS. e2e runs every point of the built-in demo.
+// client and a server of NATS; courses by their names. e2e tries a sample of all
+// strikes at the built-in demo.
 package chaos

@@ -22,7 +22,9 @@ type nowhere struct{ asked []byte }
 func (nowhere) Claim(_ context.Context, _ subjects.ClaimName, c claim) (claim, bool, error) {
 	return c, true, nil
 }
-func (nowhere) Publish(context.Context, session.Door, string, string, []byte) error { return nil }
+func (nowhere) Publish(context.Context, session.Door, string, string, []byte) (uint64, error) {
+	return 1, nil
+}
 func (nowhere) LastModelEvent(context.Context, string) (session.Event, error) {
 	return session.Event{}, errors.New("not asked for")
 }

@@ -146,22 +146,23 @@ func checkLog(t *testing.T, w wire) {
 		door    session.Door
 		sid, id string
 		payload []byte
+		seq     uint64
 		want    error
 	}{
-		{session.DoorLLM, "s1", "a", one, nil},
-		{session.DoorLLM, "s1", "a", one, nil}, // the same again
-		{session.DoorLLM, "s1", "a", two, bus.ErrIDTaken},
-		{session.DoorLLM, "s2", "a", one, bus.ErrIDTaken},
-		{session.DoorLLM, "s1", "b", two, nil},
-		{session.DoorTool, "s1", "c", one, nil},
-		{session.DoorLLM, "s2", "d", one, nil},
+		{session.DoorLLM, "s1", "a", one, 1, nil},
+		{session.DoorLLM, "s1", "a", one, 1, nil}, // the same again
+		{session.DoorLLM, "s1", "a", two, 0, bus.ErrIDTaken},
+		{session.DoorLLM, "s2", "a", one, 0, bus.ErrIDTaken},
+		{session.DoorLLM, "s1", "b", two, 2, nil},
+		{session.DoorTool, "s1", "c", one, 3, nil},
+		{session.DoorLLM, "s2", "d", one, 4, nil},
 	} {
-		if err := w.Publish(ctx, c.door, c.sid, c.id, c.payload); !errors.Is(err, c.want) {
-			t.Errorf("publish %s to %s of %s: got %v, want %v", c.id, c.door, c.sid, err, c.want)
+		if seq, err := w.Publish(ctx, c.door, c.sid, c.id, c.payload); seq != c.seq || !errors.Is(err, c.want) {
+			t.Errorf("publish %s to %s of %s: got %d, %v, want %d, %v", c.id, c.door, c.sid, seq, err, c.seq, c.want)
 		}
 	}
 	var large *bus.MaxPayloadError
-	if err := w.Publish(ctx, session.DoorLLM, "s1", "e", make([]byte, session.EventBytesMax+1)); !errors.As(err, &large) {
+	if _, err := w.Publish(ctx, session.DoorLLM, "s1", "e", make([]byte, session.EventBytesMax+1)); !errors.As(err, &large) {
 		t.Errorf("publish too much: got %v", err)
 	}
 	last, err := w.LastModelEvent(ctx, "s1")

@@ -16,16 +16,9 @@ import (
 type natsWire struct {
 	*bus.Bus
 	members *bus.Members
-	// own has what this bridge published lately: its next turn reads that back.
-	own *cache[eventKey, session.Event]
 }
 
-// ownBytesMax is how much of that is kept.
-const ownBytesMax = 16 << 20
-
-func newNATSWire(b *bus.Bus) *natsWire {
-	return &natsWire{Bus: b, own: newCache[eventKey, session.Event](ownBytesMax)}
-}
+func newNATSWire(b *bus.Bus) *natsWire { return &natsWire{Bus: b} }
 
 // unknownHolder stands for who stored a claim that can't be read. No instance
 // has this name.
@@ -49,17 +42,9 @@ func (w natsWire) Claim(ctx context.Context, name subjects.ClaimName, c claim) (
 	return claim{By: stands.By, Withdrawn: stands.Withdrawn}, won, nil
 }
 
-func (w natsWire) Publish(ctx context.Context, door session.Door, sid, id string, payload []byte) error {
-	seq, err := w.Bus.Publish(ctx, door, sid, payload, id)
-	if err == nil && (door == session.DoorLLM || door == session.DoorTool) {
-		// Nobody reads its time here, which only the stream knows.
-		w.own.put(eventKey{sid, seq}, session.Event{Session: sid, Door: door, Seq: seq, Payload: payload}, len(payload)+ownFixedBytes)
-	}
-	return err
+func (w natsWire) Publish(ctx context.Context, door session.Door, sid, id string, payload []byte) (uint64, error) {
+	return w.Bus.Publish(ctx, door, sid, payload, id)
 }
-
-// ownFixedBytes is about what an event takes beside its payload.
-const ownFixedBytes = 256
 
 func (w natsWire) LastModelEvent(ctx context.Context, sid string) (session.Event, error) {
 	e, found, err := w.LastOf(ctx, session.DoorLLM, sid)
@@ -84,18 +69,7 @@ func (w natsWire) View(ctx context.Context, sid string) (session.View, error) {
 }
 
 func (w natsWire) Events(ctx context.Context, sid string, seqs []uint64) ([]session.Event, error) {
-	all := make([]session.Event, len(seqs))
-	var missing []uint64
-	for i, seq := range seqs {
-		var ok bool
-		if all[i], ok = w.own.get(eventKey{sid, seq}); !ok {
-			missing = append(missing, seq)
-		}
-	}
-	if len(missing) == 0 {
-		return all, nil
-	}
-	events, err := w.EventsAt(ctx, missing)
+	events, err := w.EventsAt(ctx, seqs)
 	if err != nil {
 		return nil, err
 	}
@@ -104,12 +78,7 @@ func (w natsWire) Events(ctx context.Context, sid string, seqs []uint64) ([]sess
 			return nil, fmt.Errorf("event %d is of another session: %w", e.Seq, bus.ErrNotFound)
 		}
 	}
-	for i := range all {
-		if all[i].Seq == 0 {
-			all[i], events = events[0], events[1:]
-		}
-	}
-	return all, nil
+	return events, nil
 }
 
 func (w natsWire) Blob(ctx context.Context, ref codec.Ref) ([]byte, error) {

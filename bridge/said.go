@@ -71,6 +71,41 @@ func (r *reader) said(ctx context.Context, e session.Event) (*said, error) {
 	return s, err
 }
 
+// keep keeps what a settlement says that was stored just now, as it would be
+// read back: the session's next turn shows it to a model, and most often here.
+// What is in blobs is left to be read.
+func (r *reader) keep(sid string, seq uint64, body any) {
+	var s *said
+	var content *session.Content
+	var opaque codec.Raw
+	switch b := body.(type) {
+	case session.ToolCallSettled:
+		content = b.Output
+		s = &said{typ: session.TypeToolCallSettled, results: []result{{call: placeOf(b.Effect), status: session.CallStatus(b.Status), fault: b.Error}}}
+		if content != nil {
+			s.results[0].text = content.Text
+		}
+	case session.ToolCallsObserved:
+		content, opaque = b.Text, b.Opaque
+		s = &said{typ: session.TypeToolCallsObserved, calls: b.Calls, batch: placeOf(b.Effect)}
+	case session.GenerationSettled:
+		content, opaque = b.Text, b.Opaque
+		s = &said{typ: session.TypeGenerationSettled}
+	default:
+		return
+	}
+	if content != nil && (content.Blob != nil || len(content.Parts) > 0) {
+		return
+	}
+	if content != nil && len(s.results) == 0 {
+		s.text = content.Text
+	}
+	var err error
+	if s.opaque, err = jsonOf(opaque); err == nil {
+		r.events.put(eventKey{sid, seq}, s, s.bytes())
+	}
+}
+
 // results fills in what became of tool calls. A batch's texts are bounded
 // together, since each may be a blob.
 func (r *reader) results(ctx context.Context, seq uint64, s *said, settled []session.ToolCallSettled) error {

@@ -21,6 +21,7 @@ type settlement struct {
 	door    session.Door
 	id      string // tells it from every other settlement, of this effect too
 	payload []byte
+	body    any // what payload says
 }
 
 // errTooLarge says that no event can hold the outcome.
@@ -90,6 +91,7 @@ func (w *worker) encodeAs(ctx context.Context, e *effect, o outcome, inlineMax i
 		door:    subjects.DoorOf(e.name.Class),
 		id:      e.key() + "." + codec.Sum(payload).String()[:idDigestBytes],
 		payload: payload,
+		body:    body,
 	}, nil
 }
 

@@ -52,13 +52,14 @@ func (w simWire) Claim(ctx context.Context, name subjects.ClaimName, c claim) (s
 	return stands, won, nil
 }
 
-func (w simWire) Publish(ctx context.Context, door session.Door, sid, id string, payload []byte) error {
+func (w simWire) Publish(ctx context.Context, door session.Door, sid, id string, payload []byte) (seq uint64, err error) {
 	what := textOf(payload)
-	return w.call(ctx, fmt.Sprintf("publish %s %s", sid, what), func() error {
+	err = w.call(ctx, fmt.Sprintf("publish %s %s", sid, what), func() (err error) {
 		w.sim.judge.settles(w.proc, door, sid, payload)
-		_, err := w.sim.append(door, sid, id, payload)
+		seq, err = w.sim.append(door, sid, id, payload)
 		return err
 	})
+	return seq, err
 }
 
 func (w simWire) LastModelEvent(ctx context.Context, sid string) (e session.Event, err error) {
@@ -141,7 +142,7 @@ func (w simWire) Live(string, []byte) error { return nil }
 type simClock struct{ simWire }
 
 func (c simClock) Publish(ctx context.Context, door session.Door, sid string, payload []byte, id string) (uint64, error) {
-	return 0, c.simWire.Publish(ctx, door, sid, id, payload)
+	return c.simWire.Publish(ctx, door, sid, id, payload)
 }
 
 func (c simClock) Schedule(ctx context.Context, sid, wake string, at time.Time, payload []byte) error {

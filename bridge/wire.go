@@ -20,10 +20,11 @@ type wire interface {
 	// earlier call. An error leaves open whether c stands.
 	Claim(ctx context.Context, name subjects.ClaimName, c claim) (stands claim, won bool, err error)
 
-	// Publish stores an event of sid. An event with the same id that was
-	// stored within the last two minutes counts as this one. A
-	// *bus.MaxPayloadError never passes; bus.ErrIDTaken passes with another id.
-	Publish(ctx context.Context, door session.Door, sid, id string, payload []byte) error
+	// Publish stores an event of sid and returns its sequence. An event with
+	// the same id and payload that was stored within the last two minutes
+	// counts as this one. A *bus.MaxPayloadError never passes; bus.ErrIDTaken
+	// passes with another id.
+	Publish(ctx context.Context, door session.Door, sid, id string, payload []byte) (seq uint64, err error)
 
 	// LastModelEvent returns the latest event of sid on the door llm, as the
 	// stream's leader has it, and bus.ErrNotFound if there is none.

@@ -233,13 +233,15 @@ func (w *worker) settle(ctx context.Context, f *flight, o outcome) error {
 	o.at = w.now()
 	for {
 		s, err := w.encode(ctx, &f.effect, o, inlineMax)
+		var seq uint64
 		if err == nil {
-			err = w.wire.Publish(ctx, s.door, f.name.Session, s.id+again, s.payload)
+			seq, err = w.wire.Publish(ctx, s.door, f.name.Session, s.id+again, s.payload)
 		}
 		var large *bus.MaxPayloadError
 		switch {
 		case err == nil:
 			w.count(&w.stats.Settled)
+			w.reader.keep(f.name.Session, seq, s.body)
 			if !w.log.Enabled(ctx, slog.LevelInfo) {
 				return nil // putting it together would cost more than some effects
 			}

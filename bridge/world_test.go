@@ -66,29 +66,28 @@ func (w *world) Claim(ctx context.Context, name subjects.ClaimName, c claim) (cl
 	return stands, stands == c, nil
 }
 
-func (w *world) Publish(ctx context.Context, door session.Door, sid, id string, payload []byte) error {
+func (w *world) Publish(ctx context.Context, door session.Door, sid, id string, payload []byte) (uint64, error) {
 	if err := ctx.Err(); err != nil {
-		return errors.Join(bus.ErrUnknownOutcome, err)
+		return 0, errors.Join(bus.ErrUnknownOutcome, err)
 	}
 	if limit := min(w.payloadMax, session.EventBytesMax); len(payload) > limit {
-		return &bus.MaxPayloadError{Bytes: len(payload), Limit: limit}
+		return 0, &bus.MaxPayloadError{Bytes: len(payload), Limit: limit}
 	}
 	if w.publishLost != nil {
 		if err := w.publishLost(payload); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if at, ok := w.ids[id]; ok && id != "" {
 		if e := w.events[at]; e.Session == sid && e.Door == door && string(e.Payload) == string(payload) {
-			return nil
+			return e.Seq, nil
 		}
-		return bus.ErrIDTaken
+		return 0, bus.ErrIDTaken
 	}
 	w.ids[id] = len(w.events)
-	w.add(door, sid, payload)
-	return nil
+	return w.add(door, sid, payload), nil
 }
 
 // add appends an event; the lock is held.

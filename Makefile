@@ -125,8 +125,9 @@ nightly-interleavings: ## try a million interleavings of a session
 	REFOLD_INTERLEAVINGS=1000000 go test -count=1 -timeout 120m -run '^TestSendable$$' ./actors/session
 
 .PHONY: nightly-e2e
-nightly-e2e: ## run the programs under the race detector, with all recordings
+nightly-e2e: ## run the programs under the race detector, with all recordings, then three servers in REFOLD_CLUSTER_ROUNDS rounds of failures
 	CGO_ENABLED=1 go test -race -count=1 -timeout 60m ./e2e
+	REFOLD_CLUSTER_ROUNDS=$${REFOLD_CLUSTER_ROUNDS:-5} go test -count=1 -timeout 60m -run '^TestCluster' -v ./e2e
 
 .PHONY: nightly-demo
 nightly-demo: ## strike at every message of the demo, in every way, and twice at some

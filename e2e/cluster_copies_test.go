@@ -2,10 +2,8 @@ package e2e_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"maps"
-	"net/http"
 	"strconv"
 	"testing"
 	"time"
@@ -94,11 +92,6 @@ type extent struct {
 
 // extents returns how far a server's own copies go, by stream.
 func (s *clusterServer) extents() (map[string]extent, error) {
-	answer, err := http.Get(s.monitor + "/jsz?streams=true")
-	if err != nil {
-		return nil, err
-	}
-	defer answer.Body.Close()
 	var jsz struct {
 		Accounts []struct {
 			Streams []struct {
@@ -107,7 +100,7 @@ func (s *clusterServer) extents() (map[string]extent, error) {
 			} `json:"stream_detail"`
 		} `json:"account_details"`
 	}
-	if err := json.NewDecoder(answer.Body).Decode(&jsz); err != nil {
+	if err := s.monitoring("/jsz?streams=true", &jsz); err != nil {
 		return nil, err
 	}
 	all := map[string]extent{}

@@ -199,21 +199,42 @@ func (c *cluster) healthy() {
 	}
 }
 
+// monitoring reads a page of a server's monitoring.
+func (s *clusterServer) monitoring(page string, into any) error {
+	answer, err := http.Get(s.monitor + page)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	return json.NewDecoder(answer.Body).Decode(into)
+}
+
 // routesNow is how many connections to other servers a server has; -1 if it does
 // not say.
 func (s *clusterServer) routesNow() int {
-	answer, err := http.Get(s.monitor + "/routez")
-	if err != nil {
-		return -1
-	}
-	defer answer.Body.Close()
-	routes := struct {
+	var routes struct {
 		Count *int `json:"num_routes"`
-	}{}
-	if json.NewDecoder(answer.Body).Decode(&routes) != nil || routes.Count == nil {
+	}
+	if s.monitoring("/routez", &routes) != nil || routes.Count == nil {
 		return -1
 	}
 	return *routes.Count
+}
+
+// bridges is how many bridges are connected to a server.
+func (s *clusterServer) bridges() (n int) {
+	var conns struct {
+		Connections []struct {
+			Name string `json:"name"`
+		} `json:"connections"`
+	}
+	_ = s.monitoring("/connz", &conns) // a server that does not say has none
+	for _, c := range conns.Connections {
+		if strings.Contains(c.Name, "bridge") {
+			n++
+		}
+	}
+	return n
 }
 
 // fronts is where daemons connect.

@@ -34,8 +34,9 @@ const (
 	// cutShort is longer than a pin lasts, than a bridge is believed alive that
 	// says nothing, and than most elections take.
 	cutShort = 6 * time.Second
-	// cutLong is longer than the lease of an effect: another bridge takes it.
-	cutLong = 25 * time.Second
+	// cutLong is longer than the lease of an effect, and the silence after which
+	// another bridge takes it over.
+	cutLong = 18 * time.Second
 	// leadersSteps is how many leaders step down in a round.
 	leadersSteps = 40
 )
@@ -181,7 +182,7 @@ func (l *load) consumers(stream string) []string {
 
 // restarted stops and starts the servers one after the other, each when the
 // others are healthy. While one is away daemons are restarted: one of each kind
-// is killed when a call was just claimed, the other one may end its work.
+// is killed in the middle of its work, the other one may end it.
 func (l *load) restarted() {
 	l.t.Helper()
 	daemons := l.random.Perm(len(l.daemons))
@@ -202,7 +203,7 @@ func (l *load) restarted() {
 func (l *load) daemonRestarted(d *daemon, killed bool) {
 	l.t.Helper()
 	if killed {
-		l.claimed()
+		l.midst()
 		d.kill()
 	} else if err := d.drain(time.Minute); err != nil {
 		l.t.Errorf("%s after SIGTERM: %v", d.name, err)
@@ -210,16 +211,24 @@ func (l *load) daemonRestarted(d *daemon, killed bool) {
 	d.start()
 }
 
-// claimed waits until a bridge claims something that it will start.
-func (l *load) claimed() {
+// midst waits for a moment at which calls are carried out: one is asked, or
+// settled, and those beside it are not.
+func (l *load) midst() {
 	l.t.Helper()
-	sub, err := l.nc.SubscribeSync("refold.fx.claim.>")
-	if err != nil {
-		l.t.Fatal(err)
+	passing := make(chan *nats.Msg, 1000)
+	for _, subject := range []string{"refold.fx.tool.>", "refold.tool.*"} {
+		sub, err := l.nc.ChanSubscribe(subject, passing)
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		defer sub.Unsubscribe()
 	}
-	defer sub.Unsubscribe()
-	if _, err := sub.NextMsg(time.Minute); err != nil {
-		l.t.Fatalf("nothing is claimed for a minute: %v", err)
+	for range 1 + l.random.IntN(10) {
+		select {
+		case <-passing:
+		case <-time.After(time.Minute):
+			l.t.Fatal("no call is asked for a minute, and none is settled")
+		}
 	}
 }
 
@@ -258,19 +267,17 @@ func (l *load) serverCutOff(says, hears bool) {
 	l.healthy()
 }
 
-// daemonsCutOff cuts the server that has most daemons off from them; the servers
-// still reach one another.
+// daemonsCutOff cuts a server that bridges are connected to off from its daemons,
+// for so long that others take over what they had begun; the servers still reach
+// one another.
 func (l *load) daemonsCutOff() {
 	l.t.Helper()
-	ways := [][]int{{toward, back}, {toward}, {back}}
-	if l.rounds() == 1 {
-		ways = ways[l.random.IntN(len(ways)):][:1]
-	}
-	for _, directions := range ways {
-		front := slices.MaxFunc(l.servers, func(a, b *clusterServer) int { return a.front.connections() - b.front.connections() }).front
-		front.set(true, directions...)
-		l.lasts(l.cutFor())
-		front.set(false, directions...)
+	for _, directions := range [][]int{{toward, back}, {toward}, {back}}[:min(l.rounds(), 3)] {
+		server := slices.MaxFunc(l.servers, func(a, b *clusterServer) int { return a.bridges() - b.bridges() })
+		l.midst()
+		server.front.set(true, directions...)
+		l.lasts(cutLong)
+		server.front.set(false, directions...)
 	}
 }
 

@@ -79,13 +79,6 @@ func (w *wire) end() {
 	w.serving.Wait()
 }
 
-// connections is how many go through it.
-func (w *wire) connections() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.conns) / 2
-}
-
 // passes waits until nothing is cut of these directions; false: it has ended.
 func (w *wire) passes(directions ...int) bool {
 	w.mu.Lock()

@@ -17,6 +17,8 @@ type flags struct {
 
 	Install string `yaml:"install" placeholder:"FILE" help:"Install record to publish if the log has none: tools, profiles, default config. Default: the built-in one."`
 
+	VerifyLoads bool `yaml:"verify-loads" help:"Compare each session with what is stored of it when it is loaded first, as is done by itself while the log has holes. For the first start after a restore or a power failure: such a load reads the session from its beginning."`
+
 	settings.Daemon `yaml:",inline"`
 }
 

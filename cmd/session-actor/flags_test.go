@@ -30,7 +30,7 @@ func write(t *testing.T, name, content string) (path string) {
 
 func TestPrecedence(t *testing.T) {
 	t.Parallel()
-	file := write(t, "actor.yaml", "durability: interval\nmonitor: file:8222\nsystem-creds: filed\nnats: nats://file:1\ncreds: filed\ncontext: filed\nprefix: filed\nreplicas: 3\nlog-level: warn\ninbox-prefix: _I\n")
+	file := write(t, "actor.yaml", "durability: interval\nmonitor: file:8222\nsystem-creds: filed\nnats: nats://file:1\ncreds: filed\ncontext: filed\nprefix: filed\nreplicas: 3\nlog-level: warn\ninbox-prefix: _I\nverify-loads: true\n")
 	environ := []string{"NATS_URL=nats://env:1", "NATS_CREDS=env", "NATS_CONTEXT=env", "REFOLD_PREFIX=", "REFOLD_DURABILITY=always", "HOME=/"}
 	f, done, err := parse([]string{"--config", file, "--creds", "flag", "--replicas", "5"}, environ, io.Discard, io.Discard)
 	if err != nil || done {
@@ -50,6 +50,7 @@ func TestPrecedence(t *testing.T) {
 		{"durability from the environment", f.Durability, "always"},
 		{"where to ask, from the file", f.Monitor, "file:8222"},
 		{"another place", f.SystemCreds, "filed"},
+		{"a switch in the file", f.VerifyLoads, true},
 		{"what nobody says has a default", f.Install, ""},
 	} {
 		if c.got != c.want {

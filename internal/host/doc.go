@@ -42,8 +42,12 @@
 //     is folded without emitting.
 //   - Nothing but a wake is asked past its start_by, by this host's clock, at
 //     the moment of asking.
+//   - While the log has holes, no snapshot and no memory is believed before the
+//     session was folded from its first event and compared with them, with its
+//     stored effects and its last notice (integrity.go, exam.go).
 //   - A session that can't go on (another payload under a name that it asked,
-//     an output that is too large, a fold that panicked) is quarantined: it
+//     an output that is too large, events that the log has lost or changed, a
+//     fold that panicked) is quarantined: it
 //     stops alone, its events stay in the log, and its lane goes on. Released,
 //     it goes on from the first event that is not done.
 //   - A session under rules that this release doesn't know ends the host, and

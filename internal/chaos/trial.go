@@ -159,7 +159,8 @@ func (t *trial) strike(ctx context.Context, s Strike) {
 			t.server.forget()
 			start = func() error { return t.server.run(ctx) }
 		}
-		ran, ended := false, (<-chan struct{})(nil)
+		var ran bool
+		var ended <-chan struct{}
 		if s.Term {
 			ran, ended = p.drain()
 		} else {

@@ -71,13 +71,13 @@ var planted = []struct {
 	},
 	{
 		law: "fences", name: "what links an SDK",
-		want:  `cmd/refold/main.go:2: imports github.com/refold/refold/internal/llm/openai, which only cmd/bridge may`,
+		want:  `cmd/refold/main.go:2: imports github.com/refold/refold/internal/llm/openai, which only cmd/bridge, internal/llm/conformance may`,
 		bad:   "-- cmd/refold/main.go --\npackage main\nimport _ \"github.com/refold/refold/internal/llm/openai\"\n",
 		clean: "-- cmd/bridge/main.go --\npackage main\nimport _ \"github.com/refold/refold/internal/llm/openai\"\n-- internal/llm/openai/o_test.go --\npackage openai_test\nimport _ \"github.com/refold/refold/internal/llm/openai\"\n",
 	},
 	{
 		law: "fences", name: "a daemon with a server inside",
-		want:  `cmd/bridge/main.go:2: imports github.com/refold/refold/internal/devserver, which only cmd/refold may`,
+		want:  `cmd/bridge/main.go:2: imports github.com/refold/refold/internal/devserver, which only cmd/refold, bridge/bridgetest may`,
 		bad:   "-- cmd/bridge/main.go --\npackage main\nimport _ \"github.com/refold/refold/internal/devserver\"\n",
 		clean: "-- cmd/refold/main.go --\npackage main\nimport _ \"github.com/refold/refold/internal/devserver\"\n",
 	},

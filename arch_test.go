@@ -103,8 +103,28 @@ var repository = laws{
 		},
 		{
 			what: module + "/internal/llm/openai",
-			only: []string{"cmd/bridge"},
-			why:  "it links a provider's SDK, and refold demo must not pay for that",
+			only: []string{"cmd/bridge", "internal/llm/conformance"},
+			why:  "it links a provider's SDK, and refold demo must not pay for that; conformance is tests alone",
+		},
+		{
+			what: "github.com/anthropics/anthropic-sdk-go",
+			only: []string{"internal/llm/anthropic"},
+			why:  "a provider's SDK stays in its own package, as OpenAI's does",
+		},
+		{
+			what: module + "/internal/llm/anthropic",
+			only: []string{"cmd/bridge", "internal/llm/conformance"},
+			why:  "it links a provider's SDK, as internal/llm/openai does",
+		},
+		{
+			what: "google.golang.org/genai",
+			only: []string{"internal/llm/gemini"},
+			why:  "a provider's SDK stays in its own package, as OpenAI's does",
+		},
+		{
+			what: module + "/internal/llm/gemini",
+			only: []string{"cmd/bridge", "internal/llm/conformance"},
+			why:  "it links a provider's SDK, as internal/llm/openai does",
 		},
 		{
 			what:  module + "/internal/devserver",

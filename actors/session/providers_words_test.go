@@ -2,17 +2,17 @@ package session_test
 
 // The conversation that the items of a generation stand for, read from the log
 // by sequence as a bridge reads it, and in no provider's form yet. Each
-// provider's form, and the rules that it must keep, are in the other files
-// providers_*_test.go; what they share is at the end of this one.
+// provider's form is in the other files providers_*_test.go, and the rules that it must
+// keep in package strict; what they share is at the end of this one.
 
 import (
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/llm/strict"
 )
 
 // message is one entry of a conversation.
@@ -215,67 +215,28 @@ func (l logged) toolMessage(it session.Item, w, asked *words) (message, error) {
 		}
 		m.text = "a person changed the arguments to " + edit.decided.Arguments + "\n" + m.text
 	}
-	if isBlank(m.text) {
+	if strict.IsBlank(m.text) {
 		m.text = "(no output)"
 	}
 	return m, nil
 }
 
-// isBlank reports whether a text is empty, or white space alone.
-func isBlank(text string) bool { return strings.TrimSpace(text) == "" }
-
-// nameMax is what all providers take of a tool's name, in bytes.
-const nameMax = 64
-
-// isToolName reports whether providers take a name: those of a registry's
-// tools they do, and a model may have made another one up.
-func isToolName(name string) bool {
-	for _, c := range []byte(name) {
-		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '_', c == '-':
-		default:
-			return false
-		}
-	}
-	return name != "" && len(name) <= nameMax
-}
-
 // sendableName stands in for a name that no provider takes. The result of such
 // a call says which name it was.
 func sendableName(name string) string {
-	if isToolName(name) {
+	if strict.IsName(name) {
 		return name
 	}
 	return "invalid_tool_name"
 }
 
-// isObject reports whether a text is a JSON object.
-func isObject(text string) bool {
-	return strings.HasPrefix(strings.TrimSpace(text), "{") && json.Valid([]byte(text))
-}
-
 // objectOf is a call's arguments for a provider that takes an object alone.
 func objectOf(arguments string) string {
 	switch {
-	case isBlank(arguments):
+	case strict.IsBlank(arguments):
 		return "{}"
-	case isObject(arguments):
+	case strict.IsObject(arguments):
 		return arguments
 	}
 	return string(keyed("unreadable", arguments))
 }
-
-// broken says which rule of a provider a conversation breaks, and where.
-type broken struct {
-	rule providerRule
-	why  string
-}
-
-func (b *broken) Error() string { return string(b.rule) + ": " + b.why }
-
-func breaks(rule providerRule, format string, args ...any) error {
-	return &broken{rule: rule, why: fmt.Sprintf(format, args...)}
-}
-
-// providerRule names a rule. Where each comes from is in ruleSources.
-type providerRule string

@@ -23,6 +23,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/llm/strict"
 )
 
 // interleavings is how many are tried unless the environment says otherwise.
@@ -193,8 +194,8 @@ func (s *sendables) turn() error {
 // rule that is broken.
 func sendable(conversation []message) error {
 	for _, err := range []error{
-		validateChat(renderChat(conversation)), validateResponses(renderResponses(conversation)),
-		validateAnthropic(renderAnthropic(conversation)), validateGemini(renderGemini(conversation)),
+		strict.Chat(renderChat(conversation)), strict.Responses(renderResponses(conversation)),
+		strict.Anthropic(renderAnthropic(conversation)), strict.Gemini(renderGemini(conversation)),
 	} {
 		if err != nil {
 			return err

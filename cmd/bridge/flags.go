@@ -19,7 +19,7 @@ type flags struct {
 	Provision           bool `yaml:"provision" group:"NATS" default:"true" negatable:"" help:"Create or update the streams at the start. Without it, a session-actor must have done so."`
 	Replicas            int  `yaml:"replicas" group:"NATS" default:"0" help:"Replicas of every stream; 0 is one for a new stream, and leaves others as they are."`
 
-	Models  []string `name:"model" yaml:"model" group:"What it serves" sep:"none" placeholder:"MODEL" help:"Model to serve: openai, openai-chat, scripted:FILE, recorded:FILE; NAME=MODEL serves it as the provider NAME, NAME=openai-chat:URL one of another server. May be repeated."`
+	Models  []string `name:"model" yaml:"model" group:"What it serves" sep:"none" placeholder:"MODEL" help:"Model to serve: openai, openai-chat, anthropic, gemini, scripted:FILE, recorded:FILE; NAME=MODEL serves it as the provider NAME, NAME=openai-chat:URL one of another server. May be repeated."`
 	Tools   []string `name:"tools" yaml:"tools" group:"What it serves" sep:"none" placeholder:"TOOLS" help:"Tools to serve: host, or recorded:FILE; NAME=TOOLS serves them as the executor NAME. May be repeated."`
 	Workdir string   `yaml:"workdir" group:"What it serves" placeholder:"DIR" help:"With --tools host: where the directories of host sessions are. Bridges that share it serve each other's."`
 	Timers  *bool    `yaml:"timers" group:"What it serves" negatable:"" help:"Keep the time of sessions: what is late is settled. Every bridge that may does so beside what else it serves, unless --no-timers says not to; with --timers it may serve nothing else."`
@@ -28,6 +28,11 @@ type flags struct {
 	OpenAIBaseURL string `name:"openai-base-url" yaml:"openai-base-url" group:"Models" placeholder:"URL" help:"Server that speaks OpenAI's APIs (OPENAI_BASE_URL). Default: https://api.openai.com/v1."`
 	OpenAIKeyFile string `name:"openai-key-file" yaml:"openai-key-file" group:"Models" placeholder:"FILE" help:"File with the key. Else the environment has it: OPENAI_API_KEY."`
 	OpenAIWhole   bool   `name:"openai-whole" yaml:"openai-whole" group:"Models" help:"Don't ask for streams."`
+
+	AnthropicBaseURL string `name:"anthropic-base-url" yaml:"anthropic-base-url" group:"Models" placeholder:"URL" help:"Server that speaks Anthropic's API (ANTHROPIC_BASE_URL). Default: https://api.anthropic.com."`
+	AnthropicKeyFile string `name:"anthropic-key-file" yaml:"anthropic-key-file" group:"Models" placeholder:"FILE" help:"File with the key. Else the environment has it: ANTHROPIC_API_KEY."`
+	GeminiBaseURL    string `name:"gemini-base-url" yaml:"gemini-base-url" group:"Models" placeholder:"URL" help:"Server that speaks the Gemini API (GEMINI_BASE_URL). Default: https://generativelanguage.googleapis.com."`
+	GeminiKeyFile    string `name:"gemini-key-file" yaml:"gemini-key-file" group:"Models" placeholder:"FILE" help:"File with the key. Else the environment has it: GEMINI_API_KEY."`
 
 	KeyFiles  map[string]string `name:"key-file" yaml:"key-file" group:"Models" placeholder:"NAME=FILE" help:"File with the key of the model that is served as NAME. May be repeated."`
 	ModelIdle time.Duration     `name:"model-idle" yaml:"model-idle" group:"Models" default:"3m" help:"For how long the stream of an answer may be silent."`
@@ -39,7 +44,8 @@ type flags struct {
 	settings.Daemon `yaml:",inline"`
 }
 
-// keyVariable holds a secret, so there is no flag for it.
+// keyVariable holds a secret, so there is no flag for it, nor for the other
+// keys.
 const keyVariable = "OPENAI_API_KEY"
 
 var program = settings.Program{
@@ -51,13 +57,19 @@ With the key in OPENAI_API_KEY, for sessions whose config says provider openai:
 
     bridge --model openai --tools host --workdir /var/lib/refold/hosts
 
+A model of one's own machine, as the provider local:
+
+    bridge --model local=openai-chat:http://127.0.0.1:11434/v1
+
 Without a network, from a file that says what the model answers:
 
     bridge --model scripted:turns.yaml --tools host --workdir ./hosts
 
 It stops on SIGTERM: what runs may end within --grace, the rest is settled or
 given to other bridges.`,
-	Variables: map[string]string{"openai-base-url": "OPENAI_BASE_URL"},
+	Variables: map[string]string{
+		"openai-base-url": "OPENAI_BASE_URL", "anthropic-base-url": "ANTHROPIC_BASE_URL", "gemini-base-url": "GEMINI_BASE_URL",
+	},
 	Groups: []kong.Group{
 		{Key: "What it serves", Title: "What it serves:"}, {Key: "NATS", Title: "NATS:"}, {Key: "Models", Title: "Models of the network:"},
 	},

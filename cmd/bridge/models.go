@@ -10,7 +10,9 @@ import (
 
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/cmd/settings"
+	"github.com/refold/refold/internal/llm/anthropic"
 	"github.com/refold/refold/internal/llm/endpoint"
+	"github.com/refold/refold/internal/llm/gemini"
 	"github.com/refold/refold/internal/llm/openai"
 	"github.com/refold/refold/internal/llm/recorded"
 	"github.com/refold/refold/internal/llm/scripted"
@@ -20,6 +22,8 @@ import (
 const (
 	kindOpenAI     = "openai"
 	kindOpenAIChat = "openai-chat"
+	kindAnthropic  = "anthropic"
+	kindGemini     = "gemini"
 	kindScripted   = "scripted"
 	kindRecorded   = "recorded"
 )
@@ -46,11 +50,21 @@ func providers() map[string]provider {
 				return openai.New(openai.Config{Config: c, Whole: f.OpenAIWhole, Chat: true}, log)
 			},
 		},
+		kindAnthropic: {
+			flag: "anthropic", variable: "ANTHROPIC_API_KEY", baseURL: anthropic.DefaultBaseURL,
+			open: func(c endpoint.Config, _ *flags, log *slog.Logger) (bridge.Model, error) {
+				return anthropic.New(c, log)
+			},
+		},
+		kindGemini: {
+			flag: "gemini", variable: "GEMINI_API_KEY", baseURL: gemini.DefaultBaseURL,
+			open: func(c endpoint.Config, _ *flags, log *slog.Logger) (bridge.Model, error) { return gemini.New(c, log) },
+		},
 	}
 }
 
 // errNoModel tells what there is.
-var errNoModel = errors.New("no such model: openai, openai-chat, scripted:FILE or recorded:FILE")
+var errNoModel = errors.New("no such model: openai, openai-chat, anthropic, gemini, scripted:FILE or recorded:FILE")
 
 func openModel(of offer, f *flags, env settings.Environment, log *slog.Logger) (bridge.Model, error) {
 	if of.file == "" && (of.kind == kindScripted || of.kind == kindRecorded) {
@@ -115,12 +129,12 @@ func (p provider) key(f *flags, env settings.Environment) (string, error) {
 
 // baseURL is what the flags say of a provider; empty: its own address.
 func (f *flags) baseURL(provider string) string {
-	return map[string]string{"openai": f.OpenAIBaseURL}[provider]
+	return map[string]string{"openai": f.OpenAIBaseURL, "anthropic": f.AnthropicBaseURL, "gemini": f.GeminiBaseURL}[provider]
 }
 
 // keyFile is what the flags say of a provider.
 func (f *flags) keyFile(provider string) string {
-	return map[string]string{"openai": f.OpenAIKeyFile}[provider]
+	return map[string]string{"openai": f.OpenAIKeyFile, "anthropic": f.AnthropicKeyFile, "gemini": f.GeminiKeyFile}[provider]
 }
 
 // readKey returns the key that a file holds. flag says who named it.

@@ -21,6 +21,10 @@ func TestKeys(t *testing.T) {
 		{"openai-chat", flags{OpenAIBaseURL: "http://a/v1"}, endpoint.Config{Key: "of-openai", BaseURL: "http://a/v1"}},
 		{"openai", flags{OpenAIKeyFile: theirs}, endpoint.Config{Key: "of-provider"}},
 		{"openai", flags{OpenAIKeyFile: theirs, KeyFiles: map[string]string{"openai": own}}, endpoint.Config{Key: "of-own"}},
+		{"anthropic", flags{OpenAIKeyFile: theirs}, endpoint.Config{Key: "of-anthropic"}},
+		{"anthropic", flags{AnthropicKeyFile: theirs, AnthropicBaseURL: "http://c"}, endpoint.Config{Key: "of-provider", BaseURL: "http://c"}},
+		{"google=gemini", flags{GeminiBaseURL: "http://d"}, endpoint.Config{Key: "of-gemini", BaseURL: "http://d"}},
+		{"gemini", flags{GeminiKeyFile: theirs}, endpoint.Config{Key: "of-provider"}},
 		{"ollama=openai-chat:http://b/v1", flags{OpenAIKeyFile: theirs, OpenAIBaseURL: "http://a/v1"}, endpoint.Config{BaseURL: "http://b/v1"}},
 		{"vllm=openai-chat:http://b/v1", flags{KeyFiles: map[string]string{"vllm": own}}, endpoint.Config{BaseURL: "http://b/v1", Key: "of-own"}},
 	} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/openai/openai-go/v3/option"
@@ -132,17 +133,22 @@ func (m *Model) fill(a *bridge.Answer, items []responses.ResponseOutputItemUnion
 				refused.WriteString(c.Refusal)
 			}
 			if n := text.Len() - before; n > 0 {
-				pieces = append(pieces, llm.Piece{Text: n})
+				pieces = append(pieces, llm.Piece{Text: n, Mark: it.ID})
 			}
 		case "function_call":
 			a.Calls = append(a.Calls, bridge.AnswerCall{ID: it.CallID, Name: it.Name, Arguments: it.Arguments.OfString})
-			pieces = append(pieces, llm.Piece{Call: len(a.Calls)})
+			pieces = append(pieces, llm.Piece{Call: len(a.Calls), Mark: it.ID})
 		case "reasoning":
 			// What the server does not keep, it takes back only encrypted.
 			if it.EncryptedContent != "" {
 				pieces = append(pieces, llm.Piece{Item: it.RawJSON()})
 			}
 		}
+	}
+	// The server pairs what was thought with what came of it by ids of its own;
+	// without thoughts they are of no use.
+	if !slices.ContainsFunc(pieces, func(p llm.Piece) bool { return p.Item != "" }) {
+		pieces = nil
 	}
 	a.Text = text.String()
 	if a.Text != "" || refused.Len() == 0 {

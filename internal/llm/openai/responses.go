@@ -165,13 +165,27 @@ func (m *Model) newTurn(msg *bridge.Message) responses.ResponseInputParam {
 			items = append(items, param.Override[responses.ResponseInputItemUnionParam](json.RawMessage(p.Item)))
 		case p.Call > 0:
 			c := msg.Calls[p.Call-1]
-			items = append(items, responses.ResponseInputItemParamOfFunctionCall(orEmptyObject(c.Arguments), c.ID, llm.ToolName(c.Name)))
+			item := responses.ResponseInputItemParamOfFunctionCall(orEmptyObject(c.Arguments), c.ID, llm.ToolName(c.Name))
+			if p.Mark != "" {
+				item.OfFunctionCall.ID = param.NewOpt(p.Mark)
+			}
+			items = append(items, item)
+		case p.Mark != "":
+			items = append(items, newSaid(text[:p.Text], p.Mark))
+			text = text[p.Text:]
 		default:
 			items = append(items, newWords(text[:p.Text], responses.EasyInputMessageRoleAssistant))
 			text = text[p.Text:]
 		}
 	}
 	return items
+}
+
+// newSaid makes words that came of what was thought, by the server's own id.
+func newSaid(text, id string) responses.ResponseInputItemUnionParam {
+	return responses.ResponseInputItemParamOfOutputMessage([]responses.ResponseOutputMessageContentUnionParam{
+		{OfOutputText: &responses.ResponseOutputTextParam{Text: text, Annotations: []responses.ResponseOutputTextAnnotationUnionParam{}}},
+	}, id, responses.ResponseOutputMessageStatusCompleted)
 }
 
 // responseToolsForm names what renderResponseTools makes.

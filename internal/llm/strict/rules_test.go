@@ -1,4 +1,4 @@
-package session_test
+package strict
 
 // Where each rule of a provider comes from, and for each a conversation that
 // breaks it: a validator that can't fail holds nothing.
@@ -42,6 +42,8 @@ func ruleSources() map[providerRule]source {
 		responsesName:     {"OpenAI SDK, FunctionDefinition: name is of a-z, A-Z, 0-9, underscores and dashes, at most 64", openaiTypes + "shared_params/function_definition.py"},
 		responsesIDLength: {"refusal: 'input[].call_id' is at most 64 long", "https://github.com/RooCodeInc/Roo-Code/pull/10763"},
 
+		responsesThought: {"refusals: Item of type 'reasoning' was provided without its required following item; Items are not persisted when `store` is set to false", "https://github.com/continuedev/continue/issues/8933"},
+
 		anthropicRole:      {"refusal, by Bedrock: first message must use the \"user\" role; Anthropic itself lets it pass. The SDK: roles are user and assistant", "https://github.com/anthropics/anthropic-sdk-typescript/issues/622"},
 		anthropicAlternate: {"Anthropic SDK: turns alternate, those of one role are combined. Stricter: we combine them, so that results stand first", anthropicTypes + "message_create_params.py"},
 		anthropicLast:      {"refusal: This model does not support assistant message prefill. The conversation must end with a user message", "https://github.com/vybestack/llxprt-code/pull/3695"},
@@ -55,6 +57,8 @@ func ruleSources() map[providerRule]source {
 		anthropicName:      {"refusal: tools.custom.name: String should match pattern '^[a-zA-Z0-9_-]{1,64}$'; later 128", "https://github.com/anthropics/claude-code/issues/985"},
 		anthropicID:        {"refusal: tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'", "https://github.com/tailcallhq/forgecode/issues/1142"},
 
+		anthropicThought: {"Anthropic SDK, ThinkingBlockParam: signature is required; RedactedThinkingBlockParam: data is", anthropicTypes + "thinking_block_param.py"},
+
 		geminiRole:      {"Gemini API, Content: role must be user or model", contentProto},
 		geminiAlternate: {"refusal: Please ensure that multiturn requests alternate between user and model", "https://github.com/Portkey-AI/gateway/issues/258"},
 		geminiLast:      {"refusal: Please ensure that multiturn requests ends with a user role or a function response", "https://github.com/songquanpeng/one-api/issues/836"},
@@ -66,6 +70,8 @@ func ruleSources() map[providerRule]source {
 		geminiMatch:     {"Gemini API, FunctionResponse: id matches the call's, name is the function's", contentProto},
 		geminiApart:     {"report: words beside a response are taken for a part of it", "https://github.com/google-gemini/gemini-cli/pull/28700"},
 		geminiArgs:      {"Gemini API, FunctionCall and FunctionResponse: args and response are Structs", contentProto},
+		geminiImage:     {"Gemini API, Blob: mime_type and data are required. Stricter: images of a user, and in responses, alone", contentProto},
+		geminiSignature: {"Gemini API, Part: thought_signature is of a thought of the model's, to be reused in later requests", contentProto},
 		geminiName:      {"Google's Dart package, FunctionCall: name is of a-z, A-Z, 0-9, underscores and dashes, at most 64 (63 in content.proto of 2024)", "https://pub.dev/documentation/google_cloud_ai_generativelanguage_v1beta/latest/generativelanguage/FunctionCall/name.html"},
 	}
 }
@@ -88,13 +94,13 @@ func validate(t *testing.T, provider, text string) error {
 	t.Helper()
 	switch provider {
 	case "chat":
-		return validateChat(read[chatMessage](t, text))
+		return Chat(read[ChatMessage](t, text))
 	case "responses":
-		return validateResponses(read[responseItem](t, text))
+		return Responses(read[ResponseItem](t, text))
 	case "anthropic":
-		return validateAnthropic(read[claudeMessage](t, text))
+		return Anthropic(read[AnthropicMessage](t, text))
 	}
-	return validateGemini(read[geminiTurn](t, text))
+	return Gemini(read[GeminiTurn](t, text))
 }
 
 // wellFormed is a conversation with two calls, in each form.
@@ -162,6 +168,9 @@ func illFormed() map[providerRule][]string {
 		responsesName:     {rHi + "," + swap(rAsk, `"f"`, `"a.b"`)},
 		responsesIDLength: {rHi + "," + swap(rAsk, `"a"`, `""`), rHi + "," + swap(rAsk, `"a"`, `"`+long+`"`)},
 
+		responsesThought: {rHi + `,{"type":"reasoning","id":"x","encrypted_content":"y"}`, rHi + `,{"type":"reasoning","id":"x","encrypted_content":"y"},` + rHi,
+			rHi + `,{"type":"reasoning","id":"x"},` + rAsk + "," + rTell},
+
 		anthropicRole:      {`{"role":"system","content":[{"type":"text","text":"s"}]}`, cAsk + "," + cTell},
 		anthropicAlternate: {cHi + "," + cHi, cHi + "," + cAsk + "," + cTell + "," + cHi},
 		anthropicLast:      {cHi + `,{"role":"assistant","content":[{"type":"text","text":"well"}]}`},
@@ -176,6 +185,8 @@ func illFormed() map[providerRule][]string {
 		anthropicName:  {cHi + "," + swap(cAsk, `"f"`, `"a b"`), cHi + "," + swap(cAsk, `"f"`, `"`+long+`"`)},
 		anthropicID:    {cHi + "," + swap(cAsk, `"a"`, `"a:1"`), cHi + "," + swap(cAsk, `"a"`, `"`+long+`:"`)},
 
+		anthropicThought: {cHi + "," + swap(cAsk, cUse, `{"type":"thinking","thinking":"hm"},`+cUse) + "," + cTell, swap(cHi, `"text","text":"hi"`, `"redacted_thinking","data":"x"`)},
+
 		geminiRole:      {gSay + "," + gHi, swap(gHi, "user", "function")},
 		geminiAlternate: {gHi + "," + gHi, gHi + "," + gSay + "," + gAsk},
 		geminiLast:      {gHi + "," + gSay},
@@ -187,6 +198,8 @@ func illFormed() map[providerRule][]string {
 		geminiMatch:     {gHi + "," + gAsk + "," + swap(gTell, `"f"`, `"g"`), gHi + "," + gAsk + "," + swap(gTell, `"a"`, `"b"`)},
 		geminiApart:     {gHi + "," + gAsk + "," + swap(gTell, gRes, gRes+`,{"text":"more"}`), gHi + "," + gAsk + "," + swap(gTell, gRes, `{"text":"more"},`+gRes)},
 		geminiArgs:      {gHi + "," + swap(gAsk, `"args":{}`, `"args":[]`), gHi + "," + gAsk + "," + swap(gTell, `"response":{}`, `"response":"1"`)},
+		geminiImage:     {swap(gHi, `"text":"hi"`, `"inlineData":{"mimeType":"image/png","data":""}`), swap(gHi, `"text":"hi"`, `"inlineData":{"mimeType":"text/html","data":"aGk="}`)},
+		geminiSignature: {swap(gHi, `"hi"`, `"hi","thoughtSignature":"aGk="`)},
 		geminiName:      {gHi + "," + swap(gAsk, `"f"`, `"a b"`), gHi + "," + gAsk + "," + swap(gTell, `"f"`, `""`)},
 	}
 }

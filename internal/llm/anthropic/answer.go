@@ -1,0 +1,186 @@
+package anthropic
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/anthropics/anthropic-sdk-go"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/internal/llm"
+	"github.com/refold/refold/internal/llm/endpoint"
+)
+
+// ask sends the request once and reads the answer.
+func (m *Model) ask(ctx context.Context, body anthropic.MessageNewParams, delta func(text string)) (bridge.Answer, *endpoint.Failure) {
+	stream := m.messages.NewStreaming(ctx, body)
+	if err := stream.Err(); err != nil {
+		return bridge.Answer{}, m.failed(err)
+	}
+	defer stream.Close()
+	var b builder
+	for stream.Next() {
+		event := stream.Current()
+		text := b.add(&event)
+		if b.bytes > answerBytesMax || len(b.blocks) > session.CallsSeenMax {
+			return bridge.Answer{}, endpoint.Final(llm.CodeBadRequest, "%s answered more than %d bytes or %d calls: limit the answer in params",
+				m.endpoint.Host(), answerBytesMax, session.CallsSeenMax)
+		}
+		if text != "" {
+			delta(text)
+		}
+		if event.Type == "message_stop" {
+			break
+		}
+	}
+	if b.stop != "" { // complete, whatever happened to the connection then
+		return b.answer(m.of), nil
+	}
+	if err := stream.Err(); err != nil {
+		return bridge.Answer{}, m.failed(err)
+	}
+	return bridge.Answer{}, m.endpoint.BrokeOff()
+}
+
+// builder puts an answer together.
+type builder struct {
+	blocks []*block
+	model  string
+	stop   anthropic.StopReason
+	usage  bridge.Usage
+	bytes  int
+}
+
+// block is a piece of the answer of which some has come.
+type block struct {
+	index               int64
+	kind, id, name, raw string
+	text, signature     strings.Builder // text: words, a thought, or arguments
+	input               string          // arguments that came at once
+}
+
+// add takes in an event, and returns the words in it.
+func (b *builder) add(event *anthropic.MessageStreamEventUnion) string {
+	switch event.Type {
+	case "message_start":
+		b.model = event.Message.Model
+		u := &event.Message.Usage
+		b.count(u.InputTokens, u.CacheReadInputTokens, u.CacheCreationInputTokens, u.OutputTokens, u.OutputTokensDetails.ThinkingTokens)
+	case "message_delta":
+		if event.Delta.StopReason != "" {
+			b.stop = event.Delta.StopReason
+		}
+		// Counts are of the whole answer so far; what isn't counted anew stands.
+		u := &event.Usage
+		if u.JSON.InputTokens.Valid() {
+			b.count(u.InputTokens, u.CacheReadInputTokens, u.CacheCreationInputTokens, u.OutputTokens, u.OutputTokensDetails.ThinkingTokens)
+		} else {
+			b.usage.OutputTokens, b.usage.ReasoningTokens = llm.Count(u.OutputTokens), llm.Count(u.OutputTokensDetails.ThinkingTokens)
+		}
+	case "content_block_start":
+		return b.begin(event)
+	case "content_block_delta":
+		return b.grow(event)
+	}
+	return ""
+}
+
+// count takes in a usage: input that was read from a cache or written to it is
+// input too.
+func (b *builder) count(input, read, written, output, thought int64) {
+	read, written = llm.Count(read), llm.Count(written)
+	b.usage = bridge.Usage{
+		InputTokens: llm.Count(llm.Count(input) + read + written), CachedTokens: read,
+		OutputTokens: llm.Count(output), ReasoningTokens: llm.Count(thought),
+	}
+}
+
+func (b *builder) begin(event *anthropic.MessageStreamEventUnion) string {
+	c := &event.ContentBlock
+	n := &block{index: event.Index, kind: c.Type, id: c.ID, name: c.Name, raw: c.RawJSON()}
+	b.blocks = append(b.blocks, n)
+	b.bytes += len(n.raw)
+	switch n.kind {
+	case "text":
+		n.text.WriteString(c.Text)
+		return c.Text
+	case "thinking":
+		n.text.WriteString(c.Thinking)
+		n.signature.WriteString(c.Signature)
+	case "tool_use":
+		if input := c.JSON.Input.Raw(); input != "" && input != "{}" && input != "null" {
+			n.input = input
+		}
+	}
+	return ""
+}
+
+func (b *builder) grow(event *anthropic.MessageStreamEventUnion) string {
+	d := &event.Delta
+	b.bytes += len(d.Text) + len(d.PartialJSON) + len(d.Thinking) + len(d.Signature)
+	for i := len(b.blocks) - 1; i >= 0; i-- {
+		n := b.blocks[i]
+		if n.index != event.Index {
+			continue
+		}
+		n.text.WriteString(d.Text)
+		n.text.WriteString(d.PartialJSON)
+		n.text.WriteString(d.Thinking)
+		n.signature.WriteString(d.Signature)
+		if n.kind == "text" {
+			return d.Text
+		}
+		return ""
+	}
+	return ""
+}
+
+// answer returns what was put together; of is whose the thoughts are.
+func (b *builder) answer(of string) bridge.Answer {
+	a := bridge.Answer{Model: b.model, Usage: b.usage, FinishReason: llm.FinishStop}
+	var text strings.Builder
+	var pieces []llm.Piece
+	for _, n := range b.blocks {
+		switch n.kind {
+		case "text":
+			text.WriteString(n.text.String())
+			if n.text.Len() > 0 {
+				pieces = append(pieces, llm.Piece{Text: n.text.Len()})
+			}
+		case "tool_use":
+			arguments := n.text.String()
+			if arguments == "" {
+				arguments = n.input
+			}
+			a.Calls = append(a.Calls, bridge.AnswerCall{ID: n.id, Name: n.name, Arguments: arguments})
+			pieces = append(pieces, llm.Piece{Call: len(a.Calls)})
+		case "thinking":
+			pieces = append(pieces, llm.Piece{Item: thought(n)})
+		case "redacted_thinking":
+			pieces = append(pieces, llm.Piece{Item: n.raw})
+		}
+	}
+	a.Text, a.Opaque = text.String(), llm.Seal(of, pieces)
+	switch b.stop {
+	case "refusal":
+		a.FinishReason = llm.FinishContentFilter
+	case "max_tokens", "model_context_window_exceeded":
+		a.FinishReason = llm.FinishLength
+	default:
+		if len(a.Calls) > 0 {
+			a.FinishReason = llm.FinishToolCalls
+		}
+	}
+	return a
+}
+
+// thought is a thought as the API takes it back: it must be signed as it was.
+func thought(n *block) string {
+	item, err := json.Marshal(map[string]string{"type": "thinking", "thinking": n.text.String(), "signature": n.signature.String()})
+	if err != nil { // text can be written
+		panic(err)
+	}
+	return string(item)
+}

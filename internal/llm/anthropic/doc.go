@@ -1,0 +1,30 @@
+// Package anthropic asks servers that speak Anthropic's Messages API, with
+// Anthropic's own client library.
+//
+// # Path
+//
+// [Model.Generate] builds the request (request.go), sends it through an
+// endpoint, which tries again what may pass, and reads the answer's events
+// (answer.go).
+//
+// # Laws
+//
+//   - Every id that is sent is ours: the name of a call's effect. Ids that the
+//     server gave are data.
+//   - What the model thought is sent back to the server that said it, byte for
+//     byte and in its place, and to no other.
+//   - A result is an answer only if the server said how it ended.
+//
+// # What is sent
+//
+// The members of params are sent as they are, but for those that other parts of
+// the config set: messages, model, stream, system, tool_choice and tools are
+// refused. The API wants max_tokens; without one in params it is 8,192. All
+// that lies between two turns of the model is one message of the user: results
+// first, then words. Arguments that are no object, which the API does not take,
+// are put into one.
+//
+// # Limits
+//
+// limits.go has the limits of an answer.
+package anthropic

@@ -1,0 +1,6 @@
+package anthropic
+
+const (
+	answerBytesMax   = 8 << 20 // words, thoughts and arguments of one answer
+	maxTokensDefault = 8192    // all models of today can say so much
+)

@@ -1,0 +1,191 @@
+package anthropic
+
+import (
+	"encoding/base64"
+	"encoding/json"
+
+	"github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/packages/param"
+
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/internal/llm"
+)
+
+// reserved are the members of a request that params can't set: they are made
+// from other parts of the config, or change the form of the answer.
+var reserved = []string{"messages", "model", "stream", "system", "tool_choice", "tools"}
+
+// newParams builds the request. Its error is a fault of the run's config.
+func (m *Model) newParams(req *bridge.Request) (anthropic.MessageNewParams, error) {
+	body := anthropic.MessageNewParams{Model: req.Model, MaxTokens: maxTokensDefault, Messages: m.newMessages(req.Messages)}
+	if req.System != "" {
+		body.System = []anthropic.TextBlockParam{{Text: req.System}}
+	}
+	members, err := llm.Params(req.Params, reserved)
+	if err != nil {
+		return body, err
+	}
+	extra := make(map[string]any, len(members)+1)
+	for name, value := range members {
+		if name == "max_tokens" {
+			if json.Unmarshal(value, &body.MaxTokens) != nil {
+				return body, llm.Fail(llm.CodeBadRequest, "params.max_tokens: is a whole number")
+			}
+			continue
+		}
+		extra[name] = value
+	}
+	if len(req.Tools) > 0 {
+		tools, err := req.RenderTools(toolsForm, renderTools)
+		if err != nil {
+			return body, err
+		}
+		extra["tools"] = json.RawMessage(tools)
+		body.ToolChoice = newToolChoice(req.ToolChoice)
+	}
+	if f := req.Format; f != nil {
+		if f.Schema == nil {
+			return body, llm.Fail(llm.CodeBadRequest, "response_format: Anthropic's API has no JSON without a schema: give a json_schema")
+		}
+		form := map[string]any{"type": "json_schema", "schema": f.Schema}
+		if extra["output_config"], err = llm.Merge(members, "output_config", "format", form); err != nil {
+			return body, err
+		}
+	}
+	if len(extra) > 0 {
+		body.SetExtraFields(extra)
+	}
+	return body, nil
+}
+
+// newMessages makes the conversation. Everything between two turns of the model
+// is one message of the user: results stand first in it, as they do in the
+// conversation. Blank words, which the API refuses, are left out, and with them
+// a turn of nothing else; those of a user, who said something after all, are
+// spelled.
+func (m *Model) newMessages(messages []bridge.Message) []anthropic.MessageParam {
+	var all []anthropic.MessageParam
+	add := func(role anthropic.MessageParamRole, blocks ...anthropic.ContentBlockParamUnion) {
+		if len(blocks) == 0 {
+			return
+		}
+		if n := len(all); n == 0 || all[n-1].Role != role {
+			all = append(all, anthropic.MessageParam{Role: role})
+		}
+		last := &all[len(all)-1]
+		last.Content = append(last.Content, blocks...)
+	}
+	for i := range messages {
+		msg := &messages[i]
+		switch msg.Role {
+		case "user":
+			add(anthropic.MessageParamRoleUser, newWords(msg)...)
+		case "tool":
+			add(anthropic.MessageParamRoleUser, newResult(msg))
+		default:
+			add(anthropic.MessageParamRoleAssistant, m.newTurn(msg)...)
+		}
+	}
+	return all
+}
+
+// newWords makes what a user said.
+func newWords(m *bridge.Message) []anthropic.ContentBlockParamUnion {
+	if len(m.Parts) == 0 {
+		return []anthropic.ContentBlockParamUnion{anthropic.NewTextBlock(llm.Spoken(m.Text))}
+	}
+	var blocks []anthropic.ContentBlockParamUnion
+	for i := range m.Parts {
+		if p := &m.Parts[i]; len(p.Data) > 0 {
+			blocks = append(blocks, anthropic.ContentBlockParamUnion{OfImage: newImage(p)})
+		} else if !llm.IsBlank(p.Text) {
+			blocks = append(blocks, anthropic.NewTextBlock(p.Text))
+		}
+	}
+	return blocks
+}
+
+func newImage(p *bridge.Part) *anthropic.ImageBlockParam {
+	return &anthropic.ImageBlockParam{Source: anthropic.ImageBlockParamSourceUnion{OfBase64: &anthropic.Base64ImageSourceParam{
+		Data: base64.StdEncoding.EncodeToString(p.Data), MediaType: anthropic.Base64ImageSourceMediaType(p.MediaType),
+	}}}
+}
+
+// newResult makes a call's result.
+func newResult(m *bridge.Message) anthropic.ContentBlockParamUnion {
+	result := anthropic.ToolResultBlockParam{ToolUseID: m.CallID}
+	if m.Error {
+		result.IsError = param.NewOpt(true)
+	}
+	for i := range m.Parts {
+		if p := &m.Parts[i]; len(p.Data) > 0 {
+			result.Content = append(result.Content, anthropic.ToolResultBlockParamContentUnion{OfImage: newImage(p)})
+		} else if !llm.IsBlank(p.Text) {
+			result.Content = append(result.Content, anthropic.ToolResultBlockParamContentUnion{OfText: &anthropic.TextBlockParam{Text: p.Text}})
+		}
+	}
+	if len(result.Content) == 0 {
+		result.Content = []anthropic.ToolResultBlockParamContentUnion{{OfText: &anthropic.TextBlockParam{Text: llm.Result(m)}}}
+	}
+	return anthropic.ContentBlockParamUnion{OfToolResult: &result}
+}
+
+// newTurn makes what the model said, and what it thought if this server said
+// that.
+func (m *Model) newTurn(msg *bridge.Message) []anthropic.ContentBlockParamUnion {
+	var blocks []anthropic.ContentBlockParamUnion
+	text := msg.Text
+	for _, p := range llm.Pieces(m.of, msg) {
+		switch {
+		case p.Item != "":
+			blocks = append(blocks, param.Override[anthropic.ContentBlockParamUnion](json.RawMessage(p.Item)))
+		case p.Call > 0:
+			c := msg.Calls[p.Call-1]
+			blocks = append(blocks, anthropic.NewToolUseBlock(c.ID, llm.Object(c.Arguments), llm.ToolName(c.Name)))
+		default:
+			if words := text[:p.Text]; !llm.IsBlank(words) {
+				blocks = append(blocks, anthropic.NewTextBlock(words))
+			}
+			text = text[p.Text:]
+		}
+	}
+	return blocks
+}
+
+// toolsForm names what renderTools makes.
+const toolsForm = "anthropic.tools"
+
+// renderTools makes the request's member tools, as JSON.
+func renderTools(tools []bridge.Tool) ([]byte, error) {
+	type tool struct {
+		Name        string         `json:"name"`
+		Description string         `json:"description,omitempty"`
+		InputSchema map[string]any `json:"input_schema"`
+	}
+	all := make([]tool, len(tools))
+	for i := range tools {
+		schema, err := llm.Schema(&tools[i])
+		if err != nil {
+			return nil, err
+		}
+		all[i] = tool{Name: tools[i].Name, Description: tools[i].Description, InputSchema: schema}
+	}
+	text, err := json.Marshal(all)
+	if err != nil {
+		return nil, llm.Fail(llm.CodeBadRequest, "tools: %s", err)
+	}
+	return text, nil
+}
+
+// newToolChoice makes the choice; auto is the default and not sent.
+func newToolChoice(choice string) anthropic.ToolChoiceUnionParam {
+	switch choice {
+	case "", "auto":
+		return anthropic.ToolChoiceUnionParam{}
+	case "none":
+		return anthropic.ToolChoiceUnionParam{OfNone: &anthropic.ToolChoiceNoneParam{}}
+	case "required":
+		return anthropic.ToolChoiceUnionParam{OfAny: &anthropic.ToolChoiceAnyParam{}}
+	}
+	return anthropic.ToolChoiceParamOfTool(choice)
+}

@@ -1,0 +1,143 @@
+package gemini
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+
+	"google.golang.org/genai"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/internal/llm"
+	"github.com/refold/refold/internal/llm/endpoint"
+)
+
+// ask sends the request once and reads the answer.
+func (m *Model) ask(
+	ctx context.Context, model string, contents []*genai.Content, config *genai.GenerateContentConfig, delta func(text string),
+) (bridge.Answer, *endpoint.Failure) {
+	var b builder
+	for chunk, err := range m.client.Models.GenerateContentStream(ctx, model, contents, config) {
+		if err != nil {
+			if b.finish != "" { // complete, whatever happened to the connection then
+				break
+			}
+			return bridge.Answer{}, m.failed(err)
+		}
+		text := b.add(chunk)
+		if b.bytes > answerBytesMax || len(b.calls) > session.CallsSeenMax {
+			return bridge.Answer{}, endpoint.Final(llm.CodeBadRequest, "%s answered more than %d bytes or %d calls: limit the answer in params",
+				m.endpoint.Host(), answerBytesMax, session.CallsSeenMax)
+		}
+		if b.blocked != "" {
+			return bridge.Answer{}, endpoint.Final(llm.CodeContentFilter, "%s refused the conversation: %s", m.endpoint.Host(), m.endpoint.Clean(b.blocked))
+		}
+		if text != "" {
+			delta(text)
+		}
+	}
+	return b.answer(m)
+}
+
+// builder puts an answer together.
+type builder struct {
+	text    strings.Builder
+	pieces  []llm.Piece
+	calls   []bridge.AnswerCall
+	model   string
+	finish  genai.FinishReason
+	blocked string // why the conversation was refused
+	usage   bridge.Usage
+	bytes   int
+}
+
+// add takes in a chunk, and returns the words in it.
+func (b *builder) add(chunk *genai.GenerateContentResponse) string {
+	if chunk.ModelVersion != "" {
+		b.model = chunk.ModelVersion
+	}
+	if u := chunk.UsageMetadata; u != nil {
+		b.usage = bridge.Usage{
+			InputTokens:     llm.Count(int64(u.PromptTokenCount) + int64(u.ToolUsePromptTokenCount)),
+			OutputTokens:    llm.Count(int64(u.CandidatesTokenCount) + int64(u.ThoughtsTokenCount)),
+			CachedTokens:    llm.Count(int64(u.CachedContentTokenCount)),
+			ReasoningTokens: llm.Count(int64(u.ThoughtsTokenCount)),
+		}
+	}
+	if f := chunk.PromptFeedback; f != nil && f.BlockReason != "" {
+		b.blocked = strings.TrimSuffix(string(f.BlockReason)+": "+f.BlockReasonMessage, ": ")
+	}
+	var words strings.Builder
+	for _, c := range chunk.Candidates {
+		if c.Index != 0 { // one answer was asked for
+			continue
+		}
+		if c.FinishReason != "" {
+			b.finish = c.FinishReason
+		}
+		if c.Content == nil {
+			continue
+		}
+		for _, p := range c.Content.Parts {
+			words.WriteString(b.part(p))
+		}
+	}
+	return words.String()
+}
+
+// part takes in a part, and returns the words in it. A signature stays with its
+// part: words without one go on with the words before.
+func (b *builder) part(p *genai.Part) string {
+	mark := base64.StdEncoding.EncodeToString(p.ThoughtSignature)
+	b.bytes += len(p.Text) + len(mark)
+	switch {
+	case p.FunctionCall != nil:
+		arguments := "{}"
+		if len(p.FunctionCall.Args) > 0 {
+			// What was decoded of JSON can be written.
+			text, _ := json.Marshal(p.FunctionCall.Args)
+			arguments = string(text)
+		}
+		b.bytes += len(arguments)
+		b.calls = append(b.calls, bridge.AnswerCall{ID: p.FunctionCall.ID, Name: p.FunctionCall.Name, Arguments: arguments})
+		b.pieces = append(b.pieces, llm.Piece{Call: len(b.calls), Mark: mark})
+	case p.Thought: // a summary, for people; the API wants none back
+	case p.Text != "":
+		b.text.WriteString(p.Text)
+		if n := len(b.pieces); mark == "" && n > 0 && b.pieces[n-1].Text > 0 && b.pieces[n-1].Mark == "" {
+			b.pieces[n-1].Text += len(p.Text)
+		} else {
+			b.pieces = append(b.pieces, llm.Piece{Text: len(p.Text), Mark: mark})
+		}
+		return p.Text
+	}
+	return ""
+}
+
+// answer returns what was put together, if that is an answer.
+func (b *builder) answer(m *Model) (bridge.Answer, *endpoint.Failure) {
+	a := bridge.Answer{
+		Text: b.text.String(), Calls: b.calls, Model: b.model, Usage: b.usage, Opaque: llm.Seal(m.of, b.pieces), FinishReason: llm.FinishStop,
+	}
+	switch b.finish {
+	case "":
+		return bridge.Answer{}, m.endpoint.BrokeOff()
+	case genai.FinishReasonMaxTokens:
+		a.FinishReason = llm.FinishLength
+	case genai.FinishReasonMalformedFunctionCall, genai.FinishReasonUnexpectedToolCall:
+		// The model tried to call, and nobody can tell what: there is no answer in it.
+		if len(b.calls) == 0 && a.Text == "" {
+			return bridge.Answer{}, m.endpoint.BrokeOff()
+		}
+	case genai.FinishReasonSafety, genai.FinishReasonRecitation, genai.FinishReasonBlocklist, genai.FinishReasonProhibitedContent,
+		genai.FinishReasonSPII, genai.FinishReasonLanguage, genai.FinishReasonImageSafety, genai.FinishReasonImageProhibitedContent,
+		genai.FinishReasonImageRecitation:
+		a.FinishReason = llm.FinishContentFilter
+	}
+	if a.FinishReason == llm.FinishStop && len(a.Calls) > 0 {
+		a.FinishReason = llm.FinishToolCalls
+	}
+	return a, nil
+}

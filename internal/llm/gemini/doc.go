@@ -1,0 +1,30 @@
+// Package gemini asks servers that speak the Gemini API's generateContent, with
+// Google's own client library.
+//
+// # Path
+//
+// [Model.Generate] builds the request (request.go), sends it through an
+// endpoint, which tries again what may pass, and reads the answer's chunks
+// (answer.go).
+//
+// # Laws
+//
+//   - Every id that is sent is ours: the name of a call's effect. Ids that the
+//     server gave are data.
+//   - Signatures of thoughts are sent back to the server that gave them, each
+//     with the part that it came with, and to no other.
+//   - A result is an answer only if the server said how it ended.
+//
+// # What is sent
+//
+// The members of params are members of the request, as the API names them:
+// generationConfig, safetySettings and others; contents, model,
+// systemInstruction, tools and toolConfig are refused. Turns of the user and of
+// the model alternate: results of one turn are one message, and words right
+// after them follow a short turn of the model. Numbers in arguments are 64-bit
+// floating point, as they are in the API.
+//
+// # Limits
+//
+// limits.go has the limits of an answer.
+package gemini

@@ -1,0 +1,214 @@
+package gemini
+
+import (
+	"encoding/base64"
+	"encoding/json"
+
+	"google.golang.org/genai"
+
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/internal/llm"
+)
+
+// reserved are the members of a request that params can't set: they are made
+// from other parts of the config.
+var reserved = []string{"contents", "model", "systemInstruction", "toolConfig", "tools"}
+
+// formatMembers are those of generationConfig that the form of the answer sets.
+var formatMembers = []string{"responseJsonSchema", "responseMimeType", "responseSchema"}
+
+// newConfig builds all of the request but the conversation. Its error is a
+// fault of the run's config.
+func newConfig(req *bridge.Request) (*genai.GenerateContentConfig, error) {
+	config := &genai.GenerateContentConfig{AutomaticContinuation: new(false)}
+	if req.System != "" {
+		config.SystemInstruction = &genai.Content{Parts: []*genai.Part{{Text: req.System}}}
+	}
+	members, err := llm.Params(req.Params, reserved)
+	if err != nil {
+		return nil, err
+	}
+	if len(members) > 0 {
+		var body map[string]any
+		if err := json.Unmarshal(req.Params, &body); err != nil {
+			return nil, llm.Fail(llm.CodeBadRequest, "params: is no JSON object")
+		}
+		config.HTTPOptions = &genai.HTTPOptions{ExtraBody: body}
+	}
+	if f := req.Format; f != nil {
+		if err := withFormat(config, members["generationConfig"], f); err != nil {
+			return nil, err
+		}
+	}
+	if len(req.Tools) > 0 {
+		tool, err := newTool(req.Tools)
+		if err != nil {
+			return nil, err
+		}
+		config.Tools = []*genai.Tool{tool}
+		config.ToolConfig = newToolConfig(req.ToolChoice)
+	}
+	return config, nil
+}
+
+// withFormat sets the form of the answer, which generationConfig of params then
+// can't.
+func withFormat(config *genai.GenerateContentConfig, given json.RawMessage, f *bridge.Format) error {
+	if len(given) > 0 {
+		members, err := llm.Members(given, "params.generationConfig")
+		if err != nil {
+			return err
+		}
+		for _, name := range formatMembers {
+			if _, twice := members[name]; twice {
+				return llm.Fail(llm.CodeBadRequest, "params.generationConfig.%s: the config has a response_format of its own: leave one out", name)
+			}
+		}
+	}
+	config.ResponseMIMEType = "application/json"
+	if f.Schema != nil {
+		config.ResponseJsonSchema = f.Schema
+	}
+	return nil
+}
+
+// newTool makes the functions. The schemas are passed on as they are.
+func newTool(tools []bridge.Tool) (*genai.Tool, error) {
+	all := make([]*genai.FunctionDeclaration, len(tools))
+	for i := range tools {
+		t := &tools[i]
+		schema, err := llm.Schema(t)
+		if err != nil {
+			return nil, err
+		}
+		all[i] = &genai.FunctionDeclaration{Name: t.Name, Description: t.Description, ParametersJsonSchema: schema}
+	}
+	return &genai.Tool{FunctionDeclarations: all}, nil
+}
+
+// newToolConfig makes the choice; auto is the default and not sent.
+func newToolConfig(choice string) *genai.ToolConfig {
+	calling := &genai.FunctionCallingConfig{}
+	switch choice {
+	case "", "auto":
+		return nil
+	case "none":
+		calling.Mode = genai.FunctionCallingConfigModeNone
+	case "required":
+		calling.Mode = genai.FunctionCallingConfigModeAny
+	default:
+		calling.Mode, calling.AllowedFunctionNames = genai.FunctionCallingConfigModeAny, []string{choice}
+	}
+	return &genai.ToolConfig{FunctionCallingConfig: calling}
+}
+
+// contents is a conversation that is being made.
+type contents struct {
+	all []*genai.Content
+	of  string // the role of the last message in ours
+}
+
+func (c *contents) add(role genai.Role, of string, parts ...*genai.Part) {
+	if len(parts) == 0 {
+		return
+	}
+	if n := len(c.all); n == 0 || c.all[n-1].Role != string(role) {
+		c.all = append(c.all, &genai.Content{Role: string(role)})
+	}
+	last := c.all[len(c.all)-1]
+	last.Parts, c.of = append(last.Parts, parts...), of
+}
+
+// newContents makes the conversation. Results of one turn are one message. Words
+// of a user right after them (a steer, or the run was stopped before the model
+// answered) follow a short turn of the model: some models refuse two turns of
+// the user in a row, and others take words beside results for a part of them.
+func (m *Model) newContents(messages []bridge.Message) []*genai.Content {
+	var c contents
+	names := make(map[string]string) // of the calls of the latest turn, by id
+	for i := range messages {
+		msg := &messages[i]
+		switch msg.Role {
+		case "user":
+			if c.of == "tool" {
+				c.add(genai.RoleModel, "assistant", &genai.Part{Text: "(interrupted)"})
+			}
+			c.add(genai.RoleUser, "user", newWords(msg)...)
+		case "tool":
+			c.add(genai.RoleUser, "tool", newResult(msg, names[msg.CallID]))
+		default:
+			clear(names)
+			for _, call := range msg.Calls {
+				names[call.ID] = call.Name
+			}
+			c.add(genai.RoleModel, "assistant", m.newTurn(msg)...)
+		}
+	}
+	return c.all
+}
+
+// newWords makes what a user said.
+func newWords(m *bridge.Message) []*genai.Part {
+	if len(m.Parts) == 0 {
+		return []*genai.Part{{Text: llm.Spoken(m.Text)}}
+	}
+	var parts []*genai.Part
+	for i := range m.Parts {
+		if p := &m.Parts[i]; len(p.Data) > 0 {
+			parts = append(parts, &genai.Part{InlineData: &genai.Blob{Data: p.Data, MIMEType: p.MediaType}})
+		} else if !llm.IsBlank(p.Text) {
+			parts = append(parts, &genai.Part{Text: p.Text})
+		}
+	}
+	return parts
+}
+
+// newResult makes a call's result; name is by which it was called.
+func newResult(m *bridge.Message, name string) *genai.Part {
+	key := "output"
+	if m.Error {
+		key = "error"
+	}
+	response := &genai.FunctionResponse{ID: m.CallID, Name: llm.ToolName(name), Response: map[string]any{key: llm.Result(m)}}
+	for i := range m.Parts {
+		if p := &m.Parts[i]; len(p.Data) > 0 {
+			response.Parts = append(response.Parts, &genai.FunctionResponsePart{
+				InlineData: &genai.FunctionResponseBlob{Data: p.Data, MIMEType: p.MediaType},
+			})
+		}
+	}
+	return &genai.Part{FunctionResponse: response}
+}
+
+// newTurn makes what the model said, with the signatures that this server gave.
+func (m *Model) newTurn(msg *bridge.Message) []*genai.Part {
+	var parts []*genai.Part
+	text := msg.Text
+	for _, p := range llm.Pieces(m.of, msg) {
+		part := &genai.Part{}
+		if mark, err := base64.StdEncoding.DecodeString(p.Mark); err == nil && len(mark) > 0 {
+			part.ThoughtSignature = mark
+		}
+		switch {
+		case p.Call > 0:
+			call := msg.Calls[p.Call-1]
+			part.FunctionCall = &genai.FunctionCall{ID: call.ID, Name: llm.ToolName(call.Name), Args: arguments(call.Arguments)}
+			parts = append(parts, part)
+		case p.Text > 0:
+			part.Text, text = text[:p.Text], text[p.Text:]
+			if !llm.IsBlank(part.Text) {
+				parts = append(parts, part)
+			}
+		}
+	}
+	return parts
+}
+
+// arguments are a call's as an object.
+func arguments(text string) map[string]any {
+	var object map[string]any
+	if json.Unmarshal(llm.Object(text), &object) != nil { // of numbers that no float is
+		return map[string]any{"unreadable": text}
+	}
+	return object
+}

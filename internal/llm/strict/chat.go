@@ -1,0 +1,150 @@
+package strict
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// The rules of chat completions.
+const (
+	chatRole      providerRule = "chat: role"
+	chatContent   providerRule = "chat: content"
+	chatAnswered  providerRule = "chat: every call is answered"
+	chatAsked     providerRule = "chat: only calls are answered"
+	chatOnce      providerRule = "chat: ids are unique"
+	chatName      providerRule = "chat: function name"
+	chatIDLength  providerRule = "chat: id length"
+	chatCallsOnly providerRule = "chat: calls are an assistant's"
+)
+
+// ChatMessage is an entry of `messages`.
+type ChatMessage struct {
+	Role       string     `json:"role"`
+	Content    string     `json:"content,omitempty"`
+	ToolCalls  []ChatCall `json:"tool_calls,omitempty"`
+	ToolCallID string     `json:"tool_call_id,omitempty"`
+}
+
+// UnmarshalJSON reads a message whose content is text, or a list of words and
+// images.
+func (m *ChatMessage) UnmarshalJSON(data []byte) error {
+	type plain ChatMessage
+	var wire struct {
+		plain
+		Content json.RawMessage `json:"content,omitempty"`
+	}
+	if err := decode(data, &wire); err != nil {
+		return err
+	}
+	*m = ChatMessage(wire.plain)
+	if len(wire.Content) == 0 || json.Unmarshal(wire.Content, &m.Content) == nil {
+		return nil
+	}
+	var parts []struct {
+		Type     string `json:"type"`
+		Text     string `json:"text"`
+		ImageURL struct {
+			URL string `json:"url"`
+		} `json:"image_url"`
+	}
+	if err := decode(wire.Content, &parts); err != nil {
+		return err
+	}
+	for _, p := range parts {
+		switch {
+		case p.Type == "text" && p.Text != "":
+			m.Content += p.Text
+		case p.Type == "image_url" && m.Role == "user":
+			if err := dataURL(p.ImageURL.URL); err != nil {
+				return err
+			}
+			m.Content += imageText
+		default:
+			return fmt.Errorf("a part %q of a message of role %q, or an empty one", p.Type, m.Role)
+		}
+	}
+	return nil
+}
+
+type ChatCall struct {
+	ID       string       `json:"id"`
+	Type     string       `json:"type"`
+	Function ChatFunction `json:"function"`
+}
+
+type ChatFunction struct {
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"` // text, which need not be JSON
+}
+
+// chatIDMax is how long an id may be, in bytes.
+const chatIDMax = 40
+
+// Chat returns the first rule of chat completions that is broken.
+func Chat(messages []ChatMessage) error {
+	if len(messages) == 0 {
+		return breaks(chatContent, "there is no message")
+	}
+	var room [8]string
+	open := room[:0] // ids that the next messages must answer
+	var all []string // ids of the same turn
+	for i := range messages {
+		m := &messages[i]
+		if m.Role != "tool" && len(open) > 0 {
+			return breaks(chatAnswered, "message %d is of role %s, and %q has no answer", i, m.Role, open)
+		}
+		if err := chatForm(i, m); err != nil {
+			return err
+		}
+		switch m.Role {
+		case "assistant":
+			all = all[:0]
+			for _, c := range m.ToolCalls {
+				if slices.Contains(all, c.ID) {
+					return breaks(chatOnce, "message %d calls %s twice", i, c.ID)
+				}
+				all, open = append(all, c.ID), append(open, c.ID)
+			}
+		case "tool":
+			at := slices.Index(open, m.ToolCallID)
+			if at < 0 && slices.Contains(all, m.ToolCallID) {
+				return breaks(chatOnce, "message %d answers %s again", i, m.ToolCallID)
+			}
+			if at < 0 {
+				return breaks(chatAsked, "message %d answers %q, which the turn before did not ask", i, m.ToolCallID)
+			}
+			open = slices.Delete(open, at, at+1)
+		default:
+			all = all[:0]
+		}
+	}
+	if len(open) > 0 {
+		return breaks(chatAnswered, "it ends, and %q has no answer", open)
+	}
+	return nil
+}
+
+// chatForm checks a message by itself.
+func chatForm(i int, m *ChatMessage) error {
+	switch m.Role {
+	case "system", "developer", "user", "assistant", "tool":
+	default:
+		return breaks(chatRole, "message %d is of role %q", i, m.Role)
+	}
+	if m.Content == "" && (m.Role != "assistant" || len(m.ToolCalls) == 0) {
+		return breaks(chatContent, "message %d, %s, is empty", i, m.Role)
+	}
+	if m.Role != "assistant" && len(m.ToolCalls) > 0 || m.Role != "tool" && m.ToolCallID != "" {
+		return breaks(chatCallsOnly, "message %d of role %s has calls, or answers one", i, m.Role)
+	}
+	for _, c := range m.ToolCalls {
+		if !IsName(c.Function.Name) || c.Type != "function" {
+			return breaks(chatName, "message %d calls %s %q", i, c.Type, c.Function.Name)
+		}
+		if c.ID == "" || len(c.ID) > chatIDMax {
+			return breaks(chatIDLength, "message %d has an id of %d bytes", i, len(c.ID))
+		}
+	}
+	return nil
+}

@@ -95,6 +95,9 @@ func (f *Function) resultOf(out any, err error) (Result, error) {
 	var retry *RetryableError
 	var unknown *UnknownOutcomeError
 	whole, _ := out.(Result)
+	if text, ok := out.(string); ok && err != nil {
+		whole.Output = text
+	}
 	switch {
 	case errors.As(err, &unknown):
 		whole.Unknown, whole.Error = true, &Error{Code: session.CodeOutcomeUnknown, Detail: unknown.Error()}

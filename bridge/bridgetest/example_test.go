@@ -1,0 +1,91 @@
+package bridgetest_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/bridgetest"
+)
+
+// forecast is what the model gives the tool of the examples.
+type forecast struct {
+	City string `json:"city" minLength:"1"`
+}
+
+// weather is the tool of the examples.
+func weather() *bridge.Function {
+	return bridge.Func("weather.get", func(_ context.Context, in forecast) (string, error) {
+		if in.City != "Bergen" {
+			return "", &bridge.Error{Code: "unknown_city", Detail: "ask for Bergen"}
+		}
+		return "rain", nil
+	}, bridge.Description("The weather of a city."), bridge.ReadOnly(), bridge.RetrySafe())
+}
+
+// One call, and what the model would be shown of it.
+func ExampleCall() {
+	t, end := newT() // in a test: the *testing.T
+	defer end()
+
+	for _, arguments := range []any{forecast{City: "Bergen"}, forecast{City: "Oslo"}, `{"town":"Bergen"}`} {
+		r := bridgetest.Call(t, weather(), arguments)
+		fmt.Println(r.Status+":", r.Shown)
+	}
+
+	// Output:
+	// succeeded: rain
+	// failed: error: unknown_city: ask for Bergen
+	// failed: error: invalid_arguments: at "": additionalProperties, "town"
+}
+
+// A whole session, whose model says what the test says.
+func ExampleNew() {
+	t, end := newT() // in a test: the *testing.T
+	defer end()
+
+	s := bridgetest.New(t, bridgetest.Options{
+		Tools: []*bridge.Function{weather()},
+		Turns: []bridgetest.Turn{
+			bridgetest.Calls(bridgetest.To("weather_get", forecast{City: "Bergen"}), bridgetest.To("weather_set", nil)),
+			bridgetest.Say("It rains in Bergen."),
+		},
+	})
+	run := s.Run("What's the weather?")
+	fmt.Println(run.Lifecycle, run.Answer)
+	for _, call := range run.Calls {
+		fmt.Println(call, "->", call.Shown)
+	}
+	fmt.Println("identical:", s.Replay().Identical())
+
+	// Output:
+	// completed It rains in Bergen.
+	// r1t1c0 weather_get succeeded -> rain
+	// r1t1c1 weather_set ignored tool_unknown -> error: tool_unknown: there is no tool "weather_set"
+	// identical: true
+}
+
+// A process that dies in the middle of a call: the tool is retry-safe, so
+// another one carries the call out again, with the same idempotency key.
+func ExampleSession_Crash() {
+	t, end := newT() // in a test: the *testing.T
+	defer end()
+
+	var s *bridgetest.Session
+	counted := bridge.Func("shop.count", func(ctx context.Context, _ struct{}) (string, error) {
+		call, _ := bridge.CallOf(ctx)
+		if s.Starts(call.Effect) == 1 {
+			s.Crash(ctx) // the process is gone, as after kill -9
+		}
+		return "counted with the key " + call.IdempotencyKey, nil
+	}, bridge.RetrySafe())
+	s = bridgetest.New(t, bridgetest.Options{
+		Tools: []*bridge.Function{counted},
+		Turns: []bridgetest.Turn{bridgetest.Calls(bridgetest.To("shop_count", nil)), bridgetest.Say("Done.")},
+	})
+	call := s.Run("Count.").Call("r1t1c0")
+	fmt.Println(call.Status, "after", call.Starts, "starts:", call.Shown)
+
+	// Output:
+	// succeeded after 2 starts: counted with the key test.r1t1c0
+}

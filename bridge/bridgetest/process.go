@@ -1,0 +1,171 @@
+package bridgetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/refold/refold/bridge"
+)
+
+// process is one bridge, as if it were a process of its own.
+type process struct {
+	n      int
+	bridge *bridge.Bridge
+	link   *link
+	cancel context.CancelFunc
+	ran    chan error
+}
+
+// Graces of bridges: one that ends with the test may finish what it has, and
+// one that is killed may not.
+const stopGrace = 5 * time.Second
+
+// startBridge starts the nth bridge.
+func (s *Session) startBridge(n int) (*process, error) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(s.t.Context()))
+	p := &process{n: n, link: &link{server: s.server.InProcess()}, cancel: cancel, ran: make(chan error, 1)}
+	var err error
+	p.bridge, err = bridge.Connect(ctx, bridge.Options{
+		InProcess: p.link, Name: fmt.Sprint("bridgetest-", n), Logger: s.options.Logger, Grace: stopGrace,
+	})
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	if err := s.serve(ctx, p); err != nil {
+		cancel()
+		p.bridge.Close()
+		return nil, err
+	}
+	go func() { p.ran <- p.bridge.Run(ctx) }()
+	return p, nil
+}
+
+// serve gives a bridge what it carries out.
+func (s *Session) serve(ctx context.Context, p *process) error {
+	var options []bridge.ServeOption
+	if s.options.Concurrency != 0 {
+		options = append(options, bridge.Concurrency(s.options.Concurrency))
+	}
+	errs := []error{p.bridge.Model(s.provider, witness{s.options.Model, s}), p.bridge.Timers(ctx)}
+	byTarget := map[string]*recorder{}
+	for _, f := range s.options.Tools {
+		r := byTarget[f.Target()]
+		if r == nil {
+			r = &recorder{session: s, process: p, tools: map[string]*bridge.Function{}}
+			byTarget[f.Target()] = r
+			errs = append(errs, p.bridge.Tool(f.Target(), r, options...))
+		}
+		r.tools[f.ToolID()] = f
+	}
+	if s.options.Serve != nil {
+		errs = append(errs, s.options.Serve(p.bridge))
+	}
+	return errors.Join(errs...)
+}
+
+// stop ends a bridge as SIGTERM does.
+func (p *process) stop() error {
+	p.cancel()
+	err := <-p.ran
+	p.bridge.Close()
+	return err
+}
+
+// KillBridge kills the bridge as kill -9 does: the server hears nothing more of
+// it. Another one runs when KillBridge returns. Functions that run can't be
+// killed: their contexts end, and nobody hears what they return. It may be
+// called from anywhere; in a function, see Crash.
+func (s *Session) KillBridge() {
+	s.t.Helper()
+	if err := s.kill(nil); err != nil && !errors.Is(err, errEnded) {
+		s.t.Errorf("kill the bridge: %v", err)
+	}
+}
+
+// Crash is KillBridge in the middle of a function, whose context is ctx. It does
+// not return: the rest of the function does not happen (what it deferred does).
+// If the function's bridge is dead already, it is all that Crash does.
+func (s *Session) Crash(ctx context.Context) {
+	own, _ := ctx.Value(processKey{}).(*process)
+	if own == nil {
+		s.t.Errorf("Crash: this is not the context of a tool of this session")
+		return
+	}
+	if err := s.kill(own); err != nil && !errors.Is(err, errEnded) {
+		s.t.Errorf("crash: %v", err)
+	}
+	runtime.Goexit()
+}
+
+// processKey is the key of its process in a function's context.
+type processKey struct{}
+
+// kill cuts the living bridge off and starts another one; if only is not nil,
+// only if that is it.
+func (s *Session) kill(only *process) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := s.process
+	switch {
+	case s.ended:
+		return errEnded
+	case only != nil && only != old:
+		return nil
+	}
+	old.link.cut()
+	s.dead.Go(func() {
+		// From here on it can only tidy up after itself: what it would still
+		// store has no way to the server.
+		old.cancel()
+		old.bridge.Close()
+		<-old.ran
+	})
+	var err error
+	s.process, err = s.startBridge(old.n + 1)
+	if err != nil {
+		s.process, s.ended = nil, true
+	}
+	return err
+}
+
+// link is a bridge's way to the server, which can be cut.
+type link struct {
+	server interface{ InProcessConn() (net.Conn, error) }
+
+	mu    sync.Mutex
+	ended bool
+	conns []net.Conn
+}
+
+// errCut is what a dead process is told.
+var errCut = errors.New("this bridge was killed")
+
+// InProcessConn returns a new connection to the server.
+func (l *link) InProcessConn() (net.Conn, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ended {
+		return nil, errCut
+	}
+	conn, err := l.server.InProcessConn()
+	if err == nil {
+		l.conns = append(l.conns, conn)
+	}
+	return conn, err
+}
+
+// cut ends all connections, and lets none be made.
+func (l *link) cut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ended = true
+	for _, conn := range l.conns {
+		_ = conn.Close() // it may be closed already
+	}
+}

@@ -1,0 +1,235 @@
+package bridgetest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/client"
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/devserver"
+)
+
+// Options say what a session has. Tools and Turns are enough for most tests.
+type Options struct {
+	Tools []*bridge.Function // offered to the model, and served
+	Turns []Turn             // what the model says, turn by turn, over all runs
+	Model bridge.Model       // in place of Turns
+
+	// Record is what the install record has beside Tools, as
+	// bridge.InstallRecord takes it: capabilities, policy, a config.
+	Record []byte
+	// Serve, if given, gives each bridge more to carry out: executors of tools
+	// in Record, step hooks.
+	Serve func(*bridge.Bridge) error
+
+	Concurrency int           // of each target; 0: the bridge's default
+	Patience    time.Duration // for how long a run may take; 0: a minute
+	Logger      *slog.Logger  // of all that runs; nil: no logs
+}
+
+// What a session is called, and its model, unless Options.Record says it.
+const (
+	sessionID    = "test"
+	providerName = "bridgetest"
+	patience     = time.Minute
+)
+
+// Session is a session with all that carries it.
+type Session struct {
+	t        T
+	options  Options
+	provider string
+	server   *devserver.Server
+	client   *client.Client
+
+	mu      sync.Mutex
+	ended   bool
+	process *process // the bridge that lives
+	dead    sync.WaitGroup
+	shown   []bridge.Message
+	ledger  []*Start
+}
+
+// New starts a server, a session-actor and a bridge that serves o's tools and
+// model. They end with the test. What is wrong with o fails the test.
+func New(t T, o Options) *Session {
+	t.Helper()
+	if o.Patience == 0 {
+		o.Patience = patience
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Model == nil {
+		o.Model = turns(o.Turns)
+	}
+	s := &Session{t: t, options: o}
+	dir := t.TempDir()
+	t.Cleanup(s.end)
+	if err := s.start(dir); err != nil {
+		t.Fatalf("start a session: %v", err)
+	}
+	return s
+}
+
+// start starts everything.
+func (s *Session) start(dir string) error {
+	record, err := s.record()
+	if err != nil {
+		return err
+	}
+	ctx := context.WithoutCancel(s.t.Context())
+	s.server, err = devserver.Start(ctx, devserver.Options{
+		Dir: dir, Install: record, Logger: s.options.Logger, Durability: bus.DurabilityInterval,
+	})
+	if err != nil {
+		return err
+	}
+	if s.client, err = client.Connect(ctx, client.Options{InProcess: s.server.InProcess(), Name: "bridgetest"}); err != nil {
+		return err
+	}
+	s.process, err = s.startBridge(1)
+	return err
+}
+
+// record returns the install record: that of the options, with the tools and a
+// model.
+func (s *Session) record() ([]byte, error) {
+	record := map[string]json.RawMessage{}
+	config := map[string]any{"provider": providerName, "model": "scripted"}
+	if len(s.options.Record) > 0 {
+		if err := json.Unmarshal(s.options.Record, &record); err != nil {
+			return nil, err
+		}
+	}
+	if record["config"] != nil {
+		var given map[string]any
+		if err := json.Unmarshal(record["config"], &given); err != nil {
+			return nil, err
+		}
+		maps.Copy(config, given)
+	}
+	s.provider, _ = config["provider"].(string)
+	var err error
+	if record["config"], err = json.Marshal(config); err != nil {
+		return nil, err
+	}
+	if record["tools"] == nil {
+		record["tools"] = json.RawMessage("[]")
+	}
+	base, err := json.Marshal(record)
+	if err != nil {
+		return nil, err
+	}
+	return bridge.InstallRecord(base, s.options.Tools...)
+}
+
+// end ends everything: the dead bridges first, whose functions may still run.
+func (s *Session) end() {
+	s.mu.Lock()
+	s.ended = true
+	last := s.process
+	s.mu.Unlock()
+	if last != nil {
+		if err := last.stop(); err != nil {
+			s.t.Errorf("the bridge: %v", err)
+		}
+	}
+	s.dead.Wait()
+	if s.client != nil {
+		s.client.Close()
+	}
+	if s.server != nil {
+		s.server.Stop()
+	}
+}
+
+// ID returns the session's id.
+func (s *Session) ID() string { return sessionID }
+
+// Client returns a client of the session's server, for all that Session has no
+// method for. It is closed when the test ends.
+func (s *Session) Client() *client.Client { return s.client }
+
+// Run asks for a run and waits for its end. It fails the test if the run does
+// not end in time, if the session refuses it, and if the model is asked for a
+// turn more than there are; how else the run ended is in the result.
+func (s *Session) Run(text string) Run {
+	s.t.Helper()
+	return s.Begin(text)()
+}
+
+// Begin asks for a run. The function that it returns waits for its end, as Run
+// does.
+func (s *Session) Begin(text string) (end func() Run) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), s.options.Patience)
+	from, err := s.client.LastNotice(ctx)
+	var seq uint64
+	if err == nil {
+		seq, err = s.client.Run(ctx, sessionID, text, client.RunOptions{Operator: true})
+	}
+	if err != nil {
+		cancel()
+		s.t.Fatalf("ask for a run: %v", err)
+	}
+	return func() Run {
+		s.t.Helper()
+		defer cancel()
+		end, err := s.client.End(ctx, sessionID, seq, from+1, nil)
+		if err != nil {
+			s.t.Fatalf("the run of event %d did not end: %v; %s", seq, err, s.waits())
+		}
+		if end.Code == codeTurnsEnded {
+			s.t.Fatalf("%s", end.Detail)
+		}
+		return s.run(ctx, end)
+	}
+}
+
+// waits says what the session waits for.
+func (s *Session) waits() string {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.t.Context()), 2*time.Second)
+	defer cancel()
+	view, err := s.client.View(ctx, sessionID)
+	if err != nil {
+		return "no view of it: " + err.Error()
+	}
+	says := "it waits for " + view.WaitsFor
+	for _, e := range view.Open {
+		says += ", " + e.Effect + " of " + string(e.Class) + "/" + e.Target + " is open"
+	}
+	return says
+}
+
+// Replay folds the session's log again, from its first event on, and compares
+// with what was stored. It fails the test unless all of it is the same.
+func (s *Session) Replay() *client.Replayed {
+	s.t.Helper()
+	r, err := s.client.Replay(s.t.Context(), sessionID, 0, nil)
+	if err != nil {
+		s.t.Fatalf("replay: %v", err)
+	}
+	for _, difference := range r.Differences {
+		s.t.Errorf("replay: %s", difference)
+	}
+	return r
+}
+
+// Transcript returns the conversation as the model was shown it last, and its
+// answer to that, if it was one in words.
+func (s *Session) Transcript() []bridge.Message {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.shown)
+}
+
+// errEnded says that a test is over.
+var errEnded = errors.New("the test has ended")

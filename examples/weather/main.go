@@ -1,0 +1,82 @@
+// Weather serves two Go functions as tools of Refold sessions. See README.md.
+//
+//	weather -record | refold install -       tells sessions about the tools
+//	weather                                  serves them
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/refold/refold/bridge"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdin, os.Stdout); err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "weather:", err)
+		os.Exit(1)
+	}
+}
+
+// run serves the tools until ctx ends, or prints an install record.
+func run(ctx context.Context, args []string, in io.Reader, out io.Writer) error {
+	flags := flag.NewFlagSet("weather", flag.ContinueOnError)
+	url := flags.String("nats", "nats://127.0.0.1:4222", "where NATS is")
+	record := flags.Bool("record", false, "print an install record with the tools, and end")
+	base := flags.Bool("base", false, "with -record: add them to the record on standard input")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	tools := newStation().tools()
+	if *record {
+		return printRecord(in, out, *base, tools)
+	}
+	b, err := bridge.Connect(ctx, bridge.Options{URL: *url, Name: "weather"})
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	if err := b.Functions(tools, bridge.Concurrency(8)); err != nil {
+		return err
+	}
+	fmt.Fprintln(out, "serving", b.Targets())
+	return b.Run(ctx) // until it is told to stop; what runs is finished first
+}
+
+// printRecord prints an install record that has the tools.
+func printRecord(in io.Reader, out io.Writer, withBase bool, tools []*bridge.Function) error {
+	base := []byte(`{"config": {"provider": "scripted", "model": "any"}}`)
+	if withBase {
+		var err error
+		if base, err = io.ReadAll(in); err != nil {
+			return err
+		}
+	}
+	text, err := bridge.InstallRecord(base, tools...)
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(text)
+	return err
+}
+
+// tools are the functions of a station as a model sees them.
+func (s *station) tools() []*bridge.Function {
+	return []*bridge.Function{
+		bridge.Func("weather.get", s.get,
+			bridge.Description("The weather of a city, today or in the next days."),
+			bridge.ReadOnly(), bridge.RetrySafe(), bridge.ParallelSafe(), bridge.Deadline(10*time.Second)),
+		bridge.Func("weather.warn", s.warn,
+			bridge.Description("Sends a warning to everybody in a city."),
+			bridge.ParallelSafe(), bridge.ResourceKey("weather.warnings:{city}")),
+	}
+}

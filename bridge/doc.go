@@ -77,6 +77,15 @@
 // A generation that a bridge drops is taken over by another. One that fails
 // and may be retried is asked again until its start_by.
 //
+// # Results
+//
+// Text up to 256 KiB stands in the event, more goes to a blob, and a model is
+// shown the beginning and the end of it (output.go). What is not UTF-8 is
+// replaced by U+FFFD. Files become blobs, and a model is shown a line for each.
+// An executor that returns after it was given up changes nothing: its call is
+// settled. One that outlives a lease keeps it: leases are extended for as long as
+// it runs.
+//
 // # Caches
 //
 // Three, each bounded by its bytes: events of the log for the next turns of
@@ -92,5 +101,5 @@
 //
 // The rules run against a world in memory, in virtual time; contract_test.go
 // holds that world, and NATS, to the same promises. bridge_test.go runs whole
-// bridges against a server.
+// bridges against a server. Users have package bridgetest.
 package bridge

@@ -88,9 +88,7 @@ func (f *folding) ask(seq uint64) {
 		f.result.EffectsGone++
 		return true
 	})
-	if !slices.Equal(f.open, now) {
-		f.open = slices.Clone(now)
-	}
+	f.open = append(f.open[:0], now...)
 	for i := range effects {
 		name, hash := effects[i].Name, codec.Sum(effects[i].Payload)
 		held, found := f.left.effects[name]

@@ -8,7 +8,12 @@ import (
 // check checks arguments against the schema. It returns "" or what is wrong:
 // of everything that fails, the least (instance path, keyword) in byte order.
 func (s *schema) check(v *value) string {
-	e := evaluation{steps: CheckStepsMax, marks: s.marks}
+	// Most values match: where they don't is looked for only then.
+	e := evaluation{steps: CheckStepsMax, marks: s.marks, quiet: 1}
+	if e.node(s.root, v, nil, nil) && e.steps > 0 {
+		return ""
+	}
+	e = evaluation{steps: CheckStepsMax, marks: s.marks}
 	ok := e.node(s.root, v, nil, nil)
 	switch {
 	case e.steps <= 0:

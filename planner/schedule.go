@@ -59,8 +59,10 @@ func (c *PlanCall) conflicts(other *PlanCall) bool {
 
 // Bytes returns the plan's canonical bytes: names, keys and groups. They are
 // written part by part, since every batch of every session needs them.
-func (p Plan) Bytes() []byte {
-	out := make([]byte, 0, 32+128*len(p.Calls))
+func (p Plan) Bytes() []byte { return p.append(make([]byte, 0, 32+128*len(p.Calls))) }
+
+// append writes the plan's canonical bytes behind out.
+func (p *Plan) append(out []byte) []byte {
 	out = codec.AppendString(codec.AppendMap(out, 2), "calls")
 	out = codec.AppendArray(out, len(p.Calls))
 	for i := range p.Calls {
@@ -119,4 +121,7 @@ func (k Key) append(out []byte) []byte {
 }
 
 // Hash returns the SHA-256 of Bytes: the plan_hash.
-func (p Plan) Hash() codec.Hash { return codec.Sum(p.Bytes()) }
+func (p Plan) Hash() codec.Hash {
+	var room [1 << 10]byte
+	return codec.Sum(p.append(room[:0]))
+}

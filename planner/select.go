@@ -238,11 +238,8 @@ func (r Rule) holds(facts Facts) bool {
 
 // fingerprint is the hash of what is offered: tools and descriptors, in order.
 func fingerprint(reg *Registry, offers []Offer) codec.Hash {
-	size := 0
-	for _, o := range offers {
-		size += len(reg.tools[o.Tool()].descriptors[o.Variant()].line)
-	}
-	text := make([]byte, 0, size)
+	var room [1 << 10]byte
+	text := room[:0]
 	for _, o := range offers {
 		text = append(text, reg.tools[o.Tool()].descriptors[o.Variant()].line...)
 	}

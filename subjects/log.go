@@ -99,16 +99,18 @@ func (n Names) ParseStored(subject string) (session.Door, string, error) {
 	if subject == n.Install() {
 		return session.DoorInstall, "", nil
 	}
-	tokens := strings.Split(subject, ".")
-	if len(tokens) != 4 || tokens[0] != n.prefix {
+	rest, ours := strings.CutPrefix(subject, n.prefix+".")
+	partition, rest, _ := strings.Cut(rest, ".")
+	first, sid, found := strings.Cut(rest, ".")
+	if !ours || !found || strings.Contains(sid, ".") {
 		return "", "", fmt.Errorf("subjects: %q is no stored event: want %s.<partition>.<door>.<session>", subject, n.prefix)
 	}
-	door, sid := session.Door(tokens[2]), tokens[3]
+	door := session.Door(first)
 	if err := validDoorSession(door, sid); err != nil {
 		return "", "", err
 	}
-	if want := strconv.Itoa(Partition(sid)); tokens[1] != want {
-		return "", "", fmt.Errorf("subjects: %q has partition %s, but %s is the session's", subject, tokens[1], want)
+	if want := strconv.Itoa(Partition(sid)); partition != want {
+		return "", "", fmt.Errorf("subjects: %q has partition %s, but %s is the session's", subject, partition, want)
 	}
 	return door, sid, nil
 }

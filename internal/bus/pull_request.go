@@ -98,14 +98,11 @@ func readDelivery(m *nats.Msg) (delivered, error) {
 	if !strings.HasPrefix(m.Reply, ackReplyPrefix) {
 		return delivered{}, errNoDelivery
 	}
-	meta, err := m.Metadata()
-	if err != nil {
-		return delivered{}, err
+	d, ok := parseAckReply(m.Reply)
+	if !ok {
+		return delivered{}, errNoDelivery
 	}
-	return delivered{
-		seq: meta.Sequence.Stream, consumerSeq: meta.Sequence.Consumer,
-		count: meta.NumDelivered, pending: meta.NumPending, time: meta.Timestamp,
-	}, nil
+	return d, nil
 }
 
 // pullStatus is what the server says about a request.

@@ -1,0 +1,38 @@
+package bus
+
+import (
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// What the client library reads of an ack subject, and nothing else.
+func TestParseAckReply(t *testing.T) {
+	t.Parallel()
+	for _, reply := range []string{
+		"$JS.ACK.REFOLD_LOG.l0.1.2.3.1700000000000000000.4",
+		"$JS.ACK._.hash.REFOLD_LOG.l0.1.2.3.1700000000000000000.4",
+		"$JS.ACK.domain.hash.REFOLD_LOG.l0.18.9223372036854775807.3.1700000000123456789.0.random",
+	} {
+		want, err := (&nats.Msg{Reply: reply, Sub: &nats.Subscription{}}).Metadata()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, ok := parseAckReply(reply)
+		if !ok || got.seq != want.Sequence.Stream || got.consumerSeq != want.Sequence.Consumer || got.count != want.NumDelivered ||
+			got.pending != want.NumPending || !got.time.Equal(want.Timestamp) {
+			t.Errorf("%s: got %+v (%t), want %+v", reply, got, ok, want)
+		}
+	}
+	for _, reply := range []string{
+		"", "$JS.ACK", "$JS.ACK.s.c.1.2.3.4", "$JS.ACK.s.c.1.2.3.4.5.6", "$JS.ACK.s.c.1.2.x.4.5", "$JS.ACK.s.c.1.-2.3.4.5", "$JS.ACK.s.c.1..3.4.5",
+	} {
+		if got, ok := parseAckReply(reply); ok {
+			t.Errorf("%q: got %+v, want none", reply, got)
+		}
+	}
+	if d, _ := parseAckReply("$JS.ACK.REFOLD_LOG.l0.1.2.3.1700000000000000000.4"); d.time != time.Unix(1_700_000_000, 0) {
+		t.Errorf("time: got %v", d.time)
+	}
+}

@@ -142,7 +142,7 @@ func (h *handover) start(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if err := h.until(ctx, "the two session-actors share no lanes", func() bool { return len(h.shares()) == 2 }); err != nil {
+	if err := h.until(ctx, "the two session-actors share no lanes", func() bool { return halved(h.shares()) }); err != nil {
 		return err
 	}
 	h.asks.Go(func() { h.follow(ctx) })
@@ -176,6 +176,16 @@ func (h *handover) shares() map[string][]int {
 		}
 	}
 	return shares
+}
+
+// halved reports that two have half of the lanes each.
+func halved(shares map[string][]int) bool {
+	for _, had := range shares {
+		if len(had) != lanes/2 {
+			return false
+		}
+	}
+	return len(shares) == 2
 }
 
 // ask asks for a run in a new session of a lane.
@@ -241,7 +251,7 @@ func (h *handover) measure(ctx context.Context, p *process, term bool) (m Handov
 	m.Term = term
 	var before map[string][]int
 	h.afresh()
-	err = h.until(ctx, "no load on two session-actors", func() bool { before = h.shares(); return len(before) == 2 && h.lively() })
+	err = h.until(ctx, "no load on two session-actors", func() bool { before = h.shares(); return halved(before) && h.lively() })
 	if err != nil {
 		return m, err
 	}

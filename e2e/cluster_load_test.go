@@ -25,7 +25,7 @@ const (
 	loadPace  = 400 * time.Millisecond
 	// loadWithin is how long a run may take whose bridge died, whose server died,
 	// and whose stream has no leader for a while.
-	loadWithin = 2 * time.Minute
+	loadWithin = 4 * time.Minute
 )
 
 // loadScript is what the model says in a session: each run has two groups of
@@ -247,7 +247,11 @@ func (l *load) await(sid string, run int) error {
 		l.ended.Wait()
 	}
 	if l.runs[sid] < run {
-		return fmt.Errorf("run %d of %s does not end within %v", run, sid, loadWithin)
+		view := "nobody answers for it"
+		if answer, err := l.nc.Request("refold.view."+sid, nil, 5*time.Second); err == nil {
+			view = tail(string(answer.Data), 1500)
+		}
+		return fmt.Errorf("run %d of %s does not end within %v: %s", run, sid, loadWithin, view)
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package bus
 
 import (
 	"fmt"
-	"maps"
 	"runtime"
 	"slices"
 	"strconv"
@@ -208,6 +207,9 @@ func (s *committing) sendEach(alone bool) {
 				s.busy[w.order] = true
 			}
 			s.fly([]*write{w}, func(reply string) error {
+				for _, name := range []string{subjects.HeaderBatchID, subjects.HeaderBatchSequence, subjects.HeaderBatchCommit} {
+					delete(w.msg.Header, name) // it may have been in a batch
+				}
 				return s.bus.nc.PublishMsg(&nats.Msg{Subject: w.msg.Subject, Reply: reply, Header: w.msg.Header, Data: w.msg.Data})
 			})
 		}
@@ -223,9 +225,10 @@ func (s *committing) sendBatch(group []*write) {
 	id := nuid.Next()
 	s.fly(group, func(reply string) error {
 		for i, w := range group {
-			header := maps.Clone(w.msg.Header)
+			header := w.msg.Header
 			header.Set(subjects.HeaderBatchID, id)
 			header.Set(subjects.HeaderBatchSequence, strconv.Itoa(i+1))
+			delete(header, subjects.HeaderBatchCommit) // of a batch before
 			m := &nats.Msg{Subject: w.msg.Subject, Header: header, Data: w.msg.Data}
 			if i == 0 || i == len(group)-1 {
 				m.Reply = reply

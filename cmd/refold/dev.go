@@ -22,12 +22,17 @@ type devCommand struct {
 	Install string `type:"existingfile" placeholder:"FILE" help:"Install record to publish if the log has none."`
 	Verbose bool   `help:"Log what the daemons log."`
 
-	Durability string `enum:"always,interval" default:"always" help:"When NATS writes to disk: always, before it acknowledges, or at an interval, every two minutes: faster, and a power failure takes what was acknowledged since."`
+	Durability     string        `enum:"always,interval" default:"always" help:"When NATS writes to disk: always, before it acknowledges, or at an interval, every two minutes: faster, and a power failure takes what was acknowledged since."`
+	Memory         settings.Size `default:"256MiB" placeholder:"SIZE" help:"What the sessions in memory may take, about: beyond it those that were used least lately sleep. Such as 64MiB."`
+	SnapshotVerify float64       `default:"0.01" placeholder:"PART" help:"Part of the snapshots to compare with what the log folds to, beside the work: 0 none, 1 all that there is time for."`
 	modelFlags
 }
 
 // Run runs until it is told to stop.
 func (d devCommand) Run(ctx context.Context, s streams, conn connection) (err error) {
+	if d.Memory < 1<<20 || d.SnapshotVerify < 0 || d.SnapshotVerify > 1 {
+		return &statusError{statusUsage, "dev: --memory is at least 1MiB, and --snapshot-verify 0 (none) to 1 (all)"}
+	}
 	if err := os.MkdirAll(d.Dir, 0o755); err != nil {
 		return err
 	}
@@ -53,6 +58,7 @@ func (d devCommand) Run(ctx context.Context, s streams, conn connection) (err er
 	}
 	server, err := devserver.Start(ctx, devserver.Options{
 		Dir: d.Dir, Port: d.Port, Prefix: conn.Prefix, Install: install, Logger: log, Version: settings.Version(), Serve: m.serve, Durability: durability,
+		Memory: int64(d.Memory), VerifyPart: d.SnapshotVerify,
 	})
 	if err != nil {
 		return err

@@ -17,10 +17,15 @@ type flags struct {
 
 	Install string `yaml:"install" placeholder:"FILE" help:"Install record to publish if the log has none: tools, profiles, default config. Default: the built-in one."`
 
-	VerifyLoads bool `yaml:"verify-loads" help:"Compare each session with what is stored of it when it is loaded first, as is done by itself while the log has holes. For the first start after a restore or a power failure: such a load reads the session from its beginning."`
+	VerifyLoads    bool          `yaml:"verify-loads" help:"Compare each session with what is stored of it when it is loaded first, as is done by itself while the log has holes. For the first start after a restore or a power failure: such a load reads the session from its beginning."`
+	Memory         settings.Size `yaml:"memory" default:"256MiB" placeholder:"SIZE" help:"What the sessions in memory may take, about: beyond it those that were used least lately sleep. The process takes more. Such as 256MiB, 2GiB."`
+	SnapshotVerify float64       `yaml:"snapshot-verify" default:"0.01" placeholder:"PART" help:"Part of the snapshots to compare with what the log folds to, beside the work: 0 none, 1 all that there is time for. A wrong one stops its session."`
 
 	settings.Daemon `yaml:",inline"`
 }
+
+// memoryMin is room for a few sessions of each lane.
+const memoryMin = 1 << 20
 
 var program = settings.Program{
 	Name: "session-actor",
@@ -43,6 +48,12 @@ func parse(args, environ []string, stdout, stderr io.Writer) (f flags, done bool
 	}
 	if f.Replicas < 0 || f.Replicas > replicasMax {
 		return f, false, fmt.Errorf("--replicas: 0 to %d, not %d", replicasMax, f.Replicas)
+	}
+	if f.Memory < memoryMin {
+		return f, false, fmt.Errorf("--memory: at least 1MiB, not %s", f.Memory)
+	}
+	if f.SnapshotVerify < 0 || f.SnapshotVerify > 1 {
+		return f, false, fmt.Errorf("--snapshot-verify: 0 (none) to 1 (all), not %v", f.SnapshotVerify)
 	}
 	if _, err := bus.ParseMonitors(f.Monitor); err != nil {
 		return f, false, fmt.Errorf("--monitor: %w", err)

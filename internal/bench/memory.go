@@ -11,10 +11,10 @@ import (
 
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/internal/host"
-	"github.com/refold/refold/subjects"
 )
 
-// Footprint is what sessions take of a session-actor's memory.
+// Footprint is what sessions take of a session-actor's memory, without what the
+// NATS server in this process allocated.
 type Footprint struct {
 	Sleeping, Awake           int     // sessions
 	SleepingEach, AwakeEach   float64 // bytes a session
@@ -50,7 +50,7 @@ func Memory(ctx context.Context, o Options, sleeping, awake int) (f Footprint, e
 	if err != nil {
 		return f, fmt.Errorf("sleeping sessions: %w", err)
 	}
-	f.AwakeEach, err = footprint(ctx, o, host.Options{SessionsMax: awake + 1}, awake, long)
+	f.AwakeEach, err = footprint(ctx, o, host.Options{SessionsMax: awake + 1, Memory: math.MaxInt64}, awake, long)
 	if err != nil {
 		return f, fmt.Errorf("awake sessions: %w", err)
 	}
@@ -58,21 +58,20 @@ func Memory(ctx context.Context, o Options, sleeping, awake int) (f Footprint, e
 }
 
 // footprint returns what a session-actor keeps of each of n sessions with these
-// events, beside what it has without them: a few more first, so that its
-// buffers are as large.
+// events, beside what it has in any case: the slope from a few sessions to a few
+// and n more, for each of which it is started anew. The few are enough for its
+// buffers to be as large.
 func footprint(ctx context.Context, o Options, keep host.Options, n int, events []said) (each float64, err error) {
 	err = onStage(ctx, o, func(ctx context.Context, g *stage) error {
 		g.host, g.hostOnly = keep, true
 		g.host.DrainFor = time.Second
-		few := min(n/10, sleepersAwake*subjects.LanesDefault)
-		if keep.SessionsMax > sleepersAwake {
-			few = 0
-		}
+		few := max(n/10, 1)
 		least, err := g.keeps(ctx, 0, few, events)
 		if err != nil {
 			return err
 		}
-		most, err := g.keeps(ctx, few, few+n, events)
+		// What was folded before is not taken into memory again.
+		most, err := g.keeps(ctx, few, few+few+n, events)
 		each = (most - least) / float64(n)
 		return err
 	})

@@ -31,6 +31,9 @@ type Options struct {
 	// which is faster, and anything else before it acknowledges.
 	Durability bus.Durability
 
+	Memory     int64   // what sessions in memory may take, in bytes; 0: 256 MiB
+	VerifyPart float64 // of the snapshots, to be compared with the log; 0: none
+
 	// Serve gives the bridge its tools and models. Nil: no bridge runs.
 	Serve func(*bridge.Bridge) error
 }
@@ -86,7 +89,7 @@ func (s *Server) start(ctx context.Context, o Options) error {
 	}
 	var hosting, bridging context.Context
 	hosting, s.stopHost = context.WithCancel(context.WithoutCancel(ctx))
-	h := host.New(s.bus, o.Logger, host.Options{Version: o.Version})
+	h := host.New(s.bus, o.Logger, host.Options{Version: o.Version, Memory: o.Memory, VerifyPart: o.VerifyPart})
 	s.running.Go(func() {
 		if err := h.Run(hosting); err != nil {
 			s.failed <- fmt.Errorf("session-actor: %w", err)

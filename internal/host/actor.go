@@ -29,6 +29,8 @@ type actor struct {
 	unsure  int      // snapshots on their way
 	woken   []uint32 // wakes that were settled here in this era
 	used    uint64   // when it was used last, by the lane's count
+	bytes   int      // that it takes, about
+	loaded  *sample  // the snapshot that it was loaded from, until the lane has taken note; nil: none, or not to be verified
 
 	usedAt time.Time // the same, by the clock
 }

@@ -71,9 +71,12 @@
 //
 // # Limits
 //
-// A lane keeps Options.SessionsMax sessions, and those that are quarantined; one
-// that waits for a far day leaves after a minute (sleep.go). At most 1,024 events
-// are folded ahead of what is being stored. A lane settles 64 overdue wakes a
+// The sessions in memory take Options.Memory bytes at most, by what their states
+// say that they weigh, and each lane that runs has an equal part (evict.go); those
+// that are quarantined don't count. One snapshot of a host is verified at a time,
+// for a twentieth of the time (verify.go). A session that waits for a far day
+// leaves after a minute (sleep.go). At most 1,024 events are folded ahead of what
+// is being stored. A lane settles 64 overdue wakes a
 // second at most; one lane of a host is swept at a time, 500 sessions a second. A
 // View that would not fit a message goes without lists of overrides, then without
 // tools. A quarantine leaves nothing behind when it is deleted: a release is

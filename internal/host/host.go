@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -19,10 +20,12 @@ import (
 // Options tune a Host. The zero value is the default of each.
 type Options struct {
 	Lanes        int           // that the log has; 0: as many as streams.conf says
-	SessionsMax  int           // sessions that a lane keeps in memory; 0: 4,096
+	Memory       int64         // bytes that the sessions in memory take, about; 0: 256 MiB. Equal parts for the lanes that run
+	SessionsMax  int           // sessions that a lane keeps in memory; 0: as many as Memory has room for
 	SnapshotEach uint64        // events between two snapshots of a session; 0: 256
 	DrainFor     time.Duration // how long a drain may take; 0: 10 s
 	Version      string        // of the program, shown by `nats micro ls`
+	VerifyPart   float64       // of the snapshots that are taken and loaded: refolded from the log and compared; 0: none
 	Doubt        bool          // examine every session when it is loaded first, as if the log had lost events
 }
 
@@ -36,6 +39,7 @@ type Host struct {
 	registries registries // that sessions set themselves
 	stops      stops
 	integrity  integrity
+	olds       atomic.Bool // the session that was loaded last, and might have been new, was not
 	places     *places
 	instance   string
 	ready      chan struct{}
@@ -51,6 +55,8 @@ type Host struct {
 	strayEvery time.Duration
 	// sweeping is held by the lane that is swept: one at a time.
 	sweeping chan struct{}
+	// verifying is held by the lane that verifies a snapshot: one at a time.
+	verifying chan struct{}
 }
 
 // New returns a host that works through b, which stays the caller's.
@@ -65,8 +71,8 @@ func newHost(w world, log *slog.Logger, opts Options) *Host {
 	if opts.Lanes == 0 {
 		opts.Lanes = subjects.LanesDefault
 	}
-	if opts.SessionsMax == 0 {
-		opts.SessionsMax = 4096
+	if opts.Memory == 0 {
+		opts.Memory = memoryDefault
 	}
 	if opts.SnapshotEach == 0 {
 		opts.SnapshotEach = 256
@@ -79,6 +85,7 @@ func newHost(w world, log *slog.Logger, opts Options) *Host {
 	return &Host{
 		world: w, log: log, opts: opts, instance: instance, evolve: (*session.State).Evolve, recheck: recheckEvery, ready: make(chan struct{}),
 		places: newPlaces(opts.Lanes), strayEvery: strayEvery, sweepFirst: sweepFirst, sweeping: make(chan struct{}, 1),
+		verifying: make(chan struct{}, 1),
 		installs: bus.NewInstalls(w, log, func(ctx context.Context, install *session.Install) error {
 			return putDescriptors(ctx, w, install.Registry)
 		}),

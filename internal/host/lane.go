@@ -37,6 +37,8 @@ type laneActor struct {
 	storing   *slice           // handed over; nil: none
 	snapshots *snapshotting
 	clock     uint64 // counts uses, for eviction
+	bytes     int    // that the sessions take; those that have left are counted until the next recount
+	evictFrom uint64 // use from which on it is tried again to evict
 	newest    uint64 // sequence of the latest event of this era; 0: none yet
 	arrived   bool   // something arrived since quarantines were looked after
 	reached   int64  // when the log took the latest event of this era; Unix ms
@@ -44,6 +46,7 @@ type laneActor struct {
 
 	toStore chan *slice
 	stored  chan *slice
+	samples chan sample   // snapshots to be verified beside
 	late    chan late     // overdue wakes, to be settled beside
 	calls   chan func()   // to be run between two batches
 	taken   chan struct{} // an era has begun
@@ -62,7 +65,8 @@ func newLaneActor(h *Host, lane lane) *laneActor {
 		host: h, lane: lane, log: h.log.With("lane", lane.Number()),
 		arrivals: make(chan arrival, batchMax), sessions: map[string]*actor{}, loaded: map[string]ahead{},
 		toStore: make(chan *slice, 1), stored: make(chan *slice, 1),
-		late: make(chan late, wakesAtOnce), calls: make(chan func()), taken: make(chan struct{}, 1),
+		samples: make(chan sample, 1),
+		late:    make(chan late, wakesAtOnce), calls: make(chan func()), taken: make(chan struct{}, 1),
 	}
 	l.snapshots = newSnapshotting(h.world, l.log)
 	return l
@@ -90,6 +94,7 @@ func (l *laneActor) run(ctx context.Context) error {
 	var beside sync.WaitGroup
 	beside.Go(func() { l.settleLate(ctx) })
 	beside.Go(func() { l.sweeps(ctx) })
+	beside.Go(func() { l.verifies(ctx) })
 	beside.Go(func() { l.storeSlices(ctx) })
 	putting, stopPutting := context.WithCancel(context.WithoutCancel(ctx))
 	defer func() {
@@ -302,8 +307,9 @@ func (l *laneActor) session(ctx context.Context, e session.Event) (*actor, error
 			return nil, err
 		}
 	}
-	l.evict()
-	l.sessions[e.Session] = loaded
+	l.admit(loaded)
+	l.sample(loaded.loaded)
+	loaded.loaded = nil
 	return loaded, nil
 }
 
@@ -324,38 +330,6 @@ func (l *laneActor) prove(ctx context.Context, s *actor, e session.Event) error 
 		return nil
 	}
 	return err
-}
-
-// evict forgets the sessions that were used least lately, once there are too
-// many, whatever they wait for. Nothing is lost: they are in the log, and those
-// with open wakes are snapshotted first, so that a sweep finds them. What is
-// quarantined stays, to be seen when it is released.
-func (l *laneActor) evict() {
-	if len(l.sessions) < l.host.opts.SessionsMax {
-		return
-	}
-	l.learn()
-	inUse := map[*actor]bool{}
-	for _, o := range l.folded {
-		inUse[o.actor] = true
-	}
-	if l.storing != nil {
-		for _, o := range l.storing.outputs {
-			inUse[o.actor] = true
-		}
-	}
-	limit := l.clock - min(l.clock, uint64(l.host.opts.SessionsMax)*3/4)
-	var waiting []*actor
-	for sid, s := range l.sessions {
-		if s.used > limit || s.stop != nil || s.unsure > 0 || inUse[s] {
-			continue
-		}
-		delete(l.sessions, sid)
-		if s.proven && s.settled() && s.waitsOtherwise() {
-			waiting = append(waiting, s)
-		}
-	}
-	l.captures(waiting)
 }
 
 // Waits between two tries of what the bus could not do.

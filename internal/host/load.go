@@ -43,24 +43,89 @@ func (h *Host) load(ctx context.Context, e session.Event, informed bool) (*actor
 	if err := h.makeSure(ctx, e.Session, nil); err != nil {
 		return nil, err
 	}
-	if informed {
-		if s.state, err = h.fresh(ctx, e); err != nil || s.state != nil {
-			return s, err
-		}
+	kept, err := h.start(ctx, s, e, informed)
+	if err != nil || kept == nil && s.state != nil {
+		return s, err
 	}
-	if s.state, err = h.fromSnapshot(ctx, e.Session, stop); err != nil {
-		return nil, err
-	}
-	if s.state != nil {
+	if kept != nil {
+		s.state = kept.state
 		s.snapshotIs(s.state)
+		s.loaded = kept.sample
 	}
 	if s.state == nil || s.state.Seq < e.Seq {
-		if s.state, err = h.foldBefore(ctx, s.state, e, informed); err != nil {
+		if s.state, err = h.goOn(ctx, kept, e, informed); err != nil {
 			return nil, err
 		}
 	}
+	if kept != nil && kept.void {
+		s.snapped, s.wakes, s.loaded = 0, nil, nil
+	}
 	s.stored = s.state.Seq
 	return s, nil
+}
+
+// start finds out from what a session is loaded: it is new, which is what most
+// are that a busy host loads, or it has a snapshot (kept), or neither. What was
+// the case of the last one is tried first: sessions that were asleep come
+// together too, after a start or a handover, and looking for the first event of
+// an old one costs the server a block of the log.
+func (h *Host) start(ctx context.Context, s *actor, e session.Event, informed bool) (kept *restored, err error) {
+	mayBeNew := informed && (e.Door == session.DoorIn || e.Door == session.DoorCtl) // nobody settles what was not asked
+	tried := mayBeNew && !h.olds.Load()
+	if tried {
+		if s.state, err = h.fresh(ctx, e); err != nil || s.state != nil {
+			return nil, err
+		}
+	}
+	if kept, err = h.restore(ctx, e.Session, s.stop, e.Seq); err != nil {
+		return nil, err
+	}
+	if !tried && mayBeNew && kept == nil {
+		s.state, err = h.fresh(ctx, e)
+	}
+	if mayBeNew {
+		h.olds.Store(s.state == nil)
+	}
+	return kept, err
+}
+
+// goOn folds a session from what its snapshot has (nil: from its beginning) to
+// the event before e. The log's event that the snapshot names is read along with
+// those behind it.
+func (h *Host) goOn(ctx context.Context, kept *restored, e session.Event, informed bool) (*session.State, error) {
+	if kept == nil {
+		return h.foldBefore(ctx, nil, e, informed)
+	}
+	named := false
+	for one, err := range h.world.ReadSession(ctx, e.Session, kept.seq, e.Seq, false) {
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("read session %s from %d: %w", e.Session, kept.seq, err)
+		case one.Seq == kept.seq:
+			named = session.LeafOf(one) == kept.leaf
+		case named && one.Seq == e.Seq && !fault.On(fault.LoadToTail):
+			return kept.state, nil
+		}
+		if !named || one.Seq >= e.Seq {
+			break
+		}
+		if one.Seq > kept.seq {
+			if err := h.fold(kept.state, one); err != nil {
+				return nil, err
+			}
+			kept.state.ShareRegistries(h.registries.same)
+		}
+	}
+	// The replica is behind, or the log was rewritten: the leader tells.
+	counts, err := h.counts(ctx, e.Session, kept)
+	switch {
+	case err != nil:
+		return nil, err
+	case !counts:
+		kept.void = true
+		return h.foldBefore(ctx, nil, e, informed)
+	}
+	return h.foldBefore(ctx, kept.state, e, informed)
 }
 
 // fresh returns the state of a session that has no event but e, nil if it has
@@ -196,19 +261,40 @@ func (h *Host) pinned(ctx context.Context, seq uint64, informed bool) (*session.
 	return h.installs.Pinned(ctx, seq)
 }
 
+// restored is the state of a snapshot, whose place in the log may not have been
+// looked at.
+type restored struct {
+	state  *session.State
+	seq    uint64 // of the event that it names
+	leaf   codec.Hash
+	sample *sample // nil: it is not to be verified
+	void   bool    // the log has another event there, or none: it does not count
+}
+
 // fromSnapshot returns the state of the session's snapshot, nil if there is
 // none that counts.
 func (h *Host) fromSnapshot(ctx context.Context, sid string, stop *Stop) (*session.State, error) {
+	kept, err := h.restore(ctx, sid, stop, 0)
+	if kept == nil {
+		return nil, err
+	}
+	return kept.state, err
+}
+
+// restore returns the session's snapshot, nil if there is none that counts. If
+// it is of an event before that at before, the log is not asked whether it has
+// the event that the snapshot names: who reads on from there sees.
+func (h *Host) restore(ctx context.Context, sid string, stop *Stop, before uint64) (*restored, error) {
 	data, found, err := h.world.GetSnapshot(ctx, sid)
 	if err != nil {
 		return nil, fmt.Errorf("read the snapshot of %s: %w", sid, err)
 	}
 	if !found {
-		return nil, nil
+		return nil, nil //nolint:nilnil // there is none
 	}
-	ignore := func(why error) (*session.State, error) {
+	ignore := func(why error) (*restored, error) {
 		h.log.Warn("snapshot ignored", "session", sid, "error", why)
-		return nil, nil
+		return nil, nil //nolint:nilnil // it does not count
 	}
 	snap, err := session.ParseSnapshot(data)
 	if err != nil {
@@ -217,22 +303,36 @@ func (h *Host) fromSnapshot(ctx context.Context, sid string, stop *Stop) (*sessi
 	if stop != nil && snap.Seq >= stop.Seq {
 		return ignore(fmt.Errorf("it is at %d, and the session stopped at %d", snap.Seq, stop.Seq))
 	}
-	has, err := h.has(ctx, sid, snap.Seq, snap.Leaf)
-	switch {
-	case err != nil:
-		return nil, err
-	case !has && !fault.On(fault.SnapshotBelieved):
-		return ignore(fmt.Errorf("the log has not the event at %d that it names", snap.Seq))
+	kept := &restored{seq: snap.Seq, leaf: snap.Leaf}
+	if snap.Seq >= before {
+		counts, err := h.counts(ctx, sid, kept)
+		if err != nil || !counts {
+			return nil, err
+		}
 	}
-	state, err := session.Restore(snap, content{ctx: ctx, h: h, sid: sid})
+	kept.state, err = session.Restore(snap, content{ctx: ctx, h: h, sid: sid})
 	var unknown *session.UnknownRulesError
 	switch {
 	case errors.As(err, &unknown), errors.Is(err, errUnread):
 		return nil, err
 	case err != nil:
 		return ignore(err)
-	case state.Session != sid:
-		return ignore(fmt.Errorf("it is of session %s", state.Session))
+	case kept.state.Session != sid:
+		return ignore(fmt.Errorf("it is of session %s", kept.state.Session))
 	}
-	return state, nil
+	if h.chosen() {
+		kept.sample = &sample{sid: sid, seq: snap.Seq, hash: snap.Hash, data: data}
+	}
+	return kept, nil
+}
+
+// counts reports whether the log's event at a snapshot's sequence is the one that
+// it names.
+func (h *Host) counts(ctx context.Context, sid string, kept *restored) (bool, error) {
+	has, err := h.has(ctx, sid, kept.seq, kept.leaf)
+	if err != nil || has || fault.On(fault.SnapshotBelieved) {
+		return err == nil, err
+	}
+	h.log.Warn("snapshot ignored", "session", sid, "error", fmt.Sprintf("the log has not the event at %d that it names", kept.seq))
+	return false, nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/refold/refold/actors/session"
@@ -30,6 +31,7 @@ type places struct {
 	share   []bool        // what it is to run
 	strays  []bool        // what it runs beside, since nobody else does
 	running []bool        // what it runs; one that it gives away for a while yet
+	run     atomic.Int64  // how many those are
 	begun   bool          // it has had a share
 	closed  bool          // it is to run nothing any more
 	changed chan struct{} // closed at the next change of what it is to run
@@ -84,7 +86,11 @@ func (p *places) runs(lane int, yes bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.running[lane] = yes
+	p.run.Store(int64(len(numbers(p.running))))
 }
+
+// lanes returns how many lanes run.
+func (p *places) lanes() int { return int(p.run.Load()) }
 
 // now returns the lanes that run, and whether the host has no share yet, or none
 // any more.

@@ -26,6 +26,8 @@ func (l *laneActor) sleep(now time.Time) {
 		}
 	}
 	l.captures(behind)
+	l.recount()
+	l.evict(nil) // a lane that is idle gives way when the host runs more lanes
 }
 
 // maySleep reports whether nothing but wakes is open, and one of them is far

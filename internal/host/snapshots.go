@@ -83,6 +83,7 @@ func (l *laneActor) due(s *actor) *snapshot {
 	if s.state == nil {
 		return nil
 	}
+	l.weigh(s)
 	long := s.waitsLong()
 	if !long && s.state.Count-s.snapped < l.host.opts.SnapshotEach && !s.isBehind() {
 		return nil
@@ -95,8 +96,18 @@ func (l *laneActor) due(s *actor) *snapshot {
 }
 
 // capture takes the snapshot of a session, and counts it as stored until it is
-// known to have failed.
+// known to have failed. It may be verified.
 func (l *laneActor) capture(s *actor) *snapshot {
+	p := l.captureOf(s)
+	if p != nil && l.host.chosen() {
+		if snap, err := session.ParseSnapshot(p.data); err == nil {
+			l.sample(&sample{sid: s.sid, seq: snap.Seq, hash: snap.Hash, data: p.data})
+		}
+	}
+	return p
+}
+
+func (l *laneActor) captureOf(s *actor) *snapshot {
 	data, err := snapshotOf(s.state)
 	if err != nil {
 		l.log.Error("snapshot not taken", "session", s.sid, "error", err)

@@ -23,8 +23,9 @@ type snapshotting struct {
 	next   map[string]*snapshot // waits
 	order  []string             // of those
 	former map[*snapshot][]*snapshot
-	known  []*snapshot // put, or not: it is known
-	until  time.Time   // none is tried before: the last one failed
+	barred map[*actor]bool // those whose states are not to be stored
+	known  []*snapshot     // put, or not: it is known
+	until  time.Time       // none is tried before: the last one failed
 	closed bool
 	woken  chan struct{}
 	ended  chan struct{}
@@ -32,7 +33,7 @@ type snapshotting struct {
 
 func newSnapshotting(w world, log *slog.Logger) *snapshotting {
 	return &snapshotting{
-		world: w, log: log, next: map[string]*snapshot{}, former: map[*snapshot][]*snapshot{},
+		world: w, log: log, next: map[string]*snapshot{}, former: map[*snapshot][]*snapshot{}, barred: map[*actor]bool{},
 		woken: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 }
@@ -46,6 +47,12 @@ func (k *snapshotting) put(list ...*snapshot) {
 	k.mu.Lock()
 	for _, p := range list {
 		sid := p.actor.sid
+		if k.barred[p.actor] {
+			p.err = errBarred
+			k.known = append(k.known, p)
+			close(p.done)
+			continue
+		}
 		if old := k.next[sid]; old != nil {
 			k.former[p] = slices.Concat(k.former[old], []*snapshot{old})
 			delete(k.former, old)
@@ -56,6 +63,20 @@ func (k *snapshotting) put(list ...*snapshot) {
 	}
 	k.mu.Unlock()
 	k.wake()
+}
+
+// errBarred says that a state is not to be stored.
+var errBarred = errors.New("the session is stopped: its state is not what the log folds to")
+
+// bar has no snapshot of s put any more that is not put yet (nil: nobody's). What
+// waits gives way to what is put next.
+func (k *snapshotting) bar(s *actor) {
+	if s == nil {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.barred[s] = true
 }
 
 func (k *snapshotting) wake() {

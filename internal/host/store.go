@@ -67,9 +67,7 @@ func (l *laneActor) finish(ctx context.Context, s *slice) error {
 		o.arrival.ack()
 	}
 	l.snapshots.put(s.snapshots...)
-	if len(l.sessions) > l.host.opts.SessionsMax {
-		l.evict() // what was being stored could not leave before
-	}
+	l.evict(nil) // what was being stored could not leave before
 	return nil
 }
 

@@ -13,7 +13,6 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -21,7 +20,6 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus"
-	"github.com/refold/refold/subjects"
 )
 
 // outcome is what becomes of one call.
@@ -185,43 +183,6 @@ func (m *memory) LastSeq(ctx context.Context) (seq uint64, err error) {
 		return nil
 	})
 	return seq, err
-}
-
-func (m *memory) LogMissing(ctx context.Context) (missing uint64, err error) {
-	err = m.do(ctx, call{op: "LogMissing"}, func() error {
-		if n := len(m.log); n > 0 {
-			missing = m.log[n-1].Seq - uint64(n)
-		}
-		return nil
-	})
-	return missing, err
-}
-
-func (m *memory) EventAt(ctx context.Context, seq uint64) (e session.Event, err error) {
-	err = m.do(ctx, call{op: "EventAt"}, func() error {
-		for _, e = range m.log {
-			if e.Seq == seq {
-				return nil
-			}
-		}
-		return fmt.Errorf("read event %d: %w", seq, bus.ErrNotFound)
-	})
-	return e, err
-}
-
-func (m *memory) Witness(ctx context.Context, sid string) (w bus.Witness, err error) {
-	err = m.do(ctx, call{op: "Witness", sid: sid}, func() error {
-		for _, name := range slices.Sorted(maps.Keys(m.effects)) {
-			if effect, ours := strings.CutPrefix(name, sid+" "); ours {
-				w.Effects = append(w.Effects, bus.StoredEffect{Name: subjects.EffectName{Session: sid, Effect: effect}, Payload: m.effects[name]})
-			}
-		}
-		if all := m.notices[sid]; len(all) > 0 {
-			return json.Unmarshal(all[len(all)-1].data, &w.Notice)
-		}
-		return nil
-	})
-	return w, err
 }
 
 func (m *memory) Store(ctx context.Context, outputs []bus.Output) []error {

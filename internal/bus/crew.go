@@ -35,15 +35,12 @@ func (c *Crew) Go(f func()) {
 
 func (c *Crew) run(f func()) {
 	next := make(chan func(), 1)
-	for {
+	for f != nil {
 		f()
-		f = nil // what it held is not held while nothing runs
 		if !c.rest(next) {
 			return
 		}
-		if f = <-next; f == nil {
-			return
-		}
+		f = <-next
 	}
 }
 

@@ -138,8 +138,10 @@ func (t *trial) start(ctx context.Context, course Course) (err error) {
 		return err
 	}
 	t.proxies = append(t.proxies, through)
-	t.client, err = client.Connect(ctx, client.Options{URL: through.url(), Name: "refold-chaos"})
-	return err
+	return t.asked(ctx, func(context.Context) (err error) { // a busy machine may take longer than a client waits
+		t.client, err = client.Connect(ctx, client.Options{URL: through.url(), Name: "refold-chaos"})
+		return err
+	})
 }
 
 // strike does one, and has started again what ran. It returns when whoever is

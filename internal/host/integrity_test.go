@@ -36,7 +36,9 @@ func (s *stage) after(opts Options) *stage {
 	s.t.Helper()
 	if s.cancel != nil {
 		s.cancel()
-		<-s.ended
+		if err := <-s.ended; err != nil {
+			s.t.Errorf("run: %v", err)
+		}
 		s.cancel = nil
 	}
 	other := newStage(s.t, s.mem, opts)

@@ -316,7 +316,7 @@ func Requires(capabilities ...string) FunctionOption {
 func Approval(when string) FunctionOption { return func(f *Function) { f.spec.Approval = when } }
 
 // Deadline is what one start may take, a multiple of a millisecond. Without it
-// it is the session's, five minutes by default.
+// the session's holds, five minutes by default.
 func Deadline(d time.Duration) FunctionOption {
 	return func(f *Function) {
 		if d <= 0 || d%time.Millisecond != 0 {

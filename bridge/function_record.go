@@ -19,7 +19,7 @@ func registryOf(specs []planner.ToolSpec) (*planner.Registry, error) {
 	}
 	install, err := session.ParseInstall(record)
 	if err != nil {
-		return nil, fmt.Errorf("%s", strings.TrimPrefix(err.Error(), "install record: ")) //nolint:errorlint // there is no record that anybody could look into
+		return nil, fmt.Errorf("%s", strings.TrimPrefix(err.Error(), "install record: "))
 	}
 	return install.Registry, nil
 }

@@ -285,11 +285,11 @@ func constrain(schema object, tag reflect.StructTag, keyword string, types ...st
 	if !slices.Contains(types, kind) || kind == "string" && (keyword == "minimum" || keyword == "maximum") {
 		return fmt.Errorf("tag %s: does not go with %s", keyword, orAnything(kind))
 	}
-	switch {
-	case keyword == "pattern":
+	switch keyword {
+	case "pattern":
 		schema[keyword] = text
 		return nil
-	case keyword == "enum":
+	case "enum":
 		var values []any
 		for value := range strings.SplitSeq(text, ",") {
 			value = strings.TrimSpace(value)

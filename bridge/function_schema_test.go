@@ -44,7 +44,7 @@ type schemaWhole struct {
 	Big     schemaOwn         `json:"big"`
 	Plain   bool
 	Skipped string `json:"-"`
-	private string
+	private string //nolint:unused // encoding/json leaves it out
 }
 
 // schemaOwn reads JSON its own way, and says what.

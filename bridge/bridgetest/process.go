@@ -124,7 +124,9 @@ func (s *Session) kill(only *process) error {
 		// store has no way to the server.
 		old.cancel()
 		old.bridge.Close()
-		<-old.ran
+		if err := <-old.ran; err != nil {
+			s.options.Logger.Debug("killed_bridge_ended", "error", err.Error())
+		}
 	})
 	var err error
 	s.process, err = s.startBridge(old.n + 1)

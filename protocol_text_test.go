@@ -360,7 +360,7 @@ func TestReservedFields(t *testing.T) {
 		}
 	}
 	cases := map[string]func(t *testing.T) string{}
-	for _, field := range []string{"response_format", "prompt_pack", "tool_catalog"} {
+	for _, field := range []string{"prompt_pack", "tool_catalog"} {
 		cases[field] = event("SessionConfigured", `{"`+field+`":{}}`)
 		in := record(`"tools":[],"config":{"provider":"p","model":"m","` + field + `":{}}`)
 		if code := in(t); code != string(session.RejectInvalidData) {

@@ -25,6 +25,7 @@ const (
 	previewTailBytes = 16 << 10
 	filesMax         = session.PartsMax - 1 // of a result: its text is a part too
 
+	imageBytesMax     = 5 << 20     // one image that a model is shown; providers take no larger ones
 	contentBytesMax   = 8 << 20     // one content, blobs and parts included, that a model is shown
 	requestBytesMax   = 64 << 20    // all that one generation is shown
 	eventsCacheBytes  = 64 << 20    // events of all sessions, kept for their next turn

@@ -51,7 +51,7 @@ type Format struct {
 type Message struct {
 	Role   string
 	Text   string          // user: the input; assistant: its words, may be empty; tool: the result
-	Parts  []Part          // user, tool: the same with its images, in order; nil: it has none
+	Parts  []Part          // user, tool: the text, then the images that lines of it name; nil: it has none
 	Calls  []MessageCall   // assistant: the calls it made; each has one tool message, in this order
 	CallID string          // tool: the ID of the call that this is the result of
 	Error  bool            // tool: the result tells of a failure

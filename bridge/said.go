@@ -67,7 +67,9 @@ func (r *reader) said(ctx context.Context, e session.Event) (*said, error) {
 	if err != nil {
 		return nil, unreadable(e.Seq, "can't be decoded: "+err.Error())
 	}
-	s.text, err = r.text(ctx, e.Seq, content)
+	if s.text, err = r.text(ctx, e.Seq, content); err == nil {
+		s.images, err = r.images(ctx, e.Seq, content)
+	}
 	return s, err
 }
 
@@ -117,10 +119,14 @@ func (r *reader) results(ctx context.Context, seq uint64, s *said, settled []ses
 		if err != nil {
 			return err
 		}
-		if total += len(text); total > requestBytesMax {
+		images, err := r.images(ctx, seq, b.Output)
+		if err != nil {
+			return err
+		}
+		if total += len(text) + bytesOf(images); total > requestBytesMax {
 			return tooMuch(seq, requestBytesMax)
 		}
-		s.results[i] = result{call: placeOf(b.Effect), text: text, status: session.CallStatus(b.Status), fault: b.Error}
+		s.results[i] = result{call: placeOf(b.Effect), text: text, images: images, status: session.CallStatus(b.Status), fault: b.Error}
 	}
 	return nil
 }

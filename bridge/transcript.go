@@ -43,6 +43,7 @@ func newReader(w wire) *reader {
 type said struct {
 	typ     string
 	text    string // with its blobs and parts filled in
+	images  []Part
 	edited  string // of an approval: the arguments that were run instead
 	batch   string // of calls: the batch that they are numbered in
 	calls   []session.ObservedCall
@@ -54,6 +55,7 @@ type said struct {
 type result struct {
 	call   string // the effect's name, r1t2c0
 	text   string // with its blobs and parts filled in
+	images []Part
 	status session.CallStatus
 	fault  *session.Fault
 }
@@ -70,14 +72,14 @@ func (s *said) result(call string) *result {
 
 // bytes is about what s takes in memory.
 func (s *said) bytes() int {
-	n := 256 + len(s.text) + len(s.edited) + len(s.opaque)
+	n := 256 + len(s.text) + len(s.edited) + len(s.opaque) + bytesOf(s.images)
 	for i := range s.calls {
 		c := &s.calls[i]
 		n += 128 + len(c.Arguments) + len(c.ToolName) + len(c.ProviderCallID)
 	}
 	for i := range s.results {
 		r := &s.results[i]
-		n += 64 + len(r.call) + len(r.text) + len(r.status)
+		n += 64 + len(r.call) + len(r.text) + len(r.status) + bytesOf(r.images)
 		if r.fault != nil {
 			n += 64 + len(r.fault.Code) + len(r.fault.Detail)
 		}
@@ -93,6 +95,9 @@ func (r *reader) request(ctx context.Context, g *session.Generation) (*Request, 
 		Toolset: g.Toolset.String(), rendered: r.rendered.of(g.Provider, g.Toolset),
 	}
 	params, err := jsonOf(g.Params)
+	if err == nil {
+		request.Format, err = formatOf(g.ResponseFormat)
+	}
 	if err == nil {
 		request.Params = params
 		request.Tools, err = r.descriptors(ctx, g.Tools)
@@ -110,6 +115,22 @@ func (r *reader) request(ctx context.Context, g *session.Generation) (*Request, 
 		return nil, &Error{Code: codeTranscript, Detail: err.Error()}, nil
 	}
 	return nil, nil, err
+}
+
+// formatOf returns the form that an answer must have, nil for words.
+func formatOf(raw codec.Raw) (*Format, error) {
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	var f session.ResponseFormat
+	if err := codec.Decode(raw, &f); err != nil {
+		return nil, &Error{Code: codeTranscript, Detail: "response_format: " + err.Error()}
+	}
+	if f.Type == session.FormatText {
+		return nil, nil
+	}
+	schema, err := jsonOf(f.Schema)
+	return &Format{Name: f.Name, Schema: schema, Strict: f.Strict}, err
 }
 
 // unreadable is the fault of a transcript that nobody can read.
@@ -249,7 +270,7 @@ func userMessage(it session.Item, s *said) (Message, error) {
 	if s == nil || !s.isInput() {
 		return Message{}, unreadable(it.Seq, "is no input")
 	}
-	return Message{Role: string(session.RoleUser), Text: s.text}, nil
+	return Message{Role: string(session.RoleUser), Text: s.text, Parts: shown(s.text, s.images)}, nil
 }
 
 func assistantMessage(it session.Item, s *said) (Message, error) {
@@ -303,6 +324,9 @@ func editedMessage(it session.Item, s, asked, edit *said) (Message, error) {
 		return Message{}, unreadable(it.Edit, "is no approval that changed arguments")
 	}
 	m.Text = "A person changed the arguments of this call to " + edit.edited + "\n" + m.Text
+	if m.Parts != nil {
+		m.Parts[0].Text = m.Text
+	}
 	return m, nil
 }
 
@@ -324,6 +348,7 @@ func toolMessage(it session.Item, s, asked *said) (Message, error) {
 		return Message{}, unreadable(it.Seq, "has no result of "+m.CallID)
 	}
 	m.Text, m.Error = shownResult(r)
+	m.Parts = shown(m.Text, r.images)
 	return m, nil
 }
 

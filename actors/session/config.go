@@ -28,6 +28,10 @@ func configFault(reg *planner.Registry, c *RunConfig, complete bool) *refusal {
 		return refuse(RejectLimitExceeded, "config.params: at most "+strconv.Itoa(ParamsBytesMax)+" bytes")
 	case len(c.Params) > 0 && !codec.IsMap(c.Params):
 		return refuse(RejectInvalidData, "config.params: is an object")
+	case len(c.ResponseFormat) > FormatBytesMax:
+		return refuse(RejectLimitExceeded, "config.response_format: at most "+strconv.Itoa(FormatBytesMax)+" bytes")
+	case !isFormat(c.ResponseFormat):
+		return refuse(RejectInvalidData, "config.response_format: {type: text}, {type: json_object}, or {type: json_schema, schema: an object}, with name and strict if you like")
 	case c.TurnsMax < 0 || c.TurnsMax > TurnsMax:
 		return refuse(RejectInvalidData, "config.turns_max: 1 to "+strconv.Itoa(TurnsMax)+", or absent")
 	case c.Profile != "" && !reg.HasProfile(c.Profile):
@@ -37,6 +41,24 @@ func configFault(reg *planner.Registry, c *RunConfig, complete bool) *refusal {
 		return bad
 	}
 	return configToolsFault(reg, c)
+}
+
+// isFormat reports whether a response_format is one, or absent.
+func isFormat(raw codec.Raw) bool {
+	if len(raw) == 0 {
+		return true
+	}
+	var f ResponseFormat
+	if !codec.IsMap(raw) || codec.Decode(raw, &f) != nil || f.Name != "" && !planner.IsName(f.Name) {
+		return false
+	}
+	switch f.Type {
+	case FormatText, FormatJSON:
+		return len(f.Schema) == 0 && !f.Strict && f.Name == ""
+	case FormatSchema:
+		return codec.IsMap(f.Schema)
+	}
+	return false
 }
 
 // configToolsFault checks all that names tools in c.
@@ -125,7 +147,8 @@ func (in *Install) ingressFault(c *RunConfig) *refusal {
 		{"active_tools", c.ActiveTools != nil}, {"budget", c.Budget != nil}, {"completion", c.Completion != ""},
 		{"deadlines_ms", c.DeadlinesMS != nil}, {"disable", c.Disable != nil},
 		{"enable", c.Enable != nil}, {"force", c.Force != nil}, {"model", c.Model != ""}, {"params", c.Params != nil},
-		{"prices", c.Prices != nil}, {"profile", c.Profile != ""}, {"provider", c.Provider != ""}, {"retry", c.Retry != nil},
+		{"prices", c.Prices != nil}, {"profile", c.Profile != ""}, {"provider", c.Provider != ""},
+		{"response_format", c.ResponseFormat != nil}, {"retry", c.Retry != nil},
 		{"step_hook", c.StepHook != nil}, {"steps", c.Steps != nil},
 		{"system", c.System != ""}, {"tool_choice", c.ToolChoice != ""}, {"tool_refs", c.ToolRefs != nil}, {"turns_max", c.TurnsMax != 0},
 	}

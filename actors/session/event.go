@@ -167,25 +167,26 @@ const (
 // RunConfig is how a run behaves. The one that holds is the run's own, else
 // the session's, else the install record's; whole, never merged.
 type RunConfig struct {
-	ActiveTools *[]string          `msgpack:"active_tools,omitempty"` // absent: the profile; empty: no tools
-	Budget      *Budget            `msgpack:"budget,omitempty"`
-	Completion  string             `msgpack:"completion,omitempty"` // text (default), explicit
-	DeadlinesMS *DeadlinesMS       `msgpack:"deadlines_ms,omitempty"`
-	Disable     []string           `msgpack:"disable,omitempty"`
-	Enable      []string           `msgpack:"enable,omitempty"`
-	Force       []string           `msgpack:"force,omitempty"`
-	Model       string             `msgpack:"model,omitempty"`
-	Params      codec.Raw          `msgpack:"params,omitempty"` // an object, passed on as it is
-	Prices      *Prices            `msgpack:"prices,omitempty"`
-	Profile     string             `msgpack:"profile,omitempty"`
-	Provider    string             `msgpack:"provider,omitempty"`  // a subject token
-	Retry       *Retry             `msgpack:"retry,omitempty"`     // absent: a failed generation ends the run
-	StepHook    *StepHook          `msgpack:"step_hook,omitempty"` // asked before each turn
-	Steps       []planner.StepRule `msgpack:"steps,omitempty"`     // absent: the session's, else the profile's
-	System      string             `msgpack:"system,omitempty"`
-	ToolChoice  string             `msgpack:"tool_choice,omitempty"` // auto (default), none, required, or a tool by either name; the last two hold for the first turn
-	ToolRefs    *[]codec.Ref       `msgpack:"tool_refs,omitempty"`   // instead of active_tools: descriptors of the registry
-	TurnsMax    int                `msgpack:"turns_max,omitempty"`   // 0: 100
+	ActiveTools    *[]string          `msgpack:"active_tools,omitempty"` // absent: the profile; empty: no tools
+	Budget         *Budget            `msgpack:"budget,omitempty"`
+	Completion     string             `msgpack:"completion,omitempty"` // text (default), explicit
+	DeadlinesMS    *DeadlinesMS       `msgpack:"deadlines_ms,omitempty"`
+	Disable        []string           `msgpack:"disable,omitempty"`
+	Enable         []string           `msgpack:"enable,omitempty"`
+	Force          []string           `msgpack:"force,omitempty"`
+	Model          string             `msgpack:"model,omitempty"`
+	Params         codec.Raw          `msgpack:"params,omitempty"` // an object, passed on as it is
+	Prices         *Prices            `msgpack:"prices,omitempty"`
+	Profile        string             `msgpack:"profile,omitempty"`
+	Provider       string             `msgpack:"provider,omitempty"`        // a subject token
+	ResponseFormat codec.Raw          `msgpack:"response_format,omitempty"` // a ResponseFormat; absent: words
+	Retry          *Retry             `msgpack:"retry,omitempty"`           // absent: a failed generation ends the run
+	StepHook       *StepHook          `msgpack:"step_hook,omitempty"`       // asked before each turn
+	Steps          []planner.StepRule `msgpack:"steps,omitempty"`           // absent: the session's, else the profile's
+	System         string             `msgpack:"system,omitempty"`
+	ToolChoice     string             `msgpack:"tool_choice,omitempty"` // auto (default), none, required, or a tool by either name; the last two hold for the first turn
+	ToolRefs       *[]codec.Ref       `msgpack:"tool_refs,omitempty"`   // instead of active_tools: descriptors of the registry
+	TurnsMax       int                `msgpack:"turns_max,omitempty"`   // 0: 100
 }
 
 // StepHook names a program that decides, before each turn, what the turn

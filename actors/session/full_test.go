@@ -50,7 +50,8 @@ func largestConfig(install *session.Install) map[string]any {
 	return map[string]any{
 		"provider": long("p", 64), "model": long("m", session.NameBytesMax), "tool_choice": install.Registry.Tools()[0].ToolName,
 		"system": long("s", session.SystemBytesMax), "params": map[string]any{"p": long("p", session.ParamsBytesMax-8)},
-		"active_tools": ids, "enable": ids, "force": ids, "turns_max": session.TurnsMax,
+		"response_format": map[string]any{"type": "json_schema", "schema": map[string]any{"s": long("s", session.FormatBytesMax-64)}},
+		"active_tools":    ids, "enable": ids, "force": ids, "turns_max": session.TurnsMax,
 		"deadlines_ms": map[string]any{"turn": session.DeadlineMaxMS, "call": session.DeadlineMaxMS},
 		"steps": []any{
 			map[string]any{"when": "false", "system": long("s", planner.StepSystemBytesMax)}, map[string]any{"when": "false", "system": long("s", planner.StepSystemBytesMax-1<<10)},

@@ -152,7 +152,7 @@ func toolFault(tool *planner.ToolSpec) string {
 func configFields() []string {
 	return []string{
 		"active_tools", "budget", "completion", "deadlines_ms", "disable", "enable", "force", "model", "params",
-		"prices", "profile", "provider", "retry", "step_hook", "steps", "system", "tool_choice", "tool_refs", "turns_max",
+		"prices", "profile", "provider", "response_format", "retry", "step_hook", "steps", "system", "tool_choice", "tool_refs", "turns_max",
 	}
 }
 

@@ -18,6 +18,7 @@ const (
 
 	SystemBytesMax = 64 << 10 // a config's system text
 	ParamsBytesMax = 32 << 10 // a config's params, encoded
+	FormatBytesMax = 16 << 10 // a config's response_format, encoded
 	NamesMax       = 512      // entries of a list of tools
 	NameBytesMax   = 128      // a provider, model, profile or tool name in a config
 	QueueMax       = 64       // queue_max may not exceed it
@@ -98,4 +99,4 @@ const refBytesMax = 80
 
 // effectFixedBytesMax is what a generation holds besides its items: system,
 // params, 512 references of tools, names and numbers.
-const effectFixedBytesMax = SystemBytesMax + ParamsBytesMax + NamesMax*34 + SteersMax*itemFixedBytesMax + 4<<10
+const effectFixedBytesMax = SystemBytesMax + ParamsBytesMax + FormatBytesMax + NamesMax*34 + SteersMax*itemFixedBytesMax + 4<<10

@@ -73,7 +73,7 @@ func TestLimitsRelate(t *testing.T) {
 }
 
 // configBytesMax is a config's lists and texts at their limits.
-const configBytesMax = SystemBytesMax + ParamsBytesMax + 4*NamesMax*(3+NameBytesMax) + planner.StepsBytesMax + RetryCodesMax*(2+CodeBytesMax)
+const configBytesMax = SystemBytesMax + ParamsBytesMax + FormatBytesMax + 4*NamesMax*(3+NameBytesMax) + planner.StepsBytesMax + RetryCodesMax*(2+CodeBytesMax)
 
 // stepCallBytesMax is a StepCall at its limits: keys, headers, a status.
 const stepCallBytesMax = 96 + CodeBytesMax + planner.ToolIDBytesMax + NameBytesMax

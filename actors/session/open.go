@@ -46,7 +46,7 @@ func (s *State) generation(t *Turn) Effect {
 	name := t.name()
 	g := Generation{
 		At: t.At, Class: ClassLLM, Effect: name, Items: s.Items[:t.Items], Model: c.Model, Params: c.Params,
-		Provider: c.Provider, RunMS: int64(t.RunMS), Session: s.Session, StartBy: t.startBy(), System: c.System,
+		Provider: c.Provider, ResponseFormat: c.ResponseFormat, RunMS: int64(t.RunMS), Session: s.Session, StartBy: t.startBy(), System: c.System,
 		ToolChoice: s.toolChoice(t), Tools: s.refs(&t.Toolset), Toolset: t.Toolset.Fingerprint, V: Version,
 	}
 	if choice := s.choice(); choice != nil {

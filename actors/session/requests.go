@@ -191,7 +191,7 @@ func (s *State) queueMax() int {
 
 // configBytes bounds the encoded size of a config from above.
 func configBytes(c *RunConfig) int {
-	size := configFixedBytesMax + len(c.System) + len(c.Params)
+	size := configFixedBytesMax + len(c.System) + len(c.Params) + len(c.ResponseFormat)
 	for _, l := range c.lists() {
 		for _, name := range l.names {
 			size += 3 + len(name)

@@ -110,7 +110,7 @@ func (r *Run) weight(install *Install) int {
 }
 
 func (c *RunConfig) weight(install *Install) int {
-	n := configWeight + weightOf(c.Model) + weightOf(c.Params) + weightOf(c.Provider)
+	n := configWeight + weightOf(c.Model) + weightOf(c.Params) + weightOf(c.Provider) + weightOf(c.ResponseFormat)
 	if shared := install.Record.Config; shared == nil || c.System != shared.System {
 		n += weightOf(c.System)
 	}

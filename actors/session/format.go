@@ -1,0 +1,19 @@
+package session
+
+import "github.com/refold/refold/codec"
+
+// ResponseFormat is the form that the answers of a run's model must have. A
+// config and an effect hold it as it came.
+type ResponseFormat struct {
+	Name   string    `msgpack:"name,omitempty"`   // of the schema, for the model
+	Schema codec.Raw `msgpack:"schema,omitempty"` // of type json_schema: a JSON Schema, passed on as it is
+	Strict bool      `msgpack:"strict,omitempty"` // the provider must hold the answer to the schema
+	Type   string    `msgpack:"type"`
+}
+
+// The types of a ResponseFormat.
+const (
+	FormatText   = "text" // words, the default
+	FormatJSON   = "json_object"
+	FormatSchema = "json_schema"
+)

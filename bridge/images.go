@@ -1,0 +1,58 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/bus"
+)
+
+// images returns the images that c holds as blobs, in order. One that is too
+// large to be shown is a line in c's text alone, as every image is too.
+func (r *reader) images(ctx context.Context, seq uint64, c *session.Content) ([]Part, error) {
+	switch {
+	case c == nil:
+		return nil, nil
+	case c.Blob != nil && strings.HasPrefix(c.MediaType, "image/") && c.Size <= imageBytesMax:
+		data, err := r.wire.Blob(ctx, *c.Blob)
+		switch {
+		case errors.Is(err, bus.ErrNotFound):
+			return nil, unreadable(seq, "refers to "+c.Blob.String()+", which nobody stored")
+		case err != nil:
+			return nil, fmt.Errorf("read %s of event %d: %w", c.Blob, seq, err)
+		case len(data) == 0 || len(data) > imageBytesMax:
+			return nil, nil
+		}
+		return []Part{{MediaType: c.MediaType, Data: data}}, nil
+	}
+	var all []Part
+	for i := range c.Parts {
+		images, err := r.images(ctx, seq, &c.Parts[i])
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, images...)
+	}
+	return all, nil
+}
+
+// bytesOf is what images take.
+func bytesOf(images []Part) int {
+	n := 0
+	for i := range images {
+		n += 64 + len(images[i].Data)
+	}
+	return n
+}
+
+// shown returns the parts of a message: its text, then the images that lines of
+// it name; nil without images.
+func shown(text string, images []Part) []Part {
+	if len(images) == 0 {
+		return nil
+	}
+	return append([]Part{{Text: text}}, images...)
+}

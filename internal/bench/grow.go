@@ -71,8 +71,9 @@ func (c *ceiling) over(all *[3][]message, r requests, n int) error {
 	generate := func(effect string) subjects.EffectName {
 		return subjects.EffectName{Class: session.ClassLLM, Target: provider, Session: sid, Effect: effect}
 	}
-	log := append(all[0], message{subject: subject, id: id, data: request}, c.event(done, generate("r1t1"), c.stored.observed))
-	effects := append(all[1],
+	log, effects, notices := all[0], all[1], all[2]
+	log = append(log, message{subject: subject, id: id, data: request}, c.event(done, generate("r1t1"), c.stored.observed))
+	effects = append(effects,
 		c.effect(done, session.ClassLLM, provider, sid, "r1t1", c.stored.turns[0]),
 		c.effect(done, session.ClassWake, subjects.NoTarget, sid, "w1", c.stored.wake))
 	for i := range toolsAsked {
@@ -89,7 +90,7 @@ func (c *ceiling) over(all *[3][]message, r requests, n int) error {
 		effects = append(effects, message{subject: subject, fenced: true, data: c.stored.claim})
 	}
 	log = append(log, c.event(done, generate("r1t2"), c.stored.generated))
-	notices := append(all[2], c.notice(done, sid, 1), c.notice(done, sid, 2), c.notice(done, sid, 3))
+	notices = append(notices, c.notice(done, sid, 1), c.notice(done, sid, 2), c.notice(done, sid, 3))
 	*all = [3][]message{log, effects, notices}
 	for _, list := range all {
 		for i := range list {

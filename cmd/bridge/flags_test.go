@@ -18,7 +18,10 @@ import (
 	"github.com/refold/refold/cmd/settings"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// What genai imports starts a goroutine as it is loaded, and never ends it.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))
+}
 
 func write(t *testing.T, name, content string) (path string) {
 	t.Helper()

@@ -17,7 +17,7 @@ import (
 type devCommand struct {
 	Dir     string `default:".refold" type:"path" help:"Where JetStream and host sessions keep their files; it goes on where it was."`
 	Port    int    `default:"4222" help:"Port of NATS on 127.0.0.1; 0 is any free one."`
-	Model   string `default:"echo" placeholder:"MODEL" help:"echo, demo, scripted:FILE, or recorded:FILE. For a real model run the daemon: bridge --model openai."`
+	Model   string `default:"echo" placeholder:"MODEL" help:"echo, demo, scripted:FILE, recorded:FILE, or a real one, with its key in the environment: openai:NAME, openai-chat:NAME, anthropic:NAME, gemini:NAME."`
 	Workdir string `type:"path" placeholder:"DIR" help:"Working directory of all host sessions. Default: one a session, under --dir."`
 	Install string `type:"existingfile" placeholder:"FILE" help:"Install record to publish if the log has none."`
 	Verbose bool   `help:"Log what the daemons log."`
@@ -37,7 +37,20 @@ func (d devCommand) Run(ctx context.Context, s streams, conn connection) (err er
 		return err
 	}
 	work := place{hosts: filepath.Join(d.Dir, "hosts"), workdir: d.Workdir}
-	m, err := d.open(d.Model, work, d.Dir)
+	kind, name, daemonAsks, err := networkedModel(d.Model)
+	if err != nil {
+		return err
+	}
+	var m *model
+	var daemon string
+	if daemonAsks {
+		if daemon, err = d.findBridge(); err != nil {
+			return err
+		}
+		m, err = hostTools(kind, name, work)
+	} else {
+		m, err = d.open(d.Model, work, d.Dir)
+	}
 	if err != nil {
 		return err
 	}
@@ -64,6 +77,14 @@ func (d devCommand) Run(ctx context.Context, s streams, conn connection) (err er
 		return err
 	}
 	defer server.Stop()
+	var ended <-chan error // nil: there is none
+	if daemonAsks {
+		var stop func()
+		if ended, stop, err = startBridge(daemon, kind, server.URL(), conn.Prefix, d.Durability, s.err); err != nil {
+			return err
+		}
+		defer stop()
+	}
 	fmt.Fprintf(s.out, devBanner, server.URL(), d.Dir, d.Model, server.URL(), conn.Prefix, conn.Prefix)
 	select {
 	case <-ctx.Done():
@@ -71,7 +92,18 @@ func (d devCommand) Run(ctx context.Context, s streams, conn connection) (err er
 		return nil
 	case err := <-server.Failed():
 		return err
+	case err := <-ended:
+		return err
 	}
+}
+
+// findBridge returns the daemon that asks real models.
+func (d devCommand) findBridge() (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	return findBridge(self)
 }
 
 const devBanner = `NATS with JetStream, a session-actor and a bridge run at %s

@@ -4,7 +4,11 @@
 //   - scripted: says what a YAML file says, if it is shown what the file expects.
 //   - recorded: says what a recorded conversation says, and its executor answers
 //     the calls with the recorded results.
-//   - openai: asks a server that speaks chat completions.
+//   - openai, anthropic, gemini: ask servers that speak these providers' APIs,
+//     through package endpoint, which tries again what may pass.
+//
+// strict has the APIs' rules of a conversation, and conformance holds the
+// providers to them; both are of tests.
 //
 // # Path
 //

@@ -1,34 +1,31 @@
-// Package openai asks servers that speak the chat completions protocol, with
-// OpenAI's own client library.
+// Package openai asks servers that speak OpenAI's APIs, with OpenAI's own client
+// library: OpenAI itself for responses, and any server for chat completions.
 //
 // # Path
 //
-// [Model.Generate] builds the request (request.go), sends it, and reads the
-// answer, a stream or one piece, whichever the server sends (answer.go). What
-// goes wrong is given one of the codes of package llm (fault.go), and is tried
-// again here if that may help (retry.go).
+// [Model.Generate] builds the request (responses.go, or request.go for chat
+// completions), sends it through an endpoint, which tries again what may pass,
+// and reads the answer, a stream or one piece, whichever the server sends
+// (response_answer.go, answer.go).
 //
 // # Laws
 //
-//   - Every id that is sent is ours: the name of a call's effect. Ids that the
-//     server gave are data.
+//   - Every id of a call that is sent is ours: the name of its effect. Ids that
+//     the server gave are data.
+//   - What the model thought is sent back to the server that said it, byte for
+//     byte, with the ids that pair it with what came of it, and to no other.
 //   - A result is an answer only if the server said how it ended; a stream that
 //     breaks off before is a failure.
-//   - Failures that may pass (408, 409, 429, most of 5xx, a lost connection) are
-//     tried again until the context's deadline, after the time that the server
-//     asks for. If that time is beyond the deadline, the failure is returned at
-//     once.
-//   - Words are streamed of the first response that has any; a later try comes
-//     whole in the answer, so that nobody reads two beginnings.
-//   - The key is in no error and in no log.
 //
 // # What is sent
 //
 // The members of params are sent as they are, but for those that the protocol's
-// other parts set: model, messages, tools, tool_choice, stream and n are
-// refused. tools are made once for a toolset and kept by the bridge, as they are
-// sent. stream_options asks for the usage unless params has one. Opaque
-// items are not used: this protocol has none.
+// other parts set: model, messages or input, tools, tool_choice, stream and n
+// are refused, and so is what would make a server keep the conversation. tools
+// are made once for a toolset and kept by the bridge, as they are sent. Of chat
+// completions stream_options asks for the usage unless params has one. Nothing
+// is stored by OpenAI unless params.store says so, and what a model thought is
+// asked for, encrypted, if its name says that it thinks.
 //
 // # Limits
 //
@@ -37,5 +34,6 @@
 // # Testing
 //
 // Tests speak the protocol from an httptest server, byte by byte, and compare
-// requests with testdata/*.json.
+// requests with testdata/*.json; internal/llm/conformance holds both APIs to the
+// table of all.
 package openai

@@ -29,6 +29,7 @@ type AnthropicMessage struct {
 	Content []AnthropicBlock `json:"content"`
 }
 
+// AnthropicBlock has the fields of its type.
 type AnthropicBlock struct {
 	Type      string          `json:"type"`
 	Text      string          `json:"text,omitempty"`

@@ -67,12 +67,14 @@ func (m *ChatMessage) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// ChatCall is an entry of `tool_calls`.
 type ChatCall struct {
 	ID       string       `json:"id"`
 	Type     string       `json:"type"`
 	Function ChatFunction `json:"function"`
 }
 
+// ChatFunction is what a call calls.
 type ChatFunction struct {
 	Name      string `json:"name"`
 	Arguments string `json:"arguments"` // text, which need not be JSON

@@ -45,12 +45,14 @@ type GeminiImage struct {
 	Data     string `json:"data"`
 }
 
+// GeminiCall is a part `functionCall`.
 type GeminiCall struct {
 	ID   string          `json:"id,omitempty"`
 	Name string          `json:"name"`
 	Args json.RawMessage `json:"args,omitempty"`
 }
 
+// GeminiResponse is a part `functionResponse`.
 type GeminiResponse struct {
 	ID       string          `json:"id,omitempty"`
 	Name     string          `json:"name"`

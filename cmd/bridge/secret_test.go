@@ -1,0 +1,88 @@
+package main
+
+// The key is nowhere but in requests to its provider, whatever the provider
+// says: not in the log of events, effects, notices or snapshots, not in what
+// the daemon logs.
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/planner"
+)
+
+func TestNothingStoredHoldsKeys(t *testing.T) {
+	t.Parallel()
+	const key = "sk-live-0123456789-very-secret"
+	// Each run asks once: all of these are final, and all tell the key.
+	replies := []struct {
+		status int
+		body   string
+	}{
+		{401, `{"error":{"message":"Incorrect API key provided: ` + key + `"}}`},
+		{400, `{"error":{"type":"invalid_request_error","message":"` + key + ` may not"}}`},
+		{404, `{"error":{"code":404,"status":"NOT_FOUND","message":"` + key + `"}}`},
+		{501, key},
+	}
+	for _, kind := range []string{kindOpenAI, kindOpenAIChat, kindAnthropic, kindGemini} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			asked := make(chan int, 1)
+			asked <- 0
+			provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				n := <-asked
+				asked <- n + 1
+				if !bytes.Contains(fmt.Append(nil, r.Header), []byte(key)) {
+					t.Errorf("request %d has no key: %v", n, r.Header)
+				}
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(replies[n%len(replies)].status)
+				fmt.Fprint(w, replies[n%len(replies)].body)
+			}))
+			defer provider.Close()
+			d := planner.Builtin()
+			install, err := codec.Marshal(session.InstallRecord{
+				Config:         &session.RunConfig{Provider: kind, Model: "m"},
+				DefaultProfile: d.DefaultProfile, Profiles: d.Profiles, Rules: session.RulesVersion, Tools: d.Tools, V: session.Version,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := startSystem(t, install)
+			stop := s.daemon(t, nil, "--log-level", "debug", "--model", kind+"="+kind+":"+provider.URL, "--key-file", kind+"="+write(t, "key", key+"\n"))
+			for i, reply := range replies {
+				if end := s.ask(t, "s1", fmt.Sprint("run ", i)); end.Lifecycle != session.Failed {
+					t.Errorf("after %d: got %+v", reply.status, end)
+				}
+			}
+			if _, log := stop(); bytes.Contains([]byte(log), []byte(key)) {
+				t.Errorf("the log tells the key: %s", log)
+			}
+			js, err := s.nc.JetStream()
+			if err != nil {
+				t.Fatal(err)
+			}
+			read := 0
+			for stream := range js.Streams() {
+				for seq := stream.State.FirstSeq; seq <= stream.State.LastSeq; seq++ {
+					msg, err := js.GetMsg(stream.Config.Name, seq)
+					if err != nil { // deleted
+						continue
+					}
+					read++
+					if bytes.Contains(msg.Data, []byte(key)) || bytes.Contains(fmt.Append(nil, msg.Header), []byte(key)) {
+						t.Errorf("%s, %d, %s: holds the key: %q", stream.Config.Name, seq, msg.Subject, msg.Data)
+					}
+				}
+			}
+			if read < 4*len(replies) {
+				t.Errorf("read %d messages of %d runs", read, len(replies))
+			}
+		})
+	}
+}

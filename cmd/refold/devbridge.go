@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/internal/tools/host"
+)
+
+// networked are the kinds of models that the daemon bridge asks: it links the
+// providers' libraries, so that this program need not.
+var networked = []string{"openai", "openai-chat", "anthropic", "gemini"}
+
+// networkedModel returns the kind and name of a model that the daemon asks,
+// given as KIND:NAME; ok is false for any other.
+func networkedModel(text string) (kind, name string, ok bool, err error) {
+	kind, name, _ = strings.Cut(text, ":")
+	if !slices.Contains(networked, kind) {
+		return "", "", false, nil
+	}
+	if name == "" {
+		return "", "", true, fmt.Errorf("--model %s: say which model, as in %s:NAME", text, kind)
+	}
+	return kind, name, true, nil
+}
+
+// hostTools serves the built-in host tools alone, with a record whose config
+// names the model.
+func hostTools(kind, name string, at place) (*model, error) {
+	tools := host.New(at.hosts, host.Options{WorkDir: at.workdir})
+	if err := tools.Prepare(); err != nil {
+		return nil, err
+	}
+	record, err := withConfig(kind, name)
+	if err != nil {
+		return nil, err
+	}
+	return &model{
+		install: record, close: func() error { return nil },
+		serve: func(b *bridge.Bridge) error { return b.Tool("host", tools) },
+	}, nil
+}
+
+// findBridge returns the daemon: the one beside this program, else that of the
+// PATH.
+func findBridge(self string) (string, error) {
+	beside := filepath.Join(filepath.Dir(self), "bridge")
+	if info, err := os.Stat(beside); err == nil && info.Mode().IsRegular() {
+		return beside, nil
+	}
+	if path, err := exec.LookPath("bridge"); err == nil {
+		return path, nil
+	}
+	return "", fmt.Errorf("a real model is asked by the daemon bridge, which is neither at %s nor in the PATH: install both with go install ./cmd/... and start that refold", beside)
+}
+
+// bridgeStops is how long the daemon has for what it took.
+const bridgeStops = 25 * time.Second
+
+// startBridge starts the daemon for one model. ended says that it ended; stop
+// stops it and waits. It has this process's environment, and with that the key.
+func startBridge(daemon, kind, url, prefix, durability string, out io.Writer) (ended <-chan error, stop func(), err error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cmd := exec.CommandContext(ctx, daemon, "--nats", url, "--prefix", prefix, "--durability", durability, "--no-provision",
+		"--no-timers", "--name", "dev", "--log-level", "warn", "--model", kind)
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = bridgeStops
+	if err := cmd.Start(); err != nil {
+		cancel()
+		return nil, nil, fmt.Errorf("start %s: %w", daemon, err)
+	}
+	done, all := make(chan error, 1), make(chan struct{})
+	go func() {
+		err := cmd.Wait()
+		if ctx.Err() == nil {
+			done <- errors.Join(fmt.Errorf("%s ended", daemon), err)
+		}
+		close(all)
+	}()
+	return done, func() {
+		cancel()
+		<-all
+	}, nil
+}

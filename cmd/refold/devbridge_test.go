@@ -1,0 +1,44 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestNetworkedModel(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		text, kind, name, fault string
+		ok                      bool
+	}{
+		{text: "echo"}, {text: "scripted:openai"},
+		{text: "openai:gpt-4.1", kind: "openai", name: "gpt-4.1", ok: true},
+		{text: "openai-chat:llama3.2:1b", kind: "openai-chat", name: "llama3.2:1b", ok: true},
+		{text: "gemini", ok: true, fault: "gemini:NAME"},
+	} {
+		kind, name, ok, err := networkedModel(c.text)
+		if kind != c.kind || name != c.name || ok != c.ok || (err == nil) != (c.fault == "") || err != nil && !strings.Contains(err.Error(), c.fault) {
+			t.Errorf("%s: got %q %q %v %v", c.text, kind, name, ok, err)
+		}
+	}
+}
+
+func TestFindBridge(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("PATH", dir)
+	if _, err := findBridge(filepath.Join(dir, "bin", "refold")); err == nil || !strings.Contains(err.Error(), "go install ./cmd/...") {
+		t.Errorf("without one: got %v", err)
+	}
+	inPath := filepath.Join(dir, "bridge")
+	if err := os.WriteFile(inPath, []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := findBridge(filepath.Join(dir, "bin", "refold")); err != nil || got != inPath {
+		t.Errorf("in the PATH: got %s, %v", got, err)
+	}
+	if got, err := findBridge(filepath.Join(dir, "refold")); err != nil || got != inPath {
+		t.Errorf("beside: got %s, %v", got, err)
+	}
+}

@@ -178,6 +178,10 @@ func (g *stage) drained(ctx context.Context, stream string, consumers []string) 
 		idle++
 		for _, name := range consumers {
 			consumer, err := g.js.Consumer(ctx, stream, name)
+			if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+				idle = 0 // the server is busy: that is no answer
+				break
+			}
 			if err != nil {
 				return fmt.Errorf("look at consumer %s: %w", name, err)
 			}

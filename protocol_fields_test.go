@@ -131,7 +131,7 @@ func TestFullMessages(t *testing.T) {
 	packed := map[string]any{
 		"Generation": session.Generation{
 			At: 1, Class: session.ClassLLM, Effect: "r1t1", Items: []session.Item{{Call: 1, Code: "cancelled", Detail: "d", Edit: 2, Role: session.RoleTool, Seq: 3}},
-			Model: "m1", Params: raw(t, `{"seed":1}`), Provider: "openai", RunMS: 300_000, Session: "s1", StartBy: 2, System: "Be brief.",
+			Model: "m1", Params: raw(t, `{"seed":1}`), Provider: "openai", ResponseFormat: fullFormat(t), RunMS: 300_000, Session: "s1", StartBy: 2, System: "Be brief.",
 			ToolChoice: "auto", Tools: []codec.Hash{hash}, Toolset: hash, V: 1,
 		},
 		"Step": session.Step{

@@ -96,6 +96,11 @@ func fullBudget() *session.Budget {
 	return &session.Budget{Cost: 1_000_000, OnBreach: session.BreachFail, SessionCost: 2_000_000, SessionTokens: 200_000, Tokens: 100_000}
 }
 
+func fullFormat(t *testing.T) codec.Raw {
+	t.Helper()
+	return raw(t, `{"name":"person","schema":{"type":"object"},"strict":true,"type":"json_schema"}`)
+}
+
 func fullConfig(t *testing.T) session.RunConfig {
 	t.Helper()
 	return session.RunConfig{
@@ -103,10 +108,11 @@ func fullConfig(t *testing.T) session.RunConfig {
 		DeadlinesMS: &session.DeadlinesMS{Approval: 3_600_000, Call: 60_000, Run: 7_200_000, Turn: 120_000},
 		Disable:     []string{"shell"}, Enable: []string{"edit_file"}, Force: []string{"host.fs.stat"}, Model: "m1",
 		Params: raw(t, `{"temperature":0.5}`), Profile: "gemini", Provider: "openai",
-		Prices:   &session.Prices{Cached: 125_000, Input: 1_250_000, Output: 10_000_000},
-		Retry:    &session.Retry{Attempts: 3, BackoffMS: 500, BackoffMaxMS: 60_000, Codes: []string{"overloaded"}},
-		StepHook: &session.StepHook{DeadlineMS: 5000, Fallback: session.FallbackRules, Hook: "h"},
-		Steps:    fullSteps(t, planner.Builtin().Tools, "open_session"), System: "Be brief.", ToolChoice: "required", TurnsMax: 7,
+		Prices:         &session.Prices{Cached: 125_000, Input: 1_250_000, Output: 10_000_000},
+		ResponseFormat: fullFormat(t),
+		Retry:          &session.Retry{Attempts: 3, BackoffMS: 500, BackoffMaxMS: 60_000, Codes: []string{"overloaded"}},
+		StepHook:       &session.StepHook{DeadlineMS: 5000, Fallback: session.FallbackRules, Hook: "h"},
+		Steps:          fullSteps(t, planner.Builtin().Tools, "open_session"), System: "Be brief.", ToolChoice: "required", TurnsMax: 7,
 	}
 }
 

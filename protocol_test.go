@@ -338,6 +338,7 @@ func TestEnums(t *testing.T) {
 		"ApprovalDecided#/properties/decision":                                     {session.DecisionApprove, session.DecisionDeny},
 		"parts/Budget#/properties/on_breach":                                       {session.BreachPause, session.BreachFail},
 		"parts/RunConfig#/properties/completion":                                   {session.CompletionText, session.CompletionExplicit},
+		"parts/RunConfig#/properties/response_format/properties/type":              {session.FormatText, session.FormatJSON, session.FormatSchema},
 		"parts/ToolSpec#/properties/availability/items/properties/kind":            {planner.RuleAlways, planner.RuleHostSessionReady, planner.RuleHostSessionNotReady, planner.RuleFact},
 		"parts/ToolSpec#/properties/executor/properties/kind":                      {planner.ExecutorEffect, planner.ExecutorHostLoop},
 		"ToolOverridesSet#/properties/scope":                                       {session.ScopeRun, session.ScopeSession},

@@ -349,9 +349,10 @@ func TestALostSession(t *testing.T) {
 	}
 }
 
-// A host that loads a session without a snapshot asks again for what is open,
-// and finds other bytes under its name: it stops this session alone.
-func TestAHostFindsWhatItAskedOtherwise(t *testing.T) {
+// A host that loads a session whose log has a hole holds what it folds to
+// against what was stored for it, and finds that the notices speak of another
+// run: it stops this session alone.
+func TestAHostFindsWhatWasStoredOtherwise(t *testing.T) {
 	t.Parallel()
 	w := newFragile(t)
 	stop := w.hosted(1 << 40)
@@ -370,8 +371,8 @@ func TestAHostFindsWhatItAskedOtherwise(t *testing.T) {
 		body, found, err = w.bus.GetQuarantine(w.ctx, "s1")
 		return err == nil && found
 	})
-	if !strings.Contains(string(body), "r1t1") {
-		t.Errorf("got %s, want a reason that names r1t1", body)
+	if !strings.Contains(string(body), "expected number 3") || !strings.Contains(string(body), "found numbers 1 to 2") {
+		t.Errorf("got %s, want a reason that says which notices are there and what the log would say", body)
 	}
 	w.answer("s2", 1, "hello")
 	w.asksOn("s2", 2)

@@ -7,7 +7,13 @@ import "strconv"
 const (
 	HeaderContentType       = "Content-Type"
 	HeaderTraceParent       = "traceparent"
-	HeaderWakeDue           = "Refold-Wake-Due" // of a snapshot: when its earliest open wake is due, Unix ms
+	HeaderWakeDue           = "Refold-Wake-Due"        // of a snapshot: when its earliest open wake is due, Unix ms
+	HeaderSession           = "Refold-Session"         // of a request to a service that is a tool: who asks
+	HeaderEffect            = "Refold-Effect"          // the effect's name, r1t2c0
+	HeaderStart             = "Refold-Start"           // a ULID of this start of it
+	HeaderTool              = "Refold-Tool"            // the tool_id
+	HeaderIdempotencyKey    = "Refold-Idempotency-Key" // the same for every start of the call
+	HeaderTimeoutMS         = "Refold-Timeout-Ms"      // for how long the answer is awaited
 	HeaderMsgID             = "Nats-Msg-Id"
 	HeaderExpectLastSubject = "Nats-Expected-Last-Subject-Sequence"
 	HeaderPinID             = "Nats-Pin-Id"

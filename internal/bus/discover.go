@@ -34,22 +34,25 @@ func (b *Bus) Discover(ctx context.Context, kind string) (all []Running, err err
 	if err != nil {
 		return nil, err
 	}
+	var infos []micro.Info
 	err = b.repeat(ctx, subject, func(ctx context.Context) error {
-		all, err = b.whoIsThere(ctx, subject)
+		infos, err = b.whoIsThere(ctx, subject)
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("ask who is a %s: %w", kind, err)
 	}
-	for i := range all {
-		all[i].Kind = kind
+	for _, info := range infos {
+		all = append(all, Running{ID: info.ID, Service: Service{
+			Kind: kind, Version: info.Version, Description: info.Description, Metadata: info.Metadata,
+		}})
 	}
 	slices.SortFunc(all, func(a, b Running) int { return cmp.Compare(a.ID, b.ID) })
 	return all, nil
 }
 
 // whoIsThere asks once.
-func (b *Bus) whoIsThere(ctx context.Context, subject string) (all []Running, err error) {
+func (b *Bus) whoIsThere(ctx context.Context, subject string) (all []micro.Info, err error) {
 	inbox := b.nc.NewInbox()
 	sub, err := b.nc.SubscribeSync(inbox)
 	if err != nil {
@@ -73,9 +76,7 @@ func (b *Bus) whoIsThere(ctx context.Context, subject string) (all []Running, er
 		if json.Unmarshal(answer.Data, &info) != nil || info.ID == "" {
 			continue // somebody else answers on that subject
 		}
-		all = append(all, Running{ID: info.ID, Service: Service{
-			Version: info.Version, Description: info.Description, Metadata: info.Metadata,
-		}})
+		all = append(all, info)
 	}
 }
 

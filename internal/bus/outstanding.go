@@ -30,6 +30,7 @@ type listener struct {
 
 type waitingRequest struct {
 	subject string // empty: whatever is denied concerns it
+	patient bool   // a lost connection does not end it
 	cancel  context.CancelCauseFunc
 }
 
@@ -55,8 +56,14 @@ func parseViolation(text string) *PermissionError {
 // server denies a publish to subject or a subscription without which no answer
 // can arrive, and when the connection was lost. Call stop when done.
 func (o *outstanding) watch(ctx context.Context, subject string) (watched context.Context, stop func()) {
+	return o.watchFor(ctx, subject, false)
+}
+
+// watchFor is watch, and with patient the context goes on when the connection
+// was lost.
+func (o *outstanding) watchFor(ctx context.Context, subject string, patient bool) (watched context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	w := &waitingRequest{subject: subject, cancel: cancel}
+	w := &waitingRequest{subject: subject, patient: patient, cancel: cancel}
 	o.mu.Lock()
 	if o.waiting == nil {
 		o.waiting = make(map[*waitingRequest]struct{})
@@ -105,12 +112,15 @@ func (o *outstanding) denied(p *PermissionError) {
 	}
 }
 
-// reconnected ends all requests: each is repeated by who made it.
+// reconnected ends all requests but the patient ones: each is repeated by who
+// made it.
 func (o *outstanding) reconnected() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for w := range o.waiting {
-		w.cancel(errReconnected)
+		if !w.patient {
+			w.cancel(errReconnected)
+		}
 	}
 	for l := range o.listening {
 		select {

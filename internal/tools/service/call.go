@@ -1,0 +1,90 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/subjects"
+)
+
+// asking is what a call needs of the Tools that carries it out.
+type asking struct {
+	wire     Wire
+	patience time.Duration
+}
+
+// askingKey is the key of an asking in the context of a call.
+type askingKey struct{}
+
+// request carries out one call, whose arguments fit the schema: it sends it to
+// the service, and again as far as that does no harm.
+func (t *Tool) request(ctx context.Context, _ map[string]json.RawMessage) (bridge.Result, error) {
+	call, _ := bridge.CallOf(ctx)
+	with, ok := ctx.Value(askingKey{}).(asking)
+	if !ok {
+		return bridge.Result{}, errors.New("a tool of a service is called through its Tools")
+	}
+	missedBy := time.Now().Add(with.patience)
+	wait, tries := againWaitMin, 0
+	for {
+		result, once, err := t.ask(ctx, with.wire, call)
+		if err != nil {
+			return result, err
+		}
+		tries++
+		next := time.Now().Add(wait)
+		switch {
+		case once == never, once == busy && tries >= busyTries, once == missing && next.After(missedBy), !roomUntil(ctx, next):
+			return result, nil
+		}
+		if !pause(ctx, wait) {
+			return result, nil
+		}
+		wait = min(2*wait, againWaitMax)
+	}
+}
+
+// ask sends a call once.
+func (t *Tool) ask(ctx context.Context, wire Wire, call bridge.Call) (bridge.Result, again, error) {
+	arguments := call.Arguments
+	if len(arguments) == 0 {
+		arguments = json.RawMessage("{}")
+	}
+	header := map[string]string{
+		subjects.HeaderContentType: "application/json", subjects.HeaderSession: call.Session, subjects.HeaderEffect: call.Effect,
+		subjects.HeaderStart: call.Start, subjects.HeaderTool: call.ToolID, subjects.HeaderIdempotencyKey: call.IdempotencyKey,
+	}
+	if end, ok := ctx.Deadline(); ok {
+		header[subjects.HeaderTimeoutMS] = strconv.FormatInt(max(1, time.Until(end).Milliseconds()), 10)
+	}
+	reply, err := wire.Request(ctx, bus.ServiceRequest{Subject: t.Subject, Header: header, Data: arguments, Patient: !t.said.RetrySafe})
+	if err != nil {
+		return t.failed(ctx, err)
+	}
+	result, once := t.resultOf(reply)
+	return result, once, nil
+}
+
+// roomUntil reports that a call which is sent again at next is not yet at the
+// end of its run time then.
+func roomUntil(ctx context.Context, next time.Time) bool {
+	end, ok := ctx.Deadline()
+	return !ok || next.Add(endMargin).Before(end)
+}
+
+// pause waits, and reports whether ctx did not end meanwhile.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,169 @@
+package service
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/planner"
+)
+
+// Tool is a tool that a service offers.
+type Tool struct {
+	// Function is how registries have it. Its calls go through a Tools.
+	Function *bridge.Function
+	Service  string
+	Endpoint string
+	Version  string // of the service's instance that said so
+	Subject  string
+
+	said metadata
+}
+
+// Problem is an endpoint that says it is a tool, and is none.
+type Problem struct {
+	Service, Endpoint string
+	ToolID            string // if that can be told
+	Err               error  // all that is wrong
+}
+
+// Error names the endpoint and says what is wrong with it.
+func (p *Problem) Error() string {
+	return fmt.Sprintf("service %s, endpoint %s: %s", p.Service, p.Endpoint, strings.ReplaceAll(p.Err.Error(), "\n", "; "))
+}
+
+// Unwrap returns what is wrong.
+func (p *Problem) Unwrap() error { return p.Err }
+
+// Find returns the tools that services offer, by tool_id, and what is wrong with
+// the others. target is who carries them out, prefix that of Refold's own
+// subjects; with only, services of other names don't count. Where instances of
+// one service differ, the newest version counts.
+func Find(services []bus.FoundService, target, prefix string, only []string) (tools []*Tool, problems []*Problem) {
+	newest := map[string]bus.FoundService{}
+	for _, s := range services {
+		if len(only) > 0 && !slices.Contains(only, s.Name) {
+			continue
+		}
+		for _, e := range s.Endpoints {
+			if e.Metadata[MetadataKey] == "" {
+				continue
+			}
+			key := s.Name + " " + e.Name
+			if known, ok := newest[key]; ok && !newer(s, known) {
+				continue
+			}
+			one := s
+			one.Endpoints = []bus.FoundEndpoint{e}
+			newest[key] = one
+		}
+	}
+	byID := map[string][]*Tool{}
+	for _, key := range sorted(newest) {
+		s := newest[key]
+		tool, id, err := newTool(s, s.Endpoints[0], target, prefix)
+		if err != nil {
+			problems = append(problems, &Problem{Service: s.Name, Endpoint: s.Endpoints[0].Name, ToolID: id, Err: err})
+			continue
+		}
+		byID[id] = append(byID[id], tool)
+	}
+	for _, id := range sorted(byID) {
+		same := byID[id]
+		if len(same) == 1 {
+			tools = append(tools, same[0])
+			continue
+		}
+		for i, t := range same {
+			other := same[(i+1)%len(same)]
+			problems = append(problems, &Problem{Service: t.Service, Endpoint: t.Endpoint, ToolID: id, Err: fmt.Errorf(
+				"%s: tool_id: service %s, endpoint %s, has %s too: give one of them another", MetadataKey, other.Service, other.Endpoint, id)})
+		}
+	}
+	return tools, problems
+}
+
+// newTool returns what one endpoint offers. id is given as far as it is known.
+func newTool(s bus.FoundService, e bus.FoundEndpoint, target, prefix string) (t *Tool, id string, err error) {
+	m, err := parseMetadata(e.Metadata[MetadataKey])
+	id = cmp.Or(m.ToolID, s.Name+"."+e.Name)
+	if err != nil {
+		return nil, id, fmt.Errorf("%s: %w", MetadataKey, err)
+	}
+	all := []error{checkSubject(e.Subject, prefix)}
+	if e.QueueGroup == "" && !m.RetrySafe {
+		all = append(all, errors.New("queue_group: there is none, and each instance would carry out each call: give the endpoint one, or say retry_safe"))
+	}
+	t = &Tool{Service: s.Name, Endpoint: e.Name, Version: s.Version, Subject: e.Subject, said: m}
+	options := []bridge.FunctionOption{
+		bridge.Target(target), bridge.ArgsSchema(m.Schema), bridge.Description(cmp.Or(m.Description, s.Description)),
+		bridge.ResourceKey(m.ResourceKey), bridge.Requires(m.Requires...), bridge.Approval(m.Approval), bridge.Tries(1),
+	}
+	if m.ToolName != "" {
+		options = append(options, bridge.ToolName(m.ToolName))
+	}
+	if m.RetrySafe {
+		options = append(options, bridge.RetrySafe())
+	}
+	if m.ParallelSafe {
+		options = append(options, bridge.ParallelSafe())
+	}
+	if m.Access == string(planner.AccessRead) {
+		options = append(options, bridge.ReadOnly())
+	}
+	if m.DeadlineMS > 0 {
+		options = append(options, bridge.Deadline(m.deadline()))
+	}
+	t.Function = bridge.Func(id, t.request, options...)
+	if err := t.Function.Err(); err != nil {
+		// A registry's names for what is called schema here.
+		said := strings.TrimPrefix(err.Error(), "tool "+id+": ")
+		said = strings.NewReplacer("args_schema", "schema", "its schema:", "schema:").Replace(said)
+		all = append(all, fmt.Errorf("%s: %s", MetadataKey, said))
+	}
+	return t, id, errors.Join(all...)
+}
+
+// checkSubject refuses subjects to which no service's word makes a bridge
+// publish.
+func checkSubject(subject, prefix string) error {
+	tokens := strings.Split(subject, ".")
+	switch {
+	case slices.Contains(tokens, ""), strings.ContainsAny(subject, " \t\r\n"):
+		return fmt.Errorf("subject: %q is none", clip(subject))
+	case slices.Contains(tokens, "*"), slices.Contains(tokens, ">"):
+		return fmt.Errorf("subject: %s has wildcards: a tool has one subject", clip(subject))
+	case strings.HasPrefix(subject, "$"), strings.HasPrefix(subject, "_"), strings.HasPrefix(subject, prefix+"."):
+		return fmt.Errorf("subject: %s is the server's or Refold's own: a service answers on its own", clip(subject))
+	}
+	return nil
+}
+
+// newer reports that a counts where it says something else than b: its version
+// is later, or the same and its ID, which orders them somehow, is.
+func newer(a, b bus.FoundService) bool {
+	return cmp.Or(compareVersions(a.Version, b.Version), cmp.Compare(a.ID, b.ID)) > 0
+}
+
+// compareVersions compares the numbers of two versions, then their texts.
+func compareVersions(a, b string) int {
+	as, bs := strings.FieldsFunc(a, notDigit), strings.FieldsFunc(b, notDigit)
+	for i := range min(len(as), len(bs)) {
+		x, errX := strconv.Atoi(as[i])
+		y, errY := strconv.Atoi(bs[i])
+		if errX != nil || errY != nil {
+			break
+		}
+		if x != y {
+			return cmp.Compare(x, y)
+		}
+	}
+	return cmp.Compare(a, b)
+}
+
+func notDigit(r rune) bool { return r < '0' || r > '9' }

@@ -1,0 +1,103 @@
+package service
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/refold/refold/planner"
+)
+
+// MetadataKey is the key of an endpoint's metadata that makes it a tool. Its
+// value is a JSON object with the members of metadata.
+const MetadataKey = "refold.tool"
+
+// metadata is what an endpoint says of its tool.
+type metadata struct {
+	ToolID       string          // without it <service>.<endpoint>
+	ToolName     string          // without it the tool_id with _ for dots
+	Description  string          // without it the service's
+	Schema       json.RawMessage // of the arguments
+	RetrySafe    bool
+	ParallelSafe bool
+	Access       string
+	ResourceKey  string
+	Requires     []string
+	Approval     string
+	DeadlineMS   int64
+}
+
+// members are the members of the JSON object by name, each with where it goes
+// and what it must be.
+func (m *metadata) members() map[string]member {
+	return map[string]member{
+		"tool_id": {&m.ToolID, "a text"}, "tool_name": {&m.ToolName, "a text"}, "description": {&m.Description, "a text"},
+		"schema":     {&m.Schema, "a JSON Schema, an object"},
+		"retry_safe": {&m.RetrySafe, "true or false"}, "parallel_safe": {&m.ParallelSafe, "true or false"},
+		"access": {&m.Access, "read or write"}, "resource_key": {&m.ResourceKey, "a text"},
+		"requires": {&m.Requires, "a list of texts"}, "approval": {&m.Approval, "never, always or a condition, as a text"},
+		"deadline_ms": {&m.DeadlineMS, "a whole number of milliseconds"},
+	}
+}
+
+type member struct {
+	to   any
+	want string
+}
+
+// parseMetadata reads a value of MetadataKey. The error reports every problem,
+// each with the name of its member.
+func parseMetadata(text string) (m metadata, err error) {
+	var given map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(text), &given); err != nil || given == nil {
+		return m, fmt.Errorf("is a JSON object: {\"schema\": {…}, …}, not %s", clip(text))
+	}
+	members := m.members()
+	var all []error
+	for _, name := range sorted(given) {
+		value := given[name]
+		to, known := members[name]
+		switch {
+		case !known:
+			all = append(all, fmt.Errorf("%s: there is no such member, there are %s", name, strings.Join(sorted(members), ", ")))
+		case bytes.Equal(value, []byte("null")), json.Unmarshal(value, to.to) != nil:
+			all = append(all, fmt.Errorf("%s: is %s, not %s", name, to.want, clip(string(value))))
+		}
+	}
+	if given["schema"] == nil {
+		all = append(all, errors.New(`schema: is missing; of a tool without arguments it is {"type": "object", "additionalProperties": false}`))
+	}
+	if m.Access != "" && m.Access != string(planner.AccessRead) && m.Access != string(planner.AccessWrite) {
+		all = append(all, fmt.Errorf("access: is read or write, not %q", clip(m.Access)))
+	}
+	if m.DeadlineMS < 0 || m.DeadlineMS > planner.DeadlineMSMax {
+		all = append(all, fmt.Errorf("deadline_ms: is 0 (the session's) to %d, not %d", int64(planner.DeadlineMSMax), m.DeadlineMS))
+	}
+	return m, errors.Join(all...)
+}
+
+// deadline is DeadlineMS as a time.
+func (m *metadata) deadline() time.Duration { return time.Duration(m.DeadlineMS) * time.Millisecond }
+
+// sorted returns the keys of a map in their order.
+func sorted[V any](of map[string]V) []string {
+	keys := make([]string, 0, len(of))
+	for key := range of {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// clip cuts what is quoted in an error.
+func clip(text string) string {
+	const quoted = 80
+	if len(text) <= quoted {
+		return text
+	}
+	return strings.ToValidUTF8(text[:quoted], "") + "…"
+}

@@ -1,0 +1,130 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/internal/bus"
+)
+
+// Codes of calls that failed, beside those that services give themselves.
+const (
+	CodeServiceMissing  = "service_missing" // nobody listens
+	CodeServiceRefused  = "service_refused" // what the service says of itself can't be used
+	CodeToolChanged     = "tool_changed"    // it is less safe than the session was told
+	CodeServiceError    = "service_error"   // the service says that it failed
+	CodeRequestTooLarge = "request_too_large"
+	CodeNotAllowed      = "not_allowed" // the NATS server lets this bridge not ask
+
+	codeTryAgain = "try_again"
+	codeUnknown  = "outcome_unknown"
+)
+
+// again says whether a request may be sent once more.
+type again int
+
+const (
+	never   again = iota
+	missing       // it reached nobody
+	busy          // the service does not do it now
+	lost          // the answer was lost, and doing it twice does no harm
+)
+
+// codes are the failures that services tell by a number, as HTTP does.
+var codes = map[string]struct {
+	code    string
+	refused bool // nothing took effect, and it may pass
+	vague   bool // it may have taken effect
+}{
+	"400": {code: "bad_request"},
+	"401": {code: "unauthorized"},
+	"403": {code: "forbidden"},
+	"404": {code: "not_found"},
+	"408": {code: "timeout", vague: true},
+	"409": {code: "conflict"},
+	"422": {code: "bad_request"},
+	"429": {code: "rate_limited", refused: true},
+	"500": {code: CodeServiceError},
+	"502": {code: "bad_gateway", vague: true},
+	"503": {code: "unavailable", refused: true},
+	"504": {code: "timeout", vague: true},
+}
+
+// ownCode is a code that a service gives in words.
+var ownCode = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
+
+// resultOf says what an answer comes to.
+func (t *Tool) resultOf(r bus.ServiceReply) (bridge.Result, again) {
+	result := bridge.Result{Output: string(r.Data)}
+	if r.ErrorCode == "" && r.Error == "" {
+		return result, never
+	}
+	detail := r.Error
+	if len(detail) > errorTextMax {
+		detail = detail[:errorTextMax] + "…"
+	}
+	known, ok := codes[r.ErrorCode]
+	result.Error = &bridge.Error{Code: known.code, Detail: cmp.Or(strings.ToValidUTF8(detail, "\uFFFD"), "service "+t.Service+" gives no reason")}
+	switch {
+	case ok:
+	case len(r.ErrorCode) <= codeBytesMax && ownCode.MatchString(r.ErrorCode):
+		result.Error.Code = r.ErrorCode
+		known.refused = r.ErrorCode == codeTryAgain
+		known.vague = r.ErrorCode == codeUnknown
+	default:
+		result.Error.Code = CodeServiceError
+		if r.ErrorCode != "" {
+			result.Error.Detail = clip(strings.ToValidUTF8(r.ErrorCode, "\uFFFD")) + ": " + result.Error.Detail
+		}
+	}
+	switch {
+	case r.ErrorCode == codeUnknown, known.vague && !t.said.RetrySafe:
+		result.Unknown = true
+		result.Error.Detail = fmt.Sprintf("service %s says %s, the call may have taken effect: %s", t.Service, r.ErrorCode, result.Error.Detail)
+		result.Error.Code = codeUnknown
+	case known.refused, known.vague:
+		result.Error.Retryable = true
+		return result, busy
+	}
+	return result, never
+}
+
+// failed says what a request comes to that has no answer. err is returned as it
+// is where the bridge knows best: ctx ended.
+func (t *Tool) failed(ctx context.Context, err error) (bridge.Result, again, error) {
+	var denied *bus.PermissionError
+	var large *bus.MaxPayloadError
+	fault := &bridge.Error{Detail: err.Error()}
+	result := bridge.Result{Error: fault}
+	switch {
+	case errors.Is(err, bus.ErrNobodyServes):
+		fault.Code, fault.Retryable = CodeServiceMissing, true
+		fault.Detail = fmt.Sprintf("service %s is not there: nobody listens on %s, and nothing took effect; start it", t.Service, t.Subject)
+		return result, missing, nil
+	case errors.As(err, &denied):
+		fault.Code = CodeNotAllowed
+		if denied.Op == "subscribe" {
+			break // answers can't come: the request may have arrived
+		}
+		return result, never, nil
+	case errors.As(err, &large):
+		fault.Code = CodeRequestTooLarge
+		return result, never, nil
+	case ctx.Err() != nil:
+		return bridge.Result{}, never, err
+	case errors.Is(err, bus.ErrAnswerLost) && t.said.RetrySafe:
+		fault.Code, fault.Retryable = codeTryAgain, true
+		return result, lost, nil
+	default:
+		fault.Code = CodeServiceError
+	}
+	if !t.said.RetrySafe {
+		fault.Code, fault.Detail, result.Unknown = codeUnknown, "the call may have taken effect: "+fault.Detail, true
+	}
+	return result, never, nil
+}

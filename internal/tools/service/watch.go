@@ -1,0 +1,285 @@
+package service
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/subjects"
+)
+
+// Wire is what is needed of NATS. A *bus.Bus is one.
+type Wire interface {
+	Services(ctx context.Context) ([]bus.FoundService, error)
+	Request(ctx context.Context, r bus.ServiceRequest) (bus.ServiceReply, error)
+}
+
+// Options say which services are tools. The zero value takes all.
+type Options struct {
+	Target string   // who carries the tools out, in registries; empty: services
+	Prefix string   // of Refold's own subjects; empty: refold
+	Only   []string // names of the services that count; none: all
+	// Every is how often services are asked what they are; 0: 10 s.
+	Every time.Duration
+	// Patience is for how long a service that is missing may come back while a
+	// call waits, within the call's run time; 0: 30 s.
+	Patience time.Duration
+	Logger   *slog.Logger // nil: no logs
+}
+
+// TargetDefault is the target of tools whose Options have none.
+const TargetDefault = "services"
+
+// Tools carries out the calls of tools that are services. It is a
+// bridge.Executor.
+type Tools struct {
+	o       Options
+	looking sync.Mutex // one question at a time
+
+	mu       sync.Mutex
+	wire     Wire
+	looked   time.Time // when the latest question was put that was answered
+	known    map[string]*entry
+	refused  map[string]string // by tool_id: why what is offered can't be used
+	problems map[string]string // texts by service and endpoint
+}
+
+// entry is a tool, also one that is gone.
+type entry struct {
+	tool   *Tool
+	misses int // how often in a row nobody offered it
+}
+
+// New returns Tools of no services yet: see Start. The error reports every
+// problem of o.
+func New(o Options) (*Tools, error) {
+	var all []error
+	if o.Target == "" {
+		o.Target = TargetDefault
+	}
+	if err := subjects.ValidTarget(o.Target); err != nil {
+		all = append(all, err)
+	}
+	if o.Prefix == "" {
+		o.Prefix = "refold"
+	}
+	if o.Every < 0 || o.Patience < 0 {
+		all = append(all, errors.New("every and patience are not negative"))
+	}
+	if slices.Contains(o.Only, "") {
+		all = append(all, errors.New("the name of a service is empty"))
+	}
+	if o.Every == 0 {
+		o.Every = everyDefault
+	}
+	if o.Patience == 0 {
+		o.Patience = patienceDefault
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if err := errors.Join(all...); err != nil {
+		return nil, fmt.Errorf("tools of services: %w", err)
+	}
+	return &Tools{o: o, known: map[string]*entry{}, problems: map[string]string{}}, nil
+}
+
+// Start asks services what they are, and goes on to ask until stop is called.
+// An error means that they can't be asked. No service at all is none: what
+// starts later is found.
+func (ts *Tools) Start(ctx context.Context, wire Wire) (stop func(), err error) {
+	ts.mu.Lock()
+	ts.wire = wire
+	ts.mu.Unlock()
+	if err := ts.look(ctx, time.Now()); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var beside sync.WaitGroup
+	beside.Go(func() {
+		for pause(ctx, ts.o.Every) {
+			if err := ts.look(ctx, time.Now()); err != nil && ctx.Err() == nil {
+				ts.o.Logger.Warn("services_not_asked", "error", err.Error())
+			}
+		}
+	})
+	return func() { cancel(); beside.Wait() }, nil
+}
+
+// Known returns the tools that are offered now, by tool_id.
+func (ts *Tools) Known() (all []*Tool) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	for _, id := range sorted(ts.known) {
+		if e := ts.known[id]; e.misses < missesMax && ts.refused[id] == "" {
+			all = append(all, e.tool)
+		}
+	}
+	return all
+}
+
+// look asks services what they are, unless they were asked since.
+func (ts *Tools) look(ctx context.Context, since time.Time) error {
+	ts.looking.Lock()
+	defer ts.looking.Unlock()
+	ts.mu.Lock()
+	wire, looked := ts.wire, ts.looked
+	ts.mu.Unlock()
+	if wire == nil {
+		return errors.New("services were not asked yet: Start comes first")
+	}
+	if looked.After(since) {
+		return nil
+	}
+	now := time.Now()
+	found, err := wire.Services(ctx)
+	if err != nil {
+		return err
+	}
+	tools, problems := Find(found, ts.o.Target, ts.o.Prefix, ts.o.Only)
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	ts.looked = now
+	ts.learn(tools, problems)
+	return nil
+}
+
+// learn takes what is offered now, and says what is new of it.
+func (ts *Tools) learn(tools []*Tool, problems []*Problem) {
+	refused := map[string]string{}
+	said := map[string]string{}
+	for _, p := range problems {
+		key := p.Service + " " + p.Endpoint
+		said[key], refused[p.ToolID] = p.Error(), p.Error()
+		if ts.problems[key] != said[key] {
+			ts.o.Logger.Error("service_tool_refused", "service", p.Service, "endpoint", p.Endpoint, "error", p.Error())
+		}
+	}
+	ts.problems, ts.refused = said, refused
+	offered := map[string]bool{}
+	for _, t := range tools {
+		offered[t.Function.ToolID()] = true
+		ts.offer(t)
+	}
+	for id, e := range ts.known {
+		if refused[id] != "" || offered[id] {
+			continue
+		}
+		if e.misses++; e.misses == missesMax {
+			ts.o.Logger.Warn("service_tool_gone", "tool", id, "service", e.tool.Service, "endpoint", e.tool.Endpoint,
+				"do", "calls of it wait for "+ts.o.Patience.String()+" and fail then: start the service, or take the tool out of the install record")
+		}
+	}
+}
+
+// offer takes one tool.
+func (ts *Tools) offer(t *Tool) {
+	id := t.Function.ToolID()
+	log := ts.o.Logger.With("tool", id, "service", t.Service, "endpoint", t.Endpoint, "version", t.Version)
+	e := ts.known[id]
+	if e == nil {
+		log.Info("service_tool_found", "subject", t.Subject)
+		ts.known[id] = &entry{tool: t}
+		return
+	}
+	if e.misses >= missesMax {
+		log.Info("service_tool_back")
+	}
+	e.misses = 0
+	if changed := differences(e.tool, t); len(changed) > 0 {
+		log.Warn("service_tool_changed", "changed", strings.Join(changed, " "),
+			"do", "sessions go on with what they were told: publish it with refold tools import services | refold install -")
+		e.tool = t
+	}
+}
+
+// differences names what two tools differ in.
+func differences(a, b *Tool) (names []string) {
+	was, is := a.said, b.said
+	for _, m := range []struct {
+		name string
+		same bool
+	}{
+		{"service", a.Service == b.Service && a.Endpoint == b.Endpoint},
+		{"subject", a.Subject == b.Subject},
+		{"schema", sameJSON(was.Schema, is.Schema)},
+		{"description", was.Description == is.Description},
+		{"tool_name", a.Function.ToolName() == b.Function.ToolName()},
+		{"retry_safe", was.RetrySafe == is.RetrySafe},
+		{"parallel_safe", was.ParallelSafe == is.ParallelSafe},
+		{"access", was.Access == is.Access},
+		{"resource_key", was.ResourceKey == is.ResourceKey},
+		{"requires", slices.Equal(was.Requires, is.Requires)},
+		{"approval", was.Approval == is.Approval},
+		{"deadline_ms", was.DeadlineMS == is.DeadlineMS},
+	} {
+		if !m.same {
+			names = append(names, m.name)
+		}
+	}
+	return names
+}
+
+// sameJSON reports that two schemas are one, however they are written.
+func sameJSON(a, b json.RawMessage) bool {
+	x, errX := codec.FromJSON(a)
+	y, errY := codec.FromJSON(b)
+	return errX == nil && errY == nil && bytes.Equal(x, y)
+}
+
+// Execute carries out one call. One of a tool that nobody offers waits for
+// Options.Patience for a service that does.
+func (ts *Tools) Execute(ctx context.Context, call bridge.Call) (bridge.Result, error) {
+	tool, wire, fault := ts.find(ctx, call.ToolID)
+	switch {
+	case fault != nil:
+		return bridge.Result{Error: fault}, nil
+	case call.RetrySafe && !tool.said.RetrySafe:
+		return bridge.Result{Error: &bridge.Error{Code: CodeToolChanged, Detail: fmt.Sprintf(
+			"service %s says that %s is not retry-safe, and this session was told that it is: publish its tools anew, for sessions that open then",
+			tool.Service, call.ToolID)}}, nil
+	}
+	return tool.Function.Execute(context.WithValue(ctx, askingKey{}, asking{wire, ts.o.Patience}), call)
+}
+
+// find returns a tool as it is now, or why there is none.
+func (ts *Tools) find(ctx context.Context, id string) (*Tool, Wire, *bridge.Error) {
+	fault := &bridge.Error{Code: CodeServiceMissing, Retryable: true, Detail: fmt.Sprintf(
+		"no service offers %s, and nothing took effect: start one that has it in its endpoint's %s; nats micro ls shows which run", id, MetadataKey)}
+	until := time.Now().Add(ts.o.Patience)
+	for wait := againWaitMin; ; wait = min(2*wait, againWaitMax) {
+		ts.mu.Lock()
+		e, wire, refused := ts.known[id], ts.wire, ts.refused[id]
+		ts.mu.Unlock()
+		switch {
+		case refused != "":
+			return nil, nil, &bridge.Error{Code: CodeServiceRefused, Detail: refused}
+		case e != nil:
+			return ts.toolOf(e), wire, nil
+		}
+		now := time.Now()
+		if next := now.Add(wait); next.After(until) || !roomUntil(ctx, next) || !pause(ctx, wait) {
+			return nil, nil, fault
+		}
+		if err := ts.look(ctx, now); err != nil {
+			fault.Detail = fmt.Sprintf("it is not known which service offers %s, and nothing took effect: %s", id, err)
+		}
+	}
+}
+
+// toolOf returns the tool of an entry, as it is now.
+func (ts *Tools) toolOf(e *entry) *Tool {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	return e.tool
+}

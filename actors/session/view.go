@@ -26,10 +26,13 @@ type View struct {
 	Batch       *ViewBatch   `json:"batch,omitempty"`
 	Tools       []ViewTool   `json:"tools,omitempty"` // of the latest turn: every tool of the registry, and why
 	Open        []ViewEffect `json:"open,omitempty"`
-	Items       int          `json:"items"` // length of the transcript
-	Transcript  []ViewItem   `json:"transcript,omitempty"`
-	Usage       UsageTotal   `json:"usage"`
-	Cost        int64        `json:"cost,omitempty"` // of all runs, micro-units
+	// Unserved are the targets of what is open, as llm/openai, for which no bridge
+	// was heard of late. The state does not know them: who answers fills them in.
+	Unserved   []string   `json:"unserved,omitempty"`
+	Items      int        `json:"items"` // length of the transcript
+	Transcript []ViewItem `json:"transcript,omitempty"`
+	Usage      UsageTotal `json:"usage"`
+	Cost       int64      `json:"cost,omitempty"` // of all runs, micro-units
 }
 
 // ViewHost is the host session.

@@ -41,6 +41,7 @@ type cli struct {
 
 	Install installCommand `cmd:"" help:"Publish what sessions that open from now on start with: tools, profiles, default config."`
 	Tools   toolsCommand   `cmd:"" help:"Show a session's tools, or say who serves the tools of the install record."`
+	Bridge  bridgeCommand  `cmd:"" help:"Say what the bridges that run serve, and what waits for a bridge that nobody started."`
 	Why     whyCommand     `cmd:"" help:"Say why a turn of a session offered a tool, or did not."`
 
 	Bench benchCommand `cmd:"" help:"Measure what this machine does, on servers of its own."`

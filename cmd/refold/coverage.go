@@ -104,8 +104,8 @@ func howToServe(class session.Class, name string) string {
 	switch target(class, name) {
 	case "tool/host":
 		return "start bridge --tools host --workdir DIR"
-	case "llm/openai":
-		return "start bridge --model openai"
+	case "llm/openai", "llm/anthropic", "llm/gemini":
+		return "start bridge --model " + name
 	}
 	switch class {
 	case session.ClassLLM:

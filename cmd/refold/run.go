@@ -125,6 +125,9 @@ func (r runCommand) follow(ctx context.Context, s streams, c *client.Client, tex
 	if r.Submission != "" || r.WhenBusy == session.BusySteer {
 		f.waiting(ctx, c) // the run may have begun before, and asked for approvals then
 	}
+	watched := newUnserved(s.err, c.View)
+	watched.add(r.Session)
+	defer watched.begin(ctx)()
 	end, err := c.End(ctx, r.Session, seq, from+1, f.note)
 	switch {
 	case err != nil && ctx.Err() != nil:

@@ -34,12 +34,20 @@ func (t tailCommand) Run(ctx context.Context, s streams, conn connection) error 
 		}
 		from++
 	}
+	watched := newUnserved(s.err, c.View)
+	if t.Session != "" {
+		watched.add(t.Session)
+	}
+	defer watched.begin(ctx)()
 	for n, err := range c.Notices(ctx, t.Session, from) {
 		switch {
 		case errors.Is(err, context.Canceled):
 			return nil
 		case err != nil:
 			return err
+		}
+		if t.Session == "" {
+			watched.note(n)
 		}
 		if err := t.print(s, n); err != nil {
 			return err

@@ -43,6 +43,7 @@ type Host struct {
 	places     *places
 	instance   string
 	ready      chan struct{}
+	members    atomic.Pointer[bus.Members] // who is heard; nil before Run
 
 	// evolve folds an event: State.Evolve, but for tests of what a fault in
 	// the fold does.
@@ -115,6 +116,7 @@ func (h *Host) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("hear of other hosts: %w", err)
 	}
+	h.members.Store(members)
 	alive := make(chan error, 1)
 	go func() { alive <- h.bus.Heartbeat(working, h.instance, h.beat) }()
 

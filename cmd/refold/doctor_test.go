@@ -1,0 +1,109 @@
+package main
+
+// What nobody serves is told: by the view, by tail and run while they follow,
+// and by refold bridge doctor.
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/client"
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/bus/bustest"
+)
+
+func TestUnservedIsToldOnce(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	var answer session.View
+	var fault error
+	u := newUnserved(&out, func(context.Context, string) (session.View, error) { return answer, fault })
+	u.note(client.Notice{Type: session.NoticeRunStarted, Session: "s1"})
+	open := []session.ViewEffect{{Effect: "r1t1c0", Class: session.ClassTool, Target: "mail"}, {Effect: "r1t1c1", Class: session.ClassTool, Target: "host"}}
+	for _, step := range []struct {
+		unserved []string
+		fault    error
+		want     string
+	}{
+		{nil, nil, ""},
+		{[]string{"tool/host", "tool/mail"}, nil, "unserved: s1 waits for tool/host (r1t1c1): start bridge --tools host --workdir DIR\n" +
+			"unserved: s1 waits for tool/mail (r1t1c0): start bridge --tools mail=TOOLS, or a program that serves it with package bridge\n"},
+		{[]string{"tool/host", "tool/mail"}, nil, ""},
+		{nil, fmt.Errorf("view: %w", bus.ErrNoView), "no session-actor answers: nothing goes on until one runs; start session-actor\n"},
+		{nil, bus.ErrNoView, ""},
+		{[]string{"tool/mail"}, nil, "unserved no more: tool/host of s1\n"},
+	} {
+		out.Reset()
+		answer, fault = session.View{Open: open, Unserved: step.unserved}, step.fault
+		u.look(t.Context())
+		if out.String() != step.want {
+			t.Errorf("%q, %v: it tells\n%s\nwant\n%s", step.unserved, step.fault, out.String(), step.want)
+		}
+	}
+	u.note(client.Notice{Type: session.NoticeRunFinished, Session: "s1"})
+	out.Reset()
+	answer.Unserved = []string{"tool/host"}
+	u.look(t.Context())
+	if out.String() != "" {
+		t.Errorf("after the run's end: %q", out.String())
+	}
+}
+
+func TestDoctor(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	out, _ := w.does(0, "bridge", "doctor", "--within", "1ms")
+	like(t, "nothing there", out, `^no bridge runs: start bridge .*\nall that is open is served\n$`)
+
+	tail := w.begin("", "tail", "s1")
+	all := w.begin("", "tail", "--json")
+	run := w.begin("", "run", "s1", "hi")
+	bustest.Until(t, "r1t1 is asked", func() bool {
+		asked, err := w.bus.ListEffects(w.ctx, "s1")
+		return err == nil && len(asked) > 0
+	})
+	out, _ = w.does(statusFailed, "bridge", "doctor", "--within", "1ms")
+	like(t, "no bridge", out, `\nunserved: llm/p: 1 open \(s1 r1t1\): start bridge --model p=MODEL\n$`)
+
+	const told = `unserved: s1 waits for llm/p \(r1t1\): start bridge --model p=MODEL\n`
+	run.err.shows(t, told)
+	tail.err.shows(t, told)
+	view, _ := w.does(0, "view", "s1")
+	like(t, "view", view, `"unserved": \[\s*"llm/p"\s*\]`)
+
+	stop, err := w.bus.Register(w.ctx, bus.Service{Kind: "bridge", Version: "1.0.0", Metadata: map[string]string{
+		"name": "b1", "targets": "llm/p", "lacks llm/p": "no key",
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, _ = w.does(0, "bridge", "doctor", "--within", "1ms")
+	like(t, "a bridge that answers", out, `^TARGET  BRIDGES  LACKS\nllm/p   1        b1: no key\nall that is open is served\n$`)
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+
+	alive, end := context.WithCancel(w.ctx)
+	beats := make(chan error, 1)
+	go func() {
+		beats <- w.bus.Heartbeat(alive, "01JB", func() []byte { return []byte(`{"kind":"bridge","targets":["llm/p"],"rules":1}`) })
+	}()
+	tail.err.shows(t, `unserved no more: llm/p of s1\n`)
+	out, _ = w.does(0, "bridge", "doctor")
+	like(t, "a bridge that is heard", out, `^TARGET  BRIDGES  LACKS\nllm/p   1 +\nall that is open is served\n$`)
+	end()
+	if err := <-beats; err != nil {
+		t.Error(err)
+	}
+	w.settle("s1", "r1t1", map[string]any{"text": map[string]any{"text": "hello"}})
+	if out, _ := w.end(run, 0); out != "hello\n" {
+		t.Errorf("the run prints %q", out)
+	}
+	tail.stop()
+	all.stop()
+	w.end(tail, 0)
+	w.end(all, 0)
+}

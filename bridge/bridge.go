@@ -170,6 +170,7 @@ func (b *Bridge) Model(provider string, m Model, options ...ServeOption) error {
 
 func (b *Bridge) serve(s served, options []ServeOption) error {
 	s.concurrency = concurrencyDefault
+	s.counts = new(targetCounts)
 	for _, option := range options {
 		option(&s)
 	}
@@ -181,6 +182,10 @@ func (b *Bridge) serve(s served, options []ServeOption) error {
 	switch {
 	case s.concurrency < 1 || s.concurrency > concurrencyMax:
 		return fmt.Errorf("serve %s: concurrency is %d: 1 to %d", s.name(), s.concurrency, concurrencyMax)
+	case len(s.wrong) > 0:
+		return fmt.Errorf("serve %s: %w", s.name(), errors.Join(s.wrong...))
+	case s.pace != nil && s.model == nil:
+		return fmt.Errorf("serve %s: rates and breakers are of models", s.name())
 	case s.model == nil && s.executor == nil && s.hook == nil && s.class != session.ClassWake:
 		return fmt.Errorf("serve %s: nothing carries it out", s.name())
 	case b.ran:
@@ -292,10 +297,8 @@ func (b *Bridge) listen(ctx context.Context) (stop func(), err error) {
 	}
 	if stopService, err = b.bus.Register(ctx, bus.Service{
 		Kind: serviceKind, Version: b.options.Version, Description: "Carries out effects of Refold sessions",
-		Metadata: map[string]string{
-			"instance": b.worker.instance, "name": b.options.Name, "targets": strings.Join(targets, " "),
-		},
-		Stats: func() any { return b.Stats() },
+		Metadata: b.metadata(strings.Join(targets, " ")),
+		Stats:    func() any { return b.Stats() },
 	}, endpoint); err != nil {
 		stopService = func() error { return nil }
 		return stop, err

@@ -93,6 +93,15 @@
 // them, by provider and toolset (rendered.go). Stats, `nats micro stats` and the
 // debug log at the end tell how often each was of use (stats.go).
 //
+// # Much asked at once
+//
+// Limit holds the generations of a provider to rates, Breaker leaves one alone
+// that is down, and Fair gives slots to sessions by turns (pace.go, breaker.go,
+// fair.go). What may not start now is given back before it is claimed, so any
+// bridge may have it; nothing is failed for want of a turn before its start_by.
+// Without these options an effect costs one look at a nil pointer more. Counts by
+// target: stats_target.go.
+//
 // # Limits
 //
 // All in limits.go, with their units.

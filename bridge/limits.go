@@ -38,6 +38,13 @@ const (
 
 	concurrencyDefault = 16 // effects of one target that run at once
 	concurrencyMax     = 1024
+	lookAheadMax       = 4096 // effects of one target that are pulled and wait for a slot
+
+	rateMax           = 1_000_000
+	paceWaitMax       = 10 * time.Second // that an effect waits in its slot for its target's rate; else it is given back
+	holdMax           = time.Hour        // that a provider is left alone because it asks for it
+	breakerFaultsMax  = 1000
+	breakerTrialDelay = 2 * time.Second // until what can't start while one is tried is offered again
 
 	aliveEvery    = 500 * time.Millisecond // between two heartbeats
 	aliveGapMax   = 2 * time.Second        // without a heartbeat of our own: we were not listening

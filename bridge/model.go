@@ -36,6 +36,8 @@ type Request struct {
 	ToolChoice string          // auto (or empty), none, required, or a tool_name
 	Toolset    string          // fingerprint, hex: what has the same one has the same Tools
 
+	starting *starting // hears what becomes of this start; nil: nobody does
+
 	// rendered keeps what is rendered of Tools; nil: nothing does.
 	rendered func(form string, render func() ([]byte, error)) ([]byte, error)
 }

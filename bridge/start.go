@@ -28,7 +28,7 @@ func (w *worker) start(life lifetimes, s served, f *flight, request *Request) ru
 			return r
 		}
 		// The model may do better next time, and until start_by there is one.
-		pauseFor := wait/2 + rand.N(wait/2+1)
+		pauseFor := s.pace.again(request.Model, w.now(), wait/2+rand.N(wait/2+1))
 		if f.late(w.now().Add(pauseFor)) {
 			return r
 		}
@@ -39,6 +39,7 @@ func (w *worker) start(life lifetimes, s served, f *flight, request *Request) ru
 			return giveBack(stoppingDelay, "this bridge is stopping")
 		}
 		w.about(f).Warn("generation_started_again", "code", r.outcome.fault.Code, "detail", r.outcome.fault.Detail)
+		s.counts.retry()
 		wait = min(2*wait, modelWaitMax)
 	}
 }
@@ -73,10 +74,10 @@ func (w *worker) startCall(life lifetimes, s served, f *flight) ruling {
 	if call.Context, err = jsonOf(c.Context); err != nil {
 		return settleAs(outcome{status: session.CallFailed, fault: faultOf(err, codeExecutorError)})
 	}
-	started := w.now()
+	started, executor := w.now(), s.executor // s itself would go to the heap
 	r, refused := w.execute(life, f, func(ctx context.Context, start string) (r returned) {
 		call.Start = start
-		r.result, r.err = s.executor.Execute(ctx, call)
+		r.result, r.err = executor.Execute(ctx, call)
 		return r
 	})
 	if refused != nil {
@@ -92,11 +93,15 @@ func (w *worker) startCall(life lifetimes, s served, f *flight) ruling {
 
 // startGeneration asks the model once.
 func (w *worker) startGeneration(life lifetimes, s served, f *flight, request *Request) ruling {
+	model, told := s.model, (*starting)(nil) // s itself would go to the heap
+	if s.pace != nil {
+		told = &starting{pace: s.pace, counts: s.counts}
+	}
 	r, refused := w.execute(life, f, func(ctx context.Context, start string) (r returned) {
 		own := *request
-		own.Start = start
+		own.Start, own.starting = start, told
 		deltas := liveDeltas{wire: w.wire, sid: f.name.Session, effect: f.name.Effect, start: start}
-		r.answer, r.err = s.model.Generate(ctx, own, func(text string) {
+		r.answer, r.err = model.Generate(ctx, own, func(text string) {
 			if ctx.Err() == nil { // else it is over for who listens
 				deltas.say(text)
 			}
@@ -107,6 +112,7 @@ func (w *worker) startGeneration(life lifetimes, s served, f *flight, request *R
 		return *refused
 	}
 	o, again := modelOutcome(&f.effect, r)
+	told.ended(&o, w.now())
 	if again {
 		return giveBack(stoppingDelay, "this bridge is stopping")
 	}

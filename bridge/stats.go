@@ -15,6 +15,8 @@ type Stats struct {
 	Conflicts uint64 `json:"conflicts"`  // claims that another bridge held
 	Foreign   uint64 `json:"foreign"`    // messages that are no effects, skipped
 
+	Targets map[string]TargetStats `json:"targets"` // by target: llm/openai
+
 	Rendered    CacheStats `json:"rendered"`    // tools as providers take them: see Request.RenderTools
 	Descriptors CacheStats `json:"descriptors"` // of tools, by their hash
 	Events      CacheStats `json:"events"`      // of sessions, for their next turn
@@ -34,7 +36,7 @@ func (b *Bridge) Stats() Stats {
 	return Stats{
 		Started: c.Started.Load(), Settled: c.Settled.Load(), GivenBack: c.GivenBack.Load(),
 		Conflicts: c.Conflicts.Load(), Foreign: c.Foreign.Load(),
-		Rendered: r.rendered.stats(), Descriptors: r.tools.stats(), Events: r.events.stats(),
+		Targets: b.targetStats(), Rendered: r.rendered.stats(), Descriptors: r.tools.stats(), Events: r.events.stats(),
 	}
 }
 

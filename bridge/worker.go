@@ -63,6 +63,12 @@ type served struct {
 	model       Model
 	executor    Executor
 	hook        StepHook
+
+	pace   *pace         // nil: nothing holds its generations
+	counts *targetCounts // nil: nobody counts
+	ahead  int           // effects that are pulled and wait their session's turn; 0: none
+	lacks  string        // what people should know; empty: nothing
+	wrong  []error       // of its options
 }
 
 // lifetimes are the stages of a bridge's end: drain ends when no more effects
@@ -117,9 +123,11 @@ func pause(done <-chan struct{}, d time.Duration) bool {
 // was taken until then to its end. An error means that it could not begin.
 func (w *worker) serve(life lifetimes, s served, src source) error {
 	ran := make(chan error, 1)
-	go func() {
-		ran <- src.Run(life.last, s.concurrency, func(d delivery) { w.take(life, s, d) })
-	}()
+	carry := func(d delivery) { w.take(life, s, d) }
+	if s.ahead > 0 {
+		carry = w.inTurn(life, s, carry)
+	}
+	go func() { ran <- src.Run(life.last, s.concurrency+s.ahead, carry) }()
 	select {
 	case err := <-ran:
 		return err
@@ -156,7 +164,13 @@ func (w *worker) take(life lifetimes, s served, d delivery) {
 		d.Ack()
 		return
 	}
+	began := w.now()
+	s.counts.begin()
 	r := w.carry(life, s, f)
+	if s.pace != nil {
+		s.pace.breaker.leave(f)
+	}
+	s.counts.end(&r, w.now().Sub(began))
 	w.table.leave(f, r.next == nextAck, w.now())
 	if r.next == nextAck {
 		if w.debugs() {
@@ -176,6 +190,11 @@ func (w *worker) take(life lifetimes, s served, d delivery) {
 func (w *worker) carry(life lifetimes, s served, f *flight) ruling {
 	if life.drain.Err() != nil {
 		return giveBack(stoppingDelay, "this bridge is stopping")
+	}
+	if s.pace != nil {
+		if r := w.admit(life, &s, f); r.next != nextStart {
+			return r
+		}
 	}
 	var request *Request
 	if f.generation != nil && !f.late(w.now()) {
@@ -221,7 +240,7 @@ func (w *worker) end(life lifetimes, f *flight, r ruling) ruling {
 	if err := w.settle(life.last, f, r.outcome); err != nil {
 		return giveBack(stoppingDelay, "settlement not stored: "+err.Error())
 	}
-	return ack("settled")
+	return ruling{next: nextAck, why: "settled", outcome: r.outcome}
 }
 
 // settle stores the settlement of a flight. It tries until it is stored: it

@@ -37,6 +37,11 @@ type flags struct {
 	KeyFiles  map[string]string `name:"key-file" yaml:"key-file" group:"Models" placeholder:"NAME=FILE" help:"File with the key of the model that is served as NAME. May be repeated."`
 	ModelIdle time.Duration     `name:"model-idle" yaml:"model-idle" group:"Models" default:"3m" help:"For how long the stream of an answer may be silent."`
 
+	Rates         []string      `name:"rate" yaml:"rate" group:"Models" placeholder:"NAME=N/UNIT" help:"How many generations may start: openai=60/m, openai/gpt-x=10/s for one of its models; units s, m, h, d. Several separated by commas, or repeated."`
+	BreakerFaults int           `name:"breaker-faults" yaml:"breaker-faults" group:"Models" default:"10" help:"After so many failed tries in a row, because it could not be reached or was overloaded, nothing of that model starts for a while; 0: never mind."`
+	BreakerPause  time.Duration `name:"breaker-pause" yaml:"breaker-pause" group:"Models" default:"30s" help:"For so long; then one is tried."`
+
+	Fair        int           `yaml:"fair" default:"0" help:"Give the slots of each target to sessions by turns, among so many effects that are pulled ahead; 0: first come, first served."`
 	Concurrency int           `yaml:"concurrency" default:"16" help:"Effects of each target that run at once."`
 	Grace       time.Duration `yaml:"grace" default:"20s" help:"For how long what runs may go on after SIGTERM."`
 	Name        string        `yaml:"name" default:"bridge" help:"Name of this bridge, for people."`
@@ -115,6 +120,11 @@ func (f *flags) validate() error {
 	for name := range f.KeyFiles {
 		say(!slices.ContainsFunc(f.Models, func(text string) bool { return parseOffer(text).name == name }), "--key-file "+name+": no --model is served as "+name)
 	}
+	_, err := f.limits()
+	all = append(all, err)
+	say(f.BreakerFaults < 0 || f.BreakerFaults > 1000, "--breaker-faults: 0 to 1000")
+	say(f.BreakerPause < time.Second || f.BreakerPause > time.Hour, "--breaker-pause: 1s to 1h")
+	say(f.Fair < 0 || f.Fair > 4096, "--fair: 0 to 4096")
 	say(f.ModelIdle <= 0, "--model-idle: more than nothing, such as 3m")
 	say(f.Grace <= 0, "--grace: more than nothing, such as 20s")
 	return errors.Join(all...)

@@ -62,7 +62,7 @@ func run(ctx context.Context, f *flags, env settings.Environment, stderr io.Writ
 		return err
 	}
 	defer b.Close()
-	if err := offered.serve(b, f.Concurrency); err != nil {
+	if err := offered.serve(b, f, env); err != nil {
 		return err
 	}
 	if err := keepTime(ctx, b, f, log); err != nil {
@@ -85,6 +85,7 @@ func announce(log *slog.Logger, b *bridge.Bridge, f *flags, env settings.Environ
 		attrs = append(attrs, c.Key, c.Value)
 	}
 	attrs = append(attrs, "models", strings.Join(f.Models, " "), "tools", strings.Join(f.Tools, " "),
+		"rate", strings.Join(f.Rates, " "), "breaker_faults", f.BreakerFaults, "breaker_pause", f.BreakerPause, "fair", f.Fair,
 		"concurrency", f.Concurrency, "provision", f.Provision, "replicas", f.Replicas, "log_level", f.LogLevel)
 	if f.Workdir != "" {
 		attrs = append(attrs, "workdir", f.Workdir)

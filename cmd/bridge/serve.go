@@ -110,13 +110,14 @@ func (o *offers) openTools(of offer, f *flags) (bridge.Executor, error) {
 }
 
 // serve gives b all that was opened.
-func (o *offers) serve(b *bridge.Bridge, concurrency int) error {
+func (o *offers) serve(b *bridge.Bridge, f *flags, env settings.Environment) error {
 	var all []error
-	for name, model := range o.models {
-		all = append(all, b.Model(name, model, bridge.Concurrency(concurrency)))
+	for _, text := range f.Models {
+		of := parseOffer(text)
+		all = append(all, b.Model(of.name, o.models[of.name], f.optionsOf(of, env)...))
 	}
 	for name, tools := range o.tools {
-		all = append(all, b.Tool(name, tools, bridge.Concurrency(concurrency)))
+		all = append(all, b.Tool(name, tools, f.options()...))
 	}
 	return errors.Join(all...)
 }

@@ -54,12 +54,14 @@ func (e *Endpoint) Generate(
 		if streamed || failed.Paid {
 			broken++
 		}
+		req.Tried(failed.Err, failed.after)
 		pause, again := failed.again(ctx, try)
 		if !again || broken > brokenMax {
 			// What was paid for already is not begun again by the bridge either.
 			failed.Err.Retryable = failed.Err.Retryable && broken == 0
 			return bridge.Answer{}, failed.Err
 		}
+		pause = req.Again(pause)
 		e.log.WarnContext(ctx, "generation is asked again", "session", req.Session, "effect", req.Effect,
 			"code", failed.Err.Code, "detail", failed.Err.Detail, "wait_ms", pause.Milliseconds())
 		if err := e.wait(ctx, pause); err != nil {

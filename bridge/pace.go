@@ -1,0 +1,194 @@
+package bridge
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// Rate is how many requests a provider takes: N in each Per. A burst of N is
+// allowed, and no more than N are sent in any Per that begins without one.
+type Rate struct {
+	N   int           // 1 to 1,000,000
+	Per time.Duration // 1 ms to 24 h
+}
+
+// Limit holds the generations of a provider to a rate, in this process: model
+// is one of the provider's models, or empty for all of them together. Each
+// start takes from both. What has to wait for long is given back, so that it
+// keeps no slot, and no other bridge from taking it. What the provider asks to
+// wait, as with HTTP's Retry-After, everybody waits; see [Request.Tried].
+func Limit(model string, r Rate) ServeOption {
+	return func(s *served) {
+		p := s.paced()
+		if p.limits == nil {
+			p.limits = make(map[string]*rate.Limiter)
+		}
+		if err := r.validate(); err != nil {
+			s.wrong = append(s.wrong, fmt.Errorf("rate of %q: %w", model, err))
+			return
+		}
+		p.limits[model] = rate.NewLimiter(rate.Every(r.Per/time.Duration(r.N)), r.N)
+	}
+}
+
+func (r Rate) validate() error {
+	switch {
+	case r.N < 1 || r.N > rateMax:
+		return fmt.Errorf("%d is not of 1 to %d", r.N, rateMax)
+	case r.Per < time.Millisecond || r.Per > 24*time.Hour:
+		return fmt.Errorf("per %v is not of 1ms to 24h", r.Per)
+	}
+	return nil
+}
+
+// pace says when the generations of one provider may start. It is nil where
+// nothing holds them.
+type pace struct {
+	limits  map[string]*rate.Limiter // by model; of "" for all; fixed before Run
+	breaker *breaker                 // nil: none
+
+	mu    sync.Mutex
+	until time.Time // nothing starts before: the provider asked for it
+}
+
+// paced returns the target's pace, and makes it if there is none.
+func (s *served) paced() *pace {
+	if s.pace == nil {
+		s.pace = new(pace)
+	}
+	return s.pace
+}
+
+// hold lets nothing start for d.
+func (p *pace) hold(now time.Time, d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if until := now.Add(min(d, holdMax)); until.After(p.until) {
+		p.until = until
+	}
+}
+
+// held returns for how long nothing starts.
+func (p *pace) held(now time.Time) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return max(0, p.until.Sub(now))
+}
+
+// reserve takes a place among the starts of a model and returns how long it is
+// until then. cancel gives the place back.
+func (p *pace) reserve(model string, now time.Time) (wait time.Duration, cancel func(time.Time)) {
+	wait = p.held(now)
+	var taken []*rate.Reservation
+	for _, limiter := range []*rate.Limiter{p.limits[""], p.limits[model]} {
+		if limiter == nil || model == "" && len(taken) > 0 {
+			continue
+		}
+		r := limiter.ReserveN(now, 1)
+		taken = append(taken, r)
+		wait = max(wait, r.DelayFrom(now))
+	}
+	return wait, func(now time.Time) {
+		for _, r := range taken {
+			r.CancelAt(now)
+		}
+	}
+}
+
+// again is how long another try waits that would wait for d, the place among
+// the starts taken.
+func (p *pace) again(model string, now time.Time, d time.Duration) time.Duration {
+	if p == nil {
+		return d
+	}
+	wait, _ := p.reserve(model, now)
+	return max(d, wait)
+}
+
+// admit waits until f may start, or rules that it is given back. What is late
+// passes: it is not started, only settled.
+func (w *worker) admit(life lifetimes, s *served, f *flight) ruling {
+	now := w.now()
+	if f.generation == nil || f.late(now) {
+		return ruling{next: nextStart}
+	}
+	if wait, ok := s.pace.breaker.admit(f, now); !ok {
+		return giveBack(untilLate(f, now, wait), "the provider fails, others wait until it answers")
+	}
+	wait, cancel := s.pace.reserve(f.generation.Model, now)
+	if wait == 0 {
+		return ruling{next: nextStart}
+	}
+	if wait > paceWaitMax || f.late(now.Add(wait)) {
+		cancel(now)
+		return giveBack(untilLate(f, now, wait), "its turn under the provider's rate is later")
+	}
+	if !w.waitToRetry(life, f, wait) {
+		cancel(w.now())
+		if f.isWithdrawn() {
+			return ruling{next: nextStart} // start says so
+		}
+		return giveBack(stoppingDelay, "this bridge is stopping")
+	}
+	if again := s.pace.held(w.now()); again > 0 { // asked for meanwhile
+		return giveBack(untilLate(f, w.now(), again), "the provider asked to wait")
+	}
+	return ruling{next: nextStart}
+}
+
+// untilLate is wait, but for what would be late then: that comes back as soon
+// as it is, to be settled.
+func untilLate(f *flight, now time.Time, wait time.Duration) time.Duration {
+	return max(0, min(wait, f.startBy.Sub(now)+time.Millisecond))
+}
+
+// starting is what one start of a generation tells its target.
+type starting struct {
+	pace   *pace
+	counts *targetCounts // nil: the same
+	told   atomic.Pointer[Error]
+}
+
+// Tried tells the bridge of a try that failed, of a Generate that may try again
+// itself: after is what the provider asks to wait, 0 if nothing. If the target
+// is held to a rate or has a breaker, nothing else of it starts in this process
+// until then, and the breaker counts the fault.
+func (r *Request) Tried(fault *Error, after time.Duration) {
+	if s := r.starting; s != nil {
+		s.tried(fault, after, time.Now())
+	}
+}
+
+func (s *starting) tried(fault *Error, after time.Duration, now time.Time) {
+	s.told.Store(fault)
+	if after > 0 {
+		s.pace.hold(now, after)
+	}
+	s.pace.breaker.faulted(fault, now)
+}
+
+// Again takes a place for one more try of Generate itself, which would wait for
+// d, and returns how long it is to wait: longer, if the target's rate says so.
+func (r *Request) Again(d time.Duration) time.Duration {
+	s := r.starting
+	if s == nil {
+		return d
+	}
+	s.counts.retry()
+	return s.pace.again(r.Model, time.Now(), d)
+}
+
+// ended takes what became of a start. nil has nothing to tell it to.
+func (s *starting) ended(o *outcome, now time.Time) {
+	switch {
+	case s == nil:
+	case o.answer != nil:
+		s.pace.breaker.answered()
+	case o.fault != nil && o.fault != s.told.Load():
+		s.pace.breaker.faulted(o.fault, now)
+	}
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/cmd/settings"
+)
+
+// limit is one part of --rate: NAME=N/UNIT, or NAME/MODEL=N/UNIT.
+type limit struct {
+	name, model string
+	rate        bridge.Rate
+}
+
+// units are what rates are per.
+var units = map[string]time.Duration{"s": time.Second, "m": time.Minute, "h": time.Hour, "d": 24 * time.Hour}
+
+// errRate tells how a rate is written.
+var errRate = errors.New("say NAME=N/UNIT or NAME/MODEL=N/UNIT, with s, m, h or d for the unit, as in openai=60/m")
+
+func parseLimit(text string) (limit, error) {
+	at := strings.LastIndexByte(text, '=') // a model's name may hold one
+	if at < 0 {
+		return limit{}, errRate
+	}
+	l := limit{}
+	l.name, l.model, _ = strings.Cut(text[:at], "/")
+	count, unit, _ := strings.Cut(text[at+1:], "/")
+	n, err := strconv.Atoi(count)
+	per, known := units[unit]
+	if err != nil || !known || n < 1 || n > 1_000_000 || l.name == "" || strings.HasSuffix(text[:at], "/") {
+		return limit{}, errRate
+	}
+	l.rate = bridge.Rate{N: n, Per: per}
+	return l, nil
+}
+
+// limits returns what --rate says, and every problem of it.
+func (f *flags) limits() (all []limit, err error) {
+	var names []string
+	for _, text := range f.Models {
+		names = append(names, parseOffer(text).name)
+	}
+	var wrong []error
+	for _, text := range f.Rates {
+		l, err := parseLimit(text)
+		switch {
+		case err != nil:
+		case !slices.Contains(names, l.name):
+			err = fmt.Errorf("no --model is served as %s; served are: %s", l.name, strings.Join(names, ", "))
+		case slices.ContainsFunc(all, func(other limit) bool { return other.name == l.name && other.model == l.model }):
+			err = errors.New("it has a rate already")
+		}
+		if err != nil {
+			wrong = append(wrong, fmt.Errorf("--rate %s: %w", text, err))
+			continue
+		}
+		all = append(all, l)
+	}
+	return all, errors.Join(wrong...)
+}
+
+// optionsOf returns how a model is served.
+func (f *flags) optionsOf(of offer, env settings.Environment) []bridge.ServeOption {
+	options := f.options()
+	limits, _ := f.limits() // what is wrong of them was told before
+	for _, l := range limits {
+		if l.name == of.name {
+			options = append(options, bridge.Limit(l.model, l.rate))
+		}
+	}
+	p, ofNetwork := providers()[of.kind]
+	if !ofNetwork {
+		return options
+	}
+	if f.BreakerFaults > 0 {
+		options = append(options, bridge.Breaker(f.BreakerFaults, f.BreakerPause))
+	}
+	// What can't be read was told before.
+	if c, _ := p.config(of, f, env); c.Key == "" && (c.BaseURL == "" || c.BaseURL == p.baseURL) {
+		options = append(options, bridge.Lacks(fmt.Sprintf("no key: set %s, or name its file with --%s-key-file", p.variable, p.flag)))
+	}
+	return options
+}
+
+// options are how all targets are served.
+func (f *flags) options() []bridge.ServeOption {
+	options := []bridge.ServeOption{bridge.Concurrency(f.Concurrency)}
+	if f.Fair > 0 {
+		options = append(options, bridge.Fair(f.Fair))
+	}
+	return options
+}

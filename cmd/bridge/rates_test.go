@@ -1,0 +1,70 @@
+package main
+
+import (
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/cmd/settings"
+)
+
+func TestRates(t *testing.T) {
+	t.Parallel()
+	env := settings.Environment{}
+	f, _, err := parse([]string{
+		"--model", "openai", "--model", "local=openai-chat:http://127.0.0.1:1/v1",
+		"--rate", "openai=60/m,openai/gpt-x=10/s", "--rate", "local/a/b=c=5/h",
+	}, env, io.Discard, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := f.limits()
+	want := []limit{
+		{"openai", "", bridge.Rate{N: 60, Per: time.Minute}},
+		{"openai", "gpt-x", bridge.Rate{N: 10, Per: time.Second}},
+		{"local", "a/b=c", bridge.Rate{N: 5, Per: time.Hour}},
+	}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %+v, %v; want %+v", got, err, want)
+	}
+	for _, c := range []struct{ args, want string }{
+		{"--rate opnai=60/m", "--rate opnai=60/m: no --model is served as opnai; served are: openai"},
+		{"--rate openai=60/x", "--rate openai=60/x: say NAME=N/UNIT"},
+		{"--rate openai=0/m", "--rate openai=0/m: say"},
+		{"--rate openai", "--rate openai: say"},
+		{"--rate openai/=1/s", "--rate openai/=1/s: say"},
+		{"--rate openai=60/m,openai=1/s", "--rate openai=1/s: it has a rate already"},
+		{"--breaker-faults=-1", "--breaker-faults: 0 to 1000"},
+		{"--breaker-pause 1ms", "--breaker-pause: 1s to 1h"},
+		{"--fair 5000", "--fair: 0 to 4096"},
+	} {
+		args := append([]string{"--model", "openai"}, strings.Fields(c.args)...)
+		if _, _, err := parse(args, env, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %q", c.args, err, c.want)
+		}
+	}
+}
+
+// A key is missed where the provider asks for one, and nowhere else.
+func TestModelsSayWhatTheyLack(t *testing.T) {
+	t.Parallel()
+	base := flags{Concurrency: 1}
+	for _, c := range []struct {
+		model string
+		env   settings.Environment
+		want  int
+	}{
+		{"openai", settings.Environment{}, 2},
+		{"openai", settings.Environment{"OPENAI_API_KEY": "k"}, 1},
+		{"local=openai-chat:http://127.0.0.1:1/v1", settings.Environment{}, 1},
+		{"scripted:x", settings.Environment{}, 1},
+	} {
+		f := base
+		if got := len(f.optionsOf(parseOffer(c.model), c.env)); got != c.want {
+			t.Errorf("%s with %v: %d options, want %d", c.model, c.env, got, c.want)
+		}
+	}
+}

@@ -23,6 +23,12 @@ help: ## list the targets
 .PHONY: check
 check: fmt-check vet lint compose compile race sendable ## all that must hold before a change lands; what CI runs
 
+# What npm installs is pinned by the lock files of the examples.
+.PHONY: check-peers
+check-peers: ## run what needs npm: the examples in other languages, against the programs
+	npm ci --prefix examples/service-js --no-audit --no-fund
+	go test -tags peers -count=1 -timeout 10m -run '^TestPeers' ./e2e/...
+
 .PHONY: test
 test: ## run the tests, without the race detector
 	go test -timeout 10m ./...

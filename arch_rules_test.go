@@ -118,6 +118,10 @@ func (l laws) checkOutside(t *tree) (complaints []string) {
 // spelt is how a subject or the name of a stream begins.
 var spelt = regexp.MustCompile(`^(refold\.(in|ctl|llm|tool|wake|step|space|install|fx|timer|due|alive|out|live|cancel|view)\b|REFOLD_(LOG|FX|OUT|TIMERS|SNAPSHOTS|BLOBS)\b)`)
 
+// notSpelt begins like a subject and is none: the key by which the endpoint of a
+// service says that it is a tool. Services spell it too, and there is no prefix.
+const notSpelt = "refold.tool"
+
 // checkSpelling: subjects and names of streams are made in package subjects,
 // which knows the prefix. A string that begins like one doesn't.
 func (l laws) checkSpelling(t *tree) (complaints []string) {
@@ -131,7 +135,7 @@ func (l laws) checkSpelling(t *tree) (complaints []string) {
 				if !ok || lit.Kind != token.STRING {
 					return true
 				}
-				if text, err := strconv.Unquote(lit.Value); err == nil && spelt.MatchString(text) {
+				if text, err := strconv.Unquote(lit.Value); err == nil && spelt.MatchString(text) && text != notSpelt {
 					complaints = append(complaints, t.at(lit, "spells %q: subjects makes it, with the prefix that this process was given", text))
 				}
 				return true

@@ -82,13 +82,14 @@ var repository = laws{
 		"examples/steps":       "a record and a script, with the test that runs them",
 		"examples/host-loop":   "a program of a user's, who has the public packages",
 		"examples/direct-refs": "a program of a user's, who has the public packages",
+		"examples/service-go":  "a program of a user's, who has NATS alone",
 	},
 	fences: []fence{
 		{
 			what:  "github.com/nats-io/nats.go",
-			only:  []string{"internal/bus", "e2e", "bridge", "client", "internal/bench"},
+			only:  []string{"internal/bus", "e2e", "bridge", "client", "internal/bench", "examples/service-go"},
 			tests: true,
-			why:   "JetStream's conflicts, timeouts and stale reads are understood in one place, internal/bus; bridge and client take a connection from their caller; internal/bench measures the bus against plain publishes",
+			why:   "JetStream's conflicts, timeouts and stale reads are understood in one place, internal/bus; bridge and client take a connection from their caller; internal/bench measures the bus against plain publishes; examples/service-go is a service that knows nothing of Refold",
 		},
 		{
 			what:  "github.com/nats-io/nats-server/v2",

@@ -65,6 +65,11 @@ func run(ctx context.Context, f *flags, env settings.Environment, stderr io.Writ
 	if err := offered.serve(b, f, env); err != nil {
 		return err
 	}
+	stop, err := offered.startServices(ctx, f, log)
+	if err != nil {
+		return err
+	}
+	defer stop()
 	if err := keepTime(ctx, b, f, log); err != nil {
 		return err
 	}

@@ -12,10 +12,14 @@ import (
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/llm/recorded"
 	"github.com/refold/refold/internal/tools/host"
+	"github.com/refold/refold/internal/tools/service"
 )
 
-// kindHost is what --tools can name, beside recorded.
-const kindHost = "host"
+// What --tools can name, beside recorded.
+const (
+	kindHost     = "host"
+	kindServices = "services"
+)
 
 // offer is one value of --model or --tools: [NAME=]KIND[:FILE], or for a model
 // of the network [NAME=]KIND[:URL].
@@ -32,9 +36,10 @@ func parseOffer(text string) offer {
 
 // offers is what the flags name, made.
 type offers struct {
-	models map[string]bridge.Model
-	tools  map[string]bridge.Executor
-	ledger *recorded.Ledger // nil: none
+	models   map[string]bridge.Model
+	tools    map[string]bridge.Executor
+	services []*service.Tools // those of tools that ask services what they are
+	ledger   *recorded.Ledger // nil: none
 }
 
 // close closes what was opened.
@@ -64,7 +69,7 @@ func open(f *flags, env settings.Environment, log *slog.Logger) (*offers, error)
 	}
 	for _, text := range f.Tools {
 		of := parseOffer(text)
-		tools, err := o.openTools(of, f)
+		tools, err := o.openTools(of, f, log)
 		if _, twice := o.tools[of.name]; err == nil && twice {
 			err = fmt.Errorf("%s is served twice", of.name)
 		}
@@ -80,7 +85,7 @@ func open(f *flags, env settings.Environment, log *slog.Logger) (*offers, error)
 	return o, nil
 }
 
-func (o *offers) openTools(of offer, f *flags) (bridge.Executor, error) {
+func (o *offers) openTools(of offer, f *flags, log *slog.Logger) (bridge.Executor, error) {
 	switch of.kind {
 	case kindHost:
 		if of.file != "" {
@@ -91,6 +96,8 @@ func (o *offers) openTools(of offer, f *flags) (bridge.Executor, error) {
 			return nil, err
 		}
 		return tools, nil
+	case kindServices:
+		return o.openServices(of, f, log)
 	case kindRecorded:
 		if of.file == "" {
 			return nil, errors.New("name the file: recorded:FILE")
@@ -106,7 +113,7 @@ func (o *offers) openTools(of offer, f *flags) (bridge.Executor, error) {
 		}
 		return recorded.NewExecutor(recording, o.ledger, recorded.Hooks{}), nil
 	}
-	return nil, errors.New("no such tools: host or recorded:FILE")
+	return nil, errors.New("no such tools: host, services or recorded:FILE")
 }
 
 // serve gives b all that was opened.

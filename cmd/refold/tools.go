@@ -18,6 +18,8 @@ import (
 type toolsCommand struct {
 	Show  toolsShowCommand `cmd:"" default:"withargs" help:"Show which tools a session's turn offered to the model, and which not, and why. The word show may be left out."`
 	Check checkCommand     `cmd:"" help:"Say who serves each tool of the install record, and its model, and what nobody serves."`
+
+	Import importCommand `cmd:"" help:"Print tools of elsewhere as sessions are told of them, to be published."`
 }
 
 // toolsShowCommand shows the tools of one turn.

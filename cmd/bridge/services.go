@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/tools/service"
+)
+
+// openServices makes --tools [NAME=]services[:SERVICE,SERVICE].
+func (o *offers) openServices(of offer, f *flags, log *slog.Logger) (bridge.Executor, error) {
+	options := service.Options{Target: of.name, Prefix: f.Prefix, Logger: log.With("target", of.name)}
+	if of.file != "" {
+		options.Only = strings.Split(of.file, ",")
+	}
+	tools, err := service.New(options)
+	if err != nil {
+		return nil, err
+	}
+	o.services = append(o.services, tools)
+	return tools, nil
+}
+
+// startServices begins to ask services what they are, on a connection of its
+// own: what they answer does not stand before effects. stop ends it.
+func (o *offers) startServices(ctx context.Context, f *flags, log *slog.Logger) (stop func(), err error) {
+	if len(o.services) == 0 {
+		return func() {}, nil
+	}
+	nc, err := bus.Connect(ctx, bus.Options{
+		URL: f.NATS, Creds: f.Creds, Context: f.Context, Prefix: f.Prefix, InboxPrefix: f.Inbox,
+		Name: f.Name + " services", Logger: log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	stops := []func(){nc.Close}
+	stop = func() {
+		for i := len(stops) - 1; i >= 0; i-- {
+			stops[i]()
+		}
+	}
+	for _, tools := range o.services {
+		// Calls go on within --grace when ctx ends: only stop ends this.
+		end, err := tools.Start(context.WithoutCancel(ctx), nc)
+		if err != nil {
+			stop()
+			return nil, fmt.Errorf("--tools services: %w", err)
+		}
+		stops = append(stops, end)
+		if len(tools.Known()) == 0 {
+			log.Warn("no_service_is_a_tool", "do", "start a service whose endpoint has the metadata "+service.MetadataKey+": it is found then")
+		}
+	}
+	return stop, nil
+}

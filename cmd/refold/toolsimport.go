@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/tools/service"
+)
+
+// importCommand prints tools of elsewhere as sessions are told of them.
+type importCommand struct {
+	Services importServicesCommand `cmd:"" help:"Print the install record with the NATS services that are tools added to it."`
+}
+
+// importServicesCommand asks services what they are.
+type importServicesCommand struct {
+	Service  []string `arg:"" optional:"" help:"Names of the services that count. Default: all."`
+	Target   string   `default:"services" help:"Who carries them out: the NAME of bridge --tools NAME=services."`
+	Base     string   `placeholder:"FILE" help:"Record to add them to, JSON or msgpack; - reads standard input. Default: what new sessions pin, or the built-in one."`
+	Registry bool     `help:"Print a registry of these tools alone instead: what client.SetRegistry gives one session."`
+	Partly   bool     `help:"Print what can be used, also if some endpoints can't."`
+}
+
+// Help is what the help says beside the flags.
+func (importServicesCommand) Help() string {
+	return `A NATS micro service is a tool if the metadata of its endpoint has refold.tool; see
+docs/tools.md. What is printed changes nothing until it is published:
+
+    refold tools import services | refold install -
+    bridge --tools services                     serves them`
+}
+
+// Run prints a record, or a registry.
+func (c importServicesCommand) Run(ctx context.Context, s streams, conn connection) error {
+	if err := c.usage(); err != nil {
+		return err
+	}
+	b, err := conn.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	found, err := b.Services(ctx)
+	if err != nil {
+		return err
+	}
+	tools, problems := service.Find(found, c.Target, b.Names().Prefix(), c.Service)
+	for _, p := range problems {
+		fmt.Fprintf(s.err, "refold: %v\n", p)
+	}
+	switch {
+	case len(problems) > 0 && !c.Partly:
+		return errors.New("nothing is printed: correct the services, or say --partly")
+	case len(tools) == 0:
+		return fmt.Errorf("no service is a tool: start one whose endpoint has the metadata %s, as docs/tools.md says; nats micro ls shows which run", service.MetadataKey)
+	}
+	functions := make([]*bridge.Function, len(tools))
+	for i, t := range tools {
+		functions[i] = t.Function
+		fmt.Fprintf(s.err, "%s: service %s %s, endpoint %s, subject %s\n", t.Function.ToolID(), t.Service, t.Version, t.Endpoint, t.Subject)
+	}
+	text, err := c.print(ctx, s, b, functions)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(s.out, "%s\n", strings.TrimSuffix(string(text), "\n"))
+	return err
+}
+
+// usage says what of the arguments doesn't go together.
+func (c importServicesCommand) usage() error {
+	switch {
+	case c.Registry && c.Base != "":
+		return &statusError{statusUsage, "tools import services: --base or --registry, not both"}
+	default:
+		return nil
+	}
+}
+
+// print returns what is printed of the tools.
+func (c importServicesCommand) print(ctx context.Context, s streams, b *bus.Bus, tools []*bridge.Function) ([]byte, error) {
+	if c.Registry {
+		return bridge.Specs(tools...)
+	}
+	base := session.BuiltinInstall()
+	if c.Base != "" {
+		var err error
+		if base, err = readRecord(c.Base, s.in); err != nil {
+			return nil, err
+		}
+	} else {
+		p, found, err := pinned(ctx, b)
+		if err != nil {
+			return nil, err
+		}
+		if found {
+			base = p.canonical
+		}
+	}
+	canonical, err := codec.Canonicalize(base)
+	if err != nil {
+		return nil, err
+	}
+	if base, err = codec.ToJSON(canonical); err != nil {
+		return nil, err
+	}
+	return bridge.InstallRecord(base, tools...)
+}

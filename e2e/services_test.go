@@ -1,0 +1,81 @@
+package e2e_test
+
+// NATS services as tools: the examples run as processes, as a user runs them,
+// and a session uses what they offer.
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+)
+
+// TestServiceInGo: the example in Go; then it is killed, and a call waits for
+// it.
+func TestServiceInGo(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join("..", "examples", "service-go")
+	build := exec.Command("go", "build", "-o", program("orders"), "./"+dir)
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	s := startServiceSystem(t, dir)
+	orders := startDaemon(t, "orders", "--nats", s.url)
+	s.playService(dir, "orders.find", "orders.place")
+	s.wantCalls("s1", "orders_find", "orders_place", "orders_find")
+
+	// Nobody is there: the call waits, and the next service answers it.
+	orders.kill()
+	s.run(session.DoorIn, "s2", "Order three pieces of tea.", nil)
+	s.view("s2", "its first calls", func(v session.View) bool { return v.Batch != nil && len(v.Batch.Calls) == 2 })
+	orders.start()
+	s.wantEnd("s2", 1, session.Completed, "")
+}
+
+// startServiceSystem starts a system without tools, and the model of an
+// example.
+func startServiceSystem(t *testing.T, dir string) *system {
+	t.Helper()
+	s := startSystem(t, object{"v": 1, "rules": 1, "tools": list{}, "config": object{"provider": "scripted", "model": "any"}})
+	script, err := os.ReadFile(filepath.Join(dir, "model.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.models(string(script), "scripted")
+	return s
+}
+
+// playService does what the README of an example says, whose service runs: the
+// session s1 ends with the answer that stands there.
+func (s *system) playService(dir string, tools ...string) {
+	s.t.Helper()
+	startDaemon(s.t, "bridge", "--nats", s.url, "--tools", "services", "--no-timers")
+	var record, said string
+	until(s.t, time.Minute, "the service offers its tools", func() bool {
+		var status int
+		record, said, status = run(s.t, time.Minute, nil, "refold", "--nats", s.url, "tools", "import", "services")
+		return status == 0
+	})
+	for _, tool := range tools {
+		if !strings.Contains(said, tool+": service ") || !strings.Contains(record, `"`+tool+`"`) {
+			s.t.Errorf("the import says %q, and prints %s: %s is missing", said, record, tool)
+		}
+	}
+	if out, errOut, status := run(s.t, time.Minute, []byte(record), "refold", "--nats", s.url, "install", "-"); status != 0 {
+		s.t.Fatalf("install: %s%s", out, errOut)
+	}
+	readme, err := os.ReadFile(filepath.Join(dir, "README.md"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	_, want, _ := strings.Cut(string(readme), "    Done: ")
+	want, _, _ = strings.Cut("Done: "+want, "\n")
+	out, errOut, status := run(s.t, time.Minute, nil, "refold", "--nats", s.url, "run", "s1", "Do as your script says.")
+	if status != 0 || out != want+"\n" {
+		s.t.Errorf("the run prints %q and %q, status %d; want %q", out, errOut, status, want)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -185,9 +186,9 @@ func TestRateAtTheEnd(t *testing.T) {
 func TestBreaker(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var fault *Error
+		var fault atomic.Pointer[Error]
 		answer := func(Request) error {
-			if fault != nil {
+			if fault := fault.Load(); fault != nil {
 				return fault
 			}
 			return nil
@@ -201,7 +202,7 @@ func TestBreaker(t *testing.T) {
 		}
 		b.ask("r1t1", "m")
 		for n, code := range []string{codeNetwork, codeOverloaded, codeBadRequest, codeNetwork, codeNetwork} {
-			fault = &Error{Code: code}
+			fault.Store(&Error{Code: code})
 			b.ask(fmt.Sprintf("r%dt1", n+2), "m")
 		}
 		state(breakerClosed) // an answer, even a refusal, begins the count anew
@@ -218,7 +219,7 @@ func TestBreaker(t *testing.T) {
 		if got := len(b.starts.all()); got != 8 {
 			t.Errorf("started %d, want 8: one for a trial", got)
 		}
-		fault = nil
+		fault.Store(nil)
 		pass(25 * time.Second)
 		state(breakerClosed)
 		got := b.world.settlements(t)

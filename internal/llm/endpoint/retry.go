@@ -56,12 +56,16 @@ func (e *Endpoint) Generate(
 		}
 		req.Tried(failed.Err, failed.after)
 		pause, again := failed.again(ctx, try)
+		if again && broken <= brokenMax {
+			pause = req.Again(pause)
+			deadline, bounded := ctx.Deadline()
+			again = !bounded || time.Until(deadline) > pause // its rate may leave no time
+		}
 		if !again || broken > brokenMax {
 			// What was paid for already is not begun again by the bridge either.
 			failed.Err.Retryable = failed.Err.Retryable && broken == 0
 			return bridge.Answer{}, failed.Err
 		}
-		pause = req.Again(pause)
 		e.log.WarnContext(ctx, "generation is asked again", "session", req.Session, "effect", req.Effect,
 			"code", failed.Err.Code, "detail", failed.Err.Detail, "wait_ms", pause.Milliseconds())
 		if err := e.wait(ctx, pause); err != nil {

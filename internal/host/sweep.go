@@ -135,8 +135,11 @@ func (l *laneActor) page(ctx context.Context, from uint64) (page []bus.Waiting, 
 	}
 	kept := page[:0]
 	l.inside(ctx, func() {
+		// What is in memory is looked at by the owner alone: of a lane that nobody
+		// owns, by nobody.
+		owned := l.lane.Owned()
 		for _, w := range page {
-			if s := l.sessions[w.Session]; s == nil || !s.proven {
+			if s := l.sessions[w.Session]; s == nil || !s.proven || !owned {
 				kept = append(kept, w)
 			}
 		}
@@ -151,7 +154,7 @@ func (l *laneActor) page(ctx context.Context, from uint64) (page []bus.Waiting, 
 func (l *laneActor) lookAfter(ctx context.Context, w bus.Waiting) error {
 	ctx, cancel := context.WithTimeout(ctx, sweepWithin)
 	defer cancel()
-	if isOverdue(w.Due, time.Now().UnixMilli()) {
+	if isOverdue(w.Due, l.host.now().UnixMilli()) {
 		return l.lookAtCopy(ctx, w.Session)
 	}
 	data, found, err := l.host.world.GetSnapshot(ctx, w.Session)
@@ -180,7 +183,7 @@ func (l *laneActor) lookAtCopy(ctx context.Context, sid string) (err error) {
 	if err != nil || state == nil {
 		return err
 	}
-	now, ahead := time.Now().UnixMilli(), []session.OpenWake(nil)
+	now, ahead := l.host.now().UnixMilli(), []session.OpenWake(nil)
 	for _, w := range state.Wakes {
 		if !isOverdue(w.Due, now) {
 			ahead = append(ahead, w)

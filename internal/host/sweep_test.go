@@ -380,6 +380,26 @@ func TestASweepLeavesWhatIsInMemory(t *testing.T) {
 	})
 }
 
+// What is in memory is looked at by the lane's owner. Where nobody is, since
+// nothing arrives, a sweep looks at it.
+func TestASweepOfALaneThatNobodyOwns(t *testing.T) {
+	t.Parallel()
+	onStage(t, Options{}, func(t *testing.T, s *stage) {
+		s.era()
+		s.start()
+		s.approval("s1")
+		s.lane.unowned.Store(true)
+		s.forget("s1")
+		for range 4 * 60 {
+			s.deliver(s.say(session.DoorCtl, "s1", session.TypeFactsSet, map[string]any{"facts": map[string]any{"a": "b"}}))
+			s.pass(sleepAfter / 2)
+		}
+		if got := s.mem.asked("s1"); !s.inMemory("s1") || !slices.Equal(got, []string{"w2"}) {
+			t.Errorf("in memory: %v; asked again: got %v, want the wake", s.inMemory("s1"), got)
+		}
+	})
+}
+
 // Taking a lane over and over is no reason to sweep all the time.
 func TestErasDontSweepInALoop(t *testing.T) {
 	t.Parallel()

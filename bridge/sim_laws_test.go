@@ -9,14 +9,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus"
-	"github.com/refold/refold/subjects"
 )
 
 type referee struct {
@@ -29,6 +26,9 @@ type referee struct {
 	stopped  map[string]bool   // effects that a cancel message named
 	starts   map[string][]*started
 	looked   map[string]uint64 // where the log was when a bridge looked at a session's last model event
+	gone     map[string]bool   // names that were lost
+	compared map[string]uint64 // states in memory that were looked at, by process and session
+	woken    map[string]int    // wakes that an owner settled, by owner, era, session and name
 	lossy    bool              // events were lost: names may have been asked by a past that is gone
 }
 
@@ -40,7 +40,9 @@ type judged struct {
 	checked int // of owed, so many are stored
 	notices [][]byte
 	said    uint64
-	lost    bool // events of it were lost
+	lost    bool   // events of it were lost
+	hash    string // of the state at hashed
+	hashed  uint64
 }
 
 // dues are what one event owes.
@@ -58,7 +60,7 @@ type started struct {
 }
 
 func newReferee(j *jetServer) *referee {
-	return &referee{j: j, sessions: map[string]*judged{}, names: map[string][]byte{}, stopped: map[string]bool{}, starts: map[string][]*started{}, looked: map[string]uint64{}}
+	return &referee{j: j, sessions: map[string]*judged{}, names: map[string][]byte{}, stopped: map[string]bool{}, starts: map[string][]*started{}, looked: map[string]uint64{}, gone: map[string]bool{}, compared: map[string]uint64{}, woken: map[string]int{}}
 }
 
 func (r *referee) of(sid string) *judged {
@@ -105,8 +107,19 @@ func (r *referee) lose(from uint64) {
 
 // stored takes note of what was stored under a name.
 func (r *referee) stored(subject string, data []byte) {
-	if _, ok := r.names[subject]; !ok {
-		r.names[subject] = data
+	_, again := r.names[subject]
+	r.names[subject] = data // what was there is too old, or was lost
+	name, err := r.j.names.ParseEffect(subject)
+	if err == nil && again && r.lossy {
+		delete(r.starts, name.Session+"."+name.Effect) // of a past that is gone
+	}
+	if err != nil || r.lossy {
+		return
+	}
+	if !slices.ContainsFunc(r.of(name.Session).owed, func(d dues) bool {
+		return slices.ContainsFunc(d.effects, func(e session.Effect) bool { return e.Name == name.Effect })
+	}) {
+		r.j.breaks("%s is asked, and no event of %s asks for it", subject, name.Session)
 	}
 }
 
@@ -126,7 +139,7 @@ func (r *referee) unstored(sid string, s *judged, d dues) (missing []string) {
 	for _, e := range d.effects {
 		subject, data := r.j.outputOf(&bus.Output{Session: sid, Effect: &e})
 		switch held, ok := r.names[subject]; {
-		case !ok && (e.Class == session.ClassWake || e.StartBy >= time.Now().UnixMilli()):
+		case !ok && (e.Class == session.ClassWake || e.StartBy >= r.j.play.newest().UnixMilli()):
 			missing = append(missing, e.Name)
 		case ok && !bytes.Equal(held, data):
 			missing = append(missing, e.Name+" has other bytes")
@@ -174,7 +187,7 @@ func (r *referee) ackedLost(p *proc, s *judged, e session.Event) {
 	}
 	for _, effect := range s.owed[i].effects {
 		subject, data := r.j.outputOf(&bus.Output{Session: e.Session, Effect: &effect})
-		asked := effect.Class == session.ClassWake || effect.StartBy >= time.Now().UnixMilli() // what is late is not asked
+		asked := effect.Class == session.ClassWake || effect.StartBy >= r.j.play.newest().UnixMilli() // what is late is not asked
 		if held, ok := r.names[subject]; ok && asked && !bytes.Equal(held, data) {
 			r.j.breaks("%s acknowledges %s at %d, and %s has other bytes", p.name, e.Session, e.Seq, effect.Name)
 		}
@@ -212,13 +225,13 @@ func (r *referee) snapshot(sid string, seq uint64, data []byte) {
 // notice looks at a notice that was stored.
 func (r *referee) notice(sid string, n uint64, data []byte) {
 	s := r.of(sid)
-	if s.lost || n == 0 || n <= s.said {
+	if s.lost || n == 0 {
 		return
 	}
-	if n != s.said+1 {
+	if n > s.said+1 {
 		r.j.breaks("%s: notice %d is stored after %d", sid, n, s.said)
 	}
-	s.said = n
+	s.said = max(s.said, n)
 	if n > uint64(len(s.notices)) || !bytes.Equal(s.notices[n-1], data) {
 		r.j.breaks("%s: notice %d says something else than the fold", sid, n)
 	}
@@ -241,211 +254,15 @@ func (r *referee) quarantine(sid string, body []byte) {
 	}
 }
 
-// start looks at an effect that a bridge starts.
-func (r *referee) start(p *proc, instance string, of subjects.EffectName) *started {
-	r.j.meet()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	subject, err := r.j.names.Effect(of)
-	if err != nil {
-		panic(err)
-	}
-	e, err := decodeEffect(r.j.names, subject, r.names[subject])
-	if err != nil {
-		r.j.breaks("%s starts %s, which was never asked: %v", p.name, subject, err)
-		return &started{by: p}
-	}
-	name := e.key()
-	one := &started{by: p}
-	before := r.starts[name]
-	r.starts[name] = append(before, one)
-	switch {
-	case len(before) > 0:
-		r.j.did("started again")
-	case e.generation != nil:
-		r.j.did("model started")
-	default:
-		r.j.did("tool started")
-	}
-	if e.late(p.now()) {
-		r.j.breaks("%s starts %s past its start_by", p.name, name)
-	}
-	if len(before) > 0 && e.call != nil && !e.call.RetrySafe {
-		r.j.breaks("%s starts %s, which %s has started before", p.name, name, before[0].by.name)
-	}
-	if !e.claimed {
-		return one
-	}
-	for _, b := range before {
-		if b.by != p && !b.answered && b.by.steady() && p.steady() {
-			r.j.breaks("%s starts %s, which %s runs, whom everybody hears", p.name, name, b.by.name)
-		}
-	}
-	mine := 0
-	for n := 1; ; n++ {
-		subject, err := r.j.names.Claim(subjects.ClaimName{Session: e.name.Session, Effect: e.name.Effect, N: n})
-		if err != nil {
-			panic(err)
-		}
-		held, ok := r.names[subject]
-		if !ok {
-			break
-		}
-		body, err := bus.ParseClaimBody(held)
-		switch {
-		case err != nil:
-		case body.Withdrawn:
-			r.j.breaks("%s starts %s, which is withdrawn", p.name, name)
-		case body.By == instance:
-			mine = n
-		}
-	}
-	if mine > 1 {
-		r.j.did("model taken over")
-	}
-	// Who takes a turn over looks first, and what is settled between the look and
-	// the claim is paid twice.
-	seen, looked := r.looked[p.name+" "+e.name.Session]
-	if !looked || mine <= 1 {
-		seen = r.j.log.LastSeq()
-	}
-	if len(before) > 0 && e.generation != nil && r.settledBy(e.name.Session, e.name.Effect, seen) && !r.of(e.name.Session).lost {
-		r.j.breaks("%s starts %s, which is settled: it is paid twice", p.name, name)
-	}
-	switch {
-	case mine == 0:
-		r.j.breaks("%s starts %s, which it has not claimed", p.name, name)
-	case e.generation != nil:
-		for _, b := range before {
-			if b.by == p && !b.answered {
-				r.j.breaks("%s starts %s a second time while it runs", p.name, name)
-			}
-		}
-	}
-	return one
-}
-
-// answer notes that an executor returned while it was listened to.
-func (r *referee) answer(one *started) {
-	r.j.meet()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	one.answered = true
-}
-
-// settled reports whether the log has a settlement of an effect.
-func (r *referee) settled(sid, name string) bool { return r.settledBy(sid, name, r.j.log.LastSeq()) }
-
-// settledBy reports whether it had one at a sequence.
-func (r *referee) settledBy(sid, name string, seq uint64) bool {
-	return slices.ContainsFunc(r.of(sid).events, func(e session.Event) bool {
-		if e.Seq > seq {
-			return false
-		}
-		switch e.Door {
-		case session.DoorLLM, session.DoorTool, session.DoorStep:
-			of, _ := settledOf(e.Payload)
-			return of == name
-		}
-		return false
-	})
-}
-
-// settledOf returns what a settlement is about, and its status.
-func settledOf(payload []byte) (name, status string) {
-	env, err := envelopeOf(session.Event{Payload: payload})
-	var fields codec.Pairs
-	if err != nil || codec.Unmarshal(env.Data, &fields) != nil {
-		return "", ""
-	}
-	for _, f := range fields {
-		var text string
-		switch f.Key {
-		case "effect":
-			_ = codec.Unmarshal(f.Value, &name)
-		case "status":
-			if codec.Unmarshal(f.Value, &text) == nil {
-				status = text
-			}
-		}
-	}
-	return name, status
-}
-
-// settles looks at a settlement that a bridge sends.
-func (r *referee) settles(p *proc, door session.Door, sid string, payload []byte) {
-	name, status := settledOf(payload)
-	switch door {
-	case session.DoorWake:
-		r.wakes(p, sid, payload)
-	case session.DoorTool:
-		if status == string(session.CallUnknown) {
-			r.j.did("outcome_unknown")
-			for _, b := range r.starts[sid+"."+name] {
-				if b.by != p && !b.answered && b.by.steady() && p.steady() {
-					r.j.breaks("%s says that nobody knows of %s.%s, which %s runs, whom everybody hears", p.name, sid, name, b.by.name)
-				}
-			}
-		}
-		i := slices.IndexFunc(r.starts[sid+"."+name], func(s *started) bool { return !s.answered })
-		if i >= 0 && strings.HasPrefix(r.toolOf(sid, name), "x.write") && status != string(session.CallUnknown) {
-			r.j.breaks("%s settles %s.%s %s, and nobody knows what became of it", p.name, sid, name, status)
-		}
-	}
-}
-
-// toolOf returns the tool of a call that was asked.
-func (r *referee) toolOf(sid, name string) string {
-	subject, err := r.j.names.Effect(subjects.EffectName{Class: session.ClassTool, Target: "x", Session: sid, Effect: name})
-	if err != nil {
-		panic(err)
-	}
-	var c session.ToolCall
-	_ = codec.Unmarshal(r.names[subject], &c)
-	return c.ToolID
-}
-
-// wakes looks at a wake that is settled.
-func (r *referee) wakes(p *proc, sid string, payload []byte) {
-	r.j.did("wake settled")
-	name, _ := settledOf(payload)
-	now := time.Now().Add(max(p.skew, 0)).UnixMilli() // by its clock or by the server's
-	for _, e := range r.of(sid).state.Open() {
-		if e.Name == name && e.Deadline > now && !r.lossy {
-			r.j.breaks("%s settles %s of %s %d ms before it is due", p.name, name, sid, e.Deadline-time.Now().UnixMilli())
-		}
-	}
-}
-
-// done looks at an effect that a bridge acks.
-func (r *referee) done(p *proc, sid, name string) {
-	r.j.meet()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	s := r.of(sid)
-	if s.lost || r.settled(sid, name) || r.lossy {
-		return
-	}
-	for _, e := range s.state.Open() {
-		if e.Name != name {
-			continue
-		}
-		subject, err := r.j.names.Claim(subjects.ClaimName{Session: sid, Effect: name, N: 1})
-		if err != nil {
-			panic(err)
-		}
-		body, err := bus.ParseClaimBody(r.names[subject])
-		if e.Class != session.ClassWake && (err != nil || !body.Withdrawn) {
-			r.j.breaks("%s acks %s.%s, which is open and not settled", p.name, sid, name)
-		}
-	}
-}
-
 // end looks at what is left when all is calm.
 func (r *referee) end() {
-	info := r.j.lane.Info()
-	if info.AckPending > 0 || info.Pending > 0 {
-		r.j.breaks("the lane is not done: %d to come, %d unacked, of %d", info.Pending, info.AckPending, r.j.log.LastSeq())
+	for _, l := range r.j.lanes {
+		if info := l.consumer.Info(); info.AckPending > 0 || info.Pending > 0 {
+			r.j.breaks("lane %d is not done: %d to come, %d unacked, of %d", l.number, info.Pending, info.AckPending, r.j.log.LastSeq())
+		}
+	}
+	if len(r.j.broken) == 0 {
+		r.endMemory()
 	}
 	for _, sid := range sortedKeys(r.sessions) {
 		s := r.sessions[sid]
@@ -466,6 +283,10 @@ func (r *referee) end() {
 		}
 		if s.state.Run != nil {
 			r.j.breaks("%s: run %d has not ended", sid, s.state.Run.Number)
+		}
+		if len(r.j.broken) == 0 {
+			r.endView(sid, s)
+			r.endNotices(sid, s)
 		}
 	}
 }

@@ -27,13 +27,16 @@ type jetServer struct {
 	*stage
 	names subjects.Names
 	judge *referee
+	play  *sim
 
 	log, fx, out, kv, due *jetmodel.Stream
-	lane                  *jetmodel.Consumer
+	lanes                 [simLanes]*laneEnd
 	targets               []*target
 	dues                  *jetmodel.Consumer
 	saved                 map[*jetmodel.Consumer]jetmodel.Saved // as it was flushed last
 	behind                uint64                                // so many events a replica lacks at most
+	skew                  time.Duration                         // the server's clock is so much ahead
+	latest                time.Time                             // the latest that any clock has shown
 
 	blobs  map[codec.Ref][]byte
 	former map[string][][]byte // values of the bucket, the latest last
@@ -60,8 +63,12 @@ func newServer(s *stage) *jetServer {
 	if err != nil {
 		panic(err)
 	}
-	stream := func(cfg jetmodel.Config) *jetmodel.Stream { return jetmodel.NewStream(cfg, time.Now) }
-	j := &jetServer{
+	j := new(jetServer)
+	stream := func(cfg jetmodel.Config) *jetmodel.Stream {
+		cfg.Wall = j.now
+		return jetmodel.NewStream(cfg, time.Now)
+	}
+	*j = jetServer{
 		stage: s, names: names,
 		log: stream(jetmodel.Config{Window: 2 * time.Minute}),
 		fx:  stream(jetmodel.Config{OnePerSubject: true, Age: time.Hour, Window: 2 * time.Minute}),
@@ -72,14 +79,21 @@ func newServer(s *stage) *jetServer {
 		saved: map[*jetmodel.Consumer]jetmodel.Saved{}, blobs: map[codec.Ref][]byte{}, former: map[string][][]byte{},
 		timers: map[string]schedule{}, alive: map[string]*proc{}, stops: map[string][]byte{},
 	}
-	j.lane = j.log.Consumer(jetmodel.ConsumerConfig{AckWait: 30 * time.Second, AckPending: 1000, Pinned: laneTTL})
-	for _, of := range []*target{{class: session.ClassLLM, target: "p"}, {class: session.ClassTool, target: "x"}, {class: session.ClassWake, target: subjects.NoTarget}} {
+	for n := range j.lanes {
+		j.lanes[n] = &laneEnd{number: n, consumer: j.log.Consumer(jetmodel.ConsumerConfig{
+			Filters: names.LaneFilters(n, simLanes), AckWait: 30 * time.Second, AckPending: 1000, Pinned: laneTTL,
+		})}
+	}
+	for _, of := range []*target{
+		{class: session.ClassLLM, target: "p"}, {class: session.ClassTool, target: "x"}, {class: session.ClassStep, target: "h"},
+		{class: session.ClassWake, target: subjects.NoTarget},
+	} {
 		filter, err := names.BridgeFilter(of.class, of.target)
 		if err != nil {
 			panic(err)
 		}
 		wait := 10 * time.Second
-		if of.class == session.ClassWake {
+		if of.class == session.ClassWake || of.class == session.ClassStep {
 			wait = 5 * time.Second
 		}
 		of.consumer = j.fx.Consumer(jetmodel.ConsumerConfig{Filters: []string{filter}, AckWait: wait, AckPending: 10000})
@@ -91,9 +105,15 @@ func newServer(s *stage) *jetServer {
 	return j
 }
 
+// now is the server's clock.
+func (j *jetServer) now() time.Time { return time.Now().Add(j.skew) }
+
 // consumers returns all of them.
 func (j *jetServer) consumers() []*jetmodel.Consumer {
-	all := []*jetmodel.Consumer{j.lane, j.dues}
+	all := []*jetmodel.Consumer{j.dues}
+	for _, l := range j.lanes {
+		all = append(all, l.consumer)
+	}
 	for _, of := range j.targets {
 		all = append(all, of.consumer)
 	}
@@ -111,6 +131,9 @@ func (j *jetServer) flush() {
 func (j *jetServer) restart() {
 	for _, c := range j.consumers() {
 		c.Restore(j.saved[c])
+	}
+	for _, l := range j.lanes {
+		l.restart(j.play)
 	}
 }
 
@@ -187,57 +210,55 @@ func (j *jetServer) fence(subject string, data []byte) (won bool, holder []byte)
 	return bytes.Equal(m.Data, data), m.Data
 }
 
-// store stores outputs as Bus.Store does: effects and withdrawals as a batch,
-// alone where that is rejected; then notices.
-func (j *jetServer) store(outputs []bus.Output) []error {
-	errs := make([]error, len(outputs))
-	failed := map[string]bool{}
+// group stores effects and withdrawals as one batch. If a name is taken, nothing
+// is stored: those that are taken are looked at, and the others are left.
+func (j *jetServer) group(outputs []bus.Output, left []int, errs []error) (still []int) {
 	var batch []jetmodel.Put
-	for i := range outputs {
-		o := &outputs[i]
-		if o.Notice == nil {
-			subject, data := j.outputOf(o)
-			batch = append(batch, jetmodel.Put{Subject: subject, Data: data, Fenced: true})
+	for _, i := range left {
+		subject, data := j.outputOf(&outputs[i])
+		batch = append(batch, jetmodel.Put{Subject: subject, Data: data, Fenced: true})
+	}
+	if _, err := j.fx.PublishBatch(batch); err == nil {
+		j.did("group stored")
+		for i, p := range batch {
+			j.judge.stored(p.Subject, p.Data)
+			errs[left[i]] = nil
+		}
+		return nil
+	}
+	j.did("group rejected")
+	for n, i := range left {
+		if m, err := j.fx.Last(batch[n].Subject, 0); err == nil {
+			errs[i] = j.compare(&outputs[i], m)
+		} else {
+			still = append(still, i)
 		}
 	}
-	if len(batch) > 1 {
-		if _, err := j.fx.PublishBatch(batch); err == nil {
-			for _, p := range batch {
-				j.judge.stored(p.Subject, p.Data)
-			}
-		}
+	return still
+}
+
+// single stores one effect or withdrawal.
+func (j *jetServer) single(o *bus.Output) error {
+	subject, data := j.outputOf(o)
+	j.fence(subject, data)
+	m, err := j.fx.Last(subject, 0)
+	if err != nil {
+		return errRefused
 	}
-	for i := range outputs {
-		o := &outputs[i]
-		if o.Notice != nil {
-			continue
-		}
-		if !j.calm && j.faults > 0 && j.draw(60) == 59 {
-			errs[i], failed[o.Session] = errRefused, true
-			continue
-		}
-		subject, data := j.outputOf(o)
-		same, held := j.fence(subject, data)
-		if o.Withdraw != "" {
-			j.did([]string{"withdrawn first", "withdrawn too late"}[min(1, strings.Count(string(held), "by"))])
-		}
-		if !same && o.Effect != nil {
-			errs[i], failed[o.Session] = &bus.ViolationError{Subject: subject, Stored: held, Wanted: data}, true
-		}
+	return j.compare(o, m)
+}
+
+// compare returns why a name that is taken is not taken by this output.
+func (j *jetServer) compare(o *bus.Output, held jetmodel.Message) error {
+	subject, data := j.outputOf(o)
+	if o.Withdraw != "" {
+		j.did([]string{"withdrawn first", "withdrawn too late"}[min(1, strings.Count(string(held.Data), "by"))])
+		return nil
 	}
-	for i := range outputs {
-		o := &outputs[i]
-		switch {
-		case o.Notice == nil:
-		case failed[o.Session]:
-			errs[i] = errRefused
-		case !j.calm && j.faults > 0 && j.draw(60) == 59:
-			errs[i], failed[o.Session] = errRefused, true
-		default:
-			j.notice(o)
-		}
+	if !bytes.Equal(held.Data, data) {
+		return &bus.ViolationError{Subject: subject, Stored: held.Data, Wanted: data}
 	}
-	return errs
+	return nil
 }
 
 func (j *jetServer) outputOf(o *bus.Output) (subject string, data []byte) {
@@ -296,7 +317,7 @@ func (j *jetServer) snapshot(sid string) (data []byte, found bool) {
 func (j *jetServer) fire() {
 	var names []string
 	for name, s := range j.timers {
-		if !s.at.After(time.Now()) {
+		if !s.at.After(j.now()) {
 			names = append(names, name)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,7 +29,7 @@ import (
 const simSeeds = 100
 
 // shrinkTries is how often a failing seed is played again to make it smaller.
-const shrinkTries = 600
+const shrinkTries = 400
 
 func TestSimulation(t *testing.T) {
 	t.Parallel()
@@ -51,8 +52,52 @@ func TestSimulation(t *testing.T) {
 // what it is for.
 var simHappens = []string{
 	"answer late", "answer lost", "call fails", "ack lost", "delivery lost", "host killed", "bridge killed", "bridge stops", "cut off",
-	"consumers forget", "log loses", "lane lost", "gap", "redelivered", "model started", "tool started",
-	"withdrawn first", "withdrawn too late", "conflict", "wake settled",
+	"consumers forget", "log loses", "effects lost", "clock jumps", "an hour passes", "lane lost", "redelivered", "model started", "tool started",
+	"a gap in deliveries", "an acknowledged event came again", "the connection was made anew", "a request got no answer", "lane handed over",
+	"withdrawn first", "withdrawn too late", "conflict", "group stored", "group rejected", "taken together", "wake settled", "wake settled by the owner",
+	"host stopped", "bridge stopped", session.TypeApprovalDecided, session.TypeToolRegistrySet, session.TypeToolOverridesSet,
+}
+
+// TestSimulationScenario: what a failure prints of a session reads back, and folds
+// to the same View.
+func TestSimulationScenario(t *testing.T) {
+	t.Parallel()
+	s := inBubble(t, seeded(1))
+	for _, sid := range sortedKeys(s.judge.sessions) {
+		one := s.judge.sessions[sid]
+		file, err := scenario.Parse(s.judge.scenario(sid))
+		if err != nil {
+			t.Fatalf("%s: %v", sid, err)
+		}
+		state := session.New(s.judge.install, sid)
+		n := 0
+		for _, step := range file.Steps {
+			action, err := scenario.Read(step.Input, nil, state.View())
+			if err != nil {
+				t.Fatalf("%s: %s: %v", sid, step.Input, err)
+			}
+			if action.Kind != scenario.KindEvent {
+				continue
+			}
+			_, _ = state.Evolve(session.Event{Session: sid, Door: action.Door, Seq: one.events[n].Seq, Time: one.events[n].Time, Payload: action.Payload})
+			n++
+		}
+		read, wanted := state.View(), one.state.View()
+		read.Hash, read.Chain = wanted.Hash, wanted.Chain // of bytes, which are written as JSON
+		got, want := encoded(t, read), encoded(t, wanted)
+		if n != len(one.events) || got != want {
+			t.Errorf("%s: %d events read back fold to\n%s\nwant %d and\n%s", sid, n, got, len(one.events), want)
+		}
+	}
+}
+
+func encoded(t *testing.T, v session.View) string {
+	t.Helper()
+	data, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
 }
 
 // TestSimulationAgain: a seed has one history.
@@ -104,6 +149,7 @@ type simFailure struct {
 // nil if none did, and what happened how often.
 func playSeeds(t *testing.T, from, to uint64) (first *simFailure, happened map[string]int) {
 	t.Helper()
+	debug.SetGCPercent(400) // runs are short, and what they leave is small
 	var next atomic.Uint64
 	next.Store(from)
 	var mu sync.Mutex

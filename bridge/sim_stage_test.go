@@ -88,7 +88,11 @@ type proc struct {
 	skew     time.Duration // its clock is so much ahead
 }
 
-func (p *proc) now() time.Time { return time.Now().Add(p.skew) }
+func (p *proc) now() time.Time {
+	p.stage.mu.Lock()
+	defer p.stage.mu.Unlock()
+	return time.Now().Add(p.skew)
+}
 
 func (p *proc) cut() bool { return !p.cutAt.IsZero() }
 

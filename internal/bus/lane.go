@@ -2,7 +2,6 @@ package bus
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,10 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/fault"
 	"github.com/refold/refold/subjects"
 )
 
@@ -54,8 +51,8 @@ func (d Delivery) Ack() { d.window.done(d.number) }
 // two may believe that they own the lane.
 type Lane struct {
 	bus      *Bus
+	server   laneServer
 	number   int
-	stream   string
 	consumer string
 	log      *slog.Logger
 
@@ -77,7 +74,7 @@ func (b *Bus) Lane(n int) *Lane {
 	last := make(chan struct{})
 	close(last)
 	return &Lane{
-		bus: b, number: n, stream: b.names.LogStream(), consumer: name,
+		bus: b, server: natsLane{b, b.names.LogStream(), name}, number: n, consumer: name,
 		log: b.log.With("lane", name), draining: make(chan struct{}), last: last,
 	}
 }
@@ -92,31 +89,21 @@ func (l *Lane) Owned() bool { return l.owned.Load() }
 // Unowned reports that the server has pinned nobody to the lane. That is so
 // until something is to be delivered.
 func (l *Lane) Unowned(ctx context.Context) (bool, error) {
-	info, err := l.info(ctx)
+	info, err := l.server.info(ctx)
 	if err != nil {
 		return false, fmt.Errorf("look at lane %s: %w", l.consumer, typed(err))
 	}
-	return pinnedIn(info) == "", nil
+	return info.pin == "", nil
 }
 
 // Stray reports that events of the lane wait and the server has pinned nobody:
 // nobody asks for them. For a moment that is so whenever the owner changes.
 func (l *Lane) Stray(ctx context.Context) (bool, error) {
-	info, err := l.info(ctx)
+	info, err := l.server.info(ctx)
 	if err != nil {
 		return false, fmt.Errorf("look at lane %s: %w", l.consumer, typed(err))
 	}
-	return pinnedIn(info) == "" && (info.NumPending > 0 || info.NumAckPending > 0), nil
-}
-
-// pinnedIn returns the pin that a lane's consumer knows; empty if none.
-func pinnedIn(info *jetstream.ConsumerInfo) string {
-	for _, group := range info.PriorityGroups {
-		if group.Group == subjects.LaneGroup {
-			return group.PinnedClientID
-		}
-	}
-	return ""
+	return info.pin == "" && (info.pending > 0 || info.unacked > 0), nil
 }
 
 // Skipped returns how many messages were skipped since the start, because
@@ -186,66 +173,25 @@ func (l *Lane) begin() (done chan struct{}, err error) {
 // open learns how long the server keeps a pin.
 func (l *Lane) open(ctx context.Context) error {
 	return l.bus.retry(ctx, func(ctx context.Context) error {
-		info, err := l.info(ctx)
+		info, err := l.server.info(ctx)
 		if err != nil {
 			return err
 		}
-		cfg := info.Config
-		if cfg.PriorityPolicy != jetstream.PriorityPolicyPinned || cfg.PinnedTTL <= 0 {
+		if info.ttl <= 0 {
 			return fmt.Errorf("consumer %s pins no client: provision it from streams.conf", l.consumer)
 		}
-		l.ttl = cfg.PinnedTTL
+		l.ttl = info.ttl
 		return nil
 	})
-}
-
-func (l *Lane) info(ctx context.Context) (*jetstream.ConsumerInfo, error) {
-	if !l.bus.nc.IsConnected() {
-		return nil, nats.ErrDisconnected
-	}
-	consumer, err := l.bus.js.Consumer(ctx, l.stream, l.consumer)
-	if err != nil {
-		return nil, err
-	}
-	return consumer.CachedInfo(), nil
 }
 
 // reset begins delivery at the ack floor again, with consumer sequence 1, and
 // returns how many events are to come.
 func (l *Lane) reset(ctx context.Context) (pending uint64, err error) {
-	if !l.bus.nc.IsConnected() {
-		// It would be sent on reconnect, when somebody else may own the lane.
-		return 0, nats.ErrDisconnected
-	}
 	ctx, cancel := context.WithTimeout(ctx, max(l.ttl, time.Second))
 	defer cancel()
-	answer, err := l.bus.js.ResetConsumer(ctx, l.stream, l.consumer)
-	if err != nil {
-		return 0, err
+	if fault.On(fault.ResetForgotten) {
+		return 0, nil
 	}
-	return answer.NumPending, nil
-}
-
-// unpin takes the pin away, whoever has it.
-func (l *Lane) unpin(ctx context.Context) error {
-	body, err := json.Marshal(struct {
-		Group string `json:"group"`
-	}{subjects.LaneGroup})
-	if err != nil {
-		return err
-	}
-	answer, err := l.bus.nc.RequestWithContext(ctx, l.bus.api+"CONSUMER.UNPIN."+l.stream+"."+l.consumer, body)
-	if err != nil {
-		return err
-	}
-	var refused struct {
-		Error *jetstream.APIError `json:"error"`
-	}
-	if err := json.Unmarshal(answer.Data, &refused); err != nil {
-		return err
-	}
-	if refused.Error != nil {
-		return refused.Error
-	}
-	return nil
+	return l.server.reset(ctx)
 }

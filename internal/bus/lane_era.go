@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/fault"
 	"github.com/refold/refold/subjects"
 )
 
@@ -50,8 +51,8 @@ type era struct {
 	log    *slog.Logger
 
 	inbox string
-	sub   *nats.Subscription
-	msgs  chan *nats.Msg
+	msgs  <-chan *nats.Msg
+	deaf  func() // nothing more comes on the inbox
 
 	request  uint64 // number of the last request
 	filling  uint64 // the request that is to fill the window; 0: none is open
@@ -98,8 +99,7 @@ func (l *Lane) own(ctx context.Context, pin string, owner LaneOwner) {
 // newEra resets the lane and begins an era. The former era's inbox has no
 // interest by now, so what was on its way to it is never taken for ours.
 func (l *Lane) newEra(ctx context.Context, pin string, owner LaneOwner) (*era, error) {
-	nc := l.bus.nc
-	reconnects := nc.Stats().Reconnects
+	reconnects := l.server.reconnects()
 	pending, err := l.reset(ctx)
 	if err != nil {
 		return nil, typed(err)
@@ -111,9 +111,9 @@ func (l *Lane) newEra(ctx context.Context, pin string, owner LaneOwner) (*era, e
 	}
 	e.window = newWindow(func(reply string) {
 		// If it fails the connection is closed, and the event comes again.
-		_ = nc.Publish(reply, ackDone)
+		_ = l.server.ack(reply)
 	})
-	if e.inbox, e.sub, e.msgs, err = l.bus.subscribeReplies(2 * windowEventsMax); err != nil {
+	if e.inbox, e.msgs, e.deaf, err = l.server.listen(2 * windowEventsMax); err != nil {
 		return nil, typed(err)
 	}
 	e.begun = time.Now()
@@ -145,7 +145,7 @@ func (e *era) run(ctx context.Context) (end eraEnd) {
 		close(e.queue)
 		if end == eraReset || end == eraLost {
 			e.window.end()
-			unsubscribe(e.sub)
+			e.deaf()
 		}
 	}()
 	tick := time.NewTicker(min(e.lane.ttl/ttlPartTick, tickMax))
@@ -201,7 +201,7 @@ func (e *era) ask(r pullRequest) error {
 	e.request++
 	e.sent = time.Now()
 	r.Group, r.Pin = subjects.LaneGroup, e.pin
-	return typed(e.lane.bus.pull(e.lane.stream, e.lane.consumer, replySubject(e.inbox, e.request), r))
+	return typed(e.lane.server.pull(replySubject(e.inbox, e.request), r))
 }
 
 // check looks for what no message tells. What has arrived and was not looked
@@ -212,7 +212,7 @@ func (e *era) check(now time.Time) eraEnd {
 		return eraRuns
 	}
 	switch {
-	case e.lane.bus.nc.Stats().Reconnects != e.reconnects:
+	case e.lane.server.reconnects() != e.reconnects:
 		return e.again("the connection was made anew")
 	case idle && e.filling != 0 && now.Sub(e.filled) > ttl:
 		// It was to expire long before; and no other is sent while it is open.
@@ -271,10 +271,10 @@ func (e *era) receive(m *nats.Msg) eraEnd {
 			e.filling = 0
 		}
 	}
-	if at.consumerSeq != e.next {
+	if at.consumerSeq != e.next && !fault.On(fault.GapIgnored) {
 		return e.again("a gap in deliveries")
 	}
-	e.next++
+	e.next = at.consumerSeq + 1
 	e.differs = time.Time{}
 	switch {
 	case e.draining:
@@ -283,7 +283,7 @@ func (e *era) receive(m *nats.Msg) eraEnd {
 		e.last = at.seq
 		e.take(m, at)
 		return eraRuns
-	case e.window.holds(at.seq):
+	case e.window.holds(at.seq), fault.On(fault.AckedHeldAgain):
 		return eraRuns // it took longer than ack_wait, and is still under way
 	default:
 		return e.again("an acknowledged event came again")
@@ -347,17 +347,17 @@ func (l *Lane) giveBack(ctx context.Context, e *era) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), max(l.ttl, time.Second))
 	defer cancel()
 	last := e.window.end()
-	unsubscribe(e.sub)
+	e.deaf()
 	var err error
 	if last != "" {
 		// A repeated ack with an answer: those before it are processed then.
-		_, err = l.bus.nc.RequestWithContext(ctx, last, ackDone)
+		err = l.server.ackSure(ctx, last)
 	}
 	if err == nil {
 		_, err = l.reset(ctx)
 	}
 	if err == nil {
-		err = l.unpin(ctx)
+		err = l.server.unpin(ctx)
 	}
 	if err != nil {
 		e.log.Warn("lane_given_back_late", "error", err.Error())

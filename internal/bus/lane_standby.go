@@ -54,16 +54,16 @@ const (
 func (l *Lane) adopt(ctx context.Context) (within time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, max(l.ttl, time.Second))
 	defer cancel()
-	info, err := l.info(ctx)
+	info, err := l.server.info(ctx)
 	switch {
 	case err != nil:
 		return 0, typed(err)
-	case info.NumAckPending == 0:
+	case info.unacked == 0:
 		return l.ttl / ttlPartProbe, nil
-	case pinnedIn(info) != "":
+	case info.pin != "":
 		return l.ttl / ttlPartProbeHeld, nil
 	}
-	l.log.Info("lane_adopted", "unacked", info.NumAckPending)
+	l.log.Info("lane_adopted", "unacked", info.unacked)
 	_, err = l.reset(ctx)
 	return l.ttl / ttlPartProbe, typed(err)
 }
@@ -72,12 +72,12 @@ func (l *Lane) adopt(ctx context.Context) (within time.Duration, err error) {
 // is pinned. The message itself is dropped: the reset that follows brings it
 // again, in its place.
 func (l *Lane) probe(ctx context.Context, within time.Duration) (pin string, err error) {
-	inbox, sub, msgs, err := l.bus.subscribeReplies(8)
+	inbox, msgs, stop, err := l.server.listen(8)
 	if err != nil {
 		return "", typed(err)
 	}
-	defer unsubscribe(sub)
-	err = l.bus.pull(l.stream, l.consumer, replySubject(inbox, 1), pullRequest{
+	defer stop()
+	err = l.server.pull(replySubject(inbox, 1), pullRequest{
 		Batch: 1, Expires: within, Group: subjects.LaneGroup,
 	})
 	if err != nil {
@@ -88,7 +88,7 @@ func (l *Lane) probe(ctx context.Context, within time.Duration) (pin string, err
 	var m *nats.Msg
 	select {
 	case <-ctx.Done():
-		unsubscribe(sub)
+		stop()
 		l.withdraw(ctx)
 		select {
 		case m = <-msgs: // it was on its way: the pin is to be given back
@@ -115,7 +115,7 @@ func (l *Lane) probe(ctx context.Context, within time.Duration) (pin string, err
 func (l *Lane) withdraw(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(l.ttl/2, time.Second/2))
 	defer cancel()
-	_, _ = l.info(ctx)
+	_, _ = l.server.info(ctx)
 }
 
 var (
@@ -133,12 +133,12 @@ func (l *Lane) pinOf(ctx context.Context, m *nats.Msg) (string, error) {
 	// is still the one that the consumer knows.
 	ctx, cancel := context.WithTimeout(ctx, l.ttl/2)
 	defer cancel()
-	info, err := l.info(ctx)
+	info, err := l.server.info(ctx)
 	if err != nil {
 		return "", typed(err)
 	}
-	if pin := pinnedIn(info); pin != "" {
-		return pin, nil
+	if info.pin != "" {
+		return info.pin, nil
 	}
 	return "", errNoPin
 }

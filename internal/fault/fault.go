@@ -46,6 +46,17 @@ const (
 	RewrittenBelieved   Fault = "rewritten-believed"    // believes a session whose last event the log does not have
 	OverdueEarly        Fault = "overdue-early"         // settles wakes before they are due
 	BytesNotFrozen      Fault = "bytes-not-frozen"      // asks with bytes that depend on the clock
+	BatchRenamed        Fault = "batch-renamed"         // stores under new names what may be stored
+	WokenForgotten      Fault = "woken-forgotten"       // forgets in an era which wakes it settled
+	NothingForgotten    Fault = "nothing-forgotten"     // keeps every session in memory
+)
+
+// Faults of a host's end of a lane.
+const (
+	ResetForgotten Fault = "reset-forgotten" // does not reset a lane that it takes over
+	GapIgnored     Fault = "gap-ignored"     // takes a delivery that does not follow the last one
+	AckAllLate     Fault = "ack-all-late"    // acks all that came before, also what another host has taken over
+	AckedHeldAgain Fault = "acked-again"     // takes an acknowledged event that comes again as under way
 )
 
 // All returns every fault, those of bridges first.
@@ -55,5 +66,7 @@ func All() []Fault {
 		SecondLookLeftOut, LateNotWithdrawn, SettledForgotten, AckBeforeSettled, StoppedIsFailed, WakeEarly, WakeAckedUnsaid, WakeNotScheduled,
 		AckOnFolded, StoreFailureIgnored, CompareSkipped, WithdrawalLeftOut, CancelLeftOut, SnapshotEarly, LoadToTail, StaleReadAccepted,
 		NotProven, FoldedTwice, NoticeReused, NoticeDropped, LoadedIsAsked, SnapshotBelieved, RewrittenBelieved, OverdueEarly, BytesNotFrozen,
+		BatchRenamed, WokenForgotten, NothingForgotten,
+		ResetForgotten, GapIgnored, AckAllLate, AckedHeldAgain,
 	}
 }

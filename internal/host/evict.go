@@ -3,6 +3,8 @@ package host
 import (
 	"cmp"
 	"slices"
+
+	"github.com/refold/refold/internal/fault"
 )
 
 // memoryDefault is how many bytes the sessions in memory of a host take at most.
@@ -67,7 +69,7 @@ func (l *laneActor) admit(s *actor) {
 // them, and those with many events since their snapshot, so that they wake fast.
 // What is quarantined stays, to be seen when it is released.
 func (l *laneActor) evict(keep *actor) {
-	if !l.isOver(4) || l.clock < l.evictFrom {
+	if !l.isOver(4) || l.clock < l.evictFrom || fault.On(fault.NothingForgotten) {
 		return
 	}
 	l.learn()

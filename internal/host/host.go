@@ -48,6 +48,9 @@ type Host struct {
 	// evolve folds an event: State.Evolve, but for tests of what a fault in
 	// the fold does.
 	evolve func(*session.State, session.Event) ([]session.Notice, error)
+	// now is the clock of the process: time.Now, but for the simulation, whose
+	// clocks jump.
+	now func() time.Time
 	// recheck is how often a lane looks after quarantined sessions.
 	recheck time.Duration
 	// sweepFirst is how long after the start a lane that nobody owns is swept.
@@ -84,7 +87,7 @@ func newHost(w world, log *slog.Logger, opts Options) *Host {
 	instance := ulid.Make().String()
 	log = log.With("instance", instance)
 	return &Host{
-		world: w, log: log, opts: opts, instance: instance, evolve: (*session.State).Evolve, recheck: recheckEvery, ready: make(chan struct{}),
+		world: w, log: log, opts: opts, instance: instance, evolve: (*session.State).Evolve, now: time.Now, recheck: recheckEvery, ready: make(chan struct{}),
 		places: newPlaces(opts.Lanes), strayEvery: strayEvery, sweepFirst: sweepFirst, sweeping: make(chan struct{}, 1),
 		verifying: make(chan struct{}, 1),
 		installs: bus.NewInstalls(w, log, func(ctx context.Context, install *session.Install) error {

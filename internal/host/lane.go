@@ -258,7 +258,7 @@ func (l *laneActor) fold(ctx context.Context, a arrival) error {
 		return err
 	}
 	l.clock++
-	s.used, s.usedAt = l.clock, time.Now()
+	s.used, s.usedAt = l.clock, l.host.now()
 	switch {
 	case s.stops(a.event.Seq):
 		s.state = nil // its events count as stored; what it was is not needed

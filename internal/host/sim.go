@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,14 +14,62 @@ import (
 	"github.com/refold/refold/internal/bus"
 )
 
-// World is what a Stepper's host reads and stores. What each method promises is
-// told by *bus.Bus.
+// World is what a StepHost reads and stores. What each method promises is told
+// by *bus.Bus.
 type World = world
+
+// StepHost is a host whose lanes run in steps. It is for the simulation
+// (docs/simulator.md), where the order of things is drawn by seed; nothing else
+// uses it.
+type StepHost struct {
+	host    *Host
+	roster  *roster
+	sharing []string // as the share was taken last; nil: it was not
+}
+
+// NewStepHost returns a host that works through w. now is its clock.
+func NewStepHost(w World, instance string, now func() time.Time, log *slog.Logger, opts Options) *StepHost {
+	h := newHost(w, log, opts)
+	h.instance, h.now = instance, now
+	return &StepHost{host: h, roster: newRoster(instance, opts.Lanes)}
+}
+
+// Load reads the install records, as a host does at its start.
+func (s *StepHost) Load(ctx context.Context) error { return s.host.installs.Load(ctx) }
+
+// View returns a session's View as JSON, as a request for it is answered; nil if
+// the log has no event of it.
+func (s *StepHost) View(ctx context.Context, sid string) ([]byte, error) {
+	data, err := s.host.view(ctx, sid)
+	if errors.Is(err, errNoSession) {
+		return nil, nil
+	}
+	return data, err
+}
+
+// Beat returns a heartbeat of the host.
+func (s *StepHost) Beat() []byte { return s.host.beat() }
+
+// Share takes in what was heard of members, and returns which lanes the host is
+// to run. The first call begins its share.
+func (s *StepHost) Share(known []bus.Member) []bool {
+	if sharing, _, _ := s.roster.look(known); !slices.Equal(sharing, s.sharing) {
+		s.sharing = sharing
+		s.host.divide(sharing)
+	}
+	mine := make([]bool, s.host.opts.Lanes)
+	for n := range mine {
+		mine[n], _, _ = s.host.places.wants(n)
+	}
+	return mine
+}
+
+// Close says that the host leaves: it is to run nothing any more.
+func (s *StepHost) Close() { s.host.places.close() }
 
 // Stepper runs one lane of a host in steps: what the loop of a lane would take
 // from its channels and clocks as it comes, a Stepper takes when it is told to,
-// and one at a time. It is for the simulation (docs/simulator.md), where the
-// order of things is drawn by seed; nothing else uses it.
+// and one at a time.
 //
 // A step that has to wait for its World goes on beside the caller: Idle tells
 // when it is done, and the next one may begin. What is folded is handed over and
@@ -31,49 +81,39 @@ type Stepper struct {
 	busy  atomic.Bool
 	ended chan struct{}
 	err   error // why the lane was given up; read it when ended is closed
-
-	held atomic.Int64 // sessions in memory
 }
 
-// NewStepper returns a host of one lane that works through w; owned tells
-// whether it believes to own the lane, unowned whether nobody does.
-func NewStepper(w World, instance string, owned, unowned func() bool, log *slog.Logger, opts Options) *Stepper {
-	opts.Lanes = 1
-	h := newHost(w, log, opts)
-	h.instance = instance
-	return &Stepper{
-		host: h, lane: newLaneActor(h, steppedLane{owned, unowned}),
-		steps: make(chan func(context.Context) error), ended: make(chan struct{}),
-	}
+// Lane returns a lane of the host. What l delivers is for the caller to hand
+// over, by Take.
+func (s *StepHost) Lane(l *bus.Lane) *Stepper {
+	return &Stepper{host: s.host, lane: newLaneActor(s.host, l), steps: make(chan func(context.Context) error), ended: make(chan struct{})}
 }
 
-// steppedLane is the lane of a Stepper, which delivers by Era and Deliver.
-type steppedLane struct{ owned, unowned func() bool }
-
-func (steppedLane) Number() int                              { return 0 }
-func (steppedLane) Run(context.Context, bus.LaneOwner) error { return nil }
-func (steppedLane) Drain(context.Context) error              { return nil }
-func (l steppedLane) Owned() bool                            { return l.owned() }
-func (l steppedLane) Unowned(context.Context) (bool, error)  { return l.unowned(), nil }
-
-// Run takes steps until ctx ends, which is what a kill is, or the lane is given
-// up: then it returns why.
+// Run takes steps until ctx ends, which is what a kill and the end of a drain are,
+// or the lane is given up: then it returns why. What is stored is snapshotted.
 func (s *Stepper) Run(ctx context.Context) error {
+	s.host.places.runs(s.lane.lane.Number(), true)
+	defer s.host.places.runs(s.lane.lane.Number(), false)
 	ctx, cancel := context.WithCancel(ctx)
 	l := s.lane
 	var beside sync.WaitGroup
 	beside.Go(func() { l.settleLate(ctx) })
+	beside.Go(func() { l.sweeps(ctx) })
 	beside.Go(func() { l.storeSlices(ctx) })
-	beside.Go(func() { l.snapshots.run(ctx) })
-	defer close(s.ended)
+	putting, stopPutting := context.WithCancel(context.WithoutCancel(ctx))
+	go l.snapshots.run(putting)
+	defer func() {
+		stopPutting()
+		<-l.snapshots.ended
+		close(s.ended)
+	}()
 	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
 		case f := <-l.calls:
 			f()
 		case step := <-s.steps:
-			err := step(ctx)
-			switch {
+			switch err := step(ctx); {
 			case err == nil:
 				l.handOver()
 			case ctx.Err() == nil:
@@ -83,13 +123,15 @@ func (s *Stepper) Run(ctx context.Context) error {
 				l.drop()
 				cancel()
 			}
-			s.held.Store(int64(len(l.sessions)))
 			s.busy.Store(false)
 		}
 	}
 	cancel()
 	close(l.toStore)
 	beside.Wait()
+	if s.err == nil {
+		l.snapshotAll()
+	}
 	return s.err
 }
 
@@ -107,32 +149,28 @@ func (s *Stepper) step(f func(context.Context) error) {
 // Idle reports that no step is being taken.
 func (s *Stepper) Idle() bool { return !s.busy.Load() }
 
-// Held returns how many sessions were in memory after the last step.
-func (s *Stepper) Held() int { return int(s.held.Load()) }
-
-// Load reads the install records, as a host does at its start.
-func (s *Stepper) Load() {
-	s.step(func(ctx context.Context) error {
-		err := s.host.installs.Load(ctx)
-		for err != nil && ctx.Err() == nil { // a process would be started again
-			err = s.host.installs.Load(ctx)
-		}
-		return err
-	})
+// Arrival is what a lane hands over: the beginning of an era, or an event.
+type Arrival struct {
+	Era    bool
+	Event  session.Event
+	Ack    func()
+	Behind bool // others wait behind it
 }
 
-// Era begins an era.
-func (s *Stepper) Era() {
-	s.step(func(ctx context.Context) error { return s.lane.take(ctx, arrival{era: true}) })
-}
-
-// Deliver hands an event over. more says that others wait behind it.
-func (s *Stepper) Deliver(e session.Event, ack func(), more bool) {
+// Take hands over what has arrived, at most 64 at once: one batch.
+func (s *Stepper) Take(all []Arrival) {
+	of := func(a Arrival) arrival { return arrival{event: a.Event, ack: a.Ack, behind: a.Behind, era: a.Era} }
+	for _, a := range all[1:] {
+		s.lane.arrivals <- of(a)
+	}
 	s.step(func(ctx context.Context) error {
 		s.lane.arrived = true
-		return s.lane.take(ctx, arrival{event: e, ack: ack, behind: more})
+		return s.lane.batch(ctx, of(all[0]))
 	})
 }
+
+// IsFull reports that so much waits to be stored that nothing is taken.
+func (s *Stepper) IsFull() bool { return len(s.lane.folded) >= foldedMax }
 
 // HasStored reports that a slice was stored, or given up, and waits for Finish.
 func (s *Stepper) HasStored() bool { return len(s.lane.stored) > 0 }
@@ -144,8 +182,9 @@ func (s *Stepper) Finish() {
 
 // Tick looks after wakes, snapshots and sessions that may sleep, as a lane does
 // every second.
-func (s *Stepper) Tick(now time.Time) {
+func (s *Stepper) Tick() {
 	s.step(func(context.Context) error {
+		now := s.host.now()
 		s.lane.lookAtWakes(now.UnixMilli())
 		s.lane.lookAtSnapshots()
 		s.lane.sleep(now)
@@ -156,21 +195,42 @@ func (s *Stepper) Tick(now time.Time) {
 // Recheck looks after quarantined sessions.
 func (s *Stepper) Recheck() { s.step(s.lane.recheck) }
 
-// Sweep looks after sessions that wait and are not in memory, beside the lane,
-// and returns when that is done.
-func (s *Stepper) Sweep(ctx context.Context) error {
-	if !s.lane.isMine(ctx) {
-		return nil
-	}
-	_, err := s.lane.sweep(ctx)
-	return err
+// Memory is what a lane has in memory.
+type Memory struct {
+	Sessions []InMemory // by name
+	Waits    int        // events folded that are not stored
+	Loaded   int        // sessions loaded for a batch
+	Putting  int        // snapshots on their way
+	Most     int        // sessions that it may keep
 }
 
-// View returns a session's View as JSON, as a request for it is answered.
-func (s *Stepper) View(ctx context.Context, sid string) ([]byte, error) {
-	data, err := s.host.view(ctx, sid)
-	if errors.Is(err, errNoSession) {
-		return nil, nil
+// InMemory is a session in memory.
+type InMemory struct {
+	Session         string
+	Seq, Stored     uint64
+	Hash            func() string // of the state; for as long as the Stepper is idle
+	Proven, Stopped bool
+	Unsure          bool // a snapshot of it is on its way
+	Asked           int  // names that are remembered
+}
+
+// Memory returns what is in memory. The Stepper must be idle.
+func (s *Stepper) Memory() Memory {
+	l := s.lane
+	m := Memory{Waits: len(l.folded), Loaded: len(l.loaded), Most: l.host.opts.SessionsMax}
+	if l.storing != nil {
+		m.Waits += len(l.storing.outputs)
 	}
-	return data, err
+	l.snapshots.mu.Lock()
+	m.Putting = len(l.snapshots.next) + len(l.snapshots.former)
+	l.snapshots.mu.Unlock()
+	for sid, a := range l.sessions {
+		one := InMemory{Session: sid, Stored: a.stored, Proven: a.proven, Stopped: a.stop != nil, Unsure: a.unsure > 0, Asked: len(a.asked)}
+		if a.state != nil {
+			one.Seq, one.Hash = a.state.Seq, func() string { return a.state.Hash().String() }
+		}
+		m.Sessions = append(m.Sessions, one)
+	}
+	slices.SortFunc(m.Sessions, func(a, b InMemory) int { return strings.Compare(a.Session, b.Session) })
+	return m
 }

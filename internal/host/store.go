@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"time"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/bus"
@@ -18,6 +17,7 @@ import (
 type slice struct {
 	outputs   []*outputs
 	snapshots []*snapshot // of the states behind it
+	tried     bool        // it may be stored
 	err       error       // the lane is given up: memory is ahead of what is stored
 }
 
@@ -102,7 +102,7 @@ func (l *laneActor) storeSlices(ctx context.Context) {
 // message, a notice keeps its number.
 func (l *laneActor) storeAll(ctx context.Context, s *slice) error {
 	var all []bus.Output
-	now := time.Now().UnixMilli()
+	now := l.host.now().UnixMilli()
 	for _, o := range s.outputs {
 		if err := l.describe(ctx, o.registry); err != nil {
 			return err
@@ -110,9 +110,11 @@ func (l *laneActor) storeAll(ctx context.Context, s *slice) error {
 		o.registry = nil
 		if o.failed == nil {
 			o.todo = l.startable(o.todo, now)
+			s.rename(o)
 			all = append(all, o.todo...)
 		}
 	}
+	s.tried = true
 	if len(all) > 0 {
 		if err := s.take(l.host.world.Store(ctx, all)); err != nil {
 			return err
@@ -215,4 +217,20 @@ func (l *laneActor) cancel(ctx context.Context, o *outputs) error {
 	}
 	o.cancel = nil
 	return nil
+}
+
+// rename is a fault that is planted: what may be stored gets new names.
+func (s *slice) rename(o *outputs) {
+	if !s.tried || !fault.On(fault.BatchRenamed) {
+		return
+	}
+	for i := range o.todo {
+		if e := o.todo[i].Effect; e != nil {
+			other := *e
+			other.Name += "a9"
+			o.todo[i].Effect = &other
+		} else if o.todo[i].N > 0 {
+			o.todo[i].N += 1000
+		}
+	}
 }

@@ -61,7 +61,9 @@ func (l *laneActor) lookAtWakes(now int64) {
 		select {
 		case l.late <- w:
 			s := l.sessions[w.sid]
-			s.woken = append(s.woken, w.wake.Number)
+			if !fault.On(fault.WokenForgotten) {
+				s.woken = append(s.woken, w.wake.Number)
+			}
 		default:
 			return
 		}

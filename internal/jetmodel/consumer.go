@@ -20,7 +20,8 @@ type Consumer struct {
 	stream *Stream
 	cfg    ConsumerConfig
 	state
-	pin pin
+	pin     pin
+	matched map[string]bool // by subject, whether a filter matches
 }
 
 // state is what a server keeps of a consumer.
@@ -71,13 +72,21 @@ type Info struct {
 
 // Consumer creates a consumer.
 func (s *Stream) Consumer(cfg ConsumerConfig) *Consumer {
-	c := &Consumer{stream: s, cfg: cfg, state: fresh(1)}
+	c := &Consumer{stream: s, cfg: cfg, state: fresh(1), matched: map[string]bool{}}
 	s.consumers = append(s.consumers, c)
 	return c
 }
 
 func (c *Consumer) matches(subject string) bool {
-	return len(c.cfg.Filters) == 0 || slices.ContainsFunc(c.cfg.Filters, func(f string) bool { return Matches(f, subject) })
+	if len(c.cfg.Filters) == 0 {
+		return true
+	}
+	yes, known := c.matched[subject]
+	if !known {
+		yes = slices.ContainsFunc(c.cfg.Filters, func(f string) bool { return Matches(f, subject) })
+		c.matched[subject] = yes
+	}
+	return yes
 }
 
 // Info returns how the consumer stands.
@@ -128,6 +137,16 @@ func (c *Consumer) Pull(pin string) (d Delivery, found bool, err error) {
 	c.tick()
 	if err := c.keep(pin); err != nil {
 		return Delivery{}, false, err
+	}
+	return c.Serve(pin)
+}
+
+// Serve gives a request that was made before the next message, as Pull does. It
+// is no sign of life: the pin lasts no longer for it.
+func (c *Consumer) Serve(pin string) (d Delivery, found bool, err error) {
+	c.tick()
+	if c.cfg.Pinned > 0 && pin != "" && c.pin.id != "" && pin != c.pin.id {
+		return Delivery{}, false, ErrPin
 	}
 	if !c.mayHave(pin) {
 		return Delivery{}, false, nil

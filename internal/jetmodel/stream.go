@@ -42,6 +42,7 @@ type Config struct {
 	Age           time.Duration               // messages leave after it; 0: never
 	Window        time.Duration               // in which a message id counts once; 0: ids mean nothing
 	Transform     func(subject string) string // of stored subjects; nil: as published
+	Wall          func() time.Time            // the clock of timestamps and ages, which may jump; nil: the one that all else has
 }
 
 // Message is a stored message. Data is shared: read it only.
@@ -86,6 +87,9 @@ type seenID struct {
 
 // NewStream returns an empty stream. now is its server's clock.
 func NewStream(cfg Config, now func() time.Time) *Stream {
+	if cfg.Wall == nil {
+		cfg.Wall = now
+	}
 	return &Stream{cfg: cfg, now: now, ids: map[string]seenID{}}
 }
 
@@ -155,7 +159,7 @@ func (s *Stream) store(p Put, subject string) Ack {
 		s.msgs = slices.DeleteFunc(s.msgs, func(m *Message) bool { return m.Subject == subject })
 	}
 	s.last++
-	s.msgs = append(s.msgs, &Message{Subject: subject, Seq: s.last, Time: s.now(), Header: p.Header, Data: p.Data})
+	s.msgs = append(s.msgs, &Message{Subject: subject, Seq: s.last, Time: s.cfg.Wall(), Header: p.Header, Data: p.Data})
 	if p.ID != "" && s.cfg.Window > 0 {
 		s.ids[p.ID] = seenID{s.last, s.now()}
 	}
@@ -167,7 +171,7 @@ func (s *Stream) expire() {
 	if s.cfg.Age == 0 {
 		return
 	}
-	from, n := s.now().Add(-s.cfg.Age), 0
+	from, n := s.cfg.Wall().Add(-s.cfg.Age), 0
 	for n < len(s.msgs) && !s.msgs[n].Time.After(from) {
 		n++
 	}

@@ -1,0 +1,259 @@
+package bridge
+
+// The bridge processes of the simulation, with their model, their tools, their
+// hook and their clock.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/jetmodel"
+	"github.com/refold/refold/subjects"
+)
+
+// simBridge is a bridge process.
+type simBridge struct {
+	*proc
+	sim      *sim
+	worker   *worker
+	keeper   *timekeeper
+	life     lifetimes
+	drain    context.CancelFunc
+	draining time.Time // since it was told to stop; zero: it was not
+	held     map[*jetmodel.Consumer]map[uint64]bool
+}
+
+func (s *sim) startBridge(i int) {
+	s.lives++
+	p := s.start(fmt.Sprintf("b%d-%d", i, s.lives))
+	p.skew = s.skewed()
+	b := &simBridge{proc: p, sim: s, held: map[*jetmodel.Consumer]map[uint64]bool{}}
+	b.worker = newWorker(simWire{p, s}, s.names, p.name, "sim/"+p.name, slog.New(slog.DiscardHandler))
+	b.worker.now = p.now
+	b.keeper = &timekeeper{clockwork: simClock{simWire{p, s}}, by: "sim", log: b.worker.log, now: p.now, stats: &b.worker.stats}
+	drain, cancel := context.WithCancel(p.ctx)
+	b.drain = cancel
+	life, stop := newLifetimes(drain, bridgeGrace)
+	b.life = life
+	context.AfterFunc(p.ctx, stop)
+	go b.worker.holders.watch(p.ctx, b.worker.reader.events.clear)
+	s.mu.Lock()
+	s.alive[p.name] = p
+	s.mu.Unlock()
+	s.bridges[i] = b
+}
+
+const (
+	simSlots = 3
+
+	// bridgeGrace is what a bridge that is told to stop leaves to what runs, and
+	// bridgeLeaves how long it may take to end.
+	bridgeGrace  = 5 * time.Second
+	bridgeLeaves = bridgeGrace + stopGrace + settleGrace + 5*time.Second
+)
+
+// looksGone starts a bridge anew that has stopped.
+func (b *simBridge) looksGone(i int) {
+	if b.draining.IsZero() || b.dead {
+		return
+	}
+	b.sim.mu.Lock()
+	held := 0
+	for _, of := range b.held {
+		held += len(of)
+	}
+	b.sim.mu.Unlock()
+	if took := time.Since(b.draining); held > 0 && took > bridgeLeaves {
+		b.sim.breaks("%s was told to stop %v ago, and carries %d effects", b.name, took, held)
+	}
+	if held == 0 {
+		b.sim.did("bridge stopped")
+		b.sim.say("%s has stopped", b.name)
+		b.sim.kill(b.proc)
+		b.sim.startBridge(i)
+	}
+}
+
+// jump sets the clock of a bridge. What it heard of others is counted by a clock
+// that does not jump.
+func (b *simBridge) jump(by time.Duration) {
+	h := b.worker.holders
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	b.sim.mu.Lock()
+	defer b.sim.mu.Unlock()
+	b.skew += by
+	h.since, h.own = h.since.Add(by), h.own.Add(by)
+}
+
+// pull takes an effect of a target, or what is due; false: there is none.
+func (b *simBridge) pull(c *jetmodel.Consumer, of *target) bool {
+	d, found, err := c.Pull("")
+	if err != nil || !found {
+		return false
+	}
+	if b.held[c] == nil {
+		b.held[c] = map[uint64]bool{}
+	}
+	if b.sim.fault(60) {
+		b.sim.say("%s: delivery of %s is lost", b.name, d.Subject)
+		return true
+	}
+	if b.held[c][d.Seq] {
+		c.Progress(d.Seq) // it came again while it is carried
+		return true
+	}
+	b.sim.say("%s: delivered %s, time %d", b.name, d.Subject, d.Count)
+	b.held[c][d.Seq] = true
+	one := &simDelivery{b: b, c: c, d: d}
+	go func() {
+		b.carry(of, one)
+		b.sim.mu.Lock()
+		defer b.sim.mu.Unlock()
+		if !b.dead {
+			delete(b.held[c], d.Seq)
+		}
+	}()
+	return true
+}
+
+// carry carries an effect of a target, or what is due.
+func (b *simBridge) carry(of *target, one *simDelivery) {
+	var sid, wake string
+	var fired time.Time
+	switch {
+	case of != nil && of.class != session.ClassWake:
+		b.worker.take(b.life, b.serves(of), one)
+		return
+	case of != nil:
+		name, err := b.sim.names.ParseEffect(one.d.Subject)
+		if err != nil {
+			panic(err)
+		}
+		sid, wake = name.Session, name.Effect
+	default:
+		var err error
+		if sid, wake, err = b.sim.names.ParseDue(one.d.Subject); err != nil {
+			panic(err)
+		}
+		fired = one.d.Time
+	}
+	b.keeper.answer(sid, wake, b.keeper.carry(b.life.last, sid, wake, one.d.Data, fired), one.Ack, one.GiveBack)
+}
+
+func (b *simBridge) serves(of *target) served {
+	s := served{class: of.class, target: of.target, concurrency: simSlots}
+	switch of.class {
+	case session.ClassLLM:
+		s.model = modelFunc(b.generate)
+	case session.ClassStep:
+		s.hook = PrepareStep(b.prepare)
+	default:
+		s.executor = executorFunc(b.execute)
+	}
+	return s
+}
+
+// simDelivery is a delivery of an effect.
+type simDelivery struct {
+	b *simBridge
+	c *jetmodel.Consumer
+	d jetmodel.Delivery
+}
+
+func (d *simDelivery) Subject() string { return d.d.Subject }
+func (d *simDelivery) Payload() []byte { return d.d.Data }
+
+func (d *simDelivery) Ack() {
+	d.b.sim.meet()
+	if d.b.dead {
+		return
+	}
+	if name, err := d.b.sim.names.ParseEffect(d.d.Subject); err == nil && name.Class != session.ClassWake {
+		d.b.sim.judge.done(d.b.proc, name.Session, name.Effect)
+	}
+	d.send(d.b.name+" acks "+d.d.Subject, func() { d.c.Ack(d.d.Seq) })
+}
+
+func (d *simDelivery) GiveBack(delay time.Duration) {
+	d.b.sim.meet()
+	if !d.b.dead {
+		d.send(fmt.Sprintf("%s gives %s back for %v", d.b.name, d.d.Subject, delay), func() { d.c.Nak(d.d.Seq, delay) })
+	}
+}
+
+func (d *simDelivery) send(text string, arrive func()) {
+	d.b.sim.mu.Lock()
+	defer d.b.sim.mu.Unlock()
+	d.b.sim.mail = append(d.b.sim.mail, &letter{from: d.b.proc, key: text, text: text, arrive: arrive})
+}
+
+var errTool = errors.New("the tool says no")
+
+func (b *simBridge) execute(ctx context.Context, c Call) (Result, error) {
+	one := b.sim.judge.start(b.proc, b.worker.instance, subjects.EffectName{Class: session.ClassTool, Target: "x", Session: c.Session, Effect: c.Effect})
+	what, err := b.run(ctx, "execute "+c.ToolID+" "+c.Session+"."+c.Effect)
+	if err != nil {
+		return Result{}, err
+	}
+	b.sim.judge.answer(one)
+	if what == lost {
+		return Result{}, errTool
+	}
+	return Result{Output: "done"}, nil
+}
+
+// run is what takes time in a tool or a model.
+func (b *simBridge) run(ctx context.Context, key string) (becomes, error) {
+	what, err := b.wait(ctx, key, false)
+	for err == nil && what == slowly {
+		what, err = b.wait(ctx, key+" (slow)", false)
+	}
+	if err == nil && what == fails { // it does not return before it must
+		<-ctx.Done()
+		err = ctx.Err()
+	}
+	return what, err
+}
+
+func (b *simBridge) generate(ctx context.Context, req Request, delta func(string)) (Answer, error) {
+	one := b.sim.judge.start(b.proc, b.worker.instance, subjects.EffectName{Class: session.ClassLLM, Target: "p", Session: req.Session, Effect: req.Effect})
+	what, err := b.run(ctx, "generate "+req.Session+"."+req.Effect)
+	if err != nil {
+		return Answer{}, err
+	}
+	b.sim.judge.answer(one)
+	if what == lost {
+		return Answer{}, &Error{Code: "overloaded", Detail: "try later"}
+	}
+	delta("so")
+	var calls []AnswerCall
+	if !b.sim.calm && len(req.Messages) < 8 {
+		for range []int{0, 1, 2, 3, 3, 2}[b.sim.draw(6)] {
+			name := []string{"read", "write", "write", "none", "ask", "danger"}[b.sim.draw(6)]
+			calls = append(calls, AnswerCall{ID: "c", Name: name, Arguments: "{}"})
+		}
+	}
+	return Answer{Text: "so it is", Calls: calls, Model: "m"}, nil
+}
+
+// prepare is the hook that chooses what a step offers.
+func (b *simBridge) prepare(ctx context.Context, req StepRequest) (StepChoice, error) {
+	one := b.sim.judge.start(b.proc, b.worker.instance, subjects.EffectName{Class: session.ClassStep, Target: "h", Session: req.Session, Effect: req.Effect})
+	what, err := b.run(ctx, "prepare "+req.Session+"."+req.Effect)
+	if err != nil {
+		return StepChoice{}, err
+	}
+	b.sim.judge.answer(one)
+	switch {
+	case what == lost:
+		return StepChoice{}, errTool
+	case b.sim.calm:
+		return StepChoice{}, nil
+	}
+	return []StepChoice{{}, {ActiveTools: []string{"read", "write"}, Context: map[string]any{"by": "h"}}, {ActiveTools: []string{"no such tool"}}}[b.sim.draw(3)], nil
+}

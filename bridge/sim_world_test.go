@@ -1,0 +1,298 @@
+package bridge
+
+// What a host sees of the server: host.World. Every call waits for the simulation.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/host"
+	"github.com/refold/refold/internal/jetmodel"
+)
+
+// simWorld is a host's connection.
+type simWorld struct {
+	*proc
+	sim *sim
+}
+
+var _ host.World = simWorld{}
+
+// InstallBefore answers at once: there is one record.
+func (w simWorld) InstallBefore(_ context.Context, seq uint64) (session.Event, bool, error) {
+	w.sim.mu.Lock()
+	defer w.sim.mu.Unlock()
+	return w.sim.install, true, nil
+}
+
+func (w simWorld) ReadSession(ctx context.Context, sid string, from, to uint64, leader bool) iter.Seq2[session.Event, error] {
+	return func(yield func(session.Event, error) bool) {
+		var all []session.Event
+		err := w.call(ctx, fmt.Sprintf("read %s from %d to %d", sid, from, to), func() error {
+			all = w.sim.history(sid, from, to, leader)
+			return nil
+		})
+		for _, e := range all {
+			if !yield(e, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(session.Event{}, err)
+		}
+	}
+}
+
+func (w simWorld) LastSeq(ctx context.Context) (seq uint64, err error) {
+	err = w.call(ctx, "last sequence", func() error {
+		seq = w.sim.log.LastSeq()
+		return nil
+	})
+	return seq, err
+}
+
+func (w simWorld) Publish(ctx context.Context, door session.Door, sid string, payload []byte, id string) (seq uint64, err error) {
+	err = w.call(ctx, fmt.Sprintf("publish %s %s", sid, textOf(payload)), func() error {
+		w.sim.judge.wakes(w.proc, sid, payload)
+		w.sim.judge.wokenBy(w.proc, sid, payload)
+		seq, err = w.sim.append(door, sid, id, payload)
+		return err
+	})
+	return seq, err
+}
+
+// Store stores outputs as Bus.Store does, in the steps of its committer: effects
+// and withdrawals in groups as long as that goes, then one by one; then notices.
+// What is not known to be stored is stored again, under the same names.
+func (w simWorld) Store(ctx context.Context, outputs []bus.Output) []error {
+	errs := make([]error, len(outputs))
+	var left, notices []int
+	for i := range outputs {
+		if errs[i] = errRefused; outputs[i].Notice != nil {
+			notices = append(notices, i)
+		} else {
+			left = append(left, i)
+		}
+	}
+	grouped := w.sim.grouped()
+	for tries := 0; len(left) > 0; tries++ {
+		some := left
+		if !grouped || tries >= 3 || len(left) == 1 {
+			some = left[:w.sim.part(len(left))]
+		}
+		still := left[len(some):]
+		err := w.call(ctx, "store"+textsOf(outputs, some), func() error {
+			if len(some) > 1 && grouped && tries < 3 {
+				still = w.sim.group(outputs, some, errs)
+				return nil
+			}
+			for _, i := range some {
+				if errs[i] = nil; !w.sim.denies() {
+					errs[i] = w.sim.single(&outputs[i])
+				} else {
+					errs[i] = errRefused
+				}
+			}
+			return nil
+		})
+		switch {
+		case err == nil:
+			left = still
+		case ctx.Err() != nil || w.dead || tries > 3 && w.sim.denies():
+			return allFailed(len(outputs), err)
+		}
+	}
+	w.notices(ctx, outputs, notices, errs)
+	return errs
+}
+
+// notices stores what there is to say, in order and of no session that an output
+// failed of.
+func (w simWorld) notices(ctx context.Context, outputs []bus.Output, left []int, errs []error) {
+	failed := map[string]bool{}
+	for i, o := range outputs {
+		if o.Notice == nil && errs[i] != nil {
+			failed[o.Session] = true
+		}
+	}
+	for len(left) > 0 {
+		some := left[:w.sim.part(len(left))]
+		err := w.call(ctx, "store"+textsOf(outputs, some), func() error {
+			for _, i := range some {
+				o := &outputs[i]
+				if failed[o.Session] || w.sim.denies() {
+					failed[o.Session] = true
+					continue
+				}
+				errs[i] = nil
+				w.sim.notice(o)
+			}
+			return nil
+		})
+		switch {
+		case err == nil:
+			left = left[len(some):]
+		case ctx.Err() != nil || w.dead:
+			for _, i := range left {
+				errs[i] = err
+			}
+			return
+		}
+	}
+}
+
+// denies reports that something is not stored, now and then.
+func (s *sim) denies() bool { return !s.calm && s.faults > 0 && s.draw(60) == 59 }
+
+// grouped reports whether the server syncs every message, so that what is stored
+// goes out in groups.
+func (s *sim) grouped() bool { return s.mood.grouped }
+
+// part is how many of n are stored before a process may die.
+func (s *sim) part(n int) int {
+	if s.calm || s.faults == 0 || s.draw(4) < 3 {
+		return n
+	}
+	return 1 + s.draw(n)
+}
+
+func allFailed(n int, err error) []error {
+	errs := make([]error, n)
+	for i := range errs {
+		errs[i] = err
+	}
+	return errs
+}
+
+func textsOf(outputs []bus.Output, some []int) (text string) {
+	for _, i := range some {
+		switch o := &outputs[i]; {
+		case o.Effect != nil:
+			text += " " + o.Session + "." + o.Effect.Name
+		case o.Withdraw != "":
+			text += " withdraw " + o.Session + "." + o.Withdraw
+		default:
+			text += " notice " + o.Session + " " + strconv.FormatUint(o.N, 10)
+		}
+	}
+	return text
+}
+
+func (w simWorld) PublishCancel(ctx context.Context, sid string, payload []byte) error {
+	return w.call(ctx, "cancel "+sid+" "+string(payload), func() error {
+		w.sim.judge.cancel(sid, payload)
+		for _, b := range w.sim.bridges {
+			if b.dead || b.cut() || !w.sim.calm && w.sim.draw(8) == 7 {
+				continue
+			}
+			b.worker.cancelled(sid, payload)
+		}
+		return nil
+	})
+}
+
+func (w simWorld) GetSnapshot(ctx context.Context, sid string) (data []byte, found bool, err error) {
+	err = w.call(ctx, "get snapshot "+sid, func() error {
+		data, found = w.sim.snapshot(sid)
+		return nil
+	})
+	return data, found, err
+}
+
+func (w simWorld) PutSnapshot(ctx context.Context, sid string, seq uint64, data []byte) error {
+	return w.PutWaiting(ctx, sid, seq, data, 0)
+}
+
+func (w simWorld) PutWaiting(ctx context.Context, sid string, seq uint64, data []byte, due int64) error {
+	w.sim.judge.snapshot(sid, seq, data)
+	return w.call(ctx, fmt.Sprintf("put snapshot %s at %d", sid, seq), func() error {
+		w.sim.put(sid, data, due)
+		return nil
+	})
+}
+
+func (w simWorld) ListWaiting(ctx context.Context, from uint64) iter.Seq2[bus.Waiting, error] {
+	return func(yield func(bus.Waiting, error) bool) {
+		var all []jetmodel.Message
+		err := w.call(ctx, "list waiting", func() error {
+			all = w.sim.kv.All(">", from, 0)
+			return nil
+		})
+		for _, m := range all {
+			due, _ := strconv.ParseInt(m.Header, 10, 64)
+			if due != 0 && !yield(bus.Waiting{Session: m.Subject, Due: due, Seq: m.Seq}, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(bus.Waiting{}, err)
+		}
+	}
+}
+
+// The model's log loses its end, and never has a hole: of what else is stored of a
+// session nobody asks.
+func (w simWorld) LogMissing(context.Context) (uint64, error) { return 0, nil }
+
+func (w simWorld) EventAt(ctx context.Context, seq uint64) (e session.Event, err error) {
+	err = w.call(ctx, fmt.Sprintf("event at %d", seq), func() error {
+		m, err := w.sim.log.At(seq, 0)
+		if err != nil {
+			return bus.ErrNotFound
+		}
+		e = w.sim.event(m)
+		return nil
+	})
+	return e, err
+}
+
+func (w simWorld) Witness(context.Context, string) (bus.Witness, error) {
+	return bus.Witness{}, errors.ErrUnsupported
+}
+
+func (w simWorld) EffectsKept(context.Context) (time.Duration, error) { return time.Hour, nil }
+
+func (w simWorld) GetQuarantine(ctx context.Context, sid string) (body []byte, found bool, err error) {
+	err = w.call(ctx, "get quarantine "+sid, func() error {
+		body, found = w.sim.stops[sid]
+		return nil
+	})
+	return body, found, err
+}
+
+func (w simWorld) PutQuarantine(ctx context.Context, sid string, body []byte) error {
+	return w.call(ctx, "quarantine "+sid+" "+string(body), func() error {
+		w.sim.stops[sid] = body
+		w.sim.judge.quarantine(sid, body)
+		return nil
+	})
+}
+
+// Quarantined answers at once, since who asks holds a lock.
+func (w simWorld) Quarantined(context.Context) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		w.sim.mu.Lock()
+		all := sortedKeys(w.sim.stops)
+		w.sim.mu.Unlock()
+		for _, sid := range all {
+			if !yield(sid, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (w simWorld) PutBlob(_ context.Context, content []byte) (codec.Ref, error) {
+	w.sim.mu.Lock()
+	defer w.sim.mu.Unlock()
+	ref := codec.RefOf(content)
+	w.sim.blobs[ref] = content
+	return ref, nil
+}

@@ -4,12 +4,15 @@ package e2e_test
 // and a session uses what they offer.
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"github.com/refold/refold/actors/session"
 )
@@ -28,8 +31,13 @@ func TestServiceInGo(t *testing.T) {
 	s.playService(dir, "orders.find", "orders.place")
 	s.wantCalls("s1", "orders_find", "orders_place", "orders_find")
 
-	// Nobody is there: the call waits, and the next service answers it.
+	// Nobody is there, and the server knows: a call waits, and the next service
+	// answers it.
 	orders.kill()
+	until(t, time.Minute, "nobody listens", func() bool {
+		_, err := s.nc.Request("orders.find", []byte("{}"), time.Second)
+		return errors.Is(err, nats.ErrNoResponders)
+	})
 	s.run(session.DoorIn, "s2", "Order three pieces of tea.", nil)
 	s.view("s2", "its first calls", func(v session.View) bool { return v.Batch != nil && len(v.Batch.Calls) == 2 })
 	orders.start()

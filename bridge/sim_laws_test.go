@@ -284,7 +284,7 @@ func (r *referee) end() {
 		if s.state.Run != nil {
 			r.j.breaks("%s: run %d has not ended", sid, s.state.Run.Number)
 		}
-		if len(r.j.broken) == 0 {
+		if len(r.j.broken) == 0 && len(s.events) > 0 {
 			r.endView(sid, s)
 			r.endNotices(sid, s)
 		}

@@ -152,6 +152,12 @@ func (s *sim) powerLoss() {
 	s.log.Lose(from)
 	s.judge.lose(from)
 	s.flush() // a server that starts again writes what it found
+	s.mu.Lock()
+	s.mail = nil // what was on its way to the server that went is lost
+	for _, h := range s.hosts {
+		h.joins++
+	}
+	s.mu.Unlock()
 	for _, l := range s.lanes {
 		l.restart(s)
 	}

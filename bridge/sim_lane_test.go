@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/host"
 	"github.com/refold/refold/internal/jetmodel"
@@ -55,8 +54,8 @@ type simRun struct {
 	listened int
 	sent     int
 	queue    []host.Arrival
-	gave     map[uint64]codec.Hash // what was delivered in this era, by sequence
-	pinned   string                // the pin of the latest delivery
+	gave     map[uint64]string // the session and the hash of what was delivered, by sequence
+	pinned   string            // the pin of the latest delivery
 	ticked   time.Time
 	looked   time.Time
 	crowded  time.Time // since it has too many sessions in memory
@@ -73,7 +72,7 @@ func (h *simHost) runLane(n int) {
 	ctx, stop := context.WithCancel(h.ctx)
 	r := &simRun{
 		proc: h.proc, sim: s, host: h, end: s.lanes[n], stop: stop, running: ctx, inboxes: map[string]func(bus.LaneModelMessage){},
-		gave: map[uint64]codec.Hash{}, ticked: time.Now(), looked: time.Now(),
+		gave: map[uint64]string{}, ticked: time.Now(), looked: time.Now(),
 	}
 	r.lane = bus.NewModelLane(r, s.names, n, h.log)
 	r.stepper = h.host.Lane(r.lane)
@@ -208,10 +207,13 @@ func (r *simRun) judge(seq uint64) {
 	if err != nil {
 		return
 	}
-	if e := r.sim.event(m); e.Session != "" && session.LeafOf(e) == r.gave[seq] {
+	if e := r.sim.event(m); e.Session != "" && whatIs(e) == r.gave[seq] {
 		r.sim.judge.acked(r.proc, e)
 	}
 }
+
+// whatIs tells events apart that have one sequence after another.
+func whatIs(e session.Event) string { return e.Session + " " + session.LeafOf(e).String() }
 
 // Era takes the beginning of an era.
 func (r *simRun) Era(uint64) {

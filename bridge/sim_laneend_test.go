@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/bus"
 )
 
@@ -63,7 +62,7 @@ func (l *laneEnd) serve(s *sim) bool {
 			s.say("it is lost")
 			return true
 		}
-		r.gave[d.Seq] = session.LeafOf(s.event(d.Message))
+		r.gave[d.Seq] = whatIs(s.event(d.Message))
 		if !r.hears(p.reply, bus.LaneModelMessage{
 			Subject: d.Subject, Data: d.Data, Seq: d.Seq, ConsumerSeq: d.ConsumerSeq, Count: uint64(d.Count), Pending: uint64(d.Pending), Time: d.Time, Pin: d.Pin,
 		}) {

@@ -113,17 +113,21 @@ func (s *sim) calmDown() {
 	for i := range simHosts + simBridges + 1 {
 		s.setClock(i, 0)
 	}
-	for _, sid := range sortedKeys(s.judge.sessions) {
-		// One whose wake was lost, or forgotten before a bridge had scheduled it,
-		// sleeps until something else happens to it, if nobody has it in memory or in
-		// a snapshot.
-		if run := s.judge.sessions[sid].state.Run; run != nil && (run.Lifecycle == session.Paused || s.mood.effectLosses || s.mood.hours) {
-			s.publish(session.DoorIn, sid, session.TypeRunResumeRequested, `{}`)
-		}
-	}
+	s.resume()
 	s.quiet()
 	if s.draw(4) == 3 && len(s.broken) == 0 {
 		s.lastAct()
+	}
+}
+
+// resume resumes what is paused. A session whose wake was lost, or forgotten before
+// a bridge had scheduled it, sleeps until something happens to it, if nobody has it
+// in memory or in a snapshot.
+func (s *sim) resume() {
+	for _, sid := range sortedKeys(s.judge.sessions) {
+		if run := s.judge.sessions[sid].state.Run; run != nil && (run.Lifecycle == session.Paused || s.mood.effectLosses || s.mood.hours) {
+			s.publish(session.DoorIn, sid, session.TypeRunResumeRequested, `{}`)
+		}
 	}
 }
 
@@ -163,6 +167,9 @@ func (s *sim) quiet() {
 		s.work()
 		if quiet++; !s.isDone() {
 			quiet = 0
+		}
+		if round%200 == 199 {
+			s.resume()
 		}
 		s.passes(time.Duration(min(5, 1+round/100)) * time.Second)
 		s.judge.bounds()

@@ -145,9 +145,7 @@ func (l *laneActor) loop(ctx context.Context, giveUp func()) (cause error) {
 			}
 		case now := <-wakes.C:
 			if cause == nil && ctx.Err() == nil {
-				l.lookAtWakes(now.UnixMilli())
-				l.lookAtSnapshots()
-				l.sleep(now)
+				l.lookAround(now)
 			}
 		}
 		if err != nil {

@@ -184,10 +184,7 @@ func (s *Stepper) Finish() {
 // every second.
 func (s *Stepper) Tick() {
 	s.step(func(context.Context) error {
-		now := s.host.now()
-		s.lane.lookAtWakes(now.UnixMilli())
-		s.lane.lookAtSnapshots()
-		s.lane.sleep(now)
+		s.lane.lookAround(s.host.now())
 		return nil
 	})
 }

@@ -11,6 +11,14 @@ import (
 // kept in memory after its last event.
 const sleepAfter = time.Minute
 
+// lookAround looks after wakes, snapshots and sessions that may sleep.
+func (l *laneActor) lookAround(now time.Time) {
+	defer l.snapshots.together()()
+	l.lookAtWakes(now.UnixMilli())
+	l.lookAtSnapshots()
+	l.sleep(now)
+}
+
 // sleep forgets the sessions that have nothing open but wakes, one of them far
 // ahead: whoever waits a week for an approval costs no memory. The far wake is
 // in their snapshot, and the next event loads them.

@@ -26,6 +26,7 @@ type snapshotting struct {
 	barred map[*actor]bool // those whose states are not to be stored
 	known  []*snapshot     // put, or not: it is known
 	until  time.Time       // none is tried before: the last one failed
+	held   int  // while it is not 0, nothing new is begun
 	closed bool
 	woken  chan struct{}
 	ended  chan struct{}
@@ -63,6 +64,21 @@ func (k *snapshotting) put(list ...*snapshot) {
 	}
 	k.mu.Unlock()
 	k.wake()
+}
+
+// together has what is put until its end begin at once, whoever puts it: which
+// snapshots are under way at a time is then the same whenever this goroutine and
+// that of run are run by the processor.
+func (k *snapshotting) together() (end func()) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.held++
+	return func() {
+		k.mu.Lock()
+		k.held--
+		k.mu.Unlock()
+		k.wake()
+	}
 }
 
 // errBarred says that a state is not to be stored.
@@ -125,6 +141,9 @@ func (k *snapshotting) run(ctx context.Context) {
 func (k *snapshotting) some() (some []*snapshot) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if k.held > 0 {
+		return nil
+	}
 	n := min(len(k.order), puttingMax)
 	for _, sid := range k.order[:n] {
 		some = append(some, k.next[sid])

@@ -66,6 +66,7 @@ func (l *laneActor) finish(ctx context.Context, s *slice) error {
 		}
 		o.arrival.ack()
 	}
+	defer l.snapshots.together()()
 	l.snapshots.put(s.snapshots...)
 	l.evict(nil) // what was being stored could not leave before
 	return nil

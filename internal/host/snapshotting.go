@@ -26,7 +26,7 @@ type snapshotting struct {
 	barred map[*actor]bool // those whose states are not to be stored
 	known  []*snapshot     // put, or not: it is known
 	until  time.Time       // none is tried before: the last one failed
-	held   int  // while it is not 0, nothing new is begun
+	held   int             // while it is not 0, nothing new is begun
 	closed bool
 	woken  chan struct{}
 	ended  chan struct{}

@@ -175,7 +175,7 @@ func TestFullMessages(t *testing.T) {
 		"Claim":              bus.ClaimBody{By: "01K5E2XJ5T6RNE2Y9V2S1P7M3Q"},
 		"Quarantine":         host.Stop{Seq: 1, Reason: "r"},
 		"View": session.View{
-			Session: "s1", Status: "open", Lifecycle: session.Running, WaitsFor: "tools", Seq: 4, Events: 3, Hash: hash.String(), Chain: hash.String(),
+			Session: "s1", Status: "open", Lifecycle: session.Running, WaitsFor: "tools", Unserved: []string{"llm/openai"}, Seq: 4, Events: 3, Hash: hash.String(), Chain: hash.String(),
 			Clock: 1, Rules: 1, Install: hash.String(), Registry: hash.String(), Overrides: lists, Profile: "openai", HostSession: &session.ViewHost{ID: "h1", Status: "ready", Route: "b1"},
 			Facts: []session.ViewFact{{Name: "region", Value: "eu"}}, Run: &viewRun, Queue: []session.ViewRun{viewRun},
 			Last: &session.ViewEnded{Number: 1, Lifecycle: session.Failed, Code: "turns_max", Detail: "d"},

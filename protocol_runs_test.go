@@ -126,6 +126,9 @@ func TestEveryFieldIsSaid(t *testing.T) {
 			continue // no fold says it
 		}
 		for _, field := range s.fields(name, s.docs[name], name) {
+			if field == "View.unserved" {
+				continue // no fold says it: who answers knows the bridges
+			}
 			// No arguments that the fold takes are too large for a notice in this release; those
 			// in the queue are runs as the active one is.
 			if !said[field] && field != "ApprovalRequested.arguments_seq" && !strings.HasPrefix(field, "View.queue.") {

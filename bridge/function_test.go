@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -195,15 +196,14 @@ func TestFunctionEnds(t *testing.T) {
 }
 
 func (c endCase) run(t *testing.T, safe bool) {
-	starts := 0
+	var starts atomic.Int64
 	options := slices.Clone(c.options)
 	want := c.unsafe
 	if safe {
 		options, want = append(options, RetrySafe()), c.safe
 	}
 	f := Func("x.end", func(ctx context.Context, _ struct{}) (string, error) {
-		starts++
-		return c.fn(ctx, starts)
+		return c.fn(ctx, int(starts.Add(1)))
 	}, options...)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -211,8 +211,8 @@ func (c endCase) run(t *testing.T, safe bool) {
 		time.AfterFunc(time.Second, cancel)
 	}
 	r := Rehearse(ctx, f, callOf(f, "{}"), Rehearsal{RunTime: time.Minute})
-	if got := fmt.Sprint(r.Status, " ", r.Code, " ", r.Retryable); got != want || starts != c.starts {
-		t.Errorf("got %q after %d starts, want %q after %d", got, starts, want, c.starts)
+	if got := fmt.Sprint(r.Status, " ", r.Code, " ", r.Retryable); got != want || starts.Load() != int64(c.starts) {
+		t.Errorf("got %q after %d starts, want %q after %d", got, starts.Load(), want, c.starts)
 	}
 	pass(48 * time.Hour) // what was given up returns
 }

@@ -132,8 +132,10 @@ func (s *sim) cutOrJoin(p *proc, h *simHost) {
 	s.mu.Lock()
 	joins := p.cut()
 	p.cutAt = time.Now()
+	p.cutOff.Store(true)
 	if joins {
 		p.cutAt, p.joinedAt = time.Time{}, time.Now()
+		p.cutOff.Store(false)
 		if h != nil {
 			h.joins++
 		}

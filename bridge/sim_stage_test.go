@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing/synctest"
 	"time"
 
@@ -85,6 +86,7 @@ type proc struct {
 
 	joinedAt time.Time     // when it was cut off no more
 	cutAt    time.Time     // cut off from the server since; zero: it is not
+	cutOff   atomic.Bool   // it is; for goroutines that time wakes
 	skew     time.Duration // its clock is so much ahead
 }
 
@@ -94,7 +96,7 @@ func (p *proc) now() time.Time {
 	return time.Now().Add(p.skew)
 }
 
-func (p *proc) cut() bool { return !p.cutAt.IsZero() }
+func (p *proc) cut() bool { return p.cutOff.Load() }
 
 // steady reports that everybody has heard the process for a while.
 func (p *proc) steady() bool {

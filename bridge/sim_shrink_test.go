@@ -100,22 +100,6 @@ func encoded(t *testing.T, v session.View) string {
 	return string(data)
 }
 
-// TestSimulationAgain: a seed has one history.
-func TestSimulationAgain(t *testing.T) {
-	t.Parallel()
-	for seed := range uint64(3) {
-		one, two := inBubble(t, seeded(seed)).lines, inBubble(t, seeded(seed)).lines
-		for i := range min(len(one), len(two)) {
-			if one[i] != two[i] {
-				t.Fatalf("seed %d, line %d is\n%s\nand then\n%s\nafter\n%s", seed, i, one[i], two[i], strings.Join(one[max(0, i-20):i], "\n"))
-			}
-		}
-		if len(one) != len(two) {
-			t.Fatalf("seed %d has %d lines, and then %d", seed, len(one), len(two))
-		}
-	}
-}
-
 func numberIn(t *testing.T, name string, otherwise uint64) uint64 {
 	t.Helper()
 	text := os.Getenv(name)

@@ -54,6 +54,12 @@ func startServiceSystem(t *testing.T, dir string) *system {
 		t.Fatal(err)
 	}
 	s.models(string(script), "scripted")
+	// Tools are imported on top of the record that is there: without one, of the
+	// built-in, which has no config.
+	until(t, time.Minute, "the install record is stored", func() bool {
+		m, err := s.nc.Request("$JS.API.DIRECT.GET.REFOLD_LOG", []byte(`{"last_by_subj":"refold.install"}`), time.Second)
+		return err == nil && m.Header.Get("Status") == ""
+	})
 	return s
 }
 

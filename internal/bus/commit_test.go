@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -86,7 +87,9 @@ func (s *storing) all(stream string) []kept {
 	if left == 0 {
 		return nil
 	}
-	consumer, err := s.js.CreateConsumer(ctx, stream, jetstream.ConsumerConfig{AckPolicy: jetstream.AckNonePolicy})
+	consumer, err := s.js.CreateConsumer(ctx, stream, jetstream.ConsumerConfig{
+		AckPolicy: jetstream.AckNonePolicy, InactiveThreshold: time.Minute, // a busy machine may be silent for the default of five seconds
+	})
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -57,13 +57,13 @@ func TestALaneGivesWay(t *testing.T) {
 	t.Parallel()
 	const room = 200 << 10
 	onStage(t, Options{Memory: room}, func(t *testing.T, s *stage) {
+		s.host.places = newPlaces(4)
 		s.era()
 		s.start()
 		for n := range 60 {
 			sid := fmt.Sprintf("s%d", n)
 			s.deliver(s.run(sid), s.answer(sid, "r1t1", "a"))
 		}
-		s.host.places = newPlaces(4)
 		for lane := range 4 {
 			s.host.places.runs(lane, true)
 		}

@@ -23,11 +23,26 @@ help: ## list the targets
 .PHONY: check
 check: fmt-check vet lint compose compile race sendable ## all that must hold before a change lands; what CI runs
 
-# What npm installs is pinned by the lock files of the examples.
+# Folders with what npm installs, pinned by their lock files.
+NPM_FOLDERS := examples/service-js e2e/peers/models
+
 .PHONY: check-peers
-check-peers: ## run what needs npm: the examples in other languages, against the programs
-	npm ci --prefix examples/service-js --no-audit --no-fund
+check-peers: peers-node ## run what needs npm, against the programs: servers and examples that are not written in Go
+	@for folder in $(NPM_FOLDERS); do \
+		echo "npm ci --prefix $$folder"; \
+		npm ci --prefix $$folder --no-audit --no-fund || { \
+			echo "make check-peers: npm could not install what $$folder/package-lock.json names. If its registry ($$(npm config get registry)) can't be" >&2; \
+			echo "reached, try again later, or name one that can: npm_config_registry=https://HOST/ make check-peers" >&2; exit 1; }; \
+	done
 	go test -tags peers -count=1 -timeout 10m -run '^TestPeers' ./e2e/...
+
+# Installs Node.js where that is root's to do and Debian's to give.
+.PHONY: peers-node
+peers-node:
+	@new='process.exit(process.versions.node.split(".").map(Number).reduce((v, n) => v * 1000 + n, 0) >= 20015000 ? 0 : 1)'; \
+	has() { command -v npm >/dev/null && command -v node >/dev/null && node -e "$$new"; }; \
+	if ! has && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then apt-get update && apt-get install -y --no-install-recommends nodejs npm; fi; \
+	has || { echo "make check-peers: needs Node.js 20.15 or later, and npm: install them (https://nodejs.org)" >&2; exit 1; }
 
 .PHONY: test
 test: ## run the tests, without the race detector

@@ -22,6 +22,7 @@ type benchCommand struct {
 	Sleeping benchSleeping `cmd:"" help:"Bytes that a session-actor keeps of a session that sleeps, and of one that is awake and idle."`
 	Wake     benchWake     `cmd:"" help:"How long a session that nobody has in memory takes to begin a run."`
 	Growth   benchGrowth   `cmd:"" help:"What an event costs with 100, 1,000, … sessions in the streams."`
+	Calls    benchCalls    `cmd:"" help:"Tool calls a second that one bridge carries out, and what a call takes beside its tool."`
 	Handover benchHandover `cmd:"" help:"For how long nothing is said of a session-actor's lanes when it is told to end, or killed."`
 }
 

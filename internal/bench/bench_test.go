@@ -99,3 +99,27 @@ func TestGrowth(t *testing.T) {
 		t.Errorf("measured with %v sessions, want 100", got)
 	}
 }
+
+// Calls of tools that take their time and of those that take none: all
+// succeeded, and their tools took what they were to take.
+func TestCalls(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	rows := []bench.CallRow{{InFlight: 4, Least: time.Millisecond, Most: 3 * time.Millisecond, RetrySafe: true}, {InFlight: 2}}
+	var got []bench.Called
+	if err := bench.Calls(ctx, bench.Options{Dir: t.TempDir(), Runs: 30}, rows, func(c bench.Called) error { got = append(got, c); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != len(rows) {
+		t.Fatalf("%d rows, want %d", len(got), len(rows))
+	}
+	for i, c := range got {
+		if c.CallRow != rows[i] || c.Calls != 30 || c.CallsPerS <= 0 || c.Overhead <= 0 || c.CPUShare <= 0 {
+			t.Errorf("row %d: got %+v, want 30 calls of %+v", i, c, rows[i])
+		}
+	}
+	if bound := got[0].Bound; bound != 2000 || got[0].CallsPerS > 4*1000 || got[1].Bound != 0 {
+		t.Errorf("4 in flight of 2 ms: bound %v, want 2000 calls/s; and none without a time, got %v", bound, got[1].Bound)
+	}
+}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/refold/refold/internal/bench"
+)
+
+// benchCalls measures one bridge.
+type benchCalls struct {
+	Calls    int           `default:"10000" help:"Tool calls of each row."`
+	InFlight []int         `default:"64,256" help:"Calls at a time."`
+	Least    time.Duration `default:"1ms" help:"What the shortest call's tool takes."`
+	Most     time.Duration `default:"50ms" help:"What the longest call's tool takes."`
+	benchPlace
+}
+
+// Run measures tools that take their time, then those that take none, each
+// retry-safe and not, and prints as rows are done.
+func (b benchCalls) Run(ctx context.Context, s streams) error {
+	if err := positive("--calls and --in-flight", append(slices.Clone(b.InFlight), b.Calls)...); err != nil {
+		return err
+	}
+	if b.Least < 0 || b.Most < b.Least {
+		return &statusError{statusUsage, "bench: --least is not negative, and --most not below it"}
+	}
+	var rows []bench.CallRow
+	for _, span := range [][2]time.Duration{{b.Least, b.Most}, {}} {
+		for _, n := range b.InFlight {
+			for _, safe := range []bool{true, false} {
+				rows = append(rows, bench.CallRow{InFlight: n, Least: span[0], Most: span[1], RetrySafe: safe})
+			}
+		}
+	}
+	if !b.JSON {
+		fmt.Fprintf(s.out, "%-14s %-10s %8s %8s %9s %9s %12s %8s %6s\n", "tool", "retry-safe", "flying", "calls", "calls/s", "bound/s", "overhead ms", "cpu us", "cpu %")
+	}
+	return bench.Calls(ctx, b.options(s, b.Calls), rows, func(c bench.Called) error {
+		tool, bound := fmt.Sprintf("%v to %v", c.Least, c.Most), fmt.Sprintf("%.0f", c.Bound)
+		if c.Most == 0 {
+			tool, bound = "no time", "-"
+		}
+		row := map[string]any{
+			"least_ms": ms(c.Least), "most_ms": ms(c.Most), "retry_safe": c.RetrySafe, "in_flight": c.InFlight, "calls": c.Calls, "calls_s": c.CallsPerS,
+			"bound_calls_s": c.Bound, "overhead_ms": ms(c.Overhead), "cpu_us_per_call": 1000 * ms(c.CPU), "cpu_share": c.CPUShare,
+		}
+		return b.tell(s, row, "%-14s %-10v %8d %8d %9.0f %9s %12.2f %8.0f %6.0f",
+			tool, c.RetrySafe, c.InFlight, c.Calls, c.CallsPerS, bound, ms(c.Overhead), 1000*ms(c.CPU), 100*c.CPUShare)
+	})
+}

@@ -1,0 +1,205 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/subjects"
+)
+
+// CallRow says which calls are measured: so many in flight, of tools that take
+// from Least to Most, retry-safe or not.
+type CallRow struct {
+	InFlight    int
+	Least, Most time.Duration
+	RetrySafe   bool
+}
+
+// Called is what one bridge did with the calls of a row.
+type Called struct {
+	CallRow
+	Calls     int
+	CallsPerS float64
+	// Bound is what so many in flight come to at most, were the bridge free:
+	// calls a second; 0 where the tool takes no time.
+	Bound float64
+	// Overhead is what a call takes beside its tool, on the average: from its
+	// delivery to its stored settlement.
+	Overhead time.Duration
+	CPU      time.Duration // of the whole process, the server included, for a call
+	CPUShare float64       // of all processors, from 0 to 1
+}
+
+// Calls measures each row with o.Runs tool calls through one bridge, under
+// interval, and calls done with it. A session-actor has no part: effects are
+// asked as one asks them, as fast as the bridge takes them, and nobody folds the
+// settlements. It fails if a call does not succeed.
+func Calls(ctx context.Context, o Options, rows []CallRow, done func(Called) error) error {
+	for _, r := range rows {
+		var c Called
+		err := onStage(ctx, o, func(ctx context.Context, g *stage) (err error) {
+			c, err = g.calls(ctx, r)
+			return err
+		})
+		if err == nil {
+			err = done(c)
+		}
+		if err != nil {
+			return fmt.Errorf("%d in flight, tools of %v to %v: %w", r.InFlight, r.Least, r.Most, err)
+		}
+	}
+	return nil
+}
+
+// served is the target as stats call it.
+const served = string(session.ClassTool) + "/" + target
+
+// warmCalls are carried out before it is measured: at most so many.
+const warmCalls = 500
+
+func (g *stage) calls(ctx context.Context, r CallRow) (Called, error) {
+	c := Called{CallRow: r, Calls: g.Runs}
+	tools := &busy{row: r, ended: make(chan struct{}, 2*r.InFlight)}
+	b, err := bridge.Connect(ctx, bridge.Options{InProcess: g.servers.of(1), Name: "refold-bench", Logger: g.daemonLog(), Grace: time.Second})
+	if err != nil {
+		return c, err
+	}
+	if err := b.Tool(target, tools, bridge.Concurrency(r.InFlight)); err != nil {
+		b.Close()
+		return c, err
+	}
+	y := &system{bridge: b}
+	y.run(ctx, g.failure.fail, "bridge", b.Run)
+	defer y.stop()
+	asked, err := newCommitter(g.nc, false, g.failure.fail)
+	if err != nil {
+		return c, err
+	}
+	defer asked.close()
+	f := feed{stage: g, tools: tools, bridge: b, effects: asked}
+	if err := f.carry(ctx, min(warmCalls, g.Runs)); err != nil {
+		return c, err
+	}
+	before, own := b.Stats().Targets[served], tools.took.Load()
+	begun, used := time.Now(), cpuUsed()
+	if err := f.carry(ctx, g.Runs); err != nil {
+		return c, err
+	}
+	took, used := time.Since(begun), cpuUsed()-used
+	after := b.Stats().Targets[served]
+	if after.Failed > 0 {
+		return c, fmt.Errorf("%d calls failed", after.Failed)
+	}
+	all := msTotal(after) - msTotal(before) - time.Duration(tools.took.Load()-own)
+	n := time.Duration(g.Runs)
+	c.CallsPerS, c.Overhead, c.CPU = float64(g.Runs)/took.Seconds(), all/n, used/n
+	c.CPUShare = used.Seconds() / took.Seconds() / float64(runtime.NumCPU())
+	if mean := (r.Least + r.Most) / 2; mean > 0 {
+		c.Bound = float64(r.InFlight) / mean.Seconds()
+	}
+	return c, nil
+}
+
+// msTotal is what all effects of a target took together.
+func msTotal(t bridge.TargetStats) time.Duration {
+	return time.Duration(t.LatencyMS * float64(t.Done+t.Failed) * float64(time.Millisecond))
+}
+
+// busy is a tool that takes its time.
+type busy struct {
+	row   CallRow
+	began atomic.Int64
+	took  atomic.Int64 // nanoseconds, of all calls together
+	ended chan struct{}
+}
+
+// Execute takes from Least to Most, in a fixed order.
+func (b *busy) Execute(ctx context.Context, _ bridge.Call) (bridge.Result, error) {
+	begun := time.Now()
+	defer func() {
+		b.took.Add(int64(time.Since(begun)))
+		b.ended <- struct{}{}
+	}()
+	// 37 and the number of steps have no divisor in common, so all come alike.
+	const steps = 50
+	step := b.began.Add(1) * 37 % steps
+	d := b.row.Least + (b.row.Most-b.row.Least)*time.Duration(step)/(steps-1)
+	if d <= 0 {
+		return bridge.Result{Output: looked}, nil
+	}
+	return bridge.Result{Output: looked}, pass(ctx, d)
+}
+
+// feed asks for calls: as many more than are in flight as the bridge takes at
+// once.
+type feed struct {
+	*stage
+	tools   *busy
+	bridge  *bridge.Bridge
+	effects *committer
+	asked   int
+}
+
+// carry asks for n calls, and waits until all are settled.
+func (f *feed) carry(ctx context.Context, n int) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, drainWithin+time.Duration(n)*f.tools.row.Most, errors.New("the calls did not end"))
+	defer cancel()
+	first := f.asked
+	for ended := 0; ended < n; {
+		if f.asked-first < n && f.asked-first-ended < cap(f.tools.ended) {
+			if err := f.ask(); err != nil {
+				return err
+			}
+			continue
+		}
+		select {
+		case <-f.tools.ended:
+			ended++
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	for {
+		t := f.bridge.Stats().Targets[served]
+		if t.Done+t.Failed >= uint64(f.asked) {
+			return nil
+		}
+		if err := pass(ctx, time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// callsOfRun is how many calls one run of the feed's sessions has.
+const callsOfRun = 8
+
+// ask stores the next effect, as a session-actor does.
+func (f *feed) ask() error {
+	run := f.asked / callsOfRun
+	sid, call := sessionID(run), f.asked%callsOfRun
+	f.asked++
+	now := time.Now()
+	e := session.ToolCall{
+		Arguments: argument, At: now.UnixMilli(), Batch: "r1t1", Call: call, Class: session.ClassTool, Effect: fmt.Sprint("r1t1c", call),
+		RetrySafe: f.tools.row.RetrySafe, RunMS: time.Minute.Milliseconds(), Session: sid, StartBy: now.Add(time.Minute).UnixMilli(),
+		ToolID: "bench.look", ToolName: "look", V: session.Version,
+	}
+	e.IdempotencyKey = sid + "." + e.Effect
+	payload, err := codec.Marshal(e)
+	if err != nil {
+		return err
+	}
+	subject, err := f.bus.Names().Effect(subjects.EffectName{Class: session.ClassTool, Target: target, Session: sid, Effect: e.Effect})
+	if err != nil {
+		return err
+	}
+	f.effects.put(message{subject: subject, fenced: true, msgpack: true, data: payload, stored: func() {}})
+	return nil
+}

@@ -33,6 +33,7 @@ const (
 	renderCacheBytes  = 16 << 20    // toolsets as providers take them
 	eventsAtOnce      = 64          // events read from the log in one request
 	deltaBytesMax     = 32 << 10    // text of one streaming delta
+	heldBytesMax      = 64 << 10    // that waits for the end of a character
 	unclaimedFreshFor = time.Second // for so long after it was asked, a retry-safe call is started without a look
 	claimsMax         = 1024        // claims of one model turn: each but the last is of a bridge that is gone
 
@@ -70,6 +71,8 @@ const (
 	// settledKept is for how long after its start_by an effect that was settled
 	// here is remembered: longer than this process's clock is ever set back.
 	settledKept = 10 * time.Minute
+
+	deltaEvery = 20 * time.Millisecond // between two deltas of a generation that speaks fast
 
 	viewWait = 2 * time.Second // for an answer with a session's view
 )

@@ -1,8 +1,13 @@
 package bridge
 
 import (
+	"context"
 	"encoding/json"
+	"sync"
+	"time"
 	"unicode/utf8"
+
+	"github.com/oklog/ulid/v2"
 )
 
 // delta is one streaming delta. It is gone when read; the log never has it.
@@ -14,17 +19,61 @@ type delta struct {
 }
 
 // liveDeltas publishes what a model says while it says it. One start of one
-// generation has one.
+// generation has one. What comes fast is put together: there are no more than
+// one delta in deltaEvery, but for those that are full.
 type liveDeltas struct {
-	wire               wire
-	sid, effect, start string
-	n                  int
+	wire        wire
+	sid, effect string
+	over        context.Context // when it ends, nobody listens any more
+
+	mu    sync.Mutex
+	start string
+	n     int
+	held  []byte    // said, and not published yet
+	at    time.Time // of the delta that was published last
+	timer *time.Timer
+	ended bool
 }
 
-// say publishes text, in pieces if it is long. Nobody waits for a delta, so a
-// failure is nobody's business: the settlement has the whole text.
+// say takes what a model says. Nobody waits for a delta, so a failure is
+// nobody's business: the settlement has the whole text.
 func (l *liveDeltas) say(text string) {
-	text = valid(text)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ended || len(l.held) > heldBytesMax {
+		return // nothing but broken characters: a gap then, and the log tells
+	}
+	l.held = append(l.held, text...)
+	wait := deltaEvery - time.Since(l.at)
+	switch {
+	case len(l.held) >= deltaBytesMax || l.at.IsZero() || wait <= 0:
+		l.publish()
+	case l.timer == nil:
+		l.timer = time.AfterFunc(wait, l.later)
+	}
+}
+
+// later publishes what waited.
+func (l *liveDeltas) later() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.timer = nil
+	if !l.ended {
+		l.publish()
+	}
+}
+
+// publish publishes what is held, in pieces if it is long. What does not end
+// with a character waits for the rest of it: else who joins the deltas would
+// have other text than the settlement. The lock is held.
+func (l *liveDeltas) publish() {
+	whole := wholeBytes(l.held)
+	if whole == 0 || l.over.Err() != nil {
+		return
+	}
+	text := valid(string(l.held[:whole]))
+	l.held = append(l.held[:0], l.held[whole:]...)
+	l.at = time.Now()
 	for text != "" {
 		piece := text
 		if len(piece) > deltaBytesMax {
@@ -42,4 +91,54 @@ func (l *liveDeltas) say(text string) {
 		l.n++
 		_ = l.wire.Live(l.sid, payload)
 	}
+}
+
+// wholeBytes returns how many bytes of text end with a whole character.
+func wholeBytes(text []byte) int {
+	for n := len(text); n > 0; n-- {
+		if r, size := utf8.DecodeLastRune(text[:n]); r != utf8.RuneError || size > 1 {
+			return n
+		}
+	}
+	return 0
+}
+
+// anew begins another start: what was said so far is void.
+func (l *liveDeltas) anew(now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.start, l.n, l.held, l.at = laterULID(l.start, now), 0, nil, time.Time{}
+}
+
+// end publishes what is left, and nothing after it.
+func (l *liveDeltas) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.timer != nil {
+		l.timer.Stop()
+		l.timer = nil
+	}
+	l.publish()
+	l.ended = true
+}
+
+// Anew says that Generate asks again after it has streamed something: those
+// who watch are told that what they have is void, and that what is streamed
+// from now on is another start's. False: nobody can be told, and what comes
+// must not be streamed.
+func (r *Request) Anew() bool {
+	if r.deltas == nil {
+		return false
+	}
+	r.deltas.anew(time.Now())
+	return true
+}
+
+// laterULID returns a fresh ULID that is greater than another one, whatever
+// the clock says.
+func laterULID(than string, now time.Time) string {
+	if last, err := ulid.ParseStrict(than); err == nil && ulid.Timestamp(now) <= last.Time() {
+		now = ulid.Time(last.Time() + 1)
+	}
+	return newULID(now)
 }

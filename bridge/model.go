@@ -9,7 +9,9 @@ import (
 // most once at a time per effect name in this process, from several
 // goroutines for different effects. It streams what it has through delta (nil
 // is never passed; one call at a time, none after Generate returned; what comes
-// when ctx is over is dropped) and returns the whole answer, which counts also
+// when ctx is over is dropped): the words of the answer from the first on, and
+// nothing else, so no thoughts. Pieces may be as small as they come. Who begins
+// again says so with [Request.Anew]. It returns the whole answer, which counts also
 // if it comes when ctx is over. A returned *Error settles the generation
 // `failed` with its code; any other error with code `model_error`, or as one
 // that is Retryable, `deadline_exceeded`, if it wraps
@@ -36,7 +38,8 @@ type Request struct {
 	ToolChoice string          // auto (or empty), none, required, or a tool_name
 	Toolset    string          // fingerprint, hex: what has the same one has the same Tools
 
-	starting *starting // hears what becomes of this start; nil: nobody does
+	starting *starting   // hears what becomes of this start; nil: nobody does
+	deltas   *liveDeltas // what is streamed goes there; nil: nowhere
 
 	// rendered keeps what is rendered of Tools; nil: nothing does.
 	rendered func(form string, render func() ([]byte, error)) ([]byte, error)

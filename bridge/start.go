@@ -99,13 +99,10 @@ func (w *worker) startGeneration(life lifetimes, s served, f *flight, request *R
 	}
 	r, refused := w.execute(life, f, func(ctx context.Context, start string) (r returned) {
 		own := *request
-		own.Start, own.starting = start, told
-		deltas := liveDeltas{wire: w.wire, sid: f.name.Session, effect: f.name.Effect, start: start}
-		r.answer, r.err = model.Generate(ctx, own, func(text string) {
-			if ctx.Err() == nil { // else it is over for who listens
-				deltas.say(text)
-			}
-		})
+		deltas := &liveDeltas{wire: w.wire, sid: f.name.Session, effect: f.name.Effect, start: start, over: ctx}
+		own.Start, own.starting, own.deltas = start, told, deltas
+		r.answer, r.err = model.Generate(ctx, own, deltas.say)
+		deltas.end()
 		return r
 	})
 	if refused != nil {

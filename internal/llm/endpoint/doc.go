@@ -18,8 +18,9 @@
 //     once.
 //   - An answer that broke off may have been paid for. It is asked for once more,
 //     and if that breaks off too, the failure is final.
-//   - Words are streamed of the first try that has any; a later one comes whole
-//     in the answer, so that nobody reads two beginnings.
+//   - Words are streamed of every try. Before a second one speaks, those who
+//     watch are told that it begins anew; where nobody can tell them, it comes
+//     whole in the answer, so that nobody reads two beginnings.
 //   - A key goes to the server that the config names, and to no other: redirects
 //     are not followed. It is in no error and in no log, also if the server
 //     repeats it.

@@ -32,7 +32,8 @@ func Passing(code, format string, args ...any) *Failure {
 }
 
 // Generate asks once, and again if that may help; see the package's laws. When
-// ctx is over, it returns ctx's error. delta is handed on to the first try that
+// ctx is over, it returns ctx's error. delta is handed on to every try, if req
+// can tell those who watch that another one begins; else to the first one that
 // has words.
 func (e *Endpoint) Generate(
 	ctx context.Context, req *bridge.Request, delta func(text string),
@@ -71,7 +72,7 @@ func (e *Endpoint) Generate(
 		if err := e.wait(ctx, pause); err != nil {
 			return bridge.Answer{}, err
 		}
-		if streamed {
+		if streamed && !req.Anew() {
 			delta = func(string) {}
 		}
 	}

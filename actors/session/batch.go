@@ -158,7 +158,7 @@ func (s *State) settleCall(i int, b *settlement) {
 // takeResult gives call i the result that the event being folded holds, and
 // the host session the status that comes with it.
 func (s *State) takeResult(i int, b *ToolCallSettled) {
-	if b.HostSession != nil {
+	if b.HostSession != nil && !s.endsAnother(b.HostSession) {
 		s.setHost(*b.HostSession)
 	}
 	s.Turn.Batch.Calls[i].Result = b.result()

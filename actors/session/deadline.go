@@ -115,7 +115,7 @@ func (s *State) settleOverdueCall(i int) {
 	tool := s.tool(c.ToolID)
 	from := "host loop " + tool.Executor.Target
 	if !s.isHostLoop(c) {
-		from = "tool/" + tool.Executor.Target
+		from = "tool/" + callTarget(tool, c.Host)
 		s.withdraw(callName(t.Run, t.Number, i), !tool.RetrySafe)
 	}
 	detail := "no settlement from " + from + " by its deadline"

@@ -1,6 +1,11 @@
 package session
 
-import "strconv"
+import (
+	"strconv"
+	"strings"
+
+	"github.com/refold/refold/planner"
+)
 
 // hostSessionUpdated sets the host session's status, from the next turn on.
 func (s *State) hostSessionUpdated(b *HostSessionUpdated) *refusal {
@@ -8,8 +13,17 @@ func (s *State) hostSessionUpdated(b *HostSessionUpdated) *refusal {
 	if bad := hostFault(&host); bad != nil {
 		return bad
 	}
+	if s.endsAnother(&host) {
+		return refuse(RejectStale, "host session "+quoted(host.ID)+" is not the one that is ready, "+quoted(s.Host.ID))
+	}
 	s.setHost(host)
 	return nil
+}
+
+// endsAnother reports that h tells the end of a host session that is not the one
+// that is ready: what a worker says late of a former one ends no later one.
+func (s *State) endsAnother(h *HostSession) bool {
+	return h.Status != "ready" && h.Status != "none" && h.ID != "" && s.hostStatus() == "ready" && s.Host.ID != "" && s.Host.ID != h.ID
 }
 
 // hostFault says what is wrong with a host session.
@@ -36,6 +50,23 @@ func (s *State) setHost(h HostSession) {
 		h.Route = s.Host.Route
 	}
 	s.Host = &h
+}
+
+// callTarget returns whom a call is asked of: the executor's target, or of a
+// tool that is there only with a host session the worker that holds it, if the
+// route is a target below the executor's: host-w1 for host. Any other route is
+// for people. So a worker routes calls of its own target alone.
+func callTarget(tool *planner.ToolSpec, h *HostSession) string {
+	target := tool.Executor.Target
+	if h == nil || !strings.HasPrefix(h.Route, target+"-") || !planner.IsName(h.Route) {
+		return target
+	}
+	for _, rule := range tool.Availability {
+		if rule.Kind == planner.RuleHostSessionReady {
+			return h.Route
+		}
+	}
+	return target
 }
 
 // hostStatus returns the host session's status: one of the five.

@@ -122,7 +122,7 @@ func (s *State) toolCall(t *Turn, i int) Effect {
 	tool := s.tool(c.ToolID)
 	name := callName(t.Run, t.Number, i)
 	return Effect{
-		Name: name, Class: ClassTool, Target: tool.Executor.Target, Claimed: !tool.RetrySafe, Deadline: c.Deadline, StartBy: c.Deadline - c.RunMS,
+		Name: name, Class: ClassTool, Target: callTarget(tool, c.Host), Claimed: !tool.RetrySafe, Deadline: c.Deadline, StartBy: c.Deadline - c.RunMS,
 		Payload: encode(ToolCall{
 			Arguments: c.Arguments, At: c.At, Batch: turnName(t.Run, t.Number), Call: i, Class: ClassTool,
 			Context: s.Run.Context, Effect: name, HostSession: c.Host, IdempotencyKey: s.Session + "." + name, PlanHash: t.Batch.PlanHash,

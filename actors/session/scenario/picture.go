@@ -85,7 +85,7 @@ func effectLine(v session.View, e session.ViewEffect) string {
 		if v.Batch != nil {
 			for _, c := range v.Batch.Calls {
 				if c.Effect == e.Effect {
-					return "call " + c.ToolName + " " + e.Effect
+					return "call " + c.ToolName + " " + e.Effect + routeOf(v, e)
 				}
 			}
 		}
@@ -94,6 +94,14 @@ func effectLine(v session.View, e session.ViewEffect) string {
 		return "step " + e.Effect + " " + e.Target
 	}
 	return string(e.Class) + " " + e.Effect
+}
+
+// routeOf tells which worker a call is asked of, if the host session says it.
+func routeOf(v session.View, e session.ViewEffect) string {
+	if v.HostSession == nil || e.Target != v.HostSession.Route {
+		return ""
+	}
+	return " at " + e.Target
 }
 
 // hostLoopCalls returns the calls that a host loop is to carry out now: they

@@ -166,7 +166,9 @@ func readResult(data map[string]any, words []word, plan string) ([]word, error) 
 	for ; len(words) > 0 && words[0].key != ""; words = words[1:] {
 		switch w := words[0]; w.key {
 		case "host":
-			data["host_session"] = map[string]any{"id": "h1", "status": w.text}
+			hostPart(data)["status"] = w.text
+		case "route", "id":
+			hostPart(data)[w.key] = w.text
 		case "plan_hash":
 			data["plan_hash"] = orPlan(w.text, plan)
 		default:
@@ -174,6 +176,16 @@ func readResult(data map[string]any, words []word, plan string) ([]word, error) 
 		}
 	}
 	return words, nil
+}
+
+// hostPart returns the host session of a result: h1, unless id= says otherwise.
+func hostPart(data map[string]any) map[string]any {
+	part, ok := data["host_session"].(map[string]any)
+	if !ok {
+		part = map[string]any{"id": "h1"}
+		data["host_session"] = part
+	}
+	return part
 }
 
 // orPlan returns a plan hash as given; the word plan is that of the open batch.

@@ -193,6 +193,9 @@ func (b *Bridge) serve(s served, options []ServeOption) error {
 	case slices.ContainsFunc(b.served, func(other served) bool { return other.name() == s.name() }):
 		return fmt.Errorf("serve %s: it is served already", s.name())
 	}
+	if s.model != nil {
+		s.paced() // what the provider asks to wait is heeded, whatever else holds it
+	}
 	b.served = append(b.served, s)
 	return nil
 }

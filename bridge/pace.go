@@ -45,8 +45,8 @@ func (r Rate) validate() error {
 	return nil
 }
 
-// pace says when the generations of one provider may start. It is nil where
-// nothing holds them.
+// pace says when the generations of one provider may start. It is nil for what
+// is no model.
 type pace struct {
 	limits  map[string]*rate.Limiter // by model; of "" for all; fixed before Run
 	breaker *breaker                 // nil: none
@@ -154,9 +154,10 @@ type starting struct {
 }
 
 // Tried tells the bridge of a try that failed, of a Generate that may try again
-// itself: after is what the provider asks to wait, 0 if nothing. If the target
-// is held to a rate or has a breaker, nothing else of it starts in this process
-// until then, and the breaker counts the fault.
+// itself: after is what the provider asks to wait, 0 if nothing. Nothing of the
+// target starts in this process until then, and its breaker counts the fault. If
+// Generate then returns the fault, the generation waits for as long, or is
+// settled at once if its start_by comes before.
 func (r *Request) Tried(fault *Error, after time.Duration) {
 	if s := r.starting; s != nil {
 		s.tried(fault, after, time.Now())

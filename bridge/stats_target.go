@@ -12,7 +12,7 @@ type TargetStats struct {
 	InFlight  int64  `json:"in_flight"`  // carried now: those that wait for a rate included
 	Done      uint64 `json:"done"`       // settled as succeeded
 	Failed    uint64 `json:"failed"`     // settled as anything else
-	Retried   uint64 `json:"retried"`    // further tries of generations; those within Generate only if it has a rate or a breaker
+	Retried   uint64 `json:"retried"`    // further tries of generations, those within Generate too
 	GivenBack uint64 `json:"given_back"` // to be offered again, here or elsewhere
 	// LatencyMS is how long effects took on the average that were settled, from
 	// their delivery to their stored settlement, in milliseconds; LatencyMaxMS

@@ -1,0 +1,80 @@
+package bridge
+
+// What a provider asks to wait, of a model that does not wait itself: the run
+// time of one start would be over before.
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// paced is what serve gives every model.
+func paced(s *served) { s.paced() }
+
+// It fits: the generation waits, and all others with it, and nobody is asked
+// meanwhile.
+func TestAProviderAsksForLongerThanARun(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		first := true
+		b := startPaced(t, func(r Request) error {
+			if !first {
+				return nil
+			}
+			first = false
+			fault := &Error{Code: codeRateLimited, Retryable: true}
+			r.Tried(fault, testStartBy-time.Minute)
+			return fault
+		}, paced)
+		b.ask("r1t1", "m")
+		b.ask("r2t1", "m")
+		pass(testStartBy - time.Minute - time.Second)
+		b.started("while it is left alone", "r1t1 at 0s")
+		b.settled("while it is left alone")
+		pass(2 * time.Second)
+		b.settled("after that", "r1t1 ok", "r2t1 ok")
+		if got := len(b.starts.all()); got != 3 {
+			t.Errorf("%d starts, want the one that was refused and one each: %q", got, b.starts.all())
+		}
+		b.stop()
+	})
+}
+
+// It does not fit: the refusal is the settlement, at once; and what the provider
+// was not asked for yet is left to other bridges until its time is over.
+func TestAProviderAsksForLongerThanThereIs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := startPaced(t, func(r Request) error {
+			fault := &Error{Code: codeRateLimited, Retryable: true}
+			r.Tried(fault, testStartBy+time.Minute)
+			return fault
+		}, paced)
+		b.ask("r1t1", "m")
+		b.settled("at once", "r1t1 failed rate_limited")
+		b.ask("r2t1", "m")
+		pass(testStartBy - time.Second)
+		b.settled("in time", "r1t1 failed rate_limited")
+		pass(2 * time.Second)
+		b.settled("late", "r1t1 failed rate_limited", "r2t1 failed deadline_exceeded")
+		b.started("ever", "r1t1 at 0s")
+		b.stop()
+	})
+}
+
+// Every model heeds what its provider asks, without a rate or a breaker; nothing
+// else does.
+func TestModelsArePaced(t *testing.T) {
+	t.Parallel()
+	b := &Bridge{}
+	if err := b.Model("p", modelFunc(nil)); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Tool("host", executorFunc(nil)); err != nil {
+		t.Fatal(err)
+	}
+	if b.served[0].pace == nil || b.served[1].pace != nil {
+		t.Errorf("the model has a pace: %v, the tools: %v; want true, false", b.served[0].pace != nil, b.served[1].pace != nil)
+	}
+}

@@ -11,7 +11,7 @@ import (
 // standing is what a fold is compared with: little, since it is held for every
 // session at once.
 type standing struct {
-	effects map[string]codec.Hash // of the stored effects' bytes, by name
+	effects map[string]codec.Hash // of the stored effects' bytes, by name: by folding.sum
 	seq     uint64                // of the snapshot; 0: none that can be read
 	hash    codec.Hash            // of its state
 }
@@ -19,12 +19,13 @@ type standing struct {
 // folding is a session being folded again, and compared on the way.
 type folding struct {
 	state   *session.State
-	began   uint64           // sequence of its first event
-	left    standing         // what it was not compared with yet
-	open    []string         // names of the effects that were open after the latest event
-	gone    map[string]asked // asked and not stored; nil: they are counted alone
-	otherAt *head            // of the fold where the snapshot is, if its state is another
-	broken  bool             // the fold panicked: no event after it is folded
+	began   uint64                  // sequence of its first event
+	left    standing                // what it was not compared with yet
+	sum     func([]byte) codec.Hash // of an effect's bytes
+	open    []session.Place         // of the effects that were open after the latest event
+	gone    map[string]asked        // asked and not stored; nil: they are counted alone
+	otherAt *head                   // of the fold where the snapshot is, if its state is another
+	broken  bool                    // the fold panicked: no event after it is folded
 	result  Replayed
 
 	waiting     bool // it has events in the portion at hand
@@ -44,7 +45,7 @@ type head struct {
 }
 
 func newFolding(install *session.Install, sid string, left standing) *folding {
-	return &folding{state: session.New(install, sid), left: left, result: Replayed{Session: sid}}
+	return &folding{state: session.New(install, sid), left: left, sum: codec.Sum, result: Replayed{Session: sid}}
 }
 
 // fold folds one event and compares what it asks for.
@@ -73,16 +74,19 @@ func (f *folding) fold(e session.Event) {
 // ask looks at what is open, and compares each effect once: when the event at
 // seq has opened it. What is not stored need not be built.
 func (f *folding) ask(seq uint64) {
-	var room [8]string
+	var room [8]session.Place
 	now, was := room[:0], f.open
-	effects := f.state.OpenExcept(func(name string) bool {
-		now = append(now, name)
+	effects := f.state.OpenBeside(func(p session.Place) bool {
+		now = append(now, p)
 		// Both lists are in the same order.
-		if at := slices.Index(was, name); at >= 0 {
+		if at := slices.Index(was, p); at >= 0 {
 			was = was[at+1:]
 			return true
 		}
-		if _, held := f.left.effects[name]; held || f.gone != nil {
+		if f.gone != nil {
+			return false
+		}
+		if _, held := f.left.effects[p.String()]; held {
 			return false
 		}
 		f.result.EffectsGone++
@@ -90,7 +94,7 @@ func (f *folding) ask(seq uint64) {
 	})
 	f.open = append(f.open[:0], now...)
 	for i := range effects {
-		name, hash := effects[i].Name, codec.Sum(effects[i].Payload)
+		name, hash := effects[i].Name, f.sum(effects[i].Payload)
 		held, found := f.left.effects[name]
 		if !found {
 			f.result.EffectsGone++

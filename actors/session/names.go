@@ -5,15 +5,29 @@ import (
 	"strings"
 )
 
-// place is a parsed effect name: an effect's name is its place.
-type place struct {
+// Place is a parsed effect name: an effect's name is its place. Places can be
+// compared, which costs less than spelling names to compare those.
+type Place struct {
 	run, turn, wake uint32
 	attempt         uint32 // of a generation, from 0
 	call            int32  // -1: the generation itself, or its step
 	step            bool
 }
 
-func (p place) class() Class {
+// String spells the name.
+func (p Place) String() string {
+	switch {
+	case p.wake > 0:
+		return wakeName(p.wake)
+	case p.call >= 0:
+		return callName(p.run, p.turn, int(p.call))
+	case p.step:
+		return stepName(p.run, p.turn)
+	}
+	return generationName(p.run, p.turn, p.attempt)
+}
+
+func (p Place) class() Class {
 	switch {
 	case p.wake > 0:
 		return ClassWake
@@ -26,28 +40,28 @@ func (p place) class() Class {
 }
 
 // parseName reads an effect's name: r1t2, r1t2c0, r1t2s, w1.
-func parseName(name string) (place, bool) {
+func parseName(name string) (Place, bool) {
 	if rest, ok := strings.CutPrefix(name, "w"); ok {
 		n, ok := parseNumber(rest)
-		return place{wake: n, call: -1}, ok && n > 0
+		return Place{wake: n, call: -1}, ok && n > 0
 	}
 	rest, ok := strings.CutPrefix(name, "r")
 	if !ok {
-		return place{}, false
+		return Place{}, false
 	}
 	runText, rest, ok := strings.Cut(rest, "t")
 	if !ok {
-		return place{}, false
+		return Place{}, false
 	}
 	turnText, callText, hasCall := strings.Cut(rest, "c")
-	p := place{call: -1}
+	p := Place{call: -1}
 	if !hasCall {
 		turnText, p.step = strings.CutSuffix(turnText, "s")
 	}
 	if base, attemptText, again := strings.Cut(turnText, "a"); again && !hasCall && !p.step {
 		n, ok := parseNumber(attemptText)
 		if !ok || n < 2 || n > AttemptsMax {
-			return place{}, false
+			return Place{}, false
 		}
 		turnText, p.attempt = base, n-1
 	}
@@ -55,12 +69,12 @@ func parseName(name string) (place, bool) {
 	p.run, okRun = parseNumber(runText)
 	p.turn, okTurn = parseNumber(turnText)
 	if !okRun || !okTurn || p.run == 0 || p.turn == 0 {
-		return place{}, false
+		return Place{}, false
 	}
 	if hasCall {
 		n, ok := parseNumber(callText)
 		if !ok || n >= CallsMax {
-			return place{}, false
+			return Place{}, false
 		}
 		p.call = int32(n)
 	}
@@ -76,25 +90,45 @@ func parseNumber(text string) (uint32, bool) {
 	return uint32(n), true
 }
 
-// turnName, callName, stepName and wakeName spell the names of effects.
+// nameRoom is more than the longest name takes: three numbers of ten digits.
+const nameRoom = 40
+
+func appendTurn(b []byte, run, turn uint32) []byte {
+	b = strconv.AppendUint(append(b, 'r'), uint64(run), 10)
+	return strconv.AppendUint(append(b, 't'), uint64(turn), 10)
+}
+
+// turnName, generationName, callName, stepName and wakeName spell the names of
+// effects, each with one allocation: every effect has one.
 func turnName(run, turn uint32) string {
-	return "r" + strconv.FormatUint(uint64(run), 10) + "t" + strconv.FormatUint(uint64(turn), 10)
+	var room [nameRoom]byte
+	return string(appendTurn(room[:0], run, turn))
+}
+
+func generationName(run, turn, attempt uint32) string {
+	var room [nameRoom]byte
+	b := appendTurn(room[:0], run, turn)
+	if attempt > 0 {
+		b = strconv.AppendUint(append(b, 'a'), uint64(attempt)+1, 10)
+	}
+	return string(b)
+}
+
+func callName(run, turn uint32, call int) string {
+	var room [nameRoom]byte
+	return string(strconv.AppendInt(append(appendTurn(room[:0], run, turn), 'c'), int64(call), 10))
+}
+
+func stepName(run, turn uint32) string {
+	var room [nameRoom]byte
+	return string(append(appendTurn(room[:0], run, turn), 's'))
+}
+
+func wakeName(n uint32) string {
+	var room [nameRoom]byte
+	return string(strconv.AppendUint(append(room[:0], 'w'), uint64(n), 10))
 }
 
 // name returns the name of the turn's generation, as its latest attempt is
 // asked.
-func (t *Turn) name() string {
-	name := turnName(t.Run, t.Number)
-	if t.Attempt > 0 {
-		name += "a" + strconv.FormatUint(uint64(t.Attempt)+1, 10)
-	}
-	return name
-}
-
-func callName(run, turn uint32, call int) string {
-	return turnName(run, turn) + "c" + strconv.Itoa(call)
-}
-
-func stepName(run, turn uint32) string { return turnName(run, turn) + "s" }
-
-func wakeName(n uint32) string { return "w" + strconv.FormatUint(uint64(n), 10) }
+func (t *Turn) name() string { return generationName(t.Run, t.Number, t.Attempt) }

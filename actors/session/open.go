@@ -15,24 +15,36 @@ func (s *State) Open() []Effect { return s.OpenExcept(func(string) bool { return
 // OpenExcept is Open without the effects whose names skip knows: what was
 // asked already need not be built again.
 func (s *State) OpenExcept(skip func(name string) bool) []Effect {
+	return s.OpenBeside(func(p Place) bool { return skip(p.String()) })
+}
+
+// OpenBeside is OpenExcept by places: the name of what is skipped is not
+// spelled.
+func (s *State) OpenBeside(skip func(Place) bool) []Effect {
 	var effects []Effect
 	if t := s.Turn; s.Run != nil && t != nil {
-		if t.stepOpen() && !skip(stepName(t.Run, t.Number)) {
-			effects = append(effects, s.step(t))
+		p := Place{run: t.Run, turn: t.Number, call: -1}
+		if step := p; t.stepOpen() {
+			if step.step = true; !skip(step) {
+				effects = append(effects, s.step(t))
+			}
 		}
-		if t.Open && !skip(t.name()) {
-			effects = append(effects, s.generation(t))
+		if asked := p; t.Open {
+			if asked.attempt = t.Attempt; !skip(asked) {
+				effects = append(effects, s.generation(t))
+			}
 		}
 		if t.Batch != nil {
 			for i := range t.Batch.Calls {
-				if c := &t.Batch.Calls[i]; c.Status == CallOpen && !s.isHostLoop(c) && !skip(callName(t.Run, t.Number, i)) {
+				p.call = int32(i)
+				if c := &t.Batch.Calls[i]; c.Status == CallOpen && !s.isHostLoop(c) && !skip(p) {
 					effects = append(effects, s.toolCall(t, i))
 				}
 			}
 		}
 	}
 	for i := range s.Wakes {
-		if !skip(wakeName(s.Wakes[i].Number)) {
+		if !skip(Place{wake: s.Wakes[i].Number, call: -1}) {
 			effects = append(effects, s.wake(&s.Wakes[i]))
 		}
 	}

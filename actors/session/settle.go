@@ -140,7 +140,7 @@ const (
 
 // statusOf returns what the session knows of the effect at a place, and the
 // hash of its settlement.
-func (s *State) statusOf(p place) (codec.Hash, effectStatus) {
+func (s *State) statusOf(p Place) (codec.Hash, effectStatus) {
 	if p.wake > 0 {
 		return codec.Hash{}, s.wakeStatus(p.wake)
 	}

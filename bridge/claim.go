@@ -55,8 +55,7 @@ func (w *worker) claim(ctx context.Context, f *flight) ruling {
 			return settleAs(deadlineExceeded(&f.effect))
 		}
 		name := subjects.ClaimName{Session: f.name.Session, Effect: f.name.Effect, N: n}
-		asked := w.now()
-		w.holders.look()
+		f.asks(n, w.holders)
 		stands, won, err := w.wire.Claim(ctx, name, wanted)
 		if err != nil && fault.On(fault.ClaimNotLooked) {
 			return ruling{next: nextStart}
@@ -65,24 +64,14 @@ func (w *worker) claim(ctx context.Context, f *flight) ruling {
 			w.about(f).Warn("claim_not_answered", "error", err.Error())
 			return giveBack(troubleDelay, "claim not answered")
 		}
+		if stands.By != w.instance {
+			f.answered(false)
+		}
 		switch {
 		case won && late:
 			return settleAs(deadlineExceeded(&f.effect))
 		case stands.By == w.instance, fault.On(fault.ConflictIsOurs) && !stands.Withdrawn:
-			// Stored just now, or by an earlier try whose answer was lost: the
-			// table would know if it had been settled here.
-			if f.call == nil && w.holders.cutOff(asked, w.now()) {
-				f.doubted = n
-			}
-			if n > f.doubted {
-				if n > 1 && w.settledBefore(ctx, f) {
-					return ack("settled by its former holder")
-				}
-				return ruling{next: nextStart}
-			}
-			// While we did not know that we had won, another bridge may have
-			// found us gone and gone on with the next claim.
-			if r := w.takeOver(ctx, f); r.next != nextStart {
+			if r, ours := w.holds(ctx, f, n); ours {
 				return r
 			}
 			continue
@@ -97,6 +86,33 @@ func (w *worker) claim(ctx context.Context, f *flight) ruling {
 		}
 	}
 	return giveBack(heldDelay, "too many claims")
+}
+
+// holds says what becomes of f under a claim of ours: stored just now, or by an
+// earlier try whose answer was lost; the table would know if it had been settled
+// here. ours is false if the next claim is needed.
+func (w *worker) holds(ctx context.Context, f *flight, n int) (r ruling, ours bool) {
+	if f.call != nil {
+		return ruling{next: nextStart}, true
+	}
+	if n > 1 && n > f.doubt.passed && w.settledBefore(ctx, f) {
+		return ack("settled by its former holder"), true
+	}
+	// The last look before the start: while we did not know that we had won,
+	// another bridge may have found us gone and gone on with the next claim.
+	switch heard, now := w.holders.heardSince(f.doubt.mark, w.now()); {
+	case !now:
+		return giveBack(aliveEvery, "nobody hears this bridge"), true
+	case heard && n > f.doubt.passed:
+		f.answered(false)
+		return ruling{next: nextStart}, true
+	default:
+		f.answered(!heard)
+	}
+	if r := w.takeOver(ctx, f); r.next != nextStart {
+		return r, true
+	}
+	return ruling{}, false
 }
 
 // rule applies the rules for a conflict with another's claim. nextStart means

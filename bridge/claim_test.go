@@ -29,6 +29,8 @@ type claimCase struct {
 	lost   int      // so many answers to claims are lost
 	slow   bool     // the first claim is acknowledged after start_by
 	cut    bool     // nobody hears us for 8 s, until the first claim is acknowledged
+	silent bool     // the first claim is stored, and for 8 s nothing is answered and nobody hears us
+	quiet  bool     // nobody hears us from 5 s before the effect comes, for 10 s
 	before func(t *testing.T, w *world)
 	later  func(t *testing.T, w *world) // after 20 s
 
@@ -130,6 +132,29 @@ var modelCases = []claimCase{
 		claims: map[int]claim{2: byOther}, beats: []string{"other"}, later: isOpenAt(false, 10), acked: true, stands: map[int]claim{1: byMe},
 	},
 	{
+		// The effect was given back meanwhile, and the last ask is answered at once.
+		name: "silent after claiming, nobody took over: claimed again", model: true, silent: true, before: isOpenAt(true, 9),
+		settled: []string{"r1t1 ok"}, started: 1, acked: true, stands: map[int]claim{1: byMe, 2: byMe},
+	},
+	{
+		name: "silent after claiming, taken over", model: true, silent: true, before: isOpenAt(true, 9),
+		claims: map[int]claim{2: byOther}, beats: []string{"other"}, stands: map[int]claim{1: byMe},
+	},
+	{
+		name: "silent after claiming, taken over and settled", model: true, silent: true,
+		claims: map[int]claim{2: byOther}, before: func(t *testing.T, w *world) {
+			isOpenAt(true, 9)(t, w)
+			w.say(t, session.DoorLLM, "s1", session.TypeGenerationSettled, session.GenerationSettled{Effect: "r1t1", Status: "ok"})
+		},
+		settled: []string{"r1t1 ok"}, acked: true, stands: map[int]claim{1: byMe},
+	},
+	{
+		// The claim comes through before our heartbeats do: others that see it
+		// take us for gone.
+		name: "not heard yet after a silence", model: true, quiet: true, before: isOpenAt(true, 9),
+		settled: []string{"r1t1 ok"}, started: 1, acked: true, stands: map[int]claim{1: byMe, 2: byMe},
+	},
+	{
 		// The view is not asked: it may lag behind the log.
 		name: "its holder settled it", model: true, claims: map[int]claim{1: byOther},
 		before: func(t *testing.T, w *world) {
@@ -189,7 +214,8 @@ func (c claimCase) run(t *testing.T) {
 	if c.before != nil {
 		c.before(t, w)
 	}
-	lost, slow, cut := c.lost, c.slow, c.cut
+	lost, slow, cut, silent := c.lost, c.slow, c.cut, c.silent
+	var heardAgain time.Time
 	w.claimLost = func(subjects.ClaimName) error {
 		if lost > 0 {
 			lost--
@@ -198,6 +224,17 @@ func (c claimCase) run(t *testing.T) {
 		if slow {
 			slow = false
 			pass(testStartBy + time.Second)
+		}
+		switch {
+		case silent && heardAgain.IsZero():
+			w.beat("me", false)
+			heardAgain = time.Now().Add(8 * time.Second)
+			return bus.ErrUnknownOutcome
+		case silent && time.Now().Before(heardAgain):
+			return bus.ErrUnknownOutcome
+		case silent:
+			silent = false
+			w.beat("me", true)
 		}
 		if cut {
 			cut = false
@@ -223,6 +260,12 @@ func (c claimCase) run(t *testing.T) {
 		pass(testStartBy + time.Second)
 	}
 	b := startBridge(t, w, "me", q, s)
+	if c.quiet {
+		pass(time.Second)
+		w.beat("me", false)
+		pass(5 * time.Second)
+		time.AfterFunc(5*time.Second, func() { w.beat("me", true) })
+	}
 	if c.model {
 		q.ask(t, session.ClassLLM, "p", "s1", "r1t1", turn)
 	} else {
@@ -404,7 +447,7 @@ func TestTableForgetsWhatIsLate(t *testing.T) {
 		table.leave(f, false, time.Now())
 		n := 0
 		for _, of := range table.kept {
-			n += len(of)
+			n += len(of.settled) + len(of.doubts)
 		}
 		if n > 12 {
 			t.Errorf("remembered: %d of 100 effects, all but the last of which are long late", n)

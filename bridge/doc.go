@@ -14,7 +14,7 @@
 // An effect comes from the durable consumer of its class and target, of which
 // several bridges may pull. It is decoded (effect.go) and entered in the table
 // (flight.go). A generation's text is read from the log (transcript.go,
-// said.go). What must not be started twice is claimed (claim.go, holders.go).
+// said.go). What must not be started twice is claimed (claim.go, doubt.go, holders.go).
 // Then it is started (start.go), becomes an outcome (outcome.go), and that a
 // settlement (settlement.go), which is stored before the effect is acked
 // (worker.go). step.go is what a step hook sees, prepared.go what becomes of
@@ -32,8 +32,9 @@
 //   - What may have happened is never called a failure. A call that is not
 //     retry-safe and that was stopped, or whose bridge is gone, is settled
 //     `outcome_unknown`.
-//   - A model turn whose claim we won while nobody heard us is claimed anew:
-//     others may have found us gone.
+//   - A model turn whose claim we won is claimed anew if nobody heard us at a
+//     time since we asked for that claim first, whoever answered when: others
+//     may have found us gone. As long as nobody hears us, none is started.
 //   - Nobody is gone unless we listened for five seconds without a gap, which
 //     we know by our own heartbeats.
 //   - A settlement is tried until it is stored, and none is too large: text

@@ -14,10 +14,7 @@ import (
 type flight struct {
 	effect
 	digest digest // of its key
-
-	// doubted is the last claim of ours that others may have passed over, of a
-	// model turn; 0: none.
-	doubted int
+	doubt  doubt  // of a model turn
 
 	mu        sync.Mutex
 	withdrawn bool
@@ -32,12 +29,15 @@ type flight struct {
 type table struct {
 	mu      sync.Mutex
 	flights map[string]*flight
-	kept    map[int64]map[digest]int // by the minute of start_by; a claim that is doubted, or settledMark
-	swept   int64                    // the minute when kept was swept
+	kept    map[int64]*past // by the minute of start_by
+	swept   int64           // the minute when kept was swept
 }
 
-// settledMark is kept of what was settled here.
-const settledMark = -1
+// past is what is kept of effects that were here.
+type past struct {
+	settled map[digest]struct{}
+	doubts  map[digest]doubt // of those that are not settled
+}
 
 // digest stands for an effect's key.
 type digest [16]byte
@@ -49,7 +49,7 @@ func digestOf(key string) (d digest) {
 }
 
 func newTable() *table {
-	return &table{flights: make(map[string]*flight), kept: make(map[int64]map[digest]int)}
+	return &table{flights: make(map[string]*flight), kept: make(map[int64]*past)}
 }
 
 // entry is what the table knew of an effect that is delivered.
@@ -71,11 +71,13 @@ func (t *table) enter(e effect) (*flight, entry) {
 	if _, ok := t.flights[key]; ok {
 		return nil, entryBusy
 	}
-	doubted := t.kept[minuteOf(e.startBy)][digest]
-	if doubted == settledMark && !fault.On(fault.SettledForgotten) {
-		return nil, entrySettled
+	f := &flight{effect: e, digest: digest}
+	if was := t.kept[minuteOf(e.startBy)]; was != nil {
+		if _, ok := was.settled[digest]; ok && !fault.On(fault.SettledForgotten) {
+			return nil, entrySettled
+		}
+		f.doubt = was.doubts[digest]
 	}
-	f := &flight{effect: e, digest: digest, doubted: doubted}
 	t.flights[key] = f
 	return f, entryNew
 }
@@ -85,16 +87,8 @@ func (t *table) leave(f *flight, settled bool, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.flights, f.key())
-	keep := f.doubted
-	if settled {
-		keep = settledMark
-	}
-	if keep != 0 {
-		minute := minuteOf(f.startBy)
-		if t.kept[minute] == nil {
-			t.kept[minute] = make(map[digest]int)
-		}
-		t.kept[minute][f.digest] = keep
+	if settled || f.doubt != (doubt{}) {
+		t.keep(f, settled)
 	}
 	if minute := minuteOf(now); minute != t.swept {
 		t.swept = minute
@@ -104,6 +98,20 @@ func (t *table) leave(f *flight, settled bool, now time.Time) {
 			}
 		}
 	}
+}
+
+// keep keeps what is to be known when f is delivered again. The lock is held.
+func (t *table) keep(f *flight, settled bool) {
+	minute := minuteOf(f.startBy)
+	if t.kept[minute] == nil {
+		t.kept[minute] = &past{settled: make(map[digest]struct{}), doubts: make(map[digest]doubt)}
+	}
+	if settled {
+		t.kept[minute].settled[f.digest] = struct{}{}
+		delete(t.kept[minute].doubts, f.digest)
+		return
+	}
+	t.kept[minute].doubts[f.digest] = f.doubt
 }
 
 func minuteOf(at time.Time) int64 { return at.Unix() / 60 }

@@ -27,11 +27,15 @@ type holders struct {
 
 	mu    sync.Mutex
 	since time.Time // we have been listening without a gap since then
-	own   time.Time // our own heartbeat was heard last then
+	own   time.Time // our own heartbeat was heard last then, or this process began
+	first bool      // it was heard once
 	gap   bool      // there was one that watch has not told of
+	gaps  int       // that were longer than aliveGapMax
 }
 
-func newHolders(self string, w wire) *holders { return &holders{self: self, wire: w} }
+func newHolders(self string, w wire) *holders {
+	return &holders{self: self, wire: w, own: time.Now()}
+}
 
 // watch looks for our own heartbeats until ctx ends. After a gap it calls
 // broken: the server may have been away.
@@ -53,7 +57,11 @@ func (h *holders) look() {
 		return
 	}
 	if at.Sub(h.own) > aliveGapMax {
-		h.since, h.gap = at, true
+		h.gaps++
+		h.first = false
+	}
+	if !h.first {
+		h.since, h.gap, h.first = at, true, true
 	}
 	h.own = at
 }
@@ -67,13 +75,20 @@ func (h *holders) tookGap() bool {
 	return gap
 }
 
-// cutOff reports that since asked we were not heard for so long that others
-// may have found us gone. look was called at asked.
-func (h *holders) cutOff(asked, now time.Time) bool {
+// mark returns a value that heardSince takes. look was called just before.
+func (h *holders) mark() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.gaps
+}
+
+// heardSince reports whether we were heard without a gap from before a mark was
+// taken on, so that nobody found us gone, and whether we are heard now.
+func (h *holders) heardSince(mark int, at time.Time) (heard, now bool) {
 	h.look()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return now.Sub(asked) > aliveGapMax && (h.since.After(asked) || now.Sub(h.own) > aliveGapMax)
+	return h.gaps == mark, at.Sub(h.own) <= aliveGapMax
 }
 
 // ask tells of an instance whether it lives. While that is unheard, wait is
@@ -88,7 +103,7 @@ func (h *holders) ask(instance string, now time.Time) (state liveness, wait time
 		return gone, 0
 	case instance == h.self, now.Sub(heard) < holderGone:
 		return alive, 0
-	case now.Sub(h.own) > aliveGapMax:
+	case !h.first, now.Sub(h.own) > aliveGapMax:
 		return unheard, holderGone
 	case now.Sub(h.since) < holderGone:
 		return unheard, holderGone - now.Sub(h.since)

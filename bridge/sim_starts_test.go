@@ -83,9 +83,7 @@ func (r *referee) start(p *proc, instance string, of subjects.EffectName) *start
 	if !looked || mine <= 1 {
 		seen = r.j.log.LastSeq()
 	}
-	// Nor is one judged that was cut off: its own claim, whose answer was lost, may
-	// have been passed over meanwhile.
-	if p.joinedAt.IsZero() && len(before) > 0 && e.generation != nil && r.settledBy(e.name.Session, e.name.Effect, seen) && !r.of(e.name.Session).lost {
+	if len(before) > 0 && e.generation != nil && r.settledBy(e.name.Session, e.name.Effect, seen) && !r.of(e.name.Session).lost {
 		r.j.breaks("%s starts %s, which is settled: it is paid twice", p.name, name)
 	}
 	switch {

@@ -16,6 +16,7 @@ const (
 	HolderAliveIgnored Fault = "holder-alive-ignored" // takes every holder for gone
 	UnsafeRestarted    Fault = "unsafe-restarted"     // claims an unsafe call anew whose holder is gone
 	ClaimNotRaised     Fault = "claim-not-raised"     // takes a model turn over without a claim of its own
+	FirstAskForgotten  Fault = "first-ask-forgotten"  // asks whether it was heard since its latest ask for a claim, not since its first
 	TakenOverSettled   Fault = "taken-over-settled"   // takes a model turn over without a look whether it is open
 	SecondLookLeftOut  Fault = "second-look-left-out" // does not read the clock after the claim
 	LateNotWithdrawn   Fault = "late-not-withdrawn"   // settles what is late without withdrawing it first
@@ -62,7 +63,7 @@ const (
 // All returns every fault, those of bridges first.
 func All() []Fault {
 	return []Fault{
-		NoClaim, ClaimNotLooked, ConflictIsOurs, WithdrawnIgnored, HolderAliveIgnored, UnsafeRestarted, ClaimNotRaised, TakenOverSettled,
+		NoClaim, ClaimNotLooked, ConflictIsOurs, WithdrawnIgnored, HolderAliveIgnored, UnsafeRestarted, ClaimNotRaised, FirstAskForgotten, TakenOverSettled,
 		SecondLookLeftOut, LateNotWithdrawn, SettledForgotten, AckBeforeSettled, StoppedIsFailed, WakeEarly, WakeAckedUnsaid, WakeNotScheduled,
 		AckOnFolded, StoreFailureIgnored, CompareSkipped, WithdrawalLeftOut, CancelLeftOut, SnapshotEarly, LoadToTail, StaleReadAccepted,
 		NotProven, FoldedTwice, NoticeReused, NoticeDropped, LoadedIsAsked, SnapshotBelieved, RewrittenBelieved, OverdueEarly, BytesNotFrozen,

@@ -21,6 +21,7 @@ type effect struct {
 	startBy    time.Time     // past it nothing is started
 	runTime    time.Duration // what one start may take
 	claimed    bool          // starts only with a claim
+	keyed      string        // what key returns
 }
 
 // errClass says that an effect is of a class that this package does not carry
@@ -47,7 +48,7 @@ func decodeEffect(names subjects.Names, subject string, payload []byte) (effect,
 	if err != nil {
 		return effect{}, err
 	}
-	e := effect{name: name}
+	e := effect{name: name, keyed: name.Session + "." + name.Effect}
 	var said subjects.EffectName
 	var version int
 	var runMS, startBy int64
@@ -96,7 +97,7 @@ func decodeEffect(names subjects.Names, subject string, payload []byte) (effect,
 }
 
 // key tells effects of all sessions apart.
-func (e *effect) key() string { return e.name.Session + "." + e.name.Effect }
+func (e *effect) key() string { return e.keyed }
 
 // late reports that nothing may be started any more.
 func (e *effect) late(now time.Time) bool { return now.After(e.startBy) }

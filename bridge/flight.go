@@ -2,10 +2,10 @@ package bridge
 
 import (
 	"context"
+	"hash/maphash"
 	"sync"
 	"time"
 
-	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/fault"
 )
 
@@ -39,13 +39,14 @@ type past struct {
 	doubts  map[digest]doubt // of those that are not settled
 }
 
-// digest stands for an effect's key.
-type digest [16]byte
+// digest stands for an effect's key, in this process: two keys with one digest
+// are as likely as two equal ULIDs.
+type digest [2]uint64
 
-func digestOf(key string) (d digest) {
-	sum := codec.Sum([]byte(key))
-	copy(d[:], sum[:])
-	return d
+var digestSeeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
+
+func digestOf(key string) digest {
+	return digest{maphash.String(digestSeeds[0], key), maphash.String(digestSeeds[1], key)}
 }
 
 func newTable() *table {

@@ -33,13 +33,16 @@ func (w natsWire) Claim(ctx context.Context, name subjects.ClaimName, c claim) (
 	if err != nil {
 		return claim{}, false, err
 	}
+	if won {
+		return c, true, nil
+	}
 	stands, err := bus.ParseClaimBody(holder)
 	if err != nil {
 		// On a claim's subject another body is an answer: somebody holds it,
 		// of whom nobody will hear.
 		return claim{By: unknownHolder}, false, nil //nolint:nilerr // see above
 	}
-	return claim{By: stands.By, Withdrawn: stands.Withdrawn}, won, nil
+	return claim{By: stands.By, Withdrawn: stands.Withdrawn}, false, nil
 }
 
 func (w natsWire) Publish(ctx context.Context, door session.Door, sid, id string, payload []byte) (uint64, error) {
@@ -93,12 +96,12 @@ func (w natsWire) Heard(instance string) (time.Time, bool) { return w.members.He
 type natsSource struct{ puller *bus.EffectPuller }
 
 func (s natsSource) Run(ctx context.Context, slots int, carry func(delivery)) error {
-	return s.puller.Run(ctx, slots, func(d bus.EffectDelivery) { carry(natsDelivery{d}) })
+	return s.puller.Run(ctx, slots, func(d *bus.EffectDelivery) { carry(natsDelivery{d}) })
 }
 
 func (s natsSource) Drain(ctx context.Context) error { return s.puller.Drain(ctx) }
 
-type natsDelivery struct{ d bus.EffectDelivery }
+type natsDelivery struct{ d *bus.EffectDelivery }
 
 func (n natsDelivery) Subject() string              { return n.d.Subject }
 func (n natsDelivery) Payload() []byte              { return n.d.Payload }

@@ -3,6 +3,7 @@ package bridge
 import (
 	"cmp"
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -89,14 +90,21 @@ func (w *worker) encodeAs(ctx context.Context, e *effect, o outcome, inlineMax i
 	// once, and another settlement of the effect is never taken for it.
 	return settlement{
 		door:    subjects.DoorOf(e.name.Class),
-		id:      e.key() + "." + codec.Sum(payload).String()[:idDigestBytes],
+		id:      settlementID(e.key(), payload),
 		payload: payload,
 		body:    body,
 	}, nil
 }
 
-// idDigestBytes is how many hex digits of its hash a settlement's id has.
-const idDigestBytes = 32
+// idDigestBytes is how many bytes of its hash a settlement's id has.
+const idDigestBytes = 16
+
+func settlementID(key string, payload []byte) string {
+	sum := codec.Sum(payload)
+	id := make([]byte, 0, len(key)+1+2*idDigestBytes)
+	id = append(append(id, key...), '.')
+	return string(hex.AppendEncode(id, sum[:idDigestBytes]))
+}
 
 func (w *worker) callBody(ctx context.Context, e *effect, o outcome, inlineMax int) (session.ToolCallSettled, error) {
 	b := session.ToolCallSettled{

@@ -120,17 +120,15 @@ func (w *worker) startGeneration(life lifetimes, s served, f *flight, request *R
 // gave back. It starts nothing that is late or withdrawn: refused then says
 // what becomes of f.
 func (w *worker) execute(life lifetimes, f *flight, run func(ctx context.Context, start string) returned) (r returned, refused *ruling) {
-	stoppable, stop := context.WithCancelCause(life.grace)
+	ctx, stop := withRunTime(life.grace, f.runTime)
 	defer stop(nil)
-	ctx, cancel := context.WithTimeoutCause(stoppable, f.runTime, errRunTime)
-	defer cancel()
 	if f.startUnder(stop) {
 		end := settleAs(withdrawnOutcome(&f.effect))
 		return returned{}, &end
 	}
 	done := make(chan returned, 1)
 	now := w.now()
-	start := newULID(now)
+	start := newStart(now)
 	if f.late(now) && !fault.On(fault.SecondLookLeftOut) { // the last look at the clock before the start
 		end := settleAs(deadlineExceeded(&f.effect))
 		return returned{}, &end

@@ -60,7 +60,7 @@ func (b *Bridge) keepTime(c clockwork, life lifetimes, slots int) error {
 	var both sync.WaitGroup
 	both.Go(func() {
 		defer cancel() // a timer bridge does both, or says why not
-		errs[0] = asked.Run(life.last, slots, func(d bus.EffectDelivery) { k.asked(life.last, d) })
+		errs[0] = asked.Run(life.last, slots, func(d *bus.EffectDelivery) { k.asked(life.last, d) })
 	})
 	both.Go(func() {
 		defer cancel()
@@ -96,7 +96,7 @@ type timekeeper struct {
 }
 
 // asked carries out a wake that a session asks for.
-func (k *timekeeper) asked(ctx context.Context, d bus.EffectDelivery) {
+func (k *timekeeper) asked(ctx context.Context, d *bus.EffectDelivery) {
 	r := k.carry(ctx, d.Session, d.Effect, d.Payload, time.Time{})
 	k.answer(d.Session, d.Effect, r, d.Ack, d.Nak)
 }

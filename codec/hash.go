@@ -34,7 +34,11 @@ func ParseHash(text string) (Hash, error) {
 }
 
 // String returns the text form.
-func (h Hash) String() string { return hex.EncodeToString(h[:]) }
+func (h Hash) String() string {
+	var text [2 * len(h)]byte // on the stack: the string is all that is allocated
+	hex.Encode(text[:], h[:])
+	return string(text[:])
+}
 
 // IsZero reports whether h is the zero value, which stands for "none".
 func (h Hash) IsZero() bool { return h == Hash{} }

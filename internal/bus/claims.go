@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/nats-io/nats.go"
-
 	"github.com/refold/refold/subjects"
 )
 
@@ -54,13 +52,12 @@ func (b *Bus) Claim(ctx context.Context, sid, effect string, n int, body []byte)
 	if len(body) == 0 {
 		return false, nil, errors.New("claim: an empty body names nobody")
 	}
-	msg, err := b.claimMsg(sid, effect, n, body)
+	w, err := b.claimWrite(sid, effect, n, body)
 	if err != nil {
 		return false, nil, err
 	}
-	w := fenced(msg)
 	if err := b.effects.commitOne(ctx, w); err != nil {
-		return false, nil, fmt.Errorf("claim %s: %w", msg.Subject, err)
+		return false, nil, fmt.Errorf("claim %s: %w", w.subject, err)
 	}
 	if w.held == nil {
 		return true, body, nil
@@ -68,14 +65,13 @@ func (b *Bus) Claim(ctx context.Context, sid, effect string, n int, body []byte)
 	return bytes.Equal(w.held, body), w.held, nil
 }
 
-func (b *Bus) claimMsg(sid, effect string, n int, body []byte) (*nats.Msg, error) {
+func (b *Bus) claimWrite(sid, effect string, n int, body []byte) (*write, error) {
 	subject, err := b.names.Claim(subjects.ClaimName{Session: sid, Effect: effect, N: n})
 	if err != nil {
 		return nil, err
 	}
-	msg := nats.NewMsg(subject)
-	msg.Data = body
-	return msg, b.check(msg, claimBytesMax)
+	w := &write{subject: subject, data: body, fenced: true}
+	return w, b.check(w, claimBytesMax)
 }
 
 // Withdraw stores the first claim of an effect as withdrawn: won, and no

@@ -5,10 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-
-	"github.com/nats-io/nats.go"
-
-	"github.com/refold/refold/subjects"
 )
 
 // Limits of a committer. What does not fit waits in the caller.
@@ -32,9 +28,12 @@ const (
 // write is one message to be stored. It belongs to the committer until its
 // commitment is done.
 type write struct {
-	msg    *nats.Msg
-	fenced bool   // its subject takes one message: a conflict is compared
-	order  string // those of one order are stored in order, one after another; empty: any order
+	subject string
+	data    []byte
+	id      string // Nats-Msg-Id; empty: none
+	msgpack bool   // what data is, for who reads it
+	fenced  bool   // its subject takes one message: a conflict is compared
+	order   string // those of one order are stored in order, one after another; empty: any order
 
 	of       *commitment
 	rejected int  // batches with it that were rejected
@@ -47,7 +46,7 @@ type write struct {
 }
 
 // bytes is what a write counts for.
-func (w *write) bytes() int { return len(w.msg.Data) + len(w.msg.Subject) + 256 }
+func (w *write) bytes() int { return len(w.data) + len(w.subject) + 256 }
 
 // commitment is what one caller waits for.
 type commitment struct {
@@ -185,20 +184,14 @@ func (c *committer) tellRoom() {
 }
 
 // check refuses a payload that is over limit, or over what the server takes.
-func (b *Bus) check(msg *nats.Msg, limit int) error {
-	if len(msg.Data) > limit {
-		return &MaxPayloadError{Subject: msg.Subject, Bytes: len(msg.Data), Limit: limit}
+func (b *Bus) check(w *write, limit int) error {
+	if len(w.data) > limit {
+		return &MaxPayloadError{Subject: w.subject, Bytes: len(w.data), Limit: limit}
 	}
-	if most := int(b.nc.MaxPayload()); len(msg.Data) > most {
-		return &MaxPayloadError{Subject: msg.Subject, Bytes: len(msg.Data), Limit: most}
+	if most := int(b.nc.MaxPayload()); len(w.data) > most {
+		return &MaxPayloadError{Subject: w.subject, Bytes: len(w.data), Limit: most}
 	}
 	return nil
-}
-
-// fenced returns a write of the one message that a subject takes.
-func fenced(msg *nats.Msg) *write {
-	msg.Header.Set(subjects.HeaderExpectLastSubject, "0")
-	return &write{msg: msg, fenced: true}
 }
 
 // commitOne stores one write and returns its error.

@@ -138,9 +138,9 @@ const noBatchFor = time.Second
 func (s *committing) failed(w *write, err error) error {
 	switch {
 	case errors.Is(err, nats.ErrMaxPayload):
-		return &MaxPayloadError{Subject: w.msg.Subject, Bytes: len(w.msg.Data), Limit: int(s.bus.nc.MaxPayload())}
+		return &MaxPayloadError{Subject: w.subject, Bytes: len(w.data), Limit: int(s.bus.nc.MaxPayload())}
 	case codeOf(err) == codeTooLarge, codeOf(err) == codeHeaderTooLarge:
-		return &MaxPayloadError{Subject: w.msg.Subject, Bytes: len(w.msg.Data)}
+		return &MaxPayloadError{Subject: w.subject, Bytes: len(w.data)}
 	}
 	return typed(err)
 }
@@ -210,7 +210,7 @@ func (b *Bus) look(stream string, writes []*write, cause error) (l looked) {
 		room <- struct{}{}
 		looking.Go(func() {
 			defer func() { <-room }()
-			m, err := b.leaderGet(ctx, stream, getRequest{LastFor: w.msg.Subject})
+			m, err := b.leaderGet(ctx, stream, getRequest{LastFor: w.subject})
 			switch {
 			case errors.Is(err, ErrNotFound), err != nil && ctx.Err() != nil:
 			case err != nil:

@@ -29,9 +29,9 @@ func (s *committing) testWrites(n int) []*write {
 	of := &commitment{ctx: context.Background(), left: n, done: make(chan struct{})}
 	var all []*write
 	for i := range n {
-		w := &write{msg: &nats.Msg{Subject: fmt.Sprint("name", i)}, of: of, fenced: i%2 == 0}
+		w := &write{subject: fmt.Sprint("name", i), of: of, fenced: i%2 == 0}
 		if !w.fenced {
-			w.msg.Subject, w.order = "out", "session"
+			w.subject, w.order = "out", "session"
 		}
 		all = append(all, w)
 		s.writes++

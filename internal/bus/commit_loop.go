@@ -28,7 +28,8 @@ type committing struct {
 	answers chan *nats.Msg
 	flights map[uint64]*flight
 	next    uint64 // of the flights
-	inAir   int    // writes sent and not answered
+	letter  letter
+	inAir   int // writes sent and not answered
 
 	ready []*write            // taken from the queue, in order; to be sent
 	busy  map[string]bool     // orders of which one is in the air or looked up
@@ -207,10 +208,7 @@ func (s *committing) sendEach(alone bool) {
 				s.busy[w.order] = true
 			}
 			s.fly([]*write{w}, func(reply string) error {
-				for _, name := range []string{subjects.HeaderBatchID, subjects.HeaderBatchSequence, subjects.HeaderBatchCommit} {
-					delete(w.msg.Header, name) // it may have been in a batch
-				}
-				return s.bus.nc.PublishMsg(&nats.Msg{Subject: w.msg.Subject, Reply: reply, Header: w.msg.Header, Data: w.msg.Data})
+				return s.bus.nc.PublishMsg(s.letter.of(w, reply))
 			})
 		}
 	}
@@ -225,16 +223,14 @@ func (s *committing) sendBatch(group []*write) {
 	id := nuid.Next()
 	s.fly(group, func(reply string) error {
 		for i, w := range group {
-			header := w.msg.Header
-			header.Set(subjects.HeaderBatchID, id)
-			header.Set(subjects.HeaderBatchSequence, strconv.Itoa(i+1))
-			delete(header, subjects.HeaderBatchCommit) // of a batch before
-			m := &nats.Msg{Subject: w.msg.Subject, Header: header, Data: w.msg.Data}
+			m := s.letter.of(w, "")
+			s.letter.set(subjects.HeaderBatchID, id)
+			s.letter.set(subjects.HeaderBatchSequence, strconv.Itoa(i+1))
 			if i == 0 || i == len(group)-1 {
 				m.Reply = reply
 			}
 			if i == len(group)-1 {
-				header.Set(subjects.HeaderBatchCommit, "1")
+				s.letter.set(subjects.HeaderBatchCommit, "1")
 			}
 			if err := s.bus.nc.PublishMsg(m); err != nil {
 				return err
@@ -339,7 +335,7 @@ func (s *committing) deny(p *PermissionError) {
 	for number, f := range s.flights {
 		concerned := p.Op == "subscribe" && strings.HasPrefix(p.Subject, s.bus.open.inbox)
 		for _, w := range f.writes {
-			concerned = concerned || w.msg.Subject == p.Subject
+			concerned = concerned || w.subject == p.Subject
 		}
 		if !concerned {
 			continue
@@ -347,7 +343,7 @@ func (s *committing) deny(p *PermissionError) {
 		s.land(number)
 		var others []*write
 		for _, w := range f.writes {
-			if p.Op == "publish" && w.msg.Subject != p.Subject {
+			if p.Op == "publish" && w.subject != p.Subject {
 				w.alone = true
 				others = append(others, w)
 				continue

@@ -114,12 +114,12 @@ func TestCommitterDropsWhatEnded(t *testing.T) {
 		}
 		for _, w := range slices.Concat(first, other, last) {
 			if w.err != nil || w.seq == 0 {
-				t.Errorf("%s %s: got %d %v, want it stored", w.msg.Subject, w.msg.Data, w.seq, w.err)
+				t.Errorf("%s %s: got %d %v, want it stored", w.subject, w.data, w.seq, w.err)
 			}
 		}
 		for _, w := range lost {
 			if w.err != nil && !errors.Is(w.err, ErrUnknownOutcome) {
-				t.Errorf("%s %s: got %v, want ErrUnknownOutcome", w.msg.Subject, w.msg.Data, w.err)
+				t.Errorf("%s %s: got %v, want ErrUnknownOutcome", w.subject, w.data, w.err)
 			}
 		}
 		if writes, size := b.notices.held(); writes != 0 || size != 0 {
@@ -172,7 +172,7 @@ func TestCommitterRoom(t *testing.T) {
 			waiting.Wait()
 			// More than there is ever room for goes in by itself.
 			for i := range many {
-				many[i] = &write{msg: many[i].msg, order: many[i].order}
+				many[i] = &write{subject: many[i].subject, data: many[i].data, id: many[i].id, order: many[i].order}
 			}
 			many = append(many, noticeWrites(t, b, "larger", 1, 100)...)
 			if err := b.notices.commit(ctx, many); err != nil {
@@ -180,7 +180,7 @@ func TestCommitterRoom(t *testing.T) {
 			}
 			for _, w := range many {
 				if w.err != nil || w.seq == 0 {
-					t.Fatalf("%s %s: got %d %v", w.msg.Subject, w.msg.Data, w.seq, w.err)
+					t.Fatalf("%s %s: got %d %v", w.subject, w.data, w.seq, w.err)
 				}
 			}
 			last, err := b.LastNotice(ctx)

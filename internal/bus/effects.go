@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/nats-io/nats.go"
-
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/subjects"
 )
@@ -30,17 +28,15 @@ func (b *Bus) AskAll(ctx context.Context, sid string, effects []session.Effect) 
 	return errors.Join(b.Store(ctx, outputs)...)
 }
 
-func (b *Bus) effectMsg(sid string, effect session.Effect) (*nats.Msg, error) {
+func (b *Bus) effectWrite(sid string, effect *session.Effect) (*write, error) {
 	subject, err := b.names.Effect(subjects.EffectName{
 		Class: effect.Class, Target: effect.Target, Session: sid, Effect: effect.Name,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("ask %s of %s: %w", effect.Name, sid, err)
 	}
-	msg := nats.NewMsg(subject)
-	msg.Data = effect.Payload
-	msg.Header.Set(subjects.HeaderContentType, subjects.ContentTypeMsgpack)
-	return msg, b.check(msg, session.EffectBytesMax)
+	w := &write{subject: subject, data: effect.Payload, msgpack: true, fenced: true}
+	return w, b.check(w, session.EffectBytesMax)
 }
 
 // EffectStored returns what the effects stream holds under a subject, an

@@ -32,13 +32,13 @@ func (b *Bus) Publish(ctx context.Context, door session.Door, sid string, payloa
 	if err != nil {
 		return 0, err
 	}
-	msg := nats.NewMsg(subject)
-	msg.Data = payload
-	msg.Header.Set(subjects.HeaderMsgID, firstOf(id, nuid.Next()))
-	if err := b.check(msg, session.EventBytesMax); err != nil {
+	w := &write{subject: subject, data: payload, id: id}
+	if id == "" {
+		w.id = nuid.Next()
+	}
+	if err := b.check(w, session.EventBytesMax); err != nil {
 		return 0, fmt.Errorf("publish to %s: %w", subject, err)
 	}
-	w := &write{msg: msg}
 	if err := b.logs.commitOne(ctx, w); err != nil {
 		return 0, fmt.Errorf("publish to %s: %w", subject, err)
 	}

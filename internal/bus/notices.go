@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
 
@@ -32,19 +31,18 @@ func (b *Bus) Notify(ctx context.Context, sid string, n uint64, payload []byte) 
 	return errors.Join(b.Store(ctx, []Output{{Session: sid, Notice: payload, N: n}})...)
 }
 
-func (b *Bus) noticeMsg(sid string, n uint64, payload []byte) (*nats.Msg, error) {
+func (b *Bus) noticeWrite(sid string, n uint64, payload []byte) (*write, error) {
 	subject, err := b.names.Out(sid)
 	if err != nil {
 		return nil, err
 	}
-	msg := nats.NewMsg(subject)
-	msg.Data = payload
-	id := nuid.Next()
+	w := &write{subject: subject, data: payload, order: sid}
 	if n > 0 {
-		id = subjects.NoticeID(sid, n)
+		w.id = subjects.NoticeID(sid, n)
+	} else {
+		w.id = nuid.Next()
 	}
-	msg.Header.Set(subjects.HeaderMsgID, id)
-	return msg, b.check(msg, noticeBytesMax)
+	return w, b.check(w, noticeBytesMax)
 }
 
 // LastNotice returns the sequence of the last notice of any session, 0 if

@@ -69,7 +69,7 @@ func (b *Bus) storeSome(ctx context.Context, c *committer, outputs []Output, err
 			errs[i] = outcomeOf(&outputs[i], w)
 		}
 		if errs[i] != nil {
-			errs[i] = fmt.Errorf("store %s: %w", w.msg.Subject, errs[i])
+			errs[i] = fmt.Errorf("store %s: %w", w.subject, errs[i])
 			note(failed, outputs[i].Session, i)
 		}
 	}
@@ -86,23 +86,11 @@ func note(failed map[string]int, sid string, i int) {
 func (b *Bus) writeOf(o *Output) (*write, error) {
 	switch {
 	case o.Effect != nil:
-		msg, err := b.effectMsg(o.Session, *o.Effect)
-		if err != nil {
-			return nil, err
-		}
-		return fenced(msg), nil
+		return b.effectWrite(o.Session, o.Effect)
 	case o.Withdraw != "":
-		msg, err := b.claimMsg(o.Session, o.Withdraw, 1, []byte(withdrawn))
-		if err != nil {
-			return nil, err
-		}
-		return fenced(msg), nil
+		return b.claimWrite(o.Session, o.Withdraw, 1, []byte(withdrawn))
 	default:
-		msg, err := b.noticeMsg(o.Session, o.N, o.Notice)
-		if err != nil {
-			return nil, err
-		}
-		return &write{msg: msg, order: o.Session}, nil
+		return b.noticeWrite(o.Session, o.N, o.Notice)
 	}
 }
 
@@ -111,8 +99,8 @@ func outcomeOf(o *Output, w *write) error {
 	if w.err != nil {
 		return w.err
 	}
-	if o.Effect != nil && w.held != nil && !bytes.Equal(w.held, w.msg.Data) {
-		return &ViolationError{Subject: w.msg.Subject, Stored: w.held, Wanted: w.msg.Data}
+	if o.Effect != nil && w.held != nil && !bytes.Equal(w.held, w.data) {
+		return &ViolationError{Subject: w.subject, Stored: w.held, Wanted: w.data}
 	}
 	return nil
 }

@@ -57,7 +57,7 @@ func (p *EffectPuller) Skipped() uint64 { return p.skipped.Load() }
 // Run outlives restarts of the server and the deletion of the consumer. It
 // returns nil when ctx ends, at once, or when Drain is done; an error only if
 // the consumer can't be made at the start.
-func (p *EffectPuller) Run(ctx context.Context, slots int, carry func(EffectDelivery)) error {
+func (p *EffectPuller) Run(ctx context.Context, slots int, carry func(*EffectDelivery)) error {
 	if slots < 1 {
 		return fmt.Errorf("pull effects of %s/%s: %d slots: want at least 1", p.class, p.target, slots)
 	}
@@ -134,16 +134,16 @@ type heldEffect struct {
 
 // Ack says that the effect is settled: it is not delivered again, unless the
 // server forgets. It returns at once, and the answer may be lost.
-func (d EffectDelivery) Ack() { d.held.end(ackDone) }
+func (d *EffectDelivery) Ack() { d.held.end(ackDone) }
 
 // Nak gives the effect back: some bridge is offered it after delay. It returns
 // at once.
-func (d EffectDelivery) Nak(delay time.Duration) {
+func (d *EffectDelivery) Nak(delay time.Duration) {
 	d.held.end(fmt.Appendf(nil, `-NAK {"delay":%d}`, delay.Nanoseconds()))
 }
 
 // InProgress extends the lease now. While carry runs that is done for it.
-func (d EffectDelivery) InProgress() { d.held.extend() }
+func (d *EffectDelivery) InProgress() { d.held.extend() }
 
 // end answers for good; a repeated delivery is answered in the same way.
 func (h *heldEffect) end(answer []byte) {

@@ -17,7 +17,7 @@ import (
 // for lost. The server is real, but deliveries are made by the test.
 
 // testLine is a line that is attached, and what it answers to deliveries.
-func testLine(t *testing.T, slots int, carry func(EffectDelivery)) (l *line, answers *nats.Subscription) {
+func testLine(t *testing.T, slots int, carry func(*EffectDelivery)) (l *line, answers *nats.Subscription) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
@@ -78,8 +78,8 @@ func received[T any](t *testing.T, ch <-chan T) (v T) {
 
 func TestLineAnswers(t *testing.T) {
 	t.Parallel()
-	got, gate := make(chan EffectDelivery), make(chan struct{})
-	l, answers := testLine(t, 1, func(d EffectDelivery) {
+	got, gate := make(chan *EffectDelivery), make(chan struct{})
+	l, answers := testLine(t, 1, func(d *EffectDelivery) {
 		got <- d
 		<-gate
 	})

@@ -23,7 +23,7 @@ const (
 type line struct {
 	p     *EffectPuller
 	slots int
-	carry func(EffectDelivery)
+	carry func(*EffectDelivery)
 	lease time.Duration
 	crew  Crew
 
@@ -41,7 +41,7 @@ type line struct {
 	extended   time.Time // when leases were extended
 }
 
-func (p *EffectPuller) newLine(ctx context.Context, slots int, carry func(EffectDelivery)) (*line, error) {
+func (p *EffectPuller) newLine(ctx context.Context, slots int, carry func(*EffectDelivery)) (*line, error) {
 	template, err := p.conf.bridgeConf(p.class, p.target)
 	if err != nil {
 		return nil, err
@@ -193,7 +193,7 @@ func (l *line) take(m *nats.Msg, at delivered) {
 		(&heldEffect{nc: p.bus.nc, reply: m.Reply}).end(ackDone)
 		return
 	}
-	d := EffectDelivery{
+	d := &EffectDelivery{
 		EffectName: name, Subject: m.Subject, Payload: m.Data,
 		TraceParent: m.Header.Get(subjects.HeaderTraceParent), Seq: at.seq, NumDelivered: at.count,
 	}

@@ -26,14 +26,14 @@ type bridge struct {
 	bus  *bus.Bus
 	stop context.CancelFunc
 	done chan error
-	end  func(bus.EffectDelivery)
+	end  func(*bus.EffectDelivery)
 
 	mu   sync.Mutex
 	got  []string // effect names, as they were carried
 	open map[string]chan struct{}
 }
 
-func (b *bridge) carry(d bus.EffectDelivery) {
+func (b *bridge) carry(d *bus.EffectDelivery) {
 	b.mu.Lock()
 	b.got = append(b.got, d.Effect)
 	gate := b.gate(d.Effect)
@@ -87,9 +87,9 @@ func newBridges(t *testing.T, edits ...string) *bridges {
 	return &bridges{lanes: newLanes(t, ttlNever), conf: parse(t, "", edits...)}
 }
 
-func settle(d bus.EffectDelivery) { d.Ack() }
+func settle(d *bus.EffectDelivery) { d.Ack() }
 
-func (s *bridges) run(slots int, end func(bus.EffectDelivery)) *bridge {
+func (s *bridges) run(slots int, end func(*bus.EffectDelivery)) *bridge {
 	s.t.Helper()
 	c := connect(s.t, s.node, "")
 	ctx, cancel := context.WithCancel(testContext(s.t))
@@ -172,8 +172,8 @@ func TestEffectsSlots(t *testing.T) {
 func TestEffectsDelivery(t *testing.T) {
 	t.Parallel()
 	s := newBridges(t)
-	got := make(chan bus.EffectDelivery, 1)
-	b := s.run(1, func(d bus.EffectDelivery) { got <- d; d.Ack() })
+	got := make(chan *bus.EffectDelivery, 1)
+	b := s.run(1, func(d *bus.EffectDelivery) { got <- d; d.Ack() })
 	b.let("r1t1c0")
 	for _, bogus := range []string{"refold.fx.tool.host.s1.r1t1%c0", "refold.fx.tool.host.s!.r1t1c0"} {
 		if _, err := s.js.Publish(testContext(t), bogus, nil); err != nil {
@@ -217,7 +217,7 @@ func TestEffectsLease(t *testing.T) {
 func TestEffectsOfADeadBridge(t *testing.T) {
 	t.Parallel()
 	s := newBridges(t, setting("ack_wait", "1s")...)
-	a := s.run(1, func(bus.EffectDelivery) {})
+	a := s.run(1, func(*bus.EffectDelivery) {})
 	s.ask("r1t1c0")
 	bustest.Until(t, "A carries it", a.count(1))
 	a.bus.Close()
@@ -236,7 +236,7 @@ func TestEffectsComeAgain(t *testing.T) {
 	s := newBridges(t, setting("ack_wait", "1s")...)
 	starts := make(chan time.Time, 3)
 	var carried int
-	b := s.run(1, func(d bus.EffectDelivery) {
+	b := s.run(1, func(d *bus.EffectDelivery) {
 		starts <- time.Now()
 		switch carried++; carried {
 		case 1:

@@ -8,9 +8,12 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/refold/refold/cmd/settings"
 )
 
 func main() {
+	settings.Collect()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	context.AfterFunc(ctx, stop) // a second signal does not wait for the drain
 	os.Exit(Main(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr))

@@ -49,6 +49,10 @@ type Options struct {
 	// of the system account: either tells how the servers sync.
 	Monitor, SystemCreds string
 
+	// Slots is how many effects of all targets run at once in this process, up
+	// to 4096, wakes aside; 0: each target has its own [Concurrency] and nothing
+	// else. Who goes first says [Priority].
+	Slots int
 	// Grace is for how long what runs may go on when the bridge is told to
 	// stop; 0: 20 s.
 	Grace   time.Duration
@@ -70,6 +74,9 @@ func (o Options) Validate() error {
 	}
 	if o.Replicas < 0 || o.Replicas > 5 {
 		all = append(all, fmt.Errorf("replicas: 0 to 5, not %d", o.Replicas))
+	}
+	if o.Slots < 0 || o.Slots > slotsMax {
+		all = append(all, fmt.Errorf("slots: 0 to %d, not %d", slotsMax, o.Slots))
 	}
 	if o.Grace < 0 {
 		all = append(all, fmt.Errorf("grace: not negative, got %v", o.Grace))
@@ -125,6 +132,9 @@ func Connect(ctx context.Context, o Options) (*Bridge, error) {
 	instance := newULID(time.Now())
 	by := clip(o.Name+"/"+instance, session.ByBytesMax)
 	b.worker = newWorker(newNATSWire(nc), nc.Names(), instance, by, o.Logger.With("instance", instance))
+	if o.Slots > 0 {
+		b.worker.slots = newSlots(o.Slots)
+	}
 	return b, nil
 }
 
@@ -184,6 +194,8 @@ func (b *Bridge) serve(s served, options []ServeOption) error {
 		return fmt.Errorf("serve %s: concurrency is %d: 1 to %d", s.name(), s.concurrency, concurrencyMax)
 	case len(s.wrong) > 0:
 		return fmt.Errorf("serve %s: %w", s.name(), errors.Join(s.wrong...))
+	case s.priority != 0 && b.options.Slots == 0:
+		return fmt.Errorf("serve %s: priority %d: it is among targets that share slots: give Options.Slots", s.name(), s.priority)
 	case s.pace != nil && s.model == nil:
 		return fmt.Errorf("serve %s: rates and breakers are of models", s.name())
 	case s.model == nil && s.executor == nil && s.hook == nil && s.class != session.ClassWake:

@@ -40,6 +40,9 @@ const (
 	concurrencyDefault = 16 // effects of one target that run at once
 	concurrencyMax     = 1024
 	lookAheadMax       = 4096 // effects of one target that are pulled and wait for a slot
+	slotsMax           = 4096 // effects of all targets of a process that run at once
+	priorityMax        = 100
+	slotsPassed        = 7 // slots in a row that go past who has a lower priority
 
 	rateMax           = 1_000_000
 	paceWaitMax       = 10 * time.Second // that an effect waits in its slot for its target's rate; else it is given back

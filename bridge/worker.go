@@ -29,6 +29,7 @@ type worker struct {
 	reader   *reader
 	stats    counters
 	crew     *bus.Crew // runs what is carried out; nil: a new goroutine each
+	slots    *slots    // that all targets share; nil: each has its own alone
 }
 
 // counters counts what a bridge did since it started.
@@ -67,8 +68,10 @@ type served struct {
 	pace   *pace         // nil: nothing holds its generations
 	counts *targetCounts // nil: nobody counts
 	ahead  int           // effects that are pulled and wait their session's turn; 0: none
-	lacks  string        // what people should know; empty: nothing
-	wrong  []error       // of its options
+
+	priority int     // among targets that share slots
+	lacks    string  // what people should know; empty: nothing
+	wrong    []error // of its options
 }
 
 // lifetimes are the stages of a bridge's end: drain ends when no more effects
@@ -124,6 +127,9 @@ func pause(done <-chan struct{}, d time.Duration) bool {
 func (w *worker) serve(life lifetimes, s served, src source) error {
 	ran := make(chan error, 1)
 	carry := func(d delivery) { w.take(life, s, d) }
+	if w.slots != nil {
+		carry = w.inSlot(life, s, carry)
+	}
 	if s.ahead > 0 {
 		carry = w.inTurn(life, s, carry)
 	}

@@ -42,6 +42,8 @@ type flags struct {
 	BreakerPause  time.Duration `name:"breaker-pause" yaml:"breaker-pause" group:"Models" default:"30s" help:"For so long; then one is tried."`
 
 	Fair        int           `yaml:"fair" default:"0" help:"Give the slots of each target to sessions by turns, among so many effects that are pulled ahead; 0: first come, first served."`
+	Slots       int           `yaml:"slots" default:"0" help:"Effects of all targets that run at once; 0: as many as each target's concurrency allows."`
+	Priorities  []string      `name:"priority" yaml:"priority" placeholder:"TARGET=N" help:"Which target goes first when slots are few: llm/openai=2, tool/mail=-1; others have 0. Several separated by commas, or repeated. Needs --slots."`
 	Concurrency int           `yaml:"concurrency" default:"16" help:"Effects of each target that run at once."`
 	Grace       time.Duration `yaml:"grace" default:"20s" help:"For how long what runs may go on after SIGTERM."`
 	Name        string        `yaml:"name" default:"bridge" help:"Name of this bridge, for people."`
@@ -121,7 +123,9 @@ func (f *flags) validate() error {
 		say(!slices.ContainsFunc(f.Models, func(text string) bool { return parseOffer(text).name == name }), "--key-file "+name+": no --model is served as "+name)
 	}
 	_, err := f.limits()
-	all = append(all, err)
+	_, wrong := f.priorities()
+	all = append(all, err, wrong)
+	say(f.Slots < 0 || f.Slots > 4096, "--slots: 0 to 4096")
 	say(f.BreakerFaults < 0 || f.BreakerFaults > 1000, "--breaker-faults: 0 to 1000")
 	say(f.BreakerPause < time.Second || f.BreakerPause > time.Hour, "--breaker-pause: 1s to 1h")
 	say(f.Fair < 0 || f.Fair > 4096, "--fair: 0 to 4096")

@@ -68,7 +68,7 @@ func (f *flags) limits() (all []limit, err error) {
 
 // optionsOf returns how a model is served.
 func (f *flags) optionsOf(of offer, env settings.Environment) []bridge.ServeOption {
-	options := f.options()
+	options := f.options("llm/" + of.name)
 	limits, _ := f.limits() // what is wrong of them was told before
 	for _, l := range limits {
 		if l.name == of.name {
@@ -89,9 +89,12 @@ func (f *flags) optionsOf(of offer, env settings.Environment) []bridge.ServeOpti
 	return options
 }
 
-// options are how all targets are served.
-func (f *flags) options() []bridge.ServeOption {
+// options are how a target is served, whatever it is.
+func (f *flags) options(target string) []bridge.ServeOption {
 	options := []bridge.ServeOption{bridge.Concurrency(f.Concurrency)}
+	if first, _ := f.priorities(); first[target] != 0 { // what is wrong of them was told before
+		options = append(options, bridge.Priority(first[target]))
+	}
 	if f.Fair > 0 {
 		options = append(options, bridge.Fair(f.Fair))
 	}

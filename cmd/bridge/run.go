@@ -56,7 +56,7 @@ func run(ctx context.Context, f *flags, env settings.Environment, stderr io.Writ
 	b, err := bridge.Connect(ctx, bridge.Options{
 		URL: f.NATS, Creds: f.Creds, Context: f.Context, Prefix: f.Prefix, InboxPrefix: f.Inbox, Name: f.Name,
 		Provision: f.Provision, Replicas: f.Replicas, Grace: f.Grace, Version: settings.Version(), Logger: log,
-		Durability: f.Durability, Monitor: f.Monitor, SystemCreds: f.SystemCreds,
+		Slots: f.Slots, Durability: f.Durability, Monitor: f.Monitor, SystemCreds: f.SystemCreds,
 	})
 	if err != nil {
 		return err
@@ -91,6 +91,7 @@ func announce(log *slog.Logger, b *bridge.Bridge, f *flags, env settings.Environ
 	}
 	attrs = append(attrs, "models", strings.Join(f.Models, " "), "tools", strings.Join(f.Tools, " "),
 		"rate", strings.Join(f.Rates, " "), "breaker_faults", f.BreakerFaults, "breaker_pause", f.BreakerPause, "fair", f.Fair,
+		"slots", f.Slots, "priority", strings.Join(f.Priorities, " "),
 		"concurrency", f.Concurrency, "provision", f.Provision, "replicas", f.Replicas, "log_level", f.LogLevel)
 	if f.Workdir != "" {
 		attrs = append(attrs, "workdir", f.Workdir)

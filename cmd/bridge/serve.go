@@ -124,7 +124,7 @@ func (o *offers) serve(b *bridge.Bridge, f *flags, env settings.Environment) err
 		all = append(all, b.Model(of.name, o.models[of.name], f.optionsOf(of, env)...))
 	}
 	for name, tools := range o.tools {
-		all = append(all, b.Tool(name, tools, f.options()...))
+		all = append(all, b.Tool(name, tools, f.options("tool/"+name)...))
 	}
 	return errors.Join(all...)
 }

@@ -5,8 +5,8 @@
 //
 // Connect, then Run to ask for a run: it returns the event's sequence
 // in the log, and from then on nothing can lose the run. End waits for its end.
-// Notices tells how it goes (RunStarted, RunFinished, …), Live gives the
-// model's words while they come, View what the session looks like now. Replay
+// Notices tells how it goes (RunStarted, RunFinished, …), a Viewer shows the
+// models' words while they come, View what the session looks like now. Replay
 // folds a session's events from the first on and compares the result with
 // everything that was stored on the way; Export writes them as a test.
 //
@@ -30,7 +30,10 @@
 //   - A decision over a call is one over the arguments that were seen.
 //   - Stopping to follow never stops a run.
 //   - Following goes on after a lost connection, where it was.
-//   - Taken, RunOf and Replay read the log and fold it on this side: they write
+//   - What a Viewer has shown of a turn is the beginning of what the log will
+//     say, or it says that the turn began again: no gap, nothing twice. The log
+//     decides (shown.go); deltas only make it sooner.
+//   - Taken, RunOf, Replay and a Viewer read the log and fold it on this side: they write
 //     nothing, and need no session-actor. What a session does meanwhile is no
 //     difference.
 //

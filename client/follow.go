@@ -110,9 +110,9 @@ type Delta struct {
 	Text   string `json:"text"`
 }
 
-// Live calls fn with the deltas of a session until ctx ends. They are not
-// kept anywhere: what is said while nobody listens is in the log when the turn
-// has ended.
+// Live calls fn with the deltas of a session until ctx ends, as they come. They
+// are not kept anywhere: what is said while nobody listens is in the log when
+// the turn has ended. A Viewer puts both together.
 func (c *Client) Live(ctx context.Context, sid string, fn func(Delta)) error {
 	return c.bus.SubscribeLive(ctx, sid, func(_ string, payload []byte) {
 		var d Delta

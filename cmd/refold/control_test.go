@@ -108,7 +108,7 @@ func TestRunReattaches(t *testing.T) {
 	}
 	again.out.shows(t, "hel")
 	w.settle("s1", "r1t2", map[string]any{"text": map[string]any{"text": "hello"}})
-	if out, errOut := w.end(again, 0); out != "hel\nhello\n" || strings.Count(errOut, "waits for approval") != 1 {
+	if out, errOut := w.end(again, 0); out != "hello\n" || strings.Count(errOut, "waits for approval") != 1 {
 		t.Errorf("reattached: it prints %q and %q", out, errOut)
 	}
 	w.prints(0, `^hello\n$`, args...)

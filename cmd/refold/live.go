@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -9,94 +11,60 @@ import (
 	"github.com/refold/refold/client"
 )
 
-// earlyMax is how many deltas are held until it is known of which run they are.
-const earlyMax = 1024
+// startedAgain is printed where a turn begins anew: what stands above it is
+// void.
+const startedAgain = "(started again)"
 
-// live prints the model's words of one run as they come. What it can't print
-// as it came (a missed delta) the end makes good from the log. A second start
-// of a turn, on another bridge, begins on a line of its own, and the first one
-// is heard no more.
+// live prints the words of one run's models as they come. A turn that begins
+// again, on another bridge or in another attempt, begins on a line of its own.
 type live struct {
-	mu    sync.Mutex
-	out   io.Writer
-	run   uint32         // 0: not known yet
-	early []client.Delta // that came before it was known
-	over  bool           // nothing is printed any more
+	mu   sync.Mutex
+	out  io.Writer
+	run  uint32 // 0: of all runs
+	over bool   // nothing is printed any more
 
-	effect  string          // of the last delta
-	left    map[string]bool // effects that another one followed: an attempt that failed says no more
-	start   string
-	next    uint64 // delta that is due
-	printed strings.Builder
-	broken  bool // what is printed of it isn't what was said
+	turn [2]uint32       // that is printed
+	text strings.Builder // of it
+	last string          // the whole text of the turn that was done last
 }
 
-// delta takes one delta.
-func (l *live) delta(d client.Delta) {
+// show prints one thing that a viewer shows.
+func (l *live) show(s client.Shown) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch {
-	case l.over:
-	case l.run != 0:
-		l.print(d)
-	case len(l.early) < earlyMax:
-		l.early = append(l.early, d)
-	}
-}
-
-// of tells which run it is. Other runs of the session are not printed.
-func (l *live) of(run uint32) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.run = run
-	for _, d := range l.early {
-		l.print(d)
-	}
-	l.early = nil
-}
-
-// ours reports whether an effect is of the run.
-func (l *live) ours(effect string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.HasPrefix(effect, fmt.Sprintf("r%dt", l.run))
-}
-
-// print prints a delta, if it is of the run and its turn comes. The lock is
-// held.
-func (l *live) print(d client.Delta) {
-	if !strings.HasPrefix(d.Effect, fmt.Sprintf("r%dt", l.run)) {
+	if l.over || l.run != 0 && s.Run != l.run {
 		return
 	}
-	if l.left[d.Effect] || d.Effect == l.effect && d.Start < l.start {
-		return // starts are ULIDs: this one was taken over
-	}
-	if l.left == nil {
-		l.left = map[string]bool{}
-	}
-	if d.Effect != l.effect && l.effect != "" {
-		l.left[l.effect] = true
-	}
-	if d.Effect != l.effect || d.Start != l.start {
+	if turn := [2]uint32{s.Run, s.Turn}; turn != l.turn {
 		l.line()
-		l.effect, l.start, l.next, l.broken = d.Effect, d.Start, 0, false
+		l.turn = turn
 	}
-	if d.N != l.next {
-		l.broken = true
-	}
-	l.next = d.N + 1
-	if !l.broken {
-		fmt.Fprint(l.out, d.Text)
-		l.printed.WriteString(d.Text)
+	switch s.Kind {
+	case client.ShownText:
+		fmt.Fprint(l.out, s.Text)
+		l.text.WriteString(s.Text)
+	case client.ShownAgain:
+		l.line()
+		fmt.Fprintln(l.out, startedAgain)
+	case client.ShownDone:
+		l.last = l.text.String()
 	}
 }
 
 // line ends the line that is begun, and what was printed of a turn.
 func (l *live) line() {
-	if text := l.printed.String(); text != "" && !strings.HasSuffix(text, "\n") {
+	if text := l.text.String(); text != "" && !strings.HasSuffix(text, "\n") {
 		fmt.Fprintln(l.out)
 	}
-	l.printed.Reset()
+	l.text.Reset()
+}
+
+// aside calls fn between two lines.
+func (l *live) aside(fn func() error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.line()
+	return fn()
 }
 
 // stop prints nothing more.
@@ -107,19 +75,65 @@ func (l *live) stop() {
 	l.line()
 }
 
-// end prints what the log has of the answer, if that was not printed yet, and
-// nothing more.
+// end prints the run's answer, if that was not printed last, and nothing more.
 func (l *live) end(answer string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.over = true
-	printed := l.printed.String() == answer
 	l.line()
-	if printed || answer == "" {
+	if answer == l.last || answer == "" {
 		return
 	}
 	fmt.Fprint(l.out, answer)
 	if !strings.HasSuffix(answer, "\n") {
 		fmt.Fprintln(l.out)
 	}
+}
+
+// viewing is a viewer whose words are printed meanwhile.
+type viewing struct {
+	words  *live
+	viewer *client.Viewer
+	seen   chan struct{} // closed when the run's end was seen, or nothing more will be
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+// view begins to listen; nothing is printed before show.
+func view(ctx context.Context, c *client.Client, sid string, words *live) (*viewing, error) {
+	viewer, err := c.Viewer(ctx, sid)
+	return &viewing{words: words, viewer: viewer, seen: make(chan struct{})}, err
+}
+
+// show prints from an event of the log on. failed gets why it can't, if it can't.
+func (v *viewing) show(ctx context.Context, from uint64, failed func(error)) {
+	ctx, v.cancel = context.WithCancel(ctx)
+	v.done = make(chan struct{})
+	go func() {
+		defer close(v.done)
+		var once sync.Once
+		seen := func() { once.Do(func() { close(v.seen) }) }
+		defer seen()
+		for s, err := range v.viewer.Shown(ctx, from) {
+			switch {
+			case errors.Is(err, context.Canceled):
+			case err != nil:
+				failed(err)
+			default:
+				v.words.show(s)
+			}
+			if s.Kind == client.ShownEnd && s.Run == v.words.run {
+				seen()
+			}
+		}
+	}()
+}
+
+// close ends it.
+func (v *viewing) close() {
+	if v.cancel != nil {
+		v.cancel()
+		<-v.done
+	}
+	v.viewer.Close()
 }

@@ -1,66 +1,51 @@
 package main
 
-// What is printed of deltas: the words of one run, once, whatever is missed,
-// begun again, or said by another run.
+// What is printed of what a viewer shows: the words of one run, turn by turn,
+// and what begins again on a line of its own.
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/refold/refold/client"
+	"github.com/refold/refold/internal/bus/bustest"
 )
 
 func TestLive(t *testing.T) {
 	t.Parallel()
-	d := func(effect, start string, n uint64, text string) client.Delta {
-		return client.Delta{Effect: effect, Start: start, N: n, Text: text}
+	text := func(run, turn uint32, text string) client.Shown {
+		return client.Shown{Kind: client.ShownText, Run: run, Turn: turn, Text: text}
+	}
+	is := func(kind client.ShownKind, run, turn uint32) client.Shown {
+		return client.Shown{Kind: kind, Run: run, Turn: turn}
 	}
 	for _, c := range []struct {
 		name   string
-		early  []client.Delta // before the run is known to be 2
-		deltas []client.Delta
+		shown  []client.Shown
 		answer string
 		want   string
 	}{
-		{"nothing", nil, nil, "", ""},
-		{"no deltas", nil, nil, "hello", "hello\n"},
-		{"as it came", nil, []client.Delta{d("r2t1", "A", 0, "hel"), d("r2t1", "A", 1, "lo")}, "hello", "hello\n"},
-		{"before the run is known", []client.Delta{d("r2t1", "A", 0, "hel")}, []client.Delta{d("r2t1", "A", 1, "lo")}, "hello", "hello\n"},
-		{
-			"of other runs", []client.Delta{d("r1t1", "A", 0, "other"), d("r2t1", "B", 0, "he")},
-			[]client.Delta{d("r1t1", "A", 1, "other"), d("r2t1", "B", 1, "llo"), d("r22t1", "C", 0, "other")}, "hello", "hello\n",
-		},
-		{"one is missed", nil, []client.Delta{d("r2t1", "A", 0, "h"), d("r2t1", "A", 2, "llo")}, "hello", "h\nhello\n"},
-		{"the first is missed", nil, []client.Delta{d("r2t1", "A", 1, "ello")}, "hello", "hello\n"},
-		{"a second start", nil, []client.Delta{d("r2t1", "A", 0, "hel"), d("r2t1", "B", 0, "hello")}, "hello", "hel\nhello\n"},
-		{
-			"two starts at once", nil,
-			[]client.Delta{d("r2t1", "A", 0, "h"), d("r2t1", "B", 0, "he"), d("r2t1", "A", 1, "ello"), d("r2t1", "B", 1, "llo")}, "hello", "h\nhello\n",
-		},
-		{"two turns", nil, []client.Delta{d("r2t1", "A", 0, "I look."), d("r2t2", "B", 0, "There."), d("r2t2", "B", 1, "\n")}, "There.\n", "I look.\nThere.\n"},
-		{
-			"an attempt that failed says more", nil,
-			[]client.Delta{d("r2t1", "A", 0, "hel"), d("r2t1a2", "B", 0, "hel"), d("r2t1", "A", 1, "lo"), d("r2t1a2", "B", 1, "lo")}, "hello", "hel\nhello\n",
-		},
-		{"the answer was of another turn", nil, []client.Delta{d("r2t1", "A", 0, "I look.\n")}, "There.", "I look.\nThere.\n"},
-		{"without an answer", nil, []client.Delta{d("r2t1", "A", 0, "I fai")}, "", "I fai\n"},
+		{"nothing", nil, "", ""},
+		{"nothing was shown", nil, "hello", "hello\n"},
+		{"as it came", []client.Shown{text(2, 1, "hel"), text(2, 1, "lo"), is(client.ShownDone, 2, 1)}, "hello", "hello\n"},
+		{"of other runs", []client.Shown{text(1, 1, "other"), is(client.ShownDone, 1, 1), text(2, 1, "hello"), is(client.ShownDone, 2, 1), text(3, 1, "other")}, "hello", "hello\n"},
+		{"begun again", []client.Shown{text(2, 1, "hel"), is(client.ShownAgain, 2, 1), text(2, 1, "he"), text(2, 1, "llo"), is(client.ShownDone, 2, 1)}, "hello", "hel\n(started again)\nhello\n"},
+		{"another attempt", []client.Shown{text(2, 1, "hel\n"), is(client.ShownFailed, 2, 1), is(client.ShownAgain, 2, 1), text(2, 1, "hello"), is(client.ShownDone, 2, 1)}, "hello", "hel\n(started again)\nhello\n"},
+		{"two turns", []client.Shown{text(2, 1, "I look."), is(client.ShownDone, 2, 1), text(2, 2, "There.\n"), is(client.ShownDone, 2, 2)}, "There.\n", "I look.\nThere.\n"},
+		{"the answer is of an earlier turn", []client.Shown{text(2, 1, "There."), is(client.ShownDone, 2, 1), text(2, 2, "I fai"), is(client.ShownFailed, 2, 2)}, "There.", "There.\nI fai\n"},
+		{"the answer was not shown", []client.Shown{text(2, 1, "I look.\n"), is(client.ShownDone, 2, 1)}, "There.", "I look.\nThere.\n"},
+		{"without an answer", []client.Shown{text(2, 1, "I fai"), is(client.ShownFailed, 2, 1)}, "", "I fai\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			var out strings.Builder
-			l := &live{out: &out}
-			for _, delta := range c.early {
-				l.delta(delta)
-			}
-			if out.Len() > 0 {
-				t.Errorf("before the run is known: %q", out.String())
-			}
-			l.of(2)
-			for _, delta := range c.deltas {
-				l.delta(delta)
+			l := &live{out: &out, run: 2}
+			for _, s := range c.shown {
+				l.show(s)
 			}
 			l.end(c.answer)
-			l.delta(d("r2t3", "Z", 0, "late"))
+			l.show(text(2, 3, "late"))
 			if got := out.String(); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
@@ -68,21 +53,37 @@ func TestLive(t *testing.T) {
 	}
 }
 
-func TestLiveStopsCleanly(t *testing.T) {
+// A second start of a turn begins on a line of its own, in `refold run` as in
+// `refold tail`, between whose notices the words stand.
+func TestWordsAreShownAsTheyCome(t *testing.T) {
 	t.Parallel()
-	var out strings.Builder
-	l := &live{out: &out}
-	for range 2 * earlyMax {
-		l.delta(client.Delta{Effect: "r7t1", Start: "A"})
+	w := newWorld(t)
+	tail := w.begin("", "tail", "s1", "--all")
+	run := w.begin("", "run", "s1", "hi")
+	w.waits("s1", 1)
+	say := func(start string, n int, text string) {
+		t.Helper()
+		if err := w.bus.PublishLive("s1", fmt.Appendf(nil, `{"effect":"r1t1","start":%q,"n":%d,"text":%q}`, start, n, text)); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if len(l.early) > earlyMax {
-		t.Errorf("%d deltas are held", len(l.early))
+	bustest.Until(t, "tail prints words", func() bool {
+		say("A", 0, "hel") // until it listens: a repeat is not shown
+		return strings.Contains(tail.out.String(), "hel")
+	})
+	run.out.shows(t, "hel")
+	say("B", 0, "good")
+	run.out.shows(t, "good")
+	tail.out.shows(t, "good")
+	say("B", 2, "!") // one is missed: the log has the rest
+	w.settle("s1", "r1t1", map[string]any{"text": map[string]any{"text": "good day!"}})
+	if out, errOut := w.end(run, 0); out != "hel\n(started again)\ngood day!\n" || errOut != "" {
+		t.Errorf("run prints %q and %q", out, errOut)
 	}
-	l.of(1)
-	l.delta(client.Delta{Effect: "r1t1", Start: "A", Text: "hel"})
-	l.stop()
-	l.delta(client.Delta{Effect: "r1t1", Start: "A", N: 1, Text: "lo"})
-	if got, want := out.String(), "hel\n"; got != want {
-		t.Errorf("got %q, want %q", got, want)
+	tail.out.shows(t, " day!")
+	tail.stop()
+	out, _ := w.end(tail, 0)
+	if _, words, _ := strings.Cut(out, "RunStarted"); !strings.Contains(words, "\nhel\n(started again)\ngood") {
+		t.Errorf("tail prints %q", out)
 	}
 }

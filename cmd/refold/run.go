@@ -101,9 +101,11 @@ func (r runCommand) options() (client.RunOptions, error) {
 // on standard error.
 func (r runCommand) follow(ctx context.Context, s streams, c *client.Client, text string, options client.RunOptions) error {
 	words := &live{out: s.out}
-	if err := c.Live(ctx, r.Session, words.delta); err != nil {
+	v, err := view(ctx, c, r.Session, words)
+	if err != nil {
 		return err
 	}
+	defer v.close()
 	from, err := c.LastNotice(ctx)
 	if err != nil {
 		return err
@@ -119,9 +121,10 @@ func (r runCommand) follow(ctx context.Context, s streams, c *client.Client, tex
 	case err != nil:
 		return advised(err, r.Session)
 	default:
-		words.of(run)
+		words.run = run
+		v.show(ctx, seq, func(error) {}) // then the answer is printed when it is whole
 	}
-	f := &following{out: s.err, sid: r.Session, run: run, seq: seq, words: words}
+	f := &following{out: s.err, sid: r.Session, run: run, seq: seq}
 	if r.Submission != "" || r.WhenBusy == session.BusySteer {
 		f.waiting(ctx, c) // the run may have begun before, and asked for approvals then
 	}
@@ -137,9 +140,15 @@ func (r runCommand) follow(ctx context.Context, s streams, c *client.Client, tex
 		words.stop()
 		return advised(err, r.Session)
 	}
-	answer, err := textOf(ctx, c, end.Output)
+	answer, err := c.Text(ctx, end.Output)
 	if err != nil {
 		return err
+	}
+	if f.finished && v.done != nil {
+		select { // its last words are on their way
+		case <-v.seen:
+		case <-ctx.Done():
+		}
 	}
 	words.end(answer)
 	if end.Lifecycle != session.Completed {
@@ -173,12 +182,17 @@ func outcome(end client.RunEnd) string {
 
 // following tells what is said about a run beside the model's words.
 type following struct {
-	out   io.Writer
-	sid   string
-	run   uint32
-	seq   uint64 // of the request
-	words *live
-	asked []string // calls whose approval was told
+	out      io.Writer
+	sid      string
+	run      uint32
+	seq      uint64   // of the request
+	asked    []string // calls whose approval was told
+	finished bool     // a notice said so
+}
+
+// ours reports whether an effect is of the run.
+func (f *following) ours(effect string) bool {
+	return strings.HasPrefix(effect, fmt.Sprintf("r%dt", f.run))
 }
 
 // note tells a notice that concerns the run.
@@ -190,17 +204,18 @@ func (f *following) note(n client.Notice) {
 		}
 		if f.run == 0 {
 			f.run = d.Run
-			f.words.of(d.Run)
 		}
 		if d.Run == f.run && n.Type == session.NoticeRunQueued {
 			fmt.Fprintln(f.out, "queued: another run is active")
 		}
+	case session.RunFinished:
+		f.finished = f.finished || d.Run == f.run
 	case session.ToolRejected:
-		if f.words.ours(d.Effect) {
+		if f.ours(d.Effect) {
 			fmt.Fprintf(f.out, "refused: %s: %s: %s\n", d.ToolName, d.Code, d.Detail)
 		}
 	case session.ApprovalRequested:
-		if f.words.ours(d.Call) {
+		if f.ours(d.Call) {
 			f.approval(d.Call, d.ToolName, d.Arguments, d.Deadline)
 		}
 	case session.BudgetExceeded:
@@ -218,7 +233,7 @@ func (f *following) waiting(ctx context.Context, c *client.Client) {
 		return
 	}
 	for _, a := range waiting {
-		if f.words.ours(a.Call) {
+		if f.ours(a.Call) {
 			f.approval(a.Call, a.ToolName, a.Arguments, a.Deadline)
 		}
 	}
@@ -232,26 +247,4 @@ func (f *following) approval(call, tool, arguments string, deadline int64) {
 	f.asked = append(f.asked, call)
 	fmt.Fprintf(f.out, "waits for approval until %s: %s %s\n  refold approve %s %s    refold deny %s %s --reason …\n",
 		moment(deadline), tool, shorten(arguments), f.sid, call, f.sid, call)
-}
-
-// textOf returns the text of an answer, wherever it is kept.
-func textOf(ctx context.Context, c *client.Client, content *session.Content) (string, error) {
-	switch {
-	case content == nil:
-		return "", nil
-	case content.Blob != nil:
-		data, err := c.Blob(ctx, *content.Blob)
-		return string(data), err
-	case len(content.Parts) == 0:
-		return content.Text, nil
-	}
-	var all strings.Builder
-	for i := range content.Parts {
-		text, err := textOf(ctx, c, &content.Parts[i])
-		if err != nil {
-			return "", err
-		}
-		all.WriteString(text)
-	}
-	return all.String(), nil
 }

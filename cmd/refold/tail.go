@@ -12,7 +12,7 @@ import (
 	"github.com/refold/refold/client"
 )
 
-// tailCommand follows notices.
+// tailCommand follows notices, and of one session also what its models say.
 type tailCommand struct {
 	Session string `arg:"" optional:"" help:"The session; all of them without one."`
 	Since   uint64 `placeholder:"N" default:"0" help:"Sequence of the stream of notices to begin at; 0 shows only what comes."`
@@ -39,6 +39,16 @@ func (t tailCommand) Run(ctx context.Context, s streams, conn connection) error 
 		watched.add(t.Session)
 	}
 	defer watched.begin(ctx)()
+	words := &live{out: s.out}
+	if t.Session != "" && !t.JSON {
+		v, err := view(ctx, c, t.Session, words)
+		if err != nil {
+			return err
+		}
+		defer v.close()
+		defer words.stop()
+		v.show(ctx, 0, func(err error) { fmt.Fprintln(s.err, "what models say is not shown:", err) })
+	}
 	for n, err := range c.Notices(ctx, t.Session, from) {
 		switch {
 		case errors.Is(err, context.Canceled):
@@ -49,7 +59,7 @@ func (t tailCommand) Run(ctx context.Context, s streams, conn connection) error 
 		if t.Session == "" {
 			watched.note(n)
 		}
-		if err := t.print(s, n); err != nil {
+		if err := words.aside(func() error { return t.print(s, n) }); err != nil {
 			return err
 		}
 	}

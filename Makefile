@@ -21,7 +21,7 @@ help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F':.*## ' '{printf "  %-21s %s\n", $$1, $$2}'
 
 .PHONY: check
-check: fmt-check vet lint compose compile race sendable ## all that must hold before a change lands; what CI runs
+check: fmt-check vet lint compose compile plain simulated race shared ## all that must hold before a change lands; what CI runs
 
 # Folders with what npm installs, pinned by their lock files.
 NPM_FOLDERS := examples/service-js e2e/peers/models
@@ -48,9 +48,36 @@ peers-node:
 test: ## run the tests, without the race detector
 	go test -timeout 10m ./...
 
+# Tests under the race detector take ten times as long, and so do builds of the
+# providers' libraries, which take longer than all of Refold. So make check runs
+# without it what it has nothing to find in: packages that may not start a
+# goroutine (PURE: a law, which arch_test.go holds), those that have the libraries
+# in them (LIBRARIES), and the whole simulation, which is one goroutine at a time.
+# Under it run all the others, a part of the simulation, and the tests that fold
+# in several goroutines at once. make nightly-race runs everything under it.
+PURE      := ./actors/... ./codec/... ./planner/... ./subjects/...
+LIBRARIES := ./cmd/bridge ./internal/llm/anthropic ./internal/llm/conformance ./internal/llm/gemini ./internal/llm/openai
+# Tests that share something between goroutines, of packages that don't.
+SHARED    := TestSendable|TestTheSameRejectionSaysTheSame|TestConcurrent
+
+# Many tests wait for time to pass: who is gone is believed to be after seconds.
+AT_ONCE := -p 2 -parallel 4
+
+.PHONY: plain
+plain: ## run the tests of packages that start no goroutine, and of those with providers' libraries, without the race detector
+	go test -timeout 12m $(PURE) $(LIBRARIES)
+
+.PHONY: simulated
+simulated: ## play the seeds of the simulations of hosts and bridges that make check plays, and print how many
+	go test -count=1 -timeout 10m -v -run '^TestSimulation$$' ./bridge ./internal/host | grep -vE '^ *(=== |--- PASS: TestSimulation/)'
+
 .PHONY: race
-race: ## run the tests under the race detector
-	CGO_ENABLED=1 go test -race -timeout 12m ./...
+race: ## run the tests of all other packages under the race detector
+	CGO_ENABLED=1 go test -race -timeout 12m $(AT_ONCE) $$(go list ./... | grep -vxF "$$(go list $(PURE) $(LIBRARIES))")
+
+.PHONY: shared
+shared: ## run under the race detector what folds and encodes in several goroutines at once: 1,000 of the 50,000 interleavings that make plain tries
+	REFOLD_INTERLEAVINGS=1000 CGO_ENABLED=1 go test -race -timeout 5m -run '^($(SHARED))$$' ./actors/session ./codec
 
 .PHONY: sendable
 sendable: ## try 50,000 interleavings of a session, or REFOLD_INTERLEAVINGS
@@ -115,7 +142,7 @@ faults: ## plant each fault of internal/fault, and see whether the simulation fi
 
 # The parts of make nightly, in this order. Each can be made alone, so that a
 # night that was cut short goes on where it was.
-NIGHTLY := nightly-fuzz simulate faults nightly-interleavings nightly-e2e nightly-demo nightly-recordings
+NIGHTLY := nightly-race nightly-fuzz simulate faults nightly-interleavings nightly-e2e nightly-demo nightly-recordings
 
 # Strikes at the points of many recordings take many nights: night NIGHT tries
 # every NIGHTSth of them, from another one each night, for CHAOS_FOR at most, and
@@ -137,6 +164,10 @@ nightly: recordings-named $(NIGHTLY) ## fuzz and simulate for long, then strike 
 .PHONY: recordings-named
 recordings-named:
 	@if [ -z "$${REFOLD_RECORDINGS:-}" ]; then echo "set REFOLD_RECORDINGS to the directory that holds airline.jsonl"; exit 1; fi
+
+.PHONY: nightly-race
+nightly-race: ## run the tests of all packages but e2e under the race detector; nightly-e2e runs those
+	CGO_ENABLED=1 go test -race -count=1 -timeout 60m $$(go list ./... | grep -vx "$$(go list ./e2e)")
 
 .PHONY: nightly-fuzz
 nightly-fuzz: ## fuzz every fuzz test for ten minutes

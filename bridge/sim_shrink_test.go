@@ -24,9 +24,9 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// simSeeds is how many seeds `make check` plays; REFOLD_SIM_SEEDS, and
+// simWhole is how many seeds `make check` plays. REFOLD_SIM_SEEDS, and
 // REFOLD_SIM_FROM for the first, say otherwise.
-const simSeeds = 100
+const simWhole = 100
 
 // shrinkTries is how often a failing seed is played again to make it smaller.
 const shrinkTries = 400
@@ -41,11 +41,11 @@ func TestSimulation(t *testing.T) {
 	}
 	// What never happened was not simulated.
 	for _, what := range simHappens {
-		if happened[what] == 0 && seeds >= simSeeds {
+		if happened[what] == 0 && seeds >= simWhole {
 			t.Errorf("%q happened in none of %d seeds", what, seeds)
 		}
 	}
-	t.Logf("%d seeds: %v", seeds, happened)
+	t.Logf("%d seeds, of %d that make check plays: %v", seeds, simWhole, happened)
 }
 
 // simHappens is what must happen in some seed, or the simulation does not try

@@ -1,0 +1,6 @@
+//go:build !race
+
+package host
+
+// simSeeds is how many of simWhole seeds are played.
+const simSeeds = simWhole

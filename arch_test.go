@@ -128,6 +128,16 @@ var repository = laws{
 			why:  "it links a provider's SDK, as internal/llm/openai does",
 		},
 		{
+			what: "github.com/modelcontextprotocol/go-sdk",
+			only: []string{"internal/tools/mcp"},
+			why:  "one package knows the protocol of MCP; its SDK is no part of what sessions are",
+		},
+		{
+			what: module + "/internal/tools/mcp",
+			only: []string{"cmd/bridge", "cmd/refold"},
+			why:  "it links the SDK of MCP, which users of the public packages need not pay for",
+		},
+		{
 			what:  module + "/internal/devserver",
 			only:  []string{"cmd/refold", "bridge/bridgetest"},
 			tests: true,

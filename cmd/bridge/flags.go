@@ -20,7 +20,7 @@ type flags struct {
 	Replicas            int  `yaml:"replicas" group:"NATS" default:"0" help:"Replicas of every stream; 0 is one for a new stream, and leaves others as they are."`
 
 	Models  []string `name:"model" yaml:"model" group:"What it serves" sep:"none" placeholder:"MODEL" help:"Model to serve: openai, openai-chat, anthropic, gemini, scripted:FILE, recorded:FILE; NAME=MODEL serves it as the provider NAME, NAME=openai-chat:URL one of another server. May be repeated."`
-	Tools   []string `name:"tools" yaml:"tools" group:"What it serves" sep:"none" placeholder:"TOOLS" help:"Tools to serve: host, services (NATS micro services that say they are tools) or services:NAME,NAME (those alone), recorded:FILE; NAME=TOOLS serves them as the executor NAME. May be repeated."`
+	Tools   []string `name:"tools" yaml:"tools" group:"What it serves" sep:"none" placeholder:"TOOLS" help:"Tools to serve: host, services (NATS micro services that say they are tools) or services:NAME,NAME (those alone), mcp:FILE (the MCP servers of a file), recorded:FILE; NAME=TOOLS serves them as the executor NAME. May be repeated."`
 	Workdir string   `yaml:"workdir" group:"What it serves" placeholder:"DIR" help:"With --tools host: where the directories of host sessions are. Bridges that share it serve each other's."`
 	Timers  *bool    `yaml:"timers" group:"What it serves" negatable:"" help:"Keep the time of sessions: what is late is settled. Every bridge that may does so beside what else it serves, unless --no-timers says not to; with --timers it may serve nothing else."`
 	Ledger  string   `yaml:"ledger" group:"What it serves" placeholder:"FILE" help:"With --tools recorded: file that every execution is appended to."`

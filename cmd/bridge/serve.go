@@ -12,6 +12,7 @@ import (
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/llm/recorded"
 	"github.com/refold/refold/internal/tools/host"
+	"github.com/refold/refold/internal/tools/mcp"
 	"github.com/refold/refold/internal/tools/service"
 )
 
@@ -39,11 +40,15 @@ type offers struct {
 	models   map[string]bridge.Model
 	tools    map[string]bridge.Executor
 	services []*service.Tools // those of tools that ask services what they are
+	mcp      []*mcp.Servers   // of MCP servers
 	ledger   *recorded.Ledger // nil: none
 }
 
 // close closes what was opened.
 func (o *offers) close() error {
+	for _, servers := range o.mcp {
+		servers.Close()
+	}
 	if o.ledger == nil {
 		return nil
 	}
@@ -69,6 +74,12 @@ func open(f *flags, env settings.Environment, log *slog.Logger) (*offers, error)
 	}
 	for _, text := range f.Tools {
 		of := parseOffer(text)
+		if of.kind == kindMCP {
+			if err := o.openMCP(of, env, log); err != nil {
+				all = append(all, fmt.Errorf("--tools %s: %w", text, err))
+			}
+			continue
+		}
 		tools, err := o.openTools(of, f, log)
 		if _, twice := o.tools[of.name]; err == nil && twice {
 			err = fmt.Errorf("%s is served twice", of.name)
@@ -113,7 +124,7 @@ func (o *offers) openTools(of offer, f *flags, log *slog.Logger) (bridge.Executo
 		}
 		return recorded.NewExecutor(recording, o.ledger, recorded.Hooks{}), nil
 	}
-	return nil, errors.New("no such tools: host, services or recorded:FILE")
+	return nil, errors.New("no such tools: host, services, mcp:FILE or recorded:FILE")
 }
 
 // serve gives b all that was opened.

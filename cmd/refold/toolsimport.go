@@ -16,15 +16,21 @@ import (
 // importCommand prints tools of elsewhere as sessions are told of them.
 type importCommand struct {
 	Services importServicesCommand `cmd:"" help:"Print the install record with the NATS services that are tools added to it."`
+	MCP      importMCPCommand      `cmd:"" name:"mcp" help:"Print the install record with the tools of MCP servers added to it."`
 }
 
 // importServicesCommand asks services what they are.
 type importServicesCommand struct {
-	Service  []string `arg:"" optional:"" help:"Names of the services that count. Default: all."`
-	Target   string   `default:"services" help:"Who carries them out: the NAME of bridge --tools NAME=services."`
-	Base     string   `placeholder:"FILE" help:"Record to add them to, JSON or msgpack; - reads standard input. Default: what new sessions pin, or the built-in one."`
-	Registry bool     `help:"Print a registry of these tools alone instead: what client.SetRegistry gives one session."`
-	Partly   bool     `help:"Print what can be used, also if some endpoints can't."`
+	Service []string `arg:"" optional:"" help:"Names of the services that count. Default: all."`
+	Target  string   `default:"services" help:"Who carries them out: the NAME of bridge --tools NAME=services."`
+	Partly  bool     `help:"Print what can be used, also if some endpoints can't."`
+	addTo
+}
+
+// addTo says what tools that are imported are added to.
+type addTo struct {
+	Base     string `placeholder:"FILE" help:"Record to add them to, JSON or msgpack; - reads standard input. Default: what new sessions pin, or the built-in one."`
+	Registry bool   `help:"Print a registry of these tools alone instead: what client.SetRegistry gives one session."`
 }
 
 // Help is what the help says beside the flags.
@@ -38,7 +44,7 @@ docs/tools.md. What is printed changes nothing until it is published:
 
 // Run prints a record, or a registry.
 func (c importServicesCommand) Run(ctx context.Context, s streams, conn connection) error {
-	if err := c.usage(); err != nil {
+	if err := c.usage("services"); err != nil {
 		return err
 	}
 	b, err := conn.dial(ctx)
@@ -65,7 +71,21 @@ func (c importServicesCommand) Run(ctx context.Context, s streams, conn connecti
 		functions[i] = t.Function
 		fmt.Fprintf(s.err, "%s: service %s %s, endpoint %s, subject %s\n", t.Function.ToolID(), t.Service, t.Version, t.Endpoint, t.Subject)
 	}
-	text, err := c.print(ctx, s, b, functions)
+	return c.print(ctx, s, func() (*bus.Bus, error) { return b, nil }, functions)
+}
+
+// usage says what of the arguments doesn't go together.
+func (c addTo) usage(what string) error {
+	if c.Registry && c.Base != "" {
+		return &statusError{statusUsage, "tools import " + what + ": --base or --registry, not both"}
+	}
+	return nil
+}
+
+// print prints the tools as they are asked for. dial is called if the record
+// that there is must be read.
+func (c addTo) print(ctx context.Context, s streams, dial func() (*bus.Bus, error), tools []*bridge.Function) error {
+	text, err := c.text(ctx, s, dial, tools)
 	if err != nil {
 		return err
 	}
@@ -73,18 +93,8 @@ func (c importServicesCommand) Run(ctx context.Context, s streams, conn connecti
 	return err
 }
 
-// usage says what of the arguments doesn't go together.
-func (c importServicesCommand) usage() error {
-	switch {
-	case c.Registry && c.Base != "":
-		return &statusError{statusUsage, "tools import services: --base or --registry, not both"}
-	default:
-		return nil
-	}
-}
-
-// print returns what is printed of the tools.
-func (c importServicesCommand) print(ctx context.Context, s streams, b *bus.Bus, tools []*bridge.Function) ([]byte, error) {
+// text returns what is printed of the tools.
+func (c addTo) text(ctx context.Context, s streams, dial func() (*bus.Bus, error), tools []*bridge.Function) ([]byte, error) {
 	if c.Registry {
 		return bridge.Specs(tools...)
 	}
@@ -95,6 +105,10 @@ func (c importServicesCommand) print(ctx context.Context, s streams, b *bus.Bus,
 			return nil, err
 		}
 	} else {
+		b, err := dial()
+		if err != nil {
+			return nil, err
+		}
 		p, found, err := pinned(ctx, b)
 		if err != nil {
 			return nil, err

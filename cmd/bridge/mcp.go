@@ -1,0 +1,41 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/refold/refold/cmd/settings"
+	"github.com/refold/refold/internal/tools/mcp"
+)
+
+// kindMCP is what --tools names for MCP servers.
+const kindMCP = "mcp"
+
+// openMCP makes --tools [NAME=]mcp:FILE: an executor for each target of the
+// file's servers, which are started with their first calls.
+func (o *offers) openMCP(of offer, env settings.Environment, log *slog.Logger) error {
+	if of.file == "" {
+		return errors.New("name the file that says which servers there are: mcp:FILE")
+	}
+	config, err := mcp.Load(of.file, env)
+	if err != nil {
+		return err
+	}
+	lock, err := mcp.ReadLock(of.file)
+	if err != nil {
+		return err
+	}
+	servers, err := mcp.New(config, lock, mcp.Options{Target: of.name, Env: env, Version: settings.Version(), Logger: log})
+	if err != nil {
+		return err
+	}
+	o.mcp = append(o.mcp, servers)
+	for target, tools := range servers.Executors() {
+		if _, twice := o.tools[target]; twice {
+			return fmt.Errorf("%s is served twice", target)
+		}
+		o.tools[target] = tools
+	}
+	return nil
+}

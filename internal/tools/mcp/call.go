@@ -1,0 +1,244 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/refold/refold/bridge"
+)
+
+// Codes of calls that failed.
+const (
+	CodeServerMissing = "server_missing"  // it can't be started, or reached; nothing took effect
+	CodeToolNotServed = "tool_not_served" // of a server that the config does not have
+	CodeToolNotPinned = "tool_not_pinned" // it was never imported
+	CodeToolChanged   = "tool_changed"    // it is not what was imported
+	CodeToolGone      = "tool_gone"       // the server does not list it any more
+	CodeToolError     = "tool_error"      // the tool says that it failed
+	CodeServerError   = "server_error"    // the server says that it could not
+	CodeNeedsInput    = "needs_input"     // the server asks the user something, whom a bridge does not have
+
+	codeTryAgain = "try_again"
+	codeUnknown  = "outcome_unknown"
+)
+
+// codeRejected is what the SDK itself calls a request that did not come through.
+const codeRejected = -32005
+
+// again says whether a call may be sent once more.
+type again int
+
+const (
+	never   again = iota
+	renewal       // the server does not take it, perhaps since it does not know this session; nothing took effect
+	refusal       // the server does not take it now, or is not there; nothing took effect
+	lost          // the answer was lost, and doing it twice does no harm
+)
+
+// errIdle is why a call is given up that is silent.
+var errIdle = fmt.Errorf("neither an answer nor progress came for too long: %w", context.DeadlineExceeded)
+
+// errLost is why a call is given up whose answer broke off.
+var errLost = errors.New("the answer broke off")
+
+// try is one attempt of a call.
+type try struct {
+	talk   *talk
+	idle   time.Duration
+	again  again
+	broken bool // the session takes no more calls
+	stuck  bool // the server does not answer in time
+}
+
+type tryKey struct{}
+
+// Execute carries out one call. It waits for a server that is not there, for
+// half a minute within the call's run time.
+func (s *Servers) Execute(ctx context.Context, call bridge.Call) (bridge.Result, error) {
+	server := s.of(call.ToolID)
+	if server == nil {
+		return failed(CodeToolNotServed, "no server of this bridge's config has %s; it has %s", call.ToolID, strings.Join(sorted(s.servers), ", "))
+	}
+	pin, ok := server.lock[call.ToolID]
+	if !ok {
+		return failed(CodeToolNotPinned, "%s was not imported: refold tools import mcp does it, and then the bridge is started again", call.ToolID)
+	}
+	wait := againWaitMin
+	for n := 1; ; n++ {
+		result, once, err := server.once(ctx, call, pin)
+		switch {
+		case err != nil, once == never, once == renewal && n > 1, n == triesMax, !roomUntil(ctx, time.Now().Add(wait)), !pause(ctx, wait):
+			return result, err
+		}
+		wait = min(2*wait, againWaitMax)
+	}
+}
+
+// once carries a call out one time.
+func (s *server) once(ctx context.Context, call bridge.Call, pin Pin) (bridge.Result, again, error) {
+	before := ctx
+	if end, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		before, cancel = context.WithDeadline(ctx, end.Add(-endMargin))
+		defer cancel()
+	}
+	talk, err := s.take(before)
+	if err != nil {
+		if ctx.Err() != nil {
+			return bridge.Result{}, never, err
+		}
+		result, _ := failed(CodeServerMissing, "server %s is not there, and nothing took effect: %s", s.name, err)
+		result.Error.Retryable = true
+		return result, never, nil
+	}
+	t := try{talk: talk, idle: s.config.Idle}
+	defer func() { s.give(talk, t.broken, t.stuck) }()
+	tool, refused, err := talk.look(before, call.ToolID)
+	if err != nil {
+		t.stuck = errors.Is(err, context.DeadlineExceeded)
+		t.broken = ctx.Err() == nil && !t.stuck
+		result, _ := failed(CodeServerMissing, "server %s does not answer, and nothing took effect: %s", s.name, err)
+		result.Error.Retryable = true
+		return result, refusal, nil
+	}
+	if fault := s.objection(call, pin, tool, refused); fault != nil {
+		return bridge.Result{Error: fault}, never, nil
+	}
+	result, err := tool.Function.Execute(context.WithValue(ctx, tryKey{}, &t), call)
+	return result, t.again, err
+}
+
+// objection says why a call is not sent, nil if it is.
+func (s *server) objection(call bridge.Call, pin Pin, tool *Tool, refused string) *bridge.Error {
+	what := change(pin, tool, refused)
+	switch {
+	case what != "" && tool == nil && refused == "":
+		return &bridge.Error{Code: CodeToolGone, Detail: fmt.Sprintf("server %s does not list %s any more; import its tools again", s.name, pin.Tool)}
+	case what != "":
+		return &bridge.Error{Code: CodeToolChanged, Detail: fmt.Sprintf(
+			"server %s has changed %s since it was imported (%s), and it was not called: look at it, and import the tools again", s.name, pin.Tool, what)}
+	case call.RetrySafe && !tool.Function.RetrySafe():
+		return &bridge.Error{Code: CodeToolChanged, Detail: fmt.Sprintf(
+			"this session was told that %s is retry-safe, and by the bridge's config it is not: import the tools again, for sessions that open then", call.ToolID)}
+	}
+	return nil
+}
+
+// request sends one call, whose arguments fit the schema.
+func (t *Tool) request(ctx context.Context, _ map[string]json.RawMessage) (bridge.Result, error) {
+	call, _ := bridge.CallOf(ctx)
+	try, ok := ctx.Value(tryKey{}).(*try)
+	if !ok {
+		return bridge.Result{}, errors.New("a tool of an MCP server is called through its Servers")
+	}
+	arguments := call.Arguments
+	if len(arguments) == 0 {
+		arguments = json.RawMessage("{}")
+	}
+	params := &sdk.CallToolParams{Name: t.Name, Arguments: arguments}
+	token := call.Session + "." + call.Effect + "." + call.Start
+	params.SetProgressToken(token)
+	within, give := context.WithCancelCause(ctx)
+	defer give(nil)
+	m := &mark{lost: func() { give(errLost) }}
+	silent := func() {}
+	if try.idle > 0 {
+		timer := time.AfterFunc(try.idle, func() { give(errIdle) })
+		defer timer.Stop()
+		silent = func() { timer.Reset(try.idle) }
+	}
+	defer try.talk.follow(token, silent)()
+	answer, err := try.talk.session.CallTool(context.WithValue(within, markKey{}, m), params)
+	sent, status := m.over()
+	if err == nil {
+		return t.resultOf(answer), nil
+	}
+	switch cause := context.Cause(within); {
+	case ctx.Err() != nil:
+		return bridge.Result{}, err // the bridge knows best what that means
+	case errors.Is(cause, errIdle):
+		return bridge.Result{}, cause
+	case errors.Is(cause, errLost):
+		err = cause
+	}
+	return t.failed(try, err, sent, status)
+}
+
+// failed says what a call comes to that has no result.
+func (t *Tool) failed(try *try, err error, sent bool, status int) (bridge.Result, error) {
+	var protocol *jsonrpc.Error
+	switch {
+	case errors.As(err, &protocol) && !refused(status) && (protocol.Code != codeRejected || status == 200):
+		code := map[int64]string{jsonrpc.CodeInvalidParams: "bad_request", jsonrpc.CodeMethodNotFound: "not_found", sdk.CodeResourceNotFound: "not_found"}[protocol.Code]
+		if code == "" {
+			code = CodeServerError
+		}
+		return failed(code, "server %s answers %d: %s", t.Server, protocol.Code, clip(protocol.Message, errorTextMax))
+	case !sent, refused(status):
+		return t.refused(try, err, status)
+	}
+	try.broken = true
+	if t.Function.RetrySafe() {
+		try.again = lost
+		result, err := failed(codeTryAgain, "server %s: the answer was lost: %s", t.Server, clip(err.Error(), errorTextMax))
+		result.Error.Retryable = true
+		return result, err
+	}
+	result, _ := failed(codeUnknown, "server %s: the answer was lost, and the call may have taken effect: %s", t.Server, clip(err.Error(), errorTextMax))
+	result.Unknown = true
+	return result, nil
+}
+
+// refused says what a call comes to that did not arrive, or that the server did
+// not take. A server that was started anew knows no session of before, and each
+// has its own status to say so.
+func (t *Tool) refused(try *try, err error, status int) (bridge.Result, error) {
+	code := ""
+	switch status {
+	case 0, 404, 410:
+		code, try.again, try.broken = CodeServerMissing, refusal, true
+		if status != 0 {
+			code, try.again = "not_found", renewal
+		}
+	case 401, 403:
+		code = map[int]string{401: "unauthorized", 403: "forbidden"}[status]
+	case 429, 503:
+		code, try.again = map[int]string{429: "rate_limited", 503: "unavailable"}[status], refusal
+	default:
+		code, try.again, try.broken = "bad_request", renewal, true
+	}
+	result, _ := failed(code, "server %s did not take the call, and nothing took effect: %s", t.Server, clip(err.Error(), errorTextMax))
+	result.Error.Retryable = try.again == refusal
+	return result, nil
+}
+
+// failed returns a result that failed.
+func failed(code, format string, args ...any) (bridge.Result, error) {
+	return bridge.Result{Error: &bridge.Error{Code: code, Detail: fmt.Sprintf(format, args...)}}, nil
+}
+
+// roomUntil reports that a call which is sent again at next is not yet at the
+// end of its run time then.
+func roomUntil(ctx context.Context, next time.Time) bool {
+	end, ok := ctx.Deadline()
+	return !ok || next.Add(endMargin).Before(end)
+}
+
+// pause waits, and reports whether ctx did not end meanwhile.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,251 @@
+package mcp
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/refold/refold/planner"
+	"github.com/refold/refold/subjects"
+)
+
+// TargetDefault is who carries out the tools of servers whose Config names no
+// target.
+const TargetDefault = "mcp"
+
+// Config says which MCP servers there are, by name. A name is 1 to 24 of
+// a-z0-9_-, and the second part of each tool_id of the server's.
+type Config struct {
+	Servers map[string]Server `yaml:"servers"`
+}
+
+// Server is one MCP server: a program, or the address of one that runs.
+type Server struct {
+	// Command is started, with Args, in Dir (the bridge's own without it), and
+	// spoken to over its standard input and output.
+	Command string   `yaml:"command"`
+	Args    []string `yaml:"args"`
+	Dir     string   `yaml:"workdir"`
+	// Env is what the program has of the environment, beside PATH, HOME, LANG,
+	// TMPDIR, TZ and USER: NAME, as the bridge has it, or NAME=value.
+	Env []string `yaml:"env"`
+
+	// URL is that of a server that speaks streamable HTTP. Headers are sent with
+	// each request; their values take what is secret from the environment, as in
+	// Bearer ${TOKEN}.
+	URL     string            `yaml:"url"`
+	Headers map[string]string `yaml:"headers"`
+
+	Target  string   `yaml:"target"`  // who carries its tools out; empty: mcp
+	Include []string `yaml:"include"` // names of its tools, with * and ?; none: all
+	Exclude []string `yaml:"exclude"` // wins over Include
+	// Idle is for how long a call may be without an answer and without progress;
+	// 0: as long as the call may take.
+	Idle time.Duration `yaml:"idle"`
+	// Tools says what holds for a tool, by its name, instead of what the server
+	// says of it; "*" is for all that say nothing else.
+	Tools map[string]Override `yaml:"tools"`
+}
+
+// Override says what holds for a tool. What is nil or empty is as the server
+// says.
+type Override struct {
+	RetrySafe    *bool         `yaml:"retry_safe"`
+	ParallelSafe *bool         `yaml:"parallel_safe"`
+	Approval     *string       `yaml:"approval"`
+	Requires     []string      `yaml:"requires"`
+	Deadline     time.Duration `yaml:"deadline"`
+}
+
+// Load reads a file of a Config. env is the environment that values of the file
+// refer to. The error reports every problem, each with its key.
+func Load(file string, env map[string]string) (*Config, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	c, err := Parse(text)
+	if err == nil {
+		err = c.Validate(env)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return c, nil
+}
+
+// Parse reads a Config. A key that there is not is an error that quotes it.
+func Parse(text []byte) (*Config, error) {
+	var c Config
+	if err := yaml.UnmarshalWithOptions(text, &c, yaml.Strict(), yaml.DisallowUnknownField()); err != nil && !errors.Is(err, io.EOF) {
+		return nil, errors.New(yaml.FormatError(err, false, true))
+	}
+	return &c, nil
+}
+
+var (
+	serverName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]*$`)
+	headerName = regexp.MustCompile(`^[A-Za-z0-9-]+$`)
+	variable   = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
+	variables  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+)
+
+// Validate reports every problem, with its key. env is what the file's values
+// refer to.
+func (c *Config) Validate(env map[string]string) error {
+	if len(c.Servers) == 0 {
+		return errors.New("servers: there is none: name one, with a command or a url")
+	}
+	var all []error
+	for _, name := range sorted(c.Servers) {
+		s := c.Servers[name]
+		for _, problem := range s.problems(name, env) {
+			all = append(all, fmt.Errorf("servers.%s%s", name, problem))
+		}
+	}
+	return errors.Join(all...)
+}
+
+// problems returns what is wrong with a server, each with what follows its name.
+func (s *Server) problems(name string, env map[string]string) (all []string) {
+	say := func(wrong bool, format string, args ...any) {
+		if wrong {
+			all = append(all, fmt.Sprintf(format, args...))
+		}
+	}
+	say(len(name) > serverNameMax || !serverName.MatchString(name), ": a server's name is 1 to %d of a-z0-9_-", serverNameMax)
+	say((s.Command == "") == (s.URL == ""), ": give either a command, which is started, or a url")
+	say(s.Command == "" && len(s.Args)+len(s.Env)+len(s.Dir) > 0, ": args, env and workdir are of a command")
+	say(s.URL == "" && len(s.Headers) > 0, ".headers: are of a url")
+	if s.URL != "" {
+		u, err := url.Parse(s.URL)
+		say(err != nil || u != nil && (u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil), ".url: is http://… or https://…, without a password: a header takes one from the environment")
+	}
+	for i, entry := range s.Env {
+		variable, _, given := strings.Cut(entry, "=")
+		say(!variables.MatchString(variable), ".env[%d]: is NAME, taken from the bridge's environment, or NAME=value", i)
+		_, there := env[variable]
+		say(!given && !there && variables.MatchString(variable), ".env[%d]: %s is not set: set it for this program, or say %s=value", i, variable, variable)
+	}
+	for _, key := range sorted(s.Headers) {
+		say(!headerName.MatchString(key), ".headers: %q is no name of a header", key)
+		named := variable.FindAllStringSubmatch(s.Headers[key], -1)
+		say(len(named) == 0, ".headers.%s: take the value from the environment, as in Bearer ${TOKEN}: this file holds no keys", key)
+		for _, m := range named {
+			say(env[m[1]] == "", ".headers.%s: %s is not set", key, m[1])
+			say(strings.ContainsAny(env[m[1]], "\r\n"), ".headers.%s: the value of %s has more than one line", key, m[1])
+		}
+	}
+	if err := subjects.ValidTarget(cmp.Or(s.Target, TargetDefault)); err != nil {
+		say(true, ".target: is 1 to %d of A-Za-z0-9_-", planner.NameBytesMax)
+	}
+	say(s.Idle < 0, ".idle: is not negative")
+	for key, patterns := range map[string][]string{"include": s.Include, "exclude": s.Exclude} {
+		for i, pattern := range patterns {
+			_, err := path.Match(pattern, "")
+			say(err != nil || pattern == "", ".%s[%d]: %q is no name of a tool, nor a pattern with * and ?", key, i, pattern)
+		}
+	}
+	for _, tool := range sorted(s.Tools) {
+		o := s.Tools[tool]
+		say(o.Deadline < 0 || o.Deadline%time.Millisecond != 0 || o.Deadline.Milliseconds() > planner.DeadlineMSMax,
+			".tools.%s.deadline: is whole milliseconds, up to %v", tool, planner.DeadlineMSMax*time.Millisecond)
+	}
+	return all
+}
+
+// takes reports whether a tool of the server's counts.
+func (s *Server) takes(tool string) bool {
+	matches := func(pattern string) bool {
+		ok, err := path.Match(pattern, tool)
+		return err == nil && ok
+	}
+	return (len(s.Include) == 0 || slices.ContainsFunc(s.Include, matches)) && !slices.ContainsFunc(s.Exclude, matches)
+}
+
+// override returns what the file says of a tool.
+func (s *Server) override(tool string) Override {
+	o, all := s.Tools[tool], s.Tools["*"]
+	if o.RetrySafe == nil {
+		o.RetrySafe = all.RetrySafe
+	}
+	if o.ParallelSafe == nil {
+		o.ParallelSafe = all.ParallelSafe
+	}
+	if o.Approval == nil {
+		o.Approval = all.Approval
+	}
+	if o.Requires == nil {
+		o.Requires = all.Requires
+	}
+	o.Deadline = cmp.Or(o.Deadline, all.Deadline)
+	return o
+}
+
+// unlisted returns the names that the file gives to tools that are not listed.
+func (s *Server) unlisted(listed []string) (names []string) {
+	for _, name := range slices.Concat(s.Include, s.Exclude, sorted(s.Tools)) {
+		if !strings.ContainsAny(name, `*?[\`) && !slices.Contains(listed, name) && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// passed are the variables that every program has, if they are set.
+var passed = []string{"PATH", "HOME", "LANG", "TMPDIR", "TZ", "USER"}
+
+// environ returns the environment of the server's program.
+func (s *Server) environ(env map[string]string) (list []string) {
+	for _, entry := range slices.Concat(passed, s.Env) {
+		name, _, given := strings.Cut(entry, "=")
+		if value, there := env[name]; !given && there {
+			entry = name + "=" + value
+		} else if !given {
+			continue
+		}
+		list = append(list, entry)
+	}
+	return list
+}
+
+// header returns the headers of the server's requests, with their secrets.
+func (s *Server) header(env map[string]string) map[string]string {
+	header := make(map[string]string, len(s.Headers))
+	for key, value := range s.Headers {
+		header[key] = variable.ReplaceAllStringFunc(value, func(ref string) string { return env[ref[2:len(ref)-1]] })
+	}
+	return header
+}
+
+// target is who carries the server's tools out, where the file names nobody.
+func (s *Server) target(without string) string { return cmp.Or(s.Target, without, TargetDefault) }
+
+// sorted returns the keys of a map in their order.
+func sorted[V any](of map[string]V) []string {
+	keys := make([]string, 0, len(of))
+	for key := range of {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// clip cuts what is quoted.
+func clip(text string, most int) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most-len("…")], "") + "…"
+}

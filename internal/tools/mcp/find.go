@@ -1,0 +1,192 @@
+package mcp
+
+import (
+	"cmp"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/planner"
+)
+
+// Tool is a tool that a server lists.
+type Tool struct {
+	// Function is how registries have it. Its calls go through Servers.
+	Function *bridge.Function
+	Server   string
+	Name     string // at the server
+	Pin      Pin
+}
+
+// Problem is a tool that a server lists and that can't be used.
+type Problem struct {
+	Server, Tool string
+	ToolID       string
+	Err          error // all that is wrong
+}
+
+// Error names the tool and says what is wrong with it.
+func (p *Problem) Error() string {
+	return fmt.Sprintf("server %s, tool %s: %s", p.Server, clip(p.Tool, errorTextMax), strings.ReplaceAll(p.Err.Error(), "\n", "; "))
+}
+
+// Unwrap returns what is wrong.
+func (p *Problem) Unwrap() error { return p.Err }
+
+// find returns the tools of a list that count, by tool_id, and what is wrong
+// with others.
+func find(server string, s *Server, target string, listed []*sdk.Tool) (tools []*Tool, problems []*Problem) {
+	ids := map[string]int{}
+	names := map[string]int{}
+	var taken []*sdk.Tool
+	for _, t := range listed {
+		if t == nil || !s.takes(t.Name) {
+			continue
+		}
+		taken = append(taken, t)
+		ids[toolID(server, t.Name)]++
+		names[toolName(server, t.Name)]++
+	}
+	seen := map[string]bool{}
+	for _, t := range taken {
+		id, name := toolID(server, t.Name), toolName(server, t.Name)
+		if ids[id] > 1 {
+			id = unique(id, t.Name, planner.ToolIDBytesMax)
+		}
+		if names[name] > 1 {
+			name = unique(name, t.Name, planner.NameBytesMax)
+		}
+		tool, err := newTool(server, s, target, id, name, t)
+		if seen[t.Name] {
+			err = errors.New("the server lists two of this name")
+		}
+		seen[t.Name] = true
+		if err != nil {
+			problems = append(problems, &Problem{Server: server, Tool: t.Name, ToolID: id, Err: err})
+			continue
+		}
+		tools = append(tools, tool)
+	}
+	slices.SortFunc(tools, func(a, b *Tool) int { return cmp.Compare(a.Function.ToolID(), b.Function.ToolID()) })
+	return tools, problems
+}
+
+// toolID is mcp.<server>.<tool>, if no other tool of the server's has that.
+func toolID(server, tool string) string {
+	id := "mcp." + server + "." + legal(tool)
+	if len(id) > planner.ToolIDBytesMax || tool == "" {
+		return unique(id, tool, planner.ToolIDBytesMax)
+	}
+	return id
+}
+
+// toolName is what the model calls.
+func toolName(server, tool string) string {
+	name := server + "_" + legal(tool)
+	if len(name) > planner.NameBytesMax {
+		return unique(name, tool, planner.NameBytesMax)
+	}
+	return name
+}
+
+// unique returns a name of at most most bytes that only what it was made of has.
+func unique(name, of string, most int) string {
+	hash := codec.Sum([]byte(of))
+	mark := "_" + hex.EncodeToString(hash[:4])
+	return name[:min(len(name), most-len(mark))] + mark
+}
+
+// newTool returns what one entry of a list offers.
+func newTool(server string, s *Server, target, id, name string, listed *sdk.Tool) (*Tool, error) {
+	pin, err := pinOf(listed)
+	if err != nil {
+		return nil, err
+	}
+	schema, err := modern(listed.InputSchema)
+	if err != nil {
+		return nil, fmt.Errorf("its schema: %w", err)
+	}
+	t := &Tool{Server: server, Name: listed.Name, Pin: pin}
+	safe, parallel, approval := safety(pin, s.override(listed.Name))
+	own := s.override(listed.Name)
+	description := cmp.Or(listed.Description, listed.Title)
+	if listed.Annotations != nil {
+		description = cmp.Or(description, listed.Annotations.Title)
+	}
+	options := []bridge.FunctionOption{
+		bridge.Target(target), bridge.ToolName(name), bridge.ArgsSchema(schema), bridge.Tries(1),
+		bridge.Description(clip(description, descriptionBytes)), bridge.Requires(own.Requires...), bridge.Approval(approval),
+	}
+	if safe {
+		options = append(options, bridge.RetrySafe())
+	}
+	if parallel {
+		options = append(options, bridge.ParallelSafe())
+	}
+	if slices.Contains(pin.Hints, hintReadOnly) {
+		options = append(options, bridge.ReadOnly())
+	}
+	if own.Deadline > 0 {
+		options = append(options, bridge.Deadline(own.Deadline))
+	}
+	t.Function = bridge.Func(id, t.request, options...)
+	if err := t.Function.Err(); err != nil {
+		return nil, errors.New(strings.TrimPrefix(err.Error(), "tool "+id+": "))
+	}
+	return t, nil
+}
+
+// safety says what holds for a tool: what the file says, else what the server
+// hints. A server that says nothing is one whose tools may destroy: so the
+// protocol has it.
+func safety(pin Pin, own Override) (safe, parallel bool, approval string) {
+	readOnly := slices.Contains(pin.Hints, hintReadOnly)
+	safe, parallel = readOnly || slices.Contains(pin.Hints, hintIdempotent), readOnly
+	if slices.Contains(pin.Hints, hintDestructive) {
+		approval = planner.ApprovalAlways
+	}
+	if own.RetrySafe != nil {
+		safe = *own.RetrySafe
+	}
+	if own.ParallelSafe != nil {
+		parallel = *own.ParallelSafe
+	}
+	if own.Approval != nil {
+		approval = *own.Approval
+	}
+	return safe, parallel, approval
+}
+
+// pinOf returns what a call of a listed tool relies on.
+func pinOf(listed *sdk.Tool) (Pin, error) {
+	text, err := json.Marshal(listed.InputSchema)
+	if err != nil {
+		return Pin{}, fmt.Errorf("its schema: %w", err)
+	}
+	canonical, err := codec.FromJSON(text)
+	if err != nil {
+		return Pin{}, fmt.Errorf("its schema: %w", err)
+	}
+	pin := Pin{Tool: listed.Name, Schema: codec.RefOf(canonical), Hints: []string{}}
+	a := listed.Annotations
+	if a == nil {
+		a = &sdk.ToolAnnotations{}
+	}
+	if a.ReadOnlyHint {
+		pin.Hints = append(pin.Hints, hintReadOnly)
+	}
+	if a.IdempotentHint {
+		pin.Hints = append(pin.Hints, hintIdempotent)
+	}
+	if !a.ReadOnlyHint && (a.DestructiveHint == nil || *a.DestructiveHint) {
+		pin.Hints = append(pin.Hints, hintDestructive)
+	}
+	return pin, nil
+}

@@ -1,0 +1,70 @@
+package mcp
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strings"
+	"sync"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// remote returns how a server is reached over HTTP.
+func remote(s *Server, header map[string]string) (sdk.Transport, func(), error) {
+	origin, err := url.Parse(s.URL)
+	if err != nil {
+		return nil, nil, err
+	}
+	base := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // it is one
+	client := &http.Client{Transport: &messenger{base: base, origin: origin, header: header}}
+	return &sdk.StreamableClientTransport{Endpoint: s.URL, HTTPClient: client, MaxEventSize: messageBytesMax}, base.CloseIdleConnections, nil
+}
+
+// messenger carries requests to a server, with its headers, and notes how far
+// calls get.
+type messenger struct {
+	base   http.RoundTripper
+	origin *url.URL
+	header map[string]string // with secrets
+}
+
+// RoundTrip carries one request. The headers go to the server alone, also if it
+// sends us elsewhere.
+func (m *messenger) RoundTrip(r *http.Request) (*http.Response, error) {
+	ctx := r.Context()
+	mark := markOf(ctx)
+	if mark != nil {
+		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { mark.sends() }})
+	}
+	r = r.Clone(ctx)
+	if r.URL.Scheme == m.origin.Scheme && strings.EqualFold(r.URL.Host, m.origin.Host) {
+		for key, value := range m.header {
+			r.Header.Set(key, value)
+		}
+	}
+	mark.begins()
+	response, err := m.base.RoundTrip(r)
+	if err != nil {
+		mark.ends()
+		return nil, err
+	}
+	if r.Method == http.MethodPost { // what resumes a broken answer says nothing of the call
+		mark.answers(response.StatusCode)
+	}
+	response.Body = &noted{ReadCloser: response.Body, end: sync.OnceFunc(mark.ends)}
+	return response, nil
+}
+
+// noted is a body of which the end is noted.
+type noted struct {
+	io.ReadCloser
+	end func()
+}
+
+// Close closes the body.
+func (n *noted) Close() error {
+	defer n.end()
+	return n.ReadCloser.Close()
+}

@@ -1,0 +1,126 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/refold/refold/codec"
+)
+
+// Pin is what was imported of a tool: what a call relies on.
+type Pin struct {
+	Tool   string    `json:"tool"`   // its name at the server
+	Schema codec.Ref `json:"schema"` // hash of the schema, as the server listed it
+	// Hints are those of read_only, idempotent and destructive that held.
+	Hints []string `json:"hints"`
+}
+
+// Lock is what was imported, by tool_id.
+type Lock map[string]Pin
+
+// LockFile is the name of a config file's lock.
+func LockFile(config string) string { return config + ".lock" }
+
+// lockVersion is that of the file's format.
+const lockVersion = 1
+
+type lockFile struct {
+	V     int  `json:"v"`
+	Tools Lock `json:"tools"`
+}
+
+// ReadLock reads the lock of a config file. One that is not there is an error
+// that says what makes it.
+func ReadLock(config string) (Lock, error) {
+	file := LockFile(config)
+	f, err := os.Open(file)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("%s is not there, and no tool runs that was not imported: refold tools import mcp %s writes it (%w)", file, config, os.ErrNotExist)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	d := json.NewDecoder(io.LimitReader(f, lockBytesMax))
+	d.DisallowUnknownFields()
+	var l lockFile
+	if err := d.Decode(&l); err != nil {
+		return nil, fmt.Errorf("%s: %w: import the tools again", file, err)
+	}
+	if l.V != lockVersion {
+		return nil, fmt.Errorf("%s: is of version %d, and this program knows %d: import the tools again", file, l.V, lockVersion)
+	}
+	return l.Tools, nil
+}
+
+// WriteLock writes the lock of a config file, whole or not at all.
+func WriteLock(config string, l Lock) error {
+	text, err := json.MarshalIndent(lockFile{V: lockVersion, Tools: l}, "", "  ")
+	if err != nil {
+		return err
+	}
+	file := LockFile(config)
+	if there, err := os.ReadFile(file); err == nil && bytes.Equal(there, append(text, '\n')) {
+		return nil
+	}
+	beside, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".*")
+	if err != nil {
+		return err
+	}
+	_, err = beside.Write(append(text, '\n'))
+	err = errors.Join(err, beside.Chmod(0o644), beside.Close())
+	if err == nil {
+		err = os.Rename(beside.Name(), file)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(beside.Name()))
+	}
+	return nil
+}
+
+// differences names what two pins differ in, nothing if they are one.
+func (p Pin) differences(is Pin) (names []string) {
+	if p.Tool != is.Tool {
+		names = append(names, "name")
+	}
+	if p.Schema != is.Schema {
+		names = append(names, "schema")
+	}
+	for _, hint := range hints {
+		if slices.Contains(p.Hints, hint) != slices.Contains(is.Hints, hint) {
+			names = append(names, hint)
+		}
+	}
+	return names
+}
+
+// Hints of Pin, as registries would name them.
+const (
+	hintReadOnly    = "read_only"
+	hintIdempotent  = "idempotent"
+	hintDestructive = "destructive"
+)
+
+var hints = []string{hintReadOnly, hintIdempotent, hintDestructive}
+
+// Since says what changed of tools that were imported before, for people.
+func (l Lock) Since(before Lock) (notes []string) {
+	for _, id := range sorted(before) {
+		is, there := l[id]
+		if !there {
+			notes = append(notes, id+" is not there any more")
+			continue
+		}
+		if changed := before[id].differences(is); len(changed) > 0 {
+			notes = append(notes, fmt.Sprintf("%s has changed since it was imported: %s", id, strings.Join(changed, ", ")))
+		}
+	}
+	return notes
+}

@@ -1,0 +1,100 @@
+package mcp
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/codec"
+)
+
+// resultOf says what an answer comes to: text as text, images, sounds and
+// embedded resources as files, what is structured as JSON unless the text says
+// it already.
+func (t *Tool) resultOf(r *sdk.CallToolResult) bridge.Result {
+	if r.NeedsInput() {
+		result, _ := failed(CodeNeedsInput, "server %s asks for something before it goes on, and nobody is there to answer it", t.Server)
+		return result
+	}
+	var result bridge.Result
+	var texts []string
+	for _, c := range r.Content {
+		text, file := contentOf(c)
+		if text != "" {
+			texts = append(texts, text)
+		}
+		if file != nil {
+			result.Files = append(result.Files, *file)
+		}
+	}
+	if structured := structuredText(r.StructuredContent, texts); structured != "" {
+		texts = append(texts, structured)
+	}
+	result.Output = strings.Join(texts, "\n")
+	if !r.IsError {
+		return result
+	}
+	result.Error = &bridge.Error{Code: CodeToolError, Detail: result.Output}
+	switch {
+	case result.Output == "":
+		result.Error.Detail = fmt.Sprintf("%s of server %s failed and gives no reason", t.Name, t.Server)
+	case len(result.Output) > errorTextMax:
+		result.Error.Detail = fmt.Sprintf("%s of server %s says that it failed:", t.Name, t.Server)
+	default:
+		result.Output = "" // it is shown once
+	}
+	return result
+}
+
+// contentOf returns one part of an answer as text, or as a file, or both.
+func contentOf(c sdk.Content) (text string, file *bridge.File) {
+	switch c := c.(type) {
+	case *sdk.TextContent:
+		return c.Text, nil
+	case *sdk.ImageContent:
+		return "", &bridge.File{MediaType: c.MIMEType, Data: c.Data}
+	case *sdk.AudioContent:
+		return "", &bridge.File{MediaType: c.MIMEType, Data: c.Data}
+	case *sdk.ResourceLink:
+		kind := ""
+		if c.MIMEType != "" {
+			kind = ", " + c.MIMEType
+		}
+		return clip(fmt.Sprintf("[resource %s%s: %s]", cmp.Or(c.Title, c.Name), kind, c.URI), linkTextMax), nil
+	case *sdk.EmbeddedResource:
+		switch {
+		case c.Resource == nil:
+			return "", nil
+		case len(c.Resource.Blob) > 0:
+			return clip(fmt.Sprintf("[resource %s]", c.Resource.URI), linkTextMax), &bridge.File{MediaType: c.Resource.MIMEType, Data: c.Resource.Blob}
+		}
+		return clip(fmt.Sprintf("[resource %s]", c.Resource.URI), linkTextMax) + "\n" + c.Resource.Text, nil
+	}
+	return fmt.Sprintf("[a part of the answer is left out: %T]", c), nil
+}
+
+// structuredText returns structured content as JSON, empty if there is none, or
+// if a text is the same.
+func structuredText(structured any, texts []string) string {
+	if structured == nil {
+		return ""
+	}
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	if e.Encode(structured) != nil {
+		return ""
+	}
+	want, err := codec.FromJSON(text.Bytes())
+	for _, other := range texts {
+		if has, bad := codec.FromJSON([]byte(other)); err == nil && bad == nil && bytes.Equal(has, want) {
+			return ""
+		}
+	}
+	return strings.TrimSpace(text.String())
+}

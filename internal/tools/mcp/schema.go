@@ -1,0 +1,139 @@
+package mcp
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+)
+
+// modern returns a JSON Schema as a registry takes it, draft 2020-12. Servers
+// list theirs in draft-07 mostly, and some in draft-04; what these spell
+// otherwise is spelt anew, and means the same.
+func modern(schema any) (json.RawMessage, error) {
+	object, ok := schema.(map[string]any)
+	if !ok {
+		return nil, errors.New("is no JSON object")
+	}
+	root := respell(object)
+	for _, key := range []string{"$schema", "$id", "id"} {
+		if _, text := root[key].(string); text {
+			delete(root, key)
+		}
+	}
+	return json.Marshal(root)
+}
+
+// Where a schema holds schemas: one, a list, or by name.
+var (
+	holdsOne  = []string{"additionalItems", "additionalProperties", "contains", "else", "if", "items", "not", "propertyNames", "then", "unevaluatedItems", "unevaluatedProperties"}
+	holdsList = []string{"allOf", "anyOf", "items", "oneOf", "prefixItems"}
+	holdsMany = []string{"$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"}
+)
+
+// respell returns a copy of a schema in today's spelling.
+func respell(old map[string]any) map[string]any {
+	s := make(map[string]any, len(old))
+	for key, value := range old {
+		s[key] = value
+	}
+	for _, key := range holdsOne {
+		if sub, ok := s[key].(map[string]any); ok {
+			s[key] = respell(sub)
+		}
+	}
+	for _, key := range holdsList {
+		if subs, ok := s[key].([]any); ok {
+			s[key] = respellAll(subs)
+		}
+	}
+	for _, key := range holdsMany {
+		if subs, ok := s[key].(map[string]any); ok {
+			named := make(map[string]any, len(subs))
+			for name, sub := range subs {
+				named[name] = respellOne(sub)
+			}
+			s[key] = named
+		}
+	}
+	tuple(s)
+	dependencies(s)
+	exclusive(s, "exclusiveMinimum", "minimum")
+	exclusive(s, "exclusiveMaximum", "maximum")
+	return s
+}
+
+func respellOne(sub any) any {
+	if object, ok := sub.(map[string]any); ok {
+		return respell(object)
+	}
+	return sub
+}
+
+func respellAll(subs []any) []any {
+	all := make([]any, len(subs))
+	for i, sub := range subs {
+		all[i] = respellOne(sub)
+	}
+	return all
+}
+
+// tuple: items by position are prefixItems now, and what comes after them items.
+func tuple(s map[string]any) {
+	byPosition, ok := s["items"].([]any)
+	rest, given := s["additionalItems"]
+	delete(s, "additionalItems") // without a list beside it, it says nothing
+	if !ok {
+		return
+	}
+	delete(s, "items")
+	if len(byPosition) > 0 {
+		s["prefixItems"] = byPosition
+	}
+	if given {
+		s["items"] = rest
+	}
+}
+
+// dependencies became two keywords.
+func dependencies(s map[string]any) {
+	both, ok := s["dependencies"].(map[string]any)
+	if !ok {
+		return
+	}
+	delete(s, "dependencies")
+	for name, needs := range both {
+		key := "dependentSchemas"
+		if _, list := needs.([]any); list {
+			key = "dependentRequired"
+		}
+		into, ok := s[key].(map[string]any)
+		if !ok {
+			into = map[string]any{}
+			s[key] = into
+		}
+		into[name] = needs
+	}
+}
+
+// exclusive: of draft-04 it is true beside the bound.
+func exclusive(s map[string]any, key, bound string) {
+	is, ok := s[key].(bool)
+	if !ok {
+		return
+	}
+	delete(s, key)
+	if limit, there := s[bound]; is && there {
+		s[key] = limit
+		delete(s, bound)
+	}
+}
+
+// legal returns text with all else than A-Za-z0-9_- replaced.
+func legal(text string) string {
+	return strings.Map(func(r rune) rune {
+		if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '_' || r == '-' {
+			return r
+		}
+		return '_'
+	}, text)
+}

@@ -1,0 +1,139 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/refold/refold/bridge"
+)
+
+// Options say how servers are served. The zero value is usable.
+type Options struct {
+	Target  string            // of servers whose Config names none; empty: mcp
+	Env     map[string]string // the environment that Config refers to
+	Version string            // of this program, told to servers
+	Logger  *slog.Logger      // nil: no logs
+}
+
+// Servers carries out the calls of tools of MCP servers. Each server is started,
+// or reached, with its first call.
+type Servers struct {
+	log     *slog.Logger
+	servers map[string]*server // by name
+}
+
+// New returns Servers of a Config that is valid. lock is what was imported: no
+// other tool runs.
+func New(c *Config, lock Lock, o Options) (*Servers, error) {
+	if err := c.Validate(o.Env); err != nil {
+		return nil, err
+	}
+	log := o.Logger
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	all := &Servers{log: log, servers: make(map[string]*server, len(c.Servers))}
+	for name, config := range c.Servers {
+		s := &server{
+			name: name, config: config, target: config.target(o.Target), environ: config.environ(o.Env), header: config.header(o.Env),
+			lock: lock, version: o.Version, log: log.With("server", name), said: map[string]string{},
+		}
+		s.base, s.cancel = context.WithCancel(context.Background())
+		all.servers[name] = s
+	}
+	for _, id := range sorted(lock) {
+		if all.of(id) == nil {
+			log.Info("mcp_import_unused", "tool", id, "do", "its server is not in the config any more: import the tools again")
+		}
+	}
+	return all, nil
+}
+
+// Executors returns what carries out the calls of each target.
+func (s *Servers) Executors() map[string]bridge.Executor {
+	all := map[string]bridge.Executor{}
+	for _, server := range s.servers {
+		all[server.target] = s
+	}
+	return all
+}
+
+// Close ends all sessions, and the programs that were started for them. Calls
+// that are in progress fail.
+func (s *Servers) Close() {
+	var beside sync.WaitGroup
+	for _, server := range s.servers {
+		beside.Go(server.close)
+	}
+	beside.Wait()
+}
+
+// Changes says which imported tools are not as they were imported, by tool_id,
+// as far as their servers were asked.
+func (s *Servers) Changes() map[string]string {
+	all := map[string]string{}
+	for _, server := range s.servers {
+		for id, what := range server.changes() {
+			all[id] = what
+		}
+	}
+	return all
+}
+
+// Imported is what servers list.
+type Imported struct {
+	Tools    []*Tool // by server and tool_id
+	Problems []*Problem
+	Lock     Lock     // of Tools
+	Notes    []string // for people
+}
+
+// Import asks every server for its tools. One that is not there is an error.
+func (s *Servers) Import(ctx context.Context) (*Imported, error) {
+	all := &Imported{Lock: Lock{}}
+	var failed []error
+	for _, name := range sorted(s.servers) {
+		if err := s.servers[name].list(ctx, all); err != nil {
+			failed = append(failed, fmt.Errorf("server %s: %w", name, err))
+		}
+	}
+	return all, errors.Join(failed...)
+}
+
+// list adds what one server lists.
+func (s *server) list(ctx context.Context, all *Imported) error {
+	if s.config.URL == "" && s.config.Command == "" {
+		return errors.New("it has neither a command nor a url")
+	}
+	ctx, cancel := context.WithTimeout(ctx, startMax)
+	defer cancel()
+	t, err := s.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, id := range sorted(t.tools) {
+		all.Tools = append(all.Tools, t.tools[id])
+		all.Lock[id] = t.tools[id].Pin
+	}
+	all.Problems = append(all.Problems, t.problems...)
+	for _, name := range s.config.unlisted(t.names) {
+		all.Notes = append(all.Notes, fmt.Sprintf("server %s lists no tool %s, which the file names", s.name, name))
+	}
+	return nil
+}
+
+// of returns the server of a tool, nil if there is none.
+func (s *Servers) of(id string) *server {
+	for _, server := range s.servers {
+		if prefix := server.prefix(); len(id) > len(prefix) && id[:len(prefix)] == prefix {
+			return server
+		}
+	}
+	return nil
+}

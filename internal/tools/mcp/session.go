@@ -1,0 +1,242 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// talk is one session with a server, from its start to its end. All calls of
+// the server share it.
+type talk struct {
+	server  *server
+	log     *slog.Logger
+	session *sdk.ClientSession
+	program *program // nil: it is reached over HTTP
+	idle    func()   // closes connections that nobody uses
+	began   time.Time
+	ended   chan struct{} // closed when the session has ended
+	gone    chan struct{} // closed when the server took note of that
+
+	listing  sync.Mutex // one list is asked for at a time
+	mu       sync.Mutex
+	tools    map[string]*Tool  // by tool_id, as they are now
+	refused  map[string]string // by tool_id: why it can't be used
+	problems []*Problem        // the same
+	names    []string          // all that the server lists
+	listed   time.Time         // when the list was asked for; zero: it must be again
+	calls    map[string]func() // by progress token: called when there is some
+	uses     int
+	retired  bool // no new calls; closed when the last one ends
+}
+
+// begin starts a server, or reaches it, and lists its tools.
+func (s *server) begin(ctx context.Context) (*talk, error) {
+	t := &talk{server: s, log: s.log, began: time.Now(), ended: make(chan struct{}), gone: make(chan struct{}), idle: func() {}, calls: map[string]func(){}}
+	var transport sdk.Transport
+	var err error
+	if s.config.URL != "" {
+		transport, t.idle, err = remote(&s.config, s.header)
+	} else {
+		t.program, err = startProgram(&s.config, s.environ, s.log)
+		transport = t.program
+	}
+	if err != nil {
+		return nil, err
+	}
+	client := sdk.NewClient(&sdk.Implementation{Name: "refold", Version: s.version}, &sdk.ClientOptions{
+		Logger:       slog.New(slog.DiscardHandler), // what matters of it is returned too
+		Capabilities: &sdk.ClientCapabilities{},     // it can't be asked anything
+		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {
+			t.changed()
+		},
+		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { t.progress(r.Params) },
+		MultiRoundTrip:              &sdk.MultiRoundTripOptions{Disabled: true},
+	})
+	t.session, err = client.Connect(ctx, transport, nil)
+	if err != nil {
+		t.end()
+		return nil, s.describe(t, err)
+	}
+	go func() {
+		_ = t.session.Wait() // whatever the reason, it has ended
+		t.end()
+		close(t.ended)
+	}()
+	if err := t.list(ctx, time.Now()); err != nil {
+		t.close()
+		return nil, s.describe(t, fmt.Errorf("list its tools: %w", err))
+	}
+	return t, nil
+}
+
+// describe adds to an error how the program ended, if it did.
+func (s *server) describe(t *talk, err error) error {
+	if t.program == nil {
+		return err
+	}
+	state, words := t.program.lastWords()
+	if words != "" {
+		s.log.Warn("mcp_server_last_words", "text", words)
+	}
+	return fmt.Errorf("%w (the program ended: %s; the bridge's log has what it wrote)", err, state)
+}
+
+// end frees what the session used.
+func (t *talk) end() {
+	if t.program != nil {
+		t.program.stop()
+	}
+	t.idle()
+}
+
+// close ends the session, and with it the server that was started for it. What
+// is in progress fails.
+func (t *talk) close() {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if t.program != nil {
+			t.program.stop() // an end that needs no answer
+		}
+		_ = t.session.Close()
+	}()
+	timer := time.NewTimer(closeMax + 2*stopMax)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+		t.log.Warn("mcp_session_not_closed")
+	}
+}
+
+// alive reports whether the session has not ended.
+func (t *talk) alive() bool {
+	select {
+	case <-t.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// changed takes note that the server's tools may be others now, and asks for
+// them, so that it is said at once.
+func (t *talk) changed() {
+	t.mu.Lock()
+	t.listed = time.Time{}
+	t.mu.Unlock()
+	now := time.Now()
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), listMax)
+		defer cancel()
+		if err := t.list(ctx, now); err != nil && t.alive() {
+			t.log.Warn("mcp_tools_not_listed", "error", err.Error())
+		}
+	}()
+}
+
+// list asks the server for its tools, all pages of them, unless it was asked
+// since.
+func (t *talk) list(ctx context.Context, since time.Time) error {
+	t.listing.Lock()
+	defer t.listing.Unlock()
+	t.mu.Lock()
+	listed := t.listed
+	t.mu.Unlock()
+	if listed.After(since) {
+		return nil
+	}
+	now := time.Now()
+	var all []*sdk.Tool
+	cursor := ""
+	for page := 0; ; page++ {
+		if page == pagesMax || len(all) > toolsMax {
+			return fmt.Errorf("it lists more than %d tools, or %d pages of them", toolsMax, pagesMax)
+		}
+		r, err := t.session.ListTools(ctx, &sdk.ListToolsParams{Cursor: cursor})
+		if err != nil {
+			return err
+		}
+		all = append(all, r.Tools...)
+		if r.NextCursor == "" {
+			break
+		}
+		cursor = r.NextCursor
+	}
+	t.learn(all, now)
+	return nil
+}
+
+// learn takes a list.
+func (t *talk) learn(all []*sdk.Tool, now time.Time) {
+	tools, problems := find(t.server.name, &t.server.config, t.server.target, all)
+	byID, refused := make(map[string]*Tool, len(tools)), make(map[string]string, len(problems))
+	for _, tool := range tools {
+		byID[tool.Function.ToolID()] = tool
+	}
+	for _, p := range problems {
+		refused[p.ToolID] = p.Error()
+	}
+	names := make([]string, 0, len(all))
+	for _, tool := range all {
+		names = append(names, tool.Name)
+	}
+	t.mu.Lock()
+	t.tools, t.refused, t.problems, t.names, t.listed = byID, refused, problems, names, now
+	t.mu.Unlock()
+	t.server.compare(byID, refused)
+}
+
+// look returns a tool as the server lists it now, or why it can't be used.
+func (t *talk) look(ctx context.Context, id string) (tool *Tool, refused string, err error) {
+	t.mu.Lock()
+	old := time.Since(t.listed) > listAgeMax
+	t.mu.Unlock()
+	if old {
+		ctx, cancel := context.WithTimeout(ctx, listMax)
+		defer cancel()
+		if err := t.list(ctx, time.Now().Add(-listAgeMax)); err != nil {
+			return nil, "", fmt.Errorf("list its tools: %w", err)
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.tools[id], t.refused[id], nil
+}
+
+// progress passes on that a call makes some.
+func (t *talk) progress(p *sdk.ProgressNotificationParams) {
+	token, ok := p.ProgressToken.(string)
+	if !ok {
+		return
+	}
+	t.mu.Lock()
+	call := t.calls[token]
+	t.mu.Unlock()
+	if call == nil {
+		return
+	}
+	t.log.Debug("mcp_progress", "call", token, "progress", p.Progress, "total", p.Total, "text", clip(p.Message, errorTextMax))
+	call()
+}
+
+// follow has progress of a call told to f until stop is called.
+func (t *talk) follow(token string, f func()) (stop func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.calls[token] = f
+	return func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		delete(t.calls, token)
+	}
+}
+
+// errClosed is of calls after Close.
+var errClosed = errors.New("this bridge is stopping")

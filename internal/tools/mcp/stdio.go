@@ -1,0 +1,245 @@
+//go:build unix
+
+package mcp
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// program is a server that this process started, with all that it starts.
+type program struct {
+	log    *slog.Logger
+	stdin  *os.File
+	stdout *os.File
+	stderr *os.File
+	ended  chan struct{} // closed when it was waited for
+	heard  chan struct{} // closed when its standard error was read to the end
+
+	mu     sync.Mutex
+	pid    int
+	waited bool
+	state  string
+	words  []byte // its last ones, on standard error
+}
+
+// startProgram starts a server in a process group of its own.
+func startProgram(s *Server, environ []string, log *slog.Logger) (*program, error) {
+	cmd := exec.Command(s.Command, s.Args...)
+	cmd.Dir, cmd.Env, cmd.SysProcAttr = s.Dir, environ, groupAttr()
+	var ours, theirs [3]*os.File
+	closeAll := func(files [3]*os.File) {
+		for _, f := range files {
+			if f != nil {
+				_ = f.Close()
+			}
+		}
+	}
+	for i := range ours {
+		r, w, err := os.Pipe()
+		if err != nil {
+			closeAll(ours)
+			closeAll(theirs)
+			return nil, err
+		}
+		ours[i], theirs[i] = r, w
+	}
+	ours[0], theirs[0] = theirs[0], ours[0] // its input is what we write
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs[0], theirs[1], theirs[2]
+	p := &program{log: log, stdin: ours[0], stdout: ours[1], stderr: ours[2], ended: make(chan struct{}), heard: make(chan struct{})}
+	started := make(chan error)
+	go func() {
+		// The kernel ends the program when the thread that started it ends: the
+		// goroutine keeps its thread, so that this means the process.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		if err == nil {
+			p.pid = cmd.Process.Pid
+		}
+		started <- err
+		if err != nil {
+			return
+		}
+		p.wait(cmd)
+	}()
+	err := <-started
+	closeAll(theirs)
+	if err != nil {
+		closeAll(ours)
+		return nil, err
+	}
+	go p.hear()
+	return p, nil
+}
+
+// wait waits for the program's end, and ends what it left in its group.
+func (p *program) wait(cmd *exec.Cmd) {
+	awaitEnd(p.pid)
+	p.mu.Lock()
+	_ = syscall.Kill(-p.pid, syscall.SIGKILL)
+	_ = cmd.Wait()
+	p.waited, p.state = true, cmd.ProcessState.String()
+	p.mu.Unlock()
+	close(p.ended)
+}
+
+// signal sends a signal to all of the group, unless it is gone.
+func (p *program) signal(s syscall.Signal) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.waited {
+		_ = syscall.Kill(-p.pid, s)
+	}
+}
+
+// stop ends the program: it may end by itself when its input ends, then it is
+// told to, then it is killed.
+func (p *program) stop() {
+	_ = p.stdin.Close()
+	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+		if p.within(stopMax) {
+			break
+		}
+		p.signal(s)
+	}
+	<-p.ended
+	_ = p.stdout.Close()
+	// What left the group may hold it open still.
+	_ = p.stderr.SetReadDeadline(time.Now().Add(stopMax))
+	<-p.heard
+}
+
+// within reports whether the program ends in time.
+func (p *program) within(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-p.ended:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// hear reads what the program writes to standard error: people look for it in
+// the log.
+func (p *program) hear() {
+	defer close(p.heard)
+	defer p.stderr.Close()
+	lines := bufio.NewReaderSize(p.stderr, 4<<10)
+	for {
+		line, err := lines.ReadString('\n') // the reader's size bounds no line
+		if line = strings.TrimSpace(clip(line, stderrBytesMax)); line != "" {
+			p.log.Debug("mcp_server_says", "text", line)
+			p.mu.Lock()
+			p.words = append(append(p.words, line...), '\n')
+			p.words = p.words[max(0, len(p.words)-stderrBytesMax):]
+			p.mu.Unlock()
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// lastWords says how the program ended, if it has, and what it wrote last to
+// standard error.
+func (p *program) lastWords() (state, words string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.state, strings.TrimSpace(strings.ToValidUTF8(string(p.words), ""))
+}
+
+// Connect makes the session's end of the program's input and output.
+func (p *program) Connect(ctx context.Context) (sdk.Connection, error) {
+	io := &sdk.IOTransport{Reader: p.messages(), Writer: p.stdin, MaxLineLength: messageBytesMax}
+	inner, err := io.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return marking{inner}, nil
+}
+
+// messages returns what the program writes without what is no message: some
+// print what they think of.
+func (p *program) messages() io.ReadCloser {
+	lines := bufio.NewScanner(p.stdout)
+	lines.Buffer(nil, messageBytesMax)
+	return &lineReader{lines: lines, close: p.stdout, garbage: func(n int, line []byte) {
+		if n <= garbageLinesMax {
+			p.log.Warn("mcp_server_wrote_garbage", "text", clip(string(line), errorTextMax),
+				"do", "a server's standard output is for messages alone, one a line; this is left out")
+		}
+	}}
+}
+
+// lineReader reads the lines that are JSON objects or lists.
+type lineReader struct {
+	lines   *bufio.Scanner
+	close   io.Closer
+	rest    []byte
+	left    int
+	garbage func(n int, line []byte)
+}
+
+// Read reads of the next message.
+func (r *lineReader) Read(to []byte) (int, error) {
+	for len(r.rest) == 0 {
+		if !r.lines.Scan() {
+			if err := r.lines.Err(); err != nil {
+				return 0, fmt.Errorf("read a server's message: %w", err)
+			}
+			return 0, io.EOF
+		}
+		line := bytes.TrimSpace(r.lines.Bytes())
+		if len(line) == 0 {
+			continue
+		}
+		if line[0] != '{' && line[0] != '[' || !json.Valid(line) {
+			r.left++
+			r.garbage(r.left, line)
+			continue
+		}
+		r.rest = append(append(r.rest[:0:0], line...), '\n')
+	}
+	n := copy(to, r.rest)
+	r.rest = r.rest[n:]
+	return n, nil
+}
+
+// Close ends reading.
+func (r *lineReader) Close() error { return r.close.Close() }
+
+// marking is a connection that says of a call that it is about to be sent.
+type marking struct{ sdk.Connection }
+
+// Write writes a message.
+func (m marking) Write(ctx context.Context, msg jsonrpc.Message) error {
+	mark := markOf(ctx)
+	if request, ok := msg.(*jsonrpc.Request); !ok || request.Method != methodCall {
+		mark = nil
+	}
+	mark.sends()
+	err := m.Connection.Write(ctx, msg)
+	if errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrClosed) {
+		mark.unsent() // nobody reads what was written last
+	}
+	return err
+}

@@ -10,9 +10,12 @@ import (
 	"syscall"
 
 	"github.com/refold/refold/cmd/settings"
+
+	"github.com/refold/refold/internal/tools/sandbox"
 )
 
 func main() {
+	sandbox.Child() // never returns where this process is the one of a command
 	settings.Collect()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	context.AfterFunc(ctx, stop) // a second signal does not wait for what runs

@@ -12,6 +12,7 @@ import (
 )
 
 func main() {
+	sandbox.Child() // never returns where this process is the one of a command
 	settings.Collect()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()

@@ -14,6 +14,9 @@ type capture struct {
 	tail  []byte // a ring once it is full; next is where its oldest byte is
 	next  int
 	total int64
+
+	most  int64  // bytes after which flood is called, once; 0: never
+	flood func() // asks for the end of it
 }
 
 // ReadFrom takes in all of r. It returns nil at its end.
@@ -22,6 +25,10 @@ func (c *capture) ReadFrom(r io.Reader) (int64, error) {
 	for {
 		n, err := r.Read(buf)
 		c.take(buf[:n])
+		if c.most > 0 && c.total > c.most {
+			c.most = 0
+			c.flood()
+		}
 		if errors.Is(err, io.EOF) {
 			return c.total, nil
 		}

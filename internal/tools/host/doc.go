@@ -14,8 +14,8 @@
 //
 //   - Confined: a file tool touches nothing outside the working directory,
 //     whatever its paths and the symbolic links on them say, also if they
-//     change while it runs (os.Root). A command is not confined: it may do what
-//     the host's user may.
+//     change while it runs (os.Root). A command is confined by Options.Sandbox;
+//     without one it may do what the host's user may.
 //   - Nothing is kept in memory between calls. Sessions are files under the
 //     root, so a host that was killed has lost none, and hosts that share a
 //     root serve each other's.
@@ -25,8 +25,8 @@
 //   - Whole or not at all: write_file, edit_file and apply_patch leave a file
 //     as it was or as it shall be, and apply_patch all its files; but see
 //     Limits.
-//   - A command's processes end with its call, as far as they stayed in its
-//     process group. So do they on timeout and cancel.
+//   - A command's processes end with its call, and on timeout and cancel: in a
+//     sandbox all, without one as far as they stayed in its process group.
 //   - Every result is UTF-8 and bounded. What is left out is said, with how to
 //     see it. An error says what to do next.
 //   - A call without a usable host session sets the session's status to what it
@@ -45,8 +45,8 @@
 //
 // # Limits
 //
-// They are in limits.go, and those that may be moved in [Options]. A process
-// that leaves its group (setsid) outlives its call. When this process is
+// They are in limits.go, and those that may be moved in [Options]. Without a
+// sandbox, a process that leaves its group (setsid) outlives its call. When this process is
 // killed, Linux kills the shells that it started; what these started goes on
 // until it next writes output. A machine or process that dies in the middle of
 // an apply_patch may have written some of its files, each one whole, and leaves

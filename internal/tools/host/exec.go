@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
+
+	"github.com/refold/refold/internal/tools/sandbox"
 )
 
 type execArguments struct {
@@ -24,7 +27,7 @@ type execArguments struct {
 //
 // What the command started ends with it, in the background or not: when the
 // shell is done, and on timeout and cancel, the whole group is killed. A
-// process that left the group (setsid) is not found.
+// process that left the group (setsid) is found only in a sandbox.
 func (h *Host) exec(ctx context.Context, p *place, raw json.RawMessage) (string, error) {
 	var args execArguments
 	if err := decode(raw, &args); err != nil {
@@ -50,10 +53,7 @@ func (h *Host) exec(ctx context.Context, p *place, raw json.RawMessage) (string,
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
-	shell := exec.Command("/bin/sh", "-c", args.Command)
-	shell.Dir = p.abs(dir)
-	shell.Env = h.opts.environ(shell.Dir)
-	return h.run(ctx, shell, timeout)
+	return h.shell(ctx, p, p.abs(dir), args.Command, timeout)
 }
 
 // timeout is what the call names, up to the most that the host allows.
@@ -65,36 +65,101 @@ func (h *Host) timeout(ms *whole) (time.Duration, error) {
 	return time.Duration(min(given, h.opts.ExecTimeoutMax.Milliseconds())) * time.Millisecond, err
 }
 
-// run starts the shell and waits for it, its timeout or the end of ctx.
-func (h *Host) run(ctx context.Context, shell *exec.Cmd, timeout time.Duration) (string, error) {
+// shell runs a command line in dir, in the sandbox if there is one. Confined to its
+// place, it has its home there, and a directory for temporary files that goes
+// when it ends.
+func (h *Host) shell(ctx context.Context, p *place, dir, line string, timeout time.Duration) (string, error) {
+	env, argv := h.opts.environ(dir), []string{"/bin/sh", "-c", line}
+	if h.opts.Sandbox == nil {
+		return h.run(ctx, &command{cmd: &exec.Cmd{Path: argv[0], Args: argv, Dir: dir, Env: env, SysProcAttr: groupAttr()}}, timeout)
+	}
+	temp, err := os.MkdirTemp(filepath.Join(h.root, recordsDir), tempPrefix)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = os.RemoveAll(temp) }() // Sweep takes what is left
+	boxed := h.opts.Sandbox.Command(argv, p.dir, append(env, "HOME="+p.dir, "TMPDIR="+temp), temp)
+	boxed.Dir = dir
+	return h.run(ctx, &command{cmd: boxed.Cmd, boxed: boxed}, timeout)
+}
+
+// command is a command with or without a sandbox.
+type command struct {
+	cmd   *exec.Cmd
+	boxed *sandbox.Command // nil: none
+}
+
+func (c *command) start() error {
+	if c.boxed != nil {
+		return c.boxed.Start()
+	}
+	return c.cmd.Start()
+}
+
+// group returns the command's process group, once it has started.
+func (c *command) group() *group {
+	g := &group{pid: c.cmd.Process.Pid}
+	if c.boxed != nil && !c.boxed.Firm() {
+		g.gently = c.boxed.Stop
+	}
+	return g
+}
+
+// ending is how a command ended.
+type ending struct {
+	exited bool   // by itself
+	text   string // exit status 1
+	over   string // the limit that it exceeded; empty: none
+}
+
+// end tells how a command ended that was waited for.
+func (c *command) end(waitErr error) (ending, error) {
+	var exit *exec.ExitError
+	if waitErr != nil && !errors.As(waitErr, &exit) {
+		return ending{}, fmt.Errorf("wait for the command: %w", errors.Join(waitErr, errStopped))
+	}
+	if c.boxed == nil {
+		return ending{exited: c.cmd.ProcessState.Exited(), text: c.cmd.ProcessState.String()}, nil
+	}
+	end, err := c.boxed.End()
+	switch {
+	case err != nil: // killed with all that it watched
+		return ending{text: "signal: killed"}, nil //nolint:nilerr // the only error there is
+	case end.Fault != "":
+		return ending{}, refuse(CodeIO, "the command did not start: %s", end.Fault)
+	}
+	return ending{exited: end.Signal == 0, text: end.Text(), over: end.Over}, nil
+}
+
+// run starts a command and waits for it, its timeout or the end of ctx.
+func (h *Host) run(ctx context.Context, c *command, timeout time.Duration) (string, error) {
 	out, in, err := os.Pipe()
 	if err != nil {
 		return "", err
 	}
 	defer out.Close()
-	shell.Stdout, shell.Stderr = in, in
-	shell.SysProcAttr = groupAttr()
+	c.cmd.Stdout, c.cmd.Stderr = in, in
 
 	// The kernel ends the shell when the thread that started it ends: the
 	// goroutine keeps its thread, so that this means the process.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	err = shell.Start()
+	err = c.start()
 	in.Close()
 	if err != nil {
 		return "", err
 	}
-	kept := &capture{max: h.opts.OutputBytes}
+	g := c.group()
+	kept := &capture{max: h.opts.OutputBytes, most: h.opts.OutputMax, flood: func() { g.kill(errFlood) }}
 	drained := make(chan error, 1)
 	go func() {
 		_, err := kept.ReadFrom(out)
 		drained <- err
 	}()
 
-	g := &group{pid: shell.Process.Pid}
 	stopCancel := context.AfterFunc(ctx, func() { g.kill(errStopped) })
 	stopTimeout := time.AfterFunc(timeout, func() { g.kill(context.DeadlineExceeded) })
-	waitErr := g.wait(shell)
+	waitErr := g.wait(c.cmd)
 	stopCancel()
 	stopTimeout.Stop()
 
@@ -105,25 +170,34 @@ func (h *Host) run(ctx context.Context, shell *exec.Cmd, timeout time.Duration) 
 	if drainErr != nil {
 		text += "\n[a process outside of the command's process group still holds its output; what it writes is not shown]"
 	}
-	var exit *exec.ExitError
-	if waitErr != nil && !errors.As(waitErr, &exit) {
-		return text, fmt.Errorf("wait for the command: %w", errors.Join(waitErr, errStopped))
+	how, err := c.end(waitErr)
+	if err != nil {
+		return text, err
 	}
-	return h.ended(shell.ProcessState, g.reason(), timeout, text)
+	return h.ended(how, g.reason(), timeout, text)
 }
 
-// ended says how a command ended that was waited for.
-func (h *Host) ended(state *os.ProcessState, reason error, timeout time.Duration, text string) (string, error) {
-	if state.Exited() {
+// errFlood says that a command was stopped for what it wrote.
+var errFlood = errors.New("too much output")
+
+// ended says how a command ended.
+func (h *Host) ended(how ending, reason error, timeout time.Duration, text string) (string, error) {
+	if how.exited {
 		reason = nil // it was done before it could be stopped
 	}
 	switch {
 	case errors.Is(reason, errStopped):
 		return "stopped: the call was cancelled while the command ran\n" + text, errStopped
+	case errors.Is(reason, errFlood):
+		return "stopped: too much output\n" + text, refuse(CodeResourceLimit,
+			"the command wrote more than %d bytes and was stopped, with all that it started; what it had done stays done. Write to a file, or less", h.opts.OutputMax)
 	case reason != nil:
 		return fmt.Sprintf("stopped after %v\n%s", timeout, text), refuse(CodeTimeout,
 			"the command ran for more than %d ms and was stopped, with all that it started; what it had done stays done. Give a longer timeout_ms (up to %d), or do less at a time",
 			timeout.Milliseconds(), h.opts.ExecTimeoutMax.Milliseconds())
+	case how.over != "":
+		return "stopped: too much " + how.over + "\n" + text, refuse(CodeResourceLimit,
+			"the command and what it started exceeded the limit of %s and were stopped; what they had done stays done. Do less at a time", how.over)
 	}
-	return state.String() + "\n" + text, nil
+	return how.text + "\n" + text, nil
 }

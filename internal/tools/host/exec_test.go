@@ -13,7 +13,12 @@ import (
 
 func TestExec(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, Options{}, map[string]string{"sub/f": "text\n"})
+	execAll(t, newRig(t, Options{}, map[string]string{"sub/f": "text\n"}))
+}
+
+// execAll runs what is the same with and without a sandbox.
+func execAll(t *testing.T, r *rig) {
+	t.Helper()
 	for _, c := range []struct{ name, command, want string }{
 		{"output", "echo hello", "exit status 0\nhello\n"},
 		{"nothing", "true", "exit status 0\n"},

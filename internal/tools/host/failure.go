@@ -31,6 +31,7 @@ const (
 	CodePatchFailed      = "patch_failed"      // apply_patch: nothing was changed
 	CodePatchPartial     = "patch_partial"     // apply_patch: writing failed, and so did undoing it
 	CodeTimeout          = "timeout"           // a command was stopped by its own timeout
+	CodeResourceLimit    = "resource_limit"    // a command was stopped for its memory, processes or output
 	CodeCancelled        = "cancelled"         // the call was withdrawn before it had an effect
 	CodeIO               = "io_error"          // what the file system says
 )

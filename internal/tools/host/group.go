@@ -5,6 +5,7 @@ package host
 import (
 	"sync"
 	"syscall"
+	"time"
 )
 
 // group is a process group whose leader is a child of this process. The group's
@@ -15,6 +16,7 @@ type group struct {
 	pid    int
 	waited bool
 	why    error
+	gently func() // if given, ends all of the group and beyond, in its own time
 }
 
 // kill ends all processes of the group, for a reason; the first reason stands.
@@ -26,6 +28,13 @@ func (g *group) kill(why error) {
 	}
 	if g.why == nil {
 		g.why = why
+	}
+	if g.gently != nil {
+		gently := g.gently
+		g.gently = nil
+		gently()
+		time.AfterFunc(gentleMax, func() { g.kill(why) })
+		return
 	}
 	// Fails only if the group is gone, which is what is wanted.
 	_ = syscall.Kill(-g.pid, syscall.SIGKILL)

@@ -22,6 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/internal/tools/sandbox"
 )
 
 // Modes in which the test binary runs itself.
@@ -33,6 +34,7 @@ const (
 )
 
 func TestMain(m *testing.M) {
+	sandbox.Child()
 	switch os.Getenv(envMode) {
 	case modeHold:
 		os.Exit(hold())

@@ -18,11 +18,15 @@ const (
 	// drainMax is how long a call waits for the rest of the output when its
 	// process group is gone and a process outside of it still holds the pipe.
 	drainMax = 2 * time.Second
+
+	// gentleMax is how long a supervisor may take to end what it started.
+	gentleMax = 2 * time.Second
 )
 
 // Defaults of Options.
 const (
 	outputBytesDefault = 64 << 10
+	outputMaxDefault   = 256 << 20
 	execTimeoutDefault = 60 * time.Second
 	execTimeoutLimit   = 10 * time.Minute
 )

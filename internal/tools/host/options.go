@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/refold/refold/internal/tools/sandbox"
 )
 
 // Options say how a Host treats its sessions. The zero value is usable.
@@ -23,6 +25,13 @@ type Options struct {
 	// OutputBytes is the most that a result shows of a file or of a process's
 	// output. 0: 64 KiB.
 	OutputBytes int
+
+	// OutputMax is the most that a command may write before it is stopped, shown
+	// or not. 0: 256 MiB.
+	OutputMax int64
+
+	// Sandbox confines commands. nil: they may do what this process's user may.
+	Sandbox *sandbox.Box
 
 	// ExecTimeout is what a command may take that names no timeout_ms.
 	// 0: 60 s. ExecTimeoutMax is the most that one may name. 0: 10 min.
@@ -49,6 +58,9 @@ func (o Options) Validate() error {
 	var errs []error
 	if o.OutputBytes < 0 || o.OutputBytes > 0 && o.OutputBytes < 1024 {
 		errs = append(errs, fmt.Errorf("output cap of %d bytes: choose at least 1024, or 0 for %d", o.OutputBytes, outputBytesDefault))
+	}
+	if o.OutputMax < 0 || o.OutputMax > 0 && o.OutputMax < 1024 {
+		errs = append(errs, fmt.Errorf("output of %d bytes at most: choose at least 1024, or 0 for %d", o.OutputMax, outputMaxDefault))
 	}
 	if len(o.Route) > routeBytesMax {
 		errs = append(errs, fmt.Errorf("route of %d bytes: choose a name of at most %d", len(o.Route), routeBytesMax))
@@ -77,6 +89,9 @@ func (o Options) Validate() error {
 func (o Options) withDefaults() Options {
 	if o.OutputBytes == 0 {
 		o.OutputBytes = outputBytesDefault
+	}
+	if o.OutputMax == 0 {
+		o.OutputMax = outputMaxDefault
 	}
 	if o.ExecTimeoutMax == 0 {
 		o.ExecTimeoutMax = execTimeoutLimit

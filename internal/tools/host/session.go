@@ -22,6 +22,9 @@ import (
 // id begins with a dot, so it is nobody's working directory.
 const recordsDir = ".sessions"
 
+// tempPrefix begins the names, among the records, of what lives as long as a call.
+const tempPrefix = ".tmp-"
+
 // sessionID is what may name a session's directory.
 var sessionID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 

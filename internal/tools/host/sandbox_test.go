@@ -1,0 +1,92 @@
+package host
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/refold/refold/internal/tools/sandbox"
+)
+
+// What the sandbox itself keeps in is tested in its package. Here: that the shell
+// runs in it, and says what it always said.
+
+// boxed returns a sandbox, and what holds in it. Where this system has none at
+// all, the report must say so, and the shell runs as without one.
+func boxed(t *testing.T) (*sandbox.Box, sandbox.Report) {
+	t.Helper()
+	box, report, err := sandbox.New(sandbox.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if box == nil && !strings.HasPrefix(report.String(), "sandbox enforces nothing; not enforced: files (") {
+		t.Fatalf("there is no sandbox, and the report says %q", report)
+	}
+	return box, report
+}
+
+func TestExecInSandbox(t *testing.T) {
+	t.Parallel()
+	box, _ := boxed(t)
+	execAll(t, newRig(t, Options{Sandbox: box}, map[string]string{"sub/f": "text\n"}))
+}
+
+func TestExecInSandboxTimeout(t *testing.T) {
+	t.Parallel()
+	box, report := boxed(t)
+	r := newRig(t, Options{Sandbox: box}, nil)
+	got := r.call(ToolExec, args{"command": "(trap '' TERM HUP; setsid sleep 300) & echo begun; sleep 300", "timeout_ms": 400})
+	if got.Error == nil || got.Error.Code != CodeTimeout {
+		t.Fatalf("got %+v, want %s", got, CodeTimeout)
+	}
+	wantIn(t, got.Output, "stopped after ", "begun\n")
+	if report.Holds(sandbox.Ends) && strings.Contains(got.Output, "outside of the command's process group") {
+		t.Errorf("a process is left: %q", got.Output)
+	}
+}
+
+func TestExecInSandboxPlace(t *testing.T) {
+	t.Parallel()
+	box, report := boxed(t)
+	r := newRig(t, Options{Sandbox: box, Environ: []string{"PATH=/usr/bin:/bin", "OPENAI_API_KEY=sk-secret", "HOME=/root"}}, nil)
+	if out := r.ok(ToolExec, args{"command": "env"}); strings.Contains(out, "secret") {
+		t.Errorf("environment: %q; want no key", out)
+	}
+	if box != nil {
+		wantOutput(t, "home", r.ok(ToolExec, args{"command": "echo $HOME; echo x > $TMPDIR/f && cat $TMPDIR/f"}), "exit status 0\n"+r.dir+"\nx\n")
+	}
+	left, err := filepath.Glob(filepath.Join(r.root, recordsDir, tempPrefix+"*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("temporary files after the call: %v, %v; want none", left, err)
+	}
+	other := filepath.Join(r.root, "other")
+	if err := os.MkdirAll(other, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(other, "f"), []byte("theirs"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"cat " + other + "/f", "cat ../.sessions/*", "echo x > " + other + "/g"} {
+		if out := r.ok(ToolExec, args{"command": line}); report.Holds(sandbox.Files) && (!strings.HasPrefix(out, "exit status ") || strings.HasPrefix(out, "exit status 0")) {
+			t.Errorf("%s: %q; want it refused", line, out)
+		}
+	}
+}
+
+func TestExecFlood(t *testing.T) {
+	t.Parallel()
+	box, _ := boxed(t)
+	for name, b := range map[string]*sandbox.Box{"in a sandbox": box, "without": nil} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, Options{Sandbox: b, OutputMax: 1 << 20, ExecTimeout: time.Minute}, nil)
+			got := r.call(ToolExec, args{"command": "yes"})
+			if got.Error == nil || got.Error.Code != CodeResourceLimit || got.Unknown {
+				t.Fatalf("got %+v, want %s", got.Error, CodeResourceLimit)
+			}
+			wantIn(t, got.Output, "stopped: too much output\n", "bytes left out")
+		})
+	}
+}

@@ -1,0 +1,153 @@
+package sandbox
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/signal"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// supervisor is the process between a command and who asked for it.
+type supervisor struct {
+	spec   spec
+	status *os.File
+	sees   bool // /proc shows the processes of the command, and nothing else
+
+	stop chan struct{} // closed when all is to end; only without a process namespace
+
+	mu   sync.Mutex
+	over string
+}
+
+// supervise is all of a child's life.
+func supervise() {
+	// What is given up is given up by this thread, and a command has what the
+	// thread has that starts it.
+	runtime.LockOSThread()
+	control, status := os.NewFile(3, "control"), os.NewFile(4, "status")
+	syscall.CloseOnExec(3)
+	syscall.CloseOnExec(4)
+	s := &supervisor{status: status, stop: make(chan struct{})}
+	line := bufio.NewReader(control)
+	text, err := line.ReadBytes('\n')
+	if err == nil {
+		err = json.Unmarshal(text, &s.spec)
+	}
+	if err != nil {
+		s.exit(End{Fault: "the sandbox was not told what to run"})
+	}
+	// A handler, not SIG_IGN, which the command would inherit: what it sends to
+	// all processes it may reach must not end its supervisor.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1,
+		syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGTSTP, syscall.SIGPIPE, syscall.SIGXCPU, syscall.SIGXFSZ)
+	limits, err := s.confine()
+	if err != nil {
+		s.exit(End{Fault: err.Error()})
+	}
+	if s.spec.Probe != nil {
+		s.exit(End{Found: s.try(s.spec.Probe, limits)})
+	}
+	if limits != "" {
+		s.exit(End{Fault: limits})
+	}
+	go func() { // whoever asked for it is gone, or wants it to end
+		_, _ = line.ReadByte()
+		if os.Getpid() == 1 {
+			os.Exit(1) //nolint:forbidigo // this process is the sandbox's alone, and main does not run in it
+		}
+		close(s.stop)
+	}()
+	s.exit(s.run())
+}
+
+// exit tells how it ended, and ends all.
+func (s *supervisor) exit(end End) {
+	s.endAll()
+	s.mu.Lock()
+	end.Over = s.over
+	s.mu.Unlock()
+	line, err := json.Marshal(end)
+	if err == nil {
+		_, err = s.status.Write(append(line, '\n'))
+	}
+	code := 0
+	if err != nil {
+		code = 1
+	}
+	os.Exit(code) //nolint:forbidigo // see above
+}
+
+// run starts the command and waits for it. What loses its parent is ours, and is
+// waited for as well.
+func (s *supervisor) run() End {
+	process, err := os.StartProcess(s.spec.Argv[0], s.spec.Argv, &os.ProcAttr{
+		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}, Env: os.Environ(), Sys: &syscall.SysProcAttr{Setpgid: true},
+	})
+	if err != nil {
+		return End{Fault: err.Error()}
+	}
+	// Nobody but the command holds its output from here on.
+	os.Stdin.Close()
+	os.Stdout.Close()
+	os.Stderr.Close()
+	go s.watch()
+	options := 0
+	if os.Getpid() != 1 {
+		options = syscall.WNOHANG // this thread has more to do than to wait
+	}
+	for {
+		var ws syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &ws, options, nil)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case err == nil && pid == 0:
+			// Landlock lets this thread alone send signals to what it started.
+			select {
+			case <-s.stop:
+				s.endAll()
+				return End{Exit: -1, Signal: int(syscall.SIGKILL)}
+			case <-time.After(pollEvery):
+			}
+		case err != nil:
+			return End{Fault: "wait: " + err.Error()}
+		case pid == process.Pid && ws.Signaled():
+			return End{Exit: -1, Signal: int(ws.Signal())}
+		case pid == process.Pid && ws.Exited():
+			return End{Exit: ws.ExitStatus()}
+		}
+	}
+}
+
+// pollEvery is how late the end of a command is seen without a process namespace.
+const pollEvery = 5 * time.Millisecond
+
+// endAll ends every descendant. In a process namespace that is one call, and the
+// end of the first process does it again.
+func (s *supervisor) endAll() {
+	if os.Getpid() == 1 {
+		_ = unix.Kill(-1, unix.SIGKILL)
+		return
+	}
+	for range endTries {
+		children := children()
+		if len(children) == 0 {
+			return
+		}
+		for _, pid := range children {
+			if unix.Kill(pid, unix.SIGKILL) == nil {
+				_, _ = unix.Wait4(pid, nil, 0, nil) // then those below are ours
+			}
+		}
+	}
+}
+
+// endTries bounds how deep a tree of descendants is followed: each round ends the
+// uppermost.
+const endTries = 100_000

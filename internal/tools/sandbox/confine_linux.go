@@ -1,0 +1,200 @@
+package sandbox
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"github.com/landlock-lsm/go-landlock/landlock"
+	"golang.org/x/sys/unix"
+)
+
+// systemRead are the directories that every command may read and execute. Of
+// /etc it is what programs need to start, and no secrets: no shadow, no keys.
+var systemRead = []string{
+	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store",
+	"/etc/alternatives", "/etc/ca-certificates", "/etc/fonts", "/etc/ld.so.conf.d", "/etc/pki/tls/certs", "/etc/profile.d",
+	"/etc/ssl/certs", "/etc/terminfo", "/proc", "/sys/devices/system/cpu", "/sys/fs/cgroup", "/sys/kernel/mm/transparent_hugepage",
+}
+
+var systemFiles = []string{
+	"/etc/bash.bashrc", "/etc/debian_version", "/etc/gitconfig", "/etc/group", "/etc/host.conf", "/etc/hosts", "/etc/inputrc",
+	"/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/locale.alias", "/etc/localtime", "/etc/mime.types", "/etc/nsswitch.conf",
+	"/etc/os-release", "/etc/passwd", "/etc/profile", "/etc/protocols", "/etc/resolv.conf", "/etc/services", "/etc/shells",
+	"/etc/ssl/openssl.cnf", "/etc/timezone",
+}
+
+var systemDevices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
+
+// confine gives up what the command must not have. limits says why rlimits were
+// not set; the error, what else went wrong.
+func (s *supervisor) confine() (limits string, err error) {
+	if os.Getpid() == 1 {
+		s.furnish()
+	} else if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return "", fmt.Errorf("become the parent of orphans: %w", err)
+	}
+	if err := s.limit(); err != nil {
+		limits = "rlimits: " + err.Error()
+	}
+	if err := s.lock(); err != nil {
+		return limits, fmt.Errorf("landlock: %w", err)
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return limits, fmt.Errorf("no new privileges: %w", err)
+	}
+	dropCapabilities()
+	// The command has this user, and must not trace us.
+	return limits, unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+}
+
+// furnish gives the namespaces what programs expect: a /proc of their own, and a
+// loopback. Without the first nothing is watched; without the second there is no
+// loopback.
+func (s *supervisor) furnish() {
+	if unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "") == nil {
+		s.sees = unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "") == nil
+	}
+	if self, err := os.Readlink("/proc/self"); err != nil || self != "1" {
+		s.sees = false
+	}
+	if s.spec.Network {
+		return
+	}
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd)
+	if lo, err := unix.NewIfreq("lo"); err == nil {
+		lo.SetUint16(unix.IFF_UP)
+		_ = unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo)
+	}
+}
+
+// limit sets rlimits. Its own small needs are below the least that one may choose.
+func (s *supervisor) limit() error {
+	l := s.spec.Limits
+	set := func(what int, soft, hard uint64) error {
+		var now unix.Rlimit
+		if err := unix.Getrlimit(what, &now); err != nil {
+			return err
+		}
+		hard = min(hard, now.Max)
+		return unix.Setrlimit(what, &unix.Rlimit{Cur: min(soft, hard), Max: hard})
+	}
+	seconds := uint64((l.CPU + time.Second - 1) / time.Second)
+	threads := uint64(l.Processes) + threadsOwn
+	if os.Getpid() != 1 {
+		threads += uint64(threadsOf(os.Geteuid())) // those of the user count together
+	}
+	for _, err := range []error{
+		set(unix.RLIMIT_CPU, seconds, seconds+1), // the first ends it with a signal that says why
+		set(unix.RLIMIT_DATA, uint64(l.Memory), uint64(l.Memory)),
+		set(unix.RLIMIT_FSIZE, uint64(l.FileSize), uint64(l.FileSize)),
+		set(unix.RLIMIT_CORE, 0, 0),
+		set(unix.RLIMIT_NPROC, threads, threads),
+	} {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// threadsOwn is what the supervisor itself may need.
+const threadsOwn = 32
+
+// lock leaves to this process, and to what it starts, the files that the spec
+// names. Without Landlock nothing changes; the trial finds that out.
+func (s *supervisor) lock() error {
+	rules := []landlock.Rule{
+		landlock.RODirs(systemRead...).IgnoreIfMissing(),
+		landlock.ROFiles(systemFiles...).IgnoreIfMissing(),
+		landlock.RWFiles(systemDevices...).IgnoreIfMissing(),
+		landlock.RWDirs(s.spec.Write...).WithRefer(),
+	}
+	for _, name := range s.spec.Read {
+		if fi, err := os.Stat(name); err == nil && !fi.IsDir() {
+			rules = append(rules, landlock.ROFiles(name))
+			continue
+		}
+		rules = append(rules, landlock.RODirs(name).IgnoreIfMissing())
+	}
+	best := landlock.V7.BestEffort()
+	if os.Getpid() == 1 || s.spec.Network {
+		return best.RestrictPaths(rules...)
+	}
+	return best.Restrict(rules...) // without rules for the network or for signals none is left
+}
+
+// dropCapabilities leaves none to this thread, and none to what it executes.
+func dropCapabilities() {
+	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+	for c := uintptr(0); c <= unix.CAP_LAST_CAP+8; c++ {
+		_ = unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0) // the trial tells what is left
+	}
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var none [2]unix.CapUserData
+	_, _, _ = unix.Syscall(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&none[0])), 0)
+}
+
+// try tries what a command must not be able to do.
+func (s *supervisor) try(t *trial, limits string) *found {
+	f := &found{First: os.Getpid() == 1, Sees: s.sees, Limits: limits, Counted: os.Geteuid() != 0}
+	f.WroteInside = os.WriteFile(filepath.Join(t.Inside, "probe"), []byte("x"), 0o600) == nil
+	_, err := os.ReadFile(t.Forbidden)
+	f.ReadOutside = err == nil
+	f.WroteOutside = os.WriteFile(t.Outside, []byte("x"), 0o600) == nil
+	if conn, err := net.DialTimeout("tcp", t.Connect, dialMax); err == nil {
+		f.Connected = true
+		conn.Close()
+	}
+	status, err := os.ReadFile("/proc/thread-self/status")
+	f.Privileged = err != nil || holdsCapabilities(string(status))
+	return f
+}
+
+const dialMax = 2 * time.Second
+
+// holdsCapabilities reads a process's status: has it capabilities, or can what it
+// executes have some.
+func holdsCapabilities(status string) bool {
+	newPrivileges := true
+	for line := range strings.Lines(status) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		value = strings.TrimSpace(value)
+		switch name {
+		case "CapInh", "CapPrm", "CapEff", "CapAmb":
+			if bits, err := strconv.ParseUint(value, 16, 64); err != nil || bits != 0 {
+				return true
+			}
+		case "CapBnd":
+			if bits, err := strconv.ParseUint(value, 16, 64); err != nil || bits != 0 && os.Geteuid() == 0 {
+				return true
+			}
+		case "NoNewPrivs":
+			newPrivileges = value != "1"
+		}
+	}
+	return newPrivileges
+}
+
+// ownerOf returns whose a file is.
+func ownerOf(name string) (uid int, ok bool) {
+	fi, err := os.Stat(name)
+	if err != nil {
+		return 0, false
+	}
+	sys, ok := fi.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0, false
+	}
+	return int(sys.Uid), true
+}

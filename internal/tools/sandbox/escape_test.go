@@ -1,0 +1,316 @@
+package sandbox_test
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/refold/refold/internal/tools/sandbox"
+)
+
+// Every escape is tried in every way in which this system lets us start children.
+// Where a guarantee does not hold, the report must say so; the escape is not tried
+// then, and nothing is skipped in silence.
+
+// giveUp is when a test stops waiting for a command: all of them end by
+// themselves, or are killed by what is tested.
+const giveUp = 60 * time.Second
+
+// boxes runs test in each way that works here.
+func boxes(t *testing.T, c sandbox.Config, g sandbox.Guarantee, test func(t *testing.T, b *sandbox.Box)) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Read = append(c.Read, self) // commands are this program, played otherwise
+	for i, means := range sandbox.Means() {
+		t.Run(strings.ReplaceAll(means, " ", "_"), func(t *testing.T) {
+			t.Parallel()
+			b, report, err := sandbox.NewBy(c, means)
+			if err != nil {
+				if i == len(sandbox.Means())-1 {
+					t.Fatalf("the way without namespaces: %v", err)
+				}
+				// New goes on to the next way, and says what it lacks.
+				_, report, again := sandbox.New(c)
+				if again != nil || report.Means == means {
+					t.Fatalf("New: %v, %v; want another way than %s, which fails: %v", report, again, means, err)
+				}
+				return
+			}
+			if !report.Holds(g) {
+				if !strings.Contains(report.String(), "not enforced: ") || !strings.Contains(report.Lacks(), string(g)+" (") {
+					t.Errorf("%s does not hold, and the report does not say so: %s", g, report)
+				}
+				return
+			}
+			test(t, b)
+		})
+	}
+}
+
+// run runs a command and returns what it wrote and how it ended.
+func run(t *testing.T, b *sandbox.Box, dir string, env []string, argv ...string) (string, sandbox.End) {
+	t.Helper()
+	var out bytes.Buffer
+	cmd := b.Command(argv, dir, env)
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	late := time.AfterFunc(giveUp, func() { _ = cmd.Process.Kill() })
+	defer late.Stop()
+	_ = cmd.Wait() // End tells
+	end, err := cmd.End()
+	if err != nil {
+		t.Fatalf("end of %v: %v; it wrote %q", argv, err, out.String())
+	}
+	if end.Fault != "" {
+		t.Fatalf("%v did not start: %s", argv, end.Fault)
+	}
+	return out.String(), end
+}
+
+// escape runs this program as a command that wants to get out.
+func escape(t *testing.T, b *sandbox.Box, dir string, args ...string) (string, sandbox.End) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The shell gives the name, as a command line would.
+	line := `exec_self() { exec -a escape "$@"; }; exec_self "$@"`
+	return run(t, b, dir, []string{"PATH=/usr/bin:/bin"}, append([]string{"/bin/bash", "-c", line, "bash", self}, args...)...)
+}
+
+func TestFilesOutside(t *testing.T) {
+	t.Parallel()
+	boxes(t, sandbox.Config{}, sandbox.Files, func(t *testing.T, b *sandbox.Box) {
+		dir, outside := t.TempDir(), t.TempDir()
+		secret := filepath.Join(outside, "secret")
+		if err := os.WriteFile(secret, []byte("x"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"/etc/shadow", secret, "/proc/" + strconv.Itoa(os.Getpid()) + "/environ", "/root/.bashrc"} {
+			if out, end := escape(t, b, dir, "read", name); end.Exit != 7 {
+				t.Errorf("read %s: %q, %+v; want it refused", name, out, end)
+			}
+		}
+		for _, name := range []string{filepath.Join(outside, "new"), secret, "/usr/refold-was-here", "/etc/passwd", "/tmp/refold-was-here"} {
+			if out, end := escape(t, b, dir, "write", name); end.Exit != 7 {
+				t.Errorf("write %s: %q, %+v; want it refused", name, out, end)
+			}
+		}
+		if out, end := escape(t, b, dir, "write", filepath.Join(dir, "own")); end.Exit != 0 {
+			t.Errorf("write inside: %q, %+v; want it allowed", out, end)
+		}
+		line := "mkdir a b && echo hi > a/f && mv a/f b/g && ln -s " + secret + " link && ! cat link && cat b/g /etc/passwd > /dev/null"
+		if out, end := run(t, b, dir, nil, "/bin/sh", "-c", "PATH=/usr/bin:/bin; "+line); end.Exit != 0 {
+			t.Errorf("%s: %q, %+v; want exit status 0", line, out, end)
+		}
+	})
+}
+
+func TestNetworkOutside(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	boxes(t, sandbox.Config{}, sandbox.Network, func(t *testing.T, b *sandbox.Box) {
+		dir := t.TempDir()
+		if out, end := escape(t, b, dir, "connect", listener.Addr().String()); end.Exit != 7 {
+			t.Errorf("connect: %q, %+v; want it refused", out, end)
+		}
+		out, end := escape(t, b, dir, "loopback")
+		if b.Command(nil, dir, nil).Firm() && end.Exit != 0 {
+			t.Errorf("its own loopback: %q, %+v; want it to work in a namespace", out, end)
+		}
+	})
+}
+
+func TestNetworkAllowed(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	boxes(t, sandbox.Config{Network: true}, sandbox.CPU, func(t *testing.T, b *sandbox.Box) {
+		if out, end := escape(t, b, t.TempDir(), "connect", listener.Addr().String()); end.Exit != 0 {
+			t.Errorf("connect where it is allowed: %q, %+v; want success", out, end)
+		}
+	})
+}
+
+func TestForkBomb(t *testing.T) {
+	t.Parallel()
+	boxes(t, sandbox.Config{Limits: sandbox.Limits{Processes: 40}}, sandbox.Processes, func(t *testing.T, b *sandbox.Box) {
+		// It never ends by itself: each process starts others until it is killed or
+		// can start no more.
+		out, end := run(t, b, t.TempDir(), nil, "/bin/sh", "-c", `n=0; while [ $n -lt 400 ]; do /bin/sleep 1000 & n=$((n+1)); done || exit 9; wait`)
+		if end.Over != "processes" && end.Exit == 0 {
+			t.Errorf("400 processes at once: %.200q, %+v; want the command ended, or processes refused", out, end)
+		}
+	})
+}
+
+func TestMemory(t *testing.T) {
+	t.Parallel()
+	boxes(t, sandbox.Config{Limits: sandbox.Limits{Memory: 256 << 20}}, sandbox.Memory, func(t *testing.T, b *sandbox.Box) {
+		if out, end := escape(t, b, t.TempDir(), "hold", "32"); end.Exit != 0 {
+			t.Errorf("32 of 256 MiB: %.200q, %+v; want success", out, end)
+		}
+		if out, end := escape(t, b, t.TempDir(), "hold", "600"); end.Exit == 0 {
+			t.Errorf("600 of 256 MiB: %.200q, %+v; want it ended", out, end)
+		}
+	})
+}
+
+func TestMemoryTogether(t *testing.T) {
+	t.Parallel()
+	boxes(t, sandbox.Config{Limits: sandbox.Limits{Memory: 256 << 20}}, sandbox.Ends, func(t *testing.T, b *sandbox.Box) {
+		self, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		line := `for i in 1 2 3 4; do (exec -a escape "$0" hold 100 on) & done; wait`
+		if out, end := run(t, b, t.TempDir(), nil, "/bin/bash", "-c", line, self); end.Over != "memory" {
+			t.Errorf("four times 100 of 256 MiB: %.200q, %+v; want it ended for its memory", out, end)
+		}
+	})
+}
+
+func TestCPU(t *testing.T) {
+	t.Parallel()
+	boxes(t, sandbox.Config{Limits: sandbox.Limits{CPU: time.Second}}, sandbox.CPU, func(t *testing.T, b *sandbox.Box) {
+		if out, end := run(t, b, t.TempDir(), nil, "/bin/sh", "-c", "while :; do :; done"); end.Signal != int(syscall.SIGXCPU) {
+			t.Errorf("a loop: %q, %+v; want signal %v", out, end, syscall.SIGXCPU)
+		}
+	})
+}
+
+func TestFileSize(t *testing.T) {
+	t.Parallel()
+	boxes(t, sandbox.Config{Limits: sandbox.Limits{FileSize: 1 << 20}}, sandbox.FileSize, func(t *testing.T, b *sandbox.Box) {
+		dir := t.TempDir()
+		out, end := run(t, b, dir, nil, "/bin/sh", "-c", "exec /bin/cat /dev/zero > big")
+		if end.Exit == 0 {
+			t.Errorf("a file without end: %q, %+v; want it ended", out, end)
+		}
+		if fi, err := os.Stat(filepath.Join(dir, "big")); err != nil || fi.Size() > 1<<20 {
+			t.Errorf("the file: %v, %v; want at most 1 MiB", fi, err)
+		}
+	})
+}
+
+func TestPrivileges(t *testing.T) {
+	t.Parallel()
+	boxes(t, sandbox.Config{}, sandbox.Privileges, func(t *testing.T, b *sandbox.Box) {
+		out, end := escape(t, b, t.TempDir(), "privileges")
+		if end.Exit != 7 || !strings.Contains(out, "CapEff:\t0000000000000000\n") || !strings.Contains(out, "NoNewPrivs:\t1\n") {
+			t.Errorf("mount: %q, %+v; want it refused, without capabilities or a way to get some", out, end)
+		}
+	})
+}
+
+// TestDescendants: a grandchild in a session of its own, deaf to signals, has the
+// pipe that we read. The pipe ends when nobody has it any more.
+func TestDescendants(t *testing.T) {
+	t.Parallel()
+	for name, stop := range map[string]func(*sandbox.Command) error{
+		"asked":      func(c *sandbox.Command) error { c.Stop(); return nil },
+		"killed":     func(c *sandbox.Command) error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) },
+		"first dies": func(c *sandbox.Command) error { return c.Process.Kill() },
+	} {
+		boxesNamed(t, name, sandbox.Ends, func(t *testing.T, b *sandbox.Box) {
+			cmd, out := stays(t, b)
+			if err := stop(cmd); err != nil {
+				t.Fatal(err)
+			}
+			ended(t, cmd, out)
+		})
+	}
+	t.Run("without a namespace", func(t *testing.T) { // asked to, the supervisor ends them all the same
+		t.Parallel()
+		means := sandbox.Means()
+		b, _, err := sandbox.NewBy(readsSelf(t), means[len(means)-1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd, out := stays(t, b)
+		cmd.Stop()
+		ended(t, cmd, out)
+	})
+}
+
+func boxesNamed(t *testing.T, name string, g sandbox.Guarantee, test func(t *testing.T, b *sandbox.Box)) {
+	t.Run(name, func(t *testing.T) {
+		t.Parallel()
+		boxes(t, sandbox.Config{}, g, test)
+	})
+}
+
+func readsSelf(t *testing.T) sandbox.Config {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sandbox.Config{Read: []string{self}}
+}
+
+// stays starts a command whose grandchild stays, and returns when it does.
+func stays(t *testing.T, b *sandbox.Box) (*sandbox.Command, *os.File) {
+	t.Helper()
+	out, in, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { out.Close() })
+	cmd := b.Command([]string{"/bin/bash", "-c", `exec -a escape "$0" stay`, readsSelf(t).Read[0]}, t.TempDir(), nil)
+	cmd.Stdout = in
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	in.Close()
+	_ = out.SetReadDeadline(time.Now().Add(giveUp))
+	said := make([]byte, len("stays\n"))
+	if _, err := io.ReadFull(out, said); err != nil || string(said) != "stays\n" {
+		t.Fatalf("the grandchild: %q, %v; want it to say that it stays", said, err)
+	}
+	return cmd, out
+}
+
+func ended(t *testing.T, cmd *sandbox.Command, out *os.File) {
+	t.Helper()
+	_ = cmd.Wait()
+	_, _ = cmd.End()
+	if rest, err := io.ReadAll(out); err != nil {
+		t.Errorf("the grandchild holds its output after the end of all: %q, %v", rest, err)
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	t.Setenv("OPENAI_API_KEY", "sk-secret")
+	b, _, err := sandbox.New(sandbox.Config{})
+	if err != nil || b == nil {
+		t.Fatalf("New: %v, %v; want a sandbox", b, err)
+	}
+	out, end := run(t, b, t.TempDir(), []string{"LANG=C"}, "/usr/bin/env")
+	if out != "LANG=C\n" || end.Exit != 0 {
+		t.Errorf("environment: %q, %+v; want LANG alone", out, end)
+	}
+	if out, _ := run(t, b, t.TempDir(), nil, "/bin/sh", "-c", "cat /proc/1/environ; true"); strings.Contains(out, "secret") {
+		t.Errorf("environment of the supervisor: %q; want no secret", out)
+	}
+}

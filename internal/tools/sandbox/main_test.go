@@ -1,0 +1,101 @@
+package sandbox_test
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/refold/refold/internal/tools/sandbox"
+)
+
+// escapeName is what this program is called where it plays a command that wants
+// to get out.
+const escapeName = "escape"
+
+func TestMain(m *testing.M) {
+	sandbox.Child()
+	if os.Args[0] == escapeName {
+		if err := escapes[os.Args[1]](os.Args[2:]); err != nil {
+			fmt.Println("failed:", err)
+			os.Exit(7)
+		}
+		fmt.Println("done")
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// escapes are what a command may try; nil: it could.
+var escapes = map[string]func(args []string) error{
+	"read":  func(args []string) error { _, err := os.ReadFile(args[0]); return err },
+	"write": func(args []string) error { return os.WriteFile(args[0], []byte("x"), 0o600) },
+	"connect": func(args []string) error {
+		conn, err := net.Dial("tcp", args[0])
+		if err == nil {
+			conn.Close()
+		}
+		return err
+	},
+	"loopback": func([]string) error { // one's own may be used
+		listener, err := net.Listen("tcp4", "127.0.0.1:0")
+		if err != nil {
+			return err
+		}
+		defer listener.Close()
+		conn, err := net.Dial("tcp4", listener.Addr().String())
+		if err == nil {
+			conn.Close()
+		}
+		return err
+	},
+	"hold": func(args []string) error { // as many MiB, for ever or until killed
+		n, err := strconv.Atoi(args[0])
+		if err != nil {
+			return err
+		}
+		hold := make([]byte, n<<20)
+		for i := 0; i < len(hold); i += 4096 {
+			hold[i] = 1
+		}
+		if len(args) > 1 {
+			fmt.Println("held")
+			select {}
+		}
+		return nil
+	},
+	"stay": func([]string) error { // a grandchild that nobody reaches by group, session or politeness
+		cmd := exec.Command("/proc/self/exe")
+		cmd.Args = []string{escapeName, "ignore"}
+		cmd.Stdout = os.Stdout
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		if err := cmd.Start(); err != nil {
+			return err
+		}
+		select {}
+	},
+	"ignore": func([]string) error {
+		signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
+		fmt.Println("stays")
+		select {}
+	},
+	"privileges": func([]string) error {
+		status, err := os.ReadFile("/proc/self/status")
+		for line := range strings.Lines(string(status)) {
+			if strings.HasPrefix(line, "Cap") || strings.HasPrefix(line, "NoNewPrivs") {
+				fmt.Print(line)
+			}
+		}
+		if err != nil {
+			return err
+		}
+		return unix.Mount("tmpfs", "/proc", "tmpfs", 0, "")
+	},
+}

@@ -1,0 +1,42 @@
+//go:build !linux
+
+package sandbox
+
+import (
+	"errors"
+	"os/exec"
+)
+
+// Child is for Linux: elsewhere it returns at once.
+func Child() {}
+
+type way struct {
+	works bool
+	means string
+}
+
+func unable() string { return "this system is not Linux" }
+
+func ways() []way { return nil }
+
+func (b *Box) try(way, trial) (End, error) { return End{}, errors.ErrUnsupported }
+
+// Command is a confined command; there are none here.
+type Command struct{ *exec.Cmd }
+
+// Command returns a command that does not start. New gives no Box here.
+func (b *Box) Command([]string, string, []string, ...string) *Command {
+	return &Command{Cmd: &exec.Cmd{Err: errors.ErrUnsupported}}
+}
+
+// Stop does nothing.
+func (c *Command) Stop() {}
+
+// Firm reports false.
+func (c *Command) Firm() bool { return false }
+
+// End returns an error.
+func (c *Command) End() (End, error) { return End{}, errors.ErrUnsupported }
+
+// Text is never asked for.
+func (e End) Text() string { return "" }

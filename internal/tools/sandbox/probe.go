@@ -1,0 +1,113 @@
+package sandbox
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+)
+
+// trial is what a confined child tries, to find out what holds.
+type trial struct {
+	Inside    string `json:"inside"`    // a directory that it may write to
+	Forbidden string `json:"forbidden"` // a file outside
+	Outside   string `json:"outside"`   // a file that it tries to make outside
+	Connect   string `json:"connect"`   // where somebody listens on this machine's loopback
+}
+
+// found is what a trial came to.
+type found struct {
+	WroteInside  bool   `json:"wrote_inside"`
+	ReadOutside  bool   `json:"read_outside"`
+	WroteOutside bool   `json:"wrote_outside"`
+	Connected    bool   `json:"connected"`
+	First        bool   `json:"first"`      // it is the first process of its namespace
+	Sees         bool   `json:"sees"`       // it sees the processes of its namespace, and no others
+	Limits       string `json:"limits"`     // why rlimits were not set; empty: they were
+	Counted      bool   `json:"counted"`    // the kernel counts this user's processes
+	Privileged   bool   `json:"privileged"` // a command would have capabilities, or could get some
+}
+
+// probe finds the best way to start children that works, and what holds then.
+func (b *Box) probe() {
+	trials, clean, err := newTrial()
+	if err != nil {
+		b.nothing("the trial can't be prepared: " + err.Error())
+		return
+	}
+	defer clean()
+	why := unable()
+	for _, w := range ways() {
+		end, err := b.try(w, trials)
+		if err == nil && end.Found != nil && end.Found.WroteInside {
+			w.works = true
+			b.way = w
+			b.judge(*end.Found)
+			return
+		}
+		if err == nil {
+			err = fmt.Errorf("a confined child could not do what it may: %s", end.Fault)
+		}
+		why = err.Error()
+	}
+	b.nothing(why)
+}
+
+// nothing says that no guarantee holds.
+func (b *Box) nothing(why string) {
+	for _, g := range guarantees {
+		b.report.Missing = append(b.report.Missing, Gap{g, why})
+	}
+}
+
+// judge says what follows from what a trial found.
+func (b *Box) judge(f found) {
+	b.report.Means = b.way.means
+	say := func(g Guarantee, holds bool, why string) {
+		if holds {
+			b.report.Enforced = append(b.report.Enforced, g)
+			return
+		}
+		b.report.Missing = append(b.report.Missing, Gap{g, why})
+	}
+	say(Files, !f.ReadOutside && !f.WroteOutside, "this kernel has no Landlock")
+	if !b.config.Network {
+		say(Network, !f.Connected, "neither a network namespace nor Landlock's ABI 4")
+	}
+	say(Ends, f.First, "no process namespace: a command may kill its supervisor")
+	say(CPU, f.Limits == "", f.Limits)
+	say(Memory, f.Limits == "", f.Limits)
+	say(FileSize, f.Limits == "", f.Limits)
+	say(Processes, f.Sees || f.Counted && f.Limits == "", "root's processes are not counted, and they can't be watched")
+	say(Privileges, !f.Privileged, "capabilities can't be given up")
+}
+
+// newTrial makes what a child tries itself on.
+func newTrial() (t trial, clean func(), err error) {
+	dir, err := os.MkdirTemp("", "refold-sandbox-")
+	if err != nil {
+		return t, nil, err
+	}
+	t = trial{
+		Inside: filepath.Join(dir, "inside"), Forbidden: filepath.Join(dir, "secret"), Outside: filepath.Join(dir, "new"),
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err == nil {
+		t.Connect = listener.Addr().String()
+		err = os.Mkdir(t.Inside, 0o700)
+	}
+	if err == nil {
+		err = os.WriteFile(t.Forbidden, []byte("secret"), 0o600)
+	}
+	clean = func() {
+		if listener != nil {
+			listener.Close()
+		}
+		_ = os.RemoveAll(dir) // what is left is small, and harmless
+	}
+	if err != nil {
+		clean()
+		return t, nil, err
+	}
+	return t, clean, nil
+}

@@ -1,0 +1,213 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Mode says what becomes of a guarantee that can't be enforced here.
+type Mode string
+
+// The modes. Empty is Auto.
+const (
+	Auto     Mode = "auto"     // enforce what can be, and say what can't
+	Required Mode = "required" // all of it, or New fails
+	Off      Mode = "off"      // enforce nothing
+)
+
+// Config says what commands may do. The zero value is usable.
+type Config struct {
+	Mode    Mode
+	Network bool     // commands may use the network
+	Read    []string // absolute paths that they may read and execute, beside the system's
+	Limits  Limits
+}
+
+// Limits are what one command may use. 0 is the default.
+type Limits struct {
+	CPU       time.Duration // of each process; 10 min
+	Memory    int64         // bytes, of each process and of all together; 2 GiB
+	FileSize  int64         // bytes of each file that it writes; 1 GiB
+	Processes int           // with their threads where rlimits count them; 256
+}
+
+const (
+	cpuDefault       = 10 * time.Minute
+	memoryDefault    = 2 << 30
+	fileSizeDefault  = 1 << 30
+	processesDefault = 256
+
+	memoryMin    = 64 << 20 // the supervisor itself needs some
+	fileSizeMin  = 1 << 20
+	processesMin = 4
+)
+
+// Validate reports every problem of c.
+func (c Config) Validate() error {
+	var all []error
+	say := func(wrong bool, format string, args ...any) {
+		if wrong {
+			all = append(all, fmt.Errorf(format, args...))
+		}
+	}
+	switch c.Mode {
+	case "", Auto, Required, Off:
+	default:
+		say(true, "sandbox %q: say required, auto or off", c.Mode)
+	}
+	for _, name := range c.Read {
+		say(!filepath.IsAbs(name), "path to read %q: give an absolute one", name)
+	}
+	l := c.Limits
+	say(l.CPU != 0 && l.CPU < time.Second, "CPU time of a command, %v: at least 1s", l.CPU)
+	say(l.Memory != 0 && l.Memory < memoryMin, "memory of a command, %d bytes: at least 64 MiB", l.Memory)
+	say(l.FileSize != 0 && l.FileSize < fileSizeMin, "file size of a command, %d bytes: at least 1 MiB", l.FileSize)
+	say(l.Processes != 0 && (l.Processes < processesMin || l.Processes > 1<<15), "processes of a command, %d: 4 to 32768", l.Processes)
+	return errors.Join(all...)
+}
+
+func (c Config) withDefaults() Config {
+	if c.Mode == "" {
+		c.Mode = Auto
+	}
+	l := &c.Limits
+	if l.CPU == 0 {
+		l.CPU = cpuDefault
+	}
+	if l.Memory == 0 {
+		l.Memory = memoryDefault
+	}
+	if l.FileSize == 0 {
+		l.FileSize = fileSizeDefault
+	}
+	if l.Processes == 0 {
+		l.Processes = processesDefault
+	}
+	return c
+}
+
+// Guarantee is one thing that a sandbox promises.
+type Guarantee string
+
+// The guarantees, in the order in which they are told.
+const (
+	Files      Guarantee = "files"      // nothing outside the directory is written, and only the system's files are read
+	Network    Guarantee = "network"    // no other machine and no socket of this one is reached
+	Ends       Guarantee = "ends"       // no descendant outlives the command
+	CPU        Guarantee = "cpu"        // of each process
+	Memory     Guarantee = "memory"     // of each process, and where Ends holds of all
+	FileSize   Guarantee = "file_size"  // of each file
+	Processes  Guarantee = "processes"  // how many there are
+	Privileges Guarantee = "privileges" // no capabilities, and no way to get some
+)
+
+var guarantees = []Guarantee{Files, Network, Ends, CPU, Memory, FileSize, Processes, Privileges}
+
+// Report says what was found to hold.
+type Report struct {
+	Mode     Mode
+	Enforced []Guarantee
+	Missing  []Gap
+	Means    string // what enforces it, for people
+}
+
+// Gap is a guarantee that does not hold, and why.
+type Gap struct {
+	What Guarantee
+	Why  string
+}
+
+// Holds reports whether a guarantee was found to hold.
+func (r Report) Holds(g Guarantee) bool {
+	for _, held := range r.Enforced {
+		if held == g {
+			return true
+		}
+	}
+	return false
+}
+
+// Lacks lists what does not hold, with reasons; empty if nothing.
+func (r Report) Lacks() string {
+	texts := make([]string, len(r.Missing))
+	for i, gap := range r.Missing {
+		texts[i] = string(gap.What) + " (" + gap.Why + ")"
+	}
+	return strings.Join(texts, ", ")
+}
+
+// String is one line for people.
+func (r Report) String() string {
+	if r.Mode == Off {
+		return "sandbox off: commands may do what this user may"
+	}
+	held := make([]string, len(r.Enforced))
+	for i, g := range r.Enforced {
+		held[i] = string(g)
+	}
+	text := "sandbox enforces " + strings.Join(held, " ")
+	if len(held) == 0 {
+		text = "sandbox enforces nothing"
+	}
+	if r.Means != "" {
+		text += " by " + r.Means
+	}
+	if len(r.Missing) > 0 {
+		text += "; not enforced: " + r.Lacks()
+	}
+	return text
+}
+
+// Box starts confined commands. Its methods may be called from several
+// goroutines.
+type Box struct {
+	config Config
+	report Report
+	way    way // how children are started
+}
+
+// New tries out what can be enforced. With [Required] it fails unless all of it
+// can, and the error says what can't. A nil Box, which [Off] gives, confines
+// nothing.
+func New(c Config) (*Box, Report, error) {
+	if err := c.Validate(); err != nil {
+		return nil, Report{}, err
+	}
+	c = c.withDefaults()
+	if c.Mode == Off {
+		return nil, Report{Mode: Off}, nil
+	}
+	b := &Box{config: c}
+	b.probe()
+	b.report.Mode = c.Mode
+	if c.Mode == Required && len(b.report.Missing) > 0 {
+		return nil, b.report, fmt.Errorf("the sandbox is required, and these can't be enforced here: %s; say auto to go on without them", b.report.Lacks())
+	}
+	if !b.way.works {
+		return nil, b.report, nil
+	}
+	return b, b.report, nil
+}
+
+// spec is what a child is told. It comes through a pipe: what stands in a
+// command line or an environment, others can read.
+type spec struct {
+	Argv    []string `json:"argv"`
+	Write   []string `json:"write"` // files below may be changed
+	Read    []string `json:"read"`
+	Network bool     `json:"network"`
+	Limits  Limits   `json:"limits"`
+	Probe   *trial   `json:"probe,omitempty"` // instead of a command
+}
+
+// End is how a command ended.
+type End struct {
+	Exit   int    `json:"exit"`             // status, if it exited
+	Signal int    `json:"signal,omitempty"` // that ended it; 0: it exited
+	Over   string `json:"over,omitempty"`   // which limit of all processes together was exceeded: memory, processes
+	Fault  string `json:"fault,omitempty"`  // why the command did not start
+	Found  *found `json:"found,omitempty"`  // what a trial came to
+}

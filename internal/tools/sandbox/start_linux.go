@@ -1,0 +1,183 @@
+package sandbox
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// childName is what a child is called: the zeroth argument, which no shell and no
+// caller of a program's flags sets by accident.
+const childName = "refold-sandbox"
+
+// armed says that this program calls Child: else a child would run the program.
+var armed bool
+
+// Child must be called first in main, and in TestMain. In a child of a Box it
+// confines the process, runs the command and never returns; anywhere else it
+// returns at once.
+func Child() {
+	armed = true
+	if len(os.Args) > 0 && os.Args[0] == childName {
+		supervise()
+	}
+}
+
+// way is one way to start children.
+type way struct {
+	works bool
+	means string // for people
+	flags uintptr
+	user  bool // in a user namespace
+}
+
+// unable says why there is no way at all; empty: there may be one.
+func unable() string {
+	if !armed {
+		return "this program does not call sandbox.Child first in main"
+	}
+	return ""
+}
+
+// ways are tried in this order: the first is the best.
+func ways() []way {
+	if !armed {
+		return nil
+	}
+	const all = unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWNS
+	return []way{
+		{flags: all, means: "namespaces, Landlock, rlimits"},
+		{flags: all | unix.CLONE_NEWUSER, user: true, means: "user namespaces, Landlock, rlimits"},
+		{means: "Landlock, rlimits"},
+	}
+}
+
+// attr says how the kernel starts a child of this way.
+func (w way) attr(network bool) *syscall.SysProcAttr {
+	attr := &syscall.SysProcAttr{Setpgid: true, Cloneflags: w.flags}
+	if network {
+		attr.Cloneflags &^= unix.CLONE_NEWNET
+	}
+	if w.user {
+		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}}
+		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}}
+		attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN} // of the namespace, until the command starts
+	}
+	return attr
+}
+
+// Command is a confined command. Its Cmd is the supervisor, whose standard files
+// are the command's own: set them before Start.
+type Command struct {
+	*exec.Cmd
+	spec   spec
+	own    *os.File // our end of the pipe that tells the child what to do; closed, it ends all
+	status *os.File // our end of the pipe that tells how it ended
+	firm   bool     // the kernel ends what the supervisor leaves behind
+}
+
+// Command returns a command that runs argv in dir, with nothing but env, and may
+// change files below dir and below write. argv[0] is a path.
+func (b *Box) Command(argv []string, dir string, env []string, write ...string) *Command {
+	c := &Command{
+		Cmd:  &exec.Cmd{Path: "/proc/self/exe", Args: []string{childName}, Dir: dir, Env: env, SysProcAttr: b.way.attr(b.config.Network)},
+		spec: spec{Argv: argv, Write: append([]string{dir}, write...), Read: b.config.Read, Network: b.config.Network, Limits: b.config.Limits},
+		firm: b.way.flags != 0,
+	}
+	if env == nil {
+		c.Env = []string{} // nil would be this process's
+	}
+	return c
+}
+
+// Start starts the command. After it, Wait and End must be called.
+func (c *Command) Start() error {
+	told, own, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	status, tells, err := os.Pipe()
+	if err != nil {
+		return errors.Join(err, told.Close(), own.Close())
+	}
+	c.own, c.status = own, status
+	c.ExtraFiles = []*os.File{told, tells}
+	err = c.Cmd.Start()
+	told.Close()
+	tells.Close()
+	if err == nil {
+		var line []byte
+		if line, err = json.Marshal(c.spec); err == nil {
+			// If the child is gone before it has read it, Wait tells.
+			_, _ = own.Write(append(line, '\n'))
+			return nil
+		}
+		_ = c.Process.Kill()
+		err = errors.Join(err, c.Cmd.Wait())
+	}
+	own.Close()
+	status.Close()
+	return err
+}
+
+// Stop ends the command and all that it started, soon.
+func (c *Command) Stop() { c.own.Close() }
+
+// Firm reports that the kernel ends the command's descendants when the supervisor
+// is killed. Else Stop should come first, so that it ends them.
+func (c *Command) Firm() bool { return c.firm }
+
+// End tells how the command ended, once the supervisor was waited for. If it was
+// killed before it could tell, the error says so.
+func (c *Command) End() (End, error) {
+	defer c.own.Close()
+	defer c.status.Close()
+	_ = c.status.SetReadDeadline(time.Now().Add(time.Second)) // nobody else holds it
+	var end End
+	line, err := bufio.NewReader(c.status).ReadBytes('\n')
+	if err == nil {
+		err = json.Unmarshal(line, &end)
+	}
+	if err != nil {
+		return end, errKilled
+	}
+	return end, nil
+}
+
+// errKilled says that the supervisor did not tell how its command ended.
+var errKilled = errors.New("the supervisor of the command was killed")
+
+// try runs a trial.
+func (b *Box) try(w way, t trial) (End, error) {
+	c := (&Box{config: b.config, way: w}).Command(nil, t.Inside, nil)
+	c.spec.Probe = &t
+	if err := c.Start(); err != nil {
+		return End{}, fmt.Errorf("%s: %w", w.means, err)
+	}
+	giveUp := time.AfterFunc(trialMax, func() { _ = c.Process.Kill() })
+	defer giveUp.Stop()
+	waited := c.Wait()
+	end, err := c.End()
+	if err != nil {
+		return end, fmt.Errorf("%s: %w", w.means, errors.Join(err, waited))
+	}
+	return end, nil
+}
+
+// trialMax is how long a trial may take.
+const trialMax = 20 * time.Second
+
+// Text says how a command ended, in the words of the os package.
+func (e End) Text() string {
+	if e.Signal != 0 {
+		return "signal: " + syscall.Signal(e.Signal).String()
+	}
+	return fmt.Sprintf("exit status %d", e.Exit)
+}

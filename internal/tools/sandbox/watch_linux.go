@@ -1,0 +1,111 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// watchEvery is how often the command's processes are looked at.
+const watchEvery = 50 * time.Millisecond
+
+// Which limit of all processes together was exceeded.
+const (
+	overMemory    = "memory"
+	overProcesses = "processes"
+)
+
+// watch ends the command when its processes are too many or hold too much.
+func (s *supervisor) watch() {
+	if !s.sees {
+		return
+	}
+	page := int64(os.Getpagesize())
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	for range tick.C {
+		count, bytes := 0, int64(0)
+		for _, pid := range pids() {
+			if pid == os.Getpid() {
+				continue
+			}
+			count++
+			bytes += heldPages(pid) * page
+		}
+		over := ""
+		switch {
+		case count > s.spec.Limits.Processes:
+			over = overProcesses
+		case bytes > s.spec.Limits.Memory:
+			over = overMemory
+		default:
+			continue
+		}
+		s.mu.Lock()
+		s.over = over
+		s.mu.Unlock()
+		s.endAll()
+	}
+}
+
+// pids returns the processes that /proc shows.
+func pids() (all []int) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(-1)
+	for _, name := range names {
+		if pid, err := strconv.Atoi(name); err == nil {
+			all = append(all, pid)
+		}
+	}
+	return all
+}
+
+// heldPages returns how many pages a process holds for itself; 0 if it is gone.
+func heldPages(pid int) int64 {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	fields := strings.Fields(string(text))
+	if err != nil || len(fields) < 3 {
+		return 0
+	}
+	resident, _ := strconv.ParseInt(fields[1], 10, 64)
+	shared, _ := strconv.ParseInt(fields[2], 10, 64)
+	return resident - shared
+}
+
+// children returns the processes whose parent is this one.
+func children() (all []int) {
+	self := strconv.Itoa(os.Getpid())
+	for _, pid := range pids() {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil {
+			continue
+		}
+		// The name of a process may hold anything; what follows its last bracket
+		// is the state and the parent.
+		rest := string(text[strings.LastIndexByte(string(text), ')')+1:])
+		if fields := strings.Fields(rest); len(fields) > 1 && fields[1] == self {
+			all = append(all, pid)
+		}
+	}
+	return all
+}
+
+// threadsOf returns how many threads a user has that /proc shows.
+func threadsOf(uid int) (n int) {
+	for _, pid := range pids() {
+		dir := fmt.Sprintf("/proc/%d", pid)
+		if owner, ok := ownerOf(dir); !ok || owner != uid {
+			continue
+		}
+		if threads, err := os.ReadDir(dir + "/task"); err == nil {
+			n += len(threads)
+		}
+	}
+	return n
+}

@@ -45,7 +45,7 @@ func TestWire(t *testing.T) {
 }
 
 // newNatsWire returns the wire of a real bridge, and all streams.
-func newNatsWire(t *testing.T, server *bustest.Node) *natsWire {
+func newNatsWire(t testing.TB, server *bustest.Node) *natsWire {
 	t.Helper()
 	nc, err := bus.Connect(t.Context(), bus.Options{URL: server.URL(), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {

@@ -29,6 +29,7 @@ const (
 	contentBytesMax   = 8 << 20     // one content, blobs and parts included, that a model is shown
 	requestBytesMax   = 64 << 20    // all that one generation is shown
 	eventsCacheBytes  = 64 << 20    // events of all sessions, kept for their next turn
+	transcriptSlack   = 64          // events of a session that are kept beyond twice its window
 	toolsCacheBytes   = 16 << 20    // descriptors of tools
 	renderCacheBytes  = 16 << 20    // toolsets as providers take them
 	eventsAtOnce      = 64          // events read from the log in one request

@@ -104,7 +104,7 @@ func (r *reader) keep(sid string, seq uint64, body any) {
 	}
 	var err error
 	if s.opaque, err = jsonOf(opaque); err == nil {
-		r.events.put(eventKey{sid, seq}, s, s.bytes())
+		r.events.put(sid, seq, s)
 	}
 }
 

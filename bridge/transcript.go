@@ -17,22 +17,15 @@ import (
 // sequence, and to the descriptors of tools by hash.
 type reader struct {
 	wire     wire
-	events   *cache[eventKey, *said]
+	events   *transcripts
 	tools    *cache[codec.Hash, Tool]
 	rendered *renderings
-}
-
-// eventKey names an event of the log. Sequences are the log's, and unique, but
-// a reader never shows one session's words to another, whatever it is asked.
-type eventKey struct {
-	sid string
-	seq uint64
 }
 
 func newReader(w wire) *reader {
 	return &reader{
 		wire:     w,
-		events:   newCache[eventKey, *said](eventsCacheBytes),
+		events:   newTranscripts(eventsCacheBytes),
 		tools:    newCache[codec.Hash, Tool](toolsCacheBytes),
 		rendered: newRenderings(renderCacheBytes),
 	}
@@ -219,29 +212,24 @@ func (r *reader) messages(ctx context.Context, g *session.Generation) ([]Message
 }
 
 // read returns what the events of a generation's items say, by sequence. An
-// item whose text the session gave needs no event.
+// item whose text the session gave needs no event. What the turn before has read
+// or said is there; the rest is read from the log.
 func (r *reader) read(ctx context.Context, g *session.Generation) (map[uint64]*said, error) {
-	words := make(map[uint64]*said, len(g.Items))
-	var missing []uint64
-	total := 0
-	want := func(seq uint64) {
-		if _, ok := words[seq]; ok {
-			return
-		}
-		s, ok := r.events.get(eventKey{g.Session, seq})
-		if !ok {
-			missing = append(missing, seq)
-		} else {
-			total += s.bytes()
-		}
-		words[seq] = s
-	}
+	seqs := make([]uint64, 0, len(g.Items))
 	for _, it := range g.Items {
 		if it.Code == "" {
-			want(it.Seq)
+			seqs = append(seqs, it.Seq)
 		}
 		if it.Edit != 0 {
-			want(it.Edit)
+			seqs = append(seqs, it.Edit)
+		}
+	}
+	words := make(map[uint64]*said, len(seqs))
+	missing := r.events.look(g.Session, seqs, words)
+	total := 0
+	for _, s := range words {
+		if s != nil {
+			total += s.bytes()
 		}
 	}
 	for len(missing) > 0 {
@@ -260,7 +248,7 @@ func (r *reader) read(ctx context.Context, g *session.Generation) (map[uint64]*s
 				return nil, &Error{Code: codeRequestTooLarge, Detail: fmt.Sprintf("the transcript has more than %d MiB: go on in a new session", requestBytesMax>>20)}
 			}
 			words[e.Seq] = s
-			r.events.put(eventKey{g.Session, e.Seq}, s, s.bytes())
+			r.events.put(g.Session, e.Seq, s)
 		}
 	}
 	return words, nil

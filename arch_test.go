@@ -98,6 +98,11 @@ var repository = laws{
 			why:   "a server runs in internal/devserver and in tests, and fresh ones in internal/bench, single or clustered, and in internal/chaos, one a trial; internal/bus reads streams.conf with the server's parser",
 		},
 		{
+			what: "github.com/landlock-lsm/go-landlock",
+			only: []string{"internal/tools/sandbox"},
+			why:  "it confines the process that calls it, for good: only the child that a command runs in may",
+		},
+		{
 			what: "github.com/openai/openai-go/v3",
 			only: []string{"internal/llm/openai"},
 			why:  "a provider's SDK adds tens of MiB and most of a minute of build: one package each, linked into cmd/bridge alone",

@@ -10,7 +10,6 @@ import (
 	"syscall"
 
 	"github.com/refold/refold/cmd/settings"
-
 	"github.com/refold/refold/internal/tools/sandbox"
 )
 

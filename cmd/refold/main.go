@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/refold/refold/cmd/settings"
+	"github.com/refold/refold/internal/tools/sandbox"
 )
 
 func main() {

@@ -25,9 +25,13 @@ import (
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/host"
+	"github.com/refold/refold/internal/tools/sandbox"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	sandbox.Child()
+	goleak.VerifyTestMain(m)
+}
 
 // text is what a command prints while it runs.
 type text struct {

@@ -71,7 +71,7 @@ func (h *Host) timeout(ms *whole) (time.Duration, error) {
 func (h *Host) shell(ctx context.Context, p *place, dir, line string, timeout time.Duration) (string, error) {
 	env, argv := h.opts.environ(dir), []string{"/bin/sh", "-c", line}
 	if h.opts.Sandbox == nil {
-		return h.run(ctx, &command{cmd: &exec.Cmd{Path: argv[0], Args: argv, Dir: dir, Env: env, SysProcAttr: groupAttr()}}, timeout)
+		return h.run(ctx, &started{cmd: &exec.Cmd{Path: argv[0], Args: argv, Dir: dir, Env: env, SysProcAttr: groupAttr()}}, timeout)
 	}
 	temp, err := os.MkdirTemp(filepath.Join(h.root, recordsDir), tempPrefix)
 	if err != nil {
@@ -80,16 +80,16 @@ func (h *Host) shell(ctx context.Context, p *place, dir, line string, timeout ti
 	defer func() { _ = os.RemoveAll(temp) }() // Sweep takes what is left
 	boxed := h.opts.Sandbox.Command(argv, p.dir, append(env, "HOME="+p.dir, "TMPDIR="+temp), temp)
 	boxed.Dir = dir
-	return h.run(ctx, &command{cmd: boxed.Cmd, boxed: boxed}, timeout)
+	return h.run(ctx, &started{cmd: boxed.Cmd, boxed: boxed}, timeout)
 }
 
-// command is a command with or without a sandbox.
-type command struct {
+// started is a command with or without a sandbox.
+type started struct {
 	cmd   *exec.Cmd
-	boxed *sandbox.Command // nil: none
+	boxed *sandbox.Confined // nil: none
 }
 
-func (c *command) start() error {
+func (c *started) start() error {
 	if c.boxed != nil {
 		return c.boxed.Start()
 	}
@@ -97,7 +97,7 @@ func (c *command) start() error {
 }
 
 // group returns the command's process group, once it has started.
-func (c *command) group() *group {
+func (c *started) group() *group {
 	g := &group{pid: c.cmd.Process.Pid}
 	if c.boxed != nil && !c.boxed.Firm() {
 		g.gently = c.boxed.Stop
@@ -113,7 +113,7 @@ type ending struct {
 }
 
 // end tells how a command ended that was waited for.
-func (c *command) end(waitErr error) (ending, error) {
+func (c *started) end(waitErr error) (ending, error) {
 	var exit *exec.ExitError
 	if waitErr != nil && !errors.As(waitErr, &exit) {
 		return ending{}, fmt.Errorf("wait for the command: %w", errors.Join(waitErr, errStopped))
@@ -132,7 +132,7 @@ func (c *command) end(waitErr error) (ending, error) {
 }
 
 // run starts a command and waits for it, its timeout or the end of ctx.
-func (h *Host) run(ctx context.Context, c *command, timeout time.Duration) (string, error) {
+func (h *Host) run(ctx context.Context, c *started, timeout time.Duration) (string, error) {
 	out, in, err := os.Pipe()
 	if err != nil {
 		return "", err

@@ -227,10 +227,10 @@ func TestPrivileges(t *testing.T) {
 // pipe that we read. The pipe ends when nobody has it any more.
 func TestDescendants(t *testing.T) {
 	t.Parallel()
-	for name, stop := range map[string]func(*sandbox.Command) error{
-		"asked":      func(c *sandbox.Command) error { c.Stop(); return nil },
-		"killed":     func(c *sandbox.Command) error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) },
-		"first dies": func(c *sandbox.Command) error { return c.Process.Kill() },
+	for name, stop := range map[string]func(*sandbox.Confined) error{
+		"asked":      func(c *sandbox.Confined) error { c.Stop(); return nil },
+		"killed":     func(c *sandbox.Confined) error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) },
+		"first dies": func(c *sandbox.Confined) error { return c.Process.Kill() },
 	} {
 		boxesNamed(t, name, sandbox.Ends, func(t *testing.T, b *sandbox.Box) {
 			cmd, out := stays(t, b)
@@ -270,7 +270,7 @@ func readsSelf(t *testing.T) sandbox.Config {
 }
 
 // stays starts a command whose grandchild stays, and returns when it does.
-func stays(t *testing.T, b *sandbox.Box) (*sandbox.Command, *os.File) {
+func stays(t *testing.T, b *sandbox.Box) (*sandbox.Confined, *os.File) {
 	t.Helper()
 	out, in, err := os.Pipe()
 	if err != nil {
@@ -291,7 +291,7 @@ func stays(t *testing.T, b *sandbox.Box) (*sandbox.Command, *os.File) {
 	return cmd, out
 }
 
-func ended(t *testing.T, cmd *sandbox.Command, out *os.File) {
+func ended(t *testing.T, cmd *sandbox.Confined, out *os.File) {
 	t.Helper()
 	_ = cmd.Wait()
 	_, _ = cmd.End()

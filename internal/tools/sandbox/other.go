@@ -21,22 +21,22 @@ func ways() []way { return nil }
 
 func (b *Box) try(way, trial) (End, error) { return End{}, errors.ErrUnsupported }
 
-// Command is a confined command; there are none here.
-type Command struct{ *exec.Cmd }
+// Confined is a confined command; there are none here.
+type Confined struct{ *exec.Cmd }
 
 // Command returns a command that does not start. New gives no Box here.
-func (b *Box) Command([]string, string, []string, ...string) *Command {
-	return &Command{Cmd: &exec.Cmd{Err: errors.ErrUnsupported}}
+func (b *Box) Command([]string, string, []string, ...string) *Confined {
+	return &Confined{Cmd: &exec.Cmd{Err: errors.ErrUnsupported}}
 }
 
 // Stop does nothing.
-func (c *Command) Stop() {}
+func (c *Confined) Stop() {}
 
 // Firm reports false.
-func (c *Command) Firm() bool { return false }
+func (c *Confined) Firm() bool { return false }
 
 // End returns an error.
-func (c *Command) End() (End, error) { return End{}, errors.ErrUnsupported }
+func (c *Confined) End() (End, error) { return End{}, errors.ErrUnsupported }
 
 // Text is never asked for.
 func (e End) Text() string { return "" }

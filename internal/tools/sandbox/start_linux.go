@@ -73,9 +73,9 @@ func (w way) attr(network bool) *syscall.SysProcAttr {
 	return attr
 }
 
-// Command is a confined command. Its Cmd is the supervisor, whose standard files
+// Confined is a confined command. Its Cmd is the supervisor, whose standard files
 // are the command's own: set them before Start.
-type Command struct {
+type Confined struct {
 	*exec.Cmd
 	spec   spec
 	own    *os.File // our end of the pipe that tells the child what to do; closed, it ends all
@@ -85,8 +85,8 @@ type Command struct {
 
 // Command returns a command that runs argv in dir, with nothing but env, and may
 // change files below dir and below write. argv[0] is a path.
-func (b *Box) Command(argv []string, dir string, env []string, write ...string) *Command {
-	c := &Command{
+func (b *Box) Command(argv []string, dir string, env []string, write ...string) *Confined {
+	c := &Confined{
 		Cmd:  &exec.Cmd{Path: "/proc/self/exe", Args: []string{childName}, Dir: dir, Env: env, SysProcAttr: b.way.attr(b.config.Network)},
 		spec: spec{Argv: argv, Write: append([]string{dir}, write...), Read: b.config.Read, Network: b.config.Network, Limits: b.config.Limits},
 		firm: b.way.flags != 0,
@@ -98,7 +98,7 @@ func (b *Box) Command(argv []string, dir string, env []string, write ...string) 
 }
 
 // Start starts the command. After it, Wait and End must be called.
-func (c *Command) Start() error {
+func (c *Confined) Start() error {
 	told, own, err := os.Pipe()
 	if err != nil {
 		return err
@@ -128,15 +128,15 @@ func (c *Command) Start() error {
 }
 
 // Stop ends the command and all that it started, soon.
-func (c *Command) Stop() { c.own.Close() }
+func (c *Confined) Stop() { c.own.Close() }
 
 // Firm reports that the kernel ends the command's descendants when the supervisor
 // is killed. Else Stop should come first, so that it ends them.
-func (c *Command) Firm() bool { return c.firm }
+func (c *Confined) Firm() bool { return c.firm }
 
 // End tells how the command ended, once the supervisor was waited for. If it was
 // killed before it could tell, the error says so.
-func (c *Command) End() (End, error) {
+func (c *Confined) End() (End, error) {
 	defer c.own.Close()
 	defer c.status.Close()
 	_ = c.status.SetReadDeadline(time.Now().Add(time.Second)) // nobody else holds it

@@ -120,12 +120,10 @@ func (s *sim) calmDown() {
 	}
 }
 
-// resume resumes what is paused. A session whose wake was lost, or forgotten before
-// a bridge had scheduled it, sleeps until something happens to it, if nobody has it
-// in memory or in a snapshot.
+// resume resumes what is paused.
 func (s *sim) resume() {
 	for _, sid := range sortedKeys(s.judge.sessions) {
-		if run := s.judge.sessions[sid].state.Run; run != nil && (run.Lifecycle == session.Paused || s.mood.effectLosses || s.mood.hours) {
+		if run := s.judge.sessions[sid].state.Run; run != nil && run.Lifecycle == session.Paused {
 			s.publish(session.DoorIn, sid, session.TypeRunResumeRequested, `{}`)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/host"
 	"github.com/refold/refold/internal/jetmodel"
+	"github.com/refold/refold/subjects"
 )
 
 // simWorld is a host's connection.
@@ -233,6 +234,29 @@ func (w simWorld) ListWaiting(ctx context.Context, from uint64) iter.Seq2[bus.Wa
 		}
 		if err != nil {
 			yield(bus.Waiting{}, err)
+		}
+	}
+}
+
+func (w simWorld) LaneHeads(ctx context.Context, lane, lanes int, since time.Time) iter.Seq2[bus.Head, error] {
+	return func(yield func(bus.Head, error) bool) {
+		var all []bus.Head
+		err := w.call(ctx, fmt.Sprintf("heads of lane %d", lane), func() error {
+			for _, m := range w.sim.log.All(">", 1, 0) {
+				e := w.sim.event(m)
+				if e.Session != "" && !m.Time.Before(since) && subjects.LaneOf(subjects.Partition(e.Session), lanes) == lane {
+					all = append(all, bus.Head{Session: e.Session, Seq: e.Seq})
+				}
+			}
+			return nil
+		})
+		for _, head := range all {
+			if !yield(head, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(bus.Head{}, err)
 		}
 	}
 }

@@ -53,6 +53,7 @@ var cases = map[string]func(*testing.T, env){
 	"follow":                    followContract,
 	"snapshots":                 snapshotsContract,
 	"waiting":                   waitingContract,
+	"lane heads":                laneHeads,
 	"quarantine":                quarantineContract,
 	"blobs":                     blobsContract,
 	"blobs at once":             blobsAtOnce,

@@ -96,6 +96,16 @@ func (l *Lane) Unowned(ctx context.Context) (bool, error) {
 	return info.pin == "", nil
 }
 
+// Floor returns up to which sequence of the log all of the lane's events are
+// acknowledged; 0: none is.
+func (l *Lane) Floor(ctx context.Context) (uint64, error) {
+	info, err := l.server.info(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("look at lane %s: %w", l.consumer, typed(err))
+	}
+	return info.floor, nil
+}
+
 // Stray reports that events of the lane wait and the server has pinned nobody:
 // nobody asks for them. For a moment that is so whenever the owner changes.
 func (l *Lane) Stray(ctx context.Context) (bool, error) {

@@ -33,6 +33,7 @@ type LaneModelInfo struct {
 	TTL     time.Duration
 	Pending uint64
 	Unacked int
+	Floor   uint64 // in the stream
 }
 
 // LaneModelPull is a request for events.
@@ -72,7 +73,7 @@ func (s modelLane) info(ctx context.Context) (laneInfo, error) {
 	if err != nil {
 		err = fmt.Errorf("%w: %w", nats.ErrTimeout, err) // it may pass
 	}
-	return laneInfo{pin: i.Pin, ttl: i.TTL, pending: i.Pending, unacked: i.Unacked}, err
+	return laneInfo{pin: i.Pin, ttl: i.TTL, pending: i.Pending, unacked: i.Unacked, floor: i.Floor}, err
 }
 
 func (s modelLane) reset(ctx context.Context) (uint64, error) { return s.m.Reset(ctx) }

@@ -41,6 +41,7 @@ type laneInfo struct {
 	ttl     time.Duration // how long a pin is kept without a request; 0: it pins nobody
 	pending uint64        // events that were not delivered yet
 	unacked int           // events that were
+	floor   uint64        // up to here in the stream, all of the lane's are acked
 }
 
 // natsLane is the consumer of a lane.
@@ -58,7 +59,7 @@ func (s natsLane) info(ctx context.Context) (laneInfo, error) {
 		return laneInfo{}, err
 	}
 	is := consumer.CachedInfo()
-	info := laneInfo{pending: is.NumPending, unacked: is.NumAckPending}
+	info := laneInfo{pending: is.NumPending, unacked: is.NumAckPending, floor: is.AckFloor.Stream}
 	if is.Config.PriorityPolicy == jetstream.PriorityPolicyPinned {
 		info.ttl = is.Config.PinnedTTL
 	}

@@ -2,7 +2,6 @@ package bus
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"strconv"
@@ -32,32 +31,14 @@ func (b *Bus) PutWaiting(ctx context.Context, sid string, seq uint64, data []byt
 // put meanwhile may come or not. An error ends it.
 func (b *Bus) ListWaiting(ctx context.Context, from uint64) iter.Seq2[Waiting, error] {
 	return func(yield func(Waiting, error) bool) {
-		messages, pending, done, err := b.snapshotHeads(ctx, from)
-		if err != nil {
-			yield(Waiting{}, fmt.Errorf("list waiting sessions: %w", typed(err)))
-			return
-		}
-		defer done()
-		if messages == nil {
-			return
-		}
-		defer messages.Stop()
-		defer context.AfterFunc(ctx, messages.Stop)()
-		for pending > 0 {
-			msg, err := messages.Next()
-			var meta *jetstream.MsgMetadata
-			if err == nil {
-				meta, err = msg.Metadata()
-			}
+		filter := []string{b.names.SnapshotsSubject(subjects.SnapshotKeys)}
+		cfg := jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: max(from, 1), FilterSubjects: filter}
+		for msg, err := range b.heads(ctx, b.names.SnapshotsStream(), cfg) {
 			if err != nil {
-				if ctx.Err() != nil {
-					err = ctx.Err()
-				}
-				yield(Waiting{}, fmt.Errorf("list waiting sessions: %w", typed(err)))
+				yield(Waiting{}, fmt.Errorf("list waiting sessions: %w", err))
 				return
 			}
-			pending = meta.NumPending
-			if w, ok := b.waiting(msg, meta.Sequence.Stream); ok && !yield(w, nil) {
+			if w, ok := b.waiting(msg.msg, msg.meta.Sequence.Stream); ok && !yield(w, nil) {
 				return
 			}
 		}
@@ -72,32 +53,6 @@ func (b *Bus) waiting(msg jetstream.Msg, seq uint64) (Waiting, bool) {
 	}
 	sid, ok := subjects.ParseSnapshotKey(msg.Subject()[len(b.names.SnapshotsSubject("")):])
 	return Waiting{Session: sid, Due: due, Seq: seq}, ok
-}
-
-// snapshotHeads begins to read the headers of all snapshots, and returns how
-// many there are; nil if there is none. Call done at the end: a stream takes a
-// thousand consumers, and the server keeps one that nobody needs for minutes.
-func (b *Bus) snapshotHeads(ctx context.Context, from uint64) (messages jetstream.MessagesContext, pending uint64, done func(), err error) {
-	cfg := jetstream.OrderedConsumerConfig{
-		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: max(from, 1), HeadersOnly: true,
-		FilterSubjects: []string{b.names.SnapshotsSubject(subjects.SnapshotKeys)},
-	}
-	err = b.retry(ctx, func(ctx context.Context) error {
-		consumer, err := b.js.OrderedConsumer(ctx, b.names.SnapshotsStream(), cfg)
-		if err != nil {
-			return err
-		}
-		info := consumer.CachedInfo()
-		if info == nil {
-			return errors.New("the server does not say what there is to read")
-		}
-		done = func() { b.deleteConsumer(ctx, info.Stream, info.Name) }
-		if pending = info.NumPending; pending > 0 {
-			messages, err = consumer.Messages()
-		}
-		return err
-	})
-	return messages, pending, done, err
 }
 
 // deleteConsumer deletes a consumer that nobody needs any more. One that can't

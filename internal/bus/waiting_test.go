@@ -2,14 +2,18 @@ package bus_test
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/subjects"
 )
 
 // waitingContract: a session is listed while its latest snapshot was put as
@@ -80,5 +84,49 @@ func TestWaitingWithoutABucket(t *testing.T) {
 	}
 	if _, err := b.EffectsKept(testContext(t)); !errors.Is(err, bus.ErrNoStream) {
 		t.Errorf("effects: got %v, want ErrNoStream", err)
+	}
+}
+
+// laneHeads: of each event of a lane that is not older than a time, where it
+// stands and whose it is.
+func laneHeads(t *testing.T, e env) {
+	heads := func(since time.Time) (all []bus.Head) {
+		t.Helper()
+		for lane := range subjects.LanesDefault {
+			for h, err := range e.b.LaneHeads(e.ctx, lane, subjects.LanesDefault, since) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if subjects.Lane(subjects.Partition(h.Session)) != lane {
+					t.Errorf("lane %d has an event of %s", lane, h.Session)
+				}
+				if strings.HasPrefix(h.Session, "heads-") {
+					all = append(all, h)
+				}
+			}
+		}
+		slices.SortFunc(all, func(a, b bus.Head) int { return cmp.Compare(a.Seq, b.Seq) })
+		return all
+	}
+	var want []bus.Head
+	for _, sid := range []string{"heads-a", "heads-b", "heads-a", "heads-c"} {
+		seq, err := e.b.Publish(e.ctx, session.DoorIn, sid, []byte(`{"type":"Nothing"}`), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, bus.Head{Session: sid, Seq: seq})
+	}
+	bustest.Until(t, "the heads are "+fmt.Sprint(want), func() bool {
+		return slices.Equal(heads(time.Now().Add(-time.Hour)), want)
+	})
+	third, err := e.b.EventAt(e.ctx, want[2].Seq)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := heads(time.UnixMilli(third.Time + 1)); len(got) > 1 || len(got) == 1 && got[0] != want[3] {
+		t.Errorf("since the third: got %v, want the last at most", got)
+	}
+	if got := heads(time.Now().Add(time.Hour)); len(got) != 0 {
+		t.Errorf("since later than now: got %v", got)
 	}
 }

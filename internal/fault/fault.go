@@ -49,6 +49,8 @@ const (
 	BytesNotFrozen      Fault = "bytes-not-frozen"      // asks with bytes that depend on the clock
 	BatchRenamed        Fault = "batch-renamed"         // stores under new names what may be stored
 	WokenForgotten      Fault = "woken-forgotten"       // forgets in an era which wakes it settled
+	UnsavedForgotten    Fault = "unsaved-forgotten"     // forgets the wakes of a session that left memory, and whose snapshot is not stored
+	NotLookedBack       Fault = "not-looked-back"       // does not look back when it takes a lane for sessions that wait
 	NothingForgotten    Fault = "nothing-forgotten"     // keeps every session in memory
 )
 
@@ -67,7 +69,7 @@ func All() []Fault {
 		SecondLookLeftOut, LateNotWithdrawn, SettledForgotten, AckBeforeSettled, StoppedIsFailed, WakeEarly, WakeAckedUnsaid, WakeNotScheduled,
 		AckOnFolded, StoreFailureIgnored, CompareSkipped, WithdrawalLeftOut, CancelLeftOut, SnapshotEarly, LoadToTail, StaleReadAccepted,
 		NotProven, FoldedTwice, NoticeReused, NoticeDropped, LoadedIsAsked, SnapshotBelieved, RewrittenBelieved, OverdueEarly, BytesNotFrozen,
-		BatchRenamed, WokenForgotten, NothingForgotten,
+		BatchRenamed, WokenForgotten, UnsavedForgotten, NotLookedBack, NothingForgotten,
 		ResetForgotten, GapIgnored, AckAllLate, AckedHeldAgain,
 	}
 }

@@ -16,7 +16,8 @@
 // lane's last reset is proven (load.go). A fault stops one session
 // (quarantine.go). Beside the lane, overdue wakes of sessions in memory are
 // settled (wakes.go), and sessions that wait and are not in memory are found by
-// their snapshots (sweep.go, snapshots.go). refold.view is answered from a copy
+// their snapshots (sweep.go, snapshots.go), and those that a former owner had in
+// memory by their last events (lookback.go). refold.view is answered from a copy
 // (view.go). All that is read and stored goes through one interface (world.go).
 //
 // # Laws
@@ -31,6 +32,10 @@
 //     the event that asked for it is acknowledged, as far as the bucket takes
 //     it; one that is evicted with open wakes is, too. So a session that waits
 //     costs no memory, and outlives every host.
+//   - A session that waits is in memory, in a snapshot that names its wakes, in a
+//     list of wakes that its owner keeps (unsaved, evict.go), or had its last event
+//     not long before its lane was taken: these are looked at in the log
+//     (lookback.go). So it is woken though the names of its effects are lost.
 //   - An owner settles a wake once in an era, when a timer bridge should have,
 //     and only if the settlement can't be among what it has not seen.
 //   - What a sweep loads is a copy: it emits nothing but WakeSettled and wakes

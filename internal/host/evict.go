@@ -18,6 +18,10 @@ const actorWeight = 384
 // quarters: so that it is looked through once for many loads.
 const evictShare = 3
 
+// unsavedShare is how much a lane may keep, in quarters, before sessions leave
+// that wait for a far day and whose snapshots can't be stored.
+const unsavedShare = 8
+
 // captureMax is how many snapshots may wait to be put before sessions that have
 // no need of one leave without.
 const captureMax = 1024
@@ -35,7 +39,7 @@ func (l *laneActor) weigh(s *actor) {
 // recount adds up what the sessions in memory take: what has left since is
 // counted until then.
 func (l *laneActor) recount() {
-	l.bytes = 0
+	l.bytes = unsavedWeight * len(l.unsaved)
 	for _, s := range l.sessions {
 		l.bytes += s.bytes
 	}
@@ -59,6 +63,7 @@ func (l *laneActor) admit(s *actor) {
 	l.clock++
 	s.used = l.clock
 	l.sessions[s.sid] = s
+	delete(l.unsaved, s.sid)
 	l.weigh(s)
 	l.evict(s)
 }
@@ -82,9 +87,14 @@ func (l *laneActor) evict(keep *actor) {
 		if !l.isOver(evictShare) {
 			break
 		}
+		if s.waitsLong() && l.snapshots.paused() && !l.isOver(unsavedShare) {
+			continue // a sweep finds it by its snapshot alone, which is tried again
+		}
 		delete(l.sessions, s.sid)
 		l.bytes -= s.bytes
-		if s.proven && s.settled() && (s.waitsOtherwise() || s.isWorthSnapshot() && len(behind) < captureMax) {
+		if !s.proven || !s.settled() {
+			l.saveNot(s)
+		} else if s.waitsOtherwise() || s.isWorthSnapshot() && len(behind) < captureMax {
 			behind = append(behind, s)
 		}
 	}

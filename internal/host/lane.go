@@ -29,12 +29,13 @@ type laneActor struct {
 	log       *slog.Logger
 	arrivals  chan arrival
 	sessions  map[string]*actor
-	group     []arrival        // room for a batch
-	loaded    map[string]ahead // sessions of a batch, loaded before their turn
-	listed    bool             // quarantined sessions are in memory, since the era began
-	recorded  bool             // install records are known up to what was delivered
-	folded    []*outputs       // not handed over
-	storing   *slice           // handed over; nil: none
+	unsaved   map[string][]session.OpenWake // of sessions that left memory, and are in no snapshot that names these
+	group     []arrival                     // room for a batch
+	loaded    map[string]ahead              // sessions of a batch, loaded before their turn
+	listed    bool                          // quarantined sessions are in memory, since the era began
+	recorded  bool                          // install records are known up to what was delivered
+	folded    []*outputs                    // not handed over
+	storing   *slice                        // handed over; nil: none
 	snapshots *snapshotting
 	clock     uint64 // counts uses, for eviction
 	bytes     int    // that the sessions take; those that have left are counted until the next recount
@@ -50,6 +51,7 @@ type laneActor struct {
 	late    chan late     // overdue wakes, to be settled beside
 	calls   chan func()   // to be run between two batches
 	taken   chan struct{} // an era has begun
+	retaken chan struct{} // the same, for who looks back
 }
 
 // arrival is a delivered event, or the beginning of an era.
@@ -66,7 +68,8 @@ func newLaneActor(h *Host, lane lane) *laneActor {
 		arrivals: make(chan arrival, batchMax), sessions: map[string]*actor{}, loaded: map[string]ahead{},
 		toStore: make(chan *slice, 1), stored: make(chan *slice, 1),
 		samples: make(chan sample, 1),
-		late:    make(chan late, wakesAtOnce), calls: make(chan func()), taken: make(chan struct{}, 1),
+		late:    make(chan late, wakesAtOnce), calls: make(chan func()), taken: make(chan struct{}, 1), retaken: make(chan struct{}, 1),
+		unsaved: map[string][]session.OpenWake{},
 	}
 	l.snapshots = newSnapshotting(h.world, l.log)
 	return l
@@ -94,6 +97,7 @@ func (l *laneActor) run(ctx context.Context) error {
 	var beside sync.WaitGroup
 	beside.Go(func() { l.settleLate(ctx) })
 	beside.Go(func() { l.sweeps(ctx) })
+	beside.Go(func() { l.looksBack(ctx) })
 	beside.Go(func() { l.verifies(ctx) })
 	beside.Go(func() { l.storeSlices(ctx) })
 	putting, stopPutting := context.WithCancel(context.WithoutCancel(ctx))
@@ -223,9 +227,11 @@ func (l *laneActor) take(ctx context.Context, a arrival) error {
 		}
 		l.host.askIntegrity(ctx)
 		l.newest, l.reached, l.behind = 0, 0, false
-		select {
-		case l.taken <- struct{}{}:
-		default: // it is known
+		for _, c := range []chan struct{}{l.taken, l.retaken} {
+			select {
+			case c <- struct{}{}:
+			default: // it is known
+			}
 		}
 		return nil
 	}

@@ -6,9 +6,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/bus"
@@ -35,6 +37,25 @@ func (m *memory) EventAt(ctx context.Context, seq uint64) (e session.Event, err 
 		return fmt.Errorf("read event %d: %w", seq, bus.ErrNotFound)
 	})
 	return e, err
+}
+
+// LaneHeads reads as of one lane.
+func (m *memory) LaneHeads(ctx context.Context, _, _ int, since time.Time) iter.Seq2[bus.Head, error] {
+	return func(yield func(bus.Head, error) bool) {
+		var all []session.Event
+		err := m.do(ctx, call{op: "LaneHeads"}, func() error {
+			all = slices.Clone(m.log)
+			return nil
+		})
+		for _, e := range all {
+			if e.Session != "" && e.Time >= since.UnixMilli() && !yield(bus.Head{Session: e.Session, Seq: e.Seq}, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(bus.Head{}, err)
+		}
+	}
 }
 
 func (m *memory) Witness(ctx context.Context, sid string) (w bus.Witness, err error) {

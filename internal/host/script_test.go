@@ -22,6 +22,7 @@ import (
 type script struct {
 	mu    sync.Mutex
 	acked map[uint64]bool
+	floor uint64
 
 	unowned atomic.Bool
 	drained chan struct{}
@@ -34,6 +35,18 @@ func (*script) Number() int { return 0 }
 func (s *script) Owned() bool { return !s.unowned.Load() }
 
 func (s *script) Unowned(context.Context) (bool, error) { return s.unowned.Load(), nil }
+
+// Floor is that of what this host acknowledged; a test may say what others did.
+func (s *script) Floor(context.Context) (uint64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	floor := s.floor
+	for s.acked[floor+1] || floor == 0 { // the install record comes first
+		floor++
+	}
+	s.floor = floor
+	return floor, nil
+}
 
 func (s *script) Run(ctx context.Context, _ bus.LaneOwner) error {
 	select {

@@ -99,6 +99,7 @@ func (s *Stepper) Run(ctx context.Context) error {
 	var beside sync.WaitGroup
 	beside.Go(func() { l.settleLate(ctx) })
 	beside.Go(func() { l.sweeps(ctx) })
+	beside.Go(func() { l.looksBack(ctx) })
 	beside.Go(func() { l.storeSlices(ctx) })
 	putting, stopPutting := context.WithCancel(context.WithoutCancel(ctx))
 	go l.snapshots.run(putting)

@@ -98,6 +98,12 @@ func (l *simLane) Owned() bool {
 
 func (l *simLane) Unowned(context.Context) (bool, error) { return false, nil }
 
+func (l *simLane) Floor(context.Context) (uint64, error) {
+	l.server.mu.Lock()
+	defer l.server.mu.Unlock()
+	return l.server.floor, nil
+}
+
 func (l *simLane) Run(ctx context.Context, owner bus.LaneOwner) error {
 	actor := owner.(*laneActor)
 	var last *simWindow

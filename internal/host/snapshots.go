@@ -130,6 +130,8 @@ func (l *laneActor) captures(list []*actor) {
 	for _, s := range list {
 		if p := l.capture(s); p != nil {
 			l.snapshots.put(p)
+		} else if l.sessions[s.sid] == nil {
+			l.saveNot(s)
 		}
 	}
 }
@@ -173,6 +175,9 @@ func (l *laneActor) learn() {
 		p.actor.unsure--
 		if p.err != nil && p.actor.snapped == p.count {
 			p.actor.snapped, p.actor.wakes = 0, nil
+			if l.sessions[p.actor.sid] == nil {
+				l.saveNot(p.actor)
+			}
 		}
 	}
 }

@@ -76,6 +76,7 @@ func (s *stage) killed(without time.Duration, opts Options) *stage {
 	s.mem.mu.Unlock()
 	other := newStage(s.t, s.mem, opts)
 	other.lane.unowned.Store(true) // nothing arrives, so nobody owns the lane
+	other.lane.floor, _ = s.lane.Floor(s.t.Context())
 	other.start()
 	return other
 }

@@ -52,6 +52,7 @@ func (l *laneActor) lookAtWakes(now int64) {
 			}
 		}
 	}
+	found = append(found, l.lateUnsaved(now)...)
 	// In an order of their own, not a map's: what happens is then the same when
 	// it happens again.
 	slices.SortFunc(found, func(a, b late) int {
@@ -61,7 +62,9 @@ func (l *laneActor) lookAtWakes(now int64) {
 		select {
 		case l.late <- w:
 			s := l.sessions[w.sid]
-			if !fault.On(fault.WokenForgotten) {
+			if s == nil {
+				delete(l.unsaved, w.sid) // its events load it; if none comes, it is kept again
+			} else if !fault.On(fault.WokenForgotten) {
 				s.woken = append(s.woken, w.wake.Number)
 			}
 		default:
@@ -100,6 +103,8 @@ func (l *laneActor) settleLate(ctx context.Context) {
 			l.inside(ctx, func() { // it is found again
 				if s := l.sessions[w.sid]; s != nil {
 					s.woken = slices.DeleteFunc(s.woken, func(number uint32) bool { return number == w.wake.Number })
+				} else {
+					l.unsaved[w.sid] = []session.OpenWake{w.wake}
 				}
 			})
 			pause(ctx, wakeAfterBad)

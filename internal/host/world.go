@@ -17,6 +17,7 @@ type world interface {
 	bus.InstallLog
 	ReadSession(ctx context.Context, sid string, from, to uint64, leader bool) iter.Seq2[session.Event, error]
 	LastSeq(ctx context.Context) (uint64, error)
+	LaneHeads(ctx context.Context, lane, lanes int, since time.Time) iter.Seq2[bus.Head, error]
 	LogMissing(ctx context.Context) (uint64, error)
 	EventAt(ctx context.Context, seq uint64) (session.Event, error)
 	Publish(ctx context.Context, door session.Door, sid string, payload []byte, id string) (uint64, error)
@@ -41,6 +42,7 @@ type lane interface {
 	Number() int
 	Owned() bool
 	Unowned(ctx context.Context) (bool, error)
+	Floor(ctx context.Context) (uint64, error)
 	Run(ctx context.Context, owner bus.LaneOwner) error
 	Drain(ctx context.Context) error
 }

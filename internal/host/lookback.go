@@ -1,0 +1,170 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/fault"
+)
+
+// Limits of looking back. A wake that lies no further ahead than longWaitMS is in
+// no snapshot: who waits for it is found by its name, and if that is forgotten, by
+// its owner's memory. What a former owner had in memory is found in the log: its
+// last event is acknowledged, and not older than that wake.
+const (
+	lookBackTo    = longWaitMS*time.Millisecond + time.Minute // before the last event that is acknowledged
+	lookBackAfter = lookBackTo + time.Minute                  // after the lane is taken: by then most are woken by their names
+	lookBackEvery = time.Minute                               // how often it is seen whether it is time
+	lookBackPace  = 5 * time.Millisecond                      // between two sessions
+	floorWithin   = 20 * time.Second
+)
+
+// lookback is what is to be looked back upon.
+type lookback struct {
+	floor uint64    // of the lane's acks when it was taken first since the last time
+	upTo  uint64    // the same, when it was taken last
+	due   time.Time // zero: nothing
+}
+
+// looksBack looks, some time after this host began to run the lane and after each
+// time that it took it, for sessions that a former owner had in memory, and that
+// nobody wakes: their wakes were lost, or forgotten before a bridge had scheduled
+// them.
+func (l *laneActor) looksBack(ctx context.Context) {
+	var back lookback
+	look := time.NewTicker(lookBackEvery)
+	defer look.Stop()
+	for noted := false; ; {
+		if !noted {
+			noted = l.noteFloor(ctx, &back) == nil
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.retaken:
+			noted = false
+			continue
+		case <-look.C:
+		}
+		if back.due.IsZero() || time.Now().Before(back.due) || fault.On(fault.NotLookedBack) || !l.isMine(ctx) {
+			continue
+		}
+		switch n, err := l.lookBack(ctx, back); {
+		case err == nil:
+			back = lookback{}
+		case ctx.Err() == nil:
+			l.log.Warn("sessions of a former owner not looked after", "sessions", n, "error", err)
+		}
+	}
+}
+
+// noteFloor notes how far the lane is acknowledged.
+func (l *laneActor) noteFloor(ctx context.Context, back *lookback) error {
+	ctx, cancel := context.WithTimeout(ctx, floorWithin)
+	defer cancel()
+	floor, err := l.lane.Floor(ctx)
+	if err != nil || floor == 0 {
+		return err
+	}
+	if back.due.IsZero() {
+		back.floor, back.due = floor, time.Now().Add(lookBackAfter)
+	}
+	back.upTo = max(back.upTo, floor)
+	return nil
+}
+
+// lookBack looks after the sessions whose last event was acknowledged when the
+// lane was taken, not long before its last one, and that are not in memory. It
+// returns how many.
+func (l *laneActor) lookBack(ctx context.Context, back lookback) (n int, err error) {
+	select {
+	case l.host.sweeping <- struct{}{}:
+		defer func() { <-l.host.sweeping }()
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	last, err := l.lastBefore(ctx, back.floor)
+	if err != nil {
+		return 0, err
+	}
+	ends := map[string]uint64{}
+	for one, err := range l.host.world.LaneHeads(ctx, l.lane.Number(), l.host.opts.Lanes, last.Add(-lookBackTo)) {
+		if err != nil {
+			return 0, err
+		}
+		ends[one.Session] = one.Seq
+	}
+	var list []bus.Head
+	l.inside(ctx, func() {
+		owned := l.lane.Owned()
+		for sid, seq := range ends {
+			if s := l.sessions[sid]; seq <= back.upTo && (s == nil || !s.proven || !owned) {
+				list = append(list, bus.Head{Session: sid, Seq: seq})
+			}
+		}
+	})
+	slices.SortFunc(list, func(a, b bus.Head) int { return cmp.Compare(a.Seq, b.Seq) })
+	var failed []error
+	for _, one := range list {
+		if !pause(ctx, lookBackPace) {
+			return n, ctx.Err()
+		}
+		n++
+		looking, cancel := context.WithTimeout(ctx, sweepWithin)
+		if err := l.lookAtCopy(looking, one.Session); err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", one.Session, err))
+		}
+		cancel()
+	}
+	if len(failed) > 0 {
+		return n, fmt.Errorf("%d sessions, the first of them %w", len(failed), failed[0])
+	}
+	return n, ctx.Err()
+}
+
+// lastBefore returns when the log took the event at seq. If the log has lost it,
+// the last one that it has counts.
+func (l *laneActor) lastBefore(ctx context.Context, seq uint64) (time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, sweepWithin)
+	defer cancel()
+	e, err := l.host.world.EventAt(ctx, seq)
+	if errors.Is(err, bus.ErrNotFound) {
+		var last uint64
+		if last, err = l.host.world.LastSeq(ctx); err == nil {
+			e, err = l.host.world.EventAt(ctx, min(last, seq))
+		}
+	}
+	return time.UnixMilli(e.Time), err
+}
+
+// unsavedWeight is what a session takes of which nothing is kept but its wakes.
+const unsavedWeight = 192
+
+// saveNot keeps the wakes of a session that leaves memory, and is in no snapshot
+// that names them.
+func (l *laneActor) saveNot(s *actor) {
+	if s.state == nil || len(s.state.Wakes) == 0 || fault.On(fault.UnsavedForgotten) {
+		return
+	}
+	l.unsaved[s.sid] = slices.Clone(s.state.Wakes)
+}
+
+// lateUnsaved returns the wakes of those sessions that are overdue.
+func (l *laneActor) lateUnsaved(now int64) (found []late) {
+	for sid, wakes := range l.unsaved {
+		i := slices.IndexFunc(wakes, func(w session.OpenWake) bool { return isOverdue(w.Due, now) })
+		switch {
+		case l.sessions[sid] != nil:
+			delete(l.unsaved, sid)
+		case i >= 0:
+			found = append(found, late{sid: sid, wake: wakes[i], copy: true})
+		}
+	}
+	return found
+}

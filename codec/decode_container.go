@@ -9,6 +9,13 @@ import (
 // strct decodes a map into a struct. Both have their keys in order, so it
 // walks them side by side.
 func (d *decoder) strct(p *plan, v reflect.Value, depth int) error {
+	if p.reads {
+		if n, ok := v.Addr().Interface().(quickReader).ReadCanonical(d.b[d.pos:]); ok {
+			d.pos += n
+			return nil
+		}
+		v.SetZero()
+	}
 	start := d.pos
 	h, err := d.want(kindMap)
 	if err != nil {
@@ -70,8 +77,23 @@ func (p *plan) absent(from, to, pos int) error {
 }
 
 // elementBytes bounds what a slice is given before its elements are read. A
-// long slice then grows as they come.
-const elementBytes = 64 << 10
+// long slice then grows as they come, unless they take no more than elementTimes
+// what they do on the wire: then the rest of the input bounds it.
+const (
+	elementBytes = 64 << 10
+	elementTimes = 8
+)
+
+// room returns how many of n elements a slice is given before they are read from
+// the rest of the input.
+func (p *plan) room(n, rest int) int {
+	size := max(1, int(p.typ.Size()))
+	most := elementBytes/size + 1
+	if size <= elementTimes*p.least {
+		most = max(most, rest/p.least)
+	}
+	return min(n, most)
+}
 
 // slice decodes an array into a slice.
 func (d *decoder) slice(p *plan, v reflect.Value, depth int) error {
@@ -83,7 +105,7 @@ func (d *decoder) slice(p *plan, v reflect.Value, depth int) error {
 		v.Set(p.empty)
 		return nil
 	}
-	v.Grow(min(h.n, elementBytes/max(1, int(p.elem.typ.Size()))+1))
+	v.Grow(p.elem.room(h.n, len(d.b)-d.pos))
 	for i := range h.n {
 		if i == v.Cap() {
 			v.Grow(1)

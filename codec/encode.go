@@ -120,6 +120,12 @@ func (e *encoder) container(p *plan, v reflect.Value, depth int) error {
 
 // strct writes the fields that are not left out, in the order of the plan.
 func (e *encoder) strct(p *plan, v reflect.Value, depth int) error {
+	if p.writes {
+		if out, ok := addressable(v).Addr().Interface().(quickWriter).AppendCanonical(e.b); ok {
+			e.b = out
+			return nil
+		}
+	}
 	start, n := len(e.b), 0
 	if p.optional {
 		e.b = append(e.b, 0)

@@ -43,6 +43,9 @@ type plan struct {
 	op       op
 	zeroer   bool // the type has an IsZero method that counts
 	optional bool // of a struct: a field may be left out
+	writes   bool // it is a quickWriter
+	reads    bool // it is a quickReader
+	least    int  // bytes that a value takes at least
 	typ      reflect.Type
 	elem     *plan         // of a pointer, slice, array, map
 	empty    reflect.Value // of a slice: the one that is empty and not nil
@@ -133,6 +136,8 @@ var (
 	typeTextMarshaler   = reflect.TypeFor[encoding.TextMarshaler]()
 	typeTextUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
 	typeZeroer          = reflect.TypeFor[zeroer]()
+	typeQuickWriter     = reflect.TypeFor[quickWriter]()
+	typeQuickReader     = reflect.TypeFor[quickReader]()
 )
 
 // zeroer is a type that knows its zero value.
@@ -231,6 +236,11 @@ func (c *compiler) fill(p *plan, t reflect.Type) (err error) {
 	if p.op == opSlice {
 		p.empty = reflect.MakeSlice(t, 0, 0)
 	}
+	if p.op == opStruct {
+		all := reflect.PointerTo(t)
+		p.writes, p.reads = all.Implements(typeQuickWriter), all.Implements(typeQuickReader)
+	}
+	p.least = p.leastBytes()
 	special := p.op == opHash || p.op == opRef || p.op == opPointer || p.op == opAny
 	p.zeroer = !special && reflect.PointerTo(t).Implements(typeZeroer)
 	return err

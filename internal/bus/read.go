@@ -31,8 +31,15 @@ var errBrokenBatch = errors.New("a batch of messages arrived with gaps")
 func (b *Bus) read(ctx context.Context, stream, filter string, from, to uint64, leader bool) iter.Seq2[stored, error] {
 	return func(yield func(stored, error) bool) {
 		r := reading{b: b, stream: stream, filter: filter, next: max(from, 1), to: to, size: batchMsgsMax, yield: yield}
-		if from == 0 {
+		switch {
+		case from == 0:
 			r.size = 1 // who reads wants to know the beginning; the answer tells whether there is more
+		case from > 1 && filter != "" && filter != ">":
+			// Before a batch the server counts what is to come, from where it
+			// begins: in mid-stream it loads that block of the log and looks at
+			// every message in it. So the first message is asked for alone, and
+			// the batch begins behind it, where the session goes on.
+			r.size = 0
 		}
 		for !r.ended && (to == 0 || r.next <= to) {
 			if !r.direct(ctx) || r.ended {
@@ -65,7 +72,7 @@ type reading struct {
 	next   uint64 // sequence to go on from
 	to     uint64
 	yield  func(stored, error) bool
-	size   int  // of the next batch
+	size   int  // of the next batch; 0: one message, without a batch
 	more   bool // the replica had more than the batch
 	ended  bool // past to, or the reader has enough
 }
@@ -111,6 +118,7 @@ func (r *reading) batch(ctx context.Context, subject string) error {
 		return err
 	}
 	defer done()
+	alone := r.size == 0
 	r.size = batchMsgsMax
 	if err := r.b.nc.PublishRequest(subject, reply, body); err != nil {
 		return err
@@ -130,6 +138,11 @@ func (r *reading) batch(ctx context.Context, subject string) error {
 		}
 		if err != nil {
 			return err
+		}
+		if alone {
+			r.more = true // or the batch behind it tells
+			r.take(m)
+			return nil
 		}
 		if previous, ok := headerNumber(msg, subjects.HeaderLastSequence); !ok || previous != last {
 			return errBrokenBatch

@@ -90,40 +90,25 @@ func (h *Host) start(ctx context.Context, s *actor, e session.Event, informed bo
 }
 
 // goOn folds a session from what its snapshot has (nil: from its beginning) to
-// the event before e. The log's event that the snapshot names is read along with
-// those behind it.
+// the event before e. Whether the log has the event that the snapshot names is
+// looked up by its sequence, and what lies behind it is read from there on: a
+// read by subject that begins at that event makes the server load its block of
+// the log, and search it, twice.
 func (h *Host) goOn(ctx context.Context, kept *restored, e session.Event, informed bool) (*session.State, error) {
 	if kept == nil {
 		return h.foldBefore(ctx, nil, e, informed)
 	}
-	named := false
-	for one, err := range h.world.ReadSession(ctx, e.Session, kept.seq, e.Seq, false) {
+	named, err := h.world.EventAt(ctx, kept.seq)
+	if err != nil || named.Session != e.Session || session.LeafOf(named) != kept.leaf {
+		// The log was rewritten, or something is in the way: the leader tells.
+		counts, err := h.counts(ctx, e.Session, kept)
 		switch {
 		case err != nil:
-			return nil, fmt.Errorf("read session %s from %d: %w", e.Session, kept.seq, err)
-		case one.Seq == kept.seq:
-			named = session.LeafOf(one) == kept.leaf
-		case named && one.Seq == e.Seq && !fault.On(fault.LoadToTail):
-			return kept.state, nil
+			return nil, err
+		case !counts:
+			kept.void = true
+			return h.foldBefore(ctx, nil, e, informed)
 		}
-		if !named || one.Seq >= e.Seq {
-			break
-		}
-		if one.Seq > kept.seq {
-			if err := h.fold(kept.state, one); err != nil {
-				return nil, err
-			}
-			kept.state.ShareRegistries(h.registries.same)
-		}
-	}
-	// The replica is behind, or the log was rewritten: the leader tells.
-	counts, err := h.counts(ctx, e.Session, kept)
-	switch {
-	case err != nil:
-		return nil, err
-	case !counts:
-		kept.void = true
-		return h.foldBefore(ctx, nil, e, informed)
 	}
 	return h.foldBefore(ctx, kept.state, e, informed)
 }

@@ -61,7 +61,7 @@ LIBRARIES := ./cmd/bridge ./internal/llm/anthropic ./internal/llm/conformance ./
 SHARED    := TestSendable|TestTheSameRejectionSaysTheSame|TestConcurrent
 
 # Many tests wait for time to pass: who is gone is believed to be after seconds.
-AT_ONCE := -p 2 -parallel 4
+AT_ONCE := -p 2 -parallel 3
 
 .PHONY: plain
 plain: ## run the tests of packages that start no goroutine, and of those with providers' libraries, without the race detector

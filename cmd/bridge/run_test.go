@@ -199,16 +199,27 @@ func (s *system) daemon(t *testing.T, environ []string, args ...string) (stop fu
 // ask asks for a run as nats pub does, and returns the notice of its end.
 func (s *system) ask(t *testing.T, sid, text string) session.RunFinished {
 	t.Helper()
+	return s.askWith(t, sid, text, nil)
+}
+
+// askWith asks for a run with a config, nil for none.
+func (s *system) askWith(t *testing.T, sid, text string, config map[string]any) session.RunFinished {
+	t.Helper()
 	notices, err := s.nc.SubscribeSync("refold.out." + sid)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer notices.Unsubscribe()
-	request, err := json.Marshal(map[string]any{"type": "RunRequested", "data": map[string]any{"input": map[string]any{"text": text}}})
+	door := "refold.in."
+	data := map[string]any{"input": map[string]any{"text": text}}
+	if config != nil {
+		door, data["config"] = "refold.ctl.", config
+	}
+	request, err := json.Marshal(map[string]any{"type": "RunRequested", "data": data})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.nc.Publish("refold.in."+sid, request); err != nil {
+	if err := s.nc.Publish(door+sid, request); err != nil {
 		t.Fatal(err)
 	}
 	for {

@@ -36,10 +36,10 @@ func (b benchHandover) Run(ctx context.Context, s streams) (err error) {
 	err = chaos.Handovers(ctx, o, func(h chaos.Handover) error {
 		silences[h.Term] = append(silences[h.Term], h.Silence)
 		row := map[string]any{
-			"signal": signalOf(h.Term), "lanes": h.Lanes, "first_ms": ms(h.First), "silence_ms": ms(h.Silence), "others_ms": ms(h.Others), "ended_ms": ms(h.Ended),
+			"signal": signalOf(h.Term), "lanes": h.Lanes, "first_ms": ms(h.First), "silence_ms": ms(h.Silence), "others_ms": ms(h.Others), "calm_ms": ms(h.Calm), "ended_ms": ms(h.Ended),
 		}
-		text := fmt.Sprintf("%-7s  %d lanes: nothing was said of one for %.0f ms at most, %.0f ms at least; of the other's lanes %.0f ms at most",
-			signalOf(h.Term), h.Lanes, ms(h.Silence), ms(h.First), ms(h.Others))
+		text := fmt.Sprintf("%-7s  %d lanes: nothing was said of one for %.0f ms at most, %.0f ms at least; of the other's lanes %.0f ms at most; just before, of any %.0f ms",
+			signalOf(h.Term), h.Lanes, ms(h.Silence), ms(h.First), ms(h.Others), ms(h.Calm))
 		if h.Term {
 			text += fmt.Sprintf("; it ended after %.0f ms", ms(h.Ended))
 		}

@@ -46,6 +46,7 @@ type Handover struct {
 	First   time.Duration // the shortest of its lanes' silences
 	Silence time.Duration // the longest: nothing was said of a lane for so long
 	Others  time.Duration // the longest of the lanes that the other had anyway
+	Calm    time.Duration // the longest of any lane just before, while nothing was struck
 	Ended   time.Duration // from SIGTERM to the end of the process; 0 for SIGKILL
 }
 
@@ -245,6 +246,13 @@ func (h *handover) lively() bool {
 	return slices.Min(h.ends[:]) >= handoverAfter
 }
 
+// longest returns the longest silence of any lane since afresh.
+func (h *handover) longest() time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Max(h.silence[:])
+}
+
 // measure strikes a session-actor, and starts it again when its lanes are heard
 // of.
 func (h *handover) measure(ctx context.Context, p *process, term bool) (m Handover, err error) {
@@ -255,6 +263,11 @@ func (h *handover) measure(ctx context.Context, p *process, term bool) (m Handov
 	if err != nil {
 		return m, err
 	}
+	h.afresh()
+	if err := h.until(ctx, "no load before the strike", h.lively); err != nil {
+		return m, err
+	}
+	m.Calm = h.longest()
 	h.afresh()
 	if term {
 		_, ended := p.drain()

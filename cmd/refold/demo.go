@@ -22,6 +22,8 @@ type demoCommand struct {
 	Model        string `default:"demo" placeholder:"MODEL" help:"demo, or recorded:FILE (OpenAI chat JSONL, a conversation a line)."`
 	Conversation string `placeholder:"ID" help:"Which conversation of a recording; the first without it."`
 	All          bool   `help:"All conversations of a recording, 8 at a time, with a summary."`
+	MCP          bool   `name:"mcp" help:"Use the tools of an MCP server: the filesystem server from npm, which npx starts."`
+	MCPServer    string `name:"mcp-server" type:"path" placeholder:"FILE" help:"With --mcp: program of the server, or the .js file of it, instead of what npx fetches."`
 	Keep         bool   `help:"Keep the demo's directory and say where it is."`
 	Verbose      bool   `help:"Log what the daemons log."`
 	modelFlags
@@ -47,7 +49,7 @@ func (d demoCommand) Run(ctx context.Context, s streams, conn connection) (err e
 	if err := os.MkdirAll(work, 0o755); err != nil {
 		return err
 	}
-	m, err := d.open(d.Model, place{hosts: filepath.Join(dir, "hosts"), workdir: work}, dir)
+	m, err := d.openModel(ctx, s, work, dir)
 	if err != nil {
 		return err
 	}
@@ -83,15 +85,29 @@ func (d demoCommand) Run(ctx context.Context, s streams, conn connection) (err e
 		case <-ctx.Done():
 		}
 	}()
-	if m.recording != nil {
+	switch {
+	case m.recording != nil:
 		err = d.playAll(ctx, s, c, m)
-	} else {
+	case d.MCP:
+		err = d.note(ctx, s.out, c, work)
+	default:
 		err = d.repair(ctx, s.out, c, work)
 	}
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		return cause
 	}
 	return err
+}
+
+// openModel makes the model that the flags name, and the tools that it calls.
+func (d demoCommand) openModel(ctx context.Context, s streams, work, dir string) (*model, error) {
+	if d.MCPServer != "" && !d.MCP || d.MCP && d.Model != "demo" {
+		return nil, &statusError{statusUsage, "demo: --mcp-server goes with --mcp, and --model does not"}
+	}
+	if d.MCP {
+		return d.mcpModel(ctx, s, work)
+	}
+	return d.open(d.Model, place{hosts: filepath.Join(dir, "hosts"), workdir: work}, dir)
 }
 
 // repair lets the session repair the broken program, and folds it again.

@@ -84,6 +84,13 @@ func structuredText(structured any, texts []string) string {
 	if structured == nil {
 		return ""
 	}
+	if object, ok := structured.(map[string]any); ok && len(object) == 1 {
+		for _, value := range object { // the text once more, under a name
+			if same, ok := value.(string); ok && same == strings.Join(texts, "\n") {
+				return ""
+			}
+		}
+	}
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)

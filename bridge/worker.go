@@ -28,6 +28,7 @@ type worker struct {
 	table    *table
 	reader   *reader
 	stats    counters
+	quiet    quiet
 	crew     *bus.Crew // runs what is carried out; nil: a new goroutine each
 	slots    *slots    // that all targets share; nil: each has its own alone
 }
@@ -70,6 +71,7 @@ type served struct {
 	ahead  int           // effects that are pulled and wait their session's turn; 0: none
 
 	priority int     // among targets that share slots
+	lost     bool    // it answers for a worker that is gone
 	lacks    string  // what people should know; empty: nothing
 	wrong    []error // of its options
 }
@@ -207,7 +209,7 @@ func (w *worker) carry(life lifetimes, s served, f *flight) ruling {
 		var fault *Error
 		var err error
 		if request, fault, err = w.reader.request(life.grace, f.generation); err != nil {
-			w.about(f).Warn("transcript_not_read", "error", err.Error())
+			w.quiet.warn(w.about(f), w.now(), "transcript_not_read", err)
 			return giveBack(troubleDelay, "transcript not read")
 		}
 		if fault != nil {
@@ -223,6 +225,9 @@ func (w *worker) carry(life lifetimes, s served, f *flight) ruling {
 	}
 	if r.next == nextStart {
 		r = w.start(life, s, f, request)
+	}
+	if s.lost && r.next == nextSettle {
+		r.outcome.host = lostHost(f.call) // also where the outcome is unknown
 	}
 	return w.end(life, f, r)
 }
@@ -291,7 +296,7 @@ func (w *worker) settle(ctx context.Context, f *flight, o outcome) error {
 			// Somebody guessed the id. Another one is as good.
 			again = "." + newULID(w.now())
 		}
-		w.about(f).Warn("settlement_not_stored", "error", err.Error())
+		w.quiet.warn(w.about(f), w.now(), "settlement_not_stored", err)
 		pause(ctx.Done(), wait)
 		wait = min(2*wait, retryWaitMax)
 	}

@@ -1,0 +1,71 @@
+package bus_test
+
+import (
+	"testing"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/subjects"
+)
+
+// witnessContract: what is stored of a session beside its events is told by every
+// server, as its leader has it: its effects, and the last notice if that is one
+// that a fold says.
+func witnessContract(t *testing.T, e env) {
+	want := func(sid string, said bus.LastSaid, effects ...session.Effect) {
+		t.Helper()
+		for i, b := range e.all {
+			w, err := b.Witness(e.ctx, sid)
+			if err != nil {
+				t.Fatalf("server %d: %v", i, err)
+			}
+			if w.Notice != said {
+				t.Errorf("server %d: the last notice of %s: got %+v, want %+v", i, sid, w.Notice, said)
+			}
+			got := map[string]string{}
+			for _, one := range w.Effects {
+				got[one.Name.Effect] = one.Name.Session + " " + string(one.Name.Class) + " " + string(one.Payload)
+			}
+			for _, one := range effects {
+				if had, want := got[one.Name], sid+" "+string(one.Class)+" "+string(one.Payload); had != want {
+					t.Errorf("server %d: effect %s: got %q, want %q", i, one.Name, had, want)
+				}
+			}
+			if len(got) != len(effects) {
+				t.Errorf("server %d: effects of %s: got %v, want %d", i, sid, got, len(effects))
+			}
+		}
+	}
+	say := func(sid string, n uint64, payload string) {
+		t.Helper()
+		if err := e.b.Notify(e.ctx, sid, n, []byte(payload)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want("witness-none", bus.LastSaid{})
+
+	turn := session.Effect{Name: "r1t1", Class: session.ClassLLM, Target: "openai", Payload: []byte("turn")}
+	wake := session.Effect{Name: "w1", Class: session.ClassWake, Target: subjects.NoTarget, Payload: []byte("wake")}
+	for _, one := range []session.Effect{turn, wake} {
+		if err := e.b.Ask(e.ctx, "witness", one); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want("witness", bus.LastSaid{}, turn, wake)
+	say("witness", 1, `{"n":1,"seq":7,"at":100,"type":"RunStarted"}`)
+	say("witness", 2, `{"n":2,"seq":9,"at":200,"type":"RunEnded"}`)
+	want("witness", bus.LastSaid{N: 2, Seq: 9, At: 200}, turn, wake)
+	if _, _, err := e.b.Claim(e.ctx, "witness", "r1t1", 1, []byte(`{"by":"i"}`)); err != nil {
+		t.Fatal(err)
+	}
+	want("witness", bus.LastSaid{N: 2, Seq: 9, At: 200}, turn, wake)
+	want("witness-2", bus.LastSaid{}) // another one, whose name begins alike
+
+	// What is no notice of a fold says nothing, whoever wrote it.
+	for _, payload := range []string{`{"type":"quarantined"}`, `{"n":`, "\x00"} {
+		say("witness", 0, payload)
+		want("witness", bus.LastSaid{}, turn, wake)
+	}
+	say("witness", 3, `{"n":3,"seq":12,"at":300}`)
+	want("witness", bus.LastSaid{N: 3, Seq: 12, At: 300}, turn, wake)
+}

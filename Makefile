@@ -24,7 +24,7 @@ help: ## list the targets
 check: fmt-check vet lint compose compile plain simulated race shared ## all that must hold before a change lands; what CI runs
 
 # Folders with what npm installs, pinned by their lock files.
-NPM_FOLDERS := examples/service-js e2e/peers/models
+NPM_FOLDERS := examples/service-js e2e/peers/models e2e/peers-mcp
 
 .PHONY: check-peers
 check-peers: peers-node ## run what needs npm, against the programs: servers and examples that are not written in Go

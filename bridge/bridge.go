@@ -95,6 +95,7 @@ type Bridge struct {
 	mu     sync.Mutex
 	ran    bool
 	served []served
+	fleets []Fleet
 }
 
 // Connect connects to NATS and checks that it is usable: the error is one line
@@ -234,7 +235,7 @@ func (b *Bridge) Targets() []string {
 // bridge runs once.
 func (b *Bridge) Run(ctx context.Context) error {
 	b.mu.Lock()
-	targets := slices.Clone(b.served)
+	targets, fleets := slices.Clone(b.served), slices.Clone(b.fleets)
 	again := b.ran
 	b.ran = true
 	b.mu.Unlock()
@@ -268,6 +269,9 @@ func (b *Bridge) Run(ctx context.Context) error {
 				cancel() // a bridge serves all of its targets, or says why not
 			}
 		})
+	}
+	for _, f := range fleets {
+		serving.Go(func() { b.adopt(life, f) })
 	}
 	serving.Wait()
 	b.logStats()

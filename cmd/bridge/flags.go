@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/cmd/settings"
 	"github.com/refold/refold/internal/bus"
 )
@@ -21,9 +23,22 @@ type flags struct {
 
 	Models  []string `name:"model" yaml:"model" group:"What it serves" sep:"none" placeholder:"MODEL" help:"Model to serve: openai, openai-chat, anthropic, gemini, scripted:FILE, recorded:FILE; NAME=MODEL serves it as the provider NAME, NAME=openai-chat:URL one of another server. May be repeated."`
 	Tools   []string `name:"tools" yaml:"tools" group:"What it serves" sep:"none" placeholder:"TOOLS" help:"Tools to serve: host, services (NATS micro services that say they are tools) or services:NAME,NAME (those alone), mcp:FILE (the MCP servers of a file), recorded:FILE; NAME=TOOLS serves them as the executor NAME. May be repeated."`
-	Workdir string   `yaml:"workdir" group:"What it serves" placeholder:"DIR" help:"With --tools host: where the directories of host sessions are. Bridges that share it serve each other's."`
+	Workdir string   `yaml:"workdir" group:"What it serves" placeholder:"DIR" help:"With --tools host: where the directories of host sessions are. Bridges that share it serve each other's: they are one worker."`
 	Timers  *bool    `yaml:"timers" group:"What it serves" negatable:"" help:"Keep the time of sessions: what is late is settled. Every bridge that may does so beside what else it serves, unless --no-timers says not to; with --timers it may serve nothing else."`
 	Ledger  string   `yaml:"ledger" group:"What it serves" placeholder:"FILE" help:"With --tools recorded: file that every execution is appended to."`
+
+	Worker     string        `yaml:"worker" group:"Host tools" placeholder:"NAME" help:"Which worker of the fleet this is: its host sessions are its alone. Default: the name in the file .worker of --workdir, made at the first start."`
+	WorkerLost time.Duration `name:"worker-lost" yaml:"worker-lost" group:"Host tools" default:"30s" help:"After so long without a worker, others settle its calls as lost."`
+	HostTTL    time.Duration `name:"host-ttl" yaml:"host-ttl" group:"Host tools" default:"0s" help:"A host session that no call has used for so long expires; 0: never. Its files stay."`
+
+	Sandbox        string        `yaml:"sandbox" group:"Host tools" enum:"required,auto,off" default:"auto" help:"What confines the shell: required, all of it or the bridge does not start; auto, what this system can, and it is said at the start; off, nothing."`
+	SandboxNetwork bool          `name:"sandbox-network" yaml:"sandbox-network" group:"Host tools" help:"Let commands use the network."`
+	SandboxRead    []string      `name:"sandbox-read" yaml:"sandbox-read" group:"Host tools" sep:"none" placeholder:"PATH" help:"Absolute path that commands may read and execute too, such as /opt/toolchain. May be repeated."`
+	ShellCPU       time.Duration `name:"shell-cpu" yaml:"shell-cpu" group:"Host tools" default:"10m" help:"CPU time of each process of a command."`
+	ShellMemory    settings.Size `name:"shell-memory" yaml:"shell-memory" group:"Host tools" default:"2GiB" placeholder:"SIZE" help:"Memory of a command."`
+	ShellFileSize  settings.Size `name:"shell-file-size" yaml:"shell-file-size" group:"Host tools" default:"1GiB" placeholder:"SIZE" help:"Size of each file that a command writes."`
+	ShellProcesses int           `name:"shell-processes" yaml:"shell-processes" group:"Host tools" default:"256" help:"Processes of a command at once."`
+	ShellOutput    settings.Size `name:"shell-output" yaml:"shell-output" group:"Host tools" default:"256MiB" placeholder:"SIZE" help:"What a command may write to its output, shown or not."`
 
 	OpenAIBaseURL string `name:"openai-base-url" yaml:"openai-base-url" group:"Models" placeholder:"URL" help:"Server that speaks OpenAI's APIs (OPENAI_BASE_URL). Default: https://api.openai.com/v1."`
 	OpenAIKeyFile string `name:"openai-key-file" yaml:"openai-key-file" group:"Models" placeholder:"FILE" help:"File with the key. Else the environment has it: OPENAI_API_KEY."`
@@ -78,7 +93,7 @@ given to other bridges.`,
 		"openai-base-url": "OPENAI_BASE_URL", "anthropic-base-url": "ANTHROPIC_BASE_URL", "gemini-base-url": "GEMINI_BASE_URL",
 	},
 	Groups: []kong.Group{
-		{Key: "What it serves", Title: "What it serves:"}, {Key: "NATS", Title: "NATS:"}, {Key: "Models", Title: "Models of the network:"},
+		{Key: "What it serves", Title: "What it serves:"}, {Key: "Host tools", Title: "Host tools:"}, {Key: "NATS", Title: "NATS:"}, {Key: "Models", Title: "Models of the network:"},
 	},
 }
 
@@ -116,6 +131,10 @@ func (f *flags) validate() error {
 	say(!has(f.Tools, kindRecorded) && f.Ledger != "", "--ledger: only --tools recorded:FILE has use for it")
 	say(f.Concurrency < 1, "--concurrency: at least 1")
 	say(f.Replicas < 0 || f.Replicas > 5, "--replicas: 0 to 5")
+	say(f.HostTTL < 0 || f.HostTTL > 0 && f.HostTTL < time.Second, "--host-ttl: 1s or more, or 0 for never")
+	if err := (bridge.Fleet{Target: kindHost, Worker: cmp.Or(f.Worker, "w"), Lost: f.WorkerLost}).Validate(); err != nil {
+		all = append(all, fmt.Errorf("--worker, --worker-lost: %w", err))
+	}
 	if _, err := bus.ParseMonitors(f.Monitor); err != nil {
 		all = append(all, fmt.Errorf("--monitor: %w", err))
 	}

@@ -16,10 +16,12 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/refold/refold/cmd/settings"
+	"github.com/refold/refold/internal/tools/sandbox"
 )
 
 // What genai imports starts a goroutine as it is loaded, and never ends it.
 func TestMain(m *testing.M) {
+	sandbox.Child()
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))
 }
 

@@ -70,6 +70,7 @@ func run(ctx context.Context, f *flags, env settings.Environment, stderr io.Writ
 		return err
 	}
 	defer stop()
+	defer offered.startHosts(ctx, b, f, log)()
 	if err := keepTime(ctx, b, f, log); err != nil {
 		return err
 	}

@@ -256,7 +256,7 @@ func TestRunsWithHostTools(t *testing.T) {
 	}
 	s := startSystem(t, install)
 	dir := filepath.Join(t.TempDir(), "hosts")
-	stop := s.daemon(t, []string{keyVariable + "=sk-very-secret"}, "--model", "echo=scripted:echo", "--model", "openai", "--tools", "host", "--workdir", dir)
+	stop := s.daemon(t, []string{keyVariable + "=sk-very-secret"}, "--model", "echo=scripted:echo", "--model", "openai", "--tools", "host", "--workdir", dir, "--worker", "w1")
 	end := s.ask(t, "s1", "run echo 40 + 2 > sum; cat sum")
 	if end.Lifecycle != session.Completed || end.Output == nil || !strings.Contains(end.Output.Text, "40 + 2") {
 		t.Errorf("run: got %+v, output %+v", end, end.Output)
@@ -276,7 +276,7 @@ func TestRunsWithHostTools(t *testing.T) {
 	if status != statusDone {
 		t.Errorf("status: got %d, want %d", status, statusDone)
 	}
-	for _, want := range []string{"msg=bridge_starts", `targets="llm/echo llm/openai tool/host wake/-"`, "openai_key_given=true", "prefix=refold", "concurrency=16", "msg=bridge_stopped", "started=6 settled=6"} {
+	for _, want := range []string{"msg=bridge_starts", `targets="llm/echo llm/openai tool/host tool/host-w1 wake/-"`, "msg=sandbox", "openai_key_given=true", "prefix=refold", "concurrency=16", "msg=bridge_stopped", "started=6 settled=6"} {
 		if !strings.Contains(log, want) {
 			t.Errorf("the log lacks %s:\n%s", want, log)
 		}

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/cmd/settings"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/llm/recorded"
-	"github.com/refold/refold/internal/tools/host"
 	"github.com/refold/refold/internal/tools/mcp"
 	"github.com/refold/refold/internal/tools/service"
 )
@@ -41,6 +41,7 @@ type offers struct {
 	tools    map[string]bridge.Executor
 	services []*service.Tools // those of tools that ask services what they are
 	mcp      []*mcp.Servers   // of MCP servers
+	hosts    []hosting        // host tools: workers of fleets
 	ledger   *recorded.Ledger // nil: none
 }
 
@@ -99,14 +100,7 @@ func open(f *flags, env settings.Environment, log *slog.Logger) (*offers, error)
 func (o *offers) openTools(of offer, f *flags, log *slog.Logger) (bridge.Executor, error) {
 	switch of.kind {
 	case kindHost:
-		if of.file != "" {
-			return nil, errors.New("it has no file: say host, and where host sessions are with --workdir")
-		}
-		tools := host.New(f.Workdir, host.Options{Route: f.Name})
-		if err := tools.Prepare(); err != nil {
-			return nil, err
-		}
-		return tools, nil
+		return o.openHost(of, f, log)
 	case kindServices:
 		return o.openServices(of, f, log)
 	case kindRecorded:
@@ -134,7 +128,13 @@ func (o *offers) serve(b *bridge.Bridge, f *flags, env settings.Environment) err
 		of := parseOffer(text)
 		all = append(all, b.Model(of.name, o.models[of.name], f.optionsOf(of, env)...))
 	}
+	for _, h := range o.hosts {
+		all = append(all, b.Fleet(h.fleet, h.tools, f.options("tool/"+h.fleet.Target)...))
+	}
 	for name, tools := range o.tools {
+		if slices.ContainsFunc(o.hosts, func(h hosting) bool { return h.fleet.Target == name }) {
+			continue
+		}
 		all = append(all, b.Tool(name, tools, f.options("tool/"+name)...))
 	}
 	return errors.Join(all...)

@@ -68,6 +68,9 @@ type Host struct {
 	// hash of the directory: the planner does so too, but knows no second name
 	// of a file and no other session in the same directory.
 	writes [64]sync.Mutex
+
+	usedMu sync.Mutex
+	used   map[string]int // host sessions that calls use just now
 }
 
 var _ bridge.Executor = (*Host)(nil)
@@ -137,6 +140,7 @@ func (h *Host) inPlace(ctx context.Context, call bridge.Call) bridge.Result {
 	if !ok {
 		return result("", refuse(CodeToolUnbound, "the host has no tool %.80q; it has %s", call.ToolID, strings.Join(ToolIDs(), ", ")))
 	}
+	defer h.use(call.HostSession)()
 	rec, lost, err := h.find(call)
 	if err != nil {
 		r := result("", err)

@@ -21,6 +21,9 @@ type TargetStats struct {
 	LatencyMaxMS float64 `json:"latency_max_ms"`
 	Breaker      string  `json:"breaker,omitempty"` // closed, open, half_open; empty: it has none
 	HeldMS       int64   `json:"held_ms,omitempty"` // for so long nothing starts, because the provider asked for it
+	// Troubles are what an executor with a method Troubles() []string says is
+	// wrong now, such as a tool that is not what sessions were told.
+	Troubles []string `json:"troubles,omitempty"`
 }
 
 // targetCounts are the same, while they grow. nil counts nothing.
@@ -74,6 +77,9 @@ func (s *served) stats(now time.Time) TargetStats {
 	}
 	if n := t.Done + t.Failed; n > 0 {
 		t.LatencyMS = float64(c.took.Load()) / float64(n) / 1e6
+	}
+	if of, ok := s.executor.(interface{ Troubles() []string }); ok {
+		t.Troubles = of.Troubles()
 	}
 	if s.pace != nil {
 		t.Breaker, t.HeldMS = s.pace.breaker.state(now), s.pace.held(now).Milliseconds()

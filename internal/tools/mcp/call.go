@@ -45,9 +45,6 @@ const (
 // errIdle is why a call is given up that is silent.
 var errIdle = fmt.Errorf("neither an answer nor progress came for too long: %w", context.DeadlineExceeded)
 
-// errLost is why a call is given up whose answer broke off.
-var errLost = errors.New("the answer broke off")
-
 // try is one attempt of a call.
 type try struct {
 	talk   *talk
@@ -147,7 +144,7 @@ func (t *Tool) request(ctx context.Context, _ map[string]json.RawMessage) (bridg
 	params.SetProgressToken(token)
 	within, give := context.WithCancelCause(ctx)
 	defer give(nil)
-	m := &mark{lost: func() { give(errLost) }}
+	m := &mark{}
 	silent := func() {}
 	if try.idle > 0 {
 		timer := time.AfterFunc(try.idle, func() { give(errIdle) })
@@ -156,17 +153,15 @@ func (t *Tool) request(ctx context.Context, _ map[string]json.RawMessage) (bridg
 	}
 	defer try.talk.follow(token, silent)()
 	answer, err := try.talk.session.CallTool(context.WithValue(within, markKey{}, m), params)
-	sent, status := m.over()
+	sent, status := m.known()
 	if err == nil {
 		return t.resultOf(answer), nil
 	}
-	switch cause := context.Cause(within); {
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
 		return bridge.Result{}, err // the bridge knows best what that means
-	case errors.Is(cause, errIdle):
-		return bridge.Result{}, cause
-	case errors.Is(cause, errLost):
-		err = cause
+	}
+	if errors.Is(context.Cause(within), errIdle) {
+		return bridge.Result{}, errIdle
 	}
 	return t.failed(try, err, sent, status)
 }

@@ -1,12 +1,10 @@
 package mcp
 
 import (
-	"io"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
 	"strings"
-	"sync"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -36,7 +34,7 @@ func (m *messenger) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx := r.Context()
 	mark := markOf(ctx)
 	if mark != nil {
-		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { mark.sends() }})
+		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { mark.goes(true) }})
 	}
 	r = r.Clone(ctx)
 	if r.URL.Scheme == m.origin.Scheme && strings.EqualFold(r.URL.Host, m.origin.Host) {
@@ -44,27 +42,9 @@ func (m *messenger) RoundTrip(r *http.Request) (*http.Response, error) {
 			r.Header.Set(key, value)
 		}
 	}
-	mark.begins()
 	response, err := m.base.RoundTrip(r)
-	if err != nil {
-		mark.ends()
-		return nil, err
-	}
-	if r.Method == http.MethodPost { // what resumes a broken answer says nothing of the call
+	if err == nil && r.Method == http.MethodPost { // what resumes a broken answer says nothing of the call
 		mark.answers(response.StatusCode)
 	}
-	response.Body = &noted{ReadCloser: response.Body, end: sync.OnceFunc(mark.ends)}
-	return response, nil
-}
-
-// noted is a body of which the end is noted.
-type noted struct {
-	io.ReadCloser
-	end func()
-}
-
-// Close closes the body.
-func (n *noted) Close() error {
-	defer n.end()
-	return n.ReadCloser.Close()
+	return response, err
 }

@@ -18,7 +18,6 @@ const (
 	againWaitMin = 200 * time.Millisecond
 	againWaitMax = 2 * time.Second
 	triesMax     = 3 // of a call that was refused for now, or whose answer was lost and that may run twice
-	lostAfter    = 5 * time.Second
 
 	stopMax  = 2 * time.Second // for a server to end when its input ends, and again when it is told to
 	closeMax = 5 * time.Second // for the end of a session

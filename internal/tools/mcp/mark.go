@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"sync"
-	"time"
 )
 
 // methodCall is the method of a call.
@@ -16,10 +15,7 @@ const methodCall = "tools/call"
 type mark struct {
 	mu     sync.Mutex
 	sent   bool // it may have arrived
-	status int  // of the latest HTTP answer; 0: none came
-	asked  int  // HTTP requests and answers of it that are under way
-	lost   func()
-	timer  *time.Timer // runs when none is under way
+	status int  // of the HTTP answer; 0: none came
 }
 
 type markKey struct{}
@@ -29,37 +25,16 @@ func markOf(ctx context.Context) *mark {
 	return m
 }
 
-// sends says that the call is about to be sent.
-func (m *mark) sends() {
+// goes says whether the call may have been sent.
+func (m *mark) goes(sent bool) {
 	if m != nil {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.sent = true
+		m.sent = sent
 	}
 }
 
-// unsent takes that back.
-func (m *mark) unsent() {
-	if m != nil {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		m.sent = false
-	}
-}
-
-// begins says that a request of the call's is under way, or its answer.
-func (m *mark) begins() {
-	if m != nil {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		m.asked++
-		if m.timer != nil {
-			m.timer.Stop()
-		}
-	}
-}
-
-// answers says what the latest status is.
+// answers says what the status is.
 func (m *mark) answers(status int) {
 	if m != nil {
 		m.mu.Lock()
@@ -68,27 +43,10 @@ func (m *mark) answers(status int) {
 	}
 }
 
-// ends says that an answer was read to its end, or broke off. If no other
-// follows, and the call does not end, its answer is lost: the SDK waits on.
-func (m *mark) ends() {
-	if m == nil {
-		return
-	}
+// known returns what is known.
+func (m *mark) known() (sent bool, status int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.asked--; m.asked == 0 && m.lost != nil {
-		m.timer = time.AfterFunc(lostAfter, m.lost)
-	}
-}
-
-// over says that the call ended, and returns what is known.
-func (m *mark) over() (sent bool, status int) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.lost = nil
-	if m.timer != nil {
-		m.timer.Stop()
-	}
 	return m.sent, m.status
 }
 

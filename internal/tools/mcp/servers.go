@@ -56,7 +56,29 @@ func New(c *Config, lock Lock, o Options) (*Servers, error) {
 func (s *Servers) Executors() map[string]bridge.Executor {
 	all := map[string]bridge.Executor{}
 	for _, server := range s.servers {
-		all[server.target] = s
+		all[server.target] = target{s, server.target}
+	}
+	return all
+}
+
+// target carries out the calls of one target.
+type target struct {
+	*Servers
+	name string
+}
+
+// Troubles says which tools of the target are not as they were imported: the
+// bridge's stats have it.
+func (t target) Troubles() (all []string) {
+	for _, name := range sorted(t.servers) {
+		server := t.servers[name]
+		if server.target != t.name {
+			continue
+		}
+		changes := server.changes()
+		for _, id := range sorted(changes) {
+			all = append(all, id+": "+changes[id])
+		}
 	}
 	return all
 }
@@ -69,18 +91,6 @@ func (s *Servers) Close() {
 		beside.Go(server.close)
 	}
 	beside.Wait()
-}
-
-// Changes says which imported tools are not as they were imported, by tool_id,
-// as far as their servers were asked.
-func (s *Servers) Changes() map[string]string {
-	all := map[string]string{}
-	for _, server := range s.servers {
-		for id, what := range server.changes() {
-			all[id] = what
-		}
-	}
-	return all
 }
 
 // Imported is what servers list.

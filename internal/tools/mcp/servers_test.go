@@ -293,8 +293,9 @@ func TestChange(t *testing.T) {
 		w.want(w.call(t.Context(), "drop", "", false), "succeeded", "", "dropped")
 		w.until("the log says it", w.logged(`tool=mcp.peer.set changed="the server does not list it"`))
 		w.want(w.call(t.Context(), "set", `{"text": "a"}`, true), "failed", CodeToolGone, "server peer does not list set any more")
-		if got := w.servers.Changes(); len(got) != 2 || got["mcp.peer.echo"] != "schema" {
-			t.Errorf("changes: %v", got)
+		got := w.servers.Executors()[TargetDefault].(interface{ Troubles() []string }).Troubles()
+		if want := []string{"mcp.peer.echo: schema", "mcp.peer.set: the server does not list it"}; !slices.Equal(got, want) {
+			t.Errorf("troubles %q, want %q", got, want)
 		}
 		if got := countNotes(w.ledger, "echo"); got != 1 {
 			t.Errorf("the server ran echo %d times, want 1", got)

@@ -236,10 +236,10 @@ func (m marking) Write(ctx context.Context, msg jsonrpc.Message) error {
 	if request, ok := msg.(*jsonrpc.Request); !ok || request.Method != methodCall {
 		mark = nil
 	}
-	mark.sends()
+	mark.goes(true)
 	err := m.Connection.Write(ctx, msg)
 	if errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrClosed) {
-		mark.unsent() // nobody reads what was written last
+		mark.goes(false) // nobody reads what was written last
 	}
 	return err
 }

@@ -1,0 +1,144 @@
+package mcp
+
+// What HTTP adds: statuses, secrets, answers that break off.
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// gate stands before a server. While closed is set, it answers calls of tools by
+// itself.
+type gate struct {
+	closed atomic.Bool
+	calls  atomic.Int64
+	answer http.HandlerFunc
+	auth   sync.Map // values of Authorization that were seen
+}
+
+func (g *gate) before(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		g.auth.Store(r.Header.Get("Authorization"), true)
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		if bytes.Contains(body, []byte(`"tools/call"`)) {
+			g.calls.Add(1)
+			if g.closed.Load() {
+				g.answer(w, r)
+				return
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func TestStatuses(t *testing.T) {
+	t.Parallel()
+	status := func(code int) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
+	}
+	for _, c := range []struct {
+		name         string
+		answer       http.HandlerFunc
+		unsafe, safe string // status, code, retryable, requests
+	}{
+		{"400", status(400), "failed bad_request false 2", "failed bad_request false 2"},
+		{"401", status(401), "failed unauthorized false 1", "failed unauthorized false 1"},
+		{"403", status(403), "failed forbidden false 1", "failed forbidden false 1"},
+		{"404", status(404), "failed not_found false 2", "failed not_found false 2"},
+		{"429", status(429), "failed rate_limited true 3", "failed rate_limited true 3"},
+		{"503", status(503), "failed unavailable true 3", "failed unavailable true 3"},
+		{"500", status(500), "outcome_unknown outcome_unknown false 1", "failed try_again true 3"},
+		{"502", status(502), "outcome_unknown outcome_unknown false 1", "failed try_again true 3"},
+		{"an error in the body", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusBadRequest)
+			fmt.Fprint(w, `{"jsonrpc": "2.0", "id": null, "error": {"code": -32000, "message": "no valid session"}}`)
+		}, "failed bad_request false 2", "failed bad_request false 2"},
+		{"no answer at all", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+			"outcome_unknown outcome_unknown false 1", "failed try_again true 3"},
+		{"another type", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") },
+			"outcome_unknown outcome_unknown false 1", "failed try_again true 3"},
+	} {
+		for _, safe := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/retry_safe=%v", c.name, safe), func(t *testing.T) {
+				t.Parallel()
+				g := &gate{answer: c.answer}
+				w := remoteWorld(t, nil, g.before)
+				w.imports()
+				g.closed.Store(true)
+				tool, want := "add", c.unsafe
+				if safe {
+					tool, want = "echo", c.safe
+				}
+				r := w.call(t.Context(), tool, `{"text": "a"}`, safe)
+				if got := fmt.Sprint(r.Status, " ", r.Code, " ", r.Retryable, " ", g.calls.Load()); got != want {
+					t.Errorf("got %q (%s), want %q", got, r.Detail, want)
+				}
+				// Whatever it was, it passes.
+				g.closed.Store(false)
+				w.want(w.call(t.Context(), tool, `{"text": "b"}`, safe), "succeeded", "", "b")
+				if strings.Contains(w.log.String()+r.Detail, "s3cret") {
+					t.Error("the secret is in the log or in the result")
+				}
+				if _, seen := g.auth.Load("Bearer s3cret"); !seen {
+					t.Error("the server was sent no secret")
+				}
+			})
+		}
+	}
+}
+
+// An answer that breaks off, and of which nothing can be had again, is lost, and
+// not waited for until the run time is over.
+func TestAnswerBreaksOff(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(){"ends": func() {}, "is cut": func() { panic(http.ErrAbortHandler) }} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := &gate{answer: func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "text/event-stream")
+				w.WriteHeader(http.StatusOK)
+				_ = http.NewResponseController(w).Flush()
+				end()
+			}}
+			w := remoteWorld(t, nil, g.before)
+			w.imports()
+			g.closed.Store(true)
+			w.want(w.call(t.Context(), "add", `{"text": "a"}`, false), "outcome_unknown", "outcome_unknown", "the answer was lost")
+			g.closed.Store(false)
+			w.want(w.call(t.Context(), "add", `{"text": "a"}`, false), "succeeded", "", "a")
+		})
+	}
+}
+
+// Secrets go to the server's own address alone, wherever it sends us.
+func TestSecretsStay(t *testing.T) {
+	t.Parallel()
+	var seen atomic.Bool
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen.Store(seen.Load() || r.Header.Get("Authorization") != "" || r.Header.Get("X-Key") != "")
+		w.WriteHeader(http.StatusNotFound)
+	}))
+	t.Cleanup(other.Close)
+	server := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
+	t.Cleanup(server.Close)
+	w := worldOf(t, "", Server{URL: server.URL, Headers: map[string]string{"Authorization": "Bearer ${TOKEN}", "X-Key": "${TOKEN}"}})
+	w.open()
+	if _, err := w.servers.Import(t.Context()); err == nil || strings.Contains(err.Error(), "s3cret") {
+		t.Errorf("got %v, want an error without a secret", err)
+	}
+	if seen.Load() {
+		t.Error("another server was sent the secret")
+	}
+}

@@ -24,10 +24,11 @@ const opening = `rules:
     say: open
 `
 
-// host starts a bridge that serves the host's tools.
+// host starts a bridge that serves the host's tools. Its commands wait at pipes
+// outside of their directories.
 func (s *system) host(work string) *daemon {
 	s.t.Helper()
-	return startDaemon(s.t, "bridge", "--nats", s.url, "--tools", "host", "--workdir", work)
+	return startDaemon(s.t, "bridge", "--nats", s.url, "--tools", "host", "--workdir", work, "--sandbox", "off")
 }
 
 // startHost starts a system whose model says the rules of a script, and whose

@@ -1,0 +1,128 @@
+//go:build unix
+
+package e2e_test
+
+// Host tools on a fleet: a host session lives on one worker, and another one
+// answers for a worker that was killed.
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/refold/refold/actors/session"
+)
+
+const fleetRules = opening + `
+  - shown: {asked: ^wait, last: user}
+    calls: [{tool: shell, arguments: {command: 'read x < GATE'}}, {tool: stat, arguments: {path: .}}]
+  - shown: {asked: ^stat, last: user}
+    calls: [{tool: stat, arguments: {path: .}}]
+  - shown: {asked: ^where, last: user}
+    calls: [{tool: shell, arguments: {command: pwd}}]
+  - shown: {last: tool}
+    say: '${result}'
+`
+
+// worker starts a bridge that is one worker of the fleet.
+func (s *system) worker(name, work string, more ...string) *daemon {
+	s.t.Helper()
+	return startDaemon(s.t, "bridge", append([]string{"--nats", s.url, "--tools", "host", "--worker", name, "--workdir", work,
+		"--worker-lost", "5s", "--concurrency", "1"}, more...)...)
+}
+
+// wantHost waits until a session's host session is as it should be.
+func (s *system) wantHost(sid, status, route string) {
+	s.t.Helper()
+	s.view(sid, "its host session "+status+" at "+route, func(v session.View) bool {
+		return v.HostSession != nil && v.HostSession.Status == status && v.HostSession.Route == route
+	})
+}
+
+func TestWorkerKilled(t *testing.T) {
+	t.Parallel()
+	g := newGate(t)
+	s := startSystem(t, nil)
+	s.models(g.in(fleetRules), "scripted")
+	first := s.worker("w1", t.TempDir(), "--sandbox-read", filepath.Dir(g.path))
+	sids := []string{"s1", "s2", "s3"}
+	for _, sid := range sids {
+		s.run(session.DoorIn, sid, "open", scripted)
+		s.wantEnd(sid, 1, session.Completed, "")
+		s.wantHost(sid, "ready", "host-w1")
+	}
+	otherDir := t.TempDir()
+	s.worker("w2", otherDir)
+
+	// One call runs, and stands in the way of two others: w2 may not have them.
+	s.run(session.DoorIn, "s1", "wait", scripted)
+	g.reached()
+	s.run(session.DoorIn, "s2", "stat", scripted)
+	s.run(session.DoorIn, "s3", "where", scripted)
+	for _, sid := range sids[1:] {
+		s.view(sid, "a call at w1", func(v session.View) bool {
+			return slices.ContainsFunc(v.Open, func(e session.ViewEffect) bool { return e.Target == "host-w1" })
+		})
+	}
+	first.kill()
+	for sid, want := range map[string]string{"s1": "outcome_unknown", "s2": "failed", "s3": "failed"} {
+		s.wantEnd(sid, 2, session.Completed, "")
+		s.wantHost(sid, "error", "host-w1")
+		if got := settlements(t, s.nc, sid)["r2t1c0"]; got != want {
+			t.Errorf("%s: the call is settled %s, want %s", sid, got, want)
+		}
+	}
+	// What comes next is opened where there is a worker.
+	for _, sid := range sids {
+		s.run(session.DoorIn, sid, "open", scripted)
+		s.wantEnd(sid, 3, session.Completed, "")
+		s.wantHost(sid, "ready", "host-w2")
+	}
+	s.run(session.DoorIn, "s1", "where", scripted)
+	s.wantEnd("s1", 4, session.Completed, "")
+	if _, err := os.Stat(filepath.Join(otherDir, "s1")); err != nil {
+		t.Errorf("s1 has no directory on the second worker: %v", err)
+	}
+	verifyAll(t, s.url)
+}
+
+// TestWorkerBack: a worker that comes back in time, with its files, goes on.
+func TestWorkerBack(t *testing.T) {
+	t.Parallel()
+	s := startSystem(t, nil)
+	s.models(fleetRules, "scripted")
+	dir := t.TempDir()
+	first := startDaemon(t, "bridge", "--nats", s.url, "--tools", "host", "--workdir", dir)
+	s.run(session.DoorIn, "s1", "open", scripted)
+	s.wantEnd("s1", 1, session.Completed, "")
+	name, err := os.ReadFile(filepath.Join(dir, ".worker"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	route := "host-" + strings.TrimSpace(string(name))
+	s.wantHost("s1", "ready", route)
+	first.kill()
+	s.run(session.DoorIn, "s1", "stat", scripted)
+	s.view("s1", "its call", func(v session.View) bool { return v.Run != nil && v.Run.Number == 2 && len(v.Open) > 0 })
+	first.start()
+	s.wantEnd("s1", 2, session.Completed, "")
+	if got := settlements(t, s.nc, "s1")["r2t1c0"]; got != "succeeded" {
+		t.Errorf("the call is settled %s, want succeeded", got)
+	}
+	s.wantHost("s1", "ready", route)
+}
+
+// TestHostSessionExpires: nobody calls, and the session hears of it all the same.
+func TestHostSessionExpires(t *testing.T) {
+	t.Parallel()
+	s := startSystem(t, nil)
+	s.models(fleetRules, "scripted")
+	s.worker("w1", t.TempDir(), "--host-ttl", "1s")
+	s.run(session.DoorIn, "s1", "open", scripted)
+	s.wantEnd("s1", 1, session.Completed, "")
+	s.wantHost("s1", "expired", "host-w1")
+	s.run(session.DoorIn, "s1", "open again", scripted)
+	s.wantEnd("s1", 2, session.Completed, "")
+}

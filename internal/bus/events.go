@@ -15,10 +15,8 @@ import (
 )
 
 // ReadSession yields the events of a session with sequences from from to to
-// (0: no end), in order, none left out. From 0 is from 1, with one event read
-// first, for who wants to know whether there is another: the server counts what
-// comes behind that one without looking for it, which takes a search through
-// all messages stored since. Without leader it may end early where a replica is
+// (0: no end), in order, none left out. From 0 is from 1. A few events cost the
+// server a few lookups, wherever they are. Without leader it may end early where a replica is
 // behind; with leader it has all that was acknowledged before the call. An error
 // ends it.
 func (b *Bus) ReadSession(ctx context.Context, sid string, from, to uint64, leader bool) iter.Seq2[session.Event, error] {

@@ -19,6 +19,16 @@ const (
 	batchBytesMax = 4 << 20
 )
 
+// aloneMax is how many messages are asked for one by one before a batch is.
+//
+// Before a batch the server counts what is to come: at the beginning of a stream
+// it knows that, in the middle it loads that block of the log and looks at every
+// message in it. And with a batch that is larger than what there is, it looks for
+// another message through all that was stored since. A message alone is looked
+// for from the one before it on. So a few are cheaper by themselves, and so are
+// the first ones of a read from the middle: behind them, the session goes on.
+const aloneMax = 8
+
 // errBrokenBatch says that messages of a batch were lost on the way; the rest
 // is asked for again.
 var errBrokenBatch = errors.New("a batch of messages arrived with gaps")
@@ -32,14 +42,11 @@ func (b *Bus) read(ctx context.Context, stream, filter string, from, to uint64, 
 	return func(yield func(stored, error) bool) {
 		r := reading{b: b, stream: stream, filter: filter, next: max(from, 1), to: to, size: batchMsgsMax, yield: yield}
 		switch {
-		case from == 0:
-			r.size = 1 // who reads wants to know the beginning; the answer tells whether there is more
-		case from > 1 && filter != "" && filter != ">":
-			// Before a batch the server counts what is to come, from where it
-			// begins: in mid-stream it loads that block of the log and looks at
-			// every message in it. So the first message is asked for alone, and
-			// the batch begins behind it, where the session goes on.
-			r.size = 0
+		case filter == ">":
+		case from > 1:
+			r.alone, r.size = aloneMax, 0
+		default:
+			r.size = 1 // its answer tells how many are behind it
 		}
 		for !r.ended && (to == 0 || r.next <= to) {
 			if !r.direct(ctx) || r.ended {
@@ -73,6 +80,8 @@ type reading struct {
 	to     uint64
 	yield  func(stored, error) bool
 	size   int  // of the next batch; 0: one message, without a batch
+	alone  int  // how many messages are to be asked for without one
+	known  bool // alone is all that there is
 	more   bool // the replica had more than the batch
 	ended  bool // past to, or the reader has enough
 }
@@ -119,7 +128,6 @@ func (r *reading) batch(ctx context.Context, subject string) error {
 	}
 	defer done()
 	alone := r.size == 0
-	r.size = batchMsgsMax
 	if err := r.b.nc.PublishRequest(subject, reply, body); err != nil {
 		return err
 	}
@@ -140,8 +148,7 @@ func (r *reading) batch(ctx context.Context, subject string) error {
 			return err
 		}
 		if alone {
-			r.more = true // or the batch behind it tells
-			r.take(m)
+			r.took(m)
 			return nil
 		}
 		if previous, ok := headerNumber(msg, subjects.HeaderLastSequence); !ok || previous != last {
@@ -150,8 +157,9 @@ func (r *reading) batch(ctx context.Context, subject string) error {
 		if end {
 			pending, _ := headerNumber(msg, subjects.HeaderNumPending)
 			r.more = pending > 0
-			if r.more { // and no larger, or the server searches all behind the last one for another
-				r.size = int(min(pending, batchMsgsMax))
+			r.size = int(min(max(pending, 1), batchMsgsMax))
+			if r.more && pending <= aloneMax {
+				r.size, r.alone, r.known = 0, int(pending), true
 			}
 			return nil
 		}
@@ -160,4 +168,13 @@ func (r *reading) batch(ctx context.Context, subject string) error {
 			return nil
 		}
 	}
+}
+
+// took passes on a message that was asked for alone.
+func (r *reading) took(m stored) {
+	r.alone--
+	if r.more = r.alone > 0 || !r.known; r.alone <= 0 {
+		r.size = batchMsgsMax
+	}
+	r.take(m)
 }

@@ -93,7 +93,7 @@ func (r *replica) answerDirect(msg *nats.Msg) {
 		say(nats.Header{subjects.HeaderStatus: {"404"}}, "")
 		return
 	}
-	sent := found[:min(r.batch, len(found))]
+	sent := found[:min(r.batch, max(req.Batch, 1), len(found))]
 	last := uint64(0)
 	for _, seq := range sent {
 		if !r.drop(seq) {
@@ -179,27 +179,51 @@ func TestReadFromAReplicaThatIsBehind(t *testing.T) {
 
 func TestReadInSmallBatches(t *testing.T) {
 	t.Parallel()
-	has := []uint64{1, 2, 3, 4, 5, 6, 7}
+	var has []uint64
+	for seq := range uint64(2*aloneMax + 4) {
+		has = append(has, seq+1)
+	}
 	b, r := playReplica(t, has)
 	r.batch = 3
 	if got := readSeqs(t, b, 0, 0, true); !slices.Equal(got, has) {
 		t.Errorf("got %v, want %v", got, has)
 	}
-	if r.direct != 3 || r.leader != 1 {
-		t.Errorf("got %d batches and asked the leader %d times, want 3 and 1", r.direct, r.leader)
+	// Batches of three while more than aloneMax are left, then those one by one.
+	requests := func(left int) (n int) {
+		for ; left > 0; n++ {
+			if left > aloneMax {
+				left -= r.batch
+			} else {
+				left--
+			}
+		}
+		return n
+	}
+	if want := 1 + requests(len(has)-1); r.direct != want || r.leader != 1 {
+		t.Errorf("got %d requests and asked the leader %d times, want %d and 1", r.direct, r.leader, want)
+	}
+	r.direct = 0
+	if got, want := readSeqs(t, b, 2, 0, false), has[1:]; !slices.Equal(got, want) {
+		t.Errorf("from 2: got %v, want %v", got, want)
+	}
+	if want := aloneMax + requests(len(has)-1-aloneMax); r.direct != want {
+		t.Errorf("from 2: got %d requests, want %d", r.direct, want)
 	}
 	if got, want := readSeqs(t, b, 2, 4, true), has[1:4]; !slices.Equal(got, want) {
 		t.Errorf("from 2 to 4: got %v, want %v", got, want)
 	}
 	if r.leader != 1 {
-		t.Errorf("the leader was asked though the replica had the end")
+		t.Errorf("the leader was asked, though the replica had the end")
 	}
 }
 
 // Each lost message is seen, wherever it was, and read again.
 func TestReadWithGaps(t *testing.T) {
 	t.Parallel()
-	has := []uint64{2, 4, 6, 8, 10, 12}
+	var has []uint64
+	for n := range uint64(aloneMax + 4) {
+		has = append(has, 2*n+2)
+	}
 	for _, lost := range has {
 		b, r := playReplica(t, has)
 		times := 0

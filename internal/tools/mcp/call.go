@@ -171,7 +171,7 @@ func (t *Tool) failed(try *try, err error, sent bool, status int) (bridge.Result
 	var protocol *jsonrpc.Error
 	switch {
 	case errors.As(err, &protocol) && !refused(status) && (protocol.Code != codeRejected || status == 200):
-		code := map[int64]string{jsonrpc.CodeInvalidParams: "bad_request", jsonrpc.CodeMethodNotFound: "not_found", sdk.CodeResourceNotFound: "not_found"}[protocol.Code]
+		code := map[int64]string{jsonrpc.CodeInvalidParams: "bad_request", jsonrpc.CodeMethodNotFound: "not_found"}[protocol.Code]
 		if code == "" {
 			code = CodeServerError
 		}
@@ -195,7 +195,7 @@ func (t *Tool) failed(try *try, err error, sent bool, status int) (bridge.Result
 // not take. A server that was started anew knows no session of before, and each
 // has its own status to say so.
 func (t *Tool) refused(try *try, err error, status int) (bridge.Result, error) {
-	code := ""
+	var code string
 	switch status {
 	case 0, 404, 410:
 		code, try.again, try.broken = CodeServerMissing, refusal, true

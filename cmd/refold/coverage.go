@@ -107,6 +107,9 @@ func howToServe(class session.Class, name string) string {
 	case "llm/openai", "llm/anthropic", "llm/gemini":
 		return "start bridge --model " + name
 	}
+	if worker, ok := strings.CutPrefix(name, "host-"); ok && class == session.ClassTool {
+		return fmt.Sprintf("start bridge --tools host --worker %s again, with its --workdir; or have another worker run, which says after --worker-lost that the host session is lost", worker)
+	}
 	switch class {
 	case session.ClassLLM:
 		return fmt.Sprintf("start bridge --model %s=MODEL", name)

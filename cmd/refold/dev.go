@@ -11,6 +11,7 @@ import (
 	"github.com/refold/refold/cmd/settings"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/devserver"
+	"github.com/refold/refold/internal/tools/sandbox"
 )
 
 // devCommand runs everything in one process.
@@ -19,6 +20,8 @@ type devCommand struct {
 	Port    int    `default:"4222" help:"Port of NATS on 127.0.0.1; 0 is any free one."`
 	Model   string `default:"echo" placeholder:"MODEL" help:"echo, demo, scripted:FILE, recorded:FILE, or a real one, with its key in the environment: openai:NAME, openai-chat:NAME, anthropic:NAME, gemini:NAME."`
 	Workdir string `type:"path" placeholder:"DIR" help:"Working directory of all host sessions. Default: one a session, under --dir."`
+	Sandbox string `enum:"required,auto,off" default:"auto" help:"What confines the shell of host sessions: required, all of it or dev does not start; auto, what this system can; off, nothing."`
+	Network bool   `name:"sandbox-network" help:"Let commands of the shell use the network."`
 	Install string `type:"existingfile" placeholder:"FILE" help:"Install record to publish if the log has none."`
 	Verbose bool   `help:"Log what the daemons log."`
 
@@ -36,7 +39,11 @@ func (d devCommand) Run(ctx context.Context, s streams, conn connection) (err er
 	if err := os.MkdirAll(d.Dir, 0o755); err != nil {
 		return err
 	}
-	work := place{hosts: filepath.Join(d.Dir, "hosts"), workdir: d.Workdir}
+	box, report, err := sandbox.New(sandbox.Config{Mode: sandbox.Mode(d.Sandbox), Network: d.Network})
+	if err != nil {
+		return fmt.Errorf("dev: --sandbox %s: %w", d.Sandbox, err)
+	}
+	work := place{hosts: filepath.Join(d.Dir, "hosts"), workdir: d.Workdir, box: box}
 	kind, name, daemonAsks, err := networkedModel(d.Model)
 	if err != nil {
 		return err
@@ -85,6 +92,7 @@ func (d devCommand) Run(ctx context.Context, s streams, conn connection) (err er
 		}
 		defer stop()
 	}
+	fmt.Fprintln(s.out, "Shell:", report)
 	fmt.Fprintf(s.out, devBanner, server.URL(), d.Dir, d.Model, server.URL(), conn.Prefix, conn.Prefix)
 	select {
 	case <-ctx.Done():

@@ -12,6 +12,7 @@ import (
 	"github.com/refold/refold/internal/llm/recorded"
 	"github.com/refold/refold/internal/llm/scripted"
 	"github.com/refold/refold/internal/tools/host"
+	"github.com/refold/refold/internal/tools/sandbox"
 	"github.com/refold/refold/planner"
 )
 
@@ -36,6 +37,7 @@ type model struct {
 type place struct {
 	hosts   string // what the executor keeps
 	workdir string // working directory of all host sessions; empty: one a session
+	box     *sandbox.Box
 }
 
 // open makes the model that a --model flag names. Files that it needs go to
@@ -65,7 +67,7 @@ func scriptedModel(name string, at place) (*model, error) {
 	if err != nil {
 		return nil, err
 	}
-	tools := host.New(at.hosts, host.Options{WorkDir: at.workdir})
+	tools := host.New(at.hosts, host.Options{WorkDir: at.workdir, Sandbox: at.box})
 	if err := tools.Prepare(); err != nil {
 		return nil, err
 	}

@@ -33,11 +33,12 @@ type cli struct {
 	Approve   approveCommand   `cmd:"" help:"Let a call run that waits for a person, perhaps with other arguments."`
 	Deny      denyCommand      `cmd:"" help:"Refuse a call that waits for a person."`
 
-	Tail   tailCommand   `cmd:"" help:"Follow what happens in a session, or in all."`
-	View   viewCommand   `cmd:"" help:"Show what a session looks like now, as JSON."`
-	Replay replayCommand `cmd:"" help:"Fold a session's events from sequence zero and print the hash of its state."`
-	Verify verifyCommand `cmd:"" help:"Fold a session, or all, again, and say what is not as it was stored; exit status 1 then."`
-	Decode decodeCommand `cmd:"" help:"Turn msgpack on standard input into JSON."`
+	Tail    tailCommand    `cmd:"" help:"Follow what happens in a session, or in all."`
+	View    viewCommand    `cmd:"" help:"Show what a session looks like now, as JSON."`
+	Replay  replayCommand  `cmd:"" help:"Fold a session's events from sequence zero and print the hash of its state."`
+	Verify  verifyCommand  `cmd:"" help:"Fold a session, or all, again, and say what is not as it was stored; exit status 1 then."`
+	Release releaseCommand `cmd:"" help:"End a session's quarantine, once its cause is known: say what it is and what comes of that, and ask."`
+	Decode  decodeCommand  `cmd:"" help:"Turn msgpack on standard input into JSON."`
 
 	Install installCommand `cmd:"" help:"Publish what sessions that open from now on start with: tools, profiles, default config."`
 	Tools   toolsCommand   `cmd:"" help:"Show a session's tools, or say who serves the tools of the install record."`

@@ -1,0 +1,53 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// ErrNotQuarantined says that a session is not stopped.
+var ErrNotQuarantined = errors.New("the session is not quarantined")
+
+// ErrOtherQuarantine says that a session is stopped otherwise than who released it
+// had seen.
+var ErrOtherQuarantine = errors.New("the session is quarantined otherwise by now: look again")
+
+// Quarantined says why a session is stopped.
+type Quarantined struct {
+	Seq    uint64 `json:"seq"` // of the first event that is not done
+	Reason string `json:"reason"`
+}
+
+// Quarantined returns why a session is stopped, and ErrNotQuarantined if it is
+// not.
+func (c *Client) Quarantined(ctx context.Context, sid string) (*Quarantined, error) {
+	body, found, err := c.bus.GetQuarantine(ctx, sid)
+	switch {
+	case err != nil:
+		return nil, err
+	case !found:
+		return nil, fmt.Errorf("session %s: %w", sid, ErrNotQuarantined)
+	}
+	q := new(Quarantined)
+	if err := json.Unmarshal(body, q); err != nil {
+		return nil, fmt.Errorf("quarantine of %s: %w", sid, err)
+	}
+	return q, nil
+}
+
+// Release ends a quarantine as it was seen: an ErrOtherQuarantine if another one
+// stands by now. Within 15 s the session-actor that has the session loads it up to
+// the event before seen.Seq, and goes on from that one: what it asks from there on
+// is stored. If what stopped it is still so, it is quarantined again.
+func (c *Client) Release(ctx context.Context, sid string, seen *Quarantined) error {
+	now, err := c.Quarantined(ctx, sid)
+	switch {
+	case err != nil:
+		return err
+	case *now != *seen:
+		return fmt.Errorf("session %s: %w", sid, ErrOtherQuarantine)
+	}
+	return c.bus.DeleteQuarantine(ctx, sid)
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/refold/refold/client"
+)
+
+// releaseCommand ends a quarantine.
+type releaseCommand struct {
+	Session string `arg:"" help:"The session."`
+	Yes     bool   `help:"Don't ask."`
+}
+
+// Run says why the session is stopped and what a release does, asks, and releases
+// it.
+func (r releaseCommand) Run(ctx context.Context, s streams, conn connection) error {
+	c, err := conn.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	seen, err := c.Quarantined(ctx, r.Session)
+	if err != nil {
+		return err
+	}
+	if err := r.tell(ctx, s.out, c, seen); err != nil {
+		return err
+	}
+	if !r.Yes {
+		if _, err := fmt.Fprint(s.out, "Release it? [y/N] "); err != nil {
+			return err
+		}
+		line, err := bufio.NewReader(s.in).ReadString('\n')
+		if err != nil && err != io.EOF {
+			return err
+		}
+		switch strings.ToLower(strings.TrimSpace(line)) {
+		case "y", "yes":
+		default:
+			return &statusError{statusFailed, "not released: answer y, or say --yes"}
+		}
+	}
+	if err := c.Release(ctx, r.Session, seen); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(s.out, "session %s  released: it goes on with %d within 15 s, if a session-actor runs\n", r.Session, seen.Seq)
+	return err
+}
+
+// tell says why the session is stopped, what this build makes of it, and what
+// comes of a release.
+func (r releaseCommand) tell(ctx context.Context, out io.Writer, c *client.Client, seen *client.Quarantined) error {
+	folded, err := c.VerifySession(ctx, r.Session)
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(out, "session %s  quarantined from %d on: %s\n", r.Session, seen.Seq, seen.Reason); err != nil {
+		return err
+	}
+	for _, d := range folded.Differences {
+		if strings.HasPrefix(d, "the session is quarantined") {
+			continue // that is why we are here
+		}
+		if _, err := fmt.Fprintf(out, "session %s  DIFFERENT for this build: %s\n", r.Session, d); err != nil {
+			return err
+		}
+	}
+	_, err = fmt.Fprintf(out, "Released, it is loaded up to the event before %d, and goes on from there: what it asks for then is carried out.\n"+
+		"Its events are %d, up to %d; none of them is lost or done twice. If the cause is still there, it stops again.\n", seen.Seq, folded.Events, folded.Seq)
+	return err
+}

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestReleaseSaysWhatItDoes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.does(0, "run", "s1", "hi", "--no-follow")
+	w.waits("s1", 1)
+	if _, errOut := w.does(statusFailed, "release", "s1"); !strings.Contains(errOut, "session s1: the session is not quarantined") {
+		t.Errorf("got %q, want that it is not quarantined", errOut)
+	}
+	view, err := w.View(w.ctx, "s1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := view.Seq + 1
+	if err := w.bus.PutQuarantine(w.ctx, "s1", fmt.Appendf(nil, `{"seq":%d,"reason":"a test"}`, at)); err != nil {
+		t.Fatal(err)
+	}
+	said := fmt.Sprintf(`^session s1  quarantined from %d on: a test\nReleased, it is loaded up to the event before %d, `, at, at)
+	w.prints(statusFailed, said, "release", "s1") // nobody says yes
+	if _, found, err := w.bus.GetQuarantine(w.ctx, "s1"); err != nil || !found {
+		t.Errorf("without a yes: quarantined %v (%v), want that it stays", found, err)
+	}
+	w.prints(0, said+fmt.Sprintf(`[^\n]*\n[^\n]*\nsession s1  released: it goes on with %d within 15 s`, at), "release", "s1", "--yes")
+	if _, found, err := w.bus.GetQuarantine(w.ctx, "s1"); err != nil || found {
+		t.Errorf("released: quarantined %v (%v)", found, err)
+	}
+}

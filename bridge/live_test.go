@@ -71,12 +71,12 @@ func liveDeltasOf(t *testing.T, seed uint64) {
 		if len(p) < 100 {
 			full--
 		}
-		time.Sleep(time.Duration(waits[i]) * time.Millisecond)
+		pass(time.Duration(waits[i]) * time.Millisecond)
 	}
 	took := time.Since(began)
 	l.end()
 	l.say("after its end")
-	time.Sleep(time.Second)
+	pass(time.Second)
 	got, want := heardText(t, w.live, "A"), valid(said.String())
 	if !strings.HasPrefix(want, got) {
 		t.Fatalf("seed %d: got %q, want the beginning of %q", seed, got, want)
@@ -103,7 +103,7 @@ func TestLiveDeltasAreNotKeptBack(t *testing.T) {
 			want string
 		}{{"one", 0, "one"}, {" two", 0, "one"}, {" three", deltaEvery, "one two three"}, {" four", deltaEvery, "one two three four"}} {
 			l.say(step.say)
-			time.Sleep(step.wait)
+			pass(step.wait)
 			synctest.Wait()
 			if got := heardText(t, w.live, "A"); got != step.want {
 				t.Errorf("%v after %q: got %q, want %q", step.wait, step.say, got, step.want)

@@ -83,7 +83,7 @@ func (v *Viewer) Shown(ctx context.Context, from uint64) iter.Seq2[Shown, error]
 		var following sync.WaitGroup
 		defer following.Wait()
 		defer cancel()
-		next := uint64(max(from, 1))
+		next := max(from, 1)
 		if v.state != nil {
 			next = v.state.Seq + 1
 		}

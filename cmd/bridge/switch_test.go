@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -88,7 +89,7 @@ func sent[T any](t *testing.T, r *replier, n int, member string, rules func([]T)
 	var plain strings.Builder
 	enc := json.NewEncoder(&plain)
 	enc.SetEscapeHTML(false)
-	if err := json.Unmarshal(request[member], &value); err == nil {
+	if err = json.Unmarshal(request[member], &value); err == nil {
 		err = enc.Encode(value)
 	}
 	if err != nil {
@@ -135,8 +136,8 @@ func TestSessionChangesItsProvider(t *testing.T) {
 		"gpt":    {`"encrypted_content":"gAAA<made up>"`},
 	}
 	first := []string{"question 1", "Let me look.", "r1t1c0", "r1t1c1", "tool_unknown", "Grüße, 🙂", "question 2"}
-	second := append(first, "r2t1c0", "r2t1c1", "question 3")
+	second := slices.Concat(first, []string{"r2t1c0", "r2t1c1", "question 3"})
 	wantSent(t, "the other provider", sent(t, gpt, 1, "input", strict.Responses), first, own["claude"])
-	wantSent(t, "its second turn", sent(t, gpt, 2, "input", strict.Responses), append(first, append(own["gpt"], "r2t1c0", "r2t1c1")...), own["claude"])
-	wantSent(t, "the first one again", sent(t, claude, 3, "messages", strict.Anthropic), append(second, own["claude"]...), own["gpt"])
+	wantSent(t, "its second turn", sent(t, gpt, 2, "input", strict.Responses), slices.Concat(first, own["gpt"], []string{"r2t1c0", "r2t1c1"}), own["claude"])
+	wantSent(t, "the first one again", sent(t, claude, 3, "messages", strict.Anthropic), slices.Concat(second, own["claude"]), own["gpt"])
 }

@@ -82,6 +82,7 @@ var repository = laws{
 		"examples/steps":       "a record and a script, with the test that runs them",
 		"examples/host-loop":   "a program of a user's, who has the public packages",
 		"examples/direct-refs": "a program of a user's, who has the public packages",
+		"examples/viewer":      "a program of a user's, who has the public packages",
 		"examples/service-go":  "a program of a user's, who has NATS alone",
 	},
 	fences: []fence{

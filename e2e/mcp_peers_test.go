@@ -222,3 +222,14 @@ turns:
 		t.Errorf("the file: %q, %v", text, err)
 	}
 }
+
+// TestPeersMCPDemo: refold demo --mcp, with the server that npm has installed.
+func TestPeersMCPDemo(t *testing.T) {
+	t.Parallel()
+	out, errOut, status := run(t, 2*time.Minute, nil, "refold", "demo", "--mcp", "--mcp-server", mcpPeer(t, "filesystem"))
+	for _, want := range []string{"14 of its tools are imported", "It is written down. The directory has: [FILE] shopping.txt", "replay: identical"} {
+		if status != 0 || !strings.Contains(out, want) {
+			t.Errorf("status %d, %s%s\nwant %q", status, out, errOut, want)
+		}
+	}
+}

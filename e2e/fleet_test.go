@@ -126,3 +126,29 @@ func TestHostSessionExpires(t *testing.T) {
 	s.run(session.DoorIn, "s1", "open again", scripted)
 	s.wantEnd("s1", 2, session.Completed, "")
 }
+
+// TestFleetRights: a worker with no more rights than docs/operations.md gives
+// answers for another one.
+func TestFleetRights(t *testing.T) {
+	t.Parallel()
+	guarded := startGuarded(t)
+	s := startSystemOn(t, guarded, "operator", nil)
+	s.at("s0", publish(t, s.nc, "refold.in.s0", []byte("{}"))) // all streams are there
+	s.models(fleetRules, "scripted")
+	work := func(name string) *daemon {
+		return startDaemon(t, "bridge", "--nats", as(t, guarded, "tools", true), "--no-provision", "--no-timers", "--inbox-prefix", "_INBOX_tools",
+			"--tools", "host", "--worker", name, "--workdir", t.TempDir(), "--worker-lost", "5s")
+	}
+	first := work("w1")
+	s.run(session.DoorIn, "s1", "open", scripted)
+	s.wantEnd("s1", 1, session.Completed, "")
+	s.wantHost("s1", "ready", "host-w1")
+	first.kill()
+	work("w2")
+	s.run(session.DoorIn, "s1", "stat", scripted)
+	s.wantEnd("s1", 2, session.Completed, "")
+	s.wantHost("s1", "error", "host-w1")
+	if got := settlements(t, s.nc, "s1")["r2t1c0"]; got != "failed" {
+		t.Errorf("the call is settled %s, want failed", got)
+	}
+}

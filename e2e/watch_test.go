@@ -34,7 +34,7 @@ func TestWatchingBridges(t *testing.T) {
 	startDaemon(t, "bridge", "--nats", as(t, guarded, "models", true), "--name", "models", "--no-provision", "--inbox-prefix", "_INBOX_models",
 		"--model", "openai=scripted:"+writeFile(t, "script.yaml", watchScript))
 	startDaemon(t, "bridge", "--nats", as(t, guarded, "tools", true), "--name", "tools", "--no-provision", "--inbox-prefix", "_INBOX_tools",
-		"--tools", "host", "--workdir", t.TempDir())
+		"--tools", "host", "--workdir", t.TempDir(), "--worker", "w1")
 	for _, sid := range []string{"s1", "s2"} {
 		s.run(session.DoorIn, sid, "go", object{"provider": "openai", "model": "m"})
 		s.wantEnd(sid, 1, session.Completed, "")
@@ -46,7 +46,7 @@ func TestWatchingBridges(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(nc.Close)
-	for target, want := range map[string]bridge.TargetStats{"llm/openai": {Done: 6}, "tool/host": {Done: 4, Failed: 2}} {
+	for target, want := range map[string]bridge.TargetStats{"llm/openai": {Done: 6}, "tool/host": {Done: 2}, "tool/host-w1": {Done: 2, Failed: 2}} {
 		var got bridge.TargetStats
 		// A settlement is in the log before it is counted.
 		until(t, time.Minute, target+" has done all", func() bool {

@@ -41,7 +41,8 @@
 //   - Host session: the right of one session to a working directory, from open
 //     to close. Closing leaves the files.
 //   - Place: a working directory, open for one call.
-//   - Route: which host opened a session. For people.
+//   - Route: which host opened a session: the target that its later calls are
+//     asked of, if it is one below the tools' own (host-w1); else for people.
 //
 // # Limits
 //

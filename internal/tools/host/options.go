@@ -18,8 +18,10 @@ type Options struct {
 	// exist. Files of all sessions are then the same files.
 	WorkDir string
 
-	// Route names this host in the host sessions that it opens. It is told to
-	// people and kept with the session; any host with the same root serves it.
+	// Route names this host in the host sessions that it opens, and is kept with
+	// the session. If it is a target below that of the tools, host-w1, their later
+	// calls are asked of it (bridge.Fleet); else it is for people. Any host with the
+	// same root serves it.
 	Route string
 
 	// OutputBytes is the most that a result shows of a file or of a process's

@@ -120,7 +120,7 @@ func (c *Confined) Start() error {
 			return nil
 		}
 		_ = c.Process.Kill()
-		err = errors.Join(err, c.Cmd.Wait())
+		err = errors.Join(err, c.Wait())
 	}
 	own.Close()
 	status.Close()

@@ -34,7 +34,7 @@ func (s *supervisor) watch() {
 			count++
 			bytes += heldPages(pid) * page
 		}
-		over := ""
+		var over string
 		switch {
 		case count > s.spec.Limits.Processes:
 			over = overProcesses

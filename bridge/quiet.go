@@ -38,5 +38,5 @@ func (q *quiet) warn(log *slog.Logger, now time.Time, message string, err error)
 	}
 	q.told[message] = trouble{since: now}
 	q.mu.Unlock()
-	log.Warn(message, "error", err.Error(), "times", last.times)
+	log.Warn(message, "error", err.Error(), "times", last.times) //nolint:sloglint // each caller has a literal
 }

@@ -159,7 +159,6 @@ var repository = laws{
 	},
 	pureMods: []pureMod{
 		{"github.com/vmihailenco/msgpack/v5", "codec", "the encoding; codec decides which of its spellings is the canonical one"},
-		{"github.com/vmihailenco/msgpack/v5", "actors/session/item.go", "a transcript's items are most of a snapshot, and write themselves"},
 		{"github.com/santhosh-tekuri/jsonschema/v6", "planner/schema.go", "arguments of a call are checked against the tool's schema inside the fold"},
 		{"cel.dev/cel-go/cel", "planner/cel.go", "a step rule's when is evaluated inside the fold"},
 		{"cel.dev/cel-go/common/ast", "planner/cel.go", "a when's tree is held against what the language allows"},

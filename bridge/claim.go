@@ -61,7 +61,9 @@ func (w *worker) claim(ctx context.Context, f *flight) ruling {
 			return ruling{next: nextStart}
 		}
 		if err != nil {
-			w.quiet.warn(w.about(f), w.now(), "claim_not_answered", err)
+			if times, ok := w.quiet.tells("claim_not_answered", w.now()); ok {
+				w.about(f).Warn("claim_not_answered", "error", err.Error(), "times", times)
+			}
 			return giveBack(troubleDelay, "claim not answered")
 		}
 		if stands.By != w.instance {
@@ -153,7 +155,9 @@ func (w *worker) takeOver(ctx context.Context, f *flight) ruling {
 	switch last, err := w.wire.LastModelEvent(ctx, sid); {
 	case errors.Is(err, bus.ErrNotFound):
 	case err != nil:
-		w.quiet.warn(w.about(f), w.now(), "last_settlement_not_read", err)
+		if times, ok := w.quiet.tells("last_settlement_not_read", w.now()); ok {
+			w.about(f).Warn("last_settlement_not_read", "error", err.Error(), "times", times)
+		}
 		return giveBack(troubleDelay, "last settlement not read")
 	case settles(last, name):
 		return ack("settled by its holder")

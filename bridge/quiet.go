@@ -1,7 +1,6 @@
 package bridge
 
 import (
-	"log/slog"
 	"sync"
 	"time"
 )
@@ -22,21 +21,19 @@ type trouble struct {
 	times int
 }
 
-// warn logs a warning, or counts it. times in the line is how often it happened
-// since the line before.
-func (q *quiet) warn(log *slog.Logger, now time.Time, message string, err error) {
+// tells counts one occurrence of what goes wrong, and reports whether it is to
+// be told of now. times is how often it happened since it was told of last.
+func (q *quiet) tells(what string, now time.Time) (times int, ok bool) {
 	q.mu.Lock()
-	last := q.told[message]
+	defer q.mu.Unlock()
+	last := q.told[what]
 	last.times++
-	if tells := last.since.IsZero() || now.Sub(last.since) >= quietFor || now.Before(last.since); !tells {
-		q.told[message] = last
-		q.mu.Unlock()
-		return
+	if ok = last.since.IsZero() || now.Sub(last.since) >= quietFor || now.Before(last.since); ok {
+		times, last = last.times, trouble{since: now}
 	}
 	if q.told == nil {
 		q.told = make(map[string]trouble)
 	}
-	q.told[message] = trouble{since: now}
-	q.mu.Unlock()
-	log.Warn(message, "error", err.Error(), "times", last.times) //nolint:sloglint // each caller has a literal
+	q.told[what] = last
+	return times, ok
 }

@@ -209,7 +209,9 @@ func (w *worker) carry(life lifetimes, s served, f *flight) ruling {
 		var fault *Error
 		var err error
 		if request, fault, err = w.reader.request(life.grace, f.generation); err != nil {
-			w.quiet.warn(w.about(f), w.now(), "transcript_not_read", err)
+			if times, ok := w.quiet.tells("transcript_not_read", w.now()); ok {
+				w.about(f).Warn("transcript_not_read", "error", err.Error(), "times", times)
+			}
 			return giveBack(troubleDelay, "transcript not read")
 		}
 		if fault != nil {
@@ -296,7 +298,9 @@ func (w *worker) settle(ctx context.Context, f *flight, o outcome) error {
 			// Somebody guessed the id. Another one is as good.
 			again = "." + newULID(w.now())
 		}
-		w.quiet.warn(w.about(f), w.now(), "settlement_not_stored", err)
+		if times, ok := w.quiet.tells("settlement_not_stored", w.now()); ok {
+			w.about(f).Warn("settlement_not_stored", "error", err.Error(), "times", times)
+		}
 		pause(ctx.Done(), wait)
 		wait = min(2*wait, retryWaitMax)
 	}

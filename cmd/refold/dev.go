@@ -44,20 +44,7 @@ func (d devCommand) Run(ctx context.Context, s streams, conn connection) (err er
 		return fmt.Errorf("dev: --sandbox %s: %w", d.Sandbox, err)
 	}
 	work := place{hosts: filepath.Join(d.Dir, "hosts"), workdir: d.Workdir, box: box}
-	kind, name, daemonAsks, err := networkedModel(d.Model)
-	if err != nil {
-		return err
-	}
-	var m *model
-	var daemon string
-	if daemonAsks {
-		if daemon, err = d.findBridge(); err != nil {
-			return err
-		}
-		m, err = hostTools(kind, name, work)
-	} else {
-		m, err = d.open(d.Model, work, d.Dir)
-	}
+	m, daemon, kind, err := d.openModel(work)
 	if err != nil {
 		return err
 	}
@@ -85,7 +72,7 @@ func (d devCommand) Run(ctx context.Context, s streams, conn connection) (err er
 	}
 	defer server.Stop()
 	var ended <-chan error // nil: there is none
-	if daemonAsks {
+	if daemon != "" {
 		var stop func()
 		if ended, stop, err = startBridge(daemon, kind, server.URL(), conn.Prefix, d.Durability, s.err); err != nil {
 			return err
@@ -103,6 +90,22 @@ func (d devCommand) Run(ctx context.Context, s streams, conn connection) (err er
 	case err := <-ended:
 		return err
 	}
+}
+
+// openModel opens the model. Of a real one daemon is the program that asks it,
+// and kind what it is asked as; else both are empty.
+func (d devCommand) openModel(work place) (m *model, daemon, kind string, err error) {
+	kind, name, daemonAsks, err := networkedModel(d.Model)
+	switch {
+	case err != nil:
+	case daemonAsks:
+		if daemon, err = d.findBridge(); err == nil {
+			m, err = hostTools(kind, name, work)
+		}
+	default:
+		m, err = d.open(d.Model, work, d.Dir)
+	}
+	return m, daemon, kind, err
 }
 
 // findBridge returns the daemon that asks real models.

@@ -172,7 +172,7 @@ func TestOffersRefused(t *testing.T) {
 		{args: []string{"--model", "openai", "--openai-base-url", "example"}, want: []string{"https://host/v1"}},
 		{args: []string{"--model", "openai"}, env: settings.Environment{keyVariable: "a b"}, want: []string{"key"}},
 		{args: []string{"--model", "scripted:echo", "--model", "scripted:demo"}, want: []string{"served twice"}},
-		{args: []string{"--tools", "shell"}, want: []string{"--tools shell", "host, services or recorded:FILE"}},
+		{args: []string{"--tools", "shell"}, want: []string{"--tools shell", "host, services, mcp:FILE or recorded:FILE"}},
 		{args: []string{"--tools", "services:orders,,mail"}, want: []string{"--tools services:orders,,mail", "name of a service is empty"}},
 		{args: []string{"--tools", "host:x", "--workdir", dir}, want: []string{"--workdir"}},
 		{args: []string{"--tools", "recorded", "--ledger", filepath.Join(dir, "l")}, want: []string{"recorded:FILE"}},

@@ -16,11 +16,11 @@ import (
 // state.Seq, and stored up to stored.
 type actor struct {
 	sid    string
-	state  *session.State // nil: stopped, or spoilt by a fault and never used again
-	stored uint64         // all outputs of all events up to here are acknowledged
-	asked  []string       // open effects that were asked since it was loaded; nil: none yet
-	proven bool           // its place in the log is known, in this era
-	stop   *Stop          // quarantined; nil: not
+	state  *session.State  // nil: stopped, or spoilt by a fault and never used again
+	stored uint64          // all outputs of all events up to here are acknowledged
+	asked  []session.Place // open effects that were asked since it was loaded; nil: none yet
+	proven bool            // its place in the log is known, in this era
+	stop   *Stop           // quarantined; nil: not
 
 	accepted bool // it was released although the log lost events of it
 
@@ -105,15 +105,18 @@ func asks(sid string, effects []session.Effect) []bus.Output {
 // are open as asked. Names of what is settled are forgotten: they are never open
 // again.
 func (s *actor) unasked() []session.Effect {
-	open := []string{}
-	effects := s.state.OpenExcept(func(name string) bool {
-		open = append(open, name)
-		return slices.Contains(s.asked, name)
+	var room [32]session.Place // most of the time that is enough, and nothing is allocated
+	open := room[:0]
+	effects := s.state.OpenBeside(func(p session.Place) bool {
+		open = append(open, p)
+		return slices.Contains(s.asked, p)
 	})
 	if fault.On(fault.LoadedIsAsked) && s.asked == nil && s.state.Count > 1 {
 		effects = nil
 	}
-	s.asked = open
+	if s.asked = append(s.asked[:0], open...); s.asked == nil {
+		s.asked = []session.Place{}
+	}
 	return effects
 }
 

@@ -101,7 +101,7 @@ var planted = []struct {
 	},
 	{
 		law: "purity", name: "a third party in a second file",
-		want:  `actors/session/s.go:2: imports github.com/vmihailenco/msgpack/v5, which stays in codec, `,
+		want:  `actors/session/s.go:2: imports github.com/vmihailenco/msgpack/v5, which stays in codec`,
 		bad:   "-- actors/session/s.go --\npackage session\nimport _ \"github.com/vmihailenco/msgpack/v5\"\n",
 		clean: "-- codec/codec.go --\npackage codec\nimport _ \"github.com/vmihailenco/msgpack/v5\"\n",
 	},

@@ -430,7 +430,7 @@ func TestTableForgetsWhatIsLate(t *testing.T) {
 		table := newTable()
 		for i := range 100 {
 			call := toolCall("r1t1c"+string(rune('0'+i%10)), false)
-			e := effect{name: subjects.EffectName{Session: "s" + string(rune('a'+i/10)), Effect: call.Effect}, call: &call, keyed: "s" + string(rune('a'+i/10)) + "." + call.Effect, startBy: time.Now().Add(testStartBy)}
+			e := effect{name: subjects.EffectName{Session: "s" + string(rune('a'+i/10)), Effect: call.Effect}, call: &call, startBy: time.Now().Add(testStartBy)}
 			f, known := table.enter(e)
 			if known != entryNew {
 				t.Fatalf("%s: got %v, want new", e.key(), known)
@@ -442,7 +442,7 @@ func TestTableForgetsWhatIsLate(t *testing.T) {
 			pass(10 * time.Second)
 		}
 		pass(testStartBy + settledKept)
-		late := effect{name: subjects.EffectName{Session: "z", Effect: "r1t1c0"}, keyed: "z.r1t1c0", startBy: time.Now()}
+		late := effect{name: subjects.EffectName{Session: "z", Effect: "r1t1c0"}, startBy: time.Now()}
 		f, _ := table.enter(late)
 		table.leave(f, false, time.Now())
 		n := 0

@@ -21,7 +21,6 @@ type effect struct {
 	startBy    time.Time     // past it nothing is started
 	runTime    time.Duration // what one start may take
 	claimed    bool          // starts only with a claim
-	keyed      string        // what key returns
 }
 
 // errClass says that an effect is of a class that this package does not carry
@@ -48,7 +47,7 @@ func decodeEffect(names subjects.Names, subject string, payload []byte) (effect,
 	if err != nil {
 		return effect{}, err
 	}
-	e := effect{name: name, keyed: name.Session + "." + name.Effect}
+	e := effect{name: name}
 	var said subjects.EffectName
 	var version int
 	var runMS, startBy int64
@@ -97,7 +96,7 @@ func decodeEffect(names subjects.Names, subject string, payload []byte) (effect,
 }
 
 // key tells effects of all sessions apart.
-func (e *effect) key() string { return e.keyed }
+func (e *effect) key() string { return e.name.Session + "." + e.name.Effect }
 
 // late reports that nothing may be started any more.
 func (e *effect) late(now time.Time) bool { return now.After(e.startBy) }

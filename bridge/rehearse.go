@@ -54,7 +54,6 @@ func Rehearse(ctx context.Context, e Executor, call Call, o Rehearsal) Rehearsed
 			Arguments: string(call.Arguments), Effect: call.Effect, IdempotencyKey: call.IdempotencyKey, ProviderCallID: call.ProviderCallID,
 			RetrySafe: call.RetrySafe, Session: call.Session, ToolID: call.ToolID, ToolName: call.ToolName,
 		},
-		keyed:   call.Session + "." + call.Effect,
 		runTime: cmp.Or(o.RunTime, rehearsalRunTime), startBy: now.Add(rehearsalRunTime),
 	}}
 	if h := call.HostSession; h != nil {

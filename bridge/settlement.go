@@ -90,7 +90,7 @@ func (w *worker) encodeAs(ctx context.Context, e *effect, o outcome, inlineMax i
 	// once, and another settlement of the effect is never taken for it.
 	return settlement{
 		door:    subjects.DoorOf(e.name.Class),
-		id:      settlementID(e.key(), payload),
+		id:      settlementID(&e.name, payload),
 		payload: payload,
 		body:    body,
 	}, nil
@@ -99,10 +99,10 @@ func (w *worker) encodeAs(ctx context.Context, e *effect, o outcome, inlineMax i
 // idDigestBytes is how many bytes of its hash a settlement's id has.
 const idDigestBytes = 16
 
-func settlementID(key string, payload []byte) string {
+func settlementID(of *subjects.EffectName, payload []byte) string {
 	sum := codec.Sum(payload)
-	id := make([]byte, 0, len(key)+1+2*idDigestBytes)
-	id = append(append(id, key...), '.')
+	id := make([]byte, 0, len(of.Session)+len(of.Effect)+2+2*idDigestBytes)
+	id = append(append(append(append(id, of.Session...), '.'), of.Effect...), '.')
 	return string(hex.AppendEncode(id, sum[:idDigestBytes]))
 }
 

@@ -14,14 +14,15 @@ import (
 // talk is one session with a server, from its start to its end. All calls of
 // the server share it.
 type talk struct {
-	server  *server
-	log     *slog.Logger
-	session *sdk.ClientSession
-	program *program // nil: it is reached over HTTP
-	idle    func()   // closes connections that nobody uses
-	began   time.Time
-	ended   chan struct{} // closed when the session has ended
-	gone    chan struct{} // closed when the server took note of that
+	server    *server
+	log       *slog.Logger
+	session   *sdk.ClientSession // not before connected is closed
+	program   *program           // nil: it is reached over HTTP
+	idle      func()             // closes connections that nobody uses
+	began     time.Time
+	connected chan struct{} // closed when session is set, or never will be
+	ended     chan struct{} // closed when the session has ended
+	gone      chan struct{} // closed when the server took note of that
 
 	listing  sync.Mutex // one list is asked for at a time
 	mu       sync.Mutex
@@ -37,7 +38,7 @@ type talk struct {
 
 // begin starts a server, or reaches it, and lists its tools.
 func (s *server) begin(ctx context.Context) (*talk, error) {
-	t := &talk{server: s, log: s.log, began: time.Now(), ended: make(chan struct{}), gone: make(chan struct{}), idle: func() {}, calls: map[string]func(){}}
+	t := &talk{server: s, log: s.log, began: time.Now(), connected: make(chan struct{}), ended: make(chan struct{}), gone: make(chan struct{}), idle: func() {}, calls: map[string]func(){}}
 	var transport sdk.Transport
 	var err error
 	if s.config.URL != "" {
@@ -59,6 +60,7 @@ func (s *server) begin(ctx context.Context) (*talk, error) {
 		MultiRoundTrip:              &sdk.MultiRoundTripOptions{Disabled: true},
 	})
 	t.session, err = client.Connect(ctx, transport, nil)
+	close(t.connected) // a server may say that its tools changed before
 	if err != nil {
 		t.end()
 		return nil, s.describe(t, err)
@@ -133,6 +135,9 @@ func (t *talk) changed() {
 	t.mu.Unlock()
 	now := time.Now()
 	go func() {
+		if <-t.connected; t.session == nil {
+			return
+		}
 		ctx, cancel := context.WithTimeout(context.Background(), listMax)
 		defer cancel()
 		if err := t.list(ctx, now); err != nil && t.alive() {

@@ -34,7 +34,7 @@ check-peers: peers-node ## run what needs npm, against the programs: servers and
 			echo "make check-peers: npm could not install what $$folder/package-lock.json names. If its registry ($$(npm config get registry)) can't be" >&2; \
 			echo "reached, try again later, or name one that can: npm_config_registry=https://HOST/ make check-peers" >&2; exit 1; }; \
 	done
-	go test -tags peers -count=1 -timeout 10m -run '^TestPeers' ./e2e/...
+	go test -tags peers -count=1 -timeout 10m -run '^TestPeers' ./e2e/... ./internal/llm/conformance
 
 # Installs Node.js where that is root's to do and Debian's to give.
 .PHONY: peers-node

@@ -96,7 +96,12 @@ func conversation[T any](body []byte, member string, rules func([]T) error) erro
 // answers returns an API's responses by name.
 func (a api) answers(t *testing.T) map[string]string {
 	t.Helper()
-	archive, err := txtar.ParseFile("testdata/" + a.name + ".txtar")
+	return answersIn(t, "testdata/"+a.name)
+}
+
+func answersIn(t *testing.T, file string) map[string]string {
+	t.Helper()
+	archive, err := txtar.ParseFile(file + ".txtar")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +109,7 @@ func (a api) answers(t *testing.T) map[string]string {
 	for _, f := range archive.Files {
 		head, body, ok := strings.Cut(string(f.Data), "\n\n")
 		if !ok {
-			t.Fatalf("%s of %s has no body", f.Name, a.name)
+			t.Fatalf("%s of %s has no body", f.Name, file)
 		}
 		head = strings.ReplaceAll(head, "\n", "\r\n") + "\r\nConnection: close\r\n\r\n"
 		answers[f.Name] = strings.ReplaceAll(head+body, "THE-KEY", key)

@@ -181,7 +181,7 @@ func TestDeadlineKilled(t *testing.T) {
 			t.Parallel()
 			srv := startNATSProcess(t)
 			s := startTimed(t, srv.url)
-			s.ask("killed", 2*time.Second)
+			s.ask("killed", 5*time.Second) // long enough to be asked in, on a busy machine
 			strike(s, srv)
 			s.check("killed")
 		})

@@ -12,6 +12,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/internal/tools/retry"
 )
 
 // Codes of calls that failed.
@@ -71,7 +72,7 @@ func (s *Servers) Execute(ctx context.Context, call bridge.Call) (bridge.Result,
 	for n := 1; ; n++ {
 		result, once, err := server.once(ctx, call, pin)
 		switch {
-		case err != nil, once == never, once == renewal && n > 1, n == triesMax, !roomUntil(ctx, time.Now().Add(wait)), !pause(ctx, wait):
+		case err != nil, once == never, once == renewal && n > 1, n == triesMax, !retry.Fits(ctx, time.Now().Add(wait)), !retry.Pause(ctx, wait):
 			return result, err
 		}
 		wait = min(2*wait, againWaitMax)
@@ -83,7 +84,7 @@ func (s *server) once(ctx context.Context, call bridge.Call, pin Pin) (bridge.Re
 	before := ctx
 	if end, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
-		before, cancel = context.WithDeadline(ctx, end.Add(-endMargin))
+		before, cancel = context.WithDeadline(ctx, end.Add(-retry.EndMargin))
 		defer cancel()
 	}
 	talk, err := s.take(before)
@@ -217,23 +218,4 @@ func (t *Tool) refused(try *try, err error, status int) (bridge.Result, error) {
 // failed returns a result that failed.
 func failed(code, format string, args ...any) (bridge.Result, error) {
 	return bridge.Result{Error: &bridge.Error{Code: code, Detail: fmt.Sprintf(format, args...)}}, nil
-}
-
-// roomUntil reports that a call which is sent again at next is not yet at the
-// end of its run time then.
-func roomUntil(ctx context.Context, next time.Time) bool {
-	end, ok := ctx.Deadline()
-	return !ok || next.Add(endMargin).Before(end)
-}
-
-// pause waits, and reports whether ctx did not end meanwhile.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -14,7 +14,6 @@ const (
 	restartMin   = 500 * time.Millisecond // until a server that ended is started again; then twice as long, and so on
 	restartMax   = 30 * time.Second
 	steadyAfter  = time.Minute // a server that ran for so long begins with restartMin again
-	endMargin    = 500 * time.Millisecond
 	againWaitMin = 200 * time.Millisecond
 	againWaitMax = 2 * time.Second
 	triesMax     = 3 // of a call that was refused for now, or whose answer was lost and that may run twice

@@ -24,6 +24,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/internal/tools/retry"
 )
 
 // record keeps what is logged.
@@ -144,7 +145,7 @@ func (w *world) until(what string, is func() bool) {
 		if time.Now().After(deadline) {
 			w.t.Fatalf("still not: %s", what)
 		}
-		pause(w.t.Context(), 5*time.Millisecond)
+		retry.Pause(w.t.Context(), 5*time.Millisecond)
 	}
 }
 

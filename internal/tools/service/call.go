@@ -9,6 +9,7 @@ import (
 
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/tools/retry"
 	"github.com/refold/refold/subjects"
 )
 
@@ -39,10 +40,10 @@ func (t *Tool) request(ctx context.Context, _ map[string]json.RawMessage) (bridg
 		tries++
 		next := time.Now().Add(wait)
 		switch {
-		case once == never, once == busy && tries >= busyTries, once == missing && next.After(missedBy), !roomUntil(ctx, next):
+		case once == never, once == busy && tries >= busyTries, once == missing && next.After(missedBy), !retry.Fits(ctx, next):
 			return result, nil
 		}
-		if !pause(ctx, wait) {
+		if !retry.Pause(ctx, wait) {
 			return result, nil
 		}
 		wait = min(2*wait, againWaitMax)
@@ -68,23 +69,4 @@ func (t *Tool) ask(ctx context.Context, wire Wire, call bridge.Call) (bridge.Res
 	}
 	result, once := t.resultOf(reply)
 	return result, once, nil
-}
-
-// roomUntil reports that a call which is sent again at next is not yet at the
-// end of its run time then.
-func roomUntil(ctx context.Context, next time.Time) bool {
-	end, ok := ctx.Deadline()
-	return !ok || next.Add(endMargin).Before(end)
-}
-
-// pause waits, and reports whether ctx did not end meanwhile.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

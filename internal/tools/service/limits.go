@@ -17,9 +17,6 @@ const (
 
 	againWaitMin = 200 * time.Millisecond
 	againWaitMax = 2 * time.Second
-	// endMargin before the end of its run time a call that reached nobody is
-	// given up: after the end it could not be told from one that did.
-	endMargin = 500 * time.Millisecond
 
 	// errorTextMax bounds what a service's error header adds to an event, in
 	// bytes.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/tools/retry"
 	"github.com/refold/refold/subjects"
 )
 
@@ -211,7 +212,7 @@ func TestServicesComeAndGo(t *testing.T) {
 			synctest.Wait()
 			log.Reset()
 			w.offer(services...)
-			pause(t.Context(), everyDefault+time.Second)
+			retry.Pause(t.Context(), everyDefault+time.Second)
 			synctest.Wait()
 			var said []string
 			for line := range strings.Lines(log.String()) {

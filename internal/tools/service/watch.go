@@ -15,6 +15,7 @@ import (
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/tools/retry"
 	"github.com/refold/refold/subjects"
 )
 
@@ -107,7 +108,7 @@ func (ts *Tools) Start(ctx context.Context, wire Wire) (stop func(), err error) 
 	ctx, cancel := context.WithCancel(ctx)
 	var beside sync.WaitGroup
 	beside.Go(func() {
-		for pause(ctx, ts.o.Every) {
+		for retry.Pause(ctx, ts.o.Every) {
 			if err := ts.look(ctx, time.Now()); err != nil && ctx.Err() == nil {
 				ts.o.Logger.Warn("services_not_asked", "error", err.Error())
 			}
@@ -268,7 +269,7 @@ func (ts *Tools) find(ctx context.Context, id string) (*Tool, Wire, *bridge.Erro
 			return ts.toolOf(e), wire, nil
 		}
 		now := time.Now()
-		if next := now.Add(wait); next.After(until) || !roomUntil(ctx, next) || !pause(ctx, wait) {
+		if next := now.Add(wait); next.After(until) || !retry.Fits(ctx, next) || !retry.Pause(ctx, wait) {
 			return nil, nil, fault
 		}
 		if err := ts.look(ctx, now); err != nil {

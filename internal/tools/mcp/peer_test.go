@@ -63,6 +63,7 @@ type peer struct {
 	ledger  string
 	exit    func(int)
 	changed *sdk.Server
+	over    chan struct{} // closed when the test ends; nil: the process ends then
 }
 
 // note adds a line to the ledger, and says how many begin with its first word.
@@ -154,8 +155,12 @@ func (p *peer) crash(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolRe
 
 func (p *peer) hang(ctx context.Context, _ *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	p.note("hangs")
-	<-ctx.Done()
-	p.note("cancelled")
+	select {
+	case <-ctx.Done():
+		p.note("cancelled")
+	case <-p.over:
+		return text("over"), nil
+	}
 	return nil, ctx.Err()
 }
 

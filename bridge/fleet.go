@@ -160,12 +160,14 @@ func (a *adopter) take(target string) {
 // lostWorker carries out what a worker that is gone was asked.
 type lostWorker struct{}
 
-// Execute says that the host session is lost. Nothing took effect: what may have
-// is not started, but settled by its claim.
+// Execute says that the host session is lost. What was claimed and may have
+// taken effect does not come here: it is settled by its claim. A call that may
+// run twice has no claim, so nobody can tell whether it ran there; its files are
+// gone with the worker either way.
 func (lostWorker) Execute(_ context.Context, c Call) (Result, error) {
 	return Result{Error: &Error{
 		Code:   codeHostSessionLost,
-		Detail: "the worker that held the host session is gone, with its files; nothing was done. Call open_session to open another",
+		Detail: "the worker that held the host session is gone, with its files, and the call was not run elsewhere. Call open_session to open another",
 	}}, nil
 }
 

@@ -230,6 +230,7 @@ func (w *worker) carry(life lifetimes, s served, f *flight) ruling {
 	}
 	if s.lost && r.next == nextSettle {
 		r.outcome.host = lostHost(f.call) // also where the outcome is unknown
+		r.outcome.duration = 0            // nothing ran, and who else answers says the same bytes
 	}
 	return w.end(life, f, r)
 }

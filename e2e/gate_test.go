@@ -56,6 +56,13 @@ func newGate(t *testing.T) *gate {
 	if err := syscall.Mkfifo(g.path, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	// Also keeps the side open for as long as the test runs: a file that nothing
+	// refers to any more is closed, and the command goes on.
+	t.Cleanup(func() {
+		if g.side != nil {
+			_ = g.side.Close()
+		}
+	})
 	return g
 }
 

@@ -21,11 +21,12 @@ type chaosCommand struct {
 	Twice        int           `placeholder:"N" help:"After each trial, N more of the same, in each of which the sender of a message of what follows the first strike is killed too."`
 	Points       int           `placeholder:"N" help:"Try N of each conversation's, of each kind one first; 0: all."`
 	Brief        bool          `help:"Of what a daemon sends because it starts (streams, lanes, descriptors of tools), try one of each kind only."`
+	Together     bool          `help:"Strike at many points of what a daemon sends because it starts in one trial: whoever is struck starts again, and comes by the next."`
 	Part         string        `placeholder:"K/N" help:"Try every Nth, beginning with the Kth, of what is chosen otherwise: N nights try all."`
 	For          time.Duration `placeholder:"TIME" help:"Begin nothing after so long, and tell how many were left."`
 	Skip         int           `placeholder:"N" help:"Leave out the first N: go on where --for ended."`
 	Seed         uint64        `default:"1" help:"Which N points."`
-	Point        []string      `placeholder:"NAME" help:"Try what has these names, as --list and verdicts print them."`
+	Point        []string      `sep:"none" placeholder:"NAME" help:"Try what has these names, as --list and verdicts print them."`
 	List         bool          `help:"Print the names and strike nobody."`
 	Parallel     int           `default:"12" help:"Trials at once; most of a trial is waiting."`
 	Within       time.Duration `default:"3m" help:"For how long one trial may go on."`
@@ -141,6 +142,9 @@ func (c chaosCommand) explore(ctx context.Context, out io.Writer, cast *chaos.Ca
 	}
 	if c.Points > 0 {
 		courses = chaos.Sample(courses, c.Points, c.Seed)
+	}
+	if c.Together {
+		courses = x.Together(courses)
 	}
 	if len(c.Point) > 0 {
 		if courses, err = c.named(x); err != nil {

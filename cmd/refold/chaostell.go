@@ -16,10 +16,13 @@ func verdictOf(v chaos.Verdict) string {
 	switch {
 	case len(v.Faults) > 0:
 		word = "WRONG"
-	case !v.Reached:
+	case len(v.Missed) > 0:
 		word = "missed"
 	}
 	line := fmt.Sprintf("%-7s %5.1f s  %s", word, v.Took.Seconds(), v.Course)
+	if all, missed := v.Points(); word == "missed" && all > 1 {
+		line += fmt.Sprintf("  (missed %d of %d: %s)", missed, all, v.Missed)
+	}
 	if word == "ok" && v.Unknown > 0 {
 		line += fmt.Sprintf("  (%d outcome unknown)", v.Unknown)
 	}
@@ -40,14 +43,17 @@ func verdictOf(v chaos.Verdict) string {
 
 // tolls sums verdicts up.
 type tolls struct {
-	began                                  time.Time
-	tried, wrong, missed, unknown, revived int
-	ways                                   map[string]int // that were done
-	longest, drained                       time.Duration
+	began            time.Time
+	trials, wrong    int
+	tried, missed    int // points
+	unknown, revived int
+	ways             map[string]int // that were done
+	longest, drained time.Duration
 
 	k, n   int // of n that are chosen, the kth is tried
 	all    int // courses that there are
 	chosen int // of them, before one of n is taken
+	turns  int // trials for these
 	left   int // not begun: there was no more time
 }
 
@@ -56,8 +62,10 @@ type tolls struct {
 func (t *tolls) take(courses []chaos.Course, all, skip int) (mine []chaos.Course) {
 	t.all += all
 	for _, course := range courses {
-		t.chosen++
-		turn := t.chosen - 1
+		points, _ := (chaos.Verdict{Course: course}).Points()
+		t.chosen += points
+		turn := t.turns
+		t.turns++
 		if turn%t.n == t.k-1 && turn/t.n >= skip {
 			mine = append(mine, course)
 		}
@@ -66,19 +74,17 @@ func (t *tolls) take(courses []chaos.Course, all, skip int) (mine []chaos.Course
 }
 
 func (t *tolls) add(v chaos.Verdict) {
-	t.tried++
+	all, missed := v.Points()
+	t.trials, t.tried, t.missed = t.trials+1, t.tried+all, t.missed+missed
 	t.longest, t.drained = max(t.longest, v.Took), max(t.drained, v.Drained)
-	switch {
-	case len(v.Faults) > 0:
+	if len(v.Faults) > 0 {
 		t.wrong++
-	case !v.Reached:
-		t.missed++
 	}
-	if v.Reached {
-		if t.ways == nil {
-			t.ways = map[string]int{}
-		}
-		t.ways[way(v.Course)]++
+	if t.ways == nil {
+		t.ways = map[string]int{}
+	}
+	if missed < all {
+		t.ways[way(v.Course)] += all - missed
 	}
 	if v.Unknown > 0 {
 		t.unknown++
@@ -88,7 +94,7 @@ func (t *tolls) add(v chaos.Verdict) {
 
 // way names what was done in a trial, whatever the points.
 func way(c chaos.Course) string {
-	if len(c) > 1 {
+	if all, _ := (chaos.Verdict{Course: c}).Points(); len(c) > all {
 		return "twice"
 	}
 	who, how := string(c[0].At.Part), ""
@@ -125,7 +131,7 @@ func (t *tolls) line() string {
 
 // share tells how many of how many were tried.
 func (t *tolls) share() string {
-	line := fmt.Sprintf("tried %d trials; of %d strikes there are, %d were chosen", t.tried, t.all, t.chosen)
+	line := fmt.Sprintf("tried %d trials; of %d strikes there are, %d were chosen", t.trials, t.all, t.chosen)
 	if t.n > 1 {
 		line += fmt.Sprintf(", and of these every %dth from the %dth", t.n, t.k)
 	}

@@ -1,7 +1,9 @@
 package chaos
 
 import (
+	"crypto/sha256"
 	"slices"
+	"strconv"
 	"sync"
 )
 
@@ -11,14 +13,15 @@ type aim struct {
 
 	mu     sync.Mutex
 	counts map[Point]int // by the first of a message: its N is 0
-	passed []Point       // Before each, in order
-	due    Course        // what has not been done
-	held   bool          // a strike has begun: the next is due once it is done
-	since  int           // of passed: where it was when the last strike was done
+	bytes  map[string]map[[sha256.Size]byte]int
+	passed []Point // Before each, in order
+	due    Course  // what has not been done
+	held   bool    // a strike has begun: the next is due once it is done
+	since  int     // of passed: where it was when the last strike was done
 }
 
 func newAim(n namer, c Course) *aim {
-	return &aim{namer: n, counts: map[Point]int{}, due: slices.Clone(c)}
+	return &aim{namer: n, counts: map[Point]int{}, bytes: map[string]map[[sha256.Size]byte]int{}, due: slices.Clone(c)}
 }
 
 // pass counts a message that a process publishes. due: the strike is to be done
@@ -33,19 +36,57 @@ func (a *aim) pass(part Part, f *frame) (s Strike, due bool) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	at := Point{Part: part, Side: Before, What: what}
+	at := Point{Part: part, Side: Before, What: a.which(what, f)}
 	a.counts[at]++
 	at.N = a.counts[at]
 	a.passed = append(a.passed, at)
 	if a.held || len(a.due) == 0 {
 		return s, false
 	}
-	s = a.due[0]
-	if s.At.Part != part || s.At.What != what || s.At.N != at.N {
+	candidates := a.due[:1]
+	if a.due.together() {
+		candidates = a.due
+	}
+	i := slices.IndexFunc(candidates, func(s Strike) bool {
+		return s.At.Part == part && s.At.What == at.What && s.At.N == at.N
+	})
+	if i < 0 {
 		return s, false
 	}
-	a.due, a.held = a.due[1:], true
+	s = a.due[i]
+	a.due, a.held = slices.Delete(a.due, i, i+1), true
 	return s, true
+}
+
+// which tells contents of the object store from one another: chunk.3 is the
+// third that a daemon stores, and has that name however often it is stored
+// again, although it then has another subject.
+func (a *aim) which(what string, f *frame) string {
+	bytes := f.payload
+	switch what {
+	case "chunk":
+	case "blob": // its metadata tell a time
+		bytes = []byte(f.subject)
+	default:
+		return what
+	}
+	if a.bytes[what] == nil {
+		a.bytes[what] = map[[sha256.Size]byte]int{}
+	}
+	hash := sha256.Sum256(bytes)
+	n, again := a.bytes[what][hash]
+	if !again {
+		n = len(a.bytes[what]) + 1
+		a.bytes[what][hash] = n
+	}
+	return what + "." + strconv.Itoa(n)
+}
+
+// left returns the strikes that were not done.
+func (a *aim) left() Course {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.due)
 }
 
 // done notes that a strike was done: what passes from now on is its recovery.

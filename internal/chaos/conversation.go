@@ -144,8 +144,9 @@ func (c *Cast) serve(b *bridge.Bridge, dir string) error {
 		executor := recorded.NewExecutor(c.recording, ledger, recorded.Hooks{})
 		return errors.Join(b.Model(recorded.ModelName, recorded.NewModel(c.recording)), b.Tool(recorded.Target, executor))
 	}
-	// Paths in what it compiles would make each trial compile anew.
-	tools := host.New(hostsIn(dir), host.Options{WorkDir: programIn(dir), EnvironAdd: []string{"GOFLAGS=-trimpath"}})
+	// Paths in what it compiles would make each trial compile anew, and so small a
+	// program is tested with half of the work if nothing is collected.
+	tools := host.New(hostsIn(dir), host.Options{WorkDir: programIn(dir), EnvironAdd: []string{"GOFLAGS=-trimpath", "GOGC=off", "GOMAXPROCS=1"}})
 	if err := tools.Prepare(); err != nil {
 		return err
 	}

@@ -12,7 +12,9 @@
 // the proxy stops passing anything on, whoever is struck is killed (SIGKILL) and
 // started again, and the conversation goes on. Or he is told to end (SIGTERM):
 // then all passes, and the next one starts at once. The second strike is at a
-// point that a trial with the first came by later. When the conversation has
+// point that a trial with the first came by later. Or a course has many strikes
+// that are free: at what daemons send because they start, each as it is come by,
+// so that few trials try many points. When the conversation has
 // ended, and every consumer is at rest, the end is compared with that of the
 // recording trial.
 //
@@ -46,6 +48,6 @@
 // # Testing
 //
 // The verdicts are tested here with ends that break each law; the proxy with a
-// client and a server of NATS; courses by their names. e2e tries a sample of all
-// strikes at the built-in demo.
+// client and a server of NATS; courses by their names. e2e kills the sender at
+// all points of the built-in demo, and tries a sample of the other strikes.
 package chaos

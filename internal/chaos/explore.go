@@ -60,11 +60,10 @@ func Record(ctx context.Context, cast *Cast, o Options) (*Explorer, error) {
 // (streams, lanes, descriptors of tools) it has one of each kind, with starts,
 // else none: another conversation had them.
 func (x *Explorer) Brief(starts bool) []Point {
-	own := "ack." + subjects.LaneName(subjects.Lane(subjects.Partition(x.conversation.Session)))
 	kinds := map[string]bool{}
 	var brief []Point
 	for _, point := range x.points {
-		if point.startsUp(own) {
+		if point.startsUp(x.ownAck()) {
 			if kinds[point.Kind()] || !starts {
 				continue
 			}
@@ -75,6 +74,39 @@ func (x *Explorer) Brief(starts bool) []Point {
 	return brief
 }
 
+// ownAck names the acknowledgements of the session's lane.
+func (x *Explorer) ownAck() string {
+	return "ack." + subjects.LaneName(subjects.Lane(subjects.Partition(x.conversation.Session)))
+}
+
+// Together returns the same strikes in fewer trials: those at what daemons send
+// because they start share some, for whoever is struck there starts again, and
+// comes by the next. The two sides of a message are never in one trial. All
+// others, and courses of several strikes, stay alone.
+func (x *Explorer) Together(courses []Course) []Course {
+	var alone []Course
+	sharing := map[string]Course{} // by the strikes' way, their side, and who sends the message
+	var order []string
+	for _, c := range courses {
+		if len(c) != 1 || !c[0].At.startsUp(x.ownAck()) {
+			alone = append(alone, c)
+			continue
+		}
+		key := fmt.Sprint(c[0].Way(), c[0].At.Side, c[0].At.Part)
+		if len(sharing[key]) == 0 {
+			order = append(order, key)
+		}
+		s := c[0]
+		s.Free = true
+		sharing[key] = append(sharing[key], s)
+	}
+	var all []Course
+	for _, key := range order {
+		all = slices.AppendSeq(all, slices.Chunk(sharing[key], togetherMax))
+	}
+	return append(all, alone...)
+}
+
 // Points returns the points that the conversation came by, in order, those of
 // one process after those of the other.
 func (x *Explorer) Points() []Point { return slices.Clone(x.points) }
@@ -82,7 +114,7 @@ func (x *Explorer) Points() []Point { return slices.Clone(x.points) }
 // Verdict is what a trial came to.
 type Verdict struct {
 	Course  Course
-	Reached bool     // all of it was done
+	Missed  Course   // of it: what was not done
 	Faults  []string // what must not be; none: all is well
 	Unknown int      // calls whose outcome nobody knows
 	Revived int      // how often a process that said it could not run was started again
@@ -91,6 +123,15 @@ type Verdict struct {
 	Said    string        // if something is wrong: what the processes logged last
 
 	recovery []Point
+}
+
+// Points returns how many points the trial was for, and how many of them it did
+// not come by.
+func (v Verdict) Points() (all, missed int) {
+	if v.Course.together() {
+		return len(v.Course), len(v.Missed)
+	}
+	return 1, min(1, len(v.Missed))
 }
 
 // Explore tries the courses, several trials at once, and tells each verdict as
@@ -124,7 +165,7 @@ func (x *Explorer) Explore(ctx context.Context, courses []Course, tell func(Verd
 			defer func() { <-room }()
 			first := x.tryTwice(ctx, course)
 			told(first)
-			if !first.Reached || len(first.Faults) > 0 {
+			if len(first.Missed) > 0 || len(first.Faults) > 0 {
 				return
 			}
 			for _, at := range x.seconds(first.recovery, x.options.Seed+uint64(i)) {
@@ -158,20 +199,28 @@ func (x *Explorer) seconds(recovery []Point, seed uint64) []Point {
 	return append(chosen, sample(others, Point.Kind, n-len(chosen), seed)...)
 }
 
-// tryTwice is one trial, or a second if the first did not come by all points.
+// tryTwice is one trial, or a second if the first did not come by all points: of
+// those that it missed, if it was for many.
 func (x *Explorer) tryTwice(ctx context.Context, course Course) Verdict {
 	v := x.follow(ctx, course)
-	if !v.Reached && len(v.Faults) == 0 {
-		v = x.follow(ctx, course)
+	if len(v.Missed) == 0 || len(v.Faults) > 0 {
+		return v
 	}
-	return v
+	if !course.together() {
+		return x.follow(ctx, course)
+	}
+	again := x.follow(ctx, v.Missed)
+	again.Course = course
+	again.Unknown, again.Revived = again.Unknown+v.Unknown, again.Revived+v.Revived
+	again.Took, again.Drained = max(again.Took, v.Took), max(again.Drained, v.Drained)
+	return again
 }
 
 // follow is one trial.
 func (x *Explorer) follow(ctx context.Context, course Course) Verdict {
 	began := time.Now()
 	out, err := x.try(ctx, course)
-	v := Verdict{Course: course, Reached: out.reached, Revived: out.revived, Took: time.Since(began), Drained: out.drained, recovery: out.recovery}
+	v := Verdict{Course: course, Missed: out.missed, Revived: out.revived, Took: time.Since(began), Drained: out.drained, recovery: out.recovery}
 	if err != nil {
 		v.Faults, v.Said = []string{err.Error()}, out.said
 		return v

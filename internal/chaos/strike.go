@@ -21,10 +21,24 @@ type Strike struct {
 	At   Point
 	Whom Victim
 	Term bool // SIGTERM, and not SIGKILL
+	Free bool // due when its message passes, whatever others of the course come first
 }
 
-// Course is what is done in one trial, in order.
+// Course is what is done in one trial: in order, or, if its strikes are free,
+// each as its point is come by.
 type Course []Strike
+
+// together reports that the strikes of the course are free: it tries many
+// points, and not what one does to the recovery from another.
+func (c Course) together() bool { return len(c) > 0 && c[0].Free }
+
+// points is how many points the course tries.
+func (c Course) points() int {
+	if c.together() {
+		return len(c)
+	}
+	return 1
+}
 
 // Way is what a strike does: kill.sender, term.both.
 func (s Strike) Way() string {
@@ -67,45 +81,67 @@ func (s Strike) String() string {
 	return s.At.String() + "=" + s.Way()
 }
 
-// String returns the strikes' names, joined by +.
+// What joins the names of strikes.
+const (
+	thenSign     = "+" // one after the other
+	togetherSign = "&" // each as it is come by
+)
+
+// String returns the strikes' names, joined.
 func (c Course) String() string {
 	names := make([]string, len(c))
 	for i, s := range c {
 		names[i] = s.String()
 	}
-	return strings.Join(names, "+")
+	if c.together() {
+		return strings.Join(names, togetherSign)
+	}
+	return strings.Join(names, thenSign)
 }
 
-// strikesMax is how many strikes a course has at most.
-const strikesMax = 2
+// How many strikes a course has at most.
+const (
+	strikesMax  = 2
+	togetherMax = 12
+)
 
 // ParseCourse reads the name of a course. That it is one does not mean that a
 // conversation comes by its points.
 func ParseCourse(name string) (Course, error) {
+	sign, most := thenSign, strikesMax
+	if strings.Contains(name, togetherSign) {
+		sign, most = togetherSign, togetherMax
+	}
 	var c Course
-	for part := range strings.SplitSeq(name, "+") {
-		point, suffix, found := strings.Cut(part, "=")
-		if found {
-			suffix = "=" + suffix
-		}
-		at, err := ParsePoint(point)
+	for part := range strings.SplitSeq(name, sign) {
+		s, err := parseStrike(part)
 		if err != nil {
 			return nil, err
 		}
-		known := false
-		for _, x := range suffixes {
-			if x.text == suffix {
-				c, known = append(c, Strike{At: at, Whom: x.whom, Term: x.term}), true
-			}
-		}
-		if !known {
-			return nil, fmt.Errorf("point %q: nothing is named %q: =term, =both, =both-term, =server or =server-term", name, suffix)
-		}
+		s.Free = sign == togetherSign
+		c = append(c, s)
 	}
-	if len(c) > strikesMax {
-		return nil, fmt.Errorf("point %q: at most %d strikes are in a trial", name, strikesMax)
+	if len(c) > most {
+		return nil, fmt.Errorf("point %q: at most %d strikes are in a trial, %d if they are joined by %s", name, strikesMax, togetherMax, togetherSign)
 	}
 	return c, nil
+}
+
+func parseStrike(name string) (s Strike, err error) {
+	point, suffix, found := strings.Cut(name, "=")
+	if found {
+		suffix = "=" + suffix
+	}
+	if s.At, err = ParsePoint(point); err != nil {
+		return s, err
+	}
+	for _, x := range suffixes {
+		if x.text == suffix {
+			s.Whom, s.Term = x.whom, x.term
+			return s, nil
+		}
+	}
+	return s, fmt.Errorf("point %q: nothing is named %q: =term, =both, =both-term, =server or =server-term", name, suffix)
 }
 
 // kind is what a sample has each of: the kind of the points, and what is done

@@ -48,7 +48,7 @@ type outcome struct {
 	recovery []Point // since the last strike
 	said     string  // what its processes logged last
 	revived  int     // how often one that could not run was started again
-	reached  bool    // all strikes were done
+	missed   Course  // strikes that were not done
 	drained  time.Duration
 }
 
@@ -80,11 +80,21 @@ func (x *Explorer) try(ctx context.Context, course Course) (out outcome, err err
 	if err != nil {
 		return out, because(ctx, err)
 	}
-	t.mu.Lock()
-	out.reached = t.strikes == len(course)
-	t.mu.Unlock()
+	out.missed = t.missed(course)
 	out.points, out.recovery = t.aim.points(), t.aim.recovery()
 	return out, nil
+}
+
+// missed returns the strikes that were not done, or whose processes did not run
+// again before the end.
+func (t *trial) missed(course Course) Course {
+	left := t.aim.left()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(left) == 0 && t.strikes < len(course) {
+		return course[t.strikes:]
+	}
+	return left
 }
 
 // said returns what the processes logged last, for people.

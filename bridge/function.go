@@ -41,7 +41,9 @@ type FunctionOption func(*Function)
 //	Tags []string `json:"tags,omitempty" maxItems:"5"`
 //
 // A type that reads JSON its own way says what it takes by a method ArgsSchema;
-// a whole schema is given by the option ArgsSchema.
+// a whole schema is given by the option ArgsSchema. Numbers in a field of type any
+// are float64, as encoding/json has them: beyond 2^53 an integer wants a field of
+// int64, uint64 or json.Number.
 //
 // Arguments that don't fit are told to the model, code `invalid_arguments`, and
 // fn is not called. What fn returns is shown to the model: a string as it is, a

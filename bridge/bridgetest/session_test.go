@@ -157,3 +157,28 @@ func TestKillBridge(t *testing.T) {
 	}
 	s.Replay()
 }
+
+// TestLargeNumbers: an integer that no float holds is the same all the way: what
+// the model says, the call, what the function returns, what the model is shown.
+func TestLargeNumbers(t *testing.T) {
+	t.Parallel()
+	type row struct {
+		ID    int64  `json:"id"`
+		Count uint64 `json:"count"`
+	}
+	const text = `{"id":-9007199254740993,"count":18446744073709551615}`
+	s := bridgetest.New(t, bridgetest.Options{
+		Tools: []*bridge.Function{bridge.Func("rows.get", func(_ context.Context, in row) (row, error) { return in, nil })},
+		Turns: []bridgetest.Turn{bridgetest.Calls(bridge.AnswerCall{Name: "rows_get", Arguments: text}), bridgetest.Say("Done.")},
+	})
+	run := s.Run("Get it.")
+	if got := run.Call("r1t1c0"); got.Shown != text {
+		t.Errorf("got %s with %s, want %s", got, got.Shown, text)
+	}
+	if got := s.Ledger()[0].Arguments; got != text {
+		t.Errorf("called with %s, want %s", got, text)
+	}
+	if got := run.Transcript[2].Text; got != text {
+		t.Errorf("the model is shown %s, want %s", got, text)
+	}
+}

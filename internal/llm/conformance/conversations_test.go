@@ -193,3 +193,39 @@ func TestToolChoices(t *testing.T) {
 		}
 	}
 }
+
+// TestLargeNumbers: arguments go back to a provider with the digits that they
+// have. Gemini's API has nothing but doubles for them.
+func TestLargeNumbers(t *testing.T) {
+	t.Parallel()
+	for _, a := range apis() {
+		want := `"id":-9007199254740993}`
+		if a.name == "gemini" {
+			want = `"id":-9007199254740992}`
+		}
+		req := hello
+		req.Messages = []bridge.Message{user("hi"), says("", call("r1t1c0", `{"id":-9007199254740993}`)), result("r1t1c0", "9007199254740993")}
+		got := a.ask(t, req, 0, a.answers(t)["text"])
+		if body := string(got.server.got()[0].body); !strings.Contains(strings.ReplaceAll(body, `\`, ""), want) || !strings.Contains(body, "9007199254740993") {
+			t.Errorf("%s: got %s, want %s in it", a.name, body, want)
+		}
+	}
+}
+
+// TestLargeNumbersAnswered: arguments are taken as the API wrote them.
+func TestLargeNumbersAnswered(t *testing.T) {
+	t.Parallel()
+	for _, a := range apis() {
+		want := `{"at":-9007199254740993}`
+		if a.name == "gemini" {
+			want = `{"at":-9007199254740992}`
+		}
+		answer := a.answers(t)["calls"]
+		for _, quoted := range []string{`\"a\"`, `"a"`} {
+			answer = strings.ReplaceAll(answer, quoted, "-9007199254740993")
+		}
+		if got := a.ask(t, hello, 0, answer).answer; len(got.Calls) != 2 || got.Calls[0].Arguments != want {
+			t.Errorf("%s: got %+v, want %s", a.name, got.Calls, want)
+		}
+	}
+}

@@ -17,8 +17,8 @@
 // takes the session of its server (server.go, session.go), which is begun with
 // the first call, over a program's pipes (stdio.go) or HTTP (http.go). The tool
 // as it is listed now is held against its pin, the call is sent (call.go), and
-// its answer becomes a result (result.go). How far a call got on its way is noted
-// on a mark (mark.go).
+// its answer becomes a result (result.go), with the numbers that the server wrote
+// (exact.go). How far a call got on its way is noted on a mark (mark.go).
 //
 // # Laws
 //

@@ -43,6 +43,9 @@ func (m *messenger) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 	}
 	response, err := m.base.RoundTrip(r)
+	if err == nil {
+		exactly(response)
+	}
 	if err == nil && r.Method == http.MethodPost { // what resumes a broken answer says nothing of the call
 		mark.answers(response.StatusCode)
 	}

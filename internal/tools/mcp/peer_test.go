@@ -119,6 +119,7 @@ func (p *peer) server() *sdk.Server {
 		{"hang", schemaNone, additive, p.hang},
 		{"steps", schemaNone, readOnly, p.steps},
 		{"rich", schemaNone, readOnly, p.rich},
+		{"large", schemaNone, readOnly, p.large},
 		{"fail", schemaNone, readOnly, p.fail},
 		{"refuse", schemaNone, readOnly, p.refuse},
 		{"change", schemaNone, additive, p.change},
@@ -194,6 +195,15 @@ func (p *peer) rich(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult,
 		},
 		StructuredContent: map[string]any{"count": 2, "tag": "<a>"},
 	}, nil
+}
+
+// large answers with its arguments as structured content, and as text if told to.
+func (p *peer) large(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	answer := &sdk.CallToolResult{Content: []sdk.Content{}, StructuredContent: r.Params.Arguments}
+	if strings.Contains(string(r.Params.Arguments), "twice") {
+		answer.Content = text("%s", r.Params.Arguments).Content
+	}
+	return answer, nil
 }
 
 func (p *peer) fail(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {

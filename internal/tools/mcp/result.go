@@ -32,7 +32,7 @@ func (t *Tool) resultOf(r *sdk.CallToolResult) bridge.Result {
 			result.Files = append(result.Files, *file)
 		}
 	}
-	if structured := structuredText(r.StructuredContent, texts); structured != "" {
+	if structured := structuredText(structuredOf(r), texts); structured != "" {
 		texts = append(texts, structured)
 	}
 	result.Output = strings.Join(texts, "\n")

@@ -3,8 +3,12 @@ package mcp
 // What answers come to.
 
 import (
+	"io"
+	"net/http"
+	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -38,6 +42,49 @@ func TestResults(t *testing.T) {
 		}
 		if r.Output != c.output || fault != c.fault {
 			t.Errorf("%s: got %q, %q; want %q, %q", c.name, r.Output, fault, c.output, c.fault)
+		}
+	}
+}
+
+// TestLargeNumbers: an integer that no float holds comes through as it was sent,
+// in arguments and in structured content, and what a text says already is not
+// said once more with other digits.
+func TestLargeNumbers(t *testing.T) {
+	t.Parallel()
+	over(t, append(slices.Clone(allWays), "json"), func(t *testing.T, w *world) {
+		w.imports()
+		for _, arguments := range []string{
+			`{"id":9007199254740993,"list":[-9007199254740993,18446744073709551615,123456789012345678901234567890],"tag":"<a>"}`,
+			`{"id":9007199254740993,"twice":true}`,
+		} {
+			if r := w.call(t.Context(), "large", arguments, true); r.Status != "succeeded" || r.Shown != arguments {
+				t.Errorf("%s: shown %q, want %q (%s)", r.Status, r.Shown, arguments, r.Detail)
+			}
+		}
+	})
+}
+
+// TestExactEvents: what is no answer with structured content is left as it is,
+// however it is cut.
+func TestExactEvents(t *testing.T) {
+	t.Parallel()
+	const answer = `{"id":1,"jsonrpc":"2.0","result":{"_meta":{"a":1},"structuredContent":{"n":9007199254740993}}}`
+	const kept = `{"id":1,"jsonrpc":"2.0","result":{"_meta":{"a":1,"refold/structured":"{\"n\":9007199254740993}"},"structuredContent":{"n":9007199254740993}}}`
+	long := strings.Repeat("x", 200<<10)
+	for _, c := range []struct{ name, kind, body, want string }{
+		{"a message", "application/json; charset=utf-8", answer, kept},
+		{"no answer", "application/json", `{"structuredContent": 1}`, `{"structuredContent": 1}`},
+		{"no JSON", "application/json", `"structuredContent"]`, `"structuredContent"]`},
+		{"another type", "text/html", answer, answer},
+		{"events", "text/event-stream", ": ping\n\nid: 7\ndata: " + answer + "\n\ndata: {}\n\n", ": ping\n\ndata: " + kept + "\nid: 7\n\ndata: {}\n\n"},
+		{"in lines", "text/event-stream", "data: " + answer[:8] + "\r\ndata:" + answer[8:] + "\r\n\r\n", "data: " + kept + "\n\r\n"},
+		{"broken off", "text/event-stream", "data: " + answer + "\n", "data: " + answer + "\n"},
+		{"long", "text/event-stream", "data: " + long + "\n\ndata: " + answer + "\n\n", "data: " + long + "\n\ndata: " + kept + "\n\n"},
+	} {
+		r := &http.Response{Header: http.Header{"Content-Type": {c.kind}}, Body: io.NopCloser(iotest.OneByteReader(strings.NewReader(c.body)))}
+		exactly(r)
+		if got, err := io.ReadAll(r.Body); err != nil || string(got) != c.want {
+			t.Errorf("%s: got %.300q, %v; want %.300q", c.name, got, err, c.want)
 		}
 	}
 }

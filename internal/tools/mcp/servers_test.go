@@ -169,6 +169,10 @@ func over(t *testing.T, ways []string, test func(t *testing.T, w *world)) {
 			t.Helper()
 			return remoteWorld(t, &sdk.StreamableHTTPOptions{Stateless: true}, nil)
 		},
+		"json": func(t *testing.T) *world {
+			t.Helper()
+			return remoteWorld(t, &sdk.StreamableHTTPOptions{JSONResponse: true}, nil)
+		},
 	}
 	for _, way := range ways {
 		t.Run(way, func(t *testing.T) {
@@ -221,8 +225,8 @@ func TestImport(t *testing.T) {
 				t.Errorf("missing %q in\n%s", want, strings.Join(got, "\n"))
 			}
 		}
-		if len(got) != 15 || len(all.Lock) != 15 {
-			t.Errorf("%d tools, %d pins; want 15, of 18 without two that are excluded and one that can't be used", len(got), len(all.Lock))
+		if len(got) != 16 || len(all.Lock) != 16 {
+			t.Errorf("%d tools, %d pins; want 16, of 19 without two that are excluded and one that can't be used", len(got), len(all.Lock))
 		}
 		if len(all.Problems) != 1 || !strings.Contains(all.Problems[0].Error(), "server peer, tool look.ahead: ") || !strings.Contains(all.Problems[0].Error(), "RE2") {
 			t.Errorf("problems: %v", all.Problems)

@@ -217,7 +217,7 @@ func (r *lineReader) Read(to []byte) (int, error) {
 			r.garbage(r.left, line)
 			continue
 		}
-		r.rest = append(append(r.rest[:0:0], line...), '\n')
+		r.rest = append(append(r.rest[:0:0], exact(line)...), '\n')
 	}
 	n := copy(to, r.rest)
 	r.rest = r.rest[n:]

@@ -17,14 +17,17 @@ import (
 
 // ceiling stores what Refold stores, through the same streams, consumers and
 // fences, and understands nothing of it: it is as fast as the design can be on
-// this machine. One goroutine a lane, one committer a stream.
+// this machine. One goroutine a lane, one committer a stream in each of the two
+// daemons: they are processes of their own, so no claim of a bridge goes out in
+// one group with the effects of a host.
 type ceiling struct {
 	names  subjects.Names
 	stored template
 	fail   func(error)
 
 	conns   []*nats.Conn
-	log     *committer
+	log     *committer // the bridge's
+	claims  *committer // the bridge's, too: in the stream of effects
 	effects *committer
 	notices *committer
 	pullers []*puller
@@ -66,7 +69,7 @@ func startCeiling(ctx context.Context, s *servers, o row, stored template, fail 
 	for _, of := range []struct {
 		committer **committer
 		nc        *nats.Conn
-	}{{&c.log, bridge}, {&c.effects, host}, {&c.notices, host}} {
+	}{{&c.log, bridge}, {&c.claims, bridge}, {&c.effects, host}, {&c.notices, host}} {
 		if *of.committer, err = newCommitter(of.nc, grouped, fail); err != nil {
 			return nil, err
 		}
@@ -124,7 +127,7 @@ func (c *ceiling) stop() {
 	for _, p := range c.pullers {
 		p.close()
 	}
-	for _, s := range []*committer{c.log, c.effects, c.notices} {
+	for _, s := range []*committer{c.log, c.claims, c.effects, c.notices} {
 		if s != nil {
 			s.close()
 		}
@@ -244,7 +247,7 @@ func (c *ceiling) generate(s *slice) {
 		settled := c.event(s, name, payload)
 		claims = append(claims, message{subject: subject, fenced: true, data: c.stored.claim, stored: func() { c.log.put(settled) }})
 	}
-	c.effects.put(claims...)
+	c.claims.put(claims...)
 }
 
 // execute is the tool bridge's part: settle, then acknowledge.

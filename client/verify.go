@@ -56,7 +56,7 @@ type Hole = bus.Hole
 // memory. Sessions that go on meanwhile differ for that in nothing.
 func (c *Client) Verify(ctx context.Context, o VerifyOptions) (*Verified, error) {
 	before := heapBytes()
-	p := &pass{c: c}
+	p := &pass{from: c.bus, pinned: c.installs.Pinned}
 	begun := time.Now()
 	// What is stored is read before the log: the events that it comes from are
 	// in the log then.
@@ -75,7 +75,7 @@ func (c *Client) Verify(ctx context.Context, o VerifyOptions) (*Verified, error)
 	}
 	for i, f := range all {
 		all[i] = nil // its memory is free once it is told
-		if err := p.tell(ctx, f, v, o); err != nil {
+		if err := c.tell(ctx, p, f, v, o); err != nil {
 			return nil, err
 		}
 	}
@@ -114,11 +114,11 @@ func (c *Client) ReplayAll(ctx context.Context, done func(*Replayed) error) (ski
 
 // tell closes the account of one session. One that differs is folded again by
 // itself: it may have gone on since, and what is wrong is looked at closely.
-func (p *pass) tell(ctx context.Context, f *folding, v *Verified, o VerifyOptions) error {
+func (c *Client) tell(ctx context.Context, p *pass, f *folding, v *Verified, o VerifyOptions) error {
 	r := &f.result
 	if p.differs(f) {
 		var err error
-		if r, err = p.c.Replay(ctx, r.Session, 0, nil); err != nil {
+		if r, err = c.Replay(ctx, r.Session, 0, nil); err != nil {
 			return err
 		}
 	}

@@ -14,9 +14,18 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
+// archive is what a pass reads: everything that is stored.
+type archive interface {
+	ReadAll(ctx context.Context, from uint64, fn func(session.Event) error) (bus.Scanned, error)
+	ScanEffects(ctx context.Context, fn func(bus.StoredEffect) error) error
+	ScanSnapshots(ctx context.Context, fn func(bus.Kept) error) error
+	GetSnapshot(ctx context.Context, sid string) (data []byte, found bool, err error)
+}
+
 // pass is one pass over the whole log.
 type pass struct {
-	c       *Client
+	from    archive
+	pinned  func(ctx context.Context, seq uint64) (*session.Install, error)
 	stored  map[string]*standing // by session: what none of the folders has taken yet
 	suspect map[string]bool      // sessions of which more is to be said than standing tells
 	folders []*folder
@@ -42,7 +51,7 @@ func (p *pass) readStored(ctx context.Context) error {
 		}
 		return s
 	}
-	err := p.c.bus.ScanSnapshots(ctx, func(k bus.Kept) error {
+	err := p.from.ScanSnapshots(ctx, func(k bus.Kept) error {
 		s, data := of(k.Session), k.Snapshot
 		switch {
 		case k.Quarantined:
@@ -51,7 +60,7 @@ func (p *pass) readStored(ctx context.Context) error {
 		case data == nil:
 			var found bool
 			var err error
-			if data, found, err = p.c.bus.GetSnapshot(ctx, k.Session); err != nil || !found {
+			if data, found, err = p.from.GetSnapshot(ctx, k.Session); err != nil || !found {
 				return err
 			}
 		}
@@ -66,7 +75,7 @@ func (p *pass) readStored(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return p.c.bus.ScanEffects(ctx, func(e bus.StoredEffect) error {
+	return p.from.ScanEffects(ctx, func(e bus.StoredEffect) error {
 		s := of(e.Name.Session)
 		if s.effects == nil {
 			s.effects = map[string]codec.Hash{}
@@ -152,14 +161,14 @@ func (p *pass) scan(ctx context.Context, hand func(i int, part portion) error) (
 		}
 		return nil
 	}
-	scanned, err := p.c.bus.ReadAll(ctx, 1, func(e session.Event) error {
+	scanned, err := p.from.ReadAll(ctx, 1, func(e session.Event) error {
 		if e.Session == "" {
 			// Sessions that begin from here on pin another record.
 			pinned = false
 			return flushAll()
 		}
 		if !pinned {
-			current.install, current.unknown = p.c.installs.Pinned(ctx, e.Seq)
+			current.install, current.unknown = p.pinned(ctx, e.Seq)
 			pinned = true
 		}
 		i := 0

@@ -1,0 +1,304 @@
+package client
+
+// Speed of one pass over a whole log: runs of a model turn, three tool calls
+// and a model turn, interleaved, with every effect stored. Run
+//
+//	go test -run '^$' -bench Verify ./client
+//
+// The first one reads from memory: what is measured is decoding, folding and
+// comparing. The second one reads from a server that runs in the same process,
+// so its figure holds the server's work too.
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	refold "github.com/refold/refold"
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/subjects"
+)
+
+const benchRecord = `{"v":1,"rules":1,"default_profile":"all","profiles":[{"profile":"all","tools":["bench.look"]}],
+	"tools":[{"tool_id":"bench.look","tool_name":"look","description":"Looks something up.",
+	"args_schema":{"type":"object","properties":{"about":{"type":"string"}},"required":["about"]},
+	"executor":{"kind":"effect","target":"desk"},"access":"read","parallel_safe":true,"retry_safe":true}],
+	"config":{"provider":"p","model":"instant"}}`
+
+// library is a log in memory, and what was stored when it was folded first.
+type library struct {
+	tb        testing.TB
+	install   *session.Install
+	events    []session.Event
+	effects   []bus.StoredEffect
+	snapshots []bus.Kept
+}
+
+const (
+	atOnce       = 100 // sessions of a library that go on side by side
+	snapshotEach = 10  // of so many sessions one has a snapshot: one for 60 events
+)
+
+// newLibrary lets so many sessions have a run each.
+func newLibrary(tb testing.TB, sessions int) *library {
+	tb.Helper()
+	install, err := session.ParseInstall([]byte(benchRecord))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	l := &library{tb: tb, install: install}
+	for first := 0; first < sessions; first += atOnce {
+		var states []*session.State
+		var owed [][]session.Effect
+		for n := first; n < min(first+atOnce, sessions); n++ {
+			s := session.New(install, fmt.Sprintf("bench-%010d", n))
+			states = append(states, s)
+			owed = append(owed, l.request(s))
+		}
+		for going := true; going; {
+			going = false
+			for i, s := range states {
+				if len(owed[i]) > 0 {
+					owed[i] = append(owed[i][1:], l.settle(s, &owed[i][0])...)
+					going = true
+				}
+			}
+		}
+		for i, s := range states {
+			if s.Last == nil || s.Last.Lifecycle != session.Completed {
+				tb.Fatalf("the run of %s is not completed: %+v", s.Session, s.Last)
+			}
+			if i%snapshotEach == 0 {
+				l.snapshots = append(l.snapshots, bus.Kept{Session: s.Session, Snapshot: s.Snapshot().Bytes()})
+			}
+		}
+	}
+	return l
+}
+
+// request asks for a run as a client does, and returns what it opens.
+func (l *library) request(s *session.State) []session.Effect {
+	body := session.RunRequested{Input: session.Content{Text: strings.Repeat("What became of the order? ", 12)}}
+	payload, err := session.Envelope{By: "bench", ID: s.Session + "000", Type: session.TypeRunRequested, V: session.Version}.With(body)
+	if err != nil {
+		l.tb.Fatal(err)
+	}
+	text, err := codec.ToJSON(payload)
+	if err != nil {
+		l.tb.Fatal(err)
+	}
+	return l.fold(s, session.DoorIn, text)
+}
+
+// settle settles an effect as a bridge does, and returns what that opens.
+func (l *library) settle(s *session.State, e *session.Effect) []session.Effect {
+	switch {
+	case e.Class == session.ClassTool:
+		var call session.ToolCall
+		if err := codec.Unmarshal(e.Payload, &call); err != nil {
+			l.tb.Fatal(err)
+		}
+		return l.say(s, session.DoorTool, session.TypeToolCallSettled, session.ToolCallSettled{
+			Effect: e.Name, PlanHash: call.PlanHash.String(), Status: "succeeded",
+			Output: &session.Content{Text: strings.Repeat("It left the harbour in time. ", 8)},
+		})
+	case e.Class != session.ClassLLM:
+		return nil
+	case s.Turn.Number > 1:
+		return l.say(s, session.DoorLLM, session.TypeGenerationSettled, session.GenerationSettled{
+			Effect: e.Name, FinishReason: "stop", Model: "instant", Status: "ok",
+			Text: &session.Content{Text: strings.Repeat("The order is on its way. ", 10)},
+		})
+	}
+	calls := make([]session.ObservedCall, 3)
+	for i := range calls {
+		calls[i] = session.ObservedCall{
+			Arguments: `{"about":"` + strings.Repeat("order ", 8) + `"}`, ProviderCallID: fmt.Sprintf("call_%d", i), ToolName: "look",
+		}
+	}
+	return l.say(s, session.DoorLLM, session.TypeToolCallsObserved, session.ToolCallsObserved{Calls: calls, Effect: e.Name, Model: "instant"})
+}
+
+func (l *library) say(s *session.State, door session.Door, typ string, body any) []session.Effect {
+	payload, err := session.Envelope{At: 1_700_000_000_000, By: "bridge bench", Type: typ, V: session.Version}.With(body)
+	if err != nil {
+		l.tb.Fatal(err)
+	}
+	return l.fold(s, door, payload)
+}
+
+// fold puts an event into the log and the effects that it opens beside it.
+// Sequence 1 is the install record's.
+func (l *library) fold(s *session.State, door session.Door, payload []byte) []session.Effect {
+	n := len(l.events)
+	e := session.Event{Session: s.Session, Door: door, Seq: uint64(n + 2), Time: 1_700_000_000_000 + int64(n), Payload: payload}
+	l.events = append(l.events, e)
+	was := map[string]bool{}
+	for _, open := range s.Open() {
+		was[open.Name] = true
+	}
+	if _, err := s.Evolve(e); err != nil {
+		l.tb.Fatalf("event %d: %v", e.Seq, err)
+	}
+	opened := s.OpenExcept(func(name string) bool { return was[name] })
+	for _, o := range opened {
+		l.effects = append(l.effects, bus.StoredEffect{
+			Name:    subjects.EffectName{Class: o.Class, Target: o.Target, Session: s.Session, Effect: o.Name},
+			Payload: o.Payload,
+		})
+	}
+	return opened
+}
+
+func (l *library) ReadAll(_ context.Context, _ uint64, fn func(session.Event) error) (bus.Scanned, error) {
+	for _, e := range l.events {
+		if err := fn(e); err != nil {
+			return bus.Scanned{}, err
+		}
+	}
+	return bus.Scanned{}, nil
+}
+
+func (l *library) ScanEffects(_ context.Context, fn func(bus.StoredEffect) error) error {
+	for _, e := range l.effects {
+		if err := fn(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *library) ScanSnapshots(_ context.Context, fn func(bus.Kept) error) error {
+	for _, k := range l.snapshots {
+		if err := fn(k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *library) GetSnapshot(context.Context, string) ([]byte, bool, error) { return nil, false, nil }
+
+func (l *library) pinned(context.Context, uint64) (*session.Install, error) { return l.install, nil }
+
+// pass folds all of it again, and fails if anything differs.
+func (l *library) pass() {
+	p := &pass{from: l, pinned: l.pinned}
+	ctx := l.tb.Context()
+	if err := p.readStored(ctx); err != nil {
+		l.tb.Fatal(err)
+	}
+	if _, err := p.fold(ctx, 1); err != nil {
+		l.tb.Fatal(err)
+	}
+	same := uint64(0)
+	for _, f := range p.sessions() {
+		if p.differs(f) || f.result.Rejected != 0 {
+			l.tb.Fatalf("session %s differs: %v", f.result.Session, f.result.Differences)
+		}
+		same += f.result.EffectsSame
+	}
+	if got, want := same, uint64(len(l.effects)); got != want {
+		l.tb.Fatalf("%d effects are the same, want %d", got, want)
+	}
+}
+
+// benchSessions are of six events each.
+const benchSessions = 2000
+
+// BenchmarkVerify folds a log of 12,000 events from memory.
+func BenchmarkVerify(b *testing.B) {
+	l := newLibrary(b, benchSessions)
+	b.ReportAllocs()
+	for b.Loop() {
+		l.pass()
+	}
+	perEvent(b, l)
+}
+
+// BenchmarkVerifyStored folds the same from a server.
+func BenchmarkVerifyStored(b *testing.B) {
+	l := newLibrary(b, benchSessions)
+	c := l.store(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		v, err := c.Verify(b.Context(), VerifyOptions{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if got, want := v.Events, uint64(len(l.events)); got != want || !v.Identical() || v.Effects != uint64(len(l.effects)) {
+			b.Fatalf("got %+v, want %d events and %d effects that are the same", v, want, len(l.effects))
+		}
+	}
+	perEvent(b, l)
+}
+
+func perEvent(b *testing.B, l *library) {
+	b.Helper()
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(l.events)), "ns/event")
+}
+
+// store puts the events into the log of a server, and beside it what they fold
+// to with the timestamps that they have there.
+func (l *library) store(b *testing.B) *Client {
+	b.Helper()
+	ctx := b.Context()
+	node := bustest.Server(b, func(o *server.Options) { o.SyncAlways = false }) // it is about reading
+	c, err := Connect(ctx, Options{InProcess: node})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(c.Close)
+	conf, err := bus.ParseConf(refold.StreamsConf, c.bus.Names())
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := c.bus.Provision(ctx, conf, 1); err != nil {
+		b.Fatal(err)
+	}
+	if _, _, err := c.bus.PublishInstall(ctx, []byte(benchRecord), true); err != nil {
+		b.Fatal(err)
+	}
+	for _, e := range l.events {
+		if _, err := c.bus.Publish(ctx, e.Door, e.Session, e.Payload, ""); err != nil {
+			b.Fatal(err)
+		}
+	}
+	states := map[string]*session.State{}
+	if _, err = c.bus.ReadAll(ctx, 1, func(e session.Event) error { return l.storeOutputs(ctx, c.bus, states, e) }); err != nil {
+		b.Fatal(err)
+	}
+	for _, k := range l.snapshots {
+		s := states[k.Session]
+		if err := c.bus.PutSnapshot(ctx, s.Session, s.Seq, s.Snapshot().Bytes()); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return c
+}
+
+// storeOutputs folds one event and stores what it opens.
+func (l *library) storeOutputs(ctx context.Context, to *bus.Bus, states map[string]*session.State, e session.Event) error {
+	if e.Session == "" {
+		return nil
+	}
+	s := states[e.Session]
+	if s == nil {
+		s = session.New(l.install, e.Session)
+		states[e.Session] = s
+	}
+	was := map[string]bool{}
+	for _, open := range s.Open() {
+		was[open.Name] = true
+	}
+	if _, err := s.Evolve(e); err != nil {
+		return err
+	}
+	return to.AskAll(ctx, e.Session, s.OpenExcept(func(name string) bool { return was[name] }))
+}

@@ -12,12 +12,15 @@ func decodeEnvelope(payload []byte) (Envelope, error) {
 	if err != nil {
 		return Envelope{}, err
 	}
+	if env, ok := scanEnvelope(canonical); ok { // it was JSON
+		return env, nil
+	}
 	var env Envelope
 	err = codec.Decode(canonical, &env)
 	return env, err
 }
 
-// scanEnvelope decodes what our own bridges write, canonical and without a
+// scanEnvelope decodes what is canonical, as our own bridges write it, and without a
 // fault, in one pass and without copies. It leaves all else to codec.Decode,
 // which also knows what is wrong.
 func scanEnvelope(payload []byte) (env Envelope, ok bool) {

@@ -74,7 +74,7 @@ func (s *State) generation(t *Turn) Effect {
 	}
 	return Effect{
 		Name: name, Class: ClassLLM, Target: c.Provider, Claimed: true, Deadline: t.Deadline, StartBy: t.startBy(),
-		Payload: encode(g),
+		Payload: g.payload(),
 	}
 }
 
@@ -133,24 +133,23 @@ func (s *State) toolCall(t *Turn, i int) Effect {
 	c := &t.Batch.Calls[i]
 	tool := s.tool(c.ToolID)
 	name := callName(t.Run, t.Number, i)
+	asked := ToolCall{
+		Arguments: c.Arguments, At: c.At, Batch: turnName(t.Run, t.Number), Call: i, Class: ClassTool,
+		Context: s.Run.Context, Effect: name, HostSession: c.Host, IdempotencyKey: s.Session + "." + name, PlanHash: t.Batch.PlanHash,
+		ProviderCallID: c.ProviderCallID, RetrySafe: tool.RetrySafe, RunMS: c.RunMS, Session: s.Session,
+		StartBy: c.Deadline - c.RunMS, ToolID: c.ToolID, ToolName: c.ToolName, V: Version,
+	}
 	return Effect{
 		Name: name, Class: ClassTool, Target: callTarget(tool, c.Host), Claimed: !tool.RetrySafe, Deadline: c.Deadline, StartBy: c.Deadline - c.RunMS,
-		Payload: encode(ToolCall{
-			Arguments: c.Arguments, At: c.At, Batch: turnName(t.Run, t.Number), Call: i, Class: ClassTool,
-			Context: s.Run.Context, Effect: name, HostSession: c.Host, IdempotencyKey: s.Session + "." + name, PlanHash: t.Batch.PlanHash,
-			ProviderCallID: c.ProviderCallID, RetrySafe: tool.RetrySafe, RunMS: c.RunMS, Session: s.Session,
-			StartBy: c.Deadline - c.RunMS, ToolID: c.ToolID, ToolName: c.ToolName, V: Version,
-		}),
+		Payload: asked.payload(),
 	}
 }
 
 // wake builds the effect that asks to be woken.
 func (s *State) wake(w *OpenWake) Effect {
 	name := wakeName(w.Number)
-	return Effect{
-		Name: name, Class: ClassWake, Target: "-", Deadline: w.Due, StartBy: w.Due,
-		Payload: encode(Wake{At: w.At, Class: ClassWake, Due: w.Due, Effect: name, Session: s.Session, StartBy: w.Due, V: Version}),
-	}
+	asked := Wake{At: w.At, Class: ClassWake, Due: w.Due, Effect: name, Session: s.Session, StartBy: w.Due, V: Version}
+	return Effect{Name: name, Class: ClassWake, Target: "-", Deadline: w.Due, StartBy: w.Due, Payload: asked.payload()}
 }
 
 // encode returns the canonical bytes of an effect. It can't fail: every part

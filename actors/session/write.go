@@ -1,0 +1,169 @@
+package session
+
+import "github.com/refold/refold/codec"
+
+// Effects write themselves as codec would write them: a walk takes some five
+// times as long, and every effect is written once by who asks for it, and once
+// by each who folds it again.
+
+// payloadRoom is what most effects take at most, without the texts in them.
+const payloadRoom = 512
+
+// payload returns the canonical bytes of an effect.
+func (g *Generation) payload() []byte {
+	room := payloadRoom + len(g.System) + len(g.Params) + len(g.ResponseFormat) + len(g.Items)*itemRoom + len(g.Tools)*hashRoomText
+	if out, ok := g.AppendCanonical(make([]byte, 0, room)); ok {
+		return out
+	}
+	return encode(*g)
+}
+
+// What an item takes mostly, and a hash always.
+const (
+	itemRoom     = 32
+	hashRoomText = len(codec.Hash{}) + 2
+)
+
+// payload returns the canonical bytes of an effect.
+func (c *ToolCall) payload() []byte {
+	if out, ok := c.AppendCanonical(make([]byte, 0, payloadRoom+len(c.Arguments)+len(c.Context))); ok {
+		return out
+	}
+	return encode(*c)
+}
+
+// payload returns the canonical bytes of an effect.
+func (w *Wake) payload() []byte {
+	if out, ok := w.AppendCanonical(make([]byte, 0, wakeRoom)); ok {
+		return out
+	}
+	return encode(*w)
+}
+
+const wakeRoom = 160
+
+// AppendCanonical writes the effect as codec does.
+func (g *Generation) AppendCanonical(out []byte) (_ []byte, ok bool) {
+	n := 11
+	for _, given := range [...]bool{len(g.Params) > 0, len(g.ResponseFormat) > 0, g.System != "", g.ToolChoice != "", g.Tools != nil} {
+		if given {
+			n++
+		}
+	}
+	w := writer{out: codec.AppendMap(out, n)}
+	w.int("at", g.At)
+	w.text("class", string(g.Class))
+	w.text("effect", g.Effect)
+	w.out = codec.AppendArray(codec.AppendString(w.out, "items"), len(g.Items))
+	for i := range g.Items {
+		if w.out, ok = g.Items[i].AppendCanonical(w.out); !ok {
+			return nil, false
+		}
+	}
+	w.text("model", g.Model)
+	w.someRaw("params", g.Params)
+	w.text("provider", g.Provider)
+	w.someRaw("response_format", g.ResponseFormat)
+	w.int("run_ms", g.RunMS)
+	w.text("session", g.Session)
+	w.int("start_by", g.StartBy)
+	w.someText("system", g.System)
+	w.someText("tool_choice", g.ToolChoice)
+	if g.Tools != nil {
+		w.out = codec.AppendArray(codec.AppendString(w.out, "tools"), len(g.Tools))
+		for i := range g.Tools {
+			w.out = codec.AppendHash(w.out, &g.Tools[i])
+		}
+	}
+	w.out = codec.AppendHash(codec.AppendString(w.out, "toolset"), &g.Toolset)
+	w.int("v", int64(g.V))
+	return w.out, !w.bad
+}
+
+// AppendCanonical writes the effect as codec does.
+func (c *ToolCall) AppendCanonical(out []byte) (_ []byte, ok bool) {
+	n := 14
+	for _, given := range [...]bool{len(c.Context) > 0, c.HostSession != nil, c.ProviderCallID != "", c.RetrySafe} {
+		if given {
+			n++
+		}
+	}
+	w := writer{out: codec.AppendMap(out, n)}
+	w.text("arguments", c.Arguments)
+	w.int("at", c.At)
+	w.text("batch", c.Batch)
+	w.int("call", int64(c.Call))
+	w.text("class", string(c.Class))
+	w.someRaw("context", c.Context)
+	w.text("effect", c.Effect)
+	if h := c.HostSession; h != nil {
+		w.host("host_session", h)
+	}
+	w.text("idempotency_key", c.IdempotencyKey)
+	w.out = codec.AppendHash(codec.AppendString(w.out, "plan_hash"), &c.PlanHash)
+	w.someText("provider_call_id", c.ProviderCallID)
+	if c.RetrySafe {
+		w.out = codec.AppendBool(codec.AppendString(w.out, "retry_safe"), true)
+	}
+	w.int("run_ms", c.RunMS)
+	w.text("session", c.Session)
+	w.int("start_by", c.StartBy)
+	w.text("tool_id", c.ToolID)
+	w.text("tool_name", c.ToolName)
+	w.int("v", int64(c.V))
+	return w.out, !w.bad
+}
+
+// AppendCanonical writes the effect as codec does.
+func (w *Wake) AppendCanonical(out []byte) (_ []byte, ok bool) {
+	to := writer{out: codec.AppendMap(out, 7)}
+	to.int("at", w.At)
+	to.text("class", string(w.Class))
+	to.int("due", w.Due)
+	to.text("effect", w.Effect)
+	to.text("session", w.Session)
+	to.int("start_by", w.StartBy)
+	to.int("v", int64(w.V))
+	return to.out, !to.bad
+}
+
+// writer writes the entries of a map one after the other.
+type writer struct {
+	out []byte
+	bad bool // a text is none, or bytes are not canonical
+}
+
+func (w *writer) int(key string, i int64) { w.out = codec.AppendInt(codec.AppendString(w.out, key), i) }
+
+func (w *writer) text(key, text string) {
+	out, ok := codec.AppendText(codec.AppendString(w.out, key), text)
+	w.out, w.bad = out, w.bad || !ok
+}
+
+func (w *writer) someText(key, text string) {
+	if text != "" {
+		w.text(key, text)
+	}
+}
+
+// someRaw writes what stands inside the effect's map.
+func (w *writer) someRaw(key string, raw codec.Raw) {
+	if len(raw) > 0 {
+		out, ok := codec.AppendRaw(codec.AppendString(w.out, key), raw, 1)
+		w.out, w.bad = out, w.bad || !ok
+	}
+}
+
+func (w *writer) host(key string, h *HostSession) {
+	n := 1
+	if h.ID != "" {
+		n++
+	}
+	if h.Route != "" {
+		n++
+	}
+	w.out = codec.AppendMap(codec.AppendString(w.out, key), n)
+	w.someText("id", h.ID)
+	w.someText("route", h.Route)
+	w.text("status", h.Status)
+}

@@ -120,13 +120,10 @@ func (s *sim) calmDown() {
 	}
 }
 
-// resume resumes what is paused. Where hours pass in which nothing works, it gives
-// every session with a run an event: one whose wake was due meanwhile, and whose
-// name is forgotten, sleeps until then if its owner, back again, acknowledges what
-// came later and is gone before it has settled the wake (seed 2905).
+// resume resumes what is paused.
 func (s *sim) resume() {
 	for _, sid := range sortedKeys(s.judge.sessions) {
-		if run := s.judge.sessions[sid].state.Run; run != nil && (run.Lifecycle == session.Paused || s.mood.hours) {
+		if run := s.judge.sessions[sid].state.Run; run != nil && run.Lifecycle == session.Paused {
 			s.publish(session.DoorIn, sid, session.TypeRunResumeRequested, `{}`)
 		}
 	}

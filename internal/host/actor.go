@@ -28,6 +28,7 @@ type actor struct {
 	wakes   []uint32 // open in that snapshot
 	unsure  int      // snapshots on their way
 	woken   []uint32 // wakes that were settled here in this era
+	said    []uint32 // wakes whose settlement the log has
 	used    uint64   // when it was used last, by the lane's count
 	bytes   int      // that it takes, about
 	loaded  *sample  // the snapshot that it was loaded from, until the lane has taken note; nil: none, or not to be verified

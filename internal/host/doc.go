@@ -36,6 +36,8 @@
 //     list of wakes that its owner keeps (unsaved, evict.go), or had its last event
 //     not long before its lane was taken: these are looked at in the log
 //     (lookback.go). So it is woken though the names of its effects are lost.
+//   - What came later than a wake's due is acknowledged when the wake is settled,
+//     as far as the log takes it: behind it nobody would look back so far (floor.go).
 //   - An owner settles a wake once in an era, when a timer bridge should have,
 //     and only if the settlement can't be among what it has not seen.
 //   - What a sweep loads is a copy: it emits nothing but WakeSettled and wakes
@@ -81,11 +83,11 @@
 // that are quarantined don't count. One snapshot of a host is verified at a time,
 // for a twentieth of the time (verify.go). A session that waits for a far day
 // leaves after a minute (sleep.go). At most 1,024 events are folded ahead of what
-// is being stored. A lane settles 64 overdue wakes a
-// second at most; one lane of a host is swept at a time, 500 sessions a second. A
-// View that would not fit a message goes without lists of overrides, then without
-// tools. A quarantine leaves nothing behind when it is deleted: a release is
-// noticed by hosts that run then, within 15 s.
+// is being stored. A lane settles 64 overdue wakes a second at most, beside those
+// that its acknowledgements would pass; one lane of a host is swept at a time, 500
+// sessions a second. A View that would not fit a message goes without lists of
+// overrides, then without tools. A quarantine leaves nothing behind when it is
+// deleted: a release is noticed by hosts that run then, within 15 s.
 //
 // # Testing
 //

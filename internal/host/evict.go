@@ -64,6 +64,9 @@ func (l *laneActor) admit(s *actor) {
 	s.used = l.clock
 	l.sessions[s.sid] = s
 	delete(l.unsaved, s.sid)
+	if s.state != nil {
+		l.dueFrom(s.state.Wakes)
+	}
 	l.weigh(s)
 	l.evict(s)
 }

@@ -37,13 +37,15 @@ type laneActor struct {
 	folded    []*outputs                    // not handed over
 	storing   *slice                        // handed over; nil: none
 	snapshots *snapshotting
-	clock     uint64 // counts uses, for eviction
-	bytes     int    // that the sessions take; those that have left are counted until the next recount
-	evictFrom uint64 // use from which on it is tried again to evict
-	newest    uint64 // sequence of the latest event of this era; 0: none yet
-	arrived   bool   // something arrived since quarantines were looked after
-	reached   int64  // when the log took the latest event of this era; Unix ms
-	behind    bool   // the lane has more than that
+	clock     uint64    // counts uses, for eviction
+	bytes     int       // that the sessions take; those that have left are counted until the next recount
+	evictFrom uint64    // use from which on it is tried again to evict
+	newest    uint64    // sequence of the latest event of this era; 0: none yet
+	arrived   bool      // something arrived since quarantines were looked after
+	firstDue  int64     // no wake is due before that is open here and not known to be settled, Unix ms; 0: not known
+	passFrom  time.Time // none is settled before an acknowledgement until then: one could not be
+	reached   int64     // when the log took the latest event of this era; Unix ms
+	behind    bool      // the lane has more than that
 
 	toStore chan *slice
 	stored  chan *slice
@@ -217,7 +219,7 @@ func (l *laneActor) take(ctx context.Context, a arrival) error {
 			return err
 		}
 		for _, s := range l.sessions {
-			s.proven, s.woken = false, nil
+			s.proven, s.woken, s.said = false, nil, nil
 		}
 		clear(l.loaded)
 		l.list(ctx, time.Now())

@@ -153,6 +153,7 @@ func (l *laneActor) saveNot(s *actor) {
 		return
 	}
 	l.unsaved[s.sid] = slices.Clone(s.state.Wakes)
+	l.dueFrom(s.state.Wakes)
 }
 
 // lateUnsaved returns the wakes of those sessions that are overdue.

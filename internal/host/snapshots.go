@@ -169,6 +169,11 @@ func (s *slice) fails(a *actor) bool {
 	return slices.ContainsFunc(s.outputs, func(o *outputs) bool { return o.actor == a && o.failed != nil })
 }
 
+// failsOf is the same, of a session by its name.
+func (s *slice) failsOf(sid string) bool {
+	return slices.ContainsFunc(s.outputs, func(o *outputs) bool { return o.failed != nil && o.arrival.event.Session == sid })
+}
+
 // learn takes back what was counted as stored and is not.
 func (l *laneActor) learn() {
 	for _, p := range l.snapshots.results() {

@@ -17,6 +17,7 @@ import (
 type slice struct {
 	outputs   []*outputs
 	snapshots []*snapshot // of the states behind it
+	passed    []passed    // wakes that its acknowledgements pass
 	tried     bool        // it may be stored
 	err       error       // the lane is given up: memory is ahead of what is stored
 }
@@ -33,11 +34,15 @@ func (l *laneActor) handOver() {
 	for _, o := range s.outputs {
 		if a := o.actor; a != nil && !seen[a] {
 			seen[a] = true
+			if a.state != nil {
+				l.dueFrom(a.state.Wakes)
+			}
 			if p := l.due(a); p != nil {
 				s.snapshots = append(s.snapshots, p)
 			}
 		}
 	}
+	s.passed = l.passes(s)
 	if fault.On(fault.SnapshotEarly) {
 		l.snapshots.put(s.snapshots...)
 		s.snapshots = nil
@@ -60,6 +65,7 @@ func (l *laneActor) finish(ctx context.Context, s *slice) error {
 			}
 		}
 	}
+	l.hasPassed(s)
 	for _, o := range s.outputs {
 		if o.actor != nil {
 			o.actor.stored = o.arrival.event.Seq
@@ -92,6 +98,7 @@ func (l *laneActor) storeSlices(ctx context.Context) {
 		s.err = l.retry(ctx, "store outputs", last, func() error { return l.storeAll(ctx, s) })
 		if s.err == nil {
 			l.putLong(ctx, s)
+			l.settlePassed(ctx, s)
 		}
 		l.stored <- s
 	}

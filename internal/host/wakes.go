@@ -28,6 +28,11 @@ type late struct {
 	copy bool // what is in memory is not proven: look first
 }
 
+// compare puts the wake first that is due first.
+func (w late) compare(b late) int {
+	return cmp.Or(cmp.Compare(w.wake.Due, b.wake.Due), cmp.Compare(w.sid, b.sid), cmp.Compare(w.wake.Number, b.wake.Number))
+}
+
 // lookAtWakes finds the overdue wakes of the sessions in memory, if this process
 // owns the lane, and passes each on once in an era. What there is no room for
 // is found the next time.
@@ -45,6 +50,7 @@ func (l *laneActor) lookAtWakes(now int64) {
 		}
 		if len(s.woken) > session.WakesMax {
 			s.woken = slices.DeleteFunc(s.woken, func(number uint32) bool { return !s.isOpen(number) })
+			s.said = slices.DeleteFunc(s.said, func(number uint32) bool { return !s.isOpen(number) })
 		}
 		for _, w := range s.state.Wakes {
 			if isOverdue(w.Due, now) && !slices.Contains(s.woken, w.Number) {
@@ -55,9 +61,7 @@ func (l *laneActor) lookAtWakes(now int64) {
 	found = append(found, l.lateUnsaved(now)...)
 	// In an order of their own, not a map's: what happens is then the same when
 	// it happens again.
-	slices.SortFunc(found, func(a, b late) int {
-		return cmp.Or(cmp.Compare(a.wake.Due, b.wake.Due), cmp.Compare(a.sid, b.sid), cmp.Compare(a.wake.Number, b.wake.Number))
-	})
+	slices.SortFunc(found, late.compare)
 	for _, w := range found {
 		select {
 		case l.late <- w:
@@ -95,8 +99,19 @@ func (l *laneActor) settleLate(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case w := <-l.late:
+			if l.knows(ctx, w) {
+				continue // before an acknowledgement that would have passed it
+			}
 			err := l.settleOne(ctx, w)
-			if err == nil || ctx.Err() != nil {
+			if ctx.Err() != nil {
+				continue
+			}
+			if err == nil {
+				l.inside(ctx, func() {
+					if s := l.sessions[w.sid]; s != nil {
+						s.isSaid(w.wake.Number)
+					}
+				})
 				continue
 			}
 			l.log.Warn("overdue wake not settled", "session", w.sid, "wake", w.wake.Number, "error", err)
@@ -105,6 +120,7 @@ func (l *laneActor) settleLate(ctx context.Context) {
 					s.woken = slices.DeleteFunc(s.woken, func(number uint32) bool { return number == w.wake.Number })
 				} else {
 					l.unsaved[w.sid] = []session.OpenWake{w.wake}
+					l.dueFrom(l.unsaved[w.sid])
 				}
 			})
 			pause(ctx, wakeAfterBad)

@@ -164,12 +164,17 @@ func TestAWakeThatIsNotSettledIsTriedAgain(t *testing.T) {
 				s.deliver(s.run("s1"))
 				s.start()
 				s.pass(tenMinutes + time.Hour)
-				last := s.run("s2") // the lane goes on
+				s.mem.mu.Lock()
+				tries := s.mem.calls[call{op: "Publish", sid: "s1", who: "wake"}]
+				s.mem.mu.Unlock()
+				last, next := s.run("s2"), s.run("s3")
 				s.deliver(last)
+				s.pass(wakeWithin + retryMax) // the lane goes on
 				s.wantAcked(last)
+				s.deliver(next)
+				s.wantAcked(next)
 				s.mem.mu.Lock()
 				down = false
-				tries := s.mem.calls[call{op: "Publish", sid: "s1", who: "wake"}]
 				s.mem.mu.Unlock()
 				if most := int(time.Hour / wakeAfterBad); tries < 2 || tries > most {
 					t.Errorf("%d tries in an hour, want at most %d", tries, most)

@@ -25,13 +25,19 @@ type bridgeCommand struct {
 
 // doctorCommand compares what is asked for with what is served.
 type doctorCommand struct {
-	Within time.Duration `default:"2s" help:"For how long to listen to bridges: each says twice a second that it is there."`
+	Within    time.Duration `default:"2s" help:"For how long to listen to bridges: each says twice a second that it is there."`
+	MCP       []string      `name:"mcp" type:"existingfile" placeholder:"FILE" help:"File of MCP servers: ask them for their tools, and say which are not what FILE.lock has. It starts programs that FILE names."`
+	MCPWithin time.Duration `name:"mcp-within" default:"30s" help:"For how long to wait for an MCP server."`
 }
 
 // Help is what the help says beside the flags.
 func (doctorCommand) Help() string {
 	return `It looks at what sessions wait for now. Whether everything is served that they
-may ask for later, refold tools check tells.`
+may ask for later, refold tools check tells. What bridges have found wrong with
+tools of MCP servers it tells too; a bridge finds it when it first needs a server,
+and --mcp asks them now:
+
+    refold bridge doctor --mcp servers.yaml`
 }
 
 // Limits of one look.
@@ -51,6 +57,7 @@ type diagnosis struct {
 	asked   map[string]int      // names of effects of such targets, open or not
 	more    map[string]int      // sessions of such targets that were not asked
 	silent  bool                // no session-actor answered
+	wrong   []string            // of what bridges say is wrong
 }
 
 // Run prints what was found; the error says that something is unserved.
@@ -76,7 +83,11 @@ func (d doctorCommand) Run(ctx context.Context, s streams, conn connection) erro
 	if err := found.ask(ctx, c, names); err != nil {
 		return err
 	}
-	return found.tell(s)
+	told := found.tell(s)
+	if err := checkAllMCP(ctx, s, d.MCP, d.MCPWithin); err != nil {
+		return err
+	}
+	return told
 }
 
 // listen finds who serves what: those that answer, and those that are heard.
@@ -98,6 +109,9 @@ func (d *diagnosis) listen(ctx context.Context, b *bus.Bus, within time.Duration
 		return ctx.Err()
 	}
 	d.served, _ = members.Serving()
+	if d.wrong, err = troubles(ctx, b, d.bridges); err != nil {
+		return err
+	}
 	answered := make(bus.Served)
 	for _, bridge := range d.bridges {
 		for _, target := range strings.Fields(bridge.Metadata["targets"]) {
@@ -177,6 +191,9 @@ func waitingOf(ctx context.Context, c *client.Client, of string, sessions []stri
 func (d *diagnosis) tell(s streams) error {
 	if err := d.printBridges(s.out); err != nil {
 		return err
+	}
+	for _, line := range d.wrong {
+		fmt.Fprintln(s.out, line)
 	}
 	if d.silent {
 		fmt.Fprintln(s.err, "refold: warning: no session-actor answers, so what is open can't be told: start session-actor")

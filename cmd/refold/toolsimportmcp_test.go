@@ -12,6 +12,10 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"testing"
+
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/tools/mcp"
 )
 
 // mcpServer is an MCP server with one tool, and as much of the protocol as that
@@ -67,11 +71,63 @@ func TestImportMCP(t *testing.T) {
 	}
 	like(t, "lock", string(lock), `(?s)"mcp.notes.find": \{\s*"tool": "find",\s*"schema": "sha256-[0-9a-f]{64}",\s*"hints": \[\s*"read_only"\s*\]`)
 
+	out, _ = w.does(0, "bridge", "doctor", "--within", "1ms", "--mcp", file)
+	like(t, "as it was", out, `\nmcp: 1 imported tools are as they were\n$`)
+
 	schema.Store(`{"type": "object", "properties": {"text": {"type": "string", "pattern": "(?=a)"}}}`)
 	_, errOut = w.does(statusFailed, "tools", "import", "mcp", file)
 	like(t, "left out", errOut, `^refold: left out: server notes, tool find: .*RE2`)
 	schema.Store(`{"type": "object"}`)
+	out, _ = w.does(statusFailed, "bridge", "doctor", "--within", "1ms", "--mcp", file)
+	like(t, "doctor", out, `\nmcp: server notes, tool find \(mcp.notes.find\): schema \(schema pinned sha256-[0-9a-f]{64}, found sha256-[0-9a-f]{64}\)\n`+
+		`mcp: calls of what has changed are refused: look at it, then refold tools import mcp .* \| refold install -, and start the bridges again\nmcp: 0 imported tools are as they were\n$`)
 	out, errOut = w.does(0, "tools", "import", "mcp", file, "--registry", "--target", "box")
 	like(t, "changed", errOut, `refold: mcp.notes.find has changed since it was imported: schema\n$`)
 	like(t, "registry", out, `^\{"tools":\[\{.*"target":"box".*\}\]\}\n$`)
+}
+
+// TestDoctorMCP: a server that does not answer is said, and not waited for; so
+// is what bridges have found.
+func TestDoctorMCP(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	hold := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-hold:
+		case <-r.Context().Done():
+		}
+	}))
+	t.Cleanup(func() { close(hold); server.Close() })
+	file := filepath.Join(t.TempDir(), "servers.yaml")
+	_, errOut := w.does(statusFailed, "bridge", "doctor", "--within", "1ms", "--mcp", writeServers(t, file, server.URL))
+	like(t, "not imported", errOut, `^refold: .*servers.yaml.lock is not there`)
+	lock := mcp.Lock{"mcp.mute.find": {Tool: "find", Hints: []string{}}, "mcp.old.find": {Tool: "find", Hints: []string{}}}
+	if err := mcp.WriteLock(file, lock); err != nil {
+		t.Fatal(err)
+	}
+	stop, err := w.bus.Register(w.ctx, bus.Service{Kind: "bridge", Version: "1.0.0", Metadata: map[string]string{"name": "b1", "targets": "tool/mcp"}, Stats: func() any {
+		return bridge.Stats{Targets: map[string]bridge.TargetStats{"tool/mcp": {Troubles: []string{"server mute is not there: refused"}}}}
+	}}, bus.Endpoint{Name: "stats", Subject: "refold.test.stats", Answer: func(string, []byte) ([]byte, error) { return nil, nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, _ := w.does(statusFailed, "bridge", "doctor", "--within", "1ms", "--mcp", file, "--mcp-within", "50ms")
+	like(t, "doctor", out, `\ntrouble: tool/mcp \(b1\): server mute is not there: refused\n(?s).*\nmcp: mcp.old.find: its server is not in the file any more\n`+
+		`mcp: server gone: it is not reached, so its imported tools \(0\) can't be compared: .*\nmcp: server mute: it is not reached, so its imported tools \(1\) can't be compared: .*deadline.*`+
+		`\nmcp: 0 imported tools are as they were\n$`)
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+// writeServers writes a config of a server that does not answer, and of a program
+// that there is not.
+func writeServers(t *testing.T, file, url string) string {
+	t.Helper()
+	text := fmt.Appendf(nil, "servers:\n  mute:\n    url: %s\n  gone:\n    command: %s\n", url, filepath.Join(t.TempDir(), "none"))
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
 }

@@ -53,30 +53,63 @@ func (b *Bus) Discover(ctx context.Context, kind string) (all []Running, err err
 
 // whoIsThere asks once.
 func (b *Bus) whoIsThere(ctx context.Context, subject string) (all []micro.Info, err error) {
-	inbox := b.nc.NewInbox()
-	sub, err := b.nc.SubscribeSync(inbox)
+	err = b.everyAnswer(ctx, subject, func(answer []byte) {
+		var info micro.Info
+		if json.Unmarshal(answer, &info) == nil && info.ID != "" { // else somebody else answers on that subject
+			all = append(all, info)
+		}
+	})
+	return all, err
+}
+
+// Stated returns what the daemons of a kind say in their stats, by the ID of
+// their registration, as Discover has it. One that is too busy is not among
+// them.
+func (b *Bus) Stated(ctx context.Context, kind string) (map[string]json.RawMessage, error) {
+	subject, err := micro.ControlSubject(micro.StatsVerb, b.names.ServiceName(kind), "")
 	if err != nil {
 		return nil, err
 	}
+	all := map[string]json.RawMessage{}
+	err = b.everyAnswer(ctx, subject, func(answer []byte) {
+		var stats micro.Stats
+		if json.Unmarshal(answer, &stats) != nil || stats.ID == "" {
+			return
+		}
+		for _, e := range stats.Endpoints { // all say the same
+			if len(e.Data) > 0 {
+				all[stats.ID] = e.Data
+			}
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("ask each %s for its stats: %w", kind, err)
+	}
+	return all, nil
+}
+
+// everyAnswer asks on a subject, and gives every answer to take.
+func (b *Bus) everyAnswer(ctx context.Context, subject string, take func(answer []byte)) error {
+	inbox := b.nc.NewInbox()
+	sub, err := b.nc.SubscribeSync(inbox)
+	if err != nil {
+		return err
+	}
 	defer sub.Unsubscribe()
 	if err := b.nc.PublishRequest(subject, inbox, nil); err != nil {
-		return nil, err
+		return err
 	}
 	for {
 		answer, err := nextWithin(ctx, sub, discoverQuiet)
 		switch {
 		case errors.Is(err, nats.ErrNoResponders), err == nil && answer.Header.Get(subjects.HeaderStatus) == directNoResponders:
-			return nil, nil
+			return nil
 		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
-			return all, nil
+			return nil
 		case err != nil:
-			return nil, err
+			return err
 		}
-		var info micro.Info
-		if json.Unmarshal(answer.Data, &info) != nil || info.ID == "" {
-			continue // somebody else answers on that subject
-		}
-		all = append(all, info)
+		take(answer.Data)
 	}
 }
 

@@ -33,6 +33,7 @@ type server struct {
 	beside  sync.WaitGroup
 
 	said map[string]string // by tool_id: what was said last of how it changed
+	full map[string]string // the same, with the hashes
 }
 
 // take returns the server's session, started if there is none. give must be
@@ -199,10 +200,8 @@ func (s *server) close() {
 func (s *server) compare(tools map[string]*Tool, refused map[string]string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, id := range sorted(s.lock) {
-		if !strings.HasPrefix(id, s.prefix()) {
-			continue
-		}
+	for _, id := range s.pinned() {
+		s.full[id] = changeInFull(s.lock[id], tools[id], refused[id])
 		what := change(s.lock[id], tools[id], refused[id])
 		if what == s.said[id] {
 			continue
@@ -235,10 +234,21 @@ func (s *server) changes() map[string]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := map[string]string{}
-	for id, what := range s.said {
+	for id, what := range s.full {
 		if what != "" {
 			all[id] = what
 		}
 	}
 	return all
+}
+
+// missing says why the server is not there, empty if it is, or if nobody has
+// asked for it yet.
+func (s *server) missing() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.talk != nil || s.failed == nil {
+		return ""
+	}
+	return clip(s.failed.Error(), errorTextMax)
 }

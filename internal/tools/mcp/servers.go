@@ -22,6 +22,7 @@ type Options struct {
 // or reached, with its first call.
 type Servers struct {
 	log     *slog.Logger
+	lock    Lock
 	servers map[string]*server // by name
 }
 
@@ -35,11 +36,11 @@ func New(c *Config, lock Lock, o Options) (*Servers, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	all := &Servers{log: log, servers: make(map[string]*server, len(c.Servers))}
+	all := &Servers{log: log, lock: lock, servers: make(map[string]*server, len(c.Servers))}
 	for name, config := range c.Servers {
 		s := &server{
 			name: name, config: config, target: config.target(o.Target), environ: config.environ(o.Env), header: config.header(o.Env),
-			lock: lock, version: o.Version, log: log.With("server", name), said: map[string]string{},
+			lock: lock, version: o.Version, log: log.With("server", name), said: map[string]string{}, full: map[string]string{},
 		}
 		s.base, s.cancel = context.WithCancel(context.Background())
 		all.servers[name] = s
@@ -67,8 +68,9 @@ type target struct {
 	name string
 }
 
-// Troubles says which tools of the target are not as they were imported: the
-// bridge's stats have it.
+// Troubles says which tools of the target are not as they were imported, and
+// which servers were not there when they were asked last: the bridge's stats have
+// it, and refold bridge doctor.
 func (t target) Troubles() (all []string) {
 	for _, name := range sorted(t.servers) {
 		server := t.servers[name]
@@ -77,7 +79,10 @@ func (t target) Troubles() (all []string) {
 		}
 		changes := server.changes()
 		for _, id := range sorted(changes) {
-			all = append(all, id+": "+changes[id])
+			all = append(all, fmt.Sprintf("server %s, tool %s: %s", name, id, changes[id]))
+		}
+		if missing := server.missing(); missing != "" {
+			all = append(all, fmt.Sprintf("server %s is not there: %s", name, missing))
 		}
 	}
 	return all

@@ -299,8 +299,19 @@ func TestChange(t *testing.T) {
 		w.until("the log says it", w.logged(`tool=mcp.peer.set changed="the server does not list it"`))
 		w.want(w.call(t.Context(), "set", `{"text": "a"}`, true), "failed", CodeToolGone, "server peer does not list set any more")
 		got := w.servers.Executors()[TargetDefault].(interface{ Troubles() []string }).Troubles()
-		if want := []string{"mcp.peer.echo: schema", "mcp.peer.set: the server does not list it"}; !slices.Equal(got, want) {
+		found, err := pinOf(&sdk.Tool{InputSchema: json.RawMessage(schemaOther)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []string{
+			fmt.Sprintf("server peer, tool mcp.peer.echo: schema (schema pinned %s, found %s)", w.lock["mcp.peer.echo"].Schema, found.Schema),
+			"server peer, tool mcp.peer.set: the server does not list it",
+		}
+		if !slices.Equal(got, want) {
 			t.Errorf("troubles %q, want %q", got, want)
+		}
+		if findings, same := w.servers.Check(t.Context()); w.config.Servers["peer"].URL != "" && (len(findings) != 2 || same != 16) {
+			t.Errorf("a check finds %v, and %d as they were; want 2 that are not, and 16", findings, same)
 		}
 		if got := countNotes(w.ledger, "echo"); got != 1 {
 			t.Errorf("the server ran echo %d times, want 1", got)

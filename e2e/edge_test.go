@@ -14,9 +14,9 @@ import (
 	"github.com/refold/refold/actors/session"
 )
 
-// goneFor is longer than a pin (2 s) and than a claim's holder is listened for
-// (5 s).
-const goneFor = 7 * time.Second
+// goneFor is longer than a pin (2 s), than a claim's holder is listened for (5 s),
+// and than the leases of effects and of events (10 and 30 s).
+const goneFor = time.Minute
 
 // While NATS is gone, daemons wait for it, in the middle of a run as at any
 // time; when it is back they go on, the same processes, and no call runs twice.

@@ -1,0 +1,111 @@
+package bridge
+
+// What a bridge carries out when its consumer is reset, or deleted and made
+// again: the server then offers everything anew, to whoever pulls.
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/bus/bustest"
+)
+
+// TestConsumerIsLostInTheMiddle: while a call that may not run twice and a model's
+// turn are in progress on one bridge, a second one is there, and the consumers of
+// both are reset, and then deleted. Each starts once and is settled once.
+func TestConsumerIsLostInTheMiddle(t *testing.T) {
+	t.Parallel()
+	a := newActor(t)
+	var starts ledger
+	release := make(chan struct{})
+	wait := func(ctx context.Context, effect string) {
+		starts.add(effect)
+		select {
+		case <-release:
+		case <-ctx.Done():
+		}
+	}
+	var bridges []*Bridge
+	for _, name := range []string{"one", "two"} {
+		b := a.bridge(t, name)
+		bridges = append(bridges, b)
+		if err := b.Tool("host", executorFunc(func(ctx context.Context, c Call) (Result, error) {
+			wait(ctx, c.Effect)
+			return Result{}, nil
+		})); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Model("p", modelFunc(func(ctx context.Context, r Request, _ func(string)) (Answer, error) {
+			wait(ctx, r.Effect)
+			return Answer{Text: "said"}, nil
+		})); err != nil {
+			t.Fatal(err)
+		}
+		run(t, b)
+	}
+	nc := connect(t, a.server)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fx := a.Names().EffectsStream()
+	a.ask(t, session.ClassTool, "host", "r1t1c0", toolCall("r1t1c0", false))
+	seq, err := a.Publish(t.Context(), session.DoorIn, "s1", event(t, session.TypeRunRequested, session.RunRequested{Input: *text("hi")}), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.ask(t, session.ClassLLM, "p", "r2t1", generation("r2t1", session.Item{Role: session.RoleUser, Seq: seq}))
+	bustest.Until(t, "both are in progress", func() bool { return len(starts.all()) == 2 })
+	consumers := []string{"tool-host", "llm-p"}
+	bustest.Until(t, "after resets, the other bridge was offered both", func() bool {
+		for _, name := range consumers {
+			answer, err := nc.Request("$JS.API.CONSUMER.RESET."+fx+"."+name, nil, testPatience)
+			if err != nil || strings.Contains(string(answer.Data), `"error"`) {
+				t.Fatalf("reset %s: %v %s", name, err, answer.Data)
+			}
+		}
+		conflicts := uint64(0)
+		for _, b := range bridges {
+			conflicts += b.Stats().Conflicts
+		}
+		return conflicts >= 2
+	})
+	made := map[string]string{}
+	for _, name := range consumers {
+		c, err := js.Consumer(t.Context(), fx, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made[name] = c.CachedInfo().Created.String()
+		if err := js.DeleteConsumer(t.Context(), fx, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bustest.Until(t, "made again, they have offered all", func() bool {
+		for _, name := range consumers {
+			c, err := js.Consumer(t.Context(), fx, name)
+			if err != nil || c.CachedInfo().Created.String() == made[name] || c.CachedInfo().NumPending > 0 {
+				return false
+			}
+		}
+		return true
+	})
+	close(release)
+	a.settled(t, 2)
+	for _, name := range consumers {
+		a.allAcked(t, name)
+	}
+	if got := starts.all(); len(got) != 2 {
+		t.Errorf("started %q, want each once", got)
+	}
+	settled := a.settled(t, 2)
+	slices.Sort(settled)
+	if len(settled) != 2 || !strings.HasPrefix(settled[0], "r1t1c0 succeeded") || !strings.HasPrefix(settled[1], "r2t1") {
+		t.Errorf("settled %q, want each once", settled)
+	}
+}

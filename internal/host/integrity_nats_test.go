@@ -152,9 +152,16 @@ func testErased(t *testing.T, w *world) {
 		t.Fatal(err)
 	}
 	w.wantView("snapped")
+	// Its second run asks with other bytes what it asked before the loss, so that
+	// it is stopped at the event that leads there, and stands where it did.
 	w.answer("snapped", "r1t1", "answer 1, again")
-	w.asked(session.ClassLLM, "openai", "snapped", "r2t1")
-	w.wantView("snapped")
+	all := w.events("snapped")
+	if stop := w.stopReason("snapped"); stop.Seq != all[len(all)-1] || !strings.Contains(stop.Reason, "r2t1 holds ") || !strings.Contains(stop.Reason, " that differ ") {
+		t.Errorf("released, and answered, it is quarantined as %+v: want it from %d on, with the effect r2t1", stop, all[len(all)-1])
+	}
+	if v := w.view("snapped"); v.Seq != all[len(all)-2] {
+		t.Errorf("its view is of %d: want it as it stands before it was stopped, at %d", v.Seq, all[len(all)-2])
+	}
 }
 
 // saidStop waits for the notice of a quarantine.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"syscall"
 	"time"
@@ -18,7 +19,8 @@ import (
 type supervisor struct {
 	spec   spec
 	status *os.File
-	sees   bool // /proc shows the processes of the command, and nothing else
+	stderr *os.File // the command's
+	sees   bool     // /proc shows the processes of the command, and nothing else
 
 	stop chan struct{} // closed when all is to end; only without a process namespace
 
@@ -34,7 +36,7 @@ func supervise() {
 	control, status := os.NewFile(3, "control"), os.NewFile(4, "status")
 	syscall.CloseOnExec(3)
 	syscall.CloseOnExec(4)
-	s := &supervisor{status: status, stop: make(chan struct{})}
+	s := &supervisor{status: status, stderr: ownWords(4), stop: make(chan struct{})}
 	line := bufio.NewReader(control)
 	text, err := line.ReadBytes('\n')
 	if err == nil {
@@ -54,9 +56,6 @@ func supervise() {
 	if s.spec.Probe != nil {
 		s.exit(End{Found: s.try(s.spec.Probe, limits)})
 	}
-	if limits != "" {
-		s.exit(End{Fault: limits})
-	}
 	go func() { // whoever asked for it is gone, or wants it to end
 		_, _ = line.ReadByte()
 		if os.Getpid() == 1 {
@@ -65,6 +64,18 @@ func supervise() {
 		close(s.stop)
 	}()
 	s.exit(s.run())
+}
+
+// ownWords lets what the runtime says before it gives up go where the status
+// goes, and not between what the command writes, which would hide it. It returns
+// the standard error that there was.
+func ownWords(status int) *os.File {
+	debug.SetTraceback("none") // the reason is enough, and fits the pipe
+	fd, err := unix.FcntlInt(2, unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil || unix.Dup3(status, 2, 0) != nil {
+		return os.Stderr
+	}
+	return os.NewFile(uintptr(fd), "stderr")
 }
 
 // exit tells how it ended, and ends all.
@@ -87,16 +98,14 @@ func (s *supervisor) exit(end End) {
 // run starts the command and waits for it. What loses its parent is ours, and is
 // waited for as well.
 func (s *supervisor) run() End {
-	process, err := os.StartProcess(s.spec.Argv[0], s.spec.Argv, &os.ProcAttr{
-		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}, Env: os.Environ(), Sys: &syscall.SysProcAttr{Setpgid: true},
-	})
+	command, err := s.start(&os.ProcAttr{Files: []*os.File{os.Stdin, os.Stdout, s.stderr}, Env: os.Environ()})
 	if err != nil {
 		return End{Fault: err.Error()}
 	}
 	// Nobody but the command holds its output from here on.
 	os.Stdin.Close()
 	os.Stdout.Close()
-	os.Stderr.Close()
+	s.stderr.Close()
 	go s.watch()
 	options := 0
 	if os.Getpid() != 1 {
@@ -117,9 +126,9 @@ func (s *supervisor) run() End {
 			}
 		case err != nil:
 			return End{Fault: "wait: " + err.Error()}
-		case pid == process.Pid && ws.Signaled():
+		case pid == command && ws.Signaled():
 			return End{Exit: -1, Signal: int(ws.Signal())}
-		case pid == process.Pid && ws.Exited():
+		case pid == command && ws.Exited():
 			return End{Exit: ws.ExitStatus()}
 		}
 	}

@@ -32,16 +32,18 @@ var systemFiles = []string{
 
 var systemDevices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
 
-// confine gives up what the command must not have. limits says why rlimits were
-// not set; the error, what else went wrong.
+// confine gives up what the command must not have. In a trial, limits says why
+// rlimits can't be set; the error, what else went wrong.
 func (s *supervisor) confine() (limits string, err error) {
 	if os.Getpid() == 1 {
 		s.furnish()
 	} else if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return "", fmt.Errorf("become the parent of orphans: %w", err)
 	}
-	if err := s.limit(); err != nil {
-		limits = "rlimits: " + err.Error()
+	if s.spec.Probe != nil {
+		if err := s.tryLimits(); err != nil {
+			limits = err.Error()
+		}
 	}
 	if err := s.lock(); err != nil {
 		return limits, fmt.Errorf("landlock: %w", err)
@@ -77,39 +79,6 @@ func (s *supervisor) furnish() {
 		_ = unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo)
 	}
 }
-
-// limit sets rlimits. Its own small needs are below the least that one may choose.
-func (s *supervisor) limit() error {
-	l := s.spec.Limits
-	set := func(what int, soft, hard uint64) error {
-		var now unix.Rlimit
-		if err := unix.Getrlimit(what, &now); err != nil {
-			return err
-		}
-		hard = min(hard, now.Max)
-		return unix.Setrlimit(what, &unix.Rlimit{Cur: min(soft, hard), Max: hard})
-	}
-	seconds := uint64((l.CPU + time.Second - 1) / time.Second)
-	threads := uint64(l.Processes) + threadsOwn
-	if os.Getpid() != 1 {
-		threads += uint64(threadsOf(os.Geteuid())) // those of the user count together
-	}
-	for _, err := range []error{
-		set(unix.RLIMIT_CPU, seconds, seconds+1), // the first ends it with a signal that says why
-		set(unix.RLIMIT_DATA, uint64(l.Memory), uint64(l.Memory)),
-		set(unix.RLIMIT_FSIZE, uint64(l.FileSize), uint64(l.FileSize)),
-		set(unix.RLIMIT_CORE, 0, 0),
-		set(unix.RLIMIT_NPROC, threads, threads),
-	} {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// threadsOwn is what the supervisor itself may need.
-const threadsOwn = 32
 
 // lock leaves to this process, and to what it starts, the files that the spec
 // names. Without Landlock nothing changes; the trial finds that out.

@@ -6,7 +6,7 @@
 // commands: New tries out, in a child, what this kernel and these rights enforce
 // (probe.go), and says it in a [Report]. [Box.Command] starts this same program
 // again (start_linux.go). There [Child] takes over (child_linux.go): it confines
-// itself (confine_linux.go), starts the command, watches what the command and its
+// itself (confine_linux.go), starts the command under limits (limit_linux.go), watches what the command and its
 // descendants use (watch_linux.go), and tells how it ended.
 //
 // # Laws
@@ -16,7 +16,9 @@
 //   - What is not enforced is said, never passed over: [Mode] required fails then.
 //   - A command's descendants end with it, whatever they do with their sessions,
 //     groups and signals; and with this process.
-//   - The child's confinement comes before the command's first instruction.
+//   - The child's confinement comes before the command's first instruction, and so
+//     do the command's limits. They are not the supervisor's, but where nobody may
+//     be traced.
 //
 // # How
 //

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
@@ -169,14 +170,14 @@ func TestForkBomb(t *testing.T) {
 	})
 }
 
-// What holds it is no program of the test's: the race detector reserves more
-// than the limit for itself.
+// What holds memory is no program of the test's: the race detector reserves
+// more than the limit for itself.
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	hold := func(t *testing.T, b *sandbox.Box, mib int) (string, sandbox.End) {
 		return run(t, b, t.TempDir(), nil, "/bin/sh", "-c", fmt.Sprintf("head -c %[1]d /dev/zero | tail -c %[1]d >/dev/null", mib<<20))
 	}
-	const limit = 256 * memoryTimes
+	const limit = 256
 	boxes(t, sandbox.Config{Limits: sandbox.Limits{Memory: limit << 20}}, sandbox.Memory, func(t *testing.T, b *sandbox.Box) {
 		if out, end := hold(t, b, 32); end.Exit != 0 {
 			t.Errorf("32 of %d MiB: %.200q, %+v; want success", limit, out, end)
@@ -190,12 +191,9 @@ func TestMemory(t *testing.T) {
 func TestMemoryTogether(t *testing.T) {
 	t.Parallel()
 	boxes(t, sandbox.Config{Limits: sandbox.Limits{Memory: 256 << 20}}, sandbox.Ends, func(t *testing.T, b *sandbox.Box) {
-		self, err := os.Executable()
-		if err != nil {
-			t.Fatal(err)
-		}
-		line := `for i in 1 2 3 4; do (exec -a escape "$0" hold 100 on) & done; wait`
-		if out, end := run(t, b, t.TempDir(), nil, "/bin/bash", "-c", line, self); end.Over != "memory" {
+		// Each tail holds what it has read, until the end that does not come.
+		line := fmt.Sprintf(`PATH=/usr/bin:/bin; for i in 1 2 3 4; do (head -c %[1]d /dev/zero; exec sleep 1000) | tail -c %[1]d >/dev/null & done; wait`, 100<<20)
+		if out, end := run(t, b, t.TempDir(), nil, "/bin/sh", "-c", line); end.Over != "memory" {
 			t.Errorf("four times 100 of 256 MiB: %.200q, %+v; want it ended for its memory", out, end)
 		}
 	})
@@ -230,6 +228,59 @@ func TestPrivileges(t *testing.T) {
 		out, end := escape(t, b, t.TempDir(), "privileges")
 		if end.Exit != 7 || !strings.Contains(out, "CapEff:\t0000000000000000\n") || !strings.Contains(out, "NoNewPrivs:\t1\n") {
 			t.Errorf("mount: %q, %+v; want it refused, without capabilities or a way to get some", out, end)
+		}
+	})
+}
+
+// The limits are the command's, and not those of its supervisor, which they would
+// end as well: what a runtime reserves alone may be more.
+func TestLimitsOfTheCommandAlone(t *testing.T) {
+	t.Parallel()
+	boxes(t, sandbox.Config{Limits: sandbox.Limits{Memory: 123 << 20}}, sandbox.Memory, func(t *testing.T, b *sandbox.Box) {
+		const line = `PATH=/usr/bin:/bin; for pid in $$ $PPID; do sed -n 's/^Max data size *\([a-z0-9]*\) .*/\1/p' /proc/$pid/limits; done`
+		var own syscall.Rlimit
+		if err := syscall.Getrlimit(syscall.RLIMIT_DATA, &own); err != nil {
+			t.Fatal(err)
+		}
+		supervisor := fmt.Sprint(own.Cur)
+		if own.Cur == math.MaxUint64 {
+			supervisor = "unlimited"
+		}
+		want := fmt.Sprintf("%d\n%s\n", 123<<20, supervisor)
+		if out, end := run(t, b, t.TempDir(), nil, "/bin/sh", "-c", line); out != want || end.Exit != 0 {
+			t.Errorf("data size of the command and of its supervisor: %q, %+v; want %q", out, end, want)
+		}
+	})
+}
+
+// What a supervisor says before it gives up is told, and the command's output is
+// the command's alone.
+func TestSupervisorFails(t *testing.T) {
+	t.Parallel()
+	boxes(t, sandbox.Config{}, sandbox.CPU, func(t *testing.T, b *sandbox.Box) {
+		cmd := b.Command([]string{"/bin/sh", "-c", "echo begun >&2; read line"}, t.TempDir(), nil)
+		if _, err := cmd.StdinPipe(); err != nil { // its end ends the command too
+			t.Fatal(err)
+		}
+		out, err := cmd.StderrPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		late := time.AfterFunc(giveUp, func() { _ = cmd.Process.Kill() })
+		defer late.Stop()
+		said := make([]byte, len("begun\n"))
+		if _, err := io.ReadFull(out, said); err != nil || string(said) != "begun\n" {
+			t.Fatalf("the command: %q, %v; want it to say that it has begun", said, err)
+		}
+		if err := cmd.Process.Signal(syscall.SIGABRT); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait()
+		if end, err := cmd.End(); err == nil || !strings.Contains(err.Error(), "the supervisor of the command failed: SIGABRT: abort") {
+			t.Errorf("end: %+v, %v; want what the runtime said", end, err)
 		}
 	})
 }

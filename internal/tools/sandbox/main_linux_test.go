@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -55,21 +54,6 @@ var escapes = map[string]func(args []string) error{
 			conn.Close()
 		}
 		return err
-	},
-	"hold": func(args []string) error { // as many MiB, for ever or until killed
-		n, err := strconv.Atoi(args[0])
-		if err != nil {
-			return err
-		}
-		hold := make([]byte, n<<20)
-		for i := 0; i < len(hold); i += 4096 {
-			hold[i] = 1
-		}
-		if len(args) > 1 {
-			fmt.Println("held")
-			select {}
-		}
-		return nil
 	},
 	"stay": func([]string) error { // a grandchild that nobody reaches by group, session or politeness
 		cmd := exec.Command("/proc/self/exe")

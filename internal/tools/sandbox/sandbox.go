@@ -40,7 +40,7 @@ const (
 	fileSizeDefault  = 1 << 30
 	processesDefault = 256
 
-	memoryMin    = 64 << 20 // the supervisor itself needs some
+	memoryMin    = 64 << 20 // a program in Go, or a script, hardly starts with less
 	fileSizeMin  = 1 << 20
 	processesMin = 4
 )

@@ -2,9 +2,11 @@ package sandbox
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"syscall"
@@ -135,21 +137,32 @@ func (c *Confined) Stop() { c.own.Close() }
 func (c *Confined) Firm() bool { return c.firm }
 
 // End tells how the command ended, once the supervisor was waited for. If it was
-// killed before it could tell, the error says so.
+// killed before it could tell, or failed, the error says so, with its last words.
 func (c *Confined) End() (End, error) {
 	defer c.own.Close()
 	defer c.status.Close()
 	_ = c.status.SetReadDeadline(time.Now().Add(time.Second)) // nobody else holds it
-	var end End
-	line, err := bufio.NewReader(c.status).ReadBytes('\n')
-	if err == nil {
-		err = json.Unmarshal(line, &end)
+	lines := bufio.NewReader(io.LimitReader(c.status, saidMax))
+	var said []byte
+	for {
+		line, err := lines.ReadBytes('\n')
+		var end End
+		if err == nil && json.Unmarshal(line, &end) == nil {
+			return end, nil
+		}
+		said = append(said, line...)
+		switch {
+		case err == nil:
+		case len(said) > 0:
+			return End{}, fmt.Errorf("the supervisor of the command failed: %s", bytes.TrimSpace(said))
+		default:
+			return End{}, errKilled
+		}
 	}
-	if err != nil {
-		return end, errKilled
-	}
-	return end, nil
 }
+
+// saidMax bounds in bytes what is read of a supervisor.
+const saidMax = 64 << 10
 
 // errKilled says that the supervisor did not tell how its command ended.
 var errKilled = errors.New("the supervisor of the command was killed")

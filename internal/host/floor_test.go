@@ -179,3 +179,18 @@ func TestAWakeIsNotHurried(t *testing.T) {
 		s.wantSettledAtAck("after it", at, "s1")
 	})
 }
+
+// One event that the log took by a wrong clock wakes nobody before the time.
+func TestAnEventFromTomorrowPassesNothing(t *testing.T) {
+	t.Parallel()
+	onStage(t, Options{}, func(t *testing.T, s *stage) {
+		s.era()
+		s.start()
+		s.deliver(s.run("s1"))
+		ahead := s.run("s2")
+		ahead.Time += (24 * time.Hour).Milliseconds()
+		at := s.settledAtAck(ahead)
+		s.settle()
+		s.wantSettledAtAck("a day ahead", at)
+	})
+}

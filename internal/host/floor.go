@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/fault"
 )
 
 // floorGrace is by how much acknowledgements may pass the due of a wake that is
@@ -126,9 +127,6 @@ func (l *laneActor) hasPassed(s *slice) {
 			delete(l.unsaved, p.sid)
 		default:
 			a.isSaid(p.wake.Number)
-			if !slices.Contains(a.woken, p.wake.Number) {
-				a.woken = append(a.woken, p.wake.Number)
-			}
 		}
 	}
 }
@@ -144,7 +142,7 @@ func (l *laneActor) knows(ctx context.Context, w late) (is bool) {
 
 // isSaid takes note that the log has the settlement of a wake.
 func (s *actor) isSaid(wake uint32) {
-	if !slices.Contains(s.said, wake) {
+	if !slices.Contains(s.said, wake) && !fault.On(fault.WokenForgotten) {
 		s.said = append(s.said, wake)
 	}
 }

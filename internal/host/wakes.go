@@ -50,6 +50,8 @@ func (l *laneActor) lookAtWakes(now int64) {
 		}
 		if len(s.woken) > session.WakesMax {
 			s.woken = slices.DeleteFunc(s.woken, func(number uint32) bool { return !s.isOpen(number) })
+		}
+		if len(s.said) > session.WakesMax {
 			s.said = slices.DeleteFunc(s.said, func(number uint32) bool { return !s.isOpen(number) })
 		}
 		for _, w := range s.state.Wakes {
@@ -108,7 +110,7 @@ func (l *laneActor) settleLate(ctx context.Context) {
 			}
 			if err == nil {
 				l.inside(ctx, func() {
-					if s := l.sessions[w.sid]; s != nil {
+					if s := l.sessions[w.sid]; s != nil && slices.Contains(s.woken, w.wake.Number) { // in this era
 						s.isSaid(w.wake.Number)
 					}
 				})

@@ -132,6 +132,7 @@ func (p *pair) reset(name string) (op, model, server string) {
 	if p.rand.IntN(3) > 0 {
 		return p.info(name)
 	}
+	p.forget(name)
 	p.mine[name].Reset()
 	var said struct {
 		Error *jetstream.APIError `json:"error"`
@@ -167,9 +168,6 @@ func (p *pair) info(name string) (op, model, server string) {
 			i.Delivered, i.DeliveredStream, i.Floor, p.behind(name, i.FloorStream), i.AckPending, i.Redelivered, i.Pending, pinned)
 	}
 	model = text(mine, mine.Pin != "")
-	// Of a consumer that was reset to its very beginning the server may show the
-	// file that it wrote before, for good: it takes zeros for not loaded.
-	fresh := mine.Delivered == 0 && mine.FloorStream == 0
 	// The server tells its consumers of a message after it has answered who
 	// published it.
 	tick, end := time.NewTicker(time.Millisecond), time.Now().Add(settleFor)
@@ -180,8 +178,9 @@ func (p *pair) info(name string) (op, model, server string) {
 			p.t.Fatal(err)
 		}
 		at := c.CachedInfo()
-		if fresh {
-			at.Delivered, at.AckFloor = jetstream.SequenceInfo{}, jetstream.SequenceInfo{}
+		if f := p.former[name]; f != nil && f.shows(at, mine) {
+			at.Delivered = jetstream.SequenceInfo{Consumer: mine.Delivered, Stream: mine.DeliveredStream}
+			at.AckFloor = jetstream.SequenceInfo{Consumer: mine.Floor, Stream: mine.FloorStream}
 		}
 		pinned := slices.ContainsFunc(at.PriorityGroups, func(g jetstream.PriorityGroupState) bool { return g.PinnedClientID != "" })
 		server = text(jetmodel.Info{
@@ -193,6 +192,42 @@ func (p *pair) info(name string) (op, model, server string) {
 			return "info " + name, model, server
 		}
 	}
+}
+
+// forget is called before a reset. Of a consumer that is reset to its very
+// beginning the server may show for good what it was before. It keeps what it
+// shows as delivered and as acked in its file store, whose zeros mean that the
+// file is not loaded. A reset writes zeros; but what the store flushes beside that
+// is of a moment before, and may be written last, or keep the zeros from being
+// written. Whoever looks next then loads it, and what is delivered from there on
+// never gets below it. A reset to any other place ends that.
+func (p *pair) forget(name string) {
+	at := p.mine[name].Info()
+	if at.FloorStream > 0 {
+		delete(p.former, name)
+		return
+	}
+	f := &former{delivered: at.Delivered, stream: at.DeliveredStream}
+	if old := p.former[name]; old != nil {
+		f.delivered, f.stream = max(f.delivered, old.delivered), max(f.stream, old.stream)
+	}
+	p.former[name] = f
+}
+
+// former is what a consumer had delivered at most before it was reset to its very
+// beginning.
+type former struct {
+	delivered, stream uint64
+	shown             bool // the server shows it since
+}
+
+// shows reports whether the server shows what was before. What is delivered and
+// acked since may be passed over then, while it is not beyond that.
+func (f *former) shows(at *jetstream.ConsumerInfo, mine jetmodel.Info) bool {
+	f.shown = f.shown || at.Delivered.Consumer > mine.Delivered
+	return f.shown && at.Delivered.Consumer >= mine.Delivered && at.Delivered.Consumer <= max(mine.Delivered, f.delivered) &&
+		at.Delivered.Stream <= max(mine.DeliveredStream, f.stream) &&
+		at.AckFloor.Consumer <= at.Delivered.Consumer && at.AckFloor.Stream <= at.Delivered.Stream
 }
 
 // behind returns the first message behind an ack floor that a consumer delivers,

@@ -65,6 +65,7 @@ type pair struct {
 	model  *jetmodel.Stream
 	mine   map[string]*jetmodel.Consumer
 	filter map[string][]string
+	former map[string]*former           // of consumers that were reset to their very beginning
 	held   map[string]map[uint64]string // reply of the latest delivery, by consumer and sequence
 	pins   map[string][]pins            // all that there were; the last one is held
 	done   []string
@@ -109,7 +110,7 @@ func newPair(t *testing.T, nc *nats.Conn, js jetstream.JetStream, seed uint64) *
 	p := &pair{
 		t: t, nc: nc, js: js, rand: rand.New(rand.NewPCG(seed, 1)), name: name, kind: cfg,
 		model: jetmodel.NewStream(cfg, func() time.Time { return start }),
-		mine:  map[string]*jetmodel.Consumer{}, filter: map[string][]string{}, held: map[string]map[uint64]string{}, pins: map[string][]pins{},
+		mine:  map[string]*jetmodel.Consumer{}, former: map[string]*former{}, filter: map[string][]string{}, held: map[string]map[uint64]string{}, pins: map[string][]pins{},
 	}
 	p.consumer("all", nil, 0, 0)
 	p.consumer("some", []string{p.stored("a"), p.stored("c")}, pendingMax, 0)

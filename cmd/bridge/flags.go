@@ -31,6 +31,8 @@ type flags struct {
 	WorkerLost time.Duration `name:"worker-lost" yaml:"worker-lost" group:"Host tools" default:"30s" help:"After so long without a worker, others settle its calls as lost."`
 	HostTTL    time.Duration `name:"host-ttl" yaml:"host-ttl" group:"Host tools" default:"0s" help:"A host session that no call has used for so long expires; 0: never. Its files stay."`
 
+	HostKeep time.Duration `name:"host-keep" yaml:"host-keep" group:"Host tools" default:"0s" help:"The files of a host session are removed so long after it ended, such as 720h; 0: never."`
+
 	Sandbox        string        `yaml:"sandbox" group:"Host tools" enum:"required,auto,off" default:"auto" help:"What confines the shell: required, all of it or the bridge does not start; auto, what this system can, and it is said at the start; off, nothing."`
 	SandboxNetwork bool          `name:"sandbox-network" yaml:"sandbox-network" group:"Host tools" help:"Let commands use the network."`
 	SandboxRead    []string      `name:"sandbox-read" yaml:"sandbox-read" group:"Host tools" sep:"none" placeholder:"PATH" help:"Absolute path that commands may read and execute too, such as /opt/toolchain. May be repeated."`
@@ -132,6 +134,7 @@ func (f *flags) validate() error {
 	say(f.Concurrency < 1, "--concurrency: at least 1")
 	say(f.Replicas < 0 || f.Replicas > 5, "--replicas: 0 to 5")
 	say(f.HostTTL < 0 || f.HostTTL > 0 && f.HostTTL < time.Second, "--host-ttl: 1s or more, or 0 for never")
+	say(f.HostKeep < 0 || f.HostKeep > 0 && f.HostKeep < time.Hour, "--host-keep: 1h or more, or 0 for ever")
 	if err := (bridge.Fleet{Target: kindHost, Worker: cmp.Or(f.Worker, "w"), Lost: f.WorkerLost}).Validate(); err != nil {
 		all = append(all, fmt.Errorf("--worker, --worker-lost: %w", err))
 	}

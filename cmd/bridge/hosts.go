@@ -41,7 +41,7 @@ func (o *offers) openHost(of offer, f *flags, log *slog.Logger) (bridge.Executor
 	}
 	log.Log(context.Background(), level, "sandbox", "holds", report.String())
 	h := hosting{fleet: bridge.Fleet{Target: of.name, Lost: f.WorkerLost}}
-	options := host.Options{Sandbox: box, IdleTTL: f.HostTTL, OutputMax: int64(f.ShellOutput)}
+	options := host.Options{Sandbox: box, IdleTTL: f.HostTTL, Keep: f.HostKeep, OutputMax: int64(f.ShellOutput)}
 	if err := os.MkdirAll(f.Workdir, 0o755); err != nil {
 		return nil, err
 	}

@@ -49,7 +49,8 @@
 // They are in limits.go, and those that may be moved in [Options]. Without a
 // sandbox, a process that leaves its group (setsid) outlives its call. When this process is
 // killed, Linux kills the shells that it started; what these started goes on
-// until it next writes output. A machine or process that dies in the middle of
+// until it next writes output, or until a host is started on the same root, whose
+// first sweep ends it (leftover_linux.go). A machine or process that dies in the middle of
 // an apply_patch may have written some of its files, each one whole, and leaves
 // files named .refold-*.tmp; the call is not retry-safe, so it is settled
 // outcome_unknown. Calls of one host that change files in one working directory

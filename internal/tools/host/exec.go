@@ -69,7 +69,7 @@ func (h *Host) timeout(ms *whole) (time.Duration, error) {
 // place, it has its home there, and a directory for temporary files that goes
 // when it ends.
 func (h *Host) shell(ctx context.Context, p *place, dir, line string, timeout time.Duration) (string, error) {
-	env, argv := h.opts.environ(dir), []string{"/bin/sh", "-c", line}
+	env, argv := append(h.opts.environ(dir), h.marks()...), []string{"/bin/sh", "-c", line}
 	if h.opts.Sandbox == nil {
 		return h.run(ctx, &started{cmd: &exec.Cmd{Path: argv[0], Args: argv, Dir: dir, Env: env, SysProcAttr: groupAttr()}}, timeout)
 	}

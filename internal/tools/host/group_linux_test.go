@@ -7,7 +7,9 @@ package host
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -31,6 +33,7 @@ const (
 	modeHold  = "hold"  // leave the process group, say the id, hold the output
 	modeServe = "serve" // execute one call in HOST_TEST_ROOT
 	envRoot   = "HOST_TEST_ROOT"
+	envShell  = "HOST_TEST_SHELL" // what it executes; default: say the id and wait
 )
 
 func TestMain(m *testing.M) {
@@ -68,10 +71,12 @@ func serve() int {
 		fmt.Fprintln(os.Stderr, err, open.Error)
 		return 1
 	}
-	_, err = h.Execute(context.Background(), bridge.Call{
-		Session: rigSession, ToolID: ToolExec, HostSession: open.HostSession,
-		Arguments: []byte(`{"command":"echo $$ > ids; read never < gate; echo unreachable"}`),
-	})
+	arguments, err := json.Marshal(execArguments{Command: cmp.Or(os.Getenv(envShell), "echo $$ > ids; read never < gate; echo unreachable")})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	_, err = h.Execute(context.Background(), bridge.Call{Session: rigSession, ToolID: ToolExec, HostSession: open.HostSession, Arguments: arguments})
 	fmt.Fprintln(os.Stderr, "the command ended", err)
 	return 1
 }

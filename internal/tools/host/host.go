@@ -69,6 +69,9 @@ type Host struct {
 	// of a file and no other session in the same directory.
 	writes [64]sync.Mutex
 
+	openMu sync.Mutex // nobody opens a host session while files are removed
+	swept  sync.Once
+
 	usedMu sync.Mutex
 	used   map[string]int // host sessions that calls use just now
 }

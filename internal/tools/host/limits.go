@@ -21,6 +21,10 @@ const (
 
 	// gentleMax is how long a supervisor may take to end what it started.
 	gentleMax = 2 * time.Second
+
+	// keepLeast is for how long files stay at least: an open that is carried out
+	// again finds its session.
+	keepLeast = time.Hour
 )
 
 // Defaults of Options.

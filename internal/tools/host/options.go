@@ -45,6 +45,10 @@ type Options struct {
 	// stay. 0: never.
 	IdleTTL time.Duration
 
+	// Keep is for how long the files of a host session stay after it ended; then
+	// Sweep removes them. It does nothing beside WorkDir. 0: for ever.
+	Keep time.Duration
+
 	// Environ is the environment ("NAME=value") from which commands get the
 	// variables of EnvironAllow: names, or beginnings of names followed by *.
 	// Environ nil: this process's. EnvironAllow nil: a list of harmless ones
@@ -69,6 +73,9 @@ func (o Options) Validate() error {
 	}
 	if o.ExecTimeout < 0 || o.ExecTimeoutMax < 0 || o.IdleTTL < 0 {
 		errs = append(errs, errors.New("a negative duration: choose a positive one, or 0 for the default"))
+	}
+	if o.Keep != 0 && o.Keep < keepLeast {
+		errs = append(errs, fmt.Errorf("files are kept for %v: at least %v, or 0 for ever", o.Keep, keepLeast))
 	}
 	if d := o.withDefaults(); d.ExecTimeout > d.ExecTimeoutMax {
 		errs = append(errs, fmt.Errorf("the default timeout of a command, %v, is over the greatest, %v", d.ExecTimeout, d.ExecTimeoutMax))

@@ -79,6 +79,8 @@ func (h *Host) open(call bridge.Call) (bridge.Result, error) {
 	if !sessionID.MatchString(call.Session) {
 		return bridge.Result{}, refuse(CodeInvalidArguments, "session %.80q: an id is 1 to 64 of A-Z, a-z, 0-9, _ and -", call.Session)
 	}
+	h.openMu.Lock()
+	defer h.openMu.Unlock()
 	rel, err := h.workDir(call.Session, args.WorkDir)
 	if err != nil {
 		return bridge.Result{}, err

@@ -28,15 +28,18 @@ type Sessions interface {
 
 // Sweep ends host sessions that no call has used for Options.IdleTTL, and tells
 // their sessions; ends those whose session is closed or has ended them itself; and
-// removes what calls of a host that was killed have left. Their files stay. What
-// could not be asked or told is tried at the next sweep, or told by the next call.
+// removes what calls of a host that was killed have left; the first sweep ends
+// their processes. Files of host sessions stay for Options.Keep. What could not be
+// asked or told is tried at the next sweep, or told by the next call.
 func (h *Host) Sweep(ctx context.Context, sessions Sessions, log *slog.Logger) {
 	entries, err := os.ReadDir(filepath.Join(h.root, recordsDir))
 	if err != nil {
 		log.Warn("host_sessions_not_listed", "error", err.Error())
 		return
 	}
+	h.swept.Do(func() { h.endLeftovers(log) })
 	asked := 0
+	defer h.removeEnded(log)
 	for _, e := range entries {
 		info, err := e.Info()
 		if err != nil || ctx.Err() != nil {

@@ -1,0 +1,95 @@
+package host
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// removalsMax is how many host sessions one sweep removes.
+const removalsMax = 64
+
+// removeEnded removes the files of host sessions that ended more than
+// Options.Keep ago, and what is known of them, unless another host session has
+// the same directory, or one above or below it, and is not so long over.
+func (h *Host) removeEnded(log *slog.Logger) {
+	if h.opts.Keep == 0 || h.opts.WorkDir != "" {
+		return
+	}
+	h.openMu.Lock() // nobody opens what is being removed
+	defer h.openMu.Unlock()
+	stays, goes, err := h.over()
+	if err != nil { // who uses which directory can't be told
+		log.Warn("host_sessions_not_removed", "error", err.Error())
+		return
+	}
+	if len(goes) == 0 {
+		return
+	}
+	root, err := os.OpenRoot(h.base)
+	if err != nil {
+		log.Warn("host_session_not_removed", "error", err.Error())
+		return
+	}
+	defer root.Close()
+	for _, rec := range goes[:min(len(goes), removalsMax)] {
+		if isOwn(rec.WorkDir) && !sharedWith(rec.WorkDir, stays) {
+			err = root.RemoveAll(filepath.FromSlash(rec.WorkDir)) // nothing above the root, whatever the record says
+		}
+		if err == nil {
+			err = os.Remove(h.recordPath(rec.ID))
+		}
+		if err != nil { // the next sweep tries again
+			log.Warn("host_session_not_removed", "session", rec.Session, "host_session", rec.ID, "error", err.Error())
+			err = nil
+			continue
+		}
+		log.Info("host_session_removed", "session", rec.Session, "host_session", rec.ID, "directory", rec.WorkDir)
+	}
+}
+
+// over returns the host sessions that ended long enough ago, and all others.
+func (h *Host) over() (stays, goes []record, err error) {
+	entries, err := os.ReadDir(filepath.Join(h.root, recordsDir))
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, e := range entries {
+		id, isRecord := strings.CutSuffix(e.Name(), ".json")
+		if !isRecord || strings.HasPrefix(id, ".") {
+			continue
+		}
+		info, err := e.Info()
+		if err != nil {
+			return nil, nil, err
+		}
+		rec, err := h.record(id)
+		if err != nil {
+			return nil, nil, err
+		}
+		if rec.Status != statusReady && time.Since(info.ModTime()) > h.opts.Keep {
+			goes = append(goes, rec)
+		} else {
+			stays = append(stays, rec)
+		}
+	}
+	return stays, goes, nil
+}
+
+// isOwn reports that a directory is one of a host session, and not the host's.
+func isOwn(dir string) bool {
+	top, _, _ := strings.Cut(dir, "/")
+	return filepath.IsLocal(dir) && top != "." && top != recordsDir
+}
+
+// sharedWith reports that others use a directory, one above it or one below.
+func sharedWith(dir string, others []record) bool {
+	for _, o := range others {
+		if o.WorkDir == dir || strings.HasPrefix(o.WorkDir, dir+"/") || strings.HasPrefix(dir, o.WorkDir+"/") || o.WorkDir == "." {
+			return true
+		}
+	}
+	return false
+}

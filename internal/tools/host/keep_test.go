@@ -1,0 +1,86 @@
+package host
+
+import (
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/refold/refold/bridge"
+)
+
+// TestKeep: files go when their host session has been over for long enough, and
+// nobody else has their directory.
+func TestKeep(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	h := New(root, Options{Keep: 24 * time.Hour})
+	n := 0
+	open := func(session, dir string) *bridge.HostSession {
+		t.Helper()
+		n++
+		arguments := "{}"
+		if dir != "" {
+			arguments = `{"workdir": "` + dir + `"}`
+		}
+		got, err := h.Execute(t.Context(), bridge.Call{ToolID: ToolSessionOpen, Session: session, IdempotencyKey: session + dir + string(rune('0'+n)), Arguments: []byte(arguments)})
+		if err != nil || got.HostSession == nil {
+			t.Fatalf("open %s %s: %+v, %v", session, dir, got, err)
+		}
+		return got.HostSession
+	}
+	over := func(session string, hs *bridge.HostSession, ago time.Duration) {
+		t.Helper()
+		if got, err := h.Execute(t.Context(), bridge.Call{ToolID: ToolSessionClose, Session: session, HostSession: hs}); err != nil || got.Error != nil {
+			t.Fatalf("close: %+v, %v", got, err)
+		}
+		at := time.Now().Add(-ago)
+		if err := os.Chtimes(h.recordPath(hs.ID), at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const long, short = 25 * time.Hour, 23 * time.Hour
+	over("old", open("old", ""), long)
+	over("young", open("young", ""), short)
+	over("again", open("again", ""), long)
+	open("again", "")
+	over("below", open("below", "shared/deep"), long)
+	open("above", "shared")
+	over("outer", open("outer", "outer"), long)
+	over("inner", open("inner", "outer/inner"), short)
+	open("live", "")
+	if err := errors.Join(os.Mkdir(filepath.Join(root, "mine"), 0o755), os.Symlink(filepath.Join(root, "mine"), filepath.Join(root, "old", "link"))); err != nil {
+		t.Fatal(err)
+	}
+	h.Sweep(t.Context(), &told{}, slog.New(slog.DiscardHandler))
+	var left []string
+	for _, dir := range []string{"old", "young", "again", "shared", "shared/deep", "outer", "outer/inner", "live", "mine"} {
+		if _, err := os.Stat(filepath.Join(root, dir)); err == nil {
+			left = append(left, dir)
+		}
+	}
+	if want := []string{"young", "again", "shared", "shared/deep", "outer", "outer/inner", "live", "mine"}; !slices.Equal(left, want) {
+		t.Errorf("left are %q, want %q", left, want)
+	}
+	records, err := filepath.Glob(filepath.Join(root, recordsDir, "*.json"))
+	if err != nil || len(records) != 5 {
+		t.Errorf("%d records are left, %v; want those of 5 that are open or ended of late", len(records), err)
+	}
+
+	// One that can't be read may be anybody's: nothing is removed then.
+	over("late", open("late", ""), long)
+	if err := os.WriteFile(h.recordPath("hbad"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.Sweep(t.Context(), &told{}, slog.New(slog.DiscardHandler))
+	if _, err := os.Stat(filepath.Join(root, "late")); errors.Is(err, fs.ErrNotExist) {
+		t.Error("files were removed though a record can't be read")
+	}
+	if err := (Options{Keep: time.Minute}).Validate(); err == nil {
+		t.Error("a minute is taken, want an error")
+	}
+}

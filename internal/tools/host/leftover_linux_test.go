@@ -1,0 +1,79 @@
+package host
+
+import (
+	"bytes"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestLeftoversEnd: without a sandbox, what a command started outlives a host that
+// is killed. The next one on the same root ends it, wherever it went; one on
+// another root does not, and what a host that lives has started goes on.
+func TestLeftoversEnd(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	dir := filepath.Join(root, rigSession)
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	mkfifo(t, filepath.Join(dir, "ids"))
+	mkfifo(t, filepath.Join(dir, "gate"))
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const line = `sh -c 'echo $$ > ids; read never < gate' & setsid sh -c 'echo $$ > ids; read never < gate' & read never < gate`
+	begin := func() (b *exec.Cmd, left []process) {
+		b = exec.Command(self)
+		b.Env = append(os.Environ(), envMode+"="+modeServe, envRoot+"="+root, envShell+"="+line)
+		b.Stdout, b.Stderr = io.Discard, io.Discard
+		if err := b.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = b.Process.Kill() })
+		return b, readIDs(t, filepath.Join(dir, "ids"), 2)
+	}
+	sweep := func(root string) string {
+		var log bytes.Buffer
+		New(root, Options{}).Sweep(t.Context(), &told{}, slog.New(slog.NewTextHandler(&log, nil)))
+		return log.String()
+	}
+	killed, left := begin()
+	if err := killed.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = killed.Wait()
+	lives, goOn := begin()
+	other := t.TempDir()
+	if err := New(other, Options{}).Prepare(); err != nil {
+		t.Fatal(err)
+	}
+	if log := sweep(other); log != "" {
+		t.Errorf("a host on another root says %q", log)
+	}
+	for _, p := range left {
+		if p.gone(t, 0) {
+			t.Errorf("process %d ended by itself: the test shows nothing", p.pid)
+		}
+	}
+	if log := sweep(root); !strings.Contains(log, "msg=leftover_processes_ended count=") {
+		t.Errorf("the log is %q, want it to say that processes were ended", log)
+	}
+	wantGone(t, left)
+	for _, p := range goOn {
+		if p.gone(t, 0) {
+			t.Errorf("process %d of a host that lives is gone", p.pid)
+		}
+	}
+	if err := lives.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = lives.Wait()
+	sweep(root)
+	wantGone(t, goOn)
+}

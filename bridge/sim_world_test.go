@@ -238,6 +238,11 @@ func (w simWorld) ListWaiting(ctx context.Context, from uint64) iter.Seq2[bus.Wa
 	}
 }
 
+// ListSnapshots is for rounds, which no stepper goes.
+func (w simWorld) ListSnapshots(ctx context.Context, from uint64) iter.Seq2[bus.Waiting, error] {
+	return w.ListWaiting(ctx, from)
+}
+
 func (w simWorld) LaneHeads(ctx context.Context, lane, lanes int, since time.Time) iter.Seq2[bus.Head, error] {
 	return func(yield func(bus.Head, error) bool) {
 		var all []bus.Head

@@ -12,10 +12,10 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// Waiting is a session whose snapshot was put as one with open wakes.
+// Waiting is a session that has a snapshot, most often one with open wakes.
 type Waiting struct {
 	Session string
-	Due     int64  // of the earliest one, Unix milliseconds
+	Due     int64  // of the earliest one, Unix milliseconds; 0: it has none
 	Seq     uint64 // in the bucket's stream
 }
 
@@ -31,25 +31,41 @@ func (b *Bus) PutWaiting(ctx context.Context, sid string, seq uint64, data []byt
 // put meanwhile may come or not. An error ends it.
 func (b *Bus) ListWaiting(ctx context.Context, from uint64) iter.Seq2[Waiting, error] {
 	return func(yield func(Waiting, error) bool) {
-		filter := []string{b.names.SnapshotsSubject(subjects.SnapshotKeys)}
-		cfg := jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: max(from, 1), FilterSubjects: filter}
-		for msg, err := range b.heads(ctx, b.names.SnapshotsStream(), cfg) {
-			if err != nil {
-				yield(Waiting{}, fmt.Errorf("list waiting sessions: %w", err))
-				return
-			}
-			if w, ok := b.waiting(msg.msg, msg.meta.Sequence.Stream); ok && !yield(w, nil) {
+		for w, err := range b.ListSnapshots(ctx, from) {
+			if (err != nil || w.Due != 0) && !yield(w, err) {
 				return
 			}
 		}
 	}
 }
 
-// waiting reads what the headers of a snapshot say.
-func (b *Bus) waiting(msg jetstream.Msg, seq uint64) (Waiting, bool) {
+// ListSnapshots yields all sessions that have a snapshot, as ListWaiting does
+// those that wait.
+func (b *Bus) ListSnapshots(ctx context.Context, from uint64) iter.Seq2[Waiting, error] {
+	return func(yield func(Waiting, error) bool) {
+		filter := []string{b.names.SnapshotsSubject(subjects.SnapshotKeys)}
+		cfg := jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: max(from, 1), FilterSubjects: filter}
+		for msg, err := range b.heads(ctx, b.names.SnapshotsStream(), cfg) {
+			if err != nil {
+				yield(Waiting{}, fmt.Errorf("list snapshots: %w", err))
+				return
+			}
+			if w, ok := b.snapshotted(msg.msg, msg.meta.Sequence.Stream); ok && !yield(w, nil) {
+				return
+			}
+		}
+	}
+}
+
+// snapshotted reads what the headers of a snapshot say. A key that was deleted
+// has none.
+func (b *Bus) snapshotted(msg jetstream.Msg, seq uint64) (Waiting, bool) {
+	if msg.Headers().Get(subjects.HeaderKVOperation) != "" {
+		return Waiting{}, false
+	}
 	due, err := strconv.ParseInt(msg.Headers().Get(subjects.HeaderWakeDue), 10, 64)
 	if err != nil {
-		return Waiting{}, false
+		due = 0
 	}
 	sid, ok := subjects.ParseSnapshotKey(msg.Subject()[len(b.names.SnapshotsSubject("")):])
 	return Waiting{Session: sid, Due: due, Seq: seq}, ok

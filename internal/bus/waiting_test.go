@@ -65,6 +65,18 @@ func waitingContract(t *testing.T, e env) {
 	if none := list(got[1].Seq + 1<<20); len(none) != 0 {
 		t.Errorf("from behind the end on: got %v", none)
 	}
+	due := map[string]int64{}
+	for w, err := range e.b.ListSnapshots(e.ctx, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		due[w.Session] = w.Due
+	}
+	for sid, want := range map[string]int64{"waits": 7, "waits-large": 1 << 60, "waits-no-more": 0, "waits-not": 0} {
+		if got, listed := due[sid]; !listed || got != want {
+			t.Errorf("snapshots: %s is due at %d (%v), want %d", sid, got, listed, want)
+		}
+	}
 	if data, found, err := e.b.GetSnapshot(e.ctx, "waits"); err != nil || !found || !bytes.Equal(data, small) {
 		t.Errorf("snapshot: got %q %v %v, want %q", data, found, err, small)
 	}

@@ -81,8 +81,9 @@
 // The sessions in memory take Options.Memory bytes at most, by what their states
 // say that they weigh, and each lane that runs has an equal part (evict.go); those
 // that are quarantined don't count. One snapshot of a host is verified at a time,
-// for a twentieth of the time (verify.go). A session that waits for a far day
-// leaves after a minute (sleep.go). At most 1,024 events are folded ahead of what
+// for a twentieth of the time (verify.go); all of a lane are, once a day
+// (rounds.go). A session that waits for a far day leaves after a minute
+// (sleep.go). At most 1,024 events are folded ahead of what
 // is being stored. A lane settles 64 overdue wakes a second at most, beside those
 // that its acknowledgements would pass; one lane of a host is swept at a time, 500
 // sessions a second. A View that would not fit a message goes without lists of

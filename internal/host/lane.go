@@ -101,6 +101,7 @@ func (l *laneActor) run(ctx context.Context) error {
 	beside.Go(func() { l.sweeps(ctx) })
 	beside.Go(func() { l.looksBack(ctx) })
 	beside.Go(func() { l.verifies(ctx) })
+	beside.Go(func() { l.rounds(ctx) })
 	beside.Go(func() { l.storeSlices(ctx) })
 	putting, stopPutting := context.WithCancel(context.WithoutCancel(ctx))
 	defer func() {

@@ -55,6 +55,7 @@ type depot struct {
 	notices   map[string][]notice // by session, in the order of their storing
 	snapshots map[string][]byte
 	waiting   []bus.Waiting // in the order of their putting
+	listed    []bus.Waiting // all snapshots
 	puts      uint64        // snapshots put
 	stops     map[string][]byte
 	blobs     map[codec.Ref][]byte
@@ -304,6 +305,7 @@ func (m *memory) PutWaiting(ctx context.Context, sid string, seq uint64, data []
 		m.puts++
 		m.snapshots[sid] = bytes.Clone(data)
 		m.waiting = slices.DeleteFunc(m.waiting, func(w bus.Waiting) bool { return w.Session == sid })
+		m.listed = append(slices.DeleteFunc(m.listed, func(w bus.Waiting) bool { return w.Session == sid }), bus.Waiting{Session: sid, Due: due, Seq: m.puts})
 		if due != 0 {
 			m.waiting = append(m.waiting, bus.Waiting{Session: sid, Due: due, Seq: m.puts})
 		}
@@ -312,10 +314,18 @@ func (m *memory) PutWaiting(ctx context.Context, sid string, seq uint64, data []
 }
 
 func (m *memory) ListWaiting(ctx context.Context, from uint64) iter.Seq2[bus.Waiting, error] {
+	return m.list(ctx, "ListWaiting", from, &m.waiting)
+}
+
+func (m *memory) ListSnapshots(ctx context.Context, from uint64) iter.Seq2[bus.Waiting, error] {
+	return m.list(ctx, "ListSnapshots", from, &m.listed)
+}
+
+func (m *memory) list(ctx context.Context, op string, from uint64, of *[]bus.Waiting) iter.Seq2[bus.Waiting, error] {
 	return func(yield func(bus.Waiting, error) bool) {
 		var all []bus.Waiting
-		err := m.do(ctx, call{op: "ListWaiting"}, func() error {
-			all = slices.Clone(m.waiting)
+		err := m.do(ctx, call{op: op}, func() error {
+			all = slices.Clone(*of)
 			return nil
 		})
 		for _, w := range all {

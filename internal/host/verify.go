@@ -50,19 +50,27 @@ func (l *laneActor) verifies(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case p := <-l.samples:
-			select {
-			case l.host.verifying <- struct{}{}:
-			case <-ctx.Done():
-				return
-			}
-			began := time.Now()
-			if err := l.verify(ctx, p); err != nil && ctx.Err() == nil {
-				l.log.Warn("snapshot not verified", "session", p.sid, "seq", p.seq, "error", err)
-			}
-			pause(ctx, verifyRest*time.Since(began))
-			<-l.host.verifying
+			l.inTurn(ctx, func() {
+				if err := l.verify(ctx, p); err != nil && ctx.Err() == nil {
+					l.log.Warn("snapshot not verified", "session", p.sid, "seq", p.seq, "error", err)
+				}
+			})
 		}
 	}
+}
+
+// inTurn has a session refolded when no other lane of the host has one, and none
+// is for a while after that. It reports false if ctx has ended.
+func (l *laneActor) inTurn(ctx context.Context, refold func()) bool {
+	select {
+	case l.host.verifying <- struct{}{}:
+		defer func() { <-l.host.verifying }()
+	case <-ctx.Done():
+		return false
+	}
+	began := time.Now()
+	refold()
+	return pause(ctx, verifyRest*time.Since(began))
 }
 
 // snapshotError says that a snapshot is not what the session's events fold to.

@@ -29,6 +29,7 @@ type world interface {
 	PutSnapshot(ctx context.Context, sid string, seq uint64, data []byte) error
 	PutWaiting(ctx context.Context, sid string, seq uint64, data []byte, due int64) error
 	ListWaiting(ctx context.Context, from uint64) iter.Seq2[bus.Waiting, error]
+	ListSnapshots(ctx context.Context, from uint64) iter.Seq2[bus.Waiting, error]
 	Witness(ctx context.Context, sid string) (bus.Witness, error)
 	EffectsKept(ctx context.Context) (time.Duration, error)
 	GetQuarantine(ctx context.Context, sid string) (body []byte, found bool, err error)

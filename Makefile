@@ -132,9 +132,9 @@ fuzz: ## fuzz every fuzz test in turn, for FUZZTIME each
 	done
 
 .PHONY: simulate
-simulate: ## play 10,000 seeds of the simulation, or REFOLD_SIM_SEEDS from REFOLD_SIM_FROM on
+simulate: ## play 10,000 seeds of the simulation, or REFOLD_SIM_SEEDS from REFOLD_SIM_FROM on, then 100, or REFOLD_SIM_AGAIN, twice
 	REFOLD_SIM_SEEDS=$${REFOLD_SIM_SEEDS:-10000} go test -count=1 -timeout 20m -run '^TestSimulation$$' -v ./bridge
-	go test -count=1 -timeout 5m -tags again -run '^TestSimulationAgain$$' ./bridge
+	REFOLD_SIM_AGAIN=$${REFOLD_SIM_AGAIN:-100} CGO_ENABLED=1 go test -race -count=1 -timeout 20m -run '^TestSimulationAgain$$' ./bridge
 
 .PHONY: faults
 faults: ## plant each fault of internal/fault, and see whether the simulation finds it

@@ -123,11 +123,14 @@ func (b *simBridge) pull(c *jetmodel.Consumer, of *target) bool {
 
 // carry carries an effect of a target, or what is due.
 func (b *simBridge) carry(of *target, one *simDelivery) {
+	life := b.life
+	life.grace = context.WithValue(life.grace, carries{}, one.d.Subject)
+	life.last = context.WithValue(life.last, carries{}, one.d.Subject)
 	var sid, wake string
 	var fired time.Time
 	switch {
 	case of != nil && of.class != session.ClassWake:
-		b.worker.take(b.life, b.serves(of), one)
+		b.worker.take(life, b.serves(of), one)
 		return
 	case of != nil:
 		name, err := b.sim.names.ParseEffect(one.d.Subject)
@@ -142,7 +145,7 @@ func (b *simBridge) carry(of *target, one *simDelivery) {
 		}
 		fired = one.d.Time
 	}
-	b.keeper.answer(sid, wake, b.keeper.carry(b.life.last, sid, wake, one.d.Data, fired), one.Ack, one.GiveBack)
+	b.keeper.answer(sid, wake, b.keeper.carry(life.last, sid, wake, one.d.Data, fired), one.Ack, one.GiveBack)
 }
 
 func (b *simBridge) serves(of *target) served {

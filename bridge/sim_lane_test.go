@@ -163,13 +163,14 @@ func (r *simRun) Listen(take func(bus.LaneModelMessage)) (inbox string, stop fun
 	}
 }
 
-// send puts a message to the server on its way: those of one lane are in order.
+// send puts a message to the server on its way: those of one lane are in order,
+// but for what it asks at the moment in which it acks: that comes behind.
 func (r *simRun) send(keeps bool, text string, arrive func()) {
 	r.sim.mu.Lock()
 	defer r.sim.mu.Unlock()
 	r.sent++
 	r.sim.mail = append(r.sim.mail, &letter{
-		from: r.proc, key: fmt.Sprintf("%s %d %08d", r.name, r.end.number, r.sent), text: r.name + " " + r.key(text), keeps: keeps, arrive: arrive,
+		from: r.proc, key: fmt.Sprintf("%s %d %v %08d", r.name, r.end.number, keeps, r.sent), text: r.name + " " + r.key(text), keeps: keeps, arrive: arrive,
 	})
 }
 

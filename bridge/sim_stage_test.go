@@ -7,6 +7,7 @@ package bridge
 // numbers, so that a run can be repeated, and made smaller by drawing less.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/host"
 )
 
 // draws is where the decisions of a run come from: the numbers that are given,
@@ -67,11 +69,21 @@ var (
 
 // waiting is a call that waits to happen.
 type waiting struct {
-	proc *proc
-	key  string
-	late bool // it has happened; its answer waits
-	n    int  // since when, in the order in which the simulation saw them
-	done chan becomes
+	proc   *proc
+	key    string
+	caller string // in the process
+	late   bool   // it has happened; its answer waits
+	n      int    // since when, in the order in which the simulation saw them
+	done   chan becomes
+}
+
+// carries is the key under which a context says what a bridge carries.
+type carries struct{}
+
+// callerOf tells two calls of a process apart that ask for the same at once.
+func callerOf(ctx context.Context) string {
+	carried, _ := ctx.Value(carries{}).(string)
+	return host.Caller(ctx) + carried
 }
 
 // proc is a process, from its start to its end.
@@ -177,7 +189,7 @@ func (p *proc) call(ctx context.Context, key string, do func() error) error {
 
 // wait waits until the simulation lets a call happen.
 func (p *proc) wait(ctx context.Context, key string, late bool) (becomes, error) {
-	w := &waiting{proc: p, key: key, late: late, done: make(chan becomes, 1)}
+	w := &waiting{proc: p, key: key, caller: callerOf(ctx), late: late, done: make(chan becomes, 1)}
 	p.stage.mu.Lock()
 	if p.dead {
 		p.stage.mu.Unlock()
@@ -228,7 +240,7 @@ func (s *stage) rest() []*waiting {
 		case b.n != 0:
 			return 1
 		}
-		return strings.Compare(a.proc.name+a.key, b.proc.name+b.key)
+		return cmp.Or(strings.Compare(a.proc.name+a.key, b.proc.name+b.key), strings.Compare(a.caller, b.caller))
 	})
 	var ready []*waiting
 	for _, w := range s.waits {

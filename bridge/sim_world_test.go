@@ -84,16 +84,14 @@ func (w simWorld) Store(ctx context.Context, outputs []bus.Output) []error {
 	}
 	grouped := w.sim.grouped()
 	for tries := 0; len(left) > 0; tries++ {
-		some := left
-		if !grouped || tries >= 3 || len(left) == 1 {
-			some = left[:w.sim.part(len(left))]
-		}
-		still := left[len(some):]
-		err := w.call(ctx, "store"+textsOf(outputs, some), func() error {
-			if len(some) > 1 && grouped && tries < 3 {
-				still = w.sim.group(outputs, some, errs)
+		var still []int
+		err := w.call(ctx, "store"+textsOf(outputs, left), func() error {
+			if len(left) > 1 && grouped && tries < 3 {
+				still = w.sim.group(outputs, left, errs)
 				return nil
 			}
+			some := left[:w.sim.part(len(left))]
+			still = left[len(some):]
 			for _, i := range some {
 				if errs[i] = nil; !w.sim.denies() {
 					errs[i] = w.sim.single(&outputs[i])
@@ -124,8 +122,10 @@ func (w simWorld) notices(ctx context.Context, outputs []bus.Output, left []int,
 		}
 	}
 	for len(left) > 0 {
-		some := left[:w.sim.part(len(left))]
-		err := w.call(ctx, "store"+textsOf(outputs, some), func() error {
+		var still []int
+		err := w.call(ctx, "store"+textsOf(outputs, left), func() error {
+			some := left[:w.sim.part(len(left))]
+			still = left[len(some):]
 			for _, i := range some {
 				o := &outputs[i]
 				if failed[o.Session] || w.sim.denies() {
@@ -139,7 +139,7 @@ func (w simWorld) notices(ctx context.Context, outputs []bus.Output, left []int,
 		})
 		switch {
 		case err == nil:
-			left = left[len(some):]
+			left = still
 		case ctx.Err() != nil || w.dead:
 			for _, i := range left {
 				errs[i] = err
@@ -161,7 +161,11 @@ func (s *sim) part(n int) int {
 	if s.calm || s.faults == 0 || s.draw(4) < 3 {
 		return n
 	}
-	return 1 + s.draw(n)
+	some := 1 + s.draw(n)
+	if some < n {
+		s.say("  only %d", some)
+	}
+	return some
 }
 
 func allFailed(n int, err error) []error {

@@ -117,6 +117,12 @@ func (l *Lane) newEra(ctx context.Context, pin string, owner LaneOwner) (*era, e
 		return nil, typed(err)
 	}
 	e.begun = time.Now()
+	select {
+	case <-l.draining: // nothing of it is given, however fast deliver is
+		e.draining = true
+		e.window.close()
+	default:
+	}
 	before := l.last
 	l.last = make(chan struct{})
 	go e.deliver(owner, before, l.last)

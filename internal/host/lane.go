@@ -46,6 +46,7 @@ type laneActor struct {
 	passFrom  time.Time // none is settled before an acknowledgement until then: one could not be
 	reached   int64     // when the log took the latest event of this era; Unix ms
 	behind    bool      // the lane has more than that
+	begun     bool      // an era began in this batch
 
 	toStore chan *slice
 	stored  chan *slice
@@ -208,7 +209,23 @@ func (l *laneActor) batch(ctx context.Context, first arrival) error {
 			return err
 		}
 	}
+	l.tellEra()
 	return nil
+}
+
+// tellEra tells those who work beside that an era has begun: once for a batch,
+// however many began in it, and whoever of the two is the faster.
+func (l *laneActor) tellEra() {
+	if !l.begun {
+		return
+	}
+	l.begun = false
+	for _, c := range []chan struct{}{l.taken, l.retaken} {
+		select {
+		case c <- struct{}{}:
+		default: // it is known
+		}
+	}
 }
 
 // take folds one arrival.
@@ -230,12 +247,7 @@ func (l *laneActor) take(ctx context.Context, a arrival) error {
 		}
 		l.host.askIntegrity(ctx)
 		l.newest, l.reached, l.behind = 0, 0, false
-		for _, c := range []chan struct{}{l.taken, l.retaken} {
-			select {
-			case c <- struct{}{}:
-			default: // it is known
-			}
-		}
+		l.begun = true
 		return nil
 	}
 	l.newest, l.reached, l.behind = a.event.Seq, a.event.Time, a.behind

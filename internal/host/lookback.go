@@ -45,6 +45,12 @@ func (l *laneActor) looksBack(ctx context.Context) {
 			noted = l.noteFloor(ctx, &back) == nil
 		}
 		select {
+		case <-l.retaken: // before a look, if both are here
+			noted = false
+			continue
+		default:
+		}
+		select {
 		case <-ctx.Done():
 			return
 		case <-l.retaken:

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -105,10 +107,11 @@ func (l *laneActor) recheck(ctx context.Context) error {
 	if !l.listed {
 		return nil
 	}
-	for sid, s := range l.sessions {
+	for _, sid := range slices.Sorted(maps.Keys(l.sessions)) {
+		s := l.sessions[sid]
 		// All that comes before the stop must have been delivered: a release
 		// begins behind it.
-		if s.stop == nil || s.state != nil || l.newest < s.stop.Seq && !quiet {
+		if s == nil || s.stop == nil || s.state != nil || l.newest < s.stop.Seq && !quiet {
 			continue
 		}
 		err := l.relook(ctx, s)

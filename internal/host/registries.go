@@ -20,6 +20,21 @@ type registries struct {
 	mu     sync.Mutex
 	byHash map[codec.Hash]heldRegistry
 	swept  int // entries that were alive when the dead ones were taken out last
+
+	// kept holds all of them in a simulation, which says itself when they go: the
+	// garbage collector knows no seed. Elsewhere it is nil.
+	kept map[codec.Hash]*planner.Registry
+}
+
+// keep holds all registries until forget is called.
+func (r *registries) keep() { r.kept = map[codec.Hash]*planner.Registry{} }
+
+// forget lets all go that are kept, as though no session had them.
+func (r *registries) forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	clear(r.byHash)
+	clear(r.kept)
 }
 
 // heldRegistry is a registry that lives as long as others hold it.
@@ -55,6 +70,9 @@ func (r *registries) same(reg *planner.Registry) *planner.Registry {
 		r.swept = len(r.byHash)
 	}
 	r.byHash[reg.Hash()] = heldRegistry{registry: weak.Make(reg)}
+	if r.kept != nil {
+		r.kept[reg.Hash()] = reg
+	}
 	return reg
 }
 

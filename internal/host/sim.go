@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -31,6 +32,8 @@ type StepHost struct {
 func NewStepHost(w World, instance string, now func() time.Time, log *slog.Logger, opts Options) *StepHost {
 	h := newHost(w, log, opts)
 	h.instance, h.now = instance, now
+	h.registries.keep()
+	h.sweeping = make(chan struct{}, h.opts.Lanes) // two that come at once are in no order
 	return &StepHost{host: h, roster: newRoster(instance, opts.Lanes)}
 }
 
@@ -83,6 +86,16 @@ type Stepper struct {
 	err   error // why the lane was given up; read it when ended is closed
 }
 
+// callerKey is the key under which a context says who of a host calls its World.
+type callerKey struct{}
+
+// Caller says which part of which lane a call of a World is made by, so that two
+// that ask for the same at once can be told apart. It is empty for a View.
+func Caller(ctx context.Context) string {
+	who, _ := ctx.Value(callerKey{}).(string)
+	return who
+}
+
 // Lane returns a lane of the host. What l delivers is for the caller to hand
 // over, by Take.
 func (s *StepHost) Lane(l *bus.Lane) *Stepper {
@@ -97,24 +110,28 @@ func (s *Stepper) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	l := s.lane
 	var beside sync.WaitGroup
-	beside.Go(func() { l.settleLate(ctx) })
-	beside.Go(func() { l.sweeps(ctx) })
-	beside.Go(func() { l.looksBack(ctx) })
-	beside.Go(func() { l.storeSlices(ctx) })
-	putting, stopPutting := context.WithCancel(context.WithoutCancel(ctx))
+	as := func(who string) context.Context {
+		return context.WithValue(ctx, callerKey{}, fmt.Sprintf("lane %d %s", l.lane.Number(), who))
+	}
+	beside.Go(func() { l.settleLate(as("settles")) })
+	beside.Go(func() { l.sweeps(as("sweeps")) })
+	beside.Go(func() { l.looksBack(as("looks back")) })
+	beside.Go(func() { l.storeSlices(as("stores")) })
+	putting, stopPutting := context.WithCancel(context.WithoutCancel(as("puts")))
 	go l.snapshots.run(putting)
 	defer func() {
 		stopPutting()
 		<-l.snapshots.ended
 		close(s.ended)
 	}()
+	folding := as("folds")
 	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
 		case f := <-l.calls:
 			f()
 		case step := <-s.steps:
-			switch err := step(ctx); {
+			switch err := step(folding); {
 			case err == nil:
 				l.handOver()
 			case ctx.Err() == nil:
@@ -190,8 +207,12 @@ func (s *Stepper) Tick() {
 	})
 }
 
-// Recheck looks after quarantined sessions.
-func (s *Stepper) Recheck() { s.step(s.lane.recheck) }
+// Recheck looks after quarantined sessions. Before, the host forgets which
+// registries it holds, as it does elsewhere when no session has them any more.
+func (s *Stepper) Recheck() {
+	s.host.registries.forget()
+	s.step(s.lane.recheck)
+}
 
 // Memory is what a lane has in memory.
 type Memory struct {

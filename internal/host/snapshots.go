@@ -127,13 +127,15 @@ func (l *laneActor) captureOf(s *actor) *snapshot {
 // captures takes snapshots of sessions whose states are stored, and has them
 // put.
 func (l *laneActor) captures(list []*actor) {
+	var all []*snapshot
 	for _, s := range list {
 		if p := l.capture(s); p != nil {
-			l.snapshots.put(p)
+			all = append(all, p)
 		} else if l.sessions[s.sid] == nil {
 			l.saveNot(s)
 		}
 	}
+	l.snapshots.put(all...)
 }
 
 // putLong puts the snapshots of sessions that wait far ahead, and waits for

@@ -27,6 +27,7 @@ type snapshotting struct {
 	known  []*snapshot     // put, or not: it is known
 	until  time.Time       // none is tried before: the last one failed
 	held   int             // while it is not 0, nothing new is begun
+	begun  []*snapshot     // are being put, or about to be
 	closed bool
 	woken  chan struct{}
 	ended  chan struct{}
@@ -62,13 +63,12 @@ func (k *snapshotting) put(list ...*snapshot) {
 		}
 		k.next[sid] = p
 	}
+	k.begin()
 	k.mu.Unlock()
 	k.wake()
 }
 
-// together has what is put until its end begin at once, whoever puts it: which
-// snapshots are under way at a time is then the same whenever this goroutine and
-// that of run are run by the processor.
+// together has what is put until its end begin at once.
 func (k *snapshotting) together() (end func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -76,6 +76,7 @@ func (k *snapshotting) together() (end func()) {
 	return func() {
 		k.mu.Lock()
 		k.held--
+		k.begin()
 		k.mu.Unlock()
 		k.wake()
 	}
@@ -109,11 +110,10 @@ var errPutPaused = errors.New("not tried: one failed a moment ago")
 func (k *snapshotting) run(ctx context.Context) {
 	defer close(k.ended)
 	for ctx.Err() == nil {
-		some := k.some()
+		k.mu.Lock()
+		some, closed := k.begun, k.closed && len(k.order) == 0
+		k.mu.Unlock()
 		if len(some) == 0 {
-			k.mu.Lock()
-			closed := k.closed && len(k.order) == 0
-			k.mu.Unlock()
 			if closed {
 				return
 			}
@@ -137,20 +137,20 @@ func (k *snapshotting) run(ctx context.Context) {
 	}
 }
 
-// some takes some of what waits.
-func (k *snapshotting) some() (some []*snapshot) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.held > 0 {
-		return nil
+// begin takes some of what waits to be put next, unless others are being put.
+// Whoever puts begins, not run when it comes to it: so which snapshots are under
+// way together, and which give way to newer ones, is not for the processor to
+// say. The lock is held.
+func (k *snapshotting) begin() {
+	if k.held > 0 || len(k.begun) > 0 {
+		return
 	}
 	n := min(len(k.order), puttingMax)
 	for _, sid := range k.order[:n] {
-		some = append(some, k.next[sid])
+		k.begun = append(k.begun, k.next[sid])
 		delete(k.next, sid)
 	}
 	k.order = append(k.order[:0], k.order[n:]...)
-	return some
 }
 
 // one puts a snapshot.
@@ -163,8 +163,8 @@ func (k *snapshotting) one(ctx context.Context, p *snapshot) error {
 	return k.world.PutWaiting(ctx, p.actor.sid, p.seq, p.data, p.wake)
 }
 
-// judge says what became of some. A snapshot is a cache: one that is not stored
-// costs time at the next load.
+// judge says what became of some, and begins the next. A snapshot is a cache: one
+// that is not stored costs time at the next load.
 func (k *snapshotting) judge(some []*snapshot) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -187,6 +187,8 @@ func (k *snapshotting) judge(some []*snapshot) {
 		}
 		delete(k.former, p)
 	}
+	k.begun = nil
+	k.begin()
 }
 
 // results returns those of which it became known since the last call whether

@@ -38,6 +38,10 @@ func (l *laneActor) sweeps(ctx context.Context) {
 			return
 		case <-l.taken:
 		case <-next.C:
+			select {
+			case <-l.taken: // one sweep is enough for both
+			default:
+			}
 		}
 		began := time.Now()
 		if l.isMine(ctx) {

@@ -55,6 +55,10 @@ type try struct {
 	stuck  bool // the server does not answer in time
 }
 
+// hide returns a server's words without its secrets; before they are cut, since
+// half of one would be missed.
+func (t *try) hide(text string) string { return t.talk.server.secrets.hide(text) }
+
 type tryKey struct{}
 
 // Execute carries out one call. It waits for a server that is not there, for
@@ -110,7 +114,7 @@ func (s *server) once(ctx context.Context, call bridge.Call, pin Pin) (bridge.Re
 		return bridge.Result{Error: fault}, never, nil
 	}
 	result, err := tool.Function.Execute(context.WithValue(ctx, tryKey{}, &t), call)
-	return result, t.again, err
+	return s.secrets.outOf(result), t.again, s.secrets.outOfError(err)
 }
 
 // objection says why a call is not sent, nil if it is.
@@ -176,18 +180,18 @@ func (t *Tool) failed(try *try, err error, sent bool, status int) (bridge.Result
 		if code == "" {
 			code = CodeServerError
 		}
-		return failed(code, "server %s answers %d: %s", t.Server, protocol.Code, clip(protocol.Message, errorTextMax))
+		return failed(code, "server %s answers %d: %s", t.Server, protocol.Code, clip(try.hide(protocol.Message), errorTextMax))
 	case !sent, refused(status):
 		return t.refused(try, err, status)
 	}
 	try.broken = true
 	if t.Function.RetrySafe() {
 		try.again = lost
-		result, err := failed(codeTryAgain, "server %s: the answer was lost: %s", t.Server, clip(err.Error(), errorTextMax))
+		result, err := failed(codeTryAgain, "server %s: the answer was lost: %s", t.Server, clip(try.hide(err.Error()), errorTextMax))
 		result.Error.Retryable = true
 		return result, err
 	}
-	result, _ := failed(codeUnknown, "server %s: the answer was lost, and the call may have taken effect: %s", t.Server, clip(err.Error(), errorTextMax))
+	result, _ := failed(codeUnknown, "server %s: the answer was lost, and the call may have taken effect: %s", t.Server, clip(try.hide(err.Error()), errorTextMax))
 	result.Unknown = true
 	return result, nil
 }
@@ -210,7 +214,7 @@ func (t *Tool) refused(try *try, err error, status int) (bridge.Result, error) {
 	default:
 		code, try.again, try.broken = "bad_request", renewal, true
 	}
-	result, _ := failed(code, "server %s did not take the call, and nothing took effect: %s", t.Server, clip(err.Error(), errorTextMax))
+	result, _ := failed(code, "server %s did not take the call, and nothing took effect: %s", t.Server, clip(try.hide(err.Error()), errorTextMax))
 	result.Error.Retryable = try.again == refusal
 	return result, nil
 }

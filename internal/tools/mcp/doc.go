@@ -34,7 +34,8 @@
 //     it stays in its process group.
 //   - Secrets come from the environment, and go into headers of requests to the
 //     server's own address, and into the environment of a program that names
-//     them; into nothing else.
+//     them; into nothing else. What a server says of those in headers is shown,
+//     stored and logged without them (secrets.go).
 //   - A server can ask nothing of the user, of the model or of files: no
 //     capability says so.
 //

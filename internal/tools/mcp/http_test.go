@@ -4,6 +4,7 @@ package mcp
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -60,6 +61,20 @@ func TestStatuses(t *testing.T) {
 		{"503", status(503), "failed unavailable true 3", "failed unavailable true 3"},
 		{"500", status(500), "outcome_unknown outcome_unknown false 1", "failed try_again true 3"},
 		{"502", status(502), "outcome_unknown outcome_unknown false 1", "failed try_again true 3"},
+		{"401, and says the secret", func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(http.StatusUnauthorized)
+			fmt.Fprintf(w, "no such key: %s", r.Header.Get("Authorization"))
+		}, "failed unauthorized false 1", "failed unauthorized false 1"},
+		{"an error that says the secret", func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			var asked struct {
+				ID json.RawMessage `json:"id"`
+			}
+			if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
+				panic(err)
+			}
+			fmt.Fprintf(w, `{"jsonrpc": "2.0", "id": %s, "error": {"code": -32602, "message": "not with %s"}}`, asked.ID, r.Header.Get("Authorization"))
+		}, "failed bad_request false 1", "failed bad_request false 1"},
 		{"an error in the body", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusBadRequest)
@@ -88,7 +103,7 @@ func TestStatuses(t *testing.T) {
 				// Whatever it was, it passes.
 				g.closed.Store(false)
 				w.want(w.call(t.Context(), tool, `{"text": "b"}`, safe), "succeeded", "", "b")
-				if strings.Contains(w.log.String()+r.Detail, "s3cret") {
+				if strings.Contains(w.log.String()+r.Detail+r.Shown, "s3cret") {
 					t.Error("the secret is in the log or in the result")
 				}
 				if _, seen := g.auth.Load("Bearer s3cret"); !seen {

@@ -17,6 +17,7 @@ type server struct {
 	target  string
 	environ []string
 	header  map[string]string
+	secrets secrets // of header
 	lock    Lock
 	version string // of this program
 	log     *slog.Logger

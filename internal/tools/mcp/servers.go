@@ -40,8 +40,9 @@ func New(c *Config, lock Lock, o Options) (*Servers, error) {
 	for name, config := range c.Servers {
 		s := &server{
 			name: name, config: config, target: config.target(o.Target), environ: config.environ(o.Env), header: config.header(o.Env),
-			lock: lock, version: o.Version, log: log.With("server", name), said: map[string]string{}, full: map[string]string{},
+			secrets: config.secrets(o.Env), lock: lock, version: o.Version, said: map[string]string{}, full: map[string]string{},
 		}
+		s.log = slog.New(quiet{log.Handler(), s.secrets}).With("server", name)
 		s.base, s.cancel = context.WithCancel(context.Background())
 		all.servers[name] = s
 	}

@@ -435,12 +435,12 @@ func TestCancelStateless(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			stop(cancel, func() bridge.Rehearsed { return w.call(ctx, "hang", "", false) }, 1, "")
+			w.want(w.call(t.Context(), "echo", `{"text": "a"}`, true), "succeeded", "", "a")
 			s := w.config.Servers["peer"]
 			s.Idle = 50 * time.Millisecond
 			w.config.Servers["peer"] = s
 			w.open()
 			stop(func() {}, func() bridge.Rehearsed { return w.call(t.Context(), "hang", "", false) }, 2, "neither an answer nor progress")
-			w.want(w.call(t.Context(), "echo", `{"text": "a"}`, true), "succeeded", "", "a")
 		})
 	}
 }

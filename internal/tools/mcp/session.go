@@ -60,6 +60,7 @@ func (s *server) begin(ctx context.Context) (*talk, error) {
 		MultiRoundTrip:              &sdk.MultiRoundTripOptions{Disabled: true},
 	})
 	t.session, err = client.Connect(ctx, transport, nil)
+	err = s.secrets.outOfError(err)
 	close(t.connected) // a server may say that its tools changed before
 	if err != nil {
 		t.end()
@@ -70,7 +71,7 @@ func (s *server) begin(ctx context.Context) (*talk, error) {
 		t.end()
 		close(t.ended)
 	}()
-	if err := t.list(ctx, time.Now()); err != nil {
+	if err := s.secrets.outOfError(t.list(ctx, time.Now())); err != nil {
 		t.close()
 		return nil, s.describe(t, fmt.Errorf("list its tools: %w", err))
 	}
@@ -207,7 +208,7 @@ func (t *talk) look(ctx context.Context, id string) (tool *Tool, refused string,
 		ctx, cancel := context.WithTimeout(ctx, listMax)
 		defer cancel()
 		if err := t.list(ctx, time.Now().Add(-listAgeMax)); err != nil {
-			return nil, "", fmt.Errorf("list its tools: %w", err)
+			return nil, "", fmt.Errorf("list its tools: %w", t.server.secrets.outOfError(err))
 		}
 	}
 	t.mu.Lock()
@@ -227,7 +228,7 @@ func (t *talk) progress(p *sdk.ProgressNotificationParams) {
 	if call == nil {
 		return
 	}
-	t.log.Debug("mcp_progress", "call", token, "progress", p.Progress, "total", p.Total, "text", clip(p.Message, errorTextMax))
+	t.log.Debug("mcp_progress", "call", token, "progress", p.Progress, "total", p.Total, "text", clip(t.server.secrets.hide(p.Message), errorTextMax))
 	call()
 }
 

@@ -281,3 +281,27 @@ func unescaped(t *testing.T, body []byte) string {
 	}
 	return b.String()
 }
+
+// TestStatuses: which of them are asked again, by us and once, since no SDK tries
+// again beside, and which are final.
+func TestStatuses(t *testing.T) {
+	t.Parallel()
+	for _, a := range apis() {
+		text := a.answers(t)["text"]
+		for status, code := range map[int]string{
+			400: "bad_request", 401: "auth", 403: "auth", 404: "bad_request", 422: "bad_request", 501: "bad_request",
+			408: "overloaded", 409: "overloaded", 429: "rate_limited", 500: "overloaded", 502: "overloaded", 503: "overloaded", 504: "overloaded", 529: "overloaded",
+		} {
+			passes := status == 408 || status == 409 || status == 429 || status >= 500 && status != 501
+			refusal := fmt.Sprintf("HTTP/1.1 %d No\r\nContent-Type: application/json\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}", status)
+			got := a.ask(t, hello, 0, refusal, text)
+			requests := len(got.server.got())
+			switch {
+			case passes && (got.err != nil || got.answer.Text != "Grüße, 🙂" || requests != 2 || !strings.Contains(got.log, "code="+code+" ")):
+				t.Errorf("%s, %d: got %+v, %v after %d requests, logged %s", a.name, status, got.answer, got.err, requests, got.log)
+			case !passes && (got.fault == nil || got.fault.Code != code || got.fault.Retryable || requests != 1):
+				t.Errorf("%s, %d: got %v after %d requests, want %s at once", a.name, status, got.err, requests, code)
+			}
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package mcp
+
+// What a server hears of a call that is given up.
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/refold/refold/bridge"
+)
+
+// A server that keeps sessions is told by a message of its own.
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	over(t, stateful, func(t *testing.T, w *world) {
+		w.imports()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		done := make(chan bridge.Rehearsed, 1)
+		go func() { done <- w.call(ctx, "hang", "", false) }()
+		w.until("it hangs", func() bool { return countNotes(w.ledger, "hangs") == 1 })
+		cancel()
+		w.want(<-done, "outcome_unknown", "outcome_unknown", "")
+		w.until("the server is told", func() bool { return countNotes(w.ledger, "cancelled") == 1 })
+		w.want(w.call(t.Context(), "echo", `{"text": "a"}`, true), "succeeded", "", "a")
+
+		s := w.config.Servers["peer"]
+		s.Idle = 50 * time.Millisecond
+		w.config.Servers["peer"] = s
+		w.open()
+		w.want(w.call(t.Context(), "hang", "", false), "outcome_unknown", "outcome_unknown", "neither an answer nor progress")
+		w.until("the server is told", func() bool { return countNotes(w.ledger, "cancelled") == 2 })
+	})
+}
+
+// TestCancelStateless: a message of its own finds no call at a server that keeps
+// no sessions. It hears of the cancellation by the end of the request: that holds
+// of each, and one that ties its calls to their requests ends the call.
+func TestCancelStateless(t *testing.T) {
+	t.Parallel()
+	for name, hears := range map[string]bool{"ends the call": true, "hears it": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			aborted := make(chan struct{}, 4)
+			w := remoteWorld(t, &sdk.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: hears}, func(next http.Handler) http.Handler {
+				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if strings.Contains(r.Header.Get("Mcp-Name"), "hang") {
+						defer context.AfterFunc(r.Context(), func() { aborted <- struct{}{} })()
+					}
+					next.ServeHTTP(w, r)
+				})
+			})
+			w.imports()
+			stop := func(cancel func(), call func() bridge.Rehearsed, n int, shown string) {
+				done := make(chan bridge.Rehearsed, 1)
+				go func() { done <- call() }()
+				w.until("it hangs", func() bool { return countNotes(w.ledger, "hangs") == n })
+				cancel()
+				w.want(<-done, "outcome_unknown", "outcome_unknown", shown)
+				<-aborted
+				if hears {
+					w.until("the call ends there", func() bool { return countNotes(w.ledger, "cancelled") == n })
+				}
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			stop(cancel, func() bridge.Rehearsed { return w.call(ctx, "hang", "", false) }, 1, "")
+			w.want(w.call(t.Context(), "echo", `{"text": "a"}`, true), "succeeded", "", "a")
+			s := w.config.Servers["peer"]
+			s.Idle = 50 * time.Millisecond
+			w.config.Servers["peer"] = s
+			w.open()
+			stop(func() {}, func() bridge.Rehearsed { return w.call(t.Context(), "hang", "", false) }, 2, "neither an answer nor progress")
+		})
+	}
+}

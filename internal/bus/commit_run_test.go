@@ -176,7 +176,7 @@ func TestCommitterRoom(t *testing.T) {
 			}
 			many = append(many, noticeWrites(t, b, "larger", 1, 100)...)
 			if err := b.notices.commit(ctx, many); err != nil {
-				t.Error(err)
+				t.Fatal(err) // what they are is the committer's still
 			}
 			for _, w := range many {
 				if w.err != nil || w.seq == 0 {

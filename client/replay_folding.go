@@ -75,6 +75,7 @@ func (f *folding) fold(e session.Event) {
 // seq has opened it. What is not stored need not be built.
 func (f *folding) ask(seq uint64) {
 	var room [8]session.Place
+	var name [64]byte
 	now, was := room[:0], f.open
 	effects := f.state.OpenBeside(func(p session.Place) bool {
 		now = append(now, p)
@@ -86,7 +87,7 @@ func (f *folding) ask(seq uint64) {
 		if f.gone != nil {
 			return false
 		}
-		if _, held := f.left.effects[p.String()]; held {
+		if _, held := f.left.effects[string(p.Append(name[:0]))]; held {
 			return false
 		}
 		f.result.EffectsGone++

@@ -40,6 +40,13 @@ func (h Hash) String() string {
 	return string(text[:])
 }
 
+// Is reports whether text is the text form. It allocates nothing.
+func (h Hash) Is(text string) bool {
+	var own [2 * len(h)]byte
+	hex.Encode(own[:], h[:])
+	return string(own[:]) == text
+}
+
 // IsZero reports whether h is the zero value, which stands for "none".
 func (h Hash) IsZero() bool { return h == Hash{} }
 

@@ -146,37 +146,46 @@ func (s *State) settleCall(i int, b *settlement) {
 	if bad == nil {
 		bad = s.callFault(b.call)
 	}
-	s.Turn.Batch.Calls[i].Settled = b.hash
+	s.owe(i, b, bad == nil)
 	if bad != nil {
 		s.endCall(i, CallFailed, CodeBadSettlement, bad.detail)
 	} else {
-		s.takeResult(i, b.call)
+		s.takeOutcome(i, b.call)
 	}
 	s.closeGroup()
 }
 
-// takeResult gives call i the result that the event being folded holds, and
-// the host session the status that comes with it.
+// takeResult gives call i the result that the event being folded holds.
 func (s *State) takeResult(i int, b *ToolCallSettled) {
+	s.Turn.Batch.Calls[i].Result = b.result()
+	s.takeOutcome(i, b)
+}
+
+// takeOutcome gives call i the status that the event being folded holds, and
+// the host session the one that comes with it.
+func (s *State) takeOutcome(i int, b *ToolCallSettled) {
 	if b.HostSession != nil && !s.endsAnother(b.HostSession) {
 		s.setHost(*b.HostSession)
 	}
-	s.Turn.Batch.Calls[i].Result = b.result()
 	s.endCall(i, CallStatus(b.Status), "", "")
 }
 
 // result tells one result from another: the hash of status and output.
 func (b *ToolCallSettled) result() codec.Hash {
-	var room [hashRoom]byte
-	out := append(append(room[:0], b.Status...), 0)
 	switch o := b.Output; {
 	case o == nil || o.isEmpty():
+		return codec.Sum(append([]byte(b.Status), 0))
 	case o.Text != "": // then it holds nothing else: most outputs, without encoding them
-		out = append(append(out, 't'), o.Text...)
+		return resultHash(b.Status, 't', o.Text)
 	default:
-		out = append(append(out, 'c'), encode(o)...)
+		return resultHash(b.Status, 'c', encode(o))
 	}
-	return codec.Sum(out)
+}
+
+// resultHash returns the hash of a status and an output of a kind.
+func resultHash[S, O string | []byte](status S, kind byte, output O) codec.Hash {
+	var room [hashRoom]byte
+	return codec.Sum(append(append(append(room[:0], status...), 0, kind), output...))
 }
 
 // callFault says what is wrong with the settlement of a call of this batch.
@@ -184,7 +193,7 @@ func (s *State) callFault(b *ToolCallSettled) *refusal {
 	if bad := resultFault(b); bad != nil {
 		return bad
 	}
-	if b.PlanHash != "" && b.PlanHash != s.Turn.Batch.PlanHash.String() {
+	if b.PlanHash != "" && !s.Turn.Batch.PlanHash.Is(b.PlanHash) {
 		return refuse(RejectInvalidData, "plan_hash: is not this batch's")
 	}
 	return nil
@@ -248,6 +257,7 @@ func (s *State) completeBatch() {
 func (s *State) fileResults() {
 	b := s.Turn.Batch
 	s.rememberCalls(b)
+	s.doneOwes.clear()
 	done := &DoneBatch{Results: make([]codec.Hash, len(b.Calls)), Run: s.Turn.Run, Turn: s.Turn.Number}
 	s.Done = done
 	for i := range b.Calls {

@@ -1,10 +1,6 @@
 package session
 
-import (
-	"slices"
-
-	"github.com/refold/refold/codec"
-)
+import "slices"
 
 // needWake sees to it that a wake is due by deadline, the earliest of all that
 // is open after an event. A session keeps at most one useful wake open: a new
@@ -72,7 +68,7 @@ func (s *State) settleOverdue() {
 	case t.RetryAt > 0:
 		if t.RetryAt <= s.Clock && run.Lifecycle != Paused {
 			t.Attempt++
-			t.Settled = codec.Hash{}
+			s.forgetGenerationsHash()
 			s.openGeneration()
 		}
 	case t.Open:

@@ -47,6 +47,7 @@ func (s *State) said() []Notice {
 	notices := s.notices
 	s.notices = nil
 	if s.Run == nil && len(s.withdrawn) == 0 {
+		s.hashOwed()
 		s.live = nil
 		s.clipItems()
 	}

@@ -16,15 +16,25 @@ type Place struct {
 
 // String spells the name.
 func (p Place) String() string {
+	var room [nameRoom]byte
+	return string(p.Append(room[:0]))
+}
+
+// Append appends the name to b.
+func (p Place) Append(b []byte) []byte {
 	switch {
 	case p.wake > 0:
-		return wakeName(p.wake)
+		return strconv.AppendUint(append(b, 'w'), uint64(p.wake), 10)
 	case p.call >= 0:
-		return callName(p.run, p.turn, int(p.call))
+		return strconv.AppendInt(append(appendTurn(b, p.run, p.turn), 'c'), int64(p.call), 10)
 	case p.step:
-		return stepName(p.run, p.turn)
+		return append(appendTurn(b, p.run, p.turn), 's')
 	}
-	return generationName(p.run, p.turn, p.attempt)
+	b = appendTurn(b, p.run, p.turn)
+	if p.attempt > 0 {
+		b = strconv.AppendUint(append(b, 'a'), uint64(p.attempt)+1, 10)
+	}
+	return b
 }
 
 func (p Place) class() Class {
@@ -106,28 +116,18 @@ func turnName(run, turn uint32) string {
 }
 
 func generationName(run, turn, attempt uint32) string {
-	var room [nameRoom]byte
-	b := appendTurn(room[:0], run, turn)
-	if attempt > 0 {
-		b = strconv.AppendUint(append(b, 'a'), uint64(attempt)+1, 10)
-	}
-	return string(b)
+	return Place{run: run, turn: turn, attempt: attempt, call: -1}.String()
 }
 
 func callName(run, turn uint32, call int) string {
-	var room [nameRoom]byte
-	return string(strconv.AppendInt(append(appendTurn(room[:0], run, turn), 'c'), int64(call), 10))
+	return Place{run: run, turn: turn, call: int32(call)}.String()
 }
 
 func stepName(run, turn uint32) string {
-	var room [nameRoom]byte
-	return string(append(appendTurn(room[:0], run, turn), 's'))
+	return Place{run: run, turn: turn, step: true, call: -1}.String()
 }
 
-func wakeName(n uint32) string {
-	var room [nameRoom]byte
-	return string(strconv.AppendUint(append(room[:0], 'w'), uint64(n), 10))
-}
+func wakeName(n uint32) string { return Place{wake: n, call: -1}.String() }
 
 // name returns the name of the turn's generation, as its latest attempt is
 // asked.

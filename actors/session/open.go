@@ -18,6 +18,9 @@ func (s *State) OpenExcept(skip func(name string) bool) []Effect {
 	return s.OpenBeside(func(p Place) bool { return skip(p.String()) })
 }
 
+// openRoom is for how many effects there is room as soon as one call is open.
+const openRoom = 8
+
 // OpenBeside is OpenExcept by places: the name of what is skipped is not
 // spelled.
 func (s *State) OpenBeside(skip func(Place) bool) []Effect {
@@ -38,6 +41,9 @@ func (s *State) OpenBeside(skip func(Place) bool) []Effect {
 			for i := range t.Batch.Calls {
 				p.call = int32(i)
 				if c := &t.Batch.Calls[i]; c.Status == CallOpen && !s.isHostLoop(c) && !skip(p) {
+					if effects == nil { // most batches are asked whole
+						effects = make([]Effect, 0, min(len(t.Batch.Calls)-i, openRoom))
+					}
 					effects = append(effects, s.toolCall(t, i))
 				}
 			}

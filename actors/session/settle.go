@@ -19,12 +19,12 @@ func (s *State) settle(env Envelope) *refusal {
 		return refuse(RejectUnknownEffect, "this session asked no effect "+quoted(b.effect)+
 			" of the class that "+env.Type+" settles")
 	}
-	b.hash = settlementHash(env)
-	settled, status := s.statusOf(place)
+	_, status := s.statusOf(place)
 	switch status {
 	case effectOpen:
 	case effectSettled:
-		if settled == b.hash {
+		s.hashOwed()
+		if settled, _ := s.statusOf(place); settled == settlementHash(env.Type, env.Data) {
 			return nil
 		}
 		return refuse(RejectEffectSettled, b.effect+" was settled before, otherwise")
@@ -55,7 +55,8 @@ func (s *State) settle(env Envelope) *refusal {
 // it although it names its effect.
 type settlement struct {
 	effect   string
-	hash     codec.Hash
+	typ      string
+	data     codec.Raw // shares the event's memory
 	bad      *refusal
 	observed *ToolCallsObserved
 	answer   *GenerationSettled
@@ -65,7 +66,7 @@ type settlement struct {
 
 // decodeSettlement decodes a settlement. It refuses only what names no effect.
 func decodeSettlement(env Envelope) (settlement, *refusal) {
-	var b settlement
+	b := settlement{typ: env.Type, data: env.Data}
 	switch env.Type {
 	case TypeToolCallsObserved:
 		b.observed = &ToolCallsObserved{}
@@ -98,9 +99,9 @@ func decodeSettlement(env Envelope) (settlement, *refusal) {
 }
 
 // settlementHash tells one settlement from another.
-func settlementHash(env Envelope) codec.Hash {
+func settlementHash(typ string, data codec.Raw) codec.Hash {
 	var room [hashRoom]byte
-	return codec.Sum(append(append(room[:0], env.Type...), env.Data...))
+	return codec.Sum(append(append(room[:0], typ...), data...))
 }
 
 // classOf returns the class of the effects that a type settles.

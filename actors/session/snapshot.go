@@ -22,7 +22,10 @@ type Snapshot struct {
 
 // Bytes returns the state's canonical bytes. Equal histories give equal bytes
 // on every machine.
-func (s *State) Bytes() []byte { return encode(&s.Record) }
+func (s *State) Bytes() []byte {
+	s.hashOwed()
+	return encode(&s.Record)
+}
 
 // Hash returns the SHA-256 of the state's canonical bytes.
 func (s *State) Hash() codec.Hash { return codec.Sum(s.Bytes()) }

@@ -24,10 +24,13 @@ type live struct {
 	notices    []Notice     // said by the event being folded
 	withdrawn  []Withdrawal // withdrawn by the event folded last
 	toolsMoved bool         // what decides over tools may have changed since the latest turn
+	turnOwes   owed         // hashes of the latest turn's settlements
+	doneOwes   owed         // those of results that Done holds, if another turn was the latest since
 }
 
 // Record is the part of a state that a snapshot holds. Fields stand in the
-// byte order of their wire names.
+// byte order of their wire names. Of a state that is at work, hashes of
+// settlements and results may be missing until Bytes has made them.
 type Record struct {
 	Chain       codec.Hash     `msgpack:"chain"` // hash chain over all events
 	Clock       int64          `msgpack:"clock"` // greatest stream timestamp seen, or a wake's due; Unix ms

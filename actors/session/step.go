@@ -129,7 +129,7 @@ func (s *State) askStep(hook *StepHook, last []string) {
 // settleStep folds a settlement of the open step.
 func (s *State) settleStep(b *settlement) {
 	step := s.Turn.Step
-	step.Settled = b.hash
+	step.Settled = settlementHash(b.typ, b.data)
 	bad := b.bad
 	if bad == nil {
 		bad = s.preparedFault(b.prepared)

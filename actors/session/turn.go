@@ -37,6 +37,7 @@ func (s *State) startTurn() {
 	}
 	before, same := s.Turn, s.sameToolset()
 	run.Turns++
+	s.passOwed()
 	s.Turn = &Turn{Number: run.Turns, Registry: s.pinned(), Run: run.Number}
 	s.turnsOwn = s.registry
 	if hook := run.Config.StepHook; hook != nil {
@@ -156,7 +157,11 @@ func turnDeadline(c *RunConfig) (deadline, runMS int64) {
 // settleGeneration folds a settlement of the open generation.
 func (s *State) settleGeneration(b *settlement) {
 	s.Turn.Open = false
-	s.Turn.Settled = b.hash
+	if b.observed != nil {
+		s.owe(-1, b, false)
+	} else { // mostly the run's end, which leaves nothing owed
+		s.Turn.Settled = settlementHash(b.typ, b.data)
+	}
 	bad := b.bad
 	switch {
 	case bad != nil:

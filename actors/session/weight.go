@@ -20,7 +20,8 @@ const (
 	runWeight        = 288 + configWeight
 	ruleWeight       = 128
 	rulesWeight      = 8 << 10 // of one step rule, compiled
-	liveWeight       = 80
+	liveWeight       = 192
+	unhashedWeight   = 40
 	submissionWeight = 56
 	wakeWeight       = 24
 	factWeight       = 32
@@ -64,7 +65,7 @@ func (s *State) Weight() int {
 		n += s.Queue[i].weight(s.install)
 	}
 	if s.live != nil {
-		n += liveWeight + s.rules.steps.Len()*rulesWeight
+		n += liveWeight + s.turnOwes.weight() + s.doneOwes.weight() + s.rules.steps.Len()*rulesWeight
 	}
 	return n
 }

@@ -1,0 +1,142 @@
+package session
+
+import "github.com/refold/refold/codec"
+
+// Hashes tell a settlement that comes once more from another one. Most come
+// once, so that nobody asks for theirs: as long as a session is at work, it
+// holds the data of its latest settlements, and hashes them when one comes
+// again, when the state's bytes are wanted, or when it has nothing more to do.
+
+// owedBytesMax is how much data a session holds for that; what is beyond it is
+// hashed at once.
+const owedBytesMax = 16 << 10
+
+// What the settlements of most turns take.
+const (
+	owedRoom  = 4
+	owedBytes = 2 << 10
+)
+
+// owed is what was not hashed yet.
+type owed struct {
+	of   []unhashed
+	data []byte // one after the other
+}
+
+// unhashed is a settlement of the latest turn, or of the batch completed last.
+type unhashed struct {
+	typ    string
+	call   int  // position in the batch; -1: the generation
+	result bool // the settlement is the call's result
+	end    int  // of its data, which begins where the one before it ends
+}
+
+// owe has the settlement of the latest turn's generation, if call is -1, or of
+// one of its calls, hashed when that is asked for. With result, it is the call's
+// result too.
+func (s *State) owe(call int, b *settlement, result bool) {
+	o := &s.turnOwes
+	if len(o.data)+len(b.data) > owedBytesMax {
+		s.hashSettlement(call, b.typ, b.data, result)
+		return
+	}
+	if o.data == nil {
+		o.of, o.data = make([]unhashed, 0, owedRoom), make([]byte, 0, max(owedBytes, len(b.data)))
+	}
+	o.data = append(o.data, b.data...)
+	o.of = append(o.of, unhashed{typ: b.typ, call: call, result: result, end: len(o.data)})
+}
+
+// hashOwed makes all hashes that are owed. What it changes is what the state
+// holds, not what it says.
+func (s *State) hashOwed() {
+	if s.live == nil {
+		return
+	}
+	s.turnOwes.each(func(u *unhashed, data codec.Raw) { s.hashSettlement(u.call, u.typ, data, u.result) })
+	s.doneOwes.each(func(u *unhashed, data codec.Raw) {
+		if u.result {
+			s.Done.Results[u.call] = resultIn(data)
+		}
+	})
+}
+
+// hashSettlement hashes a settlement of the latest turn. It is what the batch
+// completed last keeps of it, if the turn made that.
+func (s *State) hashSettlement(call int, typ string, data codec.Raw, result bool) {
+	t := s.Turn
+	if call < 0 {
+		t.Settled = settlementHash(typ, data)
+		return
+	}
+	c := &t.Batch.Calls[call]
+	c.Settled = settlementHash(typ, data)
+	if !result {
+		return
+	}
+	c.Result = resultIn(data)
+	if d := s.Done; d != nil && d.Run == t.Run && d.Turn == t.Number {
+		d.Results[call] = c.Result
+	}
+}
+
+// passOwed is called when another turn takes the latest one's place: of its
+// settlements none is asked for any more, and of its results those that the
+// batch completed last keeps.
+func (s *State) passOwed() {
+	if t, d := s.Turn, s.Done; t != nil && d != nil && d.Run == t.Run && d.Turn == t.Number {
+		s.turnOwes, s.doneOwes = s.doneOwes, s.turnOwes
+	}
+	s.turnOwes.clear()
+}
+
+// forgetGenerationsHash gives up the hash of a generation that is asked again.
+func (s *State) forgetGenerationsHash() {
+	s.turnOwes.clear() // it has made no calls
+	s.Turn.Settled = codec.Hash{}
+}
+
+// each calls fn for all of them, and leaves none.
+func (o *owed) each(fn func(u *unhashed, data codec.Raw)) {
+	from := 0
+	for i := range o.of {
+		fn(&o.of[i], o.data[from:o.of[i].end])
+		from = o.of[i].end
+	}
+	o.clear()
+}
+
+func (o *owed) clear() { o.of, o.data = o.of[:0], o.data[:0] }
+
+// weight returns what o takes of memory.
+func (o *owed) weight() int { return cap(o.of)*unhashedWeight + cap(o.data) }
+
+// resultIn returns the hash of the result that is in the data of a
+// ToolCallSettled, which was decoded before. What is text is not decoded again.
+func resultIn(data codec.Raw) codec.Hash {
+	var room [8]codec.Entry
+	var status, text []byte
+	entries, err := codec.Entries(room[:0], data)
+	for i := range entries {
+		switch string(entries[i].Key) {
+		case "output":
+			r := codec.Read(entries[i].Value)
+			outer := r.Map()
+			r.Must("text")
+			text = r.Text()
+			r.EndMap(outer)
+			if _, ok := r.End(); !ok {
+				text = nil
+			}
+		case "status":
+			r := codec.Read(entries[i].Value)
+			status = r.Text()
+		}
+	}
+	if err == nil && len(text) > 0 {
+		return resultHash(status, 't', text)
+	}
+	var b ToolCallSettled
+	_ = codec.Decode(data, &b)
+	return b.result()
+}

@@ -32,18 +32,12 @@ func unmarshal(data []byte, v any, bytesMax int, lax bool) error {
 	if rv.Kind() != reflect.Pointer || rv.IsNil() {
 		return fault(ErrGoType, 0, "the value to decode into is not a pointer, or nil,")
 	}
-	rv.Elem().SetZero()
-	if q, ok := v.(quickReader); ok && len(data) <= bytesMax { // without a plan
-		if n, ok := q.ReadCanonical(data); ok && n == len(data) {
-			return nil
-		}
-		rv.Elem().SetZero()
-	}
 	p, err := planOf(rv.Type().Elem())
 	if err != nil {
 		return err
 	}
 	rv = rv.Elem()
+	rv.SetZero()
 	if len(data) > bytesMax {
 		return tooLarge(len(data), bytesMax)
 	}

@@ -24,11 +24,6 @@ func Marshal(v any) ([]byte, error) {
 		if rv = rv.Elem(); !rv.IsValid() {
 			return []byte{codeNil}, nil
 		}
-		if q, ok := v.(quickWriter); ok { // without a plan
-			if out, ok := q.AppendCanonical(make([]byte, 0, marshalBytes)); ok && len(out) <= BytesMax {
-				return out, nil
-			}
-		}
 	}
 	p, err := planOf(rv.Type())
 	if err != nil {

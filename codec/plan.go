@@ -237,13 +237,23 @@ func (c *compiler) fill(p *plan, t reflect.Type) (err error) {
 		p.empty = reflect.MakeSlice(t, 0, 0)
 	}
 	if p.op == opStruct {
-		all := reflect.PointerTo(t)
-		p.writes, p.reads = all.Implements(typeQuickWriter), all.Implements(typeQuickReader)
+		p.writes, p.reads = is(t, typeQuickWriter), is(t, typeQuickReader)
 	}
 	p.least = p.leastBytes()
 	special := p.op == opHash || p.op == opRef || p.op == opPointer || p.op == opAny
 	p.zeroer = !special && reflect.PointerTo(t).Implements(typeZeroer)
 	return err
+}
+
+// is reports whether a struct has an interface by methods of its own: those of
+// a struct that it embeds know nothing of its other fields.
+func is(t, quick reflect.Type) bool {
+	for i := range t.NumField() {
+		if f := t.Field(i); f.Anonymous && (f.Type.Implements(quick) || reflect.PointerTo(f.Type).Implements(quick)) {
+			return false
+		}
+	}
+	return reflect.PointerTo(t).Implements(quick)
 }
 
 // fillStruct makes p the plan of the struct t.

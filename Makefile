@@ -51,11 +51,13 @@ test: ## run the tests, without the race detector
 # Tests under the race detector take ten times as long, and so do builds of the
 # providers' libraries, which take longer than all of Refold. So make check runs
 # without it what it has nothing to find in: packages that may not start a
-# goroutine (PURE: a law, which arch_test.go holds), those that have the libraries
-# in them (LIBRARIES), and the whole simulation, which is one goroutine at a time.
+# goroutine (PURE: a law, which arch_test.go holds), the tests of such laws and of
+# the wire (LAWS: they read files and fold), packages that have the libraries in
+# them (LIBRARIES), and the whole simulation, which is one goroutine at a time.
 # Under it run all the others, a part of the simulation, and the tests that fold
 # in several goroutines at once. make nightly-race runs everything under it.
 PURE      := ./actors/... ./codec/... ./planner/... ./subjects/...
+LAWS      := .
 LIBRARIES := ./cmd/bridge ./internal/llm/anthropic ./internal/llm/conformance ./internal/llm/gemini ./internal/llm/openai
 # Tests that share something between goroutines, of packages that don't.
 SHARED    := TestSendable|TestTheSameRejectionSaysTheSame|TestConcurrent
@@ -65,7 +67,7 @@ AT_ONCE := -p 2 -parallel 3
 
 .PHONY: plain
 plain: ## run the tests of packages that start no goroutine, and of those with providers' libraries, without the race detector
-	go test -timeout 12m $(PURE) $(LIBRARIES)
+	go test -timeout 12m $(PURE) $(LAWS) $(LIBRARIES)
 
 .PHONY: simulated
 simulated: ## play the seeds of the simulations of hosts and bridges that make check plays, and print how many
@@ -73,7 +75,7 @@ simulated: ## play the seeds of the simulations of hosts and bridges that make c
 
 .PHONY: race
 race: ## run the tests of all other packages under the race detector
-	CGO_ENABLED=1 go test -race -timeout 12m $(AT_ONCE) $$(go list ./... | grep -vxF "$$(go list $(PURE) $(LIBRARIES))")
+	CGO_ENABLED=1 go test -race -timeout 12m $(AT_ONCE) $$(go list ./... | grep -vxF "$$(go list $(PURE) $(LAWS) $(LIBRARIES))")
 
 .PHONY: shared
 shared: ## run under the race detector what folds and encodes in several goroutines at once: 1,000 of the 50,000 interleavings that make plain tries

@@ -6,6 +6,7 @@ package bench_test
 import (
 	"context"
 	"maps"
+	"math"
 	"testing"
 	"time"
 
@@ -106,7 +107,7 @@ func TestCalls(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	rows := []bench.CallRow{{InFlight: 4, Least: time.Millisecond, Most: 3 * time.Millisecond, RetrySafe: true}, {InFlight: 2}}
+	rows := []bench.CallRow{{InFlight: 4, Least: time.Millisecond, Most: 3 * time.Millisecond, RetrySafe: true}, {InFlight: 2}, {InFlight: 2, Least: time.Millisecond, Most: 50 * time.Millisecond, Short: true}}
 	var got []bench.Called
 	if err := bench.Calls(ctx, bench.Options{Dir: t.TempDir(), Runs: 30}, rows, func(c bench.Called) error { got = append(got, c); return nil }); err != nil {
 		t.Fatal(err)
@@ -119,7 +120,10 @@ func TestCalls(t *testing.T) {
 			t.Errorf("row %d: got %+v, want 30 calls of %+v", i, c, rows[i])
 		}
 	}
-	if bound := got[0].Bound; bound != 2000 || got[0].CallsPerS > 4*1000 || got[1].Bound != 0 {
+	if mean := rows[2].Mean(); mean < 8*time.Millisecond || mean > 9*time.Millisecond || got[2].CallsPerS > 2*1000 {
+		t.Errorf("mostly short, of 1 to 50 ms: %v on the average, %v calls/s; want 8 to 9 ms, and no more than 2 of 1 ms come to", mean, got[2].CallsPerS)
+	}
+	if bound := got[0].Bound; math.Round(bound) != 2000 || got[0].CallsPerS > 4*1000 || got[1].Bound != 0 {
 		t.Errorf("4 in flight of 2 ms: bound %v, want 2000 calls/s; and none without a time, got %v", bound, got[1].Bound)
 	}
 }

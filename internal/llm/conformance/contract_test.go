@@ -289,10 +289,10 @@ func TestStatuses(t *testing.T) {
 	for _, a := range apis() {
 		text := a.answers(t)["text"]
 		for status, code := range map[int]string{
-			400: "bad_request", 401: "auth", 403: "auth", 404: "bad_request", 422: "bad_request", 501: "bad_request",
-			408: "overloaded", 409: "overloaded", 429: "rate_limited", 500: "overloaded", 502: "overloaded", 503: "overloaded", 504: "overloaded", 529: "overloaded",
+			400: "bad_request", 401: "auth", 403: "auth", 404: "bad_request", 422: "bad_request",
+			408: "overloaded", 409: "overloaded", 429: "rate_limited", 500: "overloaded", 501: "overloaded", 502: "overloaded", 503: "overloaded", 504: "overloaded", 529: "overloaded",
 		} {
-			passes := status == 408 || status == 409 || status == 429 || status >= 500 && status != 501
+			passes := status == 408 || status == 409 || status == 429 || status >= 500
 			refusal := fmt.Sprintf("HTTP/1.1 %d No\r\nContent-Type: application/json\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}", status)
 			got := a.ask(t, hello, 0, refusal, text)
 			requests := len(got.server.got())

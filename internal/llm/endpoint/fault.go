@@ -190,8 +190,6 @@ func (e *Endpoint) classify(status int, header http.Header, s Said) *Failure {
 		return Final(llm.CodeRateLimited, "%s", answered)
 	case status == http.StatusTooManyRequests, s.is("rate_limit_exceeded", "rate_limit_error"):
 		f = Passing(llm.CodeRateLimited, "%s", answered)
-	case status == http.StatusNotImplemented, status == http.StatusHTTPVersionNotSupported:
-		f = Final(llm.CodeBadRequest, "%s", answered)
 	case status >= 500, status == http.StatusRequestTimeout, status == http.StatusConflict:
 		f = Passing(llm.CodeOverloaded, "%s", answered)
 	case status == http.StatusNotFound:

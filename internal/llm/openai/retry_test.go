@@ -51,7 +51,6 @@ func TestFinalFailures(t *testing.T) {
 		{"no credit", whole(429, `{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}`),
 			"rate_limited: HOST answered 429: You exceeded your current quota"},
 		{"no money", whole(402, `{"error":{"message":"Insufficient credits","code":402}}`), "rate_limited: HOST answered 402: Insufficient credits"},
-		{"not implemented", whole(501, `{}`), "bad_request: HOST answered 501"},
 		{"not to be tried again", with(whole(500, `{}`), "X-Should-Retry", "false"), "overloaded: HOST answered 500"},
 		{"a web page", reply{header: map[string]string{"Content-Type": "text/html"}, body: "<html>"}, `bad_request: HOST answered "text/html", no answer of a model: check the base URL`},
 		{"a failure in an answer", whole(200, `{"error":{"message":"bad tool schema","code":400}}`), "bad_request: HOST answered 400: bad tool schema"},

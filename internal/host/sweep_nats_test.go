@@ -15,6 +15,7 @@ import (
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/host"
+	"github.com/refold/refold/subjects"
 )
 
 // sweeper starts a host that sweeps soon.
@@ -51,6 +52,16 @@ func (w *world) waits(sid string, open time.Duration) {
 	})
 }
 
+// unowned waits until nobody owns the lane of a session.
+func (w *world) unowned(sid string) {
+	w.t.Helper()
+	lane := w.bus.Lane(subjects.LaneOf(subjects.Partition(sid), subjects.LanesDefault))
+	bustest.Until(w.t, "nobody owns the lane of "+sid, func() bool {
+		unowned, err := lane.Unowned(w.ctx)
+		return err == nil && unowned
+	})
+}
+
 // A host is killed while it has sessions that wait: one for long, one that left
 // memory. No event comes, no timer bridge runs, and the next host wakes what is
 // due.
@@ -74,6 +85,7 @@ func TestTheNextHostWakesWhoWaits(t *testing.T) {
 	if ahead := time.UnixMilli(all["long"]).Sub(time.UnixMilli(all["s1"])); ahead < 38*time.Minute {
 		t.Errorf("long waits %v longer than s1, want about 40 minutes", ahead)
 	}
+	w.unowned("s1") // what another owns is not swept, and where nothing arrives nobody takes over
 	w.sweeper(host.Options{})
 	if got, want := w.notices("s1", 3), "SessionOpened RunStarted RunFinished"; got != want {
 		t.Errorf("s1: got %q, want %q", got, want)

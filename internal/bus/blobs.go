@@ -32,9 +32,10 @@ const blobChunkBytes = 128 << 10
 // there already is not sent again, so calling twice is calling once.
 func (b *Bus) PutBlob(ctx context.Context, content []byte) (codec.Ref, error) {
 	ref := codec.RefOf(content)
+	upload := "" // the name under which the chunks lie, once they do
 	wait := retryWaitMin
 	for {
-		err := b.putBlob(ctx, ref, content)
+		err := b.putBlob(ctx, ref, content, &upload)
 		if err == nil {
 			return ref, nil
 		}
@@ -49,32 +50,42 @@ func (b *Bus) PutBlob(ctx context.Context, content []byte) (codec.Ref, error) {
 }
 
 // putBlob makes one attempt: chunks first, under a name of their own, then the
-// description, for which only one of several writers succeeds.
-func (b *Bus) putBlob(ctx context.Context, ref codec.Ref, content []byte) error {
+// description, for which only one of several writers succeeds. An attempt that
+// may have stored a description is followed by one with the same chunks, whose
+// name is in upload: so whatever became of it, no chunks are left over.
+func (b *Bus) putBlob(ctx context.Context, ref codec.Ref, content []byte, upload *string) error {
 	digest := "SHA-256=" + base64.URLEncoding.EncodeToString(ref.Hash[:])
 	have, seq, err := b.blobInfo(ctx, ref)
 	if err == nil && !have.Deleted && have.Digest == digest && have.Size == uint64(len(content)) {
+		if *upload != "" && *upload != have.NUID {
+			b.dropChunks(ctx, *upload)
+		}
 		return nil
 	}
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return err
 	}
+	if *upload == "" {
+		name := nuid.Next()
+		if err := b.putChunks(ctx, b.names.BlobChunks(name), content); err != nil {
+			b.dropChunks(ctx, name)
+			return err
+		}
+		*upload = name
+	}
 	info := jetstream.ObjectInfo{
 		ObjectMeta: jetstream.ObjectMeta{Name: ref.String(), Opts: &jetstream.ObjectMetaOptions{ChunkSize: blobChunkBytes}},
 		Bucket:     b.names.BlobsBucket(),
-		NUID:       nuid.Next(),
+		NUID:       *upload,
 		Size:       uint64(len(content)),
 		Chunks:     uint32((len(content) + blobChunkBytes - 1) / blobChunkBytes),
 		Digest:     digest,
 	}
-	if err := b.putChunks(ctx, b.names.BlobChunks(info.NUID), content); err != nil {
-		b.dropChunks(ctx, info.NUID)
-		return err
-	}
 	switch err = b.putBlobInfo(ctx, info, seq); {
 	case errors.Is(err, errDescribed):
 		b.dropChunks(ctx, info.NUID)
-	case err == nil && have.NUID != "":
+		*upload = ""
+	case err == nil && have.NUID != "" && have.NUID != info.NUID:
 		b.dropChunks(ctx, have.NUID)
 	}
 	// After any other error the description may be stored: the chunks stay.
@@ -215,7 +226,7 @@ func (b *Bus) blobSubject(name string) string {
 
 // purgeTime bounds the cleaning up after a failure, which goes on when the
 // caller's context has ended.
-const purgeTime = 10 * time.Second
+const purgeTime = 30 * time.Second
 
 func (b *Bus) purge(ctx context.Context, subject string) error {
 	ctx, cancel := context.WithTimeout(ctx, purgeTime)

@@ -286,6 +286,12 @@ func blobsAtOnce(t *testing.T, e env) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var left map[string]uint64
+	defer func() {
+		if t.Failed() {
+			t.Logf("chunks that no object names, or an object's that are not as many as it says: %v", left)
+		}
+	}()
 	bustest.Until(t, "only chunks of objects are left", func() bool {
 		all, err := objects.List(e.ctx)
 		if err != nil {
@@ -295,13 +301,14 @@ func blobsAtOnce(t *testing.T, e env) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		left = info.State.Subjects
 		for _, object := range all {
 			subject := e.names.BlobChunks(object.NUID)
 			if object.Name == codec.RefOf(content).String() && info.State.Subjects[subject] != uint64(object.Chunks) {
 				return false
 			}
-			delete(info.State.Subjects, subject)
+			delete(left, subject)
 		}
-		return len(info.State.Subjects) == 0
+		return len(left) == 0
 	})
 }

@@ -21,7 +21,7 @@ help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F':.*## ' '{printf "  %-21s %s\n", $$1, $$2}'
 
 .PHONY: check
-check: fmt-check vet lint compose compile plain simulated race shared ## all that must hold before a change lands; what CI runs
+check: fmt-check vet lint compose compile plain simulated race outside shared ## all that must hold before a change lands; what CI runs
 
 # Folders with what npm installs, pinned by their lock files.
 NPM_FOLDERS := examples/service-js e2e/peers/models e2e/peers-mcp
@@ -74,8 +74,14 @@ simulated: ## play the seeds of the simulations of hosts and bridges that make c
 	go test -count=1 -timeout 10m -v -run '^TestSimulation$$' ./bridge ./internal/host | grep -vE '^ *(=== |--- PASS: TestSimulation/)'
 
 .PHONY: race
-race: ## run the tests of all other packages under the race detector
-	CGO_ENABLED=1 go test -race -timeout 12m $(AT_ONCE) $$(go list ./... | grep -vxF "$$(go list $(PURE) $(LAWS) $(LIBRARIES))")
+race: ## run the tests of all other packages but e2e under the race detector
+	CGO_ENABLED=1 go test -race -timeout 12m $(AT_ONCE) $$(go list ./... | grep -vxF "$$(go list $(PURE) $(LAWS) $(LIBRARIES) ./e2e)")
+
+# It starts dozens of processes at a time, each of which syncs what it stores: by
+# itself, so that no other package's tests wait for them.
+.PHONY: outside
+outside: ## run the tests from the outside, real processes and real servers, under the race detector
+	CGO_ENABLED=1 go test -race -timeout 12m -parallel 3 ./e2e
 
 .PHONY: shared
 shared: ## run under the race detector what folds and encodes in several goroutines at once: 1,000 of the 50,000 interleavings that make plain tries

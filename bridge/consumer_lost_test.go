@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/refold/refold/actors/session"
@@ -21,8 +22,43 @@ import (
 func TestConsumerIsLostInTheMiddle(t *testing.T) {
 	t.Parallel()
 	a := newActor(t)
-	var starts ledger
-	release := make(chan struct{})
+	bridges, starts, release := holdingBridges(t, a)
+	nc := connect(t, a.server)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fx := a.Names().EffectsStream()
+	a.ask(t, session.ClassTool, "host", "r1t1c0", toolCall("r1t1c0", false))
+	seq, err := a.Publish(t.Context(), session.DoorIn, "s1", event(t, session.TypeRunRequested, session.RunRequested{Input: *text("hi")}), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.ask(t, session.ClassLLM, "p", "r2t1", generation("r2t1", session.Item{Role: session.RoleUser, Seq: seq}))
+	bustest.Until(t, "both are in progress", func() bool { return len(starts.all()) == 2 })
+	consumers := []string{"tool-host", "llm-p"}
+	resetUntilOffered(t, nc, fx, consumers, bridges)
+	deleteUntilOffered(t, js, fx, consumers)
+	close(release)
+	a.settled(t, 2)
+	for _, name := range consumers {
+		a.allAcked(t, name)
+	}
+	if got := starts.all(); len(got) != 2 {
+		t.Errorf("started %q, want each once", got)
+	}
+	settled := a.settled(t, 2)
+	slices.Sort(settled)
+	if len(settled) != 2 || !strings.HasPrefix(settled[0], "r1t1c0 succeeded") || !strings.HasPrefix(settled[1], "r2t1") {
+		t.Errorf("settled %q, want each once", settled)
+	}
+}
+
+// holdingBridges are two that serve the tool host and the model p, and that keep
+// what they start until release is closed.
+func holdingBridges(t *testing.T, a *actor) (bridges []*Bridge, starts *ledger, release chan struct{}) {
+	t.Helper()
+	starts, release = &ledger{}, make(chan struct{})
 	wait := func(ctx context.Context, effect string) {
 		starts.add(effect)
 		select {
@@ -30,7 +66,6 @@ func TestConsumerIsLostInTheMiddle(t *testing.T) {
 		case <-ctx.Done():
 		}
 	}
-	var bridges []*Bridge
 	for _, name := range []string{"one", "two"} {
 		b := a.bridge(t, name)
 		bridges = append(bridges, b)
@@ -48,20 +83,13 @@ func TestConsumerIsLostInTheMiddle(t *testing.T) {
 		}
 		run(t, b)
 	}
-	nc := connect(t, a.server)
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	fx := a.Names().EffectsStream()
-	a.ask(t, session.ClassTool, "host", "r1t1c0", toolCall("r1t1c0", false))
-	seq, err := a.Publish(t.Context(), session.DoorIn, "s1", event(t, session.TypeRunRequested, session.RunRequested{Input: *text("hi")}), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	a.ask(t, session.ClassLLM, "p", "r2t1", generation("r2t1", session.Item{Role: session.RoleUser, Seq: seq}))
-	bustest.Until(t, "both are in progress", func() bool { return len(starts.all()) == 2 })
-	consumers := []string{"tool-host", "llm-p"}
+	return bridges, starts, release
+}
+
+// resetUntilOffered resets consumers until a bridge was offered, of each, what
+// another has begun.
+func resetUntilOffered(t *testing.T, nc *nats.Conn, fx string, consumers []string, bridges []*Bridge) {
+	t.Helper()
 	bustest.Until(t, "after resets, the other bridge was offered both", func() bool {
 		for _, name := range consumers {
 			answer, err := nc.Request("$JS.API.CONSUMER.RESET."+fx+"."+name, nil, testPatience)
@@ -75,6 +103,12 @@ func TestConsumerIsLostInTheMiddle(t *testing.T) {
 		}
 		return conflicts >= 2
 	})
+}
+
+// deleteUntilOffered deletes consumers, and waits for the bridges to have made
+// them again and taken all that they offer.
+func deleteUntilOffered(t *testing.T, js jetstream.JetStream, fx string, consumers []string) {
+	t.Helper()
 	made := map[string]string{}
 	for _, name := range consumers {
 		c, err := js.Consumer(t.Context(), fx, name)
@@ -95,17 +129,4 @@ func TestConsumerIsLostInTheMiddle(t *testing.T) {
 		}
 		return true
 	})
-	close(release)
-	a.settled(t, 2)
-	for _, name := range consumers {
-		a.allAcked(t, name)
-	}
-	if got := starts.all(); len(got) != 2 {
-		t.Errorf("started %q, want each once", got)
-	}
-	settled := a.settled(t, 2)
-	slices.Sort(settled)
-	if len(settled) != 2 || !strings.HasPrefix(settled[0], "r1t1c0 succeeded") || !strings.HasPrefix(settled[1], "r2t1") {
-		t.Errorf("settled %q, want each once", settled)
-	}
 }

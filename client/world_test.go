@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const testTimeout = 2 * time.Minute
+const testTimeout = 5 * time.Minute
 
 type world struct {
 	*client.Client

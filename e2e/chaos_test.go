@@ -63,7 +63,7 @@ func TestStruckOtherwise(t *testing.T) {
 // strikes runs it, and returns how many points it tried of how many there are.
 func strikes(t *testing.T, c chaosRun) (tried, of int) {
 	t.Helper()
-	args := append([]string{"chaos", "--parallel", "20", "--quiet"}, c.args...)
+	args := append([]string{"chaos", "--parallel", "16", "--quiet"}, c.args...)
 	out, errOut, status := run(t, chaosWithin, nil, "refold", args...)
 	found, share := chaosSummary.FindStringSubmatch(out), chaosShare.FindStringSubmatch(out)
 	if status != 0 || found == nil || share == nil {

@@ -20,7 +20,7 @@ import (
 )
 
 // testTime bounds every test that talks to a server.
-const testTime = 2 * time.Minute
+const testTime = 5 * time.Minute
 
 func testContext(t testing.TB) context.Context {
 	t.Helper()

@@ -19,7 +19,7 @@ import (
 // testLine is a line that is attached, and what it answers to deliveries.
 func testLine(t *testing.T, slots int, carry func(*EffectDelivery)) (l *line, answers *nats.Subscription) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	t.Cleanup(cancel)
 	node := bustest.Server(t)
 	b, err := Connect(ctx, Options{URL: node.URL()})
@@ -121,7 +121,7 @@ func TestLineAnswers(t *testing.T) {
 func TestLineNoticesLoss(t *testing.T) {
 	t.Parallel()
 	l, _ := testLine(t, 2, nil)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	attached := func(what string, want bool, change func()) {
 		t.Helper()

@@ -134,7 +134,7 @@ func (r *replica) answerLeader(msg *nats.Msg) {
 
 func readSeqs(t *testing.T, b *Bus, from, to uint64, leader bool) []uint64 {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	var got []uint64
 	for e, err := range b.ReadSession(ctx, "s1", from, to, leader) {
@@ -169,7 +169,7 @@ func TestReadFromAReplicaThatIsBehind(t *testing.T) {
 	if got, want := readSeqs(t, b, 5, 12, true), has[1:3]; !slices.Equal(got, want) {
 		t.Errorf("from 5 to 12: got %v, want %v", got, want)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	events, err := b.EventsAt(ctx, []uint64{21, 3, 13})
 	if err != nil || len(events) != 3 || events[0].Seq != 21 || events[1].Seq != 3 || events[2].Seq != 13 {

@@ -30,7 +30,7 @@ const record = `{"v":1,"rules":1,"tools":[],"config":{"provider":"scripted","mod
 // start starts a server in dir, and a client of it. stop ends both.
 func start(t *testing.T, dir string) (ctx context.Context, c *client.Client, stop func()) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	t.Cleanup(cancel)
 	server, err := devserver.Start(ctx, devserver.Options{
 		Dir: dir, Install: []byte(record),

@@ -24,7 +24,7 @@ import (
 // What a host started has ended when Run has returned.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const testTimeout = 60 * time.Second
+const testTimeout = 3 * time.Minute
 
 // world is a server with Refold's streams and a connection to it.
 type world struct {

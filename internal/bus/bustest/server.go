@@ -15,8 +15,9 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// readyTimeout is generous: many tests share few cores, and the store syncs.
-const readyTimeout = 60 * time.Second
+// readyTimeout is generous, for it only ends what hangs: many tests share few
+// cores, and the store syncs.
+const readyTimeout = 3 * time.Minute
 
 // Node is one running server. It is a nats.InProcessConnProvider.
 type Node struct {

@@ -217,6 +217,7 @@ func TestProtocolTellsCodes(t *testing.T) {
 	}{
 		{"Rejections", namesInTable(told["Rejections"]), rejections},
 		{"Results and Ends of runs", slices.Concat(results, ends), slices.Concat(calls, own)},
+		{"Refused calls", namesInTable(told["Refused calls"]), named("actors/session/refused.go", "Refused")},
 		{"Codes of bridges", namesInTable(told["Codes of bridges"]), append(named("bridge/outcome.go", "code"), session.CodeDeadlineExceeded, session.CodeOutcomeUnknown)},
 		{
 			"Codes of models and of the host's tools", namesInTable(told["Codes of models and of the host's tools"]),

@@ -27,6 +27,13 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if ledger := os.Getenv(mcpEnv); ledger != "" {
+		if err := serveMCP(ledger); err != nil {
+			fmt.Fprintln(os.Stderr, "mcp:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	os.Exit(buildAndRun(m))
 }
 

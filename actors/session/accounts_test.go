@@ -69,6 +69,7 @@ func (l *laws) account(e session.Event, notices []session.Notice, rejected error
 	l.ends(e, settles, now, rejected)
 	l.begins(now)
 	l.hostLoop(notices)
+	l.countRefused(e, env, notices)
 	l.runs(e, env, notices, rejected)
 	l.stands(now)
 	if err := l.enter(e, notices, rejected); err != nil {

@@ -168,6 +168,7 @@ func (s *State) takeOutcome(i int, b *ToolCallSettled) {
 		s.setHost(*b.HostSession)
 	}
 	s.endCall(i, CallStatus(b.Status), "", "")
+	s.sayRefused(i, b)
 }
 
 // result tells one result from another: the hash of status and output.

@@ -206,7 +206,10 @@ func builtinTools() toolDraws {
 func drawCallSettlement(t *rapid.T, name string) (session.Door, []byte) {
 	data := map[string]any{
 		"effect": name,
-		"status": rapid.SampledFrom([]string{"succeeded", "failed", "cancelled", "outcome_unknown", "odd"}).Draw(t, "status"),
+		"status": rapid.SampledFrom([]string{"succeeded", "failed", "failed", "failed", "cancelled", "outcome_unknown", "odd"}).Draw(t, "status"),
+	}
+	if data["status"] != "succeeded" && rapid.IntRange(0, 3).Draw(t, "with error") > 0 {
+		data["error"] = drawFault(t)
 	}
 	if rapid.IntRange(0, 7).Draw(t, "of another plan") == 0 {
 		data["plan_hash"] = noRef[len("sha256-"):]

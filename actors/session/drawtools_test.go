@@ -259,7 +259,8 @@ func (l *laws) drawBatchSettled(name string) (session.Door, []byte) {
 			r := map[string]any{"effect": fmt.Sprintf("%sc%d", name, i), "status": "succeeded"}
 			switch rapid.IntRange(0, 5).Draw(t, "result") {
 			case 0:
-				r["status"] = rapid.SampledFrom([]string{"failed", "cancelled", "outcome_unknown", "odd"}).Draw(t, "status")
+				r["status"] = rapid.SampledFrom([]string{"failed", "failed", "cancelled", "outcome_unknown", "odd"}).Draw(t, "status")
+				r["error"] = drawFault(t)
 			case 1:
 				r["host_session"] = map[string]any{"id": "h2", "status": rapid.SampledFrom([]string{"ready", "closed", "none"}).Draw(t, "host")}
 			case 2:

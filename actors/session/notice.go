@@ -90,9 +90,10 @@ type EventRejected struct {
 	Detail string    `json:"detail,omitempty"`
 }
 
-// ToolRejected is the data of the notice about a call that was not run.
+// ToolRejected is the data of the notice about a call that was not run: the
+// session did not ask it, or whoever was asked refused it (IsRefusedCode).
 type ToolRejected struct {
-	Effect   string `json:"effect"` // the name that it would have had
+	Effect   string `json:"effect"` // its name; if it was not asked, the one that it would have had
 	ToolName string `json:"tool_name"`
 	Code     string `json:"code"`
 	Detail   string `json:"detail,omitempty"`

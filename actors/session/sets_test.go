@@ -102,6 +102,11 @@ func TestEveryWordOfTheSetsIsTold(t *testing.T) {
 			t.Errorf("no scenario has a call rejected as %s", code)
 		}
 	}
+	for name, text := range constants(t, "refused.go", "Refused") {
+		if !session.IsRefusedCode(text) || !told([]string{">", "ToolRejected"}, text) {
+			t.Errorf("no scenario has a call refused by who was asked as %s (%s), or the set lacks it", text, name)
+		}
+	}
 	for name, text := range constants(t, "notice.go", "Notice") {
 		if _, listed := elsewhere[name]; told([]string{">"}, text) == listed {
 			t.Errorf("no scenario has a notice %s, or it is listed as tested elsewhere", text)

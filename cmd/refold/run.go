@@ -212,7 +212,7 @@ func (f *following) note(n client.Notice) {
 		f.finished = f.finished || d.Run == f.run
 	case session.ToolRejected:
 		if f.ours(d.Effect) {
-			fmt.Fprintf(f.out, "refused: %s: %s: %s\n", d.ToolName, d.Code, d.Detail)
+			fmt.Fprintln(f.out, "refused:", refused(d))
 		}
 	case session.ApprovalRequested:
 		if f.ours(d.Call) {

@@ -93,6 +93,10 @@ func about(n client.Notice) string {
 		return fmt.Sprintf("%s %s (%s) %s until %s: refold approve %s %s", d.Call, d.ToolName, d.ToolID, shorten(arguments), moment(d.Deadline), n.Session, d.Call)
 	case session.BudgetExceeded:
 		return fmt.Sprintf("run %d is paused: %s", d.Run, breach(n.Session, d))
+	case session.ToolRejected:
+		if session.IsRefusedCode(d.Code) {
+			return d.Effect + " " + refused(d)
+		}
 	case session.CallsPlanned:
 		return fmt.Sprintf("%s group %d of %d, for a host loop: %s", d.Batch, d.Group+1, len(d.Groups), strings.Join(d.Calls, " "))
 	}

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"github.com/refold/refold/actors/session"
+)
+
+// refused tells which call was not run, and why. Where it was refused by who
+// was asked, it tells what to do, since no model can.
+func refused(d session.ToolRejected) string {
+	text := d.ToolName + ": " + d.Code
+	if d.Detail != "" {
+		text += ": " + d.Detail
+	}
+	if todo := whatToDo(d.Code); todo != "" {
+		text += "; what to do: " + todo
+	}
+	return text
+}
+
+// whatToDo tells how a tool that was refused comes back, "" where the session
+// itself refused the call: the model can do better.
+func whatToDo(code string) string {
+	switch code {
+	case session.RefusedToolChanged, session.RefusedToolGone, session.RefusedToolNotPinned:
+		return "the tool is not what was imported: look at it (refold bridge doctor), import it again (refold tools import), and start its bridge again"
+	case session.RefusedService:
+		return "correct what the service says of it, then import it again (refold tools import services)"
+	case session.RefusedToolNotServed:
+		return "start the program that has the tool, or take it out of the registry (refold tools check)"
+	}
+	return ""
+}

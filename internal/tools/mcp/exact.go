@@ -13,64 +13,116 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// metaStructured is the member of an answer's _meta that holds its structured
-// content as the server wrote it. The SDK makes floats of the numbers in there,
-// which have no 9007199254740993; what is in a text it leaves alone.
-const metaStructured = "refold/structured"
+// Members of _meta that hold what a server wrote as it wrote it: the structured
+// content of an answer, the schema of a tool that is listed. The SDK makes floats
+// of the numbers in there, which have no 9007199254740993; what is in a text it
+// leaves alone.
+const (
+	metaStructured = "refold/structured"
+	metaSchema     = "refold/schema"
+)
 
 // structuredOf returns the structured content of an answer, with its numbers as
 // the server wrote them; nil if there is none.
 func structuredOf(r *sdk.CallToolResult) any {
-	text, ok := r.Meta[metaStructured].(string)
+	return kept(r.Meta, metaStructured, r.StructuredContent)
+}
+
+// schemaOf returns the schema of a tool's arguments, with its numbers as the
+// server wrote them; nil if there is none.
+func schemaOf(t *sdk.Tool) any { return kept(t.Meta, metaSchema, t.InputSchema) }
+
+// kept returns the value that a member of _meta holds as it was written;
+// without one, the SDK's.
+func kept(meta sdk.Meta, name string, otherwise any) any {
+	text, ok := meta[name].(string)
 	if !ok {
-		return r.StructuredContent
+		return otherwise
 	}
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
-	var structured any
-	if d.Decode(&structured) != nil {
-		return r.StructuredContent
+	var value any
+	if d.Decode(&value) != nil {
+		return otherwise
 	}
-	return structured
+	return value
 }
 
 // exact returns a message with its structured content in _meta as well, if it
-// has some. All other messages are returned as they are.
+// has some, and with the schema of each tool that it lists. All other messages
+// are returned as they are.
 func exact(message []byte) []byte {
-	if !bytes.Contains(message, []byte(`"structuredContent"`)) {
+	if !bytes.Contains(message, []byte(`"structuredContent"`)) && !bytes.Contains(message, []byte(`"inputSchema"`)) {
 		return message
 	}
-	var whole, result, meta map[string]json.RawMessage
+	var whole, result map[string]json.RawMessage
 	if json.Unmarshal(message, &whole) != nil || json.Unmarshal(whole["result"], &result) != nil {
 		return message
 	}
-	structured, has := result["structuredContent"]
-	if !has {
+	structured, err := keep(result, "structuredContent", metaStructured)
+	if err != nil {
 		return message
 	}
-	if given, has := result["_meta"]; has && json.Unmarshal(given, &meta) != nil {
+	if listed := keepSchemas(result); !structured && !listed {
 		return message
 	}
-	if meta == nil {
-		meta = map[string]json.RawMessage{}
+	if whole["result"], err = json.Marshal(result); err != nil {
+		return message
 	}
-	var err error
-	set := func(in map[string]json.RawMessage, name string, value any) {
-		if err == nil {
-			in[name], err = json.Marshal(value)
-		}
-	}
-	set(meta, metaStructured, string(structured))
-	set(result, "_meta", meta)
-	set(whole, "result", result)
-	text, failed := json.Marshal(whole)
-	if err != nil || failed != nil {
+	text, err := json.Marshal(whole)
+	if err != nil {
 		return message
 	}
 	return text
 }
 
-// exactly has the messages of an HTTP answer keep their structured content.
+// keepSchemas keeps the schemas of a list of tools, and reports whether there
+// are any. What is no such list stays as it is.
+func keepSchemas(result map[string]json.RawMessage) bool {
+	var tools []map[string]json.RawMessage
+	if list, has := result["tools"]; !has || json.Unmarshal(list, &tools) != nil {
+		return false
+	}
+	some := false
+	for _, tool := range tools {
+		one, err := keep(tool, "inputSchema", metaSchema)
+		if err != nil {
+			return false
+		}
+		some = some || one
+	}
+	list, err := json.Marshal(tools)
+	if err != nil || !some {
+		return false
+	}
+	result["tools"] = list
+	return true
+}
+
+// keep puts the text of a member into the object's _meta too, and reports
+// whether there is such a member.
+func keep(object map[string]json.RawMessage, member, name string) (bool, error) {
+	value, has := object[member]
+	if !has {
+		return false, nil
+	}
+	meta := map[string]json.RawMessage{}
+	if given, has := object["_meta"]; has {
+		if err := json.Unmarshal(given, &meta); err != nil {
+			return false, err
+		}
+	}
+	if meta == nil { // it was null
+		meta = map[string]json.RawMessage{}
+	}
+	var err error
+	if meta[name], err = json.Marshal(string(value)); err == nil {
+		object["_meta"], err = json.Marshal(meta)
+	}
+	return err == nil, err
+}
+
+// exactly has the messages of an HTTP answer keep what floats would change.
 func exactly(r *http.Response) {
 	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
 	switch strings.ToLower(strings.TrimSpace(kind)) {

@@ -109,7 +109,7 @@ func newTool(server string, s *Server, target, id, name string, listed *sdk.Tool
 	if err != nil {
 		return nil, err
 	}
-	schema, err := modern(listed.InputSchema)
+	schema, err := modern(schemaOf(listed))
 	if err != nil {
 		return nil, fmt.Errorf("its schema: %w", err)
 	}
@@ -166,7 +166,7 @@ func safety(pin Pin, own Override) (safe, parallel bool, approval string) {
 
 // pinOf returns what a call of a listed tool relies on.
 func pinOf(listed *sdk.Tool) (Pin, error) {
-	text, err := json.Marshal(listed.InputSchema)
+	text, err := json.Marshal(schemaOf(listed))
 	if err != nil {
 		return Pin{}, fmt.Errorf("its schema: %w", err)
 	}

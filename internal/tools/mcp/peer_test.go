@@ -97,6 +97,9 @@ const (
 	schemaText  = `{"$schema": "http://json-schema.org/draft-07/schema#", "type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"], "additionalProperties": false}`
 	schemaOther = `{"type": "object", "properties": {"text": {"type": "string"}, "more": {"type": "string"}}, "required": ["text", "more"]}`
 	schemaNone  = `{"type": "object"}`
+	// schemaExact has numbers that no float holds.
+	schemaExact = `{"type":"object","properties":{"bound":{"type":"integer","minimum":-9007199254740993,"maximum":9007199254740993},` +
+		`"one":{"const":9007199254740993},"some":{"enum":[18446744073709551615,0.5]},"step":{"type":"integer","multipleOf":9007199254740993}}}`
 )
 
 // server returns a server of two tools a page.
@@ -119,7 +122,7 @@ func (p *peer) server() *sdk.Server {
 		{"hang", schemaNone, additive, p.hang},
 		{"steps", schemaNone, readOnly, p.steps},
 		{"rich", schemaNone, readOnly, p.rich},
-		{"large", schemaNone, readOnly, p.large},
+		{"large", schemaExact, readOnly, p.large},
 		{"fail", schemaNone, readOnly, p.fail},
 		{"refuse", schemaNone, readOnly, p.refuse},
 		{"change", schemaNone, additive, p.change},

@@ -174,6 +174,7 @@ func publishAndRead(t *testing.T, e env) {
 	if got := payloads(collect(t, e.ctx, e.b, "never", 0, 0, true)); got != "" {
 		t.Errorf("unknown session: got %s, want nothing", got)
 	}
+	firstSeqs(e, seqs[0])
 	// A reader that stops early is let go.
 	for ev, err := range e.b.ReadSession(e.ctx, "read", 0, 0, true) {
 		if err != nil || ev.Seq != seqs[0] {
@@ -240,6 +241,30 @@ func publishOverTheLimit(t *testing.T, e env) {
 	err = e.b.Ask(e.ctx, "large", session.Effect{Name: "r1t1", Class: session.ClassLLM, Target: "p", Payload: append(at, 'x')})
 	if !errors.As(err, &large) {
 		t.Errorf("ask: got %v, want a MaxPayloadError", err)
+	}
+}
+
+// firstSeqs looks for the first events of more sessions than are asked for at a
+// time: of one that there is, and of others.
+func firstSeqs(e env, first uint64) {
+	e.t.Helper()
+	sids := make([]string, 300)
+	for i := range sids {
+		sids[i] = fmt.Sprint("never-", i)
+	}
+	sids[0], sids[299] = "read", "read"
+	got, err := e.b.FirstSeqs(e.ctx, sids)
+	for i, seq := range got {
+		// A replica that is behind may know of none.
+		if want := sids[i] == "read"; seq != 0 && (seq != first || !want) || len(e.nodes) == 1 && want && seq == 0 {
+			e.t.Errorf("first event of %s: got %d, want %d of read alone", sids[i], seq, first)
+		}
+	}
+	if err != nil || len(got) != len(sids) {
+		e.t.Errorf("first events: got %d, %v", len(got), err)
+	}
+	if _, err := e.b.FirstSeqs(e.ctx, []string{"read", "a.b"}); err == nil {
+		e.t.Error("first event of a.b: got no error")
 	}
 }
 
@@ -478,6 +503,9 @@ func TestFullAndMissing(t *testing.T) {
 		if !errors.Is(err, bus.ErrNoStream) {
 			t.Errorf("read without streams: got %v, want ErrNoStream", err)
 		}
+	}
+	if _, err := b.FirstSeqs(ctx, []string{"s1"}); err == nil {
+		t.Error("first event without streams: got no error")
 	}
 	if _, _, err := b.GetSnapshot(ctx, "s1"); !errors.Is(err, bus.ErrNoStream) {
 		t.Errorf("snapshot without streams: got %v, want ErrNoStream", err)

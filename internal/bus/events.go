@@ -146,23 +146,35 @@ func (b *Bus) EventsAt(ctx context.Context, seqs []uint64) ([]session.Event, err
 
 // directAt asks for all sequences at once and fills found with what comes.
 func (b *Bus) directAt(ctx context.Context, seqs []uint64, found []stored) error {
-	subject := b.directSubject(b.names.LogStream())
+	body := func(i int) ([]byte, error) { return json.Marshal(getRequest{Seq: seqs[i]}) }
+	return b.directEach(ctx, b.names.LogStream(), len(seqs), body, func(i int, msg *nats.Msg) error {
+		if m, end, err := parseDirect(msg); err == nil && !end {
+			found[i] = m
+		}
+		return nil
+	})
+}
+
+// directEach asks for n messages of a stream at once, for each by a request of
+// its own, and calls took with each answer, in any order. Its error ends it.
+func (b *Bus) directEach(ctx context.Context, stream string, n int, body func(i int) ([]byte, error), took func(i int, msg *nats.Msg) error) error {
+	subject := b.directSubject(stream)
 	return b.attempt(ctx, subject, func(ctx context.Context) error {
-		inbox, msgs, done, err := b.await(len(seqs))
+		inbox, msgs, done, err := b.await(n)
 		if err != nil {
 			return err
 		}
 		defer done()
-		for i, seq := range seqs {
-			body, err := json.Marshal(getRequest{Seq: seq})
+		for i := range n {
+			request, err := body(i)
 			if err != nil {
 				return err
 			}
-			if err := b.nc.PublishRequest(subject, inbox+"."+strconv.Itoa(i), body); err != nil {
+			if err := b.nc.PublishRequest(subject, inbox+"."+strconv.Itoa(i), request); err != nil {
 				return err
 			}
 		}
-		for range seqs {
+		for range n {
 			var msg *nats.Msg
 			select {
 			case msg = <-msgs:
@@ -170,15 +182,41 @@ func (b *Bus) directAt(ctx context.Context, seqs []uint64, found []stored) error
 				return ctx.Err()
 			}
 			i, err := strconv.Atoi(strings.TrimPrefix(msg.Subject, inbox+"."))
-			if err != nil || i < 0 || i >= len(seqs) {
+			if err != nil || i < 0 || i >= n {
 				return fmt.Errorf("an answer on %s, which nobody asked for", msg.Subject)
 			}
-			if m, end, err := parseDirect(msg); err == nil && !end {
-				found[i] = m
+			if err := took(i, msg); err != nil {
+				return err
 			}
 		}
 		return nil
 	})
+}
+
+// FirstSeqs returns the sequence of each session's first event, in their order;
+// 0: there is none. Any replica answers, each question for itself. One that is
+// behind may know of none, and never tells a later one than the first.
+func (b *Bus) FirstSeqs(ctx context.Context, sids []string) ([]uint64, error) {
+	filters := make([]string, len(sids))
+	for i, sid := range sids {
+		var err error
+		if filters[i], err = b.names.Session(sid); err != nil {
+			return nil, err
+		}
+	}
+	seqs := make([]uint64, len(sids))
+	for start := 0; start < len(sids); start += eventsInFlight {
+		some := seqs[start:min(start+eventsInFlight, len(sids))]
+		body := func(i int) ([]byte, error) { return json.Marshal(getRequest{Seq: 1, NextFor: filters[start+i]}) }
+		err := b.directEach(ctx, b.names.LogStream(), len(some), body, func(i int, msg *nats.Msg) (err error) {
+			some[i], err = directSeq(msg)
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("look for the first events of %d sessions: %w", len(some), typed(err))
+		}
+	}
+	return seqs, nil
 }
 
 // InstallBefore returns the newest install record with a sequence below seq,

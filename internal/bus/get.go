@@ -119,6 +119,21 @@ func parseDirect(msg *nats.Msg) (m stored, end bool, err error) {
 	return m, false, nil
 }
 
+// directSeq returns the sequence of the message that answers a direct read, 0 if
+// there is none.
+func directSeq(msg *nats.Msg) (uint64, error) {
+	if msg.Header.Get(subjects.HeaderStatus) == "" {
+		if seq, ok := headerNumber(msg, subjects.HeaderSequence); ok {
+			return seq, nil
+		}
+	}
+	m, _, err := parseDirect(msg)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return 0, nil
+	}
+	return m.seq, err
+}
+
 // headerNumber reads a number that the server writes.
 func headerNumber(msg *nats.Msg, name string) (uint64, bool) {
 	n, err := strconv.ParseUint(msg.Header.Get(name), 10, 64)

@@ -241,3 +241,19 @@ func TestReadWithGaps(t *testing.T) {
 		}
 	}
 }
+
+func TestFirstSeqsOfAReplicaThatIsBehind(t *testing.T) {
+	t.Parallel()
+	b, r := playReplica(t, []uint64{5, 8})
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for behind, want := range map[uint64]uint64{4: 0, 5: 5, 8: 5} {
+		r.behind = behind
+		if got, err := b.FirstSeqs(ctx, []string{"s1", "s1"}); err != nil || !slices.Equal(got, []uint64{want, want}) {
+			t.Errorf("up to %d: got %v %v, want %d twice", behind, got, err, want)
+		}
+	}
+	if r.leader != 0 {
+		t.Errorf("the leader was asked %d times, want 0", r.leader)
+	}
+}

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"math"
 	"sync"
 
 	"github.com/refold/refold/actors/session"
@@ -24,9 +25,27 @@ func (a ahead) before(e session.Event) *actor {
 	return a.actor
 }
 
-// loadAhead loads the sessions of a batch that are not in memory side by side:
-// one after another, each would cost the lane its round trips. What an era or an
-// install record says is known in its turn: nothing behind it is loaded.
+// firsts is a world that tells the first events of many sessions at once, as
+// *bus.Bus does. Without it each session is looked at by itself.
+type firsts interface {
+	FirstSeqs(ctx context.Context, sids []string) ([]uint64, error)
+}
+
+// logEnd returns the sequence of the log's last event, for who loads new
+// sessions at once; the greatest number if that is not known, or nobody does.
+func (l *laneActor) logEnd(ctx context.Context) uint64 {
+	if _, tells := l.host.world.(firsts); tells {
+		if seq, err := l.host.world.LastSeq(ctx); err == nil {
+			return seq
+		}
+	}
+	return math.MaxUint64
+}
+
+// loadAhead loads the sessions of a batch that are not in memory: the new ones
+// together, the others side by side. One after another, each would cost the lane
+// its round trips. What an era or an install record says is known in its turn:
+// nothing behind it is loaded.
 func (l *laneActor) loadAhead(ctx context.Context, group []arrival) {
 	var first []session.Event
 	for _, a := range group {
@@ -40,8 +59,11 @@ func (l *laneActor) loadAhead(ctx context.Context, group []arrival) {
 		l.loaded[sid] = ahead{seq: a.event.Seq}
 		first = append(first, a.event)
 	}
-	if len(first) < 2 {
-		clear(l.loaded)
+	if first = l.loadNew(ctx, first); len(first) == 0 {
+		return
+	}
+	if len(first) == 1 {
+		delete(l.loaded, first[0].Session)
 		return
 	}
 	loaded := make([]*actor, len(first))
@@ -61,3 +83,51 @@ func (l *laneActor) loadAhead(ctx context.Context, group []arrival) {
 		l.loaded[e.Session] = ahead{actor: loaded[i], seq: e.Seq}
 	}
 }
+
+// loadNew loads those of some sessions whose first event is to be folded, which
+// is what most are that a busy host loads, and returns the events of the others.
+// A replica that has an event has all before it, so that which is the first one
+// is all there is to ask. What the log took since the era began nobody else has
+// folded, so there is no snapshot to look for; and nobody settles what was not
+// asked. Where the last ones were not new, sessions are looked at one by one
+// (start).
+func (l *laneActor) loadNew(ctx context.Context, events []session.Event) (others []session.Event) {
+	h := l.host
+	world, tells := h.world.(firsts)
+	if !tells || !l.informed() || h.olds.Load() {
+		return events
+	}
+	var asked []session.Event
+	var sids []string
+	for _, e := range events {
+		if mayBegin(e) && e.Seq > l.end && !h.doubts(e.Session) {
+			asked, sids = append(asked, e), append(sids, e.Session)
+		} else {
+			others = append(others, e)
+		}
+	}
+	if len(asked) == 0 {
+		return events
+	}
+	seqs, err := world.FirstSeqs(ctx, sids)
+	if err != nil {
+		return events // loading them one by one tells why
+	}
+	for i, e := range asked {
+		if seqs[i] != e.Seq {
+			h.olds.Store(true)
+			others = append(others, e)
+			continue
+		}
+		install, err := h.pinned(ctx, e.Seq, true)
+		if err != nil {
+			others = append(others, e)
+			continue
+		}
+		l.loaded[e.Session] = ahead{actor: &actor{sid: e.Session, proven: true, state: session.New(install, e.Session)}, seq: e.Seq}
+	}
+	return others
+}
+
+// mayBegin reports whether an event may be a session's first one.
+func mayBegin(e session.Event) bool { return e.Door == session.DoorIn || e.Door == session.DoorCtl }

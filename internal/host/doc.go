@@ -12,7 +12,7 @@
 // effects, then notices, those of all its sessions together; then its events are
 // acknowledged. A session that is not in memory is read from the log up to the
 // delivered event first, from its snapshot on if that counts, and those of what
-// is buffered side by side (ahead.go); one that is in memory since before the
+// is buffered side by side, the new ones by one question (ahead.go); one that is in memory since before the
 // lane's last reset is proven (load.go). A fault stops one session
 // (quarantine.go). Beside the lane, overdue wakes of sessions in memory are
 // settled (wakes.go), and sessions that wait and are not in memory are found by

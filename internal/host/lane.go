@@ -41,6 +41,7 @@ type laneActor struct {
 	bytes     int       // that the sessions take; those that have left are counted until the next recount
 	evictFrom uint64    // use from which on it is tried again to evict
 	newest    uint64    // sequence of the latest event of this era; 0: none yet
+	end       uint64    // sequence of the log's last event when the era began, or later
 	arrived   bool      // something arrived since quarantines were looked after
 	firstDue  int64     // no wake is due before that is open here and not known to be settled, Unix ms; 0: not known
 	passFrom  time.Time // none is settled before an acknowledgement until then: one could not be
@@ -246,7 +247,7 @@ func (l *laneActor) take(ctx context.Context, a arrival) error {
 			l.log.Warn("install records not read", "error", err)
 		}
 		l.host.askIntegrity(ctx)
-		l.newest, l.reached, l.behind = 0, 0, false
+		l.newest, l.reached, l.behind, l.end = 0, 0, false, l.logEnd(ctx)
 		l.begun = true
 		return nil
 	}

@@ -70,7 +70,7 @@ func (h *Host) load(ctx context.Context, e session.Event, informed bool) (*actor
 // together too, after a start or a handover, and looking for the first event of
 // an old one costs the server a block of the log.
 func (h *Host) start(ctx context.Context, s *actor, e session.Event, informed bool) (kept *restored, err error) {
-	mayBeNew := informed && (e.Door == session.DoorIn || e.Door == session.DoorCtl) // nobody settles what was not asked
+	mayBeNew := informed && mayBegin(e) // nobody settles what was not asked
 	tried := mayBeNew && !h.olds.Load()
 	if tried {
 		if s.state, err = h.fresh(ctx, e); err != nil || s.state != nil {

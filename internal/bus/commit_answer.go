@@ -30,13 +30,8 @@ func readAnswer(m *nats.Msg, stream string) acked {
 	if len(m.Data) == 0 && m.Header.Get(subjects.HeaderStatus) == statusNoResponders {
 		return acked{err: jetstream.ErrNoStreamResponse}
 	}
-	// The usual one, without reflection: {"stream":"NAME","seq":12}
-	if rest, ok := bytes.CutPrefix(m.Data, []byte(`{"stream":"`+stream+`","seq":`)); ok {
-		if digits, end := bytes.CutSuffix(rest, []byte("}")); end {
-			if seq, err := strconv.ParseUint(string(digits), 10, 64); err == nil && seq > 0 {
-				return acked{seq: seq}
-			}
-		}
+	if seq, usual := readUsual(m.Data, stream); usual {
+		return acked{seq: seq}
 	}
 	var ack struct {
 		Stream    string              `json:"stream"`
@@ -53,6 +48,20 @@ func readAnswer(m *nats.Msg, stream string) acked {
 		return acked{err: fmt.Errorf("the acknowledgement %q names no message", m.Data)}
 	}
 	return acked{seq: ack.Sequence, duplicate: ack.Duplicate}
+}
+
+// readUsual reads the usual acknowledgement, without reflection:
+// {"stream":"NAME","seq":12}
+func readUsual(data []byte, stream string) (seq uint64, ok bool) {
+	rest, one := bytes.CutPrefix(data, []byte(`{"stream":"`))
+	rest, two := bytes.CutPrefix(rest, []byte(stream))
+	rest, three := bytes.CutPrefix(rest, []byte(`","seq":`))
+	digits, end := bytes.CutSuffix(rest, []byte("}"))
+	if !one || !two || !three || !end {
+		return 0, false
+	}
+	seq, err := strconv.ParseUint(string(digits), 10, 64)
+	return seq, err == nil && seq > 0
 }
 
 // hear takes an answer of the server.

@@ -42,7 +42,7 @@ func (s *committing) testWrites(n int) []*write {
 
 // sent puts writes into the air.
 func (s *committing) sent(writes ...*write) (number uint64) {
-	s.fly(writes, func(string) error { return nil })
+	s.fly(&flight{writes: writes}, func(string) error { return nil })
 	return s.next
 }
 
@@ -123,6 +123,7 @@ func TestCommittingKeepsOrder(t *testing.T) {
 	if got, want := len(s.ready), 3+4; got != want {
 		t.Errorf("got %d ready, want %d", got, want)
 	}
+	s.makeRoom()
 	if got, want := s.writes, 1+3+4; got != want || mine[0].of.left != 4 {
 		t.Errorf("got %d held and %d left of the caller's, want %d and 4", got, mine[0].of.left, want)
 	}

@@ -17,6 +17,7 @@ import (
 // flight is what one answer is awaited for: a single message or a batch.
 type flight struct {
 	writes []*write
+	alone  [1]*write // room for a single one
 	sent   time.Time
 	err    error // it could not be sent
 }
@@ -30,6 +31,8 @@ type committing struct {
 	next    uint64 // of the flights
 	letter  letter
 	inAir   int // writes sent and not answered
+
+	settled, settledBytes int // writes that have their outcome since makeRoom
 
 	ready []*write            // taken from the queue, in order; to be sent
 	busy  map[string]bool     // orders of which one is in the air or looked up
@@ -75,6 +78,7 @@ func (c *committer) run() {
 	defer unsubscribe(sub)
 	defer c.bus.open.listen(s.denied, s.reset)()
 	for {
+		s.makeRoom()
 		s.letOthers()
 		s.send()
 		select {
@@ -83,6 +87,9 @@ func (c *committer) run() {
 		case <-c.work:
 		case m := <-s.answers:
 			s.hear(m)
+			for range len(s.answers) { // nobody else takes any
+				s.hear(<-s.answers)
+			}
 		case l := <-s.looked:
 			s.take(l)
 		case p := <-s.denied:
@@ -207,7 +214,9 @@ func (s *committing) sendEach(alone bool) {
 			if w.order != "" {
 				s.busy[w.order] = true
 			}
-			s.fly([]*write{w}, func(reply string) error {
+			f := &flight{alone: [1]*write{w}}
+			f.writes = f.alone[:]
+			s.fly(f, func(reply string) error {
 				return s.bus.nc.PublishMsg(s.letter.of(w, reply))
 			})
 		}
@@ -221,7 +230,7 @@ func (s *committing) sendEach(alone bool) {
 // server has no room for a batch.
 func (s *committing) sendBatch(group []*write) {
 	id := nuid.Next()
-	s.fly(group, func(reply string) error {
+	s.fly(&flight{writes: group}, func(reply string) error {
 		for i, w := range group {
 			m := s.letter.of(w, "")
 			s.letter.set(subjects.HeaderBatchID, id)
@@ -241,11 +250,11 @@ func (s *committing) sendBatch(group []*write) {
 }
 
 // fly sends writes that one answer is for.
-func (s *committing) fly(writes []*write, send func(reply string) error) {
+func (s *committing) fly(f *flight, send func(reply string) error) {
 	s.next++
-	f := &flight{writes: writes, sent: time.Now()}
+	f.sent = time.Now()
 	s.flights[s.next] = f
-	s.inAir += len(writes)
+	s.inAir += len(f.writes)
 	if f.err = send(replySubject(s.inbox, s.next)); f.err != nil {
 		s.fell = append(s.fell, s.next)
 	}
@@ -275,12 +284,10 @@ func (s *committing) free(order string) {
 // settle says that a write has its outcome. What comes after one that failed,
 // in its order and of its caller, is not tried.
 func (s *committing) settle(w *write) {
-	s.mu.Lock()
-	s.writes--
-	s.size -= w.bytes()
-	s.tellRoom()
-	s.mu.Unlock()
+	s.settled++
+	s.settledBytes += w.bytes()
 	if w.of.left--; w.of.left == 0 {
+		s.makeRoom() // the caller may look for some at once
 		close(w.of.done)
 	}
 	if w.err == nil || w.order == "" {
@@ -299,6 +306,19 @@ func (s *committing) settle(w *write) {
 		o.order = "" // one level is all
 		s.settle(o)
 	}
+}
+
+// makeRoom lets others have the room of what has its outcome.
+func (s *committing) makeRoom() {
+	if s.settled == 0 {
+		return
+	}
+	s.mu.Lock()
+	s.writes -= s.settled
+	s.size -= s.settledBytes
+	s.tellRoom()
+	s.mu.Unlock()
+	s.settled, s.settledBytes = 0, 0
 }
 
 // requeue puts writes before all that waits.

@@ -112,10 +112,13 @@ func (l *line) run(ctx context.Context) {
 	l.handBack(ctx)
 }
 
-// fill asks for as many effects as there are free slots.
+// fill asks for as many effects as there are free slots, when what is asked
+// for is less than half of that: a request for each slot as it becomes free would
+// cost the server as much as the delivery.
 func (l *line) fill() {
-	free := l.slots - l.p.holding() - l.asked
-	if free <= 0 {
+	slots := l.slots - l.p.holding()
+	free := slots - l.asked
+	if free <= 0 || 2*l.asked >= slots {
 		return
 	}
 	l.request++

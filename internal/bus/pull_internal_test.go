@@ -2,6 +2,7 @@ package bus
 
 import (
 	"context"
+	"strconv"
 	"testing"
 	"time"
 
@@ -169,6 +170,24 @@ func TestLineHears(t *testing.T) {
 		}})
 		if got != test.want || l.asked != test.asked {
 			t.Errorf("%s: got attached %t, %d asked, want %t, %d", test.code, got, l.asked, test.want, test.asked)
+		}
+	}
+}
+
+// A slot that becomes free is not worth a request while more are asked for.
+func TestLineAsksByTheHalf(t *testing.T) {
+	t.Parallel()
+	l, _ := testLine(t, 8, nil)
+	for _, test := range []struct{ held, asked, want int }{
+		{0, 0, 8}, {0, 3, 8}, {0, 4, 4}, {0, 7, 7}, {5, 1, 3}, {5, 2, 2}, {7, 0, 1}, {8, 0, 0},
+	} {
+		l.p.held = map[string]*heldEffect{}
+		for i := range test.held {
+			l.p.held[strconv.Itoa(i)] = nil
+		}
+		l.asked = test.asked
+		if l.fill(); l.asked != test.want {
+			t.Errorf("%d held, %d asked for: got %d asked for, want %d", test.held, test.asked, l.asked, test.want)
 		}
 	}
 }

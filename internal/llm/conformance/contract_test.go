@@ -77,7 +77,7 @@ func TestAnswers(t *testing.T) {
 			for i := range got.answer.Calls {
 				got.answer.Calls[i].ID = "" // data
 			}
-			if opaque := got.answer.Opaque != nil; opaque != (name == "calls" && a.name != "openai-chat") {
+			if opaque := got.answer.Opaque != nil; opaque != (name == "calls") {
 				t.Errorf("%s, %s: opaque is %s", a.name, name, got.answer.Opaque)
 			}
 			got.answer.Opaque = nil
@@ -217,7 +217,12 @@ func TestEnvironmentIsNotRead(t *testing.T) {
 func TestAcrossProviders(t *testing.T) {
 	t.Parallel()
 	own := map[string][]string{ // what none but the provider itself may be sent
-		"openai": {`"encrypted_content":"gAAA<made up>"`, `"id":"rs_1"`}, "openai-chat": nil,
+		"openai": {`"encrypted_content":"gAAA<made up>"`, `"id":"rs_1"`},
+		"openai-chat": {
+			`"reasoning_content":"Two places, so two looks."`, `{"data":"EmwKmadeup==","id":"rs_1","index":1,"type":"reasoning.encrypted"}`,
+			`{"format":"unknown","index":0,"signature":"EqQBmadeup==","text":"Two places, so two looks.","type":"reasoning.text"}`,
+			`"extra_content":{"google":{"thought_signature":"bWFkZSB1cA=="}}`,
+		},
 		"anthropic": {`"signature":"EqQBmadeup=="`, `"thinking":"Two places, so two looks."`, `"data":"EmwKmadeup=="`},
 		"gemini":    {`"thoughtSignature":"bWFkZSB1cA=="`},
 	}

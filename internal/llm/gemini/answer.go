@@ -112,6 +112,12 @@ func (b *builder) part(p *genai.Part) string {
 			b.pieces = append(b.pieces, llm.Piece{Text: len(p.Text), Mark: mark})
 		}
 		return p.Text
+	case mark != "":
+		// It came by itself, as it does in the end of a stream. Where an answer
+		// comes whole, it is that of the words before.
+		if n := len(b.pieces); n > 0 && b.pieces[n-1].Text > 0 && b.pieces[n-1].Mark == "" {
+			b.pieces[n-1].Mark = mark
+		}
 	}
 	return ""
 }

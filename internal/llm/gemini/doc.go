@@ -12,7 +12,8 @@
 //   - Every id that is sent is ours: the name of a call's effect. Ids that the
 //     server gave are data.
 //   - Signatures of thoughts are sent back to the server that gave them, each
-//     with the part that it came with, and to no other.
+//     with the part that it came with, and to no other. One that comes by itself,
+//     at the end of a stream, is that of the words before.
 //   - A result is an answer only if the server said how it ended.
 //
 // # What is sent

@@ -54,7 +54,7 @@ func (m *Model) streamed(response *http.Response, delta func(text string)) (brid
 		}
 	}
 	if b.finish != "" { // complete, whatever happened to the connection then
-		return b.answer(), nil
+		return b.answer(m.of), nil
 	}
 	if err := stream.Err(); err != nil {
 		return bridge.Answer{}, m.failed(err)
@@ -83,7 +83,7 @@ func (m *Model) wholly(body io.Reader, delta func(text string)) (bridge.Answer, 
 	if b.bytes > answerBytesMax || len(b.calls) > session.CallsSeenMax {
 		return bridge.Answer{}, m.tooLarge()
 	}
-	answer := b.answer()
+	answer := b.answer(m.of)
 	if answer.Text != "" {
 		delta(answer.Text)
 	}
@@ -119,10 +119,11 @@ func (m *Model) tooLarge() *endpoint.Failure {
 // builder puts an answer together.
 type builder struct {
 	text, refusal strings.Builder
+	thought       thought
 	calls         []*partialCall
 	model, finish string
 	usage         bridge.Usage
-	bytes         int // of text and arguments
+	bytes         int // of text, thoughts and arguments
 }
 
 // partialCall is a call of which some chunks have come.
@@ -130,6 +131,7 @@ type partialCall struct {
 	index     int64
 	id, name  string
 	arguments strings.Builder
+	extra     string
 }
 
 // add takes in a chunk, and returns the words in it.
@@ -150,7 +152,7 @@ func (b *builder) add(chunk openai.ChatCompletionChunk) string {
 		}
 		b.text.WriteString(c.Delta.Content)
 		b.refusal.WriteString(c.Delta.Refusal)
-		b.bytes += len(c.Delta.Content) + len(c.Delta.Refusal)
+		b.bytes += len(c.Delta.Content) + len(c.Delta.Refusal) + b.thought.add(c.Delta.JSON.ExtraFields, true)
 		for j := range c.Delta.ToolCalls {
 			b.addCall(&c.Delta.ToolCalls[j])
 		}
@@ -179,7 +181,10 @@ func (b *builder) addCall(part *openai.ChatCompletionChunkChoiceDeltaToolCall) {
 		call.name = part.Function.Name
 	}
 	call.arguments.WriteString(part.Function.Arguments)
-	b.bytes += len(part.Function.Arguments)
+	if _, ok := part.JSON.ExtraFields[memberExtra]; ok {
+		call.extra = extraOf(part.RawJSON())
+	}
+	b.bytes += len(part.Function.Arguments) + len(call.extra)
 }
 
 // whole takes in all of an answer.
@@ -188,18 +193,19 @@ func (b *builder) whole(c *openai.ChatCompletion) {
 	b.model, b.finish, b.usage = c.Model, choice.FinishReason, newUsage(&c.Usage)
 	b.text.WriteString(choice.Message.Content)
 	b.refusal.WriteString(choice.Message.Refusal)
-	b.bytes = b.text.Len() + b.refusal.Len()
+	b.bytes = b.text.Len() + b.refusal.Len() + b.thought.add(choice.Message.JSON.ExtraFields, false)
 	for i, call := range choice.Message.ToolCalls {
-		p := &partialCall{index: int64(i), id: call.ID, name: call.Function.Name}
+		p := &partialCall{index: int64(i), id: call.ID, name: call.Function.Name, extra: extraOf(call.RawJSON())}
 		p.arguments.WriteString(call.Function.Arguments)
-		b.bytes += p.arguments.Len()
+		b.bytes += p.arguments.Len() + len(p.extra)
 		b.calls = append(b.calls, p)
 	}
 }
 
-// answer returns what was put together.
-func (b *builder) answer() bridge.Answer {
+// answer returns what was put together; of is whose the thoughts are.
+func (b *builder) answer(of string) bridge.Answer {
 	a := bridge.Answer{Text: b.text.String(), Model: b.model, FinishReason: b.finish, Usage: b.usage}
+	a.Opaque = b.sealed(of, a.Text)
 	if a.Text == "" && b.refusal.Len() > 0 {
 		a.Text, a.FinishReason = b.refusal.String(), llm.FinishContentFilter
 	}
@@ -216,10 +222,30 @@ func (b *builder) answer() bridge.Answer {
 	return a
 }
 
-// newUsage returns the counts.
+// sealed returns what the server wants back with the words and calls.
+func (b *builder) sealed(of, text string) json.RawMessage {
+	var pieces []llm.Piece
+	if item := b.thought.item(); item != "" {
+		pieces = append(pieces, llm.Piece{Item: item})
+	}
+	if text != "" {
+		pieces = append(pieces, llm.Piece{Text: len(text)})
+	}
+	for i, c := range b.calls {
+		pieces = append(pieces, llm.Piece{Call: i + 1, Mark: c.extra})
+	}
+	return llm.Seal(of, pieces)
+}
+
+// newUsage returns the counts. Some servers don't count what was thought as a
+// part of what came out: it is in the total beside it, or it is the greater.
 func newUsage(u *openai.CompletionUsage) bridge.Usage {
+	thought, out := llm.Count(u.CompletionTokensDetails.ReasoningTokens), llm.Count(u.CompletionTokens)
+	if thought > out || thought > 0 && llm.Count(u.TotalTokens) == llm.Count(u.PromptTokens)+out+thought {
+		out = llm.Count(out + thought)
+	}
 	return bridge.Usage{
-		InputTokens: llm.Count(u.PromptTokens), OutputTokens: llm.Count(u.CompletionTokens),
-		CachedTokens: llm.Count(u.PromptTokensDetails.CachedTokens), ReasoningTokens: llm.Count(u.CompletionTokensDetails.ReasoningTokens),
+		InputTokens: llm.Count(u.PromptTokens), OutputTokens: out,
+		CachedTokens: llm.Count(u.PromptTokensDetails.CachedTokens), ReasoningTokens: thought,
 	}
 }

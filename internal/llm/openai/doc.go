@@ -13,7 +13,9 @@
 //   - Every id of a call that is sent is ours: the name of its effect. Ids that
 //     the server gave are data.
 //   - What the model thought is sent back to the server that said it, byte for
-//     byte, with the ids that pair it with what came of it, and to no other.
+//     byte, with the ids that pair it with what came of it, and to no other. Of
+//     chat completions it is reasoning_content, reasoning_details and a call's
+//     extra_content, which servers other than OpenAI's have (thought.go).
 //   - A result is an answer only if the server said how it ended; a stream that
 //     breaks off before is a failure.
 //

@@ -53,9 +53,13 @@ func New(c Config, log *slog.Logger) (*Model, error) {
 	if c.Key != "" {
 		options = append(options, option.WithAPIKey(c.Key))
 	}
+	of := "openai " + e.Host()
+	if c.Chat { // the forms of the two APIs differ
+		of = "openai-chat " + e.Host()
+	}
 	return &Model{
 		endpoint: e, completions: openai.NewChatCompletionService(options...), responses: responses.NewResponseService(options...),
-		chat: c.Chat, whole: c.Whole, of: "openai " + e.Host(),
+		chat: c.Chat, whole: c.Whole, of: of,
 	}, nil
 }
 
@@ -76,7 +80,7 @@ type asking func(ctx context.Context, delta func(text string)) (bridge.Answer, *
 // prepare makes the request. Its error is a fault of the run's config.
 func (m *Model) prepare(req *bridge.Request) (asking, error) {
 	if m.chat {
-		body, err := newParams(req)
+		body, err := m.newParams(req)
 		return func(ctx context.Context, delta func(text string)) (bridge.Answer, *endpoint.Failure) {
 			return m.ask(ctx, body, delta)
 		}, err

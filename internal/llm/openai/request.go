@@ -16,12 +16,12 @@ import (
 var reserved = []string{"messages", "model", "n", "stream", "tool_choice", "tools"}
 
 // newParams builds the request. Its error is a fault of the run's config.
-func newParams(req *bridge.Request) (openai.ChatCompletionNewParams, error) {
+func (m *Model) newParams(req *bridge.Request) (openai.ChatCompletionNewParams, error) {
 	body := openai.ChatCompletionNewParams{Model: req.Model}
 	if req.System != "" {
 		body.Messages = append(body.Messages, openai.SystemMessage(req.System))
 	}
-	body.Messages = append(body.Messages, newMessages(req.Messages)...)
+	body.Messages = append(body.Messages, m.newMessages(req.Messages)...)
 	extra := make(map[string]any)
 	if len(req.Tools) > 0 { // servers refuse a choice among no tools
 		tools, err := req.RenderTools(toolsForm, renderTools)
@@ -71,7 +71,7 @@ func hasExtra(body *openai.ChatCompletionNewParams, name string) bool {
 // newMessages makes the conversation. A result has no images in this API: they
 // follow the results of their turn as a message of the user's. A turn in which
 // the model said nothing is left out.
-func newMessages(messages []bridge.Message) []openai.ChatCompletionMessageParamUnion {
+func (m *Model) newMessages(messages []bridge.Message) []openai.ChatCompletionMessageParamUnion {
 	var all []openai.ChatCompletionMessageParamUnion
 	var images []bridge.Part
 	flush := func() {
@@ -81,20 +81,20 @@ func newMessages(messages []bridge.Message) []openai.ChatCompletionMessageParamU
 		}
 	}
 	for i := range messages {
-		m := &messages[i]
-		if m.Role != "tool" {
+		msg := &messages[i]
+		if msg.Role != "tool" {
 			flush()
 		}
 		switch {
-		case m.Role == "tool":
-			all = append(all, openai.ToolMessage(llm.Result(m), m.CallID))
-			images = append(images, imagesOf(m)...)
-		case m.Role == "user" && len(m.Parts) > 0:
-			all = append(all, openai.UserMessage(newParts(m.Parts)))
-		case m.Role == "user":
-			all = append(all, openai.UserMessage(m.Text))
-		case m.Text != "" || len(m.Calls) > 0:
-			all = append(all, newAssistant(m))
+		case msg.Role == "tool":
+			all = append(all, openai.ToolMessage(llm.Result(msg), msg.CallID))
+			images = append(images, imagesOf(msg)...)
+		case msg.Role == "user" && len(msg.Parts) > 0:
+			all = append(all, openai.UserMessage(newParts(msg.Parts)))
+		case msg.Role == "user":
+			all = append(all, openai.UserMessage(msg.Text))
+		case msg.Text != "" || len(msg.Calls) > 0:
+			all = append(all, m.newAssistant(msg))
 		}
 	}
 	flush()
@@ -129,21 +129,30 @@ func newParts(parts []bridge.Part) []openai.ChatCompletionContentPartUnionParam 
 	return content
 }
 
-// newAssistant makes what the model said.
-func newAssistant(m *bridge.Message) openai.ChatCompletionMessageParamUnion {
+// newAssistant makes what the model said, with what it thought if this server
+// said that.
+func (m *Model) newAssistant(msg *bridge.Message) openai.ChatCompletionMessageParamUnion {
 	said := openai.ChatCompletionAssistantMessageParam{}
-	if m.Text != "" {
-		said.Content.OfString = param.NewOpt(m.Text)
+	if msg.Text != "" {
+		said.Content.OfString = param.NewOpt(msg.Text)
 	}
-	for _, c := range m.Calls {
-		said.ToolCalls = append(said.ToolCalls, openai.ChatCompletionMessageToolCallUnionParam{
-			OfFunction: &openai.ChatCompletionMessageFunctionToolCallParam{
+	for _, p := range llm.Pieces(m.of, msg) {
+		switch {
+		case p.Item != "":
+			said.SetExtraFields(thoughtOf(p))
+		case p.Call > 0:
+			c := msg.Calls[p.Call-1]
+			call := &openai.ChatCompletionMessageFunctionToolCallParam{
 				ID: c.ID,
 				Function: openai.ChatCompletionMessageFunctionToolCallFunctionParam{
 					Name: llm.ToolName(c.Name), Arguments: orEmptyObject(c.Arguments),
 				},
-			},
-		})
+			}
+			if json.Valid([]byte(p.Mark)) {
+				call.SetExtraFields(map[string]any{memberExtra: json.RawMessage(p.Mark)})
+			}
+			said.ToolCalls = append(said.ToolCalls, openai.ChatCompletionMessageToolCallUnionParam{OfFunction: call})
+		}
 	}
 	return openai.ChatCompletionMessageParamUnion{OfAssistant: &said}
 }

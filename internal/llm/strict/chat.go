@@ -24,6 +24,11 @@ type ChatMessage struct {
 	Content    string     `json:"content,omitempty"`
 	ToolCalls  []ChatCall `json:"tool_calls,omitempty"`
 	ToolCallID string     `json:"tool_call_id,omitempty"`
+
+	// What an assistant thought, as servers other than OpenAI's have it; the rules
+	// say nothing of it.
+	Thought string            `json:"reasoning_content,omitempty"`
+	Details []json.RawMessage `json:"reasoning_details,omitempty"`
 }
 
 // UnmarshalJSON reads a message whose content is text, or a list of words and
@@ -72,6 +77,8 @@ type ChatCall struct {
 	ID       string       `json:"id"`
 	Type     string       `json:"type"`
 	Function ChatFunction `json:"function"`
+
+	Extra json.RawMessage `json:"extra_content,omitempty"` // of Google's; the rules say nothing of it
 }
 
 // ChatFunction is what a call calls.
@@ -137,7 +144,7 @@ func chatForm(i int, m *ChatMessage) error {
 	if m.Content == "" && (m.Role != "assistant" || len(m.ToolCalls) == 0) {
 		return breaks(chatContent, "message %d, %s, is empty", i, m.Role)
 	}
-	if m.Role != "assistant" && len(m.ToolCalls) > 0 || m.Role != "tool" && m.ToolCallID != "" {
+	if m.Role != "assistant" && (len(m.ToolCalls) > 0 || m.Thought != "" || len(m.Details) > 0) || m.Role != "tool" && m.ToolCallID != "" {
 		return breaks(chatCallsOnly, "message %d of role %s has calls, or answers one", i, m.Role)
 	}
 	for _, c := range m.ToolCalls {

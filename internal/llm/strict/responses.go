@@ -47,6 +47,9 @@ func (it *ResponseItem) UnmarshalJSON(data []byte) error {
 	}
 	err := decode(data, &wire)
 	*it = ResponseItem(wire.plain)
+	if it.Type == "" && it.Role != "" { // what has a role is a message
+		it.Type = "message"
+	}
 	if err == nil {
 		it.Content, err = responseText(wire.Content)
 	}

@@ -1,0 +1,156 @@
+package conformance
+
+// What real providers do, and no published format says: each case was found in a
+// recording (testdata/README.md), and is made up here in the same form.
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/internal/llm/endpoint"
+)
+
+// answered is a response of one piece of JSON, or of events.
+func answered(events ...string) string {
+	if len(events) == 1 {
+		return "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n" + events[0]
+	}
+	return "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\ndata: " + strings.Join(events, "\n\ndata: ") + "\n\n"
+}
+
+func apiOf(t *testing.T, name string) api {
+	t.Helper()
+	for _, a := range apis() {
+		if a.name == name {
+			return a
+		}
+	}
+	t.Fatalf("there is no API %s", name)
+	return api{}
+}
+
+// after is the request that follows an answer to hello.
+func after(said bridge.Answer) bridge.Request {
+	turn := bridge.Message{Role: "assistant", Text: said.Text, Opaque: said.Opaque}
+	next := []bridge.Message{user("go on")}
+	for i, c := range said.Calls {
+		id := fmt.Sprintf("r1t1c%d", i)
+		turn.Calls = append(turn.Calls, bridge.MessageCall{ID: id, Name: c.Name, Arguments: c.Arguments})
+		next = append(next[:i:i], result(id, "there"))
+	}
+	req := hello
+	req.Messages = append(append(req.Messages[:1:1], turn), next...)
+	return req
+}
+
+// nextTurn returns the request that follows an answer: the user goes on, or each
+// call has its result.
+func (a api) nextTurn(t *testing.T, answer string) (bridge.Answer, string) {
+	t.Helper()
+	s := serve(t, answer, answer)
+	m, err := a.open(endpoint.Config{BaseURL: s.url}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, err := m.Generate(t.Context(), hello, func(string) {})
+	if err != nil {
+		t.Fatalf("%s: %v", a.name, err)
+	}
+	if _, err := m.Generate(t.Context(), after(said), func(string) {}); err != nil {
+		t.Fatalf("%s: %v", a.name, err)
+	}
+	body := s.got()[1].body
+	if err := a.check(body); err != nil {
+		t.Errorf("%s: %v\n%s", a.name, err, body)
+	}
+	return said, unescaped(t, body)
+}
+
+// TestThoughtsBesideTheOutput: some servers don't count what was thought as a
+// part of what came out. It is, for all.
+func TestThoughtsBesideTheOutput(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		usage string
+		want  int64
+	}{
+		"a part of it":         {`"completion_tokens":40,"total_tokens":50,"completion_tokens_details":{"reasoning_tokens":30}`, 40},
+		"in the total":         {`"completion_tokens":40,"total_tokens":80,"completion_tokens_details":{"reasoning_tokens":30}`, 70},
+		"more than came out":   {`"completion_tokens":4,"total_tokens":14,"completion_tokens_details":{"reasoning_tokens":30}`, 34},
+		"none":                 {`"completion_tokens":40,"total_tokens":50`, 40},
+		"a total that is none": {`"completion_tokens":40,"completion_tokens_details":{"reasoning_tokens":30}`, 40},
+	} {
+		a := apiOf(t, "openai-chat")
+		usage := `"usage":{"prompt_tokens":10,` + c.usage + `}`
+		said := `"model":"m","choices":[{"index":0,"finish_reason":"stop",`
+		for form, answer := range map[string]string{
+			"whole":    answered(`{` + said + `"message":{"role":"assistant","content":"so"}}],` + usage + `}`),
+			"streamed": answered(`{`+said+`"delta":{"content":"so"}}]}`, `{"choices":[],`+usage+`}`),
+		} {
+			got := a.ask(t, hello, 0, answer)
+			if got.err != nil || got.answer.Usage.OutputTokens != c.want || got.answer.Usage.InputTokens != 10 {
+				t.Errorf("%s, %s: got %+v, %v, want %d tokens out", name, form, got.answer.Usage, got.err, c.want)
+			}
+		}
+	}
+}
+
+// TestThoughtsOfChatGoBack: a whole answer's go back as they came; those of a
+// stream are put together, and one that was signed has ended.
+func TestThoughtsOfChatGoBack(t *testing.T) {
+	t.Parallel()
+	a := apiOf(t, "openai-chat")
+	const first, second = `{"index":0,"signature":"c2ln","text":"One. ","type":"reasoning.text"}`, `{"index":0,"signature":"bmFs","text":"Two.","type":"reasoning.text"}`
+	const call = `"tool_calls":[{"index":0,"id":"x","type":"function","function":{"name":"look","arguments":"{}"},"extra_content":{"google":{"thought_signature":"c2ln"}}}]`
+	for form, answer := range map[string]string{
+		"whole": answered(`{"model":"m","choices":[{"index":0,"finish_reason":"tool_calls","message":{"role":"assistant","content":null,"reasoning_content":"One. Two.",
+			"reasoning_details":[` + first + `,` + second + `],` + call + `}}]}`),
+		"streamed": answered(`{"model":"m","choices":[{"index":0,"delta":{"reasoning_content":"One. ","reasoning_details":[{"type":"reasoning.text","text":"One","signature":"","index":0}]}}]}`,
+			`{"choices":[{"index":0,"delta":{"reasoning_details":[{"type":"reasoning.text","text":". ","index":0},{"type":"reasoning.text","text":"","signature":"c2ln","index":0}]}}]}`,
+			`{"choices":[{"index":0,"delta":{"reasoning_content":"Two.","reasoning_details":[{"type":"reasoning.text","text":"Two.","index":0},{"type":"reasoning.text","signature":"bmFs","index":0}]}}]}`,
+			`{"choices":[{"index":0,"finish_reason":"tool_calls","delta":{`+call+`}}]}`),
+	} {
+		said, sent := a.nextTurn(t, answer)
+		for _, want := range []string{
+			`"reasoning_details":[` + first + `,` + second + `]`, `"reasoning_content":"One. Two."`, `"extra_content":{"google":{"thought_signature":"c2ln"}}`,
+		} {
+			if !strings.Contains(sent, want) {
+				t.Errorf("%s: %s is not sent: %s", form, want, sent)
+			}
+		}
+		if said.Text != "" || len(said.Calls) != 1 {
+			t.Errorf("%s: got %+v", form, said)
+		}
+	}
+}
+
+// TestSignatureByItself: a signature may end a stream, in a part without words.
+// It goes back with the words before, as it comes where an answer is whole.
+func TestSignatureByItself(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ events, want []string }{
+		"words": {
+			[]string{`{"candidates":[{"content":{"parts":[{"text":"Good "}]}}]}`, `{"candidates":[{"content":{"parts":[{"text":"day."}]}}]}`,
+				`{"candidates":[{"content":{"parts":[{"text":"","thoughtSignature":"bWFkZSB1cA=="}]},"finishReason":"STOP"}]}`},
+			[]string{`{"text":"Good day.","thoughtSignature":"bWFkZSB1cA=="}`},
+		},
+		"a call": {
+			[]string{`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"look","args":{}},"thoughtSignature":"bWFkZSB1cA=="}]}}]}`,
+				`{"candidates":[{"content":{"parts":[{"text":"","thoughtSignature":"b3RoZXI="}]},"finishReason":"STOP"}]}`},
+			[]string{`"thoughtSignature":"bWFkZSB1cA=="`},
+		},
+	} {
+		said, sent := apiOf(t, "gemini").nextTurn(t, answered(c.events...))
+		for _, want := range c.want {
+			if !strings.Contains(sent, want) {
+				t.Errorf("%s: %s is not sent after %+v: %s", name, want, said, sent)
+			}
+		}
+		if strings.Contains(sent, "b3RoZXI=") {
+			t.Errorf("%s: a signature of nothing is sent: %s", name, sent)
+		}
+	}
+}

@@ -1,0 +1,165 @@
+package openai
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/openai/openai-go/v3/packages/respjson"
+
+	"github.com/refold/refold/internal/llm"
+)
+
+// The members in which servers of chat completions say what a model thought.
+// Some refuse the next turn without them.
+const (
+	memberThought = "reasoning_content" // words
+	memberDetails = "reasoning_details" // objects, which may be signed or encrypted
+	memberExtra   = "extra_content"     // of a call: Google's signature
+)
+
+// thought is what a model thought, as far as it came.
+type thought struct {
+	words   strings.Builder
+	details []*detail
+}
+
+// detail is one of the details.
+type detail struct {
+	members map[string]json.RawMessage
+	grown   map[string]*strings.Builder // texts of members that come in pieces
+}
+
+// add takes in the members that the library doesn't know, of a message or a part
+// of one, and returns how many bytes they have.
+func (t *thought) add(extra map[string]respjson.Field, part bool) int {
+	size := 0
+	if f, ok := extra[memberThought]; ok {
+		var words string
+		if json.Unmarshal([]byte(f.Raw()), &words) == nil {
+			t.words.WriteString(words)
+			size += len(words)
+		}
+	}
+	if f, ok := extra[memberDetails]; ok {
+		var details []map[string]json.RawMessage
+		if json.Unmarshal([]byte(f.Raw()), &details) == nil {
+			size += len(f.Raw())
+			for _, d := range details {
+				t.detail(d, part)
+			}
+		}
+	}
+	return size
+}
+
+// detail takes in a detail, or a piece of the last one: that has the same type
+// and index, and no data, which is never cut.
+func (t *thought) detail(members map[string]json.RawMessage, part bool) {
+	n := len(t.details) - 1
+	if !part || n < 0 || !t.details[n].goesOn(members) {
+		t.details = append(t.details, &detail{members: members, grown: map[string]*strings.Builder{}})
+		return
+	}
+	d := t.details[n]
+	for name, value := range members {
+		switch {
+		case name == "text" || name == "summary":
+			d.grow(name, value)
+		case len(d.members[name]) == 0 || empty(d.members[name]) || !empty(value):
+			d.members[name] = value
+		}
+	}
+}
+
+// goesOn reports whether members are a piece of the same detail. What is signed
+// has ended.
+func (d *detail) goesOn(members map[string]json.RawMessage) bool {
+	if !empty(d.members["signature"]) && !empty(members["text"]) {
+		return false
+	}
+	for _, name := range []string{"type", "index"} {
+		if string(d.members[name]) != string(members[name]) {
+			return false
+		}
+	}
+	return empty(d.members["data"]) && empty(members["data"])
+}
+
+// empty reports whether a member says nothing.
+func empty(value json.RawMessage) bool {
+	return len(value) == 0 || string(value) == `""` || string(value) == "null"
+}
+
+// grow adds to a text. What is no text is left out.
+func (d *detail) grow(name string, value json.RawMessage) {
+	var more string
+	if json.Unmarshal(value, &more) != nil {
+		return
+	}
+	b, ok := d.grown[name]
+	if !ok {
+		var before string
+		_ = json.Unmarshal(d.members[name], &before)
+		b = &strings.Builder{}
+		b.WriteString(before)
+		d.grown[name] = b
+	}
+	b.WriteString(more)
+}
+
+// item is what is sent back: the members as the server named them, in an
+// object; empty if there are none.
+func (t *thought) item() string {
+	item := map[string]any{}
+	if t.words.Len() > 0 {
+		item[memberThought] = t.words.String()
+	}
+	if len(t.details) > 0 {
+		all := make([]map[string]json.RawMessage, len(t.details))
+		for i, d := range t.details {
+			for name, b := range d.grown {
+				d.members[name] = mustJSON(b.String())
+			}
+			all[i] = d.members
+		}
+		item[memberDetails] = all
+	}
+	if len(item) == 0 {
+		return ""
+	}
+	return string(mustJSON(item))
+}
+
+// mustJSON is what can be written as JSON.
+func mustJSON(v any) json.RawMessage {
+	text, err := json.Marshal(v)
+	if err != nil { // texts, and what was read from JSON
+		panic(err)
+	}
+	return text
+}
+
+// extraOf is what a call has beside its name and arguments, to be sent back with
+// it; empty if it has nothing.
+func extraOf(call string) string {
+	var members map[string]json.RawMessage
+	if json.Unmarshal([]byte(call), &members) != nil || empty(members[memberExtra]) {
+		return ""
+	}
+	return string(members[memberExtra])
+}
+
+// thoughtOf returns the members of an item that are sent back.
+func thoughtOf(p llm.Piece) map[string]any {
+	var members map[string]json.RawMessage
+	if json.Unmarshal([]byte(p.Item), &members) != nil {
+		return nil
+	}
+	back := map[string]any{}
+	for _, name := range []string{memberThought, memberDetails} {
+		if value, ok := members[name]; ok {
+			back[name] = value
+		}
+	}
+	return back
+}

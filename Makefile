@@ -27,7 +27,7 @@ check: fmt-check vet lint compose compile plain simulated race outside shared ##
 NPM_FOLDERS := examples/service-js e2e/peers/models e2e/peers-mcp
 
 .PHONY: check-peers
-check-peers: peers-node ## run what needs npm, against the programs: servers and examples that are not written in Go
+check-peers: peers-node ## run what needs registries: the programs against servers that are not written in Go, and recordings of real providers
 	@for folder in $(NPM_FOLDERS); do \
 		echo "npm ci --prefix $$folder"; \
 		npm ci --prefix $$folder --no-audit --no-fund || { \
@@ -35,6 +35,7 @@ check-peers: peers-node ## run what needs npm, against the programs: servers and
 			echo "reached, try again later, or name one that can: npm_config_registry=https://HOST/ make check-peers" >&2; exit 1; }; \
 	done
 	go test -tags peers -count=1 -timeout 10m -run '^TestPeers' ./e2e/... ./internal/llm/conformance
+	go test -tags peers -count=1 -timeout 5m -v -run '^TestRecordings' ./internal/llm/conformance | grep -vE '^ *=== '
 
 # Installs Node.js where that is root's to do and Debian's to give.
 .PHONY: peers-node

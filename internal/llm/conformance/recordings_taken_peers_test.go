@@ -1,0 +1,85 @@
+//go:build peers
+
+package conformance
+
+// What providers took passes our validators: a rule that refuses it is none of
+// theirs.
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// notRendered are members that Refold never sends, and why the validators, which
+// know none but those that it sends, need not know them.
+var notRendered = map[string]string{
+	"cache_control": "marks what Anthropic's models keep; providers also keep without it, and params can't reach messages",
+	"reasoning":     "repeats the words of reasoning_details, which go back; carries compares them",
+}
+
+// stripped returns a conversation without those members, and counts them.
+func stripped(v any, counts map[string]int) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, inner := range v {
+			if _, ok := notRendered[name]; ok {
+				counts[name]++
+				delete(v, name)
+				continue
+			}
+			v[name] = stripped(inner, counts)
+		}
+	case []any:
+		for i := range v {
+			v[i] = stripped(v[i], counts)
+		}
+	}
+	return v
+}
+
+func TestRecordingsPassTheValidators(t *testing.T) {
+	t.Parallel()
+	checks := map[string]func([]byte) error{}
+	for _, a := range apis() {
+		checks[a.name] = a.check
+	}
+	members := map[string]string{"openai-chat": "messages", "openai": "input", "anthropic": "messages", "gemini": "contents"}
+	taken, exempt := map[string]int{}, map[string]int{}
+	for _, r := range recordings(t) {
+		for i, x := range r.turns {
+			d := dialectOf(x)
+			if d == nil { // Bedrock: another transport of Anthropic's messages
+				d = &dialects()[2]
+			}
+			in, err := d.told(x.sent)
+			var body map[string]any
+			if err != nil || json.Unmarshal(x.sent, &body) != nil {
+				t.Errorf("%s, %d: %v", r.file, i, err)
+				continue
+			}
+			if in.foreign > 0 && strings.Contains(string(x.sent), "server_tool_use") {
+				exempt["blocks of tools that Anthropic runs by itself"]++
+				continue
+			}
+			conversation := map[string]any{members[d.api]: stripped(body[members[d.api]], exempt)}
+			if err := checks[d.api]([]byte(encode(conversation))); err != nil {
+				t.Errorf("%s, %d: the provider took it, we refuse it: %v", r.file, i, err)
+				continue
+			}
+			taken[d.api]++
+		}
+	}
+	for name, n := range taken {
+		t.Logf("%4d requests pass: %s", n, name)
+	}
+	t.Logf("exempt: %v", exempt)
+	if want := map[string]int{"openai-chat": 308, "openai": 78, "anthropic": 74, "gemini": 84}; !reflect.DeepEqual(taken, want) {
+		t.Errorf("%v pass, want %v", taken, want)
+	}
+	want := map[string]int{"blocks of tools that Anthropic runs by itself": 1, "cache_control": 60, "reasoning": 6}
+	if !reflect.DeepEqual(exempt, want) {
+		t.Errorf("exempt are %v, want %v", exempt, want)
+	}
+}

@@ -276,6 +276,7 @@ func TestProtocolTellsSubjects(t *testing.T) {
 	add(snapshot, err)
 	quarantine, err := subjects.QuarantineKey("SESSION")
 	add(quarantine, err)
+	add(strings.Replace(subjects.PastKey(7), "7", "<lane>", 1), nil)
 	for _, subject := range made {
 		if !strings.Contains(string(text), "`"+subject+"`") {
 			t.Errorf("%s does not tell of `%s`", protocolDoc, subject)

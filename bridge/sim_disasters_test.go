@@ -31,7 +31,14 @@ func (s *sim) disasters() (all []option) {
 	rarely(weightOf(s.mood.hours), 150, func() {
 		s.did("an hour passes")
 		s.passes(61 * time.Minute)
+		if s.draw(2) == 1 {
+			s.killHosts()
+			s.killIn = 20 + s.draw(60)
+		}
 	})
+	if s.killIn--; s.killIn == 0 {
+		all = append(all, option{1000, s.killHosts})
+	}
 	return all
 }
 
@@ -58,6 +65,16 @@ func (s *sim) killHost(i int) {
 	s.latest = s.newest()
 	s.kill(h.proc)
 	s.startHost(i)
+}
+
+// killHosts kills all hosts: what they had in memory nobody has. It is done twice
+// when hours have passed: who takes the lanes in between acknowledges what came
+// late, and is gone before it looks back.
+func (s *sim) killHosts() {
+	s.did("all hosts killed")
+	for i := range s.hosts {
+		s.killHost(i)
+	}
 }
 
 func (s *sim) stopBridge(i int) {

@@ -43,6 +43,7 @@ type jetServer struct {
 	timers map[string]schedule // by session and wake
 	alive  map[string]*proc    // by instance
 	stops  map[string][]byte   // quarantines
+	pasts  [simLanes]laneNote  // what owners of lanes note
 }
 
 // target is a consumer of effects.
@@ -50,6 +51,12 @@ type target struct {
 	class    session.Class
 	target   string
 	consumer *jetmodel.Consumer
+}
+
+// laneNote is the note of a lane.
+type laneNote struct {
+	note []byte
+	rev  uint64
 }
 
 // schedule is a message that comes at a time.

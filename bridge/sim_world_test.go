@@ -322,6 +322,29 @@ func (w simWorld) Quarantined(context.Context) iter.Seq2[string, error] {
 	}
 }
 
+func (w simWorld) Past(ctx context.Context, lane int) (note []byte, rev uint64, err error) {
+	err = w.call(ctx, fmt.Sprintf("read the note of lane %d", lane), func() error {
+		note, rev = w.sim.pasts[lane].note, w.sim.pasts[lane].rev
+		return nil
+	})
+	return note, rev, err
+}
+
+func (w simWorld) PutPast(ctx context.Context, lane int, note []byte, after uint64) (rev uint64, err error) {
+	err = w.call(ctx, fmt.Sprintf("note of lane %d %q", lane, note), func() error {
+		p := &w.sim.pasts[lane]
+		if p.rev != after {
+			w.sim.did("note overtaken")
+			return bus.ErrOvertaken
+		}
+		w.sim.did([]string{"note taken away", "noted"}[min(1, len(note))])
+		p.note, p.rev = note, p.rev+1
+		rev = p.rev
+		return nil
+	})
+	return rev, err
+}
+
 func (w simWorld) PutBlob(_ context.Context, content []byte) (codec.Ref, error) {
 	w.sim.mu.Lock()
 	defer w.sim.mu.Unlock()

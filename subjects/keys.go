@@ -1,11 +1,15 @@
 package subjects
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // Keys of the snapshots bucket.
 const (
 	snapshotKeyPrefix   = "s."
 	quarantineKeyPrefix = "q."
+	pastKeyPrefix       = "l."
 )
 
 // Key filters of the snapshots bucket: all snapshots, all quarantines.
@@ -19,6 +23,10 @@ func SnapshotKey(sid string) (string, error) { return sessionKey(snapshotKeyPref
 
 // QuarantineKey returns the key that stops a session: q.<sid>.
 func QuarantineKey(sid string) (string, error) { return sessionKey(quarantineKeyPrefix, sid) }
+
+// PastKey returns the key of what the owner of a lane notes while it has not
+// looked back: l.<lane>.
+func PastKey(lane int) string { return pastKeyPrefix + strconv.Itoa(lane) }
 
 // ParseSnapshotKey returns the session of a snapshot's key.
 func ParseSnapshotKey(key string) (sid string, ok bool) { return parseKey(snapshotKeyPrefix, key) }

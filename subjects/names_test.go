@@ -63,6 +63,7 @@ func printNames(t *testing.T, n Names) string {
 	p.name("blobs", n.BlobsBucket())
 	p.made("snapshot")(SnapshotKey("s1"))
 	p.made("quarantine")(QuarantineKey("s1"))
+	p.name("lane's note", PastKey(7))
 	p.name("key filters", SnapshotKeys+" "+QuarantineKeys)
 	p.name("key's subject", n.SnapshotsSubject("s.s1"))
 	p.name("blob's subject", n.BlobSubject("c2hhMjU2LQ=="))

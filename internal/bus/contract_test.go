@@ -56,6 +56,7 @@ var cases = map[string]func(*testing.T, env){
 	"lane heads":                laneHeads,
 	"witness":                   witnessContract,
 	"quarantine":                quarantineContract,
+	"past":                      pastContract,
 	"blobs":                     blobsContract,
 	"blobs at once":             blobsAtOnce,
 	"live and cancel":           liveAndCancel,

@@ -36,6 +36,9 @@ var (
 	// ErrIDTaken: another event was published under this id within the
 	// stream's duplicate window, so this one is not stored.
 	ErrIDTaken = errors.New("another event has this id: use a fresh ULID")
+	// ErrOvertaken: somebody else has put another value since the one that this
+	// was to take the place of.
+	ErrOvertaken = errors.New("another value was put since: read it, and try again")
 	// ErrClosed: the connection was closed on this side.
 	ErrClosed = errors.New("the connection is closed")
 )

@@ -194,6 +194,45 @@ func quarantineContract(t *testing.T, e env) {
 	}
 }
 
+// pastContract: whoever knows the latest revision alone puts the next.
+func pastContract(t *testing.T, e env) {
+	put := func(b *bus.Bus, note string, after uint64, want error) (rev uint64) {
+		t.Helper()
+		rev, err := b.PutPast(e.ctx, 7, []byte(note), after)
+		if !errors.Is(err, want) {
+			t.Fatalf("put %q after %d: got %v, want %v", note, after, err, want)
+		}
+		return rev
+	}
+	other := e.all[len(e.all)-1]
+	wantPast := func(want string, wantRev uint64) {
+		t.Helper()
+		note, rev, err := other.Past(e.ctx, 7)
+		if err != nil || string(note) != want || rev != wantRev || (note == nil) != (want == "") {
+			t.Errorf("got %q at %d (%v), want %q at %d", note, rev, err, want, wantRev)
+		}
+	}
+	wantPast("", 0)
+	one := put(e.b, "one", 0, nil)
+	wantPast("one", one)
+	put(other, "another", 0, bus.ErrOvertaken)
+	two := put(other, "two", one, nil)
+	put(e.b, "", one, bus.ErrOvertaken)
+	wantPast("two", two)
+	gone := put(other, "", two, nil)
+	wantPast("", gone)
+	put(e.b, "three", 0, bus.ErrOvertaken)
+	wantPast("three", put(e.b, "three", gone, nil))
+	if note, _, err := e.b.Past(e.ctx, 6); err != nil || note != nil {
+		t.Errorf("of another lane: got %q, %v", note, err)
+	}
+	for kept, err := range e.b.SnapshotSessions(e.ctx) {
+		if err != nil || kept == "7" {
+			t.Errorf("among the snapshots: %s, %v", kept, err)
+		}
+	}
+}
+
 func blobsContract(t *testing.T, e env) {
 	for _, size := range []int{0, 1, 3 << 20} {
 		content := bytes.Repeat([]byte{byte(size), 'b'}, (size+1)/2)[:size]

@@ -51,6 +51,7 @@ const (
 	WokenForgotten      Fault = "woken-forgotten"       // forgets in an era which wakes it settled
 	UnsavedForgotten    Fault = "unsaved-forgotten"     // forgets the wakes of a session that left memory, and whose snapshot is not stored
 	NotLookedBack       Fault = "not-looked-back"       // does not look back when it takes a lane for sessions that wait
+	PastNotNoted        Fault = "past-not-noted"        // acknowledges in an era before it has noted from when on it is to be looked back
 	NothingForgotten    Fault = "nothing-forgotten"     // keeps every session in memory
 )
 
@@ -69,7 +70,7 @@ func All() []Fault {
 		SecondLookLeftOut, LateNotWithdrawn, SettledForgotten, AckBeforeSettled, StoppedIsFailed, WakeEarly, WakeAckedUnsaid, WakeNotScheduled,
 		AckOnFolded, StoreFailureIgnored, CompareSkipped, WithdrawalLeftOut, CancelLeftOut, SnapshotEarly, LoadToTail, StaleReadAccepted,
 		NotProven, FoldedTwice, NoticeReused, NoticeDropped, LoadedIsAsked, SnapshotBelieved, RewrittenBelieved, OverdueEarly, BytesNotFrozen,
-		BatchRenamed, WokenForgotten, UnsavedForgotten, NotLookedBack, NothingForgotten,
+		BatchRenamed, WokenForgotten, UnsavedForgotten, NotLookedBack, PastNotNoted, NothingForgotten,
 		ResetForgotten, GapIgnored, AckAllLate, AckedHeldAgain,
 	}
 }

@@ -38,6 +38,10 @@
 //     (lookback.go). So it is woken though the names of its effects are lost.
 //   - What came later than a wake's due is acknowledged when the wake is settled,
 //     as far as the log takes it: behind it nobody would look back so far (floor.go).
+//   - From when on that is, is noted in the bucket before anything is acknowledged
+//     in an era, and until it is looked back, as far as the bucket takes it: who takes the
+//     lane from an owner that was gone before looks back as far
+//     (lookback_note.go).
 //   - An owner settles a wake once in an era, when a timer bridge should have,
 //     and only if the settlement can't be among what it has not seen.
 //   - What a sweep loads is a copy: it emits nothing but WakeSettled and wakes

@@ -48,6 +48,8 @@ type laneActor struct {
 	reached   int64     // when the log took the latest event of this era; Unix ms
 	behind    bool      // the lane has more than that
 	begun     bool      // an era began in this batch
+	handed    bool      // something of this era was handed over
+	back      lookback
 
 	toStore chan *slice
 	stored  chan *slice
@@ -73,7 +75,7 @@ func newLaneActor(h *Host, lane lane) *laneActor {
 		toStore: make(chan *slice, 1), stored: make(chan *slice, 1),
 		samples: make(chan sample, 1),
 		late:    make(chan late, wakesAtOnce), calls: make(chan func()), taken: make(chan struct{}, 1), retaken: make(chan struct{}, 1),
-		unsaved: map[string][]session.OpenWake{},
+		unsaved: map[string][]session.OpenWake{}, back: lookback{noting: make(chan struct{}, 1)},
 	}
 	l.snapshots = newSnapshotting(h.world, l.log)
 	return l
@@ -247,7 +249,7 @@ func (l *laneActor) take(ctx context.Context, a arrival) error {
 			l.log.Warn("install records not read", "error", err)
 		}
 		l.host.askIntegrity(ctx)
-		l.newest, l.reached, l.behind, l.end = 0, 0, false, l.logEnd(ctx)
+		l.newest, l.reached, l.behind, l.handed, l.end = 0, 0, false, false, l.logEnd(ctx)
 		l.begun = true
 		return nil
 	}

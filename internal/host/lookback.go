@@ -25,28 +25,20 @@ const (
 	floorWithin   = 20 * time.Second
 )
 
-// lookback is what is to be looked back upon.
-type lookback struct {
-	floor uint64    // of the lane's acks when it was taken first since the last time
-	upTo  uint64    // the same, when it was taken last
-	due   time.Time // zero: nothing
-}
-
 // looksBack looks, some time after this host began to run the lane and after each
 // time that it took it, for sessions that a former owner had in memory, and that
 // nobody wakes: their wakes were lost, or forgotten before a bridge had scheduled
 // them.
 func (l *laneActor) looksBack(ctx context.Context) {
-	var back lookback
 	look := time.NewTicker(lookBackEvery)
 	defer look.Stop()
-	for noted := false; ; {
-		if !noted {
-			noted = l.noteFloor(ctx, &back) == nil
+	for known := false; ; {
+		if !known {
+			known = l.learnsPast(ctx) == nil
 		}
 		select {
 		case <-l.retaken: // before a look, if both are here
-			noted = false
+			known = false
 			continue
 		default:
 		}
@@ -54,53 +46,66 @@ func (l *laneActor) looksBack(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-l.retaken:
-			noted = false
+			known = false
 			continue
 		case <-look.C:
 		}
-		if back.due.IsZero() || time.Now().Before(back.due) || fault.On(fault.NotLookedBack) || !l.isMine(ctx) {
+		if fault.On(fault.NotLookedBack) {
 			continue
 		}
-		switch n, err := l.lookBack(ctx, back); {
-		case err == nil:
-			back = lookback{}
-		case ctx.Err() == nil:
-			l.log.Warn("sessions of a former owner not looked after", "sessions", n, "error", err)
+		l.notesLate(ctx)
+		if since, upTo, learned, is := l.back.dueBack(); is && l.isMine(ctx) {
+			n, err := l.lookBack(ctx, since, upTo)
+			if err != nil {
+				if ctx.Err() == nil {
+					l.log.Warn("sessions of a former owner not looked after", "sessions", n, "error", err)
+				}
+				continue
+			}
+			l.back.hasLooked(learned)
+		}
+		if err := l.forgetPast(ctx); err != nil && ctx.Err() == nil {
+			l.log.Warn("looked back, and it is noted still that it is to be", "error", err)
 		}
 	}
 }
 
-// noteFloor notes how far the lane is acknowledged.
-func (l *laneActor) noteFloor(ctx context.Context, back *lookback) error {
+func (l *laneActor) learnsPast(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, floorWithin)
 	defer cancel()
-	floor, err := l.lane.Floor(ctx)
-	if err != nil || floor == 0 {
-		return err
+	_, err := l.learnPast(ctx)
+	return err
+}
+
+// notesLate puts a note that could not be put in time.
+func (l *laneActor) notesLate(ctx context.Context) {
+	l.back.mu.Lock()
+	unnoted := l.back.unnoted
+	l.back.mu.Unlock()
+	if !unnoted {
+		return
 	}
-	if back.due.IsZero() {
-		back.floor, back.due = floor, time.Now().Add(lookBackAfter)
+	ctx, cancel := context.WithTimeout(ctx, floorWithin)
+	defer cancel()
+	if l.notes(ctx) == nil {
+		l.back.mu.Lock()
+		l.back.unnoted = false
+		l.back.mu.Unlock()
 	}
-	back.upTo = max(back.upTo, floor)
-	return nil
 }
 
 // lookBack looks after the sessions whose last event was acknowledged when the
-// lane was taken, not long before its last one, and that are not in memory. It
-// returns how many.
-func (l *laneActor) lookBack(ctx context.Context, back lookback) (n int, err error) {
+// lane was taken, not before since, and that are not in memory. It returns how
+// many.
+func (l *laneActor) lookBack(ctx context.Context, since time.Time, upTo uint64) (n int, err error) {
 	select {
 	case l.host.sweeping <- struct{}{}:
 		defer func() { <-l.host.sweeping }()
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}
-	last, err := l.lastBefore(ctx, back.floor)
-	if err != nil {
-		return 0, err
-	}
 	ends := map[string]uint64{}
-	for one, err := range l.host.world.LaneHeads(ctx, l.lane.Number(), l.host.opts.Lanes, last.Add(-lookBackTo)) {
+	for one, err := range l.host.world.LaneHeads(ctx, l.lane.Number(), l.host.opts.Lanes, since) {
 		if err != nil {
 			return 0, err
 		}
@@ -110,7 +115,7 @@ func (l *laneActor) lookBack(ctx context.Context, back lookback) (n int, err err
 	l.inside(ctx, func() {
 		owned := l.lane.Owned()
 		for sid, seq := range ends {
-			if s := l.sessions[sid]; seq <= back.upTo && (s == nil || !s.proven || !owned) {
+			if s := l.sessions[sid]; seq <= upTo && (s == nil || !s.proven || !owned) {
 				list = append(list, bus.Head{Session: sid, Seq: seq})
 			}
 		}
@@ -134,19 +139,27 @@ func (l *laneActor) lookBack(ctx context.Context, back lookback) (n int, err err
 	return n, ctx.Err()
 }
 
-// lastBefore returns when the log took the event at seq. If the log has lost it,
-// the last one that it has counts.
+// lastBefore returns when the log took the event at seq. If the log has it no more,
+// one before counts: in longer and longer steps, since what was erased may have
+// been many. If there is none, the log begins with what is looked for.
 func (l *laneActor) lastBefore(ctx context.Context, seq uint64) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, sweepWithin)
 	defer cancel()
 	e, err := l.host.world.EventAt(ctx, seq)
-	if errors.Is(err, bus.ErrNotFound) {
-		var last uint64
-		if last, err = l.host.world.LastSeq(ctx); err == nil {
-			e, err = l.host.world.EventAt(ctx, min(last, seq))
+	if !errors.Is(err, bus.ErrNotFound) {
+		return time.UnixMilli(e.Time), err
+	}
+	last, err := l.host.world.LastSeq(ctx)
+	if err != nil {
+		return time.Time{}, err
+	}
+	seq = min(seq, last)
+	for back := uint64(0); back < seq; back = 2*back + 1 {
+		if e, err = l.host.world.EventAt(ctx, seq-back); !errors.Is(err, bus.ErrNotFound) {
+			return time.UnixMilli(e.Time), err
 		}
 	}
-	return time.UnixMilli(e.Time), err
+	return time.UnixMilli(0), nil
 }
 
 // unsavedWeight is what a session takes of which nothing is kept but its wakes.

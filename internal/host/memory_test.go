@@ -58,6 +58,8 @@ type depot struct {
 	listed    []bus.Waiting // all snapshots
 	puts      uint64        // snapshots put
 	stops     map[string][]byte
+	past      []byte // of the one lane
+	pastRev   uint64
 	blobs     map[codec.Ref][]byte
 	calls     map[call]int
 }
@@ -377,6 +379,26 @@ func (m *memory) Quarantined(ctx context.Context) iter.Seq2[string, error] {
 			yield("", err)
 		}
 	}
+}
+
+func (m *memory) Past(ctx context.Context, _ int) (note []byte, rev uint64, err error) {
+	err = m.do(ctx, call{op: "Past"}, func() error {
+		note, rev = m.past, m.pastRev
+		return nil
+	})
+	return note, rev, err
+}
+
+func (m *memory) PutPast(ctx context.Context, _ int, note []byte, after uint64) (rev uint64, err error) {
+	err = m.do(ctx, call{op: "PutPast"}, func() error {
+		if after != m.pastRev {
+			return bus.ErrOvertaken
+		}
+		m.past, m.pastRev = bytes.Clone(note), m.pastRev+1
+		rev = m.pastRev
+		return nil
+	})
+	return rev, err
 }
 
 func (m *memory) PutBlob(ctx context.Context, content []byte) (codec.Ref, error) {

@@ -346,17 +346,19 @@ func TestADeliveryThatTheLogLostHoldsNobodyUp(t *testing.T) {
 
 func TestAReplicaThatIsBehindIsNotBelieved(t *testing.T) {
 	t.Parallel()
-	onStage(t, Options{}, func(t *testing.T, s *stage) {
-		first, second := s.run("s1"), s.answer("s1", "r1t1", "a")
-		s.mem.lagging = second.Seq
-		s.era()
-		s.deliver(second) // the first is below the floor
-		s.start()
-		s.wantAcked(second)
-		if got := s.actor.sessions["s1"].state.Count; got != 2 {
-			t.Errorf("%d events are folded, want 2: %d was left out", got, first.Seq)
-		}
-	})
+	for lacks := range 3 { // of those before the delivered one, and that
+		onStage(t, Options{}, func(t *testing.T, s *stage) {
+			events := []session.Event{s.run("s1"), s.answer("s1", "r1t1", "a"), s.run("s1")}
+			s.mem.lagging = events[2-lacks].Seq
+			s.era()
+			s.deliver(events[2]) // the others are below the floor
+			s.start()
+			s.wantAcked(events[2])
+			if got := s.actor.sessions["s1"].state.Count; got != 3 {
+				t.Errorf("a replica lacks %d events before the delivered one: %d are folded, want 3", lacks, got)
+			}
+		})
+	}
 }
 
 func TestASnapshotThatTheLogContradictsIsIgnored(t *testing.T) {

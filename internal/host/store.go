@@ -18,6 +18,7 @@ type slice struct {
 	outputs   []*outputs
 	snapshots []*snapshot // of the states behind it
 	passed    []passed    // wakes that its acknowledgements pass
+	first     bool        // of its era
 	tried     bool        // it may be stored
 	err       error       // the lane is given up: memory is ahead of what is stored
 }
@@ -28,8 +29,8 @@ func (l *laneActor) handOver() {
 	if l.storing != nil || len(l.folded) == 0 {
 		return
 	}
-	s := &slice{outputs: l.folded}
-	l.folded = nil
+	s := &slice{outputs: l.folded, first: !l.handed}
+	l.folded, l.handed = nil, true
 	seen := map[*actor]bool{}
 	for _, o := range s.outputs {
 		if a := o.actor; a != nil && !seen[a] {
@@ -99,6 +100,7 @@ func (l *laneActor) storeSlices(ctx context.Context) {
 		if s.err == nil {
 			l.putLong(ctx, s)
 			l.settlePassed(ctx, s)
+			l.notePast(ctx, s)
 		}
 		l.stored <- s
 	}

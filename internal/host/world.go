@@ -35,6 +35,8 @@ type world interface {
 	GetQuarantine(ctx context.Context, sid string) (body []byte, found bool, err error)
 	PutQuarantine(ctx context.Context, sid string, body []byte) error
 	Quarantined(ctx context.Context) iter.Seq2[string, error]
+	Past(ctx context.Context, lane int) (note []byte, rev uint64, err error)
+	PutPast(ctx context.Context, lane int, note []byte, after uint64) (rev uint64, err error)
 	PutBlob(ctx context.Context, content []byte) (codec.Ref, error)
 }
 

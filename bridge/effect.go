@@ -40,6 +40,17 @@ func undecoded(subject string, payload []byte, err error) error {
 	return fmt.Errorf("decode %s: %w", subject, err)
 }
 
+// read is codec.Unmarshal for an effect that reads itself, into a zero value:
+// looking up how its type is read takes as long as reading it.
+func read(payload []byte, e interface {
+	ReadCanonical(data []byte) (n int, ok bool)
+}) error {
+	if n, ok := e.ReadCanonical(payload); ok && n == len(payload) && n <= codec.BytesMax {
+		return nil
+	}
+	return codec.Unmarshal(payload, e)
+}
+
 // decodeEffect reads an effect's subject and payload, and makes sure that they
 // speak of the same effect.
 func decodeEffect(names subjects.Names, subject string, payload []byte) (effect, error) {
@@ -54,7 +65,7 @@ func decodeEffect(names subjects.Names, subject string, payload []byte) (effect,
 	switch name.Class {
 	case session.ClassLLM:
 		g := new(session.Generation)
-		if err := codec.Unmarshal(payload, g); err != nil {
+		if err := read(payload, g); err != nil {
 			return effect{}, undecoded(subject, payload, err)
 		}
 		e.generation, e.claimed = g, true
@@ -62,7 +73,7 @@ func decodeEffect(names subjects.Names, subject string, payload []byte) (effect,
 		version, runMS, startBy = g.V, g.RunMS, g.StartBy
 	case session.ClassTool:
 		c := new(session.ToolCall)
-		if err := codec.Unmarshal(payload, c); err != nil {
+		if err := read(payload, c); err != nil {
 			return effect{}, undecoded(subject, payload, err)
 		}
 		e.call, e.claimed = c, !c.RetrySafe
@@ -94,9 +105,6 @@ func decodeEffect(names subjects.Names, subject string, payload []byte) (effect,
 	e.startBy = time.UnixMilli(startBy)
 	return e, nil
 }
-
-// key tells effects of all sessions apart.
-func (e *effect) key() string { return e.name.Session + "." + e.name.Effect }
 
 // late reports that nothing may be started any more.
 func (e *effect) late(now time.Time) bool { return now.After(e.startBy) }

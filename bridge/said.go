@@ -81,16 +81,16 @@ func (r *reader) keep(sid string, seq uint64, body any) {
 	var content *session.Content
 	var opaque codec.Raw
 	switch b := body.(type) {
-	case session.ToolCallSettled:
+	case *session.ToolCallSettled:
 		content = b.Output
 		s = &said{typ: session.TypeToolCallSettled, results: []result{{call: placeOf(b.Effect), status: session.CallStatus(b.Status), fault: b.Error}}}
 		if content != nil {
 			s.results[0].text = content.Text
 		}
-	case session.ToolCallsObserved:
+	case *session.ToolCallsObserved:
 		content, opaque = b.Text, b.Opaque
 		s = &said{typ: session.TypeToolCallsObserved, calls: b.Calls, batch: placeOf(b.Effect)}
-	case session.GenerationSettled:
+	case *session.GenerationSettled:
 		content, opaque = b.Text, b.Opaque
 		s = &said{typ: session.TypeGenerationSettled}
 	default:

@@ -99,6 +99,26 @@ func (r *Reader) True() bool {
 	return !r.bad
 }
 
+// Hash reads a hash.
+func (r *Reader) Hash() (hash Hash) {
+	h := r.head()
+	if r.bad = r.bad || h.kind != kindBin || h.n != len(hash); !r.bad {
+		r.pos += copy(hash[:], r.b[h.next:])
+	}
+	return hash
+}
+
+// Quick reads a struct that reads itself, into a zero value.
+func (r *Reader) Quick(v interface {
+	ReadCanonical(data []byte) (n int, ok bool)
+}) {
+	if r.bad {
+		return
+	}
+	n, ok := v.ReadCanonical(r.b[r.pos:])
+	r.pos, r.bad = r.pos+n, !ok
+}
+
 // Raw reads a value that stands inside so many containers. The result is new.
 func (r *Reader) Raw(inside int) Raw {
 	if r.bad {

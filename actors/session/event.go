@@ -47,6 +47,9 @@ type Envelope struct {
 // as its Data. It is what encoding the body first, and then e with that, comes
 // to. It fails as codec.Marshal does.
 func (e Envelope) With(body any) ([]byte, error) {
+	if payload, ok := e.quickWith(body); ok {
+		return payload, nil
+	}
 	return codec.Marshal(struct {
 		At   int64  `msgpack:"at,omitempty"`
 		By   string `msgpack:"by,omitempty"`

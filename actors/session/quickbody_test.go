@@ -44,7 +44,12 @@ func (d drawing) hash() (h codec.Hash) {
 }
 
 func (d drawing) raw() codec.Raw {
-	return rapid.SampledFrom([]codec.Raw{nil, {0xc0}, {0x80}, {0x81, 0xa1, 'a', 0x91, 0x07}, {0xff, 0xff}}).Draw(d.T, "raw")
+	deep := bytes.Repeat([]byte{0x91}, codec.DepthMax) // arrays of one item
+	all := []codec.Raw{nil, {0xc0}, {0x80}, {0x81, 0xa1, 'a', 0x91, 0x07}, {0xff, 0xff}}
+	for n := codec.DepthMax - 3; n <= codec.DepthMax; n++ {
+		all = append(all, append(bytes.Clone(deep[:n]), 0x07))
+	}
+	return rapid.SampledFrom(all).Draw(d.T, "raw")
 }
 
 func (d drawing) content() *Content {
@@ -159,50 +164,112 @@ func TestEffectsAreWrittenAsWalked(t *testing.T) {
 	})
 }
 
-func TestBodiesAreReadAsWalked(t *testing.T) {
+func TestBodiesAreWrittenAsWalked(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		for _, v := range (drawing{t}).bodies() {
-			data, err := codec.Marshal(v)
-			if err != nil {
-				continue // it holds text that is none
+		d := drawing{t}
+		for _, v := range d.bodies() {
+			got, gotErr := codec.Marshal(v)
+			want, wantErr := codec.Marshal(walked(v).Interface())
+			if !bytes.Equal(got, want) || fmt.Sprint(gotErr) != fmt.Sprint(wantErr) {
+				t.Fatalf("%T: got %x, %v\nwant %x, %v", v, got, gotErr, want, wantErr)
 			}
-			for range rapid.IntRange(0, 2).Draw(t, "faults") {
-				data = spoil(t, data)
-			}
-			for name, decode := range map[string]func([]byte, any) error{"unmarshal": codec.Unmarshal, "decode": codec.Decode} {
-				got := reflect.New(reflect.TypeOf(v).Elem()).Interface()
-				want := walked(reflect.New(reflect.TypeOf(v).Elem()).Interface())
-				gotErr, wantErr := decode(data, got), decode(data, want.Interface())
-				if fmt.Sprint(gotErr) != fmt.Sprint(wantErr) {
-					t.Fatalf("%s %T %x: got %v, want %v", name, v, data, gotErr, wantErr)
-				}
-				if back := want.Convert(reflect.TypeOf(v)).Interface(); !reflect.DeepEqual(got, back) {
-					t.Fatalf("%s %x: got %+v, want %+v", name, data, got, back)
-				}
+			e := Envelope{At: d.number(), By: d.text(), ID: d.text(), Type: d.text(), V: int(d.number())}
+			got, gotErr = e.With(v)
+			want, wantErr = e.With(walked(v).Interface())
+			if !bytes.Equal(got, want) || fmt.Sprint(gotErr) != fmt.Sprint(wantErr) {
+				t.Fatalf("an envelope with %T: got %x, %v\nwant %x, %v", v, got, gotErr, want, wantErr)
 			}
 		}
 	})
 }
 
-// TestUsualBodiesReadThemselves: what is usual is not left to the walk.
-func TestUsualBodiesReadThemselves(t *testing.T) {
+func TestBodiesAreReadAsWalked(t *testing.T) {
 	t.Parallel()
-	said := &Content{Text: "said"}
-	for _, v := range []interface {
-		ReadCanonical(data []byte) (n int, ok bool)
-	}{
+	rapid.Check(t, func(t *rapid.T) { readAsWalked(t, drawing{t}.bodies()) })
+}
+
+func TestEffectsAreReadAsWalked(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) { readAsWalked(t, drawing{t}.effects()) })
+}
+
+// readAsWalked encodes each, spoils that, and compares what is read of it.
+func readAsWalked(t *rapid.T, all []any) {
+	for _, v := range all {
+		data, err := codec.Marshal(v)
+		if err != nil {
+			continue // it holds text that is none
+		}
+		for range rapid.IntRange(0, 2).Draw(t, "faults") {
+			data = spoil(t, data)
+		}
+		for name, decode := range map[string]func([]byte, any) error{"unmarshal": codec.Unmarshal, "decode": codec.Decode} {
+			got := reflect.New(reflect.TypeOf(v).Elem()).Interface()
+			want := walked(reflect.New(reflect.TypeOf(v).Elem()).Interface())
+			gotErr, wantErr := decode(data, got), decode(data, want.Interface())
+			if fmt.Sprint(gotErr) != fmt.Sprint(wantErr) {
+				t.Fatalf("%s %T %x: got %v, want %v", name, v, data, gotErr, wantErr)
+			}
+			if back := want.Convert(reflect.TypeOf(v)).Interface(); !reflect.DeepEqual(got, back) {
+				t.Fatalf("%s %x: got %+v, want %+v", name, data, got, back)
+			}
+		}
+	}
+}
+
+// usual are the bodies and effects that are not left to the walk.
+func usual() []quick {
+	said, host := &Content{Text: "said"}, &HostSession{ID: "h", Route: "r", Status: "ready"}
+	return []quick{
 		&ToolCallsObserved{
 			Calls: []ObservedCall{{Arguments: "{}", ProviderCallID: "call_1", ToolName: "look"}}, Effect: "r1t1", Model: "m", Opaque: codec.Raw{0x80},
 			Text: said, Usage: &Usage{InputTokens: 1, OutputTokens: 2},
 		},
 		&GenerationSettled{Effect: "r1t1", FinishReason: "stop", Model: "m", Status: "ok", Text: said, Usage: &Usage{CachedTokens: 1, ReasoningTokens: 3}},
 		&GenerationSettled{Effect: "r1t1", Error: &Fault{Code: "rate_limit", Detail: "wait", Retryable: true}, Status: "failed"},
-		&ToolCallSettled{
-			DurationMS: 3, Effect: "r1t1c0", HostSession: &HostSession{ID: "h", Route: "r", Status: "ready"}, Output: said, PlanHash: "00", Status: "succeeded",
-		},
+		&ToolCallSettled{DurationMS: 3, Effect: "r1t1c0", HostSession: host, Output: said, PlanHash: "00", Status: "succeeded"},
 		&ToolCallSettled{Effect: "r1t1c0", Error: &Fault{Code: "exit_status"}, Output: &Content{}, Status: "failed"},
-		&RunRequested{Config: &RunConfig{Model: "m"}, Input: *said, Submission: "s", WhenBusy: BusyQueue},
+		&Generation{
+			At: 1, Class: ClassLLM, Effect: "r1t1", Items: []Item{{Role: RoleUser, Seq: 2}, {Role: RoleTool, Seq: 3, Call: 1, Code: "denied", Detail: "no"}},
+			Model: "m", Params: codec.Raw{0x80}, Provider: "p", ResponseFormat: codec.Raw{0x80}, RunMS: 1, Session: "s", StartBy: 1 << 40,
+			System: "be brief", ToolChoice: "none", Tools: []codec.Hash{{1}, {2}}, Toolset: codec.Hash{3}, V: Version,
+		},
+		&Generation{Class: ClassLLM, Items: []Item{}, Tools: []codec.Hash{}},
+		&ToolCall{
+			Arguments: "{}", At: 1, Batch: "r1t1", Call: 2, Class: ClassTool, Context: codec.Raw{0x80}, Effect: "r1t1c2", HostSession: host,
+			IdempotencyKey: "s.r1t1c2", PlanHash: codec.Hash{1}, ProviderCallID: "call_2", RetrySafe: true, RunMS: 300_000, Session: "s", StartBy: 1 << 40,
+			ToolID: "host.fs.stat", ToolName: "stat", V: Version,
+		},
+		&ToolCall{},
+	}
+}
+
+// quick reads and writes itself.
+type quick interface {
+	quickBody
+	ReadCanonical(data []byte) (n int, ok bool)
+}
+
+// TestUsualNeedNoWalk: what is usual is not left to the walk.
+func TestUsualNeedNoWalk(t *testing.T) {
+	t.Parallel()
+	for _, v := range usual() {
+		data, err := codec.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if written, ok := v.AppendCanonical(nil); !ok || !bytes.Equal(written, data) {
+			t.Errorf("%T writes %x, %v, want %x", v, written, ok, data)
+		}
+		if n, ok := v.ReadCanonical(data); !ok || n != len(data) {
+			t.Errorf("%T reads %d of its %d bytes, %v", v, n, len(data), ok)
+		}
+	}
+	for _, v := range []interface {
+		ReadCanonical(data []byte) (n int, ok bool)
+	}{
+		&RunRequested{Config: &RunConfig{Model: "m"}, Input: Content{Text: "said"}, Submission: "s", WhenBusy: BusyQueue},
 		&WakeSettled{Effect: "w1"},
 	} {
 		data, err := codec.Marshal(v)

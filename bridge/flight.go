@@ -13,7 +13,7 @@ import (
 // runs, or its settlement is being stored.
 type flight struct {
 	effect
-	digest digest // of its key
+	digest digest // of its name
 	doubt  doubt  // of a model turn
 
 	mu        sync.Mutex
@@ -28,7 +28,7 @@ type flight struct {
 // start anyway, being late.
 type table struct {
 	mu      sync.Mutex
-	flights map[string]*flight
+	flights map[digest]*flight
 	kept    map[int64]*past // by the minute of start_by
 	swept   int64           // the minute when kept was swept
 }
@@ -39,18 +39,24 @@ type past struct {
 	doubts  map[digest]doubt // of those that are not settled
 }
 
-// digest stands for an effect's key, in this process: two keys with one digest
+// digest stands for an effect's name, in this process: two names with one digest
 // are as likely as two equal ULIDs.
 type digest [2]uint64
 
 var digestSeeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
 
-func digestOf(key string) digest {
-	return digest{maphash.String(digestSeeds[0], key), maphash.String(digestSeeds[1], key)}
+func digestOf(of []byte) digest {
+	return digest{maphash.Bytes(digestSeeds[0], of), maphash.Bytes(digestSeeds[1], of)}
+}
+
+// named returns the digest of an effect's name.
+func named(sid, effect string) digest {
+	var room [128]byte // of the stack
+	return digestOf(append(append(append(room[:0], sid...), '.'), effect...))
 }
 
 func newTable() *table {
-	return &table{flights: make(map[string]*flight), kept: make(map[int64]*past)}
+	return &table{flights: make(map[digest]*flight), kept: make(map[int64]*past)}
 }
 
 // entry is what the table knew of an effect that is delivered.
@@ -65,11 +71,10 @@ const (
 // enter takes an effect in. Only if it is entryNew there is a flight, and
 // leave must be called in the end.
 func (t *table) enter(e effect) (*flight, entry) {
-	key := e.key()
-	digest := digestOf(key)
+	digest := named(e.name.Session, e.name.Effect)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if _, ok := t.flights[key]; ok {
+	if _, ok := t.flights[digest]; ok {
 		return nil, entryBusy
 	}
 	f := &flight{effect: e, digest: digest}
@@ -79,7 +84,7 @@ func (t *table) enter(e effect) (*flight, entry) {
 		}
 		f.doubt = was.doubts[digest]
 	}
-	t.flights[key] = f
+	t.flights[digest] = f
 	return f, entryNew
 }
 
@@ -87,7 +92,7 @@ func (t *table) enter(e effect) (*flight, entry) {
 func (t *table) leave(f *flight, settled bool, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.flights, f.key())
+	delete(t.flights, f.digest)
 	if settled || f.doubt != (doubt{}) {
 		t.keep(f, settled)
 	}
@@ -120,7 +125,7 @@ func minuteOf(at time.Time) int64 { return at.Unix() / 60 }
 // withdraw stops an effect of a session, if it is here.
 func (t *table) withdraw(sid, name string) {
 	t.mu.Lock()
-	f := t.flights[sid+"."+name]
+	f := t.flights[named(sid, name)]
 	t.mu.Unlock()
 	if f == nil {
 		return

@@ -72,7 +72,8 @@ func Rehearse(ctx context.Context, e Executor, call Call, o Rehearsal) Rehearsed
 	if o.Stopped != nil {
 		defer context.AfterFunc(o.Stopped, func() { stop(errDraining) })()
 	}
-	w.table.flights[f.key()] = f
+	f.digest = named(call.Session, call.Effect)
+	w.table.flights[f.digest] = f
 	if ctx.Err() != nil { // else AfterFunc may come late
 		w.table.withdraw(call.Session, call.Effect)
 	}
@@ -98,7 +99,7 @@ func (w *worker) rehearsed(ctx context.Context, kept *keptBlobs, f *flight, o ou
 	settled, err := w.callBody(ctx, &f.effect, o, inlineBytesMax)
 	if err == nil {
 		s := &said{typ: session.TypeToolCallSettled}
-		err = newReader(kept).results(ctx, 1, s, []session.ToolCallSettled{settled})
+		err = newReader(kept).results(ctx, 1, s, []session.ToolCallSettled{*settled})
 		if err == nil {
 			out.Shown, _ = shownResult(&s.results[0])
 		}

@@ -3,6 +3,7 @@ package bridge
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -22,7 +23,7 @@ type settlement struct {
 	door    session.Door
 	id      string // tells it from every other settlement, of this effect too
 	payload []byte
-	body    any // what payload says
+	body    any // what payload says: a pointer
 }
 
 // errTooLarge says that no event can hold the outcome.
@@ -86,7 +87,7 @@ func (w *worker) encodeAs(ctx context.Context, e *effect, o outcome, inlineMax i
 	if err != nil || len(payload) > session.EventBytesMax {
 		return settlement{}, errors.Join(errTooLarge, err)
 	}
-	// The id holds the hash of what is said: the same event sent again counts
+	// The id holds a digest of what is said: the same event sent again counts
 	// once, and another settlement of the effect is never taken for it.
 	return settlement{
 		door:    subjects.DoorOf(e.name.Class),
@@ -96,18 +97,23 @@ func (w *worker) encodeAs(ctx context.Context, e *effect, o outcome, inlineMax i
 	}, nil
 }
 
-// idDigestBytes is how many bytes of its hash a settlement's id has.
-const idDigestBytes = 16
-
+// settlementID returns the id of a settlement of an effect. Its digest is of
+// this process: another one's payload has another name in it, so it needs no
+// equal id. Two payloads with one digest would only be told apart later, by the
+// stream's answer.
 func settlementID(of *subjects.EffectName, payload []byte) string {
-	sum := codec.Sum(payload)
-	id := make([]byte, 0, len(of.Session)+len(of.Effect)+2+2*idDigestBytes)
-	id = append(append(append(append(id, of.Session...), '.'), of.Effect...), '.')
-	return string(hex.AppendEncode(id, sum[:idDigestBytes]))
+	var room [192]byte // of the stack
+	id := append(append(append(append(room[:0], of.Session...), '.'), of.Effect...), '.')
+	var bytes [8]byte
+	for _, half := range digestOf(payload) {
+		binary.BigEndian.PutUint64(bytes[:], half)
+		id = hex.AppendEncode(id, bytes[:])
+	}
+	return string(id)
 }
 
-func (w *worker) callBody(ctx context.Context, e *effect, o outcome, inlineMax int) (session.ToolCallSettled, error) {
-	b := session.ToolCallSettled{
+func (w *worker) callBody(ctx context.Context, e *effect, o outcome, inlineMax int) (*session.ToolCallSettled, error) {
+	b := &session.ToolCallSettled{
 		DurationMS: o.duration.Milliseconds(), Effect: e.name.Effect, Error: wireFault(o.fault, codeExecutorError),
 		PlanHash: e.call.PlanHash.String(), Status: string(o.status),
 	}
@@ -121,11 +127,11 @@ func (w *worker) callBody(ctx context.Context, e *effect, o outcome, inlineMax i
 
 // callsBody stores arguments apart from the event that are too large for the
 // session, or whose index is in apart.
-func (w *worker) callsBody(ctx context.Context, e *effect, a *Answer, apart map[int]bool, inlineMax int) (session.ToolCallsObserved, error) {
+func (w *worker) callsBody(ctx context.Context, e *effect, a *Answer, apart map[int]bool, inlineMax int) (*session.ToolCallsObserved, error) {
 	if len(a.Calls) > session.CallsSeenMax {
-		return session.ToolCallsObserved{}, errTooLarge
+		return nil, errTooLarge
 	}
-	b := session.ToolCallsObserved{
+	b := &session.ToolCallsObserved{
 		Calls: make([]session.ObservedCall, len(a.Calls)), Effect: e.name.Effect, Model: clip(a.Model, session.NameBytesMax),
 		Opaque: w.opaque(e, a.Opaque), Usage: wireUsage(a.Usage),
 	}
@@ -136,7 +142,7 @@ func (w *worker) callsBody(ctx context.Context, e *effect, a *Answer, apart map[
 		if len(call.Arguments) > planner.ArgumentsBytesMax || apart[i] {
 			ref, err := w.wire.PutBlob(ctx, []byte(call.Arguments))
 			if err != nil {
-				return b, fmt.Errorf("store %d bytes of arguments: %w", len(call.Arguments), err)
+				return nil, fmt.Errorf("store %d bytes of arguments: %w", len(call.Arguments), err)
 			}
 			call.Arguments, call.ArgumentsBlob, call.Size = "", &ref, int64(len(call.Arguments))
 		}
@@ -182,12 +188,12 @@ func (w *worker) apart(ctx context.Context, e *effect, o outcome) (map[int]bool,
 	return apart, nil
 }
 
-func (w *worker) generationBody(ctx context.Context, e *effect, o outcome, inlineMax int) (session.GenerationSettled, error) {
+func (w *worker) generationBody(ctx context.Context, e *effect, o outcome, inlineMax int) (*session.GenerationSettled, error) {
 	if o.answer == nil {
-		return session.GenerationSettled{Effect: e.name.Effect, Error: wireFault(o.fault, codeModelError), Status: "failed"}, nil
+		return &session.GenerationSettled{Effect: e.name.Effect, Error: wireFault(o.fault, codeModelError), Status: "failed"}, nil
 	}
 	a := o.answer
-	b := session.GenerationSettled{
+	b := &session.GenerationSettled{
 		Effect: e.name.Effect, FinishReason: clip(a.FinishReason, session.NameBytesMax), Model: clip(a.Model, session.NameBytesMax),
 		Opaque: w.opaque(e, a.Opaque), Status: "ok", Usage: wireUsage(a.Usage),
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/subjects"
 )
 
 // settleOne lets a model's answer be settled, and returns the envelope.
@@ -211,7 +212,7 @@ func TestSettlementIDTaken(t *testing.T) {
 		w.publishLost = func(payload []byte) error { // as if the id had been guessed a moment before
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			w.ids["s1.r1t1c0."+codec.Sum(payload).String()[:idDigestBytes]] = 0
+			w.ids[settlementID(&subjects.EffectName{Session: "s1", Effect: "r1t1c0"}, payload)] = 0
 			return nil
 		}
 		w.say(t, session.DoorIn, "s1", session.TypeRunRequested, session.RunRequested{})

@@ -229,3 +229,6 @@ func (r *referee) done(p *proc, sid, name string) {
 		}
 	}
 }
+
+// key tells effects of all sessions apart.
+func (e *effect) key() string { return e.name.Session + "." + e.name.Effect }

@@ -82,7 +82,7 @@ type returned struct {
 
 // toolOutcome says what a returned tool call comes to. again says that nothing
 // is to be settled: the call may run again elsewhere.
-func toolOutcome(e *effect, r returned, took time.Duration) (o outcome, again bool) {
+func toolOutcome(e *effect, r *returned, took time.Duration) (o outcome, again bool) {
 	o = outcome{output: r.result.Output, files: r.result.Files, duration: took}
 	switch {
 	case r.panicked != nil && e.safe():
@@ -126,7 +126,7 @@ func toolOutcome(e *effect, r returned, took time.Duration) (o outcome, again bo
 // modelOutcome says what a returned generation comes to. An answer that came
 // counts, also after the context ended: a generation has no other effect.
 // again says that nothing is to be settled: another bridge takes it over.
-func modelOutcome(e *effect, r returned) (o outcome, again bool) {
+func modelOutcome(e *effect, r *returned) (o outcome, again bool) {
 	switch {
 	case r.panicked != nil:
 		return failed(codeExecutorPanic, fmt.Sprint("the model's executor panicked: ", r.panicked)), false

@@ -14,7 +14,7 @@ import (
 
 // startStep asks a step hook once.
 func (w *worker) startStep(life lifetimes, s served, f *flight) ruling {
-	r, refused := w.execute(life, f, func(ctx context.Context, start string) (r returned) {
+	r, refused := w.execute(life, f, func(ctx context.Context, start string, r *returned) {
 		asked := *f.step
 		asked.Start = start
 		choice, err := s.hook.PrepareStep(ctx, asked)
@@ -22,7 +22,6 @@ func (w *worker) startStep(life lifetimes, s served, f *flight) ruling {
 			r.prepared, err = choice.prepared()
 		}
 		r.err = err
-		return r
 	})
 	if refused != nil {
 		return *refused
@@ -39,7 +38,7 @@ func (w *worker) startStep(life lifetimes, s served, f *flight) ruling {
 
 // stepOutcome says what a returned hook comes to. again says that nothing is
 // to be settled: the hook may be asked elsewhere.
-func stepOutcome(e *effect, r returned) (o outcome, again bool) {
+func stepOutcome(e *effect, r *returned) (o outcome, again bool) {
 	switch {
 	case r.panicked != nil:
 		return failed(codeHookFailed, fmt.Sprint("the hook panicked: ", r.panicked)), false

@@ -75,10 +75,9 @@ func (w *worker) startCall(life lifetimes, s served, f *flight) ruling {
 		return settleAs(outcome{status: session.CallFailed, fault: faultOf(err, codeExecutorError)})
 	}
 	started, executor := w.now(), s.executor // s itself would go to the heap
-	r, refused := w.execute(life, f, func(ctx context.Context, start string) (r returned) {
+	r, refused := w.execute(life, f, func(ctx context.Context, start string, r *returned) {
 		call.Start = start
 		r.result, r.err = executor.Execute(ctx, call)
-		return r
 	})
 	if refused != nil {
 		return *refused
@@ -97,13 +96,12 @@ func (w *worker) startGeneration(life lifetimes, s served, f *flight, request *R
 	if s.pace != nil {
 		told = &starting{pace: s.pace, counts: s.counts}
 	}
-	r, refused := w.execute(life, f, func(ctx context.Context, start string) (r returned) {
+	r, refused := w.execute(life, f, func(ctx context.Context, start string, r *returned) {
 		own := *request
 		deltas := &liveDeltas{wire: w.wire, sid: f.name.Session, effect: f.name.Effect, start: start, over: ctx}
 		own.Start, own.starting, own.deltas = start, told, deltas
 		r.answer, r.err = model.Generate(ctx, own, deltas.say)
 		deltas.end()
-		return r
 	})
 	if refused != nil {
 		return *refused
@@ -117,26 +115,25 @@ func (w *worker) startGeneration(life lifetimes, s served, f *flight, request *R
 }
 
 // execute runs what carries out f, for f.runTime at most, and returns what it
-// gave back. It starts nothing that is late or withdrawn: refused then says
-// what becomes of f.
-func (w *worker) execute(life lifetimes, f *flight, run func(ctx context.Context, start string) returned) (r returned, refused *ruling) {
+// gave back: run is given the start's name, and fills in what it returns. It
+// starts nothing that is late or withdrawn: refused then says what becomes of f.
+func (w *worker) execute(life lifetimes, f *flight, run func(context.Context, string, *returned)) (r *returned, refused *ruling) {
 	ctx, stop := withRunTime(life.grace, f.runTime)
 	defer stop(nil)
 	if f.startUnder(stop) {
 		end := settleAs(withdrawnOutcome(&f.effect))
-		return returned{}, &end
+		return nil, &end
 	}
-	done := make(chan returned, 1)
+	done := make(chan *returned, 1)
 	now := w.now()
 	start := newStart(now)
 	if f.late(now) && !fault.On(fault.SecondLookLeftOut) { // the last look at the clock before the start
 		end := settleAs(deadlineExceeded(&f.effect))
-		return returned{}, &end
+		return nil, &end
 	}
 	w.count(&w.stats.Started)
 	w.crew.Go(func() {
-		var r returned
-		r.panicked = errGoexit // until it has returned
+		r := &returned{panicked: errGoexit} // until it has returned
 		defer func() {
 			r.cause = context.Cause(ctx)
 			if p := recover(); p != nil {
@@ -147,7 +144,8 @@ func (w *worker) execute(life lifetimes, f *flight, run func(ctx context.Context
 			}
 			done <- r
 		}()
-		r = run(ctx, start)
+		run(ctx, start, r)
+		r.panicked = nil
 	})
 	select {
 	case r = <-done:
@@ -160,7 +158,7 @@ func (w *worker) execute(life lifetimes, f *flight, run func(ctx context.Context
 	select {
 	case r = <-done:
 	case <-timer.C:
-		r = returned{abandoned: true, cause: context.Cause(ctx)}
+		r = &returned{abandoned: true, cause: context.Cause(ctx)}
 		w.about(f).Error("executor_does_not_return", "waited_ms", stopGrace.Milliseconds())
 	}
 	return r, nil

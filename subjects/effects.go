@@ -35,11 +35,15 @@ func (n Names) Effect(name EffectName) (string, error) {
 // ParseEffect reads an effect's subject; it refuses what Effect does not make,
 // claims included.
 func (n Names) ParseEffect(subject string) (EffectName, error) {
-	tokens := strings.Split(subject, ".")
-	if len(tokens) != 6 || tokens[0] != n.prefix || tokens[1] != "fx" || tokens[2] == claimToken {
+	rest, ours := strings.CutPrefix(subject, n.prefix)
+	rest, effects := strings.CutPrefix(rest, ".fx.")
+	class, rest, _ := strings.Cut(rest, ".")
+	target, rest, _ := strings.Cut(rest, ".")
+	sid, effect, whole := strings.Cut(rest, ".")
+	if !ours || !effects || !whole || class == claimToken || strings.Contains(effect, ".") {
 		return EffectName{}, fmt.Errorf("subjects: %q is no effect: want %s.fx.<class>.<target>.<session>.<effect>", subject, n.prefix)
 	}
-	name := EffectName{Class: session.Class(tokens[2]), Target: tokens[3], Session: tokens[4], Effect: tokens[5]}
+	name := EffectName{Class: session.Class(class), Target: target, Session: sid, Effect: effect}
 	if err := name.valid(); err != nil {
 		return EffectName{}, err
 	}

@@ -23,6 +23,7 @@ type (
 	walkedAsk        Generation
 	walkedTool       ToolCall
 	walkedDue        Wake
+	walkedEnvelope   Envelope
 )
 
 // drawing draws what stands in a body, often nothing.
@@ -147,6 +148,7 @@ func walked(v any) reflect.Value {
 		reflect.TypeFor[*Generation]():        reflect.TypeFor[*walkedAsk](),
 		reflect.TypeFor[*ToolCall]():          reflect.TypeFor[*walkedTool](),
 		reflect.TypeFor[*Wake]():              reflect.TypeFor[*walkedDue](),
+		reflect.TypeFor[*Envelope]():          reflect.TypeFor[*walkedEnvelope](),
 	}
 	return reflect.ValueOf(v).Convert(types[reflect.TypeOf(v)])
 }
@@ -187,6 +189,14 @@ func TestBodiesAreWrittenAsWalked(t *testing.T) {
 func TestBodiesAreReadAsWalked(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) { readAsWalked(t, drawing{t}.bodies()) })
+}
+
+func TestEnvelopesAreReadAsWalked(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		d := drawing{t}
+		readAsWalked(t, []any{&Envelope{At: d.number(), By: d.text(), Data: d.raw(), ID: d.text(), Type: d.text(), V: int(d.number())}})
+	})
 }
 
 func TestEffectsAreReadAsWalked(t *testing.T) {
@@ -271,6 +281,8 @@ func TestUsualNeedNoWalk(t *testing.T) {
 	}{
 		&RunRequested{Config: &RunConfig{Model: "m"}, Input: Content{Text: "said"}, Submission: "s", WhenBusy: BusyQueue},
 		&WakeSettled{Effect: "w1"},
+		&Envelope{At: 1, By: "me", Data: codec.Raw{0x80}, ID: "1", Type: TypeRunRequested, V: Version},
+		&Envelope{},
 	} {
 		data, err := codec.Marshal(v)
 		if err != nil {

@@ -28,10 +28,6 @@ func (b *Bus) Publish(ctx context.Context, door session.Door, sid string, payloa
 	if err != nil {
 		return 0, err
 	}
-	stored, err := b.names.Stored(door, sid)
-	if err != nil {
-		return 0, err
-	}
 	w := &write{subject: subject, data: payload, id: id}
 	if id == "" {
 		w.id = nuid.Next()
@@ -43,6 +39,10 @@ func (b *Bus) Publish(ctx context.Context, door session.Door, sid string, payloa
 		return 0, fmt.Errorf("publish to %s: %w", subject, err)
 	}
 	if w.duplicate && id != "" {
+		stored, err := b.names.Stored(door, sid)
+		if err != nil {
+			return 0, err
+		}
 		held, err := b.leaderGet(ctx, b.names.LogStream(), getRequest{Seq: w.seq})
 		if err != nil {
 			return 0, fmt.Errorf("publish to %s: compare with event %d: %w", subject, w.seq, err)

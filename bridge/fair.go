@@ -10,10 +10,14 @@ import (
 // Fair gives the slots of a target to sessions by turns. Up to ahead effects
 // more than run are pulled, 1 to 4096, and wait: whenever a slot is free, the
 // session whose turn was longest ago gets it, for the effect that it pulled
-// first. So a session that asks for a thousand things at once does not keep the
-// others waiting for all of them, as far as ahead reaches: what lies beyond it
-// at the server is not seen. What is pulled is kept from other bridges: use it
-// where effects run for long, and not more than it takes.
+// first. So a session that asks for all it can, a batch of session.CallsMax
+// calls, does not keep the others waiting for all of them, as far as ahead
+// reaches: what lies beyond it at the server is not seen. It is of use for tools:
+// a session has one generation open, and one step.
+//
+// What is pulled is kept from other bridges, also from those that have slots
+// free, and from all for the time of a lease if this one is killed: use it where
+// one bridge serves the target, or where ahead effects don't take long.
 func Fair(ahead int) ServeOption {
 	return func(s *served) {
 		if ahead < 1 || ahead > lookAheadMax {

@@ -58,7 +58,7 @@ type flags struct {
 	BreakerFaults int           `name:"breaker-faults" yaml:"breaker-faults" group:"Models" default:"10" help:"After so many failed tries in a row, because it could not be reached or was overloaded, nothing of that model starts for a while; 0: never mind."`
 	BreakerPause  time.Duration `name:"breaker-pause" yaml:"breaker-pause" group:"Models" default:"30s" help:"For so long; then one is tried."`
 
-	Fair        int           `yaml:"fair" default:"0" help:"Give the slots of each target to sessions by turns, among so many effects that are pulled ahead; 0: first come, first served."`
+	Fair        int           `yaml:"fair" default:"0" help:"Give the slots of each target of tools to sessions by turns, among so many calls that are pulled ahead and kept from other bridges; 64 is all that one session has open. 0: first come, first served."`
 	Slots       int           `yaml:"slots" default:"0" help:"Effects of all targets that run at once; 0: as many as each target's concurrency allows."`
 	Priorities  []string      `name:"priority" yaml:"priority" placeholder:"TARGET=N" help:"Which target goes first when slots are few: llm/openai=2, tool/mail=-1; others have 0. Several separated by commas, or repeated. Needs --slots."`
 	Concurrency int           `yaml:"concurrency" default:"16" help:"Effects of each target that run at once."`

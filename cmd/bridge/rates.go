@@ -95,7 +95,7 @@ func (f *flags) options(target string) []bridge.ServeOption {
 	if first, _ := f.priorities(); first[target] != 0 { // what is wrong of them was told before
 		options = append(options, bridge.Priority(first[target]))
 	}
-	if f.Fair > 0 {
+	if f.Fair > 0 && strings.HasPrefix(target, "tool/") { // a session has one generation open: there are no turns to take
 		options = append(options, bridge.Fair(f.Fair))
 	}
 	return options

@@ -48,6 +48,19 @@ func TestRates(t *testing.T) {
 	}
 }
 
+// Look-ahead is for tools: it would keep a model's turns from other bridges, and
+// change no order.
+func TestFairIsForTools(t *testing.T) {
+	t.Parallel()
+	f := flags{Concurrency: 1, Fair: 64}
+	if got := len(f.options("tool/mail")); got != 2 {
+		t.Errorf("tool/mail has %d options, want concurrency and fairness", got)
+	}
+	if got := len(f.options("llm/openai")); got != 1 {
+		t.Errorf("llm/openai has %d options, want concurrency alone", got)
+	}
+}
+
 // A key is missed where the provider asks for one, and nowhere else.
 func TestModelsSayWhatTheyLack(t *testing.T) {
 	t.Parallel()

@@ -82,8 +82,11 @@ var download = func() func(module string) (string, error) {
 		if errors.As(err, &exit) && said == "" {
 			said = strings.TrimSpace(string(exit.Stderr))
 		}
-		return "", fmt.Errorf("%s can't be had: %s: go mod download in internal/llm/conformance/testdata/recordings must find it. If the module proxy "+
-			"can't be reached, name one that can: GOPROXY=https://HOST make check-peers; a hash that does not match is not what was reviewed: don't go on (%w)", module, said, err)
+		if strings.Contains(said, "checksum mismatch") {
+			return "", fmt.Errorf("%s is not what testdata/recordings/go.sum names; don't use it, and find out who changed it: %s", module, said)
+		}
+		return "", fmt.Errorf("%s can't be downloaded: %s (%w). If the module proxy can't be reached, try again later, or name one that can: "+
+			"GOPROXY=https://HOST make check-peers", module, said, err)
 	}
 }()
 

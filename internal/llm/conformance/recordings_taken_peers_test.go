@@ -7,7 +7,9 @@ package conformance
 
 import (
 	"encoding/json"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -71,8 +73,8 @@ func TestRecordingsPassTheValidators(t *testing.T) {
 			taken[d.api]++
 		}
 	}
-	for name, n := range taken {
-		t.Logf("%4d requests pass: %s", n, name)
+	for _, name := range slices.Sorted(maps.Keys(taken)) {
+		t.Logf("%4d requests pass: %s", taken[name], name)
 	}
 	t.Logf("exempt: %v", exempt)
 	if want := map[string]int{"openai-chat": 308, "openai": 78, "anthropic": 74, "gemini": 84}; !reflect.DeepEqual(taken, want) {

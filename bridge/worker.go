@@ -270,16 +270,12 @@ func (w *worker) settle(ctx context.Context, f *flight, o outcome) error {
 		if err == nil {
 			seq, err = w.wire.Publish(ctx, s.door, f.name.Session, s.id+again, s.payload)
 		}
+		if err == nil {
+			w.settled(f, seq, &s, &o)
+			return nil
+		}
 		var large *bus.MaxPayloadError
 		switch {
-		case err == nil:
-			w.count(&w.stats.Settled)
-			w.reader.keep(f.name.Session, seq, s.body)
-			if !w.log.Enabled(ctx, slog.LevelInfo) {
-				return nil // putting it together would cost more than some effects
-			}
-			w.log.Info("effect_settled", "session", f.name.Session, "effect", f.name.Effect, "target", f.name.Target, "status", string(o.status), "code", codeOf(o.fault))
-			return nil
 		case fault.On(fault.AckBeforeSettled):
 			return nil
 		case ctx.Err() != nil:
@@ -304,6 +300,15 @@ func (w *worker) settle(ctx context.Context, f *flight, o outcome) error {
 		}
 		pause(ctx.Done(), wait)
 		wait = min(2*wait, retryWaitMax)
+	}
+}
+
+// settled notes that the settlement of a flight is stored.
+func (w *worker) settled(f *flight, seq uint64, s *settlement, o *outcome) {
+	w.count(&w.stats.Settled)
+	w.reader.keep(f.name.Session, seq, s.body)
+	if w.log.Enabled(context.Background(), slog.LevelInfo) { // putting it together costs more than some effects
+		w.log.Info("effect_settled", "session", f.name.Session, "effect", f.name.Effect, "target", f.name.Target, "status", string(o.status), "code", codeOf(o.fault))
 	}
 }
 

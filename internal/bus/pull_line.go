@@ -101,6 +101,9 @@ func (l *line) run(ctx context.Context) {
 			return
 		case m := <-l.msgs:
 			attached = l.receive(m) && attached
+			for range len(l.msgs) { // what has come with it
+				attached = l.receive(<-l.msgs) && attached
+			}
 		case <-l.freed:
 		case <-draining:
 			draining, l.draining = nil, true

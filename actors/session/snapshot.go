@@ -53,6 +53,23 @@ func ParseSnapshot(data []byte) (Snapshot, error) {
 	return snap, nil
 }
 
+// SnapshotSeq returns the sequence that a snapshot's bytes name, before
+// ParseSnapshot has looked at all of them; ok is false if they are none.
+func SnapshotSeq(data []byte) (seq uint64, ok bool) {
+	r := codec.Read(data)
+	r.Map()
+	for _, hash := range [...]string{"hash", "install", "leaf"} {
+		r.Must(hash)
+		r.Raw(1)
+	}
+	r.Must("rules")
+	r.Int()
+	r.Must("seq")
+	n := r.Int()
+	_, ok = r.End()
+	return uint64(n), ok && n > 0
+}
+
 // Bytes returns the snapshot's canonical bytes.
 func (snap Snapshot) Bytes() []byte { return encode(snap) }
 

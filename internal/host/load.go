@@ -98,7 +98,7 @@ func (h *Host) goOn(ctx context.Context, kept *restored, e session.Event, inform
 	if kept == nil {
 		return h.foldBefore(ctx, nil, e, informed)
 	}
-	named, err := h.world.EventAt(ctx, kept.seq)
+	named, err := kept.named()
 	if err != nil || named.Session != e.Session || session.LeafOf(named) != kept.leaf {
 		// The log was rewritten, or something is in the way: the leader tells.
 		counts, err := h.counts(ctx, e.Session, kept)
@@ -254,6 +254,8 @@ type restored struct {
 	leaf   codec.Hash
 	sample *sample // nil: it is not to be verified
 	void   bool    // the log has another event there, or none: it does not count
+
+	named func() (session.Event, error) // the log's event there; call it once
 }
 
 // fromSnapshot returns the state of the session's snapshot, nil if there is
@@ -267,15 +269,25 @@ func (h *Host) fromSnapshot(ctx context.Context, sid string, stop *Stop) (*sessi
 }
 
 // restore returns the session's snapshot, nil if there is none that counts. If
-// it is of an event before that at before, the log is not asked whether it has
-// the event that the snapshot names: who reads on from there sees.
-func (h *Host) restore(ctx context.Context, sid string, stop *Stop, before uint64) (*restored, error) {
+// it is of an event before that at before, whether the log has the event that
+// the snapshot names is for who reads on from there to see: it is read while the
+// snapshot is, since most often the server has to load its block of the log.
+func (h *Host) restore(ctx context.Context, sid string, stop *Stop, before uint64) (kept *restored, err error) {
 	data, found, err := h.world.GetSnapshot(ctx, sid)
 	if err != nil {
 		return nil, fmt.Errorf("read the snapshot of %s: %w", sid, err)
 	}
 	if !found {
 		return nil, nil //nolint:nilnil // there is none
+	}
+	var named func() (session.Event, error)
+	if seq, ok := session.SnapshotSeq(data); ok && seq < before {
+		named = h.eventBeside(ctx, seq)
+		defer func() {
+			if kept == nil {
+				_, _ = named() // nobody needs it
+			}
+		}()
 	}
 	ignore := func(why error) (*restored, error) {
 		h.log.Warn("snapshot ignored", "session", sid, "error", why)
@@ -288,27 +300,48 @@ func (h *Host) restore(ctx context.Context, sid string, stop *Stop, before uint6
 	if stop != nil && snap.Seq >= stop.Seq {
 		return ignore(fmt.Errorf("it is at %d, and the session stopped at %d", snap.Seq, stop.Seq))
 	}
-	kept := &restored{seq: snap.Seq, leaf: snap.Leaf}
+	is := &restored{seq: snap.Seq, leaf: snap.Leaf, named: named}
+	if named == nil {
+		is.named = func() (session.Event, error) { return h.world.EventAt(ctx, snap.Seq) }
+	}
 	if snap.Seq >= before {
-		counts, err := h.counts(ctx, sid, kept)
+		counts, err := h.counts(ctx, sid, is)
 		if err != nil || !counts {
 			return nil, err
 		}
 	}
-	kept.state, err = session.Restore(snap, content{ctx: ctx, h: h, sid: sid})
+	is.state, err = session.Restore(snap, content{ctx: ctx, h: h, sid: sid})
 	var unknown *session.UnknownRulesError
 	switch {
 	case errors.As(err, &unknown), errors.Is(err, errUnread):
 		return nil, err
 	case err != nil:
 		return ignore(err)
-	case kept.state.Session != sid:
-		return ignore(fmt.Errorf("it is of session %s", kept.state.Session))
+	case is.state.Session != sid:
+		return ignore(fmt.Errorf("it is of session %s", is.state.Session))
 	}
 	if h.chosen() {
-		kept.sample = &sample{sid: sid, seq: snap.Seq, hash: snap.Hash, data: data}
+		is.sample = &sample{sid: sid, seq: snap.Seq, hash: snap.Hash, data: data}
 	}
-	return kept, nil
+	return is, nil
+}
+
+// eventBeside reads an event beside the caller, who waits for it by calling what
+// it returns, once.
+func (h *Host) eventBeside(ctx context.Context, seq uint64) (wait func() (session.Event, error)) {
+	type read struct {
+		event session.Event
+		err   error
+	}
+	done := make(chan read, 1)
+	go func() {
+		e, err := h.world.EventAt(ctx, seq)
+		done <- read{e, err}
+	}()
+	return func() (session.Event, error) {
+		r := <-done
+		return r.event, r.err
+	}
 }
 
 // counts reports whether the log's event at a snapshot's sequence is the one that

@@ -93,7 +93,7 @@ func announce(log *slog.Logger, b *bridge.Bridge, f *flags, env settings.Environ
 	attrs = append(attrs, "models", strings.Join(f.Models, " "), "tools", strings.Join(f.Tools, " "),
 		"rate", strings.Join(f.Rates, " "), "breaker_faults", f.BreakerFaults, "breaker_pause", f.BreakerPause, "fair", f.Fair,
 		"slots", f.Slots, "priority", strings.Join(f.Priorities, " "),
-		"concurrency", f.Concurrency, "provision", f.Provision, "replicas", f.Replicas, "log_level", f.LogLevel)
+		"concurrency", f.Concurrency, "provision", f.Provision, "replicas", f.Replicas, "gogc", settings.Collecting(), "log_level", f.LogLevel)
 	if f.Workdir != "" {
 		attrs = append(attrs, "workdir", f.Workdir)
 	}

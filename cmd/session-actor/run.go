@@ -78,7 +78,7 @@ func run(ctx context.Context, f flags, stderr io.Writer) error {
 	h := host.New(b, log, host.Options{Version: settings.Version(), Memory: int64(f.Memory), VerifyPart: f.SnapshotVerify, Doubt: f.VerifyLoads})
 	log.Info("session_actor_starts", "version", settings.Version(), "instance", h.Instance(), "url", b.URL(), "server", b.ServerVersion(),
 		"prefix", b.Names().Prefix(), "replicas", f.Replicas, "install", source, "install_published", stored,
-		"memory", f.Memory.String(), "snapshot_verify", f.SnapshotVerify, "log_level", f.LogLevel)
+		"memory", f.Memory.String(), "gogc", settings.Collecting(), "snapshot_verify", f.SnapshotVerify, "log_level", f.LogLevel)
 	if err := h.Run(ctx); err != nil {
 		return err
 	}

@@ -28,17 +28,7 @@ func (s *sim) disasters() (all []option) {
 	})
 	rarely(weightOf(s.mood.logLosses), 60, s.powerLoss)
 	rarely(weightOf(s.mood.effectLosses), 40, s.effectsLost)
-	rarely(weightOf(s.mood.hours), 150, func() {
-		s.did("an hour passes")
-		s.passes(61 * time.Minute)
-		if s.draw(2) == 1 {
-			s.killHosts()
-			s.killIn = 20 + s.draw(60)
-		}
-	})
-	if s.killIn--; s.killIn == 0 {
-		all = append(all, option{1000, s.killHosts})
-	}
+	rarely(weightOf(s.mood.hours), 150, s.hour)
 	return all
 }
 
@@ -67,11 +57,49 @@ func (s *sim) killHost(i int) {
 	s.startHost(i)
 }
 
-// killHosts kills all hosts: what they had in memory nobody has. It is done twice
-// when hours have passed: who takes the lanes in between acknowledges what came
-// late, and is gone before it looks back.
+// hour lets an hour pass, in which all stand still. Or more happens before and
+// after: no bridge has heard of what sessions wait for, and their owner is gone;
+// whoever takes the lanes then acknowledges what came late, and is gone, too,
+// before it looks back.
+func (s *sim) hour() {
+	outlives := s.draw(2) == 1
+	if outlives {
+		s.cutBridges(true)
+		s.asks()
+		s.killHosts()
+	}
+	s.did("an hour passes")
+	s.passes(61 * time.Minute)
+	if outlives {
+		s.did("owners outlived")
+		s.asks()
+		s.killHosts()
+		s.cutBridges(false)
+	}
+}
+
+// asks has people ask for something, and hosts work on it.
+func (s *sim) asks() {
+	for range 3 {
+		s.people()
+	}
+	for range 20 {
+		s.work()
+		s.passes(500 * time.Millisecond)
+	}
+}
+
+// cutBridges cuts off all bridges, or ends that.
+func (s *sim) cutBridges(off bool) {
+	for _, b := range s.bridges {
+		if !b.dead && b.cut() != off {
+			s.cutOrJoin(b.proc, nil)
+		}
+	}
+}
+
+// killHosts kills all hosts: what they had in memory nobody has.
 func (s *sim) killHosts() {
-	s.did("all hosts killed")
 	for i := range s.hosts {
 		s.killHost(i)
 	}

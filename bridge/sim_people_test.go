@@ -199,7 +199,7 @@ func (s *sim) work() {
 			}
 		}
 		for _, b := range s.bridges {
-			if !b.draining.IsZero() {
+			if !b.draining.IsZero() || b.cut() {
 				continue
 			}
 			for _, of := range s.targets {

@@ -36,7 +36,6 @@ type sim struct {
 	lives   int
 	mood    mood
 	runs    int
-	killIn  int // steps until all hosts are killed
 }
 
 // mood is what a run is given to.

@@ -71,7 +71,7 @@ func (w *worker) claim(ctx context.Context, f *flight) ruling {
 		}
 		switch {
 		case won && late:
-			return settleAs(deadlineExceeded(&f.effect))
+			return settleAs(tooLate(&f.effect, w.now()))
 		case stands.By == w.instance, fault.On(fault.ConflictIsOurs) && !stands.Withdrawn:
 			if r, ours := w.holds(ctx, f, n); ours {
 				return r

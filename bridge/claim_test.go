@@ -24,6 +24,7 @@ type claimCase struct {
 	model  bool
 	safe   bool // the tool call is retry-safe
 	late   bool // it is past start_by when delivered
+	old    bool // it was asked so long before that its name may be forgotten
 	claims map[int]claim
 	beats  []string // other instances that are alive
 	lost   int      // so many answers to claims are lost
@@ -76,6 +77,8 @@ var toolCases = []claimCase{
 		name: "late, withdrawn: settled", late: true, claims: map[int]claim{1: withdrawn},
 		settled: []string{"r1t1c0 failed deadline_exceeded"}, acked: true,
 	},
+	{name: "asked long ago, free: the outcome is unknown", old: true, settled: []string{"r1t1c0 outcome_unknown outcome_unknown"}, acked: true, stands: map[int]claim{1: withdrawn}},
+	{name: "asked long ago, retry-safe", old: true, safe: true, settled: []string{"r1t1c0 failed deadline_exceeded"}, acked: true, stands: map[int]claim{}},
 	{name: "late, holder alive: later", late: true, claims: map[int]claim{1: byOther}, beats: []string{"other"}},
 	{name: "late, holder gone: the outcome is unknown", late: true, claims: map[int]claim{1: byOther}, settled: []string{"r1t1c0 outcome_unknown outcome_unknown"}, acked: true},
 	{name: "answer lost: the claim is found to be ours", lost: 1, settled: []string{"r1t1c0 succeeded"}, started: 1, acked: true, stands: map[int]claim{1: byMe}},
@@ -84,6 +87,7 @@ var toolCases = []claimCase{
 }
 
 var modelCases = []claimCase{
+	{name: "asked long ago", model: true, old: true, settled: []string{"r1t1 failed deadline_exceeded"}, acked: true, stands: map[int]claim{1: withdrawn}},
 	{name: "free", model: true, settled: []string{"r1t1 ok"}, started: 1, acked: true, stands: map[int]claim{1: byMe}},
 	{name: "withdrawn", model: true, claims: map[int]claim{1: withdrawn}, acked: true},
 	{name: "holder alive", model: true, claims: map[int]claim{1: byOther}, beats: []string{"other"}, before: isOpenAt(true, 9)},
@@ -258,6 +262,9 @@ func (c claimCase) run(t *testing.T) {
 	call, turn := toolCall("r1t1c0", c.safe), generation("r1t1", session.Item{Role: session.RoleUser, Seq: input})
 	if c.late {
 		pass(testStartBy + time.Second)
+	}
+	if c.old {
+		pass(session.DeadlineMaxMS * time.Millisecond)
 	}
 	b := startBridge(t, w, "me", q, s)
 	if c.quiet {

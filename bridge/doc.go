@@ -30,7 +30,8 @@
 //   - The clock is read after the claim is acknowledged, last thing before the
 //     start: past start_by nothing starts.
 //   - What may have happened is never called a failure. A call that is not
-//     retry-safe and that was stopped, or whose bridge is gone, is settled
+//     retry-safe and that was stopped, whose bridge is gone, or that was asked
+//     so long ago that its claim may be forgotten, is settled
 //     `outcome_unknown`.
 //   - A model turn whose claim we won is claimed anew if nobody heard us at a
 //     time since we asked for that claim first, whoever answered when: others

@@ -55,6 +55,17 @@ func deadlineExceeded(e *effect) outcome {
 	return failed(session.CodeDeadlineExceeded, "no bridge started it by "+e.startBy.UTC().Format(time.RFC3339))
 }
 
+// tooLate is the outcome of what nobody starts any more. REFOLD_FX keeps names
+// for longer than a deadline may be and not for ever: whoever comes after that (a
+// bridge that was cut off for an hour) finds no claim of a call that was claimed
+// and started, and can't tell.
+func tooLate(e *effect, now time.Time) outcome {
+	if e.call == nil || e.safe() || now.UnixMilli()-e.call.At < session.DeadlineMaxMS || fault.On(fault.ForgottenBelieved) {
+		return deadlineExceeded(e)
+	}
+	return outcomeUnknown("it was asked so long ago that a claim of it may be forgotten: it may have taken effect", outcome{})
+}
+
 // failed is an outcome that is known to be a failure.
 func failed(code, detail string) outcome {
 	return outcome{status: session.CallFailed, fault: &Error{Code: code, Detail: detail}}

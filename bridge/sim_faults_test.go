@@ -22,8 +22,8 @@ const faultSeeds = 3000
 // undone with a wake, the owner of the lane does: no law is broken. Tests of their
 // own find all of them.
 var elsewhere = map[fault.Fault]string{
-	fault.FirstAskForgotten: "TestClaims", fault.WakeAckedUnsaid: "TestTimekeeper", fault.WakeNotScheduled: "TestTimekeeper",
-	fault.StaleReadAccepted: "TestAReplicaThatIsBehindIsNotBelieved", fault.UnsavedForgotten: "TestWhoLeftWithoutASnapshotIsWoken",
+	fault.FirstAskForgotten: "TestClaims", fault.ForgottenBelieved: "TestClaims", fault.WakeAckedUnsaid: "TestTimekeeper", fault.WakeNotScheduled: "TestTimekeeper",
+	fault.StaleReadAccepted: "TestAReplicaThatIsBehindIsNotBelieved",
 }
 
 // TestFaultsAreFound plants them all, or those that REFOLD_FAULT names.

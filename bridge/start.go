@@ -128,7 +128,7 @@ func (w *worker) execute(life lifetimes, f *flight, run func(context.Context, st
 	now := w.now()
 	start := newStart(now)
 	if f.late(now) && !fault.On(fault.SecondLookLeftOut) { // the last look at the clock before the start
-		end := settleAs(deadlineExceeded(&f.effect))
+		end := settleAs(tooLate(&f.effect, now))
 		return nil, &end
 	}
 	w.count(&w.stats.Started)

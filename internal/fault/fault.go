@@ -20,6 +20,7 @@ const (
 	TakenOverSettled   Fault = "taken-over-settled"   // takes a model turn over without a look whether it is open
 	SecondLookLeftOut  Fault = "second-look-left-out" // does not read the clock after the claim
 	LateNotWithdrawn   Fault = "late-not-withdrawn"   // settles what is late without withdrawing it first
+	ForgottenBelieved  Fault = "forgotten-believed"   // believes that a call which nobody has claimed was never started, though claims are forgotten
 	SettledForgotten   Fault = "settled-forgotten"    // forgets what it settled
 	AckBeforeSettled   Fault = "ack-before-settled"   // acks though the settlement is not stored
 	StoppedIsFailed    Fault = "stopped-is-failed"    // settles an unsafe call that was stopped as failed
@@ -67,7 +68,7 @@ const (
 func All() []Fault {
 	return []Fault{
 		NoClaim, ClaimNotLooked, ConflictIsOurs, WithdrawnIgnored, HolderAliveIgnored, UnsafeRestarted, ClaimNotRaised, FirstAskForgotten, TakenOverSettled,
-		SecondLookLeftOut, LateNotWithdrawn, SettledForgotten, AckBeforeSettled, StoppedIsFailed, WakeEarly, WakeAckedUnsaid, WakeNotScheduled,
+		SecondLookLeftOut, LateNotWithdrawn, ForgottenBelieved, SettledForgotten, AckBeforeSettled, StoppedIsFailed, WakeEarly, WakeAckedUnsaid, WakeNotScheduled,
 		AckOnFolded, StoreFailureIgnored, CompareSkipped, WithdrawalLeftOut, CancelLeftOut, SnapshotEarly, LoadToTail, StaleReadAccepted,
 		NotProven, FoldedTwice, NoticeReused, NoticeDropped, LoadedIsAsked, SnapshotBelieved, RewrittenBelieved, OverdueEarly, BytesNotFrozen,
 		BatchRenamed, WokenForgotten, UnsavedForgotten, NotLookedBack, PastNotNoted, NothingForgotten,

@@ -116,7 +116,7 @@ func TestFirstEventsThatNobodyTells(t *testing.T) {
 	for name, spoil := range map[string]func(s *stage, e session.Event){
 		"behind": func(s *stage, e session.Event) { s.mem.lagging = e.Seq },
 		"fails": func(s *stage, _ session.Event) {
-			s.mem.plan = on(fails, func(c call) bool { return c.op == "FirstSeqs" })
+			s.mem.planned(on(fails, func(c call) bool { return c.op == "FirstSeqs" }))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

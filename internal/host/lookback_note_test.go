@@ -20,7 +20,9 @@ func (s *stage) owns() session.Event {
 	s.deliver(s.answer("s0", "r1t1", "to nobody"))
 	s.pass(lookBackAfter + 2*lookBackEvery)
 	s.wantNote("of the first owner", false)
+	s.mem.mu.Lock()
 	clear(s.mem.calls)
+	s.mem.mu.Unlock()
 	first := s.run("s1")
 	s.deliver(first)
 	return first
@@ -109,7 +111,7 @@ func TestTheNoteComesBeforeTheAcknowledgement(t *testing.T) {
 			t.Errorf("the note says %d, want %d: %v before the last event that was acknowledged", got, want, lookBackTo)
 		}
 		s.deliver(s.run("s3"))
-		if got := s.mem.calls[call{op: "PutPast"}]; got != 1 {
+		if got := s.mem.count(call{op: "PutPast"}); got != 1 {
 			t.Errorf("the note was put %d times, want once in an era", got)
 		}
 		s.end()
@@ -124,7 +126,7 @@ func TestAnIdleOwnerNotesNothing(t *testing.T) {
 		s = s.takenOver(time.Second)
 		s.pass(3 * lookBackAfter)
 		s.wantWoken("looked back", "s1")
-		if got := s.mem.calls[call{op: "PutPast"}]; got != 0 {
+		if got := s.mem.count(call{op: "PutPast"}); got != 0 {
 			t.Errorf("the note was put or deleted %d times, want never", got)
 		}
 		s.end()
@@ -143,12 +145,12 @@ func TestANoteThatIsNotTakenHoldsNothingUpForLong(t *testing.T) {
 					first := s.owns()
 					s = s.takenOver(time.Hour)
 					up := time.Now().Add(down)
-					s.mem.plan = func(c call) outcome {
+					s.mem.planned(func(c call) outcome {
 						if c.op == "PutPast" && time.Now().Before(up) {
 							return become
 						}
 						return works
-					}
+					})
 					later := s.run("s2")
 					s.deliver(later)
 					s.wantUnacked(later)
@@ -175,12 +177,12 @@ func TestANoteIsPutThoughTheAnswerIsLost(t *testing.T) {
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
 		s.owns()
 		s = s.takenOver(time.Hour)
-		s.mem.plan = func(c call) outcome {
-			if c.op == "PutPast" && s.mem.calls[c] == 1 {
+		s.mem.planned(func(c call) outcome {
+			if c.op == "PutPast" && s.mem.count(c) == 1 {
 				return failsLate
 			}
 			return works
-		}
+		})
 		later := s.run("s2")
 		s.deliver(later)
 		s.pass(time.Second)
@@ -227,17 +229,17 @@ func TestANoteIsTakenAwayLater(t *testing.T) {
 		s = s.takenOver(time.Hour)
 		s.deliver(s.run("s2"))
 		up := time.Now().Add(lookBackAfter + 5*lookBackEvery)
-		s.mem.plan = func(c call) outcome {
+		s.mem.planned(func(c call) outcome {
 			if c.op == "PutPast" && time.Now().Before(up) {
 				return fails
 			}
 			return works
-		}
+		})
 		s.pass(time.Until(up) - time.Second)
 		s.wantNote("it can't be taken away", true)
 		s.pass(2 * lookBackEvery)
 		s.wantNote("it can", false)
-		if got := s.mem.calls[call{op: "LaneHeads"}]; got != 1 {
+		if got := s.mem.count(call{op: "LaneHeads"}); got != 1 {
 			t.Errorf("looked back %d times, want once", got)
 		}
 		s.end()
@@ -253,7 +255,7 @@ func TestAnEraBeginsWhileItIsLookedBack(t *testing.T) {
 		s = s.takenOver(time.Hour)
 		s.deliver(s.run("s2"))
 		began := make(chan struct{})
-		s.mem.plan = func(c call) outcome {
+		s.mem.planned(func(c call) outcome {
 			if c.op == "LaneHeads" {
 				select {
 				case <-began:
@@ -263,7 +265,7 @@ func TestAnEraBeginsWhileItIsLookedBack(t *testing.T) {
 				}
 			}
 			return works
-		}
+		})
 		s.pass(lookBackAfter + lookBackEvery/4)
 		<-began
 		s.era()
@@ -281,7 +283,9 @@ func TestWhatIsNoNoteGivesWay(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
 		first := s.owns()
+		s.mem.mu.Lock()
 		s.mem.past, s.mem.pastRev = []byte("yesterday"), 7
+		s.mem.mu.Unlock()
 		s = s.takenOver(time.Hour)
 		s.deliver(s.run("s2"))
 		if note, found := s.note(); !found || note.Since != first.Time-lookBackTo.Milliseconds() {

@@ -113,14 +113,29 @@ func (d *depot) lose(seq uint64) {
 	d.log = slices.DeleteFunc(d.log, func(e session.Event) bool { return e.Seq >= seq })
 }
 
+// planned changes what becomes of calls from now on.
+func (m *memory) planned(plan func(call) outcome) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.plan = plan
+}
+
+// count returns how often a call was made.
+func (m *memory) count(c call) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.calls[c]
+}
+
 // do carries out a call as planned; store is its effect.
 func (m *memory) do(ctx context.Context, c call, store func() error) error {
 	m.mu.Lock()
 	m.calls[c]++
+	plan := m.plan
 	m.mu.Unlock()
 	become := works
-	if m.plan != nil {
-		become = m.plan(c)
+	if plan != nil {
+		become = plan(c)
 	}
 	switch become {
 	case fails:

@@ -27,7 +27,7 @@ func TestNothingStoredHoldsKeys(t *testing.T) {
 		{401, `{"error":{"message":"Incorrect API key provided: ` + key + `"}}`},
 		{400, `{"error":{"type":"invalid_request_error","message":"` + key + ` may not"}}`},
 		{404, `{"error":{"code":404,"status":"NOT_FOUND","message":"` + key + `"}}`},
-		{501, key},
+		{403, key},
 	}
 	for _, kind := range []string{kindOpenAI, kindOpenAIChat, kindAnthropic, kindGemini} {
 		t.Run(kind, func(t *testing.T) {
@@ -59,6 +59,9 @@ func TestNothingStoredHoldsKeys(t *testing.T) {
 				if end := s.ask(t, "s1", fmt.Sprint("run ", i)); end.Lifecycle != session.Failed {
 					t.Errorf("after %d: got %+v", reply.status, end)
 				}
+			}
+			if n := <-asked; n != len(replies) {
+				t.Errorf("asked %d times, want %d: a reply was not final", n, len(replies))
 			}
 			if _, log := stop(); bytes.Contains([]byte(log), []byte(key)) {
 				t.Errorf("the log tells the key: %s", log)

@@ -7,13 +7,18 @@ package e2e_test
 // fails then: `make check-root`.
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/refold/refold/actors/session"
 )
@@ -69,6 +74,55 @@ func (d *smallDisk) grow(t *testing.T) {
 	}
 }
 
+// askedBefore is how many runs the bridge is asked for before room runs out.
+const askedBefore = 4
+
+// turnsAsked is how many turns of a model REFOLD_FX has been asked for.
+func turnsAsked(t *testing.T, js jetstream.JetStream) int {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), endWithin)
+	defer cancel()
+	stream, err := js.Stream(ctx, "REFOLD_FX")
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := stream.Info(ctx, jetstream.WithSubjectFilter("refold.fx.llm.>"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(info.State.Subjects)
+}
+
+// fill asks for more runs than there is room for, all at once. It returns the
+// sessions whose run was taken, and what one of the others was told: a server
+// that cannot write does not answer all of them.
+func fill(t *testing.T, js jetstream.JetStream, request []byte) (taken []string, refused string) {
+	t.Helper()
+	const runs = 2000
+	var futures []jetstream.PubAckFuture
+	for i := range runs {
+		f, err := js.PublishMsgAsync(&nats.Msg{Subject: fmt.Sprintf("refold.in.f%d", i), Data: request})
+		if err != nil {
+			t.Fatal(err)
+		}
+		futures = append(futures, f)
+	}
+	for i, f := range futures {
+		select {
+		case <-f.Ok():
+			taken = append(taken, fmt.Sprintf("f%d", i))
+		case err := <-f.Err():
+			if silent := errors.Is(err, jetstream.ErrAsyncPublishTimeout); refused == "" || !silent {
+				refused = err.Error()
+			}
+		}
+	}
+	if refused == "" {
+		t.Fatalf("%d events of %d bytes are taken, by a server with 6 MiB for all", runs, len(request))
+	}
+	return taken, refused
+}
+
 // A server without space on its device refuses events with an error that tells
 // what to do, and daemons say the same and stay up. With room, and the server
 // started again, all that was acknowledged is done.
@@ -84,27 +138,32 @@ func TestDiskSpace(t *testing.T) {
 		answer, err := nc.Request("refold.view."+sid, nil, 500*time.Millisecond)
 		return v, err == nil && json.Unmarshal(answer.Data, &v) == nil
 	}
-	request := envelope(t, session.TypeRunRequested, object{"input": object{"text": strings.Repeat("x", 10_000)}})
+	request := envelope(t, session.TypeRunRequested, object{"input": object{"text": strings.Repeat("x", 40_000)}})
 	publish(t, nc, "refold.in.s0", request)
 	until(t, endWithin, "the first run", func() bool { v, ok := view("s0"); return ok && v.Last != nil })
 
-	disk.small(t)
-	taken, refused := 1, ""
-	for ; refused == ""; taken++ {
-		if taken == 2000 {
-			t.Fatalf("%d events of %d bytes are taken, by a server with 6 MiB for all", taken, len(request))
-		}
-		answer, err := nc.Request(fmt.Sprintf("refold.in.s%d", taken), request, 5*time.Second)
-		if err != nil {
-			refused = err.Error()
-		} else if strings.Contains(string(answer.Data), `"error"`) {
-			refused = string(answer.Data)
-		}
+	// The bridge stands still while room runs out: it then has what it was asked
+	// before to settle, and is refused. All runs are asked for at once: that is
+	// more than the session-actor gets done meanwhile, so it is refused, too.
+	if err := bridge.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
 	}
-	taken-- // the last one was not
-	t.Logf("%d events taken, then: %s", taken, refused)
+	for i := range askedBefore {
+		publish(t, nc, fmt.Sprintf("refold.in.s%d", 1+i), request)
+	}
+	js, err := jetstream.New(nc, jetstream.WithPublishAsyncTimeout(10*time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, endWithin, "the bridge is asked for the turns of these runs", func() bool { return turnsAsked(t, js) == 1+askedBefore })
+	disk.small(t)
+	taken, refused := fill(t, js, request)
+	if err := bridge.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d runs taken, then: %s", len(taken), refused)
 	if disk.mounted {
-		if !strings.Contains(refused, `"err_code":10023`) {
+		if !strings.Contains(refused, "err_code=10023") {
 			t.Errorf("a publisher is told %s, want 10023", refused)
 		}
 		_, stderr, status := run(t, endWithin, nil, "refold", "run", "other", "--nats", srv.url, "hello")
@@ -124,8 +183,10 @@ func TestDiskSpace(t *testing.T) {
 	}
 	srv.kill()
 	srv.start()
-	for i := range taken {
-		sid := fmt.Sprintf("s%d", i)
+	for i := range 1 + askedBefore {
+		taken = append(taken, fmt.Sprintf("s%d", i))
+	}
+	for _, sid := range taken {
 		var v session.View
 		until(t, endWithin, "the run of "+sid, func() bool {
 			var ok bool

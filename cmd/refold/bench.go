@@ -32,6 +32,7 @@ type benchRuns struct {
 	InFlight   []int    `default:"1,100,1000" help:"Runs at a time."`
 	Seconds    float64  `default:"5" help:"How long each side of a row is measured, after a fifth of that to warm up."`
 	Runs       int      `placeholder:"N" help:"Measure so many runs of each side instead."`
+	Rounds     int      `default:"1" help:"Measure each row so often, the sides by turns, and tell the round with the median ratio."`
 	CPUProfile string   `name:"cpuprofile" type:"path" placeholder:"DIR" help:"Write a CPU profile of each side of each row."`
 	Replicas   int      `default:"1" help:"3 runs three servers as a cluster, on loopback."`
 	benchPlace
@@ -52,6 +53,7 @@ type benchRow struct {
 	CeilingRunsS   float64            `json:"ceiling_runs_s"`
 	RunsS          float64            `json:"runs_s"`
 	Ratio          float64            `json:"ratio"`
+	Ratios         []float64          `json:"ratios"`
 	P50            float64            `json:"p50_ms"`
 	P99            float64            `json:"p99_ms"`
 	CeilingP50     float64            `json:"ceiling_p50_ms"`
@@ -69,11 +71,11 @@ type benchRow struct {
 
 // Run measures and prints as rows are done.
 func (b benchRuns) Run(ctx context.Context, s streams) error {
-	if b.Runs < 0 || b.Runs == 0 && b.Seconds <= 0 || b.Replicas < 1 || slices.ContainsFunc(b.InFlight, func(n int) bool { return n < 1 }) {
-		return &statusError{statusUsage, "bench: --seconds, --runs, --replicas and --in-flight are above zero"}
+	if b.Runs < 0 || b.Runs == 0 && b.Seconds <= 0 || b.Replicas < 1 || b.Rounds < 1 || slices.ContainsFunc(b.InFlight, func(n int) bool { return n < 1 }) {
+		return &statusError{statusUsage, "bench: --seconds, --runs, --rounds, --replicas and --in-flight are above zero"}
 	}
 	o := b.options(s, b.Runs)
-	o.InFlight, o.Replicas, o.Profiles = b.InFlight, b.Replicas, b.CPUProfile
+	o.InFlight, o.Replicas, o.Rounds, o.Profiles = b.InFlight, b.Replicas, b.Rounds, b.CPUProfile
 	o.For = time.Duration(b.Seconds * float64(time.Second))
 	for _, text := range b.Durability {
 		d, err := bus.ParseDurability(text)
@@ -87,13 +89,13 @@ func (b benchRuns) Run(ctx context.Context, s streams) error {
 		return bench.Runs(ctx, o, func(r bench.Row) error { return out.Encode(jsonRow(r)) })
 	}
 	fmt.Fprintf(s.out, "%-10s %8s %10s %10s %6s %9s %9s %9s %9s %9s %9s %9s %9s  %s\n",
-		"durability", "flying", "ceiling/s", "runs/s", "ratio", "p50 ms", "p99 ms", "ceil p50", "ceil p99", "cpu ms", "ceil cpu", "heap MiB", "sys MiB", "messages a commit: ceiling, refold")
+		"durability", "flying", "ceiling/s", "runs/s", "ratio", "p50 ms", "p99 ms", "ceil p50", "ceil p99", "cpu ms", "ceil cpu", "heap MiB", "sys MiB", "ratios of the rounds; messages a commit: ceiling, refold")
 	var last bench.Row
 	err := bench.Runs(ctx, o, func(r bench.Row) error {
 		last = r
 		_, err := fmt.Fprintf(s.out, "%-10s %8d %10.0f %10.0f %6.2f %9.2f %9.2f %9.2f %9.2f %9.2f %9.2f %9.0f %9.0f  %s\n",
 			r.Durability, r.InFlight, r.Ceiling.RunsPerS, r.Refold.RunsPerS, r.Ratio(), ms(r.Refold.P50), ms(r.Refold.P99),
-			ms(r.Ceiling.P50), ms(r.Ceiling.P99), ms(r.Refold.CPU), ms(r.Ceiling.CPU), mib(r.Refold.Heap), mib(r.Refold.Sys), commits(r))
+			ms(r.Ceiling.P50), ms(r.Ceiling.P99), ms(r.Refold.CPU), ms(r.Ceiling.CPU), mib(r.Refold.Heap), mib(r.Refold.Sys), ratios(r)+"; "+commits(r))
 		return err
 	})
 	if err == nil {
@@ -114,6 +116,15 @@ func tellMessages(out io.Writer, r bench.Row) {
 	fmt.Fprintf(out, "%-52s %8d %8d\n", fmt.Sprintf("together, of %.0f bytes", r.Refold.BytesEach), total[0], total[1])
 }
 
+// ratios says what each round came to, in their order.
+func ratios(r bench.Row) string {
+	var all []string
+	for _, ratio := range r.Ratios {
+		all = append(all, fmt.Sprintf("%.2f", ratio))
+	}
+	return strings.Join(all, " ")
+}
+
 // commits says how many messages were stored at once, by stream.
 func commits(r bench.Row) string {
 	var all []string
@@ -126,7 +137,7 @@ func commits(r bench.Row) string {
 func jsonRow(r bench.Row) benchRow {
 	return benchRow{
 		Durability: r.Durability.String(), InFlight: r.InFlight, Replicas: r.Replicas,
-		CeilingRunsS: r.Ceiling.RunsPerS, RunsS: r.Refold.RunsPerS, Ratio: r.Ratio(),
+		CeilingRunsS: r.Ceiling.RunsPerS, RunsS: r.Refold.RunsPerS, Ratio: r.Ratio(), Ratios: r.Ratios,
 		P50: ms(r.Refold.P50), P99: ms(r.Refold.P99), CeilingP50: ms(r.Ceiling.P50), CeilingP99: ms(r.Ceiling.P99),
 		CPU: ms(r.Refold.CPU), CeilingCPU: ms(r.Ceiling.CPU),
 		Heap: mib(r.Refold.Heap), Sys: mib(r.Refold.Sys), Messages: r.Refold.PerRun, CeilingStored: r.Ceiling.PerRun,

@@ -35,7 +35,7 @@ func TestBench(t *testing.T) {
 
 func TestBenchRefuses(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"--in-flight", "0"}, {"--seconds", "0"}, {"--runs", "-1"}, {"--replicas", "0"}, {"--durability", "sometimes"}} {
+	for _, args := range [][]string{{"--in-flight", "0"}, {"--seconds", "0"}, {"--runs", "-1"}, {"--rounds", "0"}, {"--replicas", "0"}, {"--durability", "sometimes"}} {
 		var out, errOut strings.Builder
 		if got, want := Main(t.Context(), append([]string{"bench", "runs"}, args...), strings.NewReader(""), &out, &errOut), statusUsage; got != want {
 			t.Errorf("%v: status %d, want %d: %s", args, got, want, errOut.String())

@@ -7,6 +7,7 @@ import (
 	"context"
 	"maps"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -32,7 +33,7 @@ func TestRuns(t *testing.T) {
 	const runs = 24
 	var rows []bench.Row
 	o := bench.Options{
-		Dir: t.TempDir(), Durabilities: []bus.Durability{bus.DurabilityAlways}, InFlight: []int{1, 20}, Runs: runs,
+		Dir: t.TempDir(), Durabilities: []bus.Durability{bus.DurabilityAlways}, InFlight: []int{1, 20}, Runs: runs, Rounds: 2,
 	}
 	if err := bench.Runs(ctx, o, func(r bench.Row) error { rows = append(rows, r); return nil }); err != nil {
 		t.Fatal(err)
@@ -41,6 +42,9 @@ func TestRuns(t *testing.T) {
 		t.Fatalf("%d rows, want %d", got, want)
 	}
 	for _, r := range rows {
+		if got, want := len(r.Ratios), o.Rounds; got != want || r.Ratio() != slices.Min(r.Ratios) {
+			t.Errorf("%s, %d in flight: told ratio %v of %v; want the lower one of two", r.Durability, r.InFlight, r.Ratio(), r.Ratios)
+		}
 		for name, side := range map[string]bench.Side{"ceiling": r.Ceiling, "refold": r.Refold} {
 			if side.Runs != runs {
 				t.Errorf("%s, %d in flight, %s: %d runs ended, want %d", r.Durability, r.InFlight, name, side.Runs, runs)

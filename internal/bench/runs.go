@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/pprof"
+	"slices"
 	"time"
 
 	"github.com/refold/refold/bridge"
@@ -27,6 +29,7 @@ type Options struct {
 	Replicas     int           // servers, and copies of each stream; 0: one
 	For          time.Duration // how long a side is measured
 	Runs         int           // so many runs instead
+	Rounds       int           // how often each row is measured; 0: once
 	Profiles     string        // directory for a CPU profile of each side; empty: none
 	Log          *slog.Logger  // of the daemons; nil: nothing
 }
@@ -45,13 +48,15 @@ type Side struct {
 	Heap, Sys uint64  // bytes, of the whole process
 }
 
-// Row is one durability with one number of runs in flight.
+// Row is one durability with one number of runs in flight. Of several rounds it
+// is that with the median ratio.
 type Row struct {
 	Durability bus.Durability
 	InFlight   int
 	Replicas   int
 	Ceiling    Side
 	Refold     Side
+	Ratios     []float64 // of all rounds, in their order
 }
 
 // Ratio is what Refold reaches of the ceiling.
@@ -68,6 +73,7 @@ type row struct {
 	durability bus.Durability
 	inFlight   int
 	replicas   int
+	round      int
 	host       host.Options
 	hostOnly   bool         // no bridge runs
 	model      bridge.Model // nil: instant
@@ -83,9 +89,9 @@ func (r row) daemonLog() *slog.Logger {
 	return r.Log
 }
 
-// Runs measures each row, the ceiling and then Refold, each on fresh servers,
-// and calls done with it. It fails if a run does not end well, or if the two
-// sides did not store the same kinds and numbers of messages.
+// Runs measures each row, each side on fresh servers, and calls done with it. It
+// fails if a run does not end well, or if the two sides did not store the same
+// kinds and numbers of messages.
 func Runs(ctx context.Context, o Options, done func(Row) error) error {
 	base, err := calibrated(ctx, o)
 	if err != nil {
@@ -95,15 +101,9 @@ func Runs(ctx context.Context, o Options, done func(Row) error) error {
 		for _, n := range o.InFlight {
 			r := base
 			r.durability, r.inFlight = d, n
-			measured := Row{Durability: d, InFlight: n, Replicas: r.replicas}
-			if measured.Ceiling, err = r.ceiling(ctx); err != nil {
-				return fmt.Errorf("%s, %d in flight, the ceiling: %w", d, n, err)
-			}
-			if measured.Refold, err = r.refold(ctx, nil); err != nil {
-				return fmt.Errorf("%s, %d in flight, Refold: %w", d, n, err)
-			}
-			if differs := difference(measured.Ceiling.PerRun, measured.Refold.PerRun); differs != "" {
-				return fmt.Errorf("%s, %d in flight: the ceiling and Refold stored different messages a run, so the ratio says nothing: %s", d, n, differs)
+			measured, err := r.rounds(ctx)
+			if err != nil {
+				return fmt.Errorf("%s, %d in flight, %w", d, n, err)
 			}
 			if err := done(measured); err != nil {
 				return err
@@ -111,6 +111,44 @@ func Runs(ctx context.Context, o Options, done func(Row) error) error {
 		}
 	}
 	return nil
+}
+
+// rounds measures a row as often as is wanted, and returns the round with the
+// median ratio, the lower one of two. Who goes first takes turns: a machine, and
+// more so its disk, gets slower and faster for minutes at a time.
+func (r row) rounds(ctx context.Context) (Row, error) {
+	var all []Row
+	var ratios []float64
+	for i := range max(r.Rounds, 1) {
+		r.round = i
+		m, err := r.both(ctx)
+		if err != nil {
+			return Row{}, err
+		}
+		all, ratios = append(all, m), append(ratios, m.Ratio())
+	}
+	slices.SortStableFunc(all, func(a, b Row) int { return cmp.Compare(a.Ratio(), b.Ratio()) })
+	median := all[(len(all)-1)/2]
+	median.Ratios = ratios
+	return median, nil
+}
+
+// both measures both sides, in odd rounds Refold first.
+func (r row) both(ctx context.Context) (m Row, err error) {
+	m = Row{Durability: r.durability, InFlight: r.inFlight, Replicas: r.replicas}
+	for i := range 2 {
+		if ceiling := i == r.round%2; ceiling {
+			if m.Ceiling, err = r.ceiling(ctx); err != nil {
+				return m, fmt.Errorf("the ceiling: %w", err)
+			}
+		} else if m.Refold, err = r.refold(ctx, nil); err != nil {
+			return m, fmt.Errorf("Refold: %w", err)
+		}
+	}
+	if differs := difference(m.Ceiling.PerRun, m.Refold.PerRun); differs != "" {
+		return m, fmt.Errorf("the ceiling and Refold stored different messages a run, so the ratio says nothing: %s", differs)
+	}
+	return m, nil
 }
 
 // calibrated returns a row that knows what one run of Refold stores.
@@ -256,6 +294,9 @@ func (r row) profile(name string) (stop func() error, err error) {
 	}
 	if err := os.MkdirAll(r.Profiles, 0o755); err != nil {
 		return nil, err
+	}
+	if r.round > 0 {
+		name = fmt.Sprintf("%s-%d", name, r.round+1)
 	}
 	f, err := os.Create(filepath.Join(r.Profiles, fmt.Sprintf("%s-%d-%s.pprof", r.durability, r.inFlight, name)))
 	if err != nil {

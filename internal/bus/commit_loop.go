@@ -106,8 +106,10 @@ func (c *committer) run() {
 }
 
 // letOthersRounds is how often others go first. Once is not enough: who was
-// waiting for the group that is just stored wakes others.
-const letOthersRounds = 3
+// waiting for the group that is just stored wakes others, and these more. With
+// 1,000 runs in flight groups of effects held 135 messages after three rounds,
+// 170 after twelve, and no more after any number.
+const letOthersRounds = 12
 
 // letOthers lets everybody else who could run now go first, where a sync costs
 // more than that: what they have to store goes with the next group, which under

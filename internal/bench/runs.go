@@ -142,7 +142,7 @@ func (r row) both(ctx context.Context) (m Row, err error) {
 				return m, fmt.Errorf("the ceiling: %w", err)
 			}
 		} else if m.Refold, err = r.refold(ctx, nil); err != nil {
-			return m, fmt.Errorf("Refold: %w", err)
+			return m, fmt.Errorf("the daemons: %w", err)
 		}
 	}
 	if differs := difference(m.Ceiling.PerRun, m.Refold.PerRun); differs != "" {

@@ -85,6 +85,7 @@ type Bus struct {
 	// What is stored goes through one committer for each stream.
 	logs, effects, notices *committer
 	answers                answers
+	together               together // direct reads of a few events
 
 	mu sync.Mutex
 	kv jetstream.KeyValue // looked up when first used

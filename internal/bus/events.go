@@ -117,15 +117,9 @@ const eventsInFlight = 256
 // answers; where it does not have the event, the leader is asked. If one of
 // them does not exist the error is ErrNotFound and names it.
 func (b *Bus) EventsAt(ctx context.Context, seqs []uint64) ([]session.Event, error) {
-	found := make([]stored, len(seqs))
-	for start := 0; start < len(seqs); start += eventsInFlight {
-		end := min(start+eventsInFlight, len(seqs))
-		// What it can't get for whatever reason is asked of the leader, which
-		// tells the reason too.
-		if err := b.directAt(ctx, seqs[start:end], found[start:end]); err != nil {
-			b.log.Debug("direct_read_failed", "error", err.Error())
-		}
-	}
+	// What it can't get for whatever reason is asked of the leader, which tells
+	// the reason too.
+	found := b.directAt(ctx, seqs)
 	events := make([]session.Event, len(seqs))
 	for i, m := range found {
 		var err error
@@ -144,15 +138,27 @@ func (b *Bus) EventsAt(ctx context.Context, seqs []uint64) ([]session.Event, err
 	return events, nil
 }
 
-// directAt asks for all sequences at once and fills found with what comes.
-func (b *Bus) directAt(ctx context.Context, seqs []uint64, found []stored) error {
-	body := func(i int) ([]byte, error) { return json.Marshal(getRequest{Seq: seqs[i]}) }
-	return b.directEach(ctx, b.names.LogStream(), len(seqs), body, func(i int, msg *nats.Msg) error {
-		if m, end, err := parseDirect(msg); err == nil && !end {
-			found[i] = m
+// directAt returns what a replica has at these sequences, at their places. What
+// it does not have, and what did not come for whatever reason, is zero.
+func (b *Bus) directAt(ctx context.Context, seqs []uint64) []stored {
+	if len(seqs) <= togetherMax {
+		return b.directFew(ctx, seqs)
+	}
+	found := make([]stored, len(seqs))
+	for start := 0; start < len(seqs); start += eventsInFlight {
+		some := seqs[start:min(start+eventsInFlight, len(seqs))]
+		body := func(i int) ([]byte, error) { return getSeq(some[i]), nil }
+		err := b.directEach(ctx, b.names.LogStream(), len(some), body, func(i int, msg *nats.Msg) error {
+			if m, end, err := parseDirect(msg); err == nil && !end {
+				found[start+i] = m
+			}
+			return nil
+		})
+		if err != nil {
+			b.log.Debug("direct_read_failed", "error", err.Error())
 		}
-		return nil
-	})
+	}
+	return found
 }
 
 // directEach asks for n messages of a stream at once, for each by a request of

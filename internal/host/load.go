@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"runtime"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
@@ -44,6 +46,7 @@ func (h *Host) load(ctx context.Context, e session.Event, informed bool) (*actor
 		return nil, err
 	}
 	kept, err := h.start(ctx, s, e, informed)
+	defer kept.end()
 	if err != nil || kept == nil && s.state != nil {
 		return s, err
 	}
@@ -91,14 +94,15 @@ func (h *Host) start(ctx context.Context, s *actor, e session.Event, informed bo
 
 // goOn folds a session from what its snapshot has (nil: from its beginning) to
 // the event before e. Whether the log has the event that the snapshot names is
-// looked up by its sequence, and what lies behind it is read from there on: a
-// read by subject that begins at that event makes the server load its block of
-// the log, and search it, twice.
+// looked up by its sequence, and what lies behind it is read from there on (see
+// behind): a read by subject that begins at that event makes the server load its
+// block of the log, and search it, twice.
 func (h *Host) goOn(ctx context.Context, kept *restored, e session.Event, informed bool) (*session.State, error) {
 	if kept == nil {
-		return h.foldBefore(ctx, nil, e, informed)
+		return h.foldBefore(ctx, nil, nil, e, informed)
 	}
-	named, err := kept.named()
+	read := kept.behind
+	named, err := read.first()
 	if err != nil || named.Session != e.Session || session.LeafOf(named) != kept.leaf {
 		// The log was rewritten, or something is in the way: the leader tells.
 		counts, err := h.counts(ctx, e.Session, kept)
@@ -107,10 +111,11 @@ func (h *Host) goOn(ctx context.Context, kept *restored, e session.Event, inform
 			return nil, err
 		case !counts:
 			kept.void = true
-			return h.foldBefore(ctx, nil, e, informed)
+			return h.foldBefore(ctx, nil, nil, e, informed)
 		}
+		read = nil // by a replica that is behind, or does not answer
 	}
-	return h.foldBefore(ctx, kept.state, e, informed)
+	return h.foldBefore(ctx, kept.state, read, e, informed)
 }
 
 // fresh returns the state of a session that has no event but e, nil if it has
@@ -157,7 +162,7 @@ func (h *Host) prove(ctx context.Context, s *actor, e session.Event) error {
 	}
 	s.stop = stop
 	if s.state.Seq < e.Seq && !s.stops(e.Seq) {
-		if s.state, err = h.foldBefore(ctx, s.state, e, false); err != nil {
+		if s.state, err = h.foldBefore(ctx, s.state, nil, e, false); err != nil {
 			return err
 		}
 		s.stored = s.state.Seq
@@ -180,12 +185,17 @@ func (h *Host) has(ctx context.Context, sid string, seq uint64, leaf codec.Hash)
 
 // foldBefore folds the session's events after state (nil: all) up to the one
 // before e, which must be among those read: a replica that is behind is not
-// believed.
-func (h *Host) foldBefore(ctx context.Context, state *session.State, e session.Event, informed bool) (*session.State, error) {
+// believed. read has begun to read them; nil: nobody has.
+func (h *Host) foldBefore(ctx context.Context, state *session.State, read *behind, e session.Event, informed bool) (*session.State, error) {
 	var err error
 	for try := range loadTries {
 		// What a try folded stays folded; the next one reads the rest.
-		if state, err = h.foldTo(ctx, e.Session, state, e.Seq, try > 0, informed); !errors.Is(err, errIncomplete) {
+		if try == 0 && read != nil {
+			state, err = h.foldRead(ctx, e.Session, state, e.Seq, read.rest(), informed)
+		} else {
+			state, err = h.foldTo(ctx, e.Session, state, e.Seq, try > 0, informed)
+		}
+		if !errors.Is(err, errIncomplete) {
 			return state, err
 		}
 		if fault.On(fault.StaleReadAccepted) && state != nil {
@@ -209,9 +219,14 @@ func (h *Host) foldTo(ctx context.Context, sid string, state *session.State, seq
 	if state != nil {
 		from = state.Seq + 1
 	}
-	for e, err := range h.world.ReadSession(ctx, sid, from, seq, leader) {
+	return h.foldRead(ctx, sid, state, seq, h.world.ReadSession(ctx, sid, from, seq, leader), informed)
+}
+
+// foldRead is foldTo with the events as they are read.
+func (h *Host) foldRead(ctx context.Context, sid string, state *session.State, seq uint64, events iter.Seq2[session.Event, error], informed bool) (*session.State, error) {
+	for e, err := range events {
 		if err != nil {
-			return state, fmt.Errorf("read session %s from %d: %w", sid, from, err)
+			return state, fmt.Errorf("read session %s up to %d: %w", sid, seq, err)
 		}
 		if state == nil {
 			install, err := h.pinned(ctx, e.Seq, informed)
@@ -254,8 +269,14 @@ type restored struct {
 	leaf   codec.Hash
 	sample *sample // nil: it is not to be verified
 	void   bool    // the log has another event there, or none: it does not count
+	behind *behind // reads what the log has from there on; nil: nobody asks
+}
 
-	named func() (session.Event, error) // the log's event there; call it once
+// end ends what reads beside; nil is fine.
+func (r *restored) end() {
+	if r != nil {
+		r.behind.end()
+	}
 }
 
 // fromSnapshot returns the state of the session's snapshot, nil if there is
@@ -270,8 +291,8 @@ func (h *Host) fromSnapshot(ctx context.Context, sid string, stop *Stop) (*sessi
 
 // restore returns the session's snapshot, nil if there is none that counts. If
 // it is of an event before that at before, whether the log has the event that
-// the snapshot names is for who reads on from there to see: it is read while the
-// snapshot is, since most often the server has to load its block of the log.
+// the snapshot names is for who reads on from there to see: from that event up to
+// the one at before the log is read while the snapshot is restored.
 func (h *Host) restore(ctx context.Context, sid string, stop *Stop, before uint64) (kept *restored, err error) {
 	data, found, err := h.world.GetSnapshot(ctx, sid)
 	if err != nil {
@@ -280,12 +301,13 @@ func (h *Host) restore(ctx context.Context, sid string, stop *Stop, before uint6
 	if !found {
 		return nil, nil //nolint:nilnil // there is none
 	}
-	var named func() (session.Event, error)
+	var read *behind
 	if seq, ok := session.SnapshotSeq(data); ok && seq < before {
-		named = h.eventBeside(ctx, seq)
+		read = h.readBehind(ctx, sid, seq, before)
+		runtime.Gosched() // it asks before this computes: nobody else may run what it just began
 		defer func() {
 			if kept == nil {
-				_, _ = named() // nobody needs it
+				read.end() // nobody needs it
 			}
 		}()
 	}
@@ -300,10 +322,7 @@ func (h *Host) restore(ctx context.Context, sid string, stop *Stop, before uint6
 	if stop != nil && snap.Seq >= stop.Seq {
 		return ignore(fmt.Errorf("it is at %d, and the session stopped at %d", snap.Seq, stop.Seq))
 	}
-	is := &restored{seq: snap.Seq, leaf: snap.Leaf, named: named}
-	if named == nil {
-		is.named = func() (session.Event, error) { return h.world.EventAt(ctx, snap.Seq) }
-	}
+	is := &restored{seq: snap.Seq, leaf: snap.Leaf, behind: read}
 	if snap.Seq >= before {
 		counts, err := h.counts(ctx, sid, is)
 		if err != nil || !counts {
@@ -324,24 +343,6 @@ func (h *Host) restore(ctx context.Context, sid string, stop *Stop, before uint6
 		is.sample = &sample{sid: sid, seq: snap.Seq, hash: snap.Hash, data: data}
 	}
 	return is, nil
-}
-
-// eventBeside reads an event beside the caller, who waits for it by calling what
-// it returns, once.
-func (h *Host) eventBeside(ctx context.Context, seq uint64) (wait func() (session.Event, error)) {
-	type read struct {
-		event session.Event
-		err   error
-	}
-	done := make(chan read, 1)
-	go func() {
-		e, err := h.world.EventAt(ctx, seq)
-		done <- read{e, err}
-	}()
-	return func() (session.Event, error) {
-		r := <-done
-		return r.event, r.err
-	}
 }
 
 // counts reports whether the log's event at a snapshot's sequence is the one that

@@ -1,10 +1,6 @@
 package session
 
-import (
-	"unicode/utf8"
-
-	"github.com/refold/refold/codec"
-)
+import "github.com/refold/refold/codec"
 
 // encodedBytesMax bounds the encoded size of an item from above, without
 // encoding it.
@@ -51,57 +47,36 @@ func (it *Item) AppendCanonical(out []byte) (_ []byte, ok bool) {
 // ReadCanonical reads an item as codec does. What it reads is most of what
 // restoring a long session takes.
 func (it *Item) ReadCanonical(data []byte) (n int, ok bool) {
-	head, rest, err := codec.Next(data)
-	if err != nil || head.Kind != codec.Map {
-		return 0, false
+	r := codec.Read(data)
+	outer := r.Map()
+	if r.Has("call") {
+		it.Call = int(r.Some())
 	}
-	before := 0 // the place of the field before this one
-	for range head.Len {
-		var key, value codec.Token
-		if key, rest, err = codec.Next(rest); err != nil || key.Kind != codec.Text {
-			return 0, false
-		}
-		if value, rest, err = codec.Next(rest); err != nil {
-			return 0, false
-		}
-		place, ok := it.take(string(key.Bytes), &value)
-		if !ok || place <= before {
-			return 0, false
-		}
-		before = place
+	if r.Has("code") {
+		it.Code = r.SomeText()
 	}
-	return len(data) - len(rest), before == itemFields && it.Role != ""
+	if r.Has("detail") {
+		it.Detail = r.SomeText()
+	}
+	if r.Has("edit") {
+		it.Edit = number(&r, 1)
+	}
+	r.Must("role")
+	it.Role = roleOf(r.Text())
+	r.Must("seq")
+	it.Seq = number(&r, 0)
+	r.EndMap(outer)
+	n, ok = r.End()
+	return n, ok && it.Role != ""
 }
 
-// itemFields is how many fields an item has; the last one is always there.
-const itemFields = 6
-
-// take puts a value into its field, and returns the field's place. Of an
-// optional field the zero value has no place.
-func (it *Item) take(key string, value *codec.Token) (place int, ok bool) {
-	text := value.Kind == codec.Text && utf8.Valid(value.Bytes)
-	number, whole := value.Int64()
-	switch key {
-	case "call":
-		it.Call, ok = int(number), whole && number != 0
-		return 1, ok
-	case "code":
-		it.Code = string(value.Bytes)
-		return 2, text && it.Code != ""
-	case "detail":
-		it.Detail = string(value.Bytes)
-		return 3, text && it.Detail != ""
-	case "edit":
-		it.Edit = uint64(number)
-		return 4, whole && number > 0
-	case "role":
-		it.Role = roleOf(value.Bytes)
-		return 5, text && it.Role != ""
-	case "seq":
-		it.Seq = uint64(number)
-		return itemFields, whole && number >= 0
+// number reads an integer of at least so much.
+func number(r *codec.Reader, least int64) uint64 {
+	n := r.Int()
+	if n < least {
+		r.Fail()
 	}
-	return 0, false
+	return uint64(n)
 }
 
 // roleOf returns the role of that name, without a copy of it; empty if there is

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/refold/refold/codec"
@@ -38,11 +39,16 @@ func (s *State) Snapshot() Snapshot {
 	}
 }
 
-// ParseSnapshot reads a snapshot's bytes and checks its hash.
+// ParseSnapshot reads a snapshot's bytes and checks its hash. What it returns
+// may share data's memory. Whether the bytes of its state are a state's is for
+// Restore to see, which looks at each of them.
 func ParseSnapshot(data []byte) (Snapshot, error) {
-	var snap Snapshot
-	if err := codec.Unmarshal(data, &snap); err != nil {
-		return Snapshot{}, fmt.Errorf("snapshot: %w", err)
+	snap, ok := readSnapshot(data)
+	if !ok {
+		snap = Snapshot{}
+		if err := codec.Unmarshal(data, &snap); err != nil {
+			return Snapshot{}, fmt.Errorf("snapshot: %w", err)
+		}
 	}
 	if snap.V != Version {
 		return Snapshot{}, fmt.Errorf("snapshot: v is %d, this release reads %d", snap.V, Version)
@@ -53,21 +59,50 @@ func ParseSnapshot(data []byte) (Snapshot, error) {
 	return snap, nil
 }
 
+// readSnapshot reads what stands around a snapshot's state, and takes all that is
+// between as that: a walk through a long session's only to find its end takes as
+// long as reading it.
+func readSnapshot(data []byte) (snap Snapshot, ok bool) {
+	begin, end := codec.AppendMap(nil, snapshotFields), codec.AppendInt(codec.AppendString(nil, "v"), Version)
+	if len(data) > codec.BytesMax || !bytes.HasPrefix(data, begin) || !bytes.HasSuffix(data, end) {
+		return snap, false
+	}
+	r := snap.readHead(data)
+	r.Must("state")
+	at, ok := r.End()
+	if !ok || at > len(data)-len(end) {
+		return snap, false
+	}
+	snap.State, snap.V = data[at:len(data)-len(end)], Version
+	return snap, true
+}
+
+const snapshotFields = 7
+
+// readHead reads what stands before the state.
+func (snap *Snapshot) readHead(data []byte) codec.Reader {
+	r := codec.Read(data)
+	r.Map()
+	r.Must("hash")
+	snap.Hash = r.Hash()
+	r.Must("install")
+	snap.Install = r.Hash()
+	r.Must("leaf")
+	snap.Leaf = r.Hash()
+	r.Must("rules")
+	snap.Rules = int(r.Int())
+	r.Must("seq")
+	snap.Seq = number(&r, 0)
+	return r
+}
+
 // SnapshotSeq returns the sequence that a snapshot's bytes name, before
 // ParseSnapshot has looked at all of them; ok is false if they are none.
 func SnapshotSeq(data []byte) (seq uint64, ok bool) {
-	r := codec.Read(data)
-	r.Map()
-	for _, hash := range [...]string{"hash", "install", "leaf"} {
-		r.Must(hash)
-		r.Raw(1)
-	}
-	r.Must("rules")
-	r.Int()
-	r.Must("seq")
-	n := r.Int()
+	var snap Snapshot
+	r := snap.readHead(data)
 	_, ok = r.End()
-	return uint64(n), ok && n > 0
+	return snap.Seq, ok && snap.Seq > 0
 }
 
 // Bytes returns the snapshot's canonical bytes.

@@ -5,7 +5,9 @@ package session_test
 // with a fold that panics later, in the middle of a lane.
 
 import (
+	"bytes"
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -212,6 +214,35 @@ func TestParseSnapshotRefuses(t *testing.T) {
 	}
 	if _, err := session.ParseSnapshot(good.Bytes()[1:]); err == nil {
 		t.Error("taken although its first byte is missing")
+	}
+}
+
+// A snapshot is parsed as codec parses it, and what stands where its state should
+// is refused by Restore if it is none, though its hash is right.
+func TestParsedSnapshotIsLookedAtWhenRestored(t *testing.T) {
+	t.Parallel()
+	s := busy(t)
+	good := s.Snapshot()
+	parsed, err := session.ParseSnapshot(good.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want session.Snapshot
+	if err := codec.Unmarshal(good.Bytes(), &want); err != nil || !reflect.DeepEqual(parsed, want) {
+		t.Errorf("got %+v, want %+v (%v)", parsed, want, err)
+	}
+	for _, state := range [][]byte{
+		{}, {0xc1}, {0x80}, good.State[:len(good.State)-1], slices.Concat(good.State, []byte{0xc0}), slices.Concat(good.State, good.State),
+	} {
+		hash := codec.Sum(state)
+		data := bytes.Replace(bytes.Replace(good.Bytes(), good.State, state, 1), good.Hash[:], hash[:], 1)
+		snap, err := session.ParseSnapshot(data)
+		if err == nil {
+			_, err = session.Restore(snap, given(s.InstallRecord()))
+		}
+		if err == nil {
+			t.Errorf("restored from a state of %d bytes, of %d", len(state), len(good.State))
+		}
 	}
 }
 

@@ -258,7 +258,7 @@ const noJetStream = `"err_code":10039`
 // unheard publishes where nobody may be there for a client.
 func unheard(t *testing.T, nc *nats.Conn, subject string, payload []byte) {
 	t.Helper()
-	answer, err := nc.Request(subject, payload, 5*time.Second)
+	answer, err := nc.Request(subject, payload, 30*time.Second)
 	if err == nil && strings.HasPrefix(subject, "$JS.API.") && strings.Contains(string(answer.Data), noJetStream) {
 		return
 	}

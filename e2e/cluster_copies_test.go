@@ -43,7 +43,7 @@ func copyOf(nc *nats.Conn, stream string) ([]stored, error) {
 			return nil, err
 		}
 		for {
-			msg, err := sub.NextMsg(10 * time.Second)
+			msg, err := sub.NextMsg(30 * time.Second)
 			if err != nil {
 				return nil, fmt.Errorf("read %s from %d on: %w", stream, from, err)
 			}
@@ -157,7 +157,7 @@ func (c *cluster) apartBy() string {
 // read reads all streams on a connection to a server.
 func (s *clusterServer) read(t testing.TB) map[string][]stored {
 	t.Helper()
-	nc, err := nats.Connect(s.url, nats.Timeout(10*time.Second))
+	nc, err := nats.Connect(s.url, nats.Timeout(30*time.Second))
 	if err != nil {
 		t.Fatalf("connect to %s: %v", s.name, err)
 	}

@@ -132,7 +132,7 @@ func (l *load) cutFor() time.Duration {
 // step down, in random order.
 func (l *load) leadersStepDown() {
 	l.t.Helper()
-	sys, err := nats.Connect(l.direct(), nats.UserInfo("sys", "sys"), nats.Timeout(10*time.Second))
+	sys, err := nats.Connect(l.direct(), nats.UserInfo("sys", "sys"), nats.Timeout(30*time.Second))
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func (l *load) leadersStepDown() {
 	}
 	stepped := map[string]bool{}
 	times := 0
-	for range leadersSteps {
+	for until := time.Now().Add(loadWithin); times < leadersSteps && time.Now().Before(until); {
 		n := l.random.IntN(len(subjects))
 		nc := l.nc
 		if n == 0 {
@@ -162,7 +162,7 @@ func (l *load) leadersStepDown() {
 	}
 	l.t.Logf("%d times of %d a leader stepped down: %v", times, leadersSteps, slices.Sorted(maps.Keys(stepped)))
 	if times < leadersSteps/2 {
-		l.t.Errorf("%d times of %d a leader stepped down", times, leadersSteps)
+		l.t.Errorf("%d times of %d a leader stepped down within %v", times, leadersSteps, loadWithin)
 	}
 }
 

@@ -4,6 +4,7 @@ package e2e_test
 // holder are waited for. Its full disk is in edge_disk_linux_test.go.
 
 import (
+	"encoding/json"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -60,9 +61,8 @@ func TestEdgeLogFull(t *testing.T) {
 	t.Parallel()
 	ledger := filepath.Join(t.TempDir(), "ledger.jsonl")
 	srv := startNATSProcess(t)
-	startDaemon(t, "session-actor", "--nats", srv.url, "--install", writeFile(t, "install.json", recordedInstall(t)))
-	bridge := startDaemon(t, "bridge", "--nats", srv.url, "--model", "recorded:"+killRecording,
-		"--tools", "recorded:"+killRecording, "--ledger", ledger)
+	actor := startDaemon(t, "session-actor", "--nats", srv.url, "--install", writeFile(t, "install.json", recordedInstall(t)))
+	startDaemon(t, "bridge", "--nats", srv.url, "--model", "recorded:"+killRecording)
 	nc := connect(t, srv.url)
 	js, err := jetstream.New(nc)
 	if err != nil {
@@ -90,10 +90,29 @@ func TestEdgeLogFull(t *testing.T) {
 	for _, text := range userMessages(t, killSession) {
 		publish(t, nc, "refold.in."+killSession, envelope(t, session.TypeRunRequested, object{"input": object{"text": text}}))
 	}
+	// A bridge of tools is there for the first call alone, then for the group of
+	// four: when the log is full they are asked, and not settled.
+	open := func(batch string) {
+		t.Helper()
+		until(t, endWithin, batch+" is asked", func() bool {
+			var v session.View
+			answer, err := nc.Request("refold.view."+killSession, nil, time.Second)
+			return err == nil && json.Unmarshal(answer.Data, &v) == nil && v.Batch != nil && v.Batch.Batch == batch && v.WaitsFor == "tools"
+		})
+	}
+	open("r1t1")
+	actor.kill()
+	bridge := startDaemon(t, "bridge", "--nats", srv.url, "--tools", "recorded:"+killRecording, "--ledger", ledger)
 	if _, err := settled.NextMsg(endWithin); err != nil {
 		t.Fatalf("no call is settled: %v", err)
 	}
+	if err := bridge.drain(endWithin); err != nil {
+		t.Fatal(err)
+	}
+	actor.start()
+	open("r1t2")
 	limit(func(have *jetstream.StreamInfo) int64 { return int64(have.State.Bytes) })
+	bridge.start()
 	until(t, endWithin, "the bridge can't settle", func() bool { return strings.Contains(bridge.out.String(), "the stream takes no more") })
 	_, stderr, status := run(t, endWithin, nil, "refold", "run", "other", "--nats", srv.url, "hello")
 	if status == 0 || !strings.Contains(stderr, "raise its limits") {

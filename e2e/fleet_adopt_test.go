@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -42,11 +43,12 @@ func TestTwoAdoptAtOnce(t *testing.T) {
 	held := []string{"a0", "a1", "a2", "a3", "a4"}
 	later := []string{"b0", "b1", "b2", "b3", "b4", "b5", "b6", "b7"}
 	ears := map[string]*ear{}
-	for _, sid := range slices.Concat(held, later) {
+	alone := []string{"c2", "c3"} // of each of the others, while the other one stands still
+	for _, sid := range slices.Concat(held, later, alone) {
 		ears[sid] = listen(t, s.nc, "refold.out."+sid)
 		s.run(session.DoorIn, sid, "open", scripted)
 	}
-	for _, sid := range slices.Concat(held, later) {
+	for _, sid := range slices.Concat(held, later, alone) {
 		s.wantEnd(sid, 1, session.Completed, "")
 		s.wantHost(sid, "ready", "host-w1")
 	}
@@ -77,7 +79,8 @@ func TestTwoAdoptAtOnce(t *testing.T) {
 		until(t, time.Minute, "both answer for w1", func() bool { return strings.Contains(d.out.String(), "msg=worker_lost target=host-w1") })
 	}
 	ask(later)
-	for _, sid := range slices.Concat(held, later) {
+	lost := func(sid string) {
+		t.Helper()
 		s.wantEnd(sid, 2, session.Completed, "")
 		s.wantHost(sid, "error", "host-w1")
 		if got := s.codes(sid, "r2t1"); got != want[sid] {
@@ -86,12 +89,33 @@ func TestTwoAdoptAtOnce(t *testing.T) {
 		s.wantOffered(sid, withoutHost, openaiHas, openaiHas, withoutHost)
 		s.wantOneSettlement(sid, ears[sid])
 	}
-	for i, d := range others {
-		if !strings.Contains(d.out.String(), "code=host_session_lost") {
-			t.Errorf("w%d answered no call: not both were at it", i+2)
-		}
+	for _, sid := range slices.Concat(held, later) {
+		lost(sid)
+	}
+	// The faster one may have had all of those. Both are at it: each answers while
+	// the other one can't.
+	for i, sid := range alone {
+		answersAlone(t, others[i], others[1-i], func() { ask([]string{sid}) })
+		lost(sid)
 	}
 	verifyAll(t, s.url)
+}
+
+// answersAlone has one worker answer two calls, which nobody claims, for one that
+// is lost: another one that may do so too is stopped meanwhile.
+func answersAlone(t *testing.T, d, other *daemon, ask func()) {
+	t.Helper()
+	signal := func(sig syscall.Signal) {
+		if err := other.cmd.Process.Signal(sig); err != nil {
+			t.Fatal(err)
+		}
+	}
+	answered := func() int { return strings.Count(d.out.String(), "code=host_session_lost") }
+	before := answered()
+	signal(syscall.SIGSTOP)
+	ask()
+	until(t, endWithin, "answers of one worker alone", func() bool { return answered() >= before+2 })
+	signal(syscall.SIGCONT)
 }
 
 // codes returns the codes that the calls of a turn were settled with.

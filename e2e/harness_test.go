@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -204,12 +205,16 @@ func (e *ear) count(typ string) int {
 	return n
 }
 
-// publish publishes through JetStream and returns the sequence.
+// publish publishes through JetStream, once, and returns the sequence. An id lets
+// it ask again when no answer comes, without being heard twice.
 func publish(t testing.TB, nc *nats.Conn, subject string, payload []byte) uint64 {
 	t.Helper()
 	var seq uint64
-	until(t, 30*time.Second, "an acknowledgement on "+subject, func() bool {
-		answer, err := nc.Request(subject, payload, 5*time.Second)
+	msg := nats.NewMsg(subject)
+	msg.Header.Set(nats.MsgIdHdr, rand.Text())
+	msg.Data = payload
+	until(t, endWithin, "an acknowledgement on "+subject, func() bool {
+		answer, err := nc.RequestMsg(msg, 5*time.Second)
 		if err != nil {
 			return false // nobody listens yet
 		}

@@ -72,6 +72,6 @@ func TestOversizeAndBadNames(t *testing.T) {
 	if got := strings.Join(codes, " "); got != "limit_exceeded limit_exceeded" {
 		t.Errorf("rejections: %s", got)
 	}
-	until(t, 20*time.Second, "a line about the bad name", func() bool { return strings.Contains(actor.out.String(), "bad!name") })
+	until(t, time.Minute, "a line about the bad name", func() bool { return strings.Contains(actor.out.String(), "bad!name") })
 	verifyAll(t, url)
 }

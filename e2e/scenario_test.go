@@ -197,7 +197,8 @@ func (s *scene) viewAt(seq uint64) session.View {
 		s.t.Fatal(err)
 	}
 	var v session.View
-	until(s.t, 20*time.Second, "a view", func() bool {
+	until(s.t, endWithin, "a view", func() bool {
+		v = session.View{} // what an earlier answer had would stay
 		answer, err := s.nc.Request(subject, nil, 500*time.Millisecond)
 		if err != nil || json.Unmarshal(answer.Data, &v) != nil {
 			return false
@@ -220,7 +221,7 @@ func (s *scene) effect(e session.ViewEffect) []byte {
 		s.t.Fatal(err)
 	}
 	var payload []byte
-	until(s.t, 20*time.Second, subject+" is asked", func() bool {
+	until(s.t, endWithin, subject+" is asked", func() bool {
 		msg, err := stream.GetLastMsgForSubject(ctx, subject)
 		if err != nil {
 			return false
@@ -235,7 +236,7 @@ func (s *scene) effect(e session.ViewEffect) []byte {
 // said waits for the notices about the event at seq.
 func (s *scene) said(seq uint64, n int) []scenario.Said {
 	var about []scenario.Said
-	until(s.t, 20*time.Second, fmt.Sprintf("%d notices about %d", n, seq), func() bool {
+	until(s.t, endWithin, fmt.Sprintf("%d notices about %d", n, seq), func() bool {
 		about = about[:0]
 		for _, h := range s.ear.all() {
 			if h.Seq == seq {
@@ -264,7 +265,7 @@ func (s *scene) show(what string) string {
 // nothingElse checks that nothing was asked that no view showed as open, and
 // that the notices are numbered without gaps.
 func (s *scene) nothingElse() {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	stream, err := s.js.Stream(ctx, s.names.EffectsStream())
 	if err != nil {

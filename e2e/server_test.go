@@ -15,7 +15,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-const readyWithin = 20 * time.Second
+const readyWithin = time.Minute
 
 // natsOptions are those of a server with JetStream on disk, each write synced,
 // on loopback.

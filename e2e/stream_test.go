@@ -107,8 +107,8 @@ func (s *seen) String() string {
 	return s.text.String()
 }
 
-// watched starts a viewer of a session.
-func watched(t *testing.T, url, sid string) *seen {
+// watched starts a viewer of a session, from an event on; 0 is from now on.
+func watched(t *testing.T, url, sid string, from uint64) *seen {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	c, err := client.Connect(ctx, client.Options{URL: url})
@@ -122,7 +122,7 @@ func watched(t *testing.T, url, sid string) *seen {
 	s := &seen{}
 	var watching sync.WaitGroup
 	watching.Go(func() {
-		for shown, err := range v.Shown(ctx, 0) {
+		for shown, err := range v.Shown(ctx, from) {
 			if errors.Is(err, context.Canceled) {
 				return
 			}
@@ -149,15 +149,14 @@ func watched(t *testing.T, url, sid string) *seen {
 	return s
 }
 
-// speaking starts a system whose provider is p, and asks it for a run. It waits
-// for the session-actor first, so that the viewer sees the run from its
-// beginning on.
+// speaking starts a system whose provider is p, and asks it for a run, which a
+// viewer sees from its beginning on.
 func speaking(t *testing.T, p *speaker) (s *system, bridge *daemon, see *seen) {
 	t.Helper()
 	s = startSystem(t, nil)
 	bridge = startDaemon(t, "bridge", "--nats", s.url, "--model", "local=openai-chat:"+p.url+"/v1")
 	s.idle(s.names.EffectsStream(), "llm-local")
-	see = watched(t, s.url, "s1")
+	see = watched(t, s.url, "s1", 1) // however late it begins, it shows all
 	s.run(session.DoorCtl, "s1", "what is here?", object{"provider": "local", "model": "m"})
 	return s, bridge, see
 }
@@ -169,7 +168,7 @@ func TestBridgeKilledWhileItsModelSpeaks(t *testing.T) {
 	first := p.next()
 	first.say("Two ", "of ")
 	until(t, time.Minute, "the first words", func() bool { return see.String() == "Two of " })
-	late := watched(t, s.url, "s1") // joins amid the turn
+	late := watched(t, s.url, "s1", 0) // joins amid the turn
 	bridge.kill()
 	<-first.gone
 	bridge.start()

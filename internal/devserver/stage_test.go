@@ -52,7 +52,7 @@ type stage struct {
 // retry-safe, and one that changes the warehouse stands in no group with others.
 func startStage(t *testing.T) *stage {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	t.Cleanup(cancel)
 	s := &stage{
 		t: t, ctx: ctx, ledger: filepath.Join(t.TempDir(), "ledger.jsonl"), spare: map[string]int{}, held: map[string]int{},
@@ -166,10 +166,6 @@ func (s *stage) begin(sid, effect string) {
 	s.change(func() { s.starts[sid+"."+effect]++ })
 }
 
-// stoppedWithin is how long an effect that may not end is held at most: its
-// session is about to be cancelled, or the test fails.
-const stoppedWithin = 30 * time.Second
-
 // end returns when an effect of a session may end, or with an error when it is
 // withdrawn.
 func (s *stage) end(ctx context.Context, sid, effect string) error {
@@ -184,11 +180,9 @@ func (s *stage) end(ctx context.Context, sid, effect string) error {
 	if free {
 		return nil
 	}
-	timer := time.NewTimer(stoppedWithin)
-	defer timer.Stop()
-	select {
+	select { // its session is about to be cancelled, or the test fails
 	case <-ctx.Done():
-	case <-timer.C:
+	case <-s.ctx.Done():
 		s.t.Errorf("%s of %s was started, and nobody stops it", effect, sid)
 	}
 	return ctx.Err()

@@ -136,7 +136,7 @@ func (p process) gone(t *testing.T, within time.Duration) bool {
 func wantGone(t *testing.T, all []process) {
 	t.Helper()
 	for _, p := range all {
-		if !p.gone(t, 20*time.Second) {
+		if !p.gone(t, time.Minute) {
 			t.Errorf("process %d still runs", p.pid)
 			_ = syscall.Kill(p.pid, syscall.SIGKILL)
 		}
@@ -160,7 +160,7 @@ func TestGroupIsKilled(t *testing.T) {
 		cancel  bool
 	}{
 		{"cancel", 600_000, true},
-		{"timeout", 3000, false},
+		{"timeout", 15_000, false}, // in which a busy machine, too, starts three processes,
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -115,9 +115,12 @@ func (b benchWake) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	row := map[string]any{"sessions": w.Sessions, "events": w.Events, "behind": w.Behind, "p50_ms": ms(w.P50), "p99_ms": ms(w.P99)}
-	return b.tell(s, row, "wake: p50 %.2f ms, p99 %.2f ms, of %d sessions with %d events, %d of them behind the snapshot",
-		ms(w.P50), ms(w.P99), w.Sessions, w.Events, w.Behind)
+	row := map[string]any{
+		"sessions": w.Sessions, "events": w.Events, "behind": w.Behind, "p50_ms": ms(w.P50), "p99_ms": ms(w.P99),
+		"read_p50_ms": ms(w.ReadP50), "read_p99_ms": ms(w.ReadP99),
+	}
+	return b.tell(s, row, "wake: p50 %.2f ms, p99 %.2f ms, of %d sessions with %d events, %d of them behind the snapshot\nits reads alone: p50 %.2f ms, p99 %.2f ms, of as many others",
+		ms(w.P50), ms(w.P99), w.Sessions, w.Events, w.Behind, ms(w.ReadP50), ms(w.ReadP99))
 }
 
 // benchGrowth measures beside more and more sessions.

@@ -83,7 +83,7 @@ func TestWake(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w.P50 <= 0 || w.P99 < w.P50 {
+	if w.P50 <= 0 || w.P99 < w.P50 || w.ReadP50 <= 0 || w.ReadP99 < w.ReadP50 {
 		t.Errorf("got %+v", w)
 	}
 }

@@ -18,6 +18,11 @@ import (
 type Wakes struct {
 	Sessions, Events, Behind int
 	P50, P99                 time.Duration
+
+	// How long it takes to read what such a session is loaded from, and nothing
+	// else: of as many other sessions, by turns with these. A block of the log that
+	// the server has to load is in both.
+	ReadP50, ReadP99 time.Duration
 }
 
 // behind is how many events a session has that its snapshot does not know.
@@ -25,7 +30,8 @@ const behind = 64
 
 // Wake gives each of some sessions so many events, and a snapshot of all but
 // the latest 64 of them. Then it asks one after the other for a run, and takes
-// the time from the request to the notice that the run has started.
+// the time from the request to the notice that the run has started; and after
+// each the time that the reads for another one take by themselves.
 func Wake(ctx context.Context, o Options, sessions, events int) (w Wakes, err error) {
 	w = Wakes{Sessions: sessions, Events: events, Behind: behind}
 	history, err := longHistory(events)
@@ -35,15 +41,15 @@ func Wake(ctx context.Context, o Options, sessions, events int) (w Wakes, err er
 	err = onStage(ctx, o, func(ctx context.Context, g *stage) error {
 		// All snapshots' events first, then those behind of all, so that these
 		// don't lie side by side in the log.
-		if err := g.fill(ctx, 0, sessions, history[:max(events-behind, 0)]); err != nil {
+		if err := g.fill(ctx, 0, 2*sessions, history[:max(events-behind, 0)]); err != nil {
 			return err
 		}
 		for i := max(events-behind, 0); i < events; i++ {
-			if err := g.fill(ctx, 0, sessions, history[i:i+1]); err != nil {
+			if err := g.fill(ctx, 0, 2*sessions, history[i:i+1]); err != nil {
 				return err
 			}
 		}
-		if err := g.snapshots(ctx, sessions, events-behind); err != nil {
+		if err := g.snapshots(ctx, 2*sessions, events-behind); err != nil {
 			return err
 		}
 		if err := g.pass(ctx); err != nil {
@@ -55,9 +61,11 @@ func Wake(ctx context.Context, o Options, sessions, events int) (w Wakes, err er
 			return err
 		}
 		defer y.stop()
-		took, err := g.wakes(ctx, sessions)
+		took, read, err := g.wakes(ctx, sessions)
 		slices.Sort(took)
+		slices.Sort(read)
 		w.P50, w.P99 = part(took, 0.5), part(took, 0.99)
+		w.ReadP50, w.ReadP99 = part(read, 0.5), part(read, 0.99)
 		return err
 	})
 	return w, err
@@ -126,17 +134,18 @@ func (g *stage) snapshots(ctx context.Context, sessions, events int) error {
 
 const wakeWithin = 30 * time.Second
 
-// wakes asks each session for a run, when the one before has answered.
-func (g *stage) wakes(ctx context.Context, sessions int) (took []time.Duration, err error) {
+// wakes asks each session for a run, when the one before has answered, and
+// between them reads what as many others would be loaded from.
+func (g *stage) wakes(ctx context.Context, sessions int) (took, read []time.Duration, err error) {
 	requests, err := newRequests()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	heard := make(chan string, 16)
 	started := []byte(`"` + session.NoticeRunStarted + `"`)
 	notices, err := g.js.OrderedConsumer(ctx, g.bus.Names().NoticesStream(), jetstream.OrderedConsumerConfig{})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	reading, err := notices.Consume(func(m jetstream.Msg) {
 		if bytes.Contains(m.Data(), started) {
@@ -144,23 +153,54 @@ func (g *stage) wakes(ctx context.Context, sessions int) (took []time.Duration, 
 		}
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer func() {
 		reading.Stop()
 		<-reading.Closed()
 	}()
-	if err := g.warm(ctx, requests, heard, sessions); err != nil {
-		return nil, err
+	if err := g.warm(ctx, requests, heard, 2*sessions); err != nil {
+		return nil, nil, err
 	}
 	for n := range sessions {
 		begun := time.Now()
 		if err := g.ask(ctx, requests, heard, n); err != nil {
-			return took, err
+			return took, read, err
 		}
 		took = append(took, time.Since(begun))
+		begun = time.Now()
+		if err := g.readAlone(ctx, sessionID(sessions+n)); err != nil {
+			return took, read, err
+		}
+		read = append(read, time.Since(begun))
 	}
-	return took, nil
+	return took, read, nil
+}
+
+// readAlone reads what a session is loaded from: its snapshot, the event that
+// this names, and those behind it.
+func (g *stage) readAlone(ctx context.Context, sid string) error {
+	data, found, err := g.bus.GetSnapshot(ctx, sid)
+	if err != nil {
+		return err
+	}
+	from := uint64(1)
+	if found {
+		seq, ok := session.SnapshotSeq(data)
+		if !ok {
+			return fmt.Errorf("the snapshot of %s names no event", sid)
+		}
+		if _, err := g.bus.EventAt(ctx, seq); err != nil {
+			return err
+		}
+		from = seq + 1
+	}
+	for _, err := range g.bus.ReadSession(ctx, sid, from, 0, false) {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // warm asks a new session of each lane for a run: it waits until the lane is

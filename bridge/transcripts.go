@@ -1,7 +1,8 @@
 package bridge
 
 import (
-	"container/list"
+	"cmp"
+	"slices"
 	"sync"
 )
 
@@ -15,20 +16,52 @@ type transcripts struct {
 	bytes        int
 	entries      int
 	hits, misses uint64
-	order        *list.List // of *transcript; the latest used first
-	at           map[string]*list.Element
+	at           map[string]*transcript
+	ring         transcript // next to it is the one used last, before it the one not used for longest
 }
 
-// transcript is what is kept of one session, by sequence in the log.
+// transcript is what is kept of one session. Most hold few events: a map for
+// each, and a list beside, would take more than what is kept.
 type transcript struct {
-	sid   string
-	said  map[uint64]*said
-	bytes int
-	first uint64 // of its latest turn's events
+	sid        string
+	said       []saidAt // ascending
+	bytes      int
+	first      uint64 // of its latest turn's events
+	next, prev *transcript
+}
+
+// saidAt is what the event at a sequence of the log says.
+type saidAt struct {
+	seq  uint64
+	said *said
 }
 
 func newTranscripts(bytesMax int) *transcripts {
-	return &transcripts{bytesMax: bytesMax, order: list.New(), at: make(map[string]*list.Element)}
+	c := &transcripts{bytesMax: bytesMax}
+	c.empty()
+	return c
+}
+
+// empty makes c anew, but its counts. The lock is held, or nobody has c yet.
+func (c *transcripts) empty() {
+	c.at = make(map[string]*transcript)
+	c.ring.next, c.ring.prev = &c.ring, &c.ring
+}
+
+// link makes of, which is not in the ring, the one used last.
+func (c *transcripts) link(of *transcript) {
+	of.prev, of.next = &c.ring, c.ring.next
+	of.prev.next, of.next.prev = of, of
+}
+
+func (of *transcript) unlink() { of.prev.next, of.next.prev = of.next, of.prev }
+
+// find returns where a sequence is, or where it would be.
+func (of *transcript) find(seq uint64) (at int, found bool) {
+	if n := len(of.said); n == 0 || of.said[n-1].seq < seq {
+		return n, false // most are put in their order
+	}
+	return slices.BinarySearchFunc(of.said, seq, func(s saidAt, seq uint64) int { return cmp.Compare(s.seq, seq) })
 }
 
 // look fills found with what is kept of these events of a session, and returns
@@ -36,10 +69,10 @@ func newTranscripts(bytesMax int) *transcripts {
 func (c *transcripts) look(sid string, seqs []uint64, found map[uint64]*said) (missing []uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var of *transcript
-	if e := c.at[sid]; e != nil {
-		c.order.MoveToFront(e)
-		of = e.Value.(*transcript)
+	of := c.at[sid]
+	if of != nil {
+		of.unlink()
+		c.link(of)
 	}
 	first := ^uint64(0)
 	for _, seq := range seqs {
@@ -49,7 +82,9 @@ func (c *transcripts) look(sid string, seqs []uint64, found map[uint64]*said) (m
 		first = min(first, seq)
 		var s *said
 		if of != nil {
-			s = of.said[seq]
+			if at, kept := of.find(seq); kept {
+				s = of.said[at].said
+			}
 		}
 		found[seq] = s
 		if s == nil {
@@ -70,14 +105,13 @@ func (c *transcripts) look(sid string, seqs []uint64, found map[uint64]*said) (m
 
 // forget drops what lies before a session's latest turn. The lock is held.
 func (c *transcripts) forget(of *transcript) {
-	for seq, s := range of.said {
-		if seq < of.first {
-			delete(of.said, seq)
-			of.bytes -= s.bytes()
-			c.bytes -= s.bytes()
-			c.entries--
-		}
+	n, _ := of.find(of.first)
+	for _, s := range of.said[:n] {
+		of.bytes -= s.said.bytes()
+		c.bytes -= s.said.bytes()
 	}
+	c.entries -= n
+	of.said = slices.Delete(of.said, 0, n)
 }
 
 // put keeps what an event says. What is larger than a quarter of the cache is
@@ -89,15 +123,15 @@ func (c *transcripts) put(sid string, seq uint64, s *said) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e := c.at[sid]
-	if e == nil {
-		e = c.order.PushFront(&transcript{sid: sid, said: make(map[uint64]*said)})
-		c.at[sid] = e
+	of := c.at[sid]
+	if of == nil {
+		of = &transcript{sid: sid}
+		c.at[sid] = of
 	} else {
-		c.order.MoveToFront(e)
+		of.unlink()
 	}
-	of := e.Value.(*transcript)
-	if _, known := of.said[seq]; known {
+	c.link(of)
+	if _, known := of.find(seq); known {
 		return
 	}
 	if of.bytes+bytes > c.bytesMax {
@@ -107,12 +141,14 @@ func (c *transcripts) put(sid string, seq uint64, s *said) {
 		return
 	}
 	for c.bytes+bytes > c.bytesMax { // of is not the last one then
-		oldest := c.order.Remove(c.order.Back()).(*transcript)
+		oldest := c.ring.prev
+		oldest.unlink()
 		delete(c.at, oldest.sid)
 		c.bytes -= oldest.bytes
 		c.entries -= len(oldest.said)
 	}
-	of.said[seq] = s
+	at, _ := of.find(seq)
+	of.said = slices.Insert(of.said, at, saidAt{seq, s})
 	of.bytes += bytes
 	c.bytes += bytes
 	c.entries++
@@ -129,7 +165,6 @@ func (c *transcripts) stats() CacheStats {
 func (c *transcripts) clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.order.Init()
-	clear(c.at)
+	c.empty()
 	c.bytes, c.entries = 0, 0
 }

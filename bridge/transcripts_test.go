@@ -6,7 +6,6 @@ package bridge
 import (
 	"context"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -140,14 +139,17 @@ func TestTranscriptsAreBounded(t *testing.T) {
 			t.Fatalf("%s: %v is not kept, of 50 that fit", sid, again)
 		}
 		entries, bytes := 0, 0
-		for e := c.order.Front(); e != nil; e = e.Next() {
-			of := e.Value.(*transcript)
+		sessions := 0
+		for of := c.ring.next; of != &c.ring; of = of.next {
+			if sessions++; c.at[of.sid] != of {
+				t.Fatalf("%s is in the ring and can't be found", of.sid)
+			}
 			entries += len(of.said)
-			for s := range maps.Values(of.said) {
-				bytes += s.bytes()
+			for _, s := range of.said {
+				bytes += s.said.bytes()
 			}
 		}
-		if got := c.stats(); got.Bytes != bytes || got.Entries != entries || bytes > c.bytesMax || len(c.at) != c.order.Len() {
+		if got := c.stats(); got.Bytes != bytes || got.Entries != entries || bytes > c.bytesMax || len(c.at) != sessions {
 			t.Fatalf("%+v, and there are %d entries of %d bytes", got, entries, bytes)
 		}
 	}

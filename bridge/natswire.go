@@ -25,7 +25,7 @@ func newNATSWire(b *bus.Bus) *natsWire { return &natsWire{Bus: b} }
 const unknownHolder = "-"
 
 func (w natsWire) Claim(ctx context.Context, name subjects.ClaimName, c claim) (claim, bool, error) {
-	body, err := json.Marshal(bus.ClaimBody{By: c.By, Withdrawn: c.Withdrawn})
+	body, err := bodyOf(c)
 	if err != nil {
 		return claim{}, false, err
 	}
@@ -43,6 +43,15 @@ func (w natsWire) Claim(ctx context.Context, name subjects.ClaimName, c claim) (
 		return claim{By: unknownHolder}, false, nil //nolint:nilerr // see above
 	}
 	return claim{By: stands.By, Withdrawn: stands.Withdrawn}, false, nil
+}
+
+// bodyOf returns the body of a claim: what encoding/json makes of it, without
+// that for a claim of ours. Nothing in an instance's name is escaped.
+func bodyOf(c claim) ([]byte, error) {
+	if !c.Withdrawn && subjects.ValidInstance(c.By) == nil {
+		return []byte(`{"by":"` + c.By + `"}`), nil
+	}
+	return json.Marshal(bus.ClaimBody{By: c.By, Withdrawn: c.Withdrawn})
 }
 
 func (w natsWire) Publish(ctx context.Context, door session.Door, sid, id string, payload []byte) (uint64, error) {

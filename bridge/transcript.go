@@ -153,7 +153,10 @@ type descriptor struct {
 // descriptors returns what a model is shown of tools, by the hashes of their
 // descriptors.
 func (r *reader) descriptors(ctx context.Context, hashes []codec.Hash) ([]Tool, error) {
-	var tools []Tool
+	if len(hashes) == 0 {
+		return nil, nil
+	}
+	tools := make([]Tool, 0, len(hashes))
 	for _, hash := range hashes {
 		tool, ok := r.tools.get(hash)
 		if !ok {

@@ -1,0 +1,23 @@
+package bridge
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/refold/refold/internal/bus"
+)
+
+// A claim's body is the same bytes whoever encodes it: they are compared.
+func TestClaimBody(t *testing.T) {
+	t.Parallel()
+	for _, c := range []claim{{By: newULID(time.Now())}, {By: "a-b_9"}, {By: `a"b<`}, {By: "é"}, {Withdrawn: true}, {}} {
+		want, err := json.Marshal(bus.ClaimBody{By: c.By, Withdrawn: c.Withdrawn})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := bodyOf(c); err != nil || string(got) != string(want) {
+			t.Errorf("%+v: got %s, %v, want %s", c, got, err, want)
+		}
+	}
+}

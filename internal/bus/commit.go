@@ -20,6 +20,10 @@ const (
 	// messages.
 	batchMost      = 1000
 	batchBytesMost = 8 << 20
+	// checkedBytes is from how many bytes on the server's limit is looked at:
+	// that waits for the connection, and most writes are small. The connection
+	// refuses what is too large even so.
+	checkedBytes = 4 << 10
 	// rejectedMax is how often a message goes out in a batch that is rejected
 	// before it goes out alone.
 	rejectedMax = 3
@@ -187,6 +191,9 @@ func (c *committer) tellRoom() {
 func (b *Bus) check(w *write, limit int) error {
 	if len(w.data) > limit {
 		return &MaxPayloadError{Subject: w.subject, Bytes: len(w.data), Limit: limit}
+	}
+	if len(w.data) <= checkedBytes {
+		return nil
 	}
 	if most := int(b.nc.MaxPayload()); len(w.data) > most {
 		return &MaxPayloadError{Subject: w.subject, Bytes: len(w.data), Limit: most}

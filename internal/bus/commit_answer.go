@@ -66,7 +66,7 @@ func readUsual(data []byte, stream string) (seq uint64, ok bool) {
 
 // hear takes an answer of the server.
 func (s *committing) hear(m *nats.Msg) {
-	number, err := strconv.ParseUint(strings.TrimPrefix(m.Subject, s.inbox+"."), 10, 64)
+	number, err := strconv.ParseUint(m.Subject[strings.LastIndexByte(m.Subject, '.')+1:], 10, 64)
 	if err != nil || s.flights[number] == nil {
 		return // it was sent again since; that answer counts
 	}

@@ -74,7 +74,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	w := &world{t: t, ctx: ctx, node: bustest.Server(t)}
 	t.Cleanup(cancel)
 	var err error

@@ -230,7 +230,7 @@ func TestADrainWithoutAServerEnds(t *testing.T) {
 	w.asked(session.ClassLLM, "openai", "s1", "r1t1")
 	w.node.Stop()
 	r.cancel()
-	ctx, cancel := context.WithTimeout(w.ctx, 20*time.Second)
+	ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
 	defer cancel()
 	select {
 	case err := <-r.done: // it may tell that it could not say good-bye

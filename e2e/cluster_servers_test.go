@@ -117,14 +117,18 @@ no_auth_user: refold
 `, name, clients, monitor, dir, cluster, strings.Join(routes, `", "`))
 }
 
+// givenPorts are those that a server of some test has, or is about to have.
+var givenPorts sync.Map
+
 // freePorts returns n ports that were free a moment ago, below those from which
-// systems take ports for connections.
+// systems take ports for connections: nobody gets them while their server is
+// away. No two tests of this process get the same.
 func freePorts(t testing.TB, n int) []int {
 	t.Helper()
 	var ports []int
 	for range 1000 {
 		port := 20_000 + rand.IntN(12_000)
-		if slices.Contains(ports, port) {
+		if _, given := givenPorts.LoadOrStore(port, true); given {
 			continue
 		}
 		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))

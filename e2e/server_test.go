@@ -78,10 +78,11 @@ func serveNATS(dir string) {
 // natsProcess is a NATS server in a process of its own, which can be killed
 // and started again on the same files and port.
 type natsProcess struct {
-	t   testing.TB
-	dir string
-	url string
-	cmd *exec.Cmd
+	t    testing.TB
+	dir  string
+	port int // 0: it has not been started yet
+	url  string
+	cmd  *exec.Cmd
 }
 
 func startNATSProcess(t testing.TB) *natsProcess {
@@ -99,12 +100,11 @@ func (p *natsProcess) start() {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	dir := p.dir
-	if p.url != "" {
-		dir += p.url[strings.LastIndexByte(p.url, ':'):]
+	if p.port == 0 {
+		p.port = freePorts(p.t, 1)[0]
 	}
 	p.cmd = exec.Command(self)
-	p.cmd.Env = append(os.Environ(), serverEnv+"="+dir)
+	p.cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s:%d", serverEnv, p.dir, p.port))
 	p.cmd.Stderr = os.Stderr
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {

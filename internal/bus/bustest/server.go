@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -174,13 +174,17 @@ const (
 	routePortMax = 32_000
 )
 
-// freePorts returns n different ports that were free a moment ago.
+// givenPorts are those that a server of some test has, or is about to have.
+var givenPorts sync.Map
+
+// freePorts returns n ports that were free a moment ago. No two tests of this
+// process get the same.
 func freePorts(t testing.TB, n int) []int {
 	t.Helper()
 	var ports []int
 	for range 1000 {
 		port := routePortMin + rand.IntN(routePortMax-routePortMin)
-		if slices.Contains(ports, port) {
+		if _, given := givenPorts.LoadOrStore(port, true); given {
 			continue
 		}
 		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))

@@ -5,13 +5,17 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/refold/refold/internal/bench"
 )
 
 // options returns what all measurements take.
 func (p benchPlace) options(s streams, runs int) bench.Options {
-	o := bench.Options{Dir: p.Dir, Runs: runs}
+	begun := time.Now()
+	o := bench.Options{Dir: p.Dir, Runs: runs, Step: func(what string, took time.Duration) {
+		fmt.Fprintf(s.err, "%7.1f s  %s, in %.1f s\n", time.Since(begun).Seconds(), what, took.Seconds())
+	}}
 	if p.Verbose {
 		o.Log = slog.New(slog.NewTextHandler(s.err, nil))
 	}
@@ -125,24 +129,33 @@ func (b benchWake) Run(ctx context.Context, s streams) error {
 
 // benchGrowth measures beside more and more sessions.
 type benchGrowth struct {
-	GrowthMax int `default:"10000" placeholder:"N" help:"The most sessions; up to 1,000,000, of which each takes about 8 KB of disk."`
-	Runs      int `default:"1000" help:"Runs that are measured with each number of sessions."`
+	GrowthMin  int    `default:"100" placeholder:"N" help:"The fewest sessions; then ten times as many, and so on."`
+	GrowthMax  int    `default:"10000" placeholder:"N" help:"The most sessions; up to 1,000,000, of which each takes about 4 KB of disk."`
+	Recent     int    `default:"100000" placeholder:"N" help:"How many of them, at most, are of the last hour: their effects and claims are stored, too, another 4 KB each."`
+	Runs       int    `default:"5000" help:"Runs that are measured with each number of sessions."`
+	CPUProfile string `name:"cpuprofile" type:"path" placeholder:"DIR" help:"Write a CPU profile of the runs with each number of sessions."`
 	benchPlace
 }
 
 // Run measures and prints as numbers are done.
 func (b benchGrowth) Run(ctx context.Context, s streams) error {
-	if err := positive("--growth-max and --runs", b.GrowthMax, b.Runs); err != nil {
+	if err := positive("--growth-min, --growth-max and --runs", b.GrowthMin, b.GrowthMax, b.Runs); err != nil {
 		return err
 	}
-	if !b.JSON {
-		fmt.Fprintf(s.out, "%10s %10s %14s %14s %9s %9s %9s\n", "sessions", "runs/s", "us an event", "cpu us/event", "of 1,000", "p50 ms", "p99 ms")
+	if b.Recent < 0 {
+		return &statusError{statusUsage, "bench: --recent must not be negative"}
 	}
-	return bench.Growth(ctx, b.options(s, b.Runs), b.GrowthMax, func(g bench.Grown) error {
+	if !b.JSON {
+		fmt.Fprintf(s.out, "%10s %10s %14s %14s %9s %12s %9s %9s %9s %9s\n", "sessions", "runs/s", "us an event", "cpu us/event", "of 1,000", "collect us", "p50 ms", "p99 ms", "heap MiB", "taken ms")
+	}
+	o := b.options(s, b.Runs)
+	o.Profiles = b.CPUProfile
+	return bench.Growth(ctx, o, b.GrowthMin, b.GrowthMax, b.Recent, func(g bench.Grown) error {
 		row := map[string]any{
-			"sessions": g.Sessions, "runs_s": g.RunsPerS, "us_per_event": 1000 * ms(g.Event), "cpu_us_per_event": 1000 * ms(g.EventCPU), "cpu_relative_to_1000": g.Relative,
-			"p50_ms": ms(g.P50), "p99_ms": ms(g.P99),
+			"sessions": g.Sessions, "recent": g.Recent, "runs_s": g.RunsPerS, "us_per_event": 1000 * ms(g.Event), "cpu_us_per_event": 1000 * ms(g.EventCPU),
+			"cpu_relative_to_1000": g.Relative, "collect_us_per_event": 1000 * ms(g.Collect), "p50_ms": ms(g.P50), "p99_ms": ms(g.P99), "heap_mib": mib(g.Heap), "taken_ms": ms(g.Taken),
 		}
-		return b.tell(s, row, "%10d %10.0f %14.1f %14.1f %9.2f %9.2f %9.2f", g.Sessions, g.RunsPerS, 1000*ms(g.Event), 1000*ms(g.EventCPU), g.Relative, ms(g.P50), ms(g.P99))
+		return b.tell(s, row, "%10d %10.0f %14.1f %14.1f %9.2f %12.1f %9.2f %9.2f %9.0f %9.0f",
+			g.Sessions, g.RunsPerS, 1000*ms(g.Event), 1000*ms(g.EventCPU), g.Relative, 1000*ms(g.Collect), ms(g.P50), ms(g.P99), mib(g.Heap), ms(g.Taken))
 	})
 }

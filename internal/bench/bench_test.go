@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -93,7 +94,7 @@ func TestGrowth(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	var got []int
-	err := bench.Growth(ctx, bench.Options{Dir: t.TempDir(), Runs: 5}, 100, func(g bench.Grown) error {
+	err := bench.Growth(ctx, bench.Options{Dir: t.TempDir(), Runs: 5}, 100, 100, 30, func(g bench.Grown) error {
 		got = append(got, g.Sessions)
 		return nil
 	})
@@ -102,6 +103,30 @@ func TestGrowth(t *testing.T) {
 	}
 	if len(got) != 1 || got[0] != 100 {
 		t.Errorf("measured with %v sessions, want 100", got)
+	}
+}
+
+// A session-actor follows what is stored, and folds all of it.
+func TestSleeping(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	var folded []string
+	o := bench.Options{Dir: t.TempDir(), Step: func(what string, _ time.Duration) {
+		if strings.HasPrefix(what, "folded") {
+			folded = append(folded, what)
+		}
+	}}
+	f, err := bench.Memory(ctx, o, 500, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"folded 50 sessions of 6 events", "folded 550 sessions of 6 events", "folded 1 sessions of 20 events", "folded 11 sessions of 20 events"}
+	if !slices.Equal(folded, want) {
+		t.Errorf("got %q, want %q", folded, want)
+	}
+	if f.Sleeping != 500 || f.Awake != 10 || f.AwakeTurns != 10 {
+		t.Errorf("got %+v, want 500 sleeping and 10 awake sessions, of 10 turns", f)
 	}
 }
 

@@ -3,17 +3,25 @@ package bench
 import (
 	"context"
 	"fmt"
+	"runtime"
+	"runtime/metrics"
 	"time"
+
+	"github.com/refold/refold/subjects"
 )
 
 // Grown is what a run costs Refold beside so many older sessions.
 type Grown struct {
 	Sessions int
+	Recent   int // of which effects and claims are stored, too
 	RunsPerS float64
 	EventCPU time.Duration // of the whole process, for an event
 	Relative float64       // EventCPU, by that with 1,000 sessions; 0: not known
+	Collect  time.Duration // of EventCPU, for garbage: some of it belongs to no event but to what is live
 	Event    time.Duration // of the clock, for an event: of all in flight together
 	P50, P99 time.Duration // of a run
+	Heap     uint64        // bytes in use before the runs, by the whole process
+	Taken    time.Duration // of the first run of a lane that is taken for it, the longest
 }
 
 // eventsOfRun is how many events the log holds of a run.
@@ -22,46 +30,21 @@ const eventsOfRun = 6
 // growthInFlight is how many runs are in flight while growth is measured.
 const growthInFlight = 100
 
-// Growth measures o.Runs runs with 100, 1,000, … sessions in the streams, up to
-// most, under interval. The older ones are stored as they are when their run is
-// over: all its events, effects, claims and notices.
-func Growth(ctx context.Context, o Options, most int, done func(Grown) error) error {
+// Growth measures o.Runs runs with least sessions in the streams, ten times as
+// many and so on, up to most, under interval. The older ones are stored as they are some time after
+// their run (grow); at most recent of them are of the last hour.
+func Growth(ctx context.Context, o Options, least, most, recent int, done func(Grown) error) error {
 	base, err := calibrated(ctx, o)
 	if err != nil {
 		return err
 	}
 	var of1000 time.Duration
-	for sessions := 100; sessions <= most; sessions *= 10 {
+	for sessions := least; sessions <= most; sessions *= 10 {
 		err := onStage(ctx, o, func(ctx context.Context, g *stage) error {
 			g.stored, g.inFlight = base.stored, growthInFlight
-			if err := g.grow(ctx, sessions); err != nil {
-				return fmt.Errorf("fill the streams: %w", err)
-			}
-			y, err := startSystem(ctx, g.servers, g.row, g.failure.fail)
+			grown, err := g.beside(ctx, sessions, min(sessions, recent))
 			if err != nil {
 				return err
-			}
-			defer y.stop()
-			l, err := startLoad(ctx, g.servers, false, g.failure.fail)
-			if err != nil {
-				return err
-			}
-			defer l.stop()
-			// The lanes change hands first, and what is read once is read.
-			if err := l.flyFrom(ctx, sessions, growthInFlight, growthInFlight); err != nil {
-				return err
-			}
-			l.measure(true)
-			begun, used := time.Now(), cpuUsed()
-			if err := l.flyFrom(ctx, sessions+growthInFlight, growthInFlight, o.Runs); err != nil {
-				return err
-			}
-			took, used := time.Since(begun), cpuUsed()-used
-			sorted := l.latencies()
-			events := time.Duration(max(o.Runs, 1) * eventsOfRun)
-			grown := Grown{
-				Sessions: sessions, RunsPerS: float64(len(sorted)) / took.Seconds(), EventCPU: used / events, Event: took / events,
-				P50: part(sorted, 0.5), P99: part(sorted, 0.99),
 			}
 			if sessions == 1000 {
 				of1000 = grown.EventCPU
@@ -76,6 +59,93 @@ func Growth(ctx context.Context, o Options, most int, done func(Grown) error) er
 		}
 	}
 	return nil
+}
+
+// beside measures runs beside so many older sessions.
+func (g *stage) beside(ctx context.Context, sessions, recent int) (Grown, error) {
+	grown := Grown{Sessions: sessions, Recent: recent}
+	if err := g.grow(ctx, sessions, recent); err != nil {
+		return grown, fmt.Errorf("fill the streams: %w", err)
+	}
+	warming := time.Now()
+	y, err := startSystem(ctx, g.servers, g.row, g.failure.fail)
+	if err != nil {
+		return grown, err
+	}
+	defer y.stop()
+	l, err := startLoad(ctx, g.servers, false, g.failure.fail)
+	if err != nil {
+		return grown, err
+	}
+	defer l.stop()
+	from, err := g.take(ctx, l, sessions, &grown)
+	if err != nil {
+		return grown, err
+	}
+	// What is read once is read.
+	if err := l.flyFrom(ctx, from, growthInFlight, growthInFlight); err != nil {
+		return grown, err
+	}
+	runtime.GC() // all begin with no garbage
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	grown.Heap = m.HeapAlloc
+	g.step(warming, "started Refold, and ended its first runs")
+	stopProfile, err := g.profileOf(fmt.Sprintf("growth-%d", sessions))
+	if err != nil {
+		return grown, err
+	}
+	l.measure(true)
+	begun, used, collected := time.Now(), cpuUsed(), collecting()
+	if err := l.flyFrom(ctx, from+growthInFlight, growthInFlight, g.Runs); err != nil {
+		return grown, err
+	}
+	took, used, collected := time.Since(begun), cpuUsed()-used, collecting()-collected
+	if err := stopProfile(); err != nil {
+		return grown, err
+	}
+	sorted := l.latencies()
+	events := time.Duration(max(g.Runs, 1) * eventsOfRun)
+	grown.RunsPerS = float64(len(sorted)) / took.Seconds()
+	grown.EventCPU, grown.Collect, grown.Event = used/events, collected/events, took/events
+	grown.P50, grown.P99 = part(sorted, 0.5), part(sorted, 0.99)
+	g.step(begun, "measured %d runs", g.Runs)
+	return grown, nil
+}
+
+// take has the lanes taken, one after the other, by a run of a session of each:
+// the server looks then at all subjects of the lane. It returns the number of
+// the next session.
+func (g *stage) take(ctx context.Context, l *load, from int, grown *Grown) (next int, err error) {
+	begun, taken := time.Now(), map[int]bool{}
+	for next = from; len(taken) < subjects.LanesDefault; next++ {
+		lane := subjects.Lane(subjects.Partition(sessionID(next)))
+		if taken[lane] {
+			continue
+		}
+		taken[lane] = true
+		asked := time.Now()
+		if err := l.flyFrom(ctx, next, 1, 1); err != nil {
+			return next, fmt.Errorf("lane %d: %w", lane, err)
+		}
+		grown.Taken = max(grown.Taken, time.Since(asked))
+	}
+	g.step(begun, "took %d lanes, the longest in %.2f s", len(taken), grown.Taken.Seconds())
+	return next, nil
+}
+
+// collecting returns the processor time that collecting garbage took, as the
+// runtime estimates it, up to the last collection.
+func collecting() time.Duration {
+	sample := []metrics.Sample{{Name: "/cpu/classes/gc/total:cpu-seconds"}, {Name: "/cpu/classes/gc/mark/idle:cpu-seconds"}}
+	metrics.Read(sample)
+	seconds := 0.0
+	for i, sign := range []float64{1, -1} {
+		if v := sample[i].Value; v.Kind() == metrics.KindFloat64 {
+			seconds += sign * v.Float64()
+		}
+	}
+	return time.Duration(seconds * float64(time.Second))
 }
 
 // flyFrom flies so many runs of the sessions from a number on, and waits for

@@ -13,7 +13,6 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/internal/bus"
-	"github.com/refold/refold/subjects"
 )
 
 // stage is what the smaller measurements work on: servers with Refold's
@@ -104,72 +103,49 @@ func (g *stage) fly(ctx context.Context, inFlight, runs int) error {
 	return l.wait(ctx, drainWithin+time.Duration(runs)*time.Second)
 }
 
-// fillAtOnce is how many messages are handed over before their storing is
-// waited for.
-const fillAtOnce = 20_000
-
 // fill publishes the events of sessions from one number to another, all alike,
-// as fast as the log takes them. No session-actor may run.
+// as fast as the log takes them. Nobody else may publish events.
 func (g *stage) fill(ctx context.Context, from, to int, events []said) error {
-	c, err := newCommitter(g.nc, true, g.failure.fail)
+	f, err := g.newFiller(ctx, g.bus.Names().LogStream())
 	if err != nil {
 		return err
 	}
-	defer c.close()
-	names := g.bus.Names()
-	var group []message
+	defer f.close()
 	for n := from; n < to; n++ {
-		for i, e := range events {
-			subject, err := names.Log(e.door, sessionID(n))
+		for _, e := range events {
+			subject, err := g.bus.Names().Log(e.door, sessionID(n))
 			if err != nil {
 				return err
 			}
-			group = append(group, message{subject: subject, data: e.payload, stored: func() {}})
-			if last := n == to-1 && i == len(events)-1; len(group) < fillAtOnce && !last {
-				continue
+			if err := f.put(ctx, message{subject: subject, data: e.payload}); err != nil {
+				return err
 			}
-			stored := make(chan struct{})
-			group[len(group)-1].stored = func() { close(stored) }
-			c.put(group...)
-			select {
-			case <-stored:
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			}
-			group = group[:0:0]
 		}
 	}
-	return nil
-}
-
-// pass acknowledges all events unseen, as if they had been folded.
-func (g *stage) pass(ctx context.Context) error {
-	for i := range subjects.LanesDefault {
-		p, err := newPuller(g.nc, g.bus.Names().LogStream(), subjects.LaneName(i), subjects.LaneGroup, func(*slice) {}, g.failure.fail)
-		if err != nil {
-			return err
-		}
-		defer p.close() //nolint:revive // all lanes are passed side by side
-	}
-	return g.folded(ctx)
+	return f.end(ctx)
 }
 
 const foldedTick = 50 * time.Millisecond
 
 // folded waits until all events of all lanes are acknowledged.
 func (g *stage) folded(ctx context.Context) error {
-	var lanes []string
-	for i := range subjects.LanesDefault {
-		lanes = append(lanes, subjects.LaneName(i))
-	}
-	return g.drained(ctx, g.bus.Names().LogStream(), lanes)
+	return g.drained(ctx, g.bus.Names().LogStream(), laneNames())
 }
 
 // drained waits until all that consumers of a stream deliver is acknowledged.
 func (g *stage) drained(ctx context.Context, stream string, consumers []string) error {
+	return g.near(ctx, stream, consumers, 0)
+}
+
+// near waits until of what each of these consumers delivers at most so many
+// messages are not acknowledged.
+func (g *stage) near(ctx context.Context, stream string, consumers []string, most int) error {
 	tick := time.NewTicker(foldedTick)
 	defer tick.Stop()
 	for idle := 0; idle < 2; {
+		if most > 0 {
+			idle = 1 // it goes on anyway
+		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -185,7 +161,7 @@ func (g *stage) drained(ctx context.Context, stream string, consumers []string) 
 			if err != nil {
 				return fmt.Errorf("look at consumer %s: %w", name, err)
 			}
-			if info := consumer.CachedInfo(); info.NumPending > 0 || info.NumAckPending > 0 || info.AckFloor.Stream == 0 {
+			if info := consumer.CachedInfo(); int(info.NumPending)+info.NumAckPending > most || info.AckFloor.Stream == 0 {
 				idle = 0
 				break
 			}

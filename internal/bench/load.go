@@ -64,7 +64,14 @@ func startLoad(ctx context.Context, s *servers, grouped bool, fail func(error)) 
 	if err != nil {
 		return nil, err
 	}
-	notices, err := js.OrderedConsumer(ctx, l.names.NoticesStream(), jetstream.OrderedConsumerConfig{})
+	stream, err := js.Stream(ctx, l.names.NoticesStream())
+	if err != nil {
+		return nil, fmt.Errorf("read notices: %w", err)
+	}
+	// Those of older sessions would keep the clients busy for long.
+	notices, err := js.OrderedConsumer(ctx, l.names.NoticesStream(), jetstream.OrderedConsumerConfig{
+		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: stream.CachedInfo().State.LastSeq + 1,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("read notices: %w", err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/internal/host"
+	"github.com/refold/refold/subjects"
 )
 
 // Footprint is what sessions take of a session-actor's memory, without what the
@@ -78,19 +79,36 @@ func footprint(ctx context.Context, o Options, keep host.Options, n int, events 
 	return each, err
 }
 
-// keeps fills the log, has it folded, and returns the bytes in use then.
+// What is folded while it is stored: so many events at a time, of which each
+// lane's owner may be so far behind. Much more would measure the server, which
+// looks for the next event of a lane that is far behind at all subjects of a
+// block.
+const (
+	followEvents = 2000
+	followBehind = followEvents / subjects.LanesDefault
+)
+
+// keeps has the sessions folded, and returns the bytes in use then.
 func (g *stage) keeps(ctx context.Context, from, to int, events []said) (bytes float64, err error) {
-	if err := g.fill(ctx, from, to, events); err != nil {
-		return 0, err
-	}
+	begun := time.Now()
 	y, err := startSystem(ctx, g.servers, g.row, g.failure.fail)
 	if err != nil {
 		return 0, err
 	}
 	defer y.stop()
+	atOnce := max(followEvents/len(events), 1)
+	for at := from; at < to; at += atOnce {
+		if err := g.fill(ctx, at, min(at+atOnce, to), events); err != nil {
+			return 0, err
+		}
+		if err := g.near(ctx, g.bus.Names().LogStream(), laneNames(), followBehind); err != nil {
+			return 0, err
+		}
+	}
 	if err := g.folded(ctx); err != nil {
 		return 0, err
 	}
+	g.step(begun, "folded %d sessions of %d events", to-from, len(events))
 	// What is under way beside, snapshots and sweeps, goes away by itself.
 	bytes = inUse()
 	for range settleSamples {
@@ -100,6 +118,7 @@ func (g *stage) keeps(ctx context.Context, from, to int, events []said) (bytes f
 		bytes = min(bytes, inUse())
 	}
 	runtime.KeepAlive(y)
+	g.step(begun, "they keep %.1f MiB", bytes/(1<<20))
 	return bytes, nil
 }
 

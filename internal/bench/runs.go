@@ -32,6 +32,16 @@ type Options struct {
 	Rounds       int           // how often each row is measured; 0: once
 	Profiles     string        // directory for a CPU profile of each side; empty: none
 	Log          *slog.Logger  // of the daemons; nil: nothing
+	// Step is called when a longer part of the work is done, with how long it
+	// took; nil: nobody wants to know.
+	Step func(what string, took time.Duration)
+}
+
+// step tells that something is done which began at begun.
+func (o Options) step(begun time.Time, format string, args ...any) {
+	if o.Step != nil {
+		o.Step(fmt.Sprintf(format, args...), time.Since(begun))
+	}
 }
 
 // Side is what one side of a row did.
@@ -289,16 +299,21 @@ func pass(ctx context.Context, d time.Duration) error {
 
 // profile begins a CPU profile of a side, if they are wanted.
 func (r row) profile(name string) (stop func() error, err error) {
+	if r.round > 0 {
+		name = fmt.Sprintf("%s-%d", name, r.round+1)
+	}
+	return r.profileOf(fmt.Sprintf("%s-%d-%s", r.durability, r.inFlight, name))
+}
+
+// profileOf begins a CPU profile in a file of that name.
+func (r row) profileOf(name string) (stop func() error, err error) {
 	if r.Profiles == "" {
 		return func() error { return nil }, nil
 	}
 	if err := os.MkdirAll(r.Profiles, 0o755); err != nil {
 		return nil, err
 	}
-	if r.round > 0 {
-		name = fmt.Sprintf("%s-%d", name, r.round+1)
-	}
-	f, err := os.Create(filepath.Join(r.Profiles, fmt.Sprintf("%s-%d-%s.pprof", r.durability, r.inFlight, name)))
+	f, err := os.Create(filepath.Join(r.Profiles, name+".pprof"))
 	if err != nil {
 		return nil, err
 	}

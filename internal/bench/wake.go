@@ -39,6 +39,7 @@ func Wake(ctx context.Context, o Options, sessions, events int) (w Wakes, err er
 		return w, err
 	}
 	err = onStage(ctx, o, func(ctx context.Context, g *stage) error {
+		begun := time.Now()
 		// All snapshots' events first, then those behind of all, so that these
 		// don't lie side by side in the log.
 		if err := g.fill(ctx, 0, 2*sessions, history[:max(events-behind, 0)]); err != nil {
@@ -49,9 +50,12 @@ func Wake(ctx context.Context, o Options, sessions, events int) (w Wakes, err er
 				return err
 			}
 		}
+		g.step(begun, "stored %d sessions of %d events", 2*sessions, events)
+		begun = time.Now()
 		if err := g.snapshots(ctx, 2*sessions, events-behind); err != nil {
 			return err
 		}
+		g.step(begun, "stored their snapshots")
 		if err := g.pass(ctx); err != nil {
 			return err
 		}

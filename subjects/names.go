@@ -138,5 +138,16 @@ func (n Names) ServiceStats(kind, instance string) (string, error) {
 }
 
 func (n Names) join(tokens ...string) string {
-	return n.prefix + "." + strings.Join(tokens, ".")
+	size := len(n.prefix)
+	for _, t := range tokens {
+		size += 1 + len(t)
+	}
+	var b strings.Builder // a subject is made for each message
+	b.Grow(size)
+	b.WriteString(n.prefix)
+	for _, t := range tokens {
+		b.WriteByte('.')
+		b.WriteString(t)
+	}
+	return b.String()
 }

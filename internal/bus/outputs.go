@@ -43,8 +43,13 @@ func (b *Bus) Store(ctx context.Context, outputs []Output) []error {
 // storeSome stores the notices among outputs, or all else, through c. failed
 // has the first output of a session that failed.
 func (b *Bus) storeSome(ctx context.Context, c *committer, outputs []Output, errs []error, failed map[string]int, notices bool) {
-	var writes []*write
-	var of []int
+	n := 0
+	for i := range outputs {
+		if (outputs[i].Notice != nil) == notices {
+			n++
+		}
+	}
+	writes, of := make([]*write, 0, n), make([]int, 0, n)
 	for i := range outputs {
 		o := &outputs[i]
 		if (o.Notice != nil) != notices {

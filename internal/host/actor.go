@@ -30,6 +30,7 @@ type actor struct {
 	woken   []uint32 // wakes that were settled here in this era
 	said    []uint32 // wakes whose settlement the log has
 	used    uint64   // when it was used last, by the lane's count
+	slice   uint64   // the latest slice that it had outputs in, by the lane's count
 	bytes   int      // that it takes, about
 	loaded  *sample  // the snapshot that it was loaded from, until the lane has taken note; nil: none, or not to be verified
 
@@ -77,7 +78,7 @@ func (h *Host) next(s *actor, a arrival) (o *outputs, err error) {
 			o.todo = append(o.todo, bus.Output{Session: s.sid, Withdraw: w.Name})
 		}
 	}
-	o.todo = append(o.todo, asks(s.sid, effects)...)
+	o.todo = appendAsks(o.todo, s.sid, effects)
 	for _, n := range notices {
 		if fault.On(fault.NoticeReused) && n.N%4 == 0 {
 			n.N--
@@ -90,14 +91,13 @@ func (h *Host) next(s *actor, a arrival) (o *outputs, err error) {
 	return o, nil
 }
 
-// asks returns the outputs that ask for effects of a session.
-func asks(sid string, effects []session.Effect) []bus.Output {
-	outputs := make([]bus.Output, len(effects))
+// appendAsks appends the outputs that ask for effects of a session.
+func appendAsks(outputs []bus.Output, sid string, effects []session.Effect) []bus.Output {
 	for i := range effects {
 		if fault.On(fault.BytesNotFrozen) && time.Now().Unix()%2 == 1 {
 			effects[i].Payload[len(effects[i].Payload)-1] ^= 1
 		}
-		outputs[i] = bus.Output{Session: sid, Effect: &effects[i]}
+		outputs = append(outputs, bus.Output{Session: sid, Effect: &effects[i]})
 	}
 	return outputs
 }

@@ -38,6 +38,7 @@ type laneActor struct {
 	storing   *slice                        // handed over; nil: none
 	snapshots *snapshotting
 	clock     uint64    // counts uses, for eviction
+	slices    uint64    // counts slices that were handed over
 	bytes     int       // that the sessions take; those that have left are counted until the next recount
 	evictFrom uint64    // use from which on it is tried again to evict
 	newest    uint64    // sequence of the latest event of this era; 0: none yet
@@ -365,8 +366,11 @@ func (l *laneActor) retry(ctx context.Context, what string, e session.Event, try
 	wait := retryFirst
 	for {
 		err := try()
+		if err == nil {
+			return nil
+		}
 		var unknown *session.UnknownRulesError
-		if err == nil || errors.As(err, &unknown) || ctx.Err() != nil {
+		if errors.As(err, &unknown) || ctx.Err() != nil {
 			return err
 		}
 		l.log.Warn("failed, trying again", "what", what, "session", e.Session, "seq", e.Seq, "error", err)

@@ -31,10 +31,10 @@ func (l *laneActor) handOver() {
 	}
 	s := &slice{outputs: l.folded, first: !l.handed}
 	l.folded, l.handed = nil, true
-	seen := map[*actor]bool{}
+	l.slices++
 	for _, o := range s.outputs {
-		if a := o.actor; a != nil && !seen[a] {
-			seen[a] = true
+		if a := o.actor; a != nil && a.slice != l.slices {
+			a.slice = l.slices
 			if a.state != nil {
 				l.dueFrom(a.state.Wakes)
 			}
@@ -111,7 +111,11 @@ func (l *laneActor) storeSlices(ctx context.Context) {
 // goes on where it failed. Every part may be stored again: a name takes one
 // message, a notice keeps its number.
 func (l *laneActor) storeAll(ctx context.Context, s *slice) error {
-	var all []bus.Output
+	n := 0
+	for _, o := range s.outputs {
+		n += len(o.todo)
+	}
+	all := make([]bus.Output, 0, n)
 	now := l.host.now().UnixMilli()
 	for _, o := range s.outputs {
 		if err := l.describe(ctx, o.registry); err != nil {

@@ -205,7 +205,7 @@ func (l *laneActor) lookAtCopy(ctx context.Context, sid string) (err error) {
 
 // ask asks wakes of a session again.
 func (l *laneActor) ask(ctx context.Context, sid string, wakes []session.OpenWake) error {
-	return errors.Join(l.host.world.Store(ctx, asks(sid, wakesOf(sid, wakes)))...)
+	return errors.Join(l.host.world.Store(ctx, appendAsks(nil, sid, wakesOf(sid, wakes)))...)
 }
 
 // snapshotWakes returns the open wakes of a snapshot. It decodes nothing else: to

@@ -7,12 +7,21 @@ package codec
 type Reader struct {
 	b    []byte
 	pos  int
-	left int // entries of the map that were not read
+	left int    // entries of the map that were not read
+	text string // a copy of b, of which strings are cut; empty: each is a copy of its own
 	bad  bool
 }
 
 // Read returns a reader of the value that data begins with.
 func Read(data []byte) Reader { return Reader{b: data} }
+
+// OneCopy has all strings that are read from here on cut from one copy of all
+// bytes. It spares an allocation for each, and the bytes stay as long as one of
+// them is kept.
+func (r *Reader) OneCopy() { r.text = string(r.b) }
+
+// Pos returns how many bytes were read.
+func (r *Reader) Pos() int { return r.pos }
 
 // Map begins the map that stands here and returns what EndMap wants.
 func (r *Reader) Map() (outer int) {
@@ -71,11 +80,27 @@ func (r *Reader) Text() []byte {
 	return s
 }
 
-// SomeText reads a text that would be left out if it were empty.
-func (r *Reader) SomeText() string {
+// Str reads a text as a string.
+func (r *Reader) Str() string {
+	s := r.Text()
+	if r.text != "" {
+		return r.text[r.pos-len(s) : r.pos]
+	}
+	return string(s)
+}
+
+// SomeBytes is SomeText for bytes, which are part of the input.
+func (r *Reader) SomeBytes() []byte {
 	s := r.Text()
 	r.bad = r.bad || len(s) == 0
-	return string(s)
+	return s
+}
+
+// SomeText reads a text that would be left out if it were empty.
+func (r *Reader) SomeText() string {
+	s := r.Str()
+	r.bad = r.bad || s == ""
+	return s
 }
 
 // Some reads an integer that would be left out if it were 0.

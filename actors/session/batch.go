@@ -144,13 +144,13 @@ func callDeadline(c *RunConfig, toolMS int64) (deadline, runMS int64) {
 func (s *State) settleCall(i int, b *settlement) {
 	bad := b.bad
 	if bad == nil {
-		bad = s.callFault(b.call)
+		bad = s.callFault(b)
 	}
 	s.owe(i, b, bad == nil)
 	if bad != nil {
 		s.endCall(i, CallFailed, CodeBadSettlement, bad.detail)
 	} else {
-		s.takeOutcome(i, b.call)
+		s.takeOutcome(i, &b.call)
 	}
 	s.closeGroup()
 }
@@ -184,17 +184,17 @@ func (b *ToolCallSettled) result() codec.Hash {
 }
 
 // resultHash returns the hash of a status and an output of a kind.
-func resultHash[S, O string | []byte](status S, kind byte, output O) codec.Hash {
+func resultHash[O ~string | ~[]byte](status string, kind byte, output O) codec.Hash {
 	var room [hashRoom]byte
 	return codec.Sum(append(append(append(room[:0], status...), 0, kind), output...))
 }
 
 // callFault says what is wrong with the settlement of a call of this batch.
-func (s *State) callFault(b *ToolCallSettled) *refusal {
-	if bad := resultFault(b); bad != nil {
+func (s *State) callFault(b *settlement) *refusal {
+	if bad := resultFault(&b.call); bad != nil {
 		return bad
 	}
-	if b.PlanHash != "" && !s.Turn.Batch.PlanHash.Is(b.PlanHash) {
+	if len(b.planHash) > 0 && !s.Turn.Batch.PlanHash.IsText(b.planHash) {
 		return refuse(RejectInvalidData, "plan_hash: is not this batch's")
 	}
 	return nil

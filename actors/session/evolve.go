@@ -92,9 +92,14 @@ func (s *State) say(typ string, data any) {
 // apply decodes e and folds its body. It returns the event's type, as far as
 // it could be read, and why nothing was done.
 func (s *State) apply(e Event) (string, *refusal) {
-	env, bad := open(e)
-	if bad != nil {
-		return env.Type, bad
+	var b settlement
+	env, read := b.scan(&e)
+	if !read {
+		var bad *refusal
+		if env, bad = open(e); bad != nil {
+			return env.Type, bad
+		}
+		b = settlement{}
 	}
 	if env.ID != "" && s.seen(env.ID) {
 		return env.Type, refuse(RejectDuplicateEvent, "the session took an event with this id before")
@@ -102,7 +107,18 @@ func (s *State) apply(e Event) (string, *refusal) {
 	if s.Closed && !mayFollowClose(env.Type) {
 		return env.Type, sessionClosedRefusal()
 	}
-	if bad := s.applyBody(e.Door, env); bad != nil {
+	var bad *refusal
+	switch {
+	case read:
+		bad = s.settle(&b)
+	case isSettlement(env.Type):
+		if bad = b.decode(env); bad == nil {
+			bad = s.settle(&b)
+		}
+	default:
+		bad = s.applyBody(e.Door, env)
+	}
+	if bad != nil {
 		return env.Type, bad
 	}
 	if next, any := s.nextDeadline(); any {
@@ -114,7 +130,16 @@ func (s *State) apply(e Event) (string, *refusal) {
 	return env.Type, nil
 }
 
-// applyBody is the one switch over the event's body.
+// isSettlement reports whether a type settles one effect.
+func isSettlement(typ string) bool {
+	switch typ {
+	case TypeToolCallsObserved, TypeGenerationSettled, TypeToolCallSettled, TypeStepPrepared, TypeWakeSettled:
+		return true
+	}
+	return false
+}
+
+// applyBody is the one switch over the body of an event that settles no effect.
 func (s *State) applyBody(door Door, env Envelope) *refusal {
 	switch env.Type {
 	case TypeRunRequested:
@@ -136,8 +161,6 @@ func (s *State) applyBody(door Door, env Envelope) *refusal {
 		return body(env.Data, func(b *RunResumeRequested) *refusal { return s.runResumeRequested(door, b) })
 	case TypeRunCompleted, TypeRunFailed:
 		return body(env.Data, func(b *RunEnded) *refusal { return s.runEnded(env.Type, b) })
-	case TypeToolCallsObserved, TypeGenerationSettled, TypeToolCallSettled, TypeStepPrepared, TypeWakeSettled:
-		return s.settle(env)
 	case TypeToolBatchSettled:
 		return s.toolBatchSettled(env.Data)
 	}

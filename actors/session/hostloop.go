@@ -12,7 +12,7 @@ import (
 // loop reads the rejection, looks at the view, and says it again.
 func (s *State) hostLoopFault(i int, b *settlement) *refusal {
 	batch := s.Turn.Batch
-	if b.bad != nil || b.call.PlanHash == "" || b.call.PlanHash == batch.PlanHash.String() || !s.isHostLoop(&batch.Calls[i]) {
+	if b.bad != nil || len(b.planHash) == 0 || batch.PlanHash.IsText(b.planHash) || !s.isHostLoop(&batch.Calls[i]) {
 		return nil
 	}
 	return planMismatch(batch.PlanHash)

@@ -25,10 +25,12 @@ type owed struct {
 
 // unhashed is a settlement of the latest turn, or of the batch completed last.
 type unhashed struct {
-	typ    string
-	call   int  // position in the batch; -1: the generation
-	result bool // the settlement is the call's result
-	end    int  // of its data, which begins where the one before it ends
+	typ      string
+	call     int    // position in the batch; -1: the generation
+	result   bool   // the settlement is the call's result
+	status   string // of the result
+	from, to int    // of the result's text in the settlement's data; 0, 0: it is not known
+	end      int    // of its data, which begins where the one before it ends
 }
 
 // owe has the settlement of the latest turn's generation, if call is -1, or of
@@ -36,15 +38,16 @@ type unhashed struct {
 // result too.
 func (s *State) owe(call int, b *settlement, result bool) {
 	o := &s.turnOwes
-	if len(o.data)+len(b.data) > owedBytesMax {
-		s.hashSettlement(call, b.typ, b.data, result)
+	u := unhashed{typ: b.typ, call: call, result: result, status: b.call.Status, from: b.outputFrom, to: b.outputTo, end: len(o.data) + len(b.data)}
+	if u.end > owedBytesMax {
+		s.hashSettlement(&u, b.data)
 		return
 	}
 	if o.data == nil {
 		o.of, o.data = make([]unhashed, 0, owedRoom), make([]byte, 0, max(owedBytes, len(b.data)))
 	}
 	o.data = append(o.data, b.data...)
-	o.of = append(o.of, unhashed{typ: b.typ, call: call, result: result, end: len(o.data)})
+	o.of = append(o.of, u)
 }
 
 // hashOwed makes all hashes that are owed. What it changes is what the state
@@ -53,30 +56,30 @@ func (s *State) hashOwed() {
 	if s.live == nil {
 		return
 	}
-	s.turnOwes.each(func(u *unhashed, data codec.Raw) { s.hashSettlement(u.call, u.typ, data, u.result) })
+	s.turnOwes.each(s.hashSettlement)
 	s.doneOwes.each(func(u *unhashed, data codec.Raw) {
 		if u.result {
-			s.Done.Results[u.call] = resultIn(data)
+			s.Done.Results[u.call] = u.resultIn(data)
 		}
 	})
 }
 
 // hashSettlement hashes a settlement of the latest turn. It is what the batch
 // completed last keeps of it, if the turn made that.
-func (s *State) hashSettlement(call int, typ string, data codec.Raw, result bool) {
+func (s *State) hashSettlement(u *unhashed, data codec.Raw) {
 	t := s.Turn
-	if call < 0 {
-		t.Settled = settlementHash(typ, data)
+	if u.call < 0 {
+		t.Settled = settlementHash(u.typ, data)
 		return
 	}
-	c := &t.Batch.Calls[call]
-	c.Settled = settlementHash(typ, data)
-	if !result {
+	c := &t.Batch.Calls[u.call]
+	c.Settled = settlementHash(u.typ, data)
+	if !u.result {
 		return
 	}
-	c.Result = resultIn(data)
+	c.Result = u.resultIn(data)
 	if d := s.Done; d != nil && d.Run == t.Run && d.Turn == t.Number {
-		d.Results[call] = c.Result
+		d.Results[u.call] = c.Result
 	}
 }
 
@@ -113,28 +116,9 @@ func (o *owed) weight() int { return cap(o.of)*unhashedWeight + cap(o.data) }
 
 // resultIn returns the hash of the result that is in the data of a
 // ToolCallSettled, which was decoded before. What is text is not decoded again.
-func resultIn(data codec.Raw) codec.Hash {
-	var room [8]codec.Entry
-	var status, text []byte
-	entries, err := codec.Entries(room[:0], data)
-	for i := range entries {
-		switch string(entries[i].Key) {
-		case "output":
-			r := codec.Read(entries[i].Value)
-			outer := r.Map()
-			r.Must("text")
-			text = r.Text()
-			r.EndMap(outer)
-			if _, ok := r.End(); !ok {
-				text = nil
-			}
-		case "status":
-			r := codec.Read(entries[i].Value)
-			status = r.Text()
-		}
-	}
-	if err == nil && len(text) > 0 {
-		return resultHash(status, 't', text)
+func (u *unhashed) resultIn(data codec.Raw) codec.Hash {
+	if u.from < u.to {
+		return resultHash(u.status, 't', data[u.from:u.to])
 	}
 	var b ToolCallSettled
 	_ = codec.Decode(data, &b)

@@ -9,25 +9,31 @@ import "github.com/refold/refold/codec"
 // ReadCanonical reads the body as codec does.
 func (b *ToolCallsObserved) ReadCanonical(data []byte) (n int, ok bool) {
 	r := codec.Read(data)
+	b.read(&r, len(data), 1)
+	return r.End()
+}
+
+// read reads the body out of so many bytes; what it holds stands inside so many
+// containers.
+func (b *ToolCallsObserved) read(r *codec.Reader, bytes, inside int) {
 	outer := r.Map()
 	r.Must("calls")
-	b.Calls = readCalls(&r, len(data))
+	b.Calls = readCalls(r, bytes)
 	r.Must("effect")
-	b.Effect = string(r.Text())
+	b.Effect = r.Str()
 	if r.Has("model") {
 		b.Model = r.SomeText()
 	}
 	if r.Has("opaque") {
-		b.Opaque = r.Raw(1)
+		b.Opaque = r.Raw(inside)
 	}
 	if r.Has("text") {
-		b.Text = readText(&r)
+		b.Text = readText(r)
 	}
 	if r.Has("usage") {
-		b.Usage = readUsage(&r)
+		b.Usage = readUsage(r)
 	}
 	r.EndMap(outer)
-	return r.End()
 }
 
 // callBytesMin is what a call takes at least: what bounds how many there are.
@@ -50,7 +56,7 @@ func readCalls(r *codec.Reader, bytes int) []ObservedCall {
 			c.ProviderCallID = r.SomeText()
 		}
 		r.Must("tool_name")
-		c.ToolName = string(r.Text())
+		c.ToolName = r.Str()
 		r.EndMap(outer)
 	}
 	return calls
@@ -59,11 +65,17 @@ func readCalls(r *codec.Reader, bytes int) []ObservedCall {
 // ReadCanonical reads the body as codec does.
 func (b *GenerationSettled) ReadCanonical(data []byte) (n int, ok bool) {
 	r := codec.Read(data)
+	b.read(&r, 1)
+	return r.End()
+}
+
+// read reads the body; what it holds stands inside so many containers.
+func (b *GenerationSettled) read(r *codec.Reader, inside int) {
 	outer := r.Map()
 	r.Must("effect")
-	b.Effect = string(r.Text())
+	b.Effect = r.Str()
 	if r.Has("error") {
-		b.Error = readFault(&r)
+		b.Error = readFault(r)
 	}
 	if r.Has("finish_reason") {
 		b.FinishReason = r.SomeText()
@@ -72,45 +84,67 @@ func (b *GenerationSettled) ReadCanonical(data []byte) (n int, ok bool) {
 		b.Model = r.SomeText()
 	}
 	if r.Has("opaque") {
-		b.Opaque = r.Raw(1)
+		b.Opaque = r.Raw(inside)
 	}
 	r.Must("status")
 	b.Status = statusName(r.Text())
 	if r.Has("text") {
-		b.Text = readText(&r)
+		b.Text = readText(r)
 	}
 	if r.Has("usage") {
-		b.Usage = readUsage(&r)
+		b.Usage = readUsage(r)
 	}
 	r.EndMap(outer)
-	return r.End()
 }
 
 // ReadCanonical reads the body as codec does.
 func (b *ToolCallSettled) ReadCanonical(data []byte) (n int, ok bool) {
 	r := codec.Read(data)
+	texts := b.read(&r)
+	b.Effect, b.PlanHash = string(texts.effect), string(texts.planHash)
+	if texts.hasOutput {
+		b.Output = &Content{Text: string(texts.output)}
+	}
+	return r.End()
+}
+
+// callTexts are the texts of a ToolCallSettled of which the fold keeps nothing,
+// in the memory of the event.
+type callTexts struct {
+	effect, output, planHash []byte
+	hasOutput                bool
+	outputEnd                int // where the output ends, if it is not empty
+}
+
+// read reads the body but for these texts, which it returns.
+func (b *ToolCallSettled) read(r *codec.Reader) (texts callTexts) {
 	outer := r.Map()
 	if r.Has("duration_ms") {
 		b.DurationMS = r.Some()
 	}
 	r.Must("effect")
-	b.Effect = string(r.Text())
+	texts.effect = r.Text()
 	if r.Has("error") {
-		b.Error = readFault(&r)
+		b.Error = readFault(r)
 	}
 	if r.Has("host_session") {
-		b.HostSession = readHost(&r)
+		b.HostSession = readHost(r)
 	}
-	if r.Has("output") {
-		b.Output = readText(&r)
+	if texts.hasOutput = r.Has("output"); texts.hasOutput {
+		content := r.Map()
+		if r.Has("text") {
+			texts.output = r.SomeBytes()
+			texts.outputEnd = r.Pos()
+		}
+		r.EndMap(content)
 	}
 	if r.Has("plan_hash") {
-		b.PlanHash = r.SomeText()
+		texts.planHash = r.SomeBytes()
 	}
 	r.Must("status")
 	b.Status = statusName(r.Text())
 	r.EndMap(outer)
-	return r.End()
+	return texts
 }
 
 // ReadCanonical reads the body as codec does.
@@ -142,7 +176,7 @@ func (b *WakeSettled) ReadCanonical(data []byte) (n int, ok bool) {
 	r := codec.Read(data)
 	outer := r.Map()
 	r.Must("effect")
-	b.Effect = string(r.Text())
+	b.Effect = r.Str()
 	r.EndMap(outer)
 	return r.End()
 }
@@ -178,7 +212,7 @@ func readUsage(r *codec.Reader) *Usage {
 func readFault(r *codec.Reader) *Fault {
 	outer, f := r.Map(), &Fault{}
 	r.Must("code")
-	f.Code = string(r.Text())
+	f.Code = r.Str()
 	if r.Has("detail") {
 		f.Detail = r.SomeText()
 	}
@@ -198,7 +232,7 @@ func readHost(r *codec.Reader) *HostSession {
 		h.Route = r.SomeText()
 	}
 	r.Must("status")
-	h.Status = string(r.Text())
+	h.Status = r.Str()
 	r.EndMap(outer)
 	return h
 }

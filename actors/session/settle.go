@@ -9,22 +9,18 @@ import (
 // `effect_settled`, one of an effect long over `stale`. A settlement that
 // names an open effect but is otherwise unusable settles it as
 // `bad_settlement`, so that a fault in a bridge never hangs a session.
-func (s *State) settle(env Envelope) *refusal {
-	b, bad := decodeSettlement(env)
-	if bad != nil {
-		return bad
-	}
+func (s *State) settle(b *settlement) *refusal {
 	place, ok := parseName(b.effect)
-	if !ok || place.class() != classOf(env.Type) {
+	if !ok || place.class() != classOf(b.typ) {
 		return refuse(RejectUnknownEffect, "this session asked no effect "+quoted(b.effect)+
-			" of the class that "+env.Type+" settles")
+			" of the class that "+b.typ+" settles")
 	}
 	_, status := s.statusOf(place)
 	switch status {
 	case effectOpen:
 	case effectSettled:
 		s.hashOwed()
-		if settled, _ := s.statusOf(place); settled == settlementHash(env.Type, env.Data) {
+		if settled, _ := s.statusOf(place); settled == settlementHash(b.typ, b.data) {
 			return nil
 		}
 		return refuse(RejectEffectSettled, b.effect+" was settled before, otherwise")
@@ -37,49 +33,52 @@ func (s *State) settle(env Envelope) *refusal {
 	}
 	switch place.class() {
 	case ClassLLM:
-		s.settleGeneration(&b)
+		s.settleGeneration(b)
 	case ClassStep:
-		s.settleStep(&b)
+		s.settleStep(b)
 	case ClassTool:
-		if bad := s.hostLoopFault(int(place.call), &b); bad != nil {
+		if bad := s.hostLoopFault(int(place.call), b); bad != nil {
 			return bad
 		}
-		s.settleCall(int(place.call), &b)
+		s.settleCall(int(place.call), b)
 	case ClassWake:
 		s.settleWake(place.wake)
 	}
 	return nil
 }
 
-// settlement is a decoded settlement: one of the bodies, or what is wrong with
-// it although it names its effect.
+// settlement is a decoded settlement: one of the bodies, by its type, or what is
+// wrong with it although it names its effect. Bytes share the event's memory.
 type settlement struct {
-	effect   string
 	typ      string
-	data     codec.Raw // shares the event's memory
+	data     codec.Raw
+	effect   string
 	bad      *refusal
-	observed *ToolCallsObserved
-	answer   *GenerationSettled
-	call     *ToolCallSettled
+	observed ToolCallsObserved
+	answer   GenerationSettled
+	call     ToolCallSettled // without the texts that are given below
+	planHash []byte          // of the call: hex
 	prepared *StepPrepared
+
+	outputFrom, outputTo int // of the call's output in data, if it is text that was not decoded
 }
 
-// decodeSettlement decodes a settlement. It refuses only what names no effect.
-func decodeSettlement(env Envelope) (settlement, *refusal) {
-	b := settlement{typ: env.Type, data: env.Data}
+// decode decodes a settlement. It refuses only what names no effect.
+func (b *settlement) decode(env Envelope) *refusal {
+	b.typ, b.data = env.Type, env.Data
 	switch env.Type {
 	case TypeToolCallsObserved:
-		b.observed = &ToolCallsObserved{}
-		b.bad = decodeContent(env.Data, "text", b.observed)
-		b.effect = b.observed.Effect
+		var body ToolCallsObserved
+		b.bad = decodeContent(env.Data, "text", &body)
+		b.observed, b.effect = body, body.Effect
 	case TypeGenerationSettled:
-		b.answer = &GenerationSettled{}
-		b.bad = decodeContent(env.Data, "text", b.answer)
-		b.effect = b.answer.Effect
+		var body GenerationSettled
+		b.bad = decodeContent(env.Data, "text", &body)
+		b.answer, b.effect = body, body.Effect
 	case TypeToolCallSettled:
-		b.call = &ToolCallSettled{}
-		b.bad = decodeContent(env.Data, "output", b.call)
-		b.effect = b.call.Effect
+		var body ToolCallSettled
+		b.bad = decodeContent(env.Data, "output", &body)
+		b.call, b.planHash, b.effect = body, []byte(body.PlanHash), body.Effect
 	case TypeStepPrepared:
 		b.prepared = &StepPrepared{}
 		b.bad = decodeBody(env.Data, b.prepared)
@@ -92,11 +91,93 @@ func decodeSettlement(env Envelope) (settlement, *refusal) {
 	if b.bad != nil {
 		var ok bool
 		if b.effect, ok = effectOf(env.Data); !ok {
-			return b, refuse(RejectInvalidData, "data.effect: is missing or no text")
+			return refuse(RejectInvalidData, "data.effect: is missing or no text")
 		}
 	}
-	return b, nil
+	return nil
 }
+
+// oneCopyMax is up to which size one copy is made of an event for all strings
+// in it: what the fold keeps of them may hold all of that.
+const oneCopyMax = 2 << 10
+
+// scan reads an event that is a settlement as our own bridges write it, envelope
+// and body in one pass. All else, and what is wrong, it leaves to open and
+// decode, which come to the same.
+func (b *settlement) scan(e *Event) (env Envelope, ok bool) {
+	if len(e.Payload) > EventBytesMax || !codec.IsMap(e.Payload) {
+		return Envelope{}, false
+	}
+	r := codec.Read(e.Payload)
+	outer := r.Map()
+	if r.Has("at") {
+		env.At = r.Int()
+	}
+	if r.Has("by") && len(r.Text()) > ByBytesMax {
+		return Envelope{}, false
+	}
+	r.Must("data")
+	from := r.Pos()
+	if !b.scanBody(e.Door, &r, len(e.Payload)) {
+		return Envelope{}, false
+	}
+	b.data = e.Payload[from:r.Pos()]
+	if b.outputTo > 0 {
+		b.outputFrom, b.outputTo = b.outputFrom-from, b.outputTo-from
+	}
+	if r.Has("id") {
+		env.ID = r.Str()
+	}
+	r.Must("type")
+	typ := r.Text()
+	if r.Has("v") {
+		env.V = int(r.Int())
+	}
+	r.EndMap(outer)
+	n, ok := r.End()
+	if !ok || n < len(e.Payload) || string(typ) != b.typ || len(env.ID) > IDBytesMax || env.V != 0 && env.V != Version {
+		return Envelope{}, false
+	}
+	env.Type, env.Data = b.typ, b.data
+	return env, true
+}
+
+// scanBody reads the body that a settlement through this door has most often. It
+// stands in an event of so many bytes.
+func (b *settlement) scanBody(door Door, r *codec.Reader, bytes int) bool {
+	switch door {
+	case DoorTool:
+		texts := b.call.read(r)
+		b.typ, b.effect, b.planHash = TypeToolCallSettled, string(texts.effect), texts.planHash
+		b.outputFrom, b.outputTo = texts.outputEnd-len(texts.output), texts.outputEnd
+		return len(texts.output) <= TextBytesMax
+	case DoorLLM:
+		if bytes <= oneCopyMax {
+			r.OneCopy()
+		}
+		look := *r
+		look.Map()
+		if look.Has("calls") {
+			b.observed.read(r, bytes, bodyDepth)
+			b.typ, b.effect = TypeToolCallsObserved, b.observed.Effect
+			return true
+		}
+		b.answer.read(r, bodyDepth)
+		b.typ, b.effect = TypeGenerationSettled, b.answer.Effect
+		return true
+	case DoorWake:
+		body := r.Map()
+		r.Must("effect")
+		b.typ, b.effect = TypeWakeSettled, string(r.Text())
+		r.EndMap(body)
+		return true
+	}
+	return false
+}
+
+// bodyDepth is how many containers the fields of a body stand in: the envelope,
+// and the body.
+const bodyDepth = 2
 
 // settlementHash tells one settlement from another.
 func settlementHash(typ string, data codec.Raw) codec.Hash {

@@ -157,7 +157,8 @@ func turnDeadline(c *RunConfig) (deadline, runMS int64) {
 // settleGeneration folds a settlement of the open generation.
 func (s *State) settleGeneration(b *settlement) {
 	s.Turn.Open = false
-	if b.observed != nil {
+	observed := b.typ == TypeToolCallsObserved
+	if observed {
 		s.owe(-1, b, false)
 	} else { // mostly the run's end, which leaves nothing owed
 		s.Turn.Settled = settlementHash(b.typ, b.data)
@@ -165,10 +166,10 @@ func (s *State) settleGeneration(b *settlement) {
 	bad := b.bad
 	switch {
 	case bad != nil:
-	case b.observed != nil:
-		bad = s.toolCallsObserved(b.observed)
+	case observed:
+		bad = s.toolCallsObserved(&b.observed)
 	default:
-		bad = s.generationSettled(b.answer)
+		bad = s.generationSettled(&b.answer)
 	}
 	if bad != nil {
 		s.generationFailed(Fault{Code: CodeBadSettlement, Detail: bad.detail})

@@ -22,6 +22,7 @@ type folding struct {
 	began   uint64                  // sequence of its first event
 	left    standing                // what it was not compared with yet
 	sum     func([]byte) codec.Hash // of an effect's bytes
+	room    *[]byte                 // for these, one effect after the other
 	open    []session.Place         // of the effects that were open after the latest event
 	gone    map[string]asked        // asked and not stored; nil: they are counted alone
 	otherAt *head                   // of the fold where the snapshot is, if its state is another
@@ -45,7 +46,7 @@ type head struct {
 }
 
 func newFolding(install *session.Install, sid string, left standing) *folding {
-	return &folding{state: session.New(install, sid), left: left, sum: codec.Sum, result: Replayed{Session: sid}}
+	return &folding{state: session.New(install, sid), left: left, sum: codec.Sum, room: new([]byte), result: Replayed{Session: sid}}
 }
 
 // fold folds one event and compares what it asks for.
@@ -76,35 +77,33 @@ func (f *folding) fold(e session.Event) {
 func (f *folding) ask(seq uint64) {
 	var room [8]session.Place
 	var name [64]byte
+	var held codec.Hash // of the stored bytes of the effect at hand
+	var found bool
 	now, was := room[:0], f.open
-	effects := f.state.OpenBeside(func(p session.Place) bool {
+	skip := func(p session.Place) bool {
 		now = append(now, p)
 		// Both lists are in the same order.
 		if at := slices.Index(was, p); at >= 0 {
 			was = was[at+1:]
 			return true
 		}
-		if f.gone != nil {
-			return false
-		}
-		if _, held := f.left.effects[string(p.Append(name[:0]))]; held {
+		if held, found = f.left.effects[string(p.Append(name[:0]))]; found || f.gone != nil {
 			return false
 		}
 		f.result.EffectsGone++
 		return true
-	})
-	f.open = append(f.open[:0], now...)
-	for i := range effects {
-		name, hash := effects[i].Name, f.sum(effects[i].Payload)
-		held, found := f.left.effects[name]
+	}
+	*f.room = f.state.EachOpen(*f.room, skip, func(_ session.Place, e session.Effect) {
+		hash := f.sum(e.Payload)
 		if !found {
 			f.result.EffectsGone++
-			f.gone[name] = asked{hash, seq}
-			continue
+			f.gone[e.Name] = asked{hash, seq}
+			return
 		}
-		delete(f.left.effects, name)
-		f.compareEffect(name, held, asked{hash, seq})
-	}
+		delete(f.left.effects, e.Name)
+		f.compareEffect(e.Name, held, asked{hash, seq})
+	})
+	f.open = append(f.open[:0], now...)
 }
 
 func (f *folding) compareEffect(name string, held codec.Hash, a asked) {

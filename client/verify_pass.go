@@ -175,6 +175,9 @@ func (p *pass) scan(ctx context.Context, hand func(i int, part portion) error) (
 		if len(parts) > 1 {
 			i = subjects.Partition(e.Session) % len(parts)
 		}
+		if parts[i].events == nil {
+			parts[i].events = make([]session.Event, 0, portionMax)
+		}
 		if parts[i].events = append(parts[i].events, e); len(parts[i].events) < portionMax {
 			return nil
 		}
@@ -192,6 +195,7 @@ type folder struct {
 	sessions map[string]*folding
 	order    []*folding // as they began
 	touched  []*folding // by the portion
+	room     []byte     // for an effect's bytes
 	next     []int      // of each event in the portion, the next one of its session; 0: none
 }
 
@@ -236,7 +240,7 @@ func (w *folder) session(part portion, i int) (*folding, error) {
 		left = *s
 	}
 	f = newFolding(part.install, e.Session, left)
-	f.began, f.sum = e.Seq, w.pass.mark
+	f.began, f.sum, f.room = e.Seq, w.pass.mark, &w.room
 	w.sessions[e.Session] = f
 	w.order = append(w.order, f)
 	return f, nil

@@ -250,10 +250,16 @@ func fingerprint(reg *Registry, offers []Offer) codec.Hash {
 // of reg.
 func (ts *Toolset) Refs(reg *Registry) []codec.Ref {
 	refs := make([]codec.Ref, len(ts.Offers))
-	for i, o := range ts.Offers {
-		refs[i] = reg.tools[o.Tool()].descriptors[o.Variant()].ref
+	for i := range ts.Offers {
+		refs[i] = ts.Ref(reg, i)
 	}
 	return refs
+}
+
+// Ref returns the i-th of Refs.
+func (ts *Toolset) Ref(reg *Registry, i int) codec.Ref {
+	o := ts.Offers[i]
+	return reg.tools[o.Tool()].descriptors[o.Variant()].ref
 }
 
 // ResolveProfile returns the name of a run's profile: its config's, else the

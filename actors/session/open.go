@@ -1,6 +1,8 @@
 package session
 
 import (
+	"strconv"
+
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
 )
@@ -25,41 +27,83 @@ const openRoom = 8
 // spelled.
 func (s *State) OpenBeside(skip func(Place) bool) []Effect {
 	var effects []Effect
+	s.eachOpen(func(p Place) {
+		if skip(p) {
+			return
+		}
+		if effects == nil && p.call >= 0 { // most batches are asked whole
+			effects = make([]Effect, 0, min(len(s.Turn.Batch.Calls)-int(p.call), openRoom))
+		}
+		effects = append(effects, s.effect(p, nil))
+	})
+	return effects
+}
+
+// EachOpen is OpenBeside for who looks at one effect after the other: fn is
+// called with each that is not skipped, right after skip was, and its Payload is
+// room's memory, if that suffices, until fn returns. EachOpen returns the room for
+// the next call.
+func (s *State) EachOpen(room []byte, skip func(Place) bool, fn func(Place, Effect)) []byte {
+	s.eachOpen(func(p Place) {
+		if skip(p) {
+			return
+		}
+		if room == nil {
+			room = make([]byte, 0, payloadRoom)
+		}
+		e := s.effect(p, room)
+		room = e.Payload[:0]
+		fn(p, e)
+	})
+	return room
+}
+
+// eachOpen calls fn with the places of all that is open, in order.
+func (s *State) eachOpen(fn func(Place)) {
 	if t := s.Turn; s.Run != nil && t != nil {
 		p := Place{run: t.Run, turn: t.Number, call: -1}
 		if step := p; t.stepOpen() {
-			if step.step = true; !skip(step) {
-				effects = append(effects, s.step(t))
-			}
+			step.step = true
+			fn(step)
 		}
 		if asked := p; t.Open {
-			if asked.attempt = t.Attempt; !skip(asked) {
-				effects = append(effects, s.generation(t))
-			}
+			asked.attempt = t.Attempt
+			fn(asked)
 		}
 		if t.Batch != nil {
 			for i := range t.Batch.Calls {
 				p.call = int32(i)
-				if c := &t.Batch.Calls[i]; c.Status == CallOpen && !s.isHostLoop(c) && !skip(p) {
-					if effects == nil { // most batches are asked whole
-						effects = make([]Effect, 0, min(len(t.Batch.Calls)-i, openRoom))
-					}
-					effects = append(effects, s.toolCall(t, i))
+				if c := &t.Batch.Calls[i]; c.Status == CallOpen && !s.isHostLoop(c) {
+					fn(p)
 				}
 			}
 		}
 	}
 	for i := range s.Wakes {
-		if !skip(Place{wake: s.Wakes[i].Number, call: -1}) {
-			effects = append(effects, s.wake(&s.Wakes[i]))
+		fn(Place{wake: s.Wakes[i].Number, call: -1})
+	}
+}
+
+// effect builds the effect that is open at a place, in room if there is any.
+func (s *State) effect(p Place, room []byte) Effect {
+	switch p.class() {
+	case ClassStep:
+		return s.step(s.Turn)
+	case ClassTool:
+		return s.toolCall(s.Turn, int(p.call), room)
+	case ClassWake:
+		for i := range s.Wakes {
+			if s.Wakes[i].Number == p.wake {
+				return s.wake(&s.Wakes[i], room)
+			}
 		}
 	}
-	return effects
+	return s.generation(s.Turn, room)
 }
 
 // generation builds the effect that asks for a turn of the model: as the run's
 // config says, but for what the turn's step says.
-func (s *State) generation(t *Turn) Effect {
+func (s *State) generation(t *Turn, room []byte) Effect {
 	c := &s.Run.Config
 	name := t.name()
 	g := Generation{
@@ -80,7 +124,7 @@ func (s *State) generation(t *Turn) Effect {
 	}
 	return Effect{
 		Name: name, Class: ClassLLM, Target: c.Provider, Claimed: true, Deadline: t.Deadline, StartBy: t.startBy(),
-		Payload: g.payload(),
+		Payload: g.payload(room),
 	}
 }
 
@@ -114,10 +158,9 @@ func (s *State) toolChoice(t *Turn) string {
 
 // refs returns the descriptors of the tools offered, in order.
 func (s *State) refs(set *planner.Toolset) []codec.Hash {
-	refs := set.Refs(s.turnsOwn)
-	hashes := make([]codec.Hash, len(refs))
-	for i := range refs {
-		hashes[i] = refs[i].Hash
+	hashes := make([]codec.Hash, len(set.Offers))
+	for i := range hashes {
+		hashes[i] = set.Ref(s.turnsOwn, i).Hash
 	}
 	return hashes
 }
@@ -135,27 +178,42 @@ func (s *State) isHostLoop(c *Call) bool {
 }
 
 // toolCall builds the effect that asks for call i.
-func (s *State) toolCall(t *Turn, i int) Effect {
+func (s *State) toolCall(t *Turn, i int, room []byte) Effect {
 	c := &t.Batch.Calls[i]
 	tool := s.tool(c.ToolID)
-	name := callName(t.Run, t.Number, i)
+	key, name, batch := s.callNames(t, i)
 	asked := ToolCall{
-		Arguments: c.Arguments, At: c.At, Batch: turnName(t.Run, t.Number), Call: i, Class: ClassTool,
-		Context: s.Run.Context, Effect: name, HostSession: c.Host, IdempotencyKey: s.Session + "." + name, PlanHash: t.Batch.PlanHash,
+		Arguments: c.Arguments, At: c.At, Batch: batch, Call: i, Class: ClassTool,
+		Context: s.Run.Context, Effect: name, HostSession: c.Host, IdempotencyKey: key, PlanHash: t.Batch.PlanHash,
 		ProviderCallID: c.ProviderCallID, RetrySafe: tool.RetrySafe, RunMS: c.RunMS, Session: s.Session,
 		StartBy: c.Deadline - c.RunMS, ToolID: c.ToolID, ToolName: c.ToolName, V: Version,
 	}
 	return Effect{
 		Name: name, Class: ClassTool, Target: callTarget(tool, c.Host), Claimed: !tool.RetrySafe, Deadline: c.Deadline, StartBy: c.Deadline - c.RunMS,
-		Payload: asked.payload(),
+		Payload: asked.payload(room),
 	}
 }
 
+// sessionRoom is more than a session's id takes, and a dot.
+const sessionRoom = 72
+
+// callNames returns the idempotency key of call i, its name, which the key ends
+// with, and its batch's, which the name begins with: one text for the three.
+func (s *State) callNames(t *Turn, i int) (key, name, batch string) {
+	var room [nameRoom + sessionRoom]byte
+	b := append(append(room[:0], s.Session...), '.')
+	from := len(b)
+	b = appendTurn(b, t.Run, t.Number)
+	to := len(b)
+	key = string(strconv.AppendInt(append(b, 'c'), int64(i), 10))
+	return key, key[from:], key[from:to]
+}
+
 // wake builds the effect that asks to be woken.
-func (s *State) wake(w *OpenWake) Effect {
+func (s *State) wake(w *OpenWake, room []byte) Effect {
 	name := wakeName(w.Number)
 	asked := Wake{At: w.At, Class: ClassWake, Due: w.Due, Effect: name, Session: s.Session, StartBy: w.Due, V: Version}
-	return Effect{Name: name, Class: ClassWake, Target: "-", Deadline: w.Due, StartBy: w.Due, Payload: asked.payload()}
+	return Effect{Name: name, Class: ClassWake, Target: "-", Deadline: w.Due, StartBy: w.Due, Payload: asked.payload(room)}
 }
 
 // encode returns the canonical bytes of an effect. It can't fail: every part

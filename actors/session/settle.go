@@ -121,7 +121,11 @@ func (b *settlement) scan(e *Event) (env Envelope, ok bool) {
 	if !b.scanBody(e.Door, &r, len(e.Payload)) {
 		return Envelope{}, false
 	}
-	b.data = e.Payload[from:r.Pos()]
+	to, ok := r.End()
+	if !ok {
+		return Envelope{}, false
+	}
+	b.data = e.Payload[from:to]
 	if b.outputTo > 0 {
 		b.outputFrom, b.outputTo = b.outputFrom-from, b.outputTo-from
 	}

@@ -9,10 +9,12 @@ import "github.com/refold/refold/codec"
 // payloadRoom is what most effects take at most, without the texts in them.
 const payloadRoom = 512
 
-// payload returns the canonical bytes of an effect.
-func (g *Generation) payload() []byte {
-	room := payloadRoom + len(g.System) + len(g.Params) + len(g.ResponseFormat) + len(g.Items)*itemRoom + len(g.Tools)*hashRoomText
-	if out, ok := g.AppendCanonical(make([]byte, 0, room)); ok {
+// payload returns the canonical bytes of an effect, in room if there is any.
+func (g *Generation) payload(room []byte) []byte {
+	if room == nil {
+		room = make([]byte, 0, payloadRoom+len(g.System)+len(g.Params)+len(g.ResponseFormat)+len(g.Items)*itemRoom+len(g.Tools)*hashRoomText)
+	}
+	if out, ok := g.AppendCanonical(room); ok {
 		return out
 	}
 	return encode(*g)
@@ -24,17 +26,23 @@ const (
 	hashRoomText = len(codec.Hash{}) + 2
 )
 
-// payload returns the canonical bytes of an effect.
-func (c *ToolCall) payload() []byte {
-	if out, ok := c.AppendCanonical(make([]byte, 0, payloadRoom+len(c.Arguments)+len(c.Context))); ok {
+// payload returns the canonical bytes of an effect, in room if there is any.
+func (c *ToolCall) payload(room []byte) []byte {
+	if room == nil {
+		room = make([]byte, 0, payloadRoom+len(c.Arguments)+len(c.Context))
+	}
+	if out, ok := c.AppendCanonical(room); ok {
 		return out
 	}
 	return encode(*c)
 }
 
-// payload returns the canonical bytes of an effect.
-func (w *Wake) payload() []byte {
-	if out, ok := w.AppendCanonical(make([]byte, 0, wakeRoom)); ok {
+// payload returns the canonical bytes of an effect, in room if there is any.
+func (w *Wake) payload(room []byte) []byte {
+	if room == nil {
+		room = make([]byte, 0, wakeRoom)
+	}
+	if out, ok := w.AppendCanonical(room); ok {
 		return out
 	}
 	return encode(*w)

@@ -185,6 +185,14 @@ func checkArguments(t *tool, variant int, call ObservedCall) (Key, Rejection) {
 // readArguments reads the text of a call's arguments, or says what is wrong
 // with it.
 func readArguments(text string) (value, string) {
+	if v, ok := readQuick(text); ok {
+		return v, ""
+	}
+	return readSpelled(text)
+}
+
+// readSpelled reads arguments of any form.
+func readSpelled(text string) (value, string) {
 	raw, err := codec.FromJSON([]byte(text))
 	if err != nil {
 		return value{}, unreadable(err)

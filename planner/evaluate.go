@@ -125,14 +125,14 @@ func (e *evaluation) node(n *node, v *value, at *place, marks []bool) bool {
 		e.spend(len(own) / 16)
 	}
 	ok := e.assertions(n, v, at)
-	for _, part := range [...]func(*evaluation, *node, *value, *place, []bool) bool{
-		(*evaluation).contents, (*evaluation).inPlace,
-	} {
-		if e.stop(ok) {
-			return false
-		}
-		ok = part(e, n, v, at, own) && ok
+	if e.stop(ok) {
+		return false
 	}
+	ok = e.contents(n, v, at, own) && ok
+	if e.stop(ok) {
+		return false
+	}
+	ok = e.inPlace(n, v, at, own) && ok
 	// A keyword that failed has evaluated nothing: only when all others hold
 	// does it help to say what none of them has evaluated.
 	ok = ok && e.unevaluated(n, v, at, own)

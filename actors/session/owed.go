@@ -25,12 +25,11 @@ type owed struct {
 
 // unhashed is a settlement of the latest turn, or of the batch completed last.
 type unhashed struct {
-	typ      string
-	call     int    // position in the batch; -1: the generation
-	result   bool   // the settlement is the call's result
 	status   string // of the result
-	from, to int    // of the result's text in the settlement's data; 0, 0: it is not known
-	end      int    // of its data, which begins where the one before it ends
+	call     int32  // position in the batch; -1: the generation, which made calls
+	from, to int32  // of the result's text in the settlement's data; 0, 0: it is not known
+	end      int32  // of its data, which begins where the one before it ends
+	result   bool   // the settlement is the call's result
 }
 
 // owe has the settlement of the latest turn's generation, if call is -1, or of
@@ -38,7 +37,9 @@ type unhashed struct {
 // result too.
 func (s *State) owe(call int, b *settlement, result bool) {
 	o := &s.turnOwes
-	u := unhashed{typ: b.typ, call: call, result: result, status: b.call.Status, from: b.outputFrom, to: b.outputTo, end: len(o.data) + len(b.data)}
+	u := unhashed{
+		status: b.call.Status, call: int32(call), from: int32(b.outputFrom), to: int32(b.outputTo), end: int32(len(o.data) + len(b.data)), result: result,
+	}
 	if u.end > owedBytesMax {
 		s.hashSettlement(&u, b.data)
 		return
@@ -69,11 +70,11 @@ func (s *State) hashOwed() {
 func (s *State) hashSettlement(u *unhashed, data codec.Raw) {
 	t := s.Turn
 	if u.call < 0 {
-		t.Settled = settlementHash(u.typ, data)
+		t.Settled = settlementHash(TypeToolCallsObserved, data)
 		return
 	}
 	c := &t.Batch.Calls[u.call]
-	c.Settled = settlementHash(u.typ, data)
+	c.Settled = settlementHash(TypeToolCallSettled, data)
 	if !u.result {
 		return
 	}
@@ -101,7 +102,7 @@ func (s *State) forgetGenerationsHash() {
 
 // each calls fn for all of them, and leaves none.
 func (o *owed) each(fn func(u *unhashed, data codec.Raw)) {
-	from := 0
+	from := int32(0)
 	for i := range o.of {
 		fn(&o.of[i], o.data[from:o.of[i].end])
 		from = o.of[i].end

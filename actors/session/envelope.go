@@ -24,6 +24,9 @@ func decodeEnvelope(payload []byte) (Envelope, error) {
 // fault, in one pass and without copies. It leaves all else to codec.Decode,
 // which also knows what is wrong.
 func scanEnvelope(payload []byte) (env Envelope, ok bool) {
+	if !codec.IsMap(payload) {
+		return Envelope{}, false // most likely it is JSON
+	}
 	var room [6]codec.Entry
 	entries, err := codec.Entries(room[:0], payload)
 	if err != nil {

@@ -23,7 +23,8 @@ func Fold(install *Install, sid string, history iter.Seq[Event]) *State {
 // what the world owes; the caller stores all three before it counts the event
 // as stored. Evolve never fails for another reason than a Rejection, and then
 // only the head has changed: sequence, count, chain, clock and notice number.
-// The notices are the caller's to keep. Payload is not kept.
+// The notices are the caller's to keep. The payload is the state's: it may be
+// held while the session is at work, so nobody writes to it any more.
 func (s *State) Evolve(e Event) ([]Notice, error) {
 	if s.live == nil {
 		s.live = &live{toolsMoved: true}

@@ -11,43 +11,38 @@ import "github.com/refold/refold/codec"
 // hashed at once.
 const owedBytesMax = 16 << 10
 
-// What the settlements of most turns take.
-const (
-	owedRoom  = 4
-	owedBytes = 2 << 10
-)
+// owedRoom is for how many settlements there is room at first: most turns'.
+const owedRoom = 4
 
 // owed is what was not hashed yet.
 type owed struct {
-	of   []unhashed
-	data []byte // one after the other
+	of    []unhashed
+	bytes int // of all data
 }
 
 // unhashed is a settlement of the latest turn, or of the batch completed last.
 type unhashed struct {
-	status   string // of the result
-	call     int32  // position in the batch; -1: the generation, which made calls
-	from, to int32  // of the result's text in the settlement's data; 0, 0: it is not known
-	end      int32  // of its data, which begins where the one before it ends
-	result   bool   // the settlement is the call's result
+	data     codec.Raw // the event's memory
+	status   string    // of the result
+	call     int32     // position in the batch; -1: the generation, which made calls
+	from, to int32     // of the result's text in data; 0, 0: it is not known
+	result   bool      // the settlement is the call's result
 }
 
 // owe has the settlement of the latest turn's generation, if call is -1, or of
 // one of its calls, hashed when that is asked for. With result, it is the call's
-// result too.
+// result too. The data is held, not copied.
 func (s *State) owe(call int, b *settlement, result bool) {
 	o := &s.turnOwes
-	u := unhashed{
-		status: b.call.Status, call: int32(call), from: int32(b.outputFrom), to: int32(b.outputTo), end: int32(len(o.data) + len(b.data)), result: result,
-	}
-	if u.end > owedBytesMax {
-		s.hashSettlement(&u, b.data)
+	u := unhashed{data: b.data, status: b.call.Status, call: int32(call), from: int32(b.outputFrom), to: int32(b.outputTo), result: result}
+	if o.bytes+len(b.data) > owedBytesMax {
+		s.hashSettlement(&u)
 		return
 	}
-	if o.data == nil {
-		o.of, o.data = make([]unhashed, 0, owedRoom), make([]byte, 0, max(owedBytes, len(b.data)))
+	if o.of == nil {
+		o.of = make([]unhashed, 0, owedRoom)
 	}
-	o.data = append(o.data, b.data...)
+	o.bytes += len(b.data)
 	o.of = append(o.of, u)
 }
 
@@ -58,27 +53,27 @@ func (s *State) hashOwed() {
 		return
 	}
 	s.turnOwes.each(s.hashSettlement)
-	s.doneOwes.each(func(u *unhashed, data codec.Raw) {
+	s.doneOwes.each(func(u *unhashed) {
 		if u.result {
-			s.Done.Results[u.call] = u.resultIn(data)
+			s.Done.Results[u.call] = u.hash()
 		}
 	})
 }
 
 // hashSettlement hashes a settlement of the latest turn. It is what the batch
 // completed last keeps of it, if the turn made that.
-func (s *State) hashSettlement(u *unhashed, data codec.Raw) {
+func (s *State) hashSettlement(u *unhashed) {
 	t := s.Turn
 	if u.call < 0 {
-		t.Settled = settlementHash(TypeToolCallsObserved, data)
+		t.Settled = settlementHash(TypeToolCallsObserved, u.data)
 		return
 	}
 	c := &t.Batch.Calls[u.call]
-	c.Settled = settlementHash(TypeToolCallSettled, data)
+	c.Settled = settlementHash(TypeToolCallSettled, u.data)
 	if !u.result {
 		return
 	}
-	c.Result = u.resultIn(data)
+	c.Result = u.hash()
 	if d := s.Done; d != nil && d.Run == t.Run && d.Turn == t.Number {
 		d.Results[u.call] = c.Result
 	}
@@ -101,27 +96,29 @@ func (s *State) forgetGenerationsHash() {
 }
 
 // each calls fn for all of them, and leaves none.
-func (o *owed) each(fn func(u *unhashed, data codec.Raw)) {
-	from := int32(0)
+func (o *owed) each(fn func(u *unhashed)) {
 	for i := range o.of {
-		fn(&o.of[i], o.data[from:o.of[i].end])
-		from = o.of[i].end
+		fn(&o.of[i])
 	}
 	o.clear()
 }
 
-func (o *owed) clear() { o.of, o.data = o.of[:0], o.data[:0] }
+// clear lets go of the events' memory, too.
+func (o *owed) clear() {
+	clear(o.of)
+	o.of, o.bytes = o.of[:0], 0
+}
 
 // weight returns what o takes of memory.
-func (o *owed) weight() int { return cap(o.of)*unhashedWeight + cap(o.data) }
+func (o *owed) weight() int { return cap(o.of)*unhashedWeight + o.bytes }
 
-// resultIn returns the hash of the result that is in the data of a
-// ToolCallSettled, which was decoded before. What is text is not decoded again.
-func (u *unhashed) resultIn(data codec.Raw) codec.Hash {
+// hash returns the hash of the result that is in the data of a ToolCallSettled,
+// which was decoded before. What is text is not decoded again.
+func (u *unhashed) hash() codec.Hash {
 	if u.from < u.to {
-		return resultHash(u.status, 't', data[u.from:u.to])
+		return resultHash(u.status, 't', u.data[u.from:u.to])
 	}
 	var b ToolCallSettled
-	_ = codec.Decode(data, &b)
+	_ = codec.Decode(u.data, &b)
 	return b.result()
 }

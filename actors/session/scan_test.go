@@ -71,8 +71,8 @@ func scannedAsDecoded(t rapid.TB, e Event) {
 	if got.outputTo > 0 {
 		got.call.Output = &Content{Text: string(got.data[got.outputFrom:got.outputTo])}
 	}
-	u := unhashed{status: got.call.Status, from: int32(got.outputFrom), to: int32(got.outputTo)}
-	if hash := want.call.result(); env.Type == TypeToolCallSettled && u.resultIn(got.data) != hash {
+	u := unhashed{data: got.data, status: got.call.Status, from: int32(got.outputFrom), to: int32(got.outputTo)}
+	if hash := want.call.result(); env.Type == TypeToolCallSettled && u.hash() != hash {
 		t.Fatalf("%s %x: another result than %s", e.Door, e.Payload, hash)
 	}
 	if o := want.call.Output; o != nil && o.isEmpty() {

@@ -21,7 +21,7 @@ const (
 	ruleWeight       = 128
 	rulesWeight      = 8 << 10 // of one step rule, compiled
 	liveWeight       = 192
-	unhashedWeight   = 40
+	unhashedWeight   = 56
 	submissionWeight = 56
 	wakeWeight       = 24
 	factWeight       = 32

@@ -109,7 +109,7 @@ func TestGrowth(t *testing.T) {
 // A session-actor follows what is stored, and folds all of it.
 func TestSleeping(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
 	var folded []string
 	o := bench.Options{Dir: t.TempDir(), Step: func(what string, _ time.Duration) {
@@ -117,16 +117,16 @@ func TestSleeping(t *testing.T) {
 			folded = append(folded, what)
 		}
 	}}
-	f, err := bench.Memory(ctx, o, 500, 10)
+	f, err := bench.Memory(ctx, o, 350, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"folded 50 sessions of 6 events", "folded 550 sessions of 6 events", "folded 1 sessions of 20 events", "folded 11 sessions of 20 events"}
+	want := []string{"folded 35 sessions of 6 events", "folded 385 sessions of 6 events", "folded 1 sessions of 20 events", "folded 2 sessions of 20 events"}
 	if !slices.Equal(folded, want) {
 		t.Errorf("got %q, want %q", folded, want)
 	}
-	if f.Sleeping != 500 || f.Awake != 10 || f.AwakeTurns != 10 {
-		t.Errorf("got %+v, want 500 sleeping and 10 awake sessions, of 10 turns", f)
+	if f.Sleeping != 350 || f.Awake != 1 || f.AwakeTurns != 10 {
+		t.Errorf("got %+v, want 350 sleeping and 1 awake session, of 10 turns", f)
 	}
 }
 

@@ -86,6 +86,7 @@ type Bus struct {
 	logs, effects, notices *committer
 	answers                answers
 	together               together // direct reads of a few events
+	resets                 turns    // of lanes
 
 	mu sync.Mutex
 	kv jetstream.KeyValue // looked up when first used

@@ -56,6 +56,7 @@ type Lane struct {
 	consumer string
 	log      *slog.Logger
 
+	turns   chan struct{} // of those lanes of this process that are to be reset
 	ttl     time.Duration // how long the server keeps a pin without a request
 	skipped atomic.Uint64
 	owned   atomic.Bool
@@ -75,7 +76,7 @@ func (b *Bus) Lane(n int) *Lane {
 	close(last)
 	return &Lane{
 		bus: b, server: natsLane{b, b.names.LogStream(), name}, number: n, consumer: name,
-		log: b.log.With("lane", name), draining: make(chan struct{}), last: last,
+		log: b.log.With("lane", name), draining: make(chan struct{}), last: last, turns: b.resets.all(),
 	}
 }
 

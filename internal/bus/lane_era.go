@@ -100,7 +100,7 @@ func (l *Lane) own(ctx context.Context, pin string, owner LaneOwner) {
 // interest by now, so what was on its way to it is never taken for ours.
 func (l *Lane) newEra(ctx context.Context, pin string, owner LaneOwner) (*era, error) {
 	reconnects := l.server.reconnects()
-	pending, err := l.reset(ctx)
+	pending, err := l.resetInTurn(ctx, pin)
 	if err != nil {
 		return nil, typed(err)
 	}

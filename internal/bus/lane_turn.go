@@ -1,0 +1,82 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/refold/refold/subjects"
+)
+
+// turns lets one at a time through. The zero value is ready.
+type turns struct {
+	once sync.Once
+	one  chan struct{}
+}
+
+// all returns what is sent to for a turn, and received from at its end.
+func (t *turns) all() chan struct{} {
+	t.once.Do(func() { t.one = make(chan struct{}, 1) })
+	return t.one
+}
+
+var errPinLost = errors.New("another has the pin")
+
+// turn waits until no lane of this process is being reset but this one, and
+// keeps the pin meanwhile; the caller calls done when it is.
+//
+// A reset has the server count what is pending, by a look at every subject of
+// the lane: with a million sessions in the log that is half a second for each,
+// in which the consumer hears nothing. Of eight at a time each took longer than a
+// pin lasts, and so a host that took all lanes lost them, and began again.
+func (l *Lane) turn(ctx context.Context, pin string) (done func(), err error) {
+	done = func() { <-l.turns }
+	select {
+	case l.turns <- struct{}{}:
+		return done, nil
+	default:
+	}
+	inbox, msgs, deaf, err := l.server.listen(8)
+	if err != nil {
+		return nil, err
+	}
+	defer deaf()
+	tick := time.NewTicker(l.ttl / ttlPartKeep)
+	defer tick.Stop()
+	for request, due := uint64(0), true; ; {
+		if due {
+			request++
+			// It expires as it arrives, so it brings nothing.
+			keep := pullRequest{Batch: 1, Expires: time.Nanosecond, Group: subjects.LaneGroup, Pin: pin}
+			if err := l.server.pull(replySubject(inbox, request), keep); err != nil {
+				return nil, err
+			}
+		}
+		due = false
+		select {
+		case l.turns <- struct{}{}:
+			return done, nil
+		case <-tick.C:
+			due = true
+		case m := <-msgs:
+			if status, ok := readStatus(inbox, m); ok && status.code == statusWrongPin {
+				return nil, errPinLost
+			}
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// resetInTurn is reset for who has this pin. Who has none (adopt) waits for no
+// turn: should the reset take longer than that is waited for, it happens even so,
+// and is not asked for again.
+func (l *Lane) resetInTurn(ctx context.Context, pin string) (pending uint64, err error) {
+	done, err := l.turn(ctx, pin)
+	if err != nil {
+		return 0, err
+	}
+	defer done()
+	return l.reset(ctx)
+}

@@ -246,9 +246,9 @@ func TestParsedSnapshotIsLookedAtWhenRestored(t *testing.T) {
 	}
 }
 
-// TestPayloadIsNotKept: a payload belongs to whoever read it, who may use its
-// memory again.
-func TestPayloadIsNotKept(t *testing.T) {
+// TestPayloadIsNotKeptOnceHashed: a state may hold a payload's memory until what
+// it owes hashes of is hashed, and nothing of it from then on.
+func TestPayloadIsNotKeptOnceHashed(t *testing.T) {
 	t.Parallel()
 	w := newTold(t)
 	for _, e := range demoHistory(t) {

@@ -10,3 +10,10 @@ func (h *Host) Runs() []int {
 	lanes, _, _ := h.places.now()
 	return lanes
 }
+
+// Share returns the lanes that are a host's by who shares them.
+func (h *Host) Share() []int {
+	h.places.mu.Lock()
+	defer h.places.mu.Unlock()
+	return numbers(h.places.share)
+}

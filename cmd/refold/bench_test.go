@@ -35,10 +35,14 @@ func TestBench(t *testing.T) {
 
 func TestBenchRefuses(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"--in-flight", "0"}, {"--seconds", "0"}, {"--runs", "-1"}, {"--rounds", "0"}, {"--replicas", "0"}, {"--durability", "sometimes"}} {
+	for _, args := range []string{
+		"runs --in-flight 0", "runs --seconds 0", "runs --runs -1", "runs --rounds 0", "runs --replicas 0", "runs --durability sometimes",
+		"growth --growth-max 50", "growth --growth-min 0", "growth --recent=-1",
+	} {
 		var out, errOut strings.Builder
-		if got, want := Main(t.Context(), append([]string{"bench", "runs"}, args...), strings.NewReader(""), &out, &errOut), statusUsage; got != want {
-			t.Errorf("%v: status %d, want %d: %s", args, got, want, errOut.String())
+		got, want := Main(t.Context(), append([]string{"bench"}, strings.Fields(args)...), strings.NewReader(""), &out, &errOut), statusUsage
+		if got != want || out.Len() > 0 || errOut.Len() == 0 {
+			t.Errorf("%s: status %d, want %d: %s%s", args, got, want, out.String(), errOut.String())
 		}
 	}
 }

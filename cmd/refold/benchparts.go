@@ -145,6 +145,9 @@ func (b benchGrowth) Run(ctx context.Context, s streams) error {
 	if b.Recent < 0 {
 		return &statusError{statusUsage, "bench: --recent must not be negative"}
 	}
+	if b.GrowthMax < b.GrowthMin {
+		return &statusError{statusUsage, fmt.Sprintf("bench: --growth-max is %d, fewer than --growth-min, %d: nothing would be measured", b.GrowthMax, b.GrowthMin)}
+	}
 	if !b.JSON {
 		fmt.Fprintf(s.out, "%10s %10s %14s %14s %9s %12s %9s %9s %9s %9s\n", "sessions", "runs/s", "us an event", "cpu us/event", "of 1,000", "collect us", "p50 ms", "p99 ms", "heap MiB", "taken ms")
 	}

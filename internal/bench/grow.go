@@ -107,7 +107,7 @@ func asResultOf(result []byte, call string) []byte {
 	return result
 }
 
-func (c *old) generate(sid, effect string) subjects.EffectName {
+func (c *old) turn(sid, effect string) subjects.EffectName {
 	return subjects.EffectName{Class: session.ClassLLM, Target: provider, Session: sid, Effect: effect}
 }
 
@@ -118,13 +118,13 @@ func (c *old) events(n int) []message {
 		c.fail(err)
 	}
 	request, _ := c.requests.of(sid)
-	list := []message{{subject: subject, data: request}, c.event(&c.none, c.generate(sid, "r1t1"), c.stored.observed)}
+	list := []message{{subject: subject, data: request}, c.event(&c.none, c.turn(sid, "r1t1"), c.stored.observed)}
 	for i := range toolsAsked {
 		name := subjects.EffectName{Class: session.ClassTool, Target: target, Session: sid, Effect: callName(i)}
 		list = append(list, c.event(&c.none, name, c.results[i]))
 	}
 	w1 := subjects.EffectName{Class: session.ClassWake, Target: subjects.NoTarget, Session: sid, Effect: "w1"}
-	return withoutIDs(append(list, c.event(&c.none, c.generate(sid, "r1t2"), c.stored.generated), c.event(&c.none, w1, c.wake)))
+	return withoutIDs(append(list, c.event(&c.none, c.turn(sid, "r1t2"), c.stored.generated), c.event(&c.none, w1, c.wake)))
 }
 
 func (c *old) effects(n int) []message {

@@ -80,9 +80,17 @@ race: ## run the tests of all other packages but e2e under the race detector
 
 # It starts dozens of processes at a time, each of which syncs what it stores: by
 # itself, so that no other package's tests wait for them.
+# Without the race detector run the tests of three servers (APART), beside the
+# others: some have the servers in their process, and nats-server 2.15.2 looks at
+# maps without their lock when it is in a cluster; its source says that this may
+# be a race. All of Refold is in other processes there, which it does not see.
+APART := ^TestCluster
+
 .PHONY: outside
-outside: ## run the tests from the outside, real processes and real servers, under the race detector
-	CGO_ENABLED=1 go test -race -timeout 12m -parallel 3 ./e2e
+outside: ## run the tests from the outside, real processes and real servers, under the race detector but for those of three servers
+	go test -timeout 12m -parallel 1 -run '$(APART)' ./e2e & apart=$$!; raced=0; \
+	CGO_ENABLED=1 go test -race -timeout 12m -parallel 3 -skip '$(APART)' ./e2e || raced=$$?; \
+	wait $$apart && exit $$raced
 
 .PHONY: shared
 shared: ## run under the race detector what folds and encodes in several goroutines at once: 1,000 of the 50,000 interleavings that make plain tries
@@ -187,9 +195,13 @@ nightly-interleavings: ## try a million interleavings of a session
 	REFOLD_INTERLEAVINGS=1000000 go test -count=1 -timeout 120m -run '^TestSendable$$' ./actors/session
 
 .PHONY: nightly-e2e
-nightly-e2e: ## run the programs under the race detector, with all recordings, then three servers in REFOLD_CLUSTER_ROUNDS rounds of failures
-	CGO_ENABLED=1 go test -race -count=1 -timeout 60m ./e2e
-	REFOLD_CLUSTER_ROUNDS=$${REFOLD_CLUSTER_ROUNDS:-5} go test -count=1 -timeout 60m -run '^TestCluster' -v ./e2e
+nightly-e2e: ## run the tests from the outside, with all recordings, then three servers, embedded and as processes, in REFOLD_CLUSTER_ROUNDS rounds of failures
+	CGO_ENABLED=1 go test -race -count=1 -timeout 60m -skip '$(APART)' ./e2e
+	@for servers in $${REFOLD_CLUSTER_SERVERS:-embedded process}; do \
+		echo "three servers, $$servers"; \
+		REFOLD_CLUSTER_SERVERS=$$servers REFOLD_CLUSTER_ROUNDS=$${REFOLD_CLUSTER_ROUNDS:-5} \
+			go test -count=1 -timeout 60m -run '$(APART)' -v ./e2e; \
+	done
 
 .PHONY: nightly-demo
 nightly-demo: ## strike at every message of the demo, in every way, and twice at some

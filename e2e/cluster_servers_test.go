@@ -8,12 +8,10 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -23,27 +21,17 @@ import (
 // clusterSize is how many servers there are, each with a copy of every stream.
 const clusterSize = 3
 
-// buildServer builds nats-server itself, of the version that go.mod names, once.
-// Its processes are built without the race detector, which finds a race of
-// nats-server 2.15.2 in clusters (see internal/bus), and they can be killed.
-var buildServer = sync.OnceValues(func() (string, error) {
-	path := filepath.Join(bin, "nats-server")
-	out, err := exec.Command("go", "build", "-o", path, "github.com/nats-io/nats-server/v2").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("build nats-server: %w\n%s", err, out)
-	}
-	return path, nil
-})
-
-// clusterServer is one server in a process of its own.
+// clusterServer is one server, in a process of its own or in that of the test.
 type clusterServer struct {
 	name    string
 	config  string // its file
-	url     string // where it really is
+	store   string // its directory
+	url     string // where the test connects
 	monitor string
 	front   *wire         // where daemons connect
 	routes  map[int]*wire // where it connects to the others
-	cmd     *exec.Cmd
+	around  []*wire       // all that lead to it or from it
+	running running       // nil: it is away
 	out     *output
 }
 
@@ -51,25 +39,25 @@ type clusterServer struct {
 // daemons and each.
 type cluster struct {
 	t       testing.TB
-	program string
+	launch  func(*clusterServer) (running, error)
 	servers []*clusterServer
 }
 
-// startCluster starts one and waits until it is healthy.
-func startCluster(t testing.TB) *cluster {
+// startCluster starts one and waits until it is healthy. Its servers are of the
+// kind that the environment says, or else of this one.
+func startCluster(t testing.TB, kind string) *cluster {
 	t.Helper()
-	program, err := buildServer()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &cluster{t: t, program: program}
+	c := &cluster{t: t, launch: clusterKind(t, kind)}
 	ports := freePorts(t, 3*clusterSize)
 	at := func(n int) string { return fmt.Sprintf("127.0.0.1:%d", ports[n]) }
 	for i := range clusterSize {
+		aside := newWire(t, at(3*i))
 		s := &clusterServer{
-			name: fmt.Sprint("s", i), url: "nats://" + at(3*i), monitor: "http://" + at(3*i+1),
+			name: fmt.Sprint("s", i), store: filepath.Join(t.TempDir(), "store"),
+			url: "nats://" + aside.address(), monitor: "http://" + at(3*i+1),
 			front: newWire(t, at(3*i)), routes: map[int]*wire{}, out: &output{},
 		}
+		s.around = []*wire{aside, s.front}
 		var routes []string
 		for j := range clusterSize {
 			if j != i {
@@ -77,12 +65,19 @@ func startCluster(t testing.TB) *cluster {
 				routes = append(routes, "nats-route://"+s.routes[j].address())
 			}
 		}
-		s.config = writeFile(t, s.name+".conf", serverConfig(s.name, at(3*i), at(3*i+1), at(3*i+2), t.TempDir(), routes))
+		s.config = writeFile(t, s.name+".conf", serverConfig(s.name, at(3*i), at(3*i+1), at(3*i+2), s.store, routes))
 		c.servers = append(c.servers, s)
 	}
+	for i, s := range c.servers {
+		for j, route := range s.routes {
+			s.around = append(s.around, route, c.servers[j].routes[i])
+		}
+	}
 	t.Cleanup(func() {
-		for _, s := range c.servers {
-			s.kill()
+		for i, s := range c.servers {
+			if s.running != nil {
+				c.kill(i)
+			}
 			if t.Failed() {
 				t.Logf("%s:\n%s", s.name, tail(s.out.String(), 3000))
 			}
@@ -148,37 +143,31 @@ func freePorts(t testing.TB, n int) []int {
 func (c *cluster) start(i int) {
 	c.t.Helper()
 	s := c.servers[i]
-	s.cmd = exec.Command(c.program, "-c", s.config)
-	s.cmd.Stdout, s.cmd.Stderr = s.out, s.out
-	if err := s.cmd.Start(); err != nil {
-		s.cmd = nil
-		c.t.Fatal(err)
+	server, err := c.launch(s)
+	if err != nil {
+		c.t.Fatalf("%s: %v", s.name, err)
 	}
+	s.running = server
 }
 
-// kill ends a server at once (SIGKILL).
-func (s *clusterServer) kill() {
-	if s.cmd == nil {
-		return
+// kill ends a server at once.
+func (c *cluster) kill(i int) {
+	c.t.Helper()
+	s := c.servers[i]
+	if err := s.running.kill(); err != nil {
+		c.t.Errorf("%s, which is killed: %v", s.name, err)
 	}
-	_ = s.cmd.Process.Kill()
-	_ = s.cmd.Wait()
-	s.cmd = nil
+	s.running = nil
 }
 
-// end asks a server to end (SIGTERM), and waits until it has.
+// end asks a server to end, and waits until it has.
 func (c *cluster) end(i int) {
 	c.t.Helper()
 	s := c.servers[i]
-	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		c.t.Fatal(err)
+	if err := s.running.end(); err != nil {
+		c.t.Errorf("%s, which is asked to end: %v", s.name, err)
 	}
-	late := time.AfterFunc(time.Minute, func() { _ = s.cmd.Process.Kill() })
-	_ = s.cmd.Wait()
-	if !late.Stop() {
-		c.t.Errorf("%s does not end within a minute", s.name)
-	}
-	s.cmd = nil
+	s.running = nil
 }
 
 // healthy waits until every server says that its copies are there and current.
@@ -250,7 +239,7 @@ func (c *cluster) fronts() string {
 	return strings.Join(all, ",")
 }
 
-// direct is where the test connects, past all wires.
+// direct is where the test connects, past all wires that are cut.
 func (c *cluster) direct() string {
 	var all []string
 	for _, s := range c.servers {
@@ -290,7 +279,7 @@ func (c *cluster) cutOff(i int, cut, says, hears bool) {
 func (c *cluster) sever() {
 	for _, s := range c.servers {
 		for _, route := range s.routes {
-			route.sever()
+			route.sever(true)
 		}
 	}
 }

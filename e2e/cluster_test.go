@@ -52,7 +52,7 @@ const (
 // restarted one after the other.
 func TestClusterLeaders(t *testing.T) {
 	t.Parallel()
-	l := startLoad(t, clusterNumber(t, clusterSeedEnv, rand.Uint64N(1_000_000)))
+	l := startLoad(t, embedded, clusterNumber(t, clusterSeedEnv, rand.Uint64N(1_000_000)))
 	l.disturbed("leaders step down", none, l.leadersStepDown)
 	l.disturbed("servers and daemons are restarted", some, l.restarted)
 	l.apart()
@@ -62,7 +62,7 @@ func TestClusterLeaders(t *testing.T) {
 // off from what is around it.
 func TestClusterCut(t *testing.T) {
 	t.Parallel()
-	l := startLoad(t, clusterNumber(t, clusterSeedEnv, rand.Uint64N(1_000_000)))
+	l := startLoad(t, process, clusterNumber(t, clusterSeedEnv, rand.Uint64N(1_000_000)))
 	l.disturbed("a server is killed", some, l.serverKilled)
 	l.disturbed("a server is cut off", some, func() { l.serverCutOff(true, true) })
 	l.disturbed("a server is not heard", some, func() { l.serverCutOff(true, false) })
@@ -249,7 +249,7 @@ func (l *load) serverKilled() {
 	l.t.Helper()
 	for _, away := range []time.Duration{cutShort, 0} {
 		i := l.leads()
-		l.servers[i].kill()
+		l.kill(i)
 		l.lasts(away)
 		l.start(i)
 		l.healthy()

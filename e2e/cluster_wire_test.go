@@ -45,12 +45,15 @@ func newWire(t testing.TB, target string) *wire {
 // address is where to connect.
 func (w *wire) address() string { return w.listener.Addr().String() }
 
-// sever ends all connections, and refuses new ones from now on: who is at its
-// ends knows.
-func (w *wire) sever() {
+// sever ends all connections, and refuses new ones until it is taken back: who is
+// at its ends knows.
+func (w *wire) sever(severed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.severed = true
+	w.severed = severed
+	if !severed {
+		return
+	}
 	for conn := range w.conns {
 		conn.Close()
 	}
@@ -105,6 +108,12 @@ func (w *wire) accept() {
 func (w *wire) serve(client net.Conn) {
 	defer client.Close()
 	if !w.passes(toward, back) {
+		return
+	}
+	w.mu.Lock()
+	severed := w.severed
+	w.mu.Unlock()
+	if severed {
 		return
 	}
 	server, err := net.DialTimeout("tcp", w.target, time.Second)

@@ -1,14 +1,23 @@
 package bus
 
-import "sync"
+import (
+	"runtime"
+	"sync"
+)
 
-// crewIdleMax is how many idle goroutines a crew keeps.
-const crewIdleMax = 512
+const (
+	// crewIdleMax is how many idle goroutines a crew keeps.
+	crewIdleMax = 512
+	// crewStackBytes is what each of them has of its stack in use at all times.
+	// The garbage collector halves a stack of which less than a quarter is in use:
+	// one of 16 KiB, which carrying out an effect needs, it leaves alone so.
+	crewStackBytes = 4 << 10
+)
 
 // Crew runs functions in goroutines of their own, and keeps those that are done
-// for what comes next: a new goroutine's stack is copied each time it grows, and
-// what carries out an effect grows it three times. The zero value is ready; a
-// nil Crew keeps none.
+// for what comes next, with the stacks that they have: a new goroutine's stack
+// is copied each time it grows, and what carries out an effect grows it three
+// times. The zero value is ready; a nil Crew keeps none.
 type Crew struct {
 	mu    sync.Mutex
 	idle  []chan func() // each of capacity 1; the last was busy last
@@ -34,14 +43,16 @@ func (c *Crew) Go(f func()) {
 }
 
 func (c *Crew) run(f func()) {
+	var used [crewStackBytes]byte
 	next := make(chan func(), 1)
 	for f != nil {
 		f()
 		if !c.rest(next) {
-			return
+			break
 		}
 		f = <-next
 	}
+	runtime.KeepAlive(&used)
 }
 
 // rest puts a goroutine with those that are idle; false if there is no need.

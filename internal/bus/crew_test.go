@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"unsafe"
 )
 
 func TestCrewRunsAllAndEnds(t *testing.T) {
@@ -58,4 +59,40 @@ func TestCrewSurvivesGoexit(t *testing.T) {
 	<-gone
 	c.Go(func() { close(done) })
 	<-done
+}
+
+// deep needs some KiB of stack, and returns where it is.
+//
+//go:noinline
+func deep(depth int) uintptr {
+	var frame [512]byte
+	if depth > 0 {
+		return deep(depth-1) + uintptr(frame[0])
+	}
+	return uintptr(unsafe.Pointer(&frame)) //nolint:gosec // to be compared
+}
+
+// A stack that has grown for one function is there for the next one, whatever the
+// garbage collector thinks of it meanwhile.
+func TestCrewKeepsItsStacks(t *testing.T) {
+	t.Parallel()
+	var c Crew
+	defer c.End()
+	at := make(chan uintptr)
+	where := func() uintptr {
+		c.Go(func() { at <- deep(10) })
+		return <-at
+	}
+	first := where()
+	for idle := 0; idle == 0; runtime.Gosched() { // it goes to rest a little later
+		c.mu.Lock()
+		idle = len(c.idle)
+		c.mu.Unlock()
+	}
+	for range 3 {
+		runtime.GC()
+	}
+	if got := where(); got != first {
+		t.Fatalf("the stack has moved by %d bytes, want it where it was", int64(got-first))
+	}
 }

@@ -67,7 +67,7 @@ func (w *worker) claim(ctx context.Context, f *flight) ruling {
 			return giveBack(troubleDelay, "claim not answered")
 		}
 		if stands.By != w.instance {
-			f.answered(false)
+			f.answered(n, false)
 		}
 		switch {
 		case won && late:
@@ -106,10 +106,9 @@ func (w *worker) holds(ctx context.Context, f *flight, n int) (r ruling, ours bo
 	case !now:
 		return giveBack(aliveEvery, "nobody hears this bridge"), true
 	case heard && n > f.doubt.passed:
-		f.answered(false)
 		return ruling{next: nextStart}, true
 	default:
-		f.answered(!heard)
+		f.answered(n, !heard)
 	}
 	if r := w.takeOver(ctx, f); r.next != nextStart {
 		return r, true

@@ -30,7 +30,7 @@ type claimCase struct {
 	lost   int      // so many answers to claims are lost
 	slow   bool     // the first claim is acknowledged after start_by
 	cut    bool     // nobody hears us for 8 s, until the first claim is acknowledged
-	silent bool     // the first claim is stored, and for 8 s nothing is answered and nobody hears us
+	silent int      // this claim is stored, and for 8 s nothing is answered and nobody hears us
 	quiet  bool     // nobody hears us from 5 s before the effect comes, for 10 s
 	before func(t *testing.T, w *world)
 	later  func(t *testing.T, w *world) // after 20 s
@@ -137,20 +137,29 @@ var modelCases = []claimCase{
 	},
 	{
 		// The effect was given back meanwhile, and the last ask is answered at once.
-		name: "silent after claiming, nobody took over: claimed again", model: true, silent: true, before: isOpenAt(true, 9),
+		name: "silent after claiming, nobody took over: claimed again", model: true, silent: 1, before: isOpenAt(true, 9),
 		settled: []string{"r1t1 ok"}, started: 1, acked: true, stands: map[int]claim{1: byMe, 2: byMe},
 	},
 	{
-		name: "silent after claiming, taken over", model: true, silent: true, before: isOpenAt(true, 9),
+		name: "silent after claiming, taken over", model: true, silent: 1, before: isOpenAt(true, 9),
 		claims: map[int]claim{2: byOther}, beats: []string{"other"}, stands: map[int]claim{1: byMe},
 	},
 	{
-		name: "silent after claiming, taken over and settled", model: true, silent: true,
+		name: "silent after claiming, taken over and settled", model: true, silent: 1,
 		claims: map[int]claim{2: byOther}, before: func(t *testing.T, w *world) {
 			isOpenAt(true, 9)(t, w)
 			w.say(t, session.DoorLLM, "s1", session.TypeGenerationSettled, session.GenerationSettled{Effect: "r1t1", Status: "ok"})
 		},
 		settled: []string{"r1t1 ok"}, acked: true, stands: map[int]claim{1: byMe},
+	},
+	{
+		name: "silent after claiming a second time, nobody took over: claimed again", model: true, silent: 2, before: isOpenAt(true, 9),
+		claims:  map[int]claim{1: byOther},
+		settled: []string{"r1t1 ok"}, started: 1, acked: true, stands: map[int]claim{2: byMe, 3: byMe},
+	},
+	{
+		name: "silent after claiming a second time, taken over", model: true, silent: 2, before: isOpenAt(true, 9),
+		claims: map[int]claim{1: byOther, 3: byThird}, beats: []string{"third"}, stands: map[int]claim{2: byMe},
 	},
 	{
 		// The claim comes through before our heartbeats do: others that see it
@@ -220,7 +229,7 @@ func (c claimCase) run(t *testing.T) {
 	}
 	lost, slow, cut, silent := c.lost, c.slow, c.cut, c.silent
 	var heardAgain time.Time
-	w.claimLost = func(subjects.ClaimName) error {
+	w.claimLost = func(name subjects.ClaimName) error {
 		if lost > 0 {
 			lost--
 			return bus.ErrUnknownOutcome
@@ -230,14 +239,15 @@ func (c claimCase) run(t *testing.T) {
 			pass(testStartBy + time.Second)
 		}
 		switch {
-		case silent && heardAgain.IsZero():
+		case silent == name.N && heardAgain.IsZero():
 			w.beat("me", false)
 			heardAgain = time.Now().Add(8 * time.Second)
 			return bus.ErrUnknownOutcome
-		case silent && time.Now().Before(heardAgain):
+		case silent == 0 || heardAgain.IsZero():
+		case time.Now().Before(heardAgain):
 			return bus.ErrUnknownOutcome
-		case silent:
-			silent = false
+		default:
+			silent = 0
 			w.beat("me", true)
 		}
 		if cut {

@@ -7,23 +7,29 @@ import "github.com/refold/refold/internal/fault"
 // ours is worth nothing then, and it would be a second start to trust it.
 type doubt struct {
 	passed int // the last claim of ours that others may have passed over; 0: none
-	asked  int // the claim that was asked for and not answered yet; 0: none
+	asked  int // the claim that was asked for, and not answered yet or ours; 0: none
 	mark   int // what holders.mark said when it was asked for first
 }
 
 // asks notes that the claim n is asked for, for the first time or again: what
-// counts is the first time, since that one may have been stored.
+// counts is the first time, since that one may have been stored. Those before the
+// one that is asked for are known, and asked for only on the way to it.
 func (f *flight) asks(n int, h *holders) {
-	if h.look(); f.doubt.asked != n || fault.On(fault.FirstAskForgotten) {
+	if h.look(); f.doubt.asked < n || fault.On(fault.FirstAskForgotten) {
 		f.doubt.asked, f.doubt.mark = n, h.mark()
 	}
 }
 
-// answered notes that it is known who has the claim that was asked for. passed
-// says that others may have passed it over.
-func (f *flight) answered(passed bool) {
+// answered notes that the claim n, if it is the one that was asked for, is not
+// ours, or worth nothing: passed says that others may have passed it over. One
+// that is ours is doubted until what it is for is settled, since it may be given
+// back before it starts.
+func (f *flight) answered(n int, passed bool) {
+	if n != f.doubt.asked {
+		return
+	}
 	if passed {
-		f.doubt.passed = f.doubt.asked
+		f.doubt.passed = n
 	}
 	f.doubt.asked, f.doubt.mark = 0, 0
 }

@@ -42,7 +42,9 @@ func settleAs(o outcome) ruling { return ruling{next: nextSettle, outcome: o} }
 
 // claim stores the claim of a flight, or finds out what the one that stands
 // means. Whoever stores a claim first decides; delivery counts decide nothing.
-func (w *worker) claim(ctx context.Context, f *flight) ruling {
+// beside, unless it is nil, is called while the first one is on its way, unless f
+// is late: whatever the answer comes to is looked at after both.
+func (w *worker) claim(ctx context.Context, f *flight, beside func()) ruling {
 	for n := 1; n <= claimsMax; n++ {
 		late := f.late(w.now())
 		wanted := claim{By: w.instance}
@@ -56,7 +58,10 @@ func (w *worker) claim(ctx context.Context, f *flight) ruling {
 		}
 		name := subjects.ClaimName{Session: f.name.Session, Effect: f.name.Effect, N: n}
 		f.asks(n, w.holders)
-		stands, won, err := w.wire.Claim(ctx, name, wanted)
+		if n > 1 || late {
+			beside = nil
+		}
+		stands, won, err := w.ask(ctx, name, wanted, beside)
 		if err != nil && fault.On(fault.ClaimNotLooked) {
 			return ruling{next: nextStart}
 		}
@@ -88,6 +93,16 @@ func (w *worker) claim(ctx context.Context, f *flight) ruling {
 		}
 	}
 	return giveBack(heldDelay, "too many claims")
+}
+
+// ask claims, and calls beside, if there is one, while that is on its way.
+func (w *worker) ask(ctx context.Context, name subjects.ClaimName, wanted claim, beside func()) (stands claim, won bool, err error) {
+	if beside == nil {
+		return w.wire.Claim(ctx, name, wanted)
+	}
+	answer := w.wire.BeginClaim(ctx, name, wanted)
+	beside()
+	return answer()
 }
 
 // holds says what becomes of f under a claim of ours: stored just now, or by an

@@ -123,15 +123,23 @@ func checkClaims(t *testing.T, w wire) {
 		{name("r1t2", 1), claim{Withdrawn: true}, claim{Withdrawn: true}, true},
 		{name("r1t2", 1), claim{By: "A"}, claim{Withdrawn: true}, false},
 	} {
-		stands, won, err := w.Claim(t.Context(), c.name, c.claim)
-		if err != nil || stands != c.stands || won != c.won {
-			t.Errorf("%v says %+v: got %+v, %v, %v; want %+v, %v", c.name, c.claim, stands, won, err, c.stands, c.won)
+		first := w.BeginClaim(t.Context(), c.name, c.claim)
+		for i, claims := range []func() (claim, bool, error){
+			first, func() (claim, bool, error) { return w.Claim(t.Context(), c.name, c.claim) },
+		} {
+			stands, won, err := claims()
+			if err != nil || stands != c.stands || won != c.won {
+				t.Errorf("%v says %+v, the time %d: got %+v, %v, %v; want %+v, %v", c.name, c.claim, i, stands, won, err, c.stands, c.won)
+			}
 		}
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, _, err := w.Claim(ended, name("r1t3", 1), claim{By: "A"}); !errors.Is(err, bus.ErrUnknownOutcome) {
 		t.Errorf("with an ended context: got %v", err)
+	}
+	if _, _, err := w.BeginClaim(ended, name("r1t4", 1), claim{By: "A"})(); !errors.Is(err, bus.ErrUnknownOutcome) {
+		t.Errorf("begun with an ended context: got %v", err)
 	}
 }
 

@@ -13,8 +13,9 @@
 //
 // An effect comes from the durable consumer of its class and target, of which
 // several bridges may pull. It is decoded (effect.go) and entered in the table
-// (flight.go). A generation's text is read from the log (transcript.go,
-// said.go). What must not be started twice is claimed (claim.go, doubt.go, holders.go).
+// (flight.go). What must not be started twice is claimed (claim.go, doubt.go,
+// holders.go), and while that is on its way a generation's text is read from the
+// log (transcript.go, said.go).
 // Then it is started (start.go), becomes an outcome (outcome.go), and that a
 // settlement (settlement.go), which is stored before the effect is acked
 // (worker.go). step.go is what a step hook sees, prepared.go what becomes of
@@ -36,6 +37,8 @@
 //   - A model turn whose claim we won is claimed anew if nobody heard us at a
 //     time since we asked for that claim first, whoever answered when: others
 //     may have found us gone. As long as nobody hears us, none is started.
+//     That goes too for a claim of ours whose turn was given back, because its
+//     transcript could not be read.
 //   - Nobody is gone unless we listened for five seconds without a gap, which
 //     we know by our own heartbeats.
 //   - A settlement is tried until it is stored, and none is too large: text

@@ -25,16 +25,40 @@ func newNATSWire(b *bus.Bus) *natsWire { return &natsWire{Bus: b} }
 const unknownHolder = "-"
 
 func (w natsWire) Claim(ctx context.Context, name subjects.ClaimName, c claim) (claim, bool, error) {
+	return w.begin(ctx, name, c).wait()
+}
+
+func (w natsWire) BeginClaim(ctx context.Context, name subjects.ClaimName, c claim) func() (claim, bool, error) {
+	begun := w.begin(ctx, name, c)
+	return begun.wait
+}
+
+// claiming is a claim on its way, or why it is not.
+type claiming struct {
+	of  claim
+	on  bus.Claiming
+	err error
+}
+
+func (w natsWire) begin(ctx context.Context, name subjects.ClaimName, c claim) claiming {
 	body, err := bodyOf(c)
 	if err != nil {
-		return claim{}, false, err
+		return claiming{err: err}
 	}
-	won, holder, err := w.Bus.Claim(ctx, name.Session, name.Effect, name.N, body)
+	on, err := w.Bus.BeginClaim(ctx, name.Session, name.Effect, name.N, body)
+	return claiming{of: c, on: on, err: err}
+}
+
+func (c claiming) wait() (claim, bool, error) {
+	if c.err != nil {
+		return claim{}, false, c.err
+	}
+	won, holder, err := c.on.Wait()
 	if err != nil {
 		return claim{}, false, err
 	}
 	if won {
-		return c, true, nil
+		return c.of, true, nil
 	}
 	stands, err := bus.ParseClaimBody(holder)
 	if err != nil {

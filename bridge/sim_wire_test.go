@@ -47,6 +47,10 @@ func (w simWire) Claim(ctx context.Context, name subjects.ClaimName, c claim) (s
 	return stands, won, nil
 }
 
+func (w simWire) BeginClaim(ctx context.Context, name subjects.ClaimName, c claim) func() (claim, bool, error) {
+	return beginClaim(ctx, w.Claim, name, c)
+}
+
 func (w simWire) Publish(ctx context.Context, door session.Door, sid, id string, payload []byte) (seq uint64, err error) {
 	what := textOf(payload)
 	err = w.call(ctx, fmt.Sprintf("publish %s %s", sid, what), func() (err error) {

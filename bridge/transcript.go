@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
@@ -20,6 +21,7 @@ type reader struct {
 	events   *transcripts
 	tools    *cache[codec.Hash, Tool]
 	rendered *renderings
+	works    atomic.Bool // the latest request could be built
 }
 
 func newReader(w wire) *reader {
@@ -101,13 +103,22 @@ func (r *reader) request(ctx context.Context, g *session.Generation) (*Request, 
 	var fault *Error
 	switch {
 	case err == nil:
+		r.worked(true)
 		return request, nil, nil
 	case errors.As(err, &fault):
 		return nil, fault, nil
 	case errors.Is(err, bus.ErrNotFound):
 		return nil, &Error{Code: codeTranscript, Detail: err.Error()}, nil
 	}
+	r.worked(false)
 	return nil, nil, err
+}
+
+// worked notes whether a request could be built.
+func (r *reader) worked(yes bool) {
+	if r.works.Load() != yes {
+		r.works.Store(yes)
+	}
 }
 
 // formatOf returns the form that an answer must have, nil for words.

@@ -20,6 +20,10 @@ type wire interface {
 	// earlier call. An error leaves open whether c stands.
 	Claim(ctx context.Context, name subjects.ClaimName, c claim) (stands claim, won bool, err error)
 
+	// BeginClaim begins a Claim, and answer, which is to be called once, waits
+	// for it.
+	BeginClaim(ctx context.Context, name subjects.ClaimName, c claim) (answer func() (stands claim, won bool, err error))
+
 	// Publish stores an event of sid and returns its sequence. An event with
 	// the same id and payload that was stored within the last two minutes
 	// counts as this one. A *bus.MaxPayloadError never passes; bus.ErrIDTaken

@@ -204,29 +204,18 @@ func (w *worker) carry(life lifetimes, s served, f *flight) ruling {
 			return r
 		}
 	}
-	var request *Request
-	if f.generation != nil && !f.late(w.now()) {
-		var fault *Error
-		var err error
-		if request, fault, err = w.reader.request(life.grace, f.generation); err != nil {
-			if times, ok := w.quiet.tells("transcript_not_read", w.now()); ok {
-				w.about(f).Warn("transcript_not_read", "error", err.Error(), "times", times)
-			}
-			return giveBack(troubleDelay, "transcript not read")
-		}
-		if fault != nil {
-			return w.end(life, f, w.refuse(life, f, fault))
-		}
+	if f.generation != nil {
+		return w.end(life, f, w.turn(life, s, f))
 	}
 	r := ruling{next: nextStart}
 	switch {
 	case f.claimed && !fault.On(fault.NoClaim):
-		r = w.claim(life.grace, f)
+		r = w.claim(life.grace, f, nil)
 	case f.call != nil && w.now().Sub(time.UnixMilli(f.call.At)) > unclaimedFreshFor:
 		r = w.stillWanted(life.grace, f)
 	}
 	if r.next == nextStart {
-		r = w.start(life, s, f, request)
+		r = w.start(life, s, f, nil)
 	}
 	if s.lost && r.next == nextSettle {
 		r.outcome.host = lostHost(f.call) // also where the outcome is unknown
@@ -235,15 +224,52 @@ func (w *worker) carry(life lifetimes, s served, f *flight) ruling {
 	return w.end(life, f, r)
 }
 
-// refuse ends a generation that can't be asked of any model. It is claimed
-// first like any other: only who may start it may say that it failed.
-func (w *worker) refuse(life lifetimes, f *flight, fault *Error) ruling {
-	w.about(f).Error("generation_refused", "code", fault.Code, "detail", fault.Detail)
-	r := w.claim(life.grace, f)
-	if r.next == nextStart {
-		return settleAs(outcome{status: session.CallFailed, fault: fault})
+// turn carries out a generation, or says why not. What the model is shown is read
+// while the claim is on its way: the turn takes one round trip less so. But where
+// the last one could not be read it is read first, as it is at the start: a bridge
+// that can read nothing claims no turns then that another one could carry out.
+func (w *worker) turn(life lifetimes, s served, f *flight) ruling {
+	var request *Request
+	var wrong *Error // why no model can ever be asked
+	var err error
+	read := func() { request, wrong, err = w.reader.request(life.grace, f.generation) }
+	beside := read
+	if !w.reader.works.Load() && !f.late(w.now()) {
+		beside = nil
+		if read(); err != nil {
+			return w.unread(f, err)
+		}
 	}
-	return r
+	switch {
+	case !fault.On(fault.NoClaim):
+		if r := w.claim(life.grace, f, beside); r.next != nextStart {
+			return r
+		}
+	case beside != nil:
+		read()
+	}
+	if request == nil && wrong == nil && err == nil && !f.late(w.now()) {
+		return giveBack(troubleDelay, "it was late, and is not any more: the clock was set")
+	}
+	switch {
+	case err != nil:
+		return w.unread(f, err)
+	case wrong != nil:
+		// Only who may start it may say that it failed.
+		w.about(f).Error("generation_refused", "code", wrong.Code, "detail", wrong.Detail)
+		return settleAs(outcome{status: session.CallFailed, fault: wrong})
+	}
+	return w.start(life, s, f, request)
+}
+
+// unread gives back a generation whose transcript could not be read now. If it is
+// claimed here it stays so: only this bridge goes on with it then, as long as it
+// is heard.
+func (w *worker) unread(f *flight, err error) ruling {
+	if times, ok := w.quiet.tells("transcript_not_read", w.now()); ok {
+		w.about(f).Warn("transcript_not_read", "error", err.Error(), "times", times)
+	}
+	return giveBack(troubleDelay, "transcript not read")
 }
 
 // end stores the settlement that r asks for, if any.

@@ -36,6 +36,7 @@ type world struct {
 	// was stored: its error is what the caller gets instead of the answer.
 	claimLost   func(name subjects.ClaimName) error
 	publishLost func(payload []byte) error
+	eventsLost  func() error
 	payloadMax  int
 }
 
@@ -64,6 +65,28 @@ func (w *world) Claim(ctx context.Context, name subjects.ClaimName, c claim) (cl
 		}
 	}
 	return stands, stands == c, nil
+}
+
+func (w *world) BeginClaim(ctx context.Context, name subjects.ClaimName, c claim) func() (claim, bool, error) {
+	return beginClaim(ctx, w.Claim, name, c)
+}
+
+// beginClaim makes a BeginClaim of a Claim.
+func beginClaim(
+	ctx context.Context, claims func(context.Context, subjects.ClaimName, claim) (claim, bool, error), name subjects.ClaimName, c claim,
+) (answer func() (claim, bool, error)) {
+	var stands claim
+	var won bool
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		stands, won, err = claims(ctx, name, c)
+	}()
+	return func() (claim, bool, error) {
+		<-done
+		return stands, won, err
+	}
 }
 
 func (w *world) Publish(ctx context.Context, door session.Door, sid, id string, payload []byte) (uint64, error) {
@@ -127,6 +150,11 @@ func (w *world) View(_ context.Context, sid string) (session.View, error) {
 }
 
 func (w *world) Events(_ context.Context, sid string, seqs []uint64) ([]session.Event, error) {
+	if w.eventsLost != nil {
+		if err := w.eventsLost(); err != nil {
+			return nil, err
+		}
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	events := make([]session.Event, len(seqs))

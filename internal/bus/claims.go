@@ -49,20 +49,49 @@ func ParseClaimBody(body []byte) (ClaimBody, error) {
 // When ctx ends before that is known the error wraps ErrUnknownOutcome, and
 // nothing may be started; claiming again is safe.
 func (b *Bus) Claim(ctx context.Context, sid, effect string, n int, body []byte) (won bool, holder []byte, err error) {
-	if len(body) == 0 {
-		return false, nil, errors.New("claim: an empty body names nobody")
-	}
-	w, err := b.claimWrite(sid, effect, n, body)
+	c, err := b.BeginClaim(ctx, sid, effect, n, body)
 	if err != nil {
 		return false, nil, err
 	}
-	if err := b.effects.commitOne(ctx, w); err != nil {
-		return false, nil, fmt.Errorf("claim %s: %w", w.subject, err)
+	return c.Wait()
+}
+
+// Claiming is a claim that is on its way.
+type Claiming struct {
+	to    *committer
+	of    *commitment
+	write *write
+}
+
+// BeginClaim is Claim without the waiting for its answer, for which Wait is to be
+// called. It waits only where too much is on its way already.
+func (b *Bus) BeginClaim(ctx context.Context, sid, effect string, n int, body []byte) (Claiming, error) {
+	if len(body) == 0 {
+		return Claiming{}, errors.New("claim: an empty body names nobody")
 	}
-	if w.held == nil {
-		return true, body, nil
+	w, err := b.claimWrite(sid, effect, n, body)
+	if err != nil {
+		return Claiming{}, err
 	}
-	return bytes.Equal(w.held, body), w.held, nil
+	of, err := b.effects.begin(ctx, []*write{w})
+	if err != nil {
+		return Claiming{}, fmt.Errorf("claim %s: %w", w.subject, err)
+	}
+	return Claiming{to: b.effects, of: of, write: w}, nil
+}
+
+// Wait returns what Claim would. It waits until the context of BeginClaim ends.
+func (c Claiming) Wait() (won bool, holder []byte, err error) {
+	if err = c.to.wait(c.of); err == nil {
+		err = c.write.err
+	}
+	switch {
+	case err != nil:
+		return false, nil, fmt.Errorf("claim %s: %w", c.write.subject, err)
+	case c.write.held == nil:
+		return true, c.write.data, nil
+	}
+	return bytes.Equal(c.write.held, c.write.data), c.write.held, nil
 }
 
 func (b *Bus) claimWrite(sid, effect string, n int, body []byte) (*write, error) {

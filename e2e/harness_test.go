@@ -136,10 +136,11 @@ func until(t testing.TB, within time.Duration, what string, holds func() bool) {
 	}
 }
 
-// connect returns a plain NATS connection.
+// connect returns a plain NATS connection. A server on a busy machine may take
+// its time to greet.
 func connect(t testing.TB, url string) *nats.Conn {
 	t.Helper()
-	nc, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond))
+	nc, err := nats.Connect(url, nats.Timeout(30*time.Second), nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond))
 	if err != nil {
 		t.Fatal(err)
 	}

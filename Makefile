@@ -159,16 +159,19 @@ faults: ## plant each fault of internal/fault, and see whether the simulation fi
 
 # The parts of make nightly, in this order. Each can be made alone, so that a
 # night that was cut short goes on where it was.
-NIGHTLY := nightly-race nightly-fuzz simulate faults nightly-interleavings nightly-e2e nightly-demo nightly-recordings
+NIGHTLY := nightly-race nightly-fuzz simulate faults nightly-interleavings nightly-e2e nightly-demo nightly-recordings nightly-otherwise
 
-# Strikes at the points of many recordings take many nights: night NIGHT tries
-# every NIGHTSth of them, from another one each night, for CHAOS_FOR at most, and
-# prints how many of how many. NIGHTS has no divisor in common with the ways to
-# strike at a point, so that each night tries them all. `make nightly-recordings NIGHT=n` repeats a night,
-# and CHAOS_SKIP goes on in it where the time was over.
+# A night kills the sender at every point of all recordings, many points to a
+# trial, for CHAOS_ALL_FOR at most for each file. One point to a trial, and in
+# all ways, they take many nights: night NIGHT tries every NIGHTSth strike, from
+# another one each night, for CHAOS_FOR at most. Both print how many of how many.
+# NIGHTS has no divisor in common with the ways to strike at a point, so that each
+# night tries them all. `make nightly-otherwise NIGHT=n` repeats a night, and
+# CHAOS_SKIP goes on in it, or in nightly-recordings, where the time was over.
 NIGHT      ?= $(shell expr $$(date +%s) / 86400)
 NIGHTS     ?= 13
 CHAOS_FOR  ?= 2h
+CHAOS_ALL_FOR ?= 8h
 CHAOS_SKIP ?= 0
 CHAOS_AT_ONCE ?= 24
 
@@ -176,7 +179,7 @@ CHAOS_AT_ONCE ?= 24
 RETRY_SAFE := get_*,search_*,list_*,calculate,think
 
 .PHONY: nightly
-nightly: recordings-named $(NIGHTLY) ## fuzz and simulate for long, then strike at all messages of the demo, and at those of REFOLD_RECORDINGS whose night it is
+nightly: recordings-named $(NIGHTLY) ## fuzz and simulate for long, then strike at all messages of the demo and of REFOLD_RECORDINGS
 
 .PHONY: recordings-named
 recordings-named:
@@ -209,7 +212,15 @@ nightly-demo: ## strike at every message of the demo, in every way, and twice at
 	go run ./cmd/refold chaos --quiet --parallel $(CHAOS_AT_ONCE) --kill actor,bridge,server --brief --points 60 --twice 4 --seed $(NIGHT) --missed-max 20
 
 .PHONY: nightly-recordings
-nightly-recordings: recordings-named ## strike at the messages of REFOLD_RECORDINGS whose night it is: NIGHT, NIGHTS, CHAOS_FOR, CHAOS_SKIP
+nightly-recordings: recordings-named ## kill the sender at every message of REFOLD_RECORDINGS, for CHAOS_ALL_FOR at most; CHAOS_SKIP goes on
+	@for file in "$${REFOLD_RECORDINGS}"/*.jsonl; do \
+		echo "$$file: every message, for $(CHAOS_ALL_FOR) at most"; \
+		go run ./cmd/refold chaos --model "recorded:$$file" --retry-safe '$(RETRY_SAFE)' --dense --quiet --parallel $(CHAOS_AT_ONCE) \
+			--for $(CHAOS_ALL_FOR) --skip $(CHAOS_SKIP); \
+	done
+
+.PHONY: nightly-otherwise
+nightly-otherwise: recordings-named ## strike in all ways at the messages of REFOLD_RECORDINGS whose night it is: NIGHT, NIGHTS, CHAOS_FOR, CHAOS_SKIP
 	@part=$$(( $(NIGHT) % $(NIGHTS) + 1 )); \
 	for file in "$${REFOLD_RECORDINGS}"/*.jsonl; do \
 		echo "$$file: night $(NIGHT), part $$part of $(NIGHTS), for $(CHAOS_FOR) at most"; \

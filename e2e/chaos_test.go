@@ -44,6 +44,13 @@ func TestKilledAtEachMessage(t *testing.T) {
 	}
 }
 
+// TestStruckDensely tries a ninth of the demo's trials that strike at many
+// points each: those are come by, and the end is what it must be.
+func TestStruckDensely(t *testing.T) {
+	t.Parallel()
+	strikes(t, chaosRun{"many in a trial", []string{"--dense", "--conversation", "demo", "--part", "1/9"}, 24, 200, []string{"bridge", "session-actor"}})
+}
+
 // TestStruckOtherwise tries so many of the other strikes that there are, of each
 // kind one first.
 func TestStruckOtherwise(t *testing.T) {

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/refold/refold/internal/chaos"
@@ -22,6 +24,7 @@ type chaosCommand struct {
 	Points       int           `placeholder:"N" help:"Try N of each conversation's, of each kind one first; 0: all."`
 	Brief        bool          `help:"Of what a daemon sends because it starts (streams, lanes, descriptors of tools), try one of each kind only."`
 	Together     bool          `help:"Strike at many points of what a daemon sends because it starts in one trial: whoever is struck starts again, and comes by the next."`
+	Dense        bool          `help:"Strike at many points of a conversation in one trial, one after the other; those that it does not come by are tried alone, and each of those of one that comes out wrong."`
 	Part         string        `placeholder:"K/N" help:"Try every Nth, beginning with the Kth, of what is chosen otherwise: N nights try all."`
 	For          time.Duration `placeholder:"TIME" help:"Begin nothing after so long, and tell how many were left."`
 	Skip         int           `placeholder:"N" help:"Leave out the first N: go on where --for ended."`
@@ -77,6 +80,8 @@ func (c chaosCommand) validate() error {
 		return &statusError{statusUsage, "chaos: --points, --twice, --skip and --for from 0, --parallel from 1, --within above 0, --missed-max 0 to 100"}
 	case len(c.Point) > 0 && c.Points > 0:
 		return &statusError{statusUsage, "chaos: --point names points, --points chooses some"}
+	case c.Dense && (c.Together || c.Twice > 0):
+		return &statusError{statusUsage, "chaos: --dense strikes at many points in a trial, those of --together among them, and a second strike of --twice would be one of them: leave one out"}
 	}
 	return nil
 }
@@ -108,70 +113,96 @@ func (c chaosCommand) Run(ctx context.Context, s streams) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	options := chaos.Options{
-		Source: source, Program: []string{self, "chaos-part"}, Dir: dir, Parallel: c.Parallel, Within: c.Within, Twice: c.Twice, Seed: c.Seed,
+		Source: source, Program: []string{self, "chaos-part"}, Dir: dir, Room: make(chan struct{}, c.Parallel), Within: c.Within, Twice: c.Twice, Seed: c.Seed,
 	}
 	if c.For > 0 {
 		options.Until = sum.began.Add(c.For)
 	}
-	for _, conversation := range cast.Conversations {
-		if len(c.Conversation) > 0 && !slices.Contains(c.Conversation, conversation.ID) {
-			continue
-		}
-		options.Conversation = conversation.ID
-		if err := c.explore(ctx, s.out, cast, options, &sum); err != nil {
-			return err
-		}
-	}
-	if c.List {
-		return nil
+	if err := c.exploreAll(ctx, s.out, cast, options, &sum); err != nil || c.List {
+		return err
 	}
 	fmt.Fprintln(s.out, sum.line())
 	return sum.verdict(c.MissedMax)
 }
 
-// explore explores one conversation.
-func (c chaosCommand) explore(ctx context.Context, out io.Writer, cast *chaos.Cast, o chaos.Options, sum *tolls) error {
-	x, err := chaos.Record(ctx, cast, o)
-	if err != nil {
-		return err
+// exploreAll explores one conversation after the other. The next begins when all
+// trials of one have begun, so that the longest is not waited for by itself.
+func (c chaosCommand) exploreAll(ctx context.Context, out io.Writer, cast *chaos.Cast, o chaos.Options, sum *tolls) error {
+	var exploring sync.WaitGroup
+	defer exploring.Wait()
+	var failed error
+	for _, conversation := range cast.Conversations {
+		if len(c.Conversation) > 0 && !slices.Contains(c.Conversation, conversation.ID) {
+			continue
+		}
+		o.Conversation = conversation.ID
+		x, courses, err := c.choose(ctx, out, cast, o, sum)
+		if err != nil {
+			return err
+		}
+		if len(courses) == 0 || c.List {
+			continue
+		}
+		begun := make(chan struct{})
+		exploring.Go(func() {
+			left, err := x.Explore(ctx, courses, func(v chaos.Verdict) { c.tell(out, v, sum) }, sync.OnceFunc(func() { close(begun) }))
+			sum.mu.Lock()
+			defer sum.mu.Unlock()
+			sum.left += left
+			failed = cmp.Or(failed, err)
+		})
+		<-begun
 	}
+	exploring.Wait()
+	return failed
+}
+
+// tell adds a verdict up, and prints it.
+func (c chaosCommand) tell(out io.Writer, v chaos.Verdict, sum *tolls) {
+	sum.mu.Lock()
+	defer sum.mu.Unlock()
+	sum.add(v)
+	if !c.Quiet || len(v.Faults) > 0 {
+		fmt.Fprintln(out, verdictOf(v))
+	}
+}
+
+// choose finds the points of a conversation, and what is to be tried at them.
+func (c chaosCommand) choose(ctx context.Context, out io.Writer, cast *chaos.Cast, o chaos.Options, sum *tolls) (x *chaos.Explorer, courses []chaos.Course, err error) {
+	if x, err = chaos.Record(ctx, cast, o); err != nil {
+		return nil, nil, err
+	}
+	sum.mu.Lock()
+	defer sum.mu.Unlock()
 	all := c.courses(x.Points())
-	courses := all
+	courses = all
 	if c.Brief {
 		courses = c.courses(x.Brief(sum.all == 0))
 	}
 	if c.Points > 0 {
 		courses = chaos.Sample(courses, c.Points, c.Seed)
 	}
-	if c.Together {
+	switch {
+	case c.Together:
 		courses = x.Together(courses)
+	case c.Dense:
+		courses = x.Dense(courses)
 	}
 	if len(c.Point) > 0 {
 		if courses, err = c.named(x); err != nil {
-			return err
+			return nil, nil, err
 		}
 	}
 	courses = sum.take(courses, len(all), c.Skip)
-	if c.List {
+	switch {
+	case c.List:
 		for _, course := range courses {
 			fmt.Fprintln(out, course)
 		}
-		return nil
+	case len(courses) > 0 && !c.Quiet:
+		fmt.Fprintf(out, "conversation %s: %d points, %d strikes at them, %d trials to try, %d at once\n", o.Conversation, len(x.Points()), len(all), len(courses), c.Parallel)
 	}
-	if len(courses) == 0 {
-		return nil
-	}
-	if !c.Quiet {
-		fmt.Fprintf(out, "conversation %s: %d points, %d strikes at them, %d of these to try, %d at once\n", o.Conversation, len(x.Points()), len(all), len(courses), c.Parallel)
-	}
-	left, err := x.Explore(ctx, courses, func(v chaos.Verdict) {
-		sum.add(v)
-		if !c.Quiet || len(v.Faults) > 0 {
-			fmt.Fprintln(out, verdictOf(v))
-		}
-	})
-	sum.left += left
-	return err
+	return x, courses, nil
 }
 
 // courses returns all that --kill and --signal ask for, point by point.

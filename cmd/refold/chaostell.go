@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/refold/refold/internal/chaos"
@@ -20,6 +21,9 @@ func verdictOf(v chaos.Verdict) string {
 		word = "missed"
 	}
 	line := fmt.Sprintf("%-7s %5.1f s  %s", word, v.Took.Seconds(), v.Course)
+	if all, _ := v.Points(); word == "ok" && all > 1 {
+		line += fmt.Sprintf("  (%d points)", all)
+	}
 	if all, missed := v.Points(); word == "missed" && all > 1 {
 		line += fmt.Sprintf("  (missed %d of %d: %s)", missed, all, v.Missed)
 	}
@@ -35,6 +39,9 @@ func verdictOf(v chaos.Verdict) string {
 	for _, fault := range v.Faults {
 		line += "\n        " + fault
 	}
+	if len(v.Faults) > 0 {
+		line += fmt.Sprintf("\n        again: --conversation %s --point '%s'", v.Of, v.Course)
+	}
 	for said := range strings.Lines(v.Said) {
 		line += "\n        | " + strings.TrimSpace(said)
 	}
@@ -43,6 +50,8 @@ func verdictOf(v chaos.Verdict) string {
 
 // tolls sums verdicts up.
 type tolls struct {
+	mu sync.Mutex // held by those who add up
+
 	began            time.Time
 	trials, wrong    int
 	tried, missed    int // points
@@ -84,7 +93,9 @@ func (t *tolls) add(v chaos.Verdict) {
 		t.ways = map[string]int{}
 	}
 	if missed < all {
-		t.ways[way(v.Course)] += all - missed
+		for _, some := range v.Apart() {
+			t.ways[way(some)]++
+		}
 	}
 	if v.Unknown > 0 {
 		t.unknown++

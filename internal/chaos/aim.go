@@ -11,17 +11,29 @@ import (
 type aim struct {
 	namer namer
 
-	mu     sync.Mutex
-	counts map[Point]int // by the first of a message: its N is 0
-	bytes  map[string]map[[sha256.Size]byte]int
-	passed []Point // Before each, in order
-	due    Course  // what has not been done
-	held   bool    // a strike has begun: the next is due once it is done
-	since  int     // of passed: where it was when the last strike was done
+	mu       sync.Mutex
+	counts   map[Point]int // by the first of a message: its N is 0
+	bytes    map[string]map[[sha256.Size]byte]int
+	distinct map[Point]map[string]bool // by the first of a message: those of its name that differ
+	passed   []Point                   // Before each, in order
+	due      Course                    // what has not been done
+	struck   []hit                     // what has been done
+	held     bool                      // a strike has begun: the next is due once it is done
+	weak     map[Part]bool             // who was struck and has sent nothing new since then
+	since    int                       // of passed: where it was when the last strike was done
+}
+
+// hit is a strike that has begun, and of passed where that was.
+type hit struct {
+	strike Strike
+	at     int
 }
 
 func newAim(n namer, c Course) *aim {
-	return &aim{namer: n, counts: map[Point]int{}, bytes: map[string]map[[sha256.Size]byte]int{}, due: slices.Clone(c)}
+	return &aim{
+		namer: n, counts: map[Point]int{}, bytes: map[string]map[[sha256.Size]byte]int{}, distinct: map[Point]map[string]bool{},
+		weak: map[Part]bool{}, due: slices.Clone(c),
+	}
 }
 
 // pass counts a message that a process publishes. due: the strike is to be done
@@ -37,25 +49,47 @@ func (a *aim) pass(part Part, f *frame) (s Strike, due bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	at := Point{Part: part, Side: Before, What: a.which(what, f)}
+	nth, anew := a.nth(at, f)
 	a.counts[at]++
 	at.N = a.counts[at]
 	a.passed = append(a.passed, at)
+	if anew && !a.held {
+		delete(a.weak, part)
+	}
 	if a.held || len(a.due) == 0 {
 		return s, false
 	}
-	candidates := a.due[:1]
+	candidates, n := a.due[:1], at.N
 	if a.due.together() {
-		candidates = a.due
+		if !anew || len(a.weak) > 0 {
+			return s, false
+		}
+		candidates, n = a.due, nth
 	}
 	i := slices.IndexFunc(candidates, func(s Strike) bool {
-		return s.At.Part == part && s.At.What == at.What && s.At.N == at.N
+		return s.At.Part == part && s.At.What == at.What && s.At.N == n
 	})
 	if i < 0 {
 		return s, false
 	}
 	s = a.due[i]
 	a.due, a.held = slices.Delete(a.due, i, i+1), true
+	a.struck = append(a.struck, hit{s, len(a.passed)})
 	return s, true
+}
+
+// nth tells how many messages of a name there were that differ, this one
+// included, and whether it is the first like this: after a strike much is sent
+// again, and what comes then has the number that it has without one.
+func (a *aim) nth(first Point, f *frame) (n int, anew bool) {
+	if a.distinct[first] == nil {
+		a.distinct[first] = map[string]bool{}
+	}
+	same := a.distinct[first]
+	id := a.namer.identity(first.What, f)
+	anew = !same[id]
+	same[id] = true
+	return len(same), anew
 }
 
 // which tells contents of the object store from one another: chunk.3 is the
@@ -94,6 +128,28 @@ func (a *aim) done() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.held, a.since = false, len(a.passed)
+	if len(a.struck) == 0 {
+		return
+	}
+	for _, part := range a.struck[len(a.struck)-1].strike.parts() {
+		if part != Server {
+			a.weak[part] = true
+		}
+	}
+}
+
+// hits returns the strikes that have begun, in their order.
+func (a *aim) hits() []hit {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.struck)
+}
+
+// order returns what passed, Before each, in order.
+func (a *aim) order() []Point {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.passed)
 }
 
 // points returns what passed, both sides of each message, those of one process

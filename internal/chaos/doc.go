@@ -13,8 +13,10 @@
 // started again, and the conversation goes on. Or he is told to end (SIGTERM):
 // then all passes, and the next one starts at once. The second strike is at a
 // point that a trial with the first came by later. Or a course has many strikes
-// that are free: at what daemons send because they start, each as it is come by,
-// so that few trials try many points. When the conversation has
+// that are free, each done as it is come by, so that few trials try many points:
+// at what daemons send because they start, or all over the conversation, one
+// after whoever was struck by another has gone on. What is missed or goes wrong
+// there is tried point by point. When the conversation has
 // ended, and every consumer is at rest, the end is compared with that of the
 // recording trial.
 //

@@ -18,7 +18,7 @@ type Options struct {
 	Conversation string        // its ID; empty: the first
 	Program      []string      // starts a process of a trial: the flags of Serve's arguments follow
 	Dir          string        // in which each trial has a directory of its own; empty: the system's for temporary files
-	Parallel     int           // trials at once, at least 1
+	Room         chan struct{} // its capacity is how many trials there are at once; nil: one. Explorers may share it
 	Within       time.Duration // for one trial
 	Until        time.Time     // after it no trial begins; zero: none is left out
 	Twice        int           // how many courses of two strikes follow one of one
@@ -32,6 +32,7 @@ type Explorer struct {
 	conversation Conversation
 	want         *End
 	points       []Point
+	order        []Point // Before each, those of all processes as they came
 }
 
 // Record holds the conversation once without a kill, and returns an explorer
@@ -52,7 +53,7 @@ func Record(ctx context.Context, cast *Cast, o Options) (*Explorer, error) {
 	if faults := Check(false, out.end, out.end); len(faults) > 0 {
 		return nil, fmt.Errorf("%s, without a kill: %s", x.conversation.ID, faults)
 	}
-	x.want, x.points = out.end, out.points
+	x.want, x.points, x.order = out.end, out.points, out.order
 	return x, nil
 }
 
@@ -79,6 +80,10 @@ func (x *Explorer) ownAck() string {
 	return "ack." + subjects.LaneName(subjects.Lane(subjects.Partition(x.conversation.Session)))
 }
 
+// startsMax is how many points of what daemons send because they start share a
+// trial.
+const startsMax = 12
+
 // Together returns the same strikes in fewer trials: those at what daemons send
 // because they start share some, for whoever is struck there starts again, and
 // comes by the next. The two sides of a message are never in one trial. All
@@ -102,7 +107,7 @@ func (x *Explorer) Together(courses []Course) []Course {
 	}
 	var all []Course
 	for _, key := range order {
-		all = slices.AppendSeq(all, slices.Chunk(sharing[key], togetherMax))
+		all = slices.AppendSeq(all, slices.Chunk(sharing[key], startsMax))
 	}
 	return append(all, alone...)
 }
@@ -113,8 +118,10 @@ func (x *Explorer) Points() []Point { return slices.Clone(x.points) }
 
 // Verdict is what a trial came to.
 type Verdict struct {
+	Of      string // the conversation's ID
 	Course  Course
 	Missed  Course   // of it: what was not done
+	Beside  bool     // its points are in other verdicts: they were tried alone, too
 	Faults  []string // what must not be; none: all is well
 	Unknown int      // calls whose outcome nobody knows
 	Revived int      // how often a process that said it could not run was started again
@@ -128,19 +135,42 @@ type Verdict struct {
 // Points returns how many points the trial was for, and how many of them it did
 // not come by.
 func (v Verdict) Points() (all, missed int) {
-	if v.Course.together() {
+	switch {
+	case v.Beside:
+		return 0, 0
+	case v.Course.together():
 		return len(v.Course), len(v.Missed)
 	}
 	return 1, min(1, len(v.Missed))
 }
 
+// Apart returns what was done in the trial, as a course for each point that it
+// was for.
+func (v Verdict) Apart() (done []Course) {
+	if !v.Course.together() {
+		return []Course{v.Course}
+	}
+	for _, s := range v.Course {
+		if !slices.Contains(v.Missed, s) {
+			done = append(done, Course{s}.alone())
+		}
+	}
+	return done
+}
+
 // Explore tries the courses, several trials at once, and tells each verdict as
-// it comes. A course whose points a trial does not come by is tried once more.
+// it comes. A course whose point a trial does not come by is tried once more; of
+// many points, those that are missed, and then each of them alone.
 // After each course that was done come Options.Twice that begin like it, in each
 // of which the sender of a message of the recovery is killed. left is how many of
-// the courses were not begun by Options.Until. It fails only when ctx ends.
-func (x *Explorer) Explore(ctx context.Context, courses []Course, tell func(Verdict)) (left int, err error) {
-	room := make(chan struct{}, max(1, x.options.Parallel))
+// the courses were not begun by Options.Until. begun is called when all others
+// are, and before it returns. It fails only when ctx ends.
+func (x *Explorer) Explore(ctx context.Context, courses []Course, tell func(Verdict), begun func()) (left int, err error) {
+	defer begun()
+	room := x.options.Room
+	if room == nil {
+		room = make(chan struct{}, 1)
+	}
 	var trying sync.WaitGroup
 	var telling sync.Mutex
 	told := func(v Verdict) {
@@ -150,6 +180,7 @@ func (x *Explorer) Explore(ctx context.Context, courses []Course, tell func(Verd
 			tell(v)
 		}
 	}
+	t := trier{x.follow, told}
 	for i, course := range courses {
 		select {
 		case room <- struct{}{}:
@@ -163,7 +194,11 @@ func (x *Explorer) Explore(ctx context.Context, courses []Course, tell func(Verd
 		}
 		trying.Go(func() {
 			defer func() { <-room }()
-			first := x.tryTwice(ctx, course)
+			if course.together() {
+				t.many(ctx, course)
+				return
+			}
+			first := t.twice(ctx, course)
 			told(first)
 			if len(first.Missed) > 0 || len(first.Faults) > 0 {
 				return
@@ -172,10 +207,11 @@ func (x *Explorer) Explore(ctx context.Context, courses []Course, tell func(Verd
 				if ctx.Err() != nil || x.late() {
 					return
 				}
-				told(x.tryTwice(ctx, course.with(Strike{At: at, Whom: Sender})))
+				told(t.twice(ctx, course.with(Strike{At: at, Whom: Sender})))
 			}
 		})
 	}
+	begun()
 	trying.Wait()
 	return 0, context.Cause(ctx)
 }
@@ -199,31 +235,17 @@ func (x *Explorer) seconds(recovery []Point, seed uint64) []Point {
 	return append(chosen, sample(others, Point.Kind, n-len(chosen), seed)...)
 }
 
-// tryTwice is one trial, or a second if the first did not come by all points: of
-// those that it missed, if it was for many.
-func (x *Explorer) tryTwice(ctx context.Context, course Course) Verdict {
-	v := x.follow(ctx, course)
-	if len(v.Missed) == 0 || len(v.Faults) > 0 {
-		return v
-	}
-	if !course.together() {
-		return x.follow(ctx, course)
-	}
-	again := x.follow(ctx, v.Missed)
-	again.Course = course
-	again.Unknown, again.Revived = again.Unknown+v.Unknown, again.Revived+v.Revived
-	again.Took, again.Drained = max(again.Took, v.Took), max(again.Drained, v.Drained)
-	return again
-}
-
 // follow is one trial.
 func (x *Explorer) follow(ctx context.Context, course Course) Verdict {
 	began := time.Now()
 	out, err := x.try(ctx, course)
-	v := Verdict{Course: course, Missed: out.missed, Revived: out.revived, Took: time.Since(began), Drained: out.drained, recovery: out.recovery}
+	v := Verdict{Of: x.conversation.ID, Course: course, Missed: out.missed, Revived: out.revived, Took: time.Since(began), Drained: out.drained, recovery: out.recovery}
 	if err != nil {
 		v.Faults, v.Said = []string{err.Error()}, out.said
 		return v
+	}
+	if course.together() {
+		v.Missed = out.exact(course)
 	}
 	if v.Faults = Check(course.losesCalls(), x.want, out.end); len(v.Faults) > 0 {
 		v.Said = out.said

@@ -85,17 +85,10 @@ func (n namer) own(f *frame) (name string, ok bool) {
 
 // ackOf names an answer to a delivery. A lease that is extended is none.
 func ackOf(subject string, payload []byte) (name string, ok bool) {
-	tokens := strings.Split(subject, ".")
-	var consumer string
-	switch n := len(tokens); {
-	case n == 9: // $JS.ACK.<stream>.<consumer>.<5 numbers>
-		consumer = tokens[3]
-	case n >= 11: // $JS.ACK.<domain>.<account>.<stream>.<consumer>.<5 numbers>…
-		consumer = tokens[5]
-	default:
-		return "", false
-	}
+	consumer, _ := ackSubject(subject)
 	switch {
+	case consumer == "":
+		return "", false
 	case bytes.HasPrefix(payload, []byte("+WPI")):
 		return "", false
 	case bytes.HasPrefix(payload, []byte("-NAK")):
@@ -104,6 +97,20 @@ func ackOf(subject string, payload []byte) (name string, ok bool) {
 		return "term." + consumer, true
 	}
 	return "ack." + consumer, true
+}
+
+// ackSubject returns the consumer of an acknowledgement, empty if it is none, and
+// its numbers: deliveries, sequence in the stream, sequence of the consumer, time,
+// what is pending.
+func ackSubject(subject string) (consumer string, numbers []string) {
+	tokens := strings.Split(subject, ".")
+	switch n := len(tokens); {
+	case n == 9: // $JS.ACK.<stream>.<consumer>.<5 numbers>
+		return tokens[3], tokens[4:]
+	case n >= 11: // $JS.ACK.<domain>.<account>.<stream>.<consumer>.<5 numbers>…
+		return tokens[5], tokens[6:]
+	}
+	return "", nil
 }
 
 // apiOf names a request that changes a stream or a consumer that lasts.
@@ -130,6 +137,22 @@ func lasts(consumer string) bool {
 	_, lane := subjects.ParseLaneName(consumer)
 	_, _, bridge := subjects.ParseBridgeName(consumer)
 	return lane || bridge || consumer == subjects.DueConsumer
+}
+
+// identity tells messages of one name apart, wherever one is repeated: what an
+// acknowledgement is of, what a notice or a snapshot says. What is named by its
+// effect, or is there but once, is the same each time.
+func (n namer) identity(what string, f *frame) string {
+	switch kind, _, _ := strings.Cut(what, "."); kind {
+	case "ack", "nak", "term":
+		consumer, numbers := ackSubject(f.subject)
+		if consumer != "" {
+			return numbers[1] // the message's in the stream
+		}
+	case "notice", "snapshot", "event":
+		return string(f.payload)
+	}
+	return ""
 }
 
 // noticeType returns what a notice tells.

@@ -99,10 +99,10 @@ func (c Course) String() string {
 	return strings.Join(names, thenSign)
 }
 
-// How many strikes a course has at most.
+// How many strikes a course has at most: one after the other, and together.
 const (
 	strikesMax  = 2
-	togetherMax = 12
+	togetherMax = 24
 )
 
 // ParseCourse reads the name of a course. That it is one does not mean that a

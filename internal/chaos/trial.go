@@ -17,10 +17,11 @@ import (
 
 // Limits of one trial.
 const (
-	viewWithin = 5 * time.Second
-	askWithin  = 15 * time.Second // for an acknowledgement, before it is asked again under the same name
-	restEvery  = 100 * time.Millisecond
-	restLooks  = 3 // in a row: a count that is 0 once may be one that is not told yet
+	strikeWithin = 30 * time.Second // more, for each strike after the first
+	viewWithin   = 5 * time.Second
+	askWithin    = 15 * time.Second // for an acknowledgement, before it is asked again under the same name
+	restEvery    = 100 * time.Millisecond
+	restLooks    = 3 // in a row: a count that is 0 once may be one that is not told yet
 )
 
 // trial is one conversation on a store of its own.
@@ -45,6 +46,8 @@ type trial struct {
 type outcome struct {
 	end      *End
 	points   []Point // that its processes came by
+	order    []Point // Before each, those of all processes as they came
+	hits     []hit   // strikes that began
 	recovery []Point // since the last strike
 	said     string  // what its processes logged last
 	revived  int     // how often one that could not run was started again
@@ -55,7 +58,8 @@ type outcome struct {
 // try holds the conversation and strikes as the course says. An error says that
 // no end was reached, or could be looked at.
 func (x *Explorer) try(ctx context.Context, course Course) (out outcome, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, x.options.Within, fmt.Errorf("no end within %v", x.options.Within))
+	within := x.options.Within + time.Duration(max(0, len(course)-1))*strikeWithin
+	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("no end within %v", within))
 	defer cancel()
 	t := &trial{explorer: x, running: map[Part]*process{}, failed: make(chan error, 8)}
 	if t.dir, err = os.MkdirTemp(x.options.Dir, "trial-"); err != nil {
@@ -80,19 +84,20 @@ func (x *Explorer) try(ctx context.Context, course Course) (out outcome, err err
 	if err != nil {
 		return out, because(ctx, err)
 	}
-	out.missed = t.missed(course)
-	out.points, out.recovery = t.aim.points(), t.aim.recovery()
+	out.missed, out.hits = t.missed(), t.aim.hits()
+	out.points, out.order, out.recovery = t.aim.points(), t.aim.order(), t.aim.recovery()
 	return out, nil
 }
 
 // missed returns the strikes that were not done, or whose processes did not run
 // again before the end.
-func (t *trial) missed(course Course) Course {
+func (t *trial) missed() Course {
 	left := t.aim.left()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(left) == 0 && t.strikes < len(course) {
-		return course[t.strikes:]
+	hits := t.aim.hits()
+	for _, h := range hits[min(t.strikes, len(hits)):] {
+		left = append(left, h.strike)
 	}
 	return left
 }

@@ -1,0 +1,173 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/refold/refold/actors/session"
+)
+
+// apartLeast is how many messages lie between two strikes of a dense course at
+// least: in so many a session comes from one turn of its model to the next.
+const apartLeast = 8
+
+// Dense returns the same strikes in fewer trials: each strikes at every kth
+// message that has a strike, and k trials at all of them, on one side. What is
+// known to leave an outcome unknown stays alone, since of what a model makes of
+// that nothing can be compared; so do courses of several strikes.
+func (x *Explorer) Dense(courses []Course) []Course {
+	apart := max(apartLeast, (len(x.order)+togetherMax-1)/togetherMax)
+	places := make(map[Point]int, len(x.order))
+	for i, at := range x.order {
+		places[at] = i
+	}
+	dense := map[string]Course{}
+	var alone []Course
+	for _, c := range courses {
+		before := c[0].At
+		before.Side = Before
+		place, known := places[before]
+		if len(c) != 1 || !known || x.losing(c) {
+			alone = append(alone, c)
+			continue
+		}
+		k := fmt.Sprintf("%s %s %04d", c[0].Way(), c[0].At.Side, place%apart)
+		s := c[0]
+		s.Free = true
+		dense[k] = append(dense[k], s)
+	}
+	var all []Course
+	for _, k := range slices.Sorted(maps.Keys(dense)) {
+		c := dense[k]
+		slices.SortFunc(c, func(a, b Strike) int {
+			a.At.Side, b.At.Side = Before, Before
+			return places[a.At] - places[b.At]
+		})
+		for part := range slices.Chunk(c, togetherMax) {
+			all = append(all, part.alone())
+		}
+	}
+	return append(all, alone...)
+}
+
+// alone returns the course, as one of one strike if it has no more.
+func (c Course) alone() Course {
+	if len(c) == 1 {
+		s := c[0]
+		s.Free = false
+		return Course{s}
+	}
+	return c
+}
+
+// losing reports that a bridge is killed while it has a call that may not run
+// twice: claimed, and not settled.
+func (x *Explorer) losing(c Course) bool {
+	kind, effect, _ := strings.Cut(c[0].At.What, ".")
+	if c[0].At.Part != Bridge || !c.losesCalls() {
+		return false
+	}
+	if !slices.ContainsFunc(x.want.Calls, func(call Call) bool { return call.Effect == effect && !call.RetrySafe }) {
+		return false
+	}
+	return kind == "claim" && c[0].At.Side == After || kind == "settle" && c[0].At.Side == Before
+}
+
+// exact returns what of a course of many points counts as not done: what was
+// not, and what was done after a call's outcome had become unknown, for from
+// there on nothing is compared.
+func (o *outcome) exact(course Course) Course {
+	unknown := len(o.order) + 1
+	for _, call := range o.end.Calls {
+		settled := Point{Part: Bridge, Side: Before, What: "settle." + call.Effect, N: 1}
+		if i := slices.Index(o.order, settled); call.Status == string(session.CallUnknown) && i >= 0 {
+			unknown = min(unknown, i)
+		}
+	}
+	var done []Strike
+	for _, h := range o.hits {
+		if h.at <= unknown && !slices.Contains(o.missed, h.strike) {
+			done = append(done, h.strike)
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(course), func(s Strike) bool { return slices.Contains(done, s) })
+}
+
+// trier follows courses, each in a trial, and tells how they came out.
+type trier struct {
+	follow func(context.Context, Course) Verdict
+	told   func(Verdict)
+}
+
+// twice is one trial, or a second if the first did not come by the points.
+func (t trier) twice(ctx context.Context, course Course) Verdict {
+	v := t.follow(ctx, course)
+	if len(v.Missed) == 0 || len(v.Faults) > 0 {
+		return v
+	}
+	return t.follow(ctx, course)
+}
+
+// many tries a course of many points: what a trial misses in one more, and what
+// that misses alone. If one comes out wrong, others tell which points did it.
+func (t trier) many(ctx context.Context, course Course) {
+	left := course
+	for range 2 {
+		if len(left) < 2 || ctx.Err() != nil {
+			break
+		}
+		v := t.follow(ctx, left)
+		if len(v.Faults) > 0 {
+			v.Course, v.Missed = left, nil
+			t.blame(ctx, v)
+			return
+		}
+		missed := v.Missed
+		v.Course = slices.DeleteFunc(slices.Clone(left), func(s Strike) bool { return slices.Contains(missed, s) })
+		if v.Missed, left = nil, missed; len(v.Course) > 0 {
+			t.told(v)
+		}
+	}
+	t.each(ctx, left)
+}
+
+// each tries each point of a course in a trial of its own, and reports whether
+// one came out wrong.
+func (t trier) each(ctx context.Context, course Course) (wrong bool) {
+	for _, s := range course {
+		if ctx.Err() != nil {
+			return wrong
+		}
+		v := t.twice(ctx, Course{s}.alone())
+		wrong = wrong || len(v.Faults) > 0
+		t.told(v)
+	}
+	return wrong
+}
+
+// blame says which points of a course did harm: one alone, if one does. Else
+// the least part of the course that was seen to do it, by halves.
+func (t trier) blame(ctx context.Context, v Verdict) {
+	if t.each(ctx, v.Course) {
+		return
+	}
+	v.Beside = true
+	for again := true; again; {
+		again = false
+		middle := len(v.Course) / 2
+		for _, half := range []Course{v.Course[:middle], v.Course[middle:]} {
+			if len(half) < 2 || ctx.Err() != nil {
+				continue
+			}
+			if got := t.follow(ctx, half); len(got.Faults) > 0 {
+				got.Course, got.Missed, got.Beside = half, nil, true
+				v, again = got, true
+				break
+			}
+		}
+	}
+	t.told(v)
+}

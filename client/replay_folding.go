@@ -23,11 +23,14 @@ type folding struct {
 	left    standing                // what it was not compared with yet
 	sum     func([]byte) codec.Hash // of an effect's bytes
 	room    *[]byte                 // for these, one effect after the other
+	ownRoom []byte                  // if nobody lends another
 	open    []session.Place         // of the effects that were open after the latest event
 	gone    map[string]asked        // asked and not stored; nil: they are counted alone
 	otherAt *head                   // of the fold where the snapshot is, if its state is another
 	broken  bool                    // the fold panicked: no event after it is folded
 	result  Replayed
+
+	openRoom [4]session.Place // for most sessions' open
 
 	waiting     bool // it has events in the portion at hand
 	first, last int  // of these
@@ -46,7 +49,10 @@ type head struct {
 }
 
 func newFolding(install *session.Install, sid string, left standing) *folding {
-	return &folding{state: session.New(install, sid), left: left, sum: codec.Sum, room: new([]byte), result: Replayed{Session: sid}}
+	f := &folding{state: session.New(install, sid), left: left, sum: codec.Sum, result: Replayed{Session: sid}}
+	f.state.Mute(true)
+	f.room, f.open = &f.ownRoom, f.openRoom[:0]
+	return f
 }
 
 // fold folds one event and compares what it asks for.
@@ -141,6 +147,7 @@ func (f *folding) strange() {
 // close takes over what the fold came to.
 func (f *folding) close() *Replayed {
 	r := &f.result
+	f.state.Mute(false)
 	r.State, r.Events, r.Seq, r.Hash, r.Chain = f.state, f.state.Count, f.state.Seq, f.state.Hash(), f.state.Chain
 	return r
 }

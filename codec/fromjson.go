@@ -18,7 +18,7 @@ func FromJSON(text []byte) (Raw, error) {
 	if len(text) > BytesMax {
 		return nil, tooLarge(len(text), BytesMax)
 	}
-	var room [4]pair
+	var room [8]pair // an envelope's, and one more
 	p := parser{in: text, out: make([]byte, 0, len(text)), pairs: room[:0]}
 	if err := p.value(0); err != nil {
 		return nil, err

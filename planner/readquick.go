@@ -154,6 +154,10 @@ func (q *quickReader) object(depth int) (value, bool) {
 			return value{}, false
 		}
 		item, ok := q.value(depth + 1)
+		if ok && v.names == nil {
+			room := &membersRoom{}
+			v.names, v.items = room.names[:0], room.items[:0]
+		}
 		if !ok || !v.insert(name, item) {
 			return value{}, false
 		}
@@ -164,6 +168,12 @@ func (q *quickReader) object(depth int) (value, bool) {
 	}
 	q.pos++
 	return v, true
+}
+
+// membersRoom is for the members that most objects have.
+type membersRoom struct {
+	names [2]string
+	items [2]value
 }
 
 // insert puts a member of an object where it belongs. It returns false if the

@@ -26,7 +26,12 @@ type Plan struct {
 // nothing. The plan keeps calls; the caller must not change them.
 func Schedule(calls []PlanCall) Plan {
 	plan := Plan{Calls: calls, Groups: [][]int{}}
-	group := make([]int, len(calls))
+	if len(calls) == 0 {
+		return plan
+	}
+	var room [groupRoom]int
+	group, groups := append(room[:0], make([]int, len(calls))...), 0
+	members := 0
 	for i := range calls {
 		if calls[i].Rejected {
 			continue
@@ -36,13 +41,26 @@ func Schedule(calls []PlanCall) Plan {
 				group[i] = group[j] + 1
 			}
 		}
-		if group[i] == len(plan.Groups) {
-			plan.Groups = append(plan.Groups, nil)
+		groups = max(groups, group[i]+1)
+		members++
+	}
+	plan.Groups = make([][]int, groups)
+	all := make([]int, 0, members) // the groups, one after the other
+	for g := range plan.Groups {
+		from := len(all)
+		for i := range calls {
+			if group[i] == g && !calls[i].Rejected {
+				all = append(all, i)
+			}
 		}
-		plan.Groups[group[i]] = append(plan.Groups[group[i]], i)
+		plan.Groups[g] = all[from:len(all):len(all)]
 	}
 	return plan
 }
+
+// groupRoom is for how many calls there is room without the heap's: most
+// batches'.
+const groupRoom = 16
 
 // conflicts reports whether two calls must not run at once.
 func (c *PlanCall) conflicts(other *PlanCall) bool {

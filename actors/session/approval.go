@@ -61,7 +61,7 @@ func (s *State) sayApprovals() {
 		if jsonTextBytesMax(c.Arguments) > NoticeBytesMax-noticeFixedBytesMax {
 			said.Arguments, said.ArgumentsSeq = "", s.Seq
 		}
-		s.say(NoticeApprovalRequested, said)
+		say(s, NoticeApprovalRequested, said)
 	}
 }
 

@@ -52,7 +52,7 @@ func (s *State) rejectCall(i int, why planner.Rejection) {
 	c := &s.Turn.Batch.Calls[i]
 	c.Status, c.Code, c.Detail, c.Seq = CallStatus(why.Status()), string(why.Code), clip(why.Detail, DetailBytesMax), s.Seq
 	c.Arguments = ""
-	s.say(NoticeToolRejected, ToolRejected{
+	say(s, NoticeToolRejected, ToolRejected{
 		Effect: callName(s.Turn.Run, s.Turn.Number, i), ToolName: c.ToolName, Code: c.Code, Detail: c.Detail,
 	})
 }
@@ -103,7 +103,7 @@ func (s *State) sayPlanned(asked *[CallsMax]bool) {
 	if len(calls) == 0 && (!waits || begun || b.Group > 0) {
 		return
 	}
-	s.say(NoticeCallsPlanned, CallsPlanned{
+	say(s, NoticeCallsPlanned, CallsPlanned{
 		Batch: turnName(t.Run, t.Number), PlanHash: b.PlanHash.String(), Groups: b.Plan.Groups, Group: b.Group, Calls: append([]string{}, calls...),
 	})
 }

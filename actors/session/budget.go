@@ -80,7 +80,7 @@ func (s *State) budgetSpent() bool {
 		s.endRun(Ended{Lifecycle: Failed, Code: CodeBudget, Detail: "the budget of " + spent.budget + " is spent"}, nil)
 		return true
 	}
-	s.say(NoticeBudgetExceeded, BudgetExceeded{Run: s.Run.Number, Budget: spent.budget, Limit: spent.limit, Used: spent.used})
+	say(s, NoticeBudgetExceeded, BudgetExceeded{Run: s.Run.Number, Budget: spent.budget, Limit: spent.limit, Used: spent.used})
 	s.pause()
 	s.Run.Held, s.Run.Breach = HeldTurn, true
 	return true

@@ -62,7 +62,7 @@ func (s *State) runCancelRequested(b *RunControl) *refusal {
 	}
 	run := s.Queue[at]
 	s.Queue = slices.Delete(s.Queue, at, at+1)
-	s.say(NoticeRunFinished, RunFinished{
+	say(s, NoticeRunFinished, RunFinished{
 		Run: run.Number, Lifecycle: Cancelled, Code: end.Code, Detail: end.Detail, Untaken: run.Steers,
 	})
 	return nil
@@ -249,7 +249,7 @@ func (s *State) runEdited(b *RunEdited) *refusal {
 	}
 	run := &s.Queue[at]
 	run.Seq = s.Seq
-	s.say(NoticeRunQueued, RunPlaced{Run: run.Number, Seq: run.Seq, Submission: run.Submission})
+	say(s, NoticeRunQueued, RunPlaced{Run: run.Number, Seq: run.Seq, Submission: run.Submission})
 	return nil
 }
 
@@ -285,7 +285,7 @@ func (s *State) sessionClosed(*SessionClosed) *refusal {
 		s.stopRun(Ended{Lifecycle: Cancelled, Code: CodeCancelled, Detail: "the session was closed"})
 	}
 	for i := range queue {
-		s.say(NoticeRunFinished, RunFinished{
+		say(s, NoticeRunFinished, RunFinished{
 			Run: queue[i].Number, Lifecycle: Cancelled, Code: CodeCancelled, Detail: "the session was closed", Untaken: queue[i].Steers,
 		})
 	}

@@ -41,12 +41,19 @@ func EventTypes() []string {
 // open decodes the envelope of e and checks all that holds for every type.
 // The envelope that it returns beside a refusal holds the type if that much
 // could be read.
-func open(e Event) (Envelope, *refusal) {
+func open(e Event) (Envelope, *refusal) { return openCanonical(e, nil) }
+
+// openCanonical is open for who knows the canonical bytes of e's payload
+// already; nil: it does not.
+func openCanonical(e Event, canonical []byte) (Envelope, *refusal) {
 	if len(e.Payload) > EventBytesMax {
 		return Envelope{}, refuse(RejectLimitExceeded,
 			"an event is at most "+strconv.Itoa(EventBytesMax)+" bytes, this one has "+strconv.Itoa(len(e.Payload)))
 	}
-	env, err := decodeEnvelope(e.Payload)
+	if canonical == nil {
+		canonical = e.Payload
+	}
+	env, err := decodeEnvelope(canonical)
 	if err != nil {
 		return Envelope{}, refuse(RejectUndecodable, err.Error())
 	}

@@ -12,9 +12,11 @@ import (
 // Rejected events are part of a history and are folded like any other.
 func Fold(install *Install, sid string, history iter.Seq[Event]) *State {
 	s := New(install, sid)
+	s.Mute(true)
 	for e := range history {
 		_, _ = s.Evolve(e)
 	}
+	s.Mute(false)
 	return s
 }
 
@@ -32,11 +34,11 @@ func (s *State) Evolve(e Event) ([]Notice, error) {
 	s.withdrawn = s.withdrawn[:0]
 	s.advance(e)
 	if s.Count == 1 {
-		s.say(NoticeSessionOpened, SessionOpened{Install: s.Install, Rules: s.Rules})
+		say(s, NoticeSessionOpened, SessionOpened{Install: s.Install, Rules: s.Rules})
 	}
 	typ, bad := s.apply(e)
 	if bad != nil {
-		s.say(NoticeEventRejected, EventRejected{Seq: e.Seq, Type: typ, Code: bad.code, Detail: bad.detail})
+		say(s, NoticeEventRejected, EventRejected{Seq: e.Seq, Type: typ, Code: bad.code, Detail: bad.detail})
 		return s.said(), bad.code
 	}
 	return s.said(), nil
@@ -54,6 +56,11 @@ func (s *State) said() []Notice {
 	}
 	return notices
 }
+
+// Mute has Evolve return no notices from here on, or return them again. They
+// are numbered all the same, and nothing else differs. It is for who folds
+// again, to compare: most of what a notice holds is text that is copied for it.
+func (s *State) Mute(on bool) { s.mute = on }
 
 // advance moves the head over e: all that changes even when e is rejected.
 func (s *State) advance(e Event) {
@@ -84,9 +91,13 @@ func LeafOf(e Event) codec.Hash {
 	return codec.Sum(b)
 }
 
-// say adds a notice about the event being folded.
-func (s *State) say(typ string, data any) {
+// say adds a notice about the event being folded. Data is boxed only if
+// somebody hears it.
+func say[T any](s *State, typ string, data T) {
 	s.NoticeN++
+	if s.mute {
+		return
+	}
 	s.notices = append(s.notices, Notice{N: s.NoticeN, Type: typ, Seq: s.Seq, At: s.Clock, Session: s.Session, Data: data})
 }
 
@@ -94,11 +105,15 @@ func (s *State) say(typ string, data any) {
 // it could be read, and why nothing was done.
 func (s *State) apply(e Event) (string, *refusal) {
 	var b settlement
+	var q request
 	env, read := b.scan(&e)
+	asked := false
 	if !read {
 		var bad *refusal
-		if env, bad = open(e); bad != nil {
-			return env.Type, bad
+		if env, asked = q.scan(&e); !asked {
+			if env, bad = openCanonical(e, q.canonical); bad != nil {
+				return env.Type, bad
+			}
 		}
 		b = settlement{}
 	}
@@ -112,6 +127,8 @@ func (s *State) apply(e Event) (string, *refusal) {
 	switch {
 	case read:
 		bad = s.settle(&b)
+	case asked:
+		bad = s.runRequested(e.Door, &q.body, env.Data)
 	case isSettlement(env.Type):
 		if bad = b.decode(env); bad == nil {
 			bad = s.settle(&b)
@@ -147,7 +164,12 @@ func (s *State) applyBody(door Door, env Envelope) *refusal {
 		if bad := configRulesFault(env.Data); bad != nil {
 			return bad
 		}
-		return contentBody(env.Data, func(b *RunRequested) *refusal { return s.runRequested(door, b, env.Data) })
+		return contentBody(env.Data, func(b *RunRequested) *refusal {
+			if bad := contentFault("input", &b.Input, false); bad != nil {
+				return bad
+			}
+			return s.runRequested(door, b, env.Data)
+		})
 	case TypeSteerRequested:
 		return contentBody(env.Data, s.steerRequested)
 	case TypeRunEdited:

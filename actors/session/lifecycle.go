@@ -9,7 +9,7 @@ func (s *State) startRun(run Run) {
 		run.Deadline = s.Clock + d.Run
 	}
 	s.Run = &run
-	s.say(NoticeRunStarted, RunPlaced{Run: run.Number, Seq: run.Seq, Submission: run.Submission})
+	say(s, NoticeRunStarted, RunPlaced{Run: run.Number, Seq: run.Seq, Submission: run.Submission})
 	if !s.transcriptFull() { // a full one takes nothing more, or every later run would add to it
 		s.appendItem(Item{Role: RoleUser, Seq: run.Seq})
 	}
@@ -22,26 +22,16 @@ func (s *State) transcriptFull() bool {
 }
 
 // endRun ends the active run and starts the next queued one. Nothing of it is
-// open any more. The output, if any, is that of the event being folded, or the
-// answer that the run waited with for input.
-func (s *State) endRun(end Ended, output *Content) {
+// open any more. The answer, if any, is the event being folded; else the run's
+// output is the answer that it waited with for input.
+func (s *State) endRun(end Ended, answer *settlement) {
 	run := s.Run
 	end.Number = run.Number
 	end.Detail = clip(end.Detail, DetailBytesMax)
-	said := RunFinished{
-		Run: end.Number, Lifecycle: end.Lifecycle, Code: end.Code, Detail: end.Detail, Output: output, OutputSeq: run.Answer,
-		Usage: run.Usage, Cost: run.Cost,
-	}
-	if output != nil {
-		said.OutputSeq = 0
-		if output.jsonBytesMax() > NoticeBytesMax-noticeFixedBytesMax {
-			said.Output, said.OutputSeq = nil, s.Seq
-		}
-	}
+	s.sayFinished(run, &end, answer)
 	if end.Lifecycle == Cancelled {
-		said.Untaken, run.Steers = run.Steers, nil
+		run.Steers = nil
 	}
-	s.say(NoticeRunFinished, said)
 	if s.turnIsRuns() {
 		s.Turn.Step.forgetGeneration()
 	}
@@ -52,4 +42,30 @@ func (s *State) endRun(end Ended, output *Content) {
 		s.Queue = slices.Delete(s.Queue, 0, 1)
 		s.startRun(next)
 	}
+}
+
+// sayFinished says how a run ended, and with which output.
+func (s *State) sayFinished(run *Run, end *Ended, answer *settlement) {
+	if s.mute {
+		s.NoticeN++
+		return
+	}
+	said := RunFinished{
+		Run: end.Number, Lifecycle: end.Lifecycle, Code: end.Code, Detail: end.Detail, OutputSeq: run.Answer,
+		Usage: run.Usage, Cost: run.Cost,
+	}
+	var output *Content
+	if answer != nil {
+		output = answer.output()
+	}
+	if output != nil {
+		said.Output, said.OutputSeq = output, 0
+		if output.jsonBytesMax() > NoticeBytesMax-noticeFixedBytesMax {
+			said.Output, said.OutputSeq = nil, s.Seq
+		}
+	}
+	if end.Lifecycle == Cancelled {
+		said.Untaken = run.Steers
+	}
+	say(s, NoticeRunFinished, said)
 }

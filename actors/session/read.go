@@ -65,36 +65,49 @@ func readCalls(r *codec.Reader, bytes int) []ObservedCall {
 // ReadCanonical reads the body as codec does.
 func (b *GenerationSettled) ReadCanonical(data []byte) (n int, ok bool) {
 	r := codec.Read(data)
-	b.read(&r, 1)
+	texts := b.read(&r, 1)
+	b.Effect, b.FinishReason, b.Model = string(texts.effect), string(texts.finishReason), string(texts.model)
+	if texts.hasText {
+		b.Text = &Content{Text: string(texts.text)}
+	}
 	return r.End()
 }
 
-// read reads the body; what it holds stands inside so many containers.
-func (b *GenerationSettled) read(r *codec.Reader, inside int) {
+// answerTexts are the texts of a GenerationSettled of which the fold keeps
+// nothing, in the memory of the event.
+type answerTexts struct {
+	effect, finishReason, model, text []byte
+	hasText                           bool
+}
+
+// read reads the body but for these texts, which it returns; what it holds stands
+// inside so many containers.
+func (b *GenerationSettled) read(r *codec.Reader, inside int) (texts answerTexts) {
 	outer := r.Map()
 	r.Must("effect")
-	b.Effect = r.Str()
+	texts.effect = r.Text()
 	if r.Has("error") {
 		b.Error = readFault(r)
 	}
 	if r.Has("finish_reason") {
-		b.FinishReason = r.SomeText()
+		texts.finishReason = r.SomeBytes()
 	}
 	if r.Has("model") {
-		b.Model = r.SomeText()
+		texts.model = r.SomeBytes()
 	}
 	if r.Has("opaque") {
 		b.Opaque = r.Raw(inside)
 	}
 	r.Must("status")
 	b.Status = statusName(r.Text())
-	if r.Has("text") {
-		b.Text = readText(r)
+	if texts.hasText = r.Has("text"); texts.hasText {
+		texts.text = readTextBytes(r)
 	}
 	if r.Has("usage") {
 		b.Usage = readUsage(r)
 	}
 	r.EndMap(outer)
+	return texts
 }
 
 // ReadCanonical reads the body as codec does.
@@ -179,6 +192,16 @@ func (b *WakeSettled) ReadCanonical(data []byte) (n int, ok bool) {
 	b.Effect = r.Str()
 	r.EndMap(outer)
 	return r.End()
+}
+
+// readTextBytes is readText for who needs no copy.
+func readTextBytes(r *codec.Reader) (text []byte) {
+	outer := r.Map()
+	if r.Has("text") {
+		text = r.SomeBytes()
+	}
+	r.EndMap(outer)
+	return text
 }
 
 // readText reads a content that is text, or empty.

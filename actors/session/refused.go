@@ -31,7 +31,7 @@ func (s *State) sayRefused(i int, b *ToolCallSettled) {
 	if CallStatus(b.Status) != CallFailed || b.Error == nil || !IsRefusedCode(b.Error.Code) {
 		return
 	}
-	s.say(NoticeToolRejected, ToolRejected{
+	say(s, NoticeToolRejected, ToolRejected{
 		Effect: callName(s.Turn.Run, s.Turn.Number, i), ToolName: s.Turn.Batch.Calls[i].ToolName,
 		Code: b.Error.Code, Detail: clip(b.Error.Detail, DetailBytesMax),
 	})

@@ -10,7 +10,8 @@ import (
 
 // runRequested queues a run, and starts it if none is active. The config that
 // holds (the run's, else the session's, else the install record's) is resolved
-// and frozen here: what was accepted is what will run.
+// and frozen here: what was accepted is what will run. Its input was looked at
+// before, and may be left out of b: the log has it.
 func (s *State) runRequested(door Door, b *RunRequested, data codec.Raw) *refusal {
 	if bad := s.requestFault(door, b); bad != nil {
 		return bad
@@ -62,7 +63,7 @@ func (s *State) newRun(run Run, whenBusy string) *refusal {
 		s.startRun(run)
 		return nil
 	}
-	s.say(NoticeRunQueued, RunPlaced{Run: run.Number, Seq: run.Seq, Submission: run.Submission})
+	say(s, NoticeRunQueued, RunPlaced{Run: run.Number, Seq: run.Seq, Submission: run.Submission})
 	if whenBusy == BusyInterrupt {
 		s.Queue = slices.Insert(s.Queue, 0, run)
 		s.interrupt()
@@ -80,11 +81,8 @@ func (s *State) submission(name string) (int, bool) {
 	})
 }
 
-// requestFault checks the request by itself.
+// requestFault checks the request by itself, but for its input.
 func (s *State) requestFault(door Door, b *RunRequested) *refusal {
-	if bad := contentFault("input", &b.Input, false); bad != nil {
-		return bad
-	}
 	if len(b.Submission) > IDBytesMax {
 		return refuse(RejectInvalidData, "submission: at most "+strconv.Itoa(IDBytesMax)+" bytes")
 	}

@@ -78,7 +78,12 @@ func scannedAsDecoded(t rapid.TB, e Event) {
 	if o := want.call.Output; o != nil && o.isEmpty() {
 		want.call.Output = nil // which says the same
 	}
+	if got.hasText {
+		got.answer.Text = got.output()
+		got.text, got.hasText = nil, false
+	}
 	want.call.Effect, want.call.PlanHash = "", ""
+	want.answer.Effect, want.answer.FinishReason, want.answer.Model = "", "", ""
 	got.outputFrom, got.outputTo = 0, 0
 	if len(want.planHash) == 0 {
 		want.planHash = got.planHash[:0]

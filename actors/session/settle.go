@@ -10,9 +10,9 @@ import (
 // names an open effect but is otherwise unusable settles it as
 // `bad_settlement`, so that a fault in a bridge never hangs a session.
 func (s *State) settle(b *settlement) *refusal {
-	place, ok := parseName(b.effect)
+	place, ok := parseName(string(b.effect))
 	if !ok || place.class() != classOf(b.typ) {
-		return refuse(RejectUnknownEffect, "this session asked no effect "+quoted(b.effect)+
+		return refuse(RejectUnknownEffect, "this session asked no effect "+quoted(string(b.effect))+
 			" of the class that "+b.typ+" settles")
 	}
 	_, status := s.statusOf(place)
@@ -23,13 +23,13 @@ func (s *State) settle(b *settlement) *refusal {
 		if settled, _ := s.statusOf(place); settled == settlementHash(b.typ, b.data) {
 			return nil
 		}
-		return refuse(RejectEffectSettled, b.effect+" was settled before, otherwise")
+		return refuse(RejectEffectSettled, string(b.effect)+" was settled before, otherwise")
 	case effectOver:
-		return refuse(RejectStale, b.effect+" was over long before")
+		return refuse(RejectStale, string(b.effect)+" was over long before")
 	case effectNotBegun:
-		return refuse(RejectIllegalTransition, b.effect+" has not begun: it waits for its group, or for a person")
+		return refuse(RejectIllegalTransition, string(b.effect)+" has not begun: it waits for its group, or for a person")
 	default:
-		return refuse(RejectUnknownEffect, "this session has not asked "+b.effect)
+		return refuse(RejectUnknownEffect, "this session has not asked "+string(b.effect))
 	}
 	switch place.class() {
 	case ClassLLM:
@@ -52,15 +52,32 @@ func (s *State) settle(b *settlement) *refusal {
 type settlement struct {
 	typ      string
 	data     codec.Raw
-	effect   string
+	effect   []byte
 	bad      *refusal
 	observed ToolCallsObserved
-	answer   GenerationSettled
-	call     ToolCallSettled // without the texts that are given below
-	planHash []byte          // of the call: hex
+	answer   GenerationSettled // without the texts that nobody asks for, if it was scanned
+	call     ToolCallSettled   // without the texts that are given below
+	planHash []byte            // of the call: hex
 	prepared *StepPrepared
 
 	outputFrom, outputTo int // of the call's output in data, if it is text that was not decoded
+
+	text    []byte // of the answer, if hasText
+	hasText bool   // the answer has one, or an empty content, that was not decoded
+}
+
+// output returns what the model answered, nil if that is nothing.
+func (b *settlement) output() *Content {
+	if b.hasText {
+		return &Content{Text: string(b.text)}
+	}
+	return b.answer.Text
+}
+
+// isSilent reports whether the model answered nothing, or nothing that a reader
+// could be sent to.
+func (b *settlement) isSilent() bool {
+	return len(b.text) == 0 && (b.answer.Text == nil || b.answer.Text.isEmpty())
 }
 
 // decode decodes a settlement. It refuses only what names no effect.
@@ -70,29 +87,30 @@ func (b *settlement) decode(env Envelope) *refusal {
 	case TypeToolCallsObserved:
 		var body ToolCallsObserved
 		b.bad = decodeContent(env.Data, "text", &body)
-		b.observed, b.effect = body, body.Effect
+		b.observed, b.effect = body, []byte(body.Effect)
 	case TypeGenerationSettled:
 		var body GenerationSettled
 		b.bad = decodeContent(env.Data, "text", &body)
-		b.answer, b.effect = body, body.Effect
+		b.answer, b.effect = body, []byte(body.Effect)
 	case TypeToolCallSettled:
 		var body ToolCallSettled
 		b.bad = decodeContent(env.Data, "output", &body)
-		b.call, b.planHash, b.effect = body, []byte(body.PlanHash), body.Effect
+		b.call, b.planHash, b.effect = body, []byte(body.PlanHash), []byte(body.Effect)
 	case TypeStepPrepared:
 		b.prepared = &StepPrepared{}
 		b.bad = decodeBody(env.Data, b.prepared)
-		b.effect = b.prepared.Effect
+		b.effect = []byte(b.prepared.Effect)
 	case TypeWakeSettled:
 		var wake WakeSettled
 		b.bad = decodeBody(env.Data, &wake)
-		b.effect = wake.Effect
+		b.effect = []byte(wake.Effect)
 	}
 	if b.bad != nil {
-		var ok bool
-		if b.effect, ok = effectOf(env.Data); !ok {
+		effect, ok := effectOf(env.Data)
+		if !ok {
 			return refuse(RejectInvalidData, "data.effect: is missing or no text")
 		}
+		b.effect = []byte(effect)
 	}
 	return nil
 }
@@ -152,27 +170,27 @@ func (b *settlement) scanBody(door Door, r *codec.Reader, bytes int) bool {
 	switch door {
 	case DoorTool:
 		texts := b.call.read(r)
-		b.typ, b.effect, b.planHash = TypeToolCallSettled, string(texts.effect), texts.planHash
+		b.typ, b.effect, b.planHash = TypeToolCallSettled, texts.effect, texts.planHash
 		b.outputFrom, b.outputTo = texts.outputEnd-len(texts.output), texts.outputEnd
 		return len(texts.output) <= TextBytesMax
 	case DoorLLM:
-		if bytes <= oneCopyMax {
-			r.OneCopy()
-		}
 		look := *r
 		look.Map()
 		if look.Has("calls") {
+			if bytes <= oneCopyMax {
+				r.OneCopy()
+			}
 			b.observed.read(r, bytes, bodyDepth)
-			b.typ, b.effect = TypeToolCallsObserved, b.observed.Effect
+			b.typ, b.effect = TypeToolCallsObserved, []byte(b.observed.Effect)
 			return true
 		}
-		b.answer.read(r, bodyDepth)
-		b.typ, b.effect = TypeGenerationSettled, b.answer.Effect
-		return true
+		texts := b.answer.read(r, bodyDepth)
+		b.typ, b.effect, b.text, b.hasText = TypeGenerationSettled, texts.effect, texts.text, texts.hasText
+		return len(texts.text) <= TextBytesMax && len(texts.model) <= NameBytesMax && len(texts.finishReason) <= NameBytesMax
 	case DoorWake:
 		body := r.Map()
 		r.Must("effect")
-		b.typ, b.effect = TypeWakeSettled, string(r.Text())
+		b.typ, b.effect = TypeWakeSettled, r.Text()
 		r.EndMap(body)
 		return true
 	}

@@ -15,6 +15,7 @@ type State struct {
 	registry *planner.Registry // the session's own, else the install record's
 	turnsOwn *planner.Registry // the registry of the latest turn
 	*live                      // nil while the session is idle
+	mute     bool              // notices are numbered, and not made
 }
 
 // live is what a state holds only while it is at work, and can do without: an

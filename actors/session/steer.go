@@ -56,7 +56,7 @@ func (s *State) requeueSteers(ended *Run) {
 	s.Runs++
 	run := Run{Config: ended.requested(), Number: s.Runs, Seq: ended.Steers[0], Steers: ended.Steers[1:]}
 	s.Queue = append([]Run{run}, s.Queue...)
-	s.say(NoticeRunQueued, RunPlaced{Run: run.Number, Seq: run.Seq})
+	say(s, NoticeRunQueued, RunPlaced{Run: run.Number, Seq: run.Seq})
 }
 
 // requested returns the config that the run was requested with: overrides of

@@ -169,7 +169,7 @@ func (s *State) settleGeneration(b *settlement) {
 	case observed:
 		bad = s.toolCallsObserved(&b.observed)
 	default:
-		bad = s.generationSettled(&b.answer)
+		bad = s.generationSettled(b)
 	}
 	if bad != nil {
 		s.generationFailed(Fault{Code: CodeBadSettlement, Detail: bad.detail})
@@ -189,36 +189,37 @@ func (s *State) toolCallsObserved(b *ToolCallsObserved) *refusal {
 }
 
 // generationSettled takes in the model's answer, or its error.
-func (s *State) generationSettled(b *GenerationSettled) *refusal {
-	if bad := generationFault(b); bad != nil {
+func (s *State) generationSettled(b *settlement) *refusal {
+	answer := &b.answer
+	if bad := generationFault(answer); bad != nil {
 		return bad
 	}
-	s.addUsage(b.Usage)
-	if b.Status == "failed" {
-		s.generationFailed(*b.Error)
+	s.addUsage(answer.Usage)
+	if answer.Status == "failed" {
+		s.generationFailed(*answer.Error)
 		return nil
 	}
-	if b.Text != nil && !b.Text.isEmpty() {
+	if !b.isSilent() {
 		s.appendItem(Item{Role: RoleAssistant, Seq: s.Seq})
 	}
-	s.answered(b.Text)
+	s.answered(b)
 	return nil
 }
 
 // answered goes on after a turn without calls: with the steers that came
 // meanwhile, as another turn; else the run is completed, or waits for input.
-func (s *State) answered(output *Content) {
+func (s *State) answered(b *settlement) {
 	run := s.Run
 	s.Turn.Step.forgetGeneration()
 	switch {
 	case run.Lifecycle == Interrupting:
-		s.endRun(Ended{Lifecycle: Interrupted}, output)
+		s.endRun(Ended{Lifecycle: Interrupted}, b)
 	case len(run.Steers) > 0 && (run.Config.Completion == CompletionExplicit || int(run.Turns) < run.Config.turnsMax()):
 		s.startTurn()
 	case run.Config.Completion != CompletionExplicit:
-		s.endRun(Ended{Lifecycle: Completed}, output)
+		s.endRun(Ended{Lifecycle: Completed}, b)
 	default:
-		if output != nil && !output.isEmpty() { // else there is nothing that a reader could be sent to
+		if !b.isSilent() {
 			run.Answer = s.Seq
 		}
 		if run.Lifecycle == Paused {

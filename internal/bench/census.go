@@ -151,6 +151,9 @@ func (c *census) readFrom(ctx context.Context, js jetstream.JetStream, names sub
 }
 
 func (c *census) add(names subjects.Names, stream string, m jetstream.Msg) {
+	if isNote(names, m.Subject()) {
+		return // it is of a lane's era, and of no run
+	}
 	kind := kindOf(names, stream, m.Subject(), m.Data())
 	c.kinds[kind]++
 	c.messages[stream]++
@@ -181,6 +184,17 @@ func kindOf(names subjects.Names, stream, subject string, data []byte) string {
 }
 
 const kindInstall = "install"
+
+// isNote reports whether a message is what the owner of a lane notes: it does so
+// once for each era, and a busy machine may begin one in a row.
+func isNote(names subjects.Names, subject string) bool {
+	for lane := range subjects.LanesDefault {
+		if subject == names.SnapshotsSubject(subjects.PastKey(lane)) {
+			return true
+		}
+	}
+	return false
+}
 
 // exact is the kind, and for what is asked or claimed which one it is.
 func exact(names subjects.Names, kind, subject string) string {

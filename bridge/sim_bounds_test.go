@@ -64,8 +64,8 @@ func (r *referee) boundsOf(run *simRun) {
 	case time.Since(run.crowded) > crowdedMost && run.ticked.Sub(run.crowded) > crowdedMost:
 		r.j.breaks("%s keeps %d sessions of lane %d, %d at most", run.name, kept, run.end.number, m.Most)
 	}
-	if m.Loaded > 0 {
-		r.j.breaks("%s keeps %d sessions that it loaded for a batch", run.name, m.Loaded)
+	if m.Loaded > m.Waits {
+		r.j.breaks("%s loads %d sessions for %d events that wait", run.name, m.Loaded, m.Waits)
 	}
 }
 
@@ -113,7 +113,7 @@ func (r *referee) endMemory() {
 			if run == nil || run.over || h.dead {
 				continue
 			}
-			if m := run.stepper.Memory(); m.Waits > 0 || m.Putting > 0 || len(run.queue) > 0 {
+			if m := run.stepper.Memory(); m.Waits > 0 || m.Loaded > 0 || m.Putting > 0 || len(run.queue) > 0 {
 				r.j.breaks("%s has %d events that wait to be stored, %d snapshots and %d deliveries left", h.name, m.Waits, m.Putting, len(run.queue))
 			}
 		}

@@ -232,21 +232,28 @@ func (r *simRun) Deliver(d bus.Delivery) {
 
 // isReady reports that a step can be taken.
 func (r *simRun) isReady() bool {
-	return !r.over && r.running.Err() == nil && r.stepper.Idle() && (r.stepper.HasStored() || len(r.queue) > 0 && !r.stepper.IsFull())
+	return !r.over && r.running.Err() == nil && r.stepper.Idle() && (r.stepper.HasStored() || r.stepper.HasLoaded() || len(r.queue) > 0 && !r.stepper.IsFull())
 }
 
-// step takes a step: what is stored, or some of what arrived. False: there is
-// nothing, or it is busy.
+// step takes a step: what is stored, or loaded, or some of what arrived. False:
+// there is nothing, or it is busy.
 func (r *simRun) step() bool {
 	if !r.isReady() {
 		return false
 	}
-	if r.stepper.HasStored() && (len(r.queue) == 0 || r.sim.calm || r.sim.draw(4) < 3) {
-		r.sim.say("%s: lane %d takes what is stored", r.name, r.end.number)
-		r.stepper.Finish()
+	arrived := len(r.queue) > 0 && !r.stepper.IsFull()
+	if stored, loaded := r.stepper.HasStored(), r.stepper.HasLoaded(); (stored || loaded) && (!arrived || r.sim.calm || r.sim.draw(4) < 3) {
+		if stored && (!loaded || r.sim.calm || r.sim.draw(2) == 0) {
+			r.sim.say("%s: lane %d takes what is stored", r.name, r.end.number)
+			r.stepper.Finish()
+		} else {
+			r.sim.did("folded while others were loaded")
+			r.sim.say("%s: lane %d takes who was loaded", r.name, r.end.number)
+			r.stepper.Unpark()
+		}
 		return true
 	}
-	if len(r.queue) == 0 {
+	if !arrived {
 		return false
 	}
 	n := 1 + r.sim.draw(min(len(r.queue), 5))

@@ -54,7 +54,7 @@ var simHappens = []string{
 	"answer late", "answer lost", "call fails", "ack lost", "delivery lost", "host killed", "bridge killed", "bridge stops", "cut off",
 	"consumers forget", "log loses", "effects lost", "clock jumps", "an hour passes", "owners outlived", "noted", "note taken away", "lane lost", "redelivered", "model started", "tool started",
 	"a gap in deliveries", "an acknowledged event came again", "the connection was made anew", "a request got no answer", "lane handed over",
-	"withdrawn first", "withdrawn too late", "conflict", "group stored", "group rejected", "taken together", "wake settled", "wake settled by the owner",
+	"withdrawn first", "withdrawn too late", "conflict", "group stored", "group rejected", "taken together", "folded while others were loaded", "wake settled", "wake settled by the owner",
 	"host stopped", "bridge stopped", session.TypeApprovalDecided, session.TypeToolRegistrySet, session.TypeToolOverridesSet,
 }
 

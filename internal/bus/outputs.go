@@ -23,39 +23,77 @@ type Output struct {
 //
 // An effect's name takes one message: asking twice is asking once, and other
 // bytes under the name are a *ViolationError. A withdrawal that comes after a
-// bridge's claim changes nothing and is no error. Notices are stored last, those
-// of a session in order, and none behind an output of it that failed: what they
-// say is so. A payload that is too large is a *MaxPayloadError. When ctx
+// bridge's claim changes nothing and is no error. The notices of a session are
+// stored in order, behind all else that it says here, and none behind an output of
+// it that failed: what they say is so. A payload that is too large is a *MaxPayloadError. When ctx
 // ends before all is known, errors wrap ErrUnknownOutcome; storing all again is
 // safe.
 func (b *Bus) Store(ctx context.Context, outputs []Output) []error {
+	p := newParting(outputs)
 	errs, failed := make([]error, len(outputs)), map[string]int{}
-	for _, last := range []bool{false, true} {
-		c := b.effects
-		if last {
-			c = b.notices
-		}
-		b.storeSome(ctx, c, outputs, errs, failed, last)
-	}
+	asks := b.begin(ctx, b.effects, outputs, p.asks, errs, failed)
+	alone := b.begin(ctx, b.notices, outputs, p.alone, errs, failed)
+	b.end(b.effects, asks, outputs, errs, failed)
+	b.end(b.notices, alone, outputs, errs, failed)
+	behind := b.begin(ctx, b.notices, outputs, p.behind, errs, failed)
+	b.end(b.notices, behind, outputs, errs, failed)
 	return errs
 }
 
-// storeSome stores the notices among outputs, or all else, through c. failed
-// has the first output of a session that failed.
-func (b *Bus) storeSome(ctx context.Context, c *committer, outputs []Output, errs []error, failed map[string]int, notices bool) {
-	n := 0
+// parting is what of some outputs is stored when, by their places.
+type parting struct {
+	asks   []int // effects and withdrawals
+	alone  []int // notices of sessions that say nothing else: they wait for nobody
+	behind []int // other notices: when what they say is so
+}
+
+func newParting(outputs []Output) (p parting) {
+	p.asks = make([]int, 0, len(outputs))
+	var asking map[string]bool
+	notices := 0
 	for i := range outputs {
-		if (outputs[i].Notice != nil) == notices {
-			n++
-		}
-	}
-	writes, of := make([]*write, 0, n), make([]int, 0, n)
-	for i := range outputs {
-		o := &outputs[i]
-		if (o.Notice != nil) != notices {
+		if outputs[i].Notice != nil {
+			notices++
 			continue
 		}
-		if first, some := failed[o.Session]; notices && some && first < i {
+		p.asks = append(p.asks, i)
+	}
+	if len(p.asks) > 0 && notices > 0 {
+		asking = make(map[string]bool, len(p.asks))
+		for _, i := range p.asks {
+			asking[outputs[i].Session] = true
+		}
+	}
+	for i := range outputs {
+		switch {
+		case outputs[i].Notice == nil:
+		case asking[outputs[i].Session]:
+			p.behind = append(p.behind, i)
+		default:
+			p.alone = append(p.alone, i)
+		}
+	}
+	return p
+}
+
+// begun is what a committer was given, and at which places of the outputs.
+type begun struct {
+	writes []*write
+	of     []int
+	until  *commitment
+	err    error
+}
+
+// begin gives the outputs at some places to c. failed has the first output of a
+// session that failed.
+func (b *Bus) begin(ctx context.Context, c *committer, outputs []Output, places []int, errs []error, failed map[string]int) (g begun) {
+	if len(places) == 0 {
+		return g
+	}
+	g.writes, g.of = make([]*write, 0, len(places)), make([]int, 0, len(places))
+	for _, i := range places {
+		o := &outputs[i]
+		if first, some := failed[o.Session]; o.Notice != nil && some && first < i {
 			errs[i] = errOrder
 			continue
 		}
@@ -65,11 +103,20 @@ func (b *Bus) storeSome(ctx context.Context, c *committer, outputs []Output, err
 			note(failed, o.Session, i)
 			continue
 		}
-		writes, of = append(writes, w), append(of, i)
+		g.writes, g.of = append(g.writes, w), append(g.of, i)
 	}
-	err := c.commit(ctx, writes)
-	for at, i := range of {
-		w := writes[at]
+	g.until, g.err = c.begin(ctx, g.writes)
+	return g
+}
+
+// end waits for what was begun, and takes note of what became of it.
+func (b *Bus) end(c *committer, g begun, outputs []Output, errs []error, failed map[string]int) {
+	err := g.err
+	if err == nil {
+		err = c.wait(g.until)
+	}
+	for at, i := range g.of {
+		w := g.writes[at]
 		if errs[i] = err; err == nil {
 			errs[i] = outcomeOf(&outputs[i], w)
 		}

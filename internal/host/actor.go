@@ -31,6 +31,7 @@ type actor struct {
 	said    []uint32 // wakes whose settlement the log has
 	used    uint64   // when it was used last, by the lane's count
 	slice   uint64   // the latest slice that it had outputs in, by the lane's count
+	storing *slice   // that stores something of it; nil: none
 	bytes   int      // that it takes, about
 	loaded  *sample  // the snapshot that it was loaded from, until the lane has taken note; nil: none, or not to be verified
 
@@ -52,7 +53,12 @@ type outputs struct {
 	cancel   []string          // effects to be stopped wherever they run, once their withdrawals are stored
 	registry *planner.Registry // that the event set; nil: none
 	failed   error             // why one of them can never be stored: the session is quarantined for it
+	parked   bool              // the event is not folded: its session is being loaded
+	done     bool              // all is stored
 }
+
+// wants reports whether anything is to be stored.
+func (o *outputs) wants() bool { return len(o.todo) > 0 || len(o.cancel) > 0 || o.registry != nil }
 
 // next folds the session's next event and returns its outputs. After an error,
 // a *panicError, the actor is spoilt.

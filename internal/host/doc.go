@@ -5,14 +5,15 @@
 // # Path
 //
 // A Host runs a lane actor for every lane of its share (share.go,
-// share_lanes.go, lane.go). Delivered events are folded in order (actor.go), all
-// that is buffered at a time, while the outputs of what was folded before are
-// being stored. What is folded meanwhile is the next slice (store.go): the
-// descriptors of registries that were set (registries.go), then withdrawals and
-// effects, then notices, those of all its sessions together; then its events are
-// acknowledged. A session that is not in memory is read from the log up to the
-// delivered event first, from its snapshot on if that counts, and those of what
-// is buffered side by side, the new ones by one question (ahead.go); one that is in memory since before the
+// share_lanes.go, lane.go). Delivered events are folded (actor.go), all that is
+// buffered at a time, while the outputs of what was folded before are being stored.
+// What is folded meanwhile is the next slice (store.go): the descriptors of
+// registries that were set (registries.go), then withdrawals and effects, then
+// notices, those of all its sessions together. Several slices are stored at a time,
+// and the stored prefix of what was delivered is acknowledged. A session that is not
+// in memory is read from the log up to the delivered event first, from its snapshot
+// on if that counts, the new ones by one question (ahead.go); its events are parked
+// meanwhile, and those of others are folded. One that is in memory since before the
 // lane's last reset is proven (load.go). A fault stops one session
 // (quarantine.go). Beside the lane, overdue wakes of sessions in memory are
 // settled (wakes.go), and sessions that wait and are not in memory are found by
@@ -22,8 +23,10 @@
 //
 // # Laws
 //
-//   - An event is acknowledged only when every output of it is stored. The
-//     notices of a session are stored in order, each behind the effects and
+//   - An event is acknowledged only when every output of it is stored, and behind
+//     all that was delivered before it. The events of a session are folded in their
+//     order, those of several in any. A session says nothing before all that it said
+//     earlier is stored: its notices are stored in order, each behind the effects and
 //     withdrawals of its event and of those before.
 //   - A descriptor is stored before an effect names it.
 //   - Only a stored state is snapshotted, and no snapshot takes the place of a
@@ -76,9 +79,9 @@
 //
 // # Concurrency
 //
-// One goroutine per lane folds; it alone touches the lane's sessions. One stores
-// its slices, one after another, and one puts snapshots (snapshotting.go). Views
-// and sweeps work on copies.
+// One goroutine per lane folds; it alone touches the lane's sessions. Eight store
+// its slices, a slice each, one puts snapshots (snapshotting.go), and each session
+// is loaded by one of its own. Views and sweeps work on copies.
 //
 // # Limits
 //
@@ -87,8 +90,8 @@
 // that are quarantined don't count. One snapshot of a host is verified at a time,
 // for a twentieth of the time (verify.go); all of a lane are, once a day
 // (rounds.go). A session that waits for a far day leaves after a minute
-// (sleep.go). At most 1,024 events are folded ahead of what
-// is being stored. A lane settles 64 overdue wakes a second at most, beside those
+// (sleep.go). At most 1,024 events are delivered ahead of
+// what is acknowledged, and eight slices stored at a time. A lane settles 64 overdue wakes a second at most, beside those
 // that its acknowledgements would pass; one lane of a host is swept at a time, 500
 // sessions a second. A View that would not fit a message goes without lists of
 // overrides, then without tools. A quarantine leaves nothing behind when it is

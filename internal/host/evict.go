@@ -69,6 +69,8 @@ func (l *laneActor) admit(s *actor) {
 	}
 	l.weigh(s)
 	l.evict(s)
+	l.sample(s.loaded)
+	s.loaded = nil
 }
 
 // evict forgets the sessions that were used least lately, once all together take
@@ -116,8 +118,8 @@ func (l *laneActor) evictable(keep *actor) (list []*actor) {
 	for _, o := range l.folded {
 		inUse[o.actor] = true
 	}
-	if l.storing != nil {
-		for _, o := range l.storing.outputs {
+	for _, s := range l.storing {
+		for _, o := range s.outputs {
 			inUse[o.actor] = true
 		}
 	}

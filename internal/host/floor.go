@@ -33,16 +33,14 @@ func (l *laneActor) dueFrom(wakes []session.OpenWake) {
 	}
 }
 
-// passes returns the open wakes that the acknowledgements of s pass, but for those
-// of which it is known that they are settled. For most slices it looks at one
-// number.
-func (l *laneActor) passes(s *slice) (found []passed) {
-	reached := int64(0)
-	for _, o := range s.outputs {
-		reached = max(reached, o.arrival.event.Time)
-	}
+// passes returns the open wakes that acknowledging all that was delivered passes,
+// but for those of which it is known that they are settled. What a slice has may be
+// acknowledged with what was stored before it and came later; and a session that
+// is loaded after what came later was stored is in memory when its own is handed
+// over. For most slices it looks at one number.
+func (l *laneActor) passes() (found []passed) {
 	// A clock of the log that is ahead for a moment ends no wait.
-	upTo := min(reached, l.host.now().UnixMilli()) - floorGrace.Milliseconds()
+	upTo := min(l.latest, l.host.now().UnixMilli()) - floorGrace.Milliseconds()
 	if l.firstDue > upTo || time.Now().Before(l.passFrom) {
 		return nil
 	}
@@ -57,7 +55,7 @@ func (l *laneActor) passes(s *slice) (found []passed) {
 				continue
 			}
 			l.firstDue = min(l.firstDue, w.Due)
-			if w.Due <= upTo {
+			if w.Due <= upTo && !l.isPassing(a.sid, w.Number) {
 				found = append(found, passed{late: late{a.sid, w, !a.proven || !owned}})
 			}
 		}
@@ -65,7 +63,7 @@ func (l *laneActor) passes(s *slice) (found []passed) {
 	for sid, wakes := range l.unsaved {
 		l.dueFrom(wakes)
 		for _, w := range wakes {
-			if w.Due <= upTo && l.sessions[sid] == nil {
+			if w.Due <= upTo && l.sessions[sid] == nil && !l.isPassing(sid, w.Number) {
 				found = append(found, passed{late: late{sid, w, true}})
 				break
 			}
@@ -73,6 +71,19 @@ func (l *laneActor) passes(s *slice) (found []passed) {
 	}
 	slices.SortFunc(found, func(a, b passed) int { return a.compare(b.late) })
 	return found
+}
+
+// isPassing reports whether a slice that is being stored passes a wake: until it is
+// stored nothing is acknowledged.
+func (l *laneActor) isPassing(sid string, wake uint32) bool {
+	for _, s := range l.storing {
+		for i := range s.passed {
+			if p := &s.passed[i]; p.sid == sid && p.wake.Number == wake { // who stores it writes the rest of p
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // settlePassed settles the wakes that a slice passes, before it is acknowledged.

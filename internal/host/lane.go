@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,6 +20,8 @@ import (
 const (
 	batchMax  = 64
 	foldedMax = 1024
+	// slicesMax is how many slices of a lane are stored at a time.
+	slicesMax = 4
 )
 
 // laneActor folds the sessions of one lane. Its fields belong to the goroutine
@@ -31,11 +34,12 @@ type laneActor struct {
 	sessions  map[string]*actor
 	unsaved   map[string][]session.OpenWake // of sessions that left memory, and are in no snapshot that names these
 	group     []arrival                     // room for a batch
-	loaded    map[string]ahead              // sessions of a batch, loaded before their turn
+	parked    map[string][]*outputs         // events of sessions that are being loaded, in order
 	listed    bool                          // quarantined sessions are in memory, since the era began
 	recorded  bool                          // install records are known up to what was delivered
-	folded    []*outputs                    // not handed over
-	storing   *slice                        // handed over; nil: none
+	order     []*outputs                    // of all that was delivered and is not acknowledged, in order
+	folded    []*outputs                    // not handed over; those of one session in order
+	storing   []*slice                      // handed over
 	snapshots *snapshotting
 	clock     uint64    // counts uses, for eviction
 	slices    uint64    // counts slices that were handed over
@@ -46,19 +50,25 @@ type laneActor struct {
 	arrived   bool      // something arrived since quarantines were looked after
 	firstDue  int64     // no wake is due before that is open here and not known to be settled, Unix ms; 0: not known
 	passFrom  time.Time // none is settled before an acknowledgement until then: one could not be
-	reached   int64     // when the log took the latest event of this era; Unix ms
+	reached   int64     // when the log took the newest event of this era; Unix ms
+	latest    int64     // the latest of these times, of all of its events
 	behind    bool      // the lane has more than that
 	begun     bool      // an era began in this batch
 	handed    bool      // something of this era was handed over
+	noted     bool      // what was handed over first in this era is stored
 	back      lookback
 
-	toStore chan *slice
+	toStore [slicesMax]chan *slice // one for each goroutine that stores
 	stored  chan *slice
+	loads   chan *loading // sessions that were loaded
 	samples chan sample   // snapshots to be verified beside
 	late    chan late     // overdue wakes, to be settled beside
 	calls   chan func()   // to be run between two batches
 	taken   chan struct{} // an era has begun
 	retaken chan struct{} // the same, for who looks back
+
+	beside sync.WaitGroup                                        // all that runs beside
+	as     func(ctx context.Context, who string) context.Context // tells a World who asks
 }
 
 // arrival is a delivered event, or the beginning of an era.
@@ -72,11 +82,15 @@ type arrival struct {
 func newLaneActor(h *Host, lane lane) *laneActor {
 	l := &laneActor{
 		host: h, lane: lane, log: h.log.With("lane", lane.Number()),
-		arrivals: make(chan arrival, batchMax), sessions: map[string]*actor{}, loaded: map[string]ahead{},
-		toStore: make(chan *slice, 1), stored: make(chan *slice, 1),
+		arrivals: make(chan arrival, batchMax), sessions: map[string]*actor{}, parked: map[string][]*outputs{},
+		stored: make(chan *slice, slicesMax), loads: make(chan *loading, batchMax),
 		samples: make(chan sample, 1),
 		late:    make(chan late, wakesAtOnce), calls: make(chan func()), taken: make(chan struct{}, 1), retaken: make(chan struct{}, 1),
 		unsaved: map[string][]session.OpenWake{}, back: lookback{noting: make(chan struct{}, 1)},
+	}
+	l.as = func(ctx context.Context, _ string) context.Context { return ctx }
+	for i := range l.toStore {
+		l.toStore[i] = make(chan *slice, 1)
 	}
 	l.snapshots = newSnapshotting(h.world, l.log)
 	return l
@@ -101,13 +115,15 @@ func (l *laneActor) run(ctx context.Context) error {
 		owning <- l.lane.Run(ctx, l)
 		close(l.arrivals)
 	}()
-	var beside sync.WaitGroup
+	beside := &l.beside
 	beside.Go(func() { l.settleLate(ctx) })
 	beside.Go(func() { l.sweeps(ctx) })
 	beside.Go(func() { l.looksBack(ctx) })
 	beside.Go(func() { l.verifies(ctx) })
 	beside.Go(func() { l.rounds(ctx) })
-	beside.Go(func() { l.storeSlices(ctx) })
+	for _, slices := range l.toStore {
+		beside.Go(func() { l.storeSlices(ctx, slices) })
+	}
 	putting, stopPutting := context.WithCancel(context.WithoutCancel(ctx))
 	defer func() {
 		stopPutting()
@@ -116,7 +132,7 @@ func (l *laneActor) run(ctx context.Context) error {
 	go l.snapshots.run(putting)
 	cause := l.loop(ctx, cancel)
 	cancel()
-	close(l.toStore)
+	l.storeNoMore()
 	beside.Wait()
 	if err := <-owning; cause == nil {
 		cause = err
@@ -137,7 +153,7 @@ func (l *laneActor) loop(ctx context.Context, giveUp func()) (cause error) {
 	for open := true; open; {
 		var err error
 		arrivals := l.arrivals
-		if len(l.folded) >= foldedMax {
+		if len(l.order) >= foldedMax {
 			arrivals = nil // what is stored slowly is not taken fast
 		}
 		select {
@@ -149,6 +165,8 @@ func (l *laneActor) loop(ctx context.Context, giveUp func()) (cause error) {
 			err = l.batch(ctx, first)
 		case s := <-l.stored:
 			err = l.finish(ctx, s)
+		case g := <-l.loads:
+			err = l.unpark(ctx, g)
 		case f := <-l.calls:
 			f()
 		case <-recheck.C:
@@ -177,15 +195,16 @@ func (l *laneActor) loop(ctx context.Context, giveUp func()) (cause error) {
 // drop forgets the sessions whose memory is ahead of what is stored.
 func (l *laneActor) drop() {
 	lists := [][]*outputs{l.folded}
-	if l.storing != nil {
-		lists = append(lists, l.storing.outputs)
+	for _, s := range l.storing {
+		lists = append(lists, s.outputs)
 	}
 	for _, list := range lists {
 		for _, o := range list {
 			delete(l.sessions, o.arrival.event.Session)
 		}
 	}
-	l.folded = nil
+	l.folded, l.order = nil, nil
+	clear(l.parked)
 }
 
 // batch folds first and what is buffered behind it.
@@ -204,11 +223,13 @@ func (l *laneActor) batch(ctx context.Context, first arrival) error {
 	}
 	defer func() {
 		clear(group)
-		clear(l.loaded)
 		l.group = group[:0]
 	}()
-	l.loadAhead(ctx, group)
-	for _, a := range group {
+	known := 0 // of how many the sessions are in memory, or being loaded
+	for i, a := range group {
+		if i == known {
+			known += l.loadAhead(ctx, group[i:])
+		}
 		if err := l.take(ctx, a); err != nil {
 			return err
 		}
@@ -243,32 +264,38 @@ func (l *laneActor) take(ctx context.Context, a arrival) error {
 		for _, s := range l.sessions {
 			s.proven, s.woken, s.said = false, nil, nil
 		}
-		clear(l.loaded)
 		l.list(ctx, time.Now())
 		err := l.host.installs.Load(ctx)
 		if l.recorded = err == nil; err != nil && ctx.Err() == nil {
 			l.log.Warn("install records not read", "error", err)
 		}
 		l.host.askIntegrity(ctx)
-		l.newest, l.reached, l.behind, l.handed, l.end = 0, 0, false, false, l.logEnd(ctx)
+		l.newest, l.reached, l.behind, l.end = 0, 0, false, l.logEnd(ctx)
+		l.latest, l.handed, l.noted = 0, false, false
 		l.begun = true
 		return nil
 	}
 	l.newest, l.reached, l.behind = a.event.Seq, a.event.Time, a.behind
+	l.latest = max(l.latest, a.event.Time)
+	o := &outputs{arrival: a}
+	l.order = append(l.order, o)
 	if a.event.Session == "" {
-		return l.retry(ctx, "read install record", a.event, func() error {
-			if err := l.host.installs.See(ctx, a.event); err != nil {
-				return err
-			}
-			l.folded = append(l.folded, &outputs{arrival: a})
-			return nil
-		})
+		l.folded = append(l.folded, o)
+		return l.retry(ctx, "read install record", a.event, func() error { return l.host.installs.See(ctx, a.event) })
 	}
-	return l.retry(ctx, "fold", a.event, func() error { return l.fold(ctx, a) })
+	l.folded = append(l.folded, o)
+	if waiting, is := l.parked[a.event.Session]; is {
+		o.parked = true
+		l.parked[a.event.Session] = append(waiting, o)
+		return nil
+	}
+	return l.retry(ctx, "fold", a.event, func() error { return l.fold(ctx, o) })
 }
 
-// fold folds one event into its session.
-func (l *laneActor) fold(ctx context.Context, a arrival) error {
+// fold folds the event of o, which is among those that are folded, into its
+// session.
+func (l *laneActor) fold(ctx context.Context, o *outputs) error {
+	a := o.arrival
 	s, err := l.session(ctx, a.event)
 	switch {
 	case stopsSession(err):
@@ -276,6 +303,8 @@ func (l *laneActor) fold(ctx context.Context, a arrival) error {
 	case errors.Is(err, errVoid):
 		// Not acknowledged: the lane has a new era by now, or soon.
 		l.log.Warn("delivered event ignored: the log lost it", "session", a.event.Session, "seq", a.event.Seq)
+		is := func(other *outputs) bool { return other == o }
+		l.order, l.folded = slices.DeleteFunc(l.order, is), slices.DeleteFunc(l.folded, is)
 		return nil
 	case err != nil:
 		return err
@@ -288,71 +317,16 @@ func (l *laneActor) fold(ctx context.Context, a arrival) error {
 	case a.event.Seq <= s.state.Seq && !fault.On(fault.FoldedTwice):
 		// Folded: what it says is stored, or waits in front of this to be.
 	default:
-		return l.next(ctx, s, a)
-	}
-	l.folded = append(l.folded, &outputs{arrival: a})
-	return nil
-}
-
-// next folds the session's next event.
-func (l *laneActor) next(ctx context.Context, s *actor, a arrival) error {
-	o, err := l.host.next(s, a)
-	if err != nil {
-		return l.quarantine(ctx, a, err)
-	}
-	l.folded = append(l.folded, o)
-	if fault.On(fault.AckOnFolded) {
-		a.ack()
-	}
-	return nil
-}
-
-// informed reports whether a load need not look for quarantines and install
-// records: all of them are known since the era began, and what comes is seen.
-func (l *laneActor) informed() bool { return l.listed && l.recorded }
-
-// session returns the session of e, loaded and proven.
-func (l *laneActor) session(ctx context.Context, e session.Event) (*actor, error) {
-	s := l.sessions[e.Session]
-	if s != nil && !s.proven && !fault.On(fault.NotProven) && (s.state != nil || s.stops(e.Seq)) {
-		if err := l.prove(ctx, s, e); err != nil {
-			return nil, err
+		next, err := l.host.next(s, a)
+		if err != nil {
+			return l.quarantine(ctx, a, err)
 		}
-		s = l.sessions[e.Session]
-	}
-	if s != nil && (s.state != nil || s.stops(e.Seq)) {
-		return s, nil
-	}
-	loaded := l.loaded[e.Session].before(e)
-	if loaded == nil {
-		var err error
-		if loaded, err = l.host.load(ctx, e, l.informed() && (s == nil || s.stop == nil)); err != nil {
-			return nil, err
+		*o = *next
+		if fault.On(fault.AckOnFolded) {
+			a.ack()
 		}
 	}
-	l.admit(loaded)
-	l.sample(loaded.loaded)
-	loaded.loaded = nil
-	return loaded, nil
-}
-
-// prove makes sure of a session that is in memory since an earlier era, before
-// e is looked at: another owner may have gone on with it, or stopped it. What
-// can't be proven is forgotten.
-func (l *laneActor) prove(ctx context.Context, s *actor, e session.Event) error {
-	if s.state == nil {
-		return l.relook(ctx, s)
-	}
-	err := l.host.prove(ctx, s, e)
-	if err == nil {
-		return nil
-	}
-	delete(l.sessions, s.sid)
-	if errors.Is(err, errRewritten) {
-		l.log.Warn("session read anew: the log lost what was folded", "session", s.sid)
-		return nil
-	}
-	return err
+	return nil
 }
 
 // Waits between two tries of what the bus could not do.

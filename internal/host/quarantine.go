@@ -209,6 +209,9 @@ func (l *laneActor) relook(ctx context.Context, s *actor) error {
 // lane delivers these events no more; those that it does deliver yet are
 // folded then.
 func (l *laneActor) resume(ctx context.Context, s *actor) error {
+	if err := l.flush(ctx); err != nil { // what it said before it was stopped comes first
+		return err
+	}
 	from := s.stop.Seq
 	l.log.Info("session released", "session", s.sid, "seq", from)
 	last, err := l.host.world.LastSeq(ctx)

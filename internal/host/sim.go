@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -109,14 +108,17 @@ func (s *Stepper) Run(ctx context.Context) error {
 	defer s.host.places.runs(s.lane.lane.Number(), false)
 	ctx, cancel := context.WithCancel(ctx)
 	l := s.lane
-	var beside sync.WaitGroup
-	as := func(who string) context.Context {
+	l.as = func(ctx context.Context, who string) context.Context {
 		return context.WithValue(ctx, callerKey{}, fmt.Sprintf("lane %d %s", l.lane.Number(), who))
 	}
+	as := func(who string) context.Context { return l.as(ctx, who) }
+	beside := &l.beside
 	beside.Go(func() { l.settleLate(as("settles")) })
 	beside.Go(func() { l.sweeps(as("sweeps")) })
 	beside.Go(func() { l.looksBack(as("looks back")) })
-	beside.Go(func() { l.storeSlices(as("stores")) })
+	for i, slices := range l.toStore {
+		beside.Go(func() { l.storeSlices(as(fmt.Sprint("stores ", i)), slices) })
+	}
 	putting, stopPutting := context.WithCancel(context.WithoutCancel(as("puts")))
 	go l.snapshots.run(putting)
 	defer func() {
@@ -145,7 +147,7 @@ func (s *Stepper) Run(ctx context.Context) error {
 		}
 	}
 	cancel()
-	close(l.toStore)
+	l.storeNoMore()
 	beside.Wait()
 	if s.err == nil {
 		l.snapshotAll()
@@ -188,7 +190,7 @@ func (s *Stepper) Take(all []Arrival) {
 }
 
 // IsFull reports that so much waits to be stored that nothing is taken.
-func (s *Stepper) IsFull() bool { return len(s.lane.folded) >= foldedMax }
+func (s *Stepper) IsFull() bool { return len(s.lane.order) >= foldedMax }
 
 // HasStored reports that a slice was stored, or given up, and waits for Finish.
 func (s *Stepper) HasStored() bool { return len(s.lane.stored) > 0 }
@@ -196,6 +198,15 @@ func (s *Stepper) HasStored() bool { return len(s.lane.stored) > 0 }
 // Finish acknowledges what was stored.
 func (s *Stepper) Finish() {
 	s.step(func(ctx context.Context) error { return s.lane.finish(ctx, <-s.lane.stored) })
+}
+
+// HasLoaded reports that sessions were loaded, and wait for Unpark.
+func (s *Stepper) HasLoaded() bool { return len(s.lane.loads) > 0 }
+
+// Unpark takes in sessions that were loaded, and folds the events that wait for
+// them.
+func (s *Stepper) Unpark() {
+	s.step(func(ctx context.Context) error { return s.lane.unpark(ctx, <-s.lane.loads) })
 }
 
 // Tick looks after wakes, snapshots and sessions that may sleep, as a lane does
@@ -218,7 +229,7 @@ func (s *Stepper) Recheck() {
 type Memory struct {
 	Sessions []InMemory // by name
 	Waits    int        // events folded that are not stored
-	Loaded   int        // sessions loaded for a batch
+	Loaded   int        // sessions that are being loaded
 	Putting  int        // snapshots on their way
 	Most     int        // sessions that it may keep
 }
@@ -236,9 +247,9 @@ type InMemory struct {
 // Memory returns what is in memory. The Stepper must be idle.
 func (s *Stepper) Memory() Memory {
 	l := s.lane
-	m := Memory{Waits: len(l.folded), Loaded: len(l.loaded), Most: l.host.opts.SessionsMax}
-	if l.storing != nil {
-		m.Waits += len(l.storing.outputs)
+	m := Memory{Waits: len(l.folded), Loaded: len(l.parked), Most: l.host.opts.SessionsMax}
+	for _, s := range l.storing {
+		m.Waits += len(s.outputs)
 	}
 	l.snapshots.mu.Lock()
 	m.Putting = len(l.snapshots.next) + len(l.snapshots.former)

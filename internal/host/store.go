@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"runtime"
+	"slices"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/bus"
@@ -11,54 +13,101 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// slice is what the events folded while the slice before was being stored want
-// stored; then they are acknowledged. Slices of a lane are stored one after
-// another.
+// slice is a part of what was folded that is stored together. Several are stored
+// at a time, in no order, but of a session no output before all that it said
+// earlier is stored: what can be said of one session, in which order, and what a
+// failure stops, is the same as if they were stored one after another.
 type slice struct {
 	outputs   []*outputs
 	snapshots []*snapshot // of the states behind it
 	passed    []passed    // wakes that its acknowledgements pass
 	first     bool        // of its era
 	tried     bool        // it may be stored
+	by        int         // which goroutine stores it
 	err       error       // the lane is given up: memory is ahead of what is stored
 }
 
-// handOver hands all that is folded to whoever stores, if the slice before is
-// done. From then on its outputs are the storer's.
+// handOver hands what is folded to whoever stores, as far as it may go and one of
+// them is free. From then on its outputs are the storer's.
 func (l *laneActor) handOver() {
-	if l.storing != nil || len(l.folded) == 0 {
+	by := l.freeStorer()
+	if by < 0 || l.more() {
 		return
 	}
-	s := &slice{outputs: l.folded, first: !l.handed}
-	l.folded, l.handed = nil, true
+	s := &slice{first: !l.handed, by: by}
 	l.slices++
+	s.outputs, l.folded = l.part()
+	if len(s.outputs) == 0 {
+		return
+	}
+	l.handed = true
 	for _, o := range s.outputs {
-		if a := o.actor; a != nil && a.slice != l.slices {
-			a.slice = l.slices
-			if a.state != nil {
-				l.dueFrom(a.state.Wakes)
+		if a := o.actor; a != nil {
+			if o.wants() {
+				a.storing = s
 			}
-			if p := l.due(a); p != nil {
-				s.snapshots = append(s.snapshots, p)
+			if a.slice != l.slices {
+				a.slice = l.slices
+				if a.state != nil {
+					l.dueFrom(a.state.Wakes)
+				}
+				if p := l.due(a); p != nil {
+					s.snapshots = append(s.snapshots, p)
+				}
 			}
 		}
 	}
-	s.passed = l.passes(s)
+	s.passed = l.passes()
 	if fault.On(fault.SnapshotEarly) {
 		l.snapshots.put(s.snapshots...)
 		s.snapshots = nil
 	}
-	l.storing = s
-	l.toStore <- s
+	l.storing = append(l.storing, s)
+	l.toStore[by] <- s
 }
 
-// finish acknowledges what is stored, and quarantines what never can be. It
-// fails only when the lane is given up.
+// part parts what is folded into what may be stored now and what has to wait: for
+// its session to be loaded, or for what that said before to be stored.
+func (l *laneActor) part() (now, wait []*outputs) {
+	now = make([]*outputs, 0, len(l.folded))
+	for _, o := range l.folded {
+		if o.parked || o.actor != nil && o.actor.storing != nil {
+			wait = append(wait, o)
+		} else {
+			now = append(now, o)
+		}
+	}
+	return now, wait
+}
+
+// more reports whether what is folded should wait for what has arrived and is not
+// folded: a slice of one event costs as much as one of many. While nothing is being
+// stored nothing waits.
+func (l *laneActor) more() bool {
+	if len(l.storing) == 0 || len(l.folded) >= batchMax {
+		return false
+	}
+	runtime.Gosched() // who delivers is heard first
+	return len(l.arrivals) > 0
+}
+
+// freeStorer returns the first goroutine that stores nothing, -1 if none.
+func (l *laneActor) freeStorer() int {
+	var busy [slicesMax]bool
+	for _, s := range l.storing {
+		busy[s.by] = true
+	}
+	return slices.Index(busy[:], false)
+}
+
+// finish takes note that a slice is stored, and acknowledges all that is, up to the
+// first event that isn't. It quarantines what never can be. It fails only when the
+// lane is given up.
 func (l *laneActor) finish(ctx context.Context, s *slice) error {
 	if s.err != nil {
-		return s.err // and stays what is being stored, for drop
+		return s.err // and stays among what is being stored, for drop
 	}
-	l.storing = nil
+	l.storing = slices.DeleteFunc(l.storing, func(other *slice) bool { return other == s })
 	for _, o := range s.outputs {
 		if o.failed != nil {
 			if err := l.quarantine(ctx, o.arrival, o.failed, s.outputs...); err != nil {
@@ -68,22 +117,42 @@ func (l *laneActor) finish(ctx context.Context, s *slice) error {
 	}
 	l.hasPassed(s)
 	for _, o := range s.outputs {
-		if o.actor != nil {
-			o.actor.stored = o.arrival.event.Seq
+		o.done = true
+		if a := o.actor; a != nil {
+			a.stored = o.arrival.event.Seq
+			if a.storing == s {
+				a.storing = nil
+			}
 		}
-		o.arrival.ack()
 	}
+	l.noted = l.noted || s.first
+	l.acknowledge()
 	defer l.snapshots.together()()
 	l.snapshots.put(s.snapshots...)
 	l.evict(nil) // what was being stored could not leave before
 	return nil
 }
 
+// acknowledge acknowledges the stored prefix of what was delivered, if no wakes are
+// being settled that it passes.
+func (l *laneActor) acknowledge() {
+	passing := slices.ContainsFunc(l.storing, func(s *slice) bool { return len(s.passed) > 0 })
+	n := 0
+	for l.noted && !passing && n < len(l.order) && l.order[n].done {
+		l.order[n].arrival.ack()
+		n++
+	}
+	l.order = slices.Delete(l.order, 0, n)
+}
+
 // flush stores all that is folded, and returns when it is acknowledged.
 func (l *laneActor) flush(ctx context.Context) error {
 	for {
+		if err := l.await(ctx); err != nil {
+			return err
+		}
 		l.handOver()
-		if l.storing == nil {
+		if len(l.storing) == 0 {
 			return nil
 		}
 		if err := l.finish(ctx, <-l.stored); err != nil {
@@ -92,9 +161,9 @@ func (l *laneActor) flush(ctx context.Context) error {
 	}
 }
 
-// storeSlices stores what is handed over until toStore is closed.
-func (l *laneActor) storeSlices(ctx context.Context) {
-	for s := range l.toStore {
+// storeSlices stores what is handed over until nothing more is.
+func (l *laneActor) storeSlices(ctx context.Context, handed <-chan *slice) {
+	for s := range handed {
 		last := s.outputs[len(s.outputs)-1].arrival.event
 		s.err = l.retry(ctx, "store outputs", last, func() error { return l.storeAll(ctx, s) })
 		if s.err == nil {
@@ -103,6 +172,13 @@ func (l *laneActor) storeSlices(ctx context.Context) {
 			l.notePast(ctx, s)
 		}
 		l.stored <- s
+	}
+}
+
+// storeNoMore ends those who store.
+func (l *laneActor) storeNoMore() {
+	for _, handed := range l.toStore {
+		close(handed)
 	}
 }
 

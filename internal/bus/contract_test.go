@@ -54,6 +54,7 @@ var cases = map[string]func(*testing.T, env){
 	"snapshots":                 snapshotsContract,
 	"waiting":                   waitingContract,
 	"lane heads":                laneHeads,
+	"tail":                      tailContract,
 	"witness":                   witnessContract,
 	"quarantine":                quarantineContract,
 	"past":                      pastContract,

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"iter"
+	"sync"
 
 	"github.com/refold/refold/actors/session"
 )
@@ -12,12 +13,27 @@ import (
 // for, and no more than that.
 const behindAtOnce = 8
 
+// tails is a world that knows how many events a session has, and reads so many
+// of them, as *bus.Bus does. Without it what is behind a snapshot is read until
+// there is the event that the session is loaded for: the server then loads all
+// blocks of the log from the session's last event to that one, which are those of
+// all the time that it slept.
+type tails interface {
+	LeaderEventAt(ctx context.Context, seq uint64) (session.Event, error)
+	CountEvents(ctx context.Context, sid string, have uint64) (uint64, error)
+	LastSeqOf(ctx context.Context, door session.Door, sid string) (uint64, error)
+	ReadStretch(ctx context.Context, sid string, from, to uint64) iter.Seq2[session.Event, error]
+	ReadNext(ctx context.Context, sid string, from, to, n uint64) iter.Seq2[session.Event, error]
+}
+
 // behind reads, beside its caller, the event that a snapshot names, and what the
 // session has behind it: the server most often loads a block of the log for the
 // first, which takes as long as restoring the snapshot does.
 type behind struct {
-	named  chan read // one
-	events chan read // closed at their end
+	named  chan read   // one
+	events chan read   // closed at their end
+	folded chan uint64 // one: how many events the snapshot's state has; nobody may wait for it
+	whole  bool        // events were all before the one that the session is loaded for; read it when they have ended
 	cancel context.CancelFunc
 	ended  chan struct{}
 }
@@ -28,27 +44,97 @@ type read struct {
 }
 
 // readBehind begins to read the event at seq, and the session's from there to
-// the one at last. The caller ends it.
-func (h *Host) readBehind(ctx context.Context, sid string, seq, last uint64) *behind {
+// the one before e. The caller ends it.
+func (h *Host) readBehind(ctx context.Context, seq uint64, e session.Event) *behind {
 	ctx, cancel := context.WithCancel(ctx)
-	b := &behind{named: make(chan read, 1), events: make(chan read, behindAtOnce), cancel: cancel, ended: make(chan struct{})}
+	b := &behind{
+		named: make(chan read, 1), events: make(chan read, behindAtOnce), folded: make(chan uint64, 1), cancel: cancel, ended: make(chan struct{}),
+	}
+	w, tells := h.world.(tails)
 	go func() {
 		defer close(b.ended)
-		defer close(b.events)
-		e, err := h.world.EventAt(ctx, seq)
-		b.named <- read{e, err}
-		if err != nil {
-			return // who reads on sees to it first
-		}
-		for e, err := range h.world.ReadSession(ctx, sid, seq+1, last, false) {
-			select {
-			case b.events <- read{e, err}:
-			case <-ctx.Done():
-				return
+		if !tells {
+			defer close(b.events)
+			named, err := h.world.EventAt(ctx, seq)
+			b.named <- read{named, err}
+			if err == nil { // else who reads on sees to it first
+				b.pass(ctx, h.world.ReadSession(ctx, e.Session, seq+1, e.Seq, false))
 			}
+			return
 		}
+		var reading sync.WaitGroup
+		reading.Go(func() {
+			named, err := w.LeaderEventAt(ctx, seq)
+			b.named <- read{named, err}
+		})
+		reading.Go(func() {
+			defer close(b.events)
+			if last, ok := b.passTail(ctx, w, seq, e); ok {
+				b.pass(ctx, h.world.ReadSession(ctx, e.Session, last+1, e.Seq, false))
+			}
+		})
+		reading.Wait()
 	}()
 	return b
+}
+
+// passTail passes on what the session has behind seq and before e, as many as it
+// must have. ok says that their number is not known, and those behind last are
+// still to be read.
+//
+// The last answer of a model is most often among the last events: the server finds
+// it at once, and its block of the log is loaded beside the first one's. Up to it
+// events are read from several places at once.
+func (b *behind) passTail(ctx context.Context, w tails, seq uint64, e session.Event) (last uint64, ok bool) {
+	count := make(chan uint64, 1)
+	var counting sync.WaitGroup
+	defer counting.Wait()
+	counting.Go(func() {
+		n, err := w.CountEvents(ctx, e.Session, e.Seq)
+		if err != nil {
+			n = 0
+		}
+		count <- n
+	})
+	door := session.DoorLLM
+	if e.Door == door {
+		door = session.DoorIn
+	}
+	passed := uint64(0)
+	if to, err := w.LastSeqOf(ctx, door, e.Session); err == nil && to > seq && to < e.Seq {
+		n, end := b.pass(ctx, w.ReadStretch(ctx, e.Session, seq+1, to))
+		if end != to {
+			return 0, false // the replica is behind
+		}
+		passed, seq = n, to
+	}
+	select {
+	case folded := <-b.folded:
+		passed += folded
+	case <-ctx.Done():
+		return 0, false
+	}
+	all := <-count
+	if all <= passed { // e is one of them
+		return seq, true
+	}
+	left := all - passed - 1
+	n, _ := b.pass(ctx, w.ReadNext(ctx, e.Session, seq+1, e.Seq, left))
+	b.whole = n == left
+	return 0, false
+}
+
+// pass passes events on, and returns how many, and the sequence of the last one.
+func (b *behind) pass(ctx context.Context, events iter.Seq2[session.Event, error]) (n, last uint64) {
+	for e, err := range events {
+		select {
+		case b.events <- read{e, err}:
+			n, last = n+1, e.Seq
+		case <-ctx.Done():
+			return n, last
+		}
+	}
+	return n, last
 }
 
 // first returns the event that the snapshot names; call it once.
@@ -56,6 +142,17 @@ func (b *behind) first() (session.Event, error) {
 	r := <-b.named
 	return r.event, r.err
 }
+
+// has says how many events the snapshot's state has; call it once.
+func (b *behind) has(events uint64) {
+	if b != nil {
+		b.folded <- events
+	}
+}
+
+// isWhole reports whether those that rest yielded were all before the event that
+// the session is loaded for; ask when it has ended.
+func (b *behind) isWhole() bool { return b != nil && b.whole }
 
 // rest yields what is behind it, as a read by session that any replica answers.
 func (b *behind) rest() iter.Seq2[session.Event, error] {

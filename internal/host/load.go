@@ -80,7 +80,7 @@ func (h *Host) start(ctx context.Context, s *actor, e session.Event, informed bo
 			return nil, err
 		}
 	}
-	if kept, err = h.restore(ctx, e.Session, s.stop, e.Seq); err != nil {
+	if kept, err = h.restore(ctx, e, s.stop); err != nil {
 		return nil, err
 	}
 	if !tried && mayBeNew && kept == nil {
@@ -184,14 +184,17 @@ func (h *Host) has(ctx context.Context, sid string, seq uint64, leaf codec.Hash)
 }
 
 // foldBefore folds the session's events after state (nil: all) up to the one
-// before e, which must be among those read: a replica that is behind is not
-// believed. read has begun to read them; nil: nobody has.
+// before e. That must be among those read, or they must be as many as the
+// session has: a replica that is behind is not believed. read has begun to read them; nil: nobody has.
 func (h *Host) foldBefore(ctx context.Context, state *session.State, read *behind, e session.Event, informed bool) (*session.State, error) {
 	var err error
 	for try := range loadTries {
 		// What a try folded stays folded; the next one reads the rest.
 		if try == 0 && read != nil {
 			state, err = h.foldRead(ctx, e.Session, state, e.Seq, read.rest(), informed)
+			if errors.Is(err, errIncomplete) && read.isWhole() {
+				return state, nil
+			}
 		} else {
 			state, err = h.foldTo(ctx, e.Session, state, e.Seq, try > 0, informed)
 		}
@@ -282,18 +285,19 @@ func (r *restored) end() {
 // fromSnapshot returns the state of the session's snapshot, nil if there is
 // none that counts.
 func (h *Host) fromSnapshot(ctx context.Context, sid string, stop *Stop) (*session.State, error) {
-	kept, err := h.restore(ctx, sid, stop, 0)
+	kept, err := h.restore(ctx, session.Event{Session: sid}, stop)
 	if kept == nil {
 		return nil, err
 	}
 	return kept.state, err
 }
 
-// restore returns the session's snapshot, nil if there is none that counts. If
-// it is of an event before that at before, whether the log has the event that
+// restore returns the snapshot of before's session, nil if there is none that
+// counts. If it is of an event before that one, whether the log has the event that
 // the snapshot names is for who reads on from there to see: from that event up to
-// the one at before the log is read while the snapshot is restored.
-func (h *Host) restore(ctx context.Context, sid string, stop *Stop, before uint64) (kept *restored, err error) {
+// that one the log is read while the snapshot is restored.
+func (h *Host) restore(ctx context.Context, before session.Event, stop *Stop) (kept *restored, err error) {
+	sid := before.Session
 	data, found, err := h.world.GetSnapshot(ctx, sid)
 	if err != nil {
 		return nil, fmt.Errorf("read the snapshot of %s: %w", sid, err)
@@ -302,8 +306,8 @@ func (h *Host) restore(ctx context.Context, sid string, stop *Stop, before uint6
 		return nil, nil //nolint:nilnil // there is none
 	}
 	var read *behind
-	if seq, ok := session.SnapshotSeq(data); ok && seq < before {
-		read = h.readBehind(ctx, sid, seq, before)
+	if seq, ok := session.SnapshotSeq(data); ok && seq < before.Seq {
+		read = h.readBehind(ctx, seq, before)
 		runtime.Gosched() // it asks before this computes: nobody else may run what it just began
 		defer func() {
 			if kept == nil {
@@ -323,7 +327,7 @@ func (h *Host) restore(ctx context.Context, sid string, stop *Stop, before uint6
 		return ignore(fmt.Errorf("it is at %d, and the session stopped at %d", snap.Seq, stop.Seq))
 	}
 	is := &restored{seq: snap.Seq, leaf: snap.Leaf, behind: read}
-	if snap.Seq >= before {
+	if snap.Seq >= before.Seq {
 		counts, err := h.counts(ctx, sid, is)
 		if err != nil || !counts {
 			return nil, err
@@ -339,6 +343,7 @@ func (h *Host) restore(ctx context.Context, sid string, stop *Stop, before uint6
 	case is.state.Session != sid:
 		return ignore(fmt.Errorf("it is of session %s", is.state.Session))
 	}
+	read.has(is.state.Count)
 	if h.chosen() {
 		is.sample = &sample{sid: sid, seq: snap.Seq, hash: snap.Hash, data: data}
 	}

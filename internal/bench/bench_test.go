@@ -80,11 +80,11 @@ func TestWake(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	w, err := bench.Wake(ctx, bench.Options{Dir: t.TempDir()}, 3, 100)
+	w, err := bench.Wake(ctx, bench.Options{Dir: t.TempDir()}, 7, 100, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w.P50 <= 0 || w.P99 < w.P50 || w.ReadP50 <= 0 || w.ReadP99 < w.ReadP50 {
+	if w.Sessions != 7 || w.Others != 2 || w.Behind != 64 || w.P50 <= 0 || w.P99 < w.P50 || w.ReadP50 <= 0 || w.ReadP99 < w.ReadP50 {
 		t.Errorf("got %+v", w)
 	}
 }

@@ -17,46 +17,51 @@ import (
 // Wakes are how long sessions that nobody has in memory take to answer.
 type Wakes struct {
 	Sessions, Events, Behind int
+	Others                   int // whose reads were taken
 	P50, P99                 time.Duration
 
 	// How long it takes to read what such a session is loaded from, and nothing
-	// else: of as many other sessions, by turns with these. A block of the log that
-	// the server has to load is in both.
+	// else: of other sessions, between these. A block of the log that the server has
+	// to load is in both.
 	ReadP50, ReadP99 time.Duration
 }
 
-// behind is how many events a session has that its snapshot does not know.
-const behind = 64
+// behind is how many events a session has that its snapshot does not know; apart
+// is how many of another session's lie between two of them; oneOther of so many
+// sessions is not woken, but read.
+const (
+	behind   = 64
+	apart    = 100
+	oneOther = 5
+)
 
 // Wake gives each of some sessions so many events, and a snapshot of all but
 // the latest 64 of them. Then it asks one after the other for a run, and takes
-// the time from the request to the notice that the run has started; and after
-// each the time that the reads for another one take by themselves.
-func Wake(ctx context.Context, o Options, sessions, events int) (w Wakes, err error) {
-	w = Wakes{Sessions: sessions, Events: events, Behind: behind}
+// the time from the request to the notice that the run has started; and between
+// them the time that the reads for another one take by themselves. For asleep
+// before that nothing happens: the server drops what it has of a block of the log
+// after 10 seconds, and what it knows of the block's subjects after two minutes.
+func Wake(ctx context.Context, o Options, sessions, events int, asleep time.Duration) (w Wakes, err error) {
+	w = Wakes{Sessions: sessions, Others: (sessions + oneOther - 1) / oneOther, Events: events, Behind: min(behind, events)}
 	history, err := longHistory(events)
 	if err != nil {
 		return w, err
 	}
 	err = onStage(ctx, o, func(ctx context.Context, g *stage) error {
 		begun := time.Now()
-		// All snapshots' events first, then those behind of all, so that these
-		// don't lie side by side in the log.
-		if err := g.fill(ctx, 0, 2*sessions, history[:max(events-behind, 0)]); err != nil {
+		if err := g.fillAsleep(ctx, w.Sessions+w.Others, history, w.Behind); err != nil {
 			return err
 		}
-		for i := max(events-behind, 0); i < events; i++ {
-			if err := g.fill(ctx, 0, 2*sessions, history[i:i+1]); err != nil {
-				return err
-			}
-		}
-		g.step(begun, "stored %d sessions of %d events", 2*sessions, events)
+		g.step(begun, "stored %d sessions of %d events", w.Sessions+w.Others, events)
 		begun = time.Now()
-		if err := g.snapshots(ctx, 2*sessions, events-behind); err != nil {
+		if err := g.snapshots(ctx, events-w.Behind); err != nil {
 			return err
 		}
 		g.step(begun, "stored their snapshots")
 		if err := g.pass(ctx); err != nil {
+			return err
+		}
+		if err := pass(ctx, asleep); err != nil {
 			return err
 		}
 		g.hostOnly = true
@@ -65,7 +70,7 @@ func Wake(ctx context.Context, o Options, sessions, events int) (w Wakes, err er
 			return err
 		}
 		defer y.stop()
-		took, read, err := g.wakes(ctx, sessions)
+		took, read, err := g.wakes(ctx, w.Sessions+w.Others)
 		slices.Sort(took)
 		slices.Sort(read)
 		w.P50, w.P99 = part(took, 0.5), part(took, 0.99)
@@ -73,6 +78,40 @@ func Wake(ctx context.Context, o Options, sessions, events int) (w Wakes, err er
 		return err
 	})
 	return w, err
+}
+
+// fillAsleep stores the events of sessions, one session's behind another's, but
+// the latest ones of each between those of the next one: what a session has
+// behind its snapshot lies apart.
+func (g *stage) fillAsleep(ctx context.Context, sessions int, history []said, late int) error {
+	f, err := g.newFiller(ctx, g.bus.Names().LogStream())
+	if err != nil {
+		return err
+	}
+	defer f.close()
+	put := func(n, i int) error {
+		subject, err := g.bus.Names().Log(history[i].door, sessionID(n))
+		if err != nil {
+			return err
+		}
+		return f.put(ctx, message{subject: subject, data: history[i].payload})
+	}
+	early := len(history) - late
+	for n := range sessions + 1 {
+		for i := range max(early, late*apart) {
+			if n < sessions && i < early {
+				if err := put(n, i); err != nil {
+					return err
+				}
+			}
+			if n > 0 && i%apart == 0 && i/apart < late {
+				if err := put(n-1, early+i/apart); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return f.end(ctx)
 }
 
 // longHistory returns the events of runs in which the model says one thing.
@@ -102,44 +141,39 @@ func envelope(typ string, body any, id string) ([]byte, error) {
 }
 
 // snapshots stores a snapshot of each session after so many events.
-func (g *stage) snapshots(ctx context.Context, sessions, events int) error {
+func (g *stage) snapshots(ctx context.Context, events int) error {
 	record, err := session.ParseInstall([]byte(install))
 	if err != nil {
 		return err
 	}
-	states := make(map[string]*session.State, sessions)
+	states := map[string]*session.State{} // nil: it has its snapshot
 	_, err = g.bus.ReadAll(ctx, 1, func(e session.Event) error {
-		if e.Session == "" {
+		state, begun := states[e.Session]
+		switch {
+		case e.Session == "" || events == 0:
 			return nil
-		}
-		state := states[e.Session]
-		if state == nil {
+		case !begun:
 			state = session.New(record, e.Session)
 			states[e.Session] = state
-		}
-		if state.Count >= uint64(events) {
+		case state == nil:
 			return nil
 		}
 		if _, err := state.Evolve(e); err != nil {
 			return fmt.Errorf("event %d of %s: %w", state.Count, e.Session, err)
 		}
-		return nil
+		if state.Count < uint64(events) {
+			return nil
+		}
+		states[e.Session] = nil
+		return g.bus.PutSnapshot(ctx, e.Session, state.Seq, state.Snapshot().Bytes())
 	})
-	for sid, state := range states {
-		if err != nil {
-			return err
-		}
-		if state.Count > 0 {
-			err = g.bus.PutSnapshot(ctx, sid, state.Seq, state.Snapshot().Bytes())
-		}
-	}
 	return err
 }
 
 const wakeWithin = 30 * time.Second
 
 // wakes asks each session for a run, when the one before has answered, and
-// between them reads what as many others would be loaded from.
+// between them reads what the others would be loaded from.
 func (g *stage) wakes(ctx context.Context, sessions int) (took, read []time.Duration, err error) {
 	requests, err := newRequests()
 	if err != nil {
@@ -163,43 +197,46 @@ func (g *stage) wakes(ctx context.Context, sessions int) (took, read []time.Dura
 		reading.Stop()
 		<-reading.Closed()
 	}()
-	if err := g.warm(ctx, requests, heard, 2*sessions); err != nil {
+	if err := g.warm(ctx, requests, heard, sessions); err != nil {
 		return nil, nil, err
 	}
 	for n := range sessions {
 		begun := time.Now()
-		if err := g.ask(ctx, requests, heard, n); err != nil {
+		if n%(oneOther+1) == 0 {
+			err = g.readAlone(ctx, sessionID(n))
+			read = append(read, time.Since(begun))
+		} else {
+			err = g.ask(ctx, requests, heard, n)
+			took = append(took, time.Since(begun))
+		}
+		if err != nil {
 			return took, read, err
 		}
-		took = append(took, time.Since(begun))
-		begun = time.Now()
-		if err := g.readAlone(ctx, sessionID(sessions+n)); err != nil {
-			return took, read, err
-		}
-		read = append(read, time.Since(begun))
 	}
 	return took, read, nil
 }
 
-// readAlone reads what a session is loaded from: its snapshot, the event that
-// this names, and those behind it.
+// readAlone reads what a session is loaded from, one after the other: its
+// snapshot, the event that this names, and those behind it up to the model's last.
 func (g *stage) readAlone(ctx context.Context, sid string) error {
 	data, found, err := g.bus.GetSnapshot(ctx, sid)
 	if err != nil {
 		return err
 	}
-	from := uint64(1)
+	seq, ok := session.SnapshotSeq(data)
+	if found && !ok {
+		return fmt.Errorf("the snapshot of %s names no event", sid)
+	}
 	if found {
-		seq, ok := session.SnapshotSeq(data)
-		if !ok {
-			return fmt.Errorf("the snapshot of %s names no event", sid)
-		}
-		if _, err := g.bus.EventAt(ctx, seq); err != nil {
+		if _, err := g.bus.LeaderEventAt(ctx, seq); err != nil {
 			return err
 		}
-		from = seq + 1
 	}
-	for _, err := range g.bus.ReadSession(ctx, sid, from, 0, false) {
+	last, err := g.bus.LastSeqOf(ctx, session.DoorLLM, sid)
+	if err != nil {
+		return err
+	}
+	for _, err := range g.bus.ReadStretch(ctx, sid, seq+1, last) {
 		if err != nil {
 			return err
 		}

@@ -94,13 +94,13 @@ func TestASessionIsLoadedByTheNumberOfItsEvents(t *testing.T) {
 		{name: "the model said nothing", events: "i.i...i", number: 2},
 		{name: "the model wakes it", events: "i.i..i..s", number: 0},
 		{name: "it has got more", events: "i.s.i..i", number: 2, spoil: func(s *stage, _ []session.Event) { s.wrong("s1", 1) }},
-		{name: "the model has said more", events: "i.s.i..i", number: 4, spoil: func(s *stage, _ []session.Event) { s.answer("s1", "r9t9", "x") }},
+		{name: "the model has said more", events: "i.s.i..i", number: 5, spoil: func(s *stage, _ []session.Event) { s.answer("s1", "r9t9", "x") }},
 		{name: "the log has lost some", events: "i.s.i..i", number: -1, scan: true, spoil: func(s *stage, _ []session.Event) {
 			s.mem.lost = 1000
 			s.wrong("s2", 1)
 		}},
 		{name: "no number", events: "i.s.i..i", number: -1, scan: true, spoil: broken("CountEvents")},
-		{name: "no last one", events: "i.s.i..i", number: 3, spoil: broken("LastSeqOf")},
+		{name: "no last one", events: "i.s.i..i", number: 4, spoil: broken("LastSeqOf")},
 		{name: "the model's last is not there", events: "i.s.i..i", number: -1, scan: true, spoil: func(s *stage, events []session.Event) { s.mem.lagging = events[1].Seq }},
 		{name: "the others are not there", events: "i.s.ii..i", number: 2, scan: true, spoil: func(s *stage, events []session.Event) { s.mem.lagging = events[3].Seq }},
 		{name: "the last one is not there", events: "i.s.ii..i", number: 2, spoil: func(s *stage, events []session.Event) { s.mem.lagging = events[4].Seq }},

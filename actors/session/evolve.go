@@ -29,7 +29,7 @@ func Fold(install *Install, sid string, history iter.Seq[Event]) *State {
 // held while the session is at work, so nobody writes to it any more.
 func (s *State) Evolve(e Event) ([]Notice, error) {
 	if s.live == nil {
-		s.live = &live{toolsMoved: true}
+		s.live = newLive()
 	}
 	s.withdrawn = s.withdrawn[:0]
 	s.advance(e)
@@ -49,9 +49,9 @@ func (s *State) Evolve(e Event) ([]Notice, error) {
 func (s *State) said() []Notice {
 	notices := s.notices
 	s.notices = nil
-	if s.Run == nil && len(s.withdrawn) == 0 {
+	if s.isIdle() {
 		s.hashOwed()
-		s.live = nil
+		s.rest()
 		s.clipItems()
 	}
 	return notices
@@ -60,7 +60,32 @@ func (s *State) said() []Notice {
 // Mute has Evolve return no notices from here on, or return them again. They
 // are numbered all the same, and nothing else differs. It is for who folds
 // again, to compare: most of what a notice holds is text that is copied for it.
-func (s *State) Mute(on bool) { s.mute = on }
+func (s *State) Mute(on bool) {
+	switch {
+	case on && s.live == nil:
+		s.live = newLive()
+	case !on && s.live == nil:
+		return
+	}
+	s.mute = on
+	if !on && s.isIdle() {
+		s.live = nil
+	}
+}
+
+// newLive returns what a state at work begins with.
+func newLive() *live { return &live{toolsMoved: true} }
+
+func (s *State) isIdle() bool { return s.Run == nil && len(s.withdrawn) == 0 }
+
+// rest drops what an idle session can do without.
+func (s *State) rest() {
+	if !s.mute {
+		s.live = nil
+		return
+	}
+	*s.live = live{toolsMoved: true, mute: true, withdrawn: s.withdrawn[:0]}
+}
 
 // advance moves the head over e: all that changes even when e is rejected.
 func (s *State) advance(e Event) {

@@ -14,8 +14,7 @@ type State struct {
 	install  *Install          // pinned content, shared between sessions
 	registry *planner.Registry // the session's own, else the install record's
 	turnsOwn *planner.Registry // the registry of the latest turn
-	*live                      // nil while the session is idle
-	mute     bool              // notices are numbered, and not made
+	*live                      // nil while the session is idle, unless it is mute
 }
 
 // live is what a state holds only while it is at work, and can do without: an
@@ -25,6 +24,7 @@ type live struct {
 	notices    []Notice     // said by the event being folded
 	withdrawn  []Withdrawal // withdrawn by the event folded last
 	toolsMoved bool         // what decides over tools may have changed since the latest turn
+	mute       bool         // notices are numbered, and not made
 	turnOwes   owed         // hashes of the latest turn's settlements
 	doneOwes   owed         // those of results that Done holds, if another turn was the latest since
 }

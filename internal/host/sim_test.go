@@ -47,9 +47,11 @@ func TestSimulation(t *testing.T) {
 			})
 		}
 	})
-	// What never had an effect was not simulated.
+	// What never had an effect was not simulated. How often it has depends on which
+	// of several calls that are made at a time is first, and is 0.8 a seed on the
+	// average for the rarest.
 	for _, typ := range simTypes {
-		if took[typ] < simSeeds/2 {
+		if took[typ] < simSeeds/8 {
 			t.Errorf("%s had an effect %d times in %d seeds", typ, took[typ], simSeeds)
 		}
 	}
@@ -245,8 +247,9 @@ type simHost struct {
 // sim is the run of one seed.
 type sim struct {
 	t      *testing.T
-	rand   *rand.Rand
-	mu     sync.Mutex // of rand
+	mu     sync.Mutex // of rand and luck
+	rand   *rand.Rand // of what is done and published
+	luck   *rand.Rand // of what becomes of calls: hosts make several at a time, in no order
 	mem    *memory
 	server *pinned
 	hosts  [2]*simHost
@@ -266,15 +269,15 @@ func (s *sim) draw(n int) int {
 // plan draws what becomes of a call, and lets it take its time.
 func (s *sim) plan(c call) outcome {
 	s.mu.Lock()
-	calm := s.calm
+	calm, slow, takes, luck := s.calm, s.luck.IntN(3) == 0, time.Duration(s.luck.IntN(20))*time.Millisecond, s.luck.IntN(16)
 	s.mu.Unlock()
 	if calm || c.op == "PutSnapshot" && !s.timers {
 		return works // who waits long is found by its snapshot, or by nobody
 	}
-	if s.draw(3) == 0 {
-		<-time.After(time.Duration(s.draw(20)) * time.Millisecond)
+	if slow {
+		<-time.After(takes)
 	}
-	switch s.draw(16) {
+	switch luck {
 	case 0:
 		return fails
 	case 1:
@@ -322,7 +325,7 @@ func (s *sim) publish() {
 }
 
 func simulate(t *testing.T, seed uint64) (took map[string]int) {
-	s := &sim{t: t, rand: rand.New(rand.NewPCG(seed, 7)), mem: newMemory(t), took: map[string]int{}, started: map[string]string{}, timers: seed%2 == 0}
+	s := &sim{t: t, rand: rand.New(rand.NewPCG(seed, 7)), luck: rand.New(rand.NewPCG(seed, 8)), mem: newMemory(t), took: map[string]int{}, started: map[string]string{}, timers: seed%2 == 0}
 	s.server = &pinned{t: t, mem: s.mem.depot, acked: map[uint64]bool{}, changed: make(chan struct{}), folded: map[string]*oracle{}}
 	for i := range simSessions {
 		sid := fmt.Sprintf("s%d", i)

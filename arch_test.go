@@ -159,6 +159,7 @@ var repository = laws{
 	},
 	pureMods: []pureMod{
 		{"github.com/vmihailenco/msgpack/v5", "codec", "the encoding; codec decides which of its spellings is the canonical one"},
+		{"golang.org/x/crypto/blake2b", "codec/hash.go", "every event is hashed into its session's chain"},
 		{"github.com/santhosh-tekuri/jsonschema/v6", "planner/schema.go", "arguments of a call are checked against the tool's schema inside the fold"},
 		{"cel.dev/cel-go/cel", "planner/cel.go", "a step rule's when is evaluated inside the fold"},
 		{"cel.dev/cel-go/common/ast", "planner/cel.go", "a when's tree is held against what the language allows"},

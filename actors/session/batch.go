@@ -175,7 +175,7 @@ func (s *State) takeOutcome(i int, b *ToolCallSettled) {
 func (b *ToolCallSettled) result() codec.Hash {
 	switch o := b.Output; {
 	case o == nil || o.isEmpty():
-		return codec.Sum(append([]byte(b.Status), 0))
+		return codec.Mark(append([]byte(b.Status), 0))
 	case o.Text != "": // then it holds nothing else: most outputs, without encoding them
 		return resultHash(b.Status, 't', o.Text)
 	default:
@@ -186,7 +186,7 @@ func (b *ToolCallSettled) result() codec.Hash {
 // resultHash returns the hash of a status and an output of a kind.
 func resultHash[O ~string | ~[]byte](status string, kind byte, output O) codec.Hash {
 	var room [hashRoom]byte
-	return codec.Sum(append(append(append(room[:0], status...), 0, kind), output...))
+	return codec.Mark(append(append(append(room[:0], status...), 0, kind), output...))
 }
 
 // callFault says what is wrong with the settlement of a call of this batch.

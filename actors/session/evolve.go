@@ -96,13 +96,13 @@ func (s *State) advance(e Event) {
 	var link [2 * len(s.Chain)]byte
 	copy(link[:], s.Chain[:])
 	copy(link[len(s.Chain):], s.Leaf[:])
-	s.Chain = codec.Sum(link[:])
+	s.Chain = codec.Mark(link[:])
 }
 
 // hashRoom is what is hashed without asking the heap for room: most events.
 const hashRoom = 1 << 10
 
-// LeafOf returns the hash of one event alone: sequence and timestamp (eight
+// LeafOf returns the mark of one event alone: of sequence and timestamp (eight
 // bytes each, big-endian), the door, a zero byte, the payload. A snapshot
 // names its last event by it.
 func LeafOf(e Event) codec.Hash {
@@ -113,7 +113,7 @@ func LeafOf(e Event) codec.Hash {
 	b = append(b, e.Door...)
 	b = append(b, 0)
 	b = append(b, e.Payload...)
-	return codec.Sum(b)
+	return codec.Mark(b)
 }
 
 // say adds a notice about the event being folded. Data is boxed only if

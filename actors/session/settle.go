@@ -204,7 +204,7 @@ const bodyDepth = 2
 // settlementHash tells one settlement from another.
 func settlementHash(typ string, data codec.Raw) codec.Hash {
 	var room [hashRoom]byte
-	return codec.Sum(append(append(room[:0], typ...), data...))
+	return codec.Mark(append(append(room[:0], typ...), data...))
 }
 
 // classOf returns the class of the effects that a type settles.

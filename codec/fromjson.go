@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"encoding/binary"
 	"math/bits"
 	"strconv"
 	"unicode/utf16"
@@ -236,9 +237,7 @@ func (p *parser) text() (int, error) {
 	start := p.pos
 	p.pos++
 	from := p.pos
-	for p.pos < len(p.in) && p.in[p.pos] != '"' && p.in[p.pos] != '\\' && p.in[p.pos] >= ' ' {
-		p.pos++
-	}
+	p.pos += plain(p.in[from:])
 	if p.peek() != '"' {
 		return p.escapedText(start, from)
 	}
@@ -249,6 +248,27 @@ func (p *parser) text() (int, error) {
 	}
 	p.out = appendText(p.out, s)
 	return len(s), nil
+}
+
+// plain returns how many bytes at the beginning of b stand for themselves in a
+// string: up to the first quote, backslash or control character. It looks at
+// eight at a time: a byte of w is below n, or is c, if the highest bit of its
+// place in below(w, n), or below(w^c, 1), is set. Of several the lowest is sure,
+// and whether there is any: that is enough.
+func plain(b []byte) int {
+	const each = ^uint64(0) / 0xff // a 1 in each byte
+	n := 0
+	for ; n+8 <= len(b); n += 8 {
+		w := binary.LittleEndian.Uint64(b[n:])
+		quote, slash := w^each*'"', w^each*'\\'
+		if ((w-each*' ')&^w|(quote-each)&^quote|(slash-each)&^slash)&(each<<7) != 0 {
+			break
+		}
+	}
+	for n < len(b) && b[n] != '"' && b[n] != '\\' && b[n] >= ' ' {
+		n++
+	}
+	return n
 }
 
 // escapedText reads the string that begins at start and has its first escape,

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"runtime/debug"
 	"time"
 
 	"github.com/refold/refold/client"
@@ -20,10 +19,6 @@ type verifyCommand struct {
 	JSON       bool   `name:"json" help:"Print a JSON object for each difference, and one for the sum."`
 }
 
-// gcPercent lets the heap grow to three times what is in use between two
-// collections.
-const gcPercent = 200
-
 // Run folds one session or all, and fails if one differs.
 func (v verifyCommand) Run(ctx context.Context, s streams, conn connection) error {
 	switch {
@@ -37,8 +32,6 @@ func (v verifyCommand) Run(ctx context.Context, s streams, conn connection) erro
 		return err
 	}
 	defer c.Close()
-	// What is held of the sessions is looked through at each collection.
-	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	differs := func(r *client.Replayed) error { return v.differs(ctx, s, c, r) }
 	var sum *client.Verified
 	if v.All {

@@ -11,19 +11,19 @@ import (
 	"golang.org/x/crypto/blake2b"
 )
 
-// Hash is 32 bytes that stand for others: by [Sum] for content, by [Mark] for
-// what a session took in. Its text form is 64 lower-case hex digits; in msgpack
+// Hash is 32 bytes that stand for others: by [Sum] for what is found by its
+// content, by [Mark] for what is only told from others. Its text form is 64 lower-case hex digits; in msgpack
 // it is a bin of 32 bytes.
 type Hash [sha256.Size]byte
 
-// Sum returns the SHA-256 of b. It names what is stored by its content: blobs,
-// descriptors, records, plans, states.
+// Sum returns the SHA-256 of b. It names what is stored by its content, or is
+// shown to people beside it: blobs, descriptors, records, arguments, states.
 func Sum(b []byte) Hash { return sha256.Sum256(b) }
 
 // Mark returns the BLAKE2b-256 of b (RFC 7693, 32 bytes, no key). It tells one
-// event, and one settlement, from another: several times an event, where
-// nothing but the hash is kept, and where SHA-256 takes three times as long on
-// processors without instructions for it (docs/adr/0022).
+// event, settlement, plan or toolset from another. A fold does so several times
+// an event, and SHA-256 takes three times as long on processors without
+// instructions for it (docs/adr/0022).
 func Mark(b []byte) Hash { return blake2b.Sum256(b) }
 
 // ParseHash reads the text form: exactly 64 lower-case hex digits.

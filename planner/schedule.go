@@ -138,8 +138,8 @@ func (k Key) append(out []byte) []byte {
 	return codec.AppendString(codec.AppendString(out, "part"), k.Part)
 }
 
-// Hash returns the SHA-256 of Bytes: the plan_hash.
+// Hash returns the BLAKE2b-256 of Bytes: the plan_hash.
 func (p Plan) Hash() codec.Hash {
 	var room [1 << 10]byte
-	return codec.Sum(p.append(room[:0]))
+	return codec.Mark(p.append(room[:0]))
 }

@@ -243,7 +243,7 @@ func fingerprint(reg *Registry, offers []Offer) codec.Hash {
 	for _, o := range offers {
 		text = append(text, reg.tools[o.Tool()].descriptors[o.Variant()].line...)
 	}
-	return codec.Sum(text)
+	return codec.Mark(text)
 }
 
 // Refs returns the descriptors that the model is shown, in order. ts must be

@@ -73,6 +73,7 @@ type committer struct {
 	size    int // their bytes
 	started bool
 	closed  bool
+	deaf    bool          // nothing is sent before answers come, and then the queue is looked at: work need not be told
 	work    chan struct{} // something is queued
 	room    chan struct{} // closed when there is room again; nil: nobody waits for some
 	end     chan struct{} // closed by close
@@ -148,7 +149,11 @@ func (c *committer) enqueue(ctx context.Context, writes []*write, size int) erro
 				c.started = true
 				go c.run()
 			}
+			deaf := c.deaf
 			c.mu.Unlock()
+			if deaf {
+				return nil
+			}
 			select {
 			case c.work <- struct{}{}:
 			default:

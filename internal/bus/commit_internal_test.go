@@ -192,3 +192,44 @@ func TestCommittingLooks(t *testing.T) {
 		t.Errorf("got busy %v and %d ready, want the notice in front of the next", s.busy, len(s.ready))
 	}
 }
+
+// What is queued while a group is in the air wakes nobody: its answer does, and
+// all goes out then.
+func TestCommitterIsToldOnlyWhereItSends(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		mode Durability
+		told bool // while something is in the air
+	}{{DurabilityAlways, false}, {DurabilityUnknown, true}} {
+		s := testCommitting()
+		s.started = true // by nobody
+		s.bus.durable.Store(&durable{sync: syncing{is: test.mode}})
+		queue := func() (told bool) {
+			w := &write{subject: "name", of: &commitment{ctx: context.Background(), left: 1, done: make(chan struct{})}}
+			if err := s.enqueue(context.Background(), []*write{w}, w.bytes()); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case <-s.work:
+				told = true
+			default:
+			}
+			return told
+		}
+		if !queue() {
+			t.Errorf("%s: what is queued first is not told", test.mode)
+		}
+		s.queue = nil
+		number := s.sent(s.testWrites(1)...)
+		s.send()
+		if got := queue(); got != test.told {
+			t.Errorf("%s: with one in the air: got told %t, want %t", test.mode, got, test.told)
+		}
+		s.queue = nil
+		s.hear(&nats.Msg{Subject: replySubject("inbox", number), Data: []byte(`{"stream":"S","seq":1}`)})
+		s.send()
+		if !queue() {
+			t.Errorf("%s: what is queued after the answer is not told", test.mode)
+		}
+	}
+}

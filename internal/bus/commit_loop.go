@@ -138,6 +138,7 @@ func (s *committing) send() {
 	s.ready = append(s.ready, s.queue...)
 	clear(s.queue)
 	s.queue = s.queue[:0]
+	s.deaf = s.waits()
 	s.mu.Unlock()
 	if !s.until.IsZero() || len(s.ready) == 0 {
 		return
@@ -147,7 +148,14 @@ func (s *committing) send() {
 		s.answered(number, acked{err: s.flights[number].err})
 	}
 	s.fell = s.fell[:0]
+	s.mu.Lock()
+	s.deaf = s.waits()
+	s.mu.Unlock()
 }
+
+// waits reports whether a group is in the air, so that nothing is sent before its
+// answer, whatever is queued.
+func (s *committing) waits() bool { return s.inAir > 0 && s.bus.grouping() }
 
 // sendReady sends what may be sent of all that is ready. Where each sync costs,
 // what comes while a group is in the air is the next group; else nothing waits

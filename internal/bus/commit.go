@@ -52,13 +52,6 @@ type write struct {
 // bytes is what a write counts for.
 func (w *write) bytes() int { return len(w.data) + len(w.subject) + 256 }
 
-// commitment is what one caller waits for.
-type commitment struct {
-	ctx  context.Context
-	left int           // writes without an outcome; the committer's goroutine only
-	done chan struct{} // closed when none is left
-}
-
 // committer stores messages of one stream, in groups: what waits while a group
 // is under way goes out as the next one. Where the server syncs each message,
 // a group is one atomic batch, so one sync; else it is single messages that
@@ -67,7 +60,8 @@ type committer struct {
 	bus    *Bus
 	stream string
 
-	mu      sync.Mutex
+	mu sync.Mutex
+	waiting
 	queue   []*write
 	writes  int // queued or sent
 	size    int // their bytes
@@ -106,35 +100,15 @@ func (c *committer) begin(ctx context.Context, writes []*write) (*commitment, er
 		w.of = of
 		size += w.bytes()
 	}
-	if err := c.enqueue(ctx, writes, size); err != nil {
+	if err := c.enqueue(of, writes, size); err != nil {
 		return nil, err
 	}
 	return of, nil
 }
 
-// wait waits for what begin began. Its errors are those of commit.
-func (c *committer) wait(of *commitment) error {
-	if of == nil {
-		return nil
-	}
-	select {
-	case <-of.done:
-		return nil
-	case <-of.ctx.Done():
-		return fmt.Errorf("%w: %w", ErrUnknownOutcome, of.ctx.Err())
-	case <-c.end:
-		select {
-		case <-of.done:
-			return nil
-		default:
-			return ErrClosed
-		}
-	}
-}
-
 // enqueue waits for room and queues. A slice larger than all room goes in when
 // nothing else is held.
-func (c *committer) enqueue(ctx context.Context, writes []*write, size int) error {
+func (c *committer) enqueue(of *commitment, writes []*write, size int) error {
 	for {
 		c.mu.Lock()
 		switch {
@@ -142,6 +116,7 @@ func (c *committer) enqueue(ctx context.Context, writes []*write, size int) erro
 			c.mu.Unlock()
 			return ErrClosed
 		case c.writes == 0, c.writes+len(writes) <= commitWritesMax && c.size+size <= commitBytesMax:
+			c.enlist(of)
 			c.queue = append(c.queue, writes...)
 			c.writes += len(writes)
 			c.size += size
@@ -167,8 +142,8 @@ func (c *committer) enqueue(ctx context.Context, writes []*write, size int) erro
 		c.mu.Unlock()
 		select {
 		case <-room:
-		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", ErrUnknownOutcome, ctx.Err())
+		case <-of.ctx.Done():
+			return fmt.Errorf("%w: %w", ErrUnknownOutcome, of.ctx.Err())
 		}
 	}
 }
@@ -180,6 +155,7 @@ func (c *committer) close() {
 	if !c.closed {
 		c.closed = true
 		close(c.end)
+		c.leaveAll()
 		c.tellRoom()
 	}
 }

@@ -206,7 +206,7 @@ func TestCommitterIsToldOnlyWhereItSends(t *testing.T) {
 		s.bus.durable.Store(&durable{sync: syncing{is: test.mode}})
 		queue := func() (told bool) {
 			w := &write{subject: "name", of: &commitment{ctx: context.Background(), left: 1, done: make(chan struct{})}}
-			if err := s.enqueue(context.Background(), []*write{w}, w.bytes()); err != nil {
+			if err := s.enqueue(w.of, []*write{w}, w.bytes()); err != nil {
 				t.Fatal(err)
 			}
 			select {
@@ -231,5 +231,58 @@ func TestCommitterIsToldOnlyWhereItSends(t *testing.T) {
 		if !queue() {
 			t.Errorf("%s: what is queued after the answer is not told", test.mode)
 		}
+	}
+}
+
+// Who waits hears the first of: its outcome, that its context ended, that the
+// committer was closed. A context is looked after once, however many wait with
+// it, and not when nobody has for a while.
+func TestCommitterTellsWhoWaits(t *testing.T) {
+	t.Parallel()
+	s := testCommitting()
+	s.started = true // by nobody
+	begin := func(ctx context.Context) *commitment {
+		of, err := s.begin(ctx, []*write{{subject: "name"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return of
+	}
+	told := func(what string, of *commitment, want error) {
+		t.Helper()
+		if err := s.committer.wait(of); !errors.Is(err, want) {
+			t.Errorf("%s: got %v, want %v", what, err, want)
+		}
+	}
+	settle := func(of *commitment) { s.settle(&write{of: of}) }
+	one, end := context.WithCancel(t.Context())
+	two, endTwo := context.WithCancel(t.Context())
+	defer endTwo()
+	first, second, stays, forever := begin(one), begin(one), begin(two), begin(context.Background())
+	if got := len(s.watched); got != 2 {
+		t.Errorf("got %d contexts watched, want 2", got)
+	}
+	settle(first)
+	told("stored", first, nil)
+	end()
+	told("its context ended", second, ErrUnknownOutcome)
+	told("its context ended", second, context.Canceled)
+	told("begun after its context ended", begin(one), context.Canceled)
+	settle(second) // it is stored after all, and nobody hears of it
+	told("its context ended before", second, context.Canceled)
+	for range 3 {
+		of, end := context.WithCancel(t.Context())
+		settle(begin(of))
+		defer end()
+	}
+	if got := len(s.watched); got != 2 {
+		t.Errorf("got %d contexts watched, want that of who waits and the one that was used last", got)
+	}
+	s.close()
+	told("closed", stays, ErrClosed)
+	told("closed", forever, ErrClosed)
+	settle(stays)
+	if len(s.open) != 0 || len(s.watched) != 0 {
+		t.Errorf("got %d open, %d contexts watched, want none", len(s.open), len(s.watched))
 	}
 }

@@ -297,8 +297,13 @@ func (s *committing) settle(w *write) {
 	s.settled++
 	s.settledBytes += w.bytes()
 	if w.of.left--; w.of.left == 0 {
-		s.makeRoom() // the caller may look for some at once
-		close(w.of.done)
+		s.mu.Lock()
+		s.giveRoom() // the caller may look for some at once
+		first := s.strike(w.of, nil)
+		s.mu.Unlock()
+		if first {
+			close(w.of.done)
+		}
 	}
 	if w.err == nil || w.order == "" {
 		return
@@ -324,10 +329,15 @@ func (s *committing) makeRoom() {
 		return
 	}
 	s.mu.Lock()
+	s.giveRoom()
+	s.mu.Unlock()
+}
+
+// giveRoom is makeRoom with the lock held.
+func (s *committing) giveRoom() {
 	s.writes -= s.settled
 	s.size -= s.settledBytes
 	s.tellRoom()
-	s.mu.Unlock()
 	s.settled, s.settledBytes = 0, 0
 }
 

@@ -45,6 +45,12 @@ type Delivery struct {
 // delivery's era Ack does nothing.
 func (d Delivery) Ack() { d.window.done(d.number) }
 
+// AckLater returns Ack for who keeps nothing else of the delivery.
+func (d Delivery) AckLater() func() {
+	window, number := d.window, d.number
+	return func() { window.done(number) }
+}
+
 // Lane is one of the consumers that the log's partitions are spread over.
 // Any number of hosts may run a lane: the server pins one of them, the owner,
 // and the others stand by. Correctness does not rest on the pin: for a moment

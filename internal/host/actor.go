@@ -60,14 +60,14 @@ type outputs struct {
 // wants reports whether anything is to be stored.
 func (o *outputs) wants() bool { return len(o.todo) > 0 || len(o.cancel) > 0 || o.registry != nil }
 
-// next folds the session's next event and returns its outputs. After an error,
-// a *panicError, the actor is spoilt.
-func (h *Host) next(s *actor, a arrival) (o *outputs, err error) {
+// next folds the session's next event, that of o, and fills in what it wants
+// stored. After an error, a *panicError, the actor is spoilt.
+func (h *Host) next(s *actor, o *outputs) (err error) {
 	defer func() { err = recovered(recover(), err) }()
 	before := s.state.NextRegistry()
-	notices, _ := h.evolve(s.state, a.event) // what is rejected says so in a notice
+	notices, _ := h.evolve(s.state, o.arrival.event) // what is rejected says so in a notice
 	s.state.ShareRegistries(h.registries.same)
-	o = &outputs{arrival: a, actor: s}
+	*o = outputs{arrival: o.arrival, actor: s}
 	effects, withdrawn := s.unasked(), s.state.Withdrawals()
 	if fault.On(fault.WithdrawalLeftOut) {
 		withdrawn = nil
@@ -94,7 +94,7 @@ func (h *Host) next(s *actor, a arrival) (o *outputs, err error) {
 	if now := s.state.NextRegistry(); now != before {
 		o.registry = now
 	}
-	return o, nil
+	return nil
 }
 
 // appendAsks appends the outputs that ask for effects of a session.

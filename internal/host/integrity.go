@@ -82,6 +82,9 @@ func (e *damageError) Error() string {
 // stopsSession reports whether an error of a load is the session's own: it is
 // quarantined for it, and its lane goes on.
 func stopsSession(err error) bool {
+	if err == nil {
+		return false // it is asked for each event: what is looked for below would be allocated
+	}
 	var damage *damageError
 	return isPanic(err) || errors.As(err, &damage)
 }

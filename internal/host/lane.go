@@ -102,7 +102,7 @@ func (l *laneActor) Era(uint64) { l.arrivals <- arrival{era: true} }
 
 // Deliver hands an event over.
 func (l *laneActor) Deliver(d bus.Delivery) {
-	l.arrivals <- arrival{event: d.Event, ack: d.Ack, behind: d.Pending > 0}
+	l.arrivals <- arrival{event: d.Event, ack: d.AckLater(), behind: d.Pending > 0}
 }
 
 // run owns the lane and folds what it delivers, until ctx ends or the lane is
@@ -317,11 +317,9 @@ func (l *laneActor) fold(ctx context.Context, o *outputs) error {
 	case a.event.Seq <= s.state.Seq && !fault.On(fault.FoldedTwice):
 		// Folded: what it says is stored, or waits in front of this to be.
 	default:
-		next, err := l.host.next(s, a)
-		if err != nil {
+		if err := l.host.next(s, o); err != nil {
 			return l.quarantine(ctx, a, err)
 		}
-		*o = *next
 		if fault.On(fault.AckOnFolded) {
 			a.ack()
 		}

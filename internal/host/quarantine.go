@@ -238,8 +238,8 @@ func (l *laneActor) resume(ctx context.Context, s *actor) error {
 		case e.Seq <= going.state.Seq:
 			continue // a snapshot is past it: another owner went on
 		}
-		o, err := l.host.next(going, a)
-		if err != nil {
+		o := &outputs{arrival: a}
+		if err := l.host.next(going, o); err != nil {
 			return l.quarantine(ctx, a, err)
 		}
 		l.folded = append(l.folded, o)

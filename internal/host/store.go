@@ -163,9 +163,13 @@ func (l *laneActor) flush(ctx context.Context) error {
 
 // storeSlices stores what is handed over until nothing more is.
 func (l *laneActor) storeSlices(ctx context.Context, handed <-chan *slice) {
+	var room []bus.Output
 	for s := range handed {
 		last := s.outputs[len(s.outputs)-1].arrival.event
-		s.err = l.retry(ctx, "store outputs", last, func() error { return l.storeAll(ctx, s) })
+		s.err = l.retry(ctx, "store outputs", last, func() (err error) {
+			room, err = l.storeAll(ctx, s, room)
+			return err
+		})
 		if s.err == nil {
 			l.putLong(ctx, s)
 			l.settlePassed(ctx, s)
@@ -185,17 +189,14 @@ func (l *laneActor) storeNoMore() {
 // storeAll stores the outputs of a slice: the descriptors of registries first,
 // since an effect may name one, then all the rest at once. Called again, it
 // goes on where it failed. Every part may be stored again: a name takes one
-// message, a notice keeps its number.
-func (l *laneActor) storeAll(ctx context.Context, s *slice) error {
-	n := 0
-	for _, o := range s.outputs {
-		n += len(o.todo)
-	}
-	all := make([]bus.Output, 0, n)
+// message, a notice keeps its number. It returns the room for the next slice.
+func (l *laneActor) storeAll(ctx context.Context, s *slice, room []bus.Output) ([]bus.Output, error) {
+	all := room[:0]
+	defer func() { clear(all) }() // the room keeps nothing
 	now := l.host.now().UnixMilli()
 	for _, o := range s.outputs {
 		if err := l.describe(ctx, o.registry); err != nil {
-			return err
+			return all, err
 		}
 		o.registry = nil
 		if o.failed == nil {
@@ -207,15 +208,15 @@ func (l *laneActor) storeAll(ctx context.Context, s *slice) error {
 	s.tried = true
 	if len(all) > 0 {
 		if err := s.take(l.host.world.Store(ctx, all)); err != nil {
-			return err
+			return all, err
 		}
 	}
 	for _, o := range s.outputs {
 		if err := l.cancel(ctx, o); err != nil {
-			return err
+			return all, err
 		}
 	}
-	return nil
+	return all, nil
 }
 
 // take takes out what is stored, by the errors of all that was to be. It

@@ -191,3 +191,25 @@ func TestLineAsksByTheHalf(t *testing.T) {
 		}
 	}
 }
+
+// A slot that becomes free wakes the line where it would ask for more, and
+// nowhere else; the last that ends always, once the line drains.
+func TestLineIsToldOfSlotsThatItWants(t *testing.T) {
+	t.Parallel()
+	p := &EffectPuller{held: make(map[string]*heldEffect)}
+	l := &line{p: p, slots: 6, asked: 2, freed: make(chan struct{}, 1)}
+	for i := range 4 {
+		p.held[strconv.Itoa(i)] = new(heldEffect)
+	}
+	l.fill() // no slot is free that is not asked for
+	for i, want := range []bool{false, false, true, true} {
+		l.ended(strconv.Itoa(i))
+		if got := len(l.freed) == 1; got != want {
+			t.Errorf("with %d held, %d asked for, of %d: got told %t, want %t", 3-i, l.asked, l.slots, got, want)
+		}
+		select {
+		case <-l.freed:
+		default:
+		}
+	}
+}

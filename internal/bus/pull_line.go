@@ -3,6 +3,8 @@ package bus
 import (
 	"context"
 	"errors"
+	"math"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -31,7 +33,8 @@ type line struct {
 	inbox    string
 	sub      *nats.Subscription
 	msgs     chan *nats.Msg // of all inboxes, one after another
-	freed    chan struct{}  // of capacity 1: a slot is free
+	freed    chan struct{}  // of capacity 1: fewer are held than hungry
+	hungry   atomic.Int64   // below how many held effects more are asked for
 
 	request    uint64
 	asked      int // deliveries that open requests may still bring
@@ -107,7 +110,8 @@ func (l *line) run(ctx context.Context) {
 		case <-l.freed:
 		case <-draining:
 			draining, l.draining = nil, true
-			l.detach() // what is under way is given back as it arrives
+			l.hungry.Store(math.MaxInt64) // each that ends may be the last
+			l.detach()                    // what is under way is given back as it arrives
 		case <-tick.C:
 			attached = l.check(pulling, time.Now(), attached)
 		}
@@ -119,6 +123,7 @@ func (l *line) run(ctx context.Context) {
 // for is less than half of that: a request for each slot as it becomes free would
 // cost the server as much as the delivery.
 func (l *line) fill() {
+	l.hungry.Store(int64(l.slots - 2*l.asked)) // before it is looked: who ends one then sees it, or is seen
 	slots := l.slots - l.p.holding()
 	free := slots - l.asked
 	if free <= 0 || 2*l.asked >= slots {
@@ -215,12 +220,20 @@ func (l *line) take(m *nats.Msg, at delivered) {
 	}
 	l.crew.Go(func() {
 		l.carry(d)
-		p.release(m.Subject)
-		select {
-		case l.freed <- struct{}{}:
-		default:
-		}
+		l.ended(m.Subject)
 	})
+}
+
+// ended notes that an effect is no longer held, and wakes the line if it wants to
+// know: where it has asked for enough, a free slot changes nothing.
+func (l *line) ended(subject string) {
+	if held := l.p.release(subject); int64(held) >= l.hungry.Load() {
+		return
+	}
+	select {
+	case l.freed <- struct{}{}:
+	default:
+	}
 }
 
 // handBack ends interest and gives back what had been asked for: another
@@ -251,10 +264,12 @@ func (p *EffectPuller) hold(m *nats.Msg) (h *heldEffect, known bool) {
 	return h, known
 }
 
-func (p *EffectPuller) release(subject string) {
+// release returns how many are held still.
+func (p *EffectPuller) release(subject string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.held, subject)
+	return len(p.held)
 }
 
 func (p *EffectPuller) holding() int {

@@ -54,6 +54,7 @@ func (p *EffectPuller) newLine(ctx context.Context, slots int, carry func(*Effec
 		// Deliveries, and a few words on each request that brought them.
 		msgs: make(chan *nats.Msg, 4*slots+64), freed: make(chan struct{}, 1), extended: time.Now(),
 	}
+	l.hungry.Store(math.MaxInt64) // until it has looked
 	return l, l.attach(ctx)
 }
 

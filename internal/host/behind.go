@@ -33,6 +33,7 @@ type behind struct {
 	named  chan read   // one
 	events chan read   // closed at their end
 	folded chan uint64 // one: how many events the snapshot's state has; nobody may wait for it
+	last   *lastOf     // nil: nobody looks for it yet
 	whole  bool        // events were all before the one that the session is loaded for; read it when they have ended
 	cancel context.CancelFunc
 	ended  chan struct{}
@@ -43,12 +44,63 @@ type read struct {
 	err   error
 }
 
+// lastOf looks for the last event of a session that came through one door, before
+// it is known whether the session has a snapshot, and where that stands: while the
+// server loads the block of the log that has this event, it loads the snapshot's
+// as well, and the snapshot is restored.
+type lastOf struct {
+	seq    chan uint64 // one; 0: there is none, or it is not known
+	cancel context.CancelFunc
+	ended  chan struct{}
+}
+
+// lookForLast begins to look for the last answer of a model in the session of e,
+// or for its last request if e is an answer: one of the two is most often among
+// the session's last events. It does not where the last session had no snapshot:
+// then others have none either, and are read from their beginning. The caller ends
+// it; nil is nobody who looks.
+func (h *Host) lookForLast(ctx context.Context, e session.Event) *lastOf {
+	w, tells := h.world.(tails)
+	if !tells || e.Seq == 0 || h.bare.Load() {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	l := &lastOf{seq: make(chan uint64, 1), cancel: cancel, ended: make(chan struct{})}
+	go func() {
+		defer close(l.ended)
+		l.seq <- lastSeqOf(ctx, w, e)
+	}()
+	return l
+}
+
+// lastSeqOf returns the sequence of the event that lookForLast looks for.
+func lastSeqOf(ctx context.Context, w tails, e session.Event) uint64 {
+	door := session.DoorLLM
+	if e.Door == door {
+		door = session.DoorIn
+	}
+	seq, err := w.LastSeqOf(ctx, door, e.Session)
+	if err != nil {
+		return 0
+	}
+	return seq
+}
+
+// end stops looking, and returns when nothing of it is under way; nil is fine.
+func (l *lastOf) end() {
+	if l != nil {
+		l.cancel()
+		<-l.ended
+	}
+}
+
 // readBehind begins to read the event at seq, and the session's from there to
-// the one before e. The caller ends it.
-func (h *Host) readBehind(ctx context.Context, seq uint64, e session.Event) *behind {
+// the one before e. The caller ends it, and with it last.
+func (h *Host) readBehind(ctx context.Context, seq uint64, e session.Event, last *lastOf) *behind {
 	ctx, cancel := context.WithCancel(ctx)
 	b := &behind{
-		named: make(chan read, 1), events: make(chan read, behindAtOnce), folded: make(chan uint64, 1), cancel: cancel, ended: make(chan struct{}),
+		named: make(chan read, 1), events: make(chan read, behindAtOnce), folded: make(chan uint64, 1),
+		last: last, cancel: cancel, ended: make(chan struct{}),
 	}
 	w, tells := h.world.(tails)
 	go func() {
@@ -96,12 +148,8 @@ func (b *behind) passTail(ctx context.Context, w tails, seq uint64, e session.Ev
 		}
 		count <- n
 	})
-	door := session.DoorLLM
-	if e.Door == door {
-		door = session.DoorIn
-	}
 	passed := uint64(0)
-	if to, err := w.LastSeqOf(ctx, door, e.Session); err == nil && to > seq && to < e.Seq {
+	if to := b.lastSeq(ctx, w, e); to > seq && to < e.Seq {
 		n, end := b.pass(ctx, w.ReadStretch(ctx, e.Session, seq+1, to))
 		if end != to {
 			return 0, false // the replica is behind
@@ -122,6 +170,20 @@ func (b *behind) passTail(ctx context.Context, w tails, seq uint64, e session.Ev
 	n, _ := b.pass(ctx, w.ReadNext(ctx, e.Session, seq+1, e.Seq, left))
 	b.whole = n == left
 	return 0, false
+}
+
+// lastSeq returns the sequence of the event that lookForLast looks for, 0 if that
+// is not known.
+func (b *behind) lastSeq(ctx context.Context, w tails, e session.Event) uint64 {
+	if b.last == nil {
+		return lastSeqOf(ctx, w, e)
+	}
+	select {
+	case seq := <-b.last.seq:
+		return seq
+	case <-ctx.Done():
+		return 0
+	}
 }
 
 // pass passes events on, and returns how many, and the sequence of the last one.
@@ -171,5 +233,6 @@ func (b *behind) end() {
 	if b != nil {
 		b.cancel()
 		<-b.ended
+		b.last.end()
 	}
 }

@@ -40,6 +40,7 @@ type Host struct {
 	stops      stops
 	integrity  integrity
 	olds       atomic.Bool // the session that was loaded last, and might have been new, was not
+	bare       atomic.Bool // the session that was loaded last had no snapshot
 	places     *places
 	instance   string
 	ready      chan struct{}

@@ -298,22 +298,29 @@ func (h *Host) fromSnapshot(ctx context.Context, sid string, stop *Stop) (*sessi
 // that one the log is read while the snapshot is restored.
 func (h *Host) restore(ctx context.Context, before session.Event, stop *Stop) (kept *restored, err error) {
 	sid := before.Session
+	last := h.lookForLast(ctx, before)
+	var read *behind
+	defer func() {
+		switch {
+		case read == nil:
+			last.end()
+		case kept == nil:
+			read.end() // nobody needs it
+		}
+	}()
 	data, found, err := h.world.GetSnapshot(ctx, sid)
 	if err != nil {
 		return nil, fmt.Errorf("read the snapshot of %s: %w", sid, err)
 	}
+	if before.Seq > 0 {
+		h.bare.Store(!found)
+	}
 	if !found {
 		return nil, nil //nolint:nilnil // there is none
 	}
-	var read *behind
 	if seq, ok := session.SnapshotSeq(data); ok && seq < before.Seq {
-		read = h.readBehind(ctx, seq, before)
+		read = h.readBehind(ctx, seq, before, last)
 		runtime.Gosched() // it asks before this computes: nobody else may run what it just began
-		defer func() {
-			if kept == nil {
-				read.end() // nobody needs it
-			}
-		}()
 	}
 	ignore := func(why error) (*restored, error) {
 		h.log.Warn("snapshot ignored", "session", sid, "error", why)

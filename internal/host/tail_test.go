@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"sync"
 	"testing"
 
 	"github.com/refold/refold/actors/session"
@@ -169,4 +170,65 @@ func (s *stage) behind(drawn string) (events []session.Event) {
 		}
 	}
 	return events
+}
+
+// Where a session's last answer of a model stands is asked for while its snapshot
+// is read. Here that takes until it is.
+func TestTheLastAnswerIsLookedForBesideTheSnapshot(t *testing.T) {
+	t.Parallel()
+	onStage(t, Options{SnapshotEach: 1}, func(t *testing.T, s *stage) {
+		again, _, _, next := s.slept()
+		again.host.world = telling{again.mem}
+		looked := make(chan struct{})
+		asked := sync.OnceFunc(func() { close(looked) })
+		again.mem.plan = func(c call) outcome {
+			switch c.op {
+			case "GetSnapshot":
+				<-looked
+			case "LastSeqOf":
+				asked()
+			}
+			return works
+		}
+		again.era()
+		again.deliver(next)
+		again.start()
+		again.wantAcked(next)
+		if err := again.stop(); err != nil {
+			t.Errorf("run: %v", err)
+		}
+	})
+}
+
+// It is not waited for where there is no snapshot, and not asked for of the next
+// session then.
+func TestTheLastAnswerIsNotNeededWithoutASnapshot(t *testing.T) {
+	t.Parallel()
+	onStage(t, Options{SnapshotEach: 1}, func(t *testing.T, s *stage) {
+		again, _, _, next := s.slept()
+		again.host.world = telling{again.mem}
+		clear(again.mem.snapshots)
+		again.mem.plan = on(hangs, func(c call) bool { return c.op == "LastSeqOf" })
+		again.era()
+		again.deliver(next)
+		again.start()
+		again.wantAcked(next)
+		again.run("s2") // is stored
+		late := again.answer("s2", "r1t1", "x")
+		again.deliver(late)
+		again.wantAcked(late)
+		asked := 0
+		for made, n := range again.mem.calls {
+			if made.op == "LastSeqOf" {
+				asked += n
+			}
+		}
+		if asked != 1 {
+			t.Errorf("a last answer was looked for %d times, want once", asked)
+		}
+		clear(again.mem.snapshots) // it is of no log
+		if err := again.stop(); err != nil {
+			t.Errorf("run: %v", err)
+		}
+	})
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/subjects"
 )
 
@@ -52,6 +51,7 @@ func (n note) Subject() string      { return n.subject }
 func (n note) Payload() []byte      { return n.payload }
 func (note) Ack()                   {}
 func (note) GiveBack(time.Duration) {}
+func (note) Done()                  {}
 
 type atOnceModel struct{}
 
@@ -96,8 +96,6 @@ func benchmarkEffect(b *testing.B, s served, of func(sid string) any) {
 	w := newWorker(nowhere{asked}, names, "one", "one", slog.New(slog.DiscardHandler))
 	life, end := newLifetimes(b.Context(), time.Second)
 	defer end()
-	w.crew = new(bus.Crew)
-	defer w.crew.End()
 	const sessions = 1024
 	var notes [sessions]note
 	for i := range notes {
@@ -123,7 +121,7 @@ func benchmarkEffect(b *testing.B, s served, of func(sid string) any) {
 		if i%sessions == 0 {
 			w.table = newTable() // what is settled is not carried out again
 		}
-		w.take(life, s, notes[i%sessions])
+		w.take(&life, &s, notes[i%sessions])
 	}
 	if got := w.stats.Settled.Load(); got != uint64(b.N) {
 		b.Fatalf("%d effects settled, want %d", got, b.N)

@@ -249,8 +249,6 @@ func (b *Bridge) Run(ctx context.Context) error {
 	defer cancel()
 	life, stop := newLifetimes(ctx, b.options.Grace)
 	defer stop()
-	b.worker.crew = new(bus.Crew)
-	defer b.worker.crew.End()
 	background, err := b.listen(life.last)
 	defer background()
 	if err != nil {

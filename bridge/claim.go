@@ -18,10 +18,11 @@ import (
 type next int
 
 const (
-	nextStart    next = iota // the claim is ours: start, if there is still time
-	nextAck                  // it is settled or withdrawn: nothing is left to say
-	nextGiveBack             // not now: offer it again after a delay
-	nextSettle               // it ends here, with an outcome and without a start
+	nextStart     next = iota // the claim is ours: start, if there is still time
+	nextAck                   // it is settled or withdrawn: nothing is left to say
+	nextGiveBack              // not now: offer it again after a delay
+	nextSettle                // it ends here, with an outcome and without a start
+	nextElsewhere             // another goroutine has brought it to its end
 )
 
 // ruling is a next with what it needs.

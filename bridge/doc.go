@@ -18,7 +18,9 @@
 // log (transcript.go, said.go).
 // Then it is started (start.go), becomes an outcome (outcome.go), and that a
 // settlement (settlement.go), which is stored before the effect is acked
-// (worker.go). step.go is what a step hook sees, prepared.go what becomes of
+// (worker.go). All of that is in one goroutine, the executor's too. If it does not
+// return when it must, or ends the goroutine, another one goes on (running.go), and
+// until the effect is acked or given back its slot is not free. step.go is what a step hook sees, prepared.go what becomes of
 // its choice. wire.go says what all this needs of NATS, and natswire.go has
 // it from internal/bus.
 //

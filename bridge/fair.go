@@ -123,7 +123,7 @@ func (w *worker) inTurn(life lifetimes, s served, carry func(delivery)) func(del
 	line := newTurns(s.concurrency)
 	return func(d delivery) {
 		if line.enter(life.drain, sessionOf(d.Subject())) {
-			defer line.leave()
+			d = leaving{d, line.leave}
 		}
 		carry(d)
 	}

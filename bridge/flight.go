@@ -3,6 +3,8 @@ package bridge
 import (
 	"context"
 	"hash/maphash"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,9 +18,20 @@ type flight struct {
 	digest digest // of its name
 	doubt  doubt  // of a model turn
 
+	life   *lifetimes
+	served *served
+	answer delivery  // nil: nobody waits for one
+	began  time.Time // being carried
+
+	started time.Time // a call
+	told    *starting // by the generation's latest start; nil: nobody asks
+	// onward takes a ruling that the goroutine which began with the flight does
+	// not come to; nil: the worker lands it.
+	onward func(ruling)
+
 	mu        sync.Mutex
 	withdrawn bool
-	stop      context.CancelCauseFunc // ends the executor's context; nil when none runs
+	stop      context.CancelCauseFunc // ends what runs, or waits; nil: nothing did
 }
 
 // table knows the flights of this process, and what it settled. The server
@@ -138,14 +151,28 @@ func (t *table) withdraw(sid, name string) {
 	}
 }
 
+// endAll ends what runs of all flights.
+func (t *table) endAll(cause error) {
+	t.mu.Lock()
+	all := slices.Collect(maps.Values(t.flights))
+	t.mu.Unlock()
+	for _, f := range all {
+		f.mu.Lock()
+		if f.stop != nil {
+			f.stop(cause)
+		}
+		f.mu.Unlock()
+	}
+}
+
 func (f *flight) isWithdrawn() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.withdrawn
 }
 
-// startUnder gives f the context that a withdrawal ends. It reports whether f
-// was withdrawn before.
+// startUnder gives f what a withdrawal is to call. It reports whether f was
+// withdrawn before.
 func (f *flight) startUnder(stop context.CancelCauseFunc) (withdrawn bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -140,3 +140,4 @@ func (n natsDelivery) Subject() string              { return n.d.Subject }
 func (n natsDelivery) Payload() []byte              { return n.d.Payload }
 func (n natsDelivery) Ack()                         { n.d.Ack() }
 func (n natsDelivery) GiveBack(delay time.Duration) { n.d.Nak(delay) }
+func (n natsDelivery) Done()                        { n.d.Done() }

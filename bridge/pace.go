@@ -111,8 +111,8 @@ func (p *pace) again(model string, now time.Time, d time.Duration) time.Duration
 
 // admit waits until f may start, or rules that it is given back. What is late
 // passes: it is not started, only settled.
-func (w *worker) admit(life lifetimes, s *served, f *flight) ruling {
-	now := w.now()
+func (w *worker) admit(f *flight) ruling {
+	now, s := w.now(), f.served
 	if f.generation == nil || f.late(now) {
 		return ruling{next: nextStart}
 	}
@@ -127,7 +127,7 @@ func (w *worker) admit(life lifetimes, s *served, f *flight) ruling {
 		cancel(now)
 		return giveBack(untilLate(f, now, wait), "its turn under the provider's rate is later")
 	}
-	if !w.waitToRetry(life, f, wait) {
+	if !w.waitToRetry(f, wait) {
 		cancel(w.now())
 		if f.isWithdrawn() {
 			return ruling{next: nextStart} // start says so

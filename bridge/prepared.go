@@ -13,19 +13,23 @@ import (
 )
 
 // startStep asks a step hook once.
-func (w *worker) startStep(life lifetimes, s served, f *flight) ruling {
-	r, refused := w.execute(life, f, func(ctx context.Context, start string, r *returned) {
+func (w *worker) startStep(f *flight) ruling {
+	var r returned
+	if refused, ok := w.execute(f, &r, func(ctx context.Context, start string) {
 		asked := *f.step
 		asked.Start = start
-		choice, err := s.hook.PrepareStep(ctx, asked)
+		choice, err := f.served.hook.PrepareStep(ctx, asked)
 		if err == nil {
 			r.prepared, err = choice.prepared()
 		}
 		r.err = err
-	})
-	if refused != nil {
-		return *refused
+	}); !ok {
+		return refused
 	}
+	return w.returnedStep(f, &r)
+}
+
+func (w *worker) returnedStep(f *flight, r *returned) ruling {
 	o, again := stepOutcome(&f.effect, r)
 	if again {
 		return giveBack(stoppingDelay, "this bridge is stopping")

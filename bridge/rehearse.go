@@ -78,7 +78,16 @@ func Rehearse(ctx context.Context, e Executor, call Call, o Rehearsal) Rehearsed
 		w.table.withdraw(call.Session, call.Effect)
 	}
 	defer context.AfterFunc(ctx, func() { w.table.withdraw(call.Session, call.Effect) })()
-	r := w.startCall(lifetimes{drain: base, grace: grace, last: base}, served{executor: e}, f)
+	f.life, f.served = &lifetimes{drain: base, grace: grace, last: base}, &served{executor: e}
+	defer w.heed(*f.life)()
+	ended := make(chan ruling, 1)
+	f.onward = func(r ruling) { ended <- r }
+	go func() {
+		if r := w.startCall(f); r.next != nextElsewhere {
+			ended <- r
+		}
+	}()
+	r := <-ended
 	if r.next != nextSettle {
 		return Rehearsed{}
 	}

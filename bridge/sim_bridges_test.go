@@ -39,6 +39,7 @@ func (s *sim) startBridge(i int) {
 	b.drain = cancel
 	life, stop := newLifetimes(drain, bridgeGrace)
 	b.life = life
+	b.worker.heed(life)
 	context.AfterFunc(p.ctx, stop)
 	go b.worker.holders.watch(p.ctx, b.worker.reader.events.clear)
 	s.mu.Lock()
@@ -110,14 +111,7 @@ func (b *simBridge) pull(c *jetmodel.Consumer, of *target) bool {
 	b.sim.say("%s: delivered %s, time %d", b.name, d.Subject, d.Count)
 	b.held[c][d.Seq] = true
 	one := &simDelivery{b: b, c: c, d: d}
-	go func() {
-		b.carry(of, one)
-		b.sim.mu.Lock()
-		defer b.sim.mu.Unlock()
-		if !b.dead {
-			delete(b.held[c], d.Seq)
-		}
-	}()
+	go b.carry(of, one)
 	return true
 }
 
@@ -130,7 +124,8 @@ func (b *simBridge) carry(of *target, one *simDelivery) {
 	var fired time.Time
 	switch {
 	case of != nil && of.class != session.ClassWake:
-		b.worker.take(life, b.serves(of), one)
+		serves := b.serves(of)
+		b.worker.take(&life, &serves, one)
 		return
 	case of != nil:
 		name, err := b.sim.names.ParseEffect(one.d.Subject)
@@ -146,6 +141,7 @@ func (b *simBridge) carry(of *target, one *simDelivery) {
 		fired = one.d.Time
 	}
 	b.keeper.answer(sid, wake, b.keeper.carry(life.last, sid, wake, one.d.Data, fired), one.Ack, one.GiveBack)
+	one.Done()
 }
 
 func (b *simBridge) serves(of *target) served {
@@ -186,6 +182,14 @@ func (d *simDelivery) GiveBack(delay time.Duration) {
 	d.b.sim.meet()
 	if !d.b.dead {
 		d.send(fmt.Sprintf("%s gives %s back for %v", d.b.name, d.d.Subject, delay), func() { d.c.Nak(d.d.Seq, delay) })
+	}
+}
+
+func (d *simDelivery) Done() {
+	d.b.sim.mu.Lock()
+	defer d.b.sim.mu.Unlock()
+	if !d.b.dead {
+		delete(d.b.held[d.c], d.d.Seq)
 	}
 }
 

@@ -131,8 +131,19 @@ func (s *slots) next() {
 func (w *worker) inSlot(life lifetimes, s served, carry func(delivery)) func(delivery) {
 	return func(d delivery) {
 		if w.slots.enter(life.drain, s.priority) {
-			defer w.slots.leave()
+			d = leaving{d, w.slots.leave}
 		}
 		carry(d)
 	}
+}
+
+// leaving is a delivery that leaves a line when it is done.
+type leaving struct {
+	delivery
+	leave func()
+}
+
+func (l leaving) Done() {
+	l.leave()
+	l.delivery.Done()
 }

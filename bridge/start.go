@@ -14,32 +14,32 @@ import (
 
 // start starts a flight, unless it is too late or it was withdrawn, and says
 // what became of it. request is that of a generation, else nil.
-func (w *worker) start(life lifetimes, s served, f *flight, request *Request) ruling {
+func (w *worker) start(f *flight, request *Request) ruling {
 	switch {
 	case f.call != nil:
-		return w.startCall(life, s, f)
+		return w.startCall(f)
 	case f.step != nil:
-		return w.startStep(life, s, f)
+		return w.startStep(f)
 	}
 	wait := modelWaitMin
 	for {
-		r := w.startGeneration(life, s, f, request)
+		r := w.startGeneration(f, request)
 		if !retried(r) {
 			return r
 		}
 		// The model may do better next time, and until start_by there is one.
-		pauseFor := s.pace.again(request.Model, w.now(), wait/2+rand.N(wait/2+1))
+		pauseFor := f.served.pace.again(request.Model, w.now(), wait/2+rand.N(wait/2+1))
 		if f.late(w.now().Add(pauseFor)) {
 			return r
 		}
-		if !w.waitToRetry(life, f, pauseFor) {
+		if !w.waitToRetry(f, pauseFor) {
 			if f.isWithdrawn() {
 				return settleAs(withdrawnOutcome(&f.effect))
 			}
 			return giveBack(stoppingDelay, "this bridge is stopping")
 		}
 		w.about(f).Warn("generation_started_again", "code", r.outcome.fault.Code, "detail", r.outcome.fault.Detail)
-		s.counts.retry()
+		f.served.counts.retry()
 		wait = min(2*wait, modelWaitMax)
 	}
 }
@@ -51,8 +51,8 @@ func retried(r ruling) bool {
 
 // waitToRetry waits before a generation is started again; false if it is
 // withdrawn meanwhile, or this bridge is stopping.
-func (w *worker) waitToRetry(life lifetimes, f *flight, d time.Duration) bool {
-	ctx, cancel := context.WithCancelCause(life.drain)
+func (w *worker) waitToRetry(f *flight, d time.Duration) bool {
+	ctx, cancel := context.WithCancelCause(f.life.drain)
 	defer cancel(nil)
 	if f.startUnder(cancel) {
 		return false
@@ -61,7 +61,7 @@ func (w *worker) waitToRetry(life lifetimes, f *flight, d time.Duration) bool {
 }
 
 // startCall carries out a tool call.
-func (w *worker) startCall(life lifetimes, s served, f *flight) ruling {
+func (w *worker) startCall(f *flight) ruling {
 	c := f.call
 	call := Call{
 		Session: c.Session, Effect: c.Effect, ToolID: c.ToolID, ToolName: c.ToolName, Arguments: json.RawMessage(c.Arguments),
@@ -74,16 +74,19 @@ func (w *worker) startCall(life lifetimes, s served, f *flight) ruling {
 	if call.Context, err = jsonOf(c.Context); err != nil {
 		return settleAs(outcome{status: session.CallFailed, fault: faultOf(err, codeExecutorError)})
 	}
-	started, executor := w.now(), s.executor // s itself would go to the heap
-	r, refused := w.execute(life, f, func(ctx context.Context, start string, r *returned) {
+	f.started = w.now()
+	var r returned
+	if refused, ok := w.execute(f, &r, func(ctx context.Context, start string) {
 		call.Start = start
-		r.result, r.err = executor.Execute(ctx, call)
-	})
-	if refused != nil {
-		return *refused
+		r.result, r.err = f.served.executor.Execute(ctx, call)
+	}); !ok {
+		return refused
 	}
-	took := w.now().Sub(started)
-	o, again := toolOutcome(&f.effect, r, took)
+	return w.returnedCall(f, &r)
+}
+
+func (w *worker) returnedCall(f *flight, r *returned) ruling {
+	o, again := toolOutcome(&f.effect, r, w.now().Sub(f.started))
 	if again {
 		return giveBack(stoppingDelay, "this bridge is stopping")
 	}
@@ -91,77 +94,111 @@ func (w *worker) startCall(life lifetimes, s served, f *flight) ruling {
 }
 
 // startGeneration asks the model once.
-func (w *worker) startGeneration(life lifetimes, s served, f *flight, request *Request) ruling {
-	model, told := s.model, (*starting)(nil) // s itself would go to the heap
-	if s.pace != nil {
-		told = &starting{pace: s.pace, counts: s.counts}
+func (w *worker) startGeneration(f *flight, request *Request) ruling {
+	f.told = nil
+	if s := f.served; s.pace != nil {
+		f.told = &starting{pace: s.pace, counts: s.counts}
 	}
-	r, refused := w.execute(life, f, func(ctx context.Context, start string, r *returned) {
+	var r returned
+	if refused, ok := w.execute(f, &r, func(ctx context.Context, start string) {
 		own := *request
 		deltas := &liveDeltas{wire: w.wire, sid: f.name.Session, effect: f.name.Effect, start: start, over: ctx}
-		own.Start, own.starting, own.deltas = start, told, deltas
-		r.answer, r.err = model.Generate(ctx, own, deltas.say)
+		own.Start, own.starting, own.deltas = start, f.told, deltas
+		r.answer, r.err = f.served.model.Generate(ctx, own, deltas.say)
 		deltas.end()
-	})
-	if refused != nil {
-		return *refused
+	}); !ok {
+		return refused
 	}
+	return w.returnedGeneration(f, &r)
+}
+
+func (w *worker) returnedGeneration(f *flight, r *returned) ruling {
 	o, again := modelOutcome(&f.effect, r)
-	told.ended(&o, w.now())
+	f.told.ended(&o, w.now())
 	if again {
 		return giveBack(stoppingDelay, "this bridge is stopping")
 	}
 	return settleAs(o)
 }
 
-// execute runs what carries out f, for f.runTime at most, and returns what it
-// gave back: run is given the start's name, and fills in what it returns. It
-// starts nothing that is late or withdrawn: refused then says what becomes of f.
-func (w *worker) execute(life lifetimes, f *flight, run func(context.Context, string, *returned)) (r *returned, refused *ruling) {
-	ctx, stop := withRunTime(life.grace, f.runTime)
-	defer stop(nil)
-	if f.startUnder(stop) {
-		end := settleAs(withdrawnOutcome(&f.effect))
-		return nil, &end
-	}
-	done := make(chan *returned, 1)
-	now := w.now()
-	start := newStart(now)
-	if f.late(now) && !fault.On(fault.SecondLookLeftOut) { // the last look at the clock before the start
-		end := settleAs(tooLate(&f.effect, now))
-		return nil, &end
-	}
-	w.count(&w.stats.Started)
-	w.crew.Go(func() {
-		r := &returned{panicked: errGoexit} // until it has returned
-		defer func() {
-			r.cause = context.Cause(ctx)
-			if p := recover(); p != nil {
-				r.panicked = p
-			}
-			if r.panicked != nil {
-				w.about(f).Error("executor_panicked", "panic", fmt.Sprint(r.panicked), "stack", string(debug.Stack()))
-			}
-			done <- r
-		}()
-		run(ctx, start, r)
-		r.panicked = nil
-	})
-	select {
-	case r = <-done:
-		return r, nil
-	case <-ctx.Done():
-	}
-	// What it says now is heard; what it does not say in time is given up.
-	timer := time.NewTimer(stopGrace)
-	defer timer.Stop()
-	select {
-	case r = <-done:
-	case <-timer.C:
-		r = &returned{abandoned: true, cause: context.Cause(ctx)}
+// execute runs what carries out f, for f.runTime at most: run is given the
+// start's name, and fills in r. It starts nothing that is late or withdrawn: ok is
+// false then, and refused says what becomes of f. So it is when another goroutine
+// has brought f to its end meanwhile.
+func (w *worker) execute(f *flight, r *returned, run func(ctx context.Context, start string)) (refused ruling, ok bool) {
+	ctx := newRunning(f.life.grace, f.runTime, func(cause error) {
 		w.about(f).Error("executor_does_not_return", "waited_ms", stopGrace.Milliseconds())
+		w.goOn(f, &returned{abandoned: true, cause: cause})
+	})
+	withdrawn := f.startUnder(ctx.end)
+	now := w.now()
+	switch {
+	case withdrawn:
+		refused = settleAs(withdrawnOutcome(&f.effect))
+	case f.late(now) && !fault.On(fault.SecondLookLeftOut): // the last look at the clock before the start
+		refused = settleAs(tooLate(&f.effect, now))
+	default:
+		if f.life.grace.Err() != nil { // endAll came before startUnder
+			ctx.end(context.Cause(f.life.grace))
+		}
+		w.count(&w.stats.Started)
+		ok = w.run(f, ctx, r, newStart(now), run)
+		ctx.cancel(nil)
+		if !ok {
+			return ruling{next: nextElsewhere}, false
+		}
+		return ruling{}, true
 	}
-	return r, nil
+	ctx.leave()
+	ctx.cancel(nil)
+	return refused, false
+}
+
+// run calls run, and reports whether to go on with f after it. If not, another
+// goroutine has brought f to its end.
+func (w *worker) run(f *flight, ctx *running, r *returned, start string, run func(ctx context.Context, start string)) (ours bool) {
+	over := false
+	r.panicked = errGoexit // until it has returned
+	defer func() {
+		p := recover()
+		if p != nil {
+			r.panicked = p
+		}
+		if r.panicked != nil {
+			w.about(f).Error("executor_panicked", "panic", fmt.Sprint(r.panicked), "stack", string(debug.Stack()))
+		}
+		r.cause = context.Cause(ctx)
+		switch ours = ctx.leave(); {
+		case !ours && (over || p != nil):
+			<-ctx.gone // its slot is not free before
+		case ours && !over && p == nil: // this goroutine ends
+			left := *r
+			ctx.cancel(nil)
+			go w.goOn(f, &left)
+		}
+	}()
+	run(ctx, start)
+	over, r.panicked = true, nil
+	return
+}
+
+// goOn goes on with a flight whose goroutine is lost to its executor: that does
+// not return, or has ended it.
+func (w *worker) goOn(f *flight, r *returned) {
+	var end ruling
+	switch {
+	case f.call != nil:
+		end = w.returnedCall(f, r)
+	case f.step != nil:
+		end = w.returnedStep(f, r)
+	default: // it is not started again: what was given up was not refused for a while
+		end = w.returnedGeneration(f, r)
+	}
+	if f.onward != nil {
+		f.onward(end)
+		return
+	}
+	w.land(f, w.end(f, end))
 }
 
 // withdrawnOutcome is the outcome of what was withdrawn before it started.

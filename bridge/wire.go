@@ -58,11 +58,11 @@ type wire interface {
 type source interface {
 	// Run calls carry for each effect that is delivered, in goroutines, at
 	// most slots at once and never twice at once for one effect; until carry
-	// returns, the lease is extended. Run returns when ctx ends, at once, or
-	// when Drain is done. An error means that it could not begin.
+	// returns, or the delivery is done, the lease is extended. Run returns when ctx ends, at
+	// once, or when Drain is done. An error means that it could not begin.
 	Run(ctx context.Context, slots int, carry func(delivery)) error
-	// Drain ends the pulling and returns when every carry has returned, or
-	// when ctx ends.
+	// Drain ends the pulling and returns when every delivery is done, or when
+	// ctx ends.
 	Drain(ctx context.Context) error
 }
 
@@ -75,6 +75,9 @@ type delivery interface {
 	Ack()
 	// GiveBack offers the effect again, to any bridge, after delay.
 	GiveBack(delay time.Duration)
+	// Done frees the delivery's slot. It is called once, before carry returns or
+	// instead: an executor may end its goroutine.
+	Done()
 }
 
 // claim is what a claim says: who starts an effect, or that nobody may.

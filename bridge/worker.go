@@ -29,8 +29,7 @@ type worker struct {
 	reader   *reader
 	stats    counters
 	quiet    quiet
-	crew     *bus.Crew // runs what is carried out; nil: a new goroutine each
-	slots    *slots    // that all targets share; nil: each has its own alone
+	slots    *slots // that all targets share; nil: each has its own alone
 }
 
 // counters counts what a bridge did since it started.
@@ -128,7 +127,8 @@ func pause(done <-chan struct{}, d time.Duration) bool {
 // was taken until then to its end. An error means that it could not begin.
 func (w *worker) serve(life lifetimes, s served, src source) error {
 	ran := make(chan error, 1)
-	carry := func(d delivery) { w.take(life, s, d) }
+	defer w.heed(life)()
+	carry := func(d delivery) { w.take(&life, &s, d) }
 	if w.slots != nil {
 		carry = w.inSlot(life, s, carry)
 	}
@@ -147,39 +147,61 @@ func (w *worker) serve(life lifetimes, s served, src source) error {
 	return <-ran
 }
 
-// take carries one delivery to its end: its message is acked or given back.
-func (w *worker) take(life lifetimes, s served, d delivery) {
+// heed ends what runs when the grace time is over, until stop is called.
+func (w *worker) heed(life lifetimes) (stop func() bool) {
+	return context.AfterFunc(life.grace, func() { w.table.endAll(context.Cause(life.grace)) })
+}
+
+// take carries one delivery to its end: its message is acked or given back, and
+// it is done. That may be in another goroutine, before take returns.
+func (w *worker) take(life *lifetimes, s *served, d delivery) {
+	f := w.taken(d)
+	if f == nil {
+		d.Done()
+		return
+	}
+	f.life, f.served, f.answer, f.began = life, s, d, w.now()
+	s.counts.begin()
+	if r := w.carry(f); r.next != nextElsewhere {
+		w.land(f, r)
+	}
+}
+
+// taken returns the flight of a delivery, nil if there is nothing to carry.
+func (w *worker) taken(d delivery) *flight {
 	e, err := decodeEffect(w.names, d.Subject(), d.Payload())
 	if errors.Is(err, errNewer) {
 		w.count(&w.stats.GivenBack)
 		w.log.Warn("newer_effect_given_back", "subject", d.Subject(), "error", err.Error())
 		d.GiveBack(newerDelay)
-		return
+		return nil
 	}
 	if err != nil {
 		// It settles nothing: there is no telling what it would settle.
 		w.count(&w.stats.Foreign)
 		w.log.Error("foreign_message_skipped", "subject", d.Subject(), "bytes", len(d.Payload()), "error", err.Error())
 		d.Ack()
-		return
+		return nil
 	}
 	f, known := w.table.enter(e)
 	switch known {
 	case entryBusy: // who carries it answers for it
 		w.log.Error("effect_delivered_twice_at_once", "session", e.name.Session, "effect", e.name.Effect)
-		return
 	case entrySettled:
 		d.Ack()
-		return
 	}
-	began := w.now()
-	s.counts.begin()
-	r := w.carry(life, s, f)
+	return f
+}
+
+// land ends a flight.
+func (w *worker) land(f *flight, r ruling) {
+	d, s, now := f.answer, f.served, w.now()
+	defer d.Done()
 	if s.pace != nil {
 		s.pace.breaker.leave(f)
 	}
-	s.counts.end(&r, w.now().Sub(began))
-	w.table.leave(f, r.next == nextAck, w.now())
+	s.counts.end(&r, now.Sub(f.began))
+	w.table.leave(f, r.next == nextAck, now)
 	if r.next == nextAck {
 		if w.debugs() {
 			w.about(f).Debug("effect_acked", "why", r.why)
@@ -195,17 +217,18 @@ func (w *worker) take(life lifetimes, s served, d delivery) {
 }
 
 // carry takes a flight from where it is to an ack or back to the stream.
-func (w *worker) carry(life lifetimes, s served, f *flight) ruling {
+func (w *worker) carry(f *flight) ruling {
+	life := f.life
 	if life.drain.Err() != nil {
 		return giveBack(stoppingDelay, "this bridge is stopping")
 	}
-	if s.pace != nil {
-		if r := w.admit(life, &s, f); r.next != nextStart {
+	if f.served.pace != nil {
+		if r := w.admit(f); r.next != nextStart {
 			return r
 		}
 	}
 	if f.generation != nil {
-		return w.end(life, f, w.turn(life, s, f))
+		return w.end(f, w.turn(f))
 	}
 	r := ruling{next: nextStart}
 	switch {
@@ -215,20 +238,17 @@ func (w *worker) carry(life lifetimes, s served, f *flight) ruling {
 		r = w.stillWanted(life.grace, f)
 	}
 	if r.next == nextStart {
-		r = w.start(life, s, f, nil)
+		r = w.start(f, nil)
 	}
-	if s.lost && r.next == nextSettle {
-		r.outcome.host = lostHost(f.call) // also where the outcome is unknown
-		r.outcome.duration = 0            // nothing ran, and who else answers says the same bytes
-	}
-	return w.end(life, f, r)
+	return w.end(f, r)
 }
 
 // turn carries out a generation, or says why not. What the model is shown is read
 // while the claim is on its way: the turn takes one round trip less so. But where
 // the last one could not be read it is read first, as it is at the start: a bridge
 // that can read nothing claims no turns then that another one could carry out.
-func (w *worker) turn(life lifetimes, s served, f *flight) ruling {
+func (w *worker) turn(f *flight) ruling {
+	life := f.life
 	var request *Request
 	var wrong *Error // why no model can ever be asked
 	var err error
@@ -259,7 +279,7 @@ func (w *worker) turn(life lifetimes, s served, f *flight) ruling {
 		w.about(f).Error("generation_refused", "code", wrong.Code, "detail", wrong.Detail)
 		return settleAs(outcome{status: session.CallFailed, fault: wrong})
 	}
-	return w.start(life, s, f, request)
+	return w.start(f, request)
 }
 
 // unread gives back a generation whose transcript could not be read now. If it is
@@ -273,11 +293,15 @@ func (w *worker) unread(f *flight, err error) ruling {
 }
 
 // end stores the settlement that r asks for, if any.
-func (w *worker) end(life lifetimes, f *flight, r ruling) ruling {
+func (w *worker) end(f *flight, r ruling) ruling {
 	if r.next != nextSettle {
 		return r
 	}
-	if err := w.settle(life.last, f, r.outcome); err != nil {
+	if f.served.lost {
+		r.outcome.host = lostHost(f.call) // also where the outcome is unknown
+		r.outcome.duration = 0            // nothing ran, and who else answers says the same bytes
+	}
+	if err := w.settle(f.life.last, f, r.outcome); err != nil {
 		return giveBack(stoppingDelay, "settlement not stored: "+err.Error())
 	}
 	return ruling{next: nextAck, why: "settled", outcome: r.outcome}

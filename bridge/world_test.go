@@ -351,6 +351,14 @@ func (q *queue) counts() (acked, returned int) {
 	return q.acked, len(q.returned)
 }
 
+// offered is one delivery of a message.
+type offered struct {
+	*message
+	free func()
+}
+
+func (o *offered) Done() { o.free() }
+
 // consumer is one bridge's end of a queue.
 type consumer struct {
 	*queue
@@ -382,10 +390,15 @@ func (c *consumer) Run(ctx context.Context, slots int, carry func(delivery)) err
 			carrying.Wait()
 			return nil
 		case m := <-c.waiting:
-			carrying.Go(func() {
-				defer func() { <-room }()
-				carry(m)
-			})
+			carrying.Add(1)
+			one := &offered{message: m, free: sync.OnceFunc(func() {
+				<-room
+				carrying.Done()
+			})}
+			go func() {
+				carry(one)
+				one.Done()
+			}()
 		}
 	}
 }

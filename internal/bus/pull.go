@@ -49,10 +49,10 @@ func (p *EffectPuller) Skipped() uint64 { return p.skipped.Load() }
 
 // Run creates or updates the consumer, pulls and calls carry for each effect,
 // in a goroutine of its own, at most slots at once. No more is asked of the
-// server than there are free slots. A slot is free when its carry returns, and
-// until then the lease of its delivery is extended. An effect that comes again
-// while its carry runs (a lease that the server forgot) is not given twice;
-// one that comes again later is.
+// server than there are free slots. A slot is free when its carry returns, or
+// calls Done, and until then the lease of its delivery is extended. An effect that
+// comes again meanwhile (a lease that the server forgot) is not given twice; one
+// that comes again later is.
 //
 // Run outlives restarts of the server and the deletion of the consumer. It
 // returns nil when ctx ends, at once, or when Drain is done; an error only if
@@ -78,7 +78,7 @@ func (p *EffectPuller) Run(ctx context.Context, slots int, carry func(*EffectDel
 }
 
 // Drain ends pulling; what is delivered from then on is given back. It returns
-// nil when every carry has returned and Run with it, ctx's error if that ends
+// nil when no slot is taken and Run has returned, ctx's error if that ends
 // before. A puller that does not run returns nil, and never runs.
 func (p *EffectPuller) Drain(ctx context.Context) error {
 	p.mu.Lock()
@@ -121,6 +121,8 @@ type EffectDelivery struct {
 	NumDelivered        uint64 // as far as the server remembers; decides nothing
 
 	held *heldEffect
+	line *line
+	done atomic.Bool
 }
 
 // heldEffect is an effect that is being carried out in this process.
@@ -144,6 +146,15 @@ func (d *EffectDelivery) Nak(delay time.Duration) {
 
 // InProgress extends the lease now. While carry runs that is done for it.
 func (d *EffectDelivery) InProgress() { d.held.extend() }
+
+// Done frees the delivery's slot, which is done when carry returns, too: it is for
+// a carry that may not return. More than once is as once.
+func (d *EffectDelivery) Done() {
+	if d.done.Swap(true) {
+		return
+	}
+	d.line.ended(d.Subject)
+}
 
 // end answers for good; a repeated delivery is answered in the same way.
 func (h *heldEffect) end(answer []byte) {

@@ -208,6 +208,7 @@ func (l *line) take(m *nats.Msg, at delivered) {
 	d := &EffectDelivery{
 		EffectName: name, Subject: m.Subject, Payload: m.Data,
 		TraceParent: m.Header.Get(subjects.HeaderTraceParent), Seq: at.seq, NumDelivered: at.count,
+		line: l,
 	}
 	var known bool
 	if d.held, known = p.hold(m); known {
@@ -221,7 +222,7 @@ func (l *line) take(m *nats.Msg, at delivered) {
 	}
 	l.crew.Go(func() {
 		l.carry(d)
-		l.ended(m.Subject)
+		d.Done()
 	})
 }
 

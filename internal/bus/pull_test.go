@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -167,6 +168,21 @@ func TestEffectsSlots(t *testing.T) {
 	if got, want := b.names(), calls(8); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
+}
+
+// Who carries an effect may end its goroutine: its slot is free all the same, as
+// soon as it says so.
+func TestEffectsDone(t *testing.T) {
+	t.Parallel()
+	s := newBridges(t)
+	b := s.run(1, func(d *bus.EffectDelivery) {
+		d.Ack()
+		d.Done()
+		runtime.Goexit()
+	})
+	b.let(calls(3)...)
+	s.ask(calls(3)...)
+	bustest.Until(t, "all are settled", s.settled(3))
 }
 
 func TestEffectsDelivery(t *testing.T) {

@@ -28,14 +28,14 @@ func (s *State) Bytes() []byte {
 	return encode(&s.Record)
 }
 
-// Hash returns the SHA-256 of the state's canonical bytes.
-func (s *State) Hash() codec.Hash { return codec.Sum(s.Bytes()) }
+// Hash returns the BLAKE2b-256 of the state's canonical bytes.
+func (s *State) Hash() codec.Hash { return codec.Mark(s.Bytes()) }
 
 // Snapshot returns the snapshot of the state as it is.
 func (s *State) Snapshot() Snapshot {
 	state := s.Bytes()
 	return Snapshot{
-		Hash: codec.Sum(state), Install: s.Install, Leaf: s.Leaf, Rules: s.Rules, Seq: s.Seq, State: state, V: Version,
+		Hash: codec.Mark(state), Install: s.Install, Leaf: s.Leaf, Rules: s.Rules, Seq: s.Seq, State: state, V: Version,
 	}
 }
 
@@ -53,7 +53,7 @@ func ParseSnapshot(data []byte) (Snapshot, error) {
 	if snap.V != Version {
 		return Snapshot{}, fmt.Errorf("snapshot: v is %d, this release reads %d", snap.V, Version)
 	}
-	if got := codec.Sum(snap.State); got != snap.Hash {
+	if got := codec.Mark(snap.State); got != snap.Hash {
 		return Snapshot{}, fmt.Errorf("snapshot at %d: its state hashes to %s, it names %s", snap.Seq, got, snap.Hash)
 	}
 	return snap, nil

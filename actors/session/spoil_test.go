@@ -33,7 +33,7 @@ func TestSpoiledSnapshots(t *testing.T) {
 			return
 		}
 		snap := session.Snapshot{
-			Hash: codec.Sum(state), Install: r.Install, Leaf: r.Leaf, Rules: r.Rules, Seq: r.Seq, State: state, V: session.Version,
+			Hash: codec.Mark(state), Install: r.Install, Leaf: r.Leaf, Rules: r.Rules, Seq: r.Seq, State: state, V: session.Version,
 		}
 		s, err := session.Restore(snap, from)
 		if err != nil {

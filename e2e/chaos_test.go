@@ -118,3 +118,18 @@ func TestChaosPoints(t *testing.T) {
 		t.Errorf("a point that is none: status %d, %q", status, errOut)
 	}
 }
+
+// TestChaosStopped: who stops it is told what was found out, and where to go on.
+func TestChaosStopped(t *testing.T) {
+	t.Parallel()
+	d := startDaemon(t, "refold", "chaos", "--conversation", "demo", "--parallel", "2", "--skip", "7")
+	until(t, time.Minute, "a trial is over", func() bool { return strings.Contains(d.out.String(), "\nok ") })
+	err := d.drain(time.Minute)
+	out := d.out.String()
+	if err == nil {
+		t.Errorf("stopped, it ends with status 0:\n%s", out)
+	}
+	if !chaosSummary.MatchString(out) || !regexp.MustCompile(`; stopped: go on with --skip ([7-9]|\d\d)\n`).MatchString(out) {
+		t.Errorf("it does not say how far it came:\n%s", out)
+	}
+}

@@ -118,7 +118,15 @@ func (c chaosCommand) Run(ctx context.Context, s streams) (err error) {
 	if c.For > 0 {
 		options.Until = sum.began.Add(c.For)
 	}
-	if err := c.exploreAll(ctx, s.out, cast, options, &sum); err != nil || c.List {
+	err = c.exploreAll(ctx, s.out, cast, options, &sum)
+	switch {
+	case c.List:
+		return err
+	case ctx.Err() != nil && sum.trials > 0: // what was found out is told, and where to go on
+		sum.stopped = c.Parallel
+		fmt.Fprintln(s.out, sum.line())
+		return err
+	case err != nil:
 		return err
 	}
 	fmt.Fprintln(s.out, sum.line())
@@ -193,7 +201,8 @@ func (c chaosCommand) choose(ctx context.Context, out io.Writer, cast *chaos.Cas
 			return nil, nil, err
 		}
 	}
-	courses = sum.take(courses, len(all), c.Skip)
+	sum.skip = c.Skip
+	courses = sum.take(courses, len(all))
 	switch {
 	case c.List:
 		for _, course := range courses {

@@ -63,22 +63,27 @@ type tolls struct {
 	all    int // courses that there are
 	chosen int // of them, before one of n is taken
 	turns  int // trials for these
-	left   int // not begun: there was no more time
+	skip   int // of those whose turn it is, the first ones that are left out
+	mine   int // the others
+	left   int // of these, not begun: there was no more time, or it was stopped
+
+	stopped int // so many may have been under way when it was stopped; 0: it was not
 }
 
 // take takes from the courses of the next conversation, of all that it has, those
 // whose turn it is.
-func (t *tolls) take(courses []chaos.Course, all, skip int) (mine []chaos.Course) {
+func (t *tolls) take(courses []chaos.Course, all int) (mine []chaos.Course) {
 	t.all += all
 	for _, course := range courses {
 		points, _ := (chaos.Verdict{Course: course}).Points()
 		t.chosen += points
 		turn := t.turns
 		t.turns++
-		if turn%t.n == t.k-1 && turn/t.n >= skip {
+		if turn%t.n == t.k-1 && turn/t.n >= t.skip {
 			mine = append(mine, course)
 		}
 	}
+	t.mine += len(mine)
 	return mine
 }
 
@@ -146,8 +151,11 @@ func (t *tolls) share() string {
 	if t.n > 1 {
 		line += fmt.Sprintf(", and of these every %dth from the %dth", t.n, t.k)
 	}
-	if t.left > 0 {
-		line += fmt.Sprintf("; %d were not begun, for want of time", t.left)
+	switch next := t.skip + max(0, t.mine-t.left-t.stopped); {
+	case t.stopped > 0:
+		line += fmt.Sprintf("; stopped: go on with --skip %d", next)
+	case t.left > 0:
+		line += fmt.Sprintf("; %d were not begun, for want of time: go on with --skip %d", t.left, next)
 	}
 	return line
 }

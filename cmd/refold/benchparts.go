@@ -107,6 +107,7 @@ func (b benchSleeping) Run(ctx context.Context, s streams) error {
 type benchWake struct {
 	Sessions int           `default:"300" help:"Sessions that are woken, one after the other."`
 	Events   int           `default:"10000" help:"Events of each; its snapshot is 64 behind."`
+	Every    time.Duration `default:"200ms" help:"From the beginning of one wake to that of the next; 0: one right behind the other."`
 	Asleep   time.Duration `default:"130s" help:"For how long nothing happens before the first is woken: after two minutes the server has nothing of the log in memory."`
 	benchPlace
 }
@@ -116,7 +117,7 @@ func (b benchWake) Run(ctx context.Context, s streams) error {
 	if err := positive("--sessions and --events", b.Sessions, b.Events); err != nil {
 		return err
 	}
-	w, err := bench.Wake(ctx, b.options(s, 0), b.Sessions, b.Events, max(b.Asleep, 0))
+	w, err := bench.Wake(ctx, b.options(s, 0), b.Sessions, b.Events, max(b.Asleep, 0), max(b.Every, 0))
 	if err != nil {
 		return err
 	}

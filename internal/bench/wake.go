@@ -41,7 +41,10 @@ const (
 // them the time that the reads for another one take by themselves. For asleep
 // before that nothing happens: the server drops what it has of a block of the log
 // after 10 seconds, and what it knows of the block's subjects after two minutes.
-func Wake(ctx context.Context, o Options, sessions, events int, asleep time.Duration) (w Wakes, err error) {
+// Every so often one of them begins. What the server loaded for one it holds for 10
+// seconds: without a pause each takes memory that the process has never touched, and
+// to be given that takes as long as to read the block into it.
+func Wake(ctx context.Context, o Options, sessions, events int, asleep, every time.Duration) (w Wakes, err error) {
 	w = Wakes{Sessions: sessions, Others: (sessions + oneOther - 1) / oneOther, Events: events, Behind: min(behind, events)}
 	history, err := longHistory(events)
 	if err != nil {
@@ -70,7 +73,7 @@ func Wake(ctx context.Context, o Options, sessions, events int, asleep time.Dura
 			return err
 		}
 		defer y.stop()
-		took, read, err := g.wakes(ctx, w.Sessions+w.Others)
+		took, read, err := g.wakes(ctx, w.Sessions+w.Others, every)
 		slices.Sort(took)
 		slices.Sort(read)
 		w.P50, w.P99 = part(took, 0.5), part(took, 0.99)
@@ -172,9 +175,9 @@ func (g *stage) snapshots(ctx context.Context, events int) error {
 
 const wakeWithin = 30 * time.Second
 
-// wakes asks each session for a run, when the one before has answered, and
-// between them reads what the others would be loaded from.
-func (g *stage) wakes(ctx context.Context, sessions int) (took, read []time.Duration, err error) {
+// wakes asks each session for a run, every so often and when the one before has
+// answered, and between them reads what the others would be loaded from.
+func (g *stage) wakes(ctx context.Context, sessions int, every time.Duration) (took, read []time.Duration, err error) {
 	requests, err := newRequests()
 	if err != nil {
 		return nil, nil, err
@@ -200,7 +203,10 @@ func (g *stage) wakes(ctx context.Context, sessions int) (took, read []time.Dura
 	if err := g.warm(ctx, requests, heard, sessions); err != nil {
 		return nil, nil, err
 	}
-	for n := range sessions {
+	for n, next := 0, time.Now(); n < sessions; n, next = n+1, next.Add(every) {
+		if err := pass(ctx, time.Until(next)); err != nil {
+			return took, read, err
+		}
 		begun := time.Now()
 		if n%(oneOther+1) == 0 {
 			err = g.readAlone(ctx, sessionID(n))

@@ -25,6 +25,24 @@ func (s *stage) slept() (again *stage, set, first, next session.Event) {
 	return again, set, first, again.answer("s1", "r1t1", "x")
 }
 
+// wakesBy starts the host, and waits until an event that its lane has is
+// acknowledged.
+func (s *stage) wakesBy(e session.Event) {
+	s.t.Helper()
+	s.era()
+	s.deliver(e)
+	s.start()
+	s.wantAcked(e)
+}
+
+// ends ends the host.
+func (s *stage) ends() {
+	s.t.Helper()
+	if err := s.stop(); err != nil {
+		s.t.Errorf("run: %v", err)
+	}
+}
+
 // A registry of the snapshot is looked up while it is restored. Here that takes
 // until what is behind the snapshot is asked for.
 func TestWhatIsBehindASnapshotIsReadWhileItIsRestored(t *testing.T) {
@@ -42,17 +60,12 @@ func TestWhatIsBehindASnapshotIsReadWhileItIsRestored(t *testing.T) {
 			}
 			return works
 		}
-		again.era()
-		again.deliver(next)
-		again.start()
-		again.wantAcked(next)
+		again.wakesBy(next)
 		again.wantTools("s1", "a", "b")
 		if got := again.reads("s1", first.Seq+1, next.Seq); got != 1 {
 			t.Errorf("what is behind the snapshot was read %d times, want once", got)
 		}
-		if err := again.stop(); err != nil {
-			t.Errorf("run: %v", err)
-		}
+		again.ends()
 	})
 }
 
@@ -66,16 +79,11 @@ func TestWhatIsBehindASnapshotThatDoesNotCountIsNotWaitedFor(t *testing.T) {
 		again.mem.plan = on(hangs, func(c call) bool {
 			return c == call{op: "ReadSession", sid: "s1", who: fmt.Sprintf("%d-%d", first.Seq+1, next.Seq)}
 		})
-		again.era()
-		again.deliver(next)
-		again.start()
-		again.wantAcked(next)
+		again.wakesBy(next)
 		if got := again.reads("s1", 1, next.Seq); got != 1 {
 			t.Errorf("the session's log was read %d times, want once", got)
 		}
 		clear(s.mem.snapshots) // it is of no log
-		if err := again.stop(); err != nil {
-			t.Errorf("run: %v", err)
-		}
+		again.ends()
 	})
 }

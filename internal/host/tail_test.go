@@ -114,10 +114,7 @@ func TestASessionIsLoadedByTheNumberOfItsEvents(t *testing.T) {
 			if c.spoil != nil {
 				c.spoil(again, events)
 			}
-			again.era()
-			again.deliver(last)
-			again.start()
-			again.wantAcked(last)
+			again.wakesBy(last)
 			state := again.actor.sessions["s1"].state
 			if got, want := state.Count, uint64(3+len(events)); got != want {
 				t.Errorf("%s: %d events are folded, want %d", c.name, got, want)
@@ -190,13 +187,8 @@ func TestTheLastAnswerIsLookedForBesideTheSnapshot(t *testing.T) {
 			}
 			return works
 		}
-		again.era()
-		again.deliver(next)
-		again.start()
-		again.wantAcked(next)
-		if err := again.stop(); err != nil {
-			t.Errorf("run: %v", err)
-		}
+		again.wakesBy(next)
+		again.ends()
 	})
 }
 
@@ -209,10 +201,7 @@ func TestTheLastAnswerIsNotNeededWithoutASnapshot(t *testing.T) {
 		again.host.world = telling{again.mem}
 		clear(again.mem.snapshots)
 		again.mem.plan = on(hangs, func(c call) bool { return c.op == "LastSeqOf" })
-		again.era()
-		again.deliver(next)
-		again.start()
-		again.wantAcked(next)
+		again.wakesBy(next)
 		again.run("s2") // is stored
 		late := again.answer("s2", "r1t1", "x")
 		again.deliver(late)
@@ -227,8 +216,6 @@ func TestTheLastAnswerIsNotNeededWithoutASnapshot(t *testing.T) {
 			t.Errorf("a last answer was looked for %d times, want once", asked)
 		}
 		clear(again.mem.snapshots) // it is of no log
-		if err := again.stop(); err != nil {
-			t.Errorf("run: %v", err)
-		}
+		again.ends()
 	})
 }

@@ -11,7 +11,8 @@ import (
 // standing is what a fold is compared with: little, since it is held for every
 // session at once.
 type standing struct {
-	effects map[string]codec.Hash // of the stored effects' bytes, by name: by folding.sum
+	effects map[string]codec.Hash // of the stored effects' bytes, by name; nil in a pass
+	marks   marks                 // in a pass: of the stored effects
 	seq     uint64                // of the snapshot; 0: none that can be read
 	hash    codec.Hash            // of its state
 }
@@ -19,15 +20,15 @@ type standing struct {
 // folding is a session being folded again, and compared on the way.
 type folding struct {
 	state   *session.State
-	began   uint64                  // sequence of its first event
-	left    standing                // what it was not compared with yet
-	sum     func([]byte) codec.Hash // of an effect's bytes
-	room    *[]byte                 // for these, one effect after the other
-	ownRoom []byte                  // if nobody lends another
-	open    []session.Place         // of the effects that were open after the latest event
-	gone    map[string]asked        // asked and not stored; nil: they are counted alone
-	otherAt *head                   // of the fold where the snapshot is, if its state is another
-	broken  bool                    // the fold panicked: no event after it is folded
+	began   uint64           // sequence of its first event
+	left    standing         // what it was not compared with yet
+	marker  *marker          // of the pass; nil: the session is folded by itself
+	room    *[]byte          // for an effect's bytes, one effect after the other
+	ownRoom []byte           // if nobody lends another
+	open    []session.Place  // of the effects that were open after the latest event
+	gone    map[string]asked // asked and not stored, if the session is folded by itself
+	otherAt *head            // of the fold where the snapshot is, if its state is another
+	broken  bool             // the fold panicked: no event after it is folded
 	result  Replayed
 
 	openRoom [4]session.Place // for most sessions' open
@@ -49,7 +50,7 @@ type head struct {
 }
 
 func newFolding(install *session.Install, sid string, left standing) *folding {
-	f := &folding{state: session.New(install, sid), left: left, sum: codec.Sum, result: Replayed{Session: sid}}
+	f := &folding{state: session.New(install, sid), left: left, result: Replayed{Session: sid}}
 	f.state.Mute(true)
 	f.room, f.open = &f.ownRoom, f.openRoom[:0]
 	return f
@@ -79,12 +80,11 @@ func (f *folding) fold(e session.Event) {
 }
 
 // ask looks at what is open, and compares each effect once: when the event at
-// seq has opened it. What is not stored need not be built.
+// seq has opened it. What is surely not stored is not built in a pass.
 func (f *folding) ask(seq uint64) {
 	var room [8]session.Place
-	var name [64]byte
-	var held codec.Hash // of the stored bytes of the effect at hand
-	var found bool
+	var spelled [64]byte
+	var name uint64 // of the effect at hand, as marks have it
 	now, was := room[:0], f.open
 	skip := func(p session.Place) bool {
 		now = append(now, p)
@@ -93,23 +93,40 @@ func (f *folding) ask(seq uint64) {
 			was = was[at+1:]
 			return true
 		}
-		if held, found = f.left.effects[string(p.Append(name[:0]))]; found || f.gone != nil {
+		if f.marker == nil {
 			return false
+		}
+		if len(f.left.marks) > 0 {
+			if name = f.marker.name(p.Append(spelled[:0])); f.left.marks.named(name) {
+				return false
+			}
 		}
 		f.result.EffectsGone++
 		return true
 	}
 	*f.room = f.state.EachOpen(*f.room, skip, func(_ session.Place, e session.Effect) {
-		hash := f.sum(e.Payload)
-		if !found {
+		switch {
+		case f.marker == nil:
+			f.compareAsked(e.Name, asked{codec.Sum(e.Payload), seq})
+		case f.left.marks.take(f.marker.of(name, e.Payload)):
+			f.result.EffectsSame++
+		default: // or other bytes are: then their mark is left
 			f.result.EffectsGone++
-			f.gone[e.Name] = asked{hash, seq}
-			return
 		}
-		delete(f.left.effects, e.Name)
-		f.compareEffect(e.Name, held, asked{hash, seq})
 	})
 	f.open = append(f.open[:0], now...)
+}
+
+// compareAsked compares an effect with what is stored under its name.
+func (f *folding) compareAsked(name string, a asked) {
+	held, found := f.left.effects[name]
+	if !found {
+		f.result.EffectsGone++
+		f.gone[name] = a
+		return
+	}
+	delete(f.left.effects, name)
+	f.compareEffect(name, held, a)
 }
 
 func (f *folding) compareEffect(name string, held codec.Hash, a asked) {

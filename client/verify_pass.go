@@ -2,14 +2,11 @@ package client
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
-	"hash/maphash"
 	"slices"
 	"sync"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/subjects"
 )
@@ -29,24 +26,20 @@ type pass struct {
 	stored  map[string]*standing // by session: what none of the folders has taken yet
 	suspect map[string]bool      // sessions of which more is to be said than standing tells
 	folders []*folder
-	seed    maphash.Seed
-}
-
-// mark tells one effect's bytes from others within this pass. It takes a
-// thirtieth of what a hash does, and nobody who writes to a stream can know its
-// seed. What differs is folded again by itself, and told by hashes.
-func (p *pass) mark(payload []byte) (h codec.Hash) {
-	binary.LittleEndian.PutUint64(h[:], maphash.Bytes(p.seed, payload))
-	return h
+	marker  *marker // of stored effects
 }
 
 // readStored reads what is stored besides the log.
 func (p *pass) readStored(ctx context.Context) error {
-	p.stored, p.suspect, p.seed = map[string]*standing{}, map[string]bool{}, maphash.MakeSeed()
+	p.stored, p.suspect, p.marker = map[string]*standing{}, map[string]bool{}, newMarker()
+	var slab []standing
 	of := func(sid string) *standing {
 		s := p.stored[sid]
 		if s == nil {
-			s = &standing{}
+			if len(slab) == 0 {
+				slab = make([]standing, slabLen)
+			}
+			s, slab = &slab[0], slab[1:]
 			p.stored[sid] = s
 		}
 		return s
@@ -75,15 +68,19 @@ func (p *pass) readStored(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var latest string // session: one event opens several effects
+	var s *standing
 	return p.from.ScanEffects(ctx, func(e bus.StoredEffect) error {
-		s := of(e.Name.Session)
-		if s.effects == nil {
-			s.effects = map[string]codec.Hash{}
+		if s == nil || e.Name.Session != latest {
+			latest, s = e.Name.Session, of(e.Name.Session)
 		}
-		s.effects[e.Name.Effect] = p.mark(e.Payload)
+		p.marker.put(&s.marks, e.Name.Effect, e.Payload)
 		return nil
 	})
 }
+
+// slabLen is how many of what every session has one of are allocated at a time.
+const slabLen = 32
 
 // portionMax is how many events a folder is handed at a time: some megabytes.
 const portionMax = 8192
@@ -240,7 +237,7 @@ func (w *folder) session(part portion, i int) (*folding, error) {
 		left = *s
 	}
 	f = newFolding(part.install, e.Session, left)
-	f.began, f.sum, f.room = e.Seq, w.pass.mark, &w.room
+	f.began, f.marker, f.room = e.Seq, w.pass.marker, &w.room
 	w.sessions[e.Session] = f
 	w.order = append(w.order, f)
 	return f, nil
@@ -265,5 +262,5 @@ func (p *pass) sessions() []*folding {
 // one pass can tell.
 func (p *pass) differs(f *folding) bool {
 	return p.suspect[f.result.Session] || len(f.result.Differences) > 0 || f.otherAt != nil ||
-		len(f.left.effects) > 0 || f.left.seq != 0 && f.result.SnapshotAt == 0
+		len(f.left.marks) > 0 || f.left.seq != 0 && f.result.SnapshotAt == 0
 }

@@ -14,20 +14,24 @@ const (
 	crewStackBytes = 4 << 10
 )
 
-// Crew runs functions in goroutines of their own, and keeps those that are done
-// for what comes next, with the stacks that they have: a new goroutine's stack
+// Crew runs what it is given in goroutines of their own, and keeps those that are
+// done for what comes next, with the stacks that they have: a new goroutine's stack
 // is copied each time it grows, and what carries out an effect grows it three
 // times. The zero value is ready; a nil Crew keeps none.
 type Crew struct {
 	mu    sync.Mutex
-	idle  []chan func() // each of capacity 1; the last was busy last
+	idle  []chan Runner // each of capacity 1; the last was busy last
 	ended bool
 }
 
+// Runner is what a crew runs. It is no function, since one that knows what it is
+// for would be made anew each time.
+type Runner interface{ Run() }
+
 // Go runs f in another goroutine. It never waits.
-func (c *Crew) Go(f func()) {
+func (c *Crew) Go(f Runner) {
 	if c == nil {
-		go f()
+		go f.Run()
 		return
 	}
 	c.mu.Lock()
@@ -42,11 +46,11 @@ func (c *Crew) Go(f func()) {
 	go c.run(f)
 }
 
-func (c *Crew) run(f func()) {
+func (c *Crew) run(f Runner) {
 	var used [crewStackBytes]byte
-	next := make(chan func(), 1)
+	next := make(chan Runner, 1)
 	for f != nil {
-		f()
+		f.Run()
 		if !c.rest(next) {
 			break
 		}
@@ -56,7 +60,7 @@ func (c *Crew) run(f func()) {
 }
 
 // rest puts a goroutine with those that are idle; false if there is no need.
-func (c *Crew) rest(next chan func()) bool {
+func (c *Crew) rest(next chan Runner) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended || len(c.idle) >= crewIdleMax {

@@ -9,6 +9,10 @@ import (
 	"unsafe"
 )
 
+type runnerFunc func()
+
+func (f runnerFunc) Run() { f() }
+
 func TestCrewRunsAllAndEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -20,11 +24,11 @@ func TestCrewRunsAllAndEnds(t *testing.T) {
 			var busy sync.WaitGroup
 			busy.Add(atOnce)
 			for range atOnce {
-				c.Go(func() {
+				c.Go(runnerFunc(func() {
 					ran.Add(1)
 					busy.Done()
 					<-hold // so that all of them run at once
-				})
+				}))
 			}
 			busy.Wait()
 			close(hold)
@@ -38,7 +42,7 @@ func TestCrewRunsAllAndEnds(t *testing.T) {
 			t.Errorf("%d functions ran, want %d", got, rounds*atOnce)
 		}
 		c.End()
-		c.Go(func() { ran.Add(1) })
+		c.Go(runnerFunc(func() { ran.Add(1) }))
 		synctest.Wait() // what is left would fail the bubble's end
 		if got := ran.Load(); got != rounds*atOnce+1 {
 			t.Errorf("after its end %d functions ran, want %d", got, rounds*atOnce+1)
@@ -52,12 +56,12 @@ func TestCrewSurvivesGoexit(t *testing.T) {
 	var c Crew
 	defer c.End()
 	gone, done := make(chan struct{}), make(chan struct{})
-	c.Go(func() {
+	c.Go(runnerFunc(func() {
 		defer close(gone)
 		runtime.Goexit()
-	})
+	}))
 	<-gone
-	c.Go(func() { close(done) })
+	c.Go(runnerFunc(func() { close(done) }))
 	<-done
 }
 
@@ -80,7 +84,7 @@ func TestCrewKeepsItsStacks(t *testing.T) {
 	defer c.End()
 	at := make(chan uintptr)
 	where := func() uintptr {
-		c.Go(func() { at <- deep(10) })
+		c.Go(runnerFunc(func() { at <- deep(10) }))
 		return <-at
 	}
 	first := where()

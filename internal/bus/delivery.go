@@ -1,7 +1,7 @@
 package bus
 
 import (
-	"strconv"
+	"math"
 	"strings"
 	"time"
 )
@@ -14,7 +14,8 @@ const (
 	ackTokens         = 9
 	ackTokensDomain   = 11 // at least
 	ackNumbersAt      = 4
-	ackNumbersAtAfter = 6 // with a domain
+	ackNumbersAtAfter = 6  // with a domain
+	numberDigitsMax   = 19 // of an int64; a uint64 holds all numbers of so many
 )
 
 // parseAckReply reads the reply subject of a message that a consumer delivered.
@@ -28,17 +29,31 @@ func parseAckReply(reply string) (d delivered, ok bool) {
 		return delivered{}, false
 	}
 	for range at {
-		_, reply, _ = strings.Cut(reply, ".")
+		reply = reply[strings.IndexByte(reply, '.')+1:]
 	}
 	var nanoseconds uint64
 	for _, number := range [...]*uint64{&d.count, &d.seq, &d.consumerSeq, &nanoseconds, &d.pending} {
-		var token string
-		token, reply, _ = strings.Cut(reply, ".")
-		var err error
-		if *number, err = strconv.ParseUint(token, 10, 63); err != nil {
+		var digits int
+		if *number, digits = leadingNumber(reply); digits == 0 || digits < len(reply) && reply[digits] != '.' {
 			return delivered{}, false
 		}
+		reply = reply[min(digits+1, len(reply)):]
 	}
 	d.time = time.Unix(0, int64(nanoseconds))
 	return d, true
+}
+
+// leadingNumber reads the number that text begins with, and tells how many digits
+// it has; 0, if there is none or an int64 does not hold it.
+func leadingNumber(text string) (n uint64, digits int) {
+	for ; digits < len(text) && text[digits]-'0' <= 9; digits++ {
+		if digits == numberDigitsMax {
+			return 0, 0
+		}
+		n = 10*n + uint64(text[digits]-'0')
+	}
+	if n > math.MaxInt64 {
+		return 0, 0
+	}
+	return n, digits
 }

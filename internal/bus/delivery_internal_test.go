@@ -27,6 +27,7 @@ func TestParseAckReply(t *testing.T) {
 	}
 	for _, reply := range []string{
 		"", "$JS.ACK", "$JS.ACK.s.c.1.2.3.4", "$JS.ACK.s.c.1.2.3.4.5.6", "$JS.ACK.s.c.1.2.x.4.5", "$JS.ACK.s.c.1.-2.3.4.5", "$JS.ACK.s.c.1..3.4.5",
+		"$JS.ACK.s.c.1.9223372036854775808.3.4.5", "$JS.ACK.s.c.1.10000000000000000000.3.4.5", "$JS.ACK.s.c.1.2.3.4.5x", "$JS.ACK.s.c.1.2.3.4.",
 	} {
 		if got, ok := parseAckReply(reply); ok {
 			t.Errorf("%q: got %+v, want none", reply, got)

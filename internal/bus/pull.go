@@ -120,9 +120,19 @@ type EffectDelivery struct {
 	Seq                 uint64 // of the effects stream
 	NumDelivered        uint64 // as far as the server remembers; decides nothing
 
-	held *heldEffect
+	held heldEffect
 	line *line
 	done atomic.Bool
+}
+
+// carryOut is a delivery as a crew runs it.
+type carryOut EffectDelivery
+
+// Run carries an effect out.
+func (o *carryOut) Run() {
+	d := (*EffectDelivery)(o)
+	d.line.carry(d)
+	d.Done()
 }
 
 // heldEffect is an effect that is being carried out in this process.

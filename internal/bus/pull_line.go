@@ -208,22 +208,19 @@ func (l *line) take(m *nats.Msg, at delivered) {
 	d := &EffectDelivery{
 		EffectName: name, Subject: m.Subject, Payload: m.Data,
 		TraceParent: m.Header.Get(subjects.HeaderTraceParent), Seq: at.seq, NumDelivered: at.count,
-		line: l,
+		line: l, held: heldEffect{nc: p.bus.nc, reply: m.Reply},
 	}
-	var known bool
-	if d.held, known = p.hold(m); known {
-		d.held.again(m.Reply)
+	other, holding := p.hold(d)
+	if other != nil {
+		other.again(m.Reply)
 		return
 	}
-	if l.draining || p.holding() > l.slots {
+	if l.draining || holding > l.slots {
 		p.release(m.Subject)
 		d.Nak(0)
 		return
 	}
-	l.crew.Go(func() {
-		l.carry(d)
-		d.Done()
-	})
+	l.crew.Go((*carryOut)(d))
 }
 
 // ended notes that an effect is no longer held, and wakes the line if it wants to
@@ -255,15 +252,16 @@ func (l *line) handBack(ctx context.Context) {
 	}
 }
 
-// hold notes that an effect is being carried out; known, that it is already.
-func (p *EffectPuller) hold(m *nats.Msg) (h *heldEffect, known bool) {
+// hold notes that an effect is being carried out, and returns how many are then;
+// other is what has it already.
+func (p *EffectPuller) hold(d *EffectDelivery) (other *heldEffect, holding int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if h, known = p.held[m.Subject]; !known {
-		h = &heldEffect{nc: p.bus.nc, reply: m.Reply}
-		p.held[m.Subject] = h
+	if other, known := p.held[d.Subject]; known {
+		return other, len(p.held)
 	}
-	return h, known
+	p.held[d.Subject] = &d.held
+	return nil, len(p.held)
 }
 
 // release returns how many are held still.

@@ -117,9 +117,11 @@ type pullStatus struct {
 // readStatus reads a message that is no delivery. ok is false if it is about
 // no request of inbox.
 func readStatus(inbox string, m *nats.Msg) (s pullStatus, ok bool) {
+	if s.code = m.Header.Get(subjects.HeaderStatus); s.code == "" {
+		return pullStatus{}, false
+	}
 	number, found := strings.CutPrefix(m.Subject, inbox+".")
-	s.code = m.Header.Get(subjects.HeaderStatus)
-	if !found || s.code == "" {
+	if !found {
 		return pullStatus{}, false
 	}
 	s.request, _ = strconv.ParseUint(number, 10, 64)

@@ -43,15 +43,17 @@ func (nowhere) Live(string, []byte) error                          { return nil 
 
 // note is a delivery that nobody waits for.
 type note struct {
+	name    subjects.EffectName
 	subject string
 	payload []byte
 }
 
-func (n note) Subject() string      { return n.subject }
-func (n note) Payload() []byte      { return n.payload }
-func (note) Ack()                   {}
-func (note) GiveBack(time.Duration) {}
-func (note) Done()                  {}
+func (n note) Subject() string                    { return n.subject }
+func (n note) Payload() []byte                    { return n.payload }
+func (n note) Name() (subjects.EffectName, error) { return n.name, nil }
+func (note) Ack()                                 {}
+func (note) GiveBack(time.Duration)               {}
+func (note) Done()                                {}
 
 type atOnceModel struct{}
 
@@ -93,11 +95,11 @@ func benchmarkEffect(b *testing.B, s served, of func(sid string) any) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	w := newWorker(nowhere{asked}, names, "one", "one", slog.New(slog.DiscardHandler))
+	w := newWorker(nowhere{asked}, "one", "one", slog.New(slog.DiscardHandler))
 	life, end := newLifetimes(b.Context(), time.Second)
 	defer end()
 	const sessions = 1024
-	var notes [sessions]note
+	var notes [sessions]delivery
 	for i := range notes {
 		sid := fmt.Sprintf("session-%04d", i)
 		e := of(sid)
@@ -113,7 +115,7 @@ func benchmarkEffect(b *testing.B, s served, of func(sid string) any) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		notes[i] = note{subject, payload}
+		notes[i] = note{name, subject, payload}
 	}
 	b.ReportAllocs()
 	b.ResetTimer()

@@ -132,7 +132,7 @@ func Connect(ctx context.Context, o Options) (*Bridge, error) {
 	}
 	instance := newULID(time.Now())
 	by := clip(o.Name+"/"+instance, session.ByBytesMax)
-	b.worker = newWorker(newNATSWire(nc), nc.Names(), instance, by, o.Logger.With("instance", instance))
+	b.worker = newWorker(newNATSWire(nc), instance, by, o.Logger.With("instance", instance))
 	if o.Slots > 0 {
 		b.worker.slots = newSlots(o.Slots)
 	}

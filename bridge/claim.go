@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/refold/refold/actors/session"
@@ -239,15 +238,11 @@ func isOpen(view session.View, name string) bool {
 	return false
 }
 
-// envelopeOf decodes an event's envelope.
+// envelopeOf decodes an event's envelope. Its Data shares the event's memory.
 func envelopeOf(e session.Event) (session.Envelope, error) {
-	canonical, err := codec.Canonicalize(e.Payload)
+	env, err := session.ReadEnvelope(e.Payload)
 	if err != nil {
-		return session.Envelope{}, fmt.Errorf("event %s: %w", strconv.FormatUint(e.Seq, 10), err)
-	}
-	var env session.Envelope
-	if err := codec.Decode(canonical, &env); err != nil {
-		return session.Envelope{}, fmt.Errorf("event %s: %w", strconv.FormatUint(e.Seq, 10), err)
+		return session.Envelope{}, fmt.Errorf("event %d: %w", e.Seq, err)
 	}
 	return env, nil
 }

@@ -40,40 +40,25 @@ func undecoded(subject string, payload []byte, err error) error {
 	return fmt.Errorf("decode %s: %w", subject, err)
 }
 
-// read is codec.Unmarshal for an effect that reads itself, into a zero value:
-// looking up how its type is read takes as long as reading it.
-func read(payload []byte, e interface {
-	ReadCanonical(data []byte) (n int, ok bool)
-}) error {
-	if n, ok := e.ReadCanonical(payload); ok && n == len(payload) && n <= codec.BytesMax {
-		return nil
-	}
-	return codec.Unmarshal(payload, e)
-}
-
-// decodeEffect reads an effect's subject and payload, and makes sure that they
-// speak of the same effect.
-func decodeEffect(names subjects.Names, subject string, payload []byte) (effect, error) {
-	name, err := names.ParseEffect(subject)
-	if err != nil {
-		return effect{}, err
-	}
+// decodeEffect reads an effect's payload, and makes sure that it speaks of the
+// effect that its subject names.
+func decodeEffect(name subjects.EffectName, subject string, payload []byte) (effect, error) {
 	e := effect{name: name}
 	var said subjects.EffectName
 	var version int
 	var runMS, startBy int64
 	switch name.Class {
 	case session.ClassLLM:
-		g := new(session.Generation)
-		if err := read(payload, g); err != nil {
+		g, err := readGeneration(&name, payload)
+		if err != nil {
 			return effect{}, undecoded(subject, payload, err)
 		}
 		e.generation, e.claimed = g, true
 		said = subjects.EffectName{Class: g.Class, Target: g.Provider, Session: g.Session, Effect: g.Effect}
 		version, runMS, startBy = g.V, g.RunMS, g.StartBy
 	case session.ClassTool:
-		c := new(session.ToolCall)
-		if err := read(payload, c); err != nil {
+		c, err := readCall(&name, subject, payload)
+		if err != nil {
 			return effect{}, undecoded(subject, payload, err)
 		}
 		e.call, e.claimed = c, !c.RetrySafe
@@ -104,6 +89,31 @@ func decodeEffect(names subjects.Names, subject string, payload []byte) (effect,
 	e.runTime = time.Duration(runMS) * time.Millisecond
 	e.startBy = time.UnixMilli(startBy)
 	return e, nil
+}
+
+// readGeneration is codec.Unmarshal for a generation of that name. It reads itself:
+// looking up how its type is read takes as long as reading it.
+func readGeneration(name *subjects.EffectName, payload []byte) (*session.Generation, error) {
+	g := &session.Generation{Effect: name.Effect, Provider: name.Target, Session: name.Session}
+	if n, ok := g.ReadCanonical(payload); ok && n == len(payload) && n <= codec.BytesMax {
+		return g, nil
+	}
+	*g = session.Generation{} // nothing may be left of what was expected
+	return g, codec.Unmarshal(payload, g)
+}
+
+// readCall is the same for a tool call.
+func readCall(name *subjects.EffectName, subject string, payload []byte) (*session.ToolCall, error) {
+	batch, _, _ := strings.Cut(name.Effect, "c") // r1t2c0 is of r1t2
+	c := &session.ToolCall{
+		Batch: batch, Effect: name.Effect, Session: name.Session,
+		IdempotencyKey: subject[max(0, len(subject)-len(name.Session)-1-len(name.Effect)):], // as the subject ends
+	}
+	if n, ok := c.ReadCanonical(payload); ok && n == len(payload) && n <= codec.BytesMax {
+		return c, nil
+	}
+	*c = session.ToolCall{}
+	return c, codec.Unmarshal(payload, c)
 }
 
 // late reports that nothing may be started any more.

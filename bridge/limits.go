@@ -17,6 +17,8 @@ const (
 	argumentsFixedBytes = 32
 	argumentsApartBytes = 128
 
+	draftBytesMax = 16 << 10 // of the memory that settlements are written in; a larger one is not kept for the next
+
 	renderedFixedBytes = 256 // what an entry of the cache of rendered tools takes beside its bytes
 
 	// A result of a tool whose text is a blob is shown to a model as its

@@ -136,8 +136,9 @@ func (s natsSource) Drain(ctx context.Context) error { return s.puller.Drain(ctx
 
 type natsDelivery struct{ d *bus.EffectDelivery }
 
-func (n natsDelivery) Subject() string              { return n.d.Subject }
-func (n natsDelivery) Payload() []byte              { return n.d.Payload }
-func (n natsDelivery) Ack()                         { n.d.Ack() }
-func (n natsDelivery) GiveBack(delay time.Duration) { n.d.Nak(delay) }
-func (n natsDelivery) Done()                        { n.d.Done() }
+func (n natsDelivery) Subject() string                    { return n.d.Subject }
+func (n natsDelivery) Name() (subjects.EffectName, error) { return n.d.EffectName, nil }
+func (n natsDelivery) Payload() []byte                    { return n.d.Payload }
+func (n natsDelivery) Ack()                               { n.d.Ack() }
+func (n natsDelivery) GiveBack(delay time.Duration)       { n.d.Nak(delay) }
+func (n natsDelivery) Done()                              { n.d.Done() }

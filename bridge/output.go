@@ -11,15 +11,15 @@ import (
 )
 
 // outputContent returns what a tool call returned as an event holds it: its
-// text, and beside it a blob for each file.
-func (w *worker) outputContent(ctx context.Context, o outcome, inlineMax int) (*session.Content, error) {
+// text, in room, and beside it a blob for each file.
+func (w *worker) outputContent(ctx context.Context, room *session.Content, o outcome, inlineMax int) (*session.Content, error) {
 	text := o.output
 	files := o.files
 	if len(files) > filesMax {
 		text = strings.TrimPrefix(text+fmt.Sprintf("\n[%d more files are left out: at most %d are kept]", len(files)-filesMax, filesMax), "\n")
 		files = files[:filesMax]
 	}
-	whole, err := w.content(ctx, text, inlineMax)
+	whole, err := w.content(ctx, room, text, inlineMax)
 	if err != nil || len(files) == 0 {
 		return whole, err
 	}

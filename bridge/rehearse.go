@@ -47,7 +47,7 @@ const rehearsalRunTime = 5 * time.Minute
 func Rehearse(ctx context.Context, e Executor, call Call, o Rehearsal) Rehearsed {
 	kept := &keptBlobs{blobs: map[codec.Ref][]byte{}}
 	now := time.Now()
-	w := newWorker(kept, subjects.Names{}, newULID(now), "rehearsal", slog.New(slog.DiscardHandler))
+	w := newWorker(kept, newULID(now), "rehearsal", slog.New(slog.DiscardHandler))
 	f := &flight{effect: effect{
 		name: subjects.EffectName{Class: session.ClassTool, Target: "rehearsal", Session: call.Session, Effect: call.Effect},
 		call: &session.ToolCall{

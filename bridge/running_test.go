@@ -77,7 +77,7 @@ func (c lostCase) run(t *testing.T, lines bool) {
 		}
 		return nil
 	}
-	w := newWorker(world, startNames(t), "me", "test/me", slog.New(slog.DiscardHandler))
+	w := newWorker(world, "me", "test/me", slog.New(slog.DiscardHandler))
 	world.beat("me", true)
 	ctx, cancel := context.WithCancel(t.Context())
 	life, end := newLifetimes(ctx, graceDefault)
@@ -137,7 +137,7 @@ func (c lostCase) run(t *testing.T, lines bool) {
 func TestStartAfterTheGraceTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorker(newWorld(), startNames(t), "me", "test/me", slog.New(slog.DiscardHandler))
+		w := newWorker(newWorld(), "me", "test/me", slog.New(slog.DiscardHandler))
 		grace, stop := context.WithCancelCause(t.Context())
 		stop(errDraining)
 		var cause error

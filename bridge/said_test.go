@@ -40,7 +40,7 @@ func TestKeptIsWhatIsRead(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld()
-			b := newWorker(w, startNames(t), "one", "one", slog.New(slog.DiscardHandler))
+			b := newWorker(w, "one", "one", slog.New(slog.DiscardHandler))
 			e := effect{generation: &session.Generation{}}
 			e.name.Session, e.name.Effect, e.name.Class = "s1", "r1t1a2", session.ClassLLM
 			if c.outcome.answer == nil && c.name != "a failed turn" {

@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/binary"
@@ -10,6 +11,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/refold/refold/actors/session"
@@ -83,7 +85,7 @@ func (w *worker) encodeAs(ctx context.Context, e *effect, o outcome, inlineMax i
 	if err != nil {
 		return settlement{}, err
 	}
-	payload, err := session.Envelope{V: session.Version, Type: typ, At: o.at.UnixMilli(), By: w.by}.With(body)
+	payload, err := written(session.Envelope{V: session.Version, Type: typ, At: o.at.UnixMilli(), By: w.by}, body)
 	if err != nil || len(payload) > session.EventBytesMax {
 		return settlement{}, errors.Join(errTooLarge, err)
 	}
@@ -97,6 +99,23 @@ func (w *worker) encodeAs(ctx context.Context, e *effect, o outcome, inlineMax i
 	}, nil
 }
 
+// drafts are what payloads are written into first, so that each takes what it has
+// and no more.
+var drafts = sync.Pool{New: func() any { return new(draft) }}
+
+type draft struct{ bytes []byte }
+
+// written is env.With(body).
+func written(env session.Envelope, body any) ([]byte, error) {
+	d := drafts.Get().(*draft)
+	defer drafts.Put(d)
+	payload, err := env.AppendWith(d.bytes[:0], body)
+	if cap(payload) <= draftBytesMax {
+		d.bytes = payload
+	}
+	return bytes.Clone(payload), err
+}
+
 // settlementID returns the id of a settlement of an effect. Its digest is of
 // this process: another one's payload has another name in it, so it needs no
 // equal id. Two payloads with one digest would only be told apart later, by the
@@ -104,16 +123,21 @@ func (w *worker) encodeAs(ctx context.Context, e *effect, o outcome, inlineMax i
 func settlementID(of *subjects.EffectName, payload []byte) string {
 	var room [192]byte // of the stack
 	id := append(append(append(append(room[:0], of.Session...), '.'), of.Effect...), '.')
-	var bytes [8]byte
+	var digest [8]byte
 	for _, half := range digestOf(payload) {
-		binary.BigEndian.PutUint64(bytes[:], half)
-		id = hex.AppendEncode(id, bytes[:])
+		binary.BigEndian.PutUint64(digest[:], half)
+		id = hex.AppendEncode(id, digest[:])
 	}
 	return string(id)
 }
 
 func (w *worker) callBody(ctx context.Context, e *effect, o outcome, inlineMax int) (*session.ToolCallSettled, error) {
-	b := &session.ToolCallSettled{
+	room := new(struct { // one allocation
+		settled session.ToolCallSettled
+		output  session.Content
+	})
+	b := &room.settled
+	*b = session.ToolCallSettled{
 		DurationMS: o.duration.Milliseconds(), Effect: e.name.Effect, Error: wireFault(o.fault, codeExecutorError),
 		PlanHash: e.call.PlanHash.String(), Status: string(o.status),
 	}
@@ -121,7 +145,7 @@ func (w *worker) callBody(ctx context.Context, e *effect, o outcome, inlineMax i
 		b.HostSession = &session.HostSession{ID: valid(o.host.ID), Route: valid(o.host.Route), Status: valid(o.host.Status)}
 	}
 	var err error
-	b.Output, err = w.outputContent(ctx, o, inlineMax)
+	b.Output, err = w.outputContent(ctx, &room.output, o, inlineMax)
 	return b, err
 }
 
@@ -131,9 +155,15 @@ func (w *worker) callsBody(ctx context.Context, e *effect, a *Answer, apart map[
 	if len(a.Calls) > session.CallsSeenMax {
 		return nil, errTooLarge
 	}
-	b := &session.ToolCallsObserved{
+	room := new(struct {
+		observed session.ToolCallsObserved
+		text     session.Content
+		usage    session.Usage
+	})
+	b := &room.observed
+	*b = session.ToolCallsObserved{
 		Calls: make([]session.ObservedCall, len(a.Calls)), Effect: e.name.Effect, Model: clip(a.Model, session.NameBytesMax),
-		Opaque: w.opaque(e, a.Opaque), Usage: wireUsage(a.Usage),
+		Opaque: w.opaque(e, a.Opaque), Usage: wireUsage(&room.usage, a.Usage),
 	}
 	for i, c := range a.Calls {
 		call := session.ObservedCall{
@@ -149,7 +179,7 @@ func (w *worker) callsBody(ctx context.Context, e *effect, a *Answer, apart map[
 		b.Calls[i] = call
 	}
 	var err error
-	b.Text, err = w.content(ctx, a.Text, inlineMax)
+	b.Text, err = w.content(ctx, &room.text, a.Text, inlineMax)
 	return b, err
 }
 
@@ -193,29 +223,37 @@ func (w *worker) generationBody(ctx context.Context, e *effect, o outcome, inlin
 		return &session.GenerationSettled{Effect: e.name.Effect, Error: wireFault(o.fault, codeModelError), Status: "failed"}, nil
 	}
 	a := o.answer
-	b := &session.GenerationSettled{
+	room := new(struct {
+		settled session.GenerationSettled
+		text    session.Content
+		usage   session.Usage
+	})
+	b := &room.settled
+	*b = session.GenerationSettled{
 		Effect: e.name.Effect, FinishReason: clip(a.FinishReason, session.NameBytesMax), Model: clip(a.Model, session.NameBytesMax),
-		Opaque: w.opaque(e, a.Opaque), Status: "ok", Usage: wireUsage(a.Usage),
+		Opaque: w.opaque(e, a.Opaque), Status: "ok", Usage: wireUsage(&room.usage, a.Usage),
 	}
 	var err error
-	b.Text, err = w.content(ctx, a.Text, inlineMax)
+	b.Text, err = w.content(ctx, &room.text, a.Text, inlineMax)
 	return b, err
 }
 
-// content returns text as an event holds it: itself, or a blob; nil if empty.
-func (w *worker) content(ctx context.Context, text string, inlineMax int) (*session.Content, error) {
+// content returns text as an event holds it, in c: itself, or a blob; nil if empty.
+func (w *worker) content(ctx context.Context, c *session.Content, text string, inlineMax int) (*session.Content, error) {
 	text = valid(text)
 	switch {
 	case text == "":
 		return nil, nil
 	case len(text) <= inlineMax:
-		return &session.Content{Text: text}, nil
+		*c = session.Content{Text: text}
+		return c, nil
 	}
 	ref, err := w.wire.PutBlob(ctx, []byte(text))
 	if err != nil {
 		return nil, fmt.Errorf("store %d bytes of text: %w", len(text), err)
 	}
-	return &session.Content{Blob: &ref, MediaType: "text/plain; charset=utf-8", Size: int64(len(text))}, nil
+	*c = session.Content{Blob: &ref, MediaType: "text/plain; charset=utf-8", Size: int64(len(text))}
+	return c, nil
 }
 
 // opaque returns a provider's items as an event holds them. They are an aid
@@ -245,20 +283,26 @@ func wireFault(e *Error, code string) *session.Fault {
 	return f
 }
 
-// wireUsage returns a usage as the session takes it, nil for none.
-func wireUsage(u Usage) *session.Usage {
+// wireUsage returns a usage as the session takes it, in room, nil for none.
+func wireUsage(room *session.Usage, u Usage) *session.Usage {
 	if u == (Usage{}) {
 		return nil
 	}
 	bound := func(n int64) int64 { return min(max(n, 0), session.TokensMax) }
-	return &session.Usage{
+	*room = session.Usage{
 		CachedTokens: bound(u.CachedTokens), InputTokens: bound(u.InputTokens),
 		OutputTokens: bound(u.OutputTokens), ReasoningTokens: bound(u.ReasoningTokens),
 	}
+	return room
 }
 
 // valid replaces what is not UTF-8 by U+FFFD.
-func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
+func valid(text string) string {
+	if utf8.ValidString(text) { // most is, and this is soon seen
+		return text
+	}
+	return strings.ToValidUTF8(text, "\uFFFD")
+}
 
 // clip makes text valid and cuts it to at most n bytes between characters.
 func clip(text string, n int) string {

@@ -32,7 +32,7 @@ func (s *sim) startBridge(i int) {
 	p := s.start(fmt.Sprintf("b%d-%d", i, s.lives))
 	p.skew = s.skewed()
 	b := &simBridge{proc: p, sim: s, held: map[*jetmodel.Consumer]map[uint64]bool{}}
-	b.worker = newWorker(simWire{p, s}, s.names, p.name, "sim/"+p.name, slog.New(slog.DiscardHandler))
+	b.worker = newWorker(simWire{p, s}, p.name, "sim/"+p.name, slog.New(slog.DiscardHandler))
 	b.worker.now = p.now
 	b.keeper = &timekeeper{clockwork: simClock{simWire{p, s}}, by: "sim", log: b.worker.log, now: p.now, stats: &b.worker.stats}
 	drain, cancel := context.WithCancel(p.ctx)
@@ -166,6 +166,10 @@ type simDelivery struct {
 
 func (d *simDelivery) Subject() string { return d.d.Subject }
 func (d *simDelivery) Payload() []byte { return d.d.Data }
+
+func (d *simDelivery) Name() (subjects.EffectName, error) {
+	return d.b.sim.names.ParseEffect(d.d.Subject)
+}
 
 func (d *simDelivery) Ack() {
 	d.b.sim.meet()

@@ -21,7 +21,7 @@ func (r *referee) start(p *proc, instance string, of subjects.EffectName) *start
 	if err != nil {
 		panic(err)
 	}
-	e, err := decodeEffect(r.j.names, subject, r.names[subject])
+	e, err := decodeEffect(of, subject, r.names[subject])
 	if err != nil {
 		r.j.breaks("%s starts %s, which was never asked: %v", p.name, subject, err)
 		return &started{by: p}

@@ -131,7 +131,7 @@ func TestTargetsThatShareSlots(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		world := newWorld()
-		w := newWorker(world, startNames(t), "me", "test/me", slog.New(slog.DiscardHandler))
+		w := newWorker(world, "me", "test/me", slog.New(slog.DiscardHandler))
 		w.slots = newSlots(1)
 		world.beat("me", true)
 		ctx, cancel := context.WithCancel(t.Context())

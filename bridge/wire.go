@@ -70,6 +70,8 @@ type source interface {
 // loss does no harm, the effect then comes again.
 type delivery interface {
 	Subject() string
+	// Name returns what the subject says, or why it is no effect's.
+	Name() (subjects.EffectName, error)
 	Payload() []byte
 	// Ack says that nothing is left to say about the effect.
 	Ack()

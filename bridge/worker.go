@@ -13,13 +13,11 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/fault"
-	"github.com/refold/refold/subjects"
 )
 
 // worker carries out effects. It is all of a bridge but the connection.
 type worker struct {
 	wire     wire
-	names    subjects.Names
 	instance string // ULID of this process's start
 	by       string // who settles, for people
 	log      *slog.Logger
@@ -37,9 +35,9 @@ type counters struct {
 	Started, Settled, Foreign, Conflicts, GivenBack atomic.Uint64
 }
 
-func newWorker(w wire, names subjects.Names, instance, by string, log *slog.Logger) *worker {
+func newWorker(w wire, instance, by string, log *slog.Logger) *worker {
 	return &worker{
-		wire: w, names: names, instance: instance, by: by, log: log, now: time.Now,
+		wire: w, instance: instance, by: by, log: log, now: time.Now,
 		holders: newHolders(instance, w), table: newTable(), reader: newReader(w),
 	}
 }
@@ -169,7 +167,11 @@ func (w *worker) take(life *lifetimes, s *served, d delivery) {
 
 // taken returns the flight of a delivery, nil if there is nothing to carry.
 func (w *worker) taken(d delivery) *flight {
-	e, err := decodeEffect(w.names, d.Subject(), d.Payload())
+	var e effect
+	name, err := d.Name()
+	if err == nil {
+		e, err = decodeEffect(name, d.Subject(), d.Payload())
+	}
 	if errors.Is(err, errNewer) {
 		w.count(&w.stats.GivenBack)
 		w.log.Warn("newer_effect_given_back", "subject", d.Subject(), "error", err.Error())

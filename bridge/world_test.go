@@ -332,6 +332,14 @@ type message struct {
 func (m *message) Subject() string { return m.subject }
 func (m *message) Payload() []byte { return m.payload }
 
+func (m *message) Name() (subjects.EffectName, error) {
+	names, err := subjects.New("")
+	if err != nil {
+		return subjects.EffectName{}, err
+	}
+	return names.ParseEffect(m.subject)
+}
+
 func (m *message) Ack() {
 	m.queue.mu.Lock()
 	defer m.queue.mu.Unlock()
@@ -440,7 +448,7 @@ func startBridge(t *testing.T, w *world, name string, q *queue, s served) *bridg
 func startBridgeOn(t *testing.T, on wire, w *world, name string, q *queue, s served) *bridgeInWorld {
 	t.Helper()
 	b := &bridgeInWorld{world: w, served: make(chan struct{})}
-	b.worker = newWorker(on, startNames(t), name, "test/"+name, slog.New(slog.DiscardHandler))
+	b.worker = newWorker(on, name, "test/"+name, slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(t.Context())
 	life, end := newLifetimes(ctx, graceDefault)
 	w.beat(name, true)

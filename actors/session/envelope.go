@@ -2,6 +2,9 @@ package session
 
 import "github.com/refold/refold/codec"
 
+// ReadEnvelope decodes an event's payload. Data shares its memory.
+func ReadEnvelope(payload []byte) (Envelope, error) { return decodeEnvelope(payload) }
+
 // decodeEnvelope decodes an event's payload. Data shares its memory; nothing
 // that is decoded from Data does.
 func decodeEnvelope(payload []byte) (Envelope, error) {

@@ -47,10 +47,15 @@ type Envelope struct {
 // as its Data. It is what encoding the body first, and then e with that, comes
 // to. It fails as codec.Marshal does.
 func (e Envelope) With(body any) ([]byte, error) {
-	if payload, ok := e.quickWith(body); ok {
-		return payload, nil
+	return e.AppendWith(make([]byte, 0, eventRoom), body)
+}
+
+// AppendWith is With, appended to out. Where it fails out has nothing more.
+func (e Envelope) AppendWith(out []byte, body any) ([]byte, error) {
+	if with, ok := e.quickWith(out, body); ok {
+		return with, nil
 	}
-	return codec.Marshal(struct {
+	payload, err := codec.Marshal(struct {
 		At   int64  `msgpack:"at,omitempty"`
 		By   string `msgpack:"by,omitempty"`
 		Data any    `msgpack:"data,omitempty"`
@@ -58,6 +63,7 @@ func (e Envelope) With(body any) ([]byte, error) {
 		Type string `msgpack:"type"`
 		V    int    `msgpack:"v,omitempty"`
 	}{e.At, e.By, body, e.ID, e.Type, e.V})
+	return append(out, payload...), err
 }
 
 // Event types: the wire's names.

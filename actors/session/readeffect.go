@@ -5,7 +5,9 @@ import "github.com/refold/refold/codec"
 // Effects read themselves, as codec would read them: a bridge reads every one
 // that it carries out.
 
-// ReadCanonical reads the effect as codec does.
+// ReadCanonical reads the effect as codec does. The effect's name, its session and
+// its provider may be set to what they will be: they are read all the same, and not
+// copied if so.
 func (g *Generation) ReadCanonical(data []byte) (n int, ok bool) {
 	r := codec.Read(data)
 	outer := r.Map()
@@ -14,7 +16,7 @@ func (g *Generation) ReadCanonical(data []byte) (n int, ok bool) {
 	r.Must("class")
 	g.Class = className(r.Text())
 	r.Must("effect")
-	g.Effect = string(r.Text())
+	g.Effect = same(g.Effect, r.Text())
 	r.Must("items")
 	g.Items = readItems(&r, len(data))
 	r.Must("model")
@@ -23,14 +25,14 @@ func (g *Generation) ReadCanonical(data []byte) (n int, ok bool) {
 		g.Params = r.Raw(1)
 	}
 	r.Must("provider")
-	g.Provider = string(r.Text())
+	g.Provider = same(g.Provider, r.Text())
 	if r.Has("response_format") {
 		g.ResponseFormat = r.Raw(1)
 	}
 	r.Must("run_ms")
 	g.RunMS = r.Int()
 	r.Must("session")
-	g.Session = string(r.Text())
+	g.Session = same(g.Session, r.Text())
 	r.Must("start_by")
 	g.StartBy = r.Int()
 	if r.Has("system") {
@@ -50,7 +52,9 @@ func (g *Generation) ReadCanonical(data []byte) (n int, ok bool) {
 	return r.End()
 }
 
-// ReadCanonical reads the effect as codec does.
+// ReadCanonical reads the effect as codec does. The effect's name, its session, its
+// batch and its idempotency key may be set to what they will be: they are read all
+// the same, and not copied if so.
 func (c *ToolCall) ReadCanonical(data []byte) (n int, ok bool) {
 	r := codec.Read(data)
 	outer := r.Map()
@@ -59,7 +63,7 @@ func (c *ToolCall) ReadCanonical(data []byte) (n int, ok bool) {
 	r.Must("at")
 	c.At = r.Int()
 	r.Must("batch")
-	c.Batch = string(r.Text())
+	c.Batch = same(c.Batch, r.Text())
 	r.Must("call")
 	c.Call = int(r.Int())
 	r.Must("class")
@@ -68,12 +72,12 @@ func (c *ToolCall) ReadCanonical(data []byte) (n int, ok bool) {
 		c.Context = r.Raw(1)
 	}
 	r.Must("effect")
-	c.Effect = string(r.Text())
+	c.Effect = same(c.Effect, r.Text())
 	if r.Has("host_session") {
 		c.HostSession = readHost(&r)
 	}
 	r.Must("idempotency_key")
-	c.IdempotencyKey = string(r.Text())
+	c.IdempotencyKey = same(c.IdempotencyKey, r.Text())
 	r.Must("plan_hash")
 	c.PlanHash = r.Hash()
 	if r.Has("provider_call_id") {
@@ -85,7 +89,7 @@ func (c *ToolCall) ReadCanonical(data []byte) (n int, ok bool) {
 	r.Must("run_ms")
 	c.RunMS = r.Int()
 	r.Must("session")
-	c.Session = string(r.Text())
+	c.Session = same(c.Session, r.Text())
 	r.Must("start_by")
 	c.StartBy = r.Int()
 	r.Must("tool_id")
@@ -127,6 +131,14 @@ func readHashes(r *codec.Reader, bytes int) []codec.Hash {
 		hashes[i] = r.Hash()
 	}
 	return hashes
+}
+
+// same returns a text as a string: was, if that says the same.
+func same(was string, text []byte) string {
+	if was == string(text) {
+		return was
+	}
+	return string(text)
 }
 
 // className returns a class; those that are known are not allocated.

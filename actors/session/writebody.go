@@ -15,7 +15,7 @@ type quickBody interface {
 }
 
 // quickWith is With for a body that writes itself.
-func (e *Envelope) quickWith(body any) ([]byte, bool) {
+func (e *Envelope) quickWith(out []byte, body any) ([]byte, bool) {
 	quick, ok := body.(quickBody)
 	if !ok {
 		return nil, false
@@ -26,7 +26,8 @@ func (e *Envelope) quickWith(body any) ([]byte, bool) {
 			n++
 		}
 	}
-	w := writer{out: codec.AppendMap(make([]byte, 0, eventRoom), n)}
+	before := len(out)
+	w := writer{out: codec.AppendMap(out, n)}
 	w.someInt("at", e.At)
 	w.someText("by", e.By)
 	if w.out, ok = quick.AppendCanonical(codec.AppendString(w.out, "data")); !ok {
@@ -35,7 +36,7 @@ func (e *Envelope) quickWith(body any) ([]byte, bool) {
 	w.someText("id", e.ID)
 	w.text("type", e.Type)
 	w.someInt("v", int64(e.V))
-	return w.out, !w.bad && len(w.out) <= codec.BytesMax
+	return w.out, !w.bad && len(w.out)-before <= codec.BytesMax
 }
 
 // AppendCanonical writes the body as codec does.

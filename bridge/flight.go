@@ -1,7 +1,6 @@
 package bridge
 
 import (
-	"context"
 	"hash/maphash"
 	"maps"
 	"slices"
@@ -31,8 +30,11 @@ type flight struct {
 
 	mu        sync.Mutex
 	withdrawn bool
-	stop      context.CancelCauseFunc // ends what runs, or waits; nil: nothing did
+	stop      ender // what runs, or waits; nil: nothing did
 }
+
+// ender is what a withdrawal, or the end of this process, ends.
+type ender interface{ end(cause error) }
 
 // table knows the flights of this process, and what it settled. The server
 // forgets acks and delivery counts, so an effect may be delivered again long
@@ -147,7 +149,7 @@ func (t *table) withdraw(sid, name string) {
 	defer f.mu.Unlock()
 	f.withdrawn = true
 	if f.stop != nil {
-		f.stop(errWithdrawn)
+		f.stop.end(errWithdrawn)
 	}
 }
 
@@ -159,7 +161,7 @@ func (t *table) endAll(cause error) {
 	for _, f := range all {
 		f.mu.Lock()
 		if f.stop != nil {
-			f.stop(cause)
+			f.stop.end(cause)
 		}
 		f.mu.Unlock()
 	}
@@ -171,9 +173,9 @@ func (f *flight) isWithdrawn() bool {
 	return f.withdrawn
 }
 
-// startUnder gives f what a withdrawal is to call. It reports whether f was
+// startUnder gives f what a withdrawal is to end. It reports whether f was
 // withdrawn before.
-func (f *flight) startUnder(stop context.CancelCauseFunc) (withdrawn bool) {
+func (f *flight) startUnder(stop ender) (withdrawn bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.stop = stop

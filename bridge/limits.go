@@ -31,6 +31,7 @@ const (
 	contentBytesMax   = 8 << 20     // one content, blobs and parts included, that a model is shown
 	requestBytesMax   = 64 << 20    // all that one generation is shown
 	eventsCacheBytes  = 64 << 20    // events of all sessions, kept for their next turn
+	transcriptRoom    = 6           // events that there is room for from the first on: a run with a few calls
 	transcriptSlack   = 64          // events of a session that are kept beyond twice its window
 	toolsCacheBytes   = 16 << 20    // descriptors of tools
 	renderCacheBytes  = 16 << 20    // toolsets as providers take them

@@ -3,6 +3,8 @@ package bridge
 import (
 	"context"
 	"encoding/json"
+
+	"github.com/refold/refold/actors/session"
 )
 
 // Model carries out the generations of one provider. Generate is called at
@@ -42,7 +44,8 @@ type Request struct {
 	deltas   *liveDeltas // what is streamed goes there; nil: nowhere
 
 	// rendered keeps what is rendered of Tools; nil: nothing does.
-	rendered func(form string, render func() ([]byte, error)) ([]byte, error)
+	rendered *renderings
+	asked    *session.Generation // for which rendered keeps it
 }
 
 // Format is the form that an answer's words must have: JSON.

@@ -79,21 +79,26 @@ func (p *pace) held(now time.Time) time.Duration {
 	return max(0, p.until.Sub(now))
 }
 
-// reserve takes a place among the starts of a model and returns how long it is
-// until then. cancel gives the place back.
-func (p *pace) reserve(model string, now time.Time) (wait time.Duration, cancel func(time.Time)) {
+// place is one among the starts of a model: of its target's, and of its own.
+type place [2]*rate.Reservation
+
+// reserve takes a place and returns how long it is until then.
+func (p *pace) reserve(model string, now time.Time) (wait time.Duration, taken place) {
 	wait = p.held(now)
-	var taken []*rate.Reservation
-	for _, limiter := range []*rate.Limiter{p.limits[""], p.limits[model]} {
-		if limiter == nil || model == "" && len(taken) > 0 {
+	for i, limiter := range [...]*rate.Limiter{p.limits[""], p.limits[model]} {
+		if limiter == nil || model == "" && i > 0 {
 			continue
 		}
-		r := limiter.ReserveN(now, 1)
-		taken = append(taken, r)
-		wait = max(wait, r.DelayFrom(now))
+		taken[i] = limiter.ReserveN(now, 1)
+		wait = max(wait, taken[i].DelayFrom(now))
 	}
-	return wait, func(now time.Time) {
-		for _, r := range taken {
+	return wait, taken
+}
+
+// cancel gives a place back.
+func (taken place) cancel(now time.Time) {
+	for _, r := range taken {
+		if r != nil {
 			r.CancelAt(now)
 		}
 	}
@@ -119,16 +124,16 @@ func (w *worker) admit(f *flight) ruling {
 	if wait, ok := s.pace.breaker.admit(f, now); !ok {
 		return giveBack(untilLate(f, now, wait), "the provider fails, others wait until it answers")
 	}
-	wait, cancel := s.pace.reserve(f.generation.Model, now)
+	wait, place := s.pace.reserve(f.generation.Model, now)
 	if wait == 0 {
 		return ruling{next: nextStart}
 	}
 	if wait > paceWaitMax || f.late(now.Add(wait)) {
-		cancel(now)
+		place.cancel(now)
 		return giveBack(untilLate(f, now, wait), "its turn under the provider's rate is later")
 	}
 	if !w.waitToRetry(f, wait) {
-		cancel(w.now())
+		place.cancel(w.now())
 		if f.isWithdrawn() {
 			return ruling{next: nextStart} // start says so
 		}

@@ -14,10 +14,11 @@ import (
 // result is shared and must not be changed. An error of render is returned, and
 // nothing is kept. A Request that no bridge made keeps nothing.
 func (r Request) RenderTools(form string, render func(tools []Tool) ([]byte, error)) ([]byte, error) {
-	if r.rendered == nil {
+	if r.rendered == nil || r.asked.Toolset.IsZero() { // it is not said: then nothing is known to be the same
 		return render(r.Tools)
 	}
-	return r.rendered(form, func() ([]byte, error) { return render(r.Tools) })
+	key := renderKey{provider: r.asked.Provider, form: form, toolset: r.asked.Toolset}
+	return r.rendered.get(key, func() ([]byte, error) { return render(r.Tools) })
 }
 
 // renderKey names what was rendered. A toolset's fingerprint stands for the
@@ -45,16 +46,6 @@ type rendering struct {
 
 func newRenderings(bytesMax int) *renderings {
 	return &renderings{cache: newCache[renderKey, []byte](bytesMax), working: make(map[renderKey]*rendering)}
-}
-
-// of returns the function that keeps what is rendered of one toolset.
-func (r *renderings) of(provider string, toolset codec.Hash) func(form string, render func() ([]byte, error)) ([]byte, error) {
-	if toolset.IsZero() { // it is not said: then nothing is known to be the same
-		return nil
-	}
-	return func(form string, render func() ([]byte, error)) ([]byte, error) {
-		return r.get(renderKey{provider: provider, form: form, toolset: toolset}, render)
-	}
 }
 
 // get returns what is kept under key, or what render makes. While one renders,

@@ -104,7 +104,7 @@ func TestRenderedIsBounded(t *testing.T) {
 	var rendered int
 	ask := func(n, size int) {
 		t.Helper()
-		got, err := r.of("p", codec.Sum([]byte{byte(n)}))("x", func() ([]byte, error) {
+		got, err := r.get(renderKey{"p", "x", codec.Sum([]byte{byte(n)})}, func() ([]byte, error) {
 			rendered++
 			return make([]byte, size), nil
 		})
@@ -152,7 +152,7 @@ func TestRenderedAtOnce(t *testing.T) {
 				for range 50 {
 					turns.Go(func() {
 						defer func() { _ = recover() }()
-						got, err := r.of("p", codec.Sum(nil))("x", func() ([]byte, error) {
+						got, err := r.get(renderKey{"p", "x", codec.Sum(nil)}, func() ([]byte, error) {
 							if rendered.Add(1) == 1 {
 								<-release
 								return c.first()

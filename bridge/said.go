@@ -83,7 +83,13 @@ func (r *reader) keep(sid string, seq uint64, body any) {
 	switch b := body.(type) {
 	case *session.ToolCallSettled:
 		content = b.Output
-		s = &said{typ: session.TypeToolCallSettled, results: []result{{call: placeOf(b.Effect), status: session.CallStatus(b.Status), fault: b.Error}}}
+		room := new(struct { // one allocation
+			said   said
+			result [1]result
+		})
+		room.result[0] = result{call: placeOf(b.Effect), status: session.CallStatus(b.Status), fault: b.Error}
+		s = &room.said
+		s.typ, s.results = session.TypeToolCallSettled, room.result[:]
 		if content != nil {
 			s.results[0].text = content.Text
 		}

@@ -52,9 +52,9 @@ func TestKeptIsWhatIsRead(t *testing.T) {
 			if err := b.settle(t.Context(), &flight{effect: e}, c.outcome); err != nil {
 				t.Fatal(err)
 			}
-			found := map[uint64]*said{}
-			kept := len(b.reader.events.look("s1", []uint64{1}, found)) == 0
-			got := found[1]
+			found := wordsAt(1)
+			kept := len(b.reader.events.look("s1", found)) == 0
+			got := found[0].said
 			if kept == c.read {
 				t.Fatalf("kept: %v, want %v", kept, !c.read)
 			}

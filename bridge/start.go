@@ -54,11 +54,16 @@ func retried(r ruling) bool {
 func (w *worker) waitToRetry(f *flight, d time.Duration) bool {
 	ctx, cancel := context.WithCancelCause(f.life.drain)
 	defer cancel(nil)
-	if f.startUnder(cancel) {
+	if f.startUnder(pausing(cancel)) {
 		return false
 	}
 	return pause(ctx.Done(), d)
 }
+
+// pausing is a flight that waits to be started.
+type pausing context.CancelCauseFunc
+
+func (p pausing) end(cause error) { p(cause) }
 
 // startCall carries out a tool call.
 func (w *worker) startCall(f *flight) ruling {
@@ -95,21 +100,26 @@ func (w *worker) returnedCall(f *flight, r *returned) ruling {
 
 // startGeneration asks the model once.
 func (w *worker) startGeneration(f *flight, request *Request) ruling {
+	g := new(struct { // one allocation
+		told     starting
+		deltas   liveDeltas
+		returned returned
+	})
 	f.told = nil
 	if s := f.served; s.pace != nil {
-		f.told = &starting{pace: s.pace, counts: s.counts}
+		g.told.pace, g.told.counts = s.pace, s.counts
+		f.told = &g.told
 	}
-	var r returned
-	if refused, ok := w.execute(f, &r, func(ctx context.Context, start string) {
-		own := *request
-		deltas := &liveDeltas{wire: w.wire, sid: f.name.Session, effect: f.name.Effect, start: start, over: ctx}
+	if refused, ok := w.execute(f, &g.returned, func(ctx context.Context, start string) {
+		own, r, deltas := *request, &g.returned, &g.deltas
+		deltas.wire, deltas.sid, deltas.effect, deltas.start, deltas.over = w.wire, f.name.Session, f.name.Effect, start, ctx
 		own.Start, own.starting, own.deltas = start, f.told, deltas
 		r.answer, r.err = f.served.model.Generate(ctx, own, deltas.say)
 		deltas.end()
 	}); !ok {
 		return refused
 	}
-	return w.returnedGeneration(f, &r)
+	return w.returnedGeneration(f, &g.returned)
 }
 
 func (w *worker) returnedGeneration(f *flight, r *returned) ruling {
@@ -126,11 +136,8 @@ func (w *worker) returnedGeneration(f *flight, r *returned) ruling {
 // false then, and refused says what becomes of f. So it is when another goroutine
 // has brought f to its end meanwhile.
 func (w *worker) execute(f *flight, r *returned, run func(ctx context.Context, start string)) (refused ruling, ok bool) {
-	ctx := newRunning(f.life.grace, f.runTime, func(cause error) {
-		w.about(f).Error("executor_does_not_return", "waited_ms", stopGrace.Milliseconds())
-		w.goOn(f, &returned{abandoned: true, cause: cause})
-	})
-	withdrawn := f.startUnder(ctx.end)
+	ctx := newRunning(w, f)
+	withdrawn := f.startUnder(ctx)
 	now := w.now()
 	switch {
 	case withdrawn:
@@ -143,14 +150,14 @@ func (w *worker) execute(f *flight, r *returned, run func(ctx context.Context, s
 		}
 		w.count(&w.stats.Started)
 		ok = w.run(f, ctx, r, newStart(now), run)
-		ctx.cancel(nil)
+		ctx.over()
 		if !ok {
 			return ruling{next: nextElsewhere}, false
 		}
 		return ruling{}, true
 	}
 	ctx.leave()
-	ctx.cancel(nil)
+	ctx.over()
 	return refused, false
 }
 
@@ -167,19 +174,25 @@ func (w *worker) run(f *flight, ctx *running, r *returned, start string, run fun
 		if r.panicked != nil {
 			w.about(f).Error("executor_panicked", "panic", fmt.Sprint(r.panicked), "stack", string(debug.Stack()))
 		}
-		r.cause = context.Cause(ctx)
+		r.cause = ctx.why()
 		switch ours = ctx.leave(); {
 		case !ours && (over || p != nil):
 			<-ctx.gone // its slot is not free before
 		case ours && !over && p == nil: // this goroutine ends
 			left := *r
-			ctx.cancel(nil)
+			ctx.over()
 			go w.goOn(f, &left)
 		}
 	}()
 	run(ctx, start)
 	over, r.panicked = true, nil
 	return
+}
+
+// abandoned goes on with a flight whose executor does not return.
+func (w *worker) abandoned(f *flight, cause error) {
+	w.about(f).Error("executor_does_not_return", "waited_ms", stopGrace.Milliseconds())
+	w.goOn(f, &returned{abandoned: true, cause: cause})
 }
 
 // goOn goes on with a flight whose goroutine is lost to its executor: that does

@@ -1,10 +1,12 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -87,7 +89,7 @@ func (s *said) bytes() int {
 func (r *reader) request(ctx context.Context, g *session.Generation) (*Request, *Error, error) {
 	request := &Request{
 		Session: g.Session, Effect: g.Effect, Model: g.Model, System: g.System, ToolChoice: g.ToolChoice,
-		Toolset: g.Toolset.String(), rendered: r.rendered.of(g.Provider, g.Toolset),
+		Toolset: g.Toolset.String(), rendered: r.rendered, asked: g,
 	}
 	params, err := jsonOf(g.Params)
 	if err == nil {
@@ -200,7 +202,7 @@ func (r *reader) messages(ctx context.Context, g *session.Generation) ([]Message
 	messages := make([]Message, 0, len(g.Items))
 	var asked *said // the latest assistant item
 	for _, it := range g.Items {
-		s := words[it.Seq]
+		s := words.of(it.Seq)
 		var m Message
 		var err error
 		switch it.Role {
@@ -210,7 +212,7 @@ func (r *reader) messages(ctx context.Context, g *session.Generation) ([]Message
 			asked = s
 			m, err = assistantMessage(it, s)
 		case session.RoleTool:
-			m, err = editedMessage(it, s, asked, words[it.Edit])
+			m, err = editedMessage(it, s, asked, words.of(it.Edit))
 		default:
 			err = unreadable(it.Seq, "has the role "+strconv.Quote(string(it.Role))+": this bridge is too old")
 		}
@@ -225,24 +227,26 @@ func (r *reader) messages(ctx context.Context, g *session.Generation) ([]Message
 	return messages, nil
 }
 
-// read returns what the events of a generation's items say, by sequence. An
-// item whose text the session gave needs no event. What the turn before has read
-// or said is there; the rest is read from the log.
-func (r *reader) read(ctx context.Context, g *session.Generation) (map[uint64]*said, error) {
-	seqs := make([]uint64, 0, len(g.Items))
-	for _, it := range g.Items {
+// read returns what the events of a generation's items say. An item whose text
+// the session gave needs no event. What the turn before has read or said is there;
+// the rest is read from the log.
+func (r *reader) read(ctx context.Context, g *session.Generation) (words, error) {
+	all := make(words, 0, len(g.Items))
+	for i := range g.Items {
+		it := &g.Items[i]
 		if it.Code == "" {
-			seqs = append(seqs, it.Seq)
+			all = append(all, saidAt{seq: it.Seq})
 		}
 		if it.Edit != 0 {
-			seqs = append(seqs, it.Edit)
+			all = append(all, saidAt{seq: it.Edit})
 		}
 	}
-	words := make(map[uint64]*said, len(seqs))
-	missing := r.events.look(g.Session, seqs, words)
+	slices.SortFunc(all, func(a, b saidAt) int { return cmp.Compare(a.seq, b.seq) }) // most are so
+	all = slices.CompactFunc(all, func(a, b saidAt) bool { return a.seq == b.seq })
+	missing := r.events.look(g.Session, all)
 	total := 0
-	for _, s := range words {
-		if s != nil {
+	for i := range all {
+		if s := all[i].said; s != nil {
 			total += s.bytes()
 		}
 	}
@@ -261,11 +265,12 @@ func (r *reader) read(ctx context.Context, g *session.Generation) (map[uint64]*s
 			if total += s.bytes(); total > requestBytesMax {
 				return nil, &Error{Code: codeRequestTooLarge, Detail: fmt.Sprintf("the transcript has more than %d MiB: go on in a new session", requestBytesMax>>20)}
 			}
-			words[e.Seq] = s
+			at, _ := all.find(e.Seq)
+			all[at].said = s
 			r.events.put(g.Session, e.Seq, s)
 		}
 	}
-	return words, nil
+	return all, nil
 }
 
 func userMessage(it session.Item, s *said) (Message, error) {
@@ -280,7 +285,11 @@ func assistantMessage(it session.Item, s *said) (Message, error) {
 		return Message{}, unreadable(it.Seq, "is no turn of a model")
 	}
 	m := Message{Role: string(session.RoleAssistant), Text: s.text, Opaque: s.opaque}
-	for i, c := range s.calls {
+	if len(s.calls) > 0 {
+		m.Calls = make([]MessageCall, 0, len(s.calls))
+	}
+	for i := range s.calls {
+		c := &s.calls[i]
 		call := MessageCall{ID: callID(s.batch, i), Name: c.ToolName, Arguments: c.Arguments}
 		if c.ArgumentsBlob != nil {
 			call.Omitted = max(1, c.Size)

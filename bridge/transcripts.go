@@ -24,7 +24,7 @@ type transcripts struct {
 // each, and a list beside, would take more than what is kept.
 type transcript struct {
 	sid        string
-	said       []saidAt // ascending
+	said       words
 	bytes      int
 	first      uint64 // of its latest turn's events
 	next, prev *transcript
@@ -56,17 +56,26 @@ func (c *transcripts) link(of *transcript) {
 
 func (of *transcript) unlink() { of.prev.next, of.next.prev = of.next, of.prev }
 
-// find returns where a sequence is, or where it would be.
-func (of *transcript) find(seq uint64) (at int, found bool) {
-	if n := len(of.said); n == 0 || of.said[n-1].seq < seq {
-		return n, false // most are put in their order
+// words are what events say, ascending by their sequence, each once.
+type words []saidAt
+
+// of returns what the event at a sequence says, nil if that is not among them.
+func (w words) of(seq uint64) *said {
+	if at, found := w.find(seq); found {
+		return w[at].said
 	}
-	return slices.BinarySearchFunc(of.said, seq, func(s saidAt, seq uint64) int { return cmp.Compare(s.seq, seq) })
+	return nil
 }
 
-// look fills found with what is kept of these events of a session, and returns
-// those that are not, in their order. What found has already is left as it is.
-func (c *transcripts) look(sid string, seqs []uint64, found map[uint64]*said) (missing []uint64) {
+func (w words) find(seq uint64) (at int, found bool) {
+	return slices.BinarySearchFunc(w, seq, bySeq)
+}
+
+func bySeq(s saidAt, seq uint64) int { return cmp.Compare(s.seq, seq) }
+
+// look fills in what is kept of these events of a session, and returns those that
+// are not, in their order.
+func (c *transcripts) look(sid string, wanted words) (missing []uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	of := c.at[sid]
@@ -74,29 +83,21 @@ func (c *transcripts) look(sid string, seqs []uint64, found map[uint64]*said) (m
 		of.unlink()
 		c.link(of)
 	}
-	first := ^uint64(0)
-	for _, seq := range seqs {
-		if _, known := found[seq]; known {
-			continue
-		}
-		first = min(first, seq)
-		var s *said
+	for i := range wanted {
+		w := &wanted[i]
 		if of != nil {
-			if at, kept := of.find(seq); kept {
-				s = of.said[at].said
-			}
+			w.said = of.said.of(w.seq)
 		}
-		found[seq] = s
-		if s == nil {
+		if w.said == nil {
 			c.misses++
-			missing = append(missing, seq)
+			missing = append(missing, w.seq)
 		} else {
 			c.hits++
 		}
 	}
-	if of != nil && first != ^uint64(0) {
-		of.first = first
-		if len(of.said) > 2*len(found)+transcriptSlack {
+	if of != nil && len(wanted) > 0 {
+		of.first = wanted[0].seq
+		if len(of.said) > 2*len(wanted)+transcriptSlack {
 			c.forget(of) // the window has moved on
 		}
 	}
@@ -105,7 +106,7 @@ func (c *transcripts) look(sid string, seqs []uint64, found map[uint64]*said) (m
 
 // forget drops what lies before a session's latest turn. The lock is held.
 func (c *transcripts) forget(of *transcript) {
-	n, _ := of.find(of.first)
+	n, _ := of.said.find(of.first)
 	for _, s := range of.said[:n] {
 		of.bytes -= s.said.bytes()
 		c.bytes -= s.said.bytes()
@@ -125,13 +126,13 @@ func (c *transcripts) put(sid string, seq uint64, s *said) {
 	defer c.mu.Unlock()
 	of := c.at[sid]
 	if of == nil {
-		of = &transcript{sid: sid}
+		of = &transcript{sid: sid, said: make(words, 0, transcriptRoom)}
 		c.at[sid] = of
 	} else {
 		of.unlink()
 	}
 	c.link(of)
-	if _, known := of.find(seq); known {
+	if _, known := of.said.find(seq); known {
 		return
 	}
 	if of.bytes+bytes > c.bytesMax {
@@ -147,7 +148,7 @@ func (c *transcripts) put(sid string, seq uint64, s *said) {
 		c.bytes -= oldest.bytes
 		c.entries -= len(oldest.said)
 	}
-	at, _ := of.find(seq)
+	at, _ := of.said.find(seq) // behind the others, most often
 	of.said = slices.Insert(of.said, at, saidAt{seq, s})
 	of.bytes += bytes
 	c.bytes += bytes

@@ -103,6 +103,15 @@ func TestWhatWasSettledHereIsNotRead(t *testing.T) {
 	})
 }
 
+// wordsAt are events of which it is not known what they say.
+func wordsAt(seqs ...uint64) words {
+	all := make(words, len(seqs))
+	for i, seq := range seqs {
+		all[i].seq = seq
+	}
+	return all
+}
+
 // Against a reference that keeps all: what is found is right, the bounds hold,
 // and the sessions used last are whole.
 func TestTranscriptsAreBounded(t *testing.T) {
@@ -121,10 +130,10 @@ func TestTranscriptsAreBounded(t *testing.T) {
 		for i := range seqs {
 			seqs[i] = began[sid] + uint64(i)
 		}
-		found := map[uint64]*said{}
-		missing := c.look(sid, seqs, found)
+		found := wordsAt(seqs...)
+		missing := c.look(sid, found)
 		for _, seq := range seqs {
-			s := found[seq]
+			s := found.of(seq)
 			if s == nil != slices.Contains(missing, seq) || s != nil && s != all[sid][seq] {
 				t.Fatalf("%s %d: got %p, have %p, missing %v", sid, seq, s, all[sid][seq], missing)
 			}
@@ -135,7 +144,7 @@ func TestTranscriptsAreBounded(t *testing.T) {
 			}
 			c.put(sid, seq, all[sid][seq])
 		}
-		if again := c.look(sid, seqs, map[uint64]*said{}); len(again) > 0 {
+		if again := c.look(sid, wordsAt(seqs...)); len(again) > 0 {
 			t.Fatalf("%s: %v is not kept, of 50 that fit", sid, again)
 		}
 		entries, bytes := 0, 0
@@ -155,7 +164,7 @@ func TestTranscriptsAreBounded(t *testing.T) {
 	}
 	large := &said{text: strings.Repeat("x", 20*size)}
 	c.put("s1", 999, large)
-	if missing := c.look("s1", []uint64{999}, map[uint64]*said{}); len(missing) != 1 {
+	if missing := c.look("s1", wordsAt(999)); len(missing) != 1 {
 		t.Error("kept what is larger than a quarter")
 	}
 	c.clear()
@@ -171,7 +180,7 @@ func TestTranscriptsForgetWhatIsNotShown(t *testing.T) {
 	for seq := range uint64(1000) {
 		c.put("s1", seq+1, &said{})
 	}
-	c.look("s1", []uint64{990, 995, 1000}, map[uint64]*said{})
+	c.look("s1", wordsAt(990, 995, 1000))
 	if got := c.stats(); got.Entries != 11 {
 		t.Errorf("%d events are kept, want those from the first one shown on", got.Entries)
 	}

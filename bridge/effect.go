@@ -20,7 +20,6 @@ type effect struct {
 	step       *StepRequest
 	startBy    time.Time     // past it nothing is started
 	runTime    time.Duration // what one start may take
-	claimed    bool          // starts only with a claim
 }
 
 // errClass says that an effect is of a class that this package does not carry
@@ -53,7 +52,7 @@ func decodeEffect(name subjects.EffectName, subject string, payload []byte) (eff
 		if err != nil {
 			return effect{}, undecoded(subject, payload, err)
 		}
-		e.generation, e.claimed = g, true
+		e.generation = g
 		said = subjects.EffectName{Class: g.Class, Target: g.Provider, Session: g.Session, Effect: g.Effect}
 		version, runMS, startBy = g.V, g.RunMS, g.StartBy
 	case session.ClassTool:
@@ -61,7 +60,7 @@ func decodeEffect(name subjects.EffectName, subject string, payload []byte) (eff
 		if err != nil {
 			return effect{}, undecoded(subject, payload, err)
 		}
-		e.call, e.claimed = c, !c.RetrySafe
+		e.call = c
 		said = subjects.EffectName{Class: c.Class, Target: name.Target, Session: c.Session, Effect: c.Effect}
 		version, runMS, startBy = c.V, c.RunMS, c.StartBy
 	case session.ClassStep:
@@ -118,6 +117,9 @@ func readCall(name *subjects.EffectName, subject string, payload []byte) (*sessi
 
 // late reports that nothing may be started any more.
 func (e *effect) late(now time.Time) bool { return now.After(e.startBy) }
+
+// claimed reports that the effect starts only with a claim.
+func (e *effect) claimed() bool { return e.generation != nil || e.call != nil && !e.call.RetrySafe }
 
 // safe reports that the effect may be carried out twice without harm.
 func (e *effect) safe() bool { return e.call != nil && e.call.RetrySafe || e.step != nil }

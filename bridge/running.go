@@ -20,7 +20,7 @@ import (
 type running struct {
 	worker   *worker
 	flight   *flight
-	deadline time.Time
+	deadline time.Time // since it begins
 	overtime *time.Timer
 
 	mu       sync.Mutex
@@ -37,9 +37,17 @@ type running struct {
 // life it has the values alone: who ends that ends it too. If the executor does not
 // return, the worker is told that it is abandoned.
 func newRunning(w *worker, f *flight) *running {
-	r := &running{worker: w, flight: f, deadline: time.Now().Add(f.runTime)}
+	r := &running{worker: w, flight: f}
 	r.overtime = time.AfterFunc(f.runTime, r.overrun)
 	return r
+}
+
+// begins notes when the executor is called. The lock is for who may find it
+// abandoned.
+func (r *running) begins(now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.flight.started, r.deadline = now, now.Add(r.flight.runTime)
 }
 
 func (r *running) overrun() { r.end(errRunTime) }

@@ -1,7 +1,6 @@
 package bridge
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/binary"
@@ -24,8 +23,9 @@ import (
 type settlement struct {
 	door    session.Door
 	id      string // tells it from every other settlement, of this effect too
-	payload []byte
-	body    any // what payload says: a pointer
+	payload []byte // of draft: until that is put back
+	body    any    // what payload says: a pointer
+	draft   *draft
 }
 
 // errTooLarge says that no event can hold the outcome.
@@ -85,8 +85,9 @@ func (w *worker) encodeAs(ctx context.Context, e *effect, o outcome, inlineMax i
 	if err != nil {
 		return settlement{}, err
 	}
-	payload, err := written(session.Envelope{V: session.Version, Type: typ, At: o.at.UnixMilli(), By: w.by}, body)
+	draft, payload, err := written(session.Envelope{V: session.Version, Type: typ, At: o.at.UnixMilli(), By: w.by}, body)
 	if err != nil || len(payload) > session.EventBytesMax {
+		drafts.Put(draft)
 		return settlement{}, errors.Join(errTooLarge, err)
 	}
 	// The id holds a digest of what is said: the same event sent again counts
@@ -96,24 +97,25 @@ func (w *worker) encodeAs(ctx context.Context, e *effect, o outcome, inlineMax i
 		id:      settlementID(&e.name, payload),
 		payload: payload,
 		body:    body,
+		draft:   draft,
 	}, nil
 }
 
-// drafts are what payloads are written into first, so that each takes what it has
-// and no more.
+// drafts are what payloads are written into. A settlement's is put back when it is
+// stored; if it was published and nobody knows what became of it, it never is:
+// somebody may still read it.
 var drafts = sync.Pool{New: func() any { return new(draft) }}
 
 type draft struct{ bytes []byte }
 
-// written is env.With(body).
-func written(env session.Envelope, body any) ([]byte, error) {
-	d := drafts.Get().(*draft)
-	defer drafts.Put(d)
-	payload, err := env.AppendWith(d.bytes[:0], body)
+// written is env.With(body), in memory that may be put back.
+func written(env session.Envelope, body any) (d *draft, payload []byte, err error) {
+	d = drafts.Get().(*draft)
+	payload, err = env.AppendWith(d.bytes[:0], body)
 	if cap(payload) <= draftBytesMax {
 		d.bytes = payload
 	}
-	return bytes.Clone(payload), err
+	return d, payload, err
 }
 
 // settlementID returns the id of a settlement of an effect. Its digest is of

@@ -47,7 +47,7 @@ func (r *referee) start(p *proc, instance string, of subjects.EffectName) *start
 	if len(before) > 0 && e.call != nil && !e.call.RetrySafe {
 		r.j.breaks("%s starts %s, which %s has started before", p.name, name, before[0].by.name)
 	}
-	if !e.claimed {
+	if !e.claimed() {
 		return one
 	}
 	for _, b := range before {

@@ -4,6 +4,7 @@ package bridge
 // Every call waits for the simulation.
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -53,6 +54,7 @@ func (w simWire) BeginClaim(ctx context.Context, name subjects.ClaimName, c clai
 
 func (w simWire) Publish(ctx context.Context, door session.Door, sid, id string, payload []byte) (seq uint64, err error) {
 	what := textOf(payload)
+	payload = bytes.Clone(payload) // it is the caller's
 	err = w.call(ctx, fmt.Sprintf("publish %s %s", sid, what), func() (err error) {
 		w.sim.judge.settles(w.proc, door, sid, payload)
 		seq, err = w.sim.append(door, sid, id, payload)

@@ -79,7 +79,6 @@ func (w *worker) startCall(f *flight) ruling {
 	if call.Context, err = jsonOf(c.Context); err != nil {
 		return settleAs(outcome{status: session.CallFailed, fault: faultOf(err, codeExecutorError)})
 	}
-	f.started = w.now()
 	var r returned
 	if refused, ok := w.execute(f, &r, func(ctx context.Context, start string) {
 		call.Start = start
@@ -91,10 +90,12 @@ func (w *worker) startCall(f *flight) ruling {
 }
 
 func (w *worker) returnedCall(f *flight, r *returned) ruling {
-	o, again := toolOutcome(&f.effect, r, w.now().Sub(f.started))
+	now := w.now()
+	o, again := toolOutcome(&f.effect, r, now.Sub(f.started))
 	if again {
 		return giveBack(stoppingDelay, "this bridge is stopping")
 	}
+	o.at = now
 	return settleAs(o)
 }
 
@@ -124,10 +125,12 @@ func (w *worker) startGeneration(f *flight, request *Request) ruling {
 
 func (w *worker) returnedGeneration(f *flight, r *returned) ruling {
 	o, again := modelOutcome(&f.effect, r)
-	f.told.ended(&o, w.now())
+	now := w.now()
+	f.told.ended(&o, now)
 	if again {
 		return giveBack(stoppingDelay, "this bridge is stopping")
 	}
+	o.at = now
 	return settleAs(o)
 }
 
@@ -148,6 +151,7 @@ func (w *worker) execute(f *flight, r *returned, run func(ctx context.Context, s
 		if f.life.grace.Err() != nil { // endAll came before startUnder
 			ctx.end(context.Cause(f.life.grace))
 		}
+		ctx.begins(now)
 		w.count(&w.stats.Started)
 		ok = w.run(f, ctx, r, newStart(now), run)
 		ctx.over()

@@ -27,7 +27,8 @@ type wire interface {
 	// Publish stores an event of sid and returns its sequence. An event with
 	// the same id and payload that was stored within the last two minutes
 	// counts as this one. A *bus.MaxPayloadError never passes; bus.ErrIDTaken
-	// passes with another id.
+	// passes with another id. The payload is the caller's again if there is no
+	// error; after one it must not be changed any more.
 	Publish(ctx context.Context, door session.Door, sid, id string, payload []byte) (seq uint64, err error)
 
 	// LastModelEvent returns the latest event of sid on the door llm, as the

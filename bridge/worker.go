@@ -234,9 +234,9 @@ func (w *worker) carry(f *flight) ruling {
 	}
 	r := ruling{next: nextStart}
 	switch {
-	case f.claimed && !fault.On(fault.NoClaim):
+	case f.claimed() && !fault.On(fault.NoClaim):
 		r = w.claim(life.grace, f, nil)
-	case f.call != nil && w.now().Sub(time.UnixMilli(f.call.At)) > unclaimedFreshFor:
+	case f.call != nil && f.began.Sub(time.UnixMilli(f.call.At)) > unclaimedFreshFor:
 		r = w.stillWanted(life.grace, f)
 	}
 	if r.next == nextStart {
@@ -315,7 +315,9 @@ func (w *worker) end(f *flight, r ruling) ruling {
 func (w *worker) settle(ctx context.Context, f *flight, o outcome) error {
 	inlineMax, again := inlineBytesMax, ""
 	wait := retryWaitMin
-	o.at = w.now()
+	if o.at.IsZero() {
+		o.at = w.now()
+	}
 	for {
 		s, err := w.encode(ctx, &f.effect, o, inlineMax)
 		var seq uint64
@@ -324,6 +326,7 @@ func (w *worker) settle(ctx context.Context, f *flight, o outcome) error {
 		}
 		if err == nil {
 			w.settled(f, seq, &s, &o)
+			drafts.Put(s.draft)
 			return nil
 		}
 		var large *bus.MaxPayloadError

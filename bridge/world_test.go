@@ -5,6 +5,7 @@ package bridge
 // one.
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -101,6 +102,7 @@ func (w *world) Publish(ctx context.Context, door session.Door, sid, id string, 
 			return 0, err
 		}
 	}
+	payload = bytes.Clone(payload) // it is the caller's
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if at, ok := w.ids[id]; ok && id != "" {

@@ -133,13 +133,28 @@ func settlementID(of *subjects.EffectName, payload []byte) string {
 	return string(id)
 }
 
+// The bodies of settlements have room for what they point to: each is one
+// allocation.
+type (
+	callBody struct {
+		session.ToolCallSettled
+		output session.Content
+	}
+	callsBody struct {
+		session.ToolCallsObserved
+		text  session.Content
+		usage session.Usage
+	}
+	generationBody struct {
+		session.GenerationSettled
+		text  session.Content
+		usage session.Usage
+	}
+)
+
 func (w *worker) callBody(ctx context.Context, e *effect, o outcome, inlineMax int) (*session.ToolCallSettled, error) {
-	room := new(struct { // one allocation
-		settled session.ToolCallSettled
-		output  session.Content
-	})
-	b := &room.settled
-	*b = session.ToolCallSettled{
+	b := new(callBody)
+	b.ToolCallSettled = session.ToolCallSettled{
 		DurationMS: o.duration.Milliseconds(), Effect: e.name.Effect, Error: wireFault(o.fault, codeExecutorError),
 		PlanHash: e.call.PlanHash.String(), Status: string(o.status),
 	}
@@ -147,8 +162,8 @@ func (w *worker) callBody(ctx context.Context, e *effect, o outcome, inlineMax i
 		b.HostSession = &session.HostSession{ID: valid(o.host.ID), Route: valid(o.host.Route), Status: valid(o.host.Status)}
 	}
 	var err error
-	b.Output, err = w.outputContent(ctx, &room.output, o, inlineMax)
-	return b, err
+	b.Output, err = w.outputContent(ctx, &b.output, o, inlineMax)
+	return &b.ToolCallSettled, err
 }
 
 // callsBody stores arguments apart from the event that are too large for the
@@ -157,15 +172,10 @@ func (w *worker) callsBody(ctx context.Context, e *effect, a *Answer, apart map[
 	if len(a.Calls) > session.CallsSeenMax {
 		return nil, errTooLarge
 	}
-	room := new(struct {
-		observed session.ToolCallsObserved
-		text     session.Content
-		usage    session.Usage
-	})
-	b := &room.observed
-	*b = session.ToolCallsObserved{
+	b := new(callsBody)
+	b.ToolCallsObserved = session.ToolCallsObserved{
 		Calls: make([]session.ObservedCall, len(a.Calls)), Effect: e.name.Effect, Model: clip(a.Model, session.NameBytesMax),
-		Opaque: w.opaque(e, a.Opaque), Usage: wireUsage(&room.usage, a.Usage),
+		Opaque: w.opaque(e, a.Opaque), Usage: wireUsage(&b.usage, a.Usage),
 	}
 	for i, c := range a.Calls {
 		call := session.ObservedCall{
@@ -181,8 +191,8 @@ func (w *worker) callsBody(ctx context.Context, e *effect, a *Answer, apart map[
 		b.Calls[i] = call
 	}
 	var err error
-	b.Text, err = w.content(ctx, &room.text, a.Text, inlineMax)
-	return b, err
+	b.Text, err = w.content(ctx, &b.text, a.Text, inlineMax)
+	return &b.ToolCallsObserved, err
 }
 
 // apart returns which calls' arguments to store apart from the event so that
@@ -225,19 +235,14 @@ func (w *worker) generationBody(ctx context.Context, e *effect, o outcome, inlin
 		return &session.GenerationSettled{Effect: e.name.Effect, Error: wireFault(o.fault, codeModelError), Status: "failed"}, nil
 	}
 	a := o.answer
-	room := new(struct {
-		settled session.GenerationSettled
-		text    session.Content
-		usage   session.Usage
-	})
-	b := &room.settled
-	*b = session.GenerationSettled{
+	b := new(generationBody)
+	b.GenerationSettled = session.GenerationSettled{
 		Effect: e.name.Effect, FinishReason: clip(a.FinishReason, session.NameBytesMax), Model: clip(a.Model, session.NameBytesMax),
-		Opaque: w.opaque(e, a.Opaque), Status: "ok", Usage: wireUsage(&room.usage, a.Usage),
+		Opaque: w.opaque(e, a.Opaque), Status: "ok", Usage: wireUsage(&b.usage, a.Usage),
 	}
 	var err error
-	b.Text, err = w.content(ctx, &room.text, a.Text, inlineMax)
-	return b, err
+	b.Text, err = w.content(ctx, &b.text, a.Text, inlineMax)
+	return &b.GenerationSettled, err
 }
 
 // content returns text as an event holds it, in c: itself, or a blob; nil if empty.

@@ -64,6 +64,15 @@ type ObservedCall struct {
 // another: a model calls what it was shown. The PlanCall goes to Schedule, in the place of the call, also if
 // it is rejected.
 func Check(reg *Registry, ts *Toolset, call ObservedCall) (PlanCall, Rejection) {
+	return new(Checker).Check(reg, ts, call)
+}
+
+// Checker checks the calls of a batch one after the other, as Check does, in
+// the same memory. Its zero value is ready.
+type Checker struct{ room membersRoom }
+
+// Check is the function Check.
+func (k *Checker) Check(reg *Registry, ts *Toolset, call ObservedCall) (PlanCall, Rejection) {
 	found, ok := reg.byName[call.ToolName]
 	if !ok {
 		planned := PlanCall{Rejected: true}
@@ -80,7 +89,7 @@ func Check(reg *Registry, ts *Toolset, call ObservedCall) (PlanCall, Rejection) 
 		rejection = reject(ToolDisabled, "the tool is offered as "+quoted(shown)+" in this turn")
 	}
 	if rejection.OK() {
-		planned.Key, rejection = checkArguments(&reg.tools[t], ts.variant(t), call)
+		planned.Key, rejection = checkArguments(&reg.tools[t], ts.variant(t), call, &k.room)
 	}
 	planned.Rejected = !rejection.OK()
 	return planned, rejection
@@ -105,7 +114,7 @@ func Recheck(reg *Registry, t ToolIndex, req Request, facts Facts) Rejection {
 // CheckArguments checks arguments that a person has changed. The plan stays as
 // it is: a call that may be edited was planned with its bare key.
 func CheckArguments(reg *Registry, ts *Toolset, t ToolIndex, arguments string) Rejection {
-	_, rejection := checkArguments(&reg.tools[t], ts.variant(t), ObservedCall{Arguments: arguments})
+	_, rejection := checkArguments(&reg.tools[t], ts.variant(t), ObservedCall{Arguments: arguments}, &membersRoom{})
 	return rejection
 }
 
@@ -153,8 +162,8 @@ func verdictRejection(reg *Registry, t ToolIndex, v Verdict) Rejection {
 }
 
 // checkArguments checks arguments against a descriptor's schema and returns
-// the key that the call uses.
-func checkArguments(t *tool, variant int, call ObservedCall) (Key, Rejection) {
+// the key that the call uses. What room holds is overwritten.
+func checkArguments(t *tool, variant int, call ObservedCall, room *membersRoom) (Key, Rejection) {
 	switch size := max(call.BlobSize, int64(len(call.Arguments))); {
 	case size > ArgumentsBytesMax:
 		return Key{}, reject(InvalidArguments, "too large: "+strconv.FormatInt(size, 10)+" bytes, at most "+strconv.Itoa(ArgumentsBytesMax))
@@ -165,7 +174,7 @@ func checkArguments(t *tool, variant int, call ObservedCall) (Key, Rejection) {
 	if text == "" {
 		text = "{}"
 	}
-	arguments, problem := readArguments(text)
+	arguments, problem := readArguments(text, room)
 	if problem != "" {
 		return Key{}, reject(InvalidArguments, problem)
 	}
@@ -183,9 +192,9 @@ func checkArguments(t *tool, variant int, call ObservedCall) (Key, Rejection) {
 }
 
 // readArguments reads the text of a call's arguments, or says what is wrong
-// with it.
-func readArguments(text string) (value, string) {
-	if v, ok := readQuick(text); ok {
+// with it. The value may use room.
+func readArguments(text string, room *membersRoom) (value, string) {
+	if v, ok := readQuick(text, room); ok {
 		return v, ""
 	}
 	return readSpelled(text)

@@ -10,6 +10,7 @@ import "unicode/utf8"
 type quickReader struct {
 	text string
 	pos  int
+	room *membersRoom // for the outermost object's members
 }
 
 // Bounds of what is read so.
@@ -20,9 +21,10 @@ const (
 )
 
 // readQuick reads an object as readValue does of its canonical bytes, or leaves
-// it: then ok is false. The value's texts are part of text.
-func readQuick(text string) (v value, ok bool) {
-	q := quickReader{text: text}
+// it: then ok is false. The value's texts are part of text, and its members are
+// in room if there are few.
+func readQuick(text string, room *membersRoom) (v value, ok bool) {
+	q := quickReader{text: text, room: room}
 	q.space()
 	if q.peek() != '{' || !utf8.ValidString(text) {
 		return value{}, false
@@ -155,7 +157,10 @@ func (q *quickReader) object(depth int) (value, bool) {
 		}
 		item, ok := q.value(depth + 1)
 		if ok && v.names == nil {
-			room := &membersRoom{}
+			room := q.room
+			if depth > 0 {
+				room = &membersRoom{}
+			}
 			v.names, v.items = room.names[:0], room.items[:0]
 		}
 		if !ok || !v.insert(name, item) {

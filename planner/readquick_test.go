@@ -33,7 +33,7 @@ func TestQuickArgumentsAreReadAsSpelled(t *testing.T) {
 	} {
 		readAsSpelled(t, text)
 	}
-	if _, ok := readQuick(`{"path": "a/b", "lines": [1, -20], "all": true}`); !ok {
+	if _, ok := readQuick(`{"path": "a/b", "lines": [1, -20], "all": true}`, &membersRoom{}); !ok {
 		t.Error("usual arguments are left to the codec")
 	}
 }
@@ -65,7 +65,7 @@ func drawJSON(t *rapid.T, depth int) string {
 }
 
 func readAsSpelled(t rapid.TB, text string) {
-	got, ok := readQuick(text)
+	got, ok := readQuick(text, &membersRoom{})
 	if !ok {
 		return
 	}

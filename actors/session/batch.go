@@ -16,10 +16,11 @@ func (s *State) startBatch(observed []ObservedCall) {
 	b := &Batch{Calls: make([]Call, len(kept)), Excess: len(observed) - len(kept), Seq: s.Seq}
 	t.Batch = b
 	planned := make([]planner.PlanCall, len(kept))
+	var checker planner.Checker
 	for i, o := range kept {
 		c := &b.Calls[i]
 		c.ToolName, c.ProviderCallID = clip(o.ToolName, NameBytesMax), o.ProviderCallID
-		plan, rejection := planner.Check(s.turnsOwn, &t.Toolset, o.planned())
+		plan, rejection := checker.Check(s.turnsOwn, &t.Toolset, o.planned())
 		planned[i], c.ToolID = plan, plan.ToolID
 		if !rejection.OK() {
 			s.rejectCall(i, rejection)

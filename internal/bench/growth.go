@@ -155,5 +155,5 @@ func (l *load) flyFrom(ctx context.Context, from, inFlight, runs int) error {
 	l.next, l.stopped, l.drained = from, false, make(chan struct{})
 	l.mu.Unlock()
 	l.fly(min(inFlight, runs), from+runs)
-	return l.wait(ctx, drainWithin+time.Duration(runs)*time.Second)
+	return l.wait(ctx)
 }

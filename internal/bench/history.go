@@ -100,7 +100,7 @@ func (g *stage) fly(ctx context.Context, inFlight, runs int) error {
 	}
 	defer l.stop()
 	l.fly(min(inFlight, runs), runs)
-	return l.wait(ctx, drainWithin+time.Duration(runs)*time.Second)
+	return l.wait(ctx)
 }
 
 // fill publishes the events of sessions from one number to another, all alike,

@@ -183,16 +183,7 @@ func (l *load) more(ctx context.Context, n int) error {
 	enough := make(chan struct{})
 	l.awaited, l.enough = l.ended+n, enough
 	l.mu.Unlock()
-	late := time.NewTimer(drainWithin)
-	defer late.Stop()
-	select {
-	case <-enough:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-late.C:
-		return fmt.Errorf("fewer than %d runs ended within %v", n, drainWithin)
-	}
+	return l.await(ctx, enough)
 }
 
 // drain starts no more runs and waits for those in flight.
@@ -203,22 +194,32 @@ func (l *load) drain(ctx context.Context) error {
 		l.land()
 	}
 	l.mu.Unlock()
-	return l.wait(ctx, drainWithin)
+	return l.wait(ctx)
 }
 
 // wait waits until all runs have ended.
-func (l *load) wait(ctx context.Context, within time.Duration) error {
-	late := time.NewTimer(within)
+func (l *load) wait(ctx context.Context) error { return l.await(ctx, l.drained) }
+
+// await waits until done is closed, however long runs take to end, as long as some
+// do: it fails when none has for drainWithin.
+func (l *load) await(ctx context.Context, done <-chan struct{}) error {
+	late := time.NewTicker(drainWithin)
 	defer late.Stop()
-	select {
-	case <-l.drained:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-late.C:
+	for before := -1; ; {
+		select {
+		case <-done:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-late.C:
+		}
 		l.mu.Lock()
-		defer l.mu.Unlock()
-		return fmt.Errorf("%d of %d runs did not end within %v", len(l.begun), l.next, within)
+		ended, open, begun := l.ended, len(l.begun), l.next
+		l.mu.Unlock()
+		if ended == before {
+			return fmt.Errorf("%d of %d runs did not end, and none of them within the last %v", open, begun, drainWithin)
+		}
+		before = ended
 	}
 }
 

@@ -267,7 +267,7 @@ func (r row) measure(ctx context.Context, l *load, name string, side *Side) (err
 		err = errors.Join(pass(ctx, r.For), <-wave)
 	} else {
 		l.fly(min(r.inFlight, r.Runs), r.Runs)
-		err = l.wait(ctx, drainWithin+r.For)
+		err = l.wait(ctx)
 	}
 	l.measure(false)
 	took, used := time.Since(begun), cpuUsed()-used

@@ -101,5 +101,6 @@ func (r requests) of(sid string) (payload []byte, id string) {
 // those in the messages that the ceiling stores are.
 func sessionID(n int) string { return fmt.Sprintf("bench-%010d", n) }
 
-// drainWithin is how long the last runs may take to end.
+// drainWithin is how long it may be from the end of one run to that of the next,
+// where several are in flight.
 const drainWithin = time.Minute

@@ -67,7 +67,7 @@ func readUsual(data []byte, stream string) (seq uint64, ok bool) {
 // hear takes an answer of the server.
 func (s *committing) hear(m *nats.Msg) {
 	number, err := strconv.ParseUint(m.Subject[strings.LastIndexByte(m.Subject, '.')+1:], 10, 64)
-	if err != nil || s.flights[number] == nil {
+	if err != nil || s.flights.at(number) == nil {
 		return // it was sent again since; that answer counts
 	}
 	if len(m.Data) == 0 && m.Header.Get(subjects.HeaderStatus) == "" {
@@ -82,22 +82,23 @@ func (s *committing) answered(number uint64, a acked) {
 	f := s.land(number)
 	if a.err == nil {
 		s.wait = 0
-		for i, w := range f.writes {
-			w.seq, w.duplicate = a.seq-uint64(len(f.writes)-1-i), a.duplicate
+	}
+	w := f.one
+	switch {
+	case a.err == nil && w != nil:
+		w.seq, w.duplicate = a.seq, a.duplicate
+		s.settle(w)
+	case a.err == nil:
+		for i, w := range f.batch {
+			w.seq, w.duplicate = a.seq-uint64(len(f.batch)-1-i), a.duplicate
 			s.settle(w)
 		}
-		return
-	}
-	if len(f.writes) > 1 {
-		s.rejected(f.writes, a.err)
-		return
-	}
-	w := f.writes[0]
-	switch {
+	case w == nil:
+		s.rejected(f.batch, a.err)
 	case w.fenced && isConflict(a.err), errors.Is(a.err, jetstream.ErrNoStreamResponse):
-		s.look(f.writes, a.err)
+		s.look(f.all(), a.err)
 	case isTransient(a.err):
-		s.unknown(f.writes)
+		s.unknown(f.all())
 	default:
 		w.err = s.failed(w, a.err)
 		s.settle(w)

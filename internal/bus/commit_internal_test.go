@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,7 +21,7 @@ import (
 func testCommitting() *committing {
 	return &committing{
 		committer: newCommitter(new(Bus), "S"), inbox: "inbox",
-		flights: make(map[uint64]*flight), busy: make(map[string]bool), held: make(map[string][]*write), looked: make(chan looked, 16),
+		busy: make(map[string]bool), held: make(map[string][]*write), looked: make(chan looked, 16),
 	}
 }
 
@@ -42,8 +44,15 @@ func (s *committing) testWrites(n int) []*write {
 
 // sent puts writes into the air.
 func (s *committing) sent(writes ...*write) (number uint64) {
-	s.fly(&flight{writes: writes}, func(string) error { return nil })
-	return s.next
+	f := flight{batch: writes, sent: time.Now()}
+	if len(writes) == 1 {
+		f = flight{one: writes[0], sent: time.Now()}
+	}
+	s.fly(f, func(reply string) error {
+		number, _ = strconv.ParseUint(strings.TrimPrefix(reply, "inbox."), 10, 64)
+		return nil
+	})
+	return number
 }
 
 func refusal(code jetstream.ErrorCode) string {
@@ -135,11 +144,11 @@ func TestCommittingTimesOut(t *testing.T) {
 	s := testCommitting()
 	all := s.testWrites(6)
 	for i, w := range all {
-		s.sent(w)
+		number := s.sent(w)
 		if i == 3 {
 			continue // this one is sent just now
 		}
-		s.flights[s.next].sent = time.Now().Add(-apiTimeout)
+		s.flights.at(number).sent = time.Now().Add(-apiTimeout)
 	}
 	s.again(apiTimeout)
 	if want := slices.Concat(all[:3], all[4:]); !slices.Equal(s.ready, want) {
@@ -149,8 +158,34 @@ func TestCommittingTimesOut(t *testing.T) {
 		t.Errorf("got %d in the air, paused %v, want 1 and a pause", s.inAir, !s.until.IsZero())
 	}
 	s.again(0) // the connection was made anew
-	if len(s.ready) != 6 || s.inAir != 0 || len(s.flights) != 0 {
+	if len(s.ready) != 6 || s.inAir != 0 || len(s.flights.before(time.Now())) != 0 {
 		t.Errorf("got %d ready and %d in the air, want 6 and none", len(s.ready), s.inAir)
+	}
+}
+
+// A place in the air that is used again is another flight's: an answer that comes
+// twice says nothing of it.
+func TestCommittingHearsTwice(t *testing.T) {
+	t.Parallel()
+	s := testCommitting()
+	all := s.testWrites(3)
+	stored := func(number uint64, seq int) {
+		s.hear(&nats.Msg{Subject: replySubject("inbox", number), Data: fmt.Appendf(nil, `{"stream":"S","seq":%d}`, seq)})
+	}
+	first, second := s.sent(all[0]), s.sent(all[1])
+	stored(first, 1)
+	third := s.sent(all[2])
+	if len(s.flights.places) != 2 || third <= second {
+		t.Errorf("got %d places and number %d after %d, want 2 places and a greater number", len(s.flights.places), third, second)
+	}
+	stored(first, 9)
+	if all[0].seq != 1 || all[2].seq != 0 || s.inAir != 2 {
+		t.Errorf("got %d and %d stored with %d in the air, want 1, 0 and 2", all[0].seq, all[2].seq, s.inAir)
+	}
+	stored(third, 3)
+	stored(second, 2)
+	if all[1].seq != 2 || all[2].seq != 3 || s.inAir != 0 {
+		t.Errorf("got %d and %d stored with %d in the air, want 2, 3 and 0", all[1].seq, all[2].seq, s.inAir)
 	}
 }
 

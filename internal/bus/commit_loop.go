@@ -14,21 +14,13 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// flight is what one answer is awaited for: a single message or a batch.
-type flight struct {
-	writes []*write
-	alone  [1]*write // room for a single one
-	sent   time.Time
-	err    error // it could not be sent
-}
-
 // committing is the state of a committer's goroutine.
 type committing struct {
 	*committer
 	inbox   string
 	answers chan *nats.Msg
-	flights map[uint64]*flight
-	next    uint64 // of the flights
+	flights flights
+	reply   []byte // room for a reply subject
 	letter  letter
 	inAir   int // writes sent and not answered
 
@@ -59,7 +51,7 @@ type looked struct {
 // run sends what is queued, until the committer is closed.
 func (c *committer) run() {
 	s := &committing{
-		committer: c, flights: make(map[uint64]*flight), busy: make(map[string]bool), held: make(map[string][]*write), looked: make(chan looked, 16),
+		committer: c, busy: make(map[string]bool), held: make(map[string][]*write), looked: make(chan looked, 16),
 		denied: make(chan *PermissionError, 16), reset: make(chan struct{}, 1), timeouts: time.NewTicker(apiTimeout / 5),
 	}
 	defer s.timeouts.Stop()
@@ -145,7 +137,7 @@ func (s *committing) send() {
 	}
 	s.sendReady()
 	for _, number := range slices.Backward(s.fell) {
-		s.answered(number, acked{err: s.flights[number].err})
+		s.answered(number, acked{err: s.flights.at(number).err})
 	}
 	s.fell = s.fell[:0]
 	s.mu.Lock()
@@ -210,7 +202,7 @@ func (s *committing) dropEnded() {
 func (s *committing) sendEach(alone bool) {
 	ready := s.ready // what is dropped changes s.ready
 	s.ready = nil
-	rest := ready[:0]
+	rest, now := ready[:0], time.Now()
 	for _, w := range ready {
 		switch {
 		case w.of.ctx.Err() != nil:
@@ -224,9 +216,7 @@ func (s *committing) sendEach(alone bool) {
 			if w.order != "" {
 				s.busy[w.order] = true
 			}
-			f := &flight{alone: [1]*write{w}}
-			f.writes = f.alone[:]
-			s.fly(f, func(reply string) error {
+			s.fly(flight{one: w, sent: now}, func(reply string) error {
 				return s.bus.nc.PublishMsg(s.letter.of(w, reply))
 			})
 		}
@@ -240,7 +230,7 @@ func (s *committing) sendEach(alone bool) {
 // server has no room for a batch.
 func (s *committing) sendBatch(group []*write) {
 	id := nuid.Next()
-	s.fly(&flight{writes: group}, func(reply string) error {
+	s.fly(flight{batch: group, sent: time.Now()}, func(reply string) error {
 		for i, w := range group {
 			m := s.letter.of(w, "")
 			s.letter.set(subjects.HeaderBatchID, id)
@@ -259,31 +249,9 @@ func (s *committing) sendBatch(group []*write) {
 	})
 }
 
-// fly sends writes that one answer is for.
-func (s *committing) fly(f *flight, send func(reply string) error) {
-	s.next++
-	f.sent = time.Now()
-	s.flights[s.next] = f
-	s.inAir += len(f.writes)
-	if f.err = send(replySubject(s.inbox, s.next)); f.err != nil {
-		s.fell = append(s.fell, s.next)
-	}
-}
-
-// land takes a flight out of the air.
-func (s *committing) land(number uint64) *flight {
-	f := s.flights[number]
-	delete(s.flights, number)
-	s.inAir -= len(f.writes)
-	if len(f.writes) == 1 {
-		s.free(f.writes[0].order)
-	}
-	return f
-}
-
 // free lets the next of an order go.
 func (s *committing) free(order string) {
-	if !s.busy[order] {
+	if order == "" || !s.busy[order] {
 		return
 	}
 	delete(s.busy, order)
@@ -356,13 +324,7 @@ func (s *committing) pause() {
 // again sends what has no answer for longer than d once more, under the same
 // names: it may be stored or not.
 func (s *committing) again(d time.Duration) {
-	now := time.Now()
-	var late []uint64
-	for number, f := range s.flights {
-		if now.Sub(f.sent) >= d {
-			late = append(late, number)
-		}
-	}
+	late := s.flights.before(time.Now().Add(-d))
 	slices.Sort(late)
 	for _, number := range slices.Backward(late) {
 		s.answered(number, acked{err: nats.ErrTimeout})
@@ -372,9 +334,10 @@ func (s *committing) again(d time.Duration) {
 // deny ends what the server does not allow. What went with it in a batch goes
 // out again.
 func (s *committing) deny(p *PermissionError) {
-	for number, f := range s.flights {
+	for _, number := range s.flights.before(time.Now()) {
+		all := s.flights.at(number).all()
 		concerned := p.Op == "subscribe" && strings.HasPrefix(p.Subject, s.bus.open.inbox)
-		for _, w := range f.writes {
+		for _, w := range all {
 			concerned = concerned || w.subject == p.Subject
 		}
 		if !concerned {
@@ -382,7 +345,7 @@ func (s *committing) deny(p *PermissionError) {
 		}
 		s.land(number)
 		var others []*write
-		for _, w := range f.writes {
+		for _, w := range all {
 			if p.Op == "publish" && w.subject != p.Subject {
 				w.alone = true
 				others = append(others, w)

@@ -255,6 +255,22 @@ func usual() []quick {
 	}
 }
 
+// TestRoomSuffices: effects are written without growing, and not into much more room
+// than they take.
+func TestRoomSuffices(t *testing.T) {
+	t.Parallel()
+	for _, v := range usual() {
+		effect, is := v.(interface{ room() int })
+		if !is {
+			continue
+		}
+		body, _ := v.AppendCanonical(nil)
+		if room := effect.room(); room < len(body) || room > len(body)+256 {
+			t.Errorf("%T takes %d bytes, and gets %d", v, len(body), room)
+		}
+	}
+}
+
 // quick reads and writes itself.
 type quick interface {
 	quickBody

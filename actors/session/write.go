@@ -6,18 +6,31 @@ import "github.com/refold/refold/codec"
 // times as long, and every effect is written once by who asks for it, and once
 // by each who folds it again.
 
-// payloadRoom is what most effects take at most, without the texts in them.
-const payloadRoom = 512
+// What an effect and a host session take at most without the texts in them, and a wake
+// and any effect mostly.
+const (
+	generationRoom = 224
+	toolCallRoom   = 256
+	hostRoom       = 40
+	wakeRoom       = 160
+	payloadRoom    = 512
+)
 
 // payload returns the canonical bytes of an effect, in room if there is any.
 func (g *Generation) payload(room []byte) []byte {
 	if room == nil {
-		room = make([]byte, 0, payloadRoom+len(g.System)+len(g.Params)+len(g.ResponseFormat)+len(g.Items)*itemRoom+len(g.Tools)*hashRoomText)
+		room = make([]byte, 0, g.room())
 	}
 	if out, ok := g.AppendCanonical(room); ok {
 		return out
 	}
 	return encode(*g)
+}
+
+// room is what most of them take at most.
+func (g *Generation) room() int {
+	texts := len(g.Effect) + len(g.Model) + len(g.Params) + len(g.Provider) + len(g.ResponseFormat) + len(g.Session) + len(g.System) + len(g.ToolChoice)
+	return generationRoom + texts + len(g.Items)*itemRoom + len(g.Tools)*hashRoomText
 }
 
 // What an item takes mostly, and a hash always.
@@ -29,12 +42,19 @@ const (
 // payload returns the canonical bytes of an effect, in room if there is any.
 func (c *ToolCall) payload(room []byte) []byte {
 	if room == nil {
-		room = make([]byte, 0, payloadRoom+len(c.Arguments)+len(c.Context))
+		room = make([]byte, 0, c.room())
 	}
 	if out, ok := c.AppendCanonical(room); ok {
 		return out
 	}
 	return encode(*c)
+}
+
+// room is what it takes at most.
+func (c *ToolCall) room() int {
+	texts := len(c.Arguments) + len(c.Batch) + len(c.Context) + len(c.Effect) + len(c.IdempotencyKey) + len(c.ProviderCallID) +
+		len(c.Session) + len(c.ToolID) + len(c.ToolName)
+	return toolCallRoom + texts + c.HostSession.room()
 }
 
 // payload returns the canonical bytes of an effect, in room if there is any.
@@ -47,8 +67,6 @@ func (w *Wake) payload(room []byte) []byte {
 	}
 	return encode(*w)
 }
-
-const wakeRoom = 160
 
 // AppendCanonical writes the effect as codec does.
 func (g *Generation) AppendCanonical(out []byte) (_ []byte, ok bool) {
@@ -160,6 +178,14 @@ func (w *writer) someRaw(key string, raw codec.Raw) {
 		out, ok := codec.AppendRaw(codec.AppendString(w.out, key), raw, 1)
 		w.out, w.bad = out, w.bad || !ok
 	}
+}
+
+// room is what a host session takes at most; nil takes nothing.
+func (h *HostSession) room() int {
+	if h == nil {
+		return 0
+	}
+	return hostRoom + len(h.ID) + len(h.Route) + len(h.Status)
 }
 
 func (w *writer) host(key string, h *HostSession) {

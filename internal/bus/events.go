@@ -147,7 +147,7 @@ func (b *Bus) directAt(ctx context.Context, seqs []uint64) []stored {
 	found := make([]stored, len(seqs))
 	for start := 0; start < len(seqs); start += eventsInFlight {
 		some := seqs[start:min(start+eventsInFlight, len(seqs))]
-		body := func(i int) ([]byte, error) { return getSeq(some[i]), nil }
+		body := func(room []byte, i int) []byte { return appendSeq(room, some[i]) }
 		err := b.directEach(ctx, b.names.LogStream(), len(some), body, func(i int, msg *nats.Msg) error {
 			if m, end, err := parseDirect(msg); err == nil && !end {
 				found[start+i] = m
@@ -162,8 +162,9 @@ func (b *Bus) directAt(ctx context.Context, seqs []uint64) []stored {
 }
 
 // directEach asks for n messages of a stream at once, for each by a request of
-// its own, and calls took with each answer, in any order. Its error ends it.
-func (b *Bus) directEach(ctx context.Context, stream string, n int, body func(i int) ([]byte, error), took func(i int, msg *nats.Msg) error) error {
+// its own, whose body is appended to room, and calls took with each answer, in any
+// order. Its error ends it.
+func (b *Bus) directEach(ctx context.Context, stream string, n int, body func(room []byte, i int) []byte, took func(i int, msg *nats.Msg) error) error {
 	subject := b.directSubject(stream)
 	return b.attempt(ctx, subject, func(ctx context.Context) error {
 		inbox, msgs, done, err := b.await(n)
@@ -171,12 +172,11 @@ func (b *Bus) directEach(ctx context.Context, stream string, n int, body func(i 
 			return err
 		}
 		defer done()
+		inbox += "."
+		var request, reply []byte // the connection keeps nothing of them
 		for i := range n {
-			request, err := body(i)
-			if err != nil {
-				return err
-			}
-			if err := b.nc.PublishRequest(subject, inbox+"."+strconv.Itoa(i), request); err != nil {
+			request, reply = body(request[:0], i), strconv.AppendInt(append(reply[:0], inbox...), int64(i), 10)
+			if err := b.nc.PublishRequest(subject, string(reply), request); err != nil {
 				return err
 			}
 		}
@@ -187,7 +187,7 @@ func (b *Bus) directEach(ctx context.Context, stream string, n int, body func(i 
 			case <-ctx.Done():
 				return ctx.Err()
 			}
-			i, err := strconv.Atoi(strings.TrimPrefix(msg.Subject, inbox+"."))
+			i, err := strconv.Atoi(strings.TrimPrefix(msg.Subject, inbox))
 			if err != nil || i < 0 || i >= n {
 				return fmt.Errorf("an answer on %s, which nobody asked for", msg.Subject)
 			}
@@ -213,7 +213,7 @@ func (b *Bus) FirstSeqs(ctx context.Context, sids []string) ([]uint64, error) {
 	seqs := make([]uint64, len(sids))
 	for start := 0; start < len(sids); start += eventsInFlight {
 		some := seqs[start:min(start+eventsInFlight, len(sids))]
-		body := func(i int) ([]byte, error) { return json.Marshal(getRequest{Seq: 1, NextFor: filters[start+i]}) }
+		body := func(room []byte, i int) []byte { return appendFirst(room, filters[start+i]) }
 		err := b.directEach(ctx, b.names.LogStream(), len(some), body, func(i int, msg *nats.Msg) (err error) {
 			some[i], err = directSeq(msg)
 			return err

@@ -34,6 +34,17 @@ type getRequest struct {
 	UpToSeq   uint64   `json:"up_to_seq,omitempty"`
 }
 
+// appendSeq writes the request for one sequence.
+func appendSeq(out []byte, seq uint64) []byte {
+	return append(strconv.AppendUint(append(out, `{"seq":`...), seq, 10), '}')
+}
+
+// appendFirst writes the request for the first message under a filter: one of our
+// names, in which nothing needs an escape.
+func appendFirst(out []byte, filter string) []byte {
+	return append(append(append(out, `{"seq":1,"next_by_subj":"`...), filter...), `"}`...)
+}
+
 // leaderGet reads one message from the stream's leader, which has everything
 // that was acknowledged. A message that is not there is ErrNotFound.
 func (b *Bus) leaderGet(ctx context.Context, stream string, req getRequest) (stored, error) {

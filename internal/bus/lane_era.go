@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -167,6 +168,9 @@ func (e *era) run(ctx context.Context) (end eraEnd) {
 			return eraStopped
 		case m := <-e.msgs:
 			end = e.receive(m)
+			for n := len(e.msgs); n > 0 && end == eraRuns; n-- { // what has come with it; nobody else takes any
+				end = e.receive(<-e.msgs)
+			}
 		case <-e.window.freed:
 		case <-draining:
 			draining = nil
@@ -262,8 +266,10 @@ func (e *era) again(why string) eraEnd {
 
 // receive takes a message of the era's inbox.
 func (e *era) receive(m *nats.Msg) eraEnd {
-	if status, ok := readStatus(e.inbox, m); ok {
-		return e.hear(status)
+	if strings.HasPrefix(m.Subject, e.inbox) { // an event is not looked at for what it can't say
+		if status, ok := readStatus(e.inbox, m); ok {
+			return e.hear(status)
+		}
 	}
 	at, err := readDelivery(m)
 	if err != nil {

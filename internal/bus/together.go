@@ -2,7 +2,6 @@ package bus
 
 import (
 	"context"
-	"strconv"
 	"sync"
 	"time"
 
@@ -88,7 +87,7 @@ func (b *Bus) readTogether(ctx context.Context, group []*fewRead) {
 	}
 	next := sync.OnceFunc(b.readNext)
 	defer time.AfterFunc(togetherWait, next).Stop()
-	body := func(i int) ([]byte, error) { return getSeq(places[i].of.seqs[places[i].at]), nil }
+	body := func(room []byte, i int) []byte { return appendSeq(room, places[i].of.seqs[places[i].at]) }
 	err := b.directEach(ctx, b.names.LogStream(), len(places), body, func(i int, msg *nats.Msg) error {
 		next()
 		p := places[i]
@@ -112,9 +111,4 @@ func (b *Bus) readTogether(ctx context.Context, group []*fewRead) {
 			close(r.done)
 		}
 	}
-}
-
-// getSeq is the body of a read of one sequence.
-func getSeq(seq uint64) []byte {
-	return append(strconv.AppendUint(append(make([]byte, 0, 32), `{"seq":`...), seq, 10), '}')
 }

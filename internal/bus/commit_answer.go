@@ -67,22 +67,35 @@ func readUsual(data []byte, stream string) (seq uint64, ok bool) {
 // hear takes an answer of the server.
 func (s *committing) hear(m *nats.Msg) {
 	number, err := strconv.ParseUint(m.Subject[strings.LastIndexByte(m.Subject, '.')+1:], 10, 64)
-	if err != nil || s.flights.at(number) == nil {
+	p := s.flights.at(number)
+	if err != nil || p == nil {
 		return // it was sent again since; that answer counts
 	}
 	if len(m.Data) == 0 && m.Header.Get(subjects.HeaderStatus) == "" {
 		return // the server has the first message of a batch
 	}
-	s.answered(number, readAnswer(m, s.stream))
+	a := readAnswer(m, s.stream)
+	if a.err == nil && a.seq <= p.last {
+		// It may be what was said to another that flew here. Under a new number
+		// what is said is about this one.
+		f := s.land(number, 0)
+		s.requeue(f.all())
+		return
+	}
+	s.answered(number, a)
 }
 
 // answered gives the writes of a flight their outcomes, or sees to it that
 // they get one.
 func (s *committing) answered(number uint64, a acked) {
-	f := s.land(number)
+	stored := uint64(0)
 	if a.err == nil {
 		s.wait = 0
+		if !a.duplicate {
+			stored = a.seq
+		}
 	}
+	f := s.land(number, stored)
 	w := f.one
 	switch {
 	case a.err == nil && w != nil:

@@ -158,34 +158,73 @@ func TestCommittingTimesOut(t *testing.T) {
 		t.Errorf("got %d in the air, paused %v, want 1 and a pause", s.inAir, !s.until.IsZero())
 	}
 	s.again(0) // the connection was made anew
-	if len(s.ready) != 6 || s.inAir != 0 || len(s.flights.before(time.Now())) != 0 {
+	if len(s.ready) != 6 || s.inAir != 0 || len(s.flights.sentBy(time.Now())) != 0 {
 		t.Errorf("got %d ready and %d in the air, want 6 and none", len(s.ready), s.inAir)
 	}
 }
 
-// A place in the air that is used again is another flight's: an answer that comes
-// twice says nothing of it.
+// The subject of an answer is used again where all that it was about is stored. An
+// answer to one of those that comes twice is not taken for another's: that is sent
+// again, for an answer on another subject.
 func TestCommittingHearsTwice(t *testing.T) {
 	t.Parallel()
+	for _, twice := range []string{`{"stream":"S","seq":1}`, `{"stream":"S","seq":1,"duplicate":true}`, `{"stream":"S","seq":2}`} {
+		s := testCommitting()
+		all := s.testWrites(4)
+		hear := func(number uint64, answer string) {
+			s.hear(&nats.Msg{Subject: replySubject("inbox", number), Data: []byte(answer)})
+		}
+		first := s.sent(all[0])
+		hear(first, `{"stream":"S","seq":1}`)
+		if second := s.sent(all[1]); second != first {
+			t.Errorf("what is sent behind one that is stored has number %d, want %d", second, first)
+		}
+		hear(first, `{"stream":"S","seq":2}`)
+		if all[0].seq != 1 || all[1].seq != 2 || s.inAir != 0 {
+			t.Errorf("got %d and %d stored with %d in the air, want 1, 2 and none", all[0].seq, all[1].seq, s.inAir)
+		}
+		third := s.sent(all[2])
+		hear(third, twice)
+		if all[2].seq != 0 || all[2].err != nil || s.inAir != 0 || !s.until.IsZero() || !slices.Equal(s.ready, all[2:3]) {
+			t.Errorf("%s for another: got %d, %v with %d in the air, want it to go out again at once", twice, all[2].seq, all[2].err, s.inAir)
+		}
+		again := s.sent(all[2])
+		if again == third {
+			t.Errorf("%s for another: it is sent again under its number", twice)
+		}
+		hear(third, `{"stream":"S","seq":3}`)
+		hear(again, `{"stream":"S","seq":1,"duplicate":true}`)
+		if all[2].seq != 1 || !all[2].duplicate || s.inAir != 0 {
+			t.Errorf("got %d, duplicate %v with %d in the air, want 1, true and none", all[2].seq, all[2].duplicate, s.inAir)
+		}
+		if next := s.sent(all[3]); next == again {
+			t.Error("a number is used again behind a duplicate")
+		}
+	}
+}
+
+// What has no answer, a refusal or an answer to a batch leaves its number to nobody.
+func TestCommittingNumbers(t *testing.T) {
+	t.Parallel()
 	s := testCommitting()
-	all := s.testWrites(3)
-	stored := func(number uint64, seq int) {
-		s.hear(&nats.Msg{Subject: replySubject("inbox", number), Data: fmt.Appendf(nil, `{"stream":"S","seq":%d}`, seq)})
+	all := s.testWrites(9)
+	seen := map[uint64]string{}
+	number := func(what string, writes ...*write) uint64 {
+		n := s.sent(writes...)
+		if before, is := seen[n]; is {
+			t.Errorf("what is sent behind %s has the number of %s", what, before)
+		}
+		seen[n] = what
+		return n
 	}
-	first, second := s.sent(all[0]), s.sent(all[1])
-	stored(first, 1)
-	third := s.sent(all[2])
-	if len(s.flights.places) != 2 || third <= second {
-		t.Errorf("got %d places and number %d after %d, want 2 places and a greater number", len(s.flights.places), third, second)
-	}
-	stored(first, 9)
-	if all[0].seq != 1 || all[2].seq != 0 || s.inAir != 2 {
-		t.Errorf("got %d and %d stored with %d in the air, want 1, 0 and 2", all[0].seq, all[2].seq, s.inAir)
-	}
-	stored(third, 3)
-	stored(second, 2)
-	if all[1].seq != 2 || all[2].seq != 3 || s.inAir != 0 {
-		t.Errorf("got %d and %d stored with %d in the air, want 2, 3 and 0", all[1].seq, all[2].seq, s.inAir)
+	s.hear(&nats.Msg{Subject: replySubject("inbox", number("nothing", all[0])), Data: []byte(refusal(codeTooLarge))})
+	number("a refusal", all[2])
+	s.again(0)
+	s.hear(&nats.Msg{Subject: replySubject("inbox", number("what timed out", all[4:6]...)), Data: []byte(`{"stream":"S","seq":2,"count":2}`)})
+	stored := number("a batch", all[6])
+	s.hear(&nats.Msg{Subject: replySubject("inbox", stored), Data: []byte(`{"stream":"S","seq":3}`)})
+	if batch := s.sent(all[7:]...); batch == stored {
+		t.Error("a batch has the number of a single message")
 	}
 }
 

@@ -20,7 +20,6 @@ type committing struct {
 	inbox   string
 	answers chan *nats.Msg
 	flights flights
-	reply   []byte // room for a reply subject
 	letter  letter
 	inAir   int // writes sent and not answered
 
@@ -324,8 +323,7 @@ func (s *committing) pause() {
 // again sends what has no answer for longer than d once more, under the same
 // names: it may be stored or not.
 func (s *committing) again(d time.Duration) {
-	late := s.flights.before(time.Now().Add(-d))
-	slices.Sort(late)
+	late := s.flights.sentBy(time.Now().Add(-d))
 	for _, number := range slices.Backward(late) {
 		s.answered(number, acked{err: nats.ErrTimeout})
 	}
@@ -334,7 +332,7 @@ func (s *committing) again(d time.Duration) {
 // deny ends what the server does not allow. What went with it in a batch goes
 // out again.
 func (s *committing) deny(p *PermissionError) {
-	for _, number := range s.flights.before(time.Now()) {
+	for _, number := range s.flights.sentBy(time.Now()) {
 		all := s.flights.at(number).all()
 		concerned := p.Op == "subscribe" && strings.HasPrefix(p.Subject, s.bus.open.inbox)
 		for _, w := range all {
@@ -343,7 +341,7 @@ func (s *committing) deny(p *PermissionError) {
 		if !concerned {
 			continue
 		}
-		s.land(number)
+		s.land(number, 0)
 		var others []*write
 		for _, w := range all {
 			if p.Op == "publish" && w.subject != p.Subject {

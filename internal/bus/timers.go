@@ -104,7 +104,8 @@ const dueHeartbeat = 2 * time.Second
 // Run outlives restarts of the server and the deletion of the consumer. It
 // returns nil when ctx has ended, what was delivered until then was carried,
 // and every carry has returned; an error only if the consumer can't be made at
-// the start.
+// the start. What the server is about to send at that moment reaches nobody, and
+// is delivered again after its lease.
 func (p *DuePuller) Run(ctx context.Context, slots int, carry func(DueDelivery)) error {
 	var carrying sync.WaitGroup
 	defer carrying.Wait()

@@ -23,7 +23,7 @@ const faultSeeds = 3000
 // own find all of them.
 var elsewhere = map[fault.Fault]string{
 	fault.FirstAskForgotten: "TestClaims", fault.ForgottenBelieved: "TestClaims", fault.WakeAckedUnsaid: "TestTimekeeper", fault.WakeNotScheduled: "TestTimekeeper",
-	fault.StaleReadAccepted: "TestAReplicaThatIsBehindIsNotBelieved",
+	fault.StaleReadAccepted: "TestAReplicaThatIsBehindIsNotBelieved", fault.UnsavedForgotten: "TestWhoLeftWithoutASnapshotIsWoken",
 }
 
 // TestFaultsAreFound plants them all, or those that REFOLD_FAULT names.

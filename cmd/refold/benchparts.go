@@ -109,6 +109,7 @@ type benchWake struct {
 	Events   int           `default:"10000" help:"Events of each; its snapshot is 64 behind."`
 	Every    time.Duration `default:"200ms" help:"From the beginning of one wake to that of the next; 0: one right behind the other."`
 	Asleep   time.Duration `default:"130s" help:"For how long nothing happens before the first is woken: after two minutes the server has nothing of the log in memory."`
+	Files    string        `enum:"kept,left" default:"kept" help:"kept: the log's files are touched while it sleeps, so that the system keeps them in memory; left: they are not, and a system that pages out what is idle reads them from its disk."`
 	benchPlace
 }
 
@@ -117,16 +118,18 @@ func (b benchWake) Run(ctx context.Context, s streams) error {
 	if err := positive("--sessions and --events", b.Sessions, b.Events); err != nil {
 		return err
 	}
-	w, err := bench.Wake(ctx, b.options(s, 0), b.Sessions, b.Events, max(b.Asleep, 0), max(b.Every, 0))
+	w, err := bench.Wake(ctx, b.options(s, 0), bench.WakeOptions{
+		Sessions: b.Sessions, Events: b.Events, Asleep: max(b.Asleep, 0), Every: max(b.Every, 0), FilesLeft: b.Files == "left",
+	})
 	if err != nil {
 		return err
 	}
 	row := map[string]any{
-		"sessions": w.Sessions, "others": w.Others, "events": w.Events, "behind": w.Behind, "p50_ms": ms(w.P50), "p99_ms": ms(w.P99),
+		"sessions": w.Sessions, "others": w.Others, "events": w.Events, "behind": w.Behind, "files": b.Files, "p50_ms": ms(w.P50), "p99_ms": ms(w.P99),
 		"read_p50_ms": ms(w.ReadP50), "read_p99_ms": ms(w.ReadP99),
 	}
-	return b.tell(s, row, "wake: p50 %.2f ms, p99 %.2f ms, of %d sessions with %d events, %d of them behind the snapshot\nits reads alone: p50 %.2f ms, p99 %.2f ms, of %d others",
-		ms(w.P50), ms(w.P99), w.Sessions, w.Events, w.Behind, ms(w.ReadP50), ms(w.ReadP99), w.Others)
+	return b.tell(s, row, "wake: p50 %.2f ms, p99 %.2f ms, of %d sessions with %d events, %d of them behind the snapshot; the log's files %s\nits reads alone: p50 %.2f ms, p99 %.2f ms, of %d others",
+		ms(w.P50), ms(w.P99), w.Sessions, w.Events, w.Behind, b.Files, ms(w.ReadP50), ms(w.ReadP99), w.Others)
 }
 
 // benchGrowth measures beside more and more sessions.

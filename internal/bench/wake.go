@@ -35,18 +35,27 @@ const (
 	oneOther = 5
 )
 
+// WakeOptions say what sleeps and how it is woken.
+type WakeOptions struct {
+	Sessions, Events int           // that are woken, and that each of them has
+	Asleep           time.Duration // nothing happens before the first is woken
+	Every            time.Duration // from the beginning of one wake to that of the next
+	FilesLeft        bool          // nobody touches the log's files while it sleeps
+}
+
 // Wake gives each of some sessions so many events, and a snapshot of all but
 // the latest 64 of them. Then it asks one after the other for a run, and takes
 // the time from the request to the notice that the run has started; and between
-// them the time that the reads for another one take by themselves. For asleep
+// them the time that the reads for another one take by themselves. For Asleep
 // before that nothing happens: the server drops what it has of a block of the log
 // after 10 seconds, and what it knows of the block's subjects after two minutes.
 // Every so often one of them begins. What the server loaded for one it holds for 10
 // seconds: without a pause each takes memory that the process has never touched, and
-// to be given that takes as long as to read the block into it.
-func Wake(ctx context.Context, o Options, sessions, events int, asleep, every time.Duration) (w Wakes, err error) {
-	w = Wakes{Sessions: sessions, Others: (sessions + oneOther - 1) / oneOther, Events: events, Behind: min(behind, events)}
-	history, err := longHistory(events)
+// to be given that takes as long as to read the block into it. The system is made
+// to keep the log's files in its memory meanwhile, unless they are left alone.
+func Wake(ctx context.Context, o Options, what WakeOptions) (w Wakes, err error) {
+	w = Wakes{Sessions: what.Sessions, Others: (what.Sessions + oneOther - 1) / oneOther, Events: what.Events, Behind: min(behind, what.Events)}
+	history, err := longHistory(w.Events)
 	if err != nil {
 		return w, err
 	}
@@ -55,16 +64,19 @@ func Wake(ctx context.Context, o Options, sessions, events int, asleep, every ti
 		if err := g.fillAsleep(ctx, w.Sessions+w.Others, history, w.Behind); err != nil {
 			return err
 		}
-		g.step(begun, "stored %d sessions of %d events", w.Sessions+w.Others, events)
+		g.step(begun, "stored %d sessions of %d events", w.Sessions+w.Others, w.Events)
 		begun = time.Now()
-		if err := g.snapshots(ctx, events-w.Behind); err != nil {
+		if err := g.snapshots(ctx, w.Events-w.Behind); err != nil {
 			return err
 		}
 		g.step(begun, "stored their snapshots")
 		if err := g.pass(ctx); err != nil {
 			return err
 		}
-		if err := pass(ctx, asleep); err != nil {
+		if !what.FilesLeft {
+			defer g.keepFiles(ctx)()
+		}
+		if err := pass(ctx, what.Asleep); err != nil {
 			return err
 		}
 		g.hostOnly = true
@@ -73,7 +85,7 @@ func Wake(ctx context.Context, o Options, sessions, events int, asleep, every ti
 			return err
 		}
 		defer y.stop()
-		took, read, err := g.wakes(ctx, w.Sessions+w.Others, every)
+		took, read, err := g.wakes(ctx, w.Sessions+w.Others, what.Every)
 		slices.Sort(took)
 		slices.Sort(read)
 		w.P50, w.P99 = part(took, 0.5), part(took, 0.99)
@@ -81,6 +93,22 @@ func Wake(ctx context.Context, o Options, sessions, events int, asleep, every ti
 		return err
 	})
 	return w, err
+}
+
+// keepFiles has the servers' files kept in memory until stop is called.
+func (g *stage) keepFiles(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := keepFiles(ctx, g.servers.dir); err != nil {
+			g.failure.fail(fmt.Errorf("keep the log's files in memory: %w", err))
+		}
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
 }
 
 // fillAsleep stores the events of sessions, one session's behind another's, but

@@ -28,17 +28,20 @@ type Wakes struct {
 
 // behind is how many events a session has that its snapshot does not know; apart
 // is how many of another session's lie between two of them; oneOther of so many
-// sessions is not woken, but read.
+// sessions is not woken, but read. busyMost are how many are read while the others
+// sleep, one every busyEvery: a round takes longer than the server holds a block.
 const (
-	behind   = 64
-	apart    = 100
-	oneOther = 5
+	behind    = 64
+	apart     = 100
+	oneOther  = 5
+	busyMost  = 60
+	busyEvery = 200 * time.Millisecond
 )
 
 // WakeOptions say what sleeps and how it is woken.
 type WakeOptions struct {
 	Sessions, Events int           // that are woken, and that each of them has
-	Asleep           time.Duration // nothing happens before the first is woken
+	Asleep           time.Duration // nothing happens to them before the first is woken
 	Every            time.Duration // from the beginning of one wake to that of the next
 	FilesLeft        bool          // nobody touches the log's files while it sleeps
 }
@@ -47,8 +50,10 @@ type WakeOptions struct {
 // the latest 64 of them. Then it asks one after the other for a run, and takes
 // the time from the request to the notice that the run has started; and between
 // them the time that the reads for another one take by themselves. For Asleep
-// before that nothing happens: the server drops what it has of a block of the log
-// after 10 seconds, and what it knows of the block's subjects after two minutes.
+// before that nothing happens to them: the server drops what it has of a block of the
+// log after 10 seconds, and what it knows of the block's subjects after two minutes.
+// It reads other sessions meanwhile, as a server does whose sessions don't all sleep: its
+// process gives back to the system what it doesn't use, and gets it again a page at a time.
 // Every so often one of them begins. What the server loaded for one it holds for 10
 // seconds: without a pause each takes memory that the process has never touched, and
 // to be given that takes as long as to read the block into it. The system is made
@@ -59,12 +64,14 @@ func Wake(ctx context.Context, o Options, what WakeOptions) (w Wakes, err error)
 	if err != nil {
 		return w, err
 	}
+	busy := min(busyMost, w.Sessions)
+	all := busy + w.Sessions + w.Others
 	err = onStage(ctx, o, func(ctx context.Context, g *stage) error {
 		begun := time.Now()
-		if err := g.fillAsleep(ctx, w.Sessions+w.Others, history, w.Behind); err != nil {
+		if err := g.fillAsleep(ctx, all, history, w.Behind); err != nil {
 			return err
 		}
-		g.step(begun, "stored %d sessions of %d events", w.Sessions+w.Others, w.Events)
+		g.step(begun, "stored %d sessions of %d events", all, w.Events)
 		begun = time.Now()
 		if err := g.snapshots(ctx, w.Events-w.Behind); err != nil {
 			return err
@@ -76,7 +83,7 @@ func Wake(ctx context.Context, o Options, what WakeOptions) (w Wakes, err error)
 		if !what.FilesLeft {
 			defer g.keepFiles(ctx)()
 		}
-		if err := pass(ctx, what.Asleep); err != nil {
+		if err := g.passBusy(ctx, what.Asleep, busy); err != nil {
 			return err
 		}
 		g.hostOnly = true
@@ -85,7 +92,7 @@ func Wake(ctx context.Context, o Options, what WakeOptions) (w Wakes, err error)
 			return err
 		}
 		defer y.stop()
-		took, read, err := g.wakes(ctx, w.Sessions+w.Others, what.Every)
+		took, read, err := g.wakes(ctx, busy, all, what.Every)
 		slices.Sort(took)
 		slices.Sort(read)
 		w.P50, w.P99 = part(took, 0.5), part(took, 0.99)
@@ -93,6 +100,20 @@ func Wake(ctx context.Context, o Options, what WakeOptions) (w Wakes, err error)
 		return err
 	})
 	return w, err
+}
+
+// passBusy lets time pass in which the first sessions are read, one every busyEvery.
+func (g *stage) passBusy(ctx context.Context, d time.Duration, busy int) error {
+	begun := time.Now()
+	for n := 0; time.Since(begun) < d; n++ {
+		if err := g.readAlone(ctx, sessionID(n%busy)); err != nil {
+			return err
+		}
+		if err := pass(ctx, busyEvery); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // keepFiles has the servers' files kept in memory until stop is called.
@@ -203,9 +224,9 @@ func (g *stage) snapshots(ctx context.Context, events int) error {
 
 const wakeWithin = 30 * time.Second
 
-// wakes asks each session for a run, every so often and when the one before has
+// wakes asks each session of some for a run, every so often and when the one before has
 // answered, and between them reads what the others would be loaded from.
-func (g *stage) wakes(ctx context.Context, sessions int, every time.Duration) (took, read []time.Duration, err error) {
+func (g *stage) wakes(ctx context.Context, from, to int, every time.Duration) (took, read []time.Duration, err error) {
 	requests, err := newRequests()
 	if err != nil {
 		return nil, nil, err
@@ -228,15 +249,15 @@ func (g *stage) wakes(ctx context.Context, sessions int, every time.Duration) (t
 		reading.Stop()
 		<-reading.Closed()
 	}()
-	if err := g.warm(ctx, requests, heard, sessions); err != nil {
+	if err := g.warm(ctx, requests, heard, to); err != nil {
 		return nil, nil, err
 	}
-	for n, next := 0, time.Now(); n < sessions; n, next = n+1, next.Add(every) {
+	for n, next := from, time.Now(); n < to; n, next = n+1, next.Add(every) {
 		if err := pass(ctx, time.Until(next)); err != nil {
 			return took, read, err
 		}
 		begun := time.Now()
-		if n%(oneOther+1) == 0 {
+		if (n-from)%(oneOther+1) == 0 {
 			err = g.readAlone(ctx, sessionID(n))
 			read = append(read, time.Since(begun))
 		} else {

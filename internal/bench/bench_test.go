@@ -80,7 +80,7 @@ func TestWake(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	w, err := bench.Wake(ctx, bench.Options{Dir: t.TempDir()}, bench.WakeOptions{Sessions: 7, Events: 100})
+	w, err := bench.Wake(ctx, bench.Options{Dir: t.TempDir()}, bench.WakeOptions{Sessions: 7, Events: 100, Asleep: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

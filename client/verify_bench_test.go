@@ -3,11 +3,10 @@ package client
 // Speed of one pass over a whole log: runs of a model turn, three tool calls
 // and a model turn, interleaved, with every effect stored. Run
 //
-//	go test -run '^$' -bench Verify ./client
+//	go test -run '^$' -bench Verify -cpu 1 ./client
 //
-// The first one reads from memory: what is measured is decoding, folding and
-// comparing. The second one reads from a server that runs in the same process,
-// so its figure holds the server's work too.
+// BenchmarkVerify reads from memory: what is measured is decoding, folding and
+// comparing. For the others see verify_stored_bench_test.go.
 
 import (
 	"context"
@@ -16,13 +15,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nats-io/nats-server/v2/server"
-
-	refold "github.com/refold/refold"
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus"
-	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/subjects"
 )
 
@@ -231,84 +226,7 @@ func BenchmarkVerify(b *testing.B) {
 	perEvent(b, l)
 }
 
-// BenchmarkVerifyStored folds the same from a server.
-func BenchmarkVerifyStored(b *testing.B) {
-	collected(b)
-	l := newLibrary(b, benchSessions)
-	c := l.store(b)
-	b.ReportAllocs()
-	for b.Loop() {
-		v, err := c.Verify(b.Context(), VerifyOptions{})
-		if err != nil {
-			b.Fatal(err)
-		}
-		if got, want := v.Events, uint64(len(l.events)); got != want || !v.Identical() || v.Effects != uint64(len(l.effects)) {
-			b.Fatalf("got %+v, want %d events and %d effects that are the same", v, want, len(l.effects))
-		}
-	}
-	perEvent(b, l)
-}
-
 func perEvent(b *testing.B, l *library) {
 	b.Helper()
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(l.events)), "ns/event")
-}
-
-// store puts the events into the log of a server, and beside it what they fold
-// to with the timestamps that they have there.
-func (l *library) store(b *testing.B) *Client {
-	b.Helper()
-	ctx := b.Context()
-	node := bustest.Server(b, func(o *server.Options) { o.SyncAlways = false }) // it is about reading
-	c, err := Connect(ctx, Options{InProcess: node})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(c.Close)
-	conf, err := bus.ParseConf(refold.StreamsConf, c.bus.Names())
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := c.bus.Provision(ctx, conf, 1); err != nil {
-		b.Fatal(err)
-	}
-	if _, _, err := c.bus.PublishInstall(ctx, []byte(benchRecord), true); err != nil {
-		b.Fatal(err)
-	}
-	for _, e := range l.events {
-		if _, err := c.bus.Publish(ctx, e.Door, e.Session, e.Payload, ""); err != nil {
-			b.Fatal(err)
-		}
-	}
-	states := map[string]*session.State{}
-	if _, err = c.bus.ReadAll(ctx, 1, func(e session.Event) error { return l.storeOutputs(ctx, c.bus, states, e) }); err != nil {
-		b.Fatal(err)
-	}
-	for _, k := range l.snapshots {
-		s := states[k.Session]
-		if err := c.bus.PutSnapshot(ctx, s.Session, s.Seq, s.Snapshot().Bytes()); err != nil {
-			b.Fatal(err)
-		}
-	}
-	return c
-}
-
-// storeOutputs folds one event and stores what it opens.
-func (l *library) storeOutputs(ctx context.Context, to *bus.Bus, states map[string]*session.State, e session.Event) error {
-	if e.Session == "" {
-		return nil
-	}
-	s := states[e.Session]
-	if s == nil {
-		s = session.New(l.install, e.Session)
-		states[e.Session] = s
-	}
-	was := map[string]bool{}
-	for _, open := range s.Open() {
-		was[open.Name] = true
-	}
-	if _, err := s.Evolve(e); err != nil {
-		return err
-	}
-	return to.AskAll(ctx, e.Session, s.OpenExcept(func(name string) bool { return was[name] }))
 }

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	refold "github.com/refold/refold"
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
@@ -20,8 +18,6 @@ import (
 	"github.com/refold/refold/internal/host"
 	"github.com/refold/refold/subjects"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const testTimeout = 5 * time.Minute
 

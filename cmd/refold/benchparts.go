@@ -109,7 +109,7 @@ type benchWake struct {
 	Events   int           `default:"10000" help:"Events of each; its snapshot is 64 behind."`
 	Every    time.Duration `default:"200ms" help:"From the beginning of one wake to that of the next; 0: one right behind the other."`
 	Asleep   time.Duration `default:"130s" help:"For how long nothing happens to them before the first is woken: after two minutes the server has nothing of their blocks of the log in memory."`
-	Files    string        `enum:"kept,left" default:"kept" help:"kept: the log's files are touched while it sleeps, so that the system keeps them in memory; left: they are not, and a system that pages out what is idle reads them from its disk."`
+	Files    string        `enum:"kept,left" default:"kept" help:"kept: the log's files are locked in memory while it sleeps (or touched, where that is not permitted); left: they are not, and a system that pages out what is idle reads them from its disk."`
 	benchPlace
 }
 

@@ -214,10 +214,21 @@ func (b *Bus) FirstSeqs(ctx context.Context, sids []string) ([]uint64, error) {
 	for start := 0; start < len(sids); start += eventsInFlight {
 		some := seqs[start:min(start+eventsInFlight, len(sids))]
 		body := func(room []byte, i int) []byte { return appendFirst(room, filters[start+i]) }
+		var hidden []int
 		err := b.directEach(ctx, b.names.LogStream(), len(some), body, func(i int, msg *nats.Msg) (err error) {
-			some[i], err = directSeq(msg)
+			if some[i], err = directSeq(msg); errors.Is(err, errHidden) {
+				hidden = append(hidden, i)
+				return nil
+			}
 			return err
 		})
+		for _, i := range hidden {
+			var m stored
+			if err == nil {
+				m, err = b.leaderGet(ctx, b.names.LogStream(), getRequest{Seq: 1, NextFor: filters[start+i]})
+				some[i] = m.seq
+			}
+		}
 		if err != nil {
 			return nil, fmt.Errorf("look for the first events of %d sessions: %w", len(some), typed(err))
 		}

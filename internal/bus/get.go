@@ -10,8 +10,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-
-	"github.com/refold/refold/subjects"
 )
 
 // stored is a message of a stream.
@@ -87,68 +85,8 @@ func parseLeaderAnswer(data []byte) (stored, error) {
 	}
 	got := answer.Message
 	m := stored{subject: got.Subject, seq: got.Sequence, time: got.Time.UnixMilli(), data: got.Data}
-	if len(got.Header) > 0 {
-		header, err := nats.DecodeHeadersMsg(got.Header)
-		if err != nil {
-			return stored{}, fmt.Errorf("headers of message %d: %w", m.seq, err)
-		}
+	if header, err := nats.DecodeHeadersMsg(got.Header); err == nil { // else who published it wrote none that can be read
 		m.header = header
 	}
 	return m, nil
 }
-
-// Statuses of answers to direct reads.
-const (
-	directEnd          = "204"
-	directNotFound     = "404"
-	directNoResponders = "503"
-)
-
-// parseDirect reads one answer to a direct read. end is true for the mark that
-// ends a batch. A message that is not there is jetstream.ErrMsgNotFound.
-func parseDirect(msg *nats.Msg) (m stored, end bool, err error) {
-	switch status := msg.Header.Get(subjects.HeaderStatus); status {
-	case "":
-	case directEnd:
-		return stored{}, true, nil
-	case directNotFound:
-		return stored{}, false, jetstream.ErrMsgNotFound
-	case directNoResponders:
-		return stored{}, false, nats.ErrNoResponders
-	default:
-		return stored{}, false, fmt.Errorf("direct read: %s %s", status, msg.Header.Get(subjects.HeaderDescription))
-	}
-	m = stored{subject: msg.Header.Get(subjects.HeaderSubject), header: msg.Header, data: msg.Data}
-	if m.seq, err = strconv.ParseUint(msg.Header.Get(subjects.HeaderSequence), 10, 64); err != nil {
-		return stored{}, false, fmt.Errorf("direct read: %s: %w", subjects.HeaderSequence, err)
-	}
-	at, err := time.Parse(time.RFC3339Nano, msg.Header.Get(subjects.HeaderTimeStamp))
-	if err != nil {
-		return stored{}, false, fmt.Errorf("direct read: %s: %w", subjects.HeaderTimeStamp, err)
-	}
-	m.time = at.UnixMilli()
-	return m, false, nil
-}
-
-// directSeq returns the sequence of the message that answers a direct read, 0 if
-// there is none.
-func directSeq(msg *nats.Msg) (uint64, error) {
-	if msg.Header.Get(subjects.HeaderStatus) == "" {
-		if seq, ok := headerNumber(msg, subjects.HeaderSequence); ok {
-			return seq, nil
-		}
-	}
-	m, _, err := parseDirect(msg)
-	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return 0, nil
-	}
-	return m.seq, err
-}
-
-// headerNumber reads a number that the server writes.
-func headerNumber(msg *nats.Msg, name string) (uint64, bool) {
-	n, err := strconv.ParseUint(msg.Header.Get(name), 10, 64)
-	return n, err == nil
-}
-
-func (b *Bus) directSubject(stream string) string { return b.api + "DIRECT.GET." + stream }

@@ -18,21 +18,25 @@ type Head struct {
 
 // LaneHeads yields the heads of a lane's events that the log took at since or
 // later, in order, of as many lanes as the log has. The server sends some 100
-// bytes of each. What is stored meanwhile may come or not. An error ends it.
+// bytes of each. What is stored meanwhile may come or not. An error ends it. They
+// are pushed, since clients may write any header: a message that has no payload and
+// says that it is a status is one for whoever pulls by nats.go.
 func (b *Bus) LaneHeads(ctx context.Context, lane, lanes int, since time.Time) iter.Seq2[Head, error] {
 	return func(yield func(Head, error) bool) {
-		cfg := jetstream.OrderedConsumerConfig{
-			DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &since, FilterSubjects: b.names.LaneFilters(lane, lanes),
+		var all []Head
+		err := b.scanHeads(ctx, b.names.LogStream(), since, b.names.LaneFilters(lane, lanes), func(m stored) error {
+			if _, sid, err := b.names.ParseStored(m.subject); err == nil && sid != "" {
+				all = append(all, Head{Session: sid, Seq: m.seq})
+			}
+			return nil
+		})
+		for _, one := range all {
+			if !yield(one, nil) {
+				return
+			}
 		}
-		for one, err := range b.heads(ctx, b.names.LogStream(), cfg) {
-			if err != nil {
-				yield(Head{}, fmt.Errorf("read the heads of lane %d: %w", lane, err))
-				return
-			}
-			_, sid, err := b.names.ParseStored(one.msg.Subject())
-			if err == nil && sid != "" && !yield(Head{Session: sid, Seq: one.meta.Sequence.Stream}, nil) {
-				return
-			}
+		if err != nil {
+			yield(Head{}, fmt.Errorf("read the heads of lane %d: %w", lane, err))
 		}
 	}
 }

@@ -140,11 +140,13 @@ func (r *reading) batch(ctx context.Context, subject string) error {
 			return ctx.Err()
 		}
 		m, end, err := parseDirect(msg)
-		if errors.Is(err, jetstream.ErrMsgNotFound) {
+		switch {
+		case errors.Is(err, jetstream.ErrMsgNotFound):
 			r.more = false
 			return nil
-		}
-		if err != nil {
+		case errors.Is(err, errHidden):
+			return r.hidden(ctx)
+		case err != nil:
 			return err
 		}
 		if alone {
@@ -168,6 +170,21 @@ func (r *reading) batch(ctx context.Context, subject string) error {
 			return nil
 		}
 	}
+}
+
+// hidden passes on the next message as the leader has it, which says what it is
+// beside it. What the replica sent behind it is asked for again.
+func (r *reading) hidden(ctx context.Context) error {
+	m, err := r.b.leaderGet(ctx, r.stream, getRequest{Seq: r.next, NextFor: r.filter})
+	if errors.Is(err, ErrNotFound) { // the mark of the end was meant, by a server that writes it otherwise
+		r.more = false
+		return nil
+	}
+	if err == nil {
+		r.more = true
+		r.take(m)
+	}
+	return err
 }
 
 // took passes on a message that was asked for alone.

@@ -68,15 +68,9 @@ func (b *Bus) scan(ctx context.Context, stream string, from uint64, fn func(stor
 		return fmt.Errorf("read %s: %w", stream, err)
 	}
 	s := &scanning{b: b, stream: stream, next: max(from, 1), to: last, fn: fn}
-	for more := s.next <= s.to; more; {
-		before := s.next
-		if err := s.pushed(ctx); err != nil {
-			b.log.Debug("scan_interrupted", "stream", stream, "seq", s.next, "error", err.Error())
-		}
-		if s.failed != nil {
-			return s.failed
-		}
-		more = s.next <= s.to && s.next > before && !s.drained
+	_ = s.push(ctx)
+	if s.failed != nil {
+		return s.failed
 	}
 	if s.next <= s.to {
 		for m, err := range b.read(ctx, stream, ">", s.next, s.to, true) {
@@ -92,6 +86,21 @@ func (b *Bus) scan(ctx context.Context, stream string, from uint64, fn func(stor
 		ended(last)
 	}
 	return nil
+}
+
+// scanHeads calls fn for the messages of a stream that the stream took at since or
+// later, as far as they are of these filters and there when it is called, in order
+// and without a gap, and without their payloads.
+func (b *Bus) scanHeads(ctx context.Context, stream string, since time.Time, filters []string, fn func(stored) error) error {
+	last, err := b.lastSeq(ctx, stream)
+	if err != nil {
+		return err
+	}
+	s := &scanning{b: b, stream: stream, next: 1, to: last, fn: fn, heads: true, since: &since, filters: filters}
+	if err = s.push(ctx); s.failed != nil {
+		return s.failed
+	}
+	return err
 }
 
 // headerStalled names in a heartbeat the subject on which the server waits to
@@ -115,6 +124,43 @@ type scanning struct {
 	fn      func(stored) error
 	failed  error // of fn
 	drained bool  // the server has nothing more to push
+
+	heads   bool       // without payloads
+	filters []string   // nil: all messages
+	since   *time.Time // from when on, until there was one; nil: from next on
+}
+
+// push has the server push all of it, from where it stopped when something comes
+// between, as long as that gets any further. The error is why it did not.
+func (s *scanning) push(ctx context.Context) error {
+	for s.next <= s.to && !s.drained {
+		before := s.next
+		err := s.pushed(ctx)
+		if err != nil {
+			s.b.log.Debug("scan_interrupted", "stream", s.stream, "seq", s.next, "error", err.Error())
+		}
+		if s.failed != nil || err != nil && s.next == before {
+			return err
+		}
+		if err == nil {
+			return nil
+		}
+	}
+	return nil
+}
+
+// config is of the consumer that pushes what is still to come.
+func (s *scanning) config(inbox string) jetstream.ConsumerConfig {
+	c := jetstream.ConsumerConfig{
+		DeliverSubject: inbox, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: s.next,
+		AckPolicy: jetstream.AckNonePolicy, MaxDeliver: 1, Replicas: 1, MemoryStorage: true,
+		FlowControl: true, IdleHeartbeat: scanHeartbeat, InactiveThreshold: scanInactive,
+		HeadersOnly: s.heads, FilterSubjects: s.filters,
+	}
+	if s.since != nil {
+		c.DeliverPolicy, c.OptStartSeq, c.OptStartTime = jetstream.DeliverByStartTimePolicy, 0, s.since
+	}
+	return c
 }
 
 // pushed has the server push messages, until there are no more or something
@@ -154,11 +200,7 @@ func (s *scanning) pushed(ctx context.Context) error {
 	}()
 	var consumer jetstream.PushConsumer
 	err = s.b.attempt(ctx, "", func(ctx context.Context) (err error) {
-		consumer, err = s.b.js.CreatePushConsumer(ctx, s.stream, jetstream.ConsumerConfig{
-			DeliverSubject: inbox, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: s.next,
-			AckPolicy: jetstream.AckNonePolicy, MaxDeliver: 1, Replicas: 1, MemoryStorage: true,
-			FlowControl: true, IdleHeartbeat: scanHeartbeat, InactiveThreshold: scanInactive,
-		})
+		consumer, err = s.b.js.CreatePushConsumer(ctx, s.stream, s.config(inbox))
 		return err
 	})
 	if err != nil {
@@ -211,7 +253,7 @@ func (s *scanning) take(msg *nats.Msg, taken *uint64) (end bool, err error) {
 		s.drained = true
 		return true, nil
 	}
-	s.next = d.seq + 1
+	s.next, s.since = d.seq+1, nil
 	m := stored{subject: msg.Subject, seq: d.seq, time: d.time.UnixMilli(), header: msg.Header, data: msg.Data}
 	if s.failed = s.fn(m); s.failed != nil {
 		return true, s.failed

@@ -126,7 +126,9 @@ func (b *Bus) oneByOne(ctx context.Context, filter string, from, to, n uint64, y
 			if err != nil {
 				return err
 			}
-			m, _, err = parseDirect(msg)
+			if m, _, err = parseDirect(msg); errors.Is(err, errHidden) {
+				m, err = b.leaderGet(ctx, b.names.LogStream(), getRequest{Seq: max(from, 1), NextFor: filter})
+			}
 			return err
 		})
 		switch {
@@ -194,7 +196,7 @@ func (b *Bus) ReadStretch(ctx context.Context, sid string, from, to uint64) iter
 					return
 				}
 			}
-			// Those for which there was no room follow.
+			// Those for which there was no room follow, and what is behind a hidden one.
 			if p.short || !b.oneByOne(ctx, filter, p.next, p.end, math.MaxUint64, yield) {
 				return
 			}
@@ -207,6 +209,7 @@ type part struct {
 	next, end uint64   // what is still to be read
 	found     []stored // before next
 	short     bool     // the replica has nothing from next on: it is behind
+	hidden    bool     // what is next is read alone: errHidden
 }
 
 // stretch divides a stretch of the log into parts.
@@ -227,6 +230,9 @@ func (p *part) take(msg *nats.Msg) (bytes int, err error) {
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
 		p.short = true
+		return 0, nil
+	case errors.Is(err, errHidden):
+		p.hidden = true
 		return 0, nil
 	case err != nil:
 		return 0, err
@@ -249,7 +255,7 @@ func (b *Bus) readParts(ctx context.Context, subject, filter string, parts []*pa
 	asked, events, bytes := 0, 0, 0
 	ask := func(i int) error {
 		p := parts[i]
-		if p.short || p.next > p.end || events >= stretchEvents || bytes >= stretchBytes {
+		if p.short || p.hidden || p.next > p.end || events >= stretchEvents || bytes >= stretchBytes {
 			return nil
 		}
 		asked++

@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -130,10 +129,7 @@ func (c *Client) latest(ctx context.Context, sid string) (*session.State, error)
 }
 
 // stop is where a session stopped, for an operator to look at it.
-type stop struct {
-	Seq    uint64 `json:"seq"` // of the first event that is not done; 0: it did not stop
-	Reason string `json:"reason"`
-}
+type stop struct{ bus.Stop } // Seq 0: it did not stop
 
 // stopOf returns where a session stopped.
 func (c *Client) stopOf(ctx context.Context, sid string) (s stop, err error) {
@@ -141,11 +137,7 @@ func (c *Client) stopOf(ctx context.Context, sid string) (s stop, err error) {
 	if err != nil || !found {
 		return s, err
 	}
-	if err := json.Unmarshal(body, &s); err != nil {
-		return s, fmt.Errorf("quarantine of %s: %w", sid, err)
-	}
-	s.Seq = max(s.Seq, 1)
-	return s, nil
+	return stop{bus.ParseStop(body)}, nil
 }
 
 // before reports whether the session stopped before the event at seq.

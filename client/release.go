@@ -2,9 +2,10 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+
+	"github.com/refold/refold/internal/bus"
 )
 
 // ErrNotQuarantined says that a session is not stopped.
@@ -30,11 +31,8 @@ func (c *Client) Quarantined(ctx context.Context, sid string) (*Quarantined, err
 	case !found:
 		return nil, fmt.Errorf("session %s: %w", sid, ErrNotQuarantined)
 	}
-	q := new(Quarantined)
-	if err := json.Unmarshal(body, q); err != nil {
-		return nil, fmt.Errorf("quarantine of %s: %w", sid, err)
-	}
-	return q, nil
+	stop := bus.ParseStop(body)
+	return &Quarantined{Seq: stop.Seq, Reason: stop.Reason}, nil
 }
 
 // Release ends a quarantine as it was seen: an ErrOtherQuarantine if another one

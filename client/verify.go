@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime"
@@ -190,8 +189,8 @@ func (c *Client) Quarantine(ctx context.Context, r *Replayed) (stopped bool, err
 	if _, found, err := c.bus.GetQuarantine(ctx, r.Session); err != nil || found {
 		return false, err
 	}
-	at := stop{Seq: r.Seq + 1, Reason: "refold verify: " + r.Differences[0]}
-	body, err := json.Marshal(at)
+	at := bus.NewStop(r.Seq+1, "refold verify: "+r.Differences[0])
+	body, err := at.Bytes()
 	if err != nil {
 		return false, err
 	}

@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -15,12 +14,8 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// Stop is what the snapshots' bucket holds about a quarantined session. Who
-// deletes it releases the session.
-type Stop struct {
-	Seq    uint64 `json:"seq"` // of the first event that is not done
-	Reason string `json:"reason"`
-}
+// Stop is where and why a session is quarantined.
+type Stop = bus.Stop
 
 // stopOf returns the quarantine of a session, nil if there is none.
 func (h *Host) stopOf(ctx context.Context, sid string) (*Stop, error) {
@@ -28,10 +23,7 @@ func (h *Host) stopOf(ctx context.Context, sid string) (*Stop, error) {
 	if err != nil || !found {
 		return nil, err
 	}
-	var stop Stop
-	if err := json.Unmarshal(body, &stop); err != nil {
-		return nil, fmt.Errorf("quarantine of %s: %w", sid, err)
-	}
+	stop := bus.ParseStop(body)
 	return &stop, nil
 }
 
@@ -41,11 +33,11 @@ func (h *Host) stopOf(ctx context.Context, sid string) (*Stop, error) {
 // another owner, stands.
 func (l *laneActor) quarantine(ctx context.Context, a arrival, cause error, stored ...*outputs) error {
 	sid, seq := a.event.Session, a.event.Seq
-	l.log.Error("session quarantined", "session", sid, "seq", seq, "error", cause)
+	stop := bus.NewStop(seq, cause.Error())
+	l.log.Error("session quarantined", "session", sid, "seq", seq, "error", stop.Reason)
 	if old := l.sessions[sid]; old != nil {
 		old.state = nil // it is ahead of what is done, or half folded
 	}
-	stop := Stop{Seq: seq, Reason: cause.Error()}
 	err := l.retry(ctx, "quarantine", a.event, func() error {
 		earlier, err := l.host.stopOf(ctx, sid)
 		if err != nil {
@@ -79,7 +71,7 @@ func (l *laneActor) quarantine(ctx context.Context, a arrival, cause error, stor
 // putStop stores a quarantine and says so. Said first and stored last, it may
 // be said twice, and is never silent.
 func (l *laneActor) putStop(ctx context.Context, sid string, stop Stop) error {
-	body, err := json.Marshal(stop)
+	body, err := stop.Bytes()
 	if err != nil {
 		return err
 	}

@@ -119,7 +119,7 @@ func (h *Host) latest(ctx context.Context, sid string) (*session.State, error) {
 	if errors.Is(err, errIncomplete) {
 		err = nil
 	}
-	if state != nil && state.Count == 0 && err == nil {
+	if stop != nil && (state == nil || state.Count == 0) && err == nil {
 		err = fmt.Errorf("the session is quarantined since its first event: %s", stop.Reason)
 	}
 	return state, err

@@ -65,7 +65,7 @@ func startCeiling(ctx context.Context, s *servers, o row, stored template, fail 
 		c.conns = append(c.conns, nc)
 	}
 	host, bridge := c.conns[0], c.conns[1]
-	grouped := o.durability == bus.DurabilityAlways
+	grouped := o.grouped()
 	for _, of := range []struct {
 		committer **committer
 		nc        *nats.Conn

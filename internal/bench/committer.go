@@ -3,6 +3,7 @@ package bench
 import (
 	"bytes"
 	"fmt"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -101,7 +102,12 @@ func (c *committer) run() {
 		case <-c.ended:
 			return
 		}
-		for group := c.take(); len(group) > 0; group = c.take() {
+		for {
+			c.letOthers()
+			group := c.take()
+			if len(group) == 0 {
+				break
+			}
 			var err error
 			if c.grouped && len(group) >= batchLeast {
 				err = c.batch(group)
@@ -115,6 +121,19 @@ func (c *committer) run() {
 				c.fail(err)
 				return
 			}
+		}
+	}
+}
+
+// letOthersRounds is how often others go first: as often as Refold lets them.
+const letOthersRounds = 12
+
+// letOthers lets everybody else who could run now go first, so that what they
+// have to store goes with this group.
+func (c *committer) letOthers() {
+	for range letOthersRounds {
+		if c.grouped {
+			runtime.Gosched()
 		}
 	}
 }

@@ -91,6 +91,10 @@ type row struct {
 	perRun     map[string]int // as is expected; nil: not known
 }
 
+// grouped reports whether what is stored goes out in groups, as Refold does it:
+// where the server syncs each message, or a cluster agrees on it.
+func (r row) grouped() bool { return r.durability == bus.DurabilityAlways || r.replicas > 1 }
+
 // daemonLog returns where daemons log.
 func (r row) daemonLog() *slog.Logger {
 	if r.Log == nil {
@@ -216,7 +220,7 @@ func (r row) side(ctx context.Context, name string, stored **census, start func(
 		return side, errors.Join(err, context.Cause(ctx))
 	}
 	defer stop()
-	l, err := startLoad(ctx, s, r.durability == bus.DurabilityAlways, failure.fail)
+	l, err := startLoad(ctx, s, r.grouped(), failure.fail)
 	if err != nil {
 		return side, err
 	}

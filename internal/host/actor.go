@@ -3,6 +3,7 @@ package host
 import (
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -142,7 +143,10 @@ func snapshotOf(state *session.State) (data []byte, err error) {
 
 // panicError says that the fold panicked: a fault of this program, which stops
 // one session.
-type panicError struct{ value any }
+type panicError struct {
+	value any
+	stack []byte // for the log: where it happened
+}
 
 func (e *panicError) Error() string { return fmt.Sprintf("the fold panicked: %v", e.value) }
 
@@ -154,7 +158,7 @@ func isPanic(err error) bool {
 // recovered returns the error that a panic with v is, err if there was none.
 func recovered(v any, err error) error {
 	if v != nil {
-		return &panicError{v}
+		return &panicError{v, debug.Stack()}
 	}
 	return err
 }

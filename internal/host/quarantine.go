@@ -35,6 +35,10 @@ func (l *laneActor) quarantine(ctx context.Context, a arrival, cause error, stor
 	sid, seq := a.event.Session, a.event.Seq
 	stop := bus.NewStop(seq, cause.Error())
 	l.log.Error("session quarantined", "session", sid, "seq", seq, "error", stop.Reason)
+	var panicked *panicError
+	if errors.As(cause, &panicked) {
+		l.log.Error("fold panicked", "session", sid, "seq", seq, "stack", string(panicked.stack))
+	}
 	if old := l.sessions[sid]; old != nil {
 		old.state = nil // it is ahead of what is done, or half folded
 	}

@@ -4,6 +4,8 @@ package host
 // may put the key by hand. It stops its session all the same, and nobody else.
 
 import (
+	"bytes"
+	"log/slog"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,6 +23,8 @@ func TestAPanicThatSaysMuchStopsOneSession(t *testing.T) {
 			}
 			return state.Evolve(e)
 		}
+		var log bytes.Buffer
+		s.actor.log = slog.New(slog.NewTextHandler(&log, nil))
 		s.era()
 		s.start()
 		poison, other := s.run("s1"), s.run("s2")
@@ -31,6 +35,9 @@ func TestAPanicThatSaysMuchStopsOneSession(t *testing.T) {
 		stop := s.stopOf("s1")
 		if stop == nil || stop.Seq != poison.Seq || !strings.Contains(stop.Reason, "poison") || !strings.Contains(stop.Reason, "bytes in all") || len(stop.Reason) > 8<<10 {
 			t.Errorf("quarantine: got %.100v, want one from %d on that has the beginning of what was said", stop, poison.Seq)
+		}
+		if got := log.String(); !strings.Contains(got, "fold panicked") || !strings.Contains(got, "quarantine_any_test.go") || len(got) > 64<<10 {
+			t.Errorf("the log has %d bytes: %.2000s; want where it panicked", len(got), got)
 		}
 	})
 }

@@ -62,6 +62,7 @@ type load struct {
 	clients sync.WaitGroup
 	stop    context.CancelFunc // no more runs are asked
 	next    int                // number of the next session
+	lost    lost               // by the last check, since the start
 
 	mu    sync.Mutex
 	ended sync.Cond      // a run has ended

@@ -41,20 +41,31 @@ const (
 	leadersSteps = 40
 )
 
-// none is how many calls may end outcome_unknown if no bridge died, and none was
-// cut off from the others; some, if one was: each may have some in progress.
-const (
-	none = 0
-	some = 10_000
-)
+// unsafeAtOnce is how many calls that may not run twice are in progress at one
+// moment at most: no turn of the load has more than two. So many may end
+// outcome_unknown for each moment at which a bridge died or was cut off, and no
+// more; without one, none.
+const unsafeAtOnce = 2 * loadSlots
+
+// lost is what bridges that died or were cut off may leave behind.
+type lost struct {
+	unknown int // calls that ended outcome_unknown
+	begun   int // turns of the model that another bridge began again, each time counted
+}
+
+// losable is what may be lost at so many moments: in each every session has one
+// turn under way at most, of its model or of calls.
+func losable(moments int) lost {
+	return lost{unknown: moments * unsafeAtOnce, begun: moments * loadSlots}
+}
 
 // TestClusterLeaders has leaders step down, and then servers and daemons
 // restarted one after the other.
 func TestClusterLeaders(t *testing.T) {
 	t.Parallel()
 	l := startLoad(t, embedded, clusterNumber(t, clusterSeedEnv, rand.Uint64N(1_000_000)))
-	l.disturbed("leaders step down", none, l.leadersStepDown)
-	l.disturbed("servers and daemons are restarted", some, l.restarted)
+	l.disturbed("leaders step down", 0, l.leadersStepDown)
+	l.disturbed("servers and daemons are restarted", 1, l.restarted) // one bridge is killed
 	l.apart()
 }
 
@@ -63,11 +74,11 @@ func TestClusterLeaders(t *testing.T) {
 func TestClusterCut(t *testing.T) {
 	t.Parallel()
 	l := startLoad(t, process, clusterNumber(t, clusterSeedEnv, rand.Uint64N(1_000_000)))
-	l.disturbed("a server is killed", some, l.serverKilled)
-	l.disturbed("a server is cut off", some, func() { l.serverCutOff(true, true) })
-	l.disturbed("a server is not heard", some, func() { l.serverCutOff(true, false) })
-	l.disturbed("a server hears nothing", some, func() { l.serverCutOff(false, true) })
-	l.disturbed("daemons are cut off from a server", some, l.daemonsCutOff)
+	l.disturbed("a server is killed", 2, l.serverKilled) // and another
+	l.disturbed("a server is cut off", 1, func() { l.serverCutOff(true, true) })
+	l.disturbed("a server is not heard", 1, func() { l.serverCutOff(true, false) })
+	l.disturbed("a server hears nothing", 1, func() { l.serverCutOff(false, true) })
+	l.disturbed("daemons are cut off from a server", min(l.rounds(), 3), l.daemonsCutOff)
 	l.apart()
 }
 
@@ -86,9 +97,9 @@ func clusterNumber(t *testing.T, name string, otherwise uint64) uint64 {
 }
 
 // disturbed has the load run while something is done to the system, lets all
-// runs end, and checks what is left. At most so many calls may be
-// outcome_unknown then, of all that ran since the start.
-func (l *load) disturbed(what string, unknownMax int, disturb func()) {
+// runs end, and checks what is left. At so many moments of each round a bridge
+// may be lost with what it has in progress.
+func (l *load) disturbed(what string, moments int, disturb func()) {
 	l.t.Helper()
 	test, began := l.t, time.Now()
 	passed := l.t.Run(what, func(t *testing.T) {
@@ -103,7 +114,7 @@ func (l *load) disturbed(what string, unknownMax int, disturb func()) {
 		disturbed := time.Since(began)
 		l.quiet()
 		quiet := time.Since(began) - disturbed
-		l.check(unknownMax)
+		l.check(losable(moments * l.rounds()))
 		t.Logf("disturbed for %v, quiet after %v", disturbed.Round(time.Millisecond), quiet.Round(time.Millisecond))
 	})
 	if !passed {
@@ -298,7 +309,7 @@ func (l *load) delivered() {
 			})
 		}
 	}
-	l.check(some)
+	l.check(lost{}) // what came again changed nothing
 }
 
 // apart ends the daemons, cuts all servers off from one another, and compares

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/refold/refold/actors/session"
@@ -36,10 +37,7 @@ func (n namer) what(f *frame) (name string, ok bool) {
 		if tokens := strings.SplitN(subject, ".", 3); len(tokens) == 3 {
 			key = tokens[2]
 		}
-		if _, snapshot := subjects.ParseSnapshotKey(key); snapshot {
-			return "snapshot", true
-		}
-		return "quarantine", true
+		return keyOf(key), true
 	case strings.HasPrefix(subject, objPrefix):
 		if strings.HasPrefix(subject, n.names.BlobChunks("")) {
 			return "chunk", true
@@ -49,6 +47,21 @@ func (n namer) what(f *frame) (name string, ok bool) {
 		return "install", true
 	}
 	return n.own(f)
+}
+
+// keyOf names what stands under a key of the snapshots bucket.
+func keyOf(key string) string {
+	if _, snapshot := subjects.ParseSnapshotKey(key); snapshot {
+		return "snapshot"
+	}
+	if _, quarantine := subjects.ParseQuarantineKey(key); quarantine {
+		return "quarantine"
+	}
+	lane, err := strconv.Atoi(key[strings.LastIndexByte(key, '.')+1:])
+	if err == nil && key == subjects.PastKey(lane) {
+		return "note." + subjects.LaneName(lane)
+	}
+	return "key"
 }
 
 // own names a message on one of Refold's own subjects.
@@ -140,7 +153,7 @@ func lasts(consumer string) bool {
 }
 
 // identity tells messages of one name apart, wherever one is repeated: what an
-// acknowledgement is of, what a notice or a snapshot says. What is named by its
+// acknowledgement is of, what a notice, a snapshot or a note says. What is named by its
 // effect, or is there but once, is the same each time.
 func (n namer) identity(what string, f *frame) string {
 	switch kind, _, _ := strings.Cut(what, "."); kind {
@@ -149,8 +162,10 @@ func (n namer) identity(what string, f *frame) string {
 		if consumer != "" {
 			return numbers[1] // the message's in the stream
 		}
-	case "notice", "snapshot", "event":
+	case "notice", "snapshot", "event", "note":
 		return string(f.payload)
+	case "quarantine", "key": // one name for all of them
+		return f.subject + " " + string(f.payload)
 	}
 	return ""
 }

@@ -33,6 +33,9 @@ func TestWhat(t *testing.T) {
 		{"$JS.API.DIRECT.GET.REFOLD_LOG", "{}", ""},
 		{"$KV.REFOLD_SNAPSHOTS.s.s1", "x", "snapshot"},
 		{"$KV.REFOLD_SNAPSHOTS.q.s1", "x", "quarantine"},
+		{"$KV.REFOLD_SNAPSHOTS.l.7", "x", "note.l7"},
+		{"$KV.REFOLD_SNAPSHOTS.l.07", "x", "key"},
+		{"$KV.REFOLD_SNAPSHOTS.z.1", "x", "key"},
 		{"$O.REFOLD_BLOBS.C.abc", "x", "chunk"},
 		{"$O.REFOLD_BLOBS.M.abc", "x", "blob"},
 		{"refold.install", "{}", "install"},
@@ -53,6 +56,36 @@ func TestWhat(t *testing.T) {
 		got, ok := n.what(&frame{op: "PUB", subject: c.subject, payload: []byte(c.payload)})
 		if got != c.want || ok != (c.want != "") {
 			t.Errorf("%s %s: got %q, %v, want %q", c.subject, c.payload, got, ok, c.want)
+		}
+	}
+}
+
+// What is sent again is the same message; another note or quarantine is not.
+func TestIdentity(t *testing.T) {
+	t.Parallel()
+	names, err := subjects.New("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := namer{names}
+	for _, c := range []struct {
+		subject, payload string
+		other, says      string
+		same             bool
+	}{
+		{"$KV.REFOLD_SNAPSHOTS.l.7", "x", "$KV.REFOLD_SNAPSHOTS.l.7", "x", true},
+		{"$KV.REFOLD_SNAPSHOTS.l.7", "x", "$KV.REFOLD_SNAPSHOTS.l.7", "", false},
+		{"$KV.REFOLD_SNAPSHOTS.q.s1", "x", "$KV.REFOLD_SNAPSHOTS.q.s1", "x", true},
+		{"$KV.REFOLD_SNAPSHOTS.q.s1", "x", "$KV.REFOLD_SNAPSHOTS.q.s2", "x", false},
+		{"$KV.REFOLD_SNAPSHOTS.s.s1", "x", "$KV.REFOLD_SNAPSHOTS.s.s1", "y", false},
+	} {
+		identity := func(subject, payload string) string {
+			f := &frame{op: "PUB", subject: subject, payload: []byte(payload)}
+			what, _ := n.what(f)
+			return n.identity(what, f)
+		}
+		if same := identity(c.subject, c.payload) == identity(c.other, c.says); same != c.same {
+			t.Errorf("%s %q and %s %q: the same %v, want %v", c.subject, c.payload, c.other, c.says, same, c.same)
 		}
 	}
 }

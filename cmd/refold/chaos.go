@@ -118,7 +118,7 @@ func (c chaosCommand) Run(ctx context.Context, s streams) (err error) {
 	if c.For > 0 {
 		options.Until = sum.began.Add(c.For)
 	}
-	err = c.exploreAll(ctx, s.out, cast, options, &sum)
+	err = c.exploreAll(ctx, s, cast, options, &sum)
 	switch {
 	case c.List:
 		return err
@@ -135,7 +135,7 @@ func (c chaosCommand) Run(ctx context.Context, s streams) (err error) {
 
 // exploreAll explores one conversation after the other. The next begins when all
 // trials of one have begun, so that the longest is not waited for by itself.
-func (c chaosCommand) exploreAll(ctx context.Context, out io.Writer, cast *chaos.Cast, o chaos.Options, sum *tolls) error {
+func (c chaosCommand) exploreAll(ctx context.Context, s streams, cast *chaos.Cast, o chaos.Options, sum *tolls) error {
 	var exploring sync.WaitGroup
 	defer exploring.Wait()
 	var failed error
@@ -144,7 +144,7 @@ func (c chaosCommand) exploreAll(ctx context.Context, out io.Writer, cast *chaos
 			continue
 		}
 		o.Conversation = conversation.ID
-		x, courses, err := c.choose(ctx, out, cast, o, sum)
+		x, courses, err := c.choose(ctx, s, cast, o, sum)
 		if err != nil {
 			return err
 		}
@@ -153,10 +153,10 @@ func (c chaosCommand) exploreAll(ctx context.Context, out io.Writer, cast *chaos
 		}
 		begun := make(chan struct{})
 		exploring.Go(func() {
-			left, err := x.Explore(ctx, courses, func(v chaos.Verdict) { c.tell(out, v, sum) }, sync.OnceFunc(func() { close(begun) }))
+			left, err := x.Explore(ctx, courses, func(v chaos.Verdict) { c.tell(s.out, v, sum) }, sync.OnceFunc(func() { close(begun) }))
 			sum.mu.Lock()
 			defer sum.mu.Unlock()
-			sum.left += left
+			sum.leave(courses[len(courses)-left:])
 			failed = cmp.Or(failed, err)
 		})
 		<-begun
@@ -176,9 +176,12 @@ func (c chaosCommand) tell(out io.Writer, v chaos.Verdict, sum *tolls) {
 }
 
 // choose finds the points of a conversation, and what is to be tried at them.
-func (c chaosCommand) choose(ctx context.Context, out io.Writer, cast *chaos.Cast, o chaos.Options, sum *tolls) (x *chaos.Explorer, courses []chaos.Course, err error) {
+func (c chaosCommand) choose(ctx context.Context, s streams, cast *chaos.Cast, o chaos.Options, sum *tolls) (x *chaos.Explorer, courses []chaos.Course, err error) {
 	if x, err = chaos.Record(ctx, cast, o); err != nil {
 		return nil, nil, err
+	}
+	for _, note := range x.Notes() {
+		fmt.Fprintln(s.err, "note:", note)
 	}
 	sum.mu.Lock()
 	defer sum.mu.Unlock()
@@ -206,10 +209,10 @@ func (c chaosCommand) choose(ctx context.Context, out io.Writer, cast *chaos.Cas
 	switch {
 	case c.List:
 		for _, course := range courses {
-			fmt.Fprintln(out, course)
+			fmt.Fprintln(s.out, course)
 		}
 	case len(courses) > 0 && !c.Quiet:
-		fmt.Fprintf(out, "conversation %s: %d points, %d strikes at them, %d trials to try, %d at once\n", o.Conversation, len(x.Points()), len(all), len(courses), c.Parallel)
+		fmt.Fprintf(s.out, "conversation %s: %d points, %d strikes at them, %d trials to try, %d at once\n", o.Conversation, len(x.Points()), len(all), len(courses), c.Parallel)
 	}
 	return x, courses, nil
 }

@@ -66,6 +66,9 @@ type tolls struct {
 	skip   int // of those whose turn it is, the first ones that are left out
 	mine   int // the others
 	left   int // of these, not begun: there was no more time, or it was stopped
+	points int // of what was not begun
+
+	missing []string // points that were not come by
 
 	stopped int // so many may have been under way when it was stopped; 0: it was not
 }
@@ -87,9 +90,23 @@ func (t *tolls) take(courses []chaos.Course, all int) (mine []chaos.Course) {
 	return mine
 }
 
+// leave notes trials that were not begun.
+func (t *tolls) leave(courses []chaos.Course) {
+	t.left += len(courses)
+	for _, course := range courses {
+		points, _ := (chaos.Verdict{Course: course}).Points()
+		t.points += points
+	}
+}
+
 func (t *tolls) add(v chaos.Verdict) {
 	all, missed := v.Points()
 	t.trials, t.tried, t.missed = t.trials+1, t.tried+all, t.missed+missed
+	if missed > 0 {
+		for _, s := range v.Missed {
+			t.missing = append(t.missing, s.String())
+		}
+	}
 	t.longest, t.drained = max(t.longest, v.Took), max(t.drained, v.Drained)
 	if len(v.Faults) > 0 {
 		t.wrong++
@@ -142,8 +159,18 @@ func (t *tolls) line() string {
 	if len(ways) > 0 {
 		line += "\nstruck: " + strings.Join(ways, ", ")
 	}
+	if len(t.missing) > 0 {
+		line += "\nnot come by: " + strings.Join(t.missing[:min(missingTold, len(t.missing))], ", ")
+		if more := len(t.missing) - missingTold; more > 0 {
+			line += fmt.Sprintf(", and %d more", more)
+		}
+	}
 	return line + "\n" + t.share()
 }
+
+// missingTold is how many of the points that were not come by have their names
+// in the summary.
+const missingTold = 20
 
 // share tells how many of how many were tried.
 func (t *tolls) share() string {
@@ -151,24 +178,29 @@ func (t *tolls) share() string {
 	if t.n > 1 {
 		line += fmt.Sprintf(", and of these every %dth from the %dth", t.n, t.k)
 	}
-	switch next := t.skip + max(0, t.mine-t.left-t.stopped); {
+	switch {
 	case t.stopped > 0:
-		line += fmt.Sprintf("; stopped: go on with --skip %d", next)
+		line += fmt.Sprintf("; stopped: go on with --skip %d", t.next())
 	case t.left > 0:
-		line += fmt.Sprintf("; %d were not begun, for want of time: go on with --skip %d", t.left, next)
+		line += fmt.Sprintf("; %d trials, of %d points, were not begun, for want of time: go on with --skip %d", t.left, t.points, t.next())
 	}
 	return line
 }
+
+// next is how many the next one leaves out, to go on here.
+func (t *tolls) next() int { return t.skip + max(0, t.mine-t.left-t.stopped) }
 
 // verdict is the error of all of it.
 func (t *tolls) verdict(missedMax int) error {
 	switch {
 	case t.wrong > 0:
 		return &statusError{statusFailed, "a strike did harm; repeat one with --point NAME"}
-	case t.tried == 0:
+	case t.tried == 0 && t.left == 0:
 		return &statusError{statusFailed, "no point was tried: look at --list, and name one --conversation to try what it does not always come by"}
 	case t.missed*100 > t.tried*missedMax:
 		return &statusError{statusFailed, fmt.Sprintf("%d of %d points were not come by", t.missed, t.tried)}
+	case t.left > 0:
+		return &statusError{statusFailed, fmt.Sprintf("the time of --for was over with %d points left, in %d trials: go on with --skip %d, all else the same", t.points, t.left, t.next())}
 	}
 	return nil
 }

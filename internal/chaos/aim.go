@@ -10,6 +10,7 @@ import (
 // aim counts what the processes of a trial send, and says where a strike is due.
 type aim struct {
 	namer namer
+	alive func(Part, string) // called when an instance says that it is alive; nil: nobody asks
 
 	mu       sync.Mutex
 	counts   map[Point]int // by the first of a message: its N is 0
@@ -41,6 +42,9 @@ func newAim(n namer, c Course) *aim {
 func (a *aim) pass(part Part, f *frame) (s Strike, due bool) {
 	if !f.published() {
 		return s, false
+	}
+	if instance, err := a.namer.names.ParseAlive(f.subject); err == nil && a.alive != nil {
+		a.alive(part, instance)
 	}
 	what, ok := a.namer.what(f)
 	if !ok {

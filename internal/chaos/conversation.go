@@ -32,6 +32,7 @@ type Conversation struct {
 	ID      string
 	Session string
 	Says    []string // each begins a run
+	Ends    []RunEnd // how each run ends if nothing is wrong, without its Detail; none: completed, or as Cancelled says
 
 	// Cancelled: each run is cancelled as soon as its first turn is asked, and
 	// the bridge comes only when the last one has ended, so that in every trial
@@ -99,9 +100,12 @@ func recordedCast(s Source, file string) (*Cast, error) {
 	}
 	c := &Cast{recording: recording, Install: record, Notes: notes}
 	for _, conversation := range recording.Conversations() {
-		c.Conversations = append(c.Conversations, Conversation{
-			ID: conversation.ID, Session: conversation.Session(), Says: conversation.Users(),
-		})
+		next := Conversation{ID: conversation.ID, Session: conversation.Session(), Says: conversation.Users()}
+		for i := range conversation.Runs {
+			end := conversation.Runs[i].Ends()
+			next.Ends = append(next.Ends, RunEnd{Lifecycle: end.Lifecycle, Code: end.Code})
+		}
+		c.Conversations = append(c.Conversations, next)
 	}
 	return c, nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -50,8 +51,9 @@ func Record(ctx context.Context, cast *Cast, o Options) (*Explorer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s, without a kill: %w\n%s", x.conversation.ID, err, out.said)
 	}
-	if faults := Check(false, out.end, out.end); len(faults) > 0 {
-		return nil, fmt.Errorf("%s, without a kill: %s", x.conversation.ID, faults)
+	if faults := x.conversation.faults(out.end); len(faults) > 0 {
+		return nil, fmt.Errorf("%s, without a kill: %s\nNobody was struck, and ends are compared with this one: have it end well first, or choose others by --conversation. What the processes logged last:\n%s",
+			x.conversation.ID, strings.Join(faults, "; "), out.said)
 	}
 	x.want, x.points, x.order = out.end, out.points, out.order
 	return x, nil

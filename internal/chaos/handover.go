@@ -263,6 +263,9 @@ func (h *handover) measure(ctx context.Context, p *process, term bool) (m Handov
 	if err != nil {
 		return m, err
 	}
+	for _, p := range append(slices.Clone(h.actors), h.bridge) {
+		p.begun()
+	}
 	h.afresh()
 	if err := h.until(ctx, "no load before the strike", h.lively); err != nil {
 		return m, err

@@ -23,10 +23,11 @@ type process struct {
 	said lastWords
 
 	mu      sync.Mutex
-	now     *life   // the last that was started
-	leaving []*life // that were told to end before it
-	over    bool    // it is not started again
-	again   int     // how often it was started again after it had ended by itself
+	now     *life           // the last that was started
+	leaving []*life         // that were told to end before it
+	over    bool            // it is not started again
+	again   int             // how often it was started again after it had ended by itself
+	heard   map[string]bool // instances that said that they are alive
 	drained time.Duration
 	failed  func(error) // called when it ends although nobody told it to
 }
@@ -37,6 +38,7 @@ type life struct {
 	stdin io.Closer
 	ended chan struct{}
 	told  atomic.Bool // to end
+	works atomic.Bool // it has come as far as its first message as one that works
 }
 
 // environ is what processes have in their environment beside this process's:
@@ -70,7 +72,7 @@ func (p *process) start() error {
 		err := cmd.Wait()
 		close(l.ended)
 		if !l.told.Load() {
-			p.revive(cmd.ProcessState.ExitCode(), err)
+			p.revive(l, cmd.ProcessState.ExitCode(), err)
 		}
 	}()
 	return nil
@@ -113,15 +115,53 @@ var errEnded = errors.New("it said nothing")
 // revivalsMax is how often a process that can't run is started again.
 const revivalsMax = 5
 
-// revive starts a process again that has ended by itself, if it only could not
-// run; any other end is a fault.
-func (p *process) revive(status int, ended error) {
+// alive notes that an instance says that it is alive. One that was not heard
+// before is the life that was started last. What a daemon sends before that
+// (streams, the install record, descriptors of tools) is no sign: it may still
+// say that it can't run.
+func (p *process) alive(instance string) {
 	p.mu.Lock()
-	p.again++
-	again := p.again
+	known := p.heard[instance]
+	if p.heard == nil {
+		p.heard = map[string]bool{}
+	}
+	p.heard[instance] = true
 	p.mu.Unlock()
-	if status != statusCantRun || again > revivalsMax {
-		p.failed(fmt.Errorf("%s ended by itself, with status %d: %w", p.part, status, cmp.Or(ended, errEnded)))
+	if !known {
+		p.begun()
+	}
+}
+
+// begun notes that the life that was started last works: from here on only
+// whoever strikes may end it.
+func (p *process) begun() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.now != nil {
+		p.now.works.Store(true)
+	}
+}
+
+// revive starts a process again that has ended by itself, if it only could not
+// run, and had not worked yet; any other end is a fault.
+func (p *process) revive(l *life, status int, ended error) {
+	ended = cmp.Or(ended, errEnded)
+	switch {
+	case l.works.Load():
+		p.failed(fmt.Errorf("%s ended by itself, with status %d, after it had begun to work: it must live, and connect again: %w", p.part, status, ended))
+		return
+	case status != statusCantRun:
+		p.failed(fmt.Errorf("%s ended by itself, with status %d: %w", p.part, status, ended))
+		return
+	}
+	p.mu.Lock()
+	again := p.again < revivalsMax
+	if again {
+		p.again++
+	}
+	p.mu.Unlock()
+	if !again {
+		p.failed(fmt.Errorf("%s could not start, and was started again %d times: %w", p.part, revivalsMax, ended))
 		return
 	}
 	if err := p.start(); err != nil {

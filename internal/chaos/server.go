@@ -75,6 +75,7 @@ func (s *natsProcess) Write(p []byte) (int, error) {
 	if line, _, whole := bytes.Cut(s.heard, []byte("\n")); whole && s.client == "" {
 		s.client, s.monitor, _ = strings.Cut(string(line), " ")
 		s.heard = nil
+		s.begun()
 		close(s.up)
 	}
 	return len(p), nil

@@ -134,6 +134,7 @@ func (t *trial) start(ctx context.Context, course Course) (err error) {
 	}
 	failed := func(err error) { t.failed <- err }
 	t.aim = newAim(namer{t.names}, course)
+	t.aim.alive = func(part Part, instance string) { t.running[part].alive(instance) }
 	t.server = newNATSProcess(t.explorer.argv(Server, "", t.dir), failed)
 	if err := t.server.run(ctx); err != nil {
 		return err
@@ -146,8 +147,7 @@ func (t *trial) start(ctx context.Context, course Course) (err error) {
 		t.proxies = append(t.proxies, through)
 		t.running[part] = &process{part: part, argv: t.explorer.argv(part, through.url(), t.dir), failed: failed}
 	}
-	// The client finds the server through a proxy too, wherever it comes back.
-	// What it sends is no point.
+	// The client finds the server through a proxy too; what it sends is no point.
 	through, err := newProxy("", t.server.address, newAim(namer{t.names}, nil), nil)
 	if err != nil {
 		return err

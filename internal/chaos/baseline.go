@@ -1,0 +1,61 @@
+package chaos
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/refold/refold/actors/session"
+)
+
+// ends returns how the nth run ends, from 0, if nothing is wrong.
+func (c *Conversation) ends(n int) RunEnd {
+	switch {
+	case n < len(c.Ends):
+		return c.Ends[n]
+	case c.Cancelled:
+		return RunEnd{Lifecycle: string(session.Cancelled)}
+	}
+	return RunEnd{Lifecycle: string(session.Completed)}
+}
+
+// faults returns what is wrong with an end that nobody was struck before: what
+// must hold at any end, and that each run ended as it must. Of what fails by
+// itself no strike could be seen to do harm.
+func (c *Conversation) faults(end *End) []string {
+	faults := Check(false, end, end)
+	if len(end.Runs) != len(c.Says) {
+		faults = append(faults, fmt.Sprintf("%d runs ended, of %d that were asked", len(end.Runs), len(c.Says)))
+	}
+	for i, got := range end.Runs {
+		want := c.ends(i)
+		if got.Lifecycle == want.Lifecycle && (want.Code == "" || got.Code == want.Code) {
+			continue
+		}
+		faults = append(faults, fmt.Sprintf("run %d ended %s, want %s", i+1, got, want))
+	}
+	return faults
+}
+
+// Notes returns, for people, which runs are not completed although nobody is
+// struck, and need not be: a recording has no answer to them.
+func (x *Explorer) Notes() (notes []string) {
+	for i, end := range x.want.Runs {
+		if end.Lifecycle != string(session.Completed) && !x.conversation.Cancelled {
+			end.Detail = ""
+			notes = append(notes, fmt.Sprintf("%s: run %d ends %s, struck or not: its recording goes no further", x.conversation.ID, i+1, end))
+		}
+	}
+	return notes
+}
+
+// String tells lifecycle, code and detail.
+func (e RunEnd) String() string {
+	text := cmp.Or(e.Lifecycle, "without a lifecycle")
+	if e.Code != "" {
+		text += " with " + e.Code
+	}
+	if e.Detail != "" {
+		text += ": " + e.Detail
+	}
+	return text
+}

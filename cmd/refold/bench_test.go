@@ -2,34 +2,129 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 )
 
+// runBench runs refold bench and returns what it prints.
+func runBench(t *testing.T, args ...string) string {
+	t.Helper()
+	var out, errOut strings.Builder
+	args = append(append([]string{"bench"}, args...), "--dir", t.TempDir())
+	if status := Main(t.Context(), args, strings.NewReader(""), &out, &errOut); status != 0 {
+		t.Fatalf("status %d: %s", status, errOut.String())
+	}
+	return out.String()
+}
+
+// wantKeys reads a row as programs do, by its keys: it has these and no others.
+func wantKeys(t *testing.T, line, keys string) (row map[string]any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(line), &row); err != nil {
+		t.Fatalf("%q: %v", line, err)
+	}
+	want := strings.Fields(keys)
+	slices.Sort(want)
+	if got := slices.Sorted(maps.Keys(row)); !slices.Equal(got, want) {
+		t.Errorf("keys: got %q, want %q", got, want)
+	}
+	return row
+}
+
+// above returns a number of a row, which must be above zero.
+func above(t *testing.T, row map[string]any, key string) float64 {
+	t.Helper()
+	n, ok := row[key].(float64)
+	if !ok || n <= 0 {
+		t.Errorf("%s: got %v, want a number above zero", key, row[key])
+	}
+	return n
+}
+
 // A small row in JSON: both sides stored the same, and a ratio came of it.
 func TestBench(t *testing.T) {
 	t.Parallel()
-	var out, errOut strings.Builder
-	status := Main(t.Context(), []string{"bench", "--runs", "20", "--json", "--durability", "interval", "--in-flight", "5", "--dir", t.TempDir()}, strings.NewReader(""), &out, &errOut)
-	if status != 0 {
-		t.Fatalf("status %d: %s", status, errOut.String())
+	row := wantKeys(t, runBench(t, "--runs", "20", "--json", "--durability", "interval", "--in-flight", "5"), `
+		durability in_flight replicas ceiling_runs_s runs_s ratio ratios p50_ms p99_ms ceiling_p50_ms ceiling_p99_ms
+		cpu_ms_per_run ceiling_cpu_ms_per_run heap_mib sys_mib messages_per_run ceiling_messages_per_run
+		messages_per_commit ceiling_messages_per_commit bytes_per_message`)
+	if row["durability"] != "interval" || row["in_flight"] != 5.0 || row["replicas"] != 1.0 {
+		t.Errorf("got %v", row)
 	}
-	var row benchRow
-	if err := json.Unmarshal([]byte(out.String()), &row); err != nil {
-		t.Fatalf("%q: %v", out.String(), err)
+	ratio, ceiling := above(t, row, "ratio"), above(t, row, "ceiling_runs_s")
+	if got, want := above(t, row, "runs_s"), ratio*ceiling; got < 0.99*want || got > 1.01*want {
+		t.Errorf("runs_s: got %f, want %f, the ratio's part of the ceiling", got, want)
 	}
-	if row.Durability != "interval" || row.InFlight != 5 || row.Ratio <= 0 || row.P50 <= 0 || row.P99 < row.P50 {
-		t.Errorf("got %+v", row)
+	if p50, p99 := above(t, row, "p50_ms"), above(t, row, "p99_ms"); p99 < p50 {
+		t.Errorf("p99 is %f, below p50, %f", p99, p50)
 	}
-	total := 0
-	for kind, n := range row.Messages {
-		if row.CeilingStored[kind] != n {
-			t.Errorf("%s: %d by the ceiling, %d by refold", kind, row.CeilingStored[kind], n)
+	if p50, p99 := above(t, row, "ceiling_p50_ms"), above(t, row, "ceiling_p99_ms"); p99 < p50 {
+		t.Errorf("the ceiling's p99 is %f, below its p50, %f", p99, p50)
+	}
+	for _, key := range []string{"cpu_ms_per_run", "ceiling_cpu_ms_per_run", "heap_mib", "sys_mib", "bytes_per_message"} {
+		above(t, row, key)
+	}
+	messages, _ := row["messages_per_run"].(map[string]any)
+	ceilings, _ := row["ceiling_messages_per_run"].(map[string]any)
+	if !maps.Equal(messages, ceilings) {
+		t.Errorf("a run stored %v, and one of the ceiling's %v", messages, ceilings)
+	}
+	total := 0.0
+	for kind := range messages {
+		total += above(t, messages, kind)
+	}
+	if want := 17.0; total != want {
+		t.Errorf("a run stored %.0f messages, want %.0f", total, want)
+	}
+}
+
+// The text ends with what a run stored of each kind, the ceiling's beside
+// Refold's, and with the sum.
+func TestBenchTellsMessages(t *testing.T) {
+	t.Parallel()
+	out := runBench(t, "--runs", "20", "--durability", "interval", "--in-flight", "5")
+	_, table, found := strings.Cut(out, "\nmessages a run ")
+	if !found {
+		t.Fatalf("nothing says what a run stored:\n%s", out)
+	}
+	lines := strings.Split(strings.TrimSpace(table), "\n")
+	if got, want := strings.Join(strings.Fields(lines[0]), " "), "ceiling refold"; got != want {
+		t.Errorf("head of the counts: got %q, want %q", got, want)
+	}
+	total, sum := 0, 0
+	for i, line := range lines[1:] {
+		fields := strings.Fields(line)
+		var ceiling, refold int
+		if _, err := fmt.Sscan(strings.Join(fields[max(len(fields)-2, 0):], " "), &ceiling, &refold); err != nil {
+			t.Fatalf("%q: %v", line, err)
 		}
-		total += n
+		if ceiling != refold || refold == 0 {
+			t.Errorf("the ceiling stored %d, refold %d: %q", ceiling, refold, line)
+		}
+		if i < len(lines)-2 {
+			total += refold
+		} else if sum = refold; fields[0] != "together," {
+			t.Errorf("the last line is no sum: %q", line)
+		}
 	}
-	if want := 17; total != want {
-		t.Errorf("a run stored %d messages, want %d", total, want)
+	if want := 17; total != want || sum != want {
+		t.Errorf("%d messages by kind, %d together, want %d", total, sum, want)
+	}
+}
+
+// A row of growth in JSON: that of 1,000 sessions is what others are compared with.
+func TestBenchGrowth(t *testing.T) {
+	t.Parallel()
+	row := wantKeys(t, runBench(t, "growth", "--json", "--runs", "20", "--growth-min", "1000", "--growth-max", "1000", "--recent", "100"), `
+		sessions recent runs_s us_per_event cpu_us_per_event cpu_relative_to_1000 collect_us_per_event p50_ms p99_ms heap_mib taken_ms`)
+	if row["sessions"] != 1000.0 || row["recent"] != 100.0 || row["cpu_relative_to_1000"] != 1.0 {
+		t.Errorf("got %v", row)
+	}
+	for _, key := range []string{"runs_s", "us_per_event", "cpu_us_per_event", "p50_ms", "p99_ms", "heap_mib", "taken_ms"} {
+		above(t, row, key)
 	}
 }
 

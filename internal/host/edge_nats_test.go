@@ -1,15 +1,12 @@
 package host_test
 
 // Hard edges against a real server: streams without room, a client that does
-// not read, a power loss that gives sequences away again, a very long session.
+// not read, a very long session.
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -220,113 +217,6 @@ func TestEdgeSlowConsumer(t *testing.T) {
 	if v := w.view("s0"); v.Lifecycle != session.Completed {
 		t.Errorf("view: got %s", v.Lifecycle)
 	}
-}
-
-// copyDir copies the files of a server that is stopped.
-func copyDir(t *testing.T, from, to string) {
-	t.Helper()
-	if err := os.RemoveAll(to); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// A power loss on a server that syncs now and then takes acknowledged events
-// away, and their sequences are given to others. A host that lived through it
-// drops what it has in memory, no snapshot of what is lost counts, and sessions
-// go on from what the log has.
-func TestEdgePowerLoss(t *testing.T) {
-	t.Parallel()
-	for name, keepsEffects := range map[string]bool{"all streams lose their ends": false, "the log alone loses its end": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorldOf(t, func(o *server.Options) { o.SyncAlways, o.SyncInterval = false, time.Minute })
-			_, js := w.js()
-			w.host(host.Options{SnapshotEach: 1})
-			w.run("old", "hi")
-			w.asked(session.ClassLLM, "openai", "old", "r1t1")
-			dir, synced := w.node.Raw().StoreDir(), filepath.Join(t.TempDir(), "synced")
-			w.node.Stop()
-			copyDir(t, dir, synced)
-			w.node.Start()
-
-			// What will be lost: an answer, and a session that then was never there.
-			w.answer("old", "r1t1", "lost")
-			w.run("lost", "hi")
-			w.run("old", "lost")
-			if got, want := w.notices("old", 4), "SessionOpened RunStarted RunFinished RunStarted"; got != want {
-				t.Fatalf("notices: got %q, want %q", got, want)
-			}
-			w.asked(session.ClassLLM, "openai", "lost", "r1t1")
-			for _, sid := range []string{"old", "lost"} {
-				bustest.Until(t, "a snapshot of "+sid, func() bool {
-					_, found, err := w.bus.GetSnapshot(w.ctx, sid)
-					return err == nil && found
-				})
-			}
-			lost := w.state(js, "REFOLD_LOG").LastSeq
-			w.node.Stop()
-			streams := filepath.Join("$G", "streams")
-			if keepsEffects {
-				copyDir(t, filepath.Join(synced, streams, "REFOLD_LOG"), filepath.Join(dir, streams, "REFOLD_LOG"))
-			} else {
-				copyDir(t, synced, dir)
-			}
-			w.node.Start()
-
-			// Other events take the sequences, in another order.
-			w.run("new", "hi")
-			w.answer("old", "r1t1", "found")
-			w.run("old", "again")
-			w.run("lost", "hi")
-			if got := w.state(js, "REFOLD_LOG").LastSeq; got > lost+1 {
-				t.Fatalf("the log's end is %d, was %d: no sequence was used again", got, lost)
-			}
-			w.asked(session.ClassLLM, "openai", "new", "r1t1")
-			if got, want := w.notices("new", 2), "SessionOpened RunStarted"; got != want {
-				t.Errorf("notices of a new session: got %q, want %q", got, want)
-			}
-			if keepsEffects {
-				w.wantGoesOnOrStops("old")
-				w.wantGoesOnOrStops("lost")
-			} else {
-				w.asked(session.ClassLLM, "openai", "old", "r2t1")
-				w.asked(session.ClassLLM, "openai", "lost", "r1t1")
-				for _, sid := range []string{"old", "lost"} {
-					w.wantView(sid)
-				}
-			}
-			w.answer("new", "r1t1", "done")
-			if got, want := w.notices("new", 3), "SessionOpened RunStarted RunFinished"; got != want {
-				t.Errorf("notices of a new session: got %q, want %q", got, want)
-			}
-			w.done(w.lanes(js, "old", "lost", "new"))
-		})
-	}
-}
-
-// wantView waits until the view of a session is what its log says.
-func (w *world) wantView(sid string) {
-	w.t.Helper()
-	want := w.folded(sid).Hash().String()
-	bustest.Until(w.t, "the view of "+sid+" is of its log", func() bool { return w.view(sid).Hash == want })
-}
-
-// wantGoesOnOrStops waits until a session is as its log says, or is stopped,
-// since a name was asked with other bytes before the loss: never both.
-func (w *world) wantGoesOnOrStops(sid string) {
-	w.t.Helper()
-	want := w.folded(sid).Hash().String()
-	bustest.Until(w.t, sid+" goes on or is stopped", func() bool {
-		if _, stopped, err := w.bus.GetQuarantine(w.ctx, sid); err != nil || stopped {
-			return err == nil
-		}
-		var v session.View
-		answer, err := w.bus.RequestView(w.ctx, sid)
-		return err == nil && json.Unmarshal(answer, &v) == nil && v.Hash == want
-	})
 }
 
 // A session of very many events is loaded from zero and from its snapshot, is

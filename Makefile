@@ -60,6 +60,8 @@ test: ## run the tests, without the race detector
 PURE      := ./actors/... ./codec/... ./planner/... ./subjects/...
 LAWS      := .
 LIBRARIES := ./cmd/bridge ./internal/llm/anthropic ./internal/llm/conformance ./internal/llm/gemini ./internal/llm/openai
+# Tests that do ten times as much without it, of packages that run under it.
+LONG      := TestEdgeLongSession
 # Tests that share something between goroutines, of packages that don't.
 SHARED    := TestSendable|TestTheSameRejectionSaysTheSame|TestConcurrent
 
@@ -67,8 +69,9 @@ SHARED    := TestSendable|TestTheSameRejectionSaysTheSame|TestConcurrent
 AT_ONCE := -p 2 -parallel 3
 
 .PHONY: plain
-plain: ## run the tests of packages that start no goroutine, and of those with providers' libraries, without the race detector
+plain: ## run the tests of packages that start no goroutine, and of those with providers' libraries, without the race detector; and a session of 100,000 events
 	go test -timeout 12m $(PURE) $(LAWS) $(LIBRARIES)
+	go test -timeout 5m -run '^($(LONG))$$' ./internal/host
 
 .PHONY: simulated
 simulated: ## play the seeds of the simulations of hosts and bridges that make check plays, and print how many

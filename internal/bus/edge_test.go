@@ -183,19 +183,21 @@ func TestEdgeStreamFull(t *testing.T) {
 	}
 }
 
-// The limit of a server's store stands in for its disk: publishers are told, and
-// go on when there is room.
+// The limit of a server's store stands in for its disk: publishers are told, what
+// is told to be stored is, and with room all that was refused is stored.
 func TestEdgeStoreFull(t *testing.T) {
 	t.Parallel()
-	node := bustest.Server(t, func(o *server.Options) { o.JetStreamMaxStore = 4 << 20 })
+	var opts *server.Options
+	node := bustest.Server(t, func(o *server.Options) { o.JetStreamMaxStore, opts = 4<<20, o })
 	b := connect(t, node, "")
 	ctx := testContext(t)
 	if err := b.Provision(ctx, parse(t, ""), 0); err != nil {
 		t.Fatal(err)
 	}
+	_, js := rawJS(t, node)
 	payload := bytes.Repeat([]byte("x"), session.EventBytesMax)
 	var err error
-	taken := 0
+	taken := uint64(0)
 	for err == nil && taken < 100 {
 		if _, err = b.Publish(ctx, session.DoorIn, "s1", payload, ""); err == nil {
 			taken++
@@ -204,9 +206,21 @@ func TestEdgeStoreFull(t *testing.T) {
 	if !errors.Is(err, bus.ErrStreamFull) || taken == 0 {
 		t.Fatalf("after %d events: got %v, want ErrStreamFull", taken, err)
 	}
-	for i, err := range b.Store(ctx, outputs(0, 10, payload)) {
-		if err != nil && !errors.Is(err, bus.ErrStreamFull) && i%2 == 0 {
-			t.Errorf("output %d: got %v, want ErrStreamFull", i, err)
+	if got := stored(ctx, t, js, "REFOLD_LOG"); got != taken {
+		t.Errorf("%d events are stored, %d were acknowledged", got, taken)
+	}
+	all := outputs(0, 10, payload) // none of them fits where an event of as many bytes does not
+	for i, err := range b.Store(ctx, all) {
+		switch {
+		case all[i].Effect != nil && !errors.Is(err, bus.ErrStreamFull):
+			t.Errorf("effect %d: got %v, want ErrStreamFull", i, err)
+		case all[i].Notice != nil && err == nil:
+			t.Errorf("notice %d is told to be stored, of an effect that is not", i)
+		}
+	}
+	for _, stream := range []string{"REFOLD_FX", "REFOLD_OUT"} {
+		if got := stored(ctx, t, js, stream); got != 0 {
+			t.Errorf("%s has %d messages, of outputs that were refused", stream, got)
 		}
 	}
 	if _, err := b.PutBlob(ctx, payload); !errors.Is(err, bus.ErrStreamFull) {
@@ -214,5 +228,39 @@ func TestEdgeStoreFull(t *testing.T) {
 	}
 	if err := b.PutSnapshot(ctx, "s1", 1, payload[:100_000]); err != nil && !errors.Is(err, bus.ErrStreamFull) {
 		t.Errorf("snapshot: got %v, want ErrStreamFull or none", err)
+	}
+
+	opts.JetStreamMaxStore = 256 << 20
+	node.Stop()
+	node.Start()
+	storeAll(ctx, t, b, payload, all)
+	for stream, want := range map[string]uint64{"REFOLD_LOG": taken + 1, "REFOLD_FX": 10, "REFOLD_OUT": 10} {
+		if got := stored(ctx, t, js, stream); got != want {
+			t.Errorf("with room, %s has %d messages, want %d", stream, got, want)
+		}
+	}
+}
+
+// storeAll stores with room what was refused without: an event, outputs, a blob
+// and a snapshot.
+func storeAll(ctx context.Context, t *testing.T, b *bus.Bus, payload []byte, outputs []bus.Output) {
+	t.Helper()
+	if _, err := b.Publish(ctx, session.DoorIn, "s1", payload, ""); err != nil {
+		t.Errorf("with room, the event: %v", err)
+	}
+	for i, err := range b.Store(ctx, outputs) {
+		if err != nil {
+			t.Errorf("with room, output %d: %v", i, err)
+		}
+	}
+	ref, err := b.PutBlob(ctx, payload)
+	if err != nil {
+		t.Fatalf("with room, the blob: %v", err)
+	}
+	if got, err := b.GetBlob(ctx, ref); err != nil || !bytes.Equal(got, payload) {
+		t.Errorf("with room, the blob: got %d bytes and %v, want %d", len(got), err, len(payload))
+	}
+	if err := b.PutSnapshot(ctx, "s1", 2, payload[:100_000]); err != nil {
+		t.Errorf("with room, the snapshot: %v", err)
 	}
 }

@@ -214,20 +214,22 @@ nightly-demo: ## strike at every message of the demo, in every way, and twice at
 
 .PHONY: nightly-recordings
 nightly-recordings: recordings-named ## kill the sender at every message of REFOLD_RECORDINGS, for CHAOS_ALL_FOR at most; CHAOS_SKIP goes on
-	@for file in "$${REFOLD_RECORDINGS}"/*.jsonl; do \
+	go build -o bin/ ./cmd/refold
+	@failed=0; for file in "$${REFOLD_RECORDINGS}"/*.jsonl; do \
 		echo "$$file: every message, for $(CHAOS_ALL_FOR) at most"; \
-		go run ./cmd/refold chaos --model "recorded:$$file" --retry-safe '$(RETRY_SAFE)' --dense --quiet --parallel $(CHAOS_AT_ONCE) \
-			--for $(CHAOS_ALL_FOR) --skip $(CHAOS_SKIP); \
-	done
+		bin/refold chaos --model "recorded:$$file" --retry-safe '$(RETRY_SAFE)' --dense --quiet --parallel $(CHAOS_AT_ONCE) \
+			--for $(CHAOS_ALL_FOR) --skip $(CHAOS_SKIP) || failed=1; \
+	done; exit $$failed
 
 .PHONY: nightly-otherwise
 nightly-otherwise: recordings-named ## strike in all ways at the messages of REFOLD_RECORDINGS whose night it is: NIGHT, NIGHTS, CHAOS_FOR, CHAOS_SKIP
-	@part=$$(( $(NIGHT) % $(NIGHTS) + 1 )); \
+	go build -o bin/ ./cmd/refold
+	@part=$$(( $(NIGHT) % $(NIGHTS) + 1 )); failed=0; \
 	for file in "$${REFOLD_RECORDINGS}"/*.jsonl; do \
 		echo "$$file: night $(NIGHT), part $$part of $(NIGHTS), for $(CHAOS_FOR) at most"; \
-		go run ./cmd/refold chaos --model "recorded:$$file" --retry-safe '$(RETRY_SAFE)' --brief --quiet --parallel $(CHAOS_AT_ONCE) \
-			--kill actor,bridge,both,server --signal kill,term --part $$part/$(NIGHTS) --for $(CHAOS_FOR) --skip $(CHAOS_SKIP); \
-	done
+		bin/refold chaos --model "recorded:$$file" --retry-safe '$(RETRY_SAFE)' --brief --quiet --parallel $(CHAOS_AT_ONCE) \
+			--kill actor,bridge,both,server --signal kill,term --part $$part/$(NIGHTS) --for $(CHAOS_FOR) --skip $(CHAOS_SKIP) || [ $$? -eq 3 ] || failed=1; \
+	done; exit $$failed
 
 .PHONY: check-root
 check-root: ## what takes rights: let a device run out of space, on a file system that is mounted for it. As root, on Linux

@@ -200,7 +200,7 @@ func (t *tolls) verdict(missedMax int) error {
 	case t.missed*100 > t.tried*missedMax:
 		return &statusError{statusFailed, fmt.Sprintf("%d of %d points were not come by", t.missed, t.tried)}
 	case t.left > 0:
-		return &statusError{statusFailed, fmt.Sprintf("the time of --for was over with %d points left, in %d trials: go on with --skip %d, all else the same", t.points, t.left, t.next())}
+		return &statusError{statusLeft, fmt.Sprintf("the time of --for was over with %d points left, in %d trials: go on with --skip %d, all else the same", t.points, t.left, t.next())}
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ package main
 // told, and a run that leaves points is no proof.
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -36,6 +37,9 @@ func TestChaosLeft(t *testing.T) {
 				t.Errorf("%s: %q, want %q in it", what, text, want)
 			}
 		}
+	}
+	if err := new(statusError); !errors.As(sum.verdict(100), &err) || err.status != statusLeft {
+		t.Errorf("got %v, want the status of what is left", sum.verdict(100))
 	}
 	none := tolls{k: 1, n: 1}
 	none.take([]chaos.Course{one}, 2)

@@ -91,6 +91,7 @@ func (e *statusError) Error() string { return e.text }
 const (
 	statusFailed = 1 // it could not be done, or the run failed
 	statusUsage  = 2 // the arguments are wrong
+	statusLeft   = 3 // what was done is right, and there was no time for all of it
 )
 
 const description = `Durable LLM agent sessions on NATS JetStream.
@@ -98,7 +99,8 @@ const description = `Durable LLM agent sessions on NATS JetStream.
 Begin with "refold demo". Then "refold dev" in one terminal and
 "refold run hello 'What is here?'" in another.
 
-Exit status: 0 done, 1 it failed (or the run did), 2 the arguments are wrong.`
+Exit status: 0 done, 1 it failed (or the run did), 2 the arguments are wrong,
+3 all that was done is right, and there was no time for the rest (chaos --for).`
 
 // Main runs one command until it is done or ctx ends, and returns the exit
 // status.

@@ -10,6 +10,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/refold/refold/codec"
 )
 
 // Errors that callers tell apart with errors.Is. Each says what to do.
@@ -100,7 +102,8 @@ func (e *ImmutableError) Error() string {
 
 // ViolationError says that a name is taken by other bytes than those that are
 // to be asked: two folds of one history differ. The session must be
-// quarantined; its events are kept.
+// quarantined; its events are kept. It tells the hashes of both: what is stored
+// is gone within the hour, and what was stopped for it stays.
 type ViolationError struct {
 	Subject string
 	Stored  []byte // what the stream holds
@@ -108,8 +111,8 @@ type ViolationError struct {
 }
 
 func (e *ViolationError) Error() string {
-	return fmt.Sprintf("%s holds %d bytes that differ from the %d that this state asks for: the session folded differently before",
-		e.Subject, len(e.Stored), len(e.Wanted))
+	return fmt.Sprintf("%s: expected the %d bytes that are stored, of the hash %s, found that this state asks for %d, of the hash %s: the session folded differently before",
+		e.Subject, len(e.Stored), codec.Sum(e.Stored), len(e.Wanted), codec.Sum(e.Wanted))
 }
 
 // Error codes of the JetStream API that this package acts on. This is the only

@@ -84,6 +84,9 @@ func (s natsLane) reset(ctx context.Context) (pending uint64, err error) {
 }
 
 func (s natsLane) unpin(ctx context.Context) error {
+	if !s.bus.nc.IsConnected() {
+		return nats.ErrDisconnected // as for a reset: another may have the pin by then
+	}
 	body, err := json.Marshal(struct {
 		Group string `json:"group"`
 	}{subjects.LaneGroup})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/host"
 	"github.com/refold/refold/subjects"
@@ -110,6 +111,18 @@ func TestOtherBytesUnderANameQuarantine(t *testing.T) {
 	})
 	if got := w.notices("s1", 1); got != session.NoticeSessionQuarantined {
 		t.Errorf("notices: got %q", got)
+	}
+	body, _, err := w.bus.GetQuarantine(w.ctx, "s1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"expected the 1 bytes that are stored, of the hash " + codec.Sum(forged.Payload).String(),
+		", of the hash " + codec.Sum(w.folded("s1").Open()[0].Payload).String() + ": the session folded differently",
+	} {
+		if !strings.Contains(string(body), want) {
+			t.Errorf("the reason is %s, which does not tell %q", body, want)
+		}
 	}
 }
 

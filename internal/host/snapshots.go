@@ -96,10 +96,10 @@ func (l *laneActor) due(s *actor) *snapshot {
 }
 
 // capture takes the snapshot of a session, and counts it as stored until it is
-// known to have failed. It may be verified.
+// known to have failed. It may be verified, unless its state is known to be wrong.
 func (l *laneActor) capture(s *actor) *snapshot {
 	p := l.captureOf(s)
-	if p != nil && l.host.chosen() {
+	if p != nil && l.host.chosen() && !l.snapshots.bars(s) {
 		if snap, err := session.ParseSnapshot(p.data); err == nil {
 			l.sample(&sample{sid: s.sid, seq: snap.Seq, hash: snap.Hash, data: p.data})
 		}

@@ -96,6 +96,13 @@ func (k *snapshotting) bar(s *actor) {
 	k.barred[s] = true
 }
 
+// bars reports whether no snapshot of s is put any more.
+func (k *snapshotting) bars(s *actor) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.barred[s]
+}
+
 func (k *snapshotting) wake() {
 	select {
 	case k.woken <- struct{}{}:

@@ -77,13 +77,21 @@ func (l *laneActor) inTurn(ctx context.Context, refold func()) bool {
 type snapshotError struct {
 	seq             uint64
 	expected, found codec.Hash
-	count           uint64 // events folded
-	kept            codec.Ref
+	count           uint64    // events folded
+	kept            codec.Ref // its bytes; zero: they are not kept yet
+	lost            error     // why they are not kept
 }
 
 func (e *snapshotError) Error() string {
-	return fmt.Sprintf("the snapshot at %d is not what the log folds to: expected the state %s of %d events, found %s; its bytes are kept as blob %s",
-		e.seq, e.expected, e.count, e.found, e.kept)
+	said := fmt.Sprintf("the snapshot at %d is not what the log folds to: expected the state %s of %d events, found %s",
+		e.seq, e.expected, e.count, e.found)
+	switch {
+	case e.lost != nil:
+		said += fmt.Sprintf("; its bytes could not be kept: %v", e.lost)
+	case !e.kept.IsZero():
+		said += fmt.Sprintf("; its bytes are kept as blob %s", e.kept)
+	}
+	return said
 }
 
 // verify folds a session from the log's beginning up to the sample, and
@@ -102,10 +110,14 @@ func (l *laneActor) verify(ctx context.Context, p sample) error {
 	if cause.expected == cause.found {
 		return nil
 	}
-	if cause.kept, err = l.host.world.PutBlob(ctx, p.data); err != nil {
-		return err
+	var held *actor
+	l.inside(ctx, func() {
+		held = l.sessions[p.sid]
+		err = l.condemn(ctx, p, state, cause)
+	})
+	if errors.Is(err, errNotReplaced) {
+		l.beside.Go(func() { l.condemnLater(ctx, p, held, state, cause) })
 	}
-	l.inside(ctx, func() { err = l.condemn(ctx, p, state, cause) })
 	return err
 }
 
@@ -119,10 +131,53 @@ func (h *Host) refold(ctx context.Context, sid string, seq uint64) (*session.Sta
 	return state, err
 }
 
+// errNotReplaced says that a session whose snapshot is wrong goes on for now:
+// stopped, it would be released to that snapshot.
+var errNotReplaced = errors.New("the right snapshot could not be put in place of a wrong one, so the session is not stopped yet; it is tried again")
+
+// condemnAgain is how long after a right snapshot could not be put it is tried
+// again.
+const condemnAgain = 10 * time.Second
+
+// condemnLater condemns a session as soon as the lane is owned and the right
+// snapshot can be put. While the session that is in memory is the one that was
+// (held), nothing is folded again, since what the log folds to up to there does
+// not change, and nobody's turn to verify is taken. Of another one, or none, the
+// snapshot that is there by then decides.
+func (l *laneActor) condemnLater(ctx context.Context, p sample, held *actor, right *session.State, cause *snapshotError) {
+	for pause(ctx, condemnAgain) {
+		err, other := errNotReplaced, false
+		l.inside(ctx, func() {
+			switch {
+			case !l.lane.Owned():
+			case held == nil || l.sessions[p.sid] != held:
+				other = true
+			default:
+				err = l.condemn(ctx, p, right, cause)
+			}
+		})
+		switch {
+		case other:
+			l.inTurn(ctx, func() { l.examine(ctx, p.sid) })
+			return
+		case !errors.Is(err, errNotReplaced):
+			return
+		case ctx.Err() == nil:
+			l.log.Warn("snapshot not verified", "session", p.sid, "seq", p.seq, "error", err)
+		}
+	}
+}
+
 // condemn stops a session whose snapshot is wrong, behind all that was folded of
 // it. The right one takes the snapshot's place first: released, the session goes
 // on from what the log says. Called between two batches.
-func (l *laneActor) condemn(ctx context.Context, p sample, right *session.State, cause error) error {
+//
+// The wrong one's bytes are kept when it is replaced, not before: a large one is
+// a blob by the same name already, which goes with it. Should this process die in
+// between, the next owner goes on from the right snapshot, and all that is lost is
+// the evidence. The other way round it would go on from a state that never was.
+// For the same reason a session is stopped even if its evidence can't be kept.
+func (l *laneActor) condemn(ctx context.Context, p sample, right *session.State, cause *snapshotError) error {
 	s := l.sessions[p.sid]
 	if !l.lane.Owned() || s != nil && s.stop != nil {
 		return fmt.Errorf("left to the lane's owner: %w", cause)
@@ -132,18 +187,41 @@ func (l *laneActor) condemn(ctx context.Context, p sample, right *session.State,
 		seq = max(seq, s.state.Seq+1)
 	}
 	l.snapshots.bar(s)
-	instead := l.captureOf(&actor{sid: p.sid, state: right})
-	if instead != nil {
-		l.snapshots.put(instead)
-		within := time.NewTimer(snapshotWithin)
-		defer within.Stop()
-		select {
-		case <-instead.done:
-		case <-within.C:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+	if err := l.replace(ctx, &actor{sid: p.sid, state: right}); err != nil {
+		return fmt.Errorf("%w: %w: %w", errNotReplaced, err, cause)
+	}
+	keeping, cancel := context.WithTimeout(ctx, snapshotWithin)
+	defer cancel()
+	because := *cause
+	because.kept, because.lost = l.host.world.PutBlob(keeping, p.data)
+	if ctx.Err() != nil {
+		return ctx.Err()
 	}
 	at := arrival{event: session.Event{Session: p.sid, Seq: seq}, ack: func() {}}
-	return l.quarantine(ctx, at, cause)
+	return l.quarantine(ctx, at, &because)
+}
+
+// replace puts the snapshot of a session's right state in place of a wrong one.
+// It waits for its turn behind those of the session that are on their way, of
+// which none may come after it; if it is not put then, since another session's
+// failed a moment ago, it is put here. The lane waits meanwhile, so all of it has
+// the time of one snapshot, and what takes longer is left to the next try.
+func (l *laneActor) replace(ctx context.Context, right *actor) error {
+	ctx, cancel := context.WithTimeout(ctx, snapshotWithin)
+	defer cancel()
+	instead := l.captureOf(right)
+	if instead == nil {
+		return nil // a fault of this program, which says so; stopped, the session does no harm
+	}
+	here := *instead
+	l.snapshots.put(instead)
+	select {
+	case <-instead.done:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if instead.err == nil {
+		return nil
+	}
+	return l.snapshots.one(ctx, &here)
 }

@@ -73,7 +73,7 @@ func (r *referee) boundsOf(run *simRun) {
 // latest.
 func (r *referee) inMemory(by, sid string, seq uint64, hash func() string) {
 	s := r.of(sid)
-	if s.lost || r.lossy || len(s.events) == 0 || seq != s.state.Seq {
+	if s.lost || len(s.events) == 0 || seq != s.state.Seq {
 		return
 	}
 	key := by + " " + sid

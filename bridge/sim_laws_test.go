@@ -113,7 +113,7 @@ func (r *referee) stored(subject string, data []byte) {
 	if err == nil && again && r.lossy {
 		delete(r.starts, name.Session+"."+name.Effect) // of a past that is gone
 	}
-	if err != nil || r.lossy {
+	if err != nil || r.of(name.Session).lost {
 		return
 	}
 	if !slices.ContainsFunc(r.of(name.Session).owed, func(d dues) bool {
@@ -249,7 +249,7 @@ func (r *referee) cancel(sid string, payload []byte) {
 
 func (r *referee) quarantine(sid string, body []byte) {
 	r.j.did("quarantined")
-	if !r.lossy {
+	if !r.of(sid).lost {
 		r.j.breaks("%s is quarantined: %s", sid, body)
 	}
 }
@@ -266,7 +266,7 @@ func (r *referee) end() {
 	}
 	for _, sid := range sortedKeys(r.sessions) {
 		s := r.sessions[sid]
-		if r.j.stops[sid] != nil || s.lost && r.lossy {
+		if r.j.stops[sid] != nil || s.lost {
 			continue
 		}
 		if missing := r.missing(sid, r.j.log.LastSeq()); len(missing) > 0 {

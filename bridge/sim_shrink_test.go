@@ -5,12 +5,14 @@ package bridge
 // history as a scenario.
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"os"
 	"runtime/debug"
+	"runtime/pprof"
 	"slices"
 	"strconv"
 	"strings"
@@ -113,14 +115,34 @@ func numberIn(t *testing.T, name string, otherwise uint64) uint64 {
 	return n
 }
 
+// labelsShown has tracebacks print labels. A //go:debug line can't: go 1.26 knows
+// the setting only from the environment, which the runtime reads anew.
+var labelsShown = sync.OnceValue(func() error {
+	return os.Setenv("GODEBUG", strings.TrimPrefix(os.Getenv("GODEBUG")+",tracebacklabels=1", ","))
+})
+
 // inBubble plays a run in a bubble of its own.
 func inBubble(t *testing.T, d *draws) (s *sim) {
 	t.Helper()
-	synctest.Test(t, func(*testing.T) { s = play(d) })
+	labelled(t, d.seed, func() { s = play(d) })
 	return s
 }
 
-func seeded(seed uint64) *draws { return &draws{rand: rand.New(rand.NewPCG(seed, 5))} }
+// labelled calls f in a bubble. A panic in any goroutine of it, and a bubble that
+// can't go on, end the whole test before anything is reported: so each goroutine
+// has the seed as a label, which its traceback prints.
+func labelled(t *testing.T, seed uint64, f func()) {
+	t.Helper()
+	if err := labelsShown(); err != nil {
+		t.Fatal(err)
+	}
+	labels := pprof.Labels("REFOLD_SIM_FROM", strconv.FormatUint(seed, 10))
+	pprof.Do(t.Context(), labels, func(context.Context) {
+		synctest.Test(t, func(*testing.T) { f() })
+	})
+}
+
+func seeded(seed uint64) *draws { return &draws{seed: seed, rand: rand.New(rand.NewPCG(seed, 5))} }
 
 // failure is a seed that broke a law.
 type simFailure struct {
@@ -167,11 +189,11 @@ func playSeeds(t *testing.T, from, to uint64) (first *simFailure, happened map[s
 // the least harm.
 func (f *simFailure) shrink(t *testing.T) *sim {
 	t.Helper()
-	best := inBubble(t, &draws{given: f.drawn})
+	best := inBubble(t, &draws{seed: f.seed, given: f.drawn})
 	tries := 0
 	try := func(given []uint32) bool {
 		tries++
-		s := inBubble(t, &draws{given: given})
+		s := inBubble(t, &draws{seed: f.seed, given: given})
 		// What was drawn past the end was zeros.
 		if len(s.broken) == 0 || cost(s.taken) >= cost(best.taken) {
 			return false

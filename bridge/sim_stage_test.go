@@ -26,6 +26,7 @@ import (
 // draws is where the decisions of a run come from: the numbers that are given,
 // then a generator, or zeros, which mean that nothing goes wrong.
 type draws struct {
+	seed  uint64 // what a crash names
 	given []uint32
 	rand  *rand.Rand // nil: zeros
 	taken []uint32

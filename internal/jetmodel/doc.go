@@ -22,7 +22,9 @@
 //
 // What that test can't see, since it takes a power loss or a cluster: Lose (the
 // stream goes back, and its sequences are used again), Saved and Restore (a
-// consumer forgets what it had not flushed), and ends of replicas. They do what
+// consumer forgets what it had not flushed), and ends of replicas. Nor what time
+// does (a nak's delay, ack_wait, a pin's end, an age), since its clock stands
+// still: time_test.go has that of the model alone. They do what
 // ARCHITECTURE and the server's source say, and are the worst that may happen.
 //
 // # Limits

@@ -13,6 +13,7 @@ const crashEnv = "REFOLD_SIM_CRASH"
 // Whatever ends a play before it can report anything, the seed is in what the
 // process leaves behind.
 func TestACrashNamesItsSeed(t *testing.T) {
+	t.Parallel()
 	crashes := map[string]func(){
 		"panic":    func() { blocked(func() { panic("planted") }) },
 		"deadlock": func() { blocked(func() { select {} }) },

@@ -194,9 +194,11 @@ func (s *scanning) pushed(ctx context.Context) error {
 	_ = sub.SetPendingLimits(-1, -1)
 	finished := make(chan struct{})
 	sub.SetClosedHandler(func(string) { close(finished) })
+	empty := false
 	defer func() {
 		unsubscribe(sub)
-		<-finished // fn is called no more
+		<-finished // fn is called no more, and nobody else is at s
+		s.drained = s.drained || empty
 	}()
 	var consumer jetstream.PushConsumer
 	err = s.b.attempt(ctx, "", func(ctx context.Context) (err error) {
@@ -208,7 +210,7 @@ func (s *scanning) pushed(ctx context.Context) error {
 	}
 	defer s.forget(ctx, consumer.CachedInfo().Name)
 	if info := consumer.CachedInfo(); info.NumPending == 0 && info.Delivered.Consumer == 0 {
-		s.drained = true
+		empty = true
 		return nil
 	}
 	silence := time.NewTimer(scanSilence)

@@ -153,7 +153,7 @@ func (w *world) wantStopped(sid, subject string, before []byte) {
 		stop, found, err = w.bus.GetQuarantine(w.ctx, sid)
 		return err == nil && found
 	})
-	if !strings.Contains(string(stop), subject+" holds") {
+	if !strings.Contains(string(stop), subject+": expected the ") {
 		w.t.Errorf("%s is stopped with %q, want that %s holds other bytes", sid, stop, subject)
 	}
 	if after := w.effect(subject); !bytes.Equal(after, before) {

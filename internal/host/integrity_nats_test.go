@@ -156,7 +156,7 @@ func testErased(t *testing.T, w *world) {
 	// it is stopped at the event that leads there, and stands where it did.
 	w.answer("snapped", "r1t1", "answer 1, again")
 	all := w.events("snapped")
-	if stop := w.stopReason("snapped"); stop.Seq != all[len(all)-1] || !strings.Contains(stop.Reason, "r2t1 holds ") || !strings.Contains(stop.Reason, " that differ ") {
+	if stop := w.stopReason("snapped"); stop.Seq != all[len(all)-1] || !strings.Contains(stop.Reason, "r2t1: expected the ") || !strings.Contains(stop.Reason, "folded differently before") {
 		t.Errorf("released, and answered, it is quarantined as %+v: want it from %d on, with the effect r2t1", stop, all[len(all)-1])
 	}
 	if v := w.view("snapped"); v.Seq != all[len(all)-2] {

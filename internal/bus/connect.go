@@ -88,6 +88,8 @@ type Bus struct {
 	together               together // direct reads of a few events
 	resets                 turns    // of lanes
 
+	bucket atomic.Pointer[jetstream.StreamConfig] // of snapshots, as Provision made it
+
 	mu sync.Mutex
 	kv jetstream.KeyValue // looked up when first used
 }

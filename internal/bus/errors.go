@@ -196,7 +196,7 @@ func isTransient(err error) bool {
 		nats.ErrTimeout, nats.ErrNoResponders, nats.ErrDisconnected, nats.ErrConnectionReconnecting,
 		nats.ErrReconnectBufExceeded, nats.ErrNoServers, nats.ErrStaleConnection,
 		jetstream.ErrNoStreamResponse, jetstream.ErrAsyncPublishTimeout, context.DeadlineExceeded,
-		errReconnected, errBrokenBatch,
+		errReconnected, errBrokenBatch, errBucketThere,
 	} {
 		if errors.Is(err, known) {
 			return true

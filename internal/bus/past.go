@@ -15,7 +15,7 @@ import (
 // and its revision; nil: nothing. It is read from the leader: the next owner must
 // not miss it.
 func (b *Bus) Past(ctx context.Context, lane int) (note []byte, rev uint64, err error) {
-	m, err := b.leaderGet(ctx, b.names.SnapshotsStream(), getRequest{LastFor: b.names.SnapshotsSubject(subjects.PastKey(lane))})
+	m, err := b.leaderKey(ctx, subjects.PastKey(lane))
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return nil, 0, nil
@@ -35,7 +35,7 @@ func (b *Bus) PutPast(ctx context.Context, lane int, note []byte, after uint64) 
 	if msg.Data = note; len(note) == 0 {
 		msg.Header.Set(subjects.HeaderKVOperation, "DEL")
 	}
-	err = b.retry(ctx, func(ctx context.Context) error {
+	err = b.askBucket(ctx, func(ctx context.Context) error {
 		ack, err := b.js.PublishMsg(ctx, msg, jetstream.WithExpectLastSequencePerSubject(after))
 		if err == nil {
 			rev = ack.Sequence

@@ -23,10 +23,18 @@ import (
 // A difference that can't be changed while the stream or lane lives is an
 // *ImmutableError that names both values; what stands before it in the file
 // may have been created or updated then.
+//
+// From then on this Bus makes the bucket of snapshots again when it needs it and it
+// is gone: it is a cache. No other stream is: one that is gone took data with it.
 func (b *Bus) Provision(ctx context.Context, conf *Conf, replicas int) error {
 	for _, s := range conf.streams {
 		if err := b.ensureStreamSoon(ctx, s, replicas); err != nil {
 			return fmt.Errorf("provision %s: %w", s.cfg.Name, err)
+		}
+		if s.cfg.Name == b.names.SnapshotsStream() {
+			bucket := s.cfg
+			bucket.Replicas = max(replicas, 1)
+			b.bucket.Store(&bucket)
 		}
 	}
 	for lane := range conf.lanes {

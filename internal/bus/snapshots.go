@@ -64,7 +64,7 @@ func (b *Bus) putSnapshot(ctx context.Context, sid string, seq uint64, data []by
 		msg.Header.Set(subjects.HeaderWakeDue, strconv.FormatInt(due, 10))
 	}
 	if _, err = b.snapshots(ctx); err == nil {
-		err = b.retry(ctx, func(ctx context.Context) error {
+		err = b.askBucket(ctx, func(ctx context.Context) error {
 			_, err := b.js.PublishMsg(ctx, msg)
 			return err
 		})
@@ -128,7 +128,7 @@ func (b *Bus) snapshotValue(ctx context.Context, key string) (value []byte, err 
 	if err != nil {
 		return nil, err
 	}
-	err = b.retry(ctx, func(ctx context.Context) error {
+	err = b.askBucket(ctx, func(ctx context.Context) error {
 		entry, err := kv.Get(ctx, key)
 		if err == nil {
 			value = entry.Value()
@@ -176,7 +176,7 @@ func (b *Bus) quarantine(ctx context.Context, sid string, f func(context.Context
 	}
 	kv, err := b.snapshots(ctx)
 	if err == nil {
-		err = b.retry(ctx, func(ctx context.Context) error { return f(ctx, kv, key) })
+		err = b.askBucket(ctx, func(ctx context.Context) error { return f(ctx, kv, key) })
 	}
 	if err != nil {
 		return fmt.Errorf("quarantine of %s: %w", sid, err)
@@ -191,7 +191,7 @@ func (b *Bus) GetQuarantine(ctx context.Context, sid string) (body []byte, found
 	if err != nil {
 		return nil, false, err
 	}
-	m, err := b.leaderGet(ctx, b.names.SnapshotsStream(), getRequest{LastFor: b.names.SnapshotsSubject(key)})
+	m, err := b.leaderKey(ctx, key)
 	if errors.Is(err, ErrNotFound) || err == nil && m.header.Get(subjects.HeaderKVOperation) != "" {
 		return nil, false, nil // never there, or deleted
 	}
@@ -228,7 +228,7 @@ func (b *Bus) Quarantined(ctx context.Context) iter.Seq2[string, error] {
 
 // quarantineKeys returns the subjects of all quarantines, ended ones too.
 func (b *Bus) quarantineKeys(ctx context.Context) (found map[string]uint64, err error) {
-	err = b.retry(ctx, func(ctx context.Context) error {
+	err = b.askBucket(ctx, func(ctx context.Context) error {
 		stream, err := b.js.Stream(ctx, b.names.SnapshotsStream())
 		if err != nil {
 			return err
@@ -250,7 +250,7 @@ func (b *Bus) keys(ctx context.Context, filter string, parse func(string) (strin
 			return
 		}
 		var lister jetstream.KeyLister
-		err = b.retry(ctx, func(context.Context) error {
+		err = b.askBucket(ctx, func(context.Context) error {
 			var err error
 			// The lister lives as long as its context, so it gets the caller's.
 			lister, err = kv.ListKeysFiltered(ctx, filter)
@@ -280,7 +280,7 @@ func (b *Bus) snapshots(ctx context.Context) (jetstream.KeyValue, error) {
 	if kv != nil {
 		return kv, nil
 	}
-	err := b.retry(ctx, func(ctx context.Context) (err error) {
+	err := b.askBucket(ctx, func(ctx context.Context) (err error) {
 		kv, err = b.js.KeyValue(ctx, b.names.SnapshotsBucket())
 		return err
 	})

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -28,7 +29,8 @@ func (r releaseCommand) Run(ctx context.Context, s streams, conn connection) err
 	if err != nil {
 		return err
 	}
-	if err := r.tell(ctx, s.out, c, seen); err != nil {
+	after, err := r.tell(ctx, s.out, c, seen)
+	if err != nil {
 		return err
 	}
 	if !r.Yes {
@@ -48,29 +50,34 @@ func (r releaseCommand) Run(ctx context.Context, s streams, conn connection) err
 	if err := c.Release(ctx, r.Session, seen); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(s.out, "session %s  released: it goes on with %d within 15 s, if a session-actor runs\n", r.Session, seen.Seq)
+	_, err = fmt.Fprintf(s.out, "session %s  released: %s\n", r.Session, after)
 	return err
 }
 
 // tell says why the session is stopped, what this build makes of it, and what
-// comes of a release.
-func (r releaseCommand) tell(ctx context.Context, out io.Writer, c *client.Client, seen *client.Quarantined) error {
+// comes of a release. It returns what to say when it is released.
+func (r releaseCommand) tell(ctx context.Context, out io.Writer, c *client.Client, seen *client.Quarantined) (after string, err error) {
 	folded, err := c.VerifySession(ctx, r.Session)
-	if err != nil {
-		return err
+	bare := errors.Is(err, client.ErrNoSession)
+	if err != nil && !bare {
+		return "", err
 	}
 	if _, err := fmt.Fprintf(out, "session %s  quarantined from %d on: %s\n", r.Session, seen.Seq, seen.Reason); err != nil {
-		return err
+		return "", err
+	}
+	if bare {
+		_, err = fmt.Fprintln(out, "Nothing else is stored of it: released, a session of that name begins anew.")
+		return "it begins with its next event", err
 	}
 	for _, d := range folded.Differences {
 		if strings.HasPrefix(d, "the session is quarantined") {
 			continue // that is why we are here
 		}
 		if _, err := fmt.Fprintf(out, "session %s  DIFFERENT for this build: %s\n", r.Session, d); err != nil {
-			return err
+			return "", err
 		}
 	}
 	_, err = fmt.Fprintf(out, "Released, it is loaded up to the event before %d, and goes on from there: what it asks for then is carried out.\n"+
 		"Its events are %d, up to %d; none of them is lost or done twice. If the cause is still there, it stops again.\n", seen.Seq, folded.Events, folded.Seq)
-	return err
+	return fmt.Sprintf("it goes on with %d within 15 s, if a session-actor runs", seen.Seq), err
 }

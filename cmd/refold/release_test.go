@@ -32,3 +32,19 @@ func TestReleaseSaysWhatItDoes(t *testing.T) {
 		t.Errorf("released: quarantined %v (%v)", found, err)
 	}
 }
+
+// TestReleaseOfWhatIsNotThere: a stop whose session has nothing stored any more
+// can be ended all the same.
+func TestReleaseOfWhatIsNotThere(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	if err := w.bus.PutQuarantine(w.ctx, "s1", []byte(`{"seq":7,"reason":"a test"}`)); err != nil {
+		t.Fatal(err)
+	}
+	w.prints(0, `^session s1  quarantined from 7 on: a test\nNothing else is stored of it: .*\nsession s1  released: it begins with its next event\n$`, "release", "s1", "--yes")
+	if _, found, err := w.bus.GetQuarantine(w.ctx, "s1"); err != nil || found {
+		t.Errorf("released: quarantined %v (%v)", found, err)
+	}
+	w.does(0, "run", "s1", "hi", "--no-follow")
+	w.waits("s1", 1)
+}

@@ -26,11 +26,7 @@ import (
 
 // BenchmarkVerifyStored folds the log of BenchmarkVerify from a server.
 func BenchmarkVerifyStored(b *testing.B) {
-	collected(b)
-	l := newLibrary(b, benchSessions)
-	c := l.store(b)
-	b.ReportAllocs()
-	used := cpuUsed(b)
+	l, c, used := atServer(b)
 	for b.Loop() {
 		v, err := c.Verify(b.Context(), VerifyOptions{})
 		if err != nil {
@@ -45,11 +41,7 @@ func BenchmarkVerifyStored(b *testing.B) {
 
 // BenchmarkReadStored reads what BenchmarkVerifyStored reads, and no more.
 func BenchmarkReadStored(b *testing.B) {
-	collected(b)
-	l := newLibrary(b, benchSessions)
-	c := l.store(b)
-	b.ReportAllocs()
-	used := cpuUsed(b)
+	l, c, used := atServer(b)
 	for b.Loop() {
 		effects, events := 0, 0
 		if err := c.bus.ScanEffects(b.Context(), func(bus.StoredEffect) error { effects++; return nil }); err != nil {
@@ -63,6 +55,17 @@ func BenchmarkReadStored(b *testing.B) {
 		}
 	}
 	perEventStored(b, l, used)
+}
+
+// atServer stores a log in a server beside, for a benchmark that begins now. used
+// is for perEventStored.
+func atServer(b *testing.B) (l *library, c *Client, used time.Duration) {
+	b.Helper()
+	collected(b)
+	l = newLibrary(b, benchSessions)
+	c = l.store(b)
+	b.ReportAllocs()
+	return l, c, cpuUsed(b)
 }
 
 // perEventStored reports what passed, and the processor time of this process

@@ -4,7 +4,6 @@ package host_test
 // arrives for a while, as on a machine that is out of memory or of network.
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -87,10 +86,7 @@ func TestEdgeSlowHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.Close)
-	ctx, cancel := context.WithCancel(w.ctx)
-	r := &running{bus: b, cancel: cancel, done: make(chan error, 1)}
-	h := host.New(b, slog.New(slog.DiscardHandler), host.Options{})
-	go func() { r.done <- h.Run(ctx) }()
+	r := w.beginAt(b, host.Options{})
 	t.Cleanup(func() { r.stop(w) })
 
 	before := []string{"a0", "a1", "a2", "a3"}

@@ -87,8 +87,13 @@ func (w *world) host(opts host.Options) *running {
 // begin starts a host that the test ends.
 func (w *world) begin(opts host.Options) *running {
 	w.t.Helper()
+	return w.beginAt(w.connect(), opts)
+}
+
+// beginAt is begin over a connection that is made already.
+func (w *world) beginAt(b *bus.Bus, opts host.Options) *running {
 	ctx, cancel := context.WithCancel(w.ctx)
-	r := &running{bus: w.connect(), cancel: cancel, done: make(chan error, 1)}
+	r := &running{bus: b, cancel: cancel, done: make(chan error, 1)}
 	h := host.New(r.bus, slog.New(slog.DiscardHandler), opts)
 	h.RecheckEvery(100 * time.Millisecond)
 	go func() { r.done <- h.Run(ctx) }()

@@ -64,8 +64,8 @@ func (s *State) checkMemory() error {
 			return fmt.Errorf("the session's overrides: %s", bad.detail)
 		}
 	}
-	if d := s.Done; d != nil && (d.Run == 0 || d.Turn == 0 || d.Run > s.Runs || len(d.Results) > CallsMax) {
-		return fmt.Errorf("%d results of %s are kept", len(d.Results), turnName(d.Run, d.Turn))
+	if err := s.checkDone(); err != nil {
+		return err
 	}
 	return s.checkRegistries()
 }

@@ -57,6 +57,27 @@ func (s *State) checkBatch() error {
 	return nil
 }
 
+// checkDone checks that the batch that was completed last is one: not of a turn
+// that is still to come, whose results would be taken for its own, and as long as
+// the latest turn's, if it is that.
+func (s *State) checkDone() error {
+	d, t := s.Done, s.Turn
+	if d == nil {
+		return nil
+	}
+	latest := t != nil && d.Run == t.Run && d.Turn == t.Number
+	switch {
+	case d.Run == 0 || d.Turn == 0 || d.Run > s.Runs || len(d.Results) > CallsMax,
+		t == nil, d.Run == t.Run && d.Turn > t.Number,
+		s.Run != nil && d.Run == s.Run.Number && d.Turn > s.Run.Turns,
+		slices.ContainsFunc(s.Queue, func(r Run) bool { return r.Number == d.Run }):
+		return fmt.Errorf("%d results of %s are kept", len(d.Results), turnName(d.Run, d.Turn))
+	case latest && (t.Batch == nil || t.isOpen() || len(d.Results) != len(t.Batch.Calls)):
+		return fmt.Errorf("%d results of %s are kept, whose batch is another", len(d.Results), turnName(d.Run, d.Turn))
+	}
+	return nil
+}
+
 // checkCall checks one call; group is its group, -1 for none.
 func (s *State) checkCall(c *Call, group int) error {
 	open := s.Turn.Batch.Group

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -28,12 +29,9 @@ func TestSpoiledSnapshots(t *testing.T) {
 		for range rapid.IntRange(1, 2).Draw(rt, "things") {
 			spoil(rt, reflect.ValueOf(&r).Elem())
 		}
-		state, err := codec.Marshal(&r)
+		snap, err := sealed(&r)
 		if err != nil {
 			return
-		}
-		snap := session.Snapshot{
-			Hash: codec.Mark(state), Install: r.Install, Leaf: r.Leaf, Rules: r.Rules, Seq: r.Seq, State: state, V: session.Version,
 		}
 		s, err := session.Restore(snap, from)
 		if err != nil {
@@ -46,6 +44,14 @@ func TestSpoiledSnapshots(t *testing.T) {
 	if taken == 0 || refused == 0 {
 		t.Errorf("%d were taken and %d refused, want some of both", taken, refused)
 	}
+}
+
+// sealed returns a record as the snapshot that its hash says it is.
+func sealed(r *session.Record) (session.Snapshot, error) {
+	state, err := codec.Marshal(r)
+	return session.Snapshot{
+		Hash: codec.Mark(state), Install: r.Install, Leaf: r.Leaf, Rules: r.Rules, Seq: r.Seq, State: state, V: session.Version,
+	}, err
 }
 
 // spoil changes one thing in v, or in what it holds.
@@ -118,5 +124,42 @@ func useAll(rt *rapid.T, s *session.State) {
 		}
 		fold(l.drawOverrides())
 		fold(l.drawRegistrySet())
+	}
+}
+
+// TestResultsOfABatchToCome: a snapshot that keeps the results of a batch which is
+// still to come, or others than the latest batch has, is refused. It was taken, and
+// the next result of that batch was looked up beyond them.
+func TestResultsOfABatchToCome(t *testing.T) {
+	t.Parallel()
+	bases, from := stages(t)
+	open, over := 0, 0
+	for i, base := range bases {
+		var r session.Record
+		if err := codec.Unmarshal(base.State, &r); err != nil {
+			t.Fatal(err)
+		}
+		if r.Turn == nil {
+			continue
+		}
+		kept := &session.DoneBatch{Results: make([]codec.Hash, 1), Run: r.Turn.Run, Turn: r.Turn.Number + 1}
+		if r.Done != nil && r.Done.Turn == r.Turn.Number && r.Done.Run == r.Turn.Run {
+			over++
+			kept.Turn, kept.Results = r.Turn.Number, make([]codec.Hash, len(r.Done.Results)+1)
+		} else if r.Turn.Batch != nil {
+			open++
+			kept.Turn, kept.Results = r.Turn.Number, make([]codec.Hash, len(r.Turn.Batch.Calls))
+		}
+		r.Done = kept
+		snap, err := sealed(&r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := session.Restore(snap, from); err == nil || !strings.Contains(err.Error(), "are kept") {
+			t.Errorf("stage %d: got %v, want that the results kept are refused", i, err)
+		}
+	}
+	if open == 0 {
+		t.Errorf("%d stages with an open batch, %d with one that is over: want some", open, over)
 	}
 }

@@ -82,7 +82,7 @@ func ExampleClient_Folder() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		state, err := fold(ctx, e)
+		_, state, err := fold(ctx, e)
 		if err != nil {
 			log.Fatal(err)
 		}

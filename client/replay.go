@@ -49,9 +49,10 @@ var ErrNoSession = errors.New("the log holds no event of this session")
 // Replay folds a session's events from the first on, up to the sequence `to`
 // (0: the newest), and compares with its effects, as far as they are still
 // stored, and its snapshot. It writes nothing. each, if not nil, is called
-// with every event and the state after it, which it must not keep. A session
-// that goes on meanwhile differs for that in nothing.
-func (c *Client) Replay(ctx context.Context, sid string, to uint64, each func(session.Event, *session.State)) (*Replayed, error) {
+// with every event, the notices that the fold returned for it (EventRejected if
+// the event had no effect) and the state after it, which each must not keep.
+// Events that arrive meanwhile make no difference.
+func (c *Client) Replay(ctx context.Context, sid string, to uint64, each func(session.Event, []session.Notice, *session.State)) (*Replayed, error) {
 	// What is stored is read before the log: the events that it comes from are
 	// in the log then.
 	kept, err := c.stored(ctx, sid)
@@ -79,10 +80,10 @@ func (c *Client) Replay(ctx context.Context, sid string, to uint64, each func(se
 				}
 				f = newFolding(install, sid, kept.standing)
 				f.gone = map[string]asked{}
+				f.state.Mute(each == nil)
 			}
-			f.fold(e)
-			if each != nil {
-				each(e, f.state)
+			if said := f.fold(e); each != nil {
+				each(e, said, f.state)
 			}
 		}
 	}
@@ -202,19 +203,20 @@ func snapshotDifference(snap session.Snapshot, found *head) Difference {
 }
 
 // Folder returns a function that folds a session's events one after the other,
-// from the first one on, and returns the state after each. The state is the
-// function's: read it until the next call.
-func (c *Client) Folder(sid string) func(context.Context, session.Event) (*session.State, error) {
+// from the first one on, and returns the notices for each (EventRejected if it
+// had no effect) and the state after it. The state is the function's: read it
+// until the next call.
+func (c *Client) Folder(sid string) func(context.Context, session.Event) ([]session.Notice, *session.State, error) {
 	var state *session.State
-	return func(ctx context.Context, e session.Event) (*session.State, error) {
+	return func(ctx context.Context, e session.Event) ([]session.Notice, *session.State, error) {
 		if state == nil {
 			install, err := c.installs.Pinned(ctx, e.Seq)
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			state = session.New(install, sid)
 		}
-		_, _ = state.Evolve(e) // a rejection is part of the history
-		return state, nil
+		said, _ := state.Evolve(e) // a rejection is among the notices
+		return said, state, nil
 	}
 }

@@ -56,10 +56,11 @@ func newFolding(install *session.Install, sid string, left standing) *folding {
 	return f
 }
 
-// fold folds one event and compares what it asks for.
-func (f *folding) fold(e session.Event) {
+// fold folds one event and compares what it asks for. It returns the notices,
+// none while the state is mute.
+func (f *folding) fold(e session.Event) (said []session.Notice) {
 	if f.broken {
-		return
+		return nil
 	}
 	defer func() {
 		if v := recover(); v != nil {
@@ -67,7 +68,8 @@ func (f *folding) fold(e session.Event) {
 			f.differ(Difference{Seq: e.Seq, Text: fmt.Sprintf("the fold panicked at event %d: %v", e.Seq, v)})
 		}
 	}()
-	if _, err := f.state.Evolve(e); err != nil {
+	said, err := f.state.Evolve(e)
+	if err != nil {
 		f.result.Rejected++
 	}
 	f.ask(e.Seq)
@@ -77,6 +79,7 @@ func (f *folding) fold(e session.Event) {
 			f.otherAt = &head{count: f.state.Count, chain: f.state.Chain, hash: hash}
 		}
 	}
+	return said
 }
 
 // ask looks at what is open, and compares each effect once: when the event at

@@ -59,7 +59,7 @@ func TestAReplayIsIdentical(t *testing.T) {
 		return snapshotAt != 0
 	})
 	var told uint64
-	r, err := w.Replay(w.ctx, "s1", 0, func(e session.Event, after *session.State) {
+	r, err := w.Replay(w.ctx, "s1", 0, func(e session.Event, _ []session.Notice, after *session.State) {
 		if told++; after.Seq != e.Seq || after.Count != told {
 			t.Errorf("event %d: the state is at %d after %d", e.Seq, after.Seq, after.Count)
 		}

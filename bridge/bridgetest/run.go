@@ -93,7 +93,7 @@ type made struct {
 // see takes note of an event and the state after it. The state keeps a batch's
 // calls until the next turn begins, which is with the last result at times: what
 // that was is told by the event, or, if the session gave it, by the transcript.
-func (m *made) see(e session.Event, state *session.State) {
+func (m *made) see(e session.Event, _ []session.Notice, state *session.State) {
 	for _, r := range results(e) {
 		if place, ok := m.places[r.Effect]; ok && m.calls[place].Status == string(session.CallOpen) {
 			call := &m.calls[place]

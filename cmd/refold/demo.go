@@ -173,11 +173,11 @@ func (t *teller) follow(ctx context.Context, tale *story, c *client.Client, sid 
 		if err != nil {
 			return err
 		}
-		state, err := fold(ctx, e)
+		said, state, err := fold(ctx, e)
 		if err != nil {
 			return err
 		}
-		tale.tell(e, state)
+		tale.tell(e, said, state)
 		select {
 		case <-t.told:
 		default:

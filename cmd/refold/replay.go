@@ -45,7 +45,7 @@ func (r replayCommand) Run(ctx context.Context, s streams, conn connection) erro
 		_, err = fmt.Fprint(s.out, text)
 		return err
 	}
-	var each func(session.Event, *session.State)
+	var each func(session.Event, []session.Notice, *session.State)
 	if r.Events {
 		each = newStory(s.out).tell
 	}

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -10,12 +13,15 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// story tells what happens in a session, line by line: each event as it is
-// folded, with the time since the first one.
+// story tells what happens in a session, line by line: what the fold made of
+// each event, with the time since the first one. An event that the session
+// refused is told as refused, and a settlement that had no effect as that.
 type story struct {
 	out   io.Writer
 	began int64             // timestamp of the first event told, Unix ms
 	since map[string]int64  // when each effect was asked
+	open  map[string]bool   // effects and calls that were open before the event
+	items int               // length of the transcript before the event
 	calls map[string]string // tool that each call names
 	name  string            // of the session, in front of each line; empty: none
 	quiet bool              // without the words of users and models
@@ -25,19 +31,88 @@ func newStory(out io.Writer) *story {
 	return &story{out: out, since: map[string]int64{}, calls: map[string]string{}}
 }
 
-// tell tells one event; after is the state that it left.
-func (s *story) tell(e session.Event, after *session.State) {
+// tell tells one event; said is what the fold returned for it, and after is the
+// state that it left.
+func (s *story) tell(e session.Event, said []session.Notice, after *session.State) {
 	if s.began == 0 {
 		s.began = e.Time
 	}
-	canonical, err := codec.Canonicalize(e.Payload)
-	if err != nil {
-		s.line(e, "%d bytes through %s that are no event: %v", len(e.Payload), e.Door, err)
-		return
-	}
 	var env session.Envelope
-	if err := codec.Decode(canonical, &env); err != nil {
-		s.line(e, "no event through %s: %v", e.Door, err)
+	var names mentions
+	// What can't be decoded is told by its rejection.
+	if canonical, err := codec.Canonicalize(e.Payload); err == nil && codec.Decode(canonical, &env) == nil {
+		names.read(env.Data)
+	}
+	if refused := rejection(said); refused != nil {
+		s.line(e, "%s refused: %s: %s", s.about(e, refused.Type, names), refused.Code, refused.Detail)
+	} else {
+		s.taken(e, &env, names, said, after)
+	}
+	for _, n := range said {
+		s.notice(e, names, n)
+	}
+	for _, effect := range after.OpenExcept(func(name string) bool { return s.since[name] != 0 }) {
+		s.since[effect.Name] = e.Time
+	}
+	s.items, s.open = len(after.Items), opened(after)
+}
+
+// rejection returns why an event had no effect, nil if the session took it.
+func rejection(said []session.Notice) *session.EventRejected {
+	for _, n := range said {
+		if d, ok := n.Data.(session.EventRejected); ok {
+			return &d
+		}
+	}
+	return nil
+}
+
+// mentions is what an event's data names.
+type mentions struct {
+	Effect string `json:"effect"`
+	Call   string `json:"call"`
+	Batch  string `json:"batch"`
+}
+
+// read reads the names, also where the rest of the data has a fault.
+func (m *mentions) read(data codec.Raw) {
+	if text, err := codec.ToJSON(data); err == nil {
+		_ = json.Unmarshal(text, m) // what is no text names nothing
+	}
+}
+
+// about returns an event's type, with what its data names.
+func (s *story) about(e session.Event, typ string, names mentions) string {
+	if typ == "" {
+		return fmt.Sprintf("an event of %d bytes through %s", len(e.Payload), e.Door)
+	}
+	place := cmp.Or(names.Effect, names.Call, names.Batch)
+	return strings.Join(strings.Fields(typ+" "+s.calls[place]+" "+place), " ")
+}
+
+// opened returns the names of what is open: effects, and calls of host loops.
+func opened(after *session.State) map[string]bool {
+	names := map[string]bool{}
+	after.EachOpen(nil, func(p session.Place) bool {
+		names[p.String()] = true
+		return true
+	}, nil)
+	if t := after.Turn; t != nil && t.Batch != nil {
+		for i := range t.Batch.Calls {
+			if t.Batch.Calls[i].Status == session.CallOpen {
+				names[callName(t, i)] = true
+			}
+		}
+	}
+	return names
+}
+
+func callName(t *session.Turn, i int) string { return fmt.Sprintf("r%dt%dc%d", t.Run, t.Number, i) }
+
+// taken tells an event that the session took.
+func (s *story) taken(e session.Event, env *session.Envelope, names mentions, said []session.Notice, after *session.State) {
+	if !s.counts(e, env, names, said, after) {
+		s.line(e, "%s again: no effect", s.about(e, env.Type, names))
 		return
 	}
 	switch env.Type {
@@ -46,21 +121,10 @@ func (s *story) tell(e session.Event, after *session.State) {
 		if codec.Decode(env.Data, &b) == nil {
 			s.line(e, "run requested: %s", s.words(&b.Input))
 		}
-	case session.TypeToolCallsObserved:
-		var b session.ToolCallsObserved
-		if codec.Decode(env.Data, &b) == nil {
-			s.turn(e, &b, after)
-		}
-	case session.TypeGenerationSettled:
-		var b session.GenerationSettled
-		if codec.Decode(env.Data, &b) == nil {
-			s.answer(e, &b)
-		}
+	case session.TypeToolCallsObserved, session.TypeGenerationSettled:
+		s.generation(e, env, names, after)
 	case session.TypeToolCallSettled:
-		var b session.ToolCallSettled
-		if codec.Decode(env.Data, &b) == nil {
-			s.result(e, &b)
-		}
+		s.result(e, env.Data, names.Effect, after)
 	case session.TypeSteerRequested:
 		var b session.SteerRequested
 		if codec.Decode(env.Data, &b) == nil {
@@ -76,26 +140,69 @@ func (s *story) tell(e session.Event, after *session.State) {
 		if codec.Decode(env.Data, &b) == nil {
 			s.decision(e, &b)
 		}
-	default:
-		text, err := codec.ToJSON(env.Data)
-		if err != nil {
-			text = nil
+	case session.TypeStepPrepared:
+		if t := after.Turn; t != nil && t.Step != nil && t.Step.Code != "" {
+			s.line(e, "step %s%s does not count: %s: %s", names.Effect, s.took(e, names.Effect), t.Step.Code, t.Step.Detail)
+			return
 		}
-		s.line(e, "%s %s", env.Type, text)
-	}
-	for _, effect := range after.OpenExcept(func(name string) bool { return s.since[name] != 0 }) {
-		s.since[effect.Name] = e.Time
+		s.raw(e, env)
+	default:
+		s.raw(e, env)
 	}
 }
 
-// line writes one line.
+// raw tells an event as it is, as far as one line goes.
+func (s *story) raw(e session.Event, env *session.Envelope) {
+	text, err := codec.ToJSON(env.Data)
+	if err != nil || s.quiet {
+		text = nil
+	}
+	s.line(e, "%s %s", env.Type, shorten(string(text)))
+}
+
+// counts reports whether an event that was taken had an effect: a request or a
+// settlement that is repeated has none.
+func (s *story) counts(e session.Event, env *session.Envelope, names mentions, said []session.Notice, after *session.State) bool {
+	switch env.Type {
+	case session.TypeRunRequested:
+		return len(said) > 0 || after.Run != nil && slices.Contains(after.Run.Steers, e.Seq) ||
+			slices.ContainsFunc(after.Items[s.items:], func(it session.Item) bool { return it.Seq == e.Seq })
+	case session.TypeToolBatchSettled:
+		return len(after.Items) > s.items
+	case session.TypeToolCallsObserved, session.TypeGenerationSettled, session.TypeToolCallSettled, session.TypeStepPrepared, session.TypeWakeSettled:
+		return s.open[names.Effect]
+	}
+	return true
+}
+
+// notice tells what the fold said besides.
+func (s *story) notice(e session.Event, names mentions, n session.Notice) {
+	switch d := n.Data.(type) {
+	case session.ToolRejected:
+		if d.Effect != names.Effect { // else the settlement told it
+			s.line(e, "  refused  %s: %s: %s", d.ToolName, d.Code, d.Detail)
+		}
+	case session.ApprovalRequested:
+		s.line(e, "  waits for approval  %s %s", d.ToolName, d.Call)
+	case session.RunPlaced:
+		if n.Type == session.NoticeRunQueued {
+			s.line(e, "  run %d waits its turn", d.Run)
+		}
+	case session.RunFinished:
+		if d.Lifecycle != session.Completed {
+			s.line(e, "  %s", strings.TrimRight(fmt.Sprintf("run %d %s: %s: %s", d.Run, d.Lifecycle, d.Code, d.Detail), ": "))
+		}
+	}
+}
+
+// line writes one line, without what would move a terminal's cursor.
 func (s *story) line(e session.Event, format string, args ...any) {
 	seconds := float64(e.Time-s.began) / 1000
 	name := s.name
 	if name != "" {
 		name += "  "
 	}
-	fmt.Fprintf(s.out, "%8.3fs  %s%s\n", seconds, name, fmt.Sprintf(format, args...))
+	fmt.Fprintf(s.out, "%8.3fs  %s%s\n", seconds, name, strings.Map(printable, fmt.Sprintf(format, args...)))
 }
 
 // took tells how long an effect was open.
@@ -106,25 +213,36 @@ func (s *story) took(e session.Event, effect string) string {
 	return ""
 }
 
-// turn tells a turn that made calls, group by group.
-func (s *story) turn(e session.Event, b *session.ToolCallsObserved, after *session.State) {
-	s.line(e, "turn %s%s: %s", b.Effect, s.took(e, b.Effect), s.words(b.Text))
-	batch := after.View().Batch
-	if batch == nil || batch.Batch != b.Effect {
+// generation tells how a turn of the model ended.
+func (s *story) generation(e session.Event, env *session.Envelope, names mentions, after *session.State) {
+	var calls session.ToolCallsObserved
+	var answer session.GenerationSettled
+	taken := slices.Contains(after.Items[s.items:], session.Item{Role: session.RoleAssistant, Seq: e.Seq})
+	turn := "turn " + names.Effect + s.took(e, names.Effect)
+	switch {
+	case taken && env.Type == session.TypeToolCallsObserved && codec.Decode(env.Data, &calls) == nil:
+		s.line(e, "%s: %s", turn, s.words(calls.Text))
+		s.groups(e, &calls, after)
+	case taken && codec.Decode(env.Data, &answer) == nil:
+		s.line(e, "%s: %s", turn, s.words(answer.Text))
+	case codec.Decode(env.Data, &answer) == nil && answer.Error != nil:
+		s.line(e, "%s failed: %s: %s", turn, answer.Error.Code, shorten(answer.Error.Detail))
+	default: // it says nothing, or can't be used, and then the run's end tells why
+		s.line(e, "%s: without an answer", turn)
+	}
+}
+
+// groups tells the calls of a turn, group by group.
+func (s *story) groups(e session.Event, b *session.ToolCallsObserved, after *session.State) {
+	t := after.Turn
+	if t == nil || t.Batch == nil || t.Batch.Seq != e.Seq {
 		return // all calls were refused, and the next turn is asked
 	}
-	for g, calls := range batch.Groups {
+	for g, calls := range t.Batch.Plan.Groups {
 		for _, i := range calls {
-			s.calls[batch.Calls[i].Effect] = batch.Calls[i].ToolName
-			s.line(e, "  group %d of %d  %s %s", g+1, len(batch.Groups), batch.Calls[i].ToolName, shorten(b.Calls[i].Arguments))
-		}
-	}
-	for _, c := range batch.Calls {
-		switch c.Status {
-		case session.CallIgnored, session.CallFailed:
-			s.line(e, "  refused  %s: %s: %s", c.ToolName, c.Code, c.Detail)
-		case session.CallAwaiting:
-			s.line(e, "  waits for approval  %s %s", c.ToolName, c.Effect)
+			name := t.Batch.Calls[i].ToolName
+			s.calls[callName(t, i)] = name
+			s.line(e, "  group %d of %d  %s %s", g+1, len(t.Batch.Plan.Groups), name, shorten(b.Calls[i].Arguments))
 		}
 	}
 }
@@ -146,23 +264,39 @@ func (s *story) decision(e session.Event, b *session.ApprovalDecided) {
 	s.line(e, "  %s", text)
 }
 
-// answer tells the end of a turn without calls.
-func (s *story) answer(e session.Event, b *session.GenerationSettled) {
-	if b.Error != nil {
-		s.line(e, "turn %s failed: %s: %s", b.Effect, b.Error.Code, b.Error.Detail)
+// result tells how a call ended.
+func (s *story) result(e session.Event, data codec.Raw, effect string, after *session.State) {
+	name := strings.TrimSpace(s.calls[effect]+" "+effect) + s.took(e, effect)
+	var b session.ToolCallSettled
+	faulty := codec.Decode(data, &b) != nil
+	if code, detail := s.given(effect, after); code != "" || faulty {
+		s.line(e, "  failed %s: %s: %s", name, code, shorten(detail))
 		return
 	}
-	s.line(e, "turn %s%s: %s", b.Effect, s.took(e, b.Effect), s.words(b.Text))
+	if b.Error != nil {
+		s.line(e, "  %s %s: %s: %s", b.Status, name, b.Error.Code, shorten(b.Error.Detail))
+		return
+	}
+	s.line(e, "  %s %s: %s", b.Status, name, s.words(b.Output))
 }
 
-// result tells how a call ended.
-func (s *story) result(e session.Event, b *session.ToolCallSettled) {
-	name := strings.TrimSpace(s.calls[b.Effect] + " " + b.Effect)
-	if b.Error != nil {
-		s.line(e, "  %s %s%s: %s: %s", b.Status, name, s.took(e, b.Effect), b.Error.Code, shorten(b.Error.Detail))
-		return
+// given returns the code and the detail of a call's result if the session
+// itself gave it, as it does when a settlement can't be used. The results of a
+// batch that is complete are in the transcript.
+func (s *story) given(effect string, after *session.State) (code, detail string) {
+	for _, it := range after.Items[s.items:] {
+		if it.Role == session.RoleTool && strings.HasSuffix(effect, fmt.Sprintf("c%d", it.Call)) {
+			return it.Code, it.Detail
+		}
 	}
-	s.line(e, "  %s %s%s: %s", b.Status, name, s.took(e, b.Effect), s.words(b.Output))
+	if t := after.Turn; t != nil && t.Batch != nil {
+		for i := range t.Batch.Calls {
+			if callName(t, i) == effect {
+				return t.Batch.Calls[i].Code, t.Batch.Calls[i].Detail
+			}
+		}
+	}
+	return "", ""
 }
 
 // words returns content on one line.
@@ -191,10 +325,13 @@ func shorten(text string) string {
 	return text
 }
 
-// printable returns a character, or what stands for one that moves a terminal's
-// cursor or turns its text around.
+// printable returns a character of a line, or what stands for one that moves a
+// terminal's cursor, turns its text around, or hides.
 func printable(r rune) rune {
-	if unicode.IsControl(r) && !unicode.IsSpace(r) || unicode.Is(unicode.Bidi_Control, r) {
+	switch {
+	case r == '\n' || r == '\t':
+		return ' '
+	case !unicode.IsPrint(r):
 		return unicode.ReplacementChar
 	}
 	return r

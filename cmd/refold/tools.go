@@ -129,7 +129,7 @@ var turnName = regexp.MustCompile(`^r[1-9][0-9]{0,8}t[1-9][0-9]{0,8}$`)
 func viewOf(ctx context.Context, c *client.Client, sid, turn string) (session.View, error) {
 	var was *session.View // of the event in which the turn began, or its hook had answered
 	var turns []string
-	_, err := c.Replay(ctx, sid, 0, func(_ session.Event, state *session.State) {
+	_, err := c.Replay(ctx, sid, 0, func(_ session.Event, _ []session.Notice, state *session.State) {
 		t := state.Turn
 		if t == nil {
 			return

@@ -104,7 +104,7 @@ func offered(ctx context.Context, t *testing.T, c *client.Client) (all [][]strin
 		if err != nil {
 			t.Fatal(err)
 		}
-		state, err := fold(ctx, e)
+		_, state, err := fold(ctx, e)
 		if err != nil {
 			t.Fatal(err)
 		}

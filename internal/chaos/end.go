@@ -62,7 +62,7 @@ func (g *gather) end(ctx context.Context) (*End, error) {
 }
 
 // event takes an event as it is folded again.
-func (g *gather) event(e session.Event, after *session.State) {
+func (g *gather) event(e session.Event, _ []session.Notice, after *session.State) {
 	g.events[e.Seq] = e
 	for _, effect := range after.Open() {
 		known := slices.ContainsFunc(g.asked, func(c Call) bool { return c.Effect == effect.Name })

@@ -14,6 +14,7 @@ import (
 // Approval is a call that waits for a person.
 type Approval struct {
 	Session   string
+	Run       uint32
 	Call      string // r1t2c0
 	ToolID    string
 	ToolName  string // that the model called it by
@@ -62,7 +63,7 @@ func (c *Client) Approvals(ctx context.Context, sid string) ([]Approval, error) 
 
 // approvalsOf returns the calls of a view that wait for a person.
 func (c *Client) approvalsOf(ctx context.Context, v *session.View) (waiting []Approval, err error) {
-	if v.Batch == nil {
+	if v.Batch == nil || v.Run == nil {
 		return nil, nil
 	}
 	for _, call := range v.Batch.Calls {
@@ -70,12 +71,15 @@ func (c *Client) approvalsOf(ctx context.Context, v *session.View) (waiting []Ap
 			continue
 		}
 		a := Approval{
-			Session: v.Session, Call: call.Effect, ToolID: call.ToolID, ToolName: call.ToolName,
+			Session: v.Session, Run: v.Run.Number, Call: call.Effect, ToolID: call.ToolID, ToolName: call.ToolName,
 			Arguments: call.Arguments, ArgsHash: call.ArgsHash, Deadline: call.Deadline,
 		}
 		if codec.Sum([]byte(a.Arguments)).String() != a.ArgsHash { // too large for the view
 			if a.Arguments, err = c.Arguments(ctx, v.Session, a.Call); err != nil {
 				return nil, err
+			}
+			if codec.Sum([]byte(a.Arguments)).String() != a.ArgsHash {
+				return nil, fmt.Errorf("%s of session %s changed while it was read: read it again", a.Call, a.Session)
 			}
 		}
 		waiting = append(waiting, a)

@@ -1,14 +1,22 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf16"
 
 	"github.com/refold/refold/client"
+	"github.com/refold/refold/codec"
 )
 
 // approvalsCommand lists what waits for a person.
@@ -53,25 +61,36 @@ func approvals(ctx context.Context, c *client.Client, sid string) ([]client.Appr
 	return c.Approvals(ctx, sid)
 }
 
-// show prints a call as who decides over it must see it: in full.
+// show prints a call as whoever decides over it must see it: in full, and
+// with nothing that a terminal would act on.
 func show(out io.Writer, a client.Approval) error {
-	_, err := fmt.Fprintf(out, "%s  %s  %s (%s)  until %s\n  arguments %s\n  hash %s\n",
-		a.Session, a.Call, a.ToolName, a.ToolID, moment(a.Deadline), visible(a.Arguments), a.ArgsHash)
+	_, err := fmt.Fprintf(out, "session %s  run %d  call %s  %s (%s)  until %s\n  arguments %s\n  hash %s\n",
+		a.Session, a.Run, a.Call, a.ToolName, a.ToolID, moment(a.Deadline), pretty(a.Arguments), a.ArgsHash)
 	return err
 }
 
-// visible returns text as a terminal may be shown it: all of it, but nothing
-// that moves the cursor or hides what stands there.
-func visible(text string) string {
+// pretty returns JSON text with one member a line. All that a terminal would not
+// print as a character of its own is escaped: control characters, those that
+// turn text around, and those that can't be seen.
+func pretty(text string) string {
+	var lines bytes.Buffer
 	if text == "" {
-		return "{}"
+		text = "{}"
 	}
-	return strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\t' {
-			return ' '
+	if json.Indent(&lines, []byte(text), "  ", "  ") != nil {
+		return strconv.QuoteToASCII(text) // no JSON: all on one line
+	}
+	var out strings.Builder
+	for _, r := range lines.String() {
+		if r == '\n' || unicode.IsPrint(r) {
+			out.WriteRune(r)
+			continue
 		}
-		return printable(r)
-	}, text)
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&out, "\\u%04x", unit)
+		}
+	}
+	return out.String()
 }
 
 // moment tells a time of the session's clock.
@@ -81,41 +100,76 @@ func moment(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-0
 type decision struct {
 	Session string `arg:"" help:"The session."`
 	Call    string `arg:"" help:"The call, as in r1t2c0: refold approvals lists them."`
-	Hash    string `placeholder:"HASH" help:"Decide only if the call still waits with the arguments of this hash, or of its beginning. Default: those that it waits with now, which are shown."`
-	Reason  string `placeholder:"TEXT" help:"Why; who is denied a call, the model, is shown it."`
+	Hash    string `name:"args-hash" placeholder:"HASH" help:"Decide without asking, and only if the call waits with the arguments of this hash; refold approvals prints it."`
+	Reason  string `placeholder:"TEXT" help:"Why. The model is shown why a call was denied."`
 }
 
 // approveCommand lets a call run.
 type approveCommand struct {
 	decision
+	Yes  bool   `help:"Don't ask: approve what the call waits with now."`
 	Args string `placeholder:"JSON" help:"What to run it with instead of the arguments that the model wrote. They are checked as those were, and the model is told."`
 }
 
-// Run shows the call, and decides.
+// Run shows the call, asks unless a flag says what to approve, and approves what
+// it has shown.
 func (a approveCommand) Run(ctx context.Context, s streams, conn connection) error {
-	return a.decide(ctx, s, conn, "approved", func(c *client.Client, one client.Approval) (uint64, error) {
+	switch {
+	case a.Args != "" && !json.Valid([]byte(a.Args)):
+		return &statusError{statusUsage, "--args: is no JSON text"}
+	case !a.Yes && a.Hash == "" && !(isTerminal(s.in) && isTerminal(s.out)):
+		return &statusError{statusUsage, fmt.Sprintf("approve asks on a terminal, and there is none: say --args-hash HASH to approve "+
+			"the arguments that you looked at (refold approvals %s prints them with their hash), or --yes for whatever waits", a.Session)}
+	}
+	confirm := func() error {
+		if a.Args != "" {
+			if _, err := fmt.Fprintf(s.out, "  will run with %s\n", pretty(a.Args)); err != nil {
+				return err
+			}
+		}
+		if a.Yes || a.Hash != "" {
+			return nil
+		}
+		if yes, err := confirmed(ctx, s, "Approve it?"); err != nil || !yes {
+			return cmp.Or(err, error(&statusError{statusFailed, "not approved: answer y, or deny it: refold deny " + a.Session + " " + a.Call}))
+		}
+		return nil
+	}
+	return a.decide(ctx, s, conn, "approved", confirm, func(c *client.Client, one client.Approval) (uint64, error) {
 		return c.Approve(ctx, one, client.DecideOptions{Reason: a.Reason, Arguments: a.Args})
 	})
 }
 
-// denyCommand refuses a call.
+// isTerminal reports whether a person is at the other end of a stream.
+func isTerminal(stream any) bool {
+	f, ok := stream.(interface{ Stat() (os.FileInfo, error) })
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// denyCommand refuses a call. It asks nothing: a call that was denied by mistake
+// has done nothing, and the model may make it again.
 type denyCommand struct{ decision }
 
-// Run shows the call, and decides.
+// Run shows the call, and denies it.
 func (d denyCommand) Run(ctx context.Context, s streams, conn connection) error {
-	return d.decide(ctx, s, conn, "denied", func(c *client.Client, one client.Approval) (uint64, error) {
+	confirm := func() error { return nil }
+	return d.decide(ctx, s, conn, "denied", confirm, func(c *client.Client, one client.Approval) (uint64, error) {
 		return c.Deny(ctx, one, client.DecideOptions{Reason: d.Reason})
 	})
 }
 
-// hashLeast is how much of a hash tells arguments apart.
-const hashLeast = 8
-
-// decide shows the call that waits, publishes the decision over what it showed,
-// and tells what came of it.
-func (d decision) decide(ctx context.Context, s streams, conn connection, done string, publish func(*client.Client, client.Approval) (uint64, error)) error {
-	if d.Hash != "" && len(d.Hash) < hashLeast {
-		return &statusError{statusUsage, fmt.Sprintf("--hash: at least the first %d digits", hashLeast)}
+// decide shows the call that waits, publishes the decision over what it showed
+// if confirm returns nil, and tells what came of it.
+func (d decision) decide(
+	ctx context.Context, s streams, conn connection, done string, confirm func() error, publish func(*client.Client, client.Approval) (uint64, error),
+) error {
+	var hash codec.Hash
+	if d.Hash != "" && hash.UnmarshalText([]byte(strings.ToLower(d.Hash))) != nil {
+		return &statusError{statusUsage, "--args-hash: is 64 hex digits, as refold approvals prints them"}
 	}
 	c, err := conn.connect(ctx)
 	if err != nil {
@@ -132,17 +186,18 @@ func (d decision) decide(ctx context.Context, s streams, conn connection, done s
 		for _, a := range waiting {
 			calls = append(calls, a.Call)
 		}
-		if len(calls) == 0 {
-			calls = []string{"no call"}
-		}
-		return fmt.Errorf("%s of session %s does not wait for approval: it was decided, has ended, or never was; %s waits", d.Call, d.Session, strings.Join(calls, ", "))
+		return fmt.Errorf("%s of session %s does not wait for approval: it was decided, has ended, or never was; what waits: %s",
+			d.Call, d.Session, cmp.Or(strings.Join(calls, ", "), "no call"))
 	}
 	one := waiting[i]
 	if err := show(s.out, one); err != nil {
 		return err
 	}
-	if !strings.HasPrefix(one.ArgsHash, strings.ToLower(d.Hash)) {
-		return fmt.Errorf("%s waits with other arguments than those of hash %s: look at them above, and decide over hash %s", d.Call, d.Hash, one.ArgsHash)
+	if d.Hash != "" && hash.String() != one.ArgsHash {
+		return fmt.Errorf("not %s: %s waits with other arguments than those of hash %s: look at them above, and decide over hash %s", done, d.Call, hash, one.ArgsHash)
+	}
+	if err := confirm(); err != nil {
+		return err
 	}
 	v, err := taken(ctx, c, d.Session, func(c *client.Client) (uint64, error) { return publish(c, one) })
 	if err != nil {

@@ -4,6 +4,8 @@ package main
 // when it is done, and what to do when it is refused.
 
 import (
+	"io"
+	"os"
 	"strings"
 	"testing"
 
@@ -65,21 +67,87 @@ func TestApprovalsAreDecided(t *testing.T) {
 	run.err.shows(t, `waits for approval until [0-9-]+ [0-9:]+Z: send {"to":"ann"}\n  refold approve s1 r1t1c0    refold deny s1 r1t1c0 --reason …\n`)
 	run.err.shows(t, `refold approve s1 r1t1c2 `)
 	w.reaches("s1", "calls wait", func(v session.View) bool { return v.WaitsFor == "approval" })
-	one := `s1  r1t1c0  send \(mail\.send\)  until .*\n  arguments {"to":"ann"}\n  hash ([0-9a-f]{64})\n`
-	w.prints(0, `^`+one+`  refold approve s1 r1t1c0    refold deny s1 r1t1c0 --reason …\n\ns1  r1t1c1 (?s:.*)arguments {"to":"�eve"}`, "approvals", "s1")
+	one := `session s1  run 1  call r1t1c0  send \(mail\.send\)  until .*\n  arguments {\n    "to": "ann"\n  }\n  hash ([0-9a-f]{64})\n`
+	w.prints(0, `^`+one+`  refold approve s1 r1t1c0    refold deny s1 r1t1c0 --reason …\n\nsession s1  run 1  call r1t1c1 (?s:.*)arguments {\n    "to": "\\u202eeve"\n`, "approvals", "s1")
 	w.prints(0, `^`+one, "approvals")
-	w.prints(statusFailed, `^`+one+`refold: r1t1c0 waits with other arguments than those of hash 00000000: look .* hash [0-9a-f]{64}\n$`,
-		"approve", "s1", "r1t1c0", "--hash", "00000000")
-	w.prints(statusFailed, `refold: rejected: invalid_data: arguments: .*\n$`, "approve", "s1", "r1t1c0", "--args", `{"to":1}`)
-	w.prints(statusFailed, `refold: r1t1c9 of session s1 does not wait for approval: .*; r1t1c0, r1t1c1, r1t1c2 waits\n`, "deny", "s1", "r1t1c9")
-	hash := w.view("s1").Batch.Calls[0].ArgsHash
-	w.prints(0, `^`+one+`approved\nsession s1: run 1 is running, waits for tools\n$`, "approve", "s1", "r1t1c0", "--hash", strings.ToUpper(hash[:12]))
-	w.prints(0, `(?s)arguments {"to":"bob"}.*\napproved\n`, "approve", "s1", "r1t1c1", "--args", `{"to":"robert"}`)
-	w.prints(0, `(?s)\ndenied\n`, "deny", "s1", "r1t1c2", "--reason", "she has left")
-	w.prints(statusFailed, `no call waits`, "approve", "s1", "r1t1c0")
+	batch := w.view("s1").Batch
+	hash, other := batch.Calls[0].ArgsHash, batch.Calls[1].ArgsHash
+	w.prints(statusFailed, `^`+one+`refold: not approved: r1t1c0 waits with other arguments than those of hash `+other+`: look .* hash `+hash+`\n$`,
+		"approve", "s1", "r1t1c0", "--args-hash", other)
+	w.prints(statusFailed, `^`+one+`refold: not denied: r1t1c0 waits with other arguments`, "deny", "s1", "r1t1c0", "--args-hash", other)
+	w.prints(statusFailed, `arguments {\n    "to": "ann"\n  }\n  hash .*\n  will run with {\n    "to": 1\n  }\nrefold: rejected: invalid_data: arguments: .*\n$`,
+		"approve", "s1", "r1t1c0", "--args", `{"to":1}`, "--yes")
+	w.prints(statusFailed, `refold: r1t1c9 of session s1 does not wait for approval: .*; what waits: r1t1c0, r1t1c1, r1t1c2\n`, "deny", "s1", "r1t1c9")
+	w.prints(0, `^`+one+`approved\nsession s1: run 1 is running, waits for tools\n$`, "approve", "s1", "r1t1c0", "--args-hash", strings.ToUpper(hash))
+	w.prints(0, `(?s)"to": "bob".*  will run with {\n    "to": "robert"\n  }\napproved\n`, "approve", "s1", "r1t1c1", "--args", `{"to":"robert"}`, "--yes")
+	w.prints(0, `(?s)"to": "\\u202eeve".*\ndenied\n`, "deny", "s1", "r1t1c2", "--reason", "she has left")
+	w.prints(statusFailed, `what waits: no call\n`, "approve", "s1", "r1t1c0", "--yes")
 	w.prints(0, `  waits for approval  send r1t1c0\n(?s:.*)  approved send r1t1c1 with {"to":"robert"}\n.*  denied send r1t1c2: she has left\n`, "replay", "s1", "--events")
 	w.does(0, "cancel", "s1")
 	w.end(run, statusFailed)
+}
+
+// screen is a terminal: what is typed, or what is shown.
+type screen struct {
+	io.Reader
+	text
+}
+
+func (*screen) Stat() (os.FileInfo, error) { return device{}, nil }
+
+// device is what the system says of a terminal.
+type device struct{ os.FileInfo }
+
+func (device) Mode() os.FileMode { return os.ModeDevice | os.ModeCharDevice }
+
+// types runs a command on a terminal, on which the answer is typed when the
+// command asks; meanwhile happens before that.
+func (w *world) types(status int, answer string, meanwhile func(), args ...string) string {
+	w.t.Helper()
+	typed, keys := io.Pipe()
+	in, out := &screen{Reader: typed}, &screen{}
+	ended := make(chan int, 1)
+	args = append([]string{"--nats", w.node.URL()}, args...)
+	go func() { ended <- Main(w.ctx, args, in, out, out) }()
+	out.shows(w.t, `Approve it\? \[y/N\] $`)
+	meanwhile()
+	if _, err := io.WriteString(keys, answer); err != nil {
+		w.t.Fatal(err)
+	}
+	_ = keys.Close()
+	if got := <-ended; got != status {
+		w.t.Errorf("%q: got status %d, want %d\n%s", args, got, status, out)
+	}
+	return out.String()
+}
+
+// TestApproveIsOfWhatWasSeen: approve shows the whole call and asks; it approves
+// what it has shown, or nothing.
+func TestApproveIsOfWhatWasSeen(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.does(0, "install", file(t, approvalRecord))
+	w.does(0, "run", "s1", "write to them", "--no-follow")
+	w.waits("s1", 1)
+	large := strings.Repeat("x", 200<<10)
+	w.says(session.DoorLLM, "s1", session.TypeToolCallsObserved,
+		`{"effect":"r1t1","calls":[{"tool_name":"send","arguments":"{\"to\":\"ann\",\r\"cc\":\"\\u001b\u009b2J\u202e\u200b\udb40\udc41\"}"},{"tool_name":"send","arguments":"{\"to\":\"`+large+`\"}"}]}`)
+	w.reaches("s1", "calls wait", func(v session.View) bool { return v.WaitsFor == "approval" })
+	shown := `^session s1  run 1  call r1t1c0  send \(mail\.send\)  until .*\n  arguments {\n    "to": "ann",\n    "cc": "\\u001b\\u009b2J\\u202e\\u200b\\udb40\\udc41"\n  }\n  hash [0-9a-f]{64}\n`
+	nothing := func() {}
+	like(t, "no", w.types(statusFailed, "n\n", nothing, "approve", "s1", "r1t1c0"), shown+`Approve it\? \[y/N\] refold: not approved: answer y, or deny it: refold deny s1 r1t1c0\n$`)
+	like(t, "the end", w.types(statusFailed, "", nothing, "approve", "s1", "r1t1c0"), `not approved`)
+	if got := w.view("s1").Batch.Calls[0].Status; got != session.CallAwaiting {
+		t.Errorf("without a yes the call is %s, want %s", got, session.CallAwaiting)
+	}
+	like(t, "yes", w.types(0, "y\n", nothing, "approve", "s1", "r1t1c0", "--args", `{"to":"bob"}`),
+		shown+`  will run with {\n    "to": "bob"\n  }\nApprove it\? \[y/N\] approved\nsession s1: `)
+	// The call is decided over while the person reads.
+	out := w.types(statusFailed, "y\n", func() { w.does(0, "deny", "s1", "r1t1c1") }, "approve", "s1", "r1t1c1")
+	if !strings.Contains(out, large) || strings.Contains(out, "\napproved") {
+		t.Errorf("of %d bytes %d are shown, want all, and no approval", len(large), strings.Count(out, "x"))
+	}
+	like(t, "stale", out[strings.Index(out, "Approve it"):], `refold: rejected: approval_stale: r1t1c1 does not wait .*\n  .*: refold approvals s1\n$`)
 }
 
 // The same submission follows the run that there is, and tells how it ended.
@@ -138,13 +206,15 @@ func TestTailTellsWhatToDo(t *testing.T) {
 func TestControlsThatAreNotUnderstood(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
-		"see refold run --help":       {"run", "s1", "hi", "--when-busy", "wait"},
-		"a text goes with --edit N":   {"queue", "s1", "more"},
-		"see refold queue --help":     {"queue", "s1", "--edit", "2", "--remove", "2"},
-		"--budget: ":                  {"resume", "s1", "--budget", "much"},
-		"see refold approve --help":   {"approve", "s1"},
-		"at least the first 8 digits": {"approve", "s1", "r1t1c0", "--hash", "12"},
-		"see refold deny --help":      {"deny", "s1", "r1t1c0", "--args", "{}"},
+		"see refold run --help":     {"run", "s1", "hi", "--when-busy", "wait"},
+		"a text goes with --edit N": {"queue", "s1", "more"},
+		"see refold queue --help":   {"queue", "s1", "--edit", "2", "--remove", "2"},
+		"--budget: ":                {"resume", "s1", "--budget", "much"},
+		"see refold approve --help": {"approve", "s1"},
+		"--args-hash: is 64 hex":    {"approve", "s1", "r1t1c0", "--args-hash", "12345678"},
+		"--args: is no JSON text":   {"approve", "s1", "r1t1c0", "--yes", "--args", "{"},
+		"say --args-hash HASH":      {"approve", "s1", "r1t1c0"},
+		"see refold deny --help":    {"deny", "s1", "r1t1c0", "--args", "{}"},
 	} {
 		var out, errOut text
 		if status := Main(t.Context(), args, strings.NewReader(""), &out, &errOut); status != statusUsage || !strings.Contains(errOut.String(), want) {

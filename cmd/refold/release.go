@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,17 +35,8 @@ func (r releaseCommand) Run(ctx context.Context, s streams, conn connection) err
 		return err
 	}
 	if !r.Yes {
-		if _, err := fmt.Fprint(s.out, "Release it? [y/N] "); err != nil {
-			return err
-		}
-		line, err := bufio.NewReader(s.in).ReadString('\n')
-		if err != nil && err != io.EOF {
-			return err
-		}
-		switch strings.ToLower(strings.TrimSpace(line)) {
-		case "y", "yes":
-		default:
-			return &statusError{statusFailed, "not released: answer y, or say --yes"}
+		if yes, err := confirmed(ctx, s, "Release it?"); err != nil || !yes {
+			return cmp.Or(err, error(&statusError{statusFailed, "not released: answer y, or say --yes"}))
 		}
 	}
 	if err := c.Release(ctx, r.Session, seen); err != nil {
@@ -52,6 +44,33 @@ func (r releaseCommand) Run(ctx context.Context, s streams, conn connection) err
 	}
 	_, err = fmt.Fprintf(s.out, "session %s  released: %s\n", r.Session, after)
 	return err
+}
+
+// confirmed asks a question and reports whether the answer is yes. When ctx ends
+// it returns at once; what is typed then is lost.
+func confirmed(ctx context.Context, s streams, question string) (bool, error) {
+	if _, err := fmt.Fprint(s.out, question+" [y/N] "); err != nil {
+		return false, err
+	}
+	type reply struct {
+		line string
+		err  error
+	}
+	replies := make(chan reply, 1)
+	go func() {
+		line, err := bufio.NewReader(s.in).ReadString('\n')
+		replies <- reply{line, err}
+	}()
+	select {
+	case <-ctx.Done():
+		return false, ctx.Err()
+	case r := <-replies:
+		if r.err != nil && r.err != io.EOF {
+			return false, r.err
+		}
+		answer := strings.ToLower(strings.TrimSpace(r.line))
+		return answer == "y" || answer == "yes", nil
+	}
 }
 
 // tell says why the session is stopped, what this build makes of it, and what

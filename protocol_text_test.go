@@ -307,8 +307,8 @@ func TestReserved(t *testing.T) {
 		for _, door := range subjects.Doors() {
 			_, notices := newFolding(t, nil).fold(door, jsonOf(t, map[string]any{"type": name, "data": map[string]any{}}))
 			rejected, _ := notices[len(notices)-1].Data.(session.EventRejected)
-			if rejected.Code != session.RejectUnknownType {
-				t.Errorf("%s through %s: got %q, want %q", name, door, rejected.Code, session.RejectUnknownType)
+			if rejected.Code != session.RejectReservedType {
+				t.Errorf("%s through %s: got %q, want %q", name, door, rejected.Code, session.RejectReservedType)
 			}
 		}
 		if s.docs[name] != nil {

@@ -27,6 +27,16 @@ func mayBeSaid(typ string, door Door) (known, through bool) {
 	return false, false
 }
 
+// isReserved reports whether a later release will have events of this type.
+func isReserved(typ string) bool {
+	switch typ {
+	case "SessionUpgraded", "WorkspaceSyncRequested", "WorkspaceApplyRequested", "WorkspaceSnapshotReady", "WorkspaceSyncUnchanged",
+		"WorkspaceSyncFailed":
+		return true
+	}
+	return false
+}
+
 // EventTypes returns the names of all events that this release folds.
 func EventTypes() []string {
 	return []string{
@@ -62,6 +72,8 @@ func openCanonical(e Event, canonical []byte) (Envelope, *refusal) {
 	switch {
 	case env.V != 0 && env.V != Version:
 		return env, refuse(RejectUnsupportedVersion, "v is "+strconv.Itoa(env.V)+", this session reads "+strconv.Itoa(Version))
+	case !known && isReserved(env.Type):
+		return env, refuse(RejectReservedType, env.Type+" is an event of a later release")
 	case !known:
 		return env, refuse(RejectUnknownType, "no event is called "+quoted(env.Type))
 	case !through:

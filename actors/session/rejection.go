@@ -14,6 +14,7 @@ const (
 	RejectUndecodable         Rejection = "undecodable"          // neither JSON nor msgpack, or no envelope
 	RejectUnsupportedVersion  Rejection = "unsupported_version"  // v is not 1
 	RejectUnknownType         Rejection = "unknown_type"         // no such event
+	RejectReservedType        Rejection = "reserved_type"        // an event that a later release will have
 	RejectWrongDoor           Rejection = "wrong_door"           // not said through this door
 	RejectNotPermitted        Rejection = "not_permitted"        // the install policy keeps it to ctl
 	RejectInvalidData         Rejection = "invalid_data"         // unknown field, wrong type, bad value

@@ -62,7 +62,7 @@ func decodeArguments[In any](arguments []byte) (In, error) {
 			}
 		}
 	}
-	return in, fmt.Errorf("at %q: a %s does not fit a Go %s", "/"+strings.ReplaceAll(wrong.Field, ".", "/"), wrong.Value, wrong.Type)
+	return in, fmt.Errorf("/%s: a %s does not fit a Go %s", strings.ReplaceAll(wrong.Field, ".", "/"), wrong.Value, wrong.Type)
 }
 
 func decodeAs[In any](arguments []byte) (in In, err error) {

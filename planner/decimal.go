@@ -82,3 +82,28 @@ func (d decimal) appendKey(out []byte) []byte {
 	out = append(out, 'e')
 	return strconv.AppendInt(out, int64(d.exponent), 10)
 }
+
+// appendText appends the number as JSON has it, with as few digits as it has.
+func (d decimal) appendText(out []byte) []byte {
+	const zerosMax = 21 // beyond that an exponent is easier to read
+	if d.sign() == 0 {
+		return append(out, '0')
+	}
+	if d.negative {
+		out = append(out, '-')
+	}
+	switch point := len(d.digits) + d.exponent; {
+	case d.exponent >= 0 && point <= zerosMax:
+		return append(append(out, d.digits...), strings.Repeat("0", d.exponent)...)
+	case d.exponent < 0 && point > 0:
+		return append(append(append(out, d.digits[:point]...), '.'), d.digits[point:]...)
+	case d.exponent < 0 && point > -zerosMax:
+		return append(append(append(out, "0."...), strings.Repeat("0", -point)...), d.digits...)
+	default:
+		out = append(out, d.digits[0])
+		if len(d.digits) > 1 {
+			out = append(append(out, '.'), d.digits[1:]...)
+		}
+		return strconv.AppendInt(append(out, 'e'), int64(point-1), 10)
+	}
+}

@@ -1,9 +1,6 @@
 package planner
 
-import (
-	"strconv"
-	"strings"
-)
+import "strings"
 
 // check checks arguments against the schema. It returns "" or what is wrong:
 // of everything that fails, the least (instance path, keyword) in byte order.
@@ -55,42 +52,34 @@ func (p *place) pointer() string {
 	return out.String()
 }
 
-// failure is a keyword that doesn't hold, where, and a word more if that helps.
+// failure is a keyword that doesn't hold, of which schema and where, and the
+// member or item that it is about, if it is about one.
 type failure struct {
 	pointer string
 	keyword string
-	more    string
-}
-
-// String returns the failure in words: at "/path": type, want string.
-func (f failure) String() string {
-	const pointerBytesMax = 120 // leaves room for the rest of a detail
-	text := `at ` + strconv.QuoteToASCII(clip(f.pointer, pointerBytesMax)) + ": " + f.keyword
-	if f.more != "" {
-		text += ", " + f.more
-	}
-	return text
+	name    string
+	node    *node
 }
 
 // less orders failures.
-func (f failure) less(g failure) bool {
+func (f *failure) less(g *failure) bool {
 	if f.pointer != g.pointer {
 		return f.pointer < g.pointer
 	}
 	if f.keyword != g.keyword {
 		return f.keyword < g.keyword
 	}
-	return f.more < g.more
+	return f.name < g.name
 }
 
-// fail records that a keyword doesn't hold. It returns false.
-func (e *evaluation) fail(at *place, keyword, more string) bool {
+// fail records that a keyword of n doesn't hold. It returns false.
+func (e *evaluation) fail(n *node, at *place, keyword, name string) bool {
 	if e.quiet > 0 {
 		return false
 	}
-	f := failure{pointer: at.pointer(), keyword: keyword, more: more}
+	f := failure{pointer: at.pointer(), keyword: keyword, name: name, node: n}
 	e.spend(1 + len(f.pointer)/64)
-	if !e.found || f.less(e.worst) {
+	if !e.found || f.less(&e.worst) {
 		e.found, e.worst = true, f
 	}
 	return false
@@ -117,7 +106,7 @@ func (e *evaluation) node(n *node, v *value, at *place, marks []bool) bool {
 		return false
 	}
 	if n.never {
-		return e.fail(at, "false", "nothing may stand here")
+		return e.fail(n, at, "false", "")
 	}
 	var own []bool
 	if e.marks && len(v.items) > 0 {
@@ -151,16 +140,16 @@ func (e *evaluation) node(n *node, v *value, at *place, marks []bool) bool {
 func (e *evaluation) assertions(n *node, v *value, at *place) bool {
 	ok := true
 	if n.typed && n.types&typesOf(v) == 0 {
-		ok = e.fail(at, "type", "want "+n.types.String())
+		ok = e.fail(n, at, "type", "")
 	}
 	if n.konst != nil || n.enum != nil {
 		key := v.key()
 		e.spend(len(key) / 64)
 		if !n.konst.has(key) {
-			ok = e.fail(at, "const", "")
+			ok = e.fail(n, at, "const", "")
 		}
 		if !n.enum.has(key) {
-			ok = e.fail(at, "enum", "")
+			ok = e.fail(n, at, "enum", "")
 		}
 	}
 	switch v.kind {
@@ -185,21 +174,21 @@ func (e *enumeration) has(key string) bool {
 func (e *evaluation) number(n *node, d decimal, at *place) bool {
 	ok := true
 	if n.maximum != nil && d.compare(*n.maximum) > 0 {
-		ok = e.fail(at, "maximum", "")
+		ok = e.fail(n, at, "maximum", "")
 	}
 	if n.minimum != nil && d.compare(*n.minimum) < 0 {
-		ok = e.fail(at, "minimum", "")
+		ok = e.fail(n, at, "minimum", "")
 	}
 	if n.exclusiveMaximum != nil && d.compare(*n.exclusiveMaximum) >= 0 {
-		ok = e.fail(at, "exclusiveMaximum", "")
+		ok = e.fail(n, at, "exclusiveMaximum", "")
 	}
 	if n.exclusiveMinimum != nil && d.compare(*n.exclusiveMinimum) <= 0 {
-		ok = e.fail(at, "exclusiveMinimum", "")
+		ok = e.fail(n, at, "exclusiveMinimum", "")
 	}
 	if n.multipleOf != nil {
 		e.spend(10)
 		if !d.multipleOf(*n.multipleOf) {
-			ok = e.fail(at, "multipleOf", "")
+			ok = e.fail(n, at, "multipleOf", "")
 		}
 	}
 	return ok
@@ -212,14 +201,14 @@ func (e *evaluation) text(n *node, s string, at *place) bool {
 		e.spend(len(s) / 64)
 		length := len([]rune(s))
 		if n.maxLength != nil && length > *n.maxLength {
-			ok = e.fail(at, "maxLength", "")
+			ok = e.fail(n, at, "maxLength", "")
 		}
 		if n.minLength != nil && length < *n.minLength {
-			ok = e.fail(at, "minLength", "")
+			ok = e.fail(n, at, "minLength", "")
 		}
 	}
 	if n.pattern != nil && !e.match(n.pattern, s) {
-		ok = e.fail(at, "pattern", "")
+		ok = e.fail(n, at, "pattern", "")
 	}
 	return ok
 }
@@ -249,13 +238,13 @@ func (e *evaluation) inPlace(n *node, v *value, at *place, own []bool) bool {
 		}
 	}
 	if len(n.anyOf) > 0 && !e.anyOf(n.anyOf, v, at, own) {
-		ok = e.fail(at, "anyOf", "")
+		ok = e.fail(n, at, "anyOf", "")
 	}
 	if len(n.oneOf) > 0 && !e.oneOf(n.oneOf, v, at, own) {
-		ok = e.fail(at, "oneOf", "")
+		ok = e.fail(n, at, "oneOf", "")
 	}
 	if n.not != nil && e.try(n.not, v, at, nil) {
-		ok = e.fail(at, "not", "")
+		ok = e.fail(n, at, "not", "")
 	}
 	if n.cond == nil {
 		return ok

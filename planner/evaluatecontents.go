@@ -21,13 +21,13 @@ func (e *evaluation) contents(n *node, v *value, at *place, own []bool) bool {
 func (e *evaluation) array(n *node, v *value, at *place, own []bool) bool {
 	ok := true
 	if n.maxItems != nil && len(v.items) > *n.maxItems {
-		ok = e.fail(at, "maxItems", "")
+		ok = e.fail(n, at, "maxItems", "")
 	}
 	if n.minItems != nil && len(v.items) < *n.minItems {
-		ok = e.fail(at, "minItems", "")
+		ok = e.fail(n, at, "minItems", "")
 	}
 	if n.uniqueItems && !e.unique(v.items) {
-		ok = e.fail(at, "uniqueItems", "")
+		ok = e.fail(n, at, "uniqueItems", "")
 	}
 	for i := range v.items {
 		sub := n.items
@@ -84,12 +84,12 @@ func (e *evaluation) contains(n *node, v *value, at *place, own []bool) bool {
 	ok := true
 	switch {
 	case n.minContains == nil && matches == 0:
-		ok = e.fail(at, "contains", "")
+		ok = e.fail(n, at, "contains", "")
 	case n.minContains != nil && matches < *n.minContains:
-		ok = e.fail(at, "minContains", "")
+		ok = e.fail(n, at, "minContains", "")
 	}
 	if n.maxContains != nil && matches > *n.maxContains {
-		ok = e.fail(at, "maxContains", "")
+		ok = e.fail(n, at, "maxContains", "")
 	}
 	return ok
 }
@@ -98,15 +98,15 @@ func (e *evaluation) contains(n *node, v *value, at *place, own []bool) bool {
 func (e *evaluation) object(n *node, v *value, at *place, own []bool) bool {
 	ok := true
 	if n.maxProperties != nil && len(v.items) > *n.maxProperties {
-		ok = e.fail(at, "maxProperties", "")
+		ok = e.fail(n, at, "maxProperties", "")
 	}
 	if n.minProperties != nil && len(v.items) < *n.minProperties {
-		ok = e.fail(at, "minProperties", "")
+		ok = e.fail(n, at, "minProperties", "")
 	}
-	ok = e.required(n.required, v, at, "required") && ok
+	ok = e.required(n, n.required, v, at, "required") && ok
 	for _, d := range n.dependentRequired {
 		if _, present := v.member(d.name); present {
-			ok = e.required(d.required, v, at, "dependentRequired") && ok
+			ok = e.required(n, d.required, v, at, "dependentRequired") && ok
 		}
 	}
 	for i := range v.items {
@@ -128,11 +128,11 @@ func (e *evaluation) object(n *node, v *value, at *place, own []bool) bool {
 
 // required evaluates that members are present. The least that is missing is
 // named.
-func (e *evaluation) required(names []string, v *value, at *place, keyword string) bool {
+func (e *evaluation) required(n *node, names []string, v *value, at *place, keyword string) bool {
 	e.spend(len(names) / 16)
 	for _, name := range names {
 		if _, ok := v.member(name); !ok {
-			return e.fail(at, keyword, quoted(name))
+			return e.fail(n, at, keyword, name)
 		}
 	}
 	return true
@@ -159,7 +159,7 @@ func (e *evaluation) member(n *node, v *value, i int, at *place, own []bool) boo
 	if !evaluated && n.additionalProperties != nil {
 		evaluated = true
 		if n.additionalProperties.never {
-			ok = e.fail(at, "additionalProperties", quoted(name))
+			ok = e.fail(n, at, "additionalProperties", name)
 		} else {
 			ok = e.node(n.additionalProperties, item, inside, nil)
 		}
@@ -168,7 +168,7 @@ func (e *evaluation) member(n *node, v *value, i int, at *place, own []bool) boo
 		mark(own, i)
 	}
 	if n.propertyNames != nil && !e.try(n.propertyNames, &value{kind: kindString, text: name}, at, nil) {
-		ok = e.fail(at, "propertyNames", quoted(name))
+		ok = e.fail(n, at, "propertyNames", name)
 	}
 	return ok
 }
@@ -194,7 +194,7 @@ func (e *evaluation) unevaluated(n *node, v *value, at *place, own []bool) bool 
 			token = v.names[i]
 		}
 		if sub.never {
-			ok = e.fail(at, keyword, quoted(token))
+			ok = e.fail(n, at, keyword, token)
 		} else {
 			ok = e.node(sub, &v.items[i], &place{parent: at, token: token}, nil) && ok
 		}

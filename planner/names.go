@@ -33,15 +33,17 @@ func isDotted(s string, max int) bool {
 	return true
 }
 
+// clipMark ends what was cut.
+const clipMark = "..."
+
 // clip shortens s to at most max bytes without cutting a character in two.
 func clip(s string, max int) string {
 	if len(s) <= max {
 		return s
 	}
-	const mark = "..."
-	end := max - len(mark)
+	end := max - len(clipMark)
 	for end > 0 && s[end]&0xC0 == 0x80 {
 		end--
 	}
-	return s[:end] + mark
+	return s[:end] + clipMark
 }

@@ -81,13 +81,23 @@ type dependency struct {
 	required []string
 }
 
-// enumeration is a set of JSON values, by key.
-type enumeration struct{ keys map[string]struct{} }
+// enumeration is a set of JSON values, by key, and how its first ones are
+// written: as many as a detail may have room for.
+type enumeration struct {
+	keys    map[string]struct{}
+	written []string
+	all     int // values, one that stands twice counted twice
+}
 
 func newEnumeration(values []value) *enumeration {
-	e := &enumeration{keys: make(map[string]struct{}, len(values))}
+	e := &enumeration{keys: make(map[string]struct{}, len(values)), all: len(values)}
+	room := DetailBytesMax
 	for i := range values {
 		e.keys[values[i].key()] = struct{}{}
+		if room > 0 {
+			e.written = append(e.written, string(values[i].appendText(nil, room)))
+			room -= len(e.written[i])
+		}
 	}
 	return e
 }

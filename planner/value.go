@@ -154,6 +154,39 @@ func (v *value) appendKey(out []byte) []byte {
 // key returns what appendKey appends.
 func (v *value) key() string { return string(v.appendKey(nil)) }
 
+// appendText appends JSON text for people and models, in ASCII. It stops
+// after about max bytes: what is longer is too long for a detail.
+func (v *value) appendText(out []byte, most int) []byte {
+	switch v.kind {
+	case kindNull:
+		return append(out, "null"...)
+	case kindBool:
+		return strconv.AppendBool(out, v.truth)
+	case kindNumber:
+		return v.number.appendText(out)
+	case kindString:
+		return strconv.AppendQuoteToASCII(out, clip(v.text, max(most, len(clipMark))))
+	}
+	brackets := "[]"
+	if v.kind == kindObject {
+		brackets = "{}"
+	}
+	out = append(out, brackets[0])
+	for i := range v.items {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		if len(out) > most {
+			return append(out, clipMark...)
+		}
+		if v.kind == kindObject {
+			out = append(strconv.AppendQuoteToASCII(out, v.names[i]), ':')
+		}
+		out = v.items[i].appendText(out, most)
+	}
+	return append(out, brackets[1])
+}
+
 // quoted shortens and quotes a name. Only ASCII stands as it is: which other
 // characters can be printed changes with the releases of Go.
 func quoted(name string) string { return strconv.QuoteToASCII(clip(name, NameBytesMax)) }

@@ -56,7 +56,7 @@ func TestSession(t *testing.T) {
 	}
 	want := []string{
 		"r1t1c0 shop_buy succeeded ×1: bought tea",
-		`r1t1c1 shop_buy failed invalid_arguments ×0: error: invalid_arguments: at "/item": minLength`,
+		`r1t1c1 shop_buy failed invalid_arguments ×0: error: invalid_arguments: /item: has at least 1 character`,
 		`r1t1c2 shop_sell ignored tool_unknown ×0: error: tool_unknown: there is no tool "shop_sell"`,
 		`r1t1c3 shop_buy failed invalid_arguments ×0: error: invalid_arguments: cannot be read: the JSON text ends where a value should be at byte 8`,
 	}

@@ -105,7 +105,7 @@ func TestTools(t *testing.T) {
 		{get, forecastArguments{City: "Oslo", Days: 3}, `{"city":"Oslo","days":["sun","clouds","sun"]}`},
 		{get, forecastArguments{City: "Oslo"}, `{"city":"Oslo","days":["sun"]}`},
 		{get, forecastArguments{City: "Atlantis"}, "error: unknown_city: ask for Bergen or Oslo"},
-		{get, `{"city":"Oslo","days":4}`, `error: invalid_arguments: at "/days": maximum`},
+		{get, `{"city":"Oslo","days":4}`, `error: invalid_arguments: /days: is at most 3`},
 		{warn, warnArguments{"Oslo", "Hats."}, "warning 1 is sent to Oslo: Hats."},
 		{warn, warnArguments{"Oslo", "Hats."}, "warning 1 is sent to Oslo: Hats."}, // the same call again
 		{warn, warnArguments{"Atlantis", "Swim."}, "error: unknown_city: nobody is there to be warned"},

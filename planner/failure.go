@@ -1,0 +1,126 @@
+package planner
+
+import "strconv"
+
+// String returns the failure for the model that made the call: where, and what
+// the schema says of what stands there, as in /unit: is one of "c", "f". The
+// arguments as a whole have no path.
+func (f *failure) String() string {
+	const pathBytesMax = 120 // leaves room for the rest of a detail
+	text := strconv.QuoteToASCII(f.pointer)
+	if text = text[1 : len(text)-1]; text != "" {
+		text = clip(text, pathBytesMax) + ": "
+	}
+	return text + f.node.says(f.keyword, f.name, DetailBytesMax-len(text))
+}
+
+// says returns in words what a keyword of the schema says, about the member or
+// item of that name for some, in at most room bytes where that can be chosen.
+func (n *node) says(keyword, name string, room int) string {
+	switch keyword {
+	case "false":
+		return "nothing may stand here"
+	case "type":
+		return "is of type " + n.types.String()
+	case "const":
+		return n.konst.says(room)
+	case "enum":
+		return n.enum.says(room)
+	case "pattern":
+		const words = "matches the pattern "
+		pattern := strconv.QuoteToASCII(n.pattern.re.String())
+		return words + clip(pattern, max(room-len(words), len(clipMark)))
+	case "required":
+		return "needs the member " + quoted(name)
+	case "dependentRequired":
+		return "needs the member " + quoted(name) + " beside others that are there"
+	case "additionalProperties", "unevaluatedProperties":
+		return "takes no member " + quoted(name)
+	case "unevaluatedItems":
+		return "takes no item " + name
+	case "propertyNames":
+		return "takes no member of the name " + quoted(name)
+	case "uniqueItems":
+		return "has no item twice"
+	case "anyOf":
+		return "fits one of the " + strconv.Itoa(len(n.anyOf)) + " schemas of anyOf"
+	case "oneOf":
+		return "fits one of the " + strconv.Itoa(len(n.oneOf)) + " schemas of oneOf, and no more than one"
+	case "not":
+		return "does not fit the schema of not"
+	case "contains":
+		return "has an item that fits the schema of contains"
+	}
+	return n.bound(keyword)
+}
+
+// bound returns in words what a keyword says that bounds a number or a count.
+func (n *node) bound(keyword string) string {
+	number := func(words string, d *decimal) string { return string(d.appendText([]byte(words))) }
+	count := func(words string, c *int, of string) string {
+		if *c == 1 {
+			return words + " 1 " + of
+		}
+		return words + " " + strconv.Itoa(*c) + " " + of + "s"
+	}
+	const least, most = "has at least", "has at most"
+	switch keyword {
+	case "maximum":
+		return number("is at most ", n.maximum)
+	case "minimum":
+		return number("is at least ", n.minimum)
+	case "exclusiveMaximum":
+		return number("is less than ", n.exclusiveMaximum)
+	case "exclusiveMinimum":
+		return number("is more than ", n.exclusiveMinimum)
+	case "multipleOf":
+		return number("is a multiple of ", n.multipleOf)
+	case "maxLength":
+		return count(most, n.maxLength, "character")
+	case "minLength":
+		return count(least, n.minLength, "character")
+	case "maxItems":
+		return count(most, n.maxItems, "item")
+	case "minItems":
+		return count(least, n.minItems, "item")
+	case "maxProperties":
+		return count(most, n.maxProperties, "member")
+	case "minProperties":
+		return count(least, n.minProperties, "member")
+	case "maxContains":
+		return count(most, n.maxContains, "item") + " that fit the schema of contains"
+	case "minContains":
+		return count(least, n.minContains, "item") + " that fit the schema of contains"
+	}
+	return keyword
+}
+
+// says lists the values, as many as there is room for.
+func (e *enumeration) says(room int) string {
+	text := "is one of "
+	if e.all == 1 {
+		text = "is "
+	}
+	for i, written := range e.written {
+		if i > 0 {
+			written = ", " + written
+		}
+		switch more := e.more(i + 1); {
+		case len(text)+len(written)+len(more) <= room:
+			text += written
+		case i == 0:
+			return clip(text+written, room-len(more)) + more
+		default:
+			return text + e.more(i)
+		}
+	}
+	return text + e.more(len(e.written))
+}
+
+// more says how many values there are beside the first n.
+func (e *enumeration) more(n int) string {
+	if n == e.all {
+		return ""
+	}
+	return ", …and " + strconv.Itoa(e.all-n) + " more"
+}

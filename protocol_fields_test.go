@@ -127,6 +127,7 @@ func TestFullMessages(t *testing.T) {
 	viewRun := session.ViewRun{
 		Number: 1, Seq: 2, Submission: "a", Provider: "openai", Model: "m1", Turns: 1, TurnsMax: 100, Usage: total, Roles: []string{"editor"}, Overrides: lists,
 		Cost: 546, Steers: []uint64{7}, Deadline: 5, Budget: fullBudget(), Spent: true, RetryAt: 5, Attempt: 2,
+		Context: []byte(`{"phase":"find"}`), Used: []string{"host.exec"},
 	}
 	packed := map[string]any{
 		"Generation": session.Generation{

@@ -72,6 +72,7 @@ var limits = map[string]int64{
 	"View#/$defs/lists/properties/enable/maxItems":                                    session.NamesMax,
 	"View#/$defs/lists/properties/force/maxItems":                                     session.NamesMax,
 	"View#/$defs/run/properties/steers/maxItems":                                      session.SteersMax,
+	"View#/$defs/run/properties/used/maxItems":                                        planner.ToolsMax,
 	"View#/$defs/run/properties/roles/maxItems":                                       session.RolesMax,
 	"View#/$defs/turn/properties/step/properties/detail/maxLength":                    session.DetailBytesMax,
 	"View#/$defs/turn/properties/step/properties/failed/maxItems":                     planner.StepRulesMax,

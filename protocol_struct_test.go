@@ -128,6 +128,7 @@ var (
 	typeRef   = reflect.TypeFor[codec.Ref]()
 	typeRaw   = reflect.TypeFor[codec.Raw]()
 	typePairs = reflect.TypeFor[codec.Pairs]()
+	typeJSON  = reflect.TypeFor[json.RawMessage]()
 )
 
 // compare returns the differences between a type and this place.
@@ -138,7 +139,7 @@ func (c comparison) compare(typ reflect.Type, path string) []string {
 	}
 	want := ""
 	switch {
-	case typ == typeRaw:
+	case typ == typeRaw || typ == typeJSON:
 		return nil // any value, or one that the fold looks into
 	case typ == typeHash || typ == typeRef || typ.Kind() == reflect.String:
 		want = "string"

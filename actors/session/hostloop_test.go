@@ -469,6 +469,23 @@ func TestHostLoopView(t *testing.T) {
 		}
 	}
 
+	// A bridge's call of a later group has to be in a settlement of the batch;
+	// one that the bridge was asked for, or that has ended, has not.
+	w = looped(t, nil, "boxp", "loopn", "boxp")
+	v = w.state.View().Batch
+	for i, want := range []session.ViewCall{
+		{Effect: "r1t1c0", ToolID: "x.boxp", ToolName: "boxp", Status: session.CallOpen},
+		{
+			Effect: "r1t1c1", ToolID: "x.loopn", ToolName: "loopn", Status: session.CallWaiting, HostLoop: "ide", Arguments: `{"a":1}`,
+			IdempotencyKey: "s1.r1t1c1", RetrySafe: true,
+		},
+		{Effect: "r1t1c2", ToolID: "x.boxp", ToolName: "boxp", Status: session.CallWaiting, Arguments: `{"a":2}`},
+	} {
+		if v.Calls[i] != want {
+			t.Errorf("call %d is %+v, want %+v", i, v.Calls[i], want)
+		}
+	}
+
 	w = looped(t, nil, "nosuch")
 	large := fmt.Sprintf(`{"a":%q}`, strings.Repeat("x", 100<<10))
 	w.calls("r1t2", []any{

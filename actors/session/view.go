@@ -1,5 +1,12 @@
 package session
 
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/refold/refold/codec"
+)
+
 // View is what people see: a projection of one state, as JSON. Adding a field
 // to it changes no state.
 type View struct {
@@ -67,13 +74,16 @@ type ViewRun struct {
 	Turns      uint32     `json:"turns"`
 	TurnsMax   int        `json:"turns_max"`
 	Usage      UsageTotal `json:"usage"`
-	Cost       int64      `json:"cost,omitempty"`     // micro-units
-	Steers     []uint64   `json:"steers,omitempty"`   // sequences of steers that no turn has taken yet
-	Deadline   int64      `json:"deadline,omitempty"` // Unix ms; stands still while paused
-	Budget     *Budget    `json:"budget,omitempty"`
-	Spent      bool       `json:"spent,omitempty"`    // paused by its budget
-	RetryAt    int64      `json:"retry_at,omitempty"` // Unix ms: the generation is asked again then
-	Attempt    uint32     `json:"attempt,omitempty"`  // of the latest turn's generation, from 1
+	Cost       int64      `json:"cost,omitempty"` // micro-units
+	// Context is what step rules and hooks have set, an object.
+	Context  json.RawMessage `json:"context,omitempty"`
+	Used     []string        `json:"used,omitempty"`     // tool_ids that were carried out in earlier turns
+	Steers   []uint64        `json:"steers,omitempty"`   // sequences of steers that no turn has taken yet
+	Deadline int64           `json:"deadline,omitempty"` // Unix ms; stands still while paused
+	Budget   *Budget         `json:"budget,omitempty"`
+	Spent    bool            `json:"spent,omitempty"`    // paused by its budget
+	RetryAt  int64           `json:"retry_at,omitempty"` // Unix ms: the generation is asked again then
+	Attempt  uint32          `json:"attempt,omitempty"`  // of the latest turn's generation, from 1
 }
 
 // ViewEnded is the run that ended last.
@@ -192,7 +202,12 @@ func (s *State) waitsIdle() string {
 }
 
 func viewRun(r *Run) ViewRun {
+	var context json.RawMessage
+	if len(r.Context) > 0 {
+		context, _ = codec.ToJSON(r.Context) // which was canonical when it was set
+	}
 	return ViewRun{
+		Context: context, Used: slices.Clone(r.Used),
 		Number: r.Number, Seq: r.Seq, Submission: r.Submission, Provider: r.Config.Provider, Model: r.Config.Model,
 		Roles: r.Roles, Overrides: viewLists(r.Config.Enable, r.Config.Disable, r.Config.Force),
 		Turns: r.Turns, TurnsMax: r.Config.turnsMax(), Usage: r.Usage, Cost: r.Cost,

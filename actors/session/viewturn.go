@@ -56,7 +56,7 @@ type ViewCall struct {
 	Detail   string     `json:"detail,omitempty"`
 
 	HostLoop       string `json:"host_loop,omitempty"`       // the executor's target
-	Arguments      string `json:"arguments,omitempty"`       // JSON text; absent when all of them together are too large: see Seq
+	Arguments      string `json:"arguments,omitempty"`       // JSON text, also of a bridge's call that was not asked yet; absent when all of them together are too large: see Seq
 	ArgsHash       string `json:"args_hash,omitempty"`       // of a call that awaits approval: the decision names it
 	Deadline       int64  `json:"deadline,omitempty"`        // Unix ms, of the approval or the call; absent until its group has begun
 	IdempotencyKey string `json:"idempotency_key,omitempty"` // the same for every start of the call
@@ -127,7 +127,8 @@ func (s *State) viewBatch() *ViewBatch {
 		if a := c.Approval; a != nil {
 			vc.ArgsHash, vc.Deadline = a.ArgsHash.String(), a.Deadline
 		}
-		if vc.HostLoop != "" || vc.ArgsHash != "" {
+		// A settlement of the batch names every call that was not asked.
+		if c.Status == CallWaiting || vc.HostLoop != "" || vc.ArgsHash != "" {
 			if size += len(c.Arguments); size <= viewArgumentsBytesMax {
 				vc.Arguments = c.Arguments
 			}

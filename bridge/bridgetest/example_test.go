@@ -36,7 +36,7 @@ func ExampleCall() {
 	// Output:
 	// succeeded: rain
 	// failed: error: unknown_city: ask for Bergen
-	// failed: error: invalid_arguments: at "": additionalProperties, "town"
+	// failed: error: invalid_arguments: takes no member "town"
 }
 
 // A whole session, whose model says what the test says.

@@ -185,6 +185,12 @@ func run(v session.View, seqs []uint64) string {
 	if r.Deadline > 0 {
 		b.WriteString("deadline: " + span(r.Deadline-v.Clock) + "\n")
 	}
+	if len(r.Context) > 0 {
+		b.WriteString("context: " + string(r.Context) + "\n")
+	}
+	if len(r.Used) > 0 {
+		b.WriteString("tools used: " + strings.Join(r.Used, " ") + "\n")
+	}
 	if len(r.Steers) > 0 {
 		b.WriteString("steers:" + numbers(r.Steers, seqs) + "\n")
 	}

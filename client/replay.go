@@ -16,7 +16,7 @@ type Replayed struct {
 	Events   uint64     `json:"events"`   // folded
 	Rejected int        `json:"rejected"` // of them
 	Seq      uint64     `json:"seq"`      // of the last one
-	Hash     codec.Hash `json:"hash"`
+	Hash     codec.Hash `json:"hash"`     // BLAKE2b-256 of the state
 	Chain    codec.Hash `json:"chain"`
 
 	EffectsSame uint64   `json:"effects_same"`          // effects whose stored bytes are those that the fold asks for

@@ -28,7 +28,7 @@ const (
 	CheckStepsMax     = 1_000_000 // steps that one check against a schema may take
 
 	DetailBytesMax = 256 // a rejection's detail
-	KeyBytesMax    = 512 // a resource key; a longer one is held by its hash
+	KeyBytesMax    = 512 // a resource key; a longer one is held by its SHA-256
 
 	StepRulesMax        = 32        // step rules of a run, a session or a profile
 	StepsBytesMax       = 128 << 10 // all of them encoded

@@ -65,7 +65,7 @@ func (o Offer) Variant() int { return int(o >> offerVariantShift) }
 // why it is not among them. It is small, and it is all that is needed to check
 // the turn's calls later; it belongs to the registry whose hash it bears.
 type Toolset struct {
-	Fingerprint codec.Hash `msgpack:"fingerprint"`       // of what is offered, in order
+	Fingerprint codec.Hash `msgpack:"fingerprint"`       // BLAKE2b-256 of what is offered, in order
 	Offers      []Offer    `msgpack:"offers"`            // in order
 	Profile     string     `msgpack:"profile,omitempty"` // the profile, if that is the base
 	Registry    codec.Hash `msgpack:"registry"`
@@ -236,7 +236,7 @@ func (r Rule) holds(facts Facts) bool {
 	return false
 }
 
-// fingerprint is the hash of what is offered: tools and descriptors, in order.
+// fingerprint is the BLAKE2b-256 of what is offered: tools and descriptors, in order.
 func fingerprint(reg *Registry, offers []Offer) codec.Hash {
 	var room [1 << 10]byte
 	text := room[:0]

@@ -172,7 +172,7 @@ func (s *State) takeOutcome(i int, b *ToolCallSettled) {
 	s.sayRefused(i, b)
 }
 
-// result tells one result from another: the hash of status and output.
+// result tells one result from another: the BLAKE2b-256 of status and output.
 func (b *ToolCallSettled) result() codec.Hash {
 	switch o := b.Output; {
 	case o == nil || o.isEmpty():
@@ -184,7 +184,7 @@ func (b *ToolCallSettled) result() codec.Hash {
 	}
 }
 
-// resultHash returns the hash of a status and an output of a kind.
+// resultHash returns the BLAKE2b-256 of a status and an output of a kind.
 func resultHash[O ~string | ~[]byte](status string, kind byte, output O) codec.Hash {
 	var room [hashRoom]byte
 	return codec.Mark(append(append(append(room[:0], status...), 0, kind), output...))

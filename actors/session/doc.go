@@ -33,7 +33,7 @@
 // bytes of a state at a sequence. View: what people see. Notice: what the fold
 // has to say to the outside about one event.
 //
-// The head is sequence, event count, hash chain, clock and notice number: what
+// The head is sequence, event count, BLAKE2b-256 chain, clock and notice number: what
 // a rejected event changes too.
 //
 // # Limits

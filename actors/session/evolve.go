@@ -102,7 +102,7 @@ func (s *State) advance(e Event) {
 // hashRoom is what is hashed without asking the heap for room: most events.
 const hashRoom = 1 << 10
 
-// LeafOf returns the mark of one event alone: of sequence and timestamp (eight
+// LeafOf returns the BLAKE2b-256 of one event alone: of sequence and timestamp (eight
 // bytes each, big-endian), the door, a zero byte, the payload. A snapshot
 // names its last event by it.
 func LeafOf(e Event) codec.Hash {

@@ -12,9 +12,9 @@ import (
 // is a cache and never the truth: it counts only if the log's message at Seq
 // is the one that it names by Leaf (see LeafOf).
 type Snapshot struct {
-	Hash    codec.Hash `msgpack:"hash"`    // of State
-	Install codec.Hash `msgpack:"install"` // of the pinned install record
-	Leaf    codec.Hash `msgpack:"leaf"`    // of the latest event folded
+	Hash    codec.Hash `msgpack:"hash"`    // BLAKE2b-256 of State
+	Install codec.Hash `msgpack:"install"` // SHA-256 of the pinned install record
+	Leaf    codec.Hash `msgpack:"leaf"`    // BLAKE2b-256 of the latest event folded
 	Rules   int        `msgpack:"rules"`
 	Seq     uint64     `msgpack:"seq"`   // stream sequence of that event
 	State   codec.Raw  `msgpack:"state"` // canonical bytes of the Record

@@ -33,7 +33,7 @@ type live struct {
 // byte order of their wire names. Of a state that is at work, hashes of
 // settlements and results may be missing until Bytes has made them.
 type Record struct {
-	Chain       codec.Hash     `msgpack:"chain"` // hash chain over all events
+	Chain       codec.Hash     `msgpack:"chain"` // BLAKE2b-256 chain over all events
 	Clock       int64          `msgpack:"clock"` // greatest stream timestamp seen, or a wake's due; Unix ms
 	Closed      bool           `msgpack:"closed,omitempty"`
 	Config      *SessionConfig `msgpack:"config,omitempty"`
@@ -48,7 +48,7 @@ type Record struct {
 	Items       []Item         `msgpack:"items,omitempty"`     // the transcript
 	Last        *Ended         `msgpack:"last,omitempty"`      // the run that ended last
 	LastPlan    codec.Hash     `msgpack:"last_plan_hash"`      // zero: none yet
-	Leaf        codec.Hash     `msgpack:"leaf"`                // hash of the latest event alone
+	Leaf        codec.Hash     `msgpack:"leaf"`                // BLAKE2b-256 of the latest event alone
 	NoticeN     uint64         `msgpack:"notice_n"`            // notices said
 	Overrides   *Overrides     `msgpack:"overrides,omitempty"` // of the session
 	Profile     string         `msgpack:"profile,omitempty"`   // selected for the session
@@ -138,7 +138,7 @@ type Ended struct {
 	Number    uint32    `msgpack:"number"`
 }
 
-// Submission is a remembered submission and the hash of its content.
+// Submission is a remembered submission and the SHA-256 of its content.
 type Submission struct {
 	Content codec.Hash `msgpack:"content"`
 	Name    string     `msgpack:"name"`
@@ -219,7 +219,7 @@ type Call struct {
 
 // Approval is what a call waits for.
 type Approval struct {
-	ArgsHash codec.Hash `msgpack:"args_hash"` // of the arguments' text
+	ArgsHash codec.Hash `msgpack:"args_hash"` // SHA-256 of the arguments' text
 	Deadline int64      `msgpack:"deadline"`  // Unix ms
 }
 

@@ -16,12 +16,12 @@ type View struct {
 	WaitsFor    string       `json:"waits_for"` // model, tools, step, host_loop, approval, input, resume, retry, nobody
 	Seq         uint64       `json:"seq"`       // of the latest event folded
 	Events      uint64       `json:"events"`
-	Hash        string       `json:"hash"` // of the state's canonical bytes
-	Chain       string       `json:"chain"`
+	Hash        string       `json:"hash"`  // BLAKE2b-256 of the state's canonical bytes
+	Chain       string       `json:"chain"` // BLAKE2b-256 over all events
 	Clock       int64        `json:"clock"` // Unix ms
 	Rules       int          `json:"rules"`
 	Install     string       `json:"install"`
-	Registry    string       `json:"registry"` // hash of the registry that the next turn is offered from
+	Registry    string       `json:"registry"` // SHA-256 of the registry that the next turn is offered from
 	Profile     string       `json:"profile,omitempty"`
 	Overrides   *ViewLists   `json:"overrides,omitempty"` // of the session
 	HostSession *ViewHost    `json:"host_session,omitempty"`

@@ -9,7 +9,7 @@ import (
 // ViewTurn is what decided over the latest turn.
 type ViewTurn struct {
 	Effect   string    `json:"effect"`            // r1t2
-	Registry string    `json:"registry"`          // hash
+	Registry string    `json:"registry"`          // SHA-256
 	Toolset  string    `json:"toolset,omitempty"` // fingerprint; empty unless its generation was asked
 	Base     string    `json:"base,omitempty"`    // where its tools come from: profile, step, run, catalog
 	Profile  string    `json:"profile,omitempty"` // if that is the base

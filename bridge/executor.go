@@ -41,11 +41,15 @@ type Call struct {
 
 // HostSession is the session's place on a host. As a part of a Result it
 // changes the session's status in the same event that settles the call. One with
-// another status, or an ID or Route above 128 bytes, the session refuses: the
-// call then fails with `bad_settlement`.
+// another status, an ID or Route above 128 bytes, or a Root that is not an
+// absolute path of at most 1024 bytes, the session refuses: the call then fails
+// with `bad_settlement`. Root is the working directory as the tools take it;
+// without it, calls that name a file by an absolute path run alone among those
+// that use files.
 type HostSession struct {
 	ID     string `json:"id" msgpack:"id"`
 	Status string `json:"status" msgpack:"status"` // ready, closed, expired, error
+	Root   string `json:"root,omitempty" msgpack:"root,omitempty"`
 	Route  string `json:"route,omitempty" msgpack:"route,omitempty"`
 }
 

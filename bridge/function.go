@@ -307,6 +307,13 @@ func ResourceKey(template string) FunctionOption {
 	return func(f *Function) { f.spec.ResourceKey = template }
 }
 
+// ResourceKind says what ResourceKey has behind its colon: text, the default,
+// or path, a path in the host session's working directory. All spellings of one
+// path are one key.
+func ResourceKind(kind string) FunctionOption {
+	return func(f *Function) { f.spec.ResourceKind = planner.ResourceKind(kind) }
+}
+
 // Requires names capabilities that the install record must grant: the tool is
 // neither offered nor run without them.
 func Requires(capabilities ...string) FunctionOption {

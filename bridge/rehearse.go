@@ -57,7 +57,7 @@ func Rehearse(ctx context.Context, e Executor, call Call, o Rehearsal) Rehearsed
 		runTime: cmp.Or(o.RunTime, rehearsalRunTime), startBy: now.Add(rehearsalRunTime),
 	}}
 	if h := call.HostSession; h != nil {
-		f.call.HostSession = &session.HostSession{ID: h.ID, Status: h.Status, Route: h.Route}
+		f.call.HostSession = &session.HostSession{ID: h.ID, Status: h.Status, Root: h.Root, Route: h.Route}
 	}
 	if call.Context != nil {
 		carried, err := codec.FromJSON(call.Context)

@@ -159,7 +159,7 @@ func (w *worker) callBody(ctx context.Context, e *effect, o outcome, inlineMax i
 		PlanHash: e.call.PlanHash.String(), Status: string(o.status),
 	}
 	if o.host != nil {
-		b.HostSession = &session.HostSession{ID: valid(o.host.ID), Route: valid(o.host.Route), Status: valid(o.host.Status)}
+		b.HostSession = &session.HostSession{ID: valid(o.host.ID), Root: valid(o.host.Root), Route: valid(o.host.Route), Status: valid(o.host.Status)}
 	}
 	var err error
 	b.Output, err = w.outputContent(ctx, &b.output, o, inlineMax)

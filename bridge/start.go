@@ -73,7 +73,7 @@ func (w *worker) startCall(f *flight) ruling {
 		ProviderCallID: c.ProviderCallID, IdempotencyKey: c.IdempotencyKey, RetrySafe: c.RetrySafe,
 	}
 	if h := c.HostSession; h != nil {
-		call.HostSession = &HostSession{ID: h.ID, Status: h.Status, Route: h.Route}
+		call.HostSession = &HostSession{ID: h.ID, Status: h.Status, Root: h.Root, Route: h.Route}
 	}
 	var err error
 	if call.Context, err = jsonOf(c.Context); err != nil {

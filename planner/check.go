@@ -69,7 +69,14 @@ func Check(reg *Registry, ts *Toolset, call ObservedCall) (PlanCall, Rejection) 
 
 // Checker checks the calls of a batch one after the other, as Check does, in
 // the same memory. Its zero value is ready.
-type Checker struct{ room membersRoom }
+type Checker struct {
+	// Root is the working directory of the host session, absolute: what paths
+	// in resource keys are relative to. Without it an absolute path gives the
+	// bare key.
+	Root string
+
+	room membersRoom
+}
 
 // Check is the function Check.
 func (k *Checker) Check(reg *Registry, ts *Toolset, call ObservedCall) (PlanCall, Rejection) {
@@ -89,7 +96,7 @@ func (k *Checker) Check(reg *Registry, ts *Toolset, call ObservedCall) (PlanCall
 		rejection = reject(ToolDisabled, "the tool is offered as "+quoted(shown)+" in this turn")
 	}
 	if rejection.OK() {
-		planned.Key, rejection = checkArguments(&reg.tools[t], ts.variant(t), call, &k.room)
+		planned.Key, rejection = k.checkArguments(&reg.tools[t], ts.variant(t), call)
 	}
 	planned.Rejected = !rejection.OK()
 	return planned, rejection
@@ -114,7 +121,7 @@ func Recheck(reg *Registry, t ToolIndex, req Request, facts Facts) Rejection {
 // CheckArguments checks arguments that a person has changed. The plan stays as
 // it is: a call that may be edited was planned with its bare key.
 func CheckArguments(reg *Registry, ts *Toolset, t ToolIndex, arguments string) Rejection {
-	_, rejection := checkArguments(&reg.tools[t], ts.variant(t), ObservedCall{Arguments: arguments}, &membersRoom{})
+	_, rejection := new(Checker).checkArguments(&reg.tools[t], ts.variant(t), ObservedCall{Arguments: arguments})
 	return rejection
 }
 
@@ -162,8 +169,8 @@ func verdictRejection(reg *Registry, t ToolIndex, v Verdict) Rejection {
 }
 
 // checkArguments checks arguments against a descriptor's schema and returns
-// the key that the call uses. What room holds is overwritten.
-func checkArguments(t *tool, variant int, call ObservedCall, room *membersRoom) (Key, Rejection) {
+// the key that the call uses.
+func (k *Checker) checkArguments(t *tool, variant int, call ObservedCall) (Key, Rejection) {
 	switch size := max(call.BlobSize, int64(len(call.Arguments))); {
 	case size > ArgumentsBytesMax:
 		return Key{}, reject(InvalidArguments, "too large: "+strconv.FormatInt(size, 10)+" bytes, at most "+strconv.Itoa(ArgumentsBytesMax))
@@ -174,7 +181,7 @@ func checkArguments(t *tool, variant int, call ObservedCall, room *membersRoom) 
 	if text == "" {
 		text = "{}"
 	}
-	arguments, problem := readArguments(text, room)
+	arguments, problem := readArguments(text, &k.room)
 	if problem != "" {
 		return Key{}, reject(InvalidArguments, problem)
 	}
@@ -188,7 +195,7 @@ func checkArguments(t *tool, variant int, call ObservedCall, room *membersRoom) 
 		// The arguments may still be edited: the plan must not depend on them.
 		return Key{Bare: t.template.bare}, Rejection{}
 	}
-	return t.template.fill(&arguments), Rejection{}
+	return t.template.fill(&arguments, k.Root), Rejection{}
 }
 
 // readArguments reads the text of a call's arguments, or says what is wrong

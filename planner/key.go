@@ -35,6 +35,7 @@ func (k Key) overlaps(other Key) bool {
 type template struct {
 	bare   string
 	pieces []piece // none: always the bare key
+	path   bool    // the part is a path
 }
 
 // piece is literal text, or the name of an argument.
@@ -86,10 +87,12 @@ func parseTemplate(text string) (t template, problem string) {
 	return t, ""
 }
 
-// fill returns the key of a call with these arguments, an object. An argument
-// that is missing or is not text leaves the bare key, which overlaps whatever
-// the call could have meant.
-func (t template) fill(arguments *value) Key {
+// fill returns the key of a call with these arguments, an object. root is the
+// working directory that paths are relative to, or "" if it is not known. An
+// argument that is missing or is not text, an empty part, and a path that is
+// not known to lie in root leave the bare key, which overlaps whatever the call
+// could have meant.
+func (t template) fill(arguments *value, root string) Key {
 	var part strings.Builder
 	for _, p := range t.pieces {
 		if !p.argument {
@@ -100,12 +103,37 @@ func (t template) fill(arguments *value) Key {
 		if !ok || v.kind != kindString {
 			return Key{Bare: t.bare}
 		}
-		part.WriteString(path.Clean(v.text))
+		part.WriteString(v.text)
 	}
 	k := Key{Bare: t.bare, Part: part.String()}
+	if t.path && len(t.pieces) > 0 {
+		k.Part = below(root, k.Part)
+	}
 	if len(k.Part) > KeyBytesMax {
 		// The same path still gives the same key, and a plan stays small.
 		k.Part = codec.RefOf([]byte(k.Part)).String()
 	}
 	return k
+}
+
+// below returns the path of name relative to root: cleaned as text, so that
+// all spellings of one path give one result. It returns "" for a name that is
+// empty, holds a zero byte or leads out of root. Nothing absolute is known to
+// lie in a root that is not an absolute path itself.
+func below(root, name string) string {
+	if name == "" || strings.IndexByte(name, 0) >= 0 {
+		return ""
+	}
+	name = path.Clean(name)
+	if path.IsAbs(name) {
+		rest, ok := strings.CutPrefix(name, strings.TrimSuffix(path.Clean(root), "/"))
+		if !ok || rest != "" && rest[0] != '/' {
+			return ""
+		}
+		name = path.Clean(strings.TrimPrefix(rest, "/"))
+	}
+	if name == ".." || strings.HasPrefix(name, "../") {
+		return ""
+	}
+	return name
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -33,9 +34,12 @@ func drawTools(t *rapid.T, max int) planner.Defaults {
 			Access:       rapid.SampledFrom([]planner.Access{"", planner.AccessRead, planner.AccessWrite}).Draw(t, "access"),
 			Approval:     rapid.SampledFrom([]string{"", planner.ApprovalNever, planner.ApprovalAlways}).Draw(t, "approval"),
 			ParallelSafe: rapid.Bool().Draw(t, "parallel"),
-			ResourceKey:  rapid.SampledFrom([]string{"", "k", "k:{a}", "l:{a}"}).Draw(t, "key"),
+			ResourceKey:  rapid.SampledFrom([]string{"", "k", "k:{a}", "l:{a}", "l:x/{a}"}).Draw(t, "key"),
 			Requires:     rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"c1", "c2", "c3"}), 0, 2, rapid.ID[string]).Draw(t, "requires"),
 			Availability: rapid.SliceOfN(rapid.Custom(drawRule), 0, 2).Draw(t, "availability"),
+		}
+		if strings.HasPrefix(spec.ResourceKey, "l:") { // one kind for all of a resource
+			spec.ResourceKind = planner.ResourcePath
 		}
 		raw, err := codec.FromJSON([]byte(rapid.SampledFrom(schemas).Draw(t, "schema")))
 		if err != nil {

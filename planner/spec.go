@@ -15,8 +15,9 @@ type ToolSpec struct {
 	Description  string       `msgpack:"description,omitempty"`
 	Executor     Executor     `msgpack:"executor"`
 	ParallelSafe bool         `msgpack:"parallel_safe,omitempty"`
-	Requires     []string     `msgpack:"requires,omitempty"`     // capabilities
-	ResourceKey  string       `msgpack:"resource_key,omitempty"` // template: host.fs:{path}
+	Requires     []string     `msgpack:"requires,omitempty"`      // capabilities
+	ResourceKey  string       `msgpack:"resource_key,omitempty"`  // template: host.fs:{path}
+	ResourceKind ResourceKind `msgpack:"resource_kind,omitempty"` // what the part of the key is: text (the default) or path
 	RetrySafe    bool         `msgpack:"retry_safe,omitempty"`
 	ToolID       string       `msgpack:"tool_id"`
 	ToolName     string       `msgpack:"tool_name"`
@@ -54,6 +55,14 @@ type Access string
 const (
 	AccessWrite Access = "write" // the default, also when empty
 	AccessRead  Access = "read"
+)
+
+// ResourceKind says what stands behind the colon of a resource key.
+type ResourceKind string
+
+const (
+	ResourceText ResourceKind = "text" // equal if the bytes are; the default of a key with a part
+	ResourcePath ResourceKind = "path" // a path in the host session's working directory, in any spelling
 )
 
 // Rule is one availability rule: Kind alone, or fact with name and value.

@@ -38,6 +38,7 @@ func TestSpecification(t *testing.T) {
 type spec struct {
 	reg     *planner.Registry
 	facts   planner.Facts
+	root    string // the host session's working directory
 	request planner.Request
 	toolset planner.Toolset
 	plan    planner.Plan

@@ -11,14 +11,16 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// runFacts sets the facts: host=STATUS, capabilities=(…), and every other
-// argument as a fact.
+// runFacts sets the facts: host=STATUS, root=DIRECTORY of the host session,
+// capabilities=(…), and every other argument as a fact.
 func (s *spec) runFacts(_ *testing.T, d *datadriven.TestData) string {
-	s.facts = planner.Facts{}
+	s.facts, s.root = planner.Facts{}, ""
 	for _, arg := range d.CmdArgs {
 		switch arg.Key {
 		case "host":
 			s.facts.HostSession = strings.Join(arg.Vals, ",")
+		case "root":
+			s.root = arg.Vals[0]
 		case "capabilities":
 			s.facts.Capabilities = arg.Vals
 		default:
@@ -99,13 +101,16 @@ func (s *spec) runNames(_ *testing.T, d *datadriven.TestData) string {
 	return "ok"
 }
 
+// checker checks under the working directory that was set.
+func (s *spec) checker() *planner.Checker { return &planner.Checker{Root: s.root} }
+
 // runCall checks calls against the last selection, one a line: a name, then
 // arguments.
 func (s *spec) runCall(_ *testing.T, d *datadriven.TestData) string {
 	var out strings.Builder
 	for _, line := range strings.Split(d.Input, "\n") {
 		name, arguments, _ := strings.Cut(line, " ")
-		plan, why := planner.Check(s.reg, &s.toolset, planner.ObservedCall{ToolName: repeated(name), Arguments: repeated(arguments)})
+		plan, why := s.checker().Check(s.reg, &s.toolset, planner.ObservedCall{ToolName: repeated(name), Arguments: repeated(arguments)})
 		fmt.Fprint(&out, verdict(why))
 		if why.OK() {
 			fmt.Fprintf(&out, ", key %s", or(plan.Key.String(), "-"))
@@ -136,7 +141,7 @@ func (s *spec) runBatch(_ *testing.T, d *datadriven.TestData) string {
 	var out strings.Builder
 	for i, line := range strings.Split(d.Input, "\n") {
 		name, arguments, _ := strings.Cut(line, " ")
-		call, why := planner.Check(s.reg, &s.toolset, planner.ObservedCall{ToolName: name, Arguments: arguments})
+		call, why := s.checker().Check(s.reg, &s.toolset, planner.ObservedCall{ToolName: name, Arguments: arguments})
 		fmt.Fprintf(&out, "%d %s %s: %s\n", i, or(call.ToolID, "?"), or(call.Key.String(), "-"), verdict(why))
 		calls = append(calls, call)
 	}

@@ -34,6 +34,9 @@ func NewRegistry(tools []ToolSpec, profiles []Profile, defaultProfile string) (*
 	slices.SortFunc(checked, func(a, b tool) int { return strings.Compare(a.spec.ToolID, b.spec.ToolID) })
 	r := &Registry{defaultProfile: defaultProfile}
 	r.index(checked)
+	if bad := checkKinds(tools); bad != nil {
+		return nil, bad
+	}
 	if bad := r.addApprovals(tools); bad != nil {
 		return nil, bad
 	}

@@ -3,6 +3,7 @@ package planner
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/refold/refold/codec"
@@ -65,6 +66,34 @@ func (t *tool) checkBinding(path string) *RegistryError {
 		return fault(path+".resource_key", "%s", problem)
 	}
 	t.template = parsed
+	switch {
+	case spec.ResourceKind != "" && spec.ResourceKey == "":
+		return fault(path+".resource_kind", "says what the part of a resource_key is, and there is none: leave it out or give the key")
+	case spec.ResourceKind == "" && len(parsed.pieces) > 0:
+		spec.ResourceKind = ResourceText
+	case spec.ResourceKind != "" && spec.ResourceKind != ResourceText && spec.ResourceKind != ResourcePath:
+		return fault(path+".resource_kind", "is text or path, not %+q", clip(string(spec.ResourceKind), NameBytesMax))
+	}
+	t.template.path = spec.ResourceKind == ResourcePath
+	return nil
+}
+
+// checkKinds checks that all parts of one bare key are of one kind: as text,
+// another spelling of a path would not conflict with it.
+func checkKinds(tools []ToolSpec) *RegistryError {
+	first := map[string]int{}
+	for i := range tools {
+		bare, _, parted := strings.Cut(tools[i].ResourceKey, ":")
+		if !parted {
+			continue
+		}
+		if _, ok := first[bare]; !ok {
+			first[bare] = i
+		}
+		if other := first[bare]; (tools[i].ResourceKind == ResourcePath) != (tools[other].ResourceKind == ResourcePath) {
+			return fault(fmt.Sprintf("tools[%d].resource_kind", i), "tools[%d] has another kind for %+q: parts of one resource are all text (the default) or all path", other, bare)
+		}
+	}
 	return nil
 }
 

@@ -137,6 +137,8 @@ func TestUnusableResults(t *testing.T) {
 		"an odd host session":     {map[string]any{"status": "succeeded", "host_session": map[string]any{"status": "odd"}}, "host_session.status: ready"},
 		"a long host session":     {map[string]any{"status": "succeeded", "host_session": map[string]any{"status": "closed", "id": long("h", 129)}}, "host_session: id and route are at most 128 bytes"},
 		"a long route":            {map[string]any{"status": "succeeded", "host_session": map[string]any{"status": "closed", "route": long("h", 129)}}, "host_session: id and route are at most 128 bytes"},
+		"a relative root":         {map[string]any{"status": "succeeded", "host_session": map[string]any{"status": "ready", "root": "w/s1"}}, "host_session.root: an absolute path of at most 1024 bytes"},
+		"a long root":             {map[string]any{"status": "succeeded", "host_session": map[string]any{"status": "ready", "root": "/" + long("r", 1024)}}, "host_session.root: an absolute path of at most 1024 bytes"},
 		"another plan's hash":     {map[string]any{"status": "succeeded", "plan_hash": "x"}, "plan_hash: is not this batch's"},
 		"an unknown status":       {map[string]any{"status": "waiting"}, "status: succeeded, failed, cancelled or outcome_unknown, not \"waiting\""},
 		"no status":               {map[string]any{}, `data: codec: the field "status" is missing`},

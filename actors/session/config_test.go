@@ -98,21 +98,21 @@ func TestQueueBytes(t *testing.T) {
 	w.run(map[string]any{"system": "a small one still fits"})
 }
 
-// TestHostRoute: which worker holds a host session is told once, and holds for
-// that one.
+// TestHostRoute: which worker holds a host session, and its working directory,
+// are told once, and hold for that one.
 func TestHostRoute(t *testing.T) {
 	t.Parallel()
 	w := ready(t)
 	w.calls("r1t1", made(1, "close_session", "{}"))
 	w.must(w.tell(session.DoorTool, session.TypeToolCallSettled, map[string]any{
-		"effect": "r1t1c0", "status": "succeeded", "host_session": map[string]any{"id": "h1", "status": "ready", "route": "w1"},
+		"effect": "r1t1c0", "status": "succeeded", "host_session": map[string]any{"id": "h1", "status": "ready", "route": "w1", "root": "/w"},
 	}))
 	for _, c := range []struct {
 		update map[string]any
 		want   session.HostSession
 	}{
-		{map[string]any{"id": "h1", "status": "expired"}, session.HostSession{ID: "h1", Status: "expired", Route: "w1"}},
-		{map[string]any{"id": "h1", "status": "ready"}, session.HostSession{ID: "h1", Status: "ready", Route: "w1"}},
+		{map[string]any{"id": "h1", "status": "expired"}, session.HostSession{ID: "h1", Status: "expired", Root: "/w", Route: "w1"}},
+		{map[string]any{"id": "h1", "status": "ready"}, session.HostSession{ID: "h1", Status: "ready", Root: "/w", Route: "w1"}},
 		{map[string]any{"id": "h2", "status": "ready"}, session.HostSession{ID: "h2", Status: "ready"}},
 		{map[string]any{"id": "h1", "status": "ready"}, session.HostSession{ID: "h1", Status: "ready"}},
 	} {

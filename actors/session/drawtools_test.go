@@ -36,6 +36,9 @@ func drawTools(t *rapid.T) (tools []any, names []string) {
 			"resource_key":  rapid.SampledFrom([]string{"", "k", "k:{a}", "j:{a}"}).Draw(t, "key"),
 			"deadline_ms":   rapid.SampledFrom([]int{0, 1, 1000, session.DeadlineMaxMS / 2}).Draw(t, "deadline_ms"),
 		}
+		if tool["resource_key"] == "j:{a}" {
+			tool["resource_kind"] = "path"
+		}
 		if rapid.IntRange(0, 2).Draw(t, "with rule") == 0 {
 			tool["availability"] = []any{rapid.SampledFrom([]any{
 				map[string]any{"kind": "always"}, map[string]any{"kind": "host_session_ready"}, map[string]any{"kind": "host_session_not_ready"},

@@ -299,6 +299,7 @@ type HostSessionUpdated struct {
 // host.session.close carries, so that one event changes both.
 type HostSession struct {
 	ID     string `msgpack:"id,omitempty"`
+	Root   string `msgpack:"root,omitempty"`  // its working directory, absolute, as the host sees it
 	Route  string `msgpack:"route,omitempty"` // which worker holds it
 	Status string `msgpack:"status"`
 }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -36,6 +37,9 @@ func hostFault(h *HostSession) *refusal {
 	if len(h.ID) > HostIDBytesMax || len(h.Route) > HostIDBytesMax {
 		return refuse(RejectInvalidData, "host_session: id and route are at most "+strconv.Itoa(HostIDBytesMax)+" bytes")
 	}
+	if h.Root != "" && (h.Root[0] != '/' || len(h.Root) > HostRootBytesMax) {
+		return refuse(RejectInvalidData, "host_session.root: an absolute path of at most "+strconv.Itoa(HostRootBytesMax)+" bytes")
+	}
 	return nil
 }
 
@@ -46,10 +50,19 @@ func (s *State) setHost(h HostSession) {
 		s.Host = nil
 		return
 	}
-	if h.Route == "" && s.Host != nil && s.Host.ID == h.ID {
-		h.Route = s.Host.Route
+	if s.Host != nil && s.Host.ID == h.ID {
+		h.Root, h.Route = cmp.Or(h.Root, s.Host.Root), cmp.Or(h.Route, s.Host.Route)
 	}
 	s.Host = &h
+}
+
+// hostRoot returns the host session's working directory, or "" if it is not
+// known.
+func (s *State) hostRoot() string {
+	if s.Host == nil {
+		return ""
+	}
+	return s.Host.Root
 }
 
 // callTarget returns whom a call is asked of: the executor's target, or of a

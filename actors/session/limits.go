@@ -38,10 +38,11 @@ const (
 	DetailBytesMax = 256       // a detail, wherever it stands
 	TokensMax      = 1 << 40   // a count in a usage
 
-	FactsMax          = 64  // facts of a session
-	FactNameBytesMax  = 64  // a fact's name
-	FactValueBytesMax = 256 // a fact's value
-	HostIDBytesMax    = 128 // id and route of a host session
+	FactsMax          = 64      // facts of a session
+	FactNameBytesMax  = 64      // a fact's name
+	FactValueBytesMax = 256     // a fact's value
+	HostIDBytesMax    = 128     // id and route of a host session
+	HostRootBytesMax  = 1 << 10 // root of a host session
 
 	WakesMax          = 8              // wakes that a session keeps open
 	DeadlineDefaultMS = 10 * 60 * 1000 // an effect's, from the event that opens it
@@ -60,7 +61,7 @@ const (
 	CostMax           = 1 << 50                   // micro-units
 	PriceMax          = 1 << 40                   // micro-units for a million tokens
 
-	StateBytesMax = 6 << 20 // a state's canonical bytes; a snapshot of them must be less than codec.BytesMax
+	StateBytesMax = 7 << 20 // a state's canonical bytes; a snapshot of them must be less than codec.BytesMax
 )
 
 // itemFixedBytesMax is an item's encoding without its code, detail and edit:
@@ -83,7 +84,7 @@ const queueHeldMax = QueueMax + 1
 const noticeFixedBytesMax = 1<<10 + 6*(64+CodeBytesMax+DetailBytesMax)
 
 // callFixedBytesMax is what a tool call's effect holds besides its arguments.
-const callFixedBytesMax = 2<<10 + ByBytesMax + 2*NameBytesMax + 3*HostIDBytesMax + planner.StepContextBytesMax
+const callFixedBytesMax = 2<<10 + ByBytesMax + 2*NameBytesMax + 3*HostIDBytesMax + HostRootBytesMax + planner.StepContextBytesMax
 
 // toolRunMaxMS is what a tool's deadline_ms may be: a call of it may be open
 // for twice as long, so that there is a time to start it in.

@@ -39,7 +39,7 @@ func TestLimitsRelate(t *testing.T) {
 		{"a text fits an event, with as much again around it", 2*TextBytesMax <= EventBytesMax},
 		{"a text is as large as arguments may be", TextBytesMax == planner.ArgumentsBytesMax},
 		{"a call's effect holds its arguments, its host session, its names", planner.ArgumentsBytesMax+callFixedBytesMax <= EffectBytesMax},
-		{"a call's effect holds what it holds besides", callFixedBytesMax >= 2<<10+ByBytesMax+2*NameBytesMax+3*HostIDBytesMax+planner.StepContextBytesMax},
+		{"a call's effect holds what it holds besides", callFixedBytesMax >= 2<<10+ByBytesMax+2*NameBytesMax+3*HostIDBytesMax+HostRootBytesMax+planner.StepContextBytesMax},
 		{"a step's effect fits", stepBytesMax <= EffectBytesMax},
 		{"a rule's texts are no longer than a config's", planner.StepSystemBytesMax <= SystemBytesMax && planner.StepParamsBytesMax <= ParamsBytesMax && planner.StepModelBytesMax <= NameBytesMax},
 		{"a rule or a hook can list every tool", planner.StepToolsMax >= planner.ToolsMax},
@@ -99,7 +99,7 @@ const stepRecordBytesMax = 1<<9 + CodeBytesMax + DetailBytesMax + factsBytesMax 
 func stateBytesBound() int {
 	config := configFixedBytesMax + configBytesMax
 	run := 1<<10 + config + StepCallsMax*stepCallBytesMax + usedBytesMax + planner.StepContextBytesMax + RolesMax*(2+RoleBytesMax)
-	call := 1<<10 + NameBytesMax*2 + ByBytesMax + CodeBytesMax + DetailBytesMax + 3*HostIDBytesMax
+	call := 1<<10 + NameBytesMax*2 + ByBytesMax + CodeBytesMax + DetailBytesMax + 3*HostIDBytesMax + HostRootBytesMax
 	planned := 1<<8 + planner.KeyBytesMax + planner.ToolIDBytesMax + planner.NameBytesMax
 	item := itemFixedBytesMax + CodeBytesMax + DetailBytesMax
 	return 4<<10 + // the head, names, numbers

@@ -69,7 +69,7 @@ func TestStepBytes(t *testing.T) {
 		{"the batch that is done", size(t, DoneBatch{Results: make([]codec.Hash, CallsMax), Run: math.MaxUint32, Turn: math.MaxUint32}), 1<<8 + CallsMax*34},
 		{"a call's effect without its arguments", size(t, ToolCall{
 			At: math.MaxInt64, Batch: text(24), Call: CallsMax, Class: ClassTool, Context: prepared.Context, Effect: text(32),
-			HostSession: &HostSession{ID: text(HostIDBytesMax), Route: text(HostIDBytesMax), Status: "expired"}, IdempotencyKey: text(97),
+			HostSession: &HostSession{ID: text(HostIDBytesMax), Root: "/" + text(HostRootBytesMax-1), Route: text(HostIDBytesMax), Status: "expired"}, IdempotencyKey: text(97),
 			ProviderCallID: text(ByBytesMax), RetrySafe: true, RunMS: math.MaxInt64, Session: text(64), StartBy: math.MaxInt64,
 			ToolID: text(planner.ToolIDBytesMax), ToolName: text(NameBytesMax), V: Version,
 		}), callFixedBytesMax},

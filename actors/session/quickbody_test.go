@@ -83,7 +83,7 @@ func (d drawing) host() *HostSession {
 	if d.is() {
 		return nil
 	}
-	return &HostSession{ID: d.text(), Route: d.text(), Status: d.text()}
+	return &HostSession{ID: d.text(), Root: d.text(), Route: d.text(), Status: d.text()}
 }
 
 func (d drawing) calls() []ObservedCall {
@@ -230,7 +230,7 @@ func readAsWalked(t *rapid.T, all []any) {
 
 // usual are the bodies and effects that are not left to the walk.
 func usual() []quick {
-	said, host := &Content{Text: "said"}, &HostSession{ID: "h", Route: "r", Status: "ready"}
+	said, host := &Content{Text: "said"}, &HostSession{ID: "h", Root: "/w", Route: "r", Status: "ready"}
 	return []quick{
 		&ToolCallsObserved{
 			Calls: []ObservedCall{{Arguments: "{}", ProviderCallID: "call_1", ToolName: "look"}}, Effect: "r1t1", Model: "m", Opaque: codec.Raw{0x80},

@@ -251,6 +251,9 @@ func readHost(r *codec.Reader) *HostSession {
 	if r.Has("id") {
 		h.ID = r.SomeText()
 	}
+	if r.Has("root") {
+		h.Root = r.SomeText()
+	}
 	if r.Has("route") {
 		h.Route = r.SomeText()
 	}

@@ -46,6 +46,7 @@ type View struct {
 type ViewHost struct {
 	ID     string `json:"id,omitempty"`
 	Status string `json:"status"`
+	Root   string `json:"root,omitempty"`
 	Route  string `json:"route,omitempty"`
 }
 
@@ -129,7 +130,7 @@ func (s *State) View() View {
 		v.Overrides = viewLists(o.Enable, o.Disable, o.Force)
 	}
 	if s.Host != nil {
-		v.HostSession = &ViewHost{ID: s.Host.ID, Status: s.Host.Status, Route: s.Host.Route}
+		v.HostSession = &ViewHost{ID: s.Host.ID, Status: s.Host.Status, Root: s.Host.Root, Route: s.Host.Route}
 	}
 	for _, f := range s.Facts {
 		v.Facts = append(v.Facts, ViewFact{Name: f.Name, Value: f.Value})

@@ -25,7 +25,7 @@ const (
 	submissionWeight = 56
 	wakeWeight       = 24
 	factWeight       = 32
-	hostWeight       = 48
+	hostWeight       = 64
 	endedWeight      = 64
 	doneWeight       = 32
 	stepCallWeight   = 72
@@ -89,7 +89,7 @@ func (h *HostSession) weight() int {
 	if h == nil {
 		return 0
 	}
-	return hostWeight + weightOf(h.ID) + weightOf(h.Route)
+	return hostWeight + weightOf(h.ID) + weightOf(h.Root) + weightOf(h.Route)
 }
 
 func (o *Overrides) weight() int {

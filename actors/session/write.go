@@ -11,7 +11,7 @@ import "github.com/refold/refold/codec"
 const (
 	generationRoom = 224
 	toolCallRoom   = 256
-	hostRoom       = 40
+	hostRoom       = 48
 	wakeRoom       = 160
 	payloadRoom    = 512
 )
@@ -185,7 +185,7 @@ func (h *HostSession) room() int {
 	if h == nil {
 		return 0
 	}
-	return hostRoom + len(h.ID) + len(h.Route) + len(h.Status)
+	return hostRoom + len(h.ID) + len(h.Root) + len(h.Route) + len(h.Status)
 }
 
 func (w *writer) host(key string, h *HostSession) {
@@ -193,11 +193,15 @@ func (w *writer) host(key string, h *HostSession) {
 	if h.ID != "" {
 		n++
 	}
+	if h.Root != "" {
+		n++
+	}
 	if h.Route != "" {
 		n++
 	}
 	w.out = codec.AppendMap(codec.AppendString(w.out, key), n)
 	w.someText("id", h.ID)
+	w.someText("root", h.Root)
 	w.someText("route", h.Route)
 	w.text("status", h.Status)
 }

@@ -33,7 +33,7 @@
 //	settle r1t1 text "answer"               GenerationSettled; usage=10/5 or 10/5/8 (in, out, cached) may follow here and above
 //	settle r1t1 failed code "detail" [retryable]
 //	settle r1t1s ok {"tool_choice":"none"}  StepPrepared; failed code "detail" likewise
-//	settle r1t1c0 ok "output" [host=ready]  ToolCallSettled; failed, cancelled, unknown likewise; id=, route= of the host session
+//	settle r1t1c0 ok "output" [host=ready]  ToolCallSettled; failed, cancelled, unknown likewise; id=, root=, route= of the host session
 //	settle r1t1 batch c0 ok "output" c1 failed code "detail"
 //	settle w1                               WakeSettled
 //	event ctl {…}                           any envelope, as JSON

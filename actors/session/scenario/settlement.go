@@ -167,7 +167,7 @@ func readResult(data map[string]any, words []word, plan string) ([]word, error) 
 		switch w := words[0]; w.key {
 		case "host":
 			hostPart(data)["status"] = w.text
-		case "route", "id":
+		case "id", "root", "route":
 			hostPart(data)[w.key] = w.text
 		case "plan_hash":
 			data["plan_hash"] = orPlan(w.text, plan)

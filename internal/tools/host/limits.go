@@ -12,6 +12,7 @@ const (
 	namesMax      = 1000 // names that one glob or list_dir shows
 	detailMax     = 256  // bytes of an error's detail; what is more goes to the output
 	routeBytesMax = 128  // as the fold takes it
+	rootBytesMax  = 1024 // as the fold takes it
 	linksMax      = 40   // symbolic links that one path may lead through
 	sniffBytes    = 8000 // of a file's beginning that tell text from binary
 

@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/refold/refold/bridge"
 )
@@ -98,10 +99,11 @@ func (h *Host) open(call bridge.Call) (bridge.Result, error) {
 	defer p.close()
 	// A repeat says what the first start said, also of a session that was
 	// closed since: two settlements of one call must be equal.
-	return bridge.Result{
-		Output:      "host session ready; working directory: " + p.dir,
-		HostSession: rec.hostSession(statusReady),
-	}, nil
+	ready := rec.hostSession(statusReady)
+	if len(p.dir) <= rootBytesMax && utf8.ValidString(p.dir) {
+		ready.Root = p.dir
+	}
+	return bridge.Result{Output: "host session ready; working directory: " + p.dir, HostSession: ready}, nil
 }
 
 // workDir finds and makes the directory of a new host session, relative to the

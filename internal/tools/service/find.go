@@ -102,7 +102,7 @@ func newTool(s bus.FoundService, e bus.FoundEndpoint, target, prefix string) (t 
 	t = &Tool{Service: s.Name, Endpoint: e.Name, Version: s.Version, Subject: e.Subject, said: m}
 	options := []bridge.FunctionOption{
 		bridge.Target(target), bridge.ArgsSchema(m.Schema), bridge.Description(cmp.Or(m.Description, s.Description)),
-		bridge.ResourceKey(m.ResourceKey), bridge.Requires(m.Requires...), bridge.Approval(m.Approval), bridge.Tries(1),
+		bridge.ResourceKey(m.ResourceKey), bridge.ResourceKind(m.ResourceKind), bridge.Requires(m.Requires...), bridge.Approval(m.Approval), bridge.Tries(1),
 	}
 	if m.ToolName != "" {
 		options = append(options, bridge.ToolName(m.ToolName))

@@ -26,6 +26,7 @@ type metadata struct {
 	ParallelSafe bool
 	Access       string
 	ResourceKey  string
+	ResourceKind string
 	Requires     []string
 	Approval     string
 	DeadlineMS   int64
@@ -38,7 +39,7 @@ func (m *metadata) members() map[string]member {
 		"tool_id": {&m.ToolID, "a text"}, "tool_name": {&m.ToolName, "a text"}, "description": {&m.Description, "a text"},
 		"schema":     {&m.Schema, "a JSON Schema, an object"},
 		"retry_safe": {&m.RetrySafe, "true or false"}, "parallel_safe": {&m.ParallelSafe, "true or false"},
-		"access": {&m.Access, "read or write"}, "resource_key": {&m.ResourceKey, "a text"},
+		"access": {&m.Access, "read or write"}, "resource_key": {&m.ResourceKey, "a text"}, "resource_kind": {&m.ResourceKind, "text or path"},
 		"requires": {&m.Requires, "a list of texts"}, "approval": {&m.Approval, "never, always or a condition, as a text"},
 		"deadline_ms": {&m.DeadlineMS, "a whole number of milliseconds"},
 	}

@@ -220,6 +220,7 @@ func differences(a, b *Tool) (names []string) {
 		{"parallel_safe", was.ParallelSafe == is.ParallelSafe},
 		{"access", was.Access == is.Access},
 		{"resource_key", was.ResourceKey == is.ResourceKey},
+		{"resource_kind", was.ResourceKind == is.ResourceKind},
 		{"requires", slices.Equal(was.Requires, is.Requires)},
 		{"approval", was.Approval == is.Approval},
 		{"deadline_ms", was.DeadlineMS == is.DeadlineMS},

@@ -143,7 +143,7 @@ func TestFullMessages(t *testing.T) {
 		},
 		"ToolCall": session.ToolCall{
 			Arguments: "{}", At: 1, Batch: "r1t1", Call: 1, Class: session.ClassTool, Context: raw(t, `{"phase":2}`), Effect: "r1t1c1",
-			HostSession: &session.HostSession{ID: "h1", Route: "b1", Status: "ready"}, IdempotencyKey: "s1.r1t1c1", PlanHash: hash,
+			HostSession: &session.HostSession{ID: "h1", Root: "/w", Route: "b1", Status: "ready"}, IdempotencyKey: "s1.r1t1c1", PlanHash: hash,
 			ProviderCallID: "call_1", RetrySafe: true, RunMS: 300_000, Session: "s1", StartBy: 2, ToolID: "host.fs.stat", ToolName: "stat", V: 1,
 		},
 		"Wake": session.Wake{At: 1, Class: session.ClassWake, Due: 2, Effect: "w1", Session: "s1", StartBy: 2, V: 1},
@@ -177,7 +177,7 @@ func TestFullMessages(t *testing.T) {
 		"Quarantine":         host.Stop{Seq: 1, Reason: "r"},
 		"View": session.View{
 			Session: "s1", Status: "open", Lifecycle: session.Running, WaitsFor: "tools", Unserved: []string{"llm/openai"}, Seq: 4, Events: 3, Hash: hash.String(), Chain: hash.String(),
-			Clock: 1, Rules: 1, Install: hash.String(), Registry: hash.String(), Overrides: lists, Profile: "openai", HostSession: &session.ViewHost{ID: "h1", Status: "ready", Route: "b1"},
+			Clock: 1, Rules: 1, Install: hash.String(), Registry: hash.String(), Overrides: lists, Profile: "openai", HostSession: &session.ViewHost{ID: "h1", Status: "ready", Root: "/w", Route: "b1"},
 			Facts: []session.ViewFact{{Name: "region", Value: "eu"}}, Run: &viewRun, Queue: []session.ViewRun{viewRun},
 			Last: &session.ViewEnded{Number: 1, Lifecycle: session.Failed, Code: "turns_max", Detail: "d"},
 			Batch: &session.ViewBatch{Batch: "r1t1", Seq: 3, PlanHash: hash.String(), Groups: [][]int{{0}}, Group: 1, Excess: 1, Calls: []session.ViewCall{{

@@ -143,7 +143,7 @@ func fullTool(t *testing.T) planner.ToolSpec {
 		Access: planner.AccessRead, Alternates: []planner.Descriptor{{ArgsSchema: schema, Description: "Looks up.", ToolName: "find"}},
 		Approval: `args.who != "me"`, ArgsSchema: schema, Availability: []planner.Rule{{Kind: planner.RuleFact, Name: "region", Equals: "eu"}},
 		DeadlineMS: 1000, Description: "Looks up.", Executor: planner.Executor{Kind: planner.ExecutorEffect, Target: "crm"}, ParallelSafe: true,
-		Requires: []string{"crm.write"}, ResourceKey: "crm:{who}", RetrySafe: true, ToolID: "crm.lookup", ToolName: "lookup",
+		Requires: []string{"crm.write"}, ResourceKey: "crm:{who}", ResourceKind: planner.ResourcePath, RetrySafe: true, ToolID: "crm.lookup", ToolName: "lookup",
 	}
 }
 
@@ -155,7 +155,7 @@ func fullProfiles(t *testing.T) []planner.Profile {
 // fullResult returns the result of the first call.
 func fullResult(f *folding, content *session.Content, fault *session.Fault) session.ToolCallSettled {
 	return session.ToolCallSettled{
-		DurationMS: 12, Effect: "r1t1c0", Error: fault, HostSession: &session.HostSession{ID: "h1", Route: "b1", Status: "error"},
+		DurationMS: 12, Effect: "r1t1c0", Error: fault, HostSession: &session.HostSession{ID: "h1", Root: "/w", Route: "b1", Status: "error"},
 		Output: content, PlanHash: f.state.LastPlan.String(), Status: "failed",
 	}
 }

@@ -94,6 +94,7 @@ var limits = map[string]int64{
 	"parts/Content#/properties/text/maxLength":                                        session.TextBytesMax,
 	"parts/Fault#/properties/code/maxLength":                                          session.CodeBytesMax,
 	"parts/HostSession#/properties/id/maxLength":                                      session.HostIDBytesMax,
+	"parts/HostSession#/properties/root/maxLength":                                    session.HostRootBytesMax,
 	"parts/HostSession#/properties/route/maxLength":                                   session.HostIDBytesMax,
 	"parts/Item#/properties/code/maxLength":                                           session.CodeBytesMax,
 	"parts/Item#/properties/detail/maxLength":                                         session.DetailBytesMax,

@@ -334,6 +334,7 @@ func TestEnums(t *testing.T) {
 		"parts/Item#/properties/role":                                              roles,
 		"InstallRecord#/properties/policy/properties/ingress/items":                ingress,
 		"parts/ToolSpec#/properties/access":                                        {string(planner.AccessRead), string(planner.AccessWrite)},
+		"parts/ToolSpec#/properties/resource_kind":                                 {string(planner.ResourceText), string(planner.ResourcePath)},
 		"parts/ApprovalRule#/properties/decision":                                  typed("planner/approval.go", "Decision"),
 		"ApprovalDecided#/properties/decision":                                     {session.DecisionApprove, session.DecisionDeny},
 		"parts/Budget#/properties/on_breach":                                       {session.BreachPause, session.BreachFail},

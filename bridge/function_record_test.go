@@ -19,7 +19,7 @@ import (
 // join every profile.
 func TestInstallRecord(t *testing.T) {
 	t.Parallel()
-	one := answers("", nil, Description("new"), ReadOnly(), RetrySafe(), ParallelSafe(), ResourceKey("x:{a}"), Requires("net"), Deadline(time.Second), Approval("always"))
+	one := answers("", nil, Description("new"), ReadOnly(), RetrySafe(), ParallelSafe(), ResourceKey("x:{a}"), ResourceKind("path"), Requires("net"), Deadline(time.Second), Approval("always"))
 	two := Func("y.other", func(context.Context, struct{}) (string, error) { return "", nil }, Target("z"), ToolName("other"))
 	base := `{"profiles":[{"profile":"p","tools":["x.answer"]}],"capabilities":["net"],"tools":[{"tool_id":"x.answer","tool_name":"old",` +
 		`"args_schema":{"type":"object"},"executor":{"kind":"effect","target":"old"}}]}`
@@ -36,6 +36,7 @@ func TestInstallRecord(t *testing.T) {
 	}
 	spec := install.Record.Tools[0]
 	if spec.Description != "new" || spec.Access != planner.AccessRead || !spec.RetrySafe || !spec.ParallelSafe || spec.ResourceKey != "x:{a}" ||
+		spec.ResourceKind != planner.ResourcePath ||
 		spec.DeadlineMS != 1000 || spec.Approval != "always" || !slices.Equal(spec.Requires, []string{"net"}) || spec.Executor.Target != "x" {
 		t.Errorf("the replaced tool: got %+v", spec)
 	}

@@ -255,6 +255,7 @@ func TestFunctionsRefused(t *testing.T) {
 		"tool x.answer: deadline_ms is 86400000, it may be 0 to ":     {answers("", nil, Deadline(24*time.Hour))},
 		"tool x.answer: it is tried 11 times: 1 to 10":                {answers("", nil, Tries(11))},
 		"tool x.answer: resource_key: ":                               {answers("", nil, ResourceKey("a:{"))},
+		"tool x.answer: resource_kind: is text or path":               {answers("", nil, ResourceKey("a:{b}"), ResourceKind("file"))},
 		"tool x.answer: approval: is never, always, or a condition: ": {answers("", nil, Approval("args.a >"))},
 		"tool x.answer: requires[1]: \"a\" is listed before":          {answers("", nil, Requires("a", "a"))},
 	} {

@@ -43,7 +43,8 @@
 //   - when: a condition in a part of CEL. It sees a run at the beginning of a
 //     step and nothing else.
 //   - context: an object that a step rule leaves for later steps.
-//   - key: what a call uses. A bare key overlaps all of its parts.
+//   - key: what a call uses. A bare key overlaps all of its parts. A part is
+//     text, or a path relative to the host session's working directory.
 //
 // # Argument schemas
 //

@@ -16,6 +16,9 @@
 //     whatever its paths and the symbolic links on them say, also if they
 //     change while it runs (os.Root). A command is confined by Options.Sandbox;
 //     without one it may do what the host's user may.
+//   - One path, one key: what the tools take for a path below the working
+//     directory is what the planner takes for it, given the root that open
+//     tells. Links are followed here and unknown there: see docs/tools.md.
 //   - Nothing is kept in memory between calls. Sessions are files under the
 //     root, so a host that was killed has lost none, and hosts that share a
 //     root serve each other's.

@@ -41,7 +41,7 @@ func (p *place) close() { p.root.Close() }
 
 // local turns a path that a model wrote into a clean relative one. A path is
 // cleaned as text, before links are looked at: so does the planner when it
-// decides which calls touch the same file.
+// decides which calls touch the same file (TestKeysAreThePathsOfTheHost).
 func (p *place) local(name string) (string, error) {
 	switch {
 	case name == "":

@@ -24,7 +24,7 @@ func offering(name, version, text string) bus.FoundService {
 func TestFindTools(t *testing.T) {
 	t.Parallel()
 	whole := `{"tool_id": "shop.order", "tool_name": "order", "description": "Orders.", "retry_safe": true, "parallel_safe": true,
-		"access": "read", "resource_key": "shop:{what}", "requires": ["money"], "approval": "args.n > 3", "deadline_ms": 2500,
+		"access": "read", "resource_key": "shop:{what}", "resource_kind": "path", "requires": ["money"], "approval": "args.n > 3", "deadline_ms": 2500,
 		"schema": {"type": "object", "properties": {"what": {"type": "string"}, "n": {"type": "integer"}}, "required": ["what", "n"]}}`
 	tools, problems := Find([]bus.FoundService{offering("orders", "1.0.0", whole), offering("mail", "1.0.0", plain), {Name: "none"}}, "services", "refold", nil)
 	if len(tools) != 2 || len(problems) != 0 {
@@ -35,7 +35,7 @@ func TestFindTools(t *testing.T) {
 			`"tool_id":"mail.do","tool_name":"mail_do"}`,
 		`{"access":"read","approval":"args.n > 3","args_schema":{"properties":{"n":{"type":"integer"},"what":{"type":"string"}},"required":["what","n"],"type":"object"},` +
 			`"deadline_ms":2500,"description":"Orders.","executor":{"kind":"effect","target":"services"},"parallel_safe":true,"requires":["money"],` +
-			`"resource_key":"shop:{what}","retry_safe":true,"tool_id":"shop.order","tool_name":"order"}`,
+			`"resource_key":"shop:{what}","resource_kind":"path","retry_safe":true,"tool_id":"shop.order","tool_name":"order"}`,
 	} {
 		if got, err := tools[i].Function.Spec(); err != nil || string(got) != want {
 			t.Errorf("got %s (%v), want %s", got, err, want)
@@ -50,22 +50,23 @@ func TestFindTools(t *testing.T) {
 func TestFindProblems(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		`nonsense`:                   "refold.tool: is a JSON object: {\"schema\": {…}, …}, not nonsense",
-		`null`:                       "refold.tool: is a JSON object",
-		`{}`:                         "refold.tool: schema: is missing; of a tool without arguments it is {",
-		`{"schema": "x"}`:            "refold.tool: schema: ",
-		`{"schema": {"type": "no"}}`: "refold.tool: schema: ",
-		with(`"retrysafe": true`):    "refold.tool: retrysafe: there is no such member, there are access, approval, deadline_ms,",
-		with(`"retry_safe": "yes"`):  `refold.tool: retry_safe: is true or false, not "yes"`,
-		with(`"parallel_safe":null`): "refold.tool: parallel_safe: is true or false, not null",
-		with(`"access": "rw"`):       `refold.tool: access: is read or write, not "rw"`,
-		with(`"deadline_ms": 1.5`):   "refold.tool: deadline_ms: is a whole number of milliseconds, not 1.5",
-		with(`"deadline_ms": -1`):    "refold.tool: deadline_ms: is 0 (the session's) to ",
-		with(`"requires": "money"`):  "refold.tool: requires: is a list of texts",
-		with(`"approval": "args."`):  "refold.tool: approval: is never, always, or a condition",
-		with(`"resource_key": "{"`):  "refold.tool: resource_key: ",
-		with(`"tool_name": "a b"`):   "refold.tool: tool_name: is 1 to 64 of A-Za-z0-9_-",
-		with(`"tool_id": "a b"`):     "refold.tool: tool_id: is 1 to 128 of",
+		`nonsense`:                     "refold.tool: is a JSON object: {\"schema\": {…}, …}, not nonsense",
+		`null`:                         "refold.tool: is a JSON object",
+		`{}`:                           "refold.tool: schema: is missing; of a tool without arguments it is {",
+		`{"schema": "x"}`:              "refold.tool: schema: ",
+		`{"schema": {"type": "no"}}`:   "refold.tool: schema: ",
+		with(`"retrysafe": true`):      "refold.tool: retrysafe: there is no such member, there are access, approval, deadline_ms,",
+		with(`"retry_safe": "yes"`):    `refold.tool: retry_safe: is true or false, not "yes"`,
+		with(`"parallel_safe":null`):   "refold.tool: parallel_safe: is true or false, not null",
+		with(`"access": "rw"`):         `refold.tool: access: is read or write, not "rw"`,
+		with(`"deadline_ms": 1.5`):     "refold.tool: deadline_ms: is a whole number of milliseconds, not 1.5",
+		with(`"deadline_ms": -1`):      "refold.tool: deadline_ms: is 0 (the session's) to ",
+		with(`"requires": "money"`):    "refold.tool: requires: is a list of texts",
+		with(`"approval": "args."`):    "refold.tool: approval: is never, always, or a condition",
+		with(`"resource_key": "{"`):    "refold.tool: resource_key: ",
+		with(`"resource_kind":"path"`): "refold.tool: resource_kind: says what the part of a resource_key is",
+		with(`"tool_name": "a b"`):     "refold.tool: tool_name: is 1 to 64 of A-Za-z0-9_-",
+		with(`"tool_id": "a b"`):       "refold.tool: tool_id: is 1 to 128 of",
 	} {
 		tools, problems := Find([]bus.FoundService{offering("orders", "1.0.0", text)}, "services", "refold", nil)
 		if len(tools) != 0 || len(problems) != 1 || !strings.HasPrefix(problems[0].Error(), "service orders, endpoint do: "+want) {

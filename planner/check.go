@@ -102,20 +102,36 @@ func (k *Checker) Check(reg *Registry, ts *Toolset, call ObservedCall) (PlanCall
 	return planned, rejection
 }
 
-// Recheck checks a call again when its group is about to be asked: disable,
-// availability and capabilities of that moment. Of req, only what the session
-// and the run disable counts.
-func Recheck(reg *Registry, t ToolIndex, req Request, facts Facts) Rejection {
+// Recheck checks a call at the moment when it is asked, or when a person is to
+// be asked about it: what is disabled, available and granted then. reg is the
+// registry of the call's turn, newest the session's at that moment, which may
+// only take away: a tool that it lacks is refused, and lists are read in both,
+// so that a new name of a tool does not let a disable miss it. Of req, only what
+// the session and the run disable counts.
+func Recheck(reg, newest *Registry, t ToolIndex, req Request, facts Facts) Rejection {
+	why := reg.allows(t, req, facts)
+	if !why.OK() || newest == reg {
+		return why
+	}
+	now, ok := newest.byID[reg.tools[t].spec.ToolID]
+	if !ok {
+		return reject(ToolDisabled, "the session's registry no longer has the tool")
+	}
+	return newest.allows(now, req, facts)
+}
+
+// allows checks a tool as one registry has it.
+func (r *Registry) allows(t ToolIndex, req Request, facts Facts) Rejection {
 	v := Verdict{Reason: Offered}
 	switch {
-	case reg.names(req.Session.Disable, t):
+	case r.names(req.Session.Disable, t):
 		v.Reason = DisabledBySession
-	case reg.names(req.Run.Disable, t):
+	case r.names(req.Run.Disable, t):
 		v.Reason = DisabledByRun
 	default:
-		v = reg.available(t, facts)
+		v = r.available(t, facts)
 	}
-	return verdictRejection(reg, t, v)
+	return verdictRejection(r, t, v)
 }
 
 // CheckArguments checks arguments that a person has changed. The plan stays as

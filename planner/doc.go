@@ -9,8 +9,8 @@
 // computes its Toolset from the registry, what the lists of the step, the run,
 // the session and the workspace say, and the facts of that moment. When the
 // model has answered, Check holds each of its calls against that Toolset, and
-// Schedule puts those that may run into groups. When a later group is about to
-// be asked, Recheck looks at its calls again.
+// Schedule puts those that may run into groups. At the moment when a call is
+// asked, Recheck looks at it again.
 //
 // # Laws
 //
@@ -19,6 +19,7 @@
 //     and no order of a Go map reaches a result.
 //  3. A registry's bytes do not depend on the order in which it was given.
 //  4. Deny wins: what the session or the run disables is not offered.
+//     What denies at the moment when a call is asked denies that call.
 //  5. Force adds what a list left out; it never passes an availability rule or
 //     a missing capability.
 //  6. Two calls that conflict are in different groups, the earlier call in the

@@ -340,7 +340,7 @@ func checkSelect(t *rapid.T, def planner.Defaults, reg *planner.Registry) {
 		if !allHold(spec.Availability, facts) || !covered(spec.Requires, facts.Capabilities) {
 			t.Fatalf("%s is unavailable and offered", id)
 		}
-		if why := planner.Recheck(reg, tool, req, facts); !why.OK() {
+		if why := planner.Recheck(reg, reg, tool, req, facts); !why.OK() {
 			t.Fatalf("%s is offered, and refused at the same moment: %v", id, why)
 		}
 	}

@@ -130,7 +130,7 @@ func (s *spec) runRecheck(t *testing.T, d *datadriven.TestData) string {
 		if !ok {
 			t.Fatalf("%s: no tool %q", d.Pos, name)
 		}
-		fmt.Fprintf(&out, "%s: %s\n", name, verdict(planner.Recheck(s.reg, tool, req, s.facts)))
+		fmt.Fprintf(&out, "%s: %s\n", name, verdict(planner.Recheck(s.reg, s.reg, tool, req, s.facts)))
 	}
 	return out.String()
 }

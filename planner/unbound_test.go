@@ -46,7 +46,7 @@ func TestUnboundComesBeforeDenied(t *testing.T) {
 					t.Fatalf("checked again: got %v, want %v", again, why)
 				}
 			}
-			if got := Recheck(reg, 0, Request{}, c.facts).Code; got != c.want {
+			if got := Recheck(reg, reg, 0, Request{}, c.facts).Code; got != c.want {
 				t.Errorf("Recheck: got %q, want %q", got, c.want)
 			}
 		})

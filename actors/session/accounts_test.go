@@ -330,10 +330,8 @@ func (l *laws) call(o session.Effect) {
 	if c.HostSession == nil != (l.state.Host == nil) || c.HostSession != nil && *c.HostSession != *l.state.Host {
 		l.t.Fatalf("%s: host session %v, the session's is %v", o.Name, c.HostSession, l.state.Host)
 	}
-	if t.Batch.Group > 0 {
-		if why := planner.Recheck(l.turnsOwn, tool, l.request(nil), l.facts()); !why.OK() {
-			l.t.Fatalf("%s is asked in a later group: %s", o.Name, why.Code)
-		}
+	if why := planner.Recheck(l.turnsOwn, l.state.NextRegistry(), tool, l.request(nil), l.facts()); !why.OK() {
+		l.t.Fatalf("%s is asked, and denied at that moment: %s", o.Name, why.Code)
 	}
 	l.mayRun(o.Name, c.Call)
 }

@@ -17,25 +17,32 @@ func (s *State) admitCall(i int, planned *planner.PlanCall) {
 		return
 	}
 	tool, _ := s.turnsOwn.Lookup(c.ToolID)
-	if s.install.approvals.AllowsAll(s.turnsOwn, tool) {
+	why := policyDenies()
+	switch s.decide(tool, c.Arguments) {
+	case planner.Allow: // checked when it is asked
 		return
-	}
-	switch s.install.approvals.Decide(s.turnsOwn, tool, s.approvalFacts(c.Arguments)) {
-	case planner.Deny:
-		planned.Rejected, planned.Key = true, planner.Key{}
-		s.rejectCall(i, planner.Rejection{Code: planner.ToolDenied, Detail: "the install policy denies the call"})
 	case planner.Ask:
-		// The arguments may be edited, and no edit changes the plan.
-		planned.Key = planner.Key{Bare: planned.Key.Bare}
-		c.Status, c.Approval = CallAwaiting, &Approval{
-			ArgsHash: codec.Sum([]byte(c.Arguments)), Deadline: s.Clock + approvalDeadline(&s.Run.Config),
+		if why = s.deniedNow(c, tool); why.OK() {
+			// The arguments may be edited, and no edit changes the plan.
+			planned.Key = planner.Key{Bare: planned.Key.Bare}
+			c.Status, c.Approval = CallAwaiting, &Approval{
+				ArgsHash: codec.Sum([]byte(c.Arguments)), Deadline: s.Clock + approvalDeadline(&s.Run.Config),
+			}
+			return
 		}
 	}
+	planned.Rejected, planned.Key = true, planner.Key{}
+	s.rejectCall(i, why)
 }
 
-// approvalFacts is what the policy is decided by.
-func (s *State) approvalFacts(arguments string) planner.ApprovalFacts {
-	return planner.ApprovalFacts{StepFacts: s.stepFacts(nil), Arguments: arguments}
+// decide says what the policy, and else the tool itself, makes of a call with
+// these arguments.
+func (s *State) decide(tool planner.ToolIndex, arguments string) planner.Decision {
+	approvals := s.install.approvals
+	if approvals.AllowsAll(s.turnsOwn, tool) {
+		return planner.Allow
+	}
+	return approvals.Decide(s.turnsOwn, tool, planner.ApprovalFacts{StepFacts: s.stepFacts(nil), Arguments: arguments})
 }
 
 // approvalDeadline returns how long a call waits for a person, in milliseconds.
@@ -112,7 +119,7 @@ func (s *State) editFault(c *Call, arguments string) *refusal {
 	if why := planner.CheckArguments(s.turnsOwn, &t.Toolset, tool, arguments); !why.OK() {
 		return refuse(RejectInvalidData, "arguments: "+why.Detail)
 	}
-	if s.install.approvals.Decide(s.turnsOwn, tool, s.approvalFacts(arguments)) == planner.Deny {
+	if s.decide(tool, arguments) == planner.Deny {
 		return refuse(RejectNotPermitted, "arguments: the install policy denies the call with them")
 	}
 	size := len(arguments) - len(c.Arguments)

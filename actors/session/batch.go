@@ -109,22 +109,37 @@ func (s *State) sayPlanned(asked *[CallsMax]bool) {
 	})
 }
 
-// askCall asks call i, after checking again what may have changed since it
-// was planned. It reports whether the call is open now.
+// askCall asks call i, unless it is denied at this moment. It reports whether
+// the call is open now.
 func (s *State) askCall(i int) bool {
 	t := s.Turn
 	c := &t.Batch.Calls[i]
 	tool, _ := s.turnsOwn.Lookup(c.ToolID)
-	if t.Batch.Group > 0 || s.Seq != t.Batch.Seq {
-		if why := planner.Recheck(s.turnsOwn, tool, s.toolRequest(), s.plannerFacts()); !why.OK() {
-			s.rejectCall(i, why)
-			return false
-		}
+	if why := s.deniedNow(c, tool); !why.OK() {
+		s.rejectCall(i, why)
+		return false
 	}
 	deadline, runMS := callDeadline(&s.Run.Config, s.turnsOwn.Tool(tool).DeadlineMS)
 	c.Status, c.At, c.Deadline, c.RunMS = CallOpen, s.Clock, s.Clock+deadline, runMS
 	c.Host = s.Host // which is replaced when it changes, never written to
 	return true
+}
+
+// deniedNow says why a call that was offered and planned may not be asked at
+// this moment. The first group is checked too: a disable, the end of the host
+// session or another registry may have come while the model was thinking. A
+// person's approval passes none of it.
+func (s *State) deniedNow(c *Call, tool planner.ToolIndex) planner.Rejection {
+	why := planner.Recheck(s.turnsOwn, s.registry, tool, s.overrides(), s.plannerFacts())
+	if why.OK() && s.decide(tool, c.Arguments) == planner.Deny {
+		return policyDenies()
+	}
+	return why
+}
+
+// policyDenies is the rejection of a call that the install policy denies.
+func policyDenies() planner.Rejection {
+	return planner.Rejection{Code: planner.ToolDenied, Detail: "the install policy denies the call"}
 }
 
 // callDeadline returns how long a call may be open, and what one start of it

@@ -279,7 +279,7 @@ func TestStepKeepsItsBytes(t *testing.T) {
 	if got := w.offered("r1t2"); got != "fix analyze" {
 		t.Errorf("offered %q, want fix of the turn's registry, and analyze by force", got)
 	}
-	w.ran("r1t2", "fix")
+	w.ran("r1t2", "analyze")
 	w.must(w.tell(session.DoorStep, stepPrepared, map[string]any{"effect": "r1t3s", "status": "ok", "active_tools": []any{"fix"}}))
 	if step := w.state.View().Turn.Step; step.Code != session.CodeBadSettlement || w.generation("r1t3").Model != "of a rule" || w.offered("r1t3") != "new analyze" {
 		t.Errorf("fix is gone in turn 3: %+v, offered %q", step, w.offered("r1t3"))

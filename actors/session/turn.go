@@ -94,11 +94,7 @@ func (s *State) openGeneration() {
 
 // toolRequest returns what decides which tools are offered, but for the facts.
 func (s *State) toolRequest() planner.Request {
-	c := &s.Run.Config
-	req := planner.Request{Run: planner.Overrides{Enable: c.Enable, Disable: c.Disable, Force: c.Force}}
-	if o := s.Overrides; o != nil {
-		req.Session = planner.Overrides{Enable: o.Enable, Disable: o.Disable, Force: o.Force}
-	}
+	c, req := &s.Run.Config, s.overrides()
 	if choice := s.choice(); choice != nil && (choice.ActiveTools != nil || choice.ToolRefs != nil) {
 		req.Base, req.From = baseOf(choice.ActiveTools, choice.ToolRefs), planner.FromStep
 		return req
@@ -108,6 +104,17 @@ func (s *State) toolRequest() planner.Request {
 		return req
 	}
 	req.Profile, _ = s.runsProfile()
+	return req
+}
+
+// overrides returns the part of a toolRequest that is the lists of the session
+// and the run.
+func (s *State) overrides() planner.Request {
+	c := &s.Run.Config
+	req := planner.Request{Run: planner.Overrides{Enable: c.Enable, Disable: c.Disable, Force: c.Force}}
+	if o := s.Overrides; o != nil {
+		req.Session = planner.Overrides{Enable: o.Enable, Disable: o.Disable, Force: o.Force}
+	}
 	return req
 }
 

@@ -16,7 +16,8 @@ import (
 )
 
 // TestRegistrySetWhileABatchIsOpen: the batch keeps the registry of its turn, its
-// later group included; the next turn is offered from the new one. In between
+// later group included, but for a tool that the new one lacks; the next turn is
+// offered from the new one. In between
 // another session-actor takes over: it finds both registries in the log, by all
 // events or by a snapshot that names them.
 func TestRegistrySetWhileABatchIsOpen(t *testing.T) {

@@ -2,6 +2,7 @@ package planner
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 )
 
@@ -10,7 +11,7 @@ import (
 // that matches decides.
 type ApprovalRule struct {
 	Decision Decision `msgpack:"decision"`        // allow, ask, deny
-	Tools    []string `msgpack:"tools,omitempty"` // by tool_id or tool_name, an alternate's too; none is all
+	Tools    []string `msgpack:"tools,omitempty"` // by tool_id or tool_name of the record, an alternate's too; none is all
 	When     string   `msgpack:"when,omitempty"`  // CEL over the call and the run; empty always holds
 }
 
@@ -35,17 +36,20 @@ type ApprovalFacts struct {
 // several goroutines at once. A nil *Approvals has no rules.
 type Approvals struct {
 	rules []ApprovalRule
+	tools [][]string // the tool_ids that each rule is about
 	whens []*when
 }
 
-// CompileApprovals checks a policy and compiles it, or returns the first fault.
-// Tools need not be in the registry, which knows the names in used("tool"): a
-// session may have another one.
+// CompileApprovals checks a policy and compiles it under the registry of its
+// install record, or returns the first fault. The names of tools are those of
+// that registry, whatever a session's own calls its tools: a rule is about
+// tool_ids. A name that the registry lacks is a tool_id itself, so that a rule
+// can be written for a tool to come; in used("tool") it is a fault.
 func CompileApprovals(reg *Registry, rules []ApprovalRule) (*Approvals, *RuleError) {
 	if len(rules) > ApprovalRulesMax {
 		return nil, &RuleError{TooLarge: true, Detail: fmt.Sprintf("%d rules, at most %d", len(rules), ApprovalRulesMax)}
 	}
-	a := &Approvals{rules: rules, whens: make([]*when, len(rules))}
+	a := &Approvals{rules: rules, tools: make([][]string, len(rules)), whens: make([]*when, len(rules))}
 	for i, rule := range rules {
 		path := "[" + strconv.Itoa(i) + "]"
 		switch {
@@ -58,6 +62,10 @@ func CompileApprovals(reg *Registry, rules []ApprovalRule) (*Approvals, *RuleErr
 			if !isDotted(name, ToolIDBytesMax) {
 				return nil, &RuleError{Path: path + ".tools[" + strconv.Itoa(j) + "]", Detail: "is neither a tool_id nor a tool_name"}
 			}
+			if t, ok := reg.Lookup(name); ok {
+				name = reg.specs[t].ToolID
+			}
+			a.tools[i] = append(a.tools[i], name)
 		}
 		if len(rule.When) > WhenBytesMax {
 			return nil, &RuleError{Path: path + ".when", TooLarge: true, Detail: fmt.Sprintf("%d bytes, at most %d", len(rule.When), WhenBytesMax)}
@@ -85,7 +93,7 @@ func (a *Approvals) Decide(reg *Registry, t ToolIndex, f ApprovalFacts) Decision
 	seen := scope{facts: &f.StepFacts, tool: tool.spec.ToolID, arguments: f.Arguments}
 	for i := range a.len() {
 		rule := &a.rules[i]
-		if len(rule.Tools) > 0 && !reg.names(rule.Tools, t) {
+		if len(rule.Tools) > 0 && !slices.Contains(a.tools[i], tool.spec.ToolID) {
 			continue
 		}
 		switch holds, code := a.whens[i].holds(&seen); {

@@ -138,7 +138,10 @@ func size(v ref.Val) uint64 {
 }
 
 // when is a compiled condition. Nil always holds.
-type when struct{ program cel.Program }
+type when struct {
+	program cel.Program
+	used    []string // the tool_ids that it asks about, in its order
+}
 
 // compileWhen compiles a step's condition of at most WhenBytesMax bytes, or
 // returns what is wrong with it, without a path.
@@ -178,7 +181,7 @@ func compileIn(e *cel.Env, reg *Registry, text string) (compiled *when, bad *Rul
 	if err != nil {
 		return nil, &RuleError{Detail: "does not compile"}
 	}
-	return &when{program: program}, nil
+	return &when{program: program, used: l.used}, nil
 }
 
 // firstPlace returns the first of the places that the library complains about.
@@ -203,6 +206,7 @@ type language struct {
 	last bool // there is a step before
 	tree *ast.AST
 	bad  *RuleError
+	used []string // tool_ids bound so far
 }
 
 func (l *language) fault(e ast.Expr, unknown bool, format string, args ...any) {
@@ -250,7 +254,9 @@ func (l *language) bindTool(arg ast.Expr) {
 		l.fault(arg, true, "there is no tool %+q", clip(string(name), ToolIDBytesMax))
 		return
 	}
-	arg.SetKindCase(ast.NewExprFactory().NewLiteral(arg.ID(), types.String(l.reg.specs[t].ToolID)))
+	id := l.reg.specs[t].ToolID
+	l.used = append(l.used, id)
+	arg.SetKindCase(ast.NewExprFactory().NewLiteral(arg.ID(), types.String(id)))
 }
 
 // holds evaluates the condition. With a code, it could not be.

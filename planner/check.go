@@ -70,6 +70,8 @@ func Check(reg *Registry, ts *Toolset, call ObservedCall) (PlanCall, Rejection) 
 // Checker checks the calls of a batch one after the other, as Check does, in
 // the same memory. Its zero value is ready.
 type Checker struct {
+	// Floor is what Select was given.
+	Floor *Floor
 	// Root is the working directory of the host session, absolute: what paths
 	// in resource keys are relative to. Without it an absolute path gives the
 	// bare key.
@@ -91,7 +93,7 @@ func (k *Checker) Check(reg *Registry, ts *Toolset, call ObservedCall) (PlanCall
 	t := found.tool
 	spec := &reg.tools[t].spec
 	planned := PlanCall{Access: spec.Access, ParallelSafe: spec.ParallelSafe, ToolID: spec.ToolID, ToolName: call.ToolName}
-	rejection := verdictRejection(reg, t, ts.Verdict(t))
+	rejection := verdictRejection(reg, k.Floor, t, ts.Verdict(t))
 	if shown := ts.ToolName(reg, t); rejection.OK() && shown != call.ToolName {
 		rejection = reject(ToolDisabled, "the tool is offered as "+quoted(shown)+" in this turn")
 	}
@@ -131,7 +133,7 @@ func (r *Registry) allows(t ToolIndex, req Request, facts Facts) Rejection {
 	default:
 		v = r.available(t, facts)
 	}
-	return verdictRejection(r, t, v)
+	return verdictRejection(r, facts.Floor, t, v)
 }
 
 // CheckArguments checks arguments that a person has changed. The plan stays as
@@ -160,7 +162,7 @@ func (ts *Toolset) variant(t ToolIndex) int {
 }
 
 // verdictRejection returns the rejection of a call of a tool with that verdict.
-func verdictRejection(reg *Registry, t ToolIndex, v Verdict) Rejection {
+func verdictRejection(reg *Registry, floor *Floor, t ToolIndex, v Verdict) Rejection {
 	spec := &reg.tools[t].spec
 	bound := spec.Executor.Kind != "" && spec.Executor.Target != ""
 	switch {
@@ -176,8 +178,8 @@ func verdictRejection(reg *Registry, t ToolIndex, v Verdict) Rejection {
 		return reject(ToolUnavailable, "the tool is not available")
 	case !bound:
 		return reject(ToolUnbound, "nobody carries the tool out")
-	case v.Reason == CapabilityMissing && v.Index < len(spec.Requires):
-		return reject(ToolDenied, "capability "+quoted(spec.Requires[v.Index])+" is not granted")
+	case v.Reason == CapabilityMissing && floor.capability(reg, t, v.Index) != "":
+		return reject(ToolDenied, "capability "+quoted(floor.capability(reg, t, v.Index))+" is not granted")
 	case v.Reason != Offered:
 		return reject(ToolDenied, "the tool is not permitted")
 	}

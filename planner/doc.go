@@ -30,6 +30,9 @@
 //     arguments are; so does a match, whatever the rules and the facts are.
 //  9. The first step rule whose when holds applies. What stands after it
 //     changes nothing; a when that fails or costs too much doesn't hold.
+//  10. A registry that passes the Floor of an install record binds no tool more
+//     loosely than that record, and no tool of it is offered without the
+//     capabilities that the record requires.
 //
 // # Glossary
 //
@@ -39,6 +42,7 @@
 //     its nth alternate, variant 0 its own descriptor.
 //   - binding: what may happen when the tool is called. It stands in the
 //     registry alone.
+//   - floor: what an install record demands of a registry that a session sets.
 //   - verdict: what became of a tool in a turn: offered, or what removed it.
 //   - step rule: what is offered in a step, and how, if its when holds.
 //   - when: a condition in a part of CEL. It sees a run at the beginning of a

@@ -44,6 +44,7 @@ type Facts struct {
 	HostSession  string // ready, closed, expired, error, none; "" is none
 	Facts        []Fact
 	Capabilities []string // granted by the install record
+	Floor        *Floor   // what the install record demands of the registry; nil: nothing
 }
 
 // hostReady is the status of a host session that can be used.
@@ -211,6 +212,11 @@ func (r *Registry) available(t ToolIndex, facts Facts) Verdict {
 	for i, name := range spec.Requires {
 		if !slices.Contains(facts.Capabilities, name) {
 			return Verdict{Reason: CapabilityMissing, Index: i}
+		}
+	}
+	for i, name := range facts.Floor.requires(r, t) {
+		if !slices.Contains(facts.Capabilities, name) {
+			return Verdict{Reason: CapabilityMissing, Index: min(len(spec.Requires)+i, verdictIndexMax)}
 		}
 	}
 	return Verdict{Reason: Offered}

@@ -73,7 +73,7 @@ func (s *spec) show() string {
 		out.WriteByte('\n')
 	}
 	for i, spec := range s.reg.Tools() {
-		if why := planner.Why(s.reg, &s.toolset, planner.ToolIndex(i)); why != "offered" {
+		if why := planner.Why(s.reg, s.facts.Floor, &s.toolset, planner.ToolIndex(i)); why != "offered" {
 			fmt.Fprintf(&out, "- %s: %s\n", spec.ToolID, why)
 		}
 	}

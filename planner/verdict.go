@@ -16,7 +16,9 @@ const (
 )
 
 // Verdict is what became of a tool in a turn, and for the last two reasons
-// which of its rules or capabilities was the first to fail.
+// which of its rules or capabilities was the first to fail. Capabilities that
+// the Floor adds are counted after the tool's own; an Index of 255 stands for
+// all that come later, too.
 type Verdict struct {
 	Reason Reason
 	Index  int
@@ -38,8 +40,8 @@ func (ts *Toolset) setVerdict(t ToolIndex, v Verdict) {
 }
 
 // Why says in words what became of a tool: offered, or the step that removed
-// it, with the rule. ts must be of reg.
-func Why(reg *Registry, ts *Toolset, t ToolIndex) string {
+// it, with the rule. ts must be of reg, and floor what Select was given.
+func Why(reg *Registry, floor *Floor, ts *Toolset, t ToolIndex) string {
 	spec := &reg.tools[t].spec
 	switch v := ts.Verdict(t); v.Reason {
 	case Offered:
@@ -54,8 +56,8 @@ func Why(reg *Registry, ts *Toolset, t ToolIndex) string {
 		}
 		return "step 4: unavailable"
 	case CapabilityMissing:
-		if v.Index < len(spec.Requires) {
-			return fmt.Sprintf("step 4: capability %+q is not granted", spec.Requires[v.Index])
+		if name := floor.capability(reg, t, v.Index); name != "" {
+			return fmt.Sprintf("step 4: capability %+q is not granted", name)
 		}
 		return "step 4: not permitted"
 	}

@@ -250,7 +250,9 @@ func (l *laws) generation(o session.Effect) {
 
 // facts is what rules and capabilities are checked against.
 func (l *laws) facts() planner.Facts {
-	facts := planner.Facts{Facts: l.state.Facts, Capabilities: l.install.Record.Capabilities}
+	facts := planner.Facts{
+		Facts: l.state.Facts, Capabilities: l.install.Record.Capabilities, Floor: planner.NewFloor(l.install.Registry),
+	}
 	if l.state.Host != nil {
 		facts.HostSession = l.state.Host.Status
 	}

@@ -16,7 +16,7 @@ func (s *State) startBatch(observed []ObservedCall) {
 	b := &Batch{Calls: make([]Call, len(kept)), Excess: len(observed) - len(kept), Seq: s.Seq}
 	t.Batch = b
 	planned := make([]planner.PlanCall, len(kept))
-	checker := planner.Checker{Root: s.hostRoot()}
+	checker := planner.Checker{Floor: s.install.floor, Root: s.hostRoot()}
 	for i, o := range kept {
 		c := &b.Calls[i]
 		c.ToolName, c.ProviderCallID = clip(o.ToolName, NameBytesMax), o.ProviderCallID

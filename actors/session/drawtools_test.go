@@ -13,6 +13,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
+	"github.com/refold/refold/planner"
 )
 
 // noRef is the name of content that nobody has.
@@ -111,6 +112,9 @@ func drawInstall(t *rapid.T) (*session.Install, toolDraws) {
 func (l *laws) drawRegistrySet() (session.Door, []byte) {
 	t := l.t
 	tools, names := drawTools(t)
+	if rapid.IntRange(0, 4).Draw(t, "as strict") > 0 {
+		l.tighten(tools)
+	}
 	set := map[string]any{"tools": tools, "profiles": drawProfiles(t, names, true)}
 	switch rapid.IntRange(0, 5).Draw(t, "registry") {
 	case 0:
@@ -130,6 +134,32 @@ func (l *laws) drawRegistrySet() (session.Door, []byte) {
 		return session.DoorCtl, payload
 	}
 	return say(session.DoorCtl, session.TypeToolRegistrySet, set)
+}
+
+// tighten makes of drawn tools what the install record takes in place of its
+// own: as strict, or as much stricter as they were drawn.
+func (l *laws) tighten(tools []any) {
+	for _, drawn := range tools {
+		tool := drawn.(map[string]any)
+		at, known := l.install.Registry.Lookup(tool["tool_id"].(string))
+		if !known {
+			continue
+		}
+		spec := l.install.Registry.Tool(at)
+		requires, _ := tool["requires"].([]any)
+		for _, name := range spec.Requires {
+			if !slices.Contains(requires, any(name)) {
+				requires = append(requires, name)
+			}
+		}
+		if tool["requires"] = requires; spec.Approval != planner.ApprovalNever && tool["approval"] != planner.ApprovalAlways {
+			tool["approval"] = spec.Approval
+		}
+		tool["executor"] = map[string]any{"kind": spec.Executor.Kind, "target": spec.Executor.Target}
+		tool["parallel_safe"] = tool["parallel_safe"].(bool) && spec.ParallelSafe
+		tool["retry_safe"] = tool["retry_safe"].(bool) && spec.RetrySafe
+		tool["access"], tool["resource_key"] = spec.Access, spec.ResourceKey
+	}
 }
 
 func (l *laws) drawOverrides() (session.Door, []byte) {

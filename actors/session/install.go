@@ -58,6 +58,7 @@ type Install struct {
 	Registry  *planner.Registry
 	ingress   []string
 	approvals *planner.Approvals
+	floor     *planner.Floor
 }
 
 // ParseInstall reads an install record: JSON or msgpack. The error says which
@@ -85,7 +86,7 @@ func ParseInstall(payload []byte) (*Install, error) {
 	if err != nil {
 		return nil, fmt.Errorf("install record: %w", err)
 	}
-	in := &Install{Hash: codec.Sum(canonical), Rules: rec.Rules, Record: rec, Registry: registry, ingress: rec.Policy.Ingress}
+	in := &Install{Hash: codec.Sum(canonical), Rules: rec.Rules, Record: rec, Registry: registry, ingress: rec.Policy.Ingress, floor: planner.NewFloor(registry)}
 	if in.ingress == nil {
 		in.ingress = DefaultIngress()
 	}

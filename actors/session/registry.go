@@ -29,7 +29,7 @@ func ParseRegistrySet(e Event) (*planner.Registry, error) {
 	}
 	var registry *planner.Registry
 	if bad == nil {
-		registry, bad = registryOf(env.Data)
+		_, registry, bad = registryOf(env.Data)
 	}
 	if bad != nil {
 		return nil, fmt.Errorf("event %d: no registry: %s: %s", e.Seq, bad.code, bad.detail)
@@ -38,32 +38,34 @@ func ParseRegistrySet(e Event) (*planner.Registry, error) {
 }
 
 // registryOf reads and validates a registry as a whole.
-func registryOf(data codec.Raw) (*planner.Registry, *refusal) {
+func registryOf(data codec.Raw) (set ToolRegistrySet, registry *planner.Registry, bad *refusal) {
 	if bad := profileRulesFault(data); bad != nil {
-		return nil, refuse(RejectInvalidRegistry, bad.detail)
+		return set, nil, refuse(RejectInvalidRegistry, bad.detail)
 	}
-	var set ToolRegistrySet
 	if bad := decodeBody(data, &set); bad != nil {
-		return nil, bad
+		return set, nil, bad
 	}
 	registry, err := planner.Defaults(set).Registry()
 	if err != nil {
-		return nil, refuse(RejectInvalidRegistry, err.Error())
+		return set, nil, refuse(RejectInvalidRegistry, err.Error())
 	}
 	for i := range set.Tools {
 		if fault := toolFault(&set.Tools[i]); fault != "" {
-			return nil, refuse(RejectInvalidRegistry, "tools["+strconv.Itoa(i)+"]."+fault)
+			return set, nil, refuse(RejectInvalidRegistry, "tools["+strconv.Itoa(i)+"]."+fault)
 		}
 	}
-	return registry, nil
+	return set, registry, nil
 }
 
 // toolRegistrySet replaces the session's registry. A batch that is open keeps
 // that of its turn.
 func (s *State) toolRegistrySet(data codec.Raw) *refusal {
-	registry, bad := registryOf(data)
+	set, registry, bad := registryOf(data)
 	if bad != nil {
 		return bad
+	}
+	if err := s.install.floor.Check(registry, set.Tools); err != nil {
+		return refuse(RejectRegistryLoosens, err.Error())
 	}
 	if bad := s.orphanFault(registry); bad != nil {
 		return refuse(RejectInvalidRegistry, bad.detail)

@@ -30,6 +30,7 @@ const (
 	RejectUnknownProfile      Rejection = "unknown_profile"      // not in the registry
 	RejectUnknownTool         Rejection = "unknown_tool"         // not in the registry
 	RejectInvalidRegistry     Rejection = "invalid_registry"     // or it would leave something naming what it lacks
+	RejectRegistryLoosens     Rejection = "registry_loosens"     // it binds a tool more loosely than the install record
 	RejectInvalidRule         Rejection = "invalid_rule"         // a step rule
 	RejectRunNotActive        Rejection = "run_not_active"       // no run is active
 	RejectUnknownEffect       Rejection = "unknown_effect"       // never asked

@@ -75,7 +75,7 @@ func TestTheSameFaultSaysTheSame(t *testing.T) {
 	}
 }
 
-// TestTheSameRejectionSaysTheSame, of the six that came with registries, rules
+// TestTheSameRejectionSaysTheSame, of those that came with registries, rules
 // and host loops.
 func TestTheSameRejectionSaysTheSame(t *testing.T) {
 	t.Parallel()
@@ -85,6 +85,9 @@ func TestTheSameRejectionSaysTheSame(t *testing.T) {
 		data map[string]any
 	}{
 		session.RejectInvalidRegistry: {session.DoorCtl, session.TypeToolRegistrySet, map[string]any{"tools": []any{stepTool("a"), merged(stepTool("b"), map[string]any{"tool_name": "a"})}}},
+		session.RejectRegistryLoosens: {session.DoorCtl, session.TypeToolRegistrySet, map[string]any{"tools": []any{
+			stepTool("new"), merged(stepTool("loopn"), map[string]any{"retry_safe": true, "executor": map[string]any{"kind": "effect", "target": "x"}}),
+		}}},
 		session.RejectInvalidRule: {session.DoorCtl, session.TypeSessionConfigured, map[string]any{
 			"provider": "p", "model": "m", "steps": []any{rule(`nosuch == 1 || other == "x" || 7`, nil)},
 		}},

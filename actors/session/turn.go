@@ -139,7 +139,7 @@ func (s *State) runsProfile() (string, bool) {
 // plannerFacts returns what availability rules and capabilities are checked
 // against.
 func (s *State) plannerFacts() planner.Facts {
-	return planner.Facts{HostSession: s.hostStatus(), Facts: s.Facts, Capabilities: s.install.Record.Capabilities}
+	return planner.Facts{HostSession: s.hostStatus(), Facts: s.Facts, Capabilities: s.install.Record.Capabilities, Floor: s.install.floor}
 }
 
 // turnsMax returns how many turns the run may ask.

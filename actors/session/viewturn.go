@@ -159,7 +159,7 @@ func (s *State) viewTools() []ViewTool {
 // why says what became of a tool in the latest turn, with the rule that did it.
 func (s *State) why(tool planner.ToolIndex) string {
 	t := s.Turn
-	text := planner.Why(s.turnsOwn, &t.Toolset, tool)
+	text := planner.Why(s.turnsOwn, s.install.floor, &t.Toolset, tool)
 	step := t.Step
 	if step == nil || t.Toolset.Source != planner.FromStep || t.Toolset.Verdict(tool).Reason != planner.NotListed {
 		return text

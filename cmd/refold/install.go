@@ -51,6 +51,9 @@ func (c installCommand) Run(ctx context.Context, s streams, conn connection) err
 		if install, err = session.ParseInstall(record); err != nil {
 			return fmt.Errorf("%s: %w", c.source(), err)
 		}
+		if err := warnOfRules(s.err, install); err != nil {
+			return err
+		}
 	}
 	if c.DryRun {
 		_, err := fmt.Fprintf(s.out, "valid: %s, rules %d; nothing is published\n", content(install), install.Rules)
@@ -130,6 +133,23 @@ func publish(ctx context.Context, out io.Writer, b *bus.Bus, install *session.In
 	}
 	_, err = fmt.Fprintf(out, "published at %d: %s; sessions that have an event keep the record that they pinned\n", seq, content(install))
 	return err
+}
+
+// warnOfRules says which rules of the approval policy name what no tool of the
+// record is called: a misspelt name guards nothing.
+func warnOfRules(out io.Writer, install *session.Install) error {
+	for i, rule := range install.Record.Policy.Approval {
+		for j, name := range rule.Tools {
+			if _, known := install.Registry.Lookup(name); known {
+				continue
+			}
+			if _, err := fmt.Fprintf(out, "warning: policy.approval[%d].tools[%d]: no tool of the record has the tool_id or tool_name %q: "+
+				"the rule holds only for a tool with this tool_id in a session's own registry\n", i, j, name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // content tells what a record is and how much is in it.

@@ -77,6 +77,24 @@ func TestInstallPublishesWhatIsNew(t *testing.T) {
 	like(t, "changed back", out, `^published at 4: hash `+builtinHash(t))
 }
 
+// A rule for a name that no tool has is published, with a warning: a misspelt
+// name guards nothing.
+func TestInstallWarnsOfRulesForNoTool(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	record := `{"v":1,"rules":1,"policy":{"approval":[{"decision":"deny","tools":["rm","fs.rm","delete","fs.rn"]},{"decision":"ask"},{"decision":"ask","tools":["later"]}]},"tools":[
+		{"tool_id":"fs.rm","tool_name":"rm","alternates":[{"tool_name":"delete","args_schema":{"type":"object"}}],"args_schema":{"type":"object","required":["p"]},"executor":{"kind":"effect","target":"fs"}}]}`
+	const want = `^warning: policy\.approval\[0\]\.tools\[3\]: no tool of the record has the tool_id or tool_name "fs\.rn": .*\n` +
+		`warning: policy\.approval\[2\]\.tools\[0\]: no tool of the record has the tool_id or tool_name "later": .*\n$`
+	for _, args := range [][]string{{"install", "--dry-run"}, {"install"}} {
+		out, errOut := w.does(0, append(args, file(t, record))...)
+		like(t, "warnings", errOut, want)
+		like(t, "told", out, `^(valid|published at 2): .*1 tools`)
+	}
+	_, errOut := w.does(0, "install", "--builtin")
+	like(t, "the built-in record", errOut, `^$`)
+}
+
 // A fault is told with its path, and nothing is published.
 func TestInstallRefusesAFault(t *testing.T) {
 	t.Parallel()

@@ -51,12 +51,12 @@ func TestRegistrySetWhileABatchIsOpen(t *testing.T) {
 
 const registryScript = `
 rules:
-  - shown: {last: user, asked: first, tools: {include: [slow, search, late]}}
-    calls: [{tool: slow}, {tool: search}, {tool: late}]
+  - shown: {last: user, asked: first, tools: {include: [slow, search, late, gone]}}
+    calls: [{tool: slow}, {tool: search}, {tool: late}, {tool: gone}]
   - shown:
       asked: first
-      results: [{tool: slow, error: false}, {tool: search, error: false}, {tool: late, error: false}]
-      tools: {include: [fresh, search], exclude: [slow, late, spare]}
+      results: [{tool: slow, error: false}, {tool: search, error: false}, {tool: late, error: false}, {tool: gone, error: true, text: tool_disabled}]
+      tools: {include: [fresh, search, late], exclude: [slow, gone, spare]}
     calls: [{tool: fresh}, {tool: slow}, {tool: search}]
   - shown:
       asked: first
@@ -73,23 +73,24 @@ func registrySet(t *testing.T, takeOver func(s *system)) {
 	l := &lab{hold: map[string]chan struct{}{"slow": hold}}
 	s.tools(l)
 	heard := listen(t, s.nc, "refold.out.s1")
-	first := list{tool("slow", nil), tool("late", object{"parallel_safe": false}), tool("search", nil)}
+	first := list{tool("slow", nil), tool("late", object{"parallel_safe": false}), tool("gone", object{"parallel_safe": false}), tool("search", nil)}
 	s.say(session.DoorCtl, "s1", session.TypeToolRegistrySet, object{"tools": first})
 	s.run(session.DoorIn, "s1", "first", nil)
 	s.view("s1", "the open batch", func(v session.View) bool { return v.WaitsFor == "tools" && l.ran() != "" })
 	search := tool("search", object{"description": "Another one.", "args_schema": object{"type": "object", "required": list{"q"}}})
-	fresh := list{tool("fresh", nil), tool("spare", nil), search}
+	late := tool("late", object{"executor": object{"kind": "effect", "target": "elsewhere"}})
+	fresh := list{tool("fresh", nil), tool("spare", nil), search, late}
 	s.say(session.DoorCtl, "s1", session.TypeToolRegistrySet, object{"tools": fresh})
 	s.say(session.DoorCtl, "s1", session.TypeToolOverridesSet, object{"scope": "run", "disable": list{"spare"}})
 	// Refused: a list of the run names a tool that it lacks; and no registry at all.
 	s.say(session.DoorCtl, "s1", session.TypeToolRegistrySet, object{"tools": list{tool("fresh", nil)}})
 	s.say(session.DoorCtl, "s1", session.TypeToolRegistrySet, object{"tools": list{tool("fresh", object{"executor": object{"kind": "effect", "target": ""}})}})
-	s.say(session.DoorCtl, "s1", session.TypeToolOverridesSet, object{"scope": "session", "disable": list{"late"}})
+	s.say(session.DoorCtl, "s1", session.TypeToolOverridesSet, object{"scope": "session", "disable": list{"gone"}})
 	s.wantRejections(heard, "ToolRegistrySet invalid_registry", "ToolRegistrySet invalid_registry", "ToolOverridesSet unknown_tool")
 	takeOver(s)
 	close(hold)
 	s.wantEnd("s1", 1, session.Completed, "")
-	s.wantOffered("s1", "late search slow", "fresh search", "fresh search")
+	s.wantOffered("s1", "gone late search slow", "fresh late search", "fresh late search")
 	s.wantCalls("s1", "slow", "search", "late", "fresh")
 	// The run's lists ended with it; the session's stay, deny wins over force.
 	s.say(session.DoorCtl, "s1", session.TypeToolOverridesSet, object{"scope": "session", "disable": list{"lab.fresh"}, "force": list{"fresh", "spare"}})
@@ -98,7 +99,7 @@ func registrySet(t *testing.T, takeOver func(s *system)) {
 	s.say(session.DoorCtl, "s1", session.TypeToolOverridesSet, object{"scope": "session", "disable": list{}})
 	s.run(session.DoorIn, "s1", "third", nil)
 	s.wantEnd("s1", 3, session.Completed, "")
-	s.wantOffered("s1", "late search slow", "fresh search", "fresh search", "search spare", "fresh search spare")
+	s.wantOffered("s1", "gone late search slow", "fresh late search", "fresh late search", "late search spare", "fresh late search spare")
 	verifyAll(t, s.url)
 }
 

@@ -89,6 +89,8 @@ type Bus struct {
 	resets                 turns    // of lanes
 
 	bucket atomic.Pointer[jetstream.StreamConfig] // of snapshots, as Provision made it
+	lanes  atomic.Pointer[Conf]                   // as Provision made them
+	floors laneFloors
 
 	mu sync.Mutex
 	kv jetstream.KeyValue // looked up when first used

@@ -130,7 +130,8 @@ func (l *Lane) Skipped() uint64 { return l.skipped.Load() }
 // Run waits for the lane, owns it and gives its events to owner, for as long
 // as it can; what it loses it waits for again. It returns nil when ctx ends
 // (the lane is given back, with what is not acked) or when Drain is done, and
-// an error only if the lane can't be used: it does not exist, or pins nobody.
+// an error only if the lane can't be used: it was never provisioned, or pins nobody.
+// A consumer that is deleted is made again if this Bus provisioned the lanes.
 // A lane is run once.
 func (l *Lane) Run(ctx context.Context, owner LaneOwner) error {
 	done, err := l.begin()
@@ -190,7 +191,7 @@ func (l *Lane) begin() (done chan struct{}, err error) {
 // open learns how long the server keeps a pin.
 func (l *Lane) open(ctx context.Context) error {
 	return l.bus.retry(ctx, func(ctx context.Context) error {
-		info, err := l.server.info(ctx)
+		info, err := l.look(ctx)
 		if err != nil {
 			return err
 		}

@@ -85,7 +85,9 @@ func (l *Lane) own(ctx context.Context, pin string, owner LaneOwner) {
 			}
 			return
 		}
-		switch end := e.run(ctx); end {
+		end := e.run(ctx)
+		l.ackedUpTo(e.window.end(), e.reconnects)
+		switch end {
 		case eraReset:
 		case eraLost:
 			e.log.Info("lane_lost")

@@ -88,7 +88,12 @@ func (h *host) die() {
 
 func runLane(t *testing.T, node *bustest.Node, lane int, on func(bus.Delivery)) *host {
 	t.Helper()
-	b := connect(t, node, "")
+	return runLaneOf(t, connect(t, node, ""), lane, on)
+}
+
+// runLaneOf is runLane over a connection that is made already.
+func runLaneOf(t *testing.T, b *bus.Bus, lane int, on func(bus.Delivery)) *host {
+	t.Helper()
 	ctx, cancel := context.WithCancel(testContext(t))
 	h := &host{owner: &owner{on: on}, bus: b, lane: b.Lane(lane), stop: cancel, done: make(chan error, 1)}
 	go func() { h.done <- h.lane.Run(ctx, h.owner) }()

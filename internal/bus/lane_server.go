@@ -54,11 +54,13 @@ func (s natsLane) info(ctx context.Context) (laneInfo, error) {
 	if !s.bus.nc.IsConnected() {
 		return laneInfo{}, nats.ErrDisconnected
 	}
+	reconnects := s.reconnects()
 	consumer, err := s.bus.js.Consumer(ctx, s.stream, s.consumer)
 	if err != nil {
 		return laneInfo{}, err
 	}
 	is := consumer.CachedInfo()
+	s.bus.floors.set(s.consumer, laneFloor{is.AckFloor.Stream, reconnects})
 	info := laneInfo{pending: is.NumPending, unacked: is.NumAckPending, floor: is.AckFloor.Stream}
 	if is.Config.PriorityPolicy == jetstream.PriorityPolicyPinned {
 		info.ttl = is.Config.PinnedTTL
@@ -76,10 +78,12 @@ func (s natsLane) reset(ctx context.Context) (pending uint64, err error) {
 		// It would be sent on reconnect, when somebody else may own the lane.
 		return 0, nats.ErrDisconnected
 	}
+	reconnects := s.reconnects()
 	answer, err := s.bus.js.ResetConsumer(ctx, s.stream, s.consumer)
 	if err != nil {
 		return 0, err
 	}
+	s.bus.floors.set(s.consumer, laneFloor{answer.AckFloor.Stream, reconnects})
 	return answer.NumPending, nil
 }
 

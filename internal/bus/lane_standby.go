@@ -54,7 +54,7 @@ const (
 func (l *Lane) adopt(ctx context.Context) (within time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, max(l.ttl, time.Second))
 	defer cancel()
-	info, err := l.server.info(ctx)
+	info, err := l.look(ctx)
 	switch {
 	case err != nil:
 		return 0, typed(err)

@@ -26,6 +26,7 @@ import (
 //
 // From then on this Bus makes the bucket of snapshots again when it needs it and it
 // is gone: it is a cache. No other stream is: one that is gone took data with it.
+// A Lane that this Bus runs makes its consumer again when it is deleted.
 func (b *Bus) Provision(ctx context.Context, conf *Conf, replicas int) error {
 	for _, s := range conf.streams {
 		if err := b.ensureStreamSoon(ctx, s, replicas); err != nil {
@@ -45,6 +46,7 @@ func (b *Bus) Provision(ctx context.Context, conf *Conf, replicas int) error {
 	if err := b.noOtherLanes(ctx, conf); err != nil {
 		return err
 	}
+	b.lanes.Store(conf)
 	return b.CheckDurability(ctx, conf)
 }
 
@@ -179,6 +181,9 @@ func (b *Bus) ensureConsumer(ctx context.Context, stream string, want consumerCo
 	}
 	have := consumer.CachedInfo().Config
 	merged := have
+	if have.DeliverPolicy == jetstream.DeliverByStartSequencePolicy {
+		want.cfg.DeliverPolicy = have.DeliverPolicy // a lane that was made again begins where the deleted one was
+	}
 	changed := merge(&merged, &want.cfg, want.keys)
 	for _, key := range changed {
 		if slices.Contains(consumerFixed, key) {

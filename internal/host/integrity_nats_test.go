@@ -68,6 +68,12 @@ func (w *world) turn(run int, sids ...string) {
 	for _, sid := range sids {
 		w.run(sid, fmt.Sprintf("question %d", run))
 	}
+	w.answers(run, sids...)
+}
+
+// answers lets every session end the run that it has.
+func (w *world) answers(run int, sids ...string) {
+	w.t.Helper()
 	for _, sid := range sids {
 		effect := fmt.Sprintf("r%dt1", run)
 		w.asked(session.ClassLLM, "openai", sid, effect)

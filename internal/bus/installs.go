@@ -26,9 +26,10 @@ type InstallLog interface {
 // and shared by all sessions that pinned it. Its methods may be called from
 // several goroutines at once.
 //
-// A record with a fault is logged and never pinned. One whose rules this
-// release doesn't know may be pinned, and then the session can't be folded
-// here: that is a *session.UnknownRulesError.
+// A record with a fault is logged and never pinned. It is read and parsed once:
+// what comes before it is remembered. One whose rules this release doesn't know
+// may be pinned, and then the session can't be folded here: that is a
+// *session.UnknownRulesError.
 type Installs struct {
 	log   InstallLog
 	warn  *slog.Logger
@@ -37,15 +38,24 @@ type Installs struct {
 	mu     sync.Mutex
 	parsed map[codec.Hash]parsedInstall // by payload: sequences may come again after a loss
 	byHash map[codec.Hash]*session.Install
+	faulty map[codec.Hash]bool // payloads with a fault; at most faultyMax
+	// Records that can be pinned, by the leaf of a record with a fault that comes
+	// after it, with no other one between them; seq 0: there is none. At most
+	// faultyMax.
+	behind map[codec.Hash]placed
 
-	list  []placed // every record that Load found and See took in, ascending
+	list  []placed // every record that can be pinned and that Load found or See took in, ascending
 	count uint64   // records that See took in
 }
+
+// faultyMax is how many records with a fault are remembered, some 100 bytes each.
+// Of more than that, the newest are.
+const faultyMax = 1 << 14
 
 // placed is a record at its place in the log.
 type placed struct {
 	seq  uint64
-	seen uint64 // how many See had taken in with it; 0: Load found it
+	seen uint64 // how many See had taken in with it; 0: it was found in the log
 	parsedInstall
 }
 
@@ -64,17 +74,18 @@ func NewInstalls(log InstallLog, warn *slog.Logger, fresh func(context.Context, 
 	return &Installs{
 		log: log, warn: warn, fresh: fresh,
 		parsed: map[codec.Hash]parsedInstall{}, byHash: map[codec.Hash]*session.Install{},
+		faulty: map[codec.Hash]bool{}, behind: map[codec.Hash]placed{},
 	}
 }
 
-// Load reads every record that the log holds now.
+// Load finds every record that can be pinned and that the log holds now.
 func (in *Installs) Load(ctx context.Context) error {
 	in.mu.Lock()
 	before := in.count
 	in.mu.Unlock()
 	var list []placed
-	_, err := in.walk(ctx, math.MaxUint64, func(seq uint64, p parsedInstall) bool {
-		list = append(list, placed{seq: seq, parsedInstall: p})
+	_, err := in.walk(ctx, math.MaxUint64, func(p placed) bool {
+		list = append(list, p)
 		return false
 	})
 	if err != nil {
@@ -105,11 +116,14 @@ func (in *Installs) See(ctx context.Context, e session.Event) error {
 	return nil
 }
 
-// place puts a record in its place, instead of what stood there.
+// place puts a record in its place, instead of what stood there. One with a fault
+// has none.
 func place(list []placed, p placed) []placed {
 	at, known := slices.BinarySearchFunc(list, p.seq, func(p placed, seq uint64) int { return cmp.Compare(p.seq, seq) })
 	if known {
-		list[at] = p
+		list = slices.Delete(list, at, at+1)
+	}
+	if !p.pinnable() {
 		return list
 	}
 	return slices.Insert(list, at, p)
@@ -122,7 +136,7 @@ func (in *Installs) Known(seq uint64) (*session.Install, error) {
 	defer in.mu.Unlock()
 	var pinned parsedInstall
 	for _, p := range in.list {
-		if p.pinnable() && (p.seq < seq || !pinned.pinnable()) {
+		if p.seq < seq || !pinned.pinnable() {
 			pinned = p.parsedInstall
 		}
 	}
@@ -146,17 +160,14 @@ func (p parsedInstall) pin() (*session.Install, error) {
 // record before it that can be pinned, else the oldest there is. ErrNoInstall
 // means that there is none.
 func (in *Installs) Pinned(ctx context.Context, seq uint64) (*session.Install, error) {
-	var pinned parsedInstall
-	found, err := in.walk(ctx, seq, func(_ uint64, p parsedInstall) bool {
+	var pinned placed
+	found, err := in.walk(ctx, seq, func(p placed) bool {
 		pinned = p
-		return p.pinnable()
+		return true
 	})
 	if err == nil && !found {
-		pinned = parsedInstall{}
-		_, err = in.walk(ctx, math.MaxUint64, func(_ uint64, p parsedInstall) bool {
-			if p.pinnable() {
-				pinned = p
-			}
+		_, err = in.walk(ctx, math.MaxUint64, func(p placed) bool {
+			pinned = p
 			return false
 		})
 	}
@@ -188,22 +199,60 @@ func (in *Installs) named(hash codec.Hash) *session.Install {
 	return in.byHash[hash]
 }
 
-// walk shows enough every record below seq, the newest first, until it has
-// enough; found tells whether it had.
-func (in *Installs) walk(ctx context.Context, seq uint64, enough func(uint64, parsedInstall) bool) (found bool, err error) {
+// walk shows enough every record below seq that can be pinned, the newest first,
+// until it has enough; found tells whether it had.
+func (in *Installs) walk(ctx context.Context, seq uint64, enough func(placed) bool) (found bool, err error) {
+	var passed []codec.Hash // leaves of records with a fault, since the last one that can be pinned
 	for {
 		e, any, err := in.log.InstallBefore(ctx, seq)
-		if err != nil || !any || e.Seq >= seq { // the last: none is below, this is the oldest
-			return false, err
-		}
-		p, err := in.parse(ctx, e)
 		if err != nil {
 			return false, err
 		}
-		if enough(e.Seq, p) {
+		var next placed         // none
+		if any && e.Seq < seq { // else none is below: e is the oldest
+			p, err := in.parse(ctx, e)
+			if err != nil {
+				return false, err
+			}
+			next = placed{seq: e.Seq, parsedInstall: p}
+			if !p.pinnable() {
+				leaf, known := session.LeafOf(e), false
+				if next, known = in.next(leaf); !known {
+					passed, seq = append(passed, leaf), e.Seq
+					continue
+				}
+			}
+		}
+		in.leadTo(passed, next)
+		if passed = nil; next.seq == 0 {
+			return false, nil
+		}
+		if enough(next) {
 			return true, nil
 		}
-		seq = e.Seq
+		seq = next.seq
+	}
+}
+
+// next returns the record before one with a fault that can be pinned, as it was
+// found before. While the log has the one, it has all that was before it.
+func (in *Installs) next(leaf codec.Hash) (p placed, known bool) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	p, known = in.behind[leaf]
+	return p, known
+}
+
+// leadTo takes note that next is the first before each of these that can be pinned.
+func (in *Installs) leadTo(passed []codec.Hash, next placed) {
+	passed = passed[:min(len(passed), faultyMax)]
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if len(in.behind)+len(passed) > faultyMax {
+		clear(in.behind)
+	}
+	for _, leaf := range passed {
+		in.behind[leaf] = next
 	}
 }
 
@@ -212,6 +261,7 @@ func (in *Installs) parse(ctx context.Context, e session.Event) (parsedInstall, 
 	payload := codec.Sum(e.Payload)
 	in.mu.Lock()
 	p, known := in.parsed[payload]
+	known = known || in.faulty[payload]
 	in.mu.Unlock()
 	if known {
 		return p, nil
@@ -234,6 +284,13 @@ func (in *Installs) parse(ctx context.Context, e session.Event) (parsedInstall, 
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
+	if !p.pinnable() {
+		if len(in.faulty) >= faultyMax {
+			clear(in.faulty)
+		}
+		in.faulty[payload] = true
+		return p, nil
+	}
 	if p.install != nil {
 		if same := in.byHash[p.install.Hash]; same != nil {
 			p.install = same

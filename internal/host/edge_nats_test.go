@@ -25,7 +25,7 @@ import (
 
 // newWorldOf is newWorld with another server. Every connection is in process and
 // so knows how the server syncs.
-func newWorldOf(t *testing.T, options ...bustest.Option) *world {
+func newWorldOf(t testing.TB, options ...bustest.Option) *world {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*testTimeout)
 	t.Cleanup(cancel)

@@ -28,7 +28,7 @@ const testTimeout = 3 * time.Minute
 
 // world is a server with Refold's streams and a connection to it.
 type world struct {
-	t    *testing.T
+	t    testing.TB
 	ctx  context.Context
 	node *bustest.Node
 	bus  *bus.Bus

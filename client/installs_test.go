@@ -1,0 +1,77 @@
+package client_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/refold/refold/client"
+)
+
+// TestFaultyRecordsCostAReplayNothing: a replay of all sessions, and of one, asks
+// the log's leader for no more install records when 200 faulty ones lie before the
+// sessions, but for the first time.
+func TestFaultyRecordsCostAReplayNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	nc, err := nats.Connect(w.node.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	asked, err := nc.SubscribeSync("$JS.API.STREAM.MSG.GET.REFOLD_LOG")
+	if err != nil {
+		t.Fatal(err)
+	}
+	requests := func(do func()) int {
+		var n [2]int
+		for i := range n {
+			if err := nc.Flush(); err != nil {
+				t.Fatal(err)
+			}
+			if n[i], _, err = asked.Pending(); err != nil {
+				t.Fatal(err)
+			}
+			if i == 0 {
+				do()
+			}
+		}
+		return n[1] - n[0]
+	}
+	all := func(want int) func() {
+		return func() {
+			n := 0
+			_, err := w.ReplayAll(w.ctx, func(*client.Replayed) error { n++; return nil })
+			if err != nil || n != want {
+				t.Fatalf("replay of all: %d sessions (%v), want %d", n, err, want)
+			}
+		}
+	}
+	const sessions, faulty = 10, 200
+	begin := func(name string) {
+		for i := range sessions {
+			w.ask(fmt.Sprintf("%s%d", name, i), "hi")
+		}
+	}
+	begin("before")
+	most := requests(all(sessions))
+	one := requests(func() { w.replay("before1", 0) })
+	for i := range faulty {
+		if _, _, err := w.bus.PublishInstall(w.ctx, fmt.Appendf(nil, `{"v":1,"rules":1,"fault":%d}`, i), false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	begin("after")
+	// A session before the newest record has one request more, and a direct one.
+	most = 2*most + 2*sessions
+	if got := requests(all(2 * sessions)); got > most+2*faulty {
+		t.Errorf("the first replay of all asks the leader %d times, want each of %d faulty records once", got, faulty)
+	}
+	if got := requests(all(2 * sessions)); got > most {
+		t.Errorf("the second replay of all asks the leader %d times, want %d at most", got, most)
+	}
+	if got := requests(func() { w.replay("after1", 0) }); got != one {
+		t.Errorf("a replay of one asks the leader %d times, without faulty records %d", got, one)
+	}
+}

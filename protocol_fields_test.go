@@ -124,6 +124,7 @@ func TestFullMessages(t *testing.T) {
 	withRef.ToolRef = &ref
 	lists := &session.ViewLists{Enable: []string{"edit_file"}, Disable: []string{"shell"}, Force: []string{"stat"}}
 	total := session.UsageTotal{CachedTokens: 1, InputTokens: 2, OutputTokens: 3, ReasoningTokens: 4}
+	over := &session.OverBudget{Budget: "tokens", Limit: 100, Used: 180}
 	viewRun := session.ViewRun{
 		Number: 1, Seq: 2, Submission: "a", Provider: "openai", Model: "m1", Turns: 1, TurnsMax: 100, Usage: total, Roles: []string{"editor"}, Overrides: lists,
 		Cost: 546, Steers: []uint64{7}, Deadline: 5, Budget: fullBudget(), Spent: true, RetryAt: 5, Attempt: 2,
@@ -132,7 +133,7 @@ func TestFullMessages(t *testing.T) {
 	packed := map[string]any{
 		"Generation": session.Generation{
 			At: 1, Class: session.ClassLLM, Effect: "r1t1", Items: []session.Item{{Call: 1, Code: "cancelled", Detail: "d", Edit: 2, Role: session.RoleTool, Seq: 3}},
-			Model: "m1", Params: raw(t, `{"seed":1}`), Provider: "openai", ResponseFormat: fullFormat(t), RunMS: 300_000, Session: "s1", StartBy: 2, System: "Be brief.",
+			Model: "m1", OutputTokensMax: 16, Params: raw(t, `{"seed":1}`), Provider: "openai", ResponseFormat: fullFormat(t), RunMS: 300_000, Session: "s1", StartBy: 2, System: "Be brief.",
 			ToolChoice: "auto", Tools: []codec.Hash{hash}, Toolset: hash, V: 1,
 		},
 		"Step": session.Step{
@@ -163,12 +164,12 @@ func TestFullMessages(t *testing.T) {
 		"RunStarted":    session.RunPlaced{Run: 1, Seq: 2, Submission: "a"},
 		"RunFinished": session.RunFinished{
 			Run: 1, Lifecycle: session.Failed, Code: "turns_max", Detail: "d", Output: &session.Content{Text: "so far"},
-			OutputSeq: 9, Usage: total, Cost: 546, Untaken: []uint64{7},
+			OutputSeq: 9, Usage: total, Cost: 546, OverBudget: over, Untaken: []uint64{7},
 		},
 		"ApprovalRequested": session.ApprovalRequested{
 			Call: "r1t1c0", ToolID: "host.exec", ToolName: "shell", Arguments: "{}", ArgumentsSeq: 3, ArgsHash: hash.String(), Deadline: 5,
 		},
-		"BudgetExceeded":     session.BudgetExceeded{Run: 1, Budget: "tokens", Limit: 100, Used: 180},
+		"BudgetExceeded":     session.BudgetExceeded{Run: 1, Budget: "tokens", Limit: 100, Used: 180, Estimate: 40},
 		"EventRejected":      session.EventRejected{Seq: 2, Type: "RunRequested", Code: session.RejectQueueFull, Detail: "d"},
 		"ToolRejected":       session.ToolRejected{Effect: "r1t1c0", ToolName: "stat", Code: "tool_unknown", Detail: "d"},
 		"CallsPlanned":       session.CallsPlanned{Batch: "r1t1", PlanHash: hash.String(), Groups: [][]int{{0}, {1}}, Group: 1, Calls: []string{"r1t1c1"}},
@@ -179,7 +180,7 @@ func TestFullMessages(t *testing.T) {
 			Session: "s1", Status: "open", Lifecycle: session.Running, WaitsFor: "tools", Unserved: []string{"llm/openai"}, Seq: 4, Events: 3, Hash: hash.String(), Chain: hash.String(),
 			Clock: 1, Rules: 1, Install: hash.String(), Registry: hash.String(), Overrides: lists, Profile: "openai", HostSession: &session.ViewHost{ID: "h1", Status: "ready", Root: "/w", Route: "b1"},
 			Facts: []session.ViewFact{{Name: "region", Value: "eu"}}, Run: &viewRun, Queue: []session.ViewRun{viewRun},
-			Last: &session.ViewEnded{Number: 1, Lifecycle: session.Failed, Code: "turns_max", Detail: "d"},
+			Last: &session.ViewEnded{Number: 1, Lifecycle: session.Failed, Code: "turns_max", Detail: "d", OverBudget: over},
 			Batch: &session.ViewBatch{Batch: "r1t1", Seq: 3, PlanHash: hash.String(), Groups: [][]int{{0}}, Group: 1, Excess: 1, Calls: []session.ViewCall{{
 				Effect: "r1t1c0", ToolID: "host.exec", ToolName: "shell", Status: session.CallFailed, Code: "deadline_exceeded", Detail: "d",
 				HostLoop: "desk", Arguments: "{}", Deadline: 5, IdempotencyKey: "s1.r1t1c0", RetrySafe: true,

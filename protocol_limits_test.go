@@ -26,6 +26,7 @@ var limits = map[string]int64{
 	"FactsSet#/properties/facts/propertyNames/maxLength":                              session.FactNameBytesMax,
 	"Generation#/properties/items/maxItems":                                           session.ItemsMax + session.SteersMax,
 	"Generation#/properties/model/maxLength":                                          session.NameBytesMax,
+	"Generation#/properties/output_tokens_max/maximum":                                session.OutputTokensMax,
 	"Generation#/properties/system/maxLength":                                         session.SystemBytesMax,
 	"Generation#/properties/tools/maxItems":                                           planner.ToolsMax,
 	"GenerationSettled#/properties/finish_reason/maxLength":                           session.NameBytesMax,

@@ -357,6 +357,7 @@ func TestEnums(t *testing.T) {
 		"View#/properties/waits_for":           {"approval", "host_loop", "input", "model", "nobody", "resume", "retry", "step", "tools"},
 		"View#/properties/status":              {"open", "closed"},
 		"BudgetExceeded#/properties/budget":    {"tokens", "cost", "session_tokens", "session_cost"},
+		"parts/OverBudget#/properties/budget":  {"tokens", "cost", "session_tokens", "session_cost"},
 		"StepPrepared#/properties/status":      {"ok", "failed"},
 	}
 	got := map[string][]string{}

@@ -41,12 +41,6 @@ func (w *worker) outputContent(ctx context.Context, room *session.Content, o out
 	return &session.Content{Parts: parts}, nil
 }
 
-// isText reports whether a blob of this type is shown as text.
-func isText(mediaType string) bool {
-	kind, _, _ := strings.Cut(mediaType, ";")
-	return kind == "" || strings.HasPrefix(kind, "text/") || kind == "application/json"
-}
-
 // fileText is how a blob that is no text is shown to a model.
 func fileText(c *session.Content) string {
 	return fmt.Sprintf("[%s, %d bytes, %s]", clip(c.MediaType, session.NameBytesMax), c.Size, c.Blob)
@@ -78,7 +72,7 @@ func (r *reader) output(ctx context.Context, seq uint64, c *session.Content) (st
 
 // preview returns content that has no parts as a model is shown it.
 func (r *reader) preview(ctx context.Context, seq uint64, c *session.Content) (string, error) {
-	if c.Blob != nil && isText(c.MediaType) && c.Size > contentBytesMax {
+	if c.Blob != nil && session.IsShownAsText(c.MediaType) && c.Size > contentBytesMax {
 		return fmt.Sprintf("[%d bytes of text, too many to be shown; they are %s]", c.Size, c.Blob), nil
 	}
 	text, err := r.text(ctx, seq, c)

@@ -149,7 +149,7 @@ func (r *reader) text(ctx context.Context, seq uint64, c *session.Content) (stri
 func (r *reader) appendText(ctx context.Context, seq uint64, c *session.Content, b *strings.Builder) error {
 	switch {
 	case c == nil:
-	case c.Blob != nil && !isText(c.MediaType):
+	case c.Blob != nil && !session.IsShownAsText(c.MediaType):
 		b.WriteString(fileText(c))
 	case c.Blob != nil && c.Size > contentBytesMax:
 		return tooMuch(seq, contentBytesMax)

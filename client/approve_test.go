@@ -116,7 +116,7 @@ func TestLargeArgumentsAreShownToWhoDecides(t *testing.T) {
 func TestNoticesByType(t *testing.T) {
 	t.Parallel()
 	w := newWorldWith(t, toolsRecord).host()
-	config := `{"provider":"p","model":"m","budget":{"tokens":10}}`
+	config := `{"provider":"p","model":"m","budget":{"tokens":1000}}`
 	if _, err := w.Run(w.ctx, "s1", "hi", client.RunOptions{Config: []byte(config), Operator: true, Submission: "once"}); err != nil {
 		t.Fatal(err)
 	}
@@ -124,10 +124,10 @@ func TestNoticesByType(t *testing.T) {
 	w.took("s1")(w.Deny(w.ctx, w.waiting("s1", 1)[0], client.DecideOptions{}))
 	w.took("s1")(w.SettleCall(w.ctx, "s1", session.ToolCallSettled{Effect: "r1t1c1", Status: "succeeded"}))
 	w.say(session.DoorLLM, "s1", session.TypeToolCallsObserved, map[string]any{
-		"effect": "r1t2", "usage": map[string]any{"input_tokens": 20}, "calls": []any{map[string]any{"tool_name": "nothing"}},
+		"effect": "r1t2", "usage": map[string]any{"input_tokens": 2000}, "calls": []any{map[string]any{"tool_name": "nothing"}},
 	})
 	w.refuses("s1", session.RejectIllegalTransition)(w.Resume(w.ctx, "s1", nil, client.ControlOptions{}))
-	w.took("s1")(w.Resume(w.ctx, "s1", &session.Budget{Tokens: 30}, client.ControlOptions{}))
+	w.took("s1")(w.Resume(w.ctx, "s1", &session.Budget{Tokens: 3000}, client.ControlOptions{}))
 	w.took("s1")(w.Cancel(w.ctx, "s1", client.ControlOptions{}))
 	var got []string
 	for n, err := range w.Notices(w.ctx, "s1", 0) {
@@ -160,7 +160,7 @@ func TestNoticesByType(t *testing.T) {
 	}
 	want := []string{
 		"SessionOpened 1 true", "RunStarted 1 once", "ToolRejected r1t1c2 tool_unknown", "ApprovalRequested r1t1c0 " + `{"to":"a"}`,
-		"CallsPlanned r1t1 [r1t1c1]", "ToolRejected r1t2c0 tool_unknown", "BudgetExceeded tokens 20 10",
+		"CallsPlanned r1t1 [r1t1c1]", "ToolRejected r1t2c0 tool_unknown", "BudgetExceeded tokens 2000 1000",
 		"EventRejected illegal_transition", "RunFinished cancelled",
 	}
 	slices.Sort(got)

@@ -10,14 +10,15 @@ import (
 
 // RunEnd is how a run ended.
 type RunEnd struct {
-	Run       uint32
-	Lifecycle session.Lifecycle
-	Code      string           // of a failure
-	Detail    string           // of a failure, for people
-	Output    *session.Content // what the model answered; nil: nothing
-	Usage     session.UsageTotal
-	Cost      int64    // micro-units, by the prices of the run's config
-	Untaken   []uint64 // sequences of the steers that a cancelled run did not take
+	Run        uint32
+	Lifecycle  session.Lifecycle
+	Code       string           // of a failure
+	Detail     string           // of a failure, for people
+	Output     *session.Content // what the model answered; nil: nothing
+	Usage      session.UsageTotal
+	Cost       int64               // micro-units, by the prices of the run's config
+	OverBudget *session.OverBudget // nil: it ended within its budget
+	Untaken    []uint64            // sequences of the steers that a cancelled run did not take
 }
 
 // RejectedError says that the session could not do what was asked.
@@ -98,7 +99,7 @@ func (c *Client) RunOf(ctx context.Context, sid string, seq uint64) (uint32, err
 func (c *Client) ended(ctx context.Context, d session.RunFinished) (RunEnd, error) {
 	end := RunEnd{
 		Run: d.Run, Lifecycle: d.Lifecycle, Code: d.Code, Detail: d.Detail, Output: d.Output,
-		Usage: d.Usage, Cost: d.Cost, Untaken: d.Untaken,
+		Usage: d.Usage, Cost: d.Cost, OverBudget: d.OverBudget, Untaken: d.Untaken,
 	}
 	if d.OutputSeq == 0 {
 		return end, nil

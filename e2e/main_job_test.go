@@ -12,14 +12,17 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/refold/refold/actors/session"
 )
 
 // finished is the data of RunFinished, as a plain client reads it.
 type finished struct {
-	Run       int    `json:"run"`
-	Lifecycle string `json:"lifecycle"`
-	Code      string `json:"code"`
-	Output    struct {
+	OverBudget *session.OverBudget `json:"over_budget"`
+	Run        int                 `json:"run"`
+	Lifecycle  string              `json:"lifecycle"`
+	Code       string              `json:"code"`
+	Output     struct {
 		Text string `json:"text"`
 		Blob string `json:"blob"`
 		Size int    `json:"size"`

@@ -146,14 +146,14 @@ func TestBudget(t *testing.T) {
 	s := startSystem(t, object{
 		"v": 1, "rules": 1, "tools": list{tool("look", nil)},
 		"config": object{
-			"provider": "scripted", "model": "m", "budget": object{"tokens": 150}, "prices": object{"input": 1_000_000, "output": 2_000_000},
+			"provider": "scripted", "model": "m", "budget": object{"tokens": 1500}, "prices": object{"input": 1_000_000, "output": 2_000_000},
 		},
 	})
 	s.models(`
 turns:
-  - {calls: [{tool: look}], usage: {input_tokens: 90, output_tokens: 10}}
-  - {calls: [{tool: look}], usage: {input_tokens: 90, output_tokens: 10}}
-  - {say: Seen., usage: {input_tokens: 90, output_tokens: 10}}
+  - {calls: [{tool: look}], usage: {input_tokens: 900, output_tokens: 100}}
+  - {calls: [{tool: look}], usage: {input_tokens: 900, output_tokens: 100}}
+  - {say: Seen., usage: {input_tokens: 900, output_tokens: 100}}
 `, "scripted")
 	s.tools(&lab{})
 	heard := listen(t, s.nc, "refold.out.s1")
@@ -167,28 +167,28 @@ turns:
 		if err := json.Unmarshal(h.Data, &said); err != nil {
 			t.Fatal(err)
 		}
-		if want := (session.BudgetExceeded{Run: 1, Budget: "tokens", Limit: 150, Used: 200}); said != want {
+		if want := (session.BudgetExceeded{Run: 1, Budget: "tokens", Limit: 1500, Used: 2000, Estimate: said.Estimate}); said != want || said.Estimate == 0 {
 			t.Errorf("said: %+v, want %+v", said, want)
 		}
 	}
 	v := s.view("s1", "a paused run", func(v session.View) bool { return v.Lifecycle == session.Paused })
-	if v.WaitsFor != "resume" || !v.Run.Spent || v.Run.Cost != 220 {
+	if v.WaitsFor != "resume" || !v.Run.Spent || v.Run.Cost != 2200 {
 		t.Errorf("the session waits for %s, its run has cost %d", v.WaitsFor, v.Run.Cost)
 	}
-	more := object{"budget": object{"tokens": 1000}}
+	more := object{"budget": object{"tokens": 2700}}
 	s.say(session.DoorIn, "s1", session.TypeRunResumeRequested, object{})
 	s.say(session.DoorIn, "s1", session.TypeRunResumeRequested, more)
-	s.say(session.DoorCtl, "s1", session.TypeRunResumeRequested, object{"budget": object{"tokens": 160}})
+	s.say(session.DoorCtl, "s1", session.TypeRunResumeRequested, object{"budget": object{"tokens": 2001}})
 	s.wantRejections(heard, "RunResumeRequested illegal_transition", "RunResumeRequested not_permitted", "RunResumeRequested invalid_data")
 	s.folded()
 	if got := s.attempts("s1"); got != "r1t1 r1t2" {
 		t.Errorf("asked: %s, want two turns", got)
 	}
 	s.say(session.DoorCtl, "s1", session.TypeRunResumeRequested, more)
-	if got := waitFinished(t, heard, 1); got.Lifecycle != "completed" || got.Output.Text != "Seen." {
+	if got := waitFinished(t, heard, 1); got.Lifecycle != "completed" || got.Output.Text != "Seen." || got.OverBudget == nil || *got.OverBudget != (session.OverBudget{Budget: "tokens", Limit: 2700, Used: 3000}) {
 		t.Errorf("the run ended %+v", got)
 	}
-	if v := s.ended("s1", 1); v.Usage.InputTokens != 270 || v.Cost != 330 {
+	if v := s.ended("s1", 1); v.Usage.InputTokens != 2700 || v.Cost != 3300 {
 		t.Errorf("the session used %+v, which cost %d", v.Usage, v.Cost)
 	}
 	verifyAll(t, s.url)

@@ -268,6 +268,16 @@ func (ts *Toolset) Ref(reg *Registry, i int) codec.Ref {
 	return reg.tools[o.Tool()].descriptors[o.Variant()].ref
 }
 
+// DescriptorBytes returns how many bytes the descriptors of the tools offered
+// have. ts must be of reg.
+func (ts *Toolset) DescriptorBytes(reg *Registry) int {
+	n := 0
+	for _, o := range ts.Offers {
+		n += len(reg.tools[o.Tool()].descriptors[o.Variant()].bytes)
+	}
+	return n
+}
+
 // ResolveProfile returns the name of a run's profile: its config's, else the
 // session's selection, else the registry's default, else the one for its
 // provider if the registry has that. A name that the registry doesn't have is

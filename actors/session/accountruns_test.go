@@ -241,7 +241,7 @@ func (l *laws) inBudget(name string) {
 }
 
 // again: another attempt asks for what the first one did, later, if the run's
-// config lets it.
+// config lets it. How much it may say is what the budgets leave then.
 func (l *laws) again(o session.Effect, g, before *session.Generation) {
 	retry, t := l.state.Run.Config.Retry, l.state.Turn
 	if retry == nil || int(t.Attempt) >= retry.Attempts || o.Name != fmt.Sprintf("r%dt%da%d", t.Run, t.Number, t.Attempt+1) {
@@ -251,7 +251,7 @@ func (l *laws) again(o session.Effect, g, before *session.Generation) {
 		l.t.Fatalf("%s is asked without a wait", o.Name)
 	}
 	same := *g
-	same.At, same.StartBy, same.Effect = before.At, before.StartBy, before.Effect
+	same.At, same.StartBy, same.Effect, same.OutputTokensMax = before.At, before.StartBy, before.Effect, before.OutputTokensMax
 	want, err := codec.Marshal(before)
 	if err != nil {
 		l.t.Fatal(err)

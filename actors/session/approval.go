@@ -102,6 +102,7 @@ func (s *State) approvalDecided(b *ApprovalDecided) *refusal {
 			return bad
 		}
 		c.Arguments, c.Edit = b.Arguments, s.Seq
+		s.addToWindow(int64(len(b.Arguments))) // the result tells what was run instead
 	}
 	c.Status, c.Approval = CallWaiting, nil
 	if t.Batch.Group < len(t.Batch.Plan.Groups) && s.isInOpenGroup(i) {

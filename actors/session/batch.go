@@ -166,6 +166,7 @@ func (s *State) settleCall(i int, b *settlement) {
 	if bad != nil {
 		s.endCall(i, CallFailed, CodeBadSettlement, bad.detail)
 	} else {
+		s.addToWindow(b.call.shownBytes() + int64(b.outputTo-b.outputFrom))
 		s.takeOutcome(i, &b.call)
 	}
 	s.closeGroup()
@@ -174,6 +175,7 @@ func (s *State) settleCall(i int, b *settlement) {
 // takeResult gives call i the result that the event being folded holds.
 func (s *State) takeResult(i int, b *ToolCallSettled) {
 	s.Turn.Batch.Calls[i].Result = b.result()
+	s.addToWindow(b.shownBytes())
 	s.takeOutcome(i, b)
 }
 
@@ -280,10 +282,10 @@ func (s *State) fileResults() {
 	for i := range b.Calls {
 		c := &b.Calls[i]
 		done.Results[i] = c.Result
-		s.appendItem(Item{Role: RoleTool, Seq: c.Seq, Call: i, Code: c.Code, Detail: c.Detail, Edit: c.Edit})
+		s.appendItem(Item{Role: RoleTool, Seq: c.Seq, Call: i, Code: c.Code, Detail: c.Detail, Edit: c.Edit}, 0) // its result was counted when it came
 	}
 	for i := range b.Excess {
 		s.appendItem(Item{Role: RoleTool, Seq: b.Seq, Call: len(b.Calls) + i, Code: CodeLimitExceeded,
-			Detail: "a batch runs at most " + strconv.Itoa(CallsMax) + " calls: make fewer at a time"})
+			Detail: "a batch runs at most " + strconv.Itoa(CallsMax) + " calls: make fewer at a time"}, 0)
 	}
 }

@@ -2,6 +2,9 @@ package session
 
 import (
 	"math/bits"
+	"strconv"
+
+	"github.com/refold/refold/planner"
 )
 
 // addUsage adds u to the run's and the session's usage.
@@ -32,9 +35,11 @@ func (p *Prices) cost(u *Usage) int64 {
 	return min(CostMax, costOf(u.InputTokens-cached, p.Input)+costOf(cached, price)+costOf(u.OutputTokens, p.Output))
 }
 
+// million is how many tokens a price is for.
+const million = 1_000_000
+
 // costOf returns what tokens cost at a price for a million of them.
 func costOf(tokens, price int64) int64 {
-	const million = 1_000_000
 	high, low := bits.Mul64(uint64(tokens), uint64(price))
 	if high >= million {
 		return CostMax
@@ -43,47 +48,116 @@ func costOf(tokens, price int64) int64 {
 	return int64(min(cost, CostMax))
 }
 
-// breach is a budget that is spent.
-type breach struct {
-	budget      string
-	limit, used int64
+// limit is one budget of the active run, and where the run stands by it.
+type limit struct {
+	budget    string
+	most      int64 // 0: no limit
+	used      int64
+	estimate  int64 // of the next input: tokens, or what they cost
+	perOutput int64 // what a million tokens of output take of it; 0: nothing
 }
 
-// breached returns the first budget of the active run that is spent.
-func (s *State) breached() (breach, bool) {
+// limits returns the budgets of the active run in the order in which they are
+// looked at. The next turn shows the model so many bytes.
+func (s *State) limits(inputBytes int64) [4]limit {
 	b := s.Run.Config.Budget
 	if b == nil {
-		return breach{}, false
+		return [4]limit{}
 	}
 	run, all := &s.Run.Usage, &s.Usage
-	for _, of := range []breach{
-		{"tokens", b.Tokens, run.InputTokens + run.OutputTokens},
-		{"cost", b.Cost, s.Run.Cost},
-		{"session_tokens", b.SessionTokens, all.InputTokens + all.OutputTokens},
-		{"session_cost", b.SessionCost, s.Cost},
-	} {
-		if of.limit > 0 && of.used >= of.limit {
-			return of, true
-		}
+	tokens := (inputBytes + BytesPerToken - 1) / BytesPerToken
+	cost, perOutput := int64(0), int64(0)
+	if p := s.Run.Config.Prices; p != nil {
+		cost, perOutput = costOf(tokens, p.Input), p.Output
 	}
-	return breach{}, false
+	return [4]limit{
+		{"tokens", b.Tokens, run.InputTokens + run.OutputTokens, tokens, million},
+		{"cost", b.Cost, s.Run.Cost, cost, perOutput},
+		{"session_tokens", b.SessionTokens, all.InputTokens + all.OutputTokens, tokens, million},
+		{"session_cost", b.SessionCost, s.Cost, cost, perOutput},
+	}
 }
 
-// budgetSpent stops the active run if one of its budgets is spent: it is
-// paused until somebody raises it, or fails.
-func (s *State) budgetSpent() bool {
-	spent, is := s.breached()
+// breached returns the first budget of the active run that does not suffice for
+// a turn that shows the model so many bytes.
+func (s *State) breached(inputBytes int64) (limit, bool) {
+	for _, l := range s.limits(inputBytes) {
+		if l.most > 0 && l.used+l.estimate >= l.most {
+			return l, true
+		}
+	}
+	return limit{}, false
+}
+
+// overBudget returns by how much the active run ends over a budget, nil if it
+// doesn't.
+func (s *State) overBudget() *OverBudget {
+	for _, l := range s.limits(0) {
+		if l.most > 0 && l.used > l.most {
+			return &OverBudget{Budget: l.budget, Limit: l.most, Used: l.used}
+		}
+	}
+	return nil
+}
+
+// outputTokensMax returns how many tokens the budgets leave for the output of
+// the latest turn's generation, which is about to be asked: 0 if none of them
+// bounds it, else at least 1.
+func (s *State) outputTokensMax() int32 {
+	if s.Run.Config.Budget == nil {
+		return 0
+	}
+	least := int64(0)
+	for _, l := range s.limits(s.turnInputBytes(int64(s.WindowBytes), &s.Turn.Toolset)) {
+		if l.most == 0 || l.perOutput == 0 {
+			continue
+		}
+		left := max(1, tokensFor(l.most-l.used-l.estimate, l.perOutput))
+		if least == 0 || left < least {
+			least = left
+		}
+	}
+	return int32(least)
+}
+
+// tokensFor returns how many tokens an amount is enough for, at a price for a
+// million of them.
+func tokensFor(amount, price int64) int64 {
+	if amount <= 0 {
+		return 0
+	}
+	high, low := bits.Mul64(uint64(amount), million)
+	if high >= uint64(price) {
+		return OutputTokensMax
+	}
+	tokens, _ := bits.Div64(high, low, uint64(price))
+	return int64(min(tokens, OutputTokensMax))
+}
+
+// budgetSpent stops the active run if one of its budgets does not suffice for
+// its next turn, which shows the model at least so many bytes: the run is paused
+// until somebody raises the budget, and holds back what, or it fails.
+func (s *State) budgetSpent(what Held, inputBytes int64) bool {
+	spent, is := s.breached(inputBytes)
 	if !is {
 		return false
 	}
 	if s.Run.Config.Budget.OnBreach == BreachFail {
-		s.endRun(Ended{Lifecycle: Failed, Code: CodeBudget, Detail: "the budget of " + spent.budget + " is spent"}, nil)
+		s.endRun(Ended{Lifecycle: Failed, Code: CodeBudget, Detail: "the budget of " + spent.budget + " is spent: " + spent.String()}, nil)
 		return true
 	}
-	say(s, NoticeBudgetExceeded, BudgetExceeded{Run: s.Run.Number, Budget: spent.budget, Limit: spent.limit, Used: spent.used})
+	say(s, NoticeBudgetExceeded, BudgetExceeded{
+		Run: s.Run.Number, Budget: spent.budget, Limit: spent.most, Used: spent.used, Estimate: spent.estimate,
+	})
 	s.pause()
-	s.Run.Held, s.Run.Breach = HeldTurn, true
+	s.Run.Held, s.Run.Breach = what, true
 	return true
+}
+
+// String says how much of a budget is used and needed.
+func (l limit) String() string {
+	number := func(n int64) string { return strconv.FormatInt(n, 10) }
+	return number(l.used) + " used, about " + number(l.estimate) + " for the next input, of " + number(l.most)
 }
 
 // budgetResumeFault says why a paused run can't be resumed under budget, nil
@@ -101,12 +175,17 @@ func (s *State) budgetResumeFault(door Door, budget *Budget) *refusal {
 	if bad := budgetFault("budget", budget); bad != nil {
 		return bad
 	}
+	bytes := s.nextInputBytes()
+	if run.Held == HeldGeneration {
+		set := planner.Select(s.turnsOwn, s.toolRequest(), s.plannerFacts())
+		bytes = s.turnInputBytes(bytes, &set)
+	}
 	before := run.Config.Budget
 	run.Config.Budget = budget
-	spent, is := s.breached()
+	spent, is := s.breached(bytes)
 	run.Config.Budget = before
 	if is {
-		return refuse(RejectInvalidData, "budget."+spent.budget+": is spent already")
+		return refuse(RejectInvalidData, "budget."+spent.budget+": is too small: "+spent.String())
 	}
 	return nil
 }

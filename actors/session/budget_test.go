@@ -77,7 +77,7 @@ func TestBudgetBeforeTheFirstTurn(t *testing.T) {
 	}{
 		"cancel":    {session.TypeRunCancelRequested, nil, ""},
 		"interrupt": {session.TypeRunInterrupt, nil, ""}, // what becomes of the steer is paused likewise
-		"resume":    {session.TypeRunResumeRequested, map[string]any{"budget": map[string]any{"session_tokens": 6}}, "r2t1"},
+		"resume":    {session.TypeRunResumeRequested, map[string]any{"budget": map[string]any{"session_tokens": 1000}}, "r2t1"},
 		"close":     {session.TypeSessionClosed, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -97,35 +97,40 @@ func TestBudgetBeforeTheFirstTurn(t *testing.T) {
 	}
 }
 
-// TestBudgetsOneByOne: each budget is spent by just as much as it says, and by
-// no other's.
+// TestBudgetsOneByOne: each budget is spent by just as much as it says, the
+// estimate of the next input included, and by no other's.
 func TestBudgetsOneByOne(t *testing.T) {
 	t.Parallel()
-	for budget, limits := range map[string][2]int64{ // spent, and one more
-		"tokens": {14, 15}, "cost": {24, 25}, "session_tokens": {21, 22}, "session_cost": {31, 32},
-	} {
-		for i, limit := range limits {
+	shown := len("go") + len("done") + len("go") + len("nosuch{}") + len("tool_unknown") + len(`there is no tool "nosuch"`)
+	estimate := int64(shown+session.BytesPerToken-1) / session.BytesPerToken
+	for budget, used := range map[string]int64{"tokens": 14_000, "cost": 24_000, "session_tokens": 21_000, "session_cost": 31_000} {
+		for i := range int64(2) { // spent, and one more
+			limit := used + estimate + i
 			t.Run(fmt.Sprintf("%s %d", budget, limit), func(t *testing.T) {
 				t.Parallel()
 				w := toldUnder(t, askInstall(t))
 				prices := map[string]any{"input": 1_000_000, "output": 2_000_000}
 				w.run(map[string]any{"prices": map[string]any{"input": 1_000_000}})
 				w.must(w.tell(session.DoorLLM, session.TypeGenerationSettled, map[string]any{
-					"effect": "r1t1", "status": "ok", "text": text("done"), "usage": map[string]any{"input_tokens": 7},
+					"effect": "r1t1", "status": "ok", "text": text("done"), "usage": map[string]any{"input_tokens": 7_000},
 				}))
-				w.run(map[string]any{"prices": prices, "budget": map[string]any{budget: limit}})
+				w.run(map[string]any{"active_tools": []string{}, "prices": prices, "budget": map[string]any{budget: limit}})
 				notices, err := w.tell(session.DoorLLM, session.TypeToolCallsObserved, map[string]any{
-					"effect": "r2t1", "calls": made(1, "nosuch", "{}"), "usage": map[string]any{"input_tokens": 4, "output_tokens": 10, "reasoning_tokens": 9},
+					"effect": "r2t1", "calls": made(1, "nosuch", "{}"), "usage": map[string]any{"input_tokens": 4_000, "output_tokens": 10_000, "reasoning_tokens": 9_000},
 				})
 				w.must(notices, err)
 				if spent := w.state.Run.Breach; spent != (i == 0) || spent == (w.asked() != "") {
 					t.Fatalf("it is spent: %v, asked is %q", spent, w.asked())
 				}
 				if i == 0 {
-					want := session.BudgetExceeded{Run: 2, Budget: budget, Limit: limit, Used: limit}
+					want := session.BudgetExceeded{Run: 2, Budget: budget, Limit: limit, Used: used, Estimate: estimate}
 					if got := notices[len(notices)-1].Data; got != want {
 						t.Errorf("it says %+v, want %+v", got, want)
 					}
+					return
+				}
+				if got := w.generation("r2t2").OutputTokensMax; got != 1 {
+					t.Errorf("the next turn may say %d tokens, want the one that is left", got)
 				}
 			})
 		}

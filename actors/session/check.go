@@ -198,15 +198,17 @@ func (s *State) checkTurn() error {
 		return fmt.Errorf("the active run has no turn")
 	case t.RetryAt > 0 && (t.Open || t.Batch != nil || s.Run == nil):
 		return fmt.Errorf("%s waits to be asked again beside something open", turnName(t.Run, t.Number))
+	case t.OutputTokensMax < 0:
+		return fmt.Errorf("%s may say %d tokens", turnName(t.Run, t.Number), t.OutputTokensMax)
 	case t.Attempt >= AttemptsMax:
 		return fmt.Errorf("%s is at attempt %d", turnName(t.Run, t.Number), t.Attempt+1)
 	case t.Run == 0 || t.Number == 0 || t.Run > s.Runs:
 		return fmt.Errorf("the latest turn is %s of %d runs", turnName(t.Run, t.Number), s.Runs)
-	case t.Items < 0 || t.Items > len(s.Items):
+	case t.Items < 0 || int(t.Items) > len(s.Items):
 		return fmt.Errorf("the window of %s is %d of %d items", turnName(t.Run, t.Number), t.Items, len(s.Items))
 	case t.Open && t.Batch != nil:
 		return fmt.Errorf("%s is open beside its batch", turnName(t.Run, t.Number))
-	case !t.isAsked() && (t.Open || t.Batch != nil || t.Step == nil):
+	case !t.isAsked() && (t.Open || t.Batch != nil):
 		return fmt.Errorf("%s was not asked, and is open or was answered", turnName(t.Run, t.Number))
 	}
 	if err := s.checkStep(); err != nil {

@@ -11,6 +11,9 @@ func (l Lifecycle) isEnd() bool {
 	return false
 }
 
+// isInput reports whether one input can show a model so many bytes.
+func isInput(bytes int64) bool { return bytes >= 0 && bytes <= inputBytesMax }
+
 // checkLifecycle checks where a run stands.
 func (r *Run) checkLifecycle(queued bool, seq uint64) error {
 	switch {
@@ -31,6 +34,9 @@ func (r *Run) checkLifecycle(queued bool, seq uint64) error {
 	default:
 		return fmt.Errorf("it holds back %q", r.Held)
 	}
+	if !isInput(r.InputBytes) || !queued && r.InputBytes != 0 {
+		return fmt.Errorf("its input is of %d bytes", r.InputBytes)
+	}
 	if queued && r.Asked != nil {
 		return fmt.Errorf("it is queued, and its lists were changed")
 	}
@@ -38,8 +44,8 @@ func (r *Run) checkLifecycle(queued bool, seq uint64) error {
 		return fmt.Errorf("%d steers wait, its answer is that of event %d", len(r.Steers), r.Answer)
 	}
 	for _, steer := range r.Steers {
-		if steer == 0 || steer > seq {
-			return fmt.Errorf("a steer is of event %d, the latest is %d", steer, seq)
+		if steer.Seq == 0 || steer.Seq > seq || !isInput(steer.Bytes) {
+			return fmt.Errorf("a steer is of event %d, the latest is %d, and of %d bytes", steer.Seq, seq, steer.Bytes)
 		}
 	}
 	return nil

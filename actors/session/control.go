@@ -63,7 +63,7 @@ func (s *State) runCancelRequested(b *RunControl) *refusal {
 	run := s.Queue[at]
 	s.Queue = slices.Delete(s.Queue, at, at+1)
 	say(s, NoticeRunFinished, RunFinished{
-		Run: run.Number, Lifecycle: Cancelled, Code: end.Code, Detail: end.Detail, Untaken: run.Steers,
+		Run: run.Number, Lifecycle: Cancelled, Code: end.Code, Detail: end.Detail, Untaken: seqsOf(run.Steers),
 	})
 	return nil
 }
@@ -248,7 +248,7 @@ func (s *State) runEdited(b *RunEdited) *refusal {
 		return illegal("edit", s.Run.Lifecycle)
 	}
 	run := &s.Queue[at]
-	run.Seq = s.Seq
+	run.Seq, run.InputBytes = s.Seq, b.Input.shownBytes()
 	say(s, NoticeRunQueued, RunPlaced{Run: run.Number, Seq: run.Seq, Submission: run.Submission})
 	return nil
 }
@@ -286,7 +286,7 @@ func (s *State) sessionClosed(*SessionClosed) *refusal {
 	}
 	for i := range queue {
 		say(s, NoticeRunFinished, RunFinished{
-			Run: queue[i].Number, Lifecycle: Cancelled, Code: CodeCancelled, Detail: "the session was closed", Untaken: queue[i].Steers,
+			Run: queue[i].Number, Lifecycle: Cancelled, Code: CodeCancelled, Detail: "the session was closed", Untaken: seqsOf(queue[i].Steers),
 		})
 	}
 	return nil

@@ -29,22 +29,23 @@ type Effect struct {
 
 // Generation is the payload of an effect of class llm.
 type Generation struct {
-	At             int64        `msgpack:"at"`
-	Class          Class        `msgpack:"class"`
-	Effect         string       `msgpack:"effect"`
-	Items          []Item       `msgpack:"items"` // what to read from the log, in order
-	Model          string       `msgpack:"model"`
-	Params         codec.Raw    `msgpack:"params,omitempty"`
-	Provider       string       `msgpack:"provider"`
-	ResponseFormat codec.Raw    `msgpack:"response_format,omitempty"` // a ResponseFormat
-	RunMS          int64        `msgpack:"run_ms"`
-	Session        string       `msgpack:"session"`
-	StartBy        int64        `msgpack:"start_by"` // Unix ms; past it nothing is started
-	System         string       `msgpack:"system,omitempty"`
-	ToolChoice     string       `msgpack:"tool_choice,omitempty"` // auto if absent; none, required, or the tool_name of a tool offered
-	Tools          []codec.Hash `msgpack:"tools,omitempty"`       // descriptors, in the order to be shown
-	Toolset        codec.Hash   `msgpack:"toolset"`               // fingerprint of the toolset
-	V              int          `msgpack:"v"`
+	At              int64        `msgpack:"at"`
+	Class           Class        `msgpack:"class"`
+	Effect          string       `msgpack:"effect"`
+	Items           []Item       `msgpack:"items"` // what to read from the log, in order
+	Model           string       `msgpack:"model"`
+	OutputTokensMax int64        `msgpack:"output_tokens_max,omitempty"` // what the budgets leave for its output; 0: no limit
+	Params          codec.Raw    `msgpack:"params,omitempty"`
+	Provider        string       `msgpack:"provider"`
+	ResponseFormat  codec.Raw    `msgpack:"response_format,omitempty"` // a ResponseFormat
+	RunMS           int64        `msgpack:"run_ms"`
+	Session         string       `msgpack:"session"`
+	StartBy         int64        `msgpack:"start_by"` // Unix ms; past it nothing is started
+	System          string       `msgpack:"system,omitempty"`
+	ToolChoice      string       `msgpack:"tool_choice,omitempty"` // auto if absent; none, required, or the tool_name of a tool offered
+	Tools           []codec.Hash `msgpack:"tools,omitempty"`       // descriptors, in the order to be shown
+	Toolset         codec.Hash   `msgpack:"toolset"`               // fingerprint of the toolset
+	V               int          `msgpack:"v"`
 }
 
 // Role is whose words an item of the transcript is.

@@ -226,8 +226,8 @@ const (
 	CompletionExplicit = "explicit" // RunCompleted or RunFailed; a turn without calls waits for input
 )
 
-// Budget is what a run and its session may use. It is checked before each
-// turn. 0 is no limit.
+// Budget is what a run and its session may use. It is checked before each turn,
+// the first included, with an estimate of the turn's input. 0 is no limit.
 type Budget struct {
 	Cost          int64  `json:"cost,omitempty" msgpack:"cost,omitempty"`                     // of the run, micro-units by Prices
 	OnBreach      string `json:"on_breach,omitempty" msgpack:"on_breach,omitempty"`           // pause (default), fail

@@ -153,7 +153,7 @@ func (s *State) apply(e Event) (string, *refusal) {
 	case read:
 		bad = s.settle(&b)
 	case asked:
-		bad = s.runRequested(e.Door, &q.body, env.Data)
+		bad = s.runRequested(e.Door, &q.body, q.bytes, env.Data)
 	case isSettlement(env.Type):
 		if bad = b.decode(env); bad == nil {
 			bad = s.settle(&b)
@@ -193,7 +193,7 @@ func (s *State) applyBody(door Door, env Envelope) *refusal {
 			if bad := contentFault("input", &b.Input, false); bad != nil {
 				return bad
 			}
-			return s.runRequested(door, b, env.Data)
+			return s.runRequested(door, b, b.Input.shownBytes(), env.Data)
 		})
 	case TypeSteerRequested:
 		return contentBody(env.Data, s.steerRequested)

@@ -147,8 +147,12 @@ func (w *weave) operate() utterance {
 }
 
 func (w *weave) input() string {
-	return w.pick(`{"text":"hi"}`, `{"text":"go on"}`, `{"text":" "}`, `{"parts":[{"text":"one"},{"text":"two"}]}`, `{"text":""}`)
+	return w.pick(`{"text":"hi"}`, `{"text":"go on"}`, `{"text":" "}`, `{"parts":[{"text":"one"},{"text":"two"}]}`, `{"text":""}`,
+		`{"parts":[{"blob":"`+noBlob+`","media_type":"image/png","size":70000},{"blob":"`+noBlob+`","size":9000000}]}`)
 }
+
+// noBlob names a blob that nobody reads.
+const noBlob = "sha256-e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 // number names a run, or leaves it open which one.
 func (w *weave) number() string {

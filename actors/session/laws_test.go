@@ -173,6 +173,9 @@ func (l *laws) fold(door session.Door, payload []byte) {
 	if err := l.state.Check(); err != nil {
 		l.t.Fatalf("invariant: %v", err)
 	}
+	if err := windowFault(l.state, func(seq uint64) session.Event { return l.history[(seq-2)/3] }); whole && err != nil {
+		l.t.Fatalf("window: %v", err)
+	}
 	l.account(e, notices, rejected)
 	if l.sleeps && rapid.IntRange(0, 7).Draw(l.t, "sleep") == 0 {
 		l.sleep()

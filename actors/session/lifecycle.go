@@ -11,8 +11,9 @@ func (s *State) startRun(run Run) {
 	s.Run = &run
 	say(s, NoticeRunStarted, RunPlaced{Run: run.Number, Seq: run.Seq, Submission: run.Submission})
 	if !s.transcriptFull() { // a full one takes nothing more, or every later run would add to it
-		s.appendItem(Item{Role: RoleUser, Seq: run.Seq})
+		s.appendItem(Item{Role: RoleUser, Seq: run.Seq}, run.InputBytes)
 	}
+	s.Run.InputBytes = 0 // it is part of the transcript's
 	s.startTurn()
 }
 
@@ -28,6 +29,7 @@ func (s *State) endRun(end Ended, answer *settlement) {
 	run := s.Run
 	end.Number = run.Number
 	end.Detail = clip(end.Detail, DetailBytesMax)
+	end.OverBudget = s.overBudget()
 	s.sayFinished(run, &end, answer)
 	if end.Lifecycle == Cancelled {
 		run.Steers = nil
@@ -52,7 +54,7 @@ func (s *State) sayFinished(run *Run, end *Ended, answer *settlement) {
 	}
 	said := RunFinished{
 		Run: end.Number, Lifecycle: end.Lifecycle, Code: end.Code, Detail: end.Detail, OutputSeq: run.Answer,
-		Usage: run.Usage, Cost: run.Cost,
+		Usage: run.Usage, Cost: run.Cost, OverBudget: end.OverBudget,
 	}
 	var output *Content
 	if answer != nil {
@@ -65,7 +67,7 @@ func (s *State) sayFinished(run *Run, end *Ended, answer *settlement) {
 		}
 	}
 	if end.Lifecycle == Cancelled {
-		said.Untaken = run.Steers
+		said.Untaken = seqsOf(run.Steers)
 	}
 	say(s, NoticeRunFinished, said)
 }

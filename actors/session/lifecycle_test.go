@@ -43,9 +43,9 @@ var stands = []stand{
 	{"paused, input", "paused, input", false, "", func(w *told) { w.run(explicit()); w.answered("r1t1"); w.pause() }},
 	{"paused, input came", "paused, input", false, "", func(w *told) { w.run(explicit()); w.pause(); w.answered("r1t1") }},
 	{"paused by its budget", "budget", false, "made", func(w *told) {
-		w.run(map[string]any{"budget": map[string]any{"tokens": 1}})
+		w.run(map[string]any{"budget": map[string]any{"tokens": 1000}})
 		w.must(w.tell(session.DoorLLM, session.TypeToolCallsObserved, map[string]any{
-			"effect": "r1t1", "calls": []any{map[string]any{"tool_name": "nosuch", "arguments": "{}"}}, "usage": map[string]any{"input_tokens": 1},
+			"effect": "r1t1", "calls": []any{map[string]any{"tool_name": "nosuch", "arguments": "{}"}}, "usage": map[string]any{"input_tokens": 1000},
 		}))
 	}},
 	{"interrupting, the model's turn", "interrupting", true, "", func(w *told) { w.run(nil); w.in(session.TypeRunInterrupt, nil) }},

@@ -29,14 +29,15 @@ const (
 	TurnsDefault   = 100      // turns of a run
 	TurnsMax       = 10_000   // turns_max may not exceed it
 
-	ItemsMax       = 10_000    // items of a transcript
-	EffectBytesMax = 768 << 10 // an effect's payload
-	CallsMax       = 64        // calls of a batch that may run
-	CallsSeenMax   = 1_024     // calls that one answer of a model may hold
-	StepCallsMax   = 256       // calls of earlier turns that a step hook is shown
-	CodeBytesMax   = 64        // a code in a settlement
-	DetailBytesMax = 256       // a detail, wherever it stands
-	TokensMax      = 1 << 40   // a count in a usage
+	ItemsMax        = 10_000    // items of a transcript
+	EffectBytesMax  = 768 << 10 // an effect's payload
+	CallsMax        = 64        // calls of a batch that may run
+	CallsSeenMax    = 1_024     // calls that one answer of a model may hold
+	StepCallsMax    = 256       // calls of earlier turns that a step hook is shown
+	CodeBytesMax    = 64        // a code in a settlement
+	DetailBytesMax  = 256       // a detail, wherever it stands
+	TokensMax       = 1 << 40   // a count in a usage
+	OutputTokensMax = 1<<31 - 1 // output_tokens_max may not exceed it
 
 	FactsMax          = 64      // facts of a session
 	FactNameBytesMax  = 64      // a fact's name
@@ -61,8 +62,18 @@ const (
 	CostMax           = 1 << 50                   // micro-units
 	PriceMax          = 1 << 40                   // micro-units for a million tokens
 
+	BytesPerToken   = 4                    // of what a model is shown: how budgets estimate an input
+	ShownBytesMax   = 8 << 20              // of one blob that is text, as a model is shown it
+	PreviewBytesMax = 80 << 10             // the same for a result of more than TextBytesMax: its beginning and its end
+	imageBytes      = 1600 * BytesPerToken // what an image counts as: about the most that a provider counts for one
+	fileBytes       = 128                  // what any other blob counts as: a line that names it
+
 	StateBytesMax = 7 << 20 // a state's canonical bytes; a snapshot of them must be less than codec.BytesMax
 )
+
+// inputBytesMax is what one input shows a model at most: an inline text, or all
+// its parts, each a blob.
+const inputBytesMax = PartsMax * ShownBytesMax
 
 // itemFixedBytesMax is an item's encoding without its code, detail and edit:
 // five keys, a role, a position, a sequence and the texts' headers.

@@ -64,6 +64,8 @@ func TestLimitsRelate(t *testing.T) {
 		{"one run with the largest config can queue", configFixedBytesMax+configBytesMax <= QueueBytesMax},
 		{"usages add up", turnsOfSession*TokensMax < math.MaxInt64 && turnsOfSession < math.MaxInt64/TokensMax},
 		{"a state within its limits is within StateBytesMax, of which it needs " + strconv.Itoa(stateBytesBound()), stateBytesBound() <= StateBytesMax},
+		{"an input of one inline text shows no more than one of parts", EventBytesMax <= inputBytesMax},
+		{"a preview is shorter than the text that it stands for", PreviewBytesMax < TextBytesMax},
 		{"a snapshot of it can be encoded", StateBytesMax+1<<10 <= codec.BytesMax},
 	} {
 		if !c.ok {
@@ -107,7 +109,7 @@ func stateBytesBound() int {
 		run + // the active one
 		QueueMax*(1<<8+RolesMax*(2+RoleBytesMax)) + QueueBytesMax +
 		2*3*NamesMax*(3+NameBytesMax) + // the session's overrides, and the active run's lists as they were requested
-		SteersMax*9 + CallsMax*(64+itemEditBytesMax) + // steers that wait; calls that await approval, or were edited
+		SteersMax*24 + CallsMax*(64+itemEditBytesMax) + // steers that wait; calls that await approval, or were edited
 		factsBytesMax + stepRecordBytesMax +
 		1<<8 + CallsMax*34 + // the batch that is done
 		IDsMax*(2+IDBytesMax) +

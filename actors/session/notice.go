@@ -51,15 +51,16 @@ type RunPlaced struct {
 // would not fit a notice (256 KiB of text can be 1.5 MiB of it) is given by
 // OutputSeq instead: the event of that sequence holds it, as `text`.
 type RunFinished struct {
-	Run       uint32     `json:"run"`
-	Lifecycle Lifecycle  `json:"lifecycle"` // completed, failed, cancelled, interrupted
-	Code      string     `json:"code,omitempty"`
-	Detail    string     `json:"detail,omitempty"`
-	Output    *Content   `json:"output,omitempty"`
-	OutputSeq uint64     `json:"output_seq,omitempty"` // 0: Output has it, or there is none
-	Usage     UsageTotal `json:"usage"`
-	Cost      int64      `json:"cost,omitempty"`           // micro-units
-	Untaken   []uint64   `json:"untaken_steers,omitempty"` // sequences of steers that a cancelled run did not take
+	Run        uint32      `json:"run"`
+	Lifecycle  Lifecycle   `json:"lifecycle"` // completed, failed, cancelled, interrupted
+	Code       string      `json:"code,omitempty"`
+	Detail     string      `json:"detail,omitempty"`
+	Output     *Content    `json:"output,omitempty"`
+	OutputSeq  uint64      `json:"output_seq,omitempty"` // 0: Output has it, or there is none
+	Usage      UsageTotal  `json:"usage"`
+	Cost       int64       `json:"cost,omitempty"`           // micro-units
+	OverBudget *OverBudget `json:"over_budget,omitempty"`    // absent: the run ended within its budget
+	Untaken    []uint64    `json:"untaken_steers,omitempty"` // sequences of steers that a cancelled run did not take
 }
 
 // ApprovalRequested is the data of the notice that a call waits for a person.
@@ -73,13 +74,23 @@ type ApprovalRequested struct {
 	Deadline     int64  `json:"deadline"`                // Unix ms; then it is denied
 }
 
+// OverBudget tells by how much a run ended over its budget: the first, of those
+// that BudgetExceeded lists.
+type OverBudget struct {
+	Budget string `json:"budget" msgpack:"budget"` // tokens, cost, session_tokens, session_cost
+	Limit  int64  `json:"limit" msgpack:"limit"`
+	Used   int64  `json:"used" msgpack:"used"` // more than the limit
+}
+
 // BudgetExceeded is the data of the notice that a run is paused because a
-// budget is spent.
+// budget does not suffice for its next turn: what was used and the estimate of
+// the turn's input are at least the limit.
 type BudgetExceeded struct {
-	Run    uint32 `json:"run"`
-	Budget string `json:"budget"` // tokens, cost, session_tokens, session_cost
-	Limit  int64  `json:"limit"`
-	Used   int64  `json:"used"`
+	Run      uint32 `json:"run"`
+	Budget   string `json:"budget"` // tokens, cost, session_tokens, session_cost
+	Limit    int64  `json:"limit"`
+	Used     int64  `json:"used"`
+	Estimate int64  `json:"estimate"` // of the next turn's input: tokens, or what they cost
 }
 
 // EventRejected is the data of the notice about an event that had no effect.

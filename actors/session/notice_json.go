@@ -41,8 +41,8 @@ func (n *Notice) quickJSON() (text []byte, ok bool) {
 	return q.b, !q.odd
 }
 
-// finished writes the end of a run. One with a blob, parts or steers that were not
-// taken is left to the library.
+// finished writes the end of a run. One with a blob, parts, a budget that is
+// overdrawn or steers that were not taken is left to the library.
 func (q *quickWriter) finished(f *RunFinished) {
 	q.number(`"run":`, uint64(f.Run))
 	q.text(`,"lifecycle":`, string(f.Lifecycle))
@@ -64,7 +64,7 @@ func (q *quickWriter) finished(f *RunFinished) {
 	if f.Cost != 0 {
 		q.signed(`,"cost":`, f.Cost)
 	}
-	q.odd = q.odd || len(f.Untaken) > 0
+	q.odd = q.odd || f.OverBudget != nil || len(f.Untaken) > 0
 }
 
 // quickWriter appends members of a JSON object: what stands before a value, then

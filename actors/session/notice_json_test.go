@@ -60,7 +60,7 @@ func TestNoticeQuickJSONKnowsAllMembers(t *testing.T) {
 	for _, test := range []struct {
 		of      any
 		members int
-	}{{noticeJSON{}, 7}, {SessionOpened{}, 2}, {RunPlaced{}, 3}, {RunFinished{}, 9}, {UsageTotal{}, 4}, {Content{}, 5}} {
+	}{{noticeJSON{}, 7}, {SessionOpened{}, 2}, {RunPlaced{}, 3}, {RunFinished{}, 10}, {UsageTotal{}, 4}, {Content{}, 5}} {
 		if got := reflect.TypeOf(test.of).NumField(); got != test.members {
 			t.Errorf("%T: got %d members, want %d: write the new one in notice_json.go, and count it here", test.of, got, test.members)
 		}

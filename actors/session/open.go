@@ -108,7 +108,7 @@ func (s *State) generation(t *Turn, room []byte) Effect {
 	name := t.name()
 	g := Generation{
 		At: t.At, Class: ClassLLM, Effect: name, Items: s.Items[:t.Items], Model: c.Model, Params: c.Params,
-		Provider: c.Provider, ResponseFormat: c.ResponseFormat, RunMS: int64(t.RunMS), Session: s.Session, StartBy: t.startBy(), System: c.System,
+		OutputTokensMax: int64(t.OutputTokensMax), Provider: c.Provider, ResponseFormat: c.ResponseFormat, RunMS: int64(t.RunMS), Session: s.Session, StartBy: t.startBy(), System: s.system(),
 		ToolChoice: s.toolChoice(t), Tools: s.refs(&t.Toolset), Toolset: t.Toolset.Fingerprint, V: Version,
 	}
 	if choice := s.choice(); choice != nil {
@@ -118,14 +118,19 @@ func (s *State) generation(t *Turn, room []byte) Effect {
 		if len(choice.Params) > 0 {
 			g.Params = choice.Params
 		}
-		if choice.System != "" {
-			g.System = choice.System
-		}
 	}
 	return Effect{
 		Name: name, Class: ClassLLM, Target: c.Provider, Claimed: true, Deadline: t.Deadline, StartBy: t.startBy(),
 		Payload: g.payload(room),
 	}
+}
+
+// system returns the system text of the latest turn.
+func (s *State) system() string {
+	if choice := s.choice(); choice != nil && choice.System != "" {
+		return choice.System
+	}
+	return s.Run.Config.System
 }
 
 // startBy returns when the generation is started at the latest, Unix ms.

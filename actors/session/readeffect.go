@@ -21,6 +21,9 @@ func (g *Generation) ReadCanonical(data []byte) (n int, ok bool) {
 	g.Items = readItems(&r, len(data))
 	r.Must("model")
 	g.Model = string(r.Text())
+	if r.Has("output_tokens_max") {
+		g.OutputTokensMax = r.Some()
+	}
 	if r.Has("params") {
 		g.Params = r.Raw(1)
 	}

@@ -8,6 +8,7 @@ import "github.com/refold/refold/codec"
 type request struct {
 	canonical []byte // of the payload, if that is JSON and could be read
 	body      RunRequested
+	bytes     int64 // of the input
 }
 
 // scan reads e if it is such a request. The text of its input is looked at and
@@ -54,9 +55,11 @@ func (q *request) scan(e *Event) (env Envelope, ok bool) {
 func (q *request) read(r *codec.Reader) {
 	outer := r.Map()
 	r.Must("input")
-	if n := len(readTextBytes(r)); n == 0 || n > TextBytesMax {
+	n := len(readTextBytes(r))
+	if n == 0 || n > TextBytesMax {
 		r.Fail()
 	}
+	q.bytes = int64(n)
 	if r.Has("submission") {
 		q.body.Submission = r.SomeText()
 	}

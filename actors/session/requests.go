@@ -11,8 +11,8 @@ import (
 // runRequested queues a run, and starts it if none is active. The config that
 // holds (the run's, else the session's, else the install record's) is resolved
 // and frozen here: what was accepted is what will run. Its input was looked at
-// before, and may be left out of b: the log has it.
-func (s *State) runRequested(door Door, b *RunRequested, data codec.Raw) *refusal {
+// before, and may be left out of b: the log has it, and it shows inputBytes.
+func (s *State) runRequested(door Door, b *RunRequested, inputBytes int64, data codec.Raw) *refusal {
 	if bad := s.requestFault(door, b); bad != nil {
 		return bad
 	}
@@ -36,11 +36,11 @@ func (s *State) runRequested(door Door, b *RunRequested, data codec.Raw) *refusa
 	if b.WhenBusy == BusySteer && s.Run != nil && s.Run.Lifecycle != Interrupting {
 		number = s.Run.Number
 		if bad = configFault(s.registry, b.Config, false); bad == nil {
-			bad = s.steer()
+			bad = s.steer(inputBytes)
 		}
 	} else {
 		number = s.Runs + 1
-		bad = s.newRun(Run{Config: s.configFor(door, b), Roles: b.Roles, Submission: b.Submission}, b.WhenBusy)
+		bad = s.newRun(Run{Config: s.configFor(door, b), InputBytes: inputBytes, Roles: b.Roles, Submission: b.Submission}, b.WhenBusy)
 	}
 	if bad == nil && b.Submission != "" {
 		s.Submissions = slices.Insert(s.Submissions, place, Submission{Name: b.Submission, Content: content, Run: number})
@@ -215,13 +215,15 @@ func configBytes(c *RunConfig) int {
 // itemsFirst is the room that a transcript begins with: a short run's.
 const itemsFirst = 12
 
-// appendItem adds an item to the transcript.
-func (s *State) appendItem(it Item) {
+// appendItem adds an item to the transcript. The event that it refers to shows
+// so many bytes, those that were counted before excepted.
+func (s *State) appendItem(it Item, shownBytes int64) {
 	if s.Items == nil {
 		s.Items = make([]Item, 0, itemsFirst)
 	}
 	s.Items = append(s.Items, it)
 	s.ItemBytes += it.encodedBytesMax()
+	s.addToWindow(shownBytes + int64(len(it.Code)+len(it.Detail)))
 }
 
 // clipMax is up to how many items the room of an idle session's transcript is

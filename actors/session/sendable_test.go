@@ -210,6 +210,9 @@ func (s *sendables) over() error {
 	if err := s.state.Check(); err != nil {
 		return err
 	}
+	if err := windowFault(s.state, func(seq uint64) session.Event { return s.log.events[seq] }); err != nil {
+		return err
+	}
 	return s.inputs.settled(s.state)
 }
 
@@ -306,14 +309,14 @@ func (b *inputBooks) settled(s *session.State) error {
 		}
 	}
 	if s.Run != nil {
-		for _, seq := range s.Run.Steers {
-			places[seq]++
+		for _, steer := range s.Run.Steers {
+			places[steer.Seq]++
 		}
 	}
 	for i := range s.Queue {
 		places[s.Queue[i].Seq]++
-		for _, seq := range s.Queue[i].Steers {
-			places[seq]++
+		for _, steer := range s.Queue[i].Steers {
+			places[steer.Seq]++
 		}
 	}
 	for seq, typ := range b.taken {

@@ -63,7 +63,8 @@ type Record struct {
 	Turn        *Turn          `msgpack:"turn,omitempty"`        // the latest turn, of the active run or of the last one
 	Usage       UsageTotal     `msgpack:"usage"`                 // of all runs
 	Wakes       []OpenWake     `msgpack:"wakes,omitempty"`
-	WakesAsked  uint32         `msgpack:"wakes_asked"` // wakes numbered so far
+	WakesAsked  uint32         `msgpack:"wakes_asked"`            // wakes numbered so far
+	WindowBytes uint32         `msgpack:"window_bytes,omitempty"` // of the transcript and of the open batch's results, as a model is shown them; at most MaxUint32
 }
 
 // Lifecycle is where a run stands.
@@ -104,20 +105,27 @@ type Run struct {
 	Breach     bool       `msgpack:"breach,omitempty"` // paused by a budget
 	Calls      []StepCall `msgpack:"calls,omitempty"`  // of earlier turns, for a step hook alone
 	Config     RunConfig  `msgpack:"config"`
-	Context    codec.Raw  `msgpack:"context,omitempty"`   // carried on from step to step; an object
-	Cost       int64      `msgpack:"cost,omitempty"`      // micro-units
-	Deadline   int64      `msgpack:"deadline,omitempty"`  // Unix ms; 0: none. While paused it stands still
-	Held       Held       `msgpack:"held,omitempty"`      // what a pause holds back
-	Lifecycle  Lifecycle  `msgpack:"lifecycle,omitempty"` // empty: queued
+	Context    codec.Raw  `msgpack:"context,omitempty"`     // carried on from step to step; an object
+	Cost       int64      `msgpack:"cost,omitempty"`        // micro-units
+	Deadline   int64      `msgpack:"deadline,omitempty"`    // Unix ms; 0: none. While paused it stands still
+	Held       Held       `msgpack:"held,omitempty"`        // what a pause holds back
+	InputBytes int64      `msgpack:"input_bytes,omitempty"` // of a queued run's input, as a model is shown it
+	Lifecycle  Lifecycle  `msgpack:"lifecycle,omitempty"`   // empty: queued
 	Number     uint32     `msgpack:"number"`
 	PausedAt   int64      `msgpack:"paused_at,omitempty"` // clock
 	Roles      []string   `msgpack:"roles,omitempty"`
 	Seq        uint64     `msgpack:"seq"`              // of the event with its input
-	Steers     []uint64   `msgpack:"steers,omitempty"` // of events with input that no turn has taken yet
+	Steers     []Steer    `msgpack:"steers,omitempty"` // input that no turn has taken yet
 	Submission string     `msgpack:"submission,omitempty"`
 	Turns      uint32     `msgpack:"turns"` // turns asked
 	Usage      UsageTotal `msgpack:"usage"`
 	Used       []string   `msgpack:"used,omitempty"` // tool_ids carried out in earlier turns, sorted; those of the turn's registry
+}
+
+// Steer is input that waits for a turn.
+type Steer struct {
+	Bytes int64  `msgpack:"bytes"` // as a model is shown it
+	Seq   uint64 `msgpack:"seq"`   // of its event
 }
 
 // Held is what a paused run asks when it is resumed.
@@ -132,10 +140,11 @@ const (
 
 // Ended is what is kept of the run that ended last.
 type Ended struct {
-	Code      string    `msgpack:"code,omitempty"`
-	Detail    string    `msgpack:"detail,omitempty"`
-	Lifecycle Lifecycle `msgpack:"lifecycle"`
-	Number    uint32    `msgpack:"number"`
+	Code       string      `msgpack:"code,omitempty"`
+	Detail     string      `msgpack:"detail,omitempty"`
+	Lifecycle  Lifecycle   `msgpack:"lifecycle"`
+	Number     uint32      `msgpack:"number"`
+	OverBudget *OverBudget `msgpack:"over_budget,omitempty"`
 }
 
 // Submission is a remembered submission and the SHA-256 of its content.
@@ -157,20 +166,21 @@ type UsageTotal struct {
 // effect's bytes are made of is kept until it is settled. Until its generation
 // is asked, only Number, Run, Registry and Step say something.
 type Turn struct {
-	At       int64           `msgpack:"at"`                // clock when asked
-	Attempt  uint32          `msgpack:"attempt,omitempty"` // attempts that failed before this one
-	Batch    *Batch          `msgpack:"batch,omitempty"`
-	Deadline int64           `msgpack:"deadline"` // Unix ms
-	Items    int             `msgpack:"items"`    // length of the window
-	Number   uint32          `msgpack:"number"`
-	Open     bool            `msgpack:"open"`               // its generation is not settled
-	Registry *RegistryPin    `msgpack:"registry,omitempty"` // absent: the install record's
-	RetryAt  int64           `msgpack:"retry_at,omitempty"` // Unix ms; 0: no attempt waits
-	Run      uint32          `msgpack:"run"`
-	RunMS    int32           `msgpack:"run_ms"`
-	Settled  codec.Hash      `msgpack:"settled"`        // of its settlement; zero: none, or the session settled it
-	Step     *TurnStep       `msgpack:"step,omitempty"` // absent: neither a rule nor a hook had a say
-	Toolset  planner.Toolset `msgpack:"toolset"`        // what was offered, and why not
+	At              int64           `msgpack:"at"`                // clock when asked
+	Attempt         uint32          `msgpack:"attempt,omitempty"` // attempts that failed before this one
+	Batch           *Batch          `msgpack:"batch,omitempty"`
+	Deadline        int64           `msgpack:"deadline"` // Unix ms
+	Items           int32           `msgpack:"items"`    // length of the window
+	Number          uint32          `msgpack:"number"`
+	Open            bool            `msgpack:"open"`                        // its generation is not settled
+	OutputTokensMax int32           `msgpack:"output_tokens_max,omitempty"` // what the budgets leave for the generation's output; 0: no limit
+	Registry        *RegistryPin    `msgpack:"registry,omitempty"`          // absent: the install record's
+	RetryAt         int64           `msgpack:"retry_at,omitempty"`          // Unix ms; 0: no attempt waits
+	Run             uint32          `msgpack:"run"`
+	RunMS           int32           `msgpack:"run_ms"`
+	Settled         codec.Hash      `msgpack:"settled"`        // of its settlement; zero: none, or the session settled it
+	Step            *TurnStep       `msgpack:"step,omitempty"` // absent: neither a rule nor a hook had a say
+	Toolset         planner.Toolset `msgpack:"toolset"`        // what was offered, and why not
 }
 
 // Batch is the calls of one turn.

@@ -9,7 +9,7 @@ func (s *State) steerRequested(b *SteerRequested) *refusal {
 		return bad
 	}
 	if b.Run == 0 && s.Run == nil {
-		return s.newRun(Run{Config: s.configFor(DoorIn, nil)}, "")
+		return s.newRun(Run{Config: s.configFor(DoorIn, nil), InputBytes: b.Input.shownBytes()}, "")
 	}
 	at, bad := s.addressed(b.Run)
 	switch {
@@ -18,19 +18,19 @@ func (s *State) steerRequested(b *SteerRequested) *refusal {
 	case at != active:
 		return illegal("steer", Queued)
 	case s.Run.Lifecycle == Interrupting:
-		return s.newRun(Run{Config: s.Run.requested()}, BusyQueue)
+		return s.newRun(Run{Config: s.Run.requested(), InputBytes: b.Input.shownBytes()}, BusyQueue)
 	}
-	return s.steer()
+	return s.steer(b.Input.shownBytes())
 }
 
-// steer keeps the input of the event being folded for the active run's next
-// turn, and asks that turn if the run waits for input.
-func (s *State) steer() *refusal {
+// steer keeps the input of the event being folded, of so many bytes, for the
+// active run's next turn, and asks that turn if the run waits for input.
+func (s *State) steer(bytes int64) *refusal {
 	run := s.Run
 	if len(run.Steers) >= SteersMax {
 		return refuse(RejectLimitExceeded, "the run holds its "+strconv.Itoa(SteersMax)+" steers that no turn has taken")
 	}
-	run.Steers = append(run.Steers, s.Seq)
+	run.Steers = append(run.Steers, Steer{Bytes: bytes, Seq: s.Seq})
 	if run.Lifecycle == WaitingInput {
 		run.Lifecycle, run.Answer = Running, 0
 		s.startTurn()
@@ -41,8 +41,8 @@ func (s *State) steer() *refusal {
 // takeSteers puts the steers that wait into the transcript, before the turn
 // that is about to be asked.
 func (s *State) takeSteers() {
-	for _, seq := range s.Run.Steers {
-		s.appendItem(Item{Role: RoleUser, Seq: seq})
+	for _, steer := range s.Run.Steers {
+		s.appendItem(Item{Role: RoleUser, Seq: steer.Seq}, steer.Bytes)
 	}
 	s.Run.Steers = nil
 }
@@ -54,9 +54,19 @@ func (s *State) requeueSteers(ended *Run) {
 		return
 	}
 	s.Runs++
-	run := Run{Config: ended.requested(), Number: s.Runs, Seq: ended.Steers[0], Steers: ended.Steers[1:]}
+	first := ended.Steers[0]
+	run := Run{Config: ended.requested(), InputBytes: first.Bytes, Number: s.Runs, Seq: first.Seq, Steers: ended.Steers[1:]}
 	s.Queue = append([]Run{run}, s.Queue...)
 	say(s, NoticeRunQueued, RunPlaced{Run: run.Number, Seq: run.Seq})
+}
+
+// seqsOf returns the sequences of steers, nil if there are none.
+func seqsOf(steers []Steer) []uint64 {
+	var seqs []uint64
+	for i := range steers {
+		seqs = append(seqs, steers[i].Seq)
+	}
+	return seqs
 }
 
 // requested returns the config that the run was requested with: overrides of

@@ -63,13 +63,13 @@ func TestSteersOfARunThatEnded(t *testing.T) {
 func TestSteersOfRunsThatFailAtOnce(t *testing.T) {
 	t.Parallel()
 	w := toldUnder(t, askInstall(t))
-	budget := map[string]any{"session_tokens": 1, "on_breach": "fail"}
+	budget := map[string]any{"session_tokens": 2000, "on_breach": "fail"}
 	w.run(map[string]any{"budget": budget})
 	for range session.SteersMax {
 		w.in(session.TypeSteerRequested, map[string]any{"input": text("more")})
 	}
 	notices, err := w.tell(session.DoorLLM, session.TypeGenerationSettled, map[string]any{
-		"effect": "r1t1", "status": "ok", "text": text("done"), "usage": map[string]any{"input_tokens": 1},
+		"effect": "r1t1", "status": "ok", "text": text("done"), "usage": map[string]any{"input_tokens": 2000},
 	})
 	w.must(notices, err)
 	if w.state.Run != nil || w.state.Last.Code != session.CodeBudget || w.state.Runs != session.SteersMax+1 {

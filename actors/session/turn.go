@@ -29,7 +29,7 @@ func (s *State) startTurn() {
 			Detail: "the transcript holds " + strconv.Itoa(len(s.Items)) + " items: go on in a new session"}, nil)
 		return
 	}
-	if s.budgetSpent() {
+	if s.budgetSpent(HeldTurn, s.nextInputBytes()) {
 		return
 	}
 	if s.turnsOwn != s.registry {
@@ -71,15 +71,19 @@ func (s *State) askGeneration(same *planner.Toolset) {
 		return
 	}
 	t := s.Turn
-	s.takeSteers()
-	t.Items = len(s.Items)
-	s.openGeneration()
 	if same != nil && t.Step == nil {
 		t.Toolset = *same
+	} else {
+		t.Toolset = planner.Select(s.turnsOwn, s.toolRequest(), s.plannerFacts())
+		s.toolsMoved = t.Step != nil
+	}
+	if s.Run.Config.Budget != nil && s.budgetSpent(HeldGeneration, s.turnInputBytes(s.nextInputBytes(), &t.Toolset)) {
+		t.Toolset = planner.Toolset{}
 		return
 	}
-	t.Toolset = planner.Select(s.turnsOwn, s.toolRequest(), s.plannerFacts())
-	s.toolsMoved = t.Step != nil
+	s.takeSteers()
+	t.Items = int32(len(s.Items))
+	s.openGeneration()
 	if choice := s.choice(); choice != nil && len(choice.Context) > 0 {
 		s.Run.Context = choice.Context
 	}
@@ -90,6 +94,7 @@ func (s *State) openGeneration() {
 	t := s.Turn
 	deadline, runMS := turnDeadline(&s.Run.Config)
 	t.At, t.Deadline, t.RunMS, t.RetryAt, t.Open = s.Clock, s.Clock+deadline, int32(runMS), 0, true
+	t.OutputTokensMax = s.outputTokensMax()
 }
 
 // toolRequest returns what decides which tools are offered, but for the facts.
@@ -189,7 +194,7 @@ func (s *State) toolCallsObserved(b *ToolCallsObserved) *refusal {
 		return bad
 	}
 	s.addUsage(b.Usage)
-	s.appendItem(Item{Role: RoleAssistant, Seq: s.Seq})
+	s.appendItem(Item{Role: RoleAssistant, Seq: s.Seq}, b.shownBytes())
 	s.Turn.Step.forgetGeneration()
 	s.startBatch(b.Calls)
 	return nil
@@ -207,7 +212,7 @@ func (s *State) generationSettled(b *settlement) *refusal {
 		return nil
 	}
 	if !b.isSilent() {
-		s.appendItem(Item{Role: RoleAssistant, Seq: s.Seq})
+		s.appendItem(Item{Role: RoleAssistant, Seq: s.Seq}, b.shownBytes())
 	}
 	s.answered(b)
 	return nil

@@ -89,10 +89,11 @@ type ViewRun struct {
 
 // ViewEnded is the run that ended last.
 type ViewEnded struct {
-	Number    uint32    `json:"number"`
-	Lifecycle Lifecycle `json:"lifecycle"`
-	Code      string    `json:"code,omitempty"`
-	Detail    string    `json:"detail,omitempty"`
+	Number     uint32      `json:"number"`
+	Lifecycle  Lifecycle   `json:"lifecycle"`
+	Code       string      `json:"code,omitempty"`
+	Detail     string      `json:"detail,omitempty"`
+	OverBudget *OverBudget `json:"over_budget,omitempty"` // absent: it ended within its budget
 }
 
 // ViewEffect is an open effect.
@@ -137,7 +138,7 @@ func (s *State) View() View {
 	}
 	if s.Last != nil {
 		v.Lifecycle = s.Last.Lifecycle
-		v.Last = &ViewEnded{Number: s.Last.Number, Lifecycle: s.Last.Lifecycle, Code: s.Last.Code, Detail: s.Last.Detail}
+		v.Last = &ViewEnded{Number: s.Last.Number, Lifecycle: s.Last.Lifecycle, Code: s.Last.Code, Detail: s.Last.Detail, OverBudget: s.Last.OverBudget}
 	}
 	if s.Run != nil {
 		run := viewRun(s.Run)
@@ -212,7 +213,7 @@ func viewRun(r *Run) ViewRun {
 		Number: r.Number, Seq: r.Seq, Submission: r.Submission, Provider: r.Config.Provider, Model: r.Config.Model,
 		Roles: r.Roles, Overrides: viewLists(r.Config.Enable, r.Config.Disable, r.Config.Force),
 		Turns: r.Turns, TurnsMax: r.Config.turnsMax(), Usage: r.Usage, Cost: r.Cost,
-		Steers: r.Steers, Deadline: r.Deadline, Budget: r.Config.Budget, Spent: r.Breach,
+		Steers: seqsOf(r.Steers), Deadline: r.Deadline, Budget: r.Config.Budget, Spent: r.Breach,
 	}
 }
 

@@ -24,9 +24,11 @@ const (
 	unhashedWeight   = 56
 	submissionWeight = 56
 	wakeWeight       = 24
+	steerWeight      = 16
 	factWeight       = 32
 	hostWeight       = 64
 	endedWeight      = 64
+	overWeight       = 32
 	doneWeight       = 32
 	stepCallWeight   = 72
 	stringWeight     = 16
@@ -56,6 +58,9 @@ func (s *State) Weight() int {
 	}
 	if s.Last != nil {
 		n += endedWeight + weightOf(s.Last.Detail)
+		if s.Last.OverBudget != nil {
+			n += overWeight
+		}
 	}
 	if s.Run != nil {
 		n += runWeight + s.Run.weight(s.install)
@@ -103,7 +108,7 @@ func (o *Overrides) weight() int {
 func (r *Run) weight(install *Install) int {
 	n := r.Config.weight(install) - configWeight
 	n += r.Asked.weight() + weightOf(r.Context) + weightOfList(r.Roles) + weightOf(r.Submission) + weightOfList(r.Used)
-	n += cap(r.Steers)*8 + cap(r.Calls)*stepCallWeight
+	n += cap(r.Steers)*steerWeight + cap(r.Calls)*stepCallWeight
 	for i := range r.Calls {
 		n += weightOf(r.Calls[i].ToolName)
 	}

@@ -71,7 +71,7 @@ func (w *Wake) payload(room []byte) []byte {
 // AppendCanonical writes the effect as codec does.
 func (g *Generation) AppendCanonical(out []byte) (_ []byte, ok bool) {
 	n := 11
-	for _, given := range [...]bool{len(g.Params) > 0, len(g.ResponseFormat) > 0, g.System != "", g.ToolChoice != "", g.Tools != nil} {
+	for _, given := range [...]bool{g.OutputTokensMax != 0, len(g.Params) > 0, len(g.ResponseFormat) > 0, g.System != "", g.ToolChoice != "", g.Tools != nil} {
 		if given {
 			n++
 		}
@@ -87,6 +87,7 @@ func (g *Generation) AppendCanonical(out []byte) (_ []byte, ok bool) {
 		}
 	}
 	w.text("model", g.Model)
+	w.someInt("output_tokens_max", g.OutputTokensMax)
 	w.someRaw("params", g.Params)
 	w.text("provider", g.Provider)
 	w.someRaw("response_format", g.ResponseFormat)

@@ -189,18 +189,35 @@ func TestTailTellsWhatToDo(t *testing.T) {
 	w := newWorld(t)
 	w.does(0, "install", file(t, approvalRecord))
 	tail := w.begin("", "tail", "s1", "--all")
-	w.does(0, "run", "s1", "hi", "--no-follow", "--config", `{"provider":"p","model":"m","budget":{"tokens":10}}`)
+	w.does(0, "run", "s1", "hi", "--no-follow", "--config", `{"provider":"p","model":"m","budget":{"tokens":1000}}`)
 	w.says(session.DoorLLM, "s1", session.TypeToolCallsObserved,
-		`{"effect":"r1t1","usage":{"input_tokens":20},"calls":[{"tool_name":"send","arguments":"{\"to\":\"ann\"}"},{"tool_name":"show"}]}`)
+		`{"effect":"r1t1","usage":{"input_tokens":2000},"calls":[{"tool_name":"send","arguments":"{\"to\":\"ann\"}"},{"tool_name":"show"}]}`)
 	tail.out.shows(t, `ApprovalRequested r1t1c0 send \(mail\.send\) {"to":"ann"} until .*Z: refold approve s1 r1t1c0\n`)
 	w.reaches("s1", "the call waits", func(v session.View) bool { return v.WaitsFor == "approval" })
 	w.does(0, "deny", "s1", "r1t1c0")
 	tail.out.shows(t, `CallsPlanned r1t1 group 2 of 2, for a host loop: r1t1c1\n`)
 	w.says(session.DoorTool, "s1", session.TypeToolCallSettled, `{"effect":"r1t1c1","status":"succeeded"}`)
-	tail.out.shows(t, `BudgetExceeded run 1 is paused: 20 of 10 tokens are spent; to go on: refold resume s1 --budget '{"tokens":…}'\n`)
+	tail.out.shows(t, `BudgetExceeded run 1 is paused: 2000 of 1000 tokens are used, and the next turn's input takes about [0-9]+; to go on: refold resume s1 --budget '{"tokens":…}'\n`)
 	w.prints(statusFailed, `illegal_transition: the run's budget is spent: resume it through ctl with a larger one\n`, "resume", "s1")
 	tail.stop()
 	w.end(tail, 0)
+}
+
+// A run that ended over its budget says so beside its answer.
+func TestRunTellsThatItIsOverBudget(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.does(0, "install", file(t, approvalRecord))
+	run := w.begin("", "run", "s1", "hi", "--config", `{"provider":"p","model":"m","budget":{"tokens":1000}}`)
+	w.waits("s1", 1)
+	w.settle("s1", "r1t1", map[string]any{"text": map[string]any{"text": "hello"}, "usage": map[string]any{"output_tokens": 1200}})
+	out, errOut := w.end(run, 0)
+	if out != "hello\n" || errOut != "over its budget: 1200 used of 1000 tokens\n" {
+		t.Errorf("it prints %q and %q", out, errOut)
+	}
+	if v := w.view("s1"); v.Last.OverBudget == nil || v.Last.OverBudget.Used != 1200 {
+		t.Errorf("the view says %+v of the run", v.Last)
+	}
 }
 
 func TestControlsThatAreNotUnderstood(t *testing.T) {

@@ -151,6 +151,9 @@ func (r runCommand) follow(ctx context.Context, s streams, c *client.Client, tex
 		}
 	}
 	words.end(answer)
+	if end.OverBudget != nil {
+		fmt.Fprintln(s.err, overBudget(end.OverBudget))
+	}
 	if end.Lifecycle != session.Completed {
 		return &statusError{statusFailed, outcome(end)}
 	}
@@ -178,6 +181,11 @@ func outcome(end client.RunEnd) string {
 		}
 	}
 	return text
+}
+
+// overBudget tells by how much a run ended over its budget.
+func overBudget(o *session.OverBudget) string {
+	return fmt.Sprintf("over its budget: %d used of %d %s", o.Used, o.Limit, o.Budget)
 }
 
 // following tells what is said about a run beside the model's words.

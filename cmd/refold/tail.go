@@ -103,7 +103,9 @@ func about(n client.Notice) string {
 	return string(n.Data)
 }
 
-// breach tells which budget is spent, and how the run goes on.
+// breach tells which budget does not suffice for the next turn, and how the run
+// goes on.
 func breach(sid string, d session.BudgetExceeded) string {
-	return fmt.Sprintf("%d of %d %s are spent; to go on: refold resume %s --budget '{\"%s\":…}'", d.Used, d.Limit, d.Budget, sid, d.Budget)
+	return fmt.Sprintf("%d of %d %s are used, and the next turn's input takes about %d; to go on: refold resume %s --budget '{\"%s\":…}'",
+		d.Used, d.Limit, d.Budget, d.Estimate, sid, d.Budget)
 }

@@ -32,6 +32,9 @@ type notice struct {
 	Budget    string           `json:"budget"`
 	Limit     int64            `json:"limit"`
 	Used      int64            `json:"used"`
+	Estimate  int64            `json:"estimate"`
+
+	OverBudget *session.OverBudget `json:"over_budget"`
 }
 
 // noticeLine writes a notice; now is the session's clock.
@@ -50,7 +53,7 @@ func noticeLine(s Said, now int64) string {
 	case d.Call != "":
 		return fmt.Sprintf("%s %s %s %s due %s", s.Type, d.Call, d.ToolName, oneLine(d.Arguments), span(d.Deadline-now))
 	case d.Budget != "":
-		return fmt.Sprintf("%s run %d: %d of %d %s", s.Type, d.Run, d.Used, d.Limit, d.Budget)
+		return fmt.Sprintf("%s run %d: %d used, about %d for the input, of %d %s", s.Type, d.Run, d.Used, d.Estimate, d.Limit, d.Budget)
 	}
 	line := s.Type
 	for _, part := range []string{runPart(d.Run), d.Type, d.Effect, d.ToolName, d.Lifecycle, d.Code} {
@@ -69,6 +72,9 @@ func noticeLine(s Said, now int64) string {
 		line += " (this event has the output)"
 	case d.OutputSeq > 0:
 		line += " (an earlier event has the output)"
+	}
+	if o := d.OverBudget; o != nil {
+		line += fmt.Sprintf(", over its budget: %d of %d %s", o.Used, o.Limit, o.Budget)
 	}
 	if n := len(d.Untaken); n > 0 {
 		line += ", " + count(n, "steer") + " untaken"

@@ -38,7 +38,13 @@ type Request struct {
 	Messages   []Message       // never empty
 	Tools      []Tool          // in the order to be shown; empty: none
 	ToolChoice string          // auto (or empty), none, required, or a tool_name
-	Toolset    string          // fingerprint, hex: what has the same one has the same Tools
+
+	// OutputTokensMax is how many tokens the run's budgets leave for the answer,
+	// those of its thoughts included: a Model asks its provider for no more, if
+	// the provider has such a limit. 0: no limit.
+	OutputTokensMax int64
+
+	Toolset string // fingerprint, hex: what has the same one has the same Tools
 
 	starting *starting   // hears what becomes of this start; nil: nobody does
 	deltas   *liveDeltas // what is streamed goes there; nil: nowhere

@@ -89,7 +89,7 @@ func (s *said) bytes() int {
 func (r *reader) request(ctx context.Context, g *session.Generation) (*Request, *Error, error) {
 	request := &Request{
 		Session: g.Session, Effect: g.Effect, Model: g.Model, System: g.System, ToolChoice: g.ToolChoice,
-		Toolset: g.Toolset.String(), rendered: r.rendered, asked: g,
+		OutputTokensMax: g.OutputTokensMax, Toolset: g.Toolset.String(), rendered: r.rendered, asked: g,
 	}
 	params, err := jsonOf(g.Params)
 	if err == nil {

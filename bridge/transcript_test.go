@@ -88,7 +88,7 @@ func conversation(t *testing.T, w *world) session.Generation {
 		t.Fatal(err)
 	}
 	g.System, g.ToolChoice, g.Params, g.Tools = "be careful", "auto", raw(t, `{"temperature":0.5}`), []codec.Hash{descriptor.Hash}
-	g.Toolset = codec.Sum([]byte("stat"))
+	g.Toolset, g.OutputTokensMax = codec.Sum([]byte("stat")), 700
 	return g
 }
 
@@ -100,7 +100,8 @@ func TestRequest(t *testing.T) {
 		r := newReader(w)
 		want := &Request{
 			Session: "s1", Effect: "r2t1", Toolset: g.Toolset.String(), Model: "m", System: "be careful", ToolChoice: "auto", Params: json.RawMessage(`{"temperature":0.5}`),
-			Tools: []Tool{{Name: "stat", Description: "looks", Schema: json.RawMessage(`{"type":"object"}`)}},
+			OutputTokensMax: 700,
+			Tools:           []Tool{{Name: "stat", Description: "looks", Schema: json.RawMessage(`{"type":"object"}`)}},
 			Messages: []Message{
 				{Role: "user", Text: "repair\na long text\nplease"},
 				{Role: "user", Text: "über"},

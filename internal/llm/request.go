@@ -64,6 +64,23 @@ func Merge(members map[string]json.RawMessage, of, member string, value any) (ma
 	return merged, nil
 }
 
+// OutputTokensMax returns the limit that a request sends for its answer: what
+// params give as name, else otherwise, and no more than the run's budgets leave.
+// Below least the API would refuse the request, so they count as that much. 0:
+// there is no limit to send.
+func OutputTokensMax(req *bridge.Request, name string, given json.RawMessage, otherwise, least int64) (int64, error) {
+	limit := otherwise
+	if len(given) > 0 && json.Unmarshal(given, &limit) != nil {
+		return 0, Fail(CodeBadRequest, "params.%s: is a whole number", name)
+	}
+	if left := req.OutputTokensMax; left > 0 && (limit == 0 || limit > left) {
+		if left = max(left, least); limit == 0 || limit > left {
+			limit = left
+		}
+	}
+	return limit, nil
+}
+
 // Members returns a JSON object's members; what is wrong is said of what.
 func Members(object json.RawMessage, what string) (map[string]json.RawMessage, error) {
 	var members map[string]json.RawMessage

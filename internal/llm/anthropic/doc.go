@@ -19,8 +19,9 @@
 //
 // The members of params are sent as they are, but for those that other parts of
 // the config set: messages, model, stream, system, tool_choice and tools are
-// refused. The API wants max_tokens; without one in params it is 8,192. All
-// that lies between two turns of the model is one message of the user: results
+// refused. The API wants max_tokens; without one in params it is 8,192. It is no
+// more than the run's budgets leave, but more than thinking.budget_tokens of params,
+// below which the API refuses it. All that lies between two turns of the model is one message of the user: results
 // first, then words. Arguments that are no object, which the API does not take,
 // are put into one.
 //

@@ -17,7 +17,7 @@ var reserved = []string{"messages", "model", "stream", "system", "tool_choice", 
 
 // newParams builds the request. Its error is a fault of the run's config.
 func (m *Model) newParams(req *bridge.Request) (anthropic.MessageNewParams, error) {
-	body := anthropic.MessageNewParams{Model: req.Model, MaxTokens: maxTokensDefault, Messages: m.newMessages(req.Messages)}
+	body := anthropic.MessageNewParams{Model: req.Model, Messages: m.newMessages(req.Messages)}
 	if req.System != "" {
 		body.System = []anthropic.TextBlockParam{{Text: req.System}}
 	}
@@ -27,13 +27,12 @@ func (m *Model) newParams(req *bridge.Request) (anthropic.MessageNewParams, erro
 	}
 	extra := make(map[string]any, len(members)+1)
 	for name, value := range members {
-		if name == "max_tokens" {
-			if json.Unmarshal(value, &body.MaxTokens) != nil {
-				return body, llm.Fail(llm.CodeBadRequest, "params.max_tokens: is a whole number")
-			}
-			continue
+		if name != "max_tokens" {
+			extra[name] = value
 		}
-		extra[name] = value
+	}
+	if body.MaxTokens, err = llm.OutputTokensMax(req, "max_tokens", members["max_tokens"], maxTokensDefault, tokensMin(members)); err != nil {
+		return body, err
 	}
 	if len(req.Tools) > 0 {
 		tools, err := req.RenderTools(toolsForm, renderTools)
@@ -56,6 +55,18 @@ func (m *Model) newParams(req *bridge.Request) (anthropic.MessageNewParams, erro
 		body.SetExtraFields(extra)
 	}
 	return body, nil
+}
+
+// tokensMin returns the least max_tokens that the API takes: more than what the
+// model may think.
+func tokensMin(members map[string]json.RawMessage) int64 {
+	var thinking struct {
+		BudgetTokens int64 `json:"budget_tokens"`
+	}
+	if json.Unmarshal(members["thinking"], &thinking) != nil { // absent, or for the server to refuse
+		return 1
+	}
+	return thinking.BudgetTokens + 1
 }
 
 // newMessages makes the conversation. Everything between two turns of the model

@@ -20,7 +20,8 @@
 //
 // The members of params are members of the request, as the API names them:
 // generationConfig, safetySettings and others; contents, model,
-// systemInstruction, tools and toolConfig are refused. Turns of the user and of
+// systemInstruction, tools and toolConfig are refused. maxOutputTokens is no more
+// than the run's budgets leave. Turns of the user and of
 // the model alternate: results of one turn are one message, and words right
 // after them follow a short turn of the model. Numbers in arguments are 64-bit
 // floating point, as they are in the API.

@@ -3,6 +3,7 @@ package gemini
 import (
 	"encoding/base64"
 	"encoding/json"
+	"math"
 
 	"google.golang.org/genai"
 
@@ -28,12 +29,15 @@ func newConfig(req *bridge.Request) (*genai.GenerateContentConfig, error) {
 	if err != nil {
 		return nil, err
 	}
+	var body map[string]any
 	if len(members) > 0 {
-		var body map[string]any
 		if err := json.Unmarshal(req.Params, &body); err != nil {
 			return nil, llm.Fail(llm.CodeBadRequest, "params: is no JSON object")
 		}
 		config.HTTPOptions = &genai.HTTPOptions{ExtraBody: body}
+	}
+	if err := limitOutput(config, req, members["generationConfig"], body); err != nil {
+		return nil, err
 	}
 	if f := req.Format; f != nil {
 		if err := withFormat(config, members["generationConfig"], f); err != nil {
@@ -49,6 +53,30 @@ func newConfig(req *bridge.Request) (*genai.GenerateContentConfig, error) {
 		config.ToolConfig = newToolConfig(req.ToolChoice)
 	}
 	return config, nil
+}
+
+// limitOutput asks for no more output than the run's budgets leave, and than
+// generationConfig of params does.
+func limitOutput(config *genai.GenerateContentConfig, req *bridge.Request, given json.RawMessage, body map[string]any) error {
+	if req.OutputTokensMax == 0 {
+		return nil
+	}
+	var members map[string]json.RawMessage
+	if len(given) > 0 {
+		var err error
+		if members, err = llm.Members(given, "params.generationConfig"); err != nil {
+			return err
+		}
+	}
+	limit, err := llm.OutputTokensMax(req, "generationConfig.maxOutputTokens", members["maxOutputTokens"], 0, 1)
+	if err != nil {
+		return err
+	}
+	config.MaxOutputTokens = int32(min(limit, math.MaxInt32))
+	if own, is := body["generationConfig"].(map[string]any); is {
+		delete(own, "maxOutputTokens") // the library would prefer it
+	}
+	return nil
 }
 
 // withFormat sets the form of the answer, which generationConfig of params then

@@ -29,6 +29,11 @@
 // is stored by OpenAI unless params.store says so, and what a model thought is
 // asked for, encrypted, if its name says that it thinks.
 //
+// What the run's budgets leave for the answer bounds max_output_tokens, and of
+// chat completions max_tokens or max_completion_tokens, whichever params have;
+// max_completion_tokens if they have neither. OpenAI refuses fewer than 16 for a
+// response, so that many are asked for then.
+//
 // # Limits
 //
 // limits.go has the limits of an answer.

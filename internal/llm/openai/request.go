@@ -44,10 +44,37 @@ func (m *Model) newParams(req *bridge.Request) (openai.ChatCompletionNewParams, 
 	for name, value := range members {
 		extra[name] = value
 	}
+	if err := limitOutput(req, members, extra); err != nil {
+		return body, err
+	}
 	if len(extra) > 0 {
 		body.SetExtraFields(extra)
 	}
 	return body, nil
+}
+
+// limitOutput asks for no more output than the run's budgets leave, by the
+// member that params have of the two that this API has for it. OpenAI's models
+// that think take only the newer one.
+func limitOutput(req *bridge.Request, members map[string]json.RawMessage, extra map[string]any) error {
+	if req.OutputTokensMax == 0 {
+		return nil
+	}
+	names := []string{"max_completion_tokens"}
+	if _, given := members["max_tokens"]; given {
+		names = []string{"max_tokens"}
+		if _, both := members["max_completion_tokens"]; both {
+			names = []string{"max_tokens", "max_completion_tokens"}
+		}
+	}
+	for _, name := range names {
+		limit, err := llm.OutputTokensMax(req, name, members[name], 0, 1)
+		if err != nil {
+			return err
+		}
+		extra[name] = limit
+	}
+	return nil
 }
 
 // newFormat makes the form of the answer.

@@ -41,6 +41,11 @@ func (m *Model) newResponse(req *bridge.Request) (responses.ResponseNewParams, e
 	for name, value := range members {
 		extra[name] = value
 	}
+	if req.OutputTokensMax > 0 {
+		if extra["max_output_tokens"], err = llm.OutputTokensMax(req, "max_output_tokens", members["max_output_tokens"], 0, responseTokensMin); err != nil {
+			return body, err
+		}
+	}
 	if _, given := members["store"]; given {
 		body.Store = param.Opt[bool]{}
 	}

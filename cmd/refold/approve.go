@@ -117,7 +117,7 @@ func (a approveCommand) Run(ctx context.Context, s streams, conn connection) err
 	switch {
 	case a.Args != "" && !json.Valid([]byte(a.Args)):
 		return &statusError{statusUsage, "--args: is no JSON text"}
-	case !a.Yes && a.Hash == "" && !(isTerminal(s.in) && isTerminal(s.out)):
+	case !a.Yes && a.Hash == "" && (!isTerminal(s.in) || !isTerminal(s.out)):
 		return &statusError{statusUsage, fmt.Sprintf("approve asks on a terminal, and there is none: say --args-hash HASH to approve "+
 			"the arguments that you looked at (refold approvals %s prints them with their hash), or --yes for whatever waits", a.Session)}
 	}

@@ -147,7 +147,8 @@ func TestApproveIsOfWhatWasSeen(t *testing.T) {
 	if !strings.Contains(out, large) || strings.Contains(out, "\napproved") {
 		t.Errorf("of %d bytes %d are shown, want all, and no approval", len(large), strings.Count(out, "x"))
 	}
-	like(t, "stale", out[strings.Index(out, "Approve it"):], `refold: rejected: approval_stale: r1t1c1 does not wait .*\n  .*: refold approvals s1\n$`)
+	_, after, _ := strings.Cut(out, "Approve it")
+	like(t, "stale", after, `refold: rejected: approval_stale: r1t1c1 does not wait .*\n  .*: refold approvals s1\n$`)
 }
 
 // The same submission follows the run that there is, and tells how it ended.

@@ -65,7 +65,7 @@ func confirmed(ctx context.Context, s streams, question string) (bool, error) {
 	case <-ctx.Done():
 		return false, ctx.Err()
 	case r := <-replies:
-		if r.err != nil && r.err != io.EOF {
+		if r.err != nil && !errors.Is(r.err, io.EOF) {
 			return false, r.err
 		}
 		answer := strings.ToLower(strings.TrimSpace(r.line))

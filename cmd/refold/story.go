@@ -165,7 +165,7 @@ func (s *story) raw(e session.Event, env *session.Envelope) {
 func (s *story) counts(e session.Event, env *session.Envelope, names mentions, said []session.Notice, after *session.State) bool {
 	switch env.Type {
 	case session.TypeRunRequested:
-		return len(said) > 0 || after.Run != nil && slices.Contains(after.Run.Steers, e.Seq) ||
+		return len(said) > 0 || after.Run != nil && slices.ContainsFunc(after.Run.Steers, func(of session.Steer) bool { return of.Seq == e.Seq }) ||
 			slices.ContainsFunc(after.Items[s.items:], func(it session.Item) bool { return it.Seq == e.Seq })
 	case session.TypeToolBatchSettled:
 		return len(after.Items) > s.items

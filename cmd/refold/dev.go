@@ -36,9 +36,11 @@ func (d devCommand) Run(ctx context.Context, s streams, conn connection) (err er
 	if d.Memory < 1<<20 || d.SnapshotVerify < 0 || d.SnapshotVerify > 1 {
 		return &statusError{statusUsage, "dev: --memory is at least 1MiB, and --snapshot-verify 0 (none) to 1 (all)"}
 	}
-	if err := os.MkdirAll(d.Dir, 0o755); err != nil {
-		return err
+	lock, err := devserver.Lock(d.Dir) // before anything of another one's is touched
+	if err != nil {
+		return fmt.Errorf("dev: %w", err)
 	}
+	defer lock.Release()
 	box, report, err := sandbox.New(sandbox.Config{Mode: sandbox.Mode(d.Sandbox), Network: d.Network})
 	if err != nil {
 		return fmt.Errorf("dev: --sandbox %s: %w", d.Sandbox, err)
@@ -64,7 +66,7 @@ func (d devCommand) Run(ctx context.Context, s streams, conn connection) (err er
 		return err
 	}
 	server, err := devserver.Start(ctx, devserver.Options{
-		Dir: d.Dir, Port: d.Port, Prefix: conn.Prefix, Install: install, Logger: log, Version: settings.Version(), Serve: m.serve, Durability: durability,
+		Dir: d.Dir, Lock: lock, Port: d.Port, Prefix: conn.Prefix, Install: install, Logger: log, Version: settings.Version(), Serve: m.serve, Durability: durability,
 		Memory: int64(d.Memory), VerifyPart: d.SnapshotVerify,
 	})
 	if err != nil {

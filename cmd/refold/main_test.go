@@ -388,6 +388,11 @@ func TestDevGoesOnWhereItWas(t *testing.T) {
 		if status := Main(ctx, []string{"--nats", url, "run", "s1", "hi"}, nil, &said, io.Discard); status != 0 || !strings.Contains(said.String(), "hi") {
 			t.Errorf("run: status %d, %q", status, said.String())
 		}
+		var refused text
+		status := Main(ctx, []string{"dev", "--dir", dir, "--port", "0"}, nil, io.Discard, &refused)
+		if said := refused.String(); status != statusFailed || !strings.Contains(said, "is in use by process") || !strings.Contains(said, url) {
+			t.Errorf("a second dev: status %d, %q, want %d, and who has the directory at %s", status, said, statusFailed, url)
+		}
 		var view text
 		if status := Main(ctx, []string{"--nats", url, "view", "s1"}, nil, &view, io.Discard); status != 0 || !strings.Contains(view.String(), `"number": `+want) {
 			t.Errorf("view: status %d, want run %s in %s", status, want, view.String())

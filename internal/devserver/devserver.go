@@ -21,6 +21,7 @@ import (
 // Options say what runs. Dir and Install are needed.
 type Options struct {
 	Dir     string       // of JetStream's files; made if it doesn't exist
+	Lock    *DirLock     // of Dir, if the caller has it; nil: Start locks it. Stop releases either
 	Port    int          // of NATS on 127.0.0.1; 0: any free one
 	Prefix  string       // of all subjects; empty: refold
 	Install []byte       // record to publish if the log has none
@@ -40,6 +41,7 @@ type Options struct {
 
 // Server is what runs.
 type Server struct {
+	lock   *DirLock
 	nats   *server.Server
 	bus    *bus.Bus
 	bridge *bridge.Bridge
@@ -56,7 +58,8 @@ type Server struct {
 const readyWithin = 10 * time.Second
 
 // Start starts everything and returns when runs and views can be asked for.
-// The error says what to do; nothing runs then.
+// The error says what to do; nothing runs then. A directory that another server
+// uses is an error that says who that is.
 func Start(ctx context.Context, o Options) (*Server, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -71,8 +74,19 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 
 func (s *Server) start(ctx context.Context, o Options) error {
 	var err error
+	if s.lock = o.Lock; s.lock == nil {
+		if s.lock, err = Lock(o.Dir); err != nil {
+			return err
+		}
+	}
+	if s.lock.shared != nil {
+		s.log.Warn("directory_not_locked", "dir", o.Dir, "error", s.lock.shared, "note", "start no other server on it")
+	}
 	if s.nats, err = startNATS(o.Dir, o.Port, o.Durability != bus.DurabilityInterval); err != nil {
 		return err
+	}
+	if err := s.lock.tell(s.nats.ClientURL()); err != nil {
+		return fmt.Errorf("write to the lock of %s: %w", o.Dir, err)
 	}
 	if s.bus, err = bus.Connect(ctx, bus.Options{InProcess: s.nats, Prefix: o.Prefix, Name: "refold-dev", Logger: o.Logger}); err != nil {
 		return err
@@ -150,7 +164,7 @@ func startNATS(dir string, port int, always bool) (*server.Server, error) {
 	if !srv.ReadyForConnections(readyWithin) {
 		srv.Shutdown()
 		srv.WaitForShutdown()
-		return nil, fmt.Errorf("the NATS server in %s was not ready within %v: is another one using the directory?", dir, readyWithin)
+		return nil, fmt.Errorf("the NATS server in %s was not ready within %v", dir, readyWithin)
 	}
 	return srv, nil
 }
@@ -182,5 +196,6 @@ func (s *Server) Stop() {
 			s.nats.Shutdown()
 			s.nats.WaitForShutdown()
 		}
+		s.lock.Release()
 	})
 }

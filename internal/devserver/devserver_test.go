@@ -9,6 +9,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +24,13 @@ import (
 	"github.com/refold/refold/internal/llm/scripted"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(lockedDirVar); dir != "" {
+		serveForTest(dir)
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 const record = `{"v":1,"rules":1,"tools":[],"config":{"provider":"scripted","model":"echo"}}`
 

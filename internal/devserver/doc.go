@@ -8,5 +8,5 @@
 // provisions the streams, publishes an install record if the log has none, and
 // runs host and bridge until Stop, which ends them in the reverse order, so
 // that whatever was taken is settled or given back. The directory can be
-// started again and goes on where it was.
+// started again and goes on where it was. Lock keeps it to one server at a time.
 package devserver

@@ -19,7 +19,7 @@ func approvalTools(t *testing.T) *planner.Registry {
 			ArgsSchema: raw(t, `{"type":"object"}`), Executor: planner.Executor{Kind: planner.ExecutorEffect, Target: "shop"}, ToolID: "shop." + name, ToolName: name,
 		})
 	}
-	registry, err := planner.NewRegistry(tools, nil, "")
+	registry, err := planner.NewRegistry(tools, nil, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -153,7 +153,7 @@ func TestFullMessages(t *testing.T) {
 				Approval: []planner.ApprovalRule{{Decision: planner.Deny, Tools: []string{"lookup"}, When: `args.who == "me"`}},
 				Coverage: "fail", Ingress: []string{"model"},
 			},
-			Profiles: fullProfiles(t), Rules: 1, V: 1, Tools: []planner.ToolSpec{withRef},
+			ProfileByProvider: codec.Pairs{{Key: "claude", Value: raw(t, `"mine"`)}}, Profiles: fullProfiles(t), Rules: 1, V: 1, Tools: []planner.ToolSpec{withRef},
 		},
 		"ToolDescriptor": planner.Descriptor{ArgsSchema: schema, Description: "Looks up.", ToolName: "lookup"},
 		"Snapshot":       session.Snapshot{Hash: hash, Install: hash, Leaf: hash, Rules: 1, Seq: 1, State: raw(t, `{"seq":1}`), V: 1},
@@ -186,7 +186,7 @@ func TestFullMessages(t *testing.T) {
 				HostLoop: "desk", Arguments: "{}", Deadline: 5, IdempotencyKey: "s1.r1t1c0", RetrySafe: true,
 				ArgsHash: hash.String(),
 			}}},
-			Turn: &session.ViewTurn{Effect: "r1t1", Registry: hash.String(), Toolset: hash.String(), Base: "profile", Profile: "openai", Step: &session.ViewStep{
+			Turn: &session.ViewTurn{Effect: "r1t1", Registry: hash.String(), Toolset: hash.String(), Base: "profile", Profile: "openai", ProfileWhy: "selected for the session", Step: &session.ViewStep{
 				Step: 1, From: session.StepFromProfile, Profile: "openai", Rule: ptr(2), Open: true, Code: "bad_settlement", Detail: "d",
 				Failed: []session.ViewRuleFailed{{Rule: 1, Code: planner.WhenFailed}},
 			}},

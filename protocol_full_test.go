@@ -29,7 +29,9 @@ func full(t *testing.T, typ string, f *folding) any {
 	case session.TypeSessionConfigured:
 		return flatConfig{RunConfig: fullConfig(t), QueueMax: 3}
 	case session.TypeToolRegistrySet:
-		return session.ToolRegistrySet{DefaultProfile: "mine", Profiles: fullProfiles(t), Tools: []planner.ToolSpec{fullTool(t)}}
+		return session.ToolRegistrySet{
+			DefaultProfile: "mine", ProfileByProvider: codec.Pairs{{Key: "claude", Value: raw(t, `"mine"`)}}, Profiles: fullProfiles(t), Tools: []planner.ToolSpec{fullTool(t)},
+		}
 	case session.TypeToolOverridesSet:
 		return session.ToolOverridesSet{
 			Disable: &[]string{"shell"}, Enable: &[]string{"edit_file"}, Force: &[]string{"host.fs.stat"}, Scope: session.ScopeSession,
@@ -120,7 +122,7 @@ func fullConfig(t *testing.T) session.RunConfig {
 // two ways.
 func fullSteps(t *testing.T, tools []planner.ToolSpec, tool string) []planner.StepRule {
 	t.Helper()
-	registry, err := planner.NewRegistry(tools, nil, "")
+	registry, err := planner.NewRegistry(tools, nil, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -84,7 +84,7 @@ func looser(at string) bool {
 		at == "/data/arguments = other" || // it is JSON
 		strings.Contains(at, "/args_schema") || // and so is this
 		strings.HasSuffix(at, "/response_format/schema/type = long") || // it has a size
-		at == "/data - profiles" || // default_profile names one
+		at == "/data - profiles" || // default_profile names one, and so does profile_by_provider
 		strings.HasPrefix(at, "/data/tools/0") && strings.Contains(at, "description") || // a rule names the descriptor by its hash
 		strings.HasSuffix(at, "/resource_key = other") // it has a form
 }

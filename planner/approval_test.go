@@ -282,7 +282,7 @@ func TestApprovalOfTools(t *testing.T) {
 	} {
 		first, second := minimal(t), minimal(t)
 		second.ToolID, second.ToolName, second.Approval = "tool.b", "tool_b", approval
-		_, err := planner.NewRegistry([]planner.ToolSpec{first, second}, nil, "")
+		_, err := planner.NewRegistry([]planner.ToolSpec{first, second}, nil, "", nil)
 		got := ""
 		if err != nil {
 			got, _, _ = strings.Cut(err.Error(), ": ")
@@ -301,7 +301,7 @@ func TestEditsKeepThePlan(t *testing.T) {
 	spec := minimal(t)
 	spec.Approval, spec.ParallelSafe, spec.ResourceKey = "args.n > 3", true, "shop:{item}"
 	spec.ArgsSchema = raw(t, `{"type":"object","properties":{"n":{"maximum":5}},"required":["n"]}`)
-	reg, err := planner.NewRegistry([]planner.ToolSpec{spec}, nil, "")
+	reg, err := planner.NewRegistry([]planner.ToolSpec{spec}, nil, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,19 +15,19 @@ var builtinJSON []byte
 
 // Defaults are the parts of an install record that make a registry.
 type Defaults struct {
-	DefaultProfile string     `msgpack:"default_profile,omitempty"`
-	Profiles       []Profile  `msgpack:"profiles,omitempty"`
-	Tools          []ToolSpec `msgpack:"tools"`
+	DefaultProfile    string      `msgpack:"default_profile,omitempty"`
+	ProfileByProvider codec.Pairs `msgpack:"profile_by_provider,omitempty"` // a provider's name to that of a profile
+	Profiles          []Profile   `msgpack:"profiles,omitempty"`
+	Tools             []ToolSpec  `msgpack:"tools"`
 }
 
 // Registry validates d. The error is a *RegistryError.
 func (d Defaults) Registry() (*Registry, error) {
-	return NewRegistry(d.Tools, d.Profiles, d.DefaultProfile)
+	return NewRegistry(d.Tools, d.Profiles, d.DefaultProfile, d.ProfileByProvider)
 }
 
 // Builtin returns the built-in tools and profiles: what an install record that
-// says nothing else has. It names no default profile, so that a run's provider
-// decides: see ResolveProfile. The caller owns the result.
+// says nothing else has. The caller owns the result.
 func Builtin() Defaults {
 	raw, err := codec.FromJSON(builtinJSON)
 	if err != nil {

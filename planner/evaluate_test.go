@@ -154,7 +154,7 @@ func checker(t rapid.TB, schema string) (*planner.Registry, planner.Toolset, err
 	reg, err := planner.NewRegistry([]planner.ToolSpec{{
 		ToolID: "x.tool", ToolName: "tool", ArgsSchema: packed,
 		Executor: planner.Executor{Kind: planner.ExecutorEffect, Target: "host"},
-	}}, nil, "")
+	}}, nil, "", nil)
 	if err != nil {
 		return nil, planner.Toolset{}, err
 	}

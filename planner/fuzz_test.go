@@ -78,7 +78,7 @@ func FuzzSchema(f *testing.F) {
 			return planner.NewRegistry([]planner.ToolSpec{{
 				ToolID: "x.tool", ToolName: "tool", ArgsSchema: packed,
 				Executor: planner.Executor{Kind: planner.ExecutorEffect, Target: "host"},
-			}}, nil, "")
+			}}, nil, "", nil)
 		}
 		reg, err := build()
 		again, errAgain := build()

@@ -55,6 +55,10 @@ func drawTools(t *rapid.T, max int) planner.Defaults {
 			p.Steps = []planner.StepRule{{When: "step == 0", ActiveTools: &names}}
 		}
 		def.Profiles = append(def.Profiles, p)
+		if rapid.Bool().Draw(t, "of a provider") {
+			name := rapid.SampledFrom([]string{"x%d", "X%d"}).Draw(t, "provider")
+			def.ProfileByProvider = append(def.ProfileByProvider, codec.Pair{Key: fmt.Sprintf(name, i), Value: codec.AppendString(nil, p.Profile)})
+		}
 	}
 	return def
 }
@@ -167,7 +171,7 @@ func TestRegistryOrderDoesNotCount(t *testing.T) {
 			t.Fatalf("hash of the parsed registry: got %s, want %s", got, want)
 		}
 		// Filling in the defaults changes nothing more the second time.
-		filled, err := planner.NewRegistry(reg.Tools(), reg.Profiles(), reg.DefaultProfile())
+		filled, err := planner.NewRegistry(reg.Tools(), reg.Profiles(), reg.DefaultProfile(), reg.ProfileByProvider())
 		if err != nil || !bytes.Equal(filled.Bytes(), reg.Bytes()) {
 			t.Fatalf("the registry's own tools make another registry (%v)", err)
 		}
@@ -179,6 +183,9 @@ func checkMoved(t *rapid.T, def planner.Defaults, reg *planner.Registry) {
 	other := planner.Defaults{DefaultProfile: def.DefaultProfile, Tools: rapid.Permutation(def.Tools).Draw(t, "tools again")}
 	if len(def.Profiles) > 0 {
 		other.Profiles = rapid.Permutation(def.Profiles).Draw(t, "profiles again")
+	}
+	if len(def.ProfileByProvider) > 0 {
+		other.ProfileByProvider = rapid.Permutation(def.ProfileByProvider).Draw(t, "providers again")
 	}
 	moved := mustRegistry(t, other)
 	if got, want := moved.Bytes(), reg.Bytes(); !bytes.Equal(got, want) {

@@ -89,7 +89,7 @@ func stepRegistry(t testing.TB) *planner.Registry {
 	one, two := minimal(t), minimal(t)
 	one.ToolID, one.ToolName = "a.tool", "tool"
 	two.ToolID, two.ToolName = "b.tool", "read"
-	reg, err := planner.NewRegistry([]planner.ToolSpec{one, two}, nil, "")
+	reg, err := planner.NewRegistry([]planner.ToolSpec{one, two}, nil, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

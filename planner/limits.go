@@ -4,6 +4,7 @@ package planner
 const (
 	ToolsMax            = 512        // tools of a registry
 	ProfilesMax         = 64         // profiles of a registry
+	ProvidersMax        = 64         // providers for which a registry names a profile
 	RegistryBytesMax    = 1 << 20    // a registry's canonical bytes
 	ToolIDBytesMax      = 128        // a tool_id
 	NameBytesMax        = 64         // a tool_name, a profile's name, a target, an argument in a template

@@ -107,7 +107,7 @@ func TestLimitsHold(t *testing.T) {
 			build := func(n int) error {
 				spec := ToolSpec{ToolID: "x.tool", ToolName: "tool", ArgsSchema: object(t, `{}`), Executor: Executor{Kind: ExecutorEffect, Target: "x"}}
 				c.fill(&spec, n)
-				_, err := NewRegistry([]ToolSpec{spec}, nil, "")
+				_, err := NewRegistry([]ToolSpec{spec}, nil, "", nil)
 				return err
 			}
 			if err := build(c.max); err != nil {
@@ -132,12 +132,17 @@ func TestRegistryLimitsHold(t *testing.T) {
 	for i := range profiles {
 		profiles[i].Profile = fmt.Sprint("p", i)
 	}
-	if _, err := NewRegistry(tools[1:], profiles[1:], ""); err != nil {
+	providers := make(codec.Pairs, ProvidersMax+1)
+	for i := range providers {
+		providers[i] = codec.Pair{Key: fmt.Sprint("p", i), Value: codec.AppendString(nil, "p1")}
+	}
+	if _, err := NewRegistry(tools[1:], profiles[1:], "", providers[1:]); err != nil {
 		t.Errorf("at the limits: %v", err)
 	}
 	for path, build := range map[string]func() (*Registry, error){
-		"tools":    func() (*Registry, error) { return NewRegistry(tools, nil, "") },
-		"profiles": func() (*Registry, error) { return NewRegistry(nil, profiles, "") },
+		"tools":               func() (*Registry, error) { return NewRegistry(tools, nil, "", nil) },
+		"profile_by_provider": func() (*Registry, error) { return NewRegistry(nil, profiles[1:], "", providers) },
+		"profiles":            func() (*Registry, error) { return NewRegistry(nil, profiles, "", nil) },
 	} {
 		_, err := build()
 		if bad, ok := err.(*RegistryError); !ok || bad.Path != path {
@@ -147,7 +152,7 @@ func TestRegistryLimitsHold(t *testing.T) {
 	for i := range 70 {
 		tools[i].Description = strings.Repeat("a", DescriptionBytesMax)
 	}
-	_, err := NewRegistry(tools[:ToolsMax], nil, "")
+	_, err := NewRegistry(tools[:ToolsMax], nil, "", nil)
 	if bad, ok := err.(*RegistryError); !ok || bad.Path != "tools" {
 		t.Errorf("too many bytes: got %v, want an error at tools", err)
 	}
@@ -161,7 +166,7 @@ func TestStepLimitsHold(t *testing.T) {
 		raw := object(t, `{"k":"`+many(n)+`"}`)
 		return object(t, `{"k":"`+many(2*n-len(raw))+`"}`)
 	}
-	reg, err := NewRegistry([]ToolSpec{{ToolID: "x.tool", ToolName: "tool", ArgsSchema: object(t, `{}`), Executor: Executor{Kind: ExecutorEffect, Target: "x"}}}, nil, "")
+	reg, err := NewRegistry([]ToolSpec{{ToolID: "x.tool", ToolName: "tool", ArgsSchema: object(t, `{}`), Executor: Executor{Kind: ExecutorEffect, Target: "x"}}}, nil, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

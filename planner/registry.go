@@ -15,6 +15,7 @@ type Registry struct {
 	specs          []ToolSpec
 	profiles       []profile // by name
 	defaultProfile string
+	byProvider     []providerProfile // by provider
 	byID           map[string]ToolIndex
 	byName         map[string]offered
 	byRef          map[codec.Ref]offered
@@ -61,9 +62,10 @@ type offered struct {
 
 // registryWire is a registry's canonical form.
 type registryWire struct {
-	DefaultProfile string     `msgpack:"default_profile,omitempty"`
-	Profiles       []Profile  `msgpack:"profiles"`
-	Tools          []ToolSpec `msgpack:"tools"`
+	DefaultProfile    string      `msgpack:"default_profile,omitempty"`
+	ProfileByProvider codec.Pairs `msgpack:"profile_by_provider,omitempty"`
+	Profiles          []Profile   `msgpack:"profiles"`
+	Tools             []ToolSpec  `msgpack:"tools"`
 }
 
 // RegistryError says which part of a registry is wrong. Path is that of the
@@ -88,7 +90,7 @@ func ParseRegistry(data []byte) (*Registry, error) {
 	if err := codec.Unmarshal(data, &wire); err != nil {
 		return nil, fmt.Errorf("registry: %w", err)
 	}
-	return NewRegistry(wire.Tools, wire.Profiles, wire.DefaultProfile)
+	return NewRegistry(wire.Tools, wire.Profiles, wire.DefaultProfile, wire.ProfileByProvider)
 }
 
 // Bytes returns the canonical bytes: the same for the same registry, in

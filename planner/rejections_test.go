@@ -20,7 +20,7 @@ func rejectionTools(t *testing.T) (*planner.Registry, planner.Toolset) {
 	paid.Requires = []string{"pay", "more"}
 	tool := spec("tool", `{"properties":{"a":{"type":"string"},"b":{"minimum":3},"c":{"items":{"type":"null"}}},
 		"required":["d"],"additionalProperties":false,"patternProperties":{"^[d-z]":{"anyOf":[{"const":1},{"const":2}]}}}`)
-	reg, err := planner.NewRegistry([]planner.ToolSpec{spec("free", `{}`), tool, off, away, paid}, nil, "")
+	reg, err := planner.NewRegistry([]planner.ToolSpec{spec("free", `{}`), tool, off, away, paid}, nil, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package planner
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/refold/refold/codec"
 )
@@ -32,11 +31,12 @@ type Request struct {
 	// Base counts if From is not FromProfile; then an empty Base means no
 	// tools. Its entries are tool_ids, tool_names, or the text form of a
 	// descriptor's Ref, which offers the tool under that descriptor.
-	Base    []string
-	From    Source
-	Profile string // the resolved profile; "" is all tools by tool_id
-	Session Overrides
-	Run     Overrides
+	Base        []string
+	From        Source
+	Profile     string      // the resolved profile; "" is all tools by tool_id
+	ProfileFrom ProfileFrom // what chose it
+	Session     Overrides
+	Run         Overrides
 }
 
 // Facts is what is known when tools are chosen or checked.
@@ -66,12 +66,13 @@ func (o Offer) Variant() int { return int(o >> offerVariantShift) }
 // why it is not among them. It is small, and it is all that is needed to check
 // the turn's calls later; it belongs to the registry whose hash it bears.
 type Toolset struct {
-	Fingerprint codec.Hash `msgpack:"fingerprint"`       // BLAKE2b-256 of what is offered, in order
-	Offers      []Offer    `msgpack:"offers"`            // in order
-	Profile     string     `msgpack:"profile,omitempty"` // the profile, if that is the base
-	Registry    codec.Hash `msgpack:"registry"`
-	Source      Source     `msgpack:"source,omitempty"` // of the base
-	Verdicts    []byte     `msgpack:"verdicts"`         // two bytes for each tool of the registry
+	Fingerprint codec.Hash  `msgpack:"fingerprint"`            // BLAKE2b-256 of what is offered, in order
+	Offers      []Offer     `msgpack:"offers"`                 // in order
+	Profile     string      `msgpack:"profile,omitempty"`      // the profile, if that is the base
+	ProfileFrom ProfileFrom `msgpack:"profile_from,omitempty"` // what chose it
+	Registry    codec.Hash  `msgpack:"registry"`
+	Source      Source      `msgpack:"source,omitempty"` // of the base
+	Verdicts    []byte      `msgpack:"verdicts"`         // two bytes for each tool of the registry
 }
 
 // Select returns the tools to offer in a turn. It is total and depends on
@@ -100,7 +101,7 @@ func Select(reg *Registry, req Request, facts Facts) Toolset {
 		Source: req.From, Verdicts: make([]byte, 2*len(reg.tools)),
 	}
 	if req.From == FromProfile {
-		ts.Profile = req.Profile
+		ts.Profile, ts.ProfileFrom = req.Profile, req.ProfileFrom
 	}
 	sessionDisabled := reg.marks(req.Session.Disable)
 	runDisabled := reg.marks(req.Run.Disable)
@@ -276,27 +277,4 @@ func (ts *Toolset) DescriptorBytes(reg *Registry) int {
 		n += len(reg.tools[o.Tool()].descriptors[o.Variant()].bytes)
 	}
 	return n
-}
-
-// ResolveProfile returns the name of a run's profile: its config's, else the
-// session's selection, else the registry's default, else the one for its
-// provider if the registry has that. A name that the registry doesn't have is
-// passed over. With false the run has no profile: its base is all tools.
-func ResolveProfile(reg *Registry, config, session, provider string) (string, bool) {
-	for _, name := range [...]string{config, session, reg.defaultProfile, ProviderProfile(provider)} {
-		if name != "" && reg.HasProfile(name) {
-			return name, true
-		}
-	}
-	return "", false
-}
-
-// ProviderProfile returns the name of the profile for a provider's models.
-func ProviderProfile(provider string) string {
-	for _, name := range [...]string{"anthropic", "gemini"} {
-		if strings.Contains(provider, name) {
-			return name
-		}
-	}
-	return "openai"
 }

@@ -118,6 +118,9 @@ func outcome(reg *planner.Registry, err error) string {
 	for _, p := range reg.Profiles() {
 		fmt.Fprintf(&out, "profile %s: %s\n", p.Profile, strings.Join(p.Tools, " "))
 	}
+	for _, entry := range reg.ProfileByProvider() {
+		fmt.Fprintf(&out, "provider %s: %s\n", entry.Key, entry.Value[1:])
+	}
 	if name := reg.DefaultProfile(); name != "" {
 		fmt.Fprintf(&out, "default: %s\n", name)
 	}
@@ -157,7 +160,7 @@ func (s *spec) runRegistry(t *testing.T, d *datadriven.TestData) string {
 // runTool lays the input over a minimal tool.
 func (s *spec) runTool(t *testing.T, d *datadriven.TestData) string {
 	spec := overlay(t, d.Input)
-	reg, err := planner.NewRegistry([]planner.ToolSpec{spec}, nil, "")
+	reg, err := planner.NewRegistry([]planner.ToolSpec{spec}, nil, "", nil)
 	if err == nil {
 		s.reg = reg
 	}
@@ -192,7 +195,7 @@ func overlay(t testing.TB, text string) planner.ToolSpec {
 func (s *spec) runSchema(t *testing.T, d *datadriven.TestData) string {
 	spec := minimal(t)
 	spec.ArgsSchema = raw(t, d.Input)
-	reg, err := planner.NewRegistry([]planner.ToolSpec{spec}, nil, "")
+	reg, err := planner.NewRegistry([]planner.ToolSpec{spec}, nil, "", nil)
 	if err != nil {
 		return err.Error()
 	}

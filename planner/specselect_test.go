@@ -86,11 +86,9 @@ func (s *spec) runResolve(t *testing.T, d *datadriven.TestData) string {
 	d.MaybeScanArgs(t, "config", &config)
 	d.MaybeScanArgs(t, "session", &session)
 	d.MaybeScanArgs(t, "provider", &provider)
-	name, ok := planner.ResolveProfile(s.reg, config, session, provider)
-	if !ok {
-		return "none: all tools by tool_id"
-	}
-	return name
+	name, from := planner.ResolveProfile(s.reg, config, session, provider)
+	why := planner.WhyProfile(&planner.Toolset{Profile: name, ProfileFrom: from}, provider)
+	return fmt.Sprintf("%s: %s", or(name, "all tools"), why)
 }
 
 // runNames checks a list of names.

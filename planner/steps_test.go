@@ -65,7 +65,7 @@ func TestStepRefs(t *testing.T) {
 	t.Parallel()
 	spec := minimal(t)
 	spec.Alternates = []planner.Descriptor{{ToolName: "other", ArgsSchema: spec.ArgsSchema}}
-	reg, err := planner.NewRegistry([]planner.ToolSpec{spec}, nil, "")
+	reg, err := planner.NewRegistry([]planner.ToolSpec{spec}, nil, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ func TestUnboundComesBeforeDenied(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			reg, err := NewRegistry([]ToolSpec{spec}, nil, "")
+			reg, err := NewRegistry([]ToolSpec{spec}, nil, "", nil)
 			if err != nil {
 				t.Fatal(err)
 			}

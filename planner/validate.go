@@ -10,11 +10,12 @@ import (
 
 // NewRegistry validates tools and profiles as a whole and returns them as a
 // registry, or a *RegistryError for the first fault: tools in the order given,
-// then profiles, then the default. The registry keeps copies of what it was
+// then profiles, then the default, then the table of providers. The registry keeps copies of what it was
 // given, with defaults filled in, tools ordered by tool_id, profiles by name,
 // and names in profiles' lists of tools replaced by tool_ids. A profile's own
-// order counts and is kept.
-func NewRegistry(tools []ToolSpec, profiles []Profile, defaultProfile string) (*Registry, error) {
+// order counts and is kept. byProvider maps providers to profiles: see
+// ResolveProfile; its names are kept in lower case.
+func NewRegistry(tools []ToolSpec, profiles []Profile, defaultProfile string, byProvider codec.Pairs) (*Registry, error) {
 	if len(tools) > ToolsMax {
 		return nil, fault("tools", "%d tools, at most %d", len(tools), ToolsMax)
 	}
@@ -45,6 +46,9 @@ func NewRegistry(tools []ToolSpec, profiles []Profile, defaultProfile string) (*
 	}
 	if defaultProfile != "" && !r.HasProfile(defaultProfile) {
 		return nil, fault("default_profile", "there is no profile %+q", clip(defaultProfile, NameBytesMax))
+	}
+	if bad := r.addProviders(byProvider); bad != nil {
+		return nil, bad
 	}
 	if err := r.encode(); err != nil {
 		return nil, err
@@ -185,7 +189,9 @@ func (r *Registry) addProfiles(profiles []Profile) *RegistryError {
 
 // encode fixes the registry's bytes and hash.
 func (r *Registry) encode() error {
-	data, err := codec.Marshal(registryWire{DefaultProfile: r.defaultProfile, Profiles: r.Profiles(), Tools: r.specs})
+	data, err := codec.Marshal(registryWire{
+		DefaultProfile: r.defaultProfile, ProfileByProvider: r.ProfileByProvider(), Profiles: r.Profiles(), Tools: r.specs,
+	})
 	if err != nil {
 		return fmt.Errorf("registry: %w", err)
 	}

@@ -238,7 +238,7 @@ func (l *laws) request(choice *planner.StepRule) planner.Request {
 	if choice != nil && base(choice.ActiveTools, choice.ToolRefs, planner.FromStep) || base(c.ActiveTools, c.ToolRefs, planner.FromRun) {
 		return req
 	}
-	req.Profile, _ = planner.ResolveProfile(l.turnsOwn, c.Profile, l.state.Profile, c.Provider)
+	req.Profile, req.ProfileFrom = planner.ResolveProfile(l.turnsOwn, c.Profile, l.state.Profile, c.Provider)
 	return req
 }
 

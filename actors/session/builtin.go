@@ -10,6 +10,6 @@ import (
 func BuiltinInstall() []byte {
 	d := planner.Builtin()
 	return encode(InstallRecord{
-		DefaultProfile: d.DefaultProfile, Profiles: d.Profiles, Rules: RulesVersion, Tools: d.Tools, V: Version,
+		DefaultProfile: d.DefaultProfile, ProfileByProvider: d.ProfileByProvider, Profiles: d.Profiles, Rules: RulesVersion, Tools: d.Tools, V: Version,
 	})
 }

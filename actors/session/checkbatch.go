@@ -14,6 +14,11 @@ func (s *State) checkToolset(set *planner.Toolset) error {
 	if set.Registry != reg.Hash() || len(set.Verdicts) != 2*reg.Len() {
 		return fmt.Errorf("the toolset is of registry %s, pinned is %s", set.Registry, reg.Hash())
 	}
+	switch set.ProfileFrom {
+	case "", planner.ProfileFromConfig, planner.ProfileFromSession, planner.ProfileFromProvider, planner.ProfileFromDefault:
+	default:
+		return fmt.Errorf("the toolset's profile is from %s", quoted(string(set.ProfileFrom)))
+	}
 	for _, o := range set.Offers {
 		if int(o.Tool()) >= reg.Len() || o.Variant() > len(reg.Tool(o.Tool()).Alternates) {
 			return fmt.Errorf("tool %d, descriptor %d is offered of %d tools", o.Tool(), o.Variant(), reg.Len())

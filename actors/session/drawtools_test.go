@@ -90,7 +90,8 @@ func drawInstall(t *rapid.T) (*session.Install, toolDraws) {
 	}
 	record := map[string]any{
 		"v": 1, "rules": 1, "tools": tools, "capabilities": []string{"granted"}, "profiles": drawProfiles(t, names, false),
-		"config": map[string]any{"provider": "p", "model": "m", "enable": some("enable"), "disable": some("disable")},
+		"config":              map[string]any{"provider": "p", "model": "m", "enable": some("enable"), "disable": some("disable")},
+		"profile_by_provider": map[string]any{rapid.SampledFrom([]string{"P", "p", "other"}).Draw(t, "provider"): "openai"},
 		"policy": map[string]any{
 			"ingress":  rapid.SampledFrom([][]string{{}, {"roles", "steps", "provider", "model"}}).Draw(t, "ingress"),
 			"approval": drawPolicy(t, names),
@@ -119,11 +120,13 @@ func (l *laws) drawRegistrySet() (session.Door, []byte) {
 	switch rapid.IntRange(0, 5).Draw(t, "registry") {
 	case 0:
 		set["default_profile"] = rapid.SampledFrom([]string{"gemini", "nosuch"}).Draw(t, "default")
+	case 3:
+		set["profile_by_provider"] = map[string]any{"p": rapid.SampledFrom([]string{"gemini", "nosuch"}).Draw(t, "the provider's")}
 	case 1:
 		set["tools"] = append(slices.Clone(tools), tools[0])
 	case 2:
 		reg := l.install.Registry
-		data, err := codec.Marshal(session.ToolRegistrySet{Tools: reg.Tools(), Profiles: reg.Profiles(), DefaultProfile: reg.DefaultProfile()})
+		data, err := codec.Marshal(session.ToolRegistrySet{Tools: reg.Tools(), Profiles: reg.Profiles(), ProfileByProvider: reg.ProfileByProvider(), DefaultProfile: reg.DefaultProfile()})
 		if err != nil {
 			t.Fatal(err)
 		}

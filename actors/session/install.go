@@ -14,14 +14,15 @@ const RulesVersion = 1
 // InstallRecord is the wire form of an install record: what every session
 // that opens after it starts from.
 type InstallRecord struct {
-	Capabilities   []string           `msgpack:"capabilities,omitempty"`
-	Config         *RunConfig         `msgpack:"config,omitempty"`
-	DefaultProfile string             `msgpack:"default_profile,omitempty"`
-	Policy         Policy             `msgpack:"policy,omitempty"`
-	Profiles       []planner.Profile  `msgpack:"profiles,omitempty"`
-	Rules          int                `msgpack:"rules"`
-	Tools          []planner.ToolSpec `msgpack:"tools"`
-	V              int                `msgpack:"v"`
+	Capabilities      []string           `msgpack:"capabilities,omitempty"`
+	Config            *RunConfig         `msgpack:"config,omitempty"`
+	DefaultProfile    string             `msgpack:"default_profile,omitempty"`
+	Policy            Policy             `msgpack:"policy,omitempty"`
+	ProfileByProvider codec.Pairs        `msgpack:"profile_by_provider,omitempty"`
+	Profiles          []planner.Profile  `msgpack:"profiles,omitempty"`
+	Rules             int                `msgpack:"rules"`
+	Tools             []planner.ToolSpec `msgpack:"tools"`
+	V                 int                `msgpack:"v"`
 }
 
 // Policy is what an install record permits.
@@ -82,7 +83,7 @@ func ParseInstall(payload []byte) (*Install, error) {
 	if rec.Rules < 1 {
 		return nil, fmt.Errorf("install record: rules is %d, the first version is 1", rec.Rules)
 	}
-	registry, err := planner.NewRegistry(rec.Tools, rec.Profiles, rec.DefaultProfile)
+	registry, err := planner.NewRegistry(rec.Tools, rec.Profiles, rec.DefaultProfile, rec.ProfileByProvider)
 	if err != nil {
 		return nil, fmt.Errorf("install record: %w", err)
 	}

@@ -108,7 +108,7 @@ func (s *State) toolRequest() planner.Request {
 		req.Base, req.From = baseOf(c.ActiveTools, c.ToolRefs), planner.FromRun
 		return req
 	}
-	req.Profile, _ = s.runsProfile()
+	req.Profile, req.ProfileFrom = s.runsProfile()
 	return req
 }
 
@@ -135,8 +135,9 @@ func baseOf(names *[]string, refs *[]codec.Ref) []string {
 	return base
 }
 
-// runsProfile returns the profile of the active run's next turn.
-func (s *State) runsProfile() (string, bool) {
+// runsProfile returns the profile of the active run's next turn, and what chose
+// it.
+func (s *State) runsProfile() (string, planner.ProfileFrom) {
 	c := &s.Run.Config
 	return planner.ResolveProfile(s.turnsOwn, c.Profile, s.Profile, c.Provider)
 }

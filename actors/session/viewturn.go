@@ -8,12 +8,13 @@ import (
 
 // ViewTurn is what decided over the latest turn.
 type ViewTurn struct {
-	Effect   string    `json:"effect"`            // r1t2
-	Registry string    `json:"registry"`          // SHA-256
-	Toolset  string    `json:"toolset,omitempty"` // fingerprint; empty unless its generation was asked
-	Base     string    `json:"base,omitempty"`    // where its tools come from: profile, step, run, catalog
-	Profile  string    `json:"profile,omitempty"` // if that is the base
-	Step     *ViewStep `json:"step,omitempty"`
+	Effect     string    `json:"effect"`                // r1t2
+	Registry   string    `json:"registry"`              // SHA-256
+	Toolset    string    `json:"toolset,omitempty"`     // fingerprint; empty unless its generation was asked
+	Base       string    `json:"base,omitempty"`        // where its tools come from: profile, step, run, catalog
+	Profile    string    `json:"profile,omitempty"`     // if that is the base
+	ProfileWhy string    `json:"profile_why,omitempty"` // what chose the profile, or that there is none
+	Step       *ViewStep `json:"step,omitempty"`
 }
 
 // ViewStep is what a step rule or an outside hook said of the turn.
@@ -100,6 +101,11 @@ func (s *State) viewTurn() *ViewTurn {
 	v.Toolset, v.Profile, v.Base = t.Toolset.Fingerprint.String(), t.Toolset.Profile, string(t.Toolset.Source)
 	if t.Toolset.Source == planner.FromProfile {
 		v.Base = "profile"
+		provider := ""
+		if s.turnIsRuns() {
+			provider = s.Run.Config.Provider
+		}
+		v.ProfileWhy = planner.WhyProfile(&t.Toolset, provider)
 	}
 	return v
 }

@@ -49,7 +49,7 @@ func TestRunsOpenAI(t *testing.T) {
 	d := planner.Builtin()
 	install, err := codec.Marshal(session.InstallRecord{
 		Config:         &session.RunConfig{Provider: "openai", Model: "m"},
-		DefaultProfile: d.DefaultProfile, Profiles: d.Profiles, Rules: session.RulesVersion, Tools: d.Tools, V: session.Version,
+		DefaultProfile: d.DefaultProfile, ProfileByProvider: d.ProfileByProvider, Profiles: d.Profiles, Rules: session.RulesVersion, Tools: d.Tools, V: session.Version,
 	})
 	if err != nil {
 		t.Fatal(err)

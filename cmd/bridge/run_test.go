@@ -249,7 +249,7 @@ func TestRunsWithHostTools(t *testing.T) {
 	d := planner.Builtin()
 	install, err := codec.Marshal(session.InstallRecord{
 		Config:         &session.RunConfig{Provider: "echo", Model: "echo"},
-		DefaultProfile: d.DefaultProfile, Profiles: d.Profiles, Rules: session.RulesVersion, Tools: d.Tools, V: session.Version,
+		DefaultProfile: d.DefaultProfile, ProfileByProvider: d.ProfileByProvider, Profiles: d.Profiles, Rules: session.RulesVersion, Tools: d.Tools, V: session.Version,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -358,7 +358,7 @@ func TestStopDrains(t *testing.T) {
 	d := planner.Builtin()
 	install, err := codec.Marshal(session.InstallRecord{
 		Config:         &session.RunConfig{Provider: "scripted", Model: "m"},
-		DefaultProfile: d.DefaultProfile, Profiles: d.Profiles, Rules: session.RulesVersion, Tools: d.Tools, V: session.Version,
+		DefaultProfile: d.DefaultProfile, ProfileByProvider: d.ProfileByProvider, Profiles: d.Profiles, Rules: session.RulesVersion, Tools: d.Tools, V: session.Version,
 	})
 	if err != nil {
 		t.Fatal(err)

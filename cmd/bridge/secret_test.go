@@ -48,7 +48,7 @@ func TestNothingStoredHoldsKeys(t *testing.T) {
 			d := planner.Builtin()
 			install, err := codec.Marshal(session.InstallRecord{
 				Config:         &session.RunConfig{Provider: kind, Model: "m"},
-				DefaultProfile: d.DefaultProfile, Profiles: d.Profiles, Rules: session.RulesVersion, Tools: d.Tools, V: session.Version,
+				DefaultProfile: d.DefaultProfile, ProfileByProvider: d.ProfileByProvider, Profiles: d.Profiles, Rules: session.RulesVersion, Tools: d.Tools, V: session.Version,
 			})
 			if err != nil {
 				t.Fatal(err)

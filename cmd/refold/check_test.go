@@ -34,7 +34,7 @@ func registry(t *testing.T, tools ...[3]string) *planner.Registry {
 			Executor: planner.Executor{Kind: tool[1], Target: tool[2]},
 		})
 	}
-	reg, err := planner.NewRegistry(specs, nil, "")
+	reg, err := planner.NewRegistry(specs, nil, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -60,7 +60,7 @@ func TestInstallPublishesWhatIsNew(t *testing.T) {
 	// What is shown is the same record, however it is written.
 	shown, told := w.does(0, "install", "--show")
 	like(t, "told", told, `^sequence 2, hash `+builtinHash(t)+`\n$`)
-	like(t, "shown", shown, `(?s)^\{\n  "profiles": .*"rules": 1,.*\}\n$`)
+	like(t, "shown", shown, `(?s)^\{\n  "default_profile": .*"rules": 1,.*\}\n$`)
 	for _, again := range []string{file(t, shown), file(t, string(session.BuiltinInstall()))} {
 		out, errOut = w.does(0, "install", again)
 		like(t, "again", out+errOut, `^nothing published: the record at 2 is the same: hash `+builtinHash(t)+`, 12 tools`)

@@ -90,7 +90,7 @@ func withConfig(provider, name string) ([]byte, error) {
 	d := planner.Builtin()
 	return codec.Marshal(session.InstallRecord{
 		Config:         &session.RunConfig{Provider: provider, Model: name},
-		DefaultProfile: d.DefaultProfile, Profiles: d.Profiles, Rules: session.RulesVersion, Tools: d.Tools, V: session.Version,
+		DefaultProfile: d.DefaultProfile, ProfileByProvider: d.ProfileByProvider, Profiles: d.Profiles, Rules: session.RulesVersion, Tools: d.Tools, V: session.Version,
 	})
 }
 

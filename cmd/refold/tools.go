@@ -183,6 +183,7 @@ func headline(v *session.View) string {
 		if t.Profile == "" {
 			base = "all tools"
 		}
+		base += " (" + t.ProfileWhy + ")"
 	}
 	text := fmt.Sprintf("turn %s of session %s: %s, registry %s", t.Effect, v.Session, base, t.Registry)
 	step := t.Step

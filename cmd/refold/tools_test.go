@@ -68,7 +68,7 @@ func TestToolsOfEachTurn(t *testing.T) {
 	w.reaches("s1", "the second turn is asked", turnOf("r1t2"))
 
 	// Before the host session there is one tool, after it are all but that one.
-	head := `^turn %s of session s1: tools of profile openai, registry [0-9a-f]{64}\n`
+	head := `^turn %s of session s1: tools of profile openai \(provider "p" is not in profile_by_provider: the default profile\), registry [0-9a-f]{64}\n`
 	first := strings.Replace(head, "%s", "r1t1", 1)
 	second := strings.Replace(head, "%s", "r1t2", 1)
 	now, errOut := w.does(0, "tools", "s1")
@@ -144,7 +144,7 @@ func TestToolsOfATurnWithAStepHook(t *testing.T) {
 	_, errOut := w.does(statusFailed, "tools", "s2")
 	like(t, "failed", errOut, `^refold: turn r1t1 was not asked, since its step hook failed: tired\n$`)
 	out, _ := w.does(0, "tools", "s3")
-	like(t, "fallen back", out, `^turn r1t1 of session s3: tools of profile openai, .*\nstep: no rule applies; its hook's answer does not count: tired\n\noffered.*: 1\n`)
+	like(t, "fallen back", out, `^turn r1t1 of session s3: tools of profile openai \(.*\), .*\nstep: no rule applies; its hook's answer does not count: tired\n\noffered.*: 1\n`)
 }
 
 func TestToolsNameTheRuleOfTheStep(t *testing.T) {
@@ -165,7 +165,7 @@ func TestToolsWithoutProfiles(t *testing.T) {
 	w.does(0, "run", "s1", "hi", "--no-follow")
 	w.waits("s1", 1)
 	out, _ := w.does(0, "tools", "s1")
-	like(t, "no tools", out, `^turn r1t1 of session s1: all tools, registry [0-9a-f]{64}\n\noffered, .*: 0\n\nhidden: 0\n$`)
+	like(t, "no tools", out, `^turn r1t1 of session s1: all tools \(provider "p" is not in profile_by_provider, and there is no default profile\), registry [0-9a-f]{64}\n\noffered, .*: 0\n\nhidden: 0\n$`)
 	_, errOut := w.does(statusFailed, "why", "s1", "shell")
 	like(t, "no tools", errOut, `knows no tool "shell"; it knows none\n$`)
 }

@@ -82,7 +82,7 @@ func demoCast() (*Cast, error) {
 	d := planner.Builtin()
 	record, err := codec.Marshal(session.InstallRecord{
 		Config:         &session.RunConfig{Provider: scriptedModel, Model: scriptedModel},
-		DefaultProfile: d.DefaultProfile, Profiles: d.Profiles, Rules: session.RulesVersion, Tools: d.Tools, V: session.Version,
+		DefaultProfile: d.DefaultProfile, ProfileByProvider: d.ProfileByProvider, Profiles: d.Profiles, Rules: session.RulesVersion, Tools: d.Tools, V: session.Version,
 	})
 	return &Cast{
 		Conversations: []Conversation{

@@ -230,7 +230,7 @@ func oneTool(t *testing.T, name string) *planner.Registry {
 	t.Helper()
 	reg, err := planner.NewRegistry([]planner.ToolSpec{{
 		ToolID: name, ToolName: name, ArgsSchema: codec.Raw{0x80}, Executor: planner.Executor{Kind: planner.ExecutorEffect, Target: "x"},
-	}}, nil, "")
+	}}, nil, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -96,9 +96,9 @@ func baseText(t *session.ViewTurn) string {
 	case t.Base != "profile":
 		return "the " + t.Base + "'s list"
 	case t.Profile == "":
-		return "all tools"
+		return "all tools: " + t.ProfileWhy
 	}
-	return "profile " + t.Profile
+	return "profile " + t.Profile + ": " + t.ProfileWhy
 }
 
 // stepText writes what had a say in a turn, and why a hook had none.

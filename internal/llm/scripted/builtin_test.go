@@ -34,7 +34,7 @@ type talk struct {
 func newTalk(t *testing.T, s *scripted.Script, dir string) *talk {
 	t.Helper()
 	d := planner.Builtin()
-	registry, err := planner.NewRegistry(d.Tools, d.Profiles, d.DefaultProfile)
+	registry, err := planner.NewRegistry(d.Tools, d.Profiles, d.DefaultProfile, d.ProfileByProvider)
 	if err != nil {
 		t.Fatal(err)
 	}

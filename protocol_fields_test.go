@@ -137,9 +137,12 @@ func TestFullMessages(t *testing.T) {
 			ToolChoice: "auto", Tools: []codec.Hash{hash}, Toolset: hash, V: 1,
 		},
 		"Step": session.Step{
-			At: 1, Calls: []session.StepCall{{Code: "tool_disabled", Status: session.CallIgnored, Step: 1, ToolID: "host.exec", ToolName: "shell"}},
+			At: 1, Calls: []session.StepCall{{
+				Arguments: "{", ArgumentsCut: true, CallsSeq: 4, Code: "tool_disabled", Edit: 5, Effect: "r1t2c0", Seq: 6,
+				Status: session.CallIgnored, Step: 1, ToolID: "host.exec", ToolName: "shell",
+			}},
 			Class: session.ClassStep, Context: raw(t, `{"phase":2}`), Effect: "r1t3s", Facts: codec.Pairs{{Key: "region", Value: raw(t, `"eu"`)}},
-			Hook: "h", Model: "m1", Provider: "openai", Roles: []string{"editor"}, RunMS: 15_000, Session: "s1", StartBy: 2, Step: 2, Usage: total,
+			Hook: "h", InputSeq: 3, Tools: []session.StepTool{{ToolID: "host.exec", ToolName: "shell"}}, Model: "m1", Provider: "openai", Roles: []string{"editor"}, RunMS: 15_000, Session: "s1", StartBy: 2, Step: 2, Usage: total,
 			Used: []string{"host.exec"}, V: 1,
 		},
 		"ToolCall": session.ToolCall{

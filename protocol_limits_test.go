@@ -52,6 +52,8 @@ var limits = map[string]int64{
 	"RunRequested#/properties/roles/maxItems":                                         session.RolesMax,
 	"RunStarted#/properties/submission/maxLength":                                     session.IDBytesMax,
 	"SessionConfigured#/properties/queue_max/maximum":                                 session.QueueMax,
+	"Step#/properties/calls/items/properties/arguments/maxLength":                     session.StepArgumentBytesMax,
+	"Step#/properties/tools/maxItems":                                                 planner.ToolsMax,
 	"Step#/properties/calls/items/properties/code/maxLength":                          session.CodeBytesMax,
 	"Step#/properties/calls/items/properties/tool_name/maxLength":                     session.NameBytesMax,
 	"Step#/properties/calls/maxItems":                                                 session.StepCallsMax,

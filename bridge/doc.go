@@ -21,7 +21,7 @@
 // (worker.go). All of that is in one goroutine, the executor's too. If it does not
 // return when it must, or ends the goroutine, another one goes on (running.go), and
 // until the effect is acked or given back its slot is not free. step.go is what a
-// step hook sees, prepared.go what becomes of its choice. wire.go says what all this needs of NATS, and natswire.go has
+// step hook sees, stepread.go what it reads from the log, prepared.go what becomes of its choice. wire.go says what all this needs of NATS, and natswire.go has
 // it from internal/bus.
 //
 // # Laws

@@ -17,7 +17,7 @@ func (w *worker) startStep(f *flight) ruling {
 	var r returned
 	if refused, ok := w.execute(f, &r, func(ctx context.Context, start string) {
 		asked := *f.step
-		asked.Start = start
+		asked.Start, asked.reader = start, w.reader
 		choice, err := f.served.hook.PrepareStep(ctx, asked)
 		if err == nil {
 			r.prepared, err = choice.prepared()

@@ -46,14 +46,17 @@ func (b *Bridge) Step(hook string, h StepHook, options ...ServeOption) error {
 }
 
 // StepRequest is the step that a turn begins with, as its effect says it: all
-// that there is to decide by.
+// that there is to decide by. What the effect has no room for, Input, Arguments
+// and Result read from the log.
 type StepRequest struct {
 	Session  string            // session id
 	Effect   string            // effect name, r1t2s
 	Start    string            // ULID of this start of the effect
 	Hook     string            // the hook's name
 	Step     int               // 0-based: how many turns the run has had
+	InputSeq uint64            // sequence of the event with the run's input
 	Calls    []StepCall        // of the run's earlier steps, oldest first; the latest 256
+	Tools    []StepTool        // that could be offered when the session asked, in the order of the registry
 	Used     []string          // tool_ids of all that was carried out in earlier steps, sorted
 	Facts    map[string]string // of the session
 	Roles    []string          // of the run
@@ -61,15 +64,34 @@ type StepRequest struct {
 	Usage    Usage             // of the run so far
 	Provider string            // who is asked
 	Model    string            // which model is asked, if the choice names no other
+
+	reader *reader
+}
+
+// StepTool is a tool that a choice may bring in, whatever the run's profile or
+// config lists: it is not disabled, and it is available and permitted.
+type StepTool struct {
+	ToolID   string
+	ToolName string
 }
 
 // StepCall is one call of an earlier step.
 type StepCall struct {
+	Effect   string // its name, r1t1c0
 	ToolID   string // empty if the model called what the registry doesn't have
 	ToolName string // as the model called it
 	Status   string // succeeded, failed, cancelled, outcome_unknown, ignored
 	Code     string // of a result that the session itself gave: tool_unknown, invalid_arguments, …
 	Step     int    // 0-based
+	Seq      uint64 // sequence of the event with the result; of the one that made the session give it, if it has a Code
+	CallsSeq uint64 // sequence of the event in which the model called it, beside what it said
+	Edit     uint64 // sequence of the approval that changed the arguments; 0: none did
+	// Arguments are JSON text as they were carried out, or as the model wrote
+	// them if they were refused: at most 1 KiB of a call, and 64 KiB of all, the
+	// latest first. ArgumentsCut says that there are more: StepRequest.Arguments
+	// reads them.
+	Arguments    string
+	ArgumentsCut bool
 }
 
 // HasUsedTool reports whether a tool was carried out in an earlier step of the
@@ -135,7 +157,7 @@ type StepChoice struct {
 // stepRequest returns what a hook is asked.
 func stepRequest(p *session.Step) (*StepRequest, error) {
 	s := &StepRequest{
-		Session: p.Session, Effect: p.Effect, Hook: p.Hook, Step: p.Step, Used: p.Used, Roles: p.Roles,
+		Session: p.Session, Effect: p.Effect, Hook: p.Hook, Step: p.Step, Used: p.Used, Roles: p.Roles, InputSeq: p.InputSeq,
 		Provider: p.Provider, Model: p.Model, Facts: make(map[string]string, len(p.Facts)),
 		Usage: Usage{
 			InputTokens: p.Usage.InputTokens, OutputTokens: p.Usage.OutputTokens,
@@ -143,7 +165,13 @@ func stepRequest(p *session.Step) (*StepRequest, error) {
 		},
 	}
 	for _, c := range p.Calls {
-		s.Calls = append(s.Calls, StepCall{ToolID: c.ToolID, ToolName: c.ToolName, Status: string(c.Status), Code: c.Code, Step: c.Step})
+		s.Calls = append(s.Calls, StepCall{
+			Effect: c.Effect, ToolID: c.ToolID, ToolName: c.ToolName, Status: string(c.Status), Code: c.Code, Step: c.Step,
+			Seq: c.Seq, CallsSeq: c.CallsSeq, Edit: c.Edit, Arguments: c.Arguments, ArgumentsCut: c.ArgumentsCut,
+		})
+	}
+	for _, t := range p.Tools {
+		s.Tools = append(s.Tools, StepTool{ToolID: t.ToolID, ToolName: t.ToolName})
 	}
 	for _, f := range p.Facts {
 		var value string

@@ -17,9 +17,14 @@ import (
 // serveDesk starts a server whose runs ask this hook, and the clerk.
 func serveDesk(t *testing.T, hook bridge.PrepareStep, tool bridge.Executor, config string) *devserver.Server {
 	t.Helper()
-	record := strings.Replace(desk, `"fallback": "fail"`, config, 1)
+	return serveModel(t, strings.Replace(desk, `"fallback": "fail"`, config, 1), hook, tool, silent{})
+}
+
+// serveModel is serveDesk with another record and another clerk.
+func serveModel(t *testing.T, record string, hook bridge.PrepareStep, tool bridge.Executor, model bridge.Model) *devserver.Server {
+	t.Helper()
 	server, err := devserver.Start(t.Context(), devserver.Options{Dir: t.TempDir(), Install: []byte(record), Serve: func(b *bridge.Bridge) error {
-		return errors.Join(b.Step("desk", hook), b.Tool("shop", tool), b.Model("clerk", silent{}))
+		return errors.Join(b.Step("desk", hook), b.Tool("shop", tool), b.Model("clerk", model))
 	}})
 	if err != nil {
 		t.Fatal(err)

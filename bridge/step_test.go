@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
@@ -156,8 +157,12 @@ func TestStepRequest(t *testing.T) {
 			{Status: session.CallSucceeded, Step: 0, ToolID: "a.open", ToolName: "open"},
 			{Status: session.CallIgnored, Code: "tool_unknown", Step: 1, ToolName: "nope"},
 			{Status: session.CallFailed, Step: 1, ToolID: "a.read", ToolName: "read_it"},
-			{Status: session.CallFailed, Code: "invalid_arguments", Step: 1, ToolID: "a.write", ToolName: "write"},
+			{
+				Arguments: `{"a"`, ArgumentsCut: true, CallsSeq: 5, Code: "invalid_arguments", Edit: 6, Effect: "r1t2c2", Seq: 7,
+				Status: session.CallFailed, Step: 1, ToolID: "a.write", ToolName: "write",
+			},
 		}
+		p.InputSeq, p.Tools = 3, []session.StepTool{{ToolID: "a.open", ToolName: "open"}}
 		p.Used = []string{"a.open", "a.read"}
 		p.Roles = []string{"clerk"}
 		p.Context = raw(t, `{"order":7}`)
@@ -172,14 +177,17 @@ func TestStepRequest(t *testing.T) {
 			{ToolID: "a.open", ToolName: "open", Status: "succeeded"},
 			{ToolName: "nope", Status: "ignored", Code: "tool_unknown", Step: 1},
 			{ToolID: "a.read", ToolName: "read_it", Status: "failed", Step: 1},
-			{ToolID: "a.write", ToolName: "write", Status: "failed", Code: "invalid_arguments", Step: 1},
+			{
+				Arguments: `{"a"`, ArgumentsCut: true, CallsSeq: 5, Code: "invalid_arguments", Edit: 6, Effect: "r1t2c2", Seq: 7,
+				ToolID: "a.write", ToolName: "write", Status: "failed", Step: 1,
+			},
 		}
 		want := StepRequest{
-			Session: "s1", Effect: "r1t3s", Start: got.Start, Hook: "router", Step: 2, Calls: calls, Used: p.Used,
+			Session: "s1", Effect: "r1t3s", Start: got.Start, Hook: "router", Step: 2, Calls: calls, Used: p.Used, InputSeq: 3, Tools: []StepTool{{ToolID: "a.open", ToolName: "open"}},
 			Facts: map[string]string{"tier": "gold"}, Roles: p.Roles, Context: json.RawMessage(`{"order":7}`),
 			Usage: Usage{InputTokens: 2, OutputTokens: 3, CachedTokens: 1, ReasoningTokens: 4}, Provider: "p", Model: "m",
 		}
-		if diff := cmp.Diff(want, got); diff != "" || len(got.Start) != 26 {
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(StepRequest{})); diff != "" || len(got.Start) != 26 {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 		if diff := cmp.Diff(calls[1:], got.Last()); diff != "" {

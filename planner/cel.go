@@ -64,6 +64,7 @@ func newEnvironment() *cel.Env {
 		cel.ExpressionNodeLimit(WhenNodesMax),
 		cel.CostModelVersion(1), // a library that counts otherwise must not change what holds
 		cel.Macros(cel.ReceiverMacro("exists_one", 2, expandExistsOne)),
+		cel.Variable(varCalls, cel.ListType(cel.DynType)),
 		cel.Variable(varContext, cel.DynType),
 		cel.Variable(varLast, cel.ListType(cel.StringType)),
 		cel.Variable(varStep, cel.IntType),
@@ -141,6 +142,7 @@ func size(v ref.Val) uint64 {
 type when struct {
 	program cel.Program
 	used    []string // the tool_ids that it asks about, in its order
+	calls   bool     // it asks for calls
 }
 
 // compileWhen compiles a step's condition of at most WhenBytesMax bytes, or
@@ -181,7 +183,7 @@ func compileIn(e *cel.Env, reg *Registry, text string) (compiled *when, bad *Rul
 	if err != nil {
 		return nil, &RuleError{Detail: "does not compile"}
 	}
-	return &when{program: program, used: l.used}, nil
+	return &when{program: program, used: l.used, calls: l.calls}, nil
 }
 
 // firstPlace returns the first of the places that the library complains about.
@@ -202,11 +204,12 @@ func firstPlace(issues *cel.Issues) string {
 // language looks at a checked tree for what is not in our language, and keeps
 // the first of it.
 type language struct {
-	reg  *Registry
-	last bool // there is a step before
-	tree *ast.AST
-	bad  *RuleError
-	used []string // tool_ids bound so far
+	reg   *Registry
+	last  bool // there is a step before
+	tree  *ast.AST
+	calls bool // the tree asks for calls
+	bad   *RuleError
+	used  []string // tool_ids bound so far
 }
 
 func (l *language) fault(e ast.Expr, unknown bool, format string, args ...any) {
@@ -233,8 +236,10 @@ func (l *language) visit(e ast.Expr) {
 			l.bindTool(call.Args()[1])
 		}
 	case ast.IdentKind:
-		if e.AsIdent() == varLast && !l.last {
-			l.fault(e, false, "a call has no %s", varLast)
+		name := e.AsIdent()
+		l.calls = l.calls || name == varCalls
+		if (name == varLast || name == varCalls) && !l.last {
+			l.fault(e, false, "a call has no %s", name)
 		}
 	case ast.SelectKind, ast.ListKind, ast.ComprehensionKind:
 	default:

@@ -40,6 +40,7 @@ type scope struct {
 	opaque
 	facts   *StepFacts
 	context ref.Val // read when it is first asked for
+	calls   ref.Val // likewise
 
 	tool, arguments string // of approvals
 	args            ref.Val
@@ -67,6 +68,11 @@ func (s *scope) ResolveName(name string) (any, bool) {
 			s.context = readContext(s.facts.Context)
 		}
 		return s.context, true
+	case varCalls:
+		if s.calls == nil {
+			s.calls = readCalls(s.facts.Calls)
+		}
+		return s.calls, true
 	case varLast:
 		return types.NewStringList(types.DefaultTypeAdapter, s.facts.Last), true
 	case varStep:
@@ -111,6 +117,30 @@ func readContext(raw codec.Raw) ref.Val {
 	}
 	v, _ := readMember(raw)
 	return v
+}
+
+// readCalls returns the calls of the last step as a list of objects. Arguments
+// that are too long, or no object, are not a member.
+func readCalls(calls []LastCall) ref.Val {
+	list := make([]ref.Val, len(calls))
+	for i := range calls {
+		c := &calls[i]
+		var args codec.Raw
+		if 0 < len(c.Arguments) && len(c.Arguments) <= WhenArgumentsBytesMax {
+			if raw, err := codec.FromJSON([]byte(c.Arguments)); err == nil && codec.IsMap(raw) {
+				args = raw
+			}
+		}
+		raw := codec.AppendMap(nil, 3)
+		if args != nil {
+			raw = append(codec.AppendString(codec.AppendMap(nil, 4), varArgs), args...)
+		}
+		for _, member := range [...][2]string{{"name", c.ToolName}, {"status", c.Status}, {varTool, c.ToolID}} {
+			raw = codec.AppendString(codec.AppendString(raw, member[0]), member[1])
+		}
+		list[i], _ = readMember(raw)
+	}
+	return types.NewRefValList(types.DefaultTypeAdapter, list)
 }
 
 // readMember returns the value that canonical bytes begin with, and what is

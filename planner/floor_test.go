@@ -22,7 +22,7 @@ func target(id string, requires ...string) planner.ToolSpec {
 
 func registry(t *testing.T, tools ...planner.ToolSpec) *planner.Registry {
 	t.Helper()
-	reg, err := planner.NewRegistry(tools, nil, "")
+	reg, err := planner.NewRegistry(tools, nil, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

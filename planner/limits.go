@@ -31,15 +31,16 @@ const (
 	DetailBytesMax = 256 // a rejection's detail
 	KeyBytesMax    = 512 // a resource key; a longer one is held by its SHA-256
 
-	StepRulesMax        = 32        // step rules of a run, a session or a profile
-	StepsBytesMax       = 128 << 10 // all of them encoded
-	StepToolsMax        = 512       // names in active_tools, refs in tool_refs
-	StepContextBytesMax = 4 << 10   // a step rule's context, encoded
-	StepParamsBytesMax  = 32 << 10  // a step rule's params, encoded
-	StepSystemBytesMax  = 64 << 10  // a step rule's system text
-	StepModelBytesMax   = 128       // a step rule's model
-	WhenBytesMax        = 1 << 10   // a when
-	WhenDepthMax        = 32        // operators, calls and brackets of a when inside each other
-	WhenNodesMax        = 512       // nodes of a when's tree, macros written out
-	WhenCostMax         = 30_000    // steps that one evaluation of a when may take, as the library counts them
+	StepRulesMax          = 32        // step rules of a run, a session or a profile
+	StepsBytesMax         = 128 << 10 // all of them encoded
+	StepToolsMax          = 512       // names in active_tools, refs in tool_refs
+	StepContextBytesMax   = 4 << 10   // a step rule's context, encoded
+	StepParamsBytesMax    = 32 << 10  // a step rule's params, encoded
+	StepSystemBytesMax    = 64 << 10  // a step rule's system text
+	StepModelBytesMax     = 128       // a step rule's model
+	WhenBytesMax          = 1 << 10   // a when
+	WhenDepthMax          = 32        // operators, calls and brackets of a when inside each other
+	WhenNodesMax          = 512       // nodes of a when's tree, macros written out
+	WhenArgumentsBytesMax = 4 << 10   // a call's arguments that a when sees; of longer ones it sees none
+	WhenCostMax           = 30_000    // steps that one evaluation of a when may take, as the library counts them
 )

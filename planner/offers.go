@@ -10,3 +10,18 @@ func (ts *Toolset) ToolName(reg *Registry, t ToolIndex) string {
 	}
 	return ""
 }
+
+// Offerable returns the tools that a list could bring into a turn, in the order
+// of the registry: those that nothing disables, and that are available and
+// permitted. Only what req disables counts.
+func Offerable(reg *Registry, req Request, facts Facts) []ToolIndex {
+	session, run := reg.marks(req.Session.Disable), reg.marks(req.Run.Disable)
+	tools := make([]ToolIndex, 0, len(reg.tools))
+	for i := range reg.tools {
+		t := ToolIndex(i)
+		if !session[i] && !run[i] && reg.available(t, facts).Reason == Offered {
+			tools = append(tools, t)
+		}
+	}
+	return tools
+}

@@ -16,6 +16,7 @@ type Registry struct {
 	profiles       []profile // by name
 	defaultProfile string
 	byProvider     []providerProfile // by provider
+	asksCalls      bool
 	byID           map[string]ToolIndex
 	byName         map[string]offered
 	byRef          map[codec.Ref]offered
@@ -193,6 +194,10 @@ func (r *Registry) ProfileSteps(profile string) *Steps {
 	}
 	return p.steps
 }
+
+// AsksCalls reports whether rules of any profile ask for the calls of the last
+// step.
+func (r *Registry) AsksCalls() bool { return r.asksCalls }
 
 // profile finds a profile by name.
 func (r *Registry) profile(name string) (*profile, bool) {

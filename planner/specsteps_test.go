@@ -48,11 +48,12 @@ func (s *spec) runMoment(t *testing.T, d *datadriven.TestData) string {
 func moment(t testing.TB, text string) planner.StepFacts {
 	t.Helper()
 	var given struct {
-		Context codec.Raw      `msgpack:"context,omitempty"`
-		Facts   []planner.Fact `msgpack:"facts,omitempty"`
-		Last    []string       `msgpack:"last,omitempty"`
-		Roles   []string       `msgpack:"roles,omitempty"`
-		Step    int            `msgpack:"step,omitempty"`
+		Context codec.Raw          `msgpack:"context,omitempty"`
+		Facts   []planner.Fact     `msgpack:"facts,omitempty"`
+		Calls   []planner.LastCall `msgpack:"calls,omitempty"`
+		Last    []string           `msgpack:"last,omitempty"`
+		Roles   []string           `msgpack:"roles,omitempty"`
+		Step    int                `msgpack:"step,omitempty"`
 		Usage   struct {
 			Cached    int64 `msgpack:"cached_tokens,omitempty"`
 			Input     int64 `msgpack:"input_tokens,omitempty"`
@@ -64,7 +65,7 @@ func moment(t testing.TB, text string) planner.StepFacts {
 	decode(t, text, &given)
 	slices.Sort(given.Used)
 	return planner.StepFacts{
-		Step: given.Step, Used: given.Used, Last: given.Last, Facts: given.Facts, Roles: given.Roles, Context: given.Context,
+		Step: given.Step, Used: given.Used, Last: given.Last, Calls: given.Calls, Facts: given.Facts, Roles: given.Roles, Context: given.Context,
 		Usage: planner.StepUsage{
 			InputTokens: given.Usage.Input, OutputTokens: given.Usage.Output,
 			CachedTokens: given.Usage.Cached, ReasoningTokens: given.Usage.Reasoning,

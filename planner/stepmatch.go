@@ -4,13 +4,22 @@ import "github.com/refold/refold/codec"
 
 // StepFacts is what a when sees of a run at the beginning of a step.
 type StepFacts struct {
-	Step    int       // 0-based
-	Used    []string  // tool_ids carried out in earlier steps of the run, sorted
-	Last    []string  // tool_names called in the last step, in call order
-	Facts   []Fact    // sorted by name
-	Roles   []string  // in any order
-	Context codec.Raw // what earlier rules left; empty, or not a canonical object: {}
-	Usage   StepUsage // of the run so far
+	Step    int        // 0-based
+	Used    []string   // tool_ids carried out in earlier steps of the run, sorted
+	Last    []string   // tool_names called in the last step, in call order
+	Calls   []LastCall // the same calls; may be left out if no rule asks for them: see AsksCalls
+	Facts   []Fact     // sorted by name
+	Roles   []string   // in any order
+	Context codec.Raw  // what earlier rules left; empty, or not a canonical object: {}
+	Usage   StepUsage  // of the run so far
+}
+
+// LastCall is a call that the last step carried out.
+type LastCall struct {
+	Arguments string `msgpack:"arguments,omitempty"` // JSON text; empty, or above WhenArgumentsBytesMax: a when sees none
+	Status    string `msgpack:"status"`
+	ToolID    string `msgpack:"tool_id"`
+	ToolName  string `msgpack:"tool_name"`
 }
 
 // StepUsage counts the tokens of a run.

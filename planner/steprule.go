@@ -243,6 +243,11 @@ func (s *Steps) Len() int {
 	return len(s.given)
 }
 
+// AsksCalls reports whether a rule's when asks for the calls of the last step.
+func (s *Steps) AsksCalls() bool {
+	return s != nil && slices.ContainsFunc(s.whens, func(w *when) bool { return w != nil && w.calls })
+}
+
 // Rule returns rule i as it was given. It panics if there is none. The caller
 // must not change it.
 func (s *Steps) Rule(i int) *StepRule { return &s.given[i] }

@@ -181,6 +181,7 @@ func (r *Registry) addProfiles(profiles []Profile) *RegistryError {
 			return fault(path+".steps"+bad.Path, "%s", bad.Detail)
 		}
 		resolved.steps = steps
+		r.asksCalls = r.asksCalls || steps.AsksCalls()
 		r.profiles = append(r.profiles, resolved)
 	}
 	slices.SortFunc(r.profiles, func(a, b profile) int { return strings.Compare(a.name, b.name) })

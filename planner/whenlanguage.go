@@ -8,6 +8,7 @@ import (
 
 // The names that a when is written with. Those with @ can't be typed.
 const (
+	varCalls   = "calls" // steps alone, as last
 	varContext = "context"
 	varLast    = "last"
 	varStep    = "step"

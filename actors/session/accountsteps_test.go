@@ -24,6 +24,7 @@ type stepBooks struct {
 	turn       [2]uint32           // run and number of the latest
 	used       []string            // tool_ids carried out in earlier steps of the run, sorted
 	last       []string            // tool_names carried out in the step before
+	lastCalls  []planner.LastCall  // the same calls, without their arguments
 	context    codec.Raw           // that the run carries on
 	answer     *planner.StepRule   // of the latest turn's hook, if it counts
 	held       *planner.StepRule   // what applies to a turn that a pause holds back
@@ -60,7 +61,7 @@ func (l *laws) countSteps(e session.Event, env session.Envelope, rejected error)
 		l.used, l.context = nil, nil
 	}
 	l.before, l.turnsOwn = l.turnsOwn, l.next
-	l.last = nil
+	l.last, l.lastCalls = nil, nil
 	if t.Run == l.turn[0] {
 		l.lastStep()
 	}
@@ -141,7 +142,8 @@ func (l *laws) lastStep() {
 		if it.Call >= session.CallsMax {
 			continue
 		}
-		switch status := l.statuses[fmt.Sprintf("%sc%d", of.effect, it.Call)]; it.Code {
+		status := l.statuses[fmt.Sprintf("%sc%d", of.effect, it.Call)]
+		switch it.Code {
 		case "":
 			if status == session.CallCancelled {
 				continue
@@ -156,11 +158,24 @@ func (l *laws) lastStep() {
 			l.t.Fatalf("%s was carried out", name)
 		}
 		l.last = append(l.last, name)
+		l.lastCalls = append(l.lastCalls, planner.LastCall{Status: l.endedAs(it.Code, status), ToolID: l.before.Tool(tool).ToolID, ToolName: name})
 		if id := l.before.Tool(tool).ToolID; !slices.Contains(l.used, id) {
 			l.used = append(l.used, id)
 			slices.Sort(l.used)
 		}
 	}
+}
+
+// endedAs returns the status of a call that was carried out: what the session
+// itself said of it by a code, else what its settlement did.
+func (l *laws) endedAs(code string, settled session.CallStatus) string {
+	switch code {
+	case "":
+		return string(settled)
+	case session.CodeOutcomeUnknown:
+		return string(session.CallUnknown)
+	}
+	return string(session.CallFailed)
 }
 
 // choice returns what applies to the turn that is asked: what the hook just
@@ -190,7 +205,7 @@ func (l *laws) choice(name string) *planner.StepRule {
 	}
 	u := run.Usage
 	match := rules.Match(planner.StepFacts{
-		Step: int(run.Turns) - 1, Used: l.used, Last: l.last, Facts: l.state.Facts, Roles: run.Roles, Context: l.context,
+		Step: int(run.Turns) - 1, Used: l.used, Last: l.last, Calls: l.lastCalls, Facts: l.state.Facts, Roles: run.Roles, Context: l.context,
 		Usage: planner.StepUsage{CachedTokens: u.CachedTokens, InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, ReasoningTokens: u.ReasoningTokens},
 	})
 	if step == nil {

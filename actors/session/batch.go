@@ -20,13 +20,14 @@ func (s *State) startBatch(observed []ObservedCall) {
 	for i, o := range kept {
 		c := &b.Calls[i]
 		c.ToolName, c.ProviderCallID = clip(o.ToolName, NameBytesMax), o.ProviderCallID
+		c.Arguments, c.Cut = o.Arguments, o.ArgumentsBlob != nil
 		plan, rejection := checker.Check(s.turnsOwn, &t.Toolset, o.planned())
 		planned[i], c.ToolID = plan, plan.ToolID
 		if !rejection.OK() {
 			s.rejectCall(i, rejection)
 			continue
 		}
-		c.Status, c.Arguments = CallWaiting, o.Arguments
+		c.Status = CallWaiting
 		if c.Arguments == "" {
 			c.Arguments = "{}"
 		}
@@ -52,7 +53,7 @@ func (o *ObservedCall) planned() planner.ObservedCall {
 func (s *State) rejectCall(i int, why planner.Rejection) {
 	c := &s.Turn.Batch.Calls[i]
 	c.Status, c.Code, c.Detail, c.Seq = CallStatus(why.Status()), string(why.Code), clip(why.Detail, DetailBytesMax), s.Seq
-	c.Arguments = ""
+	s.keepArguments(c)
 	say(s, NoticeToolRejected, ToolRejected{
 		Effect: callName(s.Turn.Run, s.Turn.Number, i), ToolName: c.ToolName, Code: c.Code, Detail: c.Detail,
 	})
@@ -247,7 +248,8 @@ func resultFault(b *ToolCallSettled) *refusal {
 func (s *State) endCall(i int, status CallStatus, code, detail string) {
 	c := &s.Turn.Batch.Calls[i]
 	c.Status, c.Code, c.Detail, c.Seq = status, code, clip(detail, DetailBytesMax), s.Seq
-	c.Arguments, c.Host, c.Approval = "", nil, nil
+	c.Host, c.Approval = nil, nil
+	s.keepArguments(c)
 }
 
 // closeGroup goes on to the next group when every call of the open one has a

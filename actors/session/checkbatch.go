@@ -100,11 +100,14 @@ func (s *State) checkCall(c *Call, group int) error {
 			return fmt.Errorf("it is open in group %d, open is %d, for %d ms", group, open, c.RunMS)
 		}
 	case CallSucceeded, CallFailed, CallCancelled, CallUnknown, CallIgnored:
-		if c.Arguments != "" || c.Host != nil || c.Approval != nil || c.Seq == 0 || c.Seq > s.Seq {
+		if c.Arguments != "" && (len(c.Arguments) > planner.WhenArgumentsBytesMax || !s.mayKeepArguments()) || c.Host != nil || c.Approval != nil || c.Seq == 0 || c.Seq > s.Seq {
 			return fmt.Errorf("its result is that of event %d, and it keeps arguments of %d bytes", c.Seq, len(c.Arguments))
 		}
 	default:
 		return fmt.Errorf("its status is %q", c.Status)
+	}
+	if c.Cut && (!c.done() || !s.turnIsRuns() || s.Run.Config.StepHook == nil || len(c.Arguments) > StepArgumentBytesMax) {
+		return fmt.Errorf("its arguments are cut to %d bytes", len(c.Arguments))
 	}
 	if c.Edit > s.Seq || c.Approval != nil && c.Status != CallAwaiting {
 		return fmt.Errorf("it is %s, edited by event %d of %d", c.Status, c.Edit, s.Seq)
@@ -118,6 +121,16 @@ func (s *State) checkCall(c *Call, group int) error {
 	return nil
 }
 
+// mayKeepArguments reports whether calls of the latest turn may keep arguments
+// for the next step.
+func (s *State) mayKeepArguments() bool {
+	if !s.turnIsRuns() {
+		return false
+	}
+	c := &s.Run.Config
+	return c.StepHook != nil || len(c.Steps) > 0 || c.Steps == nil && s.turnsOwn.AsksCalls()
+}
+
 // checkSteps checks what the run keeps for its steps.
 func (r *Run) checkSteps() error {
 	if bad := rolesFault(r.Roles); bad != nil {
@@ -125,6 +138,12 @@ func (r *Run) checkSteps() error {
 	}
 	if len(r.Calls) > StepCallsMax || len(r.Used) > planner.ToolsMax || !slices.IsSorted(r.Used) {
 		return fmt.Errorf("%d calls are kept, of %d tools", len(r.Calls), len(r.Used))
+	}
+	arguments := 0
+	for i := range r.Calls {
+		if arguments += len(r.Calls[i].Arguments); arguments > StepArgumentsBytesMax || len(r.Calls[i].Arguments) > StepArgumentBytesMax {
+			return fmt.Errorf("arguments of %d bytes are kept of earlier calls", arguments)
+		}
 	}
 	if len(r.Context) > planner.StepContextBytesMax || len(r.Context) > 0 && !codec.IsMap(r.Context) {
 		return fmt.Errorf("its context has %d bytes, or is no object", len(r.Context))
@@ -139,8 +158,18 @@ func (s *State) checkStep() error {
 		return nil
 	}
 	if len(step.Code) > CodeBytesMax || len(step.Detail) > DetailBytesMax || len(step.Failed) > planner.StepRulesMax ||
-		len(step.Last) > CallsMax || len(step.Facts) > FactsMax {
+		len(step.Last) > CallsMax || len(step.Calls) > CallsMax || len(step.Facts) > FactsMax {
 		return fmt.Errorf("its step keeps too much")
+	}
+	for i := range step.Calls {
+		if len(step.Calls[i].Arguments) > planner.WhenArgumentsBytesMax {
+			return fmt.Errorf("its step keeps arguments of %d bytes", len(step.Calls[i].Arguments))
+		}
+	}
+	for i, tool := range step.Tools {
+		if tool < 0 || int(tool) >= s.turnsOwn.Len() || i > 0 && tool <= step.Tools[i-1] {
+			return fmt.Errorf("its hook is shown tool %d of %d", tool, s.turnsOwn.Len())
+		}
 	}
 	if step.Open && (s.Run == nil || s.Run.Config.StepHook == nil || s.Turn.Open || s.Turn.Batch != nil || step.RunMS <= 0) {
 		return fmt.Errorf("its step is open, and no hook is asked")

@@ -213,6 +213,7 @@ func drawRules(t *rapid.T, names, refs []string, faults bool) []any {
 	whens := []string{
 		"", "true", "step == 0", "step > 0", "step % 2 == 1", "used('" + first + "')", "!used('" + other + "')", "'" + first + "' in last",
 		"size(last) > 1", "fact('a') == 'x'", "role('admin')", "context.n == 1", "!has(context.n)", "usage.input_tokens > 7",
+		"calls.exists(c, c.status == 'failed')", "calls.exists_one(c, c.name == '" + first + "' && c.status == 'succeeded')", "calls.all(c, c.tool.contains('x'))",
 		"last.all(a, last.all(b, last.all(c, last.all(d, a == b && c == d))))",
 	}
 	if faults && rapid.IntRange(0, 9).Draw(t, "with a fault") == 0 {

@@ -101,13 +101,15 @@ type Step struct {
 	Effect   string      `msgpack:"effect"`
 	Facts    codec.Pairs `msgpack:"facts"` // name to text
 	Hook     string      `msgpack:"hook"`
-	Model    string      `msgpack:"model"` // that the turn has if the hook says nothing
+	InputSeq uint64      `msgpack:"input_seq"` // of the event with the run's input
+	Model    string      `msgpack:"model"`     // that the turn has if the hook says nothing
 	Provider string      `msgpack:"provider"`
 	Roles    []string    `msgpack:"roles,omitempty"`
 	RunMS    int64       `msgpack:"run_ms"`
 	Session  string      `msgpack:"session"`
 	StartBy  int64       `msgpack:"start_by"`
 	Step     int         `msgpack:"step"`  // 0-based, the same in every attempt
+	Tools    []StepTool  `msgpack:"tools"` // that could be offered when the hook was asked, in the order of the registry
 	Usage    UsageTotal  `msgpack:"usage"` // of the run so far
 	Used     []string    `msgpack:"used"`  // tool_ids carried out in earlier steps of the run, sorted
 	V        int         `msgpack:"v"`
@@ -115,11 +117,23 @@ type Step struct {
 
 // StepCall is one call of an earlier step.
 type StepCall struct {
-	Code     string     `msgpack:"code,omitempty"` // of a result that the session gave
-	Status   CallStatus `msgpack:"status"`
-	Step     int        `msgpack:"step"` // 0-based
-	ToolID   string     `msgpack:"tool_id,omitempty"`
-	ToolName string     `msgpack:"tool_name"`
+	Arguments    string     `msgpack:"arguments,omitempty"`     // JSON text as it was carried out, or as the model wrote it; the beginning if ArgumentsCut
+	ArgumentsCut bool       `msgpack:"arguments_cut,omitempty"` // the rest is in Edit's event, else in CallsSeq's
+	CallsSeq     uint64     `msgpack:"calls_seq"`               // of the ToolCallsObserved
+	Code         string     `msgpack:"code,omitempty"`          // of a result that the session gave
+	Edit         uint64     `msgpack:"edit,omitempty"`          // of the ApprovalDecided that changed the arguments
+	Effect       string     `msgpack:"effect"`                  // r1t1c0
+	Seq          uint64     `msgpack:"seq"`                     // of the event with the result, or that made the session give one
+	Status       CallStatus `msgpack:"status"`
+	Step         int        `msgpack:"step"` // 0-based
+	ToolID       string     `msgpack:"tool_id,omitempty"`
+	ToolName     string     `msgpack:"tool_name"`
+}
+
+// StepTool is a tool that a step may offer.
+type StepTool struct {
+	ToolID   string `msgpack:"tool_id"`
+	ToolName string `msgpack:"tool_name"`
 }
 
 // Wake is the payload of an effect of class wake.

@@ -36,6 +36,7 @@ func (s *State) endRun(end Ended, answer *settlement) {
 	}
 	if s.turnIsRuns() {
 		s.Turn.Step.forgetGeneration()
+		s.Turn.Batch.forgetArguments()
 	}
 	s.Last, s.Run = &end, nil
 	s.requeueSteers(run)

@@ -29,15 +29,17 @@ const (
 	TurnsDefault   = 100      // turns of a run
 	TurnsMax       = 10_000   // turns_max may not exceed it
 
-	ItemsMax        = 10_000    // items of a transcript
-	EffectBytesMax  = 768 << 10 // an effect's payload
-	CallsMax        = 64        // calls of a batch that may run
-	CallsSeenMax    = 1_024     // calls that one answer of a model may hold
-	StepCallsMax    = 256       // calls of earlier turns that a step hook is shown
-	CodeBytesMax    = 64        // a code in a settlement
-	DetailBytesMax  = 256       // a detail, wherever it stands
-	TokensMax       = 1 << 40   // a count in a usage
-	OutputTokensMax = 1<<31 - 1 // output_tokens_max may not exceed it
+	ItemsMax              = 10_000    // items of a transcript
+	EffectBytesMax        = 768 << 10 // an effect's payload
+	CallsMax              = 64        // calls of a batch that may run
+	CallsSeenMax          = 1_024     // calls that one answer of a model may hold
+	StepCallsMax          = 256       // calls of earlier turns that a step hook is shown
+	StepArgumentBytesMax  = 1 << 10   // of a call's arguments that a step hook is shown; the rest is in the log
+	StepArgumentsBytesMax = 64 << 10  // of all calls' arguments that a step hook is shown, the latest first
+	CodeBytesMax          = 64        // a code in a settlement
+	DetailBytesMax        = 256       // a detail, wherever it stands
+	TokensMax             = 1 << 40   // a count in a usage
+	OutputTokensMax       = 1<<31 - 1 // output_tokens_max may not exceed it
 
 	FactsMax          = 64      // facts of a session
 	FactNameBytesMax  = 64      // a fact's name

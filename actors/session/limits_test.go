@@ -47,6 +47,9 @@ func TestLimitsRelate(t *testing.T) {
 		{"rules fit an event, with half of it left", 2*planner.StepsBytesMax <= EventBytesMax},
 		{"a result of each call fits an event, with a text of 8 KiB", CallsMax*(10<<10) <= EventBytesMax},
 		{"a hook is shown the calls of a few turns", StepCallsMax >= 4*CallsMax},
+		{"a hook is shown the arguments of a whole batch", StepArgumentsBytesMax >= CallsMax*StepArgumentBytesMax},
+		{"a call with a result keeps no more of its arguments than it may have had", max(StepArgumentBytesMax, planner.WhenArgumentsBytesMax) <= planner.ArgumentsBytesMax},
+		{"what rules see of a batch's arguments is within those of one event", CallsMax*planner.WhenArgumentsBytesMax <= EventBytesMax},
 		{"a hook's default deadline is within its limit", StepDefaultMS <= DeadlineMaxMS && StepDefaultMS >= DeadlineMinMS},
 		{"a view's arguments leave room for the rest of it", 2*viewArgumentsBytesMax <= NoticeBytesMax/2},
 		{"a generation without items leaves room for a transcript", effectFixedBytesMax <= EffectBytesMax/4},
@@ -77,8 +80,19 @@ func TestLimitsRelate(t *testing.T) {
 // configBytesMax is a config's lists and texts at their limits.
 const configBytesMax = SystemBytesMax + ParamsBytesMax + FormatBytesMax + 4*NamesMax*(3+NameBytesMax) + planner.StepsBytesMax + RetryCodesMax*(2+CodeBytesMax)
 
-// stepCallBytesMax is a StepCall at its limits: keys, headers, a status.
-const stepCallBytesMax = 96 + CodeBytesMax + planner.ToolIDBytesMax + NameBytesMax
+// stepCallBytesMax is a StepCall at its limits without its arguments: keys,
+// headers, an effect, three sequences, a status.
+const stepCallBytesMax = 224 + CodeBytesMax + planner.ToolIDBytesMax + NameBytesMax
+
+// stepCallsBytesMax is all calls of earlier steps at their limits.
+const stepCallsBytesMax = StepCallsMax*stepCallBytesMax + StepArgumentsBytesMax
+
+// lastCallsBytesMax is the calls of the last step at their limits, as rules see
+// them.
+const lastCallsBytesMax = CallsMax * (64 + planner.WhenArgumentsBytesMax + planner.ToolIDBytesMax + NameBytesMax)
+
+// stepToolsBytesMax is every tool of a registry as a hook is shown it.
+const stepToolsBytesMax = planner.ToolsMax * (32 + planner.ToolIDBytesMax + planner.NameBytesMax)
 
 // factsBytesMax is all facts at their limits.
 const factsBytesMax = FactsMax * (32 + FactNameBytesMax + FactValueBytesMax)
@@ -87,7 +101,7 @@ const factsBytesMax = FactsMax * (32 + FactNameBytesMax + FactValueBytesMax)
 const usedBytesMax = planner.ToolsMax * (2 + planner.ToolIDBytesMax)
 
 // stepBytesMax is a step's effect at its limits.
-const stepBytesMax = 1<<10 + StepCallsMax*stepCallBytesMax + planner.StepContextBytesMax + factsBytesMax + RolesMax*(2+RoleBytesMax) + usedBytesMax + 2*NameBytesMax
+const stepBytesMax = 1<<10 + stepCallsBytesMax + stepToolsBytesMax + planner.StepContextBytesMax + factsBytesMax + RolesMax*(2+RoleBytesMax) + usedBytesMax + 2*NameBytesMax
 
 // preparedBytesMax is what a hook says at its limits: tools are listed by name
 // or by descriptor, and names are longer.
@@ -95,12 +109,17 @@ const preparedBytesMax = 1<<8 + planner.StepToolsMax*(3+planner.ToolIDBytesMax) 
 	planner.StepParamsBytesMax + planner.StepSystemBytesMax + planner.ToolIDBytesMax
 
 // stepRecordBytesMax is what a state holds of a turn's step.
-const stepRecordBytesMax = 1<<9 + CodeBytesMax + DetailBytesMax + factsBytesMax + CallsMax*(3+NameBytesMax) + planner.StepRulesMax*64 + preparedBytesMax + NameBytesMax
+const stepRecordBytesMax = 1<<9 + CodeBytesMax + DetailBytesMax + factsBytesMax + CallsMax*(3+NameBytesMax) + planner.StepRulesMax*64 + preparedBytesMax + NameBytesMax +
+	lastCallsBytesMax + 3*planner.ToolsMax
+
+// stepKeptBytesMax is what is left of it when a batch is there: nothing of the
+// question, and of the answer the tools.
+const stepKeptBytesMax = 1<<9 + CodeBytesMax + DetailBytesMax + planner.StepRulesMax*64 + planner.StepToolsMax*(3+planner.ToolIDBytesMax) + NameBytesMax
 
 // stateBytesBound adds up all that a state can hold, each at its limit.
 func stateBytesBound() int {
 	config := configFixedBytesMax + configBytesMax
-	run := 1<<10 + config + StepCallsMax*stepCallBytesMax + usedBytesMax + planner.StepContextBytesMax + RolesMax*(2+RoleBytesMax)
+	run := 1<<10 + config + stepCallsBytesMax + usedBytesMax + planner.StepContextBytesMax + RolesMax*(2+RoleBytesMax)
 	call := 1<<10 + NameBytesMax*2 + ByBytesMax + CodeBytesMax + DetailBytesMax + 3*HostIDBytesMax + HostRootBytesMax
 	planned := 1<<8 + planner.KeyBytesMax + planner.ToolIDBytesMax + planner.NameBytesMax
 	item := itemFixedBytesMax + CodeBytesMax + DetailBytesMax
@@ -110,13 +129,14 @@ func stateBytesBound() int {
 		QueueMax*(1<<8+RolesMax*(2+RoleBytesMax)) + QueueBytesMax +
 		2*3*NamesMax*(3+NameBytesMax) + // the session's overrides, and the active run's lists as they were requested
 		SteersMax*24 + CallsMax*(64+itemEditBytesMax) + // steers that wait; calls that await approval, or were edited
-		factsBytesMax + stepRecordBytesMax +
+		factsBytesMax +
 		1<<8 + CallsMax*34 + // the batch that is done
 		IDsMax*(2+IDBytesMax) +
 		SubmissionsMax*(64+IDBytesMax) +
 		EffectBytesMax + CallsMax*item + CallsSeenMax*(itemFixedBytesMax+128) + // items: full, and one batch over it
 		planner.ToolsMax*(5+2) + // the toolset
-		CallsMax*(call+planned+5) + EventBytesMax + // a batch, its arguments those of one event
+		max(stepRecordBytesMax, stepKeptBytesMax+
+			CallsMax*(call+planned+5)+EventBytesMax) + // a turn's step, and then a batch, its arguments those of one event
 		WakesMax*64
 }
 

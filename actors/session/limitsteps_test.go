@@ -36,7 +36,21 @@ func object(t *testing.T, n int) codec.Raw {
 func TestStepBytes(t *testing.T) {
 	t.Parallel()
 	text := func(n int) string { return strings.Repeat("x", n) }
-	call := StepCall{Code: text(CodeBytesMax), Status: CallUnknown, Step: TurnsMax, ToolID: text(planner.ToolIDBytesMax), ToolName: text(NameBytesMax)}
+	call := StepCall{
+		ArgumentsCut: true, CallsSeq: math.MaxInt64, Code: text(CodeBytesMax), Edit: math.MaxInt64, Effect: text(32), Seq: math.MaxInt64,
+		Status: CallUnknown, Step: TurnsMax, ToolID: text(planner.ToolIDBytesMax), ToolName: text(NameBytesMax),
+	}
+	shown := slices.Repeat([]StepCall{call}, StepCallsMax)
+	for i := range StepArgumentsBytesMax / StepArgumentBytesMax {
+		shown[i].Arguments = text(StepArgumentBytesMax)
+	}
+	last := planner.LastCall{
+		Arguments: text(planner.WhenArgumentsBytesMax), Status: string(CallUnknown), ToolID: text(planner.ToolIDBytesMax), ToolName: text(NameBytesMax),
+	}
+	tools := make([]planner.ToolIndex, planner.ToolsMax)
+	for i := range tools {
+		tools[i] = planner.ToolIndex(i)
+	}
 	facts, pairs := make([]planner.Fact, FactsMax), make(codec.Pairs, FactsMax)
 	for i := range facts {
 		facts[i] = planner.Fact{Name: fmt.Sprintf("%02d", i) + text(FactNameBytesMax-2), Value: text(FactValueBytesMax)}
@@ -56,12 +70,13 @@ func TestStepBytes(t *testing.T) {
 		{"a call of an earlier step", size(t, call), stepCallBytesMax},
 		{"what a hook says", size(t, prepared), preparedBytesMax},
 		{"a step's effect", size(t, Step{
-			At: math.MaxInt64, Calls: slices.Repeat([]StepCall{call}, StepCallsMax), Class: ClassStep, Context: prepared.Context, Effect: text(32),
-			Facts: pairs, Hook: text(64), Model: text(NameBytesMax), Provider: text(64), Roles: slices.Repeat([]string{text(RoleBytesMax)}, RolesMax),
+			At: math.MaxInt64, Calls: shown, Class: ClassStep, Context: prepared.Context, Effect: text(32),
+			Facts: pairs, Hook: text(64), InputSeq: math.MaxInt64, Model: text(NameBytesMax), Provider: text(64), Roles: slices.Repeat([]string{text(RoleBytesMax)}, RolesMax),
 			RunMS: math.MaxInt64, Session: text(64), StartBy: math.MaxInt64, Step: TurnsMax, Usage: usage, Used: used, V: Version,
+			Tools: slices.Repeat([]StepTool{{ToolID: text(planner.ToolIDBytesMax), ToolName: text(planner.NameBytesMax)}}, planner.ToolsMax),
 		}), stepBytesMax},
 		{"a turn's step", size(t, TurnStep{
-			At: math.MaxInt64, Code: text(CodeBytesMax), Deadline: math.MaxInt64, Detail: text(DetailBytesMax), Facts: facts,
+			At: math.MaxInt64, Calls: slices.Repeat([]planner.LastCall{last}, CallsMax), Tools: tools, Code: text(CodeBytesMax), Deadline: math.MaxInt64, Detail: text(DetailBytesMax), Facts: facts,
 			Failed: slices.Repeat([]planner.RuleFailure{{Code: planner.WhenTooCostly, Rule: planner.StepRulesMax}}, planner.StepRulesMax),
 			From:   StepFromProfile, Last: slices.Repeat([]string{text(NameBytesMax)}, CallsMax), Open: true, Prepared: &prepared, Profile: text(NameBytesMax),
 			Rule: planner.StepRulesMax, RunMS: math.MaxInt64,

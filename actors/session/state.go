@@ -210,9 +210,10 @@ const (
 // Call is one call of a batch. Position is identity; the provider's id is data.
 type Call struct {
 	Approval       *Approval    `msgpack:"approval,omitempty"`  // while it waits for a person
-	Arguments      string       `msgpack:"arguments,omitempty"` // until it has a result
+	Arguments      string       `msgpack:"arguments,omitempty"` // until it has a result; then what the next step may ask for, until that begins
 	At             int64        `msgpack:"at,omitempty"`        // clock when asked
 	Code           string       `msgpack:"code,omitempty"`      // of a result that the session gave
+	Cut            bool         `msgpack:"cut,omitempty"`       // Arguments are the beginning, or in a blob
 	Deadline       int64        `msgpack:"deadline,omitempty"`  // Unix ms, from when it is asked
 	Detail         string       `msgpack:"detail,omitempty"`
 	Edit           uint64       `msgpack:"edit,omitempty"` // of the ApprovalDecided that changed the arguments

@@ -11,6 +11,7 @@ import (
 // outside hook. Rules are recorded by index; their text is where From says.
 type TurnStep struct {
 	At       int64                 `msgpack:"at,omitempty"`       // clock when the hook was asked
+	Calls    []planner.LastCall    `msgpack:"calls,omitempty"`    // while the hook is asked: as Last, if rules may ask for them
 	Code     string                `msgpack:"code,omitempty"`     // why the hook's answer does not count
 	Deadline int64                 `msgpack:"deadline,omitempty"` // of the hook, Unix ms
 	Detail   string                `msgpack:"detail,omitempty"`
@@ -23,7 +24,8 @@ type TurnStep struct {
 	Profile  string                `msgpack:"profile,omitempty"`  // whose rules, if from a profile
 	Rule     int                   `msgpack:"rule"`               // index, from 0
 	RunMS    int64                 `msgpack:"run_ms,omitempty"`
-	Settled  codec.Hash            `msgpack:"settled"` // of the hook's settlement
+	Settled  codec.Hash            `msgpack:"settled"`         // of the hook's settlement
+	Tools    []planner.ToolIndex   `msgpack:"tools,omitempty"` // while the hook is asked: that could be offered then, ascending
 }
 
 // StepSource says where the choice of a turn's step comes from.
@@ -61,21 +63,6 @@ func (s *State) choice() *planner.StepRule {
 	return nil
 }
 
-// lastCalls returns the tool_names of the calls that a turn of the run carried
-// out, in call order.
-func (r *Run) lastCalls(t *Turn) []string {
-	if t == nil || t.Run != r.Number || t.Batch == nil {
-		return nil
-	}
-	var last []string
-	for i := range t.Batch.Calls {
-		if c := &t.Batch.Calls[i]; c.carriedOut() {
-			last = append(last, c.ToolName)
-		}
-	}
-	return last
-}
-
 // stepFacts returns what rules see of the step of the latest turn; last are
 // the calls of the one before it.
 func (s *State) stepFacts(last []string) planner.StepFacts {
@@ -92,22 +79,29 @@ func (s *State) stepFacts(last []string) planner.StepFacts {
 // stepRules returns the rules of the latest turn and where they are from: the
 // run's, or if it has none, those of its profile.
 func (s *State) stepRules() (rules *planner.Steps, from StepSource, profile string) {
-	run := s.Run
-	if run.Config.Steps == nil {
+	if s.Run.Config.Steps == nil {
 		profile, _ = s.runsProfile()
 		return s.turnsOwn.ProfileSteps(profile), StepFromProfile, profile
 	}
+	return s.runsRules(), StepFromRun, ""
+}
+
+// runsRules returns the active run's own rules, compiled.
+func (s *State) runsRules() *planner.Steps {
+	run := s.Run
 	if s.rules.run != run.Number || s.rules.registry != s.turnsOwn {
 		// They were compiled when they came, so they compile again.
 		steps, _ := planner.CompileSteps(s.turnsOwn, run.Config.Steps)
 		s.rules = runRules{run: run.Number, registry: s.turnsOwn, steps: steps}
 	}
-	return s.rules.steps, StepFromRun, ""
+	return s.rules.steps
 }
 
 // matchRules records in step, the latest turn's, which of its rules applies.
-func (s *State) matchRules(rules *planner.Steps, step *TurnStep, last []string) {
-	match := rules.Match(s.stepFacts(last))
+func (s *State) matchRules(rules *planner.Steps, step *TurnStep, last []string, calls []planner.LastCall) {
+	facts := s.stepFacts(last)
+	facts.Calls = calls
+	match := rules.Match(facts)
 	step.Failed, step.Rule = match.Failed, max(0, match.Rule)
 	if match.Rule < 0 {
 		step.From, step.Profile = "", ""
@@ -116,13 +110,14 @@ func (s *State) matchRules(rules *planner.Steps, step *TurnStep, last []string) 
 }
 
 // askStep asks an outside hook what the latest turn offers.
-func (s *State) askStep(hook *StepHook, last []string) {
+func (s *State) askStep(hook *StepHook, last []string, calls []planner.LastCall) {
 	deadline := int64(StepDefaultMS)
 	if hook.DeadlineMS > 0 {
 		deadline = hook.DeadlineMS
 	}
 	s.Turn.Step = &TurnStep{
-		At: s.Clock, Deadline: s.Clock + deadline, Facts: s.Facts, Last: last, Open: true, RunMS: deadline / 2,
+		At: s.Clock, Calls: calls, Deadline: s.Clock + deadline, Facts: s.Facts, Last: last, Open: true, RunMS: deadline / 2,
+		Tools: planner.Offerable(s.turnsOwn, s.toolRequest(), s.plannerFacts()),
 	}
 }
 
@@ -147,7 +142,9 @@ func (s *State) settleStep(b *settlement) {
 }
 
 // close takes the hook as answered.
-func (step *TurnStep) close() { step.Open, step.Facts, step.Last = false, nil, nil }
+func (step *TurnStep) close() {
+	step.Open, step.Facts, step.Last, step.Calls, step.Tools = false, nil, nil, nil, nil
+}
 
 // forgetGeneration drops what only the generation needed, when it is settled.
 func (step *TurnStep) forgetGeneration() {
@@ -159,7 +156,7 @@ func (step *TurnStep) forgetGeneration() {
 // fallBack goes on without the hook, as its config says.
 func (s *State) fallBack(code, detail string) {
 	step := s.Turn.Step
-	last := step.Last
+	last, calls := step.Last, step.Calls
 	step.close()
 	step.Code, step.Detail = code, clip(detail, DetailBytesMax)
 	if s.Run.Config.StepHook.Fallback == FallbackFail && s.Run.Lifecycle != Interrupting {
@@ -168,7 +165,7 @@ func (s *State) fallBack(code, detail string) {
 	}
 	rules, from, profile := s.stepRules()
 	step.From, step.Profile = from, profile
-	s.matchRules(rules, step, last)
+	s.matchRules(rules, step, last, calls)
 	s.askGeneration(nil)
 }
 
@@ -194,27 +191,6 @@ func (b *StepPrepared) rule() *planner.StepRule {
 	}
 }
 
-// rememberCalls keeps of a completed batch what later steps may ask about.
-func (s *State) rememberCalls(b *Batch) {
-	run := s.Run
-	for i := range b.Calls {
-		c := &b.Calls[i]
-		if c.carriedOut() {
-			if at, found := slices.BinarySearch(run.Used, c.ToolID); !found {
-				run.Used = slices.Insert(run.Used, at, c.ToolID)
-			}
-		}
-		if run.Config.StepHook != nil {
-			if len(run.Calls) == StepCallsMax {
-				run.Calls = slices.Delete(run.Calls, 0, 1)
-			}
-			run.Calls = append(run.Calls, StepCall{
-				Code: c.Code, Status: c.Status, Step: int(run.Turns) - 1, ToolID: c.ToolID, ToolName: c.ToolName,
-			})
-		}
-	}
-}
-
 // forget drops, of the tools that were used, those that a registry doesn't
 // have: no rule for it can ask for them, and a run may go through any number of
 // registries.
@@ -233,27 +209,4 @@ func (c *Call) carriedOut() bool {
 		return c.RunMS > 0
 	}
 	return false
-}
-
-// step builds the effect that asks the hook of the latest turn.
-func (s *State) step(t *Turn) Effect {
-	run, name := s.Run, stepName(t.Run, t.Number)
-	hook := run.Config.StepHook.Hook
-	facts := make(codec.Pairs, len(t.Step.Facts))
-	for i, f := range t.Step.Facts {
-		facts[i] = codec.Pair{Key: f.Name, Value: encode(f.Value)}
-	}
-	used := run.Used
-	if used == nil {
-		used = []string{}
-	}
-	startBy := t.Step.Deadline - t.Step.RunMS
-	return Effect{
-		Name: name, Class: ClassStep, Target: hook, Deadline: t.Step.Deadline, StartBy: startBy,
-		Payload: encode(Step{
-			At: t.Step.At, Calls: run.Calls, Class: ClassStep, Context: run.Context, Effect: name, Facts: facts, Hook: hook,
-			Model: run.Config.Model, Provider: run.Config.Provider, Roles: run.Roles, RunMS: t.Step.RunMS, Session: s.Session,
-			StartBy: startBy, Step: int(t.Number) - 1, Usage: run.Usage, Used: used, V: Version,
-		}),
-	}
 }

@@ -69,9 +69,12 @@ func TestHookIsAsked(t *testing.T) {
 	w.must(w.tell(session.DoorTool, callSettled, result("r1t1c2", "cancelled", "")))
 	w.must(w.tell(session.DoorTool, callSettled, result("r1t1c3", "failed", "")))
 	second := w.step("r1t2s")
+	at := first.InputSeq + 2 // the run's request, the first hook's answer, the calls
 	want := []session.StepCall{
-		{Status: session.CallSucceeded, ToolID: "x.look", ToolName: "look"}, {Code: "tool_unknown", Status: session.CallIgnored, ToolName: "nosuch"},
-		{Status: session.CallCancelled, ToolID: "x.analyze", ToolName: "analyze"}, {Status: session.CallFailed, ToolID: "x.fix", ToolName: "fix"},
+		{Arguments: "{}", CallsSeq: at, Effect: "r1t1c0", Seq: at + 1, Status: session.CallSucceeded, ToolID: "x.look", ToolName: "look"},
+		{CallsSeq: at, Code: "tool_unknown", Effect: "r1t1c1", Seq: at, Status: session.CallIgnored, ToolName: "nosuch"},
+		{Arguments: "{}", CallsSeq: at, Effect: "r1t1c2", Seq: at + 2, Status: session.CallCancelled, ToolID: "x.analyze", ToolName: "analyze"},
+		{Arguments: "{}", CallsSeq: at, Effect: "r1t1c3", Seq: at + 3, Status: session.CallFailed, ToolID: "x.fix", ToolName: "fix"},
 	}
 	if second.Step != 1 || !slices.Equal(second.Calls, want) || !slices.Equal(second.Used, []string{"x.fix", "x.look"}) || second.Usage.OutputTokens != 5 {
 		t.Errorf("the second step is %+v, want the calls %+v", second, want)

@@ -41,11 +41,19 @@ func (s *State) startTurn() {
 	s.Turn = &Turn{Number: run.Turns, Registry: s.pinned(), Run: run.Number}
 	s.turnsOwn = s.registry
 	if hook := run.Config.StepHook; hook != nil {
-		s.askStep(hook, run.lastCalls(before))
+		var calls []planner.LastCall
+		if s.rulesAskCalls() {
+			calls = run.askedCalls(before)
+		}
+		s.askStep(hook, run.lastCalls(before), calls)
 		return
 	}
 	if rules, from, profile := s.stepRules(); rules.Len() > 0 {
-		s.matchRules(rules, &TurnStep{From: from, Profile: profile}, run.lastCalls(before))
+		var calls []planner.LastCall
+		if rules.AsksCalls() {
+			calls = run.askedCalls(before)
+		}
+		s.matchRules(rules, &TurnStep{From: from, Profile: profile}, run.lastCalls(before), calls)
 	}
 	s.askGeneration(same)
 }

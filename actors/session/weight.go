@@ -10,7 +10,7 @@ import (
 const (
 	stateWeight      = 512
 	turnWeight       = 256
-	stepWeight       = 224
+	stepWeight       = 272
 	batchWeight      = 128
 	callWeight       = 240
 	planCallWeight   = 96
@@ -30,7 +30,8 @@ const (
 	endedWeight      = 64
 	overWeight       = 32
 	doneWeight       = 32
-	stepCallWeight   = 72
+	stepCallWeight   = 144
+	lastCallWeight   = 64
 	stringWeight     = 16
 	roomWeight       = 8 // what the heap adds to a short text
 )
@@ -110,7 +111,7 @@ func (r *Run) weight(install *Install) int {
 	n += r.Asked.weight() + weightOf(r.Context) + weightOfList(r.Roles) + weightOf(r.Submission) + weightOfList(r.Used)
 	n += cap(r.Steers)*steerWeight + cap(r.Calls)*stepCallWeight
 	for i := range r.Calls {
-		n += weightOf(r.Calls[i].ToolName)
+		n += weightOf(r.Calls[i].ToolName) + weightOf(r.Calls[i].Effect) + weightOf(r.Calls[i].Arguments)
 	}
 	return n
 }
@@ -147,7 +148,10 @@ func (t *Turn) weight() int {
 	}
 	n := turnWeight + cap(t.Toolset.Offers)*offerWeight + cap(t.Toolset.Verdicts)
 	if t.Step != nil {
-		n += stepWeight
+		n += stepWeight + cap(t.Step.Tools)*8 + cap(t.Step.Calls)*lastCallWeight
+		for i := range t.Step.Calls {
+			n += weightOf(t.Step.Calls[i].Arguments)
+		}
 		if t.Step.Prepared != nil {
 			n += weightOfRule(t.Step.Prepared)
 		}

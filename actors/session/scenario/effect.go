@@ -47,10 +47,33 @@ func effectField(name string, text []byte, v session.View, seqs []uint64) string
 			}
 			return strings.Join(words, ", ")
 		}
+	case "input_seq":
+		if seq, err := strconv.ParseUint(string(text), 10, 64); err == nil {
+			return strings.TrimSpace(numbers([]uint64{seq}, seqs))
+		}
+	case "calls":
+		var calls []shownCall
+		if json.Unmarshal(text, &calls) == nil {
+			var b strings.Builder
+			for i := range calls {
+				b.WriteString("\n  " + calls[i].text(seqs))
+			}
+			return b.String()
+		}
 	case "tools":
 		var refs []string
 		if json.Unmarshal(text, &refs) == nil {
 			return count(len(refs), "descriptor")
+		}
+		var offerable []struct {
+			ToolName string `json:"tool_name"`
+		}
+		if json.Unmarshal(text, &offerable) == nil {
+			var names []string
+			for _, tool := range offerable {
+				names = append(names, tool.ToolName)
+			}
+			return "[" + strings.Join(names, " ") + "]"
 		}
 	}
 	return string(text)
@@ -70,4 +93,38 @@ func itemText(it session.ViewItem, seqs []uint64) string {
 		text += " edited by" + numbers([]uint64{it.Edit}, seqs)
 	}
 	return text
+}
+
+// shownCall is a call as a step hook is shown it.
+type shownCall struct {
+	Arguments string `json:"arguments"`
+	Cut       bool   `json:"arguments_cut"`
+	CallsSeq  uint64 `json:"calls_seq"`
+	Code      string `json:"code"`
+	Edit      uint64 `json:"edit"`
+	Effect    string `json:"effect"`
+	Seq       uint64 `json:"seq"`
+	Status    string `json:"status"`
+	Step      int    `json:"step"`
+	ToolID    string `json:"tool_id"`
+	ToolName  string `json:"tool_name"`
+}
+
+// text writes a call: its name, tool and arguments, which event made it, and how
+// it ended in which.
+func (c *shownCall) text(seqs []uint64) string {
+	text := c.Effect + " in step " + strconv.Itoa(c.Step) + " by" + numbers([]uint64{c.CallsSeq}, seqs) + ": " + c.ToolName
+	if c.ToolID != "" {
+		text += " (" + c.ToolID + ")"
+	}
+	switch {
+	case c.Cut:
+		text += " " + count(len(c.Arguments), "byte") + " of more"
+	case c.Arguments != "":
+		text += " " + c.Arguments
+	}
+	if c.Edit != 0 {
+		text += " edited by" + numbers([]uint64{c.Edit}, seqs)
+	}
+	return strings.TrimSpace(text+" "+c.Status+" "+c.Code) + numbers([]uint64{c.Seq}, seqs)
 }

@@ -124,16 +124,15 @@ func TestKeysAreThePathsOfTheHost(t *testing.T) {
 // configured with is taken too, and its key is the bare one.
 func TestRoot(t *testing.T) {
 	t.Parallel()
-	real, links := t.TempDir(), t.TempDir()
-	real, err := filepath.EvalSymlinks(real)
+	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	link := filepath.Join(links, "link")
-	if err := os.Symlink(real, link); err != nil {
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(dir, link); err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{t: t, h: New(link, Options{}), root: real, dir: filepath.Join(real, rigSession)}
+	r := &rig{t: t, h: New(link, Options{}), root: dir, dir: filepath.Join(dir, rigSession)}
 	got := r.call(ToolSessionOpen, nil)
 	if got.Error != nil || got.HostSession.Root != r.dir || !strings.HasSuffix(got.Output, ": "+r.dir) {
 		t.Fatalf("open: got %+v, %+v, want the root %s", got, got.HostSession, r.dir)
@@ -151,7 +150,7 @@ func TestRoot(t *testing.T) {
 	}
 
 	// One that the session would refuse is left out.
-	deep := filepath.Join(real, strings.Repeat(strings.Repeat("d", 200)+"/", 5))
+	deep := filepath.Join(dir, strings.Repeat(strings.Repeat("d", 200)+"/", 5))
 	if err := os.MkdirAll(deep, 0o755); err != nil {
 		t.Fatal(err)
 	}

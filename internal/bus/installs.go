@@ -216,7 +216,8 @@ func (in *Installs) walk(ctx context.Context, seq uint64, enough func(placed) bo
 			}
 			next = placed{seq: e.Seq, parsedInstall: p}
 			if !p.pinnable() {
-				leaf, known := session.LeafOf(e), false
+				var known bool
+				leaf := session.LeafOf(e)
 				if next, known = in.next(leaf); !known {
 					passed, seq = append(passed, leaf), e.Seq
 					continue

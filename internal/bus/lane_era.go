@@ -85,9 +85,7 @@ func (l *Lane) own(ctx context.Context, pin string, owner LaneOwner) {
 			}
 			return
 		}
-		end := e.run(ctx)
-		l.ackedUpTo(e.window.end(), e.reconnects)
-		switch end {
+		switch end := e.run(ctx); end {
 		case eraReset:
 		case eraLost:
 			e.log.Info("lane_lost")
@@ -152,8 +150,8 @@ func (e *era) deliver(owner LaneOwner, before <-chan struct{}, done chan<- struc
 func (e *era) run(ctx context.Context) (end eraEnd) {
 	defer func() {
 		close(e.queue)
+		e.lane.ackedUpTo(e.window.end(), e.reconnects)
 		if end == eraReset || end == eraLost {
-			e.window.end()
 			e.deaf()
 		}
 	}()

@@ -15,7 +15,7 @@ type providerProfile struct {
 }
 
 // ProfileFrom says what chose a run's profile. The values are wire: they stand
-// in toolsets that sessions keep.
+// in toolsets that sessions keep, as their Source.
 type ProfileFrom string
 
 const (
@@ -89,6 +89,16 @@ func ResolveProfile(reg *Registry, config, session, provider string) (string, Pr
 	return "", ""
 }
 
+// IsFromProfile reports whether the toolset's base is a profile, or all tools
+// for want of one.
+func (ts *Toolset) IsFromProfile() bool {
+	switch ts.Source {
+	case FromStep, FromRun, FromCatalog:
+		return false
+	}
+	return true
+}
+
 // WhyProfile says in words why a toolset whose base is a profile has that one.
 // provider is the run's, or "" if it is not known any more.
 func WhyProfile(ts *Toolset, provider string) string {
@@ -96,7 +106,7 @@ func WhyProfile(ts *Toolset, provider string) string {
 	if provider != "" {
 		who = "provider " + quoted(provider)
 	}
-	switch ts.ProfileFrom {
+	switch ProfileFrom(ts.Source) {
 	case ProfileFromConfig:
 		return "the run's config names it"
 	case ProfileFromSession:

@@ -66,13 +66,12 @@ func (o Offer) Variant() int { return int(o >> offerVariantShift) }
 // why it is not among them. It is small, and it is all that is needed to check
 // the turn's calls later; it belongs to the registry whose hash it bears.
 type Toolset struct {
-	Fingerprint codec.Hash  `msgpack:"fingerprint"`            // BLAKE2b-256 of what is offered, in order
-	Offers      []Offer     `msgpack:"offers"`                 // in order
-	Profile     string      `msgpack:"profile,omitempty"`      // the profile, if that is the base
-	ProfileFrom ProfileFrom `msgpack:"profile_from,omitempty"` // what chose it
-	Registry    codec.Hash  `msgpack:"registry"`
-	Source      Source      `msgpack:"source,omitempty"` // of the base
-	Verdicts    []byte      `msgpack:"verdicts"`         // two bytes for each tool of the registry
+	Fingerprint codec.Hash `msgpack:"fingerprint"`       // BLAKE2b-256 of what is offered, in order
+	Offers      []Offer    `msgpack:"offers"`            // in order
+	Profile     string     `msgpack:"profile,omitempty"` // the profile, if that is the base
+	Registry    codec.Hash `msgpack:"registry"`
+	Source      Source     `msgpack:"source,omitempty"` // of the base; of a profile, what chose it (a ProfileFrom)
+	Verdicts    []byte     `msgpack:"verdicts"`         // two bytes for each tool of the registry
 }
 
 // Select returns the tools to offer in a turn. It is total and depends on
@@ -101,7 +100,7 @@ func Select(reg *Registry, req Request, facts Facts) Toolset {
 		Source: req.From, Verdicts: make([]byte, 2*len(reg.tools)),
 	}
 	if req.From == FromProfile {
-		ts.Profile, ts.ProfileFrom = req.Profile, req.ProfileFrom
+		ts.Profile, ts.Source = req.Profile, Source(req.ProfileFrom)
 	}
 	sessionDisabled := reg.marks(req.Session.Disable)
 	runDisabled := reg.marks(req.Run.Disable)

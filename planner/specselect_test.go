@@ -87,7 +87,7 @@ func (s *spec) runResolve(t *testing.T, d *datadriven.TestData) string {
 	d.MaybeScanArgs(t, "session", &session)
 	d.MaybeScanArgs(t, "provider", &provider)
 	name, from := planner.ResolveProfile(s.reg, config, session, provider)
-	why := planner.WhyProfile(&planner.Toolset{Profile: name, ProfileFrom: from}, provider)
+	why := planner.WhyProfile(&planner.Toolset{Profile: name, Source: planner.Source(from)}, provider)
 	return fmt.Sprintf("%s: %s", or(name, "all tools"), why)
 }
 

@@ -62,7 +62,7 @@ func Why(reg *Registry, floor *Floor, ts *Toolset, t ToolIndex) string {
 		return "step 4: not permitted"
 	}
 	switch {
-	case ts.Source != FromProfile:
+	case !ts.IsFromProfile():
 		return fmt.Sprintf("step 1: the %s's list leaves it out", ts.Source)
 	case ts.Profile != "":
 		return fmt.Sprintf("step 1: profile %+q leaves it out, and nothing enables it", ts.Profile)

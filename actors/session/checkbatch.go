@@ -14,10 +14,12 @@ func (s *State) checkToolset(set *planner.Toolset) error {
 	if set.Registry != reg.Hash() || len(set.Verdicts) != 2*reg.Len() {
 		return fmt.Errorf("the toolset is of registry %s, pinned is %s", set.Registry, reg.Hash())
 	}
-	switch set.ProfileFrom {
+	switch planner.ProfileFrom(set.Source) {
 	case "", planner.ProfileFromConfig, planner.ProfileFromSession, planner.ProfileFromProvider, planner.ProfileFromDefault:
 	default:
-		return fmt.Errorf("the toolset's profile is from %s", quoted(string(set.ProfileFrom)))
+		if set.IsFromProfile() {
+			return fmt.Errorf("the toolset is from %s", quoted(string(set.Source)))
+		}
 	}
 	for _, o := range set.Offers {
 		if int(o.Tool()) >= reg.Len() || o.Variant() > len(reg.Tool(o.Tool()).Alternates) {

@@ -99,7 +99,7 @@ func (s *State) viewTurn() *ViewTurn {
 		return v
 	}
 	v.Toolset, v.Profile, v.Base = t.Toolset.Fingerprint.String(), t.Toolset.Profile, string(t.Toolset.Source)
-	if t.Toolset.Source == planner.FromProfile {
+	if t.Toolset.IsFromProfile() {
 		v.Base = "profile"
 		provider := ""
 		if s.turnIsRuns() {

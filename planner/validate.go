@@ -20,7 +20,7 @@ func NewRegistry(tools []ToolSpec, profiles []Profile, defaultProfile string, by
 		return nil, fault("tools", "%d tools, at most %d", len(tools), ToolsMax)
 	}
 	checked := make([]tool, len(tools))
-	taken := names{ids: make(map[string]int, len(tools)), names: make(map[string]int, len(tools))}
+	taken := names{ids: make(map[string]int, len(tools)), names: make(map[string]int, len(tools)), folded: make(map[string]int, len(tools))}
 	for i, spec := range tools {
 		path := fmt.Sprintf("tools[%d]", i)
 		t, bad := newTool(path, cloneSpec(spec))
@@ -70,12 +70,15 @@ func cloneSpec(spec ToolSpec) ToolSpec {
 
 // names holds the names of the tools seen so far, with their positions.
 type names struct {
-	ids   map[string]int
-	names map[string]int
+	ids    map[string]int
+	names  map[string]int
+	folded map[string]int // names in lower case
 }
 
 // add adds a tool's names. No two tools share one, be it as tool_id or as
-// tool_name: lists could not tell them apart. One tool's own may be the same.
+// tool_name: lists could not tell them apart. Nor do two tool_names differ by
+// case alone: a model, or a person who approves, would take one for the other.
+// One tool's own may be the same.
 func (n names) add(path string, i int, t *tool) *RegistryError {
 	id := t.spec.ToolID
 	if other, ok := n.ids[id]; ok {
@@ -90,10 +93,14 @@ func (n names) add(path string, i int, t *tool) *RegistryError {
 		if other, ok := n.names[name]; ok && other != i {
 			return fault(at, "%+q is that of tools[%d] too", name, other)
 		}
+		folded := strings.ToLower(name)
+		if other, ok := n.folded[folded]; ok && other != i {
+			return fault(at, "%+q differs by case alone from a tool_name of tools[%d]: choose another name", name, other)
+		}
 		if other, ok := n.ids[name]; ok {
 			return fault(at, "%+q is the tool_id of tools[%d]: lists could not tell them apart", name, other)
 		}
-		n.names[name] = i
+		n.names[name], n.folded[folded] = i, i
 	}
 	n.ids[id] = i
 	return nil

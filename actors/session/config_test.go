@@ -15,7 +15,9 @@ import (
 
 func TestConfigLimits(t *testing.T) {
 	t.Parallel()
-	names := func(n int) []string { return slices.Repeat([]string{"host.exec"}, n) }
+	install := largestInstall(t)
+	every := everyTool(install)
+	more := append(slices.Clone(every), every[0])
 	params := func(n int) map[string]any { // of n bytes, encoded
 		return map[string]any{"p": long("", n-6)}
 	}
@@ -37,11 +39,11 @@ func TestConfigLimits(t *testing.T) {
 		"format, a schema of no": {"response_format", map[string]any{"type": "json_object", "schema": map[string]any{}}, session.RejectInvalidData},
 		"format, another field":  {"response_format", map[string]any{"type": "text", "more": 1}, session.RejectInvalidData},
 		"params, more":           {"params", params(session.ParamsBytesMax + 1), session.RejectLimitExceeded},
-		"active_tools":           {"active_tools", names(session.NamesMax), nil},
-		"active_tools, more":     {"active_tools", names(session.NamesMax + 1), session.RejectLimitExceeded},
-		"enable, more":           {"enable", names(session.NamesMax + 1), session.RejectLimitExceeded},
-		"disable, more":          {"disable", names(session.NamesMax + 1), session.RejectLimitExceeded},
-		"force, more":            {"force", names(session.NamesMax + 1), session.RejectLimitExceeded},
+		"active_tools":           {"active_tools", every, nil},
+		"active_tools, more":     {"active_tools", more, session.RejectLimitExceeded},
+		"enable, more":           {"enable", more, session.RejectLimitExceeded},
+		"disable, more":          {"disable", more, session.RejectLimitExceeded},
+		"force, more":            {"force", more, session.RejectLimitExceeded},
 		"turns_max":              {"turns_max", session.TurnsMax, nil},
 		"least deadlines":        {"deadlines_ms", map[string]any{"turn": 100, "call": 100}, nil},
 		"lesser turn":            {"deadlines_ms", map[string]any{"turn": 99}, session.RejectInvalidData},
@@ -56,7 +58,7 @@ func TestConfigLimits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newTold(t)
+			w := toldUnder(t, install)
 			config := merged(map[string]any{"provider": "openai", "model": "m"}, map[string]any{c.field: c.value})
 			data := map[string]any{"input": map[string]any{"text": "go"}, "config": config}
 			if _, err := w.tell(session.DoorCtl, session.TypeRunRequested, data); !errors.Is(err, c.want) {

@@ -86,7 +86,7 @@ func drawInstall(t *rapid.T) (*session.Install, toolDraws) {
 	tools, names := drawTools(t)
 	draws.names = append(draws.names, names...)
 	some := func(what string) []string {
-		return rapid.SliceOfDistinct(rapid.SampledFrom(names), rapid.ID[string]).Draw(t, what)
+		return rapid.SliceOfDistinct(rapid.SampledFrom(names), toolOf).Draw(t, what)
 	}
 	record := map[string]any{
 		"v": 1, "rules": 1, "tools": tools, "capabilities": []string{"granted"}, "profiles": drawProfiles(t, names, false),

@@ -14,14 +14,16 @@ import (
 // list, and one that is longer is refused with all that came beside it.
 func TestOverridesLimits(t *testing.T) {
 	t.Parallel()
+	install := largestInstall(t)
+	longest := everyTool(install)
 	for _, scope := range []string{session.ScopeSession, session.ScopeRun} {
 		for _, list := range []string{"disable", "enable", "force"} {
-			w := ready(t)
-			longest := slices.Repeat([]string{"edit_file"}, session.NamesMax)
+			w := toldUnder(t, install)
+			w.run(nil)
 			w.must(w.tell(session.DoorCtl, session.TypeToolOverridesSet, map[string]any{"scope": scope, list: longest}))
 			before := w.state.Bytes()
 			_, err := w.tell(session.DoorCtl, session.TypeToolOverridesSet, map[string]any{
-				"scope": scope, "disable": []string{"shell"}, "enable": []string{"stat"}, "force": []string{"grep"}, list: append(longest, "shell"),
+				"scope": scope, "disable": longest[:1], "enable": longest[1:2], "force": longest[2:3], list: append(slices.Clone(longest), longest[0]),
 			})
 			if !errors.Is(err, session.RejectLimitExceeded) {
 				t.Errorf("%d names in %s of the %s: got %v, want %v", len(longest)+1, list, scope, err, session.RejectLimitExceeded)
@@ -31,6 +33,16 @@ func TestOverridesLimits(t *testing.T) {
 			}
 		}
 	}
+}
+
+// everyTool returns the tool_ids of an install record that has as many tools as
+// a list may have names.
+func everyTool(install *session.Install) []string {
+	var ids []string
+	for _, tool := range install.Registry.Tools() {
+		ids = append(ids, tool.ToolID)
+	}
+	return ids
 }
 
 // TestUnknownNamesLeaveNothing: a name that the registry doesn't have, in

@@ -212,16 +212,24 @@ func (o *Overrides) lists() []list {
 	return []list{{"disable", o.Disable}, {"enable", o.Enable}, {"force", o.Force}}
 }
 
-// listsFault says which name of which list the registry doesn't have.
+// listsFault says which name of which list the registry doesn't have, or means
+// a tool that the list has before.
 func listsFault(reg *planner.Registry, path string, lists []list) *refusal {
 	for _, l := range lists {
 		if len(l.names) > NamesMax {
 			return refuse(RejectLimitExceeded, path+l.field+": at most "+strconv.Itoa(NamesMax)+" names")
 		}
+		var before []planner.ToolIndex
 		for i, name := range l.names {
-			if _, ok := reg.Lookup(name); !ok {
+			tool, ok := reg.Lookup(name)
+			if !ok {
 				return refuse(RejectUnknownTool, path+l.field+"["+strconv.Itoa(i)+"]: the registry has no tool "+quoted(name))
 			}
+			if first := slices.Index(before, tool); first >= 0 {
+				return refuse(RejectInvalidData, path+l.field+"["+strconv.Itoa(i)+"]: "+quoted(name)+" is the tool of "+
+					l.field+"["+strconv.Itoa(first)+"]: name each tool once")
+			}
+			before = append(before, tool)
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"bytes"
 	"math"
 	"strconv"
 )
@@ -68,6 +69,25 @@ func Next(b []byte) (t Token, rest []byte, err error) {
 		t.Kind, t.Len = Map, h.n
 	}
 	return t, rest, nil
+}
+
+// HasBinary reports whether a canonical value is or holds a binary, which JSON
+// does not have. Most values are ruled out by their bytes.
+func HasBinary(v Raw) bool {
+	if bytes.IndexByte(v, codeBin8) < 0 && bytes.IndexByte(v, codeBin16) < 0 && bytes.IndexByte(v, codeBin32) < 0 {
+		return false
+	}
+	for pos := 0; pos < len(v); {
+		h, err := readHead(v, pos, true)
+		if err != nil || h.kind == kindBin {
+			return err == nil
+		}
+		pos = h.next
+		if h.kind == kindText {
+			pos += h.n
+		}
+	}
+	return false
 }
 
 // Int64 returns the value of a Number that an int64 holds.

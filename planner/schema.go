@@ -1,7 +1,6 @@
 package planner
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"regexp"
@@ -37,7 +36,7 @@ func compileSchema(raw codec.Raw) (compiled *schema, problem string) {
 	if err != nil {
 		return nil, "is not in the canonical encoding"
 	}
-	if again, err := codec.FromJSON(text); err != nil || !bytes.Equal(again, raw) {
+	if codec.HasBinary(raw) {
 		return nil, "holds binary, which JSON does not have"
 	}
 	if len(text) > SchemaBytesMax {

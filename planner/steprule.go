@@ -1,7 +1,6 @@
 package planner
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"strconv"
@@ -199,11 +198,7 @@ func (c *ruleCheck) object(field string, raw codec.Raw, max int) bool {
 	if !codec.IsMap(raw) {
 		return c.fault(RuleError{}, field, "is a JSON object")
 	}
-	text, err := codec.ToJSON(raw)
-	if err != nil {
-		return c.fault(RuleError{}, field, "has no JSON form")
-	}
-	if again, err := codec.FromJSON(text); err != nil || !bytes.Equal(again, raw) {
+	if codec.HasBinary(raw) {
 		return c.fault(RuleError{}, field, "holds binary, which JSON does not have")
 	}
 	return true

@@ -3,6 +3,7 @@ package refold_test
 import (
 	"encoding/json"
 	"fmt"
+	"math/bits"
 	"os"
 	"path"
 	"path/filepath"
@@ -184,6 +185,9 @@ func tellsLength(t *testing.T, section, text, field string, schema any) {
 			t.Fatal(err)
 		}
 		ways := []string{number.String(), fmt.Sprintf("%d KiB", n>>10), fmt.Sprintf("%d,%03d", n/1000, n%1000)}
+		if n&(n-1) == 0 {
+			ways = append(ways, fmt.Sprintf("2^%d", bits.TrailingZeros64(uint64(n))))
+		}
 		if row != "" && !slices.ContainsFunc(ways, func(way string) bool { return strings.Contains(row, way) }) {
 			t.Errorf("%s: section %s: the row of `%s` does not say %v: %s", protocolDoc, section, field, number, row)
 		}

@@ -1,6 +1,10 @@
 package session
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/refold/refold/codec"
+)
 
 // observedFault says what is wrong with a ToolCallsObserved by itself.
 func observedFault(b *ToolCallsObserved) *refusal {
@@ -13,9 +17,12 @@ func observedFault(b *ToolCallsObserved) *refusal {
 		return refuse(RejectInvalidData, "model: at most "+strconv.Itoa(NameBytesMax)+" bytes")
 	}
 	for i := range b.Calls {
-		if len(b.Calls[i].ProviderCallID) > ByBytesMax {
-			return refuse(RejectInvalidData, "calls["+strconv.Itoa(i)+"].provider_call_id: at most "+strconv.Itoa(ByBytesMax)+" bytes")
+		if fault := b.Calls[i].fault(); fault != "" {
+			return refuse(RejectInvalidData, "calls["+strconv.Itoa(i)+"]."+fault)
 		}
+	}
+	if bad := opaqueFault(b.Opaque); bad != nil {
+		return bad
 	}
 	if b.Text != nil {
 		if bad := contentFault("text", b.Text, true); bad != nil {
@@ -24,6 +31,33 @@ func observedFault(b *ToolCallsObserved) *refusal {
 	}
 	return usageFault(b.Usage)
 }
+
+// fault says what is wrong with a call as the model made it.
+func (c *ObservedCall) fault() string {
+	switch {
+	case len(c.ProviderCallID) > ByBytesMax:
+		return "provider_call_id: at most " + strconv.Itoa(ByBytesMax) + " bytes"
+	case c.ArgumentsBlob != nil && c.Arguments != "":
+		return "arguments: stand beside arguments_blob: give one of the two"
+	case c.ArgumentsBlob == nil && c.Size != 0:
+		return "size: belongs to an arguments_blob"
+	case c.Size < 0 || c.Size > NumberMax:
+		return "size: " + numberRange
+	}
+	return ""
+}
+
+// opaqueFault says what is wrong with items of a provider: they are JSON.
+func opaqueFault(opaque codec.Raw) *refusal {
+	if codec.HasBinary(opaque) {
+		return refuse(RejectInvalidData, "opaque: "+noBinary)
+	}
+	return nil
+}
+
+// noBinary says what is wrong with a value that JSON can't spell: what a reader
+// printed of it would be another value.
+const noBinary = "holds binary, which JSON does not have: send it as text"
 
 // generationFault says what is wrong with a GenerationSettled by itself.
 func generationFault(b *GenerationSettled) *refusal {
@@ -34,6 +68,9 @@ func generationFault(b *GenerationSettled) *refusal {
 		return refuse(RejectInvalidData, "model and finish_reason: at most "+strconv.Itoa(NameBytesMax)+" bytes")
 	}
 	if bad := faultFault(b.Error); bad != nil {
+		return bad
+	}
+	if bad := opaqueFault(b.Opaque); bad != nil {
 		return bad
 	}
 	if b.Text != nil {

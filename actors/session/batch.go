@@ -230,6 +230,9 @@ func resultFault(b *ToolCallSettled) *refusal {
 	default:
 		return refuse(RejectInvalidData, "status: succeeded, failed, cancelled or outcome_unknown, not "+quoted(b.Status))
 	}
+	if b.DurationMS < 0 || b.DurationMS > NumberMax {
+		return refuse(RejectInvalidData, "duration_ms: "+numberRange)
+	}
 	if b.Output != nil {
 		if bad := contentFault("output", b.Output, true); bad != nil {
 			return bad

@@ -28,6 +28,10 @@ func configFault(reg *planner.Registry, c *RunConfig, complete bool) *refusal {
 		return refuse(RejectLimitExceeded, "config.params: at most "+strconv.Itoa(ParamsBytesMax)+" bytes")
 	case len(c.Params) > 0 && !codec.IsMap(c.Params):
 		return refuse(RejectInvalidData, "config.params: is an object")
+	case codec.HasBinary(c.Params):
+		return refuse(RejectInvalidData, "config.params: "+noBinary)
+	case codec.HasBinary(c.ResponseFormat):
+		return refuse(RejectInvalidData, "config.response_format: "+noBinary)
 	case len(c.ResponseFormat) > FormatBytesMax:
 		return refuse(RejectLimitExceeded, "config.response_format: at most "+strconv.Itoa(FormatBytesMax)+" bytes")
 	case !isFormat(c.ResponseFormat):

@@ -33,8 +33,10 @@ func contentFaultAt(path string, c *Content, mayBeEmpty bool) *refusal {
 			strconv.Itoa(TextBytesMax)+": store it as a blob")
 	case c.Blob == nil && (c.Size != 0 || c.MediaType != ""):
 		return refuse(RejectInvalidData, path+": size and media_type belong to a blob")
-	case c.Blob != nil && (c.Size < 0 || len(c.MediaType) > NameBytesMax):
-		return refuse(RejectInvalidData, path+": size is not negative, and media_type at most "+strconv.Itoa(NameBytesMax)+" bytes")
+	case c.Size < 0 || c.Size > NumberMax:
+		return refuse(RejectInvalidData, path+".size: "+numberRange)
+	case len(c.MediaType) > NameBytesMax:
+		return refuse(RejectInvalidData, path+".media_type: at most "+strconv.Itoa(NameBytesMax)+" bytes")
 	}
 	for i := range c.Parts {
 		if bad := contentFaultAt(path+".parts["+strconv.Itoa(i)+"]", &c.Parts[i], false); bad != nil {
@@ -43,6 +45,9 @@ func contentFaultAt(path string, c *Content, mayBeEmpty bool) *refusal {
 	}
 	return nil
 }
+
+// numberRange says what a time, a duration or a size may be.
+const numberRange = "0 to 2^53"
 
 // partsCount returns how many parts c has, nested ones included.
 func (c *Content) partsCount() int {

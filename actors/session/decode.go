@@ -80,6 +80,8 @@ func openCanonical(e Event, canonical []byte) (Envelope, *refusal) {
 		return env, refuse(RejectWrongDoor, env.Type+" is not said through the door "+string(e.Door))
 	case len(env.ID) > IDBytesMax:
 		return env, refuse(RejectInvalidData, "id: at most "+strconv.Itoa(IDBytesMax)+" bytes")
+	case env.At < 0 || env.At > NumberMax:
+		return env, refuse(RejectInvalidData, "at: "+numberRange)
 	case len(env.By) > ByBytesMax:
 		return env, refuse(RejectInvalidData, "by: at most "+strconv.Itoa(ByBytesMax)+" bytes")
 	}

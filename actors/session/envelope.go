@@ -23,6 +23,12 @@ func decodeEnvelope(payload []byte) (Envelope, error) {
 	return env, err
 }
 
+// isSound reports whether the fields that were read without open are what open
+// takes.
+func (e *Envelope) isSound() bool {
+	return len(e.ID) <= IDBytesMax && (e.V == 0 || e.V == Version) && e.At >= 0 && e.At <= NumberMax
+}
+
 // scanEnvelope decodes what is canonical, as our own bridges write it, and without a
 // fault, in one pass and without copies. It leaves all else to codec.Decode,
 // which also knows what is wrong.

@@ -19,7 +19,7 @@ func (s *State) startRun(run Run) {
 
 // transcriptFull reports whether no generation can carry the transcript.
 func (s *State) transcriptFull() bool {
-	return len(s.Items) > ItemsMax || s.ItemBytes+effectFixedBytesMax > EffectBytesMax
+	return len(s.Items) > ItemsMax || s.ItemBytes > TranscriptBytesMax
 }
 
 // endRun ends the active run and starts the next queued one. Nothing of it is

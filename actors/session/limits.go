@@ -40,6 +40,7 @@ const (
 	DetailBytesMax        = 256       // a detail, wherever it stands
 	TokensMax             = 1 << 40   // a count in a usage
 	OutputTokensMax       = 1<<31 - 1 // output_tokens_max may not exceed it
+	NumberMax             = 1 << 53   // a time, a duration, a size: every JSON reader has it exactly
 
 	FactsMax          = 64      // facts of a session
 	FactNameBytesMax  = 64      // a fact's name
@@ -110,6 +111,10 @@ const configFixedBytesMax = 1<<10 + 3*NameBytesMax
 
 // refBytesMax is a reference in a list.
 const refBytesMax = 80
+
+// TranscriptBytesMax is what the items of a transcript may take, encoded: what
+// else a generation holds has its room beside them.
+const TranscriptBytesMax = EffectBytesMax - effectFixedBytesMax
 
 // effectFixedBytesMax is what a generation holds besides its items: system,
 // params, 512 references of tools, names and numbers.

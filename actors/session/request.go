@@ -44,7 +44,7 @@ func (q *request) scan(e *Event) (env Envelope, ok bool) {
 	}
 	r.EndMap(outer)
 	n, ok := r.End()
-	if !ok || n < len(q.canonical) || string(typ) != TypeRunRequested || len(env.ID) > IDBytesMax || env.V != 0 && env.V != Version {
+	if !ok || n < len(q.canonical) || string(typ) != TypeRunRequested || !env.isSound() {
 		return Envelope{}, false
 	}
 	env.Type, env.Data = TypeRunRequested, q.canonical[from:to]

@@ -157,7 +157,7 @@ func (b *settlement) scan(e *Event) (env Envelope, ok bool) {
 	}
 	r.EndMap(outer)
 	n, ok := r.End()
-	if !ok || n < len(e.Payload) || string(typ) != b.typ || len(env.ID) > IDBytesMax || env.V != 0 && env.V != Version {
+	if !ok || n < len(e.Payload) || string(typ) != b.typ || !env.isSound() {
 		return Envelope{}, false
 	}
 	env.Type, env.Data = b.typ, b.data

@@ -154,6 +154,21 @@ func fullProfiles(t *testing.T) []planner.Profile {
 	return []planner.Profile{{Profile: "mine", Steps: fullSteps(t, []planner.ToolSpec{fullTool(t)}, "crm.lookup"), Tools: []string{"crm.lookup"}}}
 }
 
+// fullInstall is an install record with all its fields.
+func fullInstall(t *testing.T) session.InstallRecord {
+	t.Helper()
+	config, tools := fullConfig(t), []planner.ToolSpec{fullTool(t)}
+	own := []string{"crm.lookup"}
+	config.ActiveTools, config.Disable, config.Enable, config.Force, config.Profile = &own, own, own, own, "mine"
+	config.Steps = fullSteps(t, tools, own[0])
+	return session.InstallRecord{
+		Capabilities: []string{"crm.write"}, Config: &config, DefaultProfile: "mine", Policy: session.Policy{
+			Approval: []planner.ApprovalRule{{Decision: planner.Deny, Tools: []string{"lookup"}, When: `args.who == "me"`}},
+			Coverage: session.CoverageFail, Ingress: []string{"model"},
+		}, Profiles: fullProfiles(t), Rules: 1, Tools: tools, V: 1,
+	}
+}
+
 // fullResult returns the result of the first call.
 func fullResult(f *folding, content *session.Content, fault *session.Fault) session.ToolCallSettled {
 	return session.ToolCallSettled{

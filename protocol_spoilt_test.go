@@ -1,140 +1,173 @@
 package refold_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/codec"
 )
 
-// TestSpoilt: every event is spoilt in every place and every way that this test
-// knows. What its schema refuses the fold refuses, and the other way round.
+// TestSpoilt: messages that are spoilt at random in up to three places, and
+// sent as JSON or as msgpack. What the schema refuses the fold refuses, and what
+// the schema takes the fold does not refuse by its shape.
 func TestSpoilt(t *testing.T) {
 	t.Parallel()
 	s := readSchemas(t)
-	for _, typ := range session.EventTypes() {
+	for _, typ := range agreeing() {
 		t.Run(typ, func(t *testing.T) {
 			t.Parallel()
-			packed, err := codec.Marshal(full(t, typ, reach(t, typ)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			text, err := codec.ToJSON(packed)
-			if err != nil {
-				t.Fatal(err)
-			}
-			doors := s.doors(typ)
-			door := doors[len(doors)-1] // what clients may say operators may say in full
-			var data any
-			if err := json.Unmarshal(text, &data); err != nil {
-				t.Fatal(err)
-			}
-			event := map[string]any{"v": 1, "id": "01K", "type": typ, "at": 1, "by": "ann", "data": data}
-			refused, n := 0, 0
-			spoil(event, "", func(at string, spoilt any) {
-				n++
-				payload := jsonOf(t, spoilt)
-				bad := s.check("Envelope", payload)
-				taken, notices := reach(t, typ).fold(door, payload)
-				if taken && bad != nil && !stricter(typ, at) || !taken && bad == nil && !looser(at) {
-					t.Errorf("%s: taken by the fold: %v; schema: %v; notices %.300s", at, taken, bad, jsonOf(t, notices))
+			a := newAgreement(t, s, typ)
+			refused := 0
+			rapid.Check(t, func(t *rapid.T) {
+				message := a.base
+				for range rapid.IntRange(1, 3).Draw(t, "places") {
+					spots := a.spotsOf(message)
+					p := spots[rapid.IntRange(0, len(spots)-1).Draw(t, "place")]
+					variants := a.variants(p)
+					message = p.set(variants[rapid.IntRange(0, len(variants)-1).Draw(t, "variant")])
 				}
-				if !taken {
+				if a.isOther(message) {
+					return
+				}
+				outcome, complaint := a.try(message, false)
+				if complaint != "" {
+					t.Fatalf("%.2000s: %s", jsonText(message), complaint)
+				}
+				if outcome.code != "" {
 					refused++
 				}
 			})
-			if n < 25 || refused < n/4 {
-				t.Errorf("%d of %d spoilt messages were refused: is anything spoilt?", refused, n)
+			if refused == 0 || refused == a.tried {
+				t.Errorf("%d of %d spoilt messages were refused: want some", refused, a.tried)
 			}
 		})
 	}
 }
 
-// stricter reports the ways in which a schema refuses what the fold takes: it
-// describes what to say, and the fold passes over what says nothing.
-func stricter(typ, at string) bool {
-	switch {
-	case typ == session.TypeWakeSettled && strings.HasPrefix(at, "/data") && !strings.HasPrefix(at, "/data/effect"):
-		return true // a wake has come, whatever else its settlement says
-	case strings.HasSuffix(at, "/duration_ms = -1"), at == "/data/calls/1/size = -1":
-		return true // nobody reckons with it
-	case at == "/data/calls/1 - arguments_blob", at == "/data/calls/1/arguments_blob = null":
-		return true // a size of nothing
-	case typ == session.TypeToolOverridesSet && strings.HasSuffix(at, " = null"):
-		return true // a list that is null counts as absent
+// TestBinariesAreRefused: JSON has no binaries, so an event that holds one is
+// refused by its shape, wherever it stands: also inside an object that nobody
+// looks into, and between items that go back to a provider.
+func TestBinariesAreRefused(t *testing.T) {
+	t.Parallel()
+	s := readSchemas(t)
+	for _, typ := range agreeing() {
+		t.Run(typ, func(t *testing.T) {
+			t.Parallel()
+			a, n := newAgreement(t, s, typ), 0
+			for _, size := range []int{0, 3, 32, 300, 70_000} {
+				everywhere(a.base, make([]byte, size), "", func(at string, message any) {
+					payload, err := packedOf(message)
+					if err != nil {
+						t.Fatal(err)
+					}
+					n++
+					outcome := a.fold(payload)
+					if isWake := typ == session.TypeWakeSettled && at == "/data/zzz"; !outcome.byShape() && !isWake { // it has come
+						t.Errorf("%d bytes at %s: got %q, want that it is refused by its shape", size, at, outcome.code)
+					}
+				})
+			}
+			if n < 25 {
+				t.Errorf("%d messages", n)
+			}
+		})
 	}
-	// An optional object or list of a body that is null counts as absent.
-	for _, field := range []string{"config", "deadlines_ms", "active_tools", "tool_refs", "step_hook", "text", "usage", "error", "host_session", "output", "budget", "prices", "retry", "codes"} {
-		if strings.HasPrefix(at, "/data/") && strings.HasSuffix(at, "/"+field+" = null") {
-			return true
-		}
-	}
-	return false
 }
 
-// looser reports the places where the fold refuses what a schema can't tell.
-func looser(at string) bool {
-	return strings.HasSuffix(at, "/when = other") || // it is in a language of its own
-		strings.HasSuffix(at, "/approval = other") || // in the same
-		at == "/data/arguments = other" || // it is JSON
-		strings.Contains(at, "/args_schema") || // and so is this
-		strings.HasSuffix(at, "/response_format/schema/type = long") || // it has a size
-		at == "/data - profiles" || // default_profile names one, and so does profile_by_provider
-		strings.HasPrefix(at, "/data/tools/0") && strings.Contains(at, "description") || // a rule names the descriptor by its hash
-		strings.HasSuffix(at, "/resource_key = other") // it has a form
-}
-
-// spoil calls try with every variant of a value that differs in one place, and
-// says where and how.
-func spoil(value any, at string, try func(at string, spoilt any)) {
-	with := func(how string, v any) { try(at+how, v) }
+// everywhere calls try with every message that has a value in one more place
+// than value has, or in place of another.
+func everywhere(value any, put any, at string, try func(at string, message any)) {
+	if at != "" {
+		try(at, put)
+	}
 	switch v := value.(type) {
 	case map[string]any:
-		more := maps.Clone(v)
-		more["zzz"] = 1
-		with(" + zzz", more)
-		with(" = text", "x")
-		with(" = list", []any{})
 		for _, key := range slices.Sorted(maps.Keys(v)) {
-			fewer := maps.Clone(v)
-			delete(fewer, key)
-			with(" - "+key, fewer)
-			spoil(v[key], at+"/"+key, func(where string, inner any) {
-				changed := maps.Clone(v)
-				changed[key] = inner
-				try(where, changed)
-			})
+			everywhere(v[key], put, at+"/"+key, func(at string, inner any) { try(at, with(v, key, inner)) })
 		}
-		with(" = null", nil)
+		try(at+"/zzz", with(v, "zzz", put))
 	case []any:
-		with(" = text", "x")
-		with(" = object", map[string]any{})
-		with(" + number", append(slices.Clone(v), 7))
-		with(" = 1100 times", slices.Repeat(v[:1], 1100))
+		try(at+"/-", append(slices.Clone(v), put))
 		for i := range v {
-			spoil(v[i], fmt.Sprintf("%s/%d", at, i), func(where string, inner any) {
-				changed := slices.Clone(v)
-				changed[i] = inner
-				try(where, changed)
+			everywhere(v[i], put, fmt.Sprintf("%s/%d", at, i), func(at string, inner any) {
+				list := slices.Clone(v)
+				list[i] = inner
+				try(at, list)
 			})
 		}
-		with(" = null", nil)
-	case string:
-		with(" = number", 7)
-		with(" = object", map[string]any{})
-		with(" = long", strings.Repeat("x", 300_000))
-		with(" = other", "x y")
-	case float64:
-		with(" = text", "7")
-		with(" = fraction", 0.5)
-		with(" = -1", -1)
-		with(" = huge", 1<<52)
-	case bool:
-		with(" = number", 1)
+	}
+}
+
+// TestWhatMayBeNull: the lists that readers take null for are those that the
+// page names, and the optional objects that they don't are too.
+func TestWhatMayBeNull(t *testing.T) {
+	t.Parallel()
+	s := readSchemas(t)
+	lists, objects := map[string]bool{}, map[string]bool{}
+	for _, typ := range agreeing() {
+		a := newAgreement(t, s, typ)
+		for _, p := range a.spotsOf(a.base) {
+			object, _ := p.value.(map[string]any)
+			for field := range declared(p.all) {
+				if object == nil {
+					continue
+				}
+				null := a.fold(jsonOf(t, p.set(with(object, field, nil)))).code == ""
+				absent := a.fold(jsonOf(t, p.set(without(object, field)))).code == ""
+				switch types := typesOf(a.inside(p.all, field)); {
+				case types["array"] && null:
+					lists[field] = true
+				case types["object"] && absent && !null:
+					objects[field] = true
+				}
+			}
+		}
+	}
+	text := strings.Join(strings.Fields(sections(t, protocolDoc)["Encoding"]), " ")
+	for begins, got := range map[string]map[string]bool{"These lists may be null: ": lists, "These objects may not be null: ": objects} {
+		_, rest, found := strings.Cut(text, begins)
+		rest, _, _ = strings.Cut(rest, ".")
+		var want []string
+		for _, name := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(rest, -1) {
+			want = append(want, name[1])
+		}
+		if !found || !sameSet(slices.Collect(maps.Keys(got)), want) {
+			t.Errorf("%s%v, the page says %v", begins, slices.Sorted(maps.Keys(got)), want)
+		}
+	}
+}
+
+// TestTranscriptsWindow: wherever a page says how much a transcript holds, it is
+// what limits.go says.
+func TestTranscriptsWindow(t *testing.T) {
+	t.Parallel()
+	want := fmt.Sprintf("%d,%03d items, KiB %d", session.ItemsMax/1000, session.ItemsMax%1000, session.TranscriptBytesMax>>10)
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := map[string]bool{}
+	for _, page := range append(pages, "README.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`([0-9,]+) items, (?:and|or)( about)? ([0-9]+) KiB of references`).FindAllStringSubmatch(string(text), -1) {
+			told[page] = true
+			if got := fmt.Sprintf("%s items, KiB %s%s", m[1], m[3], m[2]); got != want {
+				t.Errorf("%s: %q, want %s", page, m[0], want)
+			}
+		}
+	}
+	if !told[protocolDoc] || !told["docs/semantics.md"] {
+		t.Errorf("told by %v alone", told)
 	}
 }

@@ -53,7 +53,8 @@ var unsaid = map[string]string{
 	"arguments: ":                     "the schema of the tool, or no JSON",
 	"plan_hash: is not this batch's":  "the hash of a plan",
 	"nested ones included":            "parts inside parts",
-	"is spent already":                "what was used",
+	"is too small: ":                  "what was used",
+	"is there twice: upper and lower": "two providers have one name",
 }
 
 // agreement compares the schema of a message with who takes it.

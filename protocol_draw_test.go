@@ -30,7 +30,7 @@ func anything() []any {
 func (g *grammar) variants(p spot) (out []any) {
 	out = append(anything(), g.samples(p.all, 3)...)
 	for _, l := range p.all {
-		for _, keyword := range []string{"minimum", "maximum", "maxLength", "maxItems", "const"} {
+		for _, keyword := range []string{"minimum", "maximum", "maxLength", "maxItems", "maxProperties", "const"} {
 			number, ok := l.node[keyword].(json.Number)
 			n, err := number.Int64()
 			if !ok || err != nil {
@@ -39,6 +39,20 @@ func (g *grammar) variants(p spot) (out []any) {
 			switch list, _ := p.value.([]any); keyword {
 			case "maxLength":
 				out = append(out, texts(int(n))...)
+				for _, text := range g.samples(p.all, 3) { // as long as may be and one longer, of a form that may be
+					if text, ok := text.(string); ok && len(text) > 0 && len(text) <= int(n) {
+						long := text + strings.Repeat("x", int(n)-len(text))
+						out = append(out, long, long+"x")
+					}
+				}
+			case "maxProperties":
+				for _, inner := range g.samples(g.inside(p.all, "*"), 3) {
+					many := map[string]any{}
+					for i := range int(n) + 1 {
+						many[fmt.Sprintf("x%d", i)] = inner
+					}
+					out = append(out, many)
+				}
 			case "maxItems":
 				out = append(out, lists(list, int(n))...)
 			default:

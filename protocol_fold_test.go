@@ -188,7 +188,8 @@ func (f *folding) badAttempt(payload []byte) bool {
 	}
 	env, ok := envelopeOf(payload)
 	var b session.GenerationSettled
-	return ok && env.Type == session.TypeGenerationSettled && (codec.Decode(env.Data, &b) != nil || b.Status != "failed")
+	return ok && env.Type == session.TypeToolCallsObserved || // which fails by nothing else
+		ok && env.Type == session.TypeGenerationSettled && (codec.Decode(env.Data, &b) != nil || b.Status != "failed")
 }
 
 // canonical returns a payload in msgpack.

@@ -165,7 +165,7 @@ func fullInstall(t *testing.T) session.InstallRecord {
 		Capabilities: []string{"crm.write"}, Config: &config, DefaultProfile: "mine", Policy: session.Policy{
 			Approval: []planner.ApprovalRule{{Decision: planner.Deny, Tools: []string{"lookup"}, When: `args.who == "me"`}},
 			Coverage: session.CoverageFail, Ingress: []string{"model"},
-		}, Profiles: fullProfiles(t), Rules: 1, Tools: tools, V: 1,
+		}, ProfileByProvider: codec.Pairs{{Key: "openai", Value: raw(t, `"mine"`)}}, Profiles: fullProfiles(t), Rules: 1, Tools: tools, V: 1,
 	}
 }
 

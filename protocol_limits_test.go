@@ -25,6 +25,8 @@ var limits = map[string]int64{
 	"EventRejected#/properties/type/maxLength":                                        session.IDBytesMax,
 	"FactsSet#/properties/facts/additionalProperties/maxLength":                       session.FactValueBytesMax,
 	"FactsSet#/properties/facts/propertyNames/maxLength":                              session.FactNameBytesMax,
+	"InstallRecord#/properties/profile_by_provider/propertyNames/maxLength":           planner.NameBytesMax,
+	"ToolRegistrySet#/properties/profile_by_provider/propertyNames/maxLength":         planner.NameBytesMax,
 	"Generation#/properties/items/maxItems":                                           session.ItemsMax + session.SteersMax,
 	"Generation#/properties/model/maxLength":                                          session.NameBytesMax,
 	"Generation#/properties/output_tokens_max/maximum":                                session.OutputTokensMax,

@@ -111,7 +111,8 @@ func occurrence(at, url, keyword string) string { return at + " <- " + url + " "
 // asserted are the keywords that say what may be. Another one that schemas
 // begin to use fails TestSchemasAreViolated until it is named here.
 var asserted = []string{
-	"type", "enum", "const", "minimum", "maximum", "minLength", "maxLength", "pattern", "minItems", "maxItems", "uniqueItems", "not",
+	"type", "enum", "const", "minimum", "maximum", "minLength", "maxLength", "pattern", "minItems", "maxItems", "uniqueItems", "maxProperties",
+	"not",
 }
 
 // other keywords lead to places that are looked at, say nothing, or are

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -21,6 +22,12 @@ import (
 func TestSpoilt(t *testing.T) {
 	t.Parallel()
 	s := readSchemas(t)
+	var taken atomic.Int64 // of all types: of some few are
+	t.Cleanup(func() {
+		if taken.Load() == 0 {
+			t.Error("no spoilt message was taken")
+		}
+	})
 	for _, typ := range agreeing() {
 		t.Run(typ, func(t *testing.T) {
 			t.Parallel()
@@ -45,8 +52,9 @@ func TestSpoilt(t *testing.T) {
 					refused++
 				}
 			})
-			if refused == 0 || refused == a.tried {
-				t.Errorf("%d of %d spoilt messages were refused: want some", refused, a.tried)
+			taken.Add(int64(a.tried - refused))
+			if refused == 0 {
+				t.Errorf("none of %d spoilt messages was refused", a.tried)
 			}
 		})
 	}

@@ -87,6 +87,8 @@ func (t *tool) floors(path string, other *tool) *RegistryError {
 		return fault(path+".parallel_safe", "is false for %s", of)
 	case lacks != "":
 		return fault(path+".requires", "the install record requires %s of %s", quoted(lacks), record.ToolID)
+	case spec.ParallelSafe && spec.ResourceKind != record.ResourceKind && spec.ResourceKey == record.ResourceKey && record.ResourceKey != "":
+		return fault(path+".resource_kind", "is %s for %s: one that is parallel-safe must keep it", quoted(string(record.ResourceKind)), of)
 	case spec.ParallelSafe && spec.ResourceKey != record.ResourceKey && record.ResourceKey != "":
 		return fault(path+".resource_key", "is %s for %s: one that is parallel-safe must keep it", quoted(record.ResourceKey), of)
 	case spec.RetrySafe && !record.RetrySafe:

@@ -331,7 +331,7 @@ func packedOf(value any) ([]byte, error) {
 			if err != nil {
 				return nil
 			}
-			return codec.Raw(packed)
+			return packed
 		case []any:
 			list := make([]any, len(v))
 			for i := range v {

@@ -150,6 +150,13 @@ func TestWhatDiffersIsSaid(t *testing.T) {
 	other.Hash[0]++
 	put(other)
 	want("its state hashes to")
+	if err := w.bus.PutSnapshot(w.ctx, "s1", seq, []byte("no snapshot")); err != nil {
+		t.Fatal(err)
+	}
+	want("snapshot: ")
+	if v, err := w.Verify(w.ctx, client.VerifyOptions{}); err != nil || v.Differ != 1 || v.Identical() {
+		t.Errorf("a snapshot that can't be read: got %+v, %v, want that its session differs", v, err)
+	}
 	put(snap)
 	w.forge("s1", "r1t1", []byte{0x80})
 	want("effect r1t1: other bytes")

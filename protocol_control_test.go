@@ -249,7 +249,7 @@ func (w *wire) decides(operator *nats.Conn, out followed, decision string) {
 	for asked.Call != v.Batch.Calls[0].Effect {
 		out.next(session.NoticeApprovalRequested, &asked)
 	}
-	w.said(operator, "refold.ctl.s3", `{"type":"ApprovalDecided","data":{"call":"`+asked.Call+`","args_hash":"`+asked.ArgsHash+`",`+decision+`}}`)
+	w.said(operator, "refold.approve.s3", `{"type":"ApprovalDecided","data":{"call":"`+asked.Call+`","args_hash":"`+asked.ArgsHash+`",`+decision+`}}`)
 }
 
 // waits asks for the view of s3 until it waits for somebody.

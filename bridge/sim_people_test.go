@@ -67,7 +67,7 @@ func (s *sim) people() {
 			switch {
 			case c.Status == session.CallAwaiting:
 				decision := []string{session.DecisionApprove, session.DecisionApprove, session.DecisionDeny}[s.draw(3)]
-				s.publish(session.DoorCtl, sid, session.TypeApprovalDecided, fmt.Sprintf(`{"call":%q,"args_hash":%q,"decision":%q}`, c.Effect, c.ArgsHash, decision))
+				s.publish(session.DoorApprove, sid, session.TypeApprovalDecided, fmt.Sprintf(`{"call":%q,"args_hash":%q,"decision":%q}`, c.Effect, c.ArgsHash, decision))
 				return
 			case c.HostLoop != "" && c.Deadline > 0:
 				s.publish(session.DoorTool, sid, session.TypeToolCallSettled, fmt.Sprintf(`{"effect":%q,"status":"succeeded"}`, c.Effect))

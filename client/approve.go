@@ -130,7 +130,7 @@ func (c *Client) approvalsSaid(ctx context.Context) ([]string, error) {
 	return sids, nil
 }
 
-// Approve lets a call run that waits for a person, through the door ctl. It is
+// Approve lets a call run that waits for a person, through the door approve. It is
 // a decision over the arguments that a.ArgsHash names: if the call waits with
 // others, or for nobody any more, the session refuses it as approval_stale.
 // Only Session, Call and ArgsHash of a count. See Taken for what came of it.
@@ -148,7 +148,7 @@ func (c *Client) Deny(ctx context.Context, a Approval, o DecideOptions) (seq uin
 }
 
 func (c *Client) decide(ctx context.Context, a Approval, decision string, o DecideOptions) (uint64, error) {
-	return c.publish(ctx, session.DoorCtl, a.Session, session.TypeApprovalDecided, session.ApprovalDecided{
+	return c.publish(ctx, session.DoorApprove, a.Session, session.TypeApprovalDecided, session.ApprovalDecided{
 		Call: a.Call, ArgsHash: a.ArgsHash, Decision: decision, Arguments: o.Arguments, Reason: o.Reason,
 	}, o.ID)
 }

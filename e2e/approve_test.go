@@ -106,7 +106,7 @@ func TestApprovals(t *testing.T) {
 	s.folded()
 	s.wantCalls("s1", "look")
 
-	ctl := func(data object) uint64 { return s.say(session.DoorCtl, "s1", session.TypeApprovalDecided, data) }
+	ctl := func(data object) uint64 { return s.say(session.DoorApprove, "s1", session.TypeApprovalDecided, data) }
 	ctl(decision(wipe, session.DecisionDeny, object{"reason": "not today"}))
 	ctl(decision(mail, session.DecisionApprove, object{"arguments": `{"to":7}`})) // not what the tool takes
 	ctl(decision(pay, session.DecisionApprove, object{"args_hash": mail.ArgsHash}))

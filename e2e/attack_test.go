@@ -185,7 +185,7 @@ func TestAClientsForgeries(t *testing.T) {
 		} else {
 			want = append(want, f.typ+" wrong_door")
 		}
-		for _, door := range []session.Door{session.DoorCtl, session.DoorLLM, session.DoorTool, session.DoorWake, session.DoorStep, session.DoorSpace} {
+		for _, door := range []session.Door{session.DoorCtl, session.DoorApprove, session.DoorLLM, session.DoorTool, session.DoorWake, session.DoorStep, session.DoorSpace} {
 			unheard(t, chat, "refold."+string(door)+".s1", payload)
 		}
 		// As the subject on which an answer should come, either.
@@ -214,7 +214,7 @@ func TestAClientsForgeries(t *testing.T) {
 	if all := s.generations("s1"); all[0].Toolset != all[1].Toolset || all[1].ToolChoice != "" {
 		t.Errorf("the turn after the forgeries has another toolset than the one before")
 	}
-	for _, door := range []session.Door{session.DoorCtl, session.DoorTool, session.DoorStep, session.DoorSpace, session.DoorWake} {
+	for _, door := range []session.Door{session.DoorCtl, session.DoorApprove, session.DoorTool, session.DoorStep, session.DoorSpace, session.DoorWake} {
 		if events := logOf(t, s.nc, door, "s1"); len(events) > 0 {
 			t.Errorf("%d events came through %s, the first: %s", len(events), door, events[0])
 		}
@@ -231,7 +231,7 @@ func TestEveryEventHasItsDoor(t *testing.T) {
 	heard := listen(t, s.nc, "refold.out.s1")
 	before := stateOf(s.at("s1", s.say(session.DoorCtl, "s1", session.TypeFactsSet, object{"facts": object{"a": "b"}})))
 	var want []string
-	for _, door := range []session.Door{session.DoorIn, session.DoorLLM, session.DoorTool, session.DoorWake, session.DoorStep, session.DoorSpace} {
+	for _, door := range []session.Door{session.DoorIn, session.DoorApprove, session.DoorLLM, session.DoorTool, session.DoorWake, session.DoorStep, session.DoorSpace} {
 		for _, f := range forgeries() {
 			if f.door == door || f.typ == session.TypeRunRequested && door == session.DoorIn {
 				continue

@@ -13,7 +13,7 @@ const DefaultPrefix = "refold"
 // are documented in.
 var (
 	doors = [...]session.Door{
-		session.DoorIn, session.DoorCtl, session.DoorLLM, session.DoorTool,
+		session.DoorIn, session.DoorCtl, session.DoorApprove, session.DoorLLM, session.DoorTool,
 		session.DoorWake, session.DoorStep, session.DoorSpace,
 	}
 	classes = [...]session.Class{

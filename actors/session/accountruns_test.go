@@ -170,7 +170,7 @@ func (l *laws) countApprovals(e session.Event, env session.Envelope, notices []s
 			l.t.Fatalf("a decision that was taken: %v", err)
 		}
 		hash, known := l.asked[b.Call]
-		if _, again := l.approved[b.Call]; !known || again || hash != b.ArgsHash || e.Door != session.DoorCtl {
+		if _, again := l.approved[b.Call]; !known || again || hash != b.ArgsHash || e.Door != session.DoorApprove {
 			l.t.Fatalf("%s is decided over: asked about %v, approved before %v, hash %s, want %s", b.Call, known, again, b.ArgsHash, hash)
 		}
 		if b.Decision == session.DecisionApprove {

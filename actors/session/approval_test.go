@@ -65,11 +65,11 @@ func (d *deciding) decide(i int) {
 	name := fmt.Sprintf("r1t1c%d", i)
 	switch d.fates[i] {
 	case approve:
-		d.say(session.DoorCtl, session.TypeApprovalDecided, d.decision(name, "approve"))
+		d.say(session.DoorApprove, session.TypeApprovalDecided, d.decision(name, "approve"))
 	case deny:
-		d.say(session.DoorCtl, session.TypeApprovalDecided, merged(d.decision(name, "deny"), map[string]any{"reason": "no"}))
+		d.say(session.DoorApprove, session.TypeApprovalDecided, merged(d.decision(name, "deny"), map[string]any{"reason": "no"}))
 	case edit:
-		d.say(session.DoorCtl, session.TypeApprovalDecided, merged(d.decision(name, "approve"), map[string]any{"arguments": arguments(i, true)}))
+		d.say(session.DoorApprove, session.TypeApprovalDecided, merged(d.decision(name, "approve"), map[string]any{"arguments": arguments(i, true)}))
 	}
 }
 
@@ -138,7 +138,7 @@ func (d *deciding) tooLate(i int) {
 	if i%2 == 0 {
 		decision = "deny"
 	}
-	d.refused(session.RejectApprovalStale, session.DoorCtl, session.TypeApprovalDecided, map[string]any{
+	d.refused(session.RejectApprovalStale, session.DoorApprove, session.TypeApprovalDecided, map[string]any{
 		"call": name, "args_hash": codec.Sum([]byte(arguments(i, false))).String(), "decision": decision,
 	})
 	if runs := d.fates[i] == approve || d.fates[i] == edit; runs && !d.settled[i] {

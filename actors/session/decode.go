@@ -13,8 +13,10 @@ func mayBeSaid(typ string, door Door) (known, through bool) {
 	case TypeRunRequested, TypeSteerRequested, TypeRunCancelRequested, TypeRunInterrupt, TypeRunPauseRequested,
 		TypeRunResumeRequested, TypeRunEdited, TypeRunCompleted, TypeRunFailed:
 		return true, door == DoorIn || door == DoorCtl
-	case TypeSessionConfigured, TypeSessionClosed, TypeApprovalDecided, TypeToolRegistrySet, TypeToolProfileSelected, TypeToolOverridesSet, TypeHostSessionUpdated, TypeFactsSet:
+	case TypeSessionConfigured, TypeSessionClosed, TypeToolRegistrySet, TypeToolProfileSelected, TypeToolOverridesSet, TypeHostSessionUpdated, TypeFactsSet:
 		return true, door == DoorCtl
+	case TypeApprovalDecided:
+		return true, door == DoorApprove
 	case TypeToolCallsObserved, TypeGenerationSettled:
 		return true, door == DoorLLM
 	case TypeToolCallSettled, TypeToolBatchSettled:

@@ -154,5 +154,5 @@ func (l *laws) drawDecision() (session.Door, []byte) {
 	if rapid.Bool().Draw(t, "with reason") {
 		data["reason"] = "no reason"
 	}
-	return say(rapid.SampledFrom([]session.Door{session.DoorCtl, session.DoorCtl, session.DoorCtl, session.DoorIn}).Draw(t, "door"), session.TypeApprovalDecided, data)
+	return say(rapid.SampledFrom([]session.Door{session.DoorApprove, session.DoorApprove, session.DoorApprove, session.DoorCtl, session.DoorIn}).Draw(t, "door"), session.TypeApprovalDecided, data)
 }

@@ -21,7 +21,8 @@ type Door string
 
 const (
 	DoorIn      Door = "in"      // clients: ask for runs
-	DoorCtl     Door = "ctl"     // operators, approvers, hosts of tools
+	DoorCtl     Door = "ctl"     // operators, hosts of tools
+	DoorApprove Door = "approve" // approvers: decide over calls
 	DoorLLM     Door = "llm"     // model bridges
 	DoorTool    Door = "tool"    // tool bridges
 	DoorWake    Door = "wake"    // timer bridges, and session-actors

@@ -215,7 +215,7 @@ func (s *State) applyBody(door Door, env Envelope) *refusal {
 	return s.applyCtl(env)
 }
 
-// applyCtl is the rest of the switch: what comes through ctl alone.
+// applyCtl is the rest of the switch: what comes through ctl or approve alone.
 func (s *State) applyCtl(env Envelope) *refusal {
 	switch env.Type {
 	case TypeSessionConfigured:

@@ -327,7 +327,7 @@ func (w *weave) decide(call int) utterance {
 	default:
 		data += `,"decision":"approve"}`
 	}
-	return utterance{session.DoorCtl, session.TypeApprovalDecided, data}
+	return utterance{session.DoorApprove, session.TypeApprovalDecided, data}
 }
 
 // resume lets a run go on; a spent budget needs a larger one.

@@ -108,7 +108,7 @@ func askInstall(t testing.TB) *session.Install {
 // approved approves a call that waits.
 func (w *told) approved(call string) {
 	w.t.Helper()
-	w.must(w.tell(session.DoorCtl, session.TypeApprovalDecided, w.decision(call, "approve")))
+	w.must(w.tell(session.DoorApprove, session.TypeApprovalDecided, w.decision(call, "approve")))
 }
 
 // decision is a decision over a call with the hash of its arguments, if it
@@ -163,7 +163,7 @@ var wishes = []wish{
 	{"run, interrupt", "run, interrupt", session.TypeRunRequested, map[string]any{"input": text("next"), "when_busy": "interrupt"}, false, false},
 	{"run, reject", "run, reject", session.TypeRunRequested, map[string]any{"input": text("next"), "when_busy": "reject"}, false, false},
 	{"close", "close", session.TypeSessionClosed, nil, false, true},
-	{"decide", "decide", session.TypeApprovalDecided, nil, false, true},
+	{"decide", "decide", session.TypeApprovalDecided, nil, false, false},
 }
 
 // TestLifecycles asks for everything everywhere.
@@ -174,7 +174,7 @@ func TestLifecycles(t *testing.T) {
 		t.Run(from.name, func(t *testing.T) {
 			t.Parallel()
 			for _, r := range wishes {
-				for _, door := range []session.Door{session.DoorIn, session.DoorCtl} {
+				for _, door := range []session.Door{session.DoorIn, session.DoorCtl, session.DoorApprove} {
 					for _, run := range []int{0, 1, 2, 9} {
 						for _, queued := range []bool{false, true} {
 							if (run == 0 || r.addressed) && (run != 2 || queued) {
@@ -250,7 +250,7 @@ func (c lifecycleCase) want(before string) string {
 // refusal says why a request is rejected whatever the table says.
 func (c lifecycleCase) refusal() string {
 	switch {
-	case c.ctl && c.door == session.DoorIn:
+	case (c.kind == "decide") != (c.door == session.DoorApprove), c.ctl && c.door == session.DoorIn:
 		return string(session.RejectWrongDoor)
 	case c.row == "closed":
 		return string(session.RejectSessionClosed)

@@ -24,7 +24,7 @@ func TestEditsStayWithinAnEvent(t *testing.T) {
 	w.run(nil)
 	w.calls("r1t1", made(session.CallsMax, "askp", `{}`))
 	edit := func(i, n int) error {
-		_, err := w.tell(session.DoorCtl, session.TypeApprovalDecided,
+		_, err := w.tell(session.DoorApprove, session.TypeApprovalDecided,
 			merged(w.decision(fmt.Sprintf("r1t1c%d", i), "approve"), map[string]any{"arguments": padded(n)}))
 		return err
 	}

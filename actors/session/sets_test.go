@@ -133,7 +133,7 @@ func TestEventTypes(t *testing.T) {
 		}
 		want := map[string][]session.Door{
 			session.TypeToolCallsObserved: {session.DoorLLM}, session.TypeGenerationSettled: {session.DoorLLM}, session.TypeToolCallSettled: {session.DoorTool}, session.TypeWakeSettled: {session.DoorWake},
-			session.TypeToolBatchSettled: {session.DoorTool}, session.TypeStepPrepared: {session.DoorStep},
+			session.TypeToolBatchSettled: {session.DoorTool}, session.TypeStepPrepared: {session.DoorStep}, session.TypeApprovalDecided: {session.DoorApprove},
 		}[typ]
 		switch typ {
 		case session.TypeRunRequested, session.TypeSteerRequested, session.TypeRunCancelRequested, session.TypeRunInterrupt,

@@ -95,8 +95,10 @@ func TestReasonsAreBounded(t *testing.T) {
 			w := toldUnder(t, askInstall(t))
 			w.run(explicit())
 			var data map[string]any
+			door := session.DoorCtl
 			switch typ {
 			case session.TypeApprovalDecided:
+				door = session.DoorApprove
 				w.called("r1t1", "askn")
 				data = w.decision("r1t1c0", "deny")
 			case session.TypeRunResumeRequested:
@@ -104,8 +106,8 @@ func TestReasonsAreBounded(t *testing.T) {
 			case session.TypeRunCompleted, session.TypeRunFailed:
 				w.answered("r1t1")
 			}
-			w.refused(session.RejectLimitExceeded, session.DoorCtl, typ, merged(data, map[string]any{field: more}))
-			w.must(w.tell(session.DoorCtl, typ, merged(data, map[string]any{field: most})))
+			w.refused(session.RejectLimitExceeded, door, typ, merged(data, map[string]any{field: more}))
+			w.must(w.tell(door, typ, merged(data, map[string]any{field: most})))
 			end := w.state.Last
 			if said := typ == session.TypeRunCancelRequested || field == "detail"; said && (end == nil || end.Detail != most) {
 				t.Errorf("the run ended %+v", end)
@@ -131,8 +133,8 @@ func TestLargeApprovals(t *testing.T) {
 		}
 	}
 	edit := w.decision("r1t1c1", "approve")
-	w.refused(session.RejectInvalidData, session.DoorCtl, session.TypeApprovalDecided, merged(edit, map[string]any{"arguments": `{"a":"` + strings.Repeat("x", 256<<10) + `"}`}))
-	w.must(w.tell(session.DoorCtl, session.TypeApprovalDecided, merged(edit, map[string]any{"arguments": large})))
+	w.refused(session.RejectInvalidData, session.DoorApprove, session.TypeApprovalDecided, merged(edit, map[string]any{"arguments": `{"a":"` + strings.Repeat("x", 256<<10) + `"}`}))
+	w.must(w.tell(session.DoorApprove, session.TypeApprovalDecided, merged(edit, map[string]any{"arguments": large})))
 	if got := len(w.open("r1t1c1").Payload); got < len(large) || got > session.EffectBytesMax {
 		t.Errorf("the effect has %d bytes", got)
 	}
@@ -151,7 +153,7 @@ func TestApprovalsOfAFullBatch(t *testing.T) {
 		t.Errorf("%d notices, it waits for %s", len(notices), w.state.View().WaitsFor)
 	}
 	for _, c := range w.state.View().Batch.Calls {
-		_, err := w.tell(session.DoorCtl, session.TypeApprovalDecided, w.decision(c.Effect, "deny"))
+		_, err := w.tell(session.DoorApprove, session.TypeApprovalDecided, w.decision(c.Effect, "deny"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -29,7 +29,7 @@ func (s *sim) control(state *session.State) (session.Door, string, any) {
 	if batch := state.View().Batch; batch != nil && s.draw(3) > 0 {
 		for _, c := range batch.Calls {
 			if c.Status == session.CallAwaiting {
-				return session.DoorCtl, session.TypeApprovalDecided, map[string]any{
+				return session.DoorApprove, session.TypeApprovalDecided, map[string]any{
 					"call": c.Effect, "args_hash": c.ArgsHash, "decision": []string{session.DecisionApprove, session.DecisionDeny}[s.draw(3)/2],
 				}
 			}

@@ -43,7 +43,7 @@ func (s *stage) approve(sid string, last uint64) session.Event {
 	if batch == nil || batch.Calls[0].Status != session.CallAwaiting {
 		s.t.Fatalf("%s waits for no approval: %+v", sid, batch)
 	}
-	return s.say(session.DoorCtl, sid, session.TypeApprovalDecided, map[string]any{
+	return s.say(session.DoorApprove, sid, session.TypeApprovalDecided, map[string]any{
 		"call": "r1t1c0", "args_hash": batch.Calls[0].ArgsHash, "decision": "approve",
 	})
 }

@@ -61,7 +61,7 @@ func readDecision(verb, rest string, view []session.View) (Action, error) {
 	if call == "" {
 		return Action{}, fmt.Errorf("scenario: %s r1t1c0 [args={…}] [reason=\"…\"] [hash=…]", verb)
 	}
-	door, data := session.DoorCtl, map[string]any{"call": call, "decision": verb, "args_hash": ""}
+	door, data := session.DoorApprove, map[string]any{"call": call, "decision": verb, "args_hash": ""}
 	if len(view) > 0 {
 		for _, c := range awaiting(view[0]) {
 			if c.Effect == call {

@@ -267,9 +267,11 @@ func TestProtocolTellsSubjects(t *testing.T) {
 	add(names.Install(), nil)
 	effect, err := names.Effect(subjects.EffectName{Class: session.ClassTool, Target: "TARGET", Session: "SESSION", Effect: "EFFECT"})
 	add(strings.Replace(effect, ".tool.", ".<class>.", 1), err)
-	add(names.Claim(subjects.ClaimName{Session: "SESSION", Effect: "EFFECT", N: 1}))
-	second, err := names.Claim(subjects.ClaimName{Session: "SESSION", Effect: "EFFECT", N: 2})
-	add(strings.Replace(second, ".2", ".<n>", 1), err)
+	of := subjects.EffectName{Class: session.ClassTool, Target: "TARGET", Session: "SESSION", Effect: "EFFECT"}
+	for n, number := range []string{"", ".<n>"} {
+		claim, err := names.Claim(subjects.ClaimName{EffectName: of, N: n + 1})
+		add(strings.Replace(strings.Replace(claim, ".tool.", ".<class>.", 1), ".2", number, 1), err)
+	}
 	for _, of := range []func(string) (string, error){names.Out, names.Live, names.Cancel, names.View} {
 		add(of("SESSION"))
 	}

@@ -98,7 +98,7 @@ func (c besideCase) run(t *testing.T) {
 	if c.gone {
 		input += 7
 	}
-	name := func(n int) subjects.ClaimName { return subjects.ClaimName{Session: "s1", Effect: "r1t1", N: n} }
+	name := func(n int) subjects.ClaimName { return turnClaim("r1t1", n) }
 	for i, cl := range []claim{c.first, c.second} {
 		if cl != (claim{}) {
 			w.setClaim(name(i+1), cl)

@@ -56,7 +56,7 @@ func (w *worker) claim(ctx context.Context, f *flight, beside func()) ruling {
 		if late && fault.On(fault.LateNotWithdrawn) {
 			return settleAs(deadlineExceeded(&f.effect))
 		}
-		name := subjects.ClaimName{Session: f.name.Session, Effect: f.name.Effect, N: n}
+		name := subjects.ClaimName{EffectName: f.name, N: n}
 		f.asks(n, w.holders)
 		if n > 1 || late {
 			beside = nil

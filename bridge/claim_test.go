@@ -214,12 +214,29 @@ func (c claimCase) effect() string {
 	return "r1t1c0"
 }
 
+// claim names the nth claim of the effect.
+func (c claimCase) claim(n int) subjects.ClaimName {
+	if c.model {
+		return turnClaim(c.effect(), n)
+	}
+	return callClaim(c.effect(), n)
+}
+
+// turnClaim names the nth claim of a generation of s1.
+func turnClaim(effect string, n int) subjects.ClaimName {
+	return subjects.ClaimName{EffectName: subjects.EffectName{Class: session.ClassLLM, Target: "p", Session: "s1", Effect: effect}, N: n}
+}
+
+// callClaim names the nth claim of a tool call of s1.
+func callClaim(effect string, n int) subjects.ClaimName {
+	return subjects.ClaimName{EffectName: subjects.EffectName{Class: session.ClassTool, Target: "host", Session: "s1", Effect: effect}, N: n}
+}
+
 func (c claimCase) run(t *testing.T) {
 	w, q := newWorld(), newQueue()
 	input := w.say(t, session.DoorIn, "s1", session.TypeRunRequested, session.RunRequested{Input: session.Content{Text: "hi"}})
-	name := func(n int) subjects.ClaimName { return subjects.ClaimName{Session: "s1", Effect: c.effect(), N: n} }
 	for n, cl := range c.claims {
-		w.setClaim(name(n), cl)
+		w.setClaim(c.claim(n), cl)
 	}
 	for _, other := range c.beats {
 		w.beat(other, true)
@@ -310,7 +327,7 @@ func (c claimCase) run(t *testing.T) {
 		if had, there := c.claims[n]; there {
 			want, ok = had, true
 		}
-		if got, there := w.claimOf(name(n)); c.stands != nil && (got != want || there != ok) {
+		if got, there := w.claimOf(c.claim(n)); c.stands != nil && (got != want || there != ok) {
 			t.Errorf("claim %d: got %+v (%v), want %+v (%v)", n, got, there, want, ok)
 		}
 	}
@@ -323,7 +340,7 @@ func TestHeldIsGivenBackWithDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, q := newWorld(), newQueue()
 		w.beat("other", true)
-		w.setClaim(subjects.ClaimName{Session: "s1", Effect: "r1t1c0", N: 1}, byOther)
+		w.setClaim(callClaim("r1t1c0", 1), byOther)
 		b := startBridge(t, w, "me", q, served{class: session.ClassTool, target: "host", executor: executorFunc(nil)})
 		q.ask(t, session.ClassTool, "host", "s1", "r1t1c0", toolCall("r1t1c0", false))
 		pass(60 * time.Second)

@@ -27,10 +27,10 @@ func TestWire(t *testing.T) {
 	t.Run("nats", func(t *testing.T) {
 		t.Parallel()
 		w := newNatsWire(t, bustest.Server(t))
-		if _, _, err := w.Bus.Claim(t.Context(), "s1", "r9t9", 1, []byte("nobody can read this")); err != nil {
+		if _, _, err := w.Bus.Claim(t.Context(), turnClaim("r9t9", 1), []byte("nobody can read this")); err != nil {
 			t.Fatal(err)
 		}
-		name := subjects.ClaimName{Session: "s1", Effect: "r9t9", N: 1}
+		name := turnClaim("r9t9", 1)
 		if stands, won, err := w.Claim(t.Context(), name, claim{By: "A"}); err != nil || won || stands.By != unknownHolder || stands.Withdrawn {
 			t.Errorf("a claim that can't be read: got %+v, %v, %v", stands, won, err)
 		}
@@ -106,9 +106,7 @@ func checkWire(t *testing.T, w wire, beat func(instance string)) {
 
 func checkClaims(t *testing.T, w wire) {
 	t.Helper()
-	name := func(effect string, n int) subjects.ClaimName {
-		return subjects.ClaimName{Session: "s1", Effect: effect, N: n}
-	}
+	name := turnClaim
 	for _, c := range []struct {
 		name   subjects.ClaimName
 		claim  claim

@@ -45,7 +45,7 @@ func (w natsWire) begin(ctx context.Context, name subjects.ClaimName, c claim) c
 	if err != nil {
 		return claiming{err: err}
 	}
-	on, err := w.Bus.BeginClaim(ctx, name.Session, name.Effect, name.N, body)
+	on, err := w.Bus.BeginClaim(ctx, name, body)
 	return claiming{of: c, on: on, err: err}
 }
 

@@ -146,7 +146,7 @@ func (r *referee) unstored(sid string, s *judged, d dues) (missing []string) {
 		}
 	}
 	for _, w := range d.withdrawn {
-		subject, _ := r.j.outputOf(&bus.Output{Session: sid, Withdraw: w.Name})
+		subject, _ := r.j.outputOf(&bus.Output{Session: sid, Withdraw: &w})
 		if _, ok := r.names[subject]; w.Claimed && !ok {
 			missing = append(missing, "the withdrawal of "+w.Name)
 		}

@@ -258,7 +258,7 @@ func (j *jetServer) single(o *bus.Output) error {
 // compare returns why a name that is taken is not taken by this output.
 func (j *jetServer) compare(o *bus.Output, held jetmodel.Message) error {
 	subject, data := j.outputOf(o)
-	if o.Withdraw != "" {
+	if o.Withdraw != nil {
 		j.did([]string{"withdrawn first", "withdrawn too late"}[min(1, strings.Count(string(held.Data), "by"))])
 		return nil
 	}
@@ -270,8 +270,9 @@ func (j *jetServer) compare(o *bus.Output, held jetmodel.Message) error {
 
 func (j *jetServer) outputOf(o *bus.Output) (subject string, data []byte) {
 	var err error
-	if o.Withdraw != "" {
-		subject, err = j.names.Claim(subjects.ClaimName{Session: o.Session, Effect: o.Withdraw, N: 1})
+	if o.Withdraw != nil {
+		of := subjects.EffectName{Class: o.Withdraw.Class, Target: o.Withdraw.Target, Session: o.Session, Effect: o.Withdraw.Name}
+		subject, err = j.names.Claim(subjects.ClaimName{EffectName: of, N: 1})
 		data = []byte(`{"withdrawn":true}`)
 	} else {
 		subject, err = j.names.Effect(subjects.EffectName{Class: o.Effect.Class, Target: o.Effect.Target, Session: o.Session, Effect: o.Effect.Name})

@@ -57,7 +57,7 @@ func (r *referee) start(p *proc, instance string, of subjects.EffectName) *start
 	}
 	mine := 0
 	for n := 1; ; n++ {
-		subject, err := r.j.names.Claim(subjects.ClaimName{Session: e.name.Session, Effect: e.name.Effect, N: n})
+		subject, err := r.j.names.Claim(subjects.ClaimName{EffectName: e.name, N: n})
 		if err != nil {
 			panic(err)
 		}
@@ -183,7 +183,7 @@ func (r *referee) isSafe(of subjects.EffectName) bool {
 // claimGone reports that a claim of an effect was lost.
 func (r *referee) claimGone(of subjects.EffectName) bool {
 	for n := 1; n <= 3; n++ {
-		subject, err := r.j.names.Claim(subjects.ClaimName{Session: of.Session, Effect: of.Effect, N: n})
+		subject, err := r.j.names.Claim(subjects.ClaimName{EffectName: of, N: n})
 		if err != nil {
 			panic(err)
 		}
@@ -220,7 +220,7 @@ func (r *referee) done(p *proc, sid, name string) {
 		if e.Name != name {
 			continue
 		}
-		subject, err := r.j.names.Claim(subjects.ClaimName{Session: sid, Effect: name, N: 1})
+		subject, err := r.j.names.Claim(subjects.ClaimName{EffectName: subjects.EffectName{Class: e.Class, Target: e.Target, Session: sid, Effect: name}, N: 1})
 		if err != nil {
 			panic(err)
 		}

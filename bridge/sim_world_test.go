@@ -181,8 +181,8 @@ func textsOf(outputs []bus.Output, some []int) (text string) {
 		switch o := &outputs[i]; {
 		case o.Effect != nil:
 			text += " " + o.Session + "." + o.Effect.Name
-		case o.Withdraw != "":
-			text += " withdraw " + o.Session + "." + o.Withdraw
+		case o.Withdraw != nil:
+			text += " withdraw " + o.Session + "." + o.Withdraw.Name
 		default:
 			text += " notice " + o.Session + " " + strconv.FormatUint(o.N, 10)
 		}

@@ -459,7 +459,7 @@ func TestForeignMessages(t *testing.T) {
 		if got := w.settlements(t); len(got) != 0 {
 			t.Errorf("settled %q", got)
 		}
-		if _, ok := w.claimOf(subjects.ClaimName{Session: "s1", Effect: "r1t1c0", N: 1}); ok {
+		if _, ok := w.claimOf(callClaim("r1t1c0", 1)); ok {
 			t.Error("claimed")
 		}
 	})

@@ -60,7 +60,7 @@ func TestStepBridges(t *testing.T) {
 	}
 	a.allAcked(t, "step-router")
 	for _, name := range []string{"r1t1s", "r1t2s"} {
-		subject := "refold.fx.claim.s1." + name
+		subject := "refold.fx.claim.step.router.s1." + name
 		if _, found, err := a.EffectStored(t.Context(), subject); found || err != nil {
 			t.Errorf("%s: got %v, %v, want none", subject, found, err)
 		}

@@ -195,7 +195,7 @@ func TestAClientsForgeries(t *testing.T) {
 	}
 	record := jsonText(t, object{"v": 1, "rules": 1, "tools": list{evil()}})
 	for _, subject := range []string{
-		"refold.install", "refold.fx.tool.host.s1.r1t1c0", "refold.fx.llm.openai.s1.r2t1", "refold.fx.claim.s1.r2t1", "refold.7.ctl.s1",
+		"refold.install", "refold.fx.tool.host.s1.r1t1c0", "refold.fx.llm.openai.s1.r2t1", "refold.fx.claim.llm.openai.s1.r2t1", "refold.7.ctl.s1",
 		"$KV.REFOLD_SNAPSHOTS.s.s1", "$O.REFOLD_BLOBS.M.x", "$JS.API.STREAM.PURGE.REFOLD_LOG", "$JS.API.STREAM.DELETE.REFOLD_LOG",
 	} {
 		unheard(t, chat, subject, []byte(record))

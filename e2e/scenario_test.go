@@ -271,19 +271,17 @@ func (s *scene) nothingElse() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	filters, err := s.names.SessionEffects(s.sid)
+	filter, err := s.names.SessionEffects(s.sid)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	for _, filter := range filters {
-		info, err := stream.Info(ctx, jetstream.WithSubjectFilter(filter))
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		for subject := range info.State.Subjects {
-			if !s.asked[subject] {
-				s.t.Errorf("%s is asked, and was never open", subject)
-			}
+	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(filter))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for subject := range info.State.Subjects {
+		if !s.asked[subject] {
+			s.t.Errorf("%s is asked, and was never open", subject)
 		}
 	}
 	for i, h := range s.ear.all() {

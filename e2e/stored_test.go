@@ -14,7 +14,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/subjects"
 )
 
 // subjectsOf returns the subjects of a stream that match a filter, and how many
@@ -39,7 +38,7 @@ func (s *system) subjectsOf(stream, filter string) map[string]uint64 {
 func (s *system) stored(sid string) []string {
 	s.t.Helper()
 	var all []string
-	for _, filter := range []string{"refold.fx.*.*." + sid + ".*", "refold.fx.claim." + sid + ".>"} {
+	for _, filter := range []string{"refold.fx.*.*." + sid + ".*", "refold.fx.claim.*.*." + sid + ".>"} {
 		for subject := range s.subjectsOf(s.names.EffectsStream(), filter) {
 			all = append(all, subject)
 		}
@@ -127,10 +126,7 @@ func (s *system) claimOf(sid, effect string) (c claimed) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	subject, err := s.names.Claim(subjects.ClaimName{Session: sid, Effect: effect, N: 1})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	subject := "refold.fx.claim.*.*." + sid + "." + effect
 	stream, err := s.js.Stream(ctx, s.names.EffectsStream())
 	if err != nil {
 		s.t.Fatal(err)

@@ -87,7 +87,7 @@ func (s *timed) ask(deadline time.Duration) (sid string, wake session.Wake) {
 	for ; ; deadline *= 2 {
 		sid = fmt.Sprint("late", len(s.mine))
 		s.mine = append(s.mine, sid)
-		claim, err := s.names.Claim(subjects.ClaimName{Session: sid, Effect: "r1t1", N: 1})
+		claim, err := s.names.Claim(subjects.ClaimName{EffectName: subjects.EffectName{Class: session.ClassLLM, Target: "silent", Session: sid, Effect: "r1t1"}, N: 1})
 		if err != nil {
 			s.t.Fatal(err)
 		}

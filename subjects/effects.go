@@ -11,6 +11,10 @@ import (
 // claimToken stands where an effect's subject has its class.
 const claimToken = "claim"
 
+// claimTokens is how many tokens the subject of a first claim has: one more
+// than an effect's, so that no filter of effects matches a claim.
+const claimTokens = 7
+
 // NoTarget stands for the target of an effect that any bridge of its class
 // may carry out.
 const NoTarget = "-"
@@ -63,61 +67,51 @@ func (name EffectName) valid() error {
 	return ValidEffect(name.Effect)
 }
 
-// SessionEffects returns filters that match all effects of a session and no
-// claim: one a class, since one for all would match claims of other sessions.
-func (n Names) SessionEffects(sid string) ([]string, error) {
+// SessionEffects returns a filter that matches all effects of a session, and no
+// claim.
+func (n Names) SessionEffects(sid string) (string, error) {
 	if err := ValidSession(sid); err != nil {
-		return nil, err
+		return "", err
 	}
-	all := make([]string, 0, len(classes))
-	for _, c := range classes {
-		all = append(all, n.join("fx", string(c), "*", sid, "*"))
-	}
-	return all, nil
+	return n.join("fx", "*", "*", sid, "*"), nil
 }
 
 // ClaimName is a claim's subject, taken apart.
 type ClaimName struct {
-	Session string
-	Effect  string
-	N       int // 1, or the how manieth claim: a model turn taken over
+	EffectName     // that is claimed
+	N          int // 1, or 2 and up: a model turn taken over
 }
 
-// Claim returns the subject of a claim: refold.fx.claim.<sid>.<effect>, and
-// for n ≥ 2 …<effect>.<n>. An n below 1 is refused.
+// Claim returns the subject of a claim, that of the effect behind the token
+// claim: refold.fx.claim.<class>.<target>.<sid>.<effect>, and for n ≥ 2
+// …<effect>.<n>. An n below 1 is refused.
 func (n Names) Claim(name ClaimName) (string, error) {
-	if err := ValidSession(name.Session); err != nil {
-		return "", err
-	}
-	if err := ValidEffect(name.Effect); err != nil {
+	if err := name.valid(); err != nil {
 		return "", err
 	}
 	switch {
 	case name.N < 1:
 		return "", fmt.Errorf("subjects: claim %d of %s: claims count from 1", name.N, name.Effect)
 	case name.N == 1:
-		return n.join("fx", claimToken, name.Session, name.Effect), nil
+		return n.join("fx", claimToken, string(name.Class), name.Target, name.Session, name.Effect), nil
 	default:
-		return n.join("fx", claimToken, name.Session, name.Effect, strconv.Itoa(name.N)), nil
+		return n.join("fx", claimToken, string(name.Class), name.Target, name.Session, name.Effect, strconv.Itoa(name.N)), nil
 	}
 }
 
 // ParseClaim reads a claim's subject; it refuses what Claim does not make.
 func (n Names) ParseClaim(subject string) (ClaimName, error) {
 	tokens := strings.Split(subject, ".")
-	if len(tokens) != 5 && len(tokens) != 6 {
-		return ClaimName{}, fmt.Errorf("subjects: %q is no claim: want %s.fx.claim.<session>.<effect>[.<n>]", subject, n.prefix)
+	name := ClaimName{N: 1}
+	if len(tokens) == claimTokens+1 {
+		name.N, _ = strconv.Atoi(tokens[claimTokens]) // what is no number makes another subject
+		tokens = tokens[:claimTokens]
 	}
-	name := ClaimName{Session: tokens[3], Effect: tokens[4], N: 1}
-	if len(tokens) == 6 {
-		number, err := strconv.Atoi(tokens[5])
-		if err != nil {
-			return ClaimName{}, fmt.Errorf("subjects: %q: %q is no number of a claim", subject, tokens[5])
-		}
-		name.N = number
+	if len(tokens) == claimTokens {
+		name.EffectName = EffectName{Class: session.Class(tokens[3]), Target: tokens[4], Session: tokens[5], Effect: tokens[6]}
 	}
 	if made, err := n.Claim(name); err != nil || made != subject {
-		return ClaimName{}, fmt.Errorf("subjects: %q is no claim: want %s.fx.claim.<session>.<effect>[.<n>]", subject, n.prefix)
+		return ClaimName{}, fmt.Errorf("subjects: %q is no claim: want %s.fx.claim.<class>.<target>.<session>.<effect>[.<n>]", subject, n.prefix)
 	}
 	return name, nil
 }

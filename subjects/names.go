@@ -102,7 +102,7 @@ func (n Names) StreamSubjects(stream string) []string {
 		for _, c := range classes {
 			all = append(all, n.join("fx", string(c), "*", "*", "*"))
 		}
-		return append(all, n.join("fx", "claim", "*", "*"), n.join("fx", "claim", "*", "*", "*"))
+		return append(all, n.join("fx", claimToken, "*", "*", "*", "*"), n.join("fx", claimToken, "*", "*", "*", "*", "*"))
 	case n.NoticesStream():
 		return []string{n.OutAll()}
 	case n.TimersStream():

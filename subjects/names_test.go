@@ -85,10 +85,9 @@ func printNames(t *testing.T, n Names) string {
 		p.made("consumer " + string(c))(BridgeName(c, "t"))
 		p.made("consumer, no target")(BridgeName(c, NoTarget))
 	}
-	p.made("claim")(n.Claim(ClaimName{"s1", "r1t2", 1}))
-	p.made("claim 2")(n.Claim(ClaimName{"s1", "r1t2", 2}))
-	filters, err := n.SessionEffects("s1")
-	p.made("effects of a session")(strings.Join(filters, " "), err)
+	p.made("claim")(n.Claim(ClaimName{EffectName{session.ClassLLM, "t", "s1", "r1t2"}, 1}))
+	p.made("claim 2")(n.Claim(ClaimName{EffectName{session.ClassLLM, "t", "s1", "r1t2"}, 2}))
+	p.made("effects of a session")(n.SessionEffects("s1"))
 	p.section("lanes")
 	for lane := range LanesDefault {
 		p.name(LaneName(lane), strings.Join(n.LaneFilters(lane, LanesDefault), " "))
@@ -205,8 +204,10 @@ func TestBadTokens(t *testing.T) {
 			"effect target":   second(n.Effect(EffectName{session.ClassTool, bad, "s1", "r1t1"})),
 			"effect name":     second(n.Effect(EffectName{session.ClassTool, "t", "s1", bad})),
 			"effect class":    second(n.Effect(EffectName{session.Class(bad), "t", "s1", "r1t1"})),
-			"claim session":   second(n.Claim(ClaimName{bad, "r1t1", 1})),
-			"claim effect":    second(n.Claim(ClaimName{"s1", bad, 1})),
+			"claim session":   second(n.Claim(ClaimName{EffectName{session.ClassTool, "t", bad, "r1t1"}, 1})),
+			"claim effect":    second(n.Claim(ClaimName{EffectName{session.ClassTool, "t", "s1", bad}, 1})),
+			"claim target":    second(n.Claim(ClaimName{EffectName{session.ClassTool, bad, "s1", "r1t1"}, 1})),
+			"claim class":     second(n.Claim(ClaimName{EffectName{session.Class(bad), "t", "s1", "r1t1"}, 1})),
 			"out":             second(n.Out(bad)),
 			"live":            second(n.Live(bad)),
 			"cancel":          second(n.Cancel(bad)),
@@ -227,7 +228,7 @@ func TestBadTokens(t *testing.T) {
 		}
 	}
 	for what, err := range map[string]error{
-		"claim 0":              second(n.Claim(ClaimName{"s1", "r1t1", 0})),
+		"claim 0":              second(n.Claim(ClaimName{EffectName{session.ClassTool, "t", "s1", "r1t1"}, 0})),
 		"unknown door":         second(n.Log("door", "s1")),
 		"install of a session": second(n.Log(session.DoorInstall, "s1")),
 		"in of no session":     second(n.Log(session.DoorIn, "")),
@@ -256,7 +257,7 @@ func TestParseRefuses(t *testing.T) {
 		}
 	}
 	for _, subject := range []string{
-		"", "refold.fx.tool.t.s1", "refold.fx.claim.x.s1.2", "refold.fx.none.t.s1.r1t1", "refold.xx.tool.t.s1.r1t1",
+		"", "refold.fx.tool.t.s1", "refold.fx.claim.x.s1.2", "refold.fx.claim.tool.t.s1.r1t1", "refold.fx.none.t.s1.r1t1", "refold.xx.tool.t.s1.r1t1",
 		"other.fx.tool.t.s1.r1t1", "refold.fx.tool.t.s1.r1t1.x", "refold.fx.tool..s1.r1t1",
 	} {
 		if name, err := n.ParseEffect(subject); err == nil {
@@ -264,8 +265,9 @@ func TestParseRefuses(t *testing.T) {
 		}
 	}
 	for _, subject := range []string{
-		"", "refold.fx.claim.s1", "refold.fx.claim.s1.r1t1.1", "refold.fx.claim.s1.r1t1.02", "refold.fx.claim.s1.r1t1.x",
-		"refold.fx.claim.s1.r1t1.-2", "refold.fx.tool.s1.r1t1", "other.fx.claim.s1.r1t1", "refold.fx.claim.s1.r1t1.2.3",
+		"", "refold.fx.claim.tool.t.s1", "refold.fx.claim.tool.t.s1.r1t1.1", "refold.fx.claim.tool.t.s1.r1t1.02", "refold.fx.claim.tool.t.s1.r1t1.x",
+		"refold.fx.claim.tool.t.s1.r1t1.-2", "refold.fx.tool.t.s1.r1t1", "other.fx.claim.tool.t.s1.r1t1", "refold.fx.claim.tool.t.s1.r1t1.2.3",
+		"refold.fx.claim.s1.r1t1", "refold.fx.claim.s1.r1t1.2", "refold.fx.claim.none.t.s1.r1t1", "refold.fx.claim.tool..s1.r1t1",
 	} {
 		if name, err := n.ParseClaim(subject); err == nil {
 			t.Errorf("ParseClaim(%q): got %v, want an error", subject, name)
@@ -324,7 +326,7 @@ func TestRoundTrips(t *testing.T) {
 		if got, err := n.ParseEffect(subject); err != nil || got != want {
 			t.Errorf("%s: got %v %v", subject, got, err)
 		}
-		claim := ClaimName{sid, effect, rapid.IntRange(1, 99).Draw(t, "n")}
+		claim := ClaimName{want, rapid.IntRange(1, 99).Draw(t, "n")}
 		if subject, err = n.Claim(claim); err != nil {
 			t.Fatal(err)
 		}

@@ -127,11 +127,11 @@ func (s *State) stopRun(end Ended) {
 	t := s.Turn
 	if s.turnIsRuns() {
 		if t.stepOpen() {
-			s.withdraw(stepName(t.Run, t.Number), false)
+			s.withdraw(Place{run: t.Run, turn: t.Number, call: -1, step: true})
 			t.Step.close()
 		}
 		if t.Open {
-			s.withdraw(t.name(), true)
+			s.withdraw(Place{run: t.Run, turn: t.Number, attempt: t.Attempt, call: -1})
 			t.Open = false
 		}
 		t.RetryAt = 0
@@ -155,7 +155,7 @@ func (s *State) stopCalls() {
 			s.endCall(i, CallCancelled, CodeCancelled, nobodyYet)
 		case CallOpen:
 			if !s.isHostLoop(c) {
-				s.withdraw(callName(t.Run, t.Number, i), !s.tool(c.ToolID).RetrySafe)
+				s.withdraw(Place{run: t.Run, turn: t.Number, call: int32(i)})
 			}
 			s.endCall(i, CallCancelled, CodeCancelled, wasAsked)
 		}

@@ -21,7 +21,7 @@ func (s *State) needWake(deadline int64) {
 				last = i
 			}
 		}
-		s.withdraw(wakeName(s.Wakes[last].Number), false)
+		s.withdraw(Place{wake: s.Wakes[last].Number, call: -1})
 		s.Wakes = slices.Delete(s.Wakes, last, last+1)
 	}
 	s.WakesAsked++
@@ -62,7 +62,7 @@ func (s *State) settleOverdue() {
 	case !s.turnIsRuns():
 	case t.stepOpen():
 		if t.Step.Deadline <= s.Clock {
-			s.withdraw(stepName(t.Run, t.Number), false)
+			s.withdraw(Place{run: t.Run, turn: t.Number, call: -1, step: true})
 			s.fallBack(CodeDeadlineExceeded, "no settlement from step/"+run.Config.StepHook.Hook+" by its deadline")
 		}
 	case t.RetryAt > 0:
@@ -74,7 +74,7 @@ func (s *State) settleOverdue() {
 	case t.Open:
 		if t.Deadline <= s.Clock {
 			t.Open = false
-			s.withdraw(t.name(), true)
+			s.withdraw(Place{run: t.Run, turn: t.Number, attempt: t.Attempt, call: -1})
 			s.generationFailed(Fault{
 				Code: CodeDeadlineExceeded, Detail: "no settlement from llm/" + run.Config.Provider + " by its deadline", Retryable: true,
 			})
@@ -112,7 +112,7 @@ func (s *State) settleOverdueCall(i int) {
 	from := "host loop " + tool.Executor.Target
 	if !s.isHostLoop(c) {
 		from = "tool/" + callTarget(tool, c.Host)
-		s.withdraw(callName(t.Run, t.Number, i), !tool.RetrySafe)
+		s.withdraw(Place{run: t.Run, turn: t.Number, call: int32(i)})
 	}
 	detail := "no settlement from " + from + " by its deadline"
 	if tool.RetrySafe {
@@ -122,9 +122,11 @@ func (s *State) settleOverdueCall(i int) {
 	s.endCall(i, CallUnknown, CodeOutcomeUnknown, detail+"; it may have taken effect")
 }
 
-// withdraw makes the end of an effect an output of this event.
-func (s *State) withdraw(name string, claimed bool) {
-	s.withdrawn = append(s.withdrawn, Withdrawal{Name: name, Claimed: claimed})
+// withdraw makes the end of the effect at a place an output of this event. The
+// state is still what it was asked from.
+func (s *State) withdraw(p Place) {
+	e := s.effect(p, nil)
+	s.withdrawn = append(s.withdrawn, Withdrawal{Name: e.Name, Class: e.Class, Target: e.Target, Claimed: e.Claimed})
 }
 
 // nextDeadline returns the earliest deadline of all that is open.

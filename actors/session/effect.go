@@ -151,5 +151,7 @@ type Wake struct {
 // stored as withdrawn before that event counts as stored.
 type Withdrawal struct {
 	Name    string
-	Claimed bool // exact; else best effort
+	Class   Class
+	Target  string // that it was asked of
+	Claimed bool   // exact; else best effort
 }

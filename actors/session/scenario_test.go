@@ -157,7 +157,7 @@ func gone(before, after []session.Effect, settles string) []session.Withdrawal {
 	var withdrawn []session.Withdrawal
 	for _, e := range before {
 		if e.Name != settles && !slices.ContainsFunc(after, func(open session.Effect) bool { return open.Name == e.Name }) {
-			withdrawn = append(withdrawn, session.Withdrawal{Name: e.Name, Claimed: e.Claimed})
+			withdrawn = append(withdrawn, session.Withdrawal{Name: e.Name, Class: e.Class, Target: e.Target, Claimed: e.Claimed})
 		}
 	}
 	return withdrawn

@@ -162,7 +162,7 @@ func TestHookFallsBack(t *testing.T) {
 				} else {
 					w.must(w.tell(session.DoorStep, stepPrepared, answer))
 				}
-				if got := w.state.Withdrawals(); len(got) != withdrawn || withdrawn > 0 && got[0] != (session.Withdrawal{Name: "r1t1s"}) {
+				if got := w.state.Withdrawals(); len(got) != withdrawn || withdrawn > 0 && got[0] != (session.Withdrawal{Name: "r1t1s", Class: session.ClassStep, Target: "guide"}) {
 					t.Errorf("withdrew %v", got)
 				}
 				if fallback == "fail" {

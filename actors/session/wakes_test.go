@@ -21,7 +21,7 @@ func TestWakesAreBounded(t *testing.T) {
 		w.run(map[string]any{"deadlines_ms": map[string]any{"turn": 60_000 - i*1000}})
 		var want []session.Withdrawal
 		if i >= session.WakesMax {
-			want = []session.Withdrawal{{Name: fmt.Sprintf("w%d", i-session.WakesMax+1)}}
+			want = []session.Withdrawal{{Name: fmt.Sprintf("w%d", i-session.WakesMax+1), Class: session.ClassWake, Target: "-"}}
 		}
 		if got := w.state.Withdrawals(); !slices.Equal(got, want) {
 			t.Errorf("run %d withdrew %v, want %v", i+1, got, want)

@@ -235,7 +235,7 @@ func (c *ceiling) generate(s *slice) {
 			c.fail(err)
 			return
 		}
-		subject, err := c.names.Claim(subjects.ClaimName{Session: name.Session, Effect: name.Effect, N: 1})
+		subject, err := c.names.Claim(subjects.ClaimName{EffectName: name, N: 1})
 		if err != nil {
 			c.fail(err)
 			return

@@ -141,7 +141,7 @@ func (c *old) effects(n int) []message {
 	}
 	list = append(list, c.effect(&c.none, session.ClassLLM, provider, sid, "r1t2", c.stored.turns[1]))
 	for _, turn := range []string{"r1t1", "r1t2"} {
-		subject, err := c.names.Claim(subjects.ClaimName{Session: sid, Effect: turn, N: 1})
+		subject, err := c.names.Claim(subjects.ClaimName{EffectName: subjects.EffectName{Class: session.ClassLLM, Target: provider, Session: sid, Effect: turn}, N: 1})
 		if err != nil {
 			c.fail(err)
 		}

@@ -80,7 +80,7 @@ func TestGrowRefused(t *testing.T) {
 	defer cancel()
 	err := onStage(ctx, Options{Dir: t.TempDir()}, func(ctx context.Context, g *stage) error {
 		_, err := g.store(ctx, g.bus.Names().EffectsStream(), fillAckEvery, func(int) []message {
-			return []message{{subject: "refold.fx.claim.s1.r1t1", fenced: true}}
+			return []message{{subject: "refold.fx.claim.llm.scripted.s1.r1t1", fenced: true}}
 		})
 		return err
 	})

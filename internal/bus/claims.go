@@ -43,13 +43,12 @@ func ParseClaimBody(body []byte) (ClaimBody, error) {
 	return c, nil
 }
 
-// Claim stores the nth claim of an effect; n counts from 1. The first that is
-// stored stands for good: won tells whether it says what body says (it may
+// Claim stores a claim of an effect. The first that is stored stands for good: won tells whether it says what body says (it may
 // have been stored by an earlier, unanswered call), and holder is its body.
 // When ctx ends before that is known the error wraps ErrUnknownOutcome, and
 // nothing may be started; claiming again is safe.
-func (b *Bus) Claim(ctx context.Context, sid, effect string, n int, body []byte) (won bool, holder []byte, err error) {
-	c, err := b.BeginClaim(ctx, sid, effect, n, body)
+func (b *Bus) Claim(ctx context.Context, name subjects.ClaimName, body []byte) (won bool, holder []byte, err error) {
+	c, err := b.BeginClaim(ctx, name, body)
 	if err != nil {
 		return false, nil, err
 	}
@@ -65,11 +64,11 @@ type Claiming struct {
 
 // BeginClaim is Claim without the waiting for its answer, for which Wait is to be
 // called. It waits only where too much is on its way already.
-func (b *Bus) BeginClaim(ctx context.Context, sid, effect string, n int, body []byte) (Claiming, error) {
+func (b *Bus) BeginClaim(ctx context.Context, name subjects.ClaimName, body []byte) (Claiming, error) {
 	if len(body) == 0 {
 		return Claiming{}, errors.New("claim: an empty body names nobody")
 	}
-	w, err := b.claimWrite(sid, effect, n, body)
+	w, err := b.claimWrite(name, body)
 	if err != nil {
 		return Claiming{}, err
 	}
@@ -94,8 +93,8 @@ func (c Claiming) Wait() (won bool, holder []byte, err error) {
 	return bytes.Equal(c.write.held, c.write.data), c.write.held, nil
 }
 
-func (b *Bus) claimWrite(sid, effect string, n int, body []byte) (*write, error) {
-	subject, err := b.names.Claim(subjects.ClaimName{Session: sid, Effect: effect, N: n})
+func (b *Bus) claimWrite(name subjects.ClaimName, body []byte) (*write, error) {
+	subject, err := b.names.Claim(name)
 	if err != nil {
 		return nil, err
 	}
@@ -105,6 +104,6 @@ func (b *Bus) claimWrite(sid, effect string, n int, body []byte) (*write, error)
 
 // Withdraw stores the first claim of an effect as withdrawn: won, and no
 // bridge starts it. Else holder is the claim of the bridge that did.
-func (b *Bus) Withdraw(ctx context.Context, sid, effect string) (won bool, holder []byte, err error) {
-	return b.Claim(ctx, sid, effect, 1, []byte(withdrawn))
+func (b *Bus) Withdraw(ctx context.Context, name subjects.EffectName) (won bool, holder []byte, err error) {
+	return b.Claim(ctx, subjects.ClaimName{EffectName: name, N: 1}, []byte(withdrawn))
 }

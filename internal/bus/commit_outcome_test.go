@@ -68,7 +68,7 @@ func TestCommitLostAnswers(t *testing.T) {
 			})
 			calls.Go(func() {
 				var err error
-				if won[i], _, err = b.Claim(ctx, "s1", fmt.Sprintf("r1t%dc0", i+1), 1, []byte(`{"by":"a"}`)); err != nil || !won[i] {
+				if won[i], _, err = b.Claim(ctx, claimOf("s1", fmt.Sprintf("r1t%dc0", i+1), 1), []byte(`{"by":"a"}`)); err != nil || !won[i] {
 					t.Errorf("claim %d: got %v %v, want it won", i, won[i], err)
 				}
 			})

@@ -67,10 +67,10 @@ func TestCommitNamesTaken(t *testing.T) {
 			}
 		}
 		bridge := []byte(`{"by":"bridge"}`)
-		if won, _, err := s.b.Claim(ctx, "s1", all[2].Name, 1, bridge); err != nil || !won {
+		if won, _, err := s.b.Claim(ctx, claimOf("s1", all[2].Name, 1), bridge); err != nil || !won {
 			t.Fatalf("claim: got %v %v", won, err)
 		}
-		outputs := append(asked("s1", all), bus.Output{Session: "s1", Withdraw: all[2].Name}, bus.Output{Session: "s1", Withdraw: all[3].Name})
+		outputs := append(asked("s1", all), bus.Output{Session: "s1", Withdraw: withdrawalOf(&all[2])}, bus.Output{Session: "s1", Withdraw: withdrawalOf(&all[3])})
 		for i, err := range s.b.Store(ctx, outputs) {
 			var violation *bus.ViolationError
 			switch {
@@ -86,10 +86,10 @@ func TestCommitNamesTaken(t *testing.T) {
 		if got, want := len(stored), 42; got != want {
 			t.Errorf("got %d messages, want %d", got, want)
 		}
-		if won, holder, err := s.b.Withdraw(ctx, "s1", all[2].Name); err != nil || won || string(holder) != string(bridge) {
+		if won, holder, err := s.b.Withdraw(ctx, claimOf("s1", all[2].Name, 1).EffectName); err != nil || won || string(holder) != string(bridge) {
 			t.Errorf("withdraw what is claimed: got %v %s %v, want the bridge's claim", won, holder, err)
 		}
-		if won, _, err := s.b.Withdraw(ctx, "s1", all[3].Name); err != nil || !won {
+		if won, _, err := s.b.Withdraw(ctx, claimOf("s1", all[3].Name, 1).EffectName); err != nil || !won {
 			t.Errorf("withdraw again: got %v %v, want it won", won, err)
 		}
 		counts := batches(s.all("REFOLD_FX"))

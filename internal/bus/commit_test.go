@@ -248,7 +248,7 @@ func (l *load) run() {
 }
 
 func (l *load) claim(name, body string) error {
-	won, holder, err := l.s.b.Claim(testContext(l.s.t), "ask", name, 1, []byte(body))
+	won, holder, err := l.s.b.Claim(testContext(l.s.t), claimOf("ask", name, 1), []byte(body))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch winner, known := l.winners[name]; {
@@ -281,7 +281,7 @@ func (l *load) check() {
 		t.Errorf("got %d effects and claims, want %d", got, want)
 	}
 	for name, winner := range l.winners {
-		subject, err := names.Claim(subjects.ClaimName{Session: "ask", Effect: name, N: 1})
+		subject, err := names.Claim(claimOf("ask", name, 1))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -283,7 +283,7 @@ func publishBadNames(t *testing.T, e env) {
 		if err := e.b.Ask(e.ctx, sid, session.Effect{Name: "r1t1", Class: session.ClassLLM, Target: "p", Payload: []byte("x")}); err == nil {
 			t.Errorf("ask for %q: got no error", sid)
 		}
-		if _, _, err := e.b.Claim(e.ctx, sid, "r1t1", 1, []byte("x")); err == nil {
+		if _, _, err := e.b.Claim(e.ctx, claimOf(sid, "r1t1", 1), []byte("x")); err == nil {
 			t.Errorf("claim for %q: got no error", sid)
 		}
 		if err := e.b.Notify(e.ctx, sid, 1, []byte("x")); err == nil {

@@ -105,7 +105,7 @@ func TestEdgeBatchSlotsTaken(t *testing.T) {
 	}
 	nc, js := rawJS(t, node)
 	for i := range 2 {
-		for stream, subject := range map[string]string{"fx": "refold.fx.claim.h.r1t1", "out": "refold.out.h"} {
+		for stream, subject := range map[string]string{"fx": "refold.fx.claim.tool.t.h.r1t1", "out": "refold.out.h"} {
 			if code := openBatch(ctx, t, nc, subject, fmt.Sprintf("hostile-%s-%d", stream, i)); code != 0 {
 				t.Fatalf("batch %d of %s is not open: %d", i, stream, code)
 			}
@@ -119,7 +119,7 @@ func TestEdgeBatchSlotsTaken(t *testing.T) {
 			}
 		}
 	}
-	for _, subject := range []string{"refold.fx.claim.h.r1t2", "refold.out.h"} {
+	for _, subject := range []string{"refold.fx.claim.tool.t.h.r1t2", "refold.out.h"} {
 		if code := openBatch(ctx, t, nc, subject, "one-more"); code != codeSlotsTaken {
 			t.Errorf("%s: a batch was free (%d): this proves nothing", subject, code)
 		}

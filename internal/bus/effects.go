@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/subjects"
@@ -64,23 +63,20 @@ type StoredEffect struct {
 // ListEffects returns all effects of a session that the effects stream still
 // holds, in the order in which they were asked.
 func (b *Bus) ListEffects(ctx context.Context, sid string) ([]StoredEffect, error) {
-	filters, err := b.names.SessionEffects(sid)
+	filter, err := b.names.SessionEffects(sid)
 	if err != nil {
 		return nil, err
 	}
 	var all []StoredEffect
-	for _, filter := range filters {
-		for m, err := range b.read(ctx, b.names.EffectsStream(), filter, 1, 0, true) {
-			if err != nil {
-				return nil, fmt.Errorf("list effects of %s: %w", sid, err)
-			}
-			name, err := b.names.ParseEffect(m.subject)
-			if err != nil {
-				return nil, fmt.Errorf("list effects of %s: %w", sid, err)
-			}
-			all = append(all, StoredEffect{Name: name, Seq: m.seq, Time: m.time, Payload: m.data})
+	for m, err := range b.read(ctx, b.names.EffectsStream(), filter, 1, 0, true) {
+		if err != nil {
+			return nil, fmt.Errorf("list effects of %s: %w", sid, err)
 		}
+		name, err := b.names.ParseEffect(m.subject)
+		if err != nil {
+			return nil, fmt.Errorf("list effects of %s: %w", sid, err)
+		}
+		all = append(all, StoredEffect{Name: name, Seq: m.seq, Time: m.time, Payload: m.data})
 	}
-	slices.SortFunc(all, func(a, b StoredEffect) int { return int(int64(a.Seq) - int64(b.Seq)) })
 	return all, nil
 }

@@ -168,7 +168,7 @@ func listEffects(t *testing.T, e env) {
 	// name in another place.
 	for _, claim := range [][2]string{{"list", "r1t1"}, {"x", "list"}, {"list", "list"}} {
 		for _, n := range []int{1, 2} {
-			if _, _, err := e.b.Claim(e.ctx, claim[0], claim[1], n, []byte(`{"by":"i"}`)); err != nil {
+			if _, _, err := e.b.Claim(e.ctx, claimOf(claim[0], claim[1], n), []byte(`{"by":"i"}`)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -205,7 +205,7 @@ func claimContract(t *testing.T, e env) {
 	}
 	claim := func(effect string, n int, body []byte) (bool, []byte) {
 		t.Helper()
-		won, holder, err := e.b.Claim(e.ctx, "claim", effect, n, body)
+		won, holder, err := e.b.Claim(e.ctx, claimOf("claim", effect, n), body)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -225,10 +225,10 @@ func claimContract(t *testing.T, e env) {
 	if won, holder := claim("r1t1", 2, mine); won || !bytes.Equal(holder, yours) {
 		t.Errorf("second claim: got %v %s, want lost to yours", won, holder)
 	}
-	if _, _, err := e.b.Claim(e.ctx, "claim", "r1t1", 0, mine); err == nil {
+	if _, _, err := e.b.Claim(e.ctx, claimOf("claim", "r1t1", 0), mine); err == nil {
 		t.Error("claim 0: got no error")
 	}
-	if _, _, err := e.b.Claim(e.ctx, "claim", "r1t9", 1, nil); err == nil {
+	if _, _, err := e.b.Claim(e.ctx, claimOf("claim", "r1t9", 1), nil); err == nil {
 		t.Error("a claim of nobody: got no error")
 	}
 }
@@ -243,7 +243,7 @@ func claimAtOnce(t *testing.T, e env) {
 		outcomes := make(chan outcome, bridges)
 		for i := range bridges {
 			go func() {
-				won, holder, err := e.all[i%len(e.all)].Claim(e.ctx, "claim-at-once", fmt.Sprintf("r1t%d", n), 1, fmt.Appendf(nil, `{"by":"b%d"}`, i))
+				won, holder, err := e.all[i%len(e.all)].Claim(e.ctx, claimOf("claim-at-once", fmt.Sprintf("r1t%d", n), 1), fmt.Appendf(nil, `{"by":"b%d"}`, i))
 				if err != nil {
 					t.Error(err)
 				}
@@ -267,21 +267,21 @@ func claimAtOnce(t *testing.T, e env) {
 func withdrawContract(t *testing.T, e env) {
 	mine := []byte(`{"by":"01MINE"}`)
 	for range 2 {
-		if won, _, err := e.b.Withdraw(e.ctx, "withdraw", "r1t1"); err != nil || !won {
+		if won, _, err := e.b.Withdraw(e.ctx, claimOf("withdraw", "r1t1", 1).EffectName); err != nil || !won {
 			t.Errorf("withdraw: got %v %v, want won", won, err)
 		}
 	}
-	won, holder, err := e.b.Claim(e.ctx, "withdraw", "r1t1", 1, mine)
+	won, holder, err := e.b.Claim(e.ctx, claimOf("withdraw", "r1t1", 1), mine)
 	if err != nil || won {
 		t.Errorf("claim what is withdrawn: got %v %v, want lost", won, err)
 	}
 	if body, err := bus.ParseClaimBody(holder); err != nil || !body.Withdrawn {
 		t.Errorf("holder: got %+v %v, want withdrawn", body, err)
 	}
-	if _, _, err := e.b.Claim(e.ctx, "withdraw", "r1t2", 1, mine); err != nil {
+	if _, _, err := e.b.Claim(e.ctx, claimOf("withdraw", "r1t2", 1), mine); err != nil {
 		t.Fatal(err)
 	}
-	won, holder, err = e.b.Withdraw(e.ctx, "withdraw", "r1t2")
+	won, holder, err = e.b.Withdraw(e.ctx, claimOf("withdraw", "r1t2", 1).EffectName)
 	if err != nil || won {
 		t.Errorf("withdraw what is claimed: got %v %v, want lost", won, err)
 	}
@@ -300,4 +300,14 @@ func TestParseClaimBody(t *testing.T) {
 	if _, err := bus.ClaimedBy("a.b"); err == nil {
 		t.Error("claimed by a.b: got no error")
 	}
+}
+
+// claimOf names the nth claim of a call.
+func claimOf(sid, effect string, n int) subjects.ClaimName {
+	return subjects.ClaimName{EffectName: subjects.EffectName{Class: session.ClassTool, Target: "host", Session: sid, Effect: effect}, N: n}
+}
+
+// withdrawalOf is the withdrawal of an effect.
+func withdrawalOf(e *session.Effect) *session.Withdrawal {
+	return &session.Withdrawal{Name: e.Name, Class: e.Class, Target: e.Target, Claimed: true}
 }

@@ -76,7 +76,7 @@ func TestUnknownOutcome(t *testing.T) {
 	if !errors.Is(err, bus.ErrUnknownOutcome) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("publish: got %v, want ErrUnknownOutcome", err)
 	}
-	if _, _, err := b.Claim(ctx, "s1", "r1t1", 1, []byte(`{"by":"a"}`)); !errors.Is(err, bus.ErrUnknownOutcome) {
+	if _, _, err := b.Claim(ctx, claimOf("s1", "r1t1", 1), []byte(`{"by":"a"}`)); !errors.Is(err, bus.ErrUnknownOutcome) {
 		t.Errorf("claim: got %v, want ErrUnknownOutcome", err)
 	}
 	b.Close()
@@ -135,7 +135,7 @@ func TestLostAcknowledgement(t *testing.T) {
 			return b.AskAll(ctx, "s1", []session.Effect{effect("r1t1", "x"), effect("r1t2", "x")})
 		}},
 		{"claim", "REFOLD_FX", func() error {
-			won, _, err := b.Claim(ctx, "s1", "r1t1", 1, []byte(`{"by":"a"}`))
+			won, _, err := b.Claim(ctx, claimOf("s1", "r1t1", 1), []byte(`{"by":"a"}`))
 			if err == nil && !won {
 				err = errors.New("it was won by this call")
 			}

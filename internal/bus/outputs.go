@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/subjects"
 )
 
 // Output is one message that the owner of a session stores: an effect that is
@@ -13,9 +14,9 @@ import (
 type Output struct {
 	Session  string
 	Effect   *session.Effect
-	Withdraw string // name of an effect whose claim is stored as withdrawn
-	Notice   []byte // JSON
-	N        uint64 // number of the notice; 0: one that no fold says
+	Withdraw *session.Withdrawal // an effect whose claim is stored as withdrawn
+	Notice   []byte              // JSON
+	N        uint64              // number of the notice; 0: one that no fold says
 }
 
 // Store stores outputs together, and returns the error of each, nil if it is
@@ -139,8 +140,10 @@ func (b *Bus) writeOf(o *Output) (*write, error) {
 	switch {
 	case o.Effect != nil:
 		return b.effectWrite(o.Session, o.Effect)
-	case o.Withdraw != "":
-		return b.claimWrite(o.Session, o.Withdraw, 1, []byte(withdrawn))
+	case o.Withdraw != nil:
+		w := o.Withdraw
+		name := subjects.EffectName{Class: w.Class, Target: w.Target, Session: o.Session, Effect: w.Name}
+		return b.claimWrite(subjects.ClaimName{EffectName: name, N: 1}, []byte(withdrawn))
 	default:
 		return b.noticeWrite(o.Session, o.N, o.Notice)
 	}

@@ -177,7 +177,7 @@ func TestScansOfWhatIsStored(t *testing.T) {
 	for i := range 3 {
 		must(b.Ask(ctx, "s1", session.Effect{Name: fmt.Sprintf("r1t%d", i), Class: session.ClassLLM, Target: "p", Payload: fmt.Append(nil, i)}))
 	}
-	if _, _, err := b.Withdraw(ctx, "s1", "r1t1"); err != nil { // a claim is no effect
+	if _, _, err := b.Withdraw(ctx, claimOf("s1", "r1t1", 1).EffectName); err != nil { // a claim is no effect
 		t.Fatal(err)
 	}
 	var got []string

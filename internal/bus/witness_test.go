@@ -55,7 +55,7 @@ func witnessContract(t *testing.T, e env) {
 	say("witness", 1, `{"n":1,"seq":7,"at":100,"type":"RunStarted"}`)
 	say("witness", 2, `{"n":2,"seq":9,"at":200,"type":"RunEnded"}`)
 	want("witness", bus.LastSaid{N: 2, Seq: 9, At: 200}, turn, wake)
-	if _, _, err := e.b.Claim(e.ctx, "witness", "r1t1", 1, []byte(`{"by":"i"}`)); err != nil {
+	if _, _, err := e.b.Claim(e.ctx, claimOf("witness", "r1t1", 1), []byte(`{"by":"i"}`)); err != nil {
 		t.Fatal(err)
 	}
 	want("witness", bus.LastSaid{N: 2, Seq: 9, At: 200}, turn, wake)

@@ -82,7 +82,7 @@ func (h *Host) next(s *actor, o *outputs) (err error) {
 	for _, w := range withdrawn {
 		o.cancel = append(o.cancel, w.Name)
 		if w.Claimed {
-			o.todo = append(o.todo, bus.Output{Session: s.sid, Withdraw: w.Name})
+			o.todo = append(o.todo, bus.Output{Session: s.sid, Withdraw: &w})
 		}
 	}
 	o.todo = appendAsks(o.todo, s.sid, effects)

@@ -213,8 +213,8 @@ func (m *memory) Store(ctx context.Context, outputs []bus.Output) []error {
 				continue
 			case o.Effect != nil:
 				errs[i] = m.ask(ctx, o.Session, *o.Effect)
-			case o.Withdraw != "":
-				errs[i] = m.withdraw(ctx, o.Session, o.Withdraw)
+			case o.Withdraw != nil:
+				errs[i] = m.withdraw(ctx, o.Session, o.Withdraw.Name)
 			case some && first < i:
 				errs[i] = errFlaky // not tried
 			default:

@@ -353,7 +353,6 @@ func TestEnums(t *testing.T) {
 		"RunRequested#/properties/when_busy":   {session.BusyQueue, session.BusySteer, session.BusyInterrupt, session.BusyReject},
 		"GenerationSettled#/properties/status": {"ok", "failed"},
 		"parts/HostSession#/properties/status": {"ready", "closed", "expired", "error", "none"},
-		"Heartbeat#/properties/kind":           {"bridge", "session-actor"}, // and TestWire
 		"View#/properties/waits_for":           {"approval", "host_loop", "input", "model", "nobody", "resume", "retry", "step", "tools"},
 		"View#/properties/status":              {"open", "closed"},
 		"BudgetExceeded#/properties/budget":    {"tokens", "cost", "session_tokens", "session_cost"},

@@ -275,7 +275,8 @@ func TestProtocolTellsSubjects(t *testing.T) {
 	for _, of := range []func(string) (string, error){names.Out, names.Live, names.Cancel, names.View} {
 		add(of("SESSION"))
 	}
-	add(names.Alive("INSTANCE"))
+	alive, err := names.Alive(subjects.KindBridge, "INSTANCE")
+	add(strings.Replace(alive, ".bridge.", ".<kind>.", 1), err)
 	add(names.Timer("SESSION", "WAKE"))
 	add(names.Due("SESSION", "WAKE"))
 	snapshot, err := subjects.SnapshotKey("SESSION")

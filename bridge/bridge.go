@@ -289,7 +289,7 @@ func (b *Bridge) listen(ctx context.Context) (stop func(), err error) {
 		cancel()
 		beside.Wait()
 	}
-	members, err := b.bus.TrackMembers(ctx)
+	members, err := b.bus.TrackMembers(ctx, subjects.KindBridge)
 	if err != nil {
 		return stop, err
 	}
@@ -298,12 +298,12 @@ func (b *Bridge) listen(ctx context.Context) (stop func(), err error) {
 		return stop, err
 	}
 	targets := b.Targets()
-	body, err := json.Marshal(heartbeat{Kind: serviceKind, Targets: targets, Rules: session.RulesVersion})
+	body, err := json.Marshal(heartbeat{Targets: targets, Rules: session.RulesVersion})
 	if err != nil {
 		return stop, err
 	}
 	beside.Go(func() {
-		if err := b.bus.Heartbeat(ctx, b.worker.instance, func() []byte { return body }); err != nil {
+		if err := b.bus.Heartbeat(ctx, subjects.KindBridge, b.worker.instance, func() []byte { return body }); err != nil {
 			b.options.Logger.Error("heartbeats_ended", "error", err.Error())
 		}
 	})
@@ -313,7 +313,7 @@ func (b *Bridge) listen(ctx context.Context) (stop func(), err error) {
 		return stop, err
 	}
 	if stopService, err = b.bus.Register(ctx, bus.Service{
-		Kind: serviceKind, Version: b.options.Version, Description: "Carries out effects of Refold sessions",
+		Kind: subjects.KindBridge, Version: b.options.Version, Description: "Carries out effects of Refold sessions",
 		Metadata: b.metadata(strings.Join(targets, " ")),
 		Stats:    func() any { return b.Stats() },
 	}, endpoint); err != nil {
@@ -323,12 +323,8 @@ func (b *Bridge) listen(ctx context.Context) (stop func(), err error) {
 	return stop, nil
 }
 
-// serviceKind is what a bridge is among Refold's daemons.
-const serviceKind = "bridge"
-
 // heartbeat is the body of a bridge's heartbeats.
 type heartbeat struct {
-	Kind    string   `json:"kind"`
 	Targets []string `json:"targets"`
 	Rules   int      `json:"rules"` // the newest version that it knows
 }

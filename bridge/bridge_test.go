@@ -24,6 +24,7 @@ import (
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/subjects"
 )
 
 const testPatience = 30 * time.Second
@@ -243,7 +244,7 @@ func TestBridgeIsSeen(t *testing.T) {
 	if err := b.Step("router", PrepareStep(nil)); err != nil {
 		t.Fatal(err)
 	}
-	members, err := a.TrackMembers(t.Context())
+	members, err := a.TrackMembers(t.Context(), subjects.KindBridge)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +254,7 @@ func TestBridgeIsSeen(t *testing.T) {
 	if err := json.Unmarshal(members.Live(time.Minute)[0].Body, &beat); err != nil {
 		t.Fatal(err)
 	}
-	if beat.Kind != "bridge" || !slices.Equal(beat.Targets, []string{"llm/p", "step/router", "tool/host"}) || beat.Rules != session.RulesVersion {
+	if !slices.Equal(beat.Targets, []string{"llm/p", "step/router", "tool/host"}) || beat.Rules != session.RulesVersion {
 		t.Errorf("heartbeat: got %+v", beat)
 	}
 	answer, err := connect(t, a.server).Request("$SRV.INFO.refold-bridge", nil, testPatience)

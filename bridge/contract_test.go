@@ -36,7 +36,7 @@ func TestWire(t *testing.T) {
 		}
 		checkWire(t, w, func(instance string) {
 			go func() {
-				if err := w.Heartbeat(t.Context(), instance, func() []byte { return nil }); err != nil {
+				if err := w.Heartbeat(t.Context(), subjects.KindBridge, instance, func() []byte { return nil }); err != nil {
 					t.Error(err)
 				}
 			}()
@@ -59,7 +59,7 @@ func newNatsWire(t testing.TB, server *bustest.Node) *natsWire {
 	if err := nc.Provision(t.Context(), conf, 1); err != nil {
 		t.Fatal(err)
 	}
-	members, err := nc.TrackMembers(t.Context())
+	members, err := nc.TrackMembers(t.Context(), subjects.KindBridge)
 	if err != nil {
 		t.Fatal(err)
 	}

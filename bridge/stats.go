@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/subjects"
 )
 
 // Stats are counts since the bridge was connected. `nats micro stats
@@ -43,7 +44,7 @@ func (b *Bridge) Stats() Stats {
 // statsEndpoint answers with this bridge's counts. A micro service shows its
 // own counts beside those of an endpoint, so it takes one to show any.
 func (b *Bridge) statsEndpoint() (bus.Endpoint, error) {
-	subject, err := b.bus.Names().ServiceStats(serviceKind, b.worker.instance)
+	subject, err := b.bus.Names().ServiceStats(subjects.KindBridge, b.worker.instance)
 	return bus.Endpoint{
 		Name: "stats", Subject: subject,
 		Answer: func(string, []byte) ([]byte, error) { return json.Marshal(b.Stats()) },

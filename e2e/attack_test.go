@@ -222,6 +222,53 @@ func TestAClientsForgeries(t *testing.T) {
 	verifyAll(t, s.url)
 }
 
+// TestARoleKeepsToItsSubjects: what each role of docs/operations.md may not
+// publish, the server refuses: claims and withdrawals of other targets, the
+// heartbeats of another kind, other doors. What it may, the server takes.
+func TestARoleKeepsToItsSubjects(t *testing.T) {
+	t.Parallel()
+	guarded := startGuarded(t)
+	for _, c := range []struct {
+		user     string
+		may, not []string
+	}{
+		{"models", []string{"refold.fx.claim.llm.openai.s1.r1t1", "refold.fx.claim.llm.openai.s1.r1t1.2", "refold.alive.bridge.i"}, []string{
+			"refold.fx.claim.tool.host.s1.r1t1c0", "refold.fx.claim.llm.other.s1.r1t1", "refold.fx.claim.llm.other.s1.r1t1.2",
+			"refold.fx.claim.s1.r1t1", "refold.alive.session-actor.i", "refold.alive.i", "refold.approve.s1", "refold.ctl.s1",
+		}},
+		{"tools", []string{"refold.fx.claim.tool.host.s1.r1t1c0", "refold.fx.claim.tool.host-w1.s1.r1t1c0", "refold.alive.bridge.i"}, []string{
+			"refold.fx.claim.llm.openai.s1.r1t1", "refold.fx.claim.tool.other.s1.r1t1c0", "refold.alive.session-actor.i", "refold.approve.s1",
+		}},
+		{"actor", []string{"refold.fx.claim.tool.host.s1.r1t1c0", "refold.alive.session-actor.i"}, []string{"refold.alive.bridge.i", "refold.approve.s1", "refold.in.s1"}},
+		{"approver", []string{"refold.approve.s1", "refold.view.s1"}, []string{"refold.ctl.s1", "refold.in.s1", "refold.tool.s1", "refold.install"}},
+	} {
+		refused := make(chan error, 1)
+		nc, err := nats.Connect(as(t, guarded, c.user, true), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { refused <- err }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer nc.Close()
+		for _, subject := range c.may {
+			if err := errors.Join(nc.Publish(subject, nil), nc.Flush(), nc.LastError()); err != nil {
+				t.Errorf("%s: %s: %v", c.user, subject, err)
+			}
+		}
+		for _, subject := range c.not {
+			if err := errors.Join(nc.Publish(subject, nil), nc.Flush()); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case err := <-refused:
+				if !errors.Is(err, nats.ErrPermissionViolation) || !strings.Contains(err.Error(), subject) {
+					t.Errorf("%s: %s: got %v, want that it may not", c.user, subject, err)
+				}
+			case <-time.After(30 * time.Second):
+				t.Fatalf("%s may publish to %s", c.user, subject)
+			}
+		}
+	}
+}
+
 // TestEveryEventHasItsDoor: who may publish to one door says nothing that belongs
 // to another, whatever it is. So a bridge that is somebody else's can lie about
 // what it was asked, and about nothing else.

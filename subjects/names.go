@@ -123,8 +123,7 @@ func (n Names) LogTransform() (source, destination string) {
 	return n.join("*", "*"), n.join("{{partition(64,2)}}", "{{wildcard(1)}}", "{{wildcard(2)}}")
 }
 
-// ServiceName is the name under which a daemon of this kind ("session-actor",
-// "bridge") registers as a micro service.
+// ServiceName is the name under which a daemon of a kind registers as a micro service.
 func (n Names) ServiceName(kind string) string { return n.prefix + "-" + kind }
 
 // ServiceStats is the subject on which one daemon of a kind answers with its

@@ -98,11 +98,12 @@ func printNames(t *testing.T, n Names) string {
 	p.made("live")(n.Live("s1"))
 	p.made("cancel")(n.Cancel("s1"))
 	p.made("view")(n.View("s1"))
-	p.made("alive")(n.Alive("i1"))
+	p.made("alive")(n.Alive(KindSessionActor, "i1"))
+	p.made("alive")(n.Alive(KindBridge, "i1"))
 	p.made("timer")(n.Timer("s1", "w1"))
 	p.made("due")(n.Due("s1", "w1"))
 	p.name("consumer", DueConsumer)
-	p.name("all", strings.Join([]string{n.OutAll(), n.LiveAll(), n.CancelAll(), n.ViewAll(), n.AliveAll(), n.DueAll()}, " "))
+	p.name("all", strings.Join([]string{n.OutAll(), n.LiveAll(), n.CancelAll(), n.ViewAll(), n.AliveAll(KindSessionActor), n.AliveAll(KindBridge), n.DueAll()}, " "))
 	p.section("services")
 	p.name("services", n.ServiceName("session-actor")+" "+n.ServiceName("bridge"))
 	p.made("stats")(n.ServiceStats("bridge", "i1"))
@@ -212,7 +213,8 @@ func TestBadTokens(t *testing.T) {
 			"live":            second(n.Live(bad)),
 			"cancel":          second(n.Cancel(bad)),
 			"view":            second(n.View(bad)),
-			"alive":           second(n.Alive(bad)),
+			"alive":           second(n.Alive(KindBridge, bad)),
+			"alive kind":      second(n.Alive(bad, "i1")),
 			"stats":           second(n.ServiceStats("bridge", bad)),
 			"timer session":   second(n.Timer(bad, "w1")),
 			"timer wake":      second(n.Timer("s1", bad)),
@@ -283,9 +285,11 @@ func TestParseRefuses(t *testing.T) {
 			t.Errorf("ParseBridgeName(%q): got %s %s, want none", name, class, target)
 		}
 	}
-	for _, subject := range []string{"", "refold.alive.", "refold.alive.a.b", "other.alive.a"} {
-		if instance, err := n.ParseAlive(subject); err == nil {
-			t.Errorf("ParseAlive(%q): got %s, want an error", subject, instance)
+	for _, subject := range []string{
+		"", "refold.alive.", "refold.alive.a", "refold.alive.a.b", "refold.alive.bridge.", "refold.alive.bridge.a.b", "other.alive.bridge.a", "refold.out.bridge.a",
+	} {
+		if kind, instance, err := n.ParseAlive(subject); err == nil {
+			t.Errorf("ParseAlive(%q): got %s %s, want an error", subject, kind, instance)
 		}
 	}
 	for _, subject := range []string{"", "refold.out.", "refold.out.a.b", "refold.live.s1"} {
@@ -349,7 +353,7 @@ func TestRoundTrips(t *testing.T) {
 		for _, pair := range []struct {
 			make  func(string) (string, error)
 			parse func(string) (string, error)
-		}{{n.Out, n.ParseOut}, {n.Live, n.ParseLive}, {n.Cancel, n.ParseCancel}, {n.View, n.ParseView}, {n.Alive, n.ParseAlive}} {
+		}{{n.Out, n.ParseOut}, {n.Live, n.ParseLive}, {n.Cancel, n.ParseCancel}, {n.View, n.ParseView}} {
 			subject, err := pair.make(sid)
 			if err != nil {
 				t.Fatal(err)
@@ -357,6 +361,13 @@ func TestRoundTrips(t *testing.T) {
 			if got, err := pair.parse(subject); err != nil || got != sid {
 				t.Errorf("%s: got %s %v", subject, got, err)
 			}
+		}
+		kind := rapid.SampledFrom([]string{KindSessionActor, KindBridge}).Draw(t, "kind")
+		if subject, err = n.Alive(kind, sid); err != nil {
+			t.Fatal(err)
+		}
+		if k, i, err := n.ParseAlive(subject); err != nil || k != kind || i != sid {
+			t.Errorf("%s: got %s %s %v", subject, k, i, err)
 		}
 		key, err := SnapshotKey(sid)
 		if err != nil {

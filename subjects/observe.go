@@ -43,24 +43,35 @@ func (n Names) ViewAll() string { return n.join("view", "*") }
 // ParseView returns the session of a View's subject.
 func (n Names) ParseView(subject string) (string, error) { return n.parsePerSession("view", subject) }
 
-// Alive returns the subject of a daemon's heartbeats.
-func (n Names) Alive(instance string) (string, error) {
+// The kinds of daemons: what stands in the subject of a heartbeat, and in the
+// name of a service.
+const (
+	KindSessionActor = "session-actor"
+	KindBridge       = "bridge"
+)
+
+// Alive returns the subject of a daemon's heartbeats: refold.alive.<kind>.<instance>.
+func (n Names) Alive(kind, instance string) (string, error) {
+	if kind != KindSessionActor && kind != KindBridge {
+		return "", fmt.Errorf("subjects: no such kind of daemon %q: use %s or %s", kind, KindSessionActor, KindBridge)
+	}
 	if err := ValidInstance(instance); err != nil {
 		return "", err
 	}
-	return n.join("alive", instance), nil
+	return n.join("alive", kind, instance), nil
 }
 
-// AliveAll matches the heartbeats of every daemon.
-func (n Names) AliveAll() string { return n.join("alive", "*") }
+// AliveAll matches the heartbeats of every daemon of a kind.
+func (n Names) AliveAll(kind string) string { return n.join("alive", kind, "*") }
 
-// ParseAlive returns the instance of a heartbeat's subject.
-func (n Names) ParseAlive(subject string) (string, error) {
-	instance, ok := strings.CutPrefix(subject, n.join("alive", ""))
-	if !ok || ValidInstance(instance) != nil {
-		return "", fmt.Errorf("subjects: %q is no %s.alive.<instance>", subject, n.prefix)
+// ParseAlive returns kind and instance of a heartbeat's subject.
+func (n Names) ParseAlive(subject string) (kind, instance string, err error) {
+	if tokens := strings.Split(subject, "."); len(tokens) == 4 {
+		if made, err := n.Alive(tokens[2], tokens[3]); err == nil && made == subject {
+			return tokens[2], tokens[3], nil
+		}
 	}
-	return instance, nil
+	return "", "", fmt.Errorf("subjects: %q is no %s.alive.<kind>.<instance>", subject, n.prefix)
 }
 
 // Timer returns the subject of the message schedule of a wake.

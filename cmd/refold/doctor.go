@@ -94,7 +94,7 @@ func (d doctorCommand) Run(ctx context.Context, s streams, conn connection) erro
 func (d *diagnosis) listen(ctx context.Context, b *bus.Bus, within time.Duration) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	members, err := b.TrackMembers(ctx)
+	members, err := b.TrackMembers(ctx, subjects.KindBridge)
 	if err != nil {
 		return err
 	}

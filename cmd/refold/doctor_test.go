@@ -13,6 +13,7 @@ import (
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/subjects"
 )
 
 func TestUnservedIsToldOnce(t *testing.T) {
@@ -98,7 +99,7 @@ func TestDoctor(t *testing.T) {
 	alive, end := context.WithCancel(w.ctx)
 	beats := make(chan error, 1)
 	go func() {
-		beats <- w.bus.Heartbeat(alive, "01JB", func() []byte { return []byte(`{"kind":"bridge","targets":["llm/p"],"rules":1}`) })
+		beats <- w.bus.Heartbeat(alive, subjects.KindBridge, "01JB", func() []byte { return []byte(`{"targets":["llm/p"],"rules":1}`) })
 	}()
 	tail.err.shows(t, `unserved no more: llm/p of s1\n`)
 	out, _ = w.does(0, "bridge", "doctor")

@@ -21,11 +21,11 @@ const (
 	heartbeatsKept = 10 * time.Minute
 )
 
-// Heartbeat publishes that an instance is alive, at once and then every
+// Heartbeat publishes that an instance of a kind of daemons is alive, at once and then every
 // HeartbeatEvery, until ctx ends. body is called for each, and says what the
-// instance is and serves.
-func (b *Bus) Heartbeat(ctx context.Context, instance string, body func() []byte) error {
-	subject, err := b.names.Alive(instance)
+// instance serves.
+func (b *Bus) Heartbeat(ctx context.Context, kind, instance string, body func() []byte) error {
+	subject, err := b.names.Alive(kind, instance)
 	if err != nil {
 		return err
 	}
@@ -43,8 +43,8 @@ func (b *Bus) Heartbeat(ctx context.Context, instance string, body func() []byte
 
 // Beat publishes one heartbeat now, beside those of Heartbeat: what an instance
 // says has changed, and others should not learn it half a second late.
-func (b *Bus) Beat(instance string, body []byte) error {
-	subject, err := b.names.Alive(instance)
+func (b *Bus) Beat(kind, instance string, body []byte) error {
+	subject, err := b.names.Alive(kind, instance)
 	if err == nil {
 		b.beat(subject, body)
 	}
@@ -68,7 +68,7 @@ type Member struct {
 	Body     []byte    // of its last heartbeat
 }
 
-// Members knows which instances are alive, by listening.
+// Members knows which instances of one kind of daemons are alive, by listening.
 type Members struct {
 	now       func() time.Time
 	listening func() (since time.Time, ok bool) // ok is false without a connection
@@ -78,8 +78,8 @@ type Members struct {
 	changed chan struct{}
 }
 
-// TrackMembers listens to heartbeats until ctx ends.
-func (b *Bus) TrackMembers(ctx context.Context) (*Members, error) {
+// TrackMembers listens to the heartbeats of a kind of daemons until ctx ends.
+func (b *Bus) TrackMembers(ctx context.Context, kind string) (*Members, error) {
 	started := time.Now()
 	m := &Members{now: time.Now, heard: make(map[string]Member), changed: make(chan struct{})}
 	m.listening = func() (time.Time, bool) {
@@ -89,8 +89,8 @@ func (b *Bus) TrackMembers(ctx context.Context) (*Members, error) {
 		}
 		return since, b.nc.IsConnected()
 	}
-	err := b.subscribe(ctx, b.names.AliveAll(), func(msg *nats.Msg) {
-		if instance, err := b.names.ParseAlive(msg.Subject); err == nil {
+	err := b.subscribe(ctx, b.names.AliveAll(kind), func(msg *nats.Msg) {
+		if _, instance, err := b.names.ParseAlive(msg.Subject); err == nil {
 			m.hear(instance, msg.Data)
 		}
 	})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/subjects"
 )
 
 func liveAndCancel(t *testing.T, e env) {
@@ -111,13 +112,18 @@ func aliveContract(t *testing.T, e env) {
 	ctx, cancel := context.WithCancel(e.ctx)
 	defer cancel()
 	began := time.Now()
-	members, err := e.all[len(e.all)-1].TrackMembers(ctx)
+	members, err := e.all[len(e.all)-1].TrackMembers(ctx, subjects.KindBridge)
 	if err != nil {
 		t.Fatal(err)
 	}
+	go func() {
+		if err := e.b.Heartbeat(ctx, subjects.KindSessionActor, "01C", func() []byte { return nil }); err != nil {
+			t.Error(err)
+		}
+	}()
 	for _, instance := range []string{"01B", "01A"} {
 		go func() {
-			if err := e.b.Heartbeat(ctx, instance, func() []byte { return []byte(instance) }); err != nil {
+			if err := e.b.Heartbeat(ctx, subjects.KindBridge, instance, func() []byte { return []byte(instance) }); err != nil {
 				t.Error(err)
 			}
 		}()
@@ -143,7 +149,7 @@ func aliveContract(t *testing.T, e env) {
 	if at, ok := members.Heard("01A"); !ok || at.Before(began) {
 		t.Errorf("heard: got %v %v", at, ok)
 	}
-	if err := e.b.Heartbeat(ctx, "a.b", func() []byte { return nil }); err == nil {
+	if err := e.b.Heartbeat(ctx, subjects.KindBridge, "a.b", func() []byte { return nil }); err == nil {
 		t.Error("a bad instance: got no error")
 	}
 }

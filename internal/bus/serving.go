@@ -6,17 +6,17 @@ import "encoding/json"
 // heartbeats say: tool/host, llm/openai.
 type Served map[string]int
 
-// Serving returns what the bridges that were heard within GoneAfter serve. sure
+// Serving returns what those who were heard within GoneAfter serve: m is of
+// bridges. sure
 // is false while this process has not listened for that long without a gap: a
 // target that is missing may be served all the same.
 func (m *Members) Serving() (served Served, sure bool) {
 	served = make(Served)
 	for _, member := range m.Live(GoneAfter) {
 		var said struct {
-			Kind    string   `json:"kind"`
 			Targets []string `json:"targets"`
 		}
-		if json.Unmarshal(member.Body, &said) != nil || said.Kind != "bridge" {
+		if json.Unmarshal(member.Body, &said) != nil {
 			continue
 		}
 		for _, target := range said.Targets {

@@ -24,13 +24,12 @@ func TestServing(t *testing.T) {
 			}
 		}
 		look("at the start", Served{}, false)
-		say("a", `{"kind":"bridge","targets":["tool/host","llm/openai"],"rules":1}`)
-		say("b", `{"kind":"bridge","targets":["tool/host"],"rules":1}`)
-		say("h", `{"kind":"session-actor","targets":["tool/none"]}`)
+		say("a", `{"targets":["tool/host","llm/openai"],"rules":1}`)
+		say("b", `{"targets":["tool/host"],"rules":1}`)
 		say("x", `no JSON`)
 		look("two bridges", Served{"tool/host": 2, "llm/openai": 1}, false)
 		time.Sleep(GoneAfter) //nolint:forbidigo // virtual time
-		say("b", `{"kind":"bridge","targets":["tool/host"],"rules":1}`)
+		say("b", `{"targets":["tool/host"],"rules":1}`)
 		time.Sleep(time.Millisecond) //nolint:forbidigo // virtual time
 		look("one is silent", Served{"tool/host": 1}, true)
 		since = time.Now()

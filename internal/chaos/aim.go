@@ -43,7 +43,7 @@ func (a *aim) pass(part Part, f *frame) (s Strike, due bool) {
 	if !f.published() {
 		return s, false
 	}
-	if instance, err := a.namer.names.ParseAlive(f.subject); err == nil && a.alive != nil {
+	if _, instance, err := a.namer.names.ParseAlive(f.subject); err == nil && a.alive != nil {
 		a.alive(part, instance)
 	}
 	what, ok := a.namer.what(f)

@@ -132,7 +132,7 @@ func (h *handover) start(ctx context.Context) (err error) {
 	if h.bus, err = bus.Connect(ctx, bus.Options{URL: url, Name: "refold-handover"}); err != nil {
 		return err
 	}
-	if h.members, err = h.bus.TrackMembers(ctx); err != nil {
+	if h.members, err = h.bus.TrackMembers(ctx, subjects.KindSessionActor); err != nil {
 		return err
 	}
 	if h.client, err = client.Connect(ctx, client.Options{URL: url, Name: "refold-handover"}); err != nil {
@@ -162,10 +162,9 @@ func (h *handover) shares() map[string][]int {
 	var all []int
 	for _, m := range h.members.Live(2 * bus.HeartbeatEvery) {
 		var body struct {
-			Kind  string `json:"kind"`
-			Lanes []int  `json:"lanes"`
+			Lanes []int `json:"lanes"`
 		}
-		if json.Unmarshal(m.Body, &body) == nil && body.Kind == string(SessionActor) {
+		if json.Unmarshal(m.Body, &body) == nil {
 			shares[m.Instance] = body.Lanes
 			all = append(all, body.Lanes...)
 		}

@@ -48,7 +48,7 @@ func TestWhat(t *testing.T) {
 		{"refold.timer.s1.w1", "", "schedule.w1"},
 		{"refold.tool.s1", `{"type":"ToolCallSettled","data":{"effect":"r1t2c0","status":"succeeded"}}`, "settle.r1t2c0"},
 		{"refold.llm.s1", "{", "event.llm"},
-		{"refold.alive.01J", "{}", ""},
+		{"refold.alive.bridge.01J", "{}", ""},
 		{"refold.live.s1", "{}", ""},
 		{"_INBOX.x.y", "{}", ""},
 		{"$SRV.PING", "", ""},

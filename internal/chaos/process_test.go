@@ -112,7 +112,7 @@ func TestAimHearsWhoIsAlive(t *testing.T) {
 	a := newAim(namer{names}, nil)
 	var heard []string
 	a.alive = func(part Part, instance string) { heard = append(heard, string(part)+" "+instance) }
-	for _, subject := range []string{"$JS.API.STREAM.CREATE.REFOLD_LOG", names.Install(), "refold.alive.i", "refold.live.s1"} {
+	for _, subject := range []string{"$JS.API.STREAM.CREATE.REFOLD_LOG", names.Install(), "refold.alive.bridge.i", "refold.live.s1"} {
 		a.pass(Bridge, &frame{op: "PUB", subject: subject})
 	}
 	if want := []string{"bridge i"}; !slices.Equal(heard, want) {

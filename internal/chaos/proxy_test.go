@@ -111,7 +111,7 @@ func TestProxyPassesOn(t *testing.T) {
 		})
 	}
 	publishing.Wait()
-	if err := r.through.Publish("refold.alive.i", nil); err != nil { // no point
+	if err := r.through.Publish("refold.alive.bridge.i", nil); err != nil { // no point
 		t.Fatal(err)
 	}
 	if err := r.through.FlushTimeout(patience); err != nil {
@@ -131,7 +131,7 @@ func TestProxyPassesOn(t *testing.T) {
 	for range 5 {
 		r.next(t)
 	}
-	if subject := r.next(t); subject != "refold.alive.i" {
+	if subject := r.next(t); subject != "refold.alive.bridge.i" {
 		t.Errorf("last came %s", subject)
 	}
 }

@@ -44,7 +44,7 @@ type Host struct {
 	places     *places
 	instance   string
 	ready      chan struct{}
-	members    atomic.Pointer[bus.Members] // who is heard; nil before Run
+	bridges    atomic.Pointer[bus.Members] // that are heard; nil before Run
 
 	// evolve folds an event: State.Evolve, but for tests of what a fault in
 	// the fold does.
@@ -116,13 +116,17 @@ func (h *Host) Run(ctx context.Context) error {
 	h.askIntegrity(ctx)
 	working, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	members, err := h.bus.TrackMembers(working)
+	members, err := h.bus.TrackMembers(working, subjects.KindSessionActor)
 	if err != nil {
 		return fmt.Errorf("hear of other hosts: %w", err)
 	}
-	h.members.Store(members)
+	bridges, err := h.bus.TrackMembers(working, subjects.KindBridge)
+	if err != nil {
+		return fmt.Errorf("hear of bridges: %w", err)
+	}
+	h.bridges.Store(bridges)
 	alive := make(chan error, 1)
-	go func() { alive <- h.bus.Heartbeat(working, h.instance, h.beat) }()
+	go func() { alive <- h.bus.Heartbeat(working, subjects.KindSessionActor, h.instance, h.beat) }()
 
 	stopService, err := h.register(working)
 	if err != nil {
@@ -157,7 +161,7 @@ func (h *Host) Run(ctx context.Context) error {
 // register shows this host to `nats micro`, and answers views.
 func (h *Host) register(ctx context.Context) (stop func() error, err error) {
 	return h.bus.Register(ctx, bus.Service{
-		Kind: kindSessionActor, Version: h.opts.Version, Description: "Runs Refold sessions",
+		Kind: subjects.KindSessionActor, Version: h.opts.Version, Description: "Runs Refold sessions",
 		Metadata: map[string]string{
 			"instance": h.instance, "lane_count": strconv.Itoa(h.opts.Lanes), "rules": strconv.Itoa(session.RulesVersion),
 		},

@@ -73,15 +73,12 @@ func pairs(members []string, lanes int) []pair {
 
 // heartbeat is what a session-actor says of itself while it lives.
 type heartbeat struct {
-	Kind      string `json:"kind"`
-	Lanes     []int  `json:"lanes"` // that it runs now; never nil
-	LaneCount int    `json:"lane_count"`
-	Rules     int    `json:"rules"`
-	Joining   bool   `json:"joining,omitempty"`
-	Leaving   bool   `json:"leaving,omitempty"`
+	Lanes     []int `json:"lanes"` // that it runs now; never nil
+	LaneCount int   `json:"lane_count"`
+	Rules     int   `json:"rules"`
+	Joining   bool  `json:"joining,omitempty"`
+	Leaving   bool  `json:"leaving,omitempty"`
 }
-
-const kindSessionActor = "session-actor"
 
 const (
 	// goneBeats is how many heartbeats of its own a host has heard, and none of
@@ -114,7 +111,7 @@ type peer struct {
 type part int
 
 const (
-	none      part = iota // no session-actor, or one that leaves
+	none      part = iota // it leaves, counts other lanes, or can't be read
 	listening             // it starts, and wants to hear of the others
 	taking                // it takes its share
 )
@@ -180,7 +177,7 @@ func (r *roster) forget(known []bus.Member) {
 // session-actor that counts other lanes.
 func (r *roster) takesPart(body []byte) (p part, fits bool) {
 	var beat heartbeat
-	if json.Unmarshal(body, &beat) != nil || beat.Kind != kindSessionActor {
+	if json.Unmarshal(body, &beat) != nil {
 		return none, true
 	}
 	switch {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/subjects"
 )
 
 const (
@@ -115,7 +116,7 @@ func numbers(set []bool) []int {
 func (h *Host) beat() []byte {
 	lanes, joining, leaving := h.places.now()
 	body, err := json.Marshal(heartbeat{
-		Kind: kindSessionActor, Lanes: lanes, LaneCount: h.opts.Lanes, Rules: session.RulesVersion, Joining: joining, Leaving: leaving,
+		Lanes: lanes, LaneCount: h.opts.Lanes, Rules: session.RulesVersion, Joining: joining, Leaving: leaving,
 	})
 	if err != nil {
 		panic("host: a heartbeat does not encode: " + err.Error())
@@ -125,7 +126,7 @@ func (h *Host) beat() []byte {
 
 // sayNow publishes a heartbeat between the regular ones.
 func (h *Host) sayNow() {
-	if err := h.bus.Beat(h.instance, h.beat()); err != nil {
+	if err := h.bus.Beat(subjects.KindSessionActor, h.instance, h.beat()); err != nil {
 		h.log.Warn("heartbeat_failed", "error", err.Error())
 	}
 }

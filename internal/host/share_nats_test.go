@@ -17,6 +17,7 @@ import (
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/host"
+	"github.com/refold/refold/subjects"
 )
 
 // sharing is a host, and its heart to look into.
@@ -88,7 +89,7 @@ func TestHostsShareTheLanes(t *testing.T) {
 func TestLeavingIsSaid(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	members, err := w.bus.TrackMembers(w.ctx)
+	members, err := w.bus.TrackMembers(w.ctx, subjects.KindSessionActor)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,10 +115,12 @@ func TestLeavingIsSaid(t *testing.T) {
 func TestALaneWhoseHostDoesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	body := []byte(`{"kind":"session-actor","lanes":[0],"lane_count":8,"rules":1}`)
+	body := []byte(`{"lanes":[0],"lane_count":8,"rules":1}`)
 	idle := w.connect()
-	go func() { _ = idle.Heartbeat(w.ctx, strings.Repeat("Z", 26), func() []byte { return body }) }()
-	members, err := w.bus.TrackMembers(w.ctx)
+	go func() {
+		_ = idle.Heartbeat(w.ctx, subjects.KindSessionActor, strings.Repeat("Z", 26), func() []byte { return body })
+	}()
+	members, err := w.bus.TrackMembers(w.ctx, subjects.KindSessionActor)
 	if err != nil {
 		t.Fatal(err)
 	}

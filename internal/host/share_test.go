@@ -120,7 +120,7 @@ func (h *hearing) hear(names ...string) {
 	for _, name := range names {
 		name, body, given := strings.Cut(name, " ")
 		if !given {
-			body = `{"kind":"session-actor","lanes":[],"lane_count":8,"rules":1}`
+			body = `{"lanes":[],"lane_count":8,"rules":1}`
 		}
 		h.known[name] = bus.Member{Instance: name, Heard: h.now, Body: []byte(body)}
 	}
@@ -154,20 +154,20 @@ func TestRosterWhoTakesPart(t *testing.T) {
 	t.Parallel()
 	h := newHearing(t)
 	h.want("nobody is heard", "self", false, "")
-	h.hear("self", "a", `b {"kind":"bridge","targets":["tool/host"],"rules":1}`, "c {", `d {"kind":"session-actor","lanes":[],"lane_count":16,"rules":1}`)
-	h.want("all kinds are heard", "a self", true, "d")
+	h.hear("self", "a", "c {", `d {"lanes":[],"lane_count":16,"rules":1}`)
+	h.want("all are heard", "a self", true, "d")
 	h.hear("self", "a")
 	h.want("nobody new is heard", "a self", false, "")
-	h.hear(`e {"kind":"session-actor","lanes":[],"lane_count":8,"rules":2,"of":"a later release"}`)
+	h.hear(`e {"lanes":[],"lane_count":8,"rules":2,"of":"a later release"}`)
 	h.want("a newer one is heard", "a e self", true, "")
-	h.hear(`f {"kind":"session-actor","lanes":[],"lane_count":8,"rules":1,"joining":true}`)
+	h.hear(`f {"lanes":[],"lane_count":8,"rules":1,"joining":true}`)
 	h.want("one that starts is heard", "a e self", true, "")
 	h.hear("f")
 	h.beats(1, "self", "a", "e", "f")
 	h.want("it has its share", "a e f self", false, "")
-	h.hear(`f {"kind":"session-actor","lanes":[],"lane_count":8,"rules":1,"leaving":true}`)
-	h.beats(1, "self", `f {"kind":"session-actor","lanes":[],"lane_count":8,"rules":1,"leaving":true}`)
-	h.beats(1, "self", "e", `a {"kind":"session-actor","lanes":[1],"lane_count":8,"rules":1,"leaving":true}`)
+	h.hear(`f {"lanes":[],"lane_count":8,"rules":1,"leaving":true}`)
+	h.beats(1, "self", `f {"lanes":[],"lane_count":8,"rules":1,"leaving":true}`)
+	h.beats(1, "self", "e", `a {"lanes":[1],"lane_count":8,"rules":1,"leaving":true}`)
 	h.want("a leaves", "e self", false, "")
 	h.beats(1, "self", "e")
 	h.want("a says nothing more", "e self", false, "")
@@ -216,11 +216,11 @@ func TestHeartbeatSaysWhatRuns(t *testing.T) {
 	t.Parallel()
 	h := newHost(nil, slog.New(slog.DiscardHandler), Options{})
 	said := func() string { return string(h.beat()) }
-	if got, want := said(), `{"kind":"session-actor","lanes":[],"lane_count":8,"rules":1,"joining":true}`; got != want {
+	if got, want := said(), `{"lanes":[],"lane_count":8,"rules":1,"joining":true}`; got != want {
 		t.Errorf("at the start: got %s, want %s", got, want)
 	}
 	h.places.set(make([]bool, 8))
-	if got, want := said(), `{"kind":"session-actor","lanes":[],"lane_count":8,"rules":1}`; got != want {
+	if got, want := said(), `{"lanes":[],"lane_count":8,"rules":1}`; got != want {
 		t.Errorf("with a share: got %s, want %s", got, want)
 	}
 	h.places.runs(3, true)

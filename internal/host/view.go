@@ -49,7 +49,7 @@ func (h *Host) view(ctx context.Context, sid string) (data []byte, err error) {
 		return nil, errNoSession
 	}
 	v := state.View()
-	if members := h.members.Load(); members != nil {
+	if members := h.bridges.Load(); members != nil {
 		v.Unserved = unserved(v.Open, members.Serving)
 	}
 	return fit(&v, viewBytesMax)

@@ -163,14 +163,20 @@ func TestFullMessages(t *testing.T) {
 	}
 	plain := map[string]any{
 		"SessionOpened": session.SessionOpened{Install: hash, Rules: 1},
-		"RunQueued":     session.RunPlaced{Run: 1, Seq: 2, Submission: "a"},
-		"RunStarted":    session.RunPlaced{Run: 1, Seq: 2, Submission: "a"},
+		"RunQueued":     session.RunPlaced{Run: 1, Seq: 2, Provider: "openai", Model: "m", Submission: "a"},
+		"RunStarted":    session.RunPlaced{Run: 1, Seq: 2, Provider: "openai", Model: "m", Submission: "a"},
 		"RunFinished": session.RunFinished{
 			Run: 1, Lifecycle: session.Failed, Code: "turns_max", Detail: "d", Output: &session.Content{Text: "so far"},
 			OutputSeq: 9, Usage: total, Cost: 546, OverBudget: over, Untaken: []uint64{7},
 		},
 		"ApprovalRequested": session.ApprovalRequested{
 			Call: "r1t1c0", ToolID: "host.exec", ToolName: "shell", Arguments: "{}", ArgumentsSeq: 3, ArgsHash: hash.String(), Deadline: 5,
+		},
+		"TurnSettled": session.TurnSettled{
+			Effect: "r1t1", Calls: 2, Text: "so", TextBytes: 9000, FinishReason: "stop", Code: "overloaded", Detail: "d", Usage: total,
+		},
+		"CallSettled": session.CallSettled{
+			Effect: "r1t1c0", ToolName: "look", Status: session.CallFailed, Code: "timeout", Detail: "d", DurationMS: 7, Output: "so", OutputBytes: 9000,
 		},
 		"BudgetExceeded":     session.BudgetExceeded{Run: 1, Budget: "tokens", Limit: 100, Used: 180, Estimate: 40},
 		"EventRejected":      session.EventRejected{Seq: 2, Type: "RunRequested", Code: session.RejectQueueFull, Detail: "d"},

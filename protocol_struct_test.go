@@ -64,6 +64,8 @@ var messageTypes = map[string]struct {
 	"CallsPlanned":          {"json", reflect.TypeFor[session.CallsPlanned]()},
 	"ApprovalRequested":     {"json", reflect.TypeFor[session.ApprovalRequested]()},
 	"BudgetExceeded":        {"json", reflect.TypeFor[session.BudgetExceeded]()},
+	"TurnSettled":           {"json", reflect.TypeFor[session.TurnSettled]()},
+	"CallSettled":           {"json", reflect.TypeFor[session.CallSettled]()},
 	"SessionQuarantined":    {"json", reflect.TypeFor[session.SessionQuarantined]()},
 	"Claim":                 {"json", reflect.TypeFor[bus.ClaimBody]()},
 	"LiveDelta":             {"json", reflect.TypeFor[client.Delta]()},
@@ -78,7 +80,7 @@ type flatConfig struct {
 	QueueMax int `msgpack:"queue_max,omitempty"`
 }
 
-var sentWithoutStruct = []string{"Notice", "Heartbeat", "Cancel", "SnapshotBlob"}
+var sentWithoutStruct = []string{"Notice", "Progress", "Heartbeat", "Cancel", "SnapshotBlob"}
 
 // TestFields: a struct and its schema have the same fields, of the same types,
 // required the same way, all the way down.

@@ -138,8 +138,8 @@ var effectSchemas = map[session.Class]string{
 
 // otherSchemas are the messages that are neither events, effects nor notices.
 var otherSchemas = []string{
-	"Cancel", "Claim", "Envelope", "Heartbeat", "InstallRecord", "LiveDelta", "Notice", "Quarantine", "Snapshot",
-	"SnapshotBlob", "ToolDescriptor", "View",
+	"Cancel", "Claim", "Envelope", "Heartbeat", "InstallRecord", "LiveDelta", "Notice", "Progress", "Quarantine", "Snapshot",
+	"SnapshotBlob", "ToolDescriptor", "View", session.ProgressTurnSettled, session.ProgressCallSettled,
 }
 
 // TestEveryMessageHasASchema: and no schema is without a message, or, being a
@@ -349,6 +349,8 @@ func TestEnums(t *testing.T) {
 		"View#/$defs/turn/properties/base":                                         bases,
 		"View#/$defs/turn/properties/step/properties/from":                         typed("actors/session/step.go", "StepSource"),
 		"View#/$defs/turn/properties/step/properties/failed/items/properties/code": {planner.WhenFailed, planner.WhenTooCostly},
+		"CallSettled#/properties/status":                                           over,
+		"Progress#/properties/type":                                                {session.ProgressCallSettled, session.ProgressTurnSettled},
 		// What the code has as literals; the fold is asked in TestSpoilt.
 		"RunRequested#/properties/when_busy":   {session.BusyQueue, session.BusySteer, session.BusyInterrupt, session.BusyReject},
 		"GenerationSettled#/properties/status": {"ok", "failed"},

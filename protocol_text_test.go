@@ -272,7 +272,7 @@ func TestProtocolTellsSubjects(t *testing.T) {
 		claim, err := names.Claim(subjects.ClaimName{EffectName: of, N: n + 1})
 		add(strings.Replace(strings.Replace(claim, ".tool.", ".<class>.", 1), ".2", number, 1), err)
 	}
-	for _, of := range []func(string) (string, error){names.Out, names.Live, names.Cancel, names.View} {
+	for _, of := range []func(string) (string, error){names.Out, names.Live, names.Progress, names.Cancel, names.View} {
 		add(of("SESSION"))
 	}
 	alive, err := names.Alive(subjects.KindBridge, "INSTANCE")

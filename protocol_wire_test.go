@@ -213,6 +213,13 @@ func (w *wire) look(names subjects.Names, m *nats.Msg) {
 		w.count(n.Type)
 	case tokens[1] == "live":
 		w.check("LiveDelta", m.Data)
+	case tokens[1] == "progress":
+		w.check("Progress", m.Data)
+		var n struct{ Type string }
+		if err := json.Unmarshal(m.Data, &n); err != nil {
+			w.t.Error(err)
+		}
+		w.count(n.Type)
 	case tokens[1] == "alive":
 		w.check("Heartbeat", m.Data)
 	case tokens[1] == "cancel":
@@ -518,7 +525,7 @@ func (w *wire) verdict() {
 		session.NoticeToolRejected, session.TypeToolRegistrySet, session.TypeToolOverridesSet, session.TypeToolBatchSettled,
 		session.TypeStepPrepared, session.NoticeCallsPlanned, session.TypeSteerRequested, session.TypeRunCancelRequested, session.TypeRunInterrupt,
 		session.TypeRunPauseRequested, session.TypeRunResumeRequested, session.TypeRunEdited, session.TypeRunCompleted, session.TypeRunFailed,
-		session.TypeSessionClosed, session.TypeApprovalDecided, session.NoticeApprovalRequested, "Generation", "ToolCall", "Step", "Wake", "Claim", "InstallRecord", "LiveDelta", "Heartbeat", "Cancel", "View",
+		session.TypeSessionClosed, session.TypeApprovalDecided, session.NoticeApprovalRequested, session.ProgressTurnSettled, session.ProgressCallSettled, "Generation", "ToolCall", "Step", "Wake", "Claim", "InstallRecord", "LiveDelta", "Heartbeat", "Cancel", "View",
 	} {
 		if w.seen[name] == 0 {
 			w.t.Errorf("no %s passed", name)

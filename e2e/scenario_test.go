@@ -86,19 +86,20 @@ type records struct {
 
 // scene is one scenario on the real system.
 type scene struct {
-	t       *testing.T
-	records *records
-	record  []byte // what the session pins
-	nc      *nats.Conn
-	js      jetstream.JetStream
-	names   subjects.Names
-	sid     string
-	install *session.Install
-	ear     *ear
-	seqs    []uint64
-	view    session.View
-	asked   map[string]bool
-	clocks  map[string]int64 // by effect: the session's clock when it was opened
+	t        *testing.T
+	records  *records
+	record   []byte // what the session pins
+	nc       *nats.Conn
+	js       jetstream.JetStream
+	names    subjects.Names
+	sid      string
+	install  *session.Install
+	ear      *ear // of notices
+	progress *ear
+	seqs     []uint64
+	view     session.View
+	asked    map[string]bool
+	clocks   map[string]int64 // by effect: the session's clock when it was opened
 }
 
 // newScene prepares a scenario.
@@ -132,7 +133,11 @@ func newScene(t *testing.T, url, name string, file *scenario.File, all *records)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.ear = listen(t, nc, out)
+	progress, err := names.Progress(s.sid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.ear, s.progress = listen(t, nc, out), listen(t, nc, progress)
 	return s
 }
 
@@ -156,6 +161,9 @@ func (s *scene) do(step *scenario.Step) string {
 	case scenario.KindInstall:
 		return fmt.Sprintf("%d tools, rules %d\n", s.install.Registry.Len(), s.install.Rules)
 	case scenario.KindShow:
+		if action.Show == "progress" {
+			return scenario.ShowProgress(said(s.t, s.progress, s.view.Seq, strings.Count(step.Want, "\n")))
+		}
 		return s.show(action.Show)
 	}
 	subject, err := s.names.Log(action.Door, s.sid)
@@ -171,7 +179,7 @@ func (s *scene) do(step *scenario.Step) string {
 		}
 		s.effect(e)
 	}
-	return scenario.Picture(before, s.view, action.Settles, s.said(seq, strings.Count(step.Want, "\n> ")))
+	return scenario.Picture(before, s.view, action.Settles, said(s.t, s.ear, seq, strings.Count(step.Want, "\n> ")))
 }
 
 // publish publishes an event; before the session's first one, the record that
@@ -233,12 +241,12 @@ func (s *scene) effect(e session.ViewEffect) []byte {
 	return payload
 }
 
-// said waits for the notices about the event at seq.
-func (s *scene) said(seq uint64, n int) []scenario.Said {
+// said waits for n notices about the event at seq.
+func said(t *testing.T, heard *ear, seq uint64, n int) []scenario.Said {
 	var about []scenario.Said
-	until(s.t, endWithin, fmt.Sprintf("%d notices about %d", n, seq), func() bool {
+	until(t, endWithin, fmt.Sprintf("%d notices about %d", n, seq), func() bool {
 		about = about[:0]
-		for _, h := range s.ear.all() {
+		for _, h := range heard.all() {
 			if h.Seq == seq {
 				about = append(about, scenario.Said{N: h.N, Type: h.Type, Seq: h.Seq, Data: h.Data})
 			}

@@ -96,6 +96,7 @@ func printNames(t *testing.T, n Names) string {
 	p.section("what is observed")
 	p.made("out")(n.Out("s1"))
 	p.made("live")(n.Live("s1"))
+	p.made("progress")(n.Progress("s1"))
 	p.made("cancel")(n.Cancel("s1"))
 	p.made("view")(n.View("s1"))
 	p.made("alive")(n.Alive(KindSessionActor, "i1"))
@@ -103,7 +104,7 @@ func printNames(t *testing.T, n Names) string {
 	p.made("timer")(n.Timer("s1", "w1"))
 	p.made("due")(n.Due("s1", "w1"))
 	p.name("consumer", DueConsumer)
-	p.name("all", strings.Join([]string{n.OutAll(), n.LiveAll(), n.CancelAll(), n.ViewAll(), n.AliveAll(KindSessionActor), n.AliveAll(KindBridge), n.DueAll()}, " "))
+	p.name("all", strings.Join([]string{n.OutAll(), n.LiveAll(), n.ProgressAll(), n.CancelAll(), n.ViewAll(), n.AliveAll(KindSessionActor), n.AliveAll(KindBridge), n.DueAll()}, " "))
 	p.section("services")
 	p.name("services", n.ServiceName("session-actor")+" "+n.ServiceName("bridge"))
 	p.made("stats")(n.ServiceStats("bridge", "i1"))
@@ -211,6 +212,7 @@ func TestBadTokens(t *testing.T) {
 			"claim class":     second(n.Claim(ClaimName{EffectName{session.Class(bad), "t", "s1", "r1t1"}, 1})),
 			"out":             second(n.Out(bad)),
 			"live":            second(n.Live(bad)),
+			"progress":        second(n.Progress(bad)),
 			"cancel":          second(n.Cancel(bad)),
 			"view":            second(n.View(bad)),
 			"alive":           second(n.Alive(KindBridge, bad)),
@@ -353,7 +355,7 @@ func TestRoundTrips(t *testing.T) {
 		for _, pair := range []struct {
 			make  func(string) (string, error)
 			parse func(string) (string, error)
-		}{{n.Out, n.ParseOut}, {n.Live, n.ParseLive}, {n.Cancel, n.ParseCancel}, {n.View, n.ParseView}} {
+		}{{n.Out, n.ParseOut}, {n.Live, n.ParseLive}, {n.Progress, n.ParseProgress}, {n.Cancel, n.ParseCancel}, {n.View, n.ParseView}} {
 			subject, err := pair.make(sid)
 			if err != nil {
 				t.Fatal(err)

@@ -23,6 +23,17 @@ func (n Names) LiveAll() string { return n.join("live", "*") }
 // ParseLive returns the session of a delta's subject.
 func (n Names) ParseLive(subject string) (string, error) { return n.parsePerSession("live", subject) }
 
+// Progress returns the subject on which a session says how its run goes on.
+func (n Names) Progress(sid string) (string, error) { return n.perSession("progress", sid) }
+
+// ProgressAll matches the progress of every session.
+func (n Names) ProgressAll() string { return n.join("progress", "*") }
+
+// ParseProgress returns the session of a progress's subject.
+func (n Names) ParseProgress(subject string) (string, error) {
+	return n.parsePerSession("progress", subject)
+}
+
 // Cancel returns the subject on which a session tells bridges what to stop.
 func (n Names) Cancel(sid string) (string, error) { return n.perSession("cancel", sid) }
 

@@ -54,6 +54,7 @@ func (s *State) rejectCall(i int, why planner.Rejection) {
 	c := &s.Turn.Batch.Calls[i]
 	c.Status, c.Code, c.Detail, c.Seq = CallStatus(why.Status()), string(why.Code), clip(why.Detail, DetailBytesMax), s.Seq
 	s.keepArguments(c)
+	s.callSettled(i, nil, nil)
 	say(s, NoticeToolRejected, ToolRejected{
 		Effect: callName(s.Turn.Run, s.Turn.Number, i), ToolName: c.ToolName, Code: c.Code, Detail: c.Detail,
 	})
@@ -169,6 +170,7 @@ func (s *State) settleCall(i int, b *settlement) {
 	} else {
 		s.addToWindow(b.call.shownBytes() + int64(b.outputTo-b.outputFrom))
 		s.takeOutcome(i, &b.call)
+		s.callSettled(i, &b.call, b.outputText())
 	}
 	s.closeGroup()
 }
@@ -178,6 +180,7 @@ func (s *State) takeResult(i int, b *ToolCallSettled) {
 	s.Turn.Batch.Calls[i].Result = b.result()
 	s.addToWindow(b.shownBytes())
 	s.takeOutcome(i, b)
+	s.callSettled(i, b, nil)
 }
 
 // takeOutcome gives call i the status that the event being folded holds, and
@@ -253,6 +256,9 @@ func (s *State) endCall(i int, status CallStatus, code, detail string) {
 	c.Status, c.Code, c.Detail, c.Seq = status, code, clip(detail, DetailBytesMax), s.Seq
 	c.Host, c.Approval = nil, nil
 	s.keepArguments(c)
+	if code != "" {
+		s.callSettled(i, nil, nil)
+	}
 }
 
 // closeGroup goes on to the next group when every call of the open one has a

@@ -249,7 +249,7 @@ func (s *State) runEdited(b *RunEdited) *refusal {
 	}
 	run := &s.Queue[at]
 	run.Seq, run.InputBytes = s.Seq, b.Input.shownBytes()
-	say(s, NoticeRunQueued, RunPlaced{Run: run.Number, Seq: run.Seq, Submission: run.Submission})
+	say(s, NoticeRunQueued, run.placed())
 	return nil
 }
 

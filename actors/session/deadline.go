@@ -75,9 +75,11 @@ func (s *State) settleOverdue() {
 		if t.Deadline <= s.Clock {
 			t.Open = false
 			s.withdraw(Place{run: t.Run, turn: t.Number, attempt: t.Attempt, call: -1})
-			s.generationFailed(Fault{
+			failed := Fault{
 				Code: CodeDeadlineExceeded, Detail: "no settlement from llm/" + run.Config.Provider + " by its deadline", Retryable: true,
-			})
+			}
+			s.turnFailed(&failed)
+			s.generationFailed(failed)
 		}
 	case t.Batch != nil:
 		s.settleOverdueCalls()

@@ -23,7 +23,7 @@ func Fold(install *Install, sid string, history iter.Seq[Event]) *State {
 // Evolve folds one event, the next one of the session in stream order, and
 // returns what is to be said about it. Afterwards Open and Withdrawals tell
 // what the world owes; the caller stores all three before it counts the event
-// as stored. Evolve never fails for another reason than a Rejection, and then
+// as stored. Progress tells what may be said then, and is not stored. Evolve never fails for another reason than a Rejection, and then
 // only the head has changed: sequence, count, chain, clock and notice number.
 // The notices are the caller's to keep. The payload is the state's: it may be
 // held while the session is at work, so nobody writes to it any more.
@@ -31,7 +31,7 @@ func (s *State) Evolve(e Event) ([]Notice, error) {
 	if s.live == nil {
 		s.live = newLive()
 	}
-	s.withdrawn = s.withdrawn[:0]
+	s.withdrawn, s.progress = s.withdrawn[:0], nil
 	s.advance(e)
 	if s.Count == 1 {
 		say(s, NoticeSessionOpened, SessionOpened{Install: s.Install, Rules: s.Rules})
@@ -51,13 +51,16 @@ func (s *State) said() []Notice {
 	s.notices = nil
 	if s.isIdle() {
 		s.hashOwed()
-		s.rest()
+		if len(s.progress) == 0 { // else Progress does it
+			s.rest()
+		}
 		s.clipItems()
 	}
 	return notices
 }
 
-// Mute has Evolve return no notices from here on, or return them again. They
+// Mute has Evolve return no notices from here on, and make no progress, or
+// return them again. They
 // are numbered all the same, and nothing else differs. It is for who folds
 // again, to compare: most of what a notice holds is text that is copied for it.
 func (s *State) Mute(on bool) {

@@ -9,7 +9,7 @@ func (s *State) startRun(run Run) {
 		run.Deadline = s.Clock + d.Run
 	}
 	s.Run = &run
-	say(s, NoticeRunStarted, RunPlaced{Run: run.Number, Seq: run.Seq, Submission: run.Submission})
+	say(s, NoticeRunStarted, run.placed())
 	if !s.transcriptFull() { // a full one takes nothing more, or every later run would add to it
 		s.appendItem(Item{Role: RoleUser, Seq: run.Seq}, run.InputBytes)
 	}

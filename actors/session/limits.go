@@ -7,14 +7,16 @@ import "github.com/refold/refold/planner"
 // StateBytesMax and an effect within EffectBytesMax, which is less than the
 // 1 MiB that a NATS server takes by default.
 const (
-	EventBytesMax  = 768 << 10 // an event's payload; publishers refuse more before sending
-	NoticeBytesMax = 768 << 10 // a notice's JSON; a larger output is given by its sequence
-	TextBytesMax   = 256 << 10 // inline text of one Content; larger content is a blob
-	PartsMax       = 64        // parts of one Content, nested ones included
-	IDBytesMax     = 64        // an event's id, a submission
-	ByBytesMax     = 256       // an envelope's `by`
-	IDsMax         = 128       // ids of events that a session remembers
-	SubmissionsMax = 10_000    // submissions that a session remembers
+	EventBytesMax     = 768 << 10 // an event's payload; publishers refuse more before sending
+	NoticeBytesMax    = 768 << 10 // a notice's JSON; a larger output is given by its sequence
+	ProgressTextMax   = 8 << 10   // what a TurnSettled has of the turn's text
+	ProgressOutputMax = 1 << 10   // what a CallSettled has of the call's output
+	TextBytesMax      = 256 << 10 // inline text of one Content; larger content is a blob
+	PartsMax          = 64        // parts of one Content, nested ones included
+	IDBytesMax        = 64        // an event's id, a submission
+	ByBytesMax        = 256       // an envelope's `by`
+	IDsMax            = 128       // ids of events that a session remembers
+	SubmissionsMax    = 10_000    // submissions that a session remembers
 
 	SystemBytesMax = 64 << 10 // a config's system text
 	ParamsBytesMax = 32 << 10 // a config's params, encoded

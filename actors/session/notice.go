@@ -12,7 +12,7 @@ import (
 // Payload is the JSON that observers read on refold.out.<sid>:
 // {"v":1,"n":3,"type":"RunFinished","session":"s1","seq":41,"at":…,"data":{…}}.
 type Notice struct {
-	N       uint64 // 0 only on SessionQuarantined, which no fold says
+	N       uint64 // 0 only on SessionQuarantined, which no fold says, and on progress
 	Type    string
 	Seq     uint64 // of the event that it is about
 	At      int64  // session clock, Unix milliseconds
@@ -44,7 +44,14 @@ type SessionOpened struct {
 type RunPlaced struct {
 	Run        uint32 `json:"run"`
 	Seq        uint64 `json:"seq"` // of its RunRequested
+	Provider   string `json:"provider"`
+	Model      string `json:"model"`
 	Submission string `json:"submission,omitempty"`
+}
+
+// placed returns what a notice says of a run that waits or starts.
+func (r *Run) placed() RunPlaced {
+	return RunPlaced{Run: r.Number, Seq: r.Seq, Provider: r.Config.Provider, Model: r.Config.Model, Submission: r.Submission}
 }
 
 // RunFinished is the data of the notice that ends a run. An output whose JSON

@@ -1,18 +1,28 @@
 package session
 
-import "strconv"
+import (
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
 
 // quickRoom is what a notice of every run takes in JSON, most of the time.
 const quickRoom = 320
 
-// quickJSON writes the notices that every run has, the same bytes that the library
-// writes, without reflection. ok is false where a text needs an escape or holds
-// anything but ASCII, and for all other notices.
+// quickJSON writes the notices and the progress that every run has, the same
+// bytes that the library writes, without reflection. ok is false where a text
+// needs an escape that is rare, and for all other notices.
 func (n *Notice) quickJSON() (text []byte, ok bool) {
 	room := quickRoom
 	finished, is := n.Data.(RunFinished)
 	if is && finished.Output != nil {
 		room += len(finished.Output.Text)
+	}
+	switch data := n.Data.(type) {
+	case TurnSettled:
+		room += len(data.Text)
+	case CallSettled:
+		room += len(data.Output)
 	}
 	q := quickWriter{b: make([]byte, 0, room)}
 	q.number(`{"v":`, Version)
@@ -31,9 +41,15 @@ func (n *Notice) quickJSON() (text []byte, ok bool) {
 	case RunPlaced:
 		q.number(`"run":`, uint64(data.Run))
 		q.number(`,"seq":`, data.Seq)
+		q.text(`,"provider":`, data.Provider)
+		q.text(`,"model":`, data.Model)
 		q.given(`,"submission":`, data.Submission)
 	case RunFinished:
 		q.finished(&finished)
+	case TurnSettled:
+		q.turn(&data)
+	case CallSettled:
+		q.call(&data)
 	default:
 		return nil, false
 	}
@@ -56,15 +72,39 @@ func (q *quickWriter) finished(f *RunFinished) {
 	if f.OutputSeq != 0 {
 		q.number(`,"output_seq":`, f.OutputSeq)
 	}
-	q.signed(`,"usage":{"cached_tokens":`, f.Usage.CachedTokens)
-	q.signed(`,"input_tokens":`, f.Usage.InputTokens)
-	q.signed(`,"output_tokens":`, f.Usage.OutputTokens)
-	q.signed(`,"reasoning_tokens":`, f.Usage.ReasoningTokens)
-	q.raw(`}`)
-	if f.Cost != 0 {
-		q.signed(`,"cost":`, f.Cost)
-	}
+	q.usage(&f.Usage)
+	q.some(`,"cost":`, f.Cost)
 	q.odd = q.odd || f.OverBudget != nil || len(f.Untaken) > 0
+}
+
+func (q *quickWriter) usage(u *UsageTotal) {
+	q.signed(`,"usage":{"cached_tokens":`, u.CachedTokens)
+	q.signed(`,"input_tokens":`, u.InputTokens)
+	q.signed(`,"output_tokens":`, u.OutputTokens)
+	q.signed(`,"reasoning_tokens":`, u.ReasoningTokens)
+	q.raw(`}`)
+}
+
+func (q *quickWriter) turn(d *TurnSettled) {
+	q.text(`"effect":`, d.Effect)
+	q.some(`,"calls":`, int64(d.Calls))
+	q.given(`,"text":`, d.Text)
+	q.some(`,"text_bytes":`, d.TextBytes)
+	q.given(`,"finish_reason":`, d.FinishReason)
+	q.given(`,"code":`, d.Code)
+	q.given(`,"detail":`, d.Detail)
+	q.usage(&d.Usage)
+}
+
+func (q *quickWriter) call(d *CallSettled) {
+	q.text(`"effect":`, d.Effect)
+	q.text(`,"tool_name":`, d.ToolName)
+	q.text(`,"status":`, string(d.Status))
+	q.given(`,"code":`, d.Code)
+	q.given(`,"detail":`, d.Detail)
+	q.some(`,"duration_ms":`, d.DurationMS)
+	q.given(`,"output":`, d.Output)
+	q.some(`,"output_bytes":`, d.OutputBytes)
 }
 
 // quickWriter appends members of a JSON object: what stands before a value, then
@@ -84,15 +124,38 @@ func (q *quickWriter) signed(before string, n int64) {
 	q.b = strconv.AppendInt(append(q.b, before...), n, 10)
 }
 
+// some writes a number that is left out if it is 0.
+func (q *quickWriter) some(before string, n int64) {
+	if n != 0 {
+		q.signed(before, n)
+	}
+}
+
 func (q *quickWriter) text(before, text string) {
+	q.b = append(append(q.b, before...), '"')
+	from, ascii := 0, true
 	for i := range len(text) {
-		if c := text[i]; c < ' ' || c >= 0x7f || c == '"' || c == '\\' {
+		c := text[i]
+		switch {
+		case c == '"' || c == '\\':
+			q.b = append(append(q.b, text[from:i]...), '\\', c)
+		case c == '\n':
+			q.b = append(append(q.b, text[from:i]...), '\\', 'n')
+		case c == '\t':
+			q.b = append(append(q.b, text[from:i]...), '\\', 't')
+		case c >= ' ' && c < 0x7f:
+			continue
+		case c >= 0x80:
+			ascii = false
+			continue
+		default:
 			q.odd = true
 			return
 		}
+		from = i + 1
 	}
-	q.b = append(append(q.b, before...), '"')
-	q.b = append(append(q.b, text...), '"')
+	q.odd = q.odd || !ascii && (!utf8.ValidString(text) || strings.Contains(text, "\u2028") || strings.Contains(text, "\u2029"))
+	q.b = append(append(q.b, text[from:]...), '"')
 }
 
 // given writes a text that is left out if it is empty.

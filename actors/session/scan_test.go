@@ -82,6 +82,10 @@ func scannedAsDecoded(t rapid.TB, e Event) {
 		got.answer.Text = got.output()
 		got.text, got.hasText = nil, false
 	}
+	if string(got.finishReason) != want.answer.FinishReason {
+		t.Fatalf("%s %x: got finish_reason %q, want %q", e.Door, e.Payload, got.finishReason, want.answer.FinishReason)
+	}
+	got.finishReason = nil
 	want.call.Effect, want.call.PlanHash = "", ""
 	want.answer.Effect, want.answer.FinishReason, want.answer.Model = "", "", ""
 	got.outputFrom, got.outputTo = 0, 0

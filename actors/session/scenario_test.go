@@ -77,6 +77,8 @@ type world struct {
 	seqs    []uint64
 	time    int64
 
+	progress []scenario.Said // of the event folded last
+
 	snapshots bool // go through a snapshot after every event
 }
 
@@ -123,6 +125,7 @@ func (w *world) fold(a scenario.Action) (string, error) {
 	e := session.Event{Session: "s1", Door: a.Door, Seq: uint64(len(w.history) + 2), Time: w.time, Payload: a.Payload}
 	before, open := w.state.View(), w.state.Open()
 	notices, rejected := w.state.Evolve(e)
+	progress := w.state.Progress()
 	after := w.state.View()
 	w.history, w.seqs = append(w.history, e), append(w.seqs, e.Seq)
 	if set, err := session.ParseRegistrySet(e); err == nil {
@@ -137,14 +140,8 @@ func (w *world) fold(a scenario.Action) (string, error) {
 	if w.snapshots {
 		w.throughSnapshot()
 	}
-	var said []scenario.Said
-	for _, n := range notices {
-		var s scenario.Said
-		if err := json.Unmarshal(n.JSON(), &s); err != nil {
-			return "", err
-		}
-		said = append(said, s)
-	}
+	w.progress = heard(w.t, progress)
+	said := heard(w.t, notices)
 	if rejected != nil && (len(said) == 0 || said[len(said)-1].Type != session.NoticeEventRejected) {
 		return "", fmt.Errorf("rejected %v without a notice", rejected)
 	}
@@ -181,6 +178,9 @@ func (w *world) throughSnapshot() {
 }
 
 func (w *world) show(what string) (string, error) {
+	if what == "progress" {
+		return scenario.ShowProgress(w.progress), nil
+	}
 	return scenario.Show(what, w.state.View(), w.seqs, func(e session.ViewEffect) []byte {
 		for _, open := range w.state.Open() {
 			if open.Name == e.Effect {
@@ -190,4 +190,17 @@ func (w *world) show(what string) (string, error) {
 		w.t.Fatalf("%s is open in the view and not in the state", e.Effect)
 		return nil
 	})
+}
+
+// heard returns notices as observers read them.
+func heard(t *testing.T, notices []session.Notice) (said []scenario.Said) {
+	t.Helper()
+	for _, n := range notices {
+		var s scenario.Said
+		if err := json.Unmarshal(n.JSON(), &s); err != nil {
+			t.Fatal(err)
+		}
+		said = append(said, s)
+	}
+	return said
 }

@@ -62,6 +62,8 @@ type settlement struct {
 
 	outputFrom, outputTo int // of the call's output in data, if it is text that was not decoded
 
+	finishReason []byte // of the answer, if it was not decoded
+
 	text    []byte // of the answer, if hasText
 	hasText bool   // the answer has one, or an empty content, that was not decoded
 }
@@ -72,6 +74,15 @@ func (b *settlement) output() *Content {
 		return &Content{Text: string(b.text)}
 	}
 	return b.answer.Text
+}
+
+// outputText returns the call's output if it is text that was not decoded, in
+// the memory of the event.
+func (b *settlement) outputText() []byte {
+	if b.outputTo == 0 {
+		return nil
+	}
+	return b.data[b.outputFrom:b.outputTo]
 }
 
 // isSilent reports whether the model answered nothing, or nothing that a reader
@@ -185,7 +196,7 @@ func (b *settlement) scanBody(door Door, r *codec.Reader, bytes int) bool {
 			return true
 		}
 		texts := b.answer.read(r, bodyDepth)
-		b.typ, b.effect, b.text, b.hasText = TypeGenerationSettled, texts.effect, texts.text, texts.hasText
+		b.typ, b.effect, b.text, b.hasText, b.finishReason = TypeGenerationSettled, texts.effect, texts.text, texts.hasText, texts.finishReason
 		return len(texts.text) <= TextBytesMax && len(texts.model) <= NameBytesMax && len(texts.finishReason) <= NameBytesMax
 	case DoorWake:
 		body := r.Map()

@@ -22,6 +22,7 @@ type State struct {
 type live struct {
 	rules      runRules     // the active run's step rules, compiled
 	notices    []Notice     // said by the event being folded
+	progress   []Notice     // of the event folded last, until somebody takes it
 	withdrawn  []Withdrawal // withdrawn by the event folded last
 	toolsMoved bool         // what decides over tools may have changed since the latest turn
 	mute       bool         // notices are numbered, and not made

@@ -188,20 +188,23 @@ func (s *State) settleGeneration(b *settlement) {
 	switch {
 	case bad != nil:
 	case observed:
-		bad = s.toolCallsObserved(&b.observed)
+		bad = s.toolCallsObserved(b)
 	default:
 		bad = s.generationSettled(b)
 	}
 	if bad != nil {
+		s.turnSettled(b, bad)
 		s.generationFailed(Fault{Code: CodeBadSettlement, Detail: bad.detail})
 	}
 }
 
 // toolCallsObserved takes in the calls that the model made.
-func (s *State) toolCallsObserved(b *ToolCallsObserved) *refusal {
+func (s *State) toolCallsObserved(settled *settlement) *refusal {
+	b := &settled.observed
 	if bad := observedFault(b); bad != nil {
 		return bad
 	}
+	s.turnSettled(settled, nil)
 	s.addUsage(b.Usage)
 	s.appendItem(Item{Role: RoleAssistant, Seq: s.Seq}, b.shownBytes())
 	s.Turn.Step.forgetGeneration()
@@ -215,6 +218,7 @@ func (s *State) generationSettled(b *settlement) *refusal {
 	if bad := generationFault(answer); bad != nil {
 		return bad
 	}
+	s.turnSettled(b, nil)
 	s.addUsage(answer.Usage)
 	if answer.Status == "failed" {
 		s.generationFailed(*answer.Error)

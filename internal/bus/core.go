@@ -39,6 +39,37 @@ func (b *Bus) SubscribeLive(ctx context.Context, sid string, fn func(sid string,
 	})
 }
 
+// PublishProgress sends what a session says about a run under way to who
+// listens.
+func (b *Bus) PublishProgress(sid string, payload []byte) error {
+	subject, err := b.names.Progress(sid)
+	if err != nil {
+		return err
+	}
+	return b.publishCore(subject, payload)
+}
+
+// SubscribeProgress calls fn with what a session says about a run under way,
+// until ctx ends. When it returns the subscription is in place.
+func (b *Bus) SubscribeProgress(ctx context.Context, sid string, fn func(payload []byte)) error {
+	subject, err := b.names.Progress(sid)
+	if err != nil {
+		return err
+	}
+	return b.subscribe(ctx, subject, func(msg *nats.Msg) { fn(msg.Data) })
+}
+
+// SubscribeNotices calls fn with the notices of a session as they are
+// published, repeats included, until ctx ends. When it returns the
+// subscription is in place. FollowNotices reads those that are kept.
+func (b *Bus) SubscribeNotices(ctx context.Context, sid string, fn func(payload []byte)) error {
+	subject, err := b.names.Out(sid)
+	if err != nil {
+		return err
+	}
+	return b.subscribe(ctx, subject, func(msg *nats.Msg) { fn(msg.Data) })
+}
+
 // PublishCancel tells bridges that a session wants effects stopped. It has left
 // this process when PublishCancel returns nil: the event that caused it may be
 // acknowledged then.

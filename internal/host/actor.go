@@ -52,6 +52,7 @@ type outputs struct {
 	actor    *actor
 	todo     []bus.Output      // withdrawals, effects, notices
 	cancel   []string          // effects to be stopped wherever they run, once their withdrawals are stored
+	progress [][]byte          // to be published once all of it is stored
 	registry *planner.Registry // that the event set; nil: none
 	failed   error             // why one of them can never be stored: the session is quarantined for it
 	parked   bool              // the event is not folded: its session is being loaded
@@ -91,6 +92,9 @@ func (h *Host) next(s *actor, o *outputs) (err error) {
 			n.N--
 		}
 		o.todo = append(o.todo, bus.Output{Session: s.sid, Notice: n.JSON(), N: n.N})
+	}
+	for _, n := range s.state.Progress() {
+		o.progress = append(o.progress, n.JSON())
 	}
 	if now := s.state.NextRegistry(); now != before {
 		o.registry = now
@@ -132,6 +136,7 @@ func (s *actor) unasked() []session.Effect {
 func (h *Host) fold(state *session.State, e session.Event) (err error) {
 	defer func() { err = recovered(recover(), err) }()
 	_, _ = h.evolve(state, e) // a rejection is part of the history
+	_ = state.Progress()      // it was said, or is too old to be of use
 	return nil
 }
 

@@ -62,6 +62,7 @@ type depot struct {
 	pastRev   uint64
 	blobs     map[codec.Ref][]byte
 	calls     map[call]int
+	progress  []string // in the order of its publishing
 }
 
 // memory is a world: a connection to a depot.
@@ -76,6 +77,9 @@ type memory struct {
 	// onSnapshot is called with the session and sequence of each snapshot
 	// that is to be stored; nil: nobody is.
 	onSnapshot func(sid string, seq uint64)
+	// onProgress is called with the session and the event of what is said about
+	// a run; nil: nobody is.
+	onProgress func(sid string, seq uint64)
 }
 
 type notice struct {
@@ -262,6 +266,24 @@ func (d *depot) claim(name, by string) bool {
 	}
 	d.claims[name] = by
 	return true
+}
+
+func (m *memory) PublishProgress(sid string, payload []byte) error {
+	var n struct {
+		Type string
+		Seq  uint64
+		Data struct{ Effect string }
+	}
+	if err := json.Unmarshal(payload, &n); err != nil || n.Data.Effect == "" {
+		m.t.Errorf("progress of %s says %q (%v)", sid, payload, err)
+	}
+	if m.onProgress != nil {
+		m.onProgress(sid, n.Seq)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.progress = append(m.progress, sid+" "+n.Type+" "+n.Data.Effect)
+	return nil
 }
 
 func (m *memory) PublishCancel(ctx context.Context, sid string, payload []byte) error {

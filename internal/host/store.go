@@ -215,8 +215,23 @@ func (l *laneActor) storeAll(ctx context.Context, s *slice, room []bus.Output) (
 		if err := l.cancel(ctx, o); err != nil {
 			return all, err
 		}
+		l.tell(o)
 	}
 	return all, nil
+}
+
+// tell publishes what an event says about a run under way. Nobody waits for it:
+// it is kept nowhere.
+func (l *laneActor) tell(o *outputs) {
+	for _, progress := range o.progress {
+		if o.failed != nil {
+			break
+		}
+		if err := l.host.world.PublishProgress(o.actor.sid, progress); err != nil {
+			l.log.Warn("progress_not_published", "session", o.actor.sid, "error", err.Error())
+		}
+	}
+	o.progress = nil
 }
 
 // take takes out what is stored, by the errors of all that was to be. It

@@ -169,6 +169,11 @@ func TestOutputsAreStoredInOrderAndOnce(t *testing.T) {
 			}
 			return works
 		}
+		s.mem.onProgress = func(sid string, seq uint64) {
+			if missing := s.mem.missing(sid, seq); len(missing) > 0 {
+				s.t.Errorf("%s says how event %d went on before it is stored: %v", sid, seq, missing)
+			}
+		}
 		events := []session.Event{s.run("s1"), s.answer("s1", "r1t1", "a"), s.run("s1"), s.answer("s1", "r2t1", "b")}
 		s.era()
 		s.deliver(events...)
@@ -179,6 +184,9 @@ func TestOutputsAreStoredInOrderAndOnce(t *testing.T) {
 		s.wantStored(events[3])
 		if got := s.mem.said("s1"); !slices.IsSorted(got) {
 			t.Errorf("notices were stored in the order %v", got)
+		}
+		if want := []string{"s1 TurnSettled r1t1", "s1 TurnSettled r2t1"}; !slices.Equal(s.mem.progress, want) {
+			t.Errorf("progress: got %v, want %v", s.mem.progress, want)
 		}
 		// Stored, told so late, stored again: three tries of each and no more.
 		for c, n := range s.mem.calls {

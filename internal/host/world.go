@@ -23,6 +23,7 @@ type world interface {
 	Publish(ctx context.Context, door session.Door, sid string, payload []byte, id string) (uint64, error)
 
 	Store(ctx context.Context, outputs []bus.Output) []error
+	PublishProgress(sid string, payload []byte) error
 	PublishCancel(ctx context.Context, sid string, payload []byte) error
 
 	GetSnapshot(ctx context.Context, sid string) (data []byte, found bool, err error)

@@ -39,7 +39,7 @@
 //	event ctl {…}                           any envelope, as JSON
 //	bytes llm c1ff                          any payload, as hex
 //	clock +10m                              moves the time of the events that follow
-//	show transcript | tools | turn | batch | run | queue | call r1t1c0 | effect r1t1
+//	show transcript | tools | turn | batch | run | queue | progress | call r1t1c0 | effect r1t1
 //
 // A call's arguments are the values of the schema's required properties in
 // their order, the missing ones filled with "x"; name{…} gives them as JSON,

@@ -45,6 +45,16 @@ func Show(what string, v session.View, seqs []uint64, payload func(session.ViewE
 	return "", fmt.Errorf("scenario: show transcript, tools, turn, batch, run, queue, call r1t1c0 or effect r1t1, not %q", what)
 }
 
+// ShowProgress draws what a step `show progress` names: the progress of the
+// event before it.
+func ShowProgress(progress []Said) string {
+	var b strings.Builder
+	for _, p := range progress {
+		fmt.Fprintf(&b, "%s %s\n", p.Type, p.Data)
+	}
+	return b.String()
+}
+
 // transcript draws the transcript: an item a line.
 func transcript(v session.View, seqs []uint64) string {
 	var b strings.Builder

@@ -31,6 +31,10 @@ type Options struct {
 	// InboxPrefix begins the subjects that answers come on, where permissions
 	// give each role its own; empty: the context's, else _INBOX.
 	InboxPrefix string
+	// CoreOnly is for the rights of a client: JetStream is left alone, and Run,
+	// Follow, View, Live and what controls runs may be used, but nothing that
+	// reads a stream. Input over session.TextBytesMax needs the object store.
+	CoreOnly bool
 	// InProcess, if given, is a NATS server in this process, to which the
 	// client connects instead.
 	InProcess nats.InProcessConnProvider
@@ -58,7 +62,7 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 	}
 	b, err := bus.Connect(ctx, bus.Options{
 		URL: o.URL, Creds: o.Creds, Context: o.Context, Prefix: o.Prefix, Name: o.Name, Logger: o.Logger,
-		InboxPrefix: o.InboxPrefix, InProcess: o.InProcess,
+		InboxPrefix: o.InboxPrefix, CoreOnly: o.CoreOnly, InProcess: o.InProcess,
 	})
 	if err != nil {
 		return nil, err

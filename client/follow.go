@@ -22,8 +22,8 @@ type Notice struct {
 
 // Body returns Data as what it is: one of session.SessionOpened, RunPlaced (of
 // RunQueued and RunStarted), RunFinished, EventRejected, ToolRejected,
-// CallsPlanned, ApprovalRequested, BudgetExceeded and SessionQuarantined, as a
-// value. It is nil for a type that this release does not know, and for data
+// CallsPlanned, ApprovalRequested, BudgetExceeded and SessionQuarantined, or of
+// TurnSettled and CallSettled, which are progress, as a value. It is nil for a type that this release does not know, and for data
 // that does not fit its type.
 func (n Notice) Body() any {
 	switch n.Type {
@@ -43,6 +43,10 @@ func (n Notice) Body() any {
 		return bodyOf[session.ApprovalRequested](n)
 	case session.NoticeBudgetExceeded:
 		return bodyOf[session.BudgetExceeded](n)
+	case session.ProgressTurnSettled:
+		return bodyOf[session.TurnSettled](n)
+	case session.ProgressCallSettled:
+		return bodyOf[session.CallSettled](n)
 	case session.NoticeSessionQuarantined:
 		return bodyOf[session.SessionQuarantined](n)
 	}

@@ -67,6 +67,11 @@ func (c connection) connect(ctx context.Context) (*client.Client, error) {
 	return client.Connect(ctx, client.Options{URL: c.NATS, Creds: c.Creds, Context: c.Context, Prefix: c.Prefix, Name: "refold"})
 }
 
+// connectCore connects a client that leaves JetStream alone.
+func (c connection) connectCore(ctx context.Context) (*client.Client, error) {
+	return client.Connect(ctx, client.Options{URL: c.NATS, Creds: c.Creds, Context: c.Context, Prefix: c.Prefix, Name: "refold", CoreOnly: true})
+}
+
 // dial connects what a client doesn't do.
 func (c connection) dial(ctx context.Context) (*bus.Bus, error) {
 	return bus.Connect(ctx, bus.Options{URL: c.NATS, Creds: c.Creds, Context: c.Context, Prefix: c.Prefix, Name: "refold"})

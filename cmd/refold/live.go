@@ -94,7 +94,6 @@ func (l *live) end(answer string) {
 type viewing struct {
 	words  *live
 	viewer *client.Viewer
-	seen   chan struct{} // closed when the run's end was seen, or nothing more will be
 	cancel context.CancelFunc
 	done   chan struct{}
 }
@@ -102,7 +101,7 @@ type viewing struct {
 // view begins to listen; nothing is printed before show.
 func view(ctx context.Context, c *client.Client, sid string, words *live) (*viewing, error) {
 	viewer, err := c.Viewer(ctx, sid)
-	return &viewing{words: words, viewer: viewer, seen: make(chan struct{})}, err
+	return &viewing{words: words, viewer: viewer}, err
 }
 
 // show prints from an event of the log on. failed gets why it can't, if it can't.
@@ -111,9 +110,6 @@ func (v *viewing) show(ctx context.Context, from uint64, failed func(error)) {
 	v.done = make(chan struct{})
 	go func() {
 		defer close(v.done)
-		var once sync.Once
-		seen := func() { once.Do(func() { close(v.seen) }) }
-		defer seen()
 		for s, err := range v.viewer.Shown(ctx, from) {
 			switch {
 			case errors.Is(err, context.Canceled):
@@ -121,9 +117,6 @@ func (v *viewing) show(ctx context.Context, from uint64, failed func(error)) {
 				failed(err)
 			default:
 				v.words.show(s)
-			}
-			if s.Kind == client.ShownEnd && s.Run == v.words.run {
-				seen()
 			}
 		}
 	}()

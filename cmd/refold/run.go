@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
@@ -41,7 +42,7 @@ func (r runCommand) Run(ctx context.Context, s streams, conn connection) error {
 	if err != nil {
 		return err
 	}
-	c, err := conn.connect(ctx)
+	c, err := conn.connectCore(ctx)
 	if err != nil {
 		return err
 	}
@@ -100,38 +101,34 @@ func (r runCommand) options() (client.RunOptions, error) {
 // follow asks for the run and shows the model's words as they come, and calls
 // on standard error.
 func (r runCommand) follow(ctx context.Context, s streams, c *client.Client, text string, options client.RunOptions) error {
-	words := &live{out: s.out}
-	v, err := view(ctx, c, r.Session, words)
+	follower, err := c.Follow(ctx, r.Session)
 	if err != nil {
 		return err
 	}
-	defer v.close()
-	from, err := c.LastNotice(ctx)
-	if err != nil {
-		return err
-	}
+	defer follower.Close()
 	seq, err := c.Run(ctx, r.Session, text, options)
 	if err != nil {
 		return err
 	}
-	run, err := c.RunOf(ctx, r.Session, seq)
-	var unknown *session.UnknownRulesError
-	switch {
-	case errors.As(err, &unknown), errors.Is(err, bus.ErrNoInstall): // the notices will tell
-	case err != nil:
-		return advised(err, r.Session)
-	default:
-		words.run = run
-		v.show(ctx, seq, func(error) {}) // then the answer is printed when it is whole
-	}
-	f := &following{out: s.err, sid: r.Session, run: run, seq: seq}
-	if r.Submission != "" || r.WhenBusy == session.BusySteer {
-		f.waiting(ctx, c) // the run may have begun before, and asked for approvals then
-	}
+	words := &live{out: s.out}
+	f := &following{out: s.err, sid: r.Session, seq: seq}
 	watched := newUnserved(s.err, c.View)
 	watched.add(r.Session)
 	defer watched.begin(ctx)()
-	end, err := c.End(ctx, r.Session, seq, from+1, f.note)
+	if r.Submission != "" || r.WhenBusy == session.BusySteer {
+		f.joined = func() { f.waiting(ctx, c) } // the run may have begun before, and asked for approvals then
+	}
+	end, err := follower.End(ctx, seq, r.Submission, func(n client.Notice) {
+		f.isRun(follower.Run())
+		f.note(n)
+	}, func(shown client.Shown) {
+		words.run = follower.Run()
+		words.show(shown)
+	})
+	f.isRun(follower.Run())
+	if errors.Is(err, client.ErrEndedBefore) {
+		end, err = r.endedBefore(ctx, c, seq)
+	}
 	switch {
 	case err != nil && ctx.Err() != nil:
 		words.stop()
@@ -142,13 +139,7 @@ func (r runCommand) follow(ctx context.Context, s streams, c *client.Client, tex
 	}
 	answer, err := c.Text(ctx, end.Output)
 	if err != nil {
-		return err
-	}
-	if f.finished && v.done != nil {
-		select { // its last words are on their way
-		case <-v.seen:
-		case <-ctx.Done():
-		}
+		fmt.Fprintln(s.err, "the answer is a blob that can't be read:", err)
 	}
 	words.end(answer)
 	if end.OverBudget != nil {
@@ -159,6 +150,21 @@ func (r runCommand) follow(ctx context.Context, s streams, c *client.Client, tex
 	}
 	return nil
 }
+
+// endedBefore reads from the log how a run ended that is over since long.
+func (r runCommand) endedBefore(ctx context.Context, c *client.Client, seq uint64) (client.RunEnd, error) {
+	reading, cancel := context.WithTimeout(ctx, endedWithin)
+	defer cancel()
+	end, err := c.End(reading, r.Session, seq, 1, nil)
+	var denied *bus.PermissionError
+	if err != nil && (reading.Err() != nil || errors.As(err, &denied)) && ctx.Err() == nil {
+		return end, fmt.Errorf("%w; how, the log says, which this user may not read", client.ErrEndedBefore)
+	}
+	return end, err
+}
+
+// endedWithin is how long the log may take to say how a run ended.
+const endedWithin = time.Minute
 
 // goesOn tells what to do when following was stopped.
 func (r runCommand) goesOn(run uint32) string {
@@ -190,12 +196,21 @@ func overBudget(o *session.OverBudget) string {
 
 // following tells what is said about a run beside the model's words.
 type following struct {
-	out      io.Writer
-	sid      string
-	run      uint32
-	seq      uint64   // of the request
-	asked    []string // calls whose approval was told
-	finished bool     // a notice said so
+	out     io.Writer
+	sid     string
+	run     uint32
+	seq     uint64   // of the request
+	asked   []string // calls whose approval was told
+	refused []string // calls of which was told that they are not run
+	joined  func()   // called when the run is known; nil: nobody is
+}
+
+// isRun takes note of which run it is, 0 if that is not known.
+func (f *following) isRun(run uint32) {
+	known := f.run != 0
+	if f.run = run; !known && run != 0 && f.joined != nil {
+		f.joined()
+	}
 }
 
 // ours reports whether an effect is of the run.
@@ -210,16 +225,16 @@ func (f *following) note(n client.Notice) {
 		if d.Seq != f.seq {
 			return
 		}
-		if f.run == 0 {
-			f.run = d.Run
-		}
 		if d.Run == f.run && n.Type == session.NoticeRunQueued {
 			fmt.Fprintln(f.out, "queued: another run is active")
 		}
-	case session.RunFinished:
-		f.finished = f.finished || d.Run == f.run
+	case session.CallSettled:
+		if f.ours(d.Effect) && !slices.Contains(f.refused, d.Effect) {
+			fmt.Fprintln(f.out, called(d))
+		}
 	case session.ToolRejected:
 		if f.ours(d.Effect) {
+			f.refused = append(f.refused, d.Effect)
 			fmt.Fprintln(f.out, "refused:", refused(d))
 		}
 	case session.ApprovalRequested:
@@ -231,6 +246,23 @@ func (f *following) note(n client.Notice) {
 			fmt.Fprintln(f.out, "paused:", breach(f.sid, d))
 		}
 	}
+}
+
+// called tells what became of a call, in a line.
+func called(d session.CallSettled) string {
+	text := fmt.Sprintf("%s %s", d.ToolName, d.Status)
+	if d.Code != "" {
+		text += ": " + d.Code
+	}
+	if d.DurationMS > 0 {
+		text += fmt.Sprintf(" (%d ms)", d.DurationMS)
+	}
+	if d.Output != "" {
+		text += ": " + shorten(d.Output)
+	} else if d.OutputBytes > 0 {
+		text += fmt.Sprintf(": %d bytes, in a blob", d.OutputBytes)
+	}
+	return text
 }
 
 // waiting tells which calls of the run wait for a person now, if a

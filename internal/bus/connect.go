@@ -53,6 +53,10 @@ type Options struct {
 	// are not looked at then.
 	InProcess nats.InProcessConnProvider
 
+	// CoreOnly leaves JetStream alone: nothing but publishing events and what is
+	// on core NATS may be used then, with the rights of a client.
+	CoreOnly bool
+
 	// Durability is what the operator says of the servers: an error of Connect
 	// or Provision if they are found to be otherwise. Unknown: nothing is said.
 	Durability Durability
@@ -124,7 +128,10 @@ func Connect(ctx context.Context, o Options) (*Bus, error) {
 	if b.nc, err = nats.Connect(b.url, opts...); err != nil {
 		return nil, b.connectError(ctx, err, dial)
 	}
-	if err = b.usable(ctx, nctx); err == nil {
+	if err = b.usable(nctx); err == nil && !o.CoreOnly {
+		err = b.hasJetStream(ctx)
+	}
+	if err == nil && !o.CoreOnly {
 		err = b.findDurability(ctx, o, nctx)
 	}
 	if err != nil {
@@ -226,7 +233,7 @@ func (b *Bus) connectError(ctx context.Context, err error, dial *dialer) error {
 }
 
 // usable checks the server that answered.
-func (b *Bus) usable(ctx context.Context, nctx natsContext) error {
+func (b *Bus) usable(nctx natsContext) error {
 	if v := b.nc.ConnectedServerVersion(); tooOld(v) {
 		return &VersionError{Server: v, Least: leastVersion()}
 	}
@@ -245,10 +252,12 @@ func (b *Bus) usable(ctx context.Context, nctx natsContext) error {
 	default:
 		b.js, err = jetstream.New(b.nc, opts...)
 	}
-	if err != nil {
-		return err
-	}
-	err = b.askAccount(ctx)
+	return err
+}
+
+// hasJetStream checks that this user has JetStream.
+func (b *Bus) hasJetStream(ctx context.Context) error {
+	err := b.askAccount(ctx)
 	switch {
 	case err == nil:
 		return nil

@@ -1,0 +1,386 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+)
+
+// Follower follows one run of a session with the rights of a client: it hears
+// notices, progress and deltas, asks for views, and reads no stream. It hears
+// from the moment it is made, so make it before asking for the run.
+//
+//   - The text of a turn is shown as it comes, in order and once. What was not
+//     heard is shown when TurnSettled or RunFinished says it: of a turn before the
+//     last at most session.ProgressTextMax bytes.
+//   - A notice that is said again, as after a takeover, is told once.
+//   - A connection that is lost under way costs tool lines and the text of turns
+//     before the last. The end comes from the view then, without the answer.
+//
+// Call Close when done.
+type Follower struct {
+	c     *Client
+	sid   string
+	stop  context.CancelFunc
+	heard earshot
+
+	run     uint32 // 0: not known yet
+	seq     uint64 // of the request
+	name    string // its submission
+	told    uint64 // number of the latest notice that was told
+	settled []string
+	words   showing
+	answer  answered
+	over    time.Time // since then views say that the run is over, and no notice did
+	behind  int       // views that had not come to the request
+}
+
+// answered is the latest turn that was answered.
+type answered struct {
+	seq   uint64 // of its settlement
+	text  string
+	whole bool
+}
+
+// ErrEndedBefore says that a request repeated the submission of a run that has
+// ended already. What it came to is in the log, and End reads it there.
+var ErrEndedBefore = errors.New("the submission was asked before, and its run has ended")
+
+// endedUnseen is the detail of an end that only the view told.
+const endedUnseen = "the connection was lost when the run ended"
+
+// Follow returns a follower of a session, which need not have begun. ctx is that
+// of this call only.
+func (c *Client) Follow(ctx context.Context, sid string) (*Follower, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	own, stop := context.WithCancel(context.WithoutCancel(ctx))
+	f := &Follower{c: c, sid: sid, stop: stop, heard: earshot{came: make(chan struct{}, 1)}}
+	err := errors.Join(
+		c.bus.SubscribeNotices(own, sid, f.heard.notice), c.bus.SubscribeProgress(own, sid, f.heard.notice), c.Live(own, sid, f.heard.delta),
+	)
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	return f, nil
+}
+
+// Close ends the listening. End must have returned.
+func (f *Follower) Close() { f.stop() }
+
+// A follower asks for the view to find the run that a steer or a repeat came to,
+// and an end that it missed: soon at first, then now and then.
+const (
+	viewSoon  = 300 * time.Millisecond
+	viewsSoon = 5
+	viewEvery = 2 * time.Second
+)
+
+// End waits for the end of the run that the request at seq, with this
+// submission or none, asked for. each is called for every notice and every
+// progress of the session on the way, show for what the run's models say.
+//
+// It fails with a *RejectedError if the session refused the request, with a
+// *QuarantinedError if it stopped, and with ErrEndedBefore. When ctx ends, the
+// run goes on. An answer that no notice holds, as one in a blob, is in Output as
+// RunFinished says it, or missing.
+func (f *Follower) End(ctx context.Context, seq uint64, submission string, each func(Notice), show func(Shown)) (end RunEnd, err error) {
+	f.seq, f.name = seq, submission
+	var looking sync.WaitGroup
+	defer looking.Wait()
+	inner, cancel := context.WithCancel(ctx)
+	defer cancel()
+	views := make(chan session.View)
+	looking.Go(func() { f.views(inner, views) })
+	for {
+		var over *RunEnd
+		select {
+		case <-f.heard.came:
+			for _, h := range f.heard.take() {
+				if over, err = f.hear(h, each); over != nil || err != nil {
+					break
+				}
+			}
+		case v := <-views:
+			over, err = f.look(v)
+		case <-ctx.Done():
+			return RunEnd{}, ctx.Err()
+		}
+		for _, s := range f.words.out {
+			show(s)
+		}
+		f.words.out = nil
+		switch {
+		case err != nil:
+			return RunEnd{}, err
+		case over != nil:
+			return *over, nil
+		}
+	}
+}
+
+// views asks for the view until ctx ends.
+func (f *Follower) views(ctx context.Context, views chan<- session.View) {
+	for n := 0; ctx.Err() == nil; n++ {
+		if v, err := f.c.View(ctx, f.sid); err == nil {
+			select {
+			case views <- v:
+			case <-ctx.Done():
+			}
+		}
+		wait := viewSoon
+		if n >= viewsSoon {
+			wait = viewEvery
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// Run returns the number of the run, 0 while it is not known.
+func (f *Follower) Run() uint32 { return f.run }
+
+// hear takes in what was heard. end is that of the run.
+func (f *Follower) hear(h heard, each func(Notice)) (end *RunEnd, err error) {
+	if h.delta != nil {
+		f.delta(*h.delta)
+		return nil, nil
+	}
+	n := *h.notice
+	if n.N != 0 && n.N <= f.told {
+		return nil, nil
+	}
+	f.told = max(f.told, n.N)
+	switch d := n.Body().(type) {
+	case session.RunPlaced:
+		if d.Seq == f.seq {
+			f.found(d.Run)
+		}
+	case session.TurnSettled:
+		if a, ok := parseAsking(d.Effect); ok && a.run == f.run {
+			f.turn(a, d, n.Seq)
+		}
+	case session.CallSettled:
+		if slices.Contains(f.settled, d.Effect) {
+			return nil, nil
+		}
+		f.settled = append(f.settled, d.Effect)
+	}
+	each(n)
+	switch d := n.Body().(type) {
+	case session.EventRejected:
+		if d.Seq == f.seq {
+			return nil, &RejectedError{Code: d.Code, Detail: d.Detail}
+		}
+	case session.SessionQuarantined:
+		return nil, &QuarantinedError{Reason: d.Reason}
+	case session.RunFinished:
+		if f.run != 0 && d.Run == f.run {
+			return f.finish(d, n.Seq), nil
+		}
+	}
+	return nil, nil
+}
+
+// found takes note of which run it is.
+func (f *Follower) found(run uint32) {
+	if f.run != 0 {
+		return
+	}
+	f.run = run
+	early := f.words.early
+	f.words.early, f.words.earlyBytes = nil, 0
+	for _, d := range early {
+		f.delta(d)
+	}
+}
+
+// next goes on with the earliest attempt of the run of which a delta was heard
+// already, if none is open.
+func (f *Follower) next() {
+	var first asking
+	for _, d := range f.words.early {
+		if a, ok := parseAsking(d.Effect); ok && (first == asking{} || a.compare(first) < 0) {
+			first = a
+		}
+	}
+	if !f.words.open && first != (asking{}) {
+		f.words.asked(first)
+	}
+}
+
+// delta takes a delta. One of a later attempt than the open one waits: the end
+// of that one is still on its way.
+func (f *Follower) delta(d Delta) {
+	a, ok := parseAsking(d.Effect)
+	if !ok || f.run != 0 && a.run != f.run {
+		return
+	}
+	f.words.delta(d)
+	if f.run != 0 {
+		f.next()
+	}
+}
+
+// turn takes in that an attempt at a turn of the run has ended.
+func (f *Follower) turn(a asking, d session.TurnSettled, seq uint64) {
+	switch order := a.compare(f.words.at); {
+	case order < 0, order == 0 && !f.words.open:
+		return // said again
+	case order > 0:
+		f.words.open = false // the end of that one was not heard
+		f.words.asked(a)
+	}
+	if d.Code != "" {
+		f.words.failed(d.Code, seq)
+		f.next()
+		return
+	}
+	text, whole := d.Text, d.TextBytes == 0
+	if shown := f.words.shown.String(); !whole && strings.HasPrefix(shown, text) {
+		text, whole = shown, int64(len(shown)) == d.TextBytes
+	}
+	f.answer = answered{seq, text, whole}
+	f.words.done(text, seq)
+	f.next()
+}
+
+// finish takes in the end of the run.
+func (f *Follower) finish(d session.RunFinished, seq uint64) *RunEnd {
+	end := &RunEnd{
+		Run: d.Run, Lifecycle: d.Lifecycle, Code: d.Code, Detail: d.Detail, Output: d.Output,
+		Usage: d.Usage, Cost: d.Cost, Untaken: d.Untaken,
+	}
+	switch {
+	case d.Output != nil && d.Output.Text != "":
+		if !f.words.open {
+			f.words.asked(asking{d.Run, f.words.at.turn + 1, 1})
+		}
+		f.words.done(d.Output.Text, seq)
+	case f.words.open:
+		f.words.failed(string(d.Lifecycle), seq)
+	}
+	if d.OutputSeq != 0 && d.OutputSeq == f.answer.seq && f.answer.whole {
+		end.Output = &session.Content{Text: f.answer.text}
+	}
+	f.words.out = append(f.words.out, Shown{Kind: ShownEnd, Run: d.Run, Code: string(d.Lifecycle), Seq: seq})
+	return end
+}
+
+// look takes in a view: which run it is, if that is not known, and else whether
+// it goes on.
+func (f *Follower) look(v session.View) (*RunEnd, error) {
+	if v.Seq < f.seq { // a view is of the whole log, but of a session that stopped
+		if f.behind++; f.behind < behindMax {
+			return nil, nil
+		}
+		return nil, &QuarantinedError{Reason: "it stopped before this request"}
+	}
+	runs := v.Queue
+	if v.Run != nil {
+		runs = append([]session.ViewRun{*v.Run}, runs...)
+	}
+	if f.run == 0 {
+		for _, r := range runs {
+			if r.Seq == f.seq || f.name != "" && r.Submission == f.name || slices.Contains(r.Steers, f.seq) {
+				f.found(r.Number)
+				return nil, nil
+			}
+		}
+		taken := slices.ContainsFunc(v.Transcript, func(it session.ViewItem) bool { return it.Seq == f.seq && it.Role == session.RoleUser })
+		if v.Run != nil && taken { // a steer that a turn has taken
+			f.found(v.Run.Number)
+			return nil, nil
+		}
+	}
+	if f.run != 0 && slices.ContainsFunc(runs, func(r session.ViewRun) bool { return r.Number == f.run }) {
+		f.over = time.Time{}
+		return nil, nil
+	}
+	if f.over.IsZero() {
+		f.over = time.Now()
+	}
+	switch waited := time.Since(f.over); {
+	case f.run == 0 && f.name != "" && waited >= placedWithin:
+		return nil, ErrEndedBefore
+	case f.run == 0, waited < finishedWithin:
+		return nil, nil
+	}
+	end := &RunEnd{Run: f.run, Lifecycle: session.Completed, Detail: endedUnseen}
+	if v.Last != nil && v.Last.Number == f.run {
+		end.Lifecycle, end.Code = v.Last.Lifecycle, v.Last.Code
+		if v.Last.Detail != "" {
+			end.Detail = v.Last.Detail
+		}
+	}
+	return end, nil
+}
+
+// A view is of the log as it is, and notices come when a session-actor has
+// stored them: how long they are waited for when the view is further.
+const (
+	behindMax      = 5 // views
+	placedWithin   = time.Second
+	finishedWithin = 30 * time.Second
+)
+
+// heard is one thing that was heard: a delta, or a notice or progress.
+type heard struct {
+	delta  *Delta
+	notice *Notice
+}
+
+// earshot holds what was heard and not looked at yet. Deltas that do not fit
+// are missed, so that who is slow holds up nobody.
+type earshot struct {
+	came chan struct{} // holds one if there is something to take
+
+	mu    sync.Mutex
+	all   []heard
+	bytes int // of deltas
+}
+
+func (e *earshot) delta(d Delta) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.bytes+len(d.Text) <= earlyBytesMax {
+		e.bytes += len(d.Text)
+		e.put(heard{delta: &d})
+	}
+}
+
+func (e *earshot) notice(payload []byte) {
+	var n Notice
+	if json.Unmarshal(payload, &n) != nil {
+		return // published by somebody else under that name
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.put(heard{notice: &n})
+}
+
+func (e *earshot) put(h heard) {
+	e.all = append(e.all, h)
+	select {
+	case e.came <- struct{}{}:
+	default:
+	}
+}
+
+func (e *earshot) take() []heard {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	all := e.all
+	e.all, e.bytes = nil, 0
+	return all
+}

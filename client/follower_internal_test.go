@@ -1,0 +1,108 @@
+package client
+
+// What a follower shows of what it hears, whatever order that comes in, and
+// whatever of it is lost.
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/refold/refold/actors/session"
+)
+
+func TestFollowerShows(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", session.ProgressTextMax)
+	n := uint64(0)
+	said := func(typ string, data any) heard {
+		text, err := json.Marshal(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		notice := &Notice{Type: typ, Session: "s1", Seq: 9, Data: text}
+		if typ != session.ProgressTurnSettled && typ != session.ProgressCallSettled {
+			n++
+			notice.N = n
+		}
+		return heard{notice: notice}
+	}
+	delta := func(effect, start string, n uint64, text string) heard {
+		return heard{delta: &Delta{Effect: effect, Start: start, N: n, Text: text}}
+	}
+	started := func() heard { return said(session.NoticeRunStarted, session.RunPlaced{Run: 1, Seq: 7}) }
+	turn := func(effect, text string, calls int) heard {
+		return said(session.ProgressTurnSettled, session.TurnSettled{Effect: effect, Text: text, Calls: calls})
+	}
+	failed := func(effect string) heard {
+		return said(session.ProgressTurnSettled, session.TurnSettled{Effect: effect, Code: "overloaded"})
+	}
+	call := func(effect string) heard {
+		return said(session.ProgressCallSettled, session.CallSettled{Effect: effect, ToolName: "look", Status: session.CallSucceeded})
+	}
+	ended := func(text string) heard {
+		return said(session.NoticeRunFinished, session.RunFinished{Run: 1, Lifecycle: session.Completed, Output: &session.Content{Text: text}})
+	}
+	for _, c := range []struct {
+		name  string
+		heard []heard
+		want  string
+	}{
+		{"no deltas", []heard{started(), turn("r1t1", "I look.", 1), call("r1t1c0"), ended("Done.")}, "I look.[done]{r1t1c0}Done.[done][end]"},
+		{"all deltas", []heard{
+			started(), delta("r1t1", "A", 0, "I "), delta("r1t1", "A", 1, "look."), turn("r1t1", "I look.", 1), call("r1t1c0"),
+			delta("r1t2", "B", 0, "Do"), delta("r1t2", "B", 1, "ne."), ended("Done."), turn("r1t2", "Done.", 0),
+		}, "I look.[done]{r1t1c0}Done.[done][end]"},
+		{"a delta is lost", []heard{started(), delta("r1t1", "A", 0, "I "), delta("r1t1", "A", 2, "k."), turn("r1t1", "I look.", 1), ended("Done.")}, "I look.[done]Done.[done][end]"},
+		{"deltas before the run is known", []heard{delta("r1t1", "A", 0, "Do"), started(), delta("r1t1", "A", 1, "ne."), ended("Done.")}, "Done.[done][end]"},
+		{"the next turn speaks before the end of this one is heard", []heard{
+			started(), delta("r1t1", "A", 0, "I "), delta("r1t2", "B", 0, "Do"), turn("r1t1", "I look.", 1), delta("r1t2", "B", 1, "ne."), ended("Done."),
+		}, "I look.[done]Done.[done][end]"},
+		{"all is said again after a takeover", []heard{
+			started(), turn("r1t1", "I look.", 1), turn("r1t1", "I look.", 1), call("r1t1c0"), call("r1t1c0"), turn("r1t1", "I look.", 1), ended("Done."),
+		}, "I look.[done]{r1t1c0}Done.[done][end]"},
+		{"the end of a turn is lost", []heard{started(), delta("r1t1", "A", 0, "I "), turn("r1t2", "Then.", 1), ended("Done.")}, "I Then.[done]Done.[done][end]"},
+		{"another start", []heard{started(), delta("r1t1", "A", 0, "I "), delta("r1t1", "B", 0, "Do"), ended("Done.")}, "I [again]Done.[done][end]"},
+		{"another attempt", []heard{started(), delta("r1t1", "A", 0, "I "), failed("r1t1"), delta("r1t1a2", "B", 0, "Do"), ended("Done.")}, "I [failed][again]Done.[done][end]"},
+		{"of another run", []heard{started(), delta("r2t1", "A", 0, "other"), turn("r2t1", "other", 1), ended("Done.")}, "Done.[done][end]"},
+		{"a long text", []heard{
+			started(), delta("r1t1", "A", 0, long), delta("r1t1", "A", 1, "yz"),
+			said(session.ProgressTurnSettled, session.TurnSettled{Effect: "r1t1", Text: long, TextBytes: int64(len(long)) + 2, Calls: 1}), ended("Done."),
+		}, long + "yz[done]Done.[done][end]"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			f := &Follower{sid: "s1", seq: 7}
+			var got strings.Builder
+			var end *RunEnd
+			for _, h := range c.heard {
+				of, err := f.hear(h, func(n Notice) {
+					if d, is := n.Body().(session.CallSettled); is {
+						fmt.Fprintf(&got, "{%s}", d.Effect)
+					}
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, s := range f.words.out {
+					if s.Kind == ShownText {
+						got.WriteString(s.Text)
+					} else {
+						fmt.Fprintf(&got, "[%s]", s.Kind)
+					}
+				}
+				f.words.out = nil
+				if end = of; end != nil {
+					break
+				}
+			}
+			if got.String() != c.want {
+				t.Errorf("got %q, want %q", got.String(), c.want)
+			}
+			if end == nil || end.Output.Text != "Done." {
+				t.Errorf("the end is %+v", end)
+			}
+		})
+	}
+}

@@ -63,10 +63,7 @@ func (c *Client) Follow(ctx context.Context, sid string) (*Follower, error) {
 	}
 	own, stop := context.WithCancel(context.WithoutCancel(ctx))
 	f := &Follower{c: c, sid: sid, stop: stop, heard: earshot{came: make(chan struct{}, 1)}}
-	err := errors.Join(
-		c.bus.SubscribeNotices(own, sid, f.heard.notice), c.bus.SubscribeProgress(own, sid, f.heard.notice), c.Live(own, sid, f.heard.delta),
-	)
-	if err != nil {
+	if err := c.bus.FollowSession(own, sid, f.heard.notice, f.heard.delta); err != nil {
 		stop()
 		return nil, err
 	}
@@ -262,7 +259,7 @@ func (f *Follower) finish(d session.RunFinished, seq uint64) *RunEnd {
 		Usage: d.Usage, Cost: d.Cost, Untaken: d.Untaken,
 	}
 	switch {
-	case d.Output != nil && d.Output.Text != "":
+	case d.Output != nil && d.Output.Text != "" && f.answer.seq != seq: // else its turn was heard to end
 		if !f.words.open {
 			f.words.asked(asking{d.Run, f.words.at.turn + 1, 1})
 		}
@@ -350,7 +347,11 @@ type earshot struct {
 	bytes int // of deltas
 }
 
-func (e *earshot) delta(d Delta) {
+func (e *earshot) delta(payload []byte) {
+	var d Delta
+	if json.Unmarshal(payload, &d) != nil {
+		return
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.bytes+len(d.Text) <= earlyBytesMax {

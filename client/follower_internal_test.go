@@ -15,13 +15,14 @@ import (
 func TestFollowerShows(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", session.ProgressTextMax)
-	n := uint64(0)
+	n, seq := uint64(0), uint64(8)
 	said := func(typ string, data any) heard {
 		text, err := json.Marshal(data)
 		if err != nil {
 			t.Fatal(err)
 		}
-		notice := &Notice{Type: typ, Session: "s1", Seq: 9, Data: text}
+		seq++
+		notice := &Notice{Type: typ, Session: "s1", Seq: seq, Data: text}
 		if typ != session.ProgressTurnSettled && typ != session.ProgressCallSettled {
 			n++
 			notice.N = n
@@ -44,6 +45,10 @@ func TestFollowerShows(t *testing.T) {
 	ended := func(text string) heard {
 		return said(session.NoticeRunFinished, session.RunFinished{Run: 1, Lifecycle: session.Completed, Output: &session.Content{Text: text}})
 	}
+	same := func(h heard) heard { // as what was made before it
+		h.notice.Seq--
+		return h
+	}
 	for _, c := range []struct {
 		name  string
 		heard []heard
@@ -65,6 +70,7 @@ func TestFollowerShows(t *testing.T) {
 		{"the end of a turn is lost", []heard{started(), delta("r1t1", "A", 0, "I "), turn("r1t2", "Then.", 1), ended("Done.")}, "I Then.[done]Done.[done][end]"},
 		{"another start", []heard{started(), delta("r1t1", "A", 0, "I "), delta("r1t1", "B", 0, "Do"), ended("Done.")}, "I [again]Done.[done][end]"},
 		{"another attempt", []heard{started(), delta("r1t1", "A", 0, "I "), failed("r1t1"), delta("r1t1a2", "B", 0, "Do"), ended("Done.")}, "I [failed][again]Done.[done][end]"},
+		{"the last turn is heard to end first", []heard{started(), delta("r1t1", "A", 0, "Do"), turn("r1t1", "Done.", 0), same(ended("Done."))}, "Done.[done][end]"},
 		{"of another run", []heard{started(), delta("r2t1", "A", 0, "other"), turn("r2t1", "other", 1), ended("Done.")}, "Done.[done][end]"},
 		{"a long text", []heard{
 			started(), delta("r1t1", "A", 0, long), delta("r1t1", "A", 1, "yz"),

@@ -34,9 +34,18 @@ func startNATS(t testing.TB) string {
 // serveOptions starts a server of other options likewise.
 func serveOptions(t testing.TB, options *server.Options) string {
 	t.Helper()
+	return serveLogged(t, options, nil)
+}
+
+// serveLogged does so, and says to log what it has to say.
+func serveLogged(t testing.TB, options *server.Options, log server.Logger) string {
+	t.Helper()
 	srv, err := server.NewServer(options)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if log != nil {
+		srv.SetLogger(log, false, false)
 	}
 	go srv.Start()
 	t.Cleanup(func() {

@@ -49,25 +49,43 @@ func (b *Bus) PublishProgress(sid string, payload []byte) error {
 	return b.publishCore(subject, payload)
 }
 
-// SubscribeProgress calls fn with what a session says about a run under way,
-// until ctx ends. When it returns the subscription is in place.
-func (b *Bus) SubscribeProgress(ctx context.Context, sid string, fn func(payload []byte)) error {
-	subject, err := b.names.Progress(sid)
-	if err != nil {
-		return err
-	}
-	return b.subscribe(ctx, subject, func(msg *nats.Msg) { fn(msg.Data) })
-}
+// followedMax is how many messages about a session wait to be looked at before
+// the connection drops them.
+const followedMax = 8192
 
-// SubscribeNotices calls fn with the notices of a session as they are
-// published, repeats included, until ctx ends. When it returns the
-// subscription is in place. FollowNotices reads those that are kept.
-func (b *Bus) SubscribeNotices(ctx context.Context, sid string, fn func(payload []byte)) error {
-	subject, err := b.names.Out(sid)
+// FollowSession calls said with the notices of a session as they are published,
+// repeats included, and with its progress, and live with its deltas, one at a
+// time and in the order in which this connection gets them, until ctx ends.
+// When it returns the subscriptions are in place. It reads no stream.
+func (b *Bus) FollowSession(ctx context.Context, sid string, said, live func(payload []byte)) error {
+	out, err := b.names.Out(sid)
 	if err != nil {
 		return err
 	}
-	return b.subscribe(ctx, subject, func(msg *nats.Msg) { fn(msg.Data) })
+	progress, _ := b.names.Progress(sid)
+	deltas, _ := b.names.Live(sid)
+	came := make(chan *nats.Msg, followedMax)
+	for _, subject := range []string{out, progress, deltas} {
+		sub, err := b.nc.ChanSubscribe(subject, came)
+		if err := b.inPlace(ctx, subject, sub, err); err != nil {
+			return err
+		}
+	}
+	go func() {
+		for {
+			select {
+			case msg := <-came:
+				if msg.Subject == deltas {
+					live(msg.Data)
+				} else {
+					said(msg.Data)
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return nil
 }
 
 // PublishCancel tells bridges that a session wants effects stopped. It has left
@@ -166,6 +184,11 @@ func (b *Bus) publishCore(subject string, payload []byte) error {
 // subscription when it returns, or the error why not.
 func (b *Bus) subscribe(ctx context.Context, subject string, fn func(*nats.Msg)) error {
 	sub, err := b.nc.Subscribe(subject, fn)
+	return b.inPlace(ctx, subject, sub, err)
+}
+
+// inPlace waits until the server has a subscription, and ends it when ctx ends.
+func (b *Bus) inPlace(ctx context.Context, subject string, sub *nats.Subscription, err error) error {
 	if err != nil {
 		return fmt.Errorf("subscribe to %s: %w", subject, typed(err))
 	}

@@ -1,0 +1,129 @@
+package e2e_test
+
+// A run that is followed with the rights of a client alone: publish requests,
+// ask for views, and hear what is said on core NATS.
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/refold/refold/actors/session"
+)
+
+// clientRights are all that a client needs.
+var clientRights = &server.Permissions{
+	Publish: &server.SubjectPermission{Allow: []string{"refold.in.*", "refold.view.*"}},
+	Subscribe: &server.SubjectPermission{Allow: []string{
+		"_INBOX_chat.>", "refold.out.*", "refold.live.*", "refold.progress.*",
+	}},
+}
+
+// followScript speaks and calls a tool, then speaks again.
+const followScript = `
+rules:
+  - shown: {last: tool}
+    say: There are two.
+  - say: I look.
+    calls:
+      - {tool: look, arguments: {at: it}}
+      - {tool: nothing, arguments: {}}
+`
+
+// violations are what the server says of users that did what they may not.
+type violations struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (v *violations) Errorf(format string, args ...any) {
+	if line := fmt.Sprintf(format, args...); strings.Contains(line, "Violation") {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		v.all = append(v.all, line)
+	}
+}
+func (v *violations) Noticef(string, ...any) {}
+func (v *violations) Warnf(string, ...any)   {}
+func (v *violations) Fatalf(string, ...any)  {}
+func (v *violations) Debugf(string, ...any)  {}
+func (v *violations) Tracef(string, ...any)  {}
+
+const joined = "joined by its submission"
+
+// TestAClientFollowsItsRun: refold run shows text, tools and end of a run, once
+// each, with a client's rights: of a run that nothing disturbs, of one whose
+// session-actor is killed under way, of one that is queued, and of one that is
+// joined by its submission. The server refuses the user nothing, since it asks
+// for nothing else.
+func TestAClientFollowsItsRun(t *testing.T) {
+	t.Parallel()
+	options := natsOptions(t.TempDir(), server.RANDOM_PORT)
+	options.Users = []*server.User{
+		{Username: "operator", Password: "change-me"}, {Username: "actor", Password: "change-me"},
+		{Username: "chat", Password: "change-me", Permissions: clientRights},
+	}
+	refused := &violations{}
+	url := serveLogged(t, options, refused)
+	s := startSystemOn(t, url, "operator", object{"v": 1, "rules": 1, "tools": list{tool("look", nil)}, "config": scripted})
+	s.models(followScript, "scripted")
+	held := make(chan struct{})
+	l := &lab{outputs: map[string]string{"look": "two\nfiles"}, hold: map[string]chan struct{}{}}
+	s.tools(l)
+	user := writeFile(t, "chat.json", jsonText(t, object{"url": as(t, url, "chat", true), "inbox_prefix": "_INBOX_chat"}))
+	asks := func(sid string, more ...string) (out, told string) {
+		return runOnce(t, 0, nil, append([]string{"--context", user, "run", sid, "go"}, more...)...)
+	}
+	want := func(what, out, told string) {
+		t.Helper()
+		text, refusals := "I look.\nThere are two.\n", 1
+		if what == joined { // its first turn had ended
+			text, refusals = "There are two.\n", 0
+		}
+		if out != text {
+			t.Errorf("%s: printed %q", what, out)
+		}
+		if strings.Count(told, "look succeeded") != 1 || !strings.Contains(told, "two files") || strings.Count(told, "refused: nothing: tool_unknown") != refusals {
+			t.Errorf("%s: told %q", what, told)
+		}
+	}
+	out, told := asks("s1")
+	want("undisturbed", out, told)
+
+	l.mu.Lock()
+	l.hold["look"] = held
+	l.mu.Unlock()
+	var running sync.WaitGroup
+	for i, c := range []struct{ what, sid, submission string }{
+		{"the session-actor is killed", "s2", "first"}, {joined, "s2", "first"}, {"queued", "s2", "second"},
+	} {
+		running.Go(func() {
+			out, told := asks(c.sid, "--submission", c.submission)
+			want(c.what, out, told)
+		})
+		until(t, time.Minute, c.what, func() bool {
+			v := s.view("s2", "a view", func(session.View) bool { return true })
+			return v.Events >= uint64(2+i) && v.Batch != nil // the request, the model's calls, and what asked since
+		})
+	}
+	until(t, time.Minute, "the tool runs", func() bool { return len(l.did()) == 2 })
+	s.actor.kill()
+	s.actor.start()
+	close(held)
+	running.Wait()
+
+	refused.mu.Lock()
+	if len(refused.all) > 0 {
+		t.Errorf("the server refused: %q", refused.all)
+	}
+	refused.all = nil
+	refused.mu.Unlock()
+	_, told = runOnce(t, 1, nil, "--context", user, "run", "s2", "go", "--submission", "first")
+	if !strings.Contains(told, "its run has ended") || !strings.Contains(told, "may not read") {
+		t.Errorf("of a submission that ended before: told %q", told)
+	}
+}

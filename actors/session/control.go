@@ -88,7 +88,12 @@ func (s *State) interrupt() {
 	if run.Lifecycle == Interrupting {
 		return
 	}
+	wasPaused := run.Lifecycle == Paused
+	run.endPause(s.Clock)
 	run.Lifecycle, run.Before, run.Held, run.Breach = Interrupting, "", "", false
+	if wasPaused { // its deadline may have passed before the pause
+		defer s.settleOverdue()
+	}
 	t := s.Turn
 	if !s.turnIsRuns() {
 		s.endInterrupted()
@@ -202,11 +207,9 @@ func (s *State) runResumeRequested(door Door, b *RunResumeRequested) *refusal {
 	if b.Budget != nil {
 		run.Config.Budget = b.Budget
 	}
-	if run.Deadline > 0 {
-		run.Deadline += s.Clock - run.PausedAt
-	}
+	run.endPause(s.Clock)
 	held := run.Held
-	run.Lifecycle, run.Before, run.Held, run.PausedAt, run.Breach = run.Before, "", "", 0, false
+	run.Lifecycle, run.Before, run.Held, run.Breach = run.Before, "", "", false
 	switch {
 	case run.Deadline > 0 && run.Deadline <= s.Clock: // it had passed before the pause: nothing is asked any more
 	case run.Lifecycle == WaitingInput && len(run.Steers) > 0:
@@ -221,6 +224,14 @@ func (s *State) runResumeRequested(door Door, b *RunResumeRequested) *refusal {
 	}
 	s.settleOverdue()
 	return nil
+}
+
+// endPause moves the deadline of a paused run by the time that it was paused.
+func (r *Run) endPause(clock int64) {
+	if r.Lifecycle == Paused && r.Deadline > 0 {
+		r.Deadline += clock - r.PausedAt
+	}
+	r.PausedAt = 0
 }
 
 // holds reports whether the active run is paused, and notes what is held back.

@@ -117,6 +117,7 @@ func (l *laneActor) finish(ctx context.Context, s *slice) error {
 	}
 	l.hasPassed(s)
 	for _, o := range s.outputs {
+		l.tell(o) // right before the acknowledgements, which it is sent with
 		o.done = true
 		if a := o.actor; a != nil {
 			a.stored = o.arrival.event.Seq
@@ -215,7 +216,6 @@ func (l *laneActor) storeAll(ctx context.Context, s *slice, room []bus.Output) (
 		if err := l.cancel(ctx, o); err != nil {
 			return all, err
 		}
-		l.tell(o)
 	}
 	return all, nil
 }

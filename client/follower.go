@@ -256,7 +256,7 @@ func (f *Follower) turn(a asking, d session.TurnSettled, seq uint64) {
 func (f *Follower) finish(d session.RunFinished, seq uint64) *RunEnd {
 	end := &RunEnd{
 		Run: d.Run, Lifecycle: d.Lifecycle, Code: d.Code, Detail: d.Detail, Output: d.Output,
-		Usage: d.Usage, Cost: d.Cost, Untaken: d.Untaken,
+		Usage: d.Usage, Cost: d.Cost, OverBudget: d.OverBudget, Untaken: d.Untaken,
 	}
 	switch {
 	case d.Output != nil && d.Output.Text != "" && f.answer.seq != seq: // else its turn was heard to end
@@ -315,7 +315,7 @@ func (f *Follower) look(v session.View) (*RunEnd, error) {
 	}
 	end := &RunEnd{Run: f.run, Lifecycle: session.Completed, Detail: endedUnseen}
 	if v.Last != nil && v.Last.Number == f.run {
-		end.Lifecycle, end.Code = v.Last.Lifecycle, v.Last.Code
+		end.Lifecycle, end.Code, end.OverBudget = v.Last.Lifecycle, v.Last.Code, v.Last.OverBudget
 		if v.Last.Detail != "" {
 			end.Detail = v.Last.Detail
 		}

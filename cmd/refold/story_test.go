@@ -77,12 +77,12 @@ func TestStoryTellsWhatTheFoldTook(t *testing.T) {
 	w.tells("llm", session.TypeGenerationSettled, `{"effect":"r1t1","status":"ok","text":{"text":"late"}}`,
 		"GenerationSettled r1t1 refused: effect_settled: r1t1 was settled before, otherwise")
 	hash = w.state.View().Batch.Calls[0].ArgsHash
-	w.tells("ctl", session.TypeApprovalDecided, decides(`"decision":"approve","arguments":"{\"to\":1}"`),
+	w.tells("approve", session.TypeApprovalDecided, decides(`"decision":"approve","arguments":"{\"to\":1}"`),
 		`ApprovalDecided send r1t1c0 refused: invalid_data: …`)
-	w.tells("ctl", session.TypeApprovalDecided, strings.Replace(decides(`"decision":"approve","arguments":"{\"to\":\"eve\"}"`), hash, strings.Repeat("0", 64), 1),
+	w.tells("approve", session.TypeApprovalDecided, strings.Replace(decides(`"decision":"approve","arguments":"{\"to\":\"eve\"}"`), hash, strings.Repeat("0", 64), 1),
 		"ApprovalDecided send r1t1c0 refused: approval_stale: args_hash: the call waits with "+hash)
-	w.tells("ctl", session.TypeApprovalDecided, decides(`"decision":"approve"`), "  approved send r1t1c0")
-	w.tells("ctl", session.TypeApprovalDecided, decides(`"decision":"deny","reason":"too late"`),
+	w.tells("approve", session.TypeApprovalDecided, decides(`"decision":"approve"`), "  approved send r1t1c0")
+	w.tells("approve", session.TypeApprovalDecided, decides(`"decision":"deny","reason":"too late"`),
 		"ApprovalDecided send r1t1c0 refused: approval_stale: r1t1c0 does not wait for approval: it is open")
 	w.tells("tool", session.TypeToolCallSettled, `{"effect":"r1t1c1","status":"succeeded"}`,
 		"ToolCallSettled show r1t1c1 refused: illegal_transition: r1t1c1 has not begun: it waits for its group, or for a person")
@@ -118,7 +118,7 @@ func TestStoryTellsWhatComesOfADecision(t *testing.T) {
 	w.tells("ctl", session.TypeToolOverridesSet, `{"scope":"session","disable":["nosuch"]}`, `ToolOverridesSet refused: unknown_tool: …`)
 	w.tells("ctl", session.TypeToolRegistrySet, `{"tools":[]}`, `ToolRegistrySet refused: invalid_registry: …`)
 	hash := w.state.View().Batch.Calls[0].ArgsHash
-	w.tells("ctl", session.TypeApprovalDecided, `{"call":"r1t1c0","args_hash":"`+hash+`","decision":"approve"}`,
+	w.tells("approve", session.TypeApprovalDecided, `{"call":"r1t1c0","args_hash":"`+hash+`","decision":"approve"}`,
 		"  approved send r1t1c0", "  refused  send: tool_disabled: …")
 }
 
@@ -131,7 +131,7 @@ func TestStoryTellsARefusedEventOfEachType(t *testing.T) {
 		session.TypeRunPauseRequested: "in", session.TypeRunResumeRequested: "in", session.TypeRunEdited: "in", session.TypeRunCompleted: "in",
 		session.TypeRunFailed: "in", session.TypeSessionConfigured: "ctl", session.TypeSessionClosed: "ctl", session.TypeToolRegistrySet: "ctl",
 		session.TypeToolProfileSelected: "ctl", session.TypeToolOverridesSet: "ctl", session.TypeHostSessionUpdated: "ctl",
-		session.TypeFactsSet: "ctl", session.TypeApprovalDecided: "ctl", session.TypeToolCallsObserved: "llm", session.TypeGenerationSettled: "llm",
+		session.TypeFactsSet: "ctl", session.TypeApprovalDecided: "approve", session.TypeToolCallsObserved: "llm", session.TypeGenerationSettled: "llm",
 		session.TypeToolCallSettled: "tool", session.TypeToolBatchSettled: "tool", session.TypeStepPrepared: "step", session.TypeWakeSettled: "wake",
 	}
 	for typ, door := range doors {

@@ -142,7 +142,7 @@ func TestFullMessages(t *testing.T) {
 				Status: session.CallIgnored, Step: 1, ToolID: "host.exec", ToolName: "shell",
 			}},
 			Class: session.ClassStep, Context: raw(t, `{"phase":2}`), Effect: "r1t3s", Facts: codec.Pairs{{Key: "region", Value: raw(t, `"eu"`)}},
-			Hook: "h", InputSeq: 3, Tools: []session.StepTool{{ToolID: "host.exec", ToolName: "shell"}}, Model: "m1", Provider: "openai", Roles: []string{"editor"}, RunMS: 15_000, Session: "s1", StartBy: 2, Step: 2, Usage: total,
+			Hook: "h", InputSeq: 3, Items: []session.Item{{Role: session.RoleTool, Seq: 7, Call: 1, Code: "tool_disabled", Detail: "d", Edit: 5}}, ItemsCut: true, Tools: []session.StepTool{{ToolID: "host.exec", ToolName: "shell"}}, Model: "m1", Provider: "openai", Roles: []string{"editor"}, RunMS: 15_000, Session: "s1", StartBy: 2, Step: 2, Usage: total,
 			Used: []string{"host.exec"}, V: 1,
 		},
 		"ToolCall": session.ToolCall{

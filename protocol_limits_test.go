@@ -70,6 +70,7 @@ var limits = map[string]int64{
 	"Step#/properties/calls/items/properties/code/maxLength":                          session.CodeBytesMax,
 	"Step#/properties/calls/items/properties/tool_name/maxLength":                     session.NameBytesMax,
 	"Step#/properties/calls/maxItems":                                                 session.StepCallsMax,
+	"Step#/properties/items/maxItems":                                                 session.StepItemsMax,
 	"Step#/properties/model/maxLength":                                                session.NameBytesMax,
 	"Step#/properties/roles/items/maxLength":                                          session.RoleBytesMax,
 	"Step#/properties/roles/maxItems":                                                 session.RolesMax,

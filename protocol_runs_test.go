@@ -2,6 +2,7 @@ package refold_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -121,6 +122,12 @@ func TestEveryFieldIsSaid(t *testing.T) {
 	collect(f, f.step(`run "go" roles=["editor"] config={"provider":"p","model":"m","step_hook":{"hook":"h"}} via=ctl`))
 	f.step(`settle r1t1s ok {}`)
 	collect(f, f.step("settle r1t1 calls"+strings.Repeat(" open_session{}", session.CallsMax+1)))
+	f.step("cancel")
+	f.step(`run "much" config={"provider":"p","model":"m","step_hook":{"hook":"h"}} via=ctl`)
+	for turn := 1; turn <= session.StepItemsMax/session.CallsMax; turn++ { // more than a hook is shown
+		f.step(fmt.Sprintf("settle r2t%ds ok {}", turn))
+		collect(f, f.step(fmt.Sprintf("settle r2t%d calls%s", turn, strings.Repeat(" nosuch{}", session.CallsMax))))
+	}
 	for _, name := range slices.Concat(noticeTypes(t), slices.Collect(maps.Values(effectSchemas)), []string{"View"}) {
 		if name == session.NoticeSessionQuarantined {
 			continue // no fold says it

@@ -46,8 +46,8 @@ func (b *Bridge) Step(hook string, h StepHook, options ...ServeOption) error {
 }
 
 // StepRequest is the step that a turn begins with, as its effect says it: all
-// that there is to decide by. What the effect has no room for, Input, Arguments
-// and Result read from the log.
+// that there is to decide by. What the effect has no room for, Input, Messages,
+// Arguments and Result read from the log.
 type StepRequest struct {
 	Session  string            // session id
 	Effect   string            // effect name, r1t2s
@@ -55,6 +55,7 @@ type StepRequest struct {
 	Hook     string            // the hook's name
 	Step     int               // 0-based: how many turns the run has had
 	InputSeq uint64            // sequence of the event with the run's input
+	Cut      bool              // the session's transcript has more than Messages reads
 	Calls    []StepCall        // of the run's earlier steps, oldest first; the latest 256
 	Tools    []StepTool        // that could be offered when the session asked, in the order of the registry
 	Used     []string          // tool_ids of all that was carried out in earlier steps, sorted
@@ -65,6 +66,7 @@ type StepRequest struct {
 	Provider string            // who is asked
 	Model    string            // which model is asked, if the choice names no other
 
+	items  []session.Item
 	reader *reader
 }
 
@@ -157,7 +159,7 @@ type StepChoice struct {
 // stepRequest returns what a hook is asked.
 func stepRequest(p *session.Step) (*StepRequest, error) {
 	s := &StepRequest{
-		Session: p.Session, Effect: p.Effect, Hook: p.Hook, Step: p.Step, Used: p.Used, Roles: p.Roles, InputSeq: p.InputSeq,
+		Session: p.Session, Effect: p.Effect, Hook: p.Hook, Step: p.Step, Used: p.Used, Roles: p.Roles, InputSeq: p.InputSeq, Cut: p.ItemsCut, items: p.Items,
 		Provider: p.Provider, Model: p.Model, Facts: make(map[string]string, len(p.Facts)),
 		Usage: Usage{
 			InputTokens: p.Usage.InputTokens, OutputTokens: p.Usage.OutputTokens,

@@ -58,10 +58,17 @@ func TestStepReadsWhatItIsShown(t *testing.T) {
 		input, err := s.Input(ctx)
 		check("the input", fmt.Sprint(input.Role, input.Text, err), "userTake notes.<nil>")
 		check("the tools", s.Tools, []bridge.StepTool{{ToolID: "shop.find_order", ToolName: "find_order"}, {ToolID: "shop.refund", ToolName: "refund"}})
+		messages, err := s.Messages(ctx)
+		check("the error of reading the messages", err, nil)
 		if s.Step == 0 {
+			check("the messages of the first step", fmt.Sprint(len(messages), s.Cut), "1 false")
 			return bridge.StepChoice{}, nil
 		}
 		check("the calls", len(s.Calls), 7)
+		if check("the messages", len(messages), 9); len(messages) == 9 {
+			check("what the model said", fmt.Sprint(messages[1].Role, messages[1].Text, len(messages[1].Calls)), "assistantI look.7")
+			check("its first result", fmt.Sprint(messages[2].Role, messages[2].Text, messages[2].CallID), fmt.Sprint("toolfound", s.Calls[0].Effect))
+		}
 		for i, c := range s.Calls {
 			arguments, err := s.Arguments(ctx, c)
 			check("the arguments of "+c.Effect, arguments, model.calls[i].Arguments)
@@ -104,6 +111,9 @@ func TestStepReadsWhatItIsShown(t *testing.T) {
 	}
 	if string(end.Lifecycle) != "completed" {
 		t.Errorf("the run ended %s %s %s", end.Lifecycle, end.Code, end.Detail)
+	}
+	if _, err := (bridge.StepRequest{}).Messages(t.Context()); err == nil {
+		t.Error("a request that no bridge made has messages")
 	}
 	if _, err := (bridge.StepRequest{}).Input(t.Context()); err == nil {
 		t.Error("a request that no bridge made has an input")

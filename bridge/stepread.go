@@ -35,6 +35,18 @@ func (s StepRequest) Input(ctx context.Context) (Message, error) {
 	return userMessage(session.Item{Seq: s.InputSeq}, said)
 }
 
+// Messages returns the conversation so far as the model would be shown it next,
+// without steers that wait: inputs, answers, calls with their results, of this
+// run and of those before it. They are the latest of the session's transcript,
+// from at most 512 items; Cut says that there are earlier ones. Large results
+// are shortened as they are for a model. Blobs and errors are as for Input.
+func (s StepRequest) Messages(ctx context.Context) ([]Message, error) {
+	if s.reader == nil {
+		return nil, errNoLog
+	}
+	return s.reader.messages(ctx, &session.Generation{Session: s.Session, Effect: s.Effect, Items: s.items})
+}
+
 // Result returns the result of one of Calls, read from the log. A call that the
 // session itself refused or ended has its Code as Error, and nothing is read.
 // Blobs and errors are as for Input.

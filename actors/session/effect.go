@@ -102,7 +102,9 @@ type Step struct {
 	Facts    codec.Pairs `msgpack:"facts"` // name to text
 	Hook     string      `msgpack:"hook"`
 	InputSeq uint64      `msgpack:"input_seq"` // of the event with the run's input
-	Model    string      `msgpack:"model"`     // that the turn has if the hook says nothing
+	Items    []Item      `msgpack:"items"`     // of the transcript, the latest StepItemsMax: what a model would be shown
+	ItemsCut bool        `msgpack:"items_cut,omitempty"`
+	Model    string      `msgpack:"model"` // that the turn has if the hook says nothing
 	Provider string      `msgpack:"provider"`
 	Roles    []string    `msgpack:"roles,omitempty"`
 	RunMS    int64       `msgpack:"run_ms"`

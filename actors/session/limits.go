@@ -36,6 +36,7 @@ const (
 	CallsMax              = 64        // calls of a batch that may run
 	CallsSeenMax          = 1_024     // calls that one answer of a model may hold
 	StepCallsMax          = 256       // calls of earlier turns that a step hook is shown
+	StepItemsMax          = 512       // items of the transcript that a step hook is shown
 	StepArgumentBytesMax  = 1 << 10   // of a call's arguments that a step hook is shown; the rest is in the log
 	StepArgumentsBytesMax = 64 << 10  // of all calls' arguments that a step hook is shown, the latest first
 	CodeBytesMax          = 64        // a code in a settlement

@@ -47,6 +47,7 @@ func TestLimitsRelate(t *testing.T) {
 		{"rules fit an event, with half of it left", 2*planner.StepsBytesMax <= EventBytesMax},
 		{"a result of each call fits an event, with a text of 8 KiB", CallsMax*(10<<10) <= EventBytesMax},
 		{"a hook is shown the calls of a few turns", StepCallsMax >= 4*CallsMax},
+		{"a hook is shown the items of a few turns", StepItemsMax >= 4*(CallsMax+1)},
 		{"a hook is shown the arguments of a whole batch", StepArgumentsBytesMax >= CallsMax*StepArgumentBytesMax},
 		{"a call with a result keeps no more of its arguments than it may have had", max(StepArgumentBytesMax, planner.WhenArgumentsBytesMax) <= planner.ArgumentsBytesMax},
 		{"what rules see of a batch's arguments is within those of one event", CallsMax*planner.WhenArgumentsBytesMax <= EventBytesMax},
@@ -101,7 +102,7 @@ const factsBytesMax = FactsMax * (32 + FactNameBytesMax + FactValueBytesMax)
 const usedBytesMax = planner.ToolsMax * (2 + planner.ToolIDBytesMax)
 
 // stepBytesMax is a step's effect at its limits.
-const stepBytesMax = 1<<10 + stepCallsBytesMax + stepToolsBytesMax + planner.StepContextBytesMax + factsBytesMax + RolesMax*(2+RoleBytesMax) + usedBytesMax + 2*NameBytesMax
+const stepBytesMax = 1<<10 + StepItemsMax*(itemFixedBytesMax+CodeBytesMax+DetailBytesMax) + stepCallsBytesMax + stepToolsBytesMax + planner.StepContextBytesMax + factsBytesMax + RolesMax*(2+RoleBytesMax) + usedBytesMax + 2*NameBytesMax
 
 // preparedBytesMax is what a hook says at its limits: tools are listed by name
 // or by descriptor, and names are longer.

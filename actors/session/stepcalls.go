@@ -120,9 +120,19 @@ func (r *Run) cutArguments() {
 	}
 }
 
+// latestItems returns the end of the transcript that a hook is shown: no result
+// without the call that it is of.
+func (s *State) latestItems() []Item {
+	items := s.Items[max(0, len(s.Items)-StepItemsMax):]
+	for len(items) < len(s.Items) && len(items) > 0 && items[0].Role == RoleTool {
+		items = items[1:]
+	}
+	return items
+}
+
 // step builds the effect that asks the hook of the latest turn.
 func (s *State) step(t *Turn) Effect {
-	run, name := s.Run, stepName(t.Run, t.Number)
+	run, name, items := s.Run, stepName(t.Run, t.Number), s.latestItems()
 	hook := run.Config.StepHook.Hook
 	facts := make(codec.Pairs, len(t.Step.Facts))
 	for i, f := range t.Step.Facts {
@@ -142,7 +152,7 @@ func (s *State) step(t *Turn) Effect {
 		Name: name, Class: ClassStep, Target: hook, Deadline: t.Step.Deadline, StartBy: startBy,
 		Payload: encode(Step{
 			At: t.Step.At, Calls: run.Calls, Class: ClassStep, Context: run.Context, Effect: name, Facts: facts, Hook: hook,
-			InputSeq: run.Seq, Model: run.Config.Model, Provider: run.Config.Provider, Roles: run.Roles, RunMS: t.Step.RunMS, Session: s.Session,
+			InputSeq: run.Seq, Items: items, ItemsCut: len(items) < len(s.Items), Model: run.Config.Model, Provider: run.Config.Provider, Roles: run.Roles, RunMS: t.Step.RunMS, Session: s.Session,
 			StartBy: startBy, Step: int(t.Number) - 1, Tools: tools, Usage: run.Usage, Used: used, V: Version,
 		}),
 	}

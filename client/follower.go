@@ -30,6 +30,7 @@ type Follower struct {
 	stop  context.CancelFunc
 	heard earshot
 
+	watch   Watch
 	run     uint32 // 0: not known yet
 	seq     uint64 // of the request
 	name    string // its submission
@@ -81,16 +82,22 @@ const (
 	viewEvery = 2 * time.Second
 )
 
+// Watch are the functions that a Follower calls, one at a time.
+type Watch struct {
+	Run    func(run uint32) // once, when it is known which run it is
+	Notice func(Notice)     // for every notice and every progress of the session
+	Shown  func(Shown)      // for what the run's models say
+}
+
 // End waits for the end of the run that the request at seq, with this
-// submission or none, asked for. each is called for every notice and every
-// progress of the session on the way, show for what the run's models say.
+// submission or none, asked for, and tells w what happens on the way.
 //
 // It fails with a *RejectedError if the session refused the request, with a
 // *QuarantinedError if it stopped, and with ErrEndedBefore. When ctx ends, the
 // run goes on. An answer that no notice holds, as one in a blob, is in Output as
 // RunFinished says it, or missing.
-func (f *Follower) End(ctx context.Context, seq uint64, submission string, each func(Notice), show func(Shown)) (end RunEnd, err error) {
-	f.seq, f.name = seq, submission
+func (f *Follower) End(ctx context.Context, seq uint64, submission string, w Watch) (end RunEnd, err error) {
+	f.seq, f.name, f.watch = seq, submission, w
 	var looking sync.WaitGroup
 	defer looking.Wait()
 	inner, cancel := context.WithCancel(ctx)
@@ -102,7 +109,7 @@ func (f *Follower) End(ctx context.Context, seq uint64, submission string, each 
 		select {
 		case <-f.heard.came:
 			for _, h := range f.heard.take() {
-				if over, err = f.hear(h, each); over != nil || err != nil {
+				if over, err = f.hear(h); over != nil || err != nil {
 					break
 				}
 			}
@@ -112,7 +119,7 @@ func (f *Follower) End(ctx context.Context, seq uint64, submission string, each 
 			return RunEnd{}, ctx.Err()
 		}
 		for _, s := range f.words.out {
-			show(s)
+			w.Shown(s)
 		}
 		f.words.out = nil
 		switch {
@@ -144,11 +151,8 @@ func (f *Follower) views(ctx context.Context, views chan<- session.View) {
 	}
 }
 
-// Run returns the number of the run, 0 while it is not known.
-func (f *Follower) Run() uint32 { return f.run }
-
 // hear takes in what was heard. end is that of the run.
-func (f *Follower) hear(h heard, each func(Notice)) (end *RunEnd, err error) {
+func (f *Follower) hear(h heard) (end *RunEnd, err error) {
 	if h.delta != nil {
 		f.delta(*h.delta)
 		return nil, nil
@@ -173,7 +177,7 @@ func (f *Follower) hear(h heard, each func(Notice)) (end *RunEnd, err error) {
 		}
 		f.settled = append(f.settled, d.Effect)
 	}
-	each(n)
+	f.watch.Notice(n)
 	switch d := n.Body().(type) {
 	case session.EventRejected:
 		if d.Seq == f.seq {
@@ -195,6 +199,7 @@ func (f *Follower) found(run uint32) {
 		return
 	}
 	f.run = run
+	f.watch.Run(run)
 	early := f.words.early
 	f.words.early, f.words.earlyBytes = nil, 0
 	for _, d := range early {

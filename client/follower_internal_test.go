@@ -79,15 +79,15 @@ func TestFollowerShows(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			f := &Follower{sid: "s1", seq: 7}
 			var got strings.Builder
+			f := &Follower{sid: "s1", seq: 7, watch: Watch{Run: func(uint32) {}, Notice: func(n Notice) {
+				if d, is := n.Body().(session.CallSettled); is {
+					fmt.Fprintf(&got, "{%s}", d.Effect)
+				}
+			}}}
 			var end *RunEnd
 			for _, h := range c.heard {
-				of, err := f.hear(h, func(n Notice) {
-					if d, is := n.Body().(session.CallSettled); is {
-						fmt.Fprintf(&got, "{%s}", d.Effect)
-					}
-				})
+				of, err := f.hear(h)
 				if err != nil {
 					t.Fatal(err)
 				}

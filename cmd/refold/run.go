@@ -115,17 +115,15 @@ func (r runCommand) follow(ctx context.Context, s streams, c *client.Client, tex
 	watched := newUnserved(s.err, c.View)
 	watched.add(r.Session)
 	defer watched.begin(ctx)()
-	if r.Submission != "" || r.WhenBusy == session.BusySteer {
-		f.joined = func() { f.waiting(ctx, c) } // the run may have begun before, and asked for approvals then
-	}
-	end, err := follower.End(ctx, seq, r.Submission, func(n client.Notice) {
-		f.isRun(follower.Run())
-		f.note(n)
-	}, func(shown client.Shown) {
-		words.run = follower.Run()
-		words.show(shown)
+	end, err := follower.End(ctx, seq, r.Submission, client.Watch{
+		Run: func(run uint32) {
+			words.run, f.run = run, run
+			if r.Submission != "" || r.WhenBusy == session.BusySteer {
+				f.waiting(ctx, c) // the run may have begun before, and asked for approvals then
+			}
+		},
+		Notice: f.note, Shown: words.show,
 	})
-	f.isRun(follower.Run())
 	if errors.Is(err, client.ErrEndedBefore) {
 		end, err = r.endedBefore(ctx, c, seq)
 	}
@@ -202,15 +200,6 @@ type following struct {
 	seq     uint64   // of the request
 	asked   []string // calls whose approval was told
 	refused []string // calls of which was told that they are not run
-	joined  func()   // called when the run is known; nil: nobody is
-}
-
-// isRun takes note of which run it is, 0 if that is not known.
-func (f *following) isRun(run uint32) {
-	known := f.run != 0
-	if f.run = run; !known && run != 0 && f.joined != nil {
-		f.joined()
-	}
 }
 
 // ours reports whether an effect is of the run.

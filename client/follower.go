@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -365,14 +366,17 @@ func (e *earshot) delta(payload []byte) {
 	}
 }
 
+// notice takes a notice, or the progress of a session: a line each.
 func (e *earshot) notice(payload []byte) {
-	var n Notice
-	if json.Unmarshal(payload, &n) != nil {
-		return // published by somebody else under that name
+	for line := range bytes.Lines(payload) {
+		var n Notice
+		if json.Unmarshal(line, &n) != nil {
+			return // published by somebody else under that name
+		}
+		e.mu.Lock()
+		e.put(heard{notice: &n})
+		e.mu.Unlock()
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.put(heard{notice: &n})
 }
 
 func (e *earshot) put(h heard) {

@@ -166,18 +166,9 @@ func listen(t testing.TB, nc *nats.Conn, subject string) *ear {
 	t.Helper()
 	e := &ear{}
 	_, err := nc.Subscribe(subject, func(m *nats.Msg) {
-		var n notice
-		if json.Unmarshal(m.Data, &n) != nil {
-			return
+		for line := range bytes.Lines(m.Data) { // progress may have several
+			e.hear(line)
 		}
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		for _, have := range e.heard {
-			if have.N == n.N && n.N != 0 {
-				return // a repeat
-			}
-		}
-		e.heard = append(e.heard, n)
 	})
 	if err == nil {
 		err = nc.Flush()
@@ -186,6 +177,22 @@ func listen(t testing.TB, nc *nats.Conn, subject string) *ear {
 		t.Fatal(err)
 	}
 	return e
+}
+
+// hear takes in a notice, once.
+func (e *ear) hear(text []byte) {
+	var n notice
+	if json.Unmarshal(text, &n) != nil {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, have := range e.heard {
+		if have.N == n.N && n.N != 0 {
+			return // a repeat
+		}
+	}
+	e.heard = append(e.heard, n)
 }
 
 // all returns what was heard.

@@ -31,6 +31,7 @@ func (s *State) endRun(end Ended, answer *settlement) {
 	end.Detail = clip(end.Detail, DetailBytesMax)
 	end.OverBudget = s.overBudget()
 	s.sayFinished(run, &end, answer)
+	s.forgetTurnSettled()
 	if end.Lifecycle == Cancelled {
 		run.Steers = nil
 	}

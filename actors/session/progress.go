@@ -16,8 +16,8 @@ const (
 )
 
 // TurnSettled is the data of the progress that an attempt at a turn has ended:
-// it was settled, or its deadline came. Of one that a cancelled run had open,
-// RunFinished alone tells.
+// it was settled, or its deadline came. Of one that ends its run, or that a
+// cancelled run had open, RunFinished alone tells.
 type TurnSettled struct {
 	Effect       string     `json:"effect"`
 	Calls        int        `json:"calls,omitempty"`      // that the model made
@@ -89,6 +89,17 @@ func (s *State) turnSettled(b *settlement, bad *refusal) {
 		d.Code, d.Detail = fault.Code, clip(fault.Detail, DetailBytesMax)
 	}
 	sayProgress(s, ProgressTurnSettled, d)
+}
+
+// forgetTurnSettled takes back that a turn was settled, if this ends its run:
+// RunFinished says the same, and more.
+func (s *State) forgetTurnSettled() {
+	if s.live == nil || len(s.progress) == 0 {
+		return
+	}
+	if last := len(s.progress) - 1; s.progress[last].Type == ProgressTurnSettled {
+		s.progress = s.progress[:last]
+	}
 }
 
 // turnFailed says that the open attempt at a turn has ended without a settlement.

@@ -25,16 +25,17 @@ type actor struct {
 
 	accepted bool // it was released although the log lost events of it
 
-	snapped uint64   // events folded when the last snapshot was taken; 0: in none
-	wakes   []uint32 // open in that snapshot
-	unsure  int      // snapshots on their way
-	woken   []uint32 // wakes that were settled here in this era
-	said    []uint32 // wakes whose settlement the log has
-	used    uint64   // when it was used last, by the lane's count
-	slice   uint64   // the latest slice that it had outputs in, by the lane's count
-	storing *slice   // that stores something of it; nil: none
-	bytes   int      // that it takes, about
-	loaded  *sample  // the snapshot that it was loaded from, until the lane has taken note; nil: none, or not to be verified
+	snapped  uint64   // events folded when the last snapshot was taken; 0: in none
+	wakes    []uint32 // open in that snapshot
+	unsure   int      // snapshots on their way
+	woken    []uint32 // wakes that were settled here in this era
+	said     []uint32 // wakes whose settlement the log has
+	used     uint64   // when it was used last, by the lane's count
+	slice    uint64   // the latest slice that it had outputs in, by the lane's count
+	storing  *slice   // that stores something of it; nil: none
+	bytes    int      // that it takes, about
+	progress []byte   // lines that its events in one slice say, while they are put together
+	loaded   *sample  // the snapshot that it was loaded from, until the lane has taken note; nil: none, or not to be verified
 
 	usedAt time.Time // the same, by the clock
 }
@@ -52,7 +53,7 @@ type outputs struct {
 	actor    *actor
 	todo     []bus.Output      // withdrawals, effects, notices
 	cancel   []string          // effects to be stopped wherever they run, once their withdrawals are stored
-	progress [][]byte          // to be published once all of it is stored
+	progress []byte            // lines, to be published once all of it is stored
 	registry *planner.Registry // that the event set; nil: none
 	failed   error             // why one of them can never be stored: the session is quarantined for it
 	parked   bool              // the event is not folded: its session is being loaded
@@ -94,7 +95,7 @@ func (h *Host) next(s *actor, o *outputs) (err error) {
 		o.todo = append(o.todo, bus.Output{Session: s.sid, Notice: n.JSON(), N: n.N})
 	}
 	for _, n := range s.state.Progress() {
-		o.progress = append(o.progress, n.JSON())
+		o.progress = append(append(o.progress, n.JSON()...), '\n')
 	}
 	if now := s.state.NextRegistry(); now != before {
 		o.registry = now

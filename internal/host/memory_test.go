@@ -269,20 +269,22 @@ func (d *depot) claim(name, by string) bool {
 }
 
 func (m *memory) PublishProgress(sid string, payload []byte) error {
-	var n struct {
-		Type string
-		Seq  uint64
-		Data struct{ Effect string }
+	for line := range bytes.Lines(payload) {
+		var n struct {
+			Type string
+			Seq  uint64
+			Data struct{ Effect string }
+		}
+		if err := json.Unmarshal(line, &n); err != nil || n.Data.Effect == "" {
+			m.t.Errorf("progress of %s says %q (%v)", sid, payload, err)
+		}
+		if m.onProgress != nil {
+			m.onProgress(sid, n.Seq)
+		}
+		m.mu.Lock()
+		m.progress = append(m.progress, sid+" "+n.Type+" "+n.Data.Effect)
+		m.mu.Unlock()
 	}
-	if err := json.Unmarshal(payload, &n); err != nil || n.Data.Effect == "" {
-		m.t.Errorf("progress of %s says %q (%v)", sid, payload, err)
-	}
-	if m.onProgress != nil {
-		m.onProgress(sid, n.Seq)
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.progress = append(m.progress, sid+" "+n.Type+" "+n.Data.Effect)
 	return nil
 }
 

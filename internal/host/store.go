@@ -116,8 +116,8 @@ func (l *laneActor) finish(ctx context.Context, s *slice) error {
 		}
 	}
 	l.hasPassed(s)
+	l.tell(s.outputs) // right before the acknowledgements, which it is sent with
 	for _, o := range s.outputs {
-		l.tell(o) // right before the acknowledgements, which it is sent with
 		o.done = true
 		if a := o.actor; a != nil {
 			a.stored = o.arrival.event.Seq
@@ -220,18 +220,25 @@ func (l *laneActor) storeAll(ctx context.Context, s *slice, room []bus.Output) (
 	return all, nil
 }
 
-// tell publishes what an event says about a run under way. Nobody waits for it:
-// it is kept nowhere.
-func (l *laneActor) tell(o *outputs) {
-	for _, progress := range o.progress {
-		if o.failed != nil {
-			break
+// tell publishes what events say about runs under way, all of a session in one
+// message: a message costs more than what it says. Nobody waits for it, and it
+// is kept nowhere.
+func (l *laneActor) tell(outputs []*outputs) {
+	for _, o := range outputs {
+		if len(o.progress) > 0 && o.failed == nil {
+			o.actor.progress = append(o.actor.progress, o.progress...)
 		}
-		if err := l.host.world.PublishProgress(o.actor.sid, progress); err != nil {
+		o.progress = nil
+	}
+	for _, o := range outputs {
+		if o.actor == nil || len(o.actor.progress) == 0 {
+			continue
+		}
+		if err := l.host.world.PublishProgress(o.actor.sid, o.actor.progress); err != nil {
 			l.log.Warn("progress_not_published", "session", o.actor.sid, "error", err.Error())
 		}
+		o.actor.progress = nil
 	}
-	o.progress = nil
 }
 
 // take takes out what is stored, by the errors of all that was to be. It

@@ -174,18 +174,22 @@ func TestOutputsAreStoredInOrderAndOnce(t *testing.T) {
 				s.t.Errorf("%s says how event %d went on before it is stored: %v", sid, seq, missing)
 			}
 		}
-		events := []session.Event{s.run("s1"), s.answer("s1", "r1t1", "a"), s.run("s1"), s.answer("s1", "r2t1", "b")}
+		refused := map[string]any{"effect": "r1t1", "calls": []any{map[string]any{"tool_name": "nosuch"}}}
+		events := []session.Event{
+			s.run("s1"), s.say(session.DoorLLM, "s1", session.TypeToolCallsObserved, refused), s.answer("s1", "r1t2", "a"),
+			s.run("s1"), s.answer("s1", "r2t1", "b"),
+		}
 		s.era()
 		s.deliver(events...)
 		s.start()
 		s.wantUnacked(events...)
 		s.pass(time.Minute)
 		s.wantAcked(events...)
-		s.wantStored(events[3])
+		s.wantStored(events[4])
 		if got := s.mem.said("s1"); !slices.IsSorted(got) {
 			t.Errorf("notices were stored in the order %v", got)
 		}
-		if want := []string{"s1 TurnSettled r1t1", "s1 TurnSettled r2t1"}; !slices.Equal(s.mem.progress, want) {
+		if want := []string{"s1 TurnSettled r1t1", "s1 CallSettled r1t1c0"}; !slices.Equal(s.mem.progress, want) {
 			t.Errorf("progress: got %v, want %v", s.mem.progress, want)
 		}
 		// Stored, told so late, stored again: three tries of each and no more.

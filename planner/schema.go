@@ -3,8 +3,6 @@ package planner
 import (
 	"encoding/json"
 	"errors"
-	"regexp"
-	"regexp/syntax"
 	"strconv"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -149,31 +147,4 @@ func (v *value) plain() any {
 		out[v.names[i]] = v.items[i].plain()
 	}
 	return out
-}
-
-// pattern is a regular expression and the size of its program, to which the
-// time of a match is proportional.
-type pattern struct {
-	re     *regexp.Regexp
-	states int
-}
-
-// compilePattern compiles a regular expression, or says what is wrong.
-func compilePattern(text string) (p pattern, problem string) {
-	if len(text) > PatternBytesMax {
-		return pattern{}, "a pattern is at most " + strconv.Itoa(PatternBytesMax) + " bytes"
-	}
-	parsed, err := syntax.Parse(text, syntax.Perl)
-	if err != nil {
-		return pattern{}, "pattern " + quoted(text) + " does not compile as RE2, which has no look-around and no back-references"
-	}
-	program, err := syntax.Compile(parsed.Simplify())
-	if err != nil || len(program.Inst) > PatternStatesMax {
-		return pattern{}, "pattern " + quoted(text) + " is too large"
-	}
-	re, err := regexp.Compile(text)
-	if err != nil {
-		return pattern{}, "pattern " + quoted(text) + " does not compile as RE2"
-	}
-	return pattern{re: re, states: len(program.Inst)}, ""
 }

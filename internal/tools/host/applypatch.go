@@ -34,7 +34,7 @@ func (h *Host) applyPatch(ctx context.Context, p *place, raw json.RawMessage) (s
 	if err := p.canonical(parsed); err != nil {
 		return "", patchFailed(err)
 	}
-	changes, err := parsed.Changes(func(name string) (string, bool, error) {
+	changes, err := parsed.Changes(ctx, func(name string) (string, bool, error) {
 		content, err := p.content(ctx, name)
 		if errors.Is(err, fs.ErrNotExist) {
 			return "", false, nil

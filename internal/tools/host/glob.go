@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"io/fs"
-	"os"
 	"path"
 	"slices"
 	"strings"
@@ -23,24 +22,24 @@ func (h *Host) glob(ctx context.Context, p *place, raw json.RawMessage) (string,
 	if err := decode(raw, &args); err != nil {
 		return "", err
 	}
-	pattern, err := p.pattern(args.Pattern)
+	patterns, err := p.patterns(args.Pattern)
 	if err != nil {
 		return "", err
 	}
 	var found []string
-	err = doublestar.GlobWalk(treeFS{ctx, p.root}, pattern, func(name string, d fs.DirEntry) error {
-		if d.IsDir() {
-			name += "/"
+	tree := p.tree(ctx)
+	tree.lenient = true
+	for _, pattern := range patterns {
+		err := doublestar.GlobWalk(tree, pattern, func(name string, d fs.DirEntry) error {
+			if d.IsDir() {
+				name += "/"
+			}
+			found = append(found, name)
+			return tree.spend(0)
+		}, doublestar.WithNoFollow(), doublestar.WithFailOnIOErrors())
+		if err != nil {
+			return "", err
 		}
-		found = append(found, name)
-		return ctx.Err()
-	}, doublestar.WithNoFollow())
-	if err == nil {
-		// The walk takes file system errors for no match, a cancelled one too.
-		err = ctx.Err()
-	}
-	if err != nil {
-		return "", err
 	}
 	if len(found) == 0 {
 		return "no matches", nil
@@ -53,10 +52,97 @@ func (h *Host) glob(ctx context.Context, p *place, raw json.RawMessage) (string,
 	return names.show("use a narrower pattern"), nil
 }
 
-// pattern checks a glob and makes it relative to the working directory.
+// patterns checks a glob and returns the globs without braces that it stands
+// for, relative to the working directory.
+func (p *place) patterns(glob string) ([]string, error) {
+	switch {
+	case len(glob) > globBytesMax:
+		return nil, refuse(CodeTooLarge, "the pattern has %d bytes; use one of at most %d", len(glob), globBytesMax)
+	case glob == "" || strings.ContainsRune(glob, 0) || !doublestar.ValidatePattern(glob):
+		return nil, notGlob(glob)
+	}
+	plain, ok := expandBraces(nil, glob)
+	if !ok {
+		return nil, refuse(CodeTooLarge, "the braces of the pattern stand for more than %d patterns; use fewer alternatives, or several calls", globsMax)
+	}
+	for i := range plain {
+		var err error
+		if plain[i], err = p.pattern(plain[i]); err != nil {
+			return nil, err
+		}
+	}
+	slices.Sort(plain)
+	return slices.Compact(plain), nil
+}
+
+func notGlob(pattern string) error {
+	return refuse(CodeInvalidArguments, "pattern %.100q is no glob; use *, ?, [a-z], {a,b} and **/ for directories, and \\ before a character meant as such", pattern)
+}
+
+// expandBraces appends the patterns that a valid glob stands for: one for each
+// way to choose an alternative of each {a,b}. It gives up with false beyond
+// globsMax.
+func expandBraces(out []string, glob string) ([]string, bool) {
+	open, ends := alternatives(glob)
+	if open < 0 {
+		return append(out, glob), len(out) < globsMax
+	}
+	from := open + 1
+	for _, end := range ends {
+		var ok bool
+		if out, ok = expandBraces(out, glob[:open]+glob[from:end]+glob[ends[len(ends)-1]+1:]); !ok {
+			return nil, false
+		}
+		from = end + 1
+	}
+	return out, true
+}
+
+// alternatives returns where the first brace of a glob opens, -1 if there is
+// none, and where each of its alternatives ends: at a comma, the last one at
+// the brace that closes.
+func alternatives(glob string) (open int, ends []int) {
+	open, depth := -1, 0
+	for i := 0; i < len(glob); i++ {
+		switch c := glob[i]; {
+		case c == '\\':
+			i++
+		case c == '[':
+			if end := classEnd(glob, i); end > 0 {
+				i = end
+			}
+		case c == '{':
+			if depth++; depth == 1 {
+				open = i
+			}
+		case c == ',' && depth == 1:
+			ends = append(ends, i)
+		case c == '}' && depth > 0:
+			if depth--; depth == 0 {
+				return open, append(ends, i)
+			}
+		}
+	}
+	return -1, nil
+}
+
+// classEnd returns where the character class that begins at from ends.
+func classEnd(glob string, from int) int {
+	for i := from + 1; i < len(glob); i++ {
+		switch glob[i] {
+		case '\\':
+			i++
+		case ']':
+			return i
+		}
+	}
+	return 0
+}
+
+// pattern makes a glob without braces relative to the working directory.
 func (p *place) pattern(pattern string) (string, error) {
 	if pattern == "" || strings.ContainsRune(pattern, 0) || !doublestar.ValidatePattern(pattern) {
-		return "", refuse(CodeInvalidArguments, "pattern %.100q is no glob; use *, ?, [a-z], {a,b} and **/ for directories, and \\ before a character meant as such", pattern)
+		return "", notGlob(pattern)
 	}
 	rel := pattern
 	if path.IsAbs(pattern) {
@@ -83,35 +169,4 @@ func (p *place) pattern(pattern string) (string, error) {
 		return ".", nil
 	}
 	return strings.Join(parts, "/"), nil
-}
-
-// treeFS is the working directory as a file system whose calls end with a
-// context: a walk of a large tree asks nobody else whether it is still wanted.
-type treeFS struct {
-	ctx  context.Context
-	root *os.Root
-}
-
-// Open opens a file.
-func (t treeFS) Open(name string) (fs.File, error) {
-	if err := t.ctx.Err(); err != nil {
-		return nil, err
-	}
-	return t.root.FS().Open(name)
-}
-
-// ReadDir reads a directory, sorted by name.
-func (t treeFS) ReadDir(name string) ([]fs.DirEntry, error) {
-	if err := t.ctx.Err(); err != nil {
-		return nil, err
-	}
-	return fs.ReadDir(t.root.FS(), name)
-}
-
-// Stat follows links, as far as they stay inside.
-func (t treeFS) Stat(name string) (fs.FileInfo, error) {
-	if err := t.ctx.Err(); err != nil {
-		return nil, err
-	}
-	return t.root.Stat(name)
 }

@@ -10,9 +10,13 @@ import (
 	"io/fs"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/refold/refold/planner"
 )
 
 type grepArguments struct {
@@ -46,7 +50,7 @@ func (h *Host) grep(ctx context.Context, p *place, raw json.RawMessage) (string,
 	case err != nil:
 		return "", err
 	case fi.IsDir():
-		err = fs.WalkDir(treeFS{ctx, p.root}, rel, s.visit)
+		err = fs.WalkDir(p.tree(ctx), rel, s.visit)
 	case regular(start, fi.Mode()) != nil:
 		return "", regular(start, fi.Mode())
 	default:
@@ -67,10 +71,11 @@ type search struct {
 	place    *place
 	bytesMax int
 	re       *regexp.Regexp
-	glob     string
+	states   int      // of re's program
+	globs    []string // empty: all files
 
 	out     strings.Builder
-	matches int
+	shown   int
 	files   int // searched
 	skipped int // files that can't be read, or have a line over the limit
 	full    bool
@@ -84,13 +89,24 @@ func (s *search) prepare(args grepArguments) error {
 	if args.IgnoreCase != nil && *args.IgnoreCase {
 		expr = "(?i)" + expr
 	}
-	re, err := regexp.Compile(expr)
+	if len(expr) > regexBytesMax {
+		return refuse(CodeTooLarge, "the pattern has %d bytes; use one of at most %d", len(expr), regexBytesMax)
+	}
+	// What it takes is counted before it is compiled: a{1000}{1000} is small.
+	states, err := planner.PatternStates(expr)
+	if err == nil && states > regexStatesMax {
+		return refuse(CodeTooLarge, "the pattern is too large: its repeats make %d states, at most %d; repeat less", states, regexStatesMax)
+	}
+	var re *regexp.Regexp
+	if err == nil {
+		re, err = regexp.Compile(expr)
+	}
 	if err != nil {
 		return refuse(CodeInvalidArguments, "%v; the syntax is RE2 (no look-around, no back-references), with \\ before a character meant as such", err)
 	}
-	s.re = re
+	s.re, s.states = re, states
 	if args.Glob != nil {
-		if s.glob, err = s.place.pattern(*args.Glob); err != nil {
+		if s.globs, err = s.place.patterns(*args.Glob); err != nil {
 			return err
 		}
 	}
@@ -100,13 +116,12 @@ func (s *search) prepare(args grepArguments) error {
 // wanted tells whether the glob lets a file through. A glob without a slash is
 // compared with the file's name, any other with its path.
 func (s *search) wanted(rel string) bool {
-	switch {
-	case s.glob == "":
-		return true
-	case !strings.Contains(s.glob, "/"):
-		rel = path.Base(rel)
-	}
-	return doublestar.MatchUnvalidated(s.glob, rel)
+	return len(s.globs) == 0 || slices.ContainsFunc(s.globs, func(glob string) bool {
+		if !strings.Contains(glob, "/") {
+			return doublestar.MatchUnvalidated(glob, path.Base(rel))
+		}
+		return doublestar.MatchUnvalidated(glob, rel)
+	})
 }
 
 // visit is the walk's function. Directories that can't be read are passed over.
@@ -152,11 +167,14 @@ func (s *search) file(rel string) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 0, 64<<10), lineBytesMax)
 	for n := 1; lines.Scan(); n++ {
-		if line := lines.Bytes(); s.re.Match(line) {
+		if line := lines.Bytes(); s.matches(line) {
 			if err := s.match(rel, n, string(line)); err != nil {
 				return err
 			}
 		}
+	}
+	if err := s.ctx.Err(); err != nil { // perhaps in the middle of a line
+		return err
 	}
 	err = lines.Err()
 	if errors.Is(err, bufio.ErrTooLong) {
@@ -169,18 +187,49 @@ func (s *search) file(rel string) error {
 	return err
 }
 
+// matches reports whether the expression matches a line. A match takes the
+// program's states times the line's bytes at worst, so a long one looks at the
+// context under way.
+func (s *search) matches(line []byte) bool {
+	if len(line) <= matchStepsMax/s.states {
+		return s.re.Match(line)
+	}
+	return s.re.MatchReader(&runes{ctx: s.ctx, line: line})
+}
+
+// matchStepsMax is how many steps of a match are taken without a look at the
+// context: a tenth of a second.
+const matchStepsMax = 4 << 20
+
+// runes reads a line character by character, and ends early with its context.
+type runes struct {
+	ctx  context.Context
+	line []byte
+	read int
+}
+
+// ReadRune returns the next character, or io.EOF.
+func (r *runes) ReadRune() (char rune, size int, err error) {
+	if r.read++; len(r.line) == 0 || r.read%64 == 0 && r.ctx.Err() != nil {
+		return 0, 0, io.EOF
+	}
+	char, size = utf8.DecodeRune(r.line)
+	r.line = r.line[size:]
+	return char, size, nil
+}
+
 // match takes in one line, or ends the search.
 func (s *search) match(rel string, n int, line string) error {
 	if short := cutText(line, lineShownMax); short != line {
 		line = short + " […]"
 	}
 	text := validText(fmt.Sprintf("%s:%d:%s\n", rel, n, line))
-	if s.matches == matchesMax || s.out.Len()+len(text) > s.bytesMax {
+	if s.shown == matchesMax || s.out.Len()+len(text) > s.bytesMax {
 		s.full = true
 		return errFull
 	}
 	s.out.WriteString(text)
-	s.matches++
+	s.shown++
 	return nil
 }
 
@@ -188,8 +237,8 @@ func (s *search) show() string {
 	var note string
 	switch {
 	case s.full:
-		note = fmt.Sprintf("[stopped after %d matching lines; there are more: use path, glob or a stricter pattern]", s.matches)
-	case s.matches == 0:
+		note = fmt.Sprintf("[stopped after %d matching lines; there are more: use path, glob or a stricter pattern]", s.shown)
+	case s.shown == 0:
 		note = fmt.Sprintf("no matches in %d files", s.files)
 	}
 	if s.skipped > 0 {

@@ -16,6 +16,12 @@ const (
 	linksMax      = 40   // symbolic links that one path may lead through
 	sniffBytes    = 8000 // of a file's beginning that tell text from binary
 
+	globBytesMax   = 1 << 10   // of a glob
+	globsMax       = 256       // patterns that the braces of one glob stand for
+	walkStepsMax   = 2_000_000 // directory entries and parts of paths that one glob, grep or list_dir looks at: seconds
+	regexBytesMax  = 4 << 10   // of grep's expression
+	regexStatesMax = 4_096     // of its program: a match takes so many steps for each byte
+
 	// drainMax is how long a call waits for the rest of the output when its
 	// process group is gone and a process outside of it still holds the pipe.
 	drainMax = 2 * time.Second

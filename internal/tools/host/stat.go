@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -76,7 +75,7 @@ type listDirArguments struct {
 // listDir shows what a directory holds, sorted by name: type, size in bytes and
 // name of each, with tabs between. Directories end in a slash, links show where
 // they lead.
-func (h *Host) listDir(_ context.Context, p *place, raw json.RawMessage) (string, error) {
+func (h *Host) listDir(ctx context.Context, p *place, raw json.RawMessage) (string, error) {
 	var args listDirArguments
 	if err := decode(raw, &args); err != nil {
 		return "", err
@@ -89,17 +88,19 @@ func (h *Host) listDir(_ context.Context, p *place, raw json.RawMessage) (string
 	if err != nil {
 		return "", err
 	}
-	entries, err := fs.ReadDir(p.root.FS(), rel)
+	entries, err := p.tree(ctx).ReadDir(rel)
 	if err != nil {
 		return "", err
 	}
 	if len(entries) == 0 {
 		return "[the directory is empty]", nil
 	}
-	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	names := names{bytesMax: h.opts.OutputBytes}
-	for _, e := range entries {
-		names.add(p.entry(rel, e))
+	for i, e := range entries {
+		if !names.add(p.entry(rel, e)) {
+			names.left += len(entries) - i - 1
+			break
+		}
 	}
 	return names.show("use glob with a narrower pattern"), nil
 }

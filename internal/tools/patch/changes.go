@@ -1,5 +1,7 @@
 package patch
 
+import "context"
+
 // Change is what becomes of one path.
 type Change struct {
 	Path    string
@@ -15,10 +17,11 @@ type Read func(path string) (content string, exists bool, err error)
 
 // Changes works out the patch against the files that read finds, and returns
 // one change for each path that ends up different, in the order in which the
-// patch names them. An error (an *[Error], or one of read) means no changes.
-// Paths are compared as text: canonical ones are the caller's part.
-func (p *Patch) Changes(read Read) ([]Change, error) {
-	o := &overlay{read: read, index: map[string]int{}}
+// patch names them. An error (an *[Error], one of read, or that of ctx when it
+// ends) means no changes; a patch that takes more than [StepsMax] steps is an
+// *[Error]. Paths are compared as text: canonical ones are the caller's part.
+func (p *Patch) Changes(ctx context.Context, read Read) ([]Change, error) {
+	o := &overlay{read: read, index: map[string]int{}, budget: &budget{ctx: ctx, left: StepsMax}}
 	for i := range p.Sections {
 		if err := o.apply(&p.Sections[i]); err != nil {
 			return nil, err
@@ -35,9 +38,10 @@ func (p *Patch) Changes(read Read) ([]Change, error) {
 
 // overlay is the files as the sections so far left them.
 type overlay struct {
-	read  Read
-	files []*Change
-	index map[string]int // of path in files
+	read   Read
+	files  []*Change
+	index  map[string]int // of path in files
+	budget *budget        // of the whole patch
 }
 
 // look returns the file at path, read once.
@@ -74,7 +78,7 @@ func (o *overlay) apply(s *Section) error {
 		c.Exists, c.After = false, ""
 		return nil
 	}
-	after, err := update(s, c.After)
+	after, err := update(o.budget, s, c.After)
 	if err != nil {
 		return err
 	}

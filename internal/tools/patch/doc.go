@@ -58,8 +58,8 @@
 //
 // # Limits
 //
-// The caller bounds the sizes of the patch and of the files. An update's hunks
-// and headers times the lines of its file are at most 32 Mi (searchMax).
+// The caller bounds the sizes of the patch and of the files. Working a patch out
+// takes at most [StepsMax] steps, and ends with its context.
 //
 // # Testing
 //

@@ -1,24 +1,47 @@
 package patch
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 )
 
-// searchMax bounds hunks and headers times lines of one update: about a second
-// of searching at worst.
-const searchMax = 32 << 20
+// StepsMax is how many steps working out one patch may take, all of its sections
+// together: about a second. A step is a line that is read or compared, or 64
+// bytes of one.
+const StepsMax = 32 << 20
+
+// budget is the steps that a patch may still take.
+type budget struct {
+	ctx  context.Context
+	left int
+}
+
+// spend takes the steps of going through lines once. The error is that of the
+// context, or an *Error if there are no steps left.
+func (b *budget) spend(lines, bytes int) error {
+	if err := b.ctx.Err(); err != nil {
+		return err
+	}
+	if b.left -= lines + bytes/64; b.left < 0 {
+		return &Error{Detail: "the hunks and headers are too many for files of this size; send several smaller patches"}
+	}
+	return nil
+}
 
 // file is a text as lines.
 type file struct {
-	raw   []string // with their line ends
-	lines []string // without
-	eol   string   // what new lines end in
-	views [len(levels)][]string
+	budget *budget
+	bytes  int      // of the text
+	raw    []string // with their line ends
+	lines  []string // without
+	eol    string   // what new lines end in
+	views  [len(levels)][]string
 }
 
-func newFile(content string) *file {
-	f := &file{eol: "\n"}
+func newFile(b *budget, content string) *file {
+	f := &file{budget: b, bytes: len(content), eol: "\n"}
 	if content != "" {
 		f.raw = strings.SplitAfter(content, "\n")
 		if f.raw[len(f.raw)-1] == "" {
@@ -48,23 +71,17 @@ func (f *file) at(level int) []string {
 }
 
 // update returns the content after the hunks of a section, or an *Error.
-func update(s *Section, content string) (string, error) {
-	f := newFile(content)
-	searches := len(s.Hunks)
-	for _, h := range s.Hunks {
-		searches += len(h.Headers)
-	}
-	if searches > 0 && len(f.lines) > searchMax/searches {
-		return "", &Error{Path: s.Path, Line: s.Line, Detail: fmt.Sprintf(
-			"%d hunks and headers are too many for a file of %d lines; send several patches", searches, len(f.lines))}
+func update(b *budget, s *Section, content string) (string, error) {
+	f := newFile(b, content)
+	if err := b.spend(len(f.lines), f.bytes); err != nil {
+		return "", placed(err, s, 0)
 	}
 	out := output{eol: f.eol}
 	done := 0 // lines of the file that are in out, or were removed
 	for i, h := range s.Hunks {
 		start, lines, err := f.locate(h, done)
 		if err != nil {
-			err.Path, err.Hunk = s.Path, i+1
-			return "", err
+			return "", placed(err, s, i+1)
 		}
 		out.raw(f.raw[done:start])
 		done = start
@@ -82,6 +99,18 @@ func update(s *Section, content string) (string, error) {
 	}
 	out.raw(f.raw[done:])
 	return out.b.String(), nil
+}
+
+// placed says in an *Error which section and hunk it is about.
+func placed(err error, s *Section, hunk int) error {
+	var wrong *Error
+	if errors.As(err, &wrong) {
+		wrong.Path, wrong.Hunk = s.Path, hunk
+		if wrong.Line == 0 {
+			wrong.Line = s.Line
+		}
+	}
+	return err
 }
 
 // output collects the lines of a changed file.
@@ -113,10 +142,13 @@ func (o *output) end() {
 
 // locate returns where the hunk's old lines begin, at or after from, and the
 // hunk's lines less the blank context at its end that the file doesn't have.
-func (f *file) locate(h Hunk, from int) (int, []Line, *Error) {
+func (f *file) locate(h Hunk, from int) (int, []Line, error) {
 	repeat := -1 // the line that a header found: the hunk may begin with it
 	for _, header := range h.Headers {
-		place := f.find([]string{header}, from, false)
+		place, err := f.find([]string{header}, from, false)
+		if err != nil {
+			return 0, nil, err
+		}
 		if place < 0 {
 			return 0, nil, &Error{Line: h.Line, Detail: fmt.Sprintf(
 				"header not found from line %d of the file on: %s; copy a whole line of the file, or leave the header out", from+1, quote(header))}
@@ -132,13 +164,12 @@ func (f *file) locate(h Hunk, from int) (int, []Line, *Error) {
 		return from, lines, nil
 	}
 	for {
-		if place := f.find(want, from, h.AtEnd); place >= 0 {
-			return place, lines, nil
+		place, err := f.find(want, from, h.AtEnd)
+		if err == nil && place < 0 && repeat >= 0 {
+			place, err = f.find(want, repeat, h.AtEnd)
 		}
-		if repeat >= 0 {
-			if place := f.find(want, repeat, h.AtEnd); place >= 0 {
-				return place, lines, nil
-			}
+		if err != nil || place >= 0 {
+			return place, lines, err
 		}
 		kept := withoutBlankEnd(lines)
 		if len(kept) == len(lines) || len(old(kept)) == 0 {

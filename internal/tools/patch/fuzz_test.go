@@ -50,7 +50,7 @@ func FuzzPatch(f *testing.F) {
 			}
 		}
 		before := maps.Clone(files)
-		changes, err := p.Changes(files.read)
+		changes, err := p.Changes(t.Context(), files.read)
 		if err != nil && changes != nil {
 			t.Fatalf("an error and changes: %v", err)
 		}
@@ -65,7 +65,7 @@ func FuzzPatch(f *testing.F) {
 				t.Errorf("%s: a change that changes nothing", c.Path)
 			}
 		}
-		again, errAgain := p.Changes(files.read)
+		again, errAgain := p.Changes(t.Context(), files.read)
 		if fmt.Sprint(again, errAgain) != fmt.Sprint(changes, err) {
 			t.Errorf("second time %v, %v; first %v, %v", again, errAgain, changes, err)
 		}

@@ -70,19 +70,23 @@ func search(have, want []string) (place, matched, after int) {
 }
 
 // find returns where want stands in the file at or after from, at the
-// strictest level that has it; atEnd: only as its last lines. -1: nowhere.
-func (f *file) find(want []string, from int, atEnd bool) int {
+// strictest level that has it; atEnd: only as its last lines. -1: nowhere. The
+// error is that of the budget.
+func (f *file) find(want []string, from int, atEnd bool) (int, error) {
 	for level := range levels {
+		if err := f.budget.spend(len(f.lines)+len(want), f.bytes); err != nil {
+			return -1, err
+		}
 		have, want := f.at(level), mapped(want, level)
 		if atEnd {
 			if last := len(have) - len(want); last >= from && slices.Equal(have[last:], want) {
-				return last
+				return last, nil
 			}
 			continue
 		}
 		if place, _, _ := search(have[from:], want); place >= 0 {
-			return from + place
+			return from + place, nil
 		}
 	}
-	return -1
+	return -1, nil
 }

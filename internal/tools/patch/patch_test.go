@@ -5,6 +5,7 @@ package patch_test
 // the error. Run with -rewrite to write what is got, and then read the diff.
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"maps"
@@ -35,7 +36,7 @@ func apply(text string, before tree) (tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	changes, err := p.Changes(before.read)
+	changes, err := p.Changes(context.Background(), before.read)
 	if err != nil {
 		return nil, err
 	}
@@ -180,20 +181,48 @@ func TestReadError(t *testing.T) {
 		t.Fatal(err)
 	}
 	broken := errors.New("broken disk")
-	changes, err := p.Changes(func(string) (string, bool, error) { return "", false, broken })
+	changes, err := p.Changes(t.Context(), func(string) (string, bool, error) { return "", false, broken })
 	if !errors.Is(err, broken) || changes != nil {
 		t.Errorf("got %v, %v, want the error of read and no changes", changes, err)
 	}
 }
 
-// TestSearchesAreBounded: a small patch can't make a large file cost minutes.
-func TestSearchesAreBounded(t *testing.T) {
+// TestStepsAreBounded: a small patch can't make files cost minutes, by hunks
+// or by sections.
+func TestStepsAreBounded(t *testing.T) {
 	t.Parallel()
-	text := "*** Begin Patch\n*** Update File: f\n" + strings.Repeat("@@\n-a\n", 2000) + "*** End Patch"
-	_, err := apply(text, tree{"f": strings.Repeat("a\n", 100_000)})
-	want := "f: patch line 2: 2000 hunks and headers are too many for a file of 100000 lines; send several patches"
-	if err == nil || err.Error() != want {
-		t.Errorf("got %v, want %s", err, want)
+	large := tree{"f": strings.Repeat("a\n", 1_000_000)}
+	for name, body := range map[string]string{
+		"hunks":    "*** Update File: f\n" + strings.Repeat("@@\n-a\n", 2000),
+		"sections": strings.Repeat("*** Update File: f\n@@\n-a\n", 2000),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := apply("*** Begin Patch\n"+body+"*** End Patch", large)
+			if err == nil || !strings.Contains(err.Error(), "send several smaller patches") {
+				t.Errorf("got %v, want it refused with what to do", err)
+			}
+		})
+	}
+}
+
+// TestPatchEndsWithItsContext: a patch that is worked out ends when its call is
+// cancelled.
+func TestPatchEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	p, err := patch.Parse("*** Begin Patch\n*** Update File: f\n@@\n-a\n*** Update File: g\n@@\n-a\n*** End Patch")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	reads := 0
+	_, err = p.Changes(ctx, func(string) (string, bool, error) {
+		reads++
+		cancel()
+		return "a\n", true, nil
+	})
+	if !errors.Is(err, context.Canceled) || reads != 1 {
+		t.Errorf("got %v after %d reads, want the end of the context after one", err, reads)
 	}
 }
 
@@ -204,7 +233,7 @@ func TestNothingChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	changes, err := p.Changes(tree{"f": "a\n"}.read)
+	changes, err := p.Changes(t.Context(), tree{"f": "a\n"}.read)
 	if err != nil || len(changes) != 0 {
 		t.Errorf("got %v, %v, want no changes", changes, err)
 	}

@@ -1,0 +1,101 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+)
+
+// readAtOnce is how many entries are read of a directory before the call's
+// context is looked at again.
+const readAtOnce = 1024
+
+// treeFS is the working directory as a file system for one call. Every entry
+// that is read is a step, and so is each part of a path that is looked up; all calls fail once
+// the steps are used up or the context has ended.
+type treeFS struct {
+	ctx  context.Context
+	root *os.Root
+	left int // steps
+
+	// lenient has what can't be read count as absent, for a walk that ends at the
+	// first other error.
+	lenient bool
+}
+
+func (p *place) tree(ctx context.Context) *treeFS {
+	return &treeFS{ctx: ctx, root: p.root, left: walkStepsMax}
+}
+
+// errSteps ends a walk that takes too long.
+var errSteps = refuse(CodeTooLarge, "more than %d files and directories to look at; begin at a directory further down, or use a narrower pattern", walkStepsMax)
+
+// spend takes steps.
+func (t *treeFS) spend(steps int) error {
+	if err := t.ctx.Err(); err != nil {
+		return err
+	}
+	if t.left -= steps; t.left < 0 {
+		return errSteps
+	}
+	return nil
+}
+
+// Open opens a file.
+func (t *treeFS) Open(name string) (fs.File, error) {
+	if err := t.spend(parts(name)); err != nil {
+		return nil, err
+	}
+	f, err := t.root.FS().Open(name)
+	return f, t.absent(err)
+}
+
+// ReadDir reads a directory, sorted by name.
+func (t *treeFS) ReadDir(name string) ([]fs.DirEntry, error) {
+	if err := t.spend(parts(name)); err != nil {
+		return nil, err
+	}
+	f, err := t.root.Open(name)
+	if err != nil {
+		return nil, t.absent(err)
+	}
+	defer f.Close()
+	var all []fs.DirEntry
+	for {
+		some, err := f.ReadDir(readAtOnce)
+		all = append(all, some...)
+		if spent := t.spend(len(some)); spent != nil {
+			return nil, spent
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			slices.SortFunc(all, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+			return all, nil
+		case err != nil:
+			return nil, t.absent(err)
+		}
+	}
+}
+
+// Stat follows links, as far as they stay inside.
+func (t *treeFS) Stat(name string) (fs.FileInfo, error) {
+	if err := t.spend(parts(name)); err != nil {
+		return nil, err
+	}
+	fi, err := t.root.Stat(name)
+	return fi, t.absent(err)
+}
+
+// parts returns how many names a path has, each of which is opened.
+func parts(name string) int { return 1 + strings.Count(name, "/") }
+
+func (t *treeFS) absent(err error) error {
+	if err == nil || !t.lenient {
+		return err
+	}
+	return &fs.PathError{Op: "open", Path: ".", Err: fs.ErrNotExist}
+}

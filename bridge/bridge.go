@@ -332,6 +332,11 @@ type heartbeat struct {
 // Close closes the connection. Run must have returned.
 func (b *Bridge) Close() { b.bus.Close() }
 
+// LetsAnybodyIn reports whether the NATS servers let somebody in who has no
+// credentials: then whoever reaches them may control every session. It connects
+// once more, and takes as long as that does.
+func (b *Bridge) LetsAnybodyIn() bool { return b.bus.LetsAnybodyIn() }
+
 // Setting is one line of an effective configuration.
 type Setting struct{ Key, Value string }
 

@@ -25,7 +25,7 @@ func TestDrain(t *testing.T) {
   - say: "${result}"
 `), "scripted")
 	work := t.TempDir()
-	args := []string{"--nats", s.url, "--tools", "host", "--workdir", work, "--concurrency", "1", "--grace", "5m", "--sandbox", "off"}
+	args := []string{"--nats", s.url, "--tools", "host", "--workdir", work, "--concurrency", "1", "--grace", "5m", "--sandbox", "off", "--model-may-control-every-session"}
 	first := startDaemon(t, "bridge", args...)
 	for _, sid := range []string{"s1", "s2"} {
 		s.run(session.DoorIn, sid, "open", scripted)

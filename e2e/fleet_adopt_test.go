@@ -39,7 +39,7 @@ func TestTwoAdoptAtOnce(t *testing.T) {
 	g := newGate(t)
 	s := startSystem(t, nil)
 	s.models(g.in(pairRules), "scripted")
-	first := s.worker("w1", t.TempDir(), "--sandbox", "off")
+	first := s.worker("w1", t.TempDir(), "--sandbox", "off", "--model-may-control-every-session")
 	held := []string{"a0", "a1", "a2", "a3", "a4"}
 	later := []string{"b0", "b1", "b2", "b3", "b4", "b5", "b6", "b7"}
 	ears := map[string]*ear{}
@@ -198,7 +198,7 @@ func TestRetrySafeCallRuns(t *testing.T) {
   - shown: {last: tool}
     say: '${result}'
 `), "STARTS", starts), "scripted")
-			first := s.worker("w1", t.TempDir(), "--sandbox", "off")
+			first := s.worker("w1", t.TempDir(), "--sandbox", "off", "--model-may-control-every-session")
 			heard := listen(t, s.nc, "refold.out.s1")
 			s.run(session.DoorIn, "s1", "open", scripted)
 			s.wantEnd("s1", 1, session.Completed, "")

@@ -28,7 +28,7 @@ const opening = `rules:
 // outside of their directories.
 func (s *system) host(work string) *daemon {
 	s.t.Helper()
-	return startDaemon(s.t, "bridge", "--nats", s.url, "--tools", "host", "--workdir", work, "--sandbox", "off")
+	return startDaemon(s.t, "bridge", "--nats", s.url, "--tools", "host", "--workdir", work, "--sandbox", "off", "--model-may-control-every-session")
 }
 
 // startHost starts a system whose model says the rules of a script, and whose

@@ -40,6 +40,7 @@ type daemon struct {
 	t    testing.TB
 	name string
 	args []string
+	env  []string // beside this process's
 	cmd  *exec.Cmd
 	out  *output
 }
@@ -47,7 +48,13 @@ type daemon struct {
 // startDaemon starts a program under test; it is ended with the test.
 func startDaemon(t testing.TB, name string, args ...string) *daemon {
 	t.Helper()
-	d := &daemon{t: t, name: name, args: args, out: &output{}}
+	return startDaemonWith(t, nil, name, args...)
+}
+
+// startDaemonWith is startDaemon with more variables in the environment.
+func startDaemonWith(t testing.TB, env []string, name string, args ...string) *daemon {
+	t.Helper()
+	d := &daemon{t: t, name: name, args: args, env: env, out: &output{}}
 	d.start()
 	t.Cleanup(func() {
 		d.kill()
@@ -62,6 +69,7 @@ func (d *daemon) start() {
 	d.t.Helper()
 	d.cmd = exec.Command(program(d.name), d.args...)
 	d.cmd.Stdout, d.cmd.Stderr = d.out, d.out
+	d.cmd.Env = append(os.Environ(), d.env...)
 	if err := d.cmd.Start(); err != nil {
 		d.t.Fatal(err)
 	}

@@ -35,6 +35,7 @@ type flags struct {
 
 	Sandbox        string        `yaml:"sandbox" group:"Host tools" enum:"required,auto,off" default:"auto" help:"What confines the shell: required, all of it or the bridge does not start; auto, what this system can, and it is said at the start; off, nothing."`
 	SandboxNetwork bool          `name:"sandbox-network" yaml:"sandbox-network" group:"Host tools" help:"Let commands use the network."`
+	LetModels      bool          `name:"model-may-control-every-session" yaml:"model-may-control-every-session" group:"Host tools" help:"Serve a shell that reaches the network although NATS lets in whoever connects: a command can then publish any event of any session."`
 	SandboxRead    []string      `name:"sandbox-read" yaml:"sandbox-read" group:"Host tools" sep:"none" placeholder:"PATH" help:"Absolute path that commands may read and execute too, such as /opt/toolchain. May be repeated."`
 	ShellCPU       time.Duration `name:"shell-cpu" yaml:"shell-cpu" group:"Host tools" default:"10m" help:"CPU time of each process of a command."`
 	ShellMemory    settings.Size `name:"shell-memory" yaml:"shell-memory" group:"Host tools" default:"2GiB" placeholder:"SIZE" help:"Memory of a command."`

@@ -17,6 +17,19 @@ import (
 	"github.com/refold/refold/internal/tools/sandbox"
 )
 
+// errOpenShell says what stands in the way of a shell.
+var errOpenShell = errors.New("commands of the shell would reach the network, and NATS lets in whoever connects: a model could publish any event of any session. " +
+	"Give the NATS server users (docs/operations.md), or keep commands from the network (without --sandbox-network, and with --sandbox required or auto where it can). " +
+	"--model-may-control-every-session serves the shell all the same")
+
+// mayServeShell refuses a shell by which a model could control all sessions.
+func (o *offers) mayServeShell(b *bridge.Bridge, f *flags) error {
+	if !o.shellDials || f.LetModels || !b.LetsAnybodyIn() {
+		return nil
+	}
+	return fmt.Errorf("--tools host: %w", errOpenShell)
+}
+
 // hosting is --tools [NAME=]host: the tools, and which worker this is.
 type hosting struct {
 	fleet bridge.Fleet
@@ -40,6 +53,7 @@ func (o *offers) openHost(of offer, f *flags, log *slog.Logger) (bridge.Executor
 		level = slog.LevelWarn
 	}
 	log.Log(context.Background(), level, "sandbox", "holds", report.String())
+	o.shellDials = f.SandboxNetwork || !report.Holds(sandbox.Network)
 	h := hosting{fleet: bridge.Fleet{Target: of.name, Lost: f.WorkerLost}}
 	options := host.Options{Sandbox: box, IdleTTL: f.HostTTL, Keep: f.HostKeep, OutputMax: int64(f.ShellOutput)}
 	if err := os.MkdirAll(f.Workdir, 0o755); err != nil {

@@ -62,6 +62,9 @@ func run(ctx context.Context, f *flags, env settings.Environment, stderr io.Writ
 		return err
 	}
 	defer b.Close()
+	if err := offered.mayServeShell(b, f); err != nil {
+		return err
+	}
 	if err := offered.serve(b, f, env); err != nil {
 		return err
 	}

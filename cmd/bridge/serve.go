@@ -43,6 +43,8 @@ type offers struct {
 	mcp      []*mcp.Servers   // of MCP servers
 	hosts    []hosting        // host tools: workers of fleets
 	ledger   *recorded.Ledger // nil: none
+
+	shellDials bool // commands of the host tools may use the network
 }
 
 // close closes what was opened.

@@ -16,14 +16,15 @@ import (
 
 // devCommand runs everything in one process.
 type devCommand struct {
-	Dir     string `default:".refold" type:"path" help:"Where JetStream and host sessions keep their files; it goes on where it was."`
-	Port    int    `default:"4222" help:"Port of NATS on 127.0.0.1; 0 is any free one."`
-	Model   string `default:"echo" placeholder:"MODEL" help:"echo, demo, scripted:FILE, recorded:FILE, or a real one, with its key in the environment: openai:NAME, openai-chat:NAME, anthropic:NAME, gemini:NAME."`
-	Workdir string `type:"path" placeholder:"DIR" help:"Working directory of all host sessions. Default: one a session, under --dir."`
-	Sandbox string `enum:"required,auto,off" default:"auto" help:"What confines the shell of host sessions: required, all of it or dev does not start; auto, what this system can; off, nothing."`
-	Network bool   `name:"sandbox-network" help:"Let commands of the shell use the network."`
-	Install string `type:"existingfile" placeholder:"FILE" help:"Install record to publish if the log has none."`
-	Verbose bool   `help:"Log what the daemons log."`
+	Dir       string `default:".refold" type:"path" help:"Where JetStream and host sessions keep their files; it goes on where it was."`
+	Port      int    `default:"4222" help:"Port of NATS on 127.0.0.1; 0 is any free one."`
+	Model     string `default:"echo" placeholder:"MODEL" help:"echo, demo, scripted:FILE, recorded:FILE, or a real one, with its key in the environment: openai:NAME, openai-chat:NAME, anthropic:NAME, gemini:NAME."`
+	Workdir   string `type:"path" placeholder:"DIR" help:"Working directory of all host sessions. Default: one a session, under --dir."`
+	Sandbox   string `enum:"required,auto,off" default:"auto" help:"What confines the shell of host sessions: required, all of it or dev does not start; auto, what this system can; off, nothing."`
+	Network   bool   `name:"sandbox-network" help:"Let commands of the shell use the network."`
+	LetModels bool   `name:"model-may-control-every-session" help:"Serve a shell that reaches the network: NATS asks nobody who they are here, so a command can publish any event of any session."`
+	Install   string `type:"existingfile" placeholder:"FILE" help:"Install record to publish if the log has none."`
+	Verbose   bool   `help:"Log what the daemons log."`
 
 	Durability     string        `enum:"always,interval" default:"always" help:"When NATS writes to disk: always, before it acknowledges, or at an interval, every two minutes: faster, and a power failure takes what was acknowledged since."`
 	Memory         settings.Size `default:"256MiB" placeholder:"SIZE" help:"What the sessions in memory may take, about: beyond it those that were used least lately sleep. Such as 64MiB."`
@@ -46,6 +47,9 @@ func (d devCommand) Run(ctx context.Context, s streams, conn connection) (err er
 		return fmt.Errorf("dev: --sandbox %s: %w", d.Sandbox, err)
 	}
 	work := place{hosts: filepath.Join(d.Dir, "hosts"), workdir: d.Workdir, box: box}
+	if (d.Network || !report.Holds(sandbox.Network)) && !d.LetModels {
+		work.noShell = noShell
+	}
 	m, daemon, kind, err := d.openModel(work)
 	if err != nil {
 		return err
@@ -81,7 +85,11 @@ func (d devCommand) Run(ctx context.Context, s streams, conn connection) (err er
 		}
 		defer stop()
 	}
-	fmt.Fprintln(s.out, "Shell:", report)
+	if work.noShell != "" {
+		fmt.Fprintln(s.out, "Shell: off, since", work.noShell)
+	} else {
+		fmt.Fprintln(s.out, "Shell:", report)
+	}
 	fmt.Fprintf(s.out, devBanner, server.URL(), d.Dir, d.Model, server.URL(), conn.Prefix, conn.Prefix)
 	select {
 	case <-ctx.Done():
@@ -118,6 +126,9 @@ func (d devCommand) findBridge() (string, error) {
 	}
 	return findBridge(self)
 }
+
+// noShell is why dev runs no commands where they would reach the network.
+const noShell = "commands would reach the network, and NATS asks nobody who they are here: a model could control every session; --model-may-control-every-session lets them"
 
 const devBanner = `NATS with JetStream, a session-actor and a bridge run at %s
 Files: %s    Model: %s    Stop with Ctrl-C; started again, it goes on where it was.

@@ -37,7 +37,7 @@ func networkedModel(text string) (kind, name string, ok bool, err error) {
 // hostTools serves the built-in host tools alone, with a record whose config
 // names the model.
 func hostTools(kind, name string, at place) (*model, error) {
-	tools := host.New(at.hosts, host.Options{WorkDir: at.workdir, Sandbox: at.box})
+	tools := host.New(at.hosts, host.Options{WorkDir: at.workdir, Sandbox: at.box, NoShell: at.noShell})
 	if err := tools.Prepare(); err != nil {
 		return nil, err
 	}

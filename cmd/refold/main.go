@@ -4,8 +4,10 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/refold/refold/cmd/settings"
@@ -13,7 +15,13 @@ import (
 )
 
 func main() {
-	sandbox.Child() // never returns where this process is the one of a command
+	sandbox.Child()                                                          // never returns where this process is the one of a command
+	if slices.Contains(os.Args, "dev") || slices.Contains(os.Args, "demo") { // which serve a shell
+		if err := settings.HideEnvironment(); err != nil {
+			fmt.Fprintln(os.Stderr, "refold:", err)
+			os.Exit(1)
+		}
+	}
 	settings.Collect()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()

@@ -38,6 +38,7 @@ type place struct {
 	hosts   string // what the executor keeps
 	workdir string // working directory of all host sessions; empty: one a session
 	box     *sandbox.Box
+	noShell string // why no commands run; empty: they do
 }
 
 // open makes the model that a --model flag names. Files that it needs go to
@@ -67,7 +68,7 @@ func scriptedModel(name string, at place) (*model, error) {
 	if err != nil {
 		return nil, err
 	}
-	tools := host.New(at.hosts, host.Options{WorkDir: at.workdir, Sandbox: at.box})
+	tools := host.New(at.hosts, host.Options{WorkDir: at.workdir, Sandbox: at.box, NoShell: at.noShell})
 	if err := tools.Prepare(); err != nil {
 		return nil, err
 	}

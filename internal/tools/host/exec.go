@@ -33,6 +33,9 @@ func (h *Host) exec(ctx context.Context, p *place, raw json.RawMessage) (string,
 	if err := decode(raw, &args); err != nil {
 		return "", err
 	}
+	if h.opts.NoShell != "" {
+		return "", refuse(CodeToolUnbound, "%s", h.opts.NoShell)
+	}
 	timeout, err := h.timeout(args.TimeoutMS)
 	if err != nil {
 		return "", err

@@ -8,11 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// groupAttr makes a child the leader of a group of its own. If this process is
+// groupAttr makes a child the leader of a group of its own, in a session of its
+// own: it has no terminal that it could write escape sequences to. If this process is
 // killed, so is the leader: a command whose call will be settled as unknown
 // should not go on for longer than it must.
 func groupAttr() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 }
 
 // wait waits for the leader's end, and then ends what it left in the group. The

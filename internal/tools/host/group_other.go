@@ -7,8 +7,9 @@ import (
 	"syscall"
 )
 
-// groupAttr makes a child the leader of a group of its own.
-func groupAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+// groupAttr makes a child the leader of a group of its own, in a session of its
+// own: it has no terminal.
+func groupAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
 // wait waits for the leader's end, and then ends what it left in the group. For
 // the moment between the two, the group's number could be another's; systems

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -35,6 +36,10 @@ type Options struct {
 	// Sandbox confines commands. nil: they may do what this process's user may.
 	Sandbox *sandbox.Box
 
+	// NoShell, if not empty, says why this host runs no commands: what a model is
+	// told that calls the shell.
+	NoShell string
+
 	// ExecTimeout is what a command may take that names no timeout_ms.
 	// 0: 60 s. ExecTimeoutMax is the most that one may name. 0: 10 min.
 	ExecTimeout    time.Duration
@@ -53,7 +58,8 @@ type Options struct {
 	// variables of EnvironAllow: names, or beginnings of names followed by *.
 	// Environ nil: this process's. EnvironAllow nil: a list of harmless ones
 	// (PATH, HOME, LANG, TMPDIR, those of the Go toolchain …). EnvironAdd is
-	// passed on as it is.
+	// passed on as it is; of the others, what stands before the @ of an address
+	// is left out.
 	Environ      []string
 	EnvironAllow []string
 	EnvironAdd   []string
@@ -121,13 +127,16 @@ func (o Options) withDefaults() Options {
 func (o Options) environ(dir string) []string {
 	env := []string{"PATH=/usr/local/bin:/usr/bin:/bin"}
 	for _, v := range o.Environ {
-		if name, _, ok := strings.Cut(v, "="); ok && allowed(name, o.EnvironAllow) {
-			env = append(env, v)
+		if name, value, ok := strings.Cut(v, "="); ok && allowed(name, o.EnvironAllow) {
+			env = append(env, name+"="+userinfo.ReplaceAllString(value, "://"))
 		}
 	}
 	// Of two values of one name, the last counts.
 	return append(append(env, o.EnvironAdd...), "PWD="+filepath.Clean(dir))
 }
+
+// userinfo is a user and password in an address, as GOPROXY may have them.
+var userinfo = regexp.MustCompile(`://[^/?#\s,|]*@`)
 
 func allowed(name string, list []string) bool {
 	for _, a := range list {

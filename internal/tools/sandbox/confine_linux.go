@@ -30,7 +30,7 @@ var systemFiles = []string{
 	"/etc/ssl/openssl.cnf", "/etc/timezone",
 }
 
-var systemDevices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
+var systemDevices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}
 
 // confine gives up what the command must not have. In a trial, limits says why
 // rlimits can't be set; the error, what else went wrong.
@@ -52,6 +52,7 @@ func (s *supervisor) confine() (limits string, err error) {
 		return limits, fmt.Errorf("no new privileges: %w", err)
 	}
 	dropCapabilities()
+	_ = denyKeyrings() // the trial finds out whether it did
 	// The command has this user, and must not trace us.
 	return limits, unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 }
@@ -125,6 +126,7 @@ func (s *supervisor) try(t *trial, limits string) *found {
 		f.Connected = true
 		conn.Close()
 	}
+	f.Keyring = reachesKeyring()
 	status, err := os.ReadFile("/proc/thread-self/status")
 	f.Privileged = err != nil || holdsCapabilities(string(status))
 	return f

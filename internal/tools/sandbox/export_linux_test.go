@@ -26,6 +26,9 @@ func NewBy(c Config, means string) (*Box, Report, error) {
 	return nil, Report{}, errors.New("no such way: " + means)
 }
 
+// Means says how the box starts children.
+func (b *Box) Means() string { return b.way.means }
+
 // Means are all ways to start children, the best first.
 func Means() (all []string) {
 	for _, w := range ways() {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,6 +22,9 @@ const escapeName = "escape"
 
 func TestMain(m *testing.M) {
 	sandbox.Child()
+	if os.Args[0] == terminalName {
+		os.Exit(fromTerminal(os.Args[1:]))
+	}
 	if os.Args[0] == escapeName {
 		if err := escapes[os.Args[1]](os.Args[2:]); err != nil {
 			fmt.Println("failed:", err)
@@ -69,6 +73,18 @@ var escapes = map[string]func(args []string) error{
 		signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
 		fmt.Println("stays")
 		select {}
+	},
+	"descriptor": func(args []string) error {
+		fd, err := strconv.Atoi(args[0])
+		if err == nil {
+			_, err = unix.Read(fd, make([]byte, 64))
+		}
+		return err
+	},
+	"terminal": func([]string) error { return os.WriteFile("/dev/tty", []byte("\x1b]52;c;cm0gLXJmIC8=\a"), 0) },
+	"keyring": func([]string) error {
+		_, err := unix.AddKey("user", "refold-was-here", []byte("x"), unix.KEY_SPEC_USER_KEYRING)
+		return err
 	},
 	"privileges": func([]string) error {
 		status, err := os.ReadFile("/proc/self/status")

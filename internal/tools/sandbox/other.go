@@ -12,8 +12,11 @@ func Child() {}
 
 type way struct {
 	works bool
+	user  bool
 	means string
 }
+
+func shield() {}
 
 func unable() string { return "this system is not Linux" }
 

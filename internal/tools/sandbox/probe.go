@@ -26,6 +26,7 @@ type found struct {
 	Limits       string `json:"limits"`     // why rlimits were not set; empty: they were
 	Counted      bool   `json:"counted"`    // the kernel counts this user's processes
 	Privileged   bool   `json:"privileged"` // a command would have capabilities, or could get some
+	Keyring      bool   `json:"keyring"`    // a command could use the keyrings of this user
 }
 
 // probe finds the best way to start children that works, and what holds then.
@@ -79,7 +80,12 @@ func (b *Box) judge(f found) {
 	say(Memory, f.Limits == "", f.Limits)
 	say(FileSize, f.Limits == "", f.Limits)
 	say(Processes, f.Sees || f.Counted && f.Limits == "", "root's processes are not counted, and they can't be watched")
-	say(Privileges, !f.Privileged, "capabilities can't be given up")
+	switch {
+	case f.Privileged:
+		say(Privileges, false, "capabilities can't be given up")
+	default:
+		say(Privileges, !f.Keyring, "this kernel takes no filter of system calls, so the user's keyrings can be used")
+	}
 }
 
 // newTrial makes what a child tries itself on.

@@ -101,7 +101,7 @@ const (
 	Memory     Guarantee = "memory"     // of each process, and where Ends holds of all
 	FileSize   Guarantee = "file_size"  // of each file
 	Processes  Guarantee = "processes"  // how many there are
-	Privileges Guarantee = "privileges" // no capabilities, and no way to get some
+	Privileges Guarantee = "privileges" // no capabilities, no way to get some, and no keyring
 )
 
 var guarantees = []Guarantee{Files, Network, Ends, CPU, Memory, FileSize, Processes, Privileges}
@@ -172,16 +172,23 @@ type Box struct {
 // New tries out what can be enforced. With [Required] it fails unless all of it
 // can, and the error says what can't. A nil Box, which [Off] gives, confines
 // nothing.
+//
+// From then on no other process of this user may read this one's memory and
+// files (but where commands are in user namespaces, which see neither).
 func New(c Config) (*Box, Report, error) {
 	if err := c.Validate(); err != nil {
 		return nil, Report{}, err
 	}
 	c = c.withDefaults()
 	if c.Mode == Off {
+		shield()
 		return nil, Report{Mode: Off}, nil
 	}
 	b := &Box{config: c}
 	b.probe()
+	if !b.way.user { // who may not write a child's maps starts none
+		shield()
+	}
 	b.report.Mode = c.Mode
 	if c.Mode == Required && len(b.report.Missing) > 0 {
 		return nil, b.report, fmt.Errorf("the sandbox is required, and these can't be enforced here: %s; say auto to go on without them", b.report.Lacks())

@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -23,14 +25,40 @@ const childName = "refold-sandbox"
 var armed bool
 
 // Child must be called first in main, and in TestMain. In a child of a Box it
-// confines the process, runs the command and never returns; anywhere else it
-// returns at once.
+// confines the process, runs the command and never returns. Anywhere else it
+// sees to it that no program that this process starts gets a file that this
+// process was given open, and returns.
 func Child() {
 	armed = true
+	keepFiles()
 	if len(os.Args) > 0 && os.Args[0] == childName {
 		supervise()
 	}
 }
+
+// keepFiles keeps all open files but the standard ones from programs that this
+// process starts. Go opens files so; those that were open before, it passes on.
+func keepFiles() {
+	if unix.CloseRange(firstFile, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC) == nil {
+		return
+	}
+	entries, err := os.ReadDir("/proc/self/fd") // before Linux 5.11
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if fd, err := strconv.Atoi(e.Name()); err == nil && fd >= firstFile {
+			syscall.CloseOnExec(fd)
+		}
+	}
+}
+
+// shield keeps this process's memory and files from other processes of its user,
+// which a command is without a sandbox. Root reads them all the same.
+func shield() { _ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }
+
+// firstFile is the first descriptor that is no standard file.
+const firstFile = 3
 
 // way is one way to start children.
 type way struct {
@@ -63,7 +91,9 @@ func ways() []way {
 
 // attr says how the kernel starts a child of this way.
 func (w way) attr(network bool) *syscall.SysProcAttr {
-	attr := &syscall.SysProcAttr{Setpgid: true, Cloneflags: w.flags}
+	// A session of its own has no terminal: what a command writes to one would be
+	// escape sequences to whoever looks at it.
+	attr := &syscall.SysProcAttr{Setsid: true, Cloneflags: w.flags}
 	if network {
 		attr.Cloneflags &^= unix.CLONE_NEWNET
 	}

@@ -1,0 +1,86 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// environFile is the variable that names the descriptor from which a program
+// that was started again reads its environment.
+const environFile = "REFOLD_ENVIRON_FD"
+
+// shownVariables stay where everybody of the same user can read them
+// (/proc/PID/environ): what the Go runtime reads before main, and what tells a
+// person which process it is.
+var shownVariables = []string{
+	"GOCOVERDIR", "GODEBUG", "GOGC", "GOMAXPROCS", "GOMEMLIMIT", "GORACE", "GOTRACEBACK", "HOME", "LD_LIBRARY_PATH", "PATH", "TMPDIR", "USER",
+}
+
+// HideEnvironment takes the environment of this process out of /proc, where a
+// shell that the process starts could read a provider's key. It starts the
+// program again, once, with the variables in a file in memory instead, and sets
+// them again there. Call it first in a main that serves a shell, never in a
+// test. An error means that the environment is as it was.
+func HideEnvironment() error {
+	if fd := os.Getenv(environFile); fd != "" {
+		return restoreEnvironment(fd)
+	}
+	shown := slices.DeleteFunc(os.Environ(), func(pair string) bool {
+		name, _, _ := strings.Cut(pair, "=")
+		return !slices.Contains(shownVariables, name)
+	})
+	if len(shown) == len(os.Environ()) {
+		return nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("hide the environment: %w", err)
+	}
+	fd, err := unix.MemfdCreate("environment", 0) // inherited: no MFD_CLOEXEC
+	if err != nil {
+		return fmt.Errorf("hide the environment: %w", err)
+	}
+	f := os.NewFile(uintptr(fd), "environment")
+	defer f.Close()
+	if _, err = f.WriteString(strings.Join(os.Environ(), "\x00")); err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err == nil {
+		err = syscall.Exec(self, os.Args, append(shown, environFile+"="+strconv.Itoa(fd)))
+	}
+	return fmt.Errorf("hide the environment: %w", err)
+}
+
+// restoreEnvironment sets the variables that the descriptor holds.
+func restoreEnvironment(descriptor string) error {
+	fd, err := strconv.Atoi(descriptor)
+	if err != nil || fd < 3 {
+		return fmt.Errorf("%s=%s: is no descriptor; unset it", environFile, descriptor)
+	}
+	f := os.NewFile(uintptr(fd), "environment")
+	text, err := io.ReadAll(f)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("%s=%s: %w; unset it", environFile, descriptor, err)
+	}
+	if err := os.Unsetenv(environFile); err != nil {
+		return err
+	}
+	for pair := range strings.SplitSeq(string(text), "\x00") {
+		name, value, ok := strings.Cut(pair, "=")
+		if !ok || name == "" {
+			continue
+		}
+		if err := os.Setenv(name, value); err != nil {
+			return fmt.Errorf("set %s again: %w", name, err)
+		}
+	}
+	return nil
+}

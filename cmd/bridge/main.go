@@ -23,5 +23,5 @@ func main() {
 	settings.Collect()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	context.AfterFunc(ctx, stop) // a second signal does not wait for what runs
-	os.Exit(Main(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
+	os.Exit(Main(ctx, os.Args[1:], os.Environ(), settings.Terminal(os.Stdout), settings.Terminal(os.Stderr)))
 }

@@ -16,6 +16,7 @@ import (
 // cli is every command. The order is that of the help.
 type cli struct {
 	connection
+	Raw bool `help:"On a terminal, print texts of models and tools as they are, with what the terminal obeys in them."`
 
 	Demo demoCommand `cmd:"" help:"Watch a session repair a small program, on a server of its own; then fold it again from zero."`
 	Dev  devCommand  `cmd:"" help:"Run a NATS server, a session-actor and a bridge in one process, to try things with."`
@@ -137,6 +138,9 @@ func Main(ctx context.Context, args []string, in io.Reader, out, errOut io.Write
 	if err != nil {
 		fmt.Fprintf(errOut, "refold: %v; see %s --help\n", err, named(err))
 		return statusUsage
+	}
+	if c.Raw {
+		out, errOut = settings.Raw(out), settings.Raw(errOut)
 	}
 	command.BindTo(ctx, (*context.Context)(nil))
 	err = command.Run(streams{in, out, errOut}, c.connection)

@@ -25,5 +25,5 @@ func main() {
 	settings.Collect()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	os.Exit(Main(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	os.Exit(Main(ctx, os.Args[1:], os.Stdin, settings.Terminal(os.Stdout), settings.Terminal(os.Stderr)))
 }

@@ -16,5 +16,5 @@ func main() {
 	settings.Collect()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	context.AfterFunc(ctx, stop) // a second signal does not wait for the drain
-	os.Exit(Main(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
+	os.Exit(Main(ctx, os.Args[1:], os.Environ(), settings.Terminal(os.Stdout), settings.Terminal(os.Stderr)))
 }

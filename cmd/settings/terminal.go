@@ -1,0 +1,78 @@
+package settings
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Terminal returns a writer for f that no text can attack: if f is a terminal,
+// characters that it would obey or not show are spelled out, \x1b as four
+// characters. Models, tools and strangers write what programs print: a terminal
+// sets the clipboard, hides lines and answers for the user when it is told to.
+// Files and pipes get what is written.
+func Terminal(f *os.File) io.Writer {
+	if info, err := f.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return f
+	}
+	return &spelling{to: f}
+}
+
+// Raw returns the writer below one that Terminal returned, and any other as it
+// is.
+func Raw(w io.Writer) io.Writer {
+	if s, ok := w.(*spelling); ok {
+		return s.to
+	}
+	return w
+}
+
+// spelling spells out what a terminal would obey. It may be used by several
+// goroutines at once.
+type spelling struct {
+	to   io.Writer
+	mu   sync.Mutex
+	rest []byte // the beginning of a character that the next write goes on with
+}
+
+// Write writes p, but for the beginning of a character at its end.
+func (s *spelling) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text := append(s.rest, p...)
+	safe := make([]byte, 0, len(text))
+	for len(text) > 0 && (utf8.FullRune(text) || len(text) >= utf8.UTFMax) {
+		char, size := utf8.DecodeRune(text)
+		switch {
+		case char == utf8.RuneError && size == 1:
+			safe = fmt.Appendf(safe, `\x%02x`, text[0])
+		case !isObeyed(char):
+			safe = append(safe, text[:size]...)
+		case char < 0x100:
+			safe = fmt.Appendf(safe, `\x%02x`, char)
+		case char < 0x10000:
+			safe = fmt.Appendf(safe, `\u%04x`, char)
+		default:
+			safe = fmt.Appendf(safe, `\U%08x`, char)
+		}
+		text = text[size:]
+	}
+	s.rest = append([]byte(nil), text...)
+	if _, err := s.to.Write(safe); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// isObeyed reports whether a terminal does something else with a character than
+// show it: controls of both blocks, what turns the direction of text, what has
+// no width, and other separators of lines than the line feed.
+func isObeyed(char rune) bool {
+	if char == '\n' || char == '\t' {
+		return false
+	}
+	return unicode.In(char, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point)
+}

@@ -1,5 +1,5 @@
 # Refold's chores. Needs Go, gcc (for the race detector), make and git; the
-# linter and the compose checker are built with Go when they are first needed.
+# linter, the compose checker and govulncheck are built with Go when they are first needed.
 SHELL       := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
@@ -7,12 +7,17 @@ SHELL       := /bin/bash
 
 LINT_VERSION    := 2.15.0
 COMPOSE_VERSION := 2.16.2
+VULN_VERSION    := 1.9.0
 
 # Tools lie outside the checkout, one directory per version: a new clone finds
 # them, and they touch nothing that is installed already.
 TOOLS   := $(shell go env GOPATH)/tools
 LINT    := $(TOOLS)/golangci-lint-$(LINT_VERSION)/golangci-lint
 COMPOSE := $(TOOLS)/compose-$(COMPOSE_VERSION)/cmd
+VULN    := $(TOOLS)/govulncheck-$(VULN_VERSION)/govulncheck
+
+# The database of govulncheck: an address, or file:// and a directory.
+VULN_DB ?= https://vuln.go.dev
 
 FUZZTIME ?= 30s
 
@@ -136,6 +141,18 @@ compose: ## check docker-compose.yml; needs no engine
 compose-spec: $(COMPOSE)
 	$(COMPOSE) docker-compose.yml >/dev/null
 
+.PHONY: pin-images
+pin-images: ## write behind the versions of images the digests that their registry has, or PIN_REGISTRY; needs curl
+	deploy/pin-images.sh docker-compose.yml deploy/Dockerfile
+
+# Its exit status is 3 for what it has found.
+.PHONY: vuln
+vuln: $(VULN) ## look for known vulnerabilities in what is called, with govulncheck and the database VULN_DB
+	@status=0; $(VULN) -db $(VULN_DB) ./... || status=$$?; \
+	if [ $$status -ne 0 ] && [ $$status -ne 3 ]; then \
+		echo "make vuln: govulncheck could not do its work. If $(VULN_DB) can't be reached, try again later, or name a copy that can: make vuln VULN_DB=https://HOST" >&2; \
+	fi; exit $$status
+
 .PHONY: bench
 bench: ## run the benchmarks of the pure packages
 	go test -run '^$$' -bench . -benchmem ./actors/session ./codec ./planner
@@ -241,6 +258,9 @@ clean: ## remove what build made
 
 $(LINT):
 	GOBIN=$(@D) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v$(LINT_VERSION)
+
+$(VULN):
+	GOBIN=$(@D) go install golang.org/x/vuln/cmd/govulncheck@v$(VULN_VERSION)
 
 $(COMPOSE):
 	GOBIN=$(@D) go install github.com/compose-spec/compose-go/v2/cmd@v$(COMPOSE_VERSION)

@@ -30,7 +30,15 @@ type service struct {
 	DependsOn   map[string]map[string]any `yaml:"depends_on"`
 	Healthcheck map[string]any            `yaml:"healthcheck"`
 	Environment map[string]string         `yaml:"environment"`
+
+	User        string   `yaml:"user"`
+	ReadOnly    bool     `yaml:"read_only"`
+	CapDrop     []string `yaml:"cap_drop"`
+	SecurityOpt []string `yaml:"security_opt"`
 }
+
+// isNATS says whether the service is a server, and no program of Refold's.
+func (s service) isNATS() bool { return s.Build.Target == "nats" }
 
 // TestCompose: what docker-compose.yml names is there, whatever it waits for
 // says that it is healthy, and nothing is reached from other machines.
@@ -75,6 +83,52 @@ func TestCompose(t *testing.T) {
 	}
 }
 
+// userID is the user of all containers, and their group: not root, and a number,
+// so that orchestrators can tell.
+const userID = "10001:10001"
+
+// TestContainersAreConfined: no container runs as root or can become it, and
+// what it may write to are volumes, whose directories its image gives it.
+func TestContainersAreConfined(t *testing.T) {
+	t.Parallel()
+	for name, s := range readCompose(t).Services {
+		if s.User != userID || !s.ReadOnly || !slices.Equal(s.CapDrop, []string{"ALL"}) || !slices.Equal(s.SecurityOpt, []string{"no-new-privileges:true"}) {
+			t.Errorf("%s runs as %q, read-only %t, without %v, with %v", name, s.User, s.ReadOnly, s.CapDrop, s.SecurityOpt)
+		}
+		user, owned := stage(t, s.Build.Target)
+		if user != userID {
+			t.Errorf("%s: the image's user is %q, want %s", name, user, userID)
+		}
+		for _, v := range s.Volumes {
+			if at := strings.Split(v, ":"); !strings.HasPrefix(v, ".") && !slices.Contains(owned, at[1]) {
+				t.Errorf("%s: the image has no %s that belongs to its user", name, at[1])
+			}
+		}
+	}
+}
+
+// stage reads the last user of a stage of the Dockerfile, and the directories
+// that it gives to that user.
+func stage(t *testing.T, name string) (user string, owned []string) {
+	t.Helper()
+	text := readDockerfile(t)
+	from := regexp.MustCompile(`(?m)^FROM (\S+) AS ` + name + `$`).FindStringSubmatchIndex(text)
+	if from == nil {
+		return "", nil
+	}
+	if parent := text[from[2]:from[3]]; !strings.Contains(parent, ":") {
+		user, owned = stage(t, parent)
+	}
+	text, _, _ = strings.Cut(text[from[1]:], "\nFROM ")
+	for _, m := range regexp.MustCompile(`(?m)^USER (\S+)$`).FindAllStringSubmatch(text, -1) {
+		user = m[1]
+	}
+	for _, m := range regexp.MustCompile(`install -d -o 10001 -g 10001 -m 0700 (\S+)`).FindAllStringSubmatch(text, -1) {
+		owned = append(owned, m[1])
+	}
+	return user, owned
+}
+
 // TestComposeDurability: the daemons say that the servers sync always, as
 // deploy/nats.conf has it, and ask each of them.
 func TestComposeDurability(t *testing.T) {
@@ -82,7 +136,7 @@ func TestComposeDurability(t *testing.T) {
 	c := readCompose(t)
 	asked := 0
 	for name, s := range c.Services {
-		if s.Build.Target == "" {
+		if s.isNATS() {
 			continue
 		}
 		asked++
@@ -95,7 +149,7 @@ func TestComposeDurability(t *testing.T) {
 			continue
 		}
 		for other, of := range c.Services {
-			if of.Build.Target == "" && !strings.Contains(s.Command[at+1], "http://"+other+":8222") {
+			if of.isNATS() && !strings.Contains(s.Command[at+1], "http://"+other+":8222") {
 				t.Errorf("%s: does not ask %s how it syncs", name, other)
 			}
 		}
@@ -113,7 +167,7 @@ func TestCommands(t *testing.T) {
 	seen := map[run]bool{}
 	for name, s := range readCompose(t).Services {
 		of := run{s.Build.Target, strings.Join(s.Command, " ")}
-		if s.Build.Target == "" || seen[of] {
+		if s.isNATS() || seen[of] {
 			continue
 		}
 		seen[of] = true

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -46,6 +47,32 @@ func TestAttackKeyring(t *testing.T) {
 		}
 		if out, end := escape(t, b, t.TempDir(), "loopback"); end.Exit != 0 && b.Command(nil, "/", nil).Firm() {
 			t.Errorf("other calls: %q, %+v; want them to work", out, end) // accept4 has a number of key calls
+		}
+	})
+}
+
+// TestAttackOtherSockets: what listens on TCP is reached by multipath TCP, and
+// DNS by datagrams. Landlock alone restricts neither, and what asks for the call
+// of a socket does not see those of io_uring.
+func TestAttackOtherSockets(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	boxes(t, sandbox.Config{}, sandbox.Network, func(t *testing.T, b *sandbox.Box) {
+		to, firm := listener.Addr().String(), b.Command(nil, "/", nil).Firm()
+		if out, end := escape(t, b, t.TempDir(), "multipath", to); end.Exit != 7 {
+			t.Errorf("multipath TCP: %q, %+v; want it refused", out, end)
+		}
+		for _, how := range []string{"datagram", "ring"} {
+			if out, end := escape(t, b, t.TempDir(), how, to); end.Exit != 7 && !firm { // in a namespace they lead nowhere
+				t.Errorf("%s: %q, %+v; want it refused", how, out, end)
+			}
+		}
+		if out, end := escape(t, b, t.TempDir(), "local"); end.Exit != 0 {
+			t.Errorf("a socket in the directory: %q, %+v; want it to work", out, end)
 		}
 	})
 }

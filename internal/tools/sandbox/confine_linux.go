@@ -52,7 +52,7 @@ func (s *supervisor) confine() (limits string, err error) {
 		return limits, fmt.Errorf("no new privileges: %w", err)
 	}
 	dropCapabilities()
-	_ = denyKeyrings() // the trial finds out whether it did
+	_ = filterCalls(os.Getpid() == 1 || s.spec.Network) // the trial finds out whether it did
 	// The command has this user, and must not trace us.
 	return limits, unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -42,6 +43,43 @@ var escapes = map[string]func(args []string) error{
 	"write": func(args []string) error { return os.WriteFile(args[0], []byte("x"), 0o600) },
 	"connect": func(args []string) error {
 		conn, err := net.Dial("tcp", args[0])
+		if err == nil {
+			conn.Close()
+		}
+		return err
+	},
+	"multipath": func(args []string) error { // TCP by another protocol's name
+		to, err := net.ResolveTCPAddr("tcp4", args[0])
+		if err != nil {
+			return err
+		}
+		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_MPTCP)
+		if err != nil {
+			return err
+		}
+		return unix.Connect(fd, &unix.SockaddrInet4{Port: to.Port, Addr: [4]byte(to.IP.To4())})
+	},
+	"datagram": func(args []string) error {
+		conn, err := net.Dial("udp4", args[0])
+		if err == nil {
+			conn.Close()
+		}
+		return err
+	},
+	"ring": func([]string) error { // makes sockets without the call
+		_, _, err := unix.Syscall(unix.SYS_IO_URING_SETUP, 1, uintptr(unsafe.Pointer(&[120]byte{})), 0)
+		if err == unix.ENOSYS || err == 0 {
+			return nil
+		}
+		return err
+	},
+	"local": func([]string) error { // within the directory
+		listener, err := net.Listen("unix", "socket")
+		if err != nil {
+			return err
+		}
+		defer listener.Close()
+		conn, err := net.Dial("unix", "socket")
 		if err == nil {
 			conn.Close()
 		}

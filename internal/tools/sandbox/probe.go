@@ -73,7 +73,7 @@ func (b *Box) judge(f found) {
 	}
 	say(Files, !f.ReadOutside && !f.WroteOutside, "this kernel has no Landlock")
 	if !b.config.Network {
-		say(Network, !f.Connected, "neither a network namespace nor Landlock's ABI 4")
+		say(Network, !f.Connected, "neither a network namespace nor a filter of system calls, nor Landlock's ABI 4")
 	}
 	say(Ends, f.First, "no process namespace: a command may kill its supervisor")
 	say(CPU, f.Limits == "", f.Limits)

@@ -403,6 +403,7 @@ func TestLinks(t *testing.T) {
 	if err != nil || len(docs) == 0 {
 		t.Fatal("no documents", err)
 	}
+	docs = append(docs, "README.md", "SECURITY.md")
 	link := regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
 	for _, doc := range docs {
 		text, err := os.ReadFile(doc)

@@ -269,9 +269,9 @@ func TestARoleKeepsToItsSubjects(t *testing.T) {
 	}
 }
 
-// TestEveryEventHasItsDoor: who may publish to one door says nothing that belongs
-// to another, whatever it is. So a bridge that is somebody else's can lie about
-// what it was asked, and about nothing else.
+// TestEveryEventHasItsDoor: who may publish to one door alone says nothing that
+// belongs to another, whatever it is: they can lie about what they were asked, and
+// about nothing else.
 func TestEveryEventHasItsDoor(t *testing.T) {
 	t.Parallel()
 	s := startSystem(t, nil)

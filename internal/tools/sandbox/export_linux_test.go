@@ -1,6 +1,9 @@
 package sandbox
 
-import "errors"
+import (
+	"errors"
+	"slices"
+)
 
 // NewBy is New with one of the ways to start children, as New does it where the
 // better ones are not allowed.
@@ -36,3 +39,6 @@ func Means() (all []string) {
 	}
 	return all
 }
+
+// SystemPaths returns what every command may read.
+func SystemPaths() []string { return slices.Concat(systemRead, systemFiles, systemDevices) }

@@ -26,7 +26,7 @@ func serveRegistry(t *testing.T) string {
 		_, _ = w.Write([]byte(`{"expires_in": 300, "token": "` + r.FormValue("service") + " " + r.FormValue("scope") + `"}`))
 	})
 	mux.HandleFunc("/v2/", func(w http.ResponseWriter, r *http.Request) {
-		repository := strings.TrimPrefix(r.URL.Path[:strings.Index(r.URL.Path, "/manifests/")], "/v2/")
+		repository, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/v2/"), "/manifests/")
 		digest, ok := digests[r.URL.Path]
 		switch {
 		case r.Header.Get("Authorization") != "Bearer the registry repository:"+repository+":pull":

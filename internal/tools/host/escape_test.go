@@ -88,13 +88,8 @@ func TestEscapes(t *testing.T) {
 			t.Errorf("glob %s: got %q, want no matches", pattern, got)
 		}
 	}
-	for _, pattern := range []string{"../*", "d/../../*", "/etc/*", sibling + "/*", rel + "/*", r.dir + "/../*", ".."} {
+	for _, pattern := range []string{"../*", "d/../../*", "/etc/*", sibling + "/*", rel + "/*", r.dir + "/../*", "..", "{..,nothing}/*", "{" + out + ",nothing}/*"} {
 		r.refused(CodePathEscapes, ToolGlob, args{"pattern": pattern})
-	}
-	for _, pattern := range []string{"{..,nothing}/*", "{" + out + ",nothing}/*"} {
-		if got := r.ok(ToolGlob, args{"pattern": pattern}); got != "no matches" {
-			t.Errorf("glob %s: got %q, want no matches", pattern, got)
-		}
 	}
 	if got := r.ok(ToolGrep, args{"pattern": "secret"}); !strings.HasPrefix(got, "no matches") {
 		t.Errorf("grep: got %q, want no matches", got)

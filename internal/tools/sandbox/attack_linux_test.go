@@ -61,7 +61,7 @@ func TestAttackOtherSockets(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { listener.Close() })
-	boxes(t, sandbox.Config{}, sandbox.Network, func(t *testing.T, b *sandbox.Box) {
+	boxes(t, sandbox.Config{}, sandbox.CPU, func(t *testing.T, b *sandbox.Box) {
 		to, firm := listener.Addr().String(), b.Command(nil, "/", nil).Firm()
 		if out, end := escape(t, b, t.TempDir(), "multipath", to); end.Exit != 7 {
 			t.Errorf("multipath TCP: %q, %+v; want it refused", out, end)

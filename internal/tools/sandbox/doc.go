@@ -24,10 +24,11 @@
 //
 // On Linux, as far as it is allowed: namespaces for processes, the network (with a
 // loopback of its own), System V IPC and mounts, of which a user namespace is the
-// ticket where we are not root; Landlock for files, and for TCP where there is no
-// network namespace; rlimits for each process, and a look at all of them every
-// 50 ms for what they use together; no capabilities and no new privileges. On
-// other systems nothing of this.
+// ticket where we are not root; Landlock for files; rlimits for each process, and a
+// look at all of them every 50 ms for what they use together; no capabilities and
+// no new privileges; a filter of system calls (filter_linux.go) for keyrings, and
+// for sockets where there is no network namespace. On other systems nothing of
+// this.
 //
 // # Limits
 //

@@ -20,7 +20,7 @@ type found struct {
 	WroteInside  bool   `json:"wrote_inside"`
 	ReadOutside  bool   `json:"read_outside"`
 	WroteOutside bool   `json:"wrote_outside"`
-	Connected    bool   `json:"connected"`
+	Connected    bool   `json:"connected"`  // it connected, or could try to in another way
 	First        bool   `json:"first"`      // it is the first process of its namespace
 	Sees         bool   `json:"sees"`       // it sees the processes of its namespace, and no others
 	Limits       string `json:"limits"`     // why rlimits were not set; empty: they were
@@ -73,7 +73,7 @@ func (b *Box) judge(f found) {
 	}
 	say(Files, !f.ReadOutside && !f.WroteOutside, "this kernel has no Landlock")
 	if !b.config.Network {
-		say(Network, !f.Connected, "neither a network namespace nor a filter of system calls, nor Landlock's ABI 4")
+		say(Network, !f.Connected, "neither a network namespace nor a filter of system calls")
 	}
 	say(Ends, f.First, "no process namespace: a command may kill its supervisor")
 	say(CPU, f.Limits == "", f.Limits)

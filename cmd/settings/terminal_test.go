@@ -14,14 +14,14 @@ import (
 func TestSpellsOutWhatATerminalObeys(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"plain, Grüße, 日本\tx\n":          "plain, Grüße, 日本\tx\n",
-		"\x1b]52;c;cm0gLXJmIC8=\a":        `\x1b]52;c;cm0gLXJmIC8=\x07`,
-		"a\rb\bc\x7f":                     `a\x0db\x08c\x7f`,
-		"\u009b2J\u0085":                  `\x9b2J\x85`,
-		"user\u202egnp.exe\u2066":         `user\u202egnp.exe\u2066`,
-		"z\u200bero\u2060\ufeff\u3164":    `z\u200bero\u2060\ufeff\u3164`,
-		"\u2028\U000e0041":                `\u2028\U000e0041`,
-		"\xff\xc3(":                       `\xff\xc3(`,
+		"plain, Grüße, 日本\tx\n":            "plain, Grüße, 日本\tx\n",
+		"\x1b]52;c;cm0gLXJmIC8=\a":         `\x1b]52;c;cm0gLXJmIC8=\x07`,
+		"a\rb\bc\x7f":                      `a\x0db\x08c\x7f`,
+		"\u009b2J\u0085":                   `\x9b2J\x85`,
+		"user\u202egnp.exe\u2066":          `user\u202egnp.exe\u2066`,
+		"z\u200bero\u2060\ufeff\u3164":     `z\u200bero\u2060\ufeff\u3164`,
+		"\u2028\U000e0041":                 `\u2028\U000e0041`,
+		"\xff\xc3(":                        `\xff\xc3(`,
 		"before" + string(rune(0)) + "end": `before\x00end`,
 	} {
 		for _, size := range []int{1, 2, 3, 1000} {

@@ -141,6 +141,7 @@ func size(v ref.Val) uint64 {
 // when is a compiled condition. Nil always holds.
 type when struct {
 	program cel.Program
+	bytes   int      // of its text
 	used    []string // the tool_ids that it asks about, in its order
 	calls   bool     // it asks for calls
 }
@@ -183,7 +184,7 @@ func compileIn(e *cel.Env, reg *Registry, text string) (compiled *when, bad *Rul
 	if err != nil {
 		return nil, &RuleError{Detail: "does not compile"}
 	}
-	return &when{program: program, used: l.used, calls: l.calls}, nil
+	return &when{program: program, bytes: len(text), used: l.used, calls: l.calls}, nil
 }
 
 // firstPlace returns the first of the places that the library complains about.
@@ -274,7 +275,14 @@ func (w *when) holds(s *scope) (holds bool, code string) {
 			holds, code = false, WhenFailed
 		}
 	}()
-	result, _, err := w.program.Eval(s)
+	if s.costMax > 0 && s.cost >= s.costMax {
+		return false, WhenTooCostly
+	}
+	result, details, err := w.program.Eval(s)
+	s.cost += WhenCostMax
+	if cost := details.ActualCost(); cost != nil && *cost < WhenCostMax {
+		s.cost -= WhenCostMax - int(*cost)
+	}
 	var cancelled interpreter.EvalCancelledError
 	if errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded {
 		return false, WhenTooCostly

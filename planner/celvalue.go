@@ -44,6 +44,9 @@ type scope struct {
 
 	tool, arguments string // of approvals
 	args            ref.Val
+
+	cost    int // of what was evaluated with it
+	costMax int // after which nothing more is evaluated; 0: none
 }
 
 var scopeType = cel.OpaqueType("scope")

@@ -77,7 +77,8 @@ type Checker struct {
 	// bare key.
 	Root string
 
-	room membersRoom
+	room  membersRoom
+	steps int // that the checks of the calls so far took
 }
 
 // Check is the function Check.
@@ -206,7 +207,12 @@ func (k *Checker) checkArguments(t *tool, variant int, call ObservedCall) (Key, 
 	if variant >= len(t.descriptors) {
 		variant = 0
 	}
-	if failed := t.descriptors[variant].schema.check(&arguments); failed != "" {
+	failed, took := t.descriptors[variant].schema.check(&arguments, min(CheckStepsMax, BatchStepsMax-k.steps))
+	k.steps += took
+	switch {
+	case failed != "" && k.steps >= BatchStepsMax:
+		return Key{}, reject(InvalidArguments, "too much work to check beside the other calls: make fewer calls at a time, or send less")
+	case failed != "":
 		return Key{}, reject(InvalidArguments, failed)
 	}
 	if t.spec.Approval != ApprovalNever {

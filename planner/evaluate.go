@@ -2,23 +2,25 @@ package planner
 
 import "strings"
 
-// check checks arguments against the schema. It returns "" or what is wrong:
-// of everything that fails, the least (instance path, keyword) in byte order.
-func (s *schema) check(v *value) string {
+// check checks arguments against the schema in at most so many steps. It
+// returns "" or what is wrong: of everything that fails, the least (instance
+// path, keyword) in byte order; and how many steps it took.
+func (s *schema) check(v *value, steps int) (problem string, took int) {
 	// Most values match: where they don't is looked for only then.
-	e := evaluation{steps: CheckStepsMax, marks: s.marks, quiet: 1}
+	e := evaluation{steps: steps, marks: s.marks, quiet: 1}
 	if e.node(s.root, v, nil, nil) && e.steps > 0 {
-		return ""
+		return "", steps - e.steps
 	}
-	e = evaluation{steps: CheckStepsMax, marks: s.marks}
-	ok := e.node(s.root, v, nil, nil)
-	switch {
-	case e.steps <= 0:
-		return "too much work to check against the schema: send less, or less deeply nested"
-	case ok:
-		return ""
+	left := e.steps
+	if left > 0 {
+		e = evaluation{steps: left, marks: s.marks}
+		e.node(s.root, v, nil, nil)
+		left = e.steps
 	}
-	return e.worst.String()
+	if left <= 0 {
+		return "too much work to check against the schema: send less, or less deeply nested", steps
+	}
+	return e.worst.String(), steps - left
 }
 
 // evaluation is one check. Where several alternatives are tried (anyOf, oneOf,
@@ -26,6 +28,7 @@ func (s *schema) check(v *value) string {
 // reported: the keyword itself is.
 type evaluation struct {
 	steps int  // that are left
+	depth int  // schemas that it is inside of
 	marks bool // see schema
 	quiet int  // >0: only the outcome counts
 	found bool
@@ -78,7 +81,7 @@ func (e *evaluation) fail(n *node, at *place, keyword, name string) bool {
 		return false
 	}
 	f := failure{pointer: at.pointer(), keyword: keyword, name: name, node: n}
-	e.spend(1 + len(f.pointer)/64)
+	e.spend(1 + len(f.pointer)/16)
 	if !e.found || f.less(&e.worst) {
 		e.found, e.worst = true, f
 	}
@@ -105,6 +108,10 @@ func (e *evaluation) node(n *node, v *value, at *place, marks []bool) bool {
 	if e.spend(1); e.steps <= 0 {
 		return false
 	}
+	if e.depth++; e.depth > CheckDepthMax {
+		e.steps = 0 // before the stack is large
+	}
+	defer func() { e.depth-- }()
 	if n.never {
 		return e.fail(n, at, "false", "")
 	}
@@ -144,7 +151,7 @@ func (e *evaluation) assertions(n *node, v *value, at *place) bool {
 	}
 	if n.konst != nil || n.enum != nil {
 		key := v.key()
-		e.spend(len(key) / 64)
+		e.spend(len(key) / 16)
 		if !n.konst.has(key) {
 			ok = e.fail(n, at, "const", "")
 		}

@@ -61,7 +61,7 @@ func (e *evaluation) unique(items []value) bool {
 	seen := make(map[string]struct{}, len(items))
 	for i := range items {
 		key := items[i].key()
-		if e.spend(1 + len(key)/64); e.steps <= 0 {
+		if e.spend(1 + len(key)/16); e.steps <= 0 {
 			return false
 		}
 		if _, ok := seen[key]; ok {
@@ -104,6 +104,7 @@ func (e *evaluation) object(n *node, v *value, at *place, own []bool) bool {
 		ok = e.fail(n, at, "minProperties", "")
 	}
 	ok = e.required(n, n.required, v, at, "required") && ok
+	e.spend((len(v.items) + len(n.dependentRequired) + len(n.dependentSchemas)) / 4)
 	for _, d := range n.dependentRequired {
 		if _, present := v.member(d.name); present {
 			ok = e.required(n, d.required, v, at, "dependentRequired") && ok
@@ -129,7 +130,7 @@ func (e *evaluation) object(n *node, v *value, at *place, own []bool) bool {
 // required evaluates that members are present. The least that is missing is
 // named.
 func (e *evaluation) required(n *node, names []string, v *value, at *place, keyword string) bool {
-	e.spend(len(names) / 16)
+	e.spend(len(names) / 4)
 	for _, name := range names {
 		if _, ok := v.member(name); !ok {
 			return e.fail(n, at, keyword, name)

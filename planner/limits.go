@@ -25,8 +25,17 @@ const (
 	PatternBytesMax  = 1 << 10  // a regular expression in an args_schema
 	PatternStatesMax = 4_096    // instructions that it compiles to
 
+	SchemaPatternsBytesMax   = 4 << 20   // memory of all patterns of an args_schema, compiled: see patternSize
+	SchemaPointersBytesMax   = 1 << 20   // JSON pointers of all schemas inside an args_schema
+	SchemaReferredMax        = 4_096     // JSON values in all places that are schemas only because a $ref leads there
+	RegistryNodesMax         = 64 << 10  // JSON values in all args_schemas of a registry
+	RegistryPatternsBytesMax = 16 << 20  // memory of all patterns of a registry, compiled
+	RegistryWhensBytesMax    = 128 << 10 // conditions of a registry: approvals of tools, step rules of profiles
+
 	ArgumentsBytesMax = 256 << 10 // a call's arguments, as JSON text
 	CheckStepsMax     = 1_000_000 // steps that one check against a schema may take
+	CheckDepthMax     = 10_000    // schemas that one check may be inside of at once
+	BatchStepsMax     = 4_000_000 // steps that the checks of all calls of one answer may take
 
 	DetailBytesMax = 256 // a rejection's detail
 	KeyBytesMax    = 512 // a resource key; a longer one is held by its SHA-256
@@ -38,9 +47,11 @@ const (
 	StepParamsBytesMax    = 32 << 10  // a step rule's params, encoded
 	StepSystemBytesMax    = 64 << 10  // a step rule's system text
 	StepModelBytesMax     = 128       // a step rule's model
+	StepWhensBytesMax     = 8 << 10   // the whens of all of them
 	WhenBytesMax          = 1 << 10   // a when
 	WhenDepthMax          = 32        // operators, calls and brackets of a when inside each other
 	WhenNodesMax          = 512       // nodes of a when's tree, macros written out
 	WhenArgumentsBytesMax = 4 << 10   // a call's arguments that a when sees; of longer ones it sees none
 	WhenCostMax           = 30_000    // steps that one evaluation of a when may take, as the library counts them
+	DecideCostMax         = 60_000    // steps after which no more conditions are evaluated about one call
 )

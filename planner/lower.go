@@ -15,10 +15,15 @@ type lowering struct {
 	refs    []*reference // to be resolved
 	marks   bool
 	problem string
+
+	patterns patternRoom
+	pointers int      // bytes of all pointers of nodes
+	referred []*value // what is a schema only because a reference leads there
+	values   int      // JSON values in them
 }
 
-func newLowering(doc *value) *lowering {
-	return &lowering{doc: doc, nodes: make(map[string]*node), anchors: make(map[string]string)}
+func newLowering(doc *value, patternBytes int) *lowering {
+	return &lowering{doc: doc, nodes: make(map[string]*node), anchors: make(map[string]string), patterns: patternRoom{registry: patternBytes}}
 }
 
 // lower makes all nodes and resolves all references, or says what is wrong.
@@ -36,8 +41,8 @@ func (l *lowering) lower() string {
 }
 
 // schema returns the result.
-func (l *lowering) schema() (*schema, string) {
-	return &schema{root: l.nodes[""], marks: l.marks}, ""
+func (l *lowering) schema() *schema {
+	return &schema{root: l.nodes[""], marks: l.marks}
 }
 
 // fail records the first problem.
@@ -56,6 +61,13 @@ func (l *lowering) node(v *value, pointer string) *node {
 		return n
 	}
 	n := &node{}
+	if l.pointers += len(pointer); l.pointers > SchemaPointersBytesMax {
+		// A long name counts once more for each schema inside it.
+		l.fail("", "its schemas' places take more than "+strconv.Itoa(SchemaPointersBytesMax)+" bytes as JSON pointers: nest less, or shorten the names")
+	}
+	if l.problem != "" {
+		return n
+	}
 	l.nodes[pointer] = n
 	l.order = append(l.order, n)
 	switch v.kind {
@@ -107,19 +119,35 @@ func (l *lowering) resolve(ref *reference) {
 	if ok {
 		var v *value
 		if v, ok = l.find(pointer); ok {
-			ref.node = l.node(v, pointer)
+			ref.node = l.refer(v, pointer)
 			return
 		}
 	}
 	l.fail("", "refers to "+quoted(ref.target)+", which it doesn't hold")
 }
 
-// find returns the value at a JSON pointer.
+// refer returns the node at a place to which a reference leads.
+func (l *lowering) refer(v *value, pointer string) *node {
+	if n, ok := l.nodes[pointer]; ok {
+		return n
+	}
+	if l.values += v.values(); l.values > SchemaReferredMax {
+		l.fail("", "refers to places outside of $defs that hold more than "+strconv.Itoa(SchemaReferredMax)+" values together: put them into $defs")
+	}
+	l.referred = append(l.referred, v)
+	return l.node(v, pointer)
+}
+
+// find returns the value at a JSON pointer. A value has one pointer: ~ is
+// written ~0, and / is written ~1.
 func (l *lowering) find(pointer string) (*value, bool) {
 	v := l.doc
 	for pointer != "" {
 		var token string
 		token, pointer = cutToken(pointer)
+		if escapeToken(unescapeToken(token)) != token {
+			return nil, false
+		}
 		switch v.kind {
 		case kindObject:
 			next, ok := v.member(unescapeToken(token))

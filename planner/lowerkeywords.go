@@ -91,7 +91,10 @@ func (l *lowering) objects(n *node, v *value, pointer string) {
 
 // pattern compiles a regular expression.
 func (l *lowering) pattern(text, pointer string) pattern {
-	p, problem := compilePattern(text)
+	if l.problem != "" {
+		return pattern{}
+	}
+	p, problem := compilePattern(text, &l.patterns)
 	if problem != "" {
 		l.fail(pointer, problem)
 	}
@@ -115,6 +118,9 @@ func (l *lowering) list(v *value, keyword, pointer string) []*node {
 	}
 	out := make([]*node, len(subs.items))
 	for i := range subs.items {
+		if l.problem != "" {
+			return nil
+		}
 		out[i] = l.node(&subs.items[i], pointer+"/"+keyword+"/"+strconv.Itoa(i))
 	}
 	return out
@@ -128,6 +134,9 @@ func (l *lowering) named(v *value, keyword, pointer string) []property {
 	}
 	out := make([]property, len(subs.items))
 	for i, name := range subs.names {
+		if l.problem != "" {
+			return nil
+		}
 		out[i] = property{name: name, node: l.node(&subs.items[i], pointer+"/"+keyword+"/"+escapeToken(name))}
 	}
 	return out

@@ -6,7 +6,8 @@ import "math"
 type schema struct {
 	root *node
 	// marks: some keyword asks which members and items others have evaluated.
-	marks bool
+	marks  bool
+	weight int // of memory in bytes, about
 }
 
 // node is one schema of the document. A nil or empty field is a keyword that

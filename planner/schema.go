@@ -3,6 +3,8 @@ package planner
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"regexp"
 	"strconv"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -15,15 +17,12 @@ import (
 // because the library's error trees come in the order of Go's maps, its time
 // is not bounded, and a number beyond big.Rat makes it panic.
 
-// schemaURL names the document inside the library.
-const schemaURL = "refold:///args_schema"
-
 // dialect is the only value of $schema.
 const dialect = "https://json-schema.org/draft/2020-12/schema"
 
 // compileSchema checks an args_schema and makes it ready for use, or says what
-// is wrong with it.
-func compileSchema(raw codec.Raw) (compiled *schema, problem string) {
+// is wrong with it. What it takes is counted first, and taken from room.
+func compileSchema(raw codec.Raw, room *registryRoom) (compiled *schema, problem string) {
 	if len(raw) == 0 {
 		return nil, `is missing: a tool without arguments has {"type":"object"}`
 	}
@@ -44,27 +43,48 @@ func compileSchema(raw codec.Raw) (compiled *schema, problem string) {
 	if problem != "" {
 		return nil, problem
 	}
-	l := newLowering(&doc)
+	if room.nodes += doc.values(); room.nodes > RegistryNodesMax {
+		return nil, "with it the schemas of the registry hold " + strconv.Itoa(room.nodes) + " values, at most " + strconv.Itoa(RegistryNodesMax)
+	}
+	l := newLowering(&doc, room.patterns)
 	if problem := l.lower(); problem != "" {
 		return nil, problem
 	}
-	if problem := wellFormed(&doc); problem != "" {
+	if problem := wellFormed(&doc, l.referred); problem != "" {
 		return nil, problem
 	}
-	return l.schema()
+	room.patterns += l.patterns.schema
+	compiled = l.schema()
+	compiled.weight = schemaWeight + len(l.order)*nodeWeight + len(text) + l.patterns.schema
+	return compiled, ""
 }
 
-// noLoader refuses to open anything.
-type noLoader struct{}
+// metaschema is the schema of schemas. It is compiled once, when the program
+// starts: what is registered later is only held against it, so that neither
+// its patterns nor its references cost anything here.
+var metaschema = newMetaschema()
 
-var errOutside = errors.New("outside the document")
+func newMetaschema() *jsonschema.Schema {
+	c := jsonschema.NewCompiler()
+	c.AssertFormat()
+	whole := false
+	c.UseRegexpEngine(func(text string) (jsonschema.Regexp, error) {
+		if whole {
+			return nil, nil // a pattern of a document: lower has compiled it
+		}
+		return regexp.Compile(text)
+	})
+	compiled, err := c.Compile(dialect)
+	if err != nil {
+		panic(fmt.Sprintf("planner: the schema of schemas: %v", err))
+	}
+	whole = true
+	return compiled
+}
 
-// Load refuses.
-func (noLoader) Load(string) (any, error) { return nil, errOutside }
-
-// wellFormed asks the library whether doc is a schema of our dialect. Refs are
-// known to stay inside by now; the loader makes sure of it.
-func wellFormed(doc *value) (problem string) {
+// wellFormed asks the library whether doc is a schema of our dialect, and so
+// are the places in it that are schemas by a reference only.
+func wellFormed(doc *value, referred []*value) (problem string) {
 	defer func() {
 		// Should the library have a case that it doesn't survive, a registry is
 		// refused and no session stops.
@@ -72,28 +92,22 @@ func wellFormed(doc *value) (problem string) {
 			problem = problemNoSchema
 		}
 	}()
-	c := jsonschema.NewCompiler()
-	c.DefaultDraft(jsonschema.Draft2020)
-	c.UseLoader(noLoader{})
-	plain, _ := doc.plain().(map[string]any)
-	// What a document calls itself plays no part in what it allows.
-	delete(plain, "$id")
-	delete(plain, "$schema")
-	if err := c.AddResource(schemaURL, plain); err != nil {
-		return problemNoSchema
+	plain := doc.plain()
+	if object, ok := plain.(map[string]any); ok {
+		// What a document calls itself plays no part in what it allows.
+		delete(object, "$id")
+		delete(object, "$schema")
 	}
-	_, err := c.Compile(schemaURL)
-	if err == nil {
-		return ""
-	}
-	var bad *jsonschema.SchemaValidationError
 	var whole *jsonschema.ValidationError
-	// Of several faults outside the places for schemas, the library finds a
-	// different one each time.
-	if errors.As(err, &bad) && bad.URL == schemaURL+"#" && errors.As(bad.Err, &whole) {
+	if err := metaschema.Validate(plain); errors.As(err, &whole) {
 		return problemNoSchema + ": see " + quoted(leastLocation(whole))
 	}
-	return problemNoSchema
+	for _, v := range referred {
+		if metaschema.Validate(v.plain()) != nil {
+			return problemNoSchema
+		}
+	}
+	return ""
 }
 
 const problemNoSchema = "is not a JSON Schema of draft 2020-12"
@@ -101,7 +115,7 @@ const problemNoSchema = "is not a JSON Schema of draft 2020-12"
 // leastLocation returns the least of the places that the library complains
 // about, as a JSON pointer.
 func leastLocation(e *jsonschema.ValidationError) string {
-	least := ""
+	var least, at []byte
 	found := false
 	pending := []*jsonschema.ValidationError{e}
 	for len(pending) > 0 {
@@ -110,15 +124,15 @@ func leastLocation(e *jsonschema.ValidationError) string {
 		if len(next.Causes) > 0 {
 			continue
 		}
-		at := ""
+		at = at[:0]
 		for _, token := range next.InstanceLocation {
-			at += "/" + escapeToken(token)
+			at = append(append(at, '/'), escapeToken(token)...)
 		}
-		if !found || at < least {
-			least, found = at, true
+		if !found || bytes.Compare(at, least) < 0 {
+			least, at, found = at, least, true
 		}
 	}
-	return least
+	return string(least)
 }
 
 // plain returns the value in the form that the library takes.

@@ -67,6 +67,9 @@ func CompileSteps(reg *Registry, rules []StepRule) (*Steps, *RuleError) {
 	if len(rules) > StepRulesMax {
 		return nil, &RuleError{TooLarge: true, Detail: fmt.Sprintf("%d step rules, at most %d", len(rules), StepRulesMax)}
 	}
+	if size := whensBytes(rules); size > StepWhensBytesMax {
+		return nil, &RuleError{TooLarge: true, Detail: fmt.Sprintf("the conditions of the step rules take %d bytes, at most %d", size, StepWhensBytesMax)}
+	}
 	s := &Steps{given: cloneRules(rules), whens: make([]*when, len(rules))}
 	for i := range s.given {
 		path := "[" + strconv.Itoa(i) + "]"

@@ -19,11 +19,12 @@ func NewRegistry(tools []ToolSpec, profiles []Profile, defaultProfile string, by
 	if len(tools) > ToolsMax {
 		return nil, fault("tools", "%d tools, at most %d", len(tools), ToolsMax)
 	}
+	var room registryRoom
 	checked := make([]tool, len(tools))
 	taken := names{ids: make(map[string]int, len(tools)), names: make(map[string]int, len(tools)), folded: make(map[string]int, len(tools))}
 	for i, spec := range tools {
 		path := fmt.Sprintf("tools[%d]", i)
-		t, bad := newTool(path, cloneSpec(spec))
+		t, bad := newTool(path, cloneSpec(spec), &room)
 		if bad == nil {
 			bad = taken.add(path, i, &t)
 		}
@@ -38,10 +39,10 @@ func NewRegistry(tools []ToolSpec, profiles []Profile, defaultProfile string, by
 	if bad := checkKinds(tools); bad != nil {
 		return nil, bad
 	}
-	if bad := r.addApprovals(tools); bad != nil {
+	if bad := r.addApprovals(tools, &room); bad != nil {
 		return nil, bad
 	}
-	if bad := r.addProfiles(profiles); bad != nil {
+	if bad := r.addProfiles(profiles, &room); bad != nil {
 		return nil, bad
 	}
 	if defaultProfile != "" && !r.HasProfile(defaultProfile) {
@@ -137,7 +138,7 @@ func (r *Registry) index(tools []tool) {
 
 // addApprovals compiles the conditions of approvals: those of tools as they
 // were given, with their order.
-func (r *Registry) addApprovals(tools []ToolSpec) *RegistryError {
+func (r *Registry) addApprovals(tools []ToolSpec, room *registryRoom) *RegistryError {
 	for i, spec := range tools {
 		switch spec.Approval {
 		case "", ApprovalNever, ApprovalAlways:
@@ -146,6 +147,9 @@ func (r *Registry) addApprovals(tools []ToolSpec) *RegistryError {
 		path := fmt.Sprintf("tools[%d].approval", i)
 		if len(spec.Approval) > WhenBytesMax {
 			return fault(path, "%d bytes, at most %d", len(spec.Approval), WhenBytesMax)
+		}
+		if bad := room.takeWhens(path, len(spec.Approval)); bad != nil {
+			return bad
 		}
 		compiled, bad := compileApproval(r, spec.Approval)
 		if bad != nil {
@@ -157,7 +161,7 @@ func (r *Registry) addApprovals(tools []ToolSpec) *RegistryError {
 }
 
 // addProfiles checks profiles and resolves their tools.
-func (r *Registry) addProfiles(profiles []Profile) *RegistryError {
+func (r *Registry) addProfiles(profiles []Profile, room *registryRoom) *RegistryError {
 	if len(profiles) > ProfilesMax {
 		return fault("profiles", "%d profiles, at most %d", len(profiles), ProfilesMax)
 	}
@@ -182,6 +186,9 @@ func (r *Registry) addProfiles(profiles []Profile) *RegistryError {
 				return fault(at, "%+q is listed before", name)
 			}
 			resolved.tools = append(resolved.tools, o)
+		}
+		if bad := room.takeWhens(path+".steps", whensBytes(p.Steps)); bad != nil {
+			return bad
 		}
 		steps, bad := CompileSteps(r, p.Steps)
 		if bad != nil {

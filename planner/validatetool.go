@@ -10,8 +10,8 @@ import (
 )
 
 // newTool checks one spec by itself, fields in the order of the encoding after
-// the two names, and fills in its defaults.
-func newTool(path string, spec ToolSpec) (tool, *RegistryError) {
+// the two names, and fills in its defaults. What it takes counts into room.
+func newTool(path string, spec ToolSpec, room *registryRoom) (tool, *RegistryError) {
 	if !isDotted(spec.ToolID, ToolIDBytesMax) {
 		return tool{}, fault(path+".tool_id", "is 1 to %d of A-Za-z0-9_- in parts joined by dots, not %+q", ToolIDBytesMax, clip(spec.ToolID, ToolIDBytesMax))
 	}
@@ -22,7 +22,7 @@ func newTool(path string, spec ToolSpec) (tool, *RegistryError) {
 	if bad := t.checkBinding(path); bad != nil {
 		return tool{}, bad
 	}
-	if bad := t.describe(path); bad != nil {
+	if bad := t.describe(path, room); bad != nil {
 		return tool{}, bad
 	}
 	if given := spec.ToolRef; given != nil && *given != t.descriptors[0].ref {
@@ -143,13 +143,13 @@ func checkRules(path string, rules []Rule) *RegistryError {
 }
 
 // describe checks the spec's descriptors and fixes their bytes.
-func (t *tool) describe(path string) *RegistryError {
+func (t *tool) describe(path string, room *registryRoom) *RegistryError {
 	if len(t.spec.Alternates) > AlternatesMax {
 		return fault(path+".alternates", "%d alternates, at most %d", len(t.spec.Alternates), AlternatesMax)
 	}
 	own := Descriptor{ArgsSchema: t.spec.ArgsSchema, Description: t.spec.Description, ToolName: t.spec.ToolName}
 	for v, d := range append([]Descriptor{own}, t.spec.Alternates...) {
-		made, bad := newDescriptor(path+variantPath(v), d)
+		made, bad := newDescriptor(path+variantPath(v), d, room)
 		if bad != nil {
 			return bad
 		}
@@ -165,14 +165,14 @@ func (t *tool) describe(path string) *RegistryError {
 }
 
 // newDescriptor checks one descriptor and fixes its bytes.
-func newDescriptor(path string, d Descriptor) (descriptor, *RegistryError) {
+func newDescriptor(path string, d Descriptor, room *registryRoom) (descriptor, *RegistryError) {
 	if !IsName(d.ToolName) {
 		return descriptor{}, fault(path+".tool_name", "is 1 to %d of A-Za-z0-9_-, not %+q", NameBytesMax, clip(d.ToolName, NameBytesMax))
 	}
 	if !isText(d.Description, 0, DescriptionBytesMax) {
 		return descriptor{}, fault(path+".description", "is at most %d bytes of UTF-8", DescriptionBytesMax)
 	}
-	compiled, problem := compileSchema(d.ArgsSchema)
+	compiled, problem := compileSchema(d.ArgsSchema, room)
 	if problem != "" {
 		return descriptor{}, fault(path+".args_schema", "%s", problem)
 	}

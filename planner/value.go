@@ -42,6 +42,15 @@ func (v *value) member(name string) (*value, bool) {
 	return &v.items[i], true
 }
 
+// values returns how many values v is, those inside included.
+func (v *value) values() int {
+	n := 1
+	for i := range v.items {
+		n += v.items[i].values()
+	}
+	return n
+}
+
 // reader makes a value of canonical bytes: names are in byte order and unique,
 // and nesting is bounded.
 type reader struct {

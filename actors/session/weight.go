@@ -19,7 +19,6 @@ const (
 	configWeight     = 288
 	runWeight        = 288 + configWeight
 	ruleWeight       = 128
-	rulesWeight      = 8 << 10 // of one step rule, compiled
 	liveWeight       = 192
 	unhashedWeight   = 56
 	submissionWeight = 56
@@ -71,7 +70,7 @@ func (s *State) Weight() int {
 		n += s.Queue[i].weight(s.install)
 	}
 	if s.live != nil {
-		n += liveWeight + s.turnOwes.weight() + s.doneOwes.weight() + s.rules.steps.Len()*rulesWeight
+		n += liveWeight + s.turnOwes.weight() + s.doneOwes.weight() + s.rules.steps.Weight()
 	}
 	return n
 }

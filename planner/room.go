@@ -1,0 +1,73 @@
+package planner
+
+// registryRoom is what the parts of a registry take together. Each is counted
+// before it is compiled, so that what is refused has cost little: an event with
+// a registry is read again whenever its session is.
+type registryRoom struct {
+	nodes    int // JSON values of schemas
+	patterns int // bytes of patterns, compiled
+	whens    int // bytes of conditions, as text
+}
+
+// takeWhens counts so many bytes of conditions more, or says what they go
+// beyond.
+func (r *registryRoom) takeWhens(path string, bytes int) *RegistryError {
+	if r.whens += bytes; r.whens > RegistryWhensBytesMax {
+		return fault(path, "with it the conditions of the registry take %d bytes, at most %d", r.whens, RegistryWhensBytesMax)
+	}
+	return nil
+}
+
+// whensBytes returns how many bytes the conditions of rules are.
+func whensBytes(rules []StepRule) (n int) {
+	for i := range rules {
+		n += len(rules[i].When)
+	}
+	return n
+}
+
+// What the parts of a registry take of memory beside texts and patterns, in
+// bytes on a 64-bit machine, rounded up.
+const (
+	registryWeight = 1 << 10
+	toolWeight     = 2 << 10 // with its places in the tables
+	schemaWeight   = 512
+	nodeWeight     = 640
+	whenWeight     = 4 << 10
+	whenByteWeight = 48 // of a condition, for each byte of its text
+	copies         = 4  // of texts: the registry's bytes, its specs, its descriptors, their bytes
+)
+
+// Weight returns about how many bytes of memory the registry takes. Sessions
+// share registries: a host counts each once.
+func (r *Registry) Weight() int {
+	n := registryWeight + copies*len(r.bytes) + len(r.tools)*toolWeight
+	for i := range r.tools {
+		n += r.tools[i].approval.weight()
+		for _, d := range r.tools[i].descriptors {
+			n += d.schema.weight
+		}
+	}
+	for i := range r.profiles {
+		n += r.profiles[i].steps.Weight()
+	}
+	return n
+}
+
+// Weight returns about how many bytes of memory the compiled conditions take.
+func (s *Steps) Weight() (n int) {
+	if s == nil {
+		return 0
+	}
+	for _, w := range s.whens {
+		n += w.weight()
+	}
+	return n
+}
+
+func (w *when) weight() int {
+	if w == nil {
+		return 0
+	}
+	return whenWeight + w.bytes*whenByteWeight
+}

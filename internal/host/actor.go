@@ -33,11 +33,13 @@ type actor struct {
 	used     uint64   // when it was used last, by the lane's count
 	slice    uint64   // the latest slice that it had outputs in, by the lane's count
 	storing  *slice   // that stores something of it; nil: none
-	bytes    int      // that it takes, about
+	bytes    int      // that it takes, about, without its registries
 	progress []byte   // lines that its events in one slice say, while they are put together
 	loaded   *sample  // the snapshot that it was loaded from, until the lane has taken note; nil: none, or not to be verified
 
 	usedAt time.Time // the same, by the clock
+
+	registries [2]*planner.Registry // of its own that are counted: the next turn's, the latest turn's
 }
 
 // stops reports whether the session is quarantined at seq.

@@ -34,14 +34,19 @@ func (l *laneActor) weigh(s *actor) {
 		s.bytes += s.state.Weight()
 	}
 	l.bytes += s.bytes
+	l.weighRegistries(s)
 }
 
 // recount adds up what the sessions in memory take: what has left since is
 // counted until then.
 func (l *laneActor) recount() {
 	l.bytes = unsavedWeight * len(l.unsaved)
+	clear(l.weights)
 	for _, s := range l.sessions {
 		l.bytes += s.bytes
+		for _, r := range s.registries {
+			l.hold(r)
+		}
 	}
 }
 
@@ -97,6 +102,9 @@ func (l *laneActor) evict(keep *actor) {
 		}
 		delete(l.sessions, s.sid)
 		l.bytes -= s.bytes
+		for _, r := range s.registries {
+			l.release(r)
+		}
 		if !s.proven || !s.settled() {
 			l.saveNot(s)
 		} else if s.waitsOtherwise() || s.isWorthSnapshot() && len(behind) < captureMax {

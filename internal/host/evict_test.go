@@ -3,6 +3,8 @@ package host
 import (
 	"fmt"
 	"testing"
+
+	"github.com/refold/refold/codec"
 )
 
 // TestMemoryIsKeptWithinItsBytes: as many sessions stay as there is room for, by
@@ -83,4 +85,73 @@ func (s *stage) weight() (sum int) {
 		}
 	}
 	return sum
+}
+
+// TestRegistriesCountIntoMemory: a session leaves for the registry that it has
+// alone; what many share counts once.
+func TestRegistriesCountIntoMemory(t *testing.T) {
+	t.Parallel()
+	// wide returns a registry of 50 tools with a pattern each.
+	wide := func(name string) map[string]any {
+		var tools []any
+		for i := range 50 {
+			tools = append(tools, map[string]any{
+				"tool_id": fmt.Sprintf("x.%s%d", name, i), "tool_name": fmt.Sprintf("%s%d", name, i),
+				"args_schema": map[string]any{"properties": map[string]any{"a": map[string]any{"pattern": "^[a-z]{200}$"}}},
+				"executor":    map[string]any{"kind": "effect", "target": "x"},
+			})
+		}
+		return map[string]any{"tools": tools}
+	}
+	const room = 12 << 20
+	onStage(t, Options{Memory: room}, func(t *testing.T, s *stage) {
+		s.era()
+		s.start()
+		most := 0
+		for n := range 20 {
+			s.deliver(s.set(fmt.Sprintf("own%d", n), wide(fmt.Sprintf("t%d_", n))))
+			most = max(most, len(s.actor.sessions))
+			if s.actor.bytes > room {
+				t.Fatalf("after %d registries all takes %d bytes, want at most %d", n+1, s.actor.bytes, room)
+			}
+		}
+		if most < 2 || most > 8 {
+			t.Errorf("at most %d sessions with a registry of megabytes were in memory, want a few", most)
+		}
+		for n := range 60 {
+			s.deliver(s.set(fmt.Sprintf("shared%d", n), wide("same")))
+		}
+		if n := len(s.actor.sessions); n < 60 {
+			t.Errorf("%d sessions are in memory, want all 60 that share a registry", n)
+		}
+		for n := range 60 {
+			s.deliver(s.set(fmt.Sprintf("shared%d", n), registry("a")))
+		}
+		for n := range 3 {
+			s.deliver(s.set(fmt.Sprintf("last%d", n), wide(fmt.Sprintf("l%d_", n))))
+		}
+		s.actor.recount()
+		sum := s.weight()
+		for hash, held := range s.actor.weights {
+			if n := s.holders(hash); held.sessions != n {
+				t.Errorf("registry %s is counted for %d places in sessions, and stands in %d", hash, held.sessions, n)
+			}
+			sum += held.bytes
+		}
+		if got := s.actor.bytes; got != sum {
+			t.Errorf("all takes %d bytes, and its parts take %d", got, sum)
+		}
+	})
+}
+
+// holders returns how many places in sessions hold the registry of a hash.
+func (s *stage) holders(hash codec.Hash) (n int) {
+	for _, a := range s.actor.sessions {
+		for _, r := range a.registries {
+			if r != nil && r.Hash() == hash {
+				n++
+			}
+		}
+	}
+	return n
 }

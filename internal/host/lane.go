@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/fault"
 )
@@ -67,6 +68,8 @@ type laneActor struct {
 	taken   chan struct{} // an era has begun
 	retaken chan struct{} // the same, for who looks back
 
+	weights map[codec.Hash]heldWeight // of registries that the sessions set, each counted once
+
 	beside sync.WaitGroup                                        // all that runs beside
 	as     func(ctx context.Context, who string) context.Context // tells a World who asks
 }
@@ -86,7 +89,7 @@ func newLaneActor(h *Host, lane lane) *laneActor {
 		stored: make(chan *slice, slicesMax), loads: make(chan *loading, batchMax),
 		samples: make(chan sample, 1),
 		late:    make(chan late, wakesAtOnce), calls: make(chan func()), taken: make(chan struct{}, 1), retaken: make(chan struct{}, 1),
-		unsaved: map[string][]session.OpenWake{}, back: lookback{noting: make(chan struct{}, 1)},
+		unsaved: map[string][]session.OpenWake{}, weights: map[codec.Hash]heldWeight{}, back: lookback{noting: make(chan struct{}, 1)},
 	}
 	l.as = func(ctx context.Context, _ string) context.Context { return ctx }
 	for i := range l.toStore {

@@ -76,6 +76,63 @@ func (r *registries) same(reg *planner.Registry) *planner.Registry {
 	return reg
 }
 
+// heldWeight says how many of a lane's sessions hold a registry, and what it
+// takes.
+type heldWeight struct{ sessions, bytes int }
+
+// weighRegistries counts the registries that a session holds now instead of
+// those that it held when it was weighed last. The install record's is not
+// counted: it stays, whoever leaves.
+func (l *laneActor) weighRegistries(s *actor) {
+	var now [2]*planner.Registry
+	if s.state != nil {
+		n := 0
+		s.state.ShareRegistries(func(r *planner.Registry) *planner.Registry {
+			now[n] = r
+			n++
+			return r
+		})
+	}
+	if now == s.registries {
+		return
+	}
+	for _, r := range now {
+		l.hold(r)
+	}
+	for _, r := range s.registries {
+		l.release(r)
+	}
+	s.registries = now
+}
+
+// hold counts a session more that has a registry; nil is none.
+func (l *laneActor) hold(r *planner.Registry) {
+	if r == nil {
+		return
+	}
+	held, known := l.weights[r.Hash()]
+	if !known {
+		held.bytes = r.Weight()
+		l.bytes += held.bytes
+	}
+	held.sessions++
+	l.weights[r.Hash()] = held
+}
+
+// release counts a session less that has a registry; nil is none.
+func (l *laneActor) release(r *planner.Registry) {
+	if r == nil {
+		return
+	}
+	held := l.weights[r.Hash()]
+	if held.sessions--; held.sessions > 0 {
+		l.weights[r.Hash()] = held
+		return
+	}
+	delete(l.weights, r.Hash())
+	l.bytes -= held.bytes
+}
+
 // registriesSpare is how many entries there may be, beside twice those that
 // were alive, before the dead ones are looked for.
 const registriesSpare = 64

@@ -141,6 +141,15 @@ func (f *Function) Target() string { return f.spec.Executor.Target }
 // RetrySafe reports whether a call may be carried out more than once.
 func (f *Function) RetrySafe() bool { return f.spec.RetrySafe }
 
+// Weight returns about how many bytes of memory the tool takes, its schema
+// compiled; 0 if something is wrong with it.
+func (f *Function) Weight() int {
+	if f.registry == nil {
+		return 0
+	}
+	return f.registry.Weight()
+}
+
 // Deadline returns what one start may take; 0: the session's default.
 func (f *Function) Deadline() time.Duration {
 	return time.Duration(f.spec.DeadlineMS) * time.Millisecond

@@ -41,7 +41,8 @@ func (p *Problem) Error() string {
 func (p *Problem) Unwrap() error { return p.Err }
 
 // find returns the tools of a list that count, by tool_id, and what is wrong
-// with others.
+// with others. From the tool on with which all take more than weightMax, none
+// counts.
 func find(server string, s *Server, target string, listed []*sdk.Tool) (tools []*Tool, problems []*Problem) {
 	ids := map[string]int{}
 	names := map[string]int{}
@@ -55,6 +56,7 @@ func find(server string, s *Server, target string, listed []*sdk.Tool) (tools []
 		names[toolName(server, t.Name)]++
 	}
 	seen := map[string]bool{}
+	weight := 0
 	for _, t := range taken {
 		id, name := toolID(server, t.Name), toolName(server, t.Name)
 		if ids[id] > 1 {
@@ -63,7 +65,14 @@ func find(server string, s *Server, target string, listed []*sdk.Tool) (tools []
 		if names[name] > 1 {
 			name = unique(name, t.Name, planner.NameBytesMax)
 		}
-		tool, err := newTool(server, s, target, id, name, t)
+		var tool *Tool
+		err := fmt.Errorf("the server's tools before it take %d MiB of memory already: choose fewer tools", weightMax>>20)
+		if weight <= weightMax {
+			tool, err = newTool(server, s, target, id, name, t)
+		}
+		if err == nil {
+			weight += tool.Function.Weight()
+		}
 		if seen[t.Name] {
 			err = errors.New("the server lists two of this name")
 		}
@@ -169,6 +178,9 @@ func pinOf(listed *sdk.Tool) (Pin, error) {
 	text, err := json.Marshal(schemaOf(listed))
 	if err != nil {
 		return Pin{}, fmt.Errorf("its schema: %w", err)
+	}
+	if len(text) > planner.SchemaBytesMax {
+		return Pin{}, fmt.Errorf("its schema: %d bytes as JSON, at most %d", len(text), planner.SchemaBytesMax)
 	}
 	canonical, err := codec.FromJSON(text)
 	if err != nil {

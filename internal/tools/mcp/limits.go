@@ -10,6 +10,8 @@ const (
 	listAgeMax   = time.Minute // a list that is older is asked for again before a call: not every server tells of changes
 	pagesMax     = 1000        // of one list of tools
 	toolsMax     = 10_000      // of one server
+	listBytesMax = 64 << 20    // all pages of one list of tools, as JSON
+	weightMax    = 64 << 20    // bytes of memory that the tools of one server take, about
 	patience     = 30 * time.Second
 	restartMin   = 500 * time.Millisecond // until a server that ended is started again; then twice as long, and so on
 	restartMax   = 30 * time.Second

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -160,7 +161,7 @@ func (t *talk) list(ctx context.Context, since time.Time) error {
 	}
 	now := time.Now()
 	var all []*sdk.Tool
-	cursor := ""
+	cursor, size := "", 0
 	for page := 0; ; page++ {
 		if page == pagesMax || len(all) > toolsMax {
 			return fmt.Errorf("it lists more than %d tools, or %d pages of them", toolsMax, pagesMax)
@@ -168,6 +169,13 @@ func (t *talk) list(ctx context.Context, since time.Time) error {
 		r, err := t.session.ListTools(ctx, &sdk.ListToolsParams{Cursor: cursor})
 		if err != nil {
 			return err
+		}
+		text, err := json.Marshal(r.Tools)
+		if err != nil {
+			return err
+		}
+		if size += len(text); size > listBytesMax {
+			return fmt.Errorf("it lists tools of more than %d MiB", listBytesMax>>20)
 		}
 		all = append(all, r.Tools...)
 		if r.NextCursor == "" {

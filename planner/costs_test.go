@@ -121,7 +121,7 @@ func TestCostOfSchemas(t *testing.T) {
 		"properties":                          `{"properties":{` + numbered(1900, `"p%d":{"not":{}}`) + `}}`,
 		"names that are required":             `{"required":[` + numbered(4000, `"p%d"`) + `]}`,
 		"values to choose from":               `{"enum":[` + numbered(1800, `{"a":%d}`) + `]}`,
-		"patterns":                            `{"properties":{` + numbered(3, `"p%d":{"pattern":"^\\pL{120}$"}`) + `}}`,
+		"patterns":                            `{"properties":{` + numbered(3, `"p%d":{"pattern":"^\\pL{80}$"}`) + `}}`,
 		"references to one place":             `{"$defs":{"a":{}},"allOf":[` + numbered(1300, `{"$ref":"#/$defs/a","maxLength":%d}`) + `]}`,
 		"places inside each other":            nested(30, 60),
 		"deep":                                strings.Repeat(`{"not":`, 60) + `{}` + strings.Repeat(`}`, 60),
@@ -150,7 +150,7 @@ func expensive(t *testing.T) []ToolSpec {
 	for range 16 {
 		schemas = append(schemas, wide)
 	}
-	for range 11 {
+	for range 9 {
 		schemas = append(schemas, `{"pattern":"^\\pL{120}$"}`)
 	}
 	for range 100 {
@@ -210,6 +210,27 @@ func TestAttackRegistries(t *testing.T) {
 	}
 }
 
+// TestCostOfAlternates: as many descriptors as a registry may have.
+func TestCostOfAlternates(t *testing.T) {
+	specs := withSchemas(t, slices.Repeat([]string{`{}`}, ToolsMax)...)
+	for i := range specs {
+		for v := range AlternatesMax {
+			specs[i].Alternates = append(specs[i].Alternates, Descriptor{ToolName: fmt.Sprint("a", i, "_", v), ArgsSchema: specs[i].ArgsSchema})
+		}
+	}
+	var reg *Registry
+	allocated, held := spent(func() any {
+		var err error
+		if reg, err = NewRegistry(specs, nil, "", nil); err != nil {
+			t.Fatal(err)
+		}
+		return reg
+	})
+	if allocated > registryAllocMax || held > registryHeldMax || reg.Weight() < held {
+		t.Errorf("allocated %d bytes, kept %d, and weighs %d; want at most %d and %d, and no less than it keeps", allocated, held, reg.Weight(), registryAllocMax, registryHeldMax)
+	}
+}
+
 // TestWeightOfRegistries: what a registry says that it takes is no less than
 // what it does, and not many times that.
 func TestWeightOfRegistries(t *testing.T) {
@@ -218,7 +239,7 @@ func TestWeightOfRegistries(t *testing.T) {
 		"schemas":           {`{"anyOf":[` + numbered(1980, `{"maxLength":%d}`) + `]}`},
 		"long descriptions": {`{"description":"` + strings.Repeat("a", 60_000) + `"}`},
 		"literal patterns":  {`{"properties":{` + numbered(100, `"p%d":{"pattern":"^[a-z]{100}$"}`) + `}}`},
-		"wide patterns":     {`{"pattern":"^\\pL{300}$"}`},
+		"wide patterns":     {`{"pattern":"^\\pL{256}$"}`},
 		"classes":           {`{"pattern":"` + strings.Repeat(`\\pL`, 200) + `"}`},
 	} {
 		var reg *Registry

@@ -28,6 +28,8 @@
 //  7. A rejected call is in no group and does not split one.
 //  8. A check takes a bounded number of steps, whatever the schema and the
 //     arguments are; so does a match, whatever the rules and the facts are.
+//     What a registry takes is counted before it is compiled: one that goes
+//     beyond its limits is refused before it has cost much.
 //  9. The first step rule whose when holds applies. What stands after it
 //     changes nothing; a when that fails or costs too much doesn't hold.
 //  10. A registry that passes the Floor of an install record binds no tool more

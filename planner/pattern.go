@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"math/bits"
 	"regexp"
 	"regexp/syntax"
 	"strconv"
@@ -76,7 +77,7 @@ type patternSize struct{ states, runes int }
 const (
 	patternWeight      = 1 << 10
 	patternStateWeight = 128
-	patternRuneWeight  = 8
+	patternRuneWeight  = 7
 )
 
 func (s patternSize) bytes() int {
@@ -99,7 +100,9 @@ func sizeOf(re *syntax.Regexp) patternSize {
 	case syntax.OpLiteral:
 		n = patternSize{states: len(re.Rune), runes: foldsMax * len(re.Rune)}
 	case syntax.OpCharClass:
-		n.runes = len(re.Rune)
+		// Rounded up, so that the same patterns are taken when a later release
+		// of Go has more letters.
+		n.runes = 1 << bits.Len(uint(len(re.Rune)))
 	case syntax.OpCapture, syntax.OpStar, syntax.OpPlus, syntax.OpQuest:
 		n = patternSize{states: 2}.plus(sizeOf(re.Sub[0]), 1)
 	case syntax.OpConcat, syntax.OpAlternate:

@@ -40,7 +40,7 @@ func TestAttackSchemasOfServer(t *testing.T) {
 	}
 	var listed []*sdk.Tool
 	for i := range 200 {
-		listed = append(listed, &sdk.Tool{Name: fmt.Sprintf("t%d", i), InputSchema: parsed(t, `{"pattern":"^\\pL{300}$"}`)})
+		listed = append(listed, &sdk.Tool{Name: fmt.Sprintf("t%d", i), InputSchema: parsed(t, `{"pattern":"^\\pL{200}$"}`)})
 	}
 	tools, problems := find("peer", &Server{}, "host", listed)
 	weight := 0

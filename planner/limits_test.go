@@ -33,6 +33,15 @@ func TestLimitsFit(t *testing.T) {
 		{"a when for every step rule fits the rules", StepRulesMax*(WhenBytesMax+16) < StepsBytesMax},
 		{"a profile's step rules fit a registry", StepsBytesMax < RegistryBytesMax},
 		{"a when of operators alone can have its nodes", WhenNodesMax < WhenBytesMax},
+		{"a schema's values fit a registry", SchemaNodesMax <= RegistryNodesMax},
+		{"a schema's patterns fit a registry", SchemaPatternsBytesMax <= RegistryPatternsBytesMax},
+		{"a pattern with as many states as it may fits a schema", patternSize{states: PatternStatesMax}.bytes() <= SchemaPatternsBytesMax},
+		{"a schema of values alone fits its pointers", SchemaNodesMax*64 <= SchemaPointersBytesMax},
+		{"a when fits a list of rules", WhenBytesMax <= StepWhensBytesMax},
+		{"a list of rules fits a registry", StepWhensBytesMax <= RegistryWhensBytesMax},
+		{"every tool of a registry may have an approval", ToolsMax*128 <= RegistryWhensBytesMax},
+		{"one check fits a batch", CheckStepsMax <= BatchStepsMax},
+		{"one condition fits a decision", WhenCostMax <= DecideCostMax},
 		{"each byte of a context can be looked at", 5*StepContextBytesMax < WhenCostMax},
 	} {
 		if !c.ok {

@@ -89,7 +89,7 @@ func nested(depth, width int) string {
 
 // TestAttackSchemas: what would take much is refused before it does, at its
 // place, with the figures.
-func TestAttackSchemas(t *testing.T) {
+func TestAttackSchemas(t *testing.T) { //nolint:paralleltest // allocations are counted for the whole process
 	for name, c := range map[string]struct{ schema, want string }{
 		"patterns with ranges of characters": {`{"properties":{` + numbered(1000, `"p%d":{"pattern":"^\\pL{400}$"}`) + `}}`, `pattern "^\\pL{400}$": with it the patterns of the schema take`},
 		"many patterns":                      {`{"properties":{` + numbered(1000, `"p%d":{"pattern":"^[a-z]{500}$"}`) + `}}`, "bytes compiled, at most 4194304"},
@@ -114,7 +114,7 @@ func TestAttackSchemas(t *testing.T) {
 }
 
 // TestCostOfSchemas: what is taken costs no more than it may.
-func TestCostOfSchemas(t *testing.T) {
+func TestCostOfSchemas(t *testing.T) { //nolint:paralleltest // allocations are counted for the whole process
 	for name, schema := range map[string]string{
 		"one place, other spellings of a URL": aliases("a", "a", "%61"),
 		"schemas":                             `{"anyOf":[` + numbered(2000, `{"maxLength":%d}`) + `]}`,
@@ -165,7 +165,7 @@ func expensive(t *testing.T) []ToolSpec {
 
 // TestCostOfRegistry: the most expensive registry that is taken costs what its
 // limits say, and weighs what it keeps; one with more is refused.
-func TestCostOfRegistry(t *testing.T) {
+func TestCostOfRegistry(t *testing.T) { //nolint:paralleltest // allocations are counted for the whole process
 	specs := expensive(t)
 	var reg *Registry
 	allocated, held := spent(func() any {
@@ -185,7 +185,7 @@ func TestCostOfRegistry(t *testing.T) {
 
 // TestAttackRegistries: each schema and condition is within its limits, and all
 // of them are not.
-func TestAttackRegistries(t *testing.T) {
+func TestAttackRegistries(t *testing.T) { //nolint:paralleltest // allocations are counted for the whole process
 	times := func(n int, schema string) []ToolSpec { return withSchemas(t, slices.Repeat([]string{schema}, n)...) }
 	conditions := times(131, `{}`)
 	for i := range conditions {
@@ -211,7 +211,7 @@ func TestAttackRegistries(t *testing.T) {
 }
 
 // TestCostOfAlternates: as many descriptors as a registry may have.
-func TestCostOfAlternates(t *testing.T) {
+func TestCostOfAlternates(t *testing.T) { //nolint:paralleltest // allocations are counted for the whole process
 	specs := withSchemas(t, slices.Repeat([]string{`{}`}, ToolsMax)...)
 	for i := range specs {
 		for v := range AlternatesMax {
@@ -233,7 +233,7 @@ func TestCostOfAlternates(t *testing.T) {
 
 // TestWeightOfRegistries: what a registry says that it takes is no less than
 // what it does, and not many times that.
-func TestWeightOfRegistries(t *testing.T) {
+func TestWeightOfRegistries(t *testing.T) { //nolint:paralleltest // allocations are counted for the whole process
 	for name, schemas := range map[string][]string{
 		"small tools":       strings.Split(strings.TrimSuffix(strings.Repeat(`{"properties":{"a":{"type":"string"}}};`, 200), ";"), ";"),
 		"schemas":           {`{"anyOf":[` + numbered(1980, `{"maxLength":%d}`) + `]}`},
@@ -266,7 +266,7 @@ func fan(leaf string) string {
 
 // TestAttackChecks: a check ends after its steps, whatever repeats in the
 // schema, and a step does little.
-func TestAttackChecks(t *testing.T) {
+func TestAttackChecks(t *testing.T) { //nolint:paralleltest // allocations are counted for the whole process
 	wide, texts := "{"+numbered(20_000, `"k%d":1`)+"}", `"`+strings.Repeat("a", 200_000)+`"`
 	items := "[" + numbered(20_000, "%d") + "]"
 	for name, c := range map[string]struct{ leaf, value string }{
@@ -308,6 +308,7 @@ func TestAttackChecks(t *testing.T) {
 
 // TestAttackDepthOfChecks: schemas that lead to each other make no deep stack.
 func TestAttackDepthOfChecks(t *testing.T) {
+	t.Parallel()
 	links := make([]string, 1800)
 	for i := range links {
 		links[i] = fmt.Sprintf(`"x%d":{"$ref":"#/$defs/x%d"}`, i, i+1)
@@ -329,6 +330,7 @@ func TestAttackDepthOfChecks(t *testing.T) {
 
 // TestAttackBatch: the calls of one answer share their steps.
 func TestAttackBatch(t *testing.T) {
+	t.Parallel()
 	reg, err := NewRegistry(withSchemas(t, fan(`{}`), `{"type":"object"}`), nil, "", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -352,7 +354,7 @@ func TestAttackBatch(t *testing.T) {
 
 // TestAttackConditions: a condition costs a bounded amount to compile, however
 // it is nested and whatever its macros are.
-func TestAttackConditions(t *testing.T) {
+func TestAttackConditions(t *testing.T) { //nolint:paralleltest // allocations are counted for the whole process
 	fill := func(part, glue string) string {
 		return strings.TrimSuffix(strings.Repeat(part+glue, WhenBytesMax/(len(part)+len(glue))), glue)
 	}
@@ -388,6 +390,7 @@ func TestAttackConditions(t *testing.T) {
 // TestAttackDecisions: the conditions on one call cost a bounded amount
 // together, and behind it a person is asked.
 func TestAttackDecisions(t *testing.T) {
+	t.Parallel()
 	reg, err := NewRegistry(withSchemas(t, `{}`), nil, "", nil)
 	if err != nil {
 		t.Fatal(err)

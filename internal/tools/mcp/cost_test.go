@@ -15,7 +15,7 @@ import (
 
 // TestAttackSchemasOfServer does not run beside others: what is allocated is
 // counted for the whole process.
-func TestAttackSchemasOfServer(t *testing.T) {
+func TestAttackSchemasOfServer(t *testing.T) { //nolint:paralleltest // allocations are counted for the whole process
 	const allocatedMax = 64 << 20
 	for name, c := range map[string]struct{ schema, want string }{
 		"a long name above many schemas": {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/refold/refold/actors/session"
@@ -16,6 +17,24 @@ import (
 // allocatedMax is what folding one event may allocate: some tens of times what
 // it may weigh.
 const allocatedMax = 48 << 20
+
+// costlyTools is a registry of n tools with one schema.
+func costlyTools(n int, schema string) []byte {
+	tools := make([]string, n)
+	for i := range tools {
+		tools[i] = fmt.Sprintf(`{"tool_id":"x.t%d","tool_name":"t%[1]d","args_schema":%s,"executor":{"kind":"effect","target":"x"}}`, i, schema)
+	}
+	return []byte(`{"type":"ToolRegistrySet","data":{"tools":[` + strings.Join(tools, ",") + `]}}`)
+}
+
+// numberedPatterns is the properties of a schema, n of them with a pattern.
+func numberedPatterns(n int) string {
+	properties := make([]string, n)
+	for i := range properties {
+		properties[i] = fmt.Sprintf(`"p%d":{"pattern":"^\\pL{%d}$"}`, i, 1+i%400)
+	}
+	return `"properties":{` + strings.Join(properties, ",") + `}`
+}
 
 // TestHostileEvents: whoever may say something at all may say this, as often as
 // he likes, and all sessions of a host share its memory.
@@ -59,6 +78,8 @@ func TestHostileEvents(t *testing.T) { //nolint:paralleltest // it measures what
 		"lists that are empty":  {session.DoorCtl, fmt.Appendf(nil, `{"type":"ToolOverridesSet","data":{"scope":"session","force":[""%s]}}`, bytes.Repeat([]byte(`,""`), n/3-60)), session.RejectLimitExceeded},
 		"results of nothing":    {session.DoorTool, packed([]byte{0x82}, named("data"), []byte{0x83}, named("batch"), named("r1t1"), named("plan_hash"), named("x"), named("results"), array(n-50), bytes.Repeat([]byte{0x80}, n-50), named("type"), named(session.TypeToolBatchSettled)), session.RejectLimitExceeded},
 		"results in parts":      {session.DoorTool, packed([]byte{0x82}, named("data"), []byte{0x83}, named("batch"), named("r1t1"), named("plan_hash"), named("x"), named("results"), []byte{0x91, 0x83}, named("effect"), named("r1t1c0"), named("output"), nested, named("status"), named("failed"), named("type"), named(session.TypeToolBatchSettled)), session.RejectLimitExceeded},
+		"patterns of a schema":  {session.DoorCtl, costlyTools(1, "{"+numberedPatterns(1200)+"}"), session.RejectInvalidRegistry},
+		"patterns of tools":     {session.DoorCtl, costlyTools(500, `{"pattern":"^\\pL{100}$"}`), session.RejectInvalidRegistry},
 		"tools of a hook":       {session.DoorStep, fmt.Appendf(nil, `{"type":"StepPrepared","data":{"effect":"r1t1s","status":"ok","active_tools":[""%s]}}`, bytes.Repeat([]byte(`,""`), n/3-60)), nil},
 	} {
 		w := ready(t)

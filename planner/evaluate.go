@@ -108,13 +108,19 @@ func (e *evaluation) node(n *node, v *value, at *place, marks []bool) bool {
 	if e.spend(1); e.steps <= 0 {
 		return false
 	}
-	if e.depth++; e.depth > CheckDepthMax {
-		e.steps = 0 // before the stack is large
-	}
-	defer func() { e.depth-- }()
 	if n.never {
 		return e.fail(n, at, "false", "")
 	}
+	if e.depth++; e.depth > CheckDepthMax {
+		e.steps = 0 // before the stack is large
+	}
+	ok := e.keywords(n, v, at, marks)
+	e.depth--
+	return ok
+}
+
+// keywords evaluates a schema that is an object.
+func (e *evaluation) keywords(n *node, v *value, at *place, marks []bool) bool {
 	var own []bool
 	if e.marks && len(v.items) > 0 {
 		own = make([]bool, len(v.items))

@@ -189,7 +189,11 @@ func askMonitor(ctx context.Context, at string) ([]jsz, error) {
 		return nil, err
 	}
 	// A connection of its own, that nobody keeps open.
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, Proxy: http.ProxyFromEnvironment}}
+	client := http.Client{
+		Transport: &http.Transport{DisableKeepAlives: true, Proxy: http.ProxyFromEnvironment},
+		// A server's monitor redirects nobody.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 	res, err := client.Do(r)
 	if err != nil {
 		return nil, err

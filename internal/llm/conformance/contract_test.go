@@ -172,13 +172,14 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// A redirect is not followed: a key would go with it.
-func TestRedirect(t *testing.T) {
+// TestAttackRedirect: a redirect is not followed, since the key and the
+// conversation would go with it.
+func TestAttackRedirect(t *testing.T) {
 	t.Parallel()
 	for _, a := range apis() {
 		other := serve(t, "")
 		got := a.ask(t, hello, 0, "HTTP/1.1 307 Temporary Redirect\r\nLocation: "+other.url+"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
-		if got.fault == nil || got.fault.Code != "bad_request" || got.fault.Retryable || !strings.Contains(got.fault.Detail, "redirect") || len(other.got()) > 0 {
+		if got.fault == nil || got.fault.Code != "bad_request" || got.fault.Retryable || !strings.Contains(got.fault.Detail, "redirect to "+other.url) || len(other.got()) > 0 {
 			t.Errorf("%s: got %v, and %d requests elsewhere", a.name, got.err, len(other.got()))
 		}
 	}

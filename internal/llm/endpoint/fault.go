@@ -195,7 +195,7 @@ func (e *Endpoint) classify(status int, header http.Header, s Said) *Failure {
 	case status == http.StatusNotFound:
 		f = Final(llm.CodeBadRequest, "%s; check the base URL and the model's name", answered)
 	case status < http.StatusBadRequest:
-		f = Final(llm.CodeBadRequest, "%s, a redirect, which is not followed: check the base URL", answered)
+		f = Final(llm.CodeBadRequest, "%s, a redirect to %s, which is not followed: check the base URL", answered, e.leadsTo(header))
 	default:
 		f = Final(llm.CodeBadRequest, "%s", answered)
 	}
@@ -209,6 +209,18 @@ func (e *Endpoint) classify(status int, header http.Header, s Said) *Failure {
 		f.Err.Retryable = false
 	}
 	return f
+}
+
+// leadsTo returns the origin that a redirect names.
+func (e *Endpoint) leadsTo(header http.Header) string {
+	base, err := url.Parse(e.base)
+	if err == nil {
+		base, err = base.Parse(header.Get("Location"))
+	}
+	if err != nil {
+		return "no address"
+	}
+	return llm.Clip(e.Clean(base.Scheme+"://"+base.Host), originBytesMax)
 }
 
 // Clean returns a server's words on one line and without the key.

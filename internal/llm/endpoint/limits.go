@@ -5,6 +5,13 @@ import "time"
 // faultBytesMax is what is read of a response that says what is wrong.
 const faultBytesMax = 64 << 10
 
+// eventBytesMax is how large one event of a stream may be, and an answer that is
+// no stream.
+const eventBytesMax = 64 << 20
+
+// originBytesMax is what is told of the address that a redirect leads to.
+const originBytesMax = 300
+
 // DefaultIdle is how long a stream may be silent. Models that think before they
 // speak are silent for long, and most servers send something meanwhile.
 const DefaultIdle = 3 * time.Minute

@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,9 @@ type cut struct{ err error }
 
 func (c *cut) Error() string { return c.err.Error() }
 func (c *cut) Unwrap() error { return c.err }
+
+// errEndless says that an event of a stream has no end.
+var errEndless = fmt.Errorf("one event has more than %d bytes", eventBytesMax)
 
 // errSilent says that a stream was silent for too long.
 var errSilent = errors.New("silent for too long")
@@ -84,13 +88,15 @@ func IsStream(response *http.Response, asked bool) bool {
 	return media == mediaStream
 }
 
-// watched is a body that ends with an error when it is silent for too long.
+// watched is a body that ends with an error when it is silent for too long, or
+// when an event has too many bytes: libraries keep an event until it ends.
 type watched struct {
 	body   io.ReadCloser
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	timer  *time.Timer
 	idle   time.Duration
+	event  int // bytes since the last empty line
 }
 
 func newWatched(ctx context.Context, cancel context.CancelCauseFunc, body io.ReadCloser, idle time.Duration) *watched {
@@ -105,6 +111,13 @@ func (w *watched) Read(p []byte) (int, error) {
 	n, err := w.body.Read(p)
 	if n > 0 {
 		w.timer.Reset(w.idle)
+	}
+	w.event += n
+	if end := max(bytes.LastIndex(p[:n], []byte("\n\n")), bytes.LastIndex(p[:n], []byte("\n\r\n"))); end >= 0 {
+		w.event = n - end
+	}
+	if w.event > eventBytesMax {
+		return n, &cut{errEndless}
 	}
 	if err == nil || errors.Is(err, io.EOF) {
 		return n, err

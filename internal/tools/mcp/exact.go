@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -122,16 +123,15 @@ func keep(object map[string]json.RawMessage, member, name string) (bool, error) 
 	return err == nil, err
 }
 
-// exactly has the messages of an HTTP answer keep what floats would change.
+// exactly has the messages of an HTTP answer keep what floats would change, and
+// an answer that is no stream end with an error where it is too long.
 func exactly(r *http.Response) {
 	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
-	switch strings.ToLower(strings.TrimSpace(kind)) {
-	case "application/json":
-		r.Body = &body{of: r.Body, more: wholeOf(r.Body)}
-	case "text/event-stream":
+	kind = strings.ToLower(strings.TrimSpace(kind))
+	if kind == "text/event-stream" {
 		r.Body = &body{of: r.Body, more: eventsOf(r.Body)}
-	default:
-		return
+	} else {
+		r.Body = &body{of: r.Body, more: wholeOf(r.Body, kind == "application/json")}
 	}
 	r.ContentLength = -1
 	r.Header.Del("Content-Length")
@@ -161,25 +161,23 @@ func (b *body) Read(to []byte) (int, error) {
 // Close closes the body.
 func (b *body) Close() error { return b.of.Close() }
 
-// wholeOf returns the parts of a body that is one message. One that is too long
-// is left to who reads it.
-func wholeOf(r io.Reader) func() ([]byte, error) {
-	more := func() ([]byte, error) {
-		part := make([]byte, 32<<10)
-		n, err := r.Read(part)
-		return part[:n], err
-	}
-	first := true
+// errTooLong says that an answer is longer than a message may be.
+var errTooLong = fmt.Errorf("the answer has more than %d bytes", messageBytesMax)
+
+// wholeOf returns the parts of a body that is one part. One that is too long
+// ends with errTooLong.
+func wholeOf(r io.Reader, isMessage bool) func() ([]byte, error) {
 	return func() ([]byte, error) {
-		if !first {
-			return more()
+		text, err := io.ReadAll(io.LimitReader(r, messageBytesMax+1))
+		switch {
+		case err != nil:
+			return text, err
+		case len(text) > messageBytesMax:
+			return nil, errTooLong
+		case isMessage:
+			text = exact(text)
 		}
-		first = false
-		text, err := io.ReadAll(io.LimitReader(r, messageBytesMax))
-		if err == nil && len(text) < messageBytesMax {
-			return exact(text), io.EOF
-		}
-		return text, err
+		return text, io.EOF
 	}
 }
 

@@ -1,6 +1,9 @@
 package mcp
 
 import (
+	"cmp"
+	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
@@ -21,26 +24,26 @@ func remote(s *Server, header map[string]string) (sdk.Transport, func(), error) 
 }
 
 // messenger carries requests to a server, with its headers, and notes how far
-// calls get.
+// calls get. It carries none elsewhere, wherever the server redirects it.
 type messenger struct {
 	base   http.RoundTripper
 	origin *url.URL
 	header map[string]string // with secrets
 }
 
-// RoundTrip carries one request. The headers go to the server alone, also if it
-// sends us elsewhere.
+// RoundTrip carries one request.
 func (m *messenger) RoundTrip(r *http.Request) (*http.Response, error) {
+	if from, to := originOf(m.origin), originOf(r.URL); from != to {
+		return nil, fmt.Errorf("%s redirects to %s, and requests go to no other origin: give the url that it has now", from, to)
+	}
 	ctx := r.Context()
 	mark := markOf(ctx)
 	if mark != nil {
 		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { mark.goes(true) }})
 	}
 	r = r.Clone(ctx)
-	if r.URL.Scheme == m.origin.Scheme && strings.EqualFold(r.URL.Host, m.origin.Host) {
-		for key, value := range m.header {
-			r.Header.Set(key, value)
-		}
+	for key, value := range m.header {
+		r.Header.Set(key, value)
 	}
 	response, err := m.base.RoundTrip(r)
 	if err == nil {
@@ -50,4 +53,10 @@ func (m *messenger) RoundTrip(r *http.Request) (*http.Response, error) {
 		mark.answers(response.StatusCode)
 	}
 	return response, err
+}
+
+// originOf returns scheme, host and port of an address.
+func originOf(u *url.URL) string {
+	port := cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
+	return u.Scheme + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port)
 }

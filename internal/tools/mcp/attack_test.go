@@ -1,0 +1,78 @@
+package mcp
+
+// What a hostile server tries.
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+// TestAttackRedirect: a server that is told to redirect makes no bridge send
+// requests, with their body and their secrets, to a port that only the bridge
+// reaches. It may redirect to itself.
+func TestAttackRedirect(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	t.Cleanup(other.Close)
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		server := httptest.NewServer(http.RedirectHandler(other.URL, status))
+		t.Cleanup(server.Close)
+		w := worldOf(t, "", Server{URL: server.URL, Headers: map[string]string{"Authorization": "Bearer ${TOKEN}", "X-Key": "${TOKEN}"}})
+		w.open()
+		_, err := w.servers.Import(t.Context())
+		if err == nil || !strings.Contains(err.Error(), server.URL) || !strings.Contains(err.Error(), other.URL) || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%d: got %v, want an error that names both origins, without a secret", status, err)
+		}
+	}
+	if n := asked.Load(); n > 0 {
+		t.Errorf("another server got %d requests", n)
+	}
+
+	w := remoteWorld(t, nil, func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/moved" {
+				http.Redirect(w, r, "/moved", http.StatusTemporaryRedirect)
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+	})
+	w.imports()
+	w.want(w.call(t.Context(), "add", `{"text": "a"}`, false), "succeeded", "", "a")
+}
+
+// TestAttackEndlessAnswer: an answer without end, good or bad, ends at a limit.
+func TestAttackEndlessAnswer(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{http.StatusOK, http.StatusBadRequest} {
+		for _, media := range []string{"application/json", "text/plain"} {
+			var wrote atomic.Int64
+			part := []byte(strings.Repeat(" ", 64<<10))
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+				w.Header().Set("Content-Type", media)
+				w.WriteHeader(status)
+				for wrote.Load() < 3*messageBytesMax {
+					n, err := w.Write(part)
+					if wrote.Add(int64(n)); err != nil {
+						return
+					}
+				}
+			}))
+			w := worldOf(t, "", Server{URL: server.URL})
+			w.open()
+			if _, err := w.servers.Import(t.Context()); err == nil {
+				t.Errorf("%d %s: imported", status, media)
+			}
+			server.Close()
+			if n := wrote.Load(); n >= 3*messageBytesMax {
+				t.Errorf("%d %s: %d bytes were read, want %d at most", status, media, n, messageBytesMax)
+			}
+		}
+	}
+}

@@ -13,12 +13,13 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"runtime/debug"
 	"strings"
 
 	"github.com/alecthomas/kong"
 	"github.com/goccy/go-yaml"
+
+	"github.com/refold/refold/internal/yamlfile"
 )
 
 // Connection is how every daemon connects.
@@ -133,7 +134,7 @@ func (p Program) resolver(env Environment) kong.Resolver {
 // readConfig reads a YAML file whose keys are those of the flags. What is wrong
 // in it is told with its line.
 func readConfig[F any](path string) (kong.Resolver, error) {
-	data, err := os.ReadFile(path)
+	data, err := yamlfile.Read(path)
 	if err != nil {
 		return nil, err
 	}

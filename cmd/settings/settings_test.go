@@ -136,6 +136,22 @@ func TestWhatIsWrongIsTold(t *testing.T) {
 	}
 }
 
+// TestAttackYAML: a config file that stands for a billion values is refused for
+// that.
+func TestAttackYAML(t *testing.T) {
+	t.Parallel()
+	text := "dry: true\nx0: &x0 [" + strings.Repeat("lol, ", 10) + "]\n"
+	for _, name := range strings.Split("12345678", "") {
+		before := string(name[0] - 1)
+		text += "x" + name + ": &x" + name + " [" + strings.Repeat("*x"+before+", ", 10) + "]\n"
+	}
+	file := config(t, text)
+	_, _, err := settings.Parse[flags](painter, []string{"--config", file}, nil, io.Discard, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "aliases") || !strings.Contains(err.Error(), file) {
+		t.Errorf("got %v, want an error that speaks of aliases in %s", err, file)
+	}
+}
+
 func TestHelpAndVersionEndTheParsing(t *testing.T) {
 	t.Parallel()
 	for flag, wants := range map[string][]string{

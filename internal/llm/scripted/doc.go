@@ -55,5 +55,5 @@
 //
 // # Limits
 //
-// A file has at most fileBytesMax bytes and turnsMax turns or rules.
+// A file has at most turnsMax turns or rules, and what package yamlfile allows.
 package scripted

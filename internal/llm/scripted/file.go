@@ -3,20 +3,17 @@ package scripted
 import (
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
+
+	"github.com/refold/refold/internal/yamlfile"
 )
 
-const (
-	fileBytesMax = 1 << 20 // a script
-	turnsMax     = 10_000  // turns or rules of a script
-)
+const turnsMax = 10_000 // turns or rules of a script
 
 // The form of the file. Fields of type any are a text or a list of texts, but
 // for arguments, which are a mapping or a text.
@@ -75,23 +72,15 @@ type (
 
 // Load reads a script. The error names file, line and key.
 func Load(file string) (*Script, error) {
-	f, err := os.Open(file)
+	data, err := yamlfile.Read(file)
 	if err != nil {
-		return nil, fmt.Errorf("open script: %w", err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, fileBytesMax+1))
-	if err != nil {
-		return nil, fmt.Errorf("read script: %w", err)
+		return nil, fmt.Errorf("script %s: %w", filepath.Base(file), err)
 	}
 	return Parse(filepath.Base(file), data)
 }
 
 // Parse reads a script from its text; name stands for the file in errors.
 func Parse(name string, data []byte) (*Script, error) {
-	if len(data) > fileBytesMax {
-		return nil, fmt.Errorf("%s: more than %d bytes", name, fileBytesMax)
-	}
 	src := source{name: name}
 	file, err := parser.ParseBytes(data, 0)
 	if err != nil {

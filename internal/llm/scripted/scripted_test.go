@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -265,13 +266,33 @@ func TestParseRefuses(t *testing.T) {
 		{"rules:\n  - fail: {detail: a}\n", "test.yaml:2: rules[0].fail: code is missing"},
 		{"rules:\n  - fail: {code: a}\n    say: b\n", "test.yaml:2: rules[0].fail: a turn that fails has no say, calls, finish or usage"},
 		{"turns:\n  - fail: {code: a}\n  - say: b\n", "test.yaml:2: turns[0].fail: only the last turn may fail: a failure is no message, so the turns after it would never come"},
-		{"# " + strings.Repeat("x", 1<<20), "test.yaml: more than 1048576 bytes"},
 		{"turns:\n" + strings.Repeat("- say: a\n", 10_001), "test.yaml:1: 10001 turns, the most is 10000"},
 	} {
 		_, err := scripted.Parse("test.yaml", []byte(c.text))
 		if err == nil || err.Error() != c.want {
 			t.Errorf("%.60q:\n got %v\nwant %s", c.text, err, c.want)
 		}
+	}
+}
+
+// TestAttackYAML: arguments that stand for a billion values are not written out.
+func TestAttackYAML(t *testing.T) {
+	t.Parallel()
+	text := "turns:\n  - calls:\n      - tool: t\n        arguments:\n          x0: &x0 [" + strings.Repeat("lol, ", 10) + "]\n"
+	for n := 1; n < 6; n++ {
+		text += fmt.Sprintf("          x%d: &x%d [%s]\n", n, n, strings.Repeat(fmt.Sprintf("*x%d, ", n-1), 10))
+	}
+	text += "          x: [" + strings.Repeat("*x5, ", 10) + "]\n"
+	file := filepath.Join(t.TempDir(), "bomb.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := scripted.Load(file)
+	runtime.ReadMemStats(&after)
+	if err == nil || !strings.Contains(err.Error(), "aliases") || !strings.Contains(err.Error(), "bomb.yaml") {
+		t.Errorf("got %v after %d MiB, want an error that speaks of aliases", err, (after.TotalAlloc-before.TotalAlloc)>>20)
 	}
 }
 

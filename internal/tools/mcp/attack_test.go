@@ -3,6 +3,7 @@ package mcp
 // What a hostile server tries.
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -44,6 +45,15 @@ func TestAttackRedirect(t *testing.T) {
 	})
 	w.imports()
 	w.want(w.call(t.Context(), "add", `{"text": "a"}`, false), "succeeded", "", "a")
+}
+
+// laughs is a YAML file that stands for a billion values.
+func laughs(text string) string {
+	text += "a0: &a0 [" + strings.Repeat("lol, ", 10) + "]\n"
+	for n := 1; n < 9; n++ {
+		text += fmt.Sprintf("a%d: &a%d [%s]\n", n, n, strings.Repeat(fmt.Sprintf("*a%d, ", n-1), 10))
+	}
+	return text
 }
 
 // TestAttackEndlessAnswer: an answer without end, good or bad, ends at a limit.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"os"
 	"path"
 	"regexp"
 	"slices"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"github.com/refold/refold/internal/yamlfile"
 	"github.com/refold/refold/planner"
 	"github.com/refold/refold/subjects"
 )
@@ -70,11 +70,11 @@ type Override struct {
 // Load reads a file of a Config. env is the environment that values of the file
 // refer to. The error reports every problem, each with its key.
 func Load(file string, env map[string]string) (*Config, error) {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
+	text, err := yamlfile.Read(file)
+	var c *Config
+	if err == nil {
+		c, err = Parse(text)
 	}
-	c, err := Parse(text)
 	if err == nil {
 		err = c.Validate(env)
 	}

@@ -35,6 +35,7 @@ func TestLoad(t *testing.T) {
 			"servers.c.headers.Z: take the value from the environment", "servers.c.headers.L: the value of LINES has more than one line", "servers.c.headers.M: MISSING is not set",
 		}},
 		{"a password in a url", "servers:\n  a: {url: 'https://me:secret@x/'}\n", []string{"without a password"}},
+		{"aliases of aliases", laughs("servers:\n  x:\n    command: x\n    args: [x]\n"), []string{"aliases"}},
 		{"a deadline", "servers:\n  a:\n    command: x\n    tools: {t: {deadline: 1us}}\n", []string{"servers.a.tools.t.deadline"}},
 	} {
 		file := filepath.Join(t.TempDir(), "servers.yaml")

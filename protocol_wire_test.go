@@ -214,12 +214,14 @@ func (w *wire) look(names subjects.Names, m *nats.Msg) {
 	case tokens[1] == "live":
 		w.check("LiveDelta", m.Data)
 	case tokens[1] == "progress":
-		w.check("Progress", m.Data)
-		var n struct{ Type string }
-		if err := json.Unmarshal(m.Data, &n); err != nil {
-			w.t.Error(err)
+		for line := range bytes.Lines(m.Data) {
+			w.check("Progress", line)
+			var n struct{ Type string }
+			if err := json.Unmarshal(line, &n); err != nil {
+				w.t.Error(err)
+			}
+			w.count(n.Type)
 		}
-		w.count(n.Type)
 	case tokens[1] == "alive":
 		w.check("Heartbeat", m.Data)
 	case tokens[1] == "cancel":

@@ -2,12 +2,9 @@ package bridge
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/internal/bus"
 )
 
 // images returns the images that c holds as blobs, in order. One that is too
@@ -17,14 +14,9 @@ func (r *reader) images(ctx context.Context, seq uint64, c *session.Content) ([]
 	case c == nil:
 		return nil, nil
 	case c.Blob != nil && strings.HasPrefix(c.MediaType, "image/") && c.Size <= imageBytesMax:
-		data, err := r.wire.Blob(ctx, *c.Blob)
-		switch {
-		case errors.Is(err, bus.ErrNotFound):
-			return nil, unreadable(seq, "refers to "+c.Blob.String()+", which nobody stored")
-		case err != nil:
-			return nil, fmt.Errorf("read %s of event %d: %w", c.Blob, seq, err)
-		case len(data) == 0 || len(data) > imageBytesMax:
-			return nil, nil
+		data, err := r.blob(ctx, seq, *c.Blob)
+		if err != nil || len(data) == 0 || len(data) > imageBytesMax {
+			return nil, err
 		}
 		return []Part{{MediaType: c.MediaType, Data: data}}, nil
 	}

@@ -118,7 +118,7 @@ func (w natsWire) Events(ctx context.Context, sid string, seqs []uint64) ([]sess
 }
 
 func (w natsWire) Blob(ctx context.Context, ref codec.Ref) ([]byte, error) {
-	return w.GetBlob(ctx, ref)
+	return w.GetBlobUpTo(ctx, ref, contentBytesMax) // no reader takes more
 }
 
 func (w natsWire) Live(sid string, payload []byte) error { return w.PublishLive(sid, payload) }

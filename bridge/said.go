@@ -154,12 +154,9 @@ func (r *reader) appendText(ctx context.Context, seq uint64, c *session.Content,
 	case c.Blob != nil && c.Size > contentBytesMax:
 		return tooMuch(seq, contentBytesMax)
 	case c.Blob != nil:
-		content, err := r.wire.Blob(ctx, *c.Blob)
-		switch {
-		case errors.Is(err, bus.ErrNotFound):
-			return unreadable(seq, "refers to "+c.Blob.String()+", which nobody stored")
-		case err != nil:
-			return fmt.Errorf("read %s of event %d: %w", c.Blob, seq, err)
+		content, err := r.blob(ctx, seq, *c.Blob)
+		if err != nil {
+			return err
 		}
 		b.WriteString(valid(string(content)))
 	case len(c.Parts) > 0:
@@ -178,6 +175,22 @@ func (r *reader) appendText(ctx context.Context, seq uint64, c *session.Content,
 		return tooMuch(seq, contentBytesMax)
 	}
 	return nil
+}
+
+// blob returns the content of a blob that an event refers to.
+func (r *reader) blob(ctx context.Context, seq uint64, ref codec.Ref) ([]byte, error) {
+	content, err := r.wire.Blob(ctx, ref)
+	switch {
+	case errors.Is(err, bus.ErrNotFound):
+		return nil, unreadable(seq, "refers to "+ref.String()+", which nobody stored")
+	case errors.Is(err, bus.ErrOtherBytes):
+		return nil, unreadable(seq, "refers to "+ref.String()+", under which the store holds other bytes: restore it from a backup")
+	case errors.Is(err, bus.ErrTooLarge):
+		return nil, tooMuch(seq, contentBytesMax)
+	case err != nil:
+		return nil, fmt.Errorf("read %s of event %d: %w", ref, seq, err)
+	}
+	return content, nil
 }
 
 func tooMuch(seq uint64, max int) error {

@@ -178,6 +178,9 @@ func (r *reader) descriptors(ctx context.Context, hashes []codec.Hash) ([]Tool, 
 			if errors.Is(err, bus.ErrNotFound) {
 				return nil, &Error{Code: codeToolNotRegistered, Detail: "no descriptor " + ref.String() + " is stored"}
 			}
+			if errors.Is(err, bus.ErrOtherBytes) {
+				return nil, &Error{Code: codeToolNotRegistered, Detail: "the store holds other bytes as descriptor " + ref.String() + ": restore it from a backup"}
+			}
 			if err != nil {
 				return nil, fmt.Errorf("read descriptor %s: %w", ref, err)
 			}

@@ -141,6 +141,13 @@ func TestRequest(t *testing.T) {
 	})
 }
 
+// poison puts other bytes under the names of all blobs.
+func (w *world) poison() {
+	for ref := range w.blobs {
+		w.blobs[ref] = []byte(`{"args_schema":{},"description":"false","tool_name":"false"}`)
+	}
+}
+
 // What can never be read is a fault, which ends the run; what can't be read
 // now is an error.
 func TestRequestFaults(t *testing.T) {
@@ -165,6 +172,15 @@ func TestRequestFaults(t *testing.T) {
 		{"a result of a call that was not made", func(_ *testing.T, _ *world, g *session.Generation) { g.Items[3].Call = 7 }, codeTranscript},
 		{"a blob that is not there", func(_ *testing.T, w *world, _ *session.Generation) { clear(w.blobs) }, codeToolNotRegistered},
 		{"a content that is not there", func(_ *testing.T, w *world, g *session.Generation) { g.Tools = nil; clear(w.blobs) }, codeTranscript},
+		{"a blob that was replaced", func(_ *testing.T, w *world, _ *session.Generation) { w.poison() }, codeToolNotRegistered},
+		{"a content that was replaced", func(_ *testing.T, w *world, g *session.Generation) { g.Tools = nil; w.poison() }, codeTranscript},
+		{"an image that was replaced", func(t *testing.T, w *world, g *session.Generation) {
+			png := *blob(t, w, "\x89PNG")
+			png.MediaType = "image/png"
+			g.Tools, g.Items = nil, g.Items[:1]
+			g.Items[0].Seq = w.say(t, session.DoorIn, "s1", session.TypeRunRequested, session.RunRequested{Input: png})
+			w.poison()
+		}, codeTranscript},
 		{"a descriptor that is none", func(t *testing.T, w *world, g *session.Generation) {
 			g.Tools = []codec.Hash{blob(t, w, "x").Blob.Hash}
 		}, codeToolNotRegistered},

@@ -184,6 +184,12 @@ func (w *world) Blob(_ context.Context, ref codec.Ref) ([]byte, error) {
 	if !ok {
 		return nil, bus.ErrNotFound
 	}
+	switch {
+	case len(content) > contentBytesMax:
+		return nil, bus.ErrTooLarge
+	case codec.RefOf(content) != ref:
+		return nil, bus.ErrOtherBytes
+	}
 	return content, nil
 }
 

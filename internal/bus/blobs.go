@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -28,10 +29,16 @@ import (
 // blobChunkBytes is the size of a chunk, that of all NATS clients.
 const blobChunkBytes = 128 << 10
 
+// blobBytesMax is how large a blob may be, as long as its reader takes no less.
+const blobBytesMax = 1 << 30
+
 // PutBlob keeps content under its hash and returns its name. Content that is
 // there already is not sent again, so calling twice is calling once.
 func (b *Bus) PutBlob(ctx context.Context, content []byte) (codec.Ref, error) {
 	ref := codec.RefOf(content)
+	if len(content) > blobBytesMax {
+		return codec.Ref{}, fmt.Errorf("put blob %s: %w: it has %d bytes, and a blob has %d at most", ref, ErrTooLarge, len(content), blobBytesMax)
+	}
 	upload := "" // the name under which the chunks lie, once they do
 	wait := retryWaitMin
 	for {
@@ -165,28 +172,54 @@ func (b *Bus) putBlobInfo(ctx context.Context, info jetstream.ObjectInfo, former
 }
 
 // GetBlob returns the content of a blob, verified against its name. One that
-// does not exist is ErrNotFound; one whose bytes have another hash is an error
-// and never content.
+// does not exist is ErrNotFound; one whose bytes have another hash is
+// ErrOtherBytes and never content.
 func (b *Bus) GetBlob(ctx context.Context, ref codec.Ref) ([]byte, error) {
-	info, _, err := b.blobInfo(ctx, ref)
-	if err == nil && info.Deleted {
-		err = ErrNotFound
+	return b.GetBlobUpTo(ctx, ref, blobBytesMax)
+}
+
+// GetBlobUpTo is GetBlob for a reader that takes so many bytes; a larger blob is
+// ErrTooLarge. What the store says of its size reserves no memory.
+func (b *Bus) GetBlobUpTo(ctx context.Context, ref codec.Ref, bytesMax int) ([]byte, error) {
+	content, err := b.getBlob(ctx, ref, bytesMax)
+	if errors.Is(err, ErrOtherBytes) {
+		if now, _, gone := b.blobInfo(ctx, ref); gone == nil && now.Deleted {
+			err = fmt.Errorf("%w: it was deleted meanwhile", ErrNotFound)
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("get blob %s: %w", ref, err)
 	}
-	content := make([]byte, 0, info.Size)
+	return content, nil
+}
+
+func (b *Bus) getBlob(ctx context.Context, ref codec.Ref, bytesMax int) ([]byte, error) {
+	info, _, err := b.blobInfo(ctx, ref)
+	switch {
+	case err != nil:
+		return nil, err
+	case info.Deleted:
+		return nil, ErrNotFound
+	case info.NUID == "":
+		return nil, fmt.Errorf("%w: its description names no chunks; restore it from a backup", ErrOtherBytes)
+	case info.Size > uint64(bytesMax):
+		return nil, fmt.Errorf("%w: it has %d bytes, and %d are taken", ErrTooLarge, info.Size, bytesMax)
+	}
+	var content []byte
 	for m, err := range b.read(ctx, b.names.BlobsStream(), b.names.BlobChunks(info.NUID), 1, 0, true) {
 		if err != nil {
-			return nil, fmt.Errorf("get blob %s: %w", ref, err)
+			return nil, err
+		}
+		if uint64(len(content)+len(m.data)) > info.Size {
+			return nil, fmt.Errorf("%w: more than %d bytes; restore it from a backup", ErrOtherBytes, info.Size)
+		}
+		if content == nil { // most blobs are one chunk; the size is only claimed until more come
+			content = make([]byte, 0, min(info.Size, 8*blobChunkBytes))
 		}
 		content = append(content, m.data...)
 	}
 	if got := codec.RefOf(content); got != ref {
-		if now, _, err := b.blobInfo(ctx, ref); err == nil && now.Deleted {
-			return nil, fmt.Errorf("get blob %s: %w: it was deleted meanwhile", ref, ErrNotFound)
-		}
-		return nil, fmt.Errorf("get blob %s: the store holds other bytes, %s: restore it from a backup", ref, got)
+		return nil, fmt.Errorf("%w: %s; restore it from a backup", ErrOtherBytes, got)
 	}
 	return content, nil
 }
@@ -200,15 +233,20 @@ func (b *Bus) deleteBlob(ctx context.Context, ref codec.Ref) error {
 	if err != nil {
 		return err
 	}
-	chunks := b.names.BlobChunks(info.NUID)
+	upload := info.NUID
 	info.Deleted, info.Size, info.Chunks, info.Digest = true, 0, 0, ""
 	if err := b.putBlobInfo(ctx, info, seq); err != nil {
 		return typed(err)
 	}
-	return b.purge(ctx, chunks)
+	if upload == "" {
+		return nil
+	}
+	return b.purge(ctx, b.names.BlobChunks(upload))
 }
 
 // blobInfo reads the description of a blob from the leader, and its sequence.
+// One whose chunks have no name of an upload, with a wildcard in it perhaps,
+// names none.
 func (b *Bus) blobInfo(ctx context.Context, ref codec.Ref) (info jetstream.ObjectInfo, seq uint64, err error) {
 	m, err := b.leaderGet(ctx, b.names.BlobsStream(), getRequest{LastFor: b.blobSubject(ref.String())})
 	if err != nil {
@@ -217,7 +255,16 @@ func (b *Bus) blobInfo(ctx context.Context, ref codec.Ref) (info jetstream.Objec
 	if err := json.Unmarshal(m.data, &info); err != nil {
 		return info, 0, fmt.Errorf("description of blob %s: %w", ref, err)
 	}
+	if !isUpload(info.NUID) {
+		info.NUID, info.Digest = "", ""
+	}
 	return info, m.seq, nil
+}
+
+// isUpload reports whether chunks may lie under a name: it is one token of a
+// subject.
+func isUpload(name string) bool {
+	return name != "" && !strings.ContainsAny(name, ".*> \t\r\n\x00")
 }
 
 func (b *Bus) blobSubject(name string) string {

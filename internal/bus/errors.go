@@ -32,6 +32,11 @@ var (
 	ErrNoStream = errors.New("the stream does not exist: start a session-actor once, or create it from streams.conf")
 	// ErrNotFound: no message is at that sequence or subject, no such key or blob.
 	ErrNotFound = errors.New("not found")
+	// ErrOtherBytes: what the store holds under a blob's name is not what the
+	// name says; somebody replaced it, or it is damaged.
+	ErrOtherBytes = errors.New("the store holds other bytes under this name")
+	// ErrTooLarge: a blob has more bytes than are taken.
+	ErrTooLarge = errors.New("the blob is too large")
 	// ErrUnknownOutcome: no acknowledgement came in time. What was sent may
 	// be stored or not; sending the same again under the same name is safe.
 	ErrUnknownOutcome = errors.New("no acknowledgement in time: it may be stored or not; sending the same again is safe")

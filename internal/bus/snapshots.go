@@ -108,7 +108,11 @@ func (b *Bus) GetSnapshot(ctx context.Context, sid string) (data []byte, found b
 		if err == nil {
 			return data, true, nil
 		}
-		if !errors.Is(err, ErrNotFound) {
+		switch {
+		case errors.Is(err, ErrOtherBytes), errors.Is(err, ErrTooLarge):
+			b.log.Warn("snapshot_unreadable", "session", sid, "error", err.Error())
+			return nil, false, nil
+		case !errors.Is(err, ErrNotFound):
 			return nil, false, fmt.Errorf("get snapshot of %s: %w", sid, err)
 		}
 	}

@@ -6,6 +6,7 @@ package planner_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -33,7 +34,7 @@ func registry(t *testing.T, tools ...planner.ToolSpec) *planner.Registry {
 // itself, and has nothing added to it.
 func TestFloorTakesItsOwnRecord(t *testing.T) {
 	t.Parallel()
-	tools := append(planner.Builtin().Tools, target("a.free"), target("a.bound", "a"))
+	tools := slices.Concat(planner.Builtin().Tools, []planner.ToolSpec{target("a.free"), target("a.bound", "a")})
 	record, again := registry(t, tools...), registry(t, tools...)
 	floor := planner.NewFloor(record)
 	if bad := floor.Check(again, tools); bad != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"unicode"
 	"unicode/utf8"
@@ -42,7 +43,7 @@ type spelling struct {
 func (s *spelling) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	text := append(s.rest, p...)
+	text := slices.Concat(s.rest, p)
 	safe := make([]byte, 0, len(text))
 	for len(text) > 0 && (utf8.FullRune(text) || len(text) >= utf8.UTFMax) {
 		char, size := utf8.DecodeRune(text)

@@ -61,17 +61,17 @@ func approvals(ctx context.Context, c *client.Client, sid string) ([]client.Appr
 	return c.Approvals(ctx, sid)
 }
 
-// show prints a call as whoever decides over it must see it: in full, and
-// with nothing that a terminal would act on.
+// show prints a call as whoever decides over it must see it: in full, and with
+// nothing hidden.
 func show(out io.Writer, a client.Approval) error {
 	_, err := fmt.Fprintf(out, "session %s  run %d  call %s  %s (%s)  until %s\n  arguments %s\n  hash %s\n",
 		a.Session, a.Run, a.Call, a.ToolName, a.ToolID, moment(a.Deadline), pretty(a.Arguments), a.ArgsHash)
 	return err
 }
 
-// pretty returns JSON text with one member a line. All that a terminal would not
-// print as a character of its own is escaped: control characters, those that
-// turn text around, and those that can't be seen.
+// pretty returns JSON text with one member a line. It spells characters that
+// can't be seen as JSON does, wherever it is printed, --raw or not: a person
+// decides over these very characters, and perhaps looks at them in a file.
 func pretty(text string) string {
 	var lines bytes.Buffer
 	if text == "" {

@@ -7,7 +7,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
@@ -195,14 +194,14 @@ func (s *story) notice(e session.Event, names mentions, n session.Notice) {
 	}
 }
 
-// line writes one line, without what would move a terminal's cursor.
+// line writes one line.
 func (s *story) line(e session.Event, format string, args ...any) {
 	seconds := float64(e.Time-s.began) / 1000
 	name := s.name
 	if name != "" {
 		name += "  "
 	}
-	fmt.Fprintf(s.out, "%8.3fs  %s%s\n", seconds, name, strings.Map(printable, fmt.Sprintf(format, args...)))
+	fmt.Fprintf(s.out, "%8.3fs  %s%s\n", seconds, name, lineBreaks.Replace(fmt.Sprintf(format, args...)))
 }
 
 // took tells how long an effect was open.
@@ -315,24 +314,15 @@ func (s *story) words(c *session.Content) string {
 // lineMax is how much of a text one line shows, in characters.
 const lineMax = 100
 
-// shorten puts text on one line of at most lineMax characters, without what
-// would move a terminal's cursor.
+// shorten puts text on one line of at most lineMax characters.
 func shorten(text string) string {
-	text = strings.Map(printable, strings.Join(strings.Fields(text), " "))
+	text = strings.Join(strings.Fields(text), " ")
 	if runes := []rune(text); len(runes) > lineMax {
 		return string(runes[:lineMax]) + "…"
 	}
 	return text
 }
 
-// printable returns a character of a line, or what stands for one that moves a
-// terminal's cursor, turns its text around, or hides.
-func printable(r rune) rune {
-	switch {
-	case r == '\n' || r == '\t':
-		return ' '
-	case !unicode.IsPrint(r):
-		return unicode.ReplacementChar
-	}
-	return r
-}
+// lineBreaks keeps text on its line. What else a terminal obeys, the writer of the
+// program spells out.
+var lineBreaks = strings.NewReplacer("\n", " ", "\t", " ")

@@ -93,7 +93,7 @@ func TestStoryTellsWhatTheFoldTook(t *testing.T) {
 	w.tells("tool", session.TypeToolBatchSettled, `{"batch":"r1t1","plan_hash":"00","results":[]}`,
 		"ToolBatchSettled r1t1 refused: plan_mismatch: plan_hash: this batch's is "+w.state.View().Batch.PlanHash)
 	w.tells("tool", session.TypeToolCallSettled, `{"effect":"r1t1c1","status":"succeeded","output":{"text":"shown\u009b2J\u202e"}}`,
-		"  succeeded show r1t1c1: shown�2J�")
+		"  succeeded show r1t1c1: shown\u009b2J\u202e")
 	w.tells("tool", session.TypeToolCallSettled, `{"effect":"r1t1c0","status":"failed"}`,
 		"ToolCallSettled send r1t1c0 refused: stale: r1t1c0 was over long before")
 	w.tells("llm", session.TypeGenerationSettled, `{"effect":"r1t2","status":"ok","text":{"text":"done"},"odd":1}`,
@@ -138,6 +138,6 @@ func TestStoryTellsARefusedEventOfEachType(t *testing.T) {
 		w := newTeaching(t, approvalRecord)
 		w.tells(door, typ, `{"strange":1}`, typ+` refused: invalid_data: …`)
 		w.tells("space", typ, `{}`, typ+` refused: wrong_door: …`)
-		w.tells(door, session.TypeRunRequested+"\u202e", `{}`, session.TypeRunRequested+`� refused: unknown_type: …`)
+		w.tells(door, session.TypeRunRequested+"\u202e", `{}`, session.TypeRunRequested+"\u202e refused: unknown_type: …")
 	}
 }

@@ -68,6 +68,15 @@ func (s *spelling) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// Stat tells of the file below, as a person at a terminal is asked.
+func (s *spelling) Stat() (os.FileInfo, error) {
+	f, ok := s.to.(*os.File)
+	if !ok {
+		return nil, os.ErrInvalid
+	}
+	return f.Stat()
+}
+
 // isObeyed reports whether a terminal does something else with a character than
 // show it: controls of both blocks, what turns the direction of text, what has
 // no width, and other separators of lines than the line feed.
@@ -75,5 +84,8 @@ func isObeyed(char rune) bool {
 	if char == '\n' || char == '\t' {
 		return false
 	}
-	return unicode.In(char, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point)
+	if char == '\ufe0e' || char == '\ufe0f' { // whether a sign is text or picture
+		return false
+	}
+	return unicode.In(char, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }

@@ -20,6 +20,7 @@ func TestSpellsOutWhatATerminalObeys(t *testing.T) {
 		"\u009b2J\u0085":                   `\x9b2J\x85`,
 		"user\u202egnp.exe\u2066":          `user\u202egnp.exe\u2066`,
 		"z\u200bero\u2060\ufeff\u3164":     `z\u200bero\u2060\ufeff\u3164`,
+		"❤️ \ufe00\U000e0101":              `❤️ \ufe00\U000e0101`,
 		"\u2028\U000e0041":                 `\u2028\U000e0041`,
 		"\xff\xc3(":                        `\xff\xc3(`,
 		"before" + string(rune(0)) + "end": `before\x00end`,
@@ -51,6 +52,9 @@ func TestFilesGetTextAsItIs(t *testing.T) {
 	defer f.Close()
 	if w := Terminal(f); w != f {
 		t.Errorf("a file gets %T, want the file itself", w)
+	}
+	if info, err := (&spelling{to: f}).Stat(); err != nil || info.Name() != "f" {
+		t.Errorf("the writer of a terminal tells %v, %v of it", info, err)
 	}
 	if w := Raw(&spelling{to: f}); w != f {
 		t.Errorf("raw is %T, want the file itself", w)

@@ -19,7 +19,8 @@ func attack(t *testing.T, ask string, env []string, rules string, flags ...strin
 	t.Helper()
 	s := startSystem(t, nil)
 	s.models(opening+rules, "scripted")
-	args := append([]string{"--nats", s.url, "--tools", "host", "--workdir", t.TempDir()}, flags...)
+	url := strings.Replace(s.url, "://", "://me:do-not-tell@", 1) // this server takes everybody
+	args := append([]string{"--nats", url, "--tools", "host", "--workdir", t.TempDir()}, flags...)
 	startDaemonWith(t, env, "bridge", args...)
 	heard := listen(t, s.nc, "refold.out.s1")
 	s.run(session.DoorIn, "s1", "open", scripted)
@@ -38,10 +39,10 @@ func TestAttackKeysOfTheBridge(t *testing.T) {
 	env := []string{"OPENAI_API_KEY=sk-do-not-tell", "GOPROXY=https://me:do-not-tell@proxy.test,direct", "NATS_TOKEN=do-not-tell"}
 	got := attack(t, "steal", env, `
   - shown: {asked: ^steal, last: user}
-    calls: [{tool: shell, arguments: {command: "tr '\\0' '\\n' < /proc/$PPID/environ; env; echo done"}}]
+    calls: [{tool: shell, arguments: {command: "tr '\\0' '\\n' < /proc/$PPID/environ; tr '\\0' '\\n' < /proc/$PPID/cmdline; env; echo done"}}]
   - shown: {asked: ^steal, results: [{tool: shell, text: do-not-tell}]}
     say: stolen
-  - shown: {asked: ^steal, results: [{tool: shell, error: false, text: ["GOPROXY=https://proxy.test,direct", done]}]}
+  - shown: {asked: ^steal, results: [{tool: shell, error: false, text: [--workdir, "GOPROXY=https://proxy.test,direct", done]}]}
     say: nothing to steal
 `, "--sandbox", "off", "--model-may-control-every-session")
 	if got != "nothing to steal" {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,11 +25,14 @@ var shownVariables = []string{
 	"GOCOVERDIR", "GODEBUG", "GOGC", "GOMAXPROCS", "GOMEMLIMIT", "GORACE", "GOTRACEBACK", "HOME", "LD_LIBRARY_PATH", "PATH", "TMPDIR", "USER",
 }
 
-// HideEnvironment takes the environment of this process out of /proc, where a
-// shell that the process starts could read a provider's key. It starts the
-// program again, once, with the variables in a file in memory instead, and sets
-// them again there. Call it first in a main that serves a shell, never in a
-// test. An error means that the environment is as it was.
+// userinfo is a user and password in an address, as --nats may have them.
+var userinfo = regexp.MustCompile(`://[^/?#\s,]*@`)
+
+// HideEnvironment takes the environment of this process, and passwords in its
+// arguments, out of /proc, where a shell that the process starts could read
+// them. It starts the program again, once, with both in a file in memory
+// instead, and sets them again there. Call it first in a main that serves a
+// shell, never in a test. An error means that all is as it was.
 func HideEnvironment() error {
 	if fd := os.Getenv(environFile); fd != "" {
 		return restoreEnvironment(fd)
@@ -37,7 +41,11 @@ func HideEnvironment() error {
 		name, _, _ := strings.Cut(pair, "=")
 		return !slices.Contains(shownVariables, name)
 	})
-	if len(shown) == len(os.Environ()) {
+	args := slices.Clone(os.Args)
+	for i, arg := range args {
+		args[i] = userinfo.ReplaceAllString(arg, "://")
+	}
+	if len(shown) == len(os.Environ()) && slices.Equal(args, os.Args) {
 		return nil
 	}
 	self, err := os.Executable()
@@ -50,16 +58,20 @@ func HideEnvironment() error {
 	}
 	f := os.NewFile(uintptr(fd), "environment")
 	defer f.Close()
-	if _, err = f.WriteString(strings.Join(os.Environ(), "\x00")); err == nil {
+	if _, err = f.WriteString(strings.Join(os.Environ(), "\x00") + argsFollow + strings.Join(os.Args, "\x00")); err == nil {
 		_, err = f.Seek(0, io.SeekStart)
 	}
 	if err == nil {
-		err = syscall.Exec(self, os.Args, append(shown, environFile+"="+strconv.Itoa(fd)))
+		err = syscall.Exec(self, args, append(shown, environFile+"="+strconv.Itoa(fd)))
 	}
 	return fmt.Errorf("hide the environment: %w", err)
 }
 
-// restoreEnvironment sets the variables that the descriptor holds.
+// argsFollow stands between the variables and the arguments: neither holds a
+// zero, and no variable is empty.
+const argsFollow = "\x00\x00"
+
+// restoreEnvironment sets the variables and arguments that the descriptor holds.
 func restoreEnvironment(descriptor string) error {
 	fd, err := strconv.Atoi(descriptor)
 	if err != nil || fd < 3 {
@@ -73,7 +85,12 @@ func restoreEnvironment(descriptor string) error {
 	if err := os.Unsetenv(environFile); err != nil {
 		return err
 	}
-	for pair := range strings.SplitSeq(string(text), "\x00") {
+	variables, args, ok := strings.Cut(string(text), argsFollow)
+	if !ok {
+		return fmt.Errorf("%s=%s: holds no arguments; unset it", environFile, descriptor)
+	}
+	os.Args = strings.Split(args, "\x00")
+	for pair := range strings.SplitSeq(variables, "\x00") {
 		name, value, ok := strings.Cut(pair, "=")
 		if !ok || name == "" {
 			continue

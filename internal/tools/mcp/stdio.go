@@ -39,7 +39,7 @@ type program struct {
 	words  []byte // its last ones, on standard error
 }
 
-// startProgram starts a server in a process group of its own.
+// startProgram starts a server in a session of its own.
 func startProgram(s *Server, environ []string, log *slog.Logger) (*program, error) {
 	cmd := exec.Command(s.Command, s.Args...)
 	cmd.Dir, cmd.Env, cmd.SysProcAttr = s.Dir, environ, groupAttr()

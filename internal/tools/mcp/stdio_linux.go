@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// groupAttr makes a child the leader of a group of its own. If this process is
-// killed, so is the leader.
+// groupAttr makes a child the leader of a group of its own, in a session of its
+// own, which has no terminal. If this process is killed, so is the leader.
 func groupAttr() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 }
 
 // awaitEnd waits until a child ended, and leaves it to be waited for: until then

@@ -1,0 +1,22 @@
+package mcp
+
+import (
+	"log/slog"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestAttackTerminal: a server that this process starts has no terminal that it
+// could write escape sequences to, nor one that it could read.
+func TestAttackTerminal(t *testing.T) {
+	t.Parallel()
+	p, err := startProgram(&Server{Command: "/bin/cat"}, nil, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.stop()
+	if session, err := unix.Getsid(p.pid); err != nil || session != p.pid {
+		t.Errorf("the server is in session %d (%v), want one of its own, %d", session, err, p.pid)
+	}
+}

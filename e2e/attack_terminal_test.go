@@ -17,12 +17,12 @@ import (
 	"github.com/refold/refold/actors/session"
 )
 
-// hostile is what a model says: it sets the clipboard, in both forms of the
+// hostileText is what a model says: it sets the clipboard, in both forms of the
 // sequence, clears the screen, turns text around and hides some.
-const hostile = "see\x1b]52;c;cm0gLXJmIC8=\a\u009d52;c;eA==\u009c\x1b[2J file\u202egnp.exe\u2066 zero\u200bwidth\u2060\U000e0041\r."
+const hostileText = "see\x1b]52;c;cm0gLXJmIC8=\a\u009d52;c;eA==\u009c\x1b[2J file\u202egnp.exe\u2066 zero\u200bwidth\u2060\U000e0041\r."
 
-// hostileYAML is hostile in a script.
-var hostileYAML = strings.Trim(strconv.QuoteToASCII(hostile), `"`)
+// hostileTextYAML is hostileText in a script.
+var hostileTextYAML = strings.Trim(strconv.QuoteToASCII(hostileText), `"`)
 
 // terminal is a pseudo-terminal, and what was printed on it.
 type terminal struct {
@@ -85,7 +85,7 @@ func onTerminal(t *testing.T, args ...string) string {
 	return tty.String()
 }
 
-// obeyed returns the characters of hostile that a terminal would obey and that
+// obeyed returns the characters of hostileText that a terminal would obey and that
 // are in a text. Lines end with a carriage return on a terminal.
 func obeyed(text string) (found []string) {
 	text = strings.ReplaceAll(text, "\r\n", "\n")
@@ -110,7 +110,7 @@ func (s *system) answers(t *testing.T) {
 func TestAttackTerminal(t *testing.T) {
 	t.Parallel()
 	s := startSystem(t, nil)
-	s.models("rules:\n  - shown: {asked: ^fail}\n    fail: {code: bad, detail: \"" + hostileYAML + "\"}\n  - say: \"" + hostileYAML + "\"\n", "scripted")
+	s.models("rules:\n  - shown: {asked: ^fail}\n    fail: {code: bad, detail: \""+hostileTextYAML+"\"}\n  - say: \""+hostileTextYAML+"\"\n", "scripted")
 	s.answers(t)
 	conn := []string{"--nats", s.url, "--provider", "scripted", "--model", "m"}
 	command := func(args ...string) []string { return append(args, conn...) }
@@ -118,22 +118,22 @@ func TestAttackTerminal(t *testing.T) {
 	if got := onTerminal(t, command("run", "s1", "hello")...); len(obeyed(got)) > 0 || !strings.Contains(got, `see\x1b]52;c;cm0gLXJmIC8=\x07\x9d52`) || !strings.Contains(got, `zero\u200bwidth`) {
 		t.Errorf("run: %q, of which the terminal obeys %v", got, obeyed(got))
 	}
-	if got := onTerminal(t, command("--raw", "run", "s1", "again")...); !strings.Contains(got, hostile) {
+	if got := onTerminal(t, command("--raw", "run", "s1", "again")...); !strings.Contains(got, hostileText) {
 		t.Errorf("run --raw: %q, want what the model says as it is", got)
 	}
-	if out, errOut, status := run(t, endWithin, nil, "refold", command("run", "s1", "more")...); status != 0 || !strings.Contains(out, hostile) {
+	if out, errOut, status := run(t, endWithin, nil, "refold", command("run", "s1", "more")...); status != 0 || !strings.Contains(out, hostileText) {
 		t.Errorf("run into a pipe: %q, %s, want what the model says as it is", out, errOut)
 	}
 	for name, args := range map[string][]string{
 		"a failure":          command("run", "s1", "fail"),
 		"view":               {"view", "s1", "--nats", s.url},
 		"replay":             {"replay", "s1", "--nats", s.url},
-		"a session's name":   {"view", hostile, "--nats", s.url},
-		"an unknown flag":    {"run", "--" + hostile},
-		"an unknown command": {hostile},
-		"a value of a flag":  {"run", "s1", "x", "--when-busy", hostile},
-		"a server":           {"view", "s1", "--nats", "nats://" + hostile},
-		"a file":             {"install", "/" + hostile, "--nats", s.url},
+		"a session's name":   {"view", hostileText, "--nats", s.url},
+		"an unknown flag":    {"run", "--" + hostileText},
+		"an unknown command": {hostileText},
+		"a value of a flag":  {"run", "s1", "x", "--when-busy", hostileText},
+		"a server":           {"view", "s1", "--nats", "nats://" + hostileText},
+		"a file":             {"install", "/" + hostileText, "--nats", s.url},
 	} {
 		if got := onTerminal(t, args...); len(obeyed(got)) > 0 || got == "" {
 			t.Errorf("%s: %q, of which the terminal obeys %v", name, got, obeyed(got))
@@ -145,7 +145,7 @@ func TestAttackTerminal(t *testing.T) {
 func TestAttackTerminalTail(t *testing.T) {
 	t.Parallel()
 	s := startSystem(t, nil)
-	s.models("rules:\n  - say: \""+hostileYAML+"\"\n", "scripted")
+	s.models("rules:\n  - say: \""+hostileTextYAML+"\"\n", "scripted")
 	s.answers(t)
 	tty := openTerminal(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -155,7 +155,7 @@ func TestAttackTerminalTail(t *testing.T) {
 	until(t, endWithin, "tail shows a run", func() bool {
 		if time.Since(asked) > time.Second { // it may not listen yet
 			asked = time.Now()
-			s.run(session.DoorIn, "s1", hostile, scripted)
+			s.run(session.DoorIn, "s1", hostileText, scripted)
 		}
 		return strings.Contains(tty.String(), `see\x1b]52;c;`)
 	})
@@ -169,7 +169,7 @@ func TestAttackTerminalDaemon(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"bridge", "session-actor"} {
 		tty := openTerminal(t)
-		cmd := exec.CommandContext(t.Context(), program(name), "--nats", "nats://127.0.0.1:1", "--prefix", "a", "--"+hostile)
+		cmd := exec.CommandContext(t.Context(), program(name), "--nats", "nats://127.0.0.1:1", "--prefix", "a", "--"+hostileText)
 		cmd.Stdout, cmd.Stderr = tty.theirs, tty.theirs
 		if err := cmd.Run(); err == nil {
 			t.Errorf("%s starts", name)

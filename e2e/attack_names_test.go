@@ -64,7 +64,7 @@ func TestAttackNamesInSubjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	for subject := range info.State.Subjects {
-		if !slices.Contains(strings.Split(subject, "."), "s1") || strings.Count(subject, ".") != 5 && !strings.HasPrefix(subject, "refold.fx.claim.s1.") {
+		if !slices.Contains(strings.Split(subject, "."), "s1") || strings.Count(subject, ".") != 5 && !strings.HasPrefix(subject, "refold.fx.claim.llm.openai.s1.") {
 			t.Errorf("REFOLD_FX has %s", subject)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-const keyRoot = "/work/s1"
+const keyRoot = "/srv/s1"
 
 // drawClean draws a clean path below the root, as its parts.
 func drawClean(t *rapid.T, label string) []string {
@@ -25,7 +25,7 @@ func drawSpelling(t *rapid.T, parts []string, label string) string {
 	var b strings.Builder
 	absolute := rapid.Bool().Draw(t, label+" absolute")
 	if absolute {
-		b.WriteString(rapid.SampledFrom([]string{keyRoot, "/work/./s1", "//work//s1", "/work/x/../s1"}).Draw(t, label+" root"))
+		b.WriteString(rapid.SampledFrom([]string{keyRoot, "/srv/./s1", "//srv//s1", "/srv/x/../s1"}).Draw(t, label+" root"))
 	}
 	detour := func() { // goes nowhere, and ends between two parts
 		for range rapid.IntRange(0, 2).Draw(t, label+" detours") {
@@ -94,7 +94,7 @@ func TestPathsThatLeadOutAreTheBareKey(t *testing.T) {
 	ts := planner.Select(reg, planner.Request{}, planner.Facts{HostSession: "ready"})
 	rapid.Check(t, func(t *rapid.T) {
 		inside := drawSpelling(t, drawClean(t, "inside"), "inside")
-		out := rapid.SampledFrom([]string{"..", "../s1", "../" + "x", "/", "/work", "/work/s10", "/work/s1x/f", "/etc/passwd", keyRoot + "/.."}).Draw(t, "out")
+		out := rapid.SampledFrom([]string{"..", "../s1", "../" + "x", "/", "/srv", "/srv/s10", "/srv/s1x/f", "/etc/passwd", keyRoot + "/.."}).Draw(t, "out")
 		if !strings.HasPrefix(out, "/") {
 			out = rapid.SampledFrom([]string{"", "./", "d/../"}).Draw(t, "before") + out
 		}

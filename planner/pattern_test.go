@@ -18,14 +18,14 @@ func TestPatternStatesAreNeverFewer(t *testing.T) {
 		text := drawPattern(t, 4)
 		parsed, err := syntax.Parse(text, syntax.Perl)
 		if err != nil {
-			t.Skip("not RE2")
+			return // not RE2
 		}
 		states, err := PatternStates(text)
 		if err != nil {
 			t.Fatalf("%q: %v", text, err)
 		}
 		if states > 100_000 {
-			t.Skip("too large to compile here")
+			return // too large to compile here
 		}
 		program, err := syntax.Compile(parsed.Simplify())
 		if err != nil {

@@ -97,12 +97,20 @@ func (h *Host) next(s *actor, o *outputs) (err error) {
 		o.todo = append(o.todo, bus.Output{Session: s.sid, Notice: n.JSON(), N: n.N})
 	}
 	for _, n := range s.state.Progress() {
-		o.progress = append(append(o.progress, n.JSON()...), '\n')
+		o.progress = joined(o.progress, append(n.JSON(), '\n'))
 	}
 	if now := s.state.NextRegistry(); now != before {
 		o.registry = now
 	}
 	return nil
+}
+
+// joined returns some lines and more of them. Most events say one.
+func joined(lines, more []byte) []byte {
+	if len(lines) == 0 {
+		return more
+	}
+	return append(lines, more...)
 }
 
 // appendAsks appends the outputs that ask for effects of a session.

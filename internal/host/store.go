@@ -226,7 +226,7 @@ func (l *laneActor) storeAll(ctx context.Context, s *slice, room []bus.Output) (
 func (l *laneActor) tell(outputs []*outputs) {
 	for _, o := range outputs {
 		if len(o.progress) > 0 && o.failed == nil {
-			o.actor.progress = append(o.actor.progress, o.progress...)
+			o.actor.progress = joined(o.actor.progress, o.progress)
 		}
 		o.progress = nil
 	}

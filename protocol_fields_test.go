@@ -184,7 +184,7 @@ func TestFullMessages(t *testing.T) {
 		"CallsPlanned":       session.CallsPlanned{Batch: "r1t1", PlanHash: hash.String(), Groups: [][]int{{0}, {1}}, Group: 1, Calls: []string{"r1t1c1"}},
 		"SessionQuarantined": session.SessionQuarantined{Reason: "the fold panicked"},
 		"Claim":              bus.ClaimBody{By: "01K5E2XJ5T6RNE2Y9V2S1P7M3Q"},
-		"Quarantine":         host.Stop{Seq: 1, Reason: "r"},
+		"Quarantine":         host.Stop{Seq: 1, Reason: "r", Kills: 2},
 		"View": session.View{
 			Session: "s1", Status: "open", Lifecycle: session.Running, WaitsFor: "tools", Unserved: []string{"llm/openai"}, Seq: 4, Events: 3, Hash: hash.String(), Chain: hash.String(),
 			Clock: 1, Rules: 1, Install: hash.String(), Registry: hash.String(), Overrides: lists, Profile: "openai", HostSession: &session.ViewHost{ID: "h1", Status: "ready", Root: "/w", Route: "b1"},

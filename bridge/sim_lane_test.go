@@ -124,7 +124,7 @@ func (r *simRun) Info(ctx context.Context) (info bus.LaneModelInfo, err error) {
 	at, _ := ctx.Deadline() // tells who asks
 	err = r.call(ctx, r.key("info "+time.Until(at).String()), func() error {
 		i := r.end.consumer.Info()
-		info = bus.LaneModelInfo{Pin: i.Pin, TTL: laneTTL, Pending: uint64(i.Pending), Unacked: i.AckPending, Floor: i.FloorStream}
+		info = bus.LaneModelInfo{Pin: i.Pin, TTL: laneTTL, Pending: uint64(i.Pending), Unacked: i.AckPending, Delivered: i.DeliveredStream, Floor: i.FloorStream}
 		return nil
 	})
 	return info, err

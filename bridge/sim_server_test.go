@@ -43,7 +43,7 @@ type jetServer struct {
 	timers map[string]schedule // by session and wake
 	alive  map[string]*proc    // by instance
 	stops  map[string][]byte   // quarantines
-	pasts  [simLanes]laneNote  // what owners of lanes note
+	notes  map[string]laneNote // what owners of lanes note, by key
 }
 
 // target is a consumer of effects.
@@ -84,7 +84,7 @@ func newServer(s *stage) *jetServer {
 		due: stream(jetmodel.Config{}),
 
 		saved: map[*jetmodel.Consumer]jetmodel.Saved{}, blobs: map[codec.Ref][]byte{}, former: map[string][][]byte{},
-		timers: map[string]schedule{}, alive: map[string]*proc{}, stops: map[string][]byte{},
+		timers: map[string]schedule{}, alive: map[string]*proc{}, stops: map[string][]byte{}, notes: map[string]laneNote{},
 	}
 	for n := range j.lanes {
 		j.lanes[n] = &laneEnd{number: n, consumer: j.log.Consumer(jetmodel.ConsumerConfig{

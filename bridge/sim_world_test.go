@@ -324,24 +324,35 @@ func (w simWorld) Quarantined(context.Context) iter.Seq2[string, error] {
 	}
 }
 
-func (w simWorld) Past(ctx context.Context, lane int) (note []byte, rev uint64, err error) {
-	err = w.call(ctx, fmt.Sprintf("read the note of lane %d", lane), func() error {
-		note, rev = w.sim.pasts[lane].note, w.sim.pasts[lane].rev
+func (w simWorld) DeleteQuarantine(ctx context.Context, sid string) error {
+	return w.call(ctx, "release "+sid, func() error {
+		delete(w.sim.stops, sid)
+		return nil
+	})
+}
+
+func (w simWorld) LaneNote(ctx context.Context, key string) (note []byte, rev uint64, err error) {
+	err = w.call(ctx, "read the note "+key, func() error {
+		note, rev = w.sim.notes[key].note, w.sim.notes[key].rev
 		return nil
 	})
 	return note, rev, err
 }
 
-func (w simWorld) PutPast(ctx context.Context, lane int, note []byte, after uint64) (rev uint64, err error) {
-	err = w.call(ctx, fmt.Sprintf("note of lane %d %q", lane, note), func() error {
-		p := &w.sim.pasts[lane]
+func (w simWorld) PutLaneNote(ctx context.Context, key string, note []byte, after uint64) (rev uint64, err error) {
+	err = w.call(ctx, fmt.Sprintf("note %s %q", key, note), func() error {
+		p := w.sim.notes[key]
 		if p.rev != after {
 			w.sim.did("note overtaken")
 			return bus.ErrOvertaken
 		}
-		w.sim.did([]string{"note taken away", "noted"}[min(1, len(note))])
-		p.note, p.rev = note, p.rev+1
-		rev = p.rev
+		if subjects.PastKey(0)[0] == key[0] {
+			w.sim.did([]string{"note taken away", "noted"}[min(1, len(note))])
+		} else {
+			w.sim.did([]string{"guard ended", "guarded"}[min(1, len(note))])
+		}
+		rev = p.rev + 1
+		w.sim.notes[key] = laneNote{note, rev}
 		return nil
 	})
 	return rev, err

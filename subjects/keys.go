@@ -10,6 +10,7 @@ const (
 	snapshotKeyPrefix   = "s."
 	quarantineKeyPrefix = "q."
 	pastKeyPrefix       = "l."
+	guardKeyPrefix      = "g."
 )
 
 // Key filters of the snapshots bucket: all snapshots, all quarantines.
@@ -27,6 +28,10 @@ func QuarantineKey(sid string) (string, error) { return sessionKey(quarantineKey
 // PastKey returns the key of what the owner of a lane notes while it has not
 // looked back: l.<lane>.
 func PastKey(lane int) string { return pastKeyPrefix + strconv.Itoa(lane) }
+
+// GuardKey returns the key of what owners of a lane note after one of them died:
+// g.<lane>.
+func GuardKey(lane int) string { return guardKeyPrefix + strconv.Itoa(lane) }
 
 // ParseSnapshotKey returns the session of a snapshot's key.
 func ParseSnapshotKey(key string) (sid string, ok bool) { return parseKey(snapshotKeyPrefix, key) }

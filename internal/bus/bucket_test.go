@@ -9,6 +9,7 @@ import (
 
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/subjects"
 )
 
 // TestBucketIsMadeAgain: whatever is asked of a bucket of snapshots that was
@@ -29,11 +30,11 @@ func TestBucketIsMadeAgain(t *testing.T) {
 			return nil
 		},
 		"get a note": func(ctx context.Context, b *bus.Bus) error {
-			note, rev, err := b.Past(ctx, 1)
+			note, rev, err := b.LaneNote(ctx, subjects.PastKey(1))
 			return nothing(note, rev != 0, err)
 		},
 		"put a note": func(ctx context.Context, b *bus.Bus) error {
-			_, err := b.PutPast(ctx, 1, []byte("{}"), 0)
+			_, err := b.PutLaneNote(ctx, subjects.PastKey(1), []byte("{}"), 0)
 			return err
 		},
 	}

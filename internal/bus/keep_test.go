@@ -14,6 +14,7 @@ import (
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/subjects"
 )
 
 func notifyContract(t *testing.T, e env) {
@@ -198,7 +199,7 @@ func quarantineContract(t *testing.T, e env) {
 func pastContract(t *testing.T, e env) {
 	put := func(b *bus.Bus, note string, after uint64, want error) (rev uint64) {
 		t.Helper()
-		rev, err := b.PutPast(e.ctx, 7, []byte(note), after)
+		rev, err := b.PutLaneNote(e.ctx, subjects.PastKey(7), []byte(note), after)
 		if !errors.Is(err, want) {
 			t.Fatalf("put %q after %d: got %v, want %v", note, after, err, want)
 		}
@@ -207,7 +208,7 @@ func pastContract(t *testing.T, e env) {
 	other := e.all[len(e.all)-1]
 	wantPast := func(want string, wantRev uint64) {
 		t.Helper()
-		note, rev, err := other.Past(e.ctx, 7)
+		note, rev, err := other.LaneNote(e.ctx, subjects.PastKey(7))
 		if err != nil || string(note) != want || rev != wantRev || (note == nil) != (want == "") {
 			t.Errorf("got %q at %d (%v), want %q at %d", note, rev, err, want, wantRev)
 		}
@@ -223,7 +224,7 @@ func pastContract(t *testing.T, e env) {
 	wantPast("", gone)
 	put(e.b, "three", 0, bus.ErrOvertaken)
 	wantPast("three", put(e.b, "three", gone, nil))
-	if note, _, err := e.b.Past(e.ctx, 6); err != nil || note != nil {
+	if note, _, err := e.b.LaneNote(e.ctx, subjects.PastKey(6)); err != nil || note != nil {
 		t.Errorf("of another lane: got %q, %v", note, err)
 	}
 	for kept, err := range e.b.SnapshotSessions(e.ctx) {

@@ -66,6 +66,7 @@ type Lane struct {
 	ttl     time.Duration // how long the server keeps a pin without a request
 	skipped atomic.Uint64
 	owned   atomic.Bool
+	left    atomic.Uint64 // see Left
 	era     uint64        // of the last era; Run's goroutine only
 	last    chan struct{} // closed when the last era's deliveries have ended
 
@@ -92,6 +93,12 @@ func (l *Lane) Number() int { return l.number }
 // Owned reports that the server has pinned this process to the lane, as far
 // as is known here.
 func (l *Lane) Owned() bool { return l.owned.Load() }
+
+// Left returns the last event, by its sequence in the stream, that a former owner
+// had been given when it ended without acknowledging everything: it was killed,
+// crashed, or lost the server. It returns 0 if the former owner of this pin handed
+// the lane over. It is known before the first era of a pin begins.
+func (l *Lane) Left() uint64 { return l.left.Load() }
 
 // Unowned reports that the server has pinned nobody to the lane. That is so
 // until something is to be delivered.
@@ -145,7 +152,8 @@ func (l *Lane) Run(ctx context.Context, owner LaneOwner) error {
 		return fmt.Errorf("run lane %s: %w", l.consumer, err)
 	}
 	for waiting.Err() == nil {
-		if pin := l.standBy(waiting); pin != "" {
+		if pin, left := l.standBy(waiting); pin != "" {
+			l.left.Store(l.leftTo(ctx, left))
 			l.own(ctx, pin, owner)
 		}
 	}

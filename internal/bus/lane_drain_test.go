@@ -67,6 +67,9 @@ func TestLaneDrain(t *testing.T) {
 	if a.lane.Owned() {
 		t.Error("A owns the lane still")
 	}
+	if got := b.lane.Left(); got != 0 {
+		t.Errorf("A left events up to %d, want none: it handed the lane over", got)
+	}
 }
 
 // With all acked and nothing to come, the next event is B's.
@@ -86,6 +89,9 @@ func TestLaneDrainQuiet(t *testing.T) {
 	}
 	l.publish(sidOn(0, 0), "3")
 	bustest.Until(t, "B has 3 and nothing else", b.has("3"))
+	if got := b.lane.Left(); got != 0 {
+		t.Errorf("A left events up to %d, want none: it handed the lane over", got)
+	}
 }
 
 // Who stands by and leaves takes no pin along: the server would give its request

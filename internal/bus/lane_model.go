@@ -29,11 +29,12 @@ type LaneModel interface {
 
 // LaneModelInfo is how the lane's consumer stands.
 type LaneModelInfo struct {
-	Pin     string
-	TTL     time.Duration
-	Pending uint64
-	Unacked int
-	Floor   uint64 // in the stream
+	Pin       string
+	TTL       time.Duration
+	Pending   uint64
+	Unacked   int
+	Delivered uint64 // the last one, in the stream
+	Floor     uint64 // in the stream
 }
 
 // LaneModelPull is a request for events.
@@ -73,7 +74,7 @@ func (s modelLane) info(ctx context.Context) (laneInfo, error) {
 	if err != nil {
 		err = fmt.Errorf("%w: %w", nats.ErrTimeout, err) // it may pass
 	}
-	return laneInfo{pin: i.Pin, ttl: i.TTL, pending: i.Pending, unacked: i.Unacked, floor: i.Floor}, err
+	return laneInfo{pin: i.Pin, ttl: i.TTL, pending: i.Pending, unacked: i.Unacked, delivered: i.Delivered, floor: i.Floor}, err
 }
 
 func (s modelLane) reset(ctx context.Context) (uint64, error) { return s.m.Reset(ctx) }

@@ -37,11 +37,12 @@ type laneServer interface {
 
 // laneInfo is how a lane's consumer stands.
 type laneInfo struct {
-	pin     string        // empty: nobody is pinned
-	ttl     time.Duration // how long a pin is kept without a request; 0: it pins nobody
-	pending uint64        // events that were not delivered yet
-	unacked int           // events that were
-	floor   uint64        // up to here in the stream, all of the lane's are acked
+	pin       string        // empty: nobody is pinned
+	ttl       time.Duration // how long a pin is kept without a request; 0: it pins nobody
+	pending   uint64        // events that were not delivered yet
+	unacked   int           // events that were
+	delivered uint64        // the last event that was, in the stream
+	floor     uint64        // up to here in the stream, all of the lane's are acked
 }
 
 // natsLane is the consumer of a lane.
@@ -61,7 +62,7 @@ func (s natsLane) info(ctx context.Context) (laneInfo, error) {
 	}
 	is := consumer.CachedInfo()
 	s.bus.floors.set(s.consumer, laneFloor{is.AckFloor.Stream, reconnects})
-	info := laneInfo{pending: is.NumPending, unacked: is.NumAckPending, floor: is.AckFloor.Stream}
+	info := laneInfo{pending: is.NumPending, unacked: is.NumAckPending, delivered: is.Delivered.Stream, floor: is.AckFloor.Stream}
 	if is.Config.PriorityPolicy == jetstream.PriorityPolicyPinned {
 		info.ttl = is.Config.PinnedTTL
 	}

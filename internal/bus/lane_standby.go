@@ -11,23 +11,24 @@ import (
 )
 
 // standBy waits until the server pins this client, and returns the pin; empty
-// when ctx ends.
+// when ctx ends. left is the last event that a dead owner had been given, if this
+// client reset the lane for that.
 //
 // The server pins a client only when it has a message to deliver. What a dead
 // owner held is not offered before ack_wait is over, so standing by on a quiet
 // lane would be waiting for that long: a reset of a lane that has no owner and
 // something unacked offers it at once.
-func (l *Lane) standBy(ctx context.Context) (pin string) {
+func (l *Lane) standBy(ctx context.Context) (pin string, left uint64) {
 	told := false // one line for one outage, however long
 	for ctx.Err() == nil {
-		within, err := l.adopt(ctx)
+		within, left, err := l.adopt(ctx)
 		if err == nil {
 			pin, err = l.probe(ctx, within)
 		}
 		switch {
 		case pin != "":
 			l.log.Info("lane_owned")
-			return pin
+			return pin, left
 		case err != nil && ctx.Err() == nil:
 			if !told {
 				l.log.Warn("lane_waiting", "error", err.Error())
@@ -38,7 +39,7 @@ func (l *Lane) standBy(ctx context.Context) (pin string) {
 			told = false
 		}
 	}
-	return ""
+	return "", 0
 }
 
 // Parts of the time that a pin lasts, for which a message is waited for: less
@@ -49,23 +50,37 @@ const (
 	ttlPartProbeHeld = 8
 )
 
-// adopt resets the lane if nobody owns it and somebody left events unacked. It
-// returns for how long to wait for a message before the next look.
-func (l *Lane) adopt(ctx context.Context) (within time.Duration, err error) {
+// adopt resets the lane if nobody owns it and somebody left events unacked; left
+// is the last one that was delivered then. It returns for how long to wait for a
+// message before the next look.
+func (l *Lane) adopt(ctx context.Context) (within time.Duration, left uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, max(l.ttl, time.Second))
 	defer cancel()
 	info, err := l.look(ctx)
 	switch {
 	case err != nil:
-		return 0, typed(err)
+		return 0, 0, typed(err)
 	case info.unacked == 0:
-		return l.ttl / ttlPartProbe, nil
+		return l.ttl / ttlPartProbe, 0, nil
 	case info.pin != "":
-		return l.ttl / ttlPartProbeHeld, nil
+		return l.ttl / ttlPartProbeHeld, 0, nil
 	}
 	l.log.Info("lane_adopted", "unacked", info.unacked)
 	_, err = l.reset(ctx)
-	return l.ttl / ttlPartProbe, typed(err)
+	return l.ttl / ttlPartProbe, info.delivered, typed(err)
+}
+
+// leftTo returns the last event that a former owner was given and that is not
+// acknowledged, or left if there is none: with the pin comes one unacked event of
+// this client's. Who can't ask believes that the lane was handed over.
+func (l *Lane) leftTo(ctx context.Context, left uint64) uint64 {
+	ctx, cancel := context.WithTimeout(ctx, l.ttl/2)
+	defer cancel()
+	info, err := l.server.info(ctx)
+	if err != nil || info.unacked <= 1 {
+		return left
+	}
+	return max(left, info.delivered)
 }
 
 // probe asks for one message without a pin, and waits for it. Whoever gets one

@@ -108,6 +108,9 @@ func TestLaneTakeover(t *testing.T) {
 			if got := number(b.all()[0]); got != 6 {
 				t.Errorf("B begins at %d, want 6", got)
 			}
+			if got := b.lane.Left(); got < 10 {
+				t.Errorf("A left events up to %d, want 10 at least", got)
+			}
 		})
 	}
 }
@@ -133,6 +136,9 @@ func TestLaneTakeoverQuiet(t *testing.T) {
 			bustest.Until(t, "B acked 3", l.floor(0, 3))
 			if err := inOrder(b.all()); err != nil {
 				t.Error(err)
+			}
+			if got := b.lane.Left(); got != 3 {
+				t.Errorf("A left events up to %d, want 3", got)
 			}
 		})
 	}

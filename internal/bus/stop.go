@@ -11,6 +11,7 @@ import (
 type Stop struct {
 	Seq    uint64 `json:"seq"` // of the first event that is not done
 	Reason string `json:"reason"`
+	Kills  int    `json:"kills,omitempty"` // session-actors that ended while they worked on it
 }
 
 // stopReasonMax is how many bytes of a reason are kept: what a panic or a

@@ -58,8 +58,12 @@ func keyOf(key string) string {
 		return "quarantine"
 	}
 	lane, err := strconv.Atoi(key[strings.LastIndexByte(key, '.')+1:])
-	if err == nil && key == subjects.PastKey(lane) {
+	switch {
+	case err != nil:
+	case key == subjects.PastKey(lane):
 		return "note." + subjects.LaneName(lane)
+	case key == subjects.GuardKey(lane):
+		return "guard." + subjects.LaneName(lane)
 	}
 	return "key"
 }
@@ -162,7 +166,7 @@ func (n namer) identity(what string, f *frame) string {
 		if consumer != "" {
 			return numbers[1] // the message's in the stream
 		}
-	case "notice", "snapshot", "event", "note":
+	case "notice", "snapshot", "event", "note", "guard":
 		return string(f.payload)
 	case "quarantine", "key": // one name for all of them
 		return f.subject + " " + string(f.payload)

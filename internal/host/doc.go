@@ -15,7 +15,8 @@
 // on if that counts, the new ones by one question (ahead.go); its events are parked
 // meanwhile, and those of others are folded. One that is in memory since before the
 // lane's last reset is proven (load.go). A fault stops one session
-// (quarantine.go). Beside the lane, overdue wakes of sessions in memory are
+// (quarantine.go), and an event that ends the process itself is found by those
+// that come after it (guard.go). Beside the lane, overdue wakes of sessions in memory are
 // settled (wakes.go), and sessions that wait and are not in memory are found by
 // their snapshots (sweep.go, snapshots.go), and those that a former owner had in
 // memory by their last events (lookback.go). refold.view is answered from a copy
@@ -64,6 +65,10 @@
 //     fold that panicked) is quarantined: it
 //     stops alone, its events stay in the log, and its lane goes on. Released,
 //     it goes on from the first event that is not done.
+//   - After two unclean ends of a lane's owners without progress, the events that
+//     were under way are folded and stored one at a time, each behind a note that
+//     names it. An event at which two owners ended so is quarantined
+//     (docs/adr/0030).
 //   - A session under rules that this release doesn't know ends the host, and
 //     its lane is given back unacknowledged.
 //   - Correctness never rests on owning a lane. Two hosts that fold the same

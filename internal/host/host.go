@@ -49,6 +49,8 @@ type Host struct {
 	// evolve folds an event: State.Evolve, but for tests of what a fault in
 	// the fold does.
 	evolve func(*session.State, session.Event) ([]session.Notice, error)
+	// lives reports whether a session-actor was heard a moment ago.
+	lives func(instance string) bool
 	// now is the clock of the process: time.Now, but for the simulation, whose
 	// clocks jump.
 	now func() time.Time
@@ -60,6 +62,8 @@ type Host struct {
 	strayEvery time.Duration
 	// sweeping is held by the lane that is swept: one at a time.
 	sweeping chan struct{}
+	// alone is held by the lane that works on an event of a careful pass.
+	alone chan struct{}
 	// verifying is held by the lane that verifies a snapshot: one at a time.
 	verifying chan struct{}
 }
@@ -88,9 +92,9 @@ func newHost(w world, log *slog.Logger, opts Options) *Host {
 	instance := ulid.Make().String()
 	log = log.With("instance", instance)
 	return &Host{
-		world: w, log: log, opts: opts, instance: instance, evolve: (*session.State).Evolve, now: time.Now, recheck: recheckEvery, ready: make(chan struct{}),
+		world: w, log: log, opts: opts, instance: instance, evolve: (*session.State).Evolve, now: time.Now, lives: func(string) bool { return false }, recheck: recheckEvery, ready: make(chan struct{}),
 		places: newPlaces(opts.Lanes), strayEvery: strayEvery, sweepFirst: sweepFirst, sweeping: make(chan struct{}, 1),
-		verifying: make(chan struct{}, 1),
+		verifying: make(chan struct{}, 1), alone: make(chan struct{}, 1),
 		installs: bus.NewInstalls(w, log, func(ctx context.Context, install *session.Install) error {
 			return putDescriptors(ctx, w, install.Registry)
 		}),
@@ -119,6 +123,10 @@ func (h *Host) Run(ctx context.Context) error {
 	members, err := h.bus.TrackMembers(working, subjects.KindSessionActor)
 	if err != nil {
 		return fmt.Errorf("hear of other hosts: %w", err)
+	}
+	h.lives = func(instance string) bool {
+		at, _ := members.Heard(instance)
+		return isHeard(at, time.Now())
 	}
 	bridges, err := h.bus.TrackMembers(working, subjects.KindBridge)
 	if err != nil {

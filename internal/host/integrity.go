@@ -174,13 +174,14 @@ func (h *Host) collect(ctx context.Context, sid string, x *exam) error {
 
 // loadReleased loads a session that people have released, for its first event
 // that is not done. If the log has lost events of it, they know that by now: it
-// is read from the log's beginning, and goes on from what is there.
-func (h *Host) loadReleased(ctx context.Context, e session.Event) (*actor, error) {
+// is read from the log's beginning, and goes on from what is there. informed is as
+// for load.
+func (h *Host) loadReleased(ctx context.Context, e session.Event, informed bool) (*actor, error) {
 	err := h.makeSure(ctx, e.Session, nil)
 	var damage *damageError
 	switch {
 	case err == nil:
-		return h.load(ctx, e, false)
+		return h.load(ctx, e, informed)
 	case !errors.As(err, &damage):
 		return nil, err
 	}

@@ -58,6 +58,7 @@ type laneActor struct {
 	handed    bool      // something of this era was handed over
 	noted     bool      // what was handed over first in this era is stored
 	back      lookback
+	guard     guard
 
 	toStore [slicesMax]chan *slice // one for each goroutine that stores
 	stored  chan *slice
@@ -230,10 +231,14 @@ func (l *laneActor) batch(ctx context.Context, first arrival) error {
 	}()
 	known := 0 // of how many the sessions are in memory, or being loaded
 	for i, a := range group {
-		if i == known {
+		take := l.take
+		switch {
+		case !a.era && l.suspects(ctx, a.event):
+			take, known = l.takeAlone, max(known, i+1)
+		case i == known:
 			known += l.loadAhead(ctx, group[i:])
 		}
-		if err := l.take(ctx, a); err != nil {
+		if err := take(ctx, a); err != nil {
 			return err
 		}
 	}
@@ -273,6 +278,7 @@ func (l *laneActor) take(ctx context.Context, a arrival) error {
 			l.log.Warn("install records not read", "error", err)
 		}
 		l.host.askIntegrity(ctx)
+		l.learnLeft(ctx)
 		l.newest, l.reached, l.behind, l.end = 0, 0, false, l.logEnd(ctx)
 		l.latest, l.handed, l.noted = 0, false, false
 		l.begun = true
@@ -299,6 +305,9 @@ func (l *laneActor) take(ctx context.Context, a arrival) error {
 // session.
 func (l *laneActor) fold(ctx context.Context, o *outputs) error {
 	a := o.arrival
+	if err := l.guard.kills(a.event); err != nil {
+		return l.quarantine(ctx, a, err)
+	}
 	s, err := l.session(ctx, a.event)
 	switch {
 	case stopsSession(err):

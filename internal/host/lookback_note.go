@@ -10,6 +10,7 @@ import (
 
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/fault"
+	"github.com/refold/refold/subjects"
 )
 
 // noteWithin is how long a note may hold acknowledgements up, once in an era.
@@ -58,7 +59,7 @@ func (l *laneActor) learnPast(ctx context.Context) (note pastNote, err error) {
 	if err != nil {
 		return note, err
 	}
-	data, rev, err := l.host.world.Past(ctx, l.lane.Number())
+	data, rev, err := l.host.world.LaneNote(ctx, subjects.PastKey(l.lane.Number()))
 	if err != nil {
 		return note, err
 	}
@@ -143,7 +144,7 @@ func (l *laneActor) putNote(ctx context.Context, note *pastNote, after uint64) (
 			return err
 		}
 	}
-	rev, err := l.host.world.PutPast(ctx, l.lane.Number(), data, after)
+	rev, err := l.host.world.PutLaneNote(ctx, subjects.PastKey(l.lane.Number()), data, after)
 	l.back.mu.Lock()
 	defer l.back.mu.Unlock()
 	l.back.putAt(rev, note != nil)

@@ -20,6 +20,7 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/subjects"
 )
 
 // outcome is what becomes of one call.
@@ -60,6 +61,8 @@ type depot struct {
 	stops     map[string][]byte
 	past      []byte // of the one lane
 	pastRev   uint64
+	guard     []byte // of the one lane
+	guardRev  uint64
 	blobs     map[codec.Ref][]byte
 	calls     map[call]int
 	progress  []string // in the order of its publishing
@@ -420,21 +423,39 @@ func (m *memory) Quarantined(ctx context.Context) iter.Seq2[string, error] {
 	}
 }
 
-func (m *memory) Past(ctx context.Context, _ int) (note []byte, rev uint64, err error) {
-	err = m.do(ctx, call{op: "Past"}, func() error {
-		note, rev = m.past, m.pastRev
+func (m *memory) DeleteQuarantine(ctx context.Context, sid string) error {
+	return m.do(ctx, call{op: "DeleteQuarantine", sid: sid}, func() error {
+		delete(m.stops, sid)
+		return nil
+	})
+}
+
+// noted returns what is under a key of the one lane, and what calls of it are
+// called.
+func (d *depot) noted(key string) (note *[]byte, rev *uint64, op string) {
+	if key == subjects.GuardKey(0) {
+		return &d.guard, &d.guardRev, "Guard"
+	}
+	return &d.past, &d.pastRev, "Past"
+}
+
+func (m *memory) LaneNote(ctx context.Context, key string) (note []byte, rev uint64, err error) {
+	has, at, op := m.noted(key)
+	err = m.do(ctx, call{op: op}, func() error {
+		note, rev = *has, *at
 		return nil
 	})
 	return note, rev, err
 }
 
-func (m *memory) PutPast(ctx context.Context, _ int, note []byte, after uint64) (rev uint64, err error) {
-	err = m.do(ctx, call{op: "PutPast"}, func() error {
-		if after != m.pastRev {
+func (m *memory) PutLaneNote(ctx context.Context, key string, note []byte, after uint64) (rev uint64, err error) {
+	has, at, op := m.noted(key)
+	err = m.do(ctx, call{op: "Put" + op}, func() error {
+		if after != *at {
 			return bus.ErrOvertaken
 		}
-		m.past, m.pastRev = bytes.Clone(note), m.pastRev+1
-		rev = m.pastRev
+		*has, *at = bytes.Clone(note), *at+1
+		rev = *at
 		return nil
 	})
 	return rev, err

@@ -35,6 +35,10 @@ func (l *laneActor) quarantine(ctx context.Context, a arrival, cause error, stor
 	sid, seq := a.event.Session, a.event.Seq
 	stop := bus.NewStop(seq, cause.Error())
 	l.log.Error("session quarantined", "session", sid, "seq", seq, "error", stop.Reason)
+	var killed *killedError
+	if errors.As(cause, &killed) {
+		stop.Kills = killed.kills
+	}
 	var panicked *panicError
 	if errors.As(cause, &panicked) {
 		l.log.Error("fold panicked", "session", sid, "seq", seq, "stack", string(panicked.stack))
@@ -193,6 +197,8 @@ func (l *laneActor) relook(ctx context.Context, s *actor) error {
 	switch {
 	case err != nil:
 		return err
+	case stop == nil && s.stop.Kills > 0:
+		return l.tryAgain(ctx, s)
 	case stop == nil:
 		return l.resume(ctx, s)
 	}
@@ -221,7 +227,7 @@ func (l *laneActor) resume(ctx context.Context, s *actor) error {
 		}
 		a := arrival{event: e, ack: func() {}}
 		if going == nil {
-			going, err = l.host.loadReleased(ctx, e)
+			going, err = l.host.loadReleased(ctx, e, s.stop.Kills > 0)
 		}
 		switch {
 		case stopsSession(err):

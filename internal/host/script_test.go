@@ -23,6 +23,7 @@ type script struct {
 	mu    sync.Mutex
 	acked map[uint64]bool
 	floor uint64
+	left  uint64 // what a dead owner had been given
 
 	unowned atomic.Bool
 	drained chan struct{}
@@ -33,6 +34,8 @@ func (*script) Number() int { return 0 }
 
 // Owned reports that this host has the lane; a test may say that nobody has.
 func (s *script) Owned() bool { return !s.unowned.Load() }
+
+func (s *script) Left() uint64 { return s.left }
 
 func (s *script) Unowned(context.Context) (bool, error) { return s.unowned.Load(), nil }
 

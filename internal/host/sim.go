@@ -24,6 +24,7 @@ type World = world
 type StepHost struct {
 	host    *Host
 	roster  *roster
+	known   atomic.Pointer[[]bus.Member]
 	sharing []string // as the share was taken last; nil: it was not
 }
 
@@ -32,8 +33,11 @@ func NewStepHost(w World, instance string, now func() time.Time, log *slog.Logge
 	h := newHost(w, log, opts)
 	h.instance, h.now = instance, now
 	h.registries.keep()
-	h.sweeping = make(chan struct{}, h.opts.Lanes) // two that come at once are in no order
-	return &StepHost{host: h, roster: newRoster(instance, opts.Lanes)}
+	// Of two lanes that come at once either might be first: each has a place.
+	h.sweeping, h.alone = make(chan struct{}, h.opts.Lanes), make(chan struct{}, h.opts.Lanes)
+	s := &StepHost{host: h, roster: newRoster(instance, opts.Lanes)}
+	h.lives = s.lives
+	return s
 }
 
 // Load reads the install records, as a host does at its start.
@@ -52,9 +56,18 @@ func (s *StepHost) View(ctx context.Context, sid string) ([]byte, error) {
 // Beat returns a heartbeat of the host.
 func (s *StepHost) Beat() []byte { return s.host.beat() }
 
+// lives reports whether an instance was heard a moment ago.
+func (s *StepHost) lives(instance string) bool {
+	known := s.known.Load()
+	return known != nil && slices.ContainsFunc(*known, func(m bus.Member) bool {
+		return m.Instance == instance && isHeard(m.Heard, s.host.now())
+	})
+}
+
 // Share takes in what was heard of members, and returns which lanes the host is
 // to run. The first call begins its share.
 func (s *StepHost) Share(known []bus.Member) []bool {
+	s.known.Store(&known)
 	if sharing, _, _ := s.roster.look(known); !slices.Equal(sharing, s.sharing) {
 		s.sharing = sharing
 		s.host.divide(sharing)

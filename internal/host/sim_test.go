@@ -68,6 +68,7 @@ type pinned struct {
 	acked   map[uint64]bool // above the floor
 	floor   uint64
 	cursor  uint64 // delivered in this era
+	left    uint64 // delivered to the former holder, and not acked by it; 0: nothing
 	holder  *simLane
 	window  *simWindow // of the holder
 	changed chan struct{}
@@ -99,6 +100,12 @@ func (l *simLane) Owned() bool {
 }
 
 func (l *simLane) Unowned(context.Context) (bool, error) { return false, nil }
+
+func (l *simLane) Left() uint64 {
+	l.server.mu.Lock()
+	defer l.server.mu.Unlock()
+	return l.server.left
+}
 
 func (l *simLane) Floor(context.Context) (uint64, error) {
 	l.server.mu.Lock()
@@ -142,6 +149,9 @@ func (p *pinned) pin(l *simLane) {
 		if p.holder == l {
 			p.window.silent = true
 		}
+	}
+	if p.left = 0; p.cursor > p.floor {
+		p.left = p.cursor
 	}
 	p.holder, p.window = l, &simWindow{done: map[uint64]bool{}}
 	p.cursor, p.acked = p.floor, map[uint64]bool{}
@@ -242,6 +252,8 @@ type simHost struct {
 	lane   *simLane
 	cancel context.CancelFunc
 	ended  chan error
+
+	instance string
 }
 
 // sim is the run of one seed.
@@ -252,6 +264,7 @@ type sim struct {
 	luck   *rand.Rand // of what becomes of calls: hosts make several at a time, in no order
 	mem    *memory
 	server *pinned
+	killed map[string]bool // by instance
 	hosts  [2]*simHost
 	calm   bool           // nothing fails any more
 	timers bool           // a timer bridge runs
@@ -291,6 +304,7 @@ func (s *sim) start(i int) {
 	h.mem.publish = s.append
 	h.mem.onSnapshot = func(sid string, seq uint64) { s.server.wantStored("snapshotted", sid, seq) }
 	host := newHost(h.mem, slog.New(slog.DiscardHandler), Options{Lanes: 1, SnapshotEach: uint64(1 + s.draw(6)), SessionsMax: 1 + s.draw(2*simSessions)})
+	h.instance, host.lives = host.instance, s.lives
 	actor := newLaneActor(host, h.lane)
 	ctx, cancel := context.WithCancel(context.Background())
 	h.cancel = cancel
@@ -298,9 +312,19 @@ func (s *sim) start(i int) {
 	s.hosts[i] = h
 }
 
+// lives reports whether an instance was not killed.
+func (s *sim) lives(instance string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.killed[instance]
+}
+
 // kill ends a host at once: what it is about to store is not stored.
 func (s *sim) kill(i int) {
 	h := s.hosts[i]
+	s.mu.Lock()
+	s.killed[h.instance] = true
+	s.mu.Unlock()
 	h.mem.mu.Lock()
 	h.mem.dead = true
 	h.mem.mu.Unlock()
@@ -325,7 +349,7 @@ func (s *sim) publish() {
 }
 
 func simulate(t *testing.T, seed uint64) (took map[string]int) {
-	s := &sim{t: t, rand: rand.New(rand.NewPCG(seed, 7)), luck: rand.New(rand.NewPCG(seed, 8)), mem: newMemory(t), took: map[string]int{}, started: map[string]string{}, timers: seed%2 == 0}
+	s := &sim{t: t, rand: rand.New(rand.NewPCG(seed, 7)), luck: rand.New(rand.NewPCG(seed, 8)), mem: newMemory(t), killed: map[string]bool{}, took: map[string]int{}, started: map[string]string{}, timers: seed%2 == 0}
 	s.server = &pinned{t: t, mem: s.mem.depot, acked: map[uint64]bool{}, changed: make(chan struct{}), folded: map[string]*oracle{}}
 	for i := range simSessions {
 		sid := fmt.Sprintf("s%d", i)

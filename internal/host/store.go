@@ -128,6 +128,7 @@ func (l *laneActor) finish(ctx context.Context, s *slice) error {
 	}
 	l.noted = l.noted || s.first
 	l.acknowledge()
+	l.trusts(ctx)
 	defer l.snapshots.together()()
 	l.snapshots.put(s.snapshots...)
 	l.evict(nil) // what was being stored could not leave before

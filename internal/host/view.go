@@ -96,11 +96,15 @@ func fit(v *session.View, max int) ([]byte, error) {
 }
 
 // latest returns a session as the log has it now, nil if it has no event. A
-// quarantined one is as it was when it stopped.
+// quarantined one is as it was when it stopped; one that killed processes is not
+// folded again.
 func (h *Host) latest(ctx context.Context, sid string) (*session.State, error) {
 	stop, err := h.stopOf(ctx, sid)
 	if err != nil {
 		return nil, err
+	}
+	if stop != nil && stop.Kills > 0 {
+		return nil, fmt.Errorf("the session is quarantined: %s", stop.Reason)
 	}
 	state, err := h.fromSnapshot(ctx, sid, stop)
 	if err != nil {

@@ -35,9 +35,10 @@ type world interface {
 	EffectsKept(ctx context.Context) (time.Duration, error)
 	GetQuarantine(ctx context.Context, sid string) (body []byte, found bool, err error)
 	PutQuarantine(ctx context.Context, sid string, body []byte) error
+	DeleteQuarantine(ctx context.Context, sid string) error
 	Quarantined(ctx context.Context) iter.Seq2[string, error]
-	Past(ctx context.Context, lane int) (note []byte, rev uint64, err error)
-	PutPast(ctx context.Context, lane int, note []byte, after uint64) (rev uint64, err error)
+	LaneNote(ctx context.Context, key string) (note []byte, rev uint64, err error)
+	PutLaneNote(ctx context.Context, key string, note []byte, after uint64) (rev uint64, err error)
 	PutBlob(ctx context.Context, content []byte) (codec.Ref, error)
 }
 
@@ -45,6 +46,7 @@ type world interface {
 type lane interface {
 	Number() int
 	Owned() bool
+	Left() uint64
 	Unowned(ctx context.Context) (bool, error)
 	Floor(ctx context.Context) (uint64, error)
 	Run(ctx context.Context, owner bus.LaneOwner) error

@@ -123,7 +123,7 @@ func TestFullMessages(t *testing.T) {
 	withRef := fullTool(t)
 	withRef.ToolRef = &ref
 	lists := &session.ViewLists{Enable: []string{"edit_file"}, Disable: []string{"shell"}, Force: []string{"stat"}}
-	total := session.UsageTotal{CachedTokens: 1, InputTokens: 2, OutputTokens: 3, ReasoningTokens: 4}
+	total := session.UsageTotal{CacheWriteTokens: 5, CachedTokens: 1, InputTokens: 2, OutputTokens: 3, ReasoningTokens: 4}
 	over := &session.OverBudget{Budget: "tokens", Limit: 100, Used: 180}
 	viewRun := session.ViewRun{
 		Number: 1, Seq: 2, Submission: "a", Provider: "openai", Model: "m1", Turns: 1, TurnsMax: 100, Usage: total, Roles: []string{"editor"}, Overrides: lists,
@@ -132,7 +132,7 @@ func TestFullMessages(t *testing.T) {
 	}
 	packed := map[string]any{
 		"Generation": session.Generation{
-			At: 1, Class: session.ClassLLM, Effect: "r1t1", Items: []session.Item{{Call: 1, Code: "cancelled", Detail: "d", Edit: 2, Role: session.RoleTool, Seq: 3}},
+			At: 1, CacheTTL: session.CacheTTLLong, Class: session.ClassLLM, Defined: []codec.Hash{hash}, Effect: "r1t1", Items: []session.Item{{Call: 1, Code: "cancelled", Detail: "d", Edit: 2, Role: session.RoleTool, Seq: 3}},
 			Model: "m1", OutputTokensMax: 16, Params: raw(t, `{"seed":1}`), Provider: "openai", ResponseFormat: fullFormat(t), RunMS: 300_000, Session: "s1", StartBy: 2, System: "Be brief.",
 			ToolChoice: "auto", Tools: []codec.Hash{hash}, Toolset: hash, V: 1,
 		},

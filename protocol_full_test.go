@@ -15,7 +15,7 @@ func full(t *testing.T, typ string, f *folding) any {
 	content := &session.Content{Parts: []session.Content{
 		{Text: "Look at this:"}, {Blob: ptr(codec.RefOf([]byte("x"))), MediaType: "text/plain", Size: 1},
 	}}
-	usage := &session.Usage{CachedTokens: 1, InputTokens: 2, OutputTokens: 3, ReasoningTokens: 4}
+	usage := &session.Usage{CacheWriteTokens: 5, CachedTokens: 1, InputTokens: 2, OutputTokens: 3, ReasoningTokens: 4}
 	fault := &session.Fault{Code: "overloaded", Detail: "try later", Retryable: true}
 	opaque := raw(t, `[{"id":"rs_1"}]`)
 	switch typ {
@@ -110,7 +110,8 @@ func fullConfig(t *testing.T) session.RunConfig {
 		DeadlinesMS: &session.DeadlinesMS{Approval: 3_600_000, Call: 60_000, Run: 7_200_000, Turn: 120_000},
 		Disable:     []string{"shell"}, Enable: []string{"edit_file"}, Force: []string{"host.fs.stat"}, Model: "m1",
 		Params: raw(t, `{"temperature":0.5}`), Profile: "gemini", Provider: "openai",
-		Prices:         &session.Prices{Cached: 125_000, Input: 1_250_000, Output: 10_000_000},
+		Prices:   &session.Prices{CacheRead: 125_000, CacheWrite: 1_562_500, Input: 1_250_000, Output: 10_000_000},
+		CacheTTL: session.CacheTTLLong, ToolsMode: session.ToolsMasked,
 		ResponseFormat: fullFormat(t),
 		Retry:          &session.Retry{Attempts: 3, BackoffMS: 500, BackoffMaxMS: 60_000, Codes: []string{"overloaded"}},
 		StepHook:       &session.StepHook{DeadlineMS: 5000, Fallback: session.FallbackRules, Hook: "h"},

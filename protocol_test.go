@@ -339,6 +339,8 @@ func TestEnums(t *testing.T) {
 		"ApprovalDecided#/properties/decision":                                     {session.DecisionApprove, session.DecisionDeny},
 		"parts/Budget#/properties/on_breach":                                       {session.BreachPause, session.BreachFail},
 		"parts/RunConfig#/properties/completion":                                   {session.CompletionText, session.CompletionExplicit},
+		"parts/RunConfig#/properties/cache_ttl":                                    {session.CacheTTLShort, session.CacheTTLLong, session.CacheTTLOff},
+		"parts/RunConfig#/properties/tools_mode":                                   {session.ToolsExact, session.ToolsMasked},
 		"parts/RunConfig#/properties/response_format/properties/type":              {session.FormatText, session.FormatJSON, session.FormatSchema},
 		"parts/ToolSpec#/properties/availability/items/properties/kind":            {planner.RuleAlways, planner.RuleHostSessionReady, planner.RuleHostSessionNotReady, planner.RuleFact},
 		"parts/ToolSpec#/properties/executor/properties/kind":                      {planner.ExecutorEffect, planner.ExecutorHostLoop},

@@ -36,8 +36,17 @@ type Request struct {
 	Params     json.RawMessage // an object, or nil; passed on as it is
 	Format     *Format         // of the answer; nil: words
 	Messages   []Message       // never empty
-	Tools      []Tool          // in the order to be shown; empty: none
+	Tools      []Tool          // what may be called, in the order to be shown; empty: none
 	ToolChoice string          // auto (or empty), none, required, or a tool_name
+
+	// Defined are the tools to define in the same order in all turns of the run,
+	// if the provider can restrict calls to Tools, which are among them. A Model
+	// whose provider can't ignores them. nil: they are Tools.
+	Defined []Tool
+
+	// CacheTTL is how long the provider is asked to keep the prompt cached: 5m (or
+	// empty), 1h, or off, which asks for nothing.
+	CacheTTL string
 
 	// OutputTokensMax is how many tokens the run's budgets leave for the answer,
 	// those of its thoughts included: a Model asks its provider for no more, if
@@ -116,7 +125,9 @@ type AnswerCall struct {
 	Arguments string // JSON text, as the model wrote it; above 256 KiB the session refuses the call
 }
 
-// Usage is what a generation cost, in tokens.
+// Usage is what a generation cost, in tokens. CachedTokens, which the provider
+// read from its cache, and CacheWriteTokens, which it wrote there, are a part of
+// InputTokens; ReasoningTokens are a part of OutputTokens.
 type Usage struct {
-	InputTokens, OutputTokens, CachedTokens, ReasoningTokens int64
+	InputTokens, OutputTokens, CachedTokens, CacheWriteTokens, ReasoningTokens int64
 }

@@ -17,12 +17,32 @@ func (r Request) RenderTools(form string, render func(tools []Tool) ([]byte, err
 	if r.rendered == nil || r.asked.Toolset.IsZero() { // it is not said: then nothing is known to be the same
 		return render(r.Tools)
 	}
-	key := renderKey{provider: r.asked.Provider, form: form, toolset: r.asked.Toolset}
-	return r.rendered.get(key, func() ([]byte, error) { return render(r.Tools) })
+	return r.render(form, r.asked.Toolset, r.Tools, render)
 }
 
-// renderKey names what was rendered. A toolset's fingerprint stands for the
-// descriptors of its tools and their order.
+// RenderDefined is RenderTools for the tools to define: Defined, or Tools if
+// that is nil.
+func (r Request) RenderDefined(form string, render func(tools []Tool) ([]byte, error)) ([]byte, error) {
+	switch {
+	case r.Defined == nil:
+		return r.RenderTools(form, render)
+	case r.rendered == nil:
+		return render(r.Defined)
+	}
+	hashes := make([]byte, 0, len(r.asked.Defined)*len(codec.Hash{}))
+	for i := range r.asked.Defined {
+		hashes = append(hashes, r.asked.Defined[i][:]...)
+	}
+	return r.render(form, codec.Mark(hashes), r.Defined, render)
+}
+
+func (r Request) render(form string, toolset codec.Hash, tools []Tool, render func(tools []Tool) ([]byte, error)) ([]byte, error) {
+	key := renderKey{provider: r.asked.Provider, form: form, toolset: toolset}
+	return r.rendered.get(key, func() ([]byte, error) { return render(tools) })
+}
+
+// renderKey names what was rendered. toolset stands for the descriptors of the
+// tools and their order.
 type renderKey struct {
 	provider string
 	form     string

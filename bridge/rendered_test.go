@@ -97,6 +97,43 @@ func TestRenderedOnce(t *testing.T) {
 	}
 }
 
+// TestDefinedIsRenderedOnce: turns that define the same tools and offer others
+// share what is rendered of the definitions.
+func TestDefinedIsRenderedOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	seq := w.say(t, session.DoorIn, "s1", session.TypeRunRequested, session.RunRequested{Input: *text("hi")})
+	r := newReader(w)
+	var count renderer
+	defined := turnOf(t, w, "p", seq, "stat", "grep").Tools
+	for _, offered := range []string{"stat", "grep", "stat"} {
+		g := turnOf(t, w, "p", seq, offered)
+		g.Defined = defined
+		request, fault, err := r.request(t.Context(), &g)
+		if err != nil || fault != nil {
+			t.Fatal(fault, err)
+		}
+		got, err := request.RenderDefined("x", count.render)
+		if err != nil || !strings.Contains(string(got), `"Name":"stat"`) || !strings.Contains(string(got), `"Name":"grep"`) {
+			t.Errorf("%s is offered: got %s, %v", offered, got, err)
+		}
+		if exact, err := request.RenderTools("x", count.render); err != nil || strings.Count(string(exact), `"Name"`) != 1 {
+			t.Errorf("%s is offered: got %s, %v", offered, exact, err)
+		}
+	}
+	if got := count.count.Load(); got != 3 {
+		t.Errorf("rendered %d times, want the definitions once and two toolsets", got)
+	}
+	plain := turnOf(t, w, "p", seq, "stat")
+	request, fault, err := r.request(t.Context(), &plain)
+	if err != nil || fault != nil {
+		t.Fatal(fault, err)
+	}
+	if _, err := request.RenderDefined("x", count.render); err != nil || count.count.Load() != 3 {
+		t.Errorf("without definitions of its own: rendered %d times (%v)", count.count.Load()-3, err)
+	}
+}
+
 func TestRenderedIsBounded(t *testing.T) {
 	t.Parallel()
 	const bytesMax = 8 << 10

@@ -297,7 +297,7 @@ func wireUsage(room *session.Usage, u Usage) *session.Usage {
 	}
 	bound := func(n int64) int64 { return min(max(n, 0), session.TokensMax) }
 	*room = session.Usage{
-		CachedTokens: bound(u.CachedTokens), InputTokens: bound(u.InputTokens),
+		CacheWriteTokens: bound(u.CacheWriteTokens), CachedTokens: bound(u.CachedTokens), InputTokens: bound(u.InputTokens),
 		OutputTokens: bound(u.OutputTokens), ReasoningTokens: bound(u.ReasoningTokens),
 	}
 	return room

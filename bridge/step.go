@@ -163,7 +163,7 @@ func stepRequest(p *session.Step) (*StepRequest, error) {
 		Provider: p.Provider, Model: p.Model, Facts: make(map[string]string, len(p.Facts)),
 		Usage: Usage{
 			InputTokens: p.Usage.InputTokens, OutputTokens: p.Usage.OutputTokens,
-			CachedTokens: p.Usage.CachedTokens, ReasoningTokens: p.Usage.ReasoningTokens,
+			CachedTokens: p.Usage.CachedTokens, CacheWriteTokens: p.Usage.CacheWriteTokens, ReasoningTokens: p.Usage.ReasoningTokens,
 		},
 	}
 	for _, c := range p.Calls {

@@ -166,7 +166,7 @@ func TestStepRequest(t *testing.T) {
 		p.Used = []string{"a.open", "a.read"}
 		p.Roles = []string{"clerk"}
 		p.Context = raw(t, `{"order":7}`)
-		p.Usage = session.UsageTotal{CachedTokens: 1, InputTokens: 2, OutputTokens: 3, ReasoningTokens: 4}
+		p.Usage = session.UsageTotal{CacheWriteTokens: 5, CachedTokens: 1, InputTokens: 2, OutputTokens: 3, ReasoningTokens: 4}
 		tier, err := codec.Marshal("gold")
 		if err != nil {
 			t.Fatal(err)
@@ -185,7 +185,7 @@ func TestStepRequest(t *testing.T) {
 		want := StepRequest{
 			Session: "s1", Effect: "r1t3s", Start: got.Start, Hook: "router", Step: 2, Calls: calls, Used: p.Used, InputSeq: 3, Tools: []StepTool{{ToolID: "a.open", ToolName: "open"}},
 			Facts: map[string]string{"tier": "gold"}, Roles: p.Roles, Context: json.RawMessage(`{"order":7}`),
-			Usage: Usage{InputTokens: 2, OutputTokens: 3, CachedTokens: 1, ReasoningTokens: 4}, Provider: "p", Model: "m",
+			Usage: Usage{InputTokens: 2, OutputTokens: 3, CachedTokens: 1, CacheWriteTokens: 5, ReasoningTokens: 4}, Provider: "p", Model: "m",
 		}
 		if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(StepRequest{})); diff != "" || len(got.Start) != 26 {
 			t.Errorf("(-want +got):\n%s", diff)

@@ -89,7 +89,7 @@ func (s *said) bytes() int {
 func (r *reader) request(ctx context.Context, g *session.Generation) (*Request, *Error, error) {
 	request := &Request{
 		Session: g.Session, Effect: g.Effect, Model: g.Model, System: g.System, ToolChoice: g.ToolChoice,
-		OutputTokensMax: g.OutputTokensMax, Toolset: g.Toolset.String(), rendered: r.rendered, asked: g,
+		OutputTokensMax: g.OutputTokensMax, CacheTTL: g.CacheTTL, Toolset: g.Toolset.String(), rendered: r.rendered, asked: g,
 	}
 	params, err := jsonOf(g.Params)
 	if err == nil {
@@ -98,6 +98,9 @@ func (r *reader) request(ctx context.Context, g *session.Generation) (*Request, 
 	if err == nil {
 		request.Params = params
 		request.Tools, err = r.descriptors(ctx, g.Tools)
+	}
+	if err == nil {
+		request.Defined, err = r.descriptors(ctx, g.Defined)
 	}
 	if err == nil {
 		request.Messages, err = r.messages(ctx, g)

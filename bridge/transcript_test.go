@@ -87,6 +87,11 @@ func conversation(t *testing.T, w *world) session.Generation {
 	if err != nil {
 		t.Fatal(err)
 	}
+	masked, err := w.PutBlob(t.Context(), []byte(`{"args_schema":{"type":"object"},"description":"runs","tool_name":"shell"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.CacheTTL, g.Defined = "1h", []codec.Hash{masked.Hash, descriptor.Hash}
 	g.System, g.ToolChoice, g.Params, g.Tools = "be careful", "auto", raw(t, `{"temperature":0.5}`), []codec.Hash{descriptor.Hash}
 	g.Toolset, g.OutputTokensMax = codec.Sum([]byte("stat")), 700
 	return g
@@ -100,8 +105,12 @@ func TestRequest(t *testing.T) {
 		r := newReader(w)
 		want := &Request{
 			Session: "s1", Effect: "r2t1", Toolset: g.Toolset.String(), Model: "m", System: "be careful", ToolChoice: "auto", Params: json.RawMessage(`{"temperature":0.5}`),
-			OutputTokensMax: 700,
-			Tools:           []Tool{{Name: "stat", Description: "looks", Schema: json.RawMessage(`{"type":"object"}`)}},
+			OutputTokensMax: 700, CacheTTL: "1h",
+			Tools: []Tool{{Name: "stat", Description: "looks", Schema: json.RawMessage(`{"type":"object"}`)}},
+			Defined: []Tool{
+				{Name: "shell", Description: "runs", Schema: json.RawMessage(`{"type":"object"}`)},
+				{Name: "stat", Description: "looks", Schema: json.RawMessage(`{"type":"object"}`)},
+			},
 			Messages: []Message{
 				{Role: "user", Text: "repair\na long text\nplease"},
 				{Role: "user", Text: "über"},
@@ -171,18 +180,27 @@ func TestRequestFaults(t *testing.T) {
 		{"a result without a turn", func(_ *testing.T, _ *world, g *session.Generation) { g.Items = g.Items[3:4] }, codeTranscript},
 		{"a result of a call that was not made", func(_ *testing.T, _ *world, g *session.Generation) { g.Items[3].Call = 7 }, codeTranscript},
 		{"a blob that is not there", func(_ *testing.T, w *world, _ *session.Generation) { clear(w.blobs) }, codeToolNotRegistered},
-		{"a content that is not there", func(_ *testing.T, w *world, g *session.Generation) { g.Tools = nil; clear(w.blobs) }, codeTranscript},
+		{"a content that is not there", func(_ *testing.T, w *world, g *session.Generation) {
+			g.Tools, g.Defined = nil, nil
+			clear(w.blobs)
+		}, codeTranscript},
 		{"a blob that was replaced", func(_ *testing.T, w *world, _ *session.Generation) { w.poison() }, codeToolNotRegistered},
-		{"a content that was replaced", func(_ *testing.T, w *world, g *session.Generation) { g.Tools = nil; w.poison() }, codeTranscript},
+		{"a content that was replaced", func(_ *testing.T, w *world, g *session.Generation) {
+			g.Tools, g.Defined = nil, nil
+			w.poison()
+		}, codeTranscript},
 		{"an image that was replaced", func(t *testing.T, w *world, g *session.Generation) {
 			png := *blob(t, w, "\x89PNG")
 			png.MediaType = "image/png"
-			g.Tools, g.Items = nil, g.Items[:1]
+			g.Tools, g.Defined, g.Items = nil, nil, g.Items[:1]
 			g.Items[0].Seq = w.say(t, session.DoorIn, "s1", session.TypeRunRequested, session.RunRequested{Input: png})
 			w.poison()
 		}, codeTranscript},
 		{"a descriptor that is none", func(t *testing.T, w *world, g *session.Generation) {
 			g.Tools = []codec.Hash{blob(t, w, "x").Blob.Hash}
+		}, codeToolNotRegistered},
+		{"a definition that is not there", func(_ *testing.T, _ *world, g *session.Generation) {
+			g.Defined = []codec.Hash{codec.RefOf([]byte("x")).Hash}
 		}, codeToolNotRegistered},
 		{"a content that is too large", func(t *testing.T, w *world, g *session.Generation) {
 			g.Items = g.Items[:1]

@@ -171,7 +171,7 @@ func openIn(s *session.State) (a asking, open bool) {
 	if s == nil || s.Run == nil || s.Turn == nil || !s.Turn.Open {
 		return a, false
 	}
-	return asking{s.Turn.Run, s.Turn.Number, s.Turn.Attempt + 1}, true
+	return asking{s.Turn.Run, s.Turn.Number, uint32(s.Turn.Attempt) + 1}, true
 }
 
 // fold folds an event, and tells what it means to the words that are shown.

@@ -1,5 +1,7 @@
 package planner
 
+import "slices"
+
 // ToolName returns the name that a tool is offered under, "" if it is not. ts
 // must be of reg.
 func (ts *Toolset) ToolName(reg *Registry, t ToolIndex) string {
@@ -24,4 +26,39 @@ func Offerable(reg *Registry, req Request, facts Facts) []ToolIndex {
 		}
 	}
 	return tools
+}
+
+// Define returns the tools whose definitions a masked run shows from its first
+// turn on, in the order of Select: what steps 1 and 2 bring in, without what is
+// disabled and what lacks a capability. Availability rules do not count, since
+// they change with the session's state.
+func Define(reg *Registry, req Request, facts Facts) []Offer {
+	session, run := reg.marks(req.Session.Disable), reg.marks(req.Run.Disable)
+	return slices.DeleteFunc(listed(reg, req).offers, func(o Offer) bool {
+		t := o.Tool()
+		return session[t] || run[t] || reg.permitted(t, facts).Reason != Offered
+	})
+}
+
+// Redefine returns defined with every tool that the toolset offers: a tool that
+// defined lacks follows at the end, and one that is offered under another
+// descriptor is replaced in its place. It does not change defined, and returns
+// it if it has everything.
+func (ts *Toolset) Redefine(defined []Offer) []Offer {
+	own := false
+	for _, o := range ts.Offers {
+		at := slices.IndexFunc(defined, func(d Offer) bool { return d.Tool() == o.Tool() })
+		if at >= 0 && defined[at] == o {
+			continue
+		}
+		if !own {
+			defined, own = slices.Clone(defined), true
+		}
+		if at < 0 {
+			defined = append(defined, o)
+		} else {
+			defined[at] = o
+		}
+	}
+	return defined
 }

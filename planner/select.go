@@ -84,17 +84,7 @@ type Toolset struct {
 //  4. without what is unavailable or lacks a capability: force never passes;
 //  5. in the base's order, then the rest by tool_id.
 func Select(reg *Registry, req Request, facts Facts) Toolset {
-	chosen := newChoice(reg)
-	chosen.addBase(req)
-	base := len(chosen.offers)
-	if req.From == FromProfile {
-		chosen.add(req.Session.Enable)
-		chosen.add(req.Run.Enable)
-	}
-	chosen.add(req.Session.Force)
-	chosen.add(req.Run.Force)
-	slices.SortFunc(chosen.offers[base:], func(a, b Offer) int { return int(a.Tool()) - int(b.Tool()) })
-
+	chosen := listed(reg, req)
 	ts := Toolset{
 		Offers: make([]Offer, 0, len(chosen.offers)), Registry: reg.hash,
 		Source: req.From, Verdicts: make([]byte, 2*len(reg.tools)),
@@ -125,6 +115,21 @@ func Select(reg *Registry, req Request, facts Facts) Toolset {
 	}
 	ts.Fingerprint = fingerprint(reg, ts.Offers)
 	return ts
+}
+
+// listed returns what steps 1 and 2 bring in, in order.
+func listed(reg *Registry, req Request) *choice {
+	chosen := newChoice(reg)
+	chosen.addBase(req)
+	base := len(chosen.offers)
+	if req.From == FromProfile {
+		chosen.add(req.Session.Enable)
+		chosen.add(req.Run.Enable)
+	}
+	chosen.add(req.Session.Force)
+	chosen.add(req.Run.Force)
+	slices.SortFunc(chosen.offers[base:], func(a, b Offer) int { return int(a.Tool()) - int(b.Tool()) })
+	return chosen
 }
 
 // choice collects offers, each tool once.
@@ -209,6 +214,13 @@ func (r *Registry) available(t ToolIndex, facts Facts) Verdict {
 			return Verdict{Reason: RuleFails, Index: i}
 		}
 	}
+	return r.permitted(t, facts)
+}
+
+// permitted returns the verdict of step 4's second half: whether every
+// capability that the tool needs is granted.
+func (r *Registry) permitted(t ToolIndex, facts Facts) Verdict {
+	spec := &r.tools[t].spec
 	for i, name := range spec.Requires {
 		if !slices.Contains(facts.Capabilities, name) {
 			return Verdict{Reason: CapabilityMissing, Index: i}

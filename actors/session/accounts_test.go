@@ -31,6 +31,7 @@ type accounts struct {
 	asked    map[string]string   // calls that wait, or waited, for a person: the hash of their arguments
 	approved map[string]approval // calls that a person let run
 	latest   *session.Generation // the one that was asked last
+	latestOf codec.Hash          // the registry that it was asked under
 	inputBooks
 	stepBooks
 }
@@ -242,6 +243,7 @@ func (l *laws) generation(o session.Effect) {
 	choice := l.choice(o.Name)
 	offered := l.selects(choice)
 	l.prepares(o.Name, &g, choice, &offered)
+	l.defines(o.Name, &g, before)
 	if g.Toolset != offered.Fingerprint || len(g.Tools) != len(offered.Offers) {
 		l.t.Fatalf("%s: offers %d tools, want %d of another toolset", o.Name, len(g.Tools), len(offered.Offers))
 	}

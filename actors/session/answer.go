@@ -111,7 +111,7 @@ func usageFault(u *Usage) *refusal {
 	if u == nil {
 		return nil
 	}
-	for _, n := range []int64{u.CachedTokens, u.InputTokens, u.OutputTokens, u.ReasoningTokens} {
+	for _, n := range []int64{u.CacheWriteTokens, u.CachedTokens, u.InputTokens, u.OutputTokens, u.ReasoningTokens} {
 		if n < 0 || n > TokensMax {
 			return refuse(RejectInvalidData, "usage: a count is 0 to "+strconv.FormatInt(TokensMax, 10))
 		}

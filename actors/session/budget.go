@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"math/bits"
 	"strconv"
 
@@ -15,6 +16,7 @@ func (s *State) addUsage(u *Usage) {
 	cost := s.Run.Config.Prices.cost(u)
 	s.Run.Cost, s.Cost = min(s.Run.Cost+cost, CostMax), min(s.Cost+cost, CostMax)
 	for _, t := range []*UsageTotal{&s.Run.Usage, &s.Usage} {
+		t.CacheWriteTokens += u.CacheWriteTokens
 		t.CachedTokens += u.CachedTokens
 		t.InputTokens += u.InputTokens
 		t.OutputTokens += u.OutputTokens
@@ -22,17 +24,18 @@ func (s *State) addUsage(u *Usage) {
 	}
 }
 
-// cost returns what a usage costs, in micro-units, rounded down. Cached tokens
-// are among the input tokens, reasoning tokens among the output tokens.
+// cost returns what a usage costs, in micro-units, rounded down. Tokens read
+// from a cache and tokens written to one are among the input tokens, reasoning
+// tokens among the output tokens. A price of a cache that is not given is that
+// of the other input.
 func (p *Prices) cost(u *Usage) int64 {
 	if p == nil {
 		return 0
 	}
-	cached, price := min(u.CachedTokens, u.InputTokens), p.Cached
-	if price == 0 {
-		price = p.Input // not given: they are not free
-	}
-	return min(CostMax, costOf(u.InputTokens-cached, p.Input)+costOf(cached, price)+costOf(u.OutputTokens, p.Output))
+	read := min(u.CachedTokens, u.InputTokens)
+	written := min(u.CacheWriteTokens, u.InputTokens-read)
+	return min(CostMax, costOf(u.InputTokens-read-written, p.Input)+costOf(read, cmp.Or(p.CacheRead, p.Input))+
+		costOf(written, cmp.Or(p.CacheWrite, p.Input))+costOf(u.OutputTokens, p.Output))
 }
 
 // million is how many tokens a price is for.
@@ -68,7 +71,8 @@ func (s *State) limits(inputBytes int64) [4]limit {
 	tokens := (inputBytes + BytesPerToken - 1) / BytesPerToken
 	cost, perOutput := int64(0), int64(0)
 	if p := s.Run.Config.Prices; p != nil {
-		cost, perOutput = costOf(tokens, p.Input), p.Output
+		// All of the input may have to be written to a cache.
+		cost, perOutput = costOf(tokens, max(p.Input, p.CacheWrite)), p.Output
 	}
 	return [4]limit{
 		{"tokens", b.Tokens, run.InputTokens + run.OutputTokens, tokens, million},
@@ -108,7 +112,7 @@ func (s *State) outputTokensMax() int32 {
 		return 0
 	}
 	least := int64(0)
-	for _, l := range s.limits(s.turnInputBytes(int64(s.WindowBytes), &s.Turn.Toolset)) {
+	for _, l := range s.limits(s.turnInputBytes(int64(s.WindowBytes), s.shown(&s.Turn.Toolset))) {
 		if l.most == 0 || l.perOutput == 0 {
 			continue
 		}
@@ -178,7 +182,7 @@ func (s *State) budgetResumeFault(door Door, budget *Budget) *refusal {
 	bytes := s.nextInputBytes()
 	if run.Held == HeldGeneration {
 		set := planner.Select(s.turnsOwn, s.toolRequest(), s.plannerFacts())
-		bytes = s.turnInputBytes(bytes, &set)
+		bytes = s.turnInputBytes(bytes, s.shown(&set))
 	}
 	before := run.Config.Budget
 	run.Config.Budget = budget

@@ -17,18 +17,19 @@ func TestCost(t *testing.T) {
 	counts := []int64{0, 1, 999_999, 1_000_000, 1_000_001, session.TokensMax}
 	prices := []int64{0, 1, 1_000_000, session.PriceMax}
 	for _, in := range counts {
-		for _, cached := range counts {
-			for _, out := range counts {
+		for i, read := range counts {
+			for j, out := range counts {
+				written := counts[(i+j)%len(counts)]
 				for i, price := range prices {
-					p := [3]int64{price, prices[(i+1)%4], prices[(i+2)%4]}
+					p := [4]int64{price, prices[(i+1)%4], prices[(i+3)%4], prices[(i+2)%4]}
 					w := newTold(t)
-					w.run(map[string]any{"completion": "explicit", "prices": map[string]any{"input": p[0], "cached": p[1], "output": p[2]}})
+					w.run(map[string]any{"completion": "explicit", "prices": map[string]any{"input": p[0], "cache_read": p[1], "cache_write": p[2], "output": p[3]}})
 					w.must(w.tell(session.DoorLLM, session.TypeGenerationSettled, map[string]any{
 						"effect": "r1t1", "status": "ok",
-						"usage": map[string]any{"input_tokens": in, "cached_tokens": cached, "output_tokens": out, "reasoning_tokens": out},
+						"usage": map[string]any{"input_tokens": in, "cached_tokens": read, "cache_write_tokens": written, "output_tokens": out, "reasoning_tokens": out},
 					}))
-					if got, want := w.state.Run.Cost, cost(in, cached, out, p); got != want || w.state.Cost != want {
-						t.Fatalf("%d tokens, %d of them cached, and %d at %v: %d, of the session %d, want %d", in, cached, out, p, got, w.state.Cost, want)
+					if got, want := w.state.Run.Cost, cost(in, read, written, out, p); got != want || w.state.Cost != want {
+						t.Fatalf("%d tokens, %d of them read and %d written, and %d at %v: %d, of the session %d, want %d", in, read, written, out, p, got, w.state.Cost, want)
 					}
 				}
 			}
@@ -38,13 +39,16 @@ func TestCost(t *testing.T) {
 
 // cost is what tokens cost at prices for a million of them: each kind rounded
 // down by itself.
-func cost(in, cached, out int64, prices [3]int64) int64 {
-	cached = min(cached, in)
-	if prices[1] == 0 {
-		prices[1] = prices[0] // not given: as the other input tokens
+func cost(in, read, written, out int64, prices [4]int64) int64 {
+	read = min(read, in)
+	written = min(written, in-read)
+	for i := range prices[1:3] {
+		if prices[i+1] == 0 {
+			prices[i+1] = prices[0] // not given: as the other input tokens
+		}
 	}
 	sum := new(big.Int)
-	for i, n := range []int64{in - cached, cached, out} {
+	for i, n := range []int64{in - read - written, read, written, out} {
 		part := new(big.Int).Mul(big.NewInt(n), big.NewInt(prices[i]))
 		sum.Add(sum, part.Div(part, big.NewInt(1_000_000)))
 	}

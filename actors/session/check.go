@@ -211,6 +211,9 @@ func (s *State) checkTurn() error {
 	case !t.isAsked() && (t.Open || t.Batch != nil):
 		return fmt.Errorf("%s was not asked, and is open or was answered", turnName(t.Run, t.Number))
 	}
+	if err := checkOffers(s.turnsOwn, t.defined()); err != nil {
+		return fmt.Errorf("the definitions of %s: %w", turnName(t.Run, t.Number), err)
+	}
 	if err := s.checkStep(); err != nil {
 		return fmt.Errorf("%s: %w", turnName(t.Run, t.Number), err)
 	}

@@ -21,7 +21,12 @@ func (s *State) checkToolset(set *planner.Toolset) error {
 			return fmt.Errorf("the toolset is from %s", quoted(string(set.Source)))
 		}
 	}
-	for _, o := range set.Offers {
+	return checkOffers(reg, set.Offers)
+}
+
+// checkOffers checks that a registry has what is offered, or defined.
+func checkOffers(reg *planner.Registry, offers []planner.Offer) error {
+	for _, o := range offers {
 		if int(o.Tool()) >= reg.Len() || o.Variant() > len(reg.Tool(o.Tool()).Alternates) {
 			return fmt.Errorf("tool %d, descriptor %d is offered of %d tools", o.Tool(), o.Variant(), reg.Len())
 		}

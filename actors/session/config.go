@@ -38,6 +38,10 @@ func configFault(reg *planner.Registry, c *RunConfig, complete bool) *refusal {
 		return refuse(RejectInvalidData, "config.response_format: {type: text}, {type: json_object}, or {type: json_schema, schema: an object}, with name and strict if you like")
 	case c.TurnsMax < 0 || c.TurnsMax > TurnsMax:
 		return refuse(RejectInvalidData, "config.turns_max: 1 to "+strconv.Itoa(TurnsMax)+", or absent")
+	case c.CacheTTL != "" && c.CacheTTL != CacheTTLShort && c.CacheTTL != CacheTTLLong && c.CacheTTL != CacheTTLOff:
+		return refuse(RejectInvalidData, "config.cache_ttl: 5m, 1h or off, not "+quoted(c.CacheTTL))
+	case c.ToolsMode != "" && c.ToolsMode != ToolsExact && c.ToolsMode != ToolsMasked:
+		return refuse(RejectInvalidData, "config.tools_mode: exact or masked, not "+quoted(c.ToolsMode))
 	case c.Profile != "" && !reg.HasProfile(c.Profile):
 		return refuse(RejectUnknownProfile, "config.profile: the registry has no profile "+quoted(c.Profile))
 	}
@@ -148,13 +152,14 @@ func (in *Install) ingressFault(c *RunConfig) *refusal {
 		field string
 		is    bool
 	}{
-		{"active_tools", c.ActiveTools != nil}, {"budget", c.Budget != nil}, {"completion", c.Completion != ""},
+		{"active_tools", c.ActiveTools != nil}, {"budget", c.Budget != nil}, {"cache_ttl", c.CacheTTL != ""}, {"completion", c.Completion != ""},
 		{"deadlines_ms", c.DeadlinesMS != nil}, {"disable", c.Disable != nil},
 		{"enable", c.Enable != nil}, {"force", c.Force != nil}, {"model", c.Model != ""}, {"params", c.Params != nil},
 		{"prices", c.Prices != nil}, {"profile", c.Profile != ""}, {"provider", c.Provider != ""},
 		{"response_format", c.ResponseFormat != nil}, {"retry", c.Retry != nil},
 		{"step_hook", c.StepHook != nil}, {"steps", c.Steps != nil},
-		{"system", c.System != ""}, {"tool_choice", c.ToolChoice != ""}, {"tool_refs", c.ToolRefs != nil}, {"turns_max", c.TurnsMax != 0},
+		{"system", c.System != ""}, {"tool_choice", c.ToolChoice != ""}, {"tool_refs", c.ToolRefs != nil},
+		{"tools_mode", c.ToolsMode != ""}, {"turns_max", c.TurnsMax != 0},
 	}
 	for _, g := range given {
 		if g.is && !slices.Contains(in.ingress, g.field) {

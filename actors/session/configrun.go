@@ -14,7 +14,7 @@ func runFault(c *RunConfig) *refusal {
 		return bad
 	}
 	if p := c.Prices; p != nil {
-		for _, price := range []int64{p.Cached, p.Input, p.Output} {
+		for _, price := range []int64{p.CacheRead, p.CacheWrite, p.Input, p.Output} {
 			if price < 0 || price > PriceMax {
 				return refuse(RejectInvalidData, "config.prices: 0 to "+strconv.FormatInt(PriceMax, 10)+" micro-units for a million tokens")
 			}

@@ -136,7 +136,7 @@ func (s *State) stopRun(end Ended) {
 			t.Step.close()
 		}
 		if t.Open {
-			s.withdraw(Place{run: t.Run, turn: t.Number, attempt: t.Attempt, call: -1})
+			s.withdraw(Place{run: t.Run, turn: t.Number, attempt: uint32(t.Attempt), call: -1})
 			t.Open = false
 		}
 		t.RetryAt = 0

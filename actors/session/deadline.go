@@ -74,7 +74,7 @@ func (s *State) settleOverdue() {
 	case t.Open:
 		if t.Deadline <= s.Clock {
 			t.Open = false
-			s.withdraw(Place{run: t.Run, turn: t.Number, attempt: t.Attempt, call: -1})
+			s.withdraw(Place{run: t.Run, turn: t.Number, attempt: uint32(t.Attempt), call: -1})
 			failed := Fault{
 				Code: CodeDeadlineExceeded, Detail: "no settlement from llm/" + run.Config.Provider + " by its deadline", Retryable: true,
 			}

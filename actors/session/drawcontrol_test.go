@@ -26,8 +26,14 @@ func drawEnds(t *rapid.T, config map[string]any) {
 		}
 		config["retry"] = retry
 	}
+	if rapid.IntRange(0, 1).Draw(t, "with tools_mode") == 0 {
+		config["tools_mode"] = rapid.SampledFrom([]string{"masked", "masked", "masked", "exact", "odd"}).Draw(t, "tools_mode")
+	}
+	if rapid.IntRange(0, 3).Draw(t, "with cache_ttl") == 0 {
+		config["cache_ttl"] = rapid.SampledFrom([]string{"5m", "1h", "off", "odd"}).Draw(t, "cache_ttl")
+	}
 	if rapid.IntRange(0, 2).Draw(t, "with prices") == 0 {
-		config["prices"] = map[string]any{"input": 1_000_000, "cached": 500_000, "output": rapid.SampledFrom([]int{0, 3_000_000}).Draw(t, "output")}
+		config["prices"] = map[string]any{"input": 1_000_000, "cache_read": 500_000, "cache_write": 1_250_000, "output": rapid.SampledFrom([]int{0, 3_000_000}).Draw(t, "output")}
 	}
 	if rapid.IntRange(0, 2).Draw(t, "with budget") == 0 {
 		config["budget"] = drawBudget(t)

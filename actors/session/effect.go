@@ -30,7 +30,9 @@ type Effect struct {
 // Generation is the payload of an effect of class llm.
 type Generation struct {
 	At              int64        `msgpack:"at"`
+	CacheTTL        string       `msgpack:"cache_ttl,omitempty"` // 5m if absent; 1h, off
 	Class           Class        `msgpack:"class"`
+	Defined         []codec.Hash `msgpack:"defined,omitempty"` // in masked mode: descriptors to define, of which Tools alone may be called; absent: Tools
 	Effect          string       `msgpack:"effect"`
 	Items           []Item       `msgpack:"items"` // what to read from the log, in order
 	Model           string       `msgpack:"model"`

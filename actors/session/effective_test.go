@@ -219,11 +219,15 @@ func whyFault(s *session.State) error {
 		}
 		return nil
 	}
-	before := ""
+	before, masked := "", 0
 	var offered []int
 	for _, tool := range v.Tools {
 		isOffered := tool.Why == "offered"
-		isStep := strings.HasPrefix(tool.Why, "step 1: ") || strings.HasPrefix(tool.Why, "step 3: ") || strings.HasPrefix(tool.Why, "step 4: ")
+		step, isMasked := strings.CutPrefix(tool.Why, "masked: ")
+		if isMasked {
+			masked++
+		}
+		isStep := strings.HasPrefix(step, "step 1: ") || strings.HasPrefix(step, "step 3: ") || strings.HasPrefix(step, "step 4: ")
 		switch {
 		case tool.ToolID <= before:
 			return fmt.Errorf("%s comes after %s", tool.ToolID, before)
@@ -251,6 +255,9 @@ func whyFault(s *session.State) error {
 		var g session.Generation
 		if err := codec.Unmarshal(e.Payload, &g); err != nil {
 			return err
+		}
+		if shown := max(len(g.Defined), len(g.Tools)); shown != len(offered)+masked {
+			return fmt.Errorf("%s defines %d tools, the view says that %d are offered and %d masked", e.Name, shown, len(offered), masked)
 		}
 		if len(g.Tools) != len(offered) || g.Toolset.String() != v.Turn.Toolset {
 			return fmt.Errorf("%s shows %d tools of toolset %s, the view %d of %s", e.Name, len(g.Tools), g.Toolset, len(offered), v.Turn.Toolset)

@@ -153,8 +153,8 @@ func toolFault(tool *planner.ToolSpec) string {
 // configFields returns the names of a RunConfig's fields on the wire.
 func configFields() []string {
 	return []string{
-		"active_tools", "budget", "completion", "deadlines_ms", "disable", "enable", "force", "model", "params",
-		"prices", "profile", "provider", "response_format", "retry", "step_hook", "steps", "system", "tool_choice", "tool_refs", "turns_max",
+		"active_tools", "budget", "cache_ttl", "completion", "deadlines_ms", "disable", "enable", "force", "model", "params",
+		"prices", "profile", "provider", "response_format", "retry", "step_hook", "steps", "system", "tool_choice", "tool_refs", "tools_mode", "turns_max",
 	}
 }
 

@@ -71,7 +71,7 @@ const (
 	BytesPerToken   = 4                    // of what a model is shown: how budgets estimate an input
 	ShownBytesMax   = 8 << 20              // of one blob that is text, as a model is shown it
 	PreviewBytesMax = 80 << 10             // the same for a result of more than TextBytesMax: its beginning and its end
-	imageBytes      = 1600 * BytesPerToken // what an image counts as: about the most that a provider counts for one
+	ImageBytes      = 1600 * BytesPerToken // what an image counts as: about the most that a provider counts for one
 	fileBytes       = 128                  // what any other blob counts as: a line that names it
 
 	StateBytesMax = 7 << 20 // a state's canonical bytes; a snapshot of them must be less than codec.BytesMax

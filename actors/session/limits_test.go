@@ -163,7 +163,7 @@ func TestConfigBytes(t *testing.T) {
 		{Steps: []planner.StepRule{}, ToolRefs: &[]codec.Ref{}},
 		{
 			Budget:     &Budget{Cost: CostMax, OnBreach: BreachPause, SessionCost: CostMax, SessionTokens: TokensMax, Tokens: TokensMax},
-			Completion: CompletionExplicit, Prices: &Prices{Cached: PriceMax, Input: PriceMax, Output: PriceMax},
+			Completion: CompletionExplicit, Prices: &Prices{CacheRead: PriceMax, CacheWrite: PriceMax, Input: PriceMax, Output: PriceMax},
 			DeadlinesMS: &DeadlinesMS{Approval: LongMaxMS, Call: DeadlineMaxMS, Run: LongMaxMS, Turn: DeadlineMaxMS},
 			Retry:       &Retry{Attempts: AttemptsMax, BackoffMS: DeadlineMaxMS, BackoffMaxMS: DeadlineMaxMS, Codes: slices.Repeat([]string{name[:CodeBytesMax]}, RetryCodesMax)},
 		},
@@ -175,7 +175,7 @@ func TestConfigBytes(t *testing.T) {
 		},
 	} {
 		run, err := codec.Marshal(Run{Config: c, Number: math.MaxUint32, Seq: math.MaxUint64, Submission: name[:IDBytesMax], Turns: math.MaxUint32,
-			Usage: UsageTotal{math.MaxInt64, math.MaxInt64, math.MaxInt64, math.MaxInt64}})
+			Usage: UsageTotal{math.MaxInt64, math.MaxInt64, math.MaxInt64, math.MaxInt64, math.MaxInt64}})
 		if err != nil {
 			t.Fatal(err)
 		}

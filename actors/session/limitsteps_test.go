@@ -58,7 +58,7 @@ func TestStepBytes(t *testing.T) {
 	}
 	used := slices.Repeat([]string{text(planner.ToolIDBytesMax)}, planner.ToolsMax)
 	names := slices.Repeat([]string{text(planner.ToolIDBytesMax)}, planner.StepToolsMax)
-	usage := UsageTotal{math.MaxInt64, math.MaxInt64, math.MaxInt64, math.MaxInt64}
+	usage := UsageTotal{math.MaxInt64, math.MaxInt64, math.MaxInt64, math.MaxInt64, math.MaxInt64}
 	prepared := planner.StepRule{
 		ActiveTools: &names, Context: object(t, planner.StepContextBytesMax), Model: text(planner.StepModelBytesMax), Params: object(t, planner.StepParamsBytesMax),
 		System: text(planner.StepSystemBytesMax), ToolChoice: text(planner.ToolIDBytesMax),

@@ -131,4 +131,4 @@ func wakeName(n uint32) string { return Place{wake: n, call: -1}.String() }
 
 // name returns the name of the turn's generation, as its latest attempt is
 // asked.
-func (t *Turn) name() string { return generationName(t.Run, t.Number, t.Attempt) }
+func (t *Turn) name() string { return generationName(t.Run, t.Number, uint32(t.Attempt)) }

@@ -78,7 +78,12 @@ func (q *quickWriter) finished(f *RunFinished) {
 }
 
 func (q *quickWriter) usage(u *UsageTotal) {
-	q.signed(`,"usage":{"cached_tokens":`, u.CachedTokens)
+	q.raw(`,"usage":{`)
+	if u.CacheWriteTokens != 0 {
+		q.signed(`"cache_write_tokens":`, u.CacheWriteTokens)
+		q.raw(`,`)
+	}
+	q.signed(`"cached_tokens":`, u.CachedTokens)
 	q.signed(`,"input_tokens":`, u.InputTokens)
 	q.signed(`,"output_tokens":`, u.OutputTokens)
 	q.signed(`,"reasoning_tokens":`, u.ReasoningTokens)

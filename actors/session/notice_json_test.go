@@ -22,11 +22,11 @@ func TestNoticeQuickJSON(t *testing.T) {
 		"opened":                {SessionOpened{Install: codec.Sum([]byte("x")), Rules: 3}, true},
 		"started":               {RunPlaced{Run: 1, Seq: 7}, true},
 		"started by submission": {RunPlaced{Run: math.MaxUint32, Seq: math.MaxUint64, Submission: "a<b>&c'/ ~"}, true},
-		"turn":                  {TurnSettled{Effect: "r1t1", Calls: 2, Text: "hi", TextBytes: 9, FinishReason: "f", Code: "c", Detail: "d", Usage: UsageTotal{1, 2, 3, 4}}, true},
+		"turn":                  {TurnSettled{Effect: "r1t1", Calls: 2, Text: "hi", TextBytes: 9, FinishReason: "f", Code: "c", Detail: "d", Usage: UsageTotal{5, 1, 2, 3, 4}}, true},
 		"silent turn":           {TurnSettled{Effect: "r1t1"}, true},
 		"call":                  {CallSettled{Effect: "r1t1c0", ToolName: "look", Status: CallFailed, Code: "c", Detail: "d", DurationMS: 7, Output: "a\n\tb \"c\" \\", OutputBytes: 9}, true},
 		"silent call":           {CallSettled{Effect: "r1t1c0", ToolName: "look", Status: CallSucceeded}, true},
-		"finished":              {RunFinished{Run: 2, Lifecycle: "completed", Output: &Content{Text: "done"}, Usage: UsageTotal{1, 2, 3, 4}, Cost: 5}, true},
+		"finished":              {RunFinished{Run: 2, Lifecycle: "completed", Output: &Content{Text: "done"}, Usage: UsageTotal{5, 1, 2, 3, 4}, Cost: 5}, true},
 		"finished without":      {RunFinished{Run: 2, Lifecycle: "failed", Code: "c", Detail: "d", OutputSeq: 9, Cost: math.MinInt64}, true},
 		"a long output":         {RunFinished{Output: &Content{Text: strings.Repeat("a", 100_000)}}, true},
 		"a quote":               {RunFinished{Detail: `say "no"`}, true},
@@ -67,7 +67,7 @@ func TestNoticeQuickJSONKnowsAllMembers(t *testing.T) {
 	for _, test := range []struct {
 		of      any
 		members int
-	}{{noticeJSON{}, 7}, {SessionOpened{}, 2}, {RunPlaced{}, 5}, {TurnSettled{}, 8}, {CallSettled{}, 8}, {RunFinished{}, 10}, {UsageTotal{}, 4}, {Content{}, 5}} {
+	}{{noticeJSON{}, 7}, {SessionOpened{}, 2}, {RunPlaced{}, 5}, {TurnSettled{}, 8}, {CallSettled{}, 8}, {RunFinished{}, 10}, {UsageTotal{}, 5}, {Content{}, 5}} {
 		if got := reflect.TypeOf(test.of).NumField(); got != test.members {
 			t.Errorf("%T: got %d members, want %d: write the new one in notice_json.go, and count it here", test.of, got, test.members)
 		}
@@ -94,7 +94,7 @@ func FuzzNoticeQuickJSON(f *testing.F) {
 		case 2:
 			n.Data = RunFinished{
 				Run: uint32(u), Lifecycle: Lifecycle(a), Code: b, Detail: session, OutputSeq: u % 2, Cost: i % 2,
-				Output: &Content{Text: b}, Usage: UsageTotal{i, -i, i / 2, 0},
+				Output: &Content{Text: b}, Usage: UsageTotal{i / 3, i, -i, i / 2, 0},
 			}
 		}
 		if got, quick := n.quickJSON(); quick && !bytes.Equal(got, n.slowJSON()) {
@@ -105,7 +105,7 @@ func FuzzNoticeQuickJSON(f *testing.F) {
 
 func BenchmarkNoticeJSON(b *testing.B) {
 	n := Notice{N: 3, Type: NoticeRunFinished, Session: "bench-0000004955", Seq: 41, At: 1_700_000_000_000, Data: RunFinished{
-		Run: 1, Lifecycle: "completed", Output: &Content{Text: "the tools said what they were asked"}, Usage: UsageTotal{1, 200, 30, 4}, Cost: 5,
+		Run: 1, Lifecycle: "completed", Output: &Content{Text: "the tools said what they were asked"}, Usage: UsageTotal{0, 1, 200, 30, 4}, Cost: 5,
 	}}
 	for name, write := range map[string]func() []byte{"quick": n.JSON, "library": n.slowJSON} {
 		b.Run(name, func(b *testing.B) {

@@ -67,7 +67,7 @@ func (s *State) eachOpen(fn func(Place)) {
 			fn(step)
 		}
 		if asked := p; t.Open {
-			asked.attempt = t.Attempt
+			asked.attempt = uint32(t.Attempt)
 			fn(asked)
 		}
 		if t.Batch != nil {
@@ -107,9 +107,9 @@ func (s *State) generation(t *Turn, room []byte) Effect {
 	c := &s.Run.Config
 	name := t.name()
 	g := Generation{
-		At: t.At, Class: ClassLLM, Effect: name, Items: s.Items[:t.Items], Model: c.Model, Params: c.Params,
+		At: t.At, CacheTTL: c.CacheTTL, Class: ClassLLM, Defined: s.definitions(t), Effect: name, Items: s.Items[:t.Items], Model: c.Model, Params: c.Params,
 		OutputTokensMax: int64(t.OutputTokensMax), Provider: c.Provider, ResponseFormat: c.ResponseFormat, RunMS: int64(t.RunMS), Session: s.Session, StartBy: t.startBy(), System: s.system(),
-		ToolChoice: s.toolChoice(t), Tools: s.refs(&t.Toolset), Toolset: t.Toolset.Fingerprint, V: Version,
+		ToolChoice: s.toolChoice(t), Tools: s.refs(t.Toolset.Offers), Toolset: t.Toolset.Fingerprint, V: Version,
 	}
 	if choice := s.choice(); choice != nil {
 		if choice.Model != "" {
@@ -161,9 +161,10 @@ func (s *State) toolChoice(t *Turn) string {
 	return t.Toolset.ToolName(s.turnsOwn, tool)
 }
 
-// refs returns the descriptors of the tools offered, in order.
-func (s *State) refs(set *planner.Toolset) []codec.Hash {
-	hashes := make([]codec.Hash, len(set.Offers))
+// refs returns the descriptors of the latest turn's offers, in order.
+func (s *State) refs(offers []planner.Offer) []codec.Hash {
+	set := planner.Toolset{Offers: offers}
+	hashes := make([]codec.Hash, len(offers))
 	for i := range hashes {
 		hashes[i] = set.Ref(s.turnsOwn, i).Hash
 	}

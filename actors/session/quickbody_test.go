@@ -76,7 +76,7 @@ func (d drawing) usage() *Usage {
 	if d.is() {
 		return nil
 	}
-	return &Usage{CachedTokens: d.number(), InputTokens: d.number(), OutputTokens: d.number(), ReasoningTokens: d.number()}
+	return &Usage{CacheWriteTokens: d.number(), CachedTokens: d.number(), InputTokens: d.number(), OutputTokens: d.number(), ReasoningTokens: d.number()}
 }
 
 func (d drawing) host() *HostSession {

@@ -216,6 +216,9 @@ func readText(r *codec.Reader) *Content {
 
 func readUsage(r *codec.Reader) *Usage {
 	outer, u := r.Map(), &Usage{}
+	if r.Has("cache_write_tokens") {
+		u.CacheWriteTokens = r.Some()
+	}
 	if r.Has("cached_tokens") {
 		u.CachedTokens = r.Some()
 	}

@@ -13,8 +13,17 @@ func (g *Generation) ReadCanonical(data []byte) (n int, ok bool) {
 	outer := r.Map()
 	r.Must("at")
 	g.At = r.Int()
+	if r.Has("cache_ttl") {
+		g.CacheTTL = r.SomeText()
+	}
 	r.Must("class")
 	g.Class = className(r.Text())
+	if r.Has("defined") {
+		g.Defined = readHashes(&r, len(data))
+		if len(g.Defined) == 0 { // codec would have left it out
+			r.Fail()
+		}
+	}
 	r.Must("effect")
 	g.Effect = same(g.Effect, r.Text())
 	r.Must("items")

@@ -267,9 +267,9 @@ func (s *State) statusOf(p Place) (codec.Hash, effectStatus) {
 		return codec.Hash{}, effectOver
 	case p.step:
 		return t.stepStatus()
-	case p.call < 0 && p.attempt < t.Attempt:
+	case p.call < 0 && p.attempt < uint32(t.Attempt):
 		return codec.Hash{}, effectOver
-	case p.call < 0 && p.attempt > t.Attempt:
+	case p.call < 0 && p.attempt > uint32(t.Attempt):
 		return codec.Hash{}, effectUnknown
 	case p.call < 0 && t.Open:
 		return codec.Hash{}, effectOpen

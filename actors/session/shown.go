@@ -28,7 +28,7 @@ func (c *Content) shownBytes() int64 {
 	case IsShownAsText(c.MediaType):
 		n += min(c.Size, ShownBytesMax)
 	case strings.HasPrefix(c.MediaType, "image/"):
-		n += imageBytes
+		n += ImageBytes
 	default:
 		n += fileBytes
 	}
@@ -96,7 +96,8 @@ func (s *State) nextInputBytes() int64 {
 }
 
 // turnInputBytes returns how many bytes the generation of the latest turn shows:
-// so many of the transcript, its system text, and the tools of a toolset.
-func (s *State) turnInputBytes(transcript int64, set *planner.Toolset) int64 {
+// so many of the transcript, its system text, and the definitions of tools.
+func (s *State) turnInputBytes(transcript int64, defined []planner.Offer) int64 {
+	set := planner.Toolset{Offers: defined}
 	return transcript + int64(len(s.system())+len(s.Run.Config.ResponseFormat)+set.DescriptorBytes(s.turnsOwn))
 }

@@ -31,12 +31,12 @@ type live struct {
 }
 
 // Record is the part of a state that a snapshot holds. Fields stand in the
-// byte order of their wire names. Of a state that is at work, hashes of
+// byte order of their wire names, but for Closed, which takes no room where it
+// is. Of a state that is at work, hashes of
 // settlements and results may be missing until Bytes has made them.
 type Record struct {
 	Chain       codec.Hash     `msgpack:"chain"` // BLAKE2b-256 chain over all events
 	Clock       int64          `msgpack:"clock"` // greatest stream timestamp seen, or a wake's due; Unix ms
-	Closed      bool           `msgpack:"closed,omitempty"`
 	Config      *SessionConfig `msgpack:"config,omitempty"`
 	Cost        int64          `msgpack:"cost,omitempty"`  // of all runs, micro-units
 	Count       uint64         `msgpack:"count"`           // events folded, the install record not counted
@@ -58,7 +58,8 @@ type Record struct {
 	Rules       int            `msgpack:"rules"`
 	Run         *Run           `msgpack:"run,omitempty"` // the active one
 	Runs        uint32         `msgpack:"runs"`          // runs numbered so far
-	Seq         uint64         `msgpack:"seq"`           // stream sequence of the latest event
+	Closed      bool           `msgpack:"closed,omitempty"`
+	Seq         uint64         `msgpack:"seq"` // stream sequence of the latest event
 	Session     string         `msgpack:"session"`
 	Submissions []Submission   `msgpack:"submissions,omitempty"` // by name
 	Turn        *Turn          `msgpack:"turn,omitempty"`        // the latest turn, of the active run or of the last one
@@ -157,31 +158,35 @@ type Submission struct {
 
 // UsageTotal adds up usages, in tokens.
 type UsageTotal struct {
-	CachedTokens    int64 `json:"cached_tokens" msgpack:"cached_tokens"`
-	InputTokens     int64 `json:"input_tokens" msgpack:"input_tokens"`
-	OutputTokens    int64 `json:"output_tokens" msgpack:"output_tokens"`
-	ReasoningTokens int64 `json:"reasoning_tokens" msgpack:"reasoning_tokens"`
+	CacheWriteTokens int64 `json:"cache_write_tokens,omitempty" msgpack:"cache_write_tokens,omitempty"`
+	CachedTokens     int64 `json:"cached_tokens" msgpack:"cached_tokens"`
+	InputTokens      int64 `json:"input_tokens" msgpack:"input_tokens"`
+	OutputTokens     int64 `json:"output_tokens" msgpack:"output_tokens"`
+	ReasoningTokens  int64 `json:"reasoning_tokens" msgpack:"reasoning_tokens"`
 }
 
 // Turn is one generation and the batch of calls that it made. What the
 // effect's bytes are made of is kept until it is settled. Until its generation
-// is asked, only Number, Run, Registry and Step say something.
+// is asked, only Number, Run, Registry and Step say something. Small fields
+// stand together, so that idle sessions weigh less.
 type Turn struct {
-	At              int64           `msgpack:"at"`                // clock when asked
-	Attempt         uint32          `msgpack:"attempt,omitempty"` // attempts that failed before this one
-	Batch           *Batch          `msgpack:"batch,omitempty"`
-	Deadline        int64           `msgpack:"deadline"` // Unix ms
-	Items           int32           `msgpack:"items"`    // length of the window
-	Number          uint32          `msgpack:"number"`
-	Open            bool            `msgpack:"open"`                        // its generation is not settled
-	OutputTokensMax int32           `msgpack:"output_tokens_max,omitempty"` // what the budgets leave for the generation's output; 0: no limit
-	Registry        *RegistryPin    `msgpack:"registry,omitempty"`          // absent: the install record's
-	RetryAt         int64           `msgpack:"retry_at,omitempty"`          // Unix ms; 0: no attempt waits
-	Run             uint32          `msgpack:"run"`
-	RunMS           int32           `msgpack:"run_ms"`
-	Settled         codec.Hash      `msgpack:"settled"`        // of its settlement; zero: none, or the session settled it
-	Step            *TurnStep       `msgpack:"step,omitempty"` // absent: neither a rule nor a hook had a say
-	Toolset         planner.Toolset `msgpack:"toolset"`        // what was offered, and why not
+	At       int64            `msgpack:"at"` // clock when asked
+	Batch    *Batch           `msgpack:"batch,omitempty"`
+	Deadline int64            `msgpack:"deadline"`           // Unix ms
+	Defined  *[]planner.Offer `msgpack:"defined,omitempty"`  // in masked mode: the definitions that the model is shown, in order; carried on from turn to turn
+	Registry *RegistryPin     `msgpack:"registry,omitempty"` // absent: the install record's
+	RetryAt  int64            `msgpack:"retry_at,omitempty"` // Unix ms; 0: no attempt waits
+	Settled  codec.Hash       `msgpack:"settled"`            // of its settlement; zero: none, or the session settled it
+	Step     *TurnStep        `msgpack:"step,omitempty"`     // absent: neither a rule nor a hook had a say
+	Toolset  planner.Toolset  `msgpack:"toolset"`            // what was offered, and why not
+
+	Items           int32  `msgpack:"items"` // length of the window
+	Number          uint32 `msgpack:"number"`
+	OutputTokensMax int32  `msgpack:"output_tokens_max,omitempty"` // what the budgets leave for the generation's output; 0: no limit
+	Run             uint32 `msgpack:"run"`
+	RunMS           int32  `msgpack:"run_ms"`
+	Attempt         uint8  `msgpack:"attempt,omitempty"` // attempts that failed before this one
+	Open            bool   `msgpack:"open"`              // its generation is not settled
 }
 
 // Batch is the calls of one turn.

@@ -35,10 +35,10 @@ func (s *State) startTurn() {
 	if s.turnsOwn != s.registry {
 		run.forget(s.registry)
 	}
-	before, same := s.Turn, s.sameToolset()
+	before, same, defined := s.Turn, s.sameToolset(), s.keptDefinitions()
 	run.Turns++
 	s.passOwed()
-	s.Turn = &Turn{Number: run.Turns, Registry: s.pinned(), Run: run.Number}
+	s.Turn = &Turn{Defined: defined, Number: run.Turns, Registry: s.pinned(), Run: run.Number}
 	s.turnsOwn = s.registry
 	if hook := run.Config.StepHook; hook != nil {
 		var calls []planner.LastCall
@@ -85,7 +85,11 @@ func (s *State) askGeneration(same *planner.Toolset) {
 		t.Toolset = planner.Select(s.turnsOwn, s.toolRequest(), s.plannerFacts())
 		s.toolsMoved = t.Step != nil
 	}
-	if s.Run.Config.Budget != nil && s.budgetSpent(HeldGeneration, s.turnInputBytes(s.nextInputBytes(), &t.Toolset)) {
+	shown := s.shown(&t.Toolset)
+	if s.isMasked() && len(shown) > 0 {
+		t.Defined = &shown
+	}
+	if s.Run.Config.Budget != nil && s.budgetSpent(HeldGeneration, s.turnInputBytes(s.nextInputBytes(), shown)) {
 		t.Toolset = planner.Toolset{}
 		return
 	}
@@ -107,11 +111,17 @@ func (s *State) openGeneration() {
 
 // toolRequest returns what decides which tools are offered, but for the facts.
 func (s *State) toolRequest() planner.Request {
-	c, req := &s.Run.Config, s.overrides()
 	if choice := s.choice(); choice != nil && (choice.ActiveTools != nil || choice.ToolRefs != nil) {
+		req := s.overrides()
 		req.Base, req.From = baseOf(choice.ActiveTools, choice.ToolRefs), planner.FromStep
 		return req
 	}
+	return s.runsToolRequest()
+}
+
+// runsToolRequest is toolRequest without what the turn's step says.
+func (s *State) runsToolRequest() planner.Request {
+	c, req := &s.Run.Config, s.overrides()
 	if c.ActiveTools != nil || c.ToolRefs != nil {
 		req.Base, req.From = baseOf(c.ActiveTools, c.ToolRefs), planner.FromRun
 		return req
@@ -280,7 +290,7 @@ func (r *Retry) covers(f Fault) bool {
 
 // backoff returns how long to wait, in milliseconds, after so many attempts
 // failed before this one.
-func (r *Retry) backoff(failed uint32) int64 {
+func (r *Retry) backoff(failed uint8) int64 {
 	wait, most := r.BackoffMS, r.BackoffMaxMS
 	if wait == 0 {
 		wait = BackoffDefaultMS

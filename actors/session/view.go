@@ -143,7 +143,7 @@ func (s *State) View() View {
 	if s.Run != nil {
 		run := viewRun(s.Run)
 		if t := s.Turn; s.turnIsRuns() {
-			run.RetryAt, run.Attempt = t.RetryAt, t.Attempt+1
+			run.RetryAt, run.Attempt = t.RetryAt, uint32(t.Attempt)+1
 		}
 		v.Lifecycle, v.Run = s.Run.Lifecycle, &run
 	}

@@ -166,6 +166,9 @@ func (s *State) viewTools() []ViewTool {
 func (s *State) why(tool planner.ToolIndex) string {
 	t := s.Turn
 	text := planner.Why(s.turnsOwn, s.install.floor, &t.Toolset, tool)
+	if t.masks(tool) {
+		text = "masked: " + text
+	}
 	step := t.Step
 	if step == nil || t.Toolset.Source != planner.FromStep || t.Toolset.Verdict(tool).Reason != planner.NotListed {
 		return text

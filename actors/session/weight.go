@@ -16,7 +16,8 @@ const (
 	planCallWeight   = 96
 	itemWeight       = 72
 	offerWeight      = 4
-	configWeight     = 288
+	definedWeight    = 24
+	configWeight     = 320
 	runWeight        = 288 + configWeight
 	ruleWeight       = 128
 	liveWeight       = 192
@@ -146,6 +147,9 @@ func (t *Turn) weight() int {
 		return 0
 	}
 	n := turnWeight + cap(t.Toolset.Offers)*offerWeight + cap(t.Toolset.Verdicts)
+	if t.Defined != nil {
+		n += definedWeight + cap(*t.Defined)*offerWeight
+	}
 	if t.Step != nil {
 		n += stepWeight + cap(t.Step.Tools)*8 + cap(t.Step.Calls)*lastCallWeight
 		for i := range t.Step.Calls {

@@ -30,7 +30,7 @@ func (g *Generation) payload(room []byte) []byte {
 // room is what most of them take at most.
 func (g *Generation) room() int {
 	texts := len(g.Effect) + len(g.Model) + len(g.Params) + len(g.Provider) + len(g.ResponseFormat) + len(g.Session) + len(g.System) + len(g.ToolChoice)
-	return generationRoom + texts + len(g.Items)*itemRoom + len(g.Tools)*hashRoomText
+	return generationRoom + texts + len(g.Items)*itemRoom + (len(g.Defined)+len(g.Tools))*hashRoomText
 }
 
 // What an item takes mostly, and a hash always.
@@ -71,14 +71,18 @@ func (w *Wake) payload(room []byte) []byte {
 // AppendCanonical writes the effect as codec does.
 func (g *Generation) AppendCanonical(out []byte) (_ []byte, ok bool) {
 	n := 11
-	for _, given := range [...]bool{g.OutputTokensMax != 0, len(g.Params) > 0, len(g.ResponseFormat) > 0, g.System != "", g.ToolChoice != "", g.Tools != nil} {
+	for _, given := range [...]bool{g.CacheTTL != "", len(g.Defined) > 0, g.OutputTokensMax != 0, len(g.Params) > 0, len(g.ResponseFormat) > 0, g.System != "", g.ToolChoice != "", g.Tools != nil} {
 		if given {
 			n++
 		}
 	}
 	w := writer{out: codec.AppendMap(out, n)}
 	w.int("at", g.At)
+	w.someText("cache_ttl", g.CacheTTL)
 	w.text("class", string(g.Class))
+	if len(g.Defined) > 0 {
+		w.hashes("defined", g.Defined)
+	}
 	w.text("effect", g.Effect)
 	w.out = codec.AppendArray(codec.AppendString(w.out, "items"), len(g.Items))
 	for i := range g.Items {
@@ -97,14 +101,18 @@ func (g *Generation) AppendCanonical(out []byte) (_ []byte, ok bool) {
 	w.someText("system", g.System)
 	w.someText("tool_choice", g.ToolChoice)
 	if g.Tools != nil {
-		w.out = codec.AppendArray(codec.AppendString(w.out, "tools"), len(g.Tools))
-		for i := range g.Tools {
-			w.out = codec.AppendHash(w.out, &g.Tools[i])
-		}
+		w.hashes("tools", g.Tools)
 	}
 	w.out = codec.AppendHash(codec.AppendString(w.out, "toolset"), &g.Toolset)
 	w.int("v", int64(g.V))
 	return w.out, !w.bad
+}
+
+func (w *writer) hashes(key string, hashes []codec.Hash) {
+	w.out = codec.AppendArray(codec.AppendString(w.out, key), len(hashes))
+	for i := range hashes {
+		w.out = codec.AppendHash(w.out, &hashes[i])
+	}
 }
 
 // AppendCanonical writes the effect as codec does.

@@ -156,12 +156,13 @@ func (w *writer) usage(u *Usage) {
 		return
 	}
 	n := 0
-	for _, tokens := range [...]int64{u.CachedTokens, u.InputTokens, u.OutputTokens, u.ReasoningTokens} {
+	for _, tokens := range [...]int64{u.CacheWriteTokens, u.CachedTokens, u.InputTokens, u.OutputTokens, u.ReasoningTokens} {
 		if tokens != 0 {
 			n++
 		}
 	}
 	w.out = codec.AppendMap(codec.AppendString(w.out, "usage"), n)
+	w.someInt("cache_write_tokens", u.CacheWriteTokens)
 	w.someInt("cached_tokens", u.CachedTokens)
 	w.someInt("input_tokens", u.InputTokens)
 	w.someInt("output_tokens", u.OutputTokens)

@@ -23,6 +23,7 @@ type benchCommand struct {
 	Wake     benchWake     `cmd:"" help:"How long a session that nobody has in memory takes to begin a run."`
 	Growth   benchGrowth   `cmd:"" help:"What an event costs with 100, 1,000, … sessions in the streams."`
 	Calls    benchCalls    `cmd:"" help:"Tool calls a second that one bridge carries out, and what a call takes beside its tool."`
+	Prefix   benchPrefix   `cmd:"" help:"Which share of what a recording's conversations send to a model a prompt cache can hold."`
 	Handover benchHandover `cmd:"" help:"For how long nothing is said of a session-actor's lanes when it is told to end, or killed."`
 }
 

@@ -213,7 +213,7 @@ func TestRunTellsThatItIsOverBudget(t *testing.T) {
 	w.waits("s1", 1)
 	w.settle("s1", "r1t1", map[string]any{"text": map[string]any{"text": "hello"}, "usage": map[string]any{"output_tokens": 1200}})
 	out, errOut := w.end(run, 0)
-	if out != "hello\n" || errOut != "over its budget: 1200 used of 1000 tokens\n" {
+	if out != "hello\n" || errOut != "over its budget: 1200 used of 1000 tokens\nused: 0 tokens in, 1200 out\n" {
 		t.Errorf("it prints %q and %q", out, errOut)
 	}
 	if v := w.view("s1"); v.Last.OverBudget == nil || v.Last.OverBudget.Used != 1200 {

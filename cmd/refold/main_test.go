@@ -183,8 +183,11 @@ func TestRunPrintsTheAnswerOnce(t *testing.T) {
 		}
 	}
 	run.out.shows(t, "hello")
-	w.settle("s1", "r1t1", map[string]any{"text": map[string]any{"text": "hello"}})
-	if out, errOut := w.end(run, 0); out != "hello\n" || errOut != "" {
+	w.settle("s1", "r1t1", map[string]any{
+		"text": map[string]any{"text": "hello"}, "usage": map[string]any{"input_tokens": 900, "cached_tokens": 640, "cache_write_tokens": 200, "output_tokens": 4},
+	})
+	const used = "used: 900 tokens in (640 from the cache, 200 written to it), 4 out\n"
+	if out, errOut := w.end(run, 0); out != "hello\n" || errOut != used {
 		t.Errorf("it prints %q and %q", out, errOut)
 	}
 }

@@ -140,6 +140,9 @@ func (r runCommand) follow(ctx context.Context, s streams, c *client.Client, tex
 		fmt.Fprintln(s.err, "the answer is a blob that can't be read:", err)
 	}
 	words.end(answer)
+	if line := used(end); line != "" {
+		defer fmt.Fprintln(s.err, line)
+	}
 	if end.OverBudget != nil {
 		fmt.Fprintln(s.err, overBudget(end.OverBudget))
 	}
@@ -172,6 +175,23 @@ func (r runCommand) goesOn(run uint32) string {
 	}
 	if run != 0 {
 		text += fmt.Sprintf("; to end it: refold cancel %s --run %d", r.Session, run)
+	}
+	return text
+}
+
+// used tells what a run used, in a line; empty if no provider counted anything.
+func used(end client.RunEnd) string {
+	u := &end.Usage
+	if u.InputTokens == 0 && u.OutputTokens == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("used: %d tokens in", u.InputTokens)
+	if u.CachedTokens > 0 || u.CacheWriteTokens > 0 {
+		text += fmt.Sprintf(" (%d from the cache, %d written to it)", u.CachedTokens, u.CacheWriteTokens)
+	}
+	text += fmt.Sprintf(", %d out", u.OutputTokens)
+	if end.Cost > 0 {
+		text += fmt.Sprintf("; cost %d micro-units", end.Cost)
 	}
 	return text
 }

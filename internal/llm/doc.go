@@ -25,4 +25,8 @@
 //   - A provider's fault has one of the codes of codes.go. The detail says what
 //     to do, holds at most session.DetailBytesMax bytes, and no key.
 //   - Calls are known by their position. A provider's own ids are data.
+//   - In the provider's own order and without cache marks, a request begins with
+//     all of the session's request before, byte for byte, unless the model, the
+//     tools, the system text or the form of the answer changed, or the provider
+//     refused earlier thoughts: TestPrefixIsStable in conformance.
 package llm

@@ -17,8 +17,9 @@ type Piece struct {
 
 // opaque is what an Answer's Opaque holds.
 type opaque struct {
-	Of     string  `json:"of"`
-	Pieces []Piece `json:"pieces"`
+	Of       string   `json:"of"`
+	Pieces   []Piece  `json:"pieces"`
+	Thoughts Thoughts `json:"thoughts,omitempty"` // how earlier ones were sent when this was answered
 }
 
 // Seal returns what an Answer's Opaque is to hold, so that the provider of is
@@ -36,7 +37,11 @@ func Seal(of string, pieces []Piece) json.RawMessage {
 	if !own {
 		return nil
 	}
-	sealed, err := json.Marshal(opaque{of, pieces})
+	return opaque{Of: of, Pieces: pieces}.bytes()
+}
+
+func (o opaque) bytes() json.RawMessage {
+	sealed, err := json.Marshal(o)
 	if err != nil { // strings and numbers can be written
 		panic(err)
 	}
@@ -44,11 +49,10 @@ func Seal(of string, pieces []Piece) json.RawMessage {
 }
 
 // Pieces returns what an assistant's message is made of, for the provider of:
-// as it was sealed, if that provider did it and it fits the message; else its
-// words, if there are any, and then its calls.
-func Pieces(of string, m *bridge.Message) []Piece {
-	var o opaque
-	if len(m.Opaque) > 0 && json.Unmarshal(m.Opaque, &o) == nil && o.Of == of && o.fits(m) {
+// as it was sealed, if that provider did it, it fits the message, and thoughts
+// are sent; else its words, if there are any, and then its calls.
+func Pieces(of string, thoughts Thoughts, m *bridge.Message) []Piece {
+	if o := openOpaque(of, m); o != nil && thoughts != ThoughtsLeftOut && o.fits(m) {
 		return o.Pieces
 	}
 	var pieces []Piece
@@ -59,6 +63,15 @@ func Pieces(of string, m *bridge.Message) []Piece {
 		pieces = append(pieces, Piece{Call: i + 1})
 	}
 	return pieces
+}
+
+// openOpaque returns what the provider of sealed in a message, nil for nothing.
+func openOpaque(of string, m *bridge.Message) *opaque {
+	var o opaque
+	if len(m.Opaque) == 0 || json.Unmarshal(m.Opaque, &o) != nil || o.Of != of {
+		return nil
+	}
+	return &o
 }
 
 // fits reports whether the pieces are all of the message: its words to the last

@@ -30,7 +30,7 @@
 //	host ready [id=h1]                      HostSessionUpdated
 //	facts name="value" name=null            FactsSet
 //	settle r1t1 calls read_file(a) shell("go test")
-//	settle r1t1 text "answer"               GenerationSettled; usage=10/5 or 10/5/8 (in, out, cached) may follow here and above
+//	settle r1t1 text "answer"               GenerationSettled; usage=10/5, 10/5/8 or 10/5/8/2 (in, out, read from and written to the cache) may follow here and above
 //	settle r1t1 failed code "detail" [retryable]
 //	settle r1t1s ok {"tool_choice":"none"}  StepPrepared; failed code "detail" likewise
 //	settle r1t1c0 ok "output" [host=ready]  ToolCallSettled; failed, cancelled, unknown likewise; id=, root=, route= of the host session

@@ -77,14 +77,18 @@ func readAnswer(data map[string]any, verb, rest string) error {
 	return nil
 }
 
-// readUsage reads 10/5, or 10/5/8: input and output tokens, and how many of
-// the input were cached.
+// readUsage reads 10/5, 10/5/8 or 10/5/8/2: input and output tokens, how many of
+// the input were read from a cache, and how many were written to one.
 func readUsage(text string) map[string]any {
 	in, out, _ := strings.Cut(text, "/")
 	out, cached, has := strings.Cut(out, "/")
+	cached, written, wrote := strings.Cut(cached, "/")
 	usage := map[string]any{"input_tokens": json.Number(in), "output_tokens": json.Number(out)}
 	if has {
 		usage["cached_tokens"] = json.Number(cached)
+	}
+	if wrote {
+		usage["cache_write_tokens"] = json.Number(written)
 	}
 	return usage
 }

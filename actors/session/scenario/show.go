@@ -213,6 +213,9 @@ func usageText(u session.UsageTotal, cost int64) string {
 	if u.CachedTokens > 0 {
 		text += ", " + strconv.FormatInt(u.CachedTokens, 10) + " cached"
 	}
+	if u.CacheWriteTokens > 0 {
+		text += ", " + strconv.FormatInt(u.CacheWriteTokens, 10) + " written to the cache"
+	}
 	if cost > 0 {
 		text += ", cost " + strconv.FormatInt(cost, 10)
 	}

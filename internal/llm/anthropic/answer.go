@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/option"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge"
@@ -14,8 +15,12 @@ import (
 )
 
 // ask sends the request once and reads the answer.
-func (m *Model) ask(ctx context.Context, body anthropic.MessageNewParams, delta func(text string)) (bridge.Answer, *endpoint.Failure) {
-	stream := m.messages.NewStreaming(ctx, body)
+func (m *Model) ask(ctx context.Context, body anthropic.MessageNewParams, thoughts llm.Thoughts, delta func(text string)) (bridge.Answer, *endpoint.Failure) {
+	var options []option.RequestOption
+	if thoughts == llm.ThoughtsDropped {
+		options = append(options, option.WithHeaderAdd("anthropic-beta", anthropic.AnthropicBetaThinkingBindingControls2026_08_01))
+	}
+	stream := m.messages.NewStreaming(ctx, body, options...)
 	if err := stream.Err(); err != nil {
 		return bridge.Answer{}, m.failed(err)
 	}
@@ -92,7 +97,7 @@ func (b *builder) add(event *anthropic.MessageStreamEventUnion) string {
 func (b *builder) count(input, read, written, output, thought int64) {
 	read, written = llm.Count(read), llm.Count(written)
 	b.usage = bridge.Usage{
-		InputTokens: llm.Count(llm.Count(input) + read + written), CachedTokens: read,
+		InputTokens: llm.Count(llm.Count(input) + read + written), CachedTokens: read, CacheWriteTokens: written,
 		OutputTokens: llm.Count(output), ReasoningTokens: llm.Count(thought),
 	}
 }

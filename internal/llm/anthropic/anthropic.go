@@ -11,6 +11,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/option"
 
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/internal/llm"
 	"github.com/refold/refold/internal/llm/endpoint"
 )
 
@@ -49,12 +50,13 @@ func New(c endpoint.Config, log *slog.Logger) (*Model, error) {
 // for what is streamed, and package llm for the codes of failures. When ctx is
 // over, it returns ctx's error.
 func (m *Model) Generate(ctx context.Context, req bridge.Request, delta func(text string)) (bridge.Answer, error) {
-	body, err := m.newParams(&req)
-	if err != nil {
-		return bridge.Answer{}, err
-	}
-	return m.endpoint.Generate(ctx, &req, delta, func(ctx context.Context, delta func(text string)) (bridge.Answer, *endpoint.Failure) {
-		return m.ask(ctx, body, delta)
+	return m.endpoint.GenerateThoughtful(ctx, &req, delta, endpoint.Thoughtful{
+		Of: m.of, Ways: waysOf(req.Params), Make: func(thoughts llm.Thoughts) (endpoint.Asking, error) {
+			body, err := m.newParams(&req, thoughts)
+			return func(ctx context.Context, delta func(text string)) (bridge.Answer, *endpoint.Failure) {
+				return m.ask(ctx, body, thoughts, delta)
+			}, err
+		},
 	})
 }
 

@@ -25,6 +25,10 @@
 // first, then words. Arguments that are no object, which the API does not take,
 // are put into one.
 //
+// Cache marks stand where the request before ended and at the end, and at the
+// end of the system text or the tools (cache.go). Without them, a request begins
+// with all of the request before.
+//
 // # Limits
 //
 // limits.go has the limits of an answer.

@@ -16,8 +16,10 @@ import (
 var reserved = []string{"messages", "model", "stream", "system", "tool_choice", "tools"}
 
 // newParams builds the request. Its error is a fault of the run's config.
-func (m *Model) newParams(req *bridge.Request) (anthropic.MessageNewParams, error) {
-	body := anthropic.MessageNewParams{Model: req.Model, Messages: m.newMessages(req.Messages)}
+func (m *Model) newParams(req *bridge.Request, thoughts llm.Thoughts) (anthropic.MessageNewParams, error) {
+	body := anthropic.MessageNewParams{Model: req.Model}
+	all, before := m.newMessages(req.Messages, thoughts)
+	body.Messages = all
 	if req.System != "" {
 		body.System = []anthropic.TextBlockParam{{Text: req.System}}
 	}
@@ -34,8 +36,17 @@ func (m *Model) newParams(req *bridge.Request) (anthropic.MessageNewParams, erro
 	if body.MaxTokens, err = llm.OutputTokensMax(req, "max_tokens", members["max_tokens"], maxTokensDefault, tokensMin(members)); err != nil {
 		return body, err
 	}
+	if thoughts == llm.ThoughtsDropped {
+		if extra["thinking"], err = dropping(members); err != nil {
+			return body, err
+		}
+	}
+	marks := newMarks(req, members)
 	if len(req.Tools) > 0 {
 		tools, err := req.RenderTools(toolsForm, renderTools)
+		if err == nil && marks.tools(len(tools)) {
+			tools, err = req.RenderTools(toolsForm+"."+string(marks.ttl()), marks.renderTools)
+		}
 		if err != nil {
 			return body, err
 		}
@@ -51,6 +62,7 @@ func (m *Model) newParams(req *bridge.Request) (anthropic.MessageNewParams, erro
 			return body, err
 		}
 	}
+	marks.set(&body, before)
 	if len(extra) > 0 {
 		body.SetExtraFields(extra)
 	}
@@ -69,13 +81,44 @@ func tokensMin(members map[string]json.RawMessage) int64 {
 	return thinking.BudgetTokens + 1
 }
 
+// waysOf returns how thoughts can be sent with these params: without thinking
+// the API has no way to drop them.
+func waysOf(params json.RawMessage) []llm.Thoughts {
+	var given struct {
+		Thinking struct {
+			Type string `json:"type"`
+		} `json:"thinking"`
+	}
+	if json.Unmarshal(params, &given) == nil && given.Thinking.Type == "disabled" {
+		return []llm.Thoughts{llm.ThoughtsSent, llm.ThoughtsLeftOut}
+	}
+	return []llm.Thoughts{llm.ThoughtsSent, llm.ThoughtsDropped, llm.ThoughtsLeftOut}
+}
+
+// dropping returns the member thinking that asks the API to drop thoughts whose
+// prefix has changed. Models that check prefixes think adaptively by default, so
+// this changes nothing else. What params set is kept.
+func dropping(members map[string]json.RawMessage) (map[string]any, error) {
+	thinking := map[string]any{"type": "adaptive", "block_binding": map[string]string{"prefix_mismatch_behavior": "drop_block"}}
+	given, ok := members["thinking"]
+	if !ok {
+		return thinking, nil
+	}
+	object, err := llm.Members(given, "params.thinking")
+	for name, value := range object {
+		thinking[name] = value
+	}
+	return thinking, err
+}
+
 // newMessages makes the conversation. Everything between two turns of the model
 // is one message of the user: results stand first in it, as they do in the
 // conversation. Blank words, which the API refuses, are left out, and with them
 // a turn of nothing else; those of a user, who said something after all, are
-// spelled.
-func (m *Model) newMessages(messages []bridge.Message) []anthropic.MessageParam {
-	var all []anthropic.MessageParam
+// spelled. before is the last block of what the model had been shown before its
+// latest turn, nil if it has had none: there the request before ended.
+func (m *Model) newMessages(messages []bridge.Message, thoughts llm.Thoughts) (all []anthropic.MessageParam, before *place) {
+	latest := latestTurn(messages)
 	add := func(role anthropic.MessageParamRole, blocks ...anthropic.ContentBlockParamUnion) {
 		if len(blocks) == 0 {
 			return
@@ -88,16 +131,19 @@ func (m *Model) newMessages(messages []bridge.Message) []anthropic.MessageParam 
 	}
 	for i := range messages {
 		msg := &messages[i]
+		if i == latest && len(all) > 0 {
+			before = &place{message: len(all) - 1, block: len(all[len(all)-1].Content) - 1}
+		}
 		switch msg.Role {
 		case "user":
 			add(anthropic.MessageParamRoleUser, newWords(msg)...)
 		case "tool":
 			add(anthropic.MessageParamRoleUser, newResult(msg))
 		default:
-			add(anthropic.MessageParamRoleAssistant, m.newTurn(msg)...)
+			add(anthropic.MessageParamRoleAssistant, m.newTurn(msg, thoughts)...)
 		}
 	}
-	return all
+	return all, before
 }
 
 // newWords makes what a user said.
@@ -143,10 +189,10 @@ func newResult(m *bridge.Message) anthropic.ContentBlockParamUnion {
 
 // newTurn makes what the model said, and what it thought if this server said
 // that.
-func (m *Model) newTurn(msg *bridge.Message) []anthropic.ContentBlockParamUnion {
+func (m *Model) newTurn(msg *bridge.Message, thoughts llm.Thoughts) []anthropic.ContentBlockParamUnion {
 	var blocks []anthropic.ContentBlockParamUnion
 	text := msg.Text
-	for _, p := range llm.Pieces(m.of, msg) {
+	for _, p := range llm.Pieces(m.of, thoughts, msg) {
 		switch {
 		case p.Item != "":
 			blocks = append(blocks, param.Override[anthropic.ContentBlockParamUnion](json.RawMessage(p.Item)))
@@ -167,11 +213,17 @@ func (m *Model) newTurn(msg *bridge.Message) []anthropic.ContentBlockParamUnion 
 const toolsForm = "anthropic.tools"
 
 // renderTools makes the request's member tools, as JSON.
-func renderTools(tools []bridge.Tool) ([]byte, error) {
+func renderTools(tools []bridge.Tool) ([]byte, error) { return renderMarked(tools, nil) }
+
+// renderMarked is renderTools with a cache mark on the last tool, unless it is
+// nil.
+func renderMarked(tools []bridge.Tool, mark *anthropic.CacheControlEphemeralParam) ([]byte, error) {
 	type tool struct {
 		Name        string         `json:"name"`
 		Description string         `json:"description,omitempty"`
 		InputSchema map[string]any `json:"input_schema"`
+
+		CacheControl *anthropic.CacheControlEphemeralParam `json:"cache_control,omitempty"`
 	}
 	all := make([]tool, len(tools))
 	for i := range tools {
@@ -181,6 +233,7 @@ func renderTools(tools []bridge.Tool) ([]byte, error) {
 		}
 		all[i] = tool{Name: tools[i].Name, Description: tools[i].Description, InputSchema: schema}
 	}
+	all[len(all)-1].CacheControl = mark // there is a tool
 	text, err := json.Marshal(all)
 	if err != nil {
 		return nil, llm.Fail(llm.CodeBadRequest, "tools: %s", err)

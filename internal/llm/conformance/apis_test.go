@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -35,7 +36,7 @@ type api struct {
 	path   string // of the request, after the base URL
 	header string // that has the key
 	open   func(endpoint.Config, *slog.Logger) (bridge.Model, error)
-	check  func(body []byte) error // of the conversation in a request
+	check  func(body []byte) error // of a request
 }
 
 func apis() []api {
@@ -47,7 +48,7 @@ func apis() []api {
 				return openai.New(openai.Config{Config: c, Chat: true}, log)
 			},
 			check: func(body []byte) error {
-				return conversation(body, "messages", strict.Chat)
+				return errors.Join(conversation(body, "messages", strict.Chat), strict.OpenAIRequest(body))
 			},
 		},
 		{
@@ -57,21 +58,21 @@ func apis() []api {
 				return openai.New(openai.Config{Config: c}, log)
 			},
 			check: func(body []byte) error {
-				return conversation(body, "input", strict.Responses)
+				return errors.Join(conversation(body, "input", strict.Responses), strict.OpenAIRequest(body))
 			},
 		},
 		{
 			name: "anthropic", path: "/v1/messages", header: "X-Api-Key: " + key,
 			open: func(c endpoint.Config, log *slog.Logger) (bridge.Model, error) { return anthropic.New(c, log) },
 			check: func(body []byte) error {
-				return conversation(body, "messages", strict.Anthropic)
+				return errors.Join(conversation(body, "messages", strict.Anthropic), strict.AnthropicRequest(body))
 			},
 		},
 		{
 			name: "gemini", path: "/v1beta/models/m-1:streamGenerateContent?alt=sse", header: "X-Goog-Api-Key: " + key,
 			open: func(c endpoint.Config, log *slog.Logger) (bridge.Model, error) { return gemini.New(c, log) },
 			check: func(body []byte) error {
-				return conversation(body, "contents", strict.Gemini)
+				return errors.Join(conversation(body, "contents", strict.Gemini), strict.GeminiRequest(body))
 			},
 		},
 	}

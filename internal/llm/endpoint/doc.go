@@ -21,6 +21,8 @@
 //   - Words are streamed of every try. Before a second one speaks, those who
 //     watch are told that it begins anew; where nobody can tell them, it comes
 //     whole in the answer, so that nobody reads two beginnings.
+//   - A refusal of earlier thoughts is no failure: the request is changed and made
+//     again at once (thoughts.go), and the answer says so for later turns.
 //   - A key goes to the server that the config names, and to no other: redirects
 //     are not followed. It is in no error and in no log, also if the server
 //     repeats it.

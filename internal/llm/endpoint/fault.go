@@ -171,6 +171,16 @@ func (s Said) tooLong() bool {
 		"prompt is too long", "too many tokens", "context size", "input token count", "exceed context limit")
 }
 
+// refusesThoughts reports whether the server refuses what it is sent of earlier
+// thoughts: they are bound to another conversation, or it can't read them.
+// Anthropic names the setting that drops them, OpenAI has a code, and the others
+// name the member.
+func (s Said) refusesThoughts() bool {
+	return s.is("invalid_encrypted_content", "thinking_signature_invalid") || s.has("block_binding", "bound to a different conversation",
+		"`signature` in `thinking`", "thought signature", "thought_signature", "encrypted content", "encrypted_content",
+		"reasoning_content", "reasoning_details")
+}
+
 // classify makes a failure of what a server answered.
 func (e *Endpoint) classify(status int, header http.Header, s Said) *Failure {
 	answered := fmt.Sprintf("%s answered %d", e.host, status)
@@ -198,6 +208,7 @@ func (e *Endpoint) classify(status int, header http.Header, s Said) *Failure {
 		f = Final(llm.CodeBadRequest, "%s, a redirect to %s, which is not followed: check the base URL", answered, e.leadsTo(header))
 	default:
 		f = Final(llm.CodeBadRequest, "%s", answered)
+		f.Thoughts = status == http.StatusBadRequest && s.refusesThoughts()
 	}
 	if f.after = retryAfter(header, time.Now()); f.after == 0 {
 		f.after = s.After

@@ -15,8 +15,12 @@ import (
 type Failure struct {
 	Err *bridge.Error
 	// Paid says that some of an answer came, or may have: the provider counts it.
-	Paid  bool
-	after time.Duration // what the server asks to wait; 0: it doesn't say
+	Paid bool
+	// Thoughts says that the server refused what it is sent of earlier thoughts.
+	Thoughts bool
+	// Changed says that the next try is another request, and may be made at once.
+	Changed bool
+	after   time.Duration // what the server asks to wait; 0: it doesn't say
 }
 
 // Final returns a failure that another try would only repeat.
@@ -57,6 +61,9 @@ func (e *Endpoint) Generate(
 		}
 		req.Tried(failed.Err, failed.after)
 		pause, again := failed.again(ctx, try)
+		if failed.Changed {
+			pause, again = 0, true
+		}
 		if again && broken <= brokenMax {
 			pause = req.Again(pause)
 			deadline, bounded := ctx.Deadline()

@@ -24,7 +24,8 @@
 // than the run's budgets leave. Turns of the user and of
 // the model alternate: results of one turn are one message, and words right
 // after them follow a short turn of the model. Numbers in arguments are 64-bit
-// floating point, as they are in the API.
+// floating point, as they are in the API. In masked mode all tools are defined, and
+// allowedFunctionNames says which of them may be called.
 //
 // # Limits
 //

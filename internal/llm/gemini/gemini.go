@@ -10,6 +10,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/internal/llm"
 	"github.com/refold/refold/internal/llm/endpoint"
 )
 
@@ -55,10 +56,15 @@ func (m *Model) Generate(ctx context.Context, req bridge.Request, delta func(tex
 	if err != nil {
 		return bridge.Answer{}, err
 	}
-	contents := m.newContents(req.Messages)
-	return m.endpoint.Generate(ctx, &req, delta, func(ctx context.Context, delta func(text string)) (bridge.Answer, *endpoint.Failure) {
-		own := *config // the library sets defaults in it
-		return m.ask(ctx, req.Model, contents, &own, delta)
+	return m.endpoint.GenerateThoughtful(ctx, &req, delta, endpoint.Thoughtful{
+		Of: m.of, Ways: []llm.Thoughts{llm.ThoughtsSent, llm.ThoughtsDropped, llm.ThoughtsLeftOut},
+		Make: func(thoughts llm.Thoughts) (endpoint.Asking, error) {
+			contents := m.newContents(req.Messages, thoughts)
+			return func(ctx context.Context, delta func(text string)) (bridge.Answer, *endpoint.Failure) {
+				own := *config // the library sets defaults in it
+				return m.ask(ctx, req.Model, contents, &own, delta)
+			}, nil
+		},
 	})
 }
 

@@ -44,13 +44,17 @@ func newConfig(req *bridge.Request) (*genai.GenerateContentConfig, error) {
 			return nil, err
 		}
 	}
-	if len(req.Tools) > 0 {
-		tool, err := newTool(req.Tools)
+	tools := req.Tools
+	if req.Defined != nil {
+		tools = req.Defined
+	}
+	if len(tools) > 0 {
+		tool, err := newTool(tools)
 		if err != nil {
 			return nil, err
 		}
 		config.Tools = []*genai.Tool{tool}
-		config.ToolConfig = newToolConfig(req.ToolChoice)
+		config.ToolConfig = newToolConfig(req)
 	}
 	return config, nil
 }
@@ -115,13 +119,24 @@ func newTool(tools []bridge.Tool) (*genai.Tool, error) {
 }
 
 // newToolConfig makes the choice; auto is the default and not sent.
-func newToolConfig(choice string) *genai.ToolConfig {
-	calling := &genai.FunctionCallingConfig{}
+func newToolConfig(req *bridge.Request) *genai.ToolConfig {
+	calling, choice := &genai.FunctionCallingConfig{}, req.ToolChoice
+	if req.Defined != nil { // masked
+		if len(req.Tools) == 0 {
+			choice = "none"
+		}
+		for i := range req.Tools {
+			calling.AllowedFunctionNames = append(calling.AllowedFunctionNames, req.Tools[i].Name)
+		}
+	}
 	switch choice {
 	case "", "auto":
-		return nil
+		if req.Defined == nil {
+			return nil
+		}
+		calling.Mode = genai.FunctionCallingConfigModeValidated // ANY would force a call
 	case "none":
-		calling.Mode = genai.FunctionCallingConfigModeNone
+		calling.Mode, calling.AllowedFunctionNames = genai.FunctionCallingConfigModeNone, nil
 	case "required":
 		calling.Mode = genai.FunctionCallingConfigModeAny
 	default:
@@ -151,7 +166,7 @@ func (c *contents) add(role genai.Role, of string, parts ...*genai.Part) {
 // of a user right after them (a steer, or the run was stopped before the model
 // answered) follow a short turn of the model: some models refuse two turns of
 // the user in a row, and others take words beside results for a part of them.
-func (m *Model) newContents(messages []bridge.Message) []*genai.Content {
+func (m *Model) newContents(messages []bridge.Message, thoughts llm.Thoughts) []*genai.Content {
 	var c contents
 	names := make(map[string]string) // of the calls of the latest turn, by id
 	for i := range messages {
@@ -169,7 +184,7 @@ func (m *Model) newContents(messages []bridge.Message) []*genai.Content {
 			for _, call := range msg.Calls {
 				names[call.ID] = call.Name
 			}
-			c.add(genai.RoleModel, "assistant", m.newTurn(msg)...)
+			c.add(genai.RoleModel, "assistant", m.newTurn(msg, thoughts)...)
 		}
 	}
 	return c.all
@@ -208,14 +223,21 @@ func newResult(m *bridge.Message, name string) *genai.Part {
 	return &genai.Part{FunctionResponse: response}
 }
 
+// skipValidation stands for a signature that the server would refuse: it then
+// checks none, and some models take no call without one.
+const skipValidation = "skip_thought_signature_validator"
+
 // newTurn makes what the model said, with the signatures that this server gave.
-func (m *Model) newTurn(msg *bridge.Message) []*genai.Part {
+func (m *Model) newTurn(msg *bridge.Message, thoughts llm.Thoughts) []*genai.Part {
 	var parts []*genai.Part
 	text := msg.Text
-	for _, p := range llm.Pieces(m.of, msg) {
+	for _, p := range llm.Pieces(m.of, thoughts, msg) {
 		part := &genai.Part{}
 		if mark, err := base64.StdEncoding.DecodeString(p.Mark); err == nil && len(mark) > 0 {
 			part.ThoughtSignature = mark
+		}
+		if thoughts == llm.ThoughtsDropped && part.ThoughtSignature != nil {
+			part.ThoughtSignature = []byte(skipValidation)
 		}
 		switch {
 		case p.Call > 0:

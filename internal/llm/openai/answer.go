@@ -246,6 +246,7 @@ func newUsage(u *openai.CompletionUsage) bridge.Usage {
 	}
 	return bridge.Usage{
 		InputTokens: llm.Count(u.PromptTokens), OutputTokens: out,
-		CachedTokens: llm.Count(u.PromptTokensDetails.CachedTokens), ReasoningTokens: thought,
+		CachedTokens: llm.Count(u.PromptTokensDetails.CachedTokens), CacheWriteTokens: llm.Count(u.PromptTokensDetails.CacheWriteTokens),
+		ReasoningTokens: thought,
 	}
 }

@@ -29,6 +29,11 @@
 // is stored by OpenAI unless params.store says so, and what a model thought is
 // asked for, encrypted, if its name says that it thinks.
 //
+// OpenAI is told a prompt_cache_key, and for how long to keep what is cached
+// (cache.go). In masked mode all tools are defined and tool_choice says which of
+// them may be called. Servers of chat completions other than OpenAI's know
+// neither: they are told nothing, and sent the tools that may be called.
+//
 // What the run's budgets leave for the answer bounds max_output_tokens, and of
 // chat completions max_tokens or max_completion_tokens, whichever params have;
 // max_completion_tokens if they have neither. OpenAI refuses fewer than 16 for a

@@ -12,11 +12,16 @@ import (
 	"github.com/openai/openai-go/v3/responses"
 
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/internal/llm"
 	"github.com/refold/refold/internal/llm/endpoint"
 )
 
 // DefaultBaseURL is asked when the config names no other.
 const DefaultBaseURL = "https://api.openai.com/v1"
+
+// openaiHost is OpenAI's own server. Other servers of chat completions may refuse
+// members that they don't know.
+const openaiHost = "api.openai.com"
 
 // Config says whom to ask, and how. The zero value asks OpenAI for responses,
 // without a key. A base URL is that of the API, up to and without
@@ -33,6 +38,7 @@ type Model struct {
 	completions openai.ChatCompletionService
 	responses   responses.ResponseService
 	chat, whole bool
+	openai      bool   // it has what OpenAI's own API has beyond the common one
 	of          string // whose items are ours
 }
 
@@ -59,7 +65,7 @@ func New(c Config, log *slog.Logger) (*Model, error) {
 	}
 	return &Model{
 		endpoint: e, completions: openai.NewChatCompletionService(options...), responses: responses.NewResponseService(options...),
-		chat: c.Chat, whole: c.Whole, of: of,
+		chat: c.Chat, whole: c.Whole, openai: !c.Chat || e.Host() == openaiHost, of: of,
 	}, nil
 }
 
@@ -67,25 +73,21 @@ func New(c Config, log *slog.Logger) (*Model, error) {
 // for what is streamed, and package llm for the codes of failures. When ctx is
 // over, it returns ctx's error.
 func (m *Model) Generate(ctx context.Context, req bridge.Request, delta func(text string)) (bridge.Answer, error) {
-	ask, err := m.prepare(&req)
-	if err != nil {
-		return bridge.Answer{}, err
-	}
-	return m.endpoint.Generate(ctx, &req, delta, ask)
+	return m.endpoint.GenerateThoughtful(ctx, &req, delta, endpoint.Thoughtful{
+		Of: m.of, Ways: []llm.Thoughts{llm.ThoughtsSent, llm.ThoughtsLeftOut},
+		Make: func(thoughts llm.Thoughts) (endpoint.Asking, error) { return m.prepare(&req, thoughts) },
+	})
 }
 
-// asking sends one request that was made, and reads the answer.
-type asking func(ctx context.Context, delta func(text string)) (bridge.Answer, *endpoint.Failure)
-
 // prepare makes the request. Its error is a fault of the run's config.
-func (m *Model) prepare(req *bridge.Request) (asking, error) {
+func (m *Model) prepare(req *bridge.Request, thoughts llm.Thoughts) (endpoint.Asking, error) {
 	if m.chat {
-		body, err := m.newParams(req)
+		body, err := m.newParams(req, thoughts)
 		return func(ctx context.Context, delta func(text string)) (bridge.Answer, *endpoint.Failure) {
 			return m.ask(ctx, body, delta)
 		}, err
 	}
-	body, err := m.newResponse(req)
+	body, err := m.newResponse(req, thoughts)
 	return func(ctx context.Context, delta func(text string)) (bridge.Answer, *endpoint.Failure) {
 		return m.respond(ctx, body, delta)
 	}, err

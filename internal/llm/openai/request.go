@@ -16,20 +16,28 @@ import (
 var reserved = []string{"messages", "model", "n", "stream", "tool_choice", "tools"}
 
 // newParams builds the request. Its error is a fault of the run's config.
-func (m *Model) newParams(req *bridge.Request) (openai.ChatCompletionNewParams, error) {
+func (m *Model) newParams(req *bridge.Request, thoughts llm.Thoughts) (openai.ChatCompletionNewParams, error) {
 	body := openai.ChatCompletionNewParams{Model: req.Model}
 	if req.System != "" {
 		body.Messages = append(body.Messages, openai.SystemMessage(req.System))
 	}
-	body.Messages = append(body.Messages, m.newMessages(req.Messages)...)
+	body.Messages = append(body.Messages, m.newMessages(req.Messages, thoughts)...)
 	extra := make(map[string]any)
-	if len(req.Tools) > 0 { // servers refuse a choice among no tools
-		tools, err := req.RenderTools(toolsForm, renderTools)
+	render := req.RenderTools
+	masked := m.openai && req.Defined != nil
+	if masked {
+		render = req.RenderDefined
+	}
+	if masked || len(req.Tools) > 0 { // servers refuse a choice among no tools
+		tools, err := render(toolsForm, renderTools)
 		if err != nil {
 			return body, err
 		}
 		extra["tools"] = json.RawMessage(tools)
 		body.ToolChoice = newToolChoice(req.ToolChoice)
+		if masked {
+			body.ToolChoice = newAllowedChoice(req)
+		}
 	}
 	members, err := llm.Params(req.Params, reserved)
 	if err != nil {
@@ -43,6 +51,9 @@ func (m *Model) newParams(req *bridge.Request) (openai.ChatCompletionNewParams, 
 	}
 	for name, value := range members {
 		extra[name] = value
+	}
+	if m.openai {
+		cache(req, members, extra, chatLifetime)
 	}
 	if err := limitOutput(req, members, extra); err != nil {
 		return body, err
@@ -98,7 +109,7 @@ func hasExtra(body *openai.ChatCompletionNewParams, name string) bool {
 // newMessages makes the conversation. A result has no images in this API: they
 // follow the results of their turn as a message of the user's. A turn in which
 // the model said nothing is left out.
-func (m *Model) newMessages(messages []bridge.Message) []openai.ChatCompletionMessageParamUnion {
+func (m *Model) newMessages(messages []bridge.Message, thoughts llm.Thoughts) []openai.ChatCompletionMessageParamUnion {
 	var all []openai.ChatCompletionMessageParamUnion
 	var images []bridge.Part
 	flush := func() {
@@ -121,7 +132,7 @@ func (m *Model) newMessages(messages []bridge.Message) []openai.ChatCompletionMe
 		case msg.Role == "user":
 			all = append(all, openai.UserMessage(msg.Text))
 		case msg.Text != "" || len(msg.Calls) > 0:
-			all = append(all, m.newAssistant(msg))
+			all = append(all, m.newAssistant(msg, thoughts))
 		}
 	}
 	flush()
@@ -158,12 +169,12 @@ func newParts(parts []bridge.Part) []openai.ChatCompletionContentPartUnionParam 
 
 // newAssistant makes what the model said, with what it thought if this server
 // said that.
-func (m *Model) newAssistant(msg *bridge.Message) openai.ChatCompletionMessageParamUnion {
+func (m *Model) newAssistant(msg *bridge.Message, thoughts llm.Thoughts) openai.ChatCompletionMessageParamUnion {
 	said := openai.ChatCompletionAssistantMessageParam{}
 	if msg.Text != "" {
 		said.Content.OfString = param.NewOpt(msg.Text)
 	}
-	for _, p := range llm.Pieces(m.of, msg) {
+	for _, p := range llm.Pieces(m.of, thoughts, msg) {
 		switch {
 		case p.Item != "":
 			said.SetExtraFields(thoughtOf(p))

@@ -92,7 +92,7 @@ func (m *Model) events(raw *http.Response, delta func(text string)) (bridge.Answ
 func (m *Model) responded(r *responses.Response, items []responses.ResponseOutputItemUnion) (bridge.Answer, *endpoint.Failure) {
 	a := bridge.Answer{Model: r.Model, FinishReason: llm.FinishStop, Usage: bridge.Usage{
 		InputTokens: llm.Count(r.Usage.InputTokens), OutputTokens: llm.Count(r.Usage.OutputTokens),
-		CachedTokens: llm.Count(r.Usage.InputTokensDetails.CachedTokens), ReasoningTokens: llm.Count(r.Usage.OutputTokensDetails.ReasoningTokens),
+		CachedTokens: llm.Count(r.Usage.InputTokensDetails.CachedTokens), CacheWriteTokens: llm.Count(r.Usage.InputTokensDetails.CacheWriteTokens), ReasoningTokens: llm.Count(r.Usage.OutputTokensDetails.ReasoningTokens),
 	}}
 	switch r.Status {
 	case responses.ResponseStatusCompleted, responses.ResponseStatusIncomplete:

@@ -25,10 +25,10 @@ var reasons = regexp.MustCompile(`(^|[/:])(o[1-9]|gpt-([5-9]|[1-9][0-9])|codex)`
 
 // newResponse builds the request. Nothing of it is kept by the server, unless
 // params say so. Its error is a fault of the run's config.
-func (m *Model) newResponse(req *bridge.Request) (responses.ResponseNewParams, error) {
+func (m *Model) newResponse(req *bridge.Request, thoughts llm.Thoughts) (responses.ResponseNewParams, error) {
 	body := responses.ResponseNewParams{
 		Model: req.Model, Store: param.NewOpt(false),
-		Input: responses.ResponseNewParamsInputUnion{OfInputItemList: m.newItems(req.Messages)},
+		Input: responses.ResponseNewParamsInputUnion{OfInputItemList: m.newItems(req.Messages, thoughts)},
 	}
 	if req.System != "" {
 		body.Instructions = param.NewOpt(req.System)
@@ -52,13 +52,14 @@ func (m *Model) newResponse(req *bridge.Request) (responses.ResponseNewParams, e
 	if _, given := members["include"]; !given && reasons.MatchString(req.Model) {
 		body.Include = []responses.ResponseIncludable{responses.ResponseIncludableReasoningEncryptedContent}
 	}
-	if len(req.Tools) > 0 {
-		tools, err := req.RenderTools(responseToolsForm, renderResponseTools)
+	cache(req, members, extra, responseLifetime)
+	if len(req.Tools)+len(req.Defined) > 0 {
+		tools, err := req.RenderDefined(responseToolsForm, renderResponseTools)
 		if err != nil {
 			return body, err
 		}
 		extra["tools"] = json.RawMessage(tools)
-		body.ToolChoice = newResponseChoice(req.ToolChoice)
+		body.ToolChoice = newResponseChoice(req)
 	}
 	if f := req.Format; f != nil {
 		format, err := newResponseFormat(f)
@@ -95,7 +96,7 @@ func newResponseFormat(f *bridge.Format) (format responses.ResponseFormatTextCon
 }
 
 // newItems makes the conversation. Every piece of a turn is an item of its own.
-func (m *Model) newItems(messages []bridge.Message) responses.ResponseInputParam {
+func (m *Model) newItems(messages []bridge.Message, thoughts llm.Thoughts) responses.ResponseInputParam {
 	var items responses.ResponseInputParam
 	for i := range messages {
 		msg := &messages[i]
@@ -105,7 +106,7 @@ func (m *Model) newItems(messages []bridge.Message) responses.ResponseInputParam
 		case "tool":
 			items = append(items, newOutput(msg))
 		default:
-			items = append(items, m.newTurn(msg)...)
+			items = append(items, m.newTurn(msg, thoughts)...)
 		}
 	}
 	return items
@@ -161,10 +162,10 @@ func newOutput(m *bridge.Message) responses.ResponseInputItemUnionParam {
 
 // newTurn makes what the model said, and what it thought if this server said
 // that.
-func (m *Model) newTurn(msg *bridge.Message) responses.ResponseInputParam {
+func (m *Model) newTurn(msg *bridge.Message, thoughts llm.Thoughts) responses.ResponseInputParam {
 	var items responses.ResponseInputParam
 	text := msg.Text
-	for _, p := range llm.Pieces(m.of, msg) {
+	for _, p := range llm.Pieces(m.of, thoughts, msg) {
 		switch {
 		case p.Item != "":
 			items = append(items, param.Override[responses.ResponseInputItemUnionParam](json.RawMessage(p.Item)))
@@ -219,7 +220,19 @@ func renderResponseTools(tools []bridge.Tool) ([]byte, error) {
 }
 
 // newResponseChoice makes the choice; auto is the default and not sent.
-func newResponseChoice(choice string) responses.ResponseNewParamsToolChoiceUnion {
+func newResponseChoice(req *bridge.Request) responses.ResponseNewParamsToolChoiceUnion {
+	choice := req.ToolChoice
+	if req.Defined != nil {
+		mode, restricted := allowedMode(req)
+		if restricted {
+			allowed := &responses.ToolChoiceAllowedParam{Mode: responses.ToolChoiceAllowedMode(mode)}
+			for i := range req.Tools {
+				allowed.Tools = append(allowed.Tools, map[string]any{"type": "function", "name": req.Tools[i].Name})
+			}
+			return responses.ResponseNewParamsToolChoiceUnion{OfAllowedTools: allowed}
+		}
+		choice = mode
+	}
 	switch choice {
 	case "", "auto":
 		return responses.ResponseNewParamsToolChoiceUnion{}

@@ -20,7 +20,7 @@
 //	      - tool: open_session
 //	        arguments: {workdir: .} # or a text, taken as it is; default: {}
 //	        id: call_7              # the provider's id; default: call_<turn>_<position>
-//	    usage: {input_tokens: 120, output_tokens: 12, cached_tokens: 0, reasoning_tokens: 0}
+//	    usage: {input_tokens: 120, output_tokens: 12, cached_tokens: 0, cache_write_tokens: 0, reasoning_tokens: 0}
 //	  - shown:
 //	      results:                  # all results of the calls before, in order
 //	        - {tool: open_session, error: false, text: ready, lacks: no, matches: .}

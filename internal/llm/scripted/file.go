@@ -58,10 +58,11 @@ type (
 		ID        string `yaml:"id"`
 	}
 	wireUsage struct {
-		InputTokens     int64 `yaml:"input_tokens"`
-		OutputTokens    int64 `yaml:"output_tokens"`
-		CachedTokens    int64 `yaml:"cached_tokens"`
-		ReasoningTokens int64 `yaml:"reasoning_tokens"`
+		InputTokens      int64 `yaml:"input_tokens"`
+		OutputTokens     int64 `yaml:"output_tokens"`
+		CachedTokens     int64 `yaml:"cached_tokens"`
+		CacheWriteTokens int64 `yaml:"cache_write_tokens"`
+		ReasoningTokens  int64 `yaml:"reasoning_tokens"`
 	}
 	wireFail struct {
 		Code      string `yaml:"code"`

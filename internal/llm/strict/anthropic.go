@@ -43,6 +43,9 @@ type AnthropicBlock struct {
 	Signature string          `json:"signature,omitempty"`
 	Data      string          `json:"data,omitempty"`
 	Source    *AnthropicImage `json:"source,omitempty"`
+
+	// A cache mark; AnthropicRequest has its rules.
+	Cache json.RawMessage `json:"cache_control,omitempty"`
 }
 
 // AnthropicImage is the source of a block `image`.

@@ -1,0 +1,42 @@
+package bench_test
+
+import (
+	"testing"
+
+	"github.com/refold/refold/internal/bench"
+)
+
+// TestPrefixes: the bytes that a cache can hold of the project's own recording.
+// What a registry gates breaks the cache once with exact tools, and not with
+// masked ones.
+func TestPrefixes(t *testing.T) {
+	t.Parallel()
+	var all []bench.Prefix
+	if err := bench.Prefixes("../../testdata/recordings/warehouse.jsonl", "", "", func(p bench.Prefix) error {
+		all = append(all, p)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if len(all) != 6 {
+		t.Fatalf("%d conversations, want 6", len(all))
+	}
+	for _, p := range all {
+		calls := p.Conversation != "warehouse-smalltalk"
+		switch exact, masked := p.Exact.Share(), p.Masked.Share(); {
+		case masked <= 0.5 || masked >= 1:
+			t.Errorf("%s: a cache holds %.3f of %d bytes with masked tools", p.Conversation, masked, p.Masked.Sent)
+		case calls && exact >= masked-0.01:
+			t.Errorf("%s: a cache holds %.3f with exact tools, %.3f with masked ones: the gate breaks nothing", p.Conversation, exact, masked)
+		case p.Turns < 3:
+			t.Errorf("%s: %d turns", p.Conversation, p.Turns)
+		}
+		// With masked tools, all of a request is in the next one.
+		if last := p.Masked.Sent - p.Masked.Held; last <= 0 || last > p.Masked.Sent/2 {
+			t.Errorf("%s: %d of %d bytes are sent for the first time", p.Conversation, last, p.Masked.Sent)
+		}
+	}
+	if err := bench.Prefixes("nosuch.jsonl", "", "", nil); err == nil {
+		t.Error("a recording that there is not: no error")
+	}
+}

@@ -1,0 +1,160 @@
+package conformance
+
+// The requests that the sessions of the scenario files ask, in order. Texts are
+// made up of sequences: each item of a transcript has its own.
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/actors/session/scenario"
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/codec"
+)
+
+func scenarios(t *testing.T) (all []turns) {
+	t.Helper()
+	files, err := filepath.Glob("../../../actors/session/testdata/scenarios/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("there are no scenarios: %v", err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parsed, err := scenario.Parse(string(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := play{t: t, name: filepath.Base(file), payloads: map[uint64][]byte{}, asked: map[string]bool{}}
+		for _, step := range parsed.Steps {
+			p.do(step.Input)
+		}
+		all = append(all, turns{name: p.name, requests: p.requests})
+	}
+	return all
+}
+
+// play is a scenario that is played.
+type play struct {
+	t        *testing.T
+	name     string
+	state    *session.State
+	time     int64
+	payloads map[uint64][]byte // of events, by sequence
+	asked    map[string]bool   // names of generations
+	requests []bridge.Request
+}
+
+func (p *play) do(input string) {
+	p.t.Helper()
+	var action scenario.Action
+	var err error
+	if p.state == nil {
+		action, err = scenario.Read(input, nil)
+	} else {
+		action, err = scenario.Read(input, p.state.InstallRecord().Registry, p.state.View())
+	}
+	if err != nil {
+		p.t.Fatalf("%s: %s: %v", p.name, input, err)
+	}
+	switch action.Kind {
+	case scenario.KindInstall:
+		record := action.Payload
+		if record == nil {
+			record = session.BuiltinInstall()
+		}
+		if install, err := session.ParseInstall(record); err == nil { // some scenarios show bad ones
+			p.state = session.New(install, "s1")
+		}
+		return
+	case scenario.KindClock:
+		p.time += action.Clock
+		return
+	case scenario.KindShow:
+		return
+	}
+	seq := uint64(len(p.payloads) + 2)
+	p.payloads[seq] = action.Payload
+	p.state.Evolve(session.Event{Session: "s1", Door: action.Door, Seq: seq, Time: p.time, Payload: action.Payload})
+	for _, e := range p.state.Open() {
+		if e.Class == session.ClassLLM && !p.asked[e.Name] {
+			p.asked[e.Name] = true
+			p.requests = append(p.requests, p.request(e.Payload))
+		}
+	}
+}
+
+func (p *play) request(payload []byte) bridge.Request {
+	p.t.Helper()
+	var g session.Generation
+	if err := codec.Unmarshal(payload, &g); err != nil {
+		p.t.Fatal(err)
+	}
+	req := bridge.Request{
+		Session: "s1", Effect: g.Effect, Model: g.Model, System: g.System, ToolChoice: g.ToolChoice, CacheTTL: g.CacheTTL,
+		Tools: toolsOf(g.Tools), Defined: toolsOf(g.Defined),
+	}
+	if _, named := map[string]bool{"": true, "none": true, "auto": true, "required": true}[g.ToolChoice]; !named {
+		req.ToolChoice = "" // tools have other names here
+	}
+	if len(g.ResponseFormat) > 0 {
+		req.Format = &bridge.Format{Name: "form", Schema: json.RawMessage(`{"type":"object"}`)}
+	}
+	batch := ""
+	for _, it := range g.Items {
+		m := bridge.Message{Role: string(it.Role), Text: fmt.Sprintf("%s at %d", it.Role, it.Seq)}
+		switch it.Role {
+		case session.RoleAssistant:
+			calls, effect := p.calls(it.Seq)
+			batch, _, _ = strings.Cut(effect, "a")
+			for i, c := range calls {
+				m.Calls = append(m.Calls, bridge.MessageCall{ID: batch + "c" + strconv.Itoa(i), Name: c.ToolName, Arguments: c.Arguments})
+			}
+		case session.RoleTool:
+			m.CallID, m.Error = batch+"c"+strconv.Itoa(it.Call), it.Code != ""
+			m.Text += " " + it.Code + it.Detail
+		}
+		req.Messages = append(req.Messages, m)
+	}
+	return req
+}
+
+// calls returns the calls that a turn made, if it made any.
+func (p *play) calls(seq uint64) ([]session.ObservedCall, string) {
+	p.t.Helper()
+	payload := p.payloads[seq]
+	if payload[0] == '{' {
+		var err error
+		if payload, err = codec.FromJSON(payload); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+	var envelope session.Envelope
+	if err := codec.Unmarshal(payload, &envelope); err != nil {
+		p.t.Fatal(err)
+	}
+	if envelope.Type != session.TypeToolCallsObserved {
+		return nil, ""
+	}
+	var body session.ToolCallsObserved
+	if err := codec.Decode(envelope.Data, &body); err != nil {
+		p.t.Fatal(err)
+	}
+	return body.Calls, body.Effect
+}
+
+// toolsOf returns a tool for each descriptor, nil for none.
+func toolsOf(hashes []codec.Hash) (all []bridge.Tool) {
+	for _, h := range hashes {
+		all = append(all, bridge.Tool{Name: "t_" + h.String()[:16], Schema: json.RawMessage(`{"type":"object"}`)})
+	}
+	return all
+}

@@ -1,0 +1,75 @@
+package openai
+
+import (
+	"encoding/json"
+	"regexp"
+
+	"github.com/openai/openai-go/v3"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge"
+)
+
+// What prompt_cache_options.ttl asks for: the least time for which OpenAI keeps
+// what is cached. The APIs differ in the longest one.
+const (
+	chatLifetime     = "30m"
+	responseLifetime = "12h"
+)
+
+// The models that take prompt_cache_options, and the earlier ones that take
+// prompt_cache_retention: 24h, by their names. A snapshot's name ends with a date.
+var (
+	takesLifetime  = regexp.MustCompile(`^gpt-(5\.([6-9]|[1-9][0-9])|[6-9]|[1-9][0-9])([.-]|$)`)
+	takesRetention = regexp.MustCompile(
+		`^(gpt-5\.5(-pro)?|gpt-5\.4|gpt-5\.2|gpt-5\.1(-codex(-max|-mini)?|-chat-latest)?|gpt-5(-codex)?|gpt-4\.1)(-\d{4}-\d{2}-\d{2})?$`)
+)
+
+// cache adds what OpenAI's prompt cache is told: a key, so that requests of a
+// session reach the same server, and for how long to keep what is cached, if the
+// config asks for more than the model's own time. What params set wins. lifetime
+// is the longest one that the API has.
+func cache(req *bridge.Request, members map[string]json.RawMessage, extra map[string]any, lifetime string) {
+	if req.CacheTTL == session.CacheTTLOff {
+		return
+	}
+	if _, given := members["prompt_cache_key"]; !given && req.Session != "" {
+		extra["prompt_cache_key"] = req.Session
+	}
+	_, options := members["prompt_cache_options"]
+	_, retention := members["prompt_cache_retention"]
+	switch {
+	case req.CacheTTL != session.CacheTTLLong || options || retention:
+	case takesLifetime.MatchString(req.Model):
+		extra["prompt_cache_options"] = map[string]string{"ttl": lifetime}
+	case takesRetention.MatchString(req.Model):
+		extra["prompt_cache_retention"] = string(openai.ChatCompletionNewParamsPromptCacheRetention24h)
+	}
+}
+
+// allowedMode returns the choice of a masked request: the mode of allowed_tools,
+// or, if calls need no such restriction, a choice of its own.
+func allowedMode(req *bridge.Request) (mode string, restricted bool) {
+	switch {
+	case len(req.Tools) == 0:
+		return "none", false
+	case req.ToolChoice == "" || req.ToolChoice == "auto":
+		return "auto", true
+	case req.ToolChoice == "required":
+		return "required", true
+	}
+	return req.ToolChoice, false // none, or a tool
+}
+
+// newAllowedChoice makes the choice of a masked request.
+func newAllowedChoice(req *bridge.Request) openai.ChatCompletionToolChoiceOptionUnionParam {
+	mode, restricted := allowedMode(req)
+	if !restricted {
+		return newToolChoice(mode)
+	}
+	allowed := openai.ChatCompletionAllowedToolsParam{Mode: openai.ChatCompletionAllowedToolsMode(mode)}
+	for i := range req.Tools {
+		allowed.Tools = append(allowed.Tools, map[string]any{"type": "function", "function": map[string]any{"name": req.Tools[i].Name}})
+	}
+	return openai.ChatCompletionToolChoiceOptionUnionParam{OfAllowedTools: &openai.ChatCompletionAllowedToolChoiceParam{AllowedTools: allowed}}
+}

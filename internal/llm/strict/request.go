@@ -1,0 +1,159 @@
+package strict
+
+import (
+	"encoding/json"
+	"slices"
+)
+
+// The rules of what a request says beside its conversation: of caches, and of
+// which tools may be called.
+const (
+	anthropicMarks  providerRule = "anthropic request: at most four cache marks"
+	anthropicMark   providerRule = "anthropic request: cache mark"
+	openaiAllowed   providerRule = "openai request: allowed tools are tools"
+	openaiRetention providerRule = "openai request: one retention"
+	openaiCacheKey  providerRule = "openai request: cache key"
+	geminiAllowed   providerRule = "gemini request: allowed functions are declared"
+)
+
+// marksMax is how many cache marks Anthropic takes, and cacheKeyMax how many
+// bytes OpenAI takes of a prompt_cache_key.
+const (
+	marksMax    = 4
+	cacheKeyMax = 64
+)
+
+// AnthropicRequest returns the first rule of a whole request that is broken.
+func AnthropicRequest(body []byte) error {
+	type block struct {
+		Type  string          `json:"type"`
+		Text  string          `json:"text"`
+		Cache json.RawMessage `json:"cache_control"`
+	}
+	var request struct {
+		Tools    []block `json:"tools"`
+		System   []block `json:"system"`
+		Messages []struct {
+			Content []block `json:"content"`
+		} `json:"messages"`
+	}
+	if err := json.Unmarshal(body, &request); err != nil {
+		return err
+	}
+	blocks := append(request.Tools, request.System...)
+	tools := len(request.Tools)
+	for i := range request.Messages {
+		blocks = append(blocks, request.Messages[i].Content...)
+	}
+	marks, longer := 0, true
+	for i, b := range blocks {
+		if b.Cache == nil {
+			continue
+		}
+		var mark struct{ Type, TTL string }
+		if err := decode(b.Cache, &mark); err != nil {
+			return breaks(anthropicMark, "block %d: %v", i, err)
+		}
+		switch {
+		case mark.Type != "ephemeral" || mark.TTL != "" && mark.TTL != "5m" && mark.TTL != "1h":
+			return breaks(anthropicMark, "block %d is marked %s", i, b.Cache)
+		case b.Type == "thinking" || b.Type == "redacted_thinking" || i >= tools && b.Type == "text" && IsBlank(b.Text):
+			return breaks(anthropicMark, "block %d of type %s is marked", i, b.Type)
+		case mark.TTL == "1h" && !longer:
+			return breaks(anthropicMark, "block %d is kept for longer than one before it", i)
+		}
+		longer = mark.TTL == "1h"
+		if marks++; marks > marksMax {
+			return breaks(anthropicMarks, "block %d is the fifth that is marked", i)
+		}
+	}
+	return nil
+}
+
+// OpenAIRequest returns the first rule of a whole request that is broken, of
+// chat completions and of Responses.
+func OpenAIRequest(body []byte) error {
+	type named struct {
+		Name     string `json:"name"`
+		Function struct {
+			Name string `json:"name"`
+		} `json:"function"`
+	}
+	type allowed struct {
+		Mode  string  `json:"mode"`
+		Tools []named `json:"tools"`
+	}
+	var request struct {
+		Tools     []named         `json:"tools"`
+		Choice    json.RawMessage `json:"tool_choice"`
+		Key       string          `json:"prompt_cache_key"`
+		Options   json.RawMessage `json:"prompt_cache_options"`
+		Retention json.RawMessage `json:"prompt_cache_retention"`
+	}
+	if err := json.Unmarshal(body, &request); err != nil {
+		return err
+	}
+	switch {
+	case request.Options != nil && request.Retention != nil:
+		return breaks(openaiRetention, "it has %s and %s", request.Options, request.Retention)
+	case len(request.Key) > cacheKeyMax:
+		return breaks(openaiCacheKey, "its key has %d bytes", len(request.Key))
+	}
+	var choice struct {
+		Type string `json:"type"`
+		allowed
+		Nested *allowed `json:"allowed_tools"` // of chat completions
+	}
+	if json.Unmarshal(request.Choice, &choice) != nil || choice.Type != "allowed_tools" {
+		return nil
+	}
+	may := choice.allowed
+	if choice.Nested != nil {
+		may = *choice.Nested
+	}
+	if may.Mode != "auto" && may.Mode != "required" || len(may.Tools) == 0 {
+		return breaks(openaiAllowed, "the mode is %q, of %d tools", may.Mode, len(may.Tools))
+	}
+	for _, tool := range may.Tools {
+		if !slices.Contains(request.Tools, tool) {
+			return breaks(openaiAllowed, "%s%s is allowed and no tool", tool.Name, tool.Function.Name)
+		}
+	}
+	return nil
+}
+
+// GeminiRequest returns the first rule of a whole request that is broken.
+func GeminiRequest(body []byte) error {
+	var request struct {
+		Tools []struct {
+			Functions []struct {
+				Name string `json:"name"`
+			} `json:"functionDeclarations"`
+		} `json:"tools"`
+		Config struct {
+			Calling struct {
+				Mode    string   `json:"mode"`
+				Allowed []string `json:"allowedFunctionNames"`
+			} `json:"functionCallingConfig"`
+		} `json:"toolConfig"`
+	}
+	if err := json.Unmarshal(body, &request); err != nil {
+		return err
+	}
+	calling := request.Config.Calling
+	if len(calling.Allowed) > 0 && calling.Mode != "ANY" && calling.Mode != "VALIDATED" {
+		return breaks(geminiAllowed, "the mode is %q", calling.Mode)
+	}
+	for _, name := range calling.Allowed {
+		declared := false
+		for _, tool := range request.Tools {
+			for _, f := range tool.Functions {
+				declared = declared || f.Name == name
+			}
+		}
+		if !declared {
+			return breaks(geminiAllowed, "%q is allowed and not declared", name)
+		}
+	}
+	return nil
+}

@@ -60,9 +60,9 @@ var repository = laws{
 		{"planner"},
 		{"actors"},
 		{"subjects"},
-		{"."},                                   // streams.conf, embedded
-		{"internal/jetmodel"},                   // what the simulation runs on; stands on nothing of ours
-		{"internal/fault", "internal/yamlfile"}, // planted in hosts and bridges, to be found by the simulation; what YAML files may cost
+		{"."},                 // streams.conf, embedded
+		{"internal/jetmodel"}, // what the simulation runs on; stands on nothing of ours
+		{"internal/fault", "internal/yamlfile", "internal/roles"}, // planted in hosts and bridges, to be found by the simulation; what YAML files may cost; who may do what on NATS
 		{"internal/bus"},
 		{"internal/host", "bridge", "client", "internal/inspector"},
 		{"internal/llm", "internal/tools"},
@@ -88,9 +88,9 @@ var repository = laws{
 	fences: []fence{
 		{
 			what:  "github.com/nats-io/nats.go",
-			only:  []string{"internal/bus", "e2e", "bridge", "client", "internal/bench", "examples/service-go"},
+			only:  []string{"internal/bus", "e2e", "bridge", "client", "internal/bench", "internal/roles/trial", "examples/service-go"},
 			tests: true,
-			why:   "JetStream's conflicts, timeouts and stale reads are understood in one place, internal/bus; bridge and client take a connection from their caller; internal/bench measures the bus against plain publishes; examples/service-go is a service that knows nothing of Refold",
+			why:   "JetStream's conflicts, timeouts and stale reads are understood in one place, internal/bus; bridge and client take a connection from their caller; internal/bench measures the bus against plain publishes; internal/roles/trial does what no program of ours may; examples/service-go is a service that knows nothing of Refold",
 		},
 		{
 			what:  "github.com/nats-io/nats-server/v2",

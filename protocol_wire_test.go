@@ -4,11 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"log/slog"
-	"net/url"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -27,6 +23,7 @@ import (
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/host"
+	"github.com/refold/refold/internal/roles"
 	"github.com/refold/refold/subjects"
 )
 
@@ -34,7 +31,7 @@ import (
 const wirePatience = 60 * time.Second
 
 // TestWire runs a session-actor, a bridge for a model, a bridge for tools and a
-// client, each with the rights that docs/operations.md gives its role, and
+// client, each with the rights that refold roles gives it, and
 // looks at every message that passes: it is one of its schema. And all that
 // should pass did.
 func TestWire(t *testing.T) {
@@ -59,7 +56,7 @@ func TestWire(t *testing.T) {
 	<-w.model.hanging
 	w.said(chat, "refold.in.s1", `{"type":"RunRequested","data":{"input":{"text":"work"}}}`)
 	// The wake of run 1 comes before the deadline of run 2, and asks for one that doesn't.
-	operator := w.plain("operator")
+	operator := w.plain("admin")
 	w.said(operator, "refold.wake.s1", `{"type":"WakeSettled","data":{"effect":"w1"}}`)
 	w.said(operator, "refold.wake.s1", `{"type":"WakeSettled","data":{"effect":"w2"}}`)
 	if end := out.finished(2); end.Code != session.CodeDeadlineExceeded {
@@ -101,10 +98,11 @@ func (w *wire) driven(operator *nats.Conn) {
 	}
 }
 
-// wire is a server with the accounts of docs/operations.md.
+// wire is a server with the accounts that refold roles writes.
 type wire struct {
 	t       *testing.T
 	ctx     context.Context
+	dir     string // of the users' files
 	node    *bustest.Node
 	schemas *schemas
 	model   *idleModel
@@ -118,36 +116,47 @@ func newWire(t *testing.T) *wire {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), wirePatience)
 	t.Cleanup(cancel)
-	path := filepath.Join(t.TempDir(), "nats.conf")
-	if err := os.WriteFile(path, []byte(fenced(t, "docs/operations.md", "nats")[0].text), 0o600); err != nil {
+	dir := t.TempDir()
+	tenant := roles.DefaultTenant()
+	tenant.Clients = []string{"chat"}
+	file := &roles.File{Tenants: map[string]*roles.Tenant{subjects.DefaultPrefix: tenant}}
+	if _, err := file.Write(dir, nil); err != nil {
 		t.Fatal(err)
 	}
-	rights, err := server.ProcessConfigFile(path)
+	rights, err := server.ProcessConfigFile(roles.AccountsFile(dir))
 	if err != nil {
-		t.Fatalf("the rights in docs/operations.md: %v", err)
+		t.Fatal(err)
 	}
 	return &wire{
-		t: t, ctx: ctx, schemas: readSchemas(t), seen: map[string]int{}, fields: map[string]map[string]bool{},
-		node:  bustest.Server(t, func(o *server.Options) { o.Accounts, o.Users = rights.Accounts, rights.Users }),
+		t: t, ctx: ctx, dir: dir, schemas: readSchemas(t), seen: map[string]int{}, fields: map[string]map[string]bool{},
+		node:  bustest.Server(t, func(o *server.Options) { o.Accounts, o.Nkeys = rights.Accounts, rights.Nkeys }),
 		model: &idleModel{hanging: make(chan struct{}), stopped: make(chan struct{})},
 	}
 }
 
-// url is the server's address for a user.
-func (w *wire) url(user string) string {
-	u, err := url.Parse(w.node.URL())
+// user is a user of the server.
+func user(name string) roles.User { return roles.User{Prefix: subjects.DefaultPrefix, Name: name} }
+
+// as is how a program of a user connects.
+func (w *wire) as(name string) bus.Options {
+	return bus.Options{URL: w.node.URL(), Context: roles.ContextFile(w.dir, user(name)), Logger: w.logger(name)}
+}
+
+// auth is a user's key.
+func (w *wire) auth(name string) nats.Option {
+	w.t.Helper()
+	auth, err := nats.NkeyOptionFromSeed(roles.SeedFile(w.dir, user(name)))
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	u.User = url.UserPassword(user, "change-me")
-	return u.String()
+	return auth
 }
 
 // plain connects as any NATS program does.
-func (w *wire) plain(user string) *nats.Conn {
+func (w *wire) plain(name string) *nats.Conn {
 	w.t.Helper()
-	nc, err := nats.Connect(w.url(user), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
-		w.t.Errorf("%s: %v", user, err)
+	nc, err := nats.Connect(w.node.URL(), w.auth(name), nats.CustomInboxPrefix(user(name).Inbox()), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+		w.t.Errorf("%s: %v", name, err)
 	}))
 	if err != nil {
 		w.t.Fatal(err)
@@ -176,7 +185,7 @@ func (w *wire) observe() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	nc := w.plain("operator")
+	nc := w.plain("admin")
 	if _, err := nc.Subscribe("refold.>", func(m *nats.Msg) { w.look(names, m) }); err != nil {
 		w.t.Fatal(err)
 	}
@@ -268,7 +277,7 @@ func (w *wire) count(name string) {
 
 // actor runs a session-actor until the test ends.
 func (w *wire) actor() {
-	b, err := bus.Connect(w.ctx, bus.Options{URL: w.url("actor"), InboxPrefix: "_INBOX_actor", Logger: w.logger("actor")})
+	b, err := bus.Connect(w.ctx, w.as("actor"))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -278,6 +287,14 @@ func (w *wire) actor() {
 	}
 	if err := b.Provision(w.ctx, conf, 1); err != nil {
 		w.t.Fatal(err)
+	}
+	for _, c := range []struct {
+		class  session.Class
+		target string
+	}{{session.ClassLLM, "openai"}, {session.ClassTool, "host"}, {session.ClassWake, subjects.NoTarget}} {
+		if err := b.ProvisionBridge(w.ctx, conf, c.class, c.target); err != nil {
+			w.t.Fatal(err)
+		}
 	}
 	var record session.InstallRecord
 	if err := codec.Unmarshal(session.BuiltinInstall(), &record); err != nil {
@@ -296,7 +313,7 @@ func (w *wire) actor() {
 
 // guest is another session-actor, which shares the lanes for a while.
 func (w *wire) guest() {
-	b, err := bus.Connect(w.ctx, bus.Options{URL: w.url("actor"), InboxPrefix: "_INBOX_actor", Logger: w.logger("guest")})
+	b, err := bus.Connect(w.ctx, w.as("actor"))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -336,12 +353,12 @@ func (w *wire) run(end func(), run func(context.Context) error) {
 
 // bridges runs one bridge for the model and one for the tools.
 func (w *wire) bridges() {
-	for user, serve := range map[string]func(*bridge.Bridge) error{
+	for name, serve := range map[string]func(*bridge.Bridge) error{
 		"models": func(b *bridge.Bridge) error { return b.Model("openai", w.model) },
 		"tools":  func(b *bridge.Bridge) error { return b.Tool("host", idleTools{}) },
 	} {
 		b, err := bridge.Connect(w.ctx, bridge.Options{
-			URL: w.url(user), InboxPrefix: "_INBOX_" + user, Name: user, Grace: time.Second, Logger: w.logger(user),
+			URL: w.node.URL(), Context: roles.ContextFile(w.dir, user(name)), Name: name, Grace: time.Second, Logger: w.logger(name),
 		})
 		if err != nil {
 			w.t.Fatal(err)
@@ -468,7 +485,7 @@ func (f followed) next(typ string, data any) {
 // atRest looks at what is kept: snapshots, one of them too large for the
 // bucket, and descriptors of tools.
 func (w *wire) atRest() {
-	operator, err := bus.Connect(w.ctx, bus.Options{URL: w.url("operator")})
+	operator, err := bus.Connect(w.ctx, w.as("admin"))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -490,7 +507,7 @@ func (w *wire) atRest() {
 	if err := operator.PutSnapshot(w.ctx, "s2", 7, large); err != nil {
 		w.t.Fatal(err)
 	}
-	js, err := jetstream.New(w.plain("operator"))
+	js, err := jetstream.New(w.plain("admin"))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -546,94 +563,62 @@ func (w *wire) verdict() {
 	}
 }
 
-// TestRights: nobody says what is not theirs to say.
-func TestRights(t *testing.T) {
-	t.Parallel()
-	w := newWire(t)
-	for _, c := range []struct {
-		user, subject string
-		may           bool
-	}{
-		{"models", "refold.llm.s1", true},
-		{"models", "refold.tool.s1", false},
-		{"models", "refold.in.s1", false},
-		{"models", "refold.ctl.s1", false},
-		{"models", "refold.fx.llm.openai.s1.r1t1", false},
-		{"models", "refold.out.s1", false},
-		{"tools", "refold.tool.s1", true},
-		{"tools", "refold.llm.s1", false},
-		{"tools", "refold.ctl.s1", false},
-		{"tools", "refold.install", false},
-		{"actor", "refold.wake.s1", true},
-		{"actor", "refold.ctl.s1", false},
-		{"actor", "refold.llm.s1", false},
-	} {
-		t.Run(c.user+" "+c.subject, func(t *testing.T) {
-			t.Parallel()
-			denied := make(chan error, 1)
-			nc, err := nats.Connect(w.url(c.user), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { denied <- err }))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer nc.Close()
-			if err := nc.Publish(c.subject, nil); err != nil {
-				t.Fatal(err)
-			}
-			if err := nc.Flush(); err != nil { // the server's refusal comes before its pong
-				t.Fatal(err)
-			}
-			if err := nc.LastError(); (err == nil) != c.may {
-				t.Errorf("got %v, want permitted: %v", err, c.may)
-			}
-		})
-	}
-}
-
-// TestClientsApart: from the clients' account nothing but the exported subjects
-// reaches Refold, also not as the subject that an answer should come on. From
-// Refold's own account that does reach it, which docs/operations.md says; here
-// it shows that the test would see it.
-func TestClientsApart(t *testing.T) {
+// TestAttackAnswerToADoor: a server sends what somebody stored to whatever subject
+// a request names for its answer. From an account of its own no user reaches a
+// door so: neither a client, nor an auditor, nor a bridge, which may both read the
+// log. From the streams' account it does; that shows that the test would see it.
+func TestAttackAnswerToADoor(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
 	w.actor()
-	chat, models := w.plain("chat"), w.plain("models")
+	chat := w.plain("chat")
 	out := w.follow(chat, "refold.out.s1")
 	forged := `{"type":"FactsSet","data":{"facts":{"a":"b"}}}`
 	w.said(chat, "refold.in.s1", forged)
 	if _, err := out.sub.NextMsgWithContext(w.ctx); err != nil { // the session-actor is at work
 		t.Fatal(err)
 	}
-	for _, subject := range []string{"refold.ctl.s1", "refold.install"} {
-		if _, err := chat.Request(subject, []byte(`{}`), 5*time.Second); !errors.Is(err, nats.ErrNoResponders) {
-			t.Errorf("%s: got %v, want that nobody is there", subject, err)
-		}
-	}
-	for _, subject := range []string{"refold.in.s1", "refold.view.s1", "$JS.API.DIRECT.GET.REFOLD_LOG"} {
-		if err := chat.PublishRequest(subject, "refold.ctl.s1", []byte(`{"seq":2}`)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	w.said(chat, "refold.in.s1", `{"type":"RunImagined"}`)
-	if err := models.PublishRequest("$JS.API.DIRECT.GET.REFOLD_LOG", "refold.ctl.s1", []byte(`{"seq":2}`)); err != nil {
-		t.Fatal(err)
-	}
-	operator, err := client.Connect(w.ctx, client.Options{URL: w.url("operator")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer operator.Close()
-	for e, err := range operator.Events(w.ctx, "s1", 1) {
+	ask := func(who, prefix string, to ...string) {
+		nc, err := nats.Connect(w.node.URL(), w.auth(who), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e.Door == session.DoorIn {
-			continue
+		defer nc.Close()
+		for _, subject := range append(to, prefix+"DIRECT.GET.REFOLD_LOG", prefix+"STREAM.MSG.GET.REFOLD_LOG") {
+			for _, door := range []string{"ctl", "approve", "install"} {
+				if err := nc.PublishRequest(subject, "refold."+door+".s1", []byte(`{"seq":2}`)); err != nil {
+					t.Fatal(err)
+				}
+			}
 		}
-		if e.Door != session.DoorCtl || string(e.Payload) != forged {
+		if err := nc.Flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask("chat", "$JS.API.", "refold.in.s1", "refold.view.s1")
+	ask("chat", "refold.api.")
+	for _, who := range []string{"auditor", "models", "tools", "timers", "approver"} {
+		ask(who, "$JS.API.", "refold.view.s1")
+		ask(who, "refold.api.")
+	}
+	w.said(chat, "refold.in.s1", `{"type":"RunImagined"}`)
+	ask("admin", "$JS.API.")
+	admin, err := client.Connect(w.ctx, client.Options{URL: w.node.URL(), Context: roles.ContextFile(w.dir, user("admin"))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close()
+	within := false // what comes now, the administrator made
+	for e, err := range admin.Events(w.ctx, "s1", 1) {
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case bytes.Contains(e.Payload, []byte("RunImagined")):
+			within = true
+		case e.Door != session.DoorIn && within:
+			return
+		case e.Door != session.DoorIn:
 			t.Errorf("event %d came through %s: %s", e.Seq, e.Door, e.Payload)
-			continue
 		}
-		break
 	}
 }

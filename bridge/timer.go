@@ -35,11 +35,7 @@ const (
 // this user may not do (a *bus.PermissionError) or what is not there, and then
 // the bridge may still run and serve the rest.
 func (b *Bridge) Timers(ctx context.Context, options ...ServeOption) error {
-	_, err := b.bus.EnsureBridge(ctx, b.conf, session.ClassWake, subjects.NoTarget)
-	if err == nil {
-		err = b.bus.Dues(b.conf).Ensure(ctx)
-	}
-	if err != nil {
+	if err := b.bus.ProvisionBridge(ctx, b.conf, session.ClassWake, subjects.NoTarget); err != nil {
 		return fmt.Errorf("keep time: %w", err)
 	}
 	options = append([]ServeOption{Concurrency(timersAtOnce)}, options...)

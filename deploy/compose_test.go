@@ -30,6 +30,7 @@ type service struct {
 	DependsOn   map[string]map[string]any `yaml:"depends_on"`
 	Healthcheck map[string]any            `yaml:"healthcheck"`
 	Environment map[string]string         `yaml:"environment"`
+	Profiles    []string                  `yaml:"profiles"`
 
 	User        string   `yaml:"user"`
 	ReadOnly    bool     `yaml:"read_only"`
@@ -39,6 +40,11 @@ type service struct {
 
 // isNATS says whether the service is a server, and no program of Refold's.
 func (s service) isNATS() bool { return s.Build.Target == "nats" }
+
+// isDaemon says whether it is a session-actor or a bridge.
+func (s service) isDaemon() bool {
+	return s.Build.Target == "session-actor" || s.Build.Target == "bridge"
+}
 
 // TestCompose: what docker-compose.yml names is there, whatever it waits for
 // says that it is healthy, and nothing is reached from other machines.
@@ -76,7 +82,7 @@ func TestCompose(t *testing.T) {
 			}
 		}
 	}
-	for kind, want := range map[string]int{"nats": 3, "session-actor": 2, "bridge": 2} {
+	for kind, want := range map[string]int{"nats": 3, "session-actor": 2, "models": 2, "tools": 2, "timers": 2, "roles": 1} {
 		if got := counts[kind]; got != want {
 			t.Errorf("%d services of kind %s, want %d", got, kind, want)
 		}
@@ -123,8 +129,8 @@ func stage(t *testing.T, name string) (user string, owned []string) {
 	for _, m := range regexp.MustCompile(`(?m)^USER (\S+)$`).FindAllStringSubmatch(text, -1) {
 		user = m[1]
 	}
-	for _, m := range regexp.MustCompile(`install -d -o 10001 -g 10001 -m 0700 (\S+)`).FindAllStringSubmatch(text, -1) {
-		owned = append(owned, m[1])
+	for _, m := range regexp.MustCompile(`install -d -o 10001 -g 10001 -m 0700((?:[\s\\]+/\S+)+)`).FindAllStringSubmatch(text, -1) {
+		owned = append(owned, strings.Fields(strings.ReplaceAll(m[1], "\\", ""))...)
 	}
 	return user, owned
 }
@@ -136,7 +142,7 @@ func TestComposeDurability(t *testing.T) {
 	c := readCompose(t)
 	asked := 0
 	for name, s := range c.Services {
-		if s.isNATS() {
+		if !s.isDaemon() {
 			continue
 		}
 		asked++
@@ -154,30 +160,65 @@ func TestComposeDurability(t *testing.T) {
 			}
 		}
 	}
-	if want := 4; asked != want {
+	if want := 8; asked != want {
 		t.Errorf("%d daemons, want %d", asked, want)
 	}
 }
 
-// TestCommands: every program takes the flags that docker-compose.yml gives it.
-// --version makes it read them and end.
+// TestCommands: the service roles writes the keys that the others mount, and every
+// daemon takes the flags that docker-compose.yml gives it and the file of its
+// user. --version makes it read them and end.
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	type run struct{ program, flags string }
-	seen := map[run]bool{}
-	for name, s := range readCompose(t).Services {
+	seen, dir := map[run]bool{}, t.TempDir()
+	execute := func(name, program string, command []string, more ...string) {
+		args := slices.Concat([]string{"run", "../cmd/" + program}, command, more)
+		for i, arg := range args {
+			args[i] = strings.Replace(arg, "/roles", dir, 1)
+		}
+		if out, err := exec.CommandContext(t.Context(), "go", args...).CombinedOutput(); err != nil {
+			t.Errorf("%s: %s %q: %v\n%s", name, program, command, err, out)
+		}
+	}
+	services := readCompose(t).Services
+	execute("roles", "refold", services["roles"].Command)
+	for name, s := range services {
+		checkKeys(t, name, s, dir)
 		of := run{s.Build.Target, strings.Join(s.Command, " ")}
-		if s.isNATS() || seen[of] {
+		if !s.isDaemon() || seen[of] {
 			continue
 		}
 		seen[of] = true
-		args := slices.Concat([]string{"run", "../cmd/" + s.Build.Target}, s.Command, []string{"--version"})
-		if out, err := exec.CommandContext(t.Context(), "go", args...).CombinedOutput(); err != nil {
-			t.Errorf("%s: %s %s: %v\n%s", name, of.program, of.flags, err, out)
+		execute(name, of.program, s.Command, "--version")
+	}
+	if got, want := len(seen), 4; got != want {
+		t.Errorf("%d programs with flags, want %d", got, want)
+	}
+}
+
+// checkKeys: a service that is a user sees the files of that user, read-only, and
+// no other key. The servers see no key at all.
+func checkKeys(t *testing.T, name string, s service, dir string) {
+	t.Helper()
+	var seen []string
+	for _, v := range s.Volumes {
+		source, at, _ := strings.Cut(v, ":")
+		if !strings.HasPrefix(source, "roles") || name == "roles" {
+			continue
+		}
+		path, readOnly := strings.CutSuffix(at, ":ro")
+		if seen = append(seen, path); !readOnly {
+			t.Errorf("%s may write to %s", name, path)
+		}
+		if source != "roles-server" {
+			if _, err := os.Stat(strings.Replace(path, "/roles", dir, 1) + "/seed.nk"); err != nil {
+				t.Errorf("%s mounts keys that the service roles does not write: %v", name, err)
+			}
 		}
 	}
-	if got, want := len(seen), 2; got != want {
-		t.Errorf("%d programs with flags, want %d", got, want)
+	if want := 1; name != "roles" && len(seen) != want {
+		t.Errorf("%s sees %q, want the files of one user", name, seen)
 	}
 }
 

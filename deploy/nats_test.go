@@ -5,9 +5,12 @@
 package deploy_test
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
@@ -17,6 +20,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/roles"
 )
 
 // payloadMin is what the largest event needs, with its headers.
@@ -24,7 +28,7 @@ const payloadMin = 768*1024 + 64*1024
 
 func TestNATSConf(t *testing.T) {
 	t.Parallel()
-	opts := natsConf(t)
+	opts := natsConf(t, deployed(t))
 	if !opts.JetStream || opts.StoreDir == "" {
 		t.Errorf("JetStream %t in %q: want it on, in a directory", opts.JetStream, opts.StoreDir)
 	}
@@ -50,12 +54,12 @@ func TestNATSConf(t *testing.T) {
 func TestNATSCluster(t *testing.T) {
 	t.Parallel()
 	servers, routes := make([]*server.Server, 3), make([]*url.URL, 3)
-	ports := freePorts(t, len(servers))
+	ports, dir := freePorts(t, len(servers)), deployed(t)
 	for i := range servers {
 		routes[i] = &url.URL{Scheme: "nats", Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[i]))}
 	}
 	for i := range servers {
-		opts := natsConf(t)
+		opts := natsConf(t, dir)
 		opts.ServerName = fmt.Sprintf("nats%d", i+1)
 		opts.Host, opts.Port = "127.0.0.1", server.RANDOM_PORT
 		opts.HTTPHost, opts.HTTPPort = "127.0.0.1", server.RANDOM_PORT
@@ -77,7 +81,15 @@ func TestNATSCluster(t *testing.T) {
 			t.Fatalf("%s is not ready", s.Name())
 		}
 	}
-	conn, err := nats.Connect(servers[0].ClientURL())
+	if conn, err := nats.Connect(servers[0].ClientURL()); err == nil {
+		conn.Close()
+		t.Error("a server lets in who has no key")
+	}
+	auth, err := nats.NkeyOptionFromSeed(roles.SeedFile(dir, admin))
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := nats.Connect(servers[0].ClientURL(), auth)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +130,7 @@ func TestNATSCluster(t *testing.T) {
 	// What docker-compose.yml has the daemons ask. Two of three prove nothing of
 	// the third.
 	for asked, want := range map[int]bus.Durability{3: bus.DurabilityAlways, 2: bus.DurabilityUnknown} {
-		b, err := bus.Connect(t.Context(), bus.Options{URL: servers[0].ClientURL(), Monitor: monitors[:asked]})
+		b, err := bus.Connect(t.Context(), bus.Options{URL: servers[0].ClientURL(), Context: roles.ContextFile(dir, admin), Monitor: monitors[:asked]})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,9 +141,34 @@ func TestNATSCluster(t *testing.T) {
 	}
 }
 
-func natsConf(t *testing.T) *server.Options {
+// deployed returns a directory with nats.conf and, beside it, the accounts that
+// the service roles of docker-compose.yml writes.
+func deployed(t *testing.T) (dir string) {
 	t.Helper()
-	opts, err := server.ProcessConfigFile("nats.conf")
+	dir = t.TempDir()
+	text, err := os.ReadFile("nats.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &roles.File{Tenants: map[string]*roles.Tenant{admin.Prefix: roles.DefaultTenant()}}
+	if _, err := f.Write(dir, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(
+		os.Rename(filepath.Dir(roles.AccountsFile(dir)), filepath.Join(dir, "roles")),
+		os.WriteFile(filepath.Join(dir, "nats.conf"), text, 0o600),
+	); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// admin may do everything in the account of the streams.
+var admin = roles.User{Prefix: "refold", Name: "admin"}
+
+func natsConf(t *testing.T, dir string) *server.Options {
+	t.Helper()
+	opts, err := server.ProcessConfigFile(filepath.Join(dir, "nats.conf"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -75,11 +75,11 @@ func decision(of session.ApprovalRequested, what string, more object) object {
 func TestApprovals(t *testing.T) {
 	t.Parallel()
 	guarded := startGuarded(t)
-	s := startSystemOn(t, guarded, "operator", approvalRecord())
+	s := guarded.start(approvalRecord())
 	s.models(approvalScript, "scripted")
 	l := &lab{}
 	s.tools(l)
-	chat := connect(t, as(t, guarded, "chat", true))
+	chat := guarded.connect("chat")
 	heard := listen(t, chat, "refold.out.s1")
 	publish(t, chat, "refold.in.s1", envelope(t, session.TypeRunRequested, object{"input": object{"text": "go"}}))
 	asked := heard.approvals(t, 3)

@@ -5,11 +5,13 @@ package e2e_test
 
 import (
 	"encoding/json"
+	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/refold/refold/actors/session"
@@ -120,6 +122,61 @@ func TestEdgeLogFull(t *testing.T) {
 	}
 	limit(func(*jetstream.StreamInfo) int64 { return -1 })
 	ended(t, nc, killSession)
+	accounts(t, nc, ledger)
+	verifyAll(t, srv.url)
+}
+
+// A client that fills the log stops nobody's run: its last tenth is not for
+// clients, who are told so.
+func TestEdgeLogAlmostFull(t *testing.T) {
+	t.Parallel()
+	ledger := filepath.Join(t.TempDir(), "ledger.jsonl")
+	srv := startNATSProcess(t)
+	startDaemon(t, "session-actor", "--nats", srv.url, "--install", writeFile(t, "install.json", recordedInstall(t)))
+	startDaemon(t, "bridge", "--nats", srv.url, "--model", "recorded:"+killRecording)
+	nc := connect(t, srv.url)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range userMessages(t, killSession) {
+		publish(t, nc, "refold.in."+killSession, envelope(t, session.TypeRunRequested, object{"input": object{"text": text}}))
+	}
+	until(t, endWithin, "a call is asked", func() bool {
+		var v session.View
+		answer, err := nc.Request("refold.view."+killSession, nil, time.Second)
+		return err == nil && json.Unmarshal(answer.Data, &v) == nil && v.WaitsFor == "tools"
+	})
+	limit := func(bytes int64) {
+		t.Helper()
+		stream, err := js.Stream(t.Context(), "REFOLD_LOG")
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg := stream.CachedInfo().Config
+		cfg.MaxBytes = bytes
+		if _, err := js.UpdateStream(t.Context(), cfg); err != nil {
+			t.Fatal(err)
+		}
+	}
+	limit(4 << 20)
+	full := envelope(t, session.TypeRunRequested, object{"input": object{"text": strings.Repeat("x", 100<<10)}})
+	until(t, endWithin, "the client is refused", func() bool {
+		_, err = js.PublishMsg(t.Context(), &nats.Msg{Subject: "refold.in.flood", Data: full})
+		var api *jetstream.APIError
+		return errors.As(err, &api) && strings.Contains(api.Description, "the last tenth is kept for sessions that run")
+	})
+	_, stderr, status := run(t, endWithin, nil, "refold", "run", "other", "--nats", srv.url, "hello")
+	if status == 0 || !strings.Contains(stderr, "the last tenth is kept for sessions that run") {
+		t.Errorf("a client: status %d, %q; want what to do", status, stderr)
+	}
+	startDaemon(t, "bridge", "--nats", srv.url, "--tools", "recorded:"+killRecording, "--ledger", ledger)
+	ended(t, nc, killSession)
+	limit(-1)
+	until(t, endWithin, "the client is heard again", func() bool {
+		_, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: "refold.in.flood", Data: envelope(t, session.TypeRunRequested, object{"input": object{"text": "again"}})})
+		return err == nil
+	})
 	accounts(t, nc, ledger)
 	verifyAll(t, srv.url)
 }

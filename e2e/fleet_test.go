@@ -127,17 +127,16 @@ func TestHostSessionExpires(t *testing.T) {
 	s.wantEnd("s1", 2, session.Completed, "")
 }
 
-// TestFleetRights: a worker with no more rights than docs/operations.md gives
+// TestFleetRights: a worker with no more rights than refold roles gives
 // answers for another one.
 func TestFleetRights(t *testing.T) {
 	t.Parallel()
 	guarded := startGuarded(t)
-	s := startSystemOn(t, guarded, "operator", nil)
+	s := guarded.start(nil)
 	s.at("s0", publish(t, s.nc, "refold.in.s0", []byte("{}"))) // all streams are there
 	s.models(fleetRules, "scripted")
 	work := func(name string) *daemon {
-		return startDaemon(t, "bridge", "--nats", as(t, guarded, "tools", true), "--no-provision", "--no-timers", "--inbox-prefix", "_INBOX_tools",
-			"--tools", "host", "--worker", name, "--workdir", t.TempDir(), "--worker-lost", "5s")
+		return startDaemon(t, "bridge", guarded.daemon("tools", "--tools", "host", "--worker", name, "--workdir", t.TempDir(), "--worker-lost", "5s")...)
 	}
 	first := work("w1")
 	s.run(session.DoorIn, "s1", "open", scripted)

@@ -10,18 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
-
 	"github.com/refold/refold/actors/session"
 )
-
-// clientRights are all that a client needs.
-var clientRights = &server.Permissions{
-	Publish: &server.SubjectPermission{Allow: []string{"refold.in.*", "refold.view.*"}},
-	Subscribe: &server.SubjectPermission{Allow: []string{
-		"_INBOX_chat.>", "refold.out.*", "refold.live.*", "refold.progress.*",
-	}},
-}
 
 // followScript speaks and calls a tool, then speaks again.
 const followScript = `
@@ -62,21 +52,14 @@ const joined = "joined by its submission"
 // for nothing else.
 func TestAClientFollowsItsRun(t *testing.T) {
 	t.Parallel()
-	options := natsOptions(t.TempDir(), server.RANDOM_PORT)
-	options.Users = []*server.User{
-		{Username: "operator", Password: "change-me"}, {Username: "actor", Password: "change-me"},
-		{Username: "chat", Password: "change-me", Permissions: clientRights},
-	}
-	refused := &violations{}
-	url := serveLogged(t, options, refused)
-	s := startSystemOn(t, url, "operator", object{"v": 1, "rules": 1, "tools": list{tool("look", nil)}, "config": scripted})
+	guarded := startGuarded(t)
+	s := guarded.start(object{"v": 1, "rules": 1, "tools": list{tool("look", nil)}, "config": scripted})
 	s.models(followScript, "scripted")
 	held := make(chan struct{})
 	l := &lab{outputs: map[string]string{"look": "two\nfiles"}, hold: map[string]chan struct{}{}}
 	s.tools(l)
-	user := writeFile(t, "chat.json", jsonText(t, object{"url": as(t, url, "chat", true), "inbox_prefix": "_INBOX_chat"}))
 	asks := func(sid string, more ...string) (out, told string) {
-		return runOnce(t, 0, nil, append([]string{"--context", user, "run", sid, "go"}, more...)...)
+		return runOnce(t, 0, nil, guarded.as("chat", append([]string{"run", sid, "go"}, more...)...)...)
 	}
 	want := func(what, out, told string) {
 		t.Helper()
@@ -116,13 +99,8 @@ func TestAClientFollowsItsRun(t *testing.T) {
 	close(held)
 	running.Wait()
 
-	refused.mu.Lock()
-	if len(refused.all) > 0 {
-		t.Errorf("the server refused: %q", refused.all)
-	}
-	refused.all = nil
-	refused.mu.Unlock()
-	_, told = runOnce(t, 1, nil, "--context", user, "run", "s2", "go", "--submission", "first")
+	guarded.wantNone()
+	_, told = runOnce(t, 1, nil, guarded.as("chat", "run", "s2", "go", "--submission", "first")...)
 	if !strings.Contains(told, "its run has ended") || !strings.Contains(told, "may not read") {
 		t.Errorf("of a submission that ended before: told %q", told)
 	}

@@ -40,6 +40,12 @@ func serveOptions(t testing.TB, options *server.Options) string {
 // serveLogged does so, and says to log what it has to say.
 func serveLogged(t testing.TB, options *server.Options, log server.Logger) string {
 	t.Helper()
+	return serve(t, options, log).ClientURL()
+}
+
+// serve starts a server and stops it when the test ends.
+func serve(t testing.TB, options *server.Options, log server.Logger) *server.Server {
+	t.Helper()
 	srv, err := server.NewServer(options)
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +61,7 @@ func serveLogged(t testing.TB, options *server.Options, log server.Logger) strin
 	if !srv.ReadyForConnections(readyWithin) {
 		t.Fatal("the NATS server is not ready")
 	}
-	return srv.ClientURL()
+	return srv
 }
 
 // serveNATS is the test binary as a NATS server: it prints its URL and serves

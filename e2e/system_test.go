@@ -62,22 +62,18 @@ type system struct {
 // startSystem starts a system with an install record; nil is the built-in one.
 func startSystem(t *testing.T, record object) *system {
 	t.Helper()
-	return startSystemOn(t, startNATS(t), "", record)
+	url := startNATS(t)
+	return startSystemOn(t, url, []string{"--nats", url}, record)
 }
 
-// startSystemOn does so on a server that runs. If it has users, user is the
-// test's, and that of the session-actor is `actor`, with an inbox of its own.
-func startSystemOn(t *testing.T, server, user string, record object) *system {
+// startSystemOn does so on a server that runs: url is how the test connects, and
+// args are how the session-actor does.
+func startSystemOn(t *testing.T, url string, args []string, record object) *system {
 	t.Helper()
-	args := []string{"--nats", server}
-	if user != "" {
-		actor := object{"url": as(t, server, "actor", true), "inbox_prefix": "_INBOX_actor"}
-		args = []string{"--context", writeFile(t, "context.json", jsonText(t, actor))}
-	}
 	if record != nil {
 		args = append(args, "--install", writeFile(t, "install.json", jsonText(t, record)))
 	}
-	s := &system{t: t, url: as(t, server, user, user != ""), blobs: map[codec.Hash]string{}}
+	s := &system{t: t, url: url, blobs: map[codec.Hash]string{}}
 	s.actor = startDaemon(t, "session-actor", args...)
 	s.nc = connect(t, s.url)
 	var err error
@@ -157,21 +153,27 @@ func (l *lab) ran() string {
 // serve starts a bridge in this process.
 func (s *system) serve(give func(b *bridge.Bridge) error) {
 	s.t.Helper()
+	serveBridge(s.t, bridge.Options{URL: s.url, Provision: true, Name: "e2e", Grace: time.Second}, give)
+}
+
+// serveBridge runs a bridge until the test ends.
+func serveBridge(t *testing.T, options bridge.Options, give func(b *bridge.Bridge) error) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	b, err := bridge.Connect(ctx, bridge.Options{URL: s.url, Provision: true, Name: "e2e", Grace: time.Second})
+	b, err := bridge.Connect(ctx, options)
 	if err == nil {
 		err = give(b)
 	}
 	if err != nil {
 		cancel()
-		s.t.Fatal(err)
+		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- b.Run(ctx) }()
-	s.t.Cleanup(func() {
+	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
-			s.t.Errorf("bridge: %v", err)
+			t.Errorf("bridge: %v", err)
 		}
 		b.Close()
 	})

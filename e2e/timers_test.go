@@ -27,19 +27,19 @@ import (
 func TestDeadlineRights(t *testing.T) {
 	t.Parallel()
 	guarded := startGuarded(t)
-	s := &timed{system: startSystemOn(t, guarded, "operator", nil), stored: make(chan string, 64)}
+	s := &timed{system: guarded.start(nil), stored: make(chan string, 64)}
 	s.at("warm-up", s.say(session.DoorCtl, "warm-up", session.TypeFactsSet, object{"facts": object{}}))
 	s.listen()
-	models := startDaemon(t, "bridge", "--nats", as(t, guarded, "models", true), "--model", "openai=scripted:echo", "--no-provision", "--inbox-prefix", "_INBOX_models")
+	models := startDaemon(t, "bridge", guarded.as("models", "--model", "openai=scripted:echo", "--no-provision")...)
 	until(t, time.Minute, "the models' bridge says that it keeps no time", func() bool { return strings.Contains(models.out.String(), "keeps_no_time") })
 	s.run(session.DoorCtl, "answered", "hi", object{"provider": "openai", "model": "m"})
 	s.wantEnd("answered", 1, session.Completed, "")
 
-	refused, stderr, status := run(t, time.Minute, nil, "bridge", "--nats", as(t, guarded, "models", true), "--timers", "--no-provision", "--inbox-prefix", "_INBOX_models")
+	refused, stderr, status := run(t, time.Minute, nil, "bridge", guarded.as("models", "--timers", "--no-provision")...)
 	if status != 1 || !strings.Contains(stderr, "does not allow this user") {
 		t.Errorf("timers without the right: status %d\n%s%s", status, refused, stderr)
 	}
-	startDaemon(t, "bridge", "--nats", as(t, guarded, "timers", true), "--timers", "--no-provision", "--inbox-prefix", "_INBOX_timers")
+	startDaemon(t, "bridge", guarded.daemon("timers")...)
 	s.mine = append(s.mine, "answered") // its wake is scheduled now
 	if !s.scheduled("answered") {
 		t.Error("a wake of ten minutes is not scheduled")
@@ -59,7 +59,7 @@ type timed struct {
 
 func startTimed(t *testing.T, server string) *timed {
 	t.Helper()
-	s := &timed{system: startSystemOn(t, server, "", nil), stored: make(chan string, 64)}
+	s := &timed{system: startSystemOn(t, server, []string{"--nats", server}, nil), stored: make(chan string, 64)}
 	s.at("warm-up", s.say(session.DoorCtl, "warm-up", session.TypeFactsSet, object{"facts": object{}}))
 	s.listen()
 	s.timers = startDaemon(t, "bridge", "--nats", s.url, "--timers")

@@ -1,7 +1,7 @@
 package e2e_test
 
 // What operators see of bridges as they run, with no more rights than
-// docs/operations.md gives for it: their counts, as `nats micro stats` asks for
+// an auditor has: their counts, as `nats micro stats` asks for
 // them, and refold bridge doctor.
 
 import (
@@ -30,24 +30,17 @@ const watchScript = `rules:
 func TestWatchingBridges(t *testing.T) {
 	t.Parallel()
 	guarded := startGuarded(t)
-	s := startSystemOn(t, guarded, "operator", nil)
+	s := guarded.start(nil)
 	s.at("s0", publish(t, s.nc, "refold.in.s0", []byte("{}"))) // all streams are there
-	startDaemon(t, "bridge", "--nats", as(t, guarded, "models", true), "--name", "models", "--no-provision", "--inbox-prefix", "_INBOX_models",
-		"--model", "openai=scripted:"+writeFile(t, "script.yaml", watchScript))
-	startDaemon(t, "bridge", "--nats", as(t, guarded, "tools", true), "--name", "tools", "--no-provision", "--inbox-prefix", "_INBOX_tools",
-		"--tools", "host", "--workdir", t.TempDir(), "--worker", "w1")
+	startDaemon(t, "bridge", guarded.daemon("models", "--name", "models", "--model", "openai=scripted:"+writeFile(t, "script.yaml", watchScript))...)
+	startDaemon(t, "bridge", guarded.daemon("tools", "--name", "tools", "--tools", "host", "--workdir", t.TempDir(), "--worker", "w1")...)
 	for _, sid := range []string{"s1", "s2"} {
 		s.run(session.DoorIn, sid, "go", object{"provider": "openai", "model": "m"})
 		s.wantEnd(sid, 1, session.Completed, "")
 	}
 
-	watch := as(t, guarded, "watch", true)
 	denied := make(chan error, 8)
-	nc, err := nats.Connect(watch, nats.CustomInboxPrefix("_INBOX_watch"), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { denied <- err }))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
+	nc := guarded.connect("auditor", nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { denied <- err }))
 	for target, want := range map[string]bridge.TargetStats{"llm/openai": {Done: 6}, "tool/host": {Done: 2}, "tool/host-w1": {Done: 2, Failed: 2}} {
 		var got bridge.TargetStats
 		// A settlement is in the log before it is counted.
@@ -71,19 +64,18 @@ func TestWatchingBridges(t *testing.T) {
 		t.Errorf("the log has %d failed calls, want 2", failed)
 	}
 
-	context := writeFile(t, "context.json", jsonText(t, object{"url": watch, "inbox_prefix": "_INBOX_watch"}))
 	var out string
 	until(t, time.Minute, "the doctor finds both", func() bool { // it misses a bridge that is too busy to answer
 		var errOut string
 		var status int
-		out, errOut, status = run(t, time.Minute, nil, "refold", "--context", context, "bridge", "doctor")
+		out, errOut, status = run(t, time.Minute, nil, "refold", guarded.as("auditor", "bridge", "doctor")...)
 		if status != 0 || errOut != "" {
 			t.Fatalf("the doctor says, with status %d:\n%s%s", status, out, errOut)
 		}
 		return regexp.MustCompile(`(?m)^llm/openai +1 *$`).MatchString(out) && regexp.MustCompile(`(?m)^tool/host +1 *$`).MatchString(out)
 	})
-	// Nothing else: nobody asks the log, or a session, as WATCH.
-	for _, subject := range []string{"$JS.API.STREAM.MSG.GET.REFOLD_LOG", "refold.in.s1", "refold.ctl.s1"} {
+	// Nothing else: an auditor says nothing.
+	for _, subject := range []string{"$JS.API.CONSUMER.CREATE.REFOLD_LOG", "refold.in.s1", "refold.ctl.s1"} {
 		if err := nc.Publish(subject, []byte("{}")); err != nil {
 			t.Fatal(err)
 		}

@@ -108,6 +108,17 @@ func printNames(t *testing.T, n Names) string {
 	p.section("services")
 	p.name("services", n.ServiceName("session-actor")+" "+n.ServiceName("bridge"))
 	p.made("stats")(n.ServiceStats("bridge", "i1"))
+	p.section("patterns of permissions")
+	for _, d := range append(Doors(), session.DoorInstall) {
+		p.name("all of "+string(d), n.DoorAll(d))
+	}
+	p.name("stored", n.StoredAll(session.DoorCtl))
+	p.name("effects", n.EffectsAll())
+	p.name("claims", strings.Join(n.ClaimsAll(session.ClassTool, "host"), " "))
+	p.name("timers", n.TimersAll())
+	p.name("API elsewhere", n.API())
+	p.name("accounts", n.Account("")+" "+n.Account("client"))
+	p.name("services", ServicesAll)
 	return p.out.String()
 }
 

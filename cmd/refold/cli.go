@@ -51,6 +51,7 @@ type cli struct {
 	Chaos     chaosCommand     `cmd:"" help:"Kill a session-actor and a bridge at every message that they send, on a server of their own, and look at what is left."`
 	ChaosPart chaosPartCommand `cmd:"" hidden:""`
 
+	Roles   rolesCommand   `cmd:"" help:"Write accounts and keys for NATS servers, each with the rights of a role; try them."`
 	Streams streamsCommand `cmd:"" help:"List the streams, buckets and consumers, or print one as the JetStream API takes it."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }

@@ -17,7 +17,7 @@ const viewWithin = 5 * time.Second
 
 // Run prints the session's View as JSON.
 func (v viewCommand) Run(ctx context.Context, s streams, conn connection) error {
-	c, err := conn.connect(ctx)
+	c, err := conn.connectCore(ctx)
 	if err != nil {
 		return err
 	}

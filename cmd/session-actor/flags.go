@@ -3,17 +3,22 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/alecthomas/kong"
 
+	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/cmd/settings"
 	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/subjects"
 )
 
 // flags are the daemon's flags. A config file has the same keys.
 type flags struct {
 	settings.Connection `yaml:",inline"`
 	Replicas            int `yaml:"replicas" group:"NATS" default:"0" help:"Replicas of every stream; 0 is one for a new stream, and leaves others as they are."`
+
+	Consumers []string `name:"consumer" yaml:"consumer" group:"NATS" placeholder:"CLASS/TARGET" help:"Consumer of bridges that may create none, such as tool/host; refold roles lists those of its users. May be repeated."`
 
 	Install string `yaml:"install" placeholder:"FILE" help:"Install record to publish if the log has none: tools, profiles, default config. Default: the built-in one."`
 
@@ -58,5 +63,17 @@ func parse(args, environ []string, stdout, stderr io.Writer) (f flags, done bool
 	if _, err := bus.ParseMonitors(f.Monitor); err != nil {
 		return f, false, fmt.Errorf("--monitor: %w", err)
 	}
+	for _, c := range f.Consumers {
+		class, target := consumerOf(c)
+		if _, err := subjects.BridgeName(class, target); err != nil {
+			return f, false, fmt.Errorf("--consumer %s: want CLASS/TARGET, such as tool/host: %w", c, err)
+		}
+	}
 	return f, false, nil
+}
+
+// consumerOf reads a value of --consumer.
+func consumerOf(text string) (session.Class, string) {
+	class, target, _ := strings.Cut(text, "/")
+	return session.Class(class), target
 }

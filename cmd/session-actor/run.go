@@ -71,6 +71,12 @@ func run(ctx context.Context, f flags, stderr io.Writer) error {
 	if err := b.Provision(ctx, conf, f.Replicas); err != nil {
 		return err
 	}
+	for _, c := range f.Consumers {
+		class, target := consumerOf(c)
+		if err := b.ProvisionBridge(ctx, conf, class, target); err != nil {
+			return err
+		}
+	}
 	stored, err := host.EnsureInstall(ctx, b, record)
 	if err != nil {
 		return err

@@ -66,6 +66,15 @@ func (b *Bus) EnsureBridge(ctx context.Context, conf *Conf, class session.Class,
 	return consumer.cfg.Name, nil
 }
 
+// ProvisionBridge creates or updates all consumers that bridges of a class and
+// target pull from, for bridges whose rights don't let them.
+func (b *Bus) ProvisionBridge(ctx context.Context, conf *Conf, class session.Class, target string) error {
+	if _, err := b.EnsureBridge(ctx, conf, class, target); err != nil || class != session.ClassWake {
+		return err
+	}
+	return b.Dues(conf).Ensure(ctx)
+}
+
 // peersWithin is how long a cluster may say that a peer is offline: one that
 // has just formed says so of servers that are about to be heard.
 const peersWithin = 15 * time.Second
@@ -101,6 +110,10 @@ func (b *Bus) ensureStream(ctx context.Context, want streamConf, replicas int) e
 		return err
 	}
 	have := stream.CachedInfo().Config
+	if door := b.names.DoorAll(session.DoorIn); want.cfg.Name == b.names.LogStream() && !slices.Contains(have.Subjects, door) {
+		// The log is almost full: KeepRoom opens the door again.
+		want.cfg.Subjects = slices.DeleteFunc(slices.Clone(want.cfg.Subjects), func(s string) bool { return s == door })
+	}
 	merged := have
 	changed := merge(&merged, &want.cfg, want.keys)
 	if key, ok := streamFixed(&have, &want.cfg, changed); ok {

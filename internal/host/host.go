@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -152,6 +153,12 @@ func (h *Host) Run(ctx context.Context) error {
 	}
 	beside.Go(func() { h.shares(working, members) })
 	beside.Go(func() { h.lookForStrays(working) })
+	beside.Go(func() {
+		h.bus.KeepRoom(working, func() bool {
+			lanes, _, _ := h.places.now()
+			return slices.Contains(lanes, 0)
+		})
+	})
 	var cause error
 	select {
 	case <-ctx.Done():

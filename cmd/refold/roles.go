@@ -1,0 +1,219 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/refold/refold/internal/roles"
+	"github.com/refold/refold/internal/roles/trial"
+	"github.com/refold/refold/internal/yamlfile"
+)
+
+// rolesCommand is about who may do what on the servers.
+type rolesCommand struct {
+	Write rolesWrite `cmd:"" default:"withargs" help:"Write the NATS servers' accounts, and for each user a key and the file by which its programs connect."`
+	Check rolesCheck `cmd:"" help:"Try every user with every subject on servers that run, and print the table; exit status 1 if they do otherwise."`
+	Table rolesTable `cmd:"" help:"Print who may do what, as Markdown."`
+}
+
+// usersOf says which users there are.
+type usersOf struct {
+	File string `type:"existingfile" placeholder:"FILE" help:"YAML file that names the users. Without it: one of each role, as the flags below change it, under --prefix."`
+	Dir  string `default:"roles" type:"path" placeholder:"DIR" help:"Where keys and configurations are."`
+}
+
+// rolesWrite writes everything.
+type rolesWrite struct {
+	usersOf `embed:""`
+	URL     string   `default:"nats://127.0.0.1:4222" placeholder:"URL" help:"Servers that programs connect to, separated by commas; a file's url wins."`
+	Clients []string `name:"client" placeholder:"NAME" help:"A client, instead of the one called client. May be repeated."`
+	Models  []string `name:"models" sep:"none" placeholder:"NAME=TARGET,…" help:"Bridges of models and their providers, instead of models=openai. May be repeated."`
+	Tools   []string `name:"tools" sep:"none" placeholder:"NAME=TARGET,…" help:"Bridges of tools and their executors, instead of tools=host; a worker W of a fleet is host-W. May be repeated."`
+	Apps    []string `name:"app" sep:"none" placeholder:"NAME=TARGET,…" help:"A program that asks for runs and serves its own tools. May be repeated."`
+	Rotate  []string `placeholder:"NAME" help:"Give this user a new key: the old one ends when the servers have read the accounts again. May be repeated."`
+}
+
+// Help is what the help says beside the flags.
+func (rolesWrite) Help() string {
+	return `Every user has an account of its own, which has what its role needs and nothing
+else. Have the servers include DIR/server/accounts.conf; it has public keys alone.
+DIR/users/PREFIX/NAME is for the programs of that user: give a daemon its
+config.yaml with --config, and anything else its context.json with --context. Keys
+that are there stay, so it can be run again after every change of the file; then
+the servers read it with nats-server --signal reload.
+
+A file, such as
+
+    url: nats://nats.example:4222
+    storage: 20GB
+    limits: {default: {connections: 50, payload: 1MB}}
+    tenants:
+      refold:
+        session-actors: [actor]
+        clients: [web, cron]
+        approvers: [approver]
+        operators: [operator]
+        timers: [timers]
+        admins: [admin]
+        models: {models: [openai]}
+        tools: {tools: [host, host-w1, host-w2]}
+        apps: {shop: [shop]}
+
+may also name auditors, step-hooks, space-readers, and services that a bridge of
+tools asks: docs/operations.md.`
+}
+
+// Run writes.
+func (r rolesWrite) Run(s streams, conn connection) error {
+	f, err := r.read(conn.Prefix)
+	if err != nil {
+		return &statusError{statusUsage, fmt.Sprintf("roles: %v", err)}
+	}
+	w, err := f.Write(r.Dir, r.Rotate)
+	if err != nil {
+		return fmt.Errorf("roles: %w", err)
+	}
+	made := map[string]bool{}
+	for _, u := range w.Made {
+		made[u.String()] = true
+	}
+	table := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "USER\tROLE\tKEY\tFILES")
+	for _, u := range w.Users {
+		key := "kept"
+		if made[u.String()] {
+			key = "new"
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", u, u.Role, key, roles.UserDir(r.Dir, u))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	if w.Changed {
+		fmt.Fprintf(s.out, "\nThe accounts are new: include %s in the servers' configuration, or have them read it again (nats-server --signal reload).\n", roles.AccountsFile(r.Dir))
+	}
+	return nil
+}
+
+// read returns the file, or what stands for it.
+func (r rolesWrite) read(prefix string) (*roles.File, error) {
+	if r.File != "" {
+		if len(r.Clients)+len(r.Models)+len(r.Tools)+len(r.Apps) > 0 {
+			return nil, errors.New("name users in --file or by flags, not both")
+		}
+		f, err := r.open(prefix)
+		if err == nil && f.URL == "" {
+			f.URL = r.URL
+		}
+		return f, err
+	}
+	t := roles.DefaultTenant()
+	if len(r.Clients) > 0 {
+		t.Clients = r.Clients
+	}
+	for _, of := range []struct {
+		flag  string
+		given []string
+		into  *map[string][]string
+	}{{"--models", r.Models, &t.Models}, {"--tools", r.Tools, &t.Tools}, {"--app", r.Apps, &t.Apps}} {
+		if len(of.given) == 0 {
+			continue
+		}
+		*of.into = map[string][]string{}
+		for _, text := range of.given {
+			name, targets, ok := strings.Cut(text, "=")
+			if !ok {
+				return nil, fmt.Errorf("%s %s: want NAME=TARGET, as in %s mail=mail", of.flag, text, of.flag)
+			}
+			(*of.into)[name] = strings.Split(targets, ",")
+		}
+	}
+	return &roles.File{URL: r.URL, Tenants: map[string]*roles.Tenant{prefix: t}}, nil
+}
+
+// open reads the file; without one it is that of all roles.
+func (u usersOf) open(prefix string) (*roles.File, error) {
+	if u.File == "" {
+		return &roles.File{Tenants: map[string]*roles.Tenant{prefix: roles.DefaultTenant()}}, nil
+	}
+	text, err := yamlfile.Read(u.File)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", u.File, err)
+	}
+	f, err := roles.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", u.File, err)
+	}
+	return f, nil
+}
+
+// rolesCheck tries the table.
+type rolesCheck struct {
+	Dir string `default:"roles" type:"path" placeholder:"DIR" help:"Where refold roles has written."`
+}
+
+// Run prints what every user may do, and what differs from the table.
+func (r rolesCheck) Run(ctx context.Context, s streams, conn connection) error {
+	f, err := roles.Read(r.Dir)
+	if err != nil {
+		return fmt.Errorf("roles check: %w", err)
+	}
+	url := f.URL
+	if conn.NATS != "" {
+		url = conn.NATS
+	}
+	cells, err := trial.Try(ctx, trial.Servers{URL: url, Dir: r.Dir}, f)
+	if err != nil {
+		return fmt.Errorf("roles check: %w", err)
+	}
+	if err := printCells(s, cells); err != nil {
+		return err
+	}
+	wrong := trial.Wrong(cells)
+	for _, c := range wrong {
+		fmt.Fprintf(s.out, "%s (%s), %s: %s: the servers %s, the table %s\n", c.User, c.User.Role, c.Subject.Row, c.Subject.Name, says(c.Got), says(c.Want))
+	}
+	fmt.Fprintf(s.out, "%d cells tried, %d differ. Nothing was stored.\n", len(cells), len(wrong))
+	if len(wrong) > 0 {
+		return &statusError{status: statusFailed, text: "roles check: the servers do otherwise than the table: have them read the accounts again"}
+	}
+	return nil
+}
+
+// printCells prints a line for each row and tenant, and a column for each user.
+func printCells(s streams, cells []trial.Cell) error {
+	table := tabwriter.NewWriter(s.out, 0, 0, 1, ' ', 0)
+	for _, tenant := range trial.Tenants(cells) {
+		fmt.Fprintf(table, "%s\t%s\n", tenant.Prefix, strings.Join(tenant.Users, "\t"))
+		for _, row := range tenant.Rows {
+			fmt.Fprintf(table, "%s\t%s\n", row.Name, strings.Join(row.Cells, "\t"))
+		}
+		fmt.Fprintln(table)
+	}
+	return table.Flush()
+}
+
+// says tells what a user may do.
+func says(a roles.Act) string {
+	switch a {
+	case 0:
+		return "refuse"
+	case roles.Publish:
+		return "let it publish"
+	case roles.Hear:
+		return "let it hear"
+	}
+	return "let it publish and hear"
+}
+
+// rolesTable prints the table.
+type rolesTable struct{}
+
+// Run prints it.
+func (rolesTable) Run(s streams) error {
+	_, err := fmt.Fprint(s.out, roles.Markdown())
+	return err
+}

@@ -1,0 +1,238 @@
+package roles
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/refold/refold/subjects"
+)
+
+// usersMax is how many users a file names at most.
+const usersMax = 512
+
+// File says which users there are. The zero value has none.
+type File struct {
+	URL     string             `yaml:"url"`     // for the files by which programs connect
+	Storage string             `yaml:"storage"` // what the streams of each tenant may take, such as 10GB; empty: what the servers allow
+	Limits  map[string]Limits  `yaml:"limits"`  // of the account of a user, by its name; "default" is of those that are not named
+	Tenants map[string]*Tenant `yaml:"tenants"` // by prefix
+}
+
+// Limits are of one account. 0 is none.
+type Limits struct {
+	Connections   int    `yaml:"connections"`
+	Subscriptions int    `yaml:"subscriptions"`
+	Payload       string `yaml:"payload"` // of one message, such as 64KB
+}
+
+// Tenant is what has a prefix, and with it streams and sessions of its own.
+type Tenant struct {
+	SessionActors []string `yaml:"session-actors"`
+	Clients       []string `yaml:"clients"`
+	Approvers     []string `yaml:"approvers"`
+	Operators     []string `yaml:"operators"`
+	Auditors      []string `yaml:"auditors"`
+	Timers        []string `yaml:"timers"`
+	Admins        []string `yaml:"admins"`
+
+	// Names, and the targets of each.
+	Models       map[string][]string `yaml:"models"`
+	Tools        map[string][]string `yaml:"tools"`
+	StepHooks    map[string][]string `yaml:"step-hooks"`
+	SpaceReaders map[string][]string `yaml:"space-readers"`
+	Apps         map[string][]string `yaml:"apps"`
+
+	Services map[string]Service `yaml:"services"`
+}
+
+// Service is a NATS service that is a tool.
+type Service struct {
+	Bridge   string   `yaml:"bridge"`   // of tools, that asks it
+	Subjects []string `yaml:"subjects"` // that it answers
+}
+
+// DefaultTenant is the tenant of whoever writes no file: one user of each role
+// that a deployment with OpenAI's models and host tools has.
+func DefaultTenant() *Tenant {
+	return &Tenant{
+		SessionActors: []string{"actor"}, Clients: []string{"client"}, Approvers: []string{"approver"}, Operators: []string{"operator"},
+		Auditors: []string{"auditor"}, Timers: []string{"timers"}, Admins: []string{"admin"},
+		Models: map[string][]string{"models": {"openai"}}, Tools: map[string][]string{"tools": {"host"}},
+	}
+}
+
+// Parse reads a file. What is wrong in it is told with its line; a key that is
+// none, with the nearest one.
+func Parse(text []byte) (*File, error) {
+	var f File
+	err := yaml.NewDecoder(bytes.NewReader(text), yaml.DisallowUnknownField()).Decode(&f)
+	var unknown *yaml.UnknownFieldError
+	switch {
+	case errors.As(err, &unknown):
+		return nil, fmt.Errorf("%s%s", yaml.FormatError(err, false, true), nearest(unknown.Token.Value))
+	case err != nil && !errors.Is(err, io.EOF):
+		return nil, errors.New(yaml.FormatError(err, false, true))
+	}
+	return &f, nil
+}
+
+// keys are all that a file may have.
+var keys = []string{
+	"url", "storage", "limits", "tenants", "connections", "subscriptions", "payload", "session-actors", "clients", "approvers", "operators",
+	"auditors", "timers", "admins", "models", "tools", "step-hooks", "space-readers", "apps", "services", "bridge", "subjects",
+}
+
+// nearest says which key may be meant.
+func nearest(key string) string {
+	best := slices.MinFunc(keys, func(a, b string) int { return distance(key, a) - distance(key, b) })
+	return fmt.Sprintf("\nnearest key: %s", best)
+}
+
+// distance is how many letters must be put in, taken out or changed.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		above := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := above
+			if a[i] != b[j] {
+				change++
+			}
+			above = row[j+1]
+			row[j+1] = min(change, above+1, row[j]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// Users returns all users, in an order that depends on nothing but the file, or
+// every problem that the file has.
+func (f *File) Users() ([]User, error) {
+	var all []User
+	var wrong []error
+	for _, prefix := range slices.Sorted(maps.Keys(f.Tenants)) {
+		if _, err := subjects.New(prefix); err != nil {
+			wrong = append(wrong, fmt.Errorf("tenants: %w", err))
+			continue
+		}
+		if f.Tenants[prefix] == nil {
+			wrong = append(wrong, fmt.Errorf("tenant %s: it has no users", prefix))
+			continue
+		}
+		users := f.Tenants[prefix].users(prefix)
+		wrong = append(wrong, problems(prefix, users)...)
+		all = append(all, users...)
+	}
+	if len(all) > usersMax {
+		wrong = append(wrong, fmt.Errorf("%d users: use at most %d", len(all), usersMax))
+	}
+	if len(f.Tenants) == 0 {
+		wrong = append(wrong, errors.New("tenants: name one at least"))
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.Limits)) {
+		if name != limitsDefault && !slices.ContainsFunc(all, func(u User) bool { return u.Name == name }) {
+			wrong = append(wrong, fmt.Errorf("limits: no user is called %s", name))
+		}
+		wrong = append(wrong, f.Limits[name].problems(name)...)
+	}
+	if _, err := size(f.Storage); err != nil {
+		wrong = append(wrong, fmt.Errorf("storage: %w", err))
+	}
+	return all, errors.Join(wrong...)
+}
+
+func (t *Tenant) users(prefix string) (all []User) {
+	for _, of := range []struct {
+		role  Role
+		names []string
+	}{
+		{SessionActor, t.SessionActors}, {Admin, t.Admins}, {Client, t.Clients}, {Approver, t.Approvers}, {Operator, t.Operators}, {Auditor, t.Auditors}, {Timers, t.Timers},
+	} {
+		for _, name := range of.names {
+			all = append(all, User{Prefix: prefix, Role: of.role, Name: name})
+		}
+	}
+	for _, of := range []struct {
+		role  Role
+		names map[string][]string
+	}{
+		{Models, t.Models}, {Tools, t.Tools}, {StepHooks, t.StepHooks}, {SpaceReaders, t.SpaceReaders}, {App, t.Apps},
+	} {
+		for _, name := range slices.Sorted(maps.Keys(of.names)) {
+			all = append(all, User{Prefix: prefix, Role: of.role, Name: name, Targets: of.names[name]})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.Services)) {
+		s := t.Services[name]
+		all = append(all, User{Prefix: prefix, Role: service, Name: name, Bridge: s.Bridge, Subjects: s.Subjects})
+		for i := range all {
+			if all[i].Role == Tools && all[i].Name == s.Bridge {
+				all[i].Subjects = append(all[i].Subjects, s.Subjects...)
+			}
+		}
+	}
+	return all
+}
+
+// problems returns what is wrong with the users of a prefix.
+func problems(prefix string, users []User) (all []error) {
+	say := func(format string, args ...any) {
+		all = append(all, fmt.Errorf("tenant "+prefix+": "+format, args...))
+	}
+	named, served := map[string]bool{}, map[Consumer]string{}
+	for _, u := range users {
+		if err := subjects.ValidInstance(u.Name); err != nil || strings.ToLower(u.Name) != u.Name {
+			say("user %q: a name is 1 to 64 of a-z 0-9 _ -", u.Name)
+		}
+		if named[u.Name] {
+			say("user %s is named twice: give each a name of its own", u.Name)
+		}
+		named[u.Name] = true
+		if u.class() != "" && len(u.targets()) == 0 {
+			say("%s %s: name its targets, as in %s: [openai]", u.Role, u.Name, u.Name)
+		}
+		for _, t := range u.Targets {
+			c := Consumer{u.class(), t}
+			if err := subjects.ValidTarget(t); err != nil {
+				say("%s %s: %v", u.Role, u.Name, err)
+			} else if other, twice := served[c]; twice {
+				say("%s is served by %s and by %s: users that serve one target share its effects, so let them be one user", c, other, u.Name)
+			}
+			served[c] = u.Name
+		}
+		if u.Role == service {
+			all = append(all, u.serviceProblems(prefix, users)...)
+		}
+	}
+	if !slices.ContainsFunc(users, func(u User) bool { return u.Role == SessionActor }) {
+		say("name its session-actors: without one no session runs")
+	}
+	return all
+}
+
+func (u User) serviceProblems(prefix string, users []User) (all []error) {
+	if !slices.ContainsFunc(users, func(b User) bool { return b.Role == Tools && b.Name == u.Bridge }) {
+		all = append(all, fmt.Errorf("tenant %s: service %s: bridge: no user of tools is called %q", prefix, u.Name, u.Bridge))
+	}
+	if len(u.Subjects) == 0 {
+		all = append(all, fmt.Errorf("tenant %s: service %s: name the subjects that it answers", prefix, u.Name))
+	}
+	for _, s := range u.Subjects {
+		if strings.HasPrefix(s, "$") || strings.HasPrefix(s, "_") || strings.HasPrefix(s, ">") || strings.HasPrefix(s, "*") ||
+			s == prefix || strings.HasPrefix(s, prefix+".") || strings.ContainsAny(s, " \t\r\n\"\\") || s == "" {
+			all = append(all, fmt.Errorf("tenant %s: service %s: subject %q: begin with a token of its own, which is not $…, _… or %s", prefix, u.Name, s, prefix))
+		}
+	}
+	return all
+}

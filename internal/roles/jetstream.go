@@ -1,0 +1,122 @@
+package roles
+
+import (
+	"slices"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/subjects"
+)
+
+// How subjects that JetStream hears begin. In an account without streams the
+// first is another one, subjects.Names.API: JetStream answers its own for the
+// asker's account.
+const (
+	api  = "$JS.API."
+	acks = "$JS.ACK."
+	flow = "$JS.FC."
+)
+
+// readers are all that read an account's streams with a key of their own.
+func readers() []Role { return append(bridges(), SessionActor, Approver, Operator, Auditor) }
+
+// read is the row of what a stream holds.
+func read(name, about string, stream func(subjects.Names) string, roles ...Role) Row {
+	return Row{
+		Name: "read " + name, About: about, Answers: Often, May: who(Publish, roles...),
+		Patterns: fixed(func(n subjects.Names) []string {
+			s := stream(n)
+			return []string{api + "STREAM.MSG.GET." + s, api + "DIRECT.GET." + s, api + "DIRECT.GET." + s + ".>"}
+		}),
+	}
+}
+
+func readRows() []Row {
+	return []Row{
+		{Name: "JetStream", About: "whether it is there", Answers: Once, Patterns: one(func(subjects.Names) string { return api + "INFO" }),
+			May: who(Publish, readers()...)},
+		{Name: "look at streams", About: "their configuration, how much they hold, of which subjects", Answers: Once, May: who(Publish, readers()...),
+			Patterns: fixed(func(n subjects.Names) []string { return each(n.Streams(), api+"STREAM.INFO.") })},
+		read("events", "the log", subjects.Names.LogStream, SessionActor, Operator, Auditor, Models, Tools, StepHooks, App, Approver),
+		read("effects", "effects and claims", subjects.Names.EffectsStream, append(bridges(), SessionActor, Operator, Auditor)...),
+		read("notices", "what sessions said", subjects.Names.NoticesStream, SessionActor, Operator, Auditor),
+		read("timers", "schedules", subjects.Names.TimersStream, SessionActor, Operator),
+		read("snapshots", "snapshots, quarantines", subjects.Names.SnapshotsStream, SessionActor, Operator, Auditor, Approver),
+		read("blobs", "contents", subjects.Names.BlobsStream, SessionActor, Operator, Auditor, Models, Tools, StepHooks, SpaceReaders, App),
+	}
+}
+
+func pullRows() []Row {
+	return []Row{
+		{Name: "pull its effects", About: "one consumer for each target", Answers: Often, Patterns: pulls, May: who(Publish, bridges()...)},
+		{Name: "list consumers of effects", About: "which workers there are", Answers: Once, May: who(Publish, Tools, App),
+			Patterns: one(func(n subjects.Names) string { return api + "CONSUMER.NAMES." + n.EffectsStream() })},
+		{Name: "purge blobs", About: "uploads that nothing names", Answers: Once, May: who(Publish, SessionActor, Models, Tools, StepHooks, SpaceReaders, App),
+			Patterns: one(func(n subjects.Names) string { return api + "STREAM.PURGE." + n.BlobsStream() })},
+		{Name: "create streams", About: "and update them", Answers: Once, May: who(Publish, SessionActor),
+			Patterns: fixed(func(n subjects.Names) []string {
+				return slices.Concat(each(n.Streams(), api+"STREAM.CREATE."), each(n.Streams(), api+"STREAM.UPDATE."))
+			})},
+		{Name: "consumers of all streams", About: "create them, pull, delete", Answers: Often, May: who(Publish, SessionActor, Operator),
+			Patterns: fixed(consumers)},
+		{Name: "lanes", About: "reset them, change their owner", Answers: Once, May: who(Publish, SessionActor),
+			Patterns: fixed(func(n subjects.Names) []string {
+				return []string{api + "CONSUMER.RESET." + n.LogStream() + ".*", api + "CONSUMER.UNPIN." + n.LogStream() + ".*", acks + n.LogStream() + ".>", acks + "*.*." + n.LogStream() + ".>"}
+			})},
+		{Name: "list streams", About: "their names and configurations", Answers: Once, May: who(Publish, Operator),
+			Patterns: fixed(func(subjects.Names) []string { return []string{api + "STREAM.NAMES", api + "STREAM.LIST"} })},
+		{Name: "delete, purge", About: "streams and messages", Answers: Once, Patterns: fixed(func(n subjects.Names) []string {
+			kept := slices.DeleteFunc(n.Streams(), func(s string) bool { return s == n.BlobsStream() })
+			return slices.Concat(each(n.Streams(), api+"STREAM.DELETE."), each(n.Streams(), api+"STREAM.MSG.DELETE."), each(kept, api+"STREAM.PURGE."))
+		})},
+		{Name: "what is pushed to it", About: "scans of whole streams", May: who(Hear, Operator),
+			Patterns: func(_ subjects.Names, u User) []string { return []string{u.Inbox() + ".>"} }},
+	}
+}
+
+// consumers is what one may ask of any consumer of the streams.
+func consumers(n subjects.Names) (all []string) {
+	for _, s := range n.Streams() {
+		for _, verb := range []string{"CREATE", "INFO", "DELETE", "MSG.NEXT"} {
+			all = append(all, api+"CONSUMER."+verb+"."+s+".>")
+		}
+		all = append(all, api+"CONSUMER.CREATE."+s, api+"CONSUMER.NAMES."+s, api+"CONSUMER.LIST."+s, flow+s+".>")
+	}
+	return all
+}
+
+// pulls is what a bridge asks of the consumers of its targets. They are there:
+// session-actors create them.
+func pulls(n subjects.Names, u User) (all []string) {
+	for _, c := range u.consumers(n) {
+		at := c.stream + "." + c.name
+		all = append(all, api+"CONSUMER.INFO."+at, api+"CONSUMER.MSG.NEXT."+at, acks+at+".>", acks+"*.*."+at+".>")
+	}
+	return all
+}
+
+// consumer is one from which bridges pull.
+type consumer struct{ stream, name string }
+
+// consumers returns those of the user's targets.
+func (u User) consumers(n subjects.Names) (all []consumer) {
+	for _, t := range u.targets() {
+		name, err := subjects.BridgeName(u.class(), t)
+		if err != nil {
+			continue // Validate has refused it
+		}
+		all = append(all, consumer{n.EffectsStream(), name})
+	}
+	if u.class() == session.ClassWake {
+		all = append(all, consumer{n.TimersStream(), subjects.DueConsumer})
+	}
+	return all
+}
+
+// each puts a beginning before every text.
+func each(texts []string, begin string) []string {
+	out := make([]string, len(texts))
+	for i, t := range texts {
+		out[i] = begin + t
+	}
+	return out
+}

@@ -1,0 +1,38 @@
+package roles
+
+import (
+	"fmt"
+	"strings"
+)
+
+// letters are how a table shows what may be done.
+func letters(act Act) string {
+	text := ""
+	for _, of := range []struct {
+		act    Act
+		letter string
+	}{{Publish, "P"}, {Hear, "H"}, {Serve, "S"}} {
+		if act&of.act != 0 {
+			text += of.letter
+		}
+	}
+	return text
+}
+
+// Markdown prints the table: a line for each row, a column for each role.
+func Markdown() string {
+	var b strings.Builder
+	b.WriteString("| subjects | |")
+	for _, r := range Roles() {
+		fmt.Fprintf(&b, " %s |", r)
+	}
+	b.WriteString("\n|---|---|" + strings.Repeat("---|", len(Roles())) + "\n")
+	for _, row := range Table() {
+		fmt.Fprintf(&b, "| %s | %s |", row.Name, row.About)
+		for _, r := range Roles() {
+			fmt.Fprintf(&b, " %s |", letters(row.May[r]))
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}

@@ -1,0 +1,230 @@
+package roles
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/refold/refold/subjects"
+)
+
+// Account is an account of the servers, as Config prints it.
+type Account struct {
+	Name    string
+	Home    bool // it has the streams
+	Limits  Limits
+	Exports []Export
+	Imports []Import
+	Users   []Permissions
+}
+
+// Export is what other accounts may import.
+type Export struct {
+	Pattern  string
+	Stream   bool // what is heard; else what is published or asked
+	Answers  Answers
+	Accounts []string // that may
+}
+
+// Import is of an Export.
+type Import struct {
+	Pattern string
+	Stream  bool
+	From    string // account
+	To      string // how it is spelt in the importing account; empty: alike
+}
+
+// Permissions are those of a user.
+type Permissions struct {
+	User      User
+	Publish   []string
+	Subscribe []string
+	Responses bool // it may answer what it is asked, once
+}
+
+// serviceReplies matches the subjects on which requests from other accounts are
+// answered. The server makes them.
+const serviceReplies = "_R_.>"
+
+// plainInboxes are those of programs that are told no inbox prefix.
+const plainInboxes = "_INBOX.>"
+
+// Plan spreads the users over accounts, those of each prefix in order: the
+// streams' account first.
+func (f *File) Plan() ([]Account, error) {
+	users, err := f.Users()
+	if err != nil {
+		return nil, err
+	}
+	var all []Account
+	for _, prefix := range slices.Sorted(maps.Keys(f.Tenants)) {
+		n, err := subjects.New(prefix)
+		if err != nil {
+			return nil, err
+		}
+		p := &planning{n: n, accounts: map[string]*Account{}, exports: map[exported]*Export{}}
+		for _, u := range users {
+			if u.Prefix == prefix {
+				p.users = append(p.users, u)
+			}
+		}
+		for _, u := range p.users {
+			p.add(u, f.limits(u))
+		}
+		all = append(all, p.finish()...)
+	}
+	return all, nil
+}
+
+// planning is the plan of one prefix.
+type planning struct {
+	n        subjects.Names
+	users    []User
+	accounts map[string]*Account
+	order    []*Account
+	exports  map[exported]*Export
+}
+
+// exported is what makes an export one.
+type exported struct {
+	account, pattern string
+	stream           bool
+}
+
+func (p *planning) account(u User, limits Limits) *Account {
+	name := u.account(p.n)
+	a := p.accounts[name]
+	if a == nil {
+		a = &Account{Name: name, Home: u.Home()}
+		p.accounts[name] = a
+		p.order = append(p.order, a)
+	}
+	if u.Role != service {
+		a.Limits = limits
+	}
+	return a
+}
+
+// add gives a user its rights.
+func (p *planning) add(u User, limits Limits) {
+	a := p.account(u, limits)
+	may := Permissions{User: u}
+	for _, r := range Rights(p.n, u) {
+		for _, pattern := range r.Patterns {
+			if r.Act&Publish != 0 {
+				may.Publish = append(may.Publish, p.local(u, pattern))
+				p.link(a, u, r.Row, pattern, false)
+			}
+			if r.Act&Hear != 0 {
+				may.Subscribe = append(may.Subscribe, pattern)
+				p.link(a, u, r.Row, pattern, true)
+			}
+			if r.Act&Serve != 0 {
+				may.Subscribe = append(may.Subscribe, pattern)
+				may.Publish = append(may.Publish, serviceReplies)
+			}
+		}
+	}
+	switch u.Role {
+	case service:
+		may.Subscribe = append(may.Subscribe, u.Subjects...)
+		may.Subscribe = append(may.Subscribe, subjects.ServicesAll)
+		may.Publish, may.Responses = append(may.Publish, u.Inbox()+".>"), true
+	case Tools:
+		if may.Publish = append(may.Publish, u.Subjects...); len(u.Subjects) > 0 {
+			may.Publish = append(may.Publish, subjects.ServicesAll, u.Inbox()+".>") // it is a service too, and hears what it asks
+		}
+	case SessionActor:
+		may.Publish = append(may.Publish, plainInboxes) // of whoever asks within the account
+		for _, other := range p.users {
+			if other.Role == Admin {
+				may.Publish = append(may.Publish, other.Inbox()+".>")
+			}
+		}
+	case Admin:
+		may.Publish, may.Subscribe = []string{">"}, []string{">"}
+	}
+	may.Subscribe = append(may.Subscribe, u.Inbox()+".>")
+	may.Publish, may.Subscribe = sorted(may.Publish), sorted(may.Subscribe)
+	a.Users = append(a.Users, may)
+}
+
+// local is how a user of another account spells a pattern.
+func (p *planning) local(u User, pattern string) string {
+	if rest, ok := strings.CutPrefix(pattern, api); ok && !u.Home() {
+		return p.n.API() + "." + rest
+	}
+	return pattern
+}
+
+// link exports a pattern to the user's account and imports it there: from the
+// streams' account, and what others serve from theirs too.
+func (p *planning) link(a *Account, u User, row Row, pattern string, stream bool) {
+	if u.Home() {
+		return
+	}
+	from := []string{p.n.Account("")}
+	if !stream {
+		for _, other := range p.users {
+			if row.May[other.Role]&Serve != 0 && !other.Home() && other.account(p.n) != a.Name {
+				from = append(from, other.account(p.n))
+			}
+		}
+	}
+	for _, account := range from {
+		key := exported{account, pattern, stream}
+		e := p.exports[key]
+		if e == nil {
+			e = &Export{Pattern: pattern, Stream: stream, Answers: row.Answers}
+			p.exports[key] = e
+		}
+		if !slices.Contains(e.Accounts, a.Name) {
+			e.Accounts = append(e.Accounts, a.Name)
+		}
+		e.Answers = max(e.Answers, row.Answers)
+		i := Import{Pattern: pattern, Stream: stream, From: account}
+		if to := p.local(u, pattern); to != pattern {
+			i.To = to
+		}
+		if !slices.Contains(a.Imports, i) {
+			a.Imports = append(a.Imports, i)
+		}
+	}
+}
+
+// finish returns the accounts.
+func (p *planning) finish() []Account {
+	for key, e := range p.exports {
+		slices.Sort(e.Accounts)
+		a := p.accounts[key.account]
+		a.Exports = append(a.Exports, *e)
+	}
+	var all []Account
+	for _, a := range p.order {
+		slices.SortFunc(a.Exports, func(x, y Export) int {
+			return cmp.Or(cmp.Compare(x.Pattern, y.Pattern), compareBools(x.Stream, y.Stream))
+		})
+		slices.SortFunc(a.Imports, func(x, y Import) int {
+			return cmp.Or(cmp.Compare(x.Pattern, y.Pattern), compareBools(x.Stream, y.Stream), cmp.Compare(x.From, y.From))
+		})
+		all = append(all, *a)
+	}
+	return all
+}
+
+func compareBools(x, y bool) int {
+	switch {
+	case x == y:
+		return 0
+	case y:
+		return -1
+	}
+	return 1
+}
+
+// sorted sorts texts and leaves each once.
+func sorted(texts []string) []string {
+	slices.Sort(texts)
+	return slices.Compact(texts)
+}

@@ -1,0 +1,182 @@
+package roles_test
+
+// What is written, kept and refused: files of users, keys, accounts. Package
+// trial tests what servers make of the accounts.
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/refold/refold/internal/roles"
+)
+
+const small = `
+tenants:
+  refold: {session-actors: [actor], clients: [web, cron], admins: [admin], models: {models: [openai]}}
+`
+
+func parse(t *testing.T, text string) *roles.File {
+	t.Helper()
+	f, err := roles.Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// written writes the files of a text and returns what was done.
+func written(t *testing.T, dir, text string, rotate ...string) roles.Written {
+	t.Helper()
+	w, err := parse(t, text).Write(dir, rotate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// TestKeysStayUntilRotated: a second Write changes nothing, a new user has a
+// key, a rotated one has another, and one that is gone is no user any more.
+func TestKeysStayUntilRotated(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	first := written(t, dir, small)
+	if len(first.Made) != 5 || !first.Changed {
+		t.Errorf("first: %d keys made, changed %t; want 5, true", len(first.Made), first.Changed)
+	}
+	conf := read(t, roles.AccountsFile(dir))
+	if again := written(t, dir, small); len(again.Made) != 0 || again.Changed || !bytes.Equal(read(t, roles.AccountsFile(dir)), conf) {
+		t.Errorf("again: %d keys made, changed %t; want none, false", len(again.Made), again.Changed)
+	}
+	rotated := written(t, dir, small, "cron")
+	if len(rotated.Made) != 1 || rotated.Made[0].Name != "cron" || !rotated.Changed {
+		t.Errorf("rotated: %+v made, changed %t; want cron, true", rotated.Made, rotated.Changed)
+	}
+	for user, key := range first.Keys {
+		if same := rotated.Keys[user] == key; same != (user != "refold/cron") {
+			t.Errorf("%s: the key is the same: %t", user, same)
+		}
+	}
+	if conf := read(t, roles.AccountsFile(dir)); bytes.Contains(conf, []byte(first.Keys["refold/cron"])) {
+		t.Error("the accounts have the key from before the rotation")
+	}
+	written(t, dir, strings.Replace(small, "web, cron", "web", 1))
+	if conf := read(t, roles.AccountsFile(dir)); bytes.Contains(conf, []byte(rotated.Keys["refold/cron"])) {
+		t.Error("the accounts have the key of a user that is gone")
+	}
+	if _, err := parse(t, small).Write(dir, []string{"nobody"}); err == nil || !strings.Contains(err.Error(), "no user is called") {
+		t.Errorf("rotate nobody: got %v", err)
+	}
+}
+
+// TestSecretsAreTheirOwners: nobody but the owner reads below users, and the
+// servers' file has no seed.
+func TestSecretsAreTheirOwners(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	written(t, dir, small)
+	seeds := 0
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		if d.Name() == "seed.nk" {
+			seeds++
+		}
+		if path != roles.AccountsFile(dir) && path != dir && info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s has mode %v", path, info.Mode())
+		}
+		return nil
+	})
+	if err != nil || seeds != 5 {
+		t.Errorf("%d seeds, %v; want 5", seeds, err)
+	}
+	seed := bytes.TrimSpace(read(t, roles.SeedFile(dir, roles.User{Prefix: "refold", Name: "web"})))
+	if bytes.Contains(read(t, roles.AccountsFile(dir)), seed) {
+		t.Error("the servers' file has a seed")
+	}
+}
+
+// TestEditedAccountsStay: accounts that somebody has edited are not replaced,
+// and no key changes then.
+func TestEditedAccountsStay(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	written(t, dir, small)
+	edited := append(read(t, roles.AccountsFile(dir)), "# mine\n"...)
+	if err := os.WriteFile(roles.AccountsFile(dir), edited, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	web := roles.SeedFile(dir, roles.User{Prefix: "refold", Name: "web"})
+	before := read(t, web)
+	if _, err := parse(t, small).Write(dir, []string{"web"}); err == nil || !strings.Contains(err.Error(), "was edited: move it away") {
+		t.Errorf("got %v", err)
+	}
+	if !bytes.Equal(read(t, roles.AccountsFile(dir)), edited) || !bytes.Equal(read(t, web), before) {
+		t.Error("something was written")
+	}
+}
+
+// TestFilesThatAreRefused: each problem is told with what to write.
+func TestFilesThatAreRefused(t *testing.T) {
+	t.Parallel()
+	tenant := func(more string) string {
+		return "tenants: {refold: {session-actors: [actor]" + more + "}}"
+	}
+	for _, c := range []struct{ text, want string }{
+		{"", "tenants: name one at least"},
+		{"tenants: {refold: {}}", "name its session-actors"},
+		{"tenants: {refold: }", "it has no users"},
+		{"tenants: {a.b: {session-actors: [actor]}}", "tenants: "},
+		{"tenant: {}", "nearest key: tenants"},
+		{tenant(", clients: [actor]"), "user actor is named twice"},
+		{tenant(", clients: ['a b']"), "a name is 1 to 64 of a-z 0-9 _ -"},
+		{tenant(", clients: [Web]"), "a name is 1 to 64 of a-z 0-9 _ -"},
+		{tenant(", models: {models: []}"), "name its targets"},
+		{tenant(", models: {models: ['a.b']}"), "models models: "},
+		{tenant(", tools: {a: [host], b: [host]}"), "tool/host is served by a and by b"},
+		{tenant(", tools: {a: [x]}, apps: {b: [x]}"), "tool/x is served by a and by b"},
+		{tenant(", services: {s: {bridge: b, subjects: [s.x]}}"), `no user of tools is called "b"`},
+		{tenant(", tools: {b: [x]}, services: {s: {bridge: b}}"), "name the subjects that it answers"},
+		{tenant(", tools: {b: [x]}, services: {s: {bridge: b, subjects: [refold.ctl.*]}}"), "begin with a token of its own"},
+		{tenant(", tools: {b: [x]}, services: {s: {bridge: b, subjects: ['>']}}"), "begin with a token of its own"},
+		{tenant("") + "\nlimits: {web: {connections: 1}}", "no user is called web"},
+		{tenant("") + "\nlimits: {default: {connections: -1}}", "0 (no limit) or more"},
+		{tenant("") + "\nlimits: {default: {payload: 10}}", "is no size"},
+		{tenant("") + "\nlimits: {default: {payload: 10B}}", "at least 1KB"},
+		{tenant("") + "\nstorage: much", `storage: "much" is no size`},
+	} {
+		f, err := roles.Parse([]byte(c.text))
+		if err == nil {
+			_, err = f.Users()
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s\ngot  %v\nwant %s", c.text, err, c.want)
+		}
+	}
+}
+
+// TestOperationsHasTheTable: the documentation has the table that the accounts
+// are computed from.
+func TestOperationsHasTheTable(t *testing.T) {
+	t.Parallel()
+	if docs := read(t, "../../docs/operations.md"); !bytes.Contains(docs, []byte("\n"+roles.Markdown()+"\n")) {
+		t.Errorf("docs/operations.md has another table; want that of refold roles table:\n%s", roles.Markdown())
+	}
+}

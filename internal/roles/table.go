@@ -1,0 +1,174 @@
+package roles
+
+import (
+	"slices"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/subjects"
+)
+
+// Role is what a user is for.
+type Role string
+
+// The roles. Admin is no row's: it may do everything in the streams' account.
+const (
+	SessionActor Role = "session-actor"
+	Client       Role = "client"
+	Approver     Role = "approver"
+	Operator     Role = "operator"
+	Auditor      Role = "auditor"
+	Models       Role = "models"
+	Tools        Role = "tools"
+	StepHooks    Role = "step-hooks"
+	SpaceReaders Role = "space-readers"
+	Timers       Role = "timers"
+	App          Role = "app"
+	Admin        Role = "admin"
+)
+
+// Roles are the roles of the table, in the order in which it is printed.
+func Roles() []Role {
+	return []Role{SessionActor, Client, Approver, Operator, Auditor, Models, Tools, StepHooks, SpaceReaders, Timers, App}
+}
+
+// Act is what a user may do with a subject.
+type Act int
+
+// The acts. Serve is to answer requests, of users that may Publish them.
+const (
+	Publish Act = 1 << iota
+	Hear
+	Serve
+)
+
+// Answers is how a request is answered.
+type Answers int
+
+// How often a request is answered: a publish, a request, and a read that one
+// request begins.
+const (
+	Never Answers = iota
+	Once
+	Often
+)
+
+// Row is a line of the table: some subjects, and who may do what with them.
+type Row struct {
+	Name    string
+	About   string
+	Answers Answers
+	// Patterns of one user; nil, if the row says nothing of its targets.
+	Patterns func(n subjects.Names, u User) []string
+	May      map[Role]Act
+}
+
+// who gives one act to several roles.
+func who(act Act, roles ...Role) map[Role]Act {
+	may := make(map[Role]Act, len(roles))
+	for _, r := range roles {
+		may[r] |= act
+	}
+	return may
+}
+
+// and adds to a map what others may do.
+func and(may map[Role]Act, act Act, roles ...Role) map[Role]Act {
+	for _, r := range roles {
+		may[r] |= act
+	}
+	return may
+}
+
+// bridges are the roles that carry out effects.
+func bridges() []Role { return []Role{Models, Tools, StepHooks, SpaceReaders, Timers, App} }
+
+// watchers are those that look at everything that is said of sessions.
+func watchers() []Role { return []Role{Client, Operator, Auditor, App} }
+
+// door is the row of a door.
+func door(d session.Door, about string, roles ...Role) Row {
+	return Row{
+		Name: string(d), About: about, Answers: Once, May: who(Publish, roles...),
+		Patterns: func(n subjects.Names, _ User) []string { return []string{n.DoorAll(d)} },
+	}
+}
+
+// refused is a row that session-actors answer while the log is almost full.
+func refused(r Row) Row {
+	and(r.May, Serve, SessionActor)
+	return r
+}
+
+// fixed makes the patterns of a row that are the same for all users.
+func fixed(of func(n subjects.Names) []string) func(subjects.Names, User) []string {
+	return func(n subjects.Names, _ User) []string { return of(n) }
+}
+
+// one is fixed, for a single pattern.
+func one(of func(n subjects.Names) string) func(subjects.Names, User) []string {
+	return func(n subjects.Names, _ User) []string { return []string{of(n)} }
+}
+
+// Table returns the rows. The first part are Refold's own subjects, the second
+// what a user asks of JetStream.
+func Table() []Row { return slices.Concat(doorRows(), saidRows(), storeRows(), readRows(), pullRows()) }
+
+func doorRows() []Row {
+	return []Row{
+		refused(door(session.DoorIn, "ask for runs, steer, cancel", Client, Operator, App)),
+		door(session.DoorCtl, "configure sessions", Operator),
+		door(session.DoorApprove, "decide over calls that wait for a person", Approver, Operator),
+		door(session.DoorLLM, "what models answered", Models),
+		door(session.DoorTool, "what tools answered", Tools, App),
+		door(session.DoorWake, "what came due", SessionActor, Timers),
+		door(session.DoorStep, "what step hooks decided", StepHooks),
+		door(session.DoorSpace, "what spaces hold", SpaceReaders),
+		door(session.DoorInstall, "what new sessions start with", SessionActor, Operator),
+	}
+}
+
+func saidRows() []Row {
+	return []Row{
+		{Name: "view", About: "what a session looks like", Answers: Once, Patterns: one(subjects.Names.ViewAll),
+			May: and(who(Serve, SessionActor), Publish, Client, Approver, Operator, Auditor, Models, Tools, StepHooks, App)},
+		{Name: "out", About: "notices", Answers: Once, Patterns: one(subjects.Names.OutAll),
+			May: and(who(Hear, watchers()...), Publish, SessionActor)},
+		{Name: "progress", About: "how a run goes on", Patterns: one(subjects.Names.ProgressAll),
+			May: and(who(Hear, watchers()...), Publish, SessionActor)},
+		{Name: "live", About: "deltas of models", Patterns: one(subjects.Names.LiveAll),
+			May: and(who(Hear, watchers()...), Publish, Models)},
+		{Name: "cancel", About: "what bridges are to stop", Patterns: one(subjects.Names.CancelAll),
+			May: and(who(Hear, bridges()...), Publish, SessionActor)},
+		{Name: "alive, session-actors", About: "their heartbeats", Patterns: one(func(n subjects.Names) string { return n.AliveAll(subjects.KindSessionActor) }),
+			May: and(who(Hear, Operator, Auditor), Publish|Hear, SessionActor)},
+		{Name: "alive, bridges", About: "their heartbeats", Patterns: one(func(n subjects.Names) string { return n.AliveAll(subjects.KindBridge) }),
+			May: and(who(Publish|Hear, bridges()...), Hear, SessionActor, Operator, Auditor)},
+		{Name: "services", About: "what a daemon says of itself", Answers: Often, Patterns: one(func(subjects.Names) string { return subjects.ServicesAll }),
+			May: and(who(Publish, Operator, Auditor), Serve, append(bridges(), SessionActor)...)},
+	}
+}
+
+func storeRows() []Row {
+	return []Row{
+		{Name: "effects, claims", About: "what sessions ask for", Answers: Once, Patterns: one(subjects.Names.EffectsAll), May: who(Publish, SessionActor)},
+		{Name: "claims of its targets", About: "who carries an effect out", Answers: Once, Patterns: claims, May: who(Publish, Models, Tools, App)},
+		{Name: "due", About: "what schedules send", Patterns: one(subjects.Names.DueAll)},
+		{Name: "stored events", About: "as the log has them", Patterns: one(func(n subjects.Names) string { return n.StoredAll(session.DoorCtl) })},
+		{Name: "timers", About: "schedules of wakes", Answers: Once, Patterns: one(subjects.Names.TimersAll), May: who(Publish, Timers)},
+		{Name: "snapshots", About: "snapshots, quarantines, notes of lanes", Answers: Once,
+			Patterns: one(func(n subjects.Names) string { return n.SnapshotsSubject(">") }), May: who(Publish, SessionActor)},
+		{Name: "quarantines", About: "stop a session, release it", Answers: Once,
+			Patterns: one(func(n subjects.Names) string { return n.SnapshotsSubject(subjects.QuarantineKeys) }), May: who(Publish, Operator)},
+		{Name: "blobs", About: "contents by hash", Answers: Once, May: who(Publish, SessionActor, Models, Tools, StepHooks, SpaceReaders, App),
+			Patterns: fixed(func(n subjects.Names) []string { return n.StreamSubjects(n.BlobsStream()) })},
+	}
+}
+
+// claims are those of the effects that a user's bridges carry out, as far as
+// their class is claimed.
+func claims(n subjects.Names, u User) (all []string) {
+	for _, t := range u.targets() {
+		all = append(all, n.ClaimsAll(u.class(), t)...)
+	}
+	return all
+}

@@ -1,0 +1,264 @@
+package trial_test
+
+// Attacks on what the accounts keep apart. In each a user of the table does what
+// its programs never do.
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/refold/refold/internal/roles"
+)
+
+// attacker connects as a user whom the server may refuse anything.
+func (s *stage) attacker(name string) *nats.Conn {
+	s.t.Helper()
+	return s.as("refold", name, nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+}
+
+// forged is an event that an operator may say.
+const forged = `{"type":"FactsSet","data":{"facts":{"role":"admin"}}}`
+
+// TestAttackReplySubject: every user asks for all that it may, and names as the
+// subject of the answer each one to which it may not publish. The message that
+// it asks for is an event, and whoever answers views answers with one too. No
+// stream takes anything.
+func TestAttackReplySubject(t *testing.T) {
+	t.Parallel()
+	s := start(t, everybody)
+	admin := s.as("refold", "admin")
+	if _, err := admin.Request("refold.in.s1", []byte(forged), 20*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admin.Subscribe("refold.view.*", func(m *nats.Msg) { _ = m.Respond([]byte(forged)) }); err != nil {
+		t.Fatal(err)
+	}
+	if err := admin.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	all, err := roles.Subjects(s.users)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := 0
+	for _, u := range s.users {
+		if u.Role == roles.Admin || u.Role == roles.SessionActor || u.Prefix != "refold" {
+			continue // they are in the account that has the streams, and trusted
+		}
+		as, err := roles.Trying(u)
+		if err != nil {
+			t.Fatal(err)
+		}
+		nc := s.attacker(u.Name)
+		for _, to := range all {
+			if to.Prefix != "refold" || streamOf(t, to) == "" || as.May(to)&roles.Publish != 0 {
+				continue
+			}
+			before := mark(t, admin, to)
+			for _, api := range []string{"$JS.API.", "refold.api."} {
+				for _, subject := range []string{api + "DIRECT.GET.REFOLD_LOG", api + "STREAM.MSG.GET.REFOLD_LOG", api + "INFO", "refold.view.s1", "refold.in.s2", "$SRV.PING"} {
+					asked++
+					if err := nc.PublishRequest(subject, to.Name, []byte(`{"seq":1}`)); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if err := nc.Flush(); err != nil {
+				t.Fatal(err)
+			}
+			if err := admin.Flush(); err != nil { // its answers
+				t.Fatal(err)
+			}
+			wants := before + 1
+			if u.Role == roles.Client || u.Role == roles.Operator || u.Role == roles.App {
+				continue // it may fill the log itself, and does so here: what else is stored the next test tells
+			}
+			if got := mark(t, admin, to); got != wants {
+				t.Errorf("%s (%s) had %d answers stored by way of %s", u, u.Role, got-wants, to.Name)
+			}
+		}
+	}
+	if asked < 1000 {
+		t.Errorf("%d requests were made", asked)
+	}
+	s.wantLogHasOnly("refold.in.s1", "refold.in.s2")
+}
+
+// wantLogHasOnly wants that the forged event is in the log under no other
+// subject than those: marks are empty.
+func (s *stage) wantLogHasOnly(subjects ...string) {
+	s.t.Helper()
+	admin := s.as("refold", "admin")
+	for seq := uint64(1); ; seq++ {
+		m, err := admin.Request("$JS.API.DIRECT.GET.REFOLD_LOG", fmt.Appendf(nil, `{"seq":%d}`, seq), 20*time.Second)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if m.Header.Get("Status") == "404" {
+			return
+		}
+		if subject := m.Header.Get("Nats-Subject"); len(m.Data) > 0 && !slices.Contains(subjects, subject) {
+			s.t.Errorf("the log has at %d, on %s: %s", seq, subject, m.Data)
+		}
+	}
+}
+
+// TestAttackOnAnotherClient: a client reads nothing of another one but what all
+// may hear, and says nothing to it: neither itself, nor by answers that it has
+// sent there.
+func TestAttackOnAnotherClient(t *testing.T) {
+	t.Parallel()
+	s := start(t, everybody)
+	victim, evil, admin := s.attacker("chat1"), s.attacker("chat2"), s.as("refold", "admin")
+	if _, err := admin.Subscribe("refold.view.*", func(m *nats.Msg) { _ = m.Respond([]byte(forged)) }); err != nil {
+		t.Fatal(err)
+	}
+	if err := admin.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	heard, read := make(chan *nats.Msg, 64), make(chan *nats.Msg, 64)
+	for _, of := range []struct {
+		nc       *nats.Conn
+		subjects []string
+		into     chan *nats.Msg
+	}{
+		{victim, []string{"refold.out.*", "refold.live.*", "refold.progress.*", "_INBOX_chat1.x"}, heard},
+		{evil, []string{"refold.in.*", "refold.view.*", "_INBOX_chat1.>", ">"}, read},
+	} {
+		for _, subject := range of.subjects {
+			if _, err := of.nc.ChanSubscribe(subject, of.into); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := of.nc.Flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, to := range []string{"refold.out.s1", "refold.live.s1", "refold.progress.s1", "_INBOX_chat1.x"} {
+		if err := evil.Publish(to, []byte(forged)); err != nil {
+			t.Fatal(err)
+		}
+		for _, ask := range []string{"refold.view.s1", "refold.in.s1"} {
+			if err := evil.PublishRequest(ask, to, []byte(forged)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := evil.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if err := victim.Publish("refold.in.s1", []byte("private")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := victim.Request("refold.view.s1", []byte("private"), 20*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	// The last word is the session-actor's, and both may hear it.
+	if err := admin.Publish("refold.out.s1", []byte("last")); err != nil {
+		t.Fatal(err)
+	}
+	if m := next(t, heard); string(m.Data) != "last" {
+		t.Errorf("the victim heard on %s: %s", m.Subject, m.Data)
+	}
+	if err := evil.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	for len(read) > 0 {
+		if m := <-read; string(m.Data) != "last" {
+			t.Errorf("the other client read on %s: %s", m.Subject, m.Data)
+		}
+	}
+}
+
+func next(t *testing.T, from chan *nats.Msg) *nats.Msg {
+	t.Helper()
+	select {
+	case m := <-from:
+		return m
+	case <-t.Context().Done():
+	case <-time.After(20 * time.Second):
+	}
+	t.Fatal("nothing is heard")
+	return nil
+}
+
+// TestAttackConsumerThatPushes: a bridge, a timer bridge and an auditor have no
+// consumer made that pushes what is stored to a door, or to the key that stops a
+// session.
+func TestAttackConsumerThatPushes(t *testing.T) {
+	t.Parallel()
+	s := start(t, everybody)
+	admin := s.as("refold", "admin")
+	for _, subject := range []string{"refold.fx.llm.openai.s1.r1t1", "refold.out.s1", "refold.timer.s1.w1", "$O.REFOLD_BLOBS.C.x"} {
+		if _, err := admin.Request(subject, []byte(forged), 20*time.Second); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"models", "tools", "timers", "steps", "spaces", "shop", "auditor", "approver", "chat1"} {
+		nc := s.attacker(name)
+		for _, api := range []string{"$JS.API.", "refold.api."} {
+			for _, of := range []struct{ stream, consumer, filter string }{
+				{"REFOLD_FX", "llm-openai", "refold.fx.llm.openai.*.*"}, {"REFOLD_FX", "wake", "refold.fx.wake.-.*.*"}, {"REFOLD_OUT", "x", "refold.out.*"},
+				{"REFOLD_TIMERS", "due", "refold.timer.*.*"}, {"OBJ_REFOLD_BLOBS", "x", "$O.REFOLD_BLOBS.C.>"},
+			} {
+				for _, to := range []string{"refold.ctl.s1", "$KV.REFOLD_SNAPSHOTS.q.s1"} {
+					body := fmt.Sprintf(`{"stream_name":%q,"config":{"name":%q,"durable_name":%q,"filter_subject":%q,"deliver_subject":%q,"ack_policy":"none","deliver_policy":"all"}}`, of.stream, of.consumer, of.consumer, of.filter, to)
+					for _, subject := range []string{"CONSUMER.CREATE." + of.stream + "." + of.consumer + "." + of.filter, "CONSUMER.CREATE." + of.stream + "." + of.consumer, "CONSUMER.DURABLE.CREATE." + of.stream + "." + of.consumer} {
+						if err := nc.Publish(api+subject, []byte(body)); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+			}
+		}
+		if err := nc.Flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, stream := range []string{"REFOLD_FX", "REFOLD_OUT", "REFOLD_TIMERS", "OBJ_REFOLD_BLOBS"} {
+		m, err := admin.Request("$JS.API.CONSUMER.NAMES."+stream, nil, 20*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := string(m.Data), `"consumers":[]`; !strings.Contains(got, want) {
+			t.Errorf("%s has consumers: %s", stream, got)
+		}
+	}
+	for stream, want := range map[string]uint64{"REFOLD_LOG": 0, "KV_REFOLD_SNAPSHOTS": 0} {
+		if got := s.stored("refold")[stream]; got != want {
+			t.Errorf("%s took %d messages", stream, got)
+		}
+	}
+}
+
+// TestAttackOnWhatOthersClaim: a bridge of models neither claims nor withdraws
+// what others carry out.
+func TestAttackOnWhatOthersClaim(t *testing.T) {
+	t.Parallel()
+	s := start(t, everybody)
+	for name, theirs := range map[string][]string{
+		"models": {"tool.host.s1.r1t1c0", "tool.mail.s1.r1t1c0", "llm.other.s1.r1t1", "llm.other.s1.r1t1.2"},
+		"mail":   {"tool.host.s1.r1t1c0", "tool.host-w1.s1.r1t1c0", "llm.openai.s1.r1t1"},
+		"timers": {"llm.openai.s1.r1t1"}, "chat1": {"tool.host.s1.r1t1c0"}, "auditor": {"tool.host.s1.r1t1c0"},
+	} {
+		nc := s.attacker(name)
+		for _, effect := range theirs {
+			if err := nc.Publish("refold.fx.claim."+effect, []byte(`{"by":"evil","withdrawn":true}`)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := nc.Flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	admin := s.as("refold", "admin")
+	m, err := admin.Request("refold.fx.claim.llm.openai.s9.r1t1", nil, 20*time.Second)
+	if err != nil || !strings.Contains(string(m.Data), `"seq":1`) {
+		t.Errorf("the stream of claims answers %s, %v: want that this is its first", m.Data, err)
+	}
+}

@@ -1,0 +1,75 @@
+package trial
+
+import (
+	"slices"
+
+	"github.com/refold/refold/internal/roles"
+)
+
+// Tenant is what was found of a tenant, to be printed.
+type Tenant struct {
+	Prefix string
+	Users  []string
+	Rows   []Row
+}
+
+// Row is a row of the table, with a cell for each user: P for what it may
+// publish, H for what it may hear, "." for neither, and "!" where the servers do
+// otherwise than the table.
+type Row struct {
+	Name  string
+	Cells []string
+}
+
+// Tenants sums cells up by tenants, rows and users. What a user did with the
+// subjects of other tenants it leaves out; Wrong has it if it was anything.
+func Tenants(cells []Cell) (all []Tenant) {
+	for _, c := range cells {
+		if c.User.Prefix != c.Subject.Prefix {
+			continue
+		}
+		i := slices.IndexFunc(all, func(t Tenant) bool { return t.Prefix == c.User.Prefix })
+		if i < 0 {
+			i = len(all)
+			all = append(all, Tenant{Prefix: c.User.Prefix})
+		}
+		all[i].add(c)
+	}
+	return all
+}
+
+func (t *Tenant) add(c Cell) {
+	if !slices.Contains(t.Users, c.User.Name) {
+		t.Users = append(t.Users, c.User.Name)
+	}
+	column := slices.Index(t.Users, c.User.Name)
+	i := slices.IndexFunc(t.Rows, func(r Row) bool { return r.Name == c.Subject.Row })
+	if i < 0 {
+		i = len(t.Rows)
+		t.Rows = append(t.Rows, Row{Name: c.Subject.Row})
+	}
+	row := &t.Rows[i]
+	for len(row.Cells) <= column {
+		row.Cells = append(row.Cells, ".")
+	}
+	have, text := row.Cells[column], ""
+	for _, of := range []struct {
+		letter string
+		act    roles.Act
+	}{{"P", roles.Publish}, {"H", roles.Hear}} {
+		if c.Got&of.act != 0 || contains(have, of.letter) {
+			text += of.letter
+		}
+	}
+	if c.Got != c.Want || contains(have, "!") {
+		text += "!"
+	}
+	if text == "" {
+		text = "."
+	}
+	row.Cells[column] = text
+}
+
+func contains(text, letter string) bool {
+	return slices.Contains([]byte(text), letter[0])
+}

@@ -1,0 +1,257 @@
+// Package trial tries every cell of the table of package roles against servers
+// that run, and changes nothing there.
+//
+// # Path
+//
+// Every user connects with its own key. It publishes to an example of every
+// subject, and subscribes to each. The administrator of each prefix listens in
+// the account of its streams, and says what came; and it publishes, and the user
+// says what it heard.
+//
+// # Laws
+//
+//   - Nothing is stored: each message names a stream that is none as the one that
+//     it expects, and JetStream refuses it.
+//   - Nobody acts on it: the names in the subjects are no sessions and no
+//     instances, and what is asked of JetStream is no request.
+package trial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/refold/refold/internal/roles"
+)
+
+// flushWithin is how long a server may take to say that it has what was sent.
+const flushWithin = 10 * time.Second
+
+// cameMax is how many messages may come between two looks: a few for each
+// subject.
+const cameMax = 1 << 16
+
+// Cell is what one user may do with one subject, by the table and by the servers.
+type Cell struct {
+	User      roles.User
+	Subject   roles.Subject
+	Want, Got roles.Act // Publish: it arrives. Hear: what others publish is heard
+}
+
+// Servers are what is tried.
+type Servers struct {
+	URL string
+	Dir string // of the users' files
+}
+
+// Try tries all users of a file with all subjects. It needs the administrator of
+// each prefix.
+func Try(ctx context.Context, s Servers, f *roles.File) (cells []Cell, err error) {
+	users, err := f.Users()
+	if err != nil {
+		return nil, err
+	}
+	all, err := roles.Subjects(users)
+	if err != nil {
+		return nil, err
+	}
+	t := &trial{servers: s, subjects: all, admins: map[string]*peer{}}
+	defer t.close()
+	for _, u := range users {
+		if u.Role != roles.Admin || t.admins[u.Prefix] != nil {
+			continue
+		}
+		if t.admins[u.Prefix], err = t.connect(u); err != nil {
+			return nil, err
+		}
+	}
+	for _, u := range users {
+		if t.admins[u.Prefix] == nil {
+			return nil, fmt.Errorf("tenant %s: name an admin, who looks at what arrives", u.Prefix)
+		}
+	}
+	if err := t.listen(ctx); err != nil {
+		return nil, err
+	}
+	for _, u := range users {
+		if u.Role == roles.Admin {
+			continue
+		}
+		of, err := t.try(ctx, u)
+		if err != nil {
+			return nil, fmt.Errorf("user %s: %w", u, err)
+		}
+		cells = append(cells, of...)
+	}
+	return cells, nil
+}
+
+// trial is a trial under way.
+type trial struct {
+	servers  Servers
+	subjects []roles.Subject
+	admins   map[string]*peer // by prefix
+}
+
+// peer is a connection, and what came to it. A message is in the channel when
+// the connection has read it, so after a flush nothing is missing.
+type peer struct {
+	nc   *nats.Conn
+	came chan *nats.Msg
+}
+
+// sent is a message: of which tenant, and on which subject.
+type sent struct{ prefix, subject string }
+
+// heard returns what came since the last call.
+func (p *peer) heard() map[sent]bool {
+	all := map[sent]bool{}
+	for len(p.came) > 0 {
+		m := <-p.came
+		if prefix, ours := strings.CutPrefix(string(m.Data), payload); ours {
+			all[sent{prefix, m.Subject}] = true
+		}
+	}
+	return all
+}
+
+// payload begins every message, and the prefix of a tenant follows: that is no
+// event, and no request.
+const payload = "refold roles check: "
+
+// message is what a user, or the administrator, of a tenant publishes.
+func message(prefix, subject string) *nats.Msg {
+	m := nats.NewMsg(subject)
+	m.Header.Set(nats.ExpectedStreamHdr, payload) // no stream has that name, so none stores it
+	m.Data = []byte(payload + prefix)
+	return m
+}
+
+// connect connects as a user. All connect to one server if they can: a message
+// is then where it goes once that server has it.
+func (t *trial) connect(u roles.User) (*peer, error) {
+	auth, err := nats.NkeyOptionFromSeed(roles.SeedFile(t.servers.Dir, u))
+	if err != nil {
+		return nil, fmt.Errorf("user %s: %w", u, err)
+	}
+	p := &peer{came: make(chan *nats.Msg, cameMax)}
+	p.nc, err = nats.Connect(t.servers.URL, auth, nats.Name("refold roles check"), nats.DontRandomize(), nats.NoReconnect(),
+		nats.CustomInboxPrefix(u.Inbox()), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})) // what is refused does not arrive
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s as %s: %w: do the servers have the accounts of %s?", t.servers.URL, u, err, roles.AccountsFile(t.servers.Dir))
+	}
+	return p, nil
+}
+
+func (t *trial) close() {
+	for _, p := range t.admins {
+		p.nc.Close()
+	}
+}
+
+// listen has the administrators hear all subjects of their tenants.
+func (t *trial) listen(ctx context.Context) error {
+	for _, s := range t.subjects {
+		admin := t.admins[s.Prefix]
+		if _, err := admin.nc.ChanSubscribe(s.Name, admin.came); err != nil {
+			return err
+		}
+	}
+	return t.flush(ctx)
+}
+
+// flush waits until the servers have given the administrators what is theirs.
+func (t *trial) flush(ctx context.Context) error {
+	for _, p := range t.admins {
+		if err := flush(ctx, p.nc); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func flush(ctx context.Context, nc *nats.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, flushWithin)
+	defer cancel()
+	return nc.FlushWithContext(ctx)
+}
+
+// try tries one user.
+func (t *trial) try(ctx context.Context, u roles.User) ([]Cell, error) {
+	as, err := roles.Trying(u)
+	if err != nil {
+		return nil, err
+	}
+	p, err := t.connect(u)
+	if err != nil {
+		return nil, err
+	}
+	defer p.nc.Close()
+	for _, s := range t.subjects {
+		for _, name := range as.Spellings(s) {
+			if err := p.nc.PublishMsg(message(u.Prefix, name)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if err := errors.Join(flush(ctx, p.nc), t.flush(ctx)); err != nil {
+		return nil, err
+	}
+	arrived := map[string]map[sent]bool{}
+	for prefix, admin := range t.admins {
+		arrived[prefix] = admin.heard()
+	}
+	heard, err := t.hears(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	cells := make([]Cell, len(t.subjects))
+	for i, s := range t.subjects {
+		cells[i] = Cell{User: u, Subject: s, Want: as.May(s) &^ roles.Serve}
+		if arrived[s.Prefix][sent{u.Prefix, s.Name}] {
+			cells[i].Got |= roles.Publish
+		}
+		if heard[sent{s.Prefix, s.Name}] {
+			cells[i].Got |= roles.Hear
+		}
+		if as.May(s)&roles.Serve != 0 && as.Home() { // who serves hears what the administrator asks
+			cells[i].Want |= roles.Hear
+		}
+	}
+	return cells, nil
+}
+
+// hears returns what a user hears of what the administrators publish.
+func (t *trial) hears(ctx context.Context, p *peer) (map[sent]bool, error) {
+	for _, s := range t.subjects {
+		if _, err := p.nc.ChanSubscribe(s.Name, p.came); err != nil {
+			return nil, err
+		}
+	}
+	if err := flush(ctx, p.nc); err != nil {
+		return nil, err
+	}
+	p.heard()
+	for _, s := range t.subjects {
+		if err := t.admins[s.Prefix].nc.PublishMsg(message(s.Prefix, s.Name)); err != nil {
+			return nil, err
+		}
+	}
+	if err := errors.Join(t.flush(ctx), flush(ctx, p.nc)); err != nil {
+		return nil, err
+	}
+	for _, admin := range t.admins {
+		admin.heard() // its own
+	}
+	return p.heard(), nil
+}
+
+// Wrong returns the cells where the servers don't do what the table says.
+func Wrong(cells []Cell) []Cell {
+	return slices.DeleteFunc(slices.Clone(cells), func(c Cell) bool { return c.Want == c.Got })
+}

@@ -1,0 +1,116 @@
+package roles
+
+import (
+	"slices"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/subjects"
+)
+
+// User is a user of the NATS servers, under one prefix. All programs that have
+// its key have the same rights.
+type User struct {
+	Prefix  string
+	Role    Role
+	Name    string
+	Targets []string // of a bridge: providers, executors, hooks, spaces
+
+	// Of a NATS service that is a tool: the bridge that asks it, whose account it
+	// is in, and the subjects that it answers. Of that bridge: the subjects of all
+	// its services.
+	Bridge   string
+	Subjects []string
+}
+
+// service is the role of NATS services that are tools. They know nothing of
+// Refold: in the table they have no column.
+const service Role = "service"
+
+// Inbox is how the subjects begin on which the user's answers come.
+func (u User) Inbox() string { return "_INBOX_" + u.Name }
+
+// class is that of the effects that the user's bridges carry out; empty for who
+// carries out none.
+func (u User) class() session.Class {
+	switch u.Role {
+	case Models:
+		return session.ClassLLM
+	case Tools, App:
+		return session.ClassTool
+	case StepHooks:
+		return session.ClassStep
+	case SpaceReaders:
+		return session.Class(session.DoorSpace)
+	case Timers:
+		return session.ClassWake
+	default:
+		return ""
+	}
+}
+
+// targets are those of its effects.
+func (u User) targets() []string {
+	if u.Role == Timers {
+		return []string{subjects.NoTarget}
+	}
+	return u.Targets
+}
+
+// Home says whether the user is in the streams' account.
+func (u User) Home() bool { return u.Role == SessionActor || u.Role == Admin }
+
+// account is the name of the account that the user is in.
+func (u User) account(n subjects.Names) string {
+	switch {
+	case u.Home():
+		return n.Account("")
+	case u.Role == service:
+		return n.Account(u.Bridge)
+	}
+	return n.Account(u.Name)
+}
+
+// Right is what a user may do with the subjects of a row.
+type Right struct {
+	Row      Row
+	Act      Act
+	Patterns []string // as JetStream and Refold spell them
+}
+
+// Rights expands the table for a user. A service has none: it has its subjects.
+func Rights(n subjects.Names, u User) (all []Right) {
+	for _, row := range Table() {
+		act := row.May[u.Role]
+		if act == 0 {
+			continue
+		}
+		if patterns := row.Patterns(n, u); len(patterns) > 0 {
+			all = append(all, Right{Row: row, Act: act, Patterns: patterns})
+		}
+	}
+	return all
+}
+
+// Consumer is one that session-actors create for bridges, which may not.
+type Consumer struct {
+	Class  session.Class
+	Target string
+}
+
+// String is how a session-actor's flag has it.
+func (c Consumer) String() string { return string(c.Class) + "/" + c.Target }
+
+// Consumers returns those of all bridges of a prefix.
+func Consumers(users []User, prefix string) (all []Consumer) {
+	for _, u := range users {
+		if u.Prefix != prefix || u.class() == "" {
+			continue
+		}
+		for _, t := range u.targets() {
+			if c := (Consumer{u.class(), t}); !slices.Contains(all, c) {
+				all = append(all, c)
+			}
+		}
+	}
+	return all
+}

@@ -40,7 +40,7 @@ func TestDepguardDrift(t *testing.T) {
 		t.Fatal(err)
 	}
 	cases := []struct{ name, from, to, want string }{
-		{"a lost denial", "            - {pkg: github.com/refold/refold/client, desc: *ladder}\n", "", "internal/bus: denies"},
+		{"a lost denial", "            - {pkg: github.com/refold/refold/client, desc: *ladder}\n", "", "internal/spaces: denies"},
 		{"a lost rule", "        planner:\n", "        planer:\n", "no rule planner"},
 		{"another list", "            - bytes$\n", "            - time$\n", "pure: allows"},
 		{"a fence that is gone", "pkg: github.com/nats-io/nats.go,", "pkg: github.com/nats-io/nats,", "no rule denies github.com/nats-io/nats.go"},

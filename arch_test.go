@@ -58,11 +58,13 @@ var repository = laws{
 	ladder: [][]string{
 		{"codec"},
 		{"planner"},
+		{"space"},
 		{"actors"},
 		{"subjects"},
 		{"."},                 // streams.conf, embedded
 		{"internal/jetmodel"}, // what the simulation runs on; stands on nothing of ours
 		{"internal/fault", "internal/yamlfile", "internal/roles"}, // planted in hosts and bridges, to be found by the simulation; what YAML files may cost; who may do what on NATS
+		{"internal/spaces"}, // folders become manifests
 		{"internal/bus"},
 		{"internal/host", "bridge", "client", "internal/inspector"},
 		{"internal/llm", "internal/tools"},
@@ -150,7 +152,7 @@ var repository = laws{
 			why:   "a daemon that carries a NATS server would hide that it was pointed at none; the tests of users have none to point at",
 		},
 	},
-	pure: []string{"codec", "planner", "actors", "subjects"},
+	pure: []string{"codec", "planner", "space", "actors", "subjects"},
 	pureStd: []string{
 		"bytes", "cmp", "crypto/sha256", "embed", "encoding", "encoding/base64", "encoding/binary",
 		"encoding/hex", "encoding/json", "errors", "fmt", "hash/fnv", "iter", "math", "math/big",
@@ -160,6 +162,7 @@ var repository = laws{
 	pureMods: []pureMod{
 		{"github.com/vmihailenco/msgpack/v5", "codec", "the encoding; codec decides which of its spellings is the canonical one"},
 		{"golang.org/x/crypto/blake2b", "codec/hash.go", "every event is hashed into its session's chain"},
+		{"github.com/nats-io/nkeys", "actors/session/grant.go", "a manifest's signature is verified inside the fold: Ed25519, no clock and no randomness"},
 		{"github.com/santhosh-tekuri/jsonschema/v6", "planner/schema.go", "arguments of a call are checked against the tool's schema inside the fold"},
 		{"cel.dev/cel-go/cel", "planner/cel.go", "a step rule's when is evaluated inside the fold"},
 		{"cel.dev/cel-go/common/ast", "planner/cel.go", "a when's tree is held against what the language allows"},

@@ -12,6 +12,7 @@ import (
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/host"
 	"github.com/refold/refold/planner"
+	"github.com/refold/refold/space"
 	"github.com/refold/refold/subjects"
 )
 
@@ -79,7 +80,7 @@ var oneOf = []reflect.Type{
 }
 
 // eitherOr are the fields in place of which another one may be set.
-var eitherOr = map[string]string{"ActiveTools": "ToolRefs", "ToolRefs": "ActiveTools"}
+var eitherOr = map[string]string{"ActiveTools": "ToolRefs", "ToolRefs": "ActiveTools", "Dry": "Apply", "Only": "Grant", "Manifest": "Digests"}
 
 // unsetFields returns the fields of a value that have their zero value.
 func unsetFields(v reflect.Value, path string) (all []string) {
@@ -99,7 +100,7 @@ func unsetFields(v reflect.Value, path string) (all []string) {
 		}
 		for field := range fieldsOf(v.Type()) {
 			f := v.FieldByIndex(field.Index)
-			if other := eitherOr[field.Name]; other != "" && !v.FieldByName(other).IsZero() || field.Name == "ToolRef" {
+			if other := eitherOr[field.Name]; other != "" && v.FieldByName(other).IsValid() && !v.FieldByName(other).IsZero() || field.Name == "ToolRef" {
 				continue
 			}
 			if f.IsZero() || f.Kind() == reflect.Slice && f.Len() == 0 {
@@ -128,13 +129,17 @@ func TestFullMessages(t *testing.T) {
 	viewRun := session.ViewRun{
 		Number: 1, Seq: 2, Submission: "a", Provider: "openai", Model: "m1", Turns: 1, TurnsMax: 100, Usage: total, Roles: []string{"editor"}, Overrides: lists,
 		Cost: 546, Steers: []uint64{7}, Deadline: 5, Budget: fullBudget(), Spent: true, RetryAt: 5, Attempt: 2,
-		Context: []byte(`{"phase":"find"}`), Used: []string{"host.exec"},
+		Context: []byte(`{"phase":"find"}`), Used: []string{"host.exec"}, Workspace: "none",
+	}
+	viewSpace := session.ViewSpace{
+		Space: "support", Hash: hash.String(), Version: "1.4.2", Mode: session.ModeNextRun, PromptPack: "default", ToolCatalog: "default", Lacks: []string{"bin:jq"},
 	}
 	packed := map[string]any{
 		"Generation": session.Generation{
 			At: 1, CacheTTL: session.CacheTTLLong, Class: session.ClassLLM, Defined: []codec.Hash{hash}, Effect: "r1t1", Items: []session.Item{{Call: 1, Code: "cancelled", Detail: "d", Edit: 2, Role: session.RoleTool, Seq: 3}},
 			Model: "m1", OutputTokensMax: 16, Params: raw(t, `{"seed":1}`), Provider: "openai", ResponseFormat: fullFormat(t), RunMS: 300_000, Session: "s1", StartBy: 2, System: "Be brief.",
-			ToolChoice: "auto", Tools: []codec.Hash{hash}, Toolset: hash, V: 1,
+			Prompt: []session.PromptPart{{MediaType: "image/png", Names: []string{"a.png"}, Ref: hash, Role: session.PromptImage}}, PromptMark: &hash,
+			ToolChoice: "auto", Tools: []codec.Hash{hash}, Toolset: hash, V: 1, Vars: codec.Pairs{{Key: "run", Value: raw(t, `"r1"`)}},
 		},
 		"Step": session.Step{
 			At: 1, Calls: []session.StepCall{{
@@ -149,13 +154,20 @@ func TestFullMessages(t *testing.T) {
 			Arguments: "{}", At: 1, Batch: "r1t1", Call: 1, Class: session.ClassTool, Context: raw(t, `{"phase":2}`), Effect: "r1t1c1",
 			HostSession: &session.HostSession{ID: "h1", Root: "/w", Route: "b1", Status: "ready"}, IdempotencyKey: "s1.r1t1c1", PlanHash: hash,
 			ProviderCallID: "call_1", RetrySafe: true, RunMS: 300_000, Session: "s1", StartBy: 2, ToolID: "host.fs.stat", ToolName: "stat", V: 1,
+			Spaces: []session.UsedSpace{{At: 1, Hash: hash, Kind: space.Workspace, Source: "module", Space: "support", Version: "1.4.2"}},
 		},
-		"Wake": session.Wake{At: 1, Class: session.ClassWake, Due: 2, Effect: "w1", Session: "s1", StartBy: 2, V: 1},
+		"Space": session.Space{
+			At: 1, Class: session.ClassSpace, Dry: true, Effect: "y1", Kind: space.Workspace, Known: []codec.Hash{hash}, Only: []string{session.OnlyTools},
+			RunMS: 60_000, Session: "s1", Space: "support", StartBy: 2, V: 1, Version: "1.4",
+		},
+		"Manifest": fullManifest(t),
+		"Wake":     session.Wake{At: 1, Class: session.ClassWake, Due: 2, Effect: "w1", Session: "s1", StartBy: 2, V: 1},
 		"InstallRecord": session.InstallRecord{
 			Capabilities: []string{"crm.write"}, Config: &config, DefaultProfile: "mine", Policy: session.Policy{
 				Approval: []planner.ApprovalRule{{Decision: planner.Deny, Tools: []string{"lookup"}, When: `args.who == "me"`}},
 				Coverage: "fail", Ingress: []string{"model"},
 			},
+			Spaces:            fullInstall(t).Spaces,
 			ProfileByProvider: codec.Pairs{{Key: "claude", Value: raw(t, `"mine"`)}}, Profiles: fullProfiles(t), Rules: 1, V: 1, Tools: []planner.ToolSpec{withRef},
 		},
 		"ToolDescriptor": planner.Descriptor{ArgsSchema: schema, Description: "Looks up.", ToolName: "lookup"},
@@ -172,6 +184,19 @@ func TestFullMessages(t *testing.T) {
 		"ApprovalRequested": session.ApprovalRequested{
 			Call: "r1t1c0", ToolID: "host.exec", ToolName: "shell", Arguments: "{}", ArgumentsSeq: 3, ArgsHash: hash.String(), Deadline: 5,
 		},
+		"WorkspaceStaged": session.WorkspaceStaged{
+			Workspace: "support", Kind: space.Workspace, Hash: hash.String(), Effect: "y1", Outcome: session.OutcomeStaged, Version: "1.4.2",
+			Revision: "4f1c2d7", Warnings: []space.Problem{{Code: space.NoIndex, Detail: "d", File: "f", Line: 1, Path: "p"}}, Lacks: []string{"bin:jq"},
+		},
+		"WorkspaceApplied": session.WorkspaceApplied{
+			Workspace: "support", Kind: space.Workspace, Hash: hash.String(), Mode: session.ModeNextRun, Version: "1.4.2", PromptPack: "short",
+			ToolCatalog: "two", Registry: hash.String(),
+		},
+		"WorkspaceFailed": session.WorkspaceFailed{
+			Workspace: "support", Kind: space.Workspace, Hash: hash.String(), Effect: "y1", Code: "workspace_invalid", Detail: "d",
+			Problems: []space.Problem{{Code: space.NoIndex, Detail: "d", File: "f", Line: 1, Path: "p"}},
+		},
+		"WorkspaceGone": session.WorkspaceGone{Workspace: "support", Kind: space.Workspace, Hash: hash.String()},
 		"TurnSettled": session.TurnSettled{
 			Effect: "r1t1", Calls: 2, Text: "so", TextBytes: 9000, FinishReason: "stop", Code: "overloaded", Detail: "d", Usage: total,
 		},
@@ -187,7 +212,10 @@ func TestFullMessages(t *testing.T) {
 		"Quarantine":         host.Stop{Seq: 1, Reason: "r", Kills: 2},
 		"View": session.View{
 			Session: "s1", Status: "open", Lifecycle: session.Running, WaitsFor: "tools", Unserved: []string{"llm/openai"}, Seq: 4, Events: 3, Hash: hash.String(), Chain: hash.String(),
-			Clock: 1, Rules: 1, Install: hash.String(), Registry: hash.String(), Overrides: lists, Profile: "openai", HostSession: &session.ViewHost{ID: "h1", Status: "ready", Root: "/w", Route: "b1"},
+			Clock: 1, Rules: 1, Install: hash.String(), ViewSpaces: session.ViewSpaces{
+				Workspace: &viewSpace, Staged: []session.ViewSpace{viewSpace}, Pending: []session.ViewSpace{viewSpace},
+				Syncs: []session.ViewSync{{Effect: "y1", Space: "support", Deadline: 5}},
+			}, Registry: hash.String(), Overrides: lists, Profile: "openai", HostSession: &session.ViewHost{ID: "h1", Status: "ready", Root: "/w", Route: "b1"},
 			Facts: []session.ViewFact{{Name: "region", Value: "eu"}}, Run: &viewRun, Queue: []session.ViewRun{viewRun},
 			Last: &session.ViewEnded{Number: 1, Lifecycle: session.Failed, Code: "turns_max", Detail: "d", OverBudget: over},
 			Batch: &session.ViewBatch{Batch: "r1t1", Seq: 3, PlanHash: hash.String(), Groups: [][]int{{0}}, Group: 1, Excess: 1, Calls: []session.ViewCall{{
@@ -195,10 +223,11 @@ func TestFullMessages(t *testing.T) {
 				HostLoop: "desk", Arguments: "{}", Deadline: 5, IdempotencyKey: "s1.r1t1c0", RetrySafe: true,
 				ArgsHash: hash.String(),
 			}}},
-			Turn: &session.ViewTurn{Effect: "r1t1", Registry: hash.String(), Toolset: hash.String(), Base: "profile", Profile: "openai", ProfileWhy: "selected for the session", Step: &session.ViewStep{
-				Step: 1, From: session.StepFromProfile, Profile: "openai", Rule: ptr(2), Open: true, Code: "bad_settlement", Detail: "d",
-				Failed: []session.ViewRuleFailed{{Rule: 1, Code: planner.WhenFailed}},
-			}},
+			Turn: &session.ViewTurn{Effect: "r1t1", Registry: hash.String(), Toolset: hash.String(), Base: "profile", Profile: "openai", ProfileWhy: "selected for the session", Workspace: &viewSpace,
+				Prompt: &session.ViewPrompt{Mark: hash.String(), Parts: []session.ViewPromptPart{{Role: "image", Space: "support", Path: "a.png", Hash: hash.String(), Size: 1}}}, Step: &session.ViewStep{
+					Step: 1, From: session.StepFromProfile, Profile: "openai", Rule: ptr(2), Open: true, Code: "bad_settlement", Detail: "d",
+					Failed: []session.ViewRuleFailed{{Rule: 1, Code: planner.WhenFailed}},
+				}},
 			Tools: []session.ViewTool{{ToolID: "host.exec", ToolName: "shell", Offered: true, Why: "offered", Place: 1}},
 			Open:  []session.ViewEffect{{Effect: "r1t2", Class: session.ClassLLM, Target: "openai", Deadline: 5}}, Items: 1,
 			Transcript: []session.ViewItem{{Role: session.RoleTool, Seq: 3, Call: 1, Code: "cancelled", Edit: 2}}, Usage: total, Cost: 546,

@@ -169,6 +169,9 @@ func (f *folding) bad(notices []session.Notice) bool {
 		if end, ok := n.Data.(session.RunFinished); ok && end.Code == session.CodeBadSettlement {
 			return true
 		}
+		if failed, ok := n.Data.(session.WorkspaceFailed); ok && failed.Code == session.CodeBadSettlement {
+			return true
+		}
 	}
 	if t := f.state.Turn; t != nil && t.Step != nil && t.Step.Code == session.CodeBadSettlement {
 		return true // and the rules decided instead
@@ -228,6 +231,7 @@ func reach(t *testing.T, typ string) *folding {
 		Approval: planner.ApprovalAlways, ArgsSchema: raw(t, `{"type":"object"}`),
 		Executor: planner.Executor{Kind: planner.ExecutorEffect, Target: "desk"}, ToolID: "desk.pay", ToolName: "pay",
 	})
+	record.Spaces = []session.Grant{embeddedGrant()}
 	payload, err := codec.Marshal(record)
 	if err != nil {
 		t.Fatal(err)
@@ -259,6 +263,8 @@ func reach(t *testing.T, typ string) *folding {
 	case session.TypeToolCallsObserved, session.TypeGenerationSettled, session.TypeWakeSettled, session.TypeSteerRequested,
 		session.TypeRunCancelRequested, session.TypeRunInterrupt, session.TypeRunPauseRequested, session.TypeSessionClosed:
 		steps = steps[:2]
+	case session.TypeWorkspaceSnapshotReady, session.TypeWorkspaceSyncUnchanged, session.TypeWorkspaceSyncFailed, session.TypeWorkspaceApplyRequested:
+		steps = append(steps[:1], "sync support")
 	default:
 		steps = steps[:1]
 	}
@@ -269,6 +275,19 @@ func reach(t *testing.T, typ string) *folding {
 		}
 		if taken, _ := f.fold(action.Door, action.Payload); !taken {
 			t.Fatalf("%s: not taken", step)
+		}
+	}
+	if typ == session.TypeWorkspaceApplyRequested {
+		ready := fullSpace(session.TypeWorkspaceSnapshotReady)
+		data, err := codec.Marshal(ready)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if payload, err = codec.Marshal(session.Envelope{Data: data, Type: session.TypeWorkspaceSnapshotReady, V: 1}); err != nil {
+			t.Fatal(err)
+		}
+		if taken, notices := f.fold(session.DoorSpace, payload); !taken {
+			t.Fatalf("not staged: %s", jsonOf(t, notices))
 		}
 	}
 	return f

@@ -6,6 +6,7 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
+	"github.com/refold/refold/space"
 )
 
 // full returns every event's body with all its fields set, each of which the
@@ -71,6 +72,9 @@ func full(t *testing.T, typ string, f *folding) any {
 	if body := fullControl(typ, content); body != nil {
 		return body
 	}
+	if body := fullSpace(typ); body != nil {
+		return body
+	}
 	t.Fatalf("%s: no value with all fields set; add one", typ)
 	return nil
 }
@@ -109,13 +113,13 @@ func fullConfig(t *testing.T) session.RunConfig {
 		ActiveTools: &[]string{"read_file", "host.exec"}, Budget: fullBudget(), Completion: session.CompletionExplicit,
 		DeadlinesMS: &session.DeadlinesMS{Approval: 3_600_000, Call: 60_000, Run: 7_200_000, Turn: 120_000},
 		Disable:     []string{"shell"}, Enable: []string{"edit_file"}, Force: []string{"host.fs.stat"}, Model: "m1",
-		Params: raw(t, `{"temperature":0.5}`), Profile: "gemini", Provider: "openai",
+		Params: raw(t, `{"temperature":0.5}`), Profile: "gemini", PromptPack: "default", PromptRefs: &[]codec.Ref{codec.RefOf([]byte("x"))}, Provider: "openai",
 		Prices:   &session.Prices{CacheRead: 125_000, CacheWrite: 1_562_500, Input: 1_250_000, Output: 10_000_000},
 		CacheTTL: session.CacheTTLLong, ToolsMode: session.ToolsMasked,
 		ResponseFormat: fullFormat(t),
 		Retry:          &session.Retry{Attempts: 3, BackoffMS: 500, BackoffMaxMS: 60_000, Codes: []string{"overloaded"}},
 		StepHook:       &session.StepHook{DeadlineMS: 5000, Fallback: session.FallbackRules, Hook: "h"},
-		Steps:          fullSteps(t, planner.Builtin().Tools, "open_session"), System: "Be brief.", ToolChoice: "required", TurnsMax: 7,
+		Steps:          fullSteps(t, planner.Builtin().Tools, "open_session"), System: "Be brief.", ToolCatalog: "default", ToolChoice: "required", TurnsMax: 7, Workspace: supportManifest().Hash().String(),
 	}
 }
 
@@ -162,7 +166,12 @@ func fullInstall(t *testing.T) session.InstallRecord {
 	own := []string{"crm.lookup"}
 	config.ActiveTools, config.Disable, config.Enable, config.Force, config.Profile = &own, own, own, own, "mine"
 	config.Steps = fullSteps(t, tools, own[0])
+	grant := fullGrant()
+	manifest := supportManifest()
+	manifest.Catalogs[0].Tools = []codec.Raw{space.Entry{Tool: own[0]}.Raw()}
+	grant.Manifest, config.Workspace = manifest.Bytes(), manifest.Hash().String()
 	return session.InstallRecord{
+		Spaces:       []session.Grant{grant},
 		Capabilities: []string{"crm.write"}, Config: &config, DefaultProfile: "mine", Policy: session.Policy{
 			Approval: []planner.ApprovalRule{{Decision: planner.Deny, Tools: []string{"lookup"}, When: `args.who == "me"`}},
 			Coverage: session.CoverageFail, Ingress: []string{"model"},

@@ -14,6 +14,7 @@ import (
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/host"
 	"github.com/refold/refold/planner"
+	"github.com/refold/refold/space"
 )
 
 // messageTypes are the Go structs of the messages, and the tags that spell
@@ -24,53 +25,65 @@ var messageTypes = map[string]struct {
 	tag string
 	typ reflect.Type
 }{
-	"Envelope":              {"msgpack", reflect.TypeFor[session.Envelope]()},
-	"RunRequested":          {"msgpack", reflect.TypeFor[session.RunRequested]()},
-	"SteerRequested":        {"msgpack", reflect.TypeFor[session.SteerRequested]()},
-	"RunCancelRequested":    {"msgpack", reflect.TypeFor[session.RunControl]()},
-	"RunInterruptRequested": {"msgpack", reflect.TypeFor[session.RunControl]()},
-	"RunPauseRequested":     {"msgpack", reflect.TypeFor[session.RunControl]()},
-	"RunResumeRequested":    {"msgpack", reflect.TypeFor[session.RunResumeRequested]()},
-	"RunEdited":             {"msgpack", reflect.TypeFor[session.RunEdited]()},
-	"RunCompleted":          {"msgpack", reflect.TypeFor[session.RunEnded]()},
-	"RunFailed":             {"msgpack", reflect.TypeFor[session.RunEnded]()},
-	"SessionClosed":         {"msgpack", reflect.TypeFor[session.SessionClosed]()},
-	"ApprovalDecided":       {"msgpack", reflect.TypeFor[session.ApprovalDecided]()},
-	"SessionConfigured":     {"msgpack", reflect.TypeFor[flatConfig]()},
-	"ToolRegistrySet":       {"msgpack", reflect.TypeFor[session.ToolRegistrySet]()},
-	"ToolProfileSelected":   {"msgpack", reflect.TypeFor[session.ToolProfileSelected]()},
-	"ToolOverridesSet":      {"msgpack", reflect.TypeFor[session.ToolOverridesSet]()},
-	"HostSessionUpdated":    {"msgpack", reflect.TypeFor[session.HostSessionUpdated]()},
-	"FactsSet":              {"msgpack", reflect.TypeFor[session.FactsSet]()},
-	"ToolCallsObserved":     {"msgpack", reflect.TypeFor[session.ToolCallsObserved]()},
-	"GenerationSettled":     {"msgpack", reflect.TypeFor[session.GenerationSettled]()},
-	"ToolCallSettled":       {"msgpack", reflect.TypeFor[session.ToolCallSettled]()},
-	"ToolBatchSettled":      {"msgpack", reflect.TypeFor[session.ToolBatchSettled]()},
-	"StepPrepared":          {"msgpack", reflect.TypeFor[session.StepPrepared]()},
-	"WakeSettled":           {"msgpack", reflect.TypeFor[session.WakeSettled]()},
-	"Generation":            {"msgpack", reflect.TypeFor[session.Generation]()},
-	"ToolCall":              {"msgpack", reflect.TypeFor[session.ToolCall]()},
-	"Step":                  {"msgpack", reflect.TypeFor[session.Step]()},
-	"Wake":                  {"msgpack", reflect.TypeFor[session.Wake]()},
-	"InstallRecord":         {"msgpack", reflect.TypeFor[session.InstallRecord]()},
-	"ToolDescriptor":        {"msgpack", reflect.TypeFor[planner.Descriptor]()},
-	"Snapshot":              {"msgpack", reflect.TypeFor[session.Snapshot]()},
-	"SessionOpened":         {"json", reflect.TypeFor[session.SessionOpened]()},
-	"RunQueued":             {"json", reflect.TypeFor[session.RunPlaced]()},
-	"RunStarted":            {"json", reflect.TypeFor[session.RunPlaced]()},
-	"RunFinished":           {"json", reflect.TypeFor[session.RunFinished]()},
-	"EventRejected":         {"json", reflect.TypeFor[session.EventRejected]()},
-	"ToolRejected":          {"json", reflect.TypeFor[session.ToolRejected]()},
-	"CallsPlanned":          {"json", reflect.TypeFor[session.CallsPlanned]()},
-	"ApprovalRequested":     {"json", reflect.TypeFor[session.ApprovalRequested]()},
-	"BudgetExceeded":        {"json", reflect.TypeFor[session.BudgetExceeded]()},
-	"TurnSettled":           {"json", reflect.TypeFor[session.TurnSettled]()},
-	"CallSettled":           {"json", reflect.TypeFor[session.CallSettled]()},
-	"SessionQuarantined":    {"json", reflect.TypeFor[session.SessionQuarantined]()},
-	"Claim":                 {"json", reflect.TypeFor[bus.ClaimBody]()},
-	"LiveDelta":             {"json", reflect.TypeFor[client.Delta]()},
-	"Quarantine":            {"json", reflect.TypeFor[host.Stop]()},
-	"View":                  {"json", reflect.TypeFor[session.View]()},
+	"Envelope":                {"msgpack", reflect.TypeFor[session.Envelope]()},
+	"RunRequested":            {"msgpack", reflect.TypeFor[session.RunRequested]()},
+	"SteerRequested":          {"msgpack", reflect.TypeFor[session.SteerRequested]()},
+	"RunCancelRequested":      {"msgpack", reflect.TypeFor[session.RunControl]()},
+	"RunInterruptRequested":   {"msgpack", reflect.TypeFor[session.RunControl]()},
+	"RunPauseRequested":       {"msgpack", reflect.TypeFor[session.RunControl]()},
+	"RunResumeRequested":      {"msgpack", reflect.TypeFor[session.RunResumeRequested]()},
+	"RunEdited":               {"msgpack", reflect.TypeFor[session.RunEdited]()},
+	"RunCompleted":            {"msgpack", reflect.TypeFor[session.RunEnded]()},
+	"RunFailed":               {"msgpack", reflect.TypeFor[session.RunEnded]()},
+	"SessionClosed":           {"msgpack", reflect.TypeFor[session.SessionClosed]()},
+	"ApprovalDecided":         {"msgpack", reflect.TypeFor[session.ApprovalDecided]()},
+	"SessionConfigured":       {"msgpack", reflect.TypeFor[flatConfig]()},
+	"ToolRegistrySet":         {"msgpack", reflect.TypeFor[session.ToolRegistrySet]()},
+	"ToolProfileSelected":     {"msgpack", reflect.TypeFor[session.ToolProfileSelected]()},
+	"ToolOverridesSet":        {"msgpack", reflect.TypeFor[session.ToolOverridesSet]()},
+	"HostSessionUpdated":      {"msgpack", reflect.TypeFor[session.HostSessionUpdated]()},
+	"FactsSet":                {"msgpack", reflect.TypeFor[session.FactsSet]()},
+	"ToolCallsObserved":       {"msgpack", reflect.TypeFor[session.ToolCallsObserved]()},
+	"GenerationSettled":       {"msgpack", reflect.TypeFor[session.GenerationSettled]()},
+	"ToolCallSettled":         {"msgpack", reflect.TypeFor[session.ToolCallSettled]()},
+	"ToolBatchSettled":        {"msgpack", reflect.TypeFor[session.ToolBatchSettled]()},
+	"WorkspaceSyncRequested":  {"msgpack", reflect.TypeFor[session.WorkspaceSyncRequested]()},
+	"WorkspaceApplyRequested": {"msgpack", reflect.TypeFor[session.WorkspaceApplyRequested]()},
+	"WorkspaceDetached":       {"msgpack", reflect.TypeFor[session.WorkspaceDetached]()},
+	"WorkspaceSnapshotReady":  {"msgpack", reflect.TypeFor[session.WorkspaceSnapshotReady]()},
+	"WorkspaceSyncUnchanged":  {"msgpack", reflect.TypeFor[session.WorkspaceSyncUnchanged]()},
+	"WorkspaceSyncFailed":     {"msgpack", reflect.TypeFor[session.WorkspaceSyncFailed]()},
+	"StepPrepared":            {"msgpack", reflect.TypeFor[session.StepPrepared]()},
+	"WakeSettled":             {"msgpack", reflect.TypeFor[session.WakeSettled]()},
+	"Generation":              {"msgpack", reflect.TypeFor[session.Generation]()},
+	"ToolCall":                {"msgpack", reflect.TypeFor[session.ToolCall]()},
+	"Step":                    {"msgpack", reflect.TypeFor[session.Step]()},
+	"Wake":                    {"msgpack", reflect.TypeFor[session.Wake]()},
+	"Space":                   {"msgpack", reflect.TypeFor[session.Space]()},
+	"Manifest":                {"msgpack", reflect.TypeFor[space.Manifest]()},
+	"InstallRecord":           {"msgpack", reflect.TypeFor[session.InstallRecord]()},
+	"ToolDescriptor":          {"msgpack", reflect.TypeFor[planner.Descriptor]()},
+	"Snapshot":                {"msgpack", reflect.TypeFor[session.Snapshot]()},
+	"SessionOpened":           {"json", reflect.TypeFor[session.SessionOpened]()},
+	"RunQueued":               {"json", reflect.TypeFor[session.RunPlaced]()},
+	"RunStarted":              {"json", reflect.TypeFor[session.RunPlaced]()},
+	"RunFinished":             {"json", reflect.TypeFor[session.RunFinished]()},
+	"EventRejected":           {"json", reflect.TypeFor[session.EventRejected]()},
+	"ToolRejected":            {"json", reflect.TypeFor[session.ToolRejected]()},
+	"CallsPlanned":            {"json", reflect.TypeFor[session.CallsPlanned]()},
+	"ApprovalRequested":       {"json", reflect.TypeFor[session.ApprovalRequested]()},
+	"BudgetExceeded":          {"json", reflect.TypeFor[session.BudgetExceeded]()},
+	"WorkspaceStaged":         {"json", reflect.TypeFor[session.WorkspaceStaged]()},
+	"WorkspaceApplied":        {"json", reflect.TypeFor[session.WorkspaceApplied]()},
+	"WorkspaceFailed":         {"json", reflect.TypeFor[session.WorkspaceFailed]()},
+	"WorkspaceGone":           {"json", reflect.TypeFor[session.WorkspaceGone]()},
+	"TurnSettled":             {"json", reflect.TypeFor[session.TurnSettled]()},
+	"CallSettled":             {"json", reflect.TypeFor[session.CallSettled]()},
+	"SessionQuarantined":      {"json", reflect.TypeFor[session.SessionQuarantined]()},
+	"Claim":                   {"json", reflect.TypeFor[bus.ClaimBody]()},
+	"LiveDelta":               {"json", reflect.TypeFor[client.Delta]()},
+	"Quarantine":              {"json", reflect.TypeFor[host.Stop]()},
+	"View":                    {"json", reflect.TypeFor[session.View]()},
 }
 
 // flatConfig is session.SessionConfig as it is on the wire: queue_max stands
@@ -131,6 +144,7 @@ var (
 	typeRaw   = reflect.TypeFor[codec.Raw]()
 	typePairs = reflect.TypeFor[codec.Pairs]()
 	typeJSON  = reflect.TypeFor[json.RawMessage]()
+	typeBytes = reflect.TypeFor[[]byte]()
 )
 
 // compare returns the differences between a type and this place.
@@ -143,7 +157,7 @@ func (c comparison) compare(typ reflect.Type, path string) []string {
 	switch {
 	case typ == typeRaw || typ == typeJSON:
 		return nil // any value, or one that the fold looks into
-	case typ == typeHash || typ == typeRef || typ.Kind() == reflect.String:
+	case typ == typeHash || typ == typeRef || typ == typeBytes || typ.Kind() == reflect.String:
 		want = "string"
 	case typ == typePairs:
 		want = "object"
@@ -162,7 +176,7 @@ func (c comparison) compare(typ reflect.Type, path string) []string {
 	switch {
 	case typ == typeHash && c.node["pattern"] != "^[0-9a-f]{64}$", typ == typeRef && c.node["pattern"] != "^sha256-[0-9a-f]{64}$":
 		return []string{fmt.Sprintf("%s: the schema has pattern %v, Go has %s", path, c.node["pattern"], typ)}
-	case typ.Kind() == reflect.Slice && typ != typePairs:
+	case typ.Kind() == reflect.Slice && typ != typePairs && typ != typeBytes:
 		return c.at(c.node["items"]).compare(typ.Elem(), path+"[]")
 	case typ.Kind() == reflect.Struct && typ != typeRef && !slices.Contains(c.inside, typ):
 		c.inside = append(slices.Clone(c.inside), typ)

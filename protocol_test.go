@@ -42,6 +42,7 @@ import (
 const (
 	schemasDir = "docs/schemas"
 	partsDir   = "parts" // of what several messages have
+	filesDir   = "files" // of files of spaces, which are no messages: internal/spaces holds them
 	schemaBase = "refold:///docs/schemas/"
 	dialect    = "https://json-schema.org/draft/2020-12/schema"
 )
@@ -62,6 +63,9 @@ func readSchemas(t *testing.T) *schemas {
 	c.UseLoader(closedLoader{})
 	root := os.DirFS(schemasDir)
 	err := fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
+		if name == filesDir {
+			return fs.SkipDir
+		}
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -125,20 +129,21 @@ func (s *schemas) packed(name string, message []byte) error {
 	return s.check(name, text)
 }
 
-// noticeTypes returns the names of all notices: the constants of notice.go.
+// noticeTypes returns the names of all notices: the constants of two files.
 func noticeTypes(t *testing.T) []string {
 	t.Helper()
-	return constants(t, "actors/session/notice.go", func(name, typ string) bool { return strings.HasPrefix(name, "Notice") })
+	isNotice := func(name, _ string) bool { return strings.HasPrefix(name, "Notice") }
+	return append(constants(t, "actors/session/notice.go", isNotice), constants(t, "actors/session/spacenotice.go", isNotice)...)
 }
 
 // effectSchemas are the effects that a session asks for, by class.
 var effectSchemas = map[session.Class]string{
-	session.ClassLLM: "Generation", session.ClassTool: "ToolCall", session.ClassWake: "Wake", session.ClassStep: "Step",
+	session.ClassLLM: "Generation", session.ClassTool: "ToolCall", session.ClassWake: "Wake", session.ClassStep: "Step", session.ClassSpace: "Space",
 }
 
 // otherSchemas are the messages that are neither events, effects nor notices.
 var otherSchemas = []string{
-	"Cancel", "Claim", "Envelope", "Heartbeat", "InstallRecord", "LiveDelta", "Notice", "Progress", "Quarantine", "Snapshot",
+	"Cancel", "Claim", "Envelope", "Heartbeat", "InstallRecord", "LiveDelta", "Manifest", "Notice", "Progress", "Quarantine", "Snapshot",
 	"SnapshotBlob", "ToolDescriptor", "View", session.ProgressTurnSettled, session.ProgressCallSettled,
 }
 
@@ -363,6 +368,7 @@ func TestEnums(t *testing.T) {
 		"parts/OverBudget#/properties/budget":  {"tokens", "cost", "session_tokens", "session_cost"},
 		"StepPrepared#/properties/status":      {"ok", "failed"},
 	}
+	maps.Copy(want, spaceEnums(t))
 	got := map[string][]string{}
 	for _, name := range s.names() {
 		walk(s.docs[name], func(at string, node map[string]any) {

@@ -199,7 +199,7 @@ func (b *Bridge) serve(s served, options []ServeOption) error {
 		return fmt.Errorf("serve %s: priority %d: it is among targets that share slots: give Options.Slots", s.name(), s.priority)
 	case s.pace != nil && s.model == nil:
 		return fmt.Errorf("serve %s: rates and breakers are of models", s.name())
-	case s.model == nil && s.executor == nil && s.hook == nil && s.class != session.ClassWake:
+	case s.model == nil && s.executor == nil && s.hook == nil && s.spaces == nil && s.class != session.ClassWake:
 		return fmt.Errorf("serve %s: nothing carries it out", s.name())
 	case b.ran:
 		return fmt.Errorf("serve %s: the bridge runs already: give it all targets before Run", s.name())

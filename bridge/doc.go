@@ -95,9 +95,9 @@
 //
 // # Caches
 //
-// Three, each bounded by its bytes: events of the log for the next turns of
-// their sessions, descriptors of tools by hash, and tools as a provider takes
-// them, by provider and toolset (rendered.go). Stats, `nats micro stats` and the
+// Four, each bounded by its bytes: events of the log for the next turns of
+// their sessions, descriptors of tools and files of prompts by hash, and tools
+// as a provider takes them, by provider and toolset (rendered.go). Stats, `nats micro stats` and the
 // debug log at the end tell how often each was of use (stats.go).
 //
 // # Much asked at once

@@ -11,20 +11,21 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// effect is one effect as it was asked. Exactly one of generation, call and
-// step is set.
+// effect is one effect as it was asked. Exactly one of generation, call, step
+// and space is set.
 type effect struct {
 	name       subjects.EffectName
 	generation *session.Generation
 	call       *session.ToolCall
 	step       *StepRequest
+	space      *session.Space
 	startBy    time.Time     // past it nothing is started
 	runTime    time.Duration // what one start may take
 }
 
 // errClass says that an effect is of a class that this package does not carry
 // out.
-var errClass = errors.New("neither llm, tool nor step")
+var errClass = errors.New("neither llm, tool, step nor space")
 
 // errNewer says that bridges of a newer release may read an effect.
 var errNewer = errors.New("this bridge is too old for it: upgrade it")
@@ -74,6 +75,14 @@ func decodeEffect(name subjects.EffectName, subject string, payload []byte) (eff
 		}
 		said = subjects.EffectName{Class: p.Class, Target: p.Hook, Session: p.Session, Effect: p.Effect}
 		version, runMS, startBy = p.V, p.RunMS, p.StartBy
+	case session.ClassSpace:
+		p := new(session.Space)
+		if err := codec.Unmarshal(payload, p); err != nil {
+			return effect{}, undecoded(subject, payload, err)
+		}
+		e.space = p
+		said = subjects.EffectName{Class: p.Class, Target: name.Target, Session: p.Session, Effect: p.Effect}
+		version, runMS, startBy = p.V, p.RunMS, p.StartBy
 	default:
 		return effect{}, fmt.Errorf("%s: class %s: %w", subject, name.Class, errClass)
 	}
@@ -122,7 +131,9 @@ func (e *effect) late(now time.Time) bool { return now.After(e.startBy) }
 func (e *effect) claimed() bool { return e.generation != nil || e.call != nil && !e.call.RetrySafe }
 
 // safe reports that the effect may be carried out twice without harm.
-func (e *effect) safe() bool { return e.call != nil && e.call.RetrySafe || e.step != nil }
+func (e *effect) safe() bool {
+	return e.call != nil && e.call.RetrySafe || e.step != nil || e.space != nil
+}
 
 // placeOf returns an effect's name without its attempt, a<n>: the batch that a
 // generation's calls are numbered in.

@@ -37,6 +37,15 @@ type Call struct {
 	RetrySafe      bool            // may run again with the same key
 	HostSession    *HostSession    // where host tools run, nil if none
 	Context        json.RawMessage // an object that step rules or a hook carried on; nil: none
+	Spaces         []CallSpace     // of a tool of the session's own: what was applied when the turn began
+}
+
+// CallSpace is one space that a session tool works on.
+type CallSpace struct {
+	Space    string
+	Kind     string // workspace or pack
+	Version  string // empty: it has none
+	Manifest string // name of the blob that holds its manifest, sha256-…
 }
 
 // HostSession is the session's place on a host. As a part of a Result it

@@ -34,6 +34,7 @@ const (
 	transcriptRoom    = 6           // events that there is room for from the first on: a run with a few calls
 	transcriptSlack   = 64          // events of a session that are kept beyond twice its window
 	toolsCacheBytes   = 16 << 20    // descriptors of tools
+	promptsCacheBytes = 32 << 20    // files of prompts
 	renderCacheBytes  = 16 << 20    // toolsets as providers take them
 	eventsAtOnce      = 64          // events read from the log in one request
 	deltaBytesMax     = 32 << 10    // text of one streaming delta

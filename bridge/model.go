@@ -74,7 +74,7 @@ type Format struct {
 type Message struct {
 	Role   string
 	Text   string          // user: the input; assistant: its words, may be empty; tool: the result
-	Parts  []Part          // user, tool: the text, then the images that lines of it name; nil: it has none
+	Parts  []Part          // user, tool: images of the prompt, the text, then the images that lines of it name; nil: there is no image
 	Calls  []MessageCall   // assistant: the calls it made; each has one tool message, in this order
 	CallID string          // tool: the ID of the call that this is the result of
 	Error  bool            // tool: the result tells of a failure

@@ -20,6 +20,7 @@ type outcome struct {
 	answer   *Answer               // of a generation that succeeded
 	apart    map[int]bool          // calls of answer whose arguments no event can hold beside the others
 	prepared *session.StepPrepared // of a step that succeeded
+	synced   *synced               // of a sync that was read
 	duration time.Duration         // of a tool call that ran; 0: it did not
 	at       time.Time             // when it was known; for people
 }
@@ -85,6 +86,7 @@ type returned struct {
 	result    Result
 	answer    Answer
 	prepared  *session.StepPrepared
+	synced    *synced
 	err       error
 	cause     error // why its context had ended when it returned; nil: it had not
 	panicked  any   // what it panicked with

@@ -75,6 +75,8 @@ func (w *worker) encodeAs(ctx context.Context, e *effect, o outcome, inlineMax i
 	case e.step != nil:
 		typ = session.TypeStepPrepared
 		body = stepBody(e, o)
+	case e.space != nil:
+		typ, body = syncBody(e, o)
 	case o.answer != nil && len(o.answer.Calls) > 0:
 		typ = session.TypeToolCallsObserved
 		body, err = w.callsBody(ctx, e, o.answer, o.apart, inlineMax)

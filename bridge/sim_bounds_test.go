@@ -213,7 +213,7 @@ func (r *referee) endNotices(sid string, s *judged) {
 		}
 		said = max(said, n)
 	}
-	if said != s.state.NoticeN {
+	if said != uint64(s.state.NoticeN) {
 		r.j.breaks("%s: %d notices were stored, of %d", sid, said, s.state.NoticeN)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/fault"
 )
 
@@ -20,6 +21,8 @@ func (w *worker) start(f *flight, request *Request) ruling {
 		return w.startCall(f)
 	case f.step != nil:
 		return w.startStep(f)
+	case f.space != nil:
+		return w.startSpace(f)
 	}
 	wait := modelWaitMin
 	for {
@@ -74,6 +77,10 @@ func (w *worker) startCall(f *flight) ruling {
 	}
 	if h := c.HostSession; h != nil {
 		call.HostSession = &HostSession{ID: h.ID, Status: h.Status, Root: h.Root, Route: h.Route}
+	}
+	for i := range c.Spaces {
+		s := &c.Spaces[i]
+		call.Spaces = append(call.Spaces, CallSpace{Space: s.Space, Kind: string(s.Kind), Version: s.Version, Manifest: codec.Ref{Hash: s.Hash}.String()})
 	}
 	var err error
 	if call.Context, err = jsonOf(c.Context); err != nil {
@@ -208,6 +215,8 @@ func (w *worker) goOn(f *flight, r *returned) {
 		end = w.returnedCall(f, r)
 	case f.step != nil:
 		end = w.returnedStep(f, r)
+	case f.space != nil:
+		end = w.returnedSpace(f, r)
 	default: // it is not started again: what was given up was not refused for a while
 		end = w.returnedGeneration(f, r)
 	}

@@ -20,6 +20,7 @@ type Stats struct {
 
 	Rendered    CacheStats `json:"rendered"`    // tools as providers take them: see Request.RenderTools
 	Descriptors CacheStats `json:"descriptors"` // of tools, by their hash
+	Prompts     CacheStats `json:"prompts"`     // files of prompts, by their hash
 	Events      CacheStats `json:"events"`      // of sessions, for their next turn
 }
 
@@ -37,7 +38,7 @@ func (b *Bridge) Stats() Stats {
 	return Stats{
 		Started: c.Started.Load(), Settled: c.Settled.Load(), GivenBack: c.GivenBack.Load(),
 		Conflicts: c.Conflicts.Load(), Foreign: c.Foreign.Load(),
-		Targets: b.targetStats(), Rendered: r.rendered.stats(), Descriptors: r.tools.stats(), Events: r.events.stats(),
+		Targets: b.targetStats(), Rendered: r.rendered.stats(), Descriptors: r.tools.stats(), Prompts: r.prompts.stats(), Events: r.events.stats(),
 	}
 }
 
@@ -57,7 +58,7 @@ func (b *Bridge) logStats() {
 	for _, c := range []struct {
 		name string
 		CacheStats
-	}{{"rendered", s.Rendered}, {"descriptors", s.Descriptors}, {"events", s.Events}} {
+	}{{"rendered", s.Rendered}, {"descriptors", s.Descriptors}, {"prompts", s.Prompts}, {"events", s.Events}} {
 		b.options.Logger.Debug("cache_counts", "cache", c.name, "hits", c.Hits, "misses", c.Misses, "entries", c.Entries, "bytes", c.Bytes)
 	}
 }

@@ -22,6 +22,7 @@ type reader struct {
 	wire     wire
 	events   *transcripts
 	tools    *cache[codec.Hash, Tool]
+	prompts  *cache[codec.Hash, []byte]
 	rendered *renderings
 	works    atomic.Bool // the latest request could be built
 }
@@ -31,6 +32,7 @@ func newReader(w wire) *reader {
 		wire:     w,
 		events:   newTranscripts(eventsCacheBytes),
 		tools:    newCache[codec.Hash, Tool](toolsCacheBytes),
+		prompts:  newCache[codec.Hash, []byte](promptsCacheBytes),
 		rendered: newRenderings(renderCacheBytes),
 	}
 }
@@ -104,6 +106,9 @@ func (r *reader) request(ctx context.Context, g *session.Generation) (*Request, 
 	}
 	if err == nil {
 		request.Messages, err = r.messages(ctx, g)
+	}
+	if err == nil {
+		err = r.prompt(ctx, g, request)
 	}
 	var fault *Error
 	switch {

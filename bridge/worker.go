@@ -54,7 +54,7 @@ func (w *worker) about(f *flight) *slog.Logger {
 func (w *worker) debugs() bool { return w.log.Enabled(context.Background(), slog.LevelDebug) }
 
 // served is one target and what carries its effects out. Exactly one of model,
-// executor and hook is set, and none for wakes.
+// executor, hook and spaces is set, and none for wakes.
 type served struct {
 	class       session.Class
 	target      string
@@ -62,6 +62,7 @@ type served struct {
 	model       Model
 	executor    Executor
 	hook        StepHook
+	spaces      SpaceReader
 
 	pace   *pace         // nil: nothing holds its generations
 	counts *targetCounts // nil: nobody counts

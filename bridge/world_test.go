@@ -38,6 +38,7 @@ type world struct {
 	claimLost   func(name subjects.ClaimName) error
 	publishLost func(payload []byte) error
 	eventsLost  func() error
+	blobsLost   func() error // runs before a blob is stored
 	payloadMax  int
 }
 
@@ -170,6 +171,11 @@ func (w *world) Events(_ context.Context, sid string, seqs []uint64) ([]session.
 }
 
 func (w *world) PutBlob(_ context.Context, content []byte) (codec.Ref, error) {
+	if w.blobsLost != nil {
+		if err := w.blobsLost(); err != nil {
+			return codec.Ref{}, err
+		}
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	ref := codec.RefOf(content)
@@ -248,7 +254,7 @@ func (w *world) settlements(t *testing.T) []string {
 	defer w.mu.Unlock()
 	var all []string
 	for _, e := range w.events {
-		if e.Door != session.DoorLLM && e.Door != session.DoorTool && e.Door != session.DoorStep {
+		if e.Door != session.DoorLLM && e.Door != session.DoorTool && e.Door != session.DoorStep && e.Door != session.DoorSpace {
 			continue
 		}
 		all = append(all, settlementText(t, e))
@@ -281,6 +287,13 @@ func settlementText(t *testing.T, e session.Event) string {
 	case session.TypeToolCallsObserved:
 		b := body[session.ToolCallsObserved](t, env)
 		return b.Effect + " calls " + strconv.Itoa(len(b.Calls))
+	case session.TypeWorkspaceSnapshotReady:
+		return body[session.WorkspaceSnapshotReady](t, env).Effect + " ready"
+	case session.TypeWorkspaceSyncUnchanged:
+		return body[session.WorkspaceSyncUnchanged](t, env).Effect + " unchanged"
+	case session.TypeWorkspaceSyncFailed:
+		b := body[session.WorkspaceSyncFailed](t, env)
+		return with(b.Effect+" failed", &b.Error)
 	}
 	return env.Type
 }

@@ -18,6 +18,9 @@
 // sequence. Taken tells what the session made of it: the view as the event left
 // it, or the rejection.
 //
+// Sync, Apply and Detach give a session content that people keep in files: SyncEnd
+// waits for what was read, and Spaces returns the manifests that a session holds.
+//
 // A program that carries calls out by itself, a host loop, finds them in the
 // view's batch, where its calls have the status open. When to look it hears by
 // the notice CallsPlanned, and how they ended it says with SettleCall, or
@@ -35,8 +38,8 @@
 //   - What a Viewer has shown of a turn is the beginning of what the log will
 //     say, or it says that the turn began again: no gap, nothing twice. The log
 //     decides (shown.go); deltas only make it sooner.
-//   - Taken, RunOf, Replay and a Viewer read the log and fold it on this side: they write
-//     nothing, and need no session-actor. What a session does meanwhile is no
+//   - Taken, RunOf, Replay, SyncEnd, Spaces and a Viewer read the log and fold it on
+//     this side: they write nothing, and need no session-actor. What a session does meanwhile is no
 //     difference.
 //
 // # Limits

@@ -22,9 +22,10 @@ type Notice struct {
 
 // Body returns Data as what it is: one of session.SessionOpened, RunPlaced (of
 // RunQueued and RunStarted), RunFinished, EventRejected, ToolRejected,
-// CallsPlanned, ApprovalRequested, BudgetExceeded and SessionQuarantined, or of
-// TurnSettled and CallSettled, which are progress, as a value. It is nil for a type that this release does not know, and for data
-// that does not fit its type.
+// CallsPlanned, ApprovalRequested, BudgetExceeded, SessionQuarantined,
+// WorkspaceStaged, WorkspaceApplied, WorkspaceFailed and WorkspaceGone, or of
+// TurnSettled and CallSettled, which are progress, as a value. It is nil for a
+// type that this release does not know, and for data that does not fit its type.
 func (n Notice) Body() any {
 	switch n.Type {
 	case session.NoticeSessionOpened:
@@ -49,6 +50,14 @@ func (n Notice) Body() any {
 		return bodyOf[session.CallSettled](n)
 	case session.NoticeSessionQuarantined:
 		return bodyOf[session.SessionQuarantined](n)
+	case session.NoticeWorkspaceStaged:
+		return bodyOf[session.WorkspaceStaged](n)
+	case session.NoticeWorkspaceApplied:
+		return bodyOf[session.WorkspaceApplied](n)
+	case session.NoticeWorkspaceFailed:
+		return bodyOf[session.WorkspaceFailed](n)
+	case session.NoticeWorkspaceGone:
+		return bodyOf[session.WorkspaceGone](n)
 	}
 	return nil
 }

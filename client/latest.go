@@ -9,6 +9,7 @@ import (
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/planner"
+	"github.com/refold/refold/space"
 )
 
 // told is one event of a history with what its fold said.
@@ -114,6 +115,16 @@ func (s source) Registry(seq uint64, _ codec.Hash) (*planner.Registry, error) {
 		return nil, err
 	}
 	return session.ParseRegistrySet(e)
+}
+
+// Space returns the manifest that the event at seq holds.
+func (s source) Space(seq uint64, _ codec.Hash) (*space.Manifest, error) {
+	e, err := s.c.bus.EventAt(s.ctx, seq)
+	if err != nil {
+		return nil, err
+	}
+	m, _, err := session.ParseSnapshotReady(e)
+	return m, err
 }
 
 // latest returns the session as the log has it now.

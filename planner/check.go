@@ -207,8 +207,10 @@ func (k *Checker) checkArguments(t *tool, variant int, call ObservedCall) (Key, 
 	if variant >= len(t.descriptors) {
 		variant = 0
 	}
-	failed, took := t.descriptors[variant].schema.check(&arguments, min(CheckStepsMax, BatchStepsMax-k.steps))
-	k.steps += took
+	failed := k.checkSchema(t.descriptors[variant].schema, &arguments)
+	if failed == "" && t.descriptors[variant].reworded {
+		failed = k.checkSchema(t.descriptors[0].schema, &arguments)
+	}
 	switch {
 	case failed != "" && k.steps >= BatchStepsMax:
 		return Key{}, reject(InvalidArguments, "too much work to check beside the other calls: make fewer calls at a time, or send less")
@@ -220,6 +222,13 @@ func (k *Checker) checkArguments(t *tool, variant int, call ObservedCall) (Key, 
 		return Key{Bare: t.template.bare}, Rejection{}
 	}
 	return t.template.fill(&arguments, k.Root), Rejection{}
+}
+
+// checkSchema checks arguments against one schema, and counts what that took.
+func (k *Checker) checkSchema(s *schema, arguments *value) string {
+	failed, took := s.check(arguments, min(CheckStepsMax, BatchStepsMax-k.steps))
+	k.steps += took
+	return failed
 }
 
 // readArguments reads the text of a call's arguments, or says what is wrong

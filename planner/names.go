@@ -18,6 +18,9 @@ func isNameByte(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '-'
 }
 
+// IsToolID reports whether s can be a tool_id. Every tool_name can.
+func IsToolID(s string) bool { return isDotted(s, ToolIDBytesMax) }
+
 // isDotted reports whether s is 1 to max bytes of names joined by single dots.
 func isDotted(s string, max int) bool {
 	if s == "" || len(s) > max {

@@ -20,6 +20,8 @@ type Registry struct {
 	byID           map[string]ToolIndex
 	byName         map[string]offered
 	byRef          map[codec.Ref]offered
+	room           registryRoom // what its tools and conditions take
+	layers         []layer      // lowest first; nil: it was not composed
 	bytes          []byte
 	hash           codec.Hash
 }
@@ -45,7 +47,12 @@ type descriptor struct {
 	bytes  []byte
 	ref    codec.Ref
 	schema *schema
-	line   string // in a fingerprint: tool_id and ref; neither can hold a space or a line's end
+
+	// reworded: a layer made it. Calls under it must fit the tool's own schema
+	// too, so that words narrow what is accepted and never widen it.
+	reworded bool
+
+	line string // in a fingerprint: tool_id and ref; neither can hold a space or a line's end
 }
 
 // profile is a Profile with its tools resolved and its step rules compiled.
@@ -64,6 +71,7 @@ type offered struct {
 // registryWire is a registry's canonical form.
 type registryWire struct {
 	DefaultProfile    string      `msgpack:"default_profile,omitempty"`
+	Layers            []layer     `msgpack:"layers,omitempty"`
 	ProfileByProvider codec.Pairs `msgpack:"profile_by_provider,omitempty"`
 	Profiles          []Profile   `msgpack:"profiles"`
 	Tools             []ToolSpec  `msgpack:"tools"`

@@ -44,6 +44,7 @@ type Facts struct {
 	HostSession  string // ready, closed, expired, error, none; "" is none
 	Facts        []Fact
 	Capabilities []string // granted by the install record
+	SpaceFiles   bool     // an applied space has context files
 	Floor        *Floor   // what the install record demands of the registry; nil: nothing
 }
 
@@ -78,8 +79,8 @@ type Toolset struct {
 // nothing but its arguments:
 //
 //  1. the base, from where Request.From says;
-//  2. if that is the profile, what is enabled (session, then run); always what
-//     is forced;
+//  2. if that is the profile, what is enabled (session, then run); if it is the
+//     profile or the catalog, the tools of layers; always what is forced;
 //  3. without what the session or the run disables: deny wins over everything;
 //  4. without what is unavailable or lacks a capability: force never passes;
 //  5. in the base's order, then the rest by tool_id.
@@ -125,6 +126,9 @@ func listed(reg *Registry, req Request) *choice {
 	if req.From == FromProfile {
 		chosen.add(req.Session.Enable)
 		chosen.add(req.Run.Enable)
+	}
+	if req.From == FromProfile || req.From == FromCatalog {
+		reg.joining(func(t ToolIndex) { chosen.offer(offered{tool: t}) })
 	}
 	chosen.add(req.Session.Force)
 	chosen.add(req.Run.Force)
@@ -244,6 +248,8 @@ func (r Rule) holds(facts Facts) bool {
 		return facts.HostSession == hostReady
 	case RuleHostSessionNotReady:
 		return facts.HostSession != hostReady
+	case RuleSpaceFiles:
+		return facts.SpaceFiles
 	case RuleFact:
 		for _, f := range facts.Facts {
 			if f.Name == r.Name {

@@ -78,6 +78,10 @@ const (
 	RuleHostSessionReady    = "host_session_ready"
 	RuleHostSessionNotReady = "host_session_not_ready"
 	RuleFact                = "fact" // the session's fact Name has the value Equals
+
+	// RuleSpaceFiles: an applied space has context files. Only the session's own
+	// tools may ask for it.
+	RuleSpaceFiles = "space_files"
 )
 
 // Profile is a named list of tools, by tool_id or tool_name, with the step

@@ -24,7 +24,7 @@ func NewRegistry(tools []ToolSpec, profiles []Profile, defaultProfile string, by
 	taken := names{ids: make(map[string]int, len(tools)), names: make(map[string]int, len(tools)), folded: make(map[string]int, len(tools))}
 	for i, spec := range tools {
 		path := fmt.Sprintf("tools[%d]", i)
-		t, bad := newTool(path, cloneSpec(spec), &room)
+		t, bad := newTool(path, cloneSpec(spec), &room, false)
 		if bad == nil {
 			bad = taken.add(path, i, &t)
 		}
@@ -51,6 +51,7 @@ func NewRegistry(tools []ToolSpec, profiles []Profile, defaultProfile string, by
 	if bad := r.addProviders(byProvider); bad != nil {
 		return nil, bad
 	}
+	r.room = room
 	if err := r.encode(); err != nil {
 		return nil, err
 	}
@@ -205,7 +206,7 @@ func (r *Registry) addProfiles(profiles []Profile, room *registryRoom) *Registry
 // encode fixes the registry's bytes and hash.
 func (r *Registry) encode() error {
 	data, err := codec.Marshal(registryWire{
-		DefaultProfile: r.defaultProfile, ProfileByProvider: r.ProfileByProvider(), Profiles: r.Profiles(), Tools: r.specs,
+		DefaultProfile: r.defaultProfile, Layers: r.layers, ProfileByProvider: r.ProfileByProvider(), Profiles: r.Profiles(), Tools: r.specs,
 	})
 	if err != nil {
 		return fmt.Errorf("registry: %w", err)

@@ -10,16 +10,17 @@ import (
 )
 
 // newTool checks one spec by itself, fields in the order of the encoding after
-// the two names, and fills in its defaults. What it takes counts into room.
-func newTool(path string, spec ToolSpec, room *registryRoom) (tool, *RegistryError) {
-	if !isDotted(spec.ToolID, ToolIDBytesMax) {
+// the two names, and fills in its defaults. What it takes counts into room. A
+// reserved tool is one of the session's own.
+func newTool(path string, spec ToolSpec, room *registryRoom, reserved bool) (tool, *RegistryError) {
+	if !IsToolID(spec.ToolID) {
 		return tool{}, fault(path+".tool_id", "is 1 to %d of A-Za-z0-9_- in parts joined by dots, not %+q", ToolIDBytesMax, clip(spec.ToolID, ToolIDBytesMax))
 	}
 	if !IsName(spec.ToolName) {
 		return tool{}, fault(path+".tool_name", "is 1 to %d of A-Za-z0-9_-, not %+q", NameBytesMax, clip(spec.ToolName, NameBytesMax))
 	}
 	t := tool{spec: spec}
-	if bad := t.checkBinding(path); bad != nil {
+	if bad := t.checkBinding(path, reserved); bad != nil {
 		return tool{}, bad
 	}
 	if bad := t.describe(path, room); bad != nil {
@@ -34,7 +35,7 @@ func newTool(path string, spec ToolSpec, room *registryRoom) (tool, *RegistryErr
 }
 
 // checkBinding checks all that a model is not shown.
-func (t *tool) checkBinding(path string) *RegistryError {
+func (t *tool) checkBinding(path string, reserved bool) *RegistryError {
 	spec := &t.spec
 	switch spec.Access {
 	case AccessRead, AccessWrite:
@@ -46,7 +47,7 @@ func (t *tool) checkBinding(path string) *RegistryError {
 	if spec.Approval == "" {
 		spec.Approval = ApprovalNever
 	}
-	if bad := checkRules(path, spec.Availability); bad != nil {
+	if bad := checkRules(path, spec.Availability, reserved); bad != nil {
 		return bad
 	}
 	if spec.DeadlineMS < 0 || spec.DeadlineMS > DeadlineMSMax {
@@ -117,12 +118,15 @@ func (t *tool) checkRequires(path string) *RegistryError {
 }
 
 // checkRules checks availability rules.
-func checkRules(path string, rules []Rule) *RegistryError {
+func checkRules(path string, rules []Rule, reserved bool) *RegistryError {
 	if len(rules) > RulesMax {
 		return fault(path+".availability", "%d rules, at most %d", len(rules), RulesMax)
 	}
 	for i, rule := range rules {
 		at := fmt.Sprintf("%s.availability[%d]", path, i)
+		if rule.Kind == RuleSpaceFiles && reserved {
+			continue
+		}
 		switch rule.Kind {
 		case RuleAlways, RuleHostSessionReady, RuleHostSessionNotReady:
 			if rule.Name != "" || rule.Equals != "" {

@@ -17,13 +17,9 @@ var (
 		session.DoorWake, session.DoorStep, session.DoorSpace,
 	}
 	classes = [...]session.Class{
-		session.ClassLLM, session.ClassTool, session.ClassWake, session.ClassStep, classSpace,
+		session.ClassLLM, session.ClassTool, session.ClassWake, session.ClassStep, session.ClassSpace,
 	}
 )
-
-// classSpace is a class whose bodies the fold does not know yet; its name is
-// taken.
-const classSpace session.Class = "space"
 
 // Doors returns every door of a session. The caller owns the slice.
 func Doors() []session.Door { return append([]session.Door(nil), doors[:]...) }

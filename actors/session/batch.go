@@ -132,7 +132,7 @@ func (s *State) askCall(i int) bool {
 // session or another registry may have come while the model was thinking. A
 // person's approval passes none of it.
 func (s *State) deniedNow(c *Call, tool planner.ToolIndex) planner.Rejection {
-	why := planner.Recheck(s.turnsOwn, s.registry, tool, s.overrides(), s.plannerFacts())
+	why := planner.Recheck(s.turnsOwn, s.NextRegistry(), tool, s.overrides(), s.plannerFacts())
 	if why.OK() && s.decide(tool, c.Arguments) == planner.Deny {
 		return policyDenies()
 	}

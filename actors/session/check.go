@@ -11,13 +11,13 @@ import (
 // Evolve changed breaks none; no event, and neither Open nor View, panics on a
 // state that breaks none.
 func (s *State) Check() error {
-	if s.install == nil || s.install.Hash != s.Install || s.install.Rules != s.Rules {
+	if s.install == nil || s.install.Hash != s.Install || s.install.Rules != int(s.Rules) {
 		return fmt.Errorf("the state pinned install record %s, rules %d, and was given another", s.Install, s.Rules)
 	}
 	if s.Session == "" || s.Count == 0 && (s.Seq > 0 || s.Runs > 0) {
 		return fmt.Errorf("session %q is at %d after %d events", s.Session, s.Seq, s.Count)
 	}
-	for _, check := range []func() error{s.checkMemory, s.checkItems, s.checkRuns, s.checkWakes, s.checkTurn} {
+	for _, check := range []func() error{s.checkSpaces, s.checkMemory, s.checkItems, s.checkRuns, s.checkWakes, s.checkTurn} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -73,10 +73,15 @@ func (s *State) checkMemory() error {
 // checkRegistries checks that the registries at hand are those that the state
 // names.
 func (s *State) checkRegistries() error {
-	for _, r := range []struct {
+	bases := []struct {
 		pin *RegistryPin
 		has *planner.Registry
-	}{{s.Registry, s.registry}, {s.turnsPin(), s.turnsOwn}} {
+	}{{s.Registry, s.baseRegistry()}}
+	if s.Turn.space() == nil { // else its toolset names what was composed
+		bases = append(bases, bases[0])
+		bases[1].pin, bases[1].has = s.turnsPin(), s.turnsOwn
+	}
+	for _, r := range bases {
 		want := s.install.Registry.Hash()
 		if r.pin != nil {
 			want = r.pin.Hash
@@ -117,7 +122,7 @@ func (s *State) checkItems() error {
 			return fmt.Errorf("item %d is of call %d, with a code of %d and a detail of %d bytes", i, it.Call, len(it.Code), len(it.Detail))
 		}
 	}
-	if size != s.ItemBytes {
+	if size != int(s.ItemBytes) {
 		return fmt.Errorf("item_bytes is %d, the items add up to %d", s.ItemBytes, size)
 	}
 	return nil
@@ -126,7 +131,8 @@ func (s *State) checkItems() error {
 // checkRuns checks the active run, the queue and the session's config.
 func (s *State) checkRuns() error {
 	if s.Config != nil {
-		bad := configFault(s.registry, &s.Config.Run, false)
+		st := s.stack()
+		bad := s.configFault(&st, &s.Config.Run, s.Config.Workspace, false)
 		if bad == nil {
 			bad = queueMaxFault(s.Config.QueueMax)
 		}
@@ -172,7 +178,8 @@ func (s *State) checkRuns() error {
 		if err := r.checkLifecycle(i >= 0, s.Seq); err != nil {
 			return fmt.Errorf("run %d: %w", r.Number, err)
 		}
-		if bad := configFault(s.registry, &r.Config, true); bad != nil {
+		st := s.stack()
+		if bad := s.configFault(&st, &r.Config, r.Workspace, true); bad != nil {
 			return fmt.Errorf("run %d: %s: %s", r.Number, bad.code, bad.detail)
 		}
 		if err := r.checkSteps(); err != nil {
@@ -239,7 +246,7 @@ func (s *State) checkWoken() error {
 		return fmt.Errorf("run %d is active and waits for nothing", s.Run.Number)
 	case s.Run == nil && t.isOpen():
 		return fmt.Errorf("something of %s is open without an active run", turnName(t.Run, t.Number))
-	case s.Run == nil || !any:
+	case !any:
 		return nil
 	}
 	for i := range s.Wakes {

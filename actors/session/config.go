@@ -8,6 +8,16 @@ import (
 	"github.com/refold/refold/planner"
 )
 
+// SessionConfig is the session's own config. On the wire queue_max stands
+// among the fields of the RunConfig.
+type SessionConfig struct {
+	QueueMax int       `msgpack:"queue_max,omitempty"` // 0: 16
+	Run      RunConfig `msgpack:"run"`
+
+	// Workspace is the manifest that Run.Workspace names.
+	Workspace *SpacePin `msgpack:"workspace,omitempty"`
+}
+
 // configFault says what is wrong with a config under a registry. With
 // complete, a config that names no provider or model is wrong too.
 func configFault(reg *planner.Registry, c *RunConfig, complete bool) *refusal {
@@ -155,11 +165,12 @@ func (in *Install) ingressFault(c *RunConfig) *refusal {
 		{"active_tools", c.ActiveTools != nil}, {"budget", c.Budget != nil}, {"cache_ttl", c.CacheTTL != ""}, {"completion", c.Completion != ""},
 		{"deadlines_ms", c.DeadlinesMS != nil}, {"disable", c.Disable != nil},
 		{"enable", c.Enable != nil}, {"force", c.Force != nil}, {"model", c.Model != ""}, {"params", c.Params != nil},
-		{"prices", c.Prices != nil}, {"profile", c.Profile != ""}, {"provider", c.Provider != ""},
+		{"prices", c.Prices != nil}, {"profile", c.Profile != ""}, {"prompt_pack", c.PromptPack != ""}, {"prompt_refs", c.PromptRefs != nil},
+		{"provider", c.Provider != ""},
 		{"response_format", c.ResponseFormat != nil}, {"retry", c.Retry != nil},
 		{"step_hook", c.StepHook != nil}, {"steps", c.Steps != nil},
-		{"system", c.System != ""}, {"tool_choice", c.ToolChoice != ""}, {"tool_refs", c.ToolRefs != nil},
-		{"tools_mode", c.ToolsMode != ""}, {"turns_max", c.TurnsMax != 0},
+		{"system", c.System != ""}, {"tool_catalog", c.ToolCatalog != ""}, {"tool_choice", c.ToolChoice != ""}, {"tool_refs", c.ToolRefs != nil},
+		{"tools_mode", c.ToolsMode != ""}, {"turns_max", c.TurnsMax != 0}, {"workspace", c.Workspace != ""},
 	}
 	for _, g := range given {
 		if g.is && !slices.Contains(in.ingress, g.field) {
@@ -189,13 +200,20 @@ func (s *State) sessionConfigured(data codec.Raw) *refusal {
 	if bad != nil {
 		return bad
 	}
-	if bad := configFault(s.registry, &config.Run, false); bad != nil {
+	if config.Workspace, bad = s.ownWorkspace(&config.Run); bad != nil {
+		return bad
+	}
+	st := s.stack()
+	if bad := s.configFault(&st, &config.Run, config.Workspace, false); bad != nil {
 		return bad
 	}
 	if bad := queueMaxFault(config.QueueMax); bad != nil {
 		return bad
 	}
 	s.Config = config
+	if s.Spaces != nil {
+		s.dropContent()
+	}
 	return nil
 }
 

@@ -292,6 +292,7 @@ func (s *State) sessionClosed(*SessionClosed) *refusal {
 	s.Closed = true
 	queue := s.Queue
 	s.Queue = nil
+	s.closeSpaces()
 	if s.Run != nil {
 		s.stopRun(Ended{Lifecycle: Cancelled, Code: CodeCancelled, Detail: "the session was closed"})
 	}

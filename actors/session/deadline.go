@@ -48,6 +48,7 @@ func (s *State) settleWake(n uint32) {
 	s.Clock = max(s.Clock, s.Wakes[at].Due)
 	s.Wakes = slices.Delete(s.Wakes, at, at+1)
 	s.settleOverdue()
+	s.settleOverdueSyncs()
 }
 
 // settleOverdue settles everything whose deadline has come. An unsafe call may
@@ -139,9 +140,14 @@ func (s *State) nextDeadline() (int64, bool) {
 			next, any = deadline, true
 		}
 	}
+	if s.Spaces != nil {
+		for i := range s.Spaces.Syncs {
+			add(s.Spaces.Syncs[i].Deadline)
+		}
+	}
 	run, t := s.Run, s.Turn
 	if run == nil {
-		return 0, false
+		return next, any
 	}
 	if run.Deadline > 0 && run.Lifecycle != Paused {
 		add(run.Deadline)

@@ -13,7 +13,8 @@ func mayBeSaid(typ string, door Door) (known, through bool) {
 	case TypeRunRequested, TypeSteerRequested, TypeRunCancelRequested, TypeRunInterrupt, TypeRunPauseRequested,
 		TypeRunResumeRequested, TypeRunEdited, TypeRunCompleted, TypeRunFailed:
 		return true, door == DoorIn || door == DoorCtl
-	case TypeSessionConfigured, TypeSessionClosed, TypeToolRegistrySet, TypeToolProfileSelected, TypeToolOverridesSet, TypeHostSessionUpdated, TypeFactsSet:
+	case TypeSessionConfigured, TypeSessionClosed, TypeToolRegistrySet, TypeToolProfileSelected, TypeToolOverridesSet, TypeHostSessionUpdated, TypeFactsSet,
+		TypeWorkspaceSyncRequested, TypeWorkspaceApplyRequested, TypeWorkspaceDetached:
 		return true, door == DoorCtl
 	case TypeApprovalDecided:
 		return true, door == DoorApprove
@@ -25,18 +26,15 @@ func mayBeSaid(typ string, door Door) (known, through bool) {
 		return true, door == DoorStep
 	case TypeWakeSettled:
 		return true, door == DoorWake
+	case TypeWorkspaceSnapshotReady, TypeWorkspaceSyncUnchanged, TypeWorkspaceSyncFailed:
+		return true, door == DoorSpace
 	}
 	return false, false
 }
 
 // isReserved reports whether a later release will have events of this type.
 func isReserved(typ string) bool {
-	switch typ {
-	case "SessionUpgraded", "WorkspaceSyncRequested", "WorkspaceApplyRequested", "WorkspaceSnapshotReady", "WorkspaceSyncUnchanged",
-		"WorkspaceSyncFailed":
-		return true
-	}
-	return false
+	return typ == "SessionUpgraded"
 }
 
 // EventTypes returns the names of all events that this release folds.
@@ -46,7 +44,8 @@ func EventTypes() []string {
 		TypeRunResumeRequested, TypeRunEdited, TypeRunCompleted, TypeRunFailed, TypeSessionConfigured, TypeSessionClosed,
 		TypeToolRegistrySet, TypeToolProfileSelected, TypeToolOverridesSet, TypeHostSessionUpdated, TypeFactsSet,
 		TypeApprovalDecided, TypeToolCallsObserved, TypeGenerationSettled, TypeToolCallSettled,
-		TypeToolBatchSettled, TypeStepPrepared, TypeWakeSettled,
+		TypeToolBatchSettled, TypeStepPrepared, TypeWakeSettled, TypeWorkspaceSyncRequested, TypeWorkspaceApplyRequested,
+		TypeWorkspaceDetached, TypeWorkspaceSnapshotReady, TypeWorkspaceSyncUnchanged, TypeWorkspaceSyncFailed,
 	}
 }
 

@@ -8,20 +8,21 @@ import (
 type Class string
 
 const (
-	ClassLLM  Class = "llm"
-	ClassTool Class = "tool"
-	ClassWake Class = "wake"
-	ClassStep Class = "step"
+	ClassLLM   Class = "llm"
+	ClassTool  Class = "tool"
+	ClassWake  Class = "wake"
+	ClassStep  Class = "step"
+	ClassSpace Class = "space" // syncs
 )
 
 // Effect is one thing that the session wants of the world; open until settled.
 // Its bytes are fixed by the event that opens it: State.Open gives the same
 // bytes for it until it is settled, whatever happens in between.
 type Effect struct {
-	Name     string // r1t2, r1t2c0, r1t2s, w1
+	Name     string // r1t2, r1t2c0, r1t2s, w1, y1
 	Class    Class
 	Target   string // provider, executor, hook, or "-": a subject token
-	Payload  []byte // canonical msgpack of Generation, ToolCall, Step or Wake
+	Payload  []byte // canonical msgpack of Generation, ToolCall, Step, Space or Wake
 	Claimed  bool   // a bridge must store a claim before it starts this
 	Deadline int64  // Unix ms; when a wake settles it
 	StartBy  int64  // Unix ms; past it nobody starts it, and nothing but a wake is asked
@@ -38,6 +39,8 @@ type Generation struct {
 	Model           string       `msgpack:"model"`
 	OutputTokensMax int64        `msgpack:"output_tokens_max,omitempty"` // what the budgets leave for its output; 0: no limit
 	Params          codec.Raw    `msgpack:"params,omitempty"`
+	Prompt          []PromptPart `msgpack:"prompt,omitempty"`      // shown before the items, in order
+	PromptMark      *codec.Hash  `msgpack:"prompt_mark,omitempty"` // fingerprint of System, Prompt and Vars, if there is a prompt
 	Provider        string       `msgpack:"provider"`
 	ResponseFormat  codec.Raw    `msgpack:"response_format,omitempty"` // a ResponseFormat
 	RunMS           int64        `msgpack:"run_ms"`
@@ -48,6 +51,7 @@ type Generation struct {
 	Tools           []codec.Hash `msgpack:"tools,omitempty"`       // descriptors, in the order to be shown
 	Toolset         codec.Hash   `msgpack:"toolset"`               // fingerprint of the toolset
 	V               int          `msgpack:"v"`
+	Vars            codec.Pairs  `msgpack:"vars,omitempty"` // name to text, for the templates of Prompt
 }
 
 // Role is whose words an item of the transcript is.
@@ -87,6 +91,7 @@ type ToolCall struct {
 	RetrySafe      bool         `msgpack:"retry_safe,omitempty"`
 	RunMS          int64        `msgpack:"run_ms"`
 	Session        string       `msgpack:"session"`
+	Spaces         []UsedSpace  `msgpack:"spaces,omitempty"` // of the turn, for a session tool
 	StartBy        int64        `msgpack:"start_by"`
 	ToolID         string       `msgpack:"tool_id"`
 	ToolName       string       `msgpack:"tool_name"`

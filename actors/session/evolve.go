@@ -34,7 +34,7 @@ func (s *State) Evolve(e Event) ([]Notice, error) {
 	s.withdrawn, s.progress = s.withdrawn[:0], nil
 	s.advance(e)
 	if s.Count == 1 {
-		say(s, NoticeSessionOpened, SessionOpened{Install: s.Install, Rules: s.Rules})
+		say(s, NoticeSessionOpened, SessionOpened{Install: s.Install, Rules: int(s.Rules)})
 	}
 	typ, bad := s.apply(e)
 	if bad != nil {
@@ -126,7 +126,7 @@ func say[T any](s *State, typ string, data T) {
 	if s.mute {
 		return
 	}
-	s.notices = append(s.notices, Notice{N: s.NoticeN, Type: typ, Seq: s.Seq, At: s.Clock, Session: s.Session, Data: data})
+	s.notices = append(s.notices, Notice{N: uint64(s.NoticeN), Type: typ, Seq: s.Seq, At: s.Clock, Session: s.Session, Data: data})
 }
 
 // apply decodes e and folds its body. It returns the event's type, as far as
@@ -179,7 +179,8 @@ func (s *State) apply(e Event) (string, *refusal) {
 // isSettlement reports whether a type settles one effect.
 func isSettlement(typ string) bool {
 	switch typ {
-	case TypeToolCallsObserved, TypeGenerationSettled, TypeToolCallSettled, TypeStepPrepared, TypeWakeSettled:
+	case TypeToolCallsObserved, TypeGenerationSettled, TypeToolCallSettled, TypeStepPrepared, TypeWakeSettled,
+		TypeWorkspaceSnapshotReady, TypeWorkspaceSyncUnchanged, TypeWorkspaceSyncFailed:
 		return true
 	}
 	return false
@@ -237,6 +238,12 @@ func (s *State) applyCtl(env Envelope) *refusal {
 		return body(env.Data, s.factsSet)
 	case TypeApprovalDecided:
 		return body(env.Data, s.approvalDecided)
+	case TypeWorkspaceSyncRequested:
+		return s.workspaceSyncRequested(env.Data)
+	case TypeWorkspaceApplyRequested:
+		return body(env.Data, s.workspaceApplyRequested)
+	case TypeWorkspaceDetached:
+		return body(env.Data, s.workspaceDetached)
 	}
 	return refuse(RejectUnknownType, "no event is called "+quoted(env.Type))
 }
@@ -247,7 +254,7 @@ func (s *State) applyCtl(env Envelope) *refusal {
 func mayFollowClose(typ string) bool {
 	switch typ {
 	case TypeRunRequested, TypeToolCallsObserved, TypeGenerationSettled, TypeToolCallSettled, TypeToolBatchSettled,
-		TypeStepPrepared, TypeWakeSettled:
+		TypeStepPrepared, TypeWakeSettled, TypeWorkspaceSnapshotReady, TypeWorkspaceSyncUnchanged, TypeWorkspaceSyncFailed:
 		return true
 	}
 	return false

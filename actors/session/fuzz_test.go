@@ -194,7 +194,7 @@ func FuzzRestore(f *testing.F) {
 		if codec.Unmarshal(state, &r) != nil {
 			return
 		}
-		r.Install, r.Rules = from.install.Hash, from.install.Rules
+		r.Install, r.Rules = from.install.Hash, uint8(from.install.Rules)
 		s, err := session.Restore(snapshotOf(t, &r), from)
 		if err != nil {
 			return

@@ -21,6 +21,7 @@ type InstallRecord struct {
 	ProfileByProvider codec.Pairs        `msgpack:"profile_by_provider,omitempty"`
 	Profiles          []planner.Profile  `msgpack:"profiles,omitempty"`
 	Rules             int                `msgpack:"rules"`
+	Spaces            []Grant            `msgpack:"spaces,omitempty"`
 	Tools             []planner.ToolSpec `msgpack:"tools"`
 	V                 int                `msgpack:"v"`
 }
@@ -60,6 +61,9 @@ type Install struct {
 	ingress   []string
 	approvals *planner.Approvals
 	floor     *planner.Floor
+	stack     stack         // of the manifests that it brings
+	pins      []SpacePin    // of these
+	content   *spaceContent // the same; nil: none
 }
 
 // ParseInstall reads an install record: JSON or msgpack. The error says which
@@ -91,6 +95,9 @@ func ParseInstall(payload []byte) (*Install, error) {
 	if in.ingress == nil {
 		in.ingress = DefaultIngress()
 	}
+	if err := in.composeSpaces(); err != nil {
+		return nil, fmt.Errorf("install record: %w", err)
+	}
 	if err := in.check(); err != nil {
 		return nil, err
 	}
@@ -118,12 +125,15 @@ func (e *UnknownRulesError) Error() string {
 
 // check validates what is not the registry's.
 func (in *Install) check() error {
-	if bad := configFault(in.Registry, in.Record.Config, in.Record.Config != nil); bad != nil {
+	if bad := in.configFault(); bad != nil {
 		return fmt.Errorf("install record: config: %s: %s", bad.code, bad.detail)
 	}
 	for i := range in.Record.Tools {
 		if fault := toolFault(&in.Record.Tools[i]); fault != "" {
 			return fmt.Errorf("install record: tools[%d].%s", i, fault)
+		}
+		if isSessionTool(in.Record.Tools[i].ToolID) {
+			return fmt.Errorf("install record: tools[%d].tool_id: %s", i, reservedID)
 		}
 	}
 	approvals, err := planner.CompileApprovals(in.Registry, in.Record.Policy.Approval)
@@ -154,7 +164,8 @@ func toolFault(tool *planner.ToolSpec) string {
 func configFields() []string {
 	return []string{
 		"active_tools", "budget", "cache_ttl", "completion", "deadlines_ms", "disable", "enable", "force", "model", "params",
-		"prices", "profile", "provider", "response_format", "retry", "step_hook", "steps", "system", "tool_choice", "tool_refs", "tools_mode", "turns_max",
+		"prices", "profile", "prompt_pack", "prompt_refs", "provider", "response_format", "retry", "step_hook", "steps", "system",
+		"tool_catalog", "tool_choice", "tool_refs", "tools_mode", "turns_max", "workspace",
 	}
 }
 

@@ -19,7 +19,10 @@ import (
 // weaveInstall is an install record with a tool of each kind: side by side or
 // alone, with a key, of a bridge or of a host loop, that needs a fact, and all
 // that a call may have to wait for.
-func weaveInstall(t testing.TB) *session.Install {
+func weaveInstall(t testing.TB) *session.Install { return weaveInstallWith(t, nil) }
+
+// weaveInstallWith is weaveInstall with more fields of the record.
+func weaveInstallWith(t testing.TB, more map[string]any) *session.Install {
 	t.Helper()
 	tool := func(name string, more map[string]any) any {
 		return merged(map[string]any{
@@ -28,7 +31,7 @@ func weaveInstall(t testing.TB) *session.Install {
 		}, more)
 	}
 	loop := map[string]any{"kind": "host_loop", "target": "app"}
-	install, err := session.ParseInstall(asJSON(t, map[string]any{
+	install, err := session.ParseInstall(asJSON(t, merged(map[string]any{
 		"v": 1, "rules": 1,
 		"tools": []any{
 			tool("read", map[string]any{"retry_safe": true, "access": "read"}),
@@ -46,7 +49,7 @@ func weaveInstall(t testing.TB) *session.Install {
 			map[string]any{"decision": "ask", "tools": []any{"policed"}, "when": "step > 0"},
 		}},
 		"config": map[string]any{"provider": "p", "model": "m"},
-	}))
+	}, more)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,11 @@ func (s *State) startRun(run Run) {
 
 // transcriptFull reports whether no generation can carry the transcript.
 func (s *State) transcriptFull() bool {
-	return len(s.Items) > ItemsMax || s.ItemBytes > TranscriptBytesMax
+	most := TranscriptBytesMax
+	if s.Spaces != nil || s.Run.Config.PromptRefs != nil {
+		most -= promptBytesMax // which stands in the effect too
+	}
+	return len(s.Items) > ItemsMax || int(s.ItemBytes) > most
 }
 
 // endRun ends the active run and starts the next queued one. Nothing of it is
@@ -36,7 +40,7 @@ func (s *State) endRun(end Ended, answer *settlement) {
 		run.Steers = nil
 	}
 	if s.turnIsRuns() {
-		s.Turn.Step.forgetGeneration()
+		s.Turn.forgetGeneration()
 		s.Turn.Batch.forgetArguments()
 	}
 	s.Last, s.Run = &end, nil

@@ -1,6 +1,9 @@
 package session
 
-import "github.com/refold/refold/planner"
+import (
+	"github.com/refold/refold/planner"
+	"github.com/refold/refold/space"
+)
 
 // Every limit of the fold, with its unit. Their relations are asserted in
 // limits_test.go: whatever a client or a model says, a state stays within
@@ -74,12 +77,35 @@ const (
 	ImageBytes      = 1600 * BytesPerToken // what an image counts as: about the most that a provider counts for one
 	fileBytes       = 128                  // what any other blob counts as: a line that names it
 
+	GrantsMax         = 64             // grants of a record, and of a session through ctl
+	GrantDigestsMax   = 16             // digests of a grant
+	GrantKeysMax      = 8              // keys of a grant
+	StagedMax         = 64             // spaces that are staged
+	SyncsMax          = 8              // syncs that are open
+	SyncsDoneMax      = 8              // syncs that are over and remembered
+	SyncRunDefaultMS  = 60 * 1000      // what one reading of a space may take; its sync has twice that
+	SyncRunMinMS      = 1000           // the floor
+	SyncRunMaxMS      = 20 * 60 * 1000 // the cap
+	RevisionBytesMax  = 128            // a source's revision
+	LacksMax          = 32             // needs that a reader says are not met
+	NoticeProblemsMax = 16             // problems in a notice
+
 	StateBytesMax = 7 << 20 // a state's canonical bytes; a snapshot of them must be less than codec.BytesMax
 )
 
 // inputBytesMax is what one input shows a model at most: an inline text, or all
 // its parts, each a blob.
 const inputBytesMax = PartsMax * ShownBytesMax
+
+// knownMax is how many manifests of a space a session has: staged, pending,
+// applied.
+const knownMax = 3
+
+// promptBytesMax is what the prompt of a generation takes at most: 64 parts with
+// the longest path and media type, 32 variables with the longest name and value,
+// and a mark.
+const promptBytesMax = space.PartsMax*(40+space.PathBytesMax+space.MediaTypeBytesMax+64) +
+	space.VarsMax*(8+len(space.VarFact)+FactNameBytesMax+FactValueBytesMax) + 64
 
 // itemFixedBytesMax is an item's encoding without its code, detail and edit:
 // five keys, a role, a position, a sequence and the texts' headers.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
+	"github.com/refold/refold/space"
 )
 
 // natsPayloadMax is what a NATS server takes by default, headers included.
@@ -79,7 +80,8 @@ func TestLimitsRelate(t *testing.T) {
 }
 
 // configBytesMax is a config's lists and texts at their limits.
-const configBytesMax = SystemBytesMax + ParamsBytesMax + FormatBytesMax + 4*NamesMax*(3+NameBytesMax) + planner.StepsBytesMax + RetryCodesMax*(2+CodeBytesMax)
+const configBytesMax = SystemBytesMax + ParamsBytesMax + FormatBytesMax + 4*NamesMax*(3+NameBytesMax) + planner.StepsBytesMax + RetryCodesMax*(2+CodeBytesMax) +
+	space.PartsMax*refBytesMax + 3*(16+space.TokenBytesMax)
 
 // stepCallBytesMax is a StepCall at its limits without its arguments: keys,
 // headers, an effect, three sequences, a status.
@@ -138,7 +140,7 @@ func stateBytesBound() int {
 		planner.ToolsMax*(5+2) + // the toolset
 		max(stepRecordBytesMax, stepKeptBytesMax+
 			CallsMax*(call+planned+5)+EventBytesMax) + // a turn's step, and then a batch, its arguments those of one event
-		WakesMax*64
+		WakesMax*64 + spacesBytesBound()
 }
 
 // TestConfigBytes: what bounds a config's size from above does.

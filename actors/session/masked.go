@@ -12,10 +12,10 @@ import (
 func (s *State) isMasked() bool { return s.Run.Config.ToolsMode == ToolsMasked }
 
 // keptDefinitions returns the definitions that the next turn of the active run
-// keeps: none in its first turn, and none under another registry.
-func (s *State) keptDefinitions() *[]planner.Offer {
-	if s.turnIsRuns() && s.isMasked() && s.turnsOwn.Hash() == s.registry.Hash() {
-		return s.Turn.Defined
+// keeps: none in its first turn, and none if its registry is another one.
+func (s *State) keptDefinitions(next *planner.Registry) []planner.Offer {
+	if s.turnIsRuns() && s.isMasked() && s.turnsOwn.Hash() == next.Hash() {
+		return s.Turn.defined()
 	}
 	return nil
 }
@@ -32,14 +32,6 @@ func (s *State) shown(set *planner.Toolset) []planner.Offer {
 		defined = planner.Define(s.turnsOwn, s.runsToolRequest(), s.plannerFacts())
 	}
 	return set.Redefine(defined)
-}
-
-// defined returns the definitions that the turn shows, nil unless it is masked.
-func (t *Turn) defined() []planner.Offer {
-	if t.Defined == nil {
-		return nil
-	}
-	return *t.Defined
 }
 
 // definitions returns the descriptors that the latest turn's generation defines,

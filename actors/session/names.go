@@ -9,6 +9,7 @@ import (
 // compared, which costs less than spelling names to compare those.
 type Place struct {
 	run, turn, wake uint32
+	sync            uint32 // of a space
 	attempt         uint32 // of a generation, from 0
 	call            int32  // -1: the generation itself, or its step
 	step            bool
@@ -23,6 +24,8 @@ func (p Place) String() string {
 // Append appends the name to b.
 func (p Place) Append(b []byte) []byte {
 	switch {
+	case p.sync > 0:
+		return strconv.AppendUint(append(b, 'y'), uint64(p.sync), 10)
 	case p.wake > 0:
 		return strconv.AppendUint(append(b, 'w'), uint64(p.wake), 10)
 	case p.call >= 0:
@@ -41,6 +44,8 @@ func (p Place) class() Class {
 	switch {
 	case p.wake > 0:
 		return ClassWake
+	case p.sync > 0:
+		return ClassSpace
 	case p.call >= 0:
 		return ClassTool
 	case p.step:
@@ -49,11 +54,15 @@ func (p Place) class() Class {
 	return ClassLLM
 }
 
-// parseName reads an effect's name: r1t2, r1t2c0, r1t2s, w1.
+// parseName reads an effect's name: r1t2, r1t2c0, r1t2s, w1, y1.
 func parseName(name string) (Place, bool) {
 	if rest, ok := strings.CutPrefix(name, "w"); ok {
 		n, ok := parseNumber(rest)
 		return Place{wake: n, call: -1}, ok && n > 0
+	}
+	if rest, ok := strings.CutPrefix(name, "y"); ok {
+		n, ok := parseNumber(rest)
+		return Place{sync: n, call: -1}, ok && n > 0
 	}
 	rest, ok := strings.CutPrefix(name, "r")
 	if !ok {

@@ -8,7 +8,7 @@ import (
 )
 
 // Open returns what the world still owes this session, oldest first: the open
-// step, generation or calls, then the wakes. A call that a host loop carries
+// step, generation or calls, then the syncs of spaces, then the wakes. A call that a host loop carries
 // out is no effect: the view shows it. Asking for all of it again is
 // always right, because a name that was asked before stays asked. The bytes
 // of an effect are the same as long as it is open.
@@ -79,6 +79,11 @@ func (s *State) eachOpen(fn func(Place)) {
 			}
 		}
 	}
+	if s.Spaces != nil {
+		for i := range s.Spaces.Syncs {
+			fn(Place{sync: s.Spaces.Syncs[i].Number, call: -1})
+		}
+	}
 	for i := range s.Wakes {
 		fn(Place{wake: s.Wakes[i].Number, call: -1})
 	}
@@ -91,6 +96,8 @@ func (s *State) effect(p Place, room []byte) Effect {
 		return s.step(s.Turn)
 	case ClassTool:
 		return s.toolCall(s.Turn, int(p.call), room)
+	case ClassSpace:
+		return s.syncEffect(p.sync)
 	case ClassWake:
 		for i := range s.Wakes {
 			if s.Wakes[i].Number == p.wake {
@@ -111,6 +118,7 @@ func (s *State) generation(t *Turn, room []byte) Effect {
 		OutputTokensMax: int64(t.OutputTokensMax), Provider: c.Provider, ResponseFormat: c.ResponseFormat, RunMS: int64(t.RunMS), Session: s.Session, StartBy: t.startBy(), System: s.system(),
 		ToolChoice: s.toolChoice(t), Tools: s.refs(t.Toolset.Offers), Toolset: t.Toolset.Fingerprint, V: Version,
 	}
+	s.showPrompt(&g)
 	if choice := s.choice(); choice != nil {
 		if choice.Model != "" {
 			g.Model = choice.Model
@@ -142,6 +150,9 @@ func (t *Turn) startBy() int64 { return t.Deadline - int64(t.RunMS) }
 // turn never ends.
 func (s *State) toolChoice(t *Turn) string {
 	choice := s.Run.Config.ToolChoice
+	if choice == "" && t.Toolset.Source == planner.FromCatalog {
+		choice = s.catalogChoice()
+	}
 	if t.Number > 1 && choice != "none" {
 		choice = ""
 	}
@@ -193,6 +204,9 @@ func (s *State) toolCall(t *Turn, i int, room []byte) Effect {
 		Context: s.Run.Context, Effect: name, HostSession: c.Host, IdempotencyKey: key, PlanHash: t.Batch.PlanHash,
 		ProviderCallID: c.ProviderCallID, RetrySafe: tool.RetrySafe, RunMS: c.RunMS, Session: s.Session,
 		StartBy: c.Deadline - c.RunMS, ToolID: c.ToolID, ToolName: c.ToolName, V: Version,
+	}
+	if isSessionTool(c.ToolID) {
+		asked.Spaces = t.space().usedSpaces()
 	}
 	return Effect{
 		Name: name, Class: ClassTool, Target: callTarget(tool, c.Host), Claimed: !tool.RetrySafe, Deadline: c.Deadline, StartBy: c.Deadline - c.RunMS,

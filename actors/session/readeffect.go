@@ -36,6 +36,13 @@ func (g *Generation) ReadCanonical(data []byte) (n int, ok bool) {
 	if r.Has("params") {
 		g.Params = r.Raw(1)
 	}
+	if r.Has("prompt") {
+		readSome(&r, &g.Prompt)
+	}
+	if r.Has("prompt_mark") {
+		mark := r.Hash()
+		g.PromptMark = &mark
+	}
 	r.Must("provider")
 	g.Provider = same(g.Provider, r.Text())
 	if r.Has("response_format") {
@@ -60,6 +67,9 @@ func (g *Generation) ReadCanonical(data []byte) (n int, ok bool) {
 	g.Toolset = r.Hash()
 	r.Must("v")
 	g.V = int(r.Int())
+	if r.Has("vars") {
+		readSome(&r, &g.Vars)
+	}
 	r.EndMap(outer)
 	return r.End()
 }
@@ -102,6 +112,9 @@ func (c *ToolCall) ReadCanonical(data []byte) (n int, ok bool) {
 	c.RunMS = r.Int()
 	r.Must("session")
 	c.Session = same(c.Session, r.Text())
+	if r.Has("spaces") {
+		readSome(&r, &c.Spaces)
+	}
 	r.Must("start_by")
 	c.StartBy = r.Int()
 	r.Must("tool_id")
@@ -130,6 +143,13 @@ func readItems(r *codec.Reader, bytes int) []Item {
 		r.Quick(&items[i])
 	}
 	return items
+}
+
+// readSome reads what is rare as codec does. An empty one is none of ours.
+func readSome(r *codec.Reader, to any) {
+	if raw := r.Raw(1); len(raw) < 2 || codec.Unmarshal(raw, to) != nil {
+		r.Fail()
+	}
 }
 
 func readHashes(r *codec.Reader, bytes int) []codec.Hash {

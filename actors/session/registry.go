@@ -7,6 +7,7 @@ import (
 
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
+	"github.com/refold/refold/space"
 )
 
 // Source finds what a state refers to by hash. Whoever gives it shares what
@@ -18,6 +19,9 @@ type Source interface {
 	// Registry returns the registry of a hash that the ToolRegistrySet at seq
 	// set: see ParseRegistrySet.
 	Registry(seq uint64, hash codec.Hash) (*planner.Registry, error)
+	// Space returns the manifest of a hash that the WorkspaceSnapshotReady at seq
+	// holds: see ParseSnapshotReady.
+	Space(seq uint64, hash codec.Hash) (*space.Manifest, error)
 }
 
 // ParseRegistrySet returns the registry that a ToolRegistrySet holds. A fold
@@ -45,6 +49,9 @@ func registryOf(data codec.Raw) (set ToolRegistrySet, registry *planner.Registry
 	if bad := decodeBody(data, &set); bad != nil {
 		return set, nil, bad
 	}
+	if i := slices.IndexFunc(set.Tools, func(t planner.ToolSpec) bool { return isSessionTool(t.ToolID) }); i >= 0 {
+		return set, nil, refuse(RejectInvalidRegistry, "tools["+strconv.Itoa(i)+"].tool_id: "+reservedID)
+	}
 	registry, err := planner.Defaults(set).Registry()
 	if err != nil {
 		return set, nil, refuse(RejectInvalidRegistry, err.Error())
@@ -67,19 +74,50 @@ func (s *State) toolRegistrySet(data codec.Raw) *refusal {
 	if err := s.install.floor.Check(registry, set.Tools); err != nil {
 		return refuse(RejectRegistryLoosens, err.Error())
 	}
-	if bad := s.orphanFault(registry); bad != nil {
+	pin := &RegistryPin{Hash: registry.Hash(), Seq: s.Seq}
+	if registry.Hash() == s.install.Registry.Hash() {
+		registry, pin = s.install.Registry, nil
+	}
+	st := s.stack()
+	st.base = registry
+	if bad := s.baseFault(&st); bad != nil {
+		return bad
+	}
+	if bad := s.orphanFault(&st); bad != nil {
 		return refuse(RejectInvalidRegistry, bad.detail)
 	}
-	s.registry, s.Registry = registry, &RegistryPin{Hash: registry.Hash(), Seq: s.Seq}
-	if registry.Hash() == s.install.Registry.Hash() {
-		s.registry, s.Registry = s.install.Registry, nil
+	s.registry, s.Registry, s.toolsMoved = st.registry, pin, true
+	if s.Spaces != nil {
+		s.recompose(&st)
 	}
-	s.toolsMoved = true
 	return nil
 }
 
-// orphanFault says what of the session names something that a registry lacks.
-func (s *State) orphanFault(registry *planner.Registry) *refusal {
+// baseFault composes what is applied on another base, or says what does not fit
+// on it.
+func (s *State) baseFault(st *stack) *refusal {
+	if bad := st.compose(); bad != nil {
+		what := "the session's own tools"
+		if bad.Layer < len(st.spaces) {
+			what = "space " + quoted(st.spaces[bad.Layer].Space)
+		}
+		return refuse(RejectInvalidRegistry, what+": "+bad.Error())
+	}
+	if s.install.Record.Policy.Coverage != CoverageFail {
+		return nil
+	}
+	for i := range st.spaces {
+		if missing := st.spaces[i].uncovered(st.registry); len(missing) > 0 {
+			return refuse(RejectInvalidRegistry, "space "+quoted(st.spaces[i].Space)+": "+missing[0].Detail)
+		}
+	}
+	return nil
+}
+
+// orphanFault says what of the session names something that is not there under a
+// stack.
+func (s *State) orphanFault(st *stack) *refusal {
+	registry := st.registry
 	if s.Profile != "" && !registry.HasProfile(s.Profile) {
 		return refuse(RejectUnknownProfile, "the session's profile "+quoted(s.Profile)+" is not in it")
 	}
@@ -88,9 +126,14 @@ func (s *State) orphanFault(registry *planner.Registry) *refusal {
 			return bad
 		}
 	}
-	if s.Config != nil {
-		if bad := configFault(registry, &s.Config.Run, false); bad != nil {
+	switch record := s.install.Record.Config; {
+	case s.Config != nil:
+		if bad := s.configFault(st, &s.Config.Run, s.Config.Workspace, false); bad != nil {
 			return refuse(bad.code, "the session's "+bad.detail)
+		}
+	case record != nil && !record.isOwn():
+		if bad := st.namesFault(record); bad != nil {
+			return refuse(bad.code, "the install record's "+bad.detail)
 		}
 	}
 	for i := -1; i < len(s.Queue); i++ {
@@ -101,7 +144,7 @@ func (s *State) orphanFault(registry *planner.Registry) *refusal {
 		if run == nil {
 			continue
 		}
-		bad := configFault(registry, &run.Config, true)
+		bad := s.configFault(st, &run.Config, run.Workspace, true)
 		if bad == nil && run.Asked != nil {
 			bad = listsFault(registry, "config.", run.Asked.lists())
 		}
@@ -114,14 +157,24 @@ func (s *State) orphanFault(registry *planner.Registry) *refusal {
 
 // NextRegistry returns the registry that the session's next turn is offered
 // from.
-func (s *State) NextRegistry() *planner.Registry { return s.registry }
+func (s *State) NextRegistry() *planner.Registry {
+	st := s.runStack()
+	return st.registry
+}
 
 // ShareRegistries replaces the registries that the state holds by the equal
 // ones that same returns, so that many sessions hold one. It changes nothing
 // else; same returns a registry of the same hash.
 func (s *State) ShareRegistries(same func(*planner.Registry) *planner.Registry) {
-	for _, r := range []**planner.Registry{&s.registry, &s.turnsOwn} {
-		if *r != s.install.Registry {
+	held := []**planner.Registry{&s.registry, &s.turnsOwn}
+	if s.Spaces != nil {
+		held = append(held, &s.Spaces.content.base)
+		for i := range s.Spaces.content.own {
+			held = append(held, &s.Spaces.content.own[i].registry)
+		}
+	}
+	for _, r := range held {
+		if *r != s.install.Registry && *r != s.install.stack.registry {
 			*r = same(*r)
 		}
 	}

@@ -39,6 +39,9 @@ const (
 	RejectPlanMismatch        Rejection = "plan_mismatch"        // of another plan
 	RejectUnknownCall         Rejection = "unknown_call"         // not of this batch
 	RejectIllegalTransition   Rejection = "illegal_transition"   // not from where it stands
+	RejectUnknownSpace        Rejection = "unknown_space"        // no grant is about it, or nothing of it is there
+	RejectNothingStaged       Rejection = "nothing_staged"       // there is nothing to apply
+	RejectWorkspaceInvalid    Rejection = "workspace_invalid"    // a name that a space lacks, or something would be left dangling
 	RejectLimitExceeded       Rejection = "limit_exceeded"       // over a limit of limits.go
 )
 
@@ -60,6 +63,8 @@ const (
 	CodeRunDeadline      = "run_deadline"
 	CodeTurnsMax         = "turns_max"
 	CodeTranscriptFull   = "transcript_full"
+
+	CodeWorkspaceUntrusted = "workspace_untrusted" // of a sync: not what was asked for, or nobody vouches for it
 )
 
 // refusal is a rejection with its detail, inside the fold.

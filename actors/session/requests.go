@@ -35,7 +35,7 @@ func (s *State) runRequested(door Door, b *RunRequested, inputBytes int64, data 
 	var bad *refusal
 	if b.WhenBusy == BusySteer && s.Run != nil && s.Run.Lifecycle != Interrupting {
 		number = s.Run.Number
-		if bad = configFault(s.registry, b.Config, false); bad == nil {
+		if bad = s.steerConfigFault(b.Config); bad == nil {
 			bad = s.steer(inputBytes)
 		}
 	} else {
@@ -51,7 +51,11 @@ func (s *State) runRequested(door Door, b *RunRequested, inputBytes int64, data 
 // newRun starts a run whose input is that of the event being folded, or queues
 // it if one is active.
 func (s *State) newRun(run Run, whenBusy string) *refusal {
-	if bad := configFault(s.registry, &run.Config, true); bad != nil {
+	if bad := s.fixWorkspace(&run); bad != nil {
+		return bad
+	}
+	st := s.stack()
+	if bad := s.configFault(&st, &run.Config, run.Workspace, true); bad != nil {
 		return bad
 	}
 	if bad := s.busyFault(whenBusy, &run.Config); bad != nil {
@@ -71,6 +75,31 @@ func (s *State) newRun(run Run, whenBusy string) *refusal {
 	}
 	s.Queue = append(s.Queue, run)
 	return nil
+}
+
+// steerConfigFault checks the config of a request that steers the active run.
+func (s *State) steerConfigFault(c *RunConfig) *refusal {
+	own, bad := s.ownWorkspace(c)
+	if bad == nil {
+		st := s.stack()
+		bad = s.configFault(&st, c, own, false)
+	}
+	return bad
+}
+
+// fixWorkspace fixes the workspace that a run's config names. If the config is
+// the session's, it was fixed when that came.
+func (s *State) fixWorkspace(run *Run) (bad *refusal) {
+	if run.Workspace != nil { // it takes over another's config
+		return nil
+	}
+	if s.Config != nil && s.Config.Workspace != nil && s.Config.Run.Workspace == run.Config.Workspace {
+		pin := *s.Config.Workspace
+		run.Workspace = &pin
+		return nil
+	}
+	run.Workspace, bad = s.ownWorkspace(&run.Config)
+	return bad
 }
 
 // submission returns where a submission stands or would stand, and whether the
@@ -201,6 +230,14 @@ func configBytes(c *RunConfig) int {
 	if c.ToolRefs != nil {
 		size += refBytesMax * len(*c.ToolRefs)
 	}
+	for _, name := range [...]string{c.PromptPack, c.ToolCatalog, c.Workspace} {
+		if name != "" {
+			size += len("\xaetool_catalog\xd9\x40") + len(name)
+		}
+	}
+	if c.PromptRefs != nil {
+		size += refBytesMax * len(*c.PromptRefs)
+	}
 	if c.Retry != nil {
 		for _, code := range c.Retry.Codes {
 			size += 2 + len(code)
@@ -222,7 +259,7 @@ func (s *State) appendItem(it Item, shownBytes int64) {
 		s.Items = make([]Item, 0, itemsFirst)
 	}
 	s.Items = append(s.Items, it)
-	s.ItemBytes += it.encodedBytesMax()
+	s.ItemBytes += int32(it.encodedBytesMax())
 	s.addToWindow(shownBytes + int64(len(it.Code)+len(it.Detail)))
 }
 

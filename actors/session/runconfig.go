@@ -20,16 +20,20 @@ type RunConfig struct {
 	Params         codec.Raw          `msgpack:"params,omitempty"` // an object, passed on as it is
 	Prices         *Prices            `msgpack:"prices,omitempty"`
 	Profile        string             `msgpack:"profile,omitempty"`
+	PromptPack     string             `msgpack:"prompt_pack,omitempty"`     // of the workspace; none switches it off
+	PromptRefs     *[]codec.Ref       `msgpack:"prompt_refs,omitempty"`     // system text, instead of a prompt pack; empty: none
 	Provider       string             `msgpack:"provider,omitempty"`        // a subject token
 	ResponseFormat codec.Raw          `msgpack:"response_format,omitempty"` // a ResponseFormat; absent: words
 	Retry          *Retry             `msgpack:"retry,omitempty"`           // absent: a failed generation ends the run
 	StepHook       *StepHook          `msgpack:"step_hook,omitempty"`       // asked before each turn
 	Steps          []planner.StepRule `msgpack:"steps,omitempty"`           // absent: the session's, else the profile's
 	System         string             `msgpack:"system,omitempty"`
-	ToolChoice     string             `msgpack:"tool_choice,omitempty"` // auto (default), none, required, or a tool by either name; the last two hold for the first turn
-	ToolRefs       *[]codec.Ref       `msgpack:"tool_refs,omitempty"`   // instead of active_tools: descriptors of the registry
-	ToolsMode      string             `msgpack:"tools_mode,omitempty"`  // exact (default), masked
-	TurnsMax       int                `msgpack:"turns_max,omitempty"`   // 0: 100
+	ToolCatalog    string             `msgpack:"tool_catalog,omitempty"` // of the workspace; none switches it off
+	ToolChoice     string             `msgpack:"tool_choice,omitempty"`  // auto (default), none, required, or a tool by either name; the last two hold for the first turn
+	ToolRefs       *[]codec.Ref       `msgpack:"tool_refs,omitempty"`    // instead of active_tools: descriptors of the registry
+	ToolsMode      string             `msgpack:"tools_mode,omitempty"`   // exact (default), masked
+	TurnsMax       int                `msgpack:"turns_max,omitempty"`    // 0: 100
+	Workspace      string             `msgpack:"workspace,omitempty"`    // hex: the manifest to run under instead of the applied one; or none
 }
 
 // The values of RunConfig.CacheTTL.
@@ -104,11 +108,4 @@ type Retry struct {
 	BackoffMS    int64    `msgpack:"backoff_ms,omitempty"`     // before attempt 2, doubled each time; 0: 1 second
 	BackoffMaxMS int64    `msgpack:"backoff_max_ms,omitempty"` // 0: 5 minutes
 	Codes        []string `msgpack:"codes,omitempty"`          // absent: those that the bridge calls retryable
-}
-
-// SessionConfig is the session's own config. On the wire queue_max stands
-// among the fields of the RunConfig.
-type SessionConfig struct {
-	QueueMax int       `msgpack:"queue_max,omitempty"` // 0: 16
-	Run      RunConfig `msgpack:"run"`
 }

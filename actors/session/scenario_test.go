@@ -19,6 +19,7 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/actors/session/scenario"
 	"github.com/refold/refold/planner"
+	"github.com/refold/refold/space"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write what the fold does into the scenario files; then read the diff")
@@ -72,6 +73,7 @@ type world struct {
 	t       *testing.T
 	install *session.Install
 	sets    []*planner.Registry // that events set
+	read    []*space.Manifest   // that events brought
 	state   *session.State
 	history []session.Event
 	seqs    []uint64
@@ -131,6 +133,9 @@ func (w *world) fold(a scenario.Action) (string, error) {
 	if set, err := session.ParseRegistrySet(e); err == nil {
 		w.sets = append(w.sets, set)
 	}
+	if m, _, err := session.ParseSnapshotReady(e); err == nil {
+		w.read = append(w.read, m)
+	}
 	if err := w.state.Check(); err != nil {
 		return "", fmt.Errorf("invariant: %w", err)
 	}
@@ -167,7 +172,7 @@ func (w *world) throughSnapshot() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	restored, err := session.Restore(snap, shelf{install: w.install, registries: w.sets})
+	restored, err := session.Restore(snap, shelf{install: w.install, registries: w.sets, manifests: w.read})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -130,6 +130,9 @@ type sendables struct {
 	items   []session.Item
 	said    conversation // what items stand for
 	turns   uint64
+
+	notices  []session.Notice // of the latest event
+	rejected error
 }
 
 func newSendables(install *session.Install) *sendables {
@@ -150,6 +153,7 @@ func (s *sendables) take(e session.Event) (err error) {
 	s.history = append(s.history, e)
 	s.log.events[e.Seq] = e
 	notices, rejected := s.state.Evolve(e)
+	s.notices, s.rejected = notices, rejected
 	if err := s.inputs.enter(e, notices, rejected); err != nil {
 		return err
 	}

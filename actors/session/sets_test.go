@@ -90,7 +90,7 @@ func TestEveryWordOfTheSetsIsTold(t *testing.T) {
 		}
 	}
 	for name, text := range constants(t, "rejection.go", "Code") {
-		found := told([]string{"tool"}, text) || told([]string{">", "RunFinished"}, text)
+		found := told([]string{"tool"}, text) || told([]string{">", "RunFinished"}, text) || told([]string{">", "WorkspaceFailed"}, text)
 		if _, listed := elsewhere[name]; found == listed {
 			t.Errorf("%s (%s): told of in a scenario: %v, listed as tested elsewhere: %v", text, name, found, listed)
 		}
@@ -107,6 +107,11 @@ func TestEveryWordOfTheSetsIsTold(t *testing.T) {
 			t.Errorf("no scenario has a call refused by who was asked as %s (%s), or the set lacks it", text, name)
 		}
 	}
+	for name, text := range constants(t, "spacenotice.go", "Notice") {
+		if name != "NoticeProblemsMax" && !told([]string{">"}, text) {
+			t.Errorf("no scenario has a notice %s", text)
+		}
+	}
 	for name, text := range constants(t, "notice.go", "Notice") {
 		if _, listed := elsewhere[name]; told([]string{">"}, text) == listed {
 			t.Errorf("no scenario has a notice %s, or it is listed as tested elsewhere", text)
@@ -118,9 +123,11 @@ func TestEveryWordOfTheSetsIsTold(t *testing.T) {
 func TestEventTypes(t *testing.T) {
 	t.Parallel()
 	types := session.EventTypes()
-	for name, text := range constants(t, "event.go", "Type") {
-		if !slices.Contains(types, text) {
-			t.Errorf("EventTypes lacks %s", name)
+	for _, file := range []string{"event.go", "spaceevent.go"} {
+		for name, text := range constants(t, file, "Type") {
+			if !slices.Contains(types, text) {
+				t.Errorf("EventTypes lacks %s", name)
+			}
 		}
 	}
 	for _, typ := range types {
@@ -133,6 +140,7 @@ func TestEventTypes(t *testing.T) {
 		}
 		want := map[string][]session.Door{
 			session.TypeToolCallsObserved: {session.DoorLLM}, session.TypeGenerationSettled: {session.DoorLLM}, session.TypeToolCallSettled: {session.DoorTool}, session.TypeWakeSettled: {session.DoorWake},
+			session.TypeWorkspaceSnapshotReady: {session.DoorSpace}, session.TypeWorkspaceSyncUnchanged: {session.DoorSpace}, session.TypeWorkspaceSyncFailed: {session.DoorSpace},
 			session.TypeToolBatchSettled: {session.DoorTool}, session.TypeStepPrepared: {session.DoorStep}, session.TypeApprovalDecided: {session.DoorApprove},
 		}[typ]
 		switch typ {

@@ -43,6 +43,8 @@ func (s *State) settle(b *settlement) *refusal {
 		s.settleCall(int(place.call), b)
 	case ClassWake:
 		s.settleWake(place.wake)
+	case ClassSpace:
+		s.settleSync(place.sync, b)
 	}
 	return nil
 }
@@ -59,6 +61,7 @@ type settlement struct {
 	call     ToolCallSettled   // without the texts that are given below
 	planHash []byte            // of the call: hex
 	prepared *StepPrepared
+	sync     *syncSettlement
 
 	outputFrom, outputTo int // of the call's output in data, if it is text that was not decoded
 
@@ -115,6 +118,11 @@ func (b *settlement) decode(env Envelope) *refusal {
 		var wake WakeSettled
 		b.bad = decodeBody(env.Data, &wake)
 		b.effect = []byte(wake.Effect)
+	case TypeWorkspaceSnapshotReady, TypeWorkspaceSyncUnchanged, TypeWorkspaceSyncFailed:
+		b.sync = &syncSettlement{}
+		var effect string
+		effect, b.bad = b.sync.decode(env.Type, env.Data)
+		b.effect = []byte(effect)
 	}
 	if b.bad != nil {
 		effect, ok := effectOf(env.Data)
@@ -227,6 +235,8 @@ func classOf(typ string) Class {
 		return ClassStep
 	case TypeWakeSettled:
 		return ClassWake
+	case TypeWorkspaceSnapshotReady, TypeWorkspaceSyncUnchanged, TypeWorkspaceSyncFailed:
+		return ClassSpace
 	}
 	return ClassLLM
 }
@@ -258,6 +268,9 @@ const (
 func (s *State) statusOf(p Place) (codec.Hash, effectStatus) {
 	if p.wake > 0 {
 		return codec.Hash{}, s.wakeStatus(p.wake)
+	}
+	if p.sync > 0 {
+		return s.syncStatus(p.sync)
 	}
 	t := s.Turn
 	switch {

@@ -99,5 +99,5 @@ func (s *State) nextInputBytes() int64 {
 // so many of the transcript, its system text, and the definitions of tools.
 func (s *State) turnInputBytes(transcript int64, defined []planner.Offer) int64 {
 	set := planner.Toolset{Offers: defined}
-	return transcript + int64(len(s.system())+len(s.Run.Config.ResponseFormat)+set.DescriptorBytes(s.turnsOwn))
+	return transcript + int64(len(s.system())+len(s.Run.Config.ResponseFormat)+set.DescriptorBytes(s.turnsOwn)) + s.promptBytes()
 }

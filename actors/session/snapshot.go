@@ -35,7 +35,7 @@ func (s *State) Hash() codec.Hash { return codec.Mark(s.Bytes()) }
 func (s *State) Snapshot() Snapshot {
 	state := s.Bytes()
 	return Snapshot{
-		Hash: codec.Mark(state), Install: s.Install, Leaf: s.Leaf, Rules: s.Rules, Seq: s.Seq, State: state, V: Version,
+		Hash: codec.Mark(state), Install: s.Install, Leaf: s.Leaf, Rules: int(s.Rules), Seq: s.Seq, State: state, V: Version,
 	}
 }
 
@@ -125,10 +125,13 @@ func Restore(snap Snapshot, from Source) (*State, error) {
 	if s.registry, err = s.registryAt(s.Registry, from); err == nil && s.Turn != nil {
 		s.turnsOwn, err = s.registryAt(s.Turn.Registry, from)
 	}
+	if err == nil {
+		err = s.restoreSpaces(from)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("snapshot at %d: %w", snap.Seq, err)
 	}
-	if s.Seq != snap.Seq || s.Leaf != snap.Leaf || s.Install != snap.Install || s.Rules != snap.Rules {
+	if s.Seq != snap.Seq || s.Leaf != snap.Leaf || s.Install != snap.Install || int(s.Rules) != snap.Rules {
 		return nil, fmt.Errorf("snapshot at %d: it disagrees with its own state", snap.Seq)
 	}
 	if err := s.Check(); err != nil {

@@ -53,7 +53,7 @@ func snapshotOf(t testing.TB, r *session.Record) session.Snapshot {
 		t.Fatal(err)
 	}
 	return session.Snapshot{
-		Hash: codec.Mark(state), Install: r.Install, Leaf: r.Leaf, Rules: r.Rules, Seq: r.Seq, State: state, V: session.Version,
+		Hash: codec.Mark(state), Install: r.Install, Leaf: r.Leaf, Rules: int(r.Rules), Seq: r.Seq, State: state, V: session.Version,
 	}
 }
 

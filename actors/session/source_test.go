@@ -6,6 +6,7 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
+	"github.com/refold/refold/space"
 )
 
 // shelf is what tests restore from: one install record, and the registries of
@@ -13,6 +14,7 @@ import (
 type shelf struct {
 	install    *session.Install
 	registries []*planner.Registry
+	manifests  []*space.Manifest
 	gone       error // why there is no install record
 }
 
@@ -28,4 +30,13 @@ func (s shelf) Registry(seq uint64, hash codec.Hash) (*planner.Registry, error) 
 		}
 	}
 	return nil, fmt.Errorf("event %d set no registry %s that is at hand", seq, hash)
+}
+
+func (s shelf) Space(seq uint64, hash codec.Hash) (*space.Manifest, error) {
+	for _, m := range s.manifests {
+		if m.Hash() == hash {
+			return m, nil
+		}
+	}
+	return nil, fmt.Errorf("event %d holds no manifest %s that is at hand", seq, hash)
 }

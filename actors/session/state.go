@@ -31,9 +31,9 @@ type live struct {
 }
 
 // Record is the part of a state that a snapshot holds. Fields stand in the
-// byte order of their wire names, but for Closed, which takes no room where it
-// is. Of a state that is at work, hashes of
-// settlements and results may be missing until Bytes has made them.
+// byte order of their wire names, but for small ones, which stand together. Of a
+// state that is at work, hashes of settlements and results may be missing until
+// Bytes has made them.
 type Record struct {
 	Chain       codec.Hash     `msgpack:"chain"` // BLAKE2b-256 chain over all events
 	Clock       int64          `msgpack:"clock"` // greatest stream timestamp seen, or a wake's due; Unix ms
@@ -45,22 +45,23 @@ type Record struct {
 	Host        *HostSession   `msgpack:"host,omitempty"`
 	IDs         []string       `msgpack:"ids,omitempty"`       // ids of the latest events taken, oldest first
 	Install     codec.Hash     `msgpack:"install"`             // of the pinned install record
-	ItemBytes   int            `msgpack:"item_bytes"`          // encoded size of Items
 	Items       []Item         `msgpack:"items,omitempty"`     // the transcript
 	Last        *Ended         `msgpack:"last,omitempty"`      // the run that ended last
 	LastPlan    codec.Hash     `msgpack:"last_plan_hash"`      // zero: none yet
 	Leaf        codec.Hash     `msgpack:"leaf"`                // BLAKE2b-256 of the latest event alone
-	NoticeN     uint64         `msgpack:"notice_n"`            // notices said
 	Overrides   *Overrides     `msgpack:"overrides,omitempty"` // of the session
 	Profile     string         `msgpack:"profile,omitempty"`   // selected for the session
 	Queue       []Run          `msgpack:"queue,omitempty"`     // first in, first out
 	Registry    *RegistryPin   `msgpack:"registry,omitempty"`  // absent: the install record's
-	Rules       int            `msgpack:"rules"`
-	Run         *Run           `msgpack:"run,omitempty"` // the active one
-	Runs        uint32         `msgpack:"runs"`          // runs numbered so far
+	Run         *Run           `msgpack:"run,omitempty"`       // the active one
+	ItemBytes   int32          `msgpack:"item_bytes"`          // encoded size of Items
+	NoticeN     uint32         `msgpack:"notice_n"`            // notices said
+	Rules       uint8          `msgpack:"rules"`
+	Runs        uint32         `msgpack:"runs"` // runs numbered so far
 	Closed      bool           `msgpack:"closed,omitempty"`
 	Seq         uint64         `msgpack:"seq"` // stream sequence of the latest event
 	Session     string         `msgpack:"session"`
+	Spaces      *Spaces        `msgpack:"spaces,omitempty"`      // absent: the session never had a grant
 	Submissions []Submission   `msgpack:"submissions,omitempty"` // by name
 	Turn        *Turn          `msgpack:"turn,omitempty"`        // the latest turn, of the active run or of the last one
 	Usage       UsageTotal     `msgpack:"usage"`                 // of all runs
@@ -121,7 +122,8 @@ type Run struct {
 	Submission string     `msgpack:"submission,omitempty"`
 	Turns      uint32     `msgpack:"turns"` // turns asked
 	Usage      UsageTotal `msgpack:"usage"`
-	Used       []string   `msgpack:"used,omitempty"` // tool_ids carried out in earlier turns, sorted; those of the turn's registry
+	Used       []string   `msgpack:"used,omitempty"`      // tool_ids carried out in earlier turns, sorted; those of the turn's registry
+	Workspace  *SpacePin  `msgpack:"workspace,omitempty"` // that its config names; absent: what is applied, or none
 }
 
 // Steer is input that waits for a turn.
@@ -170,15 +172,15 @@ type UsageTotal struct {
 // is asked, only Number, Run, Registry and Step say something. Small fields
 // stand together, so that idle sessions weigh less.
 type Turn struct {
-	At       int64            `msgpack:"at"` // clock when asked
-	Batch    *Batch           `msgpack:"batch,omitempty"`
-	Deadline int64            `msgpack:"deadline"`           // Unix ms
-	Defined  *[]planner.Offer `msgpack:"defined,omitempty"`  // in masked mode: the definitions that the model is shown, in order; carried on from turn to turn
-	Registry *RegistryPin     `msgpack:"registry,omitempty"` // absent: the install record's
-	RetryAt  int64            `msgpack:"retry_at,omitempty"` // Unix ms; 0: no attempt waits
-	Settled  codec.Hash       `msgpack:"settled"`            // of its settlement; zero: none, or the session settled it
-	Step     *TurnStep        `msgpack:"step,omitempty"`     // absent: neither a rule nor a hook had a say
-	Toolset  planner.Toolset  `msgpack:"toolset"`            // what was offered, and why not
+	At       int64           `msgpack:"at"` // clock when asked
+	Batch    *Batch          `msgpack:"batch,omitempty"`
+	Deadline int64           `msgpack:"deadline"`           // Unix ms
+	Extra    *TurnExtra      `msgpack:"extra,omitempty"`    // absent: neither masks nor spaces
+	Registry *RegistryPin    `msgpack:"registry,omitempty"` // absent: the install record's
+	RetryAt  int64           `msgpack:"retry_at,omitempty"` // Unix ms; 0: no attempt waits
+	Settled  codec.Hash      `msgpack:"settled"`            // of its settlement; zero: none, or the session settled it
+	Step     *TurnStep       `msgpack:"step,omitempty"`     // absent: neither a rule nor a hook had a say
+	Toolset  planner.Toolset `msgpack:"toolset"`            // what was offered, and why not
 
 	Items           int32  `msgpack:"items"` // length of the window
 	Number          uint32 `msgpack:"number"`
@@ -187,6 +189,36 @@ type Turn struct {
 	RunMS           int32  `msgpack:"run_ms"`
 	Attempt         uint8  `msgpack:"attempt,omitempty"` // attempts that failed before this one
 	Open            bool   `msgpack:"open"`              // its generation is not settled
+}
+
+// TurnExtra is what few turns have.
+type TurnExtra struct {
+	Defined []planner.Offer `msgpack:"defined,omitempty"` // in masked mode: the definitions that the model is shown, in order; carried on from turn to turn
+	Space   *TurnSpace      `msgpack:"space,omitempty"`   // absent: no space has a say in it
+}
+
+// extra returns the turn's extra, and makes it if there is none.
+func (t *Turn) extra() *TurnExtra {
+	if t.Extra == nil {
+		t.Extra = &TurnExtra{}
+	}
+	return t.Extra
+}
+
+// space returns what spaces bring to the turn; nil: nothing, or no turn.
+func (t *Turn) space() *TurnSpace {
+	if t == nil || t.Extra == nil {
+		return nil
+	}
+	return t.Extra.Space
+}
+
+// defined returns the definitions that the turn shows, nil unless it is masked.
+func (t *Turn) defined() []planner.Offer {
+	if t.Extra == nil {
+		return nil
+	}
+	return t.Extra.Defined
 }
 
 // Batch is the calls of one turn.
@@ -267,10 +299,15 @@ func (c *Call) done() bool {
 
 // New returns the state of a session that has no event yet, under install.
 func New(install *Install, sid string) *State {
-	return &State{
-		Record:  Record{Session: sid, Install: install.Hash, Rules: install.Rules},
+	s := &State{
+		Record:  Record{Session: sid, Install: install.Hash, Rules: uint8(install.Rules)},
 		install: install, registry: install.Registry, turnsOwn: install.Registry,
 	}
+	if len(install.Record.Spaces) > 0 {
+		s.enterSpaces()
+		s.adopt(&install.stack)
+	}
+	return s
 }
 
 // Withdrawals returns the effects that the event folded last withdrew. They

@@ -18,7 +18,7 @@ func (s *State) steerRequested(b *SteerRequested) *refusal {
 	case at != active:
 		return illegal("steer", Queued)
 	case s.Run.Lifecycle == Interrupting:
-		return s.newRun(Run{Config: s.Run.requested(), InputBytes: b.Input.shownBytes()}, BusyQueue)
+		return s.newRun(Run{Config: s.Run.requested(), InputBytes: b.Input.shownBytes(), Workspace: s.Run.Workspace}, BusyQueue)
 	}
 	return s.steer(b.Input.shownBytes())
 }
@@ -55,7 +55,7 @@ func (s *State) requeueSteers(ended *Run) {
 	}
 	s.Runs++
 	first := ended.Steers[0]
-	run := Run{Config: ended.requested(), InputBytes: first.Bytes, Number: s.Runs, Seq: first.Seq, Steers: ended.Steers[1:]}
+	run := Run{Config: ended.requested(), InputBytes: first.Bytes, Number: s.Runs, Seq: first.Seq, Steers: ended.Steers[1:], Workspace: ended.Workspace}
 	s.Queue = append([]Run{run}, s.Queue...)
 	say(s, NoticeRunQueued, run.placed())
 }

@@ -153,6 +153,13 @@ func (step *TurnStep) forgetGeneration() {
 	}
 }
 
+// forgetGeneration drops what only the turn's generation needed, when it is
+// settled for good.
+func (t *Turn) forgetGeneration() {
+	t.Step.forgetGeneration()
+	t.space().forgetPrompt()
+}
+
 // fallBack goes on without the hook, as its config says.
 func (s *State) fallBack(code, detail string) {
 	step := s.Turn.Step

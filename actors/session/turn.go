@@ -32,14 +32,21 @@ func (s *State) startTurn() {
 	if s.budgetSpent(HeldTurn, s.nextInputBytes()) {
 		return
 	}
-	if s.turnsOwn != s.registry {
-		run.forget(s.registry)
+	s.applyPending(run.Turns == 0)
+	st := s.runStack()
+	if s.turnsOwn != st.registry {
+		run.forget(st.registry)
 	}
-	before, same, defined := s.Turn, s.sameToolset(), s.keptDefinitions()
+	before, same, defined := s.Turn, s.sameToolset(), s.keptDefinitions(st.registry)
+	s.toolsMoved = false // what moves before a held generation is asked counts for the next turn
 	run.Turns++
 	s.passOwed()
-	s.Turn = &Turn{Defined: defined, Number: run.Turns, Registry: s.pinned(), Run: run.Number}
-	s.turnsOwn = s.registry
+	s.Turn = &Turn{Number: run.Turns, Registry: s.pinned(), Run: run.Number}
+	s.turnsOwn = st.registry
+	if len(defined) > 0 {
+		s.Turn.extra().Defined = defined
+	}
+	s.enterTurn(&st)
 	if hook := run.Config.StepHook; hook != nil {
 		var calls []planner.LastCall
 		if s.rulesAskCalls() {
@@ -83,17 +90,17 @@ func (s *State) askGeneration(same *planner.Toolset) {
 		t.Toolset = *same
 	} else {
 		t.Toolset = planner.Select(s.turnsOwn, s.toolRequest(), s.plannerFacts())
-		s.toolsMoved = t.Step != nil
 	}
 	shown := s.shown(&t.Toolset)
 	if s.isMasked() && len(shown) > 0 {
-		t.Defined = &shown
+		t.extra().Defined = shown
 	}
 	if s.Run.Config.Budget != nil && s.budgetSpent(HeldGeneration, s.turnInputBytes(s.nextInputBytes(), shown)) {
 		t.Toolset = planner.Toolset{}
 		return
 	}
 	s.takeSteers()
+	s.fixPrompt()
 	t.Items = int32(len(s.Items))
 	s.openGeneration()
 	if choice := s.choice(); choice != nil && len(choice.Context) > 0 {
@@ -125,6 +132,13 @@ func (s *State) runsToolRequest() planner.Request {
 	if c.ActiveTools != nil || c.ToolRefs != nil {
 		req.Base, req.From = baseOf(c.ActiveTools, c.ToolRefs), planner.FromRun
 		return req
+	}
+	if s.Turn.space() != nil {
+		st := s.turnStack()
+		if w, catalog := st.chosenCatalog(c); catalog != nil {
+			req.Base, req.From = st.catalogBase(w, catalog), planner.FromCatalog
+			return req
+		}
 	}
 	req.Profile, req.ProfileFrom = s.runsProfile()
 	return req
@@ -163,7 +177,12 @@ func (s *State) runsProfile() (string, planner.ProfileFrom) {
 // plannerFacts returns what availability rules and capabilities are checked
 // against.
 func (s *State) plannerFacts() planner.Facts {
-	return planner.Facts{HostSession: s.hostStatus(), Facts: s.Facts, Capabilities: s.install.Record.Capabilities, Floor: s.install.floor}
+	facts := planner.Facts{HostSession: s.hostStatus(), Facts: s.Facts, Capabilities: s.install.Record.Capabilities, Floor: s.install.floor}
+	if s.Spaces != nil {
+		st := s.runStack()
+		facts.SpaceFiles = st.hasFiles()
+	}
+	return facts
 }
 
 // turnsMax returns how many turns the run may ask.
@@ -217,7 +236,7 @@ func (s *State) toolCallsObserved(settled *settlement) *refusal {
 	s.turnSettled(settled, nil)
 	s.addUsage(b.Usage)
 	s.appendItem(Item{Role: RoleAssistant, Seq: s.Seq}, b.shownBytes())
-	s.Turn.Step.forgetGeneration()
+	s.Turn.forgetGeneration()
 	s.startBatch(b.Calls)
 	return nil
 }
@@ -245,7 +264,7 @@ func (s *State) generationSettled(b *settlement) *refusal {
 // meanwhile, as another turn; else the run is completed, or waits for input.
 func (s *State) answered(b *settlement) {
 	run := s.Run
-	s.Turn.Step.forgetGeneration()
+	s.Turn.forgetGeneration()
 	switch {
 	case run.Lifecycle == Interrupting:
 		s.endRun(Ended{Lifecycle: Interrupted}, b)

@@ -10,29 +10,30 @@ import (
 // View is what people see: a projection of one state, as JSON. Adding a field
 // to it changes no state.
 type View struct {
-	Session     string       `json:"session"`
-	Status      string       `json:"status"`    // open, closed
-	Lifecycle   Lifecycle    `json:"lifecycle"` // of the active run, else of the last one; empty: none yet
-	WaitsFor    string       `json:"waits_for"` // model, tools, step, host_loop, approval, input, resume, retry, nobody
-	Seq         uint64       `json:"seq"`       // of the latest event folded
-	Events      uint64       `json:"events"`
-	Hash        string       `json:"hash"`  // BLAKE2b-256 of the state's canonical bytes
-	Chain       string       `json:"chain"` // BLAKE2b-256 over all events
-	Clock       int64        `json:"clock"` // Unix ms
-	Rules       int          `json:"rules"`
-	Install     string       `json:"install"`
-	Registry    string       `json:"registry"` // SHA-256 of the registry that the next turn is offered from
-	Profile     string       `json:"profile,omitempty"`
-	Overrides   *ViewLists   `json:"overrides,omitempty"` // of the session
-	HostSession *ViewHost    `json:"host_session,omitempty"`
-	Facts       []ViewFact   `json:"facts,omitempty"`
-	Run         *ViewRun     `json:"run,omitempty"`
-	Last        *ViewEnded   `json:"last,omitempty"`
-	Queue       []ViewRun    `json:"queue,omitempty"`
-	Turn        *ViewTurn    `json:"turn,omitempty"` // the latest
-	Batch       *ViewBatch   `json:"batch,omitempty"`
-	Tools       []ViewTool   `json:"tools,omitempty"` // of the latest turn: every tool of the registry, and why
-	Open        []ViewEffect `json:"open,omitempty"`
+	Session     string     `json:"session"`
+	Status      string     `json:"status"`    // open, closed
+	Lifecycle   Lifecycle  `json:"lifecycle"` // of the active run, else of the last one; empty: none yet
+	WaitsFor    string     `json:"waits_for"` // model, tools, step, host_loop, approval, input, resume, retry, nobody
+	Seq         uint64     `json:"seq"`       // of the latest event folded
+	Events      uint64     `json:"events"`
+	Hash        string     `json:"hash"`  // BLAKE2b-256 of the state's canonical bytes
+	Chain       string     `json:"chain"` // BLAKE2b-256 over all events
+	Clock       int64      `json:"clock"` // Unix ms
+	Rules       int        `json:"rules"`
+	Install     string     `json:"install"`
+	Registry    string     `json:"registry"` // SHA-256 of the registry that the next turn is offered from
+	Profile     string     `json:"profile,omitempty"`
+	Overrides   *ViewLists `json:"overrides,omitempty"` // of the session
+	HostSession *ViewHost  `json:"host_session,omitempty"`
+	Facts       []ViewFact `json:"facts,omitempty"`
+	ViewSpaces
+	Run   *ViewRun     `json:"run,omitempty"`
+	Last  *ViewEnded   `json:"last,omitempty"`
+	Queue []ViewRun    `json:"queue,omitempty"`
+	Turn  *ViewTurn    `json:"turn,omitempty"` // the latest
+	Batch *ViewBatch   `json:"batch,omitempty"`
+	Tools []ViewTool   `json:"tools,omitempty"` // of the latest turn: every tool of the registry, and why
+	Open  []ViewEffect `json:"open,omitempty"`
 	// Unserved are the targets of what is open, as llm/openai, for which no bridge
 	// was heard of late. The state does not know them: who answers fills them in.
 	Unserved   []string   `json:"unserved,omitempty"`
@@ -85,6 +86,9 @@ type ViewRun struct {
 	Spent    bool            `json:"spent,omitempty"`    // paused by its budget
 	RetryAt  int64           `json:"retry_at,omitempty"` // Unix ms: the generation is asked again then
 	Attempt  uint32          `json:"attempt,omitempty"`  // of the latest turn's generation, from 1
+	// Workspace is the manifest that the run is under instead of the applied one:
+	// hex, or none.
+	Workspace string `json:"workspace,omitempty"`
 }
 
 // ViewEnded is the run that ended last.
@@ -120,9 +124,9 @@ const viewItemsMax = 100
 func (s *State) View() View {
 	v := View{
 		Session: s.Session, Status: "open", WaitsFor: s.waitsFor(), Seq: s.Seq, Events: s.Count,
-		Hash: s.Hash().String(), Chain: s.Chain.String(), Clock: s.Clock, Rules: s.Rules, Install: s.Install.String(),
-		Registry: s.registry.Hash().String(), Profile: s.Profile, Items: len(s.Items), Usage: s.Usage, Cost: s.Cost,
-		Turn: s.viewTurn(), Batch: s.viewBatch(), Tools: s.viewTools(),
+		Hash: s.Hash().String(), Chain: s.Chain.String(), Clock: s.Clock, Rules: int(s.Rules), Install: s.Install.String(),
+		Registry: s.NextRegistry().Hash().String(), Profile: s.Profile, Items: len(s.Items), Usage: s.Usage, Cost: s.Cost,
+		ViewSpaces: s.viewSpaces(), Turn: s.viewTurn(), Batch: s.viewBatch(), Tools: s.viewTools(),
 	}
 	if s.Closed {
 		v.Status = "closed"
@@ -213,7 +217,7 @@ func viewRun(r *Run) ViewRun {
 		Number: r.Number, Seq: r.Seq, Submission: r.Submission, Provider: r.Config.Provider, Model: r.Config.Model,
 		Roles: r.Roles, Overrides: viewLists(r.Config.Enable, r.Config.Disable, r.Config.Force),
 		Turns: r.Turns, TurnsMax: r.Config.turnsMax(), Usage: r.Usage, Cost: r.Cost,
-		Steers: seqsOf(r.Steers), Deadline: r.Deadline, Budget: r.Config.Budget, Spent: r.Breach,
+		Steers: seqsOf(r.Steers), Deadline: r.Deadline, Budget: r.Config.Budget, Spent: r.Breach, Workspace: r.Config.Workspace,
 	}
 }
 

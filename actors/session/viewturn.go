@@ -15,6 +15,10 @@ type ViewTurn struct {
 	Profile    string    `json:"profile,omitempty"`     // if that is the base
 	ProfileWhy string    `json:"profile_why,omitempty"` // what chose the profile, or that there is none
 	Step       *ViewStep `json:"step,omitempty"`
+
+	Workspace *ViewSpace `json:"workspace,omitempty"` // that was applied when the turn began; what the run chose of it while the run is active
+
+	Prompt *ViewPrompt `json:"prompt,omitempty"` // absent: nothing is shown before the transcript
 }
 
 // ViewStep is what a step rule or an outside hook said of the turn.
@@ -95,9 +99,11 @@ func (s *State) viewTurn() *ViewTurn {
 			v.Step.Failed = append(v.Step.Failed, ViewRuleFailed{Rule: f.Rule, Code: f.Code})
 		}
 	}
+	v.Workspace = s.viewTurnSpace()
 	if !t.isAsked() {
 		return v
 	}
+	v.Prompt = s.viewPrompt()
 	v.Toolset, v.Profile, v.Base = t.Toolset.Fingerprint.String(), t.Toolset.Profile, string(t.Toolset.Source)
 	if t.Toolset.IsFromProfile() {
 		v.Base = "profile"

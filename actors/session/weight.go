@@ -16,7 +16,7 @@ const (
 	planCallWeight   = 96
 	itemWeight       = 72
 	offerWeight      = 4
-	definedWeight    = 24
+	extraWeight      = 32
 	configWeight     = 320
 	runWeight        = 288 + configWeight
 	ruleWeight       = 128
@@ -42,7 +42,7 @@ const (
 // is right within a half; text that a config shares with another counts for each.
 func (s *State) Weight() int {
 	n := stateWeight + weightOf(s.Session) + weightOf(s.Profile)
-	n += cap(s.Items)*itemWeight + max(0, s.ItemBytes-len(s.Items)*itemFixedBytesMax)
+	n += cap(s.Items)*itemWeight + max(0, int(s.ItemBytes)-len(s.Items)*itemFixedBytesMax)
 	n += weightOfList(s.IDs) + cap(s.Wakes)*wakeWeight + cap(s.Facts)*factWeight
 	for i := range s.Facts {
 		n += weightOf(s.Facts[i].Name) + weightOf(s.Facts[i].Value)
@@ -147,8 +147,8 @@ func (t *Turn) weight() int {
 		return 0
 	}
 	n := turnWeight + cap(t.Toolset.Offers)*offerWeight + cap(t.Toolset.Verdicts)
-	if t.Defined != nil {
-		n += definedWeight + cap(*t.Defined)*offerWeight
+	if t.Extra != nil {
+		n += extraWeight + cap(t.Extra.Defined)*offerWeight
 	}
 	if t.Step != nil {
 		n += stepWeight + cap(t.Step.Tools)*8 + cap(t.Step.Calls)*lastCallWeight

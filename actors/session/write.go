@@ -71,7 +71,8 @@ func (w *Wake) payload(room []byte) []byte {
 // AppendCanonical writes the effect as codec does.
 func (g *Generation) AppendCanonical(out []byte) (_ []byte, ok bool) {
 	n := 11
-	for _, given := range [...]bool{g.CacheTTL != "", len(g.Defined) > 0, g.OutputTokensMax != 0, len(g.Params) > 0, len(g.ResponseFormat) > 0, g.System != "", g.ToolChoice != "", g.Tools != nil} {
+	for _, given := range [...]bool{g.CacheTTL != "", len(g.Defined) > 0, g.OutputTokensMax != 0, len(g.Params) > 0, len(g.ResponseFormat) > 0, g.System != "", g.ToolChoice != "", g.Tools != nil,
+		len(g.Prompt) > 0, g.PromptMark != nil, len(g.Vars) > 0} {
 		if given {
 			n++
 		}
@@ -93,6 +94,12 @@ func (g *Generation) AppendCanonical(out []byte) (_ []byte, ok bool) {
 	w.text("model", g.Model)
 	w.someInt("output_tokens_max", g.OutputTokensMax)
 	w.someRaw("params", g.Params)
+	if len(g.Prompt) > 0 {
+		w.some("prompt", g.Prompt)
+	}
+	if g.PromptMark != nil {
+		w.out = codec.AppendHash(codec.AppendString(w.out, "prompt_mark"), g.PromptMark)
+	}
 	w.text("provider", g.Provider)
 	w.someRaw("response_format", g.ResponseFormat)
 	w.int("run_ms", g.RunMS)
@@ -105,6 +112,9 @@ func (g *Generation) AppendCanonical(out []byte) (_ []byte, ok bool) {
 	}
 	w.out = codec.AppendHash(codec.AppendString(w.out, "toolset"), &g.Toolset)
 	w.int("v", int64(g.V))
+	if len(g.Vars) > 0 {
+		w.some("vars", g.Vars)
+	}
 	return w.out, !w.bad
 }
 
@@ -118,7 +128,7 @@ func (w *writer) hashes(key string, hashes []codec.Hash) {
 // AppendCanonical writes the effect as codec does.
 func (c *ToolCall) AppendCanonical(out []byte) (_ []byte, ok bool) {
 	n := 14
-	for _, given := range [...]bool{len(c.Context) > 0, c.HostSession != nil, c.ProviderCallID != "", c.RetrySafe} {
+	for _, given := range [...]bool{len(c.Context) > 0, c.HostSession != nil, c.ProviderCallID != "", c.RetrySafe, len(c.Spaces) > 0} {
 		if given {
 			n++
 		}
@@ -142,6 +152,9 @@ func (c *ToolCall) AppendCanonical(out []byte) (_ []byte, ok bool) {
 	}
 	w.int("run_ms", c.RunMS)
 	w.text("session", c.Session)
+	if len(c.Spaces) > 0 {
+		w.some("spaces", c.Spaces)
+	}
 	w.int("start_by", c.StartBy)
 	w.text("tool_id", c.ToolID)
 	w.text("tool_name", c.ToolName)
@@ -187,6 +200,13 @@ func (w *writer) someRaw(key string, raw codec.Raw) {
 		out, ok := codec.AppendRaw(codec.AppendString(w.out, key), raw, 1)
 		w.out, w.bad = out, w.bad || !ok
 	}
+}
+
+// some writes what is rare as codec does.
+func (w *writer) some(key string, v any) {
+	raw, err := codec.Marshal(v)
+	w.someRaw(key, raw)
+	w.bad = w.bad || err != nil
 }
 
 // room is what a host session takes at most; nil takes nothing.

@@ -24,6 +24,8 @@ type flags struct {
 	Models  []string `name:"model" yaml:"model" group:"What it serves" sep:"none" placeholder:"MODEL" help:"Model to serve: openai, openai-chat, anthropic, gemini, scripted:FILE, recorded:FILE; NAME=MODEL serves it as the provider NAME, NAME=openai-chat:URL one of another server. May be repeated."`
 	Tools   []string `name:"tools" yaml:"tools" group:"What it serves" sep:"none" placeholder:"TOOLS" help:"Tools to serve: host, services (NATS micro services that say they are tools) or services:NAME,NAME (those alone), mcp:FILE (the MCP servers of a file), recorded:FILE; NAME=TOOLS serves them as the executor NAME. May be repeated."`
 	Workdir string   `yaml:"workdir" group:"What it serves" placeholder:"DIR" help:"With --tools host: where the directories of host sessions are. Bridges that share it serve each other's: they are one worker."`
+	Spaces  string   `yaml:"spaces" group:"What it serves" placeholder:"FILE" help:"File that says which spaces (workspaces of prompts, catalogs and context files) this bridge reads for which targets. See docs/workspaces.md."`
+	NoTools bool     `name:"no-session-tools" yaml:"no-session-tools" group:"What it serves" help:"Don't serve the tools with which models list, read and search the context files of their session's workspace. Every bridge that may does so otherwise."`
 	Timers  *bool    `yaml:"timers" group:"What it serves" negatable:"" help:"Keep the time of sessions: what is late is settled. Every bridge that may does so beside what else it serves, unless --no-timers says not to; with --timers it may serve nothing else."`
 	Ledger  string   `yaml:"ledger" group:"What it serves" placeholder:"FILE" help:"With --tools recorded: file that every execution is appended to."`
 
@@ -127,7 +129,7 @@ func (f *flags) validate() error {
 			return of.kind == kind
 		})
 	}
-	say(len(f.Models)+len(f.Tools) == 0 && (f.Timers == nil || !*f.Timers), "nothing to serve: give --model, --tools or both, or --timers")
+	say(len(f.Models)+len(f.Tools) == 0 && f.Spaces == "" && (f.Timers == nil || !*f.Timers), "nothing to serve: give --model, --tools, --spaces, or --timers")
 	say(has(f.Tools, kindHost) && f.Workdir == "", "--tools host: name the directory of host sessions with --workdir")
 	say(!has(f.Tools, kindHost) && f.Workdir != "", "--workdir: only --tools host has use for it")
 	say(has(f.Tools, kindRecorded) && f.Ledger == "", "--tools recorded: name the file of executions with --ledger")

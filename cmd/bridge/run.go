@@ -77,6 +77,9 @@ func run(ctx context.Context, f *flags, env settings.Environment, stderr io.Writ
 	if err := keepTime(ctx, b, f, log); err != nil {
 		return err
 	}
+	if err := serveSessionTools(ctx, b, f, log); err != nil {
+		return err
+	}
 	announce(log, b, f, env)
 	if err := b.Run(ctx); err != nil {
 		return err

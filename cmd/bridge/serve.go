@@ -12,6 +12,7 @@ import (
 	"github.com/refold/refold/cmd/settings"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/llm/recorded"
+	"github.com/refold/refold/internal/spaces"
 	"github.com/refold/refold/internal/tools/mcp"
 	"github.com/refold/refold/internal/tools/service"
 )
@@ -42,6 +43,7 @@ type offers struct {
 	services []*service.Tools // those of tools that ask services what they are
 	mcp      []*mcp.Servers   // of MCP servers
 	hosts    []hosting        // host tools: workers of fleets
+	spaces   *spaces.Config   // nil: none
 	ledger   *recorded.Ledger // nil: none
 
 	shellDials bool // commands of the host tools may use the network
@@ -74,6 +76,12 @@ func open(f *flags, env settings.Environment, log *slog.Logger) (*offers, error)
 			continue
 		}
 		o.models[of.name] = model
+	}
+	if f.Spaces != "" {
+		var err error
+		if o.spaces, err = spaces.LoadConfig(f.Spaces); err != nil {
+			all = append(all, fmt.Errorf("--spaces: %w", err))
+		}
 	}
 	for _, text := range f.Tools {
 		of := parseOffer(text)
@@ -139,6 +147,7 @@ func (o *offers) serve(b *bridge.Bridge, f *flags, env settings.Environment) err
 		}
 		all = append(all, b.Tool(name, tools, f.options("tool/"+name)...))
 	}
+	all = append(all, serveSpaces(b, o.spaces, f))
 	return errors.Join(all...)
 }
 

@@ -25,7 +25,8 @@ type checkCommand struct {
 func (checkCommand) Help() string {
 	return `A tool is covered if a running bridge serves its executor and its descriptor is
 stored. A default config needs a bridge for its provider, and one for its step
-hook. A tool of the kind host_loop needs none.
+hook. A tool of the kind host_loop needs none. A grant needs a bridge that reads
+the workspace, and the workspace tools that its catalogs name, and stored files.
 
     refold tools check                                   what is missing now
     refold tools check --coverage fail --within 1m       wait for a deployment, fail if it is not whole
@@ -102,8 +103,9 @@ func (c checkCommand) ofRecord(ctx context.Context, b *bus.Bus, given *session.I
 	case !found || newest.hash != given.Hash:
 		what.where, what.stored = c.File+", which new sessions don't pin", false
 	}
-	what.registry, what.config, what.policy = given.Registry, given.Record.Config, given.Record.Policy.Coverage
-	return what, nil
+	what.registry, what.config, what.policy = given.Composed(), given.Record.Config, given.Record.Policy.Coverage
+	what.spaces, err = spaceNeedsOf(ctx, b, given, session.New(given, ""))
+	return what, err
 }
 
 // ofSession returns what is to be checked of the session's own registry and
@@ -128,7 +130,8 @@ func (c checkCommand) ofSession(ctx context.Context, conn connection, b *bus.Bus
 	if state.Config != nil {
 		what.config = &state.Config.Run
 	}
-	return what, nil
+	what.spaces, err = spaceNeedsOf(ctx, b, install, state)
+	return what, err
 }
 
 // absentDescriptors returns the tools of which a descriptor is not stored.

@@ -46,6 +46,9 @@ type cli struct {
 	Bridge  bridgeCommand  `cmd:"" help:"Say what the bridges that run serve, and what waits for a bridge that nobody started."`
 	Why     whyCommand     `cmd:"" help:"Say why a turn of a session offered a tool, or did not."`
 
+	Space  spaceCommand  `cmd:"" help:"Check folders of prompts, catalogs and context, and have sessions adopt them: workspaces."`
+	Prompt promptCommand `cmd:"" help:"Show what a turn showed the model before the transcript, part by part with sizes."`
+
 	Bench benchCommand `cmd:"" help:"Measure what this machine does, on servers of its own."`
 
 	Chaos     chaosCommand     `cmd:"" help:"Kill a session-actor and a bridge at every message that they send, on a server of their own, and look at what is left."`
@@ -137,7 +140,7 @@ func Main(ctx context.Context, args []string, in io.Reader, out, errOut io.Write
 	}
 	command, err := parser.Parse(args)
 	if err != nil {
-		fmt.Fprintf(errOut, "refold: %v; see %s --help\n", err, named(err))
+		fmt.Fprintf(errOut, "refold: %v; see %s --help\n", err, commandOf(err))
 		return statusUsage
 	}
 	if c.Raw {
@@ -162,9 +165,9 @@ func Main(ctx context.Context, args []string, in io.Reader, out, errOut io.Write
 	return statusFailed
 }
 
-// named returns the program and, as far as it was understood, the command whose
+// commandOf returns the program and, as far as it was understood, the command whose
 // arguments err is about.
-func named(err error) string {
+func commandOf(err error) string {
 	var wrong *kong.ParseError
 	if errors.As(err, &wrong) && wrong.Context != nil && wrong.Context.Selected() != nil {
 		return wrong.Context.Selected().FullPath()

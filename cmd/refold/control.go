@@ -194,6 +194,12 @@ func advice(code session.Rejection, sid string) string {
 		return "leave out --when-busy reject and the run waits its turn; steer or interrupt don't wait"
 	case session.RejectDuplicateSubmission:
 		return "the same --submission was used with another text or other options: repeat it as it was, or choose another"
+	case session.RejectUnknownSpace:
+		return "refold view " + sid + " shows what the session has; a grant comes with the install record (refold install --space) or with a sync: docs/workspaces.md"
+	case session.RejectNothingStaged:
+		return "read it first: refold space sync " + sid + " SPACE"
+	case session.RejectWorkspaceInvalid:
+		return "what is applied and staged stays as it is: refold space diff " + sid + " and refold view " + sid + " show both"
 	case session.RejectMissingProvider, session.RejectMissingModel:
 		return "the install record has no default config: say --provider and --model"
 	}

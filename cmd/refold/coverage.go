@@ -15,7 +15,8 @@ import (
 // of it.
 type coverage struct {
 	registry *planner.Registry
-	config   *session.RunConfig         // nil: runs bring their own
+	config   *session.RunConfig // nil: runs bring their own
+	spaces   []spaceNeed
 	served   map[string]int             // how many bridges serve a target
 	absent   map[planner.ToolIndex]bool // tools with a descriptor that is not stored
 }
@@ -42,6 +43,11 @@ func (c *coverage) targets() []string {
 	for _, n := range c.configNeeds() {
 		all = append(all, n.target)
 	}
+	for i := range c.spaces {
+		if !c.spaces[i].embedded {
+			all = append(all, target(session.ClassSpace, c.spaces[i].target))
+		}
+	}
 	slices.Sort(all)
 	return slices.Compact(all)
 }
@@ -51,7 +57,8 @@ func (c *coverage) isServed() bool {
 	return !slices.ContainsFunc(c.targets(), func(target string) bool { return c.served[target] == 0 })
 }
 
-// needs returns those of the tools, by tool_id, and then those of the config.
+// needs returns those of the tools, by tool_id, then those of the config, and then
+// those of grants.
 func (c *coverage) needs() []need {
 	var all []need
 	for i, tool := range c.registry.Tools() {
@@ -66,7 +73,7 @@ func (c *coverage) needs() []need {
 		}
 		all = append(all, n)
 	}
-	return append(all, c.configNeeds()...)
+	return append(append(all, c.configNeeds()...), c.spaceNeeds()...)
 }
 
 // configNeeds returns the needs of the config.
@@ -102,6 +109,8 @@ func (c *coverage) serve(n *need, class session.Class, name string) {
 // howToServe says how to start a bridge for a target.
 func howToServe(class session.Class, name string) string {
 	switch target(class, name) {
+	case "tool/refold":
+		return "start any bridge: each serves the tools that sessions have of their own, unless it has --no-session-tools"
 	case "tool/host":
 		return "start bridge --tools host --workdir DIR"
 	case "llm/openai", "llm/anthropic", "llm/gemini":
@@ -113,6 +122,8 @@ func howToServe(class session.Class, name string) string {
 	switch class {
 	case session.ClassLLM:
 		return fmt.Sprintf("start bridge --model %s=MODEL", name)
+	case session.ClassSpace:
+		return "start bridge --spaces FILE with this target in FILE, or a program that serves it with package bridge"
 	case session.ClassStep:
 		return "start a program that serves it with package bridge"
 	}
@@ -138,8 +149,12 @@ func (c *coverage) tally() string {
 	has := func(needs []need) int { return len(needs) - len(uncovered(needs)) }
 	all, tools := c.needs(), c.registry.Len()
 	text := fmt.Sprintf("%d of %d tools", has(all[:tools]), tools)
-	if config := all[tools:]; len(config) > 0 {
+	config := all[tools : len(all)-len(c.spaces)]
+	if len(config) > 0 {
 		text += fmt.Sprintf(", %d of %d in the config", has(config), len(config))
+	}
+	if len(c.spaces) > 0 {
+		text += fmt.Sprintf(", %d of %s", has(all[tools+len(config):]), count(len(c.spaces), "workspace"))
 	}
 	return text
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
 
+	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/cmd/settings"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/devserver"
@@ -24,6 +26,7 @@ type devCommand struct {
 	Network   bool   `name:"sandbox-network" help:"Let commands of the shell use the network."`
 	LetModels bool   `name:"model-may-control-every-session" help:"Serve a shell that reaches the network: NATS asks nobody who they are here, so a command can publish any event of any session."`
 	Install   string `type:"existingfile" placeholder:"FILE" help:"Install record to publish if the log has none."`
+	Workspace string `type:"existingdir" placeholder:"DIR" help:"Folder of prompts, catalogs and context that every new session starts with: a workspace."`
 	Verbose   bool   `help:"Log what the daemons log."`
 
 	Durability     string        `enum:"always,interval" default:"always" help:"When NATS writes to disk: always, before it acknowledges, or at an interval, every two minutes: faster, and a power failure takes what was acknowledged since."`
@@ -61,6 +64,10 @@ func (d devCommand) Run(ctx context.Context, s streams, conn connection) (err er
 			return err
 		}
 	}
+	space, err := d.openWorkspace(ctx, s)
+	if err != nil {
+		return err
+	}
 	log := slog.New(slog.DiscardHandler)
 	if d.Verbose {
 		log = slog.New(slog.NewTextHandler(s.err, nil))
@@ -70,8 +77,10 @@ func (d devCommand) Run(ctx context.Context, s streams, conn connection) (err er
 		return err
 	}
 	server, err := devserver.Start(ctx, devserver.Options{
-		Dir: d.Dir, Lock: lock, Port: d.Port, Prefix: conn.Prefix, Install: install, Logger: log, Version: settings.Version(), Serve: m.serve, Durability: durability,
+		Dir: d.Dir, Lock: lock, Port: d.Port, Prefix: conn.Prefix, Install: install, Logger: log, Version: settings.Version(), Durability: durability,
 		Memory: int64(d.Memory), VerifyPart: d.SnapshotVerify,
+		Prepare: func(ctx context.Context, b *bus.Bus) error { return space.install(ctx, s, b, install) },
+		Serve:   func(b *bridge.Bridge) error { return errors.Join(m.serve(b), space.serve(ctx, b)) },
 	})
 	if err != nil {
 		return err
@@ -90,10 +99,16 @@ func (d devCommand) Run(ctx context.Context, s streams, conn connection) (err er
 	} else {
 		fmt.Fprintln(s.out, "Shell:", report)
 	}
+	space.tell(s.out)
 	fmt.Fprintf(s.out, devBanner, server.URL(), d.Dir, d.Model, server.URL(), conn.Prefix, conn.Prefix)
+	return untilStopped(ctx, s.out, server, ended)
+}
+
+// untilStopped waits until dev is told to stop, or something that it runs ends.
+func untilStopped(ctx context.Context, out io.Writer, server *devserver.Server, ended <-chan error) error {
 	select {
 	case <-ctx.Done():
-		fmt.Fprintln(s.out, "Stopping; what was taken is finished first.")
+		fmt.Fprintln(out, "Stopping; what was taken is finished first.")
 		return nil
 	case err := <-server.Failed():
 		return err

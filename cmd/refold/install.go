@@ -21,6 +21,8 @@ type installCommand struct {
 	Seq     uint64 `placeholder:"N" help:"With --show: the record at this sequence of the log."`
 	Hash    string `placeholder:"HASH" help:"With --show: the record whose hash is this, or begins with it."`
 	List    bool   `help:"List all records, the oldest first."`
+
+	Space []string `sep:"none" placeholder:"NAME=DIR" help:"Have sessions start with this workspace: its files are stored, and its manifest goes into the record. Alone: into the record that new sessions pin."`
 }
 
 // Help is what the help says beside the flags.
@@ -30,7 +32,9 @@ sessions that open after it. Publishing one changes no session that has an event
 
     refold install --builtin                  publish the built-in record
     refold install --show > record.json       take what there is, to edit it
-    refold install record.json                publish it, if it is valid and new`
+    refold install record.json                publish it, if it is valid and new
+    refold install --space support=agents/support
+                                              the same record again, with this workspace in it`
 }
 
 // Run publishes, validates, shows or lists.
@@ -38,20 +42,17 @@ func (c installCommand) Run(ctx context.Context, s streams, conn connection) err
 	if err := c.usage(); err != nil {
 		return err
 	}
-	var record []byte
-	if c.File != "" || c.Builtin {
-		var err error
-		if record, err = c.read(s.in); err != nil {
-			return err
-		}
+	bundles, err := parseBundles(ctx, s, c.Space)
+	if err != nil {
+		return err
 	}
+	var record []byte
 	var install *session.Install
-	if record != nil {
-		var err error
-		if install, err = session.ParseInstall(record); err != nil {
-			return fmt.Errorf("%s: %w", c.source(), err)
+	if c.File != "" || c.Builtin {
+		if record, err = c.read(s.in); err == nil {
+			install, record, err = assemble(s, c.source(), record, bundles)
 		}
-		if err := warnOfRules(s.err, install); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -69,22 +70,28 @@ func (c installCommand) Run(ctx context.Context, s streams, conn connection) err
 		return list(ctx, s.out, b)
 	case c.Show:
 		return c.show(ctx, s, b)
+	case install == nil:
+		if install, record, err = renewed(ctx, s, b, bundles); err != nil {
+			return err
+		}
 	}
-	return publish(ctx, s.out, b, install, record)
+	return publish(ctx, s.out, b, install, record, bundles)
 }
 
 // usage says what of the arguments doesn't go together.
 func (c installCommand) usage() error {
-	ways := 0
+	ways, alone := 0, len(c.Space) > 0 // spaces alone go into the record that there is
 	for _, chosen := range []bool{c.File != "", c.Builtin, c.Show, c.List} {
 		if chosen {
 			ways++
 		}
 	}
 	switch {
-	case ways != 1:
-		return &statusError{statusUsage, "install: give one of FILE, --builtin, --show, --list"}
-	case c.DryRun && (c.Show || c.List):
+	case ways > 1 || ways == 0 && !alone:
+		return &statusError{statusUsage, "install: give one of FILE, --builtin, --show, --list, or --space alone"}
+	case alone && (c.Show || c.List):
+		return &statusError{statusUsage, "install: --space goes with FILE or --builtin, or stands alone"}
+	case c.DryRun && (c.Show || c.List || ways == 0):
 		return &statusError{statusUsage, "install: --dry-run goes with FILE or --builtin"}
 	case !c.Show && (c.Seq != 0 || c.Hash != ""):
 		return &statusError{statusUsage, "install: --seq and --hash go with --show"}
@@ -113,8 +120,48 @@ func (c installCommand) read(in io.Reader) ([]byte, error) {
 	return readRecord(c.File, in)
 }
 
-// publish appends a record, unless it is the one that new sessions pin anyway.
-func publish(ctx context.Context, out io.Writer, b *bus.Bus, install *session.Install, record []byte) error {
+// assemble puts the manifests of folders into a record and checks the whole.
+func assemble(s streams, source string, record []byte, bundles []*bundled) (*session.Install, []byte, error) {
+	var err error
+	for _, one := range bundles {
+		if record, err = one.into(record); err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", source, err)
+		}
+	}
+	install, err := session.ParseInstall(record)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", source, err)
+	}
+	for _, one := range bundles {
+		if err := one.warn(s, install); err != nil {
+			return nil, nil, err
+		}
+	}
+	return install, record, warnOfRules(s.err, install)
+}
+
+// renewed puts the manifests of folders into the record that new sessions pin.
+func renewed(ctx context.Context, s streams, b *bus.Bus, bundles []*bundled) (*session.Install, []byte, error) {
+	p, found, err := pinned(ctx, b)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case !found:
+		return nil, nil, bus.ErrNoInstall
+	case p.install == nil:
+		return nil, nil, fmt.Errorf("the record at %d: %w", p.seq, p.fault)
+	}
+	return assemble(s, fmt.Sprintf("the record at %d", p.seq), p.canonical, bundles)
+}
+
+// publish stores what the manifests of a record name and appends the record, unless
+// it is the one that new sessions pin anyway.
+func publish(ctx context.Context, out io.Writer, b *bus.Bus, install *session.Install, record []byte, bundles []*bundled) error {
+	for _, one := range bundles {
+		if err := one.store(ctx, b); err != nil {
+			return err
+		}
+	}
 	newest, found, err := pinned(ctx, b)
 	if err != nil {
 		return err
@@ -154,7 +201,11 @@ func warnOfRules(out io.Writer, install *session.Install) error {
 
 // content tells what a record is and how much is in it.
 func content(install *session.Install) string {
-	return fmt.Sprintf("hash %s, %d tools, %d profiles", install.Hash, install.Registry.Len(), len(install.Registry.Profiles()))
+	text := fmt.Sprintf("hash %s, %d tools, %d profiles", install.Hash, install.Registry.Len(), len(install.Registry.Profiles()))
+	for _, m := range install.Manifests() {
+		text += ", workspace " + named(m.Space, m.Version)
+	}
+	return text
 }
 
 // show prints one record.

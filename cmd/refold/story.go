@@ -183,6 +183,8 @@ func (s *story) notice(e session.Event, names mentions, n session.Notice) {
 		}
 	case session.ApprovalRequested:
 		s.line(e, "  waits for approval  %s %s", d.ToolName, d.Call)
+	case session.WorkspaceStaged, session.WorkspaceApplied, session.WorkspaceFailed, session.WorkspaceGone:
+		s.line(e, "  %s", aboutSpace(d))
 	case session.RunPlaced:
 		if n.Type == session.NoticeRunQueued {
 			s.line(e, "  run %d waits its turn", d.Run)

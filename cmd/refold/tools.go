@@ -55,7 +55,7 @@ func (c whyCommand) Run(ctx context.Context, s streams, conn connection) error {
 	}
 	i := slices.IndexFunc(v.Tools, func(t session.ViewTool) bool { return t.ToolID == c.Tool || t.ToolName == c.Tool })
 	if i < 0 {
-		return fmt.Errorf("turn %s knows no tool %q; it knows %s", v.Turn.Effect, c.Tool, names(v.Tools))
+		return fmt.Errorf("turn %s knows no tool %q; it knows %s%s", v.Turn.Effect, c.Tool, names(v.Tools), whyUnbound(&v))
 	}
 	tool := v.Tools[i]
 	text := "hidden, " + tool.Why
@@ -64,6 +64,15 @@ func (c whyCommand) Run(ctx context.Context, s streams, conn connection) error {
 	}
 	_, err = fmt.Fprintf(s.out, "%s\n%s (%s): %s\n", headline(&v), tool.ToolName, tool.ToolID, text)
 	return err
+}
+
+// whyUnbound adds to an error about a tool that there is none of why it may be
+// missed: a workspace names tools, and binds none.
+func whyUnbound(v *session.View) string {
+	if v.Turn.Workspace == nil {
+		return ""
+	}
+	return fmt.Sprintf("; workspace %s brings no tools: what its catalogs name is bound by the install record", v.Turn.Workspace.Space)
 }
 
 // offered counts the tools that were offered.
@@ -186,6 +195,14 @@ func headline(v *session.View) string {
 		base += " (" + t.ProfileWhy + ")"
 	}
 	text := fmt.Sprintf("turn %s of session %s: %s, registry %s", t.Effect, v.Session, base, t.Registry)
+	if w := t.Workspace; w != nil {
+		text += fmt.Sprintf("\nworkspace: %s (%.12s)", named(w.Space, w.Version), w.Hash)
+		for _, chosen := range []struct{ what, name string }{{"prompt pack", w.PromptPack}, {"catalog", w.ToolCatalog}} {
+			if chosen.name != "" {
+				text += ", " + chosen.what + " " + chosen.name
+			}
+		}
+	}
 	step := t.Step
 	if step == nil {
 		return text

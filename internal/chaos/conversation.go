@@ -16,6 +16,7 @@ import (
 	"github.com/refold/refold/internal/llm/recorded"
 	"github.com/refold/refold/internal/llm/scripted"
 	"github.com/refold/refold/internal/tools/host"
+	"github.com/refold/refold/internal/tools/sessiontools"
 	"github.com/refold/refold/planner"
 )
 
@@ -38,6 +39,12 @@ type Conversation struct {
 	// the bridge comes only when the last one has ended, so that in every trial
 	// what is withdrawn has not begun.
 	Cancelled bool
+
+	// Adopts: a workspace is synced and applied while the first run's first turn is
+	// open, and synced again when the run has ended.
+	Adopts bool
+
+	Config json.RawMessage // of the runs; nil: the install record's
 }
 
 // Cast is a model and its tools, with the conversations that they know.
@@ -72,7 +79,8 @@ func open(s Source) (*Cast, error) {
 	return nil, fmt.Errorf("model %q: demo, or recorded:FILE", s.Model)
 }
 
-// Sessions of the built-in demo: one as it is, and one whose run is cancelled.
+// Sessions of the built-in demo: one as it is, and one whose run is cancelled. A
+// third adopts a workspace.
 const (
 	demoSession      = "demo"
 	cancelledSession = "cancelled"
@@ -88,6 +96,7 @@ func demoCast() (*Cast, error) {
 		Conversations: []Conversation{
 			{ID: demoSession, Session: demoSession, Says: []string{scripted.DemoInput}},
 			{ID: cancelledSession, Session: cancelledSession, Says: []string{scripted.DemoInput}, Cancelled: true},
+			workspaceConversation(),
 		},
 		Install: record,
 	}, err
@@ -130,7 +139,7 @@ func (c *Cast) prepare(dir string) error {
 		return err
 	}
 	_, files := scripted.Demo()
-	return scripted.Unpack(files, programIn(dir))
+	return errors.Join(scripted.Unpack(files, programIn(dir)), prepareWorkspace(dir))
 }
 
 // serve gives a bridge model and tools. Each execution is in the ledger of the
@@ -155,7 +164,10 @@ func (c *Cast) serve(b *bridge.Bridge, dir string) error {
 		return err
 	}
 	script, _ := scripted.Demo()
-	return errors.Join(b.Model(scriptedModel, scripted.NewModel(script)), b.Tool(hostTools, accounted{tools, ledger}))
+	return errors.Join(
+		b.Model(scriptedModel, scripted.NewModel(script)), b.Tool(hostTools, accounted{tools, ledger}),
+		b.Tool(sessiontools.Target, accounted{sessiontools.New(b.Blob), ledger}), serveWorkspace(b, dir),
+	)
 }
 
 // volatile is what tests print of the time that they took.

@@ -44,6 +44,8 @@
 //   - Who was told to end ends, and well.
 //   - Nothing but wakes is open, notices are numbered without a gap, each run
 //     is told finished once.
+//   - Of spaces the same was told, the same is applied, and the same turns were
+//     shown the same prompt.
 //   - Every session folds again to the same bytes, asks for the effects that
 //     are stored, and the session-actor's own state has the same hash.
 //

@@ -23,6 +23,7 @@ type gather struct {
 	events  map[uint64]session.Event
 	asked   []Call // by the fold, in order
 	settled map[string]string
+	prompts []string
 }
 
 // end returns what is left when everything is at rest.
@@ -52,6 +53,7 @@ func (g *gather) end(ctx context.Context) (*End, error) {
 		}
 	}
 	end.Notices, err = g.notices(ctx)
+	end.Spaces, end.Prompts = spacesOf(replayed.State, end.Notices), g.prompts
 	for _, n := range end.Notices {
 		var d session.RunFinished
 		if n.Type == session.NoticeRunFinished && json.Unmarshal([]byte(n.Text), &d) == nil && int(d.Run) > len(end.Runs) {
@@ -65,6 +67,9 @@ func (g *gather) end(ctx context.Context) (*End, error) {
 func (g *gather) event(e session.Event, _ []session.Notice, after *session.State) {
 	g.events[e.Seq] = e
 	for _, effect := range after.Open() {
+		if prompt, ok := promptOf(effect.Payload); ok && effect.Class == session.ClassLLM && !slices.Contains(g.prompts, prompt) {
+			g.prompts = append(g.prompts, prompt)
+		}
 		known := slices.ContainsFunc(g.asked, func(c Call) bool { return c.Effect == effect.Name })
 		var call session.ToolCall
 		if effect.Class != session.ClassTool || known || codec.Unmarshal(effect.Payload, &call) != nil {

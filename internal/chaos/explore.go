@@ -66,7 +66,7 @@ func (x *Explorer) Brief(starts bool) []Point {
 	kinds := map[string]bool{}
 	var brief []Point
 	for _, point := range x.points {
-		if point.startsUp(x.ownAck()) {
+		if x.startsUp(point) {
 			if kinds[point.Kind()] || !starts {
 				continue
 			}
@@ -82,6 +82,22 @@ func (x *Explorer) ownAck() string {
 	return "ack." + subjects.LaneName(subjects.Lane(subjects.Partition(x.conversation.Session)))
 }
 
+// startsUp reports that a daemon sends the message because it starts. Contents
+// that a session-actor stores once it has lanes, and all that a bridge stores, are
+// of the session: several kills there in one trial are kills over one event, and
+// a session is quarantined for that.
+func (x *Explorer) startsUp(at Point) bool {
+	if !at.startsUp(x.ownAck()) {
+		return false
+	}
+	if kind, _, _ := strings.Cut(at.What, "."); kind != "chunk" && kind != "blob" {
+		return true
+	}
+	at.Side = Before
+	lanes := slices.IndexFunc(x.order, func(p Point) bool { return p.Part == SessionActor && strings.HasPrefix(p.What, "reset.") })
+	return at.Part == SessionActor && (lanes < 0 || slices.Index(x.order, at) < lanes)
+}
+
 // startsMax is how many points of what daemons send because they start share a
 // trial.
 const startsMax = 12
@@ -95,7 +111,7 @@ func (x *Explorer) Together(courses []Course) []Course {
 	sharing := map[string]Course{} // by the strikes' way, their side, and who sends the message
 	var order []string
 	for _, c := range courses {
-		if len(c) != 1 || !c[0].At.startsUp(x.ownAck()) {
+		if len(c) != 1 || !x.startsUp(c[0].At) {
 			alone = append(alone, c)
 			continue
 		}

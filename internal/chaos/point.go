@@ -75,7 +75,7 @@ func (p Point) Kind() string {
 	return string(p.Part) + "/" + string(p.Side) + "/" + what
 }
 
-// startsUp reports that a daemon sends the message because it starts, whatever
+// startsUp reports that a daemon may send the message because it starts, whatever
 // sessions there are; own names the acknowledgements of the session's lane,
 // for other lanes deliver nothing but install records.
 func (p Point) startsUp(own string) bool {

@@ -69,6 +69,31 @@ func TestNamesTogether(t *testing.T) {
 	}
 }
 
+// What is stored once there are lanes is of the session: strikes there are alone.
+func TestWhatASessionStoresIsStruckAlone(t *testing.T) {
+	t.Parallel()
+	x := &Explorer{conversation: Conversation{Session: "s1"}}
+	for _, what := range []string{"chunk.1", "blob.1", "reset.l1", "chunk.2", "blob.2"} {
+		x.order = append(x.order, Point{SessionActor, Before, what, 1})
+	}
+	x.order = append(x.order, Point{Bridge, Before, "chunk.3", 1})
+	var courses []Course
+	for _, at := range x.order {
+		courses = append(courses, Course{{At: at, Whom: Sender}})
+	}
+	var got []string
+	for _, c := range x.Together(courses) {
+		got = append(got, c.String())
+	}
+	want := []string{
+		"session-actor/before/chunk.1/1&session-actor/before/blob.1/1&session-actor/before/reset.l1/1",
+		"session-actor/before/chunk.2/1", "session-actor/before/blob.2/1", "bridge/before/chunk.3/1",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // What daemons send because they start is struck at together, the two sides of
 // a message never in one trial; all else is struck at alone.
 func TestTogether(t *testing.T) {
@@ -91,7 +116,7 @@ func TestTogether(t *testing.T) {
 		var sides []Side
 		for _, s := range c {
 			sides = append(sides, s.At.Side)
-			if s.At.startsUp(own) != c.together() {
+			if x.startsUp(s.At) != c.together() {
 				t.Errorf("%s", c)
 			}
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -234,93 +233,6 @@ func (t *trial) stop() {
 	for _, p := range t.proxies {
 		p.close()
 	}
-}
-
-// hold holds the conversation, waits for rest, and gathers what is left.
-func (t *trial) hold(ctx context.Context) (*End, error) {
-	conversation := t.explorer.conversation
-	if err := t.begin(ctx); err != nil {
-		return nil, err
-	}
-	from := uint64(0)
-	for i, text := range conversation.Says {
-		// The same name each time: it is one request, however often it is asked.
-		id := fmt.Sprintf("run-%d", i+1)
-		var seq uint64
-		err := t.asked(ctx, func(ctx context.Context) (err error) {
-			seq, err = t.client.Run(ctx, conversation.Session, text, client.RunOptions{ID: id, Submission: id})
-			return err
-		})
-		if err == nil && conversation.Cancelled {
-			err = t.cancel(ctx, id)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("ask for run %d: %w", i+1, err)
-		}
-		if from, err = t.endOf(ctx, seq, from); err != nil {
-			return nil, fmt.Errorf("wait for the end of run %d: %w", i+1, err)
-		}
-	}
-	if conversation.Cancelled {
-		if err := t.running[Bridge].start(); err != nil {
-			return nil, err
-		}
-	}
-	// A session-actor that answers has been started again; what it does then may
-	// cause work.
-	if _, err := t.view(ctx); err != nil {
-		return nil, err
-	}
-	if err := t.rest(ctx); err != nil {
-		return nil, err
-	}
-	g := gather{client: t.client, view: t.view, cast: t.explorer.cast, dir: t.dir, sid: conversation.Session}
-	return g.end(ctx)
-}
-
-// asked asks until it is answered, since the server may be down.
-func (t *trial) asked(ctx context.Context, ask func(context.Context) error) (err error) {
-	ended := t.until(ctx, "no answer", func() bool {
-		asking, cancel := context.WithTimeout(ctx, askWithin)
-		defer cancel()
-		err = ask(asking)
-		return err == nil
-	})
-	if ended != nil {
-		return errors.Join(ended, err)
-	}
-	return nil
-}
-
-// endOf waits for the end of the run that an event asked for, and returns where
-// in the notices it is told. It reads them again if the server was down.
-func (t *trial) endOf(ctx context.Context, seq, from uint64) (at uint64, err error) {
-	ended := t.until(ctx, "no end", func() bool {
-		at = from
-		_, err = t.client.End(ctx, t.explorer.conversation.Session, seq, from+1, func(n client.Notice) { at = n.StreamSeq })
-		var rejected *client.RejectedError
-		var stopped *client.QuarantinedError
-		return err == nil || errors.As(err, &rejected) || errors.As(err, &stopped)
-	})
-	if err != nil {
-		return at, errors.Join(ended, err)
-	}
-	return at, nil
-}
-
-// cancel cancels the run when its turn is asked.
-func (t *trial) cancel(ctx context.Context, run string) error {
-	err := t.until(ctx, "no turn is asked", func() bool {
-		view, err := t.view(ctx)
-		return err == nil && slices.ContainsFunc(view.Open, func(e session.ViewEffect) bool { return e.Class == session.ClassLLM })
-	})
-	if err != nil {
-		return err
-	}
-	return t.asked(ctx, func(ctx context.Context) error {
-		_, err := t.client.Cancel(ctx, t.explorer.conversation.Session, client.ControlOptions{ID: "cancel-" + run})
-		return err
-	})
 }
 
 // begin starts the processes: the bridge when the session-actor has created

@@ -18,6 +18,8 @@ type End struct {
 	Open       []string // effects that are open, wakes not counted
 	Notices    []Notice // as the stream has them
 	Replay     []string // what differs when sessions are folded again
+	Spaces     []string // notices about spaces, and what is applied, pending and staged
+	Prompts    []string // turns that were shown something before the transcript, with its fingerprint
 }
 
 // RunEnd is how a run ended.
@@ -79,6 +81,7 @@ func Check(bridgeKilled bool, want, got *End) []string {
 	if len(got.Runs) != len(want.Runs) {
 		say("%d runs ended, want %d", len(got.Runs), len(want.Runs))
 	}
+	faults = append(faults, sameSpaces(want, got, unknown)...)
 	for _, effect := range got.Open {
 		say("%s is open", effect)
 	}

@@ -35,6 +35,9 @@ type Options struct {
 	Memory     int64   // what sessions in memory may take, in bytes; 0: 256 MiB
 	VerifyPart float64 // of the snapshots, to be compared with the log; 0: none
 
+	// Prepare is called when the streams are there, before a session can open and
+	// before Install is published. Nil: nothing.
+	Prepare func(context.Context, *bus.Bus) error
 	// Serve gives the bridge its tools and models. Nil: no bridge runs.
 	Serve func(*bridge.Bridge) error
 }
@@ -97,6 +100,11 @@ func (s *Server) start(ctx context.Context, o Options) error {
 	}
 	if err := s.bus.Provision(ctx, conf, 1); err != nil {
 		return err
+	}
+	if o.Prepare != nil {
+		if err := o.Prepare(ctx, s.bus); err != nil {
+			return err
+		}
 	}
 	if _, err := host.EnsureInstall(ctx, s.bus, o.Install); err != nil {
 		return err

@@ -39,7 +39,7 @@ type actor struct {
 
 	usedAt time.Time // the same, by the clock
 
-	registries [2]*planner.Registry // of its own that are counted: the next turn's, the latest turn's
+	registries []*planner.Registry // of its own that are counted: see State.ShareRegistries
 }
 
 // stops reports whether the session is quarantined at seq.

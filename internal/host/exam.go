@@ -57,7 +57,7 @@ func (x *exam) see(e session.Event, state *session.State, said uint64) error {
 	}
 	if x.said.Seq == e.Seq && !x.heard {
 		x.heard = true
-		if n := x.said.N; e.Time <= x.said.At && (n <= said || n > state.NoticeN) {
+		if n := x.said.N; e.Time <= x.said.At && (n <= said || n > uint64(state.NoticeN)) {
 			return &damageError{
 				fmt.Sprintf("the notices about the event at %d", e.Seq),
 				fmt.Sprintf("number %d among them", n), fmt.Sprintf("numbers %d to %d", said+1, state.NoticeN),

@@ -97,7 +97,7 @@ func newHost(w world, log *slog.Logger, opts Options) *Host {
 		places: newPlaces(opts.Lanes), strayEvery: strayEvery, sweepFirst: sweepFirst, sweeping: make(chan struct{}, 1),
 		verifying: make(chan struct{}, 1), alone: make(chan struct{}, 1),
 		installs: bus.NewInstalls(w, log, func(ctx context.Context, install *session.Install) error {
-			return putDescriptors(ctx, w, install.Registry)
+			return putDescriptors(ctx, w, install.Composed())
 		}),
 	}
 }

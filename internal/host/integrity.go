@@ -130,7 +130,7 @@ func (h *Host) examine(ctx context.Context, sid string, held *session.State) err
 			}
 			state = session.New(install, sid)
 		}
-		said := state.NoticeN
+		said := uint64(state.NoticeN)
 		if h.fold(state, e) != nil {
 			return nil // the load comes upon the same, or stops before it
 		}

@@ -83,7 +83,7 @@ func newOracle(sid string) *oracle { return &oracle{state: session.New(builtin()
 
 // fold folds the next event.
 func (o *oracle) fold(e session.Event) {
-	before := o.state.NoticeN
+	before := uint64(o.state.NoticeN)
 	was := map[string]bool{}
 	for _, effect := range o.state.Open() {
 		was[effect.Name] = true
@@ -91,7 +91,7 @@ func (o *oracle) fold(e session.Event) {
 	_, o.rejected = o.state.Evolve(e)
 	one := owed{seq: e.Seq, effects: o.state.OpenExcept(func(name string) bool { return was[name] })}
 	one.withdrawn = slices.Clone(o.state.Withdrawals())
-	for n := before + 1; n <= o.state.NoticeN; n++ {
+	for n := before + 1; n <= uint64(o.state.NoticeN); n++ {
 		one.notices = append(one.notices, n)
 	}
 	o.owed = append(o.owed, one)

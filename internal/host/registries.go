@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"weak"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/planner"
+	"github.com/refold/refold/space"
 )
 
 // registries holds each registry that sessions set once, for as long as a
@@ -84,16 +86,15 @@ type heldWeight struct{ sessions, bytes int }
 // those that it held when it was weighed last. The install record's is not
 // counted: it stays, whoever leaves.
 func (l *laneActor) weighRegistries(s *actor) {
-	var now [2]*planner.Registry
+	var room [4]*planner.Registry
+	now := room[:0]
 	if s.state != nil {
-		n := 0
 		s.state.ShareRegistries(func(r *planner.Registry) *planner.Registry {
-			now[n] = r
-			n++
+			now = append(now, r)
 			return r
 		})
 	}
-	if now == s.registries {
+	if slices.Equal(now, s.registries) {
 		return
 	}
 	for _, r := range now {
@@ -102,7 +103,7 @@ func (l *laneActor) weighRegistries(s *actor) {
 	for _, r := range s.registries {
 		l.release(r)
 	}
-	s.registries = now
+	s.registries = slices.Clone(now)
 }
 
 // hold counts a session more that has a registry; nil is none.
@@ -188,6 +189,21 @@ func (c content) Registry(seq uint64, hash codec.Hash) (*planner.Registry, error
 			return nil, err
 		}
 		return c.h.registries.same(reg), nil
+	}
+	return nil, fmt.Errorf("the log has no event %d of %s", seq, c.sid)
+}
+
+// Space returns the manifest that the session's event at seq holds.
+func (c content) Space(seq uint64, hash codec.Hash) (*space.Manifest, error) {
+	for e, err := range c.h.world.ReadSession(c.ctx, c.sid, seq, seq, true) {
+		if err != nil {
+			return nil, fmt.Errorf("%w: event %d of %s: %w", errUnread, seq, c.sid, err)
+		}
+		m, found, err := session.ParseSnapshotReady(e)
+		if err == nil && found != hash {
+			err = fmt.Errorf("event %d of %s holds manifest %s", seq, c.sid, found)
+		}
+		return m, err
 	}
 	return nil, fmt.Errorf("the log has no event %d of %s", seq, c.sid)
 }

@@ -412,7 +412,7 @@ func (s *sim) judge() {
 		if got := s.mem.asked(sid); !slices.Equal(got, names) {
 			s.t.Errorf("%s: asked %v, want %v", sid, got, names)
 		}
-		if got, want := s.mem.said(sid), upTo(want.state.NoticeN); !slices.Equal(got, want) {
+		if got, want := s.mem.said(sid), upTo(uint64(want.state.NoticeN)); !slices.Equal(got, want) {
 			s.t.Errorf("%s: notices were first stored in the order %v, want 1 to %d", sid, got, len(want))
 		}
 	}

@@ -59,12 +59,12 @@ type Service struct {
 }
 
 // DefaultTenant is the tenant of whoever writes no file: one user of each role
-// that a deployment with OpenAI's models and host tools has.
+// that a deployment with OpenAI's models, host tools and the tools of sessions has.
 func DefaultTenant() *Tenant {
 	return &Tenant{
 		SessionActors: []string{"actor"}, Clients: []string{"client"}, Approvers: []string{"approver"}, Operators: []string{"operator"},
 		Auditors: []string{"auditor"}, Timers: []string{"timers"}, Admins: []string{"admin"},
-		Models: map[string][]string{"models": {"openai"}}, Tools: map[string][]string{"tools": {"host"}},
+		Models: map[string][]string{"models": {"openai"}}, Tools: map[string][]string{"tools": {"host", sessionTools}},
 	}
 }
 

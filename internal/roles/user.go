@@ -40,7 +40,7 @@ func (u User) class() session.Class {
 	case StepHooks:
 		return session.ClassStep
 	case SpaceReaders:
-		return session.Class(session.DoorSpace)
+		return session.ClassSpace
 	case Timers:
 		return session.ClassWake
 	default:

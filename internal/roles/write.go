@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -137,6 +138,9 @@ func (f *File) writeUser(dir string, users []User, u User) error {
 	return nil
 }
 
+// sessionTools is the executor of the tools that sessions have of their own.
+const sessionTools = "refold"
+
 // daemon is what the user's daemon is started with, beside how it connects;
 // nil for users that run none of ours.
 func (u User) daemon(users []User) []string {
@@ -152,8 +156,12 @@ func (u User) daemon(users []User) []string {
 		return lines
 	case Timers:
 		return []string{"provision: false", "timers: true"}
-	case Models, Tools:
-		return []string{"provision: false", "timers: false"}
+	case Models, Tools, SpaceReaders:
+		lines := []string{"provision: false", "timers: false"}
+		if !slices.Contains(u.Targets, sessionTools) {
+			lines = append(lines, "no-session-tools: true")
+		}
+		return lines
 	default:
 		return nil
 	}

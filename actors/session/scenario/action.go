@@ -54,6 +54,9 @@ func Read(input string, reg *planner.Registry, view ...session.View) (Action, er
 	case "event", "bytes":
 		return readRaw(first, rest)
 	case "settle":
+		if effect, said := cutWord(rest); strings.HasPrefix(effect, "y") {
+			return readSyncSettlement(effect, said, view)
+		}
 		return readSettlement(rest, reg, planOf(view))
 	case "configure":
 		return event(session.DoorCtl, session.TypeSessionConfigured, json.RawMessage(rest))
@@ -63,6 +66,9 @@ func Read(input string, reg *planner.Registry, view ...session.View) (Action, er
 		return readDecision(first, rest, view)
 	case "close":
 		return event(session.DoorCtl, session.TypeSessionClosed, struct{}{})
+	}
+	if spaceEvents[first] != "" {
+		return readSpace(first, rest)
 	}
 	if controls[first] != "" {
 		return readControl(first, rest)

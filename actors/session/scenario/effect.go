@@ -47,6 +47,15 @@ func effectField(name string, text []byte, v session.View, seqs []uint64) string
 			}
 			return strings.Join(words, ", ")
 		}
+	case "spaces":
+		var used []struct{ Hash, Space string } // when they were applied differs from run to run
+		if json.Unmarshal(text, &used) == nil {
+			var words []string
+			for _, u := range used {
+				words = append(words, u.Space+" "+u.Hash[:min(8, len(u.Hash))])
+			}
+			return strings.Join(words, ", ")
+		}
 	case "input_seq":
 		if seq, err := strconv.ParseUint(string(text), 10, 64); err == nil {
 			return strings.TrimSpace(numbers([]uint64{seq}, seqs))

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/space"
 )
 
 // notice is what of the notices' data is drawn.
@@ -34,6 +35,13 @@ type notice struct {
 	Used      int64            `json:"used"`
 	Estimate  int64            `json:"estimate"`
 
+	Workspace string          `json:"workspace"`
+	Hash      string          `json:"hash"`
+	Outcome   string          `json:"outcome"`
+	Mode      string          `json:"mode"`
+	Problems  []space.Problem `json:"problems"`
+	Warnings  []space.Problem `json:"warnings"`
+
 	OverBudget *session.OverBudget `json:"over_budget"`
 }
 
@@ -44,6 +52,8 @@ func noticeLine(s Said, now int64) string {
 		return s.Type + " " + err.Error()
 	}
 	switch {
+	case d.Workspace != "":
+		return noticeOfSpace(s.Type, &d)
 	case d.Batch != "":
 		line := fmt.Sprintf("%s %s plan %s, groups %s, group %d", s.Type, d.Batch, short(d.PlanHash), groups(d.Groups), d.Group)
 		if len(d.Calls) > 0 {

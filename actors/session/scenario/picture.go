@@ -156,6 +156,9 @@ func writeChanges(b *strings.Builder, before, after session.View) {
 	if had, has := before.Run, after.Run; had != nil && has != nil && had.Number == has.Number && budgetText(had.Budget) != budgetText(has.Budget) {
 		b.WriteString("= budget run " + strconv.Itoa(int(has.Number)) + " " + budgetText(has.Budget) + "\n")
 	}
+	if heldText(before) != heldText(after) {
+		b.WriteString("= spaces " + heldText(after) + "\n")
+	}
 	if factsText(before) != factsText(after) {
 		b.WriteString("= facts" + factsText(after) + "\n")
 	}

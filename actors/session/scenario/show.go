@@ -29,6 +29,10 @@ func Show(what string, v session.View, seqs []uint64, payload func(session.ViewE
 		return run(v, seqs), nil
 	case "queue":
 		return queue(v, seqs), nil
+	case "spaces":
+		return spacesText(v), nil
+	case "prompt":
+		return promptText(v), nil
 	}
 	kind, name := cutWord(what)
 	switch {
@@ -42,7 +46,7 @@ func Show(what string, v session.View, seqs []uint64, payload func(session.ViewE
 	case kind == "call" && name != "":
 		return call(name, v, seqs)
 	}
-	return "", fmt.Errorf("scenario: show transcript, tools, turn, batch, run, queue, call r1t1c0 or effect r1t1, not %q", what)
+	return "", fmt.Errorf("scenario: show transcript, tools, turn, batch, run, queue, spaces, prompt, call r1t1c0 or effect r1t1, not %q", what)
 }
 
 // ShowProgress draws what a step `show progress` names: the progress of the

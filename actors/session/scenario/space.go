@@ -1,0 +1,209 @@
+package scenario
+
+import (
+	"encoding/json"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
+)
+
+// spaceEvents are the steps about spaces: the event of each.
+var spaceEvents = map[string]string{
+	"sync": session.TypeWorkspaceSyncRequested, "apply": session.TypeWorkspaceApplyRequested, "detach": session.TypeWorkspaceDetached,
+}
+
+// readSpace reads what an operator asks about a space.
+func readSpace(verb, rest string) (Action, error) {
+	words, err := fields(rest)
+	if err != nil {
+		return Action{}, err
+	}
+	door, data := session.DoorCtl, map[string]any{}
+	for i, w := range words {
+		switch {
+		case w.key == "" && i == 0:
+			data["workspace"] = w.text
+		case w.key == "" && w.text == "dry":
+			data["dry"] = true
+		case w.key == "via":
+			door = session.Door(w.text)
+		case w.key == "":
+			return Action{}, fmt.Errorf("scenario: %s: unknown %q", verb, w.text)
+		default:
+			data[w.key] = valueOf(w)
+		}
+	}
+	return event(door, spaceEvents[verb], data)
+}
+
+// readSyncSettlement reads what a reader says of a space.
+func readSyncSettlement(effect, said string, view []session.View) (Action, error) {
+	status, rest := cutWord(said)
+	words, err := fields(rest)
+	if err != nil {
+		return Action{}, err
+	}
+	data := map[string]any{"effect": effect}
+	typ := session.TypeWorkspaceSnapshotReady
+	switch status {
+	case "ready":
+		if len(words) == 0 || !isJSON(words[0].text) {
+			return Action{}, fmt.Errorf("scenario: settle %s ready {…}", effect)
+		}
+		manifest, err := fullManifest(words[0].text, spaceOf(view, effect))
+		if err != nil {
+			return Action{}, err
+		}
+		data["manifest"], words = manifest, words[1:]
+	case "unchanged":
+		typ = session.TypeWorkspaceSyncUnchanged
+		data["hash"] = hashOf(view, spaceOf(view, effect))
+	case "failed":
+		typ = session.TypeWorkspaceSyncFailed
+		if len(words) < 2 {
+			return Action{}, fmt.Errorf("scenario: settle %s failed code \"detail\"", effect)
+		}
+		data["error"] = map[string]any{"code": words[0].text, "detail": words[1].text}
+		words = words[2:]
+	default:
+		return Action{}, fmt.Errorf("scenario: settle %s ready {…} | unchanged | failed code \"detail\"", effect)
+	}
+	for _, w := range words {
+		data[w.key] = valueOf(w)
+	}
+	a, err := event(session.DoorSpace, typ, data)
+	a.Settles = effect
+	return a, err
+}
+
+// fullManifest fills in what every manifest has, and makes files of paths: the
+// content of each is its path.
+func fullManifest(text, name string) (json.RawMessage, error) {
+	m := map[string]any{"v": 1, "kind": "workspace", "space": name}
+	if err := json.Unmarshal([]byte(text), &m); err != nil {
+		return nil, fmt.Errorf("scenario: a manifest: %w", err)
+	}
+	if files, ok := m["files"].([]any); ok {
+		for i, f := range files {
+			if p, ok := f.(string); ok {
+				files[i] = map[string]any{"path": p, "ref": codec.RefOf([]byte(p)), "size": len(p), "media_type": mediaType(p)}
+			}
+		}
+	}
+	return json.Marshal(m)
+}
+
+// mediaType returns the media type of a file in a scenario.
+func mediaType(p string) string {
+	if path.Ext(p) == ".png" {
+		return "image/png"
+	}
+	return "text/markdown"
+}
+
+// spaceOf returns the space that an open sync is about.
+func spaceOf(view []session.View, effect string) string {
+	if len(view) > 0 {
+		for _, s := range view[0].Syncs {
+			if s.Effect == effect {
+				return s.Space
+			}
+		}
+	}
+	return ""
+}
+
+// hashOf returns the first manifest of a space that a sync knows: staged,
+// pending, applied.
+func hashOf(view []session.View, name string) string {
+	if len(view) == 0 {
+		return ""
+	}
+	all := append(append([]session.ViewSpace{}, view[0].Staged...), view[0].Pending...)
+	if view[0].Workspace != nil {
+		all = append(all, *view[0].Workspace)
+	}
+	for _, s := range all {
+		if s.Space == name {
+			return s.Hash
+		}
+	}
+	return ""
+}
+
+// spacesText draws what a session holds of spaces.
+func spacesText(v session.View) string {
+	var b strings.Builder
+	line := func(what string, s *session.ViewSpace) {
+		b.WriteString(what + " " + s.Space + " " + short(s.Hash))
+		for _, part := range []struct{ name, text string }{{"version", s.Version}, {"mode", s.Mode}, {"prompt", s.PromptPack}, {"catalog", s.ToolCatalog}, {"lacks", strings.Join(s.Lacks, ",")}} {
+			if part.text != "" {
+				b.WriteString(" " + part.name + "=" + part.text)
+			}
+		}
+		b.WriteByte('\n')
+	}
+	if v.Workspace != nil {
+		line("applied", v.Workspace)
+	}
+	for i := range v.Pending {
+		line("pending", &v.Pending[i])
+	}
+	for i := range v.Staged {
+		line("staged", &v.Staged[i])
+	}
+	for _, s := range v.Syncs {
+		b.WriteString("open " + s.Effect + " " + s.Space + " until " + span(s.Deadline-v.Clock) + "\n")
+	}
+	if b.Len() == 0 {
+		return "none\n"
+	}
+	return b.String()
+}
+
+// noticeOfSpace writes a notice about a space.
+func noticeOfSpace(typ string, d *notice) string {
+	line := typ + " " + d.Workspace
+	for _, part := range []string{short(d.Hash), d.Effect, d.Outcome, d.Mode, d.Code} {
+		if part != "" {
+			line += " " + part
+		}
+	}
+	if d.Detail != "" {
+		line += ": " + oneLine(d.Detail)
+	}
+	for _, p := range append(d.Problems, d.Warnings...) {
+		line += "\n    " + p.String()
+	}
+	return line
+}
+
+// heldText draws what changes without a notice: what is pending and staged.
+func heldText(v session.View) string {
+	v.Syncs, v.Workspace = nil, nil
+	return strings.ReplaceAll(strings.TrimSpace(spacesText(v)), "\n", ", ")
+}
+
+// promptText draws what the latest turn shows before the transcript.
+func promptText(v session.View) string {
+	if v.Turn == nil || v.Turn.Prompt == nil {
+		return "none\n"
+	}
+	var b strings.Builder
+	b.WriteString("mark " + short(v.Turn.Prompt.Mark) + "\n")
+	for _, p := range v.Turn.Prompt.Parts {
+		role := p.Role
+		if role == "" {
+			role = "system"
+		}
+		name := p.Space + ":" + p.Path
+		if p.Path == "" {
+			name = short(p.Hash)
+		}
+		b.WriteString(role + " " + name + "\n")
+	}
+	return b.String()
+}

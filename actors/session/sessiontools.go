@@ -1,0 +1,47 @@
+package session
+
+import (
+	_ "embed"
+	"fmt"
+	"strings"
+
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/planner"
+)
+
+// reservedLayer names the layer of the session's own tools, and begins their
+// tool_ids.
+const reservedLayer = "refold"
+
+const reservedID = "refold.* is kept for the session's own tools: choose another"
+
+// isSessionTool reports whether a tool_id is kept for the session's own tools.
+func isSessionTool(id string) bool { return strings.HasPrefix(id, reservedLayer+".") }
+
+// sessionToolsJSON holds the session's own tools in the form that an install
+// record has them.
+//
+//go:embed sessiontools.json
+var sessionToolsJSON []byte
+
+// sessionLayer is read once, when the program starts.
+var sessionLayer = readSessionTools()
+
+func readSessionTools() planner.Layer {
+	raw, err := codec.FromJSON(sessionToolsJSON)
+	l := planner.Layer{Name: reservedLayer, Reserved: true}
+	if err == nil {
+		err = codec.Unmarshal(raw, &l.Tools)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("session: sessiontools.json: %v", err))
+	}
+	return l
+}
+
+// sessionTools returns the layer of the session's own tools.
+func sessionTools() planner.Layer { return sessionLayer }
+
+// SessionTools returns the session's own tools: what every bridge can serve for
+// the target refold. The caller must not change them.
+func SessionTools() []planner.ToolSpec { return sessionLayer.Tools }

@@ -1,0 +1,196 @@
+package session
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/space"
+)
+
+// workspaceApplyRequested makes what is staged pending, or applies it at once.
+func (s *State) workspaceApplyRequested(b *WorkspaceApplyRequested) *refusal {
+	mode := b.Mode
+	if mode == "" {
+		mode = ModeNextRun
+	}
+	if !isMode(mode) {
+		return modeFault("mode", mode)
+	}
+	if bad := choiceFault(b.PromptPack, b.ToolCatalog); bad != nil {
+		return bad
+	}
+	at, bad := s.stagedFor(b.Workspace)
+	if bad != nil {
+		return bad
+	}
+	pin := s.Spaces.Staged[at].Pin
+	if b.Hash != "" && !pin.Hash.Is(b.Hash) {
+		return refuse(RejectStale, "hash: staged is "+pin.Hash.String())
+	}
+	pin.Prompt, pin.Catalog = b.PromptPack, b.ToolCatalog
+	if bad := s.makePending(pin, mode, s.Seq); bad != nil {
+		return bad
+	}
+	s.Spaces.Staged = slices.Delete(s.Spaces.Staged, at, at+1)
+	s.dropContent()
+	return nil
+}
+
+// stagedFor returns where the space that an apply is about is staged. Without a
+// name it is the one that is.
+func (s *State) stagedFor(name string) (int, *refusal) {
+	switch {
+	case name != "" && !s.isGranted(name):
+		return 0, unknownSpace(name)
+	case s.Spaces == nil || len(s.Spaces.Staged) == 0 || name != "" && s.stagedAt(name) < 0:
+		return 0, refuse(RejectNothingStaged, "workspace: nothing is staged: sync it first")
+	case name != "":
+		return s.stagedAt(name), nil
+	case len(s.Spaces.Staged) > 1:
+		return 0, refuse(RejectInvalidData, "workspace: "+strconv.Itoa(len(s.Spaces.Staged))+" spaces are staged: name one")
+	}
+	return 0, nil
+}
+
+// isGranted reports whether a grant is about a space.
+func (s *State) isGranted(name string) bool {
+	grant, _ := s.grantNow(name)
+	return grant != nil
+}
+
+// makePending checks a pin as it would be applied, and has it wait for its
+// boundary in place of the workspace that waits. asked is the sequence of the
+// request. An earlier boundary of the same
+// space stands. If that is now, it is applied at once.
+func (s *State) makePending(pin SpacePin, mode string, asked uint64) *refusal {
+	pin.Asked = asked
+	now := s.stack()
+	if _, bad := s.stackWith(&now, pin); bad != nil {
+		return bad
+	}
+	if mode == ModeImmediate && s.Run == nil {
+		s.Spaces.Pending = slices.DeleteFunc(s.Spaces.Pending, func(p SpaceStage) bool { return p.Pin.Kind == pin.Kind })
+		s.applyPin(pin, mode)
+		return nil
+	}
+	for i := range s.Spaces.Pending {
+		if p := &s.Spaces.Pending[i]; p.Pin.Space == pin.Space && p.Mode == ModeNextStep {
+			mode = ModeNextStep
+		}
+	}
+	s.Spaces.Pending = slices.DeleteFunc(s.Spaces.Pending, func(p SpaceStage) bool { return p.Pin.Kind == pin.Kind })
+	s.Spaces.Pending = append(s.Spaces.Pending, SpaceStage{Mode: mode, Pin: pin})
+	return nil
+}
+
+// stackWith returns what turns would be offered from with a pin on top of st, or
+// why it does not fit.
+func (s *State) stackWith(st *stack, pin SpacePin) (stack, *refusal) {
+	a := adopted{pin, s.manifest(pin.Hash)}
+	if pin.Prompt != "" && a.manifest.Prompt(pin.Prompt) == nil {
+		return stack{}, refuse(RejectWorkspaceInvalid, "prompt_pack: "+a.lacks("prompt pack", pin.Prompt))
+	}
+	if pin.Catalog != "" && a.manifest.Catalog(pin.Catalog) == nil {
+		return stack{}, refuse(RejectWorkspaceInvalid, "tool_catalog: "+a.lacks("catalog", pin.Catalog))
+	}
+	out := st.with(a)
+	if bad := out.compose(); bad != nil {
+		return stack{}, refuse(RejectWorkspaceInvalid, bad.Error())
+	}
+	if s.install.Record.Policy.Coverage == CoverageFail {
+		if missing := a.uncovered(out.registry); len(missing) > 0 {
+			return stack{}, refuse(RejectWorkspaceInvalid, missing[0].Path+": "+missing[0].Detail)
+		}
+	}
+	if bad := s.orphanFault(&out); bad != nil {
+		return stack{}, refuse(RejectWorkspaceInvalid, bad.detail)
+	}
+	return out, nil
+}
+
+// applyPending applies what waits for this boundary, one space after the other:
+// the first turn of a run, or any turn.
+func (s *State) applyPending(firstTurn bool) {
+	if s.Spaces == nil || len(s.Spaces.Pending) == 0 {
+		return
+	}
+	waiting := s.Spaces.Pending
+	s.Spaces.Pending = nil
+	for i := range waiting {
+		if !firstTurn && waiting[i].Mode != ModeNextStep {
+			s.Spaces.Pending = append(s.Spaces.Pending, waiting[i])
+			continue
+		}
+		s.applyPin(waiting[i].Pin, waiting[i].Mode)
+	}
+	s.dropContent()
+}
+
+// applyPin applies a pin if it fits, and says so or why not.
+func (s *State) applyPin(pin SpacePin, mode string) {
+	before := s.stack()
+	pin.At = s.Clock
+	st, bad := s.stackWith(&before, pin)
+	if bad != nil {
+		say(s, NoticeWorkspaceFailed, WorkspaceFailed{
+			Workspace: pin.Space, Kind: pin.Kind, Hash: pin.Hash.String(), Code: string(RejectWorkspaceInvalid), Detail: bad.detail,
+		})
+		return
+	}
+	if w := before.workspace(); w != nil && w.Space != pin.Space {
+		s.sayGone(&w.SpacePin)
+	}
+	s.recompose(&st)
+	say(s, NoticeWorkspaceApplied, WorkspaceApplied{
+		Workspace: pin.Space, Kind: pin.Kind, Hash: pin.Hash.String(), Mode: mode, Version: pin.Version,
+		PromptPack: pin.Prompt, ToolCatalog: pin.Catalog, Registry: st.registry.Hash().String(),
+	})
+}
+
+// recompose makes a composed stack what is applied.
+func (s *State) recompose(st *stack) {
+	s.adopt(st)
+	s.toolsMoved = true
+}
+
+// adopt takes over a composed stack.
+func (s *State) adopt(st *stack) {
+	s.Spaces.content.base, s.registry, s.Spaces.content.own = st.base, st.registry, nil
+	s.Spaces.Applied = nil
+	for i := range st.spaces {
+		s.Spaces.content.add(st.spaces[i].Hash, st.spaces[i].manifest)
+		s.Spaces.Applied = append(s.Spaces.Applied, st.spaces[i].SpacePin)
+	}
+	s.Spaces.Composed = composedHash(st)
+}
+
+// composedHash returns what a state records of a composed stack.
+func composedHash(st *stack) (hash codec.Hash) {
+	if len(st.spaces) > 0 || st.tools {
+		hash = st.registry.Hash()
+	}
+	return hash
+}
+
+func (s *State) sayGone(p *SpacePin) {
+	say(s, NoticeWorkspaceGone, WorkspaceGone{Workspace: p.Space, Kind: p.Kind, Hash: p.Hash.String()})
+}
+
+// sayFailed says that a sync ended without staging anything. m is what was read,
+// if it could be.
+func (s *State) sayFailed(o *OpenSync, m *adopted, code, detail string, problems []space.Problem) {
+	failed := WorkspaceFailed{
+		Workspace: o.Space, Kind: o.Kind, Effect: Place{sync: o.Number, call: -1}.String(), Code: code,
+		Detail: clip(detail, DetailBytesMax), Problems: firstProblems(problems),
+	}
+	if m != nil {
+		failed.Hash = m.Hash.String()
+	}
+	say(s, NoticeWorkspaceFailed, failed)
+}
+
+// firstProblems returns as many problems as a notice has room for.
+func firstProblems(problems []space.Problem) []space.Problem {
+	return problems[:min(len(problems), NoticeProblemsMax)]
+}

@@ -1,0 +1,136 @@
+package session
+
+import (
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/space"
+)
+
+// The events of spaces: the wire's names.
+const (
+	TypeWorkspaceSyncRequested  = "WorkspaceSyncRequested"
+	TypeWorkspaceApplyRequested = "WorkspaceApplyRequested"
+	TypeWorkspaceDetached       = "WorkspaceDetached"
+	TypeWorkspaceSnapshotReady  = "WorkspaceSnapshotReady"
+	TypeWorkspaceSyncUnchanged  = "WorkspaceSyncUnchanged"
+	TypeWorkspaceSyncFailed     = "WorkspaceSyncFailed"
+)
+
+// WorkspaceSyncRequested has a space read: the effect y<n>. What is read is
+// staged, and with Apply pending at once.
+type WorkspaceSyncRequested struct {
+	Apply       string   `msgpack:"apply,omitempty"` // a mode; absent: the space is staged and no more
+	Dry         bool     `msgpack:"dry,omitempty"`   // read and check, and stage nothing
+	Grant       *Grant   `msgpack:"grant,omitempty"` // counts for this space in place of the install record's
+	Only        []string `msgpack:"only,omitempty"`  // prompts, tools, context, skills: the others stay as they are
+	PromptPack  string   `msgpack:"prompt_pack,omitempty"`
+	ToolCatalog string   `msgpack:"tool_catalog,omitempty"`
+	Version     string   `msgpack:"version,omitempty"`
+	Workspace   string   `msgpack:"workspace"`
+}
+
+// WorkspaceApplyRequested makes what is staged pending for a boundary.
+type WorkspaceApplyRequested struct {
+	Hash        string `msgpack:"hash,omitempty"` // hex: what must be staged
+	Mode        string `msgpack:"mode,omitempty"` // next_run if absent
+	PromptPack  string `msgpack:"prompt_pack,omitempty"`
+	ToolCatalog string `msgpack:"tool_catalog,omitempty"`
+	Workspace   string `msgpack:"workspace,omitempty"` // absent: the staged workspace
+}
+
+// The modes of an apply: when it takes effect.
+const (
+	ModeNextRun   = "next_run"           // when the next run starts; the default, also when empty
+	ModeNextStep  = "next_step_boundary" // before the active run's next turn
+	ModeImmediate = "immediate_if_idle"  // at once if no run is active, else as next_run
+)
+
+// WorkspaceDetached drops a space: what is applied, pending and staged of it,
+// an open sync, and its grant through ctl.
+type WorkspaceDetached struct {
+	Workspace string `msgpack:"workspace"`
+}
+
+// WorkspaceSnapshotReady settles a sync: what the space holds.
+type WorkspaceSnapshotReady struct {
+	Effect    string     `msgpack:"effect"`
+	Lacks     []string   `msgpack:"lacks,omitempty"` // needs of the manifest that are not met where it was read
+	Manifest  codec.Raw  `msgpack:"manifest"`
+	Revision  string     `msgpack:"revision,omitempty"` // of the source, for people
+	Signature *Signature `msgpack:"signature,omitempty"`
+	Source    string     `msgpack:"source,omitempty"` // factory, package, module: what the reader says of itself
+}
+
+// WorkspaceSyncUnchanged settles a sync: the space holds what the session knows.
+type WorkspaceSyncUnchanged struct {
+	Effect    string     `msgpack:"effect"`
+	Hash      string     `msgpack:"hash"` // hex: one of the effect's known
+	Lacks     []string   `msgpack:"lacks,omitempty"`
+	Signature *Signature `msgpack:"signature,omitempty"`
+	Source    string     `msgpack:"source,omitempty"`
+}
+
+// WorkspaceSyncFailed settles a sync: the space could not be read.
+type WorkspaceSyncFailed struct {
+	Effect   string          `msgpack:"effect"`
+	Error    Fault           `msgpack:"error"`
+	Problems []space.Problem `msgpack:"problems,omitempty"` // at most space.ProblemsMax
+}
+
+// Signature says who vouches for a manifest: Ed25519 over SignedText of its
+// hash, by a NATS nkey.
+type Signature struct {
+	Key string `msgpack:"key"` // the public key
+	Sig string `msgpack:"sig"` // base64url without padding
+}
+
+// The values of WorkspaceSyncRequested.Only.
+const (
+	OnlyPrompts = "prompts"
+	OnlyTools   = "tools"
+	OnlyContext = "context"
+	OnlySkills  = "skills"
+)
+
+// Space is the payload of an effect of class space: it asks for a space's
+// manifest. It is not claimed, since reading twice does no harm.
+type Space struct {
+	At      int64        `msgpack:"at"`
+	Class   Class        `msgpack:"class"`
+	Dry     bool         `msgpack:"dry,omitempty"` // no blobs are stored
+	Effect  string       `msgpack:"effect"`        // y1
+	Kind    space.Kind   `msgpack:"kind"`
+	Known   []codec.Hash `msgpack:"known,omitempty"` // manifests that are staged, pending and applied, in this order
+	Only    []string     `msgpack:"only,omitempty"`  // all other parts are those of the first of Known, or none
+	RunMS   int64        `msgpack:"run_ms"`
+	Session string       `msgpack:"session"`
+	Space   string       `msgpack:"space"`
+	StartBy int64        `msgpack:"start_by"` // Unix ms; past it nobody starts it
+	V       int          `msgpack:"v"`
+	Version string       `msgpack:"version,omitempty"`
+}
+
+// UsedSpace is one space in the effect of a session tool.
+type UsedSpace struct {
+	At      int64      `msgpack:"at"` // clock when it was applied
+	Hash    codec.Hash `msgpack:"hash"`
+	Kind    space.Kind `msgpack:"kind"`
+	Source  string     `msgpack:"source,omitempty"`
+	Space   string     `msgpack:"space"`
+	Version string     `msgpack:"version,omitempty"`
+}
+
+// PromptPart is one thing that a model is shown before the transcript.
+type PromptPart struct {
+	MediaType string     `msgpack:"media_type,omitempty"`
+	Names     []string   `msgpack:"names,omitempty"` // the path of a document or an image
+	Ref       codec.Hash `msgpack:"ref"`             // the blob that holds it
+	Role      string     `msgpack:"role,omitempty"`  // empty: system text
+}
+
+// The values of PromptPart.Role.
+const (
+	PromptUser      = "user"
+	PromptAssistant = "assistant"
+	PromptDocument  = "document"
+	PromptImage     = "image"
+)

@@ -1,0 +1,130 @@
+package session
+
+// How the limits of spaces relate to those of states, effects and events.
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/planner"
+	"github.com/refold/refold/space"
+)
+
+// appliedMax is how many spaces may be applied at once: a workspace, and packs
+// of a later release.
+const appliedMax = 17
+
+// longToken is a name of the greatest length.
+var longToken = strings.Repeat("t", space.TokenBytesMax)
+
+// longPin is a pin at its limits.
+func longPin() SpacePin {
+	lacks := make([]string, LacksMax)
+	for i := range lacks {
+		lacks[i] = strings.Repeat("n", space.NeedBytesMax)
+	}
+	return SpacePin{
+		Asked: 1 << 63, At: NumberMax, Catalog: longToken, Grant: 1 << 63, Kind: space.Workspace, Lacks: lacks, Prompt: longToken, Seq: 1 << 63,
+		Source: "package", Space: longToken, Version: longToken,
+	}
+}
+
+// longGrant is a grant at its limits, without a manifest: those come with the
+// record alone.
+func longGrant() Grant {
+	g := Grant{
+		Kind: space.Workspace, May: []string{MayPrompt, MaySkills, MayResponseFormat, MayParams, MayRewords}, RunMS: SyncRunMaxMS,
+		Sources: []string{"factory", "package", "module"}, Space: longToken, Target: longToken, Version: longToken,
+	}
+	for range GrantDigestsMax {
+		g.Digests = append(g.Digests, codec.Hash{}.String())
+	}
+	for range GrantKeysMax {
+		g.Keys = append(g.Keys, strings.Repeat("U", NameBytesMax))
+	}
+	return g
+}
+
+// longPrompt is the parts and variables of a prompt at their limits.
+func longPrompt() (parts []PromptPart, vars codec.Pairs) {
+	for range space.PartsMax {
+		parts = append(parts, PromptPart{
+			MediaType: strings.Repeat("m", space.MediaTypeBytesMax), Names: []string{strings.Repeat("p", space.PathBytesMax)}, Role: PromptAssistant,
+		})
+	}
+	for i := range space.VarsMax {
+		name := space.VarFact + string(rune('A'+i)) + strings.Repeat("f", space.FactNameBytesMax-1)
+		vars = append(vars, codec.Pair{Key: name, Value: codec.AppendString(nil, strings.Repeat("v", space.FactValueBytesMax))})
+	}
+	return parts, vars
+}
+
+// spacesBytesBound is what a state holds of spaces at their limits.
+func spacesBytesBound() int {
+	pin := len(encode(SpaceStage{Mode: ModeImmediate, Pin: longPin()}))
+	own := longPin()
+	own.Lacks = nil // a config's has none
+	open := OpenSync{
+		Apply: ModeImmediate, At: NumberMax, Catalog: longToken, Deadline: NumberMax, Dry: true, Grant: 1 << 63, Kind: space.Workspace, Known: make([]Known, knownMax),
+		Number: 1 << 31, Only: []string{OnlyPrompts, OnlyTools, OnlyContext, OnlySkills}, Prompt: longToken, RunMS: SyncRunMaxMS, Seq: 1 << 63, Space: longToken, Target: longToken,
+		Version: longToken,
+	}
+	return 1<<10 + (3*appliedMax+StagedMax)*pin + // applied, pending, staged, and of the turn
+		(GrantsMax+SyncsMax)*len(encode(GrantPin{Grant: longGrant(), Seq: 1 << 63})) +
+		SyncsMax*len(encode(open)) + SyncsDoneMax*64 +
+		(queueHeldMax+2)*len(encode(own)) + promptBytesMax
+}
+
+// TestSpaceLimitsRelate: what spaces add to effects and events fits.
+func TestSpaceLimitsRelate(t *testing.T) {
+	t.Parallel()
+	parts, vars := longPrompt()
+	mark := codec.Hash{}
+	with := len(encode(Generation{Prompt: parts, PromptMark: &mark, Vars: vars})) - len(encode(Generation{}))
+	used := make([]UsedSpace, appliedMax)
+	for i := range used {
+		used[i] = UsedSpace{At: NumberMax, Kind: space.Workspace, Source: "package", Space: longToken, Version: longToken}
+	}
+	spaces := len(encode(ToolCall{Spaces: used})) - len(encode(ToolCall{}))
+	problems := make([]space.Problem, space.ProblemsMax)
+	for i := range problems {
+		problems[i] = space.Problem{
+			Code: space.BindingInWorkspace, Detail: strings.Repeat("d", space.DetailBytesMax), File: strings.Repeat("f", space.PathBytesMax), Line: 1 << 30,
+			Path: strings.Repeat("p", space.ProblemPathBytesMax),
+		}
+	}
+	settled := len(encode(WorkspaceSyncFailed{Problems: problems}))
+	notice := Notice{Data: WorkspaceFailed{Problems: firstProblems(escaped(problems))}}
+	for _, c := range []struct {
+		why string
+		ok  bool
+	}{
+		{"a prompt at its limits is within what a transcript leaves it", with <= promptBytesMax},
+		{"a transcript beside a full prompt is worth having", promptBytesMax <= TranscriptBytesMax/8},
+		{"a session tool's call fits with its spaces", planner.ArgumentsBytesMax+callFixedBytesMax+spaces <= EffectBytesMax},
+		{"a settlement with a full manifest fits an event", space.ManifestBytesMax+LacksMax*(2+space.NeedBytesMax)+4<<10 <= EventBytesMax},
+		{"a failed sync with all problems fits an event, with half of it left", 2*settled <= EventBytesMax},
+		{"a notice with all problems fits", len(notice.JSON()) <= NoticeBytesMax},
+		{"a sync's deadline is within its limit", 2*SyncRunMaxMS <= DeadlineMaxMS && 2*SyncRunMinMS >= DeadlineMinMS},
+		{"facts are as long as templates take them", FactNameBytesMax == space.FactNameBytesMax && FactValueBytesMax == space.FactValueBytesMax},
+		{"a prompt pack brings no more than a config", space.ParamsBytesMax <= ParamsBytesMax && space.FormatBytesMax <= FormatBytesMax},
+		{"a detail of a problem is not cut", space.DetailBytesMax <= DetailBytesMax},
+		{"a version of a space is a name", space.VersionBytesMax <= NameBytesMax},
+	} {
+		if !c.ok {
+			t.Errorf("%s: it does not hold (prompt %d of %d, spaces %d, problems %d)", c.why, with, promptBytesMax, spaces, settled)
+		}
+	}
+	t.Logf("spaces take up to %d bytes of a state, a prompt up to %d of %d", spacesBytesBound(), with, promptBytesMax)
+}
+
+// escaped returns problems of which JSON makes as many bytes as it can.
+func escaped(problems []space.Problem) []space.Problem {
+	out := make([]space.Problem, len(problems))
+	for i, p := range problems {
+		long := strings.Repeat("\x01", space.DetailBytesMax)
+		out[i] = space.Problem{Code: p.Code, Detail: long, File: long, Line: p.Line, Path: long}
+	}
+	return out
+}

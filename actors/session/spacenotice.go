@@ -1,0 +1,63 @@
+package session
+
+import "github.com/refold/refold/space"
+
+// The notices about spaces.
+const (
+	NoticeWorkspaceStaged  = "WorkspaceStaged"
+	NoticeWorkspaceApplied = "WorkspaceApplied"
+	NoticeWorkspaceFailed  = "WorkspaceFailed"
+	NoticeWorkspaceGone    = "WorkspaceGone"
+)
+
+// WorkspaceStaged is the data of the notice that a sync ended well.
+type WorkspaceStaged struct {
+	Workspace string          `json:"workspace"`
+	Kind      space.Kind      `json:"kind"`
+	Hash      string          `json:"hash"`
+	Effect    string          `json:"effect"`
+	Outcome   string          `json:"outcome"` // staged, unchanged, dry
+	Version   string          `json:"version,omitempty"`
+	Revision  string          `json:"revision,omitempty"`
+	Warnings  []space.Problem `json:"warnings,omitempty"` // at most NoticeProblemsMax
+	Lacks     []string        `json:"lacks,omitempty"`
+}
+
+// The values of WorkspaceStaged.Outcome.
+const (
+	OutcomeStaged    = "staged"
+	OutcomeUnchanged = "unchanged" // the session has it: nothing is staged any more
+	OutcomeDry       = "dry"       // nothing was staged
+)
+
+// WorkspaceApplied is the data of the notice that a space counts from now on.
+type WorkspaceApplied struct {
+	Workspace   string     `json:"workspace"`
+	Kind        space.Kind `json:"kind"`
+	Hash        string     `json:"hash"`
+	Mode        string     `json:"mode"`
+	Version     string     `json:"version,omitempty"`
+	PromptPack  string     `json:"prompt_pack,omitempty"`  // chosen at the apply
+	ToolCatalog string     `json:"tool_catalog,omitempty"` // the same
+	Registry    string     `json:"registry"`               // that turns are offered from, composed
+}
+
+// WorkspaceFailed is the data of the notice that a sync or an apply changed
+// nothing.
+type WorkspaceFailed struct {
+	Workspace string          `json:"workspace"`
+	Kind      space.Kind      `json:"kind"`
+	Hash      string          `json:"hash,omitempty"`
+	Effect    string          `json:"effect,omitempty"` // of the sync
+	Code      string          `json:"code"`
+	Detail    string          `json:"detail,omitempty"`
+	Problems  []space.Problem `json:"problems,omitempty"` // at most NoticeProblemsMax
+}
+
+// WorkspaceGone is the data of the notice that an applied space counts no more:
+// it was detached, or another workspace replaced it.
+type WorkspaceGone struct {
+	Workspace string     `json:"workspace"`
+	Kind      space.Kind `json:"kind"`
+	Hash      string     `json:"hash"`
+}

@@ -1,0 +1,392 @@
+package session
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/planner"
+	"github.com/refold/refold/space"
+)
+
+// syncSettlement is a decoded settlement of a sync.
+type syncSettlement struct {
+	ready     WorkspaceSnapshotReady
+	unchanged WorkspaceSyncUnchanged
+	failed    WorkspaceSyncFailed
+}
+
+// decode reads the body of a type, and returns the effect that it names.
+func (b *syncSettlement) decode(typ string, data codec.Raw) (effect string, bad *refusal) {
+	switch typ {
+	case TypeWorkspaceSnapshotReady:
+		bad = decodeBody(data, &b.ready)
+		return b.ready.Effect, bad
+	case TypeWorkspaceSyncUnchanged:
+		bad = decodeBody(data, &b.unchanged)
+		return b.unchanged.Effect, bad
+	}
+	bad = decodeBody(data, &b.failed)
+	return b.failed.Effect, bad
+}
+
+// settleSync folds the settlement of open sync n. Whatever is wrong ends the
+// sync, and changes nothing that is staged, pending or applied.
+func (s *State) settleSync(n uint32, b *settlement) {
+	i := slices.IndexFunc(s.Spaces.Syncs, func(o OpenSync) bool { return o.Number == n })
+	o := s.Spaces.Syncs[i]
+	s.endSync(i, settlementHash(b.typ, b.data), "", "")
+	bad := b.bad
+	if bad == nil {
+		bad = b.sync.fault(b.typ)
+	}
+	switch {
+	case bad != nil:
+		s.sayFailed(&o, nil, CodeBadSettlement, bad.detail, nil)
+	case b.typ == TypeWorkspaceSyncFailed:
+		failed := &b.sync.failed
+		s.sayFailed(&o, nil, failed.Error.Code, failed.Error.Detail, failed.Problems)
+	default:
+		s.takeManifest(&o, b)
+	}
+	s.dropContent()
+}
+
+// fault says what is wrong with a settlement by itself.
+func (b *syncSettlement) fault(typ string) *refusal {
+	switch typ {
+	case TypeWorkspaceSyncFailed:
+		if len(b.failed.Problems) > space.ProblemsMax {
+			return refuse(RejectLimitExceeded, "problems: at most "+strconv.Itoa(space.ProblemsMax))
+		}
+		if b.failed.Error.Code == "" {
+			return refuse(RejectInvalidData, "error.code: is missing")
+		}
+		for i := range b.failed.Problems {
+			if p := &b.failed.Problems[i]; !p.Code.Known() || p.Line < 0 || p.Line > NumberMax || len(p.Detail) > DetailBytesMax || len(p.File) > space.PathBytesMax || len(p.Path) > space.ProblemPathBytesMax {
+				return refuse(RejectInvalidData, "problems["+strconv.Itoa(i)+"]: has no such code, or is too long")
+			}
+		}
+		return faultFault(&b.failed.Error)
+	case TypeWorkspaceSnapshotReady:
+		r := &b.ready
+		if !codec.IsMap(r.Manifest) || codec.HasBinary(r.Manifest) {
+			return refuse(RejectInvalidData, "manifest: is an object")
+		}
+		if len(r.Revision) > RevisionBytesMax {
+			return refuse(RejectLimitExceeded, "revision: at most "+strconv.Itoa(RevisionBytesMax)+" bytes")
+		}
+		return readerFault(r.Source, r.Lacks, r.Signature)
+	}
+	u := &b.unchanged
+	return readerFault(u.Source, u.Lacks, u.Signature)
+}
+
+// readerFault checks what a reader says beside the manifest.
+func readerFault(source string, lacks []string, by *Signature) *refusal {
+	switch {
+	case source != "" && !isSource(source):
+		return refuse(RejectInvalidData, "source: factory, package or module, not "+quoted(source))
+	case len(lacks) > LacksMax:
+		return refuse(RejectLimitExceeded, "lacks: at most "+strconv.Itoa(LacksMax))
+	case by != nil && (len(by.Key) > NameBytesMax || len(by.Sig) > NameBytesMax):
+		return refuse(RejectInvalidData, "signature: is none")
+	}
+	return nil
+}
+
+// read is what a sync found: the manifest, and what its reader says.
+type read struct {
+	adopted
+	grant    *Grant
+	by       *Signature
+	revision string
+	code     string // why it counts for nothing
+	detail   string
+	problems []space.Problem
+}
+
+// refuse notes why what was read counts for nothing.
+func (r *read) refuse(code, detail string, problems []space.Problem) bool {
+	r.code, r.detail, r.problems = code, detail, problems
+	return false
+}
+
+// takeManifest judges the manifest that a settlement brings, and stages it.
+func (s *State) takeManifest(o *OpenSync, b *settlement) {
+	r := read{grant: s.grant(o.Grant, o.Space)}
+	st := s.stack()
+	var next stack
+	ok := s.readManifest(&r, o, b) && r.isTrusted(o, &st) && r.isGranted() && s.composes(&r, &st, &next)
+	if !ok {
+		var m *adopted
+		if r.manifest != nil {
+			m = &r.adopted
+		}
+		s.sayFailed(o, m, r.code, r.detail, r.problems)
+		return
+	}
+	warnings := s.warnings(&r, &next)
+	outcome := s.stage(o, &r)
+	staged := WorkspaceStaged{
+		Workspace: o.Space, Kind: o.Kind, Hash: r.Hash.String(), Effect: Place{sync: o.Number, call: -1}.String(), Outcome: outcome,
+		Version: r.Version, Revision: r.revision, Warnings: firstProblems(warnings), Lacks: r.Lacks,
+	}
+	say(s, NoticeWorkspaceStaged, staged)
+	if o.Apply != "" {
+		s.applySynced(o, &r, outcome)
+	}
+}
+
+// readManifest reads the manifest: steps 1 and 2 of the checks.
+func (s *State) readManifest(r *read, o *OpenSync, b *settlement) bool {
+	r.Grant, r.Kind, r.Space, r.Seq = o.Grant, o.Kind, o.Space, s.Seq
+	if b.typ == TypeWorkspaceSyncUnchanged {
+		u := &b.sync.unchanged
+		i := slices.IndexFunc(o.Known, func(k Known) bool { return k.Hash.Is(u.Hash) })
+		if i < 0 {
+			return r.refuse(CodeBadSettlement, "hash: is none of the effect's known", nil)
+		}
+		r.Hash, r.Seq, r.manifest = o.Known[i].Hash, o.Known[i].Seq, s.manifest(o.Known[i].Hash)
+		r.Lacks, r.Source, r.by = u.Lacks, u.Source, u.Signature
+	} else {
+		ready := &b.sync.ready
+		m, problems := space.Parse(ready.Manifest)
+		if m == nil {
+			return r.refuse(string(RejectWorkspaceInvalid), "the manifest is invalid", problems)
+		}
+		r.Hash, r.manifest = codec.Sum(ready.Manifest), m
+		r.Lacks, r.Source, r.by, r.revision = ready.Lacks, ready.Source, ready.Signature, ready.Revision
+	}
+	r.Version = r.manifest.Version
+	needs := needsOf(r.manifest)
+	for i, need := range r.Lacks {
+		if !slices.Contains(needs, need) || slices.Contains(r.Lacks[:i], need) {
+			return r.refuse(CodeBadSettlement, "lacks["+strconv.Itoa(i)+"]: "+quoted(need)+" is no need of the manifest, or stands twice", nil)
+		}
+	}
+	return true
+}
+
+// needsOf returns all needs of a manifest.
+func needsOf(m *space.Manifest) []string {
+	needs := slices.Clone(m.Needs)
+	for i := range m.Skills {
+		needs = append(needs, m.Skills[i].Needs...)
+	}
+	return needs
+}
+
+// isTrusted checks that the manifest is what was asked for, and whose it is:
+// steps 3 and 4.
+func (r *read) isTrusted(o *OpenSync, st *stack) bool {
+	untrusted := func(detail string) bool { return r.refuse(CodeWorkspaceUntrusted, detail, nil) }
+	switch {
+	case r.grant == nil:
+		return untrusted("no grant is about " + quoted(o.Space))
+	case r.manifest.Space != o.Space:
+		return untrusted("the manifest is that of " + quoted(r.manifest.Space))
+	case r.manifest.Kind != o.Kind:
+		return untrusted("the manifest is of kind " + quoted(string(r.manifest.Kind)))
+	case r.grant.Version != "" && !selects(r.grant.Version, r.manifest.Version):
+		return untrusted("the grant is for version " + r.grant.Version + ", the manifest is of " + quoted(r.manifest.Version))
+	case isSelector(o.Version) && r.manifest.Version != "" && !selects(o.Version, r.manifest.Version):
+		return untrusted("asked was version " + o.Version + ", the manifest is of " + quoted(r.manifest.Version))
+	case r.grant.Sources != nil && !slices.Contains(r.grant.Sources, r.Source):
+		return untrusted("the grant is not for source " + quoted(r.Source))
+	case !r.grant.trusts(r.Hash, r.by):
+		return untrusted("the manifest is none of the grant's digests, and none of its keys signed it")
+	}
+	return true
+}
+
+// selects reports whether a selector matches a version.
+func selects(selector, version string) bool {
+	s, ok := space.ParseSelector(selector)
+	v, is := space.ParseVersion(version)
+	return ok && is && s.Matches(v)
+}
+
+// covers reports whether a version that is asked for is within the grant.
+func (g *Grant) covers(version string) bool {
+	if g.Version == "" {
+		return true
+	}
+	if v, ok := space.ParseVersion(version); ok {
+		s, ok := space.ParseSelector(g.Version)
+		return ok && s.Matches(v)
+	}
+	return version == g.Version || strings.HasPrefix(version, g.Version+".")
+}
+
+// isGranted checks that the space brings only what it may: step 5.
+func (r *read) isGranted() bool {
+	var problems []space.Problem
+	not := func(path, what string) {
+		problems = append(problems, space.Problem{Code: space.NotGranted, Path: path, Detail: "the grant's may does not have " + what})
+	}
+	m := r.manifest
+	for i := range m.Prompts {
+		p, path := &m.Prompts[i], "prompts["+strconv.Itoa(i)+"]"
+		if !r.grant.may(MayPrompt) {
+			not(path, MayPrompt)
+		}
+		if len(p.Params) > 0 && !r.grant.may(MayParams) {
+			not(path+".params", MayParams)
+		}
+		if len(p.ResponseFormat) > 0 && !r.grant.may(MayResponseFormat) {
+			not(path+".response_format", MayResponseFormat)
+		}
+		if codec.HasBinary(p.Params) || codec.HasBinary(p.ResponseFormat) || !isFormat(p.ResponseFormat) {
+			problems = append(problems, space.Problem{Code: space.WrongType, Path: path, Detail: "params holds binary, or response_format is none"})
+		}
+	}
+	if len(m.Words) > 0 && !r.grant.may(MayRewords) {
+		not("words", MayRewords)
+	}
+	if len(m.Skills) > 0 && !r.grant.may(MaySkills) {
+		not("skills", MaySkills)
+	}
+	return r.isFree(problems)
+}
+
+// isFree reports whether there are no problems.
+func (r *read) isFree(problems []space.Problem) bool {
+	if len(problems) == 0 {
+		return true
+	}
+	return r.refuse(string(RejectWorkspaceInvalid), "what was read does not fit: see the problems", space.SortProblems(problems))
+}
+
+// composes checks that the space fits on what is applied: steps 6 and 7.
+func (s *State) composes(r *read, st, next *stack) bool {
+	r.Asked = s.Seq
+	*next = st.with(r.adopted)
+	if bad := next.compose(); bad != nil {
+		return r.isFree([]space.Problem{{Code: space.ProblemCode(bad.Code), Path: bad.Path, Detail: clip(bad.Detail, DetailBytesMax)}})
+	}
+	if s.install.Record.Policy.Coverage == CoverageFail {
+		return r.isFree(r.uncovered(next.registry))
+	}
+	return true
+}
+
+// uncovered returns a problem for each entry of a catalog whose tool a registry
+// lacks.
+func (a *adopted) uncovered(registry *planner.Registry) (problems []space.Problem) {
+	for i := range a.manifest.Catalogs {
+		c := &a.manifest.Catalogs[i]
+		entries, _ := c.Entries()
+		for j := range entries {
+			if _, ok := registry.Lookup(entries[j].Tool); !ok {
+				problems = append(problems, space.Problem{
+					Code: space.UnknownTool, Path: "catalogs[" + strconv.Itoa(i) + "].tools[" + strconv.Itoa(j) + "]",
+					Detail: "catalog " + c.ToolCatalog + " names " + quoted(entries[j].Tool) + ", which the registry does not bind",
+				})
+			}
+		}
+		if _, ok := registry.Lookup(c.ToolChoice); !ok && !isModeOfChoice(c.ToolChoice) {
+			problems = append(problems, space.Problem{
+				Code: space.UnknownTool, Path: "catalogs[" + strconv.Itoa(i) + "].tool_choice",
+				Detail: "catalog " + c.ToolCatalog + " chooses " + quoted(c.ToolChoice) + ", which the registry does not bind",
+			})
+		}
+	}
+	return problems
+}
+
+// warnings returns what an operator should know of a space that can be staged.
+func (s *State) warnings(r *read, next *stack) []space.Problem {
+	warnings := r.uncovered(next.registry)
+	if r.manifest.Scanned {
+		warnings = append(warnings, space.Problem{Code: space.NoIndex, Detail: "there is no index: write one with refold space index DIR > agent.workspace.json"})
+	}
+	if bad := s.orphanFault(next); bad != nil {
+		warnings = append(warnings, space.Problem{Code: space.NameInUse, Detail: bad.detail})
+	}
+	return space.SortProblems(warnings)
+}
+
+// stage keeps what was read, unless the session has it already, and returns
+// what became of it.
+func (s *State) stage(o *OpenSync, r *read) string {
+	if o.Dry {
+		return OutcomeDry
+	}
+	s.takeLacks(r)
+	at := s.stagedAt(o.Space)
+	if s.isKnown(&r.SpacePin) {
+		if at >= 0 {
+			s.Spaces.Staged = slices.Delete(s.Spaces.Staged, at, at+1)
+		}
+		return OutcomeUnchanged
+	}
+	s.Spaces.content.add(r.Hash, r.manifest)
+	pin := r.SpacePin
+	pin.Asked = 0
+	if at >= 0 {
+		s.Spaces.Staged[at] = SpaceStage{Pin: pin}
+		return OutcomeStaged
+	}
+	s.Spaces.Staged = append(s.Spaces.Staged, SpaceStage{Pin: pin})
+	slices.SortFunc(s.Spaces.Staged, func(a, b SpaceStage) int { return cmp.Compare(a.Pin.Space, b.Pin.Space) })
+	return OutcomeStaged
+}
+
+// isKnown reports whether a manifest is pending under the same grant, or
+// applied under it with nothing pending.
+func (s *State) isKnown(p *SpacePin) bool {
+	same := func(q *SpacePin) bool { return q.Space == p.Space && q.Hash == p.Hash && q.Grant == p.Grant }
+	waits := false
+	for i := range s.Spaces.Pending {
+		q := &s.Spaces.Pending[i].Pin
+		if same(q) {
+			return true
+		}
+		waits = waits || q.Space == p.Space
+	}
+	return !waits && slices.ContainsFunc(s.Spaces.Applied, func(q SpacePin) bool { return same(&q) })
+}
+
+// takeLacks has every pin of the manifest know what its reader lacks now.
+func (s *State) takeLacks(r *read) {
+	s.eachHeld(func(p *SpacePin) {
+		if p.Space == r.Space && p.Hash == r.Hash && !slices.Equal(p.Lacks, r.Lacks) {
+			p.Lacks, s.toolsMoved = r.Lacks, true
+		}
+	})
+}
+
+// applySynced applies what a sync brought, as its request says. What is known
+// already is applied only if the request chooses another prompt or catalog.
+func (s *State) applySynced(o *OpenSync, r *read, outcome string) {
+	pin := r.SpacePin
+	pin.Prompt, pin.Catalog = o.Prompt, o.Catalog
+	if outcome == OutcomeUnchanged {
+		was := s.latest(o.Space)
+		if (o.Prompt == "" || o.Prompt == was.Prompt) && (o.Catalog == "" || o.Catalog == was.Catalog) {
+			return
+		}
+		pin = *was
+		pin.Prompt, pin.Catalog = cmp.Or(o.Prompt, was.Prompt), cmp.Or(o.Catalog, was.Catalog)
+	}
+	if bad := s.makePending(pin, o.Apply, o.Seq); bad != nil {
+		s.sayFailed(o, &r.adopted, string(RejectWorkspaceInvalid), bad.detail, nil)
+		return
+	}
+	if at := s.stagedAt(o.Space); at >= 0 && s.Spaces.Staged[at].Pin.Hash == pin.Hash {
+		s.Spaces.Staged = slices.Delete(s.Spaces.Staged, at, at+1)
+	}
+}
+
+// latest returns the pin of a space that is pending, else applied. There is one.
+func (s *State) latest(name string) *SpacePin {
+	for i := range s.Spaces.Pending {
+		if p := &s.Spaces.Pending[i].Pin; p.Space == name {
+			return p
+		}
+	}
+	return &s.Spaces.Applied[slices.IndexFunc(s.Spaces.Applied, func(p SpacePin) bool { return p.Space == name })]
+}

@@ -1,0 +1,253 @@
+package session
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/planner"
+	"github.com/refold/refold/space"
+)
+
+// stack is a registry with the spaces that it is composed of: what names in
+// configs are looked up in.
+type stack struct {
+	base     *planner.Registry
+	spaces   []adopted // by Asked
+	tools    bool      // the session's own tools are on top
+	registry *planner.Registry
+}
+
+// adopted is a pin with its manifest.
+type adopted struct {
+	SpacePin
+	manifest *space.Manifest
+}
+
+// compose fills in the registry of a stack.
+func (st *stack) compose() *planner.ComposeError {
+	var layers []planner.Layer
+	for i := range st.spaces {
+		layers = append(layers, st.spaces[i].layer())
+	}
+	if st.tools {
+		layers = append(layers, sessionTools())
+	}
+	registry, bad := planner.Compose(st.base, layers)
+	st.registry = registry
+	return bad
+}
+
+// layer returns what a space adds to a registry.
+func (a *adopted) layer() planner.Layer {
+	l := planner.Layer{Name: a.Space, Words: make([]planner.Word, len(a.manifest.Words))}
+	for i := range a.manifest.Words {
+		w := &a.manifest.Words[i]
+		l.Words[i] = planner.Word{Tool: w.Tool, Description: w.Description, ArgsSchema: w.ArgsSchema}
+	}
+	return l
+}
+
+// workspace returns the workspace of a stack, or nil.
+func (st *stack) workspace() *adopted {
+	for i := range st.spaces {
+		if st.spaces[i].Kind == space.Workspace {
+			return &st.spaces[i]
+		}
+	}
+	return nil
+}
+
+// with returns the stack that has a space in place of the former one of its
+// name, and if it is a workspace, of the workspace. It is not composed.
+func (st *stack) with(a adopted) stack {
+	out := st.without(func(b *adopted) bool {
+		return b.Space == a.Space || b.Kind == space.Workspace && a.Kind == space.Workspace
+	})
+	out.spaces = append(out.spaces, a)
+	slices.SortStableFunc(out.spaces, func(a, b adopted) int { return byAsked(a.SpacePin, b.SpacePin) })
+	return out
+}
+
+// without returns the stack without some spaces. It is not composed.
+func (st *stack) without(gone func(*adopted) bool) stack {
+	out := stack{base: st.base, tools: st.tools}
+	for i := range st.spaces {
+		if !gone(&st.spaces[i]) {
+			out.spaces = append(out.spaces, st.spaces[i])
+		}
+	}
+	return out
+}
+
+// hasFiles reports whether a space of the stack has context files.
+func (st *stack) hasFiles() bool {
+	return slices.ContainsFunc(st.spaces, func(a adopted) bool { return len(a.manifest.Context) > 0 })
+}
+
+// baseRegistry returns the session's registry without layers.
+func (s *State) baseRegistry() *planner.Registry {
+	if s.Spaces == nil {
+		return s.registry
+	}
+	return s.Spaces.content.base
+}
+
+// stack returns what is applied now.
+func (s *State) stack() stack {
+	st := stack{base: s.baseRegistry(), registry: s.registry, tools: s.hasGrants()}
+	if s.Spaces != nil {
+		st.spaces = s.adopted(s.Spaces.Applied)
+	}
+	return st
+}
+
+// adopted returns pins with their manifests.
+func (s *State) adopted(pins []SpacePin) []adopted {
+	out := make([]adopted, len(pins))
+	for i := range pins {
+		out[i] = adopted{pins[i], s.manifest(pins[i].Hash)}
+	}
+	return out
+}
+
+// hasGrants reports whether any space may be adopted.
+func (s *State) hasGrants() bool {
+	return len(s.install.Record.Spaces) > 0 || s.Spaces != nil && len(s.Spaces.Grants) > 0
+}
+
+// isOwn reports whether a config names the version of the workspace.
+func (c *RunConfig) isOwn() bool { return c.Workspace != "" }
+
+// stackOf returns what a run of a config is offered from, if own is the
+// workspace that its config names. st is what is applied.
+func (s *State) stackOf(st *stack, c *RunConfig, own *SpacePin) (stack, *refusal) {
+	if c == nil || !c.isOwn() {
+		return *st, nil
+	}
+	out := st.without(func(a *adopted) bool { return a.Kind == space.Workspace })
+	if own != nil {
+		out = st.with(adopted{*own, s.manifest(own.Hash)})
+	}
+	if bad := out.compose(); bad != nil {
+		return out, refuse(RejectWorkspaceInvalid, "config.workspace: "+bad.Error())
+	}
+	return out, nil
+}
+
+// runStack returns what the active run's next turn is offered from.
+func (s *State) runStack() stack {
+	st := s.stack()
+	if s.Run == nil || !s.Run.Config.isOwn() {
+		return st
+	}
+	own := s.Run.Workspace
+	out := st.without(func(a *adopted) bool { return a.Kind == space.Workspace })
+	var hash codec.Hash
+	if own != nil {
+		hash = own.Hash
+		out = st.with(adopted{*own, s.manifest(hash)})
+	}
+	out.registry = s.ownRegistry(hash, &out)
+	return out
+}
+
+// ownRegistry returns the registry of a stack whose workspace has a hash. What
+// was composed once is kept; whoever changed what is below has seen that it
+// composes.
+func (s *State) ownRegistry(hash codec.Hash, st *stack) *planner.Registry {
+	if s.Spaces == nil { // without a grant there is nothing to leave out
+		return st.base
+	}
+	for i := range s.Spaces.content.own {
+		if s.Spaces.content.own[i].hash == hash {
+			return s.Spaces.content.own[i].registry
+		}
+	}
+	if st.compose() != nil {
+		return s.registry
+	}
+	s.Spaces.content.own = append(s.Spaces.content.own, ownRegistry{hash, st.registry})
+	return st.registry
+}
+
+// turnStack returns what the latest turn was offered from.
+func (s *State) turnStack() stack {
+	st := stack{base: s.turnsOwn, registry: s.turnsOwn} // the base is of no use any more
+	if s.Turn.space() != nil {
+		st.spaces, st.tools = s.adopted(s.Turn.space().Pins), s.Turn.space().Tools
+	}
+	return st
+}
+
+// findWorkspace returns the pin of a workspace that a config names by hash: it
+// is applied, pending, staged, or in the install record.
+func (s *State) findWorkspace(hash string) *SpacePin {
+	var found *SpacePin
+	look := func(p *SpacePin) {
+		if found == nil && p.Kind == space.Workspace && p.Hash.Is(hash) {
+			pin := *p
+			pin.Lacks = nil // a need that is met later is looked up again
+			found = &pin
+		}
+	}
+	s.eachHeld(look)
+	for i := range s.install.pins {
+		look(&s.install.pins[i])
+	}
+	return found
+}
+
+// ownWorkspace returns the workspace that a config names, nil if that is none.
+func (s *State) ownWorkspace(c *RunConfig) (*SpacePin, *refusal) {
+	if c == nil || !c.isOwn() || c.Workspace == space.None {
+		return nil, nil
+	}
+	own := s.findWorkspace(c.Workspace)
+	if own == nil {
+		return nil, refuse(RejectWorkspaceInvalid, "config.workspace: no manifest of the session has the hash "+quoted(c.Workspace)+": sync it first")
+	}
+	return own, nil
+}
+
+// configFault says what is wrong with a config under what st offers, if own is
+// the workspace that it names.
+func (s *State) configFault(st *stack, c *RunConfig, own *SpacePin, complete bool) *refusal {
+	if c == nil {
+		return nil
+	}
+	if c.isOwn() && c.Workspace != space.None && own == nil {
+		return refuse(RejectWorkspaceInvalid, "config.workspace: is not a manifest of the session")
+	}
+	of, bad := s.stackOf(st, c, own)
+	if bad == nil {
+		bad = configFault(of.registry, c, complete)
+	}
+	if bad == nil {
+		bad = of.namesFault(c)
+	}
+	return bad
+}
+
+// namesFault says which name of a config the stack's workspace lacks.
+func (st *stack) namesFault(c *RunConfig) *refusal {
+	w := st.workspace()
+	if c.PromptPack != "" && c.PromptPack != space.None && (w == nil || w.manifest.Prompt(c.PromptPack) == nil) {
+		return refuse(RejectWorkspaceInvalid, "config.prompt_pack: "+w.lacks("prompt pack", c.PromptPack))
+	}
+	if c.ToolCatalog != "" && c.ToolCatalog != space.None && (w == nil || w.manifest.Catalog(c.ToolCatalog) == nil) {
+		return refuse(RejectWorkspaceInvalid, "config.tool_catalog: "+w.lacks("catalog", c.ToolCatalog))
+	}
+	if c.PromptRefs != nil && len(*c.PromptRefs) > space.PartsMax {
+		return refuse(RejectLimitExceeded, "config.prompt_refs: at most "+strconv.Itoa(space.PartsMax))
+	}
+	return nil
+}
+
+// lacks says that a workspace, or none, does not have something.
+func (a *adopted) lacks(what, name string) string {
+	if a == nil {
+		return "no workspace is applied, and " + what + " " + quoted(name) + " is one's"
+	}
+	return "workspace " + quoted(a.Space) + " has no " + what + " " + quoted(name)
+}

@@ -1,0 +1,343 @@
+package session
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/space"
+)
+
+// workspaceSyncRequested asks a reader for a space. An open sync of the space
+// is withdrawn, unless it was asked with the same data.
+func (s *State) workspaceSyncRequested(data codec.Raw) *refusal {
+	var b WorkspaceSyncRequested
+	if bad := decodeBody(data, &b); bad != nil {
+		return bad
+	}
+	if bad := b.fault(); bad != nil {
+		return bad
+	}
+	grant, seq := b.Grant, s.Seq
+	if grant == nil {
+		grant, seq = s.grantNow(b.Workspace)
+	}
+	if grant == nil {
+		return unknownSpace(b.Workspace)
+	}
+	switch {
+	case grant.pinned() && len(b.Only) > 0:
+		return refuse(RejectNotPermitted, "only: the grant trusts whole manifests, by digests or keys")
+	case b.Version != "" && !grant.covers(b.Version):
+		return refuse(RejectNotPermitted, "version: the grant is for version "+grant.Version)
+	}
+	asked := codec.Mark(data)
+	at := s.openSyncOf(b.Workspace)
+	if at >= 0 && s.Spaces.Syncs[at].Data == asked {
+		return nil
+	}
+	if bad := s.syncRoomFault(b.Workspace, at >= 0); bad != nil {
+		return bad
+	}
+	if b.Grant != nil {
+		if bad := s.takeGrant(b.Grant); bad != nil {
+			return bad
+		}
+	}
+	if at >= 0 {
+		s.endSync(at, codec.Hash{}, CodeCancelled, "another sync of the space was requested")
+	}
+	s.enterSpaces()
+	x := s.Spaces
+	x.SyncsAsked++
+	x.Syncs = append(x.Syncs, OpenSync{
+		Apply: b.Apply, At: s.Clock, Catalog: b.ToolCatalog, Data: asked, Deadline: s.Clock + 2*grant.runMS(), Dry: b.Dry, Grant: seq,
+		Kind: space.Workspace, Known: s.known(b.Workspace), Number: x.SyncsAsked, Only: b.Only, Prompt: b.PromptPack, RunMS: grant.runMS(),
+		Seq: s.Seq, Space: b.Workspace, Target: grant.target(b.Workspace), Version: b.Version,
+	})
+	s.dropContent()
+	return nil
+}
+
+// fault says what is wrong with the request by itself.
+func (b *WorkspaceSyncRequested) fault() *refusal {
+	switch {
+	case !space.IsSpaceName(b.Workspace, space.Workspace):
+		return refuse(RejectInvalidData, "workspace: is the name of a space, not "+quoted(b.Workspace))
+	case len(b.Version) > space.VersionBytesMax:
+		return refuse(RejectInvalidData, "version: at most "+strconv.Itoa(space.VersionBytesMax)+" bytes")
+	case b.Apply != "" && !isMode(b.Apply):
+		return modeFault("apply", b.Apply)
+	case b.Apply == "" && (b.PromptPack != "" || b.ToolCatalog != ""):
+		return refuse(RejectInvalidData, "prompt_pack and tool_catalog are chosen with apply")
+	case b.Dry && (b.Apply != "" || b.Grant != nil || len(b.Only) > 0):
+		return refuse(RejectInvalidData, "dry: stages nothing, so it takes no apply, no grant and no only")
+	}
+	if bad := choiceFault(b.PromptPack, b.ToolCatalog); bad != nil {
+		return bad
+	}
+	for i, part := range b.Only {
+		if part != OnlyPrompts && part != OnlyTools && part != OnlyContext && part != OnlySkills || slices.Contains(b.Only[:i], part) {
+			return refuse(RejectInvalidData, "only["+strconv.Itoa(i)+"]: prompts, tools, context or skills, each once, not "+quoted(part))
+		}
+	}
+	if b.Grant == nil {
+		return nil
+	}
+	if bad := b.Grant.fault(); bad != nil {
+		code := RejectInvalidData
+		if b.Grant.Kind == space.Pack {
+			code = RejectReservedType
+		}
+		return refuse(code, "grant."+bad.Error())
+	}
+	switch {
+	case b.Grant.Space != b.Workspace:
+		return refuse(RejectInvalidData, "grant.space: is the workspace of the request, "+quoted(b.Workspace))
+	case len(b.Grant.Manifest) > 0:
+		return refuse(RejectInvalidData, "grant.manifest: comes with the install record alone")
+	}
+	return nil
+}
+
+// choiceFault says what is wrong with the names that an apply chooses.
+func choiceFault(prompt, catalog string) *refusal {
+	switch {
+	case prompt != "" && !space.IsID(prompt):
+		return refuse(RejectInvalidData, "prompt_pack: is the name of one, not "+quoted(prompt))
+	case catalog != "" && !space.IsID(catalog):
+		return refuse(RejectInvalidData, "tool_catalog: is the name of one, not "+quoted(catalog))
+	}
+	return nil
+}
+
+// isMode reports whether an apply can have that mode.
+func isMode(mode string) bool {
+	return mode == ModeNextRun || mode == ModeNextStep || mode == ModeImmediate
+}
+
+func modeFault(field, mode string) *refusal {
+	return refuse(RejectInvalidData, field+": "+ModeNextRun+", "+ModeNextStep+" or "+ModeImmediate+", not "+quoted(mode))
+}
+
+func unknownSpace(name string) *refusal {
+	return refuse(RejectUnknownSpace, "workspace: no grant is about "+quoted(name)+": bring one, or add it to the install record")
+}
+
+// openSyncOf returns where the open sync of a space is, -1 if there is none.
+func (s *State) openSyncOf(name string) int {
+	if s.Spaces == nil {
+		return -1
+	}
+	return slices.IndexFunc(s.Spaces.Syncs, func(o OpenSync) bool { return o.Space == name })
+}
+
+// syncRoomFault says that there are too many syncs, or spaces. With again, one
+// of the space ends.
+func (s *State) syncRoomFault(name string, again bool) *refusal {
+	if s.Spaces == nil || again {
+		return nil
+	}
+	if len(s.Spaces.Syncs) >= SyncsMax {
+		return refuse(RejectLimitExceeded, "workspace: "+strconv.Itoa(SyncsMax)+" syncs are open: wait for one")
+	}
+	places := len(s.Spaces.Staged)
+	for i := range s.Spaces.Syncs {
+		if s.stagedAt(s.Spaces.Syncs[i].Space) < 0 {
+			places++
+		}
+	}
+	if s.stagedAt(name) < 0 && places >= StagedMax {
+		return refuse(RejectLimitExceeded, "workspace: "+strconv.Itoa(StagedMax)+" spaces are staged: apply or detach one")
+	}
+	return nil
+}
+
+// stagedAt returns where a space is staged, -1 if it is not.
+func (s *State) stagedAt(name string) int {
+	return slices.IndexFunc(s.Spaces.Staged, func(st SpaceStage) bool { return st.Pin.Space == name })
+}
+
+// takeGrant takes a grant that came through ctl: it counts from now on. The
+// first one brings the session's own tools.
+func (s *State) takeGrant(grant *Grant) *refusal {
+	if s.Spaces != nil && len(s.Spaces.Grants) >= GrantsMax {
+		if _, seq := s.grantNow(grant.Space); seq == 0 {
+			return refuse(RejectLimitExceeded, "grant: a session holds "+strconv.Itoa(GrantsMax)+": detach a space")
+		}
+	}
+	first := !s.hasGrants()
+	if first {
+		st := s.stack()
+		st.tools = true
+		if bad := st.compose(); bad != nil {
+			return refuse(RejectWorkspaceInvalid, "grant: the session's own tools do not fit: "+bad.Error())
+		}
+		s.enterSpaces()
+		s.recompose(&st)
+	}
+	s.enterSpaces()
+	held := *grant
+	s.Spaces.Grants = append(s.Spaces.Grants, GrantPin{Grant: held, Seq: s.Seq})
+	return nil
+}
+
+// enterSpaces makes the session one that has spaces.
+func (s *State) enterSpaces() {
+	if s.Spaces == nil {
+		s.Spaces = &Spaces{content: &spaceContent{base: s.registry}}
+	}
+}
+
+// known returns the manifests of a space that the session has.
+func (s *State) known(name string) []Known {
+	var out []Known
+	add := func(p *SpacePin) {
+		if p.Space == name && !slices.ContainsFunc(out, func(k Known) bool { return k.Hash == p.Hash }) {
+			out = append(out, Known{Hash: p.Hash, Seq: p.Seq})
+		}
+	}
+	for i := range s.Spaces.Staged {
+		add(&s.Spaces.Staged[i].Pin)
+	}
+	for i := range s.Spaces.Pending {
+		add(&s.Spaces.Pending[i].Pin)
+	}
+	for i := range s.Spaces.Applied {
+		add(&s.Spaces.Applied[i])
+	}
+	return out
+}
+
+// endSync ends open sync i. Without a settlement's hash the session ends it, and
+// says so.
+func (s *State) endSync(i int, hash codec.Hash, code, detail string) {
+	o := s.Spaces.Syncs[i]
+	if hash.IsZero() {
+		s.withdraw(Place{sync: o.Number, call: -1})
+		s.sayFailed(&o, nil, code, detail, nil)
+	}
+	s.Spaces.Syncs = slices.Delete(s.Spaces.Syncs, i, i+1)
+	if len(s.Spaces.SyncsDone) == SyncsDoneMax {
+		s.Spaces.SyncsDone = slices.Delete(s.Spaces.SyncsDone, 0, 1)
+	}
+	s.Spaces.SyncsDone = append(s.Spaces.SyncsDone, DoneSync{Hash: hash, Number: o.Number})
+}
+
+// syncStatus returns what the session knows of sync n, and the hash of its
+// settlement.
+func (s *State) syncStatus(n uint32) (codec.Hash, effectStatus) {
+	if s.Spaces == nil || n > s.Spaces.SyncsAsked {
+		return codec.Hash{}, effectUnknown
+	}
+	if slices.ContainsFunc(s.Spaces.Syncs, func(o OpenSync) bool { return o.Number == n }) {
+		return codec.Hash{}, effectOpen
+	}
+	for i := range s.Spaces.SyncsDone {
+		if done := &s.Spaces.SyncsDone[i]; done.Number == n && !done.Hash.IsZero() {
+			return done.Hash, effectSettled
+		}
+	}
+	return codec.Hash{}, effectOver
+}
+
+// syncEffect builds the effect of an open sync.
+func (s *State) syncEffect(n uint32) Effect {
+	o := &s.Spaces.Syncs[slices.IndexFunc(s.Spaces.Syncs, func(o OpenSync) bool { return o.Number == n })]
+	var known []codec.Hash
+	for i := range o.Known {
+		known = append(known, o.Known[i].Hash)
+	}
+	name, startBy := Place{sync: n, call: -1}.String(), o.Deadline-o.RunMS
+	asked := Space{
+		At: o.At, Class: ClassSpace, Dry: o.Dry, Effect: name, Kind: o.Kind, Known: known, Only: o.Only, RunMS: o.RunMS,
+		Session: s.Session, Space: o.Space, StartBy: startBy, V: Version, Version: o.Version,
+	}
+	return Effect{Name: name, Class: ClassSpace, Target: o.Target, Deadline: o.Deadline, StartBy: startBy, Payload: encode(asked)}
+}
+
+// settleOverdueSyncs ends the syncs whose deadline has come.
+func (s *State) settleOverdueSyncs() {
+	if s.Spaces == nil {
+		return
+	}
+	for i := 0; i < len(s.Spaces.Syncs); {
+		o := &s.Spaces.Syncs[i]
+		if o.Deadline > s.Clock {
+			i++
+			continue
+		}
+		s.endSync(i, codec.Hash{}, CodeDeadlineExceeded, "no settlement from space/"+o.Target+" by its deadline")
+	}
+}
+
+// workspaceDetached drops a space whole.
+func (s *State) workspaceDetached(b *WorkspaceDetached) *refusal {
+	if s.Spaces == nil || !s.holdsSpace(b.Workspace) {
+		return refuse(RejectUnknownSpace, "workspace: the session has nothing of "+quoted(b.Workspace))
+	}
+	is := func(p *SpacePin) bool { return p.Space == b.Workspace }
+	if place := s.namesOwn(is); place != "" {
+		return refuse(RejectWorkspaceInvalid, place+" names a manifest of "+quoted(b.Workspace))
+	}
+	now := s.stack()
+	st := now.without(func(a *adopted) bool { return is(&a.SpacePin) })
+	st.tools = len(s.install.Record.Spaces) > 0 || slices.ContainsFunc(s.Spaces.Grants, func(g GrantPin) bool { return g.Grant.Space != b.Workspace })
+	if bad := st.compose(); bad != nil {
+		return refuse(RejectWorkspaceInvalid, bad.Error())
+	}
+	if bad := s.orphanFault(&st); bad != nil {
+		return refuse(RejectWorkspaceInvalid, bad.detail)
+	}
+	for i := range now.spaces {
+		if is(&now.spaces[i].SpacePin) {
+			s.sayGone(&now.spaces[i].SpacePin)
+		}
+	}
+	if i := s.openSyncOf(b.Workspace); i >= 0 {
+		s.endSync(i, codec.Hash{}, CodeCancelled, "the space was detached")
+	}
+	s.Spaces.Pending = slices.DeleteFunc(s.Spaces.Pending, func(p SpaceStage) bool { return is(&p.Pin) })
+	s.Spaces.Staged = slices.DeleteFunc(s.Spaces.Staged, func(p SpaceStage) bool { return is(&p.Pin) })
+	s.Spaces.Grants = slices.DeleteFunc(s.Spaces.Grants, func(g GrantPin) bool { return g.Grant.Space == b.Workspace })
+	s.recompose(&st)
+	s.dropContent()
+	return nil
+}
+
+// holdsSpace reports whether there is anything of a space to drop.
+func (s *State) holdsSpace(name string) bool {
+	x := s.Spaces
+	return len(s.known(name)) > 0 || s.openSyncOf(name) >= 0 ||
+		slices.ContainsFunc(x.Grants, func(g GrantPin) bool { return g.Grant.Space == name })
+}
+
+// namesOwn says which config or run names, as its workspace, a manifest that is
+// looked for.
+func (s *State) namesOwn(is func(*SpacePin) bool) string {
+	if s.Config != nil && s.Config.Workspace != nil && is(s.Config.Workspace) {
+		return "the session's config.workspace"
+	}
+	for i := -1; i < len(s.Queue); i++ {
+		run := s.Run
+		if i >= 0 {
+			run = &s.Queue[i]
+		}
+		if run != nil && run.Workspace != nil && is(run.Workspace) {
+			return "run " + strconv.FormatUint(uint64(run.Number), 10) + ": config.workspace"
+		}
+	}
+	return ""
+}
+
+// closeSpaces ends what is open of spaces when the session is closed.
+func (s *State) closeSpaces() {
+	if s.Spaces == nil {
+		return
+	}
+	for len(s.Spaces.Syncs) > 0 {
+		s.endSync(0, codec.Hash{}, CodeCancelled, "the session was closed")
+	}
+	s.Spaces.Pending, s.Spaces.Staged = nil, nil
+	s.dropContent()
+}

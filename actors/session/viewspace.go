@@ -1,0 +1,140 @@
+package session
+
+import (
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/space"
+)
+
+// ViewSpaces is what people see of spaces. It is empty in a session without a
+// grant.
+type ViewSpaces struct {
+	Workspace *ViewSpace  `json:"workspace,omitempty"` // the applied one
+	Staged    []ViewSpace `json:"staged,omitempty"`    // by name
+	Pending   []ViewSpace `json:"pending,omitempty"`
+	Syncs     []ViewSync  `json:"syncs,omitempty"` // that are open
+}
+
+// ViewSpace is one space that the session holds.
+type ViewSpace struct {
+	Space       string   `json:"space"`
+	Hash        string   `json:"hash"` // SHA-256 of its manifest
+	Version     string   `json:"version,omitempty"`
+	Mode        string   `json:"mode,omitempty"`         // of a pending one
+	PromptPack  string   `json:"prompt_pack,omitempty"`  // that applies to a run whose config names none
+	ToolCatalog string   `json:"tool_catalog,omitempty"` // the same
+	Lacks       []string `json:"lacks,omitempty"`
+}
+
+// ViewSync is one open sync.
+type ViewSync struct {
+	Effect   string `json:"effect"`
+	Space    string `json:"space"`
+	Deadline int64  `json:"deadline"` // Unix ms
+}
+
+// ViewPrompt is what the latest turn shows a model before the transcript.
+type ViewPrompt struct {
+	Mark  string           `json:"mark"`            // fingerprint of system text, parts and variables
+	Parts []ViewPromptPart `json:"parts,omitempty"` // until the generation is settled
+}
+
+// ViewPromptPart is one part of a prompt.
+type ViewPromptPart struct {
+	Role  string `json:"role,omitempty"`  // empty: system text
+	Space string `json:"space,omitempty"` // empty: it is a prompt ref
+	Path  string `json:"path,omitempty"`
+	Hash  string `json:"hash"` // SHA-256 of the blob
+	Size  int64  `json:"size,omitempty"`
+}
+
+// viewSpaces returns what there is of spaces.
+func (s *State) viewSpaces() (v ViewSpaces) {
+	if s.Spaces == nil {
+		return v
+	}
+	st := s.stack()
+	if w := st.workspace(); w != nil {
+		workspace := s.viewSpace(&w.SpacePin)
+		c := &RunConfig{}
+		if _, p := st.chosenPrompt(c); p != nil {
+			workspace.PromptPack = p.PromptPack
+		}
+		if _, catalog := st.chosenCatalog(c); catalog != nil {
+			workspace.ToolCatalog = catalog.ToolCatalog
+		}
+		v.Workspace = &workspace
+	}
+	for i := range s.Spaces.Staged {
+		v.Staged = append(v.Staged, s.viewSpace(&s.Spaces.Staged[i].Pin))
+	}
+	for i := range s.Spaces.Pending {
+		pending := s.viewSpace(&s.Spaces.Pending[i].Pin)
+		pending.Mode = s.Spaces.Pending[i].Mode
+		v.Pending = append(v.Pending, pending)
+	}
+	for i := range s.Spaces.Syncs {
+		o := &s.Spaces.Syncs[i]
+		v.Syncs = append(v.Syncs, ViewSync{Effect: Place{sync: o.Number, call: -1}.String(), Space: o.Space, Deadline: o.Deadline})
+	}
+	return v
+}
+
+func (s *State) viewSpace(p *SpacePin) ViewSpace {
+	return ViewSpace{Space: p.Space, Hash: p.Hash.String(), Version: p.Version, PromptPack: p.Prompt, ToolCatalog: p.Catalog, Lacks: p.Lacks}
+}
+
+// viewTurnSpace returns the workspace of the latest turn, with the prompt pack and
+// the catalog that its run has, as long as that is active.
+func (s *State) viewTurnSpace() *ViewSpace {
+	if s.Turn.space() == nil {
+		return nil
+	}
+	st := s.turnStack()
+	w := st.workspace()
+	if w == nil {
+		return nil
+	}
+	v := s.viewSpace(&w.SpacePin)
+	if !s.turnIsRuns() {
+		return &v
+	}
+	v.PromptPack, v.ToolCatalog = "", ""
+	if _, p := st.chosenPrompt(&s.Run.Config); p != nil {
+		v.PromptPack = p.PromptPack
+	}
+	if _, c := st.chosenCatalog(&s.Run.Config); c != nil {
+		v.ToolCatalog = c.ToolCatalog
+	}
+	return &v
+}
+
+// viewPrompt returns what the latest turn shows before the transcript.
+func (s *State) viewPrompt() *ViewPrompt {
+	t := s.Turn.space()
+	if t == nil || t.Mark.IsZero() {
+		return nil
+	}
+	v := &ViewPrompt{Mark: t.Mark.String()}
+	st := s.turnStack()
+	for _, part := range t.Parts {
+		shown := ViewPromptPart{Role: part.Role, Hash: part.Ref.String()}
+		if a, f := st.fileOf(part.Ref); f != nil {
+			shown.Space, shown.Path, shown.Size = a.Space, f.Path, f.Size
+		}
+		v.Parts = append(v.Parts, shown)
+	}
+	return v
+}
+
+// fileOf returns the first file of the stack's spaces that has some content.
+func (st *stack) fileOf(ref codec.Hash) (*adopted, *space.File) {
+	for i := range st.spaces {
+		files := st.spaces[i].manifest.Files
+		for j := range files {
+			if files[j].Ref.Hash == ref {
+				return &st.spaces[i], &files[j]
+			}
+		}
+	}
+	return nil, nil
+}

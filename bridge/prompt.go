@@ -1,0 +1,140 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/space"
+)
+
+// codePromptMissing is the code of a generation whose prompt is not stored, or
+// can't be shown.
+const codePromptMissing = "prompt_missing"
+
+// prompt puts what a model is shown before the transcript into a request that
+// has it: system text and documents behind the request's system, then messages
+// before the others. Images come first in the first message of the user's.
+func (r *reader) prompt(ctx context.Context, g *session.Generation, request *Request) error {
+	if len(g.Prompt) == 0 {
+		return nil
+	}
+	values := make(map[string]string, len(g.Vars))
+	for _, pair := range g.Vars {
+		var text string
+		if err := codec.Unmarshal(pair.Value, &text); err != nil {
+			return &Error{Code: codePromptMissing, Detail: "the variable " + pair.Key + " is no text"}
+		}
+		values[pair.Key] = text
+	}
+	system, room := []string{request.System}, space.ShownBytesMax-len(request.System)
+	var messages []Message
+	var images []Part
+	for i := range g.Prompt {
+		part := &g.Prompt[i]
+		content, err := r.promptBlob(ctx, part)
+		if err != nil {
+			return err
+		}
+		if part.Role == session.PromptImage {
+			images = append(images, Part{MediaType: part.MediaType, Data: content})
+			continue
+		}
+		text, ok := promptText(part, string(content), values, room)
+		if room -= len(text); !ok || room < 0 {
+			return &Error{Code: codeRequestTooLarge, Detail: fmt.Sprintf("what precedes the transcript has more than %d KiB: shorten the prompt", space.ShownBytesMax>>10)}
+		}
+		switch part.Role {
+		case "", session.PromptDocument:
+			system = append(system, text)
+		case session.PromptUser, session.PromptAssistant:
+			messages = append(messages, Message{Role: part.Role, Text: text})
+		default:
+			return &Error{Code: codePromptMissing, Detail: "a part has the role " + clip(part.Role, session.CodeBytesMax) + ": upgrade this bridge"}
+		}
+	}
+	request.System = joined(system)
+	request.Messages = withImages(append(messages, request.Messages...), images)
+	return nil
+}
+
+// promptText returns what a model is shown of a part: a template filled in, or a
+// document between the lines that mark it as one.
+func promptText(part *session.PromptPart, text string, values map[string]string, room int) (shown string, ok bool) {
+	text = valid(text)
+	if part.Role == session.PromptDocument {
+		path := ""
+		if len(part.Names) > 0 {
+			path = part.Names[0]
+		}
+		return space.ShownDocument(path, text), true
+	}
+	return space.ShownText(text, values, max(room, 0))
+}
+
+// joined joins texts by one blank line. Empty ones are left out.
+func joined(texts []string) string {
+	var b strings.Builder
+	for _, text := range texts {
+		text = strings.TrimRight(text, "\n")
+		if text == "" {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteString("\n\n")
+		}
+		b.WriteString(text)
+	}
+	return b.String()
+}
+
+// withImages puts images before the rest of the first message of the user's.
+// The messages that it is given stay as they are.
+func withImages(messages []Message, images []Part) []Message {
+	if len(images) == 0 {
+		return messages
+	}
+	for i := range messages {
+		m := &messages[i]
+		if m.Role != string(session.RoleUser) {
+			continue
+		}
+		rest := m.Parts
+		if rest == nil {
+			rest = []Part{{Text: m.Text}}
+		}
+		m.Parts = slices.Concat(images, rest)
+		break
+	}
+	return messages
+}
+
+// promptBlob returns the content of a part.
+func (r *reader) promptBlob(ctx context.Context, part *session.PromptPart) ([]byte, error) {
+	if content, ok := r.prompts.get(part.Ref); ok {
+		return content, nil
+	}
+	ref := codec.Ref{Hash: part.Ref}
+	name := ref.String()
+	if len(part.Names) > 0 {
+		name = part.Names[0] + ", " + name
+	}
+	content, err := r.wire.Blob(ctx, ref)
+	switch {
+	case errors.Is(err, bus.ErrNotFound):
+		return nil, &Error{Code: codePromptMissing, Detail: "the prompt names " + name + ", which is not stored: sync the space again"}
+	case errors.Is(err, bus.ErrOtherBytes):
+		return nil, &Error{Code: codePromptMissing, Detail: "the store holds other bytes as " + name + ": restore it from a backup"}
+	case errors.Is(err, bus.ErrTooLarge):
+		return nil, &Error{Code: codeRequestTooLarge, Detail: name + " of the prompt is larger than a model may be shown"}
+	case err != nil:
+		return nil, fmt.Errorf("read %s of the prompt: %w", name, err)
+	}
+	r.prompts.put(part.Ref, content, 64+len(content))
+	return content, nil
+}

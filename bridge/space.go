@@ -1,0 +1,220 @@
+package bridge
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/spaces"
+	"github.com/refold/refold/space"
+)
+
+// SpaceReader reads the files of spaces: it carries out the syncs of one target,
+// which a session's grants name. It is called from several goroutines for
+// different syncs, at most once at a time per effect name in this process.
+//
+// What it returns becomes a manifest, whose files the bridge stores before it
+// settles the sync. The session decides whether it trusts the manifest; until an
+// operator applies it, nothing changes. A reader may be asked more than once for
+// one sync (a bridge died, files changed while they were read): the settlement
+// that is recorded first counts.
+//
+// A returned *Error settles the sync with its code: space_unknown, if the reader
+// has no such space, version_unknown, space_unreadable, or another one. Any other
+// error settles it space_unreadable. When ctx ends (run time over, sync withdrawn,
+// bridge draining past its grace time) ReadSpace must return soon.
+type SpaceReader interface {
+	ReadSpace(ctx context.Context, r SpaceRequest) (SpaceContent, error)
+}
+
+// SpaceRequest is what a sync asks for.
+type SpaceRequest struct {
+	Session string   // session id
+	Space   string   // name of the space
+	Kind    string   // workspace or pack
+	Version string   // as the operator wrote it; empty: whatever is current
+	Only    []string // parts that are wanted: prompts, tools, context, skills; nil: all. A hint
+}
+
+// SpaceContent is what a reader found.
+type SpaceContent struct {
+	// Files are the space, with agent.workspace.json at its root. If it is an
+	// io.Closer, it is closed after it was read.
+	Files    fs.FS
+	NoScan   bool            // without an index there is no space
+	Revision string          // of the source, for people: a commit, a date; at most 128 bytes
+	Source   string          // factory, package or module: what the reader says of itself; empty: nothing
+	Sign     *SpaceSignature // of the manifest; nil: none
+	Lacks    []string        // needs of the manifest that are not met here
+}
+
+// SpaceSignature vouches for a manifest: Ed25519 over the text
+// "refold space <hash>", by a NATS nkey.
+type SpaceSignature struct {
+	Key string // the public key
+	Sig []byte
+}
+
+// Codes of syncs that could not be read.
+const (
+	codeSpaceUnknown    = "space_unknown"
+	codeSpaceUnreadable = "space_unreadable"
+	codeVersionUnknown  = "version_unknown"
+	codeSpaceInvalid    = "workspace_invalid"
+)
+
+// revisionBytesMax bounds a revision.
+const revisionBytesMax = 128
+
+// Space makes r read the spaces of a target. It must come before Run, once for
+// each target.
+func (b *Bridge) Space(target string, r SpaceReader, options ...ServeOption) error {
+	return b.serve(served{class: session.ClassSpace, target: target, spaces: r}, options)
+}
+
+// synced is what became of a sync: the body of its settlement.
+type synced struct {
+	typ  string
+	body any
+}
+
+// startSpace reads a space once.
+func (w *worker) startSpace(f *flight) ruling {
+	var r returned
+	if refused, ok := w.execute(f, &r, func(ctx context.Context, _ string) {
+		r.synced, r.err = w.sync(ctx, f)
+	}); !ok {
+		return refused
+	}
+	return w.returnedSpace(f, &r)
+}
+
+func (w *worker) returnedSpace(f *flight, r *returned) ruling {
+	switch {
+	case r.panicked != nil:
+		return settleAs(failed(codeSpaceUnreadable, fmt.Sprint("the reader panicked: ", r.panicked)))
+	case errors.Is(r.cause, errDraining):
+		return giveBack(stoppingDelay, "this bridge is stopping")
+	case errors.Is(r.cause, errWithdrawn):
+		return settleAs(failed(codeCancelled, "withdrawn while it was read"))
+	case r.cause != nil:
+		return settleAs(failed(session.CodeDeadlineExceeded, "it was read for longer than "+f.runTime.String()))
+	case r.err != nil:
+		return settleAs(outcome{status: session.CallFailed, fault: faultOf(r.err, codeSpaceUnreadable)})
+	}
+	return settleAs(outcome{status: session.CallSucceeded, synced: r.synced})
+}
+
+// sync reads a space, stores its files and its manifest, and says what is to be
+// settled.
+func (w *worker) sync(ctx context.Context, f *flight) (*synced, error) {
+	asked := f.space
+	known, err := w.known(ctx, asked)
+	if err != nil {
+		return nil, err
+	}
+	var content SpaceContent
+	request := SpaceRequest{Session: asked.Session, Space: asked.Space, Kind: string(asked.Kind), Version: asked.Version, Only: asked.Only}
+	open := func(ctx context.Context) (fs.FS, error) {
+		var err error
+		if content, err = f.served.spaces.ReadSpace(ctx, request); err == nil && content.Files == nil {
+			err = &Error{Code: codeSpaceUnknown, Detail: "the reader returned no files"}
+		}
+		return content.Files, err
+	}
+	options := spaces.Options{Space: asked.Space, Kind: asked.Kind, Only: asked.Only, Known: known}
+	built, err := spaces.Read(ctx, open, func() spaces.Options {
+		options.NoScan = content.NoScan
+		return options
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, warning := range built.Warnings {
+		w.about(f).Warn("space_warning", "warning", warning.String())
+	}
+	if built.Manifest == nil {
+		return unsynced(f, built.Problems), nil
+	}
+	return w.stored(ctx, f, &built, content)
+}
+
+// known returns the manifest that parts which are not asked for are taken from.
+func (w *worker) known(ctx context.Context, asked *session.Space) (*space.Manifest, error) {
+	if len(asked.Only) == 0 || len(asked.Known) == 0 {
+		return nil, nil
+	}
+	ref := codec.Ref{Hash: asked.Known[0]}
+	data, err := w.wire.Blob(ctx, ref)
+	if err != nil {
+		return nil, fmt.Errorf("read the known manifest %s: %w", ref, err)
+	}
+	m, problems := space.Parse(data)
+	if m == nil {
+		return nil, fmt.Errorf("the known manifest %s: %s", ref, problems[0])
+	}
+	return m, nil
+}
+
+// unsynced is the settlement of a space that is invalid.
+func unsynced(f *flight, problems []space.Problem) *synced {
+	detail := fmt.Sprintf("%d problems; the first: %s", len(problems), problems[0])
+	return &synced{session.TypeWorkspaceSyncFailed, session.WorkspaceSyncFailed{
+		Effect:   f.name.Effect,
+		Error:    session.Fault{Code: codeSpaceInvalid, Detail: clip(detail, session.DetailBytesMax)},
+		Problems: problems[:min(len(problems), space.ProblemsMax)],
+	}}
+}
+
+// stored stores what a manifest names and the manifest, unless the sync is dry,
+// and returns the settlement.
+func (w *worker) stored(ctx context.Context, f *flight, built *spaces.Built, content SpaceContent) (*synced, error) {
+	manifest := built.Manifest.Bytes()
+	hash := codec.Sum(manifest)
+	if !f.space.Dry {
+		for i := range built.Manifest.Files {
+			file, ok := built.Files[built.Manifest.Files[i].Ref]
+			if !ok {
+				continue // of the known manifest: stored already
+			}
+			if _, err := w.wire.PutBlob(ctx, file); err != nil {
+				return nil, fmt.Errorf("store %s: %w", built.Manifest.Files[i].Path, err)
+			}
+		}
+		if _, err := w.wire.PutBlob(ctx, manifest); err != nil {
+			return nil, fmt.Errorf("store the manifest: %w", err)
+		}
+	}
+	var signature *session.Signature
+	if content.Sign != nil {
+		signature = &session.Signature{Key: clip(content.Sign.Key, session.NameBytesMax), Sig: base64.RawURLEncoding.EncodeToString(content.Sign.Sig)}
+	}
+	var lacks []string
+	for _, need := range content.Lacks {
+		lacks = append(lacks, valid(need))
+	}
+	slices.Sort(lacks)
+	lacks = slices.Compact(lacks)
+	if slices.Contains(f.space.Known, hash) {
+		return &synced{session.TypeWorkspaceSyncUnchanged, session.WorkspaceSyncUnchanged{
+			Effect: f.name.Effect, Hash: hash.String(), Lacks: lacks, Signature: signature, Source: valid(content.Source),
+		}}, nil
+	}
+	return &synced{session.TypeWorkspaceSnapshotReady, session.WorkspaceSnapshotReady{
+		Effect: f.name.Effect, Lacks: lacks, Manifest: manifest, Revision: clip(content.Revision, revisionBytesMax),
+		Signature: signature, Source: valid(content.Source),
+	}}, nil
+}
+
+// syncBody is the settlement of a sync.
+func syncBody(e *effect, o outcome) (typ string, body any) {
+	if o.synced != nil {
+		return o.synced.typ, o.synced.body
+	}
+	return session.TypeWorkspaceSyncFailed, session.WorkspaceSyncFailed{Effect: e.name.Effect, Error: *wireFault(o.fault, codeSpaceUnreadable)}
+}

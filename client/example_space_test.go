@@ -1,0 +1,93 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"testing/fstest"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/client"
+	"github.com/refold/refold/internal/devserver"
+)
+
+// files is a reader of spaces that holds one in memory.
+type files struct{ fstest.MapFS }
+
+// ReadSpace returns the files, whatever space is asked for.
+func (f files) ReadSpace(context.Context, bridge.SpaceRequest) (bridge.SpaceContent, error) {
+	return bridge.SpaceContent{Files: f.MapFS, Source: "factory", Revision: "monday"}, nil
+}
+
+// A session adopts content that somebody edits: it is synced, and then applied.
+func ExampleClient_Sync() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	c, stop := startWithReader(ctx, files{fstest.MapFS{"AGENTS.md": {Data: []byte("Be brief.")}}})
+	defer stop()
+
+	seq, err := c.Sync(ctx, "hello", "support", client.SyncOptions{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	end, err := c.SyncEnd(ctx, "hello", seq)
+	switch {
+	case err != nil:
+		log.Fatal(err)
+	case end.Staged == nil:
+		log.Fatal(end.Failed.Code, end.Problems)
+	}
+	fmt.Println(end.Staged.Outcome, "from", end.Staged.Revision, "with", len(end.Manifest.Prompts), "prompt pack")
+
+	if seq, err = c.Apply(ctx, "hello", client.ApplyOptions{Mode: session.ModeImmediate, Hash: end.Staged.Hash}); err != nil {
+		log.Fatal(err)
+	}
+	v, err := c.Taken(ctx, "hello", seq)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("applied", v.Workspace.Space, "with prompt pack", v.Workspace.PromptPack)
+
+	// Nothing is staged any more, so a second apply is refused.
+	if seq, err = c.Apply(ctx, "hello", client.ApplyOptions{}); err != nil {
+		log.Fatal(err)
+	}
+	var refused *client.RejectedError
+	_, err = c.Taken(ctx, "hello", seq)
+	fmt.Println(errors.As(err, &refused), refused.Code)
+
+	// Output:
+	// staged from monday with 1 prompt pack
+	// applied support with prompt pack default
+	// true nothing_staged
+}
+
+// startWithReader runs a server, a session-actor and a bridge that reads the space
+// support.
+func startWithReader(ctx context.Context, r bridge.SpaceReader) (c *client.Client, stop func()) {
+	dir, err := os.MkdirTemp("", "refold-example-")
+	if err != nil {
+		panic(err)
+	}
+	record := `{"v":1,"rules":1,"tools":[],"config":{"provider":"p","model":"m"},"spaces":[{"space":"support"}]}`
+	server, err := devserver.Start(ctx, devserver.Options{
+		Dir: dir, Install: []byte(record), Serve: func(b *bridge.Bridge) error { return b.Space("support", r) },
+	})
+	if err != nil {
+		panic(err)
+	}
+	if c, err = client.Connect(ctx, client.Options{InProcess: server.InProcess()}); err != nil {
+		panic(err)
+	}
+	return c, func() {
+		c.Close()
+		server.Stop()
+		if err := os.RemoveAll(dir); err != nil {
+			panic(err)
+		}
+	}
+}

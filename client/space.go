@@ -1,0 +1,234 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/space"
+)
+
+// SyncOptions are the optional parts of a request to sync a space.
+type SyncOptions struct {
+	ID      string         // of the event, at most 64 bytes; empty: a new ULID
+	Version string         // that the reader is asked for; empty: whatever is current
+	Only    []string       // prompts, tools, context, skills: read these, and keep the rest; nil: all
+	Dry     bool           // read and check, and stage nothing. It goes with Version alone
+	Grant   *session.Grant // counts for this space in place of the install record's; nil: that one
+
+	// Apply, if given, is the mode in which what was read is applied at once:
+	// session.ModeNextRun, ModeNextStep or ModeImmediate. PromptPack and
+	// ToolCatalog go with it; empty: the workspace's defaults.
+	Apply                   string
+	PromptPack, ToolCatalog string
+}
+
+// Sync has a space read for a session: a bridge that serves the target of its
+// grant reads the source, and the session stages what it trusts. It goes through
+// the door ctl, as everything about spaces does. What is applied stays as it is
+// until an apply. An open sync of the same space is withdrawn, unless it was
+// requested with the same options.
+//
+// SyncEnd waits for what comes of it.
+func (c *Client) Sync(ctx context.Context, sid, name string, o SyncOptions) (seq uint64, err error) {
+	body := session.WorkspaceSyncRequested{
+		Apply: o.Apply, Dry: o.Dry, Grant: o.Grant, Only: o.Only, PromptPack: o.PromptPack, ToolCatalog: o.ToolCatalog, Version: o.Version, Workspace: name,
+	}
+	return c.publish(ctx, session.DoorCtl, sid, session.TypeWorkspaceSyncRequested, body, o.ID)
+}
+
+// ApplyOptions are the optional parts of a request to apply a space.
+type ApplyOptions struct {
+	ID    string // of the event, at most 64 bytes; empty: a new ULID
+	Space string // empty: the one that is staged
+	Mode  string // session.ModeNextRun, also when empty, ModeNextStep or ModeImmediate
+	Hash  string // of the manifest that must be staged, in hex; empty: whichever is
+
+	PromptPack, ToolCatalog string // empty: the workspace's defaults
+}
+
+// Apply makes what is staged pending for the boundary that the mode names, or
+// applies it at once. Taken tells which, or why the session refused.
+func (c *Client) Apply(ctx context.Context, sid string, o ApplyOptions) (seq uint64, err error) {
+	body := session.WorkspaceApplyRequested{Hash: o.Hash, Mode: o.Mode, PromptPack: o.PromptPack, ToolCatalog: o.ToolCatalog, Workspace: o.Space}
+	return c.publish(ctx, session.DoorCtl, sid, session.TypeWorkspaceApplyRequested, body, o.ID)
+}
+
+// Detach drops a space from a session: what is applied, pending and staged of it,
+// an open sync, and a grant that a sync brought. The session refuses while a
+// config, a run or a rule names what would be gone: see Taken.
+func (c *Client) Detach(ctx context.Context, sid, name string) (seq uint64, err error) {
+	return c.publish(ctx, session.DoorCtl, sid, session.TypeWorkspaceDetached, session.WorkspaceDetached{Workspace: name}, "")
+}
+
+// HeldSpace is a manifest that a session holds.
+type HeldSpace struct {
+	Pin      session.SpacePin
+	Stage    string          // StageStaged, StagePending, StageApplied
+	Mode     string          // of a pending one
+	Manifest *space.Manifest // nobody may change it
+}
+
+// The values of HeldSpace.Stage.
+const (
+	StageStaged  = "staged"
+	StagePending = "pending"
+	StageApplied = "applied"
+)
+
+// Spaces returns the manifests that a session holds, the newest first: those that
+// are staged, then pending, then applied. It reads the log and needs neither a
+// session-actor nor the files of a space.
+func (c *Client) Spaces(ctx context.Context, sid string) ([]HeldSpace, error) {
+	state, err := c.latest(ctx, sid)
+	if err != nil {
+		return nil, fmt.Errorf("spaces of %s: %w", sid, err)
+	}
+	return heldBy(state), nil
+}
+
+// heldBy returns the manifests that a state holds.
+func heldBy(state *session.State) (held []HeldSpace) {
+	if state.Spaces == nil {
+		return nil
+	}
+	add := func(p session.SpacePin, stage, mode string) {
+		held = append(held, HeldSpace{Pin: p, Stage: stage, Mode: mode, Manifest: state.Manifest(p.Hash)})
+	}
+	for _, s := range state.Spaces.Staged {
+		add(s.Pin, StageStaged, "")
+	}
+	for _, s := range state.Spaces.Pending {
+		add(s.Pin, StagePending, s.Mode)
+	}
+	for _, p := range state.Spaces.Applied {
+		add(p, StageApplied, "")
+	}
+	return held
+}
+
+// SyncEnd is how a sync ended. Either Staged or Failed is given; both are, if the
+// space was staged, and the apply that was requested with it does not fit.
+type SyncEnd struct {
+	Seq      uint64                   // of the event that ended it
+	Staged   *session.WorkspaceStaged // nil: nothing could be read, or the session does not trust it
+	Failed   *session.WorkspaceFailed // nil: nothing failed
+	Problems []space.Problem          // all problems that the reader told; Failed has the first of them
+
+	Manifest *space.Manifest // that was read; nil: none
+	Before   []HeldSpace     // what the session held of the space when the sync was requested, the newest first
+	After    []HeldSpace     // what it holds of the space now
+}
+
+// SyncEnd waits for the end of the sync that the event at seq requested. It folds
+// the log on this side. It fails with a *RejectedError if the session refused the
+// request, and with a *QuarantinedError if it stopped before. When ctx ends, the
+// sync goes on.
+func (c *Client) SyncEnd(ctx context.Context, sid string, seq uint64) (*SyncEnd, error) {
+	v, err := c.Taken(ctx, sid, seq)
+	if err != nil {
+		return nil, err
+	}
+	requested, err := c.requestedSync(ctx, seq)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(v.Syncs, func(o session.ViewSync) bool { return o.Space == requested.Workspace })
+	if i < 0 {
+		return nil, fmt.Errorf("no sync of %s is open after event %d", requested.Workspace, seq)
+	}
+	state, err := c.snapshotBelow(ctx, sid, seq)
+	if err == nil {
+		state, err = c.retell(ctx, sid, state, seq, func(*told) bool { return true })
+	}
+	if err != nil {
+		return nil, fmt.Errorf("what came of event %d: %w", seq, err)
+	}
+	before := heldOf(state, requested.Workspace)
+	for e, err := range c.Events(ctx, sid, seq+1) {
+		if err != nil {
+			return nil, err
+		}
+		t := told{Event: e, after: state}
+		if err := t.fold(); err != nil {
+			return nil, err
+		}
+		if end := t.syncEnd(v.Syncs[i].Effect); end != nil {
+			end.Before, end.After = before, heldOf(state, requested.Workspace)
+			end.read(&t, v.Syncs[i].Effect)
+			return end, nil
+		}
+	}
+	return nil, fmt.Errorf("the events of %s ended", sid)
+}
+
+// requestedSync reads the request at a sequence of the log.
+func (c *Client) requestedSync(ctx context.Context, seq uint64) (b session.WorkspaceSyncRequested, err error) {
+	e, err := c.bus.EventAt(ctx, seq)
+	if err != nil {
+		return b, err
+	}
+	env, err := envelopeOf(e)
+	switch {
+	case err != nil:
+		return b, err
+	case env.Type != session.TypeWorkspaceSyncRequested:
+		return b, fmt.Errorf("event %d is a %s: it requests no sync", seq, env.Type)
+	}
+	return b, codec.Decode(env.Data, &b)
+}
+
+// heldOf returns what a state holds of one space.
+func heldOf(state *session.State, name string) []HeldSpace {
+	return slices.DeleteFunc(heldBy(state), func(h HeldSpace) bool { return h.Pin.Space != name })
+}
+
+// syncEnd returns how the event ended a sync, nil if it did not.
+func (t *told) syncEnd(effect string) *SyncEnd {
+	end := SyncEnd{Seq: t.Seq}
+	for _, n := range t.notices {
+		switch d := n.Data.(type) {
+		case session.WorkspaceStaged:
+			if d.Effect == effect {
+				end.Staged = &d
+			}
+		case session.WorkspaceFailed:
+			if d.Effect == effect {
+				end.Failed, end.Problems = &d, d.Problems
+			}
+		}
+	}
+	if end.Staged == nil && end.Failed == nil {
+		return nil
+	}
+	return &end
+}
+
+// read takes what the settlement of the sync says beside the notices. There is
+// none if the session ended the sync by itself.
+func (end *SyncEnd) read(t *told, effect string) {
+	env, err := envelopeOf(t.Event)
+	if err != nil {
+		return
+	}
+	switch env.Type {
+	case session.TypeWorkspaceSnapshotReady:
+		var b session.WorkspaceSnapshotReady
+		if codec.Decode(env.Data, &b) == nil && b.Effect == effect {
+			end.Manifest, _ = space.Parse(b.Manifest)
+		}
+	case session.TypeWorkspaceSyncUnchanged:
+		for i := range end.Before {
+			if end.Staged != nil && end.Before[i].Pin.Hash.Is(end.Staged.Hash) {
+				end.Manifest = end.Before[i].Manifest
+			}
+		}
+	case session.TypeWorkspaceSyncFailed:
+		var b session.WorkspaceSyncFailed
+		if codec.Decode(env.Data, &b) == nil && b.Effect == effect && len(b.Problems) > len(end.Problems) {
+			end.Problems = b.Problems
+		}
+	}
+}

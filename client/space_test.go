@@ -1,0 +1,216 @@
+package client_test
+
+// Syncs, applies and detaches of spaces: how each ends, and what the session holds
+// then. The test plays the bridge that reads.
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/client"
+	"github.com/refold/refold/space"
+)
+
+// spaceRecord has a grant.
+const spaceRecord = `{"v":1,"rules":1,"tools":[],"config":{"provider":"p","model":"m"},"spaces":[{"space":"support","target":"files"}]}`
+
+// manifest is one without files.
+func manifest(version string) map[string]any {
+	return map[string]any{"v": 1, "kind": "workspace", "space": "support", "version": version}
+}
+
+// hashOf returns its hash.
+func hashOf(version string) string {
+	return (&space.Manifest{V: 1, Kind: space.Workspace, Space: "support", Version: version}).Hash().String()
+}
+
+// sync requests a sync.
+func (w *world) sync(o client.SyncOptions) uint64 {
+	w.t.Helper()
+	seq, err := w.Sync(w.ctx, "s1", "support", o)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return seq
+}
+
+// ready settles a sync.
+func (w *world) ready(effect, version string) {
+	w.t.Helper()
+	w.say(session.DoorSpace, "s1", session.TypeWorkspaceSnapshotReady, map[string]any{"effect": effect, "manifest": manifest(version), "source": "module"})
+}
+
+// syncEnd returns how a sync ended.
+func (w *world) syncEnd(seq uint64) *client.SyncEnd {
+	w.t.Helper()
+	end, err := w.SyncEnd(w.ctx, "s1", seq)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return end
+}
+
+// stages returns what is held, as in "staged 1.1.0".
+func stages(held []client.HeldSpace) string {
+	all := make([]string, len(held))
+	for i, h := range held {
+		all[i] = h.Stage + " " + h.Pin.Version
+		if h.Manifest == nil || h.Manifest.Hash() != h.Pin.Hash {
+			all[i] += " without its manifest"
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+func TestSyncIsFollowedToItsEnd(t *testing.T) {
+	t.Parallel()
+	w := newWorldWith(t, spaceRecord) // without a session-actor: the log is enough
+	seq := w.sync(client.SyncOptions{})
+	w.ready("y1", "1.0.0")
+	end := w.syncEnd(seq)
+	if end.Failed != nil || end.Staged == nil || end.Staged.Hash != hashOf("1.0.0") || end.Seq != seq+1 || stages(end.Before) != "" || stages(end.After) != "staged 1.0.0" || end.Manifest == nil {
+		t.Errorf("staged: got %+v", end)
+	}
+	if again := w.syncEnd(seq); again.Staged == nil || again.Staged.Hash != end.Staged.Hash {
+		t.Errorf("asked again: got %+v", again)
+	}
+	apply, err := w.Apply(w.ctx, "s1", client.ApplyOptions{Mode: session.ModeImmediate, Hash: hashOf("1.0.0")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v, err := w.Taken(w.ctx, "s1", apply); err != nil || v.Workspace == nil || v.Workspace.Version != "1.0.0" {
+		t.Errorf("applied: got %+v, %v", v.Workspace, err)
+	}
+
+	seq = w.sync(client.SyncOptions{})
+	w.say(session.DoorSpace, "s1", session.TypeWorkspaceSyncUnchanged, map[string]any{"effect": "y2", "hash": hashOf("1.0.0")})
+	if end := w.syncEnd(seq); end.Staged == nil || end.Staged.Outcome != session.OutcomeUnchanged || end.Manifest == nil || stages(end.Before) != "applied 1.0.0" {
+		t.Errorf("unchanged: got %+v", end)
+	}
+	seq = w.sync(client.SyncOptions{Dry: true})
+	w.ready("y3", "1.1.0")
+	if end := w.syncEnd(seq); end.Staged == nil || end.Staged.Outcome != session.OutcomeDry || end.Manifest == nil || stages(end.After) != "applied 1.0.0" {
+		t.Errorf("dry: got %+v", end)
+	}
+	seq = w.sync(client.SyncOptions{Apply: session.ModeNextRun, PromptPack: "none-such"})
+	w.ready("y4", "1.1.0")
+	if end := w.syncEnd(seq); end.Staged == nil || end.Failed == nil || end.Failed.Code != "workspace_invalid" || stages(end.After) != "staged 1.1.0, applied 1.0.0" {
+		t.Errorf("staged, and not applied: got %+v", end)
+	}
+	held, err := w.Spaces(w.ctx, "s1")
+	if err != nil || stages(held) != "staged 1.1.0, applied 1.0.0" {
+		t.Errorf("held: got %s, %v", stages(held), err)
+	}
+}
+
+func TestSyncThatFails(t *testing.T) {
+	t.Parallel()
+	w := newWorldWith(t, spaceRecord)
+	seq := w.sync(client.SyncOptions{})
+	problems := make([]map[string]any, space.ProblemsMax)
+	for i := range problems {
+		problems[i] = map[string]any{"code": "unknown_field", "detail": "x", "file": "a.json", "line": i + 1}
+	}
+	w.say(session.DoorSpace, "s1", session.TypeWorkspaceSyncFailed, map[string]any{"effect": "y1", "error": map[string]any{"code": "workspace_invalid"}, "problems": problems})
+	if end := w.syncEnd(seq); end.Staged != nil || end.Failed == nil || len(end.Failed.Problems) != session.NoticeProblemsMax || len(end.Problems) != space.ProblemsMax || end.Manifest != nil {
+		t.Errorf("failed: got %+v", end)
+	}
+
+	// Another request withdraws it; the end of that one is not the end of this one.
+	seq = w.sync(client.SyncOptions{})
+	other := w.sync(client.SyncOptions{Version: "1"})
+	w.ready("y3", "1.0.0")
+	if end := w.syncEnd(seq); end.Failed == nil || end.Failed.Code != session.CodeCancelled || end.Seq != other || end.Manifest != nil {
+		t.Errorf("withdrawn: got %+v", end)
+	}
+	if end := w.syncEnd(other); end.Staged == nil || end.Staged.Effect != "y3" {
+		t.Errorf("the other: got %+v", end)
+	}
+
+	// A request that is refused has no end, and neither has what is none.
+	seq, err := w.Sync(w.ctx, "s1", "other", client.SyncOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var refused *client.RejectedError
+	if _, err := w.SyncEnd(w.ctx, "s1", seq); !errors.As(err, &refused) || refused.Code != session.RejectUnknownSpace {
+		t.Errorf("refused: got %v", err)
+	}
+	if seq, err = w.Detach(w.ctx, "s1", "support"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.SyncEnd(w.ctx, "s1", seq); err == nil || !strings.Contains(err.Error(), "requests no sync") {
+		t.Errorf("a detach: got %v", err)
+	}
+	if held, err := w.Spaces(w.ctx, "s1"); err != nil || len(held) != 0 {
+		t.Errorf("after the detach: got %s, %v", stages(held), err)
+	}
+
+	// Whoever stops waiting withdraws nothing.
+	seq = w.sync(client.SyncOptions{})
+	ctx, cancel := context.WithCancel(w.ctx)
+	cancel()
+	if _, err := w.SyncEnd(ctx, "s1", seq); !errors.Is(err, context.Canceled) {
+		t.Errorf("stopped: got %v", err)
+	}
+	w.ready("y4", "1.0.0")
+	if end := w.syncEnd(seq); end.Staged == nil {
+		t.Errorf("it went on: got %+v", end)
+	}
+}
+
+// A grant that comes with a sync counts for its session.
+func TestSyncBringsAGrant(t *testing.T) {
+	t.Parallel()
+	w := newWorldWith(t, record)
+	seq := w.sync(client.SyncOptions{Grant: &session.Grant{Space: "support", Target: "mine"}})
+	v, err := w.Taken(w.ctx, "s1", seq)
+	if err != nil || len(v.Open) == 0 || v.Open[0].Target != "mine" {
+		t.Fatalf("got %+v, %v", v.Open, err)
+	}
+	w.ready("y1", "1.0.0")
+	if end := w.syncEnd(seq); stages(end.After) != "staged 1.0.0" {
+		t.Errorf("got %+v", end)
+	}
+}
+
+func TestNoticesOfSpacesHaveBodies(t *testing.T) {
+	t.Parallel()
+	w := newWorldWith(t, spaceRecord).host()
+	first := w.sync(client.SyncOptions{Apply: session.ModeImmediate})
+	w.ready("y1", "1.0.0")
+	if _, err := w.Detach(w.ctx, "s1", "support"); err != nil {
+		t.Fatal(err)
+	}
+	w.sync(client.SyncOptions{})
+	w.say(session.DoorSpace, "s1", session.TypeWorkspaceSyncFailed, map[string]any{"effect": "y2", "error": map[string]any{"code": "space_unknown"}})
+	var said []string
+	for n, err := range w.Notices(w.ctx, "s1", 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch d := n.Body().(type) {
+		case session.WorkspaceStaged:
+			said = append(said, "staged "+d.Version)
+		case session.WorkspaceApplied:
+			said = append(said, "applied "+d.Mode)
+		case session.WorkspaceGone:
+			said = append(said, "gone "+d.Workspace)
+		case session.WorkspaceFailed:
+			said = append(said, "failed "+d.Code)
+		}
+		if len(said) == 4 {
+			break
+		}
+	}
+	if got := strings.Join(said, ", "); got != "staged 1.0.0, applied immediate_if_idle, gone support, failed space_unknown" {
+		t.Errorf("got %s", got)
+	}
+	// The snapshot is of a later event than the request.
+	if end := w.syncEnd(first); end.Staged == nil || stages(end.After) != "applied 1.0.0" {
+		t.Errorf("the end of the first: got %+v", end)
+	}
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/spaces"
+	"github.com/refold/refold/internal/tools/sessiontools"
+)
+
+// byName reads the spaces of one target: each by a reader of its own.
+type byName map[string]bridge.SpaceReader
+
+// ReadSpace reads the space that is asked for.
+func (b byName) ReadSpace(ctx context.Context, r bridge.SpaceRequest) (bridge.SpaceContent, error) {
+	reader, ok := b[r.Space]
+	if !ok {
+		return bridge.SpaceContent{}, &bridge.Error{
+			Code:   "space_unknown",
+			Detail: fmt.Sprintf("this bridge has no space %s here, but %s: name it in the file of --spaces", r.Space, strings.Join(slices.Sorted(maps.Keys(b)), ", ")),
+		}
+	}
+	return reader.ReadSpace(ctx, r)
+}
+
+// serveSpaces gives b the targets of the file of --spaces.
+func serveSpaces(b *bridge.Bridge, c *spaces.Config, f *flags) error {
+	if c == nil {
+		return nil
+	}
+	var all []error
+	for _, target := range slices.Sorted(maps.Keys(c.Targets)) {
+		readers := byName{}
+		for name, s := range c.Targets[target].Spaces {
+			noScan := s.Scan != nil && !*s.Scan
+			if s.Dir != "" {
+				readers[name] = bridge.Folder{Dir: s.Dir, NoScan: noScan}
+				continue
+			}
+			readers[name] = bridge.Bucket{Bridge: b, Name: s.Bucket, Prefix: s.Prefix, NoScan: noScan}
+		}
+		all = append(all, b.Space(target, readers, f.options("space/"+target)...))
+	}
+	return errors.Join(all...)
+}
+
+// serveSessionTools makes b serve the tools that sessions have of their own. A
+// bridge that may not is a bridge all the same: where each role has rights of its
+// own, others serve them.
+func serveSessionTools(ctx context.Context, b *bridge.Bridge, f *flags, log *slog.Logger) error {
+	if f.NoTools {
+		return nil
+	}
+	err := b.SessionTools(ctx, sessiontools.New(b.Blob), f.options("tool/"+sessiontools.Target)...)
+	var denied *bus.PermissionError
+	if errors.As(err, &denied) {
+		log.Info("serves_no_session_tools", "error", err.Error(), "do", "say --no-session-tools, or grant it as docs/operations.md says")
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,78 @@
+package main
+
+// The file of --spaces: what is wrong in it is told with its key, and a target
+// serves the spaces that it names and no others.
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/refold/refold/bridge"
+)
+
+func TestSpacesFile(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		text string
+		want []string
+	}{
+		"no such file":  {"", []string{"--spaces", "no such file"}},
+		"no source":     {"targets: {files: {spaces: {support: {scan: false}}}}", []string{"--spaces", "targets.files.spaces.support: give either dir or bucket"}},
+		"two faults":    {"targets: {files: {spaces: {host: {dir: x}, s: {bucket: a b}}}}", []string{"targets.files.spaces.host", "targets.files.spaces.s.bucket"}},
+		"unknown key":   {"targets: {files: {spaces: {s: {dri: x}}}}", []string{"--spaces", "dri"}},
+		"not YAML":      {"targets: [", []string{"--spaces"}},
+		"too many dots": {"targets: {a.b: {spaces: {s: {dir: x}}}}", []string{"targets.a.b"}},
+	} {
+		file := filepath.Join(t.TempDir(), "spaces.yaml")
+		if c.text != "" {
+			if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var stderr bytes.Buffer
+		status := Main(t.Context(), []string{"--spaces", file, "--nats", "nats://127.0.0.1:1"}, nil, io.Discard, &stderr)
+		for _, want := range c.want {
+			if !strings.Contains(stderr.String(), want) {
+				t.Errorf("%s: said %q, want %q in it", name, stderr.String(), want)
+			}
+		}
+		if status == 0 || strings.Contains(stderr.String(), "no NATS server") {
+			t.Errorf("%s: status %d, %q", name, status, stderr.String())
+		}
+	}
+}
+
+func TestSpacesOfATarget(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "AGENTS.md"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	target := byName{"support": bridge.Folder{Dir: dir}, "gone": bridge.Folder{Dir: filepath.Join(dir, "gone")}}
+	for space, want := range map[string]string{"support": "", "other": "space_unknown", "gone": "space_unknown"} {
+		content, err := target.ReadSpace(t.Context(), bridge.SpaceRequest{Space: space})
+		if content.Files != nil {
+			t.Cleanup(func() { _ = content.Files.(io.Closer).Close() })
+		}
+		var fault *bridge.Error
+		code := ""
+		if errors.As(err, &fault) {
+			code = fault.Code
+		}
+		if code != want || (content.Files != nil) != (want == "") || strings.Contains(errorText(err), dir) {
+			t.Errorf("%s: got %v, %v, want %q", space, content, err, want)
+		}
+	}
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/tools/sessiontools"
+)
+
+// devSpace is the folder that every new session of dev starts with; nil is none.
+type devSpace struct{ *bundled }
+
+// openWorkspace reads the folder of --workspace.
+func (d devCommand) openWorkspace(ctx context.Context, s streams) (*devSpace, error) {
+	if d.Workspace == "" {
+		return nil, nil
+	}
+	b, err := bundle(ctx, s, "", d.Workspace)
+	if err != nil {
+		return nil, fmt.Errorf("dev: --workspace %w", err)
+	}
+	return &devSpace{b}, nil
+}
+
+// serve has the bridge read the folder when a session syncs it, and carry out the
+// tools that sessions have of their own.
+func (w *devSpace) serve(ctx context.Context, b *bridge.Bridge) error {
+	err := b.SessionTools(ctx, sessiontools.New(b.Blob))
+	if w != nil {
+		err = errors.Join(err, b.Space(w.name, bridge.Folder{Dir: w.dir}))
+	}
+	return err
+}
+
+// install puts the manifest into the record that new sessions pin, else into the
+// given one, and publishes it if that changes anything. It is the record's only
+// workspace then.
+func (w *devSpace) install(ctx context.Context, s streams, b *bus.Bus, record []byte) error {
+	if w == nil {
+		return nil
+	}
+	p, found, err := pinned(ctx, b)
+	switch {
+	case err != nil:
+		return err
+	case found && p.install == nil:
+		return fmt.Errorf("the record at %d: %w", p.seq, p.fault)
+	case found:
+		record = p.canonical
+	}
+	if record, err = withoutManifests(record); err != nil {
+		return err
+	}
+	install, record, err := assemble(s, "dev: --workspace", record, []*bundled{w.bundled})
+	if err != nil {
+		return err
+	}
+	return publish(ctx, io.Discard, b, install, record, []*bundled{w.bundled})
+}
+
+// tell says what new sessions start with, and how an edit is adopted.
+func (w *devSpace) tell(out io.Writer) {
+	if w == nil {
+		return
+	}
+	fmt.Fprintf(out, "Workspace: %s, from %s. Sessions that open from now on start with it.\n"+
+		"After an edit:  refold space sync SESSION %s --apply next_run  (a restart gives it to new sessions)\n", summary(w.built.Manifest), w.dir, w.name)
+}

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/client"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/space"
+)
+
+// promptCommand shows a turn's prompt.
+type promptCommand struct {
+	Session string `arg:"" help:"The session."`
+	Turn    string `arg:"" optional:"" help:"The turn, such as r1t2. Default: the latest that was asked."`
+}
+
+// Help is what the help says beside the flags.
+func (promptCommand) Help() string {
+	return `It folds the log again, and reads the content of the parts from the blob store: the
+system text of the step or the config, then the parts of the prompt pack in the
+order in which the model was shown them. Sizes are bytes. What an operator has
+removed is told as prompt_missing; exit status 1 then.`
+}
+
+// shownPrompt is what a turn showed before the transcript.
+type shownPrompt struct {
+	turn       string
+	generation session.Generation
+	parts      []session.ViewPromptPart // of generation.Prompt, with their files
+}
+
+// Run prints the prompt, part by part.
+func (c promptCommand) Run(ctx context.Context, s streams, conn connection) error {
+	if c.Turn != "" && !turnName.MatchString(c.Turn) {
+		return &statusError{statusUsage, fmt.Sprintf("prompt %s: a turn is named as r1t2: run 1, turn 2", c.Turn)}
+	}
+	reader, err := conn.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer reader.Close()
+	p, err := promptOf(ctx, reader, c.Session, c.Turn)
+	if err != nil {
+		return err
+	}
+	return p.print(ctx, s.out, reader, c.Session)
+}
+
+// promptOf folds the session's events again, and returns what a turn showed; of
+// the latest turn that was asked if none is named.
+func promptOf(ctx context.Context, c *client.Client, sid, turn string) (*shownPrompt, error) {
+	var p *shownPrompt
+	var turns []string
+	_, err := c.Replay(ctx, sid, 0, func(_ session.Event, _ []session.Notice, state *session.State) {
+		if state.Turn == nil {
+			return
+		}
+		name := fmt.Sprintf("r%dt%d", state.Turn.Run, state.Turn.Number)
+		if len(turns) == 0 || turns[len(turns)-1] != name {
+			turns = append(turns, name)
+		}
+		if turn != "" && name != turn || p != nil && p.turn == name {
+			return
+		}
+		for _, effect := range state.OpenExcept(func(open string) bool { return open != name && !strings.HasPrefix(open, name+"a") }) {
+			asked := &shownPrompt{turn: name}
+			if codec.Decode(effect.Payload, &asked.generation) != nil {
+				continue
+			}
+			if v := state.View(); v.Turn != nil && v.Turn.Prompt != nil {
+				asked.parts = v.Turn.Prompt.Parts
+			}
+			p = asked
+		}
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case p == nil && turn != "" && !slices.Contains(turns, turn) && len(turns) > 0:
+		return nil, fmt.Errorf("session %s has no turn %s; it has %s", sid, turn, ranges(turns))
+	case p == nil && turn != "" && len(turns) > 0:
+		return nil, fmt.Errorf("turn %s of session %s was not asked: refold why and refold view tell why", turn, sid)
+	case p == nil:
+		return nil, fmt.Errorf("session %s has not asked a turn yet", sid)
+	}
+	return p, nil
+}
+
+// print prints the parts, each below a line that says what it is.
+func (p *shownPrompt) print(ctx context.Context, out io.Writer, c *client.Client, sid string) error {
+	values := map[string]string{}
+	for _, v := range p.generation.Vars {
+		var text string
+		if codec.Unmarshal(v.Value, &text) == nil {
+			values[v.Key] = text
+		}
+	}
+	var body strings.Builder
+	total, missing, images := int64(0), 0, 0
+	section := func(head, text string) {
+		fmt.Fprintf(&body, "\n--- %s\n%s", head, text)
+		if text != "" && !strings.HasSuffix(text, "\n") {
+			body.WriteByte('\n')
+		}
+	}
+	if system := p.generation.System; system != "" {
+		total += int64(len(system))
+		section(fmt.Sprintf("system text of the config or the step, %d bytes", len(system)), system)
+	}
+	for i := range p.generation.Prompt {
+		part := &p.generation.Prompt[i]
+		head := p.head(i)
+		content, err := c.Blob(ctx, codec.Ref{Hash: part.Ref})
+		switch {
+		case errors.Is(err, bus.ErrNotFound) || errors.Is(err, bus.ErrOtherBytes):
+			missing++
+			section(head+", prompt_missing: the store does not have it", "")
+			continue
+		case err != nil:
+			return err
+		case part.Role == session.PromptImage:
+			images++
+			section(fmt.Sprintf("%s, %s of %d bytes", head, part.MediaType, len(content)), "")
+			continue
+		}
+		text := shownPart(part, string(content), values)
+		total += int64(len(text))
+		section(fmt.Sprintf("%s, %d bytes", head, len(text)), text)
+	}
+	mark := "nothing comes before the transcript"
+	if p.generation.PromptMark != nil {
+		mark = "prompt_mark " + p.generation.PromptMark.String()
+	} else if total > 0 {
+		mark = "no prompt pack"
+	}
+	_, err := fmt.Fprintf(out, "turn %s of session %s: %s of text in %s and %s before the transcript; %s\n%s",
+		p.turn, sid, count(int(total), "byte"), count(len(p.generation.Prompt), "part"), count(images, "image"), mark, body.String())
+	if err == nil && missing > 0 {
+		err = fmt.Errorf("%s missing in the blob store: restore it from a backup, or sync the space again", count(missing, "part"))
+	}
+	return err
+}
+
+// shownPart is what the model is shown of a part.
+func shownPart(part *session.PromptPart, text string, values map[string]string) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	if part.Role == session.PromptDocument {
+		return space.ShownDocument(strings.Join(part.Names, ""), text)
+	}
+	shown, _ := space.ShownText(text, values, space.ShownBytesMax)
+	return shown
+}
+
+// head tells what a part is, and which file it comes from.
+func (p *shownPrompt) head(i int) string {
+	part := &p.generation.Prompt[i]
+	role := part.Role
+	if role == "" {
+		role = "system"
+	}
+	file := "prompt ref"
+	if i < len(p.parts) && p.parts[i].Space != "" {
+		file = p.parts[i].Space + " " + p.parts[i].Path
+	}
+	return fmt.Sprintf("%s, %s, %s", role, file, codec.Ref{Hash: part.Ref})
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/spaces"
+	"github.com/refold/refold/space"
+)
+
+// spaceCommand is about workspaces.
+type spaceCommand struct {
+	Check  spaceCheckCommand  `cmd:"" help:"Build a folder's manifest and print its hash, or every problem with file and line; exit status 1 then. Needs no server."`
+	Index  spaceIndexCommand  `cmd:"" help:"Print an agent.workspace.json for a folder without one. Needs no server."`
+	Sync   spaceSyncCommand   `cmd:"" help:"Have a bridge read a workspace for a session, and say what was staged."`
+	Apply  spaceApplyCommand  `cmd:"" help:"Apply what is staged, at the next run or as --mode says."`
+	Detach spaceDetachCommand `cmd:"" help:"Drop a workspace from a session."`
+	Diff   spaceDiffCommand   `cmd:"" help:"Show how what is staged differs from what is applied."`
+}
+
+// spaceCheckCommand validates a folder.
+type spaceCheckCommand struct {
+	Dir     string `arg:"" type:"existingdir" help:"The folder."`
+	Name    string `placeholder:"NAME" help:"The space's name, if its index gives none. Default: the folder's."`
+	Record  string `type:"existingfile" placeholder:"FILE" help:"Install record: also say what its grants, tools and policy refuse."`
+	Secrets bool   `name:"allow-secrets" help:"Let files hold what looks like a key."`
+}
+
+// Run prints the hash, or all problems.
+func (c spaceCheckCommand) Run(ctx context.Context, s streams) error {
+	built, err := readFolder(ctx, c.Dir, c.Name)
+	if err != nil {
+		return err
+	}
+	problems, warnings := built.Problems, built.Warnings
+	if !c.Secrets {
+		problems = append(problems, built.Secrets()...)
+	}
+	var untrusted error
+	if c.Record != "" && built.Manifest != nil {
+		record, err := readRecord(c.Record, nil)
+		if err != nil {
+			return err
+		}
+		install, err := session.ParseInstall(record)
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.Record, err)
+		}
+		wrong, said, err := install.CheckSpace(built.Manifest)
+		problems, warnings, untrusted = append(problems, wrong...), append(warnings, said...), err
+	}
+	tellWarnings(s, c.Dir, warnings)
+	if len(problems) == 0 {
+		if _, err := fmt.Fprintf(s.out, "%s  %s\n", built.Manifest.Hash(), summary(built.Manifest)); err != nil {
+			return err
+		}
+		return untrusted
+	}
+	for _, p := range space.SortProblems(problems) {
+		if _, err := fmt.Fprintln(s.out, placed(c.Dir, p)); err != nil {
+			return err
+		}
+	}
+	return errors.Join(untrusted, errors.New(count(len(problems), "problem")))
+}
+
+// spaceIndexCommand writes an index.
+type spaceIndexCommand struct {
+	Dir string `arg:"" type:"existingdir" help:"The folder."`
+}
+
+// Run prints the index.
+func (c spaceIndexCommand) Run(ctx context.Context, s streams) error {
+	dir, err := spaces.OpenDir(c.Dir)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	text, err := spaces.WriteIndex(ctx, dir)
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.Dir, err)
+	}
+	_, err = s.out.Write(text)
+	return err
+}
+
+// readFolder builds the manifest of a folder. A space without a name of its own is
+// called name, or if that is empty, as the folder is.
+func readFolder(ctx context.Context, dir, name string) (spaces.Built, error) {
+	if name == "" {
+		full, err := filepath.Abs(dir)
+		if err != nil {
+			return spaces.Built{}, err
+		}
+		name = filepath.Base(full)
+	}
+	open := func(context.Context) (fs.FS, error) { return spaces.OpenDir(dir) }
+	return spaces.Read(ctx, open, func() spaces.Options { return spaces.Options{Named: name, Kind: space.Workspace} })
+}
+
+// tellWarnings prints warnings about the files of a folder.
+func tellWarnings(s streams, dir string, warnings []space.Problem) {
+	for _, w := range space.SortProblems(warnings) {
+		fmt.Fprintln(s.err, "refold: warning:", placed(dir, w))
+	}
+}
+
+// placed tells a problem with the path of its file, so that an editor finds it.
+func placed(dir string, p space.Problem) string {
+	if p.File != "" && dir != "" {
+		p.File = filepath.Join(dir, filepath.FromSlash(p.File))
+	}
+	return p.String()
+}
+
+// summary tells what a manifest is and how much is in it.
+func summary(m *space.Manifest) string {
+	var size int64
+	for i := range m.Files {
+		size += m.Files[i].Size
+	}
+	return fmt.Sprintf("%s: %s (%d bytes), %s, %s, %s, %s", named(m.Space, m.Version), count(len(m.Files), "file"), size,
+		count(len(m.Prompts), "prompt pack"), count(len(m.Catalogs), "catalog"), count(len(m.Context), "context group"), count(len(m.Skills), "skill"))
+}
+
+// named returns the name of a space with its version, if it has one.
+func named(name, version string) string { return strings.TrimSpace(name + " " + version) }
+
+// count returns a number with its noun.
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -1,0 +1,267 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/refold/refold/client"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/space"
+)
+
+// spaceDiffCommand compares what a session holds of a space.
+type spaceDiffCommand struct {
+	Session string `arg:"" help:"The session."`
+	Space   string `arg:"" optional:"" help:"The workspace. Default: the one that is staged, else pending."`
+}
+
+// Run prints what is staged against what is applied.
+func (c spaceDiffCommand) Run(ctx context.Context, s streams, conn connection) error {
+	reader, err := conn.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer reader.Close()
+	held, err := reader.Spaces(ctx, c.Session)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(held, func(h client.HeldSpace) bool {
+		return h.Stage != client.StageApplied && (c.Space == "" || h.Pin.Space == c.Space)
+	})
+	if i < 0 {
+		what := "no workspace"
+		if c.Space != "" {
+			what = "nothing of " + c.Space
+		}
+		return fmt.Errorf("%s is staged or pending in session %s: refold space sync %s SPACE", what, c.Session, c.Session)
+	}
+	j := slices.IndexFunc(held, func(h client.HeldSpace) bool { return h.Stage == client.StageApplied })
+	var applied *client.HeldSpace
+	against := "no workspace is applied"
+	if j >= 0 {
+		applied = &held[j]
+		against = "against " + stands(applied)
+	}
+	if _, err := fmt.Fprintf(s.out, "%s, %s\n", stands(&held[i]), against); err != nil {
+		return err
+	}
+	return printChanges(s.out, changes(manifestOf(applied), held[i].Manifest))
+}
+
+// stands tells which manifest of a space is at which stage.
+func stands(h *client.HeldSpace) string {
+	return fmt.Sprintf("%s is %s (%.12s)", named(h.Pin.Space, h.Pin.Version), h.Stage, h.Pin.Hash)
+}
+
+// manifestOf returns the manifest that is held, nil if nothing is.
+func manifestOf(h *client.HeldSpace) *space.Manifest {
+	if h == nil {
+		return nil
+	}
+	return h.Manifest
+}
+
+// change is one difference of two manifests.
+type change struct{ verb, what, how string }
+
+// The verbs of changes.
+const (
+	added   = "added"
+	removed = "removed"
+	changed = "changed"
+)
+
+// printChanges prints a line for each.
+func printChanges(out io.Writer, all []change) error {
+	if len(all) == 0 {
+		_, err := fmt.Fprintln(out, "  no difference")
+		return err
+	}
+	for _, c := range all {
+		line := fmt.Sprintf("  %-7s  %s", c.verb, c.what)
+		if c.how != "" {
+			line += ": " + c.how
+		}
+		if _, err := fmt.Fprintln(out, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// changes returns what is otherwise in b than in a: files, then what the index
+// makes of them. A nil manifest holds nothing.
+func changes(a, b *space.Manifest) []change {
+	if a == nil {
+		a = &space.Manifest{}
+	}
+	if b == nil {
+		b = &space.Manifest{}
+	}
+	all := compare("", a.Files, b.Files, func(f *space.File) string { return f.Path }, func(x, y *space.File) string {
+		if *x == *y {
+			return ""
+		}
+		return fmt.Sprintf("%d to %d bytes", x.Size, y.Size)
+	})
+	all = append(all, compare("prompt pack ", a.Prompts, b.Prompts, func(p *space.Prompt) string { return p.PromptPack }, func(x, y *space.Prompt) string {
+		return otherwise(shownOf(a, x), shownOf(b, y))
+	})...)
+	all = append(all, compare("catalog ", a.Catalogs, b.Catalogs, func(c *space.Catalog) string { return c.ToolCatalog }, func(x, y *space.Catalog) string {
+		return catalogChange(a, b, x, y)
+	})...)
+	all = append(all, compare("context group ", a.Context, b.Context, func(g *space.Group) string { return g.Group }, func(x, y *space.Group) string {
+		return otherwise(pathsOf(a, x.Files), pathsOf(b, y.Files))
+	})...)
+	all = append(all, compare("skill ", a.Skills, b.Skills, func(s *space.Skill) string { return s.Skill }, func(x, y *space.Skill) string {
+		return otherwise(skillOf(a, x), skillOf(b, y))
+	})...)
+	for _, text := range []struct{ what, was, is string }{
+		{"version", a.Version, b.Version}, {"description", a.Description, b.Description}, {"display_name", a.DisplayName, b.DisplayName},
+		{"category", a.Category, b.Category}, {"defaults", defaultsOf(a), defaultsOf(b)}, {"index", indexOf(a), indexOf(b)},
+	} {
+		if text.was != text.is {
+			all = append(all, change{changed, text.what, shorten(quotedOrNone(text.was) + " to " + quotedOrNone(text.is))})
+		}
+	}
+	return all
+}
+
+// compare returns how two lists differ whose entries have names. how says how two
+// entries of one name differ, and nothing if they don't.
+func compare[T any](what string, a, b []T, name func(*T) string, how func(x, y *T) string) (all []change) {
+	find := func(list []T, of string) *T {
+		for i := range list {
+			if name(&list[i]) == of {
+				return &list[i]
+			}
+		}
+		return nil
+	}
+	for i := range a {
+		if of := name(&a[i]); find(b, of) == nil {
+			all = append(all, change{removed, what + of, ""})
+		}
+	}
+	for i := range b {
+		of := name(&b[i])
+		was := find(a, of)
+		if was == nil {
+			all = append(all, change{added, what + of, ""})
+		} else if text := how(was, &b[i]); text != "" {
+			all = append(all, change{changed, what + of, text})
+		}
+	}
+	slices.SortStableFunc(all, func(x, y change) int { return strings.Compare(x.what, y.what) })
+	return all
+}
+
+// otherwise says that what two texts tell is not the same.
+func otherwise(was, is string) string {
+	if was == is {
+		return ""
+	}
+	return shorten(was + " to " + is)
+}
+
+// shownOf tells the parts of a prompt pack. The content of files is told apart.
+func shownOf(m *space.Manifest, p *space.Prompt) string {
+	parts := make([]string, len(p.Parts))
+	for i := range p.Parts {
+		switch part := &p.Parts[i]; {
+		case part.File != nil:
+			parts[i] = strings.TrimLeft(part.Role+" "+m.Files[*part.File].Path, " ")
+		case part.Context != "":
+			parts[i] = "context " + part.Context
+		default:
+			parts[i] = "skills"
+		}
+	}
+	for _, raw := range []codec.Raw{p.Params, p.ResponseFormat} {
+		if text, err := codec.ToJSON(raw); err == nil && len(raw) > 0 {
+			parts = append(parts, string(text))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// catalogChange tells which tools a catalog gains, loses and rewords.
+func catalogChange(a, b *space.Manifest, x, y *space.Catalog) string {
+	was, _ := x.Entries()
+	is, _ := y.Entries()
+	find := func(list []space.Entry, tool string) int {
+		return slices.IndexFunc(list, func(e space.Entry) bool { return e.Tool == tool })
+	}
+	var all []string
+	for _, e := range is {
+		if i := find(was, e.Tool); i < 0 {
+			all = append(all, "+"+e.Tool)
+		} else if !sameWord(a, b, was[i].Word, e.Word) {
+			all = append(all, "reworded "+e.Tool)
+		}
+	}
+	for _, e := range was {
+		if find(is, e.Tool) < 0 {
+			all = append(all, "-"+e.Tool)
+		}
+	}
+	if x.ToolChoice != y.ToolChoice {
+		all = append(all, "tool_choice "+quotedOrNone(x.ToolChoice)+" to "+quotedOrNone(y.ToolChoice))
+	}
+	if len(all) == 0 && !slices.EqualFunc(was, is, func(e, f space.Entry) bool { return e.Tool == f.Tool }) {
+		all = append(all, "another order")
+	}
+	return strings.Join(all, ", ")
+}
+
+// sameWord reports whether two entries have the same words for their tool.
+func sameWord(a, b *space.Manifest, x, y *int) bool {
+	if x == nil || y == nil {
+		return x == y
+	}
+	v, w := &a.Words[*x], &b.Words[*y]
+	return v.Description == w.Description && bytes.Equal(v.ArgsSchema, w.ArgsSchema)
+}
+
+// pathsOf tells the paths of files.
+func pathsOf(m *space.Manifest, files []int) string {
+	paths := make([]string, len(files))
+	for i, f := range files {
+		paths[i] = m.Files[f].Path
+	}
+	return strings.Join(paths, ", ")
+}
+
+// skillOf tells what a skill is beside the content of its files.
+func skillOf(m *space.Manifest, s *space.Skill) string {
+	return fmt.Sprintf("%q, %q, files %s, needs %q, hidden %t", s.Description, s.AllowedTools, pathsOf(m, s.Files), s.Needs, s.Hidden)
+}
+
+// defaultsOf tells the prompt pack and the catalog that apply by default.
+func defaultsOf(m *space.Manifest) string {
+	if m.Defaults == nil {
+		return ""
+	}
+	return strings.Trim(m.Defaults.PromptPack+"/"+m.Defaults.ToolCatalog, "/")
+}
+
+// indexOf tells whether a space has an index.
+func indexOf(m *space.Manifest) string {
+	if m.Scanned {
+		return "scanned"
+	}
+	return ""
+}
+
+// quotedOrNone quotes a text that is there.
+func quotedOrNone(text string) string {
+	if text == "" {
+		return "none"
+	}
+	return fmt.Sprintf("%q", text)
+}

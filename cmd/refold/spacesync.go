@@ -1,0 +1,319 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/client"
+	"github.com/refold/refold/internal/spaces"
+)
+
+// spaceSyncCommand has a space read.
+type spaceSyncCommand struct {
+	Session string   `arg:"" help:"The session."`
+	Space   string   `arg:"" help:"The workspace, as a grant of the install record names it."`
+	Version string   `placeholder:"VERSION" help:"Ask the reader for this version: of a folder the folder of that name in it, of a bucket a prefix."`
+	Only    []string `placeholder:"PARTS" help:"Take prompts, tools, context or skills from the source, and the rest from what the session has. As in --only tools,context."`
+	Apply   string   `placeholder:"MODE" help:"Apply it too: next_run, next_step_boundary or immediate_if_idle."`
+	Dry     bool     `help:"Stage nothing and list what would change; exit status 1 if anything would."`
+	choice
+}
+
+// choice is what an apply chooses of a workspace.
+type choice struct {
+	PromptPack  string `name:"prompt-pack" placeholder:"NAME" help:"With an apply: the prompt pack, instead of the workspace's default."`
+	ToolCatalog string `name:"tool-catalog" placeholder:"NAME" help:"With an apply: the catalog, instead of the workspace's default."`
+}
+
+// Help is what the help says beside the flags.
+func (spaceSyncCommand) Help() string {
+	return `A bridge that serves the grant's target reads the source, and the session checks
+what it found. What fails changes nothing: the problems are told all at once. What
+is staged is adopted by refold space apply, or at once with --apply.
+
+    refold space sync s1 support                       read it
+    refold space diff s1                               what is new
+    refold space apply s1 --mode next_step_boundary    adopt it
+    refold space sync s1 support --dry                 is the source what the session has?`
+}
+
+// Run follows a sync to its end.
+func (c spaceSyncCommand) Run(ctx context.Context, s streams, conn connection) error {
+	if err := c.usage(); err != nil {
+		return err
+	}
+	asked, err := conn.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer asked.Close()
+	seq, err := asked.Sync(ctx, c.Session, c.Space, client.SyncOptions{
+		Version: c.Version, Only: c.Only, Dry: c.Dry, Apply: c.Apply, PromptPack: c.PromptPack, ToolCatalog: c.ToolCatalog,
+	})
+	if err != nil {
+		return err
+	}
+	watched := newUnserved(s.err, asked.View)
+	watched.add(c.Session)
+	stop := watched.begin(ctx)
+	end, err := asked.SyncEnd(ctx, c.Session, seq)
+	stop()
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return &statusError{statusFailed, "stopped; the sync goes on: refold tail " + c.Session + " --all tells its end"}
+	case err != nil:
+		return spaceAdvised(err, c.Session)
+	}
+	return c.tell(s, end)
+}
+
+// usage says what of the arguments is wrong.
+func (c spaceSyncCommand) usage() error {
+	for _, part := range c.Only {
+		if !slices.Contains(spaces.Parts, part) {
+			return &statusError{statusUsage, fmt.Sprintf("space sync: --only %s: prompts, tools, context or skills", part)}
+		}
+	}
+	switch {
+	case c.Dry && (c.Apply != "" || len(c.Only) > 0):
+		return &statusError{statusUsage, "space sync: --dry stages nothing: leave out --apply and --only"}
+	case c.Apply == "" && c.choice != choice{}:
+		return &statusError{statusUsage, "space sync: --prompt-pack and --tool-catalog go with --apply"}
+	}
+	return usageOfMode("space sync: --apply", c.Apply)
+}
+
+// usageOfMode says that a mode of an apply is none.
+func usageOfMode(flag, mode string) error {
+	if mode != "" && !slices.Contains([]string{session.ModeNextRun, session.ModeNextStep, session.ModeImmediate}, mode) {
+		return &statusError{statusUsage, fmt.Sprintf("%s %s: next_run, next_step_boundary or immediate_if_idle", flag, mode)}
+	}
+	return nil
+}
+
+// tell prints how the sync ended.
+func (c spaceSyncCommand) tell(s streams, end *client.SyncEnd) error {
+	if staged := end.Staged; staged != nil {
+		tellWarnings(s, "", staged.Warnings)
+		for _, need := range staged.Lacks {
+			fmt.Fprintf(s.err, "refold: warning: %s is missing where %s was read\n", need, c.Space)
+		}
+		if err := c.tellStaged(s.out, end); err != nil {
+			return err
+		}
+	}
+	if end.Failed == nil {
+		return nil
+	}
+	for _, p := range end.Problems {
+		if _, err := fmt.Fprintln(s.out, p); err != nil {
+			return err
+		}
+	}
+	failed := "not staged"
+	if end.Staged != nil {
+		failed = "not applied"
+	}
+	return &statusError{statusFailed, fmt.Sprintf("%s is %s: %s: %s%s", c.Space, failed, end.Failed.Code, end.Failed.Detail, afterFailure(end.Failed.Code, c.Session))}
+}
+
+// tellStaged prints what became of what was read.
+func (c spaceSyncCommand) tellStaged(out io.Writer, end *client.SyncEnd) error {
+	name := named(c.Space, end.Staged.Version)
+	if end.Staged.Outcome == session.OutcomeDry {
+		return c.tellDry(out, end)
+	}
+	verb := "is staged"
+	if end.Staged.Outcome == session.OutcomeUnchanged {
+		verb = "is unchanged"
+	}
+	source := ""
+	if end.Staged.Revision != "" {
+		source = ", revision " + end.Staged.Revision
+	}
+	if _, err := fmt.Fprintf(out, "%s %s: manifest %s (%s%s)\n", name, verb, end.Staged.Hash, end.Staged.Effect, source); err != nil {
+		return err
+	}
+	for i := range end.After {
+		h := &end.After[i]
+		if !h.Pin.Hash.Is(end.Staged.Hash) {
+			continue
+		}
+		_, err := fmt.Fprintln(out, "  "+whatNow(c.Session, h))
+		return err
+	}
+	return nil
+}
+
+// tellDry lists what would change, and fails if anything would.
+func (c spaceSyncCommand) tellDry(out io.Writer, end *client.SyncEnd) error {
+	var before *client.HeldSpace
+	if len(end.Before) > 0 {
+		before = &end.Before[0]
+	}
+	if before != nil && before.Pin.Hash.Is(end.Staged.Hash) {
+		_, err := fmt.Fprintf(out, "%s: nothing would change: manifest %s is %s\n", c.Space, end.Staged.Hash, before.Stage)
+		return err
+	}
+	against := "the session has none"
+	if before != nil {
+		against = stands(before)
+	}
+	if _, err := fmt.Fprintf(out, "%s would be staged: manifest %s; %s\n", named(c.Space, end.Staged.Version), end.Staged.Hash, against); err != nil {
+		return err
+	}
+	if err := printChanges(out, changes(manifestOf(before), end.Manifest)); err != nil {
+		return err
+	}
+	return &statusError{statusFailed, ""}
+}
+
+// whatNow tells what a held manifest waits for.
+func whatNow(sid string, h *client.HeldSpace) string {
+	switch h.Stage {
+	case client.StageApplied:
+		return "it is applied"
+	case client.StagePending:
+		return "it is applied " + boundary(h.Mode)
+	}
+	return "refold space diff " + sid + " shows what is new; refold space apply " + sid + " adopts it"
+}
+
+// boundary tells when a pending apply counts.
+func boundary(mode string) string {
+	if mode == session.ModeNextStep {
+		return "before the next turn"
+	}
+	return "when the next run starts"
+}
+
+// afterFailure says what to do about a sync that failed.
+func afterFailure(code, sid string) string {
+	var do string
+	switch code {
+	case session.CodeWorkspaceUntrusted:
+		do = "the grant in the install record says what is trusted: refold install --show"
+	case "space_unknown", "version_unknown":
+		do = "the file of bridge --spaces says which spaces there are, and where their versions lie"
+	case "space_unreadable", session.CodeBadSettlement:
+		do = "look at the log of the bridge that read it"
+	case session.CodeDeadlineExceeded:
+		do = "refold bridge doctor says which targets are served; then sync again"
+	case string(session.RejectWorkspaceInvalid):
+		do = "correct it, try it with refold space check, and sync again; what session " + sid + " has applied stays"
+	default:
+		return ""
+	}
+	return "\n  " + do
+}
+
+// spaceApplyCommand applies what is staged.
+type spaceApplyCommand struct {
+	Session string `arg:"" help:"The session."`
+	Space   string `arg:"" optional:"" help:"The workspace. Default: the one that is staged."`
+	Mode    string `placeholder:"MODE" help:"When it counts: next_run (default), next_step_boundary (before the active run's next turn), immediate_if_idle (at once if no run is active)."`
+	Hash    string `placeholder:"HASH" help:"Only if the manifest that is staged has this hash."`
+	choice
+}
+
+// Run asks for it, and tells when it counts.
+func (c spaceApplyCommand) Run(ctx context.Context, s streams, conn connection) error {
+	if err := usageOfMode("space apply: --mode", c.Mode); err != nil {
+		return err
+	}
+	v, err := askSpace(ctx, conn, c.Session, func(asked *client.Client) (uint64, error) {
+		return asked.Apply(ctx, c.Session, client.ApplyOptions{Space: c.Space, Mode: c.Mode, Hash: c.Hash, PromptPack: c.PromptPack, ToolCatalog: c.ToolCatalog})
+	})
+	if err != nil {
+		return err
+	}
+	if len(v.Pending) == 0 { // of workspaces one is pending at most
+		_, err = fmt.Fprintf(s.out, "%s is applied: manifest %s\n", named(v.Workspace.Space, v.Workspace.Version), v.Workspace.Hash)
+		return err
+	}
+	p := v.Pending[0]
+	_, err = fmt.Fprintf(s.out, "%s is pending: manifest %s; it is applied %s\n", named(p.Space, p.Version), p.Hash, boundary(p.Mode))
+	return err
+}
+
+// spaceDetachCommand drops a space.
+type spaceDetachCommand struct {
+	Session string `arg:"" help:"The session."`
+	Space   string `arg:"" help:"The workspace."`
+}
+
+// Run asks for it, and tells what is left.
+func (c spaceDetachCommand) Run(ctx context.Context, s streams, conn connection) error {
+	v, err := askSpace(ctx, conn, c.Session, func(asked *client.Client) (uint64, error) { return asked.Detach(ctx, c.Session, c.Space) })
+	if err != nil {
+		return err
+	}
+	rest := "no workspace is applied"
+	if v.Workspace != nil {
+		rest = named(v.Workspace.Space, v.Workspace.Version) + " is applied"
+	}
+	_, err = fmt.Fprintf(s.out, "%s is detached; %s\n", c.Space, rest)
+	return err
+}
+
+// askSpace publishes an event about a space and returns the session as the event
+// left it.
+func askSpace(ctx context.Context, conn connection, sid string, publish func(*client.Client) (uint64, error)) (session.View, error) {
+	c, err := conn.connect(ctx)
+	if err != nil {
+		return session.View{}, err
+	}
+	defer c.Close()
+	seq, err := publish(c)
+	if err != nil {
+		return session.View{}, err
+	}
+	v, err := c.Taken(ctx, sid, seq)
+	return v, spaceAdvised(err, sid)
+}
+
+// spaceAdvised is advised for rejections that mean something else here than of
+// runs.
+func spaceAdvised(err error, sid string) error {
+	var refused *client.RejectedError
+	if !errors.As(err, &refused) {
+		return err
+	}
+	var do string
+	switch refused.Code {
+	case session.RejectStale:
+		do = "another manifest is staged by now: refold space diff " + sid
+	case session.RejectNotPermitted:
+		do = "the grant in the install record forbids it: refold install --show"
+	default:
+		return advised(err, sid)
+	}
+	return &statusError{statusFailed, refused.Error() + "\n  " + do}
+}
+
+// aboutSpace tells what a notice says of a space, on one line.
+func aboutSpace(notice any) string {
+	switch d := notice.(type) {
+	case session.WorkspaceStaged:
+		return fmt.Sprintf("%s %s: %s %s", d.Effect, named(d.Workspace, d.Version), d.Outcome, brief(d.Hash))
+	case session.WorkspaceApplied:
+		return fmt.Sprintf("%s is applied: %s, %s", named(d.Workspace, d.Version), brief(d.Hash), d.Mode)
+	case session.WorkspaceGone:
+		return fmt.Sprintf("%s counts no more: %s", d.Workspace, brief(d.Hash))
+	case session.WorkspaceFailed:
+		text := fmt.Sprintf("%s %s failed: %s: %s", d.Effect, d.Workspace, d.Code, d.Detail)
+		if len(d.Problems) > 0 {
+			text += fmt.Sprintf(" (%s; the first: %s)", count(len(d.Problems), "problem"), d.Problems[0])
+		}
+		return strings.TrimSpace(text)
+	}
+	return ""
+}
+
+// brief is the beginning of a hash, for people.
+func brief(hash string) string { return hash[:min(len(hash), 12)] }

@@ -1,0 +1,291 @@
+package spaces
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/space"
+)
+
+// IndexName is the file that says what a space consists of.
+const IndexName = "agent.workspace.json"
+
+// The parts of a space that a reading may be limited to.
+const (
+	PartPrompts = "prompts"
+	PartTools   = "tools"
+	PartContext = "context"
+	PartSkills  = "skills"
+)
+
+// Parts are the parts of a space, as Options.Only names them.
+var Parts = []string{PartPrompts, PartTools, PartContext, PartSkills}
+
+// Options say what to build.
+type Options struct {
+	Space  string // empty: what the index says, else Named
+	Named  string
+	Kind   space.Kind      // empty: what the index says
+	NoScan bool            // a folder without an index is a problem
+	Only   []string        // take these parts from the files, and all else from Known
+	Known  *space.Manifest // nil: an empty one
+}
+
+// Built is what a folder consists of. Manifest and Files are nil if there is any
+// problem. Problems and warnings are sorted.
+type Built struct {
+	Manifest *space.Manifest
+	Files    map[codec.Ref][]byte // what was read, by content: each file of Manifest that Known does not have
+	Problems []space.Problem
+	Warnings []space.Problem
+}
+
+// ErrChanged says that a folder changed each time while it was read.
+var ErrChanged = errors.New("the files changed while they were read, three times: try again when nothing writes them")
+
+// Read opens a folder and builds its manifest, as options says after open. It
+// closes what open returns, if that can be closed. What changed while it was read is read again, at most
+// three times in all; then the error is ErrChanged. Other errors are those of
+// open and of the context.
+func Read(ctx context.Context, open func(context.Context) (fs.FS, error), options func() Options) (Built, error) {
+	for range readsMax {
+		fsys, err := open(ctx)
+		if err != nil {
+			return Built{}, err
+		}
+		b := newBuilder(ctx, fsys, options())
+		built := b.build()
+		changed := b.changed()
+		if c, ok := fsys.(io.Closer); ok {
+			_ = c.Close() // it was read alone
+		}
+		if err := ctx.Err(); err != nil {
+			return Built{}, err
+		}
+		if !changed {
+			return built, nil
+		}
+	}
+	return Built{}, ErrChanged
+}
+
+// builder builds one manifest.
+type builder struct {
+	ctx      context.Context //nolint:containedctx // of the one reading that a builder is for
+	fsys     fs.FS
+	o        Options
+	m        space.Manifest
+	at       map[string]int  // place in m.Files, by path
+	read     map[string]seen // what was read, by path
+	words    []space.Word    // of m.Catalogs; indices in entries are into it
+	contents map[codec.Ref][]byte
+	bytes    int64
+	listed   []string // all files below the root; nil: not listed yet
+	patterns int
+	sources  map[string]string // prompts[0]: the file that it comes from
+	problems []space.Problem
+	warnings []space.Problem
+}
+
+// seen is a file as it was when it was read.
+type seen struct {
+	info    fs.FileInfo
+	content []byte
+	problem space.Problem // with a code: it can't be read
+}
+
+func newBuilder(ctx context.Context, fsys fs.FS, o Options) *builder {
+	return &builder{ctx: ctx, fsys: fsys, o: o, at: map[string]int{}, read: map[string]seen{}, contents: map[codec.Ref][]byte{}, sources: map[string]string{}}
+}
+
+// say reports a problem of a file.
+func (b *builder) say(p space.Problem) {
+	p.Detail = clip(p.Detail, space.DetailBytesMax)
+	p.Path = clip(p.Path, space.ProblemPathBytesMax)
+	b.problems = append(b.problems, p)
+}
+
+// build reads everything.
+func (b *builder) build() Built {
+	b.m.V, b.m.Space, b.m.Kind = 1, b.o.Space, b.o.Kind
+	if data, ok := b.readFile(IndexName, indexBytesMax); ok {
+		b.readIndex(data)
+	} else if p := b.read[IndexName].problem; p.Code != space.MissingFile {
+		p.File = IndexName
+		b.say(p)
+	} else {
+		b.scan()
+	}
+	b.m.Kind = cmp.Or(b.m.Kind, space.Workspace)
+	b.merge()
+	b.arrange()
+	if len(b.m.Files) > space.FilesMax {
+		b.say(space.Problem{Code: space.TooMany, File: IndexName, Detail: fmt.Sprintf("the space has %d files, at most %d", len(b.m.Files), space.FilesMax)})
+	}
+	if len(b.problems) == 0 {
+		if m, problems := space.Parse(b.m.Bytes()); m != nil {
+			return Built{Manifest: m, Files: b.contents, Warnings: space.SortProblems(b.warnings)}
+		} else {
+			b.place(problems)
+		}
+	}
+	return Built{Problems: space.SortProblems(b.problems), Warnings: space.SortProblems(b.warnings)}
+}
+
+// place adds problems of the manifest, with the files that they come from.
+func (b *builder) place(problems []space.Problem) {
+	for _, p := range problems {
+		list, _, _ := strings.Cut(p.Path, "]")
+		p.File = b.sources[list+"]"]
+		var i int
+		if _, err := fmt.Sscanf(p.Path, "files[%d]", &i); err == nil && i < len(b.m.Files) {
+			p.File = b.m.Files[i].Path
+		}
+		b.problems = append(b.problems, p)
+	}
+}
+
+// takes reports whether a part of the space is taken from the files.
+func (b *builder) takes(part string) bool {
+	return len(b.o.Only) == 0 || slices.Contains(b.o.Only, part)
+}
+
+// merge takes what was not asked for from the manifest that is known.
+func (b *builder) merge() {
+	if len(b.o.Only) == 0 {
+		return
+	}
+	known := space.Manifest{V: 1, Kind: b.m.Kind, Space: b.m.Space}
+	if b.o.Known != nil {
+		if copied, problems := space.Parse(b.o.Known.Bytes()); problems == nil {
+			known = *copied
+		}
+	}
+	indices := make([]int, len(known.Files))
+	for i := range indices {
+		indices[i] = -1
+	}
+	move := func(i int) int {
+		if indices[i] < 0 {
+			indices[i] = b.addKnown(known.Files[i])
+		}
+		return indices[i]
+	}
+	fresh, defaults := b.m, space.Defaults{}
+	if known.Defaults != nil {
+		defaults = *known.Defaults
+	}
+	if fresh.Defaults == nil {
+		fresh.Defaults = &space.Defaults{}
+	}
+	if b.takes(PartPrompts) {
+		known.Prompts, defaults.PromptPack = nil, fresh.Defaults.PromptPack
+	}
+	if b.takes(PartTools) {
+		known.Catalogs, known.Words, known.Tools, known.Needs = fresh.Catalogs, fresh.Words, fresh.Tools, fresh.Needs
+		defaults.ToolCatalog = fresh.Defaults.ToolCatalog
+	}
+	if b.takes(PartContext) {
+		known.Context = nil
+	}
+	if b.takes(PartSkills) {
+		known.Skills = nil
+	}
+	eachIndex(&known, move)
+	known.Prompts = append(known.Prompts, fresh.Prompts...)
+	known.Context = append(known.Context, fresh.Context...)
+	known.Skills = append(known.Skills, fresh.Skills...)
+	known.Files = b.m.Files
+	known.Defaults = nil
+	if defaults != (space.Defaults{}) {
+		known.Defaults = &defaults
+	}
+	b.m = known
+}
+
+// addKnown adds a file of the manifest that is known.
+func (b *builder) addKnown(f space.File) int {
+	if i, ok := b.at[f.Path]; ok {
+		if b.m.Files[i] != f {
+			b.say(space.Problem{Code: space.Duplicate, File: f.Path, Detail: "the file has changed, and parts that are not synced use it too: sync them as well"})
+		}
+		return i
+	}
+	return b.add(f)
+}
+
+// add adds a file to the manifest.
+func (b *builder) add(f space.File) int {
+	b.at[f.Path] = len(b.m.Files)
+	b.m.Files = append(b.m.Files, f)
+	return b.at[f.Path]
+}
+
+// eachIndex replaces every index of a file.
+func eachIndex(m *space.Manifest, replace func(int) int) {
+	for i := range m.Prompts {
+		for j := range m.Prompts[i].Parts {
+			if part := &m.Prompts[i].Parts[j]; part.File != nil {
+				index := replace(*part.File)
+				part.File = &index
+			}
+		}
+	}
+	for i := range m.Context {
+		for j, index := range m.Context[i].Files {
+			m.Context[i].Files[j] = replace(index)
+		}
+	}
+	for i := range m.Skills {
+		s := &m.Skills[i]
+		s.Body = replace(s.Body)
+		for j, index := range s.Files {
+			s.Files[j] = replace(index)
+		}
+	}
+}
+
+// arrange brings the manifest's lists into their order.
+func (b *builder) arrange() {
+	m := &b.m
+	files := slices.Clone(m.Files)
+	slices.SortFunc(m.Files, func(a, b space.File) int { return cmp.Compare(a.Path, b.Path) })
+	place := make(map[string]int, len(files))
+	for i, f := range m.Files {
+		place[f.Path] = i
+	}
+	eachIndex(m, func(i int) int { return place[files[i].Path] })
+	for i := range m.Context {
+		slices.Sort(m.Context[i].Files)
+		m.Context[i].Files = slices.Compact(m.Context[i].Files)
+	}
+	for i := range m.Skills {
+		slices.Sort(m.Skills[i].Files)
+	}
+	slices.SortFunc(m.Prompts, func(a, b space.Prompt) int { return cmp.Compare(a.PromptPack, b.PromptPack) })
+	slices.SortFunc(m.Catalogs, func(a, b space.Catalog) int { return cmp.Compare(a.ToolCatalog, b.ToolCatalog) })
+	slices.SortFunc(m.Context, func(a, b space.Group) int { return cmp.Compare(a.Group, b.Group) })
+	slices.SortFunc(m.Skills, func(a, b space.Skill) int { return cmp.Compare(a.Skill, b.Skill) })
+	for i := range m.Prompts {
+		b.sources[fmt.Sprintf("prompts[%d]", i)] = b.sources["prompts."+m.Prompts[i].PromptPack]
+	}
+	for i := range m.Catalogs {
+		b.sources[fmt.Sprintf("catalogs[%d]", i)] = b.sources["catalogs."+m.Catalogs[i].ToolCatalog]
+	}
+}
+
+// clip shortens s to at most max bytes.
+func clip(s string, max int) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if len(s) <= max {
+		return s
+	}
+	return strings.ToValidUTF8(s[:max-len("...")], "") + "..."
+}

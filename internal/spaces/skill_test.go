@@ -1,0 +1,77 @@
+package spaces_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/refold/refold/internal/spaces"
+	"github.com/refold/refold/space"
+)
+
+const index = `{"v": 1}`
+
+// TestSkills holds SKILL.md files against the problem that each has, or none.
+func TestSkills(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, text, want string }{
+		{"whole", "---\nname: x\ndescription: d\nlicense: MIT\ncompatibility: any\nuser-invocable: true\nargument-hint: N\nallowed-tools: [Read, Write]\ndisable-model-invocation: true\nmetadata: {author: me, openclaw: {requires: {anyBins: [a, b]}, always: false, primaryEnv: KEY}}\n---\nbody", ""},
+		{"empty frontmatter", "---\n---\nA text.\n", ""},
+		{"crlf", "---\r\nname: x\r\ndescription: d\r\n---\r\nbody\r\n", ""},
+		{"none", "# X\n", "skills/x/SKILL.md:1: bad_frontmatter"},
+		{"unclosed", "---\nname: x\n", "skills/x/SKILL.md:1: bad_frontmatter"},
+		{"an anchor", "---\nname: &a x\ndescription: d\n---\n", "skills/x/SKILL.md:2: bad_frontmatter"},
+		{"a tag", "---\nname: !!str x\ndescription: d\n---\n", "skills/x/SKILL.md:2: bad_frontmatter"},
+		{"a key twice", "---\nname: x\nname: x\n---\nt", "skills/x/SKILL.md:3: bad_frontmatter"},
+		{"capitals", "---\nname: X\ndescription: d\n---\n", "skills/x/SKILL.md:2: name: bad_name"},
+		{"another folder's name", "---\ndescription: d\nname: y\n---\n", "skills/x/SKILL.md:3: name: name_mismatch"},
+		{"1,025 characters", "---\nname: x\ndescription: " + strings.Repeat("ä", 1025) + "\n---\n", "skills/x/SKILL.md:3: description: too_large"},
+		{"1,024 characters", "---\nname: x\ndescription: " + strings.Repeat("ä", 1024) + "\n---\n", ""},
+		{"a list where text belongs", "---\nname: [x]\n---\nt", "skills/x/SKILL.md:2: name: wrong_type"},
+		{"no YAML", "---\nname: {x\n---\nt", "bad_frontmatter"},
+		{"no description, no text", "---\nname: x\n---\n# Heading\n", "description: too_large"},
+		{"long frontmatter", "---\n# " + strings.Repeat("x", 17<<10) + "\n---\nt", "skills/x/SKILL.md:1: bad_frontmatter"},
+		{"long text", "---\nname: x\n---\n" + strings.Repeat("x", 65<<10), "too_large"},
+		{"a need that is none", "---\nname: x\ndescription: d\nmetadata: {refold: {requires: {bins: ['a b']}}}\n---\n", "metadata: bad_name"},
+		{"not UTF-8", "---\nname: x\n---\n\xff", "skills/x/SKILL.md:4: not_utf8"},
+		{"billion laughs", "---\na: &a [x,x]\nb: &b [*a,*a]\n---\nt", "bad_frontmatter"},
+	} {
+		built := build(t, folder(map[string]string{"agent.workspace.json": index, "skills/x/SKILL.md": c.text}), spaces.Options{})
+		switch {
+		case c.want == "" && built.Manifest == nil:
+			t.Errorf("%s: got %v, want none", c.name, built.Problems)
+		case c.want != "" && !slices.ContainsFunc(built.Problems, func(p space.Problem) bool { return strings.Contains(p.String(), c.want) }):
+			t.Errorf("%s: got %v, want %s", c.name, built.Problems, c.want)
+		}
+	}
+}
+
+func TestSkillsOfAFolder(t *testing.T) {
+	t.Parallel()
+	built := build(t, folder(map[string]string{
+		"agent.workspace.json": `{"v": 1, "skills": ["skills/*/SKILL.md", "skills/x/SKILL.md", "other/SKILL.md"]}`,
+		"skills/x/SKILL.md":    "---\nname: x\ndescription: d\nmodel: m\nmetadata: {refold: {requires: {bins: [gh], env: [TOKEN]}, always: true, os: [linux], emoji: x}}\n---\nbody",
+		"skills/x/a/b.txt":     "b",
+		"skills/x/z.bin":       "\x00\x01",
+		"skills/xx/SKILL.md":   "---\nname: xx\ndescription: d\n---\nbody",
+		"other/SKILL.md":       "---\ndescription: d\n---\n",
+	}), spaces.Options{})
+	m := built.Manifest
+	if m == nil {
+		t.Fatal(built.Problems)
+	}
+	var names []string
+	for _, s := range m.Skills {
+		names = append(names, s.Skill)
+	}
+	if want := []string{"other", "x", "xx"}; !slices.Equal(names, want) {
+		t.Errorf("got skills %v, want %v", names, want)
+	}
+	x := m.Skills[1]
+	if !slices.Equal(x.Needs, []string{"os:linux"}) || len(x.Files) != 2 || m.Files[x.Files[1]].MediaType != "application/octet-stream" {
+		t.Errorf("got %+v", x)
+	}
+	if len(built.Warnings) != 2 || built.Warnings[0].Code != space.UnknownKey || built.Warnings[0].Line != 4 {
+		t.Errorf("got warnings %v, want those of model and emoji", built.Warnings)
+	}
+}

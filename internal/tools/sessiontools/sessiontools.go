@@ -1,0 +1,259 @@
+// Package sessiontools carries out the tools that every session with a grant
+// has: refold.space.list, read and search, which show a model the context files
+// of its workspace. They read by the hashes in the effect, so a run reads what
+// was applied when its turn began, also if the source has moved on.
+package sessiontools
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/spaces"
+	"github.com/refold/refold/space"
+)
+
+// Target is who carries the tools out.
+const Target = "refold"
+
+// The limits of results.
+const (
+	listMax        = 1_000    // files that list shows
+	readBytesMax   = 64 << 10 // bytes that read shows
+	resultsMax     = 100      // lines that search shows
+	resultsDefault = 50
+	lineBytesMax   = 300 // of a line that search shows
+	manifestsMax   = 64  // manifests that are kept
+)
+
+// Blobs returns the content of a blob by its name.
+type Blobs func(ctx context.Context, name string) ([]byte, error)
+
+// Tools carries out the session tools. It is safe for concurrent use.
+type Tools struct {
+	blobs Blobs
+
+	mu        sync.Mutex
+	manifests map[string]*space.Manifest // by the name of their blob
+}
+
+// New returns the tools, which read blobs so.
+func New(blobs Blobs) *Tools {
+	return &Tools{blobs: blobs, manifests: make(map[string]*space.Manifest)}
+}
+
+// file is a context file of a space.
+type file struct {
+	space string
+	*space.File
+}
+
+// arguments are those of all three tools.
+type arguments struct {
+	Space      string `json:"space"`
+	Path       string `json:"path"`
+	PathGlob   string `json:"path_glob"`
+	Pattern    string `json:"pattern"`
+	Offset     int    `json:"offset"`
+	MaxBytes   int    `json:"max_bytes"`
+	MaxResults int    `json:"max_results"`
+}
+
+// Execute carries out one call.
+func (t *Tools) Execute(ctx context.Context, call bridge.Call) (bridge.Result, error) {
+	var a arguments
+	if err := json.Unmarshal(call.Arguments, &a); err != nil {
+		return refused("%v", err), nil
+	}
+	files, err := t.files(ctx, call.Spaces, a.Space)
+	if err != nil {
+		return bridge.Result{}, err
+	}
+	if a.PathGlob != "" {
+		matches, ok := spaces.Glob(a.PathGlob)
+		if !ok {
+			return refused("path_glob: %q is no glob", a.PathGlob), nil
+		}
+		files = slices.DeleteFunc(files, func(f file) bool { return !matches(f.Path) })
+	}
+	switch name, _ := strings.CutPrefix(call.ToolID, Target+"."); name {
+	case "space.list":
+		return list(files)
+	case "space.read":
+		return t.read(ctx, files, a)
+	case "space.search":
+		return t.search(ctx, files, a)
+	}
+	return bridge.Result{Error: &bridge.Error{Code: "tool_not_served", Detail: "this bridge has no session tool " + call.ToolID + ": upgrade it"}}, nil
+}
+
+// refused is the result of arguments that mean nothing.
+func refused(format string, args ...any) bridge.Result {
+	return bridge.Result{Error: &bridge.Error{Code: "invalid_arguments", Detail: fmt.Sprintf(format, args...)}}
+}
+
+// files returns the context files of the spaces of a call, in order, each once.
+func (t *Tools) files(ctx context.Context, of []bridge.CallSpace, only string) (files []file, err error) {
+	for _, s := range of {
+		if only != "" && s.Space != only {
+			continue
+		}
+		m, err := t.manifest(ctx, s.Manifest)
+		if err != nil {
+			return nil, fmt.Errorf("manifest of %s: %w", s.Space, err)
+		}
+		shown := make([]bool, len(m.Files))
+		for _, g := range m.Context {
+			for _, i := range g.Files {
+				shown[i] = true
+			}
+		}
+		for i := range m.Files {
+			if shown[i] {
+				files = append(files, file{space: s.Space, File: &m.Files[i]})
+			}
+		}
+	}
+	return files, nil
+}
+
+// manifest returns a manifest by the name of its blob.
+func (t *Tools) manifest(ctx context.Context, name string) (*space.Manifest, error) {
+	t.mu.Lock()
+	m, ok := t.manifests[name]
+	t.mu.Unlock()
+	if ok {
+		return m, nil
+	}
+	data, err := t.blobs(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if codec.RefOf(data).String() != name {
+		return nil, errors.New("the store holds other bytes under " + name)
+	}
+	m, problems := space.Parse(data)
+	if m == nil {
+		return nil, errors.New(problems[0].String())
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.manifests) >= manifestsMax {
+		clear(t.manifests)
+	}
+	t.manifests[name] = m
+	return m, nil
+}
+
+// listed is a file as list shows it.
+type listed struct {
+	Path      string `json:"path"`
+	Size      int64  `json:"size"`
+	MediaType string `json:"media_type"`
+	Space     string `json:"space"`
+}
+
+func list(files []file) (bridge.Result, error) {
+	out := struct {
+		Files     []listed `json:"files"`
+		Truncated bool     `json:"truncated,omitempty"`
+	}{Files: []listed{}, Truncated: len(files) > listMax}
+	for _, f := range files[:min(len(files), listMax)] {
+		out.Files = append(out.Files, listed{f.Path, f.Size, f.MediaType, f.space})
+	}
+	text, err := json.Marshal(out)
+	return bridge.Result{Output: string(text)}, err
+}
+
+// read shows one file.
+func (t *Tools) read(ctx context.Context, files []file, a arguments) (bridge.Result, error) {
+	found := slices.DeleteFunc(slices.Clone(files), func(f file) bool { return f.Path != a.Path })
+	switch {
+	case len(found) == 0:
+		return refused("there is no context file %q: workspace_list shows which there are", a.Path), nil
+	case len(found) > 1:
+		return refused("%q is in %s and %s: say which with space", a.Path, found[0].space, found[1].space), nil
+	}
+	f := found[0]
+	if !f.IsText() && !f.IsImage() {
+		text, err := json.Marshal(map[string]any{"path": f.Path, "media_type": f.MediaType, "size": f.Size, "sha256": f.Ref.Hash.String()})
+		return bridge.Result{Output: string(text)}, err
+	}
+	content, err := t.blobs(ctx, f.Ref.String())
+	if err != nil {
+		return bridge.Result{}, fmt.Errorf("%s: %w", f.Path, err)
+	}
+	if f.IsImage() {
+		return bridge.Result{Output: f.Path, Files: []bridge.File{{MediaType: f.MediaType, Data: content}}}, nil
+	}
+	start := min(max(a.Offset, 0), len(content))
+	limit := readBytesMax
+	if a.MaxBytes > 0 {
+		limit = min(a.MaxBytes, limit)
+	}
+	end := min(start+limit, len(content))
+	for start < end && !utf8.RuneStart(content[start]) {
+		start++
+	}
+	for end < len(content) && end > start && !utf8.RuneStart(content[end]) {
+		end--
+	}
+	text := string(content[start:end])
+	if start > 0 || end < len(content) {
+		text += fmt.Sprintf("\n[bytes %d to %d of %d]", start, end, len(content))
+	}
+	return bridge.Result{Output: text}, nil
+}
+
+// search shows lines that match.
+func (t *Tools) search(ctx context.Context, files []file, a arguments) (bridge.Result, error) {
+	pattern, err := regexp.Compile(a.Pattern)
+	if err != nil {
+		return refused("pattern: %v", err), nil
+	}
+	most := resultsDefault
+	if a.MaxResults > 0 {
+		most = min(a.MaxResults, resultsMax)
+	}
+	var lines []string
+	for _, f := range files {
+		if !f.IsText() {
+			continue
+		}
+		content, err := t.blobs(ctx, f.Ref.String())
+		if err != nil {
+			return bridge.Result{}, fmt.Errorf("%s: %w", f.Path, err)
+		}
+		n := 0
+		for line := range strings.Lines(string(content)) {
+			n++
+			if line = strings.TrimRight(line, "\r\n"); !pattern.MatchString(line) {
+				continue
+			}
+			if len(lines) == most {
+				return bridge.Result{Output: strings.Join(lines, "\n") + fmt.Sprintf("\n[more than %d lines match: narrow the pattern or path_glob]", most)}, nil
+			}
+			lines = append(lines, fmt.Sprintf("%s:%d: %s", f.Path, n, clipped(line)))
+		}
+	}
+	if len(lines) == 0 {
+		return bridge.Result{Output: "no line matches"}, nil
+	}
+	return bridge.Result{Output: strings.Join(lines, "\n")}, nil
+}
+
+// clipped is a line that may be cut.
+func clipped(line string) string {
+	if len(line) <= lineBytesMax {
+		return line
+	}
+	return strings.ToValidUTF8(line[:lineBytesMax], "") + "…"
+}

@@ -1,0 +1,102 @@
+package sessiontools_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/spaces"
+	"github.com/refold/refold/internal/tools/sessiontools"
+)
+
+// store is blobs in memory.
+type store map[string][]byte
+
+func (s store) get(_ context.Context, name string) ([]byte, error) {
+	if content, ok := s[name]; ok {
+		return content, nil
+	}
+	return nil, errors.New("not stored")
+}
+
+// add stores a space of context files and returns it as a call has it.
+func (s store) add(t *testing.T, name string, files map[string]string) bridge.CallSpace {
+	t.Helper()
+	fsys := fstest.MapFS{"agent.workspace.json": {Data: []byte(`{"v": 1, "context": {"docs": ["docs/**"]}, "prompts": {"p": "hidden.md"}}`)}, "hidden.md": {Data: []byte("needle hidden")}}
+	for path, content := range files {
+		fsys[path] = &fstest.MapFile{Data: []byte(content)}
+	}
+	built, err := spaces.Read(t.Context(), func(context.Context) (fs.FS, error) { return fsys, nil }, func() spaces.Options { return spaces.Options{Space: name} })
+	if err != nil || built.Manifest == nil {
+		t.Fatal(err, built.Problems)
+	}
+	for ref, content := range built.Files {
+		s[ref.String()] = content
+	}
+	manifest := built.Manifest.Bytes()
+	ref := codec.RefOf(manifest).String()
+	s[ref] = manifest
+	return bridge.CallSpace{Space: name, Kind: "workspace", Manifest: ref}
+}
+
+func TestSessionTools(t *testing.T) {
+	t.Parallel()
+	s := store{}
+	of := []bridge.CallSpace{
+		s.add(t, "support", map[string]string{"docs/a.md": "one\nneedle two\nüber\n", "docs/b.bin": "\x00\x01", "docs/c.png": "\x89PNG\r\n\x1a\n0123456789"}),
+		s.add(t, "other", map[string]string{"docs/a.md": "needle three\n", "docs/d.md": strings.Repeat("needle\n", 200)}),
+	}
+	tools := sessiontools.New(s.get)
+	for _, c := range []struct{ tool, arguments, want string }{
+		{"list", `{}`, `{"files":[{"path":"docs/a.md","size":21,"media_type":"text/markdown","space":"support"},{"path":"docs/b.bin"`},
+		{"list", `{"path_glob":"**/*.png"}`, `{"files":[{"path":"docs/c.png","size":18,"media_type":"image/png","space":"support"}]}`},
+		{"list", `{"space":"nope"}`, `{"files":[]}`},
+		{"list", `{"path_glob":"["}`, "error invalid_arguments"},
+		{"read", `{"path":"docs/a.md"}`, "error invalid_arguments"}, // of which space?
+		{"read", `{"path":"docs/a.md","space":"support"}`, "one\nneedle two\nüber\n"},
+		{"read", `{"path":"docs/a.md","space":"support","offset":4,"max_bytes":6}`, "needle\n[bytes 4 to 10 of 21]"},
+		{"read", `{"path":"docs/a.md","space":"support","offset":15,"max_bytes":1}`, "\n[bytes 15 to 15 of 21]"}, // half a character
+		{"read", `{"path":"docs/a.md","space":"support","offset":999}`, "\n[bytes 21 to 21 of 21]"},
+		{"read", `{"path":"docs/b.bin"}`, `{"media_type":"application/octet-stream","path":"docs/b.bin","sha256":"b413f47d13ee2fe6c845b2ee141af81de858df4ec549a58b7970bb96645bc8d2","size":2}`},
+		{"read", `{"path":"docs/c.png"}`, "docs/c.png + image/png"},
+		{"read", `{"path":"hidden.md"}`, "error invalid_arguments"}, // a prompt is no context file
+		{"read", `{"path":"../docs/d.md"}`, "error invalid_arguments"},
+		{"search", `{"pattern":"^needle t"}`, "docs/a.md:2: needle two\ndocs/a.md:1: needle three"},
+		{"search", `{"pattern":"needle","path_glob":"docs/d.md","max_results":2}`, "docs/d.md:1: needle\ndocs/d.md:2: needle\n[more than 2 lines match: narrow the pattern or path_glob]"},
+		{"search", `{"pattern":"hidden"}`, "no line matches"},
+		{"search", `{"pattern":"("}`, "error invalid_arguments"},
+		{"other", `{}`, "error tool_not_served"},
+	} {
+		got, err := tools.Execute(t.Context(), bridge.Call{ToolID: "refold.space." + c.tool, Arguments: json.RawMessage(c.arguments), Spaces: of})
+		text := got.Output
+		for _, f := range got.Files {
+			text += " + " + f.MediaType
+		}
+		if got.Error != nil {
+			text = "error " + got.Error.Code
+		}
+		if err != nil || text != c.want && (c.tool != "list" || !strings.HasPrefix(text, c.want)) {
+			t.Errorf("%s %s: got %q, %v, want %q", c.tool, c.arguments, text, err, c.want)
+		}
+	}
+	many := make(map[string]string)
+	for i := range 1_001 {
+		many[fmt.Sprintf("docs/%d.md", i)] = "x"
+	}
+	delete(many, "docs/0.md")
+	delete(many, "docs/1.md")
+	got, err := tools.Execute(t.Context(), bridge.Call{ToolID: "refold.space.list", Arguments: json.RawMessage(`{}`), Spaces: append(of, s.add(t, "many", many))})
+	if err != nil || !strings.HasSuffix(got.Output, `"truncated":true}`) {
+		t.Errorf("more than %d files: got …%s, %v", 1000, got.Output[len(got.Output)-40:], err)
+	}
+	if _, err := tools.Execute(t.Context(), bridge.Call{ToolID: "refold.space.list", Arguments: json.RawMessage(`{}`), Spaces: []bridge.CallSpace{{Space: "gone", Manifest: codec.RefOf(nil).String()}}}); err == nil {
+		t.Error("a manifest that is not stored: no error")
+	}
+}

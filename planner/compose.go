@@ -1,0 +1,278 @@
+package planner
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/refold/refold/codec"
+)
+
+// Layer is what one space, or the session itself, adds to a registry: tools of
+// its own, and other words for tools that are there.
+type Layer struct {
+	Name     string     // of the space; of the session's own tools, Reserved
+	Tools    []ToolSpec // joined to the tools below; they join a profile or a catalog
+	Words    []Word     // in the order of the space's list
+	Reserved bool       // its tools are the session's own, and may ask for what only those may: see RuleSpaceFiles
+}
+
+// Word rewords a tool: it becomes an alternate descriptor under the same
+// tool_name. What is empty stays as the tool has it. A word for a tool that is
+// not there is passed over.
+type Word struct {
+	Tool        string // by tool_id or tool_name
+	Description string
+	ArgsSchema  codec.Raw
+}
+
+// ComposeCode says what is wrong with a layer. The texts are wire.
+type ComposeCode string
+
+// The codes of a ComposeError.
+const (
+	ComposeTaken     ComposeCode = "tool_taken"      // its tool_id is that of another tool
+	ComposeNameTaken ComposeCode = "tool_name_taken" // one of its names is
+	ComposeTool      ComposeCode = "bad_tool"        // the tool itself is wrong
+	ComposeSchema    ComposeCode = "bad_schema"      // a word's args_schema is no schema
+	ComposeWidens    ComposeCode = "widens_schema"   // a word requires what the tool forbids
+	ComposeTooMany   ComposeCode = "too_many"        // a limit of registries
+)
+
+// ComposeError says which part of which layer does not fit. Path is that of the
+// layer: words[2].args_schema; it is empty if the whole is too large.
+type ComposeError struct {
+	Layer  int
+	Code   ComposeCode
+	Path   string
+	Detail string
+}
+
+// Error returns the path and what is wrong there.
+func (e *ComposeError) Error() string {
+	if e.Path == "" {
+		return e.Detail
+	}
+	return e.Path + ": " + e.Detail
+}
+
+// layer is what a composed registry remembers of a Layer.
+type layer struct {
+	Layer string      `msgpack:"layer"`
+	Tools []string    `msgpack:"tools,omitempty"` // tool_ids, sorted
+	Words []codec.Ref `msgpack:"words,omitempty"` // by word; the zero Ref: passed over
+}
+
+// Compose returns base with layers on top of it, the first one lowest. Without
+// layers that is base itself. Nothing that base compiled is compiled again: a
+// condition holds tool_ids, and no layer changes what a name of base means.
+// The result is a registry like any other, with the limits of one. On an error
+// nothing has changed.
+func Compose(base *Registry, layers []Layer) (*Registry, *ComposeError) {
+	if len(layers) == 0 {
+		return base, nil
+	}
+	c := composing{tools: slices.Clone(base.tools), room: base.room, made: make([]layer, len(layers))}
+	c.ids, c.names = make(map[string]int, len(c.tools)), make(map[string]int, len(c.tools))
+	for i := range c.tools {
+		c.take(i)
+	}
+	for i := range layers {
+		if bad := c.add(&layers[i], &c.made[i]); bad != nil {
+			bad.Layer = i
+			return nil, bad
+		}
+	}
+	if len(c.tools) > ToolsMax {
+		return nil, &ComposeError{Layer: len(layers) - 1, Code: ComposeTooMany, Detail: fmt.Sprintf("%d tools with those of the registry, at most %d", len(c.tools), ToolsMax)}
+	}
+	r, bad := c.registry(base, layers)
+	if bad != nil {
+		bad.Layer = len(layers) - 1
+	}
+	return r, bad
+}
+
+// composing is a registry that is being composed.
+type composing struct {
+	tools []tool
+	ids   map[string]int // to tools
+	names map[string]int // in lower case, to tools
+	room  registryRoom
+	made  []layer
+}
+
+// take notes the names of tool i.
+func (c *composing) take(i int) {
+	c.ids[c.tools[i].spec.ToolID] = i
+	for _, d := range c.tools[i].descriptors {
+		c.names[strings.ToLower(d.ToolName)] = i
+	}
+}
+
+// add puts a layer on top.
+func (c *composing) add(l *Layer, made *layer) *ComposeError {
+	made.Layer = l.Name
+	for i := range l.Tools {
+		path := fmt.Sprintf("tools[%d]", i)
+		t, bad := newTool(path, cloneSpec(l.Tools[i]), &c.room, l.Reserved)
+		if bad != nil {
+			return &ComposeError{Code: ComposeTool, Path: bad.Path, Detail: bad.Detail}
+		}
+		if bad := c.collision(path, &t); bad != nil {
+			return bad
+		}
+		c.tools = append(c.tools, t)
+		c.take(len(c.tools) - 1)
+		made.Tools = append(made.Tools, t.spec.ToolID)
+	}
+	slices.Sort(made.Tools)
+	for i := range l.Words {
+		ref, bad := c.reword(fmt.Sprintf("words[%d]", i), &l.Words[i])
+		if bad != nil {
+			return bad
+		}
+		made.Words = append(made.Words, ref)
+	}
+	return nil
+}
+
+// collision says which tool below has a name of t.
+func (c *composing) collision(path string, t *tool) *ComposeError {
+	of := func(code ComposeCode, field, name string, other int) *ComposeError {
+		return &ComposeError{Code: code, Path: path + field, Detail: fmt.Sprintf("%+q of %s is taken by %s", name, t.spec.ToolID, c.tools[other].spec.ToolID)}
+	}
+	if other, ok := c.ids[t.spec.ToolID]; ok {
+		return of(ComposeTaken, ".tool_id", t.spec.ToolID, other)
+	}
+	if other, ok := c.find(t.spec.ToolID); ok {
+		return of(ComposeNameTaken, ".tool_id", t.spec.ToolID, other)
+	}
+	for v, d := range t.descriptors {
+		other, ok := c.names[strings.ToLower(d.ToolName)]
+		if !ok {
+			other, ok = c.ids[d.ToolName]
+		}
+		if ok {
+			return of(ComposeNameTaken, variantPath(v)+".tool_name", d.ToolName, other)
+		}
+	}
+	return nil
+}
+
+// reword gives a tool another descriptor and returns its Ref: that of one it
+// has already, if they are the same; the zero Ref if the tool is not there.
+func (c *composing) reword(path string, w *Word) (codec.Ref, *ComposeError) {
+	i, ok := c.find(w.Tool)
+	if !ok {
+		return codec.Ref{}, nil
+	}
+	t := &c.tools[i]
+	own := &t.descriptors[0]
+	d := own.Descriptor
+	if w.Description != "" {
+		d.Description = w.Description
+	}
+	if len(w.ArgsSchema) > 0 {
+		d.ArgsSchema = slices.Clone(w.ArgsSchema)
+	}
+	made, bad := newDescriptor(path, d, &c.room)
+	if bad != nil {
+		return codec.Ref{}, &ComposeError{Code: ComposeSchema, Path: bad.Path, Detail: bad.Detail}
+	}
+	for v := range t.descriptors {
+		if t.descriptors[v].ref == made.ref {
+			return made.ref, nil
+		}
+	}
+	if len(t.spec.Alternates) >= AlternatesMax {
+		return codec.Ref{}, &ComposeError{Code: ComposeTooMany, Path: path, Detail: fmt.Sprintf("%s has its %d alternates", t.spec.ToolID, AlternatesMax)}
+	}
+	if name := own.schema.forbids(made.schema); name != "" {
+		return codec.Ref{}, &ComposeError{Code: ComposeWidens, Path: path + ".args_schema", Detail: "requires " + quoted(name) + ", which " + t.spec.ToolID + " does not take"}
+	}
+	made.line = t.spec.ToolID + " " + made.ref.String() + "\n"
+	made.reworded = true
+	t.spec.Alternates = append(slices.Clip(t.spec.Alternates), d)
+	t.descriptors = append(slices.Clip(t.descriptors), made)
+	return made.ref, nil
+}
+
+// find finds a tool by tool_id or by a tool_name, as Lookup does.
+func (c *composing) find(name string) (int, bool) {
+	if i, ok := c.ids[name]; ok {
+		return i, true
+	}
+	i, ok := c.names[strings.ToLower(name)]
+	return i, ok && slices.ContainsFunc(c.tools[i].descriptors, func(d descriptor) bool { return d.ToolName == name })
+}
+
+// forbids returns the first member that other requires of an object and s
+// forbids it, or "". Members that only a pattern speaks of are not forbidden.
+func (s *schema) forbids(other *schema) string {
+	closed := s.root.additionalProperties != nil && s.root.additionalProperties.never
+	for _, name := range other.root.required {
+		i := slices.IndexFunc(s.root.properties, func(p property) bool { return p.name == name })
+		switch {
+		case i >= 0 && s.root.properties[i].node.never:
+			return name
+		case i < 0 && closed && len(s.root.patternProperties) == 0:
+			return name
+		}
+	}
+	return ""
+}
+
+// registry makes the registry of what was composed.
+func (c *composing) registry(base *Registry, layers []Layer) (*Registry, *ComposeError) {
+	r := &Registry{
+		defaultProfile: base.defaultProfile, byProvider: base.byProvider, asksCalls: base.asksCalls, room: c.room, layers: c.made,
+		profiles: slices.Clone(base.profiles),
+	}
+	slices.SortFunc(c.tools, func(a, b tool) int { return strings.Compare(a.spec.ToolID, b.spec.ToolID) })
+	r.index(c.tools)
+	for i := range r.profiles {
+		p := &r.profiles[i]
+		p.tools = slices.Clone(p.tools)
+		for j := range p.tools {
+			p.tools[j].tool = r.byID[base.tools[p.tools[j].tool].spec.ToolID]
+		}
+	}
+	for i := range layers {
+		if len(layers[i].Tools) == 0 {
+			continue
+		}
+		bad := checkKinds(r.specs)
+		if bad == nil {
+			bad = r.addApprovals(layers[i].Tools, &r.room)
+		}
+		if bad != nil {
+			return nil, &ComposeError{Code: ComposeTool, Path: bad.Path, Detail: bad.Detail}
+		}
+	}
+	if err := r.encode(); err != nil {
+		return nil, &ComposeError{Code: ComposeTooMany, Detail: err.Error()}
+	}
+	return r, nil
+}
+
+// joining calls fn with the tools that layers brought: they join a base that is
+// a profile or a catalog.
+func (r *Registry) joining(fn func(ToolIndex)) {
+	for i := range r.layers {
+		for _, id := range r.layers[i].Tools {
+			fn(r.byID[id])
+		}
+	}
+}
+
+// WordRef returns the descriptor that a word of a layer became. ok is false
+// where the registry has no such layer or word, and where it was passed over.
+func (r *Registry) WordRef(name string, word int) (ref codec.Ref, ok bool) {
+	for i := range r.layers {
+		if l := &r.layers[i]; l.Layer == name && word >= 0 && word < len(l.Words) {
+			return l.Words[word], l.Words[word] != codec.Ref{}
+		}
+	}
+	return codec.Ref{}, false
+}

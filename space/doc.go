@@ -1,0 +1,43 @@
+// Package space defines what sessions adopt from outside: prompt packs, tool
+// catalogs, context files, skills and, in a pack, tools. A space is described by
+// its manifest, which is pure data: the fold reads manifests and never the files
+// that they name.
+//
+// # Path
+//
+// A reader builds a manifest from a folder or a bucket (internal/spaces), and
+// the bridge that runs it publishes the manifest in a settlement. The fold calls
+// Parse on it, compares its Hash with what the operator trusts, and keeps it.
+// The bridge of a model fills in templates with Expand.
+//
+// # Laws
+//
+//  1. Bytes are canonical msgpack, and Hash is their SHA-256: the same content
+//     has the same hash on every machine.
+//  2. Parse accepts exactly one spelling: if it reports no problem, Bytes
+//     returns what it read.
+//  3. Parse reports every problem of a manifest that decodes, in the order of
+//     Compare. Of one that does not decode it reports the first fault.
+//  4. Nothing here panics, and no result depends on a clock, a machine or the
+//     order of a map.
+//
+// # Glossary
+//
+//   - workspace: a space without tools. pack: a space with tools.
+//   - prompt pack: an ordered list of parts that a model is shown before the
+//     transcript.
+//   - catalog: a list of tools to offer, and other words for them.
+//   - need: what a tool or a skill requires of the machine: a secret, an
+//     environment variable, a program, an operating system.
+//   - selector: 1, 1.4 or 1.4.2, and which versions it matches.
+//
+// # Limits
+//
+// All of them are in limits.go.
+//
+// # Testing
+//
+// testdata holds manifests and templates as text with the problems that Parse
+// must report. Parse and the templates have fuzz targets, and golang.org/x/mod
+// is the oracle of the comparison of versions.
+package space

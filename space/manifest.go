@@ -1,0 +1,208 @@
+package space
+
+import (
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/planner"
+)
+
+// Kind says whether a space may bring tools.
+type Kind string
+
+const (
+	Workspace Kind = "workspace" // no tools
+	Pack      Kind = "pack"      // tools, with bindings
+)
+
+// None is what a run's config says to switch a prompt pack or a catalog off, so
+// it names none.
+const None = "none"
+
+// Default is the prompt pack and the catalog that apply if nothing chooses one.
+const Default = "default"
+
+// Manifest is all of a space but the content of its files. Lists are sorted by
+// name or path, but for Parts and the Tools of a catalog. Field names are the
+// wire's, in the byte order of the encoding.
+type Manifest struct {
+	Catalogs    []Catalog          `msgpack:"catalogs,omitempty"` // workspace only
+	Category    string             `msgpack:"category,omitempty"`
+	Context     []Group            `msgpack:"context,omitempty"`
+	Defaults    *Defaults          `msgpack:"defaults,omitempty"` // workspace only
+	Description string             `msgpack:"description,omitempty"`
+	DisplayName string             `msgpack:"display_name,omitempty"`
+	Files       []File             `msgpack:"files,omitempty"` // every file that anything else names, by index
+	Kind        Kind               `msgpack:"kind"`
+	Needs       []string           `msgpack:"needs,omitempty"` // pack only: of the whole pack
+	Prompts     []Prompt           `msgpack:"prompts,omitempty"`
+	Scanned     bool               `msgpack:"scanned,omitempty"` // there was no index
+	Skills      []Skill            `msgpack:"skills,omitempty"`
+	Space       string             `msgpack:"space"`
+	Tools       []planner.ToolSpec `msgpack:"tools,omitempty"` // pack only
+	V           int                `msgpack:"v"`
+	Version     string             `msgpack:"version,omitempty"`
+	Words       []Word             `msgpack:"words,omitempty"` // workspace only
+}
+
+// File is one file of a space. Its content is the blob that Ref names.
+type File struct {
+	MediaType string    `msgpack:"media_type"`
+	Path      string    `msgpack:"path"`
+	Ref       codec.Ref `msgpack:"ref"`
+	Size      int64     `msgpack:"size"`
+}
+
+// Prompt is a prompt pack.
+type Prompt struct {
+	Params         codec.Raw `msgpack:"params,omitempty"` // hold where the run's config has none
+	Parts          []Part    `msgpack:"parts"`
+	PromptPack     string    `msgpack:"prompt_pack"`
+	ResponseFormat codec.Raw `msgpack:"response_format,omitempty"` // the same
+}
+
+// Part is one part of a prompt pack: system text (File alone), a message (Role
+// and File), the files of a group (Context), or the skill index (Skills).
+type Part struct {
+	Context string      `msgpack:"context,omitempty"` // a group's name
+	File    *int        `msgpack:"file,omitempty"`    // index in Files
+	Role    string      `msgpack:"role,omitempty"`    // user or assistant
+	Skills  bool        `msgpack:"skills,omitempty"`
+	Vars    codec.Pairs `msgpack:"vars,omitempty"` // a variable's name to how often File uses it
+}
+
+// Catalog is a list of tools to offer.
+type Catalog struct {
+	ToolCatalog string      `msgpack:"tool_catalog"`
+	ToolChoice  string      `msgpack:"tool_choice,omitempty"` // holds where the run's config has none
+	Tools       []codec.Raw `msgpack:"tools"`                 // see Entries; none offers no tool
+}
+
+// Entry is one tool of a catalog.
+type Entry struct {
+	Tool string `msgpack:"tool"` // tool_id or tool_name
+	Word *int   `msgpack:"word"` // index in Words; nil: the tool's own words
+}
+
+// Word is other words for a tool. Its name never changes.
+type Word struct {
+	ArgsSchema  codec.Raw `msgpack:"args_schema,omitempty"`
+	Description string    `msgpack:"description,omitempty"`
+	Tool        string    `msgpack:"tool"` // tool_id or tool_name
+}
+
+// Group is context files under one name.
+type Group struct {
+	Files []int  `msgpack:"files"` // indices in Files, ascending
+	Group string `msgpack:"group"`
+}
+
+// Skill is a text that a model loads when it needs it, with its resources.
+type Skill struct {
+	AllowedTools []string    `msgpack:"allowed_tools,omitempty"` // nil restricts nothing; empty allows nothing
+	Body         int         `msgpack:"body"`                    // index in Files
+	Description  string      `msgpack:"description"`
+	Files        []int       `msgpack:"files,omitempty"`  // indices in Files, ascending
+	Hidden       bool        `msgpack:"hidden,omitempty"` // disable-model-invocation
+	Info         codec.Pairs `msgpack:"info,omitempty"`   // name to text, for people
+	Needs        []string    `msgpack:"needs,omitempty"`
+	Skill        string      `msgpack:"skill"`
+}
+
+// Defaults says which prompt pack and catalog apply if an apply chooses none.
+type Defaults struct {
+	PromptPack  string `msgpack:"prompt_pack,omitempty"`
+	ToolCatalog string `msgpack:"tool_catalog,omitempty"`
+}
+
+// Bytes returns the canonical encoding. It is nil if a text is not UTF-8, a Raw
+// is not canonical, or the whole is larger than a value may be: Parse refuses
+// nil as it refuses every other manifest that does not decode.
+func (m *Manifest) Bytes() []byte {
+	data, err := codec.Marshal(m)
+	if err != nil {
+		return nil
+	}
+	return data
+}
+
+// Hash returns the SHA-256 of Bytes: the name of the space's content.
+func (m *Manifest) Hash() codec.Hash { return codec.Sum(m.Bytes()) }
+
+// Prompt returns a prompt pack by name, or nil.
+func (m *Manifest) Prompt(name string) *Prompt {
+	for i := range m.Prompts {
+		if m.Prompts[i].PromptPack == name {
+			return &m.Prompts[i]
+		}
+	}
+	return nil
+}
+
+// Catalog returns a catalog by name, or nil.
+func (m *Manifest) Catalog(name string) *Catalog {
+	for i := range m.Catalogs {
+		if m.Catalogs[i].ToolCatalog == name {
+			return &m.Catalogs[i]
+		}
+	}
+	return nil
+}
+
+// Group returns a context group by name, or nil.
+func (m *Manifest) Group(name string) *Group {
+	for i := range m.Context {
+		if m.Context[i].Group == name {
+			return &m.Context[i]
+		}
+	}
+	return nil
+}
+
+// Entries returns the tools of a catalog. ok is false if one of them is neither
+// a text nor an object of tool and word; in a manifest that Parse accepted none
+// is.
+func (c *Catalog) Entries() (entries []Entry, ok bool) {
+	entries = make([]Entry, len(c.Tools))
+	for i, raw := range c.Tools {
+		if entries[i], ok = parseEntry(raw); !ok {
+			return nil, false
+		}
+	}
+	return entries, true
+}
+
+// parseEntry reads one entry: a text, or {tool, word}.
+func parseEntry(raw codec.Raw) (e Entry, ok bool) {
+	if !codec.IsMap(raw) {
+		err := codec.Unmarshal(raw, &e.Tool)
+		return e, err == nil
+	}
+	err := codec.Unmarshal(raw, &e)
+	return e, err == nil && e.Word != nil
+}
+
+// Raw returns the entry as it stands in a catalog. Tool must be UTF-8.
+func (e Entry) Raw() codec.Raw {
+	var v any = e
+	if e.Word == nil {
+		v = e.Tool
+	}
+	raw, err := codec.Marshal(v)
+	if err != nil {
+		return nil
+	}
+	return raw
+}
+
+// IsImage reports whether a model can be shown the file as an image.
+func (f *File) IsImage() bool {
+	switch f.MediaType {
+	case "image/png", "image/jpeg", "image/gif", "image/webp":
+		return true
+	}
+	return false
+}
+
+// IsText reports whether the file is text.
+func (f *File) IsText() bool {
+	return len(f.MediaType) > len("text/") && f.MediaType[:len("text/")] == "text/"
+}

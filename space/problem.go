@@ -1,0 +1,121 @@
+package space
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Problem is one thing that is wrong with a space.
+type Problem struct {
+	Code   ProblemCode `json:"code" msgpack:"code"`
+	Detail string      `json:"detail" msgpack:"detail"`                 // at most DetailBytesMax
+	File   string      `json:"file,omitempty" msgpack:"file,omitempty"` // path below the root
+	Line   int         `json:"line,omitempty" msgpack:"line,omitempty"` // from 1; 0: the whole file
+	Path   string      `json:"path,omitempty" msgpack:"path,omitempty"` // inside the file or the manifest: prompts[0].parts[2].file
+}
+
+// ProblemCode says what kind of problem it is: one of a closed set.
+type ProblemCode string
+
+// The codes of problems that make a space invalid. Under policy.coverage warn,
+// UnknownTool is a warning.
+const (
+	MissingFile        ProblemCode = "missing_file"
+	NotJSON            ProblemCode = "not_json"
+	NotYAML            ProblemCode = "not_yaml"
+	NotUTF8            ProblemCode = "not_utf8"
+	BadFrontmatter     ProblemCode = "bad_frontmatter"
+	UnknownField       ProblemCode = "unknown_field"
+	MissingField       ProblemCode = "missing_field"
+	WrongType          ProblemCode = "wrong_type"
+	BadName            ProblemCode = "bad_name"
+	NameMismatch       ProblemCode = "name_mismatch"
+	Duplicate          ProblemCode = "duplicate"
+	TooLarge           ProblemCode = "too_large"
+	TooMany            ProblemCode = "too_many"
+	PathEscapes        ProblemCode = "path_escapes"
+	NotRegular         ProblemCode = "not_regular"
+	UnknownVariable    ProblemCode = "unknown_variable"
+	UnknownPart        ProblemCode = "unknown_part"
+	UnknownTool        ProblemCode = "unknown_tool"
+	BadSchema          ProblemCode = "bad_schema"
+	WidensSchema       ProblemCode = "widens_schema"
+	RenamesTool        ProblemCode = "renames_tool"
+	ToolTaken          ProblemCode = "tool_taken"
+	ToolNameTaken      ProblemCode = "tool_name_taken"
+	SkillTaken         ProblemCode = "skill_taken"
+	NotGranted         ProblemCode = "not_granted"
+	BindingInWorkspace ProblemCode = "binding_in_workspace"
+	SecretInFile       ProblemCode = "secret_in_file"
+)
+
+// The codes of warnings.
+const (
+	NoIndex            ProblemCode = "no_index"
+	UnknownKey         ProblemCode = "unknown_key"
+	AllowedToolUnknown ProblemCode = "allowed_tool_unknown"
+	NameInUse          ProblemCode = "name_in_use"
+)
+
+// problemCodes is the closed set.
+var problemCodes = []ProblemCode{
+	MissingFile, NotJSON, NotYAML, NotUTF8, BadFrontmatter, UnknownField,
+	MissingField, WrongType, BadName, NameMismatch, Duplicate, TooLarge, TooMany,
+	PathEscapes, NotRegular, UnknownVariable, UnknownPart, UnknownTool, BadSchema,
+	WidensSchema, RenamesTool, ToolTaken, ToolNameTaken, SkillTaken, NotGranted,
+	BindingInWorkspace, SecretInFile, NoIndex, UnknownKey, AllowedToolUnknown,
+	NameInUse,
+}
+
+// Known reports whether c is one of the set.
+func (c ProblemCode) Known() bool { return slices.Contains(problemCodes, c) }
+
+// String returns "file:line: path: code: detail", without what is not known.
+func (p Problem) String() string {
+	var b strings.Builder
+	if p.File != "" {
+		b.WriteString(p.File)
+		if p.Line > 0 {
+			b.WriteByte(':')
+			b.WriteString(strconv.Itoa(p.Line))
+		}
+		b.WriteString(": ")
+	}
+	if p.Path != "" {
+		b.WriteString(p.Path + ": ")
+	}
+	b.WriteString(string(p.Code))
+	if p.Detail != "" {
+		b.WriteString(": " + p.Detail)
+	}
+	return b.String()
+}
+
+// Compare orders problems by file, line, path, code and detail.
+func Compare(a, b Problem) int {
+	return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Path, b.Path),
+		cmp.Compare(a.Code, b.Code), cmp.Compare(a.Detail, b.Detail))
+}
+
+// SortProblems sorts problems as Compare does, and drops those that stand twice.
+// It changes the list that it is given and returns it.
+func SortProblems(problems []Problem) []Problem {
+	slices.SortFunc(problems, Compare)
+	return slices.Compact(problems)
+}
+
+// clip shortens s to at most max bytes of UTF-8. What is no UTF-8 is replaced.
+func clip(s string, max int) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if len(s) <= max {
+		return s
+	}
+	end := max - len("...")
+	for end > 0 && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + "..."
+}

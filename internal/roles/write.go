@@ -155,7 +155,7 @@ func (u User) daemon(users []User) []string {
 		}
 		return lines
 	case Timers:
-		return []string{"provision: false", "timers: true"}
+		return []string{"provision: false", "timers: true", "no-session-tools: true"}
 	case Models, Tools, SpaceReaders:
 		lines := []string{"provision: false", "timers: false"}
 		if !slices.Contains(u.Targets, sessionTools) {

@@ -62,7 +62,7 @@ func newHeld(install *session.Install, seed uint64) *held {
 // next draws an event and folds it: mostly about spaces.
 func (h *held) next() error {
 	before := h.standing()
-	err := error(nil)
+	var err error
 	if h.chance(2) {
 		err = h.step()
 	} else {

@@ -25,7 +25,6 @@ type binding struct {
 	thought string // what of a request is a thought
 	refusal string // the body of the 400
 	knows   bool   // how to drop what it would refuse
-	tools   []byte // under which it thought
 	got     []request
 }
 

@@ -83,7 +83,8 @@ func (p *play) do(input string) {
 	}
 	seq := uint64(len(p.payloads) + 2)
 	p.payloads[seq] = action.Payload
-	p.state.Evolve(session.Event{Session: "s1", Door: action.Door, Seq: seq, Time: p.time, Payload: action.Payload})
+	// What is refused asks for nothing.
+	_, _ = p.state.Evolve(session.Event{Session: "s1", Door: action.Door, Seq: seq, Time: p.time, Payload: action.Payload})
 	for _, e := range p.state.Open() {
 		if e.Class == session.ClassLLM && !p.asked[e.Name] {
 			p.asked[e.Name] = true

@@ -40,7 +40,7 @@ func AnthropicRequest(body []byte) error {
 	if err := json.Unmarshal(body, &request); err != nil {
 		return err
 	}
-	blocks := append(request.Tools, request.System...)
+	blocks := slices.Concat(request.Tools, request.System)
 	tools := len(request.Tools)
 	for i := range request.Messages {
 		blocks = append(blocks, request.Messages[i].Content...)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
@@ -16,6 +17,7 @@ func (t *trial) hold(ctx context.Context) (*End, error) {
 	if err := t.begin(ctx); err != nil {
 		return nil, err
 	}
+	t.started(ctx)
 	from := uint64(0)
 	for i, text := range conversation.Says {
 		// The same name each time: it is one request, however often it is asked.
@@ -104,5 +106,22 @@ func (t *trial) cancel(ctx context.Context, run string) error {
 	return t.asked(ctx, func(ctx context.Context) error {
 		_, err := t.client.Cancel(ctx, t.explorer.conversation.Session, client.ControlOptions{ID: "cancel-" + run})
 		return err
+	})
+}
+
+// startWithin bounds the wait for strikes at what a session-actor sends because it
+// starts. Who is killed often at once may send something else.
+const startWithin = 20 * time.Second
+
+// started waits until the strikes together are done that need no conversation.
+// With one, each of them would be a kill over the same event of the session, which
+// is quarantined for that.
+func (t *trial) started(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, startWithin)
+	defer cancel()
+	_ = t.until(ctx, "strikes are left", func() bool { // what is not done by then is done later, or told as missed
+		return !slices.ContainsFunc(t.aim.left(), func(s Strike) bool {
+			return s.Free && s.At.Part == SessionActor && t.explorer.startsUp(s.At)
+		})
 	})
 }

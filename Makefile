@@ -39,7 +39,7 @@ check-peers: peers-node ## run what needs registries: the programs against serve
 			echo "make check-peers: npm could not install what $$folder/package-lock.json names. If its registry ($$(npm config get registry)) can't be" >&2; \
 			echo "reached, try again later, or name one that can: npm_config_registry=https://HOST/ make check-peers" >&2; exit 1; }; \
 	done
-	go test -tags peers -count=1 -timeout 10m -run '^TestPeers' ./e2e/... ./internal/llm/conformance
+	go test -tags peers -count=1 -timeout 15m -run '^TestPeers' ./e2e/... ./internal/llm/conformance
 	go test -tags peers -count=1 -timeout 5m -v -run '^TestRecordings' ./internal/llm/conformance | grep -vE '^ *=== '
 
 # Installs Node.js where that is root's to do and Debian's to give.
@@ -52,7 +52,7 @@ peers-node:
 
 .PHONY: test
 test: ## run the tests, without the race detector
-	go test -timeout 10m ./...
+	go test -timeout 15m ./...
 
 # Tests under the race detector take ten times as long, and so do builds of the
 # providers' libraries, which take longer than all of Refold. So make check runs
@@ -80,7 +80,7 @@ plain: ## run the tests of packages that start no goroutine, and of those with p
 
 .PHONY: simulated
 simulated: ## play the seeds of the simulations of hosts and bridges that make check plays, and print how many
-	go test -count=1 -timeout 10m -v -run '^TestSimulation$$' ./bridge ./internal/host | grep -vE '^ *(=== |--- PASS: TestSimulation/)'
+	go test -count=1 -timeout 15m -v -run '^TestSimulation$$' ./bridge ./internal/host | grep -vE '^ *(=== |--- PASS: TestSimulation/)'
 
 .PHONY: race
 race: ## run the tests of all other packages but e2e under the race detector
@@ -104,7 +104,7 @@ shared: ## run under the race detector what folds and encodes in several gorouti
 
 .PHONY: sendable
 sendable: ## try 50,000 interleavings of a session, or REFOLD_INTERLEAVINGS
-	go test -count=1 -timeout 10m -run '^TestSendable$$' ./actors/session
+	go test -count=1 -timeout 15m -run '^TestSendable$$' ./actors/session
 
 .PHONY: build
 build: ## build static binaries into bin/
@@ -250,7 +250,7 @@ nightly-otherwise: recordings-named ## strike in all ways at the messages of REF
 
 .PHONY: check-root
 check-root: ## what takes rights: let a device run out of space, on a file system that is mounted for it. As root, on Linux
-	REFOLD_E2E_MOUNT=1 go test -count=1 -timeout 10m -v -run '^TestDiskSpace$$' ./e2e
+	REFOLD_E2E_MOUNT=1 go test -count=1 -timeout 15m -v -run '^TestDiskSpace$$' ./e2e
 
 .PHONY: clean
 clean: ## remove what build made

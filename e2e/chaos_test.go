@@ -63,7 +63,7 @@ func TestStruckOtherwise(t *testing.T) {
 			"told to end", []string{"--brief", "--signal", "term", "--kill", "actor,bridge,both,server", "--points", "14"}, 28, 1000,
 			[]string{"bridge by SIGTERM", "session-actor by SIGTERM", "both by SIGTERM", "nats-server by SIGTERM"},
 		},
-		{"a workspace", []string{"--brief", "--conversation", "workspace", "--points", "24"}, 24, 200, []string{"bridge", "session-actor"}},
+		{"a workspace", []string{"--brief", "--conversation", "workspace", "--points", "10"}, 10, 200, []string{"bridge", "session-actor"}},
 		{"twice", []string{"--brief", "--kill", "actor,bridge,server", "--points", "4", "--twice", "2"}, 16, 700, []string{"twice"}},
 	} {
 		strikes(t, c)

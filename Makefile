@@ -96,7 +96,7 @@ APART := ^TestCluster
 
 .PHONY: outside
 outside: ## run the tests from the outside, real processes and real servers, under the race detector
-	REFOLD_CLUSTER_SERVERS=process CGO_ENABLED=1 go test -race -timeout 12m -parallel 3 ./e2e
+	REFOLD_CLUSTER_SERVERS=process CGO_ENABLED=1 go test -race -timeout 18m -parallel 3 ./e2e
 
 .PHONY: shared
 shared: ## run under the race detector what folds and encodes in several goroutines at once: 1,000 of the 50,000 interleavings that make plain tries

@@ -158,9 +158,9 @@ func cut(name string, req bridge.Request) turns {
 	return all
 }
 
-// recordings returns the turns of all recorded conversations: the project's, and
+// recordedTurns returns the turns of all recorded conversations: the project's, and
 // those of REFOLD_RECORDINGS.
-func recordings(t *testing.T) (all []turns) {
+func recordedTurns(t *testing.T) (all []turns) {
 	t.Helper()
 	files := []string{"../../../testdata/recordings/warehouse.jsonl"}
 	if dir := os.Getenv("REFOLD_RECORDINGS"); dir != "" {
@@ -239,7 +239,7 @@ func (a api) unchanged(before, after *bridge.Request) bool {
 // that APIs spell differently, and thoughts.
 func TestPrefixIsStable(t *testing.T) {
 	t.Parallel()
-	sessions := append(recordings(t), scenarios(t)...)
+	sessions := append(recordedTurns(t), scenarios(t)...)
 	for _, c := range conversations() {
 		c.req.Tools = tools
 		sessions = append(sessions, cut(c.name, c.req))

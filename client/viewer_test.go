@@ -336,7 +336,7 @@ func TestHundredViewers(t *testing.T) {
 			t.Errorf("viewer %d: %v", i, err)
 		}
 	}
-	if total < viewers+viewers/2 {
+	if total < 2*viewers {
 		t.Errorf("%d viewers had %d lives: nobody reconnects", viewers, total)
 	}
 }

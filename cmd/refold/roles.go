@@ -19,19 +19,14 @@ type rolesCommand struct {
 	Table rolesTable `cmd:"" help:"Print who may do what, as Markdown."`
 }
 
-// usersOf says which users there are.
-type usersOf struct {
-	File string `type:"existingfile" placeholder:"FILE" help:"YAML file that names the users. Without it: one of each role, as the flags below change it, under --prefix."`
-	Dir  string `default:"roles" type:"path" placeholder:"DIR" help:"Where keys and configurations are."`
-}
-
 // rolesWrite writes everything.
 type rolesWrite struct {
-	usersOf `embed:""`
+	File    string   `type:"existingfile" placeholder:"FILE" help:"YAML file that names the users. Without it: one of each role, as the flags below change it, under --prefix."`
+	Dir     string   `default:"roles" type:"path" placeholder:"DIR" help:"Where keys and configurations are."`
 	URL     string   `default:"nats://127.0.0.1:4222" placeholder:"URL" help:"Servers that programs connect to, separated by commas; a file's url wins."`
 	Clients []string `name:"client" placeholder:"NAME" help:"A client, instead of the one called client. May be repeated."`
 	Models  []string `name:"models" sep:"none" placeholder:"NAME=TARGET,…" help:"Bridges of models and their providers, instead of models=openai. May be repeated."`
-	Tools   []string `name:"tools" sep:"none" placeholder:"NAME=TARGET,…" help:"Bridges of tools and their executors, instead of tools=host; a worker W of a fleet is host-W. May be repeated."`
+	Tools   []string `name:"tools" sep:"none" placeholder:"NAME=TARGET,…" help:"Bridges of tools and their executors, instead of tools=host,refold (refold: the tools that sessions have of their own); a worker W of a fleet is host-W. May be repeated."`
 	Apps    []string `name:"app" sep:"none" placeholder:"NAME=TARGET,…" help:"A program that asks for runs and serves its own tools. May be repeated."`
 	Rotate  []string `placeholder:"NAME" help:"Give this user a new key: the old one ends when the servers have read the accounts again. May be repeated."`
 }
@@ -40,6 +35,7 @@ type rolesWrite struct {
 func (rolesWrite) Help() string {
 	return `Every user has an account of its own, which has what its role needs and nothing
 else. Have the servers include DIR/server/accounts.conf; it has public keys alone.
+An include's path begins at the directory of the file that it stands in.
 DIR/users/PREFIX/NAME is for the programs of that user: give a daemon its
 config.yaml with --config, and anything else its context.json with --context. Keys
 that are there stay, so it can be run again after every change of the file; then
@@ -93,7 +89,8 @@ func (r rolesWrite) Run(s streams, conn connection) error {
 		return err
 	}
 	if w.Changed {
-		fmt.Fprintf(s.out, "\nThe accounts are new: include %s in the servers' configuration, or have them read it again (nats-server --signal reload).\n", roles.AccountsFile(r.Dir))
+		fmt.Fprintf(s.out, "\nThe accounts are new: %s\nHave the servers' configuration include that file, by its path from the configuration's own directory, and read it again (nats-server --signal reload).\n",
+			roles.AccountsFile(r.Dir))
 	}
 	return nil
 }
@@ -104,7 +101,7 @@ func (r rolesWrite) read(prefix string) (*roles.File, error) {
 		if len(r.Clients)+len(r.Models)+len(r.Tools)+len(r.Apps) > 0 {
 			return nil, errors.New("name users in --file or by flags, not both")
 		}
-		f, err := r.open(prefix)
+		f, err := readUsers(r.File)
 		if err == nil && f.URL == "" {
 			f.URL = r.URL
 		}
@@ -134,18 +131,15 @@ func (r rolesWrite) read(prefix string) (*roles.File, error) {
 	return &roles.File{URL: r.URL, Tenants: map[string]*roles.Tenant{prefix: t}}, nil
 }
 
-// open reads the file; without one it is that of all roles.
-func (u usersOf) open(prefix string) (*roles.File, error) {
-	if u.File == "" {
-		return &roles.File{Tenants: map[string]*roles.Tenant{prefix: roles.DefaultTenant()}}, nil
-	}
-	text, err := yamlfile.Read(u.File)
+// readUsers reads a file that names users.
+func readUsers(file string) (*roles.File, error) {
+	text, err := yamlfile.Read(file)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", u.File, err)
+		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	f, err := roles.Parse(text)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", u.File, err)
+		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	return f, nil
 }

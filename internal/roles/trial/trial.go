@@ -12,8 +12,11 @@
 //
 //   - Nothing is stored: each message names a stream that is none as the one that
 //     it expects, and JetStream refuses it.
-//   - Nobody acts on it: the names in the subjects are no sessions and no
-//     instances, and what is asked of JetStream is no request.
+//   - Nothing is asked of JetStream: each message requires a level of its API that
+//     no server has. A body that is no JSON would not do: a purge with one is a purge
+//     of everything.
+//   - Nobody else acts on it: the names in the subjects are no sessions and no
+//     instances.
 package trial
 
 import (
@@ -120,14 +123,19 @@ func (p *peer) heard() map[sent]bool {
 	return all
 }
 
-// payload begins every message, and the prefix of a tenant follows: that is no
-// event, and no request.
-const payload = "refold roles check: "
+// payload begins every message, and the prefix of a tenant follows. It is no event,
+// and to JetStream an object that it can't read.
+const payload = "{refold roles check: "
+
+// requiredLevel is the header of a request to JetStream's API that a server refuses
+// if its API has a lower level (ADR-44 of NATS).
+const requiredLevel = "Nats-Required-Api-Level"
 
 // message is what a user, or the administrator, of a tenant publishes.
 func message(prefix, subject string) *nats.Msg {
 	m := nats.NewMsg(subject)
 	m.Header.Set(nats.ExpectedStreamHdr, payload) // no stream has that name, so none stores it
+	m.Header.Set(requiredLevel, "1000000000")
 	m.Data = []byte(payload + prefix)
 	return m
 }

@@ -60,7 +60,7 @@ func (s *stage) wantMark(e session.Event, kills int) {
 // stores for it never comes to an end.
 func deadAt(sid string) func(call) outcome { return of(hangs, "Ask", sid) }
 
-// An event that ends each process which works on it is quarantined by the fifth
+// An event that ends each process which works on it is quarantined by the seventh
 // owner. The events around it, of its session too, count as stored, and no other
 // session is stopped.
 func TestKillerIsStopped(t *testing.T) {
@@ -90,17 +90,19 @@ func TestKillerIsStopped(t *testing.T) {
 		if got := o.mem.count(call{op: "Ask", sid: "s3", who: "r1t1"}); got != asked {
 			t.Errorf("a session behind the marked one asked for %d effects, want none yet", got-asked)
 		}
-		o.kill()
-		o = o.succeed(last, deadAt("s1"), killer, after)
-		o.wantMark(killer, 1)
-		if stop := o.stopOf("s1"); stop != nil {
-			t.Errorf("quarantined after one death at it: %+v", stop)
+		for kills := 1; kills < killsMax; kills++ {
+			o.kill()
+			o = o.succeed(last, deadAt("s1"), killer, after)
+			o.wantMark(killer, kills)
+			if stop := o.stopOf("s1"); stop != nil {
+				t.Errorf("quarantined after %d deaths at it: %+v", kills, stop)
+			}
 		}
 		o.kill()
 		o = o.succeed(last, deadAt("s1"), killer, after)
 		o.wantAcked(killer, after)
 		o.wantStored(after)
-		if stop := o.stopOf("s1"); stop == nil || stop.Seq != killer.Seq || stop.Kills != killsMax || !strings.Contains(stop.Reason, "2 session-actors ended") {
+		if stop := o.stopOf("s1"); stop == nil || stop.Seq != killer.Seq || stop.Kills != killsMax || !strings.Contains(stop.Reason, "4 session-actors ended") {
 			t.Errorf("quarantine: got %+v, want one at %d of %d deaths", stop, killer.Seq, killsMax)
 		}
 		for _, sid := range []string{"s2", "s3"} {
@@ -119,7 +121,7 @@ func TestKillerIsStopped(t *testing.T) {
 }
 
 // Processes that are killed from outside again and again, at one event each, stop
-// nobody: an event is stopped only by the second death at itself.
+// nobody: an event is stopped only by repeated deaths at itself.
 func TestCarefulPassSparesASessionThatDidNotKill(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {

@@ -10,6 +10,7 @@ package host
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -319,6 +320,20 @@ func (s *sim) lives(instance string) bool {
 	return !s.killed[instance]
 }
 
+// mayKill reports whether a kill leaves the marked event's session running: the
+// guard promises that for fewer than killsMax kills in a row at one event.
+func (s *sim) mayKill() bool {
+	s.mem.mu.Lock()
+	defer s.mem.mu.Unlock()
+	var note guardNote
+	if len(s.mem.guard) > 0 {
+		if err := json.Unmarshal(s.mem.guard, &note); err != nil {
+			s.t.Error(err)
+		}
+	}
+	return note.Kills < killsMax-1
+}
+
 // kill ends a host at once: what it is about to store is not stored.
 func (s *sim) kill(i int) {
 	h := s.hosts[i]
@@ -362,7 +377,7 @@ func simulate(t *testing.T, seed uint64) (took map[string]int) {
 		case 0:
 			s.server.pin(s.hosts[s.draw(2)].lane)
 		case 1:
-			if i := s.draw(2); s.draw(2) == 0 {
+			if i := s.draw(2); s.draw(2) == 0 && s.mayKill() {
 				s.kill(i)
 				s.start(i)
 			}

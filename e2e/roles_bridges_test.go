@@ -100,3 +100,39 @@ func TestRolesCheckFindsWhatDiffers(t *testing.T) {
 		}
 	}
 }
+
+// TestRolesOfNoFile: the users of whoever writes no file run a deployment with the
+// files that were written for them and the flags of docker-compose.yml. A check of
+// the roles leaves everything as it was.
+func TestRolesOfNoFile(t *testing.T) {
+	t.Parallel()
+	g := writeRoles(t, "")
+	g.startServer()
+	s := g.start(nil)
+	s.at("s0", publish(t, s.nc, "refold.in.s0", []byte("{}"))) // all consumers are there
+	startDaemon(t, "bridge", g.daemon("models", "--model", "openai=scripted:"+writeFile(t, "script.yaml", `
+rules:
+  - shown: {tools: {include: [shell]}, last: user}
+    calls: [{tool: shell, arguments: {command: echo hello}}]
+  - shown: {last: user}
+    calls: [{tool: open_session}]
+  - shown: {tools: {include: [shell]}, results: [{tool: open_session}]}
+    calls: [{tool: shell, arguments: {command: echo hello}}]
+  - say: done
+`))...)
+	startDaemon(t, "bridge", g.daemon("tools", "--tools", "host", "--workdir", t.TempDir())...)
+	startDaemon(t, "bridge", g.daemon("timers")...)
+	runs := func() {
+		t.Helper()
+		if out, errOut := g.refold("client", 0, nil, "run", "s1", "go", "--provider", "openai", "--model", "m"); out != "done\n" || !strings.Contains(errOut, "shell") {
+			t.Errorf("the run prints %q and %q", out, errOut)
+		}
+	}
+	runs()
+	g.wantNone()
+	if out, errOut, status := run(t, endWithin, nil, "refold", "--nats", g.plain, "roles", "check", "--dir", g.dir); status != 0 || !strings.Contains(out, "0 differ") {
+		t.Errorf("refold roles check: status %d\n%s%s", status, out, errOut)
+	}
+	runs()
+	verifyAll(t, g.url)
+}

@@ -69,11 +69,15 @@ func (g *guarded) startServer() *server.Server {
 	return srv
 }
 
-// writeRoles runs refold roles on a file.
+// writeRoles runs refold roles on a file; empty: without one.
 func writeRoles(t *testing.T, file string) *guarded {
 	t.Helper()
 	g := &guarded{t: t, dir: t.TempDir(), store: t.TempDir(), refused: &violations{}}
-	if out, errOut, status := run(t, endWithin, nil, "refold", "roles", "--file", writeFile(t, "roles.yaml", file), "--dir", g.dir); status != 0 {
+	args := []string{"roles", "--dir", g.dir}
+	if file != "" {
+		args = append(args, "--file", writeFile(t, "roles.yaml", file))
+	}
+	if out, errOut, status := run(t, endWithin, nil, "refold", args...); status != 0 {
 		t.Fatalf("refold roles: %s%s", out, errOut)
 	}
 	return g

@@ -26,7 +26,7 @@ type rolesWrite struct {
 	URL     string   `default:"nats://127.0.0.1:4222" placeholder:"URL" help:"Servers that programs connect to, separated by commas; a file's url wins."`
 	Clients []string `name:"client" placeholder:"NAME" help:"A client, instead of the one called client. May be repeated."`
 	Models  []string `name:"models" sep:"none" placeholder:"NAME=TARGET,…" help:"Bridges of models and their providers, instead of models=openai. May be repeated."`
-	Tools   []string `name:"tools" sep:"none" placeholder:"NAME=TARGET,…" help:"Bridges of tools and their executors, instead of tools=host,refold (refold: the tools that sessions have of their own); a worker W of a fleet is host-W. May be repeated."`
+	Tools   []string `name:"tools" sep:"none" placeholder:"NAME=TARGET,…" help:"Bridges of tools and their executors, instead of tools=host,host-w1,refold (refold: the tools that sessions have of their own); a worker W of a fleet is host-W. May be repeated."`
 	Apps    []string `name:"app" sep:"none" placeholder:"NAME=TARGET,…" help:"A program that asks for runs and serves its own tools. May be repeated."`
 	Rotate  []string `placeholder:"NAME" help:"Give this user a new key: the old one ends when the servers have read the accounts again. May be repeated."`
 }

@@ -64,7 +64,7 @@ func DefaultTenant() *Tenant {
 	return &Tenant{
 		SessionActors: []string{"actor"}, Clients: []string{"client"}, Approvers: []string{"approver"}, Operators: []string{"operator"},
 		Auditors: []string{"auditor"}, Timers: []string{"timers"}, Admins: []string{"admin"},
-		Models: map[string][]string{"models": {"openai"}}, Tools: map[string][]string{"tools": {"host", sessionTools}},
+		Models: map[string][]string{"models": {"openai"}}, Tools: map[string][]string{"tools": {"host", "host-w1", sessionTools}},
 	}
 }
 

@@ -158,6 +158,9 @@ func (u User) daemon(users []User) []string {
 		return []string{"provision: false", "timers: true", "no-session-tools: true"}
 	case Models, Tools, SpaceReaders:
 		lines := []string{"provision: false", "timers: false"}
+		if workers := u.workers(); len(workers) == 1 { // it may consume no other worker's calls
+			lines = append(lines, "worker: "+workers[0])
+		}
 		if !slices.Contains(u.Targets, sessionTools) {
 			lines = append(lines, "no-session-tools: true")
 		}
@@ -165,4 +168,14 @@ func (u User) daemon(users []User) []string {
 	default:
 		return nil
 	}
+}
+
+// workers returns the workers of the fleet "host" that the user's bridge may be.
+func (u User) workers() (all []string) {
+	for _, target := range u.Targets {
+		if worker, ok := strings.CutPrefix(target, "host-"); ok {
+			all = append(all, worker)
+		}
+	}
+	return all
 }

@@ -17,8 +17,7 @@ import (
 // notRendered are members that Refold never sends, and why the validators, which
 // know none but those that it sends, need not know them.
 var notRendered = map[string]string{
-	"cache_control": "marks what Anthropic's models keep; providers also keep without it, and params can't reach messages",
-	"reasoning":     "repeats the words of reasoning_details, which go back; carries compares them",
+	"reasoning": "repeats the words of reasoning_details, which go back; carries compares them",
 }
 
 // stripped returns a conversation without those members, and counts them.

@@ -7,6 +7,9 @@ import (
 	"bytes"
 	"encoding/hex"
 	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,20 +18,25 @@ import (
 	"time"
 )
 
-// startDev starts `refold dev` and returns its URL.
-func startDev(t *testing.T, args ...string) string {
+// startDev starts `refold dev` and returns its URL, and the context of its administrator.
+func startDev(t *testing.T, args ...string) (url, admin string) {
 	t.Helper()
-	dir := t.TempDir()
-	d := startDaemon(t, "refold", append([]string{"dev", "--dir", dir, "--port", "0"}, args...)...)
-	find := regexp.MustCompile(`NATS_URL=(\S+)`)
-	var url string
+	_, url, admin = startDevWith(t, nil, args...)
+	return url, admin
+}
+
+// startDevWith is startDev with more in the environment.
+func startDevWith(t *testing.T, env []string, args ...string) (d *daemon, url, admin string) {
+	t.Helper()
+	d = startDaemonWith(t, env, "refold", append([]string{"dev", "--dir", t.TempDir(), "--port", "0"}, args...)...)
+	find := regexp.MustCompile(`(?s)run at (\S+).*NATS_CONTEXT='(.+?)'`)
 	until(t, 30*time.Second, "the banner of refold dev", func() bool {
 		if m := find.FindStringSubmatch(d.out.String()); m != nil {
-			url = m[1]
+			url, admin = m[1], m[2]
 		}
 		return url != ""
 	})
-	return url
+	return d, url, admin
 }
 
 // runOnce runs refold and wants a status.
@@ -43,14 +51,23 @@ func runOnce(t *testing.T, want int, stdin []byte, args ...string) (stdout, stde
 
 func TestCommandLine(t *testing.T) {
 	t.Parallel()
-	url := startDev(t)
-	out, _ := runOnce(t, 0, nil, "--nats", url, "run", "s1", "hello there")
+	url, admin := startDev(t)
+	out, _ := runOnce(t, 0, nil, "--context", admin, "run", "s1", "hello there")
 	if !strings.Contains(out, "hello there") || strings.Count(out, "hello there") != 1 {
 		t.Errorf("run prints %q", out)
 	}
-	out, _ = runOnce(t, 0, []byte("from a pipe"), "--nats", url, "run", "s1")
+	out, _ = runOnce(t, 0, []byte("from a pipe"), "--context", admin, "run", "s1")
 	if !strings.Contains(out, "from a pipe") {
 		t.Errorf("run from a pipe prints %q", out)
+	}
+	// Who brings no key is a client.
+	if out, _ = runOnce(t, 0, nil, "--nats", url, "run", "s0", "no key"); !strings.Contains(out, "no key") {
+		t.Errorf("run without a key prints %q", out)
+	}
+	if _, errOut := runOnce(t, 1, nil, "--nats", url, "replay", "s1"); errOut == "" {
+		t.Error("replay without a key says nothing")
+	} else {
+		t.Log(errOut)
 	}
 	// What was asked by a plain publish is in the same session.
 	nc := connect(t, url)
@@ -58,7 +75,7 @@ func TestCommandLine(t *testing.T) {
 	publish(t, nc, "refold.in.s1", []byte(`{"type":"RunRequested","data":{"input":{"text":"hi"}}}`))
 	waitFinished(t, heard, 1)
 
-	out, _ = runOnce(t, 0, nil, "--nats", url, "view", "s1")
+	out, _ = runOnce(t, 0, nil, "--context", admin, "view", "s1")
 	var view struct {
 		Session string `json:"session"`
 		Hash    string `json:"hash"`
@@ -69,22 +86,54 @@ func TestCommandLine(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &view); err != nil || view.Session != "s1" || view.Last.Number != 3 {
 		t.Errorf("view: %v %+v", err, view)
 	}
-	out, _ = runOnce(t, 0, nil, "--nats", url, "replay", "s1", "--verify")
+	out, _ = runOnce(t, 0, nil, "--context", admin, "replay", "s1", "--verify")
 	if !strings.Contains(out, "replay: identical") || !strings.Contains(out, view.Hash) {
 		t.Errorf("replay prints %q, the view's hash is %s", out, view.Hash)
 	}
-	if again, _ := runOnce(t, 0, nil, "--nats", url, "replay", "s1", "--verify"); again != out {
+	if again, _ := runOnce(t, 0, nil, "--context", admin, "replay", "s1", "--verify"); again != out {
 		t.Errorf("replayed twice: %q and %q", out, again)
 	}
-	out, _ = runOnce(t, 0, nil, "--nats", url, "replay", "--all", "--verify")
-	if strings.Count(out, "replay: identical") != 1 {
+	out, _ = runOnce(t, 0, nil, "--context", admin, "replay", "--all", "--verify")
+	if strings.Count(out, "replay: identical") != 2 {
 		t.Errorf("replay --all prints %q", out)
 	}
-	if out, _ = runOnce(t, 0, nil, "--nats", url, "replay", "s1", "--to", "2"); !strings.Contains(out, "1 events") {
+	if out, _ = runOnce(t, 0, nil, "--context", admin, "replay", "s1", "--to", "2"); !strings.Contains(out, "1 events") {
 		t.Errorf("replay --to 2 prints %q", out)
 	}
-	if out, _ = runOnce(t, 0, nil, "--nats", url, "replay", "s1", "--export"); !strings.Contains(out, "> RunFinished run 3 completed") {
+	if out, _ = runOnce(t, 0, nil, "--context", admin, "replay", "s1", "--export"); !strings.Contains(out, "> RunFinished run 3 completed") {
 		t.Errorf("replay --export prints %q", out)
+	}
+}
+
+// TestDevAsksAProvider: the program that asks a real model connects as its own
+// user, whoever the environment names. The provider refuses the key.
+func TestDevAsksAProvider(t *testing.T) {
+	t.Parallel()
+	asked := make(chan string, 16)
+	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		asked <- string(body)
+		http.Error(w, `{"error":{"message":"no such key","code":"invalid_api_key"}}`, http.StatusUnauthorized)
+	}))
+	t.Cleanup(provider.Close)
+	env := []string{"OPENAI_API_KEY=sk-none", "OPENAI_BASE_URL=" + provider.URL, "NATS_CONTEXT=/nowhere/context.json", "NATS_CREDS=/nowhere/creds"}
+	d, _, admin := startDevWith(t, env, "--model", "openai-chat:some-model")
+	defer func() { // killed, it would leave the program that asks
+		if err := d.drain(time.Minute); err != nil {
+			t.Error(err)
+		}
+	}()
+	_, errOut := runOnce(t, 1, nil, "--context", admin, "run", "s1", "hi")
+	if !strings.Contains(errOut, "answered 401") {
+		t.Errorf("the run prints %q", errOut)
+	}
+	select {
+	case body := <-asked:
+		if !strings.Contains(body, "some-model") {
+			t.Errorf("asked %s", body)
+		}
+	default:
+		t.Error("nobody asked the provider")
 	}
 }
 
@@ -92,13 +141,13 @@ func TestCommandLine(t *testing.T) {
 // of it.
 func TestLargeInputBecomesABlob(t *testing.T) {
 	t.Parallel()
-	url := startDev(t)
+	_, admin := startDev(t)
 	text := bytes.Repeat([]byte("sixteen letters\n"), 2<<20/16)
-	out, _ := runOnce(t, 0, text, "--nats", url, "run", "big")
+	out, _ := runOnce(t, 0, text, "--context", admin, "run", "big")
 	if len(out) < len(text) {
 		t.Errorf("the echo of %d bytes has %d", len(text), len(out))
 	}
-	runOnce(t, 0, nil, "--nats", url, "replay", "big", "--verify")
+	runOnce(t, 0, nil, "--context", admin, "replay", "big", "--verify")
 }
 
 func TestPlainErrors(t *testing.T) {

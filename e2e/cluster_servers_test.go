@@ -47,6 +47,12 @@ type cluster struct {
 // kind that the environment says, or else of this one.
 func startCluster(t testing.TB, kind string) *cluster {
 	t.Helper()
+	return startClusterOf(t, kind, clusterAccounts)
+}
+
+// startClusterOf starts one with these accounts, of which one is SYS.
+func startClusterOf(t testing.TB, kind, accounts string) *cluster {
+	t.Helper()
 	c := &cluster{t: t, launch: clusterKind(t, kind)}
 	ports := freePorts(t, 3*clusterSize)
 	at := func(n int) string { return fmt.Sprintf("127.0.0.1:%d", ports[n]) }
@@ -65,7 +71,7 @@ func startCluster(t testing.TB, kind string) *cluster {
 				routes = append(routes, "nats-route://"+s.routes[j].address())
 			}
 		}
-		s.config = writeFile(t, s.name+".conf", serverConfig(s.name, at(3*i), at(3*i+1), at(3*i+2), s.store, routes))
+		s.config = writeFile(t, s.name+".conf", serverConfig(s.name, at(3*i), at(3*i+1), at(3*i+2), s.store, accounts, routes))
 		c.servers = append(c.servers, s)
 	}
 	for i, s := range c.servers {
@@ -93,7 +99,7 @@ func startCluster(t testing.TB, kind string) *cluster {
 // serverConfig is the configuration of a server. What it tells others of its
 // route's address is an address that nobody listens on: they know one another
 // by their wires alone. It tells clients nothing of the other servers.
-func serverConfig(name, clients, monitor, cluster, dir string, routes []string) string {
+func serverConfig(name, clients, monitor, cluster, dir, accounts string, routes []string) string {
 	return fmt.Sprintf(`
 server_name: %s
 listen: "%s"
@@ -103,14 +109,17 @@ cluster {
   name: e2e, listen: "%s", advertise: "127.0.0.1:1", no_advertise: true
   routes: ["%s"]
 }
-accounts {
+%s
+system_account: SYS
+`, name, clients, monitor, dir, cluster, strings.Join(routes, `", "`), accounts)
+}
+
+// clusterAccounts let everybody do everything.
+const clusterAccounts = `accounts {
   SYS { users: [{user: sys, password: sys}] }
   REFOLD { jetstream: enabled, users: [{user: refold, password: refold}] }
 }
-system_account: SYS
-no_auth_user: refold
-`, name, clients, monitor, dir, cluster, strings.Join(routes, `", "`))
-}
+no_auth_user: refold`
 
 // givenPorts are those that a server of some test has, or is about to have.
 var givenPorts sync.Map

@@ -65,13 +65,13 @@ func (d demoCommand) Run(ctx context.Context, s streams, conn connection) (err e
 		log = slog.New(slog.NewTextHandler(s.err, nil))
 	}
 	server, err := devserver.Start(ctx, devserver.Options{
-		Dir: dir, Prefix: conn.Prefix, Install: m.install, Logger: log, Version: settings.Version(), Serve: m.serve,
+		Dir: dir, Prefix: conn.Prefix, Install: m.install, Logger: log, Version: settings.Version(), Serve: m.serve, Roles: true,
 	})
 	if err != nil {
 		return err
 	}
 	defer server.Stop()
-	c, err := client.Connect(ctx, client.Options{InProcess: server.InProcess(), Prefix: conn.Prefix, Name: "refold-demo"})
+	c, err := client.Connect(ctx, client.Options{InProcess: server.InProcess(), Context: server.Context(devserver.Operator), Prefix: conn.Prefix, Name: "refold-demo"})
 	if err != nil {
 		return err
 	}

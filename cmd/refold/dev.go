@@ -78,7 +78,7 @@ func (d devCommand) Run(ctx context.Context, s streams, conn connection) (err er
 	}
 	server, err := devserver.Start(ctx, devserver.Options{
 		Dir: d.Dir, Lock: lock, Port: d.Port, Prefix: conn.Prefix, Install: install, Logger: log, Version: settings.Version(), Durability: durability,
-		Memory: int64(d.Memory), VerifyPart: d.SnapshotVerify,
+		Memory: int64(d.Memory), VerifyPart: d.SnapshotVerify, Roles: true, Model: kind,
 		Prepare: func(ctx context.Context, b *bus.Bus) error { return space.install(ctx, s, b, install) },
 		Serve:   func(b *bridge.Bridge) error { return errors.Join(m.serve(b), space.serve(ctx, b)) },
 	})
@@ -89,7 +89,7 @@ func (d devCommand) Run(ctx context.Context, s streams, conn connection) (err er
 	var ended <-chan error // nil: there is none
 	if daemon != "" {
 		var stop func()
-		if ended, stop, err = startBridge(daemon, kind, server.URL(), conn.Prefix, d.Durability, s.err); err != nil {
+		if ended, stop, err = startBridge(daemon, kind, server.Config(devserver.Models), d.Durability, s.err); err != nil {
 			return err
 		}
 		defer stop()
@@ -100,7 +100,7 @@ func (d devCommand) Run(ctx context.Context, s streams, conn connection) (err er
 		fmt.Fprintln(s.out, "Shell:", report)
 	}
 	space.tell(s.out)
-	fmt.Fprintf(s.out, devBanner, server.URL(), d.Dir, d.Model, server.URL(), conn.Prefix, conn.Prefix)
+	fmt.Fprintf(s.out, devBanner, server.URL(), d.Dir, d.Model, server.Context(devserver.Admin), conn.Prefix, conn.Prefix)
 	return untilStopped(ctx, s.out, server, ended)
 }
 
@@ -150,7 +150,7 @@ Files: %s    Model: %s    Stop with Ctrl-C; started again, it goes on where it w
 
 From another terminal:
 
-  export NATS_URL=%s
+  export NATS_CONTEXT='%s'
   refold run hello "What is here?"            ask for a run and follow it
   refold tail                                 what happens, in all sessions
   refold view hello                           what the session looks like now
@@ -159,5 +159,7 @@ From another terminal:
 
   nats pub %s.in.hello '{"type":"RunRequested","data":{"input":{"text":"hi"}}}'
   nats sub '%s.out.>'
+
+NATS_CONTEXT makes you the administrator; the other users are beside it. Programs without a key may do what clients and approvers may.
 
 `

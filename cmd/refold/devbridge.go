@@ -68,11 +68,13 @@ func findBridge(self string) (string, error) {
 const bridgeStops = 25 * time.Second
 
 // startBridge starts the daemon for one model. ended says that it ended; stop
-// stops it and waits. It has this process's environment, and with that the key.
-func startBridge(daemon, kind, url, prefix, durability string, out io.Writer) (ended <-chan error, stop func(), err error) {
+// stops it and waits. It has this process's environment, and with that the key,
+// but for what names another NATS user than that of the file config.
+func startBridge(daemon, kind, config, durability string, out io.Writer) (ended <-chan error, stop func(), err error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	cmd := exec.CommandContext(ctx, daemon, "--nats", url, "--prefix", prefix, "--durability", durability, "--no-provision",
-		"--no-timers", "--name", "dev", "--log-level", "warn", "--model", kind)
+	cmd := exec.CommandContext(ctx, daemon, "--config", config, "--durability", durability,
+		"--name", "dev", "--log-level", "warn", "--model", kind)
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "NATS_") || strings.HasPrefix(v, "REFOLD_") })
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = bridgeStops

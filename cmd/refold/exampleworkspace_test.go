@@ -68,7 +68,7 @@ func TestExampleWorkspace(t *testing.T) {
 	root, tmp := filepath.Join("..", ".."), t.TempDir()
 	here := strings.NewReplacer("/tmp/", tmp+"/", "examples/", filepath.Join(root, "examples")+"/").Replace
 	failing := map[string]bool{"refold space sync c1 desk --dry": true}
-	url, stop := "", func() {}
+	as, stop := "", func() {}
 	defer func() { stop() }()
 	all := stepsOf(t, filepath.Join(root, "examples", "workspace", "README.md"))
 	if len(all) < 15 {
@@ -84,11 +84,11 @@ func TestExampleWorkspace(t *testing.T) {
 		}
 		args := arguments(here(rest))
 		if args[0] == "dev" {
-			url, stop = startDev(ctx, t, args)
+			as, stop = startDev(ctx, t, args)
 			continue
 		}
-		if url != "" {
-			args = append([]string{"--nats", url}, args...)
+		if as != "" {
+			args = append([]string{"--context", as}, args...)
 		}
 		var out, errOut text
 		status := Main(ctx, args, strings.NewReader(""), &out, &errOut)
@@ -103,14 +103,14 @@ func TestExampleWorkspace(t *testing.T) {
 	}
 }
 
-// startDev runs refold dev until stop is called.
-func startDev(ctx context.Context, t *testing.T, args []string) (url string, stop func()) {
+// startDev runs refold dev until stop is called. as is the context of its administrator.
+func startDev(ctx context.Context, t *testing.T, args []string) (as string, stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(ctx)
 	var out, errOut text
 	ended := make(chan int, 1)
 	go func() { ended <- Main(ctx, append(args, "--port", "0"), nil, &out, &errOut) }()
-	return out.shows(t, `NATS_URL=(\S+)`)[1], func() {
+	return out.shows(t, `NATS_CONTEXT='(.+)'`)[1], func() {
 		cancel()
 		if status := <-ended; status != 0 {
 			t.Errorf("dev: status %d: %s", status, errOut.String())

@@ -240,12 +240,12 @@ func TestDevGivesEverySessionTheFolder(t *testing.T) {
 		go func() {
 			ended <- Main(ctx, []string{"dev", "--dir", data, "--port", "0", "--workspace", dir}, nil, &out, &errOut)
 		}()
-		url := out.shows(t, `NATS_URL=(\S+)`)[1]
+		as := out.shows(t, `NATS_CONTEXT='(.+)'`)[1]
 		like(t, "banner", out.String(), `Workspace: support: 1 file \(\d+ bytes\), 1 prompt pack, .*from .*support\. Sessions that open from now on start with it\.\nAfter an edit:  refold space sync SESSION support --apply next_run`)
 		asks := func(status int, want string, args ...string) {
 			t.Helper()
 			var said text
-			if got := Main(ctx, append([]string{"--nats", url}, args...), nil, &said, &said); got != status {
+			if got := Main(ctx, append([]string{"--context", as}, args...), nil, &said, &said); got != status {
 				t.Errorf("%q: got status %d, want %d: %s", args, got, status, said.String())
 			}
 			like(t, strings.Join(args, " "), said.String(), want)

@@ -386,7 +386,7 @@ func TestDevGoesOnWhereItWas(t *testing.T) {
 		var out, errOut text
 		ended := make(chan int, 1)
 		go func() { ended <- Main(ctx, []string{"dev", "--dir", dir, "--port", "0"}, nil, &out, &errOut) }()
-		url := out.shows(t, `NATS_URL=(\S+)`)[1]
+		url := out.shows(t, `run at (\S+)`)[1]
 		var said text
 		if status := Main(ctx, []string{"--nats", url, "run", "s1", "hi"}, nil, &said, io.Discard); status != 0 || !strings.Contains(said.String(), "hi") {
 			t.Errorf("run: status %d, %q", status, said.String())

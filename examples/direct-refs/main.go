@@ -30,7 +30,8 @@ func main() {
 // run lists the descriptors of a record, and asks for a run with one of them.
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("direct-refs", flag.ContinueOnError)
-	url := flags.String("nats", "nats://127.0.0.1:4222", "where NATS is")
+	url := flags.String("nats", "", "where NATS is; empty: where the context says, else on this machine")
+	user := flags.String("context", os.Getenv("NATS_CONTEXT"), "context of the nats tool, or its file: who connects")
 	sid := flags.String("session", "refs", "the session")
 	record := flags.String("record", "examples/direct-refs/record.json", "the install record that Refold was started with")
 	name := flags.String("tool", "start_work", "the name of the descriptor to offer; or a ref, sha256-…, as it is")
@@ -51,7 +52,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 			return err
 		}
 	}
-	c, err := client.Connect(ctx, client.Options{URL: *url, Name: "direct-refs"})
+	c, err := client.Connect(ctx, client.Options{URL: *url, Context: *user, Name: "direct-refs"})
 	if err != nil {
 		return err
 	}

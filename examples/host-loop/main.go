@@ -33,13 +33,14 @@ func main() {
 // run connects, asks, and drives the session until the run has ended.
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("host-loop", flag.ContinueOnError)
-	url := flags.String("nats", "nats://127.0.0.1:4222", "where NATS is")
+	url := flags.String("nats", "", "where NATS is; empty: where the context says, else on this machine")
+	user := flags.String("context", os.Getenv("NATS_CONTEXT"), "context of the nats tool, or its file: who connects")
 	sid := flags.String("session", "editor", "the session to drive")
 	whole := flags.Bool("whole", false, "carry out each batch as a whole, and settle it at once")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	c, err := client.Connect(ctx, client.Options{URL: *url, Name: "host-loop"})
+	c, err := client.Connect(ctx, client.Options{URL: *url, Context: *user, Name: "host-loop"})
 	if err != nil {
 		return err
 	}

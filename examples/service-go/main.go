@@ -47,10 +47,19 @@ const (
 func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("orders", flag.ContinueOnError)
 	url := flags.String("nats", "nats://127.0.0.1:4222", "where NATS is")
+	seed := flags.String("nkey", "", "file with the seed of a NATS user")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	nc, err := nats.Connect(*url, nats.Name("orders"))
+	options := []nats.Option{nats.Name("orders")}
+	if *seed != "" {
+		user, err := nats.NkeyOptionFromSeed(*seed)
+		if err != nil {
+			return err
+		}
+		options = append(options, user)
+	}
+	nc, err := nats.Connect(*url, options...)
 	if err != nil {
 		return err
 	}

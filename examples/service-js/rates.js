@@ -2,7 +2,10 @@
 // endpoints' metadata, which makes them tools. See README.md.
 //
 //   node rates.js [nats://127.0.0.1:4222]
-import { connect } from "@nats-io/transport-node";
+//
+// NATS_NKEY names a file with the seed of a NATS user.
+import { readFileSync } from "node:fs";
+import { connect, nkeyAuthenticator } from "@nats-io/transport-node";
 import { Svcm } from "@nats-io/services";
 
 const url = process.argv[2] ?? process.env.NATS_URL ?? "nats://127.0.0.1:4222";
@@ -64,7 +67,9 @@ function book(request) {
   return request.respond(`booking ${bookings.get(key)} of ${customer}: 1 EUR is ${rates[to]} ${to}`);
 }
 
-const nc = await connect({ servers: url, name: "rates" });
+const seed = process.env.NATS_NKEY;
+const authenticator = seed === undefined ? undefined : nkeyAuthenticator(new TextEncoder().encode(readFileSync(seed, "utf8").trim()));
+const nc = await connect({ servers: url, name: "rates", authenticator });
 const service = await new Svcm(nc).add({ name: "rates", version: "1.0.0", description: "Rates of currencies" });
 for (const [name, tool, answer] of [["convert", convertTool, convert], ["book", bookTool, book]]) {
   service.addEndpoint(name, {

@@ -29,7 +29,8 @@ func main() {
 // run shows a session until ctx ends, or until -runs runs have ended.
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("viewer", flag.ContinueOnError)
-	url := flags.String("nats", "nats://127.0.0.1:4222", "where NATS is")
+	url := flags.String("nats", "", "where NATS is; empty: where the context says, else on this machine")
+	user := flags.String("context", os.Getenv("NATS_CONTEXT"), "context of the nats tool, or its file: who connects")
 	from := flags.Uint64("from", 0, "sequence in the log to begin at; 0: now")
 	runs := flags.Int("runs", 0, "end after so many runs; 0: never")
 	if err := flags.Parse(args); err != nil {
@@ -38,7 +39,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if flags.NArg() != 1 {
 		return errors.New("name one session, as in: viewer chat")
 	}
-	c, err := client.Connect(ctx, client.Options{URL: *url, Name: "viewer"})
+	c, err := client.Connect(ctx, client.Options{URL: *url, Context: *user, Name: "viewer"})
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,8 @@ func main() {
 // run serves the tools until ctx ends, or prints an install record.
 func run(ctx context.Context, args []string, in io.Reader, out io.Writer) error {
 	flags := flag.NewFlagSet("weather", flag.ContinueOnError)
-	url := flags.String("nats", "nats://127.0.0.1:4222", "where NATS is")
+	url := flags.String("nats", "", "where NATS is; empty: where the context says, else on this machine")
+	user := flags.String("context", os.Getenv("NATS_CONTEXT"), "context of the nats tool, or its file: who connects")
 	record := flags.Bool("record", false, "print an install record with the tools, and end")
 	base := flags.Bool("base", false, "with -record: add them to the record on standard input")
 	if err := flags.Parse(args); err != nil {
@@ -40,7 +41,7 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer) error 
 	if *record {
 		return printRecord(in, out, *base, tools)
 	}
-	b, err := bridge.Connect(ctx, bridge.Options{URL: *url, Name: "weather"})
+	b, err := bridge.Connect(ctx, bridge.Options{URL: *url, Context: *user, Name: "weather"})
 	if err != nil {
 		return err
 	}

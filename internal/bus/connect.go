@@ -49,8 +49,8 @@ type Options struct {
 	// InboxPrefix begins the subjects that answers come on, where permissions
 	// give each role its own; empty: the context's, else _INBOX.
 	InboxPrefix string
-	// InProcess, if given, is a server in this process; URL and credentials
-	// are not looked at then.
+	// InProcess, if given, is a server in this process; URL and Creds are not
+	// looked at then.
 	InProcess nats.InProcessConnProvider
 
 	// CoreOnly leaves JetStream alone: nothing but publishing events and what is
@@ -71,14 +71,15 @@ type Options struct {
 // Bus is a connection to NATS under one prefix. All methods may be called
 // from several goroutines at once.
 type Bus struct {
-	nc    *nats.Conn
-	js    jetstream.JetStream
-	names subjects.Names
-	api   string // prefix of the JetStream API's subjects, with its dot
-	url   string // where to connect
-	where string // the same for people, without credentials
-	log   *slog.Logger
-	open  *outstanding
+	nc         *nats.Conn
+	js         jetstream.JetStream
+	names      subjects.Names
+	api        string // prefix of the JetStream API's subjects, with its dot
+	url        string // where to connect
+	where      string // the same for people, without credentials
+	log        *slog.Logger
+	open       *outstanding
+	unanswered *unanswered // of a user who leaves JetStream alone; else nil
 
 	durable atomic.Pointer[durable] // found out by Connect; the copies by Provision
 
@@ -115,10 +116,13 @@ func Connect(ctx context.Context, o Options) (*Bus, error) {
 	}
 	b.logs, b.effects, b.notices = newCommitter(b, names.LogStream()), newCommitter(b, names.EffectsStream()), newCommitter(b, names.NoticesStream())
 	var nctx natsContext
-	if o.Context != "" && o.InProcess == nil {
+	if o.Context != "" {
 		if nctx, err = readContext(o.Context); err != nil {
 			return nil, err
 		}
+	}
+	if o.CoreOnly {
+		b.unanswered = &unanswered{}
 	}
 	dial := &dialer{}
 	opts, err := b.options(o, nctx, dial)
@@ -184,11 +188,12 @@ func (b *Bus) options(o Options, nctx natsContext, dial *dialer) ([]nats.Option,
 	}
 	if o.InProcess != nil {
 		b.where = "the server in this process"
-		return append(opts, nats.InProcessServer(o.InProcess)), nil
-	}
-	opts = append(opts, nats.SetCustomDialer(dial))
-	if o.Creds != "" {
-		nctx.Creds = o.Creds
+		opts = append(opts, nats.InProcessServer(o.InProcess))
+	} else {
+		opts = append(opts, nats.SetCustomDialer(dial))
+		if o.Creds != "" {
+			nctx.Creds = o.Creds
+		}
 	}
 	auth, err := nctx.options()
 	if err != nil {

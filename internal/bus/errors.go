@@ -88,7 +88,7 @@ type PermissionError struct {
 }
 
 func (e *PermissionError) Error() string {
-	return fmt.Sprintf("the NATS server does not allow this user to %s %s: grant it in the server's authorization block", e.Op, e.Subject)
+	return fmt.Sprintf("the NATS server does not allow this user to %s %s: connect as one that may (--context, NATS_CONTEXT), or grant it in the server's configuration", e.Op, e.Subject)
 }
 
 // ImmutableError says that a stream or consumer on the server differs from

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -41,9 +43,37 @@ func (b *Bus) put(ctx context.Context, stream string, msg *nats.Msg, limit int) 
 	}
 }
 
+// leaderless is how long a stream may have no leader before a user who leaves
+// JetStream alone takes it for missing. Servers elect one within ten seconds.
+const leaderless = 30 * time.Second
+
+// unanswered is since when a user who leaves JetStream alone gets no answer.
+type unanswered struct {
+	mu          sync.Mutex
+	first, last time.Time
+}
+
+// since adds a request without an answer, and returns when the first of those was
+// made that followed one another.
+func (u *unanswered) since(now time.Time) time.Time {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if now.Sub(u.last) > leaderless {
+		u.first = now
+	}
+	u.last = now
+	return u.first
+}
+
 // whyNoStream tells a stream that is not there, which is final, from one that
 // has no leader just now, which err stands for.
 func (b *Bus) whyNoStream(ctx context.Context, stream string, err error) error {
+	if b.unanswered != nil {
+		if now := time.Now(); now.Sub(b.unanswered.since(now)) > leaderless {
+			return jetstream.ErrStreamNotFound
+		}
+		return err
+	}
 	if _, missing := b.js.Stream(ctx, stream); errors.Is(missing, jetstream.ErrStreamNotFound) {
 		return missing
 	}

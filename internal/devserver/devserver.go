@@ -13,9 +13,11 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	refold "github.com/refold/refold"
+	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/host"
+	"github.com/refold/refold/subjects"
 )
 
 // Options say what runs. Dir and Install are needed.
@@ -35,6 +37,15 @@ type Options struct {
 	Memory     int64   // what sessions in memory may take, in bytes; 0: 256 MiB
 	VerifyPart float64 // of the snapshots, to be compared with the log; 0: none
 
+	// Roles gives the server accounts and users of the roles, with their files
+	// below Dir/roles ([Server.Context]). A program on this machine that brings no
+	// key is a client and an approver. Without Roles whoever connects may do
+	// everything.
+	Roles bool
+	// Model is a provider that a bridge of another process asks, as the user
+	// [Models]; empty: none. It goes with Roles.
+	Model string
+
 	// Prepare is called when the streams are there, before a session can open and
 	// before Install is published. Nil: nothing.
 	Prepare func(context.Context, *bus.Bus) error
@@ -45,6 +56,9 @@ type Options struct {
 // Server is what runs.
 type Server struct {
 	lock   *DirLock
+	dir    string
+	prefix string
+	roles  bool
 	nats   *server.Server
 	bus    *bus.Bus
 	bridge *bridge.Bridge
@@ -67,7 +81,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{log: o.Logger, failed: make(chan error, 2), stopBridge: func() {}, stopHost: func() {}}
+	s := &Server{log: o.Logger, dir: o.Dir, roles: o.Roles, failed: make(chan error, 2), stopBridge: func() {}, stopHost: func() {}}
 	if err := s.start(ctx, o); err != nil {
 		s.Stop()
 		return nil, err
@@ -85,31 +99,24 @@ func (s *Server) start(ctx context.Context, o Options) error {
 	if s.lock.shared != nil {
 		s.log.Warn("directory_not_locked", "dir", o.Dir, "error", s.lock.shared, "note", "start no other server on it")
 	}
-	if s.nats, err = startNATS(o.Dir, o.Port, o.Durability != bus.DurabilityInterval); err != nil {
+	names, err := subjects.New(o.Prefix)
+	if err != nil {
+		return err
+	}
+	s.prefix = names.Prefix()
+	if err := s.startNATS(o, names); err != nil {
 		return err
 	}
 	if err := s.lock.tell(s.nats.ClientURL()); err != nil {
 		return fmt.Errorf("write to the lock of %s: %w", o.Dir, err)
 	}
-	if s.bus, err = bus.Connect(ctx, bus.Options{InProcess: s.nats, Prefix: o.Prefix, Name: "refold-dev", Logger: o.Logger}); err != nil {
+	if s.bus, err = bus.Connect(ctx, bus.Options{InProcess: s.nats, Context: s.Context(actor), Prefix: o.Prefix, Name: "refold-dev", Logger: o.Logger}); err != nil {
 		return err
 	}
-	conf, err := bus.ParseConf(refold.StreamsConf, s.bus.Names())
-	if err != nil {
+	if err := s.provision(ctx, o); err != nil {
 		return err
 	}
-	if err := s.bus.Provision(ctx, conf, 1); err != nil {
-		return err
-	}
-	if o.Prepare != nil {
-		if err := o.Prepare(ctx, s.bus); err != nil {
-			return err
-		}
-	}
-	if _, err := host.EnsureInstall(ctx, s.bus, o.Install); err != nil {
-		return err
-	}
-	var hosting, bridging context.Context
+	var hosting context.Context
 	hosting, s.stopHost = context.WithCancel(context.WithoutCancel(ctx))
 	h := host.New(s.bus, o.Logger, host.Options{Version: o.Version, Memory: o.Memory, VerifyPart: o.VerifyPart})
 	s.running.Go(func() {
@@ -127,8 +134,36 @@ func (s *Server) start(ctx context.Context, o Options) error {
 	if o.Serve == nil {
 		return nil
 	}
+	return s.serve(ctx, o)
+}
+
+// provision makes what is stored ready for sessions.
+func (s *Server) provision(ctx context.Context, o Options) error {
+	conf, err := bus.ParseConf(refold.StreamsConf, s.bus.Names())
+	if err != nil {
+		return err
+	}
+	if err := s.bus.Provision(ctx, conf, 1); err != nil {
+		return err
+	}
+	if o.Model != "" {
+		if err := s.bus.ProvisionBridge(ctx, conf, session.ClassLLM, o.Model); err != nil {
+			return err
+		}
+	}
+	if o.Prepare != nil {
+		if err := o.Prepare(ctx, s.bus); err != nil {
+			return err
+		}
+	}
+	_, err = host.EnsureInstall(ctx, s.bus, o.Install)
+	return err
+}
+
+// serve starts the bridge.
+func (s *Server) serve(ctx context.Context, o Options) (err error) {
 	s.bridge, err = bridge.Connect(ctx, bridge.Options{
-		InProcess: s.nats, Prefix: o.Prefix, Name: "refold-dev", Version: o.Version, Logger: o.Logger, Grace: 5 * time.Second,
+		InProcess: s.nats, Context: s.Context(Admin), Prefix: o.Prefix, Name: "refold-dev", Version: o.Version, Logger: o.Logger, Grace: 5 * time.Second,
 	})
 	if err != nil {
 		return err
@@ -136,6 +171,7 @@ func (s *Server) start(ctx context.Context, o Options) error {
 	if err := errors.Join(o.Serve(s.bridge), s.bridge.Timers(ctx)); err != nil {
 		return err
 	}
+	var bridging context.Context
 	bridging, s.stopBridge = context.WithCancel(context.WithoutCancel(ctx))
 	s.bridging.Go(func() {
 		if err := s.bridge.Run(bridging); err != nil {
@@ -145,36 +181,39 @@ func (s *Server) start(ctx context.Context, o Options) error {
 	return nil
 }
 
-// startNATS starts a server on loopback whose files are under dir. It syncs each
-// message before it acknowledges it, or else every two minutes.
-func startNATS(dir string, port int, always bool) (*server.Server, error) {
-	if port == 0 {
-		port = server.RANDOM_PORT
-	}
+// startNATS starts a server on loopback whose files are under o.Dir. It syncs
+// each message before it acknowledges it, or else every two minutes.
+func (s *Server) startNATS(o Options, names subjects.Names) error {
 	opts := &server.Options{
-		ServerName: "refold-dev", Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: filepath.Join(dir, "nats"),
-		SyncAlways: always, NoSigs: true, NoLog: true,
+		ServerName: "refold-dev", Host: "127.0.0.1", Port: o.Port, JetStream: true, StoreDir: filepath.Join(o.Dir, "nats"),
+		SyncAlways: o.Durability != bus.DurabilityInterval, NoSigs: true, NoLog: true,
 	}
-	if port > 0 { // the server would only log it, and try again
-		l, err := net.Listen("tcp", net.JoinHostPort(opts.Host, fmt.Sprint(port)))
-		if err != nil {
-			return nil, fmt.Errorf("port %d is taken: choose another with --port, or 0 for any free one (%w)", port, err)
-		}
-		if err := l.Close(); err != nil {
-			return nil, err
+	// If the port is taken, the server would only log it, and try again.
+	l, err := net.Listen("tcp", net.JoinHostPort(opts.Host, fmt.Sprint(o.Port)))
+	if err != nil {
+		return fmt.Errorf("port %d is taken: choose another with --port, or 0 for any free one (%w)", o.Port, err)
+	}
+	opts.Port = l.Addr().(*net.TCPAddr).Port
+	if err := l.Close(); err != nil {
+		return err
+	}
+	if o.Roles {
+		if err := s.writeRoles(o, names, opts); err != nil {
+			return err
 		}
 	}
 	srv, err := server.NewServer(opts)
 	if err != nil {
-		return nil, fmt.Errorf("start a NATS server in %s: %w", dir, err)
+		return fmt.Errorf("start a NATS server in %s: %w", o.Dir, err)
 	}
 	go srv.Start()
 	if !srv.ReadyForConnections(readyWithin) {
 		srv.Shutdown()
 		srv.WaitForShutdown()
-		return nil, fmt.Errorf("the NATS server in %s was not ready within %v", dir, readyWithin)
+		return fmt.Errorf("the NATS server in %s was not ready within %v", o.Dir, readyWithin)
 	}
-	return srv, nil
+	s.nats = srv
+	return nil
 }
 
 // URL returns where clients on this machine connect.

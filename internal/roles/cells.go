@@ -36,7 +36,7 @@ func Subjects(users []User) (all []Subject, err error) {
 		for _, row := range Table() {
 			given := false
 			for _, u := range users {
-				if u.Prefix == prefix && row.May[u.Role] != 0 {
+				if u.Prefix == prefix && row.may(u.Role) != 0 {
 					given = true
 					add(row, n, u)
 				}

@@ -41,6 +41,7 @@ type Tenant struct {
 	Auditors      []string `yaml:"auditors"`
 	Timers        []string `yaml:"timers"`
 	Admins        []string `yaml:"admins"`
+	Loopback      []string `yaml:"loopback"` // one, for the server's no_auth_user
 
 	// Names, and the targets of each.
 	Models       map[string][]string `yaml:"models"`
@@ -86,7 +87,7 @@ func Parse(text []byte) (*File, error) {
 // keys are all that a file may have.
 var keys = []string{
 	"url", "storage", "limits", "tenants", "connections", "subscriptions", "payload", "session-actors", "clients", "approvers", "operators",
-	"auditors", "timers", "admins", "models", "tools", "step-hooks", "space-readers", "apps", "services", "bridge", "subjects",
+	"auditors", "timers", "admins", "loopback", "models", "tools", "step-hooks", "space-readers", "apps", "services", "bridge", "subjects",
 }
 
 // nearest says which key may be meant.
@@ -157,7 +158,7 @@ func (t *Tenant) users(prefix string) (all []User) {
 		role  Role
 		names []string
 	}{
-		{SessionActor, t.SessionActors}, {Admin, t.Admins}, {Client, t.Clients}, {Approver, t.Approvers}, {Operator, t.Operators}, {Auditor, t.Auditors}, {Timers, t.Timers},
+		{SessionActor, t.SessionActors}, {Admin, t.Admins}, {Client, t.Clients}, {Approver, t.Approvers}, {Operator, t.Operators}, {Auditor, t.Auditors}, {Timers, t.Timers}, {Loopback, t.Loopback},
 	} {
 		for _, name := range of.names {
 			all = append(all, User{Prefix: prefix, Role: of.role, Name: name})

@@ -50,7 +50,7 @@ func pullRows() []Row {
 		{Name: "pull its effects", About: "one consumer for each target", Answers: Often, Patterns: pulls, May: who(Publish, bridges()...)},
 		{Name: "list consumers of effects", About: "which workers there are", Answers: Once, May: who(Publish, Tools, App),
 			Patterns: one(func(n subjects.Names) string { return api + "CONSUMER.NAMES." + n.EffectsStream() })},
-		{Name: "purge blobs", About: "uploads that nothing names", Answers: Once, May: who(Publish, SessionActor, Models, Tools, StepHooks, SpaceReaders, App),
+		{Name: "purge blobs", About: "uploads that nothing names", Answers: Once, May: who(Publish, SessionActor, Operator, Models, Tools, StepHooks, SpaceReaders, App),
 			Patterns: one(func(n subjects.Names) string { return api + "STREAM.PURGE." + n.BlobsStream() })},
 		{Name: "create streams", About: "and update them", Answers: Once, May: who(Publish, SessionActor),
 			Patterns: fixed(func(n subjects.Names) []string {

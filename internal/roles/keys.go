@@ -30,6 +30,9 @@ func UserDir(dir string, u User) string { return filepath.Join(dir, usersDir, u.
 // ContextFile is the file by which programs connect as a user.
 func ContextFile(dir string, u User) string { return filepath.Join(UserDir(dir, u), contextFile) }
 
+// ConfigFile is the file that the user's daemon takes as --config.
+func ConfigFile(dir string, u User) string { return filepath.Join(UserDir(dir, u), configFile) }
+
 // SeedFile is the file with a user's seed.
 func SeedFile(dir string, u User) string { return filepath.Join(UserDir(dir, u), seedFile) }
 

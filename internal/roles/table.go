@@ -24,6 +24,9 @@ const (
 	Timers       Role = "timers"
 	App          Role = "app"
 	Admin        Role = "admin"
+	// Loopback is what a server lets a program be that brings no key: a client
+	// and an approver. It has no column of its own.
+	Loopback Role = "loopback"
 )
 
 // Roles are the roles of the table, in the order in which it is printed.
@@ -60,6 +63,14 @@ type Row struct {
 	// Patterns of one user; nil, if the row says nothing of its targets.
 	Patterns func(n subjects.Names, u User) []string
 	May      map[Role]Act
+}
+
+// may returns what a role may do with the row's subjects.
+func (r Row) may(role Role) Act {
+	if role == Loopback {
+		return r.May[Client] | r.May[Approver]
+	}
+	return r.May[role]
 }
 
 // who gives one act to several roles.
@@ -159,7 +170,7 @@ func storeRows() []Row {
 			Patterns: one(func(n subjects.Names) string { return n.SnapshotsSubject(">") }), May: who(Publish, SessionActor)},
 		{Name: "quarantines", About: "stop a session, release it", Answers: Once,
 			Patterns: one(func(n subjects.Names) string { return n.SnapshotsSubject(subjects.QuarantineKeys) }), May: who(Publish, Operator)},
-		{Name: "blobs", About: "contents by hash", Answers: Once, May: who(Publish, SessionActor, Models, Tools, StepHooks, SpaceReaders, App),
+		{Name: "blobs", About: "contents by hash", Answers: Once, May: who(Publish, SessionActor, Operator, Models, Tools, StepHooks, SpaceReaders, App),
 			Patterns: fixed(func(n subjects.Names) []string { return n.StreamSubjects(n.BlobsStream()) })},
 	}
 }

@@ -27,7 +27,12 @@ type User struct {
 const service Role = "service"
 
 // Inbox is how the subjects begin on which the user's answers come.
-func (u User) Inbox() string { return "_INBOX_" + u.Name }
+func (u User) Inbox() string {
+	if u.Role == Loopback {
+		return "_INBOX" // of programs that are told no other
+	}
+	return "_INBOX_" + u.Name
+}
 
 // class is that of the effects that the user's bridges carry out; empty for who
 // carries out none.
@@ -80,7 +85,7 @@ type Right struct {
 // Rights expands the table for a user. A service has none: it has its subjects.
 func Rights(n subjects.Names, u User) (all []Right) {
 	for _, row := range Table() {
-		act := row.May[u.Role]
+		act := row.may(u.Role)
 		if act == 0 {
 			continue
 		}

@@ -133,7 +133,7 @@ func (f *File) writeUser(dir string, users []User, u User) error {
 	}
 	if lines := u.daemon(users); len(lines) > 0 {
 		own := append([]string{"# Written by refold roles: give it to the daemon with --config.", "context: " + filepath.Join(at, contextFile), "prefix: " + u.Prefix}, lines...)
-		return replace(filepath.Join(at, configFile), []byte(strings.Join(own, "\n")+"\n"), 0o600)
+		return replace(ConfigFile(dir, u), []byte(strings.Join(own, "\n")+"\n"), 0o600)
 	}
 	return nil
 }

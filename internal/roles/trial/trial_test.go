@@ -34,6 +34,7 @@ tenants:
     operators: [operator]
     auditors: [auditor]
     timers: [timers]
+    loopback: [anyone]
     admins: [admin]
     models: {models: [openai, anthropic]}
     tools: {tools: [host, host-w1, host-w2], mail: [mail]}

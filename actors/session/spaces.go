@@ -10,7 +10,7 @@ import (
 )
 
 // Spaces is what a session knows of its spaces: pins, and never content. It is
-// absent in a session that never had a grant. Fields stand in the byte order of
+// absent in a session that never had a grant or prompt refs. Fields stand in the byte order of
 // their wire names.
 type Spaces struct {
 	Applied    []SpacePin   `msgpack:"applied,omitempty"`    // by Asked: the order of composition
@@ -21,6 +21,7 @@ type Spaces struct {
 	Syncs      []OpenSync   `msgpack:"syncs,omitempty"`      // by number
 	SyncsAsked uint32       `msgpack:"syncs_asked"`          // syncs numbered so far
 	SyncsDone  []DoneSync   `msgpack:"syncs_done,omitempty"` // the latest SyncsDoneMax
+	Turn       *TurnSpace   `msgpack:"turn,omitempty"`       // of the latest turn; absent: no space has a say in it
 
 	content *spaceContent // that pins name
 }
@@ -97,6 +98,14 @@ type TurnSpace struct {
 	Vars  codec.Pairs  `msgpack:"vars,omitempty"`
 }
 
+// turnSpace returns what spaces bring to the latest turn; nil: nothing.
+func (s *State) turnSpace() *TurnSpace {
+	if s.Spaces == nil {
+		return nil
+	}
+	return s.Spaces.Turn
+}
+
 // spaceContent is the content that pins name, shared between sessions.
 type spaceContent struct {
 	base      *planner.Registry // the session's registry without layers
@@ -166,9 +175,9 @@ func (s *State) eachPin(fn func(*SpacePin)) {
 			fn(s.Queue[i].Workspace)
 		}
 	}
-	if s.Turn.space() != nil {
-		for i := range s.Turn.space().Pins {
-			fn(&s.Turn.space().Pins[i])
+	if s.turnSpace() != nil {
+		for i := range s.turnSpace().Pins {
+			fn(&s.turnSpace().Pins[i])
 		}
 	}
 }

@@ -174,8 +174,8 @@ func (s *State) ownRegistry(hash codec.Hash, st *stack) *planner.Registry {
 // turnStack returns what the latest turn was offered from.
 func (s *State) turnStack() stack {
 	st := stack{base: s.turnsOwn, registry: s.turnsOwn} // the base is of no use any more
-	if s.Turn.space() != nil {
-		st.spaces, st.tools = s.adopted(s.Turn.space().Pins), s.Turn.space().Tools
+	if s.turnSpace() != nil {
+		st.spaces, st.tools = s.adopted(s.turnSpace().Pins), s.turnSpace().Tools
 	}
 	return st
 }

@@ -86,7 +86,7 @@ func (s *State) viewSpace(p *SpacePin) ViewSpace {
 // viewTurnSpace returns the workspace of the latest turn, with the prompt pack and
 // the catalog that its run has, as long as that is active.
 func (s *State) viewTurnSpace() *ViewSpace {
-	if s.Turn.space() == nil {
+	if s.turnSpace() == nil {
 		return nil
 	}
 	st := s.turnStack()
@@ -110,7 +110,7 @@ func (s *State) viewTurnSpace() *ViewSpace {
 
 // viewPrompt returns what the latest turn shows before the transcript.
 func (s *State) viewPrompt() *ViewPrompt {
-	t := s.Turn.space()
+	t := s.turnSpace()
 	if t == nil || t.Mark.IsZero() {
 		return nil
 	}

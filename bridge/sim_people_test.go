@@ -59,7 +59,7 @@ func (s *sim) people() {
 		if s.runs++; s.runs <= simRuns {
 			r := simRequests[s.draw(len(simRequests))]
 			s.publish(r.door, sid, session.TypeRunRequested, r.data)
-		} else if s.draw(3) == 2 {
+		} else if s.draw(2) == 1 {
 			s.controlSpace(sid)
 		}
 		return
@@ -81,7 +81,7 @@ func (s *sim) people() {
 	case i > 0 && i <= len(simControls):
 		c := simControls[i-1]
 		s.publish(c.door, sid, c.typ, c.data)
-	case i > 4*len(simControls):
+	case i > 2*len(simControls):
 		s.controlSpace(sid)
 	}
 }

@@ -18,14 +18,20 @@ const simSpaces = `"spaces":[{"space":"a","target":"s"},{"space":"b","target":"s
 var simSpaceControls = []struct{ typ, data string }{
 	{session.TypeWorkspaceSyncRequested, `{"workspace":"a"}`},
 	{session.TypeWorkspaceSyncRequested, `{"workspace":"a","apply":"next_step_boundary"}`},
+	{session.TypeWorkspaceSyncRequested, `{"workspace":"a","apply":"immediate_if_idle"}`},
+	{session.TypeWorkspaceSyncRequested, `{"workspace":"b","apply":"immediate_if_idle"}`},
 	{session.TypeWorkspaceSyncRequested, `{"workspace":"b","apply":"next_run"}`},
 	{session.TypeWorkspaceApplyRequested, `{"mode":"next_step_boundary"}`},
 	{session.TypeWorkspaceApplyRequested, `{"mode":"immediate_if_idle"}`},
 	{session.TypeWorkspaceDetached, `{"workspace":"a"}`},
-	{session.TypeWorkspaceDetached, `{"workspace":"b"}`},
 }
 
+// controlSpace detaches what is applied now and then, or does something else.
 func (s *sim) controlSpace(sid string) {
+	if spaces := s.judge.of(sid).state.Spaces; spaces != nil && len(spaces.Applied) > 0 && s.draw(3) == 2 {
+		s.publish(session.DoorCtl, sid, session.TypeWorkspaceDetached, `{"workspace":"`+spaces.Applied[0].Space+`"}`)
+		return
+	}
 	c := simSpaceControls[s.draw(len(simSpaceControls))]
 	s.publish(session.DoorCtl, sid, c.typ, c.data)
 }

@@ -73,6 +73,12 @@ func (s *State) enterTurn(st *stack) {
 	for i := range st.spaces {
 		t.Pins = append(t.Pins, st.spaces[i].SpacePin)
 	}
+	if _, p := st.chosenPrompt(&s.Run.Config); p != nil {
+		t.Prompt = p.PromptPack
+	}
+	if _, c := st.chosenCatalog(&s.Run.Config); c != nil {
+		t.Catalog = c.ToolCatalog
+	}
 	s.Spaces.Turn = t
 }
 

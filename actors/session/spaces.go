@@ -91,11 +91,13 @@ type DoneSync struct {
 // TurnSpace is what spaces brought to a turn. Parts and Vars are kept until its
 // generation is settled for good.
 type TurnSpace struct {
-	Mark  codec.Hash   `msgpack:"mark"` // of what precedes the transcript; zero: nothing does
-	Parts []PromptPart `msgpack:"parts,omitempty"`
-	Pins  []SpacePin   `msgpack:"pins,omitempty"`  // applied when the turn began
-	Tools bool         `msgpack:"tools,omitempty"` // the session's own tools were there
-	Vars  codec.Pairs  `msgpack:"vars,omitempty"`
+	Catalog string       `msgpack:"catalog,omitempty"` // that counts in its run
+	Mark    codec.Hash   `msgpack:"mark"`              // of what precedes the transcript; zero: nothing does
+	Parts   []PromptPart `msgpack:"parts,omitempty"`
+	Pins    []SpacePin   `msgpack:"pins,omitempty"`   // applied when the turn began
+	Prompt  string       `msgpack:"prompt,omitempty"` // prompt pack that counts in its run
+	Tools   bool         `msgpack:"tools,omitempty"`  // the session's own tools were there
+	Vars    codec.Pairs  `msgpack:"vars,omitempty"`
 }
 
 // turnSpace returns what spaces bring to the latest turn; nil: nothing.

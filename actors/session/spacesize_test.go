@@ -47,5 +47,9 @@ func TestLargestPromptIsAsked(t *testing.T) {
 		if len(asked.Prompt) != 1 || int64(len(asked.System)) != space.SystemBytes {
 			t.Errorf("asked are %d parts and %d bytes of system text", len(asked.Prompt), len(asked.System))
 		}
+		w.must(w.tell(session.DoorLLM, session.TypeGenerationSettled, map[string]any{"effect": "r1t1", "status": "ok", "text": text("done")}))
+		if v := w.state.View(); v.Run != nil || v.Turn == nil || v.Turn.Workspace == nil || v.Turn.Workspace.PromptPack != "default" || v.Workspace.PromptPack != "default" {
+			t.Errorf("the run is over: the view says %+v of its turn", v.Turn)
+		}
 	}
 }

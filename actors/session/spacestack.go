@@ -31,7 +31,7 @@ func (st *stack) compose() *planner.ComposeError {
 		layers = append(layers, st.spaces[i].layer())
 	}
 	if st.tools {
-		layers = append(layers, sessionTools())
+		layers = append(layers, sessionLayer)
 	}
 	registry, bad := planner.Compose(st.base, layers)
 	st.registry = registry

@@ -70,7 +70,7 @@ func (s *sim) event(state *session.State) (door session.Door, typ string, payloa
 	}
 	_, own := state.NextRegistry().Lookup("x.search")
 	switch {
-	case s.draw(8) == 0:
+	case s.draw(9) == 0:
 		door, typ, data = s.workspace(state)
 	case !own && s.draw(4) == 0:
 		door, typ, data = s.configure()
@@ -209,7 +209,9 @@ func (s *sim) workspace(state *session.State) (session.Door, string, any) {
 		sync["apply"] = mode
 	}
 	if sync["dry"] == nil && (state.Spaces == nil || s.draw(4) == 0) {
-		sync["grant"] = map[string]any{"space": name} // else the session knows of none
+		// Without a grant the session knows of no space. The run time is as long as
+		// may be: whoever takes over late asks nothing past it.
+		sync["grant"] = map[string]any{"space": name, "run_ms": session.SyncRunMaxMS}
 	}
 	return session.DoorCtl, session.TypeWorkspaceSyncRequested, sync
 }

@@ -2,7 +2,8 @@ package refold_test
 
 // Tables that promise something name the tests that hold each of their lines:
 // the hard edges in docs/operations.md, the promises of SECURITY.md and its list
-// of attacks. A line without a test, and a name that no test has, fail here.
+// of attacks, and what docs/workspaces.md says of workspaces. A line without a
+// test, and a name that neither a test nor a scenario has, fail here.
 
 import (
 	"io/fs"
@@ -24,6 +25,13 @@ func TestSecurityPromisesHaveTests(t *testing.T) {
 	t.Parallel()
 	if rows := heldRows(t, "SECURITY.md", "What is promised"); len(rows) < 17 {
 		t.Errorf("%d promises, want 17 at least", len(rows))
+	}
+}
+
+func TestWorkspacesHaveTests(t *testing.T) {
+	t.Parallel()
+	if rows := heldRows(t, "docs/workspaces.md", "What tests show"); len(rows) < 34 {
+		t.Errorf("%d cases, want 34 at least", len(rows))
 	}
 }
 
@@ -54,7 +62,7 @@ func TestSuiteOfAttacksIsListed(t *testing.T) {
 	}
 }
 
-// heldRows returns the names of tests in each line of the tables of a section,
+// heldRows returns the names of tests and scenarios in each line of the tables of a section,
 // all of which there must be, and fails for a line without one. Tests that are
 // named beside the table must be there too.
 func heldRows(t *testing.T, file, heading string) (rows [][]string) {
@@ -68,7 +76,7 @@ func heldRows(t *testing.T, file, heading string) (rows [][]string) {
 		t.Fatalf("%s has no section %q", file, heading)
 	}
 	section, _, _ = strings.Cut(section, "\n## ")
-	tests, named := testNames(t), regexp.MustCompile("`(Test[A-Za-z0-9]+)`")
+	tests, named := testNames(t), regexp.MustCompile("`(Test[A-Za-z0-9]+|[0-9]+_[a-z_]+)`")
 	inTable := false
 	for line := range strings.Lines(section) {
 		var names []string
@@ -91,12 +99,15 @@ func heldRows(t *testing.T, file, heading string) (rows [][]string) {
 	return rows
 }
 
-// testNames returns the names of all tests.
+// testNames returns the names of all tests, and of the session's scenarios.
 func testNames(t *testing.T) map[string]bool {
 	t.Helper()
 	names := map[string]bool{}
 	declared := regexp.MustCompile(`(?m)^func (Test[A-Za-z0-9]+)\(`)
 	err := fs.WalkDir(os.DirFS("."), ".", func(path string, d fs.DirEntry, err error) error {
+		if strings.HasPrefix(path, "actors/session/testdata/scenarios/") {
+			names[strings.TrimSuffix(d.Name(), ".txt")] = true
+		}
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
 			return err
 		}

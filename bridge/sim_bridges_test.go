@@ -151,6 +151,8 @@ func (b *simBridge) serves(of *target) served {
 		s.model = modelFunc(b.generate)
 	case session.ClassStep:
 		s.hook = PrepareStep(b.prepare)
+	case session.ClassSpace:
+		s.spaces = readSpace(b.readSpace)
 	default:
 		s.executor = executorFunc(b.execute)
 	}

@@ -228,6 +228,11 @@ func (r *referee) notice(sid string, n uint64, data []byte) {
 	if s.lost || n == 0 {
 		return
 	}
+	for _, typ := range []string{session.NoticeWorkspaceApplied, session.NoticeWorkspaceFailed, session.NoticeWorkspaceGone} {
+		if n > s.said && bytes.Contains(data, []byte(typ)) {
+			r.j.did(typ)
+		}
+	}
 	if n > s.said+1 {
 		r.j.breaks("%s: notice %d is stored after %d", sid, n, s.said)
 	}

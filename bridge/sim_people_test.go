@@ -21,7 +21,7 @@ const simTools = `"tools":[` +
 const simDeadlines = `"deadlines_ms":{"turn":90000,"call":60000,"approval":120000}`
 
 // simInstall is the install record.
-var simInstall = `{"v":1,"rules":1,"config":{"provider":"p","model":"m",` + simDeadlines + `},` + fmt.Sprintf(simTools, "") + `}`
+var simInstall = `{"v":1,"rules":1,"config":{"provider":"p","model":"m",` + simDeadlines + `},` + simSpaces + `,` + fmt.Sprintf(simTools, "") + `}`
 
 // simRuns are what runs are asked for with.
 var simRequests = []struct {
@@ -59,6 +59,8 @@ func (s *sim) people() {
 		if s.runs++; s.runs <= simRuns {
 			r := simRequests[s.draw(len(simRequests))]
 			s.publish(r.door, sid, session.TypeRunRequested, r.data)
+		} else if s.draw(2) == 1 {
+			s.controlSpace(sid)
 		}
 		return
 	}
@@ -75,9 +77,12 @@ func (s *sim) people() {
 			}
 		}
 	}
-	if i := s.draw(5 * len(simControls)); i > 0 && i <= len(simControls) {
+	switch i := s.draw(5 * len(simControls)); {
+	case i > 0 && i <= len(simControls):
 		c := simControls[i-1]
 		s.publish(c.door, sid, c.typ, c.data)
+	case i > 2*len(simControls):
+		s.controlSpace(sid)
 	}
 }
 

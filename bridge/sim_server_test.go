@@ -93,7 +93,7 @@ func newServer(s *stage) *jetServer {
 	}
 	for _, of := range []*target{
 		{class: session.ClassLLM, target: "p"}, {class: session.ClassTool, target: "x"}, {class: session.ClassStep, target: "h"},
-		{class: session.ClassWake, target: subjects.NoTarget},
+		{class: session.ClassSpace, target: "s"}, {class: session.ClassWake, target: subjects.NoTarget},
 	} {
 		filter, err := names.BridgeFilter(of.class, of.target)
 		if err != nil {

@@ -58,6 +58,8 @@ var simHappens = []string{
 	"a gap in deliveries", "an acknowledged event came again", "the connection was made anew", "a request got no answer", "lane handed over",
 	"withdrawn first", "withdrawn too late", "conflict", "group stored", "group rejected", "taken together", "folded while others were loaded", "wake settled", "wake settled by the owner",
 	"host stopped", "bridge stopped", session.TypeApprovalDecided, session.TypeToolRegistrySet, session.TypeToolOverridesSet,
+	"space read", session.TypeWorkspaceSyncRequested, session.TypeWorkspaceApplyRequested, session.TypeWorkspaceDetached,
+	session.NoticeWorkspaceApplied, session.NoticeWorkspaceFailed, session.NoticeWorkspaceGone,
 }
 
 // TestSimulationScenario: what a failure prints of a session reads back, and folds

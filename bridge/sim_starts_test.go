@@ -35,6 +35,8 @@ func (r *referee) start(p *proc, instance string, of subjects.EffectName) *start
 		r.j.did("started again")
 	case e.generation != nil:
 		r.j.did("model started")
+	case of.Class == session.ClassSpace:
+		r.j.did("space read")
 	default:
 		r.j.did("tool started")
 	}
@@ -117,7 +119,7 @@ func (r *referee) settledBy(sid, name string, seq uint64) bool {
 			return false
 		}
 		switch e.Door {
-		case session.DoorLLM, session.DoorTool, session.DoorStep:
+		case session.DoorLLM, session.DoorTool, session.DoorStep, session.DoorSpace:
 			of, _ := settledOf(e.Payload)
 			return of == name
 		}

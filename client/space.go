@@ -124,8 +124,8 @@ type SyncEnd struct {
 
 // SyncEnd waits for the end of the sync that the event at seq requested. It folds
 // the log on this side. It fails with a *RejectedError if the session refused the
-// request, and with a *QuarantinedError if it stopped before. When ctx ends, the
-// sync goes on.
+// request, and with a *QuarantinedError if the session stopped before the end,
+// also while SyncEnd waits. When ctx ends, the sync goes on.
 func (c *Client) SyncEnd(ctx context.Context, sid string, seq uint64) (*SyncEnd, error) {
 	v, err := c.Taken(ctx, sid, seq)
 	if err != nil {
@@ -139,6 +139,81 @@ func (c *Client) SyncEnd(ctx context.Context, sid string, seq uint64) (*SyncEnd,
 	if i < 0 {
 		return nil, fmt.Errorf("no sync of %s is open after event %d", requested.Workspace, seq)
 	}
+	for {
+		said, err := c.LastNotice(ctx)
+		if err != nil {
+			return nil, err
+		}
+		stopped, err := c.stopOf(ctx, sid)
+		if err != nil {
+			return nil, err
+		}
+		w := syncWait{name: requested.Workspace, effect: v.Syncs[i].Effect}
+		if stopped.Seq == 0 {
+			end, quarantined, err := c.awaitSync(ctx, sid, seq, said+1, w)
+			if !quarantined {
+				return end, err
+			}
+			continue // look where it stopped
+		}
+		end, err := c.syncEndIn(ctx, sid, seq, w, func(state *session.State, each func(*told) bool) error {
+			_, err := c.retell(ctx, sid, state, stopped.Seq-1, each)
+			return err
+		})
+		if err == nil && end == nil {
+			err = &QuarantinedError{Reason: stopped.Reason}
+		}
+		return end, err
+	}
+}
+
+// syncWait is a sync whose end is looked for.
+type syncWait struct{ name, effect string }
+
+// awaitSync waits for the end of a sync, or until a notice from one on says that
+// the session stopped.
+func (c *Client) awaitSync(ctx context.Context, sid string, seq, from uint64, w syncWait) (end *SyncEnd, quarantined bool, err error) {
+	waiting, stop := context.WithCancel(ctx)
+	heard := make(chan bool, 1)
+	go func() {
+		for n, err := range c.Notices(waiting, sid, from) {
+			if err != nil {
+				break
+			}
+			if _, is := n.Body().(session.SessionQuarantined); is {
+				heard <- true
+				stop()
+				return
+			}
+		}
+		heard <- false
+	}()
+	end, err = c.syncEndIn(waiting, sid, seq, w, func(state *session.State, each func(*told) bool) error {
+		for e, err := range c.Events(waiting, sid, seq+1) {
+			if err != nil {
+				return err
+			}
+			t := told{Event: e, after: state}
+			if err := t.fold(); err != nil {
+				return err
+			}
+			if !each(&t) {
+				return nil
+			}
+		}
+		return fmt.Errorf("the events of %s ended", sid)
+	})
+	stop()
+	if quarantined = <-heard; end != nil {
+		stopped, err := c.stopOf(ctx, sid)
+		return end, stopped.before(end.Seq), err
+	}
+	return nil, quarantined, err
+}
+
+// syncEndIn returns how a sync ended in the events after seq that tell tells, nil
+// if it did not.
+func (c *Client) syncEndIn(ctx context.Context, sid string, seq uint64, w syncWait, tell func(*session.State, func(*told) bool) error) (end *SyncEnd, err error) {
 	state, err := c.snapshotBelow(ctx, sid, seq)
 	if err == nil {
 		state, err = c.retell(ctx, sid, state, seq, func(*told) bool { return true })
@@ -146,22 +221,15 @@ func (c *Client) SyncEnd(ctx context.Context, sid string, seq uint64) (*SyncEnd,
 	if err != nil {
 		return nil, fmt.Errorf("what came of event %d: %w", seq, err)
 	}
-	before := heldOf(state, requested.Workspace)
-	for e, err := range c.Events(ctx, sid, seq+1) {
-		if err != nil {
-			return nil, err
+	before := heldOf(state, w.name)
+	err = tell(state, func(t *told) bool {
+		if end = t.syncEnd(w.effect); end != nil {
+			end.Before, end.After = before, heldOf(t.after, w.name)
+			end.read(t, w.effect)
 		}
-		t := told{Event: e, after: state}
-		if err := t.fold(); err != nil {
-			return nil, err
-		}
-		if end := t.syncEnd(v.Syncs[i].Effect); end != nil {
-			end.Before, end.After = before, heldOf(state, requested.Workspace)
-			end.read(&t, v.Syncs[i].Effect)
-			return end, nil
-		}
-	}
-	return nil, fmt.Errorf("the events of %s ended", sid)
+		return end == nil
+	})
+	return end, err
 }
 
 // requestedSync reads the request at a sequence of the log.

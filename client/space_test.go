@@ -6,6 +6,7 @@ package client_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -159,6 +160,39 @@ func TestSyncThatFails(t *testing.T) {
 	w.ready("y4", "1.0.0")
 	if end := w.syncEnd(seq); end.Staged == nil {
 		t.Errorf("it went on: got %+v", end)
+	}
+}
+
+// A sync of a session that stopped has no end, whether it stopped before the
+// wait or in it; an end before the stop counts.
+func TestSyncOfAStoppedSession(t *testing.T) {
+	t.Parallel()
+	w := newWorldWith(t, spaceRecord)
+	ended := w.sync(client.SyncOptions{})
+	w.ready("y1", "1.0.0")
+	seq := w.sync(client.SyncOptions{})
+	waits := make(chan error, 1)
+	go func() {
+		_, err := w.SyncEnd(w.ctx, "s1", seq)
+		waits <- err
+	}()
+	if err := w.bus.PutQuarantine(w.ctx, "s1", fmt.Appendf(nil, `{"seq":%d,"reason":"a test"}`, seq+1)); err != nil {
+		t.Fatal(err)
+	}
+	notice := session.Notice{Type: session.NoticeSessionQuarantined, Session: "s1", Data: session.SessionQuarantined{Reason: "a test"}}
+	if err := w.bus.Notify(w.ctx, "s1", 0, notice.JSON()); err != nil {
+		t.Fatal(err)
+	}
+	w.ready("y2", "1.1.0") // the session does not fold it
+	var stopped *client.QuarantinedError
+	if err := <-waits; !errors.As(err, &stopped) || stopped.Reason != "a test" {
+		t.Errorf("stopped in the wait: got %v", err)
+	}
+	if _, err := w.SyncEnd(w.ctx, "s1", seq); !errors.As(err, &stopped) {
+		t.Errorf("stopped before the wait: got %v", err)
+	}
+	if end := w.syncEnd(ended); end.Staged == nil {
+		t.Errorf("ended before the stop: got %+v", end)
 	}
 }
 

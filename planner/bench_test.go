@@ -128,3 +128,29 @@ func BenchmarkNewRegistry(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkCompose adds a workspace of 16 rewordings to the built-in registry,
+// and composes with a layer of one tool alone.
+func BenchmarkCompose(b *testing.B) {
+	base, err := planner.Builtin().Registry()
+	if err != nil {
+		b.Fatal(err)
+	}
+	own := planner.Layer{Name: "own", Tools: []planner.ToolSpec{{
+		ToolID: "own.look", ToolName: "own_look", ArgsSchema: []byte{0x80}, Executor: planner.Executor{Kind: "effect", Target: "own"},
+	}}}
+	words := planner.Layer{Name: "support"}
+	for i := range min(16, base.Len()) {
+		words.Words = append(words.Words, planner.Word{Tool: base.Tool(planner.ToolIndex(i)).ToolID, Description: "Other words."})
+	}
+	for name, layers := range map[string][]planner.Layer{"tool": {own}, "tool and 16 words": {own, words}} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, bad := planner.Compose(base, layers); bad != nil {
+					b.Fatal(bad)
+				}
+			}
+		})
+	}
+}

@@ -176,7 +176,7 @@ func (c *composing) reword(path string, w *Word) (codec.Ref, *ComposeError) {
 	if len(w.ArgsSchema) > 0 {
 		d.ArgsSchema = slices.Clone(w.ArgsSchema)
 	}
-	made, bad := newDescriptor(path, d, &c.room)
+	made, bad := newDescriptor(path, d, own, &c.room)
 	if bad != nil {
 		return codec.Ref{}, &ComposeError{Code: ComposeSchema, Path: bad.Path, Detail: bad.Detail}
 	}

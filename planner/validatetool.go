@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -153,7 +154,7 @@ func (t *tool) describe(path string, room *registryRoom) *RegistryError {
 	}
 	own := Descriptor{ArgsSchema: t.spec.ArgsSchema, Description: t.spec.Description, ToolName: t.spec.ToolName}
 	for v, d := range append([]Descriptor{own}, t.spec.Alternates...) {
-		made, bad := newDescriptor(path+variantPath(v), d, room)
+		made, bad := newDescriptor(path+variantPath(v), d, nil, room)
 		if bad != nil {
 			return bad
 		}
@@ -168,17 +169,23 @@ func (t *tool) describe(path string, room *registryRoom) *RegistryError {
 	return nil
 }
 
-// newDescriptor checks one descriptor and fixes its bytes.
-func newDescriptor(path string, d Descriptor, room *registryRoom) (descriptor, *RegistryError) {
+// newDescriptor checks one descriptor and fixes its bytes. If it has the schema of
+// like, nothing is compiled and nothing counts into room.
+func newDescriptor(path string, d Descriptor, like *descriptor, room *registryRoom) (descriptor, *RegistryError) {
 	if !IsName(d.ToolName) {
 		return descriptor{}, fault(path+".tool_name", "is 1 to %d of A-Za-z0-9_-, not %+q", NameBytesMax, clip(d.ToolName, NameBytesMax))
 	}
 	if !isText(d.Description, 0, DescriptionBytesMax) {
 		return descriptor{}, fault(path+".description", "is at most %d bytes of UTF-8", DescriptionBytesMax)
 	}
-	compiled, problem := compileSchema(d.ArgsSchema, room)
-	if problem != "" {
-		return descriptor{}, fault(path+".args_schema", "%s", problem)
+	var compiled *schema
+	if like != nil && bytes.Equal(like.ArgsSchema, d.ArgsSchema) {
+		compiled = like.schema
+	} else {
+		var problem string
+		if compiled, problem = compileSchema(d.ArgsSchema, room); problem != "" {
+			return descriptor{}, fault(path+".args_schema", "%s", problem)
+		}
 	}
 	packed, err := codec.Marshal(d)
 	if err != nil {

@@ -1,9 +1,6 @@
 package space
 
-import (
-	"cmp"
-	"strings"
-)
+import "strings"
 
 // versionDigitsMax bounds a number of a version, so that all fit a uint32.
 const versionDigitsMax = 9
@@ -76,48 +73,6 @@ func isAlphanumeric(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
 }
 
-// Compare returns -1, 0 or 1, by the precedence of Semantic Versioning: a
-// pre-release comes before its release.
-func (v Version) Compare(w Version) int {
-	return cmp.Or(cmp.Compare(v.Major, w.Major), cmp.Compare(v.Minor, w.Minor), cmp.Compare(v.Patch, w.Patch), comparePre(v.Pre, w.Pre))
-}
-
-func comparePre(a, b string) int {
-	switch {
-	case a == b:
-		return 0
-	case a == "":
-		return 1
-	case b == "":
-		return -1
-	}
-	for {
-		partA, restA, moreA := strings.Cut(a, ".")
-		partB, restB, moreB := strings.Cut(b, ".")
-		if c := compareIdentifier(partA, partB); c != 0 {
-			return c
-		}
-		if !moreA || !moreB {
-			return cmp.Compare(len(restA), len(restB)) // one of them has no more, and comes first
-		}
-		a, b = restA, restB
-	}
-}
-
-// compareIdentifier compares numbers as numbers; they come before all else.
-func compareIdentifier(a, b string) int {
-	numberA, numberB := isDigits(a), isDigits(b)
-	switch {
-	case numberA && numberB:
-		return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
-	case numberA:
-		return -1
-	case numberB:
-		return 1
-	}
-	return cmp.Compare(a, b)
-}
-
 // Selector is 1, 1.4 or 1.4.2, or a whole version with a pre-release.
 type Selector struct {
 	least Version
@@ -135,12 +90,6 @@ func ParseSelector(text string) (s Selector, ok bool) {
 	}
 	return Selector{least: Version{Major: numbers[0], Minor: numbers[1], Patch: numbers[2]}, parts: n}, true
 }
-
-// Exact reports whether the selector matches one version alone.
-func (s Selector) Exact() bool { return s.parts == 3 }
-
-// PreRelease reports whether the selector names a pre-release.
-func (s Selector) PreRelease() bool { return s.least.Pre != "" }
 
 // Matches reports whether the selector selects v. Pre-releases are selected only
 // by a selector that is exactly that version.

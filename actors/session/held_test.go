@@ -90,8 +90,8 @@ type standing struct{ applied, rest string }
 func (h *held) standing() standing {
 	s := h.log.state
 	var mark codec.Hash
-	if s.Turn != nil && s.Turn.Extra != nil && s.Turn.Extra.Space != nil {
-		mark = s.Turn.Extra.Space.Mark
+	if s.Spaces != nil && s.Spaces.Turn != nil {
+		mark = s.Spaces.Turn.Mark
 	}
 	x := s.Spaces
 	return standing{fmt.Sprintf("%+v %v", x.Applied, x.Composed), fmt.Sprintf("%+v %v %v", x.Pending, mark, s.NextRegistry().Hash())}

@@ -40,7 +40,7 @@ func (s *State) endRun(end Ended, answer *settlement) {
 		run.Steers = nil
 	}
 	if s.turnIsRuns() {
-		s.Turn.forgetGeneration()
+		s.forgetGeneration()
 		s.Turn.Batch.forgetArguments()
 	}
 	s.Last, s.Run = &end, nil

@@ -13,9 +13,9 @@ func (s *State) isMasked() bool { return s.Run.Config.ToolsMode == ToolsMasked }
 
 // keptDefinitions returns the definitions that the next turn of the active run
 // keeps: none in its first turn, and none if its registry is another one.
-func (s *State) keptDefinitions(next *planner.Registry) []planner.Offer {
+func (s *State) keptDefinitions(next *planner.Registry) *[]planner.Offer {
 	if s.turnIsRuns() && s.isMasked() && s.turnsOwn.Hash() == next.Hash() {
-		return s.Turn.defined()
+		return s.Turn.Defined
 	}
 	return nil
 }
@@ -32,6 +32,14 @@ func (s *State) shown(set *planner.Toolset) []planner.Offer {
 		defined = planner.Define(s.turnsOwn, s.runsToolRequest(), s.plannerFacts())
 	}
 	return set.Redefine(defined)
+}
+
+// defined returns the definitions that the turn shows, nil unless it is masked.
+func (t *Turn) defined() []planner.Offer {
+	if t.Defined == nil {
+		return nil
+	}
+	return *t.Defined
 }
 
 // definitions returns the descriptors that the latest turn's generation defines,

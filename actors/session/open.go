@@ -206,7 +206,7 @@ func (s *State) toolCall(t *Turn, i int, room []byte) Effect {
 		StartBy: c.Deadline - c.RunMS, ToolID: c.ToolID, ToolName: c.ToolName, V: Version,
 	}
 	if isSessionTool(c.ToolID) {
-		asked.Spaces = t.space().usedSpaces()
+		asked.Spaces = s.turnSpace().usedSpaces()
 	}
 	return Effect{
 		Name: name, Class: ClassTool, Target: callTarget(tool, c.Host), Claimed: !tool.RetrySafe, Deadline: c.Deadline, StartBy: c.Deadline - c.RunMS,

@@ -38,10 +38,3 @@ func readSessionTools() planner.Layer {
 	}
 	return l
 }
-
-// sessionTools returns the layer of the session's own tools.
-func sessionTools() planner.Layer { return sessionLayer }
-
-// SessionTools returns the session's own tools: what every bridge can serve for
-// the target refold. The caller must not change them.
-func SessionTools() []planner.ToolSpec { return sessionLayer.Tools }

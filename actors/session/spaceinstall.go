@@ -196,7 +196,7 @@ func (s *State) restoreSpaces(from Source) error {
 		return fmt.Errorf("what is applied does not compose: %w", bad)
 	}
 	s.registry = st.registry
-	if s.Turn.space() == nil {
+	if s.turnSpace() == nil {
 		return nil
 	}
 	turn := s.turnStack()

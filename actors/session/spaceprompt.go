@@ -62,39 +62,49 @@ func (st *stack) catalogBase(w *adopted, c *space.Catalog) []string {
 // enterTurn notes what spaces bring to the turn that begins. Of a session
 // without any, and of a run without prompt refs, that is nothing.
 func (s *State) enterTurn(st *stack) {
-	t := s.Turn
+	if s.Spaces != nil {
+		s.Spaces.Turn = nil
+	}
 	if !st.tools && len(st.spaces) == 0 && s.Run.Config.PromptRefs == nil {
 		return
 	}
-	t.extra().Space = &TurnSpace{Tools: st.tools}
+	s.enterSpaces()
+	t := &TurnSpace{Tools: st.tools}
 	for i := range st.spaces {
-		t.space().Pins = append(t.space().Pins, st.spaces[i].SpacePin)
+		t.Pins = append(t.Pins, st.spaces[i].SpacePin)
 	}
+	if _, p := st.chosenPrompt(&s.Run.Config); p != nil {
+		t.Prompt = p.PromptPack
+	}
+	if _, c := st.chosenCatalog(&s.Run.Config); c != nil {
+		t.Catalog = c.ToolCatalog
+	}
+	s.Spaces.Turn = t
 }
 
 // fixPrompt fixes what the model is shown before the transcript: parts,
 // variables and their mark. They stay through failed attempts.
 func (s *State) fixPrompt() {
-	t := s.Turn
-	if t.space() == nil {
+	t := s.turnSpace()
+	if t == nil {
 		return
 	}
 	st, c := s.turnStack(), &s.Run.Config
 	if c.PromptRefs != nil {
 		for _, ref := range *c.PromptRefs {
-			t.space().Parts = append(t.space().Parts, PromptPart{Ref: ref.Hash})
+			t.Parts = append(t.Parts, PromptPart{Ref: ref.Hash})
 		}
 	}
 	if w, prompt := st.chosenPrompt(c); prompt != nil {
-		t.space().Parts = w.parts(prompt)
-		t.space().Vars = s.varsOf(w.manifest, prompt)
+		t.Parts = w.parts(prompt)
+		t.Vars = s.varsOf(w.manifest, prompt)
 	}
-	if len(t.space().Parts) > 0 {
-		t.space().Mark = codec.Mark(encode(struct {
+	if len(t.Parts) > 0 {
+		t.Mark = codec.Mark(encode(struct {
 			Prompt []PromptPart `msgpack:"prompt"`
 			System string       `msgpack:"system,omitempty"`
 			Vars   codec.Pairs  `msgpack:"vars,omitempty"`
-		}{t.space().Parts, s.system(), t.space().Vars}))
+		}{t.Parts, s.system(), t.Vars}))
 	}
 }
 
@@ -188,13 +198,13 @@ func (t *TurnSpace) usedSpaces() []UsedSpace {
 // showPrompt fills in what a generation shows before the transcript, and what a
 // prompt pack says where the run's config says nothing.
 func (s *State) showPrompt(g *Generation) {
-	t := s.Turn
-	if t.space() == nil {
+	t := s.turnSpace()
+	if t == nil {
 		return
 	}
-	g.Prompt, g.Vars = t.space().Parts, t.space().Vars
+	g.Prompt, g.Vars = t.Parts, t.Vars
 	if len(g.Prompt) > 0 {
-		g.PromptMark = &t.space().Mark
+		g.PromptMark = &t.Mark
 	}
 	st := s.turnStack()
 	_, p := st.chosenPrompt(&s.Run.Config)
@@ -222,7 +232,7 @@ func (s *State) catalogChoice() string {
 // promptBytes bounds what the latest turn shows before the transcript, the
 // system text excepted.
 func (s *State) promptBytes() int64 {
-	if s.Turn.space() == nil {
+	if s.turnSpace() == nil {
 		return 0
 	}
 	st := s.turnStack()

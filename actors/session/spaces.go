@@ -10,7 +10,7 @@ import (
 )
 
 // Spaces is what a session knows of its spaces: pins, and never content. It is
-// absent in a session that never had a grant. Fields stand in the byte order of
+// absent in a session that never had a grant or prompt refs. Fields stand in the byte order of
 // their wire names.
 type Spaces struct {
 	Applied    []SpacePin   `msgpack:"applied,omitempty"`    // by Asked: the order of composition
@@ -21,6 +21,7 @@ type Spaces struct {
 	Syncs      []OpenSync   `msgpack:"syncs,omitempty"`      // by number
 	SyncsAsked uint32       `msgpack:"syncs_asked"`          // syncs numbered so far
 	SyncsDone  []DoneSync   `msgpack:"syncs_done,omitempty"` // the latest SyncsDoneMax
+	Turn       *TurnSpace   `msgpack:"turn,omitempty"`       // of the latest turn; absent: no space has a say in it
 
 	content *spaceContent // that pins name
 }
@@ -90,11 +91,21 @@ type DoneSync struct {
 // TurnSpace is what spaces brought to a turn. Parts and Vars are kept until its
 // generation is settled for good.
 type TurnSpace struct {
-	Mark  codec.Hash   `msgpack:"mark"` // of what precedes the transcript; zero: nothing does
-	Parts []PromptPart `msgpack:"parts,omitempty"`
-	Pins  []SpacePin   `msgpack:"pins,omitempty"`  // applied when the turn began
-	Tools bool         `msgpack:"tools,omitempty"` // the session's own tools were there
-	Vars  codec.Pairs  `msgpack:"vars,omitempty"`
+	Catalog string       `msgpack:"catalog,omitempty"` // that counts in its run
+	Mark    codec.Hash   `msgpack:"mark"`              // of what precedes the transcript; zero: nothing does
+	Parts   []PromptPart `msgpack:"parts,omitempty"`
+	Pins    []SpacePin   `msgpack:"pins,omitempty"`   // applied when the turn began
+	Prompt  string       `msgpack:"prompt,omitempty"` // prompt pack that counts in its run
+	Tools   bool         `msgpack:"tools,omitempty"`  // the session's own tools were there
+	Vars    codec.Pairs  `msgpack:"vars,omitempty"`
+}
+
+// turnSpace returns what spaces bring to the latest turn; nil: nothing.
+func (s *State) turnSpace() *TurnSpace {
+	if s.Spaces == nil {
+		return nil
+	}
+	return s.Spaces.Turn
 }
 
 // spaceContent is the content that pins name, shared between sessions.
@@ -166,9 +177,9 @@ func (s *State) eachPin(fn func(*SpacePin)) {
 			fn(s.Queue[i].Workspace)
 		}
 	}
-	if s.Turn.space() != nil {
-		for i := range s.Turn.space().Pins {
-			fn(&s.Turn.space().Pins[i])
+	if s.turnSpace() != nil {
+		for i := range s.turnSpace().Pins {
+			fn(&s.turnSpace().Pins[i])
 		}
 	}
 }

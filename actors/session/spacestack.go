@@ -31,7 +31,7 @@ func (st *stack) compose() *planner.ComposeError {
 		layers = append(layers, st.spaces[i].layer())
 	}
 	if st.tools {
-		layers = append(layers, sessionTools())
+		layers = append(layers, sessionLayer)
 	}
 	registry, bad := planner.Compose(st.base, layers)
 	st.registry = registry
@@ -174,8 +174,8 @@ func (s *State) ownRegistry(hash codec.Hash, st *stack) *planner.Registry {
 // turnStack returns what the latest turn was offered from.
 func (s *State) turnStack() stack {
 	st := stack{base: s.turnsOwn, registry: s.turnsOwn} // the base is of no use any more
-	if s.Turn.space() != nil {
-		st.spaces, st.tools = s.adopted(s.Turn.space().Pins), s.Turn.space().Tools
+	if s.turnSpace() != nil {
+		st.spaces, st.tools = s.adopted(s.turnSpace().Pins), s.turnSpace().Tools
 	}
 	return st
 }

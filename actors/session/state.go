@@ -61,7 +61,7 @@ type Record struct {
 	Closed      bool           `msgpack:"closed,omitempty"`
 	Seq         uint64         `msgpack:"seq"` // stream sequence of the latest event
 	Session     string         `msgpack:"session"`
-	Spaces      *Spaces        `msgpack:"spaces,omitempty"`      // absent: the session never had a grant
+	Spaces      *Spaces        `msgpack:"spaces,omitempty"`      // absent: the session never had a grant or prompt refs
 	Submissions []Submission   `msgpack:"submissions,omitempty"` // by name
 	Turn        *Turn          `msgpack:"turn,omitempty"`        // the latest turn, of the active run or of the last one
 	Usage       UsageTotal     `msgpack:"usage"`                 // of all runs
@@ -172,15 +172,15 @@ type UsageTotal struct {
 // is asked, only Number, Run, Registry and Step say something. Small fields
 // stand together, so that idle sessions weigh less.
 type Turn struct {
-	At       int64           `msgpack:"at"` // clock when asked
-	Batch    *Batch          `msgpack:"batch,omitempty"`
-	Deadline int64           `msgpack:"deadline"`           // Unix ms
-	Extra    *TurnExtra      `msgpack:"extra,omitempty"`    // absent: neither masks nor spaces
-	Registry *RegistryPin    `msgpack:"registry,omitempty"` // absent: the install record's
-	RetryAt  int64           `msgpack:"retry_at,omitempty"` // Unix ms; 0: no attempt waits
-	Settled  codec.Hash      `msgpack:"settled"`            // of its settlement; zero: none, or the session settled it
-	Step     *TurnStep       `msgpack:"step,omitempty"`     // absent: neither a rule nor a hook had a say
-	Toolset  planner.Toolset `msgpack:"toolset"`            // what was offered, and why not
+	At       int64            `msgpack:"at"` // clock when asked
+	Batch    *Batch           `msgpack:"batch,omitempty"`
+	Deadline int64            `msgpack:"deadline"`           // Unix ms
+	Defined  *[]planner.Offer `msgpack:"defined,omitempty"`  // in masked mode: the definitions that the model is shown, in order; carried on from turn to turn
+	Registry *RegistryPin     `msgpack:"registry,omitempty"` // absent: the install record's
+	RetryAt  int64            `msgpack:"retry_at,omitempty"` // Unix ms; 0: no attempt waits
+	Settled  codec.Hash       `msgpack:"settled"`            // of its settlement; zero: none, or the session settled it
+	Step     *TurnStep        `msgpack:"step,omitempty"`     // absent: neither a rule nor a hook had a say
+	Toolset  planner.Toolset  `msgpack:"toolset"`            // what was offered, and why not
 
 	Items           int32  `msgpack:"items"` // length of the window
 	Number          uint32 `msgpack:"number"`
@@ -189,36 +189,6 @@ type Turn struct {
 	RunMS           int32  `msgpack:"run_ms"`
 	Attempt         uint8  `msgpack:"attempt,omitempty"` // attempts that failed before this one
 	Open            bool   `msgpack:"open"`              // its generation is not settled
-}
-
-// TurnExtra is what few turns have.
-type TurnExtra struct {
-	Defined []planner.Offer `msgpack:"defined,omitempty"` // in masked mode: the definitions that the model is shown, in order; carried on from turn to turn
-	Space   *TurnSpace      `msgpack:"space,omitempty"`   // absent: no space has a say in it
-}
-
-// extra returns the turn's extra, and makes it if there is none.
-func (t *Turn) extra() *TurnExtra {
-	if t.Extra == nil {
-		t.Extra = &TurnExtra{}
-	}
-	return t.Extra
-}
-
-// space returns what spaces bring to the turn; nil: nothing, or no turn.
-func (t *Turn) space() *TurnSpace {
-	if t == nil || t.Extra == nil {
-		return nil
-	}
-	return t.Extra.Space
-}
-
-// defined returns the definitions that the turn shows, nil unless it is masked.
-func (t *Turn) defined() []planner.Offer {
-	if t.Extra == nil {
-		return nil
-	}
-	return t.Extra.Defined
 }
 
 // Batch is the calls of one turn.

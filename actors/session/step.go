@@ -153,11 +153,11 @@ func (step *TurnStep) forgetGeneration() {
 	}
 }
 
-// forgetGeneration drops what only the turn's generation needed, when it is
+// forgetGeneration drops what only the latest turn's generation needed, when it is
 // settled for good.
-func (t *Turn) forgetGeneration() {
-	t.Step.forgetGeneration()
-	t.space().forgetPrompt()
+func (s *State) forgetGeneration() {
+	s.Turn.Step.forgetGeneration()
+	s.turnSpace().forgetPrompt()
 }
 
 // fallBack goes on without the hook, as its config says.

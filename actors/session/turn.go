@@ -41,11 +41,8 @@ func (s *State) startTurn() {
 	s.toolsMoved = false // what moves before a held generation is asked counts for the next turn
 	run.Turns++
 	s.passOwed()
-	s.Turn = &Turn{Number: run.Turns, Registry: s.pinned(), Run: run.Number}
+	s.Turn = &Turn{Defined: defined, Number: run.Turns, Registry: s.pinned(), Run: run.Number}
 	s.turnsOwn = st.registry
-	if len(defined) > 0 {
-		s.Turn.extra().Defined = defined
-	}
 	s.enterTurn(&st)
 	if hook := run.Config.StepHook; hook != nil {
 		var calls []planner.LastCall
@@ -93,7 +90,7 @@ func (s *State) askGeneration(same *planner.Toolset) {
 	}
 	shown := s.shown(&t.Toolset)
 	if s.isMasked() && len(shown) > 0 {
-		t.extra().Defined = shown
+		t.Defined = &shown
 	}
 	if s.Run.Config.Budget != nil && s.budgetSpent(HeldGeneration, s.turnInputBytes(s.nextInputBytes(), shown)) {
 		t.Toolset = planner.Toolset{}
@@ -133,7 +130,7 @@ func (s *State) runsToolRequest() planner.Request {
 		req.Base, req.From = baseOf(c.ActiveTools, c.ToolRefs), planner.FromRun
 		return req
 	}
-	if s.Turn.space() != nil {
+	if s.turnSpace() != nil {
 		st := s.turnStack()
 		if w, catalog := st.chosenCatalog(c); catalog != nil {
 			req.Base, req.From = st.catalogBase(w, catalog), planner.FromCatalog
@@ -236,7 +233,7 @@ func (s *State) toolCallsObserved(settled *settlement) *refusal {
 	s.turnSettled(settled, nil)
 	s.addUsage(b.Usage)
 	s.appendItem(Item{Role: RoleAssistant, Seq: s.Seq}, b.shownBytes())
-	s.Turn.forgetGeneration()
+	s.forgetGeneration()
 	s.startBatch(b.Calls)
 	return nil
 }
@@ -264,7 +261,7 @@ func (s *State) generationSettled(b *settlement) *refusal {
 // meanwhile, as another turn; else the run is completed, or waits for input.
 func (s *State) answered(b *settlement) {
 	run := s.Run
-	s.Turn.forgetGeneration()
+	s.forgetGeneration()
 	switch {
 	case run.Lifecycle == Interrupting:
 		s.endRun(Ended{Lifecycle: Interrupted}, b)

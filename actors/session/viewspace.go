@@ -84,9 +84,10 @@ func (s *State) viewSpace(p *SpacePin) ViewSpace {
 }
 
 // viewTurnSpace returns the workspace of the latest turn, with the prompt pack and
-// the catalog that its run has, as long as that is active.
+// the catalog that count in its run.
 func (s *State) viewTurnSpace() *ViewSpace {
-	if s.Turn.space() == nil {
+	t := s.turnSpace()
+	if t == nil {
 		return nil
 	}
 	st := s.turnStack()
@@ -95,22 +96,13 @@ func (s *State) viewTurnSpace() *ViewSpace {
 		return nil
 	}
 	v := s.viewSpace(&w.SpacePin)
-	if !s.turnIsRuns() {
-		return &v
-	}
-	v.PromptPack, v.ToolCatalog = "", ""
-	if _, p := st.chosenPrompt(&s.Run.Config); p != nil {
-		v.PromptPack = p.PromptPack
-	}
-	if _, c := st.chosenCatalog(&s.Run.Config); c != nil {
-		v.ToolCatalog = c.ToolCatalog
-	}
+	v.PromptPack, v.ToolCatalog = t.Prompt, t.Catalog
 	return &v
 }
 
 // viewPrompt returns what the latest turn shows before the transcript.
 func (s *State) viewPrompt() *ViewPrompt {
-	t := s.Turn.space()
+	t := s.turnSpace()
 	if t == nil || t.Mark.IsZero() {
 		return nil
 	}

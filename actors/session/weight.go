@@ -16,7 +16,7 @@ const (
 	planCallWeight   = 96
 	itemWeight       = 72
 	offerWeight      = 4
-	extraWeight      = 32
+	definedWeight    = 24
 	configWeight     = 320
 	runWeight        = 288 + configWeight
 	ruleWeight       = 128
@@ -147,8 +147,8 @@ func (t *Turn) weight() int {
 		return 0
 	}
 	n := turnWeight + cap(t.Toolset.Offers)*offerWeight + cap(t.Toolset.Verdicts)
-	if t.Extra != nil {
-		n += extraWeight + cap(t.Extra.Defined)*offerWeight
+	if t.Defined != nil {
+		n += definedWeight + cap(*t.Defined)*offerWeight
 	}
 	if t.Step != nil {
 		n += stepWeight + cap(t.Step.Tools)*8 + cap(t.Step.Calls)*lastCallWeight

@@ -5,9 +5,11 @@ package host
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
 )
 
 // simTypes are the events that must have had an effect in the simulation.
@@ -15,7 +17,8 @@ var simTypes = []string{
 	session.TypeRunRequested, session.TypeToolRegistrySet, session.TypeToolOverridesSet, session.TypeToolCallsObserved,
 	session.TypeGenerationSettled, session.TypeToolCallSettled, session.TypeToolBatchSettled, session.TypeStepPrepared, session.TypeWakeSettled,
 	session.TypeRunCancelRequested, session.TypeRunInterrupt, session.TypeRunPauseRequested, session.TypeRunResumeRequested, session.TypeSteerRequested,
-	session.TypeApprovalDecided,
+	session.TypeApprovalDecided, session.TypeWorkspaceSyncRequested, session.TypeWorkspaceApplyRequested, session.TypeWorkspaceDetached,
+	session.TypeWorkspaceSnapshotReady, session.TypeWorkspaceSyncUnchanged, session.TypeWorkspaceSyncFailed,
 }
 
 // simTool is a tool of a registry in the simulation; its executor's target
@@ -67,6 +70,8 @@ func (s *sim) event(state *session.State) (door session.Door, typ string, payloa
 	}
 	_, own := state.NextRegistry().Lookup("x.search")
 	switch {
+	case s.draw(9) == 0:
+		door, typ, data = s.workspace(state)
 	case !own && s.draw(4) == 0:
 		door, typ, data = s.configure()
 	case state.Run == nil || s.draw(12) == 0:
@@ -179,7 +184,64 @@ func (s *sim) settlement(e session.Effect) (session.Door, string, any) {
 		}[s.draw(4)]
 		said["effect"] = e.Name
 		return session.DoorStep, session.TypeStepPrepared, said
+	case session.ClassSpace:
+		return s.synced(e)
 	default:
 		return session.DoorWake, session.TypeWakeSettled, map[string]any{"effect": e.Name}
 	}
+}
+
+// workspace syncs a workspace, applies what is staged, or detaches it.
+func (s *sim) workspace(state *session.State) (session.Door, string, any) {
+	name := []string{"a", "b"}[s.draw(2)]
+	mode := []string{"next_run", "next_step_boundary", "immediate_if_idle"}[s.draw(3)]
+	switch staged := state.Spaces != nil && len(state.Spaces.Staged) > 0; {
+	case staged && s.draw(2) == 0:
+		return session.DoorCtl, session.TypeWorkspaceApplyRequested, map[string]any{"mode": mode}
+	case state.Spaces != nil && s.draw(5) == 0:
+		return session.DoorCtl, session.TypeWorkspaceDetached, map[string]any{"workspace": name}
+	}
+	sync := map[string]any{"workspace": name}
+	switch s.draw(5) {
+	case 0:
+		sync["dry"] = true
+	case 1:
+		sync["apply"] = mode
+	}
+	if sync["dry"] == nil && (state.Spaces == nil || s.draw(4) == 0) {
+		// Without a grant the session knows of no space. The run time is as long as
+		// may be: whoever takes over late asks nothing past it.
+		sync["grant"] = map[string]any{"space": name, "run_ms": session.SyncRunMaxMS}
+	}
+	return session.DoorCtl, session.TypeWorkspaceSyncRequested, sync
+}
+
+// synced settles a sync, as readers do: what they read, nothing new, a failure,
+// or what no session may take.
+func (s *sim) synced(e session.Effect) (session.Door, string, any) {
+	var asked session.Space
+	if err := codec.Unmarshal(e.Payload, &asked); err != nil {
+		panic(err)
+	}
+	if len(asked.Known) > 0 && s.draw(3) == 0 {
+		hash := asked.Known[s.draw(len(asked.Known))].String()
+		return session.DoorSpace, session.TypeWorkspaceSyncUnchanged, map[string]any{"effect": e.Name, "hash": hash}
+	}
+	manifest := map[string]any{"v": 1, "kind": "workspace", "space": asked.Space}
+	switch n := s.draw(8); n {
+	case 0:
+		return session.DoorSpace, session.TypeWorkspaceSyncFailed, map[string]any{"effect": e.Name, "error": map[string]any{"code": "space_unreadable"}}
+	case 1:
+		manifest["space"] = "another"
+	case 2:
+		manifest["prompts"] = []any{map[string]any{"prompt_pack": "none", "parts": []any{map[string]any{"file": 7}}}}
+	case 3:
+		manifest["catalogs"] = []any{map[string]any{"tool_catalog": "default", "tools": []any{"search", "ask", "shell", "gone"}}}
+	default:
+		path := fmt.Sprintf("%d.md", n)
+		manifest["files"] = []any{map[string]any{"path": path, "ref": codec.RefOf([]byte(path)).String(), "size": 4, "media_type": "text/markdown"}}
+		manifest["prompts"] = []any{map[string]any{"prompt_pack": "default", "parts": []any{map[string]any{"file": 0}}}}
+		manifest["context"] = []any{map[string]any{"group": "docs", "files": []any{0}}}
+	}
+	return session.DoorSpace, session.TypeWorkspaceSnapshotReady, map[string]any{"effect": e.Name, "manifest": manifest}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/internal/devserver"
 )
@@ -258,11 +259,17 @@ func ExampleClient_SettleCall() {
 // startWithoutModel runs a server and a session-actor in this process: what the
 // model says, the example says itself.
 func startWithoutModel(ctx context.Context, install string) (c *client.Client, stop func()) {
+	return startServing(ctx, install, nil)
+}
+
+// startServing starts a server whose bridge serves what serve gives it; nil: no
+// bridge runs.
+func startServing(ctx context.Context, install string, serve func(*bridge.Bridge) error) (c *client.Client, stop func()) {
 	dir, err := os.MkdirTemp("", "refold-example-")
 	if err != nil {
 		panic(err)
 	}
-	server, err := devserver.Start(ctx, devserver.Options{Dir: dir, Install: []byte(install)})
+	server, err := devserver.Start(ctx, devserver.Options{Dir: dir, Install: []byte(install), Serve: serve})
 	if err != nil {
 		panic(err)
 	}

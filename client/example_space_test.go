@@ -5,14 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"os"
 	"testing/fstest"
 	"time"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/client"
-	"github.com/refold/refold/internal/devserver"
 )
 
 // files is a reader of spaces that holds one in memory.
@@ -69,25 +67,6 @@ func ExampleClient_Sync() {
 // startWithReader runs a server, a session-actor and a bridge that reads the space
 // support.
 func startWithReader(ctx context.Context, r bridge.SpaceReader) (c *client.Client, stop func()) {
-	dir, err := os.MkdirTemp("", "refold-example-")
-	if err != nil {
-		panic(err)
-	}
 	record := `{"v":1,"rules":1,"tools":[],"config":{"provider":"p","model":"m"},"spaces":[{"space":"support"}]}`
-	server, err := devserver.Start(ctx, devserver.Options{
-		Dir: dir, Install: []byte(record), Serve: func(b *bridge.Bridge) error { return b.Space("support", r) },
-	})
-	if err != nil {
-		panic(err)
-	}
-	if c, err = client.Connect(ctx, client.Options{InProcess: server.InProcess()}); err != nil {
-		panic(err)
-	}
-	return c, func() {
-		c.Close()
-		server.Stop()
-		if err := os.RemoveAll(dir); err != nil {
-			panic(err)
-		}
-	}
+	return startServing(ctx, record, func(b *bridge.Bridge) error { return b.Space("support", r) })
 }

@@ -121,11 +121,16 @@ func TestRollingRestart(t *testing.T) {
 	verifyAll(t, url)
 }
 
+// TestDemo: the demo does what it says, on a server with roles that refuses it
+// nothing.
 func TestDemo(t *testing.T) {
 	t.Parallel()
-	out, errOut, status := run(t, time.Minute, nil, "refold", "demo")
+	out, errOut, status := run(t, time.Minute, nil, "refold", "demo", "--verbose")
 	if status != 0 {
 		t.Fatalf("status %d\n%s%s", status, out, errOut)
+	}
+	if !strings.Contains(errOut, "lane_owned") || strings.Contains(errOut, "nats_permission_denied") {
+		t.Errorf("want logs, and none of a refusal:\n%s", errOut)
 	}
 	for _, want := range []string{
 		`group 1 of 1  read_file`, `group 1 of 1  grep`, `succeeded apply_patch r1t3c0`, `succeeded shell r1t4c0 \(\d+ ms\): exit status 0`,

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,6 +16,24 @@ import (
 	"github.com/refold/refold/internal/devserver"
 	"github.com/refold/refold/internal/llm/scripted"
 )
+
+// lockedBuffer holds what several goroutines log.
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
 
 // A server with roles goes on with what one without them has stored. Its operator
 // may do what people do, its user of models serves a provider, a program without a
@@ -30,7 +49,7 @@ func TestRoles(t *testing.T) {
 	}
 	stop()
 
-	var log bytes.Buffer
+	var log lockedBuffer
 	logger := slog.New(slog.NewTextHandler(&log, nil))
 	server, err := devserver.Start(ctx, devserver.Options{
 		Dir: dir, Install: []byte(record), Roles: true, Model: "openai", Logger: logger,

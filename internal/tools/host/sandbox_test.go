@@ -37,7 +37,7 @@ func TestExecInSandboxTimeout(t *testing.T) {
 	t.Parallel()
 	box, report := boxed(t)
 	r := newRig(t, Options{Sandbox: box}, nil)
-	got := r.call(ToolExec, args{"command": "(trap '' TERM HUP; setsid sleep 300) & echo begun; sleep 300", "timeout_ms": 400})
+	got := r.call(ToolExec, args{"command": "(trap '' TERM HUP; setsid sleep 300) & echo begun; sleep 300", "timeout_ms": 3000})
 	if got.Error == nil || got.Error.Code != CodeTimeout {
 		t.Fatalf("got %+v, want %s", got, CodeTimeout)
 	}

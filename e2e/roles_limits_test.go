@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -71,7 +72,10 @@ func TestFullLogEndsNoSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.wantEnd("s1", 1, session.Completed, "")
-	g.refold("chat", 0, nil, "run", "s2", "hi")
+	until(t, time.Minute, "a run of the client", func() bool { // the session-actors learn of the room a moment later
+		_, _, status := run(t, endWithin, nil, "refold", g.as("chat", "run", "s2", "hi")...)
+		return status == 0
+	})
 	verifyAll(t, g.url)
 	g.wantNone()
 }

@@ -33,11 +33,11 @@ type chaosRun struct {
 	ways  []string
 }
 
-// Whoever sends a message is killed before it and after it: a third of the
-// messages of the demo, those of its cancelled conversation included, and all by
-// night, which takes five minutes. What a daemon sends because it starts is struck
-// at together, all else in a trial of its own. Of the conversation that adopts a
-// workspace a sample is tried below.
+// TestKilledAtEachMessage kills the sender before and after a third of the messages
+// of the demo and of its cancelled conversation. make nightly-demo tries all of
+// them, which takes five minutes. Messages that a daemon sends because it starts
+// share trials; each other message has a trial of its own. TestStruckOtherwise
+// tries a sample of the conversation that adopts a workspace.
 func TestKilledAtEachMessage(t *testing.T) {
 	t.Parallel()
 	args := []string{"--conversation", "demo", "--conversation", "cancelled", "--together", "--missed-max", "0", "--part", "1/3"}

@@ -47,14 +47,15 @@ func (b *Bus) put(ctx context.Context, stream string, msg *nats.Msg, limit int) 
 // JetStream alone takes it for missing. Servers elect one within ten seconds.
 const leaderless = 30 * time.Second
 
-// unanswered is since when a user who leaves JetStream alone gets no answer.
+// unanswered records when publishes began to get no answer. A user who leaves
+// JetStream alone keeps one.
 type unanswered struct {
 	mu          sync.Mutex
 	first, last time.Time
 }
 
-// since adds a request without an answer, and returns when the first of those was
-// made that followed one another.
+// since records an unanswered request at now and returns the time of the first one
+// of its series. A series ends when none is recorded for leaderless.
 func (u *unanswered) since(now time.Time) time.Time {
 	u.mu.Lock()
 	defer u.mu.Unlock()

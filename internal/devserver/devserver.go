@@ -38,9 +38,8 @@ type Options struct {
 	VerifyPart float64 // of the snapshots, to be compared with the log; 0: none
 
 	// Roles gives the server accounts and users of the roles, with their files
-	// below Dir/roles ([Server.Context]). A program on this machine that brings no
-	// key is a client and an approver. Without Roles whoever connects may do
-	// everything.
+	// below Dir/roles ([Server.Context]). A program without a key has the rights of
+	// clients and approvers. Without Roles every program may do everything.
 	Roles bool
 	// Model is a provider that a bridge of another process asks, as the user
 	// [Models]; empty: none. It goes with Roles.

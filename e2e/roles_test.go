@@ -129,10 +129,13 @@ func (g *guarded) connect(user string, options ...nats.Option) *nats.Conn {
 	return nc
 }
 
-// start starts a session-actor with its own rights.
+// start starts a session-actor with its own rights, and waits until it has
+// created the consumers of bridges, which may create none themselves.
 func (g *guarded) start(record object) *system {
 	g.t.Helper()
-	return startSystemOn(g.t, g.url, g.daemon("actor"), record)
+	s := startSystemOn(g.t, g.url, g.daemon("actor"), record)
+	until(g.t, time.Minute, "a session-actor", func() bool { return strings.Contains(s.actor.out.String(), "session_actor_starts") })
+	return s
 }
 
 // wantNone wants that the servers refused nobody anything.

@@ -203,7 +203,7 @@ func TestDeniedPublish(t *testing.T) {
 		authorization { users: [
 			{ user: op, password: p },
 			{ user: u, password: p, permissions {
-				publish: [ "$JS.API.INFO", "refold.in.*" ], subscribe: [ "_INBOX.>", "refold.out.*" ] } }
+				publish: [ "$JS.API.INFO", "$JS.API.CONSUMER.INFO.REFOLD_FX.*", "refold.in.*" ], subscribe: [ "_INBOX.>", "refold.out.*" ] } }
 		] }`)
 	as := func(user string) *bus.Bus {
 		b, err := bus.Connect(testContext(t), bus.Options{URL: strings.Replace(node.URL(), "nats://", "nats://"+user+":p@", 1)})
@@ -236,6 +236,9 @@ func TestDeniedPublish(t *testing.T) {
 		} else {
 			oneLine(t, err)
 		}
+	}
+	if _, err := b.EnsureBridge(ctx, parse(t, ""), session.ClassTool, "host"); err == nil || !strings.Contains(err.Error(), "start a session-actor with --consumer tool/host first") {
+		t.Errorf("a consumer that is missing: got %v, want to be told who creates it", err)
 	}
 	if err := b.SubscribeLive(ctx, "s1", func(string, []byte) {}); err == nil {
 		t.Error("listening where it may not: got no error")

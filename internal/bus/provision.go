@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -51,7 +52,8 @@ func (b *Bus) Provision(ctx context.Context, conf *Conf, replicas int) error {
 }
 
 // EnsureBridge creates or updates the consumer from which bridges of a class
-// and target pull, and returns its name. It needs the effects stream only.
+// and target pull, and returns its name. It needs the effects stream only. Its
+// error says so if the consumer is missing and this user may not create it.
 func (b *Bus) EnsureBridge(ctx context.Context, conf *Conf, class session.Class, target string) (string, error) {
 	consumer, err := conf.bridgeConf(class, target)
 	if err != nil {
@@ -60,6 +62,10 @@ func (b *Bus) EnsureBridge(ctx context.Context, conf *Conf, class session.Class,
 	err = b.retry(ctx, func(ctx context.Context) error {
 		return b.ensureConsumer(ctx, conf.names.EffectsStream(), consumer)
 	})
+	var denied *PermissionError
+	if errors.As(err, &denied) && strings.Contains(denied.Subject, ".CONSUMER.CREATE.") {
+		return "", fmt.Errorf("consumer %s is missing, and this user may not create it: start a session-actor with --consumer %s/%s first (%w)", consumer.cfg.Name, class, target, err)
+	}
 	if err != nil {
 		return "", fmt.Errorf("provision consumer %s: %w", consumer.cfg.Name, err)
 	}

@@ -93,14 +93,14 @@ race: ## run the tests of all other packages but e2e under the race detector
 # 2.15.2 looks at maps without their lock when it is in a cluster; its source says
 # that this may be a race.
 APART := ^TestCluster
-# Tests that kill daemons hundreds of times, sixteen trials at once. They run by
-# themselves: beside them, others wait for minutes.
+# Tests that kill daemons hundreds of times. They run by themselves, four with six
+# trials at once each: beside them, others wait for minutes.
 KILLS := ^(TestKilledAtEachMessage|TestStruck)
 
 .PHONY: outside
 outside: ## run the tests from the outside, real processes and real servers: under the race detector, but for those that kill all the time
 	REFOLD_CLUSTER_SERVERS=process CGO_ENABLED=1 go test -race -timeout 12m -parallel 3 -skip '$(KILLS)' ./e2e
-	go test -timeout 12m -parallel 1 -run '$(KILLS)' ./e2e
+	go test -timeout 12m -parallel 4 -run '$(KILLS)' ./e2e
 
 .PHONY: shared
 shared: ## run under the race detector what folds and encodes in several goroutines at once: 1,000 of the 50,000 interleavings that make plain tries

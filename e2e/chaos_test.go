@@ -33,25 +33,25 @@ type chaosRun struct {
 	ways  []string
 }
 
-// TestKilledAtEachMessage kills the sender before and after a ninth of the messages
+// TestKilledAtEachMessage kills the sender before and after a twelfth of the messages
 // of the demo and of its cancelled conversation. make nightly-demo tries all of
 // them, which takes five minutes. Messages that a daemon sends because it starts
 // share trials; each other message has a trial of its own. TestStruckOtherwise
 // tries a sample of the conversation that adopts a workspace.
 func TestKilledAtEachMessage(t *testing.T) {
 	t.Parallel()
-	args := []string{"--conversation", "demo", "--conversation", "cancelled", "--together", "--missed-max", "0", "--part", "1/9"}
-	struck, tried, of := strikes(t, chaosRun{"the sender", args, 35, 350, []string{"bridge", "session-actor"}})
+	args := []string{"--conversation", "demo", "--conversation", "cancelled", "--together", "--missed-max", "0", "--part", "1/12"}
+	struck, tried, of := strikes(t, chaosRun{"the sender", args, 25, 350, []string{"bridge", "session-actor"}})
 	if struck != tried {
 		t.Errorf("struck at %d of %d points that were tried, of %d, want all", struck, tried, of)
 	}
 }
 
-// TestStruckDensely tries a ninth of the demo's trials that strike at many
+// TestStruckDensely tries an eighteenth of the demo's trials that strike at many
 // points each: those are come by, and the end is what it must be.
 func TestStruckDensely(t *testing.T) {
 	t.Parallel()
-	strikes(t, chaosRun{"many in a trial", []string{"--dense", "--conversation", "demo", "--part", "1/9"}, 24, 200, []string{"bridge", "session-actor"}})
+	strikes(t, chaosRun{"many in a trial", []string{"--dense", "--conversation", "demo", "--part", "1/18"}, 10, 200, []string{"bridge", "session-actor"}})
 }
 
 // TestStruckOtherwise tries so many of the other strikes that there are, of each
@@ -60,13 +60,13 @@ func TestStruckDensely(t *testing.T) {
 func TestStruckOtherwise(t *testing.T) {
 	t.Parallel()
 	for _, c := range []chaosRun{
-		{"both daemons, the server", []string{"--brief", "--kill", "both,server", "--points", "6"}, 12, 700, []string{"both", "nats-server"}},
+		{"both daemons, the server", []string{"--brief", "--kill", "both,server", "--points", "3"}, 6, 700, []string{"both", "nats-server"}},
 		{
-			"told to end", []string{"--brief", "--signal", "term", "--kill", "actor,bridge,both,server", "--points", "8"}, 16, 1000,
+			"told to end", []string{"--brief", "--signal", "term", "--kill", "actor,bridge,both,server", "--points", "4"}, 4, 1000,
 			[]string{"bridge by SIGTERM", "session-actor by SIGTERM", "both by SIGTERM", "nats-server by SIGTERM"},
 		},
-		{"a workspace", []string{"--brief", "--conversation", "workspace", "--points", "6"}, 6, 200, []string{"bridge", "session-actor"}},
-		{"twice", []string{"--brief", "--kill", "actor,bridge,server", "--points", "2", "--twice", "2", "--missed-max", "25"}, 8, 700, []string{"twice"}},
+		{"a workspace", []string{"--brief", "--conversation", "workspace", "--points", "4"}, 4, 200, []string{"bridge", "session-actor"}},
+		{"twice", []string{"--brief", "--kill", "actor,bridge,server", "--points", "2", "--twice", "1", "--missed-max", "25"}, 6, 700, []string{"twice"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

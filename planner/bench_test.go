@@ -136,9 +136,13 @@ func BenchmarkCompose(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	own := planner.Layer{Name: "own", Tools: []planner.ToolSpec{{
+	tools, bad := planner.PackTools([]planner.ToolSpec{{
 		ToolID: "own.look", ToolName: "own_look", ArgsSchema: []byte{0x80}, Executor: planner.Executor{Kind: "effect", Target: "own"},
-	}}}
+	}})
+	if bad != nil {
+		b.Fatal(bad)
+	}
+	own := planner.Layer{Name: "own", Tools: tools}
 	words := planner.Layer{Name: "support"}
 	for i := range min(16, base.Len()) {
 		words.Words = append(words.Words, planner.Word{Tool: base.Tool(planner.ToolIndex(i)).ToolID, Description: "Other words."})

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
@@ -28,6 +29,8 @@ var scopeFunctions = [...]struct {
 	{"used", cel.BoolType, func(f *StepFacts, id string) ref.Val { return types.Bool(f.used(id)) }},
 	{"fact", cel.StringType, func(f *StepFacts, name string) ref.Val { return types.String(f.fact(name)) }},
 	{"role", cel.BoolType, func(f *StepFacts, name string) ref.Val { return types.Bool(f.role(name)) }},
+	{"skill", cel.BoolType, func(f *StepFacts, name string) ref.Val { return types.Bool(slices.Contains(f.Skills, name)) }},
+	{"space", cel.BoolType, func(f *StepFacts, name string) ref.Val { return types.Bool(slices.Contains(f.Spaces, name)) }},
 }
 
 // environment is the language of steps, approvals that of approvals: the same,
@@ -233,8 +236,13 @@ func (l *language) visit(e ast.Expr) {
 			l.fault(e, false, "bytes and unsigned integers are not supported")
 		}
 	case ast.CallKind:
-		if call := e.AsCall(); call.FunctionName() == callUsed {
+		switch call := e.AsCall(); call.FunctionName() {
+		case callUsed:
 			l.bindTool(call.Args()[1])
+		case callSkill, callSpace:
+			if _, ok := call.Args()[1].AsLiteral().(types.String); !ok {
+				l.fault(call.Args()[1], false, "%s needs a name as a literal text,", call.FunctionName()[1:])
+			}
 		}
 	case ast.IdentKind:
 		name := e.AsIdent()

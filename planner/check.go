@@ -169,6 +169,8 @@ func verdictRejection(reg *Registry, floor *Floor, t ToolIndex, v Verdict) Rejec
 	switch {
 	case v.Reason == NotListed:
 		return reject(ToolDisabled, "the tool is not offered in this turn")
+	case v.Reason == NotOfSkill:
+		return reject(ToolDisabled, "no active skill allows the tool")
 	case v.Reason == DisabledBySession:
 		return reject(ToolDisabled, "the tool is disabled for the session")
 	case v.Reason == DisabledByRun:
@@ -177,6 +179,8 @@ func verdictRejection(reg *Registry, floor *Floor, t ToolIndex, v Verdict) Rejec
 		return reject(ToolUnavailable, spec.Availability[v.Index].String()+" does not hold")
 	case v.Reason == RuleFails:
 		return reject(ToolUnavailable, "the tool is not available")
+	case v.Reason == Lacking:
+		return reject(ToolUnavailable, Missing(reg.need(t, v.Index)))
 	case !bound:
 		return reject(ToolUnbound, "nobody carries the tool out")
 	case v.Reason == CapabilityMissing && floor.capability(reg, t, v.Index) != "":

@@ -11,10 +11,38 @@ import (
 // Layer is what one space, or the session itself, adds to a registry: tools of
 // its own, and other words for tools that are there.
 type Layer struct {
-	Name     string     // of the space; of the session's own tools, Reserved
-	Tools    []ToolSpec // joined to the tools below; they join a profile or a catalog
-	Words    []Word     // in the order of the space's list
-	Reserved bool       // its tools are the session's own, and may ask for what only those may: see RuleSpaceFiles
+	Name  string      // of the space
+	Needs []string    // of all its tools, beside their own
+	Tools *LayerTools // joined to the tools below; they join a profile or a catalog. Nil: none
+	Words []Word      // in the order of the space's list
+}
+
+// LayerTools are tools that a layer brings, checked by themselves and compiled:
+// immutable, to be shared, and safe for use by several goroutines at once.
+type LayerTools struct {
+	specs []ToolSpec // as they were given
+	tools []tool
+	room  registryRoom
+	from  origin
+}
+
+// PackTools compiles the tools of a pack.
+func PackTools(specs []ToolSpec) (*LayerTools, *ComposeError) { return layerTools(specs, ofPack) }
+
+// SessionTools compiles the session's own tools: they may ask for what only
+// those may (RuleSpaceFiles, RuleSkills, RuleGrants, ExecutorSpace).
+func SessionTools(specs []ToolSpec) (*LayerTools, *ComposeError) { return layerTools(specs, ofSession) }
+
+func layerTools(specs []ToolSpec, from origin) (*LayerTools, *ComposeError) {
+	l := &LayerTools{specs: specs, tools: make([]tool, len(specs)), from: from}
+	for i := range specs {
+		t, bad := newTool(fmt.Sprintf("tools[%d]", i), cloneSpec(specs[i]), &l.room, from)
+		if bad != nil {
+			return nil, &ComposeError{Code: ComposeTool, Path: bad.Path, Detail: bad.Detail}
+		}
+		l.tools[i] = t
+	}
+	return l, nil
 }
 
 // Word rewords a tool: it becomes an alternate descriptor under the same
@@ -33,7 +61,7 @@ type ComposeCode string
 const (
 	ComposeTaken     ComposeCode = "tool_taken"      // its tool_id is that of another tool
 	ComposeNameTaken ComposeCode = "tool_name_taken" // one of its names is
-	ComposeTool      ComposeCode = "bad_tool"        // the tool itself is wrong
+	ComposeTool      ComposeCode = "wrong_type"      // the tool itself is wrong
 	ComposeSchema    ComposeCode = "bad_schema"      // a word's args_schema is no schema
 	ComposeWidens    ComposeCode = "widens_schema"   // a word requires what the tool forbids
 	ComposeTooMany   ComposeCode = "too_many"        // a limit of registries
@@ -61,6 +89,9 @@ type layer struct {
 	Layer string      `msgpack:"layer"`
 	Tools []string    `msgpack:"tools,omitempty"` // tool_ids, sorted
 	Words []codec.Ref `msgpack:"words,omitempty"` // by word; the zero Ref: passed over
+
+	needs    []string
+	reserved bool // its tools are the session's own
 }
 
 // Compose returns base with layers on top of it, the first one lowest. Without
@@ -78,7 +109,7 @@ func Compose(base *Registry, layers []Layer) (*Registry, *ComposeError) {
 		c.take(i)
 	}
 	for i := range layers {
-		if bad := c.add(&layers[i], &c.made[i]); bad != nil {
+		if bad := c.add(&layers[i], i); bad != nil {
 			bad.Layer = i
 			return nil, bad
 		}
@@ -110,23 +141,26 @@ func (c *composing) take(i int) {
 	}
 }
 
-// add puts a layer on top.
-func (c *composing) add(l *Layer, made *layer) *ComposeError {
-	made.Layer = l.Name
-	for i := range l.Tools {
-		path := fmt.Sprintf("tools[%d]", i)
-		t, bad := newTool(path, cloneSpec(l.Tools[i]), &c.room, l.Reserved)
-		if bad != nil {
-			return &ComposeError{Code: ComposeTool, Path: bad.Path, Detail: bad.Detail}
+// add puts layer number at on top.
+func (c *composing) add(l *Layer, at int) *ComposeError {
+	made := &c.made[at]
+	made.Layer, made.needs = l.Name, l.Needs
+	made.reserved = l.Tools != nil && l.Tools.from == ofSession
+	if l.Tools != nil {
+		if problem := c.room.add(l.Tools.room); problem != "" {
+			return &ComposeError{Code: ComposeTooMany, Path: "tools", Detail: problem}
 		}
-		if bad := c.collision(path, &t); bad != nil {
-			return bad
+		for i, t := range l.Tools.tools {
+			if bad := c.collision(fmt.Sprintf("tools[%d]", i), &t); bad != nil {
+				return bad
+			}
+			t.layer = at + 1
+			c.tools = append(c.tools, t)
+			c.take(len(c.tools) - 1)
+			made.Tools = append(made.Tools, t.spec.ToolID)
 		}
-		c.tools = append(c.tools, t)
-		c.take(len(c.tools) - 1)
-		made.Tools = append(made.Tools, t.spec.ToolID)
+		slices.Sort(made.Tools)
 	}
-	slices.Sort(made.Tools)
 	for i := range l.Words {
 		ref, bad := c.reword(fmt.Sprintf("words[%d]", i), &l.Words[i])
 		if bad != nil {
@@ -239,12 +273,12 @@ func (c *composing) registry(base *Registry, layers []Layer) (*Registry, *Compos
 		}
 	}
 	for i := range layers {
-		if len(layers[i].Tools) == 0 {
+		if layers[i].Tools == nil {
 			continue
 		}
 		bad := checkKinds(r.specs)
 		if bad == nil {
-			bad = r.addApprovals(layers[i].Tools, &r.room)
+			bad = r.addApprovals(layers[i].Tools.specs, &r.room)
 		}
 		if bad != nil {
 			return nil, &ComposeError{Code: ComposeTool, Path: bad.Path, Detail: bad.Detail}
@@ -256,10 +290,22 @@ func (c *composing) registry(base *Registry, layers []Layer) (*Registry, *Compos
 	return r, nil
 }
 
-// joining calls fn with the tools that layers brought: they join a base that is
-// a profile or a catalog.
-func (r *Registry) joining(fn func(ToolIndex)) {
+// LayerOf returns the name of the layer that brought a tool, "" if the registry
+// had it without layers.
+func (r *Registry) LayerOf(t ToolIndex) string {
+	if at := r.tools[t].layer; at > 0 {
+		return r.layers[at-1].Layer
+	}
+	return ""
+}
+
+// joining calls fn with the tools that layers brought, all or those that only
+// names: they join a base.
+func (r *Registry) joining(only []string, fn func(ToolIndex)) {
 	for i := range r.layers {
+		if only != nil && !slices.Contains(only, r.layers[i].Layer) {
+			continue
+		}
 		for _, id := range r.layers[i].Tools {
 			fn(r.byID[id])
 		}

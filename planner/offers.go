@@ -14,14 +14,15 @@ func (ts *Toolset) ToolName(reg *Registry, t ToolIndex) string {
 }
 
 // Offerable returns the tools that a list could bring into a turn, in the order
-// of the registry: those that nothing disables, and that are available and
-// permitted. Only what req disables counts.
+// of the registry: those that no skill leaves out and nothing disables, and that
+// are available and permitted. Of req, only Narrow and what it disables count.
 func Offerable(reg *Registry, req Request, facts Facts) []ToolIndex {
 	session, run := reg.marks(req.Session.Disable), reg.marks(req.Run.Disable)
+	left := reg.narrowed(req)
 	tools := make([]ToolIndex, 0, len(reg.tools))
 	for i := range reg.tools {
 		t := ToolIndex(i)
-		if !session[i] && !run[i] && reg.available(t, facts).Reason == Offered {
+		if (left == nil || !left[i]) && !session[i] && !run[i] && reg.available(t, facts).Reason == Offered {
 			tools = append(tools, t)
 		}
 	}
@@ -30,8 +31,8 @@ func Offerable(reg *Registry, req Request, facts Facts) []ToolIndex {
 
 // Define returns the tools whose definitions a masked run shows from its first
 // turn on, in the order of Select: what steps 1 and 2 bring in, without what is
-// disabled and what lacks a capability. Availability rules do not count, since
-// they change with the session's state.
+// disabled and what lacks a capability. Availability rules and active skills do
+// not count, since they change while the run goes on.
 func Define(reg *Registry, req Request, facts Facts) []Offer {
 	session, run := reg.marks(req.Session.Disable), reg.marks(req.Run.Disable)
 	return slices.DeleteFunc(listed(reg, req).offers, func(o Offer) bool {

@@ -38,6 +38,7 @@ type tool struct {
 	spec        ToolSpec
 	template    template
 	approval    *when        // nil: never or always
+	layer       int          // that brought it, from 1; 0: the registry itself
 	descriptors []descriptor // the spec's own, then its alternates
 }
 
@@ -129,6 +130,12 @@ func (r *Registry) Lookup(name string) (ToolIndex, bool) {
 		return o.tool, true
 	}
 	return NoTool, false
+}
+
+// LookupID finds a tool by tool_id alone.
+func (r *Registry) LookupID(id string) (ToolIndex, bool) {
+	t, ok := r.byID[id]
+	return t, ok
 }
 
 // LookupRef finds the tool that a descriptor belongs to, alternates included.

@@ -1,5 +1,7 @@
 package planner
 
+import "fmt"
+
 // registryRoom is what the parts of a registry take together. Each is counted
 // before it is compiled, so that what is refused has cost little: an event with
 // a registry is read again whenever its session is.
@@ -7,6 +9,18 @@ type registryRoom struct {
 	nodes    int // JSON values of schemas
 	patterns int // bytes of patterns, compiled
 	whens    int // bytes of conditions, as text
+}
+
+// add counts all that other took, or says what that goes beyond.
+func (r *registryRoom) add(other registryRoom) string {
+	r.nodes, r.patterns, r.whens = r.nodes+other.nodes, r.patterns+other.patterns, r.whens+other.whens
+	switch {
+	case r.nodes > RegistryNodesMax:
+		return fmt.Sprintf("with it the schemas of the registry hold %d values, at most %d", r.nodes, RegistryNodesMax)
+	case r.patterns > RegistryPatternsBytesMax:
+		return fmt.Sprintf("with it the patterns of the registry take %d bytes, at most %d", r.patterns, RegistryPatternsBytesMax)
+	}
+	return ""
 }
 
 // takeWhens counts so many bytes of conditions more, or says what they go

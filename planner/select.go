@@ -2,6 +2,7 @@ package planner
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/refold/refold/codec"
 )
@@ -33,10 +34,12 @@ type Request struct {
 	// descriptor's Ref, which offers the tool under that descriptor.
 	Base        []string
 	From        Source
+	Join        []string    // layers whose tools join a base that is the run's
 	Profile     string      // the resolved profile; "" is all tools by tool_id
 	ProfileFrom ProfileFrom // what chose it
 	Session     Overrides
 	Run         Overrides
+	Narrow      [][]string // the lists of active skills; none: nothing is left out, one of them has what is offered
 }
 
 // Facts is what is known when tools are chosen or checked.
@@ -45,7 +48,16 @@ type Facts struct {
 	Facts        []Fact
 	Capabilities []string // granted by the install record
 	SpaceFiles   bool     // an applied space has context files
+	Skills       bool     // an applied space has a skill that a model can use
+	Grants       bool     // a grant lets models enable packs
+	Lacks        []Lacks  // by layer
 	Floor        *Floor   // what the install record demands of the registry; nil: nothing
+}
+
+// Lacks is which needs of a layer, and of its tools, are not met.
+type Lacks struct {
+	Layer string
+	Needs []string
 }
 
 // hostReady is the status of a host session that can be used.
@@ -80,9 +92,11 @@ type Toolset struct {
 //
 //  1. the base, from where Request.From says;
 //  2. if that is the profile, what is enabled (session, then run); if it is the
-//     profile or the catalog, the tools of layers; always what is forced;
+//     profile or the catalog, the tools of layers, if it is the run's, those of
+//     the layers that it names; always what is forced; then, while skills narrow,
+//     only what one of their lists has, what is forced, and the session's own tools;
 //  3. without what the session or the run disables: deny wins over everything;
-//  4. without what is unavailable or lacks a capability: force never passes;
+//  4. without what is unavailable, or lacks a capability or a need: force never passes;
 //  5. in the base's order, then the rest by tool_id.
 func Select(reg *Registry, req Request, facts Facts) Toolset {
 	chosen := listed(reg, req)
@@ -93,6 +107,7 @@ func Select(reg *Registry, req Request, facts Facts) Toolset {
 	if req.From == FromProfile {
 		ts.Profile, ts.Source = req.Profile, Source(req.ProfileFrom)
 	}
+	left := reg.narrowed(req)
 	sessionDisabled := reg.marks(req.Session.Disable)
 	runDisabled := reg.marks(req.Run.Disable)
 	for i := range reg.tools {
@@ -100,6 +115,8 @@ func Select(reg *Registry, req Request, facts Facts) Toolset {
 		v := Verdict{Reason: NotListed}
 		switch {
 		case !chosen.in[i]:
+		case left != nil && left[i]:
+			v.Reason = NotOfSkill
 		case sessionDisabled[i]:
 			v.Reason = DisabledBySession
 		case runDisabled[i]:
@@ -128,7 +145,10 @@ func listed(reg *Registry, req Request) *choice {
 		chosen.add(req.Run.Enable)
 	}
 	if req.From == FromProfile || req.From == FromCatalog {
-		reg.joining(func(t ToolIndex) { chosen.offer(offered{tool: t}) })
+		reg.joining(nil, func(t ToolIndex) { chosen.offer(offered{tool: t}) })
+	}
+	if req.From == FromRun && len(req.Join) > 0 {
+		reg.joining(req.Join, func(t ToolIndex) { chosen.offer(offered{tool: t}) })
 	}
 	chosen.add(req.Session.Force)
 	chosen.add(req.Run.Force)
@@ -210,6 +230,35 @@ func (r *Registry) marks(names []string) []bool {
 	return marked
 }
 
+// narrowed returns, by tool, whether skills leave it out; nil: none does.
+func (r *Registry) narrowed(req Request) []bool {
+	if len(req.Narrow) == 0 {
+		return nil
+	}
+	left := make([]bool, len(r.tools))
+	for i := range left {
+		left[i] = true
+	}
+	keep := func(names []string) {
+		for _, name := range names {
+			if o, ok := r.resolve(name); ok {
+				left[o.tool] = false
+			}
+		}
+	}
+	for i := range req.Narrow {
+		keep(req.Narrow[i])
+	}
+	keep(req.Session.Force)
+	keep(req.Run.Force)
+	for i := range r.layers {
+		if r.layers[i].reserved {
+			keep(r.layers[i].Tools)
+		}
+	}
+	return left
+}
+
 // available returns step 4's verdict on a tool.
 func (r *Registry) available(t ToolIndex, facts Facts) Verdict {
 	spec := &r.tools[t].spec
@@ -218,10 +267,13 @@ func (r *Registry) available(t ToolIndex, facts Facts) Verdict {
 			return Verdict{Reason: RuleFails, Index: i}
 		}
 	}
+	if v := r.equipped(t, facts); v.Reason != Offered {
+		return v
+	}
 	return r.permitted(t, facts)
 }
 
-// permitted returns the verdict of step 4's second half: whether every
+// permitted returns the verdict of step 4's last part: whether every
 // capability that the tool needs is granted.
 func (r *Registry) permitted(t ToolIndex, facts Facts) Verdict {
 	spec := &r.tools[t].spec
@@ -238,6 +290,38 @@ func (r *Registry) permitted(t ToolIndex, facts Facts) Verdict {
 	return Verdict{Reason: Offered}
 }
 
+// equipped returns the verdict of step 4's second part: whether all that the tool
+// and its pack need is there. What is optional is not needed.
+func (r *Registry) equipped(t ToolIndex, facts Facts) Verdict {
+	if r.tools[t].layer == 0 || len(facts.Lacks) == 0 {
+		return Verdict{Reason: Offered}
+	}
+	at := slices.IndexFunc(facts.Lacks, func(l Lacks) bool { return l.Layer == r.layers[r.tools[t].layer-1].Layer })
+	for i := 0; at >= 0; i++ {
+		need := r.need(t, i)
+		if need == "" {
+			break
+		}
+		if !strings.HasSuffix(need, "?") && slices.Contains(facts.Lacks[at].Needs, need) {
+			return Verdict{Reason: Lacking, Index: min(i, verdictIndexMax)}
+		}
+	}
+	return Verdict{Reason: Offered}
+}
+
+// need returns need i of a tool, as verdicts count them: those of its pack come
+// after its own. It is "" where there is none.
+func (r *Registry) need(t ToolIndex, i int) string {
+	tool := &r.tools[t]
+	if i < len(tool.spec.Needs) {
+		return tool.spec.Needs[i]
+	}
+	if i -= len(tool.spec.Needs); tool.layer > 0 && i < len(r.layers[tool.layer-1].needs) {
+		return r.layers[tool.layer-1].needs[i]
+	}
+	return ""
+}
+
 // holds reports whether the rule holds. An unknown kind, which no registry has,
 // does not.
 func (r Rule) holds(facts Facts) bool {
@@ -250,6 +334,10 @@ func (r Rule) holds(facts Facts) bool {
 		return facts.HostSession != hostReady
 	case RuleSpaceFiles:
 		return facts.SpaceFiles
+	case RuleSkills:
+		return facts.Skills
+	case RuleGrants:
+		return facts.Grants
 	case RuleFact:
 		for _, f := range facts.Facts {
 			if f.Name == r.Name {

@@ -14,6 +14,7 @@ type ToolSpec struct {
 	DeadlineMS   int64        `msgpack:"deadline_ms,omitempty"`  // what one start may take; 0 is the default
 	Description  string       `msgpack:"description,omitempty"`
 	Executor     Executor     `msgpack:"executor"`
+	Needs        []string     `msgpack:"needs,omitempty"` // of a pack's tool: secret:NAME, env:NAME, bin:a|b, os:linux|darwin, a ? at the end: optional
 	ParallelSafe bool         `msgpack:"parallel_safe,omitempty"`
 	Requires     []string     `msgpack:"requires,omitempty"`      // capabilities
 	ResourceKey  string       `msgpack:"resource_key,omitempty"`  // template: host.fs:{path}
@@ -33,7 +34,7 @@ type Descriptor struct {
 
 // Executor says who carries a tool out.
 type Executor struct {
-	Kind   string `msgpack:"kind"`   // effect, host_loop
+	Kind   string `msgpack:"kind"`   // effect, host_loop; of the session's own tools, space too
 	Target string `msgpack:"target"` // a subject token: host
 }
 
@@ -41,6 +42,7 @@ type Executor struct {
 const (
 	ExecutorEffect   = "effect"    // a bridge that serves Target
 	ExecutorHostLoop = "host_loop" // the program that drives the session
+	ExecutorSpace    = "space"     // the session, by a sync of a space. Only the session's own tools may ask for it
 )
 
 // The values of ToolSpec.Approval that are no condition.
@@ -79,9 +81,14 @@ const (
 	RuleHostSessionNotReady = "host_session_not_ready"
 	RuleFact                = "fact" // the session's fact Name has the value Equals
 
-	// RuleSpaceFiles: an applied space has context files. Only the session's own
-	// tools may ask for it.
+	// RuleSpaceFiles: an applied space has context files. RuleSkills: an applied
+	// space has a skill that a model can use. Only the session's own tools may ask
+	// for them.
 	RuleSpaceFiles = "space_files"
+	RuleSkills     = "skills"
+
+	// RuleGrants: a grant lets models enable packs. As RuleSpaceFiles.
+	RuleGrants = "grants"
 )
 
 // Profile is a named list of tools, by tool_id or tool_name, with the step

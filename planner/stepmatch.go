@@ -10,6 +10,8 @@ type StepFacts struct {
 	Calls   []LastCall // the same calls; may be left out if no rule asks for them: see AsksCalls
 	Facts   []Fact     // sorted by name
 	Roles   []string   // in any order
+	Skills  []string   // active in the run, in any order
+	Spaces  []string   // applied, in any order
 	Context codec.Raw  // what earlier rules left; empty, or not a canonical object: {}
 	Usage   StepUsage  // of the run so far
 }

@@ -24,7 +24,7 @@ func NewRegistry(tools []ToolSpec, profiles []Profile, defaultProfile string, by
 	taken := names{ids: make(map[string]int, len(tools)), names: make(map[string]int, len(tools)), folded: make(map[string]int, len(tools))}
 	for i, spec := range tools {
 		path := fmt.Sprintf("tools[%d]", i)
-		t, bad := newTool(path, cloneSpec(spec), &room, false)
+		t, bad := newTool(path, cloneSpec(spec), &room, ofRegistry)
 		if bad == nil {
 			bad = taken.add(path, i, &t)
 		}
@@ -66,6 +66,7 @@ func cloneSpec(spec ToolSpec) ToolSpec {
 	}
 	spec.ArgsSchema = slices.Clone(spec.ArgsSchema)
 	spec.Availability = slices.Clone(spec.Availability)
+	spec.Needs = slices.Clone(spec.Needs)
 	spec.Requires = slices.Clone(spec.Requires)
 	return spec
 }

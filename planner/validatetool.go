@@ -10,10 +10,18 @@ import (
 	"github.com/refold/refold/codec"
 )
 
+// origin says who brings a tool, and so what it may say.
+type origin int
+
+const (
+	ofRegistry origin = iota // an install record, or a ToolRegistrySet
+	ofPack                   // it may have needs
+	ofSession                // one of the session's own: it may ask for what only those may
+)
+
 // newTool checks one spec by itself, fields in the order of the encoding after
-// the two names, and fills in its defaults. What it takes counts into room. A
-// reserved tool is one of the session's own.
-func newTool(path string, spec ToolSpec, room *registryRoom, reserved bool) (tool, *RegistryError) {
+// the two names, and fills in its defaults. What it takes counts into room.
+func newTool(path string, spec ToolSpec, room *registryRoom, from origin) (tool, *RegistryError) {
 	if !IsToolID(spec.ToolID) {
 		return tool{}, fault(path+".tool_id", "is 1 to %d of A-Za-z0-9_- in parts joined by dots, not %+q", ToolIDBytesMax, clip(spec.ToolID, ToolIDBytesMax))
 	}
@@ -21,7 +29,7 @@ func newTool(path string, spec ToolSpec, room *registryRoom, reserved bool) (too
 		return tool{}, fault(path+".tool_name", "is 1 to %d of A-Za-z0-9_-, not %+q", NameBytesMax, clip(spec.ToolName, NameBytesMax))
 	}
 	t := tool{spec: spec}
-	if bad := t.checkBinding(path, reserved); bad != nil {
+	if bad := t.checkBinding(path, from); bad != nil {
 		return tool{}, bad
 	}
 	if bad := t.describe(path, room); bad != nil {
@@ -36,7 +44,7 @@ func newTool(path string, spec ToolSpec, room *registryRoom, reserved bool) (too
 }
 
 // checkBinding checks all that a model is not shown.
-func (t *tool) checkBinding(path string, reserved bool) *RegistryError {
+func (t *tool) checkBinding(path string, from origin) *RegistryError {
 	spec := &t.spec
 	switch spec.Access {
 	case AccessRead, AccessWrite:
@@ -48,17 +56,20 @@ func (t *tool) checkBinding(path string, reserved bool) *RegistryError {
 	if spec.Approval == "" {
 		spec.Approval = ApprovalNever
 	}
-	if bad := checkRules(path, spec.Availability, reserved); bad != nil {
+	if bad := checkRules(path, spec.Availability, from); bad != nil {
 		return bad
 	}
 	if spec.DeadlineMS < 0 || spec.DeadlineMS > DeadlineMSMax {
 		return fault(path+".deadline_ms", "is 0 (the default) to %d, not %d", DeadlineMSMax, spec.DeadlineMS)
 	}
-	if k := spec.Executor.Kind; k != ExecutorEffect && k != ExecutorHostLoop {
+	if k := spec.Executor.Kind; k != ExecutorEffect && k != ExecutorHostLoop && (k != ExecutorSpace || from != ofSession) {
 		return fault(path+".executor.kind", "is %s or %s, not %+q", ExecutorEffect, ExecutorHostLoop, clip(k, NameBytesMax))
 	}
 	if !IsName(spec.Executor.Target) {
 		return fault(path+".executor.target", "is a subject token, 1 to %d of A-Za-z0-9_-, not %+q", NameBytesMax, clip(spec.Executor.Target, NameBytesMax))
+	}
+	if len(spec.Needs) > 0 && from != ofPack {
+		return fault(path+".needs", "are for tools of a pack: nobody could tell what is missing here")
 	}
 	if bad := t.checkRequires(path); bad != nil {
 		return bad
@@ -119,13 +130,13 @@ func (t *tool) checkRequires(path string) *RegistryError {
 }
 
 // checkRules checks availability rules.
-func checkRules(path string, rules []Rule, reserved bool) *RegistryError {
+func checkRules(path string, rules []Rule, from origin) *RegistryError {
 	if len(rules) > RulesMax {
 		return fault(path+".availability", "%d rules, at most %d", len(rules), RulesMax)
 	}
 	for i, rule := range rules {
 		at := fmt.Sprintf("%s.availability[%d]", path, i)
-		if rule.Kind == RuleSpaceFiles && reserved {
+		if from == ofSession && (rule.Kind == RuleSpaceFiles || rule.Kind == RuleSkills || rule.Kind == RuleGrants) {
 			continue
 		}
 		switch rule.Kind {

@@ -1,6 +1,9 @@
 package planner
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Reason says what became of a tool in a turn. The numbers are wire: they
 // stand in toolsets that sessions keep.
@@ -13,12 +16,14 @@ const (
 	DisabledByRun     Reason = 3 // step 3
 	RuleFails         Reason = 4 // step 4: an availability rule doesn't hold
 	CapabilityMissing Reason = 5 // step 4: a capability is not granted
+	NotOfSkill        Reason = 6 // step 2: no list of an active skill has it
+	Lacking           Reason = 7 // step 4: a need of the tool, or of its pack, is not met
 )
 
-// Verdict is what became of a tool in a turn, and for the last two reasons
-// which of its rules or capabilities was the first to fail. Capabilities that
-// the Floor adds are counted after the tool's own; an Index of 255 stands for
-// all that come later, too.
+// Verdict is what became of a tool in a turn, and for the reasons of step 4
+// which of its rules, capabilities or needs was the first to fail. Capabilities
+// that the Floor adds, and needs of the whole pack, are counted after the
+// tool's own; an Index of 255 stands for all that come later, too.
 type Verdict struct {
 	Reason Reason
 	Index  int
@@ -46,6 +51,8 @@ func Why(reg *Registry, floor *Floor, ts *Toolset, t ToolIndex) string {
 	switch v := ts.Verdict(t); v.Reason {
 	case Offered:
 		return "offered"
+	case NotOfSkill:
+		return WhyNotOfSkill(nil)
 	case DisabledBySession:
 		return "step 3: disabled by the session"
 	case DisabledByRun:
@@ -60,6 +67,8 @@ func Why(reg *Registry, floor *Floor, ts *Toolset, t ToolIndex) string {
 			return fmt.Sprintf("step 4: capability %+q is not granted", name)
 		}
 		return "step 4: not permitted"
+	case Lacking:
+		return "step 4: " + Missing(reg.need(t, v.Index))
 	}
 	switch {
 	case !ts.IsFromProfile():
@@ -68,6 +77,34 @@ func Why(reg *Registry, floor *Floor, ts *Toolset, t ToolIndex) string {
 		return fmt.Sprintf("step 1: profile %+q leaves it out, and nothing enables it", ts.Profile)
 	}
 	return "step 1: not listed"
+}
+
+// WhyNotOfSkill says that active skills of these names leave a tool out.
+func WhyNotOfSkill(skills []string) string {
+	switch len(skills) {
+	case 0:
+		return "step 2: no active skill allows it"
+	case 1:
+		return "step 2: active skill " + skills[0] + " does not allow it"
+	}
+	return "step 2: active skills " + strings.Join(skills, ", ") + " do not allow it"
+}
+
+// Missing says in words that a need is not met.
+func Missing(need string) string {
+	kind, what, _ := strings.Cut(strings.TrimSuffix(need, "?"), ":")
+	what = strings.ReplaceAll(what, "|", " or ")
+	switch kind {
+	case "secret":
+		return "secret " + what + " is missing"
+	case "env":
+		return "environment variable " + what + " is missing"
+	case "bin":
+		return "program " + what + " is missing"
+	case "os":
+		return "the system is not " + what
+	}
+	return "something that it needs is missing"
 }
 
 // String returns the rule as people write it.

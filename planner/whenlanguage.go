@@ -16,6 +16,8 @@ const (
 	varTool    = "tool"   // approvals alone: the call's tool_id
 	varScope   = "@scope" // the *scope, argument of the functions of the run
 	callUsed   = "@used"  // what used is in the tree
+	callSkill  = "@skill" // likewise
+	callSpace  = "@space"
 )
 
 // usage are the counters, by their names in a when.

@@ -37,15 +37,15 @@ const (
 
 	GroupsMax = 64 // context groups
 
-	SkillsMax           = 128      // skills
-	SkillFilesMax       = 256      // resources of a skill
-	SkillBodyBytesMax   = 64 << 10 // a skill's text
-	SkillTextCharsMax   = 1_024    // a skill's description, in characters
-	SkillNamesMax       = 128      // allowed_tools of a skill
-	SkillInfosMax       = 64       // info of a skill
-	SkillInfoCharsMax   = 500      // a value of info, in characters
-	SkillIndexBytesMax  = 16 << 10 // the skill index in a prompt
-	FrontmatterBytesMax = 16 << 10 // what stands between the --- lines of a SKILL.md
+	SkillsMax           = 128       // skills
+	SkillFilesMax       = 256       // resources of a skill
+	SkillBodyBytesMax   = 128 << 10 // a skill's text
+	SkillTextCharsMax   = 1_024     // a skill's description, in characters
+	SkillNamesMax       = 128       // allowed_tools of a skill
+	SkillInfosMax       = 64        // info of a skill
+	SkillInfoCharsMax   = 500       // a value of info, in characters
+	SkillIndexBytesMax  = 16 << 10  // the skill index in a prompt
+	FrontmatterBytesMax = 16 << 10  // what stands between the --- lines of a SKILL.md
 
 	ToolsMax     = 256 // tools of a pack
 	NeedsMax     = 32  // needs of a pack, a tool or a skill

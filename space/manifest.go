@@ -41,7 +41,13 @@ type Manifest struct {
 	V           int                `msgpack:"v"`
 	Version     string             `msgpack:"version,omitempty"`
 	Words       []Word             `msgpack:"words,omitempty"` // workspace only
+
+	compiled *planner.LayerTools // of Tools, by Parse
 }
+
+// LayerTools returns the tools of a pack that Parse accepted, compiled; nil for a
+// space without tools.
+func (m *Manifest) LayerTools() *planner.LayerTools { return m.compiled }
 
 // File is one file of a space. Its content is the blob that Ref names.
 type File struct {

@@ -51,7 +51,7 @@ func IsNeed(need string) bool {
 	}
 	switch kind {
 	case "secret", "env":
-		return isVariableName(what)
+		return IsSecretName(what)
 	case "bin", "os":
 		for one := range strings.SplitSeq(what, "|") {
 			if one == "" || strings.ContainsFunc(one, func(r rune) bool { return r > 0x7E || !isAlphanumeric(byte(r)) && !strings.ContainsRune("._+-", r) }) {
@@ -63,8 +63,9 @@ func IsNeed(need string) bool {
 	return false
 }
 
-// isVariableName reports whether s can name an environment variable.
-func isVariableName(s string) bool {
+// IsSecretName reports whether s can name a secret or an environment variable:
+// letters, digits and _, not a digit first.
+func IsSecretName(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c != '_' && !isAlphanumeric(c) || i == 0 && '0' <= c && c <= '9' {
 			return false

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/refold/refold/codec"
+	"github.com/refold/refold/planner"
 )
 
 // Parse reads a manifest from its canonical bytes. It is nil if there is any
@@ -219,8 +220,8 @@ func badNeed(need string) string {
 	return "is secret:NAME, env:NAME, bin:a|b or os:linux|darwin, and a ? at its end if it is optional; not " + quoted(need)
 }
 
-// checkTools checks that a pack's tools are in order and that all of them are
-// its own. What a tool is, the registry checks when it is composed.
+// checkTools checks and compiles a pack's tools. Whether their names are free is
+// known when they are composed.
 func (c *checker) checkTools() {
 	m := c.m
 	switch {
@@ -241,6 +242,17 @@ func (c *checker) checkTools() {
 	}
 	c.checkOrder("tools", "tool_id", len(m.Tools), ToolsMax, func(i int) string { return m.Tools[i].ToolID })
 	c.checkNeeds("needs", m.Needs)
+	for i := range m.Tools {
+		c.checkNeeds(at("tools", i)+".needs", m.Tools[i].Needs)
+	}
+	if len(m.Tools) == 0 || len(m.Tools) > ToolsMax {
+		return
+	}
+	compiled, bad := planner.PackTools(m.Tools)
+	if bad != nil {
+		c.add(ProblemCode(bad.Code), bad.Path, "%s", bad.Detail)
+	}
+	m.compiled = compiled
 }
 
 // checkDefaults checks that what applies by default is there.

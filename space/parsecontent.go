@@ -123,8 +123,12 @@ func (c *checker) checkPart(path string, p *Part) {
 			c.add(NotUTF8, path+".file", "%s is no text", quoted(f.Path))
 		}
 	}
-	if _, ok := p.Uses(); !ok {
+	uses, ok := p.Uses()
+	if !ok {
 		c.add(UnknownVariable, path+".vars", "maps session, run, fact.NAME and space.version to how often the template uses them")
+	}
+	if c.m.Kind == Pack && slices.ContainsFunc(uses, func(u Use) bool { return u.Name == VarVersion }) {
+		c.add(UnknownVariable, path+".vars", "space.version is the workspace's: a pack writes its version into the text")
 	}
 }
 

@@ -17,6 +17,7 @@ type Size struct {
 	Bytes      int64    // of text, with the longest values of its variables
 	Parts      int      // entries of the generation's list: a group has one for each file
 	Images     int      // of Parts
+	Skills     int      // of Parts: places of the index of skills
 	ImageBytes int64    // of all images
 	Vars       []string // variables, by name
 }
@@ -42,6 +43,7 @@ func (m *Manifest) SizeOf(p *Prompt) Size {
 			}
 		case part.Skills:
 			s.Parts++
+			s.Skills++
 			s.Bytes += SkillIndexBytesMax
 		case part.Context != "":
 			s.addGroup(m, m.Group(part.Context))
@@ -79,6 +81,7 @@ func (s Size) Add(other Size) Size {
 	s.Bytes += other.Bytes
 	s.Parts += other.Parts
 	s.Images += other.Images
+	s.Skills += other.Skills
 	s.ImageBytes += other.ImageBytes
 	s.Vars = slices.Clone(s.Vars)
 	for _, name := range other.Vars {

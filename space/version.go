@@ -1,6 +1,10 @@
 package space
 
-import "strings"
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
 
 // versionDigitsMax bounds a number of a version, so that all fit a uint32.
 const versionDigitsMax = 9
@@ -71,6 +75,28 @@ func isPreRelease(s string) bool {
 
 func isAlphanumeric(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+}
+
+// Compare orders versions as Semantic Versioning 2.0.0 does, section 11: a
+// pre-release comes before its release.
+func (v Version) Compare(w Version) int {
+	if c := cmp.Or(cmp.Compare(v.Major, w.Major), cmp.Compare(v.Minor, w.Minor), cmp.Compare(v.Patch, w.Patch)); c != 0 {
+		return c
+	}
+	if v.Pre == "" || w.Pre == "" {
+		return cmp.Compare(w.Pre, v.Pre) // the empty one is the greater
+	}
+	return slices.CompareFunc(strings.Split(v.Pre, "."), strings.Split(w.Pre, "."), func(a, b string) int {
+		switch numberA, numberB := isDigits(a), isDigits(b); {
+		case numberA && numberB:
+			return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b)) // no leading zeros
+		case numberA:
+			return -1
+		case numberB:
+			return 1
+		}
+		return strings.Compare(a, b)
+	})
 }
 
 // Selector is 1, 1.4 or 1.4.2, or a whole version with a pre-release.

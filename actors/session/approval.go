@@ -17,6 +17,13 @@ func (s *State) admitCall(i int, planned *planner.PlanCall) {
 		return
 	}
 	tool, _ := s.turnsOwn.Lookup(c.ToolID)
+	if s.isEnable(c) {
+		if status, code, detail := s.enableFault(c.Arguments); code != "" {
+			planned.Rejected, planned.Key = true, planner.Key{}
+			s.endCall(i, status, code, detail)
+			return
+		}
+	}
 	why := policyDenies()
 	switch s.decide(tool, c.Arguments) {
 	case planner.Allow: // checked when it is asked
@@ -63,7 +70,7 @@ func (s *State) sayApprovals() {
 		}
 		said := ApprovalRequested{
 			Call: callName(t.Run, t.Number, i), ToolID: c.ToolID, ToolName: c.ToolName, Arguments: c.Arguments,
-			ArgsHash: c.Approval.ArgsHash.String(), Deadline: c.Approval.Deadline,
+			ArgsHash: c.Approval.ArgsHash.String(), Deadline: c.Approval.Deadline, Grant: s.approvalGrant(c),
 		}
 		if jsonTextBytesMax(c.Arguments) > NoticeBytesMax-noticeFixedBytesMax {
 			said.Arguments, said.ArgumentsSeq = "", s.Seq
@@ -118,6 +125,10 @@ func (s *State) editFault(c *Call, arguments string) *refusal {
 	t := s.Turn
 	tool, _ := s.turnsOwn.Lookup(c.ToolID)
 	if why := planner.CheckArguments(s.turnsOwn, &t.Toolset, tool, arguments); !why.OK() {
+		return refuse(RejectInvalidData, "arguments: "+why.Detail)
+	}
+	loading := s.loadingBeside(c)
+	if why := s.skillFault(c.ToolID, arguments, &loading); !why.OK() {
 		return refuse(RejectInvalidData, "arguments: "+why.Detail)
 	}
 	if s.decide(tool, arguments) == planner.Deny {

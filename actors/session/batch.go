@@ -2,6 +2,7 @@ package session
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
@@ -17,13 +18,18 @@ func (s *State) startBatch(observed []ObservedCall) {
 	t.Batch = b
 	planned := make([]planner.PlanCall, len(kept))
 	checker := planner.Checker{Floor: s.install.floor, Root: s.hostRoot()}
+	var loading []string
 	for i, o := range kept {
 		c := &b.Calls[i]
 		c.ToolName, c.ProviderCallID = clip(o.ToolName, NameBytesMax), o.ProviderCallID
 		c.Arguments, c.Cut = o.Arguments, o.ArgumentsBlob != nil
 		plan, rejection := checker.Check(s.turnsOwn, &t.Toolset, o.planned())
 		planned[i], c.ToolID = plan, plan.ToolID
+		if rejection.OK() {
+			rejection = s.skillFault(c.ToolID, c.Arguments, &loading)
+		}
 		if !rejection.OK() {
+			planned[i].Rejected, planned[i].Key = true, planner.Key{}
 			s.rejectCall(i, rejection)
 			continue
 		}
@@ -121,9 +127,22 @@ func (s *State) askCall(i int) bool {
 		s.rejectCall(i, why)
 		return false
 	}
+	if s.isEnable(c) {
+		if status, code, detail := s.enableFault(c.Arguments); code != "" {
+			s.endCall(i, status, code, detail)
+			return false
+		}
+	}
 	deadline, runMS := callDeadline(&s.Run.Config, s.turnsOwn.Tool(tool).DeadlineMS)
 	c.Status, c.At, c.Deadline, c.RunMS = CallOpen, s.Clock, s.Clock+deadline, runMS
 	c.Host = s.Host // which is replaced when it changes, never written to
+	switch {
+	case s.isEnable(c):
+		c.Host = nil
+		s.enableNow(i)
+	case strings.HasPrefix(c.ToolID, extensionsPrefix) && s.turnSpace().Grants == nil:
+		s.turnSpace().Grants = s.usedGrants()
+	}
 	return true
 }
 
@@ -189,6 +208,7 @@ func (s *State) takeOutcome(i int, b *ToolCallSettled) {
 	if b.HostSession != nil && !s.endsAnother(b.HostSession) {
 		s.setHost(*b.HostSession)
 	}
+	s.skillLoaded(i, b.Status)
 	s.endCall(i, CallStatus(b.Status), "", "")
 	s.sayRefused(i, b)
 }

@@ -182,6 +182,9 @@ func (s *State) checkRuns() error {
 		if bad := s.configFault(&st, &r.Config, r.Workspace, true); bad != nil {
 			return fmt.Errorf("run %d: %s: %s", r.Number, bad.code, bad.detail)
 		}
+		if !r.checkSkills(i >= 0) {
+			return fmt.Errorf("run %d: its active skills are %v", r.Number, r.Skills)
+		}
 		if err := r.checkSteps(); err != nil {
 			return fmt.Errorf("run %d: %w", r.Number, err)
 		}

@@ -167,7 +167,7 @@ func (in *Install) ingressFault(c *RunConfig) *refusal {
 		{"enable", c.Enable != nil}, {"force", c.Force != nil}, {"model", c.Model != ""}, {"params", c.Params != nil},
 		{"prices", c.Prices != nil}, {"profile", c.Profile != ""}, {"prompt_pack", c.PromptPack != ""}, {"prompt_refs", c.PromptRefs != nil},
 		{"provider", c.Provider != ""},
-		{"response_format", c.ResponseFormat != nil}, {"retry", c.Retry != nil},
+		{"response_format", c.ResponseFormat != nil}, {"retry", c.Retry != nil}, {"skills", c.Skills != nil},
 		{"step_hook", c.StepHook != nil}, {"steps", c.Steps != nil},
 		{"system", c.System != ""}, {"tool_catalog", c.ToolCatalog != ""}, {"tool_choice", c.ToolChoice != ""}, {"tool_refs", c.ToolRefs != nil},
 		{"tools_mode", c.ToolsMode != ""}, {"turns_max", c.TurnsMax != 0}, {"workspace", c.Workspace != ""},

@@ -137,7 +137,7 @@ func TestIngress(t *testing.T) {
 		"active_tools": []any{}, "budget": map[string]any{"tokens": 9}, "completion": "explicit", "deadlines_ms": map[string]any{}, "disable": []any{}, "enable": []any{}, "force": []any{}, "model": "m2",
 		"params": map[string]any{}, "prices": map[string]any{"input": 9}, "profile": "all", "provider": "p2", "response_format": map[string]any{"type": "json_object"}, "retry": map[string]any{"attempts": 2}, "step_hook": map[string]any{"hook": "h"}, "steps": []any{},
 		"system": "s", "tool_choice": "none", "tool_refs": []any{}, "turns_max": 3, "cache_ttl": "1h", "tools_mode": "masked",
-		"prompt_pack": "none", "prompt_refs": []any{}, "tool_catalog": "none", "workspace": "none",
+		"prompt_pack": "none", "prompt_refs": []any{}, "tool_catalog": "none", "workspace": "none", "skills": []any{},
 	}
 	typ := reflect.TypeFor[session.RunConfig]()
 	for i := range typ.NumField() {

@@ -159,7 +159,9 @@ func (s *State) stopCalls() {
 		case CallAwaiting:
 			s.endCall(i, CallCancelled, CodeCancelled, nobodyYet)
 		case CallOpen:
-			if !s.isHostLoop(c) {
+			if c.Sync > 0 {
+				s.endSyncOf(c, CodeCancelled, "the run whose call asked for it was stopped")
+			} else if !s.isHostLoop(c) {
 				s.withdraw(Place{run: t.Run, turn: t.Number, call: int32(i)})
 			}
 			s.endCall(i, CallCancelled, CodeCancelled, wasAsked)

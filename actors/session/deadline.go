@@ -113,7 +113,10 @@ func (s *State) settleOverdueCall(i int) {
 	c := &t.Batch.Calls[i]
 	tool := s.tool(c.ToolID)
 	from := "host loop " + tool.Executor.Target
-	if !s.isHostLoop(c) {
+	if c.Sync > 0 {
+		from = "space/" + s.readEnable(c.Arguments).target()
+		s.endSyncOf(c, CodeDeadlineExceeded, "no settlement from "+from+" by its deadline")
+	} else if !s.isHostLoop(c) {
 		from = "tool/" + callTarget(tool, c.Host)
 		s.withdraw(Place{run: t.Run, turn: t.Number, call: int32(i)})
 	}

@@ -84,6 +84,7 @@ type ToolCall struct {
 	Class          Class        `msgpack:"class"`
 	Context        codec.Raw    `msgpack:"context,omitempty"` // what step rules or a hook carried on; an object
 	Effect         string       `msgpack:"effect"`
+	Grants         []UsedGrant  `msgpack:"grants,omitempty"` // of packs, for the extension tools
 	HostSession    *HostSession `msgpack:"host_session,omitempty"`
 	IdempotencyKey string       `msgpack:"idempotency_key"`
 	PlanHash       codec.Hash   `msgpack:"plan_hash"`
@@ -91,7 +92,7 @@ type ToolCall struct {
 	RetrySafe      bool         `msgpack:"retry_safe,omitempty"`
 	RunMS          int64        `msgpack:"run_ms"`
 	Session        string       `msgpack:"session"`
-	Spaces         []UsedSpace  `msgpack:"spaces,omitempty"` // of the turn, for a session tool
+	Spaces         []UsedSpace  `msgpack:"spaces,omitempty"` // of the turn, for a session tool; the pack alone, for a tool of one
 	StartBy        int64        `msgpack:"start_by"`
 	ToolID         string       `msgpack:"tool_id"`
 	ToolName       string       `msgpack:"tool_name"`

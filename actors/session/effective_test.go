@@ -227,7 +227,7 @@ func whyFault(s *session.State) error {
 		if isMasked {
 			masked++
 		}
-		isStep := strings.HasPrefix(step, "step 1: ") || strings.HasPrefix(step, "step 3: ") || strings.HasPrefix(step, "step 4: ")
+		isStep := strings.HasPrefix(step, "step 1: ") || strings.HasPrefix(step, "step 2: ") || strings.HasPrefix(step, "step 3: ") || strings.HasPrefix(step, "step 4: ")
 		switch {
 		case tool.ToolID <= before:
 			return fmt.Errorf("%s comes after %s", tool.ToolID, before)

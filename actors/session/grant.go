@@ -1,9 +1,11 @@
 package session
 
 import (
+	"cmp"
 	"encoding/base64"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/nats-io/nkeys"
@@ -14,17 +16,19 @@ import (
 )
 
 // Grant is what the operator permits of a space: who reads it, what makes it
-// trusted, and what it may bring. Grants of kind pack are reserved.
+// trusted, and what it may bring.
 type Grant struct {
+	Attach   []string   `msgpack:"attach,omitempty"`  // pack: who may ask for it: operator (default), model
 	Digests  []string   `msgpack:"digests,omitempty"` // hex: manifests that are trusted
 	Keys     []string   `msgpack:"keys,omitempty"`    // public nkeys whose signature makes a manifest trusted
 	Kind     space.Kind `msgpack:"kind,omitempty"`    // workspace (default), pack
 	Manifest codec.Raw  `msgpack:"manifest,omitempty"`
 	May      []string   `msgpack:"may,omitempty"`     // what it may bring beside context; absent: all
 	RunMS    int64      `msgpack:"run_ms,omitempty"`  // what one reading may take; 0: a minute
-	Sources  []string   `msgpack:"sources,omitempty"` // which source the reader may name; absent: any
+	Sources  []string   `msgpack:"sources,omitempty"` // which source the reader may name; absent: any of a workspace, factory of a pack
 	Space    string     `msgpack:"space"`             // its name; a trailing * matches the rest
 	Target   string     `msgpack:"target,omitempty"`  // who reads it; absent: the space's name
+	Targets  []string   `msgpack:"targets,omitempty"` // pack: executor targets of its tools; absent: <space>-v<major> alone
 	Version  string     `msgpack:"version,omitempty"` // that a manifest's version must match: 1, 1.4, 1.4.2; absent: any
 }
 
@@ -37,6 +41,12 @@ const (
 	MayRewords        = "rewords"
 )
 
+// The values of Grant.Attach.
+const (
+	AttachOperator = "operator" // through the door ctl
+	AttachModel    = "model"    // by a call of extensions_enable
+)
+
 // grantFault says what is wrong with which field of a grant.
 type grantFault struct{ field, detail string }
 
@@ -46,12 +56,10 @@ func (f *grantFault) Error() string { return f.field + ": " + f.detail }
 func (g *Grant) fault() *grantFault {
 	name, wildcard := strings.CutSuffix(g.Space, "*")
 	switch {
-	case wildcard && name != "" && !planner.IsName(name), !wildcard && !space.IsSpaceName(name, space.Workspace):
-		return &grantFault{"space", "is a name of 1 to 64 of A-Za-z0-9_-, with a * at the end for all that begin so; refold, host and none name no space"}
-	case g.Kind == space.Pack:
-		return &grantFault{"kind", "pack is reserved: this release has workspaces alone"}
-	case g.Kind != "" && g.Kind != space.Workspace:
-		return &grantFault{"kind", "workspace, not " + quoted(string(g.Kind))}
+	case g.Kind != "" && g.Kind != space.Workspace && g.Kind != space.Pack:
+		return &grantFault{"kind", "workspace or pack, not " + quoted(string(g.Kind))}
+	case wildcard && name != "" && !planner.IsName(name), !wildcard && !space.IsSpaceName(name, g.kind()):
+		return &grantFault{"space", "is a name of 1 to 64 of A-Za-z0-9_-, of a pack 1 to 56, with a * at the end for all that begin so; refold, host and none name no space"}
 	case g.Target != "" && !planner.IsName(g.Target):
 		return &grantFault{"target", "is a subject token: 1 to 64 of A-Za-z0-9_-"}
 	case g.RunMS != 0 && (g.RunMS < SyncRunMinMS || g.RunMS > SyncRunMaxMS):
@@ -61,7 +69,72 @@ func (g *Grant) fault() *grantFault {
 	case wildcard && len(g.Manifest) > 0:
 		return &grantFault{"manifest", "a grant with a * is about no one space"}
 	}
-	return g.listsFault()
+	if bad := g.listsFault(); bad != nil {
+		return bad
+	}
+	return g.packFault(wildcard)
+}
+
+// packFault is fault for what only packs may or must have.
+func (g *Grant) packFault(wildcard bool) *grantFault {
+	if g.kind() != space.Pack {
+		switch {
+		case g.Attach != nil:
+			return &grantFault{"attach", "is for packs"}
+		case g.Targets != nil:
+			return &grantFault{"targets", "is for packs: a workspace brings no tools"}
+		}
+		return nil
+	}
+	switch {
+	case !g.pinned() && len(g.Manifest) == 0:
+		return &grantFault{"digests", "a pack is trusted by digests, keys or the manifest itself: give one"}
+	case wildcard && len(g.Keys) == 0:
+		return &grantFault{"keys", "a grant with a * trusts packs by keys: give one"}
+	case len(g.Targets) > GrantTargetsMax:
+		return &grantFault{"targets", fmt.Sprintf("at most %d", GrantTargetsMax)}
+	}
+	for i, target := range g.Targets {
+		if !planner.IsName(target) || slices.Contains(g.Targets[:i], target) {
+			return &grantFault{fmt.Sprintf("targets[%d]", i), "is a subject token, each once, not " + quoted(target)}
+		}
+	}
+	for i, who := range g.Attach {
+		if who != AttachOperator && who != AttachModel || slices.Contains(g.Attach[:i], who) {
+			return &grantFault{fmt.Sprintf("attach[%d]", i), "operator or model, each once, not " + quoted(who)}
+		}
+	}
+	for i, may := range g.May {
+		if may != MayPrompt && may != MaySkills {
+			return &grantFault{fmt.Sprintf("may[%d]", i), "a pack may bring prompt and skills, not " + quoted(may)}
+		}
+	}
+	return nil
+}
+
+// kind returns what the grant is about.
+func (g *Grant) kind() space.Kind { return cmp.Or(g.Kind, space.Workspace) }
+
+// sources returns what a reader may call itself; nil: anything.
+func (g *Grant) sources() []string {
+	if g.Sources == nil && g.kind() == space.Pack {
+		return []string{SourceFactory}
+	}
+	return g.Sources
+}
+
+// attaches reports whether somebody may ask for the space.
+func (g *Grant) attaches(who string) bool {
+	return slices.Contains(g.Attach, who) || g.Attach == nil && who == AttachOperator
+}
+
+// binds reports whether tools of a pack of that version may name a target.
+func (g *Grant) binds(name, version, target string) bool {
+	if g.Targets != nil {
+		return slices.Contains(g.Targets, target)
+	}
+	v, _ := space.ParseVersion(version)
+	return target == name+"-v"+strconv.FormatUint(uint64(v.Major), 10)
 }
 
 // listsFault is fault for the lists of a grant.
@@ -98,9 +171,16 @@ func (g *Grant) listsFault() *grantFault {
 	return nil
 }
 
+// What a reader may say of itself.
+const (
+	SourceFactory = "factory" // a value in a program
+	SourcePackage = "package" // a version in REFOLD_PACKS
+	SourceModule  = "module"  // a folder or a bucket
+)
+
 // isSource reports whether a reader may call itself so.
 func isSource(source string) bool {
-	return source == "factory" || source == "package" || source == "module"
+	return source == SourceFactory || source == SourcePackage || source == SourceModule
 }
 
 // isSelector reports whether a grant can name versions so.
@@ -144,11 +224,14 @@ func (g *Grant) may(what string) bool { return g.May == nil || slices.Contains(g
 func SignedText(hash codec.Hash) []byte { return []byte("refold space " + hash.String()) }
 
 // trusts reports whether a manifest is one that the grant trusts: it is among
-// the digests, or one of the keys signed it. Without both whoever serves the
-// target is trusted.
+// the digests, one of the keys signed it, or it is the grant's own. Without
+// digests and keys, whoever serves the target of a workspace is trusted.
 func (g *Grant) trusts(hash codec.Hash, by *Signature) bool {
-	if !g.pinned() || slices.Contains(g.Digests, hash.String()) {
+	if slices.Contains(g.Digests, hash.String()) || len(g.Manifest) > 0 && codec.Sum(g.Manifest) == hash {
 		return true
+	}
+	if !g.pinned() {
+		return g.kind() == space.Workspace
 	}
 	if by == nil || !slices.Contains(g.Keys, by.Key) {
 		return false

@@ -10,9 +10,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -38,23 +40,62 @@ func heldManifest(name string, n int) string {
 		return head + `,"catalogs":[{"tool_catalog":"default","tools":["gone","read"]}]}`
 	case 4: // words for a tool, with a schema that is none
 		return head + `,"words":[{"tool":"read","args_schema":{"type":"strange"}}],"catalogs":[{"tool_catalog":"default","tools":[{"tool":"read","word":0}]}]}`
+	case 5: // skills: one that narrows, one for configs, one that needs something
+		return head + `,` + file + `,"prompts":[{"prompt_pack":"default","parts":[{"skills":true},{"file":0}]}],"skills":[` +
+			`{"skill":"one","description":"d","body":0,"allowed_tools":["nosuch","read"]},` +
+			`{"skill":"two","description":"d","body":0,"hidden":true,"allowed_tools":[]},{"skill":"zoo","description":"d","body":0,"needs":["bin:x"]}]}`
 	}
 	return head + `,"prompts":[{"prompt_pack":"none","parts":[{"file":7}]}]}` // not even a manifest
+}
+
+// heldPack writes a manifest of pack p or q.
+func heldPack(name string, n int) string {
+	head := `{"v":1,"kind":"pack","space":"` + name + `","version":"1.` + strconv.Itoa(n) + `.0"`
+	tool := func(id, toolName, more string) string {
+		return `{"tool_id":"` + name + "." + id + `","tool_name":"` + toolName + `","args_schema":{"type":"object"},"executor":{"kind":"effect","target":"` + name + `-v1"}` + more + `}`
+	}
+	switch n {
+	case 0:
+		return head + `,"tools":[` + tool("find", name+"_find", "") + `]}`
+	case 1: // a name that the other pack has too
+		return head + `,"needs":["os:linux?"],"tools":[` + tool("find", name+"_find", `,"needs":["secret:KEY"]`) + `,` + tool("send", "send", `,"approval":"always"`) + `]}`
+	case 2:
+		ref := codec.RefOf([]byte(name)).String()
+		return head + `,"files":[{"path":"a.md","ref":"` + ref + `","size":5,"media_type":"text/markdown"}],"prompts":[{"prompt_pack":"default","parts":[{"file":0,"vars":{"run":1}}]}],"tools":[` + tool("find", name+"_find", "") + `]}`
+	case 3: // a name of the registry
+		return head + `,"tools":[` + tool("read", "read", "") + `]}`
+	case 4: // a target that is not granted
+		return head + `,"tools":[` + strings.Replace(tool("x", name+"_x", ""), "-v1", "-v2", 1) + `]}`
+	}
+	return head + `,"tools":[` + tool("x", "not a name", "") + `]}` // not even a manifest
+}
+
+// packGrant is a grant of pack p or q: its digests name the draws.
+func packGrant(name string) map[string]any {
+	var digests []any
+	for n := range 5 {
+		raw, err := codec.FromJSON([]byte(heldPack(name, n)))
+		if err != nil {
+			panic(err)
+		}
+		digests = append(digests, codec.Sum(raw).String())
+	}
+	return map[string]any{"space": name, "kind": "pack", "digests": digests, "attach": []any{"operator", "model"}, "sources": []any{"module"}}
 }
 
 // held is an interleaving with what its notices said.
 type held struct {
 	*weave
-	applied string            // hash of the applied workspace; empty: none
+	applied map[string]string // hashes of applied spaces, by name
 	open    map[string][]byte // syncs as they were first seen
 	over    map[string]bool   // syncs that ended
 	counts  map[string]int    // notices
 }
 
 func newHeld(install *session.Install, seed uint64) *held {
-	h := &held{weave: newWeave(install, seed), open: map[string][]byte{}, over: map[string]bool{}, counts: map[string]int{}}
-	if pins := h.log.state.Spaces.Applied; len(pins) > 0 {
-		h.applied = pins[0].Hash.String()
+	h := &held{weave: newWeave(install, seed), applied: map[string]string{}, open: map[string][]byte{}, over: map[string]bool{}, counts: map[string]int{}}
+	for _, p := range h.log.state.Spaces.Applied {
+		h.applied[p.Space] = p.Hash.String()
 	}
 	return h
 }
@@ -94,7 +135,14 @@ func (h *held) standing() standing {
 		mark = s.Spaces.Turn.Mark
 	}
 	x := s.Spaces
-	return standing{fmt.Sprintf("%+v %v", x.Applied, x.Composed), fmt.Sprintf("%+v %v %v", x.Pending, mark, s.NextRegistry().Hash())}
+	applied, pending := slices.Clone(x.Applied), slices.Clone(x.Pending)
+	for i := range applied { // what is lacking is outside the law
+		applied[i].Lacks = nil
+	}
+	for i := range pending {
+		pending[i].Pin.Lacks = nil
+	}
+	return standing{fmt.Sprintf("%+v %v", applied, x.Composed), fmt.Sprintf("%+v %v %v", pending, mark, s.NextRegistry().Hash())}
 }
 
 // check holds the latest event against the laws.
@@ -107,12 +155,14 @@ func (h *held) check(before standing) error {
 		case session.WorkspaceFailed:
 			failed = true
 		case session.WorkspaceApplied:
-			h.applied, applied = said.Hash, true
+			h.applied[said.Workspace], applied = said.Hash, true
+			h.counts[string(said.Kind)]++
 		case session.WorkspaceGone:
-			if h.applied != said.Hash {
+			if h.applied[said.Workspace] != said.Hash {
 				return fmt.Errorf("event %d: %s is gone, applied was %q", s.Seq, said.Hash, h.applied)
 			}
-			h.applied, applied = "", true
+			delete(h.applied, said.Workspace)
+			applied = true
 		}
 	}
 	now, e := h.standing(), h.log.history[len(h.log.history)-1]
@@ -121,11 +171,14 @@ func (h *held) check(before standing) error {
 		!applied && failed && settles && now != before:
 		return fmt.Errorf("event %d failed, and moved spaces from %+v to %+v", s.Seq, before, now)
 	}
-	got := ""
-	if pins := s.Spaces.Applied; len(pins) > 0 {
-		got = pins[0].Hash.String()
+	got, workspaces := map[string]string{}, 0
+	for _, p := range s.Spaces.Applied {
+		got[p.Space] = p.Hash.String()
+		if p.Kind == space.Workspace {
+			workspaces++
+		}
 	}
-	if got != h.applied || len(s.Spaces.Applied) > 1 {
+	if !maps.Equal(got, h.applied) || workspaces > 1 {
 		return fmt.Errorf("event %d: applied is %q, the notices say %q", s.Seq, got, h.applied)
 	}
 	if err := h.syncs(); err != nil {
@@ -209,8 +262,10 @@ func (h *held) space() utterance {
 		return utterance{session.DoorCtl, session.TypeWorkspaceApplyRequested, h.apply()}
 	case n < 89:
 		return utterance{session.DoorCtl, session.TypeWorkspaceDetached, `{"workspace":"` + h.name() + `"}`}
-	case n < 93:
+	case n < 92:
 		return h.named()
+	case n < 95 && h.turn() != "":
+		return h.enable()
 	case n < 96:
 		return utterance{session.DoorCtl, session.TypeToolRegistrySet, `{"tools":[` + h.pick(``, `{"tool_id":"x.read","tool_name":"read","args_schema":{"type":"object"},"executor":{"kind":"effect","target":"box"}}`,
 			`{"tool_id":"x.keyed","tool_name":"keyed","args_schema":{"type":"object"},"executor":{"kind":"effect","target":"box"}}`) + `]}`}
@@ -218,7 +273,26 @@ func (h *held) space() utterance {
 	return h.read(&session.OpenSync{Space: h.name(), Number: uint32(h.rng.IntN(int(h.log.state.Spaces.SyncsAsked) + 2))})
 }
 
-func (h *held) name() string { return h.pick("a", "a", "b", "c") }
+func (h *held) name() string { return h.pick("a", "a", "b", "c", "p", "p", "q") }
+
+// turn returns the generation that is open, or "".
+func (h *held) turn() string {
+	for _, e := range h.log.state.Open() {
+		if e.Class == session.ClassLLM {
+			return e.Name
+		}
+	}
+	return ""
+}
+
+// enable draws a model that enables packs.
+func (h *held) enable() utterance {
+	call := func() string {
+		return `{"tool_name":"extensions_enable","arguments":"{\"extension\":\"` + h.pick("p", "p", "q", "a") + `\"` + h.pick(``, ``, ``, `,\"dryRun\":true`) + `}"}`
+	}
+	calls := call() + h.pick(``, `,`+call(), `,{"tool_name":"extensions_list"}`)
+	return utterance{session.DoorLLM, session.TypeToolCallsObserved, `{"effect":"` + h.turn() + `","calls":[` + calls + `]}`}
+}
 
 func (h *held) sync() string {
 	name := h.name()
@@ -260,7 +334,7 @@ func (h *held) apply() string {
 // named draws a run or a config that names what a space has.
 func (h *held) named() utterance {
 	config := `{"provider":"p","model":"m"` + h.pick(``, `,"prompt_pack":"default"`, `,"prompt_pack":"none"`, `,"tool_catalog":"default"`, `,"tool_catalog":"none"`,
-		`,"prompt_refs":["`+noBlob+`"]`, `,"workspace":"none"`, `,"workspace":"`+h.someHash()+`"`)
+		`,"prompt_refs":["`+noBlob+`"]`, `,"workspace":"none"`, `,"workspace":"`+h.someHash()+`"`, `,"skills":["one"]`, `,"skills":["two","zoo"]`)
 	if h.chance(3) {
 		return utterance{session.DoorCtl, session.TypeSessionConfigured, config + `}`}
 	}
@@ -289,13 +363,17 @@ func (h *held) read(o *session.OpenSync) utterance {
 		if h.chance(12) {
 			name = h.name()
 		}
-		return utterance{session.DoorSpace, session.TypeWorkspaceSnapshotReady, effect + `,"manifest":` + heldManifest(name, h.rng.IntN(6)) + h.pick(``, ``, ``, ``, ``, `,"revision":"r"`, `,"source":"module"`, `,"source":"no"`) + `}`}
+		if o.Kind == space.Pack && !h.chance(12) {
+			return utterance{session.DoorSpace, session.TypeWorkspaceSnapshotReady, effect + `,"manifest":` + heldPack(name, h.rng.IntN(6)) +
+				h.pick(``, ``, ``, `,"lacks":["secret:KEY"]`) + `,"source":"` + h.pick("module", "module", "module", "package") + `"` + h.pick(``, `,"output":{"text":"loaded"}`) + `}`}
+		}
+		return utterance{session.DoorSpace, session.TypeWorkspaceSnapshotReady, effect + `,"manifest":` + heldManifest(name, h.rng.IntN(7)) + h.pick(``, ``, `,"lacks":["bin:x"]`, ``, ``, ``, `,"revision":"r"`, `,"source":"module"`, `,"source":"no"`) + `}`}
 	case n < 16 && (len(o.Known) > 0 || h.chance(4)):
 		hash := h.someHash()
 		if len(o.Known) > 0 && !h.chance(4) {
 			hash = o.Known[h.rng.IntN(len(o.Known))].Hash.String()
 		}
-		return utterance{session.DoorSpace, session.TypeWorkspaceSyncUnchanged, effect + `,"hash":"` + hash + `"}`}
+		return utterance{session.DoorSpace, session.TypeWorkspaceSyncUnchanged, effect + `,"hash":"` + hash + `"` + h.pick(``, `,"source":"module"`) + `}`}
 	case n < 18:
 		return utterance{session.DoorSpace, session.TypeWorkspaceSyncFailed, effect + `,"error":{"code":"` + h.pick("space_unreadable", "") + `"},"problems":[{"code":"` + h.pick("missing_file", "strange") + `","detail":"x"}]}`}
 	}
@@ -311,11 +389,11 @@ func TestHeld(t *testing.T) {
 	var installs []*session.Install
 	for _, coverage := range []string{session.CoverageWarn, session.CoverageFail} {
 		installs = append(installs,
-			weaveInstallWith(t, map[string]any{"spaces": []any{map[string]any{"space": "a"}, map[string]any{"space": "b", "may": []any{"prompt"}}}, "policy": map[string]any{"coverage": coverage}}),
-			weaveInstallWith(t, map[string]any{"spaces": []any{map[string]any{"space": "a", "manifest": embedded}, map[string]any{"space": "b"}}, "policy": map[string]any{"coverage": coverage}}))
+			weaveInstallWith(t, map[string]any{"spaces": []any{map[string]any{"space": "a"}, map[string]any{"space": "b", "may": []any{"prompt"}}, packGrant("p"), packGrant("q")}, "policy": map[string]any{"coverage": coverage}}),
+			weaveInstallWith(t, map[string]any{"spaces": []any{map[string]any{"space": "a", "manifest": embedded}, map[string]any{"space": "b"}, packGrant("p")}, "policy": map[string]any{"coverage": coverage}}))
 	}
 	first, count := fromEnv(t, "REFOLD_SEED", 1), fromEnv(t, "REFOLD_INTERLEAVINGS", interleavings/25)
-	var next, events, applied, failed atomic.Uint64
+	var next, events, applied, failed, packs atomic.Uint64
 	var broken atomic.Bool
 	var wait sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
@@ -326,6 +404,7 @@ func TestHeld(t *testing.T) {
 				events.Add(uint64(len(h.log.history)))
 				applied.Add(uint64(h.counts[session.NoticeWorkspaceApplied]))
 				failed.Add(uint64(h.counts[session.NoticeWorkspaceFailed]))
+				packs.Add(uint64(h.counts[string(space.Pack)]))
 				if err != nil && !broken.Swap(true) {
 					t.Errorf("REFOLD_SEED=%d REFOLD_INTERLEAVINGS=1: after %d events: %v\n%s", first+n, len(h.log.history), err, asTest(h.log.history))
 				}
@@ -333,9 +412,9 @@ func TestHeld(t *testing.T) {
 		})
 	}
 	wait.Wait()
-	t.Logf("%d events: %d applied, %d failed", events.Load(), applied.Load(), failed.Load())
-	if applied.Load() < count/4 || failed.Load() < count/2 {
-		t.Errorf("%d applies and %d failures in %d interleavings: the draws have gone stale", applied.Load(), failed.Load(), count)
+	t.Logf("%d events: %d applied, %d of them packs, %d failed", events.Load(), applied.Load(), packs.Load(), failed.Load())
+	if applied.Load() < count/4 || failed.Load() < count/2 || packs.Load() < count/20 {
+		t.Errorf("%d applies, %d of packs, and %d failures in %d interleavings: the draws have gone stale", applied.Load(), packs.Load(), failed.Load(), count)
 	}
 }
 
@@ -355,13 +434,19 @@ func (h *held) interleave() error {
 // TestHeldManifests: the draws are manifests, but for the last.
 func TestHeldManifests(t *testing.T) {
 	t.Parallel()
-	for n := range 6 {
+	for n := range 7 {
 		raw, err := codec.FromJSON([]byte(heldManifest("a", n)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if m, problems := space.Parse(raw); (m == nil) != (n == 5) {
+		if m, problems := space.Parse(raw); (m == nil) != (n == 6) {
 			t.Errorf("manifest %d: %v", n, problems)
+		}
+		if raw, err = codec.FromJSON([]byte(heldPack("p", n))); err != nil {
+			t.Fatal(err)
+		}
+		if m, problems := space.Parse(raw); (m == nil) != (n >= 5) {
+			t.Errorf("pack %d: %v", n, problems)
 		}
 	}
 }

@@ -37,6 +37,9 @@ type Policy struct {
 	// Ingress lists the fields of a RunConfig, and `roles`, that a client may
 	// set through the door `in`; absent means DefaultIngress.
 	Ingress []string `msgpack:"ingress,omitempty"`
+	// Skills says what the allowed-tools of active skills does: narrow (default)
+	// leaves out of a turn what none of them allows, ignore does nothing.
+	Skills string `msgpack:"skills,omitempty"`
 }
 
 // The values of Policy.Coverage.
@@ -149,6 +152,9 @@ func (in *Install) check() error {
 	if c := in.Record.Policy.Coverage; c != "" && c != CoverageWarn && c != CoverageFail {
 		return fmt.Errorf("install record: policy.coverage: %s or %s, not %q", CoverageWarn, CoverageFail, c)
 	}
+	if p := in.Record.Policy.Skills; p != "" && p != SkillsNarrow && p != SkillsIgnore {
+		return fmt.Errorf("install record: policy.skills: %s or %s, not %q", SkillsNarrow, SkillsIgnore, p)
+	}
 	return nil
 }
 
@@ -164,7 +170,7 @@ func toolFault(tool *planner.ToolSpec) string {
 func configFields() []string {
 	return []string{
 		"active_tools", "budget", "cache_ttl", "completion", "deadlines_ms", "disable", "enable", "force", "model", "params",
-		"prices", "profile", "prompt_pack", "prompt_refs", "provider", "response_format", "retry", "step_hook", "steps", "system",
+		"prices", "profile", "prompt_pack", "prompt_refs", "provider", "response_format", "retry", "skills", "step_hook", "steps", "system",
 		"tool_catalog", "tool_choice", "tool_refs", "tools_mode", "turns_max", "workspace",
 	}
 }

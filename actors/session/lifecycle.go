@@ -44,6 +44,7 @@ func (s *State) endRun(end Ended, answer *settlement) {
 		s.Turn.Batch.forgetArguments()
 	}
 	s.Last, s.Run = &end, nil
+	s.dropOwn(run)
 	s.requeueSteers(run)
 	if len(s.Queue) > 0 {
 		next := s.Queue[0]

@@ -78,6 +78,8 @@ const (
 	fileBytes       = 128                  // what any other blob counts as: a line that names it
 
 	GrantsMax         = 64             // grants of a record, and of a session through ctl
+	GrantTargetsMax   = 16             // targets of a grant
+	PacksMax          = 16             // packs that are applied
 	GrantDigestsMax   = 16             // digests of a grant
 	GrantKeysMax      = 8              // keys of a grant
 	StagedMax         = 64             // spaces that are staged
@@ -88,6 +90,7 @@ const (
 	SyncRunMaxMS      = 20 * 60 * 1000 // the cap
 	RevisionBytesMax  = 128            // a source's revision
 	LacksMax          = 32             // needs that a reader says are not met
+	SkillsActiveMax   = 16             // skills of a config, and active skills of a run
 	NoticeProblemsMax = 16             // problems in a notice
 
 	StateBytesMax = 7 << 20 // a state's canonical bytes; a snapshot of them must be less than codec.BytesMax
@@ -102,10 +105,10 @@ const inputBytesMax = PartsMax * ShownBytesMax
 const knownMax = 3
 
 // promptBytesMax is what the prompt of a generation takes at most: 64 parts with
-// the longest path and media type, 32 variables with the longest name and value,
-// and a mark.
+// the longest path and media type, the names of all skills, 32 variables with the
+// longest name and value, and a mark.
 const promptBytesMax = space.PartsMax*(40+space.PathBytesMax+space.MediaTypeBytesMax+64) +
-	space.VarsMax*(8+len(space.VarFact)+FactNameBytesMax+FactValueBytesMax) + 64
+	space.SkillsMax*(2+space.TokenBytesMax) + space.VarsMax*(8+len(space.VarFact)+FactNameBytesMax+FactValueBytesMax) + 64
 
 // itemFixedBytesMax is an item's encoding without its code, detail and edit:
 // five keys, a role, a position, a sequence and the texts' headers.

@@ -79,6 +79,8 @@ type ApprovalRequested struct {
 	ArgumentsSeq uint64 `json:"arguments_seq,omitempty"` // instead of arguments too large for a notice: the event that holds them
 	ArgsHash     string `json:"args_hash"`               // hex; the decision names it
 	Deadline     int64  `json:"deadline"`                // Unix ms; then it is denied
+
+	Grant *ApprovalGrant `json:"grant,omitempty"` // under which the call would enable a pack
 }
 
 // OverBudget tells by how much a run ended over its budget: the first, of those

@@ -2,6 +2,7 @@ package session
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
@@ -73,7 +74,7 @@ func (s *State) eachOpen(fn func(Place)) {
 		if t.Batch != nil {
 			for i := range t.Batch.Calls {
 				p.call = int32(i)
-				if c := &t.Batch.Calls[i]; c.Status == CallOpen && !s.isHostLoop(c) {
+				if c := &t.Batch.Calls[i]; c.Status == CallOpen && c.Sync == 0 && !s.isHostLoop(c) {
 					fn(p)
 				}
 			}
@@ -188,6 +189,12 @@ func (s *State) tool(id string) *planner.ToolSpec {
 	return s.turnsOwn.Tool(t)
 }
 
+// layerOf returns the space that brought the tool of a call, or "".
+func (s *State) layerOf(c *Call) string {
+	t, _ := s.turnsOwn.Lookup(c.ToolID)
+	return s.turnsOwn.LayerOf(t)
+}
+
 // isHostLoop reports whether the program that drives the session carries a
 // call out, and no bridge.
 func (s *State) isHostLoop(c *Call) bool {
@@ -205,8 +212,9 @@ func (s *State) toolCall(t *Turn, i int, room []byte) Effect {
 		ProviderCallID: c.ProviderCallID, RetrySafe: tool.RetrySafe, RunMS: c.RunMS, Session: s.Session,
 		StartBy: c.Deadline - c.RunMS, ToolID: c.ToolID, ToolName: c.ToolName, V: Version,
 	}
-	if isSessionTool(c.ToolID) {
-		asked.Spaces = s.turnSpace().usedSpaces()
+	asked.Spaces = s.turnSpace().usedSpaces(s.layerOf(c))
+	if strings.HasPrefix(c.ToolID, extensionsPrefix) {
+		asked.Grants = s.turnSpace().Grants
 	}
 	return Effect{
 		Name: name, Class: ClassTool, Target: callTarget(tool, c.Host), Claimed: !tool.RetrySafe, Deadline: c.Deadline, StartBy: c.Deadline - c.RunMS,

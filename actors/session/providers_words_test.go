@@ -93,6 +93,14 @@ func (l logged) at(seq uint64) (*words, error) {
 		w.results = b.Results
 	case session.TypeApprovalDecided:
 		err = codec.Decode(env.Data, &w.decided)
+	case session.TypeWorkspaceSnapshotReady: // of a call that waited for a sync
+		var b session.WorkspaceSnapshotReady
+		err = codec.Decode(env.Data, &b)
+		w.results = []session.ToolCallSettled{{Status: string(session.CallSucceeded), Output: b.Output}}
+	case session.TypeWorkspaceSyncUnchanged:
+		var b session.WorkspaceSyncUnchanged
+		err = codec.Decode(env.Data, &b)
+		w.results = []session.ToolCallSettled{{Status: string(session.CallSucceeded), Output: b.Output}}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("event %d: %w", seq, err)
@@ -197,7 +205,7 @@ func (l logged) toolMessage(it session.Item, w, asked *words) (message, error) {
 	} else {
 		found := false
 		for i := range w.results {
-			if r := &w.results[i]; r.Effect == m.call {
+			if r := &w.results[i]; r.Effect == m.call || r.Effect == "" {
 				found, m.text, m.failed = true, spelled(r.Output), r.Status != string(session.CallSucceeded)
 			}
 		}

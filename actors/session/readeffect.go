@@ -95,6 +95,9 @@ func (c *ToolCall) ReadCanonical(data []byte) (n int, ok bool) {
 	}
 	r.Must("effect")
 	c.Effect = same(c.Effect, r.Text())
+	if r.Has("grants") {
+		readSome(&r, &c.Grants)
+	}
 	if r.Has("host_session") {
 		c.HostSession = readHost(&r)
 	}

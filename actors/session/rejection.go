@@ -65,6 +65,9 @@ const (
 	CodeTranscriptFull   = "transcript_full"
 
 	CodeWorkspaceUntrusted = "workspace_untrusted" // of a sync: not what was asked for, or nobody vouches for it
+
+	CodePackRefused   = "pack_refused"   // of a call of extensions_enable: it does not begin, or what was read does not count
+	CodeAlreadyLoaded = "already_loaded" // the same: the pack is applied; no failure
 )
 
 // refusal is a rejection with its detail, inside the fold.

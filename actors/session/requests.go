@@ -235,6 +235,9 @@ func configBytes(c *RunConfig) int {
 			size += len("\xaetool_catalog\xd9\x40") + len(name)
 		}
 	}
+	for _, name := range c.Skills {
+		size += 3 + len(name)
+	}
 	if c.PromptRefs != nil {
 		size += refBytesMax * len(*c.PromptRefs)
 	}

@@ -25,6 +25,7 @@ type RunConfig struct {
 	Provider       string             `msgpack:"provider,omitempty"`        // a subject token
 	ResponseFormat codec.Raw          `msgpack:"response_format,omitempty"` // a ResponseFormat; absent: words
 	Retry          *Retry             `msgpack:"retry,omitempty"`           // absent: a failed generation ends the run
+	Skills         []string           `msgpack:"skills,omitempty"`          // of applied spaces: active from the first turn, with their texts in the prompt
 	StepHook       *StepHook          `msgpack:"step_hook,omitempty"`       // asked before each turn
 	Steps          []planner.StepRule `msgpack:"steps,omitempty"`           // absent: the session's, else the profile's
 	System         string             `msgpack:"system,omitempty"`

@@ -29,12 +29,16 @@ var sessionLayer = readSessionTools()
 
 func readSessionTools() planner.Layer {
 	raw, err := codec.FromJSON(sessionToolsJSON)
-	l := planner.Layer{Name: reservedLayer, Reserved: true}
+	var specs []planner.ToolSpec
 	if err == nil {
-		err = codec.Unmarshal(raw, &l.Tools)
+		err = codec.Unmarshal(raw, &specs)
 	}
 	if err != nil {
 		panic(fmt.Sprintf("session: sessiontools.json: %v", err))
 	}
-	return l
+	tools, bad := planner.SessionTools(specs)
+	if bad != nil {
+		panic("session: sessiontools.json: " + bad.Error())
+	}
+	return planner.Layer{Name: reservedLayer, Tools: tools}
 }

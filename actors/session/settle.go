@@ -28,6 +28,8 @@ func (s *State) settle(b *settlement) *refusal {
 		return refuse(RejectStale, string(b.effect)+" was over long before")
 	case effectNotBegun:
 		return refuse(RejectIllegalTransition, string(b.effect)+" has not begun: it waits for its group, or for a person")
+	case effectBySync:
+		return refuse(RejectIllegalTransition, string(b.effect)+" is no effect: the settlement of its sync gives its result")
 	default:
 		return refuse(RejectUnknownEffect, "this session has not asked "+string(b.effect))
 	}
@@ -261,6 +263,7 @@ const (
 	effectSettled                      // settled, and its hash is known
 	effectOver                         // of an earlier turn
 	effectNotBegun                     // a call for a host loop, in a later group
+	effectBySync                       // a call that the session carries out by a sync
 )
 
 // statusOf returns what the session knows of the effect at a place, and the
@@ -295,6 +298,8 @@ func (s *State) statusOf(p Place) (codec.Hash, effectStatus) {
 	}
 	c := &t.Batch.Calls[p.call]
 	switch {
+	case c.Sync > 0:
+		return codec.Hash{}, effectBySync
 	case c.Status == CallOpen:
 		return codec.Hash{}, effectOpen
 	case !c.done() && s.isHostLoop(c):

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/refold/refold/codec"
+	"github.com/refold/refold/planner"
 	"github.com/refold/refold/space"
 )
 
@@ -59,29 +60,40 @@ func (s *State) isGranted(name string) bool {
 	return grant != nil
 }
 
-// makePending checks a pin as it would be applied, and has it wait for its
-// boundary in place of the workspace that waits. asked is the sequence of the
-// request. An earlier boundary of the same
-// space stands. If that is now, it is applied at once.
+// makePending checks a pin as it would be applied with all that waits, and has it
+// wait for its boundary: a workspace in place of the one that waits, a pack in
+// place of its former self. asked is the sequence of the request. An earlier
+// boundary of the same space stands. If the boundary is now, it is applied at once.
 func (s *State) makePending(pin SpacePin, mode string, asked uint64) *refusal {
 	pin.Asked = asked
-	now := s.stack()
+	now, atOnce := s.stack(), mode == ModeImmediate && s.Run == nil
+	var waiting []SpaceStage
+	for _, p := range s.Spaces.Pending {
+		if p.Pin.Space == pin.Space && p.Mode == ModeNextStep {
+			mode = ModeNextStep
+		}
+		if !p.Pin.isReplacedBy(&pin) {
+			waiting = append(waiting, p)
+			now = now.with(adopted{p.Pin, s.manifest(p.Pin.Hash)})
+		}
+	}
 	if _, bad := s.stackWith(&now, pin); bad != nil {
 		return bad
 	}
-	if mode == ModeImmediate && s.Run == nil {
-		s.Spaces.Pending = slices.DeleteFunc(s.Spaces.Pending, func(p SpaceStage) bool { return p.Pin.Kind == pin.Kind })
-		s.applyPin(pin, mode)
+	s.Spaces.Pending = waiting
+	if atOnce {
+		s.applyPin(pin, ModeImmediate)
 		return nil
 	}
-	for i := range s.Spaces.Pending {
-		if p := &s.Spaces.Pending[i]; p.Pin.Space == pin.Space && p.Mode == ModeNextStep {
-			mode = ModeNextStep
-		}
-	}
-	s.Spaces.Pending = slices.DeleteFunc(s.Spaces.Pending, func(p SpaceStage) bool { return p.Pin.Kind == pin.Kind })
 	s.Spaces.Pending = append(s.Spaces.Pending, SpaceStage{Mode: mode, Pin: pin})
+	slices.SortStableFunc(s.Spaces.Pending, func(a, b SpaceStage) int { return byAsked(a.Pin, b.Pin) })
 	return nil
+}
+
+// isReplacedBy reports whether q takes the place of p: one space has one pin, and
+// one workspace counts.
+func (p *SpacePin) isReplacedBy(q *SpacePin) bool {
+	return p.Space == q.Space || p.Kind == space.Workspace && q.Kind == space.Workspace
 }
 
 // stackWith returns what turns would be offered from with a pin on top of st, or
@@ -95,13 +107,25 @@ func (s *State) stackWith(st *stack, pin SpacePin) (stack, *refusal) {
 		return stack{}, refuse(RejectWorkspaceInvalid, "tool_catalog: "+a.lacks("catalog", pin.Catalog))
 	}
 	out := st.with(a)
+	if out.packs() > PacksMax {
+		return stack{}, refuse(RejectWorkspaceInvalid, strconv.Itoa(PacksMax)+" packs are applied or pending: detach one")
+	}
 	if bad := out.compose(); bad != nil {
+		return stack{}, refuse(RejectWorkspaceInvalid, bad.Error())
+	}
+	if bad := s.install.floor.Check(out.registry, a.manifest.Tools); bad != nil {
 		return stack{}, refuse(RejectWorkspaceInvalid, bad.Error())
 	}
 	if s.install.Record.Policy.Coverage == CoverageFail {
 		if missing := a.uncovered(out.registry); len(missing) > 0 {
 			return stack{}, refuse(RejectWorkspaceInvalid, missing[0].Path+": "+missing[0].Detail)
 		}
+	}
+	if taken := out.skillProblems(&a); len(taken) > 0 {
+		return stack{}, refuse(RejectWorkspaceInvalid, taken[0].Path+": "+taken[0].Detail)
+	}
+	if over := out.promptSize(&RunConfig{}).Over(); over != "" {
+		return stack{}, refuse(RejectWorkspaceInvalid, over)
 	}
 	if bad := s.orphanFault(&out); bad != nil {
 		return stack{}, refuse(RejectWorkspaceInvalid, bad.detail)
@@ -138,14 +162,26 @@ func (s *State) applyPin(pin SpacePin, mode string) {
 		})
 		return
 	}
-	if w := before.workspace(); w != nil && w.Space != pin.Space {
-		s.sayGone(&w.SpacePin)
+	if w := before.workspace(); w != nil && pin.Kind == space.Workspace && w.Space != pin.Space {
+		s.sayGone(w, nil)
 	}
 	s.recompose(&st)
 	say(s, NoticeWorkspaceApplied, WorkspaceApplied{
 		Workspace: pin.Space, Kind: pin.Kind, Hash: pin.Hash.String(), Mode: mode, Version: pin.Version,
 		PromptPack: pin.Prompt, ToolCatalog: pin.Catalog, Registry: st.registry.Hash().String(),
+		ToolsAdded: toolsBeside(st.registry, before.registry), ToolsRemoved: toolsBeside(before.registry, st.registry),
 	})
+}
+
+// toolsBeside returns the tool_ids of a registry that another one lacks.
+func toolsBeside(registry, other *planner.Registry) (ids []string) {
+	for i := range registry.Tools() {
+		id := registry.Tools()[i].ToolID
+		if _, ok := other.LookupID(id); !ok {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 // recompose makes a composed stack what is applied.
@@ -173,8 +209,9 @@ func composedHash(st *stack) (hash codec.Hash) {
 	return hash
 }
 
-func (s *State) sayGone(p *SpacePin) {
-	say(s, NoticeWorkspaceGone, WorkspaceGone{Workspace: p.Space, Kind: p.Kind, Hash: p.Hash.String()})
+// sayGone says that a space counts no more, and which tools went with it.
+func (s *State) sayGone(a *adopted, removed []string) {
+	say(s, NoticeWorkspaceGone, WorkspaceGone{Workspace: a.Space, Kind: a.Kind, Hash: a.Hash.String(), ToolsRemoved: removed})
 }
 
 // sayFailed says that a sync ended without staging anything. m is what was read,

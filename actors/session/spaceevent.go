@@ -55,6 +55,7 @@ type WorkspaceSnapshotReady struct {
 	Effect    string     `msgpack:"effect"`
 	Lacks     []string   `msgpack:"lacks,omitempty"` // needs of the manifest that are not met where it was read
 	Manifest  codec.Raw  `msgpack:"manifest"`
+	Output    *Content   `msgpack:"output,omitempty"`   // what a model whose call waits for it is shown
 	Revision  string     `msgpack:"revision,omitempty"` // of the source, for people
 	Signature *Signature `msgpack:"signature,omitempty"`
 	Source    string     `msgpack:"source,omitempty"` // factory, package, module: what the reader says of itself
@@ -65,6 +66,7 @@ type WorkspaceSyncUnchanged struct {
 	Effect    string     `msgpack:"effect"`
 	Hash      string     `msgpack:"hash"` // hex: one of the effect's known
 	Lacks     []string   `msgpack:"lacks,omitempty"`
+	Output    *Content   `msgpack:"output,omitempty"`
 	Signature *Signature `msgpack:"signature,omitempty"`
 	Source    string     `msgpack:"source,omitempty"`
 }
@@ -95,6 +97,7 @@ const (
 // manifest. It is not claimed, since reading twice does no harm.
 type Space struct {
 	At      int64        `msgpack:"at"`
+	Call    string       `msgpack:"call,omitempty"` // that waits for it: r1t2c0
 	Class   Class        `msgpack:"class"`
 	Dry     bool         `msgpack:"dry,omitempty"` // no blobs are stored
 	Effect  string       `msgpack:"effect"`        // y1
@@ -104,7 +107,8 @@ type Space struct {
 	RunMS   int64        `msgpack:"run_ms"`
 	Session string       `msgpack:"session"`
 	Space   string       `msgpack:"space"`
-	StartBy int64        `msgpack:"start_by"` // Unix ms; past it nobody starts it
+	StartBy int64        `msgpack:"start_by"`        // Unix ms; past it nobody starts it
+	Tools   int64        `msgpack:"tools,omitempty"` // of a call: how many the registry of its turn has
 	V       int          `msgpack:"v"`
 	Version string       `msgpack:"version,omitempty"`
 }
@@ -122,7 +126,7 @@ type UsedSpace struct {
 // PromptPart is one thing that a model is shown before the transcript.
 type PromptPart struct {
 	MediaType string     `msgpack:"media_type,omitempty"`
-	Names     []string   `msgpack:"names,omitempty"` // the path of a document or an image
+	Names     []string   `msgpack:"names,omitempty"` // the path of a document or an image, or skills
 	Ref       codec.Hash `msgpack:"ref"`             // the blob that holds it
 	Role      string     `msgpack:"role,omitempty"`  // empty: system text
 }
@@ -133,4 +137,6 @@ const (
 	PromptAssistant = "assistant"
 	PromptDocument  = "document"
 	PromptImage     = "image"
+	PromptSkills    = "skills" // the index of Names; Ref is their space's manifest
+	PromptSkill     = "skill"  // the text of the skill that Names has
 )

@@ -39,8 +39,17 @@ func (in *Install) composeSpaces() error {
 	if bad := in.stack.compose(); bad != nil {
 		return fmt.Errorf("spaces: %w", bad)
 	}
+	if in.stack.packs() > PacksMax {
+		return fmt.Errorf("spaces: %d packs come with the record, at most %d", in.stack.packs(), PacksMax)
+	}
+	if over := in.stack.promptSize(&RunConfig{}).Over(); over != "" {
+		return fmt.Errorf("spaces: %s", over)
+	}
 	for i := range in.stack.spaces {
 		a := &in.stack.spaces[i]
+		if bad := in.floor.Check(in.stack.registry, a.manifest.Tools); bad != nil {
+			return fmt.Errorf("spaces: %s: %w", a.Space, bad)
+		}
 		if missing := a.uncovered(in.stack.registry); len(missing) > 0 && in.Record.Policy.Coverage == CoverageFail {
 			return fmt.Errorf("spaces: %s: %s: %s", a.Space, missing[0].Path, missing[0].Detail)
 		}
@@ -57,11 +66,11 @@ func (in *Install) embed(g *Grant) error {
 		return fmt.Errorf("%s", problems[0])
 	case m.Space != g.Space:
 		return fmt.Errorf("is that of %s, the grant is about %s", quoted(m.Space), quoted(g.Space))
-	case m.Kind != space.Workspace:
-		return fmt.Errorf("is of kind %s: this release has workspaces alone", quoted(string(m.Kind)))
+	case m.Kind != g.kind():
+		return fmt.Errorf("is of kind %s, the grant is for a %s", quoted(string(m.Kind)), g.kind())
 	case g.Version != "" && !selects(g.Version, m.Version):
 		return fmt.Errorf("is of version %s, the grant is for %s", quoted(m.Version), g.Version)
-	case in.stack.workspace() != nil:
+	case m.Kind == space.Workspace && in.stack.workspace() != nil:
 		return fmt.Errorf("a record brings one workspace, and %s is one too", quoted(in.stack.workspace().Space))
 	case !r.isGranted():
 		return fmt.Errorf("%s", r.problems[0])
@@ -117,7 +126,7 @@ var ErrNotGranted = errors.New("no grant of the record trusts this manifest")
 func (in *Install) CheckSpace(m *space.Manifest) (problems, warnings []space.Problem, err error) {
 	s := New(in, "")
 	r := read{adopted: adopted{SpacePin{Hash: m.Hash(), Kind: m.Kind, Source: "module", Space: m.Space, Version: m.Version}, m}, grant: in.grant(m.Space)}
-	o := OpenSync{Kind: space.Workspace, Space: m.Space}
+	o := OpenSync{Kind: m.Kind, Space: m.Space}
 	st := s.stack()
 	if !r.isTrusted(&o, &st) {
 		err = fmt.Errorf("%w: %s", ErrNotGranted, r.detail)
@@ -218,7 +227,7 @@ func (s *State) checkSpaces() error {
 		}
 		return nil
 	}
-	if len(x.Applied) > 1 || len(x.Pending) > 1 || len(x.Staged) > StagedMax || len(x.Syncs) > SyncsMax || len(x.Grants) > GrantsMax+SyncsMax || len(x.SyncsDone) > SyncsDoneMax {
+	if len(x.Applied) > 1+PacksMax || len(x.Pending) > 1+PacksMax || len(x.Staged) > StagedMax || len(x.Syncs) > SyncsMax || len(x.Grants) > GrantsMax+SyncsMax || len(x.SyncsDone) > SyncsDoneMax {
 		return fmt.Errorf("%d spaces are applied, %d pending, %d staged; %d syncs are open, %d known, under %d grants",
 			len(x.Applied), len(x.Pending), len(x.Staged), len(x.Syncs), len(x.SyncsDone), len(x.Grants))
 	}
@@ -227,7 +236,7 @@ func (s *State) checkSpaces() error {
 		switch {
 		case s.manifest(p.Hash) == nil:
 			bad = fmt.Errorf("the manifest %s of %q is not at hand", p.Hash, p.Space)
-		case p.Seq > s.Seq || p.Asked > s.Seq || p.Grant > s.Seq || p.Kind != space.Workspace || s.manifest(p.Hash).Space != p.Space:
+		case p.Seq > s.Seq || p.Asked > s.Seq || p.Grant > s.Seq || p.Kind != s.manifest(p.Hash).Kind || s.manifest(p.Hash).Space != p.Space:
 			bad = fmt.Errorf("the pin %+v is of nothing", *p)
 		}
 	})

@@ -36,6 +36,10 @@ func longGrant() Grant {
 	g := Grant{
 		Kind: space.Workspace, May: []string{MayPrompt, MaySkills, MayResponseFormat, MayParams, MayRewords}, RunMS: SyncRunMaxMS,
 		Sources: []string{"factory", "package", "module"}, Space: longToken, Target: longToken, Version: longToken,
+		Attach: []string{AttachOperator, AttachModel},
+	}
+	for range GrantTargetsMax {
+		g.Targets = append(g.Targets, longToken)
 	}
 	for range GrantDigestsMax {
 		g.Digests = append(g.Digests, codec.Hash{}.String())
@@ -46,12 +50,26 @@ func longGrant() Grant {
 	return g
 }
 
-// longPrompt is the parts and variables of a prompt at their limits.
+// longUsedGrants is what the extension tools are told of grants, at their limits.
+func longUsedGrants() []UsedGrant {
+	used := make([]UsedGrant, GrantsMax)
+	for i := range used {
+		used[i] = UsedGrant{Attach: []string{AttachOperator, AttachModel}, Kind: space.Pack, Sources: []string{"factory", "package", "module"}, Space: longToken, Target: longToken}
+	}
+	return used
+}
+
+// longPrompt is the parts and variables of a prompt at their limits, one part
+// being an index of skills.
 func longPrompt() (parts []PromptPart, vars codec.Pairs) {
 	for range space.PartsMax {
 		parts = append(parts, PromptPart{
 			MediaType: strings.Repeat("m", space.MediaTypeBytesMax), Names: []string{strings.Repeat("p", space.PathBytesMax)}, Role: PromptAssistant,
 		})
+	}
+	parts[0].Names = nil
+	for range space.SkillsMax {
+		parts[0].Names = append(parts[0].Names, longToken)
 	}
 	for i := range space.VarsMax {
 		name := space.VarFact + string(rune('A'+i)) + strings.Repeat("f", space.FactNameBytesMax-1)
@@ -68,12 +86,13 @@ func spacesBytesBound() int {
 	open := OpenSync{
 		Apply: ModeImmediate, At: NumberMax, Catalog: longToken, Deadline: NumberMax, Dry: true, Grant: 1 << 63, Kind: space.Workspace, Known: make([]Known, knownMax),
 		Number: 1 << 31, Only: []string{OnlyPrompts, OnlyTools, OnlyContext, OnlySkills}, Prompt: longToken, RunMS: SyncRunMaxMS, Seq: 1 << 63, Space: longToken, Target: longToken,
-		Version: longToken,
+		Version: longToken, Call: longToken, Tools: NumberMax,
 	}
-	return 1<<10 + (3*appliedMax+StagedMax)*pin + // applied, pending, staged, and of the turn
+	return 1<<10 + len(encode(longUsedGrants())) + (3*appliedMax+StagedMax)*pin + // applied, pending, staged, and of the turn
 		(GrantsMax+SyncsMax)*len(encode(GrantPin{Grant: longGrant(), Seq: 1 << 63})) +
 		SyncsMax*len(encode(open)) + SyncsDoneMax*64 +
-		(queueHeldMax+2)*len(encode(own)) + promptBytesMax
+		(queueHeldMax+2)*len(encode(own)) + promptBytesMax +
+		SkillsActiveMax*len(encode(ActiveSkill{Name: longToken, Space: longToken}))
 }
 
 // TestSpaceLimitsRelate: what spaces add to effects and events fits.
@@ -86,7 +105,12 @@ func TestSpaceLimitsRelate(t *testing.T) {
 	for i := range used {
 		used[i] = UsedSpace{At: NumberMax, Kind: space.Workspace, Source: "package", Space: longToken, Version: longToken}
 	}
-	spaces := len(encode(ToolCall{Spaces: used})) - len(encode(ToolCall{}))
+	spaces := len(encode(ToolCall{Grants: longUsedGrants(), Spaces: used})) - len(encode(ToolCall{}))
+	ids := make([]string, planner.ToolsMax)
+	for i := range ids {
+		ids[i] = strings.Repeat("t", planner.ToolIDBytesMax)
+	}
+	moved := Notice{Data: WorkspaceApplied{ToolsAdded: ids, ToolsRemoved: ids}}
 	problems := make([]space.Problem, space.ProblemsMax)
 	for i := range problems {
 		problems[i] = space.Problem{
@@ -102,13 +126,15 @@ func TestSpaceLimitsRelate(t *testing.T) {
 	}{
 		{"a prompt at its limits is within what a transcript leaves it", with <= promptBytesMax},
 		{"a transcript beside a full prompt is worth having", promptBytesMax <= TranscriptBytesMax/8},
-		{"a session tool's call fits with its spaces", planner.ArgumentsBytesMax+callFixedBytesMax+spaces <= EffectBytesMax},
+		{"a session tool's call fits with its spaces and grants", planner.ArgumentsBytesMax+callFixedBytesMax+spaces <= EffectBytesMax},
 		{"a settlement with a full manifest fits an event", space.ManifestBytesMax+LacksMax*(2+space.NeedBytesMax)+4<<10 <= EventBytesMax},
 		{"a failed sync with all problems fits an event, with half of it left", 2*settled <= EventBytesMax},
 		{"a notice with all problems fits", len(notice.JSON()) <= NoticeBytesMax},
+		{"a notice with all tools fits", len(moved.JSON()) <= NoticeBytesMax},
 		{"a sync's deadline is within its limit", 2*SyncRunMaxMS <= DeadlineMaxMS && 2*SyncRunMinMS >= DeadlineMinMS},
 		{"facts are as long as templates take them", FactNameBytesMax == space.FactNameBytesMax && FactValueBytesMax == space.FactValueBytesMax},
 		{"a prompt pack brings no more than a config", space.ParamsBytesMax <= ParamsBytesMax && space.FormatBytesMax <= FormatBytesMax},
+		{"an index of skills has room for all names", space.SkillsMax*(space.TokenBytesMax+1)+1<<10 <= space.SkillIndexBytesMax},
 		{"a detail of a problem is not cut", space.DetailBytesMax <= DetailBytesMax},
 		{"a version of a space is a name", space.VersionBytesMax <= NameBytesMax},
 	} {

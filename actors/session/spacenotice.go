@@ -40,6 +40,9 @@ type WorkspaceApplied struct {
 	PromptPack  string     `json:"prompt_pack,omitempty"`  // chosen at the apply
 	ToolCatalog string     `json:"tool_catalog,omitempty"` // the same
 	Registry    string     `json:"registry"`               // that turns are offered from, composed
+
+	ToolsAdded   []string `json:"tools_added,omitempty"` // tool_ids that it brought
+	ToolsRemoved []string `json:"tools_removed,omitempty"`
 }
 
 // WorkspaceFailed is the data of the notice that a sync or an apply changed
@@ -57,7 +60,8 @@ type WorkspaceFailed struct {
 // WorkspaceGone is the data of the notice that an applied space counts no more:
 // it was detached, or another workspace replaced it.
 type WorkspaceGone struct {
-	Workspace string     `json:"workspace"`
-	Kind      space.Kind `json:"kind"`
-	Hash      string     `json:"hash"`
+	Workspace    string     `json:"workspace"`
+	Kind         space.Kind `json:"kind"`
+	Hash         string     `json:"hash"`
+	ToolsRemoved []string   `json:"tools_removed,omitempty"` // tool_ids that went with it
 }

@@ -95,10 +95,8 @@ func (s *State) fixPrompt() {
 			t.Parts = append(t.Parts, PromptPart{Ref: ref.Hash})
 		}
 	}
-	if w, prompt := st.chosenPrompt(c); prompt != nil {
-		t.Parts = w.parts(prompt)
-		t.Vars = s.varsOf(w.manifest, prompt)
-	}
+	t.Parts = append(t.Parts, st.promptParts(c, s.skillParts(&st))...)
+	t.Vars = s.varsOf(&st, c)
 	if len(t.Parts) > 0 {
 		t.Mark = codec.Mark(encode(struct {
 			Prompt []PromptPart `msgpack:"prompt"`
@@ -108,54 +106,111 @@ func (s *State) fixPrompt() {
 	}
 }
 
-// parts returns what a prompt pack shows, in order: system text and documents,
-// then images, then messages.
-func (a *adopted) parts(p *space.Prompt) (parts []PromptPart) {
-	var images, messages []PromptPart
-	m := a.manifest
+// promptParts returns what prompts show, in order: text and documents of the
+// workspace's prompt pack, then of packs, with skills where one of them has them,
+// else behind these, then images, then messages.
+func (st *stack) promptParts(c *RunConfig, skills []PromptPart) []PromptPart {
+	b := promptBuilder{skills: skills}
+	if w, prompt := st.chosenPrompt(c); prompt != nil {
+		b.add(w.manifest, prompt)
+	}
+	for i := range st.spaces {
+		if p := st.spaces[i].packPrompt(); p != nil {
+			b.add(st.spaces[i].manifest, p)
+		}
+	}
+	return slices.Concat(b.texts, b.skills, b.images, b.messages)
+}
+
+// promptBuilder collects the parts of prompts.
+type promptBuilder struct {
+	texts, images, messages []PromptPart
+	skills                  []PromptPart // that no prompt has placed
+}
+
+// add adds the parts of a prompt of m.
+func (b *promptBuilder) add(m *space.Manifest, p *space.Prompt) {
 	for i := range p.Parts {
 		part := &p.Parts[i]
 		switch {
 		case part.File != nil && part.Role != "":
-			messages = append(messages, PromptPart{Ref: m.Files[*part.File].Ref.Hash, Role: part.Role})
+			b.messages = append(b.messages, PromptPart{Ref: m.Files[*part.File].Ref.Hash, Role: part.Role})
 		case part.File != nil:
-			parts = append(parts, PromptPart{Ref: m.Files[*part.File].Ref.Hash})
+			b.texts = append(b.texts, PromptPart{Ref: m.Files[*part.File].Ref.Hash})
+		case part.Skills:
+			b.texts, b.skills = append(b.texts, b.skills...), nil
 		case part.Context != "":
-			for _, f := range m.Group(part.Context).Files {
-				file := &m.Files[f]
-				switch shown := (PromptPart{Names: []string{file.Path}, Ref: file.Ref.Hash}); {
-				case file.IsImage():
-					shown.Role, shown.MediaType = PromptImage, file.MediaType
-					images = append(images, shown)
-				case file.IsText():
-					shown.Role = PromptDocument
-					parts = append(parts, shown)
-				}
-			}
+			b.addGroup(m, m.Group(part.Context))
 		}
 	}
-	return append(append(parts, images...), messages...)
 }
 
-// varsOf returns the values of the variables that a prompt pack uses.
-func (s *State) varsOf(m *space.Manifest, p *space.Prompt) codec.Pairs {
+// addGroup adds the documents and images of a context group.
+func (b *promptBuilder) addGroup(m *space.Manifest, g *space.Group) {
+	for _, f := range g.Files {
+		file := &m.Files[f]
+		switch shown := (PromptPart{Names: []string{file.Path}, Ref: file.Ref.Hash}); {
+		case file.IsImage():
+			shown.Role, shown.MediaType = PromptImage, file.MediaType
+			b.images = append(b.images, shown)
+		case file.IsText():
+			shown.Role = PromptDocument
+			b.texts = append(b.texts, shown)
+		}
+	}
+}
+
+// packPrompt returns what a pack shows, nil if it is none or shows nothing.
+func (a *adopted) packPrompt() *space.Prompt {
+	if a.Kind != space.Pack {
+		return nil
+	}
+	return a.manifest.Prompt(space.Default)
+}
+
+// packs returns how many packs are in a stack.
+func (st *stack) packs() (n int) {
+	for i := range st.spaces {
+		if st.spaces[i].Kind == space.Pack {
+			n++
+		}
+	}
+	return n
+}
+
+// sizeOf bounds what a run of a config is shown of prompts, each with an index of
+// skills at its limit where the prompt has one.
+func (st *stack) sizeOf(c *RunConfig) (size space.Size) {
+	if w, p := st.chosenPrompt(c); p != nil {
+		size = w.manifest.SizeOf(p)
+	}
+	for i := range st.spaces {
+		if p := st.spaces[i].packPrompt(); p != nil {
+			size = size.Add(st.spaces[i].manifest.SizeOf(p))
+		}
+	}
+	return size
+}
+
+// varsOf returns the values of the variables that a run of a config uses.
+func (s *State) varsOf(st *stack, c *RunConfig) codec.Pairs {
 	var vars codec.Pairs
-	for _, name := range m.SizeOf(p).Vars {
-		vars = append(vars, codec.Pair{Key: name, Value: codec.AppendString(nil, s.variable(name, m))})
+	for _, name := range st.sizeOf(c).Vars {
+		vars = append(vars, codec.Pair{Key: name, Value: codec.AppendString(nil, s.variable(name, st.workspace()))})
 	}
 	return vars
 }
 
-// variable returns the value of a template's variable. A missing fact is the
-// empty text.
-func (s *State) variable(name string, m *space.Manifest) string {
+// variable returns the value of a template's variable, under workspace w. A
+// missing fact is the empty text.
+func (s *State) variable(name string, w *adopted) string {
 	switch name {
 	case space.VarSession:
 		return s.Session
 	case space.VarRun:
 		return "r" + strconv.FormatUint(uint64(s.Run.Number), 10)
-	case space.VarVersion:
-		return m.Version
+	case space.VarVersion: // no pack uses it
+		return w.Version
 	}
 	fact := strings.TrimPrefix(name, space.VarFact)
 	if i := slices.IndexFunc(s.Facts, func(f planner.Fact) bool { return f.Name == fact }); i >= 0 {
@@ -164,14 +219,9 @@ func (s *State) variable(name string, m *space.Manifest) string {
 	return ""
 }
 
-// promptBytes bounds what a run of a config is shown of a prompt pack, as
-// budgets count it. What prompt refs name is known to the bridge alone.
+// promptBytes is promptSize as budgets count it.
 func (st *stack) promptBytes(c *RunConfig) int64 {
-	w, p := st.chosenPrompt(c)
-	if p == nil {
-		return 0
-	}
-	size := w.manifest.SizeOf(p)
+	size := st.promptSize(c)
 	return size.Bytes + int64(size.Images)*ImageBytes
 }
 
@@ -182,15 +232,16 @@ func (t *TurnSpace) forgetPrompt() {
 	}
 }
 
-// usedSpaces returns what a session tool works on: the spaces of the turn.
-func (t *TurnSpace) usedSpaces() []UsedSpace {
-	if t == nil {
+// usedSpaces returns what a tool that a layer brought works on: the session's own
+// tools on all spaces of the turn, a pack's on the pack, others on nothing.
+func (t *TurnSpace) usedSpaces(layer string) (used []UsedSpace) {
+	if t == nil || layer == "" {
 		return nil
 	}
-	used := make([]UsedSpace, len(t.Pins))
 	for i := range t.Pins {
-		p := &t.Pins[i]
-		used[i] = UsedSpace{At: p.At, Hash: p.Hash, Kind: p.Kind, Source: p.Source, Space: p.Space, Version: p.Version}
+		if p := &t.Pins[i]; layer == reservedLayer || layer == p.Space {
+			used = append(used, UsedSpace{At: p.At, Hash: p.Hash, Kind: p.Kind, Source: p.Source, Space: p.Space, Version: p.Version})
+		}
 	}
 	return used
 }

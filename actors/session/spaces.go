@@ -47,6 +47,7 @@ type SpacePin struct {
 type SpaceStage struct {
 	Mode string   `msgpack:"mode,omitempty"` // of a pending one
 	Pin  SpacePin `msgpack:"pin"`
+	Run  uint32   `msgpack:"run,omitempty"` // whose call asked for it; 0: an operator did
 }
 
 // GrantPin is a grant that came through ctl.
@@ -59,6 +60,7 @@ type GrantPin struct {
 type OpenSync struct {
 	Apply    string     `msgpack:"apply,omitempty"` // a mode
 	At       int64      `msgpack:"at"`
+	Call     string     `msgpack:"call,omitempty"` // that waits for it
 	Catalog  string     `msgpack:"catalog,omitempty"`
 	Data     codec.Hash `msgpack:"data"`     // BLAKE2b-256 of the request
 	Deadline int64      `msgpack:"deadline"` // Unix ms
@@ -73,6 +75,7 @@ type OpenSync struct {
 	Seq      uint64     `msgpack:"seq"` // of the request
 	Space    string     `msgpack:"space"`
 	Target   string     `msgpack:"target"`
+	Tools    int64      `msgpack:"tools,omitempty"` // of the call's turn, in its registry
 	Version  string     `msgpack:"version,omitempty"`
 }
 
@@ -91,13 +94,15 @@ type DoneSync struct {
 // TurnSpace is what spaces brought to a turn. Parts and Vars are kept until its
 // generation is settled for good.
 type TurnSpace struct {
-	Catalog string       `msgpack:"catalog,omitempty"` // that counts in its run
-	Mark    codec.Hash   `msgpack:"mark"`              // of what precedes the transcript; zero: nothing does
-	Parts   []PromptPart `msgpack:"parts,omitempty"`
-	Pins    []SpacePin   `msgpack:"pins,omitempty"`   // applied when the turn began
-	Prompt  string       `msgpack:"prompt,omitempty"` // prompt pack that counts in its run
-	Tools   bool         `msgpack:"tools,omitempty"`  // the session's own tools were there
-	Vars    codec.Pairs  `msgpack:"vars,omitempty"`
+	Catalog  string       `msgpack:"catalog,omitempty"`  // that counts in its run
+	Grants   []UsedGrant  `msgpack:"grants,omitempty"`   // of packs, when the first extension tool was asked
+	Mark     codec.Hash   `msgpack:"mark"`               // of what precedes the transcript; zero: nothing does
+	Narrowed []string     `msgpack:"narrowed,omitempty"` // active skills whose lists counted
+	Parts    []PromptPart `msgpack:"parts,omitempty"`
+	Pins     []SpacePin   `msgpack:"pins,omitempty"`   // applied when the turn began
+	Prompt   string       `msgpack:"prompt,omitempty"` // prompt pack that counts in its run
+	Tools    bool         `msgpack:"tools,omitempty"`  // the session's own tools were there
+	Vars     codec.Pairs  `msgpack:"vars,omitempty"`
 }
 
 // turnSpace returns what spaces bring to the latest turn; nil: nothing.

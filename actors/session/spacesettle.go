@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
@@ -42,16 +41,33 @@ func (s *State) settleSync(n uint32, b *settlement) {
 	if bad == nil {
 		bad = b.sync.fault(b.typ)
 	}
+	status, code := CallFailed, CodeBadSettlement
+	var detail string
 	switch {
 	case bad != nil:
-		s.sayFailed(&o, nil, CodeBadSettlement, bad.detail, nil)
+		detail = bad.detail
+		s.sayFailed(&o, nil, code, detail, nil)
 	case b.typ == TypeWorkspaceSyncFailed:
 		failed := &b.sync.failed
-		s.sayFailed(&o, nil, failed.Error.Code, failed.Error.Detail, failed.Problems)
+		code, detail = failed.Error.Code, failed.Error.Detail
+		s.sayFailed(&o, nil, code, detail, failed.Problems)
 	default:
-		s.takeManifest(&o, b)
+		if detail = s.takeManifest(&o, b); detail == "" {
+			status, code = CallSucceeded, ""
+		} else {
+			code = CodePackRefused
+		}
 	}
 	s.dropContent()
+	s.endEnable(&o, status, code, detail, b.sync.output())
+}
+
+// output returns what the model is shown whose call waited.
+func (b *syncSettlement) output() *Content {
+	if b.ready.Output != nil {
+		return b.ready.Output
+	}
+	return b.unchanged.Output
 }
 
 // fault says what is wrong with a settlement by itself.
@@ -78,14 +94,19 @@ func (b *syncSettlement) fault(typ string) *refusal {
 		if len(r.Revision) > RevisionBytesMax {
 			return refuse(RejectLimitExceeded, "revision: at most "+strconv.Itoa(RevisionBytesMax)+" bytes")
 		}
-		return readerFault(r.Source, r.Lacks, r.Signature)
+		return readerFault(r.Source, r.Lacks, r.Signature, r.Output)
 	}
 	u := &b.unchanged
-	return readerFault(u.Source, u.Lacks, u.Signature)
+	return readerFault(u.Source, u.Lacks, u.Signature, u.Output)
 }
 
 // readerFault checks what a reader says beside the manifest.
-func readerFault(source string, lacks []string, by *Signature) *refusal {
+func readerFault(source string, lacks []string, by *Signature, output *Content) *refusal {
+	if output != nil {
+		if bad := contentFault("output", output, true); bad != nil {
+			return bad
+		}
+	}
 	switch {
 	case source != "" && !isSource(source):
 		return refuse(RejectInvalidData, "source: factory, package or module, not "+quoted(source))
@@ -114,8 +135,9 @@ func (r *read) refuse(code, detail string, problems []space.Problem) bool {
 	return false
 }
 
-// takeManifest judges the manifest that a settlement brings, and stages it.
-func (s *State) takeManifest(o *OpenSync, b *settlement) {
+// takeManifest judges the manifest that a settlement brings, and stages it. It
+// returns why it counts for nothing, or "".
+func (s *State) takeManifest(o *OpenSync, b *settlement) string {
 	r := read{grant: s.grant(o.Grant, o.Space)}
 	st := s.stack()
 	var next stack
@@ -126,7 +148,10 @@ func (s *State) takeManifest(o *OpenSync, b *settlement) {
 			m = &r.adopted
 		}
 		s.sayFailed(o, m, r.code, r.detail, r.problems)
-		return
+		if len(r.problems) > 0 {
+			return r.code + ": " + r.problems[0].String()
+		}
+		return r.code + ": " + r.detail
 	}
 	warnings := s.warnings(&r, &next)
 	outcome := s.stage(o, &r)
@@ -135,9 +160,10 @@ func (s *State) takeManifest(o *OpenSync, b *settlement) {
 		Version: r.Version, Revision: r.revision, Warnings: firstProblems(warnings), Lacks: r.Lacks,
 	}
 	say(s, NoticeWorkspaceStaged, staged)
-	if o.Apply != "" {
-		s.applySynced(o, &r, outcome)
+	if o.Apply == "" {
+		return ""
 	}
+	return s.applySynced(o, &r, outcome)
 }
 
 // readManifest reads the manifest: steps 1 and 2 of the checks.
@@ -173,104 +199,13 @@ func (s *State) readManifest(r *read, o *OpenSync, b *settlement) bool {
 // needsOf returns all needs of a manifest.
 func needsOf(m *space.Manifest) []string {
 	needs := slices.Clone(m.Needs)
+	for i := range m.Tools {
+		needs = append(needs, m.Tools[i].Needs...)
+	}
 	for i := range m.Skills {
 		needs = append(needs, m.Skills[i].Needs...)
 	}
 	return needs
-}
-
-// isTrusted checks that the manifest is what was asked for, and whose it is:
-// steps 3 and 4.
-func (r *read) isTrusted(o *OpenSync, st *stack) bool {
-	untrusted := func(detail string) bool { return r.refuse(CodeWorkspaceUntrusted, detail, nil) }
-	switch {
-	case r.grant == nil:
-		return untrusted("no grant is about " + quoted(o.Space))
-	case r.manifest.Space != o.Space:
-		return untrusted("the manifest is that of " + quoted(r.manifest.Space))
-	case r.manifest.Kind != o.Kind:
-		return untrusted("the manifest is of kind " + quoted(string(r.manifest.Kind)))
-	case r.grant.Version != "" && !selects(r.grant.Version, r.manifest.Version):
-		return untrusted("the grant is for version " + r.grant.Version + ", the manifest is of " + quoted(r.manifest.Version))
-	case isSelector(o.Version) && r.manifest.Version != "" && !selects(o.Version, r.manifest.Version):
-		return untrusted("asked was version " + o.Version + ", the manifest is of " + quoted(r.manifest.Version))
-	case r.grant.Sources != nil && !slices.Contains(r.grant.Sources, r.Source):
-		return untrusted("the grant is not for source " + quoted(r.Source))
-	case !r.grant.trusts(r.Hash, r.by):
-		return untrusted("the manifest is none of the grant's digests, and none of its keys signed it")
-	}
-	return true
-}
-
-// selects reports whether a selector matches a version.
-func selects(selector, version string) bool {
-	s, ok := space.ParseSelector(selector)
-	v, is := space.ParseVersion(version)
-	return ok && is && s.Matches(v)
-}
-
-// covers reports whether a version that is asked for is within the grant.
-func (g *Grant) covers(version string) bool {
-	if g.Version == "" {
-		return true
-	}
-	if v, ok := space.ParseVersion(version); ok {
-		s, ok := space.ParseSelector(g.Version)
-		return ok && s.Matches(v)
-	}
-	return version == g.Version || strings.HasPrefix(version, g.Version+".")
-}
-
-// isGranted checks that the space brings only what it may: step 5.
-func (r *read) isGranted() bool {
-	var problems []space.Problem
-	not := func(path, what string) {
-		problems = append(problems, space.Problem{Code: space.NotGranted, Path: path, Detail: "the grant's may does not have " + what})
-	}
-	m := r.manifest
-	for i := range m.Prompts {
-		p, path := &m.Prompts[i], "prompts["+strconv.Itoa(i)+"]"
-		if !r.grant.may(MayPrompt) {
-			not(path, MayPrompt)
-		}
-		if len(p.Params) > 0 && !r.grant.may(MayParams) {
-			not(path+".params", MayParams)
-		}
-		if len(p.ResponseFormat) > 0 && !r.grant.may(MayResponseFormat) {
-			not(path+".response_format", MayResponseFormat)
-		}
-		if codec.HasBinary(p.Params) || codec.HasBinary(p.ResponseFormat) || !isFormat(p.ResponseFormat) {
-			problems = append(problems, space.Problem{Code: space.WrongType, Path: path, Detail: "params holds binary, or response_format is none"})
-		}
-	}
-	if len(m.Words) > 0 && !r.grant.may(MayRewords) {
-		not("words", MayRewords)
-	}
-	if len(m.Skills) > 0 && !r.grant.may(MaySkills) {
-		not("skills", MaySkills)
-	}
-	return r.isFree(problems)
-}
-
-// isFree reports whether there are no problems.
-func (r *read) isFree(problems []space.Problem) bool {
-	if len(problems) == 0 {
-		return true
-	}
-	return r.refuse(string(RejectWorkspaceInvalid), "what was read does not fit: see the problems", space.SortProblems(problems))
-}
-
-// composes checks that the space fits on what is applied: steps 6 and 7.
-func (s *State) composes(r *read, st, next *stack) bool {
-	r.Asked = s.Seq
-	*next = st.with(r.adopted)
-	if bad := next.compose(); bad != nil {
-		return r.isFree([]space.Problem{{Code: space.ProblemCode(bad.Code), Path: bad.Path, Detail: clip(bad.Detail, DetailBytesMax)}})
-	}
-	if s.install.Record.Policy.Coverage == CoverageFail {
-		return r.isFree(r.uncovered(next.registry))
-	}
-	return true
 }
 
 // uncovered returns a problem for each entry of a catalog whose tool a registry
@@ -299,7 +234,7 @@ func (a *adopted) uncovered(registry *planner.Registry) (problems []space.Proble
 
 // warnings returns what an operator should know of a space that can be staged.
 func (s *State) warnings(r *read, next *stack) []space.Problem {
-	warnings := r.uncovered(next.registry)
+	warnings := append(r.uncovered(next.registry), r.unknownAllowed(next.registry)...)
 	if r.manifest.Scanned {
 		warnings = append(warnings, space.Problem{Code: space.NoIndex, Detail: "there is no index: write one with refold space index DIR > agent.workspace.json"})
 	}
@@ -360,25 +295,32 @@ func (s *State) takeLacks(r *read) {
 }
 
 // applySynced applies what a sync brought, as its request says. What is known
-// already is applied only if the request chooses another prompt or catalog.
-func (s *State) applySynced(o *OpenSync, r *read, outcome string) {
+// already is applied only if the request chooses another prompt or catalog. It
+// returns why it does not fit, or "". What a model asked for is not staged then.
+func (s *State) applySynced(o *OpenSync, r *read, outcome string) string {
 	pin := r.SpacePin
 	pin.Prompt, pin.Catalog = o.Prompt, o.Catalog
 	if outcome == OutcomeUnchanged {
 		was := s.latest(o.Space)
 		if (o.Prompt == "" || o.Prompt == was.Prompt) && (o.Catalog == "" || o.Catalog == was.Catalog) {
-			return
+			return ""
 		}
 		pin = *was
 		pin.Prompt, pin.Catalog = cmp.Or(o.Prompt, was.Prompt), cmp.Or(o.Catalog, was.Catalog)
 	}
-	if bad := s.makePending(pin, o.Apply, o.Seq); bad != nil {
-		s.sayFailed(o, &r.adopted, string(RejectWorkspaceInvalid), bad.detail, nil)
-		return
-	}
-	if at := s.stagedAt(o.Space); at >= 0 && s.Spaces.Staged[at].Pin.Hash == pin.Hash {
+	bad := s.makePending(pin, o.Apply, o.Seq)
+	if at := s.stagedAt(o.Space); at >= 0 && s.Spaces.Staged[at].Pin.Hash == pin.Hash && (bad == nil || o.Call != "") {
 		s.Spaces.Staged = slices.Delete(s.Spaces.Staged, at, at+1)
 	}
+	if bad != nil {
+		s.sayFailed(o, &r.adopted, string(RejectWorkspaceInvalid), bad.detail, nil)
+		return string(RejectWorkspaceInvalid) + ": " + bad.detail
+	}
+	if s.callOfSync(o) >= 0 {
+		s.Spaces.Pending[slices.IndexFunc(s.Spaces.Pending, func(p SpaceStage) bool { return p.Pin.Space == o.Space })].Run = s.Run.Number
+		s.Run.Joined = append(s.Run.Joined, o.Space)
+	}
+	return ""
 }
 
 // latest returns the pin of a space that is pending, else applied. There is one.

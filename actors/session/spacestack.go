@@ -40,7 +40,7 @@ func (st *stack) compose() *planner.ComposeError {
 
 // layer returns what a space adds to a registry.
 func (a *adopted) layer() planner.Layer {
-	l := planner.Layer{Name: a.Space, Words: make([]planner.Word, len(a.manifest.Words))}
+	l := planner.Layer{Name: a.Space, Needs: a.manifest.Needs, Tools: a.manifest.LayerTools(), Words: make([]planner.Word, len(a.manifest.Words))}
 	for i := range a.manifest.Words {
 		w := &a.manifest.Words[i]
 		l.Words[i] = planner.Word{Tool: w.Tool, Description: w.Description, ArgsSchema: w.ArgsSchema}
@@ -56,6 +56,26 @@ func (st *stack) workspace() *adopted {
 		}
 	}
 	return nil
+}
+
+// find returns the space of a name in a stack, or nil.
+func (st *stack) find(name string) *adopted {
+	for i := range st.spaces {
+		if st.spaces[i].Space == name {
+			return &st.spaces[i]
+		}
+	}
+	return nil
+}
+
+// lacks returns the needs that are not met, by space.
+func (st *stack) lacks() (out []planner.Lacks) {
+	for i := range st.spaces {
+		if p := &st.spaces[i].SpacePin; len(p.Lacks) > 0 {
+			out = append(out, planner.Lacks{Layer: p.Space, Needs: p.Lacks})
+		}
+	}
+	return out
 }
 
 // with returns the stack that has a space in place of the former one of its
@@ -229,7 +249,7 @@ func (s *State) configFault(st *stack, c *RunConfig, own *SpacePin, complete boo
 	return bad
 }
 
-// namesFault says which name of a config the stack's workspace lacks.
+// namesFault says which name of a config the stack's spaces lack.
 func (st *stack) namesFault(c *RunConfig) *refusal {
 	w := st.workspace()
 	if c.PromptPack != "" && c.PromptPack != space.None && (w == nil || w.manifest.Prompt(c.PromptPack) == nil) {
@@ -241,7 +261,7 @@ func (st *stack) namesFault(c *RunConfig) *refusal {
 	if c.PromptRefs != nil && len(*c.PromptRefs) > space.PartsMax {
 		return refuse(RejectLimitExceeded, "config.prompt_refs: at most "+strconv.Itoa(space.PartsMax))
 	}
-	return nil
+	return st.skillsFault(c)
 }
 
 // lacks says that a workspace, or none, does not have something.

@@ -26,6 +26,8 @@ func (s *State) workspaceSyncRequested(data codec.Raw) *refusal {
 		return unknownSpace(b.Workspace)
 	}
 	switch {
+	case !grant.attaches(AttachOperator):
+		return refuse(RejectNotPermitted, "workspace: the grant lets models alone ask for "+quoted(b.Workspace)+": see its attach")
 	case grant.pinned() && len(b.Only) > 0:
 		return refuse(RejectNotPermitted, "only: the grant trusts whole manifests, by digests or keys")
 	case b.Version != "" && !grant.covers(b.Version):
@@ -44,18 +46,20 @@ func (s *State) workspaceSyncRequested(data codec.Raw) *refusal {
 			return bad
 		}
 	}
+	var withdrawn OpenSync
 	if at >= 0 {
-		s.endSync(at, codec.Hash{}, CodeCancelled, "another sync of the space was requested")
+		withdrawn = s.endSync(at, codec.Hash{}, CodeCancelled, "another sync of the space was requested")
 	}
 	s.enterSpaces()
 	x := s.Spaces
 	x.SyncsAsked++
 	x.Syncs = append(x.Syncs, OpenSync{
 		Apply: b.Apply, At: s.Clock, Catalog: b.ToolCatalog, Data: asked, Deadline: s.Clock + 2*grant.runMS(), Dry: b.Dry, Grant: seq,
-		Kind: space.Workspace, Known: s.known(b.Workspace), Number: x.SyncsAsked, Only: b.Only, Prompt: b.PromptPack, RunMS: grant.runMS(),
+		Kind: grant.kind(), Known: s.known(b.Workspace), Number: x.SyncsAsked, Only: b.Only, Prompt: b.PromptPack, RunMS: grant.runMS(),
 		Seq: s.Seq, Space: b.Workspace, Target: grant.target(b.Workspace), Version: b.Version,
 	})
 	s.dropContent()
+	s.endEnable(&withdrawn, CallCancelled, CodeCancelled, "an operator asked for the pack", nil)
 	return nil
 }
 
@@ -85,11 +89,7 @@ func (b *WorkspaceSyncRequested) fault() *refusal {
 		return nil
 	}
 	if bad := b.Grant.fault(); bad != nil {
-		code := RejectInvalidData
-		if b.Grant.Kind == space.Pack {
-			code = RejectReservedType
-		}
-		return refuse(code, "grant."+bad.Error())
+		return refuse(RejectInvalidData, "grant."+bad.Error())
 	}
 	switch {
 	case b.Grant.Space != b.Workspace:
@@ -209,9 +209,9 @@ func (s *State) known(name string) []Known {
 	return out
 }
 
-// endSync ends open sync i. Without a settlement's hash the session ends it, and
-// says so.
-func (s *State) endSync(i int, hash codec.Hash, code, detail string) {
+// endSync ends open sync i, and returns it. Without a settlement's hash the session
+// ends it, and says so. Whoever calls it gives the call that waits its result.
+func (s *State) endSync(i int, hash codec.Hash, code, detail string) OpenSync {
 	o := s.Spaces.Syncs[i]
 	if hash.IsZero() {
 		s.withdraw(Place{sync: o.Number, call: -1})
@@ -222,6 +222,14 @@ func (s *State) endSync(i int, hash codec.Hash, code, detail string) {
 		s.Spaces.SyncsDone = slices.Delete(s.Spaces.SyncsDone, 0, 1)
 	}
 	s.Spaces.SyncsDone = append(s.Spaces.SyncsDone, DoneSync{Hash: hash, Number: o.Number})
+	return o
+}
+
+// endSyncOf ends the sync that carries a call out, if it is open.
+func (s *State) endSyncOf(c *Call, code, detail string) {
+	if i := slices.IndexFunc(s.Spaces.Syncs, func(o OpenSync) bool { return o.Number == c.Sync }); i >= 0 {
+		s.endSync(i, codec.Hash{}, code, detail)
+	}
 }
 
 // syncStatus returns what the session knows of sync n, and the hash of its
@@ -250,8 +258,8 @@ func (s *State) syncEffect(n uint32) Effect {
 	}
 	name, startBy := Place{sync: n, call: -1}.String(), o.Deadline-o.RunMS
 	asked := Space{
-		At: o.At, Class: ClassSpace, Dry: o.Dry, Effect: name, Kind: o.Kind, Known: known, Only: o.Only, RunMS: o.RunMS,
-		Session: s.Session, Space: o.Space, StartBy: startBy, V: Version, Version: o.Version,
+		At: o.At, Call: o.Call, Class: ClassSpace, Dry: o.Dry, Effect: name, Kind: o.Kind, Known: known, Only: o.Only, RunMS: o.RunMS,
+		Session: s.Session, Space: o.Space, StartBy: startBy, Tools: o.Tools, V: Version, Version: o.Version,
 	}
 	return Effect{Name: name, Class: ClassSpace, Target: o.Target, Deadline: o.Deadline, StartBy: startBy, Payload: encode(asked)}
 }
@@ -267,8 +275,13 @@ func (s *State) settleOverdueSyncs() {
 			i++
 			continue
 		}
-		s.endSync(i, codec.Hash{}, CodeDeadlineExceeded, "no settlement from space/"+o.Target+" by its deadline")
+		s.endSync(i, codec.Hash{}, CodeDeadlineExceeded, noSettlement(o)) // the call that waits is overdue, too
 	}
+}
+
+// noSettlement says that nobody settled a sync.
+func noSettlement(o *OpenSync) string {
+	return "no settlement from space/" + o.Target + " by its deadline"
 }
 
 // workspaceDetached drops a space whole.
@@ -291,19 +304,23 @@ func (s *State) workspaceDetached(b *WorkspaceDetached) *refusal {
 	}
 	for i := range now.spaces {
 		if is(&now.spaces[i].SpacePin) {
-			s.sayGone(&now.spaces[i].SpacePin)
+			s.sayGone(&now.spaces[i], toolsBeside(now.registry, st.registry))
 		}
 	}
+	var withdrawn OpenSync
 	if i := s.openSyncOf(b.Workspace); i >= 0 {
-		s.endSync(i, codec.Hash{}, CodeCancelled, "the space was detached")
+		withdrawn = s.endSync(i, codec.Hash{}, CodeCancelled, detached)
 	}
 	s.Spaces.Pending = slices.DeleteFunc(s.Spaces.Pending, func(p SpaceStage) bool { return is(&p.Pin) })
 	s.Spaces.Staged = slices.DeleteFunc(s.Spaces.Staged, func(p SpaceStage) bool { return is(&p.Pin) })
 	s.Spaces.Grants = slices.DeleteFunc(s.Spaces.Grants, func(g GrantPin) bool { return g.Grant.Space == b.Workspace })
 	s.recompose(&st)
 	s.dropContent()
+	s.endEnable(&withdrawn, CallCancelled, CodeCancelled, detached, nil)
 	return nil
 }
+
+const detached = "the space was detached"
 
 // holdsSpace reports whether there is anything of a space to drop.
 func (s *State) holdsSpace(name string) bool {

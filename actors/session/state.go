@@ -102,28 +102,30 @@ type Overrides struct {
 // Run is a queued or active run. Its config is the one that held when it was
 // requested, resolved then and frozen; only ToolOverridesSet changes its lists.
 type Run struct {
-	Answer     uint64     `msgpack:"answer,omitempty"` // of the latest answer, while the run waits for input
-	Asked      *Overrides `msgpack:"asked,omitempty"`  // the config's lists as requested, if ToolOverridesSet changed them
-	Before     Lifecycle  `msgpack:"before,omitempty"` // where a paused run goes back to
-	Breach     bool       `msgpack:"breach,omitempty"` // paused by a budget
-	Calls      []StepCall `msgpack:"calls,omitempty"`  // of earlier turns, for a step hook alone
-	Config     RunConfig  `msgpack:"config"`
-	Context    codec.Raw  `msgpack:"context,omitempty"`     // carried on from step to step; an object
-	Cost       int64      `msgpack:"cost,omitempty"`        // micro-units
-	Deadline   int64      `msgpack:"deadline,omitempty"`    // Unix ms; 0: none. While paused it stands still
-	Held       Held       `msgpack:"held,omitempty"`        // what a pause holds back
-	InputBytes int64      `msgpack:"input_bytes,omitempty"` // of a queued run's input, as a model is shown it
-	Lifecycle  Lifecycle  `msgpack:"lifecycle,omitempty"`   // empty: queued
-	Number     uint32     `msgpack:"number"`
-	PausedAt   int64      `msgpack:"paused_at,omitempty"` // clock
-	Roles      []string   `msgpack:"roles,omitempty"`
-	Seq        uint64     `msgpack:"seq"`              // of the event with its input
-	Steers     []Steer    `msgpack:"steers,omitempty"` // input that no turn has taken yet
-	Submission string     `msgpack:"submission,omitempty"`
-	Turns      uint32     `msgpack:"turns"` // turns asked
-	Usage      UsageTotal `msgpack:"usage"`
-	Used       []string   `msgpack:"used,omitempty"`      // tool_ids carried out in earlier turns, sorted; those of the turn's registry
-	Workspace  *SpacePin  `msgpack:"workspace,omitempty"` // that its config names; absent: what is applied, or none
+	Answer     uint64        `msgpack:"answer,omitempty"` // of the latest answer, while the run waits for input
+	Asked      *Overrides    `msgpack:"asked,omitempty"`  // the config's lists as requested, if ToolOverridesSet changed them
+	Before     Lifecycle     `msgpack:"before,omitempty"` // where a paused run goes back to
+	Breach     bool          `msgpack:"breach,omitempty"` // paused by a budget
+	Calls      []StepCall    `msgpack:"calls,omitempty"`  // of earlier turns, for a step hook alone
+	Config     RunConfig     `msgpack:"config"`
+	Context    codec.Raw     `msgpack:"context,omitempty"`     // carried on from step to step; an object
+	Cost       int64         `msgpack:"cost,omitempty"`        // micro-units
+	Deadline   int64         `msgpack:"deadline,omitempty"`    // Unix ms; 0: none. While paused it stands still
+	Held       Held          `msgpack:"held,omitempty"`        // what a pause holds back
+	InputBytes int64         `msgpack:"input_bytes,omitempty"` // of a queued run's input, as a model is shown it
+	Joined     []string      `msgpack:"joined,omitempty"`      // packs that its own calls enabled
+	Lifecycle  Lifecycle     `msgpack:"lifecycle,omitempty"`   // empty: queued
+	Number     uint32        `msgpack:"number"`
+	PausedAt   int64         `msgpack:"paused_at,omitempty"` // clock
+	Roles      []string      `msgpack:"roles,omitempty"`
+	Seq        uint64        `msgpack:"seq"`              // of the event with its input
+	Skills     []ActiveSkill `msgpack:"skills,omitempty"` // that are active, in the order in which they became so
+	Steers     []Steer       `msgpack:"steers,omitempty"` // input that no turn has taken yet
+	Submission string        `msgpack:"submission,omitempty"`
+	Turns      uint32        `msgpack:"turns"` // turns asked
+	Usage      UsageTotal    `msgpack:"usage"`
+	Used       []string      `msgpack:"used,omitempty"`      // tool_ids carried out in earlier turns, sorted; those of the turn's registry
+	Workspace  *SpacePin     `msgpack:"workspace,omitempty"` // that its config names; absent: what is applied, or none
 }
 
 // Steer is input that waits for a turn.
@@ -232,6 +234,7 @@ type Call struct {
 	Seq            uint64       `msgpack:"seq,omitempty"` // of the event with its result
 	Settled        codec.Hash   `msgpack:"settled"`       // of its settlement
 	Status         CallStatus   `msgpack:"status"`
+	Sync           uint32       `msgpack:"sync,omitempty"`    // that carries it out: extensions_enable
 	ToolID         string       `msgpack:"tool_id,omitempty"` // empty: not in the registry
 	ToolName       string       `msgpack:"tool_name"`
 }

@@ -69,6 +69,7 @@ func (s *State) stepFacts(last []string) planner.StepFacts {
 	run := s.Run
 	return planner.StepFacts{
 		Step: int(run.Turns) - 1, Used: run.Used, Last: last, Facts: s.Facts, Roles: run.Roles, Context: run.Context,
+		Skills: s.activeNames(), Spaces: s.appliedNames(),
 		Usage: planner.StepUsage{
 			CachedTokens: run.Usage.CachedTokens, InputTokens: run.Usage.InputTokens,
 			OutputTokens: run.Usage.OutputTokens, ReasoningTokens: run.Usage.ReasoningTokens,

@@ -34,6 +34,9 @@ func (s *State) startTurn() {
 	}
 	s.applyPending(run.Turns == 0)
 	st := s.runStack()
+	if run.Turns == 0 {
+		s.startSkills(&st)
+	}
 	if s.turnsOwn != st.registry {
 		run.forget(st.registry)
 	}
@@ -88,6 +91,9 @@ func (s *State) askGeneration(same *planner.Toolset) {
 	} else {
 		t.Toolset = planner.Select(s.turnsOwn, s.toolRequest(), s.plannerFacts())
 	}
+	if x := s.turnSpace(); x != nil {
+		x.Narrowed, _ = s.narrowing()
+	}
 	shown := s.shown(&t.Toolset)
 	if s.isMasked() && len(shown) > 0 {
 		t.Defined = &shown
@@ -127,7 +133,7 @@ func (s *State) toolRequest() planner.Request {
 func (s *State) runsToolRequest() planner.Request {
 	c, req := &s.Run.Config, s.overrides()
 	if c.ActiveTools != nil || c.ToolRefs != nil {
-		req.Base, req.From = baseOf(c.ActiveTools, c.ToolRefs), planner.FromRun
+		req.Base, req.From, req.Join = baseOf(c.ActiveTools, c.ToolRefs), planner.FromRun, s.Run.Joined
 		return req
 	}
 	if s.turnSpace() != nil {
@@ -141,11 +147,12 @@ func (s *State) runsToolRequest() planner.Request {
 	return req
 }
 
-// overrides returns the part of a toolRequest that is the lists of the session
-// and the run.
+// overrides returns the part of a toolRequest that is the lists of the session,
+// the run and its skills.
 func (s *State) overrides() planner.Request {
 	c := &s.Run.Config
-	req := planner.Request{Run: planner.Overrides{Enable: c.Enable, Disable: c.Disable, Force: c.Force}}
+	_, lists := s.narrowing()
+	req := planner.Request{Narrow: lists, Run: planner.Overrides{Enable: c.Enable, Disable: c.Disable, Force: c.Force}}
 	if o := s.Overrides; o != nil {
 		req.Session = planner.Overrides{Enable: o.Enable, Disable: o.Disable, Force: o.Force}
 	}
@@ -177,7 +184,8 @@ func (s *State) plannerFacts() planner.Facts {
 	facts := planner.Facts{HostSession: s.hostStatus(), Facts: s.Facts, Capabilities: s.install.Record.Capabilities, Floor: s.install.floor}
 	if s.Spaces != nil {
 		st := s.runStack()
-		facts.SpaceFiles = st.hasFiles()
+		facts.SpaceFiles, facts.Skills, facts.Lacks = st.hasFiles(), s.hasSkills(&st), st.lacks()
+		facts.Grants = s.modelsMayEnable()
 	}
 	return facts
 }

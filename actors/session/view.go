@@ -13,7 +13,7 @@ type View struct {
 	Session     string     `json:"session"`
 	Status      string     `json:"status"`    // open, closed
 	Lifecycle   Lifecycle  `json:"lifecycle"` // of the active run, else of the last one; empty: none yet
-	WaitsFor    string     `json:"waits_for"` // model, tools, step, host_loop, approval, input, resume, retry, nobody
+	WaitsFor    string     `json:"waits_for"` // model, tools, step, host_loop, approval, space, input, resume, retry, nobody
 	Seq         uint64     `json:"seq"`       // of the latest event folded
 	Events      uint64     `json:"events"`
 	Hash        string     `json:"hash"`  // BLAKE2b-256 of the state's canonical bytes
@@ -183,6 +183,8 @@ func (s *State) waitsFor() string {
 	}
 	for i := range t.Batch.Calls {
 		switch c := &t.Batch.Calls[i]; {
+		case c.Status == CallOpen && c.Sync > 0:
+			waits = "space"
 		case c.Status == CallOpen && !s.isHostLoop(c):
 			return "tools"
 		case c.Status == CallOpen:

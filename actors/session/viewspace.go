@@ -1,7 +1,6 @@
 package session
 
 import (
-	"github.com/refold/refold/codec"
 	"github.com/refold/refold/space"
 )
 
@@ -9,9 +8,11 @@ import (
 // grant.
 type ViewSpaces struct {
 	Workspace *ViewSpace  `json:"workspace,omitempty"` // the applied one
+	Packs     []ViewSpace `json:"packs,omitempty"`     // applied, in the order of composition
 	Staged    []ViewSpace `json:"staged,omitempty"`    // by name
 	Pending   []ViewSpace `json:"pending,omitempty"`
 	Syncs     []ViewSync  `json:"syncs,omitempty"` // that are open
+	Skills    []ViewSkill `json:"skills,omitempty"`
 }
 
 // ViewSpace is one space that the session holds.
@@ -22,7 +23,8 @@ type ViewSpace struct {
 	Mode        string   `json:"mode,omitempty"`         // of a pending one
 	PromptPack  string   `json:"prompt_pack,omitempty"`  // that applies to a run whose config names none
 	ToolCatalog string   `json:"tool_catalog,omitempty"` // the same
-	Lacks       []string `json:"lacks,omitempty"`
+	Lacks       []string `json:"lacks,omitempty"`        // needs that are not met
+	Tools       []string `json:"tools,omitempty"`        // tool_ids of an applied pack
 }
 
 // ViewSync is one open sync.
@@ -40,11 +42,12 @@ type ViewPrompt struct {
 
 // ViewPromptPart is one part of a prompt.
 type ViewPromptPart struct {
-	Role  string `json:"role,omitempty"`  // empty: system text
-	Space string `json:"space,omitempty"` // empty: it is a prompt ref
-	Path  string `json:"path,omitempty"`
-	Hash  string `json:"hash"` // SHA-256 of the blob
-	Size  int64  `json:"size,omitempty"`
+	Role   string   `json:"role,omitempty"`   // empty: system text
+	Skills []string `json:"skills,omitempty"` // that it is about
+	Space  string   `json:"space,omitempty"`  // empty: it is a prompt ref
+	Path   string   `json:"path,omitempty"`
+	Hash   string   `json:"hash"` // SHA-256 of the blob
+	Size   int64    `json:"size,omitempty"`
 }
 
 // viewSpaces returns what there is of spaces.
@@ -64,6 +67,15 @@ func (s *State) viewSpaces() (v ViewSpaces) {
 		}
 		v.Workspace = &workspace
 	}
+	for i := range st.spaces {
+		if a := &st.spaces[i]; a.Kind == space.Pack {
+			pack := s.viewSpace(&a.SpacePin)
+			for j := range a.manifest.Tools {
+				pack.Tools = append(pack.Tools, a.manifest.Tools[j].ToolID)
+			}
+			v.Packs = append(v.Packs, pack)
+		}
+	}
 	for i := range s.Spaces.Staged {
 		v.Staged = append(v.Staged, s.viewSpace(&s.Spaces.Staged[i].Pin))
 	}
@@ -76,6 +88,7 @@ func (s *State) viewSpaces() (v ViewSpaces) {
 		o := &s.Spaces.Syncs[i]
 		v.Syncs = append(v.Syncs, ViewSync{Effect: Place{sync: o.Number, call: -1}.String(), Space: o.Space, Deadline: o.Deadline})
 	}
+	v.Skills = s.viewSkills()
 	return v
 }
 
@@ -110,21 +123,35 @@ func (s *State) viewPrompt() *ViewPrompt {
 	st := s.turnStack()
 	for _, part := range t.Parts {
 		shown := ViewPromptPart{Role: part.Role, Hash: part.Ref.String()}
-		if a, f := st.fileOf(part.Ref); f != nil {
-			shown.Space, shown.Path, shown.Size = a.Space, f.Path, f.Size
+		if part.Role == PromptSkills || part.Role == PromptSkill {
+			shown.Skills = part.Names
+		}
+		if a, f := st.fileOf(&part); a != nil {
+			shown.Space = a.Space
+			if f != nil {
+				shown.Path, shown.Size = f.Path, f.Size
+			}
 		}
 		v.Parts = append(v.Parts, shown)
 	}
 	return v
 }
 
-// fileOf returns the first file of the stack's spaces that has some content.
-func (st *stack) fileOf(ref codec.Hash) (*adopted, *space.File) {
+// fileOf returns the space that a part of a prompt comes from, and the file; of
+// an index of skills there is none.
+func (st *stack) fileOf(part *PromptPart) (*adopted, *space.File) {
 	for i := range st.spaces {
-		files := st.spaces[i].manifest.Files
+		of := &st.spaces[i]
+		switch {
+		case part.Role == PromptSkills && of.Hash == part.Ref:
+			return of, nil
+		case part.Role == PromptSkills, part.Role == PromptSkill && of.manifest.Skill(part.Names[0]) == nil:
+			continue
+		}
+		files := of.manifest.Files
 		for j := range files {
-			if files[j].Ref.Hash == ref {
-				return &st.spaces[i], &files[j]
+			if files[j].Ref.Hash == part.Ref {
+				return of, &files[j]
 			}
 		}
 	}

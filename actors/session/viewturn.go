@@ -172,6 +172,9 @@ func (s *State) viewTools() []ViewTool {
 func (s *State) why(tool planner.ToolIndex) string {
 	t := s.Turn
 	text := planner.Why(s.turnsOwn, s.install.floor, &t.Toolset, tool)
+	if t.Toolset.Verdict(tool).Reason == planner.NotOfSkill && s.turnSpace() != nil {
+		text = planner.WhyNotOfSkill(s.turnSpace().Narrowed)
+	}
 	if t.masks(tool) {
 		text = "masked: " + text
 	}

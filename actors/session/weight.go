@@ -109,6 +109,9 @@ func (o *Overrides) weight() int {
 func (r *Run) weight(install *Install) int {
 	n := r.Config.weight(install) - configWeight
 	n += r.Asked.weight() + weightOf(r.Context) + weightOfList(r.Roles) + weightOf(r.Submission) + weightOfList(r.Used)
+	for _, active := range r.Skills {
+		n += 2*stringWeight + weightOf(active.Name) + weightOf(active.Space)
+	}
 	n += cap(r.Steers)*steerWeight + cap(r.Calls)*stepCallWeight
 	for i := range r.Calls {
 		n += weightOf(r.Calls[i].ToolName) + weightOf(r.Calls[i].Effect) + weightOf(r.Calls[i].Arguments)
@@ -121,7 +124,7 @@ func (c *RunConfig) weight(install *Install) int {
 	if shared := install.Record.Config; shared == nil || c.System != shared.System {
 		n += weightOf(c.System)
 	}
-	n += weightOfList(c.Disable) + weightOfList(c.Enable) + weightOfList(c.Force)
+	n += weightOfList(c.Disable) + weightOfList(c.Enable) + weightOfList(c.Force) + weightOfList(c.Skills)
 	if c.ActiveTools != nil {
 		n += weightOfList(*c.ActiveTools)
 	}

@@ -128,7 +128,7 @@ func (w *writer) hashes(key string, hashes []codec.Hash) {
 // AppendCanonical writes the effect as codec does.
 func (c *ToolCall) AppendCanonical(out []byte) (_ []byte, ok bool) {
 	n := 14
-	for _, given := range [...]bool{len(c.Context) > 0, c.HostSession != nil, c.ProviderCallID != "", c.RetrySafe, len(c.Spaces) > 0} {
+	for _, given := range [...]bool{len(c.Context) > 0, len(c.Grants) > 0, c.HostSession != nil, c.ProviderCallID != "", c.RetrySafe, len(c.Spaces) > 0} {
 		if given {
 			n++
 		}
@@ -141,6 +141,9 @@ func (c *ToolCall) AppendCanonical(out []byte) (_ []byte, ok bool) {
 	w.text("class", string(c.Class))
 	w.someRaw("context", c.Context)
 	w.text("effect", c.Effect)
+	if len(c.Grants) > 0 {
+		w.some("grants", c.Grants)
+	}
 	if h := c.HostSession; h != nil {
 		w.host("host_session", h)
 	}

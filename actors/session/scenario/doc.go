@@ -39,13 +39,13 @@
 //	sync NAME [version=1.4] [only=["tools"]] [apply=next_run] [grant={…}] [dry]
 //	apply [NAME] [mode=next_run] [hash=…] [prompt_pack=…] [tool_catalog=…]
 //	detach NAME                             WorkspaceDetached
-//	settle y1 ready {…} [lacks=["…"]]       WorkspaceSnapshotReady; v, kind and space may be left out, files may be paths
+//	settle y1 ready {…} [lacks=["…"]]       WorkspaceSnapshotReady; v, kind and space may be left out, files may be paths; sign=SEED by a key, source=package
 //	settle y1 unchanged                     WorkspaceSyncUnchanged: with the first manifest of the space that the view shows
 //	settle y1 failed code "detail" [problems=[…]]
 //	event ctl {…}                           any envelope, as JSON
 //	bytes llm c1ff                          any payload, as hex
 //	clock +10m                              moves the time of the events that follow
-//	show transcript | tools | turn | batch | run | queue | spaces | prompt | progress | call r1t1c0 | effect r1t1
+//	show transcript | tools | turn | batch | run | queue | spaces | prompt | skills | progress | call r1t1c0 | effect r1t1
 //
 // A call's arguments are the values of the schema's required properties in
 // their order, the missing ones filled with "x"; name{…} gives them as JSON,

@@ -35,12 +35,15 @@ type notice struct {
 	Used      int64            `json:"used"`
 	Estimate  int64            `json:"estimate"`
 
-	Workspace string          `json:"workspace"`
-	Hash      string          `json:"hash"`
-	Outcome   string          `json:"outcome"`
-	Mode      string          `json:"mode"`
-	Problems  []space.Problem `json:"problems"`
-	Warnings  []space.Problem `json:"warnings"`
+	Workspace    string                 `json:"workspace"`
+	Hash         string                 `json:"hash"`
+	Outcome      string                 `json:"outcome"`
+	Mode         string                 `json:"mode"`
+	ToolsAdded   []string               `json:"tools_added"`
+	ToolsRemoved []string               `json:"tools_removed"`
+	Grant        *session.ApprovalGrant `json:"grant"`
+	Problems     []space.Problem        `json:"problems"`
+	Warnings     []space.Problem        `json:"warnings"`
 
 	OverBudget *session.OverBudget `json:"over_budget"`
 }
@@ -61,7 +64,11 @@ func noticeLine(s Said, now int64) string {
 		}
 		return line
 	case d.Call != "":
-		return fmt.Sprintf("%s %s %s %s due %s", s.Type, d.Call, d.ToolName, oneLine(d.Arguments), span(d.Deadline-now))
+		line := fmt.Sprintf("%s %s %s %s due %s", s.Type, d.Call, d.ToolName, oneLine(d.Arguments), span(d.Deadline-now))
+		if g := d.Grant; g != nil {
+			line += fmt.Sprintf(" grant %s by %s to %s, %d digests, %d keys", g.Space, g.Target, strings.Join(append([]string{g.Version}, g.Targets...), " "), len(g.Digests), len(g.Keys))
+		}
+		return line
 	case d.Budget != "":
 		return fmt.Sprintf("%s run %d: %d used, about %d for the input, of %d %s", s.Type, d.Run, d.Used, d.Estimate, d.Limit, d.Budget)
 	}

@@ -33,6 +33,8 @@ func Show(what string, v session.View, seqs []uint64, payload func(session.ViewE
 		return spacesText(v), nil
 	case "prompt":
 		return promptText(v), nil
+	case "skills":
+		return skillsText(v), nil
 	}
 	kind, name := cutWord(what)
 	switch {
@@ -46,7 +48,7 @@ func Show(what string, v session.View, seqs []uint64, payload func(session.ViewE
 	case kind == "call" && name != "":
 		return call(name, v, seqs)
 	}
-	return "", fmt.Errorf("scenario: show transcript, tools, turn, batch, run, queue, spaces, prompt, call r1t1c0 or effect r1t1, not %q", what)
+	return "", fmt.Errorf("scenario: show transcript, tools, turn, batch, run, queue, spaces, prompt, skills, call r1t1c0 or effect r1t1, not %q", what)
 }
 
 // ShowProgress draws what a step `show progress` names: the progress of the

@@ -1,10 +1,13 @@
 package scenario
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"path"
 	"strings"
+
+	"github.com/nats-io/nkeys"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
@@ -72,6 +75,12 @@ func readSyncSettlement(effect, said string, view []session.View) (Action, error
 		return Action{}, fmt.Errorf("scenario: settle %s ready {…} | unchanged | failed code \"detail\"", effect)
 	}
 	for _, w := range words {
+		if w.key == "sign" {
+			if data["signature"], err = signatureOf(data["manifest"], w.text); err != nil {
+				return Action{}, err
+			}
+			continue
+		}
 		data[w.key] = valueOf(w)
 	}
 	a, err := event(session.DoorSpace, typ, data)
@@ -94,6 +103,25 @@ func fullManifest(text, name string) (json.RawMessage, error) {
 		}
 	}
 	return json.Marshal(m)
+}
+
+// signatureOf signs a manifest, given as JSON, with the seed of an nkey.
+func signatureOf(manifest any, seed string) (map[string]any, error) {
+	key, err := nkeys.FromSeed([]byte(seed))
+	if err != nil {
+		return nil, fmt.Errorf("scenario: sign: %w", err)
+	}
+	text, _ := manifest.(json.RawMessage)
+	raw, err := codec.FromJSON(text)
+	if err != nil {
+		return nil, fmt.Errorf("scenario: sign: %w", err)
+	}
+	sig, err := key.Sign(session.SignedText(codec.Sum(raw)))
+	if err != nil {
+		return nil, fmt.Errorf("scenario: sign: %w", err)
+	}
+	public, err := key.PublicKey()
+	return map[string]any{"key": public, "sig": base64.RawURLEncoding.EncodeToString(sig)}, err
 }
 
 // mediaType returns the media type of a file in a scenario.
@@ -126,6 +154,7 @@ func hashOf(view []session.View, name string) string {
 	if view[0].Workspace != nil {
 		all = append(all, *view[0].Workspace)
 	}
+	all = append(all, view[0].Packs...)
 	for _, s := range all {
 		if s.Space == name {
 			return s.Hash
@@ -148,6 +177,9 @@ func spacesText(v session.View) string {
 	}
 	if v.Workspace != nil {
 		line("applied", v.Workspace)
+	}
+	for i := range v.Packs {
+		line("pack", &v.Packs[i])
 	}
 	for i := range v.Pending {
 		line("pending", &v.Pending[i])
@@ -172,6 +204,12 @@ func noticeOfSpace(typ string, d *notice) string {
 			line += " " + part
 		}
 	}
+	for _, id := range d.ToolsAdded {
+		line += " +" + id
+	}
+	for _, id := range d.ToolsRemoved {
+		line += " -" + id
+	}
 	if d.Detail != "" {
 		line += ": " + oneLine(d.Detail)
 	}
@@ -183,7 +221,7 @@ func noticeOfSpace(typ string, d *notice) string {
 
 // heldText draws what changes without a notice: what is pending and staged.
 func heldText(v session.View) string {
-	v.Syncs, v.Workspace = nil, nil
+	v.Syncs, v.Workspace, v.Packs = nil, nil, nil
 	return strings.ReplaceAll(strings.TrimSpace(spacesText(v)), "\n", ", ")
 }
 
@@ -200,10 +238,32 @@ func promptText(v session.View) string {
 			role = "system"
 		}
 		name := p.Space + ":" + p.Path
-		if p.Path == "" {
+		switch {
+		case len(p.Skills) > 0:
+			name = p.Space + ": " + strings.Join(p.Skills, ", ")
+		case p.Path == "":
 			name = short(p.Hash)
 		}
 		b.WriteString(role + " " + name + "\n")
+	}
+	return b.String()
+}
+
+// skillsText draws the skills of a session.
+func skillsText(v session.View) string {
+	var b strings.Builder
+	for _, s := range v.Skills {
+		line := s.Space + " " + s.Skill
+		if s.Active {
+			line += " active"
+		}
+		if s.Why != "" {
+			line += ": " + s.Why
+		}
+		b.WriteString(line + "\n")
+	}
+	if b.Len() == 0 {
+		return "none\n"
 	}
 	return b.String()
 }

@@ -1,0 +1,289 @@
+package session
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/planner"
+	"github.com/refold/refold/space"
+)
+
+// UsedGrant is one grant in the effect of an extension tool: a pack, or packs,
+// that the session may adopt.
+type UsedGrant struct {
+	Attach  []string   `msgpack:"attach,omitempty"`
+	Kind    space.Kind `msgpack:"kind"`
+	Sources []string   `msgpack:"sources,omitempty"`
+	Space   string     `msgpack:"space"` // a trailing * matches the rest
+	Target  string     `msgpack:"target,omitempty"`
+}
+
+// The session's tools with which a model looks for packs and enables them.
+const (
+	extensionsPrefix = reservedLayer + ".extensions."
+	extensionsEnable = extensionsPrefix + "enable"
+)
+
+// enableArguments are the arguments of extensions_enable. Its schema has checked
+// them.
+type enableArguments struct {
+	Extension  string         `json:"extension"`
+	Source     string         `json:"source"`
+	Options    map[string]any `json:"options"`
+	Identifier string         `json:"identifier"`
+	DryRun     bool           `json:"dryRun"`
+}
+
+// enabling is what a call of extensions_enable asks for.
+type enabling struct {
+	enableArguments
+	grant   *Grant
+	seq     uint64 // of the grant's event
+	version string
+}
+
+// readEnable reads the arguments of a call, and finds its grant, nil if there is
+// none.
+func (s *State) readEnable(arguments string) *enabling {
+	e := new(enabling)
+	_ = json.Unmarshal([]byte(arguments), &e.enableArguments) // the schema holds
+	e.grant, e.seq = s.grantNow(e.Extension)
+	if e.grant != nil && (e.grant.kind() != space.Pack || !e.grant.attaches(AttachModel)) {
+		e.grant = nil
+	}
+	if name, version, ok := strings.Cut(e.Identifier, "@"); ok && name == e.Extension {
+		e.version = version
+	}
+	return e
+}
+
+// target returns who reads the pack.
+func (e *enabling) target() string {
+	if e.grant == nil { // it went with a detach
+		return e.Extension
+	}
+	return e.grant.target(e.Extension)
+}
+
+// enableFault says why a call of extensions_enable does not begin now: it is
+// refused, or there is nothing to do. It is asked when the batch is planned,
+// before a person is, and again when the call's turn comes.
+func (s *State) enableFault(arguments string) (status CallStatus, code, detail string) {
+	e := s.readEnable(arguments)
+	refused := func(detail string) (CallStatus, string, string) { return CallFailed, CodePackRefused, detail }
+	if e.grant == nil {
+		return refused("no grant lets a model enable " + quoted(e.Extension) + ": extensions_list tells what there is")
+	}
+	_, wildcard := strings.CutSuffix(e.grant.Space, "*")
+	st := s.stack()
+	was := st.find(e.Extension)
+	switch {
+	case (e.Source == "" || e.Source == SourceCurated) && wildcard:
+		return refused("the grant is not about this pack alone: say its source, " + strings.Join(e.grant.sources(), " or "))
+	case e.Source != "" && e.Source != SourceCurated && (!wildcard || !slices.Contains(e.grant.sources(), e.Source)):
+		return refused("no grant lets a model enable packs of source " + quoted(e.Source))
+	case len(e.Options) > 0:
+		return refused("options: packs take none: leave them out")
+	case e.Identifier != "" && e.Identifier != e.Extension && e.version == "":
+		return refused("identifier: is " + quoted(e.Extension) + " or " + quoted(e.Extension+"@1.4") + ", not " + quoted(e.Identifier))
+	case len(e.version) > space.VersionBytesMax || e.version != "" && !e.grant.covers(e.version):
+		return refused("identifier: the grant is for version " + e.grant.Version)
+	case was != nil && was.Kind == space.Pack:
+		return CallSucceeded, CodeAlreadyLoaded, s.alreadyLoaded(e, was)
+	case s.openSyncOf(e.Extension) >= 0:
+		return refused("a sync of the pack is open: try again when it has ended")
+	case len(s.known(e.Extension)) > 0:
+		return refused("a version of the pack is staged or pending: an operator decides over it, or it counts from the next step")
+	case st.packs() >= PacksMax:
+		return refused(strconv.Itoa(PacksMax) + " packs are applied: an operator can detach one")
+	}
+	if bad := s.syncRoomFault(e.Extension, false); bad != nil {
+		return refused(bad.detail)
+	}
+	return "", "", ""
+}
+
+// SourceCurated is what a model calls the packs that grants name.
+const SourceCurated = "curated"
+
+// alreadyLoaded is the output of a call that finds its pack applied: JSON, in the
+// form in which readers answer.
+func (s *State) alreadyLoaded(e *enabling, was *adopted) string {
+	tools := s.turnsOwn.Len()
+	out := EnableOutput{
+		Source: orDefault(e.Source, SourceCurated), Extension: e.Extension, Resolved: &EnableResolved{Identifier: was.Space + "@" + was.Version},
+		Loaded: true, Skipped: true, Reason: CodeAlreadyLoaded, ToolsAdded: []string{}, ToolsCountBefore: tools, ToolsCountAfter: tools,
+	}
+	text := out.JSON()
+	if len(text) > DetailBytesMax {
+		out.Resolved = nil
+		text = out.JSON()
+	}
+	return text
+}
+
+// EnableOutput is what a model is shown of extensions_enable, as JSON.
+type EnableOutput struct {
+	Source           string          `json:"source"` // curated, package, module
+	Extension        string          `json:"extension"`
+	Resolved         *EnableResolved `json:"resolved,omitempty"`
+	Loaded           bool            `json:"loaded"`
+	Skipped          bool            `json:"skipped,omitempty"` // nothing was done, for Reason
+	Reason           string          `json:"reason,omitempty"`  // already_loaded, dry_run
+	ToolsAdded       []string        `json:"toolsAdded"`        // tool_ids of the manifest, offered or not
+	ToolsCountBefore int             `json:"toolsCountBefore"`
+	ToolsCountAfter  int             `json:"toolsCountAfter"`
+}
+
+// EnableResolved is what a name stands for.
+type EnableResolved struct {
+	PackageName     string `json:"packageName,omitempty"`     // source package
+	ModuleSpecifier string `json:"moduleSpecifier,omitempty"` // source module
+	Identifier      string `json:"identifier"`                // <space>@<version>
+}
+
+// JSON returns the output as text.
+func (o *EnableOutput) JSON() string {
+	text, err := json.Marshal(o)
+	if err != nil {
+		panic("session: an output does not encode: " + err.Error())
+	}
+	return string(text)
+}
+
+func orDefault(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}
+
+// isEnable reports whether the session itself carries a call out, by a sync.
+func (s *State) isEnable(c *Call) bool {
+	return s.tool(c.ToolID).Executor.Kind == planner.ExecutorSpace
+}
+
+// enableNow opens the sync of an enabling call, which is open.
+func (s *State) enableNow(i int) {
+	c := &s.Turn.Batch.Calls[i]
+	e := s.readEnable(c.Arguments)
+	s.enterSpaces()
+	x := s.Spaces
+	x.SyncsAsked++
+	c.Sync = x.SyncsAsked
+	o := OpenSync{
+		At: s.Clock, Call: callName(s.Turn.Run, s.Turn.Number, i), Data: codec.Mark([]byte(c.Arguments)), Deadline: c.Deadline, Dry: e.DryRun,
+		Grant: e.seq, Kind: space.Pack, Number: x.SyncsAsked, RunMS: c.RunMS, Seq: s.Seq, Space: e.Extension,
+		Target: e.grant.target(e.Extension), Tools: int64(s.turnsOwn.Len()), Version: e.version,
+	}
+	if !e.DryRun {
+		o.Apply = ModeNextStep
+	}
+	x.Syncs = append(x.Syncs, o)
+}
+
+// callOfSync returns the position of the open call that waits for a sync, -1 if
+// none does.
+func (s *State) callOfSync(o *OpenSync) int {
+	if o.Call == "" || !s.turnIsRuns() || s.Turn.Batch == nil {
+		return -1
+	}
+	return slices.IndexFunc(s.Turn.Batch.Calls, func(c Call) bool { return c.Sync == o.Number && c.Status == CallOpen })
+}
+
+// endEnable gives the call that waits for a sync its result, if one does. Without
+// a code the event being folded holds it.
+func (s *State) endEnable(o *OpenSync, status CallStatus, code, detail string, output *Content) {
+	i := s.callOfSync(o)
+	if i < 0 {
+		return
+	}
+	if code == "" {
+		result := &ToolCallSettled{Status: string(status), Output: output}
+		s.takeResult(i, result)
+	} else {
+		s.endCall(i, status, code, detail)
+	}
+	s.closeGroup()
+}
+
+// dropOwn drops what calls of a run that ends made pending.
+func (s *State) dropOwn(run *Run) {
+	if s.Spaces == nil {
+		return
+	}
+	var kept []SpaceStage
+	for _, p := range s.Spaces.Pending {
+		if p.Run == 0 || p.Run != run.Number {
+			kept = append(kept, p)
+			continue
+		}
+		say(s, NoticeWorkspaceFailed, WorkspaceFailed{
+			Workspace: p.Pin.Space, Kind: p.Pin.Kind, Hash: p.Pin.Hash.String(), Code: CodeCancelled, Detail: "the run whose call asked for it ended first",
+		})
+	}
+	if len(kept) < len(s.Spaces.Pending) {
+		s.Spaces.Pending = kept
+		s.dropContent()
+	}
+}
+
+// usedGrants returns what the extension tools work with: grants of packs.
+func (s *State) usedGrants() (used []UsedGrant) {
+	add := func(g *Grant) {
+		if g.kind() == space.Pack && len(used) < GrantsMax {
+			used = append(used, UsedGrant{Attach: g.Attach, Kind: g.kind(), Sources: g.sources(), Space: g.Space, Target: g.Target})
+		}
+	}
+	if s.Spaces != nil {
+		for i := range s.Spaces.Grants {
+			if g := &s.Spaces.Grants[i].Grant; s.isNewest(&s.Spaces.Grants[i]) {
+				add(g)
+			}
+		}
+	}
+	for i := range s.install.Record.Spaces {
+		add(&s.install.Record.Spaces[i])
+	}
+	return used
+}
+
+// isNewest reports whether a grant is the one that counts for its space.
+func (s *State) isNewest(g *GrantPin) bool {
+	_, seq := s.grantNow(g.Grant.Space)
+	return seq == g.Seq
+}
+
+// modelsMayEnable reports whether a grant lets models enable packs.
+func (s *State) modelsMayEnable() bool {
+	is := func(g *Grant) bool { return g.kind() == space.Pack && g.attaches(AttachModel) }
+	return slices.ContainsFunc(s.install.Record.Spaces, func(g Grant) bool { return is(&g) }) ||
+		s.Spaces != nil && slices.ContainsFunc(s.Spaces.Grants, func(g GrantPin) bool { return is(&g.Grant) })
+}
+
+// ApprovalGrant is what a person is shown of the grant under which a call would
+// enable a pack.
+type ApprovalGrant struct {
+	Space   string   `json:"space"`
+	Target  string   `json:"target"`            // who reads the pack
+	Version string   `json:"version,omitempty"` // that a manifest's version must match
+	Targets []string `json:"targets,omitempty"` // executor targets of its tools; absent: <space>-v<major>
+	Digests []string `json:"digests,omitempty"` // manifests that are trusted
+	Keys    []string `json:"keys,omitempty"`    // whose signature makes one trusted
+}
+
+// approvalGrant returns the grant that a call is about, nil if it enables nothing.
+func (s *State) approvalGrant(c *Call) *ApprovalGrant {
+	if !s.isEnable(c) {
+		return nil
+	}
+	e := s.readEnable(c.Arguments)
+	if e.grant == nil {
+		return nil
+	}
+	g := e.grant
+	return &ApprovalGrant{Space: e.Extension, Target: g.target(e.Extension), Version: g.Version, Targets: g.Targets, Digests: g.Digests, Keys: g.Keys}
+}

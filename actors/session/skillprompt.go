@@ -1,0 +1,167 @@
+package session
+
+import (
+	"strconv"
+
+	"github.com/refold/refold/planner"
+	"github.com/refold/refold/space"
+)
+
+// skillParts returns what a prompt shows of skills: the index, one part for each
+// space, then the bodies of those that the run's config names.
+func (s *State) skillParts(st *stack) (parts []PromptPart) {
+	for i := range st.spaces {
+		of := &st.spaces[i]
+		var names []string
+		for j := range of.manifest.Skills {
+			if skill := &of.manifest.Skills[j]; !skill.Hidden && of.lacking(skill) == "" {
+				names = append(names, skill.Skill)
+			}
+		}
+		if names != nil {
+			parts = append(parts, PromptPart{Names: names, Ref: of.Hash, Role: PromptSkills})
+		}
+	}
+	for _, name := range s.Run.Config.Skills {
+		if of, skill := st.skill(name); skill != nil && s.hasActive(of, name) {
+			parts = append(parts, PromptPart{Names: []string{name}, Ref: of.manifest.Files[skill.Body].Ref.Hash, Role: PromptSkill})
+		}
+	}
+	return parts
+}
+
+// promptSize bounds what a run of a config is shown before the transcript,
+// whichever skills are eligible. What prompt refs name is known to the bridge
+// alone.
+func (st *stack) promptSize(c *RunConfig) (size space.Size) {
+	var index [][]*space.Skill
+	for i := range st.spaces {
+		var listed []*space.Skill
+		for j := range st.spaces[i].manifest.Skills {
+			if skill := &st.spaces[i].manifest.Skills[j]; !skill.Hidden {
+				listed = append(listed, skill)
+			}
+		}
+		if listed != nil {
+			index = append(index, listed)
+		}
+	}
+	var bodies []*space.File
+	for _, name := range c.Skills {
+		if of, skill := st.skill(name); skill != nil {
+			bodies = append(bodies, &of.manifest.Files[skill.Body])
+		}
+	}
+	size = st.sizeOf(c).WithSkills(index, bodies)
+	if c.PromptRefs != nil {
+		size.Parts += len(*c.PromptRefs)
+	}
+	return size
+}
+
+// skillsFault says what is wrong with the skills of a config, and with what it
+// shows before the transcript, under a stack.
+func (st *stack) skillsFault(c *RunConfig) *refusal {
+	if len(c.Skills) > SkillsActiveMax {
+		return refuse(RejectLimitExceeded, "config.skills: at most "+strconv.Itoa(SkillsActiveMax))
+	}
+	for i, name := range c.Skills {
+		path := "config.skills[" + strconv.Itoa(i) + "]: "
+		for _, before := range c.Skills[:i] {
+			if before == name {
+				return refuse(RejectInvalidData, path+quoted(name)+" stands twice")
+			}
+		}
+		if _, skill := st.skill(name); skill == nil {
+			return refuse(RejectWorkspaceInvalid, path+"no applied space has a skill "+quoted(name))
+		}
+	}
+	if len(st.spaces) == 0 {
+		return nil
+	}
+	if over := st.promptSize(c).Over(); over != "" {
+		return refuse(RejectLimitExceeded, "config: "+over)
+	}
+	return nil
+}
+
+// skillProblems says which skills of a space other spaces of a stack have too,
+// and whether all of them together are too many.
+func (st *stack) skillProblems(a *adopted) (problems []space.Problem) {
+	count := 0
+	st.eachSkill(func(of *adopted, s *space.Skill) {
+		count++
+		if of.Space == a.Space {
+			return
+		}
+		for i := range a.manifest.Skills {
+			if a.manifest.Skills[i].Skill == s.Skill {
+				problems = append(problems, space.Problem{
+					Code: space.SkillTaken, Path: "skills[" + strconv.Itoa(i) + "].skill", Detail: "space " + of.Space + " has the skill " + s.Skill + " too",
+				})
+			}
+		}
+	})
+	if count > space.SkillsMax && len(a.manifest.Skills) > 0 {
+		problems = append(problems, space.Problem{
+			Code: space.TooMany, Path: "skills", Detail: strconv.Itoa(count) + " skills in all applied spaces, at most " + strconv.Itoa(space.SkillsMax),
+		})
+	}
+	return problems
+}
+
+// unknownAllowed returns a warning for each name in an allowed-tools that a
+// registry has no tool for: it allows nothing.
+func (a *adopted) unknownAllowed(registry *planner.Registry) (warnings []space.Problem) {
+	for i := range a.manifest.Skills {
+		skill := &a.manifest.Skills[i]
+		for _, name := range skill.AllowedTools {
+			if _, ok := allowedTool(registry, name); !ok {
+				warnings = append(warnings, space.Problem{
+					Code: space.AllowedToolUnknown, File: a.manifest.SkillPath(skill), Path: "skills[" + strconv.Itoa(i) + "].allowed_tools",
+					Detail: clip("skill "+skill.Skill+" allows "+quoted(name)+", which the registry does not have", DetailBytesMax),
+				})
+			}
+		}
+	}
+	return warnings
+}
+
+// ViewSkill is one skill of the applied spaces.
+type ViewSkill struct {
+	Skill  string `json:"skill"`
+	Space  string `json:"space"`
+	Active bool   `json:"active"`        // in the active run
+	Why    string `json:"why,omitempty"` // why a model can't use it; empty: it can
+}
+
+// viewSkills returns the skills of what the active run, else the next one, is
+// under, by name.
+func (s *State) viewSkills() (skills []ViewSkill) {
+	if s.Spaces == nil {
+		return nil
+	}
+	st := s.runStack()
+	st.eachSkill(func(of *adopted, skill *space.Skill) {
+		skills = append(skills, ViewSkill{Skill: skill.Skill, Space: of.Space, Active: s.hasActive(of, skill.Skill), Why: s.unusable(of, skill)})
+	})
+	return skills
+}
+
+// checkSkills checks the skills of a run.
+func (r *Run) checkSkills(queued bool) bool {
+	if len(r.Skills) > SkillsActiveMax || queued && len(r.Skills) > 0 {
+		return false
+	}
+	for i, active := range r.Skills {
+		if !space.IsSkillName(active.Name) || !space.IsSpaceName(active.Space, space.Workspace) {
+			return false
+		}
+		for _, before := range r.Skills[:i] {
+			if before == active {
+				return false
+			}
+		}
+	}
+	return true
+}

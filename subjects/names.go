@@ -57,6 +57,9 @@ func (n Names) LogStream() string { return n.upper + "_LOG" }
 // EffectsStream holds effects and claims.
 func (n Names) EffectsStream() string { return n.upper + "_FX" }
 
+// PacksStream holds published versions of packs.
+func (n Names) PacksStream() string { return n.upper + "_PACKS" }
+
 // NoticesStream holds notices.
 func (n Names) NoticesStream() string { return n.upper + "_OUT" }
 
@@ -79,7 +82,7 @@ func (n Names) BlobsStream() string { return "OBJ_" + n.BlobsBucket() }
 func (n Names) Streams() []string {
 	return []string{
 		n.LogStream(), n.EffectsStream(), n.NoticesStream(), n.TimersStream(),
-		n.SnapshotsStream(), n.BlobsStream(),
+		n.SnapshotsStream(), n.BlobsStream(), n.PacksStream(),
 	}
 }
 
@@ -99,6 +102,8 @@ func (n Names) StreamSubjects(stream string) []string {
 			all = append(all, n.join("fx", string(c), "*", "*", "*"))
 		}
 		return append(all, n.join("fx", claimToken, "*", "*", "*", "*"), n.join("fx", claimToken, "*", "*", "*", "*", "*"))
+	case n.PacksStream():
+		return []string{n.PackAll()}
 	case n.NoticesStream():
 		return []string{n.OutAll()}
 	case n.TimersStream():

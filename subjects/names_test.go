@@ -88,6 +88,10 @@ func printNames(t *testing.T, n Names) string {
 	p.made("claim")(n.Claim(ClaimName{EffectName{session.ClassLLM, "t", "s1", "r1t2"}, 1}))
 	p.made("claim 2")(n.Claim(ClaimName{EffectName{session.ClassLLM, "t", "s1", "r1t2"}, 2}))
 	p.made("effects of a session")(n.SessionEffects("s1"))
+	p.section("packs")
+	p.made("version")(n.Pack("crm", "1.4.2-rc.1"))
+	p.made("versions")(n.PackVersions("crm"))
+	p.name("all", n.PackAll())
 	p.section("lanes")
 	for lane := range LanesDefault {
 		p.name(LaneName(lane), strings.Join(n.LaneFilters(lane, LanesDefault), " "))

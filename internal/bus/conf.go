@@ -271,6 +271,9 @@ func (c *Conf) checkPromises() error {
 			}
 		}
 	}
+	if err := c.checkPacks(); err != nil {
+		return err
+	}
 	if p, groups := c.lane.cfg.PriorityPolicy, c.lane.cfg.PriorityGroups; p != jetstream.PriorityPolicyPinned || !slices.Equal(groups, []string{subjects.LaneGroup}) {
 		return fmt.Errorf("lanes: want priority_policy pinned_client and priority_groups [ %q ]", subjects.LaneGroup)
 	}
@@ -279,6 +282,17 @@ func (c *Conf) checkPromises() error {
 	}
 	if c.lane.cfg.AckPolicy != jetstream.AckExplicitPolicy {
 		return fmt.Errorf("lanes: want ack_policy explicit: a late ack-all of a former owner would wedge the lane")
+	}
+	return nil
+}
+
+// checkPacks refuses a stream of packs in which a version could change.
+func (c *Conf) checkPacks() error {
+	i := slices.IndexFunc(c.streams, func(s streamConf) bool { return s.cfg.Name == c.names.PacksStream() })
+	cfg := c.streams[i].cfg
+	if cfg.MaxMsgsPerSubject != 1 || !cfg.DiscardNewPerSubject || cfg.Discard != jetstream.DiscardNew || !cfg.DenyDelete || !cfg.DenyPurge ||
+		cfg.AllowRollup || cfg.AllowMsgTTL || cfg.MaxAge != 0 {
+		return fmt.Errorf("stream %s: want max_msgs_per_subject 1, discard new, discard_new_per_subject, deny_delete and deny_purge true, and no rollups, TTLs or max_age: else a published version could change", cfg.Name)
 	}
 	return nil
 }

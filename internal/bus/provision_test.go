@@ -240,7 +240,7 @@ func TestProvisionRefusesWhatCannotChange(t *testing.T) {
 		{name: "storage", conf: []string{"storage: file", "storage: memory"}, key: "storage", server: "File", say: "Memory"},
 		{name: "fewer lanes", conf: []string{"count: 8", "count: 4"}, key: "count", server: "8", say: "4"},
 		{name: "more lanes", conf: []string{"count: 8", "count: 16"}, key: "count", server: "8", say: "16"},
-		{name: "deletes allowed", conf: []string{"deny_delete: true", "deny_delete: false"}, key: "deny_delete", server: "true", say: "false"},
+		{name: "deletes allowed", conf: []string{"deny_delete: true\n    deny_purge: true\n    allow_rollup_hdrs: false\n    allow_msg_ttl: false\n    allow_direct: true\n    allow_atomic: true", "deny_delete: false"}, key: "deny_delete", server: "true", say: "false"},
 		{name: "replay of lanes", conf: []string{"replay_policy: instant", "replay_policy: original"}, key: "replay_policy", server: "instant", say: "original"},
 		{
 			name: "a lane too many", key: "count", server: "9", say: "8",

@@ -21,7 +21,7 @@ import (
 // erasable is a log from which messages can be erased.
 func erasable(t *testing.T, node *bustest.Node, b *bus.Bus) jetstream.Stream {
 	t.Helper()
-	if err := b.Provision(testContext(t), parse(t, "", "deny_delete: true", "deny_delete: false"), 0); err != nil {
+	if err := b.Provision(testContext(t), parse(t, "", "deny_delete: true\n    deny_purge: true\n    allow_rollup_hdrs: false\n    allow_msg_ttl: false\n    allow_direct: true\n    allow_atomic: true", "allow_direct: true\n    allow_atomic: true"), 0); err != nil {
 		t.Fatal(err)
 	}
 	_, js := rawJS(t, node)

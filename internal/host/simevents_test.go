@@ -242,6 +242,7 @@ func (s *sim) synced(e session.Effect) (session.Door, string, any) {
 		manifest["files"] = []any{map[string]any{"path": path, "ref": codec.RefOf([]byte(path)).String(), "size": 4, "media_type": "text/markdown"}}
 		manifest["prompts"] = []any{map[string]any{"prompt_pack": "default", "parts": []any{map[string]any{"file": 0}}}}
 		manifest["context"] = []any{map[string]any{"group": "docs", "files": []any{0}}}
+		manifest["skills"] = []any{map[string]any{"skill": "one", "description": "d", "body": 0, "allowed_tools": []any{"search"}}}
 	}
 	return session.DoorSpace, session.TypeWorkspaceSnapshotReady, map[string]any{"effect": e.Name, "manifest": manifest}
 }

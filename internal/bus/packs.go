@@ -1,0 +1,176 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/space"
+	"github.com/refold/refold/subjects"
+)
+
+// packBytesMax is the max_msg_size of the stream of packs in streams.conf.
+const packBytesMax = 768 << 10
+
+// Published is one version of a pack in the stream of packs. Nothing here is
+// verified but that the subject names a pack and a version.
+type Published struct {
+	Pack, Version string
+	Seq           uint64
+	Manifest      []byte            // as it was published
+	Signature     session.Signature // zero: none
+}
+
+// VersionTakenError says that another manifest was published under this version.
+// Nothing was stored.
+type VersionTakenError struct {
+	Pack, Version string
+	Seq           uint64     // of the message that stands
+	Hash          codec.Hash // of the manifest that stands
+}
+
+func (e *VersionTakenError) Error() string {
+	return fmt.Sprintf("%s %s is published already, at sequence %d, with the manifest %s: a published version never changes; publish this content as another version", e.Pack, e.Version, e.Seq, e.Hash)
+}
+
+// PublishPack stores a manifest as that version of a pack, and returns the
+// version as it stands. again says that the same manifest was there already; then
+// nothing is stored, also if the signature differs. The files of the manifest
+// should be stored first. The error is a *VersionTakenError if the version has
+// another manifest.
+func (b *Bus) PublishPack(ctx context.Context, p Published) (stands Published, again bool, err error) {
+	subject, err := b.names.Pack(p.Pack, p.Version)
+	if err != nil {
+		return Published{}, false, err
+	}
+	stands, err = b.Pack(ctx, p.Pack, p.Version)
+	if err == nil {
+		return stands, true, p.sameAs(stands)
+	}
+	if !errors.Is(err, ErrNotFound) {
+		return Published{}, false, err
+	}
+	msg := nats.NewMsg(subject)
+	msg.Data = p.Manifest
+	msg.Header.Set(subjects.HeaderContentType, subjects.ContentTypeMsgpack)
+	if p.Signature != (session.Signature{}) {
+		msg.Header.Set(subjects.HeaderSignatureKey, p.Signature.Key)
+		msg.Header.Set(subjects.HeaderSignature, p.Signature.Sig)
+	}
+	if _, _, err := b.fence(ctx, b.names.PacksStream(), msg, packBytesMax); err != nil {
+		return Published{}, false, fmt.Errorf("publish %s %s: %w", p.Pack, p.Version, typed(err))
+	}
+	if stands, err = b.Pack(ctx, p.Pack, p.Version); err != nil {
+		return Published{}, false, err
+	}
+	return stands, false, p.sameAs(stands)
+}
+
+// sameAs returns the error of a version that has another manifest.
+func (p *Published) sameAs(stands Published) error {
+	if hash := codec.Sum(stands.Manifest); hash != codec.Sum(p.Manifest) {
+		return &VersionTakenError{Pack: p.Pack, Version: p.Version, Seq: stands.Seq, Hash: hash}
+	}
+	return nil
+}
+
+// Pack returns one version of a pack as the stream's leader has it. The error
+// wraps ErrNotFound if it is not published.
+func (b *Bus) Pack(ctx context.Context, pack, version string) (Published, error) {
+	subject, err := b.names.Pack(pack, version)
+	if err != nil {
+		return Published{}, err
+	}
+	m, err := b.leaderGet(ctx, b.names.PacksStream(), getRequest{LastFor: subject})
+	if err != nil {
+		return Published{}, fmt.Errorf("%s %s: %w", pack, version, err)
+	}
+	return b.published(m)
+}
+
+func (b *Bus) published(m stored) (p Published, err error) {
+	p = Published{Seq: m.seq, Manifest: m.data}
+	p.Signature = session.Signature{Key: m.header.Get(subjects.HeaderSignatureKey), Sig: m.header.Get(subjects.HeaderSignature)}
+	p.Pack, p.Version, err = b.names.ParsePack(m.subject)
+	return p, err
+}
+
+// Packs returns every published version, oldest first, as many as there were when
+// it was called. Messages whose subject names no version are left out.
+func (b *Bus) Packs(ctx context.Context) (all []Published, err error) {
+	for m, err := range b.read(ctx, b.names.PacksStream(), b.names.PackAll(), 1, 0, true) {
+		if err != nil {
+			return nil, fmt.Errorf("list packs: %w", err)
+		}
+		if p, err := b.published(m); err == nil {
+			all = append(all, p)
+		}
+	}
+	return all, nil
+}
+
+// FindPack returns the newest published version of a pack that the selector (1,
+// 1.4, 1.4.2) matches; without a selector, the newest release. known has the
+// versions that there are, in no order; the error wraps ErrNotFound if none
+// matches.
+func (b *Bus) FindPack(ctx context.Context, pack, selector string) (p Published, known []string, err error) {
+	if known, err = b.packVersions(ctx, pack); err != nil {
+		return Published{}, nil, err
+	}
+	version := newest(known, selector)
+	if version == "" {
+		return Published{}, known, fmt.Errorf("%s %s: %w", pack, selector, ErrNotFound)
+	}
+	p, err = b.Pack(ctx, pack, version)
+	return p, known, err
+}
+
+// newest returns the newest of versions that a selector matches, "" if none does.
+func newest(versions []string, selector string) (best string) {
+	s, ok := space.ParseSelector(selector)
+	if !ok && selector != "" {
+		return ""
+	}
+	var latest space.Version
+	for _, text := range versions {
+		v, _ := space.ParseVersion(text)
+		if selector == "" && v.Pre != "" || selector != "" && !s.Matches(v) {
+			continue
+		}
+		if best == "" || v.Compare(latest) > 0 {
+			best, latest = text, v
+		}
+	}
+	return best
+}
+
+// packVersions returns the versions of a pack that are published.
+func (b *Bus) packVersions(ctx context.Context, pack string) (all []string, err error) {
+	filter, err := b.names.PackVersions(pack)
+	if err != nil {
+		return nil, err
+	}
+	var info *jetstream.StreamInfo
+	err = b.retry(ctx, func(ctx context.Context) error {
+		stream, err := b.js.Stream(ctx, b.names.PacksStream())
+		if err != nil {
+			return err
+		}
+		info, err = stream.Info(ctx, jetstream.WithSubjectFilter(filter))
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("versions of %s: %w", pack, typed(err))
+	}
+	for subject := range info.State.Subjects {
+		if _, version, err := b.names.ParsePack(subject); err == nil {
+			all = append(all, version)
+		}
+	}
+	return all, nil
+}

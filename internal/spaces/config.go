@@ -28,13 +28,27 @@ type Target struct {
 	Spaces map[string]Source `yaml:"spaces"`
 }
 
-// Source is where the files of a space are: a folder or a bucket.
+// Source is where the files of a space are: a folder, a bucket or, of packs, the
+// stream of published ones.
 type Source struct {
 	Dir    string `yaml:"dir"`    // of this machine; a version is the folder of that name in it
 	Bucket string `yaml:"bucket"` // a NATS object store; a version is a prefix below Prefix
 	Prefix string `yaml:"prefix"` // of the names of objects; ends with a slash
 	Scan   *bool  `yaml:"scan"`   // false: without an index there is no space
+	Packs  bool   `yaml:"packs"`  // published packs; under the name *, all that no other name stands for
+
+	Secrets map[string]SecretSource `yaml:"secrets"` // of the space, by name
 }
+
+// SecretSource is where the value of a secret is: a file or an environment
+// variable. It is read each time it is needed.
+type SecretSource struct {
+	File string `yaml:"file"`
+	Env  string `yaml:"env"`
+}
+
+// AnySpace stands for every space of a target that has no name there.
+const AnySpace = "*"
 
 // LoadConfig reads a file of a Config. Folders are relative to the file. The
 // error reports every problem, each with its key.
@@ -55,6 +69,12 @@ func LoadConfig(file string) (*Config, error) {
 			if s.Dir != "" && !filepath.IsAbs(s.Dir) {
 				s.Dir = filepath.Join(filepath.Dir(file), s.Dir)
 				t.Spaces[name] = s
+			}
+			for secret, from := range s.Secrets {
+				if from.File != "" && !filepath.IsAbs(from.File) {
+					from.File = filepath.Join(filepath.Dir(file), from.File)
+					s.Secrets[secret] = from
+				}
 			}
 		}
 	}
@@ -77,15 +97,20 @@ func (c *Config) validate() error {
 		}
 		list := c.Targets[target].Spaces
 		if len(list) == 0 {
-			say("%s.spaces: name one, with dir or bucket", at)
+			say("%s.spaces: name one, with dir, bucket or packs", at)
 		}
 		for _, name := range slices.Sorted(maps.Keys(list)) {
 			s, at := list[name], at+".spaces."+name
+			all = append(all, s.secretProblems(at)...)
 			switch {
-			case !space.IsSpaceName(name, space.Workspace):
+			case name == AnySpace && !s.Packs:
+				say("%s: stands for published packs alone: write packs: true", at)
+			case name != AnySpace && !space.IsSpaceName(name, space.Workspace):
 				say("%s: a space's name is 1 to 64 of A-Za-z0-9_-, and not refold, host or none", at)
-			case (s.Dir == "") == (s.Bucket == ""):
-				say("%s: give either dir or bucket", at)
+			case s.sources() != 1:
+				say("%s: give one of dir, bucket and packs: true", at)
+			case s.Packs && s.Scan != nil:
+				say("%s.scan: a published pack is never scanned", at)
 			case s.Bucket != "" && !isBucket.MatchString(s.Bucket):
 				say("%s.bucket: %q names no object store: use A-Za-z0-9_-", at, s.Bucket)
 			case s.Prefix != "" && s.Bucket == "":
@@ -96,6 +121,32 @@ func (c *Config) validate() error {
 		}
 	}
 	return errors.Join(all...)
+}
+
+// sources counts where the files are.
+func (s *Source) sources() (n int) {
+	for _, given := range []bool{s.Dir != "", s.Bucket != "", s.Packs} {
+		if given {
+			n++
+		}
+	}
+	return n
+}
+
+// secretProblems returns what is wrong with the secrets of a source.
+func (s *Source) secretProblems(at string) (all []error) {
+	for _, name := range slices.Sorted(maps.Keys(s.Secrets)) {
+		from, at := s.Secrets[name], at+".secrets."+name
+		switch {
+		case !space.IsSecretName(name):
+			all = append(all, fmt.Errorf("%s: a secret's name is letters, digits and _, such as CRM_KEY", at))
+		case (from.File == "") == (from.Env == ""):
+			all = append(all, fmt.Errorf("%s: give either file or env", at))
+		case from.Env != "" && !space.IsSecretName(from.Env):
+			all = append(all, fmt.Errorf("%s.env: %q names no environment variable", at, from.Env))
+		}
+	}
+	return all
 }
 
 // Store lists a NATS object store: entries whose names begin with prefix, which

@@ -232,7 +232,7 @@ func TestConfig(t *testing.T) {
 		"targets:\n  a b: {spaces: {s: {dir: x}}}":                 "targets.a b:",
 		"targets:\n  a: {}":                                        "targets.a.spaces: name one",
 		"targets:\n  a: {spaces: {host: {dir: x}}}":                "targets.a.spaces.host: a space's name",
-		"targets:\n  a: {spaces: {s: {dir: x, bucket: y}}}":        "targets.a.spaces.s: give either",
+		"targets:\n  a: {spaces: {s: {dir: x, bucket: y}}}":        "targets.a.spaces.s: give one of",
 		"targets:\n  a: {spaces: {s: {dir: x, prefix: p/}}}":       "targets.a.spaces.s.prefix",
 		"targets:\n  a: {spaces: {s: {bucket: x, prefix: ../p/}}}": "targets.a.spaces.s.prefix",
 		"targets:\n  a: {spaces: {s: {dri: x}}}":                   "dri",

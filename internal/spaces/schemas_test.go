@@ -155,6 +155,11 @@ var fileCases = map[string][]fileCase{
 	},
 	"spaces.json": {
 		ok("targets: {files: {spaces: {support: {dir: a}, shared: {bucket: B, prefix: a/b/, scan: false}}}}"),
+		ok("targets: {files: {spaces: {crm: {dir: a, secrets: {CRM_KEY: {file: k}, OTHER: {env: X}}}, pay: {packs: true}, '*': {packs: true}}}}"),
+		bad("targets: {files: {spaces: {'*': {dir: a}}}}"), bad("targets: {files: {spaces: {crm: {packs: true, dir: a}}}}"),
+		bad("targets: {files: {spaces: {crm: {packs: false}}}}"), bad("targets: {files: {spaces: {crm: {packs: true, scan: false}}}}"),
+		bad("targets: {files: {spaces: {crm: {dir: a, secrets: {K: {}}}}}}"), bad("targets: {files: {spaces: {crm: {dir: a, secrets: {K: {file: a, env: B}}}}}}"),
+		bad("targets: {files: {spaces: {crm: {dir: a, secrets: {1K: {env: B}}}}}}"), bad("targets: {files: {spaces: {crm: {dir: a, secrets: {K: {env: a.b}}}}}}"),
 		bad("targets: {}"), bad("{}"), bad("targets: {files: {}}"), bad("targets: {files: {spaces: {}}}"),
 		bad("targets: {files: {spaces: {support: {}}}}"), bad("targets: {files: {spaces: {support: {dir: a, bucket: B}}}}"),
 		bad("targets: {files: {spaces: {support: {dir: a, prefix: a/}}}}"), bad("targets: {files: {spaces: {support: {bucket: B, prefix: a}}}}"),

@@ -55,7 +55,7 @@ func (b *builder) readSkill(name string, at place) {
 		d.say(&node{line: 1}, space.Duplicate, "name", "another folder has the skill %q, too", s.Skill)
 		return
 	}
-	s.Body = b.keep(name+"#body", []byte(body)) // a context group may have the whole file
+	s.Body = b.keep(name+space.BodySuffix, []byte(body)) // a context group may have the whole file
 	folder := path.Dir(name) + "/"
 	for _, other := range b.list() {
 		if !strings.HasPrefix(other, folder) || other == name || b.isFolder(other) {
@@ -135,7 +135,7 @@ func (d document) readFront(n *node, folder, body string, s *space.Skill) {
 	if !space.IsSkillName(s.Skill) {
 		d.say(cmp.Or(n.get("name"), n), space.BadName, "name", "%q: a skill's name is 1 to %d of a-z0-9-, no hyphen at an end or doubled", clip(s.Skill, 64), space.TokenBytesMax)
 	} else if s.Skill != folder {
-		d.say(n.get("name"), space.NameMismatch, "name", "is %q, and the folder is %q: they are the same", s.Skill, clip(folder, 64))
+		d.say(n.get("name"), space.NameMismatch, "name", "is %q, and the folder is %q: rename one of them, they must be the same", s.Skill, clip(folder, 64))
 	}
 	s.Description = strings.TrimSpace(d.text(n, "", "description"))
 	if n.get("description") == nil {

@@ -31,7 +31,7 @@ func TestSkills(t *testing.T) {
 		{"no YAML", "---\nname: {x\n---\nt", "bad_frontmatter"},
 		{"no description, no text", "---\nname: x\n---\n# Heading\n", "description: too_large"},
 		{"long frontmatter", "---\n# " + strings.Repeat("x", 17<<10) + "\n---\nt", "skills/x/SKILL.md:1: bad_frontmatter"},
-		{"long text", "---\nname: x\n---\n" + strings.Repeat("x", 65<<10), "too_large"},
+		{"long text", "---\nname: x\n---\n" + strings.Repeat("x", 129<<10), "too_large"},
 		{"a need that is none", "---\nname: x\ndescription: d\nmetadata: {refold: {requires: {bins: ['a b']}}}\n---\n", "metadata: bad_name"},
 		{"not UTF-8", "---\nname: x\n---\n\xff", "skills/x/SKILL.md:4: not_utf8"},
 		{"billion laughs", "---\na: &a [x,x]\nb: &b [*a,*a]\n---\nt", "bad_frontmatter"},

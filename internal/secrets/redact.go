@@ -1,0 +1,159 @@
+package secrets
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const (
+	// ValueBytesMin is the size of the shortest value that is redacted. Shorter ones
+	// stand in many texts by chance.
+	ValueBytesMin = 6
+	// ValueBytesMax is the size of the longest value.
+	ValueBytesMax = 64 << 10
+)
+
+// Mark stands where a value was. It is shorter than every value that is redacted,
+// so it holds none.
+const Mark = "*****"
+
+// Redactor replaces values by Mark. It finds them plain, in base64 (standard and
+// URL alphabet, padded or not, also as a part of a longer text that was encoded),
+// escaped for the query or the path of a URL, and escaped as in JSON and Go. The
+// nil Redactor replaces nothing. It is immutable.
+type Redactor struct {
+	spellings [][]byte // longest first
+}
+
+// NewRedactor returns what replaces values. Values shorter than ValueBytesMin are
+// left out. It returns nil if no value is left.
+func NewRedactor(values ...string) *Redactor {
+	var all []string
+	for _, value := range values {
+		if len(value) >= ValueBytesMin {
+			all = append(all, spellings(value)...)
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	slices.SortFunc(all, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) })
+	r := &Redactor{}
+	for _, s := range slices.Compact(all) {
+		r.spellings = append(r.spellings, []byte(s))
+	}
+	return r
+}
+
+// spellings returns how a value may stand in a text.
+func spellings(value string) []string {
+	all := []string{value}
+	for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
+		all = append(all, encoding.EncodeToString([]byte(value)))
+		for before := range 3 {
+			all = append(all, within(encoding, value, before))
+		}
+	}
+	for _, escaped := range []string{url.QueryEscape(value), url.PathEscape(value), percent(value)} {
+		all = append(all, escaped, lowerEscapes(escaped))
+	}
+	quoted := strconv.Quote(value)
+	all = append(all, quoted[1:len(quoted)-1])
+	for _, html := range []bool{true, false} {
+		var text bytes.Buffer
+		e := json.NewEncoder(&text)
+		e.SetEscapeHTML(html)
+		if e.Encode(value) == nil {
+			all = append(all, strings.Trim(text.String(), "\n")[1:text.Len()-2])
+		}
+	}
+	return all
+}
+
+// within returns the characters of base64 that depend on value alone where before
+// bytes (of three) stand before it and anything behind it.
+func within(encoding *base64.Encoding, value string, before int) string {
+	text := encoding.WithPadding(base64.NoPadding).EncodeToString([]byte(strings.Repeat("\x00", before) + value))
+	if (before+len(value))%3 != 0 {
+		text = text[:len(text)-1]
+	}
+	if before > 0 {
+		text = text[before+1:]
+	}
+	return text
+}
+
+// percent escapes every byte but letters, digits and -_.~, as most programs do
+// that are not written in Go.
+func percent(value string) string {
+	return strings.NewReplacer("+", "%20").Replace(url.QueryEscape(value))
+}
+
+var isEscape = regexp.MustCompile(`%[0-9A-F]{2}`)
+
+// lowerEscapes writes the digits of percent escapes in lower case.
+func lowerEscapes(text string) string { return isEscape.ReplaceAllStringFunc(text, strings.ToLower) }
+
+// span is a part of a text.
+type span struct{ from, to int }
+
+// find returns the parts of text that hold a value, in order and without overlaps.
+func (r *Redactor) find(text []byte) (all []span) {
+	for _, s := range r.spellings {
+		for at := 0; ; {
+			i := bytes.Index(text[at:], s)
+			if i < 0 {
+				break
+			}
+			all = append(all, span{at + i, at + i + len(s)})
+			at += i + 1
+		}
+	}
+	if len(all) < 2 {
+		return all
+	}
+	slices.SortFunc(all, func(a, b span) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to)) })
+	joined := all[:1]
+	for _, s := range all[1:] {
+		if last := &joined[len(joined)-1]; s.from < last.to {
+			last.to = max(last.to, s.to)
+		} else {
+			joined = append(joined, s)
+		}
+	}
+	return joined
+}
+
+// Bytes returns text without the values: text itself if it holds none, and else a
+// copy.
+func (r *Redactor) Bytes(text []byte) []byte {
+	if r == nil || len(text) < ValueBytesMin {
+		return text
+	}
+	found := r.find(text)
+	if len(found) == 0 {
+		return text
+	}
+	out := make([]byte, 0, len(text))
+	at := 0
+	for _, s := range found {
+		out = append(append(out, text[at:s.from]...), Mark...)
+		at = s.to
+	}
+	return append(out, text[at:]...)
+}
+
+// Text is Bytes of a string.
+func (r *Redactor) Text(text string) string {
+	if r == nil || len(text) < ValueBytesMin {
+		return text
+	}
+	return string(r.Bytes([]byte(text)))
+}

@@ -16,6 +16,7 @@ import (
 	"github.com/refold/refold"
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/secrets"
 	"github.com/refold/refold/subjects"
 )
 
@@ -56,8 +57,21 @@ type Options struct {
 	// Grace is for how long what runs may go on when the bridge is told to
 	// stop; 0: 20 s.
 	Grace   time.Duration
-	Version string       // of the program, shown by `nats micro ls`
-	Logger  *slog.Logger // nil: no logs
+	Version string // of the program, shown by `nats micro ls`
+
+	// Secrets are where to look for the secrets that packs need, in this order; the
+	// environment comes last, and of that what a catalog names. SecretsCatalogs are
+	// files that add to the built-in catalog.
+	Secrets         []Secrets
+	SecretsCatalogs []string
+	// SecretNames are secrets to look at when the bridge starts: it warns of those
+	// that are too short to be redacted.
+	SecretNames []string
+	// LookupEnv is os.LookupEnv, for a bridge that may read the environment for what
+	// packs need; nil: it reads nothing.
+	LookupEnv func(name string) (value string, ok bool)
+
+	Logger *slog.Logger // nil: no logs
 }
 
 // Validate reports every problem of o, nil if there is none.
@@ -96,6 +110,7 @@ type Bridge struct {
 	ran    bool
 	served []served
 	fleets []Fleet
+	packs  []*builtPack
 }
 
 // Connect connects to NATS and checks that it is usable: the error is one line
@@ -112,6 +127,10 @@ func Connect(ctx context.Context, o Options) (*Bridge, error) {
 	}
 	if o.Grace == 0 {
 		o.Grace = graceDefault
+	}
+	catalog, err := secrets.NewCatalog(o.environment(), o.SecretsCatalogs...)
+	if err != nil {
+		return nil, fmt.Errorf("bridge options: %w", err)
 	}
 	nc, err := o.connect(ctx)
 	if err != nil {
@@ -133,6 +152,7 @@ func Connect(ctx context.Context, o Options) (*Bridge, error) {
 	instance := newULID(time.Now())
 	by := clip(o.Name+"/"+instance, session.ByBytesMax)
 	b.worker = newWorker(newNATSWire(nc), instance, by, o.Logger.With("instance", instance))
+	b.worker.vault.open(&o, catalog)
 	if o.Slots > 0 {
 		b.worker.slots = newSlots(o.Slots)
 	}
@@ -247,6 +267,7 @@ func (b *Bridge) Run(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	b.warnShortSecrets(ctx)
 	life, stop := newLifetimes(ctx, b.options.Grace)
 	defer stop()
 	background, err := b.listen(life.last)

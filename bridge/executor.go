@@ -37,7 +37,10 @@ type Call struct {
 	RetrySafe      bool            // may run again with the same key
 	HostSession    *HostSession    // where host tools run, nil if none
 	Context        json.RawMessage // an object that step rules or a hook carried on; nil: none
-	Spaces         []CallSpace     // of a tool of the session's own: what was applied when the turn began
+	Spaces         []CallSpace     // of a tool of the session's own: what was applied when the turn began; of a pack's tool: the pack
+	Grants         []CallGrant     // of an extension tool: the packs that the session may adopt
+
+	secrets *callSecrets
 }
 
 // CallSpace is one space that a session tool works on.
@@ -45,7 +48,17 @@ type CallSpace struct {
 	Space    string
 	Kind     string // workspace or pack
 	Version  string // empty: it has none
+	Source   string // what its reader said of itself; empty: nothing
+	At       int64  // Unix ms: when it was applied
 	Manifest string // name of the blob that holds its manifest, sha256-…
+}
+
+// CallGrant says which packs a session may adopt.
+type CallGrant struct {
+	Space   string   // name of a pack; a trailing * matches the rest
+	Attach  []string // who may ask: operator, model; nil: operator
+	Sources []string // factory, package, module
+	Target  string   // who reads it; empty: the pack's name
 }
 
 // HostSession is the session's place on a host. As a part of a Result it

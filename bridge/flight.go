@@ -22,8 +22,9 @@ type flight struct {
 	answer delivery  // nil: nobody waits for one
 	began  time.Time // being carried
 
-	started time.Time // the latest time
-	told    *starting // by the generation's latest start; nil: nobody asks
+	started time.Time    // the latest time
+	secrets *callSecrets // that its call was given; nil: none
+	told    *starting    // by the generation's latest start; nil: nobody asks
 	// onward takes a ruling that the goroutine which began with the flight does
 	// not come to; nil: the worker lands it.
 	onward func(ruling)

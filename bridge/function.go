@@ -110,6 +110,7 @@ func (f *Function) check() {
 	}
 	alone := f.spec
 	alone.Approval = "" // it may name tools that are not known here
+	alone.Needs = nil   // packs have them alone
 	registry, err := registryOf([]planner.ToolSpec{alone})
 	if err != nil {
 		f.fail("%s", strings.TrimPrefix(err.Error(), "tools[0]."))
@@ -327,6 +328,14 @@ func ResourceKind(kind string) FunctionOption {
 // neither offered nor run without them.
 func Requires(capabilities ...string) FunctionOption {
 	return func(f *Function) { f.spec.Requires = append(f.spec.Requires, capabilities...) }
+}
+
+// Needs names what the tool of a pack requires of the machine: secret:NAME,
+// env:NAME, bin:a|b (one of several programs), os:linux|darwin; with ? at the end
+// it is optional. Where one that is not optional is missing, the tool is not
+// offered. Tools that are in no pack have none.
+func Needs(needs ...string) FunctionOption {
+	return func(f *Function) { f.spec.Needs = append(f.spec.Needs, needs...) }
 }
 
 // Approval says which calls wait for a person: always, never, or a condition

@@ -27,20 +27,21 @@ const (
 	previewTailBytes = 16 << 10
 	filesMax         = session.PartsMax - 1 // of a result: its text is a part too
 
-	imageBytesMax     = 5 << 20     // one image that a model is shown; providers take no larger ones
-	contentBytesMax   = 8 << 20     // one content, blobs and parts included, that a model is shown
-	requestBytesMax   = 64 << 20    // all that one generation is shown
-	eventsCacheBytes  = 64 << 20    // events of all sessions, kept for their next turn
-	transcriptRoom    = 6           // events that there is room for from the first on: a run with a few calls
-	transcriptSlack   = 64          // events of a session that are kept beyond twice its window
-	toolsCacheBytes   = 16 << 20    // descriptors of tools
-	promptsCacheBytes = 32 << 20    // files of prompts
-	renderCacheBytes  = 16 << 20    // toolsets as providers take them
-	eventsAtOnce      = 64          // events read from the log in one request
-	deltaBytesMax     = 32 << 10    // text of one streaming delta
-	heldBytesMax      = 64 << 10    // that waits for the end of a character
-	unclaimedFreshFor = time.Second // for so long after it was asked, a retry-safe call is started without a look
-	claimsMax         = 1024        // claims of one model turn: each but the last is of a bridge that is gone
+	imageBytesMax       = 5 << 20     // one image that a model is shown; providers take no larger ones
+	contentBytesMax     = 8 << 20     // one content, blobs and parts included, that a model is shown
+	requestBytesMax     = 64 << 20    // all that one generation is shown
+	eventsCacheBytes    = 64 << 20    // events of all sessions, kept for their next turn
+	transcriptRoom      = 6           // events that there is room for from the first on: a run with a few calls
+	transcriptSlack     = 64          // events of a session that are kept beyond twice its window
+	toolsCacheBytes     = 16 << 20    // descriptors of tools
+	promptsCacheBytes   = 32 << 20    // files of prompts
+	manifestsCacheBytes = 32 << 20    // manifests of packs whose tools are called
+	renderCacheBytes    = 16 << 20    // toolsets as providers take them
+	eventsAtOnce        = 64          // events read from the log in one request
+	deltaBytesMax       = 32 << 10    // text of one streaming delta
+	heldBytesMax        = 64 << 10    // that waits for the end of a character
+	unclaimedFreshFor   = time.Second // for so long after it was asked, a retry-safe call is started without a look
+	claimsMax           = 1024        // claims of one model turn: each but the last is of a bridge that is gone
 
 	concurrencyDefault = 16 // effects of one target that run at once
 	concurrencyMax     = 1024

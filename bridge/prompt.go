@@ -35,6 +35,10 @@ func (r *reader) prompt(ctx context.Context, g *session.Generation, request *Req
 	system, room := []string{request.System}, space.ShownBytesMax-len(request.System)
 	var messages []Message
 	var images []Part
+	index, err := r.skillIndex(ctx, g)
+	if err != nil {
+		return err
+	}
 	for i := range g.Prompt {
 		part := &g.Prompt[i]
 		content, err := r.promptBlob(ctx, part)
@@ -46,11 +50,14 @@ func (r *reader) prompt(ctx context.Context, g *session.Generation, request *Req
 			continue
 		}
 		text, ok := promptText(part, string(content), values, room)
+		if part.Role == session.PromptSkills {
+			text, index = index[0], index[1:]
+		}
 		if room -= len(text); !ok || room < 0 {
 			return &Error{Code: codeRequestTooLarge, Detail: fmt.Sprintf("what precedes the transcript has more than %d KiB: shorten the prompt", space.ShownBytesMax>>10)}
 		}
 		switch part.Role {
-		case "", session.PromptDocument:
+		case "", session.PromptDocument, session.PromptSkills, session.PromptSkill:
 			system = append(system, text)
 		case session.PromptUser, session.PromptAssistant:
 			messages = append(messages, Message{Role: part.Role, Text: text})
@@ -64,17 +71,43 @@ func (r *reader) prompt(ctx context.Context, g *session.Generation, request *Req
 }
 
 // promptText returns what a model is shown of a part: a template filled in, or a
-// document between the lines that mark it as one.
+// document or a skill between the lines that mark it as one.
 func promptText(part *session.PromptPart, text string, values map[string]string, room int) (shown string, ok bool) {
-	text = valid(text)
-	if part.Role == session.PromptDocument {
-		path := ""
-		if len(part.Names) > 0 {
-			path = part.Names[0]
-		}
-		return space.ShownDocument(path, text), true
+	name := ""
+	if len(part.Names) > 0 {
+		name = part.Names[0]
+	}
+	switch text = valid(text); part.Role {
+	case session.PromptDocument:
+		return space.ShownDocument(name, text), true
+	case session.PromptSkill:
+		return space.ShownSkill(name, text), true
+	case session.PromptSkills:
+		return "", true // the index is made of all of them
 	}
 	return space.ShownText(text, values, max(room, 0))
+}
+
+// skillIndex returns the text of each part that is an index of skills. All of
+// them share one limit.
+func (r *reader) skillIndex(ctx context.Context, g *session.Generation) ([]string, error) {
+	var listed [][]*space.Skill
+	for i := range g.Prompt {
+		part := &g.Prompt[i]
+		if part.Role != session.PromptSkills {
+			continue
+		}
+		content, err := r.promptBlob(ctx, part)
+		if err != nil {
+			return nil, err
+		}
+		m, problems := space.Parse(content)
+		if m == nil {
+			return nil, &Error{Code: codePromptMissing, Detail: "the manifest of an index of skills: " + problems[0].String()}
+		}
+		listed = append(listed, m.Named(part.Names))
+	}
+	return space.ShownSkills(listed), nil
 }
 
 // joined joins texts by one blank line. Empty ones are left out.
@@ -121,7 +154,7 @@ func (r *reader) promptBlob(ctx context.Context, part *session.PromptPart) ([]by
 	}
 	ref := codec.Ref{Hash: part.Ref}
 	name := ref.String()
-	if len(part.Names) > 0 {
+	if len(part.Names) > 0 && part.Role != session.PromptSkills {
 		name = part.Names[0] + ", " + name
 	}
 	content, err := r.wire.Blob(ctx, ref)

@@ -32,6 +32,8 @@ type Rehearsal struct {
 	// Stopped, if given, ends when the bridge is told to stop and its grace time
 	// is over.
 	Stopped context.Context
+	// Secrets are what the call is given, by name.
+	Secrets map[string]string
 }
 
 // rehearsalRunTime is a session's default.
@@ -72,6 +74,7 @@ func Rehearse(ctx context.Context, e Executor, call Call, o Rehearsal) Rehearsed
 	if o.Stopped != nil {
 		defer context.AfterFunc(o.Stopped, func() { stop(errDraining) })()
 	}
+	f.secrets = newCallSecrets(o.Secrets)
 	f.digest = named(call.Session, call.Effect)
 	w.table.flights[f.digest] = f
 	if ctx.Err() != nil { // else AfterFunc may come late

@@ -56,6 +56,16 @@ func (r *reader) said(ctx context.Context, e session.Event) (*said, error) {
 		if err = codec.Decode(env.Data, &b); err == nil {
 			return s, r.results(ctx, e.Seq, s, []session.ToolCallSettled{b})
 		}
+	case session.TypeWorkspaceSnapshotReady:
+		var b session.WorkspaceSnapshotReady
+		if err = codec.Decode(env.Data, &b); err == nil {
+			return s, r.enabled(ctx, e.Seq, s, b.Output)
+		}
+	case session.TypeWorkspaceSyncUnchanged:
+		var b session.WorkspaceSyncUnchanged
+		if err = codec.Decode(env.Data, &b); err == nil {
+			return s, r.enabled(ctx, e.Seq, s, b.Output)
+		}
 	case session.TypeToolBatchSettled:
 		var b session.ToolBatchSettled
 		if err = codec.Decode(env.Data, &b); err == nil {
@@ -112,6 +122,15 @@ func (r *reader) keep(sid string, seq uint64, body any) {
 	if s.opaque, err = jsonOf(opaque); err == nil {
 		r.events.put(sid, seq, s)
 	}
+}
+
+// enabled fills in what a sync says to the call that waited for it.
+func (r *reader) enabled(ctx context.Context, seq uint64, s *said, output *session.Content) error {
+	err := r.results(ctx, seq, s, []session.ToolCallSettled{{Status: string(session.CallSucceeded), Output: output}})
+	if err == nil {
+		s.results[0].call = ""
+	}
+	return err
 }
 
 // results fills in what became of tool calls. A batch's texts are bounded

@@ -50,7 +50,9 @@ type SpaceContent struct {
 	Revision string          // of the source, for people: a commit, a date; at most 128 bytes
 	Source   string          // factory, package or module: what the reader says of itself; empty: nothing
 	Sign     *SpaceSignature // of the manifest; nil: none
-	Lacks    []string        // needs of the manifest that are not met here
+	Lacks    []string        // needs of the manifest that are not met here, beside those that the bridge finds
+
+	built *spaces.Built // instead of Files: a manifest that is there already; files that it doesn't have are stored
 }
 
 // SpaceSignature vouches for a manifest: Ed25519 over the text
@@ -118,11 +120,20 @@ func (w *worker) sync(ctx context.Context, f *flight) (*synced, error) {
 	if err != nil {
 		return nil, err
 	}
-	var content SpaceContent
 	request := SpaceRequest{Session: asked.Session, Space: asked.Space, Kind: string(asked.Kind), Version: asked.Version, Only: asked.Only}
+	content, err := f.served.spaces.ReadSpace(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	if content.built != nil {
+		return w.stored(ctx, f, content.built, content)
+	}
+	again := false
 	open := func(ctx context.Context) (fs.FS, error) {
-		var err error
-		if content, err = f.served.spaces.ReadSpace(ctx, request); err == nil && content.Files == nil {
+		if again {
+			content, err = f.served.spaces.ReadSpace(ctx, request)
+		}
+		if again = true; err == nil && content.Files == nil {
 			err = &Error{Code: codeSpaceUnknown, Detail: "the reader returned no files"}
 		}
 		return content.Files, err
@@ -194,21 +205,50 @@ func (w *worker) stored(ctx context.Context, f *flight, built *spaces.Built, con
 	if content.Sign != nil {
 		signature = &session.Signature{Key: clip(content.Sign.Key, session.NameBytesMax), Sig: base64.RawURLEncoding.EncodeToString(content.Sign.Sig)}
 	}
-	var lacks []string
+	lacks, err := w.vault.lacks(ctx, built.Manifest)
+	if err != nil {
+		return nil, err
+	}
 	for _, need := range content.Lacks {
 		lacks = append(lacks, valid(need))
 	}
 	slices.Sort(lacks)
 	lacks = slices.Compact(lacks)
+	output := enableOutput(f.space, built.Manifest, content.Source)
 	if slices.Contains(f.space.Known, hash) {
 		return &synced{session.TypeWorkspaceSyncUnchanged, session.WorkspaceSyncUnchanged{
-			Effect: f.name.Effect, Hash: hash.String(), Lacks: lacks, Signature: signature, Source: valid(content.Source),
+			Effect: f.name.Effect, Hash: hash.String(), Lacks: lacks, Output: output, Signature: signature, Source: valid(content.Source),
 		}}, nil
 	}
 	return &synced{session.TypeWorkspaceSnapshotReady, session.WorkspaceSnapshotReady{
-		Effect: f.name.Effect, Lacks: lacks, Manifest: manifest, Revision: clip(content.Revision, revisionBytesMax),
+		Effect: f.name.Effect, Lacks: lacks, Manifest: manifest, Output: output, Revision: clip(content.Revision, revisionBytesMax),
 		Signature: signature, Source: valid(content.Source),
 	}}, nil
+}
+
+// enableOutput is what a model is shown whose call of extensions_enable waits for
+// the sync; nil if none does.
+func enableOutput(asked *session.Space, m *space.Manifest, source string) *session.Content {
+	if asked.Call == "" {
+		return nil
+	}
+	out := session.EnableOutput{
+		Source: session.SourceCurated, Extension: asked.Space, Resolved: &session.EnableResolved{Identifier: m.Space + "@" + m.Version},
+		Loaded: !asked.Dry, ToolsAdded: make([]string, len(m.Tools)), ToolsCountBefore: int(asked.Tools), ToolsCountAfter: int(asked.Tools) + len(m.Tools),
+	}
+	switch source {
+	case session.SourcePackage:
+		out.Source, out.Resolved.PackageName = source, m.Space
+	case session.SourceModule:
+		out.Source, out.Resolved.ModuleSpecifier = source, m.Space
+	}
+	for i := range m.Tools {
+		out.ToolsAdded[i] = m.Tools[i].ToolID
+	}
+	if asked.Dry {
+		out.Skipped, out.Reason, out.ToolsCountAfter = true, "dry_run", out.ToolsCountBefore
+	}
+	return &session.Content{Text: out.JSON()}
 }
 
 // syncBody is the settlement of a sync.

@@ -1,14 +1,20 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"slices"
+	"strings"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/spaces"
+	"github.com/refold/refold/space"
 )
 
 // Folder reads spaces from a folder of this machine: whichever space is asked
@@ -48,8 +54,72 @@ func readSource(ctx context.Context, s spaces.Source, noScan bool, r SpaceReques
 	case err != nil:
 		return SpaceContent{}, &Error{Code: codeSpaceUnreadable, Detail: err.Error()}
 	}
-	return SpaceContent{Files: files, NoScan: noScan, Source: "module"}, nil
+	content := SpaceContent{Files: files, NoScan: noScan, Source: sourceModule}
+	signature, err := spaces.ReadSignature(files)
+	if err == nil {
+		content.Sign, err = signOf(signature)
+	}
+	if err != nil {
+		if c, ok := files.(io.Closer); ok {
+			_ = c.Close() // it was read alone
+		}
+		return SpaceContent{}, &Error{Code: codeSpaceUnreadable, Detail: err.Error()}
+	}
+	return content, nil
 }
+
+// signOf returns a signature as a file or a message has it.
+func signOf(s *spaces.Signature) (*SpaceSignature, error) {
+	if s == nil {
+		return nil, nil
+	}
+	sig, err := s.Bytes()
+	if err != nil {
+		return nil, fmt.Errorf("the signature is not base64url: %w", err)
+	}
+	return &SpaceSignature{Key: s.Key, Sig: sig}, nil
+}
+
+// Published reads packs that were published to the stream of packs, over the
+// connection of a bridge. A version is 1, 1.4 or 1.4.2: the newest that matches;
+// without one the newest release.
+type Published struct{ Bridge *Bridge }
+
+// ReadSpace reads the manifest of a published version. Its files are stored.
+func (p Published) ReadSpace(ctx context.Context, r SpaceRequest) (SpaceContent, error) {
+	if !space.IsSpaceName(r.Space, space.Pack) || r.Kind != string(space.Pack) {
+		return SpaceContent{}, &Error{Code: codeSpaceUnknown, Detail: fmt.Sprintf("only packs are published, and %s %s is none", r.Kind, r.Space)}
+	}
+	found, known, err := p.Bridge.bus.FindPack(ctx, r.Space, r.Version)
+	switch {
+	case errors.Is(err, bus.ErrNotFound) && len(known) == 0:
+		return SpaceContent{}, &Error{Code: codeSpaceUnknown, Detail: fmt.Sprintf("no version of %s is published: publish one with refold pack publish", r.Space)}
+	case errors.Is(err, bus.ErrNotFound):
+		slices.Sort(known)
+		return SpaceContent{}, &Error{Code: codeVersionUnknown, Detail: fmt.Sprintf("no published version of %s is %s; there are %s", r.Space, cmp.Or(r.Version, "a release"), strings.Join(known, ", "))}
+	case err != nil:
+		return SpaceContent{}, err
+	}
+	m, problems := space.Parse(found.Manifest)
+	if m == nil {
+		return SpaceContent{}, &Error{Code: codeSpaceInvalid, Detail: fmt.Sprintf("the published manifest of %s %s: %s", found.Pack, found.Version, problems[0])}
+	}
+	content := SpaceContent{built: &spaces.Built{Manifest: m}, Source: sourcePackage}
+	if found.Signature.Key != "" {
+		content.Sign, err = signOf(&spaces.Signature{Key: found.Signature.Key, Sig: found.Signature.Sig})
+	}
+	if err != nil {
+		return SpaceContent{}, &Error{Code: codeSpaceUnreadable, Detail: err.Error()}
+	}
+	return content, nil
+}
+
+// What readers of this package say of themselves.
+const (
+	sourceModule  = "module"
+	sourcePackage = "package"
+	sourceFactory = "factory"
+)
 
 // Blob returns the content of a blob by its name, sha256-…: a file of a space, a
 // manifest.

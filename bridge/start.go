@@ -73,18 +73,25 @@ func (w *worker) startCall(f *flight) ruling {
 	c := f.call
 	call := Call{
 		Session: c.Session, Effect: c.Effect, ToolID: c.ToolID, ToolName: c.ToolName, Arguments: json.RawMessage(c.Arguments),
-		ProviderCallID: c.ProviderCallID, IdempotencyKey: c.IdempotencyKey, RetrySafe: c.RetrySafe,
+		ProviderCallID: c.ProviderCallID, IdempotencyKey: c.IdempotencyKey, RetrySafe: c.RetrySafe, secrets: f.secrets,
 	}
 	if h := c.HostSession; h != nil {
 		call.HostSession = &HostSession{ID: h.ID, Status: h.Status, Root: h.Root, Route: h.Route}
 	}
 	for i := range c.Spaces {
 		s := &c.Spaces[i]
-		call.Spaces = append(call.Spaces, CallSpace{Space: s.Space, Kind: string(s.Kind), Version: s.Version, Manifest: codec.Ref{Hash: s.Hash}.String()})
+		call.Spaces = append(call.Spaces, CallSpace{Space: s.Space, Kind: string(s.Kind), Version: s.Version, Source: s.Source, At: s.At, Manifest: codec.Ref{Hash: s.Hash}.String()})
+	}
+	for i := range c.Grants {
+		g := &c.Grants[i]
+		call.Grants = append(call.Grants, CallGrant{Space: g.Space, Attach: g.Attach, Sources: g.Sources, Target: g.Target})
 	}
 	var err error
 	if call.Context, err = jsonOf(c.Context); err != nil {
 		return settleAs(outcome{status: session.CallFailed, fault: faultOf(err, codeExecutorError)})
+	}
+	if refused, ok := w.equip(f, &call); !ok {
+		return refused
 	}
 	var r returned
 	if refused, ok := w.execute(f, &r, func(ctx context.Context, start string) {
@@ -102,6 +109,7 @@ func (w *worker) returnedCall(f *flight, r *returned) ruling {
 	if again {
 		return giveBack(stoppingDelay, "this bridge is stopping")
 	}
+	o = o.redacted(f.secrets.redacts())
 	o.at = now
 	return settleAs(o)
 }

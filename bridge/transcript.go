@@ -52,7 +52,7 @@ type said struct {
 
 // result is what became of one tool call.
 type result struct {
-	call   string // the effect's name, r1t2c0
+	call   string // the effect's name, r1t2c0; empty: that of the one call that waited for a sync
 	text   string // with its blobs and parts filled in
 	images []Part
 	status session.CallStatus
@@ -62,7 +62,7 @@ type result struct {
 // result returns what became of a call, nil if the event does not say.
 func (s *said) result(call string) *result {
 	for i := range s.results {
-		if s.results[i].call == call {
+		if s.results[i].call == call || s.results[i].call == "" {
 			return &s.results[i]
 		}
 	}
@@ -358,6 +358,10 @@ func toolMessage(it session.Item, s, asked *said) (Message, error) {
 		return Message{}, unreadable(it.Seq, "is the result of a call that no turn made")
 	}
 	m := Message{Role: string(session.RoleTool), CallID: callID(asked.batch, it.Call)}
+	if it.Code == session.CodeAlreadyLoaded { // nothing failed
+		m.Text = it.Detail
+		return m, nil
+	}
 	if it.Code != "" {
 		m.Text, m.Error = faultText(it.Code, it.Detail), true
 		return m, nil

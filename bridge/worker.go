@@ -11,23 +11,28 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/fault"
+	"github.com/refold/refold/internal/secrets"
+	"github.com/refold/refold/space"
 )
 
 // worker carries out effects. It is all of a bridge but the connection.
 type worker struct {
-	wire     wire
-	instance string // ULID of this process's start
-	by       string // who settles, for people
-	log      *slog.Logger
-	now      func() time.Time
-	holders  *holders
-	table    *table
-	reader   *reader
-	stats    counters
-	quiet    quiet
-	slots    *slots // that all targets share; nil: each has its own alone
+	wire      wire
+	instance  string // ULID of this process's start
+	by        string // who settles, for people
+	log       *slog.Logger
+	now       func() time.Time
+	holders   *holders
+	table     *table
+	reader    *reader
+	vault     *vault                              // where secrets are
+	manifests *cache[codec.Hash, *space.Manifest] // of packs whose tools are called
+	stats     counters
+	quiet     quiet
+	slots     *slots // that all targets share; nil: each has its own alone
 }
 
 // counters counts what a bridge did since it started.
@@ -36,8 +41,10 @@ type counters struct {
 }
 
 func newWorker(w wire, instance, by string, log *slog.Logger) *worker {
+	v := &vault{env: noEnvironment, catalog: new(secrets.Catalog)}
 	return &worker{
-		wire: w, instance: instance, by: by, log: log, now: time.Now,
+		wire: w, instance: instance, by: by, log: slog.New(v.given.Handler(log.Handler())), now: time.Now,
+		vault: v, manifests: newCache[codec.Hash, *space.Manifest](manifestsCacheBytes),
 		holders: newHolders(instance, w), table: newTable(), reader: newReader(w),
 	}
 }

@@ -36,6 +36,11 @@ func Under(ctx context.Context) CallOption { return func(c *calling) { c.ctx = c
 // minutes.
 func Within(d time.Duration) CallOption { return func(c *calling) { c.how.RunTime = d } }
 
+// Secrets are what the call is given, by name, of what the tool needs.
+func Secrets(values map[string]string) CallOption {
+	return func(c *calling) { c.how.Secrets = values }
+}
+
 // StoppedBy stops the bridge when ctx ends: what still runs is stopped, and
 // settled or given back.
 func StoppedBy(ctx context.Context) CallOption { return func(c *calling) { c.how.Stopped = ctx } }

@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/internal/tools/sessiontools"
 )
 
 // Ids of the tools, the keys of the registry.
@@ -60,9 +61,10 @@ func ToolIDs() []string {
 // Host is the executor of the built-in tools. Its methods may be called from
 // several goroutines.
 type Host struct {
-	root string // absolute
-	base string // the working directories lie in it
-	opts Options
+	root  string // absolute
+	base  string // the working directories lie in it
+	opts  Options
+	blobs sessiontools.Blobs // nil: skills are not unpacked
 
 	// writes keeps two calls that change files of one directory apart, by a
 	// hash of the directory: the planner does so too, but knows no second name
@@ -140,6 +142,11 @@ func (h *Host) Execute(ctx context.Context, call bridge.Call) (bridge.Result, er
 // inPlace carries out a tool that needs a working directory.
 func (h *Host) inPlace(ctx context.Context, call bridge.Call) bridge.Result {
 	run, ok := tools[call.ToolID]
+	if call.ToolID == ToolSkillUnpack {
+		run, ok = func(h *Host, ctx context.Context, p *place, _ json.RawMessage) (string, error) {
+			return h.unpack(ctx, p, call)
+		}, true
+	}
 	if !ok {
 		return result("", refuse(CodeToolUnbound, "the host has no tool %.80q; it has %s", call.ToolID, strings.Join(ToolIDs(), ", ")))
 	}

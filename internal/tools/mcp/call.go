@@ -64,6 +64,9 @@ type tryKey struct{}
 // Execute carries out one call. It waits for a server that is not there, for
 // half a minute within the call's run time.
 func (s *Servers) Execute(ctx context.Context, call bridge.Call) (bridge.Result, error) {
+	if pack := call.Pack(); pack != "" { // the pack's name stands in place of the first part
+		call.ToolID = idPrefix + strings.TrimPrefix(call.ToolID, pack+".")
+	}
 	server := s.of(call.ToolID)
 	if server == nil {
 		return failed(CodeToolNotServed, "no server of this bridge's config has %s; it has %s", call.ToolID, strings.Join(sorted(s.servers), ", "))

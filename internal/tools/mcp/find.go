@@ -87,9 +87,12 @@ func find(server string, s *Server, target string, listed []*sdk.Tool) (tools []
 	return tools, problems
 }
 
+// idPrefix begins the tool_ids of all tools; in a pack its name does.
+const idPrefix = "mcp."
+
 // toolID is mcp.<server>.<tool>, if no other tool of the server's has that.
 func toolID(server, tool string) string {
-	id := "mcp." + server + "." + legal(tool)
+	id := idPrefix + server + "." + legal(tool)
 	if len(id) > planner.ToolIDBytesMax || tool == "" {
 		return unique(id, tool, planner.ToolIDBytesMax)
 	}

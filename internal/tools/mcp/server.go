@@ -228,7 +228,7 @@ func change(pinned Pin, tool *Tool, refused string) string {
 }
 
 // prefix begins the tool_ids of the server.
-func (s *server) prefix() string { return "mcp." + s.name + "." }
+func (s *server) prefix() string { return idPrefix + s.name + "." }
 
 // changes returns what is said now, by tool_id.
 func (s *server) changes() map[string]string {

@@ -423,3 +423,17 @@ func TestClose(t *testing.T) {
 		})
 	}
 }
+
+// TestCallOfAPack: in a pack, the pack's name stands in place of the first part.
+func TestCallOfAPack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, modePlain)
+	w.imports()
+	got, err := w.servers.Execute(t.Context(), bridge.Call{
+		ToolID: "crm.peer.echo", Arguments: json.RawMessage(`{"text": "a"}`), RetrySafe: true, Session: "s1", Effect: "r1t1c0", Start: "x",
+		Spaces: []bridge.CallSpace{{Space: "crm", Kind: "pack"}},
+	})
+	if err != nil || got.Error != nil || got.Output != `{"text":"a"}` {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}

@@ -293,3 +293,20 @@ func TestOptions(t *testing.T) {
 		t.Errorf("services that can't be asked: got %v", err)
 	}
 }
+
+// In a pack, the pack's name stands before the tool_id, unless that begins with it.
+func TestCallsOfAPack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{answer: reply("", "", "done"), services: []bus.FoundService{offering("orders", "1", with(`"retry_safe": true`))}}
+		tools, _ := start(t, w)
+		for pack, id := range map[string]string{"shop": "shop.orders.do", "orders": "orders.do"} {
+			call := callOf(id, "{}", true)
+			call.Spaces = []bridge.CallSpace{{Space: pack, Kind: "pack"}}
+			got, err := tools.Execute(t.Context(), call)
+			if err != nil || got.Error != nil || got.Output != "done" || w.requests[len(w.requests)-1].Header[subjects.HeaderTool] != "orders.do" {
+				t.Errorf("%s: got %+v, %v", id, got, err)
+			}
+		}
+	})
+}

@@ -242,6 +242,9 @@ func sameJSON(a, b json.RawMessage) bool {
 // Execute carries out one call. One of a tool that nobody offers waits for
 // Options.Patience for a service that does.
 func (ts *Tools) Execute(ctx context.Context, call bridge.Call) (bridge.Result, error) {
+	if pack := call.Pack(); pack != "" && !ts.knows(call.ToolID) { // an import put the pack's name before the tool_id
+		call.ToolID = strings.TrimPrefix(call.ToolID, pack+".")
+	}
 	tool, wire, fault := ts.find(ctx, call.ToolID)
 	switch {
 	case fault != nil:
@@ -252,6 +255,13 @@ func (ts *Tools) Execute(ctx context.Context, call bridge.Call) (bridge.Result, 
 			tool.Service, call.ToolID)}}, nil
 	}
 	return tool.Function.Execute(context.WithValue(ctx, askingKey{}, asking{wire, ts.o.Patience}), call)
+}
+
+// knows reports whether a service offers a tool of that id now.
+func (ts *Tools) knows(id string) bool {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	return ts.known[id] != nil
 }
 
 // find returns a tool as it is now, or why there is none.

@@ -1,13 +1,14 @@
 // Package sessiontools carries out the tools that every session with a grant
 // has: refold.space.list, read and search, which show a model the context files
-// of its workspace. They read by the hashes in the effect, so a run reads what
-// was applied when its turn began, also if the source has moved on.
+// of its workspace, refold.skill.load and read, which show it a skill, and
+// refold.extensions.list and status, which tell it of packs. They read by the
+// hashes in the effect, so a run reads what was applied when its turn began, also if
+// the source has moved on.
 package sessiontools
 
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -16,7 +17,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/refold/refold/bridge"
-	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/spaces"
 	"github.com/refold/refold/space"
 )
@@ -39,6 +39,10 @@ type Blobs func(ctx context.Context, name string) ([]byte, error)
 
 // Tools carries out the session tools. It is safe for concurrent use.
 type Tools struct {
+	// Reads reports whether a bridge reads the spaces of a target. Nil: it is not
+	// known, and every pack counts as available.
+	Reads func(target string) bool
+
 	blobs Blobs
 
 	mu        sync.Mutex
@@ -56,7 +60,7 @@ type file struct {
 	*space.File
 }
 
-// arguments are those of all three tools.
+// arguments are those of all tools.
 type arguments struct {
 	Space      string `json:"space"`
 	Path       string `json:"path"`
@@ -65,6 +69,10 @@ type arguments struct {
 	Offset     int    `json:"offset"`
 	MaxBytes   int    `json:"max_bytes"`
 	MaxResults int    `json:"max_results"`
+	Skill      string `json:"skill"`
+	Arguments  string `json:"arguments"`
+
+	IncludeUnavailable bool `json:"includeUnavailable"`
 }
 
 // Execute carries out one call.
@@ -72,6 +80,15 @@ func (t *Tools) Execute(ctx context.Context, call bridge.Call) (bridge.Result, e
 	var a arguments
 	if err := json.Unmarshal(call.Arguments, &a); err != nil {
 		return refused("%v", err), nil
+	}
+	name, _ := strings.CutPrefix(call.ToolID, Target+".")
+	switch name {
+	case "skill.load", "skill.read":
+		return t.skill(ctx, strings.TrimPrefix(name, "skill."), call, a)
+	case "extensions.list":
+		return t.extensions(call, a.IncludeUnavailable)
+	case "extensions.status":
+		return status(call)
 	}
 	files, err := t.files(ctx, call.Spaces, a.Space)
 	if err != nil {
@@ -84,7 +101,7 @@ func (t *Tools) Execute(ctx context.Context, call bridge.Call) (bridge.Result, e
 		}
 		files = slices.DeleteFunc(files, func(f file) bool { return !matches(f.Path) })
 	}
-	switch name, _ := strings.CutPrefix(call.ToolID, Target+"."); name {
+	switch name {
 	case "space.list":
 		return list(files)
 	case "space.read":
@@ -133,16 +150,9 @@ func (t *Tools) manifest(ctx context.Context, name string) (*space.Manifest, err
 	if ok {
 		return m, nil
 	}
-	data, err := t.blobs(ctx, name)
+	m, err := t.blobs.ReadManifest(ctx, name)
 	if err != nil {
 		return nil, err
-	}
-	if codec.RefOf(data).String() != name {
-		return nil, errors.New("the store holds other bytes under " + name)
-	}
-	m, problems := space.Parse(data)
-	if m == nil {
-		return nil, errors.New(problems[0].String())
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -194,6 +204,12 @@ func (t *Tools) read(ctx context.Context, files []file, a arguments) (bridge.Res
 	if f.IsImage() {
 		return bridge.Result{Output: f.Path, Files: []bridge.File{{MediaType: f.MediaType, Data: content}}}, nil
 	}
+	return bridge.Result{Output: excerpt(content, a)}, nil
+}
+
+// excerpt returns the part of a text that is asked for, and says which it is if it
+// is not all.
+func excerpt(content []byte, a arguments) string {
 	start := min(max(a.Offset, 0), len(content))
 	limit := readBytesMax
 	if a.MaxBytes > 0 {
@@ -210,7 +226,7 @@ func (t *Tools) read(ctx context.Context, files []file, a arguments) (bridge.Res
 	if start > 0 || end < len(content) {
 		text += fmt.Sprintf("\n[bytes %d to %d of %d]", start, end, len(content))
 	}
-	return bridge.Result{Output: text}, nil
+	return text
 }
 
 // search shows lines that match.

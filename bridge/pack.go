@@ -1,0 +1,198 @@
+package bridge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/spaces"
+	"github.com/refold/refold/planner"
+	"github.com/refold/refold/space"
+)
+
+// Pack is Go functions, and files beside them, that a session adopts while it
+// lives: a factory pack. Bridge.Pack serves it.
+type Pack struct {
+	Name    string // such as crm: the tool_ids of all its tools begin with crm.
+	Version string // MAJOR.MINOR.PATCH, with or without - and a pre-release
+
+	Description string // for people, and for models that may enable it
+	DisplayName string
+	Category    string
+
+	// Tools are carried out by the program that serves the pack. Their target is
+	// <name>-v<major>, so that two majors can be served side by side.
+	Tools []*Function
+	// Files are skills, prompts and context, nil if there are none. An
+	// agent.workspace.json among them names them, and leaves the rest to this value;
+	// without it skills/*/SKILL.md are the pack's.
+	Files fs.FS
+	Needs []string // of the whole pack: see the option Needs
+
+	// Signature is of the manifest, whose name Hash returns; nil: the operator's
+	// grant names the hash among its digests.
+	Signature *SpaceSignature
+}
+
+// builtPack is a pack with its manifest.
+type builtPack struct {
+	spaces.Built
+	manifest *space.Manifest
+	target   string
+	tools    functions
+	sign     *SpaceSignature
+}
+
+// Hash returns the hash of the pack's manifest, as a grant's digests name it, or
+// everything that is wrong with the pack.
+func (p Pack) Hash() (string, error) {
+	built, err := p.build()
+	if err != nil {
+		return "", err
+	}
+	return built.manifest.Hash().String(), nil
+}
+
+// Pack makes this bridge serve a pack: it reads the pack for the sessions that
+// ask for it, target space/<name>, and carries out its tools, target
+// tool/<name>-v<major>. It must come before Run, once for each pack; of two majors
+// of one pack, served by one bridge, only the first is read.
+//
+// A session adopts the pack when its grant trusts the manifest: by its hash, or by
+// Signature.
+func (b *Bridge) Pack(p Pack, options ...ServeOption) error {
+	built, err := p.build()
+	if err != nil {
+		return err
+	}
+	if err := b.Space(p.Name, built, options...); err != nil {
+		return err
+	}
+	if len(built.tools) > 0 {
+		if err := b.Tool(built.target, built, options...); err != nil {
+			return err
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.packs = append(b.packs, built)
+	return nil
+}
+
+// build builds the manifest, or says everything that is wrong.
+func (p Pack) build() (*builtPack, error) {
+	version, ok := space.ParseVersion(p.Version)
+	switch {
+	case !space.IsSpaceName(p.Name, space.Pack):
+		return nil, fmt.Errorf("pack %q: its name is 1 to %d of A-Za-z0-9_-, and not refold, host or none", p.Name, space.PackNameBytesMax)
+	case !ok:
+		return nil, fmt.Errorf("pack %s: its version %q is not MAJOR.MINOR.PATCH, with or without - and a pre-release", p.Name, p.Version)
+	}
+	b := &builtPack{target: p.Name + "-v" + strconv.FormatUint(uint64(version.Major), 10), tools: functions{}, sign: p.Signature}
+	var specs []json.RawMessage
+	var all []error
+	for i, f := range p.Tools {
+		if f == nil {
+			all = append(all, fmt.Errorf("tools[%d]: is nil", i))
+			continue
+		}
+		moved, err := f.inPack(p.Name, b.target)
+		if err != nil {
+			all = append(all, err)
+			continue
+		}
+		if b.tools[f.ToolID()] != nil {
+			all = append(all, fmt.Errorf("tool %s: is there twice", f.ToolID()))
+		}
+		spec, err := moved.Spec()
+		all = append(all, err)
+		specs, b.tools[f.ToolID()] = append(specs, spec), moved
+	}
+	if err := errors.Join(all...); err != nil {
+		return nil, fmt.Errorf("pack %s: %w", p.Name, err)
+	}
+	head := spaces.PackHead{Name: p.Name, Version: p.Version, Description: p.Description, DisplayName: p.DisplayName, Category: p.Category}
+	added, err := spaces.PackFiles(p.Files, head, specs, p.Needs)
+	if err == nil {
+		files := spaces.Overlay(p.Files, added)
+		b.Built, err = spaces.Read(context.Background(), func(context.Context) (fs.FS, error) { return files, nil },
+			func() spaces.Options { return spaces.Options{Space: p.Name, Kind: space.Pack} })
+	}
+	if err == nil && b.Manifest == nil {
+		all := make([]error, len(b.Problems))
+		for i, problem := range b.Problems {
+			all[i] = errors.New(problem.String())
+		}
+		err = errors.Join(all...)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("pack %s: %w", p.Name, err)
+	}
+	b.manifest = b.Manifest
+	return b, nil
+}
+
+// inPack returns the tool as one of a pack.
+func (f *Function) inPack(pack, target string) (*Function, error) {
+	prefix, _, _ := strings.Cut(f.spec.ToolID, ".")
+	switch {
+	case f.err != nil:
+		return nil, f.err
+	case !strings.HasPrefix(f.spec.ToolID, pack+"."):
+		return nil, fmt.Errorf("tool %s: its tool_id must begin with %s", f.spec.ToolID, pack+".")
+	case f.spec.Executor.Target != prefix && f.spec.Executor.Target != target:
+		return nil, fmt.Errorf("tool %s: its target is %s, and this pack is carried out by %s: leave Target out", f.spec.ToolID, f.spec.Executor.Target, target)
+	}
+	moved := *f
+	moved.spec.Executor.Target = target
+	moved.spec.Needs = slices.Sorted(slices.Values(f.spec.Needs))
+	return &moved, nil
+}
+
+// needs returns those of the pack and of its tools.
+func (b *builtPack) needs() []string {
+	all := slices.Clone(b.manifest.Needs)
+	for i := range b.manifest.Tools {
+		all = append(all, b.manifest.Tools[i].Needs...)
+	}
+	return all
+}
+
+// ReadSpace returns the pack. A version that it does not match is unknown.
+func (b *builtPack) ReadSpace(_ context.Context, r SpaceRequest) (SpaceContent, error) {
+	version, _ := space.ParseVersion(b.manifest.Version)
+	selector, ok := space.ParseSelector(r.Version)
+	switch {
+	case r.Space != b.manifest.Space:
+		return SpaceContent{}, &Error{Code: codeSpaceUnknown, Detail: fmt.Sprintf("this program has the pack %s, and no space %s", b.manifest.Space, r.Space)}
+	case r.Kind != string(space.Pack):
+		return SpaceContent{}, &Error{Code: codeSpaceUnknown, Detail: fmt.Sprintf("%s is a pack, and a %s was asked for", r.Space, r.Kind)}
+	case r.Version != "" && (!ok || !selector.Matches(version)):
+		return SpaceContent{}, &Error{Code: codeVersionUnknown, Detail: fmt.Sprintf("this program has %s %s, and not %s", r.Space, b.manifest.Version, r.Version)}
+	}
+	return SpaceContent{built: &b.Built, Source: sourceFactory, Sign: b.sign}, nil
+}
+
+// Execute carries out a call of one of the pack's tools. The session may have
+// pinned another version: its call is carried out if the tool is there and the
+// arguments fit it as it is here.
+func (b *builtPack) Execute(ctx context.Context, call Call) (Result, error) {
+	own := codec.Ref{Hash: b.manifest.Hash()}.String()
+	i := slices.IndexFunc(call.Spaces, func(s CallSpace) bool { return s.Space == b.manifest.Space })
+	if i < 0 || call.Spaces[i].Manifest == own {
+		return b.tools.Execute(ctx, call)
+	}
+	f := b.tools[call.ToolID]
+	if f != nil && planner.CheckArguments(f.registry, &planner.Toolset{}, 0, string(call.Arguments)).OK() {
+		return f.Execute(ctx, call)
+	}
+	return Result{Error: &Error{Code: codeToolChanged, Detail: fmt.Sprintf(
+		"the session has %s %s, this program has %s, and %s is not the same in both: sync the pack again, or serve that version",
+		b.manifest.Space, call.Spaces[i].Version, b.manifest.Version, call.ToolID)}}, nil
+}

@@ -1,0 +1,110 @@
+package bridge
+
+// Factory packs: what their manifest holds, how they are read, and what becomes of
+// calls of sessions that pinned another version.
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/spaces"
+	"github.com/refold/refold/space"
+)
+
+type lookupArguments struct {
+	Customer string `json:"customer"`
+}
+
+func lookup(_ context.Context, in lookupArguments) (string, error) {
+	return "found " + in.Customer, nil
+}
+
+func TestPackIsASpace(t *testing.T) {
+	t.Parallel()
+	p := Pack{
+		Name: "crm", Version: "1.4.2", Description: "Customers.", Needs: []string{"secret:CRM_KEY"},
+		Tools: []*Function{Func("crm.lookup", lookup, Needs("os:linux|darwin", "bin:sh"))},
+		Files: fstest.MapFS{"skills/refunds/SKILL.md": {Data: []byte("---\nname: refunds\ndescription: How to refund.\n---\nAsk first.\n")}},
+	}
+	built, err := p.build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := built.manifest
+	if m.Kind != space.Pack || m.Space != "crm" || m.Version != "1.4.2" || m.Description != "Customers." || len(m.Skills) != 1 || !slices.Equal(m.Needs, p.Needs) {
+		t.Errorf("got %+v", m)
+	}
+	if tool := m.Tools[0]; tool.ToolID != "crm.lookup" || tool.Executor.Target != "crm-v1" || !slices.Equal(tool.Needs, []string{"bin:sh", "os:linux|darwin"}) {
+		t.Errorf("tool: got %+v", tool)
+	}
+	for i := range m.Files {
+		if built.Files[m.Files[i].Ref] == nil {
+			t.Errorf("%s is not there to be stored", m.Files[i].Path)
+		}
+	}
+	if hash, err := p.Hash(); err != nil || hash != m.Hash().String() {
+		t.Errorf("hash: got %s, %v", hash, err)
+	}
+	for version, want := range map[string]string{"": "", "1": "", "1.4": "", "1.4.2": "", "2": codeVersionUnknown, "x": codeVersionUnknown} {
+		_, err := built.ReadSpace(t.Context(), SpaceRequest{Space: "crm", Kind: "pack", Version: version})
+		if code := codeOf(faultOrNil(err)); code != want {
+			t.Errorf("version %q: got %v, want %q", version, err, want)
+		}
+	}
+}
+
+func faultOrNil(err error) *Error {
+	if err == nil {
+		return nil
+	}
+	return faultOf(err, "other")
+}
+
+func TestPacksThatAreWrong(t *testing.T) {
+	t.Parallel()
+	one := func(f ...*Function) []*Function { return f }
+	for want, p := range map[string]Pack{
+		"its name is":             {Name: "host", Version: "1.0.0"},
+		"MAJOR.MINOR.PATCH":       {Name: "crm", Version: "1.0"},
+		"must begin with crm.":    {Name: "crm", Version: "1.0.0", Tools: one(Func("shop.buy", lookup))},
+		"leave Target out":        {Name: "crm", Version: "1.0.0", Tools: one(Func("crm.lookup", lookup, Target("host")))},
+		"is there twice":          {Name: "crm", Version: "1.0.0", Tools: one(Func("crm.lookup", lookup), Func("crm.lookup", lookup))},
+		"is nil":                  {Name: "crm", Version: "1.0.0", Tools: one(nil)},
+		"names the bindings":      {Name: "crm", Version: "1.0.0", Files: fstest.MapFS{spaces.IndexName: {Data: []byte(`{"bindings":"x.json"}`)}}},
+		"needs":                   {Name: "crm", Version: "1.0.0", Needs: []string{"secret"}},
+		"there is no function":    {Name: "crm", Version: "1.0.0", Tools: one(Func[lookupArguments, string]("crm.lookup", nil))},
+		"unknown here; known are": {Name: "crm", Version: "1.0.0", Files: fstest.MapFS{spaces.IndexName: {Data: []byte(`{"colour":1}`)}}},
+	} {
+		if _, err := p.build(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+}
+
+// TestCallsOfAnotherVersion: the arguments are held against the tool as it is here.
+func TestCallsOfAnotherVersion(t *testing.T) {
+	t.Parallel()
+	built, err := Pack{Name: "crm", Version: "1.4.2", Tools: []*Function{Func("crm.lookup", lookup)}}.build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := codec.Ref{Hash: built.manifest.Hash()}.String()
+	for _, c := range []struct{ manifest, tool, arguments, want string }{
+		{own, "crm.lookup", `{"customer":"7"}`, ""},
+		{own, "crm.lookup", `{"id":7}`, "invalid_arguments"},
+		{own, "crm.gone", `{}`, codeToolNotServed},
+		{"sha256-other", "crm.lookup", `{"customer":"7"}`, ""},
+		{"sha256-other", "crm.lookup", `{"id":7}`, codeToolChanged},
+		{"sha256-other", "crm.gone", `{}`, codeToolChanged},
+	} {
+		got, err := built.Execute(t.Context(), Call{ToolID: c.tool, Arguments: json.RawMessage(c.arguments), Spaces: []CallSpace{{Space: "crm", Kind: "pack", Version: "1.3.0", Manifest: c.manifest}}})
+		if err != nil || codeOf(got.Error) != c.want {
+			t.Errorf("%+v: got %+v, %v", c, got, err)
+		}
+	}
+}

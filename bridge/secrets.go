@@ -1,0 +1,286 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/secrets"
+	"github.com/refold/refold/internal/spaces"
+	"github.com/refold/refold/planner"
+	"github.com/refold/refold/space"
+)
+
+// Secrets finds the values of secrets that packs need. It is asked for each call,
+// and for each reading of a space, so a value may change while the bridge runs. It
+// may be called from several goroutines.
+//
+// An empty value means that it has none; the next source is asked then. An error
+// fails the call or the reading, and must not hold a value.
+type Secrets interface {
+	Secret(ctx context.Context, space, name string) (value string, err error)
+}
+
+// Secret is one secret, of all spaces: value is called each time it is needed.
+func Secret(name string, value func() (string, error)) Secrets {
+	return secrets.Func(func(_ context.Context, _, asked string) (string, error) {
+		if asked != name {
+			return "", nil
+		}
+		return value()
+	})
+}
+
+// SecretFile is one secret, of all spaces, that a file holds. A line break at its
+// end is not a part of it.
+func SecretFile(name, file string) Secrets {
+	return Secret(name, func() (string, error) { return secrets.ReadFile(file) })
+}
+
+// SecretFiles is a folder that has a file for each secret, called as it is: what
+// Kubernetes and agents of secret managers write.
+func SecretFiles(dir string) Secrets { return secrets.Files(dir) }
+
+// vault is where a worker looks for what spaces need.
+type vault struct {
+	sources secrets.Chain
+	catalog *secrets.Catalog
+	env     func(string) (string, bool)
+	given   secrets.Given
+}
+
+// noEnvironment is the environment of a program that lets its bridge read none.
+func noEnvironment(string) (string, bool) { return "", false }
+
+// environment returns what may be read of the environment.
+func (o *Options) environment() func(string) (string, bool) {
+	if o.LookupEnv == nil {
+		return noEnvironment
+	}
+	return o.LookupEnv
+}
+
+// open makes v look where the options say.
+func (v *vault) open(o *Options, catalog *secrets.Catalog) {
+	v.env, v.catalog = o.environment(), catalog
+	for _, s := range o.Secrets {
+		v.sources = append(v.sources, s)
+	}
+	v.sources = append(v.sources, catalog)
+}
+
+// lacks returns which needs of a space this machine does not meet. A secret that
+// the catalog calls optional is never among them.
+func (v *vault) lacks(ctx context.Context, m *space.Manifest) ([]string, error) {
+	needs := slices.Clone(m.Needs)
+	for i := range m.Tools {
+		needs = append(needs, m.Tools[i].Needs...)
+	}
+	for i := range m.Skills {
+		needs = append(needs, m.Skills[i].Needs...)
+	}
+	var all []error
+	return spaces.Lacks(needs, spaces.Lookup{
+		Secret: func(name string) bool {
+			value, err := v.sources.Secret(ctx, m.Space, name)
+			all = append(all, err)
+			return value != "" || v.optional(name)
+		},
+		Env: func(name string) bool {
+			value, _ := v.env(name)
+			return value != ""
+		},
+		Bin: func(name string) bool {
+			_, err := exec.LookPath(name)
+			return err == nil
+		},
+		OS: runtime.GOOS,
+	}), errors.Join(all...)
+}
+
+func (v *vault) optional(name string) bool {
+	e, ok := v.catalog.Entry(name)
+	return ok && e.Optional
+}
+
+// callSecrets are the values that one call was given. It is a pointer in a Call,
+// so that printing a Call shows none.
+type callSecrets struct {
+	values   map[string]string
+	redactor *secrets.Redactor
+}
+
+// redacts returns what replaces the values; nil replaces nothing.
+func (s *callSecrets) redacts() *secrets.Redactor {
+	if s == nil {
+		return nil
+	}
+	return s.redactor
+}
+
+// newCallSecrets returns values as a call has them.
+func newCallSecrets(values map[string]string) *callSecrets {
+	s := &callSecrets{values: values}
+	var all []string
+	for _, value := range values {
+		all = append(all, value)
+	}
+	s.redactor = secrets.NewRedactor(all...)
+	return s
+}
+
+// Secret returns the value of a secret that the tool, or its pack, needs: one that
+// their needs name. false: there is none, which happens to optional needs alone.
+//
+// What the call returns, its errors and what this bridge logs are stored and
+// printed with ***** in place of the value, plain, in base64, escaped for a URL or
+// escaped as JSON, if it has at least 6 bytes. Redacting does so in text that a
+// tool sends elsewhere.
+func (c Call) Secret(name string) (value string, ok bool) {
+	if c.secrets == nil {
+		return "", false
+	}
+	value, ok = c.secrets.values[name]
+	return value, ok
+}
+
+// Redacting returns a writer to w that replaces the secrets of the call, also one
+// that comes in several pieces. Close it when all is written; w stays open.
+func (c Call) Redacting(w io.Writer) io.WriteCloser { return c.secrets.redacts().Writer(w) }
+
+// Pack returns the name of the pack whose tool is called, "" if it is no pack's.
+func (c Call) Pack() string {
+	for i := range c.Spaces {
+		if s := &c.Spaces[i]; s.Kind == string(space.Pack) && strings.HasPrefix(c.ToolID, s.Space+".") {
+			return s.Space
+		}
+	}
+	return ""
+}
+
+// equip looks up what the tool of a pack needs before its call is started. ok is
+// false if the call is not to be started: refused says what becomes of it then.
+func (w *worker) equip(f *flight, call *Call) (refused ruling, ok bool) {
+	pack := call.Pack()
+	if pack == "" {
+		return ruling{}, true
+	}
+	i := slices.IndexFunc(f.call.Spaces, func(s session.UsedSpace) bool { return s.Space == pack })
+	m, err := w.manifest(f.life.grace, f.call.Spaces[i].Hash)
+	switch {
+	case errors.Is(err, bus.ErrNotFound), errors.Is(err, bus.ErrOtherBytes), errors.Is(err, errNoManifest):
+		return settleAs(failed(codeManifestMissing, fmt.Sprintf("the manifest of %s can't be read: %v", pack, err))), false
+	case err != nil:
+		if times, ok := w.quiet.tells("manifest_not_read", w.now()); ok {
+			w.about(f).Warn("manifest_not_read", "error", err.Error(), "times", times)
+		}
+		return giveBack(troubleDelay, "manifest not read"), false
+	}
+	needs := slices.Clone(m.Needs)
+	if t := slices.IndexFunc(m.Tools, func(t planner.ToolSpec) bool { return t.ToolID == call.ToolID }); t >= 0 {
+		needs = append(needs, m.Tools[t].Needs...)
+	}
+	values := map[string]string{}
+	for _, need := range needs {
+		name, isSecret := strings.CutPrefix(strings.TrimSuffix(need, "?"), "secret:")
+		if !isSecret {
+			continue
+		}
+		value, err := w.vault.sources.Secret(f.life.grace, pack, name)
+		switch {
+		case err != nil:
+			return settleAs(failed(codeSecretMissing, fmt.Sprintf("%s: %v", pack, err))), false
+		case value != "":
+			values[name] = value
+		case !strings.HasSuffix(need, "?") && !w.vault.optional(name):
+			detail := fmt.Sprintf("secret %s of %s is missing on the bridge that carries the call out: %s", name, pack, w.vault.catalog.Advice(name))
+			return settleAs(failed(codeSecretMissing, detail)), false
+		}
+		w.vault.given.Add(value)
+		w.warnShort(name, value)
+	}
+	f.secrets = newCallSecrets(values)
+	call.secrets = f.secrets
+	return ruling{}, true
+}
+
+// errNoManifest says that a blob which should hold a manifest holds something else.
+var errNoManifest = errors.New("it is no manifest")
+
+// manifest returns the manifest of that hash.
+func (w *worker) manifest(ctx context.Context, hash codec.Hash) (*space.Manifest, error) {
+	if m, ok := w.manifests.get(hash); ok {
+		return m, nil
+	}
+	data, err := w.wire.Blob(ctx, codec.Ref{Hash: hash})
+	if err != nil {
+		return nil, err
+	}
+	m, problems := space.Parse(data)
+	if m == nil {
+		return nil, fmt.Errorf("%w: %s", errNoManifest, problems[0])
+	}
+	w.manifests.put(hash, m, 4*len(data))
+	return m, nil
+}
+
+// warnShort says, now and then, that a value is too short to be redacted.
+func (w *worker) warnShort(name, value string) {
+	if value == "" || len(value) >= secrets.ValueBytesMin {
+		return
+	}
+	if _, ok := w.quiet.tells("secret_not_redacted "+name, w.now()); ok {
+		w.log.Warn("secret_not_redacted", "secret", name, "why", fmt.Sprintf("it is shorter than %d bytes: a tool that repeats it shows it", secrets.ValueBytesMin))
+	}
+}
+
+// redacted returns an outcome without the values of secrets. It is called before
+// anything of the outcome is stored or logged, whatever became of the call.
+func (o outcome) redacted(r *secrets.Redactor) outcome {
+	if r == nil {
+		return o
+	}
+	o.output = r.Text(o.output)
+	o.files = slices.Clone(o.files)
+	for i := range o.files {
+		o.files[i] = File{MediaType: r.Text(o.files[i].MediaType), Data: r.Bytes(o.files[i].Data)}
+	}
+	if o.fault != nil {
+		fault := *o.fault
+		fault.Code, fault.Detail = r.Text(fault.Code), r.Text(fault.Detail)
+		o.fault = &fault
+	}
+	if o.host != nil {
+		o.host = &HostSession{ID: r.Text(o.host.ID), Status: r.Text(o.host.Status), Root: r.Text(o.host.Root), Route: r.Text(o.host.Route)}
+	}
+	return o
+}
+
+// warnShortSecrets says at the start which secrets are too short to be redacted,
+// of the packs of this program and of the catalog.
+func (b *Bridge) warnShortSecrets(ctx context.Context) {
+	v := b.worker.vault
+	look := func(space, name string) {
+		if value, err := v.sources.Secret(ctx, space, name); err == nil {
+			b.worker.warnShort(name, value)
+		}
+	}
+	for _, name := range append(v.catalog.Names(), b.options.SecretNames...) {
+		look("", name)
+	}
+	for _, s := range b.packs {
+		for _, need := range s.needs() {
+			if name, ok := strings.CutPrefix(strings.TrimSuffix(need, "?"), "secret:"); ok {
+				look(s.manifest.Space, name)
+			}
+		}
+	}
+}

@@ -1,0 +1,111 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/space"
+)
+
+// skillBlobs is a manifest with one skill of two files, and their blobs.
+func skillBlobs(t *testing.T) (of bridge.CallSpace, blobs map[string][]byte) {
+	t.Helper()
+	blobs = map[string][]byte{}
+	m := &space.Manifest{V: 1, Kind: space.Workspace, Space: "team", Skills: []space.Skill{{Skill: "greet", Description: "d", Body: 0, Files: []int{1, 2}}}}
+	for _, f := range []struct{ path, content string }{{"skills/greet/SKILL.md#body", "Run scripts/run.sh."}, {"skills/greet/notes.md", "n\n"}, {"skills/greet/scripts/run.sh", "#!/bin/sh\necho hello $1\n"}} {
+		ref := codec.RefOf([]byte(f.content))
+		blobs[ref.String()] = []byte(f.content)
+		m.Files = append(m.Files, space.File{Path: f.path, Ref: ref, Size: int64(len(f.content)), MediaType: "text/plain"})
+	}
+	if again, problems := space.Parse(m.Bytes()); again == nil {
+		t.Fatal(problems)
+	}
+	name := codec.RefOf(m.Bytes()).String()
+	blobs[name] = m.Bytes()
+	return bridge.CallSpace{Space: "team", Manifest: name}, blobs
+}
+
+// unpack calls the tool as a bridge does.
+func (r *rig) unpack(skill string, of bridge.CallSpace) bridge.Result {
+	r.t.Helper()
+	got, err := r.h.Execute(r.t.Context(), bridge.Call{
+		ToolID: ToolSkillUnpack, Session: rigSession, Arguments: json.RawMessage(`{"skill":"` + skill + `"}`), HostSession: r.hs, Spaces: []bridge.CallSpace{of},
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return got
+}
+
+// TestSkillIsUnpacked: the files are below .refold/skills, scripts can be run, and
+// a repeat says the same.
+func TestSkillIsUnpacked(t *testing.T) {
+	t.Parallel()
+	of, blobs := skillBlobs(t)
+	r := newRig(t, Options{}, nil)
+	if got := r.unpack("greet", of); got.Error == nil || got.Error.Code != CodeToolUnbound {
+		t.Errorf("without blobs: got %+v", got)
+	}
+	r.h.UseBlobs(func(_ context.Context, name string) ([]byte, error) {
+		if content, ok := blobs[name]; ok {
+			return content, nil
+		}
+		return nil, errors.New("not stored")
+	})
+	const want = "unpacked into .refold/skills/greet:\n.refold/skills/greet/SKILL.md (19 bytes)\n.refold/skills/greet/notes.md (2 bytes)\n.refold/skills/greet/scripts/run.sh (24 bytes)"
+	for range 2 {
+		if got := r.unpack("greet", of); got.Error != nil || got.Output != want {
+			t.Fatalf("got %+v, want %s", got, want)
+		}
+		r.write(".refold/skills/greet/notes.md", "edited") // a repeat puts it right
+	}
+	ran := r.call(ToolExec, map[string]any{"command": ".refold/skills/greet/scripts/run.sh ann"})
+	if ran.Error != nil || !strings.Contains(ran.Output, "hello ann") {
+		t.Errorf("the script: got %+v", ran)
+	}
+	if got := r.unpack("other", of); got.Error == nil || got.Error.Code != CodeInvalidArguments {
+		t.Errorf("an unknown skill: got %+v", got)
+	}
+}
+
+// TestUnpackedSkillStaysInside: a link in the way leads nowhere, and other bytes
+// under a file's name are not written.
+func TestUnpackedSkillStaysInside(t *testing.T) {
+	t.Parallel()
+	of, blobs := skillBlobs(t)
+	r := newRig(t, Options{}, nil)
+	r.h.UseBlobs(func(_ context.Context, name string) ([]byte, error) { return blobs[name], nil })
+	outside := t.TempDir()
+	r.symlink(outside, ".refold")
+	if got := r.unpack("greet", of); got.Error == nil || got.Error.Code != CodePathEscapes {
+		t.Errorf("a link that leads out: got %+v", got)
+	}
+	if entries, err := os.ReadDir(outside); err != nil || len(entries) > 0 {
+		t.Errorf("outside: %v, %v", entries, err)
+	}
+	if err := os.Remove(filepath.Join(r.dir, ".refold")); err != nil {
+		t.Fatal(err)
+	}
+	r.write(".refold", "a file")
+	if got := r.unpack("greet", of); got.Error == nil {
+		t.Errorf("a file in the way: got %+v", got)
+	}
+	if err := os.Remove(filepath.Join(r.dir, ".refold")); err != nil {
+		t.Fatal(err)
+	}
+	notes := codec.RefOf([]byte("n\n")).String()
+	blobs[notes] = []byte("other")
+	if got := r.unpack("greet", of); got.Error == nil || !strings.Contains(got.Error.Detail, "other bytes") {
+		t.Errorf("other bytes: got %+v", got)
+	}
+	if _, err := os.Stat(filepath.Join(r.dir, ".refold/skills/greet/notes.md")); err == nil {
+		t.Error("they were written")
+	}
+}

@@ -1,0 +1,170 @@
+package sessiontools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/space"
+)
+
+// loadBytesMax is what load shows of a skill with its arguments filled in.
+const loadBytesMax = 192 << 10
+
+// ReadManifest returns the manifest that a blob of that name holds.
+func (read Blobs) ReadManifest(ctx context.Context, name string) (*space.Manifest, error) {
+	data, err := read(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if codec.RefOf(data).String() != name {
+		return nil, errors.New("the store holds other bytes under " + name)
+	}
+	m, problems := space.Parse(data)
+	if m == nil {
+		return nil, errors.New(problems[0].String())
+	}
+	return m, nil
+}
+
+// FindSkill returns a skill of the spaces of a call, with the manifest that it is
+// of; nil if none has it.
+func FindSkill(ctx context.Context, of []bridge.CallSpace, name string, manifest func(context.Context, string) (*space.Manifest, error)) (*space.Manifest, *space.Skill, error) {
+	for _, s := range of {
+		m, err := manifest(ctx, s.Manifest)
+		if err != nil {
+			return nil, nil, fmt.Errorf("manifest of %s: %w", s.Space, err)
+		}
+		if skill := m.Skill(name); skill != nil {
+			return m, skill, nil
+		}
+	}
+	return nil, nil, nil
+}
+
+// skill carries out a tool of skills.
+func (t *Tools) skill(ctx context.Context, tool string, call bridge.Call, a arguments) (bridge.Result, error) {
+	m, s, err := FindSkill(ctx, call.Spaces, a.Skill, t.manifest)
+	switch {
+	case err != nil:
+		return bridge.Result{}, err
+	case s == nil: // the session has checked the name
+		return refused("there is no skill %q", a.Skill), nil
+	case tool == "load":
+		return t.loadSkill(ctx, m, s, a)
+	}
+	return t.readSkill(ctx, m, s, a)
+}
+
+// loadSkill shows a skill's text and lists its files.
+func (t *Tools) loadSkill(ctx context.Context, m *space.Manifest, s *space.Skill, a arguments) (bridge.Result, error) {
+	files := m.SkillFiles(s)
+	body, err := t.blobs(ctx, files[0].Ref.String())
+	if err != nil {
+		return bridge.Result{}, fmt.Errorf("%s: %w", files[0].Path, err)
+	}
+	text, ok := withArguments(string(body), a.Arguments)
+	if !ok {
+		return refused("with these arguments the skill has more than %d KiB: give shorter ones", loadBytesMax>>10), nil
+	}
+	var b strings.Builder
+	b.WriteString(strings.TrimSpace(text))
+	if len(files) > 1 {
+		b.WriteString("\n\nFiles of this skill, to read with skill_read:\n")
+		for _, f := range files[1:] {
+			fmt.Fprintf(&b, "- %s (%d bytes)\n", f.Path, f.Size)
+		}
+	}
+	return bridge.Result{Output: strings.TrimRight(b.String(), "\n")}, nil
+}
+
+// placeholder is where a skill's text has its arguments: all, or one of them.
+var placeholder = regexp.MustCompile(`\$(?:ARGUMENTS\b|[1-9][0-9]?\b)`)
+
+// withArguments fills arguments in, or puts them at the end of a text that has no
+// place for them. Without arguments the text stays as it is: it may be about a
+// shell, and mean its $1. ok is false if the text becomes too long.
+func withArguments(text, given string) (filled string, ok bool) {
+	if strings.TrimSpace(given) == "" {
+		return text, true
+	}
+	size := len(text)
+	for _, at := range placeholder.FindAllStringIndex(text, -1) {
+		size += len(given) - (at[1] - at[0])
+	}
+	if size > loadBytesMax {
+		return "", false
+	}
+	words := splitWords(given)
+	found := false
+	filled = placeholder.ReplaceAllStringFunc(text, func(name string) string {
+		found = true
+		n, err := strconv.Atoi(name[1:])
+		switch {
+		case err != nil:
+			return given
+		case n > len(words):
+			return ""
+		}
+		return words[n-1]
+	})
+	if !found {
+		filled = strings.TrimRight(text, "\n") + "\n\nARGUMENTS: " + given
+	}
+	return filled, true
+}
+
+// splitWords splits at white space; what stands in quotes is one word.
+func splitWords(text string) (words []string) {
+	var b strings.Builder
+	quote, begun := rune(0), false
+	for _, r := range text {
+		switch {
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote != 0:
+			b.WriteRune(r)
+		case r == '"' || r == '\'' && !begun:
+			quote, begun = r, true
+		case strings.ContainsRune(" \t\r\n", r):
+			if begun {
+				words = append(words, b.String())
+				b.Reset()
+			}
+			begun = false
+		default:
+			b.WriteRune(r)
+			begun = true
+		}
+	}
+	if begun {
+		words = append(words, b.String())
+	}
+	return words
+}
+
+// readSkill shows one file of a skill.
+func (t *Tools) readSkill(ctx context.Context, m *space.Manifest, s *space.Skill, a arguments) (bridge.Result, error) {
+	name := path.Clean(a.Path)
+	for _, f := range m.SkillFiles(s) {
+		if f.Path != name {
+			continue
+		}
+		content, err := t.blobs(ctx, f.Ref.String())
+		if err != nil {
+			return bridge.Result{}, fmt.Errorf("%s: %w", f.Path, err)
+		}
+		if f.IsText() || f.MediaType == "application/json" && utf8.Valid(content) {
+			return bridge.Result{Output: excerpt(content, a)}, nil
+		}
+		return bridge.Result{Output: f.Path, Files: []bridge.File{{MediaType: f.MediaType, Data: content}}}, nil
+	}
+	return refused("the skill %s has no file %q: skill_load lists which there are", s.Skill, a.Path), nil
+}

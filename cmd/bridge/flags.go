@@ -13,6 +13,7 @@ import (
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/cmd/settings"
 	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/space"
 )
 
 // flags are the daemon's flags. A config file has the same keys.
@@ -21,13 +22,16 @@ type flags struct {
 	Provision           bool `yaml:"provision" group:"NATS" default:"true" negatable:"" help:"Create or update the streams at the start. Without it, a session-actor must have done so."`
 	Replicas            int  `yaml:"replicas" group:"NATS" default:"0" help:"Replicas of every stream; 0 is one for a new stream, and leaves others as they are."`
 
-	Models  []string `name:"model" yaml:"model" group:"What it serves" sep:"none" placeholder:"MODEL" help:"Model to serve: openai, openai-chat, anthropic, gemini, scripted:FILE, recorded:FILE; NAME=MODEL serves it as the provider NAME, NAME=openai-chat:URL one of another server. May be repeated."`
-	Tools   []string `name:"tools" yaml:"tools" group:"What it serves" sep:"none" placeholder:"TOOLS" help:"Tools to serve: host, services (NATS micro services that say they are tools) or services:NAME,NAME (those alone), mcp:FILE (the MCP servers of a file), recorded:FILE; NAME=TOOLS serves them as the executor NAME. May be repeated."`
-	Workdir string   `yaml:"workdir" group:"What it serves" placeholder:"DIR" help:"With --tools host: where the directories of host sessions are. Bridges that share it serve each other's: they are one worker."`
-	Spaces  string   `yaml:"spaces" group:"What it serves" placeholder:"FILE" help:"File that says which spaces (workspaces of prompts, catalogs and context files) this bridge reads for which targets. See docs/workspaces.md."`
-	NoTools bool     `name:"no-session-tools" yaml:"no-session-tools" group:"What it serves" help:"Don't serve the tools with which models list, read and search the context files of their session's workspace. Every bridge that may does so otherwise."`
-	Timers  *bool    `yaml:"timers" group:"What it serves" negatable:"" help:"Keep the time of sessions: what is late is settled. Every bridge that may does so beside what else it serves, unless --no-timers says not to; with --timers it may serve nothing else."`
-	Ledger  string   `yaml:"ledger" group:"What it serves" placeholder:"FILE" help:"With --tools recorded: file that every execution is appended to."`
+	Models         []string          `name:"model" yaml:"model" group:"What it serves" sep:"none" placeholder:"MODEL" help:"Model to serve: openai, openai-chat, anthropic, gemini, scripted:FILE, recorded:FILE; NAME=MODEL serves it as the provider NAME, NAME=openai-chat:URL one of another server. May be repeated."`
+	Tools          []string          `name:"tools" yaml:"tools" group:"What it serves" sep:"none" placeholder:"TOOLS" help:"Tools to serve: host, services (NATS micro services that say they are tools) or services:NAME,NAME (those alone), mcp:FILE (the MCP servers of a file), recorded:FILE; NAME=TOOLS serves them as the executor NAME. May be repeated."`
+	Workdir        string            `yaml:"workdir" group:"What it serves" placeholder:"DIR" help:"With --tools host: where the directories of host sessions are. Bridges that share it serve each other's: they are one worker."`
+	Spaces         string            `yaml:"spaces" group:"What it serves" placeholder:"FILE" help:"File that says which spaces (workspaces of prompts, catalogs and context files) this bridge reads for which targets. See docs/workspaces.md and docs/packs.md."`
+	Secret         map[string]string `yaml:"secret" group:"Secrets" placeholder:"NAME=FILE" help:"File with a secret that packs need. It is read for each call. May be repeated."`
+	SecretsDir     string            `name:"secrets" yaml:"secrets" group:"Secrets" placeholder:"DIR" help:"Folder with a file for each secret, called as it is: what Kubernetes and agents of secret managers write."`
+	SecretsCatalog []string          `name:"secrets-catalog" yaml:"secrets-catalog" group:"Secrets" sep:"none" placeholder:"FILE" help:"JSON list that adds to the catalog of secrets, which says what environment variable holds which. May be repeated. See docs/packs.md."`
+	NoTools        bool              `name:"no-session-tools" yaml:"no-session-tools" group:"What it serves" help:"Don't serve the tools with which models list, read and search the context files of their session's workspace. Every bridge that may does so otherwise."`
+	Timers         *bool             `yaml:"timers" group:"What it serves" negatable:"" help:"Keep the time of sessions: what is late is settled. Every bridge that may does so beside what else it serves, unless --no-timers says not to; with --timers it may serve nothing else."`
+	Ledger         string            `yaml:"ledger" group:"What it serves" placeholder:"FILE" help:"With --tools recorded: file that every execution is appended to."`
 
 	Worker     string        `yaml:"worker" group:"Host tools" placeholder:"NAME" help:"Which worker of the fleet this is: its host sessions are its alone. Default: the name in the file .worker of --workdir, made at the first start."`
 	WorkerLost time.Duration `name:"worker-lost" yaml:"worker-lost" group:"Host tools" default:"30s" help:"After so long without a worker, others settle its calls as lost."`
@@ -98,7 +102,7 @@ given to other bridges.`,
 		"openai-base-url": "OPENAI_BASE_URL", "anthropic-base-url": "ANTHROPIC_BASE_URL", "gemini-base-url": "GEMINI_BASE_URL",
 	},
 	Groups: []kong.Group{
-		{Key: "What it serves", Title: "What it serves:"}, {Key: "Host tools", Title: "Host tools:"}, {Key: "NATS", Title: "NATS:"}, {Key: "Models", Title: "Models of the network:"},
+		{Key: "What it serves", Title: "What it serves:"}, {Key: "Secrets", Title: "Secrets of packs:"}, {Key: "Host tools", Title: "Host tools:"}, {Key: "NATS", Title: "NATS:"}, {Key: "Models", Title: "Models of the network:"},
 	},
 }
 
@@ -143,6 +147,9 @@ func (f *flags) validate() error {
 	}
 	if _, err := bus.ParseMonitors(f.Monitor); err != nil {
 		all = append(all, fmt.Errorf("--monitor: %w", err))
+	}
+	for name := range f.Secret {
+		say(!space.IsSecretName(name), "--secret "+name+": a secret's name is letters, digits and _, such as CRM_KEY")
 	}
 	for name := range f.KeyFiles {
 		say(!slices.ContainsFunc(f.Models, func(text string) bool { return parseOffer(text).name == name }), "--key-file "+name+": no --model is served as "+name)

@@ -56,6 +56,7 @@ func run(ctx context.Context, f *flags, env settings.Environment, stderr io.Writ
 	b, err := bridge.Connect(ctx, bridge.Options{
 		URL: f.NATS, Creds: f.Creds, Context: f.Context, Prefix: f.Prefix, InboxPrefix: f.Inbox, Name: f.Name,
 		Provision: f.Provision, Replicas: f.Replicas, Grace: f.Grace, Version: settings.Version(), Logger: log,
+		Secrets: offered.secrets(f, env), SecretNames: f.secretNames(), SecretsCatalogs: f.SecretsCatalog, LookupEnv: env.Lookup,
 		Slots: f.Slots, Durability: f.Durability, Monitor: f.Monitor, SystemCreds: f.SystemCreds,
 	})
 	if err != nil {

@@ -22,6 +22,9 @@ type byName map[string]bridge.SpaceReader
 func (b byName) ReadSpace(ctx context.Context, r bridge.SpaceRequest) (bridge.SpaceContent, error) {
 	reader, ok := b[r.Space]
 	if !ok {
+		reader, ok = b[spaces.AnySpace]
+	}
+	if !ok {
 		return bridge.SpaceContent{}, &bridge.Error{
 			Code:   "space_unknown",
 			Detail: fmt.Sprintf("this bridge has no space %s here, but %s: name it in the file of --spaces", r.Space, strings.Join(slices.Sorted(maps.Keys(b)), ", ")),
@@ -40,11 +43,14 @@ func serveSpaces(b *bridge.Bridge, c *spaces.Config, f *flags) error {
 		readers := byName{}
 		for name, s := range c.Targets[target].Spaces {
 			noScan := s.Scan != nil && !*s.Scan
-			if s.Dir != "" {
+			switch {
+			case s.Packs:
+				readers[name] = bridge.Published{Bridge: b}
+			case s.Dir != "":
 				readers[name] = bridge.Folder{Dir: s.Dir, NoScan: noScan}
-				continue
+			default:
+				readers[name] = bridge.Bucket{Bridge: b, Name: s.Bucket, Prefix: s.Prefix, NoScan: noScan}
 			}
-			readers[name] = bridge.Bucket{Bridge: b, Name: s.Bucket, Prefix: s.Prefix, NoScan: noScan}
 		}
 		all = append(all, b.Space(target, readers, f.options("space/"+target)...))
 	}
@@ -58,7 +64,9 @@ func serveSessionTools(ctx context.Context, b *bridge.Bridge, f *flags, log *slo
 	if f.NoTools {
 		return nil
 	}
-	err := b.SessionTools(ctx, sessiontools.New(b.Blob), f.options("tool/"+sessiontools.Target)...)
+	tools := sessiontools.New(b.Blob)
+	tools.Reads = b.Reads
+	err := b.SessionTools(ctx, tools, f.options("tool/"+sessiontools.Target)...)
 	var denied *bus.PermissionError
 	if errors.As(err, &denied) {
 		log.Info("serves_no_session_tools", "error", err.Error(), "do", "say --no-session-tools, or grant it as docs/operations.md says")

@@ -22,7 +22,7 @@ func TestSpacesFile(t *testing.T) {
 		want []string
 	}{
 		"no such file":  {"", []string{"--spaces", "no such file"}},
-		"no source":     {"targets: {files: {spaces: {support: {scan: false}}}}", []string{"--spaces", "targets.files.spaces.support: give either dir or bucket"}},
+		"no source":     {"targets: {files: {spaces: {support: {scan: false}}}}", []string{"--spaces", "targets.files.spaces.support: give one of dir, bucket and packs: true"}},
 		"two faults":    {"targets: {files: {spaces: {host: {dir: x}, s: {bucket: a b}}}}", []string{"targets.files.spaces.host", "targets.files.spaces.s.bucket"}},
 		"unknown key":   {"targets: {files: {spaces: {s: {dri: x}}}}", []string{"--spaces", "dri"}},
 		"not YAML":      {"targets: [", []string{"--spaces"}},

@@ -17,7 +17,7 @@ import (
 // chaosCommand strikes daemons and the NATS server at every message.
 type chaosCommand struct {
 	Model        string        `default:"demo" placeholder:"MODEL" help:"demo, or recorded:FILE (OpenAI chat JSONL, a conversation a line)."`
-	Conversation []string      `placeholder:"ID" help:"Which conversations; all without it. The demo has three: demo, cancelled and workspace."`
+	Conversation []string      `placeholder:"ID" help:"Which conversations; all without it. The demo has four: demo, cancelled, workspace and pack."`
 	Kill         []string      `default:"actor,bridge" enum:"actor,bridge,both,server" help:"Who is struck. actor, bridge: each at the messages that it sends; both of them at once, or the NATS server: at all messages. ${enum}."`
 	Signal       []string      `default:"kill" enum:"kill,term" help:"kill: SIGKILL. term: SIGTERM, while the next one starts already. ${enum}."`
 	Twice        int           `placeholder:"N" help:"After each trial, N more of the same, in each of which the sender of a message of what follows the first strike is killed too."`

@@ -47,6 +47,8 @@ type cli struct {
 	Why     whyCommand     `cmd:"" help:"Say why a turn of a session offered a tool, or did not."`
 
 	Space  spaceCommand  `cmd:"" help:"Check folders of prompts, catalogs and context, and have sessions adopt them: workspaces."`
+	Skills skillsCommand `cmd:"" help:"List a session's skills: which a model can use, which are active, and why not."`
+	Pack   packCommand   `cmd:"" help:"Sign and publish packs of tools, and enable them in sessions that live."`
 	Prompt promptCommand `cmd:"" help:"Show what a turn showed the model before the transcript, part by part with sizes."`
 
 	Bench benchCommand `cmd:"" help:"Measure what this machine does, on servers of its own."`

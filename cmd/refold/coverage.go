@@ -9,6 +9,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/planner"
+	"github.com/refold/refold/space"
 )
 
 // coverage is what a registry and a config need of the world, and what there is
@@ -63,9 +64,12 @@ func (c *coverage) needs() []need {
 	var all []need
 	for i, tool := range c.registry.Tools() {
 		n := need{what: tool.ToolID}
-		if tool.Executor.Kind == planner.ExecutorHostLoop {
+		switch tool.Executor.Kind {
+		case planner.ExecutorHostLoop:
 			n.target, n.by = planner.ExecutorHostLoop+"/"+tool.Executor.Target, "the program that drives the session"
-		} else {
+		case planner.ExecutorSpace:
+			n.target, n.by = planner.ExecutorSpace+"/"+tool.Executor.Target, "the session itself, and who reads the pack"
+		default:
 			c.serve(&n, session.ClassTool, tool.Executor.Target)
 		}
 		if c.absent[planner.ToolIndex(i)] {
@@ -154,7 +158,11 @@ func (c *coverage) tally() string {
 		text += fmt.Sprintf(", %d of %d in the config", has(config), len(config))
 	}
 	if len(c.spaces) > 0 {
-		text += fmt.Sprintf(", %d of %s", has(all[tools+len(config):]), count(len(c.spaces), "workspace"))
+		noun := "workspace"
+		if slices.ContainsFunc(c.spaces, func(s spaceNeed) bool { return s.kind == space.Pack }) {
+			noun = "space"
+		}
+		text += fmt.Sprintf(", %d of %s", has(all[tools+len(config):]), count(len(c.spaces), noun))
 	}
 	return text
 }

@@ -12,12 +12,13 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// spaceNeed is what a grant, or a workspace under one, needs.
+// spaceNeed is what a grant, or a space under one, needs.
 type spaceNeed struct {
 	space    string
+	kind     space.Kind
 	target   string   // who reads it; empty: whoever has the name that is asked for
 	embedded bool     // the record brings a manifest, so a session has it without a reader
-	lacking  []string // of the workspace that is applied
+	lacking  []string // of the space that is applied
 }
 
 // spaceNeedsOf returns what the grants of a session need, and the workspace that it
@@ -37,6 +38,7 @@ func spaceNeedsOf(ctx context.Context, b *bus.Bus, install *session.Install, sta
 			return // its readers have the names that are asked for
 		}
 		n := at(g.Space)
+		n.kind = cmp.Or(g.Kind, space.Workspace)
 		n.target, n.embedded = cmp.Or(g.Target, g.Space), len(g.Manifest) > 0
 	}
 	for i := range install.Record.Spaces {
@@ -55,8 +57,12 @@ func spaceNeedsOf(ctx context.Context, b *bus.Bus, install *session.Install, sta
 			return nil, err
 		}
 		n := at(pin.Space)
+		n.kind = pin.Kind
 		if missing > 0 {
 			n.lacking = append(n.lacking, fmt.Sprintf("%s not stored: refold install --space %s=DIR, or sync it", count(missing, "file"), pin.Space))
+		}
+		if pin.Kind == space.Pack {
+			continue // catalogs are the workspace's
 		}
 		for _, p := range state.Uncovered() {
 			n.lacking = append(n.lacking, p.Detail+": add the tool to the install record, or take it out of the catalog")
@@ -79,12 +85,12 @@ func absentFiles(ctx context.Context, b *bus.Bus, m *space.Manifest) (missing in
 	return missing, nil
 }
 
-// spaceNeeds returns the needs of grants and of the workspace that is applied.
+// spaceNeeds returns the needs of grants and of what is applied.
 func (c *coverage) spaceNeeds() []need {
 	var all []need
 	for i := range c.spaces {
 		s := &c.spaces[i]
-		n := need{what: "workspace " + s.space}
+		n := need{what: string(s.kind) + " " + s.space}
 		if s.target != "" {
 			c.serve(&n, session.ClassSpace, s.target)
 		}

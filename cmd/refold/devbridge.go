@@ -47,7 +47,10 @@ func hostTools(kind, name string, at place) (*model, error) {
 	}
 	return &model{
 		install: record, close: func() error { return nil },
-		serve: func(b *bridge.Bridge) error { return b.Tool("host", tools) },
+		serve: func(b *bridge.Bridge) error {
+			tools.UseBlobs(b.Blob)
+			return b.Tool("host", tools)
+		},
 	}, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/tools/sessiontools"
+	"github.com/refold/refold/space"
 )
 
 // devSpace is the folder that every new session of dev starts with; nil is none.
@@ -23,13 +24,18 @@ func (d devCommand) openWorkspace(ctx context.Context, s streams) (*devSpace, er
 	if err != nil {
 		return nil, fmt.Errorf("dev: --workspace %w", err)
 	}
+	if b.built.Manifest.Kind == space.Pack {
+		return nil, fmt.Errorf("dev: --workspace %s: is a pack: sessions adopt it by a grant, as docs/packs.md says", d.Workspace)
+	}
 	return &devSpace{b}, nil
 }
 
 // serve has the bridge read the folder when a session syncs it, and carry out the
 // tools that sessions have of their own.
 func (w *devSpace) serve(ctx context.Context, b *bridge.Bridge) error {
-	err := b.SessionTools(ctx, sessiontools.New(b.Blob))
+	tools := sessiontools.New(b.Blob)
+	tools.Reads = b.Reads
+	err := b.SessionTools(ctx, tools)
 	if w != nil {
 		err = errors.Join(err, b.Space(w.name, bridge.Folder{Dir: w.dir}))
 	}

@@ -1,7 +1,7 @@
 package main
 
-// examples/workspace: what its README says is run, line by line, and prints what
-// the README says. … stands for anything on a line.
+// examples/workspace and examples/skills: what their READMEs say is run, line by
+// line, and prints what the README says. … stands for anything on a line.
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -63,15 +64,28 @@ func arguments(line string) (args []string) {
 
 func TestExampleWorkspace(t *testing.T) {
 	t.Parallel()
+	runReadme(t, "workspace", 15, "refold space sync c1 desk --dry")
+}
+
+// examples/skills: the same.
+func TestExampleSkills(t *testing.T) {
+	t.Parallel()
+	runReadme(t, "skills", 8)
+}
+
+// runReadme runs what the README of an example says, which has at least so many
+// commands. Those in failing end with an exit status, and so do those that print
+// an error.
+func runReadme(t *testing.T, example string, least int, failing ...string) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	root, tmp := filepath.Join("..", ".."), t.TempDir()
 	here := strings.NewReplacer("/tmp/", tmp+"/", "examples/", filepath.Join(root, "examples")+"/").Replace
-	failing := map[string]bool{"refold space sync c1 desk --dry": true}
 	as, stop := "", func() {}
 	defer func() { stop() }()
-	all := stepsOf(t, filepath.Join(root, "examples", "workspace", "README.md"))
-	if len(all) < 15 {
+	all := stepsOf(t, filepath.Join(root, "examples", example, "README.md"))
+	if len(all) < least {
 		t.Fatalf("the README has %d commands", len(all))
 	}
 	for _, s := range all {
@@ -93,7 +107,7 @@ func TestExampleWorkspace(t *testing.T) {
 		var out, errOut text
 		status := Main(ctx, args, strings.NewReader(""), &out, &errOut)
 		want := 0
-		if failing[s.command] || strings.Contains(s.want, "\nrefold: ") {
+		if slices.Contains(failing, s.command) || strings.Contains(s.want, "\nrefold: ") {
 			want = statusFailed
 		}
 		shown, told := out.String(), errOut.String() // of a run the README shows the answer alone

@@ -22,7 +22,7 @@ type installCommand struct {
 	Hash    string `placeholder:"HASH" help:"With --show: the record whose hash is this, or begins with it."`
 	List    bool   `help:"List all records, the oldest first."`
 
-	Space []string `sep:"none" placeholder:"NAME=DIR" help:"Have sessions start with this workspace: its files are stored, and its manifest goes into the record. Alone: into the record that new sessions pin."`
+	Space []string `sep:"none" placeholder:"NAME=DIR" help:"Have sessions start with this workspace or pack: its files are stored, and its manifest goes into the record. Alone: into the record that new sessions pin."`
 }
 
 // Help is what the help says beside the flags.
@@ -203,7 +203,7 @@ func warnOfRules(out io.Writer, install *session.Install) error {
 func content(install *session.Install) string {
 	text := fmt.Sprintf("hash %s, %d tools, %d profiles", install.Hash, install.Registry.Len(), len(install.Registry.Profiles()))
 	for _, m := range install.Manifests() {
-		text += ", workspace " + named(m.Space, m.Version)
+		text += ", " + string(m.Kind) + " " + named(m.Space, m.Version)
 	}
 	return text
 }

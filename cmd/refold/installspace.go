@@ -58,7 +58,10 @@ func (b *bundled) into(record []byte) ([]byte, error) {
 	i := slices.IndexFunc(r.Spaces, func(g session.Grant) bool { return g.Space == b.name })
 	if i < 0 {
 		grant := session.Grant{Space: b.name}
-		if i = slices.IndexFunc(r.Spaces, b.isWildcard); i >= 0 {
+		if b.built.Manifest.Kind == space.Pack {
+			grant.Kind = space.Pack
+		}
+		if i = slices.IndexFunc(r.Spaces, func(g session.Grant) bool { return b.isWildcard(g) && g.Kind == grant.Kind }); i >= 0 {
 			grant = r.Spaces[i]
 			grant.Space = b.name
 		}
@@ -69,7 +72,7 @@ func (b *bundled) into(record []byte) ([]byte, error) {
 	return codec.Marshal(r)
 }
 
-// withoutManifests returns a record whose grants bring none.
+// withoutManifests returns a record whose grants bring no workspace.
 func withoutManifests(record []byte) ([]byte, error) {
 	canonical, err := codec.Canonicalize(record)
 	if err != nil {
@@ -80,7 +83,9 @@ func withoutManifests(record []byte) ([]byte, error) {
 		return nil, err
 	}
 	for i := range r.Spaces {
-		r.Spaces[i].Manifest = nil
+		if r.Spaces[i].Kind != space.Pack {
+			r.Spaces[i].Manifest = nil
+		}
 	}
 	return codec.Marshal(r)
 }

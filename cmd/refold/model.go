@@ -80,6 +80,7 @@ func scriptedModel(name string, at place) (*model, error) {
 		install: record,
 		close:   func() error { return nil },
 		serve: func(b *bridge.Bridge) error {
+			tools.UseBlobs(b.Blob)
 			return errors.Join(b.Model("scripted", scripted.NewModel(script)), b.Tool("host", tools))
 		},
 	}, nil

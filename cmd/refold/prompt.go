@@ -24,8 +24,8 @@ type promptCommand struct {
 // Help is what the help says beside the flags.
 func (promptCommand) Help() string {
 	return `It folds the log again, and reads the content of the parts from the blob store: the
-system text of the step or the config, then the parts of the prompt pack in the
-order in which the model was shown them. Sizes are bytes. What an operator has
+system text of the step or the config, then the parts of the prompt pack and of
+skills in the order in which the model was shown them. Sizes are bytes. What an operator has
 removed is told as prompt_missing; exit status 1 then.`
 }
 
@@ -102,6 +102,10 @@ func (p *shownPrompt) print(ctx context.Context, out io.Writer, c *client.Client
 			values[v.Key] = text
 		}
 	}
+	index, err := p.skillIndex(ctx, c)
+	if err != nil {
+		return err
+	}
 	var body strings.Builder
 	total, missing, images := int64(0), 0, 0
 	section := func(head, text string) {
@@ -131,6 +135,9 @@ func (p *shownPrompt) print(ctx context.Context, out io.Writer, c *client.Client
 			continue
 		}
 		text := shownPart(part, string(content), values)
+		if part.Role == session.PromptSkills {
+			text, index = index[0], index[1:]
+		}
 		total += int64(len(text))
 		section(fmt.Sprintf("%s, %d bytes", head, len(text)), text)
 	}
@@ -140,7 +147,7 @@ func (p *shownPrompt) print(ctx context.Context, out io.Writer, c *client.Client
 	} else if total > 0 {
 		mark = "no prompt pack"
 	}
-	_, err := fmt.Fprintf(out, "turn %s of session %s: %s of text in %s and %s before the transcript; %s\n%s",
+	_, err = fmt.Fprintf(out, "turn %s of session %s: %s of text in %s and %s before the transcript; %s\n%s",
 		p.turn, sid, count(int(total), "byte"), count(len(p.generation.Prompt), "part"), count(images, "image"), mark, body.String())
 	if err == nil && missing > 0 {
 		err = fmt.Errorf("%s missing in the blob store: restore it from a backup, or sync the space again", count(missing, "part"))
@@ -148,11 +155,37 @@ func (p *shownPrompt) print(ctx context.Context, out io.Writer, c *client.Client
 	return err
 }
 
+// skillIndex returns the texts of the parts that are an index of skills, in order.
+// One whose manifest is not stored has the place that print says so at.
+func (p *shownPrompt) skillIndex(ctx context.Context, c *client.Client) ([]string, error) {
+	var listed [][]*space.Skill
+	for i := range p.generation.Prompt {
+		part := &p.generation.Prompt[i]
+		if part.Role != session.PromptSkills {
+			continue
+		}
+		content, err := c.Blob(ctx, codec.Ref{Hash: part.Ref})
+		switch m, _ := space.Parse(content); {
+		case errors.Is(err, bus.ErrNotFound) || errors.Is(err, bus.ErrOtherBytes):
+		case err != nil:
+			return nil, err
+		case m == nil:
+			return nil, fmt.Errorf("%s is no manifest", p.head(i))
+		default:
+			listed = append(listed, m.Named(part.Names))
+		}
+	}
+	return space.ShownSkills(listed), nil
+}
+
 // shownPart is what the model is shown of a part.
 func shownPart(part *session.PromptPart, text string, values map[string]string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
-	if part.Role == session.PromptDocument {
+	switch part.Role {
+	case session.PromptDocument:
 		return space.ShownDocument(strings.Join(part.Names, ""), text)
+	case session.PromptSkill:
+		return space.ShownSkill(strings.Join(part.Names, ""), text)
 	}
 	shown, _ := space.ShownText(text, values, space.ShownBytesMax)
 	return shown
@@ -167,7 +200,7 @@ func (p *shownPrompt) head(i int) string {
 	}
 	file := "prompt ref"
 	if i < len(p.parts) && p.parts[i].Space != "" {
-		file = p.parts[i].Space + " " + p.parts[i].Path
+		file = strings.TrimSpace(p.parts[i].Space + " " + p.parts[i].Path)
 	}
 	return fmt.Sprintf("%s, %s, %s", role, file, codec.Ref{Hash: part.Ref})
 }

@@ -58,7 +58,7 @@ A file, such as
         tools: {tools: [host, host-w1, host-w2]}
         apps: {shop: [shop]}
 
-may also name auditors, step-hooks, space-readers, and services that a bridge of
+may also name auditors, step-hooks, space-readers, their buckets, publishers, and services that a bridge of
 tools asks: docs/operations.md.`
 }
 

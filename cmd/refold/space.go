@@ -59,6 +59,9 @@ func (c spaceCheckCommand) Run(ctx context.Context, s streams) error {
 		if _, err := fmt.Fprintf(s.out, "%s  %s\n", built.Manifest.Hash(), summary(built.Manifest)); err != nil {
 			return err
 		}
+		if err := printSkills(s.out, built.Manifest); err != nil {
+			return err
+		}
 		return untrusted
 	}
 	for _, p := range space.SortProblems(problems) {
@@ -100,7 +103,7 @@ func readFolder(ctx context.Context, dir, name string) (spaces.Built, error) {
 		name = filepath.Base(full)
 	}
 	open := func(context.Context) (fs.FS, error) { return spaces.OpenDir(dir) }
-	return spaces.Read(ctx, open, func() spaces.Options { return spaces.Options{Named: name, Kind: space.Workspace} })
+	return spaces.Read(ctx, open, func() spaces.Options { return spaces.Options{Named: name} })
 }
 
 // tellWarnings prints warnings about the files of a folder.
@@ -124,8 +127,12 @@ func summary(m *space.Manifest) string {
 	for i := range m.Files {
 		size += m.Files[i].Size
 	}
-	return fmt.Sprintf("%s: %s (%d bytes), %s, %s, %s, %s", named(m.Space, m.Version), count(len(m.Files), "file"), size,
+	text := fmt.Sprintf("%s: %s (%d bytes), %s, %s, %s, %s", named(m.Space, m.Version), count(len(m.Files), "file"), size,
 		count(len(m.Prompts), "prompt pack"), count(len(m.Catalogs), "catalog"), count(len(m.Context), "context group"), count(len(m.Skills), "skill"))
+	if m.Kind == space.Pack {
+		text += ", " + count(len(m.Tools), "tool")
+	}
+	return text
 }
 
 // named returns the name of a space with its version, if it has one.

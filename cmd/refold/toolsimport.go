@@ -30,6 +30,7 @@ type importServicesCommand struct {
 // addTo says what tools that are imported are added to.
 type addTo struct {
 	Base     string `placeholder:"FILE" help:"Record to add them to, JSON or msgpack; - reads standard input. Default: what new sessions pin, or the built-in one."`
+	Pack     string `placeholder:"DIR" help:"Write a pack of these tools into this folder instead: its index and bindings. An index that is there keeps its name and version."`
 	Registry bool   `help:"Print a registry of these tools alone instead: what client.SetRegistry gives one session."`
 }
 
@@ -39,7 +40,10 @@ func (importServicesCommand) Help() string {
 docs/tools.md. What is printed changes nothing until it is published:
 
     refold tools import services | refold install -
-    bridge --tools services                     serves them`
+    bridge --tools services                     serves them
+
+    refold tools import services --pack shop    writes the pack shop
+    bridge --tools shop-v1=services             carries its tools out`
 }
 
 // Run prints a record, or a registry.
@@ -76,8 +80,8 @@ func (c importServicesCommand) Run(ctx context.Context, s streams, conn connecti
 
 // usage says what of the arguments doesn't go together.
 func (c addTo) usage(what string) error {
-	if c.Registry && c.Base != "" {
-		return &statusError{statusUsage, "tools import " + what + ": --base or --registry, not both"}
+	if c.Registry && c.Base != "" || c.Pack != "" && (c.Registry || c.Base != "") {
+		return &statusError{statusUsage, "tools import " + what + ": one of --base, --registry and --pack"}
 	}
 	return nil
 }
@@ -85,6 +89,9 @@ func (c addTo) usage(what string) error {
 // print prints the tools as they are asked for. dial is called if the record
 // that there is must be read.
 func (c addTo) print(ctx context.Context, s streams, dial func() (*bus.Bus, error), tools []*bridge.Function) error {
+	if c.Pack != "" {
+		return writePack(ctx, s, c.Pack, tools)
+	}
 	text, err := c.text(ctx, s, dial, tools)
 	if err != nil {
 		return err

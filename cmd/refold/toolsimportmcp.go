@@ -26,7 +26,10 @@ bridge runs a tool only as long as it is what was imported. docs/tools.md has th
 file. What is printed changes nothing until it is published:
 
     refold tools import mcp servers.yaml | refold install -
-    bridge --tools mcp:servers.yaml             serves them`
+    bridge --tools mcp:servers.yaml             serves them
+
+    refold tools import mcp servers.yaml --pack crm   writes the pack crm
+    bridge --tools crm-v1=mcp:servers.yaml            carries its tools out`
 }
 
 // Run prints a record, or a registry, and writes the lock.

@@ -76,6 +76,12 @@ func ReadEnvironment(environ []string) Environment {
 	return env
 }
 
+// Lookup returns a variable, as os.LookupEnv does.
+func (e Environment) Lookup(name string) (value string, ok bool) {
+	value, ok = e[name]
+	return value, ok
+}
+
 // Parse reads flags, environment and, if --config names one, the config file.
 // done says that help or the version was printed to stdout instead. An error
 // of the file names it. F is a struct as the package's doc describes it.

@@ -39,6 +39,7 @@ type Tenant struct {
 	Approvers     []string `yaml:"approvers"`
 	Operators     []string `yaml:"operators"`
 	Auditors      []string `yaml:"auditors"`
+	Publishers    []string `yaml:"publishers"` // of packs
 	Timers        []string `yaml:"timers"`
 	Admins        []string `yaml:"admins"`
 	Loopback      []string `yaml:"loopback"` // one, for the server's no_auth_user
@@ -49,6 +50,9 @@ type Tenant struct {
 	StepHooks    map[string][]string `yaml:"step-hooks"`
 	SpaceReaders map[string][]string `yaml:"space-readers"`
 	Apps         map[string][]string `yaml:"apps"`
+
+	// Buckets are object stores of the streams' account that a reader of spaces reads.
+	Buckets map[string][]string `yaml:"buckets"`
 
 	Services map[string]Service `yaml:"services"`
 }
@@ -87,7 +91,7 @@ func Parse(text []byte) (*File, error) {
 // keys are all that a file may have.
 var keys = []string{
 	"url", "storage", "limits", "tenants", "connections", "subscriptions", "payload", "session-actors", "clients", "approvers", "operators",
-	"auditors", "timers", "admins", "loopback", "models", "tools", "step-hooks", "space-readers", "apps", "services", "bridge", "subjects",
+	"auditors", "timers", "admins", "loopback", "models", "tools", "step-hooks", "space-readers", "publishers", "buckets", "apps", "services", "bridge", "subjects",
 }
 
 // nearest says which key may be meant.
@@ -133,6 +137,7 @@ func (f *File) Users() ([]User, error) {
 		}
 		users := f.Tenants[prefix].users(prefix)
 		wrong = append(wrong, problems(prefix, users)...)
+		wrong = append(wrong, f.Tenants[prefix].bucketProblems(prefix)...)
 		all = append(all, users...)
 	}
 	if len(all) > usersMax {
@@ -153,12 +158,30 @@ func (f *File) Users() ([]User, error) {
 	return all, errors.Join(wrong...)
 }
 
+// bucketProblems returns what is wrong with the buckets of a tenant.
+func (t *Tenant) bucketProblems(prefix string) (all []error) {
+	for _, name := range slices.Sorted(maps.Keys(t.Buckets)) {
+		if _, ok := t.SpaceReaders[name]; !ok {
+			all = append(all, fmt.Errorf("tenant %s: buckets: no space-reader is called %s", prefix, name))
+		}
+		for _, bucket := range t.Buckets[name] {
+			switch {
+			case subjects.ValidInstance(bucket) != nil:
+				all = append(all, fmt.Errorf("tenant %s: buckets: %s: %q names no object store: use A-Za-z0-9_-", prefix, name, bucket))
+			case strings.HasPrefix(bucket, strings.ToUpper(prefix)+"_"):
+				all = append(all, fmt.Errorf("tenant %s: buckets: %s: %s is a store of Refold's own: workspaces have others", prefix, name, bucket))
+			}
+		}
+	}
+	return all
+}
+
 func (t *Tenant) users(prefix string) (all []User) {
 	for _, of := range []struct {
 		role  Role
 		names []string
 	}{
-		{SessionActor, t.SessionActors}, {Admin, t.Admins}, {Client, t.Clients}, {Approver, t.Approvers}, {Operator, t.Operators}, {Auditor, t.Auditors}, {Timers, t.Timers}, {Loopback, t.Loopback},
+		{SessionActor, t.SessionActors}, {Admin, t.Admins}, {Client, t.Clients}, {Approver, t.Approvers}, {Operator, t.Operators}, {Auditor, t.Auditors}, {Publishers, t.Publishers}, {Timers, t.Timers}, {Loopback, t.Loopback},
 	} {
 		for _, name := range of.names {
 			all = append(all, User{Prefix: prefix, Role: of.role, Name: name})
@@ -171,7 +194,11 @@ func (t *Tenant) users(prefix string) (all []User) {
 		{Models, t.Models}, {Tools, t.Tools}, {StepHooks, t.StepHooks}, {SpaceReaders, t.SpaceReaders}, {App, t.Apps},
 	} {
 		for _, name := range slices.Sorted(maps.Keys(of.names)) {
-			all = append(all, User{Prefix: prefix, Role: of.role, Name: name, Targets: of.names[name]})
+			u := User{Prefix: prefix, Role: of.role, Name: name, Targets: of.names[name]}
+			if of.role == SpaceReaders {
+				u.Buckets = t.Buckets[name]
+			}
+			all = append(all, u)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.Services)) {

@@ -17,7 +17,9 @@ const (
 )
 
 // readers are all that read an account's streams with a key of their own.
-func readers() []Role { return append(bridges(), SessionActor, Approver, Operator, Auditor) }
+func readers() []Role {
+	return append(bridges(), SessionActor, Approver, Operator, Auditor, Publishers)
+}
 
 // read is the row of what a stream holds.
 func read(name, about string, stream func(subjects.Names) string, roles ...Role) Row {
@@ -41,8 +43,19 @@ func readRows() []Row {
 		read("notices", "what sessions said", subjects.Names.NoticesStream, SessionActor, Operator, Auditor),
 		read("timers", "schedules", subjects.Names.TimersStream, SessionActor, Operator),
 		read("snapshots", "snapshots, quarantines", subjects.Names.SnapshotsStream, SessionActor, Operator, Auditor, Approver),
-		read("blobs", "contents", subjects.Names.BlobsStream, SessionActor, Operator, Auditor, Models, Tools, StepHooks, SpaceReaders, App),
+		read("blobs", "contents", subjects.Names.BlobsStream, SessionActor, Operator, Auditor, Models, Tools, StepHooks, SpaceReaders, Publishers, App),
+		read("packs", "published versions of packs", subjects.Names.PacksStream, Operator, Auditor, SpaceReaders, Publishers),
+		{Name: "read its buckets", About: "files of workspaces", Answers: Often, Patterns: buckets, May: who(Publish, SpaceReaders)},
 	}
+}
+
+// buckets is what a reader of spaces asks of the object stores that it is given.
+func buckets(_ subjects.Names, u User) (all []string) {
+	for _, b := range u.Buckets {
+		s := "OBJ_" + b
+		all = append(all, api+"STREAM.INFO."+s, api+"STREAM.MSG.GET."+s, api+"DIRECT.GET."+s)
+	}
+	return all
 }
 
 func pullRows() []Row {
@@ -50,7 +63,7 @@ func pullRows() []Row {
 		{Name: "pull its effects", About: "one consumer for each target", Answers: Often, Patterns: pulls, May: who(Publish, bridges()...)},
 		{Name: "list consumers of effects", About: "which workers there are", Answers: Once, May: who(Publish, Tools, App),
 			Patterns: one(func(n subjects.Names) string { return api + "CONSUMER.NAMES." + n.EffectsStream() })},
-		{Name: "purge blobs", About: "uploads that nothing names", Answers: Once, May: who(Publish, SessionActor, Operator, Models, Tools, StepHooks, SpaceReaders, App),
+		{Name: "purge blobs", About: "uploads that nothing names", Answers: Once, May: who(Publish, SessionActor, Operator, Models, Tools, StepHooks, SpaceReaders, Publishers, App),
 			Patterns: one(func(n subjects.Names) string { return api + "STREAM.PURGE." + n.BlobsStream() })},
 		{Name: "create streams", About: "and update them", Answers: Once, May: who(Publish, SessionActor),
 			Patterns: fixed(func(n subjects.Names) []string {

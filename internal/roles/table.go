@@ -21,6 +21,7 @@ const (
 	Tools        Role = "tools"
 	StepHooks    Role = "step-hooks"
 	SpaceReaders Role = "space-readers"
+	Publishers   Role = "publishers"
 	Timers       Role = "timers"
 	App          Role = "app"
 	Admin        Role = "admin"
@@ -31,7 +32,7 @@ const (
 
 // Roles are the roles of the table, in the order in which it is printed.
 func Roles() []Role {
-	return []Role{SessionActor, Client, Approver, Operator, Auditor, Models, Tools, StepHooks, SpaceReaders, Timers, App}
+	return []Role{SessionActor, Client, Approver, Operator, Auditor, Models, Tools, StepHooks, SpaceReaders, Publishers, Timers, App}
 }
 
 // Act is what a user may do with a subject.
@@ -170,7 +171,8 @@ func storeRows() []Row {
 			Patterns: one(func(n subjects.Names) string { return n.SnapshotsSubject(">") }), May: who(Publish, SessionActor)},
 		{Name: "quarantines", About: "stop a session, release it", Answers: Once,
 			Patterns: one(func(n subjects.Names) string { return n.SnapshotsSubject(subjects.QuarantineKeys) }), May: who(Publish, Operator)},
-		{Name: "blobs", About: "contents by hash", Answers: Once, May: who(Publish, SessionActor, Operator, Models, Tools, StepHooks, SpaceReaders, App),
+		{Name: "packs", About: "published versions of packs", Answers: Once, Patterns: one(subjects.Names.PackAll), May: who(Publish, Publishers)},
+		{Name: "blobs", About: "contents by hash", Answers: Once, May: who(Publish, SessionActor, Operator, Models, Tools, StepHooks, SpaceReaders, Publishers, App),
 			Patterns: fixed(func(n subjects.Names) []string { return n.StreamSubjects(n.BlobsStream()) })},
 	}
 }

@@ -14,6 +14,7 @@ type User struct {
 	Role    Role
 	Name    string
 	Targets []string // of a bridge: providers, executors, hooks, spaces
+	Buckets []string // of a reader of spaces: object stores that hold their files
 
 	// Of a NATS service that is a tool: the bridge that asks it, whose account it
 	// is in, and the subjects that it answers. Of that bridge: the subjects of all

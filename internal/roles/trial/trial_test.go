@@ -40,6 +40,8 @@ tenants:
     tools: {tools: [host, host-w1, host-w2], mail: [mail]}
     step-hooks: {steps: [mine]}
     space-readers: {spaces: [git]}
+    buckets: {spaces: [FILES]}
+    publishers: [ci]
     apps: {shop: [shop]}
     services: {weather: {bridge: tools, subjects: [weather.>]}}
   other:

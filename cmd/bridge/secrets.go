@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"maps"
+	"os"
+	"slices"
+
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/cmd/settings"
+	"github.com/refold/refold/internal/secrets"
+	"github.com/refold/refold/internal/spaces"
+	"github.com/refold/refold/space"
+)
+
+// secrets returns where the bridge looks for secrets: the files of --secret, the
+// folder of --secrets, then what the file of --spaces says of the space.
+func (o *offers) secrets(f *flags, env settings.Environment) (all []bridge.Secrets) {
+	for _, name := range slices.Sorted(maps.Keys(f.Secret)) {
+		all = append(all, bridge.SecretFile(name, f.Secret[name]))
+	}
+	if f.SecretsDir != "" {
+		all = append(all, bridge.SecretFiles(f.SecretsDir))
+	}
+	if o.spaces != nil {
+		all = append(all, ofSpaces{o.spaces, env})
+	}
+	return all
+}
+
+// secretNames are the secrets that are given, whatever pack needs them. Those of a
+// folder that can't be read are told of when one is needed.
+func (f *flags) secretNames() []string {
+	names := slices.Sorted(maps.Keys(f.Secret))
+	if f.SecretsDir == "" {
+		return names
+	}
+	entries, _ := os.ReadDir(f.SecretsDir)
+	for _, e := range entries {
+		if space.IsSecretName(e.Name()) {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
+
+// ofSpaces are the secrets that the file of --spaces gives to spaces.
+type ofSpaces struct {
+	config *spaces.Config
+	env    settings.Environment
+}
+
+// Secret returns what the file says of a secret of that space, else of all spaces
+// that it doesn't name.
+func (o ofSpaces) Secret(_ context.Context, of, name string) (string, error) {
+	for _, key := range []string{of, spaces.AnySpace} {
+		for _, target := range slices.Sorted(maps.Keys(o.config.Targets)) {
+			from, ok := o.config.Targets[target].Spaces[key].Secrets[name]
+			switch {
+			case !ok:
+				continue
+			case from.Env != "":
+				value, _ := o.env.Lookup(from.Env)
+				return value, nil
+			}
+			return secrets.ReadFile(from.File)
+		}
+	}
+	return "", nil
+}

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/client"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/spaces"
+	"github.com/refold/refold/space"
+)
+
+// packCommand is about packs.
+type packCommand struct {
+	Sign    packSignCommand    `cmd:"" help:"Write the signature of a pack's folder into it. Needs no server."`
+	Publish packPublishCommand `cmd:"" help:"Publish a pack's folder, signed, as the version that its index says. A version is published once."`
+	List    packListCommand    `cmd:"" help:"List the published versions of packs, with their hashes and keys."`
+	Enable  packEnableCommand  `cmd:"" help:"Have a session adopt a pack: its tools join in the next turn."`
+	Disable packDisableCommand `cmd:"" help:"Take a pack and its tools away from a session."`
+}
+
+// packFolder is a pack's folder, to be signed.
+type packFolder struct {
+	Dir     string `arg:"" type:"existingdir" help:"The folder, with an agent.workspace.json of kind pack."`
+	Key     string `required:"" type:"existingfile" placeholder:"FILE" help:"File with the seed of a NATS nkey, as nk -gen user writes it, or a credentials file."`
+	Secrets bool   `name:"allow-secrets" help:"Let files hold what looks like a key."`
+}
+
+// read builds the folder's manifest and signs it. Problems are printed, as space
+// check prints them.
+func (p packFolder) read(ctx context.Context, s streams) (*bundled, spaces.Signature, error) {
+	signer, err := spaces.ReadSigner(p.Key)
+	if err != nil {
+		return nil, spaces.Signature{}, err
+	}
+	b, err := bundle(ctx, s, "", p.Dir)
+	if err != nil {
+		return nil, spaces.Signature{}, err
+	}
+	if b.built.Manifest.Kind != space.Pack {
+		return nil, spaces.Signature{}, fmt.Errorf("%s: is a workspace: a pack has an %s with \"kind\": \"pack\", a name and a version", p.Dir, spaces.IndexName)
+	}
+	if found := b.built.Secrets(); len(found) > 0 && !p.Secrets {
+		for _, problem := range found {
+			if _, err := fmt.Fprintln(s.out, placed(p.Dir, problem)); err != nil {
+				return nil, spaces.Signature{}, err
+			}
+		}
+		return nil, spaces.Signature{}, fmt.Errorf("%s: %s; --allow-secrets lets files hold them", p.Dir, count(len(found), "problem"))
+	}
+	signature, err := signer.Sign(b.built.Manifest.Hash())
+	return b, signature, err
+}
+
+// packSignCommand signs a folder.
+type packSignCommand struct{ packFolder }
+
+// Run writes the signature.
+func (c packSignCommand) Run(ctx context.Context, s streams) error {
+	b, signature, err := c.read(ctx, s)
+	if err != nil {
+		return err
+	}
+	if err := spaces.WriteSignature(c.Dir, signature); err != nil {
+		return fmt.Errorf("%s: %w", c.Dir, err)
+	}
+	m := b.built.Manifest
+	_, err = fmt.Fprintf(s.out, "%s: manifest %s is signed by %s\n", named(m.Space, m.Version), m.Hash(), signature.Key)
+	return err
+}
+
+// packPublishCommand publishes a folder.
+type packPublishCommand struct{ packFolder }
+
+// Help is what the help says beside the flags.
+func (packPublishCommand) Help() string {
+	return `The files go to REFOLD_BLOBS, then the manifest to REFOLD_PACKS. A published version
+never changes: publishing the same content again does nothing, and other content
+needs another version. No session changes: refold pack enable upgrades one.
+
+    nk -gen user > publisher.seed
+    refold pack publish packs/crm --key publisher.seed
+    refold pack list`
+}
+
+// Run stores the files, then the manifest.
+func (c packPublishCommand) Run(ctx context.Context, s streams, conn connection) error {
+	pack, signature, err := c.read(ctx, s)
+	if err != nil {
+		return err
+	}
+	b, err := conn.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	if err := pack.store(ctx, b); err != nil {
+		return err
+	}
+	m := pack.built.Manifest
+	stands, again, err := b.PublishPack(ctx, bus.Published{
+		Pack: m.Space, Version: m.Version, Manifest: m.Bytes(), Signature: session.Signature{Key: signature.Key, Sig: signature.Sig},
+	})
+	if err != nil {
+		return err
+	}
+	verb := "is published"
+	if again {
+		verb = "was published already"
+	}
+	if _, err := fmt.Fprintf(s.out, "%s %s, at sequence %d: manifest %s, signed by %s\n", named(m.Space, m.Version), verb, stands.Seq, m.Hash(), stands.Signature.Key); err != nil {
+		return err
+	}
+	if again && stands.Signature.Key != signature.Key {
+		fmt.Fprintf(s.err, "refold: warning: it stands with the signature of %s, not of %s: publish another version to sign with that key\n", stands.Signature.Key, signature.Key)
+	}
+	return nil
+}
+
+// packListCommand lists what is published.
+type packListCommand struct {
+	Pack string `arg:"" optional:"" help:"This pack alone."`
+}
+
+// Run prints a table.
+func (c packListCommand) Run(ctx context.Context, s streams, conn connection) error {
+	b, err := conn.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	all, err := b.Packs(ctx)
+	if err != nil {
+		return err
+	}
+	table := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "PACK\tVERSION\tSEQUENCE\tMANIFEST\tKEY")
+	listed := 0
+	for _, p := range all {
+		if c.Pack == "" || p.Pack == c.Pack {
+			fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\n", p.Pack, p.Version, p.Seq, codec.Sum(p.Manifest), shownKey(p.Signature.Key))
+			listed++
+		}
+	}
+	if listed == 0 {
+		return errors.New(strings.TrimSpace("nothing is published"+prefixed(" of ", c.Pack)) + ": refold pack publish DIR --key FILE publishes a pack")
+	}
+	return table.Flush()
+}
+
+// shownKey returns a key as a table shows it: it comes from a header that anybody
+// who may publish can write.
+func shownKey(key string) string {
+	if key == "" {
+		return "-"
+	}
+	return fmt.Sprintf("%.60s", key)
+}
+
+// prefixed returns a text behind another one, or nothing.
+func prefixed(before, text string) string {
+	if text == "" {
+		return ""
+	}
+	return before + text
+}
+
+// packEnableCommand has a session adopt a pack.
+type packEnableCommand struct {
+	Session string `arg:"" help:"The session."`
+	Pack    string `arg:"" help:"The pack, as a grant names it, and perhaps a version: crm, crm@1, crm@1.4.2."`
+	Apply   string `default:"next_step_boundary" placeholder:"MODE" help:"When its tools join: next_step_boundary, next_run or immediate_if_idle."`
+}
+
+// Help is what the help says beside the flags.
+func (packEnableCommand) Help() string {
+	return `It is refold space sync with --apply: a bridge reads the pack, the session checks
+that its grant trusts the manifest, and the tools join before the next turn. Enabling
+another version upgrades the session, or takes it back if the version is told whole:
+
+    refold pack enable s1 crm
+    refold pack enable s1 crm@1.5
+    refold pack enable s1 crm@1.4.2`
+}
+
+// Run syncs and applies.
+func (c packEnableCommand) Run(ctx context.Context, s streams, conn connection) error {
+	pack, version, named := strings.Cut(c.Pack, "@")
+	if named && version == "" {
+		return &statusError{statusUsage, "pack enable: " + c.Pack + ": a version follows the @, such as 1, 1.4 or 1.4.2"}
+	}
+	return spaceSyncCommand{Session: c.Session, Space: pack, Version: version, Apply: c.Apply}.Run(ctx, s, conn)
+}
+
+// packDisableCommand takes a pack away.
+type packDisableCommand struct {
+	Session string `arg:"" help:"The session."`
+	Pack    string `arg:"" help:"The pack."`
+}
+
+// Run detaches it.
+func (c packDisableCommand) Run(ctx context.Context, s streams, conn connection) error {
+	_, err := askSpace(ctx, conn, c.Session, func(asked *client.Client) (uint64, error) { return asked.Detach(ctx, c.Session, c.Pack) })
+	if err == nil {
+		_, err = fmt.Fprintf(s.out, "%s is disabled: its tools are gone\n", c.Pack)
+	}
+	return err
+}

@@ -65,7 +65,7 @@ func TestStruckOtherwise(t *testing.T) {
 			"told to end", []string{"--brief", "--signal", "term", "--kill", "actor,bridge,both,server", "--points", "4"}, 4, 1000,
 			[]string{"bridge by SIGTERM", "session-actor by SIGTERM", "both by SIGTERM", "nats-server by SIGTERM"},
 		},
-		{"a workspace", []string{"--brief", "--conversation", "workspace", "--points", "4"}, 4, 200, []string{"bridge", "session-actor"}},
+		{"a workspace, a pack", []string{"--brief", "--conversation", "workspace", "--conversation", "pack", "--points", "4"}, 4, 200, []string{"bridge", "session-actor"}},
 		{"twice", []string{"--brief", "--kill", "actor,bridge,server", "--points", "2", "--twice", "1", "--missed-max", "25"}, 6, 700, []string{"twice"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

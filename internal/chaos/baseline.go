@@ -26,7 +26,7 @@ func (c *Conversation) faults(end *End) []string {
 	if len(end.Runs) != len(c.Says) {
 		faults = append(faults, fmt.Sprintf("%d runs ended, of %d that were asked", len(end.Runs), len(c.Says)))
 	}
-	if c.Adopts && (len(end.Spaces) != adoptedMarks || len(end.Prompts) != adoptedTurns) {
+	if len(end.Spaces) != c.Marks && c.Marks > 0 || len(end.Prompts) != c.Prompt {
 		faults = append(faults, fmt.Sprintf("of spaces there is %q, shown to turns %q", end.Spaces, end.Prompts))
 	}
 	for i, got := range end.Runs {

@@ -44,6 +44,9 @@ type Conversation struct {
 	// open, and synced again when the run has ended.
 	Adopts bool
 
+	Marks  int // how much is left of spaces if nothing is wrong
+	Prompt int // how many turns show a prompt before the transcript
+
 	Config json.RawMessage // of the runs; nil: the install record's
 }
 
@@ -80,7 +83,7 @@ func open(s Source) (*Cast, error) {
 }
 
 // Sessions of the built-in demo: one as it is, and one whose run is cancelled. A
-// third adopts a workspace.
+// third adopts a workspace, and in a fourth the model enables a pack.
 const (
 	demoSession      = "demo"
 	cancelledSession = "cancelled"
@@ -88,15 +91,19 @@ const (
 
 func demoCast() (*Cast, error) {
 	d := planner.Builtin()
-	record, err := codec.Marshal(session.InstallRecord{
+	of := session.InstallRecord{
 		Config:         &session.RunConfig{Provider: scriptedModel, Model: scriptedModel},
 		DefaultProfile: d.DefaultProfile, ProfileByProvider: d.ProfileByProvider, Profiles: d.Profiles, Rules: session.RulesVersion, Tools: d.Tools, V: session.Version,
-	})
+	}
+	if err := allowPack(&of); err != nil {
+		return nil, err
+	}
+	record, err := codec.Marshal(of)
 	return &Cast{
 		Conversations: []Conversation{
 			{ID: demoSession, Session: demoSession, Says: []string{scripted.DemoInput}},
 			{ID: cancelledSession, Session: cancelledSession, Says: []string{scripted.DemoInput}, Cancelled: true},
-			workspaceConversation(),
+			workspaceConversation(), packConversation(),
 		},
 		Install: record,
 	}, err
@@ -166,7 +173,7 @@ func (c *Cast) serve(b *bridge.Bridge, dir string) error {
 	script, _ := scripted.Demo()
 	return errors.Join(
 		b.Model(scriptedModel, scripted.NewModel(script)), b.Tool(hostTools, accounted{tools, ledger}),
-		b.Tool(sessiontools.Target, accounted{sessiontools.New(b.Blob), ledger}), serveWorkspace(b, dir),
+		b.Tool(sessiontools.Target, accounted{sessiontools.New(b.Blob), ledger}), serveWorkspace(b, dir), servePack(b, ledger),
 	)
 }
 
@@ -190,16 +197,20 @@ type accounted struct {
 
 // Execute notes the execution and then carries the call out.
 func (a accounted) Execute(ctx context.Context, call bridge.Call) (bridge.Result, error) {
+	if err := noted(a.ledger, call); err != nil {
+		return bridge.Result{}, err
+	}
+	return a.Executor.Execute(ctx, call)
+}
+
+// noted puts an execution into the ledger.
+func noted(ledger *recorded.Ledger, call bridge.Call) error {
 	arguments := call.Arguments
 	if len(arguments) == 0 {
 		arguments = json.RawMessage("{}")
 	}
-	err := a.ledger.Append(recorded.Entry{
+	return ledger.Append(recorded.Entry{
 		Session: call.Session, Effect: call.Effect, Tool: call.ToolName, Arguments: arguments,
 		IdempotencyKey: call.IdempotencyKey, Start: call.Start, RetrySafe: call.RetrySafe,
 	})
-	if err != nil {
-		return bridge.Result{}, err
-	}
-	return a.Executor.Execute(ctx, call)
 }

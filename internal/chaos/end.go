@@ -172,6 +172,7 @@ func (g *gather) item(ctx context.Context, it session.Item) (Item, error) {
 		calls    session.ToolCallsObserved
 		answer   session.GenerationSettled
 		result   session.ToolCallSettled
+		enabled  session.WorkspaceSnapshotReady
 		contents []*session.Content
 	)
 	switch {
@@ -195,6 +196,8 @@ func (g *gather) item(ctx context.Context, it session.Item) (Item, error) {
 			item.Text += " " + result.Error.Code + ": " + result.Error.Detail
 		}
 		contents = append(contents, result.Output)
+	case typeOf(e, &enabled) == session.TypeWorkspaceSnapshotReady:
+		contents = append(contents, enabled.Output)
 	default:
 		return item, fmt.Errorf("event %d of the transcript: no text", it.Seq)
 	}

@@ -93,7 +93,7 @@ func gateIn(dir string) string  { return filepath.Join(dir, "adopted") }
 // workspaceConversation is the conversation.
 func workspaceConversation() Conversation {
 	return Conversation{
-		ID: workspaceSession, Session: workspaceSession, Says: []string{"How many seats has Blue?"}, Adopts: true,
+		ID: workspaceSession, Session: workspaceSession, Says: []string{"How many seats has Blue?"}, Adopts: true, Marks: adoptedMarks, Prompt: adoptedTurns,
 		Config: []byte(`{"provider":"` + workspaceModel + `","model":"` + workspaceModel + `"}`),
 	}
 }

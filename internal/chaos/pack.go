@@ -1,0 +1,84 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/internal/llm/recorded"
+	"github.com/refold/refold/internal/llm/scripted"
+	"github.com/refold/refold/planner"
+	"github.com/refold/refold/space"
+)
+
+// The conversation in which the model enables a pack in mid-run: its session, and
+// the model that it is held with. The pack is called so, too.
+const (
+	packSession = "pack"
+	packModel   = "pack"
+	packName    = "seats"
+)
+
+// packScript is the model: its second turn has the tool of the pack that its first
+// one enabled.
+const packScript = `
+model: pack
+turns:
+  - shown: {last: user, tools: {include: [extensions_enable], exclude: [seats_free]}}
+    say: I enable the pack that knows of seats.
+    calls: [{tool: extensions_enable, arguments: {extension: seats}}]
+  - shown:
+      tools: {include: [seats_free]}
+      results: [{tool: extensions_enable, error: false, text: seats.free}]
+    calls: [{tool: seats_free, arguments: {room: Blue}}]
+  - shown: {results: [{tool: seats_free, error: false, text: "8"}]}
+    say: Eight seats are free.
+`
+
+// What is left of spaces if nothing is wrong: a pack that is staged and applied,
+// and with which registry.
+const packMarks = 4
+
+func packConversation() Conversation {
+	return Conversation{
+		ID: packSession, Session: packSession, Says: []string{"How many seats are free in Blue?"}, Marks: packMarks,
+		Config: []byte(`{"provider":"` + packModel + `","model":"` + packModel + `"}`),
+	}
+}
+
+// allowPack lets models of a record enable the pack, and asks nobody.
+func allowPack(record *session.InstallRecord) error {
+	hash, err := seats(nil).Hash()
+	if err != nil {
+		return err
+	}
+	record.Spaces = []session.Grant{{
+		Space: packName, Kind: space.Pack, Digests: []string{hash}, Attach: []string{session.AttachModel}, RunMS: syncRunMS,
+	}}
+	record.Policy.Approval = append(record.Policy.Approval, planner.ApprovalRule{Decision: planner.Allow, Tools: []string{"refold.extensions.enable"}})
+	return nil
+}
+
+// seats is the pack. What it carries out is in the ledger.
+func seats(ledger *recorded.Ledger) bridge.Pack {
+	type question struct {
+		Room string `json:"room"`
+	}
+	free := func(ctx context.Context, _ question) (int, error) {
+		call, _ := bridge.CallOf(ctx)
+		return 8, noted(ledger, call)
+	}
+	return bridge.Pack{Name: packName, Version: "1.0.0", Tools: []*bridge.Function{
+		bridge.Func(packName+".free", free, bridge.Description("Tells how many seats are free in a room.")),
+	}}
+}
+
+// servePack gives a bridge the model and the pack.
+func servePack(b *bridge.Bridge, ledger *recorded.Ledger) error {
+	script, err := scripted.Parse(packModel, []byte(packScript))
+	if err != nil {
+		return err
+	}
+	return errors.Join(b.Model(packModel, scripted.NewModel(script)), b.Pack(seats(ledger)))
+}

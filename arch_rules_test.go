@@ -116,7 +116,7 @@ func (l laws) checkOutside(t *tree) (complaints []string) {
 }
 
 // spelt is how a subject or the name of a stream begins.
-var spelt = regexp.MustCompile(`^(refold\.(in|ctl|approve|llm|tool|wake|step|space|install|fx|timer|due|alive|out|live|progress|cancel|view)\b|REFOLD_(LOG|FX|OUT|TIMERS|SNAPSHOTS|BLOBS)\b)`)
+var spelt = regexp.MustCompile(`^(refold\.(in|ctl|approve|llm|tool|wake|step|space|install|pack|fx|timer|due|alive|out|live|progress|cancel|view)\b|REFOLD_(LOG|FX|OUT|TIMERS|SNAPSHOTS|BLOBS|PACKS)\b)`)
 
 // notSpelt begins like a subject and is none: the key by which the endpoint of a
 // service says that it is a tool. Services spell it too, and there is no prefix.

@@ -63,7 +63,7 @@ var repository = laws{
 		{"subjects"},
 		{"."},                 // streams.conf, embedded
 		{"internal/jetmodel"}, // what the simulation runs on; stands on nothing of ours
-		{"internal/fault", "internal/yamlfile", "internal/roles"}, // planted in hosts and bridges, to be found by the simulation; what YAML files may cost; who may do what on NATS
+		{"internal/fault", "internal/yamlfile", "internal/roles", "internal/secrets"}, // planted in hosts and bridges, to be found by the simulation; what YAML files may cost; who may do what on NATS; where values are found, and kept out of what is stored
 		{"internal/spaces"}, // folders become manifests
 		{"internal/bus"},
 		{"internal/host", "bridge", "client", "internal/inspector"},
@@ -81,6 +81,7 @@ var repository = laws{
 		"deploy": "checks the deployment files",
 
 		"examples/weather":     "a program of a user's, who has the public packages",
+		"examples/pack":        "a program of a user's, who has the public packages",
 		"examples/steps":       "a record and a script, with the test that runs them",
 		"examples/host-loop":   "a program of a user's, who has the public packages",
 		"examples/direct-refs": "a program of a user's, who has the public packages",
@@ -163,6 +164,7 @@ var repository = laws{
 		{"github.com/vmihailenco/msgpack/v5", "codec", "the encoding; codec decides which of its spellings is the canonical one"},
 		{"golang.org/x/crypto/blake2b", "codec/hash.go", "every event is hashed into its session's chain"},
 		{"github.com/nats-io/nkeys", "actors/session/grant.go", "a manifest's signature is verified inside the fold: Ed25519, no clock and no randomness"},
+		{"github.com/nats-io/nkeys", "actors/session/scenario/space.go", "scenarios sign manifests: Ed25519 takes no randomness"},
 		{"github.com/santhosh-tekuri/jsonschema/v6", "planner/schema.go", "arguments of a call are checked against the tool's schema inside the fold"},
 		{"cel.dev/cel-go/cel", "planner/cel.go", "a step rule's when is evaluated inside the fold"},
 		{"cel.dev/cel-go/common/ast", "planner/cel.go", "a when's tree is held against what the language allows"},

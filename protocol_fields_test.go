@@ -100,7 +100,7 @@ func unsetFields(v reflect.Value, path string) (all []string) {
 		}
 		for field := range fieldsOf(v.Type()) {
 			f := v.FieldByIndex(field.Index)
-			if other := eitherOr[field.Name]; other != "" && v.FieldByName(other).IsValid() && !v.FieldByName(other).IsZero() || field.Name == "ToolRef" {
+			if other := eitherOr[field.Name]; other != "" && v.FieldByName(other).IsValid() && !v.FieldByName(other).IsZero() || field.Name == "ToolRef" || v.Type() == reflect.TypeFor[planner.ToolSpec]() && field.Name == "Needs" { // needs are for packs
 				continue
 			}
 			if f.IsZero() || f.Kind() == reflect.Slice && f.Len() == 0 {
@@ -121,6 +121,8 @@ func TestFullMessages(t *testing.T) {
 	hash, ref := codec.Sum([]byte("x")), codec.RefOf([]byte("x"))
 	config := fullConfig(t)
 	schema := raw(t, `{"type":"object"}`)
+	grant := packGrant()
+	grant.Manifest = supportManifest().Bytes()
 	withRef := fullTool(t)
 	withRef.ToolRef = &ref
 	lists := &session.ViewLists{Enable: []string{"edit_file"}, Disable: []string{"shell"}, Force: []string{"stat"}}
@@ -133,6 +135,7 @@ func TestFullMessages(t *testing.T) {
 	}
 	viewSpace := session.ViewSpace{
 		Space: "support", Hash: hash.String(), Version: "1.4.2", Mode: session.ModeNextRun, PromptPack: "default", ToolCatalog: "default", Lacks: []string{"bin:jq"},
+		Tools: []string{"crm.find"},
 	}
 	packed := map[string]any{
 		"Generation": session.Generation{
@@ -154,10 +157,11 @@ func TestFullMessages(t *testing.T) {
 			Arguments: "{}", At: 1, Batch: "r1t1", Call: 1, Class: session.ClassTool, Context: raw(t, `{"phase":2}`), Effect: "r1t1c1",
 			HostSession: &session.HostSession{ID: "h1", Root: "/w", Route: "b1", Status: "ready"}, IdempotencyKey: "s1.r1t1c1", PlanHash: hash,
 			ProviderCallID: "call_1", RetrySafe: true, RunMS: 300_000, Session: "s1", StartBy: 2, ToolID: "host.fs.stat", ToolName: "stat", V: 1,
+			Grants: []session.UsedGrant{{Attach: []string{session.AttachModel}, Kind: space.Pack, Sources: []string{session.SourceModule}, Space: "crm", Target: "files"}},
 			Spaces: []session.UsedSpace{{At: 1, Hash: hash, Kind: space.Workspace, Source: "module", Space: "support", Version: "1.4.2"}},
 		},
 		"Space": session.Space{
-			At: 1, Class: session.ClassSpace, Dry: true, Effect: "y1", Kind: space.Workspace, Known: []codec.Hash{hash}, Only: []string{session.OnlyTools},
+			At: 1, Call: "r1t1c0", Class: session.ClassSpace, Dry: true, Tools: 7, Effect: "y1", Kind: space.Workspace, Known: []codec.Hash{hash}, Only: []string{session.OnlyTools},
 			RunMS: 60_000, Session: "s1", Space: "support", StartBy: 2, V: 1, Version: "1.4",
 		},
 		"Manifest": fullManifest(t),
@@ -165,9 +169,9 @@ func TestFullMessages(t *testing.T) {
 		"InstallRecord": session.InstallRecord{
 			Capabilities: []string{"crm.write"}, Config: &config, DefaultProfile: "mine", Policy: session.Policy{
 				Approval: []planner.ApprovalRule{{Decision: planner.Deny, Tools: []string{"lookup"}, When: `args.who == "me"`}},
-				Coverage: "fail", Ingress: []string{"model"},
+				Coverage: "fail", Ingress: []string{"model"}, Skills: session.SkillsIgnore,
 			},
-			Spaces:            fullInstall(t).Spaces,
+			Spaces:            []session.Grant{grant},
 			ProfileByProvider: codec.Pairs{{Key: "claude", Value: raw(t, `"mine"`)}}, Profiles: fullProfiles(t), Rules: 1, V: 1, Tools: []planner.ToolSpec{withRef},
 		},
 		"ToolDescriptor": planner.Descriptor{ArgsSchema: schema, Description: "Looks up.", ToolName: "lookup"},
@@ -183,6 +187,7 @@ func TestFullMessages(t *testing.T) {
 		},
 		"ApprovalRequested": session.ApprovalRequested{
 			Call: "r1t1c0", ToolID: "host.exec", ToolName: "shell", Arguments: "{}", ArgumentsSeq: 3, ArgsHash: hash.String(), Deadline: 5,
+			Grant: &session.ApprovalGrant{Space: "crm", Target: "files", Version: "1", Targets: []string{"crm-v1"}, Digests: []string{hash.String()}, Keys: []string{fullKey()}},
 		},
 		"WorkspaceStaged": session.WorkspaceStaged{
 			Workspace: "support", Kind: space.Workspace, Hash: hash.String(), Effect: "y1", Outcome: session.OutcomeStaged, Version: "1.4.2",
@@ -190,13 +195,13 @@ func TestFullMessages(t *testing.T) {
 		},
 		"WorkspaceApplied": session.WorkspaceApplied{
 			Workspace: "support", Kind: space.Workspace, Hash: hash.String(), Mode: session.ModeNextRun, Version: "1.4.2", PromptPack: "short",
-			ToolCatalog: "two", Registry: hash.String(),
+			ToolCatalog: "two", Registry: hash.String(), ToolsAdded: []string{"crm.find"}, ToolsRemoved: []string{"crm.pay"},
 		},
 		"WorkspaceFailed": session.WorkspaceFailed{
 			Workspace: "support", Kind: space.Workspace, Hash: hash.String(), Effect: "y1", Code: "workspace_invalid", Detail: "d",
 			Problems: []space.Problem{{Code: space.NoIndex, Detail: "d", File: "f", Line: 1, Path: "p"}},
 		},
-		"WorkspaceGone": session.WorkspaceGone{Workspace: "support", Kind: space.Workspace, Hash: hash.String()},
+		"WorkspaceGone": session.WorkspaceGone{Workspace: "support", Kind: space.Workspace, Hash: hash.String(), ToolsRemoved: []string{"crm.find"}},
 		"TurnSettled": session.TurnSettled{
 			Effect: "r1t1", Calls: 2, Text: "so", TextBytes: 9000, FinishReason: "stop", Code: "overloaded", Detail: "d", Usage: total,
 		},
@@ -213,8 +218,8 @@ func TestFullMessages(t *testing.T) {
 		"View": session.View{
 			Session: "s1", Status: "open", Lifecycle: session.Running, WaitsFor: "tools", Unserved: []string{"llm/openai"}, Seq: 4, Events: 3, Hash: hash.String(), Chain: hash.String(),
 			Clock: 1, Rules: 1, Install: hash.String(), ViewSpaces: session.ViewSpaces{
-				Workspace: &viewSpace, Staged: []session.ViewSpace{viewSpace}, Pending: []session.ViewSpace{viewSpace},
-				Syncs: []session.ViewSync{{Effect: "y1", Space: "support", Deadline: 5}},
+				Workspace: &viewSpace, Packs: []session.ViewSpace{viewSpace}, Staged: []session.ViewSpace{viewSpace}, Pending: []session.ViewSpace{viewSpace},
+				Syncs: []session.ViewSync{{Effect: "y1", Space: "support", Deadline: 5}}, Skills: []session.ViewSkill{{Skill: "refunds", Space: "support", Active: true, Why: "w"}},
 			}, Registry: hash.String(), Overrides: lists, Profile: "openai", HostSession: &session.ViewHost{ID: "h1", Status: "ready", Root: "/w", Route: "b1"},
 			Facts: []session.ViewFact{{Name: "region", Value: "eu"}}, Run: &viewRun, Queue: []session.ViewRun{viewRun},
 			Last: &session.ViewEnded{Number: 1, Lifecycle: session.Failed, Code: "turns_max", Detail: "d", OverBudget: over},
@@ -224,7 +229,7 @@ func TestFullMessages(t *testing.T) {
 				ArgsHash: hash.String(),
 			}}},
 			Turn: &session.ViewTurn{Effect: "r1t1", Registry: hash.String(), Toolset: hash.String(), Base: "profile", Profile: "openai", ProfileWhy: "selected for the session", Workspace: &viewSpace,
-				Prompt: &session.ViewPrompt{Mark: hash.String(), Parts: []session.ViewPromptPart{{Role: "image", Space: "support", Path: "a.png", Hash: hash.String(), Size: 1}}}, Step: &session.ViewStep{
+				Prompt: &session.ViewPrompt{Mark: hash.String(), Parts: []session.ViewPromptPart{{Role: "image", Space: "support", Path: "a.png", Hash: hash.String(), Size: 1, Skills: []string{"refunds"}}}}, Step: &session.ViewStep{
 					Step: 1, From: session.StepFromProfile, Profile: "openai", Rule: ptr(2), Open: true, Code: "bad_settlement", Detail: "d",
 					Failed: []session.ViewRuleFailed{{Rule: 1, Code: planner.WhenFailed}},
 				}},

@@ -118,6 +118,7 @@ func fullConfig(t *testing.T) session.RunConfig {
 		CacheTTL: session.CacheTTLLong, ToolsMode: session.ToolsMasked,
 		ResponseFormat: fullFormat(t),
 		Retry:          &session.Retry{Attempts: 3, BackoffMS: 500, BackoffMaxMS: 60_000, Codes: []string{"overloaded"}},
+		Skills:         []string{"refunds"},
 		StepHook:       &session.StepHook{DeadlineMS: 5000, Fallback: session.FallbackRules, Hook: "h"},
 		Steps:          fullSteps(t, planner.Builtin().Tools, "open_session"), System: "Be brief.", ToolCatalog: "default", ToolChoice: "required", TurnsMax: 7, Workspace: supportManifest().Hash().String(),
 	}
@@ -170,8 +171,10 @@ func fullInstall(t *testing.T) session.InstallRecord {
 	manifest := supportManifest()
 	manifest.Catalogs[0].Tools = []codec.Raw{space.Entry{Tool: own[0]}.Raw()}
 	grant.Manifest, config.Workspace = manifest.Bytes(), manifest.Hash().String()
+	pack := packGrant()
+	pack.Space = "crm"
 	return session.InstallRecord{
-		Spaces:       []session.Grant{grant},
+		Spaces:       []session.Grant{grant, pack},
 		Capabilities: []string{"crm.write"}, Config: &config, DefaultProfile: "mine", Policy: session.Policy{
 			Approval: []planner.ApprovalRule{{Decision: planner.Deny, Tools: []string{"lookup"}, When: `args.who == "me"`}},
 			Coverage: session.CoverageFail, Ingress: []string{"model"},

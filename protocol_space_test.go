@@ -57,7 +57,9 @@ func fullManifest(t *testing.T) space.Manifest {
 		AllowedTools: []string{"shell"}, Description: "Pays back.", Files: []int{0}, Hidden: true, Body: 1, Info: codec.Pairs{{Key: "license", Value: raw(t, `"MIT"`)}},
 		Needs: []string{"bin:jq?"}, Skill: "refunds",
 	}}
-	m.Tools = append(m.Tools, fullTool(t))
+	tool := fullTool(t)
+	tool.Needs = []string{"secret:KEY"}
+	m.Tools = append(m.Tools, tool)
 	m.Words = []space.Word{{ArgsSchema: raw(t, `{"type":"object"}`), Description: "Looks up.", Tool: "crm.lookup"}}
 	return m
 }
@@ -72,6 +74,13 @@ func fullGrant() session.Grant {
 	}
 }
 
+// packGrant is a grant of a pack, with all its fields but a manifest.
+func packGrant() session.Grant {
+	g := fullGrant()
+	g.Kind, g.May, g.Attach, g.Targets = space.Pack, []string{session.MayPrompt, session.MaySkills}, []string{session.AttachOperator, session.AttachModel}, []string{"crm-v1"}
+	return g
+}
+
 // embeddedGrant is the grant that brings the workspace of reach's session.
 func embeddedGrant() session.Grant {
 	return session.Grant{Manifest: supportManifest().Bytes(), Space: "support"}
@@ -83,7 +92,7 @@ func fullSpace(typ string) any {
 	problems := []space.Problem{{Code: space.MissingFile, Detail: "there is no such file", File: "agent.workspace.json", Line: 3, Path: "prompts.default"}}
 	switch typ {
 	case session.TypeWorkspaceSyncRequested:
-		grant := fullGrant()
+		grant := packGrant()
 		return session.WorkspaceSyncRequested{
 			Apply: session.ModeNextRun, Grant: &grant, PromptPack: "short", ToolCatalog: "two", Version: "1.4", Workspace: "support",
 		}
@@ -93,10 +102,10 @@ func fullSpace(typ string) any {
 		return session.WorkspaceDetached{Workspace: "support"}
 	case session.TypeWorkspaceSnapshotReady:
 		return session.WorkspaceSnapshotReady{
-			Effect: "y1", Lacks: []string{"bin:jq"}, Manifest: stagedManifest().Bytes(), Revision: "4f1c2d7", Signature: by, Source: "module",
+			Effect: "y1", Lacks: []string{"bin:jq"}, Manifest: stagedManifest().Bytes(), Output: &session.Content{Text: "loaded"}, Revision: "4f1c2d7", Signature: by, Source: "module",
 		}
 	case session.TypeWorkspaceSyncUnchanged:
-		return session.WorkspaceSyncUnchanged{Effect: "y1", Hash: hash, Lacks: []string{"bin:jq"}, Signature: by, Source: "module"}
+		return session.WorkspaceSyncUnchanged{Effect: "y1", Hash: hash, Lacks: []string{"bin:jq"}, Output: &session.Content{Text: "loaded"}, Signature: by, Source: "module"}
 	case session.TypeWorkspaceSyncFailed:
 		return session.WorkspaceSyncFailed{Effect: "y1", Error: session.Fault{Code: "workspace_invalid", Detail: "see the problems", Retryable: true}, Problems: problems}
 	}
@@ -108,16 +117,28 @@ func spaceEnums(t *testing.T) map[string][]string {
 	t.Helper()
 	modes := []string{session.ModeNextRun, session.ModeNextStep, session.ModeImmediate}
 	said := []string{space.RoleUser, space.RoleAssistant}
-	shown := append([]string{session.PromptDocument, session.PromptImage}, said...)
+	shown := append([]string{session.PromptDocument, session.PromptImage, session.PromptSkills, session.PromptSkill}, said...)
 	codes := constants(t, "space/problem.go", func(_, typ string) bool { return typ == "ProblemCode" })
 	parts := []string{session.OnlyPrompts, session.OnlyTools, session.OnlyContext, session.OnlySkills}
 	// What the code has as literals.
 	sources := []string{"factory", "package", "module"}
+	kinds, attach := []string{string(space.Workspace), string(space.Pack)}, []string{session.AttachOperator, session.AttachModel}
 	return map[string][]string{
 		"View#/$defs/turn/properties/prompt/properties/parts/items/properties/role": shown,
 		"Generation#/properties/prompt/items/properties/role":                       shown,
 		"Manifest#/properties/prompts/items/properties/parts/items/properties/role": said,
-		"Manifest#/properties/kind":                                                 {string(space.Workspace), string(space.Pack)},
+		"Manifest#/properties/kind":                                                 kinds,
+		"Space#/properties/kind":                                                    kinds,
+		"ToolCall#/properties/spaces/items/properties/kind":                         kinds,
+		"WorkspaceApplied#/properties/kind":                                         kinds,
+		"WorkspaceFailed#/properties/kind":                                          kinds,
+		"WorkspaceGone#/properties/kind":                                            kinds,
+		"WorkspaceStaged#/properties/kind":                                          kinds,
+		"parts/Grant#/properties/kind":                                              kinds,
+		"parts/Grant#/then/properties/may/items":                                    {session.MayPrompt, session.MaySkills},
+		"parts/Grant#/properties/attach/items":                                      attach,
+		"ToolCall#/properties/grants/items/properties/attach/items":                 attach,
+		"ToolCall#/properties/grants/items/properties/sources/items":                sources,
 		"Space#/properties/only/items":                                              parts,
 		"WorkspaceSyncRequested#/properties/only/items":                             parts,
 		"View#/$defs/space/properties/mode":                                         modes,

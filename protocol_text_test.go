@@ -342,51 +342,35 @@ func TestReserved(t *testing.T) {
 	}
 }
 
-// TestReservedFields: an event that has a reserved field is rejected, and an
-// install record that has one is refused.
+// TestReservedFields: needs are for the tools of packs. A registry of a session's
+// own that has them is rejected, and an install record is refused.
 func TestReservedFields(t *testing.T) {
 	t.Parallel()
-	event := func(typ, data string) func(t *testing.T) string {
-		return func(t *testing.T) string {
-			f := reach(t, typ)
-			_, notices := f.fold(session.DoorCtl, jsonOf(t, map[string]any{"type": typ, "data": json.RawMessage(data)}))
-			if len(notices) == 0 {
-				return ""
-			}
+	record := func(fields string) error {
+		_, err := session.ParseInstall([]byte(`{"v":1,"rules":1,` + fields + `}`))
+		return err
+	}
+	tools := `"tools":[{"tool_id":"x.y","tool_name":"y","args_schema":{"type":"object"},"executor":{"kind":"effect","target":"x"}%s}]`
+	for _, c := range []struct {
+		field string
+		code  session.Rejection
+	}{
+		{field: ""},
+		{field: `,"needs":["bin:x"]`, code: session.RejectInvalidRegistry},
+	} {
+		fields := fmt.Sprintf(tools, c.field)
+		payload := jsonOf(t, map[string]any{"type": "ToolRegistrySet", "data": json.RawMessage("{" + fields + "}")})
+		_, notices := reach(t, "ToolRegistrySet").fold(session.DoorCtl, payload)
+		var got session.Rejection
+		if len(notices) > 0 {
 			rejected, _ := notices[len(notices)-1].Data.(session.EventRejected)
-			return string(rejected.Code)
+			got = rejected.Code
 		}
-	}
-	record := func(fields string) func(t *testing.T) string {
-		return func(*testing.T) string {
-			if _, err := session.ParseInstall([]byte(`{"v":1,"rules":1,` + fields + `}`)); err == nil {
-				return ""
-			}
-			return string(session.RejectInvalidData)
+		if got != c.code {
+			t.Errorf("a registry with %q: got %q, want %q", c.field, got, c.code)
 		}
-	}
-	cases := map[string]func(t *testing.T) string{}
-	tools := `"tools":[{"tool_id":"x.y","tool_name":"y","args_schema":{"type":"object"},"executor":{"kind":"effect","target":"x"},"needs":["bin:x"]}]`
-	cases["needs"] = event("ToolRegistrySet", `{`+tools+`}`)
-	if code := record(tools)(t); code != string(session.RejectInvalidData) {
-		t.Errorf("a record with needs: got %q, want that it is refused", code)
-	}
-	if code := record(`"tools":[],"config":{"provider":"p","model":"m"}`)(t); code != "" {
-		t.Errorf("a record without reserved fields: got %q, want that it is taken", code)
-	}
-	told := namesInTable(sections(t, protocolDoc)["Reserved fields"])
-	for _, name := range told {
-		check, ok := cases[name]
-		switch {
-		case !ok:
-			t.Errorf("%s is reserved, and this test doesn't know where", name)
-		case check(t) != string(session.RejectInvalidData):
-			t.Errorf("%s: got %q, want %q", name, check(t), session.RejectInvalidData)
-		}
-	}
-	for name := range cases {
-		if !slices.Contains(told, name) {
-			t.Errorf("%s does not say that %s is reserved", protocolDoc, name)
+		if err := record(fields); (err != nil) != (c.code != "") {
+			t.Errorf("a record with %q: got %v, want a refusal: %v", c.field, err, c.code != "")
 		}
 	}
 }

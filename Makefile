@@ -26,7 +26,7 @@ help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F':.*## ' '{printf "  %-21s %s\n", $$1, $$2}'
 
 .PHONY: check
-check: fmt-check vet lint compose compile plain simulated race outside shared ## all that must hold before a change lands; what CI runs
+check: fmt-check lint compose compile plain simulated race outside shared ## all that must hold before a change lands; what CI runs
 
 # Folders with what npm installs, pinned by their lock files.
 NPM_FOLDERS := examples/service-js e2e/peers/models e2e/peers-mcp
@@ -87,7 +87,8 @@ race: ## run the tests of all other packages but e2e under the race detector
 	CGO_ENABLED=1 go test -race -timeout 12m $(AT_ONCE) $$(go list ./... | grep -vxF "$$(go list $(PURE) $(LAWS) $(LIBRARIES) ./e2e)")
 
 # It starts dozens of processes at a time, each of which syncs what it stores: by
-# itself, so that no other package's tests wait for them.
+# itself, so that no other package's tests wait for them. The race detector would
+# look at the test's process alone, for a minute more: make nightly-e2e has it.
 # Three servers are processes here, too, which takes least. make nightly-e2e has
 # them in the test's process as well, without the race detector (APART): nats-server
 # 2.15.2 looks at maps without their lock when it is in a cluster; its source says
@@ -98,8 +99,8 @@ APART := ^TestCluster
 KILLS := ^(TestKilledAtEachMessage|TestStruck)
 
 .PHONY: outside
-outside: ## run the tests from the outside, real processes and real servers: under the race detector, but for those that kill all the time
-	REFOLD_CLUSTER_SERVERS=process CGO_ENABLED=1 go test -race -timeout 12m -parallel 3 -skip '$(KILLS)' ./e2e
+outside: ## run the tests from the outside, real processes and real servers; those that kill all the time by themselves
+	REFOLD_CLUSTER_SERVERS=process go test -timeout 12m -parallel 3 -skip '$(KILLS)' ./e2e
 	go test -timeout 12m -parallel 4 -run '$(KILLS)' ./e2e
 
 .PHONY: shared
@@ -128,7 +129,7 @@ fmt-check: ## fail if a Go file is not formatted
 	if [ -n "$$files" ]; then echo "not formatted; run make fmt:"; echo "$$files"; exit 1; fi
 
 .PHONY: vet
-vet: ## run go vet
+vet: ## run go vet, as make lint does too
 	go vet ./...
 
 .PHONY: lint

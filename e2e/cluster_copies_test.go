@@ -12,7 +12,7 @@ import (
 )
 
 // clusterStreams are all streams of Refold.
-var clusterStreams = []string{"REFOLD_LOG", "REFOLD_FX", "REFOLD_OUT", "REFOLD_TIMERS", "KV_REFOLD_SNAPSHOTS", "OBJ_REFOLD_BLOBS"}
+var clusterStreams = []string{"REFOLD_LOG", "REFOLD_FX", "REFOLD_OUT", "REFOLD_TIMERS", "KV_REFOLD_SNAPSHOTS", "OBJ_REFOLD_BLOBS", "REFOLD_PACKS"}
 
 // stored is a message as a stream's copy has it.
 type stored struct {

@@ -115,12 +115,12 @@ func (s *State) settleOverdueCall(i int) {
 	from := "host loop " + tool.Executor.Target
 	if c.Sync > 0 {
 		from = "space/" + s.readEnable(c.Arguments).target()
-		s.endSyncOf(c, CodeDeadlineExceeded, "no settlement from "+from+" by its deadline")
+		s.endSyncOf(c, CodeDeadlineExceeded, noSettlement(from))
 	} else if !s.isHostLoop(c) {
 		from = "tool/" + callTarget(tool, c.Host)
 		s.withdraw(Place{run: t.Run, turn: t.Number, call: int32(i)})
 	}
-	detail := "no settlement from " + from + " by its deadline"
+	detail := noSettlement(from)
 	if tool.RetrySafe {
 		s.endCall(i, CallFailed, CodeDeadlineExceeded, detail)
 		return

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -114,7 +115,7 @@ const SourceCurated = "curated"
 func (s *State) alreadyLoaded(e *enabling, was *adopted) string {
 	tools := s.turnsOwn.Len()
 	out := EnableOutput{
-		Source: orDefault(e.Source, SourceCurated), Extension: e.Extension, Resolved: &EnableResolved{Identifier: was.Space + "@" + was.Version},
+		Source: cmp.Or(e.Source, SourceCurated), Extension: e.Extension, Resolved: &EnableResolved{Identifier: was.Space + "@" + was.Version},
 		Loaded: true, Skipped: true, Reason: CodeAlreadyLoaded, ToolsAdded: []string{}, ToolsCountBefore: tools, ToolsCountAfter: tools,
 	}
 	text := out.JSON()
@@ -152,13 +153,6 @@ func (o *EnableOutput) JSON() string {
 		panic("session: an output does not encode: " + err.Error())
 	}
 	return string(text)
-}
-
-func orDefault(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
 }
 
 // isEnable reports whether the session itself carries a call out, by a sync.

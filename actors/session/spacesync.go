@@ -275,14 +275,12 @@ func (s *State) settleOverdueSyncs() {
 			i++
 			continue
 		}
-		s.endSync(i, codec.Hash{}, CodeDeadlineExceeded, noSettlement(o)) // the call that waits is overdue, too
+		s.endSync(i, codec.Hash{}, CodeDeadlineExceeded, noSettlement("space/"+o.Target)) // the call that waits is overdue, too
 	}
 }
 
-// noSettlement says that nobody settled a sync.
-func noSettlement(o *OpenSync) string {
-	return "no settlement from space/" + o.Target + " by its deadline"
-}
+// noSettlement says that nobody settled what was asked of a target.
+func noSettlement(from string) string { return "no settlement from " + from + " by its deadline" }
 
 // workspaceDetached drops a space whole.
 func (s *State) workspaceDetached(b *WorkspaceDetached) *refusal {

@@ -29,14 +29,7 @@ names it, until the run ends.`
 // Run prints each skill: whether a model can use it, whether it is active, and why
 // not.
 func (k skillsCommand) Run(ctx context.Context, s streams, conn connection) error {
-	c, err := conn.connectCore(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	ctx, cancel := context.WithTimeout(ctx, viewWithin)
-	defer cancel()
-	v, err := c.View(ctx, k.Session)
+	v, err := conn.viewOf(ctx, k.Session)
 	if err != nil {
 		return err
 	}

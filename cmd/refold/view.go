@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/refold/refold/actors/session"
 )
 
 // viewCommand shows a session.
@@ -17,14 +19,7 @@ const viewWithin = 5 * time.Second
 
 // Run prints the session's View as JSON.
 func (v viewCommand) Run(ctx context.Context, s streams, conn connection) error {
-	c, err := conn.connectCore(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	ctx, cancel := context.WithTimeout(ctx, viewWithin)
-	defer cancel()
-	view, err := c.View(ctx, v.Session)
+	view, err := conn.viewOf(ctx, v.Session)
 	if err != nil {
 		return err
 	}
@@ -34,4 +29,16 @@ func (v viewCommand) Run(ctx context.Context, s streams, conn connection) error 
 	}
 	_, err = fmt.Fprintf(s.out, "%s\n", text)
 	return err
+}
+
+// viewOf asks for the view of a session, for at most viewWithin.
+func (conn connection) viewOf(ctx context.Context, sid string) (session.View, error) {
+	c, err := conn.connectCore(ctx)
+	if err != nil {
+		return session.View{}, err
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(ctx, viewWithin)
+	defer cancel()
+	return c.View(ctx, sid)
 }

@@ -82,7 +82,7 @@ func TestCompose(t *testing.T) {
 			}
 		}
 	}
-	for kind, want := range map[string]int{"nats": 3, "session-actor": 2, "models": 2, "tools": 2, "timers": 2, "roles": 1} {
+	for kind, want := range map[string]int{"nats": 3, "session-actor": 2, "models": 2, "tools": 2, "roles": 1} {
 		if got := counts[kind]; got != want {
 			t.Errorf("%d services of kind %s, want %d", got, kind, want)
 		}
@@ -160,7 +160,7 @@ func TestComposeDurability(t *testing.T) {
 			}
 		}
 	}
-	if want := 8; asked != want {
+	if want := 6; asked != want {
 		t.Errorf("%d daemons, want %d", asked, want)
 	}
 }
@@ -192,7 +192,7 @@ func TestCommands(t *testing.T) {
 		seen[of] = true
 		execute(name, of.program, s.Command, "--version")
 	}
-	if got, want := len(seen), 4; got != want {
+	if got, want := len(seen), 3; got != want {
 		t.Errorf("%d programs with flags, want %d", got, want)
 	}
 }

@@ -37,10 +37,16 @@ type Connection struct {
 
 // Daemon is what every daemon has at the end of its flags.
 type Daemon struct {
-	LogLevel string           `yaml:"log-level" default:"info" enum:"debug,info,warn,error" help:"debug, info, warn or error."`
-	Config   string           `yaml:"-" placeholder:"FILE" help:"YAML file with the same keys. Environment and flags win over it."`
-	Version  kong.VersionFlag `yaml:"-" help:"Print the version and exit."`
+	HTTP      string           `name:"http" yaml:"http" placeholder:"HOST:PORT" help:"Where to answer /metrics, /healthz and /readyz, such as 127.0.0.1:9464. Default: nowhere."`
+	Pprof     bool             `yaml:"pprof" help:"Answer /debug/pprof/ at --http too, which must be a loopback address then."`
+	LogLevel  string           `yaml:"log-level" default:"info" enum:"debug,info,warn,error" help:"debug, info, warn or error."`
+	LogFormat string           `yaml:"log-format" default:"text" enum:"text,json" help:"text or json: how lines are written."`
+	Config    string           `yaml:"-" placeholder:"FILE" help:"YAML file with the same keys. Environment and flags win over it."`
+	Version   kong.VersionFlag `yaml:"-" help:"Print the version and exit."`
 }
+
+// Validate reports every problem of d that can be seen without the network.
+func (d *Daemon) Validate() error { return d.validateHTTP() }
 
 // Program is a daemon, for its help.
 type Program struct {
@@ -146,7 +152,7 @@ func readConfig[F any](path string) (kong.Resolver, error) {
 	}
 	var known F
 	if err := yaml.UnmarshalWithOptions(data, &known, yaml.Strict()); err != nil && !errors.Is(err, io.EOF) {
-		return nil, errors.New(yaml.FormatError(err, false, true))
+		return nil, yamlfile.Explain(err, &known)
 	}
 	var values map[string]any
 	if err := yaml.Unmarshal(data, &values); err != nil && !errors.Is(err, io.EOF) {

@@ -46,19 +46,8 @@ func (s *spelling) Write(p []byte) (int, error) {
 	text := slices.Concat(s.rest, p)
 	safe := make([]byte, 0, len(text))
 	for len(text) > 0 && (utf8.FullRune(text) || len(text) >= utf8.UTFMax) {
-		char, size := utf8.DecodeRune(text)
-		switch {
-		case char == utf8.RuneError && size == 1:
-			safe = fmt.Appendf(safe, `\x%02x`, text[0])
-		case !isObeyed(char):
-			safe = append(safe, text[:size]...)
-		case char < 0x100:
-			safe = fmt.Appendf(safe, `\x%02x`, char)
-		case char < 0x10000:
-			safe = fmt.Appendf(safe, `\u%04x`, char)
-		default:
-			safe = fmt.Appendf(safe, `\U%08x`, char)
-		}
+		var size int
+		safe, size = appendSpelled(safe, text)
 		text = text[size:]
 	}
 	s.rest = append([]byte(nil), text...)
@@ -66,6 +55,39 @@ func (s *spelling) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	return len(p), nil
+}
+
+// Spelled returns text as a terminal shows it that Terminal writes to: on one
+// line, with a space for each line feed and tab.
+func Spelled(text string) string {
+	safe := make([]byte, 0, len(text))
+	for rest := []byte(text); len(rest) > 0; {
+		if rest[0] == '\n' || rest[0] == '\t' {
+			safe, rest = append(safe, ' '), rest[1:]
+			continue
+		}
+		var size int
+		safe, size = appendSpelled(safe, rest)
+		rest = rest[size:]
+	}
+	return string(safe)
+}
+
+// appendSpelled appends the first character of text, spelled out if a terminal
+// would obey it, and returns how many bytes of text it is.
+func appendSpelled(safe, text []byte) (_ []byte, size int) {
+	char, size := utf8.DecodeRune(text)
+	switch {
+	case char == utf8.RuneError && size == 1:
+		return fmt.Appendf(safe, `\x%02x`, text[0]), size
+	case !isObeyed(char):
+		return append(safe, text[:size]...), size
+	case char < 0x100:
+		return fmt.Appendf(safe, `\x%02x`, char), size
+	case char < 0x10000:
+		return fmt.Appendf(safe, `\u%04x`, char), size
+	}
+	return fmt.Appendf(safe, `\U%08x`, char), size
 }
 
 // Stat tells of the file below, as a person at a terminal is asked.

@@ -1,0 +1,239 @@
+package timeline
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
+)
+
+// Kind is what a span is of.
+type Kind uint8
+
+// The kinds of spans.
+const (
+	KindRun Kind = iota
+	KindQueue
+	KindPause
+	KindTurn
+	KindStep
+	KindAttempt
+	KindRetry
+	KindGroup
+	KindCall
+	KindApproval
+)
+
+var kindNames = [...]string{"run", "queue", "pause", "turn", "step", "attempt", "retry_wait", "group", "call", "approval"}
+
+// String returns the kind's name, such as retry_wait.
+func (k Kind) String() string { return kindNames[k] }
+
+// MarshalText returns the kind's name.
+func (k Kind) MarshalText() ([]byte, error) { return []byte(kindNames[k]), nil }
+
+// Span is one part of a run that has ended. Fields of another kind are zero.
+type Span struct {
+	Kind   Kind   `json:"kind"`
+	Place  string `json:"place"`            // see the package doc
+	Parent string `json:"parent,omitempty"` // place; empty: the run itself
+	Run    uint32 `json:"run"`
+	Begin  int64  `json:"begin"` // Unix ms
+	End    int64  `json:"end"`   // Unix ms
+	Seq    uint64 `json:"seq"`   // of the event that ended it
+	Failed bool   `json:"failed,omitempty"`
+	Code   string `json:"code,omitempty"` // why it failed, was refused or cancelled
+
+	Profile  string   `json:"profile,omitempty"`  // run
+	Provider string   `json:"provider,omitempty"` // run, attempt
+	Model    string   `json:"model,omitempty"`    // run, attempt
+	Install  string   `json:"install,omitempty"`  // run: hash of the install record
+	RunSeq   uint64   `json:"run_seq,omitempty"`  // run: sequence of the event with its input
+	Caller   string   `json:"caller,omitempty"`   // run: traceparent of whoever asked for it
+	Outcome  *Outcome `json:"outcome,omitempty"`  // run, attempt
+
+	Turn  *Turn  `json:"turn,omitempty"`  // turn
+	Hook  string `json:"hook,omitempty"`  // step
+	From  string `json:"from,omitempty"`  // step: whose choice applies
+	Call  *Call  `json:"call,omitempty"`  // call, approval
+	Calls int    `json:"calls,omitempty"` // group: how many it has
+	Plan  string `json:"plan,omitempty"`  // group: hash of the batch's plan
+
+	Attempt  int    `json:"attempt,omitempty"`  // attempt, retry wait: from 1
+	Decision string `json:"decision,omitempty"` // approval: approve, deny, expired, closed
+	Budget   bool   `json:"budget,omitempty"`   // pause: a budget began it
+}
+
+// Outcome is how a run or an attempt ended.
+type Outcome struct {
+	Lifecycle    session.Lifecycle  `json:"lifecycle,omitempty"` // of a run
+	Turns        uint32             `json:"turns,omitempty"`     // of a run
+	Cost         int64              `json:"cost,omitempty"`      // of a run, micro-units
+	FinishReason string             `json:"finish_reason,omitempty"`
+	Usage        session.UsageTotal `json:"usage"`
+}
+
+// Turn is what a turn offered, and which of its calls were refused.
+type Turn struct {
+	Toolset string    `json:"toolset,omitempty"` // fingerprint
+	Base    string    `json:"base,omitempty"`    // profile, catalog, run, step
+	Rule    string    `json:"rule,omitempty"`    // the step rule that applies: run:2, profile:0
+	Tools   int       `json:"tools"`
+	Refused []Refused `json:"refused,omitempty"`
+}
+
+// Refused is a call of a turn that was not run.
+type Refused struct {
+	Call string `json:"call"` // r1t2c0
+	Tool string `json:"tool"`
+	Code string `json:"code"`
+	At   int64  `json:"at"` // Unix ms
+}
+
+// Call is a call of a tool.
+type Call struct {
+	ToolID    string             `json:"tool_id"`
+	ToolName  string             `json:"tool_name"`
+	Status    session.CallStatus `json:"status,omitempty"`
+	RetrySafe bool               `json:"retry_safe,omitempty"`
+	Edited    bool               `json:"edited,omitempty"` // a person changed its arguments
+}
+
+// TraceID returns the id of the trace that a run is, or a turn, by its place, under
+// a prefix of subjects. It is a hash: whoever derives it gets the same one.
+func TraceID(prefix, sid, place string) (id [16]byte) {
+	sum := sum("refold/trace/1", prefix, sid, place)
+	copy(id[:], sum[:])
+	if id == ([16]byte{}) {
+		id[len(id)-1] = 1 // zero is no id
+	}
+	return id
+}
+
+// SpanID returns the id of the span at a place of a session.
+func SpanID(prefix, sid, place string) (id [8]byte) {
+	sum := sum("refold/span/1", prefix, sid, place)
+	copy(id[:], sum[:])
+	if id == ([8]byte{}) {
+		id[len(id)-1] = 1
+	}
+	return id
+}
+
+// sum hashes texts, with a zero byte between them.
+func sum(domain, prefix, sid, place string) codec.Hash {
+	var room [128]byte
+	b := append(append(room[:0], domain...), 0)
+	b = append(append(b, prefix...), 0)
+	b = append(append(b, sid...), 0)
+	return codec.Sum(append(b, place...))
+}
+
+// TurnPlace returns the place of the turn in which a place, or the effect of a name,
+// lies; ok is false for what lies in none.
+func TurnPlace(place string) (turn string, ok bool) {
+	end := strings.IndexByte(place, 't') + 1
+	if end == 0 {
+		return "", false
+	}
+	for end < len(place) && place[end] >= '0' && place[end] <= '9' {
+		end++
+	}
+	return place[:end], true
+}
+
+// TurnBefore returns the place of the turn before the one at a place; ok is false
+// for a run's first one.
+func TurnBefore(turn string) (before string, ok bool) {
+	at := strings.IndexByte(turn, 't') + 1
+	n, err := strconv.ParseUint(turn[at:], 10, 32)
+	if err != nil || n < 2 {
+		return "", false
+	}
+	return turn[:at] + strconv.FormatUint(n-1, 10), true
+}
+
+// RunPlace returns the place of a run.
+func RunPlace(run uint32) string { return "r" + strconv.FormatUint(uint64(run), 10) }
+
+// key is a place that can be compared without being spelled.
+type key struct {
+	kind      Kind
+	run, turn uint32
+	n         uint32 // attempt from 1, group, call
+}
+
+// placeRoom is more than the longest place takes.
+const placeRoom = 48
+
+// place spells the key; seq is the event that began it.
+func (k key) place(seq uint64) string {
+	var room [placeRoom]byte
+	b := strconv.AppendUint(append(room[:0], 'r'), uint64(k.run), 10)
+	switch k.kind {
+	case KindRun:
+		return string(b)
+	case KindQueue:
+		return string(append(b, 'q'))
+	case KindPause:
+		return string(strconv.AppendUint(append(b, 'p'), seq, 10))
+	}
+	b = strconv.AppendUint(append(b, 't'), uint64(k.turn), 10)
+	switch k.kind {
+	case KindStep:
+		b = append(b, 's')
+	case KindAttempt:
+		b = strconv.AppendUint(append(b, 'a'), uint64(k.n), 10)
+	case KindRetry:
+		b = strconv.AppendUint(append(b, 'w'), uint64(k.n), 10)
+	case KindGroup:
+		b = strconv.AppendUint(append(b, 'g'), uint64(k.n), 10)
+	case KindCall, KindApproval:
+		b = strconv.AppendUint(append(b, 'c'), uint64(k.n), 10)
+		if k.kind == KindApproval {
+			b = append(b, 'p')
+		}
+	}
+	return string(b)
+}
+
+// effect returns the name of the effect of an attempt or a call.
+func (k key) effect() string {
+	if k.kind == KindAttempt && k.n == 1 {
+		return key{kind: KindTurn, run: k.run, turn: k.turn}.place(0)
+	}
+	return k.place(0)
+}
+
+// parent returns the key of the span that this one lies in; a call lies in group.
+func (k key) parent(group uint32) key {
+	switch k.kind {
+	case KindQueue, KindPause, KindTurn:
+		return key{kind: KindRun, run: k.run}
+	case KindCall:
+		return key{kind: KindGroup, run: k.run, turn: k.turn, n: group}
+	}
+	return key{kind: KindTurn, run: k.run, turn: k.turn}
+}
+
+// PlaceOf returns the place of the span in which an effect is carried out, by the
+// effect's name: r1t2 is carried out in r1t2a1, all others in the place of their
+// name.
+func PlaceOf(effect string) string {
+	turn := strings.LastIndexByte(effect, 't')
+	if turn < 0 || strings.ContainsAny(effect[turn:], "acs") {
+		return effect
+	}
+	return effect + "a1"
+}
+
+// EffectOf returns the name of the effect that is carried out at a place: the
+// inverse of PlaceOf.
+func EffectOf(place string) string {
+	at := strings.LastIndexByte(place, 'a')
+	if at < 0 || place[at:] != "a1" {
+		return place
+	}
+	return place[:at]
+}

@@ -1,0 +1,301 @@
+package timeline
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/refold/refold/actors/session"
+)
+
+// Tracker holds the open spans of one session's sampled runs. It is empty while
+// no such run is under way or queued. Its zero value is not ready for use: see
+// NewTracker. A Tracker is not safe for concurrent use.
+type Tracker struct {
+	sampled func(run uint32) bool
+	runs    uint32 // runs up to this number are open, not sampled, or over
+	open    []part // a parent stands before the spans that lie in it
+	now     []key  // scratch
+}
+
+// part is an open span.
+type part struct {
+	key  key
+	span *Span
+}
+
+// NewTracker returns a tracker of a session whose latest run has the number runs, 0
+// if it has none. The spans of that run and of those before it are not wanted.
+// sampled says whether a run's spans are wanted, and is asked once a run; nil wants
+// all.
+func NewTracker(runs uint32, sampled func(run uint32) bool) Tracker {
+	return Tracker{runs: runs, sampled: sampled}
+}
+
+// openRoom is for how many spans there is room at once: a run, a turn, a group and
+// three calls.
+const openRoom = 6
+
+// Follow takes note of the event that s folded last and returns the spans that
+// ended with it, the spans within a span before the span itself. They are the
+// caller's. said and progress are what that event said: s must not have been mute.
+// caller is the traceparent that the event came with, if any: the run that it asks
+// for has it.
+func (t *Tracker) Follow(s *session.State, said, progress []session.Notice, caller string) []*Span {
+	if len(t.open) == 0 && t.runs == s.Runs {
+		return nil
+	}
+	if t.now == nil {
+		t.now = make([]key, 0, openRoom)
+	}
+	t.list(s)
+	brief := t.brief(s, said, caller)
+	t.runs = s.Runs
+	if t.open == nil && len(t.now) > 0 {
+		t.open = make([]part, 0, max(openRoom, len(t.now)))
+	}
+	t.refuse(said)
+	ended := append(t.end(s, said, progress), brief...)
+	for _, k := range t.now {
+		if t.at(k) < 0 {
+			t.begin(s, k, caller)
+		}
+	}
+	if len(t.open) == 0 {
+		t.open, t.now = nil, nil
+	}
+	return ended
+}
+
+// end takes out the spans that are not open any more.
+func (t *Tracker) end(s *session.State, said, progress []session.Notice) []*Span {
+	kept := 0
+	for i := range t.open {
+		if slices.Contains(t.now, t.open[i].key) {
+			kept++
+		}
+	}
+	if kept == len(t.open) {
+		return nil
+	}
+	// Parents stand first, and end after the spans in them: begin at the list's end.
+	ended := make([]*Span, 0, len(t.open)-kept)
+	for i := len(t.open) - 1; i >= 0; i-- {
+		if p := &t.open[i]; !slices.Contains(t.now, p.key) {
+			p.end(s, said, progress)
+			ended = append(ended, p.span)
+		}
+	}
+	t.open = slices.DeleteFunc(t.open, func(p part) bool { return !slices.Contains(t.now, p.key) })
+	return ended
+}
+
+// brief returns the spans of the runs that began and ended with the event that s
+// folded last.
+func (t *Tracker) brief(s *session.State, said []session.Notice, caller string) (ended []*Span) {
+	for _, n := range said {
+		placed, is := n.Data.(session.RunPlaced)
+		if !is || placed.Run <= t.runs {
+			continue
+		}
+		wanted := t.wants(placed.Run) && !slices.Contains(t.now, key{kind: KindRun, run: placed.Run})
+		t.runs = placed.Run
+		if !wanted {
+			continue
+		}
+		p := part{key: key{kind: KindRun, run: placed.Run}, span: &Span{
+			Kind: KindRun, Place: RunPlace(placed.Run), Run: placed.Run, Begin: s.Clock, Provider: placed.Provider, Model: placed.Model,
+			Install: s.Install.String(), RunSeq: placed.Seq, Caller: caller, Outcome: &Outcome{},
+		}}
+		p.end(s, said, nil)
+		ended = append(ended, p.span)
+	}
+	return ended
+}
+
+// at returns where the span of a key stands among the open ones, -1 if it does not.
+func (t *Tracker) at(k key) int {
+	for i := range t.open {
+		if t.open[i].key == k {
+			return i
+		}
+	}
+	return -1
+}
+
+// Open reports whether a sampled run is under way or queued.
+func (t *Tracker) Open() bool { return len(t.open) > 0 }
+
+// Follows reports whether a run is under way or queued, and sampled.
+func (t *Tracker) Follows(run uint32) bool {
+	return t.at(key{kind: KindRun, run: run}) >= 0
+}
+
+// Runs returns the numbers of the sampled runs that are under way or queued.
+func (t *Tracker) Runs() (runs []uint32) {
+	for i := range t.open {
+		if k := t.open[i].key; k.kind == KindRun {
+			runs = append(runs, k.run)
+		}
+	}
+	return runs
+}
+
+// Callers sets the traceparents of the runs that are under way or queued: of returns
+// the one that the event at a sequence came with.
+func (t *Tracker) Callers(of func(seq uint64) string) {
+	for i := range t.open {
+		if s := t.open[i].span; s.Kind == KindRun {
+			s.Caller = of(s.RunSeq)
+		}
+	}
+}
+
+// Wants reports whether a run of s that is under way or queued is sampled.
+func Wants(s *session.State, sampled func(run uint32) bool) bool {
+	return s.Run != nil && sampled(s.Run.Number) || slices.ContainsFunc(s.Queue, func(r session.Run) bool { return sampled(r.Number) })
+}
+
+// wants reports whether the spans of a run are wanted. Of a run that was there at
+// the event before, that is known.
+func (t *Tracker) wants(run uint32) bool {
+	if run <= t.runs {
+		return t.Follows(run)
+	}
+	return t.sampled == nil || t.sampled(run)
+}
+
+// list lists all that is open now, parents first.
+func (t *Tracker) list(s *session.State) {
+	t.now = t.now[:0]
+	if s.Run != nil && t.wants(s.Run.Number) {
+		t.listRun(s)
+	}
+	for i := range s.Queue {
+		if run := s.Queue[i].Number; t.wants(run) {
+			t.now = append(t.now, key{kind: KindRun, run: run}, key{kind: KindQueue, run: run})
+		}
+	}
+}
+
+func (t *Tracker) listRun(s *session.State) {
+	run := s.Run
+	t.now = append(t.now, key{kind: KindRun, run: run.Number})
+	if run.Lifecycle == session.Paused {
+		t.now = append(t.now, key{kind: KindPause, run: run.Number})
+	}
+	turn := s.Turn
+	if turn == nil || turn.Run != run.Number {
+		return
+	}
+	at := key{run: turn.Run, turn: turn.Number}
+	add := func(kind Kind, n int) {
+		k := at
+		k.kind, k.n = kind, uint32(n)
+		t.now = append(t.now, k)
+	}
+	step := turn.Step != nil && turn.Step.Open
+	batch := turn.Batch != nil && turn.Batch.Group < len(turn.Batch.Plan.Groups)
+	if !step && !turn.Open && turn.RetryAt == 0 && !batch && run.Held != session.HeldGeneration {
+		return
+	}
+	add(KindTurn, 0)
+	switch {
+	case step:
+		add(KindStep, 0)
+	case turn.Open:
+		add(KindAttempt, int(turn.Attempt)+1)
+	case turn.RetryAt > 0:
+		add(KindRetry, int(turn.Attempt)+1)
+	case batch:
+		add(KindGroup, turn.Batch.Group)
+		for i := range turn.Batch.Calls {
+			switch turn.Batch.Calls[i].Status {
+			case session.CallOpen:
+				add(KindCall, i)
+			case session.CallAwaiting:
+				add(KindApproval, i)
+			}
+		}
+	}
+}
+
+// begin opens a span with the event that s folded last.
+func (t *Tracker) begin(s *session.State, k key, caller string) {
+	span := &Span{Kind: k.kind, Place: k.place(s.Seq), Run: k.run, Begin: s.Clock}
+	group := uint32(0)
+	switch k.kind {
+	case KindRun:
+		run := runOf(s, k.run)
+		span.Profile, span.Provider, span.Model = run.Config.Profile, run.Config.Provider, run.Config.Model
+		span.Install, span.RunSeq, span.Caller, span.Outcome = s.Install.String(), run.Seq, caller, &Outcome{}
+	case KindPause:
+		span.Budget = s.Run.Breach
+	case KindTurn:
+		span.Turn = &Turn{}
+		t.counts(k)
+	case KindStep:
+		span.Hook = s.Run.Config.StepHook.Hook
+	case KindAttempt:
+		span.Attempt, span.Provider, span.Model, span.Outcome = int(k.n), s.Run.Config.Provider, s.TurnModel(), &Outcome{}
+		t.offered(s)
+	case KindRetry:
+		span.Attempt = int(k.n)
+	case KindGroup:
+		batch := s.Turn.Batch
+		span.Calls, span.Plan = len(batch.Plan.Groups[k.n]), batch.PlanHash.String()
+	case KindCall, KindApproval:
+		call := &s.Turn.Batch.Calls[k.n]
+		span.Call = &Call{ToolID: call.ToolID, ToolName: call.ToolName, RetrySafe: s.IsRetrySafe(call), Edited: call.Edit > 0}
+		group = uint32(s.Turn.Batch.Group)
+	}
+	if k.kind != KindRun {
+		span.Parent = t.open[t.at(k.parent(group))].span.Place
+	}
+	t.open = append(t.open, part{key: k, span: span})
+}
+
+// counts notes in its run that a turn has begun.
+func (t *Tracker) counts(turn key) {
+	t.open[t.at(turn.parent(0))].span.Outcome.Turns = turn.turn
+}
+
+// offered notes what the turn offers: it is known once its generation is asked.
+func (t *Tracker) offered(s *session.State) {
+	turn, set := s.Turn, &s.Turn.Toolset
+	is := t.open[t.at(key{kind: KindTurn, run: turn.Run, turn: turn.Number})].span.Turn
+	is.Toolset, is.Tools, is.Base = set.Fingerprint.String(), len(set.Offers), string(set.Source)
+	if set.IsFromProfile() {
+		is.Base = "profile"
+	}
+	if step := turn.Step; step != nil {
+		is.Rule = string(step.From)
+		if step.From == session.StepFromRun || step.From == session.StepFromProfile {
+			is.Rule += ":" + strconv.Itoa(step.Rule)
+		}
+	}
+}
+
+// refuse adds the calls that were not run to their turns.
+func (t *Tracker) refuse(said []session.Notice) {
+	for _, n := range said {
+		why, is := n.Data.(session.ToolRejected)
+		if !is {
+			continue
+		}
+		for i := range t.open {
+			if p := &t.open[i]; p.key.kind == KindTurn && strings.HasPrefix(why.Effect, p.span.Place+"c") {
+				p.span.Turn.Refused = append(p.span.Turn.Refused, Refused{Call: why.Effect, Tool: why.ToolName, Code: why.Code, At: n.At})
+			}
+		}
+	}
+}
+
+// runOf returns an active or queued run.
+func runOf(s *session.State, number uint32) *session.Run {
+	if s.Run != nil && s.Run.Number == number {
+		return s.Run
+	}
+	at := slices.IndexFunc(s.Queue, func(r session.Run) bool { return r.Number == number })
+	return &s.Queue[at]
+}

@@ -1,0 +1,89 @@
+package settings
+
+import (
+	"context"
+	"io"
+	"log/slog"
+)
+
+// TraceIDs returns the ids of the span of an effect. They are empty if its run is not
+// traced, or if no effect is named.
+type TraceIDs func(session, effect string) (trace, span string)
+
+// Logger returns what logs to w, as --log-level and --log-format say. A line about
+// a session gets the trace_id and span_id that ids returns; nil adds none.
+func (d *Daemon) Logger(w io.Writer, ids TraceIDs) (*slog.Logger, error) {
+	level, err := d.level()
+	if err != nil {
+		return nil, err
+	}
+	options := &slog.HandlerOptions{Level: level}
+	var handler slog.Handler = slog.NewTextHandler(w, options)
+	if d.LogFormat == "json" {
+		handler = slog.NewJSONHandler(w, options)
+	}
+	return slog.New(withIDs(handler, ids)), nil
+}
+
+func (d *Daemon) level() (level slog.Level, err error) {
+	err = level.UnmarshalText([]byte(d.LogLevel))
+	return level, err
+}
+
+// withIDs returns a handler that adds ids of traces to lines; nil adds none.
+func withIDs(handler slog.Handler, ids TraceIDs) slog.Handler {
+	if ids == nil {
+		return handler
+	}
+	return &traced{Handler: handler, ids: ids}
+}
+
+// traced adds ids of traces to lines.
+type traced struct {
+	slog.Handler
+	ids             TraceIDs
+	session, effect string // that every line has
+}
+
+// Handle writes a line, with ids if it is about a traced run.
+func (t *traced) Handle(ctx context.Context, r slog.Record) error {
+	of := *t
+	r.Attrs(func(a slog.Attr) bool {
+		of.note(a)
+		return true
+	})
+	if of.session == "" {
+		return t.Handler.Handle(ctx, r)
+	}
+	if trace, span := t.ids(of.session, of.effect); trace != "" {
+		r = r.Clone()
+		r.AddAttrs(slog.String("trace_id", trace), slog.String("span_id", span))
+	}
+	return t.Handler.Handle(ctx, r)
+}
+
+func (t *traced) note(a slog.Attr) {
+	switch a.Key {
+	case "session":
+		t.session = a.Value.String()
+	case "effect":
+		t.effect = a.Value.String()
+	}
+}
+
+// WithAttrs returns a handler that adds attributes to every line.
+func (t *traced) WithAttrs(attrs []slog.Attr) slog.Handler {
+	next := *t
+	for _, a := range attrs {
+		next.note(a)
+	}
+	next.Handler = t.Handler.WithAttrs(attrs)
+	return &next
+}
+
+// WithGroup returns a handler that puts what is added later into a group.
+func (t *traced) WithGroup(name string) slog.Handler {
+	next := *t
+	next.Handler = t.Handler.WithGroup(name)
+	return &next
+}

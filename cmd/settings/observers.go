@@ -1,0 +1,25 @@
+package settings
+
+import (
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/internal/telemetry/metrics"
+	"github.com/refold/refold/internal/telemetry/traces"
+)
+
+// Observe returns who is told of the starts of a bridge: what traces and what measures
+// them, as far as somebody wants that; nil if nobody does. measured is nil if nobody
+// reads metrics.
+func Observe(tracer *traces.Tracer, telemetry *Telemetry, env Environment) (told bridge.Observer, measured *metrics.Bridge) {
+	var all metrics.Observers
+	if tracer != nil {
+		all = append(all, tracer.Observer())
+	}
+	if telemetry.Registry != nil {
+		measured = metrics.NewBridge(telemetry.Registry, env[metrics.OptInVariable])
+		all = append(all, measured)
+	}
+	if len(all) == 0 {
+		return nil, nil
+	}
+	return all, measured
+}

@@ -1,0 +1,115 @@
+package settings
+
+import (
+	"io"
+	"os"
+	"strconv"
+
+	"golang.org/x/term"
+	"golang.org/x/text/width"
+)
+
+// Screen is a terminal that a person looks at, or a file or pipe that a program
+// reads.
+type Screen struct {
+	io.Writer
+	Columns int  // of the terminal; 0: it is none
+	Colors  bool // the terminal shows colors, and the person wants them
+	Clears  bool // the terminal can take a line away again: it is not dumb
+}
+
+// columnsDefault is how wide a terminal is that does not tell.
+const columnsDefault = 80
+
+// ScreenOf returns the screen behind a writer: that of a file, or one that
+// Terminal made for it. COLUMNS says how wide a terminal is instead of the
+// terminal; NO_COLOR, with any value, and TERM=dumb leave colors out.
+func ScreenOf(w io.Writer) Screen {
+	f, ok := Raw(w).(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return Screen{Writer: w}
+	}
+	dumb := os.Getenv("TERM") == "dumb"
+	s := Screen{Writer: w, Columns: columnsDefault, Colors: os.Getenv("NO_COLOR") == "" && !dumb, Clears: !dumb}
+	if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
+		s.Columns = columns
+	}
+	if columns, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && columns > 0 {
+		s.Columns = columns
+	}
+	return s
+}
+
+// Color is how text looks on a screen.
+type Color string
+
+// The colors that programs use, as SGR parameters. The terminal's own palette
+// says what they look like.
+const (
+	Plain  Color = ""
+	Bold   Color = "1"
+	Red    Color = "31"
+	Green  Color = "32"
+	Yellow Color = "33"
+	Blue   Color = "34"
+)
+
+// Paint writes text in a color. Without colors it writes the text alone.
+func (s Screen) Paint(c Color, text string) error {
+	if !s.Colors || c == Plain {
+		_, err := io.WriteString(s, text)
+		return err
+	}
+	below := Raw(s.Writer) // which does not spell out what begins a color
+	if _, err := io.WriteString(below, "\x1b["+string(c)+"m"); err != nil {
+		return err
+	}
+	_, err := io.WriteString(s, text)
+	if _, ended := io.WriteString(below, "\x1b[0m"); err == nil {
+		err = ended
+	}
+	return err
+}
+
+// ClearLine takes the line away on which the cursor stands, if the screen Clears.
+func (s Screen) ClearLine() {
+	if s.Clears {
+		_, _ = io.WriteString(Raw(s.Writer), "\r\x1b[K")
+	}
+}
+
+// Cells returns how many columns of a terminal a text takes that Spelled
+// returned.
+func Cells(text string) int {
+	n := 0
+	for _, char := range text {
+		n += cells(char)
+	}
+	return n
+}
+
+func cells(char rune) int {
+	switch width.LookupRune(char).Kind() {
+	case width.EastAsianWide, width.EastAsianFullwidth:
+		return 2
+	}
+	return 1
+}
+
+// Fit returns the beginning of a text that takes at most so many columns, with
+// a … where something was cut.
+func Fit(text string, columns int) string {
+	switch {
+	case columns <= 0:
+		return ""
+	case Cells(text) <= columns:
+		return text
+	}
+	n := 0
+	for i, char := range text {
+		if n += cells(char); n > columns-1 {
+			return text[:i] + "…"
+		}
+	}
+	return text
+}

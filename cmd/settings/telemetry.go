@@ -1,0 +1,169 @@
+package settings
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/refold/refold/internal/meter"
+	"github.com/refold/refold/internal/telemetry/listen"
+	"github.com/refold/refold/internal/telemetry/logs"
+	"github.com/refold/refold/internal/telemetry/metrics"
+)
+
+// Telemetry is what a daemon tells of itself beside its logs. Close ends it.
+type Telemetry struct {
+	// Registry takes the daemon's metrics; nil: nobody reads any, so nothing is
+	// measured.
+	Registry *meter.Registry
+	dropped  *meter.Counter // nil: likewise
+	of       metrics.Resource
+	server   *listen.Server // nil: it has no --http
+	closes   []func()
+}
+
+// StartTelemetry answers at --http, if it is given, and pushes metrics if the
+// variables of OpenTelemetry name a collector. From the end of ctx on the daemon
+// is not ready.
+func (d *Daemon) StartTelemetry(ctx context.Context, p Program, env Environment, log *slog.Logger) (*Telemetry, error) {
+	t := &Telemetry{of: metrics.Resource{Service: p.Name, Version: Version(), Instance: instance()}}
+	push, pushes, err := pushOf(env)
+	if err != nil {
+		return nil, err
+	}
+	if d.HTTP == "" && !pushes {
+		return t, nil
+	}
+	t.Registry = meter.New()
+	t.dropped = t.of.Register(t.Registry)
+	if pushes {
+		stop, err := push.Start(ctx, t.Registry, t.of, t.dropped, log)
+		if err != nil {
+			return nil, err
+		}
+		t.closes = append(t.closes, stop)
+	}
+	if d.HTTP == "" {
+		return t, nil
+	}
+	handler, end, err := metrics.Handler(t.Registry, t.of)
+	if err == nil {
+		t.closes = append(t.closes, end)
+		t.server, err = listen.New(listen.Options{Address: d.HTTP, Pprof: d.Pprof, Metrics: handler})
+	}
+	if err != nil {
+		t.Close()
+		return nil, err
+	}
+	log.Info("http_listens", "address", t.server.Address(), "pprof", d.Pprof)
+	draining := context.AfterFunc(ctx, t.server.Drain)
+	t.closes = append(t.closes, func() {
+		draining()
+		if err := t.server.Close(); err != nil {
+			log.Debug("http_not_closed", "error", err.Error())
+		}
+	})
+	return t, nil
+}
+
+// Logger returns a logger that writes to log, and also sends lines to a collector if
+// OTEL_LOGS_EXPORTER is otlp. ids adds the ids of traces to these, as in
+// [Daemon.Logger].
+func (t *Telemetry) Logger(ctx context.Context, d *Daemon, env Environment, log *slog.Logger, ids TraceIDs) (*slog.Logger, error) {
+	if env["OTEL_LOGS_EXPORTER"] != "otlp" {
+		return log, nil
+	}
+	level, err := d.level()
+	if err != nil {
+		return nil, err
+	}
+	handler, end, err := logs.Handler(ctx, logs.Options{
+		Resource: t.of.OTel(), Level: level, Logger: log, Dropped: func(lines int) { t.dropped.Add(int64(lines), metrics.SignalLogs) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	t.closes = append(t.closes, end)
+	return slog.New(slog.NewMultiHandler(log.Handler(), withIDs(handler, ids))), nil
+}
+
+// Address returns where --http answers, empty if it does not.
+func (t *Telemetry) Address() string {
+	if t.server == nil {
+		return ""
+	}
+	return t.server.Address()
+}
+
+// SpansDropped counts spans that were not exported.
+func (t *Telemetry) SpansDropped(n int) {
+	t.dropped.Add(int64(n), metrics.SignalTraces)
+}
+
+// Reads tells who knows why the daemon is not ready; no reasons: it is.
+func (t *Telemetry) Reads(notReady func(ctx context.Context) []string) {
+	if t.server != nil {
+		t.server.Reads(notReady)
+	}
+}
+
+// Close ends all that StartTelemetry began, the last first.
+func (t *Telemetry) Close() {
+	for i := len(t.closes) - 1; i >= 0; i-- {
+		t.closes[i]()
+	}
+}
+
+// validateHTTP reports what is wrong with --http and --pprof.
+func (d *Daemon) validateHTTP() error {
+	if d.HTTP == "" {
+		if d.Pprof {
+			return errors.New("--pprof: give --http too, such as --http 127.0.0.1:9464")
+		}
+		return nil
+	}
+	return listen.Options{Address: d.HTTP, Pprof: d.Pprof}.Validate()
+}
+
+// instance names this process among those of its service.
+func instance() string {
+	name, err := os.Hostname()
+	if err != nil {
+		name = "unknown"
+	}
+	return name + "/" + strconv.Itoa(os.Getpid())
+}
+
+// pushOf reads where metrics are pushed to, by the variables that every program
+// with OpenTelemetry reads. yes is false if they name no collector.
+func pushOf(env Environment) (push metrics.Push, yes bool, err error) {
+	const all, own, every = "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "OTEL_METRIC_EXPORT_INTERVAL"
+	push.Endpoint = env[own]
+	if push.Endpoint == "" && env[all] != "" {
+		push.Endpoint = strings.TrimSuffix(env[all], "/") + "/v1/metrics"
+	}
+	if push.Endpoint == "" || env["OTEL_METRICS_EXPORTER"] == "none" || strings.EqualFold(env["OTEL_SDK_DISABLED"], "true") {
+		return metrics.Push{}, false, nil
+	}
+	for _, name := range []string{"OTEL_EXPORTER_OTLP_METRICS_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"} {
+		if protocol := env[name]; protocol != "" {
+			if protocol != "http/protobuf" {
+				return push, false, fmt.Errorf("%s=%s: only http/protobuf is spoken; most collectors take it on port 4318", name, protocol)
+			}
+			break
+		}
+	}
+	if text := env[every]; text != "" {
+		ms, err := strconv.Atoi(text)
+		if err != nil || ms <= 0 {
+			return push, false, fmt.Errorf("%s=%s: want milliseconds, such as 60000", every, text)
+		}
+		push.Every = time.Duration(ms) * time.Millisecond
+	}
+	return push, true, nil
+}

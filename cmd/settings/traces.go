@@ -1,0 +1,80 @@
+package settings
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+
+	"github.com/refold/refold/internal/telemetry/metrics"
+	"github.com/refold/refold/internal/telemetry/traces"
+)
+
+// Traces are the flags of tracing, of each daemon.
+type Traces struct {
+	TraceRatio   float64 `name:"trace-ratio" yaml:"trace-ratio" group:"Traces" default:"0.1" placeholder:"PART" help:"Part of the runs to trace, 0 to 1, if OTEL_EXPORTER_OTLP_ENDPOINT names a collector; the same for all daemons."`
+	TraceUnit    string  `name:"trace-unit" yaml:"trace-unit" group:"Traces" enum:"run,turn" default:"run" help:"What is one trace: a run, or each turn, for runs that wait for days; the same for all daemons."`
+	TraceContent bool    `name:"trace-content" yaml:"trace-content" group:"Traces" help:"Export texts too: messages, arguments and results, each cut at 8 KiB (OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT)."`
+	TraceRedact  string  `name:"trace-redact" yaml:"trace-redact" group:"Traces" placeholder:"FILE" help:"Regular expressions, one a line: what they match in texts is masked."`
+}
+
+// contentVariable turns --trace-content on, as other programs do.
+const contentVariable = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+
+// Start starts a tracer of a daemon, nil if no collector is named or no run is
+// traced. Close ends it.
+func (t *Traces) Start(ctx context.Context, env Environment, service, prefix string, telemetry *Telemetry, log *slog.Logger) (*traces.Tracer, error) {
+	if t.TraceRatio < 0 || t.TraceRatio > 1 {
+		return nil, fmt.Errorf("--trace-ratio: 0 (no run) to 1 (all), not %v", t.TraceRatio)
+	}
+	content, err := t.content(env)
+	if err != nil {
+		return nil, err
+	}
+	if !t.isOn(env) {
+		return nil, nil //nolint:nilnil // nothing is traced
+	}
+	return traces.New(ctx, traces.Options{
+		Form: t.form(env, prefix), Ratio: t.TraceRatio, Service: "refold-" + service, Version: Version(),
+		Content: content, To: traces.HTTP(""), Dropped: telemetry.SpansDropped, Logger: log,
+	})
+}
+
+// TraceIDs returns what adds the ids of traces to log lines, nil if nothing is
+// traced.
+func (t *Traces) TraceIDs(env Environment, prefix string) TraceIDs {
+	if !t.isOn(env) {
+		return nil
+	}
+	form := t.form(env, prefix)
+	return func(session, effect string) (trace, span string) { return form.IDs(session, effect, t.TraceRatio) }
+}
+
+func (t *Traces) form(env Environment, prefix string) traces.Form {
+	return traces.Form{Prefix: prefix, Turns: t.TraceUnit == "turn", Latest: metrics.Latest(env[metrics.OptInVariable])}
+}
+
+// isOn reports whether runs are traced: a collector is named.
+func (t *Traces) isOn(env Environment) bool {
+	named := slices.ContainsFunc(traces.Variables, func(name string) bool { return env[name] != "" })
+	return named && t.TraceRatio > 0
+}
+
+// content returns which texts are exported, nil for none.
+func (t *Traces) content(env Environment) (*traces.Content, error) {
+	var content traces.Content
+	if t.TraceRedact != "" {
+		file, err := os.ReadFile(t.TraceRedact)
+		if err != nil {
+			return nil, fmt.Errorf("--trace-redact: %w", err)
+		}
+		if content.Mask, err = traces.ParseMasks(string(file)); err != nil {
+			return nil, fmt.Errorf("--trace-redact %s: %w", t.TraceRedact, err)
+		}
+	}
+	if !t.TraceContent && env[contentVariable] != "true" {
+		return nil, nil //nolint:nilnil // none
+	}
+	return &content, nil
+}

@@ -1,0 +1,202 @@
+package meter
+
+import (
+	"math"
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// Counter only grows.
+type Counter struct {
+	family
+	cells []atomic.Int64
+}
+
+// Counter registers a counter with the labels of some sets.
+func (r *Registry) Counter(name, unit, help string, sets ...*Label) *Counter {
+	if r == nil {
+		return nil
+	}
+	c := &Counter{}
+	var cells int
+	c.family, cells = newFamily(KindCounter, name, unit, help, sets)
+	c.cells = make([]atomic.Int64, cells)
+	r.add(c)
+	return c
+}
+
+// Add raises the counter by n, which is not negative. at are the places of the
+// labels' values, as [Label.Of] returns them. A nil counter counts nothing.
+func (c *Counter) Add(n int64, at ...int) {
+	if c != nil {
+		c.cells[c.cell(at)].Add(n)
+	}
+}
+
+// Value returns what was counted at some places.
+func (c *Counter) Value(at ...int) int64 { return c.cells[c.cell(at)].Load() }
+
+func (c *Counter) collect() []Point {
+	var points []Point
+	for i := range c.cells {
+		if n := c.cells[i].Load(); n > 0 || len(c.sizes) == 0 {
+			points = append(points, Point{Labels: c.labels(i), Value: float64(n)})
+		}
+	}
+	return points
+}
+
+// Gauge is a value that goes up and down.
+type Gauge struct {
+	family
+	cells []atomic.Uint64 // bits of a float64
+}
+
+// unset is the bits of a gauge that has no value: a NaN that no computation makes.
+const unset = 0x7ff8_0000_dead_beef
+
+// Gauge registers a gauge with the labels of some sets.
+func (r *Registry) Gauge(name, unit, help string, sets ...*Label) *Gauge {
+	if r == nil {
+		return nil
+	}
+	g := &Gauge{}
+	var cells int
+	g.family, cells = newFamily(KindGauge, name, unit, help, sets)
+	g.cells = make([]atomic.Uint64, cells)
+	for i := range g.cells {
+		g.cells[i].Store(unset)
+	}
+	r.add(g)
+	return g
+}
+
+// Set sets the value at some places. A nil gauge takes nothing.
+func (g *Gauge) Set(v float64, at ...int) {
+	if g != nil {
+		g.cells[g.cell(at)].Store(math.Float64bits(v))
+	}
+}
+
+// Clear takes all values away: nobody knows them any more.
+func (g *Gauge) Clear() {
+	if g == nil {
+		return
+	}
+	for i := range g.cells {
+		g.cells[i].Store(unset)
+	}
+}
+
+func (g *Gauge) collect() []Point {
+	var points []Point
+	for i := range g.cells {
+		if bits := g.cells[i].Load(); bits != unset {
+			points = append(points, Point{Labels: g.labels(i), Value: math.Float64frombits(bits)})
+		}
+	}
+	return points
+}
+
+// Histogram counts values by buckets.
+type Histogram struct {
+	family
+	cells []atomic.Pointer[distribution]
+}
+
+// distribution is one series of a histogram.
+type distribution struct {
+	sum     atomic.Uint64 // bits of a float64
+	buckets []atomic.Uint64
+	traced  atomic.Pointer[Exemplar] // the latest value of a traced run; nil: none
+}
+
+// Histogram registers a histogram with the labels of some sets. bounds are the
+// upper bounds of its buckets, in ascending order.
+func (r *Registry) Histogram(name, unit, help string, bounds []float64, sets ...*Label) *Histogram {
+	if r == nil {
+		return nil
+	}
+	h := &Histogram{}
+	var cells int
+	h.family, cells = newFamily(KindHistogram, name, unit, help, sets)
+	h.of.Bounds = bounds
+	h.cells = make([]atomic.Pointer[distribution], cells)
+	r.add(h)
+	return h
+}
+
+// Record takes in a value. A nil histogram takes nothing.
+func (h *Histogram) Record(v float64, at ...int) { h.RecordTraced(v, "", at...) }
+
+// RecordTraced takes in a value that belongs to the span of a traceparent, and keeps it
+// as the exemplar of its series. An empty traceparent is none.
+func (h *Histogram) RecordTraced(v float64, traceparent string, at ...int) {
+	if h == nil {
+		return
+	}
+	cell := &h.cells[h.cell(at)]
+	d := cell.Load()
+	if d == nil {
+		d = &distribution{buckets: make([]atomic.Uint64, len(h.of.Bounds)+1)}
+		if !cell.CompareAndSwap(nil, d) {
+			d = cell.Load()
+		}
+	}
+	if traceparent != "" {
+		d.traced.Store(&Exemplar{Value: v, At: time.Now(), Traceparent: traceparent})
+	}
+	bucket := 0
+	for bucket < len(h.of.Bounds) && v > h.of.Bounds[bucket] {
+		bucket++
+	}
+	d.buckets[bucket].Add(1)
+	for {
+		old := d.sum.Load()
+		if d.sum.CompareAndSwap(old, math.Float64bits(math.Float64frombits(old)+v)) {
+			return
+		}
+	}
+}
+
+func (h *Histogram) collect() []Point {
+	var points []Point
+	for i := range h.cells {
+		d := h.cells[i].Load()
+		if d == nil {
+			continue
+		}
+		dist := &Dist{Sum: math.Float64frombits(d.sum.Load()), Buckets: make([]uint64, len(d.buckets)), Exemplar: d.traced.Load()}
+		for n := range d.buckets {
+			dist.Buckets[n] = d.buckets[n].Load()
+			dist.Count += dist.Buckets[n]
+		}
+		points = append(points, Point{Labels: h.labels(i), Dist: dist})
+	}
+	return points
+}
+
+// read is a metric whose values are asked for when it is collected.
+type read struct {
+	of   Desc
+	from func(yield func(v float64, labels ...string))
+}
+
+// Read registers a counter or a gauge whose series a function yields when the
+// registry is collected. The function decides how many they are.
+func (r *Registry) Read(kind Kind, name, unit, help string, labels []string, from func(yield func(v float64, labels ...string))) {
+	if r != nil {
+		r.add(&read{of: Desc{Name: name, Kind: kind, Unit: unit, Help: help, Labels: labels}, from: from})
+	}
+}
+
+func (m *read) desc() *Desc { return &m.of }
+
+func (m *read) collect() []Point {
+	var points []Point
+	m.from(func(v float64, labels ...string) {
+		points = append(points, Point{Labels: slices.Clone(labels), Value: v})
+	})
+	return points
+}

@@ -1,0 +1,35 @@
+package dashboards
+
+// Alert is a rule of Prometheus.
+type Alert struct {
+	Name     string
+	Expr     string
+	For      string // how long it must hold
+	Severity string // page: somebody must act now; ticket: soon
+	Summary  string
+	Do       string
+}
+
+// Alerts are the rules.
+var Alerts = []Alert{
+	{"RefoldLaneWithoutOwner", "sum by (lane) (refold_lane_owned) == 0", "30s", "page",
+		"Nobody owns lane {{ $labels.lane }}.", "Start a session-actor, or see in its log why it does not take its share."},
+	{"RefoldLaneBehind", "max by (lane) (refold_lane_age_seconds) > 10", "1m", "page",
+		"The oldest event of lane {{ $labels.lane }} waits for more than 10 s.", "See in the session-actors' logs what can't be stored."},
+	{"RefoldEffectsWait", "sum by (class, target) (min_over_time(refold_effects_untaken[2m])) > 0", "3m", "page",
+		"No bridge of {{ $labels.class }}/{{ $labels.target }} takes what waits.", "Start a bridge of this target, or more of them: refold tools check lists those that run."},
+	{"RefoldSessionQuarantined", "max(refold_quarantined) > 0", "0m", "ticket",
+		"{{ $value }} sessions are stopped.", "Run refold verify --all, then refold release SESSION."},
+	{"RefoldLogHasHoles", "max(refold_log_missing) > 0", "0m", "page",
+		"The log has lost {{ $value }} events.", "Run refold verify --all --quarantine, and look at the disks of the NATS servers."},
+	{"RefoldOutcomeUnknown", "sum by (class, target) (increase(refold_outcome_unknown_total[15m])) > 0", "0m", "ticket",
+		"Nobody knows whether calls of {{ $labels.target }} took effect.", "See why bridges of this target ended."},
+	{"RefoldDurabilityWeak", `max(refold_durability{is="always"}) == 0 or max(refold_durability{is=~"unknown|interval"}) == 1`, "1m", "ticket",
+		"The servers acknowledge before they sync.", "Set sync_interval: always on every server, or drop this alert if you accept that."},
+	{"RefoldApprovalsExpire", `sum(increase(refold_approvals_total{decision="expired"}[1h])) > 0`, "0m", "ticket",
+		"Calls were denied because nobody decided in time.", "See refold approvals."},
+	{"RefoldLogAlmostFull", "max(refold_log_bytes) > 0.8 * max(refold_log_limit_bytes)", "5m", "page",
+		"The log is at 80 % of its limit.", "Raise the limit of the stream; at 90 % clients are refused."},
+	{"RefoldNotStored", `sum(increase(refold_commit_errors_total{code="stream_full"}[5m])) > 0`, "0m", "page",
+		"A stream takes no more messages.", "Make room on the disks of the NATS servers, or raise the limits of their streams."},
+}

@@ -1,0 +1,133 @@
+package metrics
+
+import (
+	"strings"
+	"sync/atomic"
+
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/internal/meter"
+)
+
+// Limits of labels.
+const (
+	modelsMax  = 64
+	failingMax = 96 // models, and models with an error
+)
+
+// OptInVariable is the variable that chooses among sets of names.
+const OptInVariable = "OTEL_SEMCONV_STABILITY_OPT_IN"
+
+// Latest reports whether a value of OTEL_SEMCONV_STABILITY_OPT_IN asks for the newer
+// GenAI names.
+func Latest(optIn string) bool { return strings.Contains(optIn, "gen_ai_latest_experimental") }
+
+// Bridge measures a bridge: it is the bridge's observer, and reads its stats.
+type Bridge struct {
+	stats       atomic.Pointer[func() bridge.Stats]
+	class       *meter.Label
+	outcome     *meter.Label
+	duration    *meter.Histogram
+	generations generations
+}
+
+// bounds of the time that an executor takes, in seconds.
+var executeBounds = []float64{.001, .005, .025, .1, .5, 1, 2.5, 5, 10, 30, 120, 600}
+
+// NewBridge registers the metrics of a bridge. optIn is the value of
+// OTEL_SEMCONV_STABILITY_OPT_IN.
+func NewBridge(r *meter.Registry, optIn string) *Bridge {
+	b := &Bridge{
+		class:   meter.Closed("class", "llm", "tool", "step", "space"),
+		outcome: meter.Closed("outcome", "succeeded", "failed", "cancelled", "outcome_unknown", "given_back"),
+	}
+	b.duration = r.Histogram("refold.bridge.execute.duration", "s", "Time that a model, a tool, a step hook or a workspace reader took.", executeBounds, b.class, b.outcome)
+	if Latest(optIn) {
+		b.generations = newLatest(r)
+	} else {
+		b.generations = newV141(r)
+	}
+	b.targets(r)
+	b.counts(r)
+	return b
+}
+
+// Reads tells whose stats are read when metrics are collected.
+func (b *Bridge) Reads(of func() bridge.Stats) { b.stats.Store(&of) }
+
+func (b *Bridge) now() bridge.Stats {
+	if of := b.stats.Load(); of != nil {
+		return (*of)()
+	}
+	return bridge.Stats{}
+}
+
+// targets registers what is read of each target. A bridge's flags say how many
+// there are.
+func (b *Bridge) targets(r *meter.Registry) {
+	each := func(kind meter.Kind, name, unit, help string, of func(bridge.TargetStats) float64) {
+		r.Read(kind, name, unit, help, []string{"target"}, func(yield func(float64, ...string)) {
+			for target, s := range b.now().Targets {
+				yield(of(s), target)
+			}
+		})
+	}
+	each(meter.KindGauge, "refold.bridge.in_flight", "{effect}", "Effects that the bridge carries out now.", func(s bridge.TargetStats) float64 { return float64(s.InFlight) })
+	each(meter.KindGauge, "refold.bridge.slots", "{effect}", "Effects that the bridge may carry out at once.", func(s bridge.TargetStats) float64 { return float64(s.Slots) })
+	each(meter.KindCounter, "refold.bridge.retried", "{attempt}", "Further tries of generations.", func(s bridge.TargetStats) float64 { return float64(s.Retried) })
+	each(meter.KindCounter, "refold.bridge.given_back", "{effect}", "Effects that were given back, to be offered again.", func(s bridge.TargetStats) float64 { return float64(s.GivenBack) })
+	each(meter.KindGauge, "refold.bridge.open_breaker", "{breaker}", "1 while nothing is started because the provider fails.", func(s bridge.TargetStats) float64 {
+		if s.Breaker == "open" {
+			return 1
+		}
+		return 0
+	})
+	each(meter.KindGauge, "refold.bridge.troubles", "{trouble}", "What the target's executor says is wrong now.", func(s bridge.TargetStats) float64 { return float64(len(s.Troubles)) })
+}
+
+// counts registers the other counts of a bridge.
+func (b *Bridge) counts(r *meter.Registry) {
+	r.Read(meter.KindCounter, "refold.bridge.settled", "{effect}", "Settlements that are stored.", nil, func(yield func(float64, ...string)) {
+		yield(float64(b.now().Settled))
+	})
+	r.Read(meter.KindCounter, "refold.bridge.deltas", "{delta}", "Pieces of streamed text that were published.", nil, func(yield func(float64, ...string)) {
+		yield(float64(b.now().Deltas))
+	})
+	r.Read(meter.KindCounter, "refold.claims", "{claim}", "Claims that the bridge tried to store.", []string{"outcome"}, func(yield func(float64, ...string)) {
+		c := b.now().Claims
+		yield(float64(c.Won), "won")
+		yield(float64(c.Lost), "lost")
+		yield(float64(c.TakenOver), "taken_over")
+		yield(float64(c.Withdrawn), "withdrawn")
+	})
+	r.Read(meter.KindCounter, "refold.bridge.cache", "{read}", "Reads that went through a cache.", []string{"cache", "outcome"}, func(yield func(float64, ...string)) {
+		s := b.now()
+		for _, c := range []struct {
+			name string
+			bridge.CacheStats
+		}{{"rendered", s.Rendered}, {"descriptors", s.Descriptors}, {"prompts", s.Prompts}, {"events", s.Events}} {
+			yield(float64(c.Hits), c.name, "hit")
+			yield(float64(c.Misses), c.name, "miss")
+		}
+	})
+}
+
+// Started measures nothing.
+func (b *Bridge) Started(bridge.Start) string { return "" }
+
+// Ended measures a start that has ended.
+func (b *Bridge) Ended(s bridge.Start, e bridge.End) {
+	status := e.Status
+	if status == "" {
+		status = "given_back"
+	}
+	seconds := max(0, e.At.Sub(s.At).Seconds())
+	b.duration.Record(seconds, b.class.Of(s.Class), b.outcome.Of(status))
+	if s.Class != "llm" || status == "given_back" {
+		return
+	}
+	first := 0.0
+	if !e.FirstText.IsZero() {
+		first = max(0, e.FirstText.Sub(s.At).Seconds())
+	}
+	b.generations.ended(generation{s.Target, s.Model}, e.Code, seconds, first, e.Usage)
+}

@@ -1,0 +1,136 @@
+package traces
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+
+	"github.com/refold/refold/bridge"
+)
+
+// Content exports the texts of conversations: messages, arguments and results,
+// each cut at contentMax and with what Mask matches left out. System texts and
+// what providers said to send back verbatim are never exported.
+type Content struct {
+	Mask []*regexp.Regexp
+}
+
+const (
+	contentMax = 8 << 10 // bytes of one attribute
+	masked     = "[masked]"
+	cutMark    = "…"
+)
+
+// ParseMasks reads patterns, one a line; empty lines and lines that begin with #
+// are left out. The error names the line.
+func ParseMasks(file string) (masks []*regexp.Regexp, err error) {
+	for i, line := range strings.Split(file, "\n") {
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		mask, err := regexp.Compile(line)
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", i+1, err)
+		}
+		masks = append(masks, mask)
+	}
+	return masks, nil
+}
+
+// show returns a text as it is exported. It is masked before it is cut, so that a
+// cut does not hide a part of what a pattern matches.
+func (c *Content) show(value string) string {
+	for _, mask := range c.Mask {
+		value = mask.ReplaceAllLiteralString(value, masked)
+	}
+	if len(value) <= contentMax {
+		return value
+	}
+	cut := contentMax - len(cutMark)
+	for cut > 0 && value[cut]&0xC0 == 0x80 {
+		cut--
+	}
+	return value[:cut] + cutMark
+}
+
+// message is one message in the form of the GenAI conventions.
+type message struct {
+	Role  string `json:"role"`
+	Parts []part `json:"parts"`
+}
+
+type part struct {
+	Type      string          `json:"type"`
+	Content   string          `json:"content,omitempty"`
+	ID        string          `json:"id,omitempty"`
+	Name      string          `json:"name,omitempty"`
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+	Result    string          `json:"result,omitempty"`
+}
+
+func (c *Content) chat(s *bridge.Start, e *bridge.End) []*commonpb.KeyValue {
+	var attrs []*commonpb.KeyValue
+	if len(s.Messages) > 0 {
+		attrs = append(attrs, c.messages(attrInputMessages, inputs(s.Messages)))
+	}
+	if e.Text != "" || len(e.Calls) > 0 {
+		attrs = append(attrs, c.messages(attrOutputMessages, []message{output(e)}))
+	}
+	return attrs
+}
+
+// messages returns an attribute with as many of the latest messages as it holds.
+func (c *Content) messages(key string, all []message) *commonpb.KeyValue {
+	for len(all) > 1 {
+		if body, err := json.Marshal(all); err == nil && len(body) <= contentMax {
+			break
+		}
+		all = all[1:]
+	}
+	body, _ := json.Marshal(all) // texts always encode
+	return text(key, c.show(string(body)))
+}
+
+func inputs(messages []bridge.Message) (all []message) {
+	for _, m := range messages {
+		is := message{Role: m.Role}
+		if m.CallID != "" {
+			is.Parts = append(is.Parts, part{Type: "tool_call_response", ID: m.CallID, Result: m.Text})
+		} else if m.Text != "" {
+			is.Parts = append(is.Parts, part{Type: "text", Content: m.Text})
+		}
+		for _, call := range m.Calls {
+			is.Parts = append(is.Parts, callPart(call.ID, call.Name, call.Arguments))
+		}
+		all = append(all, is)
+	}
+	return all
+}
+
+func output(e *bridge.End) message {
+	is := message{Role: "assistant"}
+	if e.Text != "" {
+		is.Parts = append(is.Parts, part{Type: "text", Content: e.Text})
+	}
+	for _, call := range e.Calls {
+		is.Parts = append(is.Parts, callPart(call.ID, call.Name, call.Arguments))
+	}
+	return is
+}
+
+// callPart is a call as the model wrote it, be its arguments JSON or not.
+func callPart(id, name, arguments string) part {
+	raw := json.RawMessage(arguments)
+	if !json.Valid(raw) {
+		raw, _ = json.Marshal(arguments) // a text always encodes
+	}
+	return part{Type: "tool_call", ID: id, Name: name, Arguments: raw}
+}
+
+func (c *Content) tool(s *bridge.Start, e *bridge.End) []*commonpb.KeyValue {
+	return []*commonpb.KeyValue{text(attrToolArguments, c.show(s.Arguments)), text(attrToolResult, c.show(e.Text))}
+}

@@ -1,0 +1,66 @@
+package traces
+
+import (
+	"strconv"
+
+	"github.com/refold/refold/actors/session/timeline"
+)
+
+// Form is how spans become traces. All programs of a prefix must have the same.
+type Form struct {
+	Prefix string // of subjects
+	// Turns makes a trace of each turn, linked to the one before: for runs that
+	// last for days, which back ends show badly. Else a run is a trace.
+	Turns bool
+	// Latest uses the GenAI conventions that follow version 1.41.0.
+	Latest bool
+}
+
+// trace returns the id of the trace that a place lies in.
+func (f Form) trace(sid, place string) [16]byte {
+	if turn, in := timeline.TurnPlace(place); in && f.Turns {
+		return timeline.TraceID(f.Prefix, sid, turn)
+	}
+	return timeline.TraceID(f.Prefix, sid, place[:runDigits(place)])
+}
+
+func (f Form) span(sid, place string) [8]byte { return timeline.SpanID(f.Prefix, sid, place) }
+
+// Traceparent returns the header of an effect of a sampled run: its parent is the
+// span of the attempt, the call or the step that asks for it. It is empty for an
+// effect of no run.
+func (f Form) Traceparent(sid, effect string) string {
+	if runNumber(effect) == 0 {
+		return ""
+	}
+	return Context{Trace: f.trace(sid, effect), Span: f.span(sid, timeline.PlaceOf(effect)), Flags: sampledFlag}.String()
+}
+
+// runNumber returns the run of an effect's name or of a place, 0 if it has none.
+func runNumber(name string) uint32 {
+	end := runDigits(name)
+	if end == 0 {
+		return 0
+	}
+	n, err := strconv.ParseUint(name[1:end], 10, 32)
+	if err != nil {
+		return 0
+	}
+	return uint32(n)
+}
+
+// runDigits returns how many bytes of an effect's name or of a place are the place of
+// its run, 0 if it has none.
+func runDigits(name string) int {
+	if name == "" || name[0] != 'r' {
+		return 0
+	}
+	end := 1
+	for end < len(name) && name[end] >= '0' && name[end] <= '9' {
+		end++
+	}
+	if end == 1 {
+		return 0
+	}
+	return end
+}

@@ -1,0 +1,113 @@
+package traces
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"github.com/refold/refold/actors/session/timeline"
+	"github.com/refold/refold/bridge"
+)
+
+// Options say what is traced, and where it goes.
+type Options struct {
+	Form
+	Ratio    float64 // part of the runs that is traced, 0 to 1
+	Service  string  // service.name: session-actor, bridge
+	Version  string
+	Instance string
+	Content  *Content // which texts are exported; nil: none
+	To       Uploader
+	Dropped  func(spans int) // is told of spans that are dropped; nil: nobody is
+	Logger   *slog.Logger
+}
+
+// Tracer exports the spans of one process. Its methods may be called from
+// several goroutines and do not block.
+type Tracer struct {
+	opts Options
+	out  *exporter
+}
+
+// New starts a tracer. Close ends it.
+func New(ctx context.Context, o Options) (*Tracer, error) {
+	if o.Ratio < 0 || o.Ratio > 1 {
+		return nil, fmt.Errorf("the part of runs that is traced is 0 to 1, not %v", o.Ratio)
+	}
+	if err := o.To.Start(ctx); err != nil {
+		return nil, fmt.Errorf("start the exporter of spans: %w", err)
+	}
+	return &Tracer{opts: o, out: newExporter(o, Resource(o.Service, o.Version, o.Instance))}, nil
+}
+
+// Close sends what waits, for a few seconds at most.
+func (t *Tracer) Close() error {
+	t.out.close()
+	ctx, cancel := context.WithTimeout(context.Background(), stopFor)
+	defer cancel()
+	return t.opts.To.Stop(ctx)
+}
+
+// Dropped returns how many spans were dropped: the queue was full, or the
+// collector did not take them.
+func (t *Tracer) Dropped() uint64 { return t.out.dropped.Load() }
+
+// Sampled reports whether a run is traced.
+func (t *Tracer) Sampled(sid string, run uint32) bool {
+	return t.opts.Sampled(sid, run, t.opts.Ratio)
+}
+
+// Traceparent returns the header that an effect of a sampled run is stored with.
+func (t *Tracer) Traceparent(sid, effect string) string { return t.opts.Traceparent(sid, effect) }
+
+// Ended takes the spans of a session that ended.
+func (t *Tracer) Ended(sid string, spans []*timeline.Span) {
+	t.out.put(len(spans), func(i int) *tracepb.Span { return t.opts.Render(sid, spans[i]) })
+}
+
+// Started returns the traceparent that a tool hands on: its parent is the span of
+// this start.
+func (t *Tracer) Started(s bridge.Start) string {
+	if !t.traces(&s) {
+		return ""
+	}
+	span, ok := t.startSpan(&s)
+	if !ok {
+		return ""
+	}
+	return Context{Trace: t.opts.trace(s.Session, s.Effect), Span: span, Flags: sampledFlag}.String()
+}
+
+// traces reports whether a start belongs to a run that is traced: its
+// session-actor says so, or this process would.
+func (t *Tracer) traces(s *bridge.Start) bool {
+	return s.Sampled || t.Sampled(s.Session, runNumber(s.Effect))
+}
+
+func (t *Tracer) startSpan(s *bridge.Start) (id [8]byte, ok bool) {
+	if runNumber(s.Effect) == 0 {
+		return id, false
+	}
+	return t.opts.span(s.Session, startPlace(timeline.PlaceOf(s.Effect), s.Bridge, s.ID)), true
+}
+
+// Finished takes a start that has ended: a chat with a model, or a tool that was
+// executed.
+func (t *Tracer) Finished(s bridge.Start, e bridge.End) {
+	if !t.traces(&s) || s.Class != "llm" && s.Class != "tool" {
+		return
+	}
+	if id, ok := t.startSpan(&s); ok {
+		t.out.put(1, func(int) *tracepb.Span { return t.renderStart(&s, &e, id) })
+	}
+}
+
+// Observer returns what a bridge tells of its starts.
+func (t *Tracer) Observer() bridge.Observer { return observer{t} }
+
+type observer struct{ t *Tracer }
+
+func (o observer) Started(s bridge.Start) string      { return o.t.Started(s) }
+func (o observer) Ended(s bridge.Start, e bridge.End) { o.t.Finished(s, e) }

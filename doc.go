@@ -28,7 +28,7 @@
 //
 // # Laws
 //
-// arch_test.go states who may import whom, what a pure package may contain, and
-// how long a file may be; each law comes with a planted violation that it must
-// catch. Decisions of weight are in docs/adr.
+// internal/archtest states who may import whom, what a pure package may contain,
+// and how long a file may be. Each law is tested with a violation that it must
+// report. Decisions of weight are in docs/adr.
 package refold

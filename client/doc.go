@@ -12,6 +12,9 @@
 // folds a session's events from the first on and compares the result with
 // everything that was stored on the way; Export writes them as a test.
 //
+// Index lists sessions from their notices, however many there are. Read yields a
+// range of a session's events and ends; Events goes on with those to come.
+//
 // Steer, Cancel, Interrupt, Pause, Resume, EditRun, CompleteRun, FailRun and
 // CloseSession say what is to become of runs; Approvals, Approve and Deny are
 // about calls that wait for a person. Each publishes an event and returns its

@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/bus"
 )
 
 // Notice is what a session-actor says about a session, numbered from 1.
@@ -79,9 +80,25 @@ func (c *Client) LastNotice(ctx context.Context) (uint64, error) { return c.bus.
 // reader stops; the last thing yielded when ctx ends is its error. Repeats are
 // left out.
 func (c *Client) Notices(ctx context.Context, sid string, from uint64) iter.Seq2[Notice, error] {
+	return parsed(c.bus.FollowNotices(ctx, sid, from))
+}
+
+// NoticesKept yields the notices of a session (those of all sessions if sid is
+// empty) with sequences of their stream from from to to, as far as they are kept,
+// and ends. Repeats are left out.
+func (c *Client) NoticesKept(ctx context.Context, sid string, from, to uint64) iter.Seq2[Notice, error] {
+	return func(yield func(Notice, error) bool) {
+		if to > 0 && from <= to {
+			parsed(c.bus.ReadNotices(ctx, sid, from, to))(yield)
+		}
+	}
+}
+
+// parsed yields notices as what they say, without repeats.
+func parsed(notices iter.Seq2[bus.Notice, error]) iter.Seq2[Notice, error] {
 	return func(yield func(Notice, error) bool) {
 		said := map[string]uint64{}
-		for raw, err := range c.bus.FollowNotices(ctx, sid, from) {
+		for raw, err := range notices {
 			if err != nil {
 				yield(Notice{}, err)
 				return
@@ -109,6 +126,25 @@ func (c *Client) Notices(ctx context.Context, sid string, from uint64) iter.Seq2
 // reader stops; the last thing yielded when ctx ends is its error.
 func (c *Client) Events(ctx context.Context, sid string, from uint64) iter.Seq2[session.Event, error] {
 	return c.bus.FollowEvents(ctx, sid, from)
+}
+
+// Read yields a session's events with sequences of the log from from to to (0:
+// the newest one when it is called), in order, and ends. From 0 is from the
+// first one. An error ends it; a session without events in the range yields none.
+func (c *Client) Read(ctx context.Context, sid string, from, to uint64) iter.Seq2[session.Event, error] {
+	return func(yield func(session.Event, error) bool) {
+		if to == 0 {
+			var err error
+			if to, err = c.bus.LastSeq(ctx); err != nil {
+				yield(session.Event{}, err)
+				return
+			}
+		}
+		if to == 0 || from > to {
+			return
+		}
+		c.bus.ReadSession(ctx, sid, from, to, true)(yield)
+	}
 }
 
 // LastEvent returns the sequence of the log's newest event.

@@ -96,6 +96,9 @@ func (f *folding) ask(seq uint64) {
 			was = was[at+1:]
 			return true
 		}
+		if p.IsWake() {
+			return true // it is a schedule, and gone when it has fired
+		}
 		if f.marker == nil {
 			return false
 		}

@@ -47,7 +47,10 @@ type Verified struct {
 func (v *Verified) Identical() bool { return v.Differ == 0 && len(v.Holes) == 0 }
 
 // Hole is a range of sequences, both included, at which the log has no event.
-type Hole = bus.Hole
+type Hole struct {
+	First uint64 `json:"first"`
+	Last  uint64 `json:"last"`
+}
 
 // Verify reads the log once, folds all sessions side by side, and compares them
 // with the effects that are stored and with the snapshots, each of which it
@@ -67,7 +70,10 @@ func (c *Client) Verify(ctx context.Context, o VerifyOptions) (*Verified, error)
 	if err != nil {
 		return nil, err
 	}
-	v.Skipped, v.Holes, v.Took = scanned.Skipped, scanned.Holes, time.Since(begun)
+	v.Skipped, v.Took = scanned.Skipped, time.Since(begun)
+	for _, hole := range scanned.Holes {
+		v.Holes = append(v.Holes, Hole(hole))
+	}
 	all := p.sessions()
 	if len(all) > 0 {
 		v.SessionBytes = (max(heapBytes(), before) - before) / uint64(len(all))

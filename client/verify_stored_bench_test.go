@@ -12,6 +12,7 @@ package client
 import (
 	"bufio"
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"strings"
@@ -126,7 +127,7 @@ func (l *library) store(b *testing.B) *Client {
 
 // serverBeside starts a server that is a process of its own, and returns its
 // address.
-func serverBeside(b *testing.B) string {
+func serverBeside(b testing.TB) string {
 	b.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "REFOLD_CLIENT_TEST_SERVE="+b.TempDir())
@@ -170,5 +171,10 @@ func (l *library) storeOutputs(ctx context.Context, to *bus.Bus, states map[stri
 	if _, err := s.Evolve(e); err != nil {
 		return err
 	}
-	return to.AskAll(ctx, e.Session, s.OpenExcept(func(name string) bool { return was[name] }))
+	opened := s.OpenExcept(func(name string) bool { return was[name] })
+	outputs := make([]bus.Output, len(opened))
+	for i := range opened {
+		outputs[i] = bus.Output{Session: e.Session, Effect: &opened[i]}
+	}
+	return errors.Join(to.Store(ctx, outputs)...)
 }

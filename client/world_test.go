@@ -5,8 +5,10 @@ package client_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"testing"
 	"time"
 
@@ -16,7 +18,6 @@ import (
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/host"
-	"github.com/refold/refold/subjects"
 )
 
 const testTimeout = 5 * time.Minute
@@ -145,7 +146,7 @@ func (w *world) end(sid string, seq uint64) client.RunEnd {
 // forge stores an effect that no fold asked for.
 func (w *world) forge(sid, effect string, payload []byte) {
 	w.t.Helper()
-	err := w.bus.Ask(w.ctx, sid, session.Effect{Name: effect, Class: session.ClassLLM, Target: "p", Payload: payload})
+	err := errors.Join(w.bus.Store(w.ctx, []bus.Output{{Session: sid, Effect: &session.Effect{Name: effect, Class: session.ClassLLM, Target: "p", Payload: payload}}})...)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -154,13 +155,9 @@ func (w *world) forge(sid, effect string, payload []byte) {
 // stored waits until an effect is stored.
 func (w *world) stored(sid, effect string) {
 	w.t.Helper()
-	subject, err := w.bus.Names().Effect(subjects.EffectName{Class: session.ClassLLM, Target: "p", Session: sid, Effect: effect})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	bustest.Until(w.t, subject, func() bool {
-		_, found, err := w.bus.EffectStored(w.ctx, subject)
-		return err == nil && found
+	bustest.Until(w.t, effect+" of "+sid+" is stored", func() bool {
+		all, err := w.bus.ListEffects(w.ctx, sid)
+		return err == nil && slices.ContainsFunc(all, func(e bus.StoredEffect) bool { return e.Name.Effect == effect })
 	})
 }
 

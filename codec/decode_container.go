@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"reflect"
 	"strconv"
+
+	"github.com/refold/refold/codec/nearest"
 )
 
 // strct decodes a map into a struct. Both have their keys in order, so it
@@ -49,7 +51,20 @@ func (d *decoder) fieldName(p *plan, next, start int) (int, error) {
 			return i, p.absent(next, i, start)
 		}
 	}
-	return 0, fault(ErrUnknownField, at, "the unknown field "+quote(key))
+	return 0, &Error{Kind: ErrUnknownField, Offset: at, What: p.unknown(key), Field: clip(string(key))}
+}
+
+// unknown says that no field has that name, and which one was probably meant.
+func (p *plan) unknown(key []byte) string {
+	all := make([]string, len(p.fields))
+	for i := range p.fields {
+		all[i] = p.fields[i].name
+	}
+	text := "the unknown field " + quote(key)
+	if meant := nearest.Name(string(key), all); meant != "" {
+		text += " (did you mean " + strconv.Quote(meant) + "?)"
+	}
+	return text
 }
 
 // field decodes a value into its field of v.

@@ -35,6 +35,7 @@ type Error struct {
 	Offset int    // byte at which the offending value begins; when encoding, in the output so far
 	Path   string // where, in field names and indexes, as far as known: config.tools[3]
 	What   string // what is wrong, as part of a sentence
+	Field  string // of ErrUnknownField: the key, not part of the text
 	Cause  error  // what the type's own method said, if one was asked; not part of the text
 }
 

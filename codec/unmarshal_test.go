@@ -37,7 +37,7 @@ func TestUnmarshalRefuses(t *testing.T) {
 		kind error
 		text string
 	}{
-		{`{"type":"x","typo":1}`, codec.ErrUnknownField, `codec: the unknown field "typo" at byte 8`},
+		{`{"type":"x","typo":1}`, codec.ErrUnknownField, `codec: the unknown field "typo" (did you mean "type"?) at byte 8`},
 		{`{"bogus":1}`, codec.ErrUnknownField, `codec: the unknown field "bogus" at byte 1`},
 		{`{"at":1,"bogus":1,"type":""}`, codec.ErrUnknownField, `codec: the unknown field "bogus" at byte 5`},
 		{`{"type":"x","` + strings.Repeat("é", 40) + `":1}`, codec.ErrUnknownField,

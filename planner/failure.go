@@ -1,6 +1,10 @@
 package planner
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/refold/refold/codec/nearest"
+)
 
 // String returns the failure for the model that made the call: where, and what
 // the schema says of what stands there, as in /unit: is one of "c", "f". The
@@ -35,7 +39,7 @@ func (n *node) says(keyword, name string, room int) string {
 	case "dependentRequired":
 		return "needs the member " + quoted(name) + " beside others that are there"
 	case "additionalProperties", "unevaluatedProperties":
-		return "takes no member " + quoted(name)
+		return n.unknown(name)
 	case "unevaluatedItems":
 		return "takes no item " + name
 	case "propertyNames":
@@ -52,6 +56,20 @@ func (n *node) says(keyword, name string, room int) string {
 		return "has an item that fits the schema of contains"
 	}
 	return n.bound(keyword)
+}
+
+// unknown says that an object takes no member of that name, and which one was
+// probably meant.
+func (n *node) unknown(name string) string {
+	known := make([]string, 0, min(len(n.properties), nearest.KnownMax))
+	for i := range n.properties[:cap(known)] {
+		known = append(known, n.properties[i].name)
+	}
+	text := "there is no " + quoted(name) + " here"
+	if meant := nearest.Name(name, known); meant != "" {
+		text += "; did you mean " + quoted(meant) + "?"
+	}
+	return text
 }
 
 // bound returns in words what a keyword says that bounds a number or a count.

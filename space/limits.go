@@ -38,6 +38,7 @@ const (
 	GroupsMax = 64 // context groups
 
 	SkillsMax           = 128       // skills
+	LeftOutMax          = 128       // faulty skills that are left out
 	SkillFilesMax       = 256       // resources of a skill
 	SkillBodyBytesMax   = 128 << 10 // a skill's text
 	SkillTextCharsMax   = 1_024     // a skill's description, in characters
@@ -50,6 +51,7 @@ const (
 	ToolsMax     = 256 // tools of a pack
 	NeedsMax     = 32  // needs of a pack, a tool or a skill
 	NeedBytesMax = 128 // a need
+	LacksMax     = 32  // needs of a whole space that are not met
 
 	ProblemsMax         = 64  // problems of a settlement
 	DetailBytesMax      = 256 // a problem's detail

@@ -1,6 +1,8 @@
 package space
 
 import (
+	"slices"
+
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
 )
@@ -32,7 +34,8 @@ type Manifest struct {
 	DisplayName string             `msgpack:"display_name,omitempty"`
 	Files       []File             `msgpack:"files,omitempty"` // every file that anything else names, by index
 	Kind        Kind               `msgpack:"kind"`
-	Needs       []string           `msgpack:"needs,omitempty"` // pack only: of the whole pack
+	LeftOut     []LeftOut          `msgpack:"left_out,omitempty"` // faulty skills that a glob found
+	Needs       []string           `msgpack:"needs,omitempty"`    // pack only: of the whole pack
 	Prompts     []Prompt           `msgpack:"prompts,omitempty"`
 	Scanned     bool               `msgpack:"scanned,omitempty"` // there was no index
 	Skills      []Skill            `msgpack:"skills,omitempty"`
@@ -111,6 +114,17 @@ type Skill struct {
 	Info         codec.Pairs `msgpack:"info,omitempty"`   // name to text, for people
 	Needs        []string    `msgpack:"needs,omitempty"`
 	Skill        string      `msgpack:"skill"`
+}
+
+// LeftOut is a file that would be a skill, and why it is none.
+type LeftOut struct {
+	Code ProblemCode `msgpack:"code"`
+	File string      `msgpack:"file"`
+}
+
+// Problem returns it as a warning.
+func (l LeftOut) Problem() Problem {
+	return Problem{Code: l.Code, File: l.File, Detail: "this skill is faulty and was left out: refold space check tells what is wrong"}
 }
 
 // Defaults says which prompt pack and catalog apply if an apply chooses none.
@@ -211,4 +225,18 @@ func (f *File) IsImage() bool {
 // IsText reports whether the file is text.
 func (f *File) IsText() bool {
 	return len(f.MediaType) > len("text/") && f.MediaType[:len("text/")] == "text/"
+}
+
+// AllNeeds returns the needs of the whole pack, its tools and the skills, each
+// once, in order.
+func (m *Manifest) AllNeeds() []string {
+	needs := slices.Clone(m.Needs)
+	for i := range m.Tools {
+		needs = append(needs, m.Tools[i].Needs...)
+	}
+	for i := range m.Skills {
+		needs = append(needs, m.Skills[i].Needs...)
+	}
+	slices.Sort(needs)
+	return slices.Compact(needs)
 }

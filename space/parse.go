@@ -67,6 +67,7 @@ func (c *checker) check() {
 	c.checkFiles()
 	c.checkContext()
 	c.checkSkills()
+	c.checkLeftOut()
 	for i := range c.m.Prompts {
 		c.checkPrompt(at("prompts", i), &c.m.Prompts[i])
 	}
@@ -97,7 +98,7 @@ func (c *checker) checkHead() {
 		c.add(BadName, "version", "is MAJOR.MINOR.PATCH, with or without - and a pre-release, not %s", quoted(m.Version))
 	}
 	c.empties("", m.Catalogs != nil && len(m.Catalogs) == 0, m.Context != nil && len(m.Context) == 0, m.Files != nil && len(m.Files) == 0,
-		m.Needs != nil && len(m.Needs) == 0, m.Prompts != nil && len(m.Prompts) == 0, m.Skills != nil && len(m.Skills) == 0,
+		m.LeftOut != nil && len(m.LeftOut) == 0, m.Needs != nil && len(m.Needs) == 0, m.Prompts != nil && len(m.Prompts) == 0, m.Skills != nil && len(m.Skills) == 0,
 		m.Tools != nil && len(m.Tools) == 0, m.Words != nil && len(m.Words) == 0)
 	if m.Kind == Pack && m.Version == "" {
 		c.add(MissingField, "version", "a pack has one: 1.0.0")
@@ -121,6 +122,16 @@ func badSpaceName(name string, kind Kind) string {
 		max = PackNameBytesMax
 	}
 	return fmt.Sprintf("is 1 to %d of A-Za-z0-9_-, and none of refold, host and none; not %s", max, quoted(name))
+}
+
+// checkLeftOut checks the list of faulty skills.
+func (c *checker) checkLeftOut() {
+	for i, l := range c.m.LeftOut {
+		if !l.Code.Known() || !IsPath(l.File) {
+			c.add(WrongType, at("left_out", i), "is a code of problems and the path of a file")
+		}
+	}
+	c.checkOrder("left_out", "file", len(c.m.LeftOut), LeftOutMax, func(i int) string { return c.m.LeftOut[i].File })
 }
 
 // checkFiles checks the list of files. Those who name them check what they are.

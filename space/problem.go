@@ -70,6 +70,14 @@ var problemCodes = []ProblemCode{
 	NameInUse,
 }
 
+// TooManyNeeds is the problem of a space of whose needs more than LacksMax are not
+// met.
+func TooManyNeeds(needs []string) Problem {
+	return Problem{Code: TooMany, Path: "needs", Detail: clip(
+		strconv.Itoa(len(needs))+" different needs of the space are not met, at most "+strconv.Itoa(LacksMax)+" may be: provide some, or split the space; the first: "+strings.Join(needs[:3], ", "),
+		DetailBytesMax)}
+}
+
 // Known reports whether c is one of the set.
 func (c ProblemCode) Known() bool { return slices.Contains(problemCodes, c) }
 

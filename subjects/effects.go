@@ -15,10 +15,6 @@ const claimToken = "claim"
 // than an effect's, so that no filter of effects matches a claim.
 const claimTokens = 7
 
-// NoTarget stands for the target of an effect that any bridge of its class
-// may carry out.
-const NoTarget = "-"
-
 // EffectName is an effect's subject, taken apart.
 type EffectName struct {
 	Class   session.Class
@@ -117,7 +113,7 @@ func (n Names) ParseClaim(subject string) (ClaimName, error) {
 }
 
 // BridgeName returns the name of the consumer from which bridges of a class
-// and target pull: tool-host, and wake for NoTarget.
+// and target pull: tool-host.
 func BridgeName(class session.Class, target string) (string, error) {
 	if err := ValidClass(class); err != nil {
 		return "", err
@@ -125,21 +121,14 @@ func BridgeName(class session.Class, target string) (string, error) {
 	if err := ValidTarget(target); err != nil {
 		return "", err
 	}
-	if target == NoTarget {
-		return string(class), nil
-	}
 	return string(class) + "-" + target, nil
 }
 
 // ParseBridgeName is the inverse of BridgeName; ok is false for other names.
 func ParseBridgeName(name string) (class session.Class, target string, ok bool) {
 	text, target, found := strings.Cut(name, "-")
-	if !found {
-		target = NoTarget
-	}
 	class = session.Class(text)
-	made, err := BridgeName(class, target)
-	if err != nil || made != name {
+	if _, err := BridgeName(class, target); err != nil || !found {
 		return "", "", false
 	}
 	return class, target, true

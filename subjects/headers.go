@@ -7,7 +7,6 @@ import "strconv"
 const (
 	HeaderContentType       = "Content-Type"
 	HeaderTraceParent       = "traceparent"
-	HeaderWakeDue           = "Refold-Wake-Due"        // of a snapshot: when its earliest open wake is due, Unix ms
 	HeaderSession           = "Refold-Session"         // of a request to a service that is a tool: who asks
 	HeaderEffect            = "Refold-Effect"          // the effect's name, r1t2c0
 	HeaderStart             = "Refold-Start"           // a ULID of this start of it

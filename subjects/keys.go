@@ -9,7 +9,6 @@ import (
 const (
 	snapshotKeyPrefix   = "s."
 	quarantineKeyPrefix = "q."
-	pastKeyPrefix       = "l."
 	guardKeyPrefix      = "g."
 )
 
@@ -24,10 +23,6 @@ func SnapshotKey(sid string) (string, error) { return sessionKey(snapshotKeyPref
 
 // QuarantineKey returns the key that stops a session: q.<sid>.
 func QuarantineKey(sid string) (string, error) { return sessionKey(quarantineKeyPrefix, sid) }
-
-// PastKey returns the key of what the owner of a lane notes while it has not
-// looked back: l.<lane>.
-func PastKey(lane int) string { return pastKeyPrefix + strconv.Itoa(lane) }
 
 // GuardKey returns the key of what owners of a lane note after one of them died:
 // g.<lane>.

@@ -9,22 +9,23 @@ import (
 // DefaultPrefix begins every subject unless the operator chooses another.
 const DefaultPrefix = "refold"
 
-// Every session's door and every class of effects, in the order that they
-// are documented in.
+// Every session's door and every class of effects that bridges carry out, in the
+// order that they are documented in.
 var (
 	doors = [...]session.Door{
 		session.DoorIn, session.DoorCtl, session.DoorApprove, session.DoorLLM, session.DoorTool,
 		session.DoorWake, session.DoorStep, session.DoorSpace,
 	}
 	classes = [...]session.Class{
-		session.ClassLLM, session.ClassTool, session.ClassWake, session.ClassStep, session.ClassSpace,
+		session.ClassLLM, session.ClassTool, session.ClassStep, session.ClassSpace,
 	}
 )
 
 // Doors returns every door of a session. The caller owns the slice.
 func Doors() []session.Door { return append([]session.Door(nil), doors[:]...) }
 
-// Classes returns every class of effects. The caller owns the slice.
+// Classes returns every class of effects that bridges carry out: all but wakes,
+// which are message schedules. The caller owns the slice.
 func Classes() []session.Class { return append([]session.Class(nil), classes[:]...) }
 
 // DoorOf returns the door through which effects of class are settled.

@@ -63,7 +63,7 @@ func printNames(t *testing.T, n Names) string {
 	p.name("blobs", n.BlobsBucket())
 	p.made("snapshot")(SnapshotKey("s1"))
 	p.made("quarantine")(QuarantineKey("s1"))
-	p.name("lane's note", PastKey(7))
+	p.name("lane's note", GuardKey(7))
 	p.name("key filters", SnapshotKeys+" "+QuarantineKeys)
 	p.name("key's subject", n.SnapshotsSubject("s.s1"))
 	p.name("blob's subject", n.BlobSubject("c2hhMjU2LQ=="))
@@ -83,7 +83,6 @@ func printNames(t *testing.T, n Names) string {
 		p.made("effect " + string(c))(n.Effect(EffectName{c, "t", "s1", "r1t2"}))
 		p.made("filter " + string(c))(n.BridgeFilter(c, "t"))
 		p.made("consumer " + string(c))(BridgeName(c, "t"))
-		p.made("consumer, no target")(BridgeName(c, NoTarget))
 	}
 	p.made("claim")(n.Claim(ClaimName{EffectName{session.ClassLLM, "t", "s1", "r1t2"}, 1}))
 	p.made("claim 2")(n.Claim(ClaimName{EffectName{session.ClassLLM, "t", "s1", "r1t2"}, 2}))
@@ -103,12 +102,13 @@ func printNames(t *testing.T, n Names) string {
 	p.made("progress")(n.Progress("s1"))
 	p.made("cancel")(n.Cancel("s1"))
 	p.made("view")(n.View("s1"))
+	p.made("readers")(n.Readers("packs"))
 	p.made("alive")(n.Alive(KindSessionActor, "i1"))
 	p.made("alive")(n.Alive(KindBridge, "i1"))
 	p.made("timer")(n.Timer("s1", "w1"))
 	p.made("due")(n.Due("s1", "w1"))
 	p.name("consumer", DueConsumer)
-	p.name("all", strings.Join([]string{n.OutAll(), n.LiveAll(), n.ProgressAll(), n.CancelAll(), n.ViewAll(), n.AliveAll(KindSessionActor), n.AliveAll(KindBridge), n.DueAll()}, " "))
+	p.name("all", strings.Join([]string{n.OutAll(), n.LiveAll(), n.ProgressAll(), n.CancelAll(), n.ViewAll(), n.ReadersAll(), n.AliveAll(KindSessionActor), n.AliveAll(KindBridge), n.DueAll()}, " "))
 	p.section("services")
 	p.name("services", n.ServiceName("session-actor")+" "+n.ServiceName("bridge"))
 	p.made("stats")(n.ServiceStats("bridge", "i1"))
@@ -230,6 +230,7 @@ func TestBadTokens(t *testing.T) {
 			"progress":        second(n.Progress(bad)),
 			"cancel":          second(n.Cancel(bad)),
 			"view":            second(n.View(bad)),
+			"readers":         second(n.Readers(bad)),
 			"alive":           second(n.Alive(KindBridge, bad)),
 			"alive kind":      second(n.Alive(bad, "i1")),
 			"stats":           second(n.ServiceStats("bridge", bad)),

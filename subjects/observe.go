@@ -54,6 +54,18 @@ func (n Names) ViewAll() string { return n.join("view", "*") }
 // ParseView returns the session of a View's subject.
 func (n Names) ParseView(subject string) (string, error) { return n.parsePerSession("view", subject) }
 
+// Readers returns the subject that answers requests with what a bridge that reads
+// the spaces of a target would read now.
+func (n Names) Readers(target string) (string, error) {
+	if err := ValidTarget(target); err != nil {
+		return "", err
+	}
+	return n.join("spaces", target), nil
+}
+
+// ReadersAll matches those requests for any target.
+func (n Names) ReadersAll() string { return n.join("spaces", "*") }
+
 // The kinds of daemons: what stands in the subject of a heartbeat, and in the
 // name of a service.
 const (
@@ -91,8 +103,8 @@ func (n Names) Timer(sid, wake string) (string, error) { return n.perWake("timer
 // Due returns the subject to which the schedule of a wake sends when it is due.
 func (n Names) Due(sid, wake string) (string, error) { return n.perWake("due", sid, wake) }
 
-// DueConsumer is the name of the consumer from which timer bridges pull what
-// the schedules of all wakes send.
+// DueConsumer is the name of the consumer from which session-actors pull what the
+// schedules of all wakes send.
 const DueConsumer = "due"
 
 // DueAll matches what the schedules of all wakes send.

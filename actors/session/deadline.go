@@ -13,8 +13,8 @@ func (s *State) needWake(deadline int64) {
 	}
 	if len(s.Wakes) == WakesMax {
 		// The one due last is of no use any more: this one comes before it
-		// and asks for the next. It is withdrawn; its settlement, if it comes
-		// all the same, is stale.
+		// and asks for the next. It is withdrawn; its schedule still fires, and
+		// that settlement has no effect.
 		last := 0
 		for i := range s.Wakes {
 			if s.Wakes[i].Due > s.Wakes[last].Due {

@@ -25,7 +25,7 @@ const (
 	DoorApprove Door = "approve" // approvers: decide over calls
 	DoorLLM     Door = "llm"     // model bridges
 	DoorTool    Door = "tool"    // tool bridges
-	DoorWake    Door = "wake"    // timer bridges, and session-actors
+	DoorWake    Door = "wake"    // session-actors
 	DoorStep    Door = "step"    // step hooks
 	DoorSpace   Door = "space"   // workspace bridges
 	DoorInstall Door = "install" // install records

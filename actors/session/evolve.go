@@ -3,6 +3,7 @@ package session
 import (
 	"encoding/binary"
 	"iter"
+	"slices"
 
 	"github.com/refold/refold/codec"
 )
@@ -37,11 +38,24 @@ func (s *State) Evolve(e Event) ([]Notice, error) {
 		say(s, NoticeSessionOpened, SessionOpened{Install: s.Install, Rules: int(s.Rules)})
 	}
 	typ, bad := s.apply(e)
+	s.lastType = uint8(slices.Index(lastTypes, typ) + 1)
 	if bad != nil {
 		say(s, NoticeEventRejected, EventRejected{Seq: e.Seq, Type: typ, Code: bad.code, Detail: bad.detail})
 		return s.said(), bad.code
 	}
 	return s.said(), nil
+}
+
+// lastTypes are the types that LastType knows.
+var lastTypes = EventTypes()
+
+// LastType returns the type of the event that was folded last. It is empty after a
+// load, and of an event of no known type.
+func (s *State) LastType() string {
+	if s.lastType == 0 {
+		return ""
+	}
+	return lastTypes[s.lastType-1]
 }
 
 // said returns the notices of the event being folded, and keeps none: a run's

@@ -20,6 +20,7 @@ type UsedGrant struct {
 	Sources []string   `msgpack:"sources,omitempty"`
 	Space   string     `msgpack:"space"` // a trailing * matches the rest
 	Target  string     `msgpack:"target,omitempty"`
+	Version string     `msgpack:"version,omitempty"` // 1, 1.4 or 1.4.2, that a manifest's must match
 }
 
 // The session's tools with which a model looks for packs and enables them.
@@ -229,7 +230,7 @@ func (s *State) dropOwn(run *Run) {
 func (s *State) usedGrants() (used []UsedGrant) {
 	add := func(g *Grant) {
 		if g.kind() == space.Pack && len(used) < GrantsMax {
-			used = append(used, UsedGrant{Attach: g.Attach, Kind: g.kind(), Sources: g.sources(), Space: g.Space, Target: g.Target})
+			used = append(used, UsedGrant{Attach: g.Attach, Kind: g.kind(), Sources: g.sources(), Space: g.Space, Target: g.Target, Version: g.Version})
 		}
 	}
 	if s.Spaces != nil {

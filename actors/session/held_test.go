@@ -124,9 +124,10 @@ func (h *held) next() error {
 }
 
 // standing is what no failure of a sync or a request changes: pins, the registry
-// that turns are offered from, and what the model was shown before the
-// transcript. An apply that fails at its boundary changes what is pending.
-type standing struct{ applied, rest string }
+// that turns are offered from, and what the model was shown before the transcript
+// of that turn. An apply that fails at its boundary changes what is pending. A
+// failure that ends a model's call may begin the next turn.
+type standing struct{ applied, rest, turn, mark string }
 
 func (h *held) standing() standing {
 	s := h.log.state
@@ -142,7 +143,11 @@ func (h *held) standing() standing {
 	for i := range pending {
 		pending[i].Pin.Lacks = nil
 	}
-	return standing{fmt.Sprintf("%+v %v", applied, x.Composed), fmt.Sprintf("%+v %v %v", pending, mark, s.NextRegistry().Hash())}
+	turn := ""
+	if s.Turn != nil {
+		turn = fmt.Sprint(s.Turn.Run, s.Turn.Number)
+	}
+	return standing{fmt.Sprintf("%+v %v", applied, x.Composed), fmt.Sprintf("%+v %v", pending, s.NextRegistry().Hash()), turn, mark.String()}
 }
 
 // check holds the latest event against the laws.
@@ -166,6 +171,9 @@ func (h *held) check(before standing) error {
 		}
 	}
 	now, e := h.standing(), h.log.history[len(h.log.history)-1]
+	if now.turn != before.turn {
+		before.turn, before.mark = now.turn, now.mark
+	}
 	switch settles := e.Door == session.DoorSpace || h.log.rejected != nil; {
 	case !applied && failed && now.applied != before.applied,
 		!applied && failed && settles && now != before:

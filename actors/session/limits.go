@@ -14,6 +14,8 @@ const (
 	NoticeBytesMax    = 768 << 10 // a notice's JSON; a larger output is given by its sequence
 	ProgressTextMax   = 8 << 10   // what a TurnSettled has of the turn's text
 	ProgressOutputMax = 1 << 10   // what a CallSettled has of the call's output
+	TroublesMax       = 16        // troubles of one heartbeat, and of one view
+	TroubleDetailMax  = 200       // bytes of a trouble's detail
 	TextBytesMax      = 256 << 10 // inline text of one Content; larger content is a blob
 	PartsMax          = 64        // parts of one Content, nested ones included
 	IDBytesMax        = 64        // an event's id, a submission
@@ -89,7 +91,7 @@ const (
 	SyncRunMinMS      = 1000           // the floor
 	SyncRunMaxMS      = 20 * 60 * 1000 // the cap
 	RevisionBytesMax  = 128            // a source's revision
-	LacksMax          = 32             // needs that a reader says are not met
+	LacksMax          = space.LacksMax // needs that a reader says are not met
 	SkillsActiveMax   = 16             // skills of a config, and active skills of a run
 	NoticeProblemsMax = 16             // problems in a notice
 

@@ -40,6 +40,9 @@ func (p Place) Append(b []byte) []byte {
 	return b
 }
 
+// IsWake reports whether the effect is a wake, which no bridge carries out.
+func (p Place) IsWake() bool { return p.wake > 0 }
+
 func (p Place) class() Class {
 	switch {
 	case p.wake > 0:

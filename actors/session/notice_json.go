@@ -98,6 +98,7 @@ func (q *quickWriter) turn(d *TurnSettled) {
 	q.given(`,"finish_reason":`, d.FinishReason)
 	q.given(`,"code":`, d.Code)
 	q.given(`,"detail":`, d.Detail)
+	q.some(`,"retry_at":`, d.RetryAt)
 	q.usage(&d.Usage)
 }
 

@@ -22,7 +22,7 @@ func TestNoticeQuickJSON(t *testing.T) {
 		"opened":                {SessionOpened{Install: codec.Sum([]byte("x")), Rules: 3}, true},
 		"started":               {RunPlaced{Run: 1, Seq: 7}, true},
 		"started by submission": {RunPlaced{Run: math.MaxUint32, Seq: math.MaxUint64, Submission: "a<b>&c'/ ~"}, true},
-		"turn":                  {TurnSettled{Effect: "r1t1", Calls: 2, Text: "hi", TextBytes: 9, FinishReason: "f", Code: "c", Detail: "d", Usage: UsageTotal{5, 1, 2, 3, 4}}, true},
+		"turn":                  {TurnSettled{Effect: "r1t1", Calls: 2, Text: "hi", TextBytes: 9, FinishReason: "f", Code: "c", Detail: "d", RetryAt: 7, Usage: UsageTotal{5, 1, 2, 3, 4}}, true},
 		"silent turn":           {TurnSettled{Effect: "r1t1"}, true},
 		"call":                  {CallSettled{Effect: "r1t1c0", ToolName: "look", Status: CallFailed, Code: "c", Detail: "d", DurationMS: 7, Output: "a\n\tb \"c\" \\", OutputBytes: 9}, true},
 		"silent call":           {CallSettled{Effect: "r1t1c0", ToolName: "look", Status: CallSucceeded}, true},
@@ -67,7 +67,7 @@ func TestNoticeQuickJSONKnowsAllMembers(t *testing.T) {
 	for _, test := range []struct {
 		of      any
 		members int
-	}{{noticeJSON{}, 7}, {SessionOpened{}, 2}, {RunPlaced{}, 5}, {TurnSettled{}, 8}, {CallSettled{}, 8}, {RunFinished{}, 10}, {UsageTotal{}, 5}, {Content{}, 5}} {
+	}{{noticeJSON{}, 7}, {SessionOpened{}, 2}, {RunPlaced{}, 5}, {TurnSettled{}, 9}, {CallSettled{}, 8}, {RunFinished{}, 10}, {UsageTotal{}, 5}, {Content{}, 5}} {
 		if got := reflect.TypeOf(test.of).NumField(); got != test.members {
 			t.Errorf("%T: got %d members, want %d: write the new one in notice_json.go, and count it here", test.of, got, test.members)
 		}
@@ -88,7 +88,7 @@ func FuzzNoticeQuickJSON(f *testing.F) {
 		case 1:
 			n.Data = RunPlaced{Run: uint32(u), Seq: u, Provider: a, Model: b, Submission: a}
 		case 3:
-			n.Data = TurnSettled{Effect: a, Calls: int(i), Text: b, TextBytes: i, FinishReason: a, Code: b, Detail: session}
+			n.Data = TurnSettled{Effect: a, Calls: int(i), Text: b, TextBytes: i, FinishReason: a, Code: b, Detail: session, RetryAt: i}
 		case 4:
 			n.Data = CallSettled{Effect: a, ToolName: b, Status: CallStatus(a), Code: b, DurationMS: i, Output: a, OutputBytes: i % 2}
 		case 2:

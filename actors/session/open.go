@@ -115,23 +115,27 @@ func (s *State) generation(t *Turn, room []byte) Effect {
 	c := &s.Run.Config
 	name := t.name()
 	g := Generation{
-		At: t.At, CacheTTL: c.CacheTTL, Class: ClassLLM, Defined: s.definitions(t), Effect: name, Items: s.Items[:t.Items], Model: c.Model, Params: c.Params,
+		At: t.At, CacheTTL: c.CacheTTL, Class: ClassLLM, Defined: s.definitions(t), Effect: name, Items: s.Items[:t.Items], Model: s.TurnModel(), Params: c.Params,
 		OutputTokensMax: int64(t.OutputTokensMax), Provider: c.Provider, ResponseFormat: c.ResponseFormat, RunMS: int64(t.RunMS), Session: s.Session, StartBy: t.startBy(), System: s.system(),
 		ToolChoice: s.toolChoice(t), Tools: s.refs(t.Toolset.Offers), Toolset: t.Toolset.Fingerprint, V: Version,
 	}
 	s.showPrompt(&g)
-	if choice := s.choice(); choice != nil {
-		if choice.Model != "" {
-			g.Model = choice.Model
-		}
-		if len(choice.Params) > 0 {
-			g.Params = choice.Params
-		}
+	if choice := s.choice(); choice != nil && len(choice.Params) > 0 {
+		g.Params = choice.Params
 	}
 	return Effect{
 		Name: name, Class: ClassLLM, Target: c.Provider, Claimed: true, Deadline: t.Deadline, StartBy: t.startBy(),
 		Payload: g.payload(room),
 	}
+}
+
+// TurnModel returns the model that the latest turn asks: its step's choice, else
+// the run's.
+func (s *State) TurnModel() string {
+	if choice := s.choice(); choice != nil && choice.Model != "" {
+		return choice.Model
+	}
+	return s.Run.Config.Model
 }
 
 // system returns the system text of the latest turn.
@@ -182,6 +186,20 @@ func (s *State) refs(offers []planner.Offer) []codec.Hash {
 	}
 	return hashes
 }
+
+// CallAsked returns when an open call that may run twice was asked, Unix ms; ok is
+// false for any other effect.
+func (s *State) CallAsked(effect string) (at int64, ok bool) {
+	p, ok := parseName(effect)
+	if _, status := s.statusOf(p); !ok || p.call < 0 || status != effectOpen {
+		return 0, false
+	}
+	c := &s.Turn.Batch.Calls[p.call]
+	return c.At, s.tool(c.ToolID).RetrySafe
+}
+
+// IsRetrySafe reports whether a call of the latest turn may be run twice.
+func (s *State) IsRetrySafe(c *Call) bool { return s.tool(c.ToolID).RetrySafe }
 
 // tool returns the spec of a tool that a call of the latest turn names.
 func (s *State) tool(id string) *planner.ToolSpec {

@@ -26,7 +26,8 @@ type TurnSettled struct {
 	FinishReason string     `json:"finish_reason,omitempty"`
 	Code         string     `json:"code,omitempty"` // of a turn that failed
 	Detail       string     `json:"detail,omitempty"`
-	Usage        UsageTotal `json:"usage"` // of this attempt
+	RetryAt      int64      `json:"retry_at,omitempty"` // Unix ms: a turn that failed is asked again then
+	Usage        UsageTotal `json:"usage"`              // of this attempt
 }
 
 // CallSettled is the data of the progress that a call has its result.
@@ -89,6 +90,19 @@ func (s *State) turnSettled(b *settlement, bad *refusal) {
 		d.Code, d.Detail = fault.Code, clip(fault.Detail, DetailBytesMax)
 	}
 	sayProgress(s, ProgressTurnSettled, d)
+}
+
+// turnRetries adds to what was said last, that an attempt at a turn failed, when
+// the next one is asked.
+func (s *State) turnRetries(at int64) {
+	last := len(s.progress) - 1
+	if s.live == nil || last < 0 {
+		return
+	}
+	if d, ok := s.progress[last].Data.(TurnSettled); ok {
+		d.RetryAt = at
+		s.progress[last].Data = d
+	}
 }
 
 // forgetTurnSettled takes back that a turn was settled, if this ends its run:

@@ -155,6 +155,9 @@ func (s *State) orphanFault(st *stack) *refusal {
 	return nil
 }
 
+// TurnRegistry returns the registry that the latest turn was offered from.
+func (s *State) TurnRegistry() *planner.Registry { return s.turnsOwn }
+
 // NextRegistry returns the registry that the session's next turn is offered
 // from.
 func (s *State) NextRegistry() *planner.Registry {

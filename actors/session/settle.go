@@ -6,7 +6,8 @@ import (
 
 // settle folds a settlement. The first one of an effect counts. An identical
 // repeat (same type, same canonical data) is a silent no-op, a different one
-// `effect_settled`, one of an effect long over `stale`. A settlement that
+// `effect_settled`, one of an effect long over `stale`. A wake may fire more
+// than once: a repeat of an old wake is a silent no-op. A settlement that
 // names an open effect but is otherwise unusable settles it as
 // `bad_settlement`, so that a fault in a bridge never hangs a session.
 func (s *State) settle(b *settlement) *refusal {
@@ -25,6 +26,9 @@ func (s *State) settle(b *settlement) *refusal {
 		}
 		return refuse(RejectEffectSettled, string(b.effect)+" was settled before, otherwise")
 	case effectOver:
+		if place.class() == ClassWake {
+			return nil // it can only say what the first one said
+		}
 		return refuse(RejectStale, string(b.effect)+" was over long before")
 	case effectNotBegun:
 		return refuse(RejectIllegalTransition, string(b.effect)+" has not begun: it waits for its group, or for a person")

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"path"
 	"strconv"
 
 	"github.com/refold/refold/planner"
@@ -145,6 +146,14 @@ func (s *State) viewSkills() (skills []ViewSkill) {
 	st.eachSkill(func(of *adopted, skill *space.Skill) {
 		skills = append(skills, ViewSkill{Skill: skill.Skill, Space: of.Space, Active: s.hasActive(of, skill.Skill), Why: s.unusable(of, skill)})
 	})
+	for i := range st.spaces {
+		of := &st.spaces[i]
+		for _, l := range of.manifest.LeftOut {
+			if name := path.Base(path.Dir(l.File)); space.IsSkillName(name) && len(skills) < space.SkillsMax {
+				skills = append(skills, ViewSkill{Skill: name, Space: of.Space, Why: l.File + " is faulty (" + string(l.Code) + ") and was left out"})
+			}
+		}
+	}
 	return skills
 }
 

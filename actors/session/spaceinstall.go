@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/refold/refold/codec"
@@ -76,10 +75,13 @@ func (in *Install) embed(g *Grant) error {
 		return fmt.Errorf("%s", r.problems[0])
 	}
 	pin := SpacePin{Hash: codec.Sum(g.Manifest), Kind: m.Kind, Space: m.Space, Version: m.Version}
-	for _, need := range needsOf(m) { // nobody has looked yet
-		if !strings.HasSuffix(need, "?") && !slices.Contains(pin.Lacks, need) && len(pin.Lacks) < LacksMax {
+	for _, need := range m.AllNeeds() { // nobody has looked yet
+		if !strings.HasSuffix(need, "?") {
 			pin.Lacks = append(pin.Lacks, need)
 		}
+	}
+	if len(pin.Lacks) > LacksMax {
+		return fmt.Errorf("%s", space.TooManyNeeds(pin.Lacks))
 	}
 	in.content.add(pin.Hash, m)
 	in.pins = append(in.pins, pin)

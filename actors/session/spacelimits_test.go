@@ -54,7 +54,7 @@ func longGrant() Grant {
 func longUsedGrants() []UsedGrant {
 	used := make([]UsedGrant, GrantsMax)
 	for i := range used {
-		used[i] = UsedGrant{Attach: []string{AttachOperator, AttachModel}, Kind: space.Pack, Sources: []string{"factory", "package", "module"}, Space: longToken, Target: longToken}
+		used[i] = UsedGrant{Attach: []string{AttachOperator, AttachModel}, Kind: space.Pack, Sources: []string{"factory", "package", "module"}, Space: longToken, Target: longToken, Version: strings.Repeat("9", space.VersionBytesMax)}
 	}
 	return used
 }

@@ -187,25 +187,13 @@ func (s *State) readManifest(r *read, o *OpenSync, b *settlement) bool {
 		r.Lacks, r.Source, r.by, r.revision = ready.Lacks, ready.Source, ready.Signature, ready.Revision
 	}
 	r.Version = r.manifest.Version
-	needs := needsOf(r.manifest)
+	needs := r.manifest.AllNeeds()
 	for i, need := range r.Lacks {
 		if !slices.Contains(needs, need) || slices.Contains(r.Lacks[:i], need) {
 			return r.refuse(CodeBadSettlement, "lacks["+strconv.Itoa(i)+"]: "+quoted(need)+" is no need of the manifest, or stands twice", nil)
 		}
 	}
 	return true
-}
-
-// needsOf returns all needs of a manifest.
-func needsOf(m *space.Manifest) []string {
-	needs := slices.Clone(m.Needs)
-	for i := range m.Tools {
-		needs = append(needs, m.Tools[i].Needs...)
-	}
-	for i := range m.Skills {
-		needs = append(needs, m.Skills[i].Needs...)
-	}
-	return needs
 }
 
 // uncovered returns a problem for each entry of a catalog whose tool a registry
@@ -235,6 +223,9 @@ func (a *adopted) uncovered(registry *planner.Registry) (problems []space.Proble
 // warnings returns what an operator should know of a space that can be staged.
 func (s *State) warnings(r *read, next *stack) []space.Problem {
 	warnings := append(r.uncovered(next.registry), r.unknownAllowed(next.registry)...)
+	for _, l := range r.manifest.LeftOut {
+		warnings = append(warnings, l.Problem())
+	}
 	if r.manifest.Scanned {
 		warnings = append(warnings, space.Problem{Code: space.NoIndex, Detail: "there is no index: write one with refold space index DIR > agent.workspace.json"})
 	}

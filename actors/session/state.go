@@ -59,6 +59,7 @@ type Record struct {
 	Rules       uint8          `msgpack:"rules"`
 	Runs        uint32         `msgpack:"runs"` // runs numbered so far
 	Closed      bool           `msgpack:"closed,omitempty"`
+	lastType    uint8          // place in lastTypes of the latest event's type; in no snapshot
 	Seq         uint64         `msgpack:"seq"` // stream sequence of the latest event
 	Session     string         `msgpack:"session"`
 	Spaces      *Spaces        `msgpack:"spaces,omitempty"`      // absent: the session never had a grant or prompt refs

@@ -299,6 +299,7 @@ func (s *State) generationFailed(f Fault) {
 	}
 	if r := run.Config.Retry; r != nil && r.covers(f) && int(t.Attempt)+1 < r.Attempts {
 		t.RetryAt = s.Clock + r.backoff(t.Attempt)
+		s.turnRetries(t.RetryAt)
 		return
 	}
 	s.endRun(Ended{Lifecycle: Failed, Code: f.Code, Detail: f.Detail}, nil)

@@ -36,7 +36,10 @@ type View struct {
 	Open  []ViewEffect `json:"open,omitempty"`
 	// Unserved are the targets of what is open, as llm/openai, for which no bridge
 	// was heard of late. The state does not know them: who answers fills them in.
-	Unserved   []string   `json:"unserved,omitempty"`
+	Unserved []string `json:"unserved,omitempty"`
+	// Troubles are what keeps what is open from being settled. Who answers fills
+	// them in too.
+	Troubles   []Trouble  `json:"troubles,omitempty"`
 	Items      int        `json:"items"` // length of the transcript
 	Transcript []ViewItem `json:"transcript,omitempty"`
 	Usage      UsageTotal `json:"usage"`
@@ -107,6 +110,25 @@ type ViewEffect struct {
 	Target   string `json:"target"`
 	Deadline int64  `json:"deadline"` // Unix ms
 }
+
+// Trouble is what keeps a session that waits, or will: a provider that fails, a
+// bridge that is gone. Bridges say it of their targets in heartbeats, and views
+// of what is open.
+type Trouble struct {
+	Target  string   `json:"target"`            // llm/openai
+	Code    string   `json:"code"`              // of the latest failure, or one of those below
+	Detail  string   `json:"detail,omitempty"`  // for people, at most TroubleDetailMax bytes
+	Since   int64    `json:"since,omitempty"`   // Unix ms
+	Next    int64    `json:"next,omitempty"`    // Unix ms: the next try; it may be under way
+	Effects []string `json:"effects,omitempty"` // of a view: what waits for it
+}
+
+// Codes of troubles that are no failure of a try.
+const (
+	TroubleLacks    = "lacks"         // the target is served without what it needs, such as a key
+	TroubleExecutor = "executor"      // what carries out calls says that something is wrong
+	TroubleSilent   = "bridge_silent" // the bridge that holds the effect is not heard
+)
 
 // ViewItem is one item of the transcript: where its text stands in the log.
 type ViewItem struct {

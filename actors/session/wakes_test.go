@@ -3,7 +3,6 @@ package session_test
 // Wakes are bounded, and none of them is just forgotten.
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -33,9 +32,9 @@ func TestWakesAreBounded(t *testing.T) {
 		t.Errorf("%d wakes are open, want %d", got, session.WakesMax)
 	}
 
-	// A withdrawn wake that comes all the same is late, and changes nothing.
-	if _, err := w.tell(session.DoorWake, session.TypeWakeSettled, map[string]any{"effect": "w1"}); !errors.Is(err, session.RejectStale) {
-		t.Errorf("got %v, want %v", err, session.RejectStale)
+	// A withdrawn wake still fires. It changes nothing, and nobody is told.
+	if notices, err := w.tell(session.DoorWake, session.TypeWakeSettled, map[string]any{"effect": "w1"}); err != nil || len(notices) > 0 {
+		t.Errorf("got %d notices (%v), want none", len(notices), err)
 	}
 
 	// What is due first wakes the session for all that is due later.

@@ -30,11 +30,11 @@ func TestBucketIsMadeAgain(t *testing.T) {
 			return nil
 		},
 		"get a note": func(ctx context.Context, b *bus.Bus) error {
-			note, rev, err := b.LaneNote(ctx, subjects.PastKey(1))
+			note, rev, err := b.LaneNote(ctx, subjects.GuardKey(1))
 			return nothing(note, rev != 0, err)
 		},
 		"put a note": func(ctx context.Context, b *bus.Bus) error {
-			_, err := b.PutLaneNote(ctx, subjects.PastKey(1), []byte("{}"), 0)
+			_, err := b.PutLaneNote(ctx, subjects.GuardKey(1), []byte("{}"), 0)
 			return err
 		},
 	}

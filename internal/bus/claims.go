@@ -14,8 +14,11 @@ import (
 const claimBytesMax = 1 << 10
 
 // ClaimBody is what a claim says: who may start the effect, or that nobody may.
+// Hash is the SHA-256 of the effect's payload in hex. A claim without it, such as
+// a session-actor's withdrawal, holds for any payload under the effect's name.
 type ClaimBody struct {
 	By        string `json:"by,omitempty"` // the instance
+	Hash      string `json:"hash,omitempty"`
 	Withdrawn bool   `json:"withdrawn,omitempty"`
 }
 
@@ -44,7 +47,8 @@ func ParseClaimBody(body []byte) (ClaimBody, error) {
 }
 
 // Claim stores a claim of an effect. The first that is stored stands for good: won tells whether it says what body says (it may
-// have been stored by an earlier, unanswered call), and holder is its body.
+// have been stored by an earlier, unanswered call), and holder is its body, which is
+// empty if the server can't read it.
 // When ctx ends before that is known the error wraps ErrUnknownOutcome, and
 // nothing may be started; claiming again is safe.
 func (b *Bus) Claim(ctx context.Context, name subjects.ClaimName, body []byte) (won bool, holder []byte, err error) {
@@ -84,7 +88,10 @@ func (c Claiming) Wait() (won bool, holder []byte, err error) {
 	if err = c.to.wait(c.of); err == nil {
 		err = c.write.err
 	}
+	var unreadable *UnreadableError
 	switch {
+	case errors.As(err, &unreadable):
+		return false, nil, nil
 	case err != nil:
 		return false, nil, fmt.Errorf("claim %s: %w", c.write.subject, err)
 	case c.write.held == nil:
@@ -102,8 +109,25 @@ func (b *Bus) claimWrite(name subjects.ClaimName, body []byte) (*write, error) {
 	return w, b.check(w, claimBytesMax)
 }
 
-// Withdraw stores the first claim of an effect as withdrawn: won, and no
-// bridge starts it. Else holder is the claim of the bridge that did.
-func (b *Bus) Withdraw(ctx context.Context, name subjects.EffectName) (won bool, holder []byte, err error) {
-	return b.Claim(ctx, subjects.ClaimName{EffectName: name, N: 1}, []byte(withdrawn))
+// Holder returns the instance that holds the latest claim of an effect; found is
+// false if nobody has claimed it, or it was withdrawn.
+func (b *Bus) Holder(ctx context.Context, name subjects.EffectName) (instance string, found bool, err error) {
+	for n := 1; ; n++ {
+		subject, err := b.names.Claim(subjects.ClaimName{EffectName: name, N: n})
+		if err != nil {
+			return "", false, err
+		}
+		m, err := b.leaderGet(ctx, b.names.EffectsStream(), getRequest{LastFor: subject})
+		if errors.Is(err, ErrNotFound) {
+			return instance, instance != "", nil
+		}
+		if err != nil {
+			return "", false, fmt.Errorf("read the claim on %s: %w", subject, err)
+		}
+		c, err := ParseClaimBody(m.data)
+		if err != nil || c.Withdrawn {
+			return "", false, nil //nolint:nilerr // what nobody can read names nobody
+		}
+		instance = c.By
+	}
 }

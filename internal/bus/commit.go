@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 )
 
 // Limits of a committer. What does not fit waits in the caller.
@@ -24,23 +25,34 @@ const (
 	// that waits for the connection, and most writes are small. The connection
 	// refuses what is too large even so.
 	checkedBytes = 4 << 10
+	// wakesGap is from one group of wakes to the next at least. Nothing waits for
+	// them but acknowledgements, and each group costs the server 2.5 ms, whatever it
+	// holds.
+	wakesGap = 100 * time.Millisecond
 	// rejectedMax is how often a message goes out in a batch that is rejected
 	// before it goes out alone.
 	rejectedMax = 3
+	// unreadMax is how often a name may be taken, and hold nothing that can be
+	// read, until its write fails.
+	unreadMax = 3
 )
 
 // write is one message to be stored. It belongs to the committer until its
 // commitment is done.
 type write struct {
-	subject string
-	data    []byte
-	id      string // Nats-Msg-Id; empty: none
-	msgpack bool   // what data is, for who reads it
-	fenced  bool   // its subject takes one message: a conflict is compared
-	order   string // those of one order are stored in order, one after another; empty: any order
+	subject     string
+	data        []byte
+	id          string // Nats-Msg-Id; empty: none
+	msgpack     bool   // what data is, for who reads it
+	traceParent string // header; empty: none
+	fenced      bool   // its subject takes one message: a conflict is compared
+	schedule    string // when it comes back, as a message of target; empty: it is no schedule
+	target      string // subject of that message
+	order       string // those of one order are stored in order, one after another; empty: any order
 
 	of       *commitment
 	rejected int  // batches with it that were rejected
+	unread   int  // how often its name was taken and held nothing that can be read
 	alone    bool // goes out in no batch any more
 
 	seq       uint64 // where it is stored
@@ -59,6 +71,8 @@ func (w *write) bytes() int { return len(w.data) + len(w.subject) + 256 }
 type committer struct {
 	bus    *Bus
 	stream string
+	gap    time.Duration // from one group to the next at least; 0: none
+	pace   pace          // of its goroutine, once that runs
 
 	mu sync.Mutex
 	waiting
@@ -192,10 +206,3 @@ func (c *committer) commitOne(ctx context.Context, w *write) error {
 
 // errOrder says that a write was not tried, since one before it failed.
 var errOrder = errors.New("not tried: what comes before it is not stored")
-
-// grouping reports whether what is stored goes out in groups: where the server
-// syncs every message, or a cluster agrees on each.
-func (b *Bus) grouping() bool {
-	d := b.Durability()
-	return d == DurabilityAlways || d == DurabilityReplicated
-}

@@ -96,6 +96,9 @@ func (s *committing) answered(number uint64, a acked) {
 		}
 	}
 	f := s.land(number, stored)
+	if s.pace.sent > 0 && s.inAir == 0 {
+		s.pace.end(time.Now())
+	}
 	w := f.one
 	switch {
 	case a.err == nil && w != nil:
@@ -209,7 +212,8 @@ func (s *committing) take(l looked) {
 const looksAtOnce = 32
 
 // look reads from the leader what fenced names hold. One that holds nothing is
-// free: another write was in flight and is not stored.
+// free: another write was in flight and is not stored. But one that is found to be
+// taken and to hold nothing several times can't be read.
 func (b *Bus) look(stream string, writes []*write, cause error) (l looked) {
 	ctx, cancel := context.WithTimeout(context.Background(), apiTimeout)
 	defer cancel()
@@ -244,6 +248,11 @@ func (b *Bus) look(stream string, writes []*write, cause error) (l looked) {
 		})
 	}
 	looking.Wait()
+	if w := writes[0]; len(writes) == 1 && !found[0] && ctx.Err() == nil && isTaken(cause) {
+		if w.unread++; w.unread == unreadMax {
+			w.err, found[0] = &UnreadableError{Stream: stream, Subject: w.subject, Err: cause}, true
+		}
+	}
 	l.pause = len(writes) == 1 && !found[0] || ctx.Err() != nil
 	for i, w := range writes {
 		if found[i] {

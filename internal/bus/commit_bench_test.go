@@ -72,7 +72,11 @@ func BenchmarkCommitSlices(b *testing.B) {
 
 func benchmarkBus(b *testing.B, mode bus.Durability) (*bus.Bus, jetstream.JetStream) {
 	node := bustest.Server(b, func(o *server.Options) { o.SyncAlways = mode == bus.DurabilityAlways })
-	c := connectAs(b, node.URL(), mode)
+	c, err := bus.Connect(testContext(b), bus.Options{URL: node.URL()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(c.Close)
 	if err := c.Provision(testContext(b), parse(b, ""), 1); err != nil {
 		b.Fatal(err)
 	}

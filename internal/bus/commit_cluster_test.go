@@ -28,7 +28,7 @@ func TestCommitCluster(t *testing.T) {
 
 	// Some names are taken; the rest is one batch again.
 	all := effects(40)
-	if err := s.b.AskAll(ctx, "s1", all[:3]); err != nil {
+	if err := ask(ctx, s.b, "s1", all[:3]...); err != nil {
 		t.Fatal(err)
 	}
 	all[1].Payload = []byte("other")
@@ -54,7 +54,7 @@ func TestCommitCluster(t *testing.T) {
 					t.Fatalf("step down of %s: %v %v", stream, answer, err)
 				}
 			}
-			if err := errors.Join(s.b.Ask(ctx, "s1", effect("r2t1c0", "alone")), s.b.Notify(ctx, "alone", 1, []byte("x"))); err != nil {
+			if err := errors.Join(ask(ctx, s.b, "s1", effect("r2t1c0", "alone")), s.b.Notify(ctx, "alone", 1, []byte("x"))); err != nil {
 				t.Fatal(err)
 			}
 		}

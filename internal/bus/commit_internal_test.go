@@ -277,7 +277,7 @@ func TestCommitterIsToldOnlyWhereItSends(t *testing.T) {
 	}{{DurabilityAlways, false}, {DurabilityUnknown, true}} {
 		s := testCommitting()
 		s.started = true // by nobody
-		s.bus.durable.Store(&durable{sync: syncing{is: test.mode}})
+		s.pace = pace{groups: test.mode == DurabilityAlways, judged: true}
 		queue := func() (told bool) {
 			w := &write{subject: "name", of: &commitment{ctx: context.Background(), left: 1, done: make(chan struct{})}}
 			if err := s.enqueue(w.of, []*write{w}, w.bytes()); err != nil {

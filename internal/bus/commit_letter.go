@@ -15,8 +15,8 @@ type letter struct {
 	used   int
 }
 
-// headersMost is how many headers a write can have: its fence, its id, what its
-// data is, and three of a batch.
+// headersMost is how many headers a write can have: its fence or its id, what its
+// data is, its trace context or its schedule's two, and three of a batch.
 const headersMost = 6
 
 // of returns the message that w is sent as, until the next call.
@@ -35,6 +35,13 @@ func (l *letter) of(w *write, reply string) *nats.Msg {
 	}
 	if w.msgpack {
 		l.set(subjects.HeaderContentType, subjects.ContentTypeMsgpack)
+	}
+	if w.traceParent != "" {
+		l.set(subjects.HeaderTraceParent, w.traceParent)
+	}
+	if w.schedule != "" {
+		l.set(subjects.HeaderSchedule, w.schedule)
+		l.set(subjects.HeaderScheduleTarget, w.target)
 	}
 	return &l.msg
 }

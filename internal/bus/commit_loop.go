@@ -31,6 +31,7 @@ type committing struct {
 	fell  []uint64            // flights that could not be sent
 	wait  time.Duration       // backoff after a trouble; 0: none
 	until time.Time           // nothing is sent before
+	next  time.Time           // no group is sent before
 
 	looked   chan looked // what a look at the stream came to
 	looking  int
@@ -86,6 +87,7 @@ func (c *committer) run() {
 		case p := <-s.denied:
 			s.deny(p)
 		case <-s.reset:
+			s.wait, s.until = 0, time.Time{} // without a connection nothing could be sent
 			s.again(0)
 		case <-s.pausing():
 			s.until = time.Time{}
@@ -107,7 +109,7 @@ const letOthersRounds = 12
 // load holds a fifth to a half more. Where nobody could run, nothing is waited
 // for.
 func (s *committing) letOthers() {
-	if s.inAir > 0 || !s.bus.grouping() {
+	if s.inAir > 0 || !s.pace.groups || time.Now().Before(s.next) {
 		return
 	}
 	for range letOthersRounds {
@@ -115,12 +117,17 @@ func (s *committing) letOthers() {
 	}
 }
 
-// pausing returns a channel that tells the end of a backoff; nil without one.
+// pausing returns a channel that tells the end of a backoff, or when a group that
+// is ready may be sent; nil if nothing waits for that.
 func (s *committing) pausing() <-chan time.Time {
-	if s.until.IsZero() {
+	until := s.until
+	if until.IsZero() && len(s.ready) > 0 && s.inAir == 0 && time.Now().Before(s.next) {
+		until = s.next
+	}
+	if until.IsZero() {
 		return nil
 	}
-	return time.After(time.Until(s.until))
+	return time.After(time.Until(until))
 }
 
 // send sends what may be sent now.
@@ -144,24 +151,27 @@ func (s *committing) send() {
 	s.mu.Unlock()
 }
 
-// waits reports whether a group is in the air, so that nothing is sent before its
-// answer, whatever is queued.
-func (s *committing) waits() bool { return s.inAir > 0 && s.bus.grouping() }
+// waits reports whether a group is in the air, or a burst that is measured, so that
+// nothing is sent before its answer, whatever is queued.
+func (s *committing) waits() bool { return s.inAir > 0 && (s.pace.groups || s.pace.sent > 0) }
 
 // sendReady sends what may be sent of all that is ready. Where each sync costs,
 // what comes while a group is in the air is the next group; else nothing waits
 // for anything but what its order demands.
 func (s *committing) sendReady() {
-	if !s.bus.grouping() {
-		s.sendEach(false)
+	if !s.pace.groups {
+		s.sendSingles()
 		return
 	}
-	if s.inAir > 0 || s.looking > 0 {
+	if s.inAir > 0 || s.looking > 0 || time.Now().Before(s.next) {
 		return
+	}
+	if s.gap > 0 {
+		s.next = time.Now().Add(s.gap)
 	}
 	alone := slices.ContainsFunc(s.ready, func(w *write) bool { return w.alone })
 	if alone || len(s.ready) < batchLeast || time.Now().Before(s.noBatch) {
-		s.sendEach(alone)
+		s.sendEach(alone, commitWritesMax)
 		return
 	}
 	n, bytes := 0, 0
@@ -196,9 +206,24 @@ func (s *committing) dropEnded() {
 	}
 }
 
-// sendEach sends single messages: of one order the first, and no other until
-// that is answered. With alone only those that go in no batch.
-func (s *committing) sendEach(alone bool) {
+// sendSingles sends single messages, the first ones in bursts that are measured.
+func (s *committing) sendSingles() {
+	switch {
+	case s.pace.sent > 0:
+	case s.pace.judged || len(s.ready) < paceLeast:
+		s.sendEach(false, commitWritesMax)
+	case s.inAir == 0:
+		now := time.Now()
+		if s.sendEach(false, paceMost); s.inAir >= paceLeast { // else others wait for some of their order
+			s.pace.begin(s.inAir, now)
+		}
+	}
+}
+
+// sendEach sends single messages, until so many are in the air: of one order the
+// first, and no other until that is answered. With alone only those that go in no
+// batch.
+func (s *committing) sendEach(alone bool, most int) {
 	ready := s.ready // what is dropped changes s.ready
 	s.ready = nil
 	rest, now := ready[:0], time.Now()
@@ -209,7 +234,7 @@ func (s *committing) sendEach(alone bool) {
 			s.settle(w)
 		case w.order != "" && s.busy[w.order]:
 			s.held[w.order] = append(s.held[w.order], w)
-		case alone && !w.alone, s.inAir >= commitWritesMax:
+		case alone && !w.alone, s.inAir >= most:
 			rest = append(rest, w)
 		default:
 			if w.order != "" {

@@ -149,7 +149,7 @@ func TestCommitClose(t *testing.T) {
 		for i := range n {
 			go func() {
 				if i%2 == 0 {
-					errs <- s.b.Ask(ctx, fmt.Sprint("s", i), effect("r1t1c0", "x"))
+					errs <- ask(ctx, s.b, fmt.Sprint("s", i), effect("r1t1c0", "x"))
 					return
 				}
 				_, err := s.b.Publish(ctx, session.DoorIn, "s1", []byte("x"), "")

@@ -44,7 +44,7 @@ func (s *storing) batchesAgain() {
 	bustest.Until(s.t, "a slice is a batch again", func() bool {
 		round++
 		before := s.count("REFOLD_FX")
-		if err := s.b.AskAll(testContext(s.t), fmt.Sprint("again", round), effects(8)); err != nil {
+		if err := ask(testContext(s.t), s.b, fmt.Sprint("again", round), effects(8)...); err != nil {
 			s.t.Fatal(err)
 		}
 		return len(batches(s.all("REFOLD_FX")[before:])) == 1
@@ -57,12 +57,12 @@ func TestCommitNamesTaken(t *testing.T) {
 	inModes(t, func(t *testing.T, s *storing) {
 		ctx, all := testContext(t), effects(40)
 		for _, i := range []int{0, 7, 39} { // the same bytes
-			if err := s.b.Ask(ctx, "s1", all[i]); err != nil {
+			if err := ask(ctx, s.b, "s1", all[i]); err != nil {
 				t.Fatal(err)
 			}
 		}
 		for _, i := range []int{11, 30} {
-			if err := s.b.Ask(ctx, "s1", effect(all[i].Name, "other")); err != nil {
+			if err := ask(ctx, s.b, "s1", effect(all[i].Name, "other")); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -86,10 +86,10 @@ func TestCommitNamesTaken(t *testing.T) {
 		if got, want := len(stored), 42; got != want {
 			t.Errorf("got %d messages, want %d", got, want)
 		}
-		if won, holder, err := s.b.Withdraw(ctx, claimOf("s1", all[2].Name, 1).EffectName); err != nil || won || string(holder) != string(bridge) {
+		if won, holder, err := s.b.Claim(ctx, claimOf("s1", all[2].Name, 1), []byte(`{"withdrawn":true}`)); err != nil || won || string(holder) != string(bridge) {
 			t.Errorf("withdraw what is claimed: got %v %s %v, want the bridge's claim", won, holder, err)
 		}
-		if won, _, err := s.b.Withdraw(ctx, claimOf("s1", all[3].Name, 1).EffectName); err != nil || !won {
+		if won, _, err := s.b.Claim(ctx, claimOf("s1", all[3].Name, 1), []byte(`{"withdrawn":true}`)); err != nil || !won {
 			t.Errorf("withdraw again: got %v %v, want it won", won, err)
 		}
 		counts := batches(s.all("REFOLD_FX"))
@@ -214,7 +214,7 @@ func TestCommitStreamFull(t *testing.T) {
 	t.Parallel()
 	inModes(t, func(t *testing.T, s *storing) {
 		ctx := testContext(t)
-		if err := s.b.AskAll(ctx, "s1", effects(10)); err != nil {
+		if err := ask(ctx, s.b, "s1", effects(10)...); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := s.b.Publish(ctx, session.DoorIn, "s1", []byte("first"), ""); err != nil {
@@ -241,7 +241,7 @@ func TestCommitStreamFull(t *testing.T) {
 		for stream, most := range map[string]int64{"REFOLD_FX": 30, "REFOLD_LOG": 2} {
 			s.reconfigure(stream, func(c *jetstream.StreamConfig) { c.MaxMsgs = most })
 		}
-		if err := s.b.AskAll(ctx, "s1", effects(30)); err != nil {
+		if err := ask(ctx, s.b, "s1", effects(30)...); err != nil {
 			t.Errorf("with room again: %v", err)
 		}
 		if seq, err := s.b.Publish(ctx, session.DoorIn, "s1", []byte("second"), ""); err != nil || seq != 2 {

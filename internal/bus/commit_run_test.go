@@ -32,7 +32,7 @@ func testBus(t *testing.T, node *bustest.Node, mode Durability) (*Bus, context.C
 		t.Fatal(err)
 	}
 	t.Cleanup(b.Close)
-	return b, ctx
+	return b.Groups(mode == DurabilityAlways), ctx
 }
 
 func provisionTest(t *testing.T, ctx context.Context, b *Bus) {

@@ -21,7 +21,7 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// modes are what an operator says of the servers: in groups under always.
+// modes are as if the servers synced each message, or did not.
 var modes = map[string]bus.Durability{"batches": bus.DurabilityAlways, "singles": bus.DurabilityUnknown}
 
 // storing is a bus with its streams, and a plain client beside it.
@@ -59,7 +59,7 @@ func connectAs(t testing.TB, url string, mode bus.Durability) *bus.Bus {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.Close)
-	return b
+	return b.Groups(mode == bus.DurabilityAlways)
 }
 
 // kept is one message of a stream.
@@ -212,7 +212,7 @@ func (l *load) run() {
 	}
 	for i := range l.n {
 		name, sid := fmt.Sprintf("r1t%dc0", i+1), fmt.Sprintf("s%d", i%7)
-		call("ask "+name, func() error { return s.b.Ask(ctx, "ask", effect(name, name)) })
+		call("ask "+name, func() error { return ask(ctx, s.b, "ask", effect(name, name)) })
 		call("notify", func() error { return s.b.Notify(ctx, fmt.Sprint("alone", i), 1, []byte("1")) })
 		call("publish "+name, func() error {
 			id := name
@@ -345,7 +345,7 @@ func TestCommitBatchesWhatPays(t *testing.T) {
 		want []int // messages per batch
 	}{{1, nil}, {7, nil}, {8, []int{8}}, {1000, []int{1000}}, {1900, []int{900, 1000}}} {
 		before := s.count("REFOLD_FX")
-		if err := s.b.AskAll(ctx, fmt.Sprint("n", test.n), effects(test.n)); err != nil {
+		if err := ask(ctx, s.b, fmt.Sprint("n", test.n), effects(test.n)...); err != nil {
 			t.Fatal(err)
 		}
 		stored := s.all("REFOLD_FX")[before:]

@@ -107,7 +107,7 @@ func (c *Conf) ConfJSON(name string) ([]byte, error) {
 		}
 		return json.MarshalIndent(consumer.cfg, "", "  ")
 	}
-	return nil, fmt.Errorf("no stream or consumer %q: use one of %s, %s for that of the timer bridges, or <class>-<target> for a bridge's consumer",
+	return nil, fmt.Errorf("no stream or consumer %q: use one of %s, %s for that of wakes, or <class>-<target> for a bridge's consumer",
 		name, strings.Join(c.Names(), " "), subjects.DueConsumer)
 }
 

@@ -88,14 +88,16 @@ type Bus struct {
 	reconnects atomic.Int64
 
 	// What is stored goes through one committer for each stream.
-	logs, effects, notices *committer
-	answers                answers
-	together               together // direct reads of a few events
-	resets                 turns    // of lanes
+	logs, effects, timers, notices *committer
+	answers                        answers
+	together                       together // direct reads of a few events
+	resets                         turns    // of lanes
 
 	bucket atomic.Pointer[jetstream.StreamConfig] // of snapshots, as Provision made it
 	lanes  atomic.Pointer[Conf]                   // as Provision made them
 	floors laneFloors
+
+	dial dialer
 
 	mu sync.Mutex
 	kv jetstream.KeyValue // looked up when first used
@@ -114,7 +116,9 @@ func Connect(ctx context.Context, o Options) (*Bus, error) {
 	if b.log == nil {
 		b.log = slog.New(slog.DiscardHandler)
 	}
-	b.logs, b.effects, b.notices = newCommitter(b, names.LogStream()), newCommitter(b, names.EffectsStream()), newCommitter(b, names.NoticesStream())
+	b.logs, b.effects = newCommitter(b, names.LogStream()), newCommitter(b, names.EffectsStream())
+	b.timers, b.notices = newCommitter(b, names.TimersStream()), newCommitter(b, names.NoticesStream())
+	b.timers.gap, b.timers.pace = wakesGap, pace{groups: true, judged: true}
 	var nctx natsContext
 	if o.Context != "" {
 		if nctx, err = readContext(o.Context); err != nil {
@@ -124,13 +128,13 @@ func Connect(ctx context.Context, o Options) (*Bus, error) {
 	if o.CoreOnly {
 		b.unanswered = &unanswered{}
 	}
-	dial := &dialer{}
-	opts, err := b.options(o, nctx, dial)
+	b.dial.server = o.InProcess
+	opts, err := b.options(o, nctx)
 	if err != nil {
 		return nil, err
 	}
 	if b.nc, err = nats.Connect(b.url, opts...); err != nil {
-		return nil, b.connectError(ctx, err, dial)
+		return nil, b.connectError(ctx, err)
 	}
 	if err = b.usable(nctx); err == nil && !o.CoreOnly {
 		err = b.hasJetStream(ctx)
@@ -145,9 +149,13 @@ func Connect(ctx context.Context, o Options) (*Bus, error) {
 	return b, nil
 }
 
+// Conn returns the connection and its JetStream, for programs that check what
+// others publish.
+func (b *Bus) Conn() (*nats.Conn, jetstream.JetStream) { return b.nc, b.js }
+
 // Close closes the connection; what waits on it ends with an error.
 func (b *Bus) Close() {
-	for _, c := range []*committer{b.logs, b.effects, b.notices} {
+	for _, c := range []*committer{b.logs, b.effects, b.timers, b.notices} {
 		c.close()
 	}
 	b.nc.Close()
@@ -160,10 +168,17 @@ func (b *Bus) Names() subjects.Names { return b.names }
 // credentials.
 func (b *Bus) URL() string { return b.nc.ConnectedUrlRedacted() }
 
+// Epoch counts the connections that this Bus has begun. An ack,
+// nak or in-progress of a delivery is sent only in the epoch in which it was
+// delivered: a server that lost the unsynced end of a stream uses its sequences
+// again, and an acknowledgement of the former message would acknowledge the new one.
+// Whatever else was read by sequence is as old as its epoch.
+func (b *Bus) Epoch() uint64 { return b.dial.begun.Load() }
+
 // ServerVersion returns the version of the server that is connected now.
 func (b *Bus) ServerVersion() string { return b.nc.ConnectedServerVersion() }
 
-func (b *Bus) options(o Options, nctx natsContext, dial *dialer) ([]nats.Option, error) {
+func (b *Bus) options(o Options, nctx natsContext) ([]nats.Option, error) {
 	b.url = firstOf(o.URL, nctx.URL, nats.DefaultURL)
 	b.where = redact(b.url)
 	opts := []nats.Option{
@@ -171,6 +186,7 @@ func (b *Bus) options(o Options, nctx natsContext, dial *dialer) ([]nats.Option,
 		nats.Timeout(connectTimeout),
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(reconnectWait),
+		nats.ReconnectBufSize(-1), // what was to be said over a lost connection is not said over the next one: see Epoch
 		nats.IgnoreAuthErrorAbort(),
 		nats.PingInterval(pingInterval),
 		nats.PermissionErrOnSubscribe(true),
@@ -188,9 +204,9 @@ func (b *Bus) options(o Options, nctx natsContext, dial *dialer) ([]nats.Option,
 	}
 	if o.InProcess != nil {
 		b.where = "the server in this process"
-		opts = append(opts, nats.InProcessServer(o.InProcess))
+		opts = append(opts, nats.InProcessServer(&b.dial))
 	} else {
-		opts = append(opts, nats.SetCustomDialer(dial))
+		opts = append(opts, nats.SetCustomDialer(&b.dial))
 		if o.Creds != "" {
 			nctx.Creds = o.Creds
 		}
@@ -222,10 +238,10 @@ func (b *Bus) onError(_ *nats.Conn, sub *nats.Subscription, err error) {
 }
 
 // connectError says why there is no connection.
-func (b *Bus) connectError(ctx context.Context, err error, dial *dialer) error {
+func (b *Bus) connectError(ctx context.Context, err error) error {
 	// A server that is too old may end the handshake in any way; what it said
 	// of itself first tells more than how.
-	if v := dial.serverVersion(); v != "" && tooOld(v) {
+	if v := b.dial.serverVersion(); v != "" && tooOld(v) {
 		return &VersionError{Server: v, Least: leastVersion()}
 	}
 	if ctx.Err() != nil {

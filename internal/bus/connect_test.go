@@ -224,7 +224,7 @@ func TestDeniedPublish(t *testing.T) {
 	started := time.Now()
 	for what, f := range map[string]func() error{
 		"refold.ctl.s1":                        func() error { _, err := b.Publish(ctx, session.DoorCtl, "s1", []byte("{}"), ""); return err },
-		"refold.fx.tool.host.s1.r1t1":          func() error { return b.Ask(ctx, "s1", effect("r1t1", "x")) },
+		"refold.fx.tool.host.s1.r1t1":          func() error { return ask(ctx, b, "s1", effect("r1t1", "x")) },
 		"$JS.API.STREAM.INFO.REFOLD_LOG":       func() error { _, err := b.LastSeq(ctx); return err },
 		"$JS.API.STREAM.MSG.GET.REFOLD_LOG":    func() error { _, _, err := b.LastOf(ctx, session.DoorIn, "s1"); return err },
 		"refold.view.s1":                       func() error { _, err := b.RequestView(ctx, "s1"); return err },

@@ -52,12 +52,11 @@ var cases = map[string]func(*testing.T, env){
 	"notify":                    notifyContract,
 	"follow":                    followContract,
 	"snapshots":                 snapshotsContract,
-	"waiting":                   waitingContract,
-	"lane heads":                laneHeads,
+	"snapshots, listed":         listSnapshots,
 	"tail":                      tailContract,
 	"witness":                   witnessContract,
 	"quarantine":                quarantineContract,
-	"past":                      pastContract,
+	"lane notes":                noteContract,
 	"blobs":                     blobsContract,
 	"blobs at once":             blobsAtOnce,
 	"live and cancel":           liveAndCancel,
@@ -104,9 +103,33 @@ func firstFences(t *testing.T, e env) {
 	ctx := testContext(t)
 	_, _, install := e.b.PublishInstall(ctx, []byte("{}"), true)
 	_, blob := e.b.PutBlob(ctx, nil) // no chunks, which are not fenced
-	if err := errors.Join(install, blob, e.b.Ask(ctx, "first", effect("r1t1", "first"))); err != nil {
+	if err := errors.Join(install, blob, ask(ctx, e.b, "first", effect("r1t1", "first"))); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// ask stores effects of a session, as its owner does.
+func ask(ctx context.Context, b *bus.Bus, sid string, effects ...session.Effect) error {
+	outputs := make([]bus.Output, len(effects))
+	for i := range effects {
+		outputs[i] = bus.Output{Session: sid, Effect: &effects[i]}
+	}
+	return errors.Join(b.Store(ctx, outputs)...)
+}
+
+// storedUnder returns the effect that is stored under a subject.
+func storedUnder(ctx context.Context, b *bus.Bus, subject string) (data []byte, found bool, err error) {
+	name, err := b.Names().ParseEffect(subject)
+	if err != nil {
+		return nil, false, err
+	}
+	all, err := b.ListEffects(ctx, name.Session)
+	for _, one := range all {
+		if one.Name == name {
+			return one.Payload, true, err
+		}
+	}
+	return nil, false, err
 }
 
 func (e env) publish(door session.Door, sid string, payload string) uint64 {
@@ -240,7 +263,7 @@ func publishOverTheLimit(t *testing.T, e env) {
 	if ev, err = e.b.EventAt(e.ctx, seq); err != nil || !bytes.Equal(ev.Payload, at) {
 		t.Errorf("by sequence: got %d bytes, %v", len(ev.Payload), err)
 	}
-	err = e.b.Ask(e.ctx, "large", session.Effect{Name: "r1t1", Class: session.ClassLLM, Target: "p", Payload: append(at, 'x')})
+	err = ask(e.ctx, e.b, "large", session.Effect{Name: "r1t1", Class: session.ClassLLM, Target: "p", Payload: append(at, 'x')})
 	if !errors.As(err, &large) {
 		t.Errorf("ask: got %v, want a MaxPayloadError", err)
 	}
@@ -280,7 +303,7 @@ func publishBadNames(t *testing.T, e env) {
 				t.Errorf("read %q: got no error", sid)
 			}
 		}
-		if err := e.b.Ask(e.ctx, sid, session.Effect{Name: "r1t1", Class: session.ClassLLM, Target: "p", Payload: []byte("x")}); err == nil {
+		if err := ask(e.ctx, e.b, sid, session.Effect{Name: "r1t1", Class: session.ClassLLM, Target: "p", Payload: []byte("x")}); err == nil {
 			t.Errorf("ask for %q: got no error", sid)
 		}
 		if _, _, err := e.b.Claim(e.ctx, claimOf(sid, "r1t1", 1), []byte("x")); err == nil {
@@ -498,7 +521,7 @@ func TestFullAndMissing(t *testing.T) {
 	if _, err := b.Publish(ctx, session.DoorIn, "s1", []byte("{}"), ""); !errors.Is(err, bus.ErrNoStream) {
 		t.Errorf("publish without streams: got %v, want ErrNoStream", err)
 	}
-	if err := b.Ask(ctx, "s1", effect); !errors.Is(err, bus.ErrNoStream) {
+	if err := ask(ctx, b, "s1", effect); !errors.Is(err, bus.ErrNoStream) {
 		t.Errorf("ask without streams: got %v, want ErrNoStream", err)
 	}
 	for _, err := range b.ReadSession(ctx, "s1", 0, 0, false) {
@@ -533,18 +556,18 @@ func TestFullAndMissing(t *testing.T) {
 	if _, err := b.Publish(ctx, session.DoorIn, "s1", []byte("{}"), ""); !errors.Is(err, bus.ErrStreamFull) {
 		t.Errorf("publish to a full log: got %v, want ErrStreamFull", err)
 	}
-	if err := b.Ask(ctx, "s1", effect); err != nil {
+	if err := ask(ctx, b, "s1", effect); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Ask(ctx, "s1", effect); err != nil {
+	if err := ask(ctx, b, "s1", effect); err != nil {
 		t.Errorf("ask again what is stored, on a full stream: got %v", err)
 	}
 	effect.Name = "r1t2"
-	if err := b.Ask(ctx, "s1", effect); !errors.Is(err, bus.ErrStreamFull) {
+	if err := ask(ctx, b, "s1", effect); !errors.Is(err, bus.ErrStreamFull) {
 		t.Errorf("ask on a full stream: got %v, want ErrStreamFull", err)
 	}
 	var api *jetstream.APIError
-	if err := b.Ask(ctx, "s1", effect); !errors.As(err, &api) {
+	if err := ask(ctx, b, "s1", effect); !errors.As(err, &api) {
 		t.Errorf("got %v, want JetStream's own error inside", err)
 	}
 }

@@ -115,37 +115,6 @@ func (b *Bus) SubscribeCancel(ctx context.Context, fn func(sid string, payload [
 // runs, or none has the session's lane.
 var ErrNoView = errors.New("nobody answers with this session's view: is a session-actor running?")
 
-// ServeView answers requests for Views until ctx ends. fn returns the JSON to
-// answer with; nil means that another process will answer; an error is told to
-// who asks. Requests come one at a time, so fn must not wait long: what takes
-// time goes to a goroutine that calls reply.
-func (b *Bus) ServeView(ctx context.Context, fn func(sid string, reply func([]byte, error))) error {
-	return b.subscribe(ctx, b.names.ViewAll(), func(msg *nats.Msg) {
-		sid, err := b.names.ParseView(msg.Subject)
-		if err != nil {
-			b.replyView(msg, nil, err)
-			return
-		}
-		fn(sid, func(view []byte, err error) { b.replyView(msg, view, err) })
-	})
-}
-
-func (b *Bus) replyView(msg *nats.Msg, view []byte, err error) {
-	if view == nil && err == nil || msg.Reply == "" {
-		return
-	}
-	answer := nats.NewMsg(msg.Reply)
-	answer.Data = view
-	if err != nil {
-		answer.Data = nil
-		answer.Header.Set(subjects.HeaderServiceErrorCode, "500")
-		answer.Header.Set(subjects.HeaderServiceError, err.Error())
-	}
-	if err := b.nc.PublishMsg(answer); err != nil {
-		b.log.Warn("view_not_sent", "subject", msg.Subject, "error", err.Error())
-	}
-}
-
 // RequestView asks for a session's View and returns its JSON. ErrNoView means
 // that nobody listens, or that nobody answered before ctx ended.
 func (b *Bus) RequestView(ctx context.Context, sid string) ([]byte, error) {
@@ -158,7 +127,7 @@ func (b *Bus) RequestView(ctx context.Context, sid string) ([]byte, error) {
 	answer, err := b.nc.RequestWithContext(watched, subject, nil)
 	err = because(watched, err)
 	switch {
-	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, context.DeadlineExceeded), errors.Is(err, errReconnected):
+	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, context.DeadlineExceeded), errors.Is(err, errReconnected), errors.Is(err, nats.ErrReconnectBufExceeded):
 		return nil, fmt.Errorf("view of %s: %w (%w)", sid, ErrNoView, err)
 	case err != nil:
 		return nil, fmt.Errorf("view of %s: %w", sid, typed(err))

@@ -74,22 +74,24 @@ func viewContract(t *testing.T, e env) {
 	if _, err := e.b.RequestView(e.ctx, "view"); !errors.Is(err, bus.ErrNoView) {
 		t.Errorf("nobody serves: got %v, want ErrNoView", err)
 	}
-	ctx, cancel := context.WithCancel(e.ctx)
-	defer cancel()
 	server := e.all[len(e.all)-1]
-	err := server.ServeView(ctx, func(sid string, reply func([]byte, error)) {
-		switch sid {
-		case "view-bad":
-			reply(nil, errors.New("it is quarantined"))
-		case "view-silent":
-			reply(nil, nil)
-		default:
-			go reply([]byte(`{"session":"`+sid+`"}`), nil)
-		}
+	stop, err := server.Register(e.ctx, bus.Service{Kind: "session-actor", Version: "1.0.0"}, bus.Endpoint{
+		Name: "view", Subject: e.names.ViewAll(),
+		Answer: func(subject string, _ []byte) ([]byte, error) {
+			switch sid, err := e.names.ParseView(subject); sid {
+			case "view-bad":
+				return nil, errors.New("it is quarantined")
+			case "view-silent":
+				return nil, nil
+			default:
+				return []byte(`{"session":"` + sid + `"}`), err
+			}
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = stop() }) // fails on a closed connection only
 	bustest.Until(t, "views are served", func() bool {
 		_, err := e.b.RequestView(e.ctx, "view")
 		return err == nil

@@ -7,20 +7,34 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
+
+	"github.com/nats-io/nats.go"
 )
 
 // infoBytesMax is how much of a server's first words is looked at.
 const infoBytesMax = 16 << 10
 
 // dialer connects, and listens in on the first line that the server says: it
-// has the server's version even if the handshake fails later.
+// has the server's version even if the handshake fails later. It counts the
+// connections that were begun.
 type dialer struct {
+	begun  atomic.Uint64
+	server nats.InProcessConnProvider // nil: none in this process
+
 	mu      sync.Mutex
 	version string
 }
 
+// InProcessConn implements nats.InProcessConnProvider.
+func (d *dialer) InProcessConn() (net.Conn, error) {
+	d.begun.Add(1)
+	return d.server.InProcessConn()
+}
+
 // Dial implements nats.CustomDialer.
 func (d *dialer) Dial(network, address string) (net.Conn, error) {
+	d.begun.Add(1)
 	conn, err := net.DialTimeout(network, address, connectTimeout)
 	if err != nil {
 		return nil, err

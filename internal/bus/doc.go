@@ -22,6 +22,10 @@
 //   - Direct reads may be behind. Whatever decides something is read from the
 //     leader, or checked against it.
 //   - A read is complete and in order, or ends with an error.
+//   - A delivery is answered over the connection that brought it, or not at all: see
+//     Epoch. So the connection buffers nothing while it is being made again.
+//   - A name that is taken and can't be read is an *UnreadableError after three
+//     tries.
 //   - Nothing over a limit is sent: *MaxPayloadError, at once.
 //
 // # Glossary

@@ -27,15 +27,15 @@ func (e env) effectSubject(sid, name string) string {
 
 func askContract(t *testing.T, e env) {
 	subject := e.effectSubject("ask", "r1t1c0")
-	if _, found, err := e.b.EffectStored(e.ctx, subject); err != nil || found {
+	if _, found, err := storedUnder(e.ctx, e.b, subject); err != nil || found {
 		t.Errorf("before: got %v %v, want nothing", found, err)
 	}
 	for i := range 3 {
-		if err := e.all[i%len(e.all)].Ask(e.ctx, "ask", effect("r1t1c0", "one")); err != nil {
+		if err := ask(e.ctx, e.all[i%len(e.all)], "ask", effect("r1t1c0", "one")); err != nil {
 			t.Fatalf("asking for the %dth time: %v", i+1, err)
 		}
 	}
-	err := e.b.Ask(e.ctx, "ask", effect("r1t1c0", "two"))
+	err := ask(e.ctx, e.b, "ask", effect("r1t1c0", "two"))
 	var violation *bus.ViolationError
 	if !errors.As(err, &violation) {
 		t.Fatalf("other bytes: got %v, want a ViolationError", err)
@@ -43,7 +43,7 @@ func askContract(t *testing.T, e env) {
 	if violation.Subject != subject || string(violation.Stored) != "one" || string(violation.Wanted) != "two" {
 		t.Errorf("got %s %q %q", violation.Subject, violation.Stored, violation.Wanted)
 	}
-	data, found, err := e.b.EffectStored(e.ctx, subject)
+	data, found, err := storedUnder(e.ctx, e.b, subject)
 	if err != nil || !found || string(data) != "one" {
 		t.Errorf("stored: got %q %v %v, want one", data, found, err)
 	}
@@ -52,7 +52,7 @@ func askContract(t *testing.T, e env) {
 	if _, err := js.Publish(e.ctx, e.effectSubject("ask", "r1t1c1"), []byte("raw")); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.b.Ask(e.ctx, "ask", effect("r1t1c1", "raw")); err != nil {
+	if err := ask(e.ctx, e.b, "ask", effect("r1t1c1", "raw")); err != nil {
 		t.Errorf("asked by another program: got %v", err)
 	}
 	stream, err := js.Stream(e.ctx, e.names.EffectsStream())
@@ -74,40 +74,40 @@ func askAllContract(t *testing.T, e env) {
 		all = append(all, effect(fmt.Sprintf("r1t1c%d", i), fmt.Sprint(i)))
 	}
 	// Some are there already.
-	if err := e.b.AskAll(e.ctx, "ask-all", all[3:5]); err != nil {
+	if err := ask(e.ctx, e.b, "ask-all", all[3:5]...); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.b.Ask(e.ctx, "ask-all", all[9]); err != nil {
+	if err := ask(e.ctx, e.b, "ask-all", all[9]); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := e.b.AskAll(e.ctx, "ask-all", all); err != nil {
+		if err := ask(e.ctx, e.b, "ask-all", all...); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for i := range all {
-		data, found, err := e.b.EffectStored(e.ctx, e.effectSubject("ask-all", all[i].Name))
+		data, found, err := storedUnder(e.ctx, e.b, e.effectSubject("ask-all", all[i].Name))
 		if err != nil || !found || string(data) != fmt.Sprint(i) {
 			t.Errorf("%s: got %q %v %v", all[i].Name, data, found, err)
 		}
 	}
 	// One that differs fails, and the others are stored all the same.
-	err := e.b.AskAll(e.ctx, "ask-all", []session.Effect{effect("r1t2c0", "x"), effect("r1t1c7", "x"), effect("r1t2c1", "x")})
+	err := ask(e.ctx, e.b, "ask-all", []session.Effect{effect("r1t2c0", "x"), effect("r1t1c7", "x"), effect("r1t2c1", "x")}...)
 	var violation *bus.ViolationError
 	if !errors.As(err, &violation) || string(violation.Stored) != "7" {
 		t.Errorf("got %v, want a ViolationError", err)
 	}
 	for _, name := range []string{"r1t2c0", "r1t2c1"} {
-		if _, found, err := e.b.EffectStored(e.ctx, e.effectSubject("ask-all", name)); err != nil || !found {
+		if _, found, err := storedUnder(e.ctx, e.b, e.effectSubject("ask-all", name)); err != nil || !found {
 			t.Errorf("%s: got %v %v, want it stored", name, found, err)
 		}
 	}
-	if err := e.b.AskAll(e.ctx, "ask-all", nil); err != nil {
+	if err := ask(e.ctx, e.b, "ask-all"); err != nil {
 		t.Errorf("nothing to ask: got %v", err)
 	}
 	large := effect("r1t3c0", strings.Repeat("x", session.EffectBytesMax+1))
 	var over *bus.MaxPayloadError
-	if err := e.b.AskAll(e.ctx, "ask-all", []session.Effect{effect("r1t3c1", "x"), large}); !errors.As(err, &over) {
+	if err := ask(e.ctx, e.b, "ask-all", []session.Effect{effect("r1t3c1", "x"), large}...); !errors.As(err, &over) {
 		t.Errorf("too large: got %v, want a MaxPayloadError", err)
 	}
 }
@@ -121,7 +121,7 @@ func askAtOnce(t *testing.T, e env) {
 		go func() {
 			var all []error
 			for n := range effects {
-				all = append(all, e.all[i%len(e.all)].Ask(e.ctx, "ask-at-once", effect(fmt.Sprintf("r1t%d", n), "same")))
+				all = append(all, ask(e.ctx, e.all[i%len(e.all)], "ask-at-once", effect(fmt.Sprintf("r1t%d", n), "same")))
 			}
 			done <- errors.Join(all...)
 		}()
@@ -133,7 +133,7 @@ func askAtOnce(t *testing.T, e env) {
 	}
 	for i := range owners {
 		go func() {
-			done <- e.all[i%len(e.all)].Ask(e.ctx, "ask-at-once", effect("r2t1", fmt.Sprint("owner", i)))
+			done <- ask(e.ctx, e.all[i%len(e.all)], "ask-at-once", effect("r2t1", fmt.Sprint("owner", i)))
 		}()
 	}
 	won := 0
@@ -153,14 +153,14 @@ func askAtOnce(t *testing.T, e env) {
 }
 
 func listEffects(t *testing.T, e env) {
-	want := []string{"r1t1", "r1t1c0", "w1"}
+	want := []string{"r1t1", "r1t1c0", "r1t1c1"}
 	all := []session.Effect{
 		{Name: "r1t1", Class: session.ClassLLM, Target: "openai", Payload: []byte("0")},
 		{Name: "r1t1c0", Class: session.ClassTool, Target: "host", Payload: []byte("1")},
-		{Name: "w1", Class: session.ClassWake, Target: subjects.NoTarget, Payload: []byte("2")},
+		{Name: "r1t1c1", Class: session.ClassTool, Target: "host", Payload: []byte("2")},
 	}
 	for _, one := range all {
-		if err := e.b.Ask(e.ctx, "list", one); err != nil {
+		if err := ask(e.ctx, e.b, "list", one); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -173,7 +173,7 @@ func listEffects(t *testing.T, e env) {
 			}
 		}
 	}
-	if err := e.b.Ask(e.ctx, "list-2", all[0]); err != nil {
+	if err := ask(e.ctx, e.b, "list-2", all[0]); err != nil {
 		t.Fatal(err)
 	}
 	for _, b := range e.all {
@@ -267,7 +267,7 @@ func claimAtOnce(t *testing.T, e env) {
 func withdrawContract(t *testing.T, e env) {
 	mine := []byte(`{"by":"01MINE"}`)
 	for range 2 {
-		if won, _, err := e.b.Withdraw(e.ctx, claimOf("withdraw", "r1t1", 1).EffectName); err != nil || !won {
+		if won, _, err := e.b.Claim(e.ctx, claimOf("withdraw", "r1t1", 1), []byte(`{"withdrawn":true}`)); err != nil || !won {
 			t.Errorf("withdraw: got %v %v, want won", won, err)
 		}
 	}
@@ -281,7 +281,7 @@ func withdrawContract(t *testing.T, e env) {
 	if _, _, err := e.b.Claim(e.ctx, claimOf("withdraw", "r1t2", 1), mine); err != nil {
 		t.Fatal(err)
 	}
-	won, holder, err = e.b.Withdraw(e.ctx, claimOf("withdraw", "r1t2", 1).EffectName)
+	won, holder, err = e.b.Claim(e.ctx, claimOf("withdraw", "r1t2", 1), []byte(`{"withdrawn":true}`))
 	if err != nil || won {
 		t.Errorf("withdraw what is claimed: got %v %v, want lost", won, err)
 	}

@@ -120,6 +120,21 @@ func (e *ViolationError) Error() string {
 		e.Subject, len(e.Stored), codec.Sum(e.Stored), len(e.Wanted), codec.Sum(e.Wanted))
 }
 
+// UnreadableError says that the server has a name taken and can't read what is
+// stored under it: a file of the stream is damaged. The session must be
+// quarantined; no other is concerned.
+type UnreadableError struct {
+	Stream, Subject string
+	Err             error // what the server says to a publish
+}
+
+func (e *UnreadableError) Error() string {
+	return fmt.Sprintf("%s: the server says that this name is taken (%v), and does not find what is stored under it: a file of %s is damaged. Check the server's disk, stop all daemons, delete %s, start them again, and release the session",
+		e.Subject, e.Err, e.Stream, e.Stream)
+}
+
+func (e *UnreadableError) Unwrap() error { return e.Err }
+
 // Error codes of the JetStream API that this package acts on. This is the only
 // place that knows them.
 const (
@@ -184,6 +199,9 @@ func isConflict(err error) bool {
 		return false
 	}
 }
+
+// isTaken reports a conflict with what is stored, not with what is in flight.
+func isTaken(err error) bool { return isConflict(err) && codeOf(err) != codeWrongLastConstant }
 
 // isTransient reports that the same request may succeed a little later, and
 // that whether this one did is unknown.

@@ -18,7 +18,6 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
-	"github.com/refold/refold/subjects"
 )
 
 // forged is what the server would write of another message.
@@ -82,10 +81,6 @@ func TestHostileHeadersAreReadAsTheyAre(t *testing.T) {
 	t.Run("stretch", from(func(seq uint64) iter.Seq2[session.Event, error] { return s.b.ReadStretch(ctx, "s1", seq, last) }))
 	t.Run("all", from(func(seq uint64) iter.Seq2[session.Event, error] { return readAll(ctx, s.b, seq) }))
 	t.Run("at", from(func(seq uint64) iter.Seq2[session.Event, error] { return eventsAt(ctx, s.b, seq, last) }))
-	t.Run("heads", func(t *testing.T) {
-		t.Parallel()
-		sameHeads(t, s.b.LaneHeads(ctx, subjects.Lane(subjects.Partition("s1")), subjects.LanesDefault, time.Now().Add(-time.Hour)), want)
-	})
 }
 
 // TestFirstHostileEvent: also the event with which a session begins.
@@ -166,22 +161,5 @@ func sameEvents(t *testing.T, read iter.Seq2[session.Event, error], want []sessi
 	}
 	if n != len(want) {
 		t.Errorf("read %d events, want %d", n, len(want))
-	}
-}
-
-func sameHeads(t *testing.T, read iter.Seq2[bus.Head, error], events []session.Event) {
-	t.Helper()
-	var got, want []bus.Head
-	for h, err := range read {
-		if err != nil {
-			t.Errorf("after %d heads: %v", len(got), err)
-		}
-		got = append(got, h)
-	}
-	for _, e := range events {
-		want = append(want, bus.Head{Session: e.Session, Seq: e.Seq})
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("heads: got %d, %v; want %d", len(got), got, len(want))
 	}
 }

@@ -143,13 +143,14 @@ func snapshotsContract(t *testing.T, e env) {
 	put("snap", 4, small)
 	put("snap-2", 1, small)
 	var got []string
-	for sid, err := range e.b.SnapshotSessions(e.ctx) {
-		if err != nil {
-			t.Fatal(err)
+	err := e.b.ScanSnapshots(e.ctx, func(kept bus.Kept) error {
+		if strings.HasPrefix(kept.Session, "snap") { // else it is another case's
+			got = append(got, kept.Session)
 		}
-		if strings.HasPrefix(sid, "snap") { // else it is another case's
-			got = append(got, sid)
-		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	slices.Sort(got)
 	if got, want := strings.Join(got, " "), "snap snap-2"; got != want {
@@ -195,42 +196,46 @@ func quarantineContract(t *testing.T, e env) {
 	}
 }
 
-// pastContract: whoever knows the latest revision alone puts the next.
-func pastContract(t *testing.T, e env) {
+// noteContract: whoever knows the latest revision alone puts the next.
+func noteContract(t *testing.T, e env) {
 	put := func(b *bus.Bus, note string, after uint64, want error) (rev uint64) {
 		t.Helper()
-		rev, err := b.PutLaneNote(e.ctx, subjects.PastKey(7), []byte(note), after)
+		rev, err := b.PutLaneNote(e.ctx, subjects.GuardKey(7), []byte(note), after)
 		if !errors.Is(err, want) {
 			t.Fatalf("put %q after %d: got %v, want %v", note, after, err, want)
 		}
 		return rev
 	}
 	other := e.all[len(e.all)-1]
-	wantPast := func(want string, wantRev uint64) {
+	wantNote := func(want string, wantRev uint64) {
 		t.Helper()
-		note, rev, err := other.LaneNote(e.ctx, subjects.PastKey(7))
+		note, rev, err := other.LaneNote(e.ctx, subjects.GuardKey(7))
 		if err != nil || string(note) != want || rev != wantRev || (note == nil) != (want == "") {
 			t.Errorf("got %q at %d (%v), want %q at %d", note, rev, err, want, wantRev)
 		}
 	}
-	wantPast("", 0)
+	wantNote("", 0)
 	one := put(e.b, "one", 0, nil)
-	wantPast("one", one)
+	wantNote("one", one)
 	put(other, "another", 0, bus.ErrOvertaken)
 	two := put(other, "two", one, nil)
 	put(e.b, "", one, bus.ErrOvertaken)
-	wantPast("two", two)
+	wantNote("two", two)
 	gone := put(other, "", two, nil)
-	wantPast("", gone)
+	wantNote("", gone)
 	put(e.b, "three", 0, bus.ErrOvertaken)
-	wantPast("three", put(e.b, "three", gone, nil))
-	if note, _, err := e.b.LaneNote(e.ctx, subjects.PastKey(6)); err != nil || note != nil {
+	wantNote("three", put(e.b, "three", gone, nil))
+	if note, _, err := e.b.LaneNote(e.ctx, subjects.GuardKey(6)); err != nil || note != nil {
 		t.Errorf("of another lane: got %q, %v", note, err)
 	}
-	for kept, err := range e.b.SnapshotSessions(e.ctx) {
-		if err != nil || kept == "7" {
-			t.Errorf("among the snapshots: %s, %v", kept, err)
+	err := e.b.ScanSnapshots(e.ctx, func(kept bus.Kept) error {
+		if kept.Session == "7" {
+			t.Error("a note is among the snapshots")
 		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -351,4 +356,42 @@ func blobsAtOnce(t *testing.T, e env) {
 		}
 		return len(left) == 0
 	})
+}
+
+// listSnapshots: each session that has a snapshot is listed once, where the latest
+// one was put.
+func listSnapshots(t *testing.T, e env) {
+	mine := []string{"listed", "listed-large", "listed-again"}
+	list := func(from uint64) (all []bus.SnapshotAt) {
+		t.Helper()
+		for at, err := range e.b.ListSnapshots(e.ctx, from) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if slices.Contains(mine, at.Session) {
+				all = append(all, at)
+			}
+		}
+		return all
+	}
+	small, large := []byte("\x81\xa1a\x01"), bytes.Repeat([]byte("l"), 1<<20)
+	for _, put := range []struct {
+		sid  string
+		data []byte
+	}{{"listed-again", small}, {"listed", small}, {"listed-large", large}, {"listed-again", small}} {
+		if err := e.b.PutSnapshot(e.ctx, put.sid, 1, put.data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []bus.SnapshotAt
+	bustest.Until(t, "the snapshots are listed", func() bool {
+		got = list(0)
+		return len(got) == 3 && got[0].Session == "listed" && got[1].Session == "listed-large" && got[2].Session == "listed-again"
+	})
+	if rest := list(got[0].Seq + 1); !slices.Equal(rest, got[1:]) {
+		t.Errorf("from behind the first on: got %v, want %v", rest, got[1:])
+	}
+	if none := list(got[2].Seq + 1<<20); len(none) != 0 {
+		t.Errorf("from behind the end on: got %v", none)
+	}
 }

@@ -33,6 +33,7 @@ type Delivery struct {
 	ConsumerSeq  uint64 // from 1 in each era, without gaps
 	NumDelivered uint64 // as far as the server remembers; decides nothing
 	Pending      uint64 // events of the lane behind this one
+	TraceParent  string // W3C trace context of whoever published it: a claim, of the right length; empty: none
 
 	window *window
 	number uint64
@@ -99,26 +100,6 @@ func (l *Lane) Owned() bool { return l.owned.Load() }
 // crashed, or lost the server. It returns 0 if the former owner of this pin handed
 // the lane over. It is known before the first era of a pin begins.
 func (l *Lane) Left() uint64 { return l.left.Load() }
-
-// Unowned reports that the server has pinned nobody to the lane. That is so
-// until something is to be delivered.
-func (l *Lane) Unowned(ctx context.Context) (bool, error) {
-	info, err := l.server.info(ctx)
-	if err != nil {
-		return false, fmt.Errorf("look at lane %s: %w", l.consumer, typed(err))
-	}
-	return info.pin == "", nil
-}
-
-// Floor returns up to which sequence of the log all of the lane's events are
-// acknowledged; 0: none is.
-func (l *Lane) Floor(ctx context.Context) (uint64, error) {
-	info, err := l.server.info(ctx)
-	if err != nil {
-		return 0, fmt.Errorf("look at lane %s: %w", l.consumer, typed(err))
-	}
-	return info.floor, nil
-}
 
 // Stray reports that events of the lane wait and the server has pinned nobody:
 // nobody asks for them. For a moment that is so whenever the owner changes.

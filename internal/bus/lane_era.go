@@ -110,10 +110,7 @@ func (l *Lane) newEra(ctx context.Context, pin string, owner LaneOwner) (*era, e
 		lane: l, number: l.era, pin: pin, queue: make(chan Delivery, windowEventsMax),
 		log: l.log.With("era", l.era), next: 1, waits: pending > 0, reconnects: reconnects,
 	}
-	e.window = newWindow(func(reply string) {
-		// If it fails the connection is closed, and the event comes again.
-		_ = l.server.ack(reply)
-	})
+	e.window = newWindow(e.ack)
 	if e.inbox, e.msgs, e.deaf, err = l.server.listen(2 * windowEventsMax); err != nil {
 		return nil, typed(err)
 	}
@@ -128,6 +125,14 @@ func (l *Lane) newEra(ctx context.Context, pin string, owner LaneOwner) (*era, e
 	l.last = make(chan struct{})
 	go e.deliver(owner, before, l.last)
 	return e, nil
+}
+
+// ack acknowledges a delivery, unless another connection brought it (Bus.Epoch).
+// What is not acked, since that or the sending failed, comes again.
+func (e *era) ack(reply string) {
+	if e.lane.server.reconnects() == e.reconnects {
+		_ = e.lane.server.ack(reply)
+	}
 }
 
 // deliver gives the era to the owner. It waits for the former era's goroutine,
@@ -211,7 +216,11 @@ func (e *era) ask(r pullRequest) error {
 	e.request++
 	e.sent = time.Now()
 	r.Group, r.Pin = subjects.LaneGroup, e.pin
-	return typed(e.lane.server.pull(replySubject(e.inbox, e.request), r))
+	err := e.lane.server.pull(replySubject(e.inbox, e.request), r)
+	if errors.Is(err, nats.ErrReconnectBufExceeded) {
+		return nil // there is no connection: when there is, check begins another era
+	}
+	return typed(err)
 }
 
 // check looks for what no message tells. What has arrived and was not looked
@@ -316,7 +325,8 @@ func (e *era) take(m *nats.Msg, at delivered) {
 	e.queue <- Delivery{
 		Event: session.Event{Session: sid, Door: door, Seq: at.seq, Time: at.time.UnixMilli(), Payload: m.Data},
 		Era:   e.number, ConsumerSeq: at.consumerSeq, NumDelivered: at.count, Pending: at.pending,
-		window: e.window, number: number,
+		TraceParent: traceParentOf(m.Header),
+		window:      e.window, number: number,
 	}
 }
 
@@ -350,50 +360,4 @@ func (e *era) hear(s pullStatus) eraEnd {
 		return eraLost
 	}
 	return eraRuns
-}
-
-// giveBack ends the last era of a run: the acks are made sure of, and the lane
-// is unpinned, whatever became of what comes before that, and with a time of its
-// own: the next owner resets the lane itself, or waits for as long as a pin lasts.
-func (l *Lane) giveBack(ctx context.Context, e *era) {
-	ctx = context.WithoutCancel(ctx)
-	last := e.window.end()
-	e.deaf()
-	err := l.offer(ctx, e.pin, last)
-	if errors.Is(err, errPinLost) {
-		e.log.Info("lane_lost")
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, max(l.ttl, time.Second))
-	defer cancel()
-	if err = errors.Join(err, l.server.unpin(ctx)); err != nil {
-		e.log.Warn("lane_given_back_late", "error", err.Error())
-		return
-	}
-	e.log.Info("lane_given_back")
-}
-
-// offer has what is delivered and not acked offered to the next owner at once:
-// who stands by would find it only when it looks again. With nothing unacked, by
-// the server's count, no reset keeps it busy. last is the last ack, if any.
-func (l *Lane) offer(ctx context.Context, pin, last string) error {
-	ctx, cancel := context.WithTimeout(ctx, max(l.ttl, time.Second))
-	defer cancel()
-	if last != "" {
-		// A repeated ack with an answer: those before it are processed then.
-		if err := l.server.ackSure(ctx, last); err != nil {
-			return err
-		}
-	}
-	info, err := l.server.info(ctx)
-	switch {
-	case err != nil:
-		return err
-	case info.pin != "" && info.pin != pin:
-		return errPinLost
-	case info.unacked == 0:
-		return nil
-	}
-	_, err = l.resetInTurn(ctx, pin)
-	return err
 }

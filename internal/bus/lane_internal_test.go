@@ -287,3 +287,36 @@ func TestWindow(t *testing.T) {
 	}
 	step(4)
 }
+
+// otherConnection is a server to which another connection is made at will.
+type otherConnection struct {
+	laneServer
+	made  uint64
+	acked []string
+}
+
+func (s *otherConnection) reconnects() uint64 { return s.made }
+
+func (s *otherConnection) ack(reply string) error {
+	s.acked = append(s.acked, reply)
+	return nil
+}
+
+// What one connection delivered is not acked over the next one.
+func TestEraAcksOverItsConnection(t *testing.T) {
+	t.Parallel()
+	e, _ := testEra(t)
+	server := &otherConnection{}
+	e.lane.server, e.window = server, newWindow(e.ack)
+	for i, seq := range []uint64{6, 9} {
+		m := delivery(seq, uint64(i+1))
+		m.Subject = fmt.Sprintf("refold.%d.in.s", subjects.Partition("s"))
+		e.receive(m)
+	}
+	received(t, e.queue).Ack()
+	server.made++
+	received(t, e.queue).Ack()
+	if want := []string{delivery(6, 1).Reply}; !slices.Equal(server.acked, want) {
+		t.Errorf("acked %q, want %q", server.acked, want)
+	}
+}

@@ -12,8 +12,7 @@ import (
 )
 
 // LaneNote returns what an owner of a lane has noted under a key of the snapshots
-// bucket (subjects.PastKey, subjects.GuardKey), and its revision; nil: nothing. It
-// is read from the leader: the next owner must not miss it.
+// bucket (subjects.GuardKey), and its revision; nil: nothing. It is read from the leader: the next owner must not miss it.
 func (b *Bus) LaneNote(ctx context.Context, key string) (note []byte, rev uint64, err error) {
 	m, err := b.leaderKey(ctx, key)
 	switch {

@@ -80,3 +80,52 @@ func (l *Lane) resetInTurn(ctx context.Context, pin string) (pending uint64, err
 	defer done()
 	return l.reset(ctx)
 }
+
+// giveBack ends the last era of a run: the acks are made sure of, and the lane
+// is unpinned, whatever became of what comes before that, and with a time of its
+// own: the next owner resets the lane itself, or waits for as long as a pin lasts.
+func (l *Lane) giveBack(ctx context.Context, e *era) {
+	ctx = context.WithoutCancel(ctx)
+	last := e.window.end()
+	e.deaf()
+	if last != "" && l.server.reconnects() != e.reconnects {
+		last = "" // see Bus.Epoch
+	}
+	err := l.offer(ctx, e.pin, last)
+	if errors.Is(err, errPinLost) {
+		e.log.Info("lane_lost")
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, max(l.ttl, time.Second))
+	defer cancel()
+	if err = errors.Join(err, l.server.unpin(ctx)); err != nil {
+		e.log.Warn("lane_given_back_late", "error", err.Error())
+		return
+	}
+	e.log.Info("lane_given_back")
+}
+
+// offer has what is delivered and not acked offered to the next owner at once:
+// who stands by would find it only when it looks again. With nothing unacked, by
+// the server's count, no reset keeps it busy. last is the last ack, if any.
+func (l *Lane) offer(ctx context.Context, pin, last string) error {
+	ctx, cancel := context.WithTimeout(ctx, max(l.ttl, time.Second))
+	defer cancel()
+	if last != "" {
+		// A repeated ack with an answer: those before it are processed then.
+		if err := l.server.ackSure(ctx, last); err != nil {
+			return err
+		}
+	}
+	info, err := l.server.info(ctx)
+	switch {
+	case err != nil:
+		return err
+	case info.pin != "" && info.pin != pin:
+		return errPinLost
+	case info.unacked == 0:
+		return nil
+	}
+	_, err = l.resetInTurn(ctx, pin)
+	return err
+}

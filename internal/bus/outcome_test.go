@@ -130,9 +130,9 @@ func TestLostAcknowledgement(t *testing.T) {
 			}
 			return err
 		}},
-		{"ask", "REFOLD_FX", func() error { return b.Ask(ctx, "s1", effect("r1t1", "x")) }},
+		{"ask", "REFOLD_FX", func() error { return ask(ctx, b, "s1", effect("r1t1", "x")) }},
 		{"ask all", "REFOLD_FX", func() error {
-			return b.AskAll(ctx, "s1", []session.Effect{effect("r1t1", "x"), effect("r1t2", "x")})
+			return ask(ctx, b, "s1", []session.Effect{effect("r1t1", "x"), effect("r1t2", "x")}...)
 		}},
 		{"claim", "REFOLD_FX", func() error {
 			won, _, err := b.Claim(ctx, claimOf("s1", "r1t1", 1), []byte(`{"by":"a"}`))

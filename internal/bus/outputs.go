@@ -3,6 +3,7 @@ package bus
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/refold/refold/actors/session"
@@ -10,41 +11,49 @@ import (
 )
 
 // Output is one message that the owner of a session stores: an effect that is
-// asked, the withdrawal of one, or a notice. One of the three is given.
+// asked, the withdrawal of one, or a notice. One of the three is given. An effect
+// of class wake is a message schedule.
 type Output struct {
 	Session  string
 	Effect   *session.Effect
 	Withdraw *session.Withdrawal // an effect whose claim is stored as withdrawn
 	Notice   []byte              // JSON
 	N        uint64              // number of the notice; 0: one that no fold says
+
+	TraceParent string // header of an effect; empty: none. Owners may differ in it
 }
 
 // Store stores outputs together, and returns the error of each, nil if it is
 // stored.
 //
 // An effect's name takes one message: asking twice is asking once, and other
-// bytes under the name are a *ViolationError. A withdrawal that comes after a
-// bridge's claim changes nothing and is no error. The notices of a session are
-// stored in order, behind all else that it says here, and none behind an output of
-// it that failed: what they say is so. A payload that is too large is a *MaxPayloadError. When ctx
-// ends before all is known, errors wrap ErrUnknownOutcome; storing all again is
-// safe.
+// bytes under the name are a *ViolationError. A wake replaces an earlier one of its
+// name, also one that has fired: then it fires again. A withdrawal that comes after
+// a bridge's claim changes nothing and is no error. The notices of a session are
+// stored in order, behind all else that it says here but its wakes, and none behind
+// an output of it that failed: what they say is so. A payload that is too large is a
+// *MaxPayloadError, a name that is taken and can't be read an *UnreadableError.
+// When ctx ends before all is known, errors wrap ErrUnknownOutcome; storing all
+// again is safe.
 func (b *Bus) Store(ctx context.Context, outputs []Output) []error {
 	p := newParting(outputs)
 	errs, failed := make([]error, len(outputs)), map[string]int{}
 	asks := b.begin(ctx, b.effects, outputs, p.asks, errs, failed)
+	wakes := b.begin(ctx, b.timers, outputs, p.wakes, errs, failed)
 	alone := b.begin(ctx, b.notices, outputs, p.alone, errs, failed)
 	b.end(b.effects, asks, outputs, errs, failed)
 	b.end(b.notices, alone, outputs, errs, failed)
 	behind := b.begin(ctx, b.notices, outputs, p.behind, errs, failed)
 	b.end(b.notices, behind, outputs, errs, failed)
+	b.end(b.timers, wakes, outputs, errs, failed) // only the acknowledgement waits for them
 	return errs
 }
 
 // parting is what of some outputs is stored when, by their places.
 type parting struct {
 	asks   []int // effects and withdrawals
-	alone  []int // notices of sessions that say nothing else: they wait for nobody
+	wakes  []int // message schedules
+	alone  []int // notices of sessions that ask nothing: they wait for nobody
 	behind []int // other notices: when what they say is so
 }
 
@@ -53,11 +62,14 @@ func newParting(outputs []Output) (p parting) {
 	var asking map[string]bool
 	notices := 0
 	for i := range outputs {
-		if outputs[i].Notice != nil {
+		switch o := &outputs[i]; {
+		case o.Notice != nil:
 			notices++
-			continue
+		case o.isWake():
+			p.wakes = append(p.wakes, i)
+		default:
+			p.asks = append(p.asks, i)
 		}
-		p.asks = append(p.asks, i)
 	}
 	if len(p.asks) > 0 && notices > 0 {
 		asking = make(map[string]bool, len(p.asks))
@@ -76,6 +88,9 @@ func newParting(outputs []Output) (p parting) {
 	}
 	return p
 }
+
+// isWake reports whether the output is a message schedule.
+func (o *Output) isWake() bool { return o.Effect != nil && o.Effect.Class == session.ClassWake }
 
 // begun is what a committer was given, and at which places of the outputs.
 type begun struct {
@@ -138,8 +153,10 @@ func note(failed map[string]int, sid string, i int) {
 // writeOf returns the write that an output is.
 func (b *Bus) writeOf(o *Output) (*write, error) {
 	switch {
+	case o.isWake():
+		return b.wakeWrite(o.Session, o.Effect)
 	case o.Effect != nil:
-		return b.effectWrite(o.Session, o.Effect)
+		return b.effectWrite(o.Session, o.Effect, o.TraceParent)
 	case o.Withdraw != nil:
 		w := o.Withdraw
 		name := subjects.EffectName{Class: w.Class, Target: w.Target, Session: o.Session, Effect: w.Name}
@@ -151,6 +168,10 @@ func (b *Bus) writeOf(o *Output) (*write, error) {
 
 // outcomeOf returns the error of an output whose write has its outcome.
 func outcomeOf(o *Output, w *write) error {
+	var unreadable *UnreadableError
+	if o.Withdraw != nil && errors.As(w.err, &unreadable) {
+		return nil // somebody has claimed it
+	}
 	if w.err != nil {
 		return w.err
 	}

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -150,13 +153,44 @@ func newest(versions []string, selector string) (best string) {
 }
 
 // packVersions returns the versions of a pack that are published.
-func (b *Bus) packVersions(ctx context.Context, pack string) (all []string, err error) {
+func (b *Bus) packVersions(ctx context.Context, pack string) ([]string, error) {
 	filter, err := b.names.PackVersions(pack)
 	if err != nil {
 		return nil, err
 	}
+	all, err := b.packNames(ctx, filter)
+	if err != nil {
+		return nil, fmt.Errorf("versions of %s: %w", pack, err)
+	}
+	return all[pack], nil
+}
+
+// NewestPacks returns, of each published pack whose name begins with prefix, what
+// FindPack returns for the selector, at most max of them by name.
+func (b *Bus) NewestPacks(ctx context.Context, prefix, selector string, max int) (all []Published, err error) {
+	versions, err := b.packNames(ctx, b.names.PackAll())
+	if err != nil {
+		return nil, fmt.Errorf("names of packs: %w", err)
+	}
+	for _, pack := range slices.Sorted(maps.Keys(versions)) {
+		version := newest(versions[pack], selector)
+		if version == "" || !strings.HasPrefix(pack, prefix) || len(all) == max {
+			continue
+		}
+		p, err := b.Pack(ctx, pack, version)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+// packNames returns the published versions whose subjects a filter matches, by
+// pack.
+func (b *Bus) packNames(ctx context.Context, filter string) (map[string][]string, error) {
 	var info *jetstream.StreamInfo
-	err = b.retry(ctx, func(ctx context.Context) error {
+	err := b.retry(ctx, func(ctx context.Context) error {
 		stream, err := b.js.Stream(ctx, b.names.PacksStream())
 		if err != nil {
 			return err
@@ -165,11 +199,12 @@ func (b *Bus) packVersions(ctx context.Context, pack string) (all []string, err 
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("versions of %s: %w", pack, typed(err))
+		return nil, typed(err)
 	}
+	all := map[string][]string{}
 	for subject := range info.State.Subjects {
-		if _, version, err := b.names.ParsePack(subject); err == nil {
-			all = append(all, version)
+		if pack, version, err := b.names.ParsePack(subject); err == nil {
+			all[pack] = append(all[pack], version)
 		}
 	}
 	return all, nil

@@ -44,6 +44,9 @@ func (b *Bus) Provision(ctx context.Context, conf *Conf, replicas int) error {
 			return fmt.Errorf("provision lane %d of %s: %w", lane, conf.names.LogStream(), err)
 		}
 	}
+	if err := b.ensureDue(ctx, conf); err != nil {
+		return err
+	}
 	if err := b.noOtherLanes(ctx, conf); err != nil {
 		return err
 	}
@@ -72,13 +75,16 @@ func (b *Bus) EnsureBridge(ctx context.Context, conf *Conf, class session.Class,
 	return consumer.cfg.Name, nil
 }
 
-// ProvisionBridge creates or updates all consumers that bridges of a class and
-// target pull from, for bridges whose rights don't let them.
-func (b *Bus) ProvisionBridge(ctx context.Context, conf *Conf, class session.Class, target string) error {
-	if _, err := b.EnsureBridge(ctx, conf, class, target); err != nil || class != session.ClassWake {
-		return err
+// ensureDue creates or updates the consumer from which session-actors pull the
+// wakes that are due.
+func (b *Bus) ensureDue(ctx context.Context, conf *Conf) error {
+	err := b.retry(ctx, func(ctx context.Context) error {
+		return b.ensureConsumer(ctx, b.names.TimersStream(), conf.dueConf())
+	})
+	if err != nil {
+		return fmt.Errorf("provision consumer %s: %w", subjects.DueConsumer, typed(err))
 	}
-	return b.Dues(conf).Ensure(ctx)
+	return nil
 }
 
 // peersWithin is how long a cluster may say that a peer is offline: one that

@@ -298,7 +298,7 @@ func TestConfJSONCreatesTheSame(t *testing.T) {
 			t.Fatalf("%s: %v %v\n%s", subject, err, refused.Error, body)
 		}
 	}
-	for _, name := range append(conf.Names(), "tool-host", "wake", "llm-openai") {
+	for _, name := range append(conf.Names(), subjects.DueConsumer, "tool-host", "llm-openai") {
 		body, err := conf.ConfJSON(name)
 		if err != nil {
 			t.Fatal(err)
@@ -310,6 +310,8 @@ func TestConfJSONCreatesTheSame(t *testing.T) {
 			request("$JS.API.CONSUMER.DURABLE.CREATE.REFOLD_FX."+name, []byte(`{"stream_name":"REFOLD_FX","config":`+string(body)+`}`))
 		case isLane:
 			request("$JS.API.CONSUMER.DURABLE.CREATE.REFOLD_LOG."+name, []byte(`{"stream_name":"REFOLD_LOG","config":`+string(body)+`}`))
+		case name == subjects.DueConsumer:
+			request("$JS.API.CONSUMER.DURABLE.CREATE.REFOLD_TIMERS."+name, []byte(`{"stream_name":"REFOLD_TIMERS","config":`+string(body)+`}`))
 		default:
 			request("$JS.API.STREAM.CREATE."+name, body)
 		}

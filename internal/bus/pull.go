@@ -9,8 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/subjects"
 )
@@ -33,8 +31,7 @@ type EffectPuller struct {
 	drained  bool
 }
 
-// Effects returns the puller of a class and target, subjects.NoTarget for
-// effects that any bridge of the class may carry out.
+// Effects returns the puller of a class and target.
 func (b *Bus) Effects(conf *Conf, class session.Class, target string) *EffectPuller {
 	return &EffectPuller{
 		bus: b, conf: conf, class: class, target: target,
@@ -137,10 +134,11 @@ func (o *carryOut) Run() {
 
 // heldEffect is an effect that is being carried out in this process.
 type heldEffect struct {
-	nc *nats.Conn
+	bus     *Bus
+	payload []byte
 
 	mu     sync.Mutex
-	reply  string // of the latest delivery
+	token  token  // of the latest delivery
 	answer []byte // nil while it is being carried out
 }
 
@@ -151,7 +149,7 @@ func (d *EffectDelivery) Ack() { d.held.end(ackDone) }
 // Nak gives the effect back: some bridge is offered it after delay. It returns
 // at once.
 func (d *EffectDelivery) Nak(delay time.Duration) {
-	d.held.end(fmt.Appendf(nil, `-NAK {"delay":%d}`, delay.Nanoseconds()))
+	d.held.end(nakFor(delay))
 }
 
 // InProgress extends the lease now. While carry runs that is done for it.
@@ -163,7 +161,7 @@ func (d *EffectDelivery) Done() {
 	if d.done.Swap(true) {
 		return
 	}
-	d.line.ended(d.Subject)
+	d.line.ended(d)
 }
 
 // end answers for good; a repeated delivery is answered in the same way.
@@ -186,10 +184,10 @@ func (h *heldEffect) extend() {
 
 // again notes a repeated delivery of what is held: the server counts its lease
 // anew, or has forgotten the answer.
-func (h *heldEffect) again(reply string) {
+func (h *heldEffect) again(t token) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.reply = reply
+	h.token = t
 	if h.answer != nil {
 		h.send(h.answer)
 		return
@@ -197,5 +195,5 @@ func (h *heldEffect) again(reply string) {
 	h.send(ackProgress)
 }
 
-// send fails on a closed connection only; the effect comes again then.
-func (h *heldEffect) send(body []byte) { _ = h.nc.Publish(h.reply, body) }
+// send may fail; the effect comes again then.
+func (h *heldEffect) send(body []byte) { _ = h.bus.respond(h.token, body) }

@@ -140,7 +140,7 @@ func TestLineNoticesLoss(t *testing.T) {
 		}
 	}
 	attached("nothing", false, func() {})
-	attached("a reconnect", true, func() { l.reconnects++ })
+	attached("a reconnect", true, func() { l.epoch++ })
 	attached("silence", true, func() { l.heard = l.heard.Add(-time.Minute) })
 	attached("silence, with a word unread", false, func() {
 		l.heard = l.heard.Add(-time.Minute)
@@ -198,12 +198,14 @@ func TestLineIsToldOfSlotsThatItWants(t *testing.T) {
 	t.Parallel()
 	p := &EffectPuller{held: make(map[string]*heldEffect)}
 	l := &line{p: p, slots: 6, asked: 2, freed: make(chan struct{}, 1)}
-	for i := range 4 {
-		p.held[strconv.Itoa(i)] = new(heldEffect)
+	var all [4]EffectDelivery
+	for i := range all {
+		all[i].Subject = strconv.Itoa(i)
+		p.held[all[i].Subject] = &all[i].held
 	}
 	l.fill() // no slot is free that is not asked for
 	for i, want := range []bool{false, false, true, true} {
-		l.ended(strconv.Itoa(i))
+		l.ended(&all[i])
 		if got := len(l.freed) == 1; got != want {
 			t.Errorf("with %d held, %d asked for, of %d: got told %t, want %t", 3-i, l.asked, l.slots, got, want)
 		}
@@ -211,5 +213,42 @@ func TestLineIsToldOfSlotsThatItWants(t *testing.T) {
 		case <-l.freed:
 		default:
 		}
+	}
+}
+
+// A running effect takes the token of a delivery of the same bytes only: another
+// effect of its name is carried out by itself, and answered by itself.
+func TestLineTellsEffectsOfOneNameApart(t *testing.T) {
+	t.Parallel()
+	got, gate := make(chan *EffectDelivery), make(chan struct{})
+	l, answers := testLine(t, 2, func(d *EffectDelivery) {
+		got <- d
+		<-gate
+	})
+	l.receive(effectMsg("r1t1c0", "1"))
+	former := received(t, got)
+	m := effectMsg("r1t1c0", "2")
+	m.Data = []byte("other bytes")
+	l.receive(m)
+	latter := received(t, got)
+	for i, d := range []*EffectDelivery{former, latter} {
+		d.Ack()
+		if delivery, body := answer(t, answers); delivery != strconv.Itoa(i+1) || body != "+ACK" {
+			t.Errorf("got %q to delivery %s, want an ack of %d", body, delivery, i+1)
+		}
+	}
+	close(gate)
+	received(t, l.freed)
+	if latter.Done(); l.p.holding() != 0 {
+		t.Errorf("%d are held, want none", l.p.holding())
+	}
+	l.epoch++ // what another connection brought is answered no more
+	l.receive(effectMsg("r1t1c1", "3"))
+	received(t, got).Ack()
+	l.epoch--
+	l.receive(effectMsg("r1t1c2", "4"))
+	received(t, got).Ack()
+	if delivery, _ := answer(t, answers); delivery != "4" {
+		t.Errorf("delivery %s is answered, want 4 alone", delivery)
 	}
 }

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"math"
@@ -8,8 +9,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-
-	"github.com/refold/refold/subjects"
 )
 
 // Times of a bridge's pull requests.
@@ -36,12 +35,12 @@ type line struct {
 	freed    chan struct{}  // of capacity 1: fewer are held than hungry
 	hungry   atomic.Int64   // below how many held effects more are asked for
 
-	request    uint64
-	asked      int // deliveries that open requests may still bring
-	draining   bool
-	reconnects uint64
-	heard      time.Time // last word of the server on this inbox
-	extended   time.Time // when leases were extended
+	request  uint64
+	asked    int // deliveries that open requests may still bring
+	draining bool
+	epoch    uint64    // of the connection that it is attached over
+	heard    time.Time // last word of the server on this inbox
+	extended time.Time // when leases were extended
 }
 
 func (p *EffectPuller) newLine(ctx context.Context, slots int, carry func(*EffectDelivery)) (*line, error) {
@@ -51,29 +50,34 @@ func (p *EffectPuller) newLine(ctx context.Context, slots int, carry func(*Effec
 	}
 	l := &line{
 		p: p, slots: slots, carry: carry, lease: template.cfg.AckWait,
-		// Deliveries, and a few words on each request that brought them.
-		msgs: make(chan *nats.Msg, 4*slots+64), freed: make(chan struct{}, 1), extended: time.Now(),
+		freed: make(chan struct{}, 1), extended: time.Now(),
 	}
 	l.hungry.Store(math.MaxInt64) // until it has looked
 	return l, l.attach(ctx)
 }
 
 // attach makes sure of the consumer and takes a new inbox, with no request
-// open. What is under way to the former inbox still arrives.
+// open. What is under way to the former inbox still arrives, unless another
+// connection delivers it: that could not be answered, and comes again.
 func (l *line) attach(ctx context.Context) error {
 	b := l.p.bus
-	l.reconnects = b.nc.Stats().Reconnects
+	epoch := b.Epoch()
 	consumer, err := b.EnsureBridge(ctx, l.p.conf, l.p.class, l.p.target)
 	if err != nil {
 		return err
 	}
+	msgs := l.msgs
+	if msgs == nil || epoch != l.epoch {
+		// Deliveries, and a few words on each request that brought them.
+		msgs = make(chan *nats.Msg, 4*l.slots+64)
+	}
 	inbox := b.nc.NewInbox()
-	sub, err := b.nc.ChanSubscribe(inbox+".*", l.msgs)
+	sub, err := b.nc.ChanSubscribe(inbox+".*", msgs)
 	if err != nil {
 		return typed(err)
 	}
 	l.detach()
-	l.consumer, l.inbox, l.sub = consumer, inbox, sub
+	l.consumer, l.inbox, l.sub, l.msgs, l.epoch = consumer, inbox, sub, msgs, epoch
 	l.asked, l.heard = 0, time.Now()
 	return nil
 }
@@ -146,7 +150,7 @@ func (l *line) check(ctx context.Context, now time.Time, attached bool) bool {
 		l.extended = now
 		l.p.extend()
 	}
-	lost := l.p.bus.nc.Stats().Reconnects != l.reconnects || l.asked > 0 && len(l.msgs) == 0 && now.Sub(l.heard) > lineSilence
+	lost := l.p.bus.Epoch() != l.epoch || l.asked > 0 && len(l.msgs) == 0 && now.Sub(l.heard) > lineSilence
 	if l.draining || attached && !lost || !l.p.bus.nc.IsConnected() {
 		return attached
 	}
@@ -197,26 +201,26 @@ func (l *line) hear(s pullStatus) bool {
 
 // take gives an effect to carry, or back to the server.
 func (l *line) take(m *nats.Msg, at delivered) {
-	p := l.p
+	p, of := l.p, token{m.Reply, l.epoch}
 	name, err := p.bus.names.ParseEffect(m.Subject)
 	if err != nil {
 		p.skipped.Add(1)
 		p.log.Warn("effect_skipped", "seq", at.seq, "error", err.Error())
-		(&heldEffect{nc: p.bus.nc, reply: m.Reply}).end(ackDone)
+		_ = p.bus.respond(of, ackDone) // else it is skipped again
 		return
 	}
 	d := &EffectDelivery{
 		EffectName: name, Subject: m.Subject, Payload: m.Data,
-		TraceParent: m.Header.Get(subjects.HeaderTraceParent), Seq: at.seq, NumDelivered: at.count,
-		line: l, held: heldEffect{nc: p.bus.nc, reply: m.Reply},
+		TraceParent: traceParentOf(m.Header), Seq: at.seq, NumDelivered: at.count,
+		line: l, held: heldEffect{bus: p.bus, payload: m.Data, token: of},
 	}
 	other, holding := p.hold(d)
 	if other != nil {
-		other.again(m.Reply)
+		other.again(of)
 		return
 	}
 	if l.draining || holding > l.slots {
-		p.release(m.Subject)
+		p.release(d)
 		d.Nak(0)
 		return
 	}
@@ -225,8 +229,8 @@ func (l *line) take(m *nats.Msg, at delivered) {
 
 // ended notes that an effect is no longer held, and wakes the line if it wants to
 // know: where it has asked for enough, a free slot changes nothing.
-func (l *line) ended(subject string) {
-	if held := l.p.release(subject); int64(held) >= l.hungry.Load() {
+func (l *line) ended(d *EffectDelivery) {
+	if held := l.p.release(d); int64(held) >= l.hungry.Load() {
 		return
 	}
 	select {
@@ -253,11 +257,13 @@ func (l *line) handBack(ctx context.Context) {
 }
 
 // hold notes that an effect is being carried out, and returns how many are then;
-// other is what has it already.
+// other is what has it already. One of the same name and of other bytes is another
+// effect: the stream holds one message of a name, so it has lost the former. That
+// is not held any more, and its tokens are of nothing.
 func (p *EffectPuller) hold(d *EffectDelivery) (other *heldEffect, holding int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if other, known := p.held[d.Subject]; known {
+	if other, known := p.held[d.Subject]; known && bytes.Equal(other.payload, d.Payload) {
 		return other, len(p.held)
 	}
 	p.held[d.Subject] = &d.held
@@ -265,10 +271,12 @@ func (p *EffectPuller) hold(d *EffectDelivery) (other *heldEffect, holding int) 
 }
 
 // release returns how many are held still.
-func (p *EffectPuller) release(subject string) int {
+func (p *EffectPuller) release(d *EffectDelivery) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.held, subject)
+	if p.held[d.Subject] == &d.held {
+		delete(p.held, d.Subject)
+	}
 	return len(p.held)
 }
 

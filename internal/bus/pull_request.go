@@ -45,6 +45,31 @@ var (
 	ackProgress = []byte("+WPI")
 )
 
+// token is the right to answer a delivery.
+type token struct {
+	reply string
+	epoch uint64 // of the connection that delivered
+}
+
+// errOtherEpoch says that a delivery is not answered, since another connection
+// brought it. The server delivers the message again.
+var errOtherEpoch = errors.New("another connection delivered it")
+
+// respond sends what a delivery is answered with. It waits for nothing. What it
+// can't send is lost, since the connection buffers nothing while it is being made
+// again.
+func (b *Bus) respond(t token, body []byte) error {
+	if b.Epoch() != t.epoch {
+		return errOtherEpoch
+	}
+	return b.nc.Publish(t.reply, body)
+}
+
+// nakFor is the answer that offers a message again after delay.
+func nakFor(delay time.Duration) []byte {
+	return fmt.Appendf(nil, `-NAK {"delay":%d}`, delay.Nanoseconds())
+}
+
 // pullRequest asks a consumer for messages. We write it ourselves: the client
 // library hides which pin and which inbox a request belongs to, and prefetches
 // more than there is room for.

@@ -76,7 +76,8 @@ type reading struct {
 	b      *Bus
 	stream string
 	filter string
-	next   uint64 // sequence to go on from
+	lasts  []string // instead of filter: subjects, of each of which the last message up to `to` is read
+	next   uint64   // sequence to go on from
 	to     uint64
 	yield  func(stored, error) bool
 	size   int  // of the next batch; 0: one message, without a batch
@@ -118,7 +119,11 @@ func (r *reading) direct(ctx context.Context) bool {
 // batch asks for one batch and passes it on. Each message tells the sequence
 // of the one before it, and the end tells the last: so a lost one is seen.
 func (r *reading) batch(ctx context.Context, subject string) error {
-	body, err := json.Marshal(getRequest{Seq: r.next, NextFor: r.filter, Batch: r.size, MaxBytes: batchBytesMax})
+	request := getRequest{Seq: r.next, NextFor: r.filter, Batch: r.size, MaxBytes: batchBytesMax}
+	if r.lasts != nil {
+		request.MultiLast, request.UpToSeq = r.lasts, r.to
+	}
+	body, err := json.Marshal(request)
 	if err != nil {
 		return err
 	}
@@ -144,7 +149,7 @@ func (r *reading) batch(ctx context.Context, subject string) error {
 		case errors.Is(err, jetstream.ErrMsgNotFound):
 			r.more = false
 			return nil
-		case errors.Is(err, errHidden):
+		case errors.Is(err, errHidden) && r.lasts == nil:
 			return r.hidden(ctx)
 		case err != nil:
 			return err
@@ -160,7 +165,7 @@ func (r *reading) batch(ctx context.Context, subject string) error {
 			pending, _ := headerNumber(msg, subjects.HeaderNumPending)
 			r.more = pending > 0
 			r.size = int(min(max(pending, 1), batchMsgsMax))
-			if r.more && pending <= aloneMax {
+			if r.more && pending <= aloneMax && r.lasts == nil {
 				r.size, r.alone, r.known = 0, int(pending), true
 			}
 			return nil

@@ -88,21 +88,6 @@ func (b *Bus) scan(ctx context.Context, stream string, from uint64, fn func(stor
 	return nil
 }
 
-// scanHeads calls fn for the messages of a stream that the stream took at since or
-// later, as far as they are of these filters and there when it is called, in order
-// and without a gap, and without their payloads.
-func (b *Bus) scanHeads(ctx context.Context, stream string, since time.Time, filters []string, fn func(stored) error) error {
-	last, err := b.lastSeq(ctx, stream)
-	if err != nil {
-		return err
-	}
-	s := &scanning{b: b, stream: stream, next: 1, to: last, fn: fn, heads: true, since: &since, filters: filters}
-	if err = s.push(ctx); s.failed != nil {
-		return s.failed
-	}
-	return err
-}
-
 // headerStalled names in a heartbeat the subject on which the server waits to
 // hear that what it has sent is taken.
 const headerStalled = "Nats-Consumer-Stalled"
@@ -124,10 +109,6 @@ type scanning struct {
 	fn      func(stored) error
 	failed  error // of fn
 	drained bool  // the server has nothing more to push
-
-	heads   bool       // without payloads
-	filters []string   // nil: all messages
-	since   *time.Time // from when on, until there was one; nil: from next on
 }
 
 // push has the server push all of it, from where it stopped when something comes
@@ -151,16 +132,11 @@ func (s *scanning) push(ctx context.Context) error {
 
 // config is of the consumer that pushes what is still to come.
 func (s *scanning) config(inbox string) jetstream.ConsumerConfig {
-	c := jetstream.ConsumerConfig{
+	return jetstream.ConsumerConfig{
 		DeliverSubject: inbox, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: s.next,
 		AckPolicy: jetstream.AckNonePolicy, MaxDeliver: 1, Replicas: 1, MemoryStorage: true,
 		FlowControl: true, IdleHeartbeat: scanHeartbeat, InactiveThreshold: scanInactive,
-		HeadersOnly: s.heads, FilterSubjects: s.filters,
 	}
-	if s.since != nil {
-		c.DeliverPolicy, c.OptStartSeq, c.OptStartTime = jetstream.DeliverByStartTimePolicy, 0, s.since
-	}
-	return c
 }
 
 // pushed has the server push messages, until there are no more or something
@@ -255,7 +231,7 @@ func (s *scanning) take(msg *nats.Msg, taken *uint64) (end bool, err error) {
 		s.drained = true
 		return true, nil
 	}
-	s.next, s.since = d.seq+1, nil
+	s.next = d.seq + 1
 	m := stored{subject: msg.Subject, seq: d.seq, time: d.time.UnixMilli(), header: msg.Header, data: msg.Data}
 	if s.failed = s.fn(m); s.failed != nil {
 		return true, s.failed

@@ -175,9 +175,9 @@ func TestScansOfWhatIsStored(t *testing.T) {
 	must(b.PutQuarantine(ctx, "s3", []byte(`{"seq":1}`)))
 	must(b.DeleteQuarantine(ctx, "s3"))
 	for i := range 3 {
-		must(b.Ask(ctx, "s1", session.Effect{Name: fmt.Sprintf("r1t%d", i), Class: session.ClassLLM, Target: "p", Payload: fmt.Append(nil, i)}))
+		must(ask(ctx, b, "s1", session.Effect{Name: fmt.Sprintf("r1t%d", i), Class: session.ClassLLM, Target: "p", Payload: fmt.Append(nil, i)}))
 	}
-	if _, _, err := b.Withdraw(ctx, claimOf("s1", "r1t1", 1).EffectName); err != nil { // a claim is no effect
+	if _, _, err := b.Claim(ctx, claimOf("s1", "r1t1", 1), []byte(`{"withdrawn":true}`)); err != nil { // a claim is no effect
 		t.Fatal(err)
 	}
 	var got []string

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"strconv"
 	"strings"
 
 	"github.com/nats-io/nats.go"
@@ -32,12 +31,6 @@ type snapshotRef struct {
 // place of an earlier one. data must be a msgpack map. A snapshot is a cache:
 // a lost or an older one costs time, never truth.
 func (b *Bus) PutSnapshot(ctx context.Context, sid string, seq uint64, data []byte) error {
-	return b.putSnapshot(ctx, sid, seq, data, 0)
-}
-
-// putSnapshot keeps a snapshot. due is when the earliest open wake of its state
-// is due; 0: it has none.
-func (b *Bus) putSnapshot(ctx context.Context, sid string, seq uint64, data []byte, due int64) error {
 	key, err := subjects.SnapshotKey(sid)
 	if err != nil {
 		return err
@@ -60,9 +53,6 @@ func (b *Bus) putSnapshot(ctx context.Context, sid string, seq uint64, data []by
 	}
 	msg := nats.NewMsg(b.names.SnapshotsSubject(key)) // as the bucket's client does; that sets no headers
 	msg.Data = value
-	if due != 0 {
-		msg.Header.Set(subjects.HeaderWakeDue, strconv.FormatInt(due, 10))
-	}
 	if _, err = b.snapshots(ctx); err == nil {
 		err = b.askBucket(ctx, func(ctx context.Context) error {
 			_, err := b.js.PublishMsg(ctx, msg)
@@ -152,11 +142,6 @@ func (b *Bus) snapshotBlob(ctx context.Context, key string) (codec.Ref, error) {
 	return ref, err
 }
 
-// SnapshotSessions yields every session that has a snapshot, in no order.
-func (b *Bus) SnapshotSessions(ctx context.Context) iter.Seq2[string, error] {
-	return b.keys(ctx, subjects.SnapshotKeys, subjects.ParseSnapshotKey)
-}
-
 // PutQuarantine stops a session: body says why and from where. It stands until
 // DeleteQuarantine.
 func (b *Bus) PutQuarantine(ctx context.Context, sid string, body []byte) error {
@@ -244,36 +229,6 @@ func (b *Bus) quarantineKeys(ctx context.Context) (found map[string]uint64, err 
 		return err
 	})
 	return found, err
-}
-
-func (b *Bus) keys(ctx context.Context, filter string, parse func(string) (string, bool)) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
-		kv, err := b.snapshots(ctx)
-		if err != nil {
-			yield("", err)
-			return
-		}
-		var lister jetstream.KeyLister
-		err = b.askBucket(ctx, func(context.Context) error {
-			var err error
-			// The lister lives as long as its context, so it gets the caller's.
-			lister, err = kv.ListKeysFiltered(ctx, filter)
-			return err
-		})
-		if err != nil {
-			yield("", fmt.Errorf("list %s: %w", filter, err))
-			return
-		}
-		defer lister.Stop()
-		for key := range lister.Keys() {
-			if sid, ok := parse(key); ok && !yield(sid, nil) {
-				return
-			}
-		}
-		if err := ctx.Err(); err != nil {
-			yield("", err)
-		}
-	}
 }
 
 // snapshots returns the bucket; the first call looks it up.

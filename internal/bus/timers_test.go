@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/refold/refold"
+	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/subjects"
@@ -53,7 +54,10 @@ func newClockOn(t *testing.T, node *bustest.Node, replicas int, edits ...string)
 func (c *clock) pull(carry func(bus.DueDelivery)) (p *bus.DuePuller, b *bus.Bus, stop func()) {
 	c.t.Helper()
 	b = connect(c.t, c.node, "")
-	puller := b.Dues(c.conf)
+	if err := b.Provision(testContext(c.t), c.conf, 0); err != nil {
+		c.t.Fatal(err)
+	}
+	puller := b.Dues()
 	ctx, cancel := context.WithCancel(testContext(c.t))
 	done := make(chan error, 1)
 	go func() { done <- puller.Run(ctx, 16, carry) }()
@@ -69,9 +73,16 @@ func (c *clock) pull(carry func(bus.DueDelivery)) (p *bus.DuePuller, b *bus.Bus,
 
 func (c *clock) schedule(wake string, at time.Time) {
 	c.t.Helper()
-	if err := c.b.Schedule(testContext(c.t), "s1", wake, at, []byte("payload of "+wake)); err != nil {
+	if err := errors.Join(c.b.Store(testContext(c.t), []bus.Output{wakeAt(wake, at)})...); err != nil {
 		c.t.Fatal(err)
 	}
+}
+
+// wakeAt is a wake of s1.
+func wakeAt(wake string, at time.Time) bus.Output {
+	return bus.Output{Session: "s1", Effect: &session.Effect{
+		Name: wake, Class: session.ClassWake, Target: "-", Deadline: at.UnixMilli(), Payload: []byte("payload of " + wake),
+	}}
 }
 
 // left returns the subjects that the stream holds messages of.
@@ -106,7 +117,7 @@ func TestScheduleComesDue(t *testing.T) {
 	// Milliseconds count: a schedule that is cut to seconds fires early.
 	due := map[string]time.Time{"w1": begun.Add(-time.Hour)}
 	for i, wake := range []string{"w2", "w3", "w4", "w5", "w6", "w7"} {
-		due[wake] = begun.Add(time.Duration(300+137*i)*time.Millisecond + 999*time.Microsecond)
+		due[wake] = begun.Add(time.Duration(300+137*i) * time.Millisecond).Truncate(time.Millisecond)
 	}
 	c.schedule("w90", begun.Add(400*24*time.Hour))
 	c.schedule("w2", begun.Add(time.Hour)) // replaced below
@@ -130,8 +141,63 @@ func TestScheduleComesDue(t *testing.T) {
 		t.Fatal(err)
 	}
 	bustest.Until(t, "what is no wake is skipped", func() bool { return p.Skipped() == 1 && c.holds("refold.timer.s1.w90")() })
-	if err := c.b.Schedule(testContext(t), "s1", "w.1", begun, nil); err == nil {
+	if errs := c.b.Store(testContext(t), []bus.Output{wakeAt("w.1", begun)}); errs[0] == nil {
 		t.Error("schedule under a bad name: got no error")
+	}
+}
+
+// Wakes are stored in one atomic batch, also those that are due already, again with
+// the same bytes and after they have fired: each fires again. One that is due after
+// scheduleMost fires early by then.
+func TestSchedulesInABatch(t *testing.T) {
+	t.Parallel()
+	c := newClock(t)
+	c.b = connectAs(t, c.node.URL(), bus.DurabilityAlways)
+	due := time.Now().Add(300 * time.Millisecond).Truncate(time.Millisecond)
+	var outputs []bus.Output
+	for n := range 20 {
+		outputs = append(outputs, wakeAt(fmt.Sprintf("w%d", n), due.Add(time.Duration(n-10)*time.Minute)))
+	}
+	outputs[19] = wakeAt("w19", due.AddDate(1000, 0, 0))
+	store := func() {
+		t.Helper()
+		if err := errors.Join(c.b.Store(testContext(t), outputs)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	store()
+	store()
+	got := make(chan bus.DueDelivery, 100)
+	_, _, stop := c.pull(func(d bus.DueDelivery) { got <- d; d.Ack() })
+	for range 2 {
+		fired := map[string]bool{}
+		for len(fired) < 11 {
+			fired[within(t, got).Wake] = true
+		}
+		if !fired["w0"] || !fired["w10"] || fired["w19"] {
+			t.Errorf("fired are %v, want w0 to w10", fired)
+		}
+		store()
+	}
+	for range 11 {
+		within(t, got)
+	}
+	bustest.Until(t, "those that lie ahead are left", func() bool { return len(c.left()) == 9 })
+	stop()
+	stream, err := c.js.Stream(testContext(t), "REFOLD_TIMERS")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := stream.GetLastMsgForSubject(testContext(t), "refold.timer.s1.w19")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Header.Get("Nats-Batch-Id") == "" {
+		t.Error("the wakes went out one by one, want one batch")
+	}
+	at, err := time.Parse(time.RFC3339, strings.TrimPrefix(m.Header.Get("Nats-Schedule"), "@at "))
+	if years := time.Until(at).Hours() / 24 / 365; err != nil || years < 9.9 || years > 10.1 {
+		t.Errorf("w19 fires in %.1f years (%v), want 10", years, err)
 	}
 }
 
@@ -143,7 +209,7 @@ func TestScheduleReplicated(t *testing.T) {
 	c := newClockOn(t, nodes[0], 3)
 	got := make(chan bus.DueDelivery, 100)
 	c.pull(func(d bus.DueDelivery) { got <- d; d.Ack() })
-	due := time.Now().Add(1500 * time.Millisecond)
+	due := time.Now().Add(1500 * time.Millisecond).Truncate(time.Millisecond) // an effect has milliseconds
 	c.schedule("w1", time.Now())
 	if d := within(t, got); d.Wake != "w1" {
 		t.Errorf("got %s, want w1", d.Wake)
@@ -166,7 +232,7 @@ func TestScheduleOutlives(t *testing.T) {
 	t.Parallel()
 	c := newClock(t)
 	got := make(chan bus.DueDelivery, 100)
-	due := time.Now().Add(700 * time.Millisecond)
+	due := time.Now().Add(700 * time.Millisecond).Truncate(time.Millisecond)
 	c.schedule("w1", due)
 	c.schedule("w90", due.Add(7*24*time.Hour))
 	c.node.Stop()
@@ -193,8 +259,8 @@ func TestScheduleOutlives(t *testing.T) {
 	bustest.Until(t, "only what lies ahead is left", c.holds("refold.timer.s1.w90"))
 }
 
-// What a bridge that died had, another one gets; a nak brings it again.
-func TestDueOfADeadBridge(t *testing.T) {
+// What a session-actor that died had, another one gets; a nak brings it again.
+func TestDueOfADeadPuller(t *testing.T) {
 	t.Parallel()
 	c := newClock(t, setting("ack_wait", "1s")...)
 	first := make(chan bus.DueDelivery, 1)
@@ -227,6 +293,7 @@ func TestTimersConfRefuses(t *testing.T) {
 		{"limits", "retention: workqueue", "retention: limits", "workqueue"},
 		{"interest", "retention: workqueue", "retention: interest", "workqueue"},
 		{"no schedules", "allow_msg_schedules: true", "allow_msg_schedules: false", "allow_msg_schedules"},
+		{"no batches", "allow_direct: true\n    allow_atomic: true\n  }\n\n  # The key-value", "allow_direct: true\n  }\n\n  # The key-value", "allow_atomic"},
 		{"no consumer", "\ntimers {", "\n# {", "timers: want a consumer"},
 		{"no acks", "timers { deliver_policy: all, ack_policy: explicit", "timers { deliver_policy: all, ack_policy: none", "ack_policy explicit"},
 		{"an unknown key", "timers { deliver_policy", "timers { delivery_policy", "delivery_policy"},
@@ -248,7 +315,7 @@ func TestTimersConfRefuses(t *testing.T) {
 func TestDueWithoutAStream(t *testing.T) {
 	t.Parallel()
 	b := connect(t, bustest.Server(t), "")
-	err := b.Dues(parse(t, "")).Run(testContext(t), 1, func(bus.DueDelivery) {})
+	err := b.Dues().Run(testContext(t), 1, func(bus.DueDelivery) {})
 	if !errors.Is(err, bus.ErrNoStream) {
 		t.Errorf("got %v, want ErrNoStream", err)
 	}

@@ -5,7 +5,6 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/bus"
-	"github.com/refold/refold/subjects"
 )
 
 // witnessContract: what is stored of a session beside its events is told by every
@@ -45,27 +44,27 @@ func witnessContract(t *testing.T, e env) {
 	want("witness-none", bus.LastSaid{})
 
 	turn := session.Effect{Name: "r1t1", Class: session.ClassLLM, Target: "openai", Payload: []byte("turn")}
-	wake := session.Effect{Name: "w1", Class: session.ClassWake, Target: subjects.NoTarget, Payload: []byte("wake")}
-	for _, one := range []session.Effect{turn, wake} {
-		if err := e.b.Ask(e.ctx, "witness", one); err != nil {
+	call := session.Effect{Name: "r1t1c0", Class: session.ClassTool, Target: "host", Payload: []byte("call")}
+	for _, one := range []session.Effect{turn, call} {
+		if err := ask(e.ctx, e.b, "witness", one); err != nil {
 			t.Fatal(err)
 		}
 	}
-	want("witness", bus.LastSaid{}, turn, wake)
+	want("witness", bus.LastSaid{}, turn, call)
 	say("witness", 1, `{"n":1,"seq":7,"at":100,"type":"RunStarted"}`)
 	say("witness", 2, `{"n":2,"seq":9,"at":200,"type":"RunEnded"}`)
-	want("witness", bus.LastSaid{N: 2, Seq: 9, At: 200}, turn, wake)
+	want("witness", bus.LastSaid{N: 2, Seq: 9, At: 200}, turn, call)
 	if _, _, err := e.b.Claim(e.ctx, claimOf("witness", "r1t1", 1), []byte(`{"by":"i"}`)); err != nil {
 		t.Fatal(err)
 	}
-	want("witness", bus.LastSaid{N: 2, Seq: 9, At: 200}, turn, wake)
+	want("witness", bus.LastSaid{N: 2, Seq: 9, At: 200}, turn, call)
 	want("witness-2", bus.LastSaid{}) // another one, whose name begins alike
 
 	// What is no notice of a fold says nothing, whoever wrote it.
 	for _, payload := range []string{`{"type":"quarantined"}`, `{"n":`, "\x00"} {
 		say("witness", 0, payload)
-		want("witness", bus.LastSaid{}, turn, wake)
+		want("witness", bus.LastSaid{}, turn, call)
 	}
 	say("witness", 3, `{"n":3,"seq":12,"at":300}`)
-	want("witness", bus.LastSaid{N: 3, Seq: 12, At: 300}, turn, wake)
+	want("witness", bus.LastSaid{N: 3, Seq: 12, At: 300}, turn, call)
 }

@@ -24,9 +24,6 @@ const (
 	SettledForgotten   Fault = "settled-forgotten"    // forgets what it settled
 	AckBeforeSettled   Fault = "ack-before-settled"   // acks though the settlement is not stored
 	StoppedIsFailed    Fault = "stopped-is-failed"    // settles an unsafe call that was stopped as failed
-	WakeEarly          Fault = "wake-early"           // settles a wake 5 s before it is due
-	WakeAckedUnsaid    Fault = "wake-acked-unsaid"    // acks a wake though its settlement is not stored
-	WakeNotScheduled   Fault = "wake-not-scheduled"   // acks a wake though its schedule is not stored
 )
 
 // Faults of hosts.
@@ -46,13 +43,11 @@ const (
 	LoadedIsAsked       Fault = "loaded-is-asked"       // takes all that a loaded session has open as asked
 	SnapshotBelieved    Fault = "snapshot-believed"     // believes a snapshot whose event the log does not have
 	RewrittenBelieved   Fault = "rewritten-believed"    // believes a session whose last event the log does not have
-	OverdueEarly        Fault = "overdue-early"         // settles wakes before they are due
 	BytesNotFrozen      Fault = "bytes-not-frozen"      // asks with bytes that depend on the clock
 	BatchRenamed        Fault = "batch-renamed"         // stores under new names what may be stored
-	WokenForgotten      Fault = "woken-forgotten"       // forgets in an era which wakes it settled
-	UnsavedForgotten    Fault = "unsaved-forgotten"     // forgets the wakes of a session that left memory, and whose snapshot is not stored
-	NotLookedBack       Fault = "not-looked-back"       // does not look back when it takes a lane for sessions that wait
-	PastNotNoted        Fault = "past-not-noted"        // acknowledges in an era before it has noted from when on it is to be looked back
+	WakeEarly           Fault = "wake-early"            // settles a wake that fires before it is due
+	WakeAckedUnsaid     Fault = "wake-acked-unsaid"     // acks a wake though its settlement is not stored
+	WakeNotScheduled    Fault = "wake-not-scheduled"    // acknowledges an event though its wake is not scheduled
 	NothingForgotten    Fault = "nothing-forgotten"     // keeps every session in memory
 )
 
@@ -68,10 +63,10 @@ const (
 func All() []Fault {
 	return []Fault{
 		NoClaim, ClaimNotLooked, ConflictIsOurs, WithdrawnIgnored, HolderAliveIgnored, UnsafeRestarted, ClaimNotRaised, FirstAskForgotten, TakenOverSettled,
-		SecondLookLeftOut, LateNotWithdrawn, ForgottenBelieved, SettledForgotten, AckBeforeSettled, StoppedIsFailed, WakeEarly, WakeAckedUnsaid, WakeNotScheduled,
+		SecondLookLeftOut, LateNotWithdrawn, ForgottenBelieved, SettledForgotten, AckBeforeSettled, StoppedIsFailed,
 		AckOnFolded, StoreFailureIgnored, CompareSkipped, WithdrawalLeftOut, CancelLeftOut, SnapshotEarly, LoadToTail, StaleReadAccepted,
-		NotProven, FoldedTwice, NoticeReused, NoticeDropped, LoadedIsAsked, SnapshotBelieved, RewrittenBelieved, OverdueEarly, BytesNotFrozen,
-		BatchRenamed, WokenForgotten, UnsavedForgotten, NotLookedBack, PastNotNoted, NothingForgotten,
+		NotProven, FoldedTwice, NoticeReused, NoticeDropped, LoadedIsAsked, SnapshotBelieved, RewrittenBelieved, BytesNotFrozen,
+		BatchRenamed, WakeEarly, WakeAckedUnsaid, WakeNotScheduled, NothingForgotten,
 		ResetForgotten, GapIgnored, AckAllLate, AckedHeldAgain,
 	}
 }

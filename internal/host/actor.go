@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/actors/session/timeline"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/fault"
 	"github.com/refold/refold/planner"
@@ -25,19 +26,18 @@ type actor struct {
 
 	accepted bool // it was released although the log lost events of it
 
-	snapped  uint64   // events folded when the last snapshot was taken; 0: in none
-	wakes    []uint32 // open in that snapshot
-	unsure   int      // snapshots on their way
-	woken    []uint32 // wakes that were settled here in this era
-	said     []uint32 // wakes whose settlement the log has
-	used     uint64   // when it was used last, by the lane's count
-	slice    uint64   // the latest slice that it had outputs in, by the lane's count
-	storing  *slice   // that stores something of it; nil: none
-	bytes    int      // that it takes, about, without its registries
-	progress []byte   // lines that its events in one slice say, while they are put together
-	loaded   *sample  // the snapshot that it was loaded from, until the lane has taken note; nil: none, or not to be verified
+	snapped  uint64  // events folded when the last snapshot was taken; 0: in none
+	unsure   int     // snapshots on their way
+	used     uint64  // when it was used last, by the lane's count
+	slice    uint64  // the latest slice that it had outputs in, by the lane's count
+	storing  *slice  // that stores something of it; nil: none
+	bytes    int     // that it takes, about, without its registries
+	progress []byte  // lines that its events in one slice say, while they are put together
+	loaded   *sample // the snapshot that it was loaded from, until the lane has taken note; nil: none, or not to be verified
 
-	usedAt time.Time // the same, by the clock
+	since *since // for durations; nil: nothing is measured, or it did nothing yet
+
+	tracing *tracing // its spans; nil: none are asked for, or it was just loaded
 
 	registries []*planner.Registry // of its own that are counted: see State.ShareRegistries
 }
@@ -53,26 +53,34 @@ func (s *actor) settled() bool { return s.state != nil && s.stored == s.state.Se
 type outputs struct {
 	arrival  arrival
 	actor    *actor
-	todo     []bus.Output      // withdrawals, effects, notices
+	todo     []bus.Output      // withdrawals, effects but wakes, notices
+	wakes    []bus.Output      // stored behind all else (wakes.go)
 	cancel   []string          // effects to be stopped wherever they run, once their withdrawals are stored
 	progress []byte            // lines, to be published once all of it is stored
+	spans    []*timeline.Span  // that ended, to be told once all of it is stored
 	registry *planner.Registry // that the event set; nil: none
+	tally    *tally            // what it adds to the metrics once it is stored; nil: nothing is measured
 	failed   error             // why one of them can never be stored: the session is quarantined for it
 	parked   bool              // the event is not folded: its session is being loaded
 	done     bool              // all is stored
 }
 
 // wants reports whether anything is to be stored.
-func (o *outputs) wants() bool { return len(o.todo) > 0 || len(o.cancel) > 0 || o.registry != nil }
+func (o *outputs) wants() bool {
+	return len(o.todo) > 0 || len(o.wakes) > 0 || len(o.cancel) > 0 || o.registry != nil
+}
 
 // next folds the session's next event, that of o, and fills in what it wants
 // stored. After an error, a *panicError, the actor is spoilt.
 func (h *Host) next(s *actor, o *outputs) (err error) {
 	defer func() { err = recovered(recover(), err) }()
 	before := s.state.NextRegistry()
+	counts := h.meters.tally(s.state)
+	ended := h.meters.folding(o.arrival.event)
 	notices, _ := h.evolve(s.state, o.arrival.event) // what is rejected says so in a notice
+	ended()
 	s.state.ShareRegistries(h.registries.same)
-	*o = outputs{arrival: o.arrival, actor: s}
+	*o = outputs{arrival: o.arrival, actor: s, tally: counts}
 	effects, withdrawn := s.unasked(), s.state.Withdrawals()
 	if fault.On(fault.WithdrawalLeftOut) {
 		withdrawn = nil
@@ -89,19 +97,24 @@ func (h *Host) next(s *actor, o *outputs) (err error) {
 			o.todo = append(o.todo, bus.Output{Session: s.sid, Withdraw: &w})
 		}
 	}
-	o.todo = appendAsks(o.todo, s.sid, effects)
+	o.todo, o.wakes = appendAsks(o.todo, s.sid, effects)
 	for _, n := range notices {
 		if fault.On(fault.NoticeReused) && n.N%4 == 0 {
 			n.N--
 		}
 		o.todo = append(o.todo, bus.Output{Session: s.sid, Notice: n.JSON(), N: n.N})
 	}
-	for _, n := range s.state.Progress() {
+	progress := s.state.Progress()
+	for _, n := range progress {
 		o.progress = joined(o.progress, append(n.JSON(), '\n'))
+	}
+	if h.opts.Traces != nil {
+		h.trace(s, o, notices, progress)
 	}
 	if now := s.state.NextRegistry(); now != before {
 		o.registry = now
 	}
+	h.meters.count(counts, s, o.arrival.event, notices, progress)
 	return nil
 }
 
@@ -113,15 +126,21 @@ func joined(lines, more []byte) []byte {
 	return append(lines, more...)
 }
 
-// appendAsks appends the outputs that ask for effects of a session.
-func appendAsks(outputs []bus.Output, sid string, effects []session.Effect) []bus.Output {
+// appendAsks appends the outputs that ask for effects of a session, and returns
+// those that are wakes beside.
+func appendAsks(outputs []bus.Output, sid string, effects []session.Effect) (all, wakes []bus.Output) {
 	for i := range effects {
 		if fault.On(fault.BytesNotFrozen) && time.Now().Unix()%2 == 1 {
 			effects[i].Payload[len(effects[i].Payload)-1] ^= 1
 		}
-		outputs = append(outputs, bus.Output{Session: sid, Effect: &effects[i]})
+		one := bus.Output{Session: sid, Effect: &effects[i]}
+		if effects[i].Class == session.ClassWake {
+			wakes = append(wakes, one)
+		} else {
+			outputs = append(outputs, one)
+		}
 	}
-	return outputs
+	return outputs, wakes
 }
 
 // unasked returns the open effects that were not asked yet, and takes all that

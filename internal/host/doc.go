@@ -9,47 +9,32 @@
 // buffered at a time, while the outputs of what was folded before are being stored.
 // What is folded meanwhile is the next slice (store.go): the descriptors of
 // registries that were set (registries.go), then withdrawals and effects, then
-// notices, those of all its sessions together. Several slices are stored at a time,
-// and the stored prefix of what was delivered is acknowledged. A session that is not
+// notices, those of all its sessions together. Several slices are stored at a time.
+// Their wakes are stored behind them (wakes.go), and the stored prefix of what was
+// delivered is acknowledged. A session that is not
 // in memory is read from the log up to the delivered event first, from its snapshot
 // on if that counts, the new ones by one question (ahead.go); its events are parked
 // meanwhile, and those of others are folded. One that is in memory since before the
 // lane's last reset is proven (load.go). A fault stops one session
 // (quarantine.go), and an event that ends the process itself is found by those
-// that come after it (guard.go). Beside the lane, overdue wakes of sessions in memory are
-// settled (wakes.go), and sessions that wait and are not in memory are found by
-// their snapshots (sweep.go, snapshots.go), and those that a former owner had in
-// memory by their last events (lookback.go). refold.view is answered from a copy
-// (view.go). All that is read and stored goes through one interface (world.go).
+// that come after it (guard.go). Wakes that are due, of any session, are settled by
+// any host (due.go). refold.view is answered from a copy (view.go). All that is read
+// and stored goes through one interface (world.go).
 //
 // # Laws
 //
 //   - An event is acknowledged only when every output of it is stored, and behind
 //     all that was delivered before it. The events of a session are folded in their
 //     order, those of several in any. A session says nothing before all that it said
-//     earlier is stored: its notices are stored in order, each behind the effects and
+//     earlier is stored, but for its wakes: its notices are stored in order, each behind the effects and
 //     withdrawals of its event and of those before.
 //   - A descriptor is stored before an effect names it.
 //   - Only a stored state is snapshotted, and no snapshot takes the place of a
 //     newer one of the same owner.
-//   - A session whose wake lies far ahead is in a snapshot that names it before
-//     the event that asked for it is acknowledged, as far as the bucket takes
-//     it; one that is evicted with open wakes is, too. So a session that waits
-//     costs no memory, and outlives every host.
-//   - A session that waits is in memory, in a snapshot that names its wakes, in a
-//     list of wakes that its owner keeps (unsaved, evict.go), or had its last event
-//     not long before its lane was taken: these are looked at in the log
-//     (lookback.go). So it is woken though the names of its effects are lost.
-//   - What came later than a wake's due is acknowledged when the wake is settled,
-//     as far as the log takes it: behind it nobody would look back so far (floor.go).
-//   - From when on that is, is noted in the bucket before anything is acknowledged
-//     in an era, and until it is looked back, as far as the bucket takes it: who takes the
-//     lane from an owner that was gone before looks back as far
-//     (lookback_note.go).
-//   - An owner settles a wake once in an era, when a timer bridge should have,
-//     and only if the settlement can't be among what it has not seen.
-//   - What a sweep loads is a copy: it emits nothing but WakeSettled and wakes
-//     that were asked before.
+//   - A wake is a message schedule that is stored before the event that asked for
+//     it is acknowledged; nothing else waits for it. It outlives every host. Any host settles it when it has
+//     fired, and acknowledges that after the settlement is stored. Both may happen
+//     again: the fold ignores a repeat.
 //   - A load folds exactly up to the event before the delivered one, and emits
 //     nothing; the delivered event and all later ones are folded and emit.
 //   - In a new era nothing in memory is believed: the log must still have the
@@ -79,14 +64,12 @@
 //   - era: the time between two resets of a lane.
 //   - folded, stored: a session's two marks. Stored is never past folded.
 //   - unproven: in memory since an earlier era.
-//   - overdue: a wake whose due is longer ago than a timer bridge may be late.
-//   - sweep: going through the snapshots that name open wakes.
 //
 // # Concurrency
 //
-// One goroutine per lane folds; it alone touches the lane's sessions. Eight store
+// One goroutine per lane folds; it alone touches the lane's sessions. Four store
 // its slices, a slice each, one puts snapshots (snapshotting.go), and each session
-// is loaded by one of its own. Views and sweeps work on copies.
+// is loaded by one of its own. Views work on copies.
 //
 // # Limits
 //
@@ -94,13 +77,10 @@
 // say that they weigh, and each lane that runs has an equal part (evict.go); those
 // that are quarantined don't count. One snapshot of a host is verified at a time,
 // for a twentieth of the time (verify.go); all of a lane are, once a day
-// (rounds.go). A session that waits for a far day leaves after a minute
-// (sleep.go). At most 1,024 events are delivered ahead of
-// what is acknowledged, and eight slices stored at a time. A lane settles 64 overdue wakes a second at most, beside those
-// that its acknowledgements would pass; one lane of a host is swept at a time, 500
-// sessions a second. A View that would not fit a message goes without lists of
-// overrides, then without tools. A quarantine leaves nothing behind when it is
-// deleted: a release is noticed by hosts that run then, within 15 s.
+// (rounds.go). At most 1,024 events are delivered ahead of what is acknowledged,
+// and a lane stores four batches at a time. A host settles 256 wakes at once. A
+// View that does not fit a message is sent without lists of overrides, and then
+// without tools. Running hosts notice a release from quarantine within 15 s.
 //
 // # Testing
 //

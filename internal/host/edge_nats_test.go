@@ -160,14 +160,15 @@ func TestEdgeEffectsStreamFull(t *testing.T) {
 	w.limit(js, "REFOLD_FX", func(c *jetstream.StreamConfig) { c.MaxMsgs = -1 })
 	for _, sid := range sids {
 		w.asked(session.ClassLLM, "openai", sid, "r1t1")
-		w.asked(session.ClassWake, "-", sid, "w1")
 		if got, want := w.notices(sid, 2), "SessionOpened RunStarted"; got != want {
 			t.Errorf("%s: notices: got %q, want %q", sid, got, want)
 		}
 	}
 	w.done(lanes)
-	if got, want := w.state(js, "REFOLD_FX").Msgs, uint64(2*sessions); got != want {
-		t.Errorf("%d effects are stored, want %d", got, want)
+	for _, stream := range []string{"REFOLD_FX", "REFOLD_TIMERS"} {
+		if got := w.state(js, stream).Msgs; got != sessions {
+			t.Errorf("%s has %d messages, want one for each of %d sessions", stream, got, sessions)
+		}
 	}
 }
 

@@ -5,17 +5,14 @@ package host_test
 
 import (
 	"bytes"
-	"os"
-	"path/filepath"
+	"fmt"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/host"
+	"github.com/refold/refold/subjects"
 )
 
 // A power loss on a server that syncs now and then takes acknowledged events
@@ -28,27 +25,21 @@ func TestEdgePowerLoss(t *testing.T) {
 	for name, keepsEffects := range map[string]bool{"all streams lose their ends": false, "the log alone loses its end": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorldOf(t, func(o *server.Options) { o.SyncAlways, o.SyncInterval = false, time.Minute })
+			w := newWorldOf(t, bustest.Interval)
 			_, js := w.js()
 			w.host(host.Options{SnapshotEach: 1})
 			w.run("old", "hi")
 			w.run("calm", "hi")
 			w.asked(session.ClassLLM, "openai", "old", "r1t1")
 			w.asked(session.ClassLLM, "openai", "calm", "r1t1")
-			dir, synced := w.node.Raw().StoreDir(), filepath.Join(t.TempDir(), "synced")
-			w.node.Stop()
-			copyDir(t, dir, synced)
-			w.node.Start()
+			lose := w.node.Synced()
 			old, fresh := w.doWhatIsLost()
 			lost := w.state(js, "REFOLD_LOG").LastSeq
-			w.node.Stop()
-			streams := filepath.Join("$G", "streams")
 			if keepsEffects {
-				copyDir(t, filepath.Join(synced, streams, "REFOLD_LOG"), filepath.Join(dir, streams, "REFOLD_LOG"))
+				lose("REFOLD_LOG")
 			} else {
-				copyDir(t, synced, dir)
+				lose()
 			}
-			w.node.Start()
 
 			// Other events take the sequences, in another order.
 			w.run("new", "hi")
@@ -105,28 +96,6 @@ func (w *world) doWhatIsLost() (old, fresh []byte) {
 	return w.effect(oldAsked), w.effect(lostAsked)
 }
 
-// copyDir copies the files of a server that is stopped.
-func copyDir(t *testing.T, from, to string) {
-	t.Helper()
-	if err := os.RemoveAll(to); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// effect waits until an effect is stored, and returns its bytes.
-func (w *world) effect(subject string) (data []byte) {
-	w.t.Helper()
-	bustest.Until(w.t, subject, func() (found bool) {
-		var err error
-		data, found, err = w.bus.EffectStored(w.ctx, subject)
-		return err == nil && found
-	})
-	return data
-}
-
 // wantView waits until the view of a session is what its log says.
 func (w *world) wantView(sid string) {
 	w.t.Helper()
@@ -159,4 +128,57 @@ func (w *world) wantStopped(sid, subject string, before []byte) {
 	if after := w.effect(subject); !bytes.Equal(after, before) {
 		w.t.Errorf("%s: got %q, want what was asked first: %q", subject, after, before)
 	}
+}
+
+// The file of an effect is damaged, and its session asks for that name. It is
+// quarantined alone, with what to do about it; the other sessions of its lane go
+// on. Released with a new stream of effects, it goes on too.
+func TestEdgeNameThatCantBeRead(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, bustest.Interval)
+	_, js := w.js()
+	const name = "refold.fx.llm.openai.bad.r1t1"
+	if _, err := js.Publish(w.ctx, name, []byte("what can't be read")); err != nil {
+		t.Fatal(err)
+	}
+	w.node.Damage("REFOLD_FX", "what can't be read")
+	w.host(host.Options{})
+	others := sameLane("bad", 3)
+	w.run("bad", "hi")
+	for _, sid := range others {
+		w.run(sid, "hi")
+	}
+	stop := w.stopReason("bad")
+	for _, want := range []string{name, "delete REFOLD_FX", "release the session"} {
+		if !strings.Contains(stop.Reason, want) {
+			t.Errorf("it is stopped with %q, want %q in it", stop.Reason, want)
+		}
+	}
+	for _, sid := range others {
+		w.asked(session.ClassLLM, "openai", sid, "r1t1")
+		w.wantGoesOn(sid)
+	}
+	w.done(w.lanes(js, append(others, "bad")...))
+
+	if err := js.DeleteStream(w.ctx, "REFOLD_FX"); err != nil {
+		t.Fatal(err)
+	}
+	w.provisioned(host.Options{})
+	if err := w.bus.DeleteQuarantine(w.ctx, "bad"); err != nil {
+		t.Fatal(err)
+	}
+	w.asked(session.ClassLLM, "openai", "bad", "r1t1")
+	w.answer("bad", "r1t1", "done")
+	w.wantGoesOn("bad")
+}
+
+// sameLane returns sessions of the lane that has sid.
+func sameLane(sid string, n int) (all []string) {
+	lane := subjects.LaneOf(subjects.Partition(sid), subjects.LanesDefault)
+	for i := 0; len(all) < n; i++ {
+		if other := fmt.Sprint("s", i); subjects.LaneOf(subjects.Partition(other), subjects.LanesDefault) == lane {
+			all = append(all, other)
+		}
+	}
+	return all
 }

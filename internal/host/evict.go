@@ -18,10 +18,6 @@ const actorWeight = 384
 // quarters: so that it is looked through once for many loads.
 const evictShare = 3
 
-// unsavedShare is how much a lane may keep, in quarters, before sessions leave
-// that wait for a far day and whose snapshots can't be stored.
-const unsavedShare = 8
-
 // captureMax is how many snapshots may wait to be put before sessions that have
 // no need of one leave without.
 const captureMax = 1024
@@ -40,7 +36,7 @@ func (l *laneActor) weigh(s *actor) {
 // recount adds up what the sessions in memory take: what has left since is
 // counted until then.
 func (l *laneActor) recount() {
-	l.bytes = unsavedWeight * len(l.unsaved)
+	l.bytes = 0
 	clear(l.weights)
 	for _, s := range l.sessions {
 		l.bytes += s.bytes
@@ -68,10 +64,6 @@ func (l *laneActor) admit(s *actor) {
 	l.clock++
 	s.used = l.clock
 	l.sessions[s.sid] = s
-	delete(l.unsaved, s.sid)
-	if s.state != nil {
-		l.dueFrom(s.state.Wakes)
-	}
 	l.weigh(s)
 	l.evict(s)
 	l.sample(s.loaded)
@@ -80,8 +72,8 @@ func (l *laneActor) admit(s *actor) {
 
 // evict forgets the sessions that were used least lately, once all together take
 // too much, whatever they wait for; but for keep. Nothing is lost: they are in
-// the log. Those with open wakes are snapshotted first, so that a sweep finds
-// them, and those with many events since their snapshot, so that they wake fast.
+// the log, and their wakes are schedules. Those with many events since their
+// snapshot are snapshotted, so that they wake fast.
 // What is quarantined stays, to be seen when it is released.
 func (l *laneActor) evict(keep *actor) {
 	if !l.isOver(4) || l.clock < l.evictFrom || fault.On(fault.NothingForgotten) {
@@ -97,17 +89,12 @@ func (l *laneActor) evict(keep *actor) {
 		if !l.isOver(evictShare) {
 			break
 		}
-		if s.waitsLong() && l.snapshots.paused() && !l.isOver(unsavedShare) {
-			continue // a sweep finds it by its snapshot alone, which is tried again
-		}
 		delete(l.sessions, s.sid)
 		l.bytes -= s.bytes
 		for _, r := range s.registries {
 			l.release(r)
 		}
-		if !s.proven || !s.settled() {
-			l.saveNot(s)
-		} else if s.waitsOtherwise() || s.isWorthSnapshot() && len(behind) < captureMax {
+		if s.proven && s.settled() && s.isWorthSnapshot() && len(behind) < captureMax {
 			behind = append(behind, s)
 		}
 	}
@@ -126,7 +113,7 @@ func (l *laneActor) evictable(keep *actor) (list []*actor) {
 	for _, o := range l.folded {
 		inUse[o.actor] = true
 	}
-	for _, s := range l.storing {
+	for _, s := range slices.Concat(l.storing, l.waking) {
 		for _, o := range s.outputs {
 			inUse[o.actor] = true
 		}

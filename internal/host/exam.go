@@ -174,8 +174,9 @@ func (x *exam) strange() error {
 // don't tell, since then it is none of a session's.
 func askedAt(payload []byte) (at int64) {
 	var room [32]codec.Entry
-	raw, err := entry(room[:0], payload, "at")
-	if err != nil || raw == nil || codec.Unmarshal(raw, &at) != nil {
+	entries, err := codec.Entries(room[:0], payload)
+	i := slices.IndexFunc(entries, func(e codec.Entry) bool { return string(e.Key) == "at" })
+	if err != nil || i < 0 || codec.Unmarshal(entries[i].Value, &at) != nil {
 		return 0
 	}
 	return at

@@ -27,6 +27,8 @@ const (
 	// livesBeats is how many heartbeats ago an owner that lives was heard at most:
 	// one that died lost its lane only four later.
 	livesBeats = 2
+	// noteWithin is how long the guard's note may hold a lane up.
+	noteWithin = 10 * time.Second
 )
 
 // guardNote is what the bucket has under subjects.GuardKey, from an unclean end on

@@ -15,19 +15,22 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/meter"
 	"github.com/refold/refold/subjects"
 )
 
 // Options tune a Host. The zero value is the default of each.
 type Options struct {
-	Lanes        int           // that the log has; 0: as many as streams.conf says
-	Memory       int64         // bytes that the sessions in memory take, about; 0: 256 MiB. Equal parts for the lanes that run
-	SessionsMax  int           // sessions that a lane keeps in memory; 0: as many as Memory has room for
-	SnapshotEach uint64        // events between two snapshots of a session; 0: 256
-	DrainFor     time.Duration // how long a drain may take; 0: 10 s
-	Version      string        // of the program, shown by `nats micro ls`
-	VerifyPart   float64       // of the snapshots that are taken and loaded: refolded from the log and compared; 0: none
-	Doubt        bool          // examine every session when it is loaded first, as if the log had lost events
+	Lanes        int             // that the log has; 0: as many as streams.conf says
+	Memory       int64           // bytes that the sessions in memory take, about; 0: 256 MiB. Equal parts for the lanes that run
+	SessionsMax  int             // sessions that a lane keeps in memory; 0: as many as Memory has room for
+	SnapshotEach uint64          // events between two snapshots of a session; 0: 256
+	DrainFor     time.Duration   // how long a drain may take; 0: 10 s
+	Version      string          // of the program, shown by `nats micro ls`
+	VerifyPart   float64         // of the snapshots that are taken and loaded: refolded from the log and compared; 0: none
+	Metrics      *meter.Registry // where the host's metrics are registered; nil: nothing is measured
+	Traces       Traces          // takes the spans of runs; nil: no run is traced
+	Doubt        bool            // examine every session when it is loaded first, as if the log had lost events
 }
 
 // Host runs sessions. Create it with New, start it with Run.
@@ -44,6 +47,8 @@ type Host struct {
 	bare       atomic.Bool // the session that was loaded last had no snapshot
 	places     *places
 	instance   string
+	meters     *Meters
+	ownsFirst  atomic.Bool // lane 0
 	ready      chan struct{}
 	bridges    atomic.Pointer[bus.Members] // that are heard; nil before Run
 
@@ -57,12 +62,8 @@ type Host struct {
 	now func() time.Time
 	// recheck is how often a lane looks after quarantined sessions.
 	recheck time.Duration
-	// sweepFirst is how long after the start a lane that nobody owns is swept.
-	sweepFirst time.Duration
 	// strayEvery is how often lanes that others should run are looked at.
 	strayEvery time.Duration
-	// sweeping is held by the lane that is swept: one at a time.
-	sweeping chan struct{}
 	// alone is held by the lane that works on an event of a careful pass.
 	alone chan struct{}
 	// verifying is held by the lane that verifies a snapshot: one at a time.
@@ -93,9 +94,8 @@ func newHost(w world, log *slog.Logger, opts Options) *Host {
 	instance := ulid.Make().String()
 	log = log.With("instance", instance)
 	return &Host{
-		world: w, log: log, opts: opts, instance: instance, evolve: (*session.State).Evolve, now: time.Now, lives: func(string) bool { return false }, recheck: recheckEvery, ready: make(chan struct{}),
-		places: newPlaces(opts.Lanes), strayEvery: strayEvery, sweepFirst: sweepFirst, sweeping: make(chan struct{}, 1),
-		verifying: make(chan struct{}, 1), alone: make(chan struct{}, 1),
+		world: w, log: log, opts: opts, instance: instance, meters: Register(opts.Metrics, opts.Lanes), evolve: (*session.State).Evolve, now: time.Now, lives: func(string) bool { return false }, recheck: recheckEvery, ready: make(chan struct{}),
+		places: newPlaces(opts.Lanes), strayEvery: strayEvery, verifying: make(chan struct{}, 1), alone: make(chan struct{}, 1),
 		installs: bus.NewInstalls(w, log, func(ctx context.Context, install *session.Install) error {
 			return putDescriptors(ctx, w, install.Composed())
 		}),
@@ -142,7 +142,7 @@ func (h *Host) Run(ctx context.Context) error {
 		cancel()
 		return errors.Join(err, <-alive)
 	}
-	failed := make(chan error, h.opts.Lanes)
+	failed := make(chan error, h.opts.Lanes+1)
 	var running, beside sync.WaitGroup
 	for lane := range h.opts.Lanes {
 		running.Go(func() {
@@ -153,6 +153,14 @@ func (h *Host) Run(ctx context.Context) error {
 	}
 	beside.Go(func() { h.shares(working, members) })
 	beside.Go(func() { h.lookForStrays(working) })
+	pulling, stopPulling := context.WithCancel(ctx)
+	defer stopPulling()
+	beside.Go(func() {
+		if err := h.pullsDue(pulling, working); err != nil {
+			failed <- err
+		}
+	})
+	beside.Go(func() { h.asks(working) })
 	beside.Go(func() {
 		h.bus.KeepRoom(working, func() bool {
 			lanes, _, _ := h.places.now()
@@ -164,6 +172,7 @@ func (h *Host) Run(ctx context.Context) error {
 	case <-ctx.Done():
 	case cause = <-failed:
 	}
+	stopPulling()
 	// Others hear that it leaves before it has left, and stand by.
 	h.places.close()
 	h.sayNow()

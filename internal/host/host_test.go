@@ -5,6 +5,7 @@ package host_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/host"
 	"github.com/refold/refold/subjects"
@@ -23,7 +25,6 @@ func TestRunFromRequestToAnswer(t *testing.T) {
 	w.host(host.Options{})
 	w.run("s1", "hi")
 	w.asked(session.ClassLLM, "openai", "s1", "r1t1")
-	w.asked(session.ClassWake, "-", "s1", "w1")
 	w.publish(session.DoorLLM, "s1", session.TypeToolCallsObserved, map[string]any{
 		"effect": "r1t1", "calls": []any{map[string]any{"tool_name": "open_session", "arguments": "{}"}},
 	})
@@ -98,7 +99,7 @@ func TestOtherBytesUnderANameQuarantine(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	forged := session.Effect{Name: "r1t1", Class: session.ClassLLM, Target: "openai", Payload: []byte{0x80}}
-	if err := w.bus.Ask(w.ctx, "s1", forged); err != nil {
+	if err := errors.Join(w.bus.Store(w.ctx, []bus.Output{{Session: "s1", Effect: &forged}})...); err != nil {
 		t.Fatal(err)
 	}
 	w.host(host.Options{})

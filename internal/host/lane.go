@@ -23,6 +23,9 @@ const (
 	foldedMax = 1024
 	// slicesMax is how many slices of a lane are stored at a time.
 	slicesMax = 4
+	// lookEvery is how often a lane learns what became of its snapshots, and makes
+	// room in memory.
+	lookEvery = time.Second
 )
 
 // laneActor folds the sessions of one lane. Its fields belong to the goroutine
@@ -33,41 +36,34 @@ type laneActor struct {
 	log       *slog.Logger
 	arrivals  chan arrival
 	sessions  map[string]*actor
-	unsaved   map[string][]session.OpenWake // of sessions that left memory, and are in no snapshot that names these
-	group     []arrival                     // room for a batch
-	parked    map[string][]*outputs         // events of sessions that are being loaded, in order
-	listed    bool                          // quarantined sessions are in memory, since the era began
-	recorded  bool                          // install records are known up to what was delivered
-	order     []*outputs                    // of all that was delivered and is not acknowledged, in order
-	folded    []*outputs                    // not handed over; those of one session in order
-	storing   []*slice                      // handed over
+	group     []arrival             // room for a batch
+	parked    map[string][]*outputs // events of sessions that are being loaded, in order
+	listed    bool                  // quarantined sessions are in memory, since the era began
+	recorded  bool                  // install records are known up to what was delivered
+	order     []*outputs            // of all that was delivered and is not acknowledged, in order
+	folded    []*outputs            // not handed over; those of one session in order
+	storing   []*slice              // handed over
+	waking    []*slice              // stored but for their wakes, in order
 	snapshots *snapshotting
-	clock     uint64    // counts uses, for eviction
-	slices    uint64    // counts slices that were handed over
-	bytes     int       // that the sessions take; those that have left are counted until the next recount
-	evictFrom uint64    // use from which on it is tried again to evict
-	newest    uint64    // sequence of the latest event of this era; 0: none yet
-	end       uint64    // sequence of the log's last event when the era began, or later
-	arrived   bool      // something arrived since quarantines were looked after
-	firstDue  int64     // no wake is due before that is open here and not known to be settled, Unix ms; 0: not known
-	passFrom  time.Time // none is settled before an acknowledgement until then: one could not be
-	reached   int64     // when the log took the newest event of this era; Unix ms
-	latest    int64     // the latest of these times, of all of its events
-	behind    bool      // the lane has more than that
-	begun     bool      // an era began in this batch
-	handed    bool      // something of this era was handed over
-	noted     bool      // what was handed over first in this era is stored
-	back      lookback
+	clock     uint64 // counts uses, for eviction
+	slices    uint64 // counts slices that were handed over
+	bytes     int    // that the sessions take; those that have left are counted until the next recount
+	evictFrom uint64 // use from which on it is tried again to evict
+	newest    uint64 // sequence of the latest event of this era; 0: none yet
+	end       uint64 // sequence of the log's last event when the era began, or later
+	arrived   bool   // something arrived since quarantines were looked after
+	eras      int    // that have begun
 	guard     guard
 
-	toStore [slicesMax]chan *slice // one for each goroutine that stores
-	stored  chan *slice
-	loads   chan *loading // sessions that were loaded
-	samples chan sample   // snapshots to be verified beside
-	late    chan late     // overdue wakes, to be settled beside
-	calls   chan func()   // to be run between two batches
-	taken   chan struct{} // an era has begun
-	retaken chan struct{} // the same, for who looks back
+	toStore [slicesMax]chan *slice           // one for each goroutine that stores
+	stored  chan func(context.Context) error // takes note of what was stored
+	loads   chan *loading                    // sessions that were loaded
+
+	scheduling int           // how many of waking have their wakes being stored
+	toSchedule chan []*slice // to the goroutine that stores them
+
+	samples chan sample // snapshots to be verified beside
+	calls   chan func() // to be run between two batches
 
 	weights map[codec.Hash]heldWeight // of registries that the sessions set, each counted once
 
@@ -77,26 +73,25 @@ type laneActor struct {
 
 // arrival is a delivered event, or the beginning of an era.
 type arrival struct {
-	event  session.Event
-	ack    func()
-	behind bool // the lane has more
-	era    bool
+	event       session.Event
+	traceparent string // that the event came with
+	ack         func()
+	era         bool
 }
 
 func newLaneActor(h *Host, lane lane) *laneActor {
 	l := &laneActor{
 		host: h, lane: lane, log: h.log.With("lane", lane.Number()),
 		arrivals: make(chan arrival, batchMax), sessions: map[string]*actor{}, parked: map[string][]*outputs{},
-		stored: make(chan *slice, slicesMax), loads: make(chan *loading, batchMax),
+		stored: make(chan func(context.Context) error, slicesMax+1), toSchedule: make(chan []*slice, 1), loads: make(chan *loading, batchMax),
 		samples: make(chan sample, 1),
-		late:    make(chan late, wakesAtOnce), calls: make(chan func()), taken: make(chan struct{}, 1), retaken: make(chan struct{}, 1),
-		unsaved: map[string][]session.OpenWake{}, weights: map[codec.Hash]heldWeight{}, back: lookback{noting: make(chan struct{}, 1)},
+		calls:   make(chan func()), weights: map[codec.Hash]heldWeight{},
 	}
 	l.as = func(ctx context.Context, _ string) context.Context { return ctx }
 	for i := range l.toStore {
 		l.toStore[i] = make(chan *slice, 1)
 	}
-	l.snapshots = newSnapshotting(h.world, l.log)
+	l.snapshots = newSnapshotting(h.world, l.log, h.meters)
 	return l
 }
 
@@ -106,7 +101,8 @@ func (l *laneActor) Era(uint64) { l.arrivals <- arrival{era: true} }
 
 // Deliver hands an event over.
 func (l *laneActor) Deliver(d bus.Delivery) {
-	l.arrivals <- arrival{event: d.Event, ack: d.AckLater(), behind: d.Pending > 0}
+	l.host.meters.delivered(l.lane.Number(), d.Pending)
+	l.arrivals <- arrival{event: d.Event, traceparent: d.TraceParent, ack: d.AckLater()}
 }
 
 // run owns the lane and folds what it delivers, until ctx ends or the lane is
@@ -120,14 +116,12 @@ func (l *laneActor) run(ctx context.Context) error {
 		close(l.arrivals)
 	}()
 	beside := &l.beside
-	beside.Go(func() { l.settleLate(ctx) })
-	beside.Go(func() { l.sweeps(ctx) })
-	beside.Go(func() { l.looksBack(ctx) })
 	beside.Go(func() { l.verifies(ctx) })
 	beside.Go(func() { l.rounds(ctx) })
 	for _, slices := range l.toStore {
 		beside.Go(func() { l.storeSlices(ctx, slices) })
 	}
+	beside.Go(func() { l.storeWakes(ctx) })
 	putting, stopPutting := context.WithCancel(context.WithoutCancel(ctx))
 	defer func() {
 		stopPutting()
@@ -136,6 +130,10 @@ func (l *laneActor) run(ctx context.Context) error {
 	go l.snapshots.run(putting)
 	cause := l.loop(ctx, cancel)
 	cancel()
+	l.host.meters.left(l.lane.Number())
+	if l.lane.Number() == 0 {
+		l.host.ownsFirst.Store(false)
+	}
 	l.storeNoMore()
 	beside.Wait()
 	if err := <-owning; cause == nil {
@@ -151,9 +149,9 @@ func (l *laneActor) run(ctx context.Context) error {
 // loop folds what arrives while what was folded before is being stored, until
 // the lane has ended.
 func (l *laneActor) loop(ctx context.Context, giveUp func()) (cause error) {
-	recheck, wakes := time.NewTicker(l.host.recheck), time.NewTicker(wakesEvery)
+	recheck, look := time.NewTicker(l.host.recheck), time.NewTicker(lookEvery)
 	defer recheck.Stop()
-	defer wakes.Stop()
+	defer look.Stop()
 	for open := true; open; {
 		var err error
 		arrivals := l.arrivals
@@ -167,8 +165,8 @@ func (l *laneActor) loop(ctx context.Context, giveUp func()) (cause error) {
 			}
 			l.arrived = true
 			err = l.batch(ctx, first)
-		case s := <-l.stored:
-			err = l.finish(ctx, s)
+		case takeNote := <-l.stored:
+			err = takeNote(ctx)
 		case g := <-l.loads:
 			err = l.unpark(ctx, g)
 		case f := <-l.calls:
@@ -177,9 +175,9 @@ func (l *laneActor) loop(ctx context.Context, giveUp func()) (cause error) {
 			if cause == nil && ctx.Err() == nil {
 				err = l.recheck(ctx)
 			}
-		case now := <-wakes.C:
+		case <-look.C:
 			if cause == nil && ctx.Err() == nil {
-				l.lookAround(now)
+				l.lookAround()
 			}
 		}
 		if err != nil {
@@ -196,10 +194,23 @@ func (l *laneActor) loop(ctx context.Context, giveUp func()) (cause error) {
 	return cause
 }
 
+// inside runs f between two batches of the lane, and returns when it has; false:
+// it never will, since ctx has ended.
+func (l *laneActor) inside(ctx context.Context, f func()) bool {
+	done := make(chan struct{})
+	select {
+	case l.calls <- func() { defer close(done); f() }:
+		<-done
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
 // drop forgets the sessions whose memory is ahead of what is stored.
 func (l *laneActor) drop() {
 	lists := [][]*outputs{l.folded}
-	for _, s := range l.storing {
+	for _, s := range slices.Concat(l.storing, l.waking) {
 		lists = append(lists, s.outputs)
 	}
 	for _, list := range lists {
@@ -242,23 +253,7 @@ func (l *laneActor) batch(ctx context.Context, first arrival) error {
 			return err
 		}
 	}
-	l.tellEra()
 	return nil
-}
-
-// tellEra tells those who work beside that an era has begun: once for a batch,
-// however many began in it, and whoever of the two is the faster.
-func (l *laneActor) tellEra() {
-	if !l.begun {
-		return
-	}
-	l.begun = false
-	for _, c := range []chan struct{}{l.taken, l.retaken} {
-		select {
-		case c <- struct{}{}:
-		default: // it is known
-		}
-	}
 }
 
 // take folds one arrival.
@@ -270,7 +265,7 @@ func (l *laneActor) take(ctx context.Context, a arrival) error {
 			return err
 		}
 		for _, s := range l.sessions {
-			s.proven, s.woken, s.said = false, nil, nil
+			s.proven = false
 		}
 		l.list(ctx, time.Now())
 		err := l.host.installs.Load(ctx)
@@ -279,13 +274,13 @@ func (l *laneActor) take(ctx context.Context, a arrival) error {
 		}
 		l.host.askIntegrity(ctx)
 		l.learnLeft(ctx)
-		l.newest, l.reached, l.behind, l.end = 0, 0, false, l.logEnd(ctx)
-		l.latest, l.handed, l.noted = 0, false, false
-		l.begun = true
+		l.newest, l.end = 0, l.logEnd(ctx)
+		l.host.ownsFirst.CompareAndSwap(false, l.lane.Number() == 0)
+		l.host.meters.began(l.lane, l.eras == 0)
+		l.eras++
 		return nil
 	}
-	l.newest, l.reached, l.behind = a.event.Seq, a.event.Time, a.behind
-	l.latest = max(l.latest, a.event.Time)
+	l.newest = a.event.Seq
 	o := &outputs{arrival: a}
 	l.order = append(l.order, o)
 	if a.event.Session == "" {
@@ -322,13 +317,14 @@ func (l *laneActor) fold(ctx context.Context, o *outputs) error {
 		return err
 	}
 	l.clock++
-	s.used, s.usedAt = l.clock, l.host.now()
+	s.used = l.clock
 	switch {
 	case s.stops(a.event.Seq):
 		s.state = nil // its events count as stored; what it was is not needed
 	case a.event.Seq <= s.state.Seq && !fault.On(fault.FoldedTwice):
 		// Folded: what it says is stored, or waits in front of this to be.
 	default:
+		l.catchUp(ctx, s)
 		if err := l.host.next(s, o); err != nil {
 			return l.quarantine(ctx, a, err)
 		}
@@ -366,5 +362,17 @@ func (l *laneActor) retry(ctx context.Context, what string, e session.Event, try
 		case <-timer.C:
 		}
 		wait = min(2*wait, retryMax)
+	}
+}
+
+// pause waits; false: ctx has ended.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
 	}
 }

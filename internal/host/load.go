@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"runtime"
+	"time"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
@@ -30,15 +31,20 @@ var (
 // load returns the session as it stands before e, or as its snapshot has it if
 // that is at or past e. It emits nothing. informed says that the session is in
 // no quarantine, and that all install records before e are known.
-func (h *Host) load(ctx context.Context, e session.Event, informed bool) (*actor, error) {
+func (h *Host) load(ctx context.Context, e session.Event, informed bool) (s *actor, err error) {
 	var stop *Stop
-	var err error
 	if !informed {
 		if stop, err = h.stopOf(ctx, e.Session); err != nil {
 			return nil, err
 		}
 	}
-	s := &actor{sid: e.Session, stop: stop, proven: true}
+	began, from := time.Now(), "log"
+	defer func() {
+		if err == nil && !s.stops(e.Seq) {
+			h.meters.loaded(from, time.Since(began))
+		}
+	}()
+	s = &actor{sid: e.Session, stop: stop, proven: true}
 	if s.stops(e.Seq) {
 		return s, nil
 	}
@@ -48,11 +54,13 @@ func (h *Host) load(ctx context.Context, e session.Event, informed bool) (*actor
 	kept, err := h.start(ctx, s, e, informed)
 	defer kept.end()
 	if err != nil || kept == nil && s.state != nil {
+		from = "new"
 		return s, err
 	}
 	if kept != nil {
+		from = "snapshot"
 		s.state = kept.state
-		s.snapshotIs(s.state)
+		s.snapped = s.state.Count
 		s.loaded = kept.sample
 	}
 	if s.state == nil || s.state.Seq < e.Seq {
@@ -61,7 +69,7 @@ func (h *Host) load(ctx context.Context, e session.Event, informed bool) (*actor
 		}
 	}
 	if kept != nil && kept.void {
-		s.snapped, s.wakes, s.loaded = 0, nil, nil
+		s.snapped, s.loaded, from = 0, nil, "log"
 	}
 	s.stored = s.state.Seq
 	return s, nil

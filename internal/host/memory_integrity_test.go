@@ -6,11 +6,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/bus"
@@ -39,29 +37,10 @@ func (m *memory) EventAt(ctx context.Context, seq uint64) (e session.Event, err 
 	return e, err
 }
 
-// LaneHeads reads as of one lane.
-func (m *memory) LaneHeads(ctx context.Context, _, _ int, since time.Time) iter.Seq2[bus.Head, error] {
-	return func(yield func(bus.Head, error) bool) {
-		var all []session.Event
-		err := m.do(ctx, call{op: "LaneHeads"}, func() error {
-			all = slices.Clone(m.log)
-			return nil
-		})
-		for _, e := range all {
-			if e.Session != "" && e.Time >= since.UnixMilli() && !yield(bus.Head{Session: e.Session, Seq: e.Seq}, nil) {
-				return
-			}
-		}
-		if err != nil {
-			yield(bus.Head{}, err)
-		}
-	}
-}
-
 func (m *memory) Witness(ctx context.Context, sid string) (w bus.Witness, err error) {
 	err = m.do(ctx, call{op: "Witness", sid: sid}, func() error {
 		for _, name := range slices.Sorted(maps.Keys(m.effects)) {
-			if effect, ours := strings.CutPrefix(name, sid+" "); ours {
+			if effect, ours := strings.CutPrefix(name, sid+" "); ours && effect[0] != 'w' { // a wake is no message of the effects' stream
 				w.Effects = append(w.Effects, bus.StoredEffect{Name: subjects.EffectName{Session: sid, Effect: effect}, Payload: m.effects[name]})
 			}
 		}

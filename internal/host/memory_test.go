@@ -20,7 +20,6 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus"
-	"github.com/refold/refold/subjects"
 )
 
 // outcome is what becomes of one call.
@@ -46,21 +45,19 @@ type call struct {
 type depot struct {
 	t         *testing.T
 	mu        sync.Mutex
-	lost      uint64          // events up to here were removed from the log's end and replaced
-	log       []session.Event // ascending
-	lagging   uint64          // reads that are not the leader's end here; 0: nowhere
-	effects   map[string][]byte
-	forgotten map[string][]byte   // effects that were stored
-	claims    map[string]string   // who has the claim; "": it is withdrawn
-	cancelled map[string]bool     // effects that a cancel message named
-	notices   map[string][]notice // by session, in the order of their storing
+	lost      uint64               // events up to here were removed from the log's end and replaced
+	log       []session.Event      // ascending
+	lagging   uint64               // reads that are not the leader's end here; 0: nowhere
+	effects   map[string][]byte    // also wakes that have fired
+	timers    map[string]scheduled // wakes
+	forgotten map[string][]byte    // effects that were stored
+	claims    map[string]string    // who has the claim; "": it is withdrawn
+	cancelled map[string]bool      // effects that a cancel message named
+	notices   map[string][]notice  // by session, in the order of their storing
 	snapshots map[string][]byte
-	waiting   []bus.Waiting // in the order of their putting
-	listed    []bus.Waiting // all snapshots
-	puts      uint64        // snapshots put
+	listed    []bus.SnapshotAt // in the order of their putting
+	puts      uint64           // snapshots put
 	stops     map[string][]byte
-	past      []byte // of the one lane
-	pastRev   uint64
 	guard     []byte // of the one lane
 	guardRev  uint64
 	blobs     map[codec.Ref][]byte
@@ -85,6 +82,12 @@ type memory struct {
 	onProgress func(sid string, seq uint64)
 }
 
+// scheduled is the message schedule of a wake.
+type scheduled struct {
+	at      int64 // Unix ms
+	payload []byte
+}
+
 type notice struct {
 	n    uint64
 	data []byte
@@ -93,7 +96,7 @@ type notice struct {
 func newMemory(t *testing.T) *memory {
 	t.Helper()
 	m := &memory{depot: &depot{
-		t: t, effects: map[string][]byte{}, forgotten: map[string][]byte{}, claims: map[string]string{}, cancelled: map[string]bool{}, notices: map[string][]notice{},
+		t: t, effects: map[string][]byte{}, timers: map[string]scheduled{}, forgotten: map[string][]byte{}, claims: map[string]string{}, cancelled: map[string]bool{}, notices: map[string][]notice{},
 		snapshots: map[string][]byte{}, stops: map[string][]byte{}, blobs: map[codec.Ref][]byte{}, calls: map[call]int{},
 	}}
 	m.append(session.DoorInstall, "", session.BuiltinInstall())
@@ -212,11 +215,12 @@ func (m *memory) LastSeq(ctx context.Context) (seq uint64, err error) {
 
 func (m *memory) Store(ctx context.Context, outputs []bus.Output) []error {
 	errs, failed := make([]error, len(outputs)), map[string]int{}
-	for _, said := range []bool{false, true} {
+	for stage := range 3 { // effects and withdrawals, notices, wakes: nothing waits for a wake
 		for i, o := range outputs {
 			first, some := failed[o.Session]
+			wake := o.Effect != nil && o.Effect.Class == session.ClassWake
 			switch {
-			case said != (o.Notice != nil):
+			case (stage == 1) != (o.Notice != nil) || (stage == 2) != wake:
 				continue
 			case o.Effect != nil:
 				errs[i] = m.ask(ctx, o.Session, *o.Effect)
@@ -242,6 +246,10 @@ func (m *memory) ask(ctx context.Context, sid string, e session.Effect) error {
 	return m.do(ctx, call{op: "Ask", sid: sid, who: e.Name}, func() error {
 		name := sid + " " + e.Name
 		stored, taken := m.effects[name]
+		if e.Class == session.ClassWake {
+			m.timers[name] = scheduled{e.Deadline, bytes.Clone(e.Payload)}
+			taken = false
+		}
 		if taken && !bytes.Equal(stored, e.Payload) {
 			return fmt.Errorf("ask: %w", &bus.ViolationError{Subject: name, Stored: stored, Wanted: e.Payload})
 		}
@@ -249,6 +257,13 @@ func (m *memory) ask(ctx context.Context, sid string, e session.Effect) error {
 		m.effects[name] = bytes.Clone(e.Payload)
 		return nil
 	})
+}
+
+// unschedule takes a wake away that is settled.
+func (d *depot) unschedule(name string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.timers, name)
 }
 
 func (m *memory) withdraw(ctx context.Context, sid, effect string) error {
@@ -338,56 +353,33 @@ func (m *memory) GetSnapshot(ctx context.Context, sid string) (data []byte, foun
 }
 
 func (m *memory) PutSnapshot(ctx context.Context, sid string, seq uint64, data []byte) error {
-	return m.PutWaiting(ctx, sid, seq, data, 0)
-}
-
-func (m *memory) PutWaiting(ctx context.Context, sid string, seq uint64, data []byte, due int64) error {
 	if m.onSnapshot != nil {
 		m.onSnapshot(sid, seq)
 	}
 	return m.do(ctx, call{op: "PutSnapshot", sid: sid}, func() error {
 		m.puts++
 		m.snapshots[sid] = bytes.Clone(data)
-		m.waiting = slices.DeleteFunc(m.waiting, func(w bus.Waiting) bool { return w.Session == sid })
-		m.listed = append(slices.DeleteFunc(m.listed, func(w bus.Waiting) bool { return w.Session == sid }), bus.Waiting{Session: sid, Due: due, Seq: m.puts})
-		if due != 0 {
-			m.waiting = append(m.waiting, bus.Waiting{Session: sid, Due: due, Seq: m.puts})
-		}
+		m.listed = append(slices.DeleteFunc(m.listed, func(at bus.SnapshotAt) bool { return at.Session == sid }), bus.SnapshotAt{Session: sid, Seq: m.puts})
 		return nil
 	})
 }
 
-func (m *memory) ListWaiting(ctx context.Context, from uint64) iter.Seq2[bus.Waiting, error] {
-	return m.list(ctx, "ListWaiting", from, &m.waiting)
-}
-
-func (m *memory) ListSnapshots(ctx context.Context, from uint64) iter.Seq2[bus.Waiting, error] {
-	return m.list(ctx, "ListSnapshots", from, &m.listed)
-}
-
-func (m *memory) list(ctx context.Context, op string, from uint64, of *[]bus.Waiting) iter.Seq2[bus.Waiting, error] {
-	return func(yield func(bus.Waiting, error) bool) {
-		var all []bus.Waiting
-		err := m.do(ctx, call{op: op}, func() error {
-			all = slices.Clone(*of)
+func (m *memory) ListSnapshots(ctx context.Context, from uint64) iter.Seq2[bus.SnapshotAt, error] {
+	return func(yield func(bus.SnapshotAt, error) bool) {
+		var all []bus.SnapshotAt
+		err := m.do(ctx, call{op: "ListSnapshots"}, func() error {
+			all = slices.Clone(m.listed)
 			return nil
 		})
-		for _, w := range all {
-			if w.Seq >= from && !yield(w, nil) {
+		for _, at := range all {
+			if at.Seq >= from && !yield(at, nil) {
 				return
 			}
 		}
 		if err != nil {
-			yield(bus.Waiting{}, err)
+			yield(bus.SnapshotAt{}, err)
 		}
 	}
-}
-
-// namesKept is for how long a world in memory would keep names; it forgets none.
-const namesKept = time.Hour
-
-func (m *memory) EffectsKept(ctx context.Context) (time.Duration, error) {
-	return namesKept, m.do(ctx, call{op: "EffectsKept"}, func() error { return nil })
 }
 
 func (m *memory) GetQuarantine(ctx context.Context, sid string) (body []byte, found bool, err error) {
@@ -430,32 +422,21 @@ func (m *memory) DeleteQuarantine(ctx context.Context, sid string) error {
 	})
 }
 
-// noted returns what is under a key of the one lane, and what calls of it are
-// called.
-func (d *depot) noted(key string) (note *[]byte, rev *uint64, op string) {
-	if key == subjects.GuardKey(0) {
-		return &d.guard, &d.guardRev, "Guard"
-	}
-	return &d.past, &d.pastRev, "Past"
-}
-
-func (m *memory) LaneNote(ctx context.Context, key string) (note []byte, rev uint64, err error) {
-	has, at, op := m.noted(key)
-	err = m.do(ctx, call{op: op}, func() error {
-		note, rev = *has, *at
+func (m *memory) LaneNote(ctx context.Context, _ string) (note []byte, rev uint64, err error) {
+	err = m.do(ctx, call{op: "Guard"}, func() error {
+		note, rev = m.guard, m.guardRev
 		return nil
 	})
 	return note, rev, err
 }
 
-func (m *memory) PutLaneNote(ctx context.Context, key string, note []byte, after uint64) (rev uint64, err error) {
-	has, at, op := m.noted(key)
-	err = m.do(ctx, call{op: "Put" + op}, func() error {
-		if after != *at {
+func (m *memory) PutLaneNote(ctx context.Context, _ string, note []byte, after uint64) (rev uint64, err error) {
+	err = m.do(ctx, call{op: "PutGuard"}, func() error {
+		if after != m.guardRev {
 			return bus.ErrOvertaken
 		}
-		*has, *at = bytes.Clone(note), *at+1
-		rev = *at
+		m.guard, m.guardRev = bytes.Clone(note), m.guardRev+1
+		rev = m.guardRev
 		return nil
 	})
 	return rev, err

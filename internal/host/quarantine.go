@@ -55,7 +55,11 @@ func (l *laneActor) quarantine(ctx context.Context, a arrival, cause error, stor
 			stop = *earlier
 			return nil
 		}
-		return l.putStop(ctx, sid, stop)
+		if err := l.putStop(ctx, sid, stop); err != nil {
+			return err
+		}
+		l.host.meters.stops(cause)
+		return nil
 	})
 	if err != nil {
 		return err

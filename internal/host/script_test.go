@@ -22,7 +22,6 @@ import (
 type script struct {
 	mu    sync.Mutex
 	acked map[uint64]bool
-	floor uint64
 	left  uint64 // what a dead owner had been given
 
 	unowned atomic.Bool
@@ -36,20 +35,6 @@ func (*script) Number() int { return 0 }
 func (s *script) Owned() bool { return !s.unowned.Load() }
 
 func (s *script) Left() uint64 { return s.left }
-
-func (s *script) Unowned(context.Context) (bool, error) { return s.unowned.Load(), nil }
-
-// Floor is that of what this host acknowledged; a test may say what others did.
-func (s *script) Floor(context.Context) (uint64, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	floor := s.floor
-	for s.acked[floor+1] || floor == 0 { // the install record comes first
-		floor++
-	}
-	s.floor = floor
-	return floor, nil
-}
 
 func (s *script) Run(ctx context.Context, _ bus.LaneOwner) error {
 	select {
@@ -122,10 +107,14 @@ func (s *stage) start() {
 // settle waits until nothing moves any more.
 func (s *stage) settle() { synctest.Wait() }
 
-// pass lets time pass.
+// pass lets time pass. What is due is settled by the end.
 func (s *stage) pass(d time.Duration) {
 	<-time.After(d)
 	s.settle()
+	if s.cancel != nil {
+		s.fire()
+		s.settle()
+	}
 }
 
 // stop ends the lane if it runs, as a kill does, and checks what it left.

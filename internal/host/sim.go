@@ -34,7 +34,7 @@ func NewStepHost(w World, instance string, now func() time.Time, log *slog.Logge
 	h.instance, h.now = instance, now
 	h.registries.keep()
 	// Of two lanes that come at once either might be first: each has a place.
-	h.sweeping, h.alone = make(chan struct{}, h.opts.Lanes), make(chan struct{}, h.opts.Lanes)
+	h.alone = make(chan struct{}, h.opts.Lanes)
 	s := &StepHost{host: h, roster: newRoster(instance, opts.Lanes)}
 	h.lives = s.lives
 	return s
@@ -51,6 +51,12 @@ func (s *StepHost) View(ctx context.Context, sid string) ([]byte, error) {
 		return nil, nil
 	}
 	return data, err
+}
+
+// Due settles a wake that has come due, as a host does with what it pulls. It
+// returns 0 if that may be acknowledged, else when it is to be delivered again.
+func (s *StepHost) Due(ctx context.Context, sid, wake string, payload []byte, fired time.Time) (again time.Duration) {
+	return s.host.settleDue(ctx, sid, wake, payload, fired)
 }
 
 // Beat returns a heartbeat of the host.
@@ -126,12 +132,10 @@ func (s *Stepper) Run(ctx context.Context) error {
 	}
 	as := func(who string) context.Context { return l.as(ctx, who) }
 	beside := &l.beside
-	beside.Go(func() { l.settleLate(as("settles")) })
-	beside.Go(func() { l.sweeps(as("sweeps")) })
-	beside.Go(func() { l.looksBack(as("looks back")) })
 	for i, slices := range l.toStore {
 		beside.Go(func() { l.storeSlices(as(fmt.Sprint("stores ", i)), slices) })
 	}
+	beside.Go(func() { l.storeWakes(as("schedules")) })
 	putting, stopPutting := context.WithCancel(context.WithoutCancel(as("puts")))
 	go l.snapshots.run(putting)
 	defer func() {
@@ -184,15 +188,14 @@ func (s *Stepper) Idle() bool { return !s.busy.Load() }
 
 // Arrival is what a lane hands over: the beginning of an era, or an event.
 type Arrival struct {
-	Era    bool
-	Event  session.Event
-	Ack    func()
-	Behind bool // others wait behind it
+	Era   bool
+	Event session.Event
+	Ack   func()
 }
 
 // Take hands over what has arrived, at most 64 at once: one batch.
 func (s *Stepper) Take(all []Arrival) {
-	of := func(a Arrival) arrival { return arrival{event: a.Event, ack: a.Ack, behind: a.Behind, era: a.Era} }
+	of := func(a Arrival) arrival { return arrival{event: a.Event, ack: a.Ack, era: a.Era} }
 	for _, a := range all[1:] {
 		s.lane.arrivals <- of(a)
 	}
@@ -205,12 +208,13 @@ func (s *Stepper) Take(all []Arrival) {
 // IsFull reports that so much waits to be stored that nothing is taken.
 func (s *Stepper) IsFull() bool { return len(s.lane.order) >= foldedMax }
 
-// HasStored reports that a slice was stored, or given up, and waits for Finish.
+// HasStored reports that a slice, or the wakes of some, was stored or given up, and
+// waits for Finish.
 func (s *Stepper) HasStored() bool { return len(s.lane.stored) > 0 }
 
 // Finish acknowledges what was stored.
 func (s *Stepper) Finish() {
-	s.step(func(ctx context.Context) error { return s.lane.finish(ctx, <-s.lane.stored) })
+	s.step(func(ctx context.Context) error { return (<-s.lane.stored)(ctx) })
 }
 
 // HasLoaded reports that sessions were loaded, and wait for Unpark.
@@ -222,11 +226,11 @@ func (s *Stepper) Unpark() {
 	s.step(func(ctx context.Context) error { return s.lane.unpark(ctx, <-s.lane.loads) })
 }
 
-// Tick looks after wakes, snapshots and sessions that may sleep, as a lane does
+// Tick learns what became of snapshots and makes room in memory, as a lane does
 // every second.
 func (s *Stepper) Tick() {
 	s.step(func(context.Context) error {
-		s.lane.lookAround(s.host.now())
+		s.lane.lookAround()
 		return nil
 	})
 }
@@ -261,7 +265,7 @@ type InMemory struct {
 func (s *Stepper) Memory() Memory {
 	l := s.lane
 	m := Memory{Waits: len(l.folded), Loaded: len(l.parked), Most: l.host.opts.SessionsMax}
-	for _, s := range l.storing {
+	for _, s := range slices.Concat(l.storing, l.waking) {
 		m.Waits += len(s.outputs)
 	}
 	l.snapshots.mu.Lock()

@@ -100,18 +100,10 @@ func (l *simLane) Owned() bool {
 	return l.server.holder == l
 }
 
-func (l *simLane) Unowned(context.Context) (bool, error) { return false, nil }
-
 func (l *simLane) Left() uint64 {
 	l.server.mu.Lock()
 	defer l.server.mu.Unlock()
 	return l.server.left
-}
-
-func (l *simLane) Floor(context.Context) (uint64, error) {
-	l.server.mu.Lock()
-	defer l.server.mu.Unlock()
-	return l.server.floor, nil
 }
 
 func (l *simLane) Run(ctx context.Context, owner bus.LaneOwner) error {
@@ -254,7 +246,7 @@ type simHost struct {
 	cancel context.CancelFunc
 	ended  chan error
 
-	instance string
+	host *Host
 }
 
 // sim is the run of one seed.
@@ -268,7 +260,6 @@ type sim struct {
 	killed map[string]bool // by instance
 	hosts  [2]*simHost
 	calm   bool           // nothing fails any more
-	timers bool           // a timer bridge runs
 	took   map[string]int // events that had an effect, by type
 
 	started map[string]string // effects that bridges started, by which
@@ -285,8 +276,8 @@ func (s *sim) plan(c call) outcome {
 	s.mu.Lock()
 	calm, slow, takes, luck := s.calm, s.luck.IntN(3) == 0, time.Duration(s.luck.IntN(20))*time.Millisecond, s.luck.IntN(16)
 	s.mu.Unlock()
-	if calm || c.op == "PutSnapshot" && !s.timers {
-		return works // who waits long is found by its snapshot, or by nobody
+	if calm {
+		return works
 	}
 	if slow {
 		<-time.After(takes)
@@ -305,7 +296,7 @@ func (s *sim) start(i int) {
 	h.mem.publish = s.append
 	h.mem.onSnapshot = func(sid string, seq uint64) { s.server.wantStored("snapshotted", sid, seq) }
 	host := newHost(h.mem, slog.New(slog.DiscardHandler), Options{Lanes: 1, SnapshotEach: uint64(1 + s.draw(6)), SessionsMax: 1 + s.draw(2*simSessions)})
-	h.instance, host.lives = host.instance, s.lives
+	h.host, host.lives = host, s.lives
 	actor := newLaneActor(host, h.lane)
 	ctx, cancel := context.WithCancel(context.Background())
 	h.cancel = cancel
@@ -338,7 +329,7 @@ func (s *sim) mayKill() bool {
 func (s *sim) kill(i int) {
 	h := s.hosts[i]
 	s.mu.Lock()
-	s.killed[h.instance] = true
+	s.killed[h.host.instance] = true
 	s.mu.Unlock()
 	h.mem.mu.Lock()
 	h.mem.dead = true
@@ -364,7 +355,7 @@ func (s *sim) publish() {
 }
 
 func simulate(t *testing.T, seed uint64) (took map[string]int) {
-	s := &sim{t: t, rand: rand.New(rand.NewPCG(seed, 7)), luck: rand.New(rand.NewPCG(seed, 8)), mem: newMemory(t), killed: map[string]bool{}, took: map[string]int{}, started: map[string]string{}, timers: seed%2 == 0}
+	s := &sim{t: t, rand: rand.New(rand.NewPCG(seed, 7)), luck: rand.New(rand.NewPCG(seed, 8)), mem: newMemory(t), killed: map[string]bool{}, took: map[string]int{}, started: map[string]string{}}
 	s.server = &pinned{t: t, mem: s.mem.depot, acked: map[uint64]bool{}, changed: make(chan struct{}), folded: map[string]*oracle{}}
 	for i := range simSessions {
 		sid := fmt.Sprintf("s%d", i)

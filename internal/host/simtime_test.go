@@ -2,18 +2,19 @@ package host
 
 // What the simulation does with time, with people and with bridges: hours pass,
 // runs are cancelled, paused, interrupted and steered, calls are approved, and
-// bridges claim what they start. Wakes are settled by the owner, and in half of
-// the seeds by a timer bridge, too.
+// bridges claim what they start. Wakes that are due are settled by either host.
 
 import (
+	"maps"
+	"slices"
+	"strings"
 	"testing/synctest"
 	"time"
 
 	"github.com/refold/refold/actors/session"
 )
 
-// simApproval is how long a call waits for a person: longer than is left to the
-// names of wakes alone.
+// simApproval is how long a call waits for a person.
 const simApproval = 3 * tenMinutes
 
 // controls are the requests about runs.
@@ -62,19 +63,18 @@ func (s *sim) append(door session.Door, sid string, payload []byte) session.Even
 func (s *sim) jump() {
 	s.server.pin(s.hosts[s.draw(2)].lane)
 	<-time.After(time.Duration(1+s.draw(25)) * time.Minute)
+	s.fire()
 }
 
-// keepTime settles what is due, as a timer bridge does.
-func (s *sim) keepTime() {
-	now := time.Now().UnixMilli()
-	for sid, o := range s.server.folded {
-		s.server.mu.Lock()
-		wakes := append([]session.OpenWake(nil), o.state.Wakes...)
-		s.server.mu.Unlock()
-		for _, e := range wakesOf(sid, wakes) {
-			if e.Deadline <= now {
-				s.append(session.DoorWake, sid, wakeSettled(e.Name, "timer"))
-			}
+// fire has hosts settle the wakes that are due. What they could not settle stays.
+func (s *sim) fire() {
+	s.mem.mu.Lock()
+	due := maps.Clone(s.mem.timers)
+	s.mem.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(due)) {
+		sid, wake, _ := strings.Cut(name, " ")
+		if now := time.Now(); due[name].at <= now.UnixMilli() && s.hosts[len(name)%2].host.settleDue(s.t.Context(), sid, wake, due[name].payload, now) == 0 {
+			s.mem.unschedule(name)
 		}
 	}
 }
@@ -118,9 +118,7 @@ func (s *sim) calmDown() {
 	s.server.pin(s.hosts[s.draw(2)].lane)
 	for range 18 {
 		<-time.After(tenMinutes)
-		if s.timers {
-			s.keepTime()
-		}
+		s.fire()
 	}
 	<-time.After(time.Minute)
 	synctest.Wait()
@@ -131,7 +129,7 @@ func (s *sim) judgeTime() {
 	hourAgo := time.Now().Add(-time.Hour).UnixMilli()
 	for sid, o := range s.server.folded {
 		for _, w := range o.state.Wakes {
-			if w.Due < hourAgo && (s.timers || w.Due-w.At > longWaitMS) {
+			if w.Due < hourAgo {
 				s.t.Errorf("%s: wake %d is due since %v and open", sid, w.Number, time.UnixMilli(w.Due))
 			}
 		}

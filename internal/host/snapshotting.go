@@ -16,8 +16,9 @@ const puttingMax = 32
 // after another, and of several that wait only the newest, so that none takes
 // the place of a newer one.
 type snapshotting struct {
-	world world
-	log   *slog.Logger
+	world  world
+	log    *slog.Logger
+	meters *Meters
 
 	mu     sync.Mutex
 	next   map[string]*snapshot // waits
@@ -33,9 +34,9 @@ type snapshotting struct {
 	ended  chan struct{}
 }
 
-func newSnapshotting(w world, log *slog.Logger) *snapshotting {
+func newSnapshotting(w world, log *slog.Logger, m *Meters) *snapshotting {
 	return &snapshotting{
-		world: w, log: log, next: map[string]*snapshot{}, former: map[*snapshot][]*snapshot{}, barred: map[*actor]bool{},
+		world: w, log: log, meters: m, next: map[string]*snapshot{}, former: map[*snapshot][]*snapshot{}, barred: map[*actor]bool{},
 		woken: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 }
@@ -164,10 +165,7 @@ func (k *snapshotting) begin() {
 func (k *snapshotting) one(ctx context.Context, p *snapshot) error {
 	ctx, cancel := context.WithTimeout(ctx, snapshotWithin)
 	defer cancel()
-	if p.wake == 0 {
-		return k.world.PutSnapshot(ctx, p.actor.sid, p.seq, p.data)
-	}
-	return k.world.PutWaiting(ctx, p.actor.sid, p.seq, p.data, p.wake)
+	return k.world.PutSnapshot(ctx, p.actor.sid, p.seq, p.data)
 }
 
 // judge says what became of some, and begins the next. A snapshot is a cache: one
@@ -187,6 +185,7 @@ func (k *snapshotting) judge(some []*snapshot) {
 				k.until = time.Now().Add(snapshotPause)
 			}
 		}
+		k.meters.snapshot(p.err)
 		for _, one := range append(k.former[p], p) {
 			one.err = p.err
 			k.known = append(k.known, one)

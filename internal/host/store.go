@@ -6,8 +6,8 @@ import (
 	"errors"
 	"runtime"
 	"slices"
+	"time"
 
-	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/fault"
 	"github.com/refold/refold/planner"
@@ -20,8 +20,6 @@ import (
 type slice struct {
 	outputs   []*outputs
 	snapshots []*snapshot // of the states behind it
-	passed    []passed    // wakes that its acknowledgements pass
-	first     bool        // of its era
 	tried     bool        // it may be stored
 	by        int         // which goroutine stores it
 	err       error       // the lane is given up: memory is ahead of what is stored
@@ -34,13 +32,12 @@ func (l *laneActor) handOver() {
 	if by < 0 || l.more() {
 		return
 	}
-	s := &slice{first: !l.handed, by: by}
+	s := &slice{by: by}
 	l.slices++
 	s.outputs, l.folded = l.part()
 	if len(s.outputs) == 0 {
 		return
 	}
-	l.handed = true
 	for _, o := range s.outputs {
 		if a := o.actor; a != nil {
 			if o.wants() {
@@ -48,16 +45,12 @@ func (l *laneActor) handOver() {
 			}
 			if a.slice != l.slices {
 				a.slice = l.slices
-				if a.state != nil {
-					l.dueFrom(a.state.Wakes)
-				}
 				if p := l.due(a); p != nil {
 					s.snapshots = append(s.snapshots, p)
 				}
 			}
 		}
 	}
-	s.passed = l.passes()
 	if fault.On(fault.SnapshotEarly) {
 		l.snapshots.put(s.snapshots...)
 		s.snapshots = nil
@@ -100,14 +93,15 @@ func (l *laneActor) freeStorer() int {
 	return slices.Index(busy[:], false)
 }
 
-// finish takes note that a slice is stored, and acknowledges all that is, up to the
-// first event that isn't. It quarantines what never can be. It fails only when the
-// lane is given up.
+// finish takes note that a slice is stored but for its wakes, and quarantines what
+// never can be. It fails only when the lane is given up.
 func (l *laneActor) finish(ctx context.Context, s *slice) error {
 	if s.err != nil {
 		return s.err // and stays among what is being stored, for drop
 	}
 	l.storing = slices.DeleteFunc(l.storing, func(other *slice) bool { return other == s })
+	// The state of a session that is quarantined is ahead of what is stored.
+	s.snapshots = slices.DeleteFunc(s.snapshots, func(p *snapshot) bool { return s.fails(p.actor) })
 	for _, o := range s.outputs {
 		if o.failed != nil {
 			if err := l.quarantine(ctx, o.arrival, o.failed, s.outputs...); err != nil {
@@ -115,36 +109,15 @@ func (l *laneActor) finish(ctx context.Context, s *slice) error {
 			}
 		}
 	}
-	l.hasPassed(s)
-	l.tell(s.outputs) // right before the acknowledgements, which it is sent with
+	l.tell(s.outputs)
 	for _, o := range s.outputs {
-		o.done = true
-		if a := o.actor; a != nil {
-			a.stored = o.arrival.event.Seq
-			if a.storing == s {
-				a.storing = nil
-			}
+		if a := o.actor; a != nil && a.storing == s {
+			a.storing = nil
 		}
 	}
-	l.noted = l.noted || s.first
-	l.acknowledge()
-	l.trusts(ctx)
-	defer l.snapshots.together()()
-	l.snapshots.put(s.snapshots...)
-	l.evict(nil) // what was being stored could not leave before
+	l.waking = append(l.waking, s)
+	l.acknowledgeStored(ctx)
 	return nil
-}
-
-// acknowledge acknowledges the stored prefix of what was delivered, if no wakes are
-// being settled that it passes.
-func (l *laneActor) acknowledge() {
-	passing := slices.ContainsFunc(l.storing, func(s *slice) bool { return len(s.passed) > 0 })
-	n := 0
-	for l.noted && !passing && n < len(l.order) && l.order[n].done {
-		l.order[n].arrival.ack()
-		n++
-	}
-	l.order = slices.Delete(l.order, 0, n)
 }
 
 // flush stores all that is folded, and returns when it is acknowledged.
@@ -154,10 +127,10 @@ func (l *laneActor) flush(ctx context.Context) error {
 			return err
 		}
 		l.handOver()
-		if len(l.storing) == 0 {
+		if len(l.storing) == 0 && len(l.waking) == 0 {
 			return nil
 		}
-		if err := l.finish(ctx, <-l.stored); err != nil {
+		if err := (<-l.stored)(ctx); err != nil {
 			return err
 		}
 	}
@@ -172,12 +145,7 @@ func (l *laneActor) storeSlices(ctx context.Context, handed <-chan *slice) {
 			room, err = l.storeAll(ctx, s, room)
 			return err
 		})
-		if s.err == nil {
-			l.putLong(ctx, s)
-			l.settlePassed(ctx, s)
-			l.notePast(ctx, s)
-		}
-		l.stored <- s
+		l.stored <- func(ctx context.Context) error { return l.finish(ctx, s) }
 	}
 }
 
@@ -186,6 +154,7 @@ func (l *laneActor) storeNoMore() {
 	for _, handed := range l.toStore {
 		close(handed)
 	}
+	close(l.toSchedule)
 }
 
 // storeAll stores the outputs of a slice: the descriptors of registries first,
@@ -203,13 +172,20 @@ func (l *laneActor) storeAll(ctx context.Context, s *slice, room []bus.Output) (
 		o.registry = nil
 		if o.failed == nil {
 			o.todo = l.startable(o.todo, now)
+			if !s.tried {
+				l.host.meters.asks(o.tally, o.todo)
+				l.host.meters.asks(o.tally, o.wakes)
+			}
 			s.rename(o)
 			all = append(all, o.todo...)
 		}
 	}
 	s.tried = true
 	if len(all) > 0 {
-		if err := s.take(l.host.world.Store(ctx, all)); err != nil {
+		began := time.Now()
+		errs := l.host.world.Store(ctx, all)
+		l.host.meters.stored(len(all), time.Since(began), errs)
+		if err := s.take(errs); err != nil {
 			return all, err
 		}
 	}
@@ -267,11 +243,12 @@ func (s *slice) take(errs []error) error {
 			left = append(left, one)
 			var violation *bus.ViolationError
 			var tooLarge *bus.MaxPayloadError
+			var unreadable *bus.UnreadableError
 			switch {
 			case o.failed != nil:
 			case fault.On(fault.CompareSkipped) && errors.As(err, &violation):
 				left = left[:len(left)-1]
-			case errors.As(err, &violation), errors.As(err, &tooLarge):
+			case errors.As(err, &violation), errors.As(err, &tooLarge), errors.As(err, &unreadable):
 				o.failed = err
 			default:
 				again = append(again, err)
@@ -300,13 +277,13 @@ func (l *laneActor) describe(ctx context.Context, registry *planner.Registry) er
 	return nil
 }
 
-// startable takes out the effects that may not be started any more. Nothing but
-// a wake is asked after its start_by: its name may have been asked, settled and
+// startable takes out the effects that may not be started any more. Nothing is
+// asked after its start_by: its name may have been asked, settled and
 // forgotten since. What is left out waits for the wake that settles it.
 func (l *laneActor) startable(todo []bus.Output, now int64) []bus.Output {
 	kept := todo[:0]
 	for _, o := range todo {
-		if e := o.Effect; e != nil && e.Class != session.ClassWake && e.StartBy < now {
+		if e := o.Effect; e != nil && e.StartBy < now {
 			l.log.Warn("effect not asked: it is past its start_by", "session", o.Session, "effect", e.Name, "late_ms", now-e.StartBy)
 			continue
 		}

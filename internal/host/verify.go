@@ -107,6 +107,7 @@ func (l *laneActor) verify(ctx context.Context, p sample) error {
 		return nil // the log has not the event that it names: no load uses it
 	}
 	cause := &snapshotError{seq: p.seq, expected: state.Hash(), found: p.hash, count: state.Count}
+	l.host.meters.comparedWith(cause.expected == cause.found)
 	if cause.expected == cause.found {
 		return nil
 	}

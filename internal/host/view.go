@@ -49,9 +49,7 @@ func (h *Host) view(ctx context.Context, sid string) (data []byte, err error) {
 		return nil, errNoSession
 	}
 	v := state.View()
-	if members := h.bridges.Load(); members != nil {
-		v.Unserved = unserved(v.Open, members.Serving)
-	}
+	h.tellWaits(ctx, state, &v)
 	return fit(&v, viewBytesMax)
 }
 

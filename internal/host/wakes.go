@@ -1,188 +1,132 @@
 package host
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
 
-	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/fault"
 )
 
-// Limits of looking after the wakes of sessions in memory. Timer bridges settle
-// wakes; the owner does it when none did.
-const (
-	wakesEvery   = time.Second      // how often a lane looks
-	wakeGrace    = 2 * time.Second  // how late a timer bridge may be
-	wakesAtOnce  = 64               // wakes that a lane settles between two looks
-	wakeWithin   = 10 * time.Second // how long storing one settlement may take
-	wakeAfterBad = 30 * time.Second // how long a lane settles none after it could not
-)
+// The wakes of an event are stored behind all else that it says. Its session goes
+// on meanwhile: only the acknowledgement of the event waits for them, and the
+// snapshots of states behind it. Until then the event comes again after a crash, and
+// its wakes are stored again. One commit for the wakes of many slices is under way
+// at a time: each costs the server a sync, however many it holds
+// (docs/adr/0042-wakes-are-schedules-that-the-owner-stores.md).
 
-// late is an overdue wake that is to be settled.
-type late struct {
-	sid  string
-	wake session.OpenWake
-	copy bool // what is in memory is not proven: look first
-}
-
-// compare puts the wake first that is due first.
-func (w late) compare(b late) int {
-	return cmp.Or(cmp.Compare(w.wake.Due, b.wake.Due), cmp.Compare(w.sid, b.sid), cmp.Compare(w.wake.Number, b.wake.Number))
-}
-
-// lookAtWakes finds the overdue wakes of the sessions in memory, if this process
-// owns the lane, and passes each on once in an era. What there is no room for
-// is found the next time.
-func (l *laneActor) lookAtWakes(now int64) {
-	if !l.lane.Owned() {
-		return // what is in memory is a past that another owner has left
+// acknowledgeStored acknowledges what is stored with its wakes, and has the wakes
+// of all the rest stored, unless others are being stored.
+func (l *laneActor) acknowledgeStored(ctx context.Context) {
+	if l.scheduling > 0 {
+		return
 	}
-	if l.behind {
-		now = min(now, l.reached) // a settlement may be among what is to come
+	n := slices.IndexFunc(l.waking, func(s *slice) bool {
+		return slices.ContainsFunc(s.outputs, func(o *outputs) bool { return len(o.wakes) > 0 })
+	})
+	if n < 0 {
+		n = len(l.waking)
 	}
-	var found []late
-	for _, s := range l.sessions {
-		if s.stop != nil || s.state == nil {
-			continue
-		}
-		if len(s.woken) > session.WakesMax {
-			s.woken = slices.DeleteFunc(s.woken, func(number uint32) bool { return !s.isOpen(number) })
-		}
-		if len(s.said) > session.WakesMax {
-			s.said = slices.DeleteFunc(s.said, func(number uint32) bool { return !s.isOpen(number) })
-		}
-		for _, w := range s.state.Wakes {
-			if isOverdue(w.Due, now) && !slices.Contains(s.woken, w.Number) {
-				found = append(found, late{s.sid, w, !s.proven})
-			}
-		}
-	}
-	found = append(found, l.lateUnsaved(now)...)
-	// In an order of their own, not a map's: what happens is then the same when
-	// it happens again.
-	slices.SortFunc(found, late.compare)
-	for _, w := range found {
-		select {
-		case l.late <- w:
-			s := l.sessions[w.sid]
-			if s == nil {
-				delete(l.unsaved, w.sid) // its events load it; if none comes, it is kept again
-			} else if !fault.On(fault.WokenForgotten) {
-				s.woken = append(s.woken, w.wake.Number)
-			}
-		default:
-			return
-		}
+	l.acknowledge(ctx, n)
+	if l.scheduling = len(l.waking); l.scheduling > 0 {
+		l.toSchedule <- slices.Clone(l.waking)
 	}
 }
 
-// isOverdue reports whether a wake should have been settled by now, Unix ms.
-func isOverdue(due, now int64) bool {
-	if fault.On(fault.OverdueEarly) {
-		due -= 10000
-	}
-	return due+wakeGrace.Milliseconds() <= now
-}
-
-// wakesOf returns the effects that these wakes of a session are.
-func wakesOf(sid string, wakes []session.OpenWake) []session.Effect {
-	// A state with nothing but wakes asks for nothing but them.
-	s := session.State{Record: session.Record{Session: sid, Wakes: wakes}}
-	return s.Open()
-}
-
-// settleLate settles the overdue wakes that were found, until ctx ends.
-func (l *laneActor) settleLate(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case w := <-l.late:
-			if l.knows(ctx, w) {
-				continue // before an acknowledgement that would have passed it
-			}
-			err := l.settleOne(ctx, w)
-			if ctx.Err() != nil {
-				continue
-			}
-			if err == nil {
-				l.inside(ctx, func() {
-					if s := l.sessions[w.sid]; s != nil && slices.Contains(s.woken, w.wake.Number) { // in this era
-						s.isSaid(w.wake.Number)
-					}
-				})
-				continue
-			}
-			l.log.Warn("overdue wake not settled", "session", w.sid, "wake", w.wake.Number, "error", err)
-			l.inside(ctx, func() { // it is found again
-				if s := l.sessions[w.sid]; s != nil {
-					s.woken = slices.DeleteFunc(s.woken, func(number uint32) bool { return number == w.wake.Number })
-				} else {
-					l.unsaved[w.sid] = []session.OpenWake{w.wake}
-					l.dueFrom(l.unsaved[w.sid])
-				}
-			})
-			pause(ctx, wakeAfterBad)
-		}
-	}
-}
-
-func (l *laneActor) settleOne(ctx context.Context, w late) error {
-	if w.copy {
-		return l.lookAtCopy(ctx, w.sid)
-	}
-	return l.wake(ctx, w.sid, w.wake)
-}
-
-// wake says that a wake's due has come.
-func (l *laneActor) wake(ctx context.Context, sid string, w session.OpenWake) error {
-	name := wakesOf(sid, []session.OpenWake{w})[0].Name
-	ctx, cancel := context.WithTimeout(ctx, wakeWithin)
-	defer cancel()
-	l.log.Info("overdue wake settled by the owner", "session", sid, "effect", name, "late_ms", time.Now().UnixMilli()-w.Due)
-	// Without an id: what is said twice is taken once, by its name.
-	_, err := l.host.world.Publish(ctx, session.DoorWake, sid, wakeSettled(name, l.host.instance), "")
-	return err
-}
-
-// wakeSettled returns the event that settles a wake.
-func wakeSettled(name, by string) []byte {
-	data, err := codec.Marshal(session.WakeSettled{Effect: name})
-	if err == nil {
-		data, err = codec.Marshal(session.Envelope{
-			V: session.Version, Type: session.TypeWakeSettled, At: time.Now().UnixMilli(), By: by, Data: data,
-		})
-	}
+// scheduled takes note that the wakes that were handed over are stored. It fails
+// only when the lane is given up.
+func (l *laneActor) scheduled(ctx context.Context, err error) error {
 	if err != nil {
-		panic("host: a settlement does not encode: " + err.Error())
+		return err // they stay among what is being stored, for drop
 	}
-	return data
+	l.acknowledge(ctx, l.scheduling)
+	l.scheduling = 0
+	l.acknowledgeStored(ctx)
+	return nil
 }
 
-// inside runs f between two batches of the lane, and returns when it has; false:
-// it never will, since ctx has ended.
-func (l *laneActor) inside(ctx context.Context, f func()) bool {
-	done := make(chan struct{})
-	select {
-	case l.calls <- func() { defer close(done); f() }:
-		<-done
-		return true
-	case <-ctx.Done():
-		return false
+// acknowledge takes note that the first n slices of those that wait for their
+// wakes are stored whole, and acknowledges all events up to the first one that
+// isn't.
+func (l *laneActor) acknowledge(ctx context.Context, n int) {
+	if n == 0 {
+		return
+	}
+	var snapshots []*snapshot
+	for _, s := range l.waking[:n] {
+		l.tellSpans(s.outputs)
+		for _, o := range s.outputs {
+			o.done = true
+			if o.actor != nil {
+				o.actor.stored = o.arrival.event.Seq
+			}
+		}
+		l.host.meters.finished(s.outputs, l.host.now())
+		snapshots = append(snapshots, s.snapshots...)
+	}
+	l.waking = slices.Delete(l.waking, 0, n)
+	stored := 0
+	for stored < len(l.order) && l.order[stored].done {
+		l.order[stored].arrival.ack()
+		stored++
+	}
+	l.order = slices.Delete(l.order, 0, stored)
+	l.gauge()
+	l.trusts(ctx)
+	defer l.snapshots.together()()
+	l.snapshots.put(snapshots...)
+	l.evict(nil) // what was being stored could not leave before
+}
+
+// storeWakes stores the wakes of slices that are handed over until nothing more is.
+// No wake can fail for good: its name takes any bytes, and it is small.
+func (l *laneActor) storeWakes(ctx context.Context) {
+	var room []bus.Output
+	for handed := range l.toSchedule {
+		var of []*outputs
+		for _, s := range handed {
+			for _, o := range s.outputs {
+				if len(o.wakes) > 0 {
+					of = append(of, o)
+				}
+			}
+		}
+		err := l.retry(ctx, "store wakes", of[0].arrival.event, func() (err error) {
+			room, err = l.schedule(ctx, of, room[:0])
+			return err
+		})
+		l.stored <- func(ctx context.Context) error { return l.scheduled(ctx, err) }
 	}
 }
 
-// pause waits; false: ctx has ended.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
+// schedule stores the wakes of some events, together, and takes out what is stored.
+// It returns the room for the next ones.
+func (l *laneActor) schedule(ctx context.Context, of []*outputs, all []bus.Output) ([]bus.Output, error) {
+	defer func() { clear(all) }() // the room keeps nothing
+	for _, o := range of {
+		all = append(all, o.wakes...)
 	}
+	if len(all) == 0 {
+		return all, nil
+	}
+	began := time.Now()
+	errs := l.host.world.Store(ctx, all)
+	l.host.meters.stored(len(all), time.Since(began), errs)
+	var first error
+	for _, o := range of {
+		left := o.wakes[:0]
+		for _, one := range o.wakes {
+			err := errs[0]
+			errs = errs[1:]
+			if err != nil && !fault.On(fault.WakeNotScheduled) {
+				left = append(left, one)
+				if first == nil {
+					first = err
+				}
+			}
+		}
+		o.wakes = left
+	}
+	return all, first
 }

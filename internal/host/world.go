@@ -3,7 +3,6 @@ package host
 import (
 	"context"
 	"iter"
-	"time"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
@@ -17,7 +16,6 @@ type world interface {
 	bus.InstallLog
 	ReadSession(ctx context.Context, sid string, from, to uint64, leader bool) iter.Seq2[session.Event, error]
 	LastSeq(ctx context.Context) (uint64, error)
-	LaneHeads(ctx context.Context, lane, lanes int, since time.Time) iter.Seq2[bus.Head, error]
 	LogMissing(ctx context.Context) (uint64, error)
 	EventAt(ctx context.Context, seq uint64) (session.Event, error)
 	Publish(ctx context.Context, door session.Door, sid string, payload []byte, id string) (uint64, error)
@@ -28,11 +26,8 @@ type world interface {
 
 	GetSnapshot(ctx context.Context, sid string) (data []byte, found bool, err error)
 	PutSnapshot(ctx context.Context, sid string, seq uint64, data []byte) error
-	PutWaiting(ctx context.Context, sid string, seq uint64, data []byte, due int64) error
-	ListWaiting(ctx context.Context, from uint64) iter.Seq2[bus.Waiting, error]
-	ListSnapshots(ctx context.Context, from uint64) iter.Seq2[bus.Waiting, error]
+	ListSnapshots(ctx context.Context, from uint64) iter.Seq2[bus.SnapshotAt, error]
 	Witness(ctx context.Context, sid string) (bus.Witness, error)
-	EffectsKept(ctx context.Context) (time.Duration, error)
 	GetQuarantine(ctx context.Context, sid string) (body []byte, found bool, err error)
 	PutQuarantine(ctx context.Context, sid string, body []byte) error
 	DeleteQuarantine(ctx context.Context, sid string) error
@@ -47,8 +42,6 @@ type lane interface {
 	Number() int
 	Owned() bool
 	Left() uint64
-	Unowned(ctx context.Context) (bool, error)
-	Floor(ctx context.Context) (uint64, error)
 	Run(ctx context.Context, owner bus.LaneOwner) error
 	Drain(ctx context.Context) error
 }

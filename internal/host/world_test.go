@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -171,10 +172,25 @@ func (w *world) asked(class session.Class, target, sid, effect string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	w.effect(subject)
+}
+
+// effect waits until an effect is stored, and returns its bytes.
+func (w *world) effect(subject string) (data []byte) {
+	w.t.Helper()
+	name, err := w.bus.Names().ParseEffect(subject)
+	if err != nil {
+		w.t.Fatal(err)
+	}
 	bustest.Until(w.t, subject, func() bool {
-		_, found, err := w.bus.EffectStored(w.ctx, subject)
-		return err == nil && found
+		all, err := w.bus.ListEffects(w.ctx, name.Session)
+		i := slices.IndexFunc(all, func(e bus.StoredEffect) bool { return e.Name == name })
+		if i >= 0 {
+			data = all[i].Payload
+		}
+		return err == nil && i >= 0
 	})
+	return data
 }
 
 // folded reads the session's events and folds them here.

@@ -37,6 +37,13 @@ func (g *Given) Add(values ...string) {
 	g.redactor.Store(NewRedactor(g.values...))
 }
 
+// Values returns the values that were given out.
+func (g *Given) Values() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.values)
+}
+
 // Redactor replaces the values that were given out so far.
 func (g *Given) Redactor() *Redactor { return g.redactor.Load() }
 

@@ -131,12 +131,23 @@ func (b *builder) build() Built {
 	}
 	if len(b.problems) == 0 {
 		if m, problems := space.Parse(b.m.Bytes()); m != nil {
+			b.countNeeds(m)
 			return Built{Manifest: m, Files: b.contents, Warnings: space.SortProblems(b.warnings)}
 		} else {
 			b.place(problems)
 		}
 	}
 	return Built{Problems: space.SortProblems(b.problems), Warnings: space.SortProblems(b.warnings)}
+}
+
+// countNeeds warns of a space that no session can adopt where too many of its needs
+// are not met.
+func (b *builder) countNeeds(m *space.Manifest) {
+	needs := slices.DeleteFunc(m.AllNeeds(), func(need string) bool { return strings.HasSuffix(need, "?") })
+	if len(needs) > space.LacksMax {
+		b.warnings = append(b.warnings, space.Problem{Code: space.TooMany, Path: "needs", Detail: fmt.Sprintf(
+			"the space has %d different needs: a sync fails where more than %d of them are not met", len(needs), space.LacksMax)})
+	}
 }
 
 // place adds problems of the manifest, with the files that they come from.
@@ -196,7 +207,7 @@ func (b *builder) merge() {
 		known.Context = nil
 	}
 	if b.takes(PartSkills) {
-		known.Skills = nil
+		known.Skills, known.LeftOut = nil, fresh.LeftOut
 	}
 	eachIndex(&known, move)
 	known.Prompts = append(known.Prompts, fresh.Prompts...)
@@ -272,6 +283,7 @@ func (b *builder) arrange() {
 	slices.SortFunc(m.Prompts, func(a, b space.Prompt) int { return cmp.Compare(a.PromptPack, b.PromptPack) })
 	slices.SortFunc(m.Catalogs, func(a, b space.Catalog) int { return cmp.Compare(a.ToolCatalog, b.ToolCatalog) })
 	slices.SortFunc(m.Context, func(a, b space.Group) int { return cmp.Compare(a.Group, b.Group) })
+	slices.SortFunc(m.LeftOut, func(a, b space.LeftOut) int { return cmp.Compare(a.File, b.File) })
 	slices.SortFunc(m.Skills, func(a, b space.Skill) int { return cmp.Compare(a.Skill, b.Skill) })
 	for i := range m.Prompts {
 		b.sources[fmt.Sprintf("prompts[%d]", i)] = b.sources["prompts."+m.Prompts[i].PromptPack]

@@ -169,7 +169,8 @@ func TestBuildTellsEveryProblem(t *testing.T) {
   },
   "tools": {"default": 17, "words": "tools/words.json"},
   "context": {"docs": ["../secrets.txt", "docs/bin.dat"]},
-  "defaults": {"prompt_pack": "nope"}
+  "defaults": {"prompt_pack": "nope"},
+  "skills": ["skills/Bad/SKILL.md"]
 }`
 	files["prompts/base.md"] = "line 1\n{{facts.x}} \n{{open"
 	files["prompts/bad.json"] = "{\n \"parts\": [\n}"

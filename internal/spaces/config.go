@@ -59,7 +59,7 @@ func LoadConfig(file string) (*Config, error) {
 	}
 	c := new(Config)
 	if err := yaml.UnmarshalWithOptions(text, c, yaml.Strict(), yaml.DisallowUnknownField()); err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%s: %w", file, err)
+		return nil, fmt.Errorf("%s: %w", file, yamlfile.Explain(err, c))
 	}
 	if err := c.validate(); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)

@@ -2,11 +2,13 @@ package spaces
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/refold/refold/codec"
+	"github.com/refold/refold/codec/nearest"
 	"github.com/refold/refold/space"
 )
 
@@ -61,7 +63,11 @@ func (d document) text(n *node, path, name string) string {
 func (d document) known(n *node, path string, names ...string) {
 	for _, m := range n.members {
 		if !slices.Contains(names, m.name) {
-			d.say(&node{line: m.line}, space.UnknownField, join(path, m.name), "is unknown here; known are %s", strings.Join(names, ", "))
+			meant := nearest.Name(m.name, names)
+			if meant != "" {
+				meant = fmt.Sprintf("; did you mean %q?", meant)
+			}
+			d.say(&node{line: m.line}, space.UnknownField, join(path, m.name), "is unknown here%s; known are %s", meant, strings.Join(names, ", "))
 		}
 	}
 }

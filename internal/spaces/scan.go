@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/refold/refold/space"
@@ -42,9 +43,11 @@ func (b *builder) scan() {
 		b.arrangeWords()
 	}
 	if b.takes(PartSkills) {
-		for _, name := range index.Skills {
-			b.readSkill(name, place{file: name})
+		list := &node{kind: kindList}
+		for _, glob := range index.Skills {
+			list.items = append(list.items, &node{kind: kindText, text: glob})
 		}
+		b.readSkills(d, list)
 	}
 	b.readDefaults(d, nil)
 }
@@ -95,8 +98,11 @@ func (b *builder) scanned() *found {
 				f.Tools = map[string][]string{}
 			}
 			f.Tools[space.Default] = append(f.Tools[space.Default], name)
-		case base == skillFile && (isBelow(dir, "skills/") || isBelow(dir, ".claude/skills/")):
-			f.Skills = append(f.Skills, name)
+		}
+		for _, top := range []string{".claude/skills/", "skills/"} {
+			if glob := top + "*/" + skillFile; base == skillFile && isBelow(dir, top) && !slices.Contains(f.Skills, glob) {
+				f.Skills = append(f.Skills, glob)
+			}
 		}
 	}
 	if f.Prompts == nil && f.Tools == nil && f.Skills == nil {

@@ -233,6 +233,7 @@ func problemsOf(t *testing.T, name, content string) string {
 	case "catalog.json":
 		files["tools/catalogs/default.json"] = content
 	case "skill.json":
+		files["agent.workspace.json"] = `{"v": 1, "skills": ["skills/refunds/SKILL.md"]}`
 		files["skills/refunds/SKILL.md"] = "---\n" + content + "\n---\n"
 	}
 	built := build(t, folder(files), spaces.Options{Kind: space.Workspace})

@@ -20,23 +20,53 @@ func (b *builder) readSkills(d document, n *node) {
 	if n == nil {
 		n = &node{kind: kindList, items: []*node{{kind: kindText, text: "skills/*/" + skillFile}}}
 	}
+	items := d.texts(n, "skills")
+	isNamed := func(name string) bool {
+		return slices.ContainsFunc(items, func(item *node) bool { return item.text == name })
+	}
 	var names []string
-	for i, item := range d.texts(n, "skills") {
+	for i, item := range items {
 		at := d.at(item, index("skills", i))
 		for _, name := range b.match(item.text, at) {
 			switch {
 			case path.Base(name) != skillFile || path.Dir(name) == ".":
 				d.b.say(at.problem(space.BadName, "%q: a skill is the file %s of a folder", clip(name, 128), skillFile))
-			case !slices.Contains(names, name):
+			case slices.Contains(names, name):
+			case isNamed(name):
 				names = append(names, name)
-				b.readSkill(name, at)
+				b.readSkill(name, at, true)
+			default:
+				names = append(names, name)
+				b.trySkill(name, at)
 			}
 		}
 	}
 }
 
-// readSkill reads one SKILL.md and lists the files of its folder.
-func (b *builder) readSkill(name string, at place) {
+// trySkill reads a SKILL.md that a glob found. One that is faulty is left out, and
+// what is wrong are warnings.
+func (b *builder) trySkill(name string, at place) {
+	problems, files, size := len(b.problems), len(b.m.Files), b.bytes
+	b.readSkill(name, at, false)
+	if len(b.problems) == problems {
+		return
+	}
+	for _, p := range b.problems[problems:] {
+		p.Detail = clip("left out: "+p.Detail, space.DetailBytesMax)
+		b.warnings = append(b.warnings, p)
+	}
+	b.m.LeftOut = append(b.m.LeftOut, space.LeftOut{Code: b.problems[problems].Code, File: name})
+	b.problems, b.bytes = b.problems[:problems], size
+	for _, f := range b.m.Files[files:] {
+		delete(b.at, f.Path)
+	}
+	b.m.Files = b.m.Files[:files]
+	b.m.Skills = slices.DeleteFunc(b.m.Skills, func(s space.Skill) bool { return s.Body >= files })
+}
+
+// readSkill reads one SKILL.md and lists the files of its folder. An index that
+// names the file must name a skill that is called as its folder is.
+func (b *builder) readSkill(name string, at place, named bool) {
 	content, ok := b.readFile(name, space.SkillBodyBytesMax+space.FrontmatterBytesMax)
 	if !ok {
 		_, _, _ = b.file(name, space.SkillBodyBytesMax+space.FrontmatterBytesMax, at) // tells the problem
@@ -47,7 +77,7 @@ func (b *builder) readSkill(name string, at place) {
 		d.say(&node{line: 1 + strings.Count(string(content[:invalidAt(content)]), "\n")}, space.NotUTF8, "", "the file is not UTF-8")
 		return
 	}
-	s, body, ok := d.parseSkill(string(content), path.Base(path.Dir(name)))
+	s, body, ok := d.parseSkill(string(content), path.Base(path.Dir(name)), named)
 	if !ok {
 		return
 	}
@@ -73,7 +103,7 @@ func (b *builder) readSkill(name string, at place) {
 }
 
 // parseSkill reads the text of a SKILL.md in a folder.
-func (d document) parseSkill(text, folder string) (s space.Skill, body string, ok bool) {
+func (d document) parseSkill(text, folder string, named bool) (s space.Skill, body string, ok bool) {
 	front, body, line, ok := cutFrontmatter(text)
 	switch {
 	case !ok && line > 0:
@@ -97,7 +127,7 @@ func (d document) parseSkill(text, folder string) (s space.Skill, body string, o
 	if n == nil || !d.is(n, "", kindObject) {
 		return s, "", false
 	}
-	d.readFront(n, folder, body, &s)
+	d.readFront(n, folder, body, named, &s)
 	return s, body, len(d.b.problems) == before
 }
 
@@ -125,17 +155,20 @@ func cutFrontmatter(text string) (front, body string, line int, ok bool) {
 // frontKeys are the keys of a frontmatter that mean something here.
 var frontKeys = []string{"name", "description", "license", "compatibility", "metadata", "user-invocable", "argument-hint", "allowed-tools", "disable-model-invocation"}
 
-func (d document) readFront(n *node, folder, body string, s *space.Skill) {
+func (d document) readFront(n *node, folder, body string, named bool, s *space.Skill) {
 	for _, m := range n.members {
 		if !slices.Contains(frontKeys, m.name) {
 			d.b.warnings = append(d.b.warnings, d.at(&node{line: m.line}, clip(m.name, 64)).problem(space.UnknownKey, "is not read; known are %s", strings.Join(frontKeys, ", ")))
 		}
 	}
 	s.Skill = cmp.Or(d.text(n, "", "name"), folder)
-	if !space.IsSkillName(s.Skill) {
-		d.say(cmp.Or(n.get("name"), n), space.BadName, "name", "%q: a skill's name is 1 to %d of a-z0-9-, no hyphen at an end or doubled", clip(s.Skill, 64), space.TokenBytesMax)
-	} else if s.Skill != folder {
-		d.say(n.get("name"), space.NameMismatch, "name", "is %q, and the folder is %q: rename one of them, they must be the same", s.Skill, clip(folder, 64))
+	switch name := n.get("name"); {
+	case !space.IsSkillName(s.Skill):
+		d.say(cmp.Or(name, n), space.BadName, "name", "%q: a skill's name is 1 to %d of a-z0-9-, no hyphen at an end or doubled", clip(s.Skill, 64), space.TokenBytesMax)
+	case s.Skill != folder && named:
+		d.say(name, space.NameMismatch, "name", "is %q, and the folder is %q: rename one of them, they must be the same", s.Skill, clip(folder, 64))
+	case s.Skill != folder:
+		d.b.warnings = append(d.b.warnings, d.at(name, "name").problem(space.NameMismatch, "the skill is %q, and its folder is called %q", s.Skill, clip(folder, 64)))
 	}
 	s.Description = strings.TrimSpace(d.text(n, "", "description"))
 	if n.get("description") == nil {

@@ -1,6 +1,7 @@
 package spaces_test
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -9,7 +10,7 @@ import (
 	"github.com/refold/refold/space"
 )
 
-const index = `{"v": 1}`
+const index = `{"v": 1, "skills": ["skills/x/SKILL.md"]}`
 
 // TestSkills holds SKILL.md files against the problem that each has, or none.
 func TestSkills(t *testing.T) {
@@ -73,5 +74,63 @@ func TestSkillsOfAFolder(t *testing.T) {
 	}
 	if len(built.Warnings) != 2 || built.Warnings[0].Code != space.UnknownKey || built.Warnings[0].Line != 4 {
 		t.Errorf("got warnings %v, want those of model and emoji", built.Warnings)
+	}
+}
+
+// TestFaultySkillsOfAGlobAreLeftOut: what a glob or a scan finds loads without the
+// skills that are faulty, and says which they are; what an index names must be right.
+func TestFaultySkillsOfAGlobAreLeftOut(t *testing.T) {
+	t.Parallel()
+	files := map[string]string{
+		"skills/good/SKILL.md":   "---\nname: good\ndescription: d\n---\nbody",
+		"skills/other/SKILL.md":  "---\nname: renamed\ndescription: d\n---\nbody",
+		"skills/same/SKILL.md":   "---\nname: renamed\ndescription: d\n---\nbody",
+		"skills/long/SKILL.md":   "---\nname: long\ndescription: " + strings.Repeat("x", 1025) + "\n---\nbody",
+		"skills/long/extra.txt":  "a file of a faulty skill",
+		"skills/large/SKILL.md":  "---\ndescription: d\n---\nbody",
+		"skills/large/a.txt":     "before it",
+		"skills/large/model.bin": strings.Repeat("x", space.FileBytesMax+1),
+		"skills/none/SKILL.md":   "# None\n",
+	}
+	want := []space.LeftOut{
+		{Code: space.TooLarge, File: "skills/large/SKILL.md"}, {Code: space.TooLarge, File: "skills/long/SKILL.md"},
+		{Code: space.BadFrontmatter, File: "skills/none/SKILL.md"}, {Code: space.Duplicate, File: "skills/same/SKILL.md"},
+	}
+	for name, index := range map[string]string{
+		"scanned": "", "default": `{"v": 1}`, "glob": `{"v": 1, "skills": ["skills/*/SKILL.md"]}`,
+		"named too": `{"v": 1, "skills": ["skills/*/SKILL.md", "skills/good/SKILL.md"]}`,
+	} {
+		all := maps.Clone(files)
+		if index != "" {
+			all["agent.workspace.json"] = index
+		}
+		built := build(t, folder(all), spaces.Options{})
+		if built.Manifest == nil {
+			t.Errorf("%s: got %v", name, built.Problems)
+			continue
+		}
+		if m := built.Manifest; len(m.Skills) != 2 || m.Skills[0].Skill != "good" || m.Skills[1].Skill != "renamed" || len(m.Files) != 2 || !slices.Equal(m.LeftOut, want) {
+			t.Errorf("%s: got skills %+v, files %v, left out %v", name, m.Skills, m.Files, m.LeftOut)
+		}
+		var said []string
+		for _, w := range built.Warnings {
+			said = append(said, w.String())
+		}
+		text := strings.Join(said, "\n")
+		for _, line := range []string{
+			"skills/long/SKILL.md:3: description: too_large: left out: has 1025 characters", "skills/none/SKILL.md:1: bad_frontmatter: left out: ",
+			"skills/other/SKILL.md:2: name: name_mismatch: ", "model.bin",
+		} {
+			if !strings.Contains(text, line) {
+				t.Errorf("%s: no warning %q in\n%s", name, line, text)
+			}
+		}
+	}
+	for _, named := range []string{"long", "none", "other"} {
+		all := maps.Clone(files)
+		all["agent.workspace.json"] = `{"v": 1, "skills": ["skills/*/SKILL.md", "skills/` + named + `/SKILL.md"]}`
+		if built := build(t, folder(all), spaces.Options{}); built.Manifest != nil {
+			t.Errorf("%s is named by the index, and there is no problem", named)
+		}
 	}
 }

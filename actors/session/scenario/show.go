@@ -3,6 +3,7 @@ package scenario
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -51,12 +52,16 @@ func Show(what string, v session.View, seqs []uint64, payload func(session.ViewE
 	return "", fmt.Errorf("scenario: show transcript, tools, turn, batch, run, queue, spaces, prompt, skills, call r1t1c0 or effect r1t1, not %q", what)
 }
 
+// retryAt is a time of the session's clock in progress. It is drawn without its
+// value, which differs from system to system.
+var retryAt = regexp.MustCompile(`"retry_at":\d+`)
+
 // ShowProgress draws what a step `show progress` names: the progress of the
 // event before it.
 func ShowProgress(progress []Said) string {
 	var b strings.Builder
 	for _, p := range progress {
-		fmt.Fprintf(&b, "%s %s\n", p.Type, p.Data)
+		fmt.Fprintf(&b, "%s %s\n", p.Type, retryAt.ReplaceAll(p.Data, []byte(`"retry_at":…`)))
 	}
 	return b.String()
 }

@@ -1,6 +1,7 @@
 package bustest
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -126,6 +127,74 @@ func (n *Node) Start() {
 	n.t.Helper()
 	n.launch()
 	n.ready()
+}
+
+// Interval makes a server sync now and then, as a server does by itself.
+func Interval(o *server.Options) { o.SyncAlways, o.SyncInterval = false, time.Minute }
+
+// Synced copies the store of the server, which is restarted for that. lose then
+// does what a power loss does to a server that has synced nothing since: it takes
+// the store, or the given streams only, back to the copy, and restarts the server.
+// It may be called more than once.
+func (n *Node) Synced() (lose func(streams ...string)) {
+	n.t.Helper()
+	dir, synced := n.srv.StoreDir(), filepath.Join(n.t.TempDir(), "synced")
+	n.Stop()
+	n.copyDir(dir, synced)
+	n.Start()
+	return func(streams ...string) {
+		n.t.Helper()
+		n.Stop()
+		if len(streams) == 0 {
+			n.copyDir(synced, dir)
+		}
+		for _, stream := range streams {
+			at := filepath.Join("$G", "streams", stream)
+			n.copyDir(filepath.Join(synced, at), filepath.Join(dir, at))
+		}
+		n.Start()
+	}
+}
+
+func (n *Node) copyDir(from, to string) {
+	n.t.Helper()
+	err := os.RemoveAll(to)
+	if err == nil {
+		err = os.CopyFS(to, os.DirFS(from))
+	}
+	if err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// Damage overwrites the first text that a file of a stream has with other bytes,
+// while the server is stopped. What has that text can't be read then.
+func (n *Node) Damage(stream, text string) {
+	n.t.Helper()
+	dir := filepath.Join(n.srv.StoreDir(), "$G", "streams", stream, "msgs")
+	n.Stop()
+	damaged := false
+	blocks, _ := filepath.Glob(filepath.Join(dir, "*.blk"))
+	for _, block := range blocks {
+		data, err := os.ReadFile(block)
+		if err != nil {
+			n.t.Fatal(err)
+		}
+		at := bytes.Index(data, []byte(text))
+		if at < 0 {
+			continue
+		}
+		copy(data[at:], bytes.Repeat([]byte{'#'}, len(text)))
+		if err := os.WriteFile(block, data, 0o600); err != nil {
+			n.t.Fatal(err)
+		}
+		damaged = true
+		break
+	}
+	if !damaged {
+		n.t.Fatalf("no file of %s has %q", stream, text)
+	}
+	n.Start()
 }
 
 func (n *Node) launch() {

@@ -1,0 +1,296 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/bus"
+)
+
+// States of an IndexRow besides those of runs.
+const (
+	StateOpen        = "open"        // no run is known
+	StateQuarantined = "quarantined" // an operator must look at it
+	StateSilent      = "silent"      // no notice is kept: only the log knows the session
+)
+
+// IndexRow is one session of an Index.
+type IndexRow struct {
+	Session  string `json:"session"`
+	State    string `json:"state"` // the lifecycle of the latest run, or one of the States above
+	WaitsFor string `json:"waits_for,omitempty"`
+	Run      uint32 `json:"run,omitempty"` // the latest one
+	Provider string `json:"provider,omitempty"`
+	Model    string `json:"model,omitempty"`
+	Words    string `json:"words,omitempty"`   // the beginning of what was said last
+	At       int64  `json:"at,omitempty"`      // Unix ms, of the latest notice
+	Noticed  bool   `json:"noticed,omitempty"` // a run has not ended, and no session-actor told more than its notices
+	Cursor   string `json:"cursor"`            // IndexOptions.After of the next row
+}
+
+// IndexOptions say which sessions an Index yields. The zero value is all of
+// which a notice is kept.
+type IndexOptions struct {
+	Name     string    // beginning of the session's name
+	State    []string  // one of these; nil: any
+	WaitsFor string    // empty: whatever
+	Model    string    // provider/model, or the model alone; empty: any
+	Since    time.Time // the latest notice is not older
+	After    string    // cursor of the last row of the page before
+	All      bool      // then also the sessions of which no notice is kept
+	// Partition, if not nil, is called before the names of a partition of the
+	// log are read.
+	Partition func(partition, of int)
+}
+
+// ErrCursor says that an Index was asked to go on after what is no cursor.
+var ErrCursor = errors.New("a cursor is what a listing has told of a row, as n120 or p3.s1")
+
+// How an Index reads: so many notices at a time, and so many rows of which more
+// is asked at once.
+const (
+	indexWindow = bus.LastNoticesMax
+	indexChunk  = 16
+	indexAtOnce = 8
+	indexSteps  = 4 // older notices of a session that are looked at for what newer ones do not say
+)
+
+// Index yields sessions, that of the newest notice first: what the notices say
+// of each, and for a run that has not ended what a session-actor says. It reads
+// the stream of notices backwards, a window at a time, so it holds no more in
+// memory for a million sessions than for a hundred, and the first rows come at
+// once. If no session-actor answers, Noticed is set: the row is as of its latest
+// notice. A session that says something while an Index is read may be left out:
+// it is the first of the next one.
+//
+// With All the sessions come last of which no notice is kept any more, by
+// partition of the log and name. The server walks the subjects of the log for
+// them, one partition at a time.
+func (c *Client) Index(ctx context.Context, o IndexOptions) iter.Seq2[IndexRow, error] {
+	return func(yield func(IndexRow, error) bool) {
+		x := &indexing{c: c, ctx: ctx, o: o, yield: yield}
+		if err := x.run(); err != nil {
+			yield(IndexRow{}, err)
+		}
+	}
+}
+
+// indexing is an Index that is read.
+type indexing struct {
+	c     *Client
+	ctx   context.Context
+	o     IndexOptions
+	yield func(IndexRow, error) bool
+	ended bool // the reader stopped, or all further notices are too old
+
+	mu   sync.Mutex
+	mute bool // no session-actor answers
+}
+
+func (x *indexing) run() error {
+	before, partition, name, err := parseCursor(x.o.After)
+	if err != nil {
+		return err
+	}
+	if partition < 0 {
+		if err := x.noticed(before); err != nil || x.ended {
+			return err
+		}
+		partition = 0
+	}
+	if !x.o.All || !x.o.Since.IsZero() {
+		return nil
+	}
+	return x.silent(partition, name)
+}
+
+// parseCursor reads a cursor: n120 stands after the notice at 120, p3.s1 after
+// the silent session s1 of partition 3. partition is -1 for notices; before 0
+// means from the newest on.
+func parseCursor(cursor string) (before uint64, partition int, name string, err error) {
+	if cursor == "" {
+		return 0, -1, "", nil
+	}
+	if digits, ok := strings.CutPrefix(cursor, "n"); ok {
+		if before, err = strconv.ParseUint(digits, 10, 64); err == nil && before > 0 {
+			return before, -1, "", nil
+		}
+	}
+	if rest, ok := strings.CutPrefix(cursor, "p"); ok {
+		digits, name, found := strings.Cut(rest, ".")
+		if partition, err = strconv.Atoi(digits); err == nil && found && partition >= 0 && partition < bus.Partitions {
+			return 0, partition, name, nil
+		}
+	}
+	return 0, 0, "", fmt.Errorf("%w, and not %q", ErrCursor, cursor)
+}
+
+// noticed yields the sessions whose last notice lies before a sequence of the
+// stream (0: those of all notices).
+func (x *indexing) noticed(before uint64) error {
+	first, last, err := x.c.bus.NoticesKept(x.ctx)
+	if err != nil {
+		return err
+	}
+	if before > 0 {
+		last = min(last, before-1)
+	}
+	for last >= max(first, 1) && !x.ended {
+		from := max(first, 1)
+		if last >= indexWindow {
+			from = max(from, last-indexWindow+1)
+		}
+		if err := x.window(from, last); err != nil {
+			return err
+		}
+		last = from - 1
+	}
+	return nil
+}
+
+// window yields the sessions whose last notice lies in a part of the stream.
+func (x *indexing) window(from, to uint64) error {
+	known := map[string]*noticeFacts{}
+	for raw, err := range x.c.bus.ReadNotices(x.ctx, "", from, to) {
+		if err != nil {
+			return err
+		}
+		f := known[raw.Session]
+		if f == nil {
+			f = &noticeFacts{session: raw.Session, first: raw.Seq}
+			known[raw.Session] = f
+		}
+		f.take(raw)
+	}
+	var sids []string
+	for sid, f := range known {
+		if strings.HasPrefix(sid, x.o.Name) && f.at >= x.o.since() {
+			sids = append(sids, sid)
+		}
+	}
+	x.ended = len(known) > 0 && len(sids) == 0 && x.tooOld(known)
+	slices.SortFunc(sids, func(a, b string) int { return cmp.Compare(known[b].seq, known[a].seq) })
+	var rows []*noticeFacts
+	latest, err := x.latest(sids)
+	if err != nil {
+		return err
+	}
+	for _, sid := range sids {
+		if latest[sid] == known[sid].seq {
+			rows = append(rows, known[sid])
+		}
+	}
+	for chunk := range slices.Chunk(rows, indexChunk) {
+		if err := x.rows(chunk); err != nil || x.ended {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *IndexOptions) since() int64 {
+	if o.Since.IsZero() {
+		return 0
+	}
+	return o.Since.UnixMilli()
+}
+
+// tooOld reports whether every notice of a window is older than is asked for.
+func (x *indexing) tooOld(known map[string]*noticeFacts) bool {
+	for _, f := range known {
+		if f.at >= x.o.since() {
+			return false
+		}
+	}
+	return true
+}
+
+// latest returns the sequence of the last notice of each session.
+func (x *indexing) latest(sids []string) (map[string]uint64, error) {
+	seqs := make(map[string]uint64, len(sids))
+	for raw, err := range x.c.bus.LastNotices(x.ctx, sids, 0) {
+		if err != nil {
+			return nil, err
+		}
+		seqs[raw.Session] = raw.Seq
+	}
+	return seqs, nil
+}
+
+// rows completes sessions, several at once, and yields those that are asked for.
+func (x *indexing) rows(chunk []*noticeFacts) error {
+	rows, errs := make([]IndexRow, len(chunk)), make([]error, len(chunk))
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, indexAtOnce)
+	for i, f := range chunk {
+		wg.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			rows[i], errs[i] = x.row(f)
+		})
+	}
+	wg.Wait()
+	for i := range rows {
+		if errs[i] != nil {
+			return errs[i]
+		}
+		if x.o.wants(&rows[i]) && !x.yield(rows[i], nil) {
+			x.ended = true
+			return nil
+		}
+	}
+	return nil
+}
+
+// wants reports whether a row is asked for.
+func (o *IndexOptions) wants(r *IndexRow) bool {
+	model := o.Model == "" || o.Model == r.Model || o.Model == r.Provider+"/"+r.Model
+	return model && strings.HasPrefix(r.Session, o.Name) && (o.WaitsFor == "" || o.WaitsFor == r.WaitsFor) &&
+		(len(o.State) == 0 || slices.Contains(o.State, r.State))
+}
+
+// silent yields the sessions of which no notice is kept.
+func (x *indexing) silent(partition int, after string) error {
+	for ; partition < bus.Partitions; partition++ {
+		if x.o.Partition != nil {
+			x.o.Partition(partition, bus.Partitions)
+		}
+		names, err := x.c.bus.SessionNames(x.ctx, partition)
+		if err != nil {
+			return err
+		}
+		names = slices.DeleteFunc(names, func(sid string) bool { return sid <= after || !strings.HasPrefix(sid, x.o.Name) })
+		for chunk := range slices.Chunk(names, bus.LastNoticesMax) {
+			latest, err := x.latest(chunk)
+			if err != nil {
+				return err
+			}
+			for _, sid := range chunk {
+				row := IndexRow{Session: sid, State: StateSilent, Cursor: fmt.Sprintf("p%d.%s", partition, sid)}
+				if latest[sid] == 0 && x.o.wants(&row) && !x.yield(row, nil) {
+					return nil
+				}
+			}
+		}
+		after = ""
+	}
+	return nil
+}
+
+// isLiveState reports whether a run in this state has not ended.
+func isLiveState(state string) bool {
+	switch session.Lifecycle(state) {
+	case session.Queued, session.Running, session.WaitingInput, session.Paused, session.Interrupting:
+		return true
+	}
+	return false
+}

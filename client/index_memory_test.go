@@ -1,0 +1,127 @@
+package client
+
+// What an index of many sessions holds in memory and, as a benchmark, when its
+// first rows come:
+//
+//	go test -run '^$' -bench Index -benchtime 1x ./client
+//
+// The server is a process of its own, so that what it holds does not count.
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	refold "github.com/refold/refold"
+	"github.com/refold/refold/internal/bus"
+)
+
+// FillIndex publishes the notices of n sessions that each had one run: those of
+// session i say that it ended, unless i is a multiple of 10. A session from
+// silent on has an event in the log and no notice.
+func FillIndex(t testing.TB, url string, n, silent int) {
+	t.Helper()
+	nc, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(2048), jetstream.WithPublishAsyncTimeout(time.Minute),
+		jetstream.WithPublishAsyncErrHandler(func(_ jetstream.JetStream, _ *nats.Msg, err error) { t.Error(err) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	say := func(subject, text string) {
+		if _, err := js.PublishAsync(subject, []byte(text), jetstream.WithStallWait(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range n {
+		sid := fmt.Sprintf("s%06d", i)
+		say("refold.in."+sid, `{"type":"RunRequested","data":{"input":{"text":"hi"}}}`)
+		if i >= silent {
+			continue
+		}
+		say("refold.out."+sid, fmt.Sprintf(`{"v":1,"n":2,"type":"RunStarted","session":%q,"seq":1,"at":1,"data":{"run":1,"seq":1,"provider":"p","model":"m"}}`, sid))
+		if i%10 != 0 {
+			say("refold.out."+sid, fmt.Sprintf(`{"v":1,"n":3,"type":"RunFinished","session":%q,"seq":1,"at":1,"data":{"run":1,"lifecycle":"completed","output":{"text":"done %d"}}}`, sid, i))
+		}
+	}
+	select {
+	case <-js.PublishAsyncComplete():
+	case <-time.After(2 * time.Minute):
+		t.Fatal("not all messages were stored")
+	}
+}
+
+// live returns how many bytes the process holds.
+func live() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// filled returns a client of a server that has so many sessions.
+func filled(t testing.TB, sessions int) *Client {
+	t.Helper()
+	url := serverBeside(t)
+	c, err := Connect(t.Context(), Options{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	conf, err := bus.ParseConf(refold.StreamsConf, c.bus.Names())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.bus.Provision(t.Context(), conf, 1); err != nil {
+		t.Fatal(err)
+	}
+	FillIndex(t, url, sessions, sessions)
+	return c
+}
+
+// walk reads an index to its end. It returns how many rows it has, the most
+// bytes that were held more than before, and when the fiftieth row came.
+func walk(t testing.TB, c *Client) (rows int, held int64, page time.Duration) {
+	t.Helper()
+	base, begun := live(), time.Now()
+	for _, err := range c.Index(t.Context(), IndexOptions{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rows++; rows == 50 {
+			page = time.Since(begun)
+		}
+		if rows%5000 == 0 {
+			held = max(held, int64(live())-int64(base))
+		}
+	}
+	return rows, held, page
+}
+
+// TestIndexHoldsAWindow: what is held does not grow with the sessions. To keep
+// a row of each would take five times the limit.
+func TestIndexHoldsAWindow(t *testing.T) { //nolint:paralleltest // it measures what the process holds
+	const sessions, limit = 20_000, 1 << 20
+	rows, held, _ := walk(t, filled(t, sessions))
+	if rows != sessions || held > limit {
+		t.Errorf("%d rows, at most %d bytes are held; want %d rows, at most %d bytes", rows, held, sessions, limit)
+	}
+}
+
+// BenchmarkIndex reads all of 100,000 sessions.
+func BenchmarkIndex(b *testing.B) {
+	c := filled(b, 100_000)
+	for b.Loop() {
+		rows, held, page := walk(b, c)
+		b.ReportMetric(float64(rows), "sessions")
+		b.ReportMetric(float64(held)/1024, "KiB-held")
+		b.ReportMetric(float64(page.Microseconds())/1000, "ms-first-page")
+	}
+}

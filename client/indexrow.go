@@ -1,0 +1,203 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/bus"
+)
+
+// wordsMax is how many characters of what was said last a row has.
+const wordsMax = 200
+
+// noticeFacts is what notices say of a session. What no notice says is empty.
+type noticeFacts struct {
+	session    string
+	first, seq uint64 // in the stream: the oldest notice that was looked at, and the latest
+	at         int64  // of the latest, Unix ms
+
+	state, waitsFor string
+	run             uint32
+	provider, model string
+	words           string
+	said            uint64 // in the log: the event that holds the words, if they are not here
+}
+
+// take takes the next notice of the session.
+func (f *noticeFacts) take(raw bus.Notice) {
+	f.seq, f.at = raw.Seq, raw.Time
+	var n Notice
+	if json.Unmarshal(raw.Payload, &n) != nil {
+		return // published by somebody else under that name
+	}
+	switch d := n.Body().(type) {
+	case session.RunPlaced:
+		if n.Type == session.NoticeRunStarted {
+			f.state, f.waitsFor, f.run = string(session.Running), "model", d.Run
+			f.provider, f.model, f.words, f.said = d.Provider, d.Model, "", d.Seq
+		}
+	case session.RunFinished:
+		f.state, f.waitsFor, f.run = string(d.Lifecycle), "nobody", d.Run
+		f.words, f.said = beginningOf(d.Output), d.OutputSeq
+		if f.words == "" && f.said == 0 {
+			f.words = oneLine(strings.Trim(d.Code+": "+d.Detail, ": "))
+		}
+	case session.ApprovalRequested:
+		f.state, f.waitsFor = string(session.Running), "approval"
+	case session.BudgetExceeded:
+		f.state, f.waitsFor, f.run = string(session.Paused), "resume", d.Run
+	case session.CallsPlanned:
+		f.state, f.waitsFor = string(session.Running), "host_loop"
+	case session.SessionQuarantined:
+		f.state, f.waitsFor, f.words, f.said = StateQuarantined, "operator", oneLine(d.Reason), 0
+	}
+}
+
+// addOlder adds what an older notice says and no newer one.
+func (f *noticeFacts) addOlder(old *noticeFacts) {
+	f.first = old.seq
+	if f.state == "" {
+		f.state, f.waitsFor = old.state, old.waitsFor
+	}
+	if f.run == 0 {
+		f.run = old.run
+	}
+	if f.model == "" {
+		f.provider, f.model = old.provider, old.model
+	}
+	if f.words == "" && f.said == 0 {
+		f.words, f.said = old.words, old.said
+	}
+}
+
+// isWhole reports whether older notices have nothing to add.
+func (f *noticeFacts) isWhole() bool {
+	return f.state != "" && f.model != "" && f.run != 0 && (f.words != "" || f.said != 0)
+}
+
+// row completes what the notices say of a session.
+func (x *indexing) row(f *noticeFacts) (IndexRow, error) {
+	for step := 0; step < indexSteps && f.first > 1 && !f.isWhole(); step++ {
+		var old *noticeFacts
+		for raw, err := range x.c.bus.LastNotices(x.ctx, []string{f.session}, f.first-1) {
+			if err != nil {
+				return IndexRow{}, err
+			}
+			old = &noticeFacts{}
+			old.take(raw)
+		}
+		if old == nil {
+			break
+		}
+		f.addOlder(old)
+	}
+	if f.state == "" {
+		f.state, f.waitsFor = StateOpen, "nobody"
+	}
+	row := IndexRow{
+		Session: f.session, State: f.state, WaitsFor: f.waitsFor, Run: f.run, Provider: f.provider, Model: f.model,
+		Words: f.words, At: f.at, Cursor: fmt.Sprintf("n%d", f.seq),
+	}
+	if isLiveState(row.State) {
+		f.said = x.live(&row, f.said)
+	}
+	if row.Words == "" && f.said != 0 {
+		row.Words = x.wordsAt(f.said)
+	}
+	return row, x.ctx.Err()
+}
+
+// live completes the row of a run that has not ended by what a session-actor
+// says, and returns which event holds what was said last.
+func (x *indexing) live(row *IndexRow, said uint64) uint64 {
+	x.mu.Lock()
+	mute := x.mute
+	x.mu.Unlock()
+	row.Noticed = true
+	if mute {
+		return said
+	}
+	ctx, cancel := context.WithTimeout(x.ctx, viewTry)
+	defer cancel()
+	v, err := x.c.View(ctx, row.Session)
+	if err != nil {
+		var denied *bus.PermissionError
+		x.mu.Lock()
+		x.mute = x.mute || errors.Is(err, bus.ErrNoView) || errors.As(err, &denied)
+		x.mu.Unlock()
+		return said
+	}
+	row.Noticed, row.WaitsFor = false, v.WaitsFor
+	if v.Lifecycle != "" {
+		row.State = string(v.Lifecycle)
+	}
+	if v.Run != nil {
+		row.Run, row.Provider, row.Model = v.Run.Number, v.Run.Provider, v.Run.Model
+	}
+	for _, it := range v.Transcript {
+		if it.Role != session.RoleTool && it.Seq > said {
+			said, row.Words = it.Seq, ""
+		}
+	}
+	return said
+}
+
+// wordsAt returns the beginning of what an event says; empty if it can't be read.
+func (x *indexing) wordsAt(seq uint64) string {
+	if content, err := x.c.Input(x.ctx, seq); err == nil {
+		return beginningOf(content)
+	}
+	e, err := x.c.Event(x.ctx, seq)
+	if err != nil {
+		return ""
+	}
+	text, _, _ := answerIn(e)
+	if text == nil {
+		return callsIn(e)
+	}
+	return beginningOf(text)
+}
+
+// callsIn returns which tools an event calls.
+func callsIn(e session.Event) string {
+	env, err := envelopeOf(e)
+	var b session.ToolCallsObserved
+	if err != nil || env.Type != session.TypeToolCallsObserved || codec.Decode(env.Data, &b) != nil {
+		return ""
+	}
+	var names []string
+	for i := range b.Calls {
+		names = append(names, b.Calls[i].ToolName)
+	}
+	return oneLine("calls " + strings.Join(names, ", "))
+}
+
+// beginningOf returns the beginning of content on one line.
+func beginningOf(content *session.Content) string {
+	switch {
+	case content == nil:
+		return ""
+	case content.Blob != nil:
+		return fmt.Sprintf("[%d bytes, %s]", content.Size, content.Blob)
+	case len(content.Parts) > 0:
+		return fmt.Sprintf("[%d parts]", len(content.Parts))
+	}
+	return oneLine(content.Text)
+}
+
+// oneLine returns at most wordsMax characters of a text, on one line.
+func oneLine(text string) string {
+	if len(text) > 4*wordsMax {
+		text = strings.ToValidUTF8(text[:4*wordsMax], "")
+	}
+	text = strings.Join(strings.Fields(text), " ")
+	if runes := []rune(text); len(runes) > wordsMax {
+		return string(runes[:wordsMax]) + "…"
+	}
+	return text
+}

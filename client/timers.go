@@ -1,0 +1,58 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/bus"
+)
+
+// restoredAtOnce is how many wakes RestoreTimers stores together.
+const restoredAtOnce = 1000
+
+// TimersRestored is what RestoreTimers came to.
+type TimersRestored struct {
+	Sessions int           // in the log
+	Wakes    int           // scheduled
+	Took     time.Duration // all of it
+}
+
+// RestoreTimers reads the log once, folds all sessions side by side, and schedules
+// every wake that is open, for timers that are lost. It may be run at any time, also
+// while daemons run: a schedule that is there is replaced by the same one, and a wake
+// that was settled meanwhile fires again, which its session ignores. It holds the
+// states of all sessions in memory. When it fails, some may be scheduled; running it
+// again is safe.
+func (c *Client) RestoreTimers(ctx context.Context) (t TimersRestored, err error) {
+	begun := time.Now()
+	p := &pass{from: c.bus, pinned: c.installs.Pinned, stored: map[string]*standing{}, suspect: map[string]bool{}, marker: newMarker()}
+	if _, err := p.fold(ctx, 1); err != nil {
+		return t, err
+	}
+	var wakes []bus.Output
+	flush := func() error {
+		err := errors.Join(c.bus.Store(ctx, wakes)...)
+		t.Wakes += len(wakes)
+		wakes = wakes[:0]
+		return err
+	}
+	for _, f := range p.sessions() {
+		t.Sessions++
+		sid := f.result.Session
+		// A state with nothing but wakes asks for nothing but them.
+		only := session.State{Record: session.Record{Session: sid, Wakes: f.state.Wakes}}
+		for _, wake := range only.Open() {
+			wakes = append(wakes, bus.Output{Session: sid, Effect: &wake})
+		}
+		if len(wakes) >= restoredAtOnce {
+			if err := flush(); err != nil {
+				return t, err
+			}
+		}
+	}
+	err = flush()
+	t.Took = time.Since(begun)
+	return t, err
+}

@@ -1,0 +1,46 @@
+package bus
+
+import "time"
+
+const (
+	// slowFrom is how long a message takes the server from which on messages are
+	// stored in groups, while more wait. One that is not synced takes 15 to 60 µs,
+	// one that is, or that a cluster agrees on, 150 µs and more. With 100 runs in
+	// flight the wrong choice costs half of the runs a second or more, either way.
+	slowFrom = 150 * time.Microsecond
+	// paceBursts bursts of paceLeast to paceMost single messages tell: the shortest
+	// of several, since each may have waited for a processor.
+	paceBursts = 8
+	paceLeast  = 16
+	paceMost   = 64
+)
+
+// pace is what a committer has seen of how long its server takes for a message. It
+// is judged once, from the first messages that have to wait. A Go bridge with
+// default options stored single messages for good and made 412 runs a second where
+// it makes 1,058: nobody had told it that its server syncs.
+type pace struct {
+	groups bool // what waits goes out in groups
+	judged bool // by what was seen
+
+	bursts int           // seen
+	least  time.Duration // for a message, of those
+	sent   int           // messages of the burst in the air; 0: none is
+	begun  time.Time
+}
+
+// begin begins a burst of so many messages. Nothing else may be in the air until
+// end.
+func (p *pace) begin(n int, now time.Time) { p.sent, p.begun = n, now }
+
+// end ends it: all of them are answered.
+func (p *pace) end(now time.Time) {
+	each := now.Sub(p.begun) / time.Duration(p.sent)
+	if p.bursts == 0 || each < p.least {
+		p.least = each
+	}
+	p.sent = 0
+	if p.bursts++; p.bursts == paceBursts {
+		p.groups, p.judged = p.least >= slowFrom, true
+	}
+}

@@ -1,0 +1,34 @@
+package bus
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// TestPace: the burst that took the shortest for a message decides whether what waits
+// goes out in groups, and nothing is decided before.
+func TestPace(t *testing.T) {
+	t.Parallel()
+	const fast, slow = slowFrom - 1, slowFrom
+	for _, c := range []struct {
+		name           string
+		each           []time.Duration
+		judged, groups bool
+	}{
+		{"too few", slices.Repeat([]time.Duration{slow}, paceBursts-1), false, false},
+		{"all were slow", slices.Repeat([]time.Duration{slow}, paceBursts), true, true},
+		{"one was fast", append(slices.Repeat([]time.Duration{slow}, paceBursts-1), fast), true, false},
+	} {
+		var p pace
+		now := time.Unix(1, 0)
+		for _, each := range c.each {
+			p.begin(paceLeast, now)
+			now = now.Add(paceLeast * each)
+			p.end(now)
+		}
+		if p.judged != c.judged || p.groups != c.groups {
+			t.Errorf("%s: judged %v, in groups %v, want %v and %v", c.name, p.judged, p.groups, c.judged, c.groups)
+		}
+	}
+}

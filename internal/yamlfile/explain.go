@@ -1,0 +1,62 @@
+package yamlfile
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/refold/refold/codec/nearest"
+)
+
+// Explain returns an error of the YAML library as people read it: with line,
+// column and the lines around it, and for a key that there is not with the key of
+// v, which the file was decoded into, that was probably meant.
+func Explain(err error, v any) error {
+	Hint(err, v)
+	return errors.New(yaml.FormatError(err, false, true))
+}
+
+// Hint adds to the message of an error about a key that there is not which key of
+// v was probably meant. Other errors stay as they are.
+func Hint(err error, v any) {
+	var unknown *yaml.UnknownFieldError
+	if !errors.As(err, &unknown) {
+		return
+	}
+	if meant := nearest.Name(unknown.Token.Value, keys(reflect.TypeOf(v), map[reflect.Type]bool{})); meant != "" {
+		unknown.Message += fmt.Sprintf("; did you mean %q?", meant)
+	}
+}
+
+// keys returns the keys of a type and of all types in it.
+func keys(t reflect.Type, seen map[reflect.Type]bool) (all []string) {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+		return keys(t.Elem(), seen)
+	case reflect.Struct:
+	default:
+		return nil
+	}
+	if seen[t] {
+		return nil
+	}
+	seen[t] = true
+	var inner []string
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, options, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+		switch {
+		case name == "-":
+			continue
+		case name != "":
+			all = append(all, name)
+		case f.IsExported() && !strings.Contains(options, "inline"):
+			all = append(all, strings.ToLower(f.Name))
+		}
+		inner = append(inner, keys(f.Type, seen)...)
+	}
+	return append(all, inner...)
+}

@@ -38,6 +38,7 @@ func (n nowhere) Events(_ context.Context, sid string, seqs []uint64) ([]session
 }
 func (nowhere) PutBlob(context.Context, []byte) (codec.Ref, error) { return codec.Ref{}, nil }
 func (nowhere) Blob(context.Context, codec.Ref) ([]byte, error)    { return nil, errors.New("none") }
+func (nowhere) Epoch() uint64                                      { return 0 }
 func (nowhere) Heard(string) (time.Time, bool)                     { return time.Now(), true }
 func (nowhere) Live(string, []byte) error                          { return nil }
 
@@ -48,6 +49,7 @@ type note struct {
 	payload []byte
 }
 
+func (n note) Traced() bool                       { return false }
 func (n note) Subject() string                    { return n.subject }
 func (n note) Payload() []byte                    { return n.payload }
 func (n note) Name() (subjects.EffectName, error) { return n.name, nil }

@@ -113,6 +113,16 @@ func (b *breaker) leave(f *flight) {
 	}
 }
 
+// openUntil returns until when nothing starts; zero: it may.
+func (b *breaker) openUntil() time.Time {
+	if b == nil {
+		return time.Time{}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.until
+}
+
 // state returns what Stats tell; empty without a breaker.
 func (b *breaker) state(now time.Time) string {
 	if b == nil {

@@ -2,7 +2,6 @@ package bridge
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -51,7 +50,7 @@ type Options struct {
 	Monitor, SystemCreds string
 
 	// Slots is how many effects of all targets run at once in this process, up
-	// to 4096, wakes aside; 0: each target has its own [Concurrency] and nothing
+	// to 4096; 0: each target has its own [Concurrency] and nothing
 	// else. Who goes first says [Priority].
 	Slots int
 	// Grace is for how long what runs may go on when the bridge is told to
@@ -66,12 +65,14 @@ type Options struct {
 	SecretsCatalogs []string
 	// SecretNames are secrets to look at when the bridge starts: it warns of those
 	// that are too short to be redacted.
-	SecretNames []string
+	SecretNames []SecretName
 	// LookupEnv is os.LookupEnv, for a bridge that may read the environment for what
 	// packs need; nil: it reads nothing.
 	LookupEnv func(name string) (value string, ok bool)
 
 	Logger *slog.Logger // nil: no logs
+
+	Observe Observer // is told of every start; nil: nobody is
 }
 
 // Validate reports every problem of o, nil if there is none.
@@ -108,6 +109,7 @@ type Bridge struct {
 
 	mu     sync.Mutex
 	ran    bool
+	pulls  bool // it carries out effects now
 	served []served
 	fleets []Fleet
 	packs  []*builtPack
@@ -153,6 +155,7 @@ func Connect(ctx context.Context, o Options) (*Bridge, error) {
 	by := clip(o.Name+"/"+instance, session.ByBytesMax)
 	b.worker = newWorker(newNATSWire(nc), instance, by, o.Logger.With("instance", instance))
 	b.worker.vault.open(&o, catalog)
+	b.worker.observer = o.Observe
 	if o.Slots > 0 {
 		b.worker.slots = newSlots(o.Slots)
 	}
@@ -219,7 +222,7 @@ func (b *Bridge) serve(s served, options []ServeOption) error {
 		return fmt.Errorf("serve %s: priority %d: it is among targets that share slots: give Options.Slots", s.name(), s.priority)
 	case s.pace != nil && s.model == nil:
 		return fmt.Errorf("serve %s: rates and breakers are of models", s.name())
-	case s.model == nil && s.executor == nil && s.hook == nil && s.spaces == nil && s.class != session.ClassWake:
+	case s.model == nil && s.executor == nil && s.hook == nil && s.spaces == nil:
 		return fmt.Errorf("serve %s: nothing carries it out", s.name())
 	case b.ran:
 		return fmt.Errorf("serve %s: the bridge runs already: give it all targets before Run", s.name())
@@ -263,27 +266,25 @@ func (b *Bridge) Run(ctx context.Context) error {
 	case again:
 		return errors.New("a bridge runs once: connect another")
 	case len(targets) == 0:
-		return errors.New("a bridge without targets has nothing to do: give it tools, models, step hooks or Timers before Run")
+		return errors.New("a bridge without targets has nothing to do: give it tools, models, step hooks or spaces before Run")
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	b.warnShortSecrets(ctx)
 	life, stop := newLifetimes(ctx, b.options.Grace)
 	defer stop()
-	background, err := b.listen(life.last)
+	background, err := b.listen(life.last, targets)
 	defer background()
 	if err != nil {
 		return err
 	}
+	b.setPulls(true)
+	defer b.setPulls(false)
 	errs := make([]error, len(targets))
 	var serving sync.WaitGroup
 	for i, s := range targets {
 		serving.Go(func() {
-			if s.class == session.ClassWake {
-				errs[i] = b.keepTime(b.bus, life, s.concurrency)
-			} else {
-				errs[i] = b.worker.serve(life, s, natsSource{b.bus.Effects(b.conf, s.class, s.target)})
-			}
+			errs[i] = b.worker.serve(life, s, natsSource{b.bus.Effects(b.conf, s.class, s.target)})
 			if errs[i] != nil {
 				cancel() // a bridge serves all of its targets, or says why not
 			}
@@ -299,7 +300,7 @@ func (b *Bridge) Run(ctx context.Context) error {
 
 // listen begins what goes on beside the work: heartbeats, those of others, and
 // cancellations. It is all in place when listen returns. stop ends it.
-func (b *Bridge) listen(ctx context.Context) (stop func(), err error) {
+func (b *Bridge) listen(ctx context.Context, served []served) (stop func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var beside sync.WaitGroup
 	stopService := func() error { return nil }
@@ -319,17 +320,20 @@ func (b *Bridge) listen(ctx context.Context) (stop func(), err error) {
 		return stop, err
 	}
 	targets := b.Targets()
-	body, err := json.Marshal(heartbeat{Targets: targets, Rules: session.RulesVersion})
-	if err != nil {
-		return stop, err
-	}
+	b.mu.Lock()
+	body := b.worker.heartbeats(targets, slices.Clone(b.served))
+	b.mu.Unlock()
 	beside.Go(func() {
-		if err := b.bus.Heartbeat(ctx, subjects.KindBridge, b.worker.instance, func() []byte { return body }); err != nil {
+		if err := b.bus.Heartbeat(ctx, subjects.KindBridge, b.worker.instance, body); err != nil {
 			b.options.Logger.Error("heartbeats_ended", "error", err.Error())
 		}
 	})
 	beside.Go(func() { b.worker.holders.watch(ctx, b.worker.reader.events.clear) })
-	endpoint, err := b.statsEndpoint()
+	endpoints, err := b.readerEndpoints(ctx, served)
+	if err != nil {
+		return stop, err
+	}
+	stats, err := b.statsEndpoint()
 	if err != nil {
 		return stop, err
 	}
@@ -337,17 +341,11 @@ func (b *Bridge) listen(ctx context.Context) (stop func(), err error) {
 		Kind: subjects.KindBridge, Version: b.options.Version, Description: "Carries out effects of Refold sessions",
 		Metadata: b.metadata(strings.Join(targets, " ")),
 		Stats:    func() any { return b.Stats() },
-	}, endpoint); err != nil {
+	}, append(endpoints, stats)...); err != nil {
 		stopService = func() error { return nil }
 		return stop, err
 	}
 	return stop, nil
-}
-
-// heartbeat is the body of a bridge's heartbeats.
-type heartbeat struct {
-	Targets []string `json:"targets"`
-	Rules   int      `json:"rules"` // the newest version that it knows
 }
 
 // Close closes the connection. Run must have returned.

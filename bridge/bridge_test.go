@@ -81,14 +81,26 @@ func run(t *testing.T, b *Bridge) (stop func()) {
 	return stop
 }
 
-// ask asks an effect of class tool.
+// serveView answers every request for a view, as a session-actor does.
+func (a *actor) serveView(t *testing.T, view []byte) {
+	t.Helper()
+	_, err := a.Register(t.Context(), bus.Service{Kind: "session-actor", Version: "1.0.0"}, bus.Endpoint{
+		Name: "view", Subject: a.Names().ViewAll(),
+		Answer: func(string, []byte) ([]byte, error) { return view, nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ask stores an effect.
 func (a *actor) ask(t *testing.T, class session.Class, target, name string, payload any) {
 	t.Helper()
 	data, err := codec.Marshal(payload)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := a.Ask(t.Context(), "s1", session.Effect{Name: name, Class: class, Target: target, Payload: data}); err != nil {
+	if err := errors.Join(a.Store(t.Context(), []bus.Output{{Session: "s1", Effect: &session.Effect{Name: name, Class: class, Target: target, Payload: data}}})...); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -392,9 +404,7 @@ func TestHolderDies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := a.ServeView(t.Context(), func(_ string, reply func([]byte, error)) { reply(view, nil) }); err != nil {
-		t.Fatal(err)
-	}
+	a.serveView(t, view)
 	first := serve("first", true)
 	run(t, first)
 	a.ask(t, session.ClassLLM, "p", "r1t1", generation("r1t1", session.Item{Role: session.RoleUser, Seq: seq}))

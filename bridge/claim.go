@@ -42,16 +42,39 @@ func settleAs(o outcome) ruling { return ruling{next: nextSettle, outcome: o} }
 
 // claim stores the claim of a flight, or finds out what the one that stands
 // means. Whoever stores a claim first decides; delivery counts decide nothing.
+// Claims are numbered from 1, and a bridge looks at them in this order. What it
+// does about claim n depends on the claim that stands there:
+//
+//	stands                       tool call                     model turn
+//	none                         store ours, start             store ours, start
+//	none, past start_by          store withdrawn, settle       store withdrawn, settle
+//	of other bytes               go on with n+1                go on with n+1
+//	withdrawn                    ack                           ack
+//	withdrawn, past start_by     settle                        settle
+//	ours                         start                         start; n+1 if we may have been taken for gone
+//	another's, which is alive    give back                     give back
+//	another's, which is gone     settle outcome_unknown        n+1 if it is open and not settled, else ack
+//	unreadable                   as another's, which is gone   as another's, which is gone
+//
+// A claim is of other bytes if its hash is not that of this effect's payload: a
+// server that lost the unsynced end of its streams kept it, or was sent it again,
+// and the session then asked for something else under the same name. A claim
+// without a hash holds for any bytes. For the same bytes a claim stands, so that
+// no call runs twice and no turn is paid for twice.
+//
+// A call that ran here under a claim of ours does not come to this table again: the
+// table of flights knows it (settledEarlier).
+//
 // beside, unless it is nil, is called while the first one is on its way, unless f
 // is late: whatever the answer comes to is looked at after both.
 func (w *worker) claim(ctx context.Context, f *flight, beside func()) ruling {
 	for n := 1; n <= claimsMax; n++ {
 		late := f.late(w.now())
-		wanted := claim{By: w.instance}
+		wanted := claim{By: w.instance, Hash: f.hash}
 		if late {
 			// Nothing is started past start_by. Withdrawn first, so that no
 			// other bridge with a slower clock starts it either.
-			wanted = claim{Withdrawn: true}
+			wanted = claim{Withdrawn: true, Hash: f.hash}
 		}
 		if late && fault.On(fault.LateNotWithdrawn) {
 			return settleAs(deadlineExceeded(&f.effect))
@@ -71,11 +94,17 @@ func (w *worker) claim(ctx context.Context, f *flight, beside func()) ruling {
 			}
 			return giveBack(troubleDelay, "claim not answered")
 		}
+		if stands.Hash != "" && stands.Hash != f.hash {
+			f.answered(n, false)
+			w.about(f).Warn("claim_of_other_bytes", "claim", n, "note", "it is of an effect of this name that the server lost: it is passed over")
+			continue
+		}
 		if stands.By != w.instance {
 			f.answered(n, false)
 		}
+		w.countClaim(n, won, stands)
 		switch {
-		case won && late:
+		case late && stands.Withdrawn:
 			return settleAs(tooLate(&f.effect, w.now()))
 		case stands.By == w.instance, fault.On(fault.ConflictIsOurs) && !stands.Withdrawn:
 			if r, ours := w.holds(ctx, f, n); ours {
@@ -93,6 +122,19 @@ func (w *worker) claim(ctx context.Context, f *flight, beside func()) ruling {
 		}
 	}
 	return giveBack(heldDelay, "too many claims")
+}
+
+// countClaim counts what the nth claim of an effect came to. Those that another
+// bridge has are counted as conflicts.
+func (w *worker) countClaim(n int, won bool, stands claim) {
+	switch {
+	case stands.Withdrawn:
+		w.count(&w.stats.Withdrawn)
+	case won && n > 1:
+		w.count(&w.stats.TakenOver)
+	case won:
+		w.count(&w.stats.Won)
+	}
 }
 
 // ask claims, and calls beside, if there is one, while that is on its way.
@@ -148,6 +190,30 @@ func (w *worker) rule(ctx context.Context, f *flight, stands claim) ruling {
 		return settleAs(outcomeUnknown("the bridge that ran this call is gone: it may have taken effect", outcome{}))
 	}
 	return w.takeOver(ctx, f)
+}
+
+// settledEarlier finds out whether the log has kept the settlement of an effect
+// that was settled here, and that another connection delivers: the server may have
+// lost it. A turn of a model is claimed anew then, and what may run twice runs.
+// nextStart: it is to be carried.
+func (w *worker) settledEarlier(ctx context.Context, f *flight) ruling {
+	at := f.settled
+	if at.seq > 0 {
+		switch events, err := w.wire.Events(ctx, f.name.Session, []uint64{at.seq}); {
+		case err == nil && settles(events[0], f.name.Effect):
+			f.doubt.asked = at.claim
+			return ack("settled before")
+		case err != nil && !errors.Is(err, bus.ErrNotFound):
+			return giveBack(troubleDelay, "settlement not looked at")
+		}
+		w.about(f).Warn("settlement_lost", "seq", at.seq)
+	}
+	f.settled = settledAt{}
+	f.doubt = doubt{passed: at.claim}
+	if f.call != nil && at.claim > 0 {
+		return settleAs(outcomeUnknown("it ran, and the server lost what it came to", outcome{}))
+	}
+	return ruling{next: nextStart}
 }
 
 // settledBefore looks once more whether a model turn that was taken over is

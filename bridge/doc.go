@@ -32,6 +32,12 @@
 //     claim that this process stored first. Delivery counts decide nothing.
 //   - The clock is read after the claim is acknowledged, last thing before the
 //     start: past start_by nothing starts.
+//   - A claim stands for the bytes that it has the hash of. One of other bytes is
+//     passed over.
+//   - A server that lost the end of its streams delivers other effects under the
+//     names of those that are lost. A delivery of other bytes stops what is in
+//     progress under its name, and that is settled by nobody. What was settled over
+//     an earlier connection is acked only if the log has its settlement still.
 //   - What may have happened is never called a failure. A call that is not
 //     retry-safe and that was stopped, whose bridge is gone, or that was asked
 //     so long ago that its claim may be forgotten, is settled

@@ -21,6 +21,9 @@ type effect struct {
 	space      *session.Space
 	startBy    time.Time     // past it nothing is started
 	runTime    time.Duration // what one start may take
+	epoch      uint64        // of the connection that delivered it
+	bytes      digest        // of the payload, in this process
+	hash       string        // SHA-256 of the payload, for claims; empty: it needs none
 }
 
 // errClass says that an effect is of a class that this package does not carry
@@ -96,6 +99,10 @@ func decodeEffect(name subjects.EffectName, subject string, payload []byte) (eff
 	}
 	e.runTime = time.Duration(runMS) * time.Millisecond
 	e.startBy = time.UnixMilli(startBy)
+	e.bytes = digestOf(payload)
+	if e.claimed() {
+		e.hash = codec.Sum(payload).String()
+	}
 	return e, nil
 }
 

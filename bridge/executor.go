@@ -39,6 +39,7 @@ type Call struct {
 	Context        json.RawMessage // an object that step rules or a hook carried on; nil: none
 	Spaces         []CallSpace     // of a tool of the session's own: what was applied when the turn began; of a pack's tool: the pack
 	Grants         []CallGrant     // of an extension tool: the packs that the session may adopt
+	Traceparent    string          // W3C trace context, for whoever the tool calls; empty: none
 
 	secrets *callSecrets
 }
@@ -59,6 +60,7 @@ type CallGrant struct {
 	Attach  []string // who may ask: operator, model; nil: operator
 	Sources []string // factory, package, module
 	Target  string   // who reads it; empty: the pack's name
+	Version string   // 1, 1.4 or 1.4.2, that the pack's must match; empty: any
 }
 
 // HostSession is the session's place on a host. As a part of a Result it

@@ -84,17 +84,6 @@ type adopter struct {
 	work   sync.WaitGroup
 }
 
-// Reads reports whether a bridge that was heard lately reads the spaces of a
-// target, or may: this one has not listened for long.
-func (b *Bridge) Reads(target string) bool {
-	w, ok := b.worker.wire.(*natsWire)
-	if !ok {
-		return true
-	}
-	served, sure := w.members.Serving()
-	return !sure || served[string(session.ClassSpace)+"/"+target] > 0
-}
-
 // adopt looks for workers that are gone, until this bridge drains.
 func (b *Bridge) adopt(life lifetimes, f Fleet) {
 	a := &adopter{bridge: b, fleet: f, life: life, silent: make(map[string]time.Time), taken: make(map[string]context.CancelFunc)}

@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"encoding/json"
 	"hash/maphash"
 	"maps"
 	"slices"
@@ -14,8 +15,9 @@ import (
 // runs, or its settlement is being stored.
 type flight struct {
 	effect
-	digest digest // of its name
-	doubt  doubt  // of a model turn
+	digest  digest    // of its name
+	doubt   doubt     // of a model turn
+	settled settledAt // as an earlier connection had it; zero: it was not settled here
 
 	life   *lifetimes
 	served *served
@@ -23,14 +25,20 @@ type flight struct {
 	began  time.Time // being carried
 
 	started time.Time    // the latest time
-	secrets *callSecrets // that its call was given; nil: none
+	secrets *callSecrets // of a call that is about to start; nil: none
 	told    *starting    // by the generation's latest start; nil: nobody asks
+
+	observed *observed // the start that the observer has not heard the end of; nil: none
+	asked    *Request  // of a generation: what the model is shown
+	sampled  bool      // its run is traced
+
 	// onward takes a ruling that the goroutine which began with the flight does
 	// not come to; nil: the worker lands it.
 	onward func(ruling)
 
 	mu        sync.Mutex
 	withdrawn bool
+	replaced  bool  // the server lost this effect, and another has its name
 	stop      ender // what runs, or waits; nil: nothing did
 }
 
@@ -42,17 +50,27 @@ type ender interface{ end(cause error) }
 // after it was settled; its claim would still say that it is ours to start.
 // What is settled, and which claims are doubted, is kept until it could not
 // start anyway, being late.
+//
+// A server that lost the unsynced end of its streams may deliver another effect
+// under the name of one that was here. So what is kept is known by name and bytes.
 type table struct {
 	mu      sync.Mutex
-	flights map[digest]*flight
-	kept    map[int64]*past // by the minute of start_by
-	swept   int64           // the minute when kept was swept
+	flights map[digest]*flight // by name
+	kept    map[int64]*past    // by the minute of start_by
+	swept   int64              // the minute when kept was swept
 }
 
-// past is what is kept of effects that were here.
+// past is what is kept of effects that were here, by name and bytes.
 type past struct {
-	settled map[digest]struct{}
+	settled map[digest]settledAt
 	doubts  map[digest]doubt // of those that are not settled
+}
+
+// settledAt is where the settlement of an effect was in the log.
+type settledAt struct {
+	seq   uint64 // 0: this process stored none
+	epoch uint64 // of the connection that delivered the effect
+	claim int    // the last claim of ours; 0: none
 }
 
 // digest stands for an effect's name, in this process: two names with one digest
@@ -79,9 +97,10 @@ func newTable() *table {
 type entry int
 
 const (
-	entryNew     entry = iota // it is ours to carry from now on
-	entryBusy                 // it is carried already
-	entrySettled              // it was settled here
+	entryNew      entry = iota // it is ours to carry from now on
+	entryBusy                  // it is carried already
+	entryReplaces              // one of its name and of other bytes is carried, and was stopped
+	entrySettled               // it was settled here, over this connection
 )
 
 // enter takes an effect in. Only if it is entryNew there is a flight, and
@@ -90,18 +109,28 @@ func (t *table) enter(e effect) (*flight, entry) {
 	digest := named(e.name.Session, e.name.Effect)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if _, ok := t.flights[digest]; ok {
-		return nil, entryBusy
+	if other, ok := t.flights[digest]; ok {
+		if other.bytes == e.bytes {
+			return nil, entryBusy
+		}
+		other.replace()
+		return nil, entryReplaces
 	}
 	f := &flight{effect: e, digest: digest}
 	if was := t.kept[minuteOf(e.startBy)]; was != nil {
-		if _, ok := was.settled[digest]; ok && !fault.On(fault.SettledForgotten) {
+		at, ok := was.settled[f.keptAs()]
+		if ok && at.epoch == e.epoch && !fault.On(fault.SettledForgotten) {
 			return nil, entrySettled
 		}
-		f.doubt = was.doubts[digest]
+		f.settled, f.doubt = at, was.doubts[f.keptAs()]
 	}
 	t.flights[digest] = f
 	return f, entryNew
+}
+
+// keptAs returns what f is kept under: its name and its bytes.
+func (f *flight) keptAs() digest {
+	return digest{f.digest[0] ^ f.bytes[0], f.digest[1] ^ f.bytes[1]}
 }
 
 // leave ends a flight. settled says that nothing is left to say about it.
@@ -126,14 +155,15 @@ func (t *table) leave(f *flight, settled bool, now time.Time) {
 func (t *table) keep(f *flight, settled bool) {
 	minute := minuteOf(f.startBy)
 	if t.kept[minute] == nil {
-		t.kept[minute] = &past{settled: make(map[digest]struct{}), doubts: make(map[digest]doubt)}
+		t.kept[minute] = &past{settled: make(map[digest]settledAt), doubts: make(map[digest]doubt)}
 	}
+	kept, as := t.kept[minute], f.keptAs()
 	if settled {
-		t.kept[minute].settled[f.digest] = struct{}{}
-		delete(t.kept[minute].doubts, f.digest)
+		kept.settled[as] = settledAt{seq: f.settled.seq, epoch: f.epoch, claim: f.doubt.asked}
+		delete(kept.doubts, as)
 		return
 	}
-	t.kept[minute].doubts[f.digest] = f.doubt
+	kept.doubts[as] = f.doubt
 }
 
 func minuteOf(at time.Time) int64 { return at.Unix() / 60 }
@@ -154,6 +184,20 @@ func (t *table) withdraw(sid, name string) {
 	}
 }
 
+// cancelled stops what is in progress here of the effects that a session withdrew.
+func (w *worker) cancelled(sid string, payload []byte) {
+	var said struct {
+		Effects []string `json:"effects"`
+	}
+	if err := json.Unmarshal(payload, &said); err != nil {
+		w.log.Warn("cancellation_unreadable", "session", sid, "error", err.Error())
+		return
+	}
+	for _, name := range said.Effects {
+		w.table.withdraw(sid, name)
+	}
+}
+
 // endAll ends what runs of all flights.
 func (t *table) endAll(cause error) {
 	t.mu.Lock()
@@ -166,6 +210,23 @@ func (t *table) endAll(cause error) {
 		}
 		f.mu.Unlock()
 	}
+}
+
+// replace stops f, and nothing that it comes to is said: the session would take
+// it for the settlement of the effect that has its name now.
+func (f *flight) replace() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.replaced, f.withdrawn = true, true
+	if f.stop != nil {
+		f.stop.end(errWithdrawn)
+	}
+}
+
+func (f *flight) isReplaced() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.replaced
 }
 
 func (f *flight) isWithdrawn() bool {

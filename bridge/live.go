@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -25,6 +26,7 @@ type liveDeltas struct {
 	wire        wire
 	sid, effect string
 	over        context.Context // when it ends, nobody listens any more
+	published   *atomic.Uint64  // counts deltas; nil: nobody does
 
 	mu    sync.Mutex
 	start string
@@ -89,7 +91,9 @@ func (l *liveDeltas) publish() {
 			return
 		}
 		l.n++
-		_ = l.wire.Live(l.sid, payload)
+		if err := l.wire.Live(l.sid, payload); err == nil && l.published != nil {
+			l.published.Add(1)
+		}
 	}
 }
 

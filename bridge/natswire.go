@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/refold/refold/actors/session"
@@ -66,16 +67,16 @@ func (c claiming) wait() (claim, bool, error) {
 		// of whom nobody will hear.
 		return claim{By: unknownHolder}, false, nil //nolint:nilerr // see above
 	}
-	return claim{By: stands.By, Withdrawn: stands.Withdrawn}, false, nil
+	return claim(stands), false, nil
 }
 
 // bodyOf returns the body of a claim: what encoding/json makes of it, without
-// that for a claim of ours. Nothing in an instance's name is escaped.
+// that for a claim of ours. Nothing in an instance's name or a hash is escaped.
 func bodyOf(c claim) ([]byte, error) {
-	if !c.Withdrawn && subjects.ValidInstance(c.By) == nil {
-		return []byte(`{"by":"` + c.By + `"}`), nil
+	if !c.Withdrawn && c.Hash != "" && subjects.ValidInstance(c.By) == nil {
+		return []byte(`{"by":"` + c.By + `","hash":"` + c.Hash + `"}`), nil
 	}
-	return json.Marshal(bus.ClaimBody{By: c.By, Withdrawn: c.Withdrawn})
+	return json.Marshal(bus.ClaimBody(c))
 }
 
 func (w natsWire) Publish(ctx context.Context, door session.Door, sid, id string, payload []byte) (uint64, error) {
@@ -139,6 +140,7 @@ type natsDelivery struct{ d *bus.EffectDelivery }
 func (n natsDelivery) Subject() string                    { return n.d.Subject }
 func (n natsDelivery) Name() (subjects.EffectName, error) { return n.d.EffectName, nil }
 func (n natsDelivery) Payload() []byte                    { return n.d.Payload }
+func (n natsDelivery) Traced() bool                       { return strings.HasSuffix(n.d.TraceParent, "-01") }
 func (n natsDelivery) Ack()                               { n.d.Ack() }
 func (n natsDelivery) GiveBack(delay time.Duration)       { n.d.Nak(delay) }
 func (n natsDelivery) Done()                              { n.d.Done() }

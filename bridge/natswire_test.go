@@ -5,14 +5,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus"
 )
 
 // A claim's body is the same bytes whoever encodes it: they are compared.
 func TestClaimBody(t *testing.T) {
 	t.Parallel()
-	for _, c := range []claim{{By: newULID(time.Now())}, {By: "a-b_9"}, {By: `a"b<`}, {By: "é"}, {Withdrawn: true}, {}} {
-		want, err := json.Marshal(bus.ClaimBody{By: c.By, Withdrawn: c.Withdrawn})
+	for _, c := range []claim{{By: newULID(time.Now())}, {By: newULID(time.Now()), Hash: codec.Sum(nil).String()}, {Hash: codec.Sum(nil).String(), Withdrawn: true}, {By: "a-b_9"}, {By: `a"b<`}, {By: "é"}, {Withdrawn: true}, {}} {
+		want, err := json.Marshal(bus.ClaimBody(c))
 		if err != nil {
 			t.Fatal(err)
 		}

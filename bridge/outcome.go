@@ -176,3 +176,10 @@ func faultOf(err error, code string) *Error {
 	}
 	return &Error{Code: code, Detail: err.Error()}
 }
+
+func codeOf(e *Error) string {
+	if e == nil {
+		return ""
+	}
+	return e.Code
+}

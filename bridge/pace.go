@@ -53,6 +53,8 @@ type pace struct {
 
 	mu    sync.Mutex
 	until time.Time // nothing starts before: the provider asked for it
+
+	health health
 }
 
 // paced returns the target's pace, and makes it if there is none.
@@ -153,6 +155,7 @@ func untilLate(f *flight, now time.Time, wait time.Duration) time.Duration {
 
 // starting is what one start of a generation tells its target.
 type starting struct {
+	of     digest // the generation's name
 	pace   *pace
 	counts *targetCounts // nil: the same
 	told   atomic.Pointer[Error]
@@ -175,6 +178,7 @@ func (s *starting) tried(fault *Error, after time.Duration, now time.Time) {
 		s.pace.hold(now, after)
 	}
 	s.pace.breaker.faulted(fault, now)
+	s.pace.health.failed(fault, now)
 }
 
 // Again takes a place for one more try of Generate itself, which would wait for
@@ -185,16 +189,24 @@ func (r *Request) Again(d time.Duration) time.Duration {
 		return d
 	}
 	s.counts.retry()
-	return s.pace.again(r.Model, time.Now(), d)
+	now := time.Now()
+	d = s.pace.again(r.Model, now, d)
+	s.pace.health.again(s.of, now.Add(d))
+	return d
 }
 
 // ended takes what became of a start. nil has nothing to tell it to.
 func (s *starting) ended(o *outcome, now time.Time) {
+	if s == nil {
+		return
+	}
+	s.pace.health.over(s.of)
 	switch {
-	case s == nil:
 	case o.answer != nil:
 		s.pace.breaker.answered()
+		s.pace.health.answered()
 	case o.fault != nil && o.fault != s.told.Load():
 		s.pace.breaker.faulted(o.fault, now)
+		s.pace.health.failed(o.fault, now)
 	}
 }

@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,6 +36,11 @@ type Pack struct {
 	Files fs.FS
 	Needs []string // of the whole pack: see the option Needs
 
+	// Target is where sessions read the pack; empty: Name. Two majors of one pack need
+	// targets of their own, in one program and in two: bridges that share a target
+	// must be able to read the same versions.
+	Target string
+
 	// Signature is of the manifest, whose name Hash returns; nil: the operator's
 	// grant names the hash among its digests.
 	Signature *SpaceSignature
@@ -60,9 +66,8 @@ func (p Pack) Hash() (string, error) {
 }
 
 // Pack makes this bridge serve a pack: it reads the pack for the sessions that
-// ask for it, target space/<name>, and carries out its tools, target
-// tool/<name>-v<major>. It must come before Run, once for each pack; of two majors
-// of one pack, served by one bridge, only the first is read.
+// ask for it, target space/<name> or Pack.Target, and carries out its tools, target
+// tool/<name>-v<major>. It must come before Run, once for each pack.
 //
 // A session adopts the pack when its grant trusts the manifest: by its hash, or by
 // Signature.
@@ -71,7 +76,7 @@ func (b *Bridge) Pack(p Pack, options ...ServeOption) error {
 	if err != nil {
 		return err
 	}
-	if err := b.Space(p.Name, built, options...); err != nil {
+	if err := b.Space(cmp.Or(p.Target, p.Name), built, options...); err != nil {
 		return err
 	}
 	if len(built.tools) > 0 {
@@ -153,15 +158,6 @@ func (f *Function) inPack(pack, target string) (*Function, error) {
 	moved.spec.Executor.Target = target
 	moved.spec.Needs = slices.Sorted(slices.Values(f.spec.Needs))
 	return &moved, nil
-}
-
-// needs returns those of the pack and of its tools.
-func (b *builtPack) needs() []string {
-	all := slices.Clone(b.manifest.Needs)
-	for i := range b.manifest.Tools {
-		all = append(all, b.manifest.Tools[i].Needs...)
-	}
-	return all
 }
 
 // ReadSpace returns the pack. A version that it does not match is unknown.

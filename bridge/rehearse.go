@@ -74,7 +74,7 @@ func Rehearse(ctx context.Context, e Executor, call Call, o Rehearsal) Rehearsed
 	if o.Stopped != nil {
 		defer context.AfterFunc(o.Stopped, func() { stop(errDraining) })()
 	}
-	f.secrets = newCallSecrets(o.Secrets)
+	f.secrets = newCallSecrets(o.Secrets, nil)
 	f.digest = named(call.Session, call.Effect)
 	w.table.flights[f.digest] = f
 	if ctx.Err() != nil { // else AfterFunc may come late

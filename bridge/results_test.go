@@ -72,8 +72,9 @@ func TestDeliveredWhileItRuns(t *testing.T) {
 				<-time.After(10 * time.Second)
 				return Result{}, nil
 			})})
+			call := toolCall("r1t1c0", safe)
 			ask := func() {
-				q.ask(t, session.ClassTool, "host", "s1", "r1t1c0", toolCall("r1t1c0", safe))
+				q.ask(t, session.ClassTool, "host", "s1", "r1t1c0", call)
 				synctest.Wait()
 			}
 			ask()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os/exec"
 	"runtime"
 	"slices"
@@ -28,6 +29,9 @@ import (
 type Secrets interface {
 	Secret(ctx context.Context, space, name string) (value string, err error)
 }
+
+// SecretName names a secret of a space; of all spaces if Space is empty.
+type SecretName struct{ Space, Name string }
 
 // Secret is one secret, of all spaces: value is called each time it is needed.
 func Secret(name string, value func() (string, error)) Secrets {
@@ -80,15 +84,8 @@ func (v *vault) open(o *Options, catalog *secrets.Catalog) {
 // lacks returns which needs of a space this machine does not meet. A secret that
 // the catalog calls optional is never among them.
 func (v *vault) lacks(ctx context.Context, m *space.Manifest) ([]string, error) {
-	needs := slices.Clone(m.Needs)
-	for i := range m.Tools {
-		needs = append(needs, m.Tools[i].Needs...)
-	}
-	for i := range m.Skills {
-		needs = append(needs, m.Skills[i].Needs...)
-	}
 	var all []error
-	return spaces.Lacks(needs, spaces.Lookup{
+	return spaces.Lacks(m.AllNeeds(), spaces.Lookup{
 		Secret: func(name string) bool {
 			value, err := v.sources.Secret(ctx, m.Space, name)
 			all = append(all, err)
@@ -114,8 +111,9 @@ func (v *vault) optional(name string) bool {
 // callSecrets are the values that one call was given. It is a pointer in a Call,
 // so that printing a Call shows none.
 type callSecrets struct {
-	values   map[string]string
-	redactor *secrets.Redactor
+	values map[string]string // that the call may ask for
+	given  secrets.Given     // these, and those that were told by Hide
+	all    *secrets.Given    // of all calls of the bridge; nil: none
 }
 
 // redacts returns what replaces the values; nil replaces nothing.
@@ -123,17 +121,14 @@ func (s *callSecrets) redacts() *secrets.Redactor {
 	if s == nil {
 		return nil
 	}
-	return s.redactor
+	return s.given.Redactor()
 }
 
-// newCallSecrets returns values as a call has them.
-func newCallSecrets(values map[string]string) *callSecrets {
-	s := &callSecrets{values: values}
-	var all []string
-	for _, value := range values {
-		all = append(all, value)
-	}
-	s.redactor = secrets.NewRedactor(all...)
+// newCallSecrets returns values as a call has them. What it learns later is added
+// to all, too.
+func newCallSecrets(values map[string]string, all *secrets.Given) *callSecrets {
+	s := &callSecrets{values: values, all: all}
+	s.given.Add(slices.Collect(maps.Values(values))...)
 	return s
 }
 
@@ -150,6 +145,18 @@ func (c Call) Secret(name string) (value string, ok bool) {
 	}
 	value, ok = c.secrets.values[name]
 	return value, ok
+}
+
+// Hide tells the bridge of values that an executor took from elsewhere, such as its
+// own configuration: they are redacted as those that Secret returns.
+func (c Call) Hide(values ...string) {
+	if c.secrets == nil {
+		return
+	}
+	c.secrets.given.Add(values...)
+	if c.secrets.all != nil {
+		c.secrets.all.Add(values...)
+	}
 }
 
 // Redacting returns a writer to w that replaces the secrets of the call, also one
@@ -169,6 +176,10 @@ func (c Call) Pack() string {
 // equip looks up what the tool of a pack needs before its call is started. ok is
 // false if the call is not to be started: refused says what becomes of it then.
 func (w *worker) equip(f *flight, call *Call) (refused ruling, ok bool) {
+	if f.secrets == nil { // else it is rehearsed
+		f.secrets = newCallSecrets(nil, &w.vault.given)
+	}
+	call.secrets = f.secrets
 	pack := call.Pack()
 	if pack == "" {
 		return ruling{}, true
@@ -207,7 +218,7 @@ func (w *worker) equip(f *flight, call *Call) (refused ruling, ok bool) {
 		w.vault.given.Add(value)
 		w.warnShort(name, value)
 	}
-	f.secrets = newCallSecrets(values)
+	f.secrets = newCallSecrets(values, &w.vault.given)
 	call.secrets = f.secrets
 	return ruling{}, true
 }
@@ -273,11 +284,14 @@ func (b *Bridge) warnShortSecrets(ctx context.Context) {
 			b.worker.warnShort(name, value)
 		}
 	}
-	for _, name := range append(v.catalog.Names(), b.options.SecretNames...) {
+	for _, name := range v.catalog.Names() {
 		look("", name)
 	}
+	for _, s := range b.options.SecretNames {
+		look(s.Space, s.Name)
+	}
 	for _, s := range b.packs {
-		for _, need := range s.needs() {
+		for _, need := range s.manifest.AllNeeds() {
 			if name, ok := strings.CutPrefix(strings.TrimSuffix(need, "?"), "secret:"); ok {
 				look(s.manifest.Space, name)
 			}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/subjects"
 )
 
 // crowdedMost is for how long more sessions may be in memory than a lane keeps,
@@ -86,23 +85,6 @@ func (r *referee) inMemory(by, sid string, seq uint64, hash func() string) {
 	}
 	if hash() != s.hash {
 		r.j.breaks("%s has another state of %s at %d than its events fold to", by, sid, seq)
-	}
-}
-
-// wokenBy looks at a wake that a host settles. It does so once in an era for a
-// session that it keeps, and once when it sweeps, which it does as often.
-func (r *referee) wokenBy(p *proc, sid string, payload []byte) {
-	r.j.did("wake settled by the owner")
-	name, _ := settledOf(payload)
-	eras := 0
-	for _, h := range r.j.play.hosts {
-		if h.proc == p {
-			eras = h.eras[subjects.LaneOf(subjects.Partition(sid), simLanes)]
-		}
-	}
-	key := p.name + " " + sid + " " + name
-	if r.woken[key]++; r.woken[key] > 2*eras+2 {
-		r.j.breaks("%s settles %s of %s %d times in %d eras", p.name, name, sid, r.woken[key], eras)
 	}
 }
 

@@ -1,13 +1,15 @@
 package bridge
 
-// The bridge processes of the simulation, with their model, their tools, their
-// hook and their clock.
+// The bridge processes of the simulation, with their model, their tools and their
+// hook.
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/refold/refold/actors/session"
@@ -20,21 +22,19 @@ type simBridge struct {
 	*proc
 	sim      *sim
 	worker   *worker
-	keeper   *timekeeper
 	life     lifetimes
 	drain    context.CancelFunc
-	draining time.Time // since it was told to stop; zero: it was not
-	held     map[*jetmodel.Consumer]map[uint64]bool
+	draining time.Time                                      // since it was told to stop; zero: it was not
+	held     map[*jetmodel.Consumer]map[string]*simDelivery // by subject
 }
 
 func (s *sim) startBridge(i int) {
 	s.lives++
 	p := s.start(fmt.Sprintf("b%d-%d", i, s.lives))
 	p.skew = s.skewed()
-	b := &simBridge{proc: p, sim: s, held: map[*jetmodel.Consumer]map[uint64]bool{}}
+	b := &simBridge{proc: p, sim: s, held: map[*jetmodel.Consumer]map[string]*simDelivery{}}
 	b.worker = newWorker(simWire{p, s}, p.name, "sim/"+p.name, slog.New(slog.DiscardHandler))
 	b.worker.now = p.now
-	b.keeper = &timekeeper{clockwork: simClock{simWire{p, s}}, by: "sim", log: b.worker.log, now: p.now, stats: &b.worker.stats}
 	drain, cancel := context.WithCancel(p.ctx)
 	b.drain = cancel
 	life, stop := newLifetimes(drain, bridgeGrace)
@@ -91,57 +91,39 @@ func (b *simBridge) jump(by time.Duration) {
 	h.since, h.own = h.since.Add(by), h.own.Add(by)
 }
 
-// pull takes an effect of a target, or what is due; false: there is none.
-func (b *simBridge) pull(c *jetmodel.Consumer, of *target) bool {
+// pull takes an effect of a target; false: there is none.
+func (b *simBridge) pull(of *target) bool {
+	c := of.consumer
 	d, found, err := c.Pull("")
 	if err != nil || !found {
 		return false
 	}
 	if b.held[c] == nil {
-		b.held[c] = map[uint64]bool{}
+		b.held[c] = map[string]*simDelivery{}
 	}
 	if b.sim.fault(60) {
 		b.sim.say("%s: delivery of %s is lost", b.name, d.Subject)
 		return true
 	}
-	if b.held[c][d.Seq] {
-		c.Progress(d.Seq) // it came again while it is carried
+	if one := b.held[c][d.Subject]; one != nil && bytes.Equal(one.d.Data, d.Data) {
+		one.epoch, one.d.Seq = b.joins, d.Seq // it came again while it is carried
+		c.Progress(d.Seq)
 		return true
 	}
 	b.sim.say("%s: delivered %s, time %d", b.name, d.Subject, d.Count)
-	b.held[c][d.Seq] = true
-	one := &simDelivery{b: b, c: c, d: d}
+	one := &simDelivery{b: b, c: c, d: d, epoch: b.joins}
+	b.held[c][d.Subject] = one
 	go b.carry(of, one)
 	return true
 }
 
-// carry carries an effect of a target, or what is due.
+// carry carries an effect of a target.
 func (b *simBridge) carry(of *target, one *simDelivery) {
 	life := b.life
 	life.grace = context.WithValue(life.grace, carries{}, one.d.Subject)
 	life.last = context.WithValue(life.last, carries{}, one.d.Subject)
-	var sid, wake string
-	var fired time.Time
-	switch {
-	case of != nil && of.class != session.ClassWake:
-		serves := b.serves(of)
-		b.worker.take(&life, &serves, one)
-		return
-	case of != nil:
-		name, err := b.sim.names.ParseEffect(one.d.Subject)
-		if err != nil {
-			panic(err)
-		}
-		sid, wake = name.Session, name.Effect
-	default:
-		var err error
-		if sid, wake, err = b.sim.names.ParseDue(one.d.Subject); err != nil {
-			panic(err)
-		}
-		fired = one.d.Time
-	}
-	b.keeper.answer(sid, wake, b.keeper.carry(life.last, sid, wake, one.d.Data, fired), one.Ack, one.GiveBack)
-	one.Done()
+	serves := b.serves(of)
+	b.worker.take(&life, &serves, one)
 }
 
 func (b *simBridge) serves(of *target) served {
@@ -164,6 +146,8 @@ type simDelivery struct {
 	b *simBridge
 	c *jetmodel.Consumer
 	d jetmodel.Delivery
+
+	epoch uint64 // of the connection that delivered it last
 }
 
 func (d *simDelivery) Subject() string { return d.d.Subject }
@@ -178,11 +162,13 @@ func (d *simDelivery) Ack() {
 	if d.b.dead {
 		return
 	}
-	if name, err := d.b.sim.names.ParseEffect(d.d.Subject); err == nil && name.Class != session.ClassWake {
+	if name, err := d.b.sim.names.ParseEffect(d.d.Subject); err == nil && d.epoch == d.b.joins {
 		d.b.sim.judge.done(d.b.proc, name.Session, name.Effect)
 	}
 	d.send(d.b.name+" acks "+d.d.Subject, func() { d.c.Ack(d.d.Seq) })
 }
+
+func (d *simDelivery) Traced() bool { return false }
 
 func (d *simDelivery) GiveBack(delay time.Duration) {
 	d.b.sim.meet()
@@ -194,14 +180,18 @@ func (d *simDelivery) GiveBack(delay time.Duration) {
 func (d *simDelivery) Done() {
 	d.b.sim.mu.Lock()
 	defer d.b.sim.mu.Unlock()
-	if !d.b.dead {
-		delete(d.b.held[d.c], d.d.Seq)
+	if !d.b.dead && d.b.held[d.c][d.d.Subject] == d {
+		delete(d.b.held[d.c], d.d.Subject)
 	}
 }
 
+// send sends an answer over the connection that delivered, as internal/bus does.
 func (d *simDelivery) send(text string, arrive func()) {
 	d.b.sim.mu.Lock()
 	defer d.b.sim.mu.Unlock()
+	if d.epoch != d.b.joins {
+		return
+	}
 	d.b.sim.mail = append(d.b.sim.mail, &letter{from: d.b.proc, key: text, text: text, arrive: arrive})
 }
 
@@ -209,6 +199,9 @@ var errTool = errors.New("the tool says no")
 
 func (b *simBridge) execute(ctx context.Context, c Call) (Result, error) {
 	one := b.sim.judge.start(b.proc, b.worker.instance, subjects.EffectName{Class: session.ClassTool, Target: "x", Session: c.Session, Effect: c.Effect})
+	if c.Pack() != "" {
+		b.sim.judge.packTool()
+	}
 	what, err := b.run(ctx, "execute "+c.ToolID+" "+c.Session+"."+c.Effect)
 	if err != nil {
 		return Result{}, err
@@ -245,10 +238,21 @@ func (b *simBridge) generate(ctx context.Context, req Request, delta func(string
 	}
 	delta("so")
 	var calls []AnswerCall
+	names := []string{"read", "write", "write", "none", "ask", "danger", "extra", "extensions_enable"}
+	if slices.ContainsFunc(req.Tools, func(t Tool) bool { return t.Name == "extra" }) {
+		names = append(names, "extra", "extra", "extra", "extra")
+		if b.sim.calm && len(req.Messages) < 8 { // most turns that have it come then
+			calls = append(calls, AnswerCall{ID: "c", Name: "extra", Arguments: "{}"})
+		}
+	}
 	if !b.sim.calm && len(req.Messages) < 8 {
 		for range []int{0, 1, 2, 3, 3, 2}[b.sim.draw(6)] {
-			name := []string{"read", "write", "write", "none", "ask", "danger"}[b.sim.draw(6)]
-			calls = append(calls, AnswerCall{ID: "c", Name: name, Arguments: "{}"})
+			name := names[b.sim.draw(len(names))]
+			arguments := "{}"
+			if name == "extensions_enable" {
+				arguments = []string{`{"extension":"k"}`, `{"extension":"k"}`, `{"extension":"k","dryRun":true}`, `{"extension":"a"}`}[b.sim.draw(4)]
+			}
+			calls = append(calls, AnswerCall{ID: "c", Name: name, Arguments: arguments})
 		}
 	}
 	return Answer{Text: "so it is", Calls: calls, Model: "m"}, nil

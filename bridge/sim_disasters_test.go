@@ -17,7 +17,7 @@ func (s *sim) disasters() (all []option) {
 	rarely(s.mood.kills, 40, func() { s.toOne(s.killHost, s.killBridge) })
 	rarely(s.mood.stops, 40, func() { s.toOne(s.stopHost, s.stopBridge) })
 	rarely(s.mood.cuts, 40, func() {
-		s.toOne(func(i int) { s.cutOrJoin(s.hosts[i].proc, s.hosts[i]) }, func(i int) { s.cutOrJoin(s.bridges[i].proc, nil) })
+		s.toOne(func(i int) { s.cutOrJoin(s.hosts[i].proc) }, func(i int) { s.cutOrJoin(s.bridges[i].proc) })
 	})
 	rarely(s.mood.jumps, 40, s.jump)
 	rarely(1, 20, s.flush)
@@ -58,9 +58,8 @@ func (s *sim) killHost(i int) {
 }
 
 // hour lets an hour pass, in which all stand still. Or more happens before and
-// after: no bridge has heard of what sessions wait for, and their owner is gone;
-// whoever takes the lanes then acknowledges what came late, and is gone, too,
-// before it looks back.
+// after: no bridge hears what sessions ask for, and all hosts die; those that take
+// the lanes then acknowledge what came late, and die, too.
 func (s *sim) hour() {
 	outlives := s.draw(2) == 1
 	if outlives {
@@ -93,7 +92,7 @@ func (s *sim) asks() {
 func (s *sim) cutBridges(off bool) {
 	for _, b := range s.bridges {
 		if !b.dead && b.cut() != off {
-			s.cutOrJoin(b.proc, nil)
+			s.cutOrJoin(b.proc)
 		}
 	}
 }
@@ -173,7 +172,7 @@ func (s *sim) newest() time.Time {
 }
 
 // cutOrJoin cuts a process off from the server, or ends that.
-func (s *sim) cutOrJoin(p *proc, h *simHost) {
+func (s *sim) cutOrJoin(p *proc) {
 	s.mu.Lock()
 	joins := p.cut()
 	p.cutAt = time.Now()
@@ -181,9 +180,7 @@ func (s *sim) cutOrJoin(p *proc, h *simHost) {
 	if joins {
 		p.cutAt, p.joinedAt = time.Time{}, time.Now()
 		p.cutOff.Store(false)
-		if h != nil {
-			h.joins++
-		}
+		p.joins++
 	}
 	s.mu.Unlock()
 	s.did("cut off")
@@ -199,10 +196,18 @@ func (s *sim) powerLoss() {
 	s.log.Lose(from)
 	s.judge.lose(from)
 	s.flush() // a server that starts again writes what it found
+	s.reconnect()
+}
+
+// reconnect connects everybody to a server that was started again.
+func (s *sim) reconnect() {
 	s.mu.Lock()
 	s.mail = nil // what was on its way to the server that went is lost
 	for _, h := range s.hosts {
 		h.joins++
+	}
+	for _, b := range s.bridges {
+		b.joins++
 	}
 	s.mu.Unlock()
 	for _, l := range s.lanes {
@@ -225,4 +230,5 @@ func (s *sim) effectsLost() {
 	}
 	s.fx.Lose(from)
 	s.flush()
+	s.reconnect()
 }

@@ -18,12 +18,11 @@ import (
 // faultSeeds is how many seeds are tried for one fault, or REFOLD_FAULT_SEEDS.
 const faultSeeds = 3000
 
-// elsewhere are the faults that so many seeds did not find. What a bridge leaves
-// undone with a wake, the owner of the lane does: no law is broken. Tests of their
-// own find all of them.
+// elsewhere are the faults that so many seeds did not find. Tests of their own find
+// all of them.
 var elsewhere = map[fault.Fault]string{
-	fault.FirstAskForgotten: "TestClaims", fault.ForgottenBelieved: "TestClaims", fault.WakeAckedUnsaid: "TestTimekeeper", fault.WakeNotScheduled: "TestTimekeeper",
-	fault.StaleReadAccepted: "TestAReplicaThatIsBehindIsNotBelieved", fault.UnsavedForgotten: "TestWhoLeftWithoutASnapshotIsWoken",
+	fault.FirstAskForgotten: "TestClaims", fault.ForgottenBelieved: "TestClaims",
+	fault.StaleReadAccepted: "TestAReplicaThatIsBehindIsNotBelieved",
 }
 
 // TestFaultsAreFound plants them all, or those that REFOLD_FAULT names.

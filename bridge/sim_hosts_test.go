@@ -25,10 +25,10 @@ type simHost struct {
 	eras    [simLanes]int     // that its lanes have begun
 	wants   []bool
 	heard   map[string]bus.Member
-	joins   uint64    // how often its connection was made anew
 	leaving time.Time // since it was told to stop; zero: it was not
 	loaded  bool
 	keeps   int // sessions that a lane may keep in memory
+	dues    int // wakes that it settles
 }
 
 // hostLeaves is how long a host may take to end: its drains, what it says to the
@@ -164,6 +164,51 @@ func (h *simHost) steps() (all []*simRun) {
 		}
 	}
 	return all
+}
+
+// pullDue takes a wake that is due and settles it; false: there is none.
+func (h *simHost) pullDue() bool {
+	h.sim.mu.Lock()
+	full := h.dues == simSlots
+	h.sim.mu.Unlock()
+	if full || h.dead || !h.leaving.IsZero() || h.cut() {
+		return false
+	}
+	c := h.sim.dues
+	d, found, err := c.Pull("")
+	if err != nil || !found {
+		return false
+	}
+	if h.sim.fault(60) {
+		h.sim.say("%s: delivery of %s is lost", h.name, d.Subject)
+		return true
+	}
+	sid, wake, err := h.sim.names.ParseDue(d.Subject)
+	if err != nil {
+		panic(err)
+	}
+	h.sim.say("%s: delivered %s, time %d", h.name, d.Subject, d.Count)
+	h.sim.mu.Lock()
+	h.dues++
+	h.sim.mu.Unlock()
+	go func() {
+		again := h.host.Due(context.WithValue(h.ctx, carries{}, fmt.Sprint(d.Seq, d.Count)), sid, wake, d.Data, d.Time)
+		h.sim.mu.Lock()
+		defer h.sim.mu.Unlock()
+		h.dues--
+		if h.dead {
+			return
+		}
+		text := fmt.Sprintf("%s has done %s, time %d, again in %v", h.name, d.Subject, d.Count, again)
+		h.sim.mail = append(h.sim.mail, &letter{from: h.proc, key: text, text: text, arrive: func() {
+			if again > 0 {
+				c.Nak(d.Seq, again)
+			} else {
+				c.Ack(d.Seq)
+			}
+		}})
+	}()
+	return true
 }
 
 // view returns a View, as the host answers for it.

@@ -208,7 +208,12 @@ func (r *simRun) judge(seq uint64) {
 	if err != nil {
 		return
 	}
-	if e := r.sim.event(m); e.Session != "" && whatIs(e) == r.gave[seq] {
+	e := r.sim.event(m)
+	switch {
+	case e.Session == "":
+	case whatIs(e) != r.gave[seq]:
+		r.sim.breaks("%s acks %d, at which the log has another event than it was given", r.name, seq)
+	default:
 		r.sim.judge.acked(r.proc, e)
 	}
 }
@@ -227,7 +232,7 @@ func (r *simRun) Era(uint64) {
 func (r *simRun) Deliver(d bus.Delivery) {
 	r.sim.mu.Lock()
 	defer r.sim.mu.Unlock()
-	r.queue = append(r.queue, host.Arrival{Event: d.Event, Ack: d.Ack, Behind: d.Pending > 0})
+	r.queue = append(r.queue, host.Arrival{Event: d.Event, Ack: d.Ack})
 }
 
 // isReady reports that a step can be taken.

@@ -28,7 +28,6 @@ type referee struct {
 	looked   map[string]uint64 // where the log was when a bridge looked at a session's last model event
 	gone     map[string]bool   // names that were lost
 	compared map[string]uint64 // states in memory that were looked at, by process and session
-	woken    map[string]int    // wakes that an owner settled, by owner, era, session and name
 	lossy    bool              // events were lost: names may have been asked by a past that is gone
 }
 
@@ -60,7 +59,7 @@ type started struct {
 }
 
 func newReferee(j *jetServer) *referee {
-	return &referee{j: j, sessions: map[string]*judged{}, names: map[string][]byte{}, stopped: map[string]bool{}, starts: map[string][]*started{}, looked: map[string]uint64{}, gone: map[string]bool{}, compared: map[string]uint64{}, woken: map[string]int{}}
+	return &referee{j: j, sessions: map[string]*judged{}, names: map[string][]byte{}, stopped: map[string]bool{}, starts: map[string][]*started{}, looked: map[string]uint64{}, gone: map[string]bool{}, compared: map[string]uint64{}}
 }
 
 func (r *referee) of(sid string) *judged {
@@ -113,13 +112,23 @@ func (r *referee) stored(subject string, data []byte) {
 	if err == nil && again && r.lossy {
 		delete(r.starts, name.Session+"."+name.Effect) // of a past that is gone
 	}
-	if err != nil || r.of(name.Session).lost {
-		return
+	if err == nil {
+		r.asked(name.Session, name.Effect, subject)
 	}
-	if !slices.ContainsFunc(r.of(name.Session).owed, func(d dues) bool {
-		return slices.ContainsFunc(d.effects, func(e session.Effect) bool { return e.Name == name.Effect })
+}
+
+// scheduled takes note of a wake that was stored.
+func (r *referee) scheduled(o *bus.Output, subject string) {
+	r.names[subject] = o.Effect.Payload
+	r.asked(o.Session, o.Effect.Name, subject)
+}
+
+// asked looks whether an event asked for an effect.
+func (r *referee) asked(sid, effect, subject string) {
+	if s := r.of(sid); !s.lost && !slices.ContainsFunc(s.owed, func(d dues) bool {
+		return slices.ContainsFunc(d.effects, func(e session.Effect) bool { return e.Name == effect })
 	}) {
-		r.j.breaks("%s is asked, and no event of %s asks for it", subject, name.Session)
+		r.j.breaks("%s is asked, and no event of %s asks for it", subject, sid)
 	}
 }
 
@@ -233,6 +242,13 @@ func (r *referee) notice(sid string, n uint64, data []byte) {
 			r.j.did(typ)
 		}
 	}
+	if n > s.said && bytes.Contains(data, []byte(`"kind":"pack"`)) {
+		for what, marks := range simPackNotices {
+			if bytes.Contains(data, []byte(marks)) {
+				r.j.did(what)
+			}
+		}
+	}
 	if n > s.said+1 {
 		r.j.breaks("%s: notice %d is stored after %d", sid, n, s.said)
 	}
@@ -240,6 +256,19 @@ func (r *referee) notice(sid string, n uint64, data []byte) {
 	if n > uint64(len(s.notices)) || !bytes.Equal(s.notices[n-1], data) {
 		r.j.breaks("%s: notice %d says something else than the fold", sid, n)
 	}
+}
+
+// simPackNotices are what notices say of packs.
+var simPackNotices = map[string]string{
+	"pack applied": session.NoticeWorkspaceApplied, "pack gone": session.NoticeWorkspaceGone, "pack refused": session.CodeWorkspaceUntrusted,
+}
+
+// packTool takes note that a tool of a pack was started.
+func (r *referee) packTool() {
+	r.j.meet()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.j.did("tool of a pack started")
 }
 
 func (r *referee) cancel(sid string, payload []byte) {

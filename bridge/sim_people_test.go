@@ -100,7 +100,7 @@ func (s *sim) calmDown() {
 	s.calm = true
 	for i, h := range s.hosts {
 		if h.cut() {
-			s.cutOrJoin(h.proc, h)
+			s.cutOrJoin(h.proc)
 		}
 		if h.dead {
 			s.startHost(i)
@@ -108,7 +108,7 @@ func (s *sim) calmDown() {
 	}
 	for i, b := range s.bridges {
 		if b.cut() {
-			s.cutOrJoin(b.proc, nil)
+			s.cutOrJoin(b.proc)
 		}
 		if b.dead {
 			s.kill(b.proc)
@@ -208,9 +208,11 @@ func (s *sim) work() {
 				continue
 			}
 			for _, of := range s.targets {
-				moved = b.pull(of.consumer, of) || moved
+				moved = b.pull(of) || moved
 			}
-			moved = b.pull(s.dues, nil) || moved
+		}
+		for _, h := range s.hosts {
+			moved = h.pullDue() || moved
 		}
 		if !moved {
 			return

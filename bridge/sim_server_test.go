@@ -7,7 +7,6 @@ package bridge
 import (
 	"bytes"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,6 +18,10 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
+// scheduleMost is how far ahead a schedule lies at most. On a server it is years:
+// what is due later fires early, and is scheduled again.
+const scheduleMost = 4 * time.Minute
+
 // laneTTL is how long a pin lasts.
 const laneTTL = 2 * time.Second
 
@@ -29,18 +32,18 @@ type jetServer struct {
 	judge *referee
 	play  *sim
 
-	log, fx, out, kv, due *jetmodel.Stream
-	lanes                 [simLanes]*laneEnd
-	targets               []*target
-	dues                  *jetmodel.Consumer
-	saved                 map[*jetmodel.Consumer]jetmodel.Saved // as it was flushed last
-	behind                uint64                                // so many events a replica lacks at most
-	skew                  time.Duration                         // the server's clock is so much ahead
-	latest                time.Time                             // the latest that any clock has shown
+	log, fx, out, due *jetmodel.Stream
+	lanes             [simLanes]*laneEnd
+	targets           []*target
+	dues              *jetmodel.Consumer
+	saved             map[*jetmodel.Consumer]jetmodel.Saved // as it was flushed last
+	behind            uint64                                // so many events a replica lacks at most
+	skew              time.Duration                         // the server's clock is so much ahead
+	latest            time.Time                             // the latest that any clock has shown
 
 	blobs  map[codec.Ref][]byte
 	former map[string][][]byte // values of the bucket, the latest last
-	timers map[string]schedule // by session and wake
+	timers map[string]schedule // by the subject of the schedule; none is ever lost
 	alive  map[string]*proc    // by instance
 	stops  map[string][]byte   // quarantines
 	notes  map[string]laneNote // what owners of lanes note, by key
@@ -62,6 +65,7 @@ type laneNote struct {
 // schedule is a message that comes at a time.
 type schedule struct {
 	at      time.Time
+	target  string // its subject
 	payload []byte
 }
 
@@ -80,7 +84,6 @@ func newServer(s *stage) *jetServer {
 		log: stream(jetmodel.Config{Window: 2 * time.Minute}),
 		fx:  stream(jetmodel.Config{OnePerSubject: true, Age: time.Hour, Window: 2 * time.Minute}),
 		out: stream(jetmodel.Config{Window: 2 * time.Minute}),
-		kv:  stream(jetmodel.Config{LastOnly: true}),
 		due: stream(jetmodel.Config{}),
 
 		saved: map[*jetmodel.Consumer]jetmodel.Saved{}, blobs: map[codec.Ref][]byte{}, former: map[string][][]byte{},
@@ -93,14 +96,14 @@ func newServer(s *stage) *jetServer {
 	}
 	for _, of := range []*target{
 		{class: session.ClassLLM, target: "p"}, {class: session.ClassTool, target: "x"}, {class: session.ClassStep, target: "h"},
-		{class: session.ClassSpace, target: "s"}, {class: session.ClassWake, target: subjects.NoTarget},
+		{class: session.ClassSpace, target: "s"},
 	} {
 		filter, err := names.BridgeFilter(of.class, of.target)
 		if err != nil {
 			panic(err)
 		}
 		wait := 10 * time.Second
-		if of.class == session.ClassWake || of.class == session.ClassStep {
+		if of.class == session.ClassStep {
 			wait = 5 * time.Second
 		}
 		of.consumer = j.fx.Consumer(jetmodel.ConsumerConfig{Filters: []string{filter}, AckWait: wait, AckPending: 10000})
@@ -270,11 +273,15 @@ func (j *jetServer) compare(o *bus.Output, held jetmodel.Message) error {
 
 func (j *jetServer) outputOf(o *bus.Output) (subject string, data []byte) {
 	var err error
-	if o.Withdraw != nil {
+	switch {
+	case o.Withdraw != nil:
 		of := subjects.EffectName{Class: o.Withdraw.Class, Target: o.Withdraw.Target, Session: o.Session, Effect: o.Withdraw.Name}
 		subject, err = j.names.Claim(subjects.ClaimName{EffectName: of, N: 1})
 		data = []byte(`{"withdrawn":true}`)
-	} else {
+	case o.Effect.Class == session.ClassWake:
+		subject, err = j.names.Timer(o.Session, o.Effect.Name)
+		data = o.Effect.Payload
+	default:
 		subject, err = j.names.Effect(subjects.EffectName{Class: o.Effect.Class, Target: o.Effect.Target, Session: o.Session, Effect: o.Effect.Name})
 		data = o.Effect.Payload
 	}
@@ -295,12 +302,24 @@ func (j *jetServer) notice(o *bus.Output) {
 	}
 }
 
-// put stores a value of the bucket; due is when the earliest wake of a snapshot
-// is due.
-func (j *jetServer) put(sid string, data []byte, due int64) {
-	if _, err := j.kv.Publish(jetmodel.Put{Subject: sid, Data: data, Header: strconv.FormatInt(due, 10)}); err != nil {
+// schedule stores a wake, in place of an earlier one of its name.
+func (j *jetServer) schedule(o *bus.Output) {
+	subject, data := j.outputOf(o)
+	target, err := j.names.Due(o.Session, o.Effect.Name)
+	if err != nil {
 		panic(err)
 	}
+	at := time.UnixMilli(o.Effect.Deadline)
+	if most := j.now().Add(scheduleMost); at.After(most) {
+		j.did("wake fires early")
+		at = most
+	}
+	j.timers[subject] = schedule{at, target, data}
+	j.judge.scheduled(o, subject)
+}
+
+// put stores a snapshot.
+func (j *jetServer) put(sid string, data []byte) {
 	j.former[sid] = append(j.former[sid], data)
 	j.former[sid] = j.former[sid][max(0, len(j.former[sid])-4):]
 }
@@ -323,23 +342,15 @@ func (j *jetServer) snapshot(sid string) (data []byte, found bool) {
 
 // fire makes due what is scheduled for now.
 func (j *jetServer) fire() {
-	var names []string
-	for name, s := range j.timers {
-		if !s.at.After(j.now()) {
-			names = append(names, name)
+	for _, subject := range sortedKeys(j.timers) {
+		s := j.timers[subject]
+		if s.at.After(j.now()) {
+			continue
 		}
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		sid, wake, _ := strings.Cut(name, " ")
-		subject, err := j.names.Due(sid, wake)
-		if err == nil {
-			_, err = j.due.Publish(jetmodel.Put{Subject: subject, Data: j.timers[name].payload})
-		}
-		if err != nil {
+		if _, err := j.due.Publish(jetmodel.Put{Subject: s.target, Data: s.payload}); err != nil {
 			panic(err)
 		}
-		delete(j.timers, name)
+		delete(j.timers, subject)
 	}
 }
 

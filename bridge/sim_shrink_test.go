@@ -54,12 +54,13 @@ func TestSimulation(t *testing.T) {
 // what it is for.
 var simHappens = []string{
 	"answer late", "answer lost", "call fails", "ack lost", "delivery lost", "host killed", "bridge killed", "bridge stops", "cut off",
-	"consumers forget", "log loses", "effects lost", "clock jumps", "an hour passes", "owners outlived", "noted", "note taken away", "lane lost", "redelivered", "model started", "tool started",
+	"consumers forget", "log loses", "effects lost", "clock jumps", "an hour passes", "owners outlived", "lane lost", "redelivered", "model started", "tool started",
 	"a gap in deliveries", "an acknowledged event came again", "the connection was made anew", "a request got no answer", "lane handed over",
-	"withdrawn first", "withdrawn too late", "conflict", "group stored", "group rejected", "taken together", "folded while others were loaded", "wake settled", "wake settled by the owner",
+	"withdrawn first", "withdrawn too late", "conflict", "group stored", "group rejected", "taken together", "folded while others were loaded", "wake settled", "wake fires early",
 	"host stopped", "bridge stopped", session.TypeApprovalDecided, session.TypeToolRegistrySet, session.TypeToolOverridesSet,
 	"space read", session.TypeWorkspaceSyncRequested, session.TypeWorkspaceApplyRequested, session.TypeWorkspaceDetached,
 	session.NoticeWorkspaceApplied, session.NoticeWorkspaceFailed, session.NoticeWorkspaceGone,
+	"pack applied", "pack gone", "pack refused", "pack asked for by a model", "tool of a pack started",
 }
 
 // TestSimulationScenario: what a failure prints of a session reads back, and folds

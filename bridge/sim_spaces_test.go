@@ -4,15 +4,37 @@ package bridge
 
 import (
 	"context"
+	"fmt"
 	"io/fs"
 	"testing/fstest"
 
+	"github.com/nats-io/nkeys"
+
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/spaces"
+	"github.com/refold/refold/space"
 	"github.com/refold/refold/subjects"
 )
 
-// simSpaces are the grants of the install record.
-const simSpaces = `"spaces":[{"space":"a","target":"s"},{"space":"b","target":"s"}]`
+// simKey signs packs.
+var simKey = func() nkeys.KeyPair {
+	pair, err := nkeys.FromSeed([]byte("SUACVJZMGJ5FNP6KCG7Z3ASVT65VKBBKFSHCS7ETAIZQXXU3DPSCAV3EWA"))
+	if err != nil {
+		panic(err)
+	}
+	return pair
+}()
+
+// simSpaces are the grants of the install record: two workspaces, and a pack that
+// operators and models may enable.
+var simSpaces = func() string {
+	key, err := simKey.PublicKey()
+	if err != nil {
+		panic(err)
+	}
+	return fmt.Sprintf(`"spaces":[{"space":"a","target":"s"},{"space":"b","target":"s"},`+
+		`{"space":"k","kind":"pack","target":"s","targets":["x"],"sources":["module"],"attach":["operator","model"],"keys":[%q]}]`, key)
+}()
 
 // simSpaceControls are what operators do with spaces.
 var simSpaceControls = []struct{ typ, data string }{
@@ -24,15 +46,30 @@ var simSpaceControls = []struct{ typ, data string }{
 	{session.TypeWorkspaceApplyRequested, `{"mode":"next_step_boundary"}`},
 	{session.TypeWorkspaceApplyRequested, `{"mode":"immediate_if_idle"}`},
 	{session.TypeWorkspaceDetached, `{"workspace":"a"}`},
+	{session.TypeWorkspaceSyncRequested, `{"workspace":"k","apply":"next_step_boundary"}`},
+	{session.TypeWorkspaceSyncRequested, `{"workspace":"k","apply":"immediate_if_idle"}`},
+	{session.TypeWorkspaceSyncRequested, `{"workspace":"k","version":"1.0.0"}`},
+	{session.TypeWorkspaceApplyRequested, `{"workspace":"k","mode":"next_step_boundary"}`},
+	{session.TypeWorkspaceDetached, `{"workspace":"k"}`},
 }
 
-// controlSpace detaches what is applied now and then, or does something else.
+// simPackControls are the last of them, about the pack.
+const simPackControls = 5
+
+// controlSpace detaches what is applied now and then, or does something else: while
+// nothing is applied, by turns about the pack, so that turns come that have its tool.
 func (s *sim) controlSpace(sid string) {
-	if spaces := s.judge.of(sid).state.Spaces; spaces != nil && len(spaces.Applied) > 0 && s.draw(3) == 2 {
+	from := 0
+	switch spaces := s.judge.of(sid).state.Spaces; {
+	case spaces == nil || len(spaces.Applied) == 0:
+		if s.draw(4) > 1 {
+			from = len(simSpaceControls) - simPackControls
+		}
+	case s.draw(3) == 2:
 		s.publish(session.DoorCtl, sid, session.TypeWorkspaceDetached, `{"workspace":"`+spaces.Applied[0].Space+`"}`)
 		return
 	}
-	c := simSpaceControls[s.draw(len(simSpaceControls))]
+	c := simSpaceControls[from+s.draw(len(simSpaceControls)-from)]
 	s.publish(session.DoorCtl, sid, c.typ, c.data)
 }
 
@@ -47,6 +84,56 @@ var simFolders = []map[string]string{
 	{"agent.workspace.json": simIndex, "p.json": `["one.md"]`, "t.json": `["read","write"]`, "doc.md": simDoc, "one.md": "You are the desk of {{session}}."},
 	{"agent.workspace.json": simIndex, "p.json": `["two.md",{"context":"docs"}]`, "t.json": `["ask","gone"]`, "doc.md": simDoc, "two.md": "You are the desk."},
 	{"agent.workspace.json": simIndex, "p.json": `["nosuch.md"]`},
+}
+
+// simPack is a version of the pack k.
+func simPack(version string) map[string]string {
+	return map[string]string{
+		"agent.workspace.json": `{"v":1,"kind":"pack","name":"k","version":"` + version + `","bindings":"b.json"}`,
+		"b.json":               `{"tools":[{"tool_id":"k.extra","tool_name":"extra","args_schema":{"type":"object"},"executor":{"kind":"effect","target":"x"}}]}`,
+	}
+}
+
+// simPacks are what a reader finds of the pack: versions that it signed, one that
+// is signed as another, one that is not signed, and a workspace.
+var simPacks = func() (all []SpaceContent) {
+	for _, c := range []struct{ files, signed map[string]string }{
+		{simPack("1.0.0"), simPack("1.0.0")}, {simPack("1.1.0"), simPack("1.1.0")}, {simPack("1.1.0"), simPack("1.1.0")},
+		{simPack("1.2.0"), simPack("1.1.0")}, {simPack("1.1.0"), nil}, {simFolders[0], nil},
+	} {
+		content := SpaceContent{Files: mapFS(c.files), Revision: "r", Source: sourceModule}
+		if c.signed != nil {
+			content.Sign = simSign(c.signed)
+		}
+		all = append(all, content)
+	}
+	return all
+}()
+
+// simSign signs the manifest of a folder.
+func simSign(files map[string]string) *SpaceSignature {
+	built, err := spaces.Read(context.Background(), func(context.Context) (fs.FS, error) { return mapFS(files), nil },
+		func() spaces.Options { return spaces.Options{Space: "k", Kind: space.Pack} })
+	if err != nil || built.Manifest == nil {
+		panic(fmt.Sprint(err, built.Problems))
+	}
+	key, err := simKey.PublicKey()
+	if err != nil {
+		panic(err)
+	}
+	sig, err := simKey.Sign([]byte("refold space " + built.Manifest.Hash().String()))
+	if err != nil {
+		panic(err)
+	}
+	return &SpaceSignature{Key: key, Sig: sig}
+}
+
+func mapFS(texts map[string]string) fs.FS {
+	files := fstest.MapFS{}
+	for path, text := range texts {
+		files[path] = &fstest.MapFile{Data: []byte(text), Mode: 0o644}
+	}
+	return files
 }
 
 // readSpace reads one of a few folders: it stands as the source does at the time.
@@ -65,13 +152,14 @@ func (b *simBridge) readSpace(ctx context.Context, r SpaceRequest) (SpaceContent
 	if what == lost {
 		return SpaceContent{}, &Error{Code: codeSpaceUnreadable, Detail: "the disk is gone"}
 	}
-	files := fstest.MapFS{}
-	folder := 0
-	if !b.sim.calm {
-		folder = b.sim.draw(len(simFolders))
+	pick := func(n int) int {
+		if b.sim.calm {
+			return 0
+		}
+		return b.sim.draw(n)
 	}
-	for path, text := range simFolders[folder] {
-		files[path] = &fstest.MapFile{Data: []byte(text), Mode: 0o644}
+	if r.Space == "k" {
+		return simPacks[pick(len(simPacks))], nil
 	}
-	return SpaceContent{Files: fs.FS(files), Revision: "r"}, nil
+	return SpaceContent{Files: mapFS(simFolders[pick(len(simFolders))]), Revision: "r"}, nil
 }

@@ -98,6 +98,7 @@ type proc struct {
 	deadAt time.Time
 
 	joinedAt time.Time     // when it was cut off no more
+	joins    uint64        // how often its connection was made anew
 	cutAt    time.Time     // cut off from the server since; zero: it is not
 	cutOff   atomic.Bool   // it is; for goroutines that time wakes
 	skew     time.Duration // its clock is so much ahead

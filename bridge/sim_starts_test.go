@@ -35,6 +35,8 @@ func (r *referee) start(p *proc, instance string, of subjects.EffectName) *start
 		r.j.did("started again")
 	case e.generation != nil:
 		r.j.did("model started")
+	case of.Class == session.ClassSpace && e.space.Call != "":
+		r.j.did("pack asked for by a model")
 	case of.Class == session.ClassSpace:
 		r.j.did("space read")
 	default:
@@ -69,7 +71,7 @@ func (r *referee) start(p *proc, instance string, of subjects.EffectName) *start
 		}
 		body, err := bus.ParseClaimBody(held)
 		switch {
-		case err != nil:
+		case err != nil, body.Hash != "" && body.Hash != e.hash:
 		case body.Withdrawn:
 			r.j.breaks("%s starts %s, which is withdrawn", p.name, name)
 		case body.By == instance:
@@ -150,24 +152,22 @@ func settledOf(payload []byte) (name, status string) {
 
 // settles looks at a settlement that a bridge sends.
 func (r *referee) settles(p *proc, door session.Door, sid string, payload []byte) {
+	if door != session.DoorTool {
+		return
+	}
 	name, status := settledOf(payload)
-	switch door {
-	case session.DoorWake:
-		r.wakes(p, sid, payload)
-	case session.DoorTool:
-		if status == string(session.CallUnknown) {
-			r.j.did("outcome_unknown")
-			for _, b := range r.starts[sid+"."+name] {
-				if b.by != p && !b.answered && b.by.steady() && p.steady() {
-					r.j.breaks("%s says that nobody knows of %s.%s, which %s runs, whom everybody hears", p.name, sid, name, b.by.name)
-				}
+	if status == string(session.CallUnknown) {
+		r.j.did("outcome_unknown")
+		for _, b := range r.starts[sid+"."+name] {
+			if b.by != p && !b.answered && b.by.steady() && p.steady() {
+				r.j.breaks("%s says that nobody knows of %s.%s, which %s runs, whom everybody hears", p.name, sid, name, b.by.name)
 			}
 		}
-		i := slices.IndexFunc(r.starts[sid+"."+name], func(s *started) bool { return !s.answered })
-		of := subjects.EffectName{Class: session.ClassTool, Target: "x", Session: sid, Effect: name}
-		if i >= 0 && !r.isSafe(of) && !r.claimGone(of) && status != string(session.CallUnknown) {
-			r.j.breaks("%s settles %s.%s %s, and nobody knows what became of it", p.name, sid, name, status)
-		}
+	}
+	i := slices.IndexFunc(r.starts[sid+"."+name], func(s *started) bool { return !s.answered })
+	of := subjects.EffectName{Class: session.ClassTool, Target: "x", Session: sid, Effect: name}
+	if i >= 0 && !r.isSafe(of) && !r.claimGone(of) && status != string(session.CallUnknown) {
+		r.j.breaks("%s settles %s.%s %s, and nobody knows what became of it", p.name, sid, name, status)
 	}
 }
 
@@ -227,7 +227,7 @@ func (r *referee) done(p *proc, sid, name string) {
 			panic(err)
 		}
 		body, err := bus.ParseClaimBody(r.names[subject])
-		if e.Class != session.ClassWake && (err != nil || !body.Withdrawn) {
+		if err != nil || !body.Withdrawn {
 			r.j.breaks("%s acks %s.%s, which is open and not settled", p.name, sid, name)
 		}
 	}

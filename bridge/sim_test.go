@@ -1,6 +1,6 @@
 package bridge
 
-// Hosts, bridges, timers and people on a model of JetStream, in one goroutine at
+// Hosts, bridges and people on a model of JetStream, in one goroutine at
 // a time, by seed: docs/simulator.md. sim_stage_test.go has the stage,
 // sim_server_test.go the server and sim_laneend_test.go its lanes;
 // sim_wire_test.go, sim_world_test.go and sim_lane_test.go what processes see of
@@ -191,12 +191,14 @@ func (s *sim) deliveries() (all []option) {
 		for _, of := range s.targets {
 			if info := of.consumer.Info(); info.Pending > 0 || info.AckPending > 0 {
 				if len(b.held[of.consumer]) < simSlots {
-					all = append(all, option{3, func() { b.pull(of.consumer, of); s.rest() }})
+					all = append(all, option{3, func() { b.pull(of); s.rest() }})
 				}
 			}
 		}
-		if info := s.dues.Info(); info.Pending > 0 || info.AckPending > 0 {
-			all = append(all, option{3, func() { b.pull(s.dues, nil); s.rest() }})
+	}
+	if info := s.dues.Info(); info.Pending > 0 || info.AckPending > 0 {
+		for _, h := range s.hosts {
+			all = append(all, option{3, func() { h.pullDue(); s.rest() }})
 		}
 	}
 	return all
@@ -220,9 +222,9 @@ func (s *sim) passes(d time.Duration) {
 		}
 		for i, b := range s.bridges {
 			for c, held := range b.held {
-				for seq := range held {
-					if !b.dead && !b.cut() {
-						c.Progress(seq)
+				for _, d := range held {
+					if !b.dead && !b.cut() && d.epoch == b.joins {
+						c.Progress(d.d.Seq)
 					}
 				}
 			}

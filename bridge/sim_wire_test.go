@@ -1,7 +1,6 @@
 package bridge
 
-// What a bridge and a host see of the server: wire, clockwork and host.World.
-// Every call waits for the simulation.
+// What a bridge sees of the server: wire. Every call waits for the simulation.
 
 import (
 	"bytes"
@@ -22,13 +21,10 @@ type simWire struct {
 	sim *sim
 }
 
-var (
-	_ wire      = simWire{}
-	_ clockwork = simClock{}
-)
+var _ wire = simWire{}
 
 func (w simWire) Claim(ctx context.Context, name subjects.ClaimName, c claim) (stands claim, won bool, err error) {
-	body, err := json.Marshal(bus.ClaimBody{By: c.By, Withdrawn: c.Withdrawn})
+	body, err := bodyOf(c)
 	if err != nil {
 		return claim{}, false, err
 	}
@@ -39,7 +35,7 @@ func (w simWire) Claim(ctx context.Context, name subjects.ClaimName, c claim) (s
 	err = w.call(ctx, fmt.Sprintf("claim %s.%s %d withdrawn=%v", name.Session, name.Effect, name.N, c.Withdrawn), func() error {
 		same, held := w.sim.fence(subject, body)
 		parsed, err := bus.ParseClaimBody(held)
-		stands, won = claim{By: parsed.By, Withdrawn: parsed.Withdrawn}, same
+		stands, won = claim(parsed), same
 		return err
 	})
 	if err != nil {
@@ -135,23 +131,15 @@ func (w simWire) Blob(ctx context.Context, ref codec.Ref) (content []byte, err e
 	return content, err
 }
 
+func (w simWire) Epoch() uint64 {
+	w.sim.mu.Lock()
+	defer w.sim.mu.Unlock()
+	return w.joins
+}
+
 func (w simWire) Heard(instance string) (time.Time, bool) { return w.sim.heard(w.proc, instance) }
 
 func (w simWire) Live(string, []byte) error { return nil }
-
-// simClock is the connection of a timer bridge.
-type simClock struct{ simWire }
-
-func (c simClock) Publish(ctx context.Context, door session.Door, sid string, payload []byte, id string) (uint64, error) {
-	return c.simWire.Publish(ctx, door, sid, id, payload)
-}
-
-func (c simClock) Schedule(ctx context.Context, sid, wake string, at time.Time, payload []byte) error {
-	return c.call(ctx, "schedule "+sid+"."+wake, func() error {
-		c.sim.timers[sid+" "+wake] = schedule{at, payload}
-		return nil
-	})
-}
 
 // textOf tells an event's type and what it is about.
 func textOf(payload []byte) string {

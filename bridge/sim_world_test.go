@@ -8,14 +8,11 @@ import (
 	"fmt"
 	"iter"
 	"strconv"
-	"time"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/host"
-	"github.com/refold/refold/internal/jetmodel"
-	"github.com/refold/refold/subjects"
 )
 
 // simWorld is a host's connection.
@@ -62,26 +59,45 @@ func (w simWorld) LastSeq(ctx context.Context) (seq uint64, err error) {
 func (w simWorld) Publish(ctx context.Context, door session.Door, sid string, payload []byte, id string) (seq uint64, err error) {
 	err = w.call(ctx, fmt.Sprintf("publish %s %s", sid, textOf(payload)), func() error {
 		w.sim.judge.wakes(w.proc, sid, payload)
-		w.sim.judge.wokenBy(w.proc, sid, payload)
 		seq, err = w.sim.append(door, sid, id, payload)
 		return err
 	})
 	return seq, err
 }
 
-// Store stores outputs as Bus.Store does, in the steps of its committer: effects
+// Store stores outputs as Bus.Store does, in the steps of its committers: effects
 // and withdrawals in groups as long as that goes, then one by one; then notices.
-// What is not known to be stored is stored again, under the same names.
+// Wakes come before or after them: no output waits for a wake. What is not known to
+// be stored is stored again, under the same names.
 func (w simWorld) Store(ctx context.Context, outputs []bus.Output) []error {
 	errs := make([]error, len(outputs))
-	var left, notices []int
+	var left, wakes, notices []int
 	for i := range outputs {
-		if errs[i] = errRefused; outputs[i].Notice != nil {
+		switch errs[i] = errRefused; {
+		case outputs[i].Notice != nil:
 			notices = append(notices, i)
-		} else {
+		case outputs[i].Effect != nil && outputs[i].Effect.Class == session.ClassWake:
+			wakes = append(wakes, i)
+		default:
 			left = append(left, i)
 		}
 	}
+	first := len(wakes) > 0 && w.sim.draw(2) == 1
+	if first {
+		w.schedules(ctx, outputs, wakes, errs)
+	}
+	if !w.asks(ctx, outputs, left, errs) {
+		return errs
+	}
+	w.notices(ctx, outputs, notices, errs)
+	if !first {
+		w.schedules(ctx, outputs, wakes, errs)
+	}
+	return errs
+}
+
+// asks stores effects and withdrawals. False: it gave up.
+func (w simWorld) asks(ctx context.Context, outputs []bus.Output, left []int, errs []error) bool {
 	grouped := w.sim.grouped()
 	for tries := 0; len(left) > 0; tries++ {
 		var still []int
@@ -105,11 +121,13 @@ func (w simWorld) Store(ctx context.Context, outputs []bus.Output) []error {
 		case err == nil:
 			left = still
 		case ctx.Err() != nil || w.dead || tries > 3 && w.sim.denies():
-			return allFailed(len(outputs), err)
+			for i := range errs {
+				errs[i] = err
+			}
+			return false
 		}
 	}
-	w.notices(ctx, outputs, notices, errs)
-	return errs
+	return true
 }
 
 // notices stores what there is to say, in order and of no session that an output
@@ -117,23 +135,42 @@ func (w simWorld) Store(ctx context.Context, outputs []bus.Output) []error {
 func (w simWorld) notices(ctx context.Context, outputs []bus.Output, left []int, errs []error) {
 	failed := map[string]bool{}
 	for i, o := range outputs {
-		if o.Notice == nil && errs[i] != nil {
+		if o.Notice == nil && (o.Effect == nil || o.Effect.Class != session.ClassWake) && errs[i] != nil {
 			failed[o.Session] = true
 		}
 	}
+	w.each(ctx, outputs, left, errs, func(o *bus.Output) bool {
+		if failed[o.Session] || w.sim.denies() {
+			failed[o.Session] = true
+			return false
+		}
+		w.sim.notice(o)
+		return true
+	})
+}
+
+// schedules stores wakes, in any order.
+func (w simWorld) schedules(ctx context.Context, outputs []bus.Output, left []int, errs []error) {
+	w.each(ctx, outputs, left, errs, func(o *bus.Output) bool {
+		if w.sim.denies() {
+			return false
+		}
+		w.sim.schedule(o)
+		return true
+	})
+}
+
+// each stores some outputs, in steps between which a process may die.
+func (w simWorld) each(ctx context.Context, outputs []bus.Output, left []int, errs []error, store func(*bus.Output) bool) {
 	for len(left) > 0 {
 		var still []int
 		err := w.call(ctx, "store"+textsOf(outputs, left), func() error {
 			some := left[:w.sim.part(len(left))]
 			still = left[len(some):]
 			for _, i := range some {
-				o := &outputs[i]
-				if failed[o.Session] || w.sim.denies() {
-					failed[o.Session] = true
-					continue
+				if store(&outputs[i]) {
+					errs[i] = nil
 				}
-				errs[i] = nil
-				w.sim.notice(o)
 			}
 			return nil
 		})
@@ -166,14 +203,6 @@ func (s *sim) part(n int) int {
 		s.say("  only %d", some)
 	}
 	return some
-}
-
-func allFailed(n int, err error) []error {
-	errs := make([]error, n)
-	for i := range errs {
-		errs[i] = err
-	}
-	return errs
 }
 
 func textsOf(outputs []bus.Output, some []int) (text string) {
@@ -214,62 +243,16 @@ func (w simWorld) GetSnapshot(ctx context.Context, sid string) (data []byte, fou
 }
 
 func (w simWorld) PutSnapshot(ctx context.Context, sid string, seq uint64, data []byte) error {
-	return w.PutWaiting(ctx, sid, seq, data, 0)
-}
-
-func (w simWorld) PutWaiting(ctx context.Context, sid string, seq uint64, data []byte, due int64) error {
 	w.sim.judge.snapshot(sid, seq, data)
 	return w.call(ctx, fmt.Sprintf("put snapshot %s at %d", sid, seq), func() error {
-		w.sim.put(sid, data, due)
+		w.sim.put(sid, data)
 		return nil
 	})
 }
 
-func (w simWorld) ListWaiting(ctx context.Context, from uint64) iter.Seq2[bus.Waiting, error] {
-	return func(yield func(bus.Waiting, error) bool) {
-		var all []jetmodel.Message
-		err := w.call(ctx, "list waiting", func() error {
-			all = w.sim.kv.All(">", from, 0)
-			return nil
-		})
-		for _, m := range all {
-			due, _ := strconv.ParseInt(m.Header, 10, 64)
-			if due != 0 && !yield(bus.Waiting{Session: m.Subject, Due: due, Seq: m.Seq}, nil) {
-				return
-			}
-		}
-		if err != nil {
-			yield(bus.Waiting{}, err)
-		}
-	}
-}
-
 // ListSnapshots is for rounds, which no stepper goes.
-func (w simWorld) ListSnapshots(ctx context.Context, from uint64) iter.Seq2[bus.Waiting, error] {
-	return w.ListWaiting(ctx, from)
-}
-
-func (w simWorld) LaneHeads(ctx context.Context, lane, lanes int, since time.Time) iter.Seq2[bus.Head, error] {
-	return func(yield func(bus.Head, error) bool) {
-		var all []bus.Head
-		err := w.call(ctx, fmt.Sprintf("heads of lane %d", lane), func() error {
-			for _, m := range w.sim.log.All(">", 1, 0) {
-				e := w.sim.event(m)
-				if e.Session != "" && !m.Time.Before(since) && subjects.LaneOf(subjects.Partition(e.Session), lanes) == lane {
-					all = append(all, bus.Head{Session: e.Session, Seq: e.Seq})
-				}
-			}
-			return nil
-		})
-		for _, head := range all {
-			if !yield(head, nil) {
-				return
-			}
-		}
-		if err != nil {
-			yield(bus.Head{}, err)
-		}
-	}
+func (w simWorld) ListSnapshots(context.Context, uint64) iter.Seq2[bus.SnapshotAt, error] {
+	return func(yield func(bus.SnapshotAt, error) bool) { yield(bus.SnapshotAt{}, errors.ErrUnsupported) }
 }
 
 // The model's log loses its end, and never has a hole: of what else is stored of a
@@ -291,8 +274,6 @@ func (w simWorld) EventAt(ctx context.Context, seq uint64) (e session.Event, err
 func (w simWorld) Witness(context.Context, string) (bus.Witness, error) {
 	return bus.Witness{}, errors.ErrUnsupported
 }
-
-func (w simWorld) EffectsKept(context.Context) (time.Duration, error) { return time.Hour, nil }
 
 func (w simWorld) GetQuarantine(ctx context.Context, sid string) (body []byte, found bool, err error) {
 	err = w.call(ctx, "get quarantine "+sid, func() error {
@@ -346,11 +327,7 @@ func (w simWorld) PutLaneNote(ctx context.Context, key string, note []byte, afte
 			w.sim.did("note overtaken")
 			return bus.ErrOvertaken
 		}
-		if subjects.PastKey(0)[0] == key[0] {
-			w.sim.did([]string{"note taken away", "noted"}[min(1, len(note))])
-		} else {
-			w.sim.did([]string{"guard ended", "guarded"}[min(1, len(note))])
-		}
+		w.sim.did([]string{"guard ended", "guarded"}[min(1, len(note))])
 		rev = p.rev + 1
 		w.sim.notes[key] = laneNote{note, rev}
 		return nil

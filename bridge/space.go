@@ -121,28 +121,7 @@ func (w *worker) sync(ctx context.Context, f *flight) (*synced, error) {
 		return nil, err
 	}
 	request := SpaceRequest{Session: asked.Session, Space: asked.Space, Kind: string(asked.Kind), Version: asked.Version, Only: asked.Only}
-	content, err := f.served.spaces.ReadSpace(ctx, request)
-	if err != nil {
-		return nil, err
-	}
-	if content.built != nil {
-		return w.stored(ctx, f, content.built, content)
-	}
-	again := false
-	open := func(ctx context.Context) (fs.FS, error) {
-		if again {
-			content, err = f.served.spaces.ReadSpace(ctx, request)
-		}
-		if again = true; err == nil && content.Files == nil {
-			err = &Error{Code: codeSpaceUnknown, Detail: "the reader returned no files"}
-		}
-		return content.Files, err
-	}
-	options := spaces.Options{Space: asked.Space, Kind: asked.Kind, Only: asked.Only, Known: known}
-	built, err := spaces.Read(ctx, open, func() spaces.Options {
-		options.NoScan = content.NoScan
-		return options
-	})
+	built, content, err := buildSpace(ctx, f.served.spaces, request, known)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +131,32 @@ func (w *worker) sync(ctx context.Context, f *flight) (*synced, error) {
 	if built.Manifest == nil {
 		return unsynced(f, built.Problems), nil
 	}
-	return w.stored(ctx, f, &built, content)
+	return w.stored(ctx, f, built, content)
+}
+
+// buildSpace reads a space and builds its manifest. known is the manifest that
+// parts which are not asked for are taken from.
+func buildSpace(ctx context.Context, reader SpaceReader, request SpaceRequest, known *space.Manifest) (*spaces.Built, SpaceContent, error) {
+	content, err := reader.ReadSpace(ctx, request)
+	if err != nil || content.built != nil {
+		return content.built, content, err
+	}
+	again := false
+	open := func(ctx context.Context) (fs.FS, error) {
+		if again {
+			content, err = reader.ReadSpace(ctx, request)
+		}
+		if again = true; err == nil && content.Files == nil {
+			err = &Error{Code: codeSpaceUnknown, Detail: "the reader returned no files"}
+		}
+		return content.Files, err
+	}
+	options := spaces.Options{Space: request.Space, Kind: space.Kind(request.Kind), Only: request.Only, Known: known}
+	built, err := spaces.Read(ctx, open, func() spaces.Options {
+		options.NoScan = content.NoScan
+		return options
+	})
+	return &built, content, err
 }
 
 // known returns the manifest that parts which are not asked for are taken from.
@@ -185,6 +189,18 @@ func unsynced(f *flight, problems []space.Problem) *synced {
 // stored stores what a manifest names and the manifest, unless the sync is dry,
 // and returns the settlement.
 func (w *worker) stored(ctx context.Context, f *flight, built *spaces.Built, content SpaceContent) (*synced, error) {
+	lacks, err := w.vault.lacks(ctx, built.Manifest)
+	if err != nil {
+		return nil, err
+	}
+	for _, need := range content.Lacks {
+		lacks = append(lacks, valid(need))
+	}
+	slices.Sort(lacks)
+	lacks = slices.Compact(lacks)
+	if len(lacks) > space.LacksMax {
+		return unsynced(f, []space.Problem{space.TooManyNeeds(lacks)}), nil
+	}
 	manifest := built.Manifest.Bytes()
 	hash := codec.Sum(manifest)
 	if !f.space.Dry {
@@ -205,15 +221,6 @@ func (w *worker) stored(ctx context.Context, f *flight, built *spaces.Built, con
 	if content.Sign != nil {
 		signature = &session.Signature{Key: clip(content.Sign.Key, session.NameBytesMax), Sig: base64.RawURLEncoding.EncodeToString(content.Sign.Sig)}
 	}
-	lacks, err := w.vault.lacks(ctx, built.Manifest)
-	if err != nil {
-		return nil, err
-	}
-	for _, need := range content.Lacks {
-		lacks = append(lacks, valid(need))
-	}
-	slices.Sort(lacks)
-	lacks = slices.Compact(lacks)
 	output := enableOutput(f.space, built.Manifest, content.Source)
 	if slices.Contains(f.space.Known, hash) {
 		return &synced{session.TypeWorkspaceSyncUnchanged, session.WorkspaceSyncUnchanged{

@@ -6,6 +6,7 @@ package bridge
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
@@ -274,6 +275,34 @@ func TestSyncAgain(t *testing.T) {
 		b.stop()
 		if acked, _ := q.counts(); acked < 2 || times != 2 || len(w.events) != 1 {
 			t.Errorf("acked %d, read %d times, %d events: want two readings, one settlement", acked, times, len(w.events))
+		}
+	})
+}
+
+// TestNeedsThatAreNotMetAreCounted: 32 may be missing; of more the sync says how
+// many there are, and stores nothing.
+func TestNeedsThatAreNotMetAreCounted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		files := fstest.MapFS{}
+		reader := readSpace(func(context.Context, SpaceRequest) (SpaceContent, error) { return SpaceContent{Files: files}, nil })
+		for i := range 33 {
+			if i == 32 {
+				if ready := body[session.WorkspaceSnapshotReady](t, synchronize(t, w, reader, syncEffect("y1", nil))); len(ready.Lacks) != 32 {
+					t.Errorf("32 skills: got %v", ready.Lacks)
+				}
+				clear(w.blobs)
+			}
+			name := fmt.Sprintf("s%02d", i)
+			files["skills/"+name+"/SKILL.md"] = &fstest.MapFile{Data: []byte("---\ndescription: d\nmetadata: {refold: {requires: {bins: [refold-has-no-" + name + ", sh]}}}\n---\nx")}
+		}
+		bad := body[session.WorkspaceSyncFailed](t, synchronize(t, w, reader, syncEffect("y2", nil)))
+		if bad.Error.Code != "workspace_invalid" || len(bad.Problems) != 1 || bad.Problems[0].Code != space.TooMany || !strings.Contains(bad.Error.Detail, "33 different needs") {
+			t.Errorf("33 skills: got %+v", bad)
+		}
+		if len(w.blobs) != 0 {
+			t.Errorf("%d blobs are stored", len(w.blobs))
 		}
 	})
 }

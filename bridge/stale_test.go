@@ -26,9 +26,7 @@ func TestCancelledBeforeAnybodyServed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := a.ServeView(t.Context(), func(_ string, reply func([]byte, error)) { reply(view, nil) }); err != nil {
-		t.Fatal(err)
-	}
+	a.serveView(t, view)
 	var starts ledger
 	b := a.bridge(t, "late")
 	if err := b.Tool("host", executorFunc(func(_ context.Context, c Call) (Result, error) {

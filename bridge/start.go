@@ -18,22 +18,27 @@ import (
 func (w *worker) start(f *flight, request *Request) ruling {
 	switch {
 	case f.call != nil:
-		return w.startCall(f)
+		return w.ends(f, w.startCall(f))
 	case f.step != nil:
-		return w.startStep(f)
+		return w.ends(f, w.startStep(f))
 	case f.space != nil:
-		return w.startSpace(f)
+		return w.ends(f, w.startSpace(f))
 	}
+	f.asked = request
 	wait := modelWaitMin
 	for {
-		r := w.startGeneration(f, request)
+		r := w.ends(f, w.startGeneration(f, request))
 		if !retried(r) {
 			return r
 		}
 		// The model may do better next time, and until start_by there is one.
 		pauseFor := f.served.pace.again(request.Model, w.now(), wait/2+rand.N(wait/2+1))
-		if f.late(w.now().Add(pauseFor)) {
+		next := w.now().Add(pauseFor)
+		if f.late(next) {
 			return r
+		}
+		if f.served.pace != nil {
+			f.served.pace.health.again(f.digest, next)
 		}
 		if !w.waitToRetry(f, pauseFor) {
 			if f.isWithdrawn() {
@@ -84,7 +89,7 @@ func (w *worker) startCall(f *flight) ruling {
 	}
 	for i := range c.Grants {
 		g := &c.Grants[i]
-		call.Grants = append(call.Grants, CallGrant{Space: g.Space, Attach: g.Attach, Sources: g.Sources, Target: g.Target})
+		call.Grants = append(call.Grants, CallGrant{Space: g.Space, Attach: g.Attach, Sources: g.Sources, Target: g.Target, Version: g.Version})
 	}
 	var err error
 	if call.Context, err = jsonOf(c.Context); err != nil {
@@ -95,7 +100,7 @@ func (w *worker) startCall(f *flight) ruling {
 	}
 	var r returned
 	if refused, ok := w.execute(f, &r, func(ctx context.Context, start string) {
-		call.Start = start
+		call.Start, call.Traceparent = start, f.traceparent()
 		r.result, r.err = f.served.executor.Execute(ctx, call)
 	}); !ok {
 		return refused
@@ -123,14 +128,15 @@ func (w *worker) startGeneration(f *flight, request *Request) ruling {
 	})
 	f.told = nil
 	if s := f.served; s.pace != nil {
-		g.told.pace, g.told.counts = s.pace, s.counts
+		g.told.of, g.told.pace, g.told.counts = f.digest, s.pace, s.counts
 		f.told = &g.told
 	}
 	if refused, ok := w.execute(f, &g.returned, func(ctx context.Context, start string) {
 		own, r, deltas := *request, &g.returned, &g.deltas
 		deltas.wire, deltas.sid, deltas.effect, deltas.start, deltas.over = w.wire, f.name.Session, f.name.Effect, start, ctx
+		deltas.published = &w.stats.Deltas
 		own.Start, own.starting, own.deltas = start, f.told, deltas
-		r.answer, r.err = f.served.model.Generate(ctx, own, deltas.say)
+		r.answer, r.err = f.served.model.Generate(ctx, own, w.watch(f, deltas.say))
 		deltas.end()
 	}); !ok {
 		return refused
@@ -166,9 +172,11 @@ func (w *worker) execute(f *flight, r *returned, run func(ctx context.Context, s
 		if f.life.grace.Err() != nil { // endAll came before startUnder
 			ctx.end(context.Cause(f.life.grace))
 		}
+		start := newStart(now)
+		w.begins(f, start, now)
 		ctx.begins(now)
 		w.count(&w.stats.Started)
-		ok = w.run(f, ctx, r, newStart(now), run)
+		ok = w.run(f, ctx, r, start, run)
 		ctx.over()
 		if !ok {
 			return ruling{next: nextElsewhere}, false
@@ -228,6 +236,7 @@ func (w *worker) goOn(f *flight, r *returned) {
 	default: // it is not started again: what was given up was not refused for a while
 		end = w.returnedGeneration(f, r)
 	}
+	end = w.ends(f, end)
 	if f.onward != nil {
 		f.onward(end)
 		return

@@ -140,6 +140,8 @@ func TestStart(t *testing.T) {
 func (c startCase) run(t *testing.T, safe bool) {
 	w, q := newWorld(), newQueue()
 	b := startBridge(t, w, "me", q, served{class: session.ClassTool, target: "host", executor: executorFunc(c.execute)})
+	var told heard
+	b.observer = &told
 	q.ask(t, session.ClassTool, "host", "s1", "r1t1c0", toolCall("r1t1c0", safe))
 	pass(time.Second)
 	if c.cancel {
@@ -165,6 +167,7 @@ func (c startCase) run(t *testing.T, safe bool) {
 	if got := len(b.table.flights); got != 0 {
 		t.Errorf("flights: got %d, want 0", got)
 	}
+	told.check(t, "r1t1c0", want)
 	pass(2 * time.Hour) // what was abandoned returns
 }
 

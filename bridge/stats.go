@@ -15,6 +15,9 @@ type Stats struct {
 	GivenBack uint64 `json:"given_back"` // deliveries given back, to be offered again
 	Conflicts uint64 `json:"conflicts"`  // claims that another bridge held
 	Foreign   uint64 `json:"foreign"`    // messages that are no effects, skipped
+	Deltas    uint64 `json:"deltas"`     // of streamed text, published
+
+	Claims ClaimStats `json:"claims"`
 
 	Targets map[string]TargetStats `json:"targets"` // by target: llm/openai
 
@@ -22,6 +25,14 @@ type Stats struct {
 	Descriptors CacheStats `json:"descriptors"` // of tools, by their hash
 	Prompts     CacheStats `json:"prompts"`     // files of prompts, by their hash
 	Events      CacheStats `json:"events"`      // of sessions, for their next turn
+}
+
+// ClaimStats are the counts of claims that this bridge tried to store.
+type ClaimStats struct {
+	Won       uint64 `json:"won"`        // the first claim of an effect
+	TakenOver uint64 `json:"taken_over"` // a later one: its holder was gone
+	Lost      uint64 `json:"lost"`       // another bridge has it
+	Withdrawn uint64 `json:"withdrawn"`  // nobody is to start the effect any more
 }
 
 // CacheStats are the counts of one cache.
@@ -37,7 +48,8 @@ func (b *Bridge) Stats() Stats {
 	c, r := &b.worker.stats, b.worker.reader
 	return Stats{
 		Started: c.Started.Load(), Settled: c.Settled.Load(), GivenBack: c.GivenBack.Load(),
-		Conflicts: c.Conflicts.Load(), Foreign: c.Foreign.Load(),
+		Conflicts: c.Conflicts.Load(), Foreign: c.Foreign.Load(), Deltas: c.Deltas.Load(),
+		Claims:  ClaimStats{Won: c.Won.Load(), TakenOver: c.TakenOver.Load(), Lost: c.Conflicts.Load(), Withdrawn: c.Withdrawn.Load()},
 		Targets: b.targetStats(), Rendered: r.rendered.stats(), Descriptors: r.tools.stats(), Prompts: r.prompts.stats(), Events: r.events.stats(),
 	}
 }

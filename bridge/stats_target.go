@@ -10,6 +10,7 @@ import (
 // TargetStats are the counts of one target since the bridge was connected.
 type TargetStats struct {
 	InFlight  int64  `json:"in_flight"`  // carried now: those that wait for a rate included
+	Slots     int    `json:"slots"`      // how many may be carried at once
 	Done      uint64 `json:"done"`       // settled as succeeded
 	Failed    uint64 `json:"failed"`     // settled as anything else
 	Retried   uint64 `json:"retried"`    // further tries of generations, those within Generate too
@@ -72,7 +73,7 @@ func (c *targetCounts) end(r *ruling, took time.Duration) {
 func (s *served) stats(now time.Time) TargetStats {
 	c := s.counts
 	t := TargetStats{
-		InFlight: c.inFlight.Load(), Done: c.done.Load(), Failed: c.failed.Load(), Retried: c.retried.Load(),
+		InFlight: c.inFlight.Load(), Slots: s.concurrency, Done: c.done.Load(), Failed: c.failed.Load(), Retried: c.retried.Load(),
 		GivenBack: c.givenBack.Load(), LatencyMaxMS: float64(c.tookMax.Load()) / 1e6,
 	}
 	if n := t.Done + t.Failed; n > 0 {
@@ -87,16 +88,14 @@ func (s *served) stats(now time.Time) TargetStats {
 	return t
 }
 
-// targetStats returns those of all targets but that of wakes, which are not
-// carried one by one.
+// targetStats returns those of all targets.
 func (b *Bridge) targetStats() map[string]TargetStats {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	all := make(map[string]TargetStats, len(b.served))
 	for i := range b.served {
-		if s := &b.served[i]; s.class != session.ClassWake {
-			all[s.name()] = s.stats(b.worker.now())
-		}
+		s := &b.served[i]
+		all[s.name()] = s.stats(b.worker.now())
 	}
 	return all
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/subjects"
 )
 
 // Several bridges serve one hook. What a dead one was asked another one is
@@ -60,9 +61,9 @@ func TestStepBridges(t *testing.T) {
 	}
 	a.allAcked(t, "step-router")
 	for _, name := range []string{"r1t1s", "r1t2s"} {
-		subject := "refold.fx.claim.step.router.s1." + name
-		if _, found, err := a.EffectStored(t.Context(), subject); found || err != nil {
-			t.Errorf("%s: got %v, %v, want none", subject, found, err)
+		by, found, err := a.Holder(t.Context(), subjects.EffectName{Class: session.ClassStep, Target: "router", Session: "s1", Effect: name})
+		if found || err != nil {
+			t.Errorf("%s: claimed by %s, %v, want no claim", name, by, err)
 		}
 	}
 	unhang()

@@ -24,7 +24,8 @@ type reader struct {
 	tools    *cache[codec.Hash, Tool]
 	prompts  *cache[codec.Hash, []byte]
 	rendered *renderings
-	works    atomic.Bool // the latest request could be built
+	works    atomic.Bool   // the latest request could be built
+	epoch    atomic.Uint64 // of the connection over which events were read
 }
 
 func newReader(w wire) *reader {
@@ -89,6 +90,9 @@ func (s *said) bytes() int {
 // request builds what a model is asked. A fault says that this generation can
 // never be asked; an error, that it can't be now.
 func (r *reader) request(ctx context.Context, g *session.Generation) (*Request, *Error, error) {
+	if epoch := r.wire.Epoch(); r.epoch.Swap(epoch) != epoch {
+		r.events.clear()
+	}
 	request := &Request{
 		Session: g.Session, Effect: g.Effect, Model: g.Model, System: g.System, ToolChoice: g.ToolChoice,
 		OutputTokensMax: g.OutputTokensMax, CacheTTL: g.CacheTTL, Toolset: g.Toolset.String(), rendered: r.rendered, asked: g,

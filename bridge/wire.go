@@ -47,6 +47,10 @@ type wire interface {
 	PutBlob(ctx context.Context, content []byte) (codec.Ref, error)
 	Blob(ctx context.Context, ref codec.Ref) ([]byte, error)
 
+	// Epoch counts the connections to the server. What the log held over an
+	// earlier one it may have lost since, and then its sequences are used again.
+	Epoch() uint64
+
 	// Heard returns when a heartbeat of an instance was heard last, those of
 	// our own included.
 	Heard(instance string) (at time.Time, ok bool)
@@ -74,6 +78,8 @@ type delivery interface {
 	// Name returns what the subject says, or why it is no effect's.
 	Name() (subjects.EffectName, error)
 	Payload() []byte
+	// Traced reports whether the session-actor traces the effect's run.
+	Traced() bool
 	// Ack says that nothing is left to say about the effect.
 	Ack()
 	// GiveBack offers the effect again, to any bridge, after delay.
@@ -86,5 +92,6 @@ type delivery interface {
 // claim is what a claim says: who starts an effect, or that nobody may.
 type claim struct {
 	By        string // instance; empty when withdrawn
+	Hash      string // of the effect's payload; empty: the claim holds for any payload
 	Withdrawn bool
 }

@@ -2,7 +2,6 @@ package bridge
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -32,12 +31,14 @@ type worker struct {
 	manifests *cache[codec.Hash, *space.Manifest] // of packs whose tools are called
 	stats     counters
 	quiet     quiet
-	slots     *slots // that all targets share; nil: each has its own alone
+	slots     *slots   // that all targets share; nil: each has its own alone
+	observer  Observer // nil: nobody asks
 }
 
 // counters counts what a bridge did since it started.
 type counters struct {
-	Started, Settled, Foreign, Conflicts, GivenBack atomic.Uint64
+	Started, Settled, Foreign, Conflicts, GivenBack, Deltas atomic.Uint64
+	Won, TakenOver, Withdrawn                               atomic.Uint64 // claims
 }
 
 func newWorker(w wire, instance, by string, log *slog.Logger) *worker {
@@ -61,7 +62,7 @@ func (w *worker) about(f *flight) *slog.Logger {
 func (w *worker) debugs() bool { return w.log.Enabled(context.Background(), slog.LevelDebug) }
 
 // served is one target and what carries its effects out. Exactly one of model,
-// executor, hook and spaces is set, and none for wakes.
+// executor, hook and spaces is set.
 type served struct {
 	class       session.Class
 	target      string
@@ -166,7 +167,7 @@ func (w *worker) take(life *lifetimes, s *served, d delivery) {
 		d.Done()
 		return
 	}
-	f.life, f.served, f.answer, f.began = life, s, d, w.now()
+	f.life, f.served, f.answer, f.began, f.sampled = life, s, d, w.now(), d.Traced()
 	s.counts.begin()
 	if r := w.carry(f); r.next != nextElsewhere {
 		w.land(f, r)
@@ -193,10 +194,15 @@ func (w *worker) taken(d delivery) *flight {
 		d.Ack()
 		return nil
 	}
+	e.epoch = w.wire.Epoch()
 	f, known := w.table.enter(e)
 	switch known {
 	case entryBusy: // who carries it answers for it
 		w.log.Error("effect_delivered_twice_at_once", "session", e.name.Session, "effect", e.name.Effect)
+	case entryReplaces:
+		w.count(&w.stats.GivenBack)
+		w.log.Warn("effect_replaced", "session", e.name.Session, "effect", e.name.Effect, "note", "the server lost an effect of this name that is in progress here: that is stopped, and says nothing")
+		d.GiveBack(heldDelay)
 	case entrySettled:
 		d.Ack()
 	}
@@ -209,6 +215,7 @@ func (w *worker) land(f *flight, r ruling) {
 	defer d.Done()
 	if s.pace != nil {
 		s.pace.breaker.leave(f)
+		s.pace.health.over(f.digest)
 	}
 	s.counts.end(&r, now.Sub(f.began))
 	w.table.leave(f, r.next == nextAck, now)
@@ -231,6 +238,11 @@ func (w *worker) carry(f *flight) ruling {
 	life := f.life
 	if life.drain.Err() != nil {
 		return giveBack(stoppingDelay, "this bridge is stopping")
+	}
+	if f.settled != (settledAt{}) {
+		if r := w.settledEarlier(life.grace, f); r.next != nextStart {
+			return w.end(f, r)
+		}
 	}
 	if f.served.pace != nil {
 		if r := w.admit(f); r.next != nextStart {
@@ -327,6 +339,9 @@ func (w *worker) settle(ctx context.Context, f *flight, o outcome) error {
 		o.at = w.now()
 	}
 	for {
+		if f.isReplaced() {
+			return nil
+		}
 		s, err := w.encode(ctx, &f.effect, o, inlineMax)
 		var seq uint64
 		if err == nil {
@@ -369,30 +384,11 @@ func (w *worker) settle(ctx context.Context, f *flight, o outcome) error {
 // settled notes that the settlement of a flight is stored.
 func (w *worker) settled(f *flight, seq uint64, s *settlement, o *outcome) {
 	w.count(&w.stats.Settled)
-	w.reader.keep(f.name.Session, seq, s.body)
+	f.settled.seq = seq
+	if w.wire.Epoch() == f.epoch { // else another event may have that sequence
+		w.reader.keep(f.name.Session, seq, s.body)
+	}
 	if w.log.Enabled(context.Background(), slog.LevelInfo) { // putting it together costs more than some effects
 		w.log.Info("effect_settled", "session", f.name.Session, "effect", f.name.Effect, "target", f.name.Target, "status", string(o.status), "code", codeOf(o.fault))
-	}
-}
-
-func codeOf(e *Error) string {
-	if e == nil {
-		return ""
-	}
-	return e.Code
-}
-
-// cancelled hears that a session withdrew effects: what is in progress here is
-// stopped.
-func (w *worker) cancelled(sid string, payload []byte) {
-	var said struct {
-		Effects []string `json:"effects"`
-	}
-	if err := json.Unmarshal(payload, &said); err != nil {
-		w.log.Warn("cancellation_unreadable", "session", sid, "error", err.Error())
-		return
-	}
-	for _, name := range said.Effects {
-		w.table.withdraw(sid, name)
 	}
 }

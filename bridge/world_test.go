@@ -32,6 +32,7 @@ type world struct {
 	beating map[string]bool
 	views   map[string]session.View
 	live    []string
+	epoch   uint64
 
 	// Faults, called without the lock; nil: none. claimLost runs after a claim
 	// was stored: its error is what the caller gets instead of the answer.
@@ -206,6 +207,12 @@ func (w *world) Live(_ string, payload []byte) error {
 	return nil
 }
 
+func (w *world) Epoch() uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.epoch
+}
+
 // Heard answers as if who beats did so every aliveEvery.
 func (w *world) Heard(instance string) (time.Time, bool) {
 	w.mu.Lock()
@@ -233,10 +240,12 @@ func (w *world) setClaim(name subjects.ClaimName, c claim) {
 	w.claims[name] = c
 }
 
+// claimOf returns a claim without its hash.
 func (w *world) claimOf(name subjects.ClaimName) (claim, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	c, ok := w.claims[name]
+	c.Hash = ""
 	return c, ok
 }
 
@@ -345,6 +354,7 @@ func newQueue() *queue { return &queue{waiting: make(chan *message, 64)} }
 
 // message is one message in a queue.
 type message struct {
+	traced  bool
 	queue   *queue
 	subject string
 	payload []byte
@@ -366,6 +376,8 @@ func (m *message) Ack() {
 	defer m.queue.mu.Unlock()
 	m.queue.acked++
 }
+
+func (m *message) Traced() bool { return m.traced }
 
 func (m *message) GiveBack(delay time.Duration) {
 	m.queue.mu.Lock()

@@ -36,7 +36,7 @@ func ExampleCall() {
 	// Output:
 	// succeeded: rain
 	// failed: error: unknown_city: ask for Bergen
-	// failed: error: invalid_arguments: takes no member "town"
+	// failed: error: invalid_arguments: there is no "town" here
 }
 
 // A whole session, whose model says what the test says.

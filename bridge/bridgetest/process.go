@@ -37,7 +37,7 @@ func (s *Session) startBridge(n int) (*process, error) {
 		cancel()
 		return nil, err
 	}
-	if err := s.serve(ctx, p); err != nil {
+	if err := s.serve(p); err != nil {
 		cancel()
 		p.bridge.Close()
 		return nil, err
@@ -47,12 +47,12 @@ func (s *Session) startBridge(n int) (*process, error) {
 }
 
 // serve gives a bridge what it carries out.
-func (s *Session) serve(ctx context.Context, p *process) error {
+func (s *Session) serve(p *process) error {
 	var options []bridge.ServeOption
 	if s.options.Concurrency != 0 {
 		options = append(options, bridge.Concurrency(s.options.Concurrency))
 	}
-	errs := []error{p.bridge.Model(s.provider, witness{s.options.Model, s}), p.bridge.Timers(ctx)}
+	errs := []error{p.bridge.Model(s.provider, witness{s.options.Model, s})}
 	byTarget := map[string]*recorder{}
 	for _, f := range s.options.Tools {
 		r := byTarget[f.Target()]

@@ -36,9 +36,11 @@ func Subjects(users []User) (all []Subject, err error) {
 		for _, row := range Table() {
 			given := false
 			for _, u := range users {
-				if u.Prefix == prefix && row.may(u.Role) != 0 {
-					given = true
-					add(row, n, u)
+				for _, v := range u.each() {
+					if v.Prefix == prefix && row.may(v.Role) != 0 {
+						given = true
+						add(row, n, v)
+					}
 				}
 			}
 			if !given {

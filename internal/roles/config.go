@@ -72,7 +72,7 @@ func printLimits(b *strings.Builder, l Limits) {
 }
 
 func printUser(b *strings.Builder, p Permissions, key string) {
-	fmt.Fprintf(b, "      # %s: %s\n      {nkey: %s, permissions: {\n", p.User.Name, p.User.Role, key)
+	fmt.Fprintf(b, "      # %s: %s\n      {nkey: %s, permissions: {\n", p.User.Name, p.User.Roles(), key)
 	fmt.Fprintf(b, "        publish: %s\n        subscribe: %s\n", list(p.Publish), list(p.Subscribe))
 	if p.Responses {
 		b.WriteString("        allow_responses: {max: 1, expires: \"24h\"}\n")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"github.com/refold/refold/codec/nearest"
 	"github.com/refold/refold/subjects"
 )
 
@@ -40,11 +41,11 @@ type Tenant struct {
 	Operators     []string `yaml:"operators"`
 	Auditors      []string `yaml:"auditors"`
 	Publishers    []string `yaml:"publishers"` // of packs
-	Timers        []string `yaml:"timers"`
 	Admins        []string `yaml:"admins"`
 	Loopback      []string `yaml:"loopback"` // one, for the server's no_auth_user
 
-	// Names, and the targets of each.
+	// Names, and the targets of each. A name that stands under several of the first
+	// four is one user, whose bridges serve targets of several classes.
 	Models       map[string][]string `yaml:"models"`
 	Tools        map[string][]string `yaml:"tools"`
 	StepHooks    map[string][]string `yaml:"step-hooks"`
@@ -68,7 +69,7 @@ type Service struct {
 func DefaultTenant() *Tenant {
 	return &Tenant{
 		SessionActors: []string{"actor"}, Clients: []string{"client"}, Approvers: []string{"approver"}, Operators: []string{"operator"},
-		Auditors: []string{"auditor"}, Timers: []string{"timers"}, Admins: []string{"admin"},
+		Auditors: []string{"auditor"}, Admins: []string{"admin"},
 		Models: map[string][]string{"models": {"openai"}}, Tools: map[string][]string{"tools": {"host", "host-w1", sessionTools}},
 	}
 }
@@ -81,7 +82,10 @@ func Parse(text []byte) (*File, error) {
 	var unknown *yaml.UnknownFieldError
 	switch {
 	case errors.As(err, &unknown):
-		return nil, fmt.Errorf("%s%s", yaml.FormatError(err, false, true), nearest(unknown.Token.Value))
+		if meant := nearest.Name(unknown.Token.Value, keys); meant != "" {
+			unknown.Message += fmt.Sprintf("; did you mean %q?", meant)
+		}
+		return nil, errors.New(yaml.FormatError(err, false, true))
 	case err != nil && !errors.Is(err, io.EOF):
 		return nil, errors.New(yaml.FormatError(err, false, true))
 	}
@@ -91,34 +95,7 @@ func Parse(text []byte) (*File, error) {
 // keys are all that a file may have.
 var keys = []string{
 	"url", "storage", "limits", "tenants", "connections", "subscriptions", "payload", "session-actors", "clients", "approvers", "operators",
-	"auditors", "timers", "admins", "loopback", "models", "tools", "step-hooks", "space-readers", "publishers", "buckets", "apps", "services", "bridge", "subjects",
-}
-
-// nearest says which key may be meant.
-func nearest(key string) string {
-	best := slices.MinFunc(keys, func(a, b string) int { return distance(key, a) - distance(key, b) })
-	return fmt.Sprintf("\nnearest key: %s", best)
-}
-
-// distance is how many letters must be put in, taken out or changed.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		above := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := above
-			if a[i] != b[j] {
-				change++
-			}
-			above = row[j+1]
-			row[j+1] = min(change, above+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
+	"auditors", "admins", "loopback", "models", "tools", "step-hooks", "space-readers", "publishers", "buckets", "apps", "services", "bridge", "subjects",
 }
 
 // Users returns all users, in an order that depends on nothing but the file, or
@@ -181,7 +158,7 @@ func (t *Tenant) users(prefix string) (all []User) {
 		role  Role
 		names []string
 	}{
-		{SessionActor, t.SessionActors}, {Admin, t.Admins}, {Client, t.Clients}, {Approver, t.Approvers}, {Operator, t.Operators}, {Auditor, t.Auditors}, {Publishers, t.Publishers}, {Timers, t.Timers}, {Loopback, t.Loopback},
+		{SessionActor, t.SessionActors}, {Admin, t.Admins}, {Client, t.Clients}, {Approver, t.Approvers}, {Operator, t.Operators}, {Auditor, t.Auditors}, {Publishers, t.Publishers}, {Loopback, t.Loopback},
 	} {
 		for _, name := range of.names {
 			all = append(all, User{Prefix: prefix, Role: of.role, Name: name})
@@ -198,14 +175,18 @@ func (t *Tenant) users(prefix string) (all []User) {
 			if of.role == SpaceReaders {
 				u.Buckets = t.Buckets[name]
 			}
-			all = append(all, u)
+			if i := slices.IndexFunc(all, func(other User) bool { return other.Name == name && other.daemon() && u.daemon() }); i >= 0 {
+				all[i].Also = append(all[i].Also, u)
+			} else {
+				all = append(all, u)
+			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.Services)) {
 		s := t.Services[name]
 		all = append(all, User{Prefix: prefix, Role: service, Name: name, Bridge: s.Bridge, Subjects: s.Subjects})
 		for i := range all {
-			if all[i].Role == Tools && all[i].Name == s.Bridge {
+			if all[i].has(Tools) && all[i].Name == s.Bridge {
 				all[i].Subjects = append(all[i].Subjects, s.Subjects...)
 			}
 		}
@@ -227,17 +208,19 @@ func problems(prefix string, users []User) (all []error) {
 			say("user %s is named twice: give each a name of its own", u.Name)
 		}
 		named[u.Name] = true
-		if u.class() != "" && len(u.targets()) == 0 {
-			say("%s %s: name its targets, as in %s: [openai]", u.Role, u.Name, u.Name)
-		}
-		for _, t := range u.Targets {
-			c := Consumer{u.class(), t}
-			if err := subjects.ValidTarget(t); err != nil {
-				say("%s %s: %v", u.Role, u.Name, err)
-			} else if other, twice := served[c]; twice {
-				say("%s is served by %s and by %s: users that serve one target share its effects, so let them be one user", c, other, u.Name)
+		for _, v := range u.each() {
+			if v.class() != "" && len(v.Targets) == 0 {
+				say("%s %s: name its targets, as in %s: [openai]", v.Role, u.Name, u.Name)
 			}
-			served[c] = u.Name
+			for _, t := range v.Targets {
+				c := Consumer{v.class(), t}
+				if err := subjects.ValidTarget(t); err != nil {
+					say("%s %s: %v", v.Role, u.Name, err)
+				} else if other, twice := served[c]; twice {
+					say("%s is served by %s and by %s: users that serve one target share its effects, so let them be one user", c, other, u.Name)
+				}
+				served[c] = u.Name
+			}
 		}
 		if u.Role == service {
 			all = append(all, u.serviceProblems(prefix, users)...)
@@ -250,7 +233,7 @@ func problems(prefix string, users []User) (all []error) {
 }
 
 func (u User) serviceProblems(prefix string, users []User) (all []error) {
-	if !slices.ContainsFunc(users, func(b User) bool { return b.Role == Tools && b.Name == u.Bridge }) {
+	if !slices.ContainsFunc(users, func(b User) bool { return b.has(Tools) && b.Name == u.Bridge }) {
 		all = append(all, fmt.Errorf("tenant %s: service %s: bridge: no user of tools is called %q", prefix, u.Name, u.Bridge))
 	}
 	if len(u.Subjects) == 0 {

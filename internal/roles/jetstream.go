@@ -3,7 +3,6 @@ package roles
 import (
 	"slices"
 
-	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/subjects"
 )
 
@@ -44,7 +43,7 @@ func readRows() []Row {
 		read("timers", "schedules", subjects.Names.TimersStream, SessionActor, Operator),
 		read("snapshots", "snapshots, quarantines", subjects.Names.SnapshotsStream, SessionActor, Operator, Auditor, Approver),
 		read("blobs", "contents", subjects.Names.BlobsStream, SessionActor, Operator, Auditor, Models, Tools, StepHooks, SpaceReaders, Publishers, App),
-		read("packs", "published versions of packs", subjects.Names.PacksStream, Operator, Auditor, SpaceReaders, Publishers),
+		sessionToolsAlone(read("packs", "published versions of packs; of tools, only the user of the target refold", subjects.Names.PacksStream, Operator, Auditor, Tools, SpaceReaders, Publishers)),
 		{Name: "read its buckets", About: "files of workspaces", Answers: Often, Patterns: buckets, May: who(Publish, SpaceReaders)},
 	}
 }
@@ -74,6 +73,11 @@ func pullRows() []Row {
 		{Name: "lanes", About: "reset them, change their owner", Answers: Once, May: who(Publish, SessionActor),
 			Patterns: fixed(func(n subjects.Names) []string {
 				return []string{api + "CONSUMER.RESET." + n.LogStream() + ".*", api + "CONSUMER.UNPIN." + n.LogStream() + ".*", acks + n.LogStream() + ".>", acks + "*.*." + n.LogStream() + ".>"}
+			})},
+		{Name: "acknowledge what is due", About: "wakes that are settled", Answers: Once, May: who(Publish, SessionActor),
+			Patterns: fixed(func(n subjects.Names) []string {
+				due := n.TimersStream() + "." + subjects.DueConsumer + ".>"
+				return []string{acks + due, acks + "*.*." + due}
 			})},
 		{Name: "list streams", About: "their names and configurations", Answers: Once, May: who(Publish, Operator),
 			Patterns: fixed(func(subjects.Names) []string { return []string{api + "STREAM.NAMES", api + "STREAM.LIST"} })},
@@ -112,15 +116,12 @@ type consumer struct{ stream, name string }
 
 // consumers returns those of the user's targets.
 func (u User) consumers(n subjects.Names) (all []consumer) {
-	for _, t := range u.targets() {
+	for _, t := range u.Targets {
 		name, err := subjects.BridgeName(u.class(), t)
 		if err != nil {
 			continue // Validate has refused it
 		}
 		all = append(all, consumer{n.EffectsStream(), name})
-	}
-	if u.class() == session.ClassWake {
-		all = append(all, consumer{n.TimersStream(), subjects.DueConsumer})
 	}
 	return all
 }

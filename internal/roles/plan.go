@@ -126,23 +126,23 @@ func (p *planning) add(u User, limits Limits) {
 			}
 		}
 	}
-	switch u.Role {
-	case service:
+	switch {
+	case u.Role == service:
 		may.Subscribe = append(may.Subscribe, u.Subjects...)
 		may.Subscribe = append(may.Subscribe, subjects.ServicesAll)
 		may.Publish, may.Responses = append(may.Publish, u.Inbox()+".>"), true
-	case Tools:
+	case u.has(Tools):
 		if may.Publish = append(may.Publish, u.Subjects...); len(u.Subjects) > 0 {
 			may.Publish = append(may.Publish, subjects.ServicesAll, u.Inbox()+".>") // it is a service too, and hears what it asks
 		}
-	case SessionActor:
+	case u.Role == SessionActor:
 		may.Publish = append(may.Publish, plainInboxes) // of whoever asks within the account
 		for _, other := range p.users {
 			if other.Role == Admin {
 				may.Publish = append(may.Publish, other.Inbox()+".>")
 			}
 		}
-	case Admin:
+	case u.Role == Admin:
 		may.Publish, may.Subscribe = []string{">"}, []string{">"}
 	}
 	may.Subscribe = append(may.Subscribe, u.Inbox()+".>")
@@ -167,7 +167,8 @@ func (p *planning) link(a *Account, u User, row Row, pattern string, stream bool
 	from := []string{p.n.Account("")}
 	if !stream {
 		for _, other := range p.users {
-			if row.May[other.Role]&Serve != 0 && !other.Home() && other.account(p.n) != a.Name {
+			serves := slices.ContainsFunc(other.each(), func(v User) bool { return row.May[v.Role]&Serve != 0 })
+			if serves && !other.Home() && other.account(p.n) != a.Name {
 				from = append(from, other.account(p.n))
 			}
 		}

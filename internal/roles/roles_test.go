@@ -144,7 +144,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 		{"tenants: {refold: {}}", "name its session-actors"},
 		{"tenants: {refold: }", "it has no users"},
 		{"tenants: {a.b: {session-actors: [actor]}}", "tenants: "},
-		{"tenant: {}", "nearest key: tenants"},
+		{"tenant: {}", `did you mean "tenants"?`},
 		{tenant(", clients: [actor]"), "user actor is named twice"},
 		{tenant(", clients: ['a b']"), "a name is 1 to 64 of a-z 0-9 _ -"},
 		{tenant(", clients: [Web]"), "a name is 1 to 64 of a-z 0-9 _ -"},

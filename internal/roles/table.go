@@ -22,7 +22,6 @@ const (
 	StepHooks    Role = "step-hooks"
 	SpaceReaders Role = "space-readers"
 	Publishers   Role = "publishers"
-	Timers       Role = "timers"
 	App          Role = "app"
 	Admin        Role = "admin"
 	// Loopback is what a server lets a program be that brings no key: a client
@@ -32,7 +31,7 @@ const (
 
 // Roles are the roles of the table, in the order in which it is printed.
 func Roles() []Role {
-	return []Role{SessionActor, Client, Approver, Operator, Auditor, Models, Tools, StepHooks, SpaceReaders, Publishers, Timers, App}
+	return []Role{SessionActor, Client, Approver, Operator, Auditor, Models, Tools, StepHooks, SpaceReaders, Publishers, App}
 }
 
 // Act is what a user may do with a subject.
@@ -92,7 +91,7 @@ func and(may map[Role]Act, act Act, roles ...Role) map[Role]Act {
 }
 
 // bridges are the roles that carry out effects.
-func bridges() []Role { return []Role{Models, Tools, StepHooks, SpaceReaders, Timers, App} }
+func bridges() []Role { return []Role{Models, Tools, StepHooks, SpaceReaders, App} }
 
 // watchers are those that look at everything that is said of sessions.
 func watchers() []Role { return []Role{Client, Operator, Auditor, App} }
@@ -132,7 +131,7 @@ func doorRows() []Row {
 		door(session.DoorApprove, "decide over calls that wait for a person", Approver, Operator),
 		door(session.DoorLLM, "what models answered", Models),
 		door(session.DoorTool, "what tools answered", Tools, App),
-		door(session.DoorWake, "what came due", SessionActor, Timers),
+		door(session.DoorWake, "what came due", SessionActor),
 		door(session.DoorStep, "what step hooks decided", StepHooks),
 		door(session.DoorSpace, "what spaces hold", SpaceReaders),
 		door(session.DoorInstall, "what new sessions start with", SessionActor, Operator),
@@ -143,6 +142,8 @@ func saidRows() []Row {
 	return []Row{
 		{Name: "view", About: "what a session looks like", Answers: Once, Patterns: one(subjects.Names.ViewAll),
 			May: and(who(Serve, SessionActor), Publish, Client, Approver, Operator, Auditor, Models, Tools, StepHooks, App)},
+		sessionToolsAlone(Row{Name: "readers of spaces", About: "what they would read now; of tools, only the user of the target refold asks", Answers: Once, Patterns: readersOf,
+			May: and(who(Serve, SpaceReaders), Publish, Tools)}),
 		{Name: "out", About: "notices", Answers: Once, Patterns: one(subjects.Names.OutAll),
 			May: and(who(Hear, watchers()...), Publish, SessionActor)},
 		{Name: "progress", About: "how a run goes on", Patterns: one(subjects.Names.ProgressAll),
@@ -160,13 +161,38 @@ func saidRows() []Row {
 	}
 }
 
+// readersOf is where readers of spaces answer: of a reader its targets, else all.
+func readersOf(n subjects.Names, u User) (all []string) {
+	if u.Role != SpaceReaders {
+		return []string{n.ReadersAll()}
+	}
+	for _, t := range u.Targets {
+		if subject, err := n.Readers(t); err == nil { // Validate has refused the others
+			all = append(all, subject)
+		}
+	}
+	return all
+}
+
+// sessionToolsAlone leaves out tools that do not serve the tools of sessions.
+func sessionToolsAlone(r Row) Row {
+	of := r.Patterns
+	r.Patterns = func(n subjects.Names, u User) []string {
+		if u.Role == Tools && !slices.Contains(u.Targets, sessionTools) {
+			return nil
+		}
+		return of(n, u)
+	}
+	return r
+}
+
 func storeRows() []Row {
 	return []Row{
 		{Name: "effects, claims", About: "what sessions ask for", Answers: Once, Patterns: one(subjects.Names.EffectsAll), May: who(Publish, SessionActor)},
 		{Name: "claims of its targets", About: "who carries an effect out", Answers: Once, Patterns: claims, May: who(Publish, Models, Tools, App)},
 		{Name: "due", About: "what schedules send", Patterns: one(subjects.Names.DueAll)},
 		{Name: "stored events", About: "as the log has them", Patterns: one(func(n subjects.Names) string { return n.StoredAll(session.DoorCtl) })},
-		{Name: "timers", About: "schedules of wakes", Answers: Once, Patterns: one(subjects.Names.TimersAll), May: who(Publish, Timers)},
+		{Name: "timers", About: "schedules of wakes", Answers: Once, Patterns: one(subjects.Names.TimersAll), May: who(Publish, SessionActor)},
 		{Name: "snapshots", About: "snapshots, quarantines, notes of lanes", Answers: Once,
 			Patterns: one(func(n subjects.Names) string { return n.SnapshotsSubject(">") }), May: who(Publish, SessionActor)},
 		{Name: "quarantines", About: "stop a session, release it", Answers: Once,
@@ -180,7 +206,7 @@ func storeRows() []Row {
 // claims are those of the effects that a user's bridges carry out, as far as
 // their class is claimed.
 func claims(n subjects.Names, u User) (all []string) {
-	for _, t := range u.targets() {
+	for _, t := range u.Targets {
 		all = append(all, n.ClaimsAll(u.class(), t)...)
 	}
 	return all

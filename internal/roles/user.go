@@ -2,6 +2,7 @@ package roles
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/subjects"
@@ -21,6 +22,41 @@ type User struct {
 	// its services.
 	Bridge   string
 	Subjects []string
+
+	// Also are the further roles of a bridge that serves targets of several classes,
+	// each with its targets; the name is the same.
+	Also []User
+}
+
+// each returns the user once for each of its roles, with the targets of that role.
+func (u User) each() []User {
+	own := u
+	own.Also = nil
+	return append([]User{own}, u.Also...)
+}
+
+// targetsOf returns the user's targets in one role.
+func (u User) targetsOf(role Role) []string {
+	for _, v := range u.each() {
+		if v.Role == role {
+			return v.Targets
+		}
+	}
+	return nil
+}
+
+// has reports whether the user has a role.
+func (u User) has(role Role) bool {
+	return slices.ContainsFunc(u.each(), func(v User) bool { return v.Role == role })
+}
+
+// Roles names the user's roles.
+func (u User) Roles() string {
+	var all []string
+	for _, v := range u.each() {
+		all = append(all, string(v.Role))
+	}
+	return strings.Join(all, ", ")
 }
 
 // service is the role of NATS services that are tools. They know nothing of
@@ -47,19 +83,15 @@ func (u User) class() session.Class {
 		return session.ClassStep
 	case SpaceReaders:
 		return session.ClassSpace
-	case Timers:
-		return session.ClassWake
 	default:
 		return ""
 	}
 }
 
-// targets are those of its effects.
-func (u User) targets() []string {
-	if u.Role == Timers {
-		return []string{subjects.NoTarget}
-	}
-	return u.Targets
+// daemon reports whether the user's programs are bridges that may serve targets of
+// several classes.
+func (u User) daemon() bool {
+	return slices.Contains([]Role{Models, Tools, StepHooks, SpaceReaders}, u.Role)
 }
 
 // Home says whether the user is in the streams' account.
@@ -85,13 +117,15 @@ type Right struct {
 
 // Rights expands the table for a user. A service has none: it has its subjects.
 func Rights(n subjects.Names, u User) (all []Right) {
-	for _, row := range Table() {
-		act := row.may(u.Role)
-		if act == 0 {
-			continue
-		}
-		if patterns := row.Patterns(n, u); len(patterns) > 0 {
-			all = append(all, Right{Row: row, Act: act, Patterns: patterns})
+	for _, v := range u.each() {
+		for _, row := range Table() {
+			act := row.may(v.Role)
+			if act == 0 {
+				continue
+			}
+			if patterns := row.Patterns(n, v); len(patterns) > 0 {
+				all = append(all, Right{Row: row, Act: act, Patterns: patterns})
+			}
 		}
 	}
 	return all
@@ -109,12 +143,17 @@ func (c Consumer) String() string { return string(c.Class) + "/" + c.Target }
 // Consumers returns those of all bridges of a prefix.
 func Consumers(users []User, prefix string) (all []Consumer) {
 	for _, u := range users {
-		if u.Prefix != prefix || u.class() == "" {
+		if u.Prefix != prefix {
 			continue
 		}
-		for _, t := range u.targets() {
-			if c := (Consumer{u.class(), t}); !slices.Contains(all, c) {
-				all = append(all, c)
+		for _, v := range u.each() {
+			if v.class() == "" {
+				continue
+			}
+			for _, t := range v.Targets {
+				if c := (Consumer{v.class(), t}); !slices.Contains(all, c) {
+					all = append(all, c)
+				}
 			}
 		}
 	}

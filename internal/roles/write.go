@@ -120,7 +120,7 @@ func (f *File) writeUser(dir string, users []User, u User) error {
 		return err
 	}
 	at := UserDir(dir, u)
-	c := connect{Description: fmt.Sprintf("Refold, %s: %s", u.Prefix, u.Role), URL: f.URL, NKey: filepath.Join(at, seedFile), InboxPrefix: u.Inbox()}
+	c := connect{Description: fmt.Sprintf("Refold, %s: %s", u.Prefix, u.Roles()), URL: f.URL, NKey: filepath.Join(at, seedFile), InboxPrefix: u.Inbox()}
 	if !u.Home() && u.Role != service {
 		c.APIPrefix = n.API()
 	}
@@ -131,7 +131,7 @@ func (f *File) writeUser(dir string, users []User, u User) error {
 	if err := replace(filepath.Join(at, contextFile), append(text, '\n'), 0o600); err != nil {
 		return err
 	}
-	if lines := u.daemon(users); len(lines) > 0 {
+	if lines := u.daemonFile(users); len(lines) > 0 {
 		own := append([]string{"# Written by refold roles: give it to the daemon with --config.", "context: " + filepath.Join(at, contextFile), "prefix: " + u.Prefix}, lines...)
 		return replace(ConfigFile(dir, u), []byte(strings.Join(own, "\n")+"\n"), 0o600)
 	}
@@ -141,11 +141,11 @@ func (f *File) writeUser(dir string, users []User, u User) error {
 // sessionTools is the executor of the tools that sessions have of their own.
 const sessionTools = "refold"
 
-// daemon is what the user's daemon is started with, beside how it connects;
+// daemonFile is what the user's daemon is started with, beside how it connects;
 // nil for users that run none of ours.
-func (u User) daemon(users []User) []string {
-	switch u.Role {
-	case SessionActor:
+func (u User) daemonFile(users []User) []string {
+	switch {
+	case u.Role == SessionActor:
 		lines := []string{"consumer:"}
 		for _, c := range Consumers(users, u.Prefix) {
 			lines = append(lines, "  - "+c.String())
@@ -154,14 +154,12 @@ func (u User) daemon(users []User) []string {
 			return []string{"consumer: []"}
 		}
 		return lines
-	case Timers:
-		return []string{"provision: false", "timers: true", "no-session-tools: true"}
-	case Models, Tools, SpaceReaders:
-		lines := []string{"provision: false", "timers: false"}
+	case u.has(Models), u.has(Tools), u.has(SpaceReaders):
+		lines := []string{"provision: false"}
 		if workers := u.workers(); len(workers) == 1 { // it may consume no other worker's calls
 			lines = append(lines, "worker: "+workers[0])
 		}
-		if !slices.Contains(u.Targets, sessionTools) {
+		if !slices.Contains(u.targetsOf(Tools), sessionTools) {
 			lines = append(lines, "no-session-tools: true")
 		}
 		return lines
@@ -172,7 +170,7 @@ func (u User) daemon(users []User) []string {
 
 // workers returns the workers of the fleet "host" that the user's bridge may be.
 func (u User) workers() (all []string) {
-	for _, target := range u.Targets {
+	for _, target := range u.targetsOf(Tools) {
 		if worker, ok := strings.CutPrefix(target, "host-"); ok {
 			all = append(all, worker)
 		}

@@ -35,8 +35,9 @@ func Demo() (script *Script, files *txtar.Archive) {
 }
 
 // Echo returns a script that answers any text with itself. Told "list",
-// "list PATH", "read PATH", "grep PATTERN" or "run COMMAND" it calls the tool,
-// after open_session if that is offered, and answers with what it returned.
+// "list PATH", "read PATH", "grep PATTERN", "run COMMAND" or "write PATH TEXT" it
+// calls the tool, after open_session if that is offered, and answers with what it
+// returned. Told "wait" it answers after 20 seconds.
 func Echo() *Script { return builtin("echo.yaml", echoScript) }
 
 // Open returns the script that is built in under a name, else that of a file.

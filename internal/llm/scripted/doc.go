@@ -26,6 +26,7 @@
 //	        - {tool: open_session, error: false, text: ready, lacks: no, matches: .}
 //	    say: It is open.
 //	    finish: length              # how it ends; default: stop, or tool_calls
+//	    wait: 2s                    # before it says something; at most a minute
 //	  - fail: {code: overloaded, detail: try later, retryable: true} # says nothing; only as the last turn
 //
 // or rules, the first that matches what is shown:

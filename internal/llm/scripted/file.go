@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -13,7 +14,10 @@ import (
 	"github.com/refold/refold/internal/yamlfile"
 )
 
-const turnsMax = 10_000 // turns or rules of a script
+const (
+	turnsMax = 10_000      // turns or rules of a script
+	waitMax  = time.Minute // before a turn says something
+)
 
 // The form of the file. Fields of type any are a text or a list of texts, but
 // for arguments, which are a mapping or a text.
@@ -29,6 +33,7 @@ type (
 		Calls  []wireCall `yaml:"calls"`
 		Usage  wireUsage  `yaml:"usage"`
 		Finish string     `yaml:"finish"`
+		Wait   string     `yaml:"wait"`
 		Fail   *wireFail  `yaml:"fail"`
 	}
 	wireShown struct {
@@ -96,6 +101,7 @@ func Parse(name string, data []byte) (*Script, error) {
 	}
 	var wire wireScript
 	if err := yaml.UnmarshalWithOptions(data, &wire, yaml.Strict(), yaml.UseOrderedMap()); err != nil {
+		yamlfile.Hint(err, &wire)
 		return nil, src.foreign(err)
 	}
 	return src.script(&wire)

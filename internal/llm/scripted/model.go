@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/internal/llm"
@@ -31,6 +32,15 @@ func (m *Model) Generate(ctx context.Context, req bridge.Request, delta func(tex
 	t, err := m.script.find(&req, number)
 	if err != nil {
 		return bridge.Answer{}, err
+	}
+	if t.wait > 0 {
+		timer := time.NewTimer(t.wait)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return bridge.Answer{}, ctx.Err()
+		}
 	}
 	if t.fail != nil {
 		failure := *t.fail

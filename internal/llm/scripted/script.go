@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"time"
 
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/internal/llm"
@@ -27,6 +28,7 @@ type turn struct {
 	finish,
 	model string
 	fail *bridge.Error
+	wait time.Duration // before it says something
 }
 
 type call struct {
@@ -92,6 +94,11 @@ func (s *source) turn(key string, w *wireTurn, model string) (turn, error) {
 			return t, s.fault(at+".arguments", "%w", err)
 		}
 		t.calls = append(t.calls, c)
+	}
+	if w.Wait != "" {
+		if t.wait, err = time.ParseDuration(w.Wait); err != nil || t.wait < 0 || t.wait > waitMax {
+			return t, s.fault(key+".wait", "%q is no time of at most %v, such as 2s", w.Wait, waitMax)
+		}
 	}
 	t.finish = w.Finish
 	finishes := []string{"", llm.FinishStop, llm.FinishToolCalls, llm.FinishLength, llm.FinishContentFilter}

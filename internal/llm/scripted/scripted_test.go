@@ -238,7 +238,7 @@ func TestParseRefuses(t *testing.T) {
 		{"turns: [{say: a}]\n...\nturns: [{say: b}]", "test.yaml: a script is one YAML document, and this has 2"},
 		{"model: x", "test.yaml:1: a script has either turns or rules"},
 		{"turns: [{say: a}]\nrules: [{say: b}]", "test.yaml:1: a script has either turns or rules"},
-		{"turns:\n  - say: a\n  - sya: b\n", `test.yaml:3: unknown field "sya"`},
+		{"turns:\n  - say: a\n  - sya: b\n", `test.yaml:3: unknown field "sya"; did you mean "say"?`},
 		{"turns:\n  - say: a\n    say: b\n", `test.yaml:3: mapping key "say" already defined at [2:5]`},
 		{"turns:\n  - say: a\n    usage: {input_tokens: many}\n", "test.yaml:3: input_tokens: a int64 should stand here"},
 		{"turns:\n  - say: [a]\n", "test.yaml:2: say: a string should stand here"},

@@ -187,7 +187,7 @@ func next(t *testing.T, from chan *nats.Msg) *nats.Msg {
 	return nil
 }
 
-// TestAttackConsumerThatPushes: a bridge, a timer bridge and an auditor have no
+// TestAttackConsumerThatPushes: a bridge and an auditor have no
 // consumer made that pushes what is stored to a door, or to the key that stops a
 // session.
 func TestAttackConsumerThatPushes(t *testing.T) {
@@ -199,11 +199,11 @@ func TestAttackConsumerThatPushes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{"models", "tools", "timers", "steps", "spaces", "shop", "auditor", "approver", "chat1"} {
+	for _, name := range []string{"models", "tools", "steps", "spaces", "shop", "auditor", "approver", "chat1"} {
 		nc := s.attacker(name)
 		for _, api := range []string{"$JS.API.", "refold.api."} {
 			for _, of := range []struct{ stream, consumer, filter string }{
-				{"REFOLD_FX", "llm-openai", "refold.fx.llm.openai.*.*"}, {"REFOLD_FX", "wake", "refold.fx.wake.-.*.*"}, {"REFOLD_OUT", "x", "refold.out.*"},
+				{"REFOLD_FX", "llm-openai", "refold.fx.llm.openai.*.*"}, {"REFOLD_OUT", "x", "refold.out.*"},
 				{"REFOLD_TIMERS", "due", "refold.timer.*.*"}, {"OBJ_REFOLD_BLOBS", "x", "$O.REFOLD_BLOBS.C.>"},
 			} {
 				for _, to := range []string{"refold.ctl.s1", "$KV.REFOLD_SNAPSHOTS.q.s1"} {
@@ -244,7 +244,7 @@ func TestAttackOnWhatOthersClaim(t *testing.T) {
 	for name, theirs := range map[string][]string{
 		"models": {"tool.host.s1.r1t1c0", "tool.mail.s1.r1t1c0", "llm.other.s1.r1t1", "llm.other.s1.r1t1.2"},
 		"mail":   {"tool.host.s1.r1t1c0", "tool.host-w1.s1.r1t1c0", "llm.openai.s1.r1t1"},
-		"timers": {"llm.openai.s1.r1t1"}, "chat1": {"tool.host.s1.r1t1c0"}, "auditor": {"tool.host.s1.r1t1c0"},
+		"chat1":  {"tool.host.s1.r1t1c0"}, "auditor": {"tool.host.s1.r1t1c0"},
 	} {
 		nc := s.attacker(name)
 		for _, effect := range theirs {

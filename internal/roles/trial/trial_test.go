@@ -33,13 +33,12 @@ tenants:
     approvers: [approver]
     operators: [operator]
     auditors: [auditor]
-    timers: [timers]
     loopback: [anyone]
     admins: [admin]
     models: {models: [openai, anthropic]}
-    tools: {tools: [host, host-w1, host-w2], mail: [mail]}
+    tools: {tools: [host, host-w1, host-w2, refold], mail: [mail], crm: [crm-v1]}
     step-hooks: {steps: [mine]}
-    space-readers: {spaces: [git]}
+    space-readers: {spaces: [git], crm: [crm]}
     buckets: {spaces: [FILES]}
     publishers: [ci]
     apps: {shop: [shop]}

@@ -24,6 +24,7 @@ const (
 	CodeToolGone      = "tool_gone"       // the server does not list it any more
 	CodeToolError     = "tool_error"      // the tool says that it failed
 	CodeServerError   = "server_error"    // the server says that it could not
+	CodeSecretMissing = "secret_missing"  // that its server is given; nothing was started
 	CodeNeedsInput    = "needs_input"     // the server asks the user something, whom a bridge does not have
 
 	codeTryAgain = "try_again"
@@ -55,16 +56,15 @@ type try struct {
 	stuck  bool // the server does not answer in time
 }
 
-// hide returns a server's words without its secrets; before they are cut, since
-// half of one would be missed.
-func (t *try) hide(text string) string { return t.talk.server.secrets.hide(text) }
+func (t *try) hide(text string) string { return t.talk.server.hide(text) }
 
 type tryKey struct{}
 
 // Execute carries out one call. It waits for a server that is not there, for
 // half a minute within the call's run time.
 func (s *Servers) Execute(ctx context.Context, call bridge.Call) (bridge.Result, error) {
-	if pack := call.Pack(); pack != "" { // the pack's name stands in place of the first part
+	pack := call.Pack()
+	if pack != "" { // the pack's name stands in place of the first part
 		call.ToolID = idPrefix + strings.TrimPrefix(call.ToolID, pack+".")
 	}
 	server := s.of(call.ToolID)
@@ -75,9 +75,14 @@ func (s *Servers) Execute(ctx context.Context, call bridge.Call) (bridge.Result,
 	if !ok {
 		return failed(CodeToolNotPinned, "%s was not imported: refold tools import mcp does it, and then the bridge is started again", call.ToolID)
 	}
+	with, err := server.fill(ctx, pack)
+	if err != nil {
+		return failed(CodeSecretMissing, "server %s, and nothing was started: %v", server.name, err)
+	}
+	call.Hide(server.given.Values()...)
 	wait := againWaitMin
 	for n := 1; ; n++ {
-		result, once, err := server.once(ctx, call, pin)
+		result, once, err := server.once(ctx, call, pin, with)
 		switch {
 		case err != nil, once == never, once == renewal && n > 1, n == triesMax, !retry.Fits(ctx, time.Now().Add(wait)), !retry.Pause(ctx, wait):
 			return result, err
@@ -87,14 +92,14 @@ func (s *Servers) Execute(ctx context.Context, call bridge.Call) (bridge.Result,
 }
 
 // once carries a call out one time.
-func (s *server) once(ctx context.Context, call bridge.Call, pin Pin) (bridge.Result, again, error) {
+func (s *server) once(ctx context.Context, call bridge.Call, pin Pin, with filled) (bridge.Result, again, error) {
 	before := ctx
 	if end, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
 		before, cancel = context.WithDeadline(ctx, end.Add(-retry.EndMargin))
 		defer cancel()
 	}
-	talk, err := s.take(before)
+	talk, err := s.take(before, with)
 	if err != nil {
 		if ctx.Err() != nil {
 			return bridge.Result{}, never, err
@@ -117,7 +122,7 @@ func (s *server) once(ctx context.Context, call bridge.Call, pin Pin) (bridge.Re
 		return bridge.Result{Error: fault}, never, nil
 	}
 	result, err := tool.Function.Execute(context.WithValue(ctx, tryKey{}, &t), call)
-	return s.secrets.outOf(result), t.again, s.secrets.outOfError(err)
+	return result, t.again, s.outOfError(err)
 }
 
 // objection says why a call is not sent, nil if it is.
@@ -150,6 +155,9 @@ func (t *Tool) request(ctx context.Context, _ map[string]json.RawMessage) (bridg
 	params := &sdk.CallToolParams{Name: t.Name, Arguments: arguments}
 	token := call.Session + "." + call.Effect + "." + call.Start
 	params.SetProgressToken(token)
+	if call.Traceparent != "" {
+		params.Meta["traceparent"] = call.Traceparent
+	}
 	within, give := context.WithCancelCause(ctx)
 	defer give(nil)
 	m := &mark{}

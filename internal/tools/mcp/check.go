@@ -50,7 +50,11 @@ func (s *server) check(ctx context.Context) (findings []Finding, same int) {
 	if s.config.URL == "" && s.config.Command == "" {
 		return []Finding{{Server: s.name, What: "it has neither a command nor a url"}}, 0
 	}
-	t, err := s.begin(ctx)
+	with, err := s.fill(ctx, "")
+	var t *talk
+	if err == nil {
+		t, err = s.begin(ctx, with)
+	}
 	if err != nil {
 		return []Finding{{Server: s.name, What: fmt.Sprintf("it is not reached, so its imported tools (%d) can't be compared: %s", len(pinned), clip(err.Error(), 2*errorTextMax))}}, 0
 	}

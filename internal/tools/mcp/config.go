@@ -37,12 +37,13 @@ type Server struct {
 	Args    []string `yaml:"args"`
 	Dir     string   `yaml:"workdir"`
 	// Env is what the program has of the environment, beside PATH, HOME, LANG,
-	// TMPDIR, TZ and USER: NAME, as the bridge has it, or NAME=value.
+	// TMPDIR, TZ and USER: NAME, as the bridge has it, or NAME=value. A value takes a
+	// secret by its name, as in TOKEN=${secret:CRM_KEY}.
 	Env []string `yaml:"env"`
 
 	// URL is that of a server that speaks streamable HTTP. Headers are sent with
-	// each request; their values take what is secret from the environment, as in
-	// Bearer ${TOKEN}.
+	// each request; their values take what is secret from the bridge's secrets, as in
+	// Bearer ${secret:CRM_KEY}, or from the environment, as in Bearer ${TOKEN}.
 	URL     string            `yaml:"url"`
 	Headers map[string]string `yaml:"headers"`
 
@@ -88,7 +89,7 @@ func Load(file string, env map[string]string) (*Config, error) {
 func Parse(text []byte) (*Config, error) {
 	var c Config
 	if err := yaml.UnmarshalWithOptions(text, &c, yaml.Strict(), yaml.DisallowUnknownField()); err != nil && !errors.Is(err, io.EOF) {
-		return nil, errors.New(yaml.FormatError(err, false, true))
+		return nil, yamlfile.Explain(err, &c)
 	}
 	return &c, nil
 }
@@ -96,7 +97,7 @@ func Parse(text []byte) (*Config, error) {
 var (
 	serverName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]*$`)
 	headerName = regexp.MustCompile(`^[A-Za-z0-9-]+$`)
-	variable   = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
+	reference  = regexp.MustCompile(`\$\{(secret:)?([A-Za-z_][A-Za-z0-9_]*)\}`)
 	variables  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
 
@@ -139,11 +140,14 @@ func (s *Server) problems(name string, env map[string]string) (all []string) {
 	}
 	for _, key := range sorted(s.Headers) {
 		say(!headerName.MatchString(key), ".headers: %q is no name of a header", key)
-		named := variable.FindAllStringSubmatch(s.Headers[key], -1)
-		say(len(named) == 0, ".headers.%s: take the value from the environment, as in Bearer ${TOKEN}: this file holds no keys", key)
+		named := reference.FindAllStringSubmatch(s.Headers[key], -1)
+		say(len(named) == 0, ".headers.%s: take the value from a secret, as in Bearer ${secret:CRM_KEY}, or from the environment, as in Bearer ${TOKEN}: this file holds no keys", key)
 		for _, m := range named {
-			say(env[m[1]] == "", ".headers.%s: %s is not set", key, m[1])
-			say(strings.ContainsAny(env[m[1]], "\r\n"), ".headers.%s: the value of %s has more than one line", key, m[1])
+			if m[1] != "" {
+				continue // it is looked up for each call
+			}
+			say(env[m[2]] == "", ".headers.%s: %s is not set", key, m[2])
+			say(strings.ContainsAny(env[m[2]], "\r\n"), ".headers.%s: the value of %s has more than one line", key, m[2])
 		}
 	}
 	if err := subjects.ValidTarget(cmp.Or(s.Target, TargetDefault)); err != nil {
@@ -205,14 +209,21 @@ func (s *Server) unlisted(listed []string) (names []string) {
 // passed are the variables that every program has, if they are set.
 var passed = []string{"PATH", "HOME", "LANG", "TMPDIR", "TZ", "USER"}
 
-// environ returns the environment of the server's program.
-func (s *Server) environ(env map[string]string) (list []string) {
+// environ returns the environment of the server's program, with its secrets.
+func (s *Server) environ(env, secrets map[string]string) (list []string) {
 	for _, entry := range slices.Concat(passed, s.Env) {
 		name, _, given := strings.Cut(entry, "=")
 		if value, there := env[name]; !given && there {
 			entry = name + "=" + value
 		} else if !given {
 			continue
+		} else {
+			entry = reference.ReplaceAllStringFunc(entry, func(ref string) string {
+				if m := reference.FindStringSubmatch(ref); m[1] != "" {
+					return secrets[m[2]]
+				}
+				return ref
+			})
 		}
 		list = append(list, entry)
 	}
@@ -220,10 +231,16 @@ func (s *Server) environ(env map[string]string) (list []string) {
 }
 
 // header returns the headers of the server's requests, with their secrets.
-func (s *Server) header(env map[string]string) map[string]string {
+func (s *Server) header(env, secrets map[string]string) map[string]string {
 	header := make(map[string]string, len(s.Headers))
 	for key, value := range s.Headers {
-		header[key] = variable.ReplaceAllStringFunc(value, func(ref string) string { return env[ref[2:len(ref)-1]] })
+		header[key] = reference.ReplaceAllStringFunc(value, func(ref string) string {
+			if m := reference.FindStringSubmatch(ref); m[1] == "" {
+				return env[m[2]]
+			} else {
+				return secrets[m[2]]
+			}
+		})
 	}
 	return header
 }

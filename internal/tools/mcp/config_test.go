@@ -32,7 +32,7 @@ func TestLoad(t *testing.T) {
 		{"all at once", "servers:\n  A b: {command: x, env: [MISSING, 1x], target: a.b, idle: -1s, include: ['[']}\n  c:\n    url: ftp://x\n    headers: {X Y: '${TOKEN}', Z: literal, L: '${LINES}', M: '${MISSING}'}\n", []string{
 			"servers.A b: a server's name", "servers.A b.env[0]: MISSING is not set", "servers.A b.env[1]: is NAME", "servers.A b.target",
 			"servers.A b.idle", "servers.A b.include[0]", "servers.c.url", `servers.c.headers: "X Y"`,
-			"servers.c.headers.Z: take the value from the environment", "servers.c.headers.L: the value of LINES has more than one line", "servers.c.headers.M: MISSING is not set",
+			"servers.c.headers.Z: take the value from a secret", "servers.c.headers.L: the value of LINES has more than one line", "servers.c.headers.M: MISSING is not set",
 		}},
 		{"a password in a url", "servers:\n  a: {url: 'https://me:secret@x/'}\n", []string{"without a password"}},
 		{"aliases of aliases", laughs("servers:\n  x:\n    command: x\n    args: [x]\n"), []string{"aliases"}},
@@ -49,8 +49,8 @@ func TestLoad(t *testing.T) {
 				continue
 			}
 			a, b := got.Servers["a"], got.Servers["b"]
-			if environ := a.environ(env); !slices.Equal(environ, []string{"PATH=/bin", "KEY=k", "B=c"}) || a.Idle != time.Minute || b.header(env)["A"] != "Bearer s3cret" {
-				t.Errorf("%s: got %v, %v, %v", c.name, environ, a.Idle, b.header(env))
+			if environ := a.environ(env, nil); !slices.Equal(environ, []string{"PATH=/bin", "KEY=k", "B=c"}) || a.Idle != time.Minute || b.header(env, nil)["A"] != "Bearer s3cret" {
+				t.Errorf("%s: got %v, %v, %v", c.name, environ, a.Idle, b.header(env, nil))
 			}
 			continue
 		}

@@ -23,6 +23,7 @@ type Tool struct {
 	Server   string
 	Name     string // at the server
 	Pin      Pin
+	Needs    []string // secrets that the server is given, as needs of a pack's tool
 }
 
 // Problem is a tool that a server lists and that can't be used.
@@ -126,6 +127,9 @@ func newTool(server string, s *Server, target, id, name string, listed *sdk.Tool
 		return nil, fmt.Errorf("its schema: %w", err)
 	}
 	t := &Tool{Server: server, Name: listed.Name, Pin: pin}
+	for _, name := range s.SecretNames() {
+		t.Needs = append(t.Needs, "secret:"+name)
+	}
 	safe, parallel, approval := safety(pin, s.override(listed.Name))
 	own := s.override(listed.Name)
 	description := cmp.Or(listed.Description, listed.Title)

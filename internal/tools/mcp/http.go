@@ -8,12 +8,13 @@ import (
 	"net/http/httptrace"
 	"net/url"
 	"strings"
+	"sync/atomic"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // remote returns how a server is reached over HTTP.
-func remote(s *Server, header map[string]string) (sdk.Transport, func(), error) {
+func remote(s *Server, header *atomic.Pointer[map[string]string]) (sdk.Transport, func(), error) {
 	origin, err := url.Parse(s.URL)
 	if err != nil {
 		return nil, nil, err
@@ -28,7 +29,7 @@ func remote(s *Server, header map[string]string) (sdk.Transport, func(), error) 
 type messenger struct {
 	base   http.RoundTripper
 	origin *url.URL
-	header map[string]string // with secrets
+	header *atomic.Pointer[map[string]string] // with secrets
 }
 
 // RoundTrip carries one request.
@@ -42,7 +43,7 @@ func (m *messenger) RoundTrip(r *http.Request) (*http.Response, error) {
 		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { mark.goes(true) }})
 	}
 	r = r.Clone(ctx)
-	for key, value := range m.header {
+	for key, value := range *m.header.Load() {
 		r.Header.Set(key, value)
 	}
 	response, err := m.base.RoundTrip(r)

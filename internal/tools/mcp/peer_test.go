@@ -129,6 +129,7 @@ func (p *peer) server() *sdk.Server {
 		{"drop", schemaNone, additive, p.drop},
 		{"noise", schemaNone, readOnly, p.noise},
 		{"spawn", schemaNone, additive, p.spawn},
+		{"token", schemaNone, readOnly, p.token},
 		{"look.ahead", `{"type": "object", "properties": {"a": {"type": "string", "pattern": "(?=a)b"}}}`, readOnly, p.echo},
 		{"odd name", schemaNone, readOnly, p.echo},
 		{"odd/name", schemaNone, readOnly, p.echo},
@@ -144,7 +145,19 @@ func text(format string, args ...any) *sdk.CallToolResult {
 
 func (p *peer) echo(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	p.note(r.Params.Name)
+	if parent, given := r.Params.Meta["traceparent"]; given {
+		p.note(fmt.Sprint("traceparent ", parent))
+	}
 	return text("%s", r.Params.Arguments), nil
+}
+
+// token says what secret the server was given, plain and in hex.
+func (p *peer) token(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	given := os.Getenv("GIVEN")
+	if r.Extra != nil && r.Extra.Header != nil {
+		given = r.Extra.Header.Get("X-Token")
+	}
+	return text("%s is %x", given, given), nil
 }
 
 // crash ends the server, the first time.

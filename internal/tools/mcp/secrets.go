@@ -3,53 +3,85 @@ package mcp
 import (
 	"context"
 	"fmt"
-	"log/slog"
+	"maps"
+	"slices"
 	"strings"
-
-	"github.com/refold/refold/bridge"
 )
 
-// secrets are values of headers that came from the environment. What a server
-// says is shown, stored and logged without them, also if it repeats them.
-type secrets []string
+// filled is what a server is given, with the values of secrets: the environment of
+// its program, or the headers of its requests.
+type filled struct {
+	environ []string
+	header  map[string]string
+}
 
-// secretLeast is how long a value must be to count: of what is shorter, too much
-// else would be hidden.
-const secretLeast = 4
+// same reports whether a server would be given the same.
+func (f filled) same(other filled) bool {
+	return slices.Equal(f.environ, other.environ) && maps.Equal(f.header, other.header)
+}
 
-// secrets returns what the headers take from the environment.
-func (s *Server) secrets(env map[string]string) (all secrets) {
-	for _, key := range sorted(s.Headers) {
-		for _, named := range variable.FindAllStringSubmatch(s.Headers[key], -1) {
-			if value := env[named[1]]; len(value) >= secretLeast {
-				all = append(all, value)
+// SecretNames returns the secrets that the server's headers and environment refer
+// to, sorted.
+func (s *Server) SecretNames() []string {
+	var names []string
+	for _, text := range slices.Concat(slices.Collect(maps.Values(s.Headers)), s.Env) {
+		for _, m := range reference.FindAllStringSubmatch(text, -1) {
+			if m[1] != "" {
+				names = append(names, m[2])
 			}
 		}
 	}
-	return all
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
-// hide returns text without secrets.
-func (s secrets) hide(text string) string {
-	for _, value := range s {
-		text = strings.ReplaceAll(text, value, "[secret]")
+// SecretNames returns those of all servers.
+func (s *Servers) SecretNames() (names []string) {
+	for _, server := range s.servers {
+		names = append(names, server.config.SecretNames()...)
 	}
-	return text
+	return names
 }
 
-// outOf returns a result without secrets in its texts.
-func (s secrets) outOf(r bridge.Result) bridge.Result {
-	r.Output = s.hide(r.Output)
-	if r.Error != nil {
-		fault := *r.Error
-		fault.Detail = s.hide(fault.Detail)
-		r.Error = &fault
+// fill looks up the secrets of the server, for a call of a pack's tool those of the
+// pack. What it finds is redacted from what the server says from now on. The error
+// says which one is missing.
+func (s *server) fill(ctx context.Context, pack string) (filled, error) {
+	values := map[string]string{}
+	for _, name := range s.config.SecretNames() {
+		value, err := s.sources.Secret(ctx, pack, name)
+		switch {
+		case err != nil:
+			return filled{}, err
+		case value == "":
+			return filled{}, fmt.Errorf("secret %s is missing: give this program a file with it (--secret %s=FILE)", name, name)
+		case s.config.URL != "" && strings.ContainsAny(value, "\r\n"):
+			return filled{}, fmt.Errorf("secret %s has more than one line, and is for a header", name)
+		}
+		s.given.Add(value)
+		values[name] = value
 	}
-	return r
+	return filled{s.config.environ(s.env, values), s.config.header(s.env, values)}, nil
 }
+
+// valuesOf returns what the headers take from the environment.
+func (s *Server) valuesOf(env map[string]string) (values []string) {
+	for _, text := range s.Headers {
+		for _, m := range reference.FindAllStringSubmatch(text, -1) {
+			if m[1] == "" {
+				values = append(values, env[m[2]])
+			}
+		}
+	}
+	return values
+}
+
+// hide returns a server's words without its secrets; before they are cut, since
+// half of one would be missed.
+func (s *server) hide(text string) string { return s.given.Redactor().Text(text) }
 
 // outOfError returns an error whose text has no secrets.
-func (s secrets) outOfError(err error) error {
+func (s *server) outOfError(err error) error {
 	if err == nil || s.hide(err.Error()) == err.Error() {
 		return err
 	}
@@ -67,35 +99,3 @@ func (h *hidden) Error() string { return h.text }
 
 // Unwrap returns the error.
 func (h *hidden) Unwrap() error { return h.err }
-
-// quiet logs without secrets.
-type quiet struct {
-	slog.Handler
-	secrets secrets
-}
-
-// Handle logs a line.
-func (q quiet) Handle(ctx context.Context, r slog.Record) error {
-	if len(q.secrets) == 0 {
-		return q.Handler.Handle(ctx, r)
-	}
-	clean := slog.NewRecord(r.Time, r.Level, q.secrets.hide(r.Message), r.PC)
-	r.Attrs(func(a slog.Attr) bool {
-		if text := fmt.Sprint(a.Value.Any()); q.secrets.hide(text) != text {
-			a.Value = slog.StringValue(q.secrets.hide(text))
-		}
-		clean.AddAttrs(a)
-		return true
-	})
-	return q.Handler.Handle(ctx, clean)
-}
-
-// WithAttrs returns the same for lines with more attributes.
-func (q quiet) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return quiet{q.Handler.WithAttrs(attrs), q.secrets}
-}
-
-// WithGroup returns the same for a group of attributes.
-func (q quiet) WithGroup(name string) slog.Handler {
-	return quiet{q.Handler.WithGroup(name), q.secrets}
-}

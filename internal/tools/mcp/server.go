@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/refold/refold/internal/secrets"
 )
 
 // server is one MCP server: its session, if it has one now, and when it may
@@ -15,9 +17,9 @@ type server struct {
 	name    string
 	config  Server
 	target  string
-	environ []string
-	header  map[string]string
-	secrets secrets // of header
+	env     map[string]string // that the config refers to
+	sources secrets.Source
+	given   secrets.Given // values that it was given
 	lock    Lock
 	version string // of this program
 	log     *slog.Logger
@@ -37,12 +39,12 @@ type server struct {
 	full map[string]string // the same, with the hashes
 }
 
-// take returns the server's session, started if there is none. give must be
-// called after it.
-func (s *server) take(ctx context.Context) (*talk, error) {
+// take returns a session of the server that was given what with says, started if
+// there is none. give must be called after it.
+func (s *server) take(ctx context.Context, with filled) (*talk, error) {
 	until := time.Now().Add(patience)
 	for {
-		t, wait, opening, err := s.now()
+		t, wait, opening, err := s.now(with)
 		if t != nil || err != nil && opening == nil && wait == 0 {
 			return t, err
 		}
@@ -77,9 +79,12 @@ func hasty(ctx context.Context, last error) error {
 
 // now returns the session, or until when to wait for one: for an attempt, or for
 // a time with what failed last.
-func (s *server) now() (t *talk, wait time.Duration, opening <-chan struct{}, err error) {
+func (s *server) now(with filled) (t *talk, wait time.Duration, opening <-chan struct{}, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.talk != nil && !s.talk.retired && !s.talk.with.same(with) {
+		s.renew(s.talk, with)
+	}
 	switch {
 	case s.closed:
 		return nil, 0, nil, errClosed
@@ -95,15 +100,30 @@ func (s *server) now() (t *talk, wait time.Duration, opening <-chan struct{}, er
 		return nil, wait, nil, s.failed
 	}
 	s.opening = make(chan struct{})
-	s.beside.Go(s.open)
+	s.beside.Go(func() { s.open(with) })
 	return nil, 0, s.opening, s.failed
 }
 
+// renew has a session work with other secrets. Requests over HTTP have them from
+// now on; a program is ended after its last call, and started again with them.
+func (s *server) renew(t *talk, with filled) {
+	s.log.Info("mcp_secrets_changed")
+	if t.program == nil {
+		t.with = with
+		t.header.Store(&with.header)
+		return
+	}
+	t.retired, t.outdated = true, true
+	if t.uses == 0 {
+		s.beside.Go(t.close)
+	}
+}
+
 // open makes one attempt.
-func (s *server) open() {
+func (s *server) open(with filled) {
 	ctx, cancel := context.WithTimeout(s.base, startMax)
 	defer cancel()
-	t, err := s.begin(ctx)
+	t, err := s.begin(ctx, with)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	close(s.opening)
@@ -142,7 +162,7 @@ func (s *server) watch(t *talk) {
 	switch {
 	case s.closed:
 		return
-	case t.program == nil && t.retired:
+	case t.program == nil && t.retired, t.outdated:
 		s.log.Info("mcp_session_given_up", "after", lived.Round(time.Millisecond).String())
 		return
 	case lived > steadyAfter:
@@ -179,7 +199,7 @@ func (s *server) give(t *talk, broken, stuck bool) {
 		}
 		return
 	}
-	if t.retired && !was {
+	if t.retired && !was || t.outdated && t.uses == 0 {
 		s.beside.Go(t.close)
 	}
 }

@@ -8,12 +8,14 @@ import (
 	"sync"
 
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/internal/secrets"
 )
 
 // Options say how servers are served. The zero value is usable.
 type Options struct {
 	Target  string            // of servers whose Config names none; empty: mcp
 	Env     map[string]string // the environment that Config refers to
+	Secrets secrets.Source    // that Config refers to; nil: Env, by the built-in catalog
 	Version string            // of this program, told to servers
 	Logger  *slog.Logger      // nil: no logs
 }
@@ -36,13 +38,21 @@ func New(c *Config, lock Lock, o Options) (*Servers, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
+	if o.Secrets == nil {
+		catalog, err := secrets.NewCatalog(func(name string) (string, bool) { value, ok := o.Env[name]; return value, ok })
+		if err != nil {
+			return nil, err
+		}
+		o.Secrets = secrets.Chain{catalog}
+	}
 	all := &Servers{log: log, lock: lock, servers: make(map[string]*server, len(c.Servers))}
 	for name, config := range c.Servers {
 		s := &server{
-			name: name, config: config, target: config.target(o.Target), environ: config.environ(o.Env), header: config.header(o.Env),
-			secrets: config.secrets(o.Env), lock: lock, version: o.Version, said: map[string]string{}, full: map[string]string{},
+			name: name, config: config, target: config.target(o.Target), env: o.Env, sources: o.Secrets,
+			lock: lock, version: o.Version, said: map[string]string{}, full: map[string]string{},
 		}
-		s.log = slog.New(quiet{log.Handler(), s.secrets}).With("server", name)
+		s.given.Add(config.valuesOf(o.Env)...)
+		s.log = slog.New(s.given.Handler(log.Handler())).With("server", name)
 		s.base, s.cancel = context.WithCancel(context.Background())
 		all.servers[name] = s
 	}
@@ -126,7 +136,11 @@ func (s *server) list(ctx context.Context, all *Imported) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, startMax)
 	defer cancel()
-	t, err := s.begin(ctx)
+	with, err := s.fill(ctx, "")
+	if err != nil {
+		return err
+	}
+	t, err := s.begin(ctx, with)
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/internal/secrets"
 	"github.com/refold/refold/internal/tools/retry"
 )
 
@@ -52,6 +53,7 @@ type world struct {
 	ledger  string
 	log     *record
 	env     map[string]string
+	secrets secrets.Source
 	lock    Lock
 	servers *Servers
 }
@@ -95,7 +97,7 @@ func remoteWorld(t *testing.T, o *sdk.StreamableHTTPOptions, front func(http.Han
 // open makes servers of the config; what they list is imported, unless it is.
 func (w *world) open() {
 	w.t.Helper()
-	servers, err := New(w.config, w.lock, Options{Env: w.env, Logger: slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	servers, err := New(w.config, w.lock, Options{Env: w.env, Secrets: w.secrets, Logger: slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -225,8 +227,8 @@ func TestImport(t *testing.T) {
 				t.Errorf("missing %q in\n%s", want, strings.Join(got, "\n"))
 			}
 		}
-		if len(got) != 16 || len(all.Lock) != 16 {
-			t.Errorf("%d tools, %d pins; want 16, of 19 without two that are excluded and one that can't be used", len(got), len(all.Lock))
+		if len(got) != 17 || len(all.Lock) != 17 {
+			t.Errorf("%d tools, %d pins; want 17, of 20 without two that are excluded and one that can't be used", len(got), len(all.Lock))
 		}
 		if len(all.Problems) != 1 || !strings.Contains(all.Problems[0].Error(), "server peer, tool look.ahead: ") || !strings.Contains(all.Problems[0].Error(), "RE2") {
 			t.Errorf("problems: %v", all.Problems)
@@ -310,8 +312,8 @@ func TestChange(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("troubles %q, want %q", got, want)
 		}
-		if findings, same := w.servers.Check(t.Context()); w.config.Servers["peer"].URL != "" && (len(findings) != 2 || same != 16) {
-			t.Errorf("a check finds %v, and %d as they were; want 2 that are not, and 16", findings, same)
+		if findings, same := w.servers.Check(t.Context()); w.config.Servers["peer"].URL != "" && (len(findings) != 2 || same != 17) {
+			t.Errorf("a check finds %v, and %d as they were; want 2 that are not, and 17", findings, same)
 		}
 		if got := countNotes(w.ledger, "echo"); got != 1 {
 			t.Errorf("the server ran echo %d times, want 1", got)
@@ -421,6 +423,23 @@ func TestClose(t *testing.T) {
 			})
 			w.want(w.call(t.Context(), "echo", `{"text": "a"}`, true), "failed", CodeServerMissing, "stopping")
 		})
+	}
+}
+
+// TestServersAreGivenTheTraceContext: in _meta, as the MCP's documents have it.
+func TestServersAreGivenTheTraceContext(t *testing.T) {
+	t.Parallel()
+	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	w := newWorld(t, modePlain)
+	w.imports()
+	got, err := w.servers.Execute(t.Context(), bridge.Call{
+		ToolID: "mcp.peer.echo", Arguments: json.RawMessage(`{"text": "a"}`), RetrySafe: true, Session: "s1", Effect: "r1t1c0", Start: "x", Traceparent: parent,
+	})
+	if err != nil || got.Error != nil {
+		t.Fatalf("got %+v, %v", got, err)
+	}
+	if noted, err := os.ReadFile(w.ledger); err != nil || !strings.Contains(string(noted), "traceparent "+parent) {
+		t.Errorf("the server noted %q (%v)", noted, err)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -35,17 +36,22 @@ type talk struct {
 	calls    map[string]func() // by progress token: called when there is some
 	uses     int
 	retired  bool // no new calls; closed when the last one ends
+	outdated bool // retired since the secrets have changed
+
+	with   filled
+	header *atomic.Pointer[map[string]string] // of its requests over HTTP
 }
 
 // begin starts a server, or reaches it, and lists its tools.
-func (s *server) begin(ctx context.Context) (*talk, error) {
-	t := &talk{server: s, log: s.log, began: time.Now(), connected: make(chan struct{}), ended: make(chan struct{}), gone: make(chan struct{}), idle: func() {}, calls: map[string]func(){}}
+func (s *server) begin(ctx context.Context, with filled) (*talk, error) {
+	t := &talk{server: s, log: s.log, began: time.Now(), connected: make(chan struct{}), ended: make(chan struct{}), gone: make(chan struct{}), idle: func() {}, calls: map[string]func(){}, with: with, header: new(atomic.Pointer[map[string]string])}
+	t.header.Store(&with.header)
 	var transport sdk.Transport
 	var err error
 	if s.config.URL != "" {
-		transport, t.idle, err = remote(&s.config, s.header)
+		transport, t.idle, err = remote(&s.config, t.header)
 	} else {
-		t.program, err = startProgram(&s.config, s.environ, s.log)
+		t.program, err = startProgram(&s.config, with.environ, s.log)
 		transport = t.program
 	}
 	if err != nil {
@@ -61,7 +67,7 @@ func (s *server) begin(ctx context.Context) (*talk, error) {
 		MultiRoundTrip:              &sdk.MultiRoundTripOptions{Disabled: true},
 	})
 	t.session, err = client.Connect(ctx, transport, nil)
-	err = s.secrets.outOfError(err)
+	err = s.outOfError(err)
 	close(t.connected) // a server may say that its tools changed before
 	if err != nil {
 		t.end()
@@ -72,7 +78,7 @@ func (s *server) begin(ctx context.Context) (*talk, error) {
 		t.end()
 		close(t.ended)
 	}()
-	if err := s.secrets.outOfError(t.list(ctx, time.Now())); err != nil {
+	if err := s.outOfError(t.list(ctx, time.Now())); err != nil {
 		t.close()
 		return nil, s.describe(t, fmt.Errorf("list its tools: %w", err))
 	}
@@ -216,7 +222,7 @@ func (t *talk) look(ctx context.Context, id string) (tool *Tool, refused string,
 		ctx, cancel := context.WithTimeout(ctx, listMax)
 		defer cancel()
 		if err := t.list(ctx, time.Now().Add(-listAgeMax)); err != nil {
-			return nil, "", fmt.Errorf("list its tools: %w", t.server.secrets.outOfError(err))
+			return nil, "", fmt.Errorf("list its tools: %w", t.server.outOfError(err))
 		}
 	}
 	t.mu.Lock()
@@ -236,7 +242,7 @@ func (t *talk) progress(p *sdk.ProgressNotificationParams) {
 	if call == nil {
 		return
 	}
-	t.log.Debug("mcp_progress", "call", token, "progress", p.Progress, "total", p.Total, "text", clip(t.server.secrets.hide(p.Message), errorTextMax))
+	t.log.Debug("mcp_progress", "call", token, "progress", p.Progress, "total", p.Total, "text", clip(t.server.hide(p.Message), errorTextMax))
 	call()
 }
 

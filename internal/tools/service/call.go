@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"strconv"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 type asking struct {
 	wire     Wire
 	patience time.Duration
+	header   map[string]string // with secrets
 }
 
 // askingKey is the key of an asking in the context of a call.
@@ -33,7 +35,7 @@ func (t *Tool) request(ctx context.Context, _ map[string]json.RawMessage) (bridg
 	missedBy := time.Now().Add(with.patience)
 	wait, tries := againWaitMin, 0
 	for {
-		result, once, err := t.ask(ctx, with.wire, call)
+		result, once, err := t.ask(ctx, with, call)
 		if err != nil {
 			return result, err
 		}
@@ -51,7 +53,7 @@ func (t *Tool) request(ctx context.Context, _ map[string]json.RawMessage) (bridg
 }
 
 // ask sends a call once.
-func (t *Tool) ask(ctx context.Context, wire Wire, call bridge.Call) (bridge.Result, again, error) {
+func (t *Tool) ask(ctx context.Context, with asking, call bridge.Call) (bridge.Result, again, error) {
 	arguments := call.Arguments
 	if len(arguments) == 0 {
 		arguments = json.RawMessage("{}")
@@ -60,10 +62,14 @@ func (t *Tool) ask(ctx context.Context, wire Wire, call bridge.Call) (bridge.Res
 		subjects.HeaderContentType: "application/json", subjects.HeaderSession: call.Session, subjects.HeaderEffect: call.Effect,
 		subjects.HeaderStart: call.Start, subjects.HeaderTool: call.ToolID, subjects.HeaderIdempotencyKey: call.IdempotencyKey,
 	}
+	if call.Traceparent != "" {
+		header[subjects.HeaderTraceParent] = call.Traceparent
+	}
+	maps.Copy(header, with.header)
 	if end, ok := ctx.Deadline(); ok {
 		header[subjects.HeaderTimeoutMS] = strconv.FormatInt(max(1, time.Until(end).Milliseconds()), 10)
 	}
-	reply, err := wire.Request(ctx, bus.ServiceRequest{Subject: t.Subject, Header: header, Data: arguments, Patient: !t.said.RetrySafe})
+	reply, err := with.wire.Request(ctx, bus.ServiceRequest{Subject: t.Subject, Header: header, Data: arguments, Patient: !t.said.RetrySafe})
 	if err != nil {
 		return t.failed(ctx, err)
 	}

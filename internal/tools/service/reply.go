@@ -17,6 +17,7 @@ const (
 	CodeServiceMissing  = "service_missing" // nobody listens
 	CodeServiceRefused  = "service_refused" // what the service says of itself can't be used
 	CodeToolChanged     = "tool_changed"    // it is less safe than the session was told
+	CodeSecretMissing   = "secret_missing"  // of a header; the service was not asked
 	CodeServiceError    = "service_error"   // the service says that it failed
 	CodeRequestTooLarge = "request_too_large"
 	CodeNotAllowed      = "not_allowed" // the NATS server lets this bridge not ask

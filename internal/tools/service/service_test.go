@@ -201,6 +201,26 @@ func TestRequest(t *testing.T) {
 	})
 }
 
+func TestServicesAreGivenTheTraceContext(t *testing.T) {
+	t.Parallel()
+	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{answer: reply("", "", "ok"), services: []bus.FoundService{offering("orders", "1", plain)}}
+		tools, _ := start(t, w)
+		for _, given := range []string{parent, ""} {
+			call := callOf("orders.do", "", false)
+			call.Traceparent = given
+			if _, err := tools.Execute(t.Context(), call); err != nil {
+				t.Fatal(err)
+			}
+			header := w.requests[len(w.requests)-1].Header
+			if got, has := header[subjects.HeaderTraceParent]; got != given || has != (given != "") {
+				t.Errorf("given %q, the service is sent %q", given, got)
+			}
+		}
+	})
+}
+
 // Services come, change, fall silent, go and come back; each is said once.
 func TestServicesComeAndGo(t *testing.T) {
 	t.Parallel()
@@ -309,4 +329,70 @@ func TestCallsOfAPack(t *testing.T) {
 			}
 		}
 	})
+}
+
+// vault has one secret, whose value may change.
+type vault struct{ value string }
+
+func (v *vault) Secret(_ context.Context, pack, name string) (string, error) {
+	if pack != "crm" || name != "CRM_KEY" {
+		return "", nil
+	}
+	return v.value, nil
+}
+
+// TestServicesAreGivenSecrets: a request has the secret in its header, read again
+// for each call; without it nobody is asked, and no result shows it.
+func TestServicesAreGivenSecrets(t *testing.T) {
+	t.Parallel()
+	w := &world{}
+	w.offer(offering("crm", "1", with(`"tool_id": "crm.find", "retry_safe": true`)))
+	w.answer = func(context.Context, int) (bus.ServiceReply, error) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return bus.ServiceReply{Data: []byte(`"with ` + w.requests[len(w.requests)-1].Header["Crm-Key"] + `"`)}, nil
+	}
+	v := &vault{value: "first-secret"}
+	tools, err := New(Options{Headers: map[string]string{"Crm-Key": "CRM_KEY"}, Secrets: v})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop, err := tools.Start(t.Context(), w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	call := callOf("crm.find", `{}`, true)
+	call.Spaces = []bridge.CallSpace{{Space: "crm", Kind: "pack"}}
+	for _, value := range []string{"first-secret", "second-secret"} {
+		v.value = value
+		bridge.Rehearse(t.Context(), executor{tools, call.Spaces}, call, bridge.Rehearsal{RunTime: time.Minute})
+		if got := w.requests[len(w.requests)-1].Header["Crm-Key"]; got != value {
+			t.Errorf("the header: got %q, want %q", got, value)
+		}
+	}
+	if r := bridge.Rehearse(t.Context(), executor{tools, call.Spaces}, call, bridge.Rehearsal{RunTime: time.Minute}); r.Shown != `"with *****"` {
+		t.Errorf("shown: got %q", r.Shown)
+	}
+	v.value = ""
+	asked := len(w.requests)
+	if r := bridge.Rehearse(t.Context(), executor{tools, call.Spaces}, call, bridge.Rehearsal{RunTime: time.Minute}); r.Code != CodeSecretMissing || len(w.requests) != asked {
+		t.Errorf("without the secret: got %s (%s), and %d requests", r.Code, r.Detail, len(w.requests)-asked)
+	}
+	for _, bad := range []map[string]string{{"Refold-Session": "A"}, {"nats-x": "A"}, {"A B": "A"}, {"A": "x y"}} {
+		if _, err := New(Options{Headers: bad}); err == nil {
+			t.Errorf("%v is taken", bad)
+		}
+	}
+}
+
+// executor adds to a call the spaces that a rehearsal leaves out.
+type executor struct {
+	*Tools
+	spaces []bridge.CallSpace
+}
+
+func (e executor) Execute(ctx context.Context, call bridge.Call) (bridge.Result, error) {
+	call.Spaces = e.spaces
+	return e.Tools.Execute(ctx, call)
 }

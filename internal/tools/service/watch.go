@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -15,7 +17,9 @@ import (
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/secrets"
 	"github.com/refold/refold/internal/tools/retry"
+	"github.com/refold/refold/space"
 	"github.com/refold/refold/subjects"
 )
 
@@ -30,6 +34,10 @@ type Options struct {
 	Target string   // who carries the tools out, in registries; empty: services
 	Prefix string   // of Refold's own subjects; empty: refold
 	Only   []string // names of the services that count; none: all
+	// Headers are those of requests that hold a secret, each with the secret's name.
+	// Secrets has the values.
+	Headers map[string]string
+	Secrets secrets.Source
 	// Every is how often services are asked what they are; 0: 10 s.
 	Every time.Duration
 	// Patience is for how long a service that is missing may come back while a
@@ -79,6 +87,14 @@ func New(o Options) (*Tools, error) {
 	}
 	if slices.Contains(o.Only, "") {
 		all = append(all, errors.New("the name of a service is empty"))
+	}
+	for _, header := range sorted(o.Headers) {
+		switch reserved := strings.ToLower(header); {
+		case !headerName.MatchString(header) || strings.HasPrefix(reserved, "refold-") || strings.HasPrefix(reserved, "nats-"):
+			all = append(all, fmt.Errorf("header %q: is letters, digits and -, and does not begin with Refold- or Nats-", header))
+		case !space.IsSecretName(o.Headers[header]):
+			all = append(all, fmt.Errorf("header %s: %q names no secret: use letters, digits and _, such as CRM_KEY", header, o.Headers[header]))
+		}
 	}
 	if o.Every == 0 {
 		o.Every = everyDefault
@@ -242,7 +258,8 @@ func sameJSON(a, b json.RawMessage) bool {
 // Execute carries out one call. One of a tool that nobody offers waits for
 // Options.Patience for a service that does.
 func (ts *Tools) Execute(ctx context.Context, call bridge.Call) (bridge.Result, error) {
-	if pack := call.Pack(); pack != "" && !ts.knows(call.ToolID) { // an import put the pack's name before the tool_id
+	pack := call.Pack()
+	if pack != "" && !ts.knows(call.ToolID) { // an import put the pack's name before the tool_id
 		call.ToolID = strings.TrimPrefix(call.ToolID, pack+".")
 	}
 	tool, wire, fault := ts.find(ctx, call.ToolID)
@@ -254,8 +271,35 @@ func (ts *Tools) Execute(ctx context.Context, call bridge.Call) (bridge.Result, 
 			"service %s says that %s is not retry-safe, and this session was told that it is: publish its tools anew, for sessions that open then",
 			tool.Service, call.ToolID)}}, nil
 	}
-	return tool.Function.Execute(context.WithValue(ctx, askingKey{}, asking{wire, ts.o.Patience}), call)
+	header, err := ts.header(ctx, pack)
+	if err != nil {
+		return bridge.Result{Error: &bridge.Error{Code: CodeSecretMissing, Detail: fmt.Sprintf("service %s was not asked: %v", tool.Service, err)}}, nil
+	}
+	call.Hide(slices.Collect(maps.Values(header))...)
+	return tool.Function.Execute(context.WithValue(ctx, askingKey{}, asking{wire, ts.o.Patience, header}), call)
 }
+
+// header looks up the headers that hold secrets, for a call of a pack's tool those
+// of the pack.
+func (ts *Tools) header(ctx context.Context, pack string) (map[string]string, error) {
+	header := make(map[string]string, len(ts.o.Headers))
+	for _, key := range sorted(ts.o.Headers) {
+		name := ts.o.Headers[key]
+		value, err := ts.o.Secrets.Secret(ctx, pack, name)
+		switch {
+		case err != nil:
+			return nil, err
+		case value == "":
+			return nil, fmt.Errorf("secret %s is missing: give this program a file with it (--secret %s=FILE)", name, name)
+		case strings.ContainsAny(value, "\r\n"):
+			return nil, fmt.Errorf("secret %s has more than one line, and is for a header", name)
+		}
+		header[key] = value
+	}
+	return header, nil
+}
+
+var headerName = regexp.MustCompile(`^[A-Za-z0-9-]+$`)
 
 // knows reports whether a service offers a tool of that id now.
 func (ts *Tools) knows(id string) bool {

@@ -2,10 +2,12 @@ package sessiontools
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/refold/refold/bridge"
@@ -24,10 +26,27 @@ type pack struct {
 
 // offer is a pack that a model may enable.
 type offer struct {
-	Name        string `json:"name"`
-	PackageName string `json:"packageName,omitempty"`
-	Available   bool   `json:"available"` // a bridge reads it at this moment
+	Name            string   `json:"name"`
+	PackageName     string   `json:"packageName,omitempty"` // of source package
+	Category        string   `json:"category"`
+	DisplayName     string   `json:"displayName"`
+	Description     string   `json:"description"`
+	RequiredSecrets []string `json:"requiredSecrets"`
+	Available       bool     `json:"available"` // a bridge could read it just now
 }
+
+// Packs tells of packs that a session has not adopted.
+type Packs interface {
+	// AskReader asks a bridge that reads the spaces of a target what it would read
+	// now. Spaces that it can't read are missing from the answer.
+	AskReader(ctx context.Context, target string, asked []bridge.SpaceAsked) ([]bridge.SpaceOffer, error)
+	// PublishedPacks returns the newest matching version of each published pack whose
+	// name begins with prefix.
+	PublishedPacks(ctx context.Context, prefix, version string) ([]bridge.SpaceOffer, error)
+}
+
+// offersMax is how many packs extensions_list shows.
+const offersMax = 64
 
 // packs returns the applied packs of a call, in order.
 func packs(call bridge.Call) []pack {
@@ -41,7 +60,7 @@ func packs(call bridge.Call) []pack {
 			LoadedAt: time.UnixMilli(s.At).UTC().Format(time.RFC3339),
 		}
 		switch s.Source {
-		case "package":
+		case sourcePackage:
 			p.PackageName = s.Space
 		case "module":
 			p.Module = s.Space
@@ -55,32 +74,116 @@ func packs(call bridge.Call) []pack {
 func status(call bridge.Call) (bridge.Result, error) { return resultOf(packs(call)) }
 
 // extensions tells which packs are applied, and which the model may enable: those
-// that grants name. What a grant with a * matches is not known until it is read.
-func (t *Tools) extensions(call bridge.Call, all bool) (bridge.Result, error) {
+// that grants name, and published ones that a grant with a * matches. all has it
+// show packs that no bridge can read now.
+func (t *Tools) extensions(ctx context.Context, call bridge.Call, all bool) (bridge.Result, error) {
 	out := struct {
-		LoadedPacks []pack  `json:"loadedPacks"`
-		Curated     []offer `json:"curated"`
-		Note        string  `json:"note,omitempty"`
-	}{LoadedPacks: packs(call), Curated: []offer{}, Note: "extensions_enable with dryRun tells the tools of a pack without loading it."}
-	for _, g := range call.Grants {
-		name, wildcard := strings.CutSuffix(g.Space, "*")
+		LoadedPacks []pack   `json:"loadedPacks"`
+		Curated     []*offer `json:"curated"`
+		Note        string   `json:"note,omitempty"`
+	}{LoadedPacks: packs(call), Curated: []*offer{}, Note: "extensions_enable with dryRun tells the tools of a pack without loading it."}
+	asked := map[string][]bridge.SpaceAsked{} // by target
+	byName := map[string]*offer{}
+	ask := func(g *bridge.CallGrant, name string, known bridge.SpaceOffer) {
 		loaded := slices.ContainsFunc(out.LoadedPacks, func(p pack) bool { return p.Name == name })
-		switch {
-		case !slices.Contains(g.Attach, "model") || loaded && !wildcard:
-		case wildcard:
+		if loaded || byName[name] != nil || len(out.Curated) == offersMax {
+			return
+		}
+		o := &offer{Name: name, Available: t.Packs == nil}
+		if slices.Equal(g.Sources, []string{sourcePackage}) {
+			o.PackageName = name
+		}
+		o.tell(known)
+		byName[name], out.Curated = o, append(out.Curated, o)
+		target := cmp.Or(g.Target, name)
+		asked[target] = append(asked[target], bridge.SpaceAsked{Space: name, Version: g.Version})
+	}
+	for i := range call.Grants {
+		g := &call.Grants[i]
+		name, wildcard := strings.CutSuffix(g.Space, "*")
+		if !slices.Contains(g.Attach, "model") {
+			continue
+		}
+		if wildcard {
 			out.Note += fmt.Sprintf(" Packs whose names begin with %q may be enabled too, with source %s.", name, strings.Join(g.Sources, " or "))
-		default:
-			o := offer{Name: name, Available: t.Reads == nil || t.Reads(cmp.Or(g.Target, name))}
-			if slices.Equal(g.Sources, []string{"package"}) {
-				o.PackageName = name
-			}
-			if o.Available || all {
-				out.Curated = append(out.Curated, o)
+		}
+		for _, p := range t.published(ctx, g) {
+			if grantOf(call.Grants, p.Space) == g {
+				ask(g, p.Space, p)
 			}
 		}
+		if !wildcard {
+			ask(g, name, bridge.SpaceOffer{})
+		}
 	}
-	slices.SortFunc(out.Curated, func(a, b offer) int { return strings.Compare(a.Name, b.Name) })
+	for _, found := range t.askAll(ctx, asked) {
+		if o := byName[found.Space]; o != nil {
+			o.tell(found)
+			o.Available = true
+		}
+	}
+	out.Curated = slices.DeleteFunc(out.Curated, func(o *offer) bool { return !o.Available && !all })
+	slices.SortFunc(out.Curated, func(a, b *offer) int { return strings.Compare(a.Name, b.Name) })
 	return resultOf(out)
+}
+
+// tell takes over what is known of a pack.
+func (o *offer) tell(known bridge.SpaceOffer) {
+	o.Category, o.DisplayName, o.Description = known.Category, known.DisplayName, known.Description
+	o.RequiredSecrets = append([]string{}, known.RequiredSecrets...)
+	if known.Source == sourcePackage {
+		o.PackageName = o.Name
+	}
+}
+
+const sourcePackage = "package"
+
+// published returns the published packs that a grant is about.
+func (t *Tools) published(ctx context.Context, g *bridge.CallGrant) []bridge.SpaceOffer {
+	if t.Packs == nil || !slices.Contains(g.Sources, sourcePackage) {
+		return nil
+	}
+	name, wildcard := strings.CutSuffix(g.Space, "*")
+	found, err := t.Packs.PublishedPacks(ctx, name, g.Version)
+	if err != nil {
+		return nil // their readers may answer
+	}
+	return slices.DeleteFunc(found, func(o bridge.SpaceOffer) bool { return !wildcard && o.Space != name })
+}
+
+// askAll asks the readers of all targets at once. Those that do not answer have
+// nothing.
+func (t *Tools) askAll(ctx context.Context, asked map[string][]bridge.SpaceAsked) (found []bridge.SpaceOffer) {
+	if t.Packs == nil {
+		return nil
+	}
+	var mu sync.Mutex
+	var asking sync.WaitGroup
+	for target, list := range asked {
+		asking.Go(func() {
+			offers, err := t.Packs.AskReader(ctx, target, list)
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			found = append(found, offers...)
+		})
+	}
+	asking.Wait()
+	return found
+}
+
+// grantOf returns the grant that counts for a pack: the first that matches.
+func grantOf(grants []bridge.CallGrant, name string) *bridge.CallGrant {
+	i := slices.IndexFunc(grants, func(g bridge.CallGrant) bool {
+		prefix, wildcard := strings.CutSuffix(g.Space, "*")
+		return g.Space == name || wildcard && strings.HasPrefix(name, prefix)
+	})
+	if i < 0 {
+		return nil
+	}
+	return &grants[i]
 }
 
 // resultOf returns a value as JSON.

@@ -39,9 +39,9 @@ type Blobs func(ctx context.Context, name string) ([]byte, error)
 
 // Tools carries out the session tools. It is safe for concurrent use.
 type Tools struct {
-	// Reads reports whether a bridge reads the spaces of a target. Nil: it is not
-	// known, and every pack counts as available.
-	Reads func(target string) bool
+	// Packs tells of packs that a session may adopt. Nil: nothing is known of them,
+	// and every pack that a grant names counts as available.
+	Packs Packs
 
 	blobs Blobs
 
@@ -86,7 +86,7 @@ func (t *Tools) Execute(ctx context.Context, call bridge.Call) (bridge.Result, e
 	case "skill.load", "skill.read":
 		return t.skill(ctx, strings.TrimPrefix(name, "skill."), call, a)
 	case "extensions.list":
-		return t.extensions(call, a.IncludeUnavailable)
+		return t.extensions(ctx, call, a.IncludeUnavailable)
 	case "extensions.status":
 		return status(call)
 	}

@@ -29,10 +29,10 @@ help: ## list the targets
 check: fmt-check lint compose compile plain simulated race outside shared ## all that must hold before a change lands; what CI runs
 
 # Folders with what npm installs, pinned by their lock files.
-NPM_FOLDERS := examples/service-js e2e/peers/models e2e/peers-mcp
+NPM_FOLDERS := examples/bridge-js examples/service-js e2e/peers/models e2e/peers-mcp
 
 .PHONY: check-peers
-check-peers: peers-node ## run what needs registries: the programs against servers that are not written in Go, and recordings of real providers
+check-peers: peers-node promql ## run what needs registries: the programs against servers that are not written in Go, and recordings of real providers
 	@for folder in $(NPM_FOLDERS); do \
 		echo "npm ci --prefix $$folder"; \
 		npm ci --prefix $$folder --no-audit --no-fund || { \
@@ -41,6 +41,20 @@ check-peers: peers-node ## run what needs registries: the programs against serve
 	done
 	go test -tags peers -count=1 -timeout 15m -run '^TestPeers' ./e2e/... ./internal/llm/conformance
 	go test -tags peers -count=1 -timeout 5m -v -run '^TestRecordings' ./internal/llm/conformance | grep -vE '^ *=== '
+
+.PHONY: promql
+promql: promtool ## parse the queries of dashboards and alerts with Prometheus's own parser, which is a Go module of its own, and check the rules with promtool
+	cd internal/telemetry/dashboards/testdata/promql && GOFLAGS= GOWORK=off go test -count=1 -timeout 10m ./...
+	if command -v promtool >/dev/null; then promtool check rules deploy/prometheus/alerts.yaml; fi
+
+# Takes promtool out of Debian's package where that is possible. The package is not
+# installed: it would start a server.
+.PHONY: promtool
+promtool:
+	@command -v promtool >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null || { \
+		at=$$(mktemp -d) && chmod 755 "$$at" && cd "$$at" && { apt-get download prometheus || { apt-get update && apt-get download prometheus; }; } && \
+		dpkg -x prometheus_*.deb . && install usr/bin/promtool /usr/local/bin/promtool && rm -r "$$at"; } || \
+		echo "make promql: promtool could not be taken from Debian's package prometheus: install it to have it check the rules" >&2
 
 # Installs Node.js where that is root's to do and Debian's to give.
 .PHONY: peers-node
@@ -57,13 +71,13 @@ test: ## run the tests, without the race detector
 # Tests under the race detector take ten times as long, and so do builds of the
 # providers' libraries, which take longer than all of Refold. So make check runs
 # without it what it has nothing to find in: packages that may not start a
-# goroutine (PURE: a law, which arch_test.go holds), the tests of such laws and of
+# goroutine (PURE: a law of internal/archtest), the tests of such laws and of
 # the wire (LAWS: they read files and fold), packages that have the libraries in
 # them (LIBRARIES), and the whole simulation, which is one goroutine at a time.
 # Under it run all the others, a part of the simulation, and the tests that fold
 # in several goroutines at once. make nightly-race runs everything under it.
 PURE      := ./actors/... ./codec/... ./planner/... ./subjects/...
-LAWS      := .
+LAWS      := . ./docs ./internal/archtest
 LIBRARIES := ./cmd/bridge ./internal/llm/anthropic ./internal/llm/conformance ./internal/llm/gemini ./internal/llm/openai
 # Tests that do ten times as much without it, of packages that run under it.
 LONG      := TestEdgeLongSession

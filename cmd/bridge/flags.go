@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -29,8 +30,8 @@ type flags struct {
 	Secret         map[string]string `yaml:"secret" group:"Secrets" placeholder:"NAME=FILE" help:"File with a secret that packs need. It is read for each call. May be repeated."`
 	SecretsDir     string            `name:"secrets" yaml:"secrets" group:"Secrets" placeholder:"DIR" help:"Folder with a file for each secret, called as it is: what Kubernetes and agents of secret managers write."`
 	SecretsCatalog []string          `name:"secrets-catalog" yaml:"secrets-catalog" group:"Secrets" sep:"none" placeholder:"FILE" help:"JSON list that adds to the catalog of secrets, which says what environment variable holds which. May be repeated. See docs/packs.md."`
+	ServiceSecret  map[string]string `name:"service-secret" yaml:"service-secret" group:"Secrets" placeholder:"TARGET/HEADER=NAME" help:"With --tools services: header of requests to the services of a target that holds a secret, by the secret's name, such as crm-v1/Crm-Key=CRM_KEY. May be repeated."`
 	NoTools        bool              `name:"no-session-tools" yaml:"no-session-tools" group:"What it serves" help:"Don't serve the tools with which models list, read and search the context files of their session's workspace. Every bridge that may does so otherwise."`
-	Timers         *bool             `yaml:"timers" group:"What it serves" negatable:"" help:"Keep the time of sessions: what is late is settled. Every bridge that may does so beside what else it serves, unless --no-timers says not to; with --timers it may serve nothing else."`
 	Ledger         string            `yaml:"ledger" group:"What it serves" placeholder:"FILE" help:"With --tools recorded: file that every execution is appended to."`
 
 	Worker     string        `yaml:"worker" group:"Host tools" placeholder:"NAME" help:"Which worker of the fleet this is: its host sessions are its alone. Default: the name in the file .worker of --workdir, made at the first start."`
@@ -72,6 +73,7 @@ type flags struct {
 	Grace       time.Duration `yaml:"grace" default:"20s" help:"For how long what runs may go on after SIGTERM."`
 	Name        string        `yaml:"name" default:"bridge" help:"Name of this bridge, for people."`
 
+	settings.Traces `yaml:",inline"`
 	settings.Daemon `yaml:",inline"`
 }
 
@@ -81,8 +83,8 @@ const keyVariable = "OPENAI_API_KEY"
 
 var program = settings.Program{
 	Name: "bridge",
-	Description: `Carries out what Refold sessions ask for: asks models, runs tools, keeps the
-time. Start as many as you like; those that serve the same share the work.
+	Description: `Carries out what Refold sessions ask for: asks models, runs tools, reads
+spaces. Start as many as you like; those that serve the same share the work.
 
 With the key in OPENAI_API_KEY, for sessions whose config says provider openai:
 
@@ -103,11 +105,9 @@ given to other bridges.`,
 	},
 	Groups: []kong.Group{
 		{Key: "What it serves", Title: "What it serves:"}, {Key: "Secrets", Title: "Secrets of packs:"}, {Key: "Host tools", Title: "Host tools:"}, {Key: "NATS", Title: "NATS:"}, {Key: "Models", Title: "Models of the network:"},
+		{Key: "Traces", Title: "Traces:"},
 	},
 }
-
-// keepsTime says whether this bridge settles wakes: it does unless told not to.
-func (f *flags) keepsTime() bool { return f.Timers == nil || *f.Timers }
 
 // parse reads flags, environment and config file; the first of them that has
 // a value wins. done says that help or the version was printed instead.
@@ -133,7 +133,7 @@ func (f *flags) validate() error {
 			return of.kind == kind
 		})
 	}
-	say(len(f.Models)+len(f.Tools) == 0 && f.Spaces == "" && (f.Timers == nil || !*f.Timers), "nothing to serve: give --model, --tools, --spaces, or --timers")
+	say(len(f.Models)+len(f.Tools) == 0 && f.Spaces == "", "nothing to serve: give --model, --tools, or --spaces")
 	say(has(f.Tools, kindHost) && f.Workdir == "", "--tools host: name the directory of host sessions with --workdir")
 	say(!has(f.Tools, kindHost) && f.Workdir != "", "--workdir: only --tools host has use for it")
 	say(has(f.Tools, kindRecorded) && f.Ledger == "", "--tools recorded: name the file of executions with --ledger")
@@ -151,6 +151,14 @@ func (f *flags) validate() error {
 	for name := range f.Secret {
 		say(!space.IsSecretName(name), "--secret "+name+": a secret's name is letters, digits and _, such as CRM_KEY")
 	}
+	for at := range f.ServiceSecret {
+		target, _, ok := strings.Cut(at, "/")
+		say(!ok, "--service-secret "+at+": write TARGET/HEADER=NAME, such as crm-v1/Crm-Key=CRM_KEY")
+		say(ok && !slices.ContainsFunc(f.Tools, func(text string) bool {
+			of := parseOffer(text)
+			return of.kind == kindServices && of.name == target
+		}), "--service-secret "+at+": no --tools services is served as "+target)
+	}
 	for name := range f.KeyFiles {
 		say(!slices.ContainsFunc(f.Models, func(text string) bool { return parseOffer(text).name == name }), "--key-file "+name+": no --model is served as "+name)
 	}
@@ -160,6 +168,7 @@ func (f *flags) validate() error {
 	say(f.Slots < 0 || f.Slots > 4096, "--slots: 0 to 4096")
 	say(f.BreakerFaults < 0 || f.BreakerFaults > 1000, "--breaker-faults: 0 to 1000")
 	say(f.BreakerPause < time.Second || f.BreakerPause > time.Hour, "--breaker-pause: 1s to 1h")
+	all = append(all, f.Validate())
 	say(f.Fair < 0 || f.Fair > 4096, "--fair: 0 to 4096")
 	say(f.ModelIdle <= 0, "--model-idle: more than nothing, such as 3m")
 	say(f.Grace <= 0, "--grace: more than nothing, such as 20s")

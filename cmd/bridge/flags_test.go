@@ -86,8 +86,7 @@ func TestArgumentsRefused(t *testing.T) {
 		config string
 		want   []string
 	}{
-		{name: "nothing to serve", want: []string{"--model", "--tools", "--timers"}},
-		{name: "nothing at all", args: []string{"--no-timers"}, want: []string{"--timers"}},
+		{name: "nothing to serve", want: []string{"--model", "--tools", "--spaces"}},
 		{name: "unknown flag", args: []string{"--moodel", "x"}, want: []string{"--moodel"}},
 		{name: "typo in the file", config: "moodel: [openai]", want: []string{"moodel", "unknown field"}},
 		{name: "wrong type in the file", config: "replicas: many", want: []string{"replicas"}},
@@ -97,8 +96,8 @@ func TestArgumentsRefused(t *testing.T) {
 		{name: "workdir without host", args: []string{"--model", "openai", "--workdir", "x"}, want: []string{"--workdir"}},
 		{name: "recorded tools without ledger", args: []string{"--tools", "recorded:x"}, want: []string{"--ledger"}},
 		{name: "several at once", args: []string{"--tools", "host", "--concurrency", "0", "--replicas", "9"}, want: []string{"--workdir", "--concurrency", "--replicas"}},
-		{name: "durability", args: []string{"--timers", "--durability", "never"}, want: []string{"--durability", "always"}},
-		{name: "monitoring address", args: []string{"--timers", "--monitor", "nats://a"}, want: []string{"--monitor", "nats://a"}},
+		{name: "durability", args: []string{"--model", "openai", "--durability", "never"}, want: []string{"--durability", "always"}},
+		{name: "monitoring address", args: []string{"--model", "openai", "--monitor", "nats://a"}, want: []string{"--monitor", "nats://a"}},
 		{name: "a key of nobody's", args: []string{"--model", "openai", "--key-file", "own=x"}, want: []string{"--key-file own", "no --model"}},
 		{name: "no time to be silent", args: []string{"--model", "openai", "--model-idle", "0s"}, want: []string{"--model-idle"}},
 		{name: "log level", args: []string{"--log-level", "loud"}, want: []string{"log-level", "debug"}},
@@ -123,32 +122,6 @@ func TestArgumentsRefused(t *testing.T) {
 				t.Errorf("stdout: got %q", stdout.String())
 			}
 		})
-	}
-}
-
-// Every bridge keeps time, one that serves nothing else if it is told to.
-func TestKeepsTime(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		config string
-		args   []string
-		want   bool
-	}{
-		{args: []string{"--model", "openai"}, want: true},
-		{args: []string{"--timers"}, want: true},
-		{args: []string{"--model", "openai", "--no-timers"}},
-		{config: "timers: true", want: true},
-		{config: "timers: false", args: []string{"--model", "openai"}},
-		{config: "timers: false", args: []string{"--timers"}, want: true},
-	} {
-		args := c.args
-		if c.config != "" {
-			args = append(args, "--config", write(t, "c.yaml", c.config))
-		}
-		f, _, err := parse(args, nil, io.Discard, io.Discard)
-		if err != nil || f.keepsTime() != c.want {
-			t.Errorf("%v %s: got %v (%v), want %v", c.args, c.config, f.keepsTime(), err, c.want)
-		}
 	}
 }
 

@@ -26,7 +26,7 @@ func (o *offers) openMCP(of offer, env settings.Environment, log *slog.Logger) e
 	if err != nil {
 		return err
 	}
-	servers, err := mcp.New(config, lock, mcp.Options{Target: of.name, Env: env, Version: settings.Version(), Logger: log})
+	servers, err := mcp.New(config, lock, mcp.Options{Target: of.name, Env: env, Secrets: o.secrets, Version: settings.Version(), Logger: log})
 	if err != nil {
 		return err
 	}

@@ -39,30 +39,45 @@ func Main(ctx context.Context, args, environ []string, stdout, stderr io.Writer)
 }
 
 func run(ctx context.Context, f *flags, env settings.Environment, stderr io.Writer) (err error) {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(f.LogLevel)); err != nil {
+	log, err := f.Logger(stderr, f.TraceIDs(env, f.Prefix))
+	if err != nil {
 		return err
 	}
-	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))
+	telemetry, err := f.StartTelemetry(ctx, program, env, log)
+	if err != nil {
+		return err
+	}
+	defer telemetry.Close()
+	if log, err = telemetry.Logger(ctx, &f.Daemon, env, log, f.TraceIDs(env, f.Prefix)); err != nil {
+		return err
+	}
 	offered, err := open(f, env, log)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if closed := offered.close(); err == nil {
-			err = closed
-		}
-	}()
+	defer func() { err = errors.Join(err, offered.close()) }()
+	tracer, err := f.Start(ctx, env, program.Name, f.Prefix, telemetry, log)
+	if err != nil {
+		return err
+	}
+	if tracer != nil {
+		defer func() { err = errors.Join(err, tracer.Close()) }()
+	}
+	told, measured := settings.Observe(tracer, telemetry, env)
 	b, err := bridge.Connect(ctx, bridge.Options{
 		URL: f.NATS, Creds: f.Creds, Context: f.Context, Prefix: f.Prefix, InboxPrefix: f.Inbox, Name: f.Name,
 		Provision: f.Provision, Replicas: f.Replicas, Grace: f.Grace, Version: settings.Version(), Logger: log,
-		Secrets: offered.secrets(f, env), SecretNames: f.secretNames(), SecretsCatalogs: f.SecretsCatalog, LookupEnv: env.Lookup,
-		Slots: f.Slots, Durability: f.Durability, Monitor: f.Monitor, SystemCreds: f.SystemCreds,
+		Secrets: offered.given(f, env), SecretNames: offered.secretNames(f), SecretsCatalogs: f.SecretsCatalog, LookupEnv: env.Lookup,
+		Slots: f.Slots, Durability: f.Durability, Monitor: f.Monitor, SystemCreds: f.SystemCreds, Observe: told,
 	})
 	if err != nil {
 		return err
 	}
 	defer b.Close()
+	if measured != nil {
+		measured.Reads(b.Stats)
+	}
+	telemetry.Reads(b.NotReady)
 	if err := offered.mayServeShell(b, f); err != nil {
 		return err
 	}
@@ -75,9 +90,6 @@ func run(ctx context.Context, f *flags, env settings.Environment, stderr io.Writ
 	}
 	defer stop()
 	defer offered.startHosts(ctx, b, f, log)()
-	if err := keepTime(ctx, b, f, log); err != nil {
-		return err
-	}
 	if err := serveSessionTools(ctx, b, f, log); err != nil {
 		return err
 	}

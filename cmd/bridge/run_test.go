@@ -276,7 +276,7 @@ func TestRunsWithHostTools(t *testing.T) {
 	if status != statusDone {
 		t.Errorf("status: got %d, want %d", status, statusDone)
 	}
-	for _, want := range []string{"msg=bridge_starts", `targets="llm/echo llm/openai tool/host tool/host-w1 tool/refold wake/-"`, "msg=sandbox", "openai_key_given=true", "prefix=refold", "concurrency=16", "msg=bridge_stopped", "started=6 settled=6"} {
+	for _, want := range []string{"msg=bridge_starts", `targets="llm/echo llm/openai tool/host tool/host-w1 tool/refold"`, "msg=sandbox", "openai_key_given=true", "prefix=refold", "concurrency=16", "msg=bridge_stopped", "started=6 settled=6"} {
 		if !strings.Contains(log, want) {
 			t.Errorf("the log lacks %s:\n%s", want, log)
 		}

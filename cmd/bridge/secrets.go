@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/cmd/settings"
@@ -13,9 +14,9 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// secrets returns where the bridge looks for secrets: the files of --secret, the
+// given returns where the bridge looks for secrets before the environment: the files of --secret, the
 // folder of --secrets, then what the file of --spaces says of the space.
-func (o *offers) secrets(f *flags, env settings.Environment) (all []bridge.Secrets) {
+func (o *offers) given(f *flags, env settings.Environment) (all []bridge.Secrets) {
 	for _, name := range slices.Sorted(maps.Keys(f.Secret)) {
 		all = append(all, bridge.SecretFile(name, f.Secret[name]))
 	}
@@ -28,20 +29,37 @@ func (o *offers) secrets(f *flags, env settings.Environment) (all []bridge.Secre
 	return all
 }
 
-// secretNames are the secrets that are given, whatever pack needs them. Those of a
-// folder that can't be read are told of when one is needed.
-func (f *flags) secretNames() []string {
-	names := slices.Sorted(maps.Keys(f.Secret))
+// secretNames are the secrets that are given, whatever pack needs them, and those
+// that MCP servers and services are given. Those of a folder that can't be read are
+// told of when one is needed.
+func (o *offers) secretNames(f *flags) (all []bridge.SecretName) {
+	add := func(space string, names ...string) {
+		for _, name := range names {
+			all = append(all, bridge.SecretName{Space: space, Name: name})
+		}
+	}
+	add("", slices.Sorted(maps.Keys(f.Secret))...)
+	add("", slices.Sorted(maps.Values(f.ServiceSecret))...)
+	for _, servers := range o.mcp {
+		add("", servers.SecretNames()...)
+	}
+	if o.spaces != nil {
+		for _, target := range o.spaces.Targets {
+			for of, source := range target.Spaces {
+				add(strings.TrimSuffix(of, spaces.AnySpace), slices.Sorted(maps.Keys(source.Secrets))...)
+			}
+		}
+	}
 	if f.SecretsDir == "" {
-		return names
+		return all
 	}
 	entries, _ := os.ReadDir(f.SecretsDir)
 	for _, e := range entries {
 		if space.IsSecretName(e.Name()) {
-			names = append(names, e.Name())
+			add("", e.Name())
 		}
 	}
-	return names
+	return all
 }
 
 // ofSpaces are the secrets that the file of --spaces gives to spaces.

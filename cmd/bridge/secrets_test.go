@@ -39,7 +39,7 @@ targets:
 	o := &offers{spaces: config}
 	env := settings.Environment{"TWO_OF_CRM": "two of crm", "ONE_OF_ALL": "one of all", "FOUR": "four of all", "FIVE": "never"}
 	find := func(f *flags, space, name string) string {
-		for _, source := range o.secrets(f, env) {
+		for _, source := range o.given(f, env) {
 			value, err := source.Secret(t.Context(), space, name)
 			if err != nil {
 				t.Fatal(err)
@@ -82,7 +82,7 @@ func TestSecretFlagsThatAreWrong(t *testing.T) {
 		{[]string{"--secrets-catalog", filepath.Join(t.TempDir(), "none.json")}, "no such file"},
 	} {
 		var stderr bytes.Buffer
-		status := Main(t.Context(), append(c.args, "--timers", "--nats", "nats://127.0.0.1:1"), nil, io.Discard, &stderr)
+		status := Main(t.Context(), append(c.args, "--model", "echo=scripted:echo", "--nats", "nats://127.0.0.1:1"), nil, io.Discard, &stderr)
 		if status == 0 || !strings.Contains(stderr.String(), c.want) {
 			t.Errorf("%v: status %d, %q, want %q", c.args, status, stderr.String(), c.want)
 		}
@@ -97,25 +97,33 @@ func TestSecretsThatAreTooShortAreToldOfAtTheStart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	f := &flags{SecretsDir: dir, Secret: map[string]string{"GIVEN": filepath.Join(dir, "SHORT")}}
-	if got := strings.Join(f.secretNames(), " "); got != "GIVEN LONG SHORT" {
-		t.Errorf("looked at: got %s", got)
+	config := filepath.Join(dir, "spaces.yaml")
+	if err := os.WriteFile(config, []byte("targets: {packs: {spaces: {crm: {packs: true, secrets: {OF_CRM: {file: SHORT}}}, '*': {packs: true, secrets: {OF_ALL: {env: ANY}}}}}}"), 0o600); err != nil {
+		t.Fatal(err)
 	}
 	server := bustest.Server(t)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	lines, stderr := io.Pipe()
 	go func() {
-		Main(ctx, []string{"--secrets", dir, "--timers", "--nats", server.URL()}, nil, io.Discard, stderr)
+		Main(ctx, []string{
+			"--secrets", dir, "--secret", "GIVEN=" + filepath.Join(dir, "SHORT"), "--spaces", config, "--nats", server.URL(),
+		}, []string{"ANY=abc"}, io.Discard, stderr)
 		stderr.Close()
 	}()
 	var log strings.Builder
 	for scan := bufio.NewScanner(lines); scan.Scan(); {
-		if log.WriteString(scan.Text() + "\n"); strings.Contains(scan.Text(), "secret_not_redacted") {
+		if log.WriteString(scan.Text() + "\n"); strings.Count(log.String(), "secret_not_redacted") == 4 {
 			stop()
 		}
 	}
-	if got := log.String(); strings.Contains(got, "12345") || strings.Contains(got, "secret=LONG") || !strings.Contains(got, "secret=SHORT") {
+	got := log.String()
+	for _, name := range []string{"SHORT", "GIVEN", "OF_CRM", "OF_ALL"} {
+		if !strings.Contains(got, "secret="+name) {
+			t.Errorf("%s is not told of", name)
+		}
+	}
+	if strings.Contains(got, "12345") || strings.Contains(got, "secret=LONG") {
 		t.Errorf("got %s", got)
 	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,8 +9,8 @@ import (
 
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/cmd/settings"
-	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/llm/recorded"
+	"github.com/refold/refold/internal/secrets"
 	"github.com/refold/refold/internal/spaces"
 	"github.com/refold/refold/internal/tools/mcp"
 	"github.com/refold/refold/internal/tools/service"
@@ -44,6 +43,7 @@ type offers struct {
 	mcp      []*mcp.Servers   // of MCP servers
 	hosts    []hosting        // host tools: workers of fleets
 	spaces   *spaces.Config   // nil: none
+	secrets  secrets.Chain
 	ledger   *recorded.Ledger // nil: none
 
 	shellDials bool // commands of the host tools may use the network
@@ -83,6 +83,14 @@ func open(f *flags, env settings.Environment, log *slog.Logger) (*offers, error)
 			all = append(all, fmt.Errorf("--spaces: %w", err))
 		}
 	}
+	catalog, err := secrets.NewCatalog(env.Lookup, f.SecretsCatalog...)
+	if err != nil {
+		all = append(all, fmt.Errorf("--secrets-catalog: %w", err))
+	}
+	for _, s := range o.given(f, env) {
+		o.secrets = append(o.secrets, s)
+	}
+	o.secrets = append(o.secrets, catalog)
 	for _, text := range f.Tools {
 		of := parseOffer(text)
 		if of.kind == kindMCP {
@@ -150,20 +158,4 @@ func (o *offers) serve(b *bridge.Bridge, f *flags, env settings.Environment) err
 	}
 	all = append(all, serveSpaces(b, o.spaces, f))
 	return errors.Join(all...)
-}
-
-// keepTime makes b keep the time of sessions. A bridge that was not asked to
-// and may not is a bridge all the same: where each role has rights of its own,
-// others keep time.
-func keepTime(ctx context.Context, b *bridge.Bridge, f *flags, log *slog.Logger) error {
-	if !f.keepsTime() {
-		return nil
-	}
-	err := b.Timers(ctx)
-	var denied *bus.PermissionError
-	if f.Timers == nil && errors.As(err, &denied) {
-		log.Warn("keeps_no_time", "error", err.Error(), "do", "say --no-timers, or grant it as docs/operations.md says")
-		return nil
-	}
-	return err
 }

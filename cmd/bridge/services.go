@@ -13,7 +13,12 @@ import (
 
 // openServices makes --tools [NAME=]services[:SERVICE,SERVICE].
 func (o *offers) openServices(of offer, f *flags, log *slog.Logger) (bridge.Executor, error) {
-	options := service.Options{Target: of.name, Prefix: f.Prefix, Logger: log.With("target", of.name)}
+	options := service.Options{Target: of.name, Prefix: f.Prefix, Logger: log.With("target", of.name), Headers: map[string]string{}, Secrets: o.secrets}
+	for at, name := range f.ServiceSecret {
+		if target, header, _ := strings.Cut(at, "/"); target == of.name {
+			options.Headers[header] = name
+		}
+	}
 	if of.file != "" {
 		options.Only = strings.Split(of.file, ",")
 	}

@@ -65,7 +65,7 @@ func serveSessionTools(ctx context.Context, b *bridge.Bridge, f *flags, log *slo
 		return nil
 	}
 	tools := sessiontools.New(b.Blob)
-	tools.Reads = b.Reads
+	tools.Packs = b
 	err := b.SessionTools(ctx, tools, f.options("tool/"+sessiontools.Target)...)
 	var denied *bus.PermissionError
 	if errors.As(err, &denied) {

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,6 +21,7 @@ import (
 // approvalsCommand lists what waits for a person.
 type approvalsCommand struct {
 	Session string `arg:"" optional:"" help:"The session; without one all of them, which reads every notice that is kept."`
+	asJSON
 }
 
 // Run prints the calls that wait, each with how to decide over it.
@@ -34,6 +34,14 @@ func (a approvalsCommand) Run(ctx context.Context, s streams, conn connection) e
 	waiting, err := approvals(ctx, c, a.Session)
 	if err != nil {
 		return err
+	}
+	if a.JSON {
+		for _, one := range waiting {
+			if err := printJSON(s.out, approvalJSON(one)); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	if len(waiting) == 0 {
 		_, err := fmt.Fprintln(s.out, "no call waits for approval")
@@ -49,6 +57,18 @@ func (a approvalsCommand) Run(ctx context.Context, s streams, conn connection) e
 		fmt.Fprintf(s.out, "  refold approve %s %s    refold deny %s %s --reason …\n", one.Session, one.Call, one.Session, one.Call)
 	}
 	return nil
+}
+
+// approvalJSON is a call that waits, as programs read it.
+type approvalJSON struct {
+	Session   string `json:"session"`
+	Run       uint32 `json:"run"`
+	Call      string `json:"call"`
+	ToolID    string `json:"tool_id"`
+	ToolName  string `json:"tool_name"`
+	Arguments string `json:"arguments"` // as the model wrote them; empty is {}
+	ArgsHash  string `json:"args_hash"`
+	Deadline  int64  `json:"deadline"` // Unix ms
 }
 
 // approvals returns what waits in a session, or in all.
@@ -138,16 +158,6 @@ func (a approveCommand) Run(ctx context.Context, s streams, conn connection) err
 	return a.decide(ctx, s, conn, "approved", confirm, func(c *client.Client, one client.Approval) (uint64, error) {
 		return c.Approve(ctx, one, client.DecideOptions{Reason: a.Reason, Arguments: a.Args})
 	})
-}
-
-// isTerminal reports whether a person is at the other end of a stream.
-func isTerminal(stream any) bool {
-	f, ok := stream.(interface{ Stat() (os.FileInfo, error) })
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 // denyCommand refuses a call. It asks nothing: a call that was denied by mistake

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os/exec"
 	"slices"
 	"strings"
 	"time"
@@ -24,6 +25,7 @@ type benchCommand struct {
 	Growth   benchGrowth   `cmd:"" help:"What an event costs with 100, 1,000, … sessions in the streams."`
 	Calls    benchCalls    `cmd:"" help:"Tool calls a second that one bridge carries out, and what a call takes beside its tool."`
 	Prefix   benchPrefix   `cmd:"" help:"Which share of what a recording's conversations send to a model a prompt cache can hold."`
+	Part     benchPart     `cmd:"" hidden:""`
 	Handover benchHandover `cmd:"" help:"For how long nothing is said of a session-actor's lanes when it is told to end, or killed."`
 }
 
@@ -36,6 +38,8 @@ type benchRuns struct {
 	Rounds     int      `default:"1" help:"Measure each row so often, the sides by turns, and tell the round with the median ratio."`
 	CPUProfile string   `name:"cpuprofile" type:"path" placeholder:"DIR" help:"Write a CPU profile of each side of each row."`
 	Replicas   int      `default:"1" help:"3 runs three servers as a cluster, on loopback."`
+	Processes  bool     `help:"Give the server, the session-actor, the bridge and the clients a process each, on loopback, and compare a bridge that is told --durability with one of default options."`
+	Telemetry  bool     `help:"Compare Refold that keeps metrics and traces a tenth of the runs with one that does neither."`
 	benchPlace
 }
 
@@ -75,6 +79,9 @@ func (b benchRuns) Run(ctx context.Context, s streams) error {
 	if b.Runs < 0 || b.Runs == 0 && b.Seconds <= 0 || b.Replicas < 1 || b.Rounds < 1 || slices.ContainsFunc(b.InFlight, func(n int) bool { return n < 1 }) {
 		return &statusError{statusUsage, "bench: --seconds, --runs, --rounds, --replicas and --in-flight are above zero"}
 	}
+	if b.Processes && (b.Replicas > 1 || b.Telemetry) {
+		return &statusError{statusUsage, "bench: --processes runs one server and measures nothing else: leave --replicas and --telemetry out"}
+	}
 	o := b.options(s, b.Runs)
 	o.InFlight, o.Replicas, o.Rounds, o.Profiles = b.InFlight, b.Replicas, b.Rounds, b.CPUProfile
 	o.For = time.Duration(b.Seconds * float64(time.Second))
@@ -84,6 +91,14 @@ func (b benchRuns) Run(ctx context.Context, s streams) error {
 			return err
 		}
 		o.Durabilities = append(o.Durabilities, d)
+	}
+	if b.Processes {
+		o.Processes = func(p bench.Part) *exec.Cmd { return startPart(s, p) }
+		return b.compare(ctx, s, o, "told")
+	}
+	if b.Telemetry {
+		o.Telemetry = startTelemetry
+		return b.compare(ctx, s, o, "without")
 	}
 	if b.JSON {
 		out := json.NewEncoder(s.out)

@@ -131,7 +131,7 @@ func TestBenchGrowth(t *testing.T) {
 func TestBenchRefuses(t *testing.T) {
 	t.Parallel()
 	for _, args := range []string{
-		"runs --in-flight 0", "runs --seconds 0", "runs --runs -1", "runs --rounds 0", "runs --replicas 0", "runs --durability sometimes",
+		"runs --in-flight 0", "runs --seconds 0", "runs --runs -1", "runs --rounds 0", "runs --replicas 0", "runs --processes --replicas 3", "runs --durability sometimes",
 		"growth --growth-max 50", "growth --growth-min 0", "growth --recent=-1",
 	} {
 		var out, errOut strings.Builder
@@ -140,4 +140,25 @@ func TestBenchRefuses(t *testing.T) {
 			t.Errorf("%s: status %d, want %d: %s%s", args, got, want, out.String(), errOut.String())
 		}
 	}
+}
+
+// TestBenchProcesses: each program has a process of its own, and they end with the
+// measurement.
+func TestBenchProcesses(t *testing.T) {
+	t.Setenv(mainEnv, "1")
+	row := wantKeys(t, runBench(t, "--processes", "--runs", "20", "--json", "--durability", "always", "--in-flight", "5"), `
+		durability in_flight told_runs_s runs_s ratio ratios told_p50_ms p50_ms told_cpu_ms_per_run cpu_ms_per_run
+		told_commits_per_run commits_per_run`)
+	for _, key := range []string{"told_runs_s", "runs_s", "ratio", "told_commits_per_run", "commits_per_run"} {
+		above(t, row, key)
+	}
+}
+
+// TestBenchTelemetry: Refold that measures and traces, beside one that does neither.
+func TestBenchTelemetry(t *testing.T) {
+	t.Parallel()
+	row := wantKeys(t, runBench(t, "--telemetry", "--runs", "20", "--json", "--durability", "interval", "--in-flight", "5"), `
+		durability in_flight without_runs_s runs_s ratio ratios without_p50_ms p50_ms without_cpu_ms_per_run cpu_ms_per_run
+		without_commits_per_run commits_per_run`)
+	above(t, row, "ratio")
 }

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/refold/refold/actors/session"
@@ -19,6 +19,7 @@ type checkCommand struct {
 	Session  string        `placeholder:"SESSION" help:"Check what this session has instead: its own registry, and its config."`
 	Coverage string        `enum:"warn,fail," default:"" placeholder:"warn|fail" help:"What to do if something is missing: warn, or fail with exit status 1. Default: what the record's policy says, else warn."`
 	Within   time.Duration `default:"2s" help:"For how long to wait for bridges that don't answer, as after a start of everything."`
+	asJSON
 }
 
 // Help is what the help says beside the flags.
@@ -32,9 +33,6 @@ the workspace, and the workspace tools that its catalogs name, and stored files.
     refold tools check --coverage fail --within 1m       wait for a deployment, fail if it is not whole
     refold tools check record.json                       before it is published`
 }
-
-// discoverEach is the least time between two questions who is there.
-const discoverEach = 100 * time.Millisecond
 
 // checked is what is checked.
 type checked struct {
@@ -78,9 +76,14 @@ func (c checkCommand) Run(ctx context.Context, s streams, conn connection) error
 			return err
 		}
 	}
-	if err := c.discover(ctx, b, &what.coverage); err != nil {
+	bridges, err := listen(ctx, s, b, c.Within, func(served map[string]int) bool {
+		what.served = served
+		return what.isServed()
+	})
+	if err != nil {
 		return err
 	}
+	what.served = bridges.served()
 	return c.tell(s, what)
 }
 
@@ -149,48 +152,17 @@ func absentDescriptors(ctx context.Context, b *bus.Bus, registry *planner.Regist
 	return absent, nil
 }
 
-// discover asks who serves what until nothing is missing or the time is over.
-func (c checkCommand) discover(ctx context.Context, b *bus.Bus, covered *coverage) error {
-	within := time.NewTimer(c.Within)
-	defer within.Stop()
-	for last := false; ; {
-		running, err := b.Discover(ctx, "bridge")
-		if err != nil {
-			return err
-		}
-		covered.served = map[string]int{}
-		for _, bridge := range running {
-			for _, target := range strings.Fields(bridge.Metadata["targets"]) {
-				covered.served[target]++
-			}
-		}
-		if last || covered.isServed() {
-			return nil
-		}
-		again := time.NewTimer(discoverEach)
-		select {
-		case <-again.C:
-		case <-within.C:
-			last = true // what came up meanwhile counts
-		case <-ctx.Done():
-			again.Stop()
-			return ctx.Err()
-		}
-		again.Stop()
-	}
-}
-
-// tell prints the table and the verdict, and fails if it must.
+// tell prints who serves what and the verdict, and fails if it must.
 func (c checkCommand) tell(s streams, what *checked) error {
 	needs := what.needs()
-	if err := printNeeds(s.out, needs); err != nil {
-		return err
+	missing := uncovered(needs)
+	var err error
+	if c.JSON {
+		err = c.printJSON(s.out, what, needs)
+	} else {
+		err = c.print(s.out, what, needs)
 	}
-	missing, verdict := uncovered(needs), "covered"
-	if len(missing) > 0 {
-		verdict = "NOT covered"
-	}
-	if _, err := fmt.Fprintf(s.out, "\n%s: %s, for %s\n", verdict, what.tally(), what.where); err != nil {
+	if err != nil {
 		return err
 	}
 	for _, line := range warnings(missing) {
@@ -200,4 +172,43 @@ func (c checkCommand) tell(s streams, what *checked) error {
 		return &statusError{statusFailed, ""}
 	}
 	return nil
+}
+
+// print prints the table and the verdict for people.
+func (checkCommand) print(out io.Writer, what *checked, needs []need) error {
+	if err := printNeeds(out, needs); err != nil {
+		return err
+	}
+	verdict := "covered"
+	if len(uncovered(needs)) > 0 {
+		verdict = "NOT covered"
+	}
+	_, err := fmt.Fprintf(out, "\n%s: %s, for %s\n", verdict, what.tally(), what.where)
+	return err
+}
+
+// needJSON is a need, as programs read it.
+type needJSON struct {
+	Need     string   `json:"need"`
+	Target   string   `json:"target"`
+	Bridges  int      `json:"bridges"`
+	ServedBy string   `json:"served_by,omitempty"`
+	Missing  []string `json:"missing,omitempty"`
+}
+
+// verdictJSON is what a check comes to, as programs read it.
+type verdictJSON struct {
+	Covered bool   `json:"covered"`
+	Of      string `json:"of"`
+	Summary string `json:"summary"`
+}
+
+// printJSON prints the needs and, last, the verdict.
+func (checkCommand) printJSON(out io.Writer, what *checked, needs []need) error {
+	for _, n := range needs {
+		if err := printJSON(out, needJSON{n.what, n.target, what.served[n.target], n.by, n.lacking}); err != nil {
+			return err
+		}
+	}
+	return printJSON(out, verdictJSON{len(uncovered(needs)) == 0, what.where, what.tally()})
 }

@@ -116,6 +116,10 @@ func TestToolsCheck(t *testing.T) {
 	like(t, "unpublished", out, `(?s)^TOOL .*\nmail\.send +tool/mail +nobody serves it: [^;\n]*\nconfig\.provider +llm/openai +1 bridge\n`+
 		`\nNOT covered: 0 of 1 tools, 1 of 1 in the config, for `+regexp.QuoteMeta(unpublished)+`, which new sessions don't pin\n$`)
 	like(t, "unpublished", errOut, `^refold: warning: tool/mail: nobody serves it: .* \(mail\.send\)\n$`)
+	out, _ = w.does(0, "tools", "check", unpublished, "--within", "1ms", "--json")
+	like(t, "as JSON", out, `^\{"need":"mail\.send","target":"tool/mail","bridges":0,"missing":\["nobody serves it: [^"]*"\]\}\n`+
+		`\{"need":"config\.provider","target":"llm/openai","bridges":1,"served_by":"1 bridge"\}\n`+
+		`\{"covered":false,"of":"`+regexp.QuoteMeta(unpublished)+`, which new sessions don't pin","summary":"0 of 1 tools, 1 of 1 in the config"\}\n$`)
 	w.does(0, "install", unpublished)
 
 	failing := []string{"tools", "check", "--within", "1ms", "--coverage", "fail"}

@@ -2,15 +2,18 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"syscall"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/cmd/settings"
 	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/subjects"
 )
 
 // cli is every command. The order is that of the help.
@@ -34,9 +37,14 @@ type cli struct {
 	Approve   approveCommand   `cmd:"" help:"Let a call run that waits for a person, perhaps with other arguments."`
 	Deny      denyCommand      `cmd:"" help:"Refuse a call that waits for a person."`
 
-	Tail    tailCommand    `cmd:"" help:"Follow what happens in a session, or in all."`
-	View    viewCommand    `cmd:"" help:"Show what a session looks like now, as JSON."`
+	Sessions   sessionsCommand   `cmd:"" help:"List sessions: state, what each waits for, model, age, last words."`
+	Transcript transcriptCommand `cmd:"" help:"Print a session's conversation, to be read by people, programs or another model."`
+	Log        logCommand        `cmd:"" help:"Print a session's events with their whole content."`
+	Tail       tailCommand       `cmd:"" help:"Follow what happens in a session, or in all."`
+	View       viewCommand       `cmd:"" help:"Show what a session looks like now, as JSON."`
+
 	Replay  replayCommand  `cmd:"" help:"Fold a session's events from sequence zero and print the hash of its state."`
+	Trace   traceCommand   `cmd:"" help:"Show what took how long in a session's runs, or export it to OpenTelemetry."`
 	Verify  verifyCommand  `cmd:"" help:"Fold a session, or all, again, and say what is not as it was stored; exit status 1 then."`
 	Release releaseCommand `cmd:"" help:"End a session's quarantine, once its cause is known: say what it is and what comes of that, and ask."`
 	Decode  decodeCommand  `cmd:"" help:"Turn msgpack on standard input into JSON."`
@@ -57,8 +65,12 @@ type cli struct {
 	ChaosPart chaosPartCommand `cmd:"" hidden:""`
 
 	Roles   rolesCommand   `cmd:"" help:"Write accounts and keys for NATS servers, each with the rights of a role; try them."`
+	Timers  timersCommand  `cmd:"" help:"Schedule the deadlines of all sessions again, when their stream is lost."`
 	Streams streamsCommand `cmd:"" help:"List the streams, buckets and consumers, or print one as the JetStream API takes it."`
-	Version versionCommand `cmd:"" help:"Print the version."`
+	Version versionCommand `cmd:"" help:"Print the version, as --version does."`
+
+	Completion completionCommand `cmd:"" help:"Print the completion script of a shell: bash, zsh or fish."`
+	Complete   completeCommand   `cmd:"" hidden:""`
 }
 
 // connection says how to reach NATS.
@@ -90,6 +102,21 @@ type streams struct {
 	out, err io.Writer
 }
 
+// asJSON is the flag of commands that print facts.
+type asJSON struct {
+	JSON bool `name:"json" help:"Print JSON, an object a line, and nothing else on standard output."`
+}
+
+// printJSON prints a value as JSON on a line of its own.
+func printJSON(out io.Writer, v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "%s\n", text)
+	return err
+}
+
 // statusError ends the program with a status other than 1. An empty text
 // prints nothing: the command has said it already.
 type statusError struct {
@@ -101,9 +128,10 @@ func (e *statusError) Error() string { return e.text }
 
 // Exit statuses, as `refold --help` tells them.
 const (
-	statusFailed = 1 // it could not be done, or the run failed
-	statusUsage  = 2 // the arguments are wrong
-	statusLeft   = 3 // what was done is right, and there was no time for all of it
+	statusFailed      = 1   // it could not be done, or the run failed
+	statusUsage       = 2   // the arguments are wrong
+	statusLeft        = 3   // what was done is right, and there was no time for all of it
+	statusInterrupted = 130 // Ctrl-C
 )
 
 const description = `Durable LLM agent sessions on NATS JetStream.
@@ -112,7 +140,8 @@ Begin with "refold demo". Then "refold dev" in one terminal and
 "refold run hello 'What is here?'" in another.
 
 Exit status: 0 done, 1 it failed (or the run did), 2 the arguments are wrong,
-3 all that was done is right, and there was no time for the rest (chaos --for).`
+3 all that was done is right, and there was no time for the rest (chaos --for),
+130 it was stopped by Ctrl-C. "refold dev" ends with 0 then.`
 
 // Main runs one command until it is done or ctx ends, and returns the exit
 // status.
@@ -127,49 +156,105 @@ func Main(ctx context.Context, args []string, in io.Reader, out, errOut io.Write
 		}
 	}()
 	var c cli
-	parser, err := kong.New(&c,
-		kong.Name("refold"), kong.Description(description), kong.Writers(out, errOut),
-		kong.ExplicitGroups([]kong.Group{{Key: "NATS", Title: "NATS:"}}),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-		kong.Exit(func(status int) { panic(exitStatus(status)) }),
-	)
+	parser, err := newParser(&c, out, errOut)
 	if err != nil {
 		fmt.Fprintln(errOut, "refold:", err)
 		return statusFailed
 	}
-	if len(args) == 0 {
+	switch {
+	case len(args) == 0:
 		args = []string{"--help"}
+	case args[0] == "--version": // no flag of all commands: one of them has its own
+		args = []string{"version"}
 	}
 	command, err := parser.Parse(args)
+	if err == nil {
+		err = checkSession(command)
+	}
 	if err != nil {
-		fmt.Fprintf(errOut, "refold: %v; see %s --help\n", err, commandOf(err))
+		fmt.Fprintf(errOut, "refold: %v; see %s --help\n", err, commandOf(command, err))
 		return statusUsage
 	}
 	if c.Raw {
 		out, errOut = settings.Raw(out), settings.Raw(errOut)
 	}
 	command.BindTo(ctx, (*context.Context)(nil))
-	err = command.Run(streams{in, out, errOut}, c.connection)
-	var ended *statusError
+	return exitOf(ctx, errOut, command.Run(streams{in, out, errOut}, c.connection, parser))
+}
+
+func newParser(c *cli, out, errOut io.Writer) (*kong.Kong, error) {
+	return kong.New(c,
+		kong.Name("refold"), kong.Description(description), kong.Writers(out, errOut),
+		kong.ExplicitGroups([]kong.Group{{Key: "NATS", Title: "NATS:"}}),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.Exit(func(status int) { panic(exitStatus(status)) }),
+	)
+}
+
+// checkSession returns an error if an argument can be no session's name.
+func checkSession(command *kong.Context) error {
+	for _, p := range command.Path {
+		if p.Positional == nil || p.Positional.Name != "session" {
+			continue
+		}
+		if sid := p.Positional.Target.String(); sid != "" {
+			if err := subjects.ValidSession(sid); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// exitOf says why a command ended, and returns the exit status.
+func exitOf(ctx context.Context, errOut io.Writer, err error) int {
+	var own *statusError
+	status, text := statusFailed, "stopped"
 	switch {
 	case err == nil:
 		return 0
-	case errors.As(err, &ended):
-		if ended.text != "" {
-			fmt.Fprintln(errOut, "refold:", ended.text)
-		}
-		return ended.status
-	case ctx.Err() != nil:
-		fmt.Fprintln(errOut, "refold: stopped")
-		return statusFailed
+	case errors.As(err, &own):
+		status, text = own.status, own.text
+	case ctx.Err() == nil:
+		text = err.Error()
 	}
-	fmt.Fprintln(errOut, "refold:", err)
-	return statusFailed
+	if errors.Is(err, client.ErrCursor) {
+		status = statusUsage
+	}
+	if ctx.Err() != nil && status == statusFailed {
+		status = statusOf(ctx)
+	}
+	if text != "" {
+		fmt.Fprintln(errOut, "refold:", text)
+	}
+	return status
+}
+
+// stoppedBy is the cause of a context that a signal ended.
+type stoppedBy syscall.Signal
+
+func (s stoppedBy) Error() string { return syscall.Signal(s).String() }
+
+// Is says that it is the end of a context like any other: libraries return the
+// cause of a context where others return its error.
+func (stoppedBy) Is(target error) bool { return target == context.Canceled }
+
+// statusOf returns the exit status of a command that was stopped: as of a
+// process that the signal killed.
+func statusOf(ctx context.Context) int {
+	var by stoppedBy
+	if errors.As(context.Cause(ctx), &by) {
+		return 128 + int(by)
+	}
+	return statusInterrupted
 }
 
 // commandOf returns the program and, as far as it was understood, the command whose
 // arguments err is about.
-func commandOf(err error) string {
+func commandOf(command *kong.Context, err error) string {
+	if command != nil && command.Selected() != nil {
+		return command.Selected().FullPath()
+	}
 	var wrong *kong.ParseError
 	if errors.As(err, &wrong) && wrong.Context != nil && wrong.Context.Selected() != nil {
 		return wrong.Context.Selected().FullPath()

@@ -40,9 +40,42 @@ func (s steerCommand) Run(ctx context.Context, std streams, conn connection) err
 	if err != nil {
 		return err
 	}
-	return ask(ctx, std.out, conn, s.Session, func(c *client.Client) (uint64, error) {
-		return c.Steer(ctx, s.Session, text, s.options(""))
+	c, err := conn.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	before, unknown := c.View(ctx, s.Session)
+	var seq uint64
+	v, err := taken(ctx, c, s.Session, func(c *client.Client) (uint64, error) {
+		seq, err = c.Steer(ctx, s.Session, text, s.options(""))
+		return seq, err
 	})
+	if err != nil {
+		return err
+	}
+	if unknown != nil {
+		before.Run = new(session.ViewRun) // nobody can tell that none was active
+	}
+	if run := startedBy(seq, &before, &v); run != 0 {
+		fmt.Fprintf(std.out, "no run was active: the steer started run %d; refold run asks for a run and follows it\n", run)
+	}
+	_, err = fmt.Fprintln(std.out, standing(&v))
+	return err
+}
+
+// startedBy returns the run that the steer at seq started because none was active;
+// 0 if it went to one that was, or that can't be told.
+func startedBy(seq uint64, before, after *session.View) uint32 {
+	switch {
+	case after.Run != nil && after.Run.Seq == seq:
+		return after.Run.Number
+	case before.Run != nil || after.Run != nil || after.Last == nil:
+		return 0
+	case before.Last == nil && after.Last.Number == 1, before.Last != nil && after.Last.Number == before.Last.Number+1:
+		return after.Last.Number // it is over already
+	}
+	return 0
 }
 
 // cancelCommand ends a run at once.
@@ -147,7 +180,7 @@ func standing(v *session.View) string {
 		text += ", waits for " + v.WaitsFor
 	}
 	if v.Run != nil && len(v.Run.Steers) > 0 {
-		text += fmt.Sprintf(", %d steers wait for its next turn", len(v.Run.Steers))
+		text += fmt.Sprintf(", %s for its next turn", count(len(v.Run.Steers), "steer"))
 	}
 	if len(v.Queue) > 0 {
 		text += fmt.Sprintf(", %d queued", len(v.Queue))

@@ -31,8 +31,8 @@ func TestRunsAreControlled(t *testing.T) {
 	w := newWorld(t)
 	run := w.begin("", "run", "s1", "hi")
 	w.waits("s1", 1)
-	w.prints(0, `^session s1: run 1 is running, waits for model, 1 steers wait for its next turn\n$`, "steer", "s1", "and then?")
-	w.prints(0, `^session s1: run 1 is paused, waits for model, 1 steers`, "pause", "s1", "--reason", "lunch")
+	w.prints(0, `^session s1: run 1 is running, waits for model, 1 steer for its next turn\n$`, "steer", "s1", "and then?")
+	w.prints(0, `^session s1: run 1 is paused, waits for model, 1 steer`, "pause", "s1", "--reason", "lunch")
 	w.prints(statusFailed, `^refold: rejected: illegal_transition: a run that is paused takes no pause\n  refold view s1 says where`, "pause", "s1")
 	w.prints(statusFailed, `^refold: rejected: stale: .*\n  .*leave --run out.*refold queue s1`, "resume", "s1", "--run", "7")
 	w.prints(0, `^session s1: run 1 is running`, "resume", "s1", "--budget", `{"tokens":9}`)
@@ -44,9 +44,8 @@ func TestRunsAreControlled(t *testing.T) {
 	w.prints(statusFailed, `^refold: run 1 is not queued: session s1: run 1 is running`, "queue", "s1", "--remove", "1")
 	w.prints(statusFailed, `^refold: run 3 is not queued`, "queue", "s1", "--edit", "3", "3")
 	w.prints(0, `^session s1: run 2 is running, waits for model\n$`, "cancel", "s1", "--run", "1", "--reason", "enough")
-	if _, errOut := w.end(run, statusFailed); errOut != "refold: run 1 cancelled: cancelled: enough\n" {
-		t.Errorf("the run that was cancelled: it prints %q", errOut)
-	}
+	_, errOut := w.end(run, statusFailed)
+	like(t, "the run that was cancelled", errOut, `^run 1: .* s\nrefold: run 1 cancelled: cancelled: enough\n$`)
 	w.prints(0, `^session s1: run 2 is interrupting, waits for model\n$`, "interrupt", "s1", "--operator")
 	w.settle("s1", "r2t1", map[string]any{"text": map[string]any{"text": "2"}})
 	w.prints(statusFailed, `^refold: rejected: run_not_active: .*\n  ask for a run: refold run s1 TEXT\n$`, "cancel", "s1")
@@ -164,7 +163,7 @@ func TestRunReattaches(t *testing.T) {
 	}
 	first.out.shows(t, "I look.")
 	first.stop()
-	_, errOut := w.end(first, statusFailed)
+	_, errOut := w.end(first, statusInterrupted)
 	like(t, "stopped", errOut, `^refold: stopped; the run goes on: refold tail s1, or the same command again; to end it: refold cancel s1 --run 1\n$`)
 	w.says(session.DoorLLM, "s1", session.TypeToolCallsObserved, `{"effect":"r1t1","calls":[{"tool_name":"send","arguments":"{\"to\":\"ann\"}"}]}`)
 	w.reaches("s1", "a call waits", func(v session.View) bool { return v.WaitsFor == "approval" })
@@ -177,10 +176,10 @@ func TestRunReattaches(t *testing.T) {
 	}
 	again.out.shows(t, "hel")
 	w.settle("s1", "r1t2", map[string]any{"text": map[string]any{"text": "hello"}})
-	if out, errOut := w.end(again, 0); out != "hello\n" || strings.Count(errOut, "waits for approval") != 1 {
+	if out, errOut := w.end(again, 0); out != "hello\n" || strings.Count(errOut, "waits for approval") != 1 || !strings.Contains(errOut, "run 1: 2 turns\n") {
 		t.Errorf("reattached: it prints %q and %q", out, errOut)
 	}
-	w.prints(0, `^hello\n$`, args...)
+	w.prints(0, `^hello\nrun 1: 2 turns\n$`, args...)
 	w.prints(statusFailed, `^refold: rejected: duplicate_submission: .*\n  the same --submission was used with another text`, "run", "s1", "other", "--submission", "once")
 	w.prints(statusFailed, `^refold: rejected: not_permitted: roles: .*\n  .*ask through ctl: --operator\n$`, "run", "s1", "hi", "--role", "editor")
 }
@@ -189,7 +188,7 @@ func TestTailTellsWhatToDo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.does(0, "install", file(t, approvalRecord))
-	tail := w.begin("", "tail", "s1", "--all")
+	tail := w.begin("", "tail", "s1", "--all", "--follow")
 	w.does(0, "run", "s1", "hi", "--no-follow", "--config", `{"provider":"p","model":"m","budget":{"tokens":1000}}`)
 	w.says(session.DoorLLM, "s1", session.TypeToolCallsObserved,
 		`{"effect":"r1t1","usage":{"input_tokens":2000},"calls":[{"tool_name":"send","arguments":"{\"to\":\"ann\"}"},{"tool_name":"show"}]}`)
@@ -201,7 +200,7 @@ func TestTailTellsWhatToDo(t *testing.T) {
 	tail.out.shows(t, `BudgetExceeded run 1 is paused: 2000 of 1000 tokens are used, and the next turn's input takes about [0-9]+; to go on: refold resume s1 --budget '{"tokens":…}'\n`)
 	w.prints(statusFailed, `illegal_transition: the run's budget is spent: resume it through ctl with a larger one\n`, "resume", "s1")
 	tail.stop()
-	w.end(tail, 0)
+	w.end(tail, statusInterrupted)
 }
 
 // A run that ended over its budget says so beside its answer.
@@ -213,9 +212,7 @@ func TestRunTellsThatItIsOverBudget(t *testing.T) {
 	w.waits("s1", 1)
 	w.settle("s1", "r1t1", map[string]any{"text": map[string]any{"text": "hello"}, "usage": map[string]any{"output_tokens": 1200}})
 	out, errOut := w.end(run, 0)
-	if out != "hello\n" || errOut != "over its budget: 1200 used of 1000 tokens\nused: 0 tokens in, 1200 out\n" {
-		t.Errorf("it prints %q and %q", out, errOut)
-	}
+	like(t, "over its budget", out+errOut, `^hello\nover its budget: 1200 used of 1000 tokens\nrun 1: 1 turn, 0 calls, 0 tokens in, 1200 out, \d+\.\d s\n$`)
 	if v := w.view("s1"); v.Last.OverBudget == nil || v.Last.OverBudget.Used != 1200 {
 		t.Errorf("the view says %+v of the run", v.Last)
 	}
@@ -239,4 +236,34 @@ func TestControlsThatAreNotUnderstood(t *testing.T) {
 			t.Errorf("%q: status %d, want %d; got %q, want %q", args, status, statusUsage, errOut.String(), want)
 		}
 	}
+}
+
+func TestAnIdleSteerSaysThatItStartedARun(t *testing.T) {
+	t.Parallel()
+	run := func(number uint32, seq uint64) session.View {
+		return session.View{Run: &session.ViewRun{Number: number, Seq: seq}}
+	}
+	ended := func(number uint32) session.View { return session.View{Last: &session.ViewEnded{Number: number}} }
+	for _, c := range []struct {
+		name          string
+		before, after session.View
+		want          uint32
+	}{
+		{"none was active", ended(3), run(4, 9), 4},
+		{"the first of the session", session.View{}, run(1, 9), 1},
+		{"it is over already", ended(3), ended(4), 4},
+		{"the first, and over", session.View{}, ended(1), 1},
+		{"one was active", run(4, 7), run(4, 7), 0},
+		{"one was active and is over", run(4, 7), ended(4), 0},
+		{"others came between", ended(3), ended(5), 0},
+	} {
+		if got := startedBy(9, &c.before, &c.after); got != c.want {
+			t.Errorf("%s: got run %d, want %d", c.name, got, c.want)
+		}
+	}
+	w := newWorld(t)
+	out, _ := w.does(0, "steer", "s1", "hi")
+	like(t, "idle", out, `^no run was active: the steer started run 1; refold run asks .*\nsession s1: run 1 is running`)
+	out, _ = w.does(0, "steer", "s1", "more")
+	like(t, "busy", out, `^session s1: run 1 is running`)
 }

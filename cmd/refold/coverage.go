@@ -5,7 +5,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/planner"
@@ -136,16 +135,17 @@ func howToServe(class session.Class, name string) string {
 
 // printNeeds prints a row for each need: who serves it, and what is missing.
 func printNeeds(out io.Writer, needs []need) error {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "TOOL\tEXECUTOR\tSERVED BY")
+	table := newWholeTable(out, "TOOL", "EXECUTOR", "SERVED BY")
 	for _, n := range needs {
 		has := n.lacking
 		if n.by != "" {
 			has = append([]string{n.by}, n.lacking...)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\n", n.what, n.target, strings.Join(has, "; "))
+		if err := table.texts(n.what, n.target, strings.Join(has, "; ")); err != nil {
+			return err
+		}
 	}
-	return table.Flush()
+	return table.flush()
 }
 
 // tally counts what is covered, of the tools and of the config.

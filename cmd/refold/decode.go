@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -48,7 +49,8 @@ func (d decodeCommand) Run(s streams) error {
 
 // streamsCommand prints what streams.conf declares.
 type streamsCommand struct {
-	JSON string `name:"json" placeholder:"NAME" help:"Print one as the JetStream API takes it: REFOLD_LOG, l0, tool-host, …"`
+	Name string `arg:"" optional:"" help:"Print this one as the JetStream API takes it: REFOLD_LOG, l0, tool-host, …"`
+	asJSON
 }
 
 // Run lists names, or prints one.
@@ -61,16 +63,23 @@ func (c streamsCommand) Run(s streams, conn connection) error {
 	if err != nil {
 		return err
 	}
-	if c.JSON != "" {
-		text, err := conf.ConfJSON(c.JSON)
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(s.out, "%s\n", text)
-		return err
+	listed := conf.Names()
+	if c.Name != "" {
+		listed = []string{c.Name}
 	}
-	for _, name := range conf.Names() {
-		if _, err := fmt.Fprintln(s.out, name); err != nil {
+	for _, name := range listed {
+		text, err := conf.ConfJSON(name)
+		switch {
+		case err != nil:
+			return &statusError{statusUsage, err.Error()}
+		case c.JSON:
+			err = printJSON(s.out, json.RawMessage(text))
+		case c.Name != "":
+			_, err = fmt.Fprintf(s.out, "%s\n", text)
+		default:
+			_, err = fmt.Fprintln(s.out, name)
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -27,6 +27,7 @@ type devCommand struct {
 	LetModels bool   `name:"model-may-control-every-session" help:"Serve a shell that reaches the network: NATS asks nobody who they are here, so a command can publish any event of any session."`
 	Install   string `type:"existingfile" placeholder:"FILE" help:"Install record to publish if the log has none."`
 	Workspace string `type:"existingdir" placeholder:"DIR" help:"Folder of prompts, catalogs and context that every new session starts with: a workspace."`
+	HTTP      string `name:"http" placeholder:"HOST:PORT" help:"Where to answer /metrics, /healthz and /readyz, such as 127.0.0.1:9464. Default: nowhere."`
 	Verbose   bool   `help:"Log what the daemons log."`
 
 	Durability     string        `enum:"always,interval" default:"always" help:"When NATS writes to disk: always, before it acknowledges, or at an interval, every two minutes: faster, and a power failure takes what was acknowledged since."`
@@ -68,17 +69,19 @@ func (d devCommand) Run(ctx context.Context, s streams, conn connection) (err er
 	if err != nil {
 		return err
 	}
-	log := slog.New(slog.DiscardHandler)
-	if d.Verbose {
-		log = slog.New(slog.NewTextHandler(s.err, nil))
-	}
 	durability, err := bus.ParseDurability(d.Durability)
 	if err != nil {
 		return err
 	}
+	telemetry, err := d.startTelemetry(ctx, conn.Prefix, d.logger(s.err))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, telemetry.end()) }()
 	server, err := devserver.Start(ctx, devserver.Options{
-		Dir: d.Dir, Lock: lock, Port: d.Port, Prefix: conn.Prefix, Install: install, Logger: log, Version: settings.Version(), Durability: durability,
+		Dir: d.Dir, Lock: lock, Port: d.Port, Prefix: conn.Prefix, Install: install, Logger: d.logger(s.err), Version: settings.Version(), Durability: durability,
 		Memory: int64(d.Memory), VerifyPart: d.SnapshotVerify, Roles: true, Model: kind,
+		Metrics: telemetry.Registry, Traces: telemetry.traces, Observe: telemetry.observe,
 		Prepare: func(ctx context.Context, b *bus.Bus) error { return space.install(ctx, s, b, install) },
 		Serve:   func(b *bridge.Bridge) error { return errors.Join(m.serve(b), space.serve(ctx, b)) },
 	})
@@ -86,6 +89,7 @@ func (d devCommand) Run(ctx context.Context, s streams, conn connection) (err er
 		return err
 	}
 	defer server.Stop()
+	telemetry.reads(server)
 	var ended <-chan error // nil: there is none
 	if daemon != "" {
 		var stop func()
@@ -94,14 +98,23 @@ func (d devCommand) Run(ctx context.Context, s streams, conn connection) (err er
 		}
 		defer stop()
 	}
-	if work.noShell != "" {
-		fmt.Fprintln(s.out, "Shell: off, since", work.noShell)
-	} else {
-		fmt.Fprintln(s.out, "Shell:", report)
-	}
+	work.tell(s.out, report)
+	telemetry.tell(s.out)
 	space.tell(s.out)
 	fmt.Fprintf(s.out, devBanner, server.URL(), d.Dir, d.Model, server.Context(devserver.Admin), conn.Prefix, conn.Prefix)
+	if lacks := networked.lacks(kind); lacks != "" {
+		fmt.Fprintln(s.err, "refold: warning:", lacks)
+	}
 	return untilStopped(ctx, s.out, server, ended)
+}
+
+// tell says what confines the shell.
+func (p place) tell(out io.Writer, report sandbox.Report) {
+	if p.noShell != "" {
+		fmt.Fprintln(out, "Shell: off, since", p.noShell)
+	} else {
+		fmt.Fprintln(out, "Shell:", report)
+	}
 }
 
 // untilStopped waits until dev is told to stop, or something that it runs ends.
@@ -115,6 +128,13 @@ func untilStopped(ctx context.Context, out io.Writer, server *devserver.Server, 
 	case err := <-ended:
 		return err
 	}
+}
+
+func (d devCommand) logger(w io.Writer) *slog.Logger {
+	if !d.Verbose {
+		return slog.New(slog.DiscardHandler)
+	}
+	return slog.New(slog.NewTextHandler(w, nil))
 }
 
 // openModel opens the model. Of a real one daemon is the program that asks it,

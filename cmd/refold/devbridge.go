@@ -17,15 +17,41 @@ import (
 	"github.com/refold/refold/internal/tools/host"
 )
 
-// networked are the kinds of models that the daemon bridge asks: it links the
-// providers' libraries, so that this program need not.
-var networked = []string{"openai", "openai-chat", "anthropic", "gemini"}
+// kinds are the kinds of models that the daemon bridge asks, each with the variable
+// of the environment that holds its key. The daemon links the providers' libraries,
+// so that this program need not.
+type kinds []struct{ kind, variable string }
+
+var networked = kinds{
+	{"openai", "OPENAI_API_KEY"}, {"openai-chat", "OPENAI_API_KEY"}, {"anthropic", "ANTHROPIC_API_KEY"}, {"gemini", "GEMINI_API_KEY"},
+}
+
+// kinds returns their names.
+func (all kinds) kinds() (names []string) {
+	for _, k := range all {
+		names = append(names, k.kind)
+	}
+	return names
+}
+
+// lacks returns what people should know of a kind that is asked without a key;
+// empty: it has one, or is none of these, or another server than the provider's is
+// asked, which may need none.
+func (all kinds) lacks(kind string) string {
+	for _, k := range all {
+		other := strings.TrimSuffix(k.variable, "API_KEY") + "BASE_URL"
+		if k.kind == kind && os.Getenv(k.variable) == "" && os.Getenv(other) == "" {
+			return fmt.Sprintf("no key: %s is not set, and %s refuses what it is asked without one: stop, set it, and start again", k.variable, kind)
+		}
+	}
+	return ""
+}
 
 // networkedModel returns the kind and name of a model that the daemon asks,
 // given as KIND:NAME; ok is false for any other.
 func networkedModel(text string) (kind, name string, ok bool, err error) {
 	kind, name, _ = strings.Cut(text, ":")
-	if !slices.Contains(networked, kind) {
+	if !slices.Contains(networked.kinds(), kind) {
 		return "", "", false, nil
 	}
 	if name == "" {
@@ -76,7 +102,7 @@ const bridgeStops = 25 * time.Second
 func startBridge(daemon, kind, config, durability string, out io.Writer) (ended <-chan error, stop func(), err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, daemon, "--config", config, "--durability", durability,
-		"--name", "dev", "--log-level", "warn", "--model", kind)
+		"--name", "dev", "--log-level", "warn", "--trace-ratio", "1", "--model", kind)
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "NATS_") || strings.HasPrefix(v, "REFOLD_") })
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }

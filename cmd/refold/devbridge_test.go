@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -40,5 +41,35 @@ func TestFindBridge(t *testing.T) {
 	}
 	if got, err := findBridge(filepath.Join(dir, "refold")); err != nil || got != inPath {
 		t.Errorf("beside: got %s, %v", got, err)
+	}
+}
+
+// TestRealModelsAreNamedAlike: the help of dev, its errors and the list of what is
+// asked over the network name the same models.
+func TestRealModelsAreNamedAlike(t *testing.T) {
+	t.Parallel()
+	var help, errOut text
+	if status := Main(t.Context(), []string{"dev", "--help"}, nil, &help, io.Discard); status != 0 {
+		t.Errorf("help: status %d", status)
+	}
+	if status := Main(t.Context(), []string{"dev", "--dir", t.TempDir(), "--model", "gpt"}, nil, io.Discard, &errOut); status != statusFailed {
+		t.Errorf("an unknown model: status %d", status)
+	}
+	shown := strings.Join(strings.Fields(help.String()), " ")
+	for _, kind := range networked.kinds() {
+		if !strings.Contains(shown, kind+":NAME") || !strings.Contains(errOut.String(), kind) {
+			t.Errorf("%s: missing in %q or %q", kind, shown, errOut.String())
+		}
+	}
+}
+
+func TestAMissingKeyIsNamed(t *testing.T) {
+	t.Setenv("GEMINI_API_KEY", "")
+	if got := networked.lacks("gemini"); !strings.Contains(got, "GEMINI_API_KEY is not set") {
+		t.Errorf("without one: got %q", got)
+	}
+	t.Setenv("GEMINI_API_KEY", "k")
+	if got := networked.lacks("gemini") + networked.lacks(""); got != "" {
+		t.Errorf("with one, and of a model without keys: got %q", got)
 	}
 }

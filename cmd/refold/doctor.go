@@ -7,9 +7,9 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
-	"text/tabwriter"
 	"time"
 
 	"github.com/refold/refold/actors/session"
@@ -20,14 +20,16 @@ import (
 
 // bridgeCommand is about the bridges that run.
 type bridgeCommand struct {
-	Doctor doctorCommand `cmd:"" help:"Say which targets the bridges serve, what they lack, and which open effects no bridge serves; exit status 1 then."`
+	Doctor doctorCommand      `cmd:"" help:"Say which targets the bridges serve, what they lack, and which open effects no bridge serves; exit status 1 then."`
+	Check  bridgeCheckCommand `cmd:"" help:"Try a bridge that is written in any language, and say which rules of docs/bridges.md it breaks; exit status 1 then."`
 }
 
 // doctorCommand compares what is asked for with what is served.
 type doctorCommand struct {
-	Within    time.Duration `default:"2s" help:"For how long to listen to bridges: each says twice a second that it is there."`
+	Within    time.Duration `default:"2s" help:"For how long to listen to bridges at most: each says twice a second that it is there, and one that serves what is open ends the listening."`
 	MCP       []string      `name:"mcp" type:"existingfile" placeholder:"FILE" help:"File of MCP servers: ask them for their tools, and say which are not what FILE.lock has. It starts programs that FILE names."`
 	MCPWithin time.Duration `name:"mcp-within" default:"30s" help:"For how long to wait for an MCP server."`
+	asJSON
 }
 
 // Help is what the help says beside the flags.
@@ -51,13 +53,14 @@ const (
 
 // diagnosis is what the doctor found.
 type diagnosis struct {
-	bridges []bus.Running
-	served  bus.Served
+	bridges *fleet
+	served  map[string]int
 	open    map[string][]string // what waits, "s1 r1t1", by the target that nobody serves
 	asked   map[string]int      // names of effects of such targets, open or not
 	more    map[string]int      // sessions of such targets that were not asked
 	silent  bool                // no session-actor answered
-	wrong   []string            // of what bridges say is wrong
+	wrong   []string            // what bridges say is wrong
+	failing int                 // targets of bridges that do not work
 }
 
 // Run prints what was found; the error says that something is unserved.
@@ -68,11 +71,11 @@ func (d doctorCommand) Run(ctx context.Context, s streams, conn connection) erro
 	}
 	defer b.Close()
 	found := &diagnosis{open: map[string][]string{}, asked: map[string]int{}, more: map[string]int{}}
-	if err := found.listen(ctx, b, d.Within); err != nil {
-		return err
-	}
 	names, err := b.EffectNames(ctx)
 	if err != nil {
+		return err
+	}
+	if err := found.listen(ctx, s, b, d.Within, names); err != nil {
 		return err
 	}
 	c, err := conn.connect(ctx)
@@ -83,45 +86,36 @@ func (d doctorCommand) Run(ctx context.Context, s streams, conn connection) erro
 	if err := found.ask(ctx, c, names); err != nil {
 		return err
 	}
-	told := found.tell(s)
-	if err := checkAllMCP(ctx, s, d.MCP, d.MCPWithin); err != nil {
+	told := found.tell(s, d.JSON)
+	if err := d.checkAllMCP(ctx, s); err != nil {
 		return err
 	}
 	return told
 }
 
-// listen finds who serves what: those that answer, and those that are heard.
-func (d *diagnosis) listen(ctx context.Context, b *bus.Bus, within time.Duration) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	members, err := b.TrackMembers(ctx, subjects.KindBridge)
+// listen finds who serves what, for longer if that is not all of which there are
+// effects, open or not.
+func (d *diagnosis) listen(ctx context.Context, s streams, b *bus.Bus, within time.Duration, names []subjects.EffectName) (err error) {
+	d.bridges, err = listen(ctx, s, b, within, func(served map[string]int) bool {
+		return !slices.ContainsFunc(names, func(name subjects.EffectName) bool {
+			return served[target(name.Class, name.Target)] == 0
+		})
+	})
 	if err != nil {
 		return err
 	}
-	heard := time.NewTimer(within)
-	defer heard.Stop()
-	if d.bridges, err = b.Discover(ctx, "bridge"); err != nil {
-		return err
-	}
-	select {
-	case <-heard.C:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	d.served, _ = members.Serving()
-	if d.wrong, err = troubles(ctx, b, d.bridges); err != nil {
-		return err
-	}
-	answered := make(bus.Served)
-	for _, bridge := range d.bridges {
-		for _, target := range strings.Fields(bridge.Metadata["targets"]) {
-			answered[target]++
+	d.served = d.bridges.served()
+	d.wrong, err = troubles(ctx, b, d.bridges.answered)
+	now := time.Now()
+	for _, bridge := range d.bridges.heard {
+		for _, t := range bridge.Troubles {
+			if t.Code != session.TroubleExecutor && t.Code != session.TroubleLacks { // which are told otherwise
+				d.failing++
+				d.wrong = append(d.wrong, troubleLine(d.bridges.name(bridge.Instance)+",", &t, now))
+			}
 		}
 	}
-	for target, n := range answered {
-		d.served[target] = max(d.served[target], n)
-	}
-	return nil
+	return err
 }
 
 // ask asks the sessions of targets that nobody serves what they wait for.
@@ -129,7 +123,7 @@ func (d *diagnosis) ask(ctx context.Context, c *client.Client, names []subjects.
 	sessions := map[string]map[string]bool{} // by target
 	for _, name := range names {
 		of := target(name.Class, name.Target)
-		if name.Class == session.ClassWake || d.served[of] > 0 { // session-actors settle wakes too
+		if d.served[of] > 0 {
 			continue
 		}
 		d.asked[of]++
@@ -187,18 +181,32 @@ func waitingOf(ctx context.Context, c *client.Client, of string, sessions []stri
 	return open, err
 }
 
-// tell prints the bridges, what they lack, and what nobody serves.
-func (d *diagnosis) tell(s streams) error {
-	if err := d.printBridges(s.out); err != nil {
-		return err
-	}
-	for _, line := range d.wrong {
-		fmt.Fprintln(s.out, line)
-	}
+// tell prints the bridges, what they lack, and what nobody serves. The error says
+// that something is unserved, or may be.
+func (d *diagnosis) tell(s streams, asJSON bool) error {
 	if d.silent {
 		fmt.Fprintln(s.err, "refold: warning: no session-actor answers, so what is open can't be told: start session-actor")
 	}
-	unsure := 0
+	var err error
+	if asJSON {
+		err = d.printJSON(s.out)
+	} else {
+		err = d.print(s.out)
+	}
+	if err == nil && (len(d.open) > 0 || d.silent && len(d.asked) > 0) {
+		err = &statusError{statusFailed, ""}
+	}
+	return err
+}
+
+// print prints it for people.
+func (d *diagnosis) print(out io.Writer) error {
+	if err := d.printBridges(out); err != nil {
+		return err
+	}
+	for _, line := range d.wrong {
+		fmt.Fprintln(out, line)
+	}
 	for _, of := range slices.Sorted(maps.Keys(d.asked)) {
 		open := d.open[of]
 		switch {
@@ -210,36 +218,83 @@ func (d *diagnosis) tell(s streams) error {
 			if d.more[of] > 0 {
 				text += fmt.Sprintf("; %d more sessions were not asked", d.more[of])
 			}
-			fmt.Fprintf(s.out, "unserved: %s: %d open (%s): %s\n", of, len(open), text, howToServeTarget(of))
+			fmt.Fprintf(out, "unserved: %s: %d open (%s): %s\n", of, len(open), text, howToServeTarget(of))
 		case d.silent:
-			unsure++
-			fmt.Fprintf(s.out, "unserved, perhaps: %s: %d asked of late: %s\n", of, d.asked[of], howToServeTarget(of))
+			fmt.Fprintf(out, "unserved, perhaps: %s: %d asked of late: %s\n", of, d.asked[of], howToServeTarget(of))
 		}
 	}
-	if len(d.open) > 0 || unsure > 0 {
-		return &statusError{statusFailed, ""}
+	if len(d.open) > 0 || d.silent && len(d.asked) > 0 {
+		return nil
 	}
-	_, err := fmt.Fprintln(s.out, "all that is open is served")
+	text := "all that is open is served"
+	if d.failing > 0 {
+		text += "; what does not work stands above"
+	}
+	_, err := fmt.Fprintln(out, text)
 	return err
 }
 
-// printBridges prints a row for each bridge, and what its targets lack.
+// printBridges prints a row for each target, and what its bridges lack: in lines of
+// its own where the terminal has no room for it.
 func (d *diagnosis) printBridges(out io.Writer) error {
 	if len(d.served) == 0 {
 		_, err := fmt.Fprintln(out, "no bridge runs: start bridge --model MODEL, or --tools TOOLS, or both")
 		return err
 	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "TARGET\tBRIDGES\tLACKS")
+	table := newWholeTable(out, "TARGET", "BRIDGES", "LACKS")
 	for _, of := range slices.Sorted(maps.Keys(d.served)) {
-		var lacks []string
-		for _, bridge := range d.bridges {
-			if lack := bridge.Metadata[lacksPrefix+of]; lack != "" {
-				lacks = append(lacks, bridge.Metadata["name"]+": "+lack)
+		if err := table.texts(of, strconv.Itoa(d.served[of]), strings.Join(d.bridges.lacks(of), "; ")); err != nil {
+			return err
+		}
+	}
+	if err := table.flush(); err != nil || !table.cut {
+		return err
+	}
+	for _, of := range slices.Sorted(maps.Keys(d.served)) {
+		for _, lack := range d.bridges.lacks(of) {
+			if _, err := fmt.Fprintf(out, "lacks: %s: %s\n", of, lack); err != nil {
+				return err
 			}
 		}
-		slices.Sort(lacks)
-		fmt.Fprintf(table, "%s\t%d\t%s\n", of, d.served[of], strings.Join(slices.Compact(lacks), "; "))
 	}
-	return table.Flush()
+	return nil
+}
+
+// targetJSON is a target that is served or asked for, as programs read it.
+type targetJSON struct {
+	Target   string   `json:"target"`
+	Bridges  int      `json:"bridges"`             // that serve it
+	Lacks    []string `json:"lacks,omitempty"`     // of them
+	Open     []string `json:"open,omitempty"`      // what waits, if nobody serves it: session and effect
+	Asked    int      `json:"asked,omitempty"`     // effects of it, open or not, if no session-actor says what is open
+	NotAsked int      `json:"not_asked,omitempty"` // sessions that were not asked what they wait for
+	Advice   string   `json:"advice,omitempty"`
+}
+
+// printJSON prints an object for each target, and one for each trouble.
+func (d *diagnosis) printJSON(out io.Writer) error {
+	for _, of := range slices.Sorted(maps.Keys(d.served)) {
+		if err := printJSON(out, targetJSON{Target: of, Bridges: d.served[of], Lacks: d.bridges.lacks(of)}); err != nil {
+			return err
+		}
+	}
+	for _, line := range d.wrong {
+		if err := printJSON(out, map[string]string{"trouble": line}); err != nil {
+			return err
+		}
+	}
+	for _, of := range slices.Sorted(maps.Keys(d.asked)) {
+		row := targetJSON{Target: of, Open: d.open[of], NotAsked: d.more[of], Advice: howToServeTarget(of)}
+		switch {
+		case len(row.Open) > 0:
+		case d.silent:
+			row.Asked = d.asked[of]
+		default:
+			continue
+		}
+		if err := printJSON(out, row); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -1,57 +1,16 @@
 package main
 
 // What nobody serves is told: by the view, by tail and run while they follow,
-// and by refold bridge doctor.
+// and by refold bridge doctor. watch_test.go has what the watcher tells.
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"testing"
 
-	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/client"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/subjects"
 )
-
-func TestUnservedIsToldOnce(t *testing.T) {
-	t.Parallel()
-	var out strings.Builder
-	var answer session.View
-	var fault error
-	u := newUnserved(&out, func(context.Context, string) (session.View, error) { return answer, fault })
-	u.note(client.Notice{Type: session.NoticeRunStarted, Session: "s1"})
-	open := []session.ViewEffect{{Effect: "r1t1c0", Class: session.ClassTool, Target: "mail"}, {Effect: "r1t1c1", Class: session.ClassTool, Target: "host"}}
-	for _, step := range []struct {
-		unserved []string
-		fault    error
-		want     string
-	}{
-		{nil, nil, ""},
-		{[]string{"tool/host", "tool/mail"}, nil, "unserved: s1 waits for tool/host (r1t1c1): start bridge --tools host --workdir DIR\n" +
-			"unserved: s1 waits for tool/mail (r1t1c0): start bridge --tools mail=TOOLS, or a program that serves it with package bridge\n"},
-		{[]string{"tool/host", "tool/mail"}, nil, ""},
-		{nil, fmt.Errorf("view: %w", bus.ErrNoView), "no session-actor answers: nothing goes on until one runs; start session-actor\n"},
-		{nil, bus.ErrNoView, ""},
-		{[]string{"tool/mail"}, nil, "unserved no more: tool/host of s1\n"},
-	} {
-		out.Reset()
-		answer, fault = session.View{Open: open, Unserved: step.unserved}, step.fault
-		u.look(t.Context())
-		if out.String() != step.want {
-			t.Errorf("%q, %v: it tells\n%s\nwant\n%s", step.unserved, step.fault, out.String(), step.want)
-		}
-	}
-	u.note(client.Notice{Type: session.NoticeRunFinished, Session: "s1"})
-	out.Reset()
-	answer.Unserved = []string{"tool/host"}
-	u.look(t.Context())
-	if out.String() != "" {
-		t.Errorf("after the run's end: %q", out.String())
-	}
-}
 
 func TestDoctor(t *testing.T) {
 	t.Parallel()
@@ -68,6 +27,11 @@ func TestDoctor(t *testing.T) {
 	})
 	out, _ = w.does(statusFailed, "bridge", "doctor", "--within", "1ms")
 	like(t, "no bridge", out, `\nunserved: llm/p: 1 open \(s1 r1t1\): start bridge --model p=MODEL\n$`)
+
+	out, _ = w.does(statusFailed, "bridge", "doctor", "--within", "1ms", "--json")
+	if want := `{"target":"llm/p","bridges":0,"open":["s1 r1t1"],"advice":"start bridge --model p=MODEL"}` + "\n"; out != want {
+		t.Errorf("as JSON: got %s, want %s", out, want)
+	}
 
 	const told = `unserved: s1 waits for llm/p \(r1t1\): start bridge --model p=MODEL\n`
 	run.err.shows(t, told)
@@ -92,6 +56,10 @@ func TestDoctor(t *testing.T) {
 		}
 	})
 	like(t, "a bridge that answers", out, `^TARGET  BRIDGES  LACKS\nllm/p   1        b1: no key\nall that is open is served\n$`)
+	out, _ = w.does(0, "bridge", "doctor", "--json")
+	if want := `{"target":"llm/p","bridges":1,"lacks":["b1: no key"]}` + "\n"; out != want {
+		t.Errorf("as JSON: got %s, want %s", out, want)
+	}
 	if err := stop(); err != nil {
 		t.Error(err)
 	}
@@ -114,6 +82,6 @@ func TestDoctor(t *testing.T) {
 	}
 	tail.stop()
 	all.stop()
-	w.end(tail, 0)
-	w.end(all, 0)
+	w.end(tail, statusInterrupted)
+	w.end(all, statusInterrupted)
 }

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"time"
 
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/cmd/settings"
@@ -43,9 +42,9 @@ func troubles(ctx context.Context, b *bus.Bus, bridges []bus.Running) (lines []s
 
 // checkAllMCP is checkMCP for several files. Their errors end the program with
 // its status after the last.
-func checkAllMCP(ctx context.Context, s streams, files []string, within time.Duration) (ended error) {
-	for _, file := range files {
-		err := checkMCP(ctx, s.out, file, within)
+func (d doctorCommand) checkAllMCP(ctx context.Context, s streams) (ended error) {
+	for _, file := range d.MCP {
+		err := d.checkMCP(ctx, s, file)
 		var said *statusError
 		if err != nil && !errors.As(err, &said) {
 			fmt.Fprintf(s.err, "refold: %v\n", err)
@@ -59,7 +58,7 @@ func checkAllMCP(ctx context.Context, s streams, files []string, within time.Dur
 
 // checkMCP prints which tools of a file's servers are not what was imported. The
 // error says that there are some.
-func checkMCP(ctx context.Context, out io.Writer, file string, within time.Duration) error {
+func (d doctorCommand) checkMCP(ctx context.Context, s streams, file string) error {
 	env := settings.ReadEnvironment(os.Environ())
 	config, err := mcp.Load(file, env)
 	if err != nil {
@@ -74,9 +73,49 @@ func checkMCP(ctx context.Context, out io.Writer, file string, within time.Durat
 		return err
 	}
 	defer servers.Close()
-	ctx, cancel := context.WithTimeout(ctx, within)
+	ctx, cancel := context.WithTimeout(ctx, d.MCPWithin)
 	defer cancel()
+	shown := newDisplay(s)
+	shown.show(fmt.Sprintf("asking the servers of %s, for %s at most", file, d.MCPWithin))
 	findings, same := servers.Check(ctx)
+	shown.show("")
+	if d.JSON {
+		err = printFindingsJSON(s.out, file, findings, same)
+	} else {
+		err = printFindings(s.out, file, findings, same)
+	}
+	if err == nil && len(findings) > 0 {
+		err = &statusError{statusFailed, ""}
+	}
+	return err
+}
+
+// findingJSON is what is wrong with a server or a tool, as programs read it.
+type findingJSON struct {
+	MCP    string `json:"mcp"` // the file
+	Server string `json:"server,omitempty"`
+	Tool   string `json:"tool,omitempty"`
+	ToolID string `json:"tool_id,omitempty"`
+	What   string `json:"what"`
+}
+
+// printFindingsJSON prints an object for each finding, and last how many tools are
+// as they were.
+func printFindingsJSON(out io.Writer, file string, findings []mcp.Finding, same int) error {
+	for _, f := range findings {
+		if err := printJSON(out, findingJSON{file, f.Server, f.Tool, f.ToolID, f.What}); err != nil {
+			return err
+		}
+	}
+	return printJSON(out, struct {
+		MCP       string `json:"mcp"`
+		Unchanged int    `json:"unchanged"`
+	}{file, same})
+}
+
+// printFindings prints a line for each finding, and last how many tools are as they
+// were.
+func printFindings(out io.Writer, file string, findings []mcp.Finding, same int) error {
 	changed := false
 	for _, f := range findings {
 		switch {
@@ -92,9 +131,6 @@ func checkMCP(ctx context.Context, out io.Writer, file string, within time.Durat
 	if changed {
 		fmt.Fprintf(out, "mcp: calls of what has changed are refused: look at it, then refold tools import mcp %s | refold install -, and start the bridges again\n", file)
 	}
-	fmt.Fprintf(out, "mcp: %d imported tools are as they were\n", same)
-	if len(findings) > 0 {
-		return &statusError{statusFailed, ""}
-	}
-	return nil
+	_, err := fmt.Fprintf(out, "mcp: %d imported tools are as they were\n", same)
+	return err
 }

@@ -73,6 +73,12 @@ func TestExampleSkills(t *testing.T) {
 	runReadme(t, "skills", 8)
 }
 
+// examples/observability: the same.
+func TestExampleObservability(t *testing.T) {
+	t.Parallel()
+	runReadme(t, "observability", 4)
+}
+
 // runReadme runs what the README of an example says, which has at least so many
 // commands. Those in failing end with an exit status, and so do those that print
 // an error.

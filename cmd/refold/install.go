@@ -2,10 +2,10 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
@@ -21,6 +21,7 @@ type installCommand struct {
 	Seq     uint64 `placeholder:"N" help:"With --show: the record at this sequence of the log."`
 	Hash    string `placeholder:"HASH" help:"With --show: the record whose hash is this, or begins with it."`
 	List    bool   `help:"List all records, the oldest first."`
+	JSON    bool   `name:"json" help:"With --list or --show: print JSON, an object a line."`
 
 	Space []string `sep:"none" placeholder:"NAME=DIR" help:"Have sessions start with this workspace or pack: its files are stored, and its manifest goes into the record. Alone: into the record that new sessions pin."`
 }
@@ -67,7 +68,7 @@ func (c installCommand) Run(ctx context.Context, s streams, conn connection) err
 	defer b.Close()
 	switch {
 	case c.List:
-		return list(ctx, s.out, b)
+		return list(ctx, s.out, b, c.JSON)
 	case c.Show:
 		return c.show(ctx, s, b)
 	case install == nil:
@@ -93,6 +94,8 @@ func (c installCommand) usage() error {
 		return &statusError{statusUsage, "install: --space goes with FILE or --builtin, or stands alone"}
 	case c.DryRun && (c.Show || c.List || ways == 0):
 		return &statusError{statusUsage, "install: --dry-run goes with FILE or --builtin"}
+	case c.JSON && !c.Show && !c.List:
+		return &statusError{statusUsage, "install: --json goes with --show or --list"}
 	case !c.Show && (c.Seq != 0 || c.Hash != ""):
 		return &statusError{statusUsage, "install: --seq and --hash go with --show"}
 	case c.Seq != 0 && c.Hash != "":
@@ -130,7 +133,7 @@ func assemble(s streams, source string, record []byte, bundles []*bundled) (*ses
 	}
 	install, err := session.ParseInstall(record)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", source, err)
+		return nil, nil, fmt.Errorf("%s%s: %w", source, position(record, err), err)
 	}
 	for _, one := range bundles {
 		if err := one.warn(s, install); err != nil {
@@ -225,6 +228,9 @@ func (c installCommand) show(ctx context.Context, s streams, b *bus.Bus) error {
 	if p.fault != nil {
 		fmt.Fprintf(s.err, "refold: warning: %v\n", p.fault)
 	}
+	if c.JSON {
+		return printJSON(s.out, json.RawMessage(text))
+	}
 	_, err = fmt.Fprintf(s.out, "%s\n", text)
 	return err
 }
@@ -263,7 +269,7 @@ func (c installCommand) wanted(ctx context.Context, b *bus.Bus) (published, erro
 }
 
 // list prints a line for each record, the oldest first.
-func list(ctx context.Context, out io.Writer, b *bus.Bus) error {
+func list(ctx context.Context, out io.Writer, b *bus.Bus, asJSON bool) error {
 	var all []published
 	if err := walk(ctx, b, func(p published) bool {
 		all = append(all, p)
@@ -274,10 +280,17 @@ func list(ctx context.Context, out io.Writer, b *bus.Bus) error {
 	if len(all) == 0 {
 		return bus.ErrNoInstall
 	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "SEQ\tTIME\tHASH\tTOOLS\tPROFILES\tRULES\tNOTE")
+	if asJSON {
+		for i := range all {
+			if err := printJSON(out, all[i].json()); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	table := newWholeTable(out, "SEQ", "TIME", "HASH", "TOOLS", "PROFILES", "RULES", "NOTE")
 	current := false
-	lines := make([]string, len(all))
+	rows := make([][]string, len(all))
 	for i, p := range all { // the newest first: that tells which one is pinned
 		note := ""
 		switch {
@@ -286,12 +299,14 @@ func list(ctx context.Context, out io.Writer, b *bus.Bus) error {
 		case !p.pinnable():
 			note = "pinned by nobody: " + oneLine(p.fault)
 		}
-		lines[len(all)-1-i] = p.line(note)
+		rows[len(all)-1-i] = p.row(note)
 	}
-	for _, line := range lines {
-		fmt.Fprintln(table, line)
+	for _, row := range rows {
+		if err := table.texts(row...); err != nil {
+			return err
+		}
 	}
-	return table.Flush()
+	return table.flush()
 }
 
 // oneLine is an error's text without breaks of lines and columns.

@@ -224,10 +224,10 @@ func TestCoverageIsToldWhereverItIsDecided(t *testing.T) {
 	w.does(0, "space", "sync", "s3", "support", "--apply", "immediate_if_idle")
 	w.says(session.DoorCtl, "s3", session.TypeToolRegistrySet, pay)
 	w.prints(0, `  y1 support 1\.4\.2: staged [0-9a-f]{12}\n.*  support 1\.4\.2 is applied: [0-9a-f]{12}, immediate_if_idle\n.*ToolRegistrySet refused: invalid_registry: .*crm\.lookup`, "replay", "s3", "--events")
-	tail := w.begin("", "tail", "s3", "--all")
+	tail := w.begin("", "tail", "s3", "--all", "--follow")
 	tail.out.shows(t, `WorkspaceApplied support 1\.4\.2 is applied: [0-9a-f]{12}, immediate_if_idle\n`)
 	tail.stop()
-	w.end(tail, 0)
+	w.end(tail, statusInterrupted)
 }
 
 func TestDevGivesEverySessionTheFolder(t *testing.T) {

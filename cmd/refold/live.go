@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"strings"
 	"sync"
 
@@ -19,7 +17,7 @@ const startedAgain = "(started again)"
 // again, on another bridge or in another attempt, begins on a line of its own.
 type live struct {
 	mu   sync.Mutex
-	out  io.Writer
+	to   *display
 	run  uint32 // 0: of all runs
 	over bool   // nothing is printed any more
 
@@ -41,11 +39,11 @@ func (l *live) show(s client.Shown) {
 	}
 	switch s.Kind {
 	case client.ShownText:
-		fmt.Fprint(l.out, s.Text)
+		l.to.text(s.Text)
 		l.text.WriteString(s.Text)
 	case client.ShownAgain:
 		l.line()
-		fmt.Fprintln(l.out, startedAgain)
+		l.to.text(startedAgain + "\n")
 	case client.ShownDone:
 		l.last = l.text.String()
 	}
@@ -53,9 +51,7 @@ func (l *live) show(s client.Shown) {
 
 // line ends the line that is begun, and what was printed of a turn.
 func (l *live) line() {
-	if text := l.text.String(); text != "" && !strings.HasSuffix(text, "\n") {
-		fmt.Fprintln(l.out)
-	}
+	l.to.endLine()
 	l.text.Reset()
 }
 
@@ -84,10 +80,8 @@ func (l *live) end(answer string) {
 	if answer == l.last || answer == "" {
 		return
 	}
-	fmt.Fprint(l.out, answer)
-	if !strings.HasSuffix(answer, "\n") {
-		fmt.Fprintln(l.out)
-	}
+	l.to.text(answer)
+	l.to.endLine()
 }
 
 // viewing is a viewer whose words are printed meanwhile.

@@ -23,7 +23,19 @@ func main() {
 		}
 	}
 	settings.Collect()
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	defer stop()
-	os.Exit(Main(ctx, os.Args[1:], os.Stdin, settings.Terminal(os.Stdout), settings.Terminal(os.Stderr)))
+	os.Exit(Main(untilSignal(), os.Args[1:], os.Stdin, settings.Terminal(os.Stdout), settings.Terminal(os.Stderr)))
+}
+
+// untilSignal returns a context that the first signal to stop ends, with the
+// signal as its cause. A second one kills the process.
+func untilSignal() context.Context {
+	ctx, stop := context.WithCancelCause(context.Background())
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	go func() {
+		got, _ := (<-signals).(syscall.Signal)
+		signal.Stop(signals)
+		stop(stoppedBy(got))
+	}()
+	return ctx
 }

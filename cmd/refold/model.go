@@ -59,7 +59,7 @@ func (f modelFlags) open(name string, at place, dir string) (*model, error) {
 		}
 		return f.recordedModel(file, dir)
 	}
-	return nil, fmt.Errorf("--model %s: echo, demo, scripted:FILE or recorded:FILE; for a real model run the daemon: bridge --model openai", name)
+	return nil, fmt.Errorf("--model %s: echo, demo, scripted:FILE or recorded:FILE; a real one is asked by refold dev --model KIND:NAME, with KIND %s", name, strings.Join(networked.kinds(), ", "))
 }
 
 // scriptedModel is a scripted model with the built-in host tools.
@@ -72,7 +72,11 @@ func scriptedModel(name string, at place) (*model, error) {
 	if err := tools.Prepare(); err != nil {
 		return nil, err
 	}
-	record, err := withConfig("scripted", "scripted")
+	var asks []planner.ApprovalRule
+	if name == scripted.NameEcho { // so that approvals can be tried
+		asks = []planner.ApprovalRule{{Decision: planner.Ask, Tools: []string{"write_file"}}}
+	}
+	record, err := withConfig("scripted", "scripted", asks...)
 	if err != nil {
 		return nil, err
 	}
@@ -87,12 +91,12 @@ func scriptedModel(name string, at place) (*model, error) {
 }
 
 // withConfig returns the built-in install record with a default config, so
-// that a run needs none.
-func withConfig(provider, name string) ([]byte, error) {
+// that a run needs none, and rules for approvals.
+func withConfig(provider, name string, approval ...planner.ApprovalRule) ([]byte, error) {
 	d := planner.Builtin()
 	return codec.Marshal(session.InstallRecord{
 		Config:         &session.RunConfig{Provider: provider, Model: name},
-		DefaultProfile: d.DefaultProfile, ProfileByProvider: d.ProfileByProvider, Profiles: d.Profiles, Rules: session.RulesVersion, Tools: d.Tools, V: session.Version,
+		DefaultProfile: d.DefaultProfile, ProfileByProvider: d.ProfileByProvider, Profiles: d.Profiles, Policy: session.Policy{Approval: approval}, Rules: session.RulesVersion, Tools: d.Tools, V: session.Version,
 	})
 }
 

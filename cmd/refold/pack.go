@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
@@ -125,6 +124,7 @@ func (c packPublishCommand) Run(ctx context.Context, s streams, conn connection)
 // packListCommand lists what is published.
 type packListCommand struct {
 	Pack string `arg:"" optional:"" help:"This pack alone."`
+	asJSON
 }
 
 // Run prints a table.
@@ -138,19 +138,39 @@ func (c packListCommand) Run(ctx context.Context, s streams, conn connection) er
 	if err != nil {
 		return err
 	}
-	table := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "PACK\tVERSION\tSEQUENCE\tMANIFEST\tKEY")
+	table := newWholeTable(s.out, "PACK", "VERSION", "SEQUENCE", "MANIFEST", "KEY")
 	listed := 0
 	for _, p := range all {
-		if c.Pack == "" || p.Pack == c.Pack {
-			fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\n", p.Pack, p.Version, p.Seq, codec.Sum(p.Manifest), shownKey(p.Signature.Key))
-			listed++
+		switch {
+		case c.Pack != "" && p.Pack != c.Pack:
+			continue
+		case c.JSON:
+			if err := printJSON(s.out, packJSON{p.Pack, p.Version, p.Seq, codec.Sum(p.Manifest), p.Signature.Key}); err != nil {
+				return err
+			}
+		default:
+			if err := table.texts(p.Pack, p.Version, fmt.Sprint(p.Seq), codec.Sum(p.Manifest).String(), shownKey(p.Signature.Key)); err != nil {
+				return err
+			}
 		}
+		listed++
+	}
+	if c.JSON {
+		return nil
 	}
 	if listed == 0 {
 		return errors.New(strings.TrimSpace("nothing is published"+prefixed(" of ", c.Pack)) + ": refold pack publish DIR --key FILE publishes a pack")
 	}
-	return table.Flush()
+	return table.flush()
+}
+
+// packJSON is a version of a pack, as programs read it.
+type packJSON struct {
+	Pack     string     `json:"pack"`
+	Version  string     `json:"version"`
+	Seq      uint64     `json:"seq"`
+	Manifest codec.Hash `json:"manifest"`
+	Key      string     `json:"key,omitempty"`
 }
 
 // shownKey returns a key as a table shows it: it comes from a header that anybody

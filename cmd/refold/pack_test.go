@@ -185,6 +185,19 @@ func TestImportWritesAPack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	config, err := os.ReadFile(mcpServer(t, &schema))
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := file(t, strings.TrimSuffix(string(config), "\n")+"\n    headers: {X-Key: \"${secret:NOTES_KEY}\"}\n")
+	_, stderr := w.does(1, "tools", "import", "mcp", secret, "--pack", notes)
+	like(t, "without its secret", stderr, `server notes: secret NOTES_KEY is missing: .*--secret NOTES_KEY=FILE`)
+	w.does(0, "tools", "import", "mcp", secret, "--secret", "NOTES_KEY="+file(t, "notes-secret"), "--pack", notes)
+	bindings, err = os.ReadFile(filepath.Join(notes, "bindings.json"))
+	like(t, "the need of the server", string(bindings), `"needs": \[\s*"secret:NOTES_KEY"\s*\]`)
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // The files that docs/packs.md shows are valid.

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/refold/refold/client"
+	"github.com/refold/refold/internal/llm"
 	"github.com/refold/refold/internal/llm/recorded"
 )
 
@@ -87,7 +88,11 @@ func playMany(ctx context.Context, out io.Writer, c *client.Client, m *model, co
 			_, failures[i] = play(ctx, c, conversation)
 			if failures[i] == nil {
 				end := conversation.Ends()
-				fmt.Fprintf(out, "%s: %d runs, %d calls, ended %s %s\n", conversation.ID, len(conversation.Runs), conversation.Calls(), end.Lifecycle, end.Code)
+				how := end.Lifecycle
+				if end.Code == llm.CodeRecordingEnded {
+					how = "where the recording ends"
+				}
+				fmt.Fprintf(out, "%s: %d runs, %d calls, ended %s\n", conversation.ID, len(conversation.Runs), conversation.Calls(), how)
 			}
 		})
 	}

@@ -19,6 +19,7 @@ import (
 type promptCommand struct {
 	Session string `arg:"" help:"The session."`
 	Turn    string `arg:"" optional:"" help:"The turn, such as r1t2. Default: the latest that was asked."`
+	asJSON
 }
 
 // Help is what the help says beside the flags.
@@ -50,7 +51,7 @@ func (c promptCommand) Run(ctx context.Context, s streams, conn connection) erro
 	if err != nil {
 		return err
 	}
-	return p.print(ctx, s.out, reader, c.Session)
+	return p.print(ctx, s.out, reader, c.Session, c.JSON)
 }
 
 // promptOf folds the session's events again, and returns what a turn showed; of
@@ -94,7 +95,7 @@ func promptOf(ctx context.Context, c *client.Client, sid, turn string) (*shownPr
 }
 
 // print prints the parts, each below a line that says what it is.
-func (p *shownPrompt) print(ctx context.Context, out io.Writer, c *client.Client, sid string) error {
+func (p *shownPrompt) print(ctx context.Context, out io.Writer, c *client.Client, sid string, asJSON bool) error {
 	values := map[string]string{}
 	for _, v := range p.generation.Vars {
 		var text string
@@ -109,6 +110,10 @@ func (p *shownPrompt) print(ctx context.Context, out io.Writer, c *client.Client
 	var body strings.Builder
 	total, missing, images := int64(0), 0, 0
 	section := func(head, text string) {
+		if asJSON {
+			_ = printJSON(&body, partJSON{sid, p.turn, head, text})
+			return
+		}
 		fmt.Fprintf(&body, "\n--- %s\n%s", head, text)
 		if text != "" && !strings.HasSuffix(text, "\n") {
 			body.WriteByte('\n')
@@ -141,6 +146,10 @@ func (p *shownPrompt) print(ctx context.Context, out io.Writer, c *client.Client
 		total += int64(len(text))
 		section(fmt.Sprintf("%s, %d bytes", head, len(text)), text)
 	}
+	if asJSON {
+		_, err := io.WriteString(out, body.String())
+		return errors.Join(err, lacks(missing))
+	}
 	mark := "nothing comes before the transcript"
 	if p.generation.PromptMark != nil {
 		mark = "prompt_mark " + p.generation.PromptMark.String()
@@ -149,10 +158,23 @@ func (p *shownPrompt) print(ctx context.Context, out io.Writer, c *client.Client
 	}
 	_, err = fmt.Fprintf(out, "turn %s of session %s: %s of text in %s and %s before the transcript; %s\n%s",
 		p.turn, sid, count(int(total), "byte"), count(len(p.generation.Prompt), "part"), count(images, "image"), mark, body.String())
-	if err == nil && missing > 0 {
-		err = fmt.Errorf("%s missing in the blob store: restore it from a backup, or sync the space again", count(missing, "part"))
+	return errors.Join(err, lacks(missing))
+}
+
+// lacks says that parts are not in the blob store.
+func lacks(missing int) error {
+	if missing == 0 {
+		return nil
 	}
-	return err
+	return fmt.Errorf("%s missing in the blob store: restore it from a backup, or sync the space again", count(missing, "part"))
+}
+
+// partJSON is a part of a prompt, as programs read it.
+type partJSON struct {
+	Session string `json:"session"`
+	Turn    string `json:"turn"`
+	Part    string `json:"part"` // what it is, and its size
+	Text    string `json:"text,omitempty"`
 }
 
 // skillIndex returns the texts of the parts that are an index of skills, in order.

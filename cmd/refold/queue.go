@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"text/tabwriter"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
@@ -17,6 +16,7 @@ type queueCommand struct {
 	Edit     uint32 `placeholder:"N" xor:"what" help:"Give the queued run N another text."`
 	Remove   uint32 `placeholder:"N" xor:"what" help:"Take the queued run N out."`
 	Operator bool   `help:"Ask through the door ctl, as operators do, instead of in."`
+	asJSON
 }
 
 // Run changes the queue if that is asked for, and prints it.
@@ -60,11 +60,21 @@ func (q queueCommand) Run(ctx context.Context, s streams, conn connection) error
 
 // print prints the queue in its order.
 func (q queueCommand) print(ctx context.Context, s streams, c *client.Client, v *session.View) error {
+	if q.JSON {
+		for i := range v.Queue {
+			if err := printJSON(s.out, &v.Queue[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	if _, err := fmt.Fprintln(s.out, standing(v)); err != nil || len(v.Queue) == 0 {
 		return err
 	}
-	table := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(table, "\nRUN\tSUBMISSION\tMODEL\tTEXT\n")
+	if _, err := fmt.Fprintln(s.out); err != nil {
+		return err
+	}
+	table := newWholeTable(s.out, "RUN", "SUBMISSION", "MODEL", "TEXT")
 	for _, r := range v.Queue {
 		text := ""
 		if input, err := c.Input(ctx, r.Seq); err != nil {
@@ -72,13 +82,11 @@ func (q queueCommand) print(ctx context.Context, s streams, c *client.Client, v 
 		} else if input != nil {
 			text = (&story{}).words(input)
 		}
-		submission := r.Submission
-		if submission == "" {
-			submission = "-"
+		if err := table.texts(fmt.Sprint(r.Number), orDash(r.Submission), r.Provider+"/"+r.Model, text); err != nil {
+			return err
 		}
-		fmt.Fprintf(table, "%d\t%s\t%s/%s\t%s\n", r.Number, submission, r.Provider, r.Model, text)
 	}
-	return table.Flush()
+	return table.flush()
 }
 
 // viewSoon returns a session's view, or the error why there is none.

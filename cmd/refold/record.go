@@ -7,7 +7,6 @@ import (
 	"io"
 	"math"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/refold/refold/actors/session"
@@ -45,6 +44,27 @@ func (p *published) pinnable() bool {
 	return p.install != nil || errors.As(p.fault, &unknown)
 }
 
+// recordJSON is a published record, as programs read it.
+type recordJSON struct {
+	Seq   uint64     `json:"seq"`
+	Time  int64      `json:"time"` // Unix ms
+	Hash  codec.Hash `json:"hash"`
+	Tools int        `json:"tools"`
+	Rules int        `json:"rules"`
+	Fault string     `json:"fault,omitempty"` // why it can't be read
+}
+
+func (p *published) json() recordJSON {
+	out := recordJSON{Seq: p.seq, Time: p.at.UnixMilli(), Hash: p.hash}
+	if p.install != nil {
+		out.Tools, out.Rules = p.install.Registry.Len(), p.install.Rules
+	}
+	if p.fault != nil {
+		out.Fault = oneLine(p.fault)
+	}
+	return out
+}
+
 // recordOf reads an install record.
 func recordOf(e session.Event) published {
 	p := published{seq: e.Seq, at: time.UnixMilli(e.Time).UTC()}
@@ -80,8 +100,8 @@ func pinned(ctx context.Context, b *bus.Bus) (p published, found bool, err error
 	return p, found, err
 }
 
-// line is the record's line in a list.
-func (p *published) line(note string) string {
+// row is the record's row in a list.
+func (p *published) row(note string) []string {
 	tools, profiles, rules, hash := "-", "-", "-", "-"
 	if p.canonical != nil {
 		hash = p.hash.String()
@@ -94,7 +114,9 @@ func (p *published) line(note string) string {
 	case errors.As(p.fault, &unknown):
 		rules = fmt.Sprint(unknown.Rules)
 	}
-	return strings.TrimRight(strings.Join([]string{
-		fmt.Sprint(p.seq), p.at.Format(time.RFC3339), hash, tools, profiles, rules, note,
-	}, "\t"), "\t")
+	row := []string{fmt.Sprint(p.seq), p.at.Format(time.RFC3339), hash, tools, profiles, rules}
+	if note != "" {
+		row = append(row, note)
+	}
+	return row
 }

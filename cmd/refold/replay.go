@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 
@@ -26,6 +25,8 @@ func (r replayCommand) Run(ctx context.Context, s streams, conn connection) erro
 	switch {
 	case r.All == (r.Session != ""):
 		return &statusError{statusUsage, "replay: name one session, or say --all"}
+	case r.JSON && (r.Export || r.Events):
+		return &statusError{statusUsage, "replay: --json goes with neither --export nor --events: refold log --json prints events"}
 	case r.All && (r.To != 0 || r.Export || r.Events):
 		return &statusError{statusUsage, "replay: --to, --export and --events are for one session"}
 	}
@@ -86,12 +87,7 @@ func (r replayCommand) verdict(replayed *client.Replayed) error {
 // print prints what one session came to.
 func (r replayCommand) print(out io.Writer, replayed *client.Replayed) error {
 	if r.JSON {
-		text, err := json.Marshal(replayed)
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(out, "%s\n", text)
-		return err
+		return printJSON(out, replayed)
 	}
 	if !r.Verify {
 		_, err := fmt.Fprintf(out, "%s  %s  %d events\n", replayed.Hash, replayed.Session, replayed.Events)

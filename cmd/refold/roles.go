@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/refold/refold/internal/roles"
 	"github.com/refold/refold/internal/roles/trial"
@@ -52,7 +51,6 @@ A file, such as
         clients: [web, cron]
         approvers: [approver]
         operators: [operator]
-        timers: [timers]
         admins: [admin]
         models: {models: [openai]}
         tools: {tools: [host, host-w1, host-w2]}
@@ -76,16 +74,17 @@ func (r rolesWrite) Run(s streams, conn connection) error {
 	for _, u := range w.Made {
 		made[u.String()] = true
 	}
-	table := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "USER\tROLE\tKEY\tFILES")
+	table := newWholeTable(s.out, "USER", "ROLE", "KEY", "FILES")
 	for _, u := range w.Users {
 		key := "kept"
 		if made[u.String()] {
 			key = "new"
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", u, u.Role, key, roles.UserDir(r.Dir, u))
+		if err := table.texts(u.String(), u.Roles(), key, roles.UserDir(r.Dir, u)); err != nil {
+			return err
+		}
 	}
-	if err := table.Flush(); err != nil {
+	if err := table.flush(); err != nil {
 		return err
 	}
 	if w.Changed {
@@ -147,6 +146,17 @@ func readUsers(file string) (*roles.File, error) {
 // rolesCheck tries the table.
 type rolesCheck struct {
 	Dir string `default:"roles" type:"path" placeholder:"DIR" help:"Where refold roles has written."`
+	asJSON
+}
+
+// cellJSON is what one user may do with one subject, as programs read it.
+type cellJSON struct {
+	User    string `json:"user"`
+	Role    string `json:"role"`
+	Row     string `json:"row"`
+	Subject string `json:"subject"`
+	Servers string `json:"servers"` // what they do
+	Table   string `json:"table"`   // what they should do
 }
 
 // Run prints what every user may do, and what differs from the table.
@@ -163,14 +173,27 @@ func (r rolesCheck) Run(ctx context.Context, s streams, conn connection) error {
 	if err != nil {
 		return fmt.Errorf("roles check: %w", err)
 	}
+	wrong := trial.Wrong(cells)
+	if r.JSON {
+		for _, c := range cells {
+			if err := printJSON(s.out, cellJSON{c.User.Name, string(c.User.Role), c.Subject.Row, c.Subject.Name, says(c.Got), says(c.Want)}); err != nil {
+				return err
+			}
+		}
+		return cellsVerdict(wrong)
+	}
 	if err := printCells(s, cells); err != nil {
 		return err
 	}
-	wrong := trial.Wrong(cells)
 	for _, c := range wrong {
-		fmt.Fprintf(s.out, "%s (%s), %s: %s: the servers %s, the table %s\n", c.User, c.User.Role, c.Subject.Row, c.Subject.Name, says(c.Got), says(c.Want))
+		fmt.Fprintf(s.out, "%s (%s), %s: %s: the servers %s, the table %s\n", c.User, c.User.Roles(), c.Subject.Row, c.Subject.Name, says(c.Got), says(c.Want))
 	}
 	fmt.Fprintf(s.out, "%d cells tried, %d differ. Nothing was stored.\n", len(cells), len(wrong))
+	return cellsVerdict(wrong)
+}
+
+// cellsVerdict is the exit status of a check in which these cells differ.
+func cellsVerdict(wrong []trial.Cell) error {
 	if len(wrong) > 0 {
 		return &statusError{status: statusFailed, text: "roles check: the servers do otherwise than the table: have them read the accounts again"}
 	}
@@ -179,15 +202,21 @@ func (r rolesCheck) Run(ctx context.Context, s streams, conn connection) error {
 
 // printCells prints a line for each row and tenant, and a column for each user.
 func printCells(s streams, cells []trial.Cell) error {
-	table := tabwriter.NewWriter(s.out, 0, 0, 1, ' ', 0)
 	for _, tenant := range trial.Tenants(cells) {
-		fmt.Fprintf(table, "%s\t%s\n", tenant.Prefix, strings.Join(tenant.Users, "\t"))
+		table := newWholeTable(s.out, append([]string{tenant.Prefix}, tenant.Users...)...)
 		for _, row := range tenant.Rows {
-			fmt.Fprintf(table, "%s\t%s\n", row.Name, strings.Join(row.Cells, "\t"))
+			if err := table.texts(append([]string{row.Name}, row.Cells...)...); err != nil {
+				return err
+			}
 		}
-		fmt.Fprintln(table)
+		if err := table.flush(); err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintln(s.out); err != nil {
+			return err
+		}
 	}
-	return table.Flush()
+	return nil
 }
 
 // says tells what a user may do.

@@ -6,14 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
+	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/llm"
 )
 
 // runCommand asks for a run.
@@ -64,10 +64,8 @@ func said(in io.Reader, text, missing string) (string, error) {
 	if text != "" && text != "-" {
 		return text, nil
 	}
-	if f, ok := in.(*os.File); ok && text == "" {
-		if info, err := f.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
-			return "", &statusError{statusUsage, missing}
-		}
+	if text == "" && isTerminal(in) {
+		return "", &statusError{statusUsage, missing}
 	}
 	data, err := io.ReadAll(in)
 	return string(data), err
@@ -78,6 +76,11 @@ func (r runCommand) options() (client.RunOptions, error) {
 	o := client.RunOptions{Submission: r.Submission, WhenBusy: r.WhenBusy, Roles: r.Role, Operator: r.Operator}
 	if r.Config != "" {
 		o.Config, o.Operator = json.RawMessage(r.Config), true
+		if raw, err := codec.FromJSON(o.Config); err != nil {
+			return o, &statusError{statusUsage, "run: --config: " + err.Error()}
+		} else if err := codec.Decode(raw, &session.RunConfig{}); err != nil {
+			return o, &statusError{statusUsage, "run: --config: " + err.Error()}
+		}
 		return o, nil
 	}
 	if (r.Provider == "") != (r.Model == "") {
@@ -110,11 +113,13 @@ func (r runCommand) follow(ctx context.Context, s streams, c *client.Client, tex
 	if err != nil {
 		return err
 	}
-	words := &live{out: s.out}
-	f := &following{out: s.err, sid: r.Session, seq: seq}
-	watched := newUnserved(s.err, c.View)
+	shown := newDisplay(s)
+	words := &live{to: shown}
+	f := &following{out: shown, sid: r.Session, seq: seq}
+	watched := newWatcher(shown, c.View, lookSoon)
+	watched.hears = true
 	watched.add(r.Session)
-	defer watched.begin(ctx)()
+	stop := watched.begin(ctx)
 	end, err := follower.End(ctx, seq, r.Submission, client.Watch{
 		Run: func(run uint32) {
 			words.run, f.run = run, run
@@ -122,8 +127,17 @@ func (r runCommand) follow(ctx context.Context, s streams, c *client.Client, tex
 				f.waiting(ctx, c) // the run may have begun before, and asked for approvals then
 			}
 		},
-		Notice: f.note, Shown: words.show,
+		Notice: f.note,
+		Shown: func(s client.Shown) {
+			if s.Kind == client.ShownText && s.Run == f.run {
+				f.tally.turns = max(f.tally.turns, s.Turn)
+				watched.speaks(r.Session)
+			}
+			words.show(s)
+		},
 	})
+	stop()
+	shown.show("")
 	if errors.Is(err, client.ErrEndedBefore) {
 		end, err = r.endedBefore(ctx, c, seq)
 	}
@@ -137,14 +151,15 @@ func (r runCommand) follow(ctx context.Context, s streams, c *client.Client, tex
 	}
 	answer, err := c.Text(ctx, end.Output)
 	if err != nil {
-		fmt.Fprintln(s.err, "the answer is a blob that can't be read:", err)
+		fmt.Fprintln(shown, "the answer is a blob that can't be read:", err)
 	}
 	words.end(answer)
-	if line := used(end); line != "" {
-		defer fmt.Fprintln(s.err, line)
-	}
 	if end.OverBudget != nil {
-		fmt.Fprintln(s.err, overBudget(end.OverBudget))
+		fmt.Fprintln(shown, overBudget(end.OverBudget))
+	}
+	f.tally.last(ctx, c, r.Session, end.Run)
+	if line := f.tally.line(end); line != "" {
+		fmt.Fprintln(shown, line)
 	}
 	if end.Lifecycle != session.Completed {
 		return &statusError{statusFailed, outcome(end)}
@@ -179,27 +194,18 @@ func (r runCommand) goesOn(run uint32) string {
 	return text
 }
 
-// used tells what a run used, in a line; empty if no provider counted anything.
-func used(end client.RunEnd) string {
-	u := &end.Usage
-	if u.InputTokens == 0 && u.OutputTokens == 0 {
-		return ""
-	}
-	text := fmt.Sprintf("used: %d tokens in", u.InputTokens)
-	if u.CachedTokens > 0 || u.CacheWriteTokens > 0 {
-		text += fmt.Sprintf(" (%d from the cache, %d written to it)", u.CachedTokens, u.CacheWriteTokens)
-	}
-	text += fmt.Sprintf(", %d out", u.OutputTokens)
-	if end.Cost > 0 {
-		text += fmt.Sprintf("; cost %d micro-units", end.Cost)
-	}
-	return text
-}
-
 // outcome tells how a run ended that was not completed.
 func outcome(end client.RunEnd) string {
-	text := fmt.Sprintf("run %d %s", end.Run, end.Lifecycle)
-	for _, part := range []string{end.Code, end.Detail} {
+	return ended(end.Run, end.Lifecycle, end.Code, end.Detail)
+}
+
+// ended tells how a run ended. That a recording has no more turns is no failure.
+func ended(run uint32, lifecycle session.Lifecycle, code, detail string) string {
+	text := fmt.Sprintf("run %d %s", run, lifecycle)
+	if code == llm.CodeRecordingEnded {
+		text, code = fmt.Sprintf("run %d ends where the recording ends", run), ""
+	}
+	for _, part := range []string{code, detail} {
 		if part != "" {
 			text += ": " + part
 		}
@@ -212,7 +218,7 @@ func overBudget(o *session.OverBudget) string {
 	return fmt.Sprintf("over its budget: %d used of %d %s", o.Used, o.Limit, o.Budget)
 }
 
-// following tells what is said about a run beside the model's words.
+// following tells what happens in a run, apart from the model's words.
 type following struct {
 	out     io.Writer
 	sid     string
@@ -220,11 +226,12 @@ type following struct {
 	seq     uint64   // of the request
 	asked   []string // calls whose approval was told
 	refused []string // calls of which was told that they are not run
+	tally   tallied
 }
 
 // ours reports whether an effect is of the run.
 func (f *following) ours(effect string) bool {
-	return strings.HasPrefix(effect, fmt.Sprintf("r%dt", f.run))
+	return isEffectOf(effect, f.run)
 }
 
 // note tells a notice that concerns the run.
@@ -234,10 +241,22 @@ func (f *following) note(n client.Notice) {
 		if d.Seq != f.seq {
 			return
 		}
+		f.tally.note(n.Type, n.At, d)
 		if d.Run == f.run && n.Type == session.NoticeRunQueued {
 			fmt.Fprintln(f.out, "queued: another run is active")
 		}
+	case session.TurnSettled:
+		if f.ours(d.Effect) {
+			f.tally.note(n.Type, n.At, d)
+		}
+	case session.RunFinished:
+		if d.Run == f.run {
+			f.tally.note(n.Type, n.At, d)
+		}
 	case session.CallSettled:
+		if f.ours(d.Effect) {
+			f.tally.note(n.Type, n.At, d)
+		}
 		if f.ours(d.Effect) && !slices.Contains(f.refused, d.Effect) {
 			fmt.Fprintln(f.out, called(d))
 		}

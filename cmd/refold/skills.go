@@ -2,20 +2,17 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
-	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/space"
 )
 
 // skillsCommand lists the skills of a session.
 type skillsCommand struct {
 	Session string `arg:"" help:"The session."`
-	JSON    bool   `name:"json" help:"Print them as JSON."`
+	asJSON
 }
 
 // Help is what the help says beside the flags.
@@ -34,27 +31,24 @@ func (k skillsCommand) Run(ctx context.Context, s streams, conn connection) erro
 		return err
 	}
 	if k.JSON {
-		skills := v.Skills
-		if skills == nil {
-			skills = []session.ViewSkill{}
+		for _, skill := range v.Skills {
+			if err := printJSON(s.out, skill); err != nil {
+				return err
+			}
 		}
-		text, err := json.MarshalIndent(skills, "", "  ")
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(s.out, "%s\n", text)
-		return err
+		return nil
 	}
 	if len(v.Skills) == 0 {
 		_, err := fmt.Fprintf(s.out, "session %s has no skills: no space that is applied brings any\n", k.Session)
 		return err
 	}
-	table := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "SKILL\tSPACE\tELIGIBLE\tACTIVE\tWHY NOT")
+	table := newWholeTable(s.out, "SKILL", "SPACE", "ELIGIBLE", "ACTIVE", "WHY NOT")
 	for _, skill := range v.Skills {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", skill.Skill, skill.Space, yesNo(skill.Why == ""), yesNo(skill.Active), skill.Why)
+		if err := table.texts(skill.Skill, skill.Space, yesNo(skill.Why == ""), yesNo(skill.Active), skill.Why); err != nil {
+			return err
+		}
 	}
-	return table.Flush()
+	return table.flush()
 }
 
 // yesNo writes whether something is so.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/spaces"
 	"github.com/refold/refold/space"
 )
@@ -29,6 +30,7 @@ type spaceCheckCommand struct {
 	Name    string `placeholder:"NAME" help:"The space's name, if its index gives none. Default: the folder's."`
 	Record  string `type:"existingfile" placeholder:"FILE" help:"Install record: also say what its grants, tools and policy refuse."`
 	Secrets bool   `name:"allow-secrets" help:"Let files hold what looks like a key."`
+	asJSON
 }
 
 // Run prints the hash, or all problems.
@@ -49,12 +51,15 @@ func (c spaceCheckCommand) Run(ctx context.Context, s streams) error {
 		}
 		install, err := session.ParseInstall(record)
 		if err != nil {
-			return fmt.Errorf("%s: %w", c.Record, err)
+			return fmt.Errorf("%s%s: %w", c.Record, position(record, err), err)
 		}
 		wrong, said, err := install.CheckSpace(built.Manifest)
 		problems, warnings, untrusted = append(problems, wrong...), append(warnings, said...), err
 	}
 	tellWarnings(s, c.Dir, warnings)
+	if c.JSON {
+		return c.printJSON(s, built.Manifest, problems, untrusted)
+	}
 	if len(problems) == 0 {
 		if _, err := fmt.Fprintf(s.out, "%s  %s\n", built.Manifest.Hash(), summary(built.Manifest)); err != nil {
 			return err
@@ -66,6 +71,27 @@ func (c spaceCheckCommand) Run(ctx context.Context, s streams) error {
 	}
 	for _, p := range space.SortProblems(problems) {
 		if _, err := fmt.Fprintln(s.out, placed(c.Dir, p)); err != nil {
+			return err
+		}
+	}
+	return errors.Join(untrusted, errors.New(count(len(problems), "problem")))
+}
+
+// checkedJSON is a valid folder, as programs read it.
+type checkedJSON struct {
+	Hash    codec.Hash `json:"hash"`
+	Space   string     `json:"space"`
+	Version string     `json:"version,omitempty"`
+	Files   int        `json:"files"`
+}
+
+// printJSON prints the manifest, or each problem.
+func (c spaceCheckCommand) printJSON(s streams, m *space.Manifest, problems []space.Problem, untrusted error) error {
+	if len(problems) == 0 {
+		return errors.Join(printJSON(s.out, checkedJSON{m.Hash(), m.Space, m.Version, len(m.Files)}), untrusted)
+	}
+	for _, p := range space.SortProblems(problems) {
+		if err := printJSON(s.out, p); err != nil {
 			return err
 		}
 	}

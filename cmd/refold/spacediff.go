@@ -17,6 +17,7 @@ import (
 type spaceDiffCommand struct {
 	Session string `arg:"" help:"The session."`
 	Space   string `arg:"" optional:"" help:"The workspace. Default: the one that is staged, else pending."`
+	asJSON
 }
 
 // Run prints what is staged against what is applied.
@@ -47,6 +48,14 @@ func (c spaceDiffCommand) Run(ctx context.Context, s streams, conn connection) e
 		applied = &held[j]
 		against = "against " + stands(applied)
 	}
+	if c.JSON {
+		for _, one := range changes(manifestOf(applied), held[i].Manifest) {
+			if err := printJSON(s.out, changeJSON{one.verb, one.what, one.how}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	if _, err := fmt.Fprintf(s.out, "%s, %s\n", stands(&held[i]), against); err != nil {
 		return err
 	}
@@ -68,6 +77,13 @@ func manifestOf(h *client.HeldSpace) *space.Manifest {
 
 // change is one difference of two manifests.
 type change struct{ verb, what, how string }
+
+// changeJSON is a change as programs read it.
+type changeJSON struct {
+	Change string `json:"change"` // added, removed, changed
+	What   string `json:"what"`
+	How    string `json:"how,omitempty"`
+}
 
 // The verbs of changes.
 const (

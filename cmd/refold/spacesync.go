@@ -58,14 +58,14 @@ func (c spaceSyncCommand) Run(ctx context.Context, s streams, conn connection) e
 	if err != nil {
 		return err
 	}
-	watched := newUnserved(s.err, asked.View)
+	watched := newWatcher(newDisplay(s), asked.View, lookSoon)
 	watched.add(c.Session)
 	stop := watched.begin(ctx)
 	end, err := asked.SyncEnd(ctx, c.Session, seq)
 	stop()
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return &statusError{statusFailed, "stopped; the sync goes on: refold tail " + c.Session + " --all tells its end"}
+		return &statusError{statusFailed, "stopped; the sync goes on: refold tail " + c.Session + " --all --follow tells its end"}
 	case err != nil:
 		return spaceAdvised(err, c.Session)
 	}

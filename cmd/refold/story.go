@@ -10,6 +10,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/llm"
 )
 
 // story tells what happens in a session, line by line: what the fold made of
@@ -191,7 +192,7 @@ func (s *story) notice(e session.Event, names mentions, n session.Notice) {
 		}
 	case session.RunFinished:
 		if d.Lifecycle != session.Completed {
-			s.line(e, "  %s", strings.TrimRight(fmt.Sprintf("run %d %s: %s: %s", d.Run, d.Lifecycle, d.Code, d.Detail), ": "))
+			s.line(e, "  %s", ended(d.Run, d.Lifecycle, d.Code, d.Detail))
 		}
 	}
 }
@@ -226,6 +227,8 @@ func (s *story) generation(e session.Event, env *session.Envelope, names mention
 		s.groups(e, &calls, after)
 	case taken && codec.Decode(env.Data, &answer) == nil:
 		s.line(e, "%s: %s", turn, s.words(answer.Text))
+	case codec.Decode(env.Data, &answer) == nil && answer.Error != nil && answer.Error.Code == llm.CodeRecordingEnded:
+		s.line(e, "%s: the recording has no more turns", turn)
 	case codec.Decode(env.Data, &answer) == nil && answer.Error != nil:
 		s.line(e, "%s failed: %s: %s", turn, answer.Error.Code, shorten(answer.Error.Detail))
 	default: // it says nothing, or can't be used, and then the run's end tells why

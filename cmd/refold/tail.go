@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -15,31 +14,38 @@ import (
 // tailCommand follows notices, and of one session also what its models say.
 type tailCommand struct {
 	Session string `arg:"" optional:"" help:"The session; all of them without one."`
-	Since   uint64 `placeholder:"N" default:"0" help:"Sequence of the stream of notices to begin at; 0 shows only what comes."`
-	All     bool   `help:"Begin with the oldest notice that is kept."`
-	JSON    bool   `name:"json" help:"Print each notice as it is."`
+	Since   uint64 `placeholder:"N" default:"0" help:"Sequence of the stream of notices to begin at. It ends at the newest one, unless --follow."`
+	All     bool   `help:"Begin with the oldest notice that is kept. It ends at the newest one, unless --follow."`
+	Follow  bool   `short:"f" help:"Go on with what comes, until it is stopped. So it does without --all and --since."`
+	JSON    bool   `name:"json" help:"Print each notice as it is, a JSON object a line."`
 }
 
-// Run prints notices until it is stopped.
+// Run prints notices: those that are kept, or those that come until it is
+// stopped.
 func (t tailCommand) Run(ctx context.Context, s streams, conn connection) error {
 	c, err := conn.connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
+	newest, err := c.LastNotice(ctx)
+	if err != nil {
+		return err
+	}
+	if (t.All || t.Since > 0) && !t.Follow {
+		return t.kept(ctx, s, c, newest)
+	}
 	from := t.Since
 	if from == 0 && !t.All {
-		if from, err = c.LastNotice(ctx); err != nil {
-			return err
-		}
-		from++
+		from = newest + 1
 	}
-	watched := newUnserved(s.err, c.View)
+	shown := newDisplay(s)
+	watched := newWatcher(shown, c.View, lookEach)
 	if t.Session != "" {
 		watched.add(t.Session)
 	}
 	defer watched.begin(ctx)()
-	words := &live{out: s.out}
+	words := &live{to: shown}
 	if t.Session != "" && !t.JSON {
 		v, err := view(ctx, c, t.Session, words)
 		if err != nil {
@@ -47,12 +53,12 @@ func (t tailCommand) Run(ctx context.Context, s streams, conn connection) error 
 		}
 		defer v.close()
 		defer words.stop()
-		v.show(ctx, 0, func(err error) { fmt.Fprintln(s.err, "what models say is not shown:", err) })
+		v.show(ctx, 0, func(err error) { fmt.Fprintln(shown, "what models say is not shown:", err) })
 	}
 	for n, err := range c.Notices(ctx, t.Session, from) {
 		switch {
 		case errors.Is(err, context.Canceled):
-			return nil
+			return &statusError{statusOf(ctx), ""}
 		case err != nil:
 			return err
 		}
@@ -66,15 +72,23 @@ func (t tailCommand) Run(ctx context.Context, s streams, conn connection) error 
 	return nil
 }
 
-// print prints one notice.
-func (t tailCommand) print(s streams, n client.Notice) error {
-	if t.JSON {
-		text, err := json.Marshal(n)
+// kept prints the notices that are kept up to the newest one.
+func (t tailCommand) kept(ctx context.Context, s streams, c *client.Client, newest uint64) error {
+	for n, err := range c.NoticesKept(ctx, t.Session, t.Since, newest) {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(s.out, "%s\n", text)
-		return err
+		if err := t.print(s, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// print prints one notice.
+func (t tailCommand) print(s streams, n client.Notice) error {
+	if t.JSON {
+		return printJSON(s.out, n)
 	}
 	at := time.UnixMilli(n.At).UTC().Format("15:04:05.000")
 	_, err := fmt.Fprintf(s.out, "%s  %s  %d  %s %s\n", at, n.Session, n.N, n.Type, about(n))

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
@@ -26,6 +25,7 @@ type toolsCommand struct {
 type toolsShowCommand struct {
 	Session string `arg:"" help:"The session."`
 	Turn    string `placeholder:"TURN" help:"An earlier turn, such as r1t2, instead of the latest."`
+	asJSON
 }
 
 // Run prints what was offered, and then what was not.
@@ -33,6 +33,14 @@ func (c toolsShowCommand) Run(ctx context.Context, s streams, conn connection) e
 	v, err := viewAt(ctx, conn, c.Session, c.Turn)
 	if err != nil {
 		return err
+	}
+	if c.JSON {
+		for _, t := range v.Tools {
+			if err := printJSON(s.out, t); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	if _, err := fmt.Fprintln(s.out, headline(&v)); err != nil {
 		return err
@@ -45,6 +53,7 @@ type whyCommand struct {
 	Session string `arg:"" help:"The session."`
 	Tool    string `arg:"" help:"The tool, by tool_id or tool_name."`
 	Turn    string `placeholder:"TURN" help:"An earlier turn, such as r1t2, instead of the latest."`
+	asJSON
 }
 
 // Run prints whether the turn offered the tool, and why.
@@ -58,6 +67,9 @@ func (c whyCommand) Run(ctx context.Context, s streams, conn connection) error {
 		return fmt.Errorf("turn %s knows no tool %q; it knows %s%s", v.Turn.Effect, c.Tool, names(v.Tools), whyUnbound(&v))
 	}
 	tool := v.Tools[i]
+	if c.JSON {
+		return printJSON(s.out, tool)
+	}
 	text := "hidden, " + tool.Why
 	if tool.Offered {
 		text = fmt.Sprintf("offered, %d of %d", tool.Place, offered(v.Tools))
@@ -246,17 +258,22 @@ func printTools(out io.Writer, tools []session.ViewTool) error {
 		}
 	}
 	slices.SortFunc(shown, func(a, b session.ViewTool) int { return a.Place - b.Place })
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(table, "\noffered, in the order in which the model was shown them: %d\n", len(shown))
+	table := newWholeTable(out, "", "", "")
+	fmt.Fprintf(out, "\noffered, in the order in which the model was shown them: %d\n", len(shown))
 	for _, t := range shown {
-		fmt.Fprintf(table, "  %s\t%s\t%s\n", strconv.Itoa(t.Place), t.ToolName, t.ToolID)
+		if err := table.texts("  "+strconv.Itoa(t.Place), t.ToolName, t.ToolID); err != nil {
+			return err
+		}
 	}
-	if err := table.Flush(); err != nil {
+	if err := table.flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(table, "\nhidden: %d\n", len(hidden))
+	table = newWholeTable(out, "", "", "")
+	fmt.Fprintf(out, "\nhidden: %d\n", len(hidden))
 	for _, t := range hidden {
-		fmt.Fprintf(table, "  %s\t%s\t%s\n", t.ToolName, t.ToolID, t.Why)
+		if err := table.texts("  "+t.ToolName, t.ToolID, t.Why); err != nil {
+			return err
+		}
 	}
-	return table.Flush()
+	return table.flush()
 }

@@ -32,6 +32,8 @@ type addTo struct {
 	Base     string `placeholder:"FILE" help:"Record to add them to, JSON or msgpack; - reads standard input. Default: what new sessions pin, or the built-in one."`
 	Pack     string `placeholder:"DIR" help:"Write a pack of these tools into this folder instead: its index and bindings. An index that is there keeps its name and version."`
 	Registry bool   `help:"Print a registry of these tools alone instead: what client.SetRegistry gives one session."`
+
+	needs map[string][]string // of tools of a pack, by tool_id
 }
 
 // Help is what the help says beside the flags.
@@ -90,7 +92,7 @@ func (c addTo) usage(what string) error {
 // that there is must be read.
 func (c addTo) print(ctx context.Context, s streams, dial func() (*bus.Bus, error), tools []*bridge.Function) error {
 	if c.Pack != "" {
-		return writePack(ctx, s, c.Pack, tools)
+		return writePack(ctx, s, c.Pack, tools, c.needs)
 	}
 	text, err := c.text(ctx, s, dial, tools)
 	if err != nil {

@@ -9,13 +9,15 @@ import (
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/cmd/settings"
 	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/secrets"
 	"github.com/refold/refold/internal/tools/mcp"
 )
 
 // importMCPCommand asks MCP servers for their tools.
 type importMCPCommand struct {
-	File   string `arg:"" type:"existingfile" help:"YAML file that says which servers there are."`
-	Target string `default:"mcp" help:"Who carries out the tools of servers that name no target: the NAME of bridge --tools NAME=mcp:FILE."`
+	File   string            `arg:"" type:"existingfile" help:"YAML file that says which servers there are."`
+	Secret map[string]string `placeholder:"NAME=FILE" help:"File with a secret that the servers are given. May be repeated."`
+	Target string            `default:"mcp" help:"Who carries out the tools of servers that name no target: the NAME of bridge --tools NAME=mcp:FILE."`
 	addTo
 }
 
@@ -37,13 +39,15 @@ func (c importMCPCommand) Run(ctx context.Context, s streams, conn connection) e
 	if err := c.usage("mcp"); err != nil {
 		return err
 	}
-	found, err := importMCP(ctx, s, c.File, c.Target)
+	found, err := c.ask(ctx, s)
 	if err != nil {
 		return err
 	}
 	functions := make([]*bridge.Function, len(found.Tools))
+	c.needs = map[string][]string{}
 	for i, t := range found.Tools {
 		functions[i] = t.Function
+		c.needs[t.Function.ToolID()] = t.Needs
 	}
 	var b *bus.Bus
 	err = c.print(ctx, s, func() (*bus.Bus, error) {
@@ -59,10 +63,20 @@ func (c importMCPCommand) Run(ctx context.Context, s streams, conn connection) e
 	return mcp.WriteLock(c.File, found.Lock)
 }
 
-// importMCP asks the servers of a file, and says what it found and what changed
-// since the last time.
-func importMCP(ctx context.Context, s streams, file, target string) (*mcp.Imported, error) {
-	env := settings.ReadEnvironment(os.Environ())
+// ask asks the servers of the file, and says what it found and what changed since
+// the last time.
+func (c importMCPCommand) ask(ctx context.Context, s streams) (*mcp.Imported, error) {
+	env, file := settings.ReadEnvironment(os.Environ()), c.File
+	catalog, err := secrets.NewCatalog(env.Lookup)
+	if err != nil {
+		return nil, err
+	}
+	given := secrets.Chain{secrets.Func(func(_ context.Context, _, name string) (string, error) {
+		if c.Secret[name] == "" {
+			return "", nil
+		}
+		return secrets.ReadFile(c.Secret[name])
+	}), catalog}
 	config, err := mcp.Load(file, env)
 	if err != nil {
 		return nil, err
@@ -71,7 +85,7 @@ func importMCP(ctx context.Context, s streams, file, target string) (*mcp.Import
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
-	servers, err := mcp.New(config, nil, mcp.Options{Target: target, Env: env, Version: settings.Version()})
+	servers, err := mcp.New(config, nil, mcp.Options{Target: c.Target, Env: env, Secrets: given, Version: settings.Version()})
 	if err != nil {
 		return nil, err
 	}

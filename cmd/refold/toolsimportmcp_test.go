@@ -73,6 +73,9 @@ func TestImportMCP(t *testing.T) {
 
 	out, _ = w.does(0, "bridge", "doctor", "--within", "1ms", "--mcp", file)
 	like(t, "as it was", out, `\nmcp: 1 imported tools are as they were\n$`)
+	doctorJSON := []string{"bridge", "doctor", "--within", "1ms", "--json", "--mcp", file}
+	out, _ = w.does(0, doctorJSON...)
+	like(t, "as it was, as JSON", out, `^\{"mcp":"`+file+`","unchanged":1\}\n$`)
 
 	schema.Store(`{"type": "object", "properties": {"text": {"type": "string", "pattern": "(?=a)"}}}`)
 	_, errOut = w.does(statusFailed, "tools", "import", "mcp", file)
@@ -81,6 +84,8 @@ func TestImportMCP(t *testing.T) {
 	out, _ = w.does(statusFailed, "bridge", "doctor", "--within", "1ms", "--mcp", file)
 	like(t, "doctor", out, `\nmcp: server notes, tool find \(mcp.notes.find\): schema \(schema pinned sha256-[0-9a-f]{64}, found sha256-[0-9a-f]{64}\)\n`+
 		`mcp: calls of what has changed are refused: look at it, then refold tools import mcp .* \| refold install -, and start the bridges again\nmcp: 0 imported tools are as they were\n$`)
+	out, _ = w.does(statusFailed, doctorJSON...)
+	like(t, "doctor, as JSON", out, `^\{"mcp":"`+file+`","server":"notes","tool":"find","tool_id":"mcp\.notes\.find","what":"schema .*"\}\n\{"mcp":"`+file+`","unchanged":0\}\n$`)
 	out, errOut = w.does(0, "tools", "import", "mcp", file, "--registry", "--target", "box")
 	like(t, "changed", errOut, `refold: mcp.notes.find has changed since it was imported: schema\n$`)
 	like(t, "registry", out, `^\{"tools":\[\{.*"target":"box".*\}\]\}\n$`)

@@ -19,8 +19,9 @@ import (
 const firstVersion = "1.0.0"
 
 // writePack writes tools into a folder as a pack: its index and its bindings. The
-// tool_ids begin with the pack's name, and the target is <name>-v<major>.
-func writePack(ctx context.Context, s streams, dir string, tools []*bridge.Function) error {
+// tool_ids begin with the pack's name, and the target is <name>-v<major>. needs are
+// what tools need, by tool_id.
+func writePack(ctx context.Context, s streams, dir string, tools []*bridge.Function, needs map[string][]string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -32,7 +33,7 @@ func writePack(ctx context.Context, s streams, dir string, tools []*bridge.Funct
 	target := head.Name + "-v" + strconv.FormatUint(uint64(version.Major), 10)
 	var specs []json.RawMessage
 	for _, f := range tools {
-		spec, err := specInPack(f, head.Name, target)
+		spec, err := specInPack(f, head.Name, target, needs[f.ToolID()])
 		if err != nil {
 			return err
 		}
@@ -90,7 +91,7 @@ func packHead(dir string) (spaces.PackHead, error) {
 }
 
 // specInPack returns a tool as the bindings of a pack have it.
-func specInPack(f *bridge.Function, pack, target string) (json.RawMessage, error) {
+func specInPack(f *bridge.Function, pack, target string, needs []string) (json.RawMessage, error) {
 	text, err := f.Spec()
 	if err != nil {
 		return nil, err
@@ -103,7 +104,11 @@ func specInPack(f *bridge.Function, pack, target string) (json.RawMessage, error
 	if !strings.HasPrefix(id, pack+".") {
 		id = pack + "." + strings.TrimPrefix(id, "mcp.")
 	}
-	for name, value := range map[string]any{"tool_id": id, "executor": map[string]string{"kind": "effect", "target": target}} {
+	members := map[string]any{"tool_id": id, "executor": map[string]string{"kind": "effect", "target": target}}
+	if len(needs) > 0 {
+		members["needs"] = needs
+	}
+	for name, value := range members {
 		if spec[name], err = json.Marshal(value); err != nil {
 			return nil, err
 		}

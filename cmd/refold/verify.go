@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"time"
@@ -130,13 +129,4 @@ func pace(sum *client.Verified) string {
 		text += fmt.Sprintf(", %d bytes of memory a session", sum.SessionBytes)
 	}
 	return text
-}
-
-func printJSON(out io.Writer, v any) error {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(out, "%s\n", text)
-	return err
 }

@@ -12,16 +12,20 @@ import (
 // viewCommand shows a session.
 type viewCommand struct {
 	Session string `arg:"" help:"The session."`
+	asJSON
 }
 
 // viewWithin bounds the wait for an answer.
 const viewWithin = 5 * time.Second
 
-// Run prints the session's View as JSON.
+// Run prints the session's View as JSON: for people a member a line.
 func (v viewCommand) Run(ctx context.Context, s streams, conn connection) error {
 	view, err := conn.viewOf(ctx, v.Session)
 	if err != nil {
 		return err
+	}
+	if v.JSON {
+		return printJSON(s.out, view)
 	}
 	text, err := json.MarshalIndent(view, "", "  ")
 	if err != nil {

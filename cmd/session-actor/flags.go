@@ -26,6 +26,7 @@ type flags struct {
 	Memory         settings.Size `yaml:"memory" default:"256MiB" placeholder:"SIZE" help:"What the sessions in memory may take, about: beyond it those that were used least lately sleep. The process takes more. Such as 256MiB, 2GiB."`
 	SnapshotVerify float64       `yaml:"snapshot-verify" default:"0.01" placeholder:"PART" help:"Part of the snapshots to compare with what the log folds to, beside the work: 0 none, 1 all that there is time for. A wrong one stops its session."`
 
+	settings.Traces `yaml:",inline"`
 	settings.Daemon `yaml:",inline"`
 }
 
@@ -38,7 +39,7 @@ var program = settings.Program{
 
 Run as many as you like; they share the lanes of the log. It creates or updates
 the streams when it starts, and stops on SIGTERM, after handing its lanes over.`,
-	Groups: []kong.Group{{Key: "NATS", Title: "NATS:"}},
+	Groups: []kong.Group{{Key: "NATS", Title: "NATS:"}, {Key: "Traces", Title: "Traces:"}},
 }
 
 // replicasMax is what JetStream takes.
@@ -46,10 +47,13 @@ const replicasMax = 5
 
 // parse reads flags, environment and config file; the first of them that has a
 // value wins. done says that help or the version was printed instead.
-func parse(args, environ []string, stdout, stderr io.Writer) (f flags, done bool, err error) {
-	f, done, err = settings.Parse[flags](program, args, settings.ReadEnvironment(environ), stdout, stderr)
+func parse(args []string, env settings.Environment, stdout, stderr io.Writer) (f flags, done bool, err error) {
+	f, done, err = settings.Parse[flags](program, args, env, stdout, stderr)
 	if done || err != nil {
 		return f, done, err
+	}
+	if err := f.Validate(); err != nil {
+		return f, false, err
 	}
 	if f.Replicas < 0 || f.Replicas > replicasMax {
 		return f, false, fmt.Errorf("--replicas: 0 to %d, not %d", replicasMax, f.Replicas)

@@ -32,7 +32,7 @@ func TestPrecedence(t *testing.T) {
 	t.Parallel()
 	file := write(t, "actor.yaml", "durability: interval\nmonitor: file:8222\nsystem-creds: filed\nnats: nats://file:1\ncreds: filed\ncontext: filed\nprefix: filed\nmemory: 2GiB\nsnapshot-verify: 0.5\nreplicas: 3\nlog-level: warn\ninbox-prefix: _I\nverify-loads: true\n")
 	environ := []string{"NATS_URL=nats://env:1", "NATS_CREDS=env", "NATS_CONTEXT=env", "REFOLD_PREFIX=", "REFOLD_DURABILITY=always", "HOME=/"}
-	f, done, err := parse([]string{"--config", file, "--creds", "flag", "--replicas", "5"}, environ, io.Discard, io.Discard)
+	f, done, err := parse([]string{"--config", file, "--creds", "flag", "--replicas", "5"}, settings.ReadEnvironment(environ), io.Discard, io.Discard)
 	if err != nil || done {
 		t.Fatalf("got %v, done %v", err, done)
 	}
@@ -59,7 +59,7 @@ func TestPrecedence(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", c.what, c.got, c.want)
 		}
 	}
-	f, _, err = parse(nil, []string{"REFOLD_PREFIX=env"}, io.Discard, io.Discard)
+	f, _, err = parse(nil, settings.ReadEnvironment([]string{"REFOLD_PREFIX=env"}), io.Discard, io.Discard)
 	if err != nil || f.Prefix != "env" || f.NATS != "" || f.LogLevel != "info" || f.Replicas != 0 ||
 		f.Memory != 256<<20 || f.SnapshotVerify != 0.01 {
 		t.Errorf("without a file: got %+v, %v", f, err)

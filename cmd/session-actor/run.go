@@ -25,7 +25,8 @@ const (
 // Main runs the daemon until ctx ends, and what it has until then to its end.
 // It returns the exit status; what is wrong is on stderr.
 func Main(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
-	f, done, err := parse(args, environ, stdout, stderr)
+	env := settings.ReadEnvironment(environ)
+	f, done, err := parse(args, env, stdout, stderr)
 	switch {
 	case done:
 		return statusDone
@@ -33,7 +34,7 @@ func Main(ctx context.Context, args, environ []string, stdout, stderr io.Writer)
 		program.Complain(stderr, err)
 		return statusUsage
 	}
-	err = run(ctx, f, stderr)
+	err = run(ctx, f, env, stderr)
 	if err == nil || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return statusDone // perhaps while it still started
 	}
@@ -42,15 +43,13 @@ func Main(ctx context.Context, args, environ []string, stdout, stderr io.Writer)
 }
 
 // run connects, provisions and runs a host until ctx ends.
-func run(ctx context.Context, f flags, stderr io.Writer) error {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(f.LogLevel)); err != nil {
+func run(ctx context.Context, f flags, env settings.Environment, stderr io.Writer) (err error) {
+	log, err := f.Logger(stderr, f.TraceIDs(env, f.Prefix))
+	if err != nil {
 		return err
 	}
-	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))
 	record, source := session.BuiltinInstall(), "built-in"
 	if f.Install != "" {
-		var err error
 		if record, err = os.ReadFile(f.Install); err != nil {
 			return fmt.Errorf("--install %s: %w", f.Install, err)
 		}
@@ -58,6 +57,14 @@ func run(ctx context.Context, f flags, stderr io.Writer) error {
 			return fmt.Errorf("--install %s: %w", f.Install, err)
 		}
 		source = f.Install
+	}
+	telemetry, err := f.StartTelemetry(ctx, program, env, log)
+	if err != nil {
+		return err
+	}
+	defer telemetry.Close()
+	if log, err = telemetry.Logger(ctx, &f.Daemon, env, log, f.TraceIDs(env, f.Prefix)); err != nil {
+		return err
 	}
 	b, err := connect(ctx, f, log)
 	if err != nil {
@@ -73,7 +80,7 @@ func run(ctx context.Context, f flags, stderr io.Writer) error {
 	}
 	for _, c := range f.Consumers {
 		class, target := consumerOf(c)
-		if err := b.ProvisionBridge(ctx, conf, class, target); err != nil {
+		if _, err := b.EnsureBridge(ctx, conf, class, target); err != nil {
 			return err
 		}
 	}
@@ -81,10 +88,20 @@ func run(ctx context.Context, f flags, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	h := host.New(b, log, host.Options{Version: settings.Version(), Memory: int64(f.Memory), VerifyPart: f.SnapshotVerify, Doubt: f.VerifyLoads})
+	options := host.Options{Version: settings.Version(), Memory: int64(f.Memory), VerifyPart: f.SnapshotVerify, Doubt: f.VerifyLoads, Metrics: telemetry.Registry}
+	tracer, err := f.Start(ctx, env, program.Name, b.Names().Prefix(), telemetry, log)
+	if err != nil {
+		return err
+	}
+	if tracer != nil {
+		options.Traces = tracer
+		defer func() { err = errors.Join(err, tracer.Close()) }()
+	}
+	h := host.New(b, log, options)
+	telemetry.Reads(h.NotReady)
 	log.Info("session_actor_starts", "version", settings.Version(), "instance", h.Instance(), "url", b.URL(), "server", b.ServerVersion(),
 		"prefix", b.Names().Prefix(), "replicas", f.Replicas, "install", source, "install_published", stored,
-		"memory", f.Memory.String(), "gogc", settings.Collecting(), "snapshot_verify", f.SnapshotVerify, "log_level", f.LogLevel)
+		"memory", f.Memory.String(), "gogc", settings.Collecting(), "snapshot_verify", f.SnapshotVerify, "traces", tracer != nil, "trace_ratio", f.TraceRatio, "log_level", f.LogLevel)
 	if err := h.Run(ctx); err != nil {
 		return err
 	}

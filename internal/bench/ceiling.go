@@ -29,6 +29,7 @@ type ceiling struct {
 	log     *committer // the bridge's
 	claims  *committer // the bridge's, too: in the stream of effects
 	effects *committer
+	timers  *committer
 	notices *committer
 	pullers []*puller
 }
@@ -69,7 +70,7 @@ func startCeiling(ctx context.Context, s *servers, o row, stored template, fail 
 	for _, of := range []struct {
 		committer **committer
 		nc        *nats.Conn
-	}{{&c.log, bridge}, {&c.claims, bridge}, {&c.effects, host}, {&c.notices, host}} {
+	}{{&c.log, bridge}, {&c.claims, bridge}, {&c.effects, host}, {&c.timers, host}, {&c.notices, host}} {
 		if *of.committer, err = newCommitter(of.nc, grouped, fail); err != nil {
 			return nil, err
 		}
@@ -127,7 +128,7 @@ func (c *ceiling) stop() {
 	for _, p := range c.pullers {
 		p.close()
 	}
-	for _, s := range []*committer{c.log, c.claims, c.effects, c.notices} {
+	for _, s := range []*committer{c.log, c.claims, c.effects, c.timers, c.notices} {
 		if s != nil {
 			s.close()
 		}
@@ -148,19 +149,25 @@ type progress struct{ events, results int }
 
 // work hands over what a slice of events asks for.
 func (l *lane) work(s *slice) {
-	var effects, notices []message
+	var effects, wakes, notices []message
 	for _, m := range s.msgs {
 		door, sid, ok := storedSubject(m.Subject)
 		if !ok {
 			continue // an install record
 		}
 		effects, notices = l.step(effects, notices, s, door, sid)
+		if door == session.DoorIn {
+			wakes = append(wakes, l.ceiling.wake(s, sid))
+		}
 	}
-	if s.left = len(effects) + len(notices); s.left == 0 {
+	if s.left = len(effects) + len(wakes) + len(notices); s.left == 0 {
 		return
 	}
 	if len(effects) > 0 {
 		l.ceiling.effects.put(effects...)
+	}
+	if len(wakes) > 0 {
+		l.ceiling.timers.put(wakes...)
 	}
 	if len(notices) > 0 {
 		l.ceiling.notices.put(notices...)
@@ -177,9 +184,7 @@ func (l *lane) step(effects, notices []message, s *slice, door session.Door, sid
 	at.events++
 	switch door {
 	case session.DoorIn:
-		effects = append(effects,
-			c.effect(s, session.ClassLLM, provider, sid, "r1t1", c.stored.turns[0]),
-			c.effect(s, session.ClassWake, subjects.NoTarget, sid, "w1", c.stored.wake))
+		effects = append(effects, c.effect(s, session.ClassLLM, provider, sid, "r1t1", c.stored.turns[0]))
 		notices = append(notices, c.notice(s, sid, 1), c.notice(s, sid, 2))
 	case session.DoorTool:
 		if at.results++; at.results == toolsAsked {
@@ -206,6 +211,19 @@ func (c *ceiling) effect(s *slice, class session.Class, target, sid, name string
 		c.fail(err)
 	}
 	return message{subject: subject, fenced: true, msgpack: true, data: payload, stored: s.one}
+}
+
+// wake returns the message schedule of a session's first wake.
+func (c *ceiling) wake(s *slice, sid string) message {
+	timer, err := c.names.Timer(sid, "w1")
+	if err != nil {
+		c.fail(err)
+	}
+	due, err := c.names.Due(sid, "w1")
+	if err != nil {
+		c.fail(err)
+	}
+	return message{subject: timer, due: due, msgpack: true, data: c.stored.wake, stored: s.one}
 }
 
 func (c *ceiling) notice(s *slice, sid string, n int) message {

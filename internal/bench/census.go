@@ -39,7 +39,7 @@ const settleWithin = 10 * time.Second
 // count waits until the streams hold what runs of these kinds take (nil: not
 // known, until nothing more comes), and looks at all of it.
 func count(ctx context.Context, s *servers, runs int, kinds map[string]int) (*census, error) {
-	nc, err := nats.Connect("", nats.InProcessServer(s.of(0)))
+	nc, err := s.connect(0, "refold-bench")
 	if err != nil {
 		return nil, err
 	}
@@ -112,6 +112,9 @@ func (c *census) read(ctx context.Context, js jetstream.JetStream, names subject
 	if err != nil {
 		return err
 	}
+	if stream == names.TimersStream() {
+		return c.readWakes(ctx, names, s)
+	}
 	last, until := s.CachedInfo().State.LastSeq, time.Now().Add(settleWithin)
 	for from := uint64(1); from <= last; {
 		next, err := c.readFrom(ctx, js, names, stream, from, last)
@@ -123,6 +126,23 @@ func (c *census) read(ctx context.Context, js jetstream.JetStream, names subject
 			return errors.New("the stream holds less than it says")
 		}
 		from = next
+	}
+	return nil
+}
+
+// readWakes reads the schedules one by one: nobody but who acknowledges may consume
+// a work queue.
+func (c *census) readWakes(ctx context.Context, names subjects.Names, s jetstream.Stream) error {
+	state := s.CachedInfo().State
+	for seq := state.FirstSeq; seq <= state.LastSeq; seq++ {
+		m, err := s.GetMsg(ctx, seq)
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			continue // it was replaced, or has fired
+		}
+		if err != nil {
+			return err
+		}
+		c.add(names, names.TimersStream(), m.Subject, m.Header, m.Data)
 	}
 	return nil
 }
@@ -144,24 +164,21 @@ func (c *census) readFrom(ctx context.Context, js jetstream.JetStream, names sub
 		if err != nil {
 			return from, err
 		}
-		c.add(names, stream, m)
+		c.add(names, stream, m.Subject(), m.Headers(), m.Data())
 		from = meta.Sequence.Stream + 1
 	}
 	return from, batch.Error()
 }
 
-func (c *census) add(names subjects.Names, stream string, m jetstream.Msg) {
-	if isNote(names, m.Subject()) {
-		return // it is of a lane's era, and of no run
-	}
-	kind := kindOf(names, stream, m.Subject(), m.Data())
+func (c *census) add(names subjects.Names, stream, subject string, header nats.Header, data []byte) {
+	kind := kindOf(names, stream, subject, data)
 	c.kinds[kind]++
 	c.messages[stream]++
-	c.bytes += len(m.Data())
-	if m.Headers().Get(headerBatchID) == "" || m.Headers().Get(headerBatchCommit) != "" {
+	c.bytes += len(data)
+	if header.Get(headerBatchID) == "" || header.Get(headerBatchCommit) != "" {
 		c.commits[stream]++
 	}
-	c.first[exact(names, kind, m.Subject())] = m.Data()
+	c.first[exact(names, kind, subject)] = data
 }
 
 // kindOf names a message: its stream, and what it is there.
@@ -175,6 +192,9 @@ func kindOf(names subjects.Names, stream, subject string, data []byte) string {
 	if _, err := names.ParseClaim(subject); err == nil {
 		return stream + " claim"
 	}
+	if stream == names.TimersStream() {
+		return stream + " wake"
+	}
 	for _, t := range told {
 		if bytes.Contains(data, []byte(t)) {
 			return stream + " " + t
@@ -184,17 +204,6 @@ func kindOf(names subjects.Names, stream, subject string, data []byte) string {
 }
 
 const kindInstall = "install"
-
-// isNote reports whether a message is what the owner of a lane notes: it does so
-// once for each era, and a busy machine may begin one in a row.
-func isNote(names subjects.Names, subject string) bool {
-	for lane := range subjects.LanesDefault {
-		if subject == names.SnapshotsSubject(subjects.PastKey(lane)) {
-			return true
-		}
-	}
-	return false
-}
 
 // exact is the kind, and for what is asked or claimed which one it is.
 func exact(names subjects.Names, kind, subject string) string {
@@ -235,7 +244,7 @@ func (c *census) template(names subjects.Names) (t template, err error) {
 	t.settled = take(log + session.TypeToolCallSettled)
 	t.generated = take(log + session.TypeGenerationSettled)
 	t.turns = [2][]byte{take(effects + "llm r1t1"), take(effects + "llm r1t2")}
-	t.wake = take(effects + "wake w1")
+	t.wake = take(names.TimersStream() + " wake")
 	for i := range t.calls {
 		t.calls[i] = take(effects + "tool " + callName(i))
 	}

@@ -33,6 +33,7 @@ const (
 type message struct {
 	subject string
 	id      string // Nats-Msg-Id; empty: none
+	due     string // the message is a schedule, and fires under this subject; empty: it is none
 	fenced  bool   // the subject must be empty
 	msgpack bool
 	data    []byte
@@ -192,6 +193,10 @@ func (m message) msg() *nats.Msg {
 	}
 	if m.fenced {
 		h[subjects.HeaderExpectLastSubject] = []string{"0"}
+	}
+	if m.due != "" {
+		h[subjects.HeaderSchedule] = []string{subjects.ScheduleAt + time.Now().Add(10*time.Minute).UTC().Format(time.RFC3339)}
+		h[subjects.HeaderScheduleTarget] = []string{m.due}
 	}
 	if m.msgpack {
 		h[subjects.HeaderContentType] = []string{subjects.ContentTypeMsgpack}

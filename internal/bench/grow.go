@@ -123,7 +123,7 @@ func (c *old) events(n int) []message {
 		name := subjects.EffectName{Class: session.ClassTool, Target: target, Session: sid, Effect: callName(i)}
 		list = append(list, c.event(&c.none, name, c.results[i]))
 	}
-	w1 := subjects.EffectName{Class: session.ClassWake, Target: subjects.NoTarget, Session: sid, Effect: "w1"}
+	w1 := subjects.EffectName{Class: session.ClassWake, Session: sid, Effect: "w1"}
 	return withoutIDs(append(list, c.event(&c.none, c.turn(sid, "r1t2"), c.stored.generated), c.event(&c.none, w1, c.wake)))
 }
 
@@ -134,7 +134,6 @@ func (c *old) effects(n int) []message {
 	sid := sessionID(n)
 	list := []message{
 		c.effect(&c.none, session.ClassLLM, provider, sid, "r1t1", c.stored.turns[0]),
-		c.effect(&c.none, session.ClassWake, subjects.NoTarget, sid, "w1", c.stored.wake),
 	}
 	for i := range toolsAsked {
 		list = append(list, c.effect(&c.none, session.ClassTool, target, sid, callName(i), c.stored.calls[i]))

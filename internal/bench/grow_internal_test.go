@@ -59,7 +59,7 @@ func TestGrowFolds(t *testing.T) {
 		}
 		for stream, want := range map[string]uint64{
 			g.bus.Names().LogStream():     1 + sessions*(eventsOfRun+1), // and the install record
-			g.bus.Names().EffectsStream(): recent * (6 + 2),             // and claims of two turns
+			g.bus.Names().EffectsStream(): recent * (5 + 2),             // and claims of two turns; the wake was a schedule
 			g.bus.Names().NoticesStream(): sessions * 3,
 		} {
 			if got, err := g.lastSeq(ctx, stream); err != nil || got != want {

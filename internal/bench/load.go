@@ -49,7 +49,7 @@ func startLoad(ctx context.Context, s *servers, grouped bool, fail func(error)) 
 	if l.names, err = subjects.New(""); err != nil {
 		return nil, err
 	}
-	if l.nc, err = nats.Connect("", nats.InProcessServer(s.of(2)), nats.Name("refold-bench-clients")); err != nil {
+	if l.nc, err = s.connect(2, "refold-bench-clients"); err != nil {
 		return nil, err
 	}
 	defer func() {

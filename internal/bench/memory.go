@@ -109,7 +109,7 @@ func (g *stage) keeps(ctx context.Context, from, to int, events []said) (bytes f
 		return 0, err
 	}
 	g.step(begun, "folded %d sessions of %d events", to-from, len(events))
-	// What is under way beside, snapshots and sweeps, goes away by itself.
+	// What is under way in the background, such as snapshots, goes away by itself.
 	bytes = inUse()
 	for range settleSamples {
 		if err := pass(ctx, settleTick); err != nil {

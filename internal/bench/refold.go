@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	refold "github.com/refold/refold"
 	"github.com/refold/refold/bridge"
@@ -21,6 +20,7 @@ const atOnce = 1024
 // with a connection of its own.
 type system struct {
 	bus     *bus.Bus
+	watch   *Watch
 	bridge  *bridge.Bridge
 	stops   []context.CancelFunc // in the order in which they are called
 	running []*sync.WaitGroup
@@ -34,7 +34,13 @@ func startSystem(ctx context.Context, s *servers, o row, fail func(error)) (y *s
 		}
 	}()
 	log := o.daemonLog()
-	if y.bus, err = bus.Connect(ctx, bus.Options{InProcess: s.of(0), Name: "refold-bench-actor", Logger: log}); err != nil {
+	y.watch = &Watch{Stop: func() {}}
+	if o.watched {
+		if y.watch, err = o.Telemetry(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if y.bus, err = bus.Connect(ctx, s.busOptions(0, "refold-bench-actor", log)); err != nil {
 		return nil, err
 	}
 	conf, err := bus.ParseConf(refold.StreamsConf, y.bus.Names())
@@ -52,7 +58,9 @@ func startSystem(ctx context.Context, s *servers, o row, fail func(error)) (y *s
 			return nil, err
 		}
 	}
-	h := host.New(y.bus, log, o.host)
+	options := o.host
+	options.Metrics, options.Traces = y.watch.Metrics, y.watch.Traces
+	h := host.New(y.bus, log, options)
 	y.run(ctx, fail, "session-actor", h.Run)
 	select {
 	case <-h.Ready():
@@ -64,7 +72,7 @@ func startSystem(ctx context.Context, s *servers, o row, fail func(error)) (y *s
 
 func (y *system) startBridge(ctx context.Context, s *servers, o row, fail func(error)) error {
 	var err error
-	y.bridge, err = bridge.Connect(ctx, bridge.Options{InProcess: s.of(1), Name: "refold-bench", Logger: o.daemonLog(), Grace: time.Second})
+	y.bridge, err = bridge.Connect(ctx, s.bridgeOptions(1, o, y.watch))
 	if err != nil {
 		return err
 	}
@@ -106,5 +114,8 @@ func (y *system) stop() {
 	}
 	if y.bus != nil {
 		y.bus.Close()
+	}
+	if y.watch != nil {
+		y.watch.Stop()
 	}
 }

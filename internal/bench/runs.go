@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
@@ -17,6 +18,7 @@ import (
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/host"
+	"github.com/refold/refold/internal/meter"
 	"github.com/refold/refold/subjects"
 )
 
@@ -32,9 +34,24 @@ type Options struct {
 	Rounds       int           // how often each row is measured; 0: once
 	Profiles     string        // directory for a CPU profile of each side; empty: none
 	Log          *slog.Logger  // of the daemons; nil: nothing
+	// Processes starts this program again to play a part (Part.Play), and has a row
+	// compare a bridge that is told what the server does with one of default options.
+	// Nil: all is in this process, and Refold is compared with the ceiling.
+	Processes func(Part) *exec.Cmd
+	// Telemetry starts what measures and traces, and has a row compare Refold with it
+	// and Refold without. Nil: neither is done.
+	Telemetry func(context.Context) (*Watch, error)
 	// Step is called when a longer part of the work is done, with how long it
 	// took; nil: nobody wants to know.
 	Step func(what string, took time.Duration)
+}
+
+// Watch is what measures and traces. Stop ends it.
+type Watch struct {
+	Metrics *meter.Registry // of the session-actor; nil: nothing is measured
+	Traces  host.Traces     // of the session-actor; nil: nothing is traced
+	Observe bridge.Observer // of the bridge; nil: neither
+	Stop    func()
 }
 
 // step tells that something is done which began at begun.
@@ -54,12 +71,14 @@ type Side struct {
 	// PerCommit is messages by stream that were stored at once: one publish, or
 	// one atomic batch.
 	PerCommit map[string]float64
+	Commits   float64 // a run: under always each is a sync
 	BytesEach float64 // of a message's payload
 	Heap, Sys uint64  // bytes, of the whole process
 }
 
 // Row is one durability with one number of runs in flight. Of several rounds it
-// is that with the median ratio.
+// is that with the median ratio. With processes the ceiling is Refold with a bridge
+// that is told; with telemetry it is Refold without.
 type Row struct {
 	Durability bus.Durability
 	InFlight   int
@@ -86,6 +105,8 @@ type row struct {
 	round      int
 	host       host.Options
 	hostOnly   bool         // no bridge runs
+	watched    bool         // metrics are kept, and a part of the runs is traced
+	told       string       // what the bridge is told of durability; empty: nothing
 	model      bridge.Model // nil: instant
 	stored     template
 	perRun     map[string]int // as is expected; nil: not known
@@ -150,12 +171,23 @@ func (r row) rounds(ctx context.Context) (Row, error) {
 // both measures both sides, in odd rounds Refold first.
 func (r row) both(ctx context.Context) (m Row, err error) {
 	m = Row{Durability: r.durability, InFlight: r.inFlight, Replicas: r.replicas}
+	ceiling, refold := r.ceiling, func(ctx context.Context) (Side, error) { return r.refold(ctx, nil) }
+	if r.Processes != nil {
+		ceiling = func(ctx context.Context) (Side, error) { return r.processes(ctx, true) }
+		refold = func(ctx context.Context) (Side, error) { return r.processes(ctx, false) }
+	}
+	if r.Telemetry != nil {
+		ceiling = refold
+		watched := r
+		watched.watched = true
+		refold = func(ctx context.Context) (Side, error) { return watched.refold(ctx, nil) }
+	}
 	for i := range 2 {
-		if ceiling := i == r.round%2; ceiling {
-			if m.Ceiling, err = r.ceiling(ctx); err != nil {
+		if first := i == r.round%2; first {
+			if m.Ceiling, err = ceiling(ctx); err != nil {
 				return m, fmt.Errorf("the ceiling: %w", err)
 			}
-		} else if m.Refold, err = r.refold(ctx, nil); err != nil {
+		} else if m.Refold, err = refold(ctx); err != nil {
 			return m, fmt.Errorf("the daemons: %w", err)
 		}
 	}
@@ -208,7 +240,7 @@ func (r row) refold(ctx context.Context, stored **census) (Side, error) {
 func (r row) side(ctx context.Context, name string, stored **census, start func(context.Context, *servers, func(error)) (func(), error)) (side Side, err error) {
 	runtime.GC()
 	debug.FreeOSMemory() // what the former side took is not this one's
-	s, err := startServers(r.Dir, r.replicas, r.durability == bus.DurabilityAlways)
+	s, err := r.servers(ctx)
 	if err != nil {
 		return side, err
 	}
@@ -239,11 +271,20 @@ func (r row) side(ctx context.Context, name string, stored **census, start func(
 	messages := 0
 	for stream, n := range c.messages {
 		side.PerCommit[stream] = float64(n) / float64(c.commits[stream])
+		side.Commits += float64(c.commits[stream]) / float64(l.runs())
 		messages += n
 	}
 	side.BytesEach = float64(c.bytes) / float64(messages)
 	side.PerRun, err = c.perRun(l.runs())
 	return side, err
+}
+
+// servers starts the servers of a side.
+func (r row) servers(ctx context.Context) (*servers, error) {
+	if r.Processes != nil && r.perRun != nil { // what a run stores is found out in this process
+		return r.startServerProcess(ctx)
+	}
+	return startServers(r.Dir, r.replicas, r.durability == bus.DurabilityAlways)
 }
 
 // warmPart is which part of the time of a row passes before it is measured.

@@ -3,6 +3,7 @@ package bench
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+
+	"github.com/refold/refold/internal/bus"
 )
 
 const (
@@ -21,8 +24,10 @@ const (
 // servers are one NATS server or a cluster of them, on loopback, with their
 // files in a directory that goes with them.
 type servers struct {
-	dir   string
-	nodes []*server.Server
+	dir     string
+	nodes   []*server.Server
+	url     string  // by which they are reached; empty: in this process
+	process *player // the server, if it has a process of its own
 }
 
 // startServers starts n servers whose files are in a new directory under dir
@@ -122,8 +127,28 @@ func (s *servers) led() bool {
 // of returns the server that the nth program connects to.
 func (s *servers) of(n int) nats.InProcessConnProvider { return s.nodes[n%len(s.nodes)] }
 
+// connect returns a connection of the nth program.
+func (s *servers) connect(n int, name string) (*nats.Conn, error) {
+	if s.url != "" {
+		return nats.Connect(s.url, nats.Name(name))
+	}
+	return nats.Connect("", nats.InProcessServer(s.of(n)), nats.Name(name))
+}
+
+// busOptions are those of the nth program.
+func (s *servers) busOptions(n int, name string, log *slog.Logger) bus.Options {
+	opts := bus.Options{URL: s.url, Name: name, Logger: log}
+	if s.url == "" {
+		opts.InProcess = s.of(n)
+	}
+	return opts
+}
+
 // stop ends the servers and removes their files.
 func (s *servers) stop() error {
+	if s.process != nil {
+		return s.process.stop()
+	}
 	for _, node := range s.nodes {
 		node.Shutdown()
 	}

@@ -48,6 +48,8 @@
 //     shown the same prompt.
 //   - Every session folds again to the same bytes, asks for the effects that
 //     are stored, and the session-actor's own state has the same hash.
+//   - The spans that session-actors exported are those that the log makes: every one
+//     of them, with one content, however often it was exported.
 //
 // # Testing
 //

@@ -52,6 +52,9 @@ func (g *gather) end(ctx context.Context) (*End, error) {
 			end.Open = append(end.Open, effect.Name)
 		}
 	}
+	if end.Spans, err = g.spans(ctx); err != nil {
+		return nil, err
+	}
 	end.Notices, err = g.notices(ctx)
 	end.Spaces, end.Prompts = spacesOf(replayed.State, end.Notices), g.prompts
 	for _, n := range end.Notices {

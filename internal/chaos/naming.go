@@ -60,8 +60,6 @@ func keyOf(key string) string {
 	lane, err := strconv.Atoi(key[strings.LastIndexByte(key, '.')+1:])
 	switch {
 	case err != nil:
-	case key == subjects.PastKey(lane):
-		return "note." + subjects.LaneName(lane)
 	case key == subjects.GuardKey(lane):
 		return "guard." + subjects.LaneName(lane)
 	}

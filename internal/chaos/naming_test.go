@@ -33,7 +33,6 @@ func TestWhat(t *testing.T) {
 		{"$JS.API.DIRECT.GET.REFOLD_LOG", "{}", ""},
 		{"$KV.REFOLD_SNAPSHOTS.s.s1", "x", "snapshot"},
 		{"$KV.REFOLD_SNAPSHOTS.q.s1", "x", "quarantine"},
-		{"$KV.REFOLD_SNAPSHOTS.l.7", "x", "note.l7"},
 		{"$KV.REFOLD_SNAPSHOTS.l.07", "x", "key"},
 		{"$KV.REFOLD_SNAPSHOTS.z.1", "x", "key"},
 		{"$O.REFOLD_BLOBS.C.abc", "x", "chunk"},
@@ -73,8 +72,6 @@ func TestIdentity(t *testing.T) {
 		other, says      string
 		same             bool
 	}{
-		{"$KV.REFOLD_SNAPSHOTS.l.7", "x", "$KV.REFOLD_SNAPSHOTS.l.7", "x", true},
-		{"$KV.REFOLD_SNAPSHOTS.l.7", "x", "$KV.REFOLD_SNAPSHOTS.l.7", "", false},
 		{"$KV.REFOLD_SNAPSHOTS.q.s1", "x", "$KV.REFOLD_SNAPSHOTS.q.s1", "x", true},
 		{"$KV.REFOLD_SNAPSHOTS.q.s1", "x", "$KV.REFOLD_SNAPSHOTS.q.s2", "x", false},
 		{"$KV.REFOLD_SNAPSHOTS.s.s1", "x", "$KV.REFOLD_SNAPSHOTS.s.s1", "y", false},

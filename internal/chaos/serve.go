@@ -30,7 +30,7 @@ func Serve(ctx context.Context, part Part, url, dir string, s Source, stdout, st
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	switch part {
 	case SessionActor:
-		err = serveSessions(ctx, url, cast.Install, log)
+		err = serveSessions(ctx, url, dir, cast.Install, log)
 	case Bridge:
 		err = serveEffects(ctx, url, dir, cast, log)
 	default:
@@ -43,7 +43,7 @@ func Serve(ctx context.Context, part Part, url, dir string, s Source, stdout, st
 }
 
 // serveSessions is a session-actor.
-func serveSessions(ctx context.Context, url string, install []byte, log *slog.Logger) error {
+func serveSessions(ctx context.Context, url, dir string, install []byte, log *slog.Logger) error {
 	b, err := bus.Connect(ctx, bus.Options{URL: url, Name: string(SessionActor), Logger: log, Durability: bus.DurabilityAlways})
 	if err != nil {
 		return err
@@ -59,7 +59,12 @@ func serveSessions(ctx context.Context, url string, install []byte, log *slog.Lo
 	if _, err := host.EnsureInstall(ctx, b, install); err != nil {
 		return err
 	}
-	return host.New(b, log, host.Options{SnapshotEach: snapshotEach}).Run(ctx)
+	spans, err := openCollector(dir)
+	if err != nil {
+		return err
+	}
+	defer spans.file.Close()
+	return host.New(b, log, host.Options{SnapshotEach: snapshotEach, Traces: spans}).Run(ctx)
 }
 
 // serveEffects is a bridge.
@@ -70,9 +75,6 @@ func serveEffects(ctx context.Context, url, dir string, cast *Cast, log *slog.Lo
 	}
 	defer b.Close()
 	if err := cast.serve(b, dir); err != nil {
-		return err
-	}
-	if err := b.Timers(ctx); err != nil {
 		return err
 	}
 	return b.Run(ctx)

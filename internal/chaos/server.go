@@ -158,7 +158,7 @@ func (s *natsProcess) busy(ctx context.Context) string {
 			}
 		}
 	}
-	for _, class := range []session.Class{session.ClassLLM, session.ClassTool, session.ClassWake} {
+	for _, class := range []session.Class{session.ClassLLM, session.ClassTool} {
 		if !served[class] {
 			return "no bridge has come that serves " + string(class)
 		}

@@ -19,6 +19,7 @@ type End struct {
 	Notices    []Notice // as the stream has them
 	Replay     []string // what differs when sessions are folded again
 	Spaces     []string // notices about spaces, and what is applied, pending and staged
+	Spans      []string // what differs between the spans that were exported and those that the log makes
 	Prompts    []string // turns that were shown something before the transcript, with its fingerprint
 }
 
@@ -88,6 +89,9 @@ func Check(bridgeKilled bool, want, got *End) []string {
 	faults = append(faults, noticeFaults(got.Notices, len(want.Runs))...)
 	for _, difference := range got.Replay {
 		say("replay: %s", difference)
+	}
+	for _, difference := range got.Spans {
+		say("%s", difference)
 	}
 	return faults
 }

@@ -70,6 +70,7 @@ func TestCheckFinds(t *testing.T) {
 		{"a notice tells two things", func(e *End) { e.Notices = append(e.Notices, Notice{2, "RunStarted", "{1}"}) }, whole, Bridge, "told in two ways"},
 		{"a run ended twice", func(e *End) { e.Notices = append(e.Notices, Notice{4, "RunFinished", "{}"}) }, whole, Bridge, "2 runs were told finished"},
 		{"quarantine", func(e *End) { e.Notices = append(e.Notices, Notice{0, "SessionQuarantined", "{}"}) }, whole, Bridge, "quarantined"},
+		{"another span", func(e *End) { e.Spans = []string{"the span r1 was not exported"} }, whole, Bridge, "the span r1 was not exported"},
 		{"another fold", func(e *End) { e.Replay = []string{"state differs"} }, whole, Bridge, "replay: state differs"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -2,7 +2,6 @@ package devserver
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -17,6 +16,7 @@ import (
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/host"
+	"github.com/refold/refold/internal/meter"
 	"github.com/refold/refold/subjects"
 )
 
@@ -36,6 +36,10 @@ type Options struct {
 
 	Memory     int64   // what sessions in memory may take, in bytes; 0: 256 MiB
 	VerifyPart float64 // of the snapshots, to be compared with the log; 0: none
+
+	Metrics *meter.Registry // takes the session-actor's metrics; nil: nothing is measured
+	Traces  host.Traces     // takes the spans of runs; nil: no run is traced
+	Observe bridge.Observer // is told of every start of the bridge; nil: nobody is
 
 	// Roles gives the server accounts and users of the roles, with their files
 	// below Dir/roles ([Server.Context]). A program without a key has the rights of
@@ -60,6 +64,7 @@ type Server struct {
 	roles  bool
 	nats   *server.Server
 	bus    *bus.Bus
+	host   *host.Host
 	bridge *bridge.Bridge
 	log    *slog.Logger
 
@@ -117,7 +122,8 @@ func (s *Server) start(ctx context.Context, o Options) error {
 	}
 	var hosting context.Context
 	hosting, s.stopHost = context.WithCancel(context.WithoutCancel(ctx))
-	h := host.New(s.bus, o.Logger, host.Options{Version: o.Version, Memory: o.Memory, VerifyPart: o.VerifyPart})
+	h := host.New(s.bus, o.Logger, host.Options{Version: o.Version, Memory: o.Memory, VerifyPart: o.VerifyPart, Metrics: o.Metrics, Traces: o.Traces})
+	s.host = h
 	s.running.Go(func() {
 		if err := h.Run(hosting); err != nil {
 			s.failed <- fmt.Errorf("session-actor: %w", err)
@@ -146,7 +152,7 @@ func (s *Server) provision(ctx context.Context, o Options) error {
 		return err
 	}
 	if o.Model != "" {
-		if err := s.bus.ProvisionBridge(ctx, conf, session.ClassLLM, o.Model); err != nil {
+		if _, err := s.bus.EnsureBridge(ctx, conf, session.ClassLLM, o.Model); err != nil {
 			return err
 		}
 	}
@@ -162,12 +168,12 @@ func (s *Server) provision(ctx context.Context, o Options) error {
 // serve starts the bridge.
 func (s *Server) serve(ctx context.Context, o Options) (err error) {
 	s.bridge, err = bridge.Connect(ctx, bridge.Options{
-		InProcess: s.nats, Context: s.Context(Admin), Prefix: o.Prefix, Name: "refold-dev", Version: o.Version, Logger: o.Logger, Grace: 5 * time.Second,
+		InProcess: s.nats, Context: s.Context(Admin), Prefix: o.Prefix, Name: "refold-dev", Version: o.Version, Logger: o.Logger, Grace: 5 * time.Second, Observe: o.Observe,
 	})
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(o.Serve(s.bridge), s.bridge.Timers(ctx)); err != nil {
+	if err := o.Serve(s.bridge); err != nil {
 		return err
 	}
 	var bridging context.Context
@@ -220,6 +226,23 @@ func (s *Server) URL() string { return s.nats.ClientURL() }
 
 // InProcess returns the server, for connections within this process.
 func (s *Server) InProcess() *server.Server { return s.nats }
+
+// NotReady returns why the server does not do all of its work; nothing: it does.
+func (s *Server) NotReady(ctx context.Context) []string {
+	reasons := s.host.NotReady(ctx)
+	if s.bridge != nil {
+		reasons = append(reasons, s.bridge.NotReady(ctx)...)
+	}
+	return reasons
+}
+
+// Stats returns what the bridge has done; zero without a bridge.
+func (s *Server) Stats() (stats bridge.Stats) {
+	if s.bridge != nil {
+		stats = s.bridge.Stats()
+	}
+	return stats
+}
 
 // Failed delivers the error of what ended although nobody stopped it.
 func (s *Server) Failed() <-chan error { return s.failed }

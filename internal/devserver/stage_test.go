@@ -224,7 +224,7 @@ func (w witness) Generate(_ context.Context, req bridge.Request, _ func(string))
 	return bridge.Answer{Text: "I see."}, nil
 }
 
-// stored is what REFOLD_FX holds, but wakes, by effect: s1.r1t1c0.
+// stored is what REFOLD_FX holds, by effect: s1.r1t1c0.
 type stored struct {
 	asked  map[string]session.Class
 	claims map[string]claimed
@@ -274,9 +274,7 @@ func (s *stage) stored() stored {
 		}
 		name, err := names.ParseEffect(msg.Subject())
 		s.must(err)
-		if name.Class != session.ClassWake {
-			fx.asked[name.Session+"."+name.Effect] = name.Class
-		}
+		fx.asked[name.Session+"."+name.Effect] = name.Class
 	}
 	return fx
 }

@@ -1,0 +1,163 @@
+// Package bridgecheck tries a bridge of tools, in whatever language it is
+// written, and says which rules of docs/bridges.md it breaks.
+//
+// # Path
+//
+// Run plays everybody but the bridge: it stores effects as a session-actor does
+// (ask.go), holds claims as another bridge does, and has the server deliver
+// effects again. It listens to all that the bridge publishes (watch.go). Each
+// check (calls.go, claims.go, slow.go) compares that with one rule.
+//
+// # Laws
+//
+//   - A check sees messages and nothing else. A second run of a call is seen by
+//     its second settlement; one that the bridge keeps to itself is not seen.
+//   - Checks run one after the other, and each asks effects of its own.
+//   - All effects are of one session that no session-actor has asked for. Its
+//     settlements stay in the log, so Run belongs on a server for tests.
+//
+// # Testing
+//
+// Tests run every check against the Go bridge, which passes, and against a small
+// bridge that makes one mistake at a time, which must fail.
+package bridgecheck
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/refold/refold/internal/bus"
+)
+
+// Options say which bridge is tried, and with what.
+type Options struct {
+	Target    string // that the bridge serves, of class tool
+	Tool      string // tool_id of the calls
+	Arguments string // JSON of an object: of calls that succeed soon
+	Slow      string // of a call that takes longer than a lease; empty: there is none
+	Large     string // of a call whose result is above 256 KiB; empty: there is none
+	Instance  string // of this check: a ULID. Its session is named after it
+
+	// Stop asks the bridge to end, as SIGTERM does, and waits for its end. The
+	// error says that it ended otherwise than with status 0. Nil: the bridge was
+	// not started here.
+	Stop func(context.Context) error
+	// Own says that nothing else uses the server, so that its consumer may
+	// be reset.
+	Own bool
+
+	Within time.Duration // for the bridge to start, and for a call that is not slow
+	Quiet  time.Duration // how long to look for what must not happen
+}
+
+// Verdict is what a check came to.
+type Verdict string
+
+// The verdicts.
+const (
+	OK      Verdict = "ok"
+	Failed  Verdict = "FAILED"
+	Skipped Verdict = "skipped"
+)
+
+// Result is what one check came to.
+type Result struct {
+	Check   string  `json:"check"`
+	Verdict Verdict `json:"verdict"`
+	Seen    string  `json:"seen,omitempty"`    // what the bridge did, or why the check was skipped
+	Rule    string  `json:"rule,omitempty"`    // that it broke
+	Section string  `json:"section,omitempty"` // of docs/bridges.md
+}
+
+// check is one rule that can be looked at from outside.
+type check struct {
+	name, rule, section string
+	run                 func(*checker, context.Context) error
+}
+
+// finding is the error of a check that found a rule broken: what was seen.
+type finding string
+
+func (f finding) Error() string { return string(f) }
+
+func found(format string, values ...any) error { return finding(fmt.Sprintf(format, values...)) }
+
+// unchecked is the error of a check that can't be made: why.
+type unchecked string
+
+func (u unchecked) Error() string { return string(u) }
+
+// checks are all of them, in the order in which they run: the first ones find
+// out what the others need.
+var checks = []check{
+	{"heartbeat", "a heartbeat on refold.alive.bridge.<instance> every 500 ms names the targets", "Heartbeats", (*checker).heartbeat},
+	{"consumer", "the bridge pulls from the durable consumer of its target, which acknowledges explicitly and delivers without limit", "Setup", (*checker).consumer},
+	{"call", "a call is claimed under the instance of the heartbeats, settled, and then acknowledged", "What to do with a delivery", (*checker).call},
+	{"retry-safe call", "a retry-safe call is settled and then acknowledged", "What to do with a delivery", (*checker).safeCall},
+	{"redelivered when settled", "an effect that this process settled is acknowledged and not run again", "Redelivery and restarts", (*checker).again},
+	{"late", "past start_by nothing starts: the claim says withdrawn, and the settlement failed, deadline_exceeded", "Deadlines", (*checker).late},
+	{"withdrawn", "an effect whose claim says withdrawn is acknowledged, and neither run nor settled", "The rule table", (*checker).withdrawn},
+	{"claim lost", "a call that another live bridge claimed is given back, and neither run, settled nor acknowledged", "The rule table", (*checker).lost},
+	{"holder gone", "a call whose holder was not heard for 5 s is settled outcome_unknown, and not run", "The rule table", (*checker).gone},
+	{"unknown field", "an effect with a field that the bridge does not know is given back with a delay, and neither run, settled nor acknowledged", "Effects that you can't read", (*checker).unknownField},
+	{"newer version", "an effect of another version is given back with a delay, and neither run, settled nor acknowledged", "Effects that you can't read", (*checker).newer},
+	{"unreadable effect", "an effect that can't be read is not settled, and does not stop the bridge", "Effects that you can't read", (*checker).unreadable},
+	{"large result", "text above 256 KiB is a blob in REFOLD_BLOBS under the hash of its content", "Large results", (*checker).large},
+	{"lease", "a call that runs extends its lease with +WPI, in time", "Leases", (*checker).lease},
+	{"redelivered while it runs", "an effect that is in progress is not run a second time", "Redelivery and restarts", (*checker).whileRunning},
+	{"cancel", "a call that the session cancels is stopped, and settled within 5 s as outcome_unknown or cancelled", "Cancellation", (*checker).cancel},
+	{"run time", "a call that runs for longer than run_ms is stopped, and settled outcome_unknown", "Deadlines", (*checker).runTime},
+	{"stop", "on SIGTERM the bridge settles or gives back what it has, and exits with status 0", "Stop", (*checker).stop},
+}
+
+// checker is a run of the checks.
+type checker struct {
+	Options
+	bus  *bus.Bus
+	nc   *nats.Conn
+	js   jetstream.JetStream
+	seen *watch
+	asks int
+
+	leaseTime time.Duration // ack_wait of the consumer
+	settled   *asked        // by the check "call"
+	slowTook  time.Duration // what a slow call took; 0: not known
+}
+
+// Run makes all checks and calls tell with what each came to. The error says
+// that they could not be made: a server that does not answer, or a bridge that
+// does not pull.
+func Run(ctx context.Context, b *bus.Bus, o Options, tell func(Result)) error {
+	return run(ctx, b, o, checks, tell)
+}
+
+func run(ctx context.Context, b *bus.Bus, o Options, checks []check, tell func(Result)) error {
+	c := &checker{Options: o, bus: b}
+	c.nc, c.js = b.Conn()
+	var err error
+	if c.seen, err = c.listen(); err != nil {
+		return err
+	}
+	defer c.seen.close()
+	for _, one := range checks {
+		r := Result{Check: one.name, Verdict: OK}
+		switch err := one.run(c, ctx).(type) { // checks return these as they are
+		case nil:
+		case finding:
+			r.Verdict, r.Seen, r.Rule, r.Section = Failed, err.Error(), one.rule, one.section
+		case unchecked:
+			r.Verdict, r.Seen = Skipped, err.Error()
+		default:
+			return fmt.Errorf("check %q: %w", one.name, err)
+		}
+		tell(r)
+		if one.name == "consumer" && r.Verdict == Failed {
+			return fmt.Errorf("no bridge can be checked on the target %s", o.Target)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/client"
+)
+
+// tallied is what was seen of a run, for the line that ends `refold run`.
+type tallied struct {
+	turns      uint32
+	calls      int
+	began, end int64 // by the session's clock, Unix ms; 0: not heard
+}
+
+// note takes in a notice of the run: its type, time and content.
+func (t *tallied) note(kind string, at int64, content any) {
+	switch d := content.(type) {
+	case session.RunPlaced:
+		if kind == session.NoticeRunStarted {
+			t.began = at
+		}
+	case session.TurnSettled:
+		t.at(d.Effect)
+	case session.CallSettled:
+		t.calls++
+		t.at(d.Effect)
+	case session.RunFinished:
+		t.end = at
+	}
+}
+
+// at notes the turn that an effect is of.
+func (t *tallied) at(effect string) {
+	var run, turn uint32
+	if _, err := fmt.Sscanf(effect, "r%dt%d", &run, &turn); err == nil {
+		t.turns = max(t.turns, turn)
+	}
+}
+
+// last notes the latest turn of a run that is over: of one that failed nothing was
+// heard, if it ended the run. A view that can't be had, or has the next run's turn,
+// says nothing.
+func (t *tallied) last(ctx context.Context, c *client.Client, sid string, run uint32) {
+	ctx, cancel := context.WithTimeout(ctx, lookEach)
+	defer cancel()
+	v, err := c.View(ctx, sid)
+	if err == nil && v.Turn != nil && isEffectOf(v.Turn.Effect, run) {
+		t.at(v.Turn.Effect)
+	}
+}
+
+// isEffectOf reports whether an effect is of a run.
+func isEffectOf(effect string, run uint32) bool {
+	return strings.HasPrefix(effect, fmt.Sprintf("r%dt", run))
+}
+
+// line tells what a run took, in a line. What was not heard is left out.
+func (t *tallied) line(end client.RunEnd) string {
+	var parts []string
+	if t.turns > 0 {
+		parts = append(parts, count(int(t.turns), "turn"))
+	}
+	if t.began != 0 && t.turns > 0 { // else it began before this program listened
+		parts = append(parts, count(t.calls, "call"))
+	}
+	if u := &end.Usage; u.InputTokens != 0 || u.OutputTokens != 0 {
+		in := fmt.Sprintf("%d tokens in", u.InputTokens)
+		if u.CachedTokens > 0 || u.CacheWriteTokens > 0 {
+			in += fmt.Sprintf(" (%d%% from the cache)", u.CachedTokens*100/max(1, u.InputTokens))
+		}
+		parts = append(parts, in, fmt.Sprintf("%d out", u.OutputTokens))
+	}
+	if end.Cost > 0 {
+		parts = append(parts, fmt.Sprintf("cost %d micro-units", end.Cost))
+	}
+	if t.began != 0 && t.end >= t.began {
+		parts = append(parts, fmt.Sprintf("%.1f s", (time.Duration(t.end-t.began)*time.Millisecond).Seconds()))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("run %d: %s", end.Run, strings.Join(parts, ", "))
+}

@@ -1,0 +1,371 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/client"
+	"github.com/refold/refold/codec"
+)
+
+// What an entry of a conversation is.
+const (
+	kindRun      = "run"      // a run began
+	kindInput    = "input"    // what a user said to begin a run
+	kindSteer    = "steer"    // what a user said to a run, as a turn took it
+	kindText     = "text"     // what a model said
+	kindCall     = "call"     // a call that the model made
+	kindResult   = "result"   // what the call came to, as the model is shown it
+	kindAsked    = "asked"    // a call waits for a person
+	kindDecided  = "decided"  // a person decided over a call
+	kindFailed   = "failed"   // an attempt at a turn failed
+	kindRejected = "rejected" // an event had no effect
+	kindPaused   = "paused"   // a budget does not suffice
+	kindEnd      = "end"      // a run ended
+)
+
+// entry is one thing that was said or done in a conversation.
+type entry struct {
+	Kind      string `json:"kind"`
+	Run       uint32 `json:"run,omitempty"`
+	Turn      string `json:"turn,omitempty"` // r1t2
+	Seq       uint64 `json:"seq"`            // of the event in the log
+	Time      int64  `json:"time"`           // Unix ms
+	Text      string `json:"text,omitempty"`
+	Call      string `json:"call,omitempty"` // r1t2c0
+	Tool      string `json:"tool,omitempty"`
+	Arguments string `json:"arguments,omitempty"`
+	Status    string `json:"status,omitempty"` // of a result, a decision, or the end of a run
+	Code      string `json:"code,omitempty"`
+	Detail    string `json:"detail,omitempty"`
+	By        string `json:"by,omitempty"`
+	Model     string `json:"model,omitempty"` // provider/model
+}
+
+// conversation folds a session's events and passes on what was said and done, in
+// the order in which a model is shown it.
+type conversation struct {
+	c    *client.Client
+	each func(*entry) error
+
+	run    uint32
+	items  int                                 // of the transcript that were passed on
+	inputs map[uint64]*session.Content         // that no turn has taken yet, by the event that holds them
+	steers map[uint64]bool                     // which of inputs steer a run
+	turn   string                              // that made the latest calls
+	calls  []session.ObservedCall              // of that turn
+	given  map[string]*session.ToolCallSettled // results of those calls, by name
+	synced map[uint64]*session.Content         // results that syncs brought, by event
+	edits  map[uint64]*session.ApprovalDecided // that changed arguments
+}
+
+func newConversation(c *client.Client, each func(*entry) error) *conversation {
+	return &conversation{
+		c: c, each: each, inputs: map[uint64]*session.Content{}, steers: map[uint64]bool{},
+		given: map[string]*session.ToolCallSettled{}, synced: map[uint64]*session.Content{}, edits: map[uint64]*session.ApprovalDecided{},
+	}
+}
+
+// read reads a session to its newest event, and returns how many runs it has.
+func (v *conversation) read(ctx context.Context, sid string) (runs uint32, err error) {
+	fold := v.c.Folder(sid)
+	var state *session.State
+	for e, err := range v.c.Read(ctx, sid, 0, 0) {
+		if err != nil {
+			return 0, err
+		}
+		var said []session.Notice
+		if said, state, err = fold(ctx, e); err != nil {
+			return 0, err
+		}
+		if err := v.tell(ctx, e, said, state); err != nil {
+			return 0, err
+		}
+	}
+	if state == nil {
+		return 0, client.ErrNoSession
+	}
+	return state.Runs, nil
+}
+
+// tell passes on what an event brought; said is what the fold returned for it,
+// and after the state that it left.
+func (v *conversation) tell(ctx context.Context, e session.Event, said []session.Notice, after *session.State) error {
+	base := entry{Run: v.run, Seq: e.Seq, Time: e.Time}
+	if refused := rejection(said); refused != nil {
+		base.Kind, base.Detail, base.Code, base.Status = kindRejected, refused.Detail, string(refused.Code), refused.Type
+		return v.each(&base)
+	}
+	var env session.Envelope
+	if canonical, err := codec.Canonicalize(e.Payload); err == nil && codec.Decode(canonical, &env) == nil {
+		if err := v.hear(base, &env); err != nil {
+			return err
+		}
+	}
+	started := map[uint64]bool{} // inputs of runs that this event began: they come behind the notice
+	for _, n := range said {
+		if d, ok := n.Data.(session.RunPlaced); ok && n.Type == session.NoticeRunStarted {
+			started[d.Seq] = true
+		}
+	}
+	var first []session.Item
+	for _, it := range after.Items[v.items:] {
+		if it.Role == session.RoleUser && started[it.Seq] {
+			first = append(first, it)
+			continue
+		}
+		if err := v.item(ctx, base, &it, &env); err != nil {
+			return err
+		}
+	}
+	v.items = len(after.Items)
+	for _, n := range said {
+		if err := v.notice(base, n); err != nil {
+			return err
+		}
+		base.Run = v.run
+		if d, ok := n.Data.(session.RunPlaced); ok && started[d.Seq] {
+			for i := range first {
+				if first[i].Seq == d.Seq {
+					if err := v.item(ctx, base, &first[i], &env); err != nil {
+						return err
+					}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// hear keeps of an event what later items show of it, and passes on what no item
+// does.
+func (v *conversation) hear(base entry, env *session.Envelope) error {
+	switch env.Type {
+	case session.TypeRunRequested:
+		var b session.RunRequested
+		if codec.Decode(env.Data, &b) == nil {
+			v.inputs[base.Seq] = &b.Input
+			v.steers[base.Seq] = b.WhenBusy == session.BusySteer
+		}
+	case session.TypeSteerRequested:
+		var b session.SteerRequested
+		if codec.Decode(env.Data, &b) == nil {
+			v.inputs[base.Seq], v.steers[base.Seq] = &b.Input, true
+		}
+	case session.TypeRunEdited:
+		var b session.RunEdited
+		if codec.Decode(env.Data, &b) == nil {
+			v.inputs[base.Seq] = &b.Input
+		}
+	case session.TypeToolCallSettled:
+		var b session.ToolCallSettled
+		if codec.Decode(env.Data, &b) == nil {
+			v.give(&b)
+		}
+	case session.TypeToolBatchSettled:
+		var b session.ToolBatchSettled
+		if codec.Decode(env.Data, &b) == nil {
+			for i := range b.Results {
+				v.give(&b.Results[i])
+			}
+		}
+	case session.TypeWorkspaceSnapshotReady:
+		var b session.WorkspaceSnapshotReady
+		if codec.Decode(env.Data, &b) == nil && b.Output != nil {
+			v.synced[base.Seq] = b.Output
+		}
+	case session.TypeWorkspaceSyncUnchanged:
+		var b session.WorkspaceSyncUnchanged
+		if codec.Decode(env.Data, &b) == nil && b.Output != nil {
+			v.synced[base.Seq] = b.Output
+		}
+	case session.TypeApprovalDecided:
+		var b session.ApprovalDecided
+		if codec.Decode(env.Data, &b) == nil {
+			v.edits[base.Seq] = &b
+			base.Kind, base.Call, base.Tool, base.Status = kindDecided, b.Call, v.toolOf(b.Call), b.Decision
+			base.Detail, base.Arguments, base.By = b.Reason, b.Arguments, env.By
+			return v.each(&base)
+		}
+	case session.TypeGenerationSettled:
+		var b session.GenerationSettled
+		if codec.Decode(env.Data, &b) == nil && b.Error != nil {
+			base.Kind, base.Turn, base.Code, base.Detail = kindFailed, b.Effect, b.Error.Code, b.Error.Detail
+			return v.each(&base)
+		}
+	}
+	return nil
+}
+
+// give keeps the result of a call; the first one counts.
+func (v *conversation) give(r *session.ToolCallSettled) {
+	call, _, _ := strings.Cut(r.Effect, "a") // of an attempt: r1t2c0a2
+	if v.given[call] == nil {
+		v.given[call] = r
+	}
+}
+
+// toolOf returns the tool that a call of the latest turn names.
+func (v *conversation) toolOf(call string) string {
+	for i := range v.calls {
+		if v.callAt(i) == call {
+			return v.calls[i].ToolName
+		}
+	}
+	return ""
+}
+
+func (v *conversation) callAt(i int) string { return fmt.Sprintf("%sc%d", v.turn, i) }
+
+// item passes on an item of the transcript.
+func (v *conversation) item(ctx context.Context, base entry, it *session.Item, env *session.Envelope) error {
+	switch it.Role {
+	case session.RoleUser:
+		base.Kind, base.Seq = kindInput, it.Seq
+		if v.steers[it.Seq] && base.Run == v.run && base.Run != 0 {
+			base.Kind = kindSteer
+		}
+		base.Text = v.text(ctx, v.inputs[it.Seq])
+		delete(v.inputs, it.Seq)
+		delete(v.steers, it.Seq)
+		return v.each(&base)
+	case session.RoleAssistant:
+		return v.answer(ctx, base, env)
+	case session.RoleTool:
+		return v.result(ctx, base, it)
+	}
+	return nil
+}
+
+// answer passes on what a turn said, and the calls that it made.
+func (v *conversation) answer(ctx context.Context, base entry, env *session.Envelope) error {
+	var b session.ToolCallsObserved
+	if env.Type != session.TypeToolCallsObserved {
+		var g session.GenerationSettled
+		if err := codec.Decode(env.Data, &g); err != nil {
+			return err
+		}
+		b = session.ToolCallsObserved{Effect: g.Effect, Text: g.Text}
+	} else if err := codec.Decode(env.Data, &b); err != nil {
+		return err
+	}
+	v.turn, _, _ = strings.Cut(b.Effect, "a") // of an attempt: r1t2a3
+	v.calls, base.Turn = b.Calls, v.turn
+	clear(v.given)
+	said := base
+	said.Kind, said.Text = kindText, v.text(ctx, b.Text)
+	if said.Text != "" || len(b.Calls) == 0 {
+		if err := v.each(&said); err != nil {
+			return err
+		}
+	}
+	for i := range b.Calls {
+		call := base
+		call.Kind, call.Call, call.Tool, call.Arguments = kindCall, v.callAt(i), b.Calls[i].ToolName, b.Calls[i].Arguments
+		if ref := b.Calls[i].ArgumentsBlob; ref != nil {
+			call.Arguments = v.text(ctx, &session.Content{Blob: ref, MediaType: "application/json", Size: b.Calls[i].Size})
+		}
+		if err := v.each(&call); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// result passes on the result of a call.
+func (v *conversation) result(ctx context.Context, base entry, it *session.Item) error {
+	base.Kind, base.Seq, base.Turn, base.Call = kindResult, it.Seq, v.turn, v.callAt(it.Call)
+	base.Tool = v.toolOf(base.Call)
+	if edit := v.edits[it.Edit]; edit != nil {
+		base.Arguments = edit.Arguments
+		delete(v.edits, it.Edit)
+	}
+	given := v.given[base.Call]
+	switch {
+	case it.Code == session.CodeAlreadyLoaded: // nothing failed
+		base.Status, base.Text = string(session.CallSucceeded), it.Detail
+	case it.Code != "":
+		base.Status, base.Code, base.Detail = statusGiven(it.Code), it.Code, it.Detail
+	case given == nil && v.synced[it.Seq] != nil: // the session carried it out, by a sync
+		base.Status, base.Text = string(session.CallSucceeded), v.text(ctx, v.synced[it.Seq])
+		delete(v.synced, it.Seq)
+	case given == nil:
+		base.Text = fmt.Sprintf("[event %d has no result of this call]", it.Seq)
+	default:
+		base.Status, base.Text = given.Status, v.text(ctx, given.Output)
+		if given.Error != nil {
+			base.Code, base.Detail = given.Error.Code, given.Error.Detail
+		}
+	}
+	return v.each(&base)
+}
+
+// statusGiven is the status of a result that the session itself gave: that of a
+// call which began, or refused.
+func statusGiven(code string) string {
+	switch code {
+	case session.CodeCancelled:
+		return string(session.CallCancelled)
+	case session.CodeOutcomeUnknown:
+		return string(session.CallUnknown)
+	case session.CodeDeadlineExceeded, session.CodeBadSettlement:
+		return string(session.CallFailed)
+	}
+	return "refused"
+}
+
+// notice passes on what the fold says of runs and approvals.
+func (v *conversation) notice(base entry, n session.Notice) error {
+	switch d := n.Data.(type) {
+	case session.RunPlaced:
+		if n.Type != session.NoticeRunStarted {
+			return nil
+		}
+		v.run = d.Run
+		base.Kind, base.Run, base.Model = kindRun, d.Run, d.Provider+"/"+d.Model
+	case session.ApprovalRequested:
+		base.Kind, base.Call, base.Tool = kindAsked, d.Call, d.ToolName
+	case session.BudgetExceeded:
+		base.Kind, base.Detail = kindPaused, breach(n.Session, d)
+	case session.RunFinished:
+		base.Kind, base.Run, base.Status, base.Code, base.Detail = kindEnd, d.Run, string(d.Lifecycle), d.Code, d.Detail
+	default:
+		return nil
+	}
+	return v.each(&base)
+}
+
+// blobMax is how large a blob may be that is printed.
+const blobMax = 1 << 20
+
+// text returns what content says. Where something of it is not printed, it says
+// so in brackets.
+func (v *conversation) text(ctx context.Context, c *session.Content) string {
+	switch {
+	case c == nil:
+		return ""
+	case c.Blob != nil:
+		what := fmt.Sprintf("%s, %d bytes, %s", cmp.Or(c.MediaType, "text"), c.Size, c.Blob)
+		if !session.IsShownAsText(c.MediaType) {
+			return "[" + what + "]"
+		}
+		if c.Size > blobMax {
+			return fmt.Sprintf("[%s: more than the %d bytes that are printed]", what, blobMax)
+		}
+		text, err := v.c.Text(ctx, c)
+		if err != nil {
+			return fmt.Sprintf("[%s: %v]", what, err)
+		}
+		return text
+	case len(c.Parts) > 0:
+		texts := make([]string, len(c.Parts))
+		for i := range c.Parts {
+			texts[i] = v.text(ctx, &c.Parts[i])
+		}
+		return strings.Join(texts, "\n")
+	}
+	return c.Text
+}

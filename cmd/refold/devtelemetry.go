@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/cmd/settings"
+	"github.com/refold/refold/internal/devserver"
+	"github.com/refold/refold/internal/host"
+	"github.com/refold/refold/internal/telemetry/metrics"
+)
+
+// devTelemetry is what dev tells of itself: metrics and health at --http, and all of
+// it to a collector if OpenTelemetry's variables name one. Every run is traced then.
+type devTelemetry struct {
+	*settings.Telemetry
+	traces   host.Traces
+	observe  bridge.Observer
+	measured *metrics.Bridge
+	end      func() error
+}
+
+func (d devCommand) startTelemetry(ctx context.Context, prefix string, log *slog.Logger) (t devTelemetry, err error) {
+	env := settings.ReadEnvironment(os.Environ())
+	daemon := settings.Daemon{HTTP: d.HTTP}
+	if err := daemon.Validate(); err != nil {
+		return t, err
+	}
+	if t.Telemetry, err = daemon.StartTelemetry(ctx, settings.Program{Name: "refold-dev"}, env, log); err != nil {
+		return t, err
+	}
+	tracer, err := (&settings.Traces{TraceRatio: 1}).Start(ctx, env, "dev", prefix, t.Telemetry, log)
+	if err != nil {
+		t.Close()
+		return t, err
+	}
+	t.end = func() (err error) {
+		if tracer != nil {
+			err = tracer.Close()
+		}
+		t.Close()
+		return err
+	}
+	if tracer != nil {
+		t.traces = tracer
+	}
+	t.observe, t.measured = settings.Observe(tracer, t.Telemetry, env)
+	return t, nil
+}
+
+// tell says where dev answers over HTTP.
+func (t *devTelemetry) tell(out io.Writer) {
+	if address := t.Address(); address != "" {
+		fmt.Fprintf(out, "Metrics: http://%s/metrics\n", address)
+	}
+}
+
+// reads tells what the metrics and the health of a server are read from.
+func (t *devTelemetry) reads(server *devserver.Server) {
+	if t.measured != nil {
+		t.measured.Reads(server.Stats)
+	}
+	t.Reads(server.NotReady)
+}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/refold/refold/cmd/settings"
+)
+
+// statusMax is how many columns a status line has at most. On a narrow terminal it
+// has fewer: one that wraps can't be rewritten.
+const statusMax = 72
+
+// display writes streamed text to standard output and messages to standard error.
+// Where both go to one place, a message begins on a line of its own, and the text
+// goes on after it. On a terminal it also has a status line, which is rewritten
+// and leaves nothing behind. Several goroutines may use it. As a Writer it takes
+// messages, whole lines at a time.
+type display struct {
+	out, err io.Writer
+	shared   bool // both go to one place
+	rewrites bool // standard error is a terminal
+	columns  int  // of that terminal; 0: it is none
+
+	mu     sync.Mutex
+	within bool   // the text has begun a line that it has not ended
+	broken bool   // that line was ended by a message
+	status string // that stands there now; empty: none
+}
+
+func newDisplay(s streams) *display {
+	return &display{
+		out: s.out, err: s.err, shared: isSame(s.out, s.err),
+		rewrites: isTerminal(s.err) && cmp.Or(os.Getenv("TERM"), "dumb") != "dumb",
+		columns:  settings.ScreenOf(s.err).Columns,
+	}
+}
+
+// statOf tells of the file that is written to or read from.
+func statOf(stream any) (os.FileInfo, bool) {
+	f, ok := stream.(interface{ Stat() (os.FileInfo, error) })
+	if !ok {
+		return nil, false
+	}
+	info, err := f.Stat()
+	return info, err == nil
+}
+
+// isTerminal reports whether a person is at the other end of a stream.
+func isTerminal(stream any) bool {
+	info, ok := statOf(stream)
+	return ok && info.Mode()&os.ModeCharDevice != 0
+}
+
+func isSame(a, b io.Writer) bool {
+	one, ok := statOf(a)
+	other, also := statOf(b)
+	return ok && also && os.SameFile(one, other)
+}
+
+// text writes streamed text, of which the line need not be ended.
+func (s *display) text(text string) {
+	if text == "" {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clear()
+	fmt.Fprint(s.out, text)
+	s.within, s.broken = !strings.HasSuffix(text, "\n"), false
+}
+
+// endLine ends the line that the text has begun.
+func (s *display) endLine() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clear()
+	if s.within && !s.broken {
+		fmt.Fprintln(s.out)
+	}
+	s.within = false
+}
+
+// isWithin reports whether the text has begun a line that stands there unended.
+func (s *display) isWithin() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.shared && s.within && !s.broken
+}
+
+// Write writes a message to standard error.
+func (s *display) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clear()
+	s.breakLine()
+	return s.err.Write(p)
+}
+
+// breakLine has what comes begin on a line of its own.
+func (s *display) breakLine() {
+	if s.shared && s.within && !s.broken {
+		fmt.Fprintln(s.err)
+		s.broken = true
+	}
+}
+
+// show rewrites the status line; an empty text takes it away.
+func (s *display) show(status string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	room := statusMax
+	if s.columns > 0 {
+		room = min(room, s.columns-1)
+	}
+	status = settings.Fit(status, room)
+	if !s.rewrites || status == s.status {
+		return
+	}
+	s.clear()
+	if status == "" {
+		return
+	}
+	s.breakLine()
+	fmt.Fprint(s.err, status)
+	s.status = status
+}
+
+// clear takes the status line away.
+func (s *display) clear() {
+	if s.status != "" {
+		fmt.Fprint(settings.Raw(s.err), "\r\x1b[K")
+		s.status = ""
+	}
+}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/subjects"
+)
+
+const (
+	discoverEach = 100 * time.Millisecond     // between two questions who is there
+	heardWithin  = bus.HeartbeatEvery * 6 / 5 // each bridge that runs is heard once, unless it is very busy
+)
+
+// fleet are the bridges that run, in whatever language they are written: those
+// that answer as services, and those whose heartbeats are heard.
+type fleet struct {
+	answered []bus.Running
+	heard    []bus.BridgeHeard
+}
+
+// listen finds out which bridges run. It listens for as long as every one takes to
+// be heard, and on until what it found is enough, within at most. On a terminal
+// the status line says so.
+func listen(ctx context.Context, s streams, b *bus.Bus, within time.Duration, enough func(served map[string]int) bool) (*fleet, error) {
+	shown := newDisplay(s)
+	defer shown.show("")
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	members, err := b.TrackMembers(ctx, subjects.KindBridge)
+	if err != nil {
+		return nil, err
+	}
+	for began := time.Now(); ; {
+		shown.show(fmt.Sprintf("listening to bridges: %s of %s at most", seconds(time.Since(began)), within))
+		f := new(fleet)
+		last := time.Since(began) >= within // what came up meanwhile counts
+		if f.answered, err = b.Discover(ctx, subjects.KindBridge); err != nil {
+			return nil, err
+		}
+		heard, _ := members.Bridges()
+		for _, bridge := range heard {
+			if time.Since(bridge.At) <= bus.GoneAfter {
+				f.heard = append(f.heard, bridge)
+			}
+		}
+		took := time.Since(began)
+		if last || took >= within || took >= heardWithin && enough(f.served()) {
+			return f, nil
+		}
+		again := time.NewTimer(min(discoverEach, within-took))
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			again.Stop()
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// served returns how many bridges serve each target. One that answers and is heard
+// counts once. A program that does not say as a service which instance it is may be
+// any that is heard and does not answer.
+func (f *fleet) served() map[string]int {
+	answered, unnamed, only := map[string]int{}, map[string]int{}, map[string]int{}
+	named := map[string]bool{}
+	for _, bridge := range f.answered {
+		count := answered
+		if instance := bridge.Metadata["instance"]; instance == "" {
+			count = unnamed
+		} else {
+			named[instance] = true
+		}
+		for _, target := range strings.Fields(bridge.Metadata["targets"]) {
+			count[target]++
+		}
+	}
+	for _, bridge := range f.heard {
+		if named[bridge.Instance] {
+			continue
+		}
+		for _, target := range bridge.Targets {
+			only[target]++
+		}
+	}
+	served := map[string]int{}
+	for _, counts := range []map[string]int{answered, unnamed, only} {
+		for target := range counts {
+			served[target] = answered[target] + max(unnamed[target], only[target])
+		}
+	}
+	return served
+}
+
+// name returns what people call a bridge: its name, else its instance.
+func (f *fleet) name(instance string) string {
+	for _, bridge := range f.answered {
+		if bridge.Metadata["instance"] == instance {
+			return cmp.Or(bridge.Metadata["name"], instance)
+		}
+	}
+	return instance
+}
+
+// lacks returns what bridges that serve a target say that they lack for it.
+func (f *fleet) lacks(target string) (all []string) {
+	for _, bridge := range f.answered {
+		if lack := bridge.Metadata[lacksPrefix+target]; lack != "" {
+			all = append(all, bridge.Metadata["name"]+": "+lack)
+		}
+	}
+	for _, bridge := range f.heard {
+		for _, t := range bridge.Troubles {
+			if t.Target == target && t.Code == session.TroubleLacks {
+				all = append(all, f.name(bridge.Instance)+": "+t.Detail)
+			}
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/client"
+	"github.com/refold/refold/cmd/settings"
+)
+
+// sessionsCommand lists sessions.
+type sessionsCommand struct {
+	Name     string   `placeholder:"BEGINNING" help:"Only sessions whose names begin so."`
+	State    []string `placeholder:"STATE" enum:"running,waiting_input,paused,interrupting,completed,failed,cancelled,interrupted,open,quarantined,silent" help:"Only these, separated by commas: running, waiting_input, paused, interrupting, completed, failed, cancelled, interrupted, open (no run is known), quarantined, silent (see --all)."`
+	WaitsFor string   `placeholder:"WHAT" enum:",model,tools,step,host_loop,approval,space,input,resume,retry,nobody,operator" default:"" help:"Only those that wait for this: model, tools, step, host_loop, approval, space, input, resume, retry, nobody, operator."`
+	Model    string   `placeholder:"MODEL" help:"Only those whose latest run has this model: gpt-4o, or openai/gpt-4o."`
+	Since    string   `placeholder:"TIME" help:"Only those that said something since then: a time such as 2026-01-31T12:00:00Z, or how long ago, such as 30m or 48h."`
+	Limit    int      `default:"50" placeholder:"N" help:"Print at most so many (50)."`
+	After    string   `placeholder:"CURSOR" help:"Go on behind a row: --json tells the cursor of each, and the end of a page that of its last."`
+	All      bool     `help:"List also, last, the sessions of which no notice is kept, by name. The server looks through the log for them, one partition of 64 at a time."`
+	JSON     bool     `name:"json" help:"Print a JSON object a session."`
+}
+
+// Help is what the help says beside the flags.
+func (sessionsCommand) Help() string {
+	return `The session that said something last comes first. Rows tell what the notices of a
+session say, which are kept for a week, and for a run that has not ended what a
+session-actor says. Columns on a pipe are separated by tabs: session, state, what it
+waits for, provider/model, time, the last words.`
+}
+
+// Run prints a page of sessions.
+func (l sessionsCommand) Run(ctx context.Context, s streams, conn connection) error {
+	o := client.IndexOptions{Name: l.Name, State: l.State, WaitsFor: l.WaitsFor, Model: l.Model, After: l.After, All: l.All}
+	if l.Limit < 1 {
+		return &statusError{statusUsage, "sessions: --limit is at least 1"}
+	}
+	if slices.Contains(l.State, client.StateSilent) && !l.All {
+		return &statusError{statusUsage, "sessions: --state silent goes with --all: only the log knows these sessions"}
+	}
+	var err error
+	if o.Since, err = since(l.Since, time.Now()); err != nil {
+		return &statusError{statusUsage, "sessions: " + err.Error()}
+	}
+	c, err := conn.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	progress := newProgress(s.err)
+	defer progress.clear()
+	o.Partition = func(partition, of int) {
+		progress.show("looking through the log for sessions without notices: partition %d of %d", partition+1, of)
+	}
+	return l.list(s, c.Index(ctx, o), progress)
+}
+
+// since reads a time, or how long ago something was; empty is the zero time.
+func since(text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
+		return now.Add(-ago), nil
+	}
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return at, nil
+	}
+	return time.Time{}, fmt.Errorf("--since %s: give a time such as 2026-01-31T12:00:00Z, or how long ago, such as 30m or 48h", text)
+}
+
+// list prints rows up to the limit, and how to get the next ones.
+func (l sessionsCommand) list(s streams, rows func(func(client.IndexRow, error) bool), progress *progress) error {
+	out := newTable(settings.ScreenOf(s.out),
+		column{"SESSION", 8}, column{"STATE", 4}, column{"WAITS FOR", 4}, column{"MODEL", 4}, column{"AGE", 4}, column{"LAST WORDS", 10})
+	var last client.IndexRow
+	n, noticed, more := 0, false, false
+	for row, err := range rows {
+		if err != nil {
+			return err
+		}
+		if more = n == l.Limit; more {
+			break
+		}
+		progress.clear()
+		if err := l.print(s, out, &row); err != nil {
+			return err
+		}
+		n, last, noticed = n+1, row, noticed || row.Noticed
+	}
+	progress.clear()
+	if err := out.flush(); err != nil {
+		return err
+	}
+	if noticed {
+		fmt.Fprintln(s.err, "no session-actor answered for some of these: they are as of their latest notice")
+	}
+	switch {
+	case more:
+		fmt.Fprintf(s.err, "more: refold sessions --after %s, with the same flags\n", last.Cursor)
+	case n == 0 && l.After == "":
+		fmt.Fprintln(s.err, l.none())
+	}
+	return nil
+}
+
+// none says that there is nothing to list, and what to do.
+func (l sessionsCommand) none() string {
+	text := "no session"
+	if l.Name != "" || len(l.State) > 0 || l.WaitsFor != "" || l.Model != "" || l.Since != "" {
+		text += " is so"
+	} else if l.All {
+		return `no session yet; to begin one: refold run hello "What is here?"`
+	}
+	if !l.All {
+		text += " that has a notice; they are kept for a week, and --all finds older sessions"
+	}
+	return text
+}
+
+func (l sessionsCommand) print(s streams, out *table, row *client.IndexRow) error {
+	if l.JSON {
+		return printJSON(s.out, row)
+	}
+	model := strings.Trim(row.Provider+"/"+row.Model, "/")
+	return out.row(cell{text: row.Session}, cell{row.State, stateColor(row.State)}, cell{text: orDash(row.WaitsFor)},
+		cell{text: orDash(model)}, cell{text: age(out.screen, row.At)}, cell{text: row.Words})
+}
+
+// stateColor is the color of a session's state. The word says the same.
+func stateColor(state string) settings.Color {
+	switch state {
+	case string(session.Failed), client.StateQuarantined:
+		return settings.Red
+	case string(session.Completed):
+		return settings.Green
+	case string(session.Running), string(session.Interrupting):
+		return settings.Blue
+	case string(session.Paused), string(session.WaitingInput):
+		return settings.Yellow
+	}
+	return settings.Plain
+}
+
+// age tells a time of Unix ms: for people how long ago it was.
+func age(screen settings.Screen, ms int64) string {
+	switch ago := time.Since(time.UnixMilli(ms)); {
+	case ms == 0:
+		return "-"
+	case screen.Columns == 0:
+		return time.UnixMilli(ms).UTC().Format(time.RFC3339)
+	case ago < time.Minute:
+		return fmt.Sprintf("%ds", max(0, int(ago.Seconds())))
+	case ago < time.Hour:
+		return fmt.Sprintf("%dm", int(ago.Minutes()))
+	case ago < 48*time.Hour:
+		return fmt.Sprintf("%dh", int(ago.Hours()))
+	default:
+		return fmt.Sprintf("%dd", int(ago.Hours()/24))
+	}
+}
+
+func orDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+// progress is a line on a terminal that says what is being done; elsewhere it
+// says nothing.
+type progress struct {
+	screen settings.Screen
+	shown  bool
+}
+
+func newProgress(out io.Writer) *progress {
+	return &progress{screen: settings.ScreenOf(out)}
+}
+
+// show replaces the line.
+func (p *progress) show(format string, args ...any) {
+	if !p.screen.Clears {
+		return
+	}
+	p.clear()
+	fmt.Fprint(p.screen, settings.Fit(fmt.Sprintf(format, args...), p.screen.Columns-1))
+	p.shown = true
+}
+
+// clear takes the line away, before something else is printed.
+func (p *progress) clear() {
+	if p.shown {
+		p.screen.ClearLine()
+		p.shown = false
+	}
+}

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/refold/refold/cmd/settings"
+)
+
+// column is one column of a table.
+type column struct {
+	head  string
+	least int // columns of the screen that are left of it on a narrow one
+}
+
+// cell is one value of a row.
+type cell struct {
+	text  string
+	color settings.Color
+}
+
+// table prints rows: on a terminal in columns, each row on one line that fits. For
+// programs nothing is cut. A table prints its rows as they come, with a tab between
+// values for programs. A whole table prints them at its end, in columns everywhere.
+type table struct {
+	screen  settings.Screen
+	columns []column
+	whole   bool
+	cut     bool     // a value was cut
+	widths  []int    // nil: not known yet
+	first   [][]cell // rows that the widths are chosen by
+}
+
+// tableFirst is by how many rows the widths are chosen.
+const tableFirst = 16
+
+// gap is between two columns.
+const gap = 2
+
+func newTable(screen settings.Screen, columns ...column) *table {
+	return &table{screen: screen, columns: columns}
+}
+
+// columnLeast is how narrow a column of a whole table gets, if its head is no wider.
+const columnLeast = 4
+
+// newWholeTable returns a whole table. If all heads are empty, they are not printed.
+func newWholeTable(out io.Writer, heads ...string) *table {
+	t := &table{screen: settings.ScreenOf(out), whole: true}
+	for _, head := range heads {
+		t.columns = append(t.columns, column{head, max(columnLeast, settings.Cells(head))})
+	}
+	return t
+}
+
+// texts is row for values without a color.
+func (t *table) texts(texts ...string) error {
+	cells := make([]cell, len(texts))
+	for i, text := range texts {
+		cells[i].text = text
+	}
+	return t.row(cells...)
+}
+
+// row prints a row, or keeps it until there are enough to choose the widths by.
+func (t *table) row(cells ...cell) error {
+	for i := range cells {
+		cells[i].text = settings.Spelled(cells[i].text)
+	}
+	switch {
+	case t.whole:
+		t.first = append(t.first, cells)
+		return nil
+	case t.screen.Columns == 0:
+		return t.plain(cells)
+	case t.widths != nil:
+		return t.line(cells)
+	}
+	if t.first = append(t.first, cells); len(t.first) < tableFirst {
+		return nil
+	}
+	return t.flush()
+}
+
+// flush prints the rows that were kept.
+func (t *table) flush() error {
+	if t.widths != nil || len(t.first) == 0 && !t.whole {
+		return nil
+	}
+	heads, named := make([]cell, len(t.columns)), false
+	for i, c := range t.columns {
+		heads[i], named = cell{c.head, settings.Bold}, named || c.head != ""
+	}
+	t.choose(heads)
+	if named {
+		t.first = slices.Insert(t.first, 0, heads)
+	}
+	for _, cells := range t.first {
+		if err := t.line(cells); err != nil {
+			return err
+		}
+	}
+	t.first = nil
+	return nil
+}
+
+// choose chooses the widths: what the first rows take, and where that is more
+// than the screen has, less for the widest, and so on.
+func (t *table) choose(heads []cell) {
+	t.widths = make([]int, len(t.columns))
+	all := gap * (len(t.columns) - 1)
+	for _, cells := range append([][]cell{heads}, t.first...) {
+		for i, c := range cells {
+			t.widths[i] = max(t.widths[i], settings.Cells(c.text))
+		}
+	}
+	for _, w := range t.widths {
+		all += w
+	}
+	for ; t.screen.Columns > 0 && all > t.screen.Columns; all-- {
+		widest := -1
+		for i, w := range t.widths {
+			if w > t.columns[i].least && (widest < 0 || w >= t.widths[widest]) {
+				widest = i
+			}
+		}
+		if widest < 0 {
+			return // a screen of a few columns: the end of each line is cut
+		}
+		t.widths[widest]--
+	}
+}
+
+// line prints a row in columns.
+func (t *table) line(cells []cell) error {
+	room := t.screen.Columns
+	if room == 0 {
+		room = math.MaxInt
+	}
+	for i, c := range cells {
+		wide := min(t.widths[i], room)
+		if i == len(cells)-1 {
+			wide = room
+		}
+		text := settings.Fit(c.text, wide)
+		t.cut = t.cut || text != c.text
+		if err := t.screen.Paint(c.color, text); err != nil {
+			return err
+		}
+		if i == len(cells)-1 {
+			break
+		}
+		used := settings.Cells(text)
+		pad := min(wide-used+gap, room-used)
+		if _, err := t.screen.Write([]byte(strings.Repeat(" ", pad))); err != nil {
+			return err
+		}
+		room -= used + pad
+	}
+	_, err := t.screen.Write([]byte("\n"))
+	return err
+}
+
+// plain prints a row for a program.
+func (t *table) plain(cells []cell) error {
+	texts := make([]string, len(cells))
+	for i, c := range cells {
+		texts[i] = c.text
+	}
+	_, err := t.screen.Write([]byte(strings.Join(texts, "\t") + "\n"))
+	return err
+}

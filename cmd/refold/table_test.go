@@ -1,0 +1,78 @@
+package main
+
+// Tables that are printed whole: cut to a terminal's width, and in a pipe in columns
+// with nothing cut.
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/refold/refold/cmd/settings"
+	"github.com/refold/refold/internal/bus"
+)
+
+func TestTablesFitTheTerminal(t *testing.T) { //nolint:paralleltest // it sets the environment
+	w := newWorld(t)
+	w.serves("tool/host llm/openai")
+	w.does(0, "install", file(t, mailRecord))
+	stop, err := w.bus.Register(w.ctx, bus.Service{Kind: "bridge", Version: "1.0.0", Metadata: map[string]string{
+		"name": "b1", "targets": "llm/gemini", "lacks llm/gemini": "no key: set GEMINI_API_KEY",
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	w.converses()
+	w.does(0, "run", "s1", strings.Repeat("a long text ", 20), "--no-follow")
+	environment(t, "xterm", "", "")
+	for args, head := range map[string]string{
+		"tools check --within 1ms": "TOOL ", "install --list": "SEQ ", "queue s1": "RUN ",
+	} {
+		_, shown := w.onTerminal(48, strings.Fields(args)...)
+		_, table, found := strings.Cut(sgr.ReplaceAllString(shown, ""), head)
+		lines := strings.Split(head+table, "\n")
+		if !found || len(lines) < 2 {
+			t.Errorf("%s: no table: %q", args, shown)
+			continue
+		}
+		if line := lines[1]; settings.Cells(line) > 48 || !strings.Contains(line, "…") {
+			t.Errorf("%s: a row takes %d columns: %q", args, settings.Cells(line), line)
+		}
+	}
+	_, shown := w.onTerminal(40, "bridge", "doctor")
+	like(t, "doctor", shown, `\nllm/gemini  1        b1: no key: set GE…\n(.*\n)*lacks: llm/gemini: b1: no key: set GEMINI_API_KEY\n`)
+}
+
+func TestWholeTable(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		columns int
+		heads   []string
+		want    string
+	}{
+		{0, []string{"NAME", "N", "TEXT"}, "NAME  N   TEXT\nred   12  a text of many words\nblue  1   \n"},
+		{20, []string{"NAME", "N", "TEXT"}, "NAME  N   TEXT\nred   12  a text of…\nblue  1   \n"},
+		{0, []string{"", "", ""}, "red   12  a text of many words\nblue  1   \n"},
+	} {
+		var out strings.Builder
+		table := newWholeTable(&out, c.heads...)
+		table.screen.Columns = c.columns
+		for _, row := range [][]string{{"red", "12", "a text of\nmany words"}, {"blue", "1", ""}} {
+			if err := table.texts(row...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := table.flush(); err != nil || out.String() != c.want {
+			t.Errorf("%d columns: got %q, %v, want %q", c.columns, out.String(), err, c.want)
+		}
+		for line := range strings.Lines(out.String()) {
+			if n := settings.Cells(strings.TrimSuffix(line, "\n")); c.columns > 0 && n > c.columns {
+				t.Errorf("a line takes %d columns: %q", n, line)
+			}
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	refold "github.com/refold/refold"
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/bus/bustest"
+)
+
+// The timers' stream is lost, while a session-actor runs. What is open is scheduled
+// again from the log, and the deadline that was missed fires.
+func TestTimersRestore(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.says(session.DoorCtl, "far", session.TypeRunRequested, `{"input":{"text":"hi"}}`)
+	w.ended("over", "hi", "hello") // its wake is open, too
+	w.waits("far", 1)
+	w.says(session.DoorCtl, "late", session.TypeRunRequested, `{"input":{"text":"hi"},"config":{"provider":"p","model":"m","deadlines_ms":{"turn":10000}}}`)
+	nc, err := nats.Connect(w.node.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := func() uint64 {
+		stream, err := js.Stream(w.ctx, "REFOLD_TIMERS")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return stream.CachedInfo().State.Msgs
+	}
+	bustest.Until(t, "all wakes are scheduled", func() bool { return kept() == 3 })
+	if err := js.DeleteStream(w.ctx, "REFOLD_TIMERS"); err != nil {
+		t.Fatal(err)
+	}
+	if _, errOut := w.does(1, "timers", "restore"); !strings.Contains(errOut, "REFOLD_TIMERS") && !strings.Contains(errOut, "the stream does not exist") {
+		t.Errorf("without the stream: got %q", errOut)
+	}
+	conf, err := bus.ParseConf(refold.StreamsConf, w.bus.Names())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.bus.Provision(w.ctx, conf, 1); err != nil { // as a session-actor does that is started again
+		t.Fatal(err)
+	}
+	w.prints(0, `^3 wakes scheduled, of 3 sessions, in `, "timers", "restore")
+	w.reaches("late", "the end of its run", func(v session.View) bool { return v.Last != nil && v.Last.Code == session.CodeDeadlineExceeded })
+	bustest.Until(t, "those that lie ahead are left", func() bool { return kept() == 2 })
+	w.prints(0, `^{"scheduled":2,"sessions":3,"took_ms":\d+}\n$`, "timers", "restore", "--json")
+	if n := kept(); n != 2 {
+		t.Errorf("%d schedules after a second restore, want 2", n)
+	}
+	w.prints(0, `^verify: identical`, "verify", "--all")
+}

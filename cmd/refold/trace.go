@@ -1,0 +1,218 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"github.com/refold/refold/actors/session/timeline"
+	"github.com/refold/refold/cmd/settings"
+	"github.com/refold/refold/internal/telemetry/metrics"
+	"github.com/refold/refold/internal/telemetry/traces"
+)
+
+// traceCommand shows or exports the spans of runs.
+type traceCommand struct {
+	Session string `arg:"" help:"The session."`
+	Number  uint32 `name:"run" placeholder:"N" help:"This run alone."`
+	OTLP    string `name:"otlp" placeholder:"URL" help:"Send the spans to a collector, such as http://127.0.0.1:4318/v1/traces."`
+	Unit    string `enum:"run,turn" default:"run" help:"What is one trace: a run, or each turn; as --trace-unit of the daemons."`
+	JSON    bool   `name:"json" help:"Print OTLP JSON, a trace a line, as the Collector reads it from files."`
+}
+
+// exportMax is how many spans are sent at a time.
+const exportMax = 512
+
+// Run folds the session and shows what took how long, or exports it.
+func (t traceCommand) Run(ctx context.Context, s streams, conn connection) error {
+	if t.JSON && t.OTLP != "" {
+		return &statusError{statusUsage, "trace: --json prints the spans and --otlp sends them: say one of them"}
+	}
+	c, err := conn.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	spans, open, err := c.Spans(ctx, t.Session, t.Number)
+	if err != nil {
+		return err
+	}
+	for _, run := range open {
+		fmt.Fprintf(s.err, "run %d is under way: its spans are exported as they end, the run's own last\n", run)
+	}
+	switch {
+	case t.JSON:
+		return t.print(s.out, conn.Prefix, spans)
+	case t.OTLP != "":
+		return t.send(ctx, s.err, conn.Prefix, spans)
+	}
+	return drawRuns(s.out, spans)
+}
+
+// messages returns the spans as they are exported.
+func (t traceCommand) messages(prefix string, spans []*timeline.Span) []*tracepb.Span {
+	form, all := traces.Form{Prefix: prefix, Turns: t.Unit == "turn", Latest: metrics.Latest(os.Getenv(metrics.OptInVariable))}, make([]*tracepb.Span, len(spans))
+	for i, s := range spans {
+		all[i] = form.Render(t.Session, s)
+	}
+	return all
+}
+
+func (t traceCommand) print(out io.Writer, prefix string, spans []*timeline.Span) error {
+	byTrace, order := map[string][]*tracepb.Span{}, []string{}
+	for _, m := range t.messages(prefix, spans) {
+		id := string(m.TraceId)
+		if byTrace[id] == nil {
+			order = append(order, id)
+		}
+		byTrace[id] = append(byTrace[id], m)
+	}
+	for _, id := range order {
+		line, err := traces.JSON(t.resource(), byTrace[id])
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(out, "%s\n", line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// resource says that the spans are those of session-actors, whoever makes them.
+func (traceCommand) resource() *resourcepb.Resource {
+	return traces.Resource("refold-session-actor", settings.Version(), "")
+}
+
+// send exports the spans. They may have been exported before: they have the same
+// ids and the same content.
+func (t traceCommand) send(ctx context.Context, told io.Writer, prefix string, spans []*timeline.Span) error {
+	to := traces.HTTP(t.OTLP)
+	if err := to.Start(ctx); err != nil {
+		return fmt.Errorf("--otlp %s: %w", t.OTLP, err)
+	}
+	for batch := range slices.Chunk(t.messages(prefix, spans), exportMax) {
+		if err := to.UploadTraces(ctx, []*tracepb.ResourceSpans{traces.Group(t.resource(), batch)}); err != nil {
+			return fmt.Errorf("--otlp %s: %w", t.OTLP, err)
+		}
+	}
+	if err := to.Stop(ctx); err != nil {
+		return err
+	}
+	fmt.Fprintf(told, "%d spans sent to %s\n", len(spans), t.OTLP)
+	return nil
+}
+
+// barWidth is how many columns the time of a run takes.
+const barWidth = 40
+
+// drawRuns draws each run as a waterfall: a line a span, children below their
+// parents, with a bar where the span lies in the time of the run.
+func drawRuns(out io.Writer, spans []*timeline.Span) error {
+	children := map[string][]*timeline.Span{}
+	first, last := map[uint32]int64{}, map[uint32]int64{}
+	var runs []uint32
+	ended := map[string]bool{}
+	for _, s := range spans {
+		ended[s.Place] = true
+		if at, known := first[s.Run]; !known {
+			runs, first[s.Run] = append(runs, s.Run), s.Begin
+		} else {
+			first[s.Run] = min(at, s.Begin)
+		}
+		last[s.Run] = max(last[s.Run], s.End)
+	}
+	for _, s := range spans {
+		parent := s.Parent
+		if parent != "" && !ended[parent] { // under way: what has ended hangs under the run
+			parent = timeline.RunPlace(s.Run)
+			if !ended[parent] {
+				parent = ""
+			}
+		}
+		at := fmt.Sprint(s.Run, parent)
+		children[at] = append(children[at], s)
+	}
+	slices.Sort(runs)
+	for _, run := range runs {
+		w := waterfall{out: out, children: children, from: first[run], to: max(last[run], first[run]+1)}
+		if err := w.draw(fmt.Sprint(run), 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type waterfall struct {
+	out      io.Writer
+	children map[string][]*timeline.Span
+	from, to int64 // Unix ms
+}
+
+func (w *waterfall) draw(at string, depth int) error {
+	lines := w.children[at]
+	slices.SortStableFunc(lines, func(a, b *timeline.Span) int {
+		return cmp.Or(cmp.Compare(a.Begin, b.Begin), cmp.Compare(a.Place, b.Place))
+	})
+	for _, s := range lines {
+		name := strings.Repeat("  ", depth) + s.Place + " " + wordsOf(s)
+		if _, err := fmt.Fprintf(w.out, "%-44s %9s  %s\n", name, time.Duration(s.End-s.Begin)*time.Millisecond, w.bar(s)); err != nil {
+			return err
+		}
+		if err := w.draw(fmt.Sprint(s.Run, s.Place), depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bar shows where a span lies: at least one column.
+func (w *waterfall) bar(s *timeline.Span) string {
+	column := func(ms int64) int { return int((ms - w.from) * barWidth / (w.to - w.from)) }
+	begin := min(column(s.Begin), barWidth-1)
+	length := max(column(s.End)-begin, 1)
+	mark := "="
+	if s.Failed {
+		mark = "x"
+	}
+	return strings.Repeat(" ", begin) + strings.Repeat(mark, length)
+}
+
+// wordsOf says what a span is, and how it ended if that is not well.
+func wordsOf(s *timeline.Span) string {
+	var words []string
+	add := func(w string) {
+		if w != "" {
+			words = append(words, w)
+		}
+	}
+	switch s.Kind {
+	case timeline.KindRun:
+		add("run")
+		add(s.Model)
+		add(string(s.Outcome.Lifecycle))
+	case timeline.KindCall:
+		add(s.Call.ToolName)
+		if s.Failed {
+			add(string(s.Call.Status))
+		}
+	case timeline.KindApproval:
+		add("approval")
+		add(s.Decision)
+	case timeline.KindStep:
+		add("step")
+		add(s.Hook)
+	default:
+		add(strings.ReplaceAll(s.Kind.String(), "_", " "))
+	}
+	add(s.Code)
+	return strings.Join(words, " ")
+}

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/refold/refold/cmd/settings"
+)
+
+// transcriptCommand prints a conversation.
+type transcriptCommand struct {
+	Session string `arg:"" help:"The session."`
+	Number  uint32 `name:"run" placeholder:"N" help:"This run alone."`
+	Format  string `enum:"md,json,openai" default:"md" help:"md: Markdown. json: a JSON object an entry. openai: a messages array as OpenAI's chat API takes it."`
+	JSON    bool   `name:"json" help:"The same as --format json."`
+}
+
+// Help is what the help says beside the flags.
+func (transcriptCommand) Help() string {
+	return `It folds the log again, and needs no session-actor. Text that stands in a blob is read
+from the blob store, up to 1 MiB of each; what is not printed is told in brackets. What
+comes before the conversation is not part of it: refold prompt prints that. Of a call
+that has no result, openai says so in the call's place, since the API wants one.`
+}
+
+// transcriptFormat prints a conversation, entry by entry.
+type transcriptFormat interface {
+	begin() error
+	entry(*entry) error
+	end() error
+}
+
+// Run prints the conversation.
+func (t transcriptCommand) Run(ctx context.Context, s streams, conn connection) error {
+	c, err := conn.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	var out transcriptFormat = &markdown{screen: settings.ScreenOf(s.out), session: t.Session}
+	switch {
+	case t.JSON || t.Format == "json":
+		out = objects{s.out}
+	case t.Format == "openai":
+		out = &chat{out: s.out}
+	}
+	printed := false
+	each := func(e *entry) (err error) {
+		if t.Number != 0 && e.Run != t.Number {
+			return nil
+		}
+		if !printed {
+			printed, err = true, out.begin()
+		}
+		if err == nil {
+			err = out.entry(e)
+		}
+		return err
+	}
+	runs, err := newConversation(c, each).read(ctx, t.Session)
+	switch {
+	case err != nil:
+		return err
+	case !printed && t.Number != 0:
+		return fmt.Errorf("session %s has no run %d that has begun; it has asked for %d", t.Session, t.Number, runs)
+	case !printed:
+		if err := out.begin(); err != nil {
+			return err
+		}
+	}
+	return out.end()
+}
+
+// objects prints a JSON object an entry.
+type objects struct{ out io.Writer }
+
+func (o objects) begin() error         { return nil }
+func (o objects) entry(e *entry) error { return printJSON(o.out, e) }
+func (o objects) end() error           { return nil }
+
+// markdown prints a conversation for people. What was said is quoted, and what a
+// tool was given and returned stands in fences, so that no text looks like the
+// next entry.
+type markdown struct {
+	screen  settings.Screen
+	session string
+}
+
+func (m *markdown) begin() error { return m.head("# Session " + m.session) }
+
+func (m *markdown) end() error { return nil }
+
+func (m *markdown) entry(e *entry) error {
+	at := time.UnixMilli(e.Time).UTC().Format("2006-01-02 15:04:05Z")
+	tool := fmt.Sprintf("`%s` %s", e.Tool, e.Call)
+	because := strings.Trim(e.Code+": "+e.Detail, ": ")
+	switch e.Kind {
+	case kindRun:
+		return m.head(fmt.Sprintf("\n## Run %d: %s, %s", e.Run, e.Model, at))
+	case kindInput:
+		return m.quoted("User", e.Text)
+	case kindSteer:
+		return m.quoted("User, while the run was active", e.Text)
+	case kindText:
+		return m.quoted("Assistant", e.Text)
+	case kindCall:
+		return m.fenced("Call of "+tool, "json", indented(e.Arguments))
+	case kindResult:
+		head := fmt.Sprintf("Result of %s, %s", tool, e.Status)
+		if because != "" {
+			head += ": " + because
+		}
+		if e.Arguments != "" {
+			head += ", run with other arguments: " + e.Arguments
+		}
+		return m.fenced(head, "", e.Text)
+	case kindAsked:
+		return m.line("%s waits for approval.", tool)
+	case kindDecided:
+		verb := map[string]string{"approve": "approved", "deny": "denied"}[e.Status]
+		return m.line("%s was %s%s%s.", tool, verb, prefixed(" by ", e.By), prefixed(": ", e.Detail))
+	case kindFailed:
+		return m.line("Turn %s failed: %s", e.Turn, because)
+	case kindRejected:
+		return m.line("%s was rejected: %s", orDash(e.Status), because)
+	case kindPaused:
+		return m.line("The run is paused: %s", e.Detail)
+	case kindEnd:
+		return m.line("Run %d %s%s.", e.Run, e.Status, prefixed(": ", because))
+	}
+	return nil
+}
+
+// head prints a line that the terminal shows in bold.
+func (m *markdown) head(text string) error {
+	before, text, found := strings.Cut(text, "#")
+	if !found {
+		before, text = "", before
+	} else {
+		text = "#" + text
+	}
+	if _, err := io.WriteString(m.screen, before); err != nil {
+		return err
+	}
+	if err := m.screen.Paint(settings.Bold, settings.Spelled(text)); err != nil {
+		return err
+	}
+	_, err := io.WriteString(m.screen, "\n")
+	return err
+}
+
+// title prints who speaks, or what comes.
+func (m *markdown) title(text string) error {
+	if _, err := io.WriteString(m.screen, "\n"); err != nil {
+		return err
+	}
+	if err := m.screen.Paint(settings.Bold, "**"+settings.Spelled(text)+"**"); err != nil {
+		return err
+	}
+	_, err := io.WriteString(m.screen, "\n")
+	return err
+}
+
+func (m *markdown) line(format string, args ...any) error {
+	_, err := fmt.Fprintf(m.screen, "\n*%s*\n", settings.Spelled(fmt.Sprintf(format, args...)))
+	return err
+}
+
+func (m *markdown) quoted(who, text string) error {
+	if err := m.title(who); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(m.screen, "\n> %s\n", strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n> "))
+	return err
+}
+
+// fenced prints text in a fence that is longer than any in it.
+func (m *markdown) fenced(head, language, text string) error {
+	if err := m.title(head); err != nil || text == "" {
+		return err
+	}
+	fence := "```"
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	_, err := fmt.Fprintf(m.screen, "\n%s%s\n%s\n%s\n", fence, language, strings.TrimRight(text, "\n"), fence)
+	return err
+}
+
+// indented returns JSON text with a member a line, and other text as it is.
+func indented(text string) string {
+	var out bytes.Buffer
+	if text == "" {
+		return "{}"
+	}
+	if json.Indent(&out, []byte(text), "", "  ") != nil {
+		return text
+	}
+	return out.String()
+}

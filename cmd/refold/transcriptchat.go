@@ -1,0 +1,140 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// chat prints a messages array of OpenAI's chat API: a message a line.
+type chat struct {
+	out     io.Writer
+	n       int
+	turn    *chatMessage // whose calls may still come
+	turnIs  string
+	pending []string // calls that have no result yet
+}
+
+// chatMessage is a message as the API takes it.
+type chatMessage struct {
+	Role       string     `json:"role"`
+	Content    string     `json:"content"`
+	ToolCalls  []chatCall `json:"tool_calls,omitempty"`
+	ToolCallID string     `json:"tool_call_id,omitempty"`
+}
+
+// chatCall is a call as the API takes it.
+type chatCall struct {
+	ID       string `json:"id"`
+	Type     string `json:"type"` // function
+	Function struct {
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"`
+	} `json:"function"`
+}
+
+// noResult stands for the result of a call that has none: the API refuses calls
+// without a result.
+const noResult = "(no result)"
+
+func (c *chat) begin() error {
+	_, err := io.WriteString(c.out, "[")
+	return err
+}
+
+func (c *chat) end() error {
+	if err := c.settle(); err != nil {
+		return err
+	}
+	_, err := io.WriteString(c.out, "\n]\n")
+	return err
+}
+
+func (c *chat) entry(e *entry) error {
+	switch e.Kind {
+	case kindInput, kindSteer:
+		if err := c.settle(); err != nil {
+			return err
+		}
+		return c.print(&chatMessage{Role: "user", Content: e.Text})
+	case kindText, kindCall:
+		if c.turn == nil || c.turnIs != e.Turn {
+			if err := c.settle(); err != nil {
+				return err
+			}
+			c.turn, c.turnIs = &chatMessage{Role: "assistant"}, e.Turn
+		}
+		if e.Kind == kindText {
+			c.turn.Content = e.Text
+			return nil
+		}
+		call := chatCall{ID: e.Call, Type: "function"}
+		call.Function.Name, call.Function.Arguments = e.Tool, e.Arguments
+		if e.Arguments == "" {
+			call.Function.Arguments = "{}"
+		}
+		c.turn.ToolCalls = append(c.turn.ToolCalls, call)
+		c.pending = append(c.pending, e.Call)
+	case kindResult:
+		if err := c.flush(); err != nil {
+			return err
+		}
+		c.pending = slices.DeleteFunc(c.pending, func(call string) bool { return call == e.Call })
+		return c.print(&chatMessage{Role: "tool", ToolCallID: e.Call, Content: resultText(e)})
+	}
+	return nil
+}
+
+// resultText is a result as a model is shown it.
+func resultText(e *entry) string {
+	text := e.Text
+	if e.Code != "" {
+		text = strings.TrimRight(fmt.Sprintf("error: %s\n%s", strings.Trim(e.Code+": "+e.Detail, ": "), e.Text), "\n")
+	}
+	if e.Arguments != "" {
+		text = "A person changed the arguments of this call to " + e.Arguments + "\n" + text
+	}
+	if text == "" {
+		return "(no output)"
+	}
+	return text
+}
+
+// flush prints the turn that was collected.
+func (c *chat) flush() error {
+	if c.turn == nil {
+		return nil
+	}
+	turn := c.turn
+	c.turn = nil
+	return c.print(turn)
+}
+
+// settle prints the turn that was collected, and what stands for missing results.
+func (c *chat) settle() error {
+	if err := c.flush(); err != nil {
+		return err
+	}
+	for _, call := range c.pending {
+		if err := c.print(&chatMessage{Role: "tool", ToolCallID: call, Content: noResult}); err != nil {
+			return err
+		}
+	}
+	c.pending = nil
+	return nil
+}
+
+func (c *chat) print(m *chatMessage) error {
+	text, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	comma := ","
+	if c.n++; c.n == 1 {
+		comma = ""
+	}
+	_, err = fmt.Fprintf(c.out, "%s\n%s", comma, text)
+	return err
+}

@@ -1,0 +1,391 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/client"
+	"github.com/refold/refold/internal/bus"
+)
+
+const (
+	lookSoon     = 500 * time.Millisecond // between two looks at the session of a run that is followed
+	lookEach     = 2 * time.Second        // the same, at the sessions of a tail
+	watchedMax   = 16                     // sessions that are looked at; refold bridge doctor tells of all
+	looksFailed  = 4                      // looks in a row that fail before that is told
+	looksSilent  = 2                      // the same, where nobody answers: one that has just started may not yet
+	slowToolFrom = time.Second            // a call that takes longer is told of
+
+	silentModelFrom = 10 * time.Second // a turn whose model says nothing for longer is told of
+)
+
+// watcher tells what keeps sessions waiting that are followed: targets that
+// nobody serves, providers that fail, bridges that are gone, calls that take long.
+// Such a run says nothing by itself. Each trouble is told once, and its end.
+type watcher struct {
+	out  io.Writer
+	view func(ctx context.Context, sid string) (session.View, error)
+	each time.Duration
+	now  func() time.Time
+
+	hears bool // what models say is heard: speaks is called
+
+	mu       sync.Mutex
+	sessions map[string]*watched
+	silent   bool // it was told that no session-actor answers
+	failed   int  // looks in a row
+}
+
+// watched is what was told of a session.
+type watched struct {
+	unserved []string
+	troubles []session.Trouble
+	over     map[string]int64 // targets whose trouble of that beginning is over
+	calls    map[string]*call // that are open, by effect
+	model    *call            // the turn that a model is at; nil: none
+}
+
+// call is an open effect that was seen.
+type call struct {
+	effect string
+	name   string
+	seen   time.Time // or when its model last said something
+	told   bool
+}
+
+func newWatcher(out io.Writer, view func(context.Context, string) (session.View, error), each time.Duration) *watcher {
+	return &watcher{out: out, view: view, each: each, now: time.Now, sessions: make(map[string]*watched)}
+}
+
+// add follows a session too, unless there are enough.
+func (w *watcher) add(sid string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, known := w.sessions[sid]; !known && len(w.sessions) < watchedMax {
+		w.sessions[sid] = &watched{over: make(map[string]int64), calls: make(map[string]*call)}
+	}
+}
+
+// note follows those sessions of which notices tell that they have a run.
+func (w *watcher) note(n client.Notice) {
+	if n.Type == session.NoticeRunFinished {
+		w.mu.Lock()
+		delete(w.sessions, n.Session)
+		w.mu.Unlock()
+		return
+	}
+	w.add(n.Session)
+}
+
+// begin looks until the context ends or stop is called, which waits for it.
+func (w *watcher) begin(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var looking sync.WaitGroup
+	looking.Go(func() {
+		tick := time.NewTicker(w.each)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				w.look(ctx)
+			}
+		}
+	})
+	return func() {
+		cancel()
+		looking.Wait()
+	}
+}
+
+// look asks for the views and tells what is new.
+func (w *watcher) look(ctx context.Context) {
+	w.mu.Lock()
+	all := slices.Sorted(maps.Keys(w.sessions))
+	w.mu.Unlock()
+	for _, sid := range all {
+		asked, cancel := context.WithTimeout(ctx, lookEach)
+		view, err := w.view(asked, sid)
+		cancel()
+		if ctx.Err() != nil {
+			return
+		}
+		if !w.answered(sid, err) {
+			return
+		}
+		w.tell(sid, &view)
+	}
+}
+
+// answered takes in whether there was a view, and tells when there is none and
+// when there is one again.
+func (w *watcher) answered(sid string, err error) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case errors.Is(err, bus.ErrNoView):
+		if w.failed++; w.failed >= looksSilent && !w.silent {
+			w.silent = true
+			fmt.Fprintln(w.out, "no session-actor answers: nothing goes on until one runs; start session-actor")
+		}
+		return false
+	case err != nil:
+		if w.failed++; w.failed == looksFailed {
+			fmt.Fprintf(w.out, "what %s waits for can't be told: %v\n", sid, err)
+		}
+		return false
+	case w.silent:
+		fmt.Fprintln(w.out, "a session-actor answers again")
+	}
+	w.silent, w.failed = false, 0
+	return true
+}
+
+// tell tells what was not told of a session, and what is over.
+func (w *watcher) tell(sid string, v *session.View) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s, followed := w.sessions[sid]
+	if !followed {
+		return
+	}
+	for _, target := range v.Unserved {
+		if !slices.Contains(s.unserved, target) {
+			fmt.Fprintf(w.out, "unserved: %s waits for %s (%s): %s\n", sid, target, strings.Join(waitingFor(v, target), " "), howToServeTarget(target))
+		}
+	}
+	for _, target := range s.unserved {
+		if !slices.Contains(v.Unserved, target) {
+			fmt.Fprintf(w.out, "unserved no more: %s of %s\n", target, sid)
+		}
+	}
+	s.unserved = v.Unserved
+	w.tellTroubles(sid, s, v)
+	w.tellCalls(sid, s, v)
+}
+
+// tellTroubles tells each trouble once, and its end.
+func (w *watcher) tellTroubles(sid string, s *watched, v *session.View) {
+	now := w.now()
+	troubles := slices.DeleteFunc(slices.Clone(v.Troubles), func(t session.Trouble) bool {
+		since, over := s.over[t.Target]
+		return over && since == t.Since || slices.Contains(v.Unserved, t.Target)
+	})
+	for _, t := range troubles {
+		if i := troubleOf(s.troubles, t.Target); i < 0 || s.troubles[i].Code != t.Code {
+			fmt.Fprintln(w.out, troubleLine(sid+" waits for", &t, now))
+		}
+	}
+	before := s.troubles
+	s.troubles = troubles
+	for _, t := range before {
+		if troubleOf(troubles, t.Target) < 0 && !slices.Contains(v.Unserved, t.Target) {
+			fmt.Fprintln(w.out, troubleOver(sid, &t, now))
+		}
+	}
+}
+
+func troubleOf(all []session.Trouble, target string) int {
+	return slices.IndexFunc(all, func(t session.Trouble) bool { return t.Target == target })
+}
+
+// speaks says that a session's model has begun to answer: what was told of models
+// is over, whatever a view of a moment ago says.
+func (w *watcher) speaks(sid string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s, followed := w.sessions[sid]
+	if !followed {
+		return
+	}
+	if s.model != nil {
+		s.model.seen = w.now()
+	}
+	s.troubles = slices.DeleteFunc(s.troubles, func(t session.Trouble) bool {
+		if !strings.HasPrefix(t.Target, string(session.ClassLLM)+"/") {
+			return false
+		}
+		s.over[t.Target] = t.Since
+		fmt.Fprintln(w.out, troubleOver(sid, &t, w.now()))
+		return true
+	})
+}
+
+// tellCalls notes how long calls take, and tells of those that take long: on a
+// terminal in the status line, else once.
+func (w *watcher) tellCalls(sid string, s *watched, v *session.View) {
+	open := openCalls(v)
+	maps.DeleteFunc(s.calls, func(effect string, _ *call) bool { _, still := open[effect]; return !still })
+	for _, effect := range slices.Sorted(maps.Keys(open)) {
+		if s.calls[effect] == nil {
+			s.calls[effect] = &call{effect: effect, name: open[effect], seen: w.now()}
+		}
+		c := s.calls[effect]
+		if w.isPlain() && !c.told && w.now().Sub(c.seen) >= slowToolFrom {
+			c.told = true
+			fmt.Fprintf(w.out, "running: %s (%s), for more than a second\n", c.name, effect)
+		}
+	}
+	switch effect, model := modelAt(v); {
+	case effect == "":
+		s.model = nil
+	case s.model == nil || s.model.effect != effect:
+		s.model = &call{effect: effect, name: model, seen: w.now()}
+	}
+	w.tellModel(sid, s, v)
+	if shown, ok := w.out.(*display); ok {
+		shown.show(w.status(s, shown.isWithin()))
+	}
+}
+
+// isPlain reports whether messages go where no status line is shown.
+func (w *watcher) isPlain() bool {
+	d, ok := w.out.(*display)
+	return !ok || !d.rewrites
+}
+
+// tellModel tells once of a turn whose model says nothing for long, where no status
+// line shows it and nothing else is told of the model.
+func (w *watcher) tellModel(sid string, s *watched, v *session.View) {
+	m := s.model
+	if m == nil || m.told || !w.hears || !w.isPlain() || isHeld(v, m.name) {
+		return
+	}
+	if silent := w.now().Sub(m.seen); silent >= silentModelFrom {
+		m.told = true
+		fmt.Fprintf(w.out, "waiting: %s waits for %s (%s): nothing said for %s\n", sid, m.name, m.effect, seconds(silent))
+	}
+}
+
+// isHeld reports whether nobody serves a target, or what serves it has a trouble.
+func isHeld(v *session.View, target string) bool {
+	return slices.Contains(v.Unserved, target) || troubleOf(v.Troubles, target) >= 0
+}
+
+// openCalls returns the names of the tools whose calls somebody carries out, by
+// effect.
+func openCalls(v *session.View) map[string]string {
+	open := map[string]string{}
+	if v.Batch == nil {
+		return open
+	}
+	for _, c := range v.Batch.Calls {
+		held := slices.ContainsFunc(v.Open, func(e session.ViewEffect) bool {
+			return e.Effect == c.Effect && isHeld(v, target(e.Class, e.Target))
+		})
+		if c.Status == session.CallOpen && c.HostLoop == "" && !held {
+			open[c.Effect] = c.ToolName
+		}
+	}
+	return open
+}
+
+// modelAt returns the turn that is open and its target, empty if none is.
+func modelAt(v *session.View) (effect, of string) {
+	for _, e := range v.Open {
+		if e.Class == session.ClassLLM {
+			return e.Effect, target(e.Class, e.Target)
+		}
+	}
+	return "", ""
+}
+
+// status returns what the status line says: how long what is open takes, and when
+// what failed is tried again. It does not break a line of text for a model that
+// pauses.
+func (w *watcher) status(s *watched, within bool) string {
+	now := w.now()
+	var parts []string
+	for _, effect := range slices.Sorted(maps.Keys(s.calls)) {
+		if c := s.calls[effect]; now.Sub(c.seen) >= slowToolFrom {
+			parts = append(parts, fmt.Sprintf("%s %s", c.name, seconds(now.Sub(c.seen))))
+		}
+	}
+	if m := s.model; m != nil && !within && now.Sub(m.seen) >= slowToolFrom {
+		parts = append(parts, fmt.Sprintf("%s %s", m.name, seconds(now.Sub(m.seen))))
+	}
+	for _, t := range s.troubles {
+		if t.Next > now.UnixMilli() && !within {
+			parts = append(parts, fmt.Sprintf("%s: %s, next try in %s", t.Target, t.Code, seconds(time.UnixMilli(t.Next).Sub(now))))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// seconds writes a time in whole seconds, of which there is at least one.
+func seconds(d time.Duration) string {
+	return max(time.Second, d.Round(time.Second)).String()
+}
+
+// troubleLine tells a trouble: who has it, what it is, since when, and what is
+// done about it.
+func troubleLine(who string, t *session.Trouble, now time.Time) string {
+	word := t.Code
+	switch t.Code {
+	case session.TroubleLacks, session.TroubleExecutor:
+	case session.TroubleSilent:
+		word = "bridge gone"
+	default:
+		word = "retrying"
+		if t.Next == 0 {
+			word = "failing"
+		}
+	}
+	text := word + ": " + strings.TrimSpace(who+" "+t.Target)
+	if len(t.Effects) > 0 {
+		text += " (" + strings.Join(t.Effects, " ") + ")"
+	}
+	if word == "retrying" || word == "failing" {
+		text += ": " + t.Code
+	}
+	if t.Detail != "" {
+		text += ": " + t.Detail
+	}
+	if t.Since != 0 {
+		text += "; since " + clock(t.Since)
+	}
+	switch {
+	case t.Next > now.UnixMilli():
+		text += ", next try in " + seconds(time.UnixMilli(t.Next).Sub(now))
+	case t.Next != 0:
+		text += ", the next try is under way"
+	}
+	return text
+}
+
+// troubleOver tells that a trouble is over.
+func troubleOver(sid string, t *session.Trouble, now time.Time) string {
+	text := fmt.Sprintf("over: %s of %s (%s)", t.Target, sid, t.Code)
+	if since := time.UnixMilli(t.Since); t.Since != 0 && now.After(since) {
+		text += ", after " + seconds(now.Sub(since))
+	}
+	return text
+}
+
+// clock writes a time of today, for people.
+func clock(ms int64) string { return time.UnixMilli(ms).UTC().Format("15:04:05Z") }
+
+// waitingFor returns the open effects of a target.
+func waitingFor(v *session.View, of string) (effects []string) {
+	for _, e := range v.Open {
+		if target(e.Class, e.Target) == of {
+			effects = append(effects, e.Effect)
+		}
+	}
+	return effects
+}
+
+// howToServeTarget is howToServe for a target as bridges name it.
+func howToServeTarget(target string) string {
+	class, name, _ := strings.Cut(target, "/")
+	return howToServe(session.Class(class), name)
+}

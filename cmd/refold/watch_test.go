@@ -1,0 +1,198 @@
+package main
+
+// What keeps a session waiting is told once, and its end, whatever views say how
+// often: the watcher is shown views of a clock of the test's.
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/client"
+	"github.com/refold/refold/internal/bus"
+)
+
+// watching is a watcher of the session s1 that is shown what the test says.
+type watching struct {
+	*watcher
+	out   strings.Builder
+	now   time.Time
+	view  session.View
+	fault error
+}
+
+func newWatching() *watching {
+	w := &watching{now: time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)}
+	shown := newDisplay(streams{out: io.Discard, err: &w.out})
+	w.watcher = newWatcher(shown, func(context.Context, string) (session.View, error) { return w.view, w.fault }, lookSoon)
+	w.watcher.now = func() time.Time { return w.now }
+	w.note(client.Notice{Type: session.NoticeRunStarted, Session: "s1"})
+	return w
+}
+
+// looks returns what a look tells, a time after the last one.
+func (w *watching) looks(t *testing.T, after time.Duration) string {
+	t.Helper()
+	w.out.Reset()
+	w.now = w.now.Add(after)
+	w.look(t.Context())
+	return w.out.String()
+}
+
+func TestUnservedIsToldOnce(t *testing.T) {
+	t.Parallel()
+	w := newWatching()
+	open := []session.ViewEffect{{Effect: "r1t1c0", Class: session.ClassTool, Target: "mail"}, {Effect: "r1t1c1", Class: session.ClassTool, Target: "host"}}
+	for _, step := range []struct {
+		unserved []string
+		fault    error
+		want     string
+	}{
+		{nil, nil, ""},
+		{[]string{"tool/host", "tool/mail"}, nil, "unserved: s1 waits for tool/host (r1t1c1): start bridge --tools host --workdir DIR\n" +
+			"unserved: s1 waits for tool/mail (r1t1c0): start bridge --tools mail=TOOLS, or a program that serves it with package bridge\n"},
+		{[]string{"tool/host", "tool/mail"}, nil, ""},
+		{nil, fmt.Errorf("view: %w", bus.ErrNoView), ""},
+		{nil, fmt.Errorf("view: %w", bus.ErrNoView), "no session-actor answers: nothing goes on until one runs; start session-actor\n"},
+		{nil, bus.ErrNoView, ""},
+		{[]string{"tool/mail"}, nil, "a session-actor answers again\nunserved no more: tool/host of s1\n"},
+	} {
+		w.view, w.fault = session.View{Open: open, Unserved: step.unserved}, step.fault
+		if got := w.looks(t, lookSoon); got != step.want {
+			t.Errorf("%q, %v: it tells\n%s\nwant\n%s", step.unserved, step.fault, got, step.want)
+		}
+	}
+	w.note(client.Notice{Type: session.NoticeRunFinished, Session: "s1"})
+	w.view.Unserved = []string{"tool/host"}
+	if got := w.looks(t, lookSoon); got != "" {
+		t.Errorf("after the run's end: %q", got)
+	}
+}
+
+func TestTroubleIsToldOnceAndItsEnd(t *testing.T) {
+	t.Parallel()
+	w := newWatching()
+	since := w.now.UnixMilli()
+	down := func(code string, next time.Duration) []session.Trouble {
+		return []session.Trouble{{Target: "llm/p", Code: code, Detail: "p answered 503", Since: since, Next: w.now.Add(next).UnixMilli(), Effects: []string{"r1t1"}}}
+	}
+	w.view.Open = []session.ViewEffect{{Effect: "r1t1", Class: session.ClassLLM, Target: "p"}}
+	w.view.Troubles = down("overloaded", 4*time.Second)
+	if got, want := w.looks(t, time.Second), "retrying: s1 waits for llm/p (r1t1): overloaded: p answered 503; since 10:00:00Z, next try in 3s\n"; got != want {
+		t.Errorf("it tells\n%s\nwant\n%s", got, want)
+	}
+	w.view.Troubles = down("overloaded", 9*time.Second)
+	if got := w.looks(t, time.Second); got != "" {
+		t.Errorf("the next try failed in the same way: it tells %q", got)
+	}
+	w.view.Troubles = down("network", 0)
+	if got, want := w.looks(t, time.Second), "retrying: s1 waits for llm/p (r1t1): network: p answered 503; since 10:00:00Z, the next try is under way\n"; got != want {
+		t.Errorf("it fails otherwise: it tells\n%s\nwant\n%s", got, want)
+	}
+	w.out.Reset()
+	w.speaks("s1")
+	if got, want := w.out.String(), "over: llm/p of s1 (network), after 3s\n"; got != want {
+		t.Errorf("it answers: it tells %q, want %q", got, want)
+	}
+	if got := w.looks(t, time.Second); got != "" {
+		t.Errorf("a view of before: it tells %q", got)
+	}
+	since = w.now.UnixMilli()
+	w.view.Troubles = down("network", time.Second)
+	if got := w.looks(t, 0); !strings.HasPrefix(got, "retrying: ") {
+		t.Errorf("it fails anew: it tells %q", got)
+	}
+	w.view.Unserved = []string{"llm/p"}
+	if got := w.looks(t, 0); !strings.HasPrefix(got, "unserved: ") || strings.Contains(got, "over: ") {
+		t.Errorf("its bridge is gone: it tells %q", got)
+	}
+	w.view.Unserved = nil
+	w.looks(t, 0)
+	w.view.Troubles = nil
+	if got, want := w.looks(t, 2*time.Second), "over: llm/p of s1 (network), after 2s\n"; got != want {
+		t.Errorf("no view has it any more: it tells %q, want %q", got, want)
+	}
+}
+
+func TestOtherTroubles(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		trouble session.Trouble
+		want    string
+	}{
+		{session.Trouble{Code: session.TroubleLacks, Detail: "no key: set K"}, "lacks: s1 waits for llm/p: no key: set K\n"},
+		{session.Trouble{Code: session.TroubleSilent, Detail: "it is not heard", Effects: []string{"r1t1"}}, "bridge gone: s1 waits for llm/p (r1t1): it is not heard\n"},
+		{session.Trouble{Code: "auth", Detail: "check the key"}, "failing: s1 waits for llm/p: auth: check the key\n"},
+	} {
+		w := newWatching()
+		c.trouble.Target = "llm/p"
+		w.view.Troubles = []session.Trouble{c.trouble}
+		if got := w.looks(t, 0); got != c.want {
+			t.Errorf("%+v: it tells %q, want %q", c.trouble, got, c.want)
+		}
+	}
+}
+
+// TestASilentModelIsToldOnceInAPipe: a model that speaks, or has a trouble that was
+// told, is not said to be silent.
+func TestASilentModelIsToldOnceInAPipe(t *testing.T) {
+	t.Parallel()
+	w := newWatching()
+	w.hears = true
+	at := func(effect string) {
+		w.view = session.View{Open: []session.ViewEffect{{Effect: effect, Class: session.ClassLLM, Target: "openai"}}}
+	}
+	tells := func(after time.Duration, want string) {
+		t.Helper()
+		if got := w.looks(t, after); got != want {
+			t.Errorf("%v later: it tells %q, want %q", after, got, want)
+		}
+	}
+	at("r1t1")
+	tells(0, "")
+	tells(silentModelFrom-1, "")
+	tells(1, "waiting: s1 waits for llm/openai (r1t1): nothing said for 10s\n")
+	tells(time.Minute, "")
+	w.speaks("s1")
+	tells(time.Minute, "")
+
+	at("r1t2")
+	tells(0, "")
+	tells(silentModelFrom-1, "")
+	w.speaks("s1")
+	tells(1, "")
+	tells(silentModelFrom-2, "")
+	w.view.Unserved = []string{"llm/openai"}
+	w.looks(t, 1)
+	tells(time.Minute, "")
+
+	at("r1t3")
+	w.hears = false
+	w.looks(t, 0)
+	tells(time.Minute, "")
+}
+
+// TestASlowCallIsToldOnceInAPipe: a call that nobody carries out is not said to run.
+func TestASlowCallIsToldOnceInAPipe(t *testing.T) {
+	t.Parallel()
+	w := newWatching()
+	w.view = session.View{
+		Open:  []session.ViewEffect{{Effect: "r1t1c0", Class: session.ClassTool, Target: "host"}, {Effect: "r1t1c1", Class: session.ClassTool, Target: "mail"}},
+		Batch: &session.ViewBatch{Calls: []session.ViewCall{{Effect: "r1t1c0", ToolName: "shell", Status: session.CallOpen}, {Effect: "r1t1c1", ToolName: "send", Status: session.CallOpen}}},
+	}
+	w.view.Unserved = []string{"tool/mail"}
+	w.looks(t, 0)
+	if got := w.looks(t, slowToolFrom-1); got != "" {
+		t.Errorf("within a second: it tells %q", got)
+	}
+	if got, want := w.looks(t, 1), "running: shell (r1t1c0), for more than a second\n"; got != want {
+		t.Errorf("it tells %q, want %q", got, want)
+	}
+	if got := w.looks(t, time.Minute); got != "" {
+		t.Errorf("again: it tells %q", got)
+	}
+}

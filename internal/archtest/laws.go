@@ -1,0 +1,242 @@
+// Package archtest holds the laws of the repository: who may import whom, what a
+// pure package may contain, who spells a subject, how long files and functions
+// may be, which words may name a package or a type. The test at the root runs
+// them.
+//
+// This file holds the laws' data, each entry with its reason. rules.go and
+// purity.go check a tree, which tree.go reads; depguard.go compares the data with
+// the linter's configuration.
+//
+// Every law is a function from a tree to complaints. Tests hand it small trees
+// with one violation each, which it must report, and their clean twins, on which
+// it must be silent: a law that can't fail holds nothing. An entry that allows
+// something nobody does any more is a complaint too. What is designed and not
+// built yet is marked arriving; the mark becomes a complaint when the thing is
+// there.
+package archtest
+
+import "testing"
+
+const module = "github.com/refold/refold"
+
+// laws is the data of all checks. Directories are relative to the root; a
+// directory stands for itself and everything below, unless a longer entry of
+// the ladder claims it. The root is "." and stands for itself alone.
+type laws struct {
+	ladder   [][]string        // low to high; the packages of one rung don't import one another
+	arriving map[string]string // directories of the ladder that are designed and not there yet
+	offside  map[string]string // directories that stand beside the ladder: nobody imports them
+	fences   []fence
+	pure     []string // directories of pure packages
+	pureStd  []string // what pure packages import of the standard library
+	pureMods []pureMod
+	nouns    map[string]string // words that name no package and no type; what to say instead
+	loans    []loan
+}
+
+// fence keeps one import behind the directories that need it.
+type fence struct {
+	what     string   // import path, and every path below it
+	only     []string // directories that may import it, each without its subdirectories unless it ends in /...
+	tests    bool     // test files may import it from anywhere
+	arriving bool
+	why      string
+}
+
+// pureMod is a third party that pure packages may use, and one place that does.
+type pureMod struct {
+	what string // import path
+	in   string // the file or directory that imports it
+	why  string
+}
+
+// loan is a word that types of one directory may hold all the same.
+type loan struct{ word, dir, why string }
+
+var repository = laws{
+	ladder: [][]string{
+		{"codec"},
+		{"planner"},
+		{"space"},
+		{"actors"},
+		{"subjects"},
+		{"."},                                   // streams.conf, embedded
+		{"internal/jetmodel", "internal/meter"}, // what the simulation runs on; counters that any package above may raise; both stand on nothing of ours
+		{"internal/fault", "internal/yamlfile", "internal/roles", "internal/secrets"}, // planted in hosts and bridges, to be found by the simulation; what YAML files may cost; who may do what on NATS; where values are found, and kept out of what is stored
+		{"internal/spaces"}, // folders become manifests
+		{"internal/bus"},
+		{"internal/host", "bridge", "client", "internal/inspector"},
+		{"internal/llm", "internal/tools", "internal/telemetry"}, // telemetry measures bridges, and reads what hosts count
+		{"internal/devserver"},
+		{"internal/bench", "internal/chaos"},
+		{"bridge/bridgetest"},
+		{"cmd"},
+	},
+	arriving: map[string]string{
+		"internal/inspector": "the web page comes after the spine",
+	},
+	offside: map[string]string{
+		"e2e":    "plays a user: processes, files and a plain NATS client",
+		"deploy": "checks the deployment files",
+		"docs":   "compares the documents with the code",
+
+		"internal/archtest": "the laws; the test at the root runs them",
+
+		"examples/weather":     "a program of a user's, who has the public packages",
+		"examples/pack":        "a program of a user's, who has the public packages",
+		"examples/steps":       "a record and a script, with the test that runs them",
+		"examples/host-loop":   "a program of a user's, who has the public packages",
+		"examples/direct-refs": "a program of a user's, who has the public packages",
+		"examples/viewer":      "a program of a user's, who has the public packages",
+		"examples/service-go":  "a program of a user's, who has NATS alone",
+	},
+	fences: []fence{
+		{
+			what:  "github.com/nats-io/nats.go",
+			only:  []string{"internal/bus", "e2e", "bridge", "client", "internal/bench", "internal/roles/trial", "cmd/refold/bridgecheck", "examples/service-go"},
+			tests: true,
+			why:   "JetStream's conflicts, timeouts and stale reads are understood in one place, internal/bus; bridge and client take a connection from their caller; internal/bench measures the bus against plain publishes; internal/roles/trial does what no program of ours may; cmd/refold/bridgecheck listens to how bridges answer deliveries, and answers some; examples/service-go is a service that knows nothing of Refold",
+		},
+		{
+			what:  "github.com/nats-io/nats-server/v2",
+			only:  []string{"internal/bus", "internal/bus/bustest", "internal/devserver", "internal/bench", "internal/chaos", "e2e"},
+			tests: true,
+			why:   "a server runs in internal/devserver and in tests, and fresh ones in internal/bench, single or clustered, and in internal/chaos, one a trial; internal/bus reads streams.conf with the server's parser",
+		},
+		{
+			what: "github.com/landlock-lsm/go-landlock",
+			only: []string{"internal/tools/sandbox"},
+			why:  "it confines the process that calls it, for good: only the child that a command runs in may",
+		},
+		{
+			what: "github.com/openai/openai-go/v3",
+			only: []string{"internal/llm/openai"},
+			why:  "a provider's SDK adds tens of MiB and most of a minute of build: one package each, linked into cmd/bridge alone",
+		},
+		{
+			what: module + "/internal/llm/openai",
+			only: []string{"cmd/bridge", "internal/llm/conformance"},
+			why:  "it links a provider's SDK, and refold demo must not pay for that; conformance is tests alone",
+		},
+		{
+			what: "github.com/anthropics/anthropic-sdk-go",
+			only: []string{"internal/llm/anthropic"},
+			why:  "a provider's SDK stays in its own package, as OpenAI's does",
+		},
+		{
+			what: module + "/internal/llm/anthropic",
+			only: []string{"cmd/bridge", "internal/llm/conformance"},
+			why:  "it links a provider's SDK, as internal/llm/openai does",
+		},
+		{
+			what: "google.golang.org/genai",
+			only: []string{"internal/llm/gemini"},
+			why:  "a provider's SDK stays in its own package, as OpenAI's does",
+		},
+		{
+			what: module + "/internal/llm/gemini",
+			only: []string{"cmd/bridge", "internal/llm/conformance"},
+			why:  "it links a provider's SDK, as internal/llm/openai does",
+		},
+		{
+			what: "github.com/modelcontextprotocol/go-sdk",
+			only: []string{"internal/tools/mcp"},
+			why:  "one package knows the protocol of MCP; its SDK is no part of what sessions are",
+		},
+		{
+			what: module + "/internal/tools/mcp",
+			only: []string{"cmd/bridge", "cmd/refold"},
+			why:  "it links the SDK of MCP, which users of the public packages need not pay for",
+		},
+		{
+			what: "go.opentelemetry.io/otel",
+			only: []string{"internal/telemetry/metrics", "internal/telemetry/traces", "internal/telemetry/logs"},
+			why:  "users of bridge and client link no OpenTelemetry: they are told of starts by an interface of two methods",
+		},
+		{
+			what: "go.opentelemetry.io/contrib",
+			only: []string{"internal/telemetry/logs"},
+			why:  "it is the bridge from slog to OpenTelemetry, which only daemons that are asked to use it pay for",
+		},
+		{
+			what: "github.com/prometheus/client_golang",
+			only: []string{"internal/telemetry/metrics"},
+			why:  "it answers scrapes; what is measured is in internal/meter",
+		},
+		{
+			what: module + "/internal/telemetry",
+			only: []string{"cmd/refold", "cmd/settings", "internal/telemetry/dashboards", "internal/telemetry/metrics"},
+			why:  "it links OpenTelemetry: only programs pay for that; dashboards is tests alone; metrics name traces",
+		},
+		{
+			what:  module + "/internal/devserver",
+			only:  []string{"cmd/refold", "bridge/bridgetest"},
+			tests: true,
+			why:   "a daemon that carries a NATS server would hide that it was pointed at none; the tests of users have none to point at",
+		},
+	},
+	pure: []string{"codec", "planner", "space", "actors", "subjects"},
+	pureStd: []string{
+		"bytes", "cmp", "crypto/sha256", "embed", "encoding", "encoding/base64", "encoding/binary",
+		"encoding/hex", "encoding/json", "errors", "fmt", "hash/fnv", "iter", "math", "math/big",
+		"math/bits", "path", "reflect", "regexp", "regexp/syntax", "slices", "strconv", "strings",
+		"unicode/utf16", "unicode/utf8",
+	},
+	pureMods: []pureMod{
+		{"github.com/vmihailenco/msgpack/v5", "codec", "the encoding; codec decides which of its spellings is the canonical one"},
+		{"golang.org/x/crypto/blake2b", "codec/hash.go", "every event is hashed into its session's chain"},
+		{"github.com/nats-io/nkeys", "actors/session/grant.go", "a manifest's signature is verified inside the fold: Ed25519, no clock and no randomness"},
+		{"github.com/nats-io/nkeys", "actors/session/scenario/space.go", "scenarios sign manifests: Ed25519 takes no randomness"},
+		{"github.com/santhosh-tekuri/jsonschema/v6", "planner/schema.go", "arguments of a call are checked against the tool's schema inside the fold"},
+		{"cel.dev/cel-go/cel", "planner/cel.go", "a step rule's when is evaluated inside the fold"},
+		{"cel.dev/cel-go/common/ast", "planner/cel.go", "a when's tree is held against what the language allows"},
+		{"cel.dev/cel-go/common/env", "planner/cel.go", "names the part of the standard library that a when may call"},
+		{"cel.dev/cel-go/common/types", "planner/cel.go", "the values that a when sees"},
+		{"cel.dev/cel-go/common/types/ref", "planner/cel.go", "the interface of those values"},
+		{"cel.dev/cel-go/common/types/traits", "planner/cel.go", "what a when may ask of context: a member, not a loop"},
+		{"cel.dev/cel-go/cel", "planner/celvalue.go", "a scope is what the library calls an activation"},
+		{"cel.dev/cel-go/common/types", "planner/celvalue.go", "JSON becomes these values"},
+		{"cel.dev/cel-go/common/types/ref", "planner/celvalue.go", "the interface of those values"},
+		{"cel.dev/cel-go/common/types/traits", "planner/celvalue.go", "an object is asked for members, and not gone through"},
+		{"cel.dev/cel-go/interpreter", "planner/cel.go", "tells a when that cost too much from one that failed"},
+	},
+	nouns: map[string]string{
+		"command": "event or effect", "intent": "effect", "receipt": "the sequence that JetStream answers",
+		"job": "run", "task": "run", "workflow": "session", "handler": "executor, or a function",
+		"manager": "what it holds or decides", "misc": "what is in it",
+		"util": "what it does", "utils": "what it does", "common": "what it is", "shared": "what it is",
+		"types": "what it describes", "helper": "what it does", "helpers": "what it does",
+	},
+	loans: []loan{
+		{"command", "cmd/refold", "what is typed after a program's name is called so everywhere"},
+	},
+}
+
+// checks are the laws that look at a tree.
+var checks = map[string]func(laws, *tree) []string{
+	"ladder":   laws.checkLadder,
+	"fences":   laws.checkFences,
+	"outside":  laws.checkOutside,
+	"purity":   laws.checkPurity,
+	"spelling": laws.checkSpelling,
+	"nouns":    laws.checkNouns,
+	"sizes":    laws.checkSizes,
+	"stale":    laws.checkStale,
+}
+
+// Repository checks the module at root against all laws.
+func Repository(t *testing.T, root string) {
+	t.Helper()
+	tree := readTree(t, root)
+	if len(tree.pkgs) < 5 {
+		t.Fatalf("read %d packages: this is not the repository's root", len(tree.pkgs))
+	}
+	for name, check := range checks {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, complaint := range check(repository, tree) {
+				t.Error(complaint)
+			}
+		})
+	}
+}

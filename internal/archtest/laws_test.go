@@ -1,0 +1,306 @@
+package archtest
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+)
+
+// planted is one violation and its clean twin, each a small tree in txtar form.
+var planted = []struct {
+	law   string
+	name  string
+	want  string // a part of the one complaint
+	bad   string
+	clean string
+}{
+	{
+		law: "ladder", name: "up",
+		want:  `planner/p.go:2: planner imports actors, which is above it on the ladder`,
+		bad:   "-- planner/p.go --\npackage planner\nimport _ \"github.com/refold/refold/actors/session\"\n",
+		clean: "-- planner/p.go --\npackage planner\nimport _ \"github.com/refold/refold/codec\"\n",
+	},
+	{
+		law: "ladder", name: "same rung",
+		want:  `internal/host/h.go:2: internal/host imports bridge: they share a rung`,
+		bad:   "-- internal/host/h.go --\npackage host\nimport _ \"github.com/refold/refold/bridge\"\n",
+		clean: "-- internal/host/h.go --\npackage host\nimport _ \"github.com/refold/refold/internal/bus\"\n",
+	},
+	{
+		law: "ladder", name: "a longer entry wins",
+		want:  `bridge/b.go:2: bridge imports bridge/bridgetest, which is above it`,
+		bad:   "-- bridge/b.go --\npackage bridge\nimport _ \"github.com/refold/refold/bridge/bridgetest\"\n",
+		clean: "-- bridge/bridgetest/b.go --\npackage bridgetest\nimport _ \"github.com/refold/refold/bridge\"\n",
+	},
+	{
+		law: "ladder", name: "own subtree, and tests look up",
+		want:  `internal/llm/openai/o.go:2: internal/llm imports internal/tools: they share a rung`,
+		bad:   "-- internal/llm/openai/o.go --\npackage openai\nimport _ \"github.com/refold/refold/internal/tools/host\"\n",
+		clean: "-- internal/llm/openai/o.go --\npackage openai\nimport _ \"github.com/refold/refold/internal/llm\"\n-- internal/llm/l_test.go --\npackage llm\nimport _ \"github.com/refold/refold/internal/devserver\"\n",
+	},
+	{
+		law: "ladder", name: "no place",
+		want:  `internal/queue: has no place on the import ladder`,
+		bad:   "-- internal/queue/q.go --\npackage queue\n",
+		clean: "-- internal/bus/queue/q.go --\npackage queue\n",
+	},
+	{
+		law: "ladder", name: "beside",
+		want:  `cmd/refold/main.go:2: imports e2e, which stands beside the ladder`,
+		bad:   "-- cmd/refold/main.go --\npackage main\nimport _ \"github.com/refold/refold/e2e\"\n",
+		clean: "-- e2e/e.go --\npackage e2e\nimport _ \"github.com/refold/refold/client\"\n",
+	},
+	{
+		law: "ladder", name: "the root",
+		want:  `streams.go:2: . imports internal/bus, which is above it`,
+		bad:   "-- streams.go --\npackage refold\nimport _ \"github.com/refold/refold/internal/bus\"\n",
+		clean: "-- internal/bus/b.go --\npackage bus\nimport _ \"github.com/refold/refold\"\n-- streams.go --\npackage refold\nimport _ \"github.com/refold/refold/subjects\"\n",
+	},
+	{
+		law: "fences", name: "nats",
+		want:  `internal/host/h.go:2: imports github.com/nats-io/nats.go/jetstream, which only internal/bus`,
+		bad:   "-- internal/host/h.go --\npackage host\nimport _ \"github.com/nats-io/nats.go/jetstream\"\n",
+		clean: "-- internal/bus/b.go --\npackage bus\nimport _ \"github.com/nats-io/nats.go/jetstream\"\n-- internal/host/h_test.go --\npackage host\nimport _ \"github.com/nats-io/nats.go\"\n",
+	},
+	{
+		law: "fences", name: "an SDK, in a test too",
+		want:  `internal/llm/l_test.go:2: imports github.com/openai/openai-go/v3, which only internal/llm/openai may`,
+		bad:   "-- internal/llm/l_test.go --\npackage llm\nimport _ \"github.com/openai/openai-go/v3\"\n",
+		clean: "-- internal/llm/openai/o.go --\npackage openai\nimport _ \"github.com/openai/openai-go/v3/option\"\n",
+	},
+	{
+		law: "fences", name: "what links an SDK",
+		want:  `cmd/refold/main.go:2: imports github.com/refold/refold/internal/llm/openai, which only cmd/bridge, internal/llm/conformance may`,
+		bad:   "-- cmd/refold/main.go --\npackage main\nimport _ \"github.com/refold/refold/internal/llm/openai\"\n",
+		clean: "-- cmd/bridge/main.go --\npackage main\nimport _ \"github.com/refold/refold/internal/llm/openai\"\n-- internal/llm/openai/o_test.go --\npackage openai_test\nimport _ \"github.com/refold/refold/internal/llm/openai\"\n",
+	},
+	{
+		law: "fences", name: "a daemon with a server inside",
+		want:  `cmd/bridge/main.go:2: imports github.com/refold/refold/internal/devserver, which only cmd/refold, bridge/bridgetest may`,
+		bad:   "-- cmd/bridge/main.go --\npackage main\nimport _ \"github.com/refold/refold/internal/devserver\"\n",
+		clean: "-- cmd/refold/main.go --\npackage main\nimport _ \"github.com/refold/refold/internal/devserver\"\n",
+	},
+	{
+		law: "outside", name: "e2e",
+		want:  `e2e/e_test.go:2: imports internal/bus: e2e plays a user`,
+		bad:   "-- e2e/e_test.go --\npackage e2e\nimport _ \"github.com/refold/refold/internal/bus\"\n",
+		clean: "-- e2e/e_test.go --\npackage e2e\nimport _ \"github.com/refold/refold/subjects\"\n",
+	},
+	{
+		law: "outside", name: "an example",
+		want:  `examples/x/main.go:2: imports internal/bus: an example plays a user`,
+		bad:   "-- examples/x/main.go --\npackage main\nimport _ \"github.com/refold/refold/internal/bus\"\n",
+		clean: "-- examples/x/main_test.go --\npackage main\nimport _ \"github.com/refold/refold/internal/bus\"\n",
+	},
+	{
+		law: "purity", name: "time",
+		want:  `actors/session/s.go:2: imports "time", which is not on the list of pure packages`,
+		bad:   "-- actors/session/s.go --\npackage session\nimport _ \"time\"\n",
+		clean: "-- actors/session/s.go --\npackage session\nimport _ \"errors\"\n-- actors/session/s_test.go --\npackage session\nimport _ \"time\"\n",
+	},
+	{
+		law: "purity", name: "a third party in a second file",
+		want:  `actors/session/s.go:2: imports github.com/vmihailenco/msgpack/v5, which stays in codec`,
+		bad:   "-- actors/session/s.go --\npackage session\nimport _ \"github.com/vmihailenco/msgpack/v5\"\n",
+		clean: "-- codec/codec.go --\npackage codec\nimport _ \"github.com/vmihailenco/msgpack/v5\"\n",
+	},
+	{
+		law: "purity", name: "go",
+		want:  `codec/c.go:2: starts a goroutine`,
+		bad:   "-- codec/c.go --\npackage codec\nfunc f() { go f() }\n",
+		clean: "-- codec/c.go --\npackage codec\nfunc f() { defer f() }\n-- internal/bus/b.go --\npackage bus\nfunc f() { go f() }\n",
+	},
+	{
+		law: "purity", name: "channel type",
+		want:  `codec/c.go:2: has a channel type`,
+		bad:   "-- codec/c.go --\npackage codec\nvar done chan struct{}\n",
+		clean: "-- codec/c.go --\npackage codec\nvar done struct{}\n",
+	},
+	{
+		law: "purity", name: "send",
+		want:  `planner/p.go:3: sends on a channel`,
+		bad:   "-- planner/p.go --\npackage planner\nfunc f() {\nq.In <- 1\n}\n",
+		clean: "-- planner/p.go --\npackage planner\nfunc f() {\nq = 1\n}\n",
+	},
+	{
+		law: "purity", name: "receive",
+		want:  `planner/p.go:3: receives from a channel`,
+		bad:   "-- planner/p.go --\npackage planner\nfunc f(q interface{}) {\n<-q.Out\n}\n",
+		clean: "-- planner/p.go --\npackage planner\nfunc f(q *int) {\n_ = -*q\n}\n",
+	},
+	{
+		law: "purity", name: "select",
+		want:  `planner/p.go:3: selects over channels`,
+		bad:   "-- planner/p.go --\npackage planner\nfunc f() {\nselect {}\n}\n",
+		clean: "-- planner/p.go --\npackage planner\nfunc f() {\nfor {}\n}\n",
+	},
+	{
+		law: "purity", name: "map",
+		want:  `subjects/s.go:3: ranges over a map`,
+		bad:   "-- subjects/s.go --\npackage subjects\nfunc f(m map[string]int) {\nfor range m {}\n}\n",
+		clean: "-- subjects/s.go --\npackage subjects\nfunc f(m []string, seq func(func(int) bool)) {\nfor range m {}\nfor range seq {}\nfor range 3 {}\n}\n",
+	},
+	{
+		law: "purity", name: "map under two names",
+		want:  `subjects/s.go:5: ranges over a map`,
+		bad:   "-- subjects/s.go --\npackage subjects\ntype a map[string]int\ntype s struct{ in a }\nfunc f(x s) {\nfor range x.in {}\n}\n",
+		clean: "-- subjects/s.go --\npackage subjects\ntype a []int\ntype s struct{ in a }\nfunc f(x s) {\nfor range x.in {}\n}\n",
+	},
+	{
+		law: "purity", name: "map as a type parameter",
+		want:  `subjects/s.go:3: ranges over a map`,
+		bad:   "-- subjects/s.go --\npackage subjects\nfunc f[M ~map[K]int, K comparable](m M) {\nfor range m {}\n}\n",
+		clean: "-- subjects/s.go --\npackage subjects\nfunc f[S ~[]int](m S) {\nfor range m {}\n}\n",
+	},
+	{
+		law: "purity", name: "a type that can't be told",
+		want:  `subjects/s.go:4: ranges over something whose type can't be told`,
+		bad:   "-- subjects/s.go --\npackage subjects\nimport \"slices\"\nfunc f() {\nfor range slices.Anything() {}\n}\n",
+		clean: "-- subjects/s.go --\npackage subjects\nimport \"slices\"\nfunc f() {\nslices.Anything()\n}\n",
+	},
+	{
+		law: "spelling", name: "subject",
+		want:  `client/c.go:2: spells "refold.in."`,
+		bad:   "-- client/c.go --\npackage client\nconst in = \"refold.in.\"\n",
+		clean: "-- client/c.go --\npackage client\nconst help = \"publish to refold.in.s1\"\n-- subjects/s.go --\npackage subjects\nconst in = \"refold.in.\"\n",
+	},
+	{
+		law: "spelling", name: "stream",
+		want:  "cmd/refold/r.go:2: spells \"REFOLD_LOG\"",
+		bad:   "-- cmd/refold/r.go --\npackage main\nconst log = `REFOLD_LOG`\n",
+		clean: "-- cmd/refold/r.go --\npackage main\nconst env = `REFOLD_PREFIX`\n",
+	},
+	{
+		law: "nouns", name: "package",
+		want:  `internal/bus/nats-util: "util" names no package`,
+		bad:   "-- internal/bus/nats-util/u.go --\npackage natsutil\n",
+		clean: "-- internal/bus/committer/u.go --\npackage committer\n",
+	},
+	{
+		law: "nouns", name: "type",
+		want:  `internal/bus/b.go:2: type laneManager: "manager" is not one of our words`,
+		bad:   "-- internal/bus/b.go --\npackage bus\ntype laneManager struct{}\n",
+		clean: "-- internal/bus/b.go --\npackage bus\ntype lane struct{}\nfunc managerOf() {}\n",
+	},
+	{
+		law: "nouns", name: "a loan is for one directory",
+		want:  `client/c.go:2: type runCommand: "command" is not one of our words`,
+		bad:   "-- client/c.go --\npackage client\ntype runCommand struct{}\n",
+		clean: "-- cmd/refold/r.go --\npackage main\ntype runCommand struct{}\n",
+	},
+	{
+		law: "sizes", name: "file",
+		want:  `client/c.go: 401 lines; the limit is 400`,
+		bad:   "-- client/c.go --\npackage client\n" + strings.Repeat("\n", 400),
+		clean: "-- client/c.go --\npackage client\n" + strings.Repeat("\n", 399) + "-- client/c_test.go --\npackage client\n" + strings.Repeat("\n", 500),
+	},
+	{
+		law: "sizes", name: "function",
+		want:  `client/c.go:2: f has 71 lines; the limit is 70`,
+		bad:   "-- client/c.go --\npackage client\nfunc f() {\n" + strings.Repeat("\n", 69) + "}\n",
+		clean: "-- client/c.go --\npackage client\nfunc f() {\n" + strings.Repeat("\n", 68) + "}\n",
+	},
+}
+
+func TestPlanted(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{"stale": true} // TestStale plants those
+	for _, c := range planted {
+		seen[c.law] = true
+		t.Run(c.law+"/"+c.name, func(t *testing.T) {
+			t.Parallel()
+			got := checks[c.law](repository, plant(t, c.bad))
+			if len(got) != 1 || !strings.Contains(got[0], c.want) {
+				t.Errorf("violation: got %q, want one complaint with %q", got, c.want)
+			}
+			if got := checks[c.law](repository, plant(t, c.clean)); len(got) != 0 {
+				t.Errorf("clean twin: got %q, want none", got)
+			}
+		})
+	}
+	for law := range checks {
+		if !seen[law] {
+			t.Errorf("law %s has no planted violation", law)
+		}
+	}
+}
+
+// TestStale hands the stale check laws that allow what nobody does, one at a
+// time, over a tree that is otherwise in order.
+func TestStale(t *testing.T) {
+	t.Parallel()
+	const text = "-- codec/c.go --\npackage codec\nimport (\n\"errors\"\n\"example.com/pack\"\n)\n" +
+		"-- internal/bus/b.go --\npackage bus\nimport _ \"example.com/nats\"\ntype intentLog struct{}\n-- e2e/e.go --\npackage e2e\n"
+	clean := func() laws {
+		return laws{
+			ladder:   [][]string{{"codec"}, {"internal/bus", "client"}},
+			arriving: map[string]string{"client": "later"},
+			offside:  map[string]string{"e2e": "a user"},
+			fences:   []fence{{what: "example.com/nats", only: []string{"internal/bus"}}},
+			pure:     []string{"codec"},
+			pureStd:  []string{"errors"},
+			pureMods: []pureMod{{what: "example.com/pack", in: "codec/c.go"}},
+			loans:    []loan{{"intent", "internal/bus", "what it is called there"}},
+		}
+	}
+	cases := []struct {
+		name, want string
+		spoil      func(*laws)
+	}{
+		{"a rung nobody stands on", "ladder: client is not there", func(l *laws) { l.arriving = nil }},
+		{"arrived", "ladder: codec has arrived", func(l *laws) { l.arriving["codec"] = "later" }},
+		{"offside", "offside: docs is not there", func(l *laws) { l.offside["docs"] = "prose" }},
+		{"gate", "fence: codec doesn't import example.com/nats", func(l *laws) { l.fences[0].only = []string{"internal/bus", "codec"} }},
+		{"fence arrived", "fence: example.com/nats has arrived", func(l *laws) { l.fences[0].arriving = true }},
+		{"standard library", `pure: no pure package imports "bytes"`, func(l *laws) { l.pureStd = append(l.pureStd, "bytes") }},
+		{"third party", "pure: codec/d.go doesn't import example.com/pack", func(l *laws) { l.pureMods[0].in = "codec/d.go" }},
+		{"noun", `nouns: no type of codec holds "intent"`, func(l *laws) { l.loans[0].dir = "codec" }},
+	}
+	tree := plant(t, text)
+	if got := clean().checkStale(tree); len(got) != 0 {
+		t.Errorf("laws in order: got %q, want no complaint", got)
+	}
+	for _, c := range cases {
+		l := clean()
+		c.spoil(&l)
+		got := l.checkStale(tree)
+		if len(got) != 1 || !strings.Contains(got[0], c.want) {
+			t.Errorf("%s: got %q, want one complaint with %q", c.name, got, c.want)
+		}
+	}
+}
+
+// plant makes a tree of a txtar archive.
+func plant(t testing.TB, archive string) *tree {
+	t.Helper()
+	files := map[string][]byte{}
+	for _, f := range txtar.Parse([]byte(archive)).Files {
+		files[f.Name] = f.Data
+	}
+	return parseTree(t, files)
+}
+
+// TestDepguardFindsDifferences changes one rule of each kind.
+func TestDepguardFindsDifferences(t *testing.T) {
+	t.Parallel()
+	text := golangci(t, filepath.Join("..", ".."))
+	cases := []struct{ name, from, to, want string }{
+		{"a lost denial", "            - {pkg: github.com/refold/refold/client, desc: *ladder}\n", "", "internal/spaces: denies"},
+		{"a lost rule", "        planner:\n", "        planer:\n", "no rule planner"},
+		{"another list", "            - bytes$\n", "            - time$\n", "pure: allows"},
+		{"a fence that is gone", "pkg: github.com/nats-io/nats.go,", "pkg: github.com/nats-io/nats,", "no rule denies github.com/nats-io/nats.go"},
+	}
+	for _, c := range cases {
+		changed := strings.Replace(string(text), c.from, c.to, 1)
+		if changed == string(text) {
+			t.Errorf("%s: .golangci.yml has no %q to change", c.name, c.from)
+		}
+		got := compareDepguard(t, repository, []byte(changed))
+		if !slices.ContainsFunc(got, func(s string) bool { return strings.Contains(s, c.want) }) {
+			t.Errorf("%s: got %q, want a complaint with %q", c.name, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,311 @@
+package archtest
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+const (
+	fileLinesMax = 400 // a file that is read in one sitting
+	funcLinesMax = 70  // a function that is seen at once
+)
+
+// under says whether dir is top or lies below it.
+func under(dir, top string) bool {
+	return dir == top || strings.HasPrefix(dir, top+"/")
+}
+
+// place is where a directory stands: the longest entry of the ladder that it
+// lies under, and its rung. ok is false for a directory that has no place.
+func (l laws) place(dir string) (member string, rung int, ok bool) {
+	for r, members := range l.ladder {
+		for _, m := range members {
+			if under(dir, m) && len(m) > len(member) {
+				member, rung, ok = m, r, true
+			}
+		}
+	}
+	return member, rung, ok
+}
+
+// checkLadder: a package imports lower rungs and its own subtree, nothing else
+// of this module. Test files may look up: they ship with nobody.
+func (l laws) checkLadder(t *tree) (complaints []string) {
+	for _, p := range t.pkgs {
+		member, rung, ok := l.place(p.dir)
+		_, beside := l.offside[p.dir]
+		if !ok && !beside {
+			complaints = append(complaints, fmt.Sprintf("%s: has no place on the import ladder; give it one in internal/archtest/laws.go", p.dir))
+			continue
+		}
+		for _, f := range p.shipped() {
+			for _, i := range f.imports() {
+				dir, inside := i.dir()
+				if !inside {
+					continue
+				}
+				other, above, known := l.place(dir)
+				switch {
+				case !known:
+					complaints = append(complaints, t.at(i, "imports %s, which stands beside the ladder and is imported by nobody", dir))
+				case !ok || other == member || above < rung:
+				case above == rung:
+					complaints = append(complaints, t.at(i, "%s imports %s: they share a rung and don't know one another", member, other))
+				default:
+					complaints = append(complaints, t.at(i, "%s imports %s, which is above it on the ladder", member, other))
+				}
+			}
+		}
+	}
+	return complaints
+}
+
+// checkFences: what is behind a fence is imported from where the fence says.
+func (l laws) checkFences(t *tree) (complaints []string) {
+	for _, p := range t.pkgs {
+		for _, f := range p.files {
+			for _, i := range f.imports() {
+				for _, fence := range l.fences {
+					dir, inside := i.dir()
+					if !under(i.path, fence.what) || fence.lets(p.dir) || f.test && fence.tests || inside && dir == p.dir {
+						continue
+					}
+					complaints = append(complaints, t.at(i, "imports %s, which only %s may: %s", i.path, strings.Join(fence.only, ", "), fence.why))
+				}
+			}
+		}
+	}
+	return complaints
+}
+
+// lets says whether the fence has a gate for dir.
+func (f fence) lets(dir string) bool {
+	return slices.ContainsFunc(f.only, func(gate string) bool {
+		tree, deep := strings.CutSuffix(gate, "/...")
+		return gate == dir || deep && under(dir, tree)
+	})
+}
+
+// checkOutside: e2e sees what a user sees, and so imports no internal package;
+// and an example is a user's program, but for the test that runs it.
+func (l laws) checkOutside(t *tree) (complaints []string) {
+	for _, p := range t.pkgs {
+		who, files := "e2e", p.files
+		if under(p.dir, "examples") {
+			who, files = "an example", p.shipped()
+		} else if !under(p.dir, "e2e") {
+			continue
+		}
+		for _, f := range files {
+			for _, i := range f.imports() {
+				if dir, inside := i.dir(); inside && under(dir, "internal") {
+					complaints = append(complaints, t.at(i, "imports %s: %s plays a user, who has no internal packages", dir, who))
+				}
+			}
+		}
+	}
+	return complaints
+}
+
+// spelt is how a subject or the name of a stream begins.
+var spelt = regexp.MustCompile(`^(refold\.(in|ctl|approve|llm|tool|wake|step|space|install|pack|fx|timer|due|alive|out|live|progress|cancel|view)\b|REFOLD_(LOG|FX|OUT|TIMERS|SNAPSHOTS|BLOBS|PACKS)\b)`)
+
+// notSpelt begins like a subject and is none: the key by which the endpoint of a
+// service says that it is a tool. Services spell it too, and there is no prefix.
+const notSpelt = "refold.tool"
+
+// checkSpelling: subjects and names of streams are made in package subjects,
+// which knows the prefix. A string that begins like one doesn't.
+func (l laws) checkSpelling(t *tree) (complaints []string) {
+	for _, p := range t.pkgs {
+		if under(p.dir, "subjects") {
+			continue
+		}
+		for _, f := range p.shipped() {
+			ast.Inspect(f.ast, func(n ast.Node) bool {
+				lit, ok := n.(*ast.BasicLit)
+				if !ok || lit.Kind != token.STRING {
+					return true
+				}
+				if text, err := strconv.Unquote(lit.Value); err == nil && spelt.MatchString(text) && text != notSpelt {
+					complaints = append(complaints, t.at(lit, "spells %q: subjects makes it, with the prefix that this process was given", text))
+				}
+				return true
+			})
+		}
+	}
+	return complaints
+}
+
+// checkNouns: a package is named after a concept, a type after one of the
+// project's seven nouns or a word of its field.
+func (l laws) checkNouns(t *tree) (complaints []string) {
+	for _, p := range t.pkgs {
+		for _, word := range words(path.Base(p.dir)) {
+			if instead, bad := l.nouns[word]; bad {
+				complaints = append(complaints, fmt.Sprintf("%s: %q names no package; name it after %s", p.dir, word, instead))
+			}
+		}
+		for _, f := range p.shipped() {
+			ast.Inspect(f.ast, func(n ast.Node) bool {
+				spec, ok := n.(*ast.TypeSpec)
+				if !ok {
+					return true
+				}
+				for _, word := range words(spec.Name.Name) {
+					if instead, bad := l.nouns[word]; bad && !l.lent(word, p.dir) {
+						complaints = append(complaints, t.at(spec, "type %s: %q is not one of our words; say %s", spec.Name.Name, word, instead))
+					}
+				}
+				return true
+			})
+		}
+	}
+	return complaints
+}
+
+// lent says whether types of dir may hold a word that is not ours.
+func (l laws) lent(word, dir string) bool {
+	return slices.ContainsFunc(l.loans, func(of loan) bool { return of.word == word && of.dir == dir })
+}
+
+// words splits a camelCase, dotted or dashed name into lower-case words.
+func words(name string) []string {
+	var b strings.Builder
+	prev := rune(0)
+	for _, r := range name {
+		switch {
+		case !unicode.IsLetter(r):
+			r = ' '
+		case unicode.IsUpper(r) && !unicode.IsUpper(prev):
+			b.WriteByte(' ')
+		}
+		b.WriteRune(unicode.ToLower(r))
+		prev = r
+	}
+	return strings.Fields(b.String())
+}
+
+var generated = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
+
+// checkSizes: files and functions that ship stay short. Both count every line,
+// comments and the closing brace included.
+func (l laws) checkSizes(t *tree) (complaints []string) {
+	for _, p := range t.pkgs {
+		for _, f := range p.shipped() {
+			if generated.Match(f.text) {
+				continue
+			}
+			if n := strings.Count(string(f.text), "\n"); n > fileLinesMax {
+				complaints = append(complaints, fmt.Sprintf("%s: %d lines; the limit is %d: find the second concept in it", f.path, n, fileLinesMax))
+			}
+			for _, d := range f.ast.Decls {
+				fn, ok := d.(*ast.FuncDecl)
+				if !ok {
+					continue
+				}
+				if n := t.line(fn.End()) - t.line(fn.Pos()) + 1; n > funcLinesMax {
+					complaints = append(complaints, t.at(fn, "%s has %d lines; the limit is %d: push the ifs up and the fors down", fn.Name.Name, n, funcLinesMax))
+				}
+			}
+		}
+	}
+	return complaints
+}
+
+// checkStale: every entry of the laws still names something that is there and
+// still allows something that happens.
+func (l laws) checkStale(t *tree) (complaints []string) {
+	say := func(format string, args ...any) { complaints = append(complaints, fmt.Sprintf(format, args...)) }
+	for _, member := range slices.Concat(l.ladder...) {
+		_, arriving := l.arriving[member]
+		there := slices.ContainsFunc(t.pkgs, func(p *pkg) bool { got, _, _ := l.place(p.dir); return got == member })
+		if !there && !arriving {
+			say("ladder: %s is not there; take it off, or mark it arriving", member)
+		}
+		if there && arriving {
+			say("ladder: %s has arrived; take the mark off", member)
+		}
+	}
+	for _, dir := range slices.Sorted(maps.Keys(l.offside)) {
+		if !slices.ContainsFunc(t.pkgs, func(p *pkg) bool { return p.dir == dir }) {
+			say("offside: %s is not there; take it off", dir)
+		}
+	}
+	for _, f := range l.fences {
+		used := false
+		for _, gate := range f.only {
+			through := t.imported(func(p *pkg, _ *file, i imported) bool {
+				return fence{only: []string{gate}}.lets(p.dir) && under(i.path, f.what)
+			})
+			used = used || through
+			if !through && !f.arriving {
+				say("fence: %s doesn't import %s; close the gate", gate, f.what)
+			}
+		}
+		if used && f.arriving {
+			say("fence: %s has arrived; take the mark off", f.what)
+		}
+	}
+	for _, what := range l.pureStd {
+		if !t.imported(func(p *pkg, f *file, i imported) bool { return l.isPure(p.dir) && !f.test && i.path == what }) {
+			say("pure: no pure package imports %q; take it off", what)
+		}
+	}
+	for _, m := range l.pureMods {
+		if !t.imported(func(_ *pkg, f *file, i imported) bool { return !f.test && under(f.path, m.in) && i.path == m.what }) {
+			say("pure: %s doesn't import %s; take it off", m.in, m.what)
+		}
+	}
+	for _, of := range l.loans {
+		if !t.declares(of.dir, of.word) {
+			say("nouns: no type of %s holds %q; take it off", of.dir, of.word)
+		}
+	}
+	return complaints
+}
+
+// imported says whether any import of the tree is what is looked for.
+func (t *tree) imported(is func(*pkg, *file, imported) bool) bool {
+	for _, p := range t.pkgs {
+		for _, f := range p.files {
+			for _, i := range f.imports() {
+				if is(p, f, i) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// declares says whether dir has a type whose name holds word.
+func (t *tree) declares(dir, word string) bool {
+	for _, p := range t.pkgs {
+		if p.dir != dir {
+			continue
+		}
+		for _, f := range p.shipped() {
+			for _, d := range f.ast.Decls {
+				gen, ok := d.(*ast.GenDecl)
+				if !ok || gen.Tok != token.TYPE {
+					continue
+				}
+				for _, s := range gen.Specs {
+					if slices.Contains(words(s.(*ast.TypeSpec).Name.Name), word) {
+						return true
+					}
+				}
+			}
+		}
+	}
+	return false
+}

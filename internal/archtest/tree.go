@@ -1,0 +1,196 @@
+package archtest
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// tree is the Go source of a module, parsed whatever its build constraints say.
+type tree struct {
+	fset *token.FileSet
+	pkgs []*pkg // by directory
+	// importer finds the types of what a package imports.
+	importer types.Importer
+}
+
+// pkg is a directory of Go files; the external test package counts as a part.
+type pkg struct {
+	dir   string // "." is the root
+	files []*file
+}
+
+type file struct {
+	path string
+	text []byte
+	ast  *ast.File
+	test bool
+}
+
+// imported is one import of one file.
+type imported struct {
+	*ast.ImportSpec
+	path string
+}
+
+// readTree parses the module at root, and lets the go command find the types
+// that its pure packages import.
+func readTree(t testing.TB, root string) *tree {
+	t.Helper()
+	files := map[string][]byte{}
+	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && name != root && skipped(name) {
+			return fs.SkipDir
+		}
+		if d.IsDir() || filepath.Ext(name) != ".go" {
+			return nil
+		}
+		text, err := os.ReadFile(name)
+		files[filepath.ToSlash(name)] = text
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr := parseTree(t, files)
+	tr.importer = compiled(t, tr.fset, repository.pure)
+	return tr
+}
+
+// skipped says whether a directory holds no package of this module.
+func skipped(dir string) bool {
+	base := filepath.Base(dir)
+	if base == "testdata" || base == "vendor" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") {
+		return true
+	}
+	_, err := os.Stat(filepath.Join(dir, "go.mod"))
+	return err == nil
+}
+
+// parseTree makes a tree of files given by slash-separated path.
+func parseTree(t testing.TB, files map[string][]byte) *tree {
+	t.Helper()
+	tr := &tree{fset: token.NewFileSet(), importer: blank{}}
+	dirs := map[string]*pkg{}
+	for name, text := range files {
+		parsed, err := parser.ParseFile(tr.fset, name, text, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := path.Dir(name)
+		if dirs[dir] == nil {
+			dirs[dir] = &pkg{dir: dir}
+			tr.pkgs = append(tr.pkgs, dirs[dir])
+		}
+		dirs[dir].files = append(dirs[dir].files, &file{
+			path: name, text: text, ast: parsed, test: strings.HasSuffix(name, "_test.go"),
+		})
+	}
+	slices.SortFunc(tr.pkgs, func(a, b *pkg) int { return strings.Compare(a.dir, b.dir) })
+	for _, p := range tr.pkgs {
+		slices.SortFunc(p.files, func(a, b *file) int { return strings.Compare(a.path, b.path) })
+	}
+	return tr
+}
+
+// shipped are the files that are no tests.
+func (p *pkg) shipped() []*file {
+	return slices.DeleteFunc(slices.Clone(p.files), func(f *file) bool { return f.test })
+}
+
+func (f *file) imports() []imported {
+	var all []imported
+	for _, spec := range f.ast.Imports {
+		// The parser has checked the quotes.
+		name, _ := strconv.Unquote(spec.Path.Value)
+		all = append(all, imported{spec, name})
+	}
+	return all
+}
+
+// dir is the directory of an imported package of this module.
+func (i imported) dir() (dir string, inside bool) {
+	if i.path == module {
+		return ".", true
+	}
+	return strings.CutPrefix(i.path, module+"/")
+}
+
+func (t *tree) line(pos token.Pos) int { return t.fset.Position(pos).Line }
+
+// at is a complaint about a place in a file.
+func (t *tree) at(n ast.Node, format string, args ...any) string {
+	pos := t.fset.Position(n.Pos())
+	return fmt.Sprintf("%s:%d: %s", pos.Filename, pos.Line, fmt.Sprintf(format, args...))
+}
+
+// typesOf checks the types of a package's shipped files. Errors come back as
+// complaints: of code that has no types nothing can be said.
+func (t *tree) typesOf(p *pkg) (*types.Info, []error) {
+	var (
+		errs  []error
+		files []*ast.File
+		info  = &types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Selections: map[*ast.SelectorExpr]*types.Selection{}}
+		conf  = types.Config{Importer: t.importer, Error: func(err error) { errs = append(errs, err) }}
+	)
+	for _, f := range p.shipped() {
+		files = append(files, f.ast)
+	}
+	_, _ = conf.Check(module+"/"+p.dir, t.fset, files, info) // its error is the first of errs
+	return info, errs
+}
+
+// compiled is an importer that reads what the go command compiled: it knows
+// everything that the packages below dirs import.
+func compiled(t testing.TB, fset *token.FileSet, dirs []string) types.Importer {
+	t.Helper()
+	args := []string{"list", "-e", "-export", "-deps", "-f", "{{with .Export}}{{$.ImportPath}}={{.}}{{end}}"}
+	for _, dir := range dirs {
+		args = append(args, "./"+dir+"/...")
+	}
+	var stderr bytes.Buffer
+	list := exec.CommandContext(t.Context(), "go", args...)
+	list.Stderr = &stderr
+	out, err := list.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, stderr.String())
+	}
+	exports := map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		if name, at, ok := strings.Cut(strings.TrimSpace(line), "="); ok {
+			exports[name] = at
+		}
+	}
+	return importer.ForCompiler(fset, "gc", func(name string) (io.ReadCloser, error) {
+		if exports[name] == "" {
+			return nil, fmt.Errorf("%s did not compile", name)
+		}
+		return os.Open(exports[name])
+	})
+}
+
+// blank is the importer of planted trees: every package is there and empty.
+type blank struct{}
+
+func (blank) Import(name string) (*types.Package, error) {
+	p := types.NewPackage(name, path.Base(name))
+	p.MarkComplete()
+	return p, nil
+}

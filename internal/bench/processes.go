@@ -1,0 +1,160 @@
+package bench
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/internal/bus"
+)
+
+// Part is what one process plays where each program of a row has one of its own.
+type Part struct {
+	Role       string // PartServer, PartActor or PartBridge
+	URL        string // of the server; empty for the server
+	Dir        string // of the server's files
+	Always     bool   // the server syncs each write
+	Durability string // that the bridge is told; empty: it has default options
+}
+
+// Roles of a Part.
+const (
+	PartServer = "server"
+	PartActor  = "session-actor"
+	PartBridge = "bridge"
+)
+
+// Play plays a part until in ends, as it does when who started it has ended. It
+// writes a line when the part is ready: the URL of a server.
+func (p Part) Play(ctx context.Context, in io.Reader, out io.Writer) error {
+	ctx, failure := failing(ctx)
+	defer failure.cancel(nil)
+	s := &servers{url: p.URL}
+	y := &system{watch: &Watch{Stop: func() {}}}
+	defer func() { y.stop() }()
+	var err error
+	switch o := (row{replicas: 1}); p.Role {
+	case PartServer:
+		if s, err = startServers(p.Dir, 1, p.Always); err == nil {
+			defer s.stop() //nolint:errcheck // the process ends with it
+			s.url = s.nodes[0].ClientURL()
+		}
+	case PartActor:
+		o.hostOnly = true
+		y, err = startSystem(ctx, s, o, failure.fail)
+	case PartBridge:
+		o.told = p.Durability
+		err = y.startBridge(ctx, s, o, failure.fail)
+	default:
+		err = fmt.Errorf("no part %q", p.Role)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(out, s.url)
+	over := make(chan struct{})
+	go func() {
+		_, _ = io.Copy(io.Discard, in)
+		close(over)
+	}()
+	select {
+	case <-over:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// player is a process that plays a part.
+type player struct {
+	cmd *exec.Cmd
+	in  io.Closer
+	url string
+}
+
+// play starts a process, and returns when it is ready.
+func (o Options) play(ctx context.Context, part Part) (p *player, err error) {
+	p = &player{cmd: o.Processes(part)}
+	in, err := p.cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	p.in = in
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = p.in.Close() })
+	defer stop()
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("the %s is not ready: %w", part.Role, err), p.stop())
+	}
+	p.url = strings.TrimSpace(line)
+	return p, nil
+}
+
+// stopWithin is how long a process may take to end.
+const stopWithin = 20 * time.Second
+
+func (p *player) stop() error {
+	_ = p.in.Close()
+	late := time.AfterFunc(stopWithin, func() { _ = p.cmd.Process.Kill() })
+	defer late.Stop()
+	return p.cmd.Wait()
+}
+
+// startServerProcess is startServers with a process of its own.
+func (r row) startServerProcess(ctx context.Context) (*servers, error) {
+	p, err := r.play(ctx, Part{Role: PartServer, Dir: r.Dir, Always: r.durability == bus.DurabilityAlways})
+	if err != nil {
+		return nil, err
+	}
+	return &servers{url: p.url, process: p}, nil
+}
+
+// processes measures Refold with a process for each program. told: its bridge is
+// told what the server does; else it has default options.
+func (r row) processes(ctx context.Context, told bool) (Side, error) {
+	name, durability := "default", ""
+	if told {
+		name, durability = "told", r.durability.String()
+	}
+	return r.side(ctx, name, nil, func(ctx context.Context, s *servers, fail func(error)) (stop func(), err error) {
+		var all []*player
+		stop = func() {
+			for _, p := range all {
+				if err := p.stop(); err != nil {
+					fail(err)
+				}
+			}
+		}
+		for _, part := range []Part{{Role: PartActor, URL: s.url}, {Role: PartBridge, URL: s.url, Durability: durability}} {
+			p, err := r.play(ctx, part)
+			if err != nil {
+				stop()
+				return nil, err
+			}
+			all = append(all, p)
+		}
+		return stop, nil
+	})
+}
+
+// bridgeOptions are those of the nth program.
+func (s *servers) bridgeOptions(n int, o row, watch *Watch) bridge.Options {
+	opts := bridge.Options{URL: s.url, Name: "refold-bench", Durability: o.told, Logger: o.daemonLog(), Grace: time.Second, Observe: watch.Observe}
+	if s.url == "" {
+		opts.InProcess = s.of(n)
+	}
+	return opts
+}

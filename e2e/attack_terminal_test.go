@@ -65,6 +65,7 @@ func (tty *terminal) start(ctx context.Context, t *testing.T, args ...string) *e
 	t.Helper()
 	cmd := exec.CommandContext(ctx, program("refold"), args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty.theirs, tty.theirs, tty.theirs
+	cmd.Env = append(os.Environ(), "TERM=xterm")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -87,10 +88,14 @@ func onTerminal(t *testing.T, args ...string) string {
 	return tty.String()
 }
 
+// clearStatus is what takes refold's own status line away.
+const clearStatus = "\r\x1b[K"
+
 // obeyed returns the characters of hostileText that a terminal would obey and that
 // are in a text. Lines end with a carriage return on a terminal.
 func obeyed(text string) (found []string) {
 	text = strings.ReplaceAll(text, "\r\n", "\n")
+	text = strings.ReplaceAll(text, clearStatus, "")
 	for _, r := range []rune{'\x1b', '\a', '\u009d', '\u009c', '\u202e', '\u2066', '\u200b', '\u2060', '\U000e0041', '\r'} {
 		if strings.ContainsRune(text, r) {
 			found = append(found, strconv.QuoteRuneToASCII(r))

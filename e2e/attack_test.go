@@ -150,7 +150,7 @@ func TestAClientsForgeries(t *testing.T) {
 	publish(t, chat, "refold.in.s1", hello)
 	s.wantEnd("s1", 1, session.Completed, "")
 	before := stateOf(s.ended("s1", 1))
-	stored := len(s.asked(session.ClassLLM, "s1")) + len(s.asked(session.ClassWake, "s1"))
+	stored := len(s.asked(session.ClassLLM, "s1")) + len(s.schedules("s1"))
 
 	var want []string
 	for _, f := range forgeries() {
@@ -181,7 +181,7 @@ func TestAClientsForgeries(t *testing.T) {
 	if after := stateOf(s.ended("s1", 1)); after != before {
 		t.Errorf("the session was\n%s\nand is\n%s", before, after)
 	}
-	if n := len(s.asked(session.ClassLLM, "s1")) + len(s.asked(session.ClassWake, "s1")); n != stored {
+	if n := len(s.asked(session.ClassLLM, "s1")) + len(s.schedules("s1")); n != stored {
 		t.Errorf("%d effects were asked by forgeries", n-stored)
 	}
 	s.wantCalls("s1")
@@ -221,10 +221,13 @@ func TestEveryEventHasItsDoor(t *testing.T) {
 	if after := stateOf(s.view("s1", "a view", func(session.View) bool { return true })); after != before {
 		t.Errorf("the session was\n%s\nand is\n%s", before, after)
 	}
-	for _, class := range []session.Class{session.ClassLLM, session.ClassTool, session.ClassStep, session.ClassWake} {
+	for _, class := range []session.Class{session.ClassLLM, session.ClassTool, session.ClassStep} {
 		if n := len(s.asked(class, "s1")); n > 0 {
 			t.Errorf("%d effects of class %s were asked", n, class)
 		}
+	}
+	if all := s.schedules("s1"); len(all) > 0 {
+		t.Errorf("wakes were asked: %v", all)
 	}
 	verifyAll(t, s.url)
 }

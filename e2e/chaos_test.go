@@ -115,9 +115,9 @@ func TestChaosPoints(t *testing.T) {
 	}
 	points := strings.Fields(out)
 	for _, want := range []string{
-		"session-actor/%s/install/1", "session-actor/%s/ask.r1t1/1", "session-actor/%s/ask.r1t2c1/1", "session-actor/%s/ask.w1/1", "session-actor/%s/withdraw.r1t1/1", "session-actor/%s/cancel/1",
+		"session-actor/%s/install/1", "session-actor/%s/ask.r1t1/1", "session-actor/%s/ask.r1t2c1/1", "session-actor/%s/schedule.w1/1", "session-actor/%s/withdraw.r1t1/1", "session-actor/%s/cancel/1",
 		"session-actor/%s/notice.RunFinished/1", "session-actor/%s/snapshot/1", "session-actor/%s/blob.1/1",
-		"bridge/%s/claim.r1t1/1", "bridge/%s/claim.r1t4c0/1", "bridge/%s/settle.r1t4c0/1", "bridge/%s/ack.tool-host/1", "bridge/%s/schedule.w1/1",
+		"bridge/%s/claim.r1t1/1", "bridge/%s/claim.r1t4c0/1", "bridge/%s/settle.r1t4c0/1", "bridge/%s/ack.tool-host/1",
 		"session-actor/%s/ask.y1/1", "session-actor/%s/notice.WorkspaceStaged/1", "session-actor/%s/notice.WorkspaceApplied/1",
 		"bridge/%s/settle.y1/1", "bridge/%s/ack.space-folder/1", "bridge/%s/settle.r1t2c0/1",
 	} {

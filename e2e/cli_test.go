@@ -159,13 +159,13 @@ func TestPlainErrors(t *testing.T) {
 	}{
 		{"no server", 1, []string{"--nats", "nats://127.0.0.1:1", "view", "s1"}, "no NATS server answers at nats://127.0.0.1:1"},
 		{"nobody answers", 1, []string{"--nats", url, "view", "s1"}, "is a session-actor running?"},
-		{"bad session name", 1, []string{"--nats", url, "run", "no such name", "hi"}, "use A-Z a-z 0-9 _ -"},
+		{"bad session name", 2, []string{"--nats", url, "run", "no such name", "hi"}, "use A-Z a-z 0-9 _ -"},
 		{"typo", 2, []string{"rnu", "s1", "hi"}, "run"},
 		{"nothing to decode", 2, []string{"decode"}, "nothing to decode"},
 		{"replay of nothing", 2, []string{"replay"}, "name one session, or say --all"},
 		{"model without provider", 2, []string{"run", "s1", "hi", "--model", "m"}, "go together"},
-		{"no such stream", 1, []string{"streams", "--json", "REFOLD_NOTHING"}, "REFOLD_NOTHING"},
-		{"no such model", 1, []string{"demo", "--model", "gpt"}, "bridge --model openai"},
+		{"no such stream", 2, []string{"streams", "--json", "REFOLD_NOTHING"}, "REFOLD_NOTHING"},
+		{"no such model", 1, []string{"demo", "--model", "gpt"}, "dev --model KIND:NAME"},
 		{"no such recording", 1, []string{"demo", "--model", "recorded:nowhere.jsonl"}, "nowhere.jsonl"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

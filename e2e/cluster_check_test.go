@@ -202,7 +202,7 @@ func (l *load) facts(all map[string][]stored) *loadFacts {
 			key := claim.Session + "." + claim.Effect
 			f.claimed[key] = append(f.claimed[key], body.By)
 		}
-		if name, err := names.ParseEffect(m.subject); err == nil && name.Class != session.ClassWake {
+		if name, err := names.ParseEffect(m.subject); err == nil {
 			key := name.Session + "." + name.Effect
 			if f.asked[key] {
 				l.t.Errorf("%s stands twice in %s", key, names.EffectsStream())

@@ -34,6 +34,13 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if os.Getenv(bridgeEnv) != "" {
+		if err := serveText(); err != nil {
+			fmt.Fprintln(os.Stderr, "bridge:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	os.Exit(buildAndRun(m))
 }
 

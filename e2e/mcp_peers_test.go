@@ -53,7 +53,7 @@ func playMCP(t *testing.T, servers, script, answer string, calls ...string) (s *
 	if out, errOut, status := run(t, time.Minute, []byte(record), "refold", "--nats", s.url, "install", "-"); status != 0 {
 		t.Fatalf("install: %s%s", out, errOut)
 	}
-	d = startDaemon(t, "bridge", "--nats", s.url, "--tools", "mcp:"+file, "--no-timers")
+	d = startDaemon(t, "bridge", "--nats", s.url, "--tools", "mcp:"+file)
 	s.playsMCP("s1", answer, calls...)
 	return s, d
 }

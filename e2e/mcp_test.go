@@ -100,7 +100,7 @@ func TestMCPToolChangesUnderWay(t *testing.T) {
 	if out, errOut, status := run(t, time.Minute, []byte(record), "refold", "--nats", s.url, "install", "-"); status != 0 {
 		t.Fatalf("install: %s%s", out, errOut)
 	}
-	b := startDaemon(t, "bridge", "--nats", s.url, "--tools", "mcp:"+file, "--no-timers")
+	b := startDaemon(t, "bridge", "--nats", s.url, "--tools", "mcp:"+file)
 	notices := listen(t, s.nc, "refold.out.s1")
 	play := func(want string) (told string) {
 		t.Helper()

@@ -49,7 +49,6 @@ func TestRolesRunOutsideTools(t *testing.T) {
 	}
 	startDaemon(t, "bridge", g.daemon("models", "--model", "scripted=scripted:"+writeFile(t, "script.yaml", outsideScript))...)
 	startDaemon(t, "bridge", g.daemon("asks", "--tools", "services")...)
-	startDaemon(t, "bridge", g.daemon("timers")...)
 	g.serve("steps", func(b *bridge.Bridge) error {
 		return b.Step("mine", bridge.PrepareStep(func(context.Context, bridge.StepRequest) (bridge.StepChoice, error) {
 			return bridge.StepChoice{System: "Be brief."}, nil
@@ -121,7 +120,6 @@ rules:
   - say: done
 `))...)
 	startDaemon(t, "bridge", g.daemon("tools", "--tools", "host", "--workdir", t.TempDir())...)
-	startDaemon(t, "bridge", g.daemon("timers")...)
 	runs := func() {
 		t.Helper()
 		if out, errOut := g.refold("client", 0, nil, "run", "s1", "go", "--provider", "openai", "--model", "m"); out != "done\n" || !strings.Contains(errOut, "shell") {

@@ -33,7 +33,6 @@ rules:
 `, "IDS", ids)
 	startDaemon(t, "bridge", g.daemon("models", "--model", "scripted=scripted:"+writeFile(t, "script.yaml", script))...)
 	startDaemon(t, "bridge", g.daemon("tools", "--tools", "host", "--worker", "w1", "--workdir", t.TempDir(), "--sandbox", "off")...)
-	startDaemon(t, "bridge", g.daemon("timers")...)
 	g.refold("chat", 0, nil, "run", "s1", "open")
 	publish(t, g.connect("chat"), "refold.in.s1", envelope(t, session.TypeRunRequested, object{"input": object{"text": "sleep"}}))
 	shell := processes(t, ids)[0]
@@ -66,7 +65,6 @@ func TestRolesReplicated(t *testing.T) {
 	s.at("s0", publish(t, s.nc, "refold.in.s0", []byte("{}"))) // all consumers are there
 	startDaemon(t, "bridge", g.daemon("models", "--model", "scripted=scripted:"+writeFile(t, "script.yaml", rolesScript))...)
 	startDaemon(t, "bridge", g.daemon("tools", "--tools", "host", "--worker", "w1", "--workdir", t.TempDir())...)
-	startDaemon(t, "bridge", g.daemon("timers")...)
 	g.refold("chat", 0, nil, "run", "s1", "open")
 	g.refold("chat", 0, nil, "run", "s1", "print")
 

@@ -29,7 +29,6 @@ tenants:
     approvers: [approver]
     operators: [operator]
     auditors: [auditor]
-    timers: [timers]
     admins: [admin]
     models: {models: [openai, scripted]}
     tools:
@@ -209,7 +208,6 @@ func TestRolesRunEverything(t *testing.T) {
 	g := startGuarded(t)
 	s := g.start(builtinAnd(t, tool("pay", object{"approval": "always"}), tool("sell", object{"executor": object{"kind": "effect", "target": "shop"}})))
 	s.at("s0", publish(t, s.nc, "refold.in.s0", []byte("{}"))) // all consumers are there
-	startDaemon(t, "bridge", g.daemon("timers")...)
 	startDaemon(t, "bridge", g.daemon("models", "--model", "scripted=scripted:"+writeFile(t, "script.yaml", rolesScript))...)
 	worker := func(name string) *daemon {
 		return startDaemon(t, "bridge", g.daemon("tools", "--tools", "host", "--worker", name, "--workdir", t.TempDir(), "--worker-lost", "5s")...)
@@ -247,10 +245,12 @@ func TestRolesRunEverything(t *testing.T) {
 		"operator": {
 			{"view", "s1"}, {"replay", "s1", "--verify"}, {"replay", "--all", "--verify"}, {"verify", "--all"}, {"tools", "s1"}, {"why", "s1", "shell"},
 			{"install", "--list"}, {"install", "--show"}, {"approvals", "s3"}, {"approvals"}, {"queue", "s1"}, {"bridge", "doctor"}, {"tools", "check"}, {"streams"},
+			{"sessions"}, {"sessions", "--all"}, {"transcript", "s1"}, {"log", "s1"}, {"tail", "--all"},
 			{"run", "s4", "hi", "--operator"}, {"steer", "s4", "more"}, {"close", "s4"},
 		},
-		"auditor": {{"view", "s1"}, {"replay", "s1", "--verify"}, {"tools", "s1"}, {"why", "s1", "shell"}, {"bridge", "doctor"}, {"approvals", "s3"}},
-		"chat":    {{"view", "s1"}},
+		"auditor": {{"view", "s1"}, {"replay", "s1", "--verify"}, {"tools", "s1"}, {"why", "s1", "shell"}, {"bridge", "doctor"}, {"approvals", "s3"},
+			{"sessions"}, {"sessions", "--all"}, {"transcript", "s1"}, {"log", "s1"}, {"tail", "--all"}},
+		"chat": {{"view", "s1"}},
 	} {
 		for _, args := range commands {
 			out, errOut, status := run(t, endWithin, nil, "refold", g.as(user, args...)...)

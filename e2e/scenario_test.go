@@ -218,13 +218,18 @@ func (s *scene) viewAt(seq uint64) session.View {
 
 // effect waits until an open effect is stored and returns its payload.
 func (s *scene) effect(e session.ViewEffect) []byte {
+	stored := s.names.EffectsStream()
 	subject, err := s.names.Effect(subjects.EffectName{Class: e.Class, Target: e.Target, Session: s.sid, Effect: e.Effect})
+	if e.Class == session.ClassWake {
+		stored = s.names.TimersStream()
+		subject, err = s.names.Timer(s.sid, e.Effect)
+	}
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	stream, err := s.js.Stream(ctx, s.names.EffectsStream())
+	stream, err := s.js.Stream(ctx, stored)
 	if err != nil {
 		s.t.Fatal(err)
 	}

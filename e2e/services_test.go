@@ -68,7 +68,7 @@ func startServiceSystem(t *testing.T, dir string) *system {
 // session s1 ends with the answer that stands there.
 func (s *system) playService(dir string, tools ...string) {
 	s.t.Helper()
-	startDaemon(s.t, "bridge", "--nats", s.url, "--tools", "services", "--no-timers")
+	startDaemon(s.t, "bridge", "--nats", s.url, "--tools", "services")
 	var record, said string
 	until(s.t, time.Minute, "the service offers its tools", func() bool {
 		var status int

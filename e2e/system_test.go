@@ -288,6 +288,26 @@ func (s *system) asked(class session.Class, sid string) []asked {
 	return all
 }
 
+// schedules returns the subjects of what REFOLD_TIMERS holds of a session, or of
+// all if sid is "*".
+func (s *system) schedules(sid string) (all []string) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	stream, err := s.js.Stream(ctx, s.names.TimersStream())
+	if err != nil {
+		return []string{err.Error()}
+	}
+	info, err := stream.Info(ctx, jetstream.WithSubjectFilter("refold.*."+sid+".*"))
+	if err != nil {
+		return []string{err.Error()}
+	}
+	for subject := range info.State.Subjects {
+		all = append(all, subject)
+	}
+	return all
+}
+
 // generations returns the model's turns that were asked, in order.
 func (s *system) generations(sid string) []session.Generation {
 	s.t.Helper()

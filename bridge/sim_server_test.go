@@ -279,7 +279,7 @@ func (j *jetServer) outputOf(o *bus.Output) (subject string, data []byte) {
 		subject, err = j.names.Claim(subjects.ClaimName{EffectName: of, N: 1})
 		data = []byte(`{"withdrawn":true}`)
 	case o.Effect.Class == session.ClassWake:
-		subject, err = j.names.Timer(o.Session, o.Effect.Name)
+		subject, err = j.names.Timer(o.Session, o.Effect.Name, o.Effect.Deadline)
 		data = o.Effect.Payload
 	default:
 		subject, err = j.names.Effect(subjects.EffectName{Class: o.Effect.Class, Target: o.Effect.Target, Session: o.Session, Effect: o.Effect.Name})

@@ -301,7 +301,8 @@ func TestProtocolTellsSubjects(t *testing.T) {
 	}
 	alive, err := names.Alive(subjects.KindBridge, "INSTANCE")
 	add(strings.Replace(alive, ".bridge.", ".<kind>.", 1), err)
-	add(names.Timer("SESSION", "WAKE"))
+	timer, err := names.Timer("SESSION", "WAKE", 7)
+	add(strings.TrimSuffix(timer, "7")+"<due>", err)
 	add(names.Due("SESSION", "WAKE"))
 	snapshot, err := subjects.SnapshotKey("SESSION")
 	add(snapshot, err)

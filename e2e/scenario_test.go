@@ -222,7 +222,7 @@ func (s *scene) effect(e session.ViewEffect) []byte {
 	subject, err := s.names.Effect(subjects.EffectName{Class: e.Class, Target: e.Target, Session: s.sid, Effect: e.Effect})
 	if e.Class == session.ClassWake {
 		stored = s.names.TimersStream()
-		subject, err = s.names.Timer(s.sid, e.Effect)
+		subject, err = s.names.Timer(s.sid, e.Effect, e.Deadline)
 	}
 	if err != nil {
 		s.t.Fatal(err)

@@ -49,7 +49,7 @@ func listenTimed(t *testing.T, of *system) *timed {
 	t.Helper()
 	s := &timed{system: of, stored: make(chan *nats.Msg, 64)}
 	s.at("warm-up", s.say(session.DoorCtl, "warm-up", session.TypeFactsSet, object{"facts": object{}}))
-	_, err := s.nc.Subscribe("refold.timer.*.w1", func(m *nats.Msg) { s.stored <- m })
+	_, err := s.nc.Subscribe("refold.timer.*.w1.*", func(m *nats.Msg) { s.stored <- m })
 	if err == nil {
 		err = s.nc.Flush()
 	}
@@ -75,7 +75,7 @@ func (s *timed) ask(deadline time.Duration) (sid string, wake session.Wake) {
 	})
 	until(s.t, endWithin, "the wake of "+sid+" is scheduled", func() bool {
 		for len(s.stored) > 0 {
-			if m := <-s.stored; m.Subject == "refold.timer."+sid+".w1" {
+			if m := <-s.stored; strings.HasPrefix(m.Subject, "refold.timer."+sid+".w1.") {
 				err = codec.Unmarshal(m.Data, &wake)
 				return true
 			}

@@ -108,7 +108,7 @@ func (n Names) StreamSubjects(stream string) []string {
 	case n.NoticesStream():
 		return []string{n.OutAll()}
 	case n.TimersStream():
-		return []string{n.join("timer", "*", "*"), n.DueAll()}
+		return []string{n.TimersAll(), n.DueAll()}
 	case n.SnapshotsStream():
 		return []string{"$KV." + n.SnapshotsBucket() + ".>"}
 	case n.BlobsStream():

@@ -105,7 +105,7 @@ func printNames(t *testing.T, n Names) string {
 	p.made("readers")(n.Readers("packs"))
 	p.made("alive")(n.Alive(KindSessionActor, "i1"))
 	p.made("alive")(n.Alive(KindBridge, "i1"))
-	p.made("timer")(n.Timer("s1", "w1"))
+	p.made("timer")(n.Timer("s1", "w1", 1700000000000))
 	p.made("due")(n.Due("s1", "w1"))
 	p.name("consumer", DueConsumer)
 	p.name("all", strings.Join([]string{n.OutAll(), n.LiveAll(), n.ProgressAll(), n.CancelAll(), n.ViewAll(), n.ReadersAll(), n.AliveAll(KindSessionActor), n.AliveAll(KindBridge), n.DueAll()}, " "))
@@ -234,8 +234,8 @@ func TestBadTokens(t *testing.T) {
 			"alive":           second(n.Alive(KindBridge, bad)),
 			"alive kind":      second(n.Alive(bad, "i1")),
 			"stats":           second(n.ServiceStats("bridge", bad)),
-			"timer session":   second(n.Timer(bad, "w1")),
-			"timer wake":      second(n.Timer("s1", bad)),
+			"timer session":   second(n.Timer(bad, "w1", 1)),
+			"timer wake":      second(n.Timer("s1", bad, 1)),
 			"due":             second(n.Due("s1", bad)),
 			"snapshot key":    second(SnapshotKey(bad)),
 			"quarantine key":  second(QuarantineKey(bad)),

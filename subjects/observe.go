@@ -2,6 +2,7 @@ package subjects
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -97,8 +98,14 @@ func (n Names) ParseAlive(subject string) (kind, instance string, err error) {
 	return "", "", fmt.Errorf("subjects: %q is no %s.alive.<kind>.<instance>", subject, n.prefix)
 }
 
-// Timer returns the subject of the message schedule of a wake.
-func (n Names) Timer(sid, wake string) (string, error) { return n.perWake("timer", sid, wake) }
+// Timer returns the subject of the message schedule of a wake that is due at a time,
+// in Unix milliseconds. One of another time has another subject: after a server lost
+// the end of its streams, whoever still works on what is lost schedules a wake of the
+// same name, and must not replace the one that counts.
+func (n Names) Timer(sid, wake string, due int64) (string, error) {
+	subject, err := n.perWake("timer", sid, wake)
+	return subject + "." + strconv.FormatInt(due, 10), err
+}
 
 // Due returns the subject to which the schedule of a wake sends when it is due.
 func (n Names) Due(sid, wake string) (string, error) { return n.perWake("due", sid, wake) }

@@ -25,7 +25,7 @@ func (n Names) ClaimsAll(class session.Class, target string) []string {
 }
 
 // TimersAll matches the message schedules of every wake.
-func (n Names) TimersAll() string { return n.join("timer", "*", "*") }
+func (n Names) TimersAll() string { return n.join("timer", "*", "*", "*") }
 
 // API is the prefix under which accounts other than that of the streams ask the
 // JetStream API: JetStream's own prefix is answered for the asker's account.

@@ -215,7 +215,7 @@ func (c *ceiling) effect(s *slice, class session.Class, target, sid, name string
 
 // wake returns the message schedule of a session's first wake.
 func (c *ceiling) wake(s *slice, sid string) message {
-	timer, err := c.names.Timer(sid, "w1")
+	timer, err := c.names.Timer(sid, "w1", 0)
 	if err != nil {
 		c.fail(err)
 	}

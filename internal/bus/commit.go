@@ -27,8 +27,8 @@ const (
 	checkedBytes = 4 << 10
 	// wakesGap is from one group of wakes to the next at least. Nothing waits for
 	// them but acknowledgements, and each group costs the server 2.5 ms, whatever it
-	// holds.
-	wakesGap = 100 * time.Millisecond
+	// holds. A longer one would cost a careful pass as much for each event.
+	wakesGap = 20 * time.Millisecond
 	// rejectedMax is how often a message goes out in a batch that is rejected
 	// before it goes out alone.
 	rejectedMax = 3

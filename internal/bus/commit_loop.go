@@ -32,6 +32,7 @@ type committing struct {
 	wait  time.Duration       // backoff after a trouble; 0: none
 	until time.Time           // nothing is sent before
 	next  time.Time           // no group is sent before
+	early bool                // something is ready, and it is not
 
 	looked   chan looked // what a look at the stream came to
 	looking  int
@@ -121,7 +122,7 @@ func (s *committing) letOthers() {
 // is ready may be sent; nil if nothing waits for that.
 func (s *committing) pausing() <-chan time.Time {
 	until := s.until
-	if until.IsZero() && len(s.ready) > 0 && s.inAir == 0 && time.Now().Before(s.next) {
+	if until.IsZero() && s.early {
 		until = s.next
 	}
 	if until.IsZero() {
@@ -136,7 +137,7 @@ func (s *committing) send() {
 	s.ready = append(s.ready, s.queue...)
 	clear(s.queue)
 	s.queue = s.queue[:0]
-	s.deaf = s.waits()
+	s.deaf, s.early = s.waits(), false
 	s.mu.Unlock()
 	if !s.until.IsZero() || len(s.ready) == 0 {
 		return
@@ -163,7 +164,10 @@ func (s *committing) sendReady() {
 		s.sendSingles()
 		return
 	}
-	if s.inAir > 0 || s.looking > 0 || time.Now().Before(s.next) {
+	if s.inAir > 0 || s.looking > 0 {
+		return
+	}
+	if s.early = time.Now().Before(s.next); s.early {
 		return
 	}
 	if s.gap > 0 {

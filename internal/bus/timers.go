@@ -27,7 +27,7 @@ const scheduleMost = 10 * 365 * 24 * time.Hour
 // 400 ms later. Storing a wake again replaces its schedule; a time in the past is
 // now.
 func (b *Bus) wakeWrite(sid string, wake *session.Effect) (*write, error) {
-	timer, err := b.names.Timer(sid, wake.Name)
+	timer, err := b.names.Timer(sid, wake.Name, wake.Deadline)
 	if err != nil {
 		return nil, fmt.Errorf("schedule %s of %s: %w", wake.Name, sid, err)
 	}

@@ -87,7 +87,7 @@ func (n namer) own(f *frame) (name string, ok bool) {
 	tokens := strings.Split(rest, ".")
 	switch {
 	case !ours:
-	case tokens[0] == "timer" && len(tokens) == 3:
+	case tokens[0] == "timer" && len(tokens) == 4:
 		return "schedule." + tokens[2], true
 	case len(tokens) == 2 && slices.Contains(subjects.Doors(), session.Door(tokens[0])):
 		if effect := settledBy(f.payload); effect != "" {

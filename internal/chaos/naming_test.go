@@ -44,7 +44,7 @@ func TestWhat(t *testing.T) {
 		{"refold.fx.claim.llm.p.s1.r1t2c0", `{"withdrawn":true}`, "withdraw.r1t2c0"},
 		{"refold.out.s1", `{"n":1,"type":"RunStarted"}`, "notice.RunStarted"},
 		{"refold.cancel.s1", `{"effects":["r1t1"]}`, "cancel"},
-		{"refold.timer.s1.w1", "", "schedule.w1"},
+		{"refold.timer.s1.w1.1700000000000", "", "schedule.w1"},
 		{"refold.tool.s1", `{"type":"ToolCallSettled","data":{"effect":"r1t2c0","status":"succeeded"}}`, "settle.r1t2c0"},
 		{"refold.llm.s1", "{", "event.llm"},
 		{"refold.alive.bridge.01J", "{}", ""},

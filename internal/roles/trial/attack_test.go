@@ -194,7 +194,7 @@ func TestAttackConsumerThatPushes(t *testing.T) {
 	t.Parallel()
 	s := start(t, everybody)
 	admin := s.as("refold", "admin")
-	for _, subject := range []string{"refold.fx.llm.openai.s1.r1t1", "refold.out.s1", "refold.timer.s1.w1", "$O.REFOLD_BLOBS.C.x"} {
+	for _, subject := range []string{"refold.fx.llm.openai.s1.r1t1", "refold.out.s1", "refold.timer.s1.w1.1", "$O.REFOLD_BLOBS.C.x"} {
 		if _, err := admin.Request(subject, []byte(forged), 20*time.Second); err != nil {
 			t.Fatal(err)
 		}
@@ -204,7 +204,7 @@ func TestAttackConsumerThatPushes(t *testing.T) {
 		for _, api := range []string{"$JS.API.", "refold.api."} {
 			for _, of := range []struct{ stream, consumer, filter string }{
 				{"REFOLD_FX", "llm-openai", "refold.fx.llm.openai.*.*"}, {"REFOLD_OUT", "x", "refold.out.*"},
-				{"REFOLD_TIMERS", "due", "refold.timer.*.*"}, {"OBJ_REFOLD_BLOBS", "x", "$O.REFOLD_BLOBS.C.>"},
+				{"REFOLD_TIMERS", "due", "refold.timer.*.*.*"}, {"OBJ_REFOLD_BLOBS", "x", "$O.REFOLD_BLOBS.C.>"},
 			} {
 				for _, to := range []string{"refold.ctl.s1", "$KV.REFOLD_SNAPSHOTS.q.s1"} {
 					body := fmt.Sprintf(`{"stream_name":%q,"config":{"name":%q,"durable_name":%q,"filter_subject":%q,"deliver_subject":%q,"ack_policy":"none","deliver_policy":"all"}}`, of.stream, of.consumer, of.consumer, of.filter, to)

@@ -4,12 +4,12 @@ import "time"
 
 const (
 	// slowFrom is how long a message takes the server from which on messages are
-	// stored in groups, while more wait. One that is not synced takes 15 to 60 µs,
-	// one that is, or that a cluster agrees on, 150 µs and more. With 100 runs in
+	// stored in groups, while more wait. Without a sync the shortest burst took 15 to
+	// 104 µs a message, with one 258 µs and more (docs/adr/0043). With 100 runs in
 	// flight the wrong choice costs half of the runs a second or more, either way.
 	slowFrom = 150 * time.Microsecond
-	// paceBursts bursts of paceLeast to paceMost single messages tell: the shortest
-	// of several, since each may have waited for a processor.
+	// The shortest of so many bursts decides, each of paceLeast to paceMost single
+	// messages: any of them may have waited for a processor.
 	paceBursts = 8
 	paceLeast  = 16
 	paceMost   = 64

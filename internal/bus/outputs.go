@@ -28,8 +28,8 @@ type Output struct {
 //
 // An effect's name takes one message: asking twice is asking once, and other
 // bytes under the name are a *ViolationError. A wake replaces an earlier one of its
-// name and time, also one that has fired: then it fires again. A withdrawal that comes after
-// a bridge's claim changes nothing and is no error. The notices of a session are
+// name and time, also one that has fired: then it fires again. A withdrawal that
+// comes after a bridge's claim changes nothing and is no error. The notices of a session are
 // stored in order, behind all else that it says here but its wakes, and none behind
 // an output of it that failed: what they say is so. A payload that is too large is a
 // *MaxPayloadError, a name that is taken and can't be read an *UnreadableError.

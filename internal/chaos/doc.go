@@ -48,8 +48,10 @@
 //     shown the same prompt.
 //   - Every session folds again to the same bytes, asks for the effects that
 //     are stored, and the session-actor's own state has the same hash.
-//   - The spans that session-actors exported are those that the log makes: every one
-//     of them, with one content, however often it was exported.
+//   - A collector in the process that kills received, by OTLP, the spans that the log
+//     makes: every one of them, with one content, however often it was exported. They
+//     are the spans of the recording trial, unless an outcome is unknown. Every other
+//     span is of a start of a bridge, and its parent is in the log.
 //
 // # Testing
 //

@@ -17,6 +17,7 @@ type gather struct {
 	client *client.Client
 	view   func(context.Context) (session.View, error)
 	cast   *Cast
+	spans  *collector
 	dir    string
 	sid    string
 
@@ -52,8 +53,13 @@ func (g *gather) end(ctx context.Context) (*End, error) {
 			end.Open = append(end.Open, effect.Name)
 		}
 	}
-	if end.Spans, err = g.spans(ctx); err != nil {
+	logged, _, err := g.client.Spans(ctx, g.sid, 0)
+	if err != nil {
 		return nil, err
+	}
+	end.Spans = g.spans.differences(g.sid, logged)
+	for _, s := range logged {
+		end.Traced = append(end.Traced, s.Place)
 	}
 	end.Notices, err = g.notices(ctx)
 	end.Spaces, end.Prompts = spacesOf(replayed.State, end.Notices), g.prompts

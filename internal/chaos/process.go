@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -19,6 +20,7 @@ import (
 type process struct {
 	part Part
 	argv []string
+	env  []string  // beside environ
 	out  io.Writer // what it says on standard output; nil: as what it logs
 	said lastWords
 
@@ -54,7 +56,7 @@ func (p *process) start() error {
 		return nil
 	}
 	cmd := exec.Command(p.argv[0], p.argv[1:]...)
-	cmd.Env = append(os.Environ(), environ...)
+	cmd.Env = slices.Concat(os.Environ(), environ, p.env)
 	cmd.Stdout, cmd.Stderr = &p.said, &p.said
 	if p.out != nil {
 		cmd.Stdout = p.out

@@ -11,6 +11,7 @@ import (
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/host"
+	"github.com/refold/refold/internal/telemetry/traces"
 )
 
 // snapshotEach makes sessions so short have snapshots too.
@@ -30,7 +31,7 @@ func Serve(ctx context.Context, part Part, url, dir string, s Source, stdout, st
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	switch part {
 	case SessionActor:
-		err = serveSessions(ctx, url, dir, cast.Install, log)
+		err = serveSessions(ctx, url, cast.Install, log)
 	case Bridge:
 		err = serveEffects(ctx, url, dir, cast, log)
 	default:
@@ -43,7 +44,7 @@ func Serve(ctx context.Context, part Part, url, dir string, s Source, stdout, st
 }
 
 // serveSessions is a session-actor.
-func serveSessions(ctx context.Context, url, dir string, install []byte, log *slog.Logger) error {
+func serveSessions(ctx context.Context, url string, install []byte, log *slog.Logger) error {
 	b, err := bus.Connect(ctx, bus.Options{URL: url, Name: string(SessionActor), Logger: log, Durability: bus.DurabilityAlways})
 	if err != nil {
 		return err
@@ -59,17 +60,19 @@ func serveSessions(ctx context.Context, url, dir string, install []byte, log *sl
 	if _, err := host.EnsureInstall(ctx, b, install); err != nil {
 		return err
 	}
-	spans, err := openCollector(dir)
-	if err != nil {
-		return err
-	}
-	defer spans.file.Close()
-	return host.New(b, log, host.Options{SnapshotEach: snapshotEach, Traces: spans}).Run(ctx)
+	return host.New(b, log, host.Options{SnapshotEach: snapshotEach, Traces: newExporting(log)}).Run(ctx)
 }
 
 // serveEffects is a bridge.
 func serveEffects(ctx context.Context, url, dir string, cast *Cast, log *slog.Logger) error {
-	b, err := bridge.Connect(ctx, bridge.Options{URL: url, Name: string(Bridge), Provision: true, Durability: bus.DurabilityAlways.String(), Logger: log})
+	tracer, err := traces.New(ctx, traces.Options{Form: traceForm, Ratio: 1, Service: string(Bridge), To: traces.HTTP(""), Logger: log})
+	if err != nil {
+		return err
+	}
+	defer tracer.Close()
+	b, err := bridge.Connect(ctx, bridge.Options{
+		URL: url, Name: string(Bridge), Provision: true, Durability: bus.DurabilityAlways.String(), Logger: log, Observe: tracer.Observer(),
+	})
 	if err != nil {
 		return err
 	}

@@ -32,6 +32,7 @@ type trial struct {
 	client   *client.Client
 	aim      *aim
 	proxies  []*proxy
+	spans    *collector
 	running  map[Part]*process // the daemons
 	failed   chan error
 
@@ -138,13 +139,16 @@ func (t *trial) start(ctx context.Context, course Course) (err error) {
 	if err := t.server.run(ctx); err != nil {
 		return err
 	}
+	if t.spans, err = newCollector(); err != nil {
+		return err
+	}
 	for _, part := range Parts() {
 		through, err := newProxy(part, t.server.address, t.aim, func(s Strike) { t.strike(ctx, s) })
 		if err != nil {
 			return err
 		}
 		t.proxies = append(t.proxies, through)
-		t.running[part] = &process{part: part, argv: t.explorer.argv(part, through.url(), t.dir), failed: failed}
+		t.running[part] = &process{part: part, argv: t.explorer.argv(part, through.url(), t.dir), env: []string{t.spans.environ()}, failed: failed}
 	}
 	// The client finds the server through a proxy too; what it sends is no point.
 	through, err := newProxy("", t.server.address, newAim(namer{t.names}, nil), nil)
@@ -232,6 +236,9 @@ func (t *trial) stop() {
 	}
 	for _, p := range t.proxies {
 		p.close()
+	}
+	if t.spans != nil {
+		t.spans.close()
 	}
 }
 

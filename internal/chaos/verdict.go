@@ -20,6 +20,7 @@ type End struct {
 	Replay     []string // what differs when sessions are folded again
 	Spaces     []string // notices about spaces, and what is applied, pending and staged
 	Spans      []string // what differs between the spans that were exported and those that the log makes
+	Traced     []string // places of the spans that the log makes
 	Prompts    []string // turns that were shown something before the transcript, with its fingerprint
 }
 
@@ -89,6 +90,18 @@ func Check(bridgeKilled bool, want, got *End) []string {
 	faults = append(faults, noticeFaults(got.Notices, len(want.Runs))...)
 	for _, difference := range got.Replay {
 		say("replay: %s", difference)
+	}
+	if !unknown {
+		for _, place := range want.Traced {
+			if !slices.Contains(got.Traced, place) {
+				say("the span %s is missing, which there is without a kill", place)
+			}
+		}
+		for _, place := range got.Traced {
+			if !slices.Contains(want.Traced, place) {
+				say("the span %s is new: there is none without a kill", place)
+			}
+		}
 	}
 	for _, difference := range got.Spans {
 		say("%s", difference)

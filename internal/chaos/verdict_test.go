@@ -27,6 +27,7 @@ func whole() *End {
 			{Role: session.RoleAssistant, Text: "it is done"},
 		},
 		Notices: []Notice{{1, "SessionOpened", "{}"}, {2, "RunStarted", "{}"}, {3, "RunFinished", "{}"}},
+		Traced:  []string{"r1", "r1t1", "r1t1a1"},
 	}
 }
 
@@ -37,6 +38,7 @@ func lost() *End {
 	e.Runs = []RunEnd{{Lifecycle: "failed", Code: "script_mismatch"}}
 	e.Calls = []Call{{Effect: "r1t1c0", Status: "outcome_unknown", Executed: 1}}
 	e.Transcript = e.Transcript[:3]
+	e.Traced = e.Traced[:2]
 	e.Transcript[2] = Item{Role: session.RoleTool, Text: "outcome_unknown", Unknown: true}
 	return e
 }
@@ -71,6 +73,8 @@ func TestCheckFinds(t *testing.T) {
 		{"a run ended twice", func(e *End) { e.Notices = append(e.Notices, Notice{4, "RunFinished", "{}"}) }, whole, Bridge, "2 runs were told finished"},
 		{"quarantine", func(e *End) { e.Notices = append(e.Notices, Notice{0, "SessionQuarantined", "{}"}) }, whole, Bridge, "quarantined"},
 		{"another span", func(e *End) { e.Spans = []string{"the span r1 was not exported"} }, whole, Bridge, "the span r1 was not exported"},
+		{"a run without a span", func(e *End) { e.Traced = e.Traced[1:] }, whole, Bridge, "the span r1 is missing"},
+		{"a span more", func(e *End) { e.Traced = append(e.Traced, "r1t2") }, whole, Bridge, "the span r1t2 is new"},
 		{"another fold", func(e *End) { e.Replay = []string{"state differs"} }, whole, Bridge, "replay: state differs"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -1,0 +1,155 @@
+package chaos
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/refold/refold/actors/session/timeline"
+	"github.com/refold/refold/internal/telemetry/traces"
+)
+
+// traceForm is how the daemons of trials make spans: with the defaults.
+var traceForm traces.Form
+
+// collector receives the spans that the daemons of a trial export by OTLP. It lives
+// in the process that kills them, so it outlives each of them.
+type collector struct {
+	url    string
+	server *http.Server
+
+	mu     sync.Mutex
+	spans  map[string]*tracepb.Span // by id, in hexadecimal
+	faults []string                 // what arrived and should not have
+}
+
+// spansBytesMax bounds one request to the collector.
+const spansBytesMax = 16 << 20
+
+func newCollector() (*collector, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	c := &collector{url: fmt.Sprintf("http://%s/v1/traces", listener.Addr()), spans: map[string]*tracepb.Span{}}
+	c.server = &http.Server{Handler: http.HandlerFunc(c.receive), ReadHeaderTimeout: time.Minute}
+	go c.server.Serve(listener) //nolint:errcheck // it ends when the collector is closed
+	return c, nil
+}
+
+// environ tells a process of the trial where to export spans.
+func (c *collector) environ() string { return traces.Variables[0] + "=" + c.url }
+
+func (c *collector) close() { c.server.Close() } //nolint:errcheck // whoever sends is gone
+
+// receive takes one export. A request that ends early is of a process that was
+// killed while it sent: it counts as not sent.
+func (c *collector) receive(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, spansBytesMax))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	var request coltracepb.ExportTraceServiceRequest
+	if err := proto.Unmarshal(body, &request); err != nil {
+		c.fault(fmt.Sprintf("an export could not be decoded: %v", err))
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	for _, resource := range request.ResourceSpans {
+		for _, scope := range resource.ScopeSpans {
+			for _, span := range scope.Spans {
+				c.take(span)
+			}
+		}
+	}
+	w.Header().Set("Content-Type", "application/x-protobuf")
+}
+
+func (c *collector) fault(text string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.faults = append(c.faults, text)
+}
+
+// take keeps a span. It may arrive again with the same content.
+func (c *collector) take(span *tracepb.Span) {
+	id := hex.EncodeToString(span.SpanId)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch before, again := c.spans[id]; {
+	case !again:
+		c.spans[id] = span
+	case !proto.Equal(before, span):
+		c.faults = append(c.faults, fmt.Sprintf("the span %s was exported with two contents: %v, and %v", id, before, span))
+	}
+}
+
+// differences compares the spans that arrived with those that the log makes, which
+// are given by place. Each span of the log must have arrived as the log makes it.
+// Any other must be a start of a bridge, and its parent one of the log.
+func (c *collector) differences(sid string, logged []*timeline.Span) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	faults := slices.Clone(c.faults)
+	ids := map[string]bool{}
+	for _, s := range logged {
+		want := traceForm.Render(sid, s)
+		id := hex.EncodeToString(want.SpanId)
+		ids[id] = true
+		switch got, ok := c.spans[id]; {
+		case !ok:
+			faults = append(faults, fmt.Sprintf("the span %s was not exported", s.Place))
+		case !proto.Equal(got, want):
+			faults = append(faults, fmt.Sprintf("the span %s was exported as %v, the log makes %v", s.Place, got, want))
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(c.spans)) {
+		if span := c.spans[id]; !ids[id] && !ids[hex.EncodeToString(span.ParentSpanId)] {
+			faults = append(faults, fmt.Sprintf("the span %s %q was exported, and the log has neither it nor its parent", id, span.Name))
+		}
+	}
+	return faults
+}
+
+// exporting sends the spans of a session-actor before it goes on, so that none waits
+// in a process that is killed. Every run is traced.
+type exporting struct {
+	to       traces.Uploader
+	resource *resourcepb.Resource
+	log      *slog.Logger
+}
+
+func newExporting(log *slog.Logger) exporting {
+	return exporting{traces.HTTP(""), traces.Resource(string(SessionActor), "", ""), log}
+}
+
+func (exporting) Sampled(string, uint32) bool { return true }
+
+func (exporting) Traceparent(sid, effect string) string { return traceForm.Traceparent(sid, effect) }
+
+func (e exporting) Ended(sid string, spans []*timeline.Span) {
+	if len(spans) == 0 {
+		return
+	}
+	rendered := make([]*tracepb.Span, len(spans))
+	for i, s := range spans {
+		rendered[i] = traceForm.Render(sid, s)
+	}
+	if err := e.to.UploadTraces(context.Background(), []*tracepb.ResourceSpans{traces.Group(e.resource, rendered)}); err != nil {
+		e.log.Error("spans_not_exported", "error", err.Error()) // the end of the trial finds what is missing
+	}
+}

@@ -53,7 +53,7 @@ func newCollector() (*collector, error) {
 // environ tells a process of the trial where to export spans.
 func (c *collector) environ() string { return traces.Variables[0] + "=" + c.url }
 
-func (c *collector) close() { c.server.Close() } //nolint:errcheck // whoever sends is gone
+func (c *collector) close() { c.server.Close() } // whoever sends is gone
 
 // receive takes one export. A request that ends early is of a process that was
 // killed while it sent: it counts as not sent.

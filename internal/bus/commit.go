@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -25,10 +26,10 @@ const (
 	// that waits for the connection, and most writes are small. The connection
 	// refuses what is too large even so.
 	checkedBytes = 4 << 10
-	// wakesGap is from one group of wakes to the next at least. Nothing waits for
-	// them but acknowledgements, and each group costs the server 2.5 ms, whatever it
-	// holds. A longer one would cost a careful pass as much for each event.
-	wakesGap = 20 * time.Millisecond
+	// wakesGap is from one group of wakes to the next at least, unless somebody waits
+	// for a wake. Else only acknowledgements wait, and each group costs the server
+	// 2.5 ms, whatever it holds.
+	wakesGap = 100 * time.Millisecond
 	// rejectedMax is how often a message goes out in a batch that is rejected
 	// before it goes out alone.
 	rejectedMax = 3
@@ -48,6 +49,7 @@ type write struct {
 	fenced      bool   // its subject takes one message: a conflict is compared
 	schedule    string // when it comes back, as a message of target; empty: it is no schedule
 	target      string // subject of that message
+	awaited     bool   // it does not wait for the committer's gap
 	order       string // those of one order are stored in order, one after another; empty: any order
 
 	of       *commitment
@@ -71,8 +73,10 @@ func (w *write) bytes() int { return len(w.data) + len(w.subject) + 256 }
 type committer struct {
 	bus    *Bus
 	stream string
-	gap    time.Duration // from one group to the next at least; 0: none
 	pace   pace          // of its goroutine, once that runs
+	fast   atomic.Bool   // pace says so: single messages
+	gap    time.Duration // from one group to the next at least; 0: none
+	like   *committer    // where there is a gap: once that one is fast, so is this
 
 	mu sync.Mutex
 	waiting

@@ -156,22 +156,39 @@ func (s *committing) send() {
 // nothing is sent before its answer, whatever is queued.
 func (s *committing) waits() bool { return s.inAir > 0 && (s.pace.groups || s.pace.sent > 0) }
 
+// waitsForGap reports whether what is ready goes out later, with more. It takes note
+// of the time if it goes out now.
+func (s *committing) waitsForGap() bool {
+	if s.gap == 0 || s.waits() {
+		return false
+	}
+	if s.like.fast.Load() {
+		s.pace.groups = false
+	}
+	if !s.pace.groups {
+		return false
+	}
+	now := time.Now()
+	if now.Before(s.next) && !slices.ContainsFunc(s.ready, func(w *write) bool { return w.awaited }) {
+		return true
+	}
+	s.next = now.Add(s.gap)
+	return false
+}
+
 // sendReady sends what may be sent of all that is ready. Where each sync costs,
 // what comes while a group is in the air is the next group; else nothing waits
 // for anything but what its order demands.
 func (s *committing) sendReady() {
+	if s.early = s.waitsForGap(); s.early {
+		return
+	}
 	if !s.pace.groups {
 		s.sendSingles()
 		return
 	}
 	if s.inAir > 0 || s.looking > 0 {
 		return
-	}
-	if s.early = time.Now().Before(s.next); s.early {
-		return
-	}
-	if s.gap > 0 {
-		s.next = time.Now().Add(s.gap)
 	}
 	alone := slices.ContainsFunc(s.ready, func(w *write) bool { return w.alone })
 	if alone || len(s.ready) < batchLeast || time.Now().Before(s.noBatch) {

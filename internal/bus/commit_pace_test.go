@@ -32,3 +32,28 @@ func TestPace(t *testing.T) {
 		}
 	}
 }
+
+// TestWakesWaitForMore: from one group to the next the committer of wakes lets time
+// pass, unless somebody waits for a wake, or the server takes single messages as fast.
+func TestWakesWaitForMore(t *testing.T) {
+	t.Parallel()
+	s := &committing{committer: &committer{gap: time.Hour, like: &committer{}, pace: pace{groups: true, judged: true}}}
+	wants := func(what string, want bool) {
+		t.Helper()
+		if got := s.waitsForGap(); got != want {
+			t.Errorf("%s: waits is %v, want %v", what, got, want)
+		}
+	}
+	s.ready = []*write{{}}
+	wants("the first group", false)
+	wants("the next one", true)
+	s.ready = append(s.ready, &write{awaited: true})
+	wants("somebody waits", false)
+	s.ready = s.ready[:1]
+	wants("the one after it", true)
+	s.like.fast.Store(true)
+	wants("the server takes single messages as fast", false)
+	if s.pace.groups {
+		t.Error("wakes go out in groups, though the server takes single messages as fast")
+	}
+}

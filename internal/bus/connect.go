@@ -118,7 +118,7 @@ func Connect(ctx context.Context, o Options) (*Bus, error) {
 	}
 	b.logs, b.effects = newCommitter(b, names.LogStream()), newCommitter(b, names.EffectsStream())
 	b.timers, b.notices = newCommitter(b, names.TimersStream()), newCommitter(b, names.NoticesStream())
-	b.timers.gap, b.timers.pace = wakesGap, pace{groups: true, judged: true}
+	b.timers.gap, b.timers.like, b.timers.pace = wakesGap, b.effects, pace{groups: true, judged: true}
 	var nctx natsContext
 	if o.Context != "" {
 		if nctx, err = readContext(o.Context); err != nil {

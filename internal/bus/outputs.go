@@ -20,6 +20,7 @@ type Output struct {
 	Notice   []byte              // JSON
 	N        uint64              // number of the notice; 0: one that no fold says
 
+	Awaited     bool   // a wake that somebody waits for: it is stored as soon as possible
 	TraceParent string // header of an effect; empty: none. Owners may differ in it
 }
 
@@ -154,7 +155,11 @@ func note(failed map[string]int, sid string, i int) {
 func (b *Bus) writeOf(o *Output) (*write, error) {
 	switch {
 	case o.isWake():
-		return b.wakeWrite(o.Session, o.Effect)
+		w, err := b.wakeWrite(o.Session, o.Effect)
+		if err == nil {
+			w.awaited = o.Awaited
+		}
+		return w, err
 	case o.Effect != nil:
 		return b.effectWrite(o.Session, o.Effect, o.TraceParent)
 	case o.Withdraw != nil:

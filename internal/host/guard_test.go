@@ -5,6 +5,7 @@ package host
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -241,6 +242,14 @@ func TestCarefulPassIsOneAtATime(t *testing.T) {
 		<-o.host.alone
 		o.settle()
 		o.wantAcked(e)
+		if got := o.mem.awaited; !slices.Equal(got, []string{"s1 w1"}) {
+			t.Errorf("the careful pass says of %q that it waits for them, want the wake", got)
+		}
+		o.deliver(o.run("s2"))
+		o.settle()
+		if got := o.mem.awaited; len(got) != 1 {
+			t.Errorf("wakes that nobody waits for are stored as %q", got)
+		}
 		o.kill()
 	})
 }

@@ -59,6 +59,7 @@ type laneActor struct {
 	stored  chan func(context.Context) error // takes note of what was stored
 	loads   chan *loading                    // sessions that were loaded
 
+	flushing   bool          // the lane waits until all is stored
 	scheduling int           // how many of waking have their wakes being stored
 	toSchedule chan []*slice // to the goroutine that stores them
 

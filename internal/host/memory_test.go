@@ -68,9 +68,10 @@ type depot struct {
 // memory is a world: a connection to a depot.
 type memory struct {
 	*depot
-	plan func(call) outcome // decides what becomes of a call; nil: all work
-	dead bool               // the process was killed: nothing is stored any more
-	asks int                // largest effect that is taken, in bytes; 0: any
+	plan    func(call) outcome // decides what becomes of a call; nil: all work
+	dead    bool               // the process was killed: nothing is stored any more
+	awaited []string           // wakes that were stored for somebody who waits
+	asks    int                // largest effect that is taken, in bytes; 0: any
 
 	// publish appends an event that the host says; nil: it is appended.
 	publish func(door session.Door, sid string, payload []byte) session.Event
@@ -224,6 +225,11 @@ func (m *memory) Store(ctx context.Context, outputs []bus.Output) []error {
 				continue
 			case o.Effect != nil:
 				errs[i] = m.ask(ctx, o.Session, *o.Effect)
+				if o.Awaited {
+					m.mu.Lock()
+					m.awaited = append(m.awaited, o.Session+" "+o.Effect.Name)
+					m.mu.Unlock()
+				}
 			case o.Withdraw != nil:
 				errs[i] = m.withdraw(ctx, o.Session, o.Withdraw.Name)
 			case some && first < i:

@@ -122,6 +122,8 @@ func (l *laneActor) finish(ctx context.Context, s *slice) error {
 
 // flush stores all that is folded, and returns when it is acknowledged.
 func (l *laneActor) flush(ctx context.Context) error {
+	l.flushing = true
+	defer func() { l.flushing = false }()
 	for {
 		if err := l.await(ctx); err != nil {
 			return err

@@ -29,6 +29,13 @@ func (l *laneActor) acknowledgeStored(ctx context.Context) {
 		n = len(l.waking)
 	}
 	l.acknowledge(ctx, n)
+	for _, s := range l.waking {
+		for _, o := range s.outputs {
+			for i := range o.wakes {
+				o.wakes[i].Awaited = l.flushing
+			}
+		}
+	}
 	if l.scheduling = len(l.waking); l.scheduling > 0 {
 		l.toSchedule <- slices.Clone(l.waking)
 	}

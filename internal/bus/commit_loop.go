@@ -156,26 +156,6 @@ func (s *committing) send() {
 // nothing is sent before its answer, whatever is queued.
 func (s *committing) waits() bool { return s.inAir > 0 && (s.pace.groups || s.pace.sent > 0) }
 
-// waitsForGap reports whether what is ready goes out later, with more. It takes note
-// of the time if it goes out now.
-func (s *committing) waitsForGap() bool {
-	if s.gap == 0 || s.waits() {
-		return false
-	}
-	if s.like.fast.Load() {
-		s.pace.groups = false
-	}
-	if !s.pace.groups {
-		return false
-	}
-	now := time.Now()
-	if now.Before(s.next) && !slices.ContainsFunc(s.ready, func(w *write) bool { return w.awaited }) {
-		return true
-	}
-	s.next = now.Add(s.gap)
-	return false
-}
-
 // sendReady sends what may be sent of all that is ready. Where each sync costs,
 // what comes while a group is in the air is the next group; else nothing waits
 // for anything but what its order demands.

@@ -1,6 +1,9 @@
 package bus
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 const (
 	// slowFrom is how long a message takes the server from which on messages are
@@ -43,4 +46,24 @@ func (p *pace) end(now time.Time) {
 	if p.bursts++; p.bursts == paceBursts {
 		p.groups, p.judged = p.least >= slowFrom, true
 	}
+}
+
+// waitsForGap reports whether what is ready goes out later, with more. It takes note
+// of the time if it goes out now.
+func (s *committing) waitsForGap() bool {
+	if s.gap == 0 || s.waits() {
+		return false
+	}
+	if s.like.fast.Load() {
+		s.pace.groups = false
+	}
+	if !s.pace.groups {
+		return false
+	}
+	now := time.Now()
+	if now.Before(s.next) && !slices.ContainsFunc(s.ready, func(w *write) bool { return w.awaited }) {
+		return true
+	}
+	s.next = now.Add(s.gap)
+	return false
 }

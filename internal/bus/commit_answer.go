@@ -96,10 +96,6 @@ func (s *committing) answered(number uint64, a acked) {
 		}
 	}
 	f := s.land(number, stored)
-	if s.pace.sent > 0 && s.inAir == 0 {
-		s.pace.end(time.Now())
-		s.fast.Store(s.pace.judged && !s.pace.groups)
-	}
 	w := f.one
 	switch {
 	case a.err == nil && w != nil:

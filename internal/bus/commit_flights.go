@@ -130,10 +130,15 @@ func (s *committing) fly(f flight, send func(reply string) error) {
 	}
 }
 
-// land takes a flight out of the air. seq is as for remove.
+// land takes a flight out of the air. seq is as for remove. The last of a burst ends
+// it, whatever becomes of its write: nothing else is sent before.
 func (s *committing) land(number, seq uint64) flight {
 	f := s.flights.remove(number, seq)
 	s.inAir -= f.writes()
+	if s.pace.sent > 0 && s.inAir == 0 {
+		s.pace.end(time.Now())
+		s.fast.Store(s.pace.judged && !s.pace.groups)
+	}
 	if f.one != nil {
 		s.free(f.one.order)
 	}

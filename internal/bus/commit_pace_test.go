@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go"
 )
 
 // TestPace: the burst that took the shortest for a message decides whether what waits
@@ -55,5 +57,30 @@ func TestWakesWaitForMore(t *testing.T) {
 	wants("the server takes single messages as fast", false)
 	if s.pace.groups {
 		t.Error("wakes go out in groups, though the server takes single messages as fast")
+	}
+}
+
+// TestABurstEndsWithItsLastAnswer: also one that is not believed, and a denial. Nothing
+// is sent while a burst is under way, so one that did not end would stop the committer.
+func TestABurstEndsWithItsLastAnswer(t *testing.T) {
+	t.Parallel()
+	s := testCommitting()
+	all := s.testWrites(5)
+	number := s.sent(all[0])
+	stored := &nats.Msg{Subject: replySubject("inbox", number), Data: []byte(`{"stream":"S","seq":1}`)}
+	s.hear(stored)
+	if again := s.sent(all[2]); again != number {
+		t.Fatalf("the next number is %d, want %d again", again, number)
+	}
+	s.pace.begin(1, time.Now())
+	s.hear(stored)
+	if s.pace.sent != 0 || len(s.ready) != 1 {
+		t.Errorf("an answer that is not believed: a burst of %d is under way and %d go out again, want 0 and 1", s.pace.sent, len(s.ready))
+	}
+	s.sent(all[4])
+	s.pace.begin(1, time.Now())
+	s.deny(&PermissionError{Op: "publish", Subject: all[4].subject})
+	if s.pace.sent != 0 {
+		t.Errorf("a denial: a burst of %d is under way", s.pace.sent)
 	}
 }

@@ -110,7 +110,7 @@ race: ## run the tests of all other packages but e2e under the race detector
 APART := ^TestCluster
 # Tests that kill daemons hundreds of times. They run by themselves, four with six
 # trials at once each: beside them, others wait for minutes.
-KILLS := ^(TestKilledAtEachMessage|TestStruck)
+KILLS := ^(TestKilledAtEachMessage|TestKilledDensely|TestKilledOtherwise)
 
 .PHONY: outside
 outside: ## run the tests from the outside, real processes and real servers; those that kill all the time by themselves

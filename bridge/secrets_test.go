@@ -25,8 +25,8 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// planted needs escaping in every encoding.
-const planted = `pa/ss+w"or?d <é>=&%`
+// secret needs escaping in every encoding.
+const secret = `pa/ss+w"or?d <é>=&%`
 
 // spelt are the ways in which a tool may repeat a value.
 func spelt(value string) []string {
@@ -90,11 +90,11 @@ func outcomeOf(t *testing.T, p Pack, values map[string]string, edit func(*sessio
 
 func TestNoOutcomeOfACallHoldsASecret(t *testing.T) {
 	t.Parallel()
-	said := strings.Join(spelt(planted), " | ")
+	said := strings.Join(spelt(secret), " | ")
 	key := func(ctx context.Context) string {
 		call, _ := CallOf(ctx)
 		value, _ := call.Secret("CRM_KEY")
-		return strings.ReplaceAll(said, planted, value)
+		return strings.ReplaceAll(said, secret, value)
 	}
 	for name, c := range map[string]struct {
 		run    func(ctx context.Context) (Result, error)
@@ -102,7 +102,7 @@ func TestNoOutcomeOfACallHoldsASecret(t *testing.T) {
 		edit   func(*session.ToolCall)
 	}{
 		"success": {status: session.CallSucceeded, run: func(ctx context.Context) (Result, error) {
-			return Result{Output: key(ctx), Files: []File{{MediaType: planted, Data: []byte("\xff\x00" + key(ctx))}}, HostSession: &HostSession{ID: planted, Status: "ready"}}, nil
+			return Result{Output: key(ctx), Files: []File{{MediaType: secret, Data: []byte("\xff\x00" + key(ctx))}}, HostSession: &HostSession{ID: secret, Status: "ready"}}, nil
 		}},
 		"a large result": {status: session.CallSucceeded, run: func(ctx context.Context) (Result, error) {
 			return Result{Output: strings.Repeat(key(ctx)+"\n", 20_000)}, nil
@@ -111,7 +111,7 @@ func TestNoOutcomeOfACallHoldsASecret(t *testing.T) {
 			return Result{Output: key(ctx)}, fmt.Errorf("crm refuses %s", key(ctx))
 		}},
 		"an error with a code": {status: session.CallFailed, run: func(ctx context.Context) (Result, error) {
-			return Result{}, &Error{Code: planted, Detail: key(ctx)}
+			return Result{}, &Error{Code: secret, Detail: key(ctx)}
 		}},
 		"an unknown outcome": {status: session.CallUnknown, run: func(ctx context.Context) (Result, error) {
 			return Result{}, &UnknownOutcomeError{Err: errors.New(key(ctx))}
@@ -130,14 +130,14 @@ func TestNoOutcomeOfACallHoldsASecret(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				settled, stored, logged := outcomeOf(t, crmPack(c.run), map[string]string{"CRM_KEY": planted}, c.edit)
+				settled, stored, logged := outcomeOf(t, crmPack(c.run), map[string]string{"CRM_KEY": secret}, c.edit)
 				if settled.Status != string(c.status) {
 					t.Errorf("got %s (%v), want %s", settled.Status, settled.Error, c.status)
 				}
 				if !bytes.Contains(stored, []byte(secrets.Mark)) {
 					t.Errorf("nothing was redacted: %.300s", stored)
 				}
-				for _, s := range spelt(planted) {
+				for _, s := range spelt(secret) {
 					if bytes.Contains(stored, []byte(s)) || bytes.Contains(logged, []byte(s)) {
 						t.Errorf("%q is stored (%t) or logged (%t)", s, bytes.Contains(stored, []byte(s)), bytes.Contains(logged, []byte(s)))
 					}

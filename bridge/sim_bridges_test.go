@@ -192,7 +192,7 @@ func (d *simDelivery) send(text string, arrive func()) {
 	if d.epoch != d.b.joins {
 		return
 	}
-	d.b.sim.mail = append(d.b.sim.mail, &letter{from: d.b.proc, key: text, text: text, arrive: arrive})
+	d.b.sim.mail = append(d.b.sim.mail, &posted{from: d.b.proc, key: text, text: text, arrive: arrive})
 }
 
 var errTool = errors.New("the tool says no")

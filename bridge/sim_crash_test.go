@@ -15,7 +15,7 @@ const crashEnv = "REFOLD_SIM_CRASH"
 func TestACrashNamesItsSeed(t *testing.T) {
 	t.Parallel()
 	crashes := map[string]func(){
-		"panic":    func() { blocked(func() { panic("planted") }) },
+		"panic":    func() { blocked(func() { panic("injected") }) },
 		"deadlock": func() { blocked(func() { select {} }) },
 	}
 	if crash := crashes[os.Getenv(crashEnv)]; crash != nil {

@@ -2,7 +2,7 @@
 
 package bridge
 
-// Faults are planted in hosts and bridges one after another, and the simulation
+// Faults are injected in hosts and bridges one after another, and the simulation
 // is to find them.
 
 import (
@@ -38,7 +38,7 @@ func TestFaultsAreFound(t *testing.T) {
 		if len(only) > 0 && !slices.Contains(only, string(f)) {
 			continue
 		}
-		fault.Plant(f)
+		fault.Inject(f)
 		failed, _ := playSeeds(t, 0, seeds)
 		if failed == nil {
 			test, known := elsewhere[f]
@@ -50,5 +50,5 @@ func TestFaultsAreFound(t *testing.T) {
 		}
 		t.Logf("%-22s found by seed %d: %s", f, failed.seed, failed.broken[0])
 	}
-	fault.Plant("")
+	fault.Inject("")
 }

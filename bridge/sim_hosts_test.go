@@ -22,7 +22,7 @@ type simHost struct {
 	host    *host.StepHost
 	log     *slog.Logger
 	runs    [simLanes]*simRun // nil: it does not run the lane
-	eras    [simLanes]int     // that its lanes have begun
+	epochs  [simLanes]int     // that its lanes have begun
 	wants   []bool
 	heard   map[string]bus.Member
 	leaving time.Time // since it was told to stop; zero: it was not
@@ -200,7 +200,7 @@ func (h *simHost) pullDue() bool {
 			return
 		}
 		text := fmt.Sprintf("%s has done %s, time %d, again in %v", h.name, d.Subject, d.Count, again)
-		h.sim.mail = append(h.sim.mail, &letter{from: h.proc, key: text, text: text, arrive: func() {
+		h.sim.mail = append(h.sim.mail, &posted{from: h.proc, key: text, text: text, arrive: func() {
 			if again > 0 {
 				c.Nak(d.Seq, again)
 			} else {
@@ -214,8 +214,8 @@ func (h *simHost) pullDue() bool {
 // view returns a View, as the host answers for it.
 func (h *simHost) view(ctx context.Context, sid string) ([]byte, error) { return h.host.View(ctx, sid) }
 
-// letter is a message on its way to the server.
-type letter struct {
+// posted is a message on its way to the server.
+type posted struct {
 	from   *proc
 	key    string // orders those that are sent at one moment
 	text   string
@@ -224,12 +224,12 @@ type letter struct {
 	arrive func()
 }
 
-// letters returns where in the mail letters are that can come: those of who is
+// inFlight returns where in the mail messages are that can come: those of who is
 // not cut off.
-func (s *sim) letters() (ready []int) {
+func (s *sim) inFlight() (ready []int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	slices.SortStableFunc(s.mail, func(a, b *letter) int {
+	slices.SortStableFunc(s.mail, func(a, b *posted) int {
 		switch {
 		case a.n != 0 && b.n != 0:
 			return a.n - b.n
@@ -252,7 +252,7 @@ func (s *sim) letters() (ready []int) {
 	return ready
 }
 
-// post delivers a letter, or loses it.
+// post delivers a message, or loses it.
 func (s *sim) post(i int) {
 	s.mu.Lock()
 	l := s.mail[i]

@@ -169,7 +169,7 @@ func (r *simRun) send(keeps bool, text string, arrive func()) {
 	r.sim.mu.Lock()
 	defer r.sim.mu.Unlock()
 	r.sent++
-	r.sim.mail = append(r.sim.mail, &letter{
+	r.sim.mail = append(r.sim.mail, &posted{
 		from: r.proc, key: fmt.Sprintf("%s %d %v %08d", r.name, r.end.number, keeps, r.sent), text: r.name + " " + r.key(text), keeps: keeps, arrive: arrive,
 	})
 }
@@ -221,11 +221,11 @@ func (r *simRun) judge(seq uint64) {
 // whatIs tells events apart that have one sequence after another.
 func whatIs(e session.Event) string { return e.Session + " " + session.LeafOf(e).String() }
 
-// Era takes the beginning of an era.
-func (r *simRun) Era(uint64) {
+// Epoch takes the beginning of an epoch.
+func (r *simRun) Epoch(uint64) {
 	r.sim.mu.Lock()
 	defer r.sim.mu.Unlock()
-	r.queue = append(r.queue, host.Arrival{Era: true})
+	r.queue = append(r.queue, host.Arrival{Epoch: true})
 }
 
 // Deliver takes an event.
@@ -269,9 +269,9 @@ func (r *simRun) step() bool {
 	r.queue = r.queue[n:]
 	text := ""
 	for _, a := range all {
-		if a.Era {
-			r.host.eras[r.end.number]++
-			text += " a new era"
+		if a.Epoch {
+			r.host.epochs[r.end.number]++
+			text += " a new epoch"
 		} else {
 			text += fmt.Sprintf(" %d of %s", a.Event.Seq, a.Event.Session)
 		}

@@ -188,7 +188,7 @@ func (s *sim) work() {
 			s.let(w)
 		}
 		moved := len(waits) > 0
-		for ready := s.letters(); len(ready) > 0; ready = s.letters() {
+		for ready := s.inFlight(); len(ready) > 0; ready = s.inFlight() {
 			s.post(ready[0])
 			moved = true
 		}

@@ -32,7 +32,7 @@ type sim struct {
 	install session.Event
 	hosts   []*simHost
 	bridges []*simBridge
-	mail    []*letter
+	mail    []*posted
 	lives   int
 	mood    mood
 	runs    int
@@ -164,7 +164,7 @@ func (s *sim) next() {
 
 // deliveries are what the server may do for who pulls.
 func (s *sim) deliveries() (all []option) {
-	if ready := s.letters(); len(ready) > 0 {
+	if ready := s.inFlight(); len(ready) > 0 {
 		all = append(all, option{8, func() { s.post(ready[0]) }})
 		if s.faults > 0 {
 			all = append(all, option{1, func() { s.post(ready[s.draw(len(ready))]) }})
@@ -243,7 +243,7 @@ func (s *sim) hearLanes() {
 	}
 	for again := true; again; {
 		again = false
-		for _, i := range s.letters() {
+		for _, i := range s.inFlight() {
 			if s.mail[i].keeps {
 				s.post(i)
 				again = true

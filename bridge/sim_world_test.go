@@ -271,8 +271,8 @@ func (w simWorld) EventAt(ctx context.Context, seq uint64) (e session.Event, err
 	return e, err
 }
 
-func (w simWorld) Witness(context.Context, string) (bus.Witness, error) {
-	return bus.Witness{}, errors.ErrUnsupported
+func (w simWorld) StoredOutputs(context.Context, string) (bus.StoredOutputs, error) {
+	return bus.StoredOutputs{}, errors.ErrUnsupported
 }
 
 func (w simWorld) GetQuarantine(ctx context.Context, sid string) (body []byte, found bool, err error) {

@@ -74,17 +74,17 @@ func TestStepFailsInRuns(t *testing.T) {
 	}
 }
 
-// witness is a tool that keeps what it was told of the context.
-type witness chan string
+// recorder is a tool that keeps what it was told of the context.
+type recorder chan string
 
-func (w witness) Execute(_ context.Context, call bridge.Call) (bridge.Result, error) {
+func (w recorder) Execute(_ context.Context, call bridge.Call) (bridge.Result, error) {
 	w <- string(call.Context)
 	return bridge.Result{Output: "found"}, nil
 }
 
 func TestStepCarriesOn(t *testing.T) {
 	t.Parallel()
-	seen := make(witness, 1)
+	seen := make(recorder, 1)
 	steps := make(chan bridge.StepRequest, 3)
 	hook := func(_ context.Context, s bridge.StepRequest) (bridge.StepChoice, error) {
 		steps <- s

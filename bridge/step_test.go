@@ -70,7 +70,7 @@ func TestStep(t *testing.T) {
 			},
 			want: "r1t2s failed hook_failed",
 		},
-		{name: "panics as JSON", prepare: choosing(StepChoice{Context: spoilt{}}), want: "r1t2s failed hook_failed"},
+		{name: "panics as JSON", prepare: choosing(StepChoice{Context: unencodable{}}), want: "r1t2s failed hook_failed"},
 		{name: "runs too long", prepare: untilOver, want: "r1t2s failed deadline_exceeded"},
 		{name: "is withdrawn", prepare: untilOver, cancel: true, want: "r1t2s failed cancelled"},
 		{name: "comes too late", prepare: choosing(StepChoice{}), late: true, want: "r1t2s failed deadline_exceeded"},
@@ -90,10 +90,10 @@ func TestStep(t *testing.T) {
 	}
 }
 
-// spoilt can't be encoded.
-type spoilt struct{}
+// unencodable can't be encoded.
+type unencodable struct{}
 
-func (spoilt) MarshalJSON() ([]byte, error) { panic("spoilt") }
+func (unencodable) MarshalJSON() ([]byte, error) { panic("unencodable") }
 
 func (c hookCase) run(t *testing.T) {
 	w, q := newWorld(), newQueue()

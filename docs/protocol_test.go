@@ -7,7 +7,7 @@
 // How: protocol_struct_test.go and protocol_limits_test.go hold schemas against
 // Go's structs and constants, protocol_fold_test.go, protocol_fields_test.go and
 // protocol_malformed_test.go against the fold: what every scenario file says and
-// asks for, messages with all their fields, and thousands of spoilt ones, which
+// asks for, messages with all their fields, and thousands of malformed ones, which
 // both must refuse. protocol_wire_test.go runs a session-actor and a bridge and
 // looks at every message that passes. protocol_text_test.go reads the text;
 // protocol_runs_test.go, protocol_when_test.go and protocol_approval_test.go

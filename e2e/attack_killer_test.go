@@ -2,7 +2,7 @@
 
 package e2e_test
 
-// An event that kills the session-actor: what nobody thought of is planted, in a
+// An event that kills the session-actor: what nobody thought of is injected, in a
 // build of its own (go build -overlay), and the address space is limited.
 
 import (
@@ -23,11 +23,11 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// deadly is what an event says whose fold allocates without end in the planted
+// deadly is what an event says whose fold allocates without end in the injected
 // build.
 const deadly = "kill whoever folds this"
 
-// killerSource is compiled into package host of the planted build.
+// killerSource is compiled into package host of the injected build.
 const killerSource = `package host
 
 import (
@@ -38,7 +38,7 @@ import (
 
 var held [][]byte
 
-func plantedEvolve(s *session.State, e session.Event) ([]session.Notice, error) {
+func deadlyEvolve(s *session.State, e session.Event) ([]session.Notice, error) {
 	for bytes.Contains(e.Payload, []byte("` + deadly + `")) {
 		held = append(held, make([]byte, 64<<20))
 	}
@@ -59,18 +59,18 @@ func plantKiller(t *testing.T) (name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	planted := bytes.Replace(source, []byte("evolve: (*session.State).Evolve"), []byte("evolve: plantedEvolve"), 1)
-	if bytes.Equal(source, planted) {
+	injected := bytes.Replace(source, []byte("evolve: (*session.State).Evolve"), []byte("evolve: deadlyEvolve"), 1)
+	if bytes.Equal(source, injected) {
 		t.Fatalf("%s does not set the fold any more: plant the killer elsewhere", read)
 	}
 	overlay := jsonText(t, object{"Replace": object{
-		read: writeFile(t, "host.go", string(planted)),
-		filepath.Join(filepath.Dir(read), "killer_planted.go"): writeFile(t, "killer.go", killerSource),
+		read: writeFile(t, "host.go", string(injected)),
+		filepath.Join(filepath.Dir(read), "killer_injected.go"): writeFile(t, "killer.go", killerSource),
 	}})
 	binary := filepath.Join(t.TempDir(), "session-actor")
 	build := exec.Command("go", "build", "-overlay", writeFile(t, "overlay.json", overlay), "-o", binary, "../cmd/session-actor")
 	if said, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build with a planted killer: %v\n%s", err, said)
+		t.Fatalf("build with an injected killer: %v\n%s", err, said)
 	}
 	name = "session-actor-" + filepath.Base(t.Name())
 	script := fmt.Sprintf("#!/bin/sh\nulimit -v %d && exec %s \"$@\"\n", addressSpace, binary)

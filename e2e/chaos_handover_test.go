@@ -13,7 +13,7 @@ import (
 // takes here is printed; `refold bench handover` measures it.
 const handoverMost = 30 * time.Second
 
-// `refold bench handover` tells of each session-actor that it struck how long
+// `refold bench handover` tells of each session-actor that it killed how long
 // nothing was said of its lanes.
 func TestBenchHandover(t *testing.T) {
 	t.Parallel()

@@ -2,8 +2,8 @@ package e2e_test
 
 // Messages of the built-in demo, before and after: who sends it is killed there
 // and started again, and what is left at the end is what is left without. All of
-// them are tried here; of the other ways to strike (both daemons, the server, two
-// strikes, processes that are told to end) a sample is, and everything by night.
+// them are tried here; of the other ways to kill (both daemons, the server, two
+// kills, processes that are told to end) a sample is, and everything by night.
 // `refold chaos` finds the points by running; one that is not come by when it is
 // tried in two trials is told, and of the other ways few may be.
 
@@ -21,7 +21,7 @@ const chaosWithin = 8 * time.Minute
 
 var (
 	chaosSummary = regexp.MustCompile(`killed at (\d+) of (\d+) points in \d+ s: (\d+) wrong, (\d+) not come by.*`)
-	chaosShare   = regexp.MustCompile(`tried (\d+) trials; of (\d+) strikes there are.*`)
+	chaosShare   = regexp.MustCompile(`tried (\d+) trials; of (\d+) kills there are.*`)
 )
 
 // chaosRun is a `refold chaos`, and what it has to have done.
@@ -36,28 +36,28 @@ type chaosRun struct {
 // TestKilledAtEachMessage kills the sender before and after a twelfth of the messages
 // of the demo and of its cancelled conversation. make nightly-demo tries all of
 // them, which takes five minutes. Messages that a daemon sends because it starts
-// share trials; each other message has a trial of its own. TestStruckOtherwise
+// share trials; each other message has a trial of its own. TestKilledOtherwise
 // tries a sample of the conversation that adopts a workspace.
 func TestKilledAtEachMessage(t *testing.T) {
 	t.Parallel()
 	args := []string{"--conversation", "demo", "--conversation", "cancelled", "--together", "--missed-max", "0", "--part", "1/12"}
-	struck, tried, of := strikes(t, chaosRun{"the sender", args, 25, 350, []string{"bridge", "session-actor"}})
-	if struck != tried {
-		t.Errorf("struck at %d of %d points that were tried, of %d, want all", struck, tried, of)
+	killed, tried, of := kills(t, chaosRun{"the sender", args, 25, 350, []string{"bridge", "session-actor"}})
+	if killed != tried {
+		t.Errorf("killed at %d of %d points that were tried, of %d, want all", killed, tried, of)
 	}
 }
 
-// TestStruckDensely tries an eighteenth of the demo's trials that strike at many
+// TestKilledDensely tries an eighteenth of the demo's trials that kill at many
 // points each: those are come by, and the end is what it must be.
-func TestStruckDensely(t *testing.T) {
+func TestKilledDensely(t *testing.T) {
 	t.Parallel()
-	strikes(t, chaosRun{"many in a trial", []string{"--dense", "--conversation", "demo", "--part", "1/18"}, 10, 200, []string{"bridge", "session-actor"}})
+	kills(t, chaosRun{"many in a trial", []string{"--dense", "--conversation", "demo", "--part", "1/18"}, 10, 200, []string{"bridge", "session-actor"}})
 }
 
-// TestStruckOtherwise tries so many of the other strikes that there are, of each
+// TestKilledOtherwise tries so many of the other kills that there are, of each
 // kind one first. A second kill is often too late for its message on a busy
 // machine, so that more of those points may be missed.
-func TestStruckOtherwise(t *testing.T) {
+func TestKilledOtherwise(t *testing.T) {
 	t.Parallel()
 	for _, c := range []chaosRun{
 		{"both daemons, the server", []string{"--brief", "--kill", "both,server", "--points", "3"}, 6, 700, []string{"both", "nats-server"}},
@@ -70,14 +70,14 @@ func TestStruckOtherwise(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			strikes(t, c)
+			kills(t, c)
 		})
 	}
 }
 
-// strikes runs it, and returns how many points it struck at, how many it tried,
+// kills runs it, and returns how many points it killed at, how many it tried,
 // and how many there are.
-func strikes(t *testing.T, c chaosRun) (struck, tried, of int) {
+func kills(t *testing.T, c chaosRun) (killed, tried, of int) {
 	t.Helper()
 	args := append([]string{"chaos", "--parallel", "6", "--quiet"}, c.args...)
 	out, errOut, status := run(t, chaosWithin, nil, "refold", args...)
@@ -90,19 +90,19 @@ func strikes(t *testing.T, c chaosRun) (struck, tried, of int) {
 	if err != nil || tried < c.tried {
 		t.Errorf("%s: tried %s points, want %d at least", c.name, found[2], c.tried)
 	}
-	if struck, err = strconv.Atoi(found[1]); err != nil {
-		t.Errorf("%s: struck at %s points: %v", c.name, found[1], err)
+	if killed, err = strconv.Atoi(found[1]); err != nil {
+		t.Errorf("%s: killed at %s points: %v", c.name, found[1], err)
 	}
 	if of, err = strconv.Atoi(share[2]); err != nil || of < c.of {
-		t.Errorf("%s: there are %s strikes, want %d at least", c.name, share[2], c.of)
+		t.Errorf("%s: there are %s kills, want %d at least", c.name, share[2], c.of)
 	}
 	for _, way := range c.ways {
-		if !regexp.MustCompile(`(?m)^struck: (.*, )?` + way + ` [1-9]`).MatchString(out) {
+		if !regexp.MustCompile(`(?m)^killed: (.*, )?` + way + ` [1-9]`).MatchString(out) {
 			t.Errorf("%s: nothing was done to %s:\n%s", c.name, way, tail(out, 2000))
 		}
 	}
 	t.Logf("%s: %s; %s", c.name, found[0], share[0])
-	return struck, tried, of
+	return killed, tried, of
 }
 
 // The points are found by running: all kinds of messages that daemons send are

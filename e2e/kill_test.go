@@ -79,13 +79,13 @@ func killAt(t *testing.T, victim string, p point) {
 	nc := connect(t, srv.url)
 
 	var once sync.Once
-	struck := make(chan struct{})
+	killed := make(chan struct{})
 	seen := 0
 	_, err := nc.Subscribe(p.subject, func(*nats.Msg) {
 		if seen++; seen == p.n {
 			once.Do(func() {
-				strike(victim, srv, actor, bridge)
-				close(struck)
+				killAndStart(victim, srv, actor, bridge)
+				close(killed)
 			})
 		}
 	})
@@ -103,7 +103,7 @@ func killAt(t *testing.T, victim string, p point) {
 		publish(t, nc, "refold.in."+killSession, payload)
 	}
 	select {
-	case <-struck:
+	case <-killed:
 	case <-time.After(endWithin):
 		t.Fatalf("the point was never reached: message %d on %s", p.n, p.subject)
 	}
@@ -113,8 +113,8 @@ func killAt(t *testing.T, victim string, p point) {
 	t.Logf("run %d ended %s %s", view.Last.Number, view.Last.Lifecycle, view.Last.Code)
 }
 
-// strike kills the victim and starts it again.
-func strike(victim string, srv *natsProcess, actor, bridge *daemon) {
+// killAndStart kills the victim and starts it again.
+func killAndStart(victim string, srv *natsProcess, actor, bridge *daemon) {
 	switch victim {
 	case "nats":
 		srv.kill()

@@ -273,13 +273,13 @@ func TestHandover(t *testing.T) {
 			lanes, _ := shareOf(f.actor)
 			f.more(40)
 			f.silences(nil)
-			struck := time.Now()
+			ended := time.Now()
 			if killed {
 				f.actor.kill()
 			} else if err := f.actor.drain(time.Minute); err != nil {
 				t.Errorf("session-actor after SIGTERM: %v", err)
 			}
-			takesOver(t, what+": the other has its lanes", heir, lanes, struck)
+			takesOver(t, what+": the other has its lanes", heir, lanes, ended)
 			shared(t, heir)
 			f.more(40)
 			of, others := f.silences(lanes)

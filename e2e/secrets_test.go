@@ -1,6 +1,6 @@
 package e2e_test
 
-// A secret is planted wherever a bridge may read one from, and the tools of a pack
+// A secret is put wherever a bridge may read one from, and the tools of a pack
 // repeat it in every encoding and with every outcome. Then all messages of all
 // streams, all blobs, what the daemons print and what commands print are searched.
 
@@ -25,8 +25,8 @@ import (
 	"github.com/refold/refold/bridge"
 )
 
-// plantedIn are the secrets, by the place where each is.
-var plantedIn = map[string]string{
+// secretIn are the secrets, by the place where each is.
+var secretIn = map[string]string{
 	"FILE":       `file+"val/ue?é<1>`,
 	"DIR":        `dir+"val/ue?é<2>`,
 	"SPACE_FILE": `space-file+"val/ue?é<3>`,
@@ -51,14 +51,14 @@ func spelt(value string) []string {
 // leaky returns the tools of a pack. Each repeats all secrets that it is given, and
 // ends in its own way.
 func leaky() bridge.Pack {
-	needs := make([]string, 0, len(plantedIn))
-	for name := range plantedIn {
+	needs := make([]string, 0, len(secretIn))
+	for name := range secretIn {
 		needs = append(needs, "secret:"+name)
 	}
 	said := func(ctx context.Context) string {
 		call, _ := bridge.CallOf(ctx)
 		var all []string
-		for name := range plantedIn {
+		for name := range secretIn {
 			value, ok := call.Secret(name)
 			if !ok {
 				panic("secret " + name + " is not given")
@@ -102,22 +102,22 @@ func plant(t *testing.T, spacesYAML string) (args, env []string, options bridge.
 		}
 		return file
 	}
-	file, program := write("file", plantedIn["FILE"]), write("program", plantedIn["PROGRAM"])
-	tree := filepath.Dir(write("tree/DIR", plantedIn["DIR"]))
-	write("space", plantedIn["SPACE_FILE"])
-	catalog := write("catalog.json", `[{"id": "CATALOG", "label": "A key", "env": "PLANTED_CATALOG", "docs_url": "https://keys.example"}]`)
+	file, program := write("file", secretIn["FILE"]), write("program", secretIn["PROGRAM"])
+	tree := filepath.Dir(write("tree/DIR", secretIn["DIR"]))
+	write("space", secretIn["SPACE_FILE"])
+	catalog := write("catalog.json", `[{"id": "CATALOG", "label": "A key", "env": "SECRET_OF_CATALOG", "docs_url": "https://keys.example"}]`)
 	config := write("spaces.yaml", spacesYAML)
 	args = []string{"--spaces", config, "--secret", "FILE=" + file, "--secret", "PROGRAM=" + program, "--secrets", tree, "--secrets-catalog", catalog, "--log-level", "debug"}
-	env = []string{"PLANTED_SPACE=" + plantedIn["SPACE_ENV"], "PLANTED_CATALOG=" + plantedIn["CATALOG"], "CATALOG=never-read-from-here"}
+	env = []string{"SECRET_OF_SPACE=" + secretIn["SPACE_ENV"], "SECRET_OF_CATALOG=" + secretIn["CATALOG"], "CATALOG=never-read-from-here"}
 	options = bridge.Options{
 		Secrets: []bridge.Secrets{
 			bridge.SecretFile("FILE", file), bridge.SecretFiles(tree), bridge.SecretFile("SPACE_FILE", filepath.Join(dir, "space")),
-			bridge.Secret("SPACE_ENV", func() (string, error) { return plantedIn["SPACE_ENV"], nil }),
-			bridge.Secret("PROGRAM", func() (string, error) { return plantedIn["PROGRAM"], nil }),
+			bridge.Secret("SPACE_ENV", func() (string, error) { return secretIn["SPACE_ENV"], nil }),
+			bridge.Secret("PROGRAM", func() (string, error) { return secretIn["PROGRAM"], nil }),
 		},
 		SecretsCatalogs: []string{catalog},
 		LookupEnv: func(name string) (string, bool) {
-			return map[string]string{"PLANTED_CATALOG": plantedIn["CATALOG"]}[name], name == "PLANTED_CATALOG"
+			return map[string]string{"SECRET_OF_CATALOG": secretIn["CATALOG"]}[name], name == "SECRET_OF_CATALOG"
 		},
 	}
 	return args, env, options
@@ -142,7 +142,7 @@ func TestNoSecretIsStoredOrPrinted(t *testing.T) {
 		"agent.workspace.json": `{"v": 1, "kind": "pack", "name": "shop", "version": "1.0.0", "bindings": "b.json"}`,
 		"b.json":               `{"tools": [], "needs": ` + string(needs) + `}`,
 	})
-	args, env, options := plant(t, "targets: {files: {spaces: {shop: {dir: "+module+", secrets: {SPACE_FILE: {file: space}, SPACE_ENV: {env: PLANTED_SPACE}}}}}}\n")
+	args, env, options := plant(t, "targets: {files: {spaces: {shop: {dir: "+module+", secrets: {SPACE_FILE: {file: space}, SPACE_ENV: {env: SECRET_OF_SPACE}}}}}}\n")
 	reader := startDaemonWith(t, env, "bridge", append(args, "--nats", s.url)...)
 	var logged output
 	options.URL, options.Provision, options.Logger = s.url, true, slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -178,7 +178,7 @@ turns:
 	marked := 0
 	for place, content := range found {
 		marked += bytes.Count(content, []byte("*****"))
-		for name, value := range plantedIn {
+		for name, value := range secretIn {
 			for _, text := range spelt(value) {
 				if bytes.Contains(content, []byte(text)) {
 					t.Errorf("%s: holds the secret %s as %q", place, name, text)
@@ -186,7 +186,7 @@ turns:
 			}
 		}
 	}
-	if marked < 6*len(plantedIn) {
+	if marked < 6*len(secretIn) {
 		t.Errorf("%d values were redacted: the tools did not say them", marked)
 	}
 }

@@ -78,7 +78,7 @@ func drawStepFacts(t *rapid.T) planner.StepFacts {
 		}
 		f.Context = context
 	}
-	if rapid.IntRange(0, 9).Draw(t, "spoilt") == 0 {
+	if rapid.IntRange(0, 9).Draw(t, "malformed") == 0 {
 		f.Context = rapid.SliceOfN(rapid.Byte(), 0, 8).Draw(t, "bytes")
 	}
 	return f

@@ -13,7 +13,7 @@ import (
 func TestQuickArgumentsAreReadAsSpelled(t *testing.T) {
 	t.Parallel()
 	// Pieces of JSON in any order are mostly none; a text that begins well is
-	// spoilt a little.
+	// malformed a little.
 	pieces := []string{
 		`{`, `}`, `[`, `]`, `,`, `:`, `"a":`, `"b":`, `"a"`, `"é"`, `"\n"`, "\"\xff\"", "\"\x01\"", `"`, ` `, "\n", `0`, `-0`, `-`, `01`, `7`, `-12`, `1.5`, `1e3`,
 		`123456789012345`, `1234567890123456789`, `true`, `false`, `null`, `nul`, `{}`, `[]`, `{"x":{"y":[1,"z"]}}`, "\x00",

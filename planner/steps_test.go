@@ -238,8 +238,8 @@ func TestWhensAreBounded(t *testing.T) {
 	}
 }
 
-// TestSpoiltContext: a context that is not a canonical object counts as {}.
-func TestSpoiltContext(t *testing.T) {
+// TestMalformedContext: a context that is not a canonical object counts as {}.
+func TestMalformedContext(t *testing.T) {
 	t.Parallel()
 	steps, bad := planner.CompileSteps(stepRegistry(t), []planner.StepRule{{When: `has(context.a)`}, {When: `!("a" in context)`}})
 	if bad != nil {

@@ -2,7 +2,7 @@ package session
 
 // What writes and reads itself, instead of being walked by codec, is compared
 // with a type of the same fields that does not: same bytes, same values, same
-// refusals, for values that were drawn and for bytes that were spoilt.
+// refusals, for values that were drawn and for bytes that were malformed.
 
 import (
 	"bytes"

@@ -2,7 +2,7 @@ package session
 
 // Requests that are read in one pass, envelope and body, against the same ones
 // decoded step by step: for values that were drawn and for bytes that were
-// spoilt.
+// malformed.
 
 import (
 	"bytes"
@@ -95,7 +95,7 @@ func TestUsualRequestsAreScanned(t *testing.T) {
 		}
 		packed, err := codec.FromJSON([]byte(text))
 		if err != nil {
-			continue // it is spoilt
+			continue // it is malformed
 		}
 		e.Payload = packed
 		if got := requestedAsDecoded(t, e); got != want {

@@ -2,7 +2,7 @@ package session
 
 // Settlements that are read in one pass, envelope and body, against the same
 // ones decoded step by step: for values that were drawn and for bytes that were
-// spoilt.
+// malformed.
 
 import (
 	"bytes"

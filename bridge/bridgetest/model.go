@@ -65,14 +65,14 @@ func (ts turns) Generate(_ context.Context, r bridge.Request, delta func(string)
 	return answer, err
 }
 
-// witness is a model that keeps what it is shown, and what it said.
-type witness struct {
+// observedModel is a model that keeps what it is shown, and what it said.
+type observedModel struct {
 	bridge.Model
 	session *Session
 }
 
 // Generate asks the model.
-func (w witness) Generate(ctx context.Context, r bridge.Request, delta func(string)) (bridge.Answer, error) {
+func (w observedModel) Generate(ctx context.Context, r bridge.Request, delta func(string)) (bridge.Answer, error) {
 	answer, err := w.Model.Generate(ctx, r, delta)
 	said := bridge.Message{Role: "assistant", Text: answer.Text, Opaque: answer.Opaque}
 	w.session.mu.Lock()

@@ -52,7 +52,7 @@ func (s *Session) serve(p *process) error {
 	if s.options.Concurrency != 0 {
 		options = append(options, bridge.Concurrency(s.options.Concurrency))
 	}
-	errs := []error{p.bridge.Model(s.provider, witness{s.options.Model, s})}
+	errs := []error{p.bridge.Model(s.provider, observedModel{s.options.Model, s})}
 	byTarget := map[string]*recorder{}
 	for _, f := range s.options.Tools {
 		r := byTarget[f.Target()]

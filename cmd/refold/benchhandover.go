@@ -22,7 +22,7 @@ type benchHandover struct {
 // nothing else to do.
 var handoverMeant = map[bool]time.Duration{true: 200 * time.Millisecond, false: 3 * time.Second}
 
-// Run strikes session-actors, and prints as they hand over.
+// Run kills session-actors, and prints as they hand over.
 func (b benchHandover) Run(ctx context.Context, s streams) (err error) {
 	if err := positive("--rounds and --in-flight", b.Rounds, b.InFlight); err != nil {
 		return err

@@ -14,23 +14,23 @@ import (
 	"github.com/refold/refold/internal/chaos"
 )
 
-// chaosCommand strikes daemons and the NATS server at every message.
+// chaosCommand kills daemons and the NATS server at every message.
 type chaosCommand struct {
 	Model        string        `default:"demo" placeholder:"MODEL" help:"demo, or recorded:FILE (OpenAI chat JSONL, a conversation a line)."`
 	Conversation []string      `placeholder:"ID" help:"Which conversations; all without it. The demo has four: demo, cancelled, workspace and pack."`
-	Kill         []string      `default:"actor,bridge" enum:"actor,bridge,both,server" help:"Who is struck. actor, bridge: each at the messages that it sends; both of them at once, or the NATS server: at all messages. ${enum}."`
+	Kill         []string      `default:"actor,bridge" enum:"actor,bridge,both,server" help:"Who is killed. actor, bridge: each at the messages that it sends; both of them at once, or the NATS server: at all messages. ${enum}."`
 	Signal       []string      `default:"kill" enum:"kill,term" help:"kill: SIGKILL. term: SIGTERM, while the next one starts already. ${enum}."`
-	Twice        int           `placeholder:"N" help:"After each trial, N more of the same, in each of which the sender of a message of what follows the first strike is killed too."`
+	Twice        int           `placeholder:"N" help:"After each trial, N more of the same, in each of which the sender of a message of what follows the first kill is killed too."`
 	Points       int           `placeholder:"N" help:"Try N of each conversation's, of each kind one first; 0: all."`
 	Brief        bool          `help:"Of what a daemon sends because it starts (streams, lanes, descriptors of tools), try one of each kind only."`
-	Together     bool          `help:"Strike at many points of what a daemon sends because it starts in one trial: whoever is struck starts again, and comes by the next."`
-	Dense        bool          `help:"Strike at many points of a conversation in one trial, one after the other; those that it does not come by are tried alone, and each of those of one that comes out wrong."`
+	Together     bool          `help:"Kill at many points of what a daemon sends because it starts in one trial: whoever is killed starts again, and comes by the next."`
+	Dense        bool          `help:"Kill at many points of a conversation in one trial, one after the other; those that it does not come by are tried alone, and each of those of one that comes out wrong."`
 	Part         string        `placeholder:"K/N" help:"Try every Nth, beginning with the Kth, of what is chosen otherwise: N nights try all."`
 	For          time.Duration `placeholder:"TIME" help:"Begin nothing after so long, and tell how many were left."`
 	Skip         int           `placeholder:"N" help:"Leave out the first N: go on where --for ended."`
 	Seed         uint64        `default:"1" help:"Which N points."`
 	Point        []string      `sep:"none" placeholder:"NAME" help:"Try what has these names, as --list and verdicts print them."`
-	List         bool          `help:"Print the names and strike nobody."`
+	List         bool          `help:"Print the names and kill nobody."`
 	Parallel     int           `default:"12" help:"Trials at once; most of a trial is waiting."`
 	Within       time.Duration `default:"3m" help:"For how long one trial may go on."`
 	MissedMax    int           `default:"10" placeholder:"PERCENT" help:"Fail if more than that are not come by in two trials each."`
@@ -39,7 +39,7 @@ type chaosCommand struct {
 	RetrySafe    []string      `placeholder:"PATTERNS" help:"Names of recorded tools that may run twice, as in get_*,search_*."`
 }
 
-// chaosPartCommand is a process that chaosCommand starts and strikes.
+// chaosPartCommand is a process that chaosCommand starts and kills.
 type chaosPartCommand struct {
 	Part      string `required:"" enum:"session-actor,bridge,nats-server"`
 	URL       string
@@ -81,7 +81,7 @@ func (c chaosCommand) validate() error {
 	case len(c.Point) > 0 && c.Points > 0:
 		return &statusError{statusUsage, "chaos: --point names points, --points chooses some"}
 	case c.Dense && (c.Together || c.Twice > 0):
-		return &statusError{statusUsage, "chaos: --dense strikes at many points in a trial, those of --together among them, and a second strike of --twice would be one of them: leave one out"}
+		return &statusError{statusUsage, "chaos: --dense kills at many points in a trial, those of --together among them, and a second kill of --twice would be one of them: leave one out"}
 	}
 	return nil
 }
@@ -212,7 +212,7 @@ func (c chaosCommand) choose(ctx context.Context, s streams, cast *chaos.Cast, o
 			fmt.Fprintln(s.out, course)
 		}
 	case len(courses) > 0 && !c.Quiet:
-		fmt.Fprintf(s.out, "conversation %s: %d points, %d strikes at them, %d trials to try, %d at once\n", o.Conversation, len(x.Points()), len(all), len(courses), c.Parallel)
+		fmt.Fprintf(s.out, "conversation %s: %d points, %d kills at them, %d trials to try, %d at once\n", o.Conversation, len(x.Points()), len(all), len(courses), c.Parallel)
 	}
 	return x, courses, nil
 }
@@ -222,7 +222,7 @@ func (c chaosCommand) courses(points []chaos.Point) (all []chaos.Course) {
 	for _, at := range points {
 		for _, signal := range c.Signal {
 			for _, kill := range c.Kill {
-				s := chaos.Strike{At: at, Term: signal == "term"}
+				s := chaos.Kill{At: at, Term: signal == "term"}
 				switch {
 				case kill == "both":
 					s.Whom = chaos.BothDaemons

@@ -157,7 +157,7 @@ func (t *tolls) line() string {
 		ways = append(ways, fmt.Sprintf("%s %d", name, t.ways[name]))
 	}
 	if len(ways) > 0 {
-		line += "\nstruck: " + strings.Join(ways, ", ")
+		line += "\nkilled: " + strings.Join(ways, ", ")
 	}
 	if len(t.missing) > 0 {
 		line += "\nnot come by: " + strings.Join(t.missing[:min(missingTold, len(t.missing))], ", ")
@@ -174,7 +174,7 @@ const missingTold = 20
 
 // share tells how many of how many were tried.
 func (t *tolls) share() string {
-	line := fmt.Sprintf("tried %d trials; of %d strikes there are, %d were chosen", t.trials, t.all, t.chosen)
+	line := fmt.Sprintf("tried %d trials; of %d kills there are, %d were chosen", t.trials, t.all, t.chosen)
 	if t.n > 1 {
 		line += fmt.Sprintf(", and of these every %dth from the %dth", t.n, t.k)
 	}
@@ -194,7 +194,7 @@ func (t *tolls) next() int { return t.skip + max(0, t.mine-t.left-t.stopped) }
 func (t *tolls) verdict(missedMax int) error {
 	switch {
 	case t.wrong > 0:
-		return &statusError{statusFailed, "a strike did harm; repeat one with --point NAME"}
+		return &statusError{statusFailed, "a kill did harm; repeat one with --point NAME"}
 	case t.tried == 0 && t.left == 0:
 		return &statusError{statusFailed, "no point was tried: look at --list, and name one --conversation to try what it does not always come by"}
 	case t.missed*100 > t.tried*missedMax:

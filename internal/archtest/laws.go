@@ -32,6 +32,8 @@ type laws struct {
 	pureMods []pureMod
 	nouns    map[string]string // words that name no package and no type; what to say instead
 	loans    []loan
+	coined   map[string]string // words that name nothing at all, and are in no comment; what the field says
+	gone     []gone
 }
 
 // fence keeps one import behind the directories that need it.
@@ -50,6 +52,9 @@ type pureMod struct {
 	why  string
 }
 
+// gone is the name of a mechanism that was replaced, in the package that had it.
+type gone struct{ dir, name, by string }
+
 // loan is a word that types of one directory may hold all the same.
 type loan struct{ word, dir, why string }
 
@@ -62,7 +67,7 @@ var repository = laws{
 		{"subjects"},
 		{"."},                                   // streams.conf, embedded
 		{"internal/jetmodel", "internal/meter"}, // what the simulation runs on; counters that any package above may raise; both stand on nothing of ours
-		{"internal/fault", "internal/yamlfile", "internal/roles", "internal/secrets"}, // planted in hosts and bridges, to be found by the simulation; what YAML files may cost; who may do what on NATS; where values are found, and kept out of what is stored
+		{"internal/fault", "internal/yamlfile", "internal/roles", "internal/secrets"}, // injected in hosts and bridges, to be found by the simulation; what YAML files may cost; who may do what on NATS; where values are found, and kept out of what is stored
 		{"internal/spaces"}, // folders become manifests
 		{"internal/bus"},
 		{"internal/host", "bridge", "client", "internal/inspector"},
@@ -210,7 +215,22 @@ var repository = laws{
 	loans: []loan{
 		{"command", "cmd/refold", "what is typed after a program's name is called so everywhere"},
 	},
+	coined: map[string]string{
+		"era": "epoch", "letter": "message buffer", "crew": "worker pool", "strike": "kill", "witness": "stored outputs",
+		"condemn": "quarantine", "spoilt": "malformed", "planted": "injected", "lookback": "read again",
+	},
+	gone: []gone{
+		{"internal/host", "sweep", "a schedule of the wake"},
+		{"internal/host", "floor", "a schedule of the wake"},
+		{"internal/host", "unsaved", "a schedule of the wake"},
+		{"internal/bus", "Heads", "a schedule of the wake"},
+		{"internal/bus", "PutWaiting", "a schedule of the wake"},
+		{"bridge", "Timers", "a schedule of the wake"},
+	},
 }
+
+// inProse are coined words that comments may use in their common meaning.
+var inProse = []string{"letter", "lookback"}
 
 // checks are the laws that look at a tree.
 var checks = map[string]func(laws, *tree) []string{
@@ -220,6 +240,7 @@ var checks = map[string]func(laws, *tree) []string{
 	"purity":   laws.checkPurity,
 	"spelling": laws.checkSpelling,
 	"nouns":    laws.checkNouns,
+	"words":    laws.checkWords,
 	"sizes":    laws.checkSizes,
 	"stale":    laws.checkStale,
 }

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// planted is one violation and its clean twin, each a small tree in txtar form.
-var planted = []struct {
+// violations are pairs of a violation and its clean twin, each a small tree in txtar form.
+var violations = []struct {
 	law   string
 	name  string
 	want  string // a part of the one complaint
@@ -192,6 +192,24 @@ var planted = []struct {
 		clean: "-- cmd/refold/r.go --\npackage main\ntype runCommand struct{}\n",
 	},
 	{
+		law: "words", name: "identifier",
+		want:  `client/c.go:2: newEra: "era" is not a word of the field; say epoch`,
+		bad:   "-- client/c.go --\npackage client\nfunc newEra() {}\n",
+		clean: "-- client/c.go --\npackage client\nfunc newEpoch() {}\nfunc generation() {}\n",
+	},
+	{
+		law: "words", name: "comment",
+		want:  `client/c_test.go:2: a comment says "planted"`,
+		bad:   "-- client/c_test.go --\npackage client\n// A planted one.\n",
+		clean: "-- client/c_test.go --\npackage client\n// A name begins with a letter.\n",
+	},
+	{
+		law: "words", name: "what was replaced",
+		want:  `internal/host/h.go:2: sweep was replaced by a schedule of the wake`,
+		bad:   "-- internal/host/h.go --\npackage host\nfunc sweep() {}\n",
+		clean: "-- internal/host/h.go --\npackage host\nfunc sweeps() {}\n",
+	},
+	{
 		law: "sizes", name: "file",
 		want:  `client/c.go: 401 lines; the limit is 400`,
 		bad:   "-- client/c.go --\npackage client\n" + strings.Repeat("\n", 400),
@@ -205,10 +223,10 @@ var planted = []struct {
 	},
 }
 
-func TestPlanted(t *testing.T) {
+func TestLawsFindViolations(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{"stale": true} // TestStale plants those
-	for _, c := range planted {
+	for _, c := range violations {
 		seen[c.law] = true
 		t.Run(c.law+"/"+c.name, func(t *testing.T) {
 			t.Parallel()
@@ -223,7 +241,7 @@ func TestPlanted(t *testing.T) {
 	}
 	for law := range checks {
 		if !seen[law] {
-			t.Errorf("law %s has no planted violation", law)
+			t.Errorf("law %s has no violation as a test case", law)
 		}
 	}
 }

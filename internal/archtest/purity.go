@@ -28,7 +28,7 @@ func (l laws) checkPurity(t *tree) (complaints []string) {
 			complaints = append(complaints, l.pureImports(t, f)...)
 		}
 		info, errs := t.typesOf(p)
-		if _, planted := t.importer.(blank); !planted && len(errs) > 0 {
+		if _, test := t.importer.(blank); !test && len(errs) > 0 {
 			complaints = append(complaints, fmt.Sprintf("%s: doesn't compile: %v", p.dir, errors.Join(errs...)))
 			continue
 		}

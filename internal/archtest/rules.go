@@ -172,6 +172,43 @@ func (l laws) checkNouns(t *tree) (complaints []string) {
 	return complaints
 }
 
+// checkWords: no identifier and no comment, tests included, has a word that was coined
+// where the field has one, and no replaced mechanism comes back under its name.
+func (l laws) checkWords(t *tree) (complaints []string) {
+	for _, p := range t.pkgs {
+		if p.dir == "internal/archtest" {
+			continue // it names them
+		}
+		for _, f := range p.files {
+			ast.Inspect(f.ast, func(n ast.Node) bool {
+				id, ok := n.(*ast.Ident)
+				if !ok {
+					return true
+				}
+				for _, word := range words(id.Name) {
+					if instead, bad := l.coined[word]; bad {
+						complaints = append(complaints, t.at(id, "%s: %q is not a word of the field; say %s", id.Name, word, instead))
+					}
+				}
+				for _, g := range l.gone {
+					if !f.test && g.dir == p.dir && g.name == id.Name {
+						complaints = append(complaints, t.at(id, "%s was replaced by %s", id.Name, g.by))
+					}
+				}
+				return true
+			})
+			for _, comment := range f.ast.Comments {
+				for _, word := range strings.FieldsFunc(strings.ToLower(comment.Text()), func(r rune) bool { return !unicode.IsLetter(r) }) {
+					if instead, bad := l.coined[word]; bad && !slices.Contains(inProse, word) {
+						complaints = append(complaints, t.at(comment, "a comment says %q, which is not a word of the field; say %s", word, instead))
+					}
+				}
+			}
+		}
+	}
+	return complaints
+}
+
 // lent says whether types of dir may hold a word that is not ours.
 func (l laws) lent(word, dir string) bool {
 	return slices.ContainsFunc(l.loans, func(of loan) bool { return of.word == word && of.dir == dir })

@@ -186,7 +186,7 @@ func compiled(t testing.TB, fset *token.FileSet, dirs []string) types.Importer {
 	})
 }
 
-// blank is the importer of planted trees: every package is there and empty.
+// blank is the importer of trees in tests: every package is there and empty.
 type blank struct{}
 
 func (blank) Import(name string) (*types.Package, error) {

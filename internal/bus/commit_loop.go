@@ -20,7 +20,7 @@ type committing struct {
 	inbox   string
 	answers chan *nats.Msg
 	flights flights
-	letter  letter
+	message messageBuffer
 	inAir   int // writes sent and not answered
 
 	settled, settledBytes int // writes that have their outcome since makeRoom
@@ -242,7 +242,7 @@ func (s *committing) sendEach(alone bool, most int) {
 				s.busy[w.order] = true
 			}
 			s.fly(flight{one: w, sent: now}, func(reply string) error {
-				return s.bus.nc.PublishMsg(s.letter.of(w, reply))
+				return s.bus.nc.PublishMsg(s.message.of(w, reply))
 			})
 		}
 	}
@@ -257,14 +257,14 @@ func (s *committing) sendBatch(group []*write) {
 	id := nuid.Next()
 	s.fly(flight{batch: group, sent: time.Now()}, func(reply string) error {
 		for i, w := range group {
-			m := s.letter.of(w, "")
-			s.letter.set(subjects.HeaderBatchID, id)
-			s.letter.set(subjects.HeaderBatchSequence, strconv.Itoa(i+1))
+			m := s.message.of(w, "")
+			s.message.set(subjects.HeaderBatchID, id)
+			s.message.set(subjects.HeaderBatchSequence, strconv.Itoa(i+1))
 			if i == 0 || i == len(group)-1 {
 				m.Reply = reply
 			}
 			if i == len(group)-1 {
-				s.letter.set(subjects.HeaderBatchCommit, "1")
+				s.message.set(subjects.HeaderBatchCommit, "1")
 			}
 			if err := s.bus.nc.PublishMsg(m); err != nil {
 				return err
@@ -292,7 +292,7 @@ func (s *committing) settle(w *write) {
 	if w.of.left--; w.of.left == 0 {
 		s.mu.Lock()
 		s.giveRoom() // the caller may look for some at once
-		first := s.strike(w.of, nil)
+		first := s.resolve(w.of, nil)
 		s.mu.Unlock()
 		if first {
 			close(w.of.done)

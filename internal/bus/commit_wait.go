@@ -58,7 +58,7 @@ func (c *committer) leave(ended <-chan struct{}) {
 	defer c.mu.Unlock()
 	delete(c.watched, ended) // it looks after nothing any more; who comes now has a new one
 	for i := len(c.open) - 1; i >= 0; i-- {
-		if of := c.open[i]; of.ctx.Done() == ended && c.strike(of, fmt.Errorf("%w: %w", ErrUnknownOutcome, of.ctx.Err())) {
+		if of := c.open[i]; of.ctx.Done() == ended && c.resolve(of, fmt.Errorf("%w: %w", ErrUnknownOutcome, of.ctx.Err())) {
 			close(of.done)
 		}
 	}
@@ -68,7 +68,7 @@ func (c *committer) leave(ended <-chan struct{}) {
 func (c *committer) leaveAll() {
 	for len(c.open) > 0 {
 		of := c.open[len(c.open)-1]
-		c.strike(of, ErrClosed)
+		c.resolve(of, ErrClosed)
 		close(of.done)
 	}
 	for _, w := range c.watched {
@@ -77,9 +77,9 @@ func (c *committer) leaveAll() {
 	c.watched = nil
 }
 
-// strike notes that a commitment is over; false if it was before. The lock is
-// held, and who struck it closes done.
-func (c *committer) strike(of *commitment, err error) bool {
+// resolve notes that a commitment is over; false if it was before. The lock is
+// held, and who resolved it closes done.
+func (c *committer) resolve(of *commitment, err error) bool {
 	if of.over {
 		return false
 	}

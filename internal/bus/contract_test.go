@@ -54,7 +54,7 @@ var cases = map[string]func(*testing.T, env){
 	"snapshots":                 snapshotsContract,
 	"snapshots, listed":         listSnapshots,
 	"tail":                      tailContract,
-	"witness":                   witnessContract,
+	"outputs":                   storedOutputsContract,
 	"quarantine":                quarantineContract,
 	"lane notes":                noteContract,
 	"blobs":                     blobsContract,

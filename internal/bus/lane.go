@@ -17,10 +17,10 @@ import (
 // LaneOwner is who gets a lane's events. Its methods are called by one
 // goroutine at a time, never after Lane.Run has returned.
 type LaneOwner interface {
-	// Era begins an era: the lane is this process's anew, or was reset. What
+	// Epoch begins an epoch: the lane is this process's anew, or was reset. What
 	// comes next begins at the lane's ack floor again, in order, so every
-	// session in memory is unproven. Acks of earlier eras do nothing any more.
-	Era(era uint64)
+	// session in memory is unproven. Acks of earlier epochs do nothing any more.
+	Epoch(epoch uint64)
 	// Deliver takes the next event of the lane. It may block for as long as
 	// it likes: the lane is kept, and no more than its limits is received.
 	Deliver(d Delivery)
@@ -29,8 +29,8 @@ type LaneOwner interface {
 // Delivery is one event of a lane.
 type Delivery struct {
 	Event        session.Event // its payload is the receiver's to keep
-	Era          uint64
-	ConsumerSeq  uint64 // from 1 in each era, without gaps
+	Epoch        uint64
+	ConsumerSeq  uint64 // from 1 in each epoch, without gaps
 	NumDelivered uint64 // as far as the server remembers; decides nothing
 	Pending      uint64 // events of the lane behind this one
 	TraceParent  string // W3C trace context of whoever published it: a claim, of the right length; empty: none
@@ -43,7 +43,7 @@ type Delivery struct {
 // be called from any goroutine, in any order, and more than once. The server
 // hears of an event when it and all before it are acked; it may hear of it
 // late or never, and then the event is delivered again. After the end of the
-// delivery's era Ack does nothing.
+// delivery's epoch Ack does nothing.
 func (d Delivery) Ack() { d.window.done(d.number) }
 
 // AckLater returns Ack for who keeps nothing else of the delivery.
@@ -68,8 +68,8 @@ type Lane struct {
 	skipped atomic.Uint64
 	owned   atomic.Bool
 	left    atomic.Uint64 // see Left
-	era     uint64        // of the last era; Run's goroutine only
-	last    chan struct{} // closed when the last era's deliveries have ended
+	epoch   uint64        // of the last epoch; Run's goroutine only
+	last    chan struct{} // closed when the last epoch's deliveries have ended
 
 	mu       sync.Mutex
 	running  chan struct{} // closed when Run returns; nil before it
@@ -98,7 +98,7 @@ func (l *Lane) Owned() bool { return l.owned.Load() }
 // Left returns the last event, by its sequence in the stream, that a former owner
 // had been given when it ended without acknowledging everything: it was killed,
 // crashed, or lost the server. It returns 0 if the former owner of this pin handed
-// the lane over. It is known before the first era of a pin begins.
+// the lane over. It is known before the first epoch of a pin begins.
 func (l *Lane) Left() uint64 { return l.left.Load() }
 
 // Stray reports that events of the lane wait and the server has pinned nobody:

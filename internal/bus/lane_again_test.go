@@ -83,7 +83,7 @@ func TestLaneIsMadeAgain(t *testing.T) {
 		sid := sidOn(0, 0)
 		hold := make(chan struct{})
 		h, said := runProvisionedLane(t, nodes[0], servers, 0, func(d bus.Delivery) {
-			if n := number(d); n > 3 && n <= 5 && d.Era == 1 {
+			if n := number(d); n > 3 && n <= 5 && d.Epoch == 1 {
 				<-hold
 				return // never acked
 			}

@@ -53,7 +53,7 @@ func giveAllBack(t *testing.T, takes time.Duration, each ...*givenBack) {
 		each[i].slowReset, each[i].one = servers[i], one
 		l.server = each[i]
 		giving.Go(func() {
-			l.giveBack(t.Context(), &era{lane: l, pin: slowPin, log: l.log, window: newWindow(func(string) {}), deaf: func() {}})
+			l.giveBack(t.Context(), &epoch{lane: l, pin: slowPin, log: l.log, window: newWindow(func(string) {}), deaf: func() {}})
 		})
 	}
 	giving.Wait()

@@ -10,7 +10,7 @@ import (
 
 type ackingOwner struct{ left chan struct{} }
 
-func (ackingOwner) Era(uint64) {}
+func (ackingOwner) Epoch(uint64) {}
 
 func (o ackingOwner) Deliver(d bus.Delivery) {
 	d.Ack()

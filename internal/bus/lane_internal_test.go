@@ -15,8 +15,8 @@ import (
 // What is tested here: what a lane makes of deliveries that a server sends
 // rarely, without one.
 
-// testEra is an era whose acks are noted.
-func testEra(t *testing.T) (e *era, acks *[]string) {
+// testEpoch is an epoch whose acks are noted.
+func testEpoch(t *testing.T) (e *epoch, acks *[]string) {
 	t.Helper()
 	names, err := subjects.New("")
 	if err != nil {
@@ -26,14 +26,14 @@ func testEra(t *testing.T) (e *era, acks *[]string) {
 	acks = new([]string)
 	l := b.Lane(0)
 	l.ttl = time.Minute
-	return &era{
+	return &epoch{
 		lane: l, number: 1, next: 1, inbox: "inbox", queue: make(chan Delivery, windowEventsMax), log: b.log,
 		window: newWindow(func(reply string) { *acks = append(*acks, reply) }),
 	}, acks
 }
 
 // checkLater checks two lives of a pin from now on, and just before.
-func checkLater(e *era) eraEnd {
+func checkLater(e *epoch) epochEnd {
 	later := time.Now().Add(2 * e.lane.ttl)
 	e.checked = later.Add(-e.lane.ttl / ttlPartTick)
 	return e.check(later)
@@ -47,7 +47,7 @@ func delivery(seq, consumerSeq uint64) *nats.Msg {
 	}
 }
 
-func TestEraReceives(t *testing.T) {
+func TestEpochReceives(t *testing.T) {
 	t.Parallel()
 	sid := "s"
 	for i := 0; subjects.Partition(sid) != 0; i++ {
@@ -57,21 +57,21 @@ func TestEraReceives(t *testing.T) {
 		name  string
 		msgs  [][2]uint64 // stream sequence, consumer sequence
 		acked int         // how many are acked before the last comes
-		end   eraEnd
+		end   epochEnd
 		taken []uint64
 	}{
-		{"in order", [][2]uint64{{6, 1}, {9, 2}}, 0, eraRuns, []uint64{6, 9}},
-		{"does not begin at 1", [][2]uint64{{6, 2}}, 0, eraReset, nil},
-		{"a gap", [][2]uint64{{6, 1}, {9, 3}}, 0, eraReset, []uint64{6}},
-		{"begins again", [][2]uint64{{6, 1}, {7, 2}, {6, 1}}, 0, eraReset, []uint64{6, 7}},
-		{"held, again", [][2]uint64{{6, 1}, {9, 2}, {6, 3}, {9, 4}}, 0, eraRuns, []uint64{6, 9}},
-		{"acked, again", [][2]uint64{{6, 1}, {9, 2}, {6, 3}}, 1, eraReset, []uint64{6, 9}},
-		{"held behind an acked one, again", [][2]uint64{{6, 1}, {9, 2}, {9, 3}}, 1, eraRuns, []uint64{6, 9}},
+		{"in order", [][2]uint64{{6, 1}, {9, 2}}, 0, epochRuns, []uint64{6, 9}},
+		{"does not begin at 1", [][2]uint64{{6, 2}}, 0, epochReset, nil},
+		{"a gap", [][2]uint64{{6, 1}, {9, 3}}, 0, epochReset, []uint64{6}},
+		{"begins again", [][2]uint64{{6, 1}, {7, 2}, {6, 1}}, 0, epochReset, []uint64{6, 7}},
+		{"held, again", [][2]uint64{{6, 1}, {9, 2}, {6, 3}, {9, 4}}, 0, epochRuns, []uint64{6, 9}},
+		{"acked, again", [][2]uint64{{6, 1}, {9, 2}, {6, 3}}, 1, epochReset, []uint64{6, 9}},
+		{"held behind an acked one, again", [][2]uint64{{6, 1}, {9, 2}, {9, 3}}, 1, epochRuns, []uint64{6, 9}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			e, _ := testEra(t)
-			end := eraRuns
+			e, _ := testEpoch(t)
+			end := epochRuns
 			var taken []Delivery
 			for i, m := range test.msgs {
 				if i == len(test.msgs)-1 {
@@ -102,57 +102,57 @@ func TestEraReceives(t *testing.T) {
 
 // The server counts other deliveries than we got: for a moment that is its
 // quorum, for longer it is a loss.
-func TestEraHearsOfLosses(t *testing.T) {
+func TestEpochHearsOfLosses(t *testing.T) {
 	t.Parallel()
 	heartbeat := func(last uint64) *nats.Msg {
 		return &nats.Msg{Subject: "inbox.1", Header: nats.Header{
 			subjects.HeaderStatus: {statusHeartbeat}, headerLastConsumer: {fmt.Sprint(last)},
 		}}
 	}
-	e, _ := testEra(t)
-	later := func() eraEnd { return checkLater(e) }
+	e, _ := testEpoch(t)
+	later := func() epochEnd { return checkLater(e) }
 	e.receive(delivery(6, 1))
 	e.receive(heartbeat(1))
-	if got := later(); got != eraRuns {
+	if got := later(); got != epochRuns {
 		t.Errorf("the same count: got %q, want none", got)
 	}
 	e.receive(heartbeat(2))
-	if got := e.check(time.Now()); got != eraRuns {
+	if got := e.check(time.Now()); got != epochRuns {
 		t.Errorf("another count, just now: got %q, want none", got)
 	}
 	e.receive(delivery(7, 2))
-	if got := later(); got != eraRuns {
+	if got := later(); got != epochRuns {
 		t.Errorf("what it counted has come: got %q, want none", got)
 	}
 	e.receive(heartbeat(3))
-	if got := later(); got != eraReset {
-		t.Errorf("another count, for long: got %q, want %q", got, eraReset)
+	if got := later(); got != epochReset {
+		t.Errorf("another count, for long: got %q, want %q", got, epochReset)
 	}
 }
 
 // What the server refuses it refuses to one who is not the owner any more.
-func TestEraHearsOfItsEnd(t *testing.T) {
+func TestEpochHearsOfItsEnd(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		request    uint64 // 2 is to fill the window, 3 keeps the pin
 		code, text string
-		want       eraEnd
+		want       epochEnd
 		open       bool // the request that fills the window is open still
 	}{
-		{2, "408", "Request Timeout", eraRuns, false},
-		{3, "408", "Request Timeout", eraRuns, true},
-		{2, "409", "Message Size Exceeds MaxBytes", eraRuns, false},
-		{2, "409", "Batch Completed", eraRuns, false},
-		{2, "409", "Leadership Change", eraLost, false},
-		{2, "409", "Consumer Deleted", eraLost, false},
-		{2, "503", "", eraLost, false},
-		{1, "409", "Leadership Change", eraRuns, true},
-		{2, "423", "Nats-Wrong-Pin-Id", eraLost, true},
-		{3, "423", "Nats-Pin-Id mismatch", eraLost, true},
+		{2, "408", "Request Timeout", epochRuns, false},
+		{3, "408", "Request Timeout", epochRuns, true},
+		{2, "409", "Message Size Exceeds MaxBytes", epochRuns, false},
+		{2, "409", "Batch Completed", epochRuns, false},
+		{2, "409", "Leadership Change", epochLost, false},
+		{2, "409", "Consumer Deleted", epochLost, false},
+		{2, "503", "", epochLost, false},
+		{1, "409", "Leadership Change", epochRuns, true},
+		{2, "423", "Nats-Wrong-Pin-Id", epochLost, true},
+		{3, "423", "Nats-Pin-Id mismatch", epochLost, true},
 	} {
 		t.Run(fmt.Sprint(test.request, test.code, test.text), func(t *testing.T) {
 			t.Parallel()
-			e, _ := testEra(t)
+			e, _ := testEpoch(t)
 			e.request, e.filling, e.asked = 3, 2, 10
 			got := e.receive(&nats.Msg{Subject: replySubject("inbox", test.request), Header: nats.Header{
 				subjects.HeaderStatus: {test.code}, subjects.HeaderDescription: {test.text},
@@ -168,73 +168,73 @@ func TestEraHearsOfItsEnd(t *testing.T) {
 }
 
 // A request that nobody answers is lost, and the server would wait with us.
-func TestEraMissesAnAnswer(t *testing.T) {
+func TestEpochMissesAnAnswer(t *testing.T) {
 	t.Parallel()
-	e, _ := testEra(t)
+	e, _ := testEpoch(t)
 	e.request, e.filling, e.asked, e.filled = 1, 1, 10, time.Now()
-	if got := e.check(time.Now()); got != eraRuns {
+	if got := e.check(time.Now()); got != epochRuns {
 		t.Errorf("an open request: got %q, want none", got)
 	}
-	if got := checkLater(e); got != eraReset {
-		t.Errorf("a request without an answer: got %q, want %q", got, eraReset)
+	if got := checkLater(e); got != epochReset {
+		t.Errorf("a request without an answer: got %q, want %q", got, epochReset)
 	}
 	e.receive(&nats.Msg{Subject: "inbox.1", Header: nats.Header{subjects.HeaderStatus: {statusTimeout}}})
-	if got := checkLater(e); got != eraRuns {
+	if got := checkLater(e); got != epochRuns {
 		t.Errorf("an answered request: got %q, want none", got)
 	}
 }
 
 // The server said that events are to come, and none comes.
-func TestEraMissesTheFirst(t *testing.T) {
+func TestEpochMissesTheFirst(t *testing.T) {
 	t.Parallel()
-	e, _ := testEra(t)
+	e, _ := testEpoch(t)
 	e.begun = time.Now()
-	if got := checkLater(e); got != eraRuns {
+	if got := checkLater(e); got != epochRuns {
 		t.Errorf("nothing is to come: got %q, want none", got)
 	}
 	e.waits = true
-	if got := e.check(time.Now()); got != eraRuns {
+	if got := e.check(time.Now()); got != epochRuns {
 		t.Errorf("just begun: got %q, want none", got)
 	}
-	if got := checkLater(e); got != eraReset {
-		t.Errorf("it did not come: got %q, want %q", got, eraReset)
+	if got := checkLater(e); got != epochReset {
+		t.Errorf("it did not come: got %q, want %q", got, epochReset)
 	}
 	e.receive(delivery(6, 1))
-	if got := checkLater(e); got != eraRuns {
+	if got := checkLater(e); got != epochRuns {
 		t.Errorf("it came: got %q, want none", got)
 	}
 }
 
 // A process that stood still concludes nothing from what it did not get: the
 // lane may be another's, and a reset would take from it what it has under way.
-func TestEraStoodStill(t *testing.T) {
+func TestEpochStoodStill(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name string
-		lack func(e *era, now time.Time)
+		lack func(e *epoch, now time.Time)
 	}{
-		{"a request without an answer", func(e *era, now time.Time) { e.request, e.filling, e.asked, e.filled = 1, 1, 10, now }},
-		{"the first event did not come", func(e *era, now time.Time) { e.begun, e.waits = now, true }},
-		{"another count of deliveries", func(e *era, now time.Time) { e.next, e.differs = 2, now }},
+		{"a request without an answer", func(e *epoch, now time.Time) { e.request, e.filling, e.asked, e.filled = 1, 1, 10, now }},
+		{"the first event did not come", func(e *epoch, now time.Time) { e.begun, e.waits = now, true }},
+		{"another count of deliveries", func(e *epoch, now time.Time) { e.next, e.differs = 2, now }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			e, _ := testEra(t)
+			e, _ := testEpoch(t)
 			now := time.Now()
 			test.lack(e, now)
 			e.check(now)
 			now = now.Add(2 * e.lane.ttl)
-			if got := e.check(now); got != eraRuns {
+			if got := e.check(now); got != epochRuns {
 				t.Errorf("first check after it stood still: got %q, want none", got)
 			}
-			var got eraEnd
+			var got epochEnd
 			for range 2 * ttlPartTick {
-				if now = now.Add(e.lane.ttl / ttlPartTick); got == eraRuns {
+				if now = now.Add(e.lane.ttl / ttlPartTick); got == epochRuns {
 					got = e.check(now)
 				}
 			}
-			if got != eraReset {
-				t.Errorf("it still did not come, for the life of a pin: got %q, want %q", got, eraReset)
+			if got != epochReset {
+				t.Errorf("it still did not come, for the life of a pin: got %q, want %q", got, epochReset)
 			}
 		})
 	}
@@ -303,9 +303,9 @@ func (s *otherConnection) ack(reply string) error {
 }
 
 // What one connection delivered is not acked over the next one.
-func TestEraAcksOverItsConnection(t *testing.T) {
+func TestEpochAcksOverItsConnection(t *testing.T) {
 	t.Parallel()
-	e, _ := testEra(t)
+	e, _ := testEpoch(t)
 	server := &otherConnection{}
 	e.lane.server, e.window = server, newWindow(e.ack)
 	for i, seq := range []uint64{6, 9} {

@@ -14,7 +14,7 @@ import (
 
 // What is tested here: several hosts run all lanes under load, and die. An
 // event is handed out only if all earlier ones of its session were acked, or
-// handed out before it in the same era: in order, and with no gap.
+// handed out before it in the same epoch: in order, and with no gap.
 
 const (
 	loadSessions = 40
@@ -63,11 +63,11 @@ func loadSession(i int) string { return fmt.Sprintf("load%d", i) }
 type loadOwner struct {
 	*ledger
 	rand *rand.Rand
-	last map[string]int // of this era, by session
+	last map[string]int // of this epoch, by session
 	held []bus.Delivery
 }
 
-func (o *loadOwner) Era(uint64) { o.last, o.held = make(map[string]int), nil }
+func (o *loadOwner) Epoch(uint64) { o.last, o.held = make(map[string]int), nil }
 
 func (o *loadOwner) Deliver(d bus.Delivery) {
 	sid, n := d.Event.Session, number(d)

@@ -25,15 +25,15 @@ import (
 type owner struct {
 	on func(bus.Delivery) // inside Deliver; may be nil
 
-	mu   sync.Mutex
-	eras []uint64
-	got  []bus.Delivery
+	mu     sync.Mutex
+	epochs []uint64
+	got    []bus.Delivery
 }
 
-func (o *owner) Era(era uint64) {
+func (o *owner) Epoch(epoch uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.eras = append(o.eras, era)
+	o.epochs = append(o.epochs, epoch)
 }
 
 func (o *owner) Deliver(d bus.Delivery) {
@@ -53,20 +53,20 @@ func (o *owner) all() []bus.Delivery {
 	return slices.Clone(o.got)
 }
 
-// texts returns the payloads of the last era that delivered something.
+// texts returns the payloads of the last epoch that delivered something.
 func (o *owner) texts() []string {
 	var texts []string
-	var era uint64
+	var epoch uint64
 	for _, d := range o.all() {
-		if d.Era != era {
-			era, texts = d.Era, nil
+		if d.Epoch != epoch {
+			epoch, texts = d.Epoch, nil
 		}
 		texts = append(texts, string(d.Event.Payload))
 	}
 	return texts
 }
 
-// has reports that the last era delivered exactly these.
+// has reports that the last epoch delivered exactly these.
 func (o *owner) has(want ...string) func() bool {
 	return func() bool { return slices.Equal(o.texts(), want) }
 }
@@ -227,24 +227,24 @@ func numbered(from, to int) []string {
 	return all
 }
 
-// saw reports that an event was delivered, in whatever era.
+// saw reports that an event was delivered, in whatever epoch.
 func (o *owner) saw(text string) bool {
 	return slices.ContainsFunc(o.all(), func(d bus.Delivery) bool { return string(d.Event.Payload) == text })
 }
 
 // inOrder returns what is wrong with the order of an owner's deliveries: in
-// each era consumer sequences count from 1, and texts, which are numbers,
+// each epoch consumer sequences count from 1, and texts, which are numbers,
 // have no gap.
 func inOrder(got []bus.Delivery) error {
 	var before bus.Delivery
 	for _, d := range got {
-		if d.Era != before.Era {
-			before = bus.Delivery{Era: d.Era}
+		if d.Epoch != before.Epoch {
+			before = bus.Delivery{Epoch: d.Epoch}
 		} else if a, b := number(before), number(d); b != a+1 {
-			return fmt.Errorf("era %d: %d came after %d", d.Era, b, a)
+			return fmt.Errorf("epoch %d: %d came after %d", d.Epoch, b, a)
 		}
 		if d.ConsumerSeq <= before.ConsumerSeq {
-			return fmt.Errorf("era %d: consumer sequence %d came after %d", d.Era, d.ConsumerSeq, before.ConsumerSeq)
+			return fmt.Errorf("epoch %d: consumer sequence %d came after %d", d.Epoch, d.ConsumerSeq, before.ConsumerSeq)
 		}
 		before = d
 	}

@@ -58,8 +58,8 @@ func TestLaneDelivers(t *testing.T) {
 		if age := info.TimeStamp.UnixMilli() - d.Event.Time; age < 0 || age > testTime.Milliseconds() {
 			t.Errorf("time %d: want the stream's timestamp in ms, got one %d ms before the server's clock", d.Event.Time, age)
 		}
-		if d.ConsumerSeq != uint64(i+1) || d.Era != 1 {
-			t.Errorf("got consumer sequence %d of era %d, want %d of era 1", d.ConsumerSeq, d.Era, i+1)
+		if d.ConsumerSeq != uint64(i+1) || d.Epoch != 1 {
+			t.Errorf("got consumer sequence %d of epoch %d, want %d of epoch 1", d.ConsumerSeq, d.Epoch, i+1)
 		}
 	}
 	if !h.lane.Owned() || h.lane.Number() != 3 {
@@ -293,7 +293,7 @@ func TestLaneFullWindowKeepsThePin(t *testing.T) {
 	}
 }
 
-// An acked era is over: its acks do nothing, and nothing is lost.
+// An acked epoch is over: its acks do nothing, and nothing is lost.
 func TestLaneServerRestart(t *testing.T) {
 	t.Parallel()
 	l := newLanes(t, ttlShort)

@@ -81,10 +81,10 @@ func (l *Lane) resetInTurn(ctx context.Context, pin string) (pending uint64, err
 	return l.reset(ctx)
 }
 
-// giveBack ends the last era of a run: the acks are made sure of, and the lane
+// giveBack ends the last epoch of a run: the acks are made sure of, and the lane
 // is unpinned, whatever became of what comes before that, and with a time of its
 // own: the next owner resets the lane itself, or waits for as long as a pin lasts.
-func (l *Lane) giveBack(ctx context.Context, e *era) {
+func (l *Lane) giveBack(ctx context.Context, e *epoch) {
 	ctx = context.WithoutCancel(ctx)
 	last := e.window.end()
 	e.deaf()

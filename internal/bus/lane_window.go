@@ -14,7 +14,7 @@ const (
 	windowBytesMax  = 16 << 20
 )
 
-// window holds what one era of a lane received and has not acknowledged, in
+// window holds what one epoch of a lane received and has not acknowledged, in
 // order. Events are done in any order; the server hears of the prefix only,
 // so that what lies below its ack floor is done without exception.
 type window struct {
@@ -52,7 +52,7 @@ func (w *window) add(e heldEvent) uint64 {
 }
 
 // hand says that an event is given to the owner now. False: it must not be,
-// the era has ended or the lane is being handed over.
+// the epoch has ended or the lane is being handed over.
 func (w *window) hand(number uint64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -63,7 +63,7 @@ func (w *window) hand(number uint64) bool {
 	return true
 }
 
-// done acknowledges the prefix that is done now. After the era's end it does
+// done acknowledges the prefix that is done now. After the epoch's end it does
 // nothing: the event comes again, to whoever owns the lane then.
 func (w *window) done(number uint64) {
 	w.mu.Lock()

@@ -94,7 +94,7 @@ func TestLaneOfALogThatLostItsEnd(t *testing.T) {
 			sid := sidOn(0, 0)
 			lost := make(chan bus.Delivery, 64)
 			h := runLane(t, s.node, 0, func(d bus.Delivery) {
-				if d.Era == 1 {
+				if d.Epoch == 1 {
 					lost <- d
 				} else {
 					d.Ack()

@@ -122,7 +122,7 @@ type EffectDelivery struct {
 	done atomic.Bool
 }
 
-// carryOut is a delivery as a crew runs it.
+// carryOut is a delivery as a worker pool runs it.
 type carryOut EffectDelivery
 
 // Run carries an effect out.

@@ -22,11 +22,11 @@ const (
 
 // line is a puller at work.
 type line struct {
-	p     *EffectPuller
-	slots int
-	carry func(*EffectDelivery)
-	lease time.Duration
-	crew  Crew
+	p       *EffectPuller
+	slots   int
+	carry   func(*EffectDelivery)
+	lease   time.Duration
+	workers workerPool
 
 	consumer string
 	inbox    string
@@ -92,7 +92,7 @@ func (l *line) detach() {
 
 // run pulls until ctx ends, or until everything is given back after Drain.
 func (l *line) run(ctx context.Context) {
-	defer l.crew.End()
+	defer l.workers.End()
 	defer l.detach()
 	pulling, cancel := untilDone(ctx, l.p.draining)
 	defer cancel()
@@ -224,7 +224,7 @@ func (l *line) take(m *nats.Msg, at delivered) {
 		d.Nak(0)
 		return
 	}
-	l.crew.Go((*carryOut)(d))
+	l.workers.Go((*carryOut)(d))
 }
 
 // ended notes that an effect is no longer held, and wakes the line if it wants to

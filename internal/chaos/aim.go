@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// aim counts what the processes of a trial send, and says where a strike is due.
+// aim counts what the processes of a trial send, and says where a kill is due.
 type aim struct {
 	namer namer
 	alive func(Part, string) // called when an instance says that it is alive; nil: nobody asks
@@ -18,16 +18,16 @@ type aim struct {
 	distinct map[Point]map[string]bool // by the first of a message: those of its name that differ
 	passed   []Point                   // Before each, in order
 	due      Course                    // what has not been done
-	struck   []hit                     // what has been done
-	held     bool                      // a strike has begun: the next is due once it is done
-	weak     map[Part]bool             // who was struck and has sent nothing new since then
-	since    int                       // of passed: where it was when the last strike was done
+	killed   []hit                     // what has been done
+	held     bool                      // a kill has begun: the next is due once it is done
+	weak     map[Part]bool             // who was killed and has sent nothing new since then
+	since    int                       // of passed: where it was when the last kill was done
 }
 
-// hit is a strike that has begun, and of passed where that was.
+// hit is a kill that has begun, and of passed where that was.
 type hit struct {
-	strike Strike
-	at     int
+	kill Kill
+	at   int
 }
 
 func newAim(n namer, c Course) *aim {
@@ -37,9 +37,9 @@ func newAim(n namer, c Course) *aim {
 	}
 }
 
-// pass counts a message that a process publishes. due: the strike is to be done
+// pass counts a message that a process publishes. due: the kill is to be done
 // there, and the next is not due before done is called.
-func (a *aim) pass(part Part, f *frame) (s Strike, due bool) {
+func (a *aim) pass(part Part, f *frame) (s Kill, due bool) {
 	if !f.published() {
 		return s, false
 	}
@@ -70,7 +70,7 @@ func (a *aim) pass(part Part, f *frame) (s Strike, due bool) {
 		}
 		candidates, n = a.due, nth
 	}
-	i := slices.IndexFunc(candidates, func(s Strike) bool {
+	i := slices.IndexFunc(candidates, func(s Kill) bool {
 		return s.At.Part == part && s.At.What == at.What && s.At.N == n
 	})
 	if i < 0 {
@@ -78,12 +78,12 @@ func (a *aim) pass(part Part, f *frame) (s Strike, due bool) {
 	}
 	s = a.due[i]
 	a.due, a.held = slices.Delete(a.due, i, i+1), true
-	a.struck = append(a.struck, hit{s, len(a.passed)})
+	a.killed = append(a.killed, hit{s, len(a.passed)})
 	return s, true
 }
 
 // nth tells how many messages of a name there were that differ, this one
-// included, and whether it is the first like this: after a strike much is sent
+// included, and whether it is the first like this: after a kill much is sent
 // again, and what comes then has the number that it has without one.
 func (a *aim) nth(first Point, f *frame) (n int, anew bool) {
 	if a.distinct[first] == nil {
@@ -120,33 +120,33 @@ func (a *aim) which(what string, f *frame) string {
 	return what + "." + strconv.Itoa(n)
 }
 
-// left returns the strikes that were not done.
+// left returns the kills that were not done.
 func (a *aim) left() Course {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Clone(a.due)
 }
 
-// done notes that a strike was done: what passes from now on is its recovery.
+// done notes that a kill was done: what passes from now on is its recovery.
 func (a *aim) done() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.held, a.since = false, len(a.passed)
-	if len(a.struck) == 0 {
+	if len(a.killed) == 0 {
 		return
 	}
-	for _, part := range a.struck[len(a.struck)-1].strike.parts() {
+	for _, part := range a.killed[len(a.killed)-1].kill.parts() {
 		if part != Server {
 			a.weak[part] = true
 		}
 	}
 }
 
-// hits returns the strikes that have begun, in their order.
+// hits returns the kills that have begun, in their order.
 func (a *aim) hits() []hit {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return slices.Clone(a.struck)
+	return slices.Clone(a.killed)
 }
 
 // order returns what passed, Before each, in order.
@@ -164,7 +164,7 @@ func (a *aim) points() []Point {
 	return bothSides(a.passed)
 }
 
-// recovery returns what passed since the last strike likewise.
+// recovery returns what passed since the last kill likewise.
 func (a *aim) recovery() []Point {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -18,9 +18,9 @@ func (c *Conversation) ends(n int) RunEnd {
 	return RunEnd{Lifecycle: string(session.Completed)}
 }
 
-// faults returns what is wrong with an end that nobody was struck before: what
+// faults returns what is wrong with an end that nobody was killed before: what
 // must hold at any end, and that each run ended as it must. Of what fails by
-// itself no strike could be seen to do harm.
+// itself no kill could be seen to do harm.
 func (c *Conversation) faults(end *End) []string {
 	faults := Check(false, end, end)
 	if len(end.Runs) != len(c.Says) {
@@ -40,12 +40,12 @@ func (c *Conversation) faults(end *End) []string {
 }
 
 // Notes returns, for people, which runs are not completed although nobody is
-// struck, and need not be: a recording has no answer to them.
+// killed, and need not be: a recording has no answer to them.
 func (x *Explorer) Notes() (notes []string) {
 	for i, end := range x.want.Runs {
 		if end.Lifecycle != string(session.Completed) && !x.conversation.Cancelled {
 			end.Detail = ""
-			notes = append(notes, fmt.Sprintf("%s: run %d ends %s, struck or not: its recording goes no further", x.conversation.ID, i+1, end))
+			notes = append(notes, fmt.Sprintf("%s: run %d ends %s, killed or not: its recording goes no further", x.conversation.ID, i+1, end))
 		}
 	}
 	return notes

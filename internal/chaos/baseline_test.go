@@ -1,6 +1,6 @@
 package chaos
 
-// Ends that nobody was struck before: what they are compared with must be well
+// Ends that nobody was killed before: what they are compared with must be well
 // itself.
 
 import (

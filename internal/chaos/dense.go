@@ -10,14 +10,14 @@ import (
 	"github.com/refold/refold/actors/session"
 )
 
-// apartLeast is how many messages lie between two strikes of a dense course at
+// apartLeast is how many messages lie between two kills of a dense course at
 // least: in so many a session comes from one turn of its model to the next.
 const apartLeast = 8
 
-// Dense returns the same strikes in fewer trials: each strikes at every kth
-// message that has a strike, and k trials at all of them, on one side. What is
+// Dense returns the same kills in fewer trials: each kills at every kth
+// message that has a kill, and k trials at all of them, on one side. What is
 // known to leave an outcome unknown stays alone, since of what a model makes of
-// that nothing can be compared; so do courses of several strikes.
+// that nothing can be compared; so do courses of several kills.
 func (x *Explorer) Dense(courses []Course) []Course {
 	apart := max(apartLeast, (len(x.order)+togetherMax-1)/togetherMax)
 	places := make(map[Point]int, len(x.order))
@@ -42,7 +42,7 @@ func (x *Explorer) Dense(courses []Course) []Course {
 	var all []Course
 	for _, k := range slices.Sorted(maps.Keys(dense)) {
 		c := dense[k]
-		slices.SortFunc(c, func(a, b Strike) int {
+		slices.SortFunc(c, func(a, b Kill) int {
 			a.At.Side, b.At.Side = Before, Before
 			return places[a.At] - places[b.At]
 		})
@@ -53,7 +53,7 @@ func (x *Explorer) Dense(courses []Course) []Course {
 	return append(all, alone...)
 }
 
-// alone returns the course, as one of one strike if it has no more.
+// alone returns the course, as one of one kill if it has no more.
 func (c Course) alone() Course {
 	if len(c) == 1 {
 		s := c[0]
@@ -87,13 +87,13 @@ func (o *outcome) exact(course Course) Course {
 			unknown = min(unknown, i)
 		}
 	}
-	var done []Strike
+	var done []Kill
 	for _, h := range o.hits {
-		if h.at <= unknown && !slices.Contains(o.missed, h.strike) {
-			done = append(done, h.strike)
+		if h.at <= unknown && !slices.Contains(o.missed, h.kill) {
+			done = append(done, h.kill)
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(course), func(s Strike) bool { return slices.Contains(done, s) })
+	return slices.DeleteFunc(slices.Clone(course), func(s Kill) bool { return slices.Contains(done, s) })
 }
 
 // trier follows courses, each in a trial, and tells how they came out.
@@ -126,7 +126,7 @@ func (t trier) many(ctx context.Context, course Course) {
 			return
 		}
 		missed := v.Missed
-		v.Course = slices.DeleteFunc(slices.Clone(left), func(s Strike) bool { return slices.Contains(missed, s) })
+		v.Course = slices.DeleteFunc(slices.Clone(left), func(s Kill) bool { return slices.Contains(missed, s) })
 		if v.Missed, left = nil, missed; len(v.Course) > 0 {
 			t.told(v)
 		}

@@ -34,7 +34,7 @@ func held(n int) *Explorer {
 	return x
 }
 
-// Each strike is in one course, far from the next of it, never with the other
+// Each kill is in one course, far from the next of it, never with the other
 // side of a message or another way. What leaves an outcome unknown is alone.
 func TestDense(t *testing.T) {
 	t.Parallel()
@@ -85,10 +85,10 @@ func TestDense(t *testing.T) {
 	}
 }
 
-// What is sent again has the number that it had, a strike is due when its
-// message comes for the first time, and the next only when whoever was struck
+// What is sent again has the number that it had, a kill is due when its
+// message comes for the first time, and the next only when whoever was killed
 // has sent something new.
-func TestStrikesOfAConversation(t *testing.T) {
+func TestKillsOfAConversation(t *testing.T) {
 	t.Parallel()
 	names, err := subjects.New("")
 	if err != nil {
@@ -135,7 +135,7 @@ func TestDoneBeforeUnknown(t *testing.T) {
 	var hits []hit
 	for i, at := range x.order {
 		if i%8 == 1 { // claims of turns
-			course = append(course, Strike{At: at, Whom: Sender, Free: true})
+			course = append(course, Kill{At: at, Whom: Sender, Free: true})
 			hits = append(hits, hit{course[len(course)-1], i + 1})
 		}
 	}
@@ -165,7 +165,7 @@ func TestDoneBeforeUnknown(t *testing.T) {
 func wrongIf(wrong, missed []string) (t *trier, told *[]string) {
 	told = new([]string)
 	has := func(c Course, name string) bool {
-		return slices.ContainsFunc(c, func(s Strike) bool { return s.At.What == name })
+		return slices.ContainsFunc(c, func(s Kill) bool { return s.At.What == name })
 	}
 	return &trier{
 		follow: func(_ context.Context, c Course) Verdict {
@@ -197,7 +197,7 @@ func TestBlame(t *testing.T) {
 	t.Parallel()
 	var course Course
 	for _, what := range []string{"a", "b", "c", "d", "e", "f"} {
-		course = append(course, Strike{At: Point{Bridge, Before, what, 1}, Whom: Sender, Free: true})
+		course = append(course, Kill{At: Point{Bridge, Before, what, 1}, Whom: Sender, Free: true})
 	}
 	singles := []string{"a 1-0", "b 1-0", "c 1-0", "d 1-0", "e 1-0", "f 1-0"}
 	for _, c := range []struct {

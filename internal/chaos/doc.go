@@ -1,24 +1,25 @@
-// Package chaos strikes a session-actor, a bridge, both or their NATS server at
+// Package chaos kills a session-actor, a bridge, both or their NATS server at
 // every message that the daemons send, and looks at what is left. `refold chaos`
 // is it. It also measures how long handing over takes.
 //
 // # Path
 //
-// A trial is a whole system on a store of its own: a NATS server, a
-// session-actor and a bridge as processes of their own, which a conversation is
-// held with. Each of the daemons reaches the server through a proxy that reads
-// the NATS protocol. The recording trial strikes nobody; what passes its proxies
-// are the points. Every further trial has a course of one strike or two: there
-// the proxy stops passing anything on, whoever is struck is killed (SIGKILL) and
-// started again, and the conversation goes on. Or he is told to end (SIGTERM):
-// then all passes, and the next one starts at once. The second strike is at a
-// point that a trial with the first came by later. Or a course has many strikes
-// that are free, each done as it is come by, so that few trials try many points:
-// at what daemons send because they start, or all over the conversation, one
-// after whoever was struck by another has gone on. What is missed or goes wrong
-// there is tried point by point. When the conversation has
-// ended, and every consumer is at rest, the end is compared with that of the
-// recording trial.
+// A trial is a whole system on a store of its own: a NATS server, a session-actor
+// and a bridge as processes, with which a conversation is held. Each daemon reaches
+// the server through a proxy that reads the NATS protocol.
+//
+// The first trial kills nobody. What passes its proxies are the points. Every
+// further trial has a course of one kill or two. At a kill the proxy passes nothing
+// on, the process is killed (SIGKILL) and started again, and the conversation goes
+// on. Or the process is told to end (SIGTERM): then the message passes, and the next
+// process starts at once. The second kill is at a point that a trial with the first
+// one found later.
+//
+// A course may also have many kills in any order, so that few trials try many
+// points: those of what daemons send because they start, or of a conversation. What
+// such a trial misses, or what goes wrong there, is tried point by point. When the
+// conversation has ended and every consumer is at rest, the end is compared with
+// that of the first trial.
 //
 // # Points
 //
@@ -57,5 +58,5 @@
 //
 // The verdicts are tested here with ends that break each law; the proxy with a
 // client and a server of NATS; courses by their names. e2e kills the sender at
-// all points of the built-in demo, and tries a sample of the other strikes.
+// all points of the built-in demo, and tries a sample of the other kills.
 package chaos

@@ -22,11 +22,11 @@ type Options struct {
 	Room         chan struct{} // its capacity is how many trials there are at once; nil: one. Explorers may share it
 	Within       time.Duration // for one trial
 	Until        time.Time     // after it no trial begins; zero: none is left out
-	Twice        int           // how many courses of two strikes follow one of one
-	Seed         uint64        // chooses their second strikes
+	Twice        int           // how many courses of two kills follow one of one
+	Seed         uint64        // chooses their second kills
 }
 
-// Explorer strikes at the points of one conversation.
+// Explorer kills at the points of one conversation.
 type Explorer struct {
 	options      Options
 	cast         *Cast
@@ -52,7 +52,7 @@ func Record(ctx context.Context, cast *Cast, o Options) (*Explorer, error) {
 		return nil, fmt.Errorf("%s, without a kill: %w\n%s", x.conversation.ID, err, out.said)
 	}
 	if faults := x.conversation.faults(out.end); len(faults) > 0 {
-		return nil, fmt.Errorf("%s, without a kill: %s\nNobody was struck, and ends are compared with this one: have it end well first, or choose others by --conversation. What the processes logged last:\n%s",
+		return nil, fmt.Errorf("%s, without a kill: %s\nNobody was killed, and ends are compared with this one: have it end well first, or choose others by --conversation. What the processes logged last:\n%s",
 			x.conversation.ID, strings.Join(faults, "; "), out.said)
 	}
 	x.want, x.points, x.order = out.end, out.points, out.order
@@ -102,13 +102,13 @@ func (x *Explorer) startsUp(at Point) bool {
 // trial.
 const startsMax = 12
 
-// Together returns the same strikes in fewer trials: those at what daemons send
-// because they start share some, for whoever is struck there starts again, and
+// Together returns the same kills in fewer trials: those at what daemons send
+// because they start share some, for whoever is killed there starts again, and
 // comes by the next. The two sides of a message are never in one trial. All
-// others, and courses of several strikes, stay alone.
+// others, and courses of several kills, stay alone.
 func (x *Explorer) Together(courses []Course) []Course {
 	var alone []Course
-	sharing := map[string]Course{} // by the strikes' way, their side, and who sends the message
+	sharing := map[string]Course{} // by the kills' way, their side, and who sends the message
 	var order []string
 	for _, c := range courses {
 		if len(c) != 1 || !x.startsUp(c[0].At) {
@@ -225,7 +225,7 @@ func (x *Explorer) Explore(ctx context.Context, courses []Course, tell func(Verd
 				if ctx.Err() != nil || x.late() {
 					return
 				}
-				told(t.twice(ctx, course.with(Strike{At: at, Whom: Sender})))
+				told(t.twice(ctx, course.with(Kill{At: at, Whom: Sender})))
 			}
 		})
 	}
@@ -238,7 +238,7 @@ func (x *Explorer) Explore(ctx context.Context, courses []Course, tell func(Verd
 func (x *Explorer) late() bool { return !x.options.Until.IsZero() && time.Now().After(x.options.Until) }
 
 // seconds chooses points of a recovery by a seed: half of them are of messages
-// that nobody sends without the first strike.
+// that nobody sends without the first kill.
 func (x *Explorer) seconds(recovery []Point, seed uint64) []Point {
 	n := x.options.Twice
 	var own, others []Point

@@ -39,14 +39,14 @@ type HandoverOptions struct {
 }
 
 // Handover is one that was measured: of two session-actors that share the lanes,
-// one was struck while runs went on.
+// one was killed while runs went on.
 type Handover struct {
 	Term    bool          // SIGTERM, and not SIGKILL
 	Lanes   int           // that it had
 	First   time.Duration // the shortest of its lanes' silences
 	Silence time.Duration // the longest: nothing was said of a lane for so long
 	Others  time.Duration // the longest of the lanes that the other had anyway
-	Calm    time.Duration // the longest of any lane just before, while nothing was struck
+	Calm    time.Duration // the longest of any lane just before, while nothing was killed
 	Ended   time.Duration // from SIGTERM to the end of the process; 0 for SIGKILL
 }
 
@@ -72,8 +72,8 @@ type handover struct {
 	mu   sync.Mutex
 	next int // number that the next session is named by
 	heard,
-	silence [lanes]time.Duration // latest notice, since begun; longest silence since the strike
-	ends  [lanes]int // since the strike
+	silence [lanes]time.Duration // latest notice, since begun; longest silence since the kill
+	ends  [lanes]int // since the kill
 	begun time.Time
 }
 
@@ -252,7 +252,7 @@ func (h *handover) longest() time.Duration {
 	return slices.Max(h.silence[:])
 }
 
-// measure strikes a session-actor, and starts it again when its lanes are heard
+// measure kills a session-actor, and starts it again when its lanes are heard
 // of.
 func (h *handover) measure(ctx context.Context, p *process, term bool) (m Handover, err error) {
 	m.Term = term
@@ -266,7 +266,7 @@ func (h *handover) measure(ctx context.Context, p *process, term bool) (m Handov
 		p.begun()
 	}
 	h.afresh()
-	if err := h.until(ctx, "no load before the strike", h.lively); err != nil {
+	if err := h.until(ctx, "no load before the kill", h.lively); err != nil {
 		return m, err
 	}
 	m.Calm = h.longest()

@@ -2,7 +2,7 @@ package chaos
 
 import "testing"
 
-// Nobody is struck before the lanes are shared: what one that has just come would
+// Nobody is killed before the lanes are shared: what one that has just come would
 // hand over is nothing.
 func TestHalved(t *testing.T) {
 	t.Parallel()

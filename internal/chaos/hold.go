@@ -109,18 +109,18 @@ func (t *trial) cancel(ctx context.Context, run string) error {
 	})
 }
 
-// startWithin bounds the wait for strikes at what a session-actor sends because it
+// startWithin bounds the wait for kills at what a session-actor sends because it
 // starts. Who is killed often at once may send something else.
 const startWithin = 20 * time.Second
 
-// started waits until the strikes together are done that need no conversation.
+// started waits until the kills together are done that need no conversation.
 // With one, each of them would be a kill over the same event of the session, which
 // is quarantined for that.
 func (t *trial) started(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
-	_ = t.until(ctx, "strikes are left", func() bool { // what is not done by then is done later, or told as missed
-		return !slices.ContainsFunc(t.aim.left(), func(s Strike) bool {
+	_ = t.until(ctx, "kills are left", func() bool { // what is not done by then is done later, or told as missed
+		return !slices.ContainsFunc(t.aim.left(), func(s Kill) bool {
 			return s.Free && s.At.Part == SessionActor && t.explorer.startsUp(s.At)
 		})
 	})

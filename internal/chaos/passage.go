@@ -14,11 +14,11 @@ type passage struct {
 	client, server net.Conn
 
 	mu       sync.Mutex
-	pings    int     // sent to the server, ours included
-	pongs    int     // that came back
-	strike   *Strike // due after the message whose answer is awaited; nil: none
-	reply    string  // on which the answer comes; empty: the pong to our own ping is the answer
-	lastPing int     // our own; 0: none
+	pings    int    // sent to the server, ours included
+	pongs    int    // that came back
+	kill     *Kill  // due after the message whose answer is awaited; nil: none
+	reply    string // on which the answer comes; empty: the pong to our own ping is the answer
+	lastPing int    // our own; 0: none
 }
 
 // up passes on what the process sends, until somebody is killed.
@@ -29,19 +29,19 @@ func (c *passage) up() {
 		if err != nil {
 			return
 		}
-		strike, due := c.proxy.aim.pass(c.proxy.part, f)
-		if due && strike.At.Side == Before {
+		kill, due := c.proxy.aim.pass(c.proxy.part, f)
+		if due && kill.At.Side == Before {
 			if to.Flush() != nil {
 				return
 			}
-			c.proxy.strike(strike)
-			if !strike.Term {
+			c.proxy.kill(kill)
+			if !kill.Term {
 				return
 			}
 		}
-		after := due && strike.At.Side == After
+		after := due && kill.At.Side == After
 		if after {
-			c.await(f, strike)
+			c.await(f, kill)
 		} else if f.op == "PING" {
 			c.pinged()
 		}
@@ -54,7 +54,7 @@ func (c *passage) up() {
 				return
 			}
 		}
-		if after && !strike.Term {
+		if after && !kill.Term {
 			return // down waits for the answer
 		}
 	}
@@ -69,11 +69,11 @@ func (c *passage) pinged() {
 // await notes what is about to be sent. Its answer is awaited: on its reply
 // subject, or, if it has none, as the answer to a PING behind it, for a server
 // reads in order.
-func (c *passage) await(f *frame, s Strike) {
+func (c *passage) await(f *frame, s Kill) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.pings++
-	c.strike, c.reply, c.lastPing = &s, f.reply, c.pings
+	c.kill, c.reply, c.lastPing = &s, f.reply, c.pings
 	if !s.Term {
 		c.server.SetReadDeadline(time.Now().Add(answerWithin)) //nolint:errcheck // then the answer alone is waited for
 	}
@@ -84,32 +84,32 @@ func (c *passage) await(f *frame, s Strike) {
 func (c *passage) awaits() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.strike != nil && !c.strike.Term
+	return c.kill != nil && !c.kill.Term
 }
 
 // answered looks at what the server sent, or at why it sends nothing. due: it
 // is the awaited answer, or there will be none. ours: it is for the proxy alone.
-func (c *passage) answered(f *frame, err error) (s Strike, due, ours bool) {
+func (c *passage) answered(f *frame, err error) (s Kill, due, ours bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err == nil && f.op == "PONG" {
 		c.pongs++
 		ours = c.pongs == c.lastPing
 	}
-	if c.strike == nil {
+	if c.kill == nil {
 		return s, false, ours
 	}
 	var late net.Error
 	switch {
 	case err != nil:
-		due = !c.strike.Term && errors.As(err, &late) && late.Timeout()
+		due = !c.kill.Term && errors.As(err, &late) && late.Timeout()
 	case c.reply != "":
 		due = f.delivered() && f.subject == c.reply
 	default:
 		due = c.pongs >= c.lastPing
 	}
 	if due {
-		s, c.strike = *c.strike, nil
+		s, c.kill = *c.kill, nil
 	}
 	return s, due, ours
 }
@@ -119,10 +119,10 @@ func (c *passage) down() {
 	from, to := bufio.NewReader(c.server), bufio.NewWriter(c.client)
 	for {
 		f, err := readFrame(from)
-		strike, due, ours := c.answered(f, err)
+		kill, due, ours := c.answered(f, err)
 		if due {
-			c.proxy.strike(strike)
-			if !strike.Term {
+			c.proxy.kill(kill)
+			if !kill.Term {
 				return
 			}
 		}

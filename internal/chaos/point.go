@@ -22,7 +22,7 @@ const (
 // Parts returns the daemons: what they send are the points.
 func Parts() []Part { return []Part{SessionActor, Bridge} }
 
-// Side tells on which side of a message a process is struck.
+// Side tells on which side of a message a process is killed.
 type Side string
 
 const (
@@ -32,7 +32,7 @@ const (
 	After Side = "after"
 )
 
-// Point is where somebody is struck.
+// Point is where somebody is killed.
 type Point struct {
 	Part Part
 	Side Side

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// process is a program that is struck and started again. Its standard input is
+// process is a program that is killed and started again. Its standard input is
 // open as long as whoever started it lives: it ends with it.
 type process struct {
 	part Part
@@ -135,7 +135,7 @@ func (p *process) alive(instance string) {
 }
 
 // begun notes that the life that was started last works: from here on only
-// whoever strikes may end it.
+// whoever kills may end it.
 func (p *process) begun() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

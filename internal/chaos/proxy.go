@@ -11,12 +11,12 @@ import (
 const answerWithin = 5 * time.Second
 
 // proxy stands between one process and the server. It has what the process
-// sends counted, and strikes where that is due.
+// sends counted, and kills where that is due.
 type proxy struct {
 	part     Part
 	server   func() string // its address now, empty while it is down
 	aim      *aim
-	strike   func(Strike) // does it, and returns when whoever is killed is gone
+	kill     func(Kill) // does it, and returns when whoever is killed is gone
 	listener net.Listener
 	serving  sync.WaitGroup
 
@@ -26,12 +26,12 @@ type proxy struct {
 }
 
 // newProxy listens on loopback for the process.
-func newProxy(part Part, server func() string, a *aim, strike func(Strike)) (*proxy, error) {
+func newProxy(part Part, server func() string, a *aim, kill func(Kill)) (*proxy, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	p := &proxy{part: part, server: server, aim: a, strike: strike, listener: listener, conns: map[net.Conn]bool{}}
+	p := &proxy{part: part, server: server, aim: a, kill: kill, listener: listener, conns: map[net.Conn]bool{}}
 	p.serving.Go(p.accept)
 	return p, nil
 }

@@ -26,7 +26,7 @@ type rig struct {
 	proxy       *proxy
 	through, by *nats.Conn
 	heard       chan string
-	struck      chan Strike
+	killed      chan Kill
 }
 
 const patience = 30 * time.Second
@@ -46,10 +46,10 @@ func newRig(t *testing.T, course Course) *rig {
 	if !srv.ReadyForConnections(patience) {
 		t.Fatal("the NATS server is not ready")
 	}
-	r := &rig{heard: make(chan string, 64), struck: make(chan Strike, 8)}
+	r := &rig{heard: make(chan string, 64), killed: make(chan Kill, 8)}
 	address := srv.Addr().String()
 	aim := newAim(namer{names}, course)
-	r.proxy, err = newProxy(Bridge, func() string { return address }, aim, func(s Strike) { aim.done(); r.struck <- s })
+	r.proxy, err = newProxy(Bridge, func() string { return address }, aim, func(s Kill) { aim.done(); r.killed <- s })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestProxyPassesOn(t *testing.T) {
 	}
 }
 
-func TestProxyStrikes(t *testing.T) {
+func TestProxyKills(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name    string
@@ -169,7 +169,7 @@ func TestProxyStrikes(t *testing.T) {
 				t.Error("the answer came through")
 			}
 			select {
-			case <-r.struck:
+			case <-r.killed:
 			case <-time.After(patience):
 				t.Fatal("the process was not killed")
 			}
@@ -198,7 +198,7 @@ func TestProxyTerm(t *testing.T) {
 		for _, request := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, request %v", side, request), func(t *testing.T) {
 				t.Parallel()
-				at := Strike{At: Point{Part: Bridge, Side: side, What: "install", N: 1}, Whom: Sender, Term: true}
+				at := Kill{At: Point{Part: Bridge, Side: side, What: "install", N: 1}, Whom: Sender, Term: true}
 				r := newRig(t, Course{at})
 				if request {
 					if _, err := r.through.Request("refold.install", nil, patience); err != nil {
@@ -213,9 +213,9 @@ func TestProxyTerm(t *testing.T) {
 					}
 				}
 				select {
-				case got := <-r.struck:
+				case got := <-r.killed:
 					if got != at {
-						t.Errorf("struck %v, want %v", got, at)
+						t.Errorf("killed %v, want %v", got, at)
 					}
 				case <-time.After(patience):
 					t.Fatal("the process was not told to end")

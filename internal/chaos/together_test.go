@@ -1,7 +1,7 @@
 package chaos
 
-// Many strikes in one trial: when each is due, how they are named, and which
-// points are struck so.
+// Many kills in one trial: when each is due, how they are named, and which
+// points are killed so.
 
 import (
 	"slices"
@@ -11,9 +11,9 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// Each strike is due when its message passes, in whatever order, and one at a
+// Each kill is due when its message passes, in whatever order, and one at a
 // time. What is stored again under the same name is the same message.
-func TestStrikesTogether(t *testing.T) {
+func TestKillsTogether(t *testing.T) {
 	t.Parallel()
 	names, err := subjects.New("")
 	if err != nil {
@@ -36,7 +36,7 @@ func TestStrikesTogether(t *testing.T) {
 	}
 	install := &frame{op: "PUB", subject: names.Install()}
 	passes(install, "install")
-	passes(chunk("a", "first"), "") // the strike is under way
+	passes(chunk("a", "first"), "") // the kill is under way
 	a.done()
 	passes(chunk("b", "first"), "") // another comes by its point then, and a second trial is for it
 	passes(chunk("c", "second"), "chunk.2")
@@ -69,8 +69,8 @@ func TestNamesTogether(t *testing.T) {
 	}
 }
 
-// What is stored once there are lanes is of the session: strikes there are alone.
-func TestWhatASessionStoresIsStruckAlone(t *testing.T) {
+// What is stored once there are lanes is of the session: kills there are alone.
+func TestWhatASessionStoresIsKilledAlone(t *testing.T) {
 	t.Parallel()
 	x := &Explorer{conversation: Conversation{Session: "s1"}}
 	for _, what := range []string{"chunk.1", "blob.1", "reset.l1", "chunk.2", "blob.2"} {
@@ -94,8 +94,8 @@ func TestWhatASessionStoresIsStruckAlone(t *testing.T) {
 	}
 }
 
-// What daemons send because they start is struck at together, the two sides of
-// a message never in one trial; all else is struck at alone.
+// What daemons send because they start is killed at together, the two sides of
+// a message never in one trial; all else is killed at alone.
 func TestTogether(t *testing.T) {
 	t.Parallel()
 	const sid = "s1"

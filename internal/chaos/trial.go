@@ -16,11 +16,11 @@ import (
 
 // Limits of one trial.
 const (
-	strikeWithin = 30 * time.Second // more, for each strike after the first
-	viewWithin   = 5 * time.Second
-	askWithin    = 15 * time.Second // for an acknowledgement, before it is asked again under the same name
-	restEvery    = 100 * time.Millisecond
-	restLooks    = 3 // in a row: a count that is 0 once may be one that is not told yet
+	killWithin = 30 * time.Second // more, for each kill after the first
+	viewWithin = 5 * time.Second
+	askWithin  = 15 * time.Second // for an acknowledgement, before it is asked again under the same name
+	restEvery  = 100 * time.Millisecond
+	restLooks  = 3 // in a row: a count that is 0 once may be one that is not told yet
 )
 
 // trial is one conversation on a store of its own.
@@ -36,10 +36,10 @@ type trial struct {
 	running  map[Part]*process // the daemons
 	failed   chan error
 
-	struck  sync.WaitGroup // what starts processes again
-	mu      sync.Mutex
-	strikes int  // that were done, and whose processes run again
-	over    bool // nothing is started again
+	killed sync.WaitGroup // what starts processes again
+	mu     sync.Mutex
+	kills  int  // that were done, and whose processes run again
+	over   bool // nothing is started again
 }
 
 // outcome is what a trial came to.
@@ -47,18 +47,18 @@ type outcome struct {
 	end      *End
 	points   []Point // that its processes came by
 	order    []Point // Before each, those of all processes as they came
-	hits     []hit   // strikes that began
-	recovery []Point // since the last strike
+	hits     []hit   // kills that began
+	recovery []Point // since the last kill
 	said     string  // what its processes logged last
 	revived  int     // how often one that could not run was started again
-	missed   Course  // strikes that were not done
+	missed   Course  // kills that were not done
 	drained  time.Duration
 }
 
-// try holds the conversation and strikes as the course says. An error says that
+// try holds the conversation and kills as the course says. An error says that
 // no end was reached, or could be looked at.
 func (x *Explorer) try(ctx context.Context, course Course) (out outcome, err error) {
-	within := x.options.Within + time.Duration(max(0, len(course)-1))*strikeWithin
+	within := x.options.Within + time.Duration(max(0, len(course)-1))*killWithin
 	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("no end within %v", within))
 	defer cancel()
 	t := &trial{explorer: x, running: map[Part]*process{}, failed: make(chan error, 8)}
@@ -89,15 +89,15 @@ func (x *Explorer) try(ctx context.Context, course Course) (out outcome, err err
 	return out, nil
 }
 
-// missed returns the strikes that were not done, or whose processes did not run
+// missed returns the kills that were not done, or whose processes did not run
 // again before the end.
 func (t *trial) missed() Course {
 	left := t.aim.left()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	hits := t.aim.hits()
-	for _, h := range hits[min(t.strikes, len(hits)):] {
-		left = append(left, h.strike)
+	for _, h := range hits[min(t.kills, len(hits)):] {
+		left = append(left, h.kill)
 	}
 	return left
 }
@@ -143,7 +143,7 @@ func (t *trial) start(ctx context.Context, course Course) (err error) {
 		return err
 	}
 	for _, part := range Parts() {
-		through, err := newProxy(part, t.server.address, t.aim, func(s Strike) { t.strike(ctx, s) })
+		through, err := newProxy(part, t.server.address, t.aim, func(s Kill) { t.kill(ctx, s) })
 		if err != nil {
 			return err
 		}
@@ -162,9 +162,9 @@ func (t *trial) start(ctx context.Context, course Course) (err error) {
 	})
 }
 
-// strike does one, and has started again what ran. It returns when whoever is
+// kill does one, and has started again what ran. It returns when whoever is
 // killed is gone, or whoever is told to end has been told.
-func (t *trial) strike(ctx context.Context, s Strike) {
+func (t *trial) kill(ctx context.Context, s Kill) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.over {
@@ -195,7 +195,7 @@ func (t *trial) strike(ctx context.Context, s Strike) {
 		}
 	}
 	t.aim.done()
-	t.struck.Go(func() {
+	t.killed.Go(func() {
 		for _, start := range again {
 			if err := start(); err != nil {
 				t.failed <- err
@@ -203,7 +203,7 @@ func (t *trial) strike(ctx context.Context, s Strike) {
 		}
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		t.strikes++
+		t.kills++
 	})
 }
 
@@ -230,7 +230,7 @@ func (t *trial) stop() {
 	for _, p := range t.running {
 		p.stop()
 	}
-	t.struck.Wait()
+	t.killed.Wait()
 	if t.client != nil {
 		t.client.Close()
 	}
@@ -277,7 +277,7 @@ func (t *trial) rest(ctx context.Context) error {
 	return err
 }
 
-// view returns what the session-actor has of the session; one that was struck
+// view returns what the session-actor has of the session; one that was killed
 // has it once it is there again.
 func (t *trial) view(ctx context.Context) (view session.View, err error) {
 	ended := t.until(ctx, "no view", func() bool {

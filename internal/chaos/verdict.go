@@ -49,7 +49,7 @@ type Notice struct {
 	Text string // all of it
 }
 
-// Check compares what is left after a strike with what is left without one, and
+// Check compares what is left after a kill with what is left without one, and
 // returns what must not be. An empty list: all is well. A call's outcome may be
 // unknown only if a bridge was killed.
 func Check(bridgeKilled bool, want, got *End) []string {

@@ -32,7 +32,7 @@ const (
 	spaceTarget = "folder"
 )
 
-// syncRunMS leaves time for a reading after each of two strikes: what a bridge
+// syncRunMS leaves time for a reading after each of two kills: what a bridge
 // dies over is offered again after half a minute.
 const syncRunMS = 300_000
 

@@ -93,7 +93,7 @@ func (s *stage) cancel(p *point) bool {
 
 // playNext asks another model for the next run, and waits for its end.
 func (s *stage) playNext(p *point) bool {
-	config := json.RawMessage(`{"provider":"witness","model":"m","profile":"` + recorded.Profile + `"}`)
+	config := json.RawMessage(`{"provider":"recorder","model":"m","profile":"` + recorded.Profile + `"}`)
 	if _, err := s.client.Run(s.ctx, p.sid, "and now?", client.RunOptions{Config: config, Operator: true}); err != nil {
 		s.t.Errorf("%s: %v", p.sid, err)
 		return false

@@ -65,7 +65,7 @@ func startStage(t *testing.T) *stage {
 	t.Cleanup(func() { ledger.Close() })
 	s.model, s.executor = recorded.NewModel(s.recording), recorded.NewExecutor(s.recording, ledger, recorded.Hooks{})
 	s.server, err = devserver.Start(ctx, devserver.Options{Dir: t.TempDir(), Install: record, Serve: func(b *bridge.Bridge) error {
-		s.must(b.Model("witness", witness{s}))
+		s.must(b.Model("recorder", recorder{s}))
 		s.must(b.Model(recorded.ModelName, actor{s}))
 		return b.Tool(recorded.Target, hands{s}, bridge.Concurrency(callsAtOnce))
 	}})
@@ -214,11 +214,11 @@ func (h hands) Execute(ctx context.Context, call bridge.Call) (bridge.Result, er
 	return result, h.end(ctx, call.Session, call.Effect)
 }
 
-// witness is a model that keeps what it is shown.
-type witness struct{ *stage }
+// recorder is a model that keeps what it is shown.
+type recorder struct{ *stage }
 
 // Generate answers anything.
-func (w witness) Generate(_ context.Context, req bridge.Request, _ func(string)) (bridge.Answer, error) {
+func (w recorder) Generate(_ context.Context, req bridge.Request, _ func(string)) (bridge.Answer, error) {
 	w.begin(req.Session, req.Effect)
 	w.change(func() { w.shown[req.Session] = req.Messages })
 	return bridge.Answer{Text: "I see."}, nil
@@ -250,7 +250,7 @@ func (s *stage) stored() stored {
 	stream, err := js.Stream(s.ctx, names.EffectsStream())
 	s.must(err)
 	s.acked(stream, names, session.ClassLLM, recorded.ModelName)
-	s.acked(stream, names, session.ClassLLM, "witness")
+	s.acked(stream, names, session.ClassLLM, "recorder")
 	s.acked(stream, names, session.ClassTool, recorded.Target)
 	info, err := stream.Info(s.ctx)
 	s.must(err)

@@ -1,6 +1,6 @@
-// Package fault names the faults that are planted in hosts and bridges, to see
+// Package fault names the faults that are injected in hosts and bridges, to see
 // that the simulation finds them (docs/simulator.md). In a build without the tag
-// faults nothing is planted: On is a constant, and the compiler leaves out what
+// faults nothing is injected: On is a constant, and the compiler leaves out what
 // it guards.
 package fault
 
@@ -36,7 +36,7 @@ const (
 	SnapshotEarly       Fault = "snapshot-early"        // puts a snapshot before its state is stored
 	LoadToTail          Fault = "load-to-tail"          // folds the delivered event in the load
 	StaleReadAccepted   Fault = "stale-read-accepted"   // takes a read for complete that ends before the delivered event
-	NotProven           Fault = "not-proven"            // believes in a new era what is in memory
+	NotProven           Fault = "not-proven"            // believes in a new epoch what is in memory
 	FoldedTwice         Fault = "folded-twice"          // folds a redelivered event again
 	NoticeReused        Fault = "notice-reused"         // gives a notice the number of another
 	NoticeDropped       Fault = "notice-dropped"        // drops the first of several notices

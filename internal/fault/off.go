@@ -2,5 +2,5 @@
 
 package fault
 
-// On reports whether a fault is planted: never, in this build.
+// On reports whether a fault is injected: never, in this build.
 func On(Fault) bool { return false }

@@ -7,13 +7,13 @@ import (
 	"sync/atomic"
 )
 
-var planted atomic.Value // the Fault of this process
+var injected atomic.Value // the Fault of this process
 
-func init() { planted.Store(Fault(os.Getenv("REFOLD_FAULT"))) }
+func init() { injected.Store(Fault(os.Getenv("REFOLD_FAULT"))) }
 
-// On reports whether a fault is planted: the one that REFOLD_FAULT names, or the
-// last that was planted with Plant.
-func On(f Fault) bool { return planted.Load() == f }
+// On reports whether a fault is injected: the one that REFOLD_FAULT names, or the
+// last that was injected with Inject.
+func On(f Fault) bool { return injected.Load() == f }
 
-// Plant plants a fault in place of the last one; empty: none.
-func Plant(f Fault) { planted.Store(f) }
+// Inject selects the fault of this process in place of the last one; empty: none.
+func Inject(f Fault) { injected.Store(f) }

@@ -18,10 +18,10 @@ import (
 // state.Seq, and stored up to stored.
 type actor struct {
 	sid    string
-	state  *session.State  // nil: stopped, or spoilt by a fault and never used again
+	state  *session.State  // nil: stopped, or broken by a fault and never used again
 	stored uint64          // all outputs of all events up to here are acknowledged
 	asked  []session.Place // open effects that were asked since it was loaded; nil: none yet
-	proven bool            // its place in the log is known, in this era
+	proven bool            // its place in the log is known, in this epoch
 	stop   *Stop           // quarantined; nil: not
 
 	accepted bool // it was released although the log lost events of it
@@ -71,7 +71,7 @@ func (o *outputs) wants() bool {
 }
 
 // next folds the session's next event, that of o, and fills in what it wants
-// stored. After an error, a *panicError, the actor is spoilt.
+// stored. After an error, a *panicError, the actor is broken.
 func (h *Host) next(s *actor, o *outputs) (err error) {
 	defer func() { err = recovered(recover(), err) }()
 	before := s.state.NextRegistry()

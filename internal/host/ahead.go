@@ -39,14 +39,14 @@ func (l *laneActor) logEnd(ctx context.Context) uint64 {
 
 // loadAhead begins to load the sessions of some arrivals that are not in memory,
 // and parks them: the new ones together, the others side by side. It returns how
-// many arrivals it has looked at. What an era or an install record says is known
+// many arrivals it has looked at. What an epoch or an install record says is known
 // in its turn: nothing behind it is loaded before.
 func (l *laneActor) loadAhead(ctx context.Context, group []arrival) (looked int) {
 	var first []session.Event
 	for _, a := range group {
 		looked++
 		sid := a.event.Session
-		if a.era || sid == "" {
+		if a.epoch || sid == "" {
 			break
 		}
 		if _, is := l.parked[sid]; is || l.sessions[sid] != nil {
@@ -129,7 +129,7 @@ func (l *laneActor) await(ctx context.Context) error {
 // loadNew loads those of some sessions whose first event is to be folded, which
 // is what most are that a busy host loads, and returns the events of the others. A
 // replica that has an event has all before it, so that which is the first one is
-// all there is to ask. What the log took since the era began (behind end) nobody
+// all there is to ask. What the log took since the epoch began (behind end) nobody
 // else has folded, so there is no snapshot to look for; and nobody settles what was
 // not asked. Where the last ones were not new, sessions are looked at one by one
 // (start).
@@ -171,7 +171,7 @@ func (l *laneActor) loadNew(ctx context.Context, events []session.Event, informe
 }
 
 // informed reports whether a load need not look for quarantines and install
-// records: all of them are known since the era began, and what comes is seen.
+// records: all of them are known since the epoch began, and what comes is seen.
 func (l *laneActor) informed() bool { return l.listed && l.recorded }
 
 // session returns the session of e, loaded and proven.
@@ -194,7 +194,7 @@ func (l *laneActor) session(ctx context.Context, e session.Event) (*actor, error
 	return loaded, nil
 }
 
-// prove makes sure of a session that is in memory since an earlier era, before
+// prove makes sure of a session that is in memory since an earlier epoch, before
 // e is looked at: another owner may have gone on with it, or stopped it. What
 // can't be proven is forgotten.
 func (l *laneActor) prove(ctx context.Context, s *actor, e session.Event) error {

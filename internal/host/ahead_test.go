@@ -64,9 +64,9 @@ func (s *stage) wantStoredBut(old string, events ...session.Event) {
 	}
 }
 
-// owned begins an era of a lane whose log has only what was before.
+// owned begins an epoch of a lane whose log has only what was before.
 func (s *stage) owned() {
-	s.era()
+	s.epoch()
 	s.start()
 }
 
@@ -95,7 +95,7 @@ func TestOldSessionsAreNotTakenForNew(t *testing.T) {
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
 		s.run("old")
 		s.answer("old", "r1t1", "a")
-		before := s.run("before") // it was not delivered when the era began
+		before := s.run("before") // it was not delivered when the epoch began
 		s.owned()
 		events := []session.Event{before, s.run("old"), s.run("new")}
 		s.deliver(events...)

@@ -16,7 +16,7 @@ import (
 func (s *stage) slept() (again *stage, set, first, next session.Event) {
 	s.t.Helper()
 	set, first = s.set("s1", registry("b", "a")), s.run("s1")
-	s.era()
+	s.epoch()
 	s.deliver(set, first)
 	s.start()
 	s.wantAcked(set, first)
@@ -29,7 +29,7 @@ func (s *stage) slept() (again *stage, set, first, next session.Event) {
 // acknowledged.
 func (s *stage) wakesBy(e session.Event) {
 	s.t.Helper()
-	s.era()
+	s.epoch()
 	s.deliver(e)
 	s.start()
 	s.wantAcked(e)

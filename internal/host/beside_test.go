@@ -161,7 +161,7 @@ func TestASilentEventEndsNoWait(t *testing.T) {
 }
 
 // Events that wait for one load are folded in their order when it is done, and an
-// era begins when they are.
+// epoch begins when they are.
 func TestWhatIsParkedIsFoldedInItsOrder(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
@@ -180,16 +180,16 @@ func TestWhatIsParkedIsFoldedInItsOrder(t *testing.T) {
 		if s.actor.sessions["old"] != nil {
 			t.Error("old is in memory before it is loaded")
 		}
-		eras := s.mem.count(call{op: "Quarantined"}) // they are listed when an era begins
-		s.era()
+		epochs := s.mem.count(call{op: "Quarantined"}) // they are listed when an epoch begins
+		s.epoch()
 		s.settle()
-		if n := s.mem.count(call{op: "Quarantined"}); n != eras || eras == 0 {
-			t.Errorf("quarantined sessions were listed %d times, and before %d: an era has begun while events of the one before wait", n, eras)
+		if n := s.mem.count(call{op: "Quarantined"}); n != epochs || epochs == 0 {
+			t.Errorf("quarantined sessions were listed %d times, and before %d: an epoch has begun while events of the one before wait", n, epochs)
 		}
 		close(loaded)
 		s.settle()
-		if n := s.mem.count(call{op: "Quarantined"}); n != eras+1 {
-			t.Errorf("quarantined sessions were listed %d times, want %d: no era has begun", n, eras+1)
+		if n := s.mem.count(call{op: "Quarantined"}); n != epochs+1 {
+			t.Errorf("quarantined sessions were listed %d times, want %d: no epoch has begun", n, epochs+1)
 		}
 		s.wantCounts(map[string]uint64{"old": 5})
 		s.wantAcked(events...)

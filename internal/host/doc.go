@@ -37,7 +37,7 @@
 //     again: the fold ignores a repeat.
 //   - A load folds exactly up to the event before the delivered one, and emits
 //     nothing; the delivered event and all later ones are folded and emit.
-//   - In a new era nothing in memory is believed: the log must still have the
+//   - In a new epoch nothing in memory is believed: the log must still have the
 //     event that a session was folded up to, and what another owner did since
 //     is folded without emitting.
 //   - Nothing but a wake is asked past its start_by, by this host's clock, at
@@ -61,9 +61,9 @@
 //
 // # Glossary
 //
-//   - era: the time between two resets of a lane.
+//   - epoch: the time between two resets of a lane.
 //   - folded, stored: a session's two marks. Stored is never past folded.
-//   - unproven: in memory since an earlier era.
+//   - unproven: in memory since an earlier epoch.
 //
 // # Concurrency
 //

@@ -149,7 +149,7 @@ func (s *stage) inMemory(sid string) bool {
 func TestAnApprovalDaysLater(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{SessionsMax: 8}, func(t *testing.T, s *stage) {
-		s.era()
+		s.epoch()
 		s.start()
 		last := s.approval("s1")
 		for n := range 20 {
@@ -169,7 +169,7 @@ func TestAnApprovalDaysLater(t *testing.T) {
 		}
 		decided := s.approve("s1", last.Seq)
 		s.lane.unowned.Store(false)
-		s.era()
+		s.epoch()
 		s.deliver(decided)
 		s.wantAcked(decided)
 		if got := s.mem.asked("s1"); !slices.Contains(got, "r1t1c0") {
@@ -184,7 +184,7 @@ func TestAnApprovalDaysLater(t *testing.T) {
 func TestAnApprovalNobodyDecides(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
-		s.era()
+		s.epoch()
 		s.start()
 		last := s.approval("s1")
 		s = s.killed(week, Options{})
@@ -193,7 +193,7 @@ func TestAnApprovalNobodyDecides(t *testing.T) {
 			t.Errorf("the wake is at %d, want it behind %d", late[1].Seq, last.Seq)
 		}
 		s.lane.unowned.Store(false)
-		s.era()
+		s.epoch()
 		s.deliverRest(last.Seq)
 		if got := s.mem.asked("s1"); !slices.Contains(got, "r1t2") {
 			t.Errorf("asked are %v, want that the model is told", got)
@@ -201,26 +201,6 @@ func TestAnApprovalNobodyDecides(t *testing.T) {
 		if err := s.stop(); err != nil {
 			t.Error(err)
 		}
-	})
-}
-
-// An event is acknowledged when its wake is scheduled; what it says does not wait for
-// that. Another owner schedules the wakes of what it loads again.
-func TestAnEventIsAcknowledgedWhenItsWakeIsScheduled(t *testing.T) {
-	t.Parallel()
-	onStage(t, Options{}, func(t *testing.T, s *stage) {
-		s.owned()
-		s.mem.planned(on(fails, func(c call) bool { return c.op == "Ask" && c.who == "w1" }))
-		e := s.run("s1")
-		s.deliver(e)
-		if got := s.mem.said("s1"); len(got) != 2 {
-			t.Errorf("notices: got %v, want both", got)
-		}
-		s.wantUnacked(e)
-		s.mem.planned(nil)
-		s.pass(time.Minute)
-		s.wantAcked(e)
-		s.wantStored(e)
 	})
 }
 
@@ -277,14 +257,14 @@ func TestDueWakes(t *testing.T) {
 	}
 }
 
-// What is in memory since an earlier era is older than another owner's snapshot.
+// What is in memory since an earlier epoch is older than another owner's snapshot.
 func TestAnUnprovenSessionIsEvictedWithoutASnapshot(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{SessionsMax: 4}, func(t *testing.T, s *stage) {
-		s.era()
+		s.epoch()
 		s.deliver(s.wrong("s1", lastSnapshotEvents)...)
 		s.start()
-		s.era()
+		s.epoch()
 		for n := range 8 {
 			s.deliver(s.wrong(fmt.Sprintf("e%d", n), lastSnapshotEvents)...)
 		}

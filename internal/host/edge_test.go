@@ -39,7 +39,7 @@ func (s *stage) calls(sid, effect string) session.Event {
 func TestEdgeServerClockGoesBack(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{SnapshotEach: 1}, func(t *testing.T, s *stage) {
-		s.era()
+		s.epoch()
 		s.start()
 		now := time.Now()
 		first := s.run("s1")
@@ -59,7 +59,7 @@ func TestEdgeServerClockGoesBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		other := newStage(t, s.mem, Options{})
-		other.era()
+		other.epoch()
 		other.start()
 		third := other.at(other.wrong("s1", 1)[0], now.Add(-2*time.Hour))
 		other.deliver(third)
@@ -90,7 +90,7 @@ func TestEdgeServerClockGoesBack(t *testing.T) {
 func TestEdgeServerClockJumpsAhead(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
-		s.era()
+		s.epoch()
 		s.start()
 		now := time.Now()
 		first := s.at(s.run("s1"), now.Add(time.Hour))
@@ -119,7 +119,7 @@ func TestEdgeSuspendedPastTheNames(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			onStage(t, Options{}, func(t *testing.T, s *stage) {
-				s.era()
+				s.epoch()
 				s.start()
 				first := s.run("s1")
 				s.deliver(first)
@@ -139,7 +139,7 @@ func TestEdgeSuspendedPastTheNames(t *testing.T) {
 					s.start()
 				}
 				<-time.After(2 * time.Hour)
-				s.era()
+				s.epoch()
 				s.deliver(append([]session.Event{first}, rest...)...)
 				s.pass(time.Minute)
 				s.wantAcked(rest...)
@@ -182,7 +182,7 @@ func TestEdgePoisonInALoad(t *testing.T) {
 			}
 			return state.Evolve(e)
 		}
-		s.era()
+		s.epoch()
 		s.deliver(delivered, other) // the poison lies below the floor
 		s.start()
 		s.pass(time.Minute)

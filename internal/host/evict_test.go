@@ -13,7 +13,7 @@ func TestMemoryIsKeptWithinItsBytes(t *testing.T) {
 	t.Parallel()
 	const room = 200 << 10
 	onStage(t, Options{Memory: room}, func(t *testing.T, s *stage) {
-		s.era()
+		s.epoch()
 		s.start()
 		most := 0
 		for n := range 200 {
@@ -39,7 +39,7 @@ func TestMemoryIsKeptWithinItsBytes(t *testing.T) {
 func TestALongSessionIsSnapshottedWhenItSleeps(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{SessionsMax: 2}, func(t *testing.T, s *stage) {
-		s.era()
+		s.epoch()
 		s.start()
 		for n := 1; n <= lastSnapshotEvents/2; n++ {
 			s.deliver(s.run("long"), s.answer("long", fmt.Sprintf("r%dt1", n), "a"))
@@ -60,7 +60,7 @@ func TestALaneGivesWay(t *testing.T) {
 	const room = 200 << 10
 	onStage(t, Options{Memory: room}, func(t *testing.T, s *stage) {
 		s.host.places = newPlaces(4)
-		s.era()
+		s.epoch()
 		s.start()
 		for n := range 60 {
 			sid := fmt.Sprintf("s%d", n)
@@ -105,7 +105,7 @@ func TestRegistriesCountIntoMemory(t *testing.T) {
 	}
 	const room = 12 << 20
 	onStage(t, Options{Memory: room}, func(t *testing.T, s *stage) {
-		s.era()
+		s.epoch()
 		s.start()
 		most := 0
 		for n := range 20 {

@@ -46,7 +46,7 @@ type guardNote struct {
 
 // guard is what a lane suspects. The zero value suspects nothing.
 type guard struct {
-	left uint64    // what a former owner left, until the first event of the era tells what is open
+	left uint64    // what a former owner left, until the first event of the epoch tells what is open
 	note guardNote // UpTo 0: nothing is suspected
 	rev  uint64    // of the note in the bucket
 }
@@ -62,7 +62,7 @@ func (e *killedError) Error() string {
 // isHeard reports whether a session-actor that was heard at a time still lives.
 func isHeard(at, now time.Time) bool { return now.Sub(at) <= livesBeats*bus.HeartbeatEvery }
 
-// learnLeft learns when an era begins whether a former owner ended uncleanly. What
+// learnLeft learns when an epoch begins whether a former owner ended uncleanly. What
 // can't be read is not suspected: a lane does not wait for the bucket.
 func (l *laneActor) learnLeft(ctx context.Context) {
 	g := &l.guard

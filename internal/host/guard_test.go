@@ -19,7 +19,7 @@ func (s *stage) succeed(left uint64, plan func(call) outcome, events ...session.
 	s.t.Helper()
 	next := newStage(s.t, &memory{depot: s.mem.depot, plan: plan}, Options{})
 	next.lane.left = left
-	next.era()
+	next.epoch()
 	next.start()
 	next.deliver(events...)
 	return next
@@ -167,7 +167,7 @@ func TestOwnerThatLivesKilledNobody(t *testing.T) {
 			next := newStage(t, &memory{depot: s.mem.depot, plan: deadAt("s1")}, Options{})
 			next.host.lives = func(instance string) bool { return instance == o.host.instance }
 			next.lane.left = e.Seq
-			next.era()
+			next.epoch()
 			next.start()
 			next.deliver(e)
 			o = next
@@ -198,13 +198,13 @@ func TestOneUncleanEndIsCheap(t *testing.T) {
 		if note := o.guardNote(); note != (guardNote{}) {
 			t.Errorf("the guard's note is left: %+v", note)
 		}
-		// Another era of the same owner: what was left is done.
-		o.era()
+		// Another epoch of the same owner: what was left is done.
+		o.epoch()
 		more := o.run("s1")
 		o.deliver(more)
 		o.wantAcked(more)
 		if got := o.mem.count(call{op: "PutGuard"}); got != 2 {
-			t.Errorf("%d writes after another era, want no more", got)
+			t.Errorf("%d writes after another epoch, want no more", got)
 		}
 		o.kill()
 	})
@@ -231,7 +231,7 @@ func TestCarefulPassIsOneAtATime(t *testing.T) {
 		o := newStage(t, &memory{depot: s.mem.depot}, Options{})
 		o.lane.left = e.Seq
 		o.host.alone <- struct{}{} // another lane works
-		o.era()
+		o.epoch()
 		o.start()
 		o.deliver(e)
 		o.pass(time.Minute)

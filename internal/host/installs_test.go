@@ -52,7 +52,7 @@ func TestASessionPinsTheNewestRecordBeforeIt(t *testing.T) {
 		more := s.run("one")
 		c := s.install(record("c"))
 		two := s.run("two")
-		s.era()
+		s.epoch()
 		s.deliver(early, bad, a, one, b, bad2, later, more, c, two)
 		s.start()
 		s.wantAcked(early, bad, a, one, b, bad2, later, more, c, two)
@@ -72,7 +72,7 @@ func TestASessionUnderUnknownRulesIsGivenBack(t *testing.T) {
 		later := s.install([]byte(unknown))
 		old2 := s.wrong("old", 1)[0]
 		fresh := s.run("fresh")
-		s.era()
+		s.epoch()
 		s.deliver(old, later, old2)
 		s.start()
 		s.wantAcked(old, later, old2)
@@ -90,7 +90,7 @@ func TestWithoutARecordASessionWaits(t *testing.T) {
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
 		s.mem.log[0].Payload = []byte(faulty)
 		first := s.run("s1")
-		s.era()
+		s.epoch()
 		s.deliver(first)
 		s.start()
 		s.pass(retryMax)

@@ -160,13 +160,13 @@ func (h *Host) collect(ctx context.Context, sid string, x *exam) error {
 			x.expect("its snapshot", record)
 		}
 	}
-	witness, err := h.world.Witness(ctx, sid)
+	stored, err := h.world.StoredOutputs(ctx, sid)
 	if err != nil {
 		return err
 	}
-	x.said = witness.Notice
+	x.said = stored.Notice
 	x.effects = map[string]bus.StoredEffect{}
-	for _, e := range witness.Effects {
+	for _, e := range stored.Effects {
 		x.effects[e.Name.Effect] = e
 	}
 	return nil

@@ -42,7 +42,7 @@ func (s *stage) after(opts Options) *stage {
 		s.cancel = nil
 	}
 	other := newStage(s.t, s.mem, opts)
-	other.era()
+	other.epoch()
 	other.start()
 	return other
 }
@@ -72,7 +72,7 @@ func (s *stage) wantStopped(e session.Event, parts ...string) {
 // it has one. It returns the events of s1.
 func tell(s *stage, snapshotted int) (events []session.Event) {
 	s.t.Helper()
-	s.era()
+	s.epoch()
 	s.start()
 	var kept []byte
 	for i := range 4 {
@@ -249,7 +249,7 @@ func TestAReleaseOfADamagedSession(t *testing.T) {
 	})
 }
 
-// A session in memory is compared when an era begins: nobody else may know what
+// A session in memory is compared when an epoch begins: nobody else may know what
 // it was folded from.
 func TestALossUnderASessionInMemory(t *testing.T) {
 	t.Parallel()
@@ -260,7 +260,7 @@ func TestALossUnderASessionInMemory(t *testing.T) {
 				of := tell(s, 0)
 				s.mem.effects, s.mem.notices = map[string][]byte{}, map[string][]notice{} // all forgotten
 				s.mem.erase(of[lost].Seq)
-				s.era()
+				s.epoch()
 				next, neighbour := s.run("s1"), s.run("s2")
 				s.deliver(next, neighbour)
 				s.pass(time.Minute)
@@ -280,7 +280,7 @@ func TestADeliveredEventWithAHoleInItsPlace(t *testing.T) {
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
 		lost, neighbour := s.run("s1"), s.run("s2")
 		s.mem.erase(lost.Seq)
-		s.era()
+		s.epoch()
 		s.deliver(lost, neighbour)
 		s.start()
 		s.pass(time.Minute)

@@ -38,7 +38,7 @@ type laneActor struct {
 	sessions  map[string]*actor
 	group     []arrival             // room for a batch
 	parked    map[string][]*outputs // events of sessions that are being loaded, in order
-	listed    bool                  // quarantined sessions are in memory, since the era began
+	listed    bool                  // quarantined sessions are in memory, since the epoch began
 	recorded  bool                  // install records are known up to what was delivered
 	order     []*outputs            // of all that was delivered and is not acknowledged, in order
 	folded    []*outputs            // not handed over; those of one session in order
@@ -49,10 +49,10 @@ type laneActor struct {
 	slices    uint64 // counts slices that were handed over
 	bytes     int    // that the sessions take; those that have left are counted until the next recount
 	evictFrom uint64 // use from which on it is tried again to evict
-	newest    uint64 // sequence of the latest event of this era; 0: none yet
-	end       uint64 // sequence of the log's last event when the era began, or later
+	newest    uint64 // sequence of the latest event of this epoch; 0: none yet
+	end       uint64 // sequence of the log's last event when the epoch began, or later
 	arrived   bool   // something arrived since quarantines were looked after
-	eras      int    // that have begun
+	epochs    int    // that have begun
 	guard     guard
 
 	toStore [slicesMax]chan *slice           // one for each goroutine that stores
@@ -72,12 +72,12 @@ type laneActor struct {
 	as     func(ctx context.Context, who string) context.Context // tells a World who asks
 }
 
-// arrival is a delivered event, or the beginning of an era.
+// arrival is a delivered event, or the beginning of an epoch.
 type arrival struct {
 	event       session.Event
 	traceparent string // that the event came with
 	ack         func()
-	era         bool
+	epoch       bool
 }
 
 func newLaneActor(h *Host, lane lane) *laneActor {
@@ -96,9 +96,9 @@ func newLaneActor(h *Host, lane lane) *laneActor {
 	return l
 }
 
-// Era begins an era: all that is in memory becomes unproven, in order with the
+// Epoch begins an epoch: all that is in memory becomes unproven, in order with the
 // events around it.
-func (l *laneActor) Era(uint64) { l.arrivals <- arrival{era: true} }
+func (l *laneActor) Epoch(uint64) { l.arrivals <- arrival{epoch: true} }
 
 // Deliver hands an event over.
 func (l *laneActor) Deliver(d bus.Delivery) {
@@ -245,7 +245,7 @@ func (l *laneActor) batch(ctx context.Context, first arrival) error {
 	for i, a := range group {
 		take := l.take
 		switch {
-		case !a.era && l.suspects(ctx, a.event):
+		case !a.epoch && l.suspects(ctx, a.event):
 			take, known = l.takeAlone, max(known, i+1)
 		case i == known:
 			known += l.loadAhead(ctx, group[i:])
@@ -259,8 +259,8 @@ func (l *laneActor) batch(ctx context.Context, first arrival) error {
 
 // take folds one arrival.
 func (l *laneActor) take(ctx context.Context, a arrival) error {
-	if a.era {
-		// What was folded in the era before is stored before anything is
+	if a.epoch {
+		// What was folded in the epoch before is stored before anything is
 		// proven anew: its events come again, and are not folded again.
 		if err := l.flush(ctx); err != nil {
 			return err
@@ -277,8 +277,8 @@ func (l *laneActor) take(ctx context.Context, a arrival) error {
 		l.learnLeft(ctx)
 		l.newest, l.end = 0, l.logEnd(ctx)
 		l.host.ownsFirst.CompareAndSwap(false, l.lane.Number() == 0)
-		l.host.meters.began(l.lane, l.eras == 0)
-		l.eras++
+		l.host.meters.began(l.lane, l.epochs == 0)
+		l.epochs++
 		return nil
 	}
 	l.newest = a.event.Seq
@@ -309,7 +309,7 @@ func (l *laneActor) fold(ctx context.Context, o *outputs) error {
 	case stopsSession(err):
 		return l.quarantine(ctx, a, err)
 	case errors.Is(err, errVoid):
-		// Not acknowledged: the lane has a new era by now, or soon.
+		// Not acknowledged: the lane has a new epoch by now, or soon.
 		l.log.Warn("delivered event ignored: the log lost it", "session", a.event.Session, "seq", a.event.Seq)
 		is := func(other *outputs) bool { return other == o }
 		l.order, l.folded = slices.DeleteFunc(l.order, is), slices.DeleteFunc(l.folded, is)

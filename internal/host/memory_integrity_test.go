@@ -37,8 +37,8 @@ func (m *memory) EventAt(ctx context.Context, seq uint64) (e session.Event, err 
 	return e, err
 }
 
-func (m *memory) Witness(ctx context.Context, sid string) (w bus.Witness, err error) {
-	err = m.do(ctx, call{op: "Witness", sid: sid}, func() error {
+func (m *memory) StoredOutputs(ctx context.Context, sid string) (w bus.StoredOutputs, err error) {
+	err = m.do(ctx, call{op: "StoredOutputs", sid: sid}, func() error {
 		for _, name := range slices.Sorted(maps.Keys(m.effects)) {
 			if effect, ours := strings.CutPrefix(name, sid+" "); ours && effect[0] != 'w' { // a wake is no message of the effects' stream
 				w.Effects = append(w.Effects, bus.StoredEffect{Name: subjects.EffectName{Session: sid, Effect: effect}, Payload: m.effects[name]})

@@ -236,7 +236,7 @@ func TestCountsWhatIsStored(t *testing.T) {
 			}
 			return works
 		}
-		s.era()
+		s.epoch()
 		s.start()
 		s.deliver(s.run("s1"))
 		if got := counted(r, "refold.events"); len(got) > 0 {
@@ -257,7 +257,7 @@ func TestLostLaneIsNotOwned(t *testing.T) {
 	t.Parallel()
 	r := meter.New()
 	onStage(t, Options{Metrics: r}, func(t *testing.T, s *stage) {
-		s.era()
+		s.epoch()
 		s.start()
 		s.deliver(s.run("s1"))
 		s.host.meters.delivered(0, 7)
@@ -277,13 +277,13 @@ func TestCountsAtLeastAllAfterAKill(t *testing.T) {
 	t.Parallel()
 	r := meter.New()
 	onStage(t, Options{Metrics: r}, func(t *testing.T, s *stage) {
-		s.era()
+		s.epoch()
 		s.start()
 		first := s.run("s1")
 		s.deliver(first)
 		s.kill()
 		next := newStage(t, &memory{depot: s.mem.depot}, Options{Metrics: meter.New()})
-		next.era()
+		next.epoch()
 		next.start()
 		last := s.answer("s1", "r1t1", "done")
 		next.deliver(first, last) // the first comes again: it was not acknowledged

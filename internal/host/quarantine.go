@@ -132,7 +132,7 @@ func (l *laneActor) recheck(ctx context.Context) error {
 
 // list takes the quarantined sessions of the lane into memory, as they were
 // after since: a release is the end of what is remembered here, since it leaves
-// nothing behind. When it is listed at the beginning of an era, loads need not
+// nothing behind. When it is listed at the beginning of an epoch, loads need not
 // look: who stops a session of this lane after that is its owner.
 func (l *laneActor) list(ctx context.Context, since time.Time) {
 	err := l.listSince(ctx, since)

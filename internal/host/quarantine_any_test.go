@@ -25,7 +25,7 @@ func TestAPanicThatSaysMuchStopsOneSession(t *testing.T) {
 		}
 		var log bytes.Buffer
 		s.actor.log = slog.New(slog.NewTextHandler(&log, nil))
-		s.era()
+		s.epoch()
 		s.start()
 		poison, other := s.run("s1"), s.run("s2")
 		s.deliver(poison, other)
@@ -49,7 +49,7 @@ func TestAQuarantinePutByHandStopsOneSession(t *testing.T) {
 			t.Parallel()
 			onStage(t, Options{}, func(t *testing.T, s *stage) {
 				s.mem.stops["s1"] = []byte(body)
-				s.era()
+				s.epoch()
 				s.start()
 				stopped, other := s.run("s1"), s.run("s2")
 				s.deliver(stopped, other)

@@ -106,7 +106,7 @@ func TestASnapshotsRegistryIsReadFromTheLog(t *testing.T) {
 			t.Parallel()
 			onStage(t, Options{SnapshotEach: 1}, func(t *testing.T, s *stage) {
 				set, first := s.set("s1", registry("b", "a")), s.run("s1")
-				s.era()
+				s.epoch()
 				s.deliver(set, first)
 				s.start()
 				s.wantAcked(set, first)
@@ -120,7 +120,7 @@ func TestASnapshotsRegistryIsReadFromTheLog(t *testing.T) {
 				clear(s.mem.calls)
 				again.mem.plan = c.plan
 				next := again.answer("s1", "r1t1", "x")
-				again.era()
+				again.epoch()
 				again.deliver(next)
 				again.start()
 				again.pass(retryMax)
@@ -167,13 +167,13 @@ func TestEqualRegistriesAreOne(t *testing.T) {
 	onStage(t, Options{SnapshotEach: 1}, func(t *testing.T, s *stage) {
 		// s3 is brought back from its snapshot, the others fold their events.
 		early := []session.Event{s.set("s3", registry("b", "a")), s.run("s3")}
-		s.era()
+		s.epoch()
 		s.deliver(early...)
 		s.start()
 		s.wantAcked(early...)
 		again := s.again(Options{})
 		later := []session.Event{s.set("s1", registry("a", "b")), s.set("s2", registry("b", "a")), s.answer("s3", "r1t1", "x"), s.set("s4", registry("a"))}
-		again.era()
+		again.epoch()
 		again.start()
 		for _, e := range later {
 			again.deliver(e)
@@ -273,7 +273,7 @@ func TestDescriptorsAreStoredBeforeTheyAreNamed(t *testing.T) {
 					return c.op == "PutBlob" && len(s.mem.blobs) >= before
 				})
 				set, first := s.set("s1", registry("a", "b")), s.run("s1")
-				s.era()
+				s.epoch()
 				s.deliver(set, first)
 				s.start()
 				s.pass(3 * retryMax)
@@ -285,7 +285,7 @@ func TestDescriptorsAreStoredBeforeTheyAreNamed(t *testing.T) {
 					t.Errorf("%d snapshots of what is not stored", n)
 				}
 				again := s.again(Options{})
-				again.era()
+				again.epoch()
 				again.deliver(set, first)
 				again.start()
 				again.wantAcked(set, first)

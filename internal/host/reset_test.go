@@ -1,6 +1,6 @@
 package host
 
-// What a new era, another owner and a log that lost its end mean for what is
+// What a new epoch, another owner and a log that lost its end mean for what is
 // in memory.
 
 import (
@@ -14,14 +14,14 @@ import (
 	"github.com/refold/refold/actors/session"
 )
 
-func TestANewEraFoldsNothingTwice(t *testing.T) {
+func TestANewEpochFoldsNothingTwice(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
 		first, second := s.run("s1"), s.answer("s1", "r1t1", "a")
-		s.era()
+		s.epoch()
 		s.deliver(first)
 		s.start()
-		s.era()
+		s.epoch()
 		s.deliver(first, second)
 		s.wantAcked(first, second)
 		s.wantStored(second)
@@ -35,7 +35,7 @@ func TestWhatAnotherOwnerDidIsFoldedAndNotSaidAgain(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
 		first := s.run("s1")
-		s.era()
+		s.epoch()
 		s.deliver(first)
 		s.start()
 		// Another owner did the next one; the lane's floor is behind it.
@@ -44,7 +44,7 @@ func TestWhatAnotherOwnerDidIsFoldedAndNotSaidAgain(t *testing.T) {
 		s.mem.mu.Lock()
 		clear(s.mem.calls)
 		s.mem.mu.Unlock()
-		s.era()
+		s.epoch()
 		s.deliver(third)
 		s.wantAcked(third)
 		if got, want := s.actor.sessions["s1"].state.Hash(), s.mem.judge("s1", third.Seq).state.Hash(); got != want {
@@ -62,12 +62,12 @@ func TestAQuarantineByAnotherOwnerHolds(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
 		first := s.run("s1")
-		s.era()
+		s.epoch()
 		s.deliver(first)
 		s.start()
 		second, third := s.answer("s1", "r1t1", "a"), s.run("s1")
 		s.mem.stops["s1"] = []byte(`{"seq":3,"reason":"a test"}`)
-		s.era()
+		s.epoch()
 		s.deliver(third)
 		s.wantAcked(third)
 		numbers := s.mem.said("s1")
@@ -88,7 +88,7 @@ func TestAQuarantineHoldsFromItsEventOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.mem.stops["s1"] = body
-		s.era()
+		s.epoch()
 		s.deliver(first, second, third)
 		s.start()
 		s.wantAcked(first, second, third)
@@ -113,7 +113,7 @@ func TestAnEarlierQuarantineStands(t *testing.T) {
 			}
 			return works
 		}
-		s.era()
+		s.epoch()
 		s.deliver(first, second)
 		s.start()
 		s.wantAcked(first, second)
@@ -128,7 +128,7 @@ func TestAQuarantineOutlivesTheHost(t *testing.T) {
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
 		s.mem.effects["s1 r1t1"] = []byte{0x80}
 		first := s.run("s1")
-		s.era()
+		s.epoch()
 		s.deliver(first)
 		s.start()
 		if err := s.stop(); err != nil {
@@ -136,7 +136,7 @@ func TestAQuarantineOutlivesTheHost(t *testing.T) {
 		}
 		other := newStage(t, s.mem, Options{})
 		second := other.run("s1")
-		other.era()
+		other.epoch()
 		other.deliver(second)
 		other.start()
 		other.wantAcked(second)
@@ -159,7 +159,7 @@ func TestARelease(t *testing.T) {
 			onStage(t, Options{}, func(t *testing.T, s *stage) {
 				s.mem.effects["s1 r1t1"] = []byte{0x80}
 				events := []session.Event{s.run("s1"), s.answer("s1", "r1t1", "a"), s.run("s1")}
-				s.era()
+				s.epoch()
 				s.deliver(events...)
 				s.start()
 				s.wantAcked(events...)
@@ -168,7 +168,7 @@ func TestARelease(t *testing.T) {
 						t.Fatal(err)
 					}
 					s = newStage(t, s.mem, Options{})
-					s.era()
+					s.epoch()
 					s.start()
 				}
 				s.pass(time.Minute)
@@ -200,7 +200,7 @@ func TestAnEarlyRelease(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.mem.stops["s1"] = body
-		s.era()
+		s.epoch()
 		s.start()
 		for i, e := range other {
 			s.deliver(e)
@@ -222,7 +222,7 @@ func TestAReleaseOnABusyLane(t *testing.T) {
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
 		s.mem.effects["s1 r1t1"] = []byte{0x80}
 		first := s.run("s1")
-		s.era()
+		s.epoch()
 		s.deliver(first)
 		s.start()
 		delete(s.mem.effects, "s1 r1t1")
@@ -240,7 +240,7 @@ func TestAViewOfAQuarantinedSession(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{SnapshotEach: 1}, func(t *testing.T, s *stage) {
 		first, second := s.run("s1"), s.answer("s1", "r1t1", "a")
-		s.era()
+		s.epoch()
 		s.deliver(first, second)
 		s.start()
 		view := func() (v session.View, err error) {
@@ -276,7 +276,7 @@ func TestAReleaseInVain(t *testing.T) {
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
 		s.mem.effects["s1 r1t1"] = []byte{0x80}
 		first, second := s.run("s1"), s.wrong("s1", 1)[0]
-		s.era()
+		s.epoch()
 		s.deliver(first, second)
 		s.start()
 		s.mem.release("s1")
@@ -306,13 +306,13 @@ func TestALogThatLostItsEnd(t *testing.T) {
 			t.Parallel()
 			onStage(t, Options{}, func(t *testing.T, s *stage) {
 				first, second := s.run("s1"), s.answer("s1", "r1t1", "lost")
-				s.era()
+				s.epoch()
 				s.deliver(first, second)
 				s.start()
 				s.mem.lose(second.Seq)
 				s.pass(time.Second)
 				events := play(s)
-				s.era()
+				s.epoch()
 				s.deliver(events...)
 				s.wantAcked(events...)
 				last := events[len(events)-1]
@@ -328,14 +328,14 @@ func TestADeliveryThatTheLogLostHoldsNobodyUp(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
 		lost := s.run("s1")
-		s.era()
+		s.epoch()
 		s.deliver(lost)
 		s.mem.lose(lost.Seq)
 		s.start()
 		s.pass(time.Minute)
 		s.mem.lost = 100
 		next := s.run("s2")
-		s.era()
+		s.epoch()
 		s.deliver(next)
 		s.pass(time.Minute)
 		s.wantUnacked(lost)
@@ -350,7 +350,7 @@ func TestAReplicaThatIsBehindIsNotBelieved(t *testing.T) {
 		onStage(t, Options{}, func(t *testing.T, s *stage) {
 			events := []session.Event{s.run("s1"), s.answer("s1", "r1t1", "a"), s.run("s1")}
 			s.mem.lagging = events[2-lacks].Seq
-			s.era()
+			s.epoch()
 			s.deliver(events[2]) // the others are below the floor
 			s.start()
 			s.wantAcked(events[2])
@@ -365,7 +365,7 @@ func TestASnapshotThatTheLogContradictsIsIgnored(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{SnapshotEach: 1}, func(t *testing.T, s *stage) {
 		first := s.run("s1")
-		s.era()
+		s.epoch()
 		s.deliver(first)
 		s.start()
 		if err := s.stop(); err != nil {
@@ -377,7 +377,7 @@ func TestASnapshotThatTheLogContradictsIsIgnored(t *testing.T) {
 		s.mem.effects = map[string][]byte{}
 		s.pass(time.Second)
 		again, foreign := other.run("s1"), other.run("s2")
-		other.era()
+		other.epoch()
 		other.deliver(again, foreign)
 		other.start()
 		other.wantAcked(again, foreign)
@@ -394,7 +394,7 @@ func TestASnapshotPastTheDeliveredEventIsUsedAsItIs(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{SnapshotEach: 1}, func(t *testing.T, s *stage) {
 		events := []session.Event{s.run("s1"), s.answer("s1", "r1t1", "a")}
-		s.era()
+		s.epoch()
 		s.deliver(events...)
 		s.start()
 		if err := s.stop(); err != nil {
@@ -406,7 +406,7 @@ func TestASnapshotPastTheDeliveredEventIsUsedAsItIs(t *testing.T) {
 		clear(s.mem.calls)
 		s.mem.mu.Unlock()
 		next := other.run("s1")
-		other.era()
+		other.epoch()
 		other.deliver(append(events, next)...)
 		other.start()
 		other.wantAcked(append(events, next)...)

@@ -42,7 +42,7 @@ func TestARoundFindsAnAlteredEvent(t *testing.T) {
 		s.deliver(s.answer("s2", "r1t1", "a"))
 		s = s.killed(time.Second, opts)
 		s.lane.unowned.Store(false)
-		s.era()
+		s.epoch()
 		s.deliver(s.run("s3"))
 		s.rewrite("s1")
 		s.pass(roundFirst - time.Minute)
@@ -92,7 +92,7 @@ func TestNoRounds(t *testing.T) {
 				s = s.killed(time.Second, opts)
 				s.lane.unowned.Store(c.unowned)
 				if !c.unowned {
-					s.era()
+					s.epoch()
 				}
 				s.pass(2 * roundEvery)
 				if n := s.mem.calls[call{op: "ListSnapshots"}]; n > 0 {

@@ -130,7 +130,7 @@ func (s *stage) stop() error {
 	return err
 }
 
-func (s *stage) era() { s.actor.Era(1) }
+func (s *stage) epoch() { s.actor.Epoch(1) }
 
 // deliver hands events over, in order.
 func (s *stage) deliver(events ...session.Event) {

@@ -186,16 +186,16 @@ func (s *Stepper) step(f func(context.Context) error) {
 // Idle reports that no step is being taken.
 func (s *Stepper) Idle() bool { return !s.busy.Load() }
 
-// Arrival is what a lane hands over: the beginning of an era, or an event.
+// Arrival is what a lane hands over: the beginning of an epoch, or an event.
 type Arrival struct {
-	Era   bool
+	Epoch bool
 	Event session.Event
 	Ack   func()
 }
 
 // Take hands over what has arrived, at most 64 at once: one batch.
 func (s *Stepper) Take(all []Arrival) {
-	of := func(a Arrival) arrival { return arrival{event: a.Event, ack: a.Ack, era: a.Era} }
+	of := func(a Arrival) arrival { return arrival{event: a.Event, ack: a.Ack, epoch: a.Epoch} }
 	for _, a := range all[1:] {
 		s.lane.arrivals <- of(a)
 	}

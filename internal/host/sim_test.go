@@ -68,7 +68,7 @@ type pinned struct {
 	mu      sync.Mutex
 	acked   map[uint64]bool // above the floor
 	floor   uint64
-	cursor  uint64 // delivered in this era
+	cursor  uint64 // delivered in this epoch
 	left    uint64 // delivered to the former holder, and not acked by it; 0: nothing
 	holder  *simLane
 	window  *simWindow // of the holder
@@ -81,7 +81,7 @@ type simLane struct {
 	number int
 }
 
-// simWindow is an era as its owner sees it.
+// simWindow is an epoch as its owner sees it.
 type simWindow struct {
 	held   []uint64
 	done   map[uint64]bool
@@ -93,7 +93,7 @@ func (*simLane) Number() int                 { return 0 }
 func (*simLane) Drain(context.Context) error { return nil }
 
 // Owned reports that the lane believes to be this host's: until it hears of
-// another era.
+// another epoch.
 func (l *simLane) Owned() bool {
 	l.server.mu.Lock()
 	defer l.server.mu.Unlock()
@@ -115,7 +115,7 @@ func (l *simLane) Run(ctx context.Context, owner bus.LaneOwner) error {
 			return nil
 		}
 		last = w
-		actor.Era(1)
+		actor.Epoch(1)
 		for {
 			e, ok := l.server.next(ctx, w)
 			if !ok {
@@ -132,7 +132,7 @@ func (p *pinned) signal() {
 	p.changed = make(chan struct{})
 }
 
-// pin gives the lane to l, in a new era: delivery begins at the floor again.
+// pin gives the lane to l, in a new epoch: delivery begins at the floor again.
 // The former owner hears of it later.
 func (p *pinned) pin(l *simLane) {
 	p.mu.Lock()
@@ -151,7 +151,7 @@ func (p *pinned) pin(l *simLane) {
 	p.signal()
 }
 
-// wait waits until l has an era other than last; nil when ctx has ended.
+// wait waits until l has an epoch other than last; nil when ctx has ended.
 func (p *pinned) wait(ctx context.Context, l *simLane, last *simWindow) *simWindow {
 	for {
 		p.mu.Lock()
@@ -171,7 +171,7 @@ func (p *pinned) wait(ctx context.Context, l *simLane, last *simWindow) *simWind
 	}
 }
 
-// next waits for the next event of an era; false when it is over.
+// next waits for the next event of an epoch; false when it is over.
 func (p *pinned) next(ctx context.Context, w *simWindow) (session.Event, bool) {
 	for {
 		p.mu.Lock()

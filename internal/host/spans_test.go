@@ -89,7 +89,7 @@ func TestSpansAreToldOnceTheirEventIsStored(t *testing.T) {
 	t.Parallel()
 	h := &told{}
 	onStage(t, Options{Traces: h}, func(t *testing.T, s *stage) {
-		s.era()
+		s.epoch()
 		s.start()
 		s.deliver(s.run("s1"), s.run("quiet1"))
 		s.mem.planned(func(c call) outcome {
@@ -121,7 +121,7 @@ func TestHistogramsNameTracedRuns(t *testing.T) {
 	t.Parallel()
 	h, r := &told{}, meter.New()
 	onStage(t, Options{Traces: h, Metrics: r}, func(t *testing.T, s *stage) {
-		s.era()
+		s.epoch()
 		s.start()
 		s.deliver(s.run("quiet1"))
 		s.deliver(s.answer("quiet1", "r1t1", "a"))
@@ -157,7 +157,7 @@ func TestARunThatWaitsForDaysIsToldWhole(t *testing.T) {
 	h := &told{}
 	onStage(t, Options{Traces: h, SessionsMax: 8}, func(t *testing.T, s *stage) {
 		const days = 3 * 24 * time.Hour
-		s.era()
+		s.epoch()
 		s.start()
 		last := s.approval("s1")
 		for n := range 20 {
@@ -192,12 +192,12 @@ func TestAnotherOwnerTellsTheWholeRun(t *testing.T) {
 			events := []session.Event{
 				s.run("s1"), s.run("s1"), s.calls("s1", "r1t1"), s.answer("s1", "r1t2", "b"), s.answer("s1", "r2t1", "c"),
 			}
-			s.era()
+			s.epoch()
 			s.start()
 			s.deliver(events[:killedAfter]...)
 			s.kill()
 			next := newStage(t, &memory{depot: s.mem.depot}, Options{Traces: h})
-			next.era()
+			next.epoch()
 			next.start()
 			next.deliver(events[killedAfter:]...)
 			next.pass(time.Minute)
@@ -217,7 +217,7 @@ func TestTracesChangeNothingThatIsStored(t *testing.T) {
 	var notices [2][]notice
 	for i, traces := range []Traces{nil, &told{}} {
 		onStage(t, Options{Traces: traces}, func(t *testing.T, s *stage) {
-			s.era()
+			s.epoch()
 			s.start()
 			s.deliver(s.run("s1"), s.run("s1"), s.calls("s1", "r1t1"), s.answer("s1", "r1t2", "b"), s.answer("s1", "r2t1", "c"))
 			s.pass(time.Minute)

@@ -312,7 +312,7 @@ func (l *laneActor) cancel(ctx context.Context, o *outputs) error {
 	return nil
 }
 
-// rename is a fault that is planted: what may be stored gets new names.
+// rename is a fault that is injected: what may be stored gets new names.
 func (s *slice) rename(o *outputs) {
 	if !s.tried || !fault.On(fault.BatchRenamed) {
 		return

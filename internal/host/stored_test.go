@@ -32,7 +32,7 @@ func TestSnapshotsAtTheEndAreOfStoredStates(t *testing.T) {
 		// lane is given up.
 		s.mem.plan = of(hangs, "Ask", "s1")
 		events := append([]session.Event{s.run("s1")}, s.wrong("s1", 2*lastSnapshotEvents)...)
-		s.era()
+		s.epoch()
 		s.deliver(append(events, s.run("s2"))...)
 		s.start()
 		s.wantUnacked(events...)
@@ -47,7 +47,7 @@ func TestSnapshotsBesideAQuarantineAreOfStoredStates(t *testing.T) {
 	onStage(t, Options{SnapshotEach: 1}, func(t *testing.T, s *stage) {
 		first, second := s.wrong("s1", 1)[0], s.run("s1")
 		s.mem.effects["s1 r1t1"] = []byte{0x80}
-		s.era()
+		s.epoch()
 		s.deliver(first, second)
 		s.start()
 		s.wantAcked(first, second)
@@ -70,7 +70,7 @@ func TestNoSnapshotOfAHalfFoldedState(t *testing.T) {
 			}
 			return state.Evolve(e)
 		}
-		s.era()
+		s.epoch()
 		s.deliver(first, second)
 		s.start()
 		s.wantAcked(first, second)
@@ -97,7 +97,7 @@ func TestWhatCantBeAskedForStopsOneSession(t *testing.T) {
 			}
 			return notices, err
 		}
-		s.era()
+		s.epoch()
 		first, second := s.run("s1"), s.run("s2")
 		s.deliver(first, second)
 		s.start()
@@ -117,7 +117,7 @@ func TestAnEffectThatIsTooLargeStopsOneSession(t *testing.T) {
 			"input": map[string]any{"text": "hi"}, "config": map[string]any{"provider": "openai", "model": "m", "system": strings.Repeat("x", 4000)},
 		})
 		s.mem.asks = 4000
-		s.era()
+		s.epoch()
 		s.deliver(small, large, next)
 		s.start()
 		s.wantAcked(small, large, next)
@@ -136,7 +136,7 @@ func TestADrainLeavesSnapshots(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
 		long := append([]session.Event{s.run("long")}, s.wrong("long", lastSnapshotEvents)...)
-		s.era()
+		s.epoch()
 		s.deliver(append(long, s.run("short"))...)
 		s.start()
 		if err := s.lane.Drain(t.Context()); err != nil {
@@ -180,7 +180,7 @@ func TestOutputsAreStoredInOrderAndOnce(t *testing.T) {
 			s.run("s1"), s.say(session.DoorLLM, "s1", session.TypeToolCallsObserved, refused), s.answer("s1", "r1t2", "a"),
 			s.run("s1"), s.answer("s1", "r2t1", "b"),
 		}
-		s.era()
+		s.epoch()
 		s.deliver(events...)
 		s.start()
 		s.wantUnacked(events...)
@@ -215,7 +215,7 @@ func TestNothingIsAskedPastItsStart(t *testing.T) {
 			return works
 		}
 		e := s.run("s1")
-		s.era()
+		s.epoch()
 		s.deliver(e)
 		s.start()
 		s.pass(2 * time.Hour)
@@ -235,7 +235,7 @@ func TestALargeAnswerStopsNobody(t *testing.T) {
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
 		text := strings.Repeat("<\u2028", session.TextBytesMax/4) // twice that in JSON
 		events := []session.Event{s.run("s1"), s.answer("s1", "r1t1", text)}
-		s.era()
+		s.epoch()
 		s.deliver(events...)
 		s.start()
 		s.wantAcked(events...)
@@ -250,7 +250,7 @@ func TestASnapshotThatHangsHoldsNobodyUp(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{SnapshotEach: 1}, func(t *testing.T, s *stage) {
 		s.mem.plan = on(hangs, func(c call) bool { return c.op == "PutSnapshot" })
-		s.era()
+		s.epoch()
 		first, second := s.run("s1"), s.run("s2")
 		s.deliver(first)
 		s.start()
@@ -277,7 +277,7 @@ func TestAnInstallRecordWaitsForItsDescriptors(t *testing.T) {
 		if _, err := session.ParseInstall(install.Payload); err != nil {
 			t.Fatal(err)
 		}
-		s.era()
+		s.epoch()
 		s.deliver(install)
 		s.start()
 		s.wantUnacked(install)
@@ -299,7 +299,7 @@ func TestALaneThatIsGivenUpIsEmptied(t *testing.T) {
 		s.lane.lingers = make(chan struct{})
 		s.mem.log[0].Payload = []byte(`{"v":1,"rules":2,"tools":[]}`)
 		first := s.run("s1")
-		s.era()
+		s.epoch()
 		s.deliver(first)
 		s.start()
 		for range 4 {
@@ -325,7 +325,7 @@ func TestALaneThatIsGivenUpIsEmptied(t *testing.T) {
 func TestMemoryIsBounded(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{SessionsMax: 8}, func(t *testing.T, s *stage) {
-		s.era()
+		s.epoch()
 		s.start()
 		for n := 1; n <= 500; n++ {
 			s.deliver(s.run("s1"), s.answer("s1", fmt.Sprintf("r%dt1", n), "a"))
@@ -365,7 +365,7 @@ func TestOnlyAcknowledgementsWaitForWakes(t *testing.T) {
 			return blocked && c.op == "Ask" && strings.HasPrefix(c.who, "w")
 		})
 		events := []session.Event{s.run("s1"), s.answer("s1", "r1t1", "a"), s.run("s1"), s.answer("s1", "r2t1", "b")}
-		s.era()
+		s.epoch()
 		s.deliver(events...)
 		s.start()
 		s.wantUnacked(events...)

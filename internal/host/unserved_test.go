@@ -92,7 +92,7 @@ func TestOrphans(t *testing.T) {
 func TestACallThatMayRunTwiceMayBeHeld(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
-		s.era()
+		s.epoch()
 		s.start()
 		safe, unsafe := simTool("look", "effect", map[string]any{"retry_safe": true}), simTool("pay", "effect", map[string]any{"retry_safe": false})
 		s.deliver(s.say(session.DoorCtl, "s1", session.TypeToolRegistrySet, map[string]any{"tools": []any{safe, unsafe}}), s.run("s1"))

@@ -114,10 +114,10 @@ func (l *laneActor) verify(ctx context.Context, p sample) error {
 	var held *actor
 	l.inside(ctx, func() {
 		held = l.sessions[p.sid]
-		err = l.condemn(ctx, p, state, cause)
+		err = l.quarantineWrong(ctx, p, state, cause)
 	})
 	if errors.Is(err, errNotReplaced) {
-		l.beside.Go(func() { l.condemnLater(ctx, p, held, state, cause) })
+		l.beside.Go(func() { l.quarantineLater(ctx, p, held, state, cause) })
 	}
 	return err
 }
@@ -136,17 +136,17 @@ func (h *Host) refold(ctx context.Context, sid string, seq uint64) (*session.Sta
 // stopped, it would be released to that snapshot.
 var errNotReplaced = errors.New("the right snapshot could not be put in place of a wrong one, so the session is not stopped yet; it is tried again")
 
-// condemnAgain is how long after a right snapshot could not be put it is tried
+// quarantineAgain is how long after a right snapshot could not be put it is tried
 // again.
-const condemnAgain = 10 * time.Second
+const quarantineAgain = 10 * time.Second
 
-// condemnLater condemns a session as soon as the lane is owned and the right
+// quarantineLater quarantines a session as soon as the lane is owned and the right
 // snapshot can be put. While the session that is in memory is the one that was
 // (held), nothing is folded again, since what the log folds to up to there does
 // not change, and nobody's turn to verify is taken. Of another one, or none, the
 // snapshot that is there by then decides.
-func (l *laneActor) condemnLater(ctx context.Context, p sample, held *actor, right *session.State, cause *snapshotError) {
-	for pause(ctx, condemnAgain) {
+func (l *laneActor) quarantineLater(ctx context.Context, p sample, held *actor, right *session.State, cause *snapshotError) {
+	for pause(ctx, quarantineAgain) {
 		err, other := errNotReplaced, false
 		l.inside(ctx, func() {
 			switch {
@@ -154,7 +154,7 @@ func (l *laneActor) condemnLater(ctx context.Context, p sample, held *actor, rig
 			case held == nil || l.sessions[p.sid] != held:
 				other = true
 			default:
-				err = l.condemn(ctx, p, right, cause)
+				err = l.quarantineWrong(ctx, p, right, cause)
 			}
 		})
 		switch {
@@ -169,7 +169,7 @@ func (l *laneActor) condemnLater(ctx context.Context, p sample, held *actor, rig
 	}
 }
 
-// condemn stops a session whose snapshot is wrong, behind all that was folded of
+// quarantineWrong stops a session whose snapshot is wrong, behind all that was folded of
 // it. The right one takes the snapshot's place first: released, the session goes
 // on from what the log says. Called between two batches.
 //
@@ -178,7 +178,7 @@ func (l *laneActor) condemnLater(ctx context.Context, p sample, held *actor, rig
 // between, the next owner goes on from the right snapshot, and all that is lost is
 // the evidence. The other way round it would go on from a state that never was.
 // For the same reason a session is stopped even if its evidence can't be kept.
-func (l *laneActor) condemn(ctx context.Context, p sample, right *session.State, cause *snapshotError) error {
+func (l *laneActor) quarantineWrong(ctx context.Context, p sample, right *session.State, cause *snapshotError) error {
 	s := l.sessions[p.sid]
 	if !l.lane.Owned() || s != nil && s.stop != nil {
 		return fmt.Errorf("left to the lane's owner: %w", cause)

@@ -11,9 +11,9 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// onCondemned plays a session up to an altered snapshot that is found when it is
+// onWrongSnapshot plays a session up to an altered snapshot that is found when it is
 // loaded, with calls as planned.
-func onCondemned(t *testing.T, plan func(call) outcome, play func(t *testing.T, s *stage, right codec.Hash)) {
+func onWrongSnapshot(t *testing.T, plan func(call) outcome, play func(t *testing.T, s *stage, right codec.Hash)) {
 	t.Helper()
 	opts := Options{SnapshotEach: 4, VerifyPart: 1}
 	onStage(t, opts, func(t *testing.T, s *stage) {
@@ -27,7 +27,7 @@ func onCondemned(t *testing.T, plan func(call) outcome, play func(t *testing.T, 
 		_, right, _ := s.alter("s1")
 		s.lane.unowned.Store(false)
 		s.mem.planned(plan)
-		s.era()
+		s.epoch()
 		s.deliver(s.run("s1"))
 		play(t, s, right)
 	})
@@ -58,7 +58,7 @@ func TestASessionIsStoppedWhenItsSnapshotIsRight(t *testing.T) {
 	for name, become := range map[string]outcome{"fails": fails, "hangs": hangs} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			onCondemned(t, func(c call) outcome {
+			onWrongSnapshot(t, func(c call) outcome {
 				if puts(c, "s1") {
 					return become
 				}
@@ -87,7 +87,7 @@ func TestASessionIsStoppedWhenItsSnapshotIsRight(t *testing.T) {
 func TestAPauseDoesNotHoldTheRightSnapshotUp(t *testing.T) {
 	t.Parallel()
 	failed := false
-	onCondemned(t, func(c call) outcome {
+	onWrongSnapshot(t, func(c call) outcome {
 		if puts(c, "s1") && !failed {
 			failed = true
 			return fails
@@ -105,7 +105,7 @@ func TestAPauseDoesNotHoldTheRightSnapshotUp(t *testing.T) {
 // the session in memory as it was.
 func TestAWrongSessionIsStoppedWhenTheLaneComesBack(t *testing.T) {
 	t.Parallel()
-	onCondemned(t, func(c call) outcome {
+	onWrongSnapshot(t, func(c call) outcome {
 		if puts(c, "s1") {
 			return fails
 		}
@@ -130,7 +130,7 @@ func TestAWrongSessionIsStoppedWhenTheLaneComesBack(t *testing.T) {
 func TestASessionIsStoppedWithoutItsEvidence(t *testing.T) {
 	t.Parallel()
 	replaced := false
-	onCondemned(t, func(c call) outcome {
+	onWrongSnapshot(t, func(c call) outcome {
 		replaced = replaced || puts(c, "s1")
 		if c.op == "PutBlob" && replaced { // what a load puts comes before
 			return fails

@@ -34,7 +34,7 @@ func (s *stage) alter(sid string) (bad []byte, right, wrong codec.Hash) {
 
 // slept plays a session of some runs up to a snapshot of it.
 func slept(s *stage) {
-	s.era()
+	s.epoch()
 	s.start()
 	for n := 1; n <= 4; n++ {
 		s.deliver(s.run("s1"), s.answer("s1", fmt.Sprintf("r%dt1", n), "a"))
@@ -57,7 +57,7 @@ func TestAnAlteredSnapshotIsFound(t *testing.T) {
 		s = s.killed(time.Second, opts)
 		bad, right, wrong := s.alter("s1")
 		s.lane.unowned.Store(false)
-		s.era()
+		s.epoch()
 		next := s.run("s1")
 		s.deliver(next)
 		stop := s.stopOf("s1")
@@ -99,7 +99,7 @@ func TestWithoutVerifyingItIsNot(t *testing.T) {
 		s = s.killed(time.Second, opts)
 		_, right, _ := s.alter("s1")
 		s.lane.unowned.Store(false)
-		s.era()
+		s.epoch()
 		next := s.run("s1")
 		s.deliver(next)
 		if stop := s.stopOf("s1"); stop != nil {
@@ -130,7 +130,7 @@ func TestVerifyingGoesOnBesideTheLane(t *testing.T) {
 			}
 			return works
 		}
-		s.era()
+		s.epoch()
 		s.start()
 		for n := 1; n <= 3; n++ {
 			for _, sid := range []string{"s1", "s2"} {

@@ -27,7 +27,7 @@ type world interface {
 	GetSnapshot(ctx context.Context, sid string) (data []byte, found bool, err error)
 	PutSnapshot(ctx context.Context, sid string, seq uint64, data []byte) error
 	ListSnapshots(ctx context.Context, from uint64) iter.Seq2[bus.SnapshotAt, error]
-	Witness(ctx context.Context, sid string) (bus.Witness, error)
+	StoredOutputs(ctx context.Context, sid string) (bus.StoredOutputs, error)
 	GetQuarantine(ctx context.Context, sid string) (body []byte, found bool, err error)
 	PutQuarantine(ctx context.Context, sid string, body []byte) error
 	DeleteQuarantine(ctx context.Context, sid string) error

@@ -100,7 +100,7 @@ func (p *pair) answer(name string, nak bool) (op, model, server string) {
 	seq := held[p.rand.IntN(len(held))]
 	body, verb := "+ACK", "ack"
 	if nak {
-		// A nak of an era before is told by its consumer sequence.
+		// A nak of an earlier epoch is told by its consumer sequence.
 		if p.mine[name].Info().Delivered < ownSeq(p.held[name][seq]) {
 			return p.info(name)
 		}

@@ -119,9 +119,9 @@ func newPair(t *testing.T, nc *nats.Conn, js jetstream.JetStream, seed uint64) *
 	return p
 }
 
-// stored returns the subject that a letter is stored under.
-func (p *pair) stored(letter string) string {
-	subject := p.name + "." + letter
+// stored returns the subject that a name is stored under.
+func (p *pair) stored(name string) string {
+	subject := p.name + "." + name
 	if p.kind.Transform != nil {
 		return p.kind.Transform(subject)
 	}
@@ -175,12 +175,12 @@ func (p *pair) step() (op, model, server string) {
 // put draws a message.
 func (p *pair) put() (jetmodel.Put, *nats.Msg) {
 	p.sent++
-	letters := 4
+	names := 4
 	if len(p.model.All(">", 1, 0)) >= 4 {
-		letters = 12 // some of them fresh, where a subject takes one message
+		names = 12 // some of them fresh, where a subject takes one message
 	}
-	letter := string(rune('a' + p.rand.IntN(letters)))
-	put := jetmodel.Put{Subject: p.name + "." + letter, Data: fmt.Appendf(nil, "%d", p.sent)}
+	name := string(rune('a' + p.rand.IntN(names)))
+	put := jetmodel.Put{Subject: p.name + "." + name, Data: fmt.Appendf(nil, "%d", p.sent)}
 	m := &nats.Msg{Subject: put.Subject, Data: put.Data, Header: nats.Header{}}
 	if p.rand.IntN(3) == 0 && p.kind.Window > 0 {
 		put.ID = fmt.Sprintf("id%d", p.rand.IntN(12))
@@ -188,7 +188,7 @@ func (p *pair) put() (jetmodel.Put, *nats.Msg) {
 	}
 	if p.rand.IntN(2) == 0 {
 		put.Fenced = true
-		if last, err := p.model.Last(p.stored(letter), 0); err == nil && p.rand.IntN(2) == 0 {
+		if last, err := p.model.Last(p.stored(name), 0); err == nil && p.rand.IntN(2) == 0 {
 			put.Last = last.Seq
 		}
 		m.Header.Set("Nats-Expected-Last-Subject-Sequence", strconv.FormatUint(put.Last, 10))

@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// letters are how a table shows what may be done.
-func letters(act Act) string {
+// rights are how a table shows what may be done.
+func rights(act Act) string {
 	text := ""
 	for _, of := range []struct {
-		act    Act
-		letter string
+		act   Act
+		right string
 	}{{Publish, "P"}, {Hear, "H"}, {Serve, "S"}} {
 		if act&of.act != 0 {
-			text += of.letter
+			text += of.right
 		}
 	}
 	return text
@@ -30,7 +30,7 @@ func Markdown() string {
 	for _, row := range Table() {
 		fmt.Fprintf(&b, "| %s | %s |", row.Name, row.About)
 		for _, r := range Roles() {
-			fmt.Fprintf(&b, " %s |", letters(row.May[r]))
+			fmt.Fprintf(&b, " %s |", rights(row.May[r]))
 		}
 		b.WriteString("\n")
 	}

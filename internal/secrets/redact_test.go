@@ -1,6 +1,6 @@
 package secrets_test
 
-// Values are planted in texts in every encoding that the package names, at every
+// Values are put in texts in every encoding that the package names, at every
 // place, in pieces of every size: none of them is left.
 
 import (
@@ -60,12 +60,12 @@ func TestNoEncodingOfAValueIsLeft(t *testing.T) {
 		value := values.Draw(t, "value")
 		r := secrets.NewRedactor(value, "other-value-entirely")
 		for name, encode := range encodings {
-			planted := encode(value)
+			secret := encode(value)
 			before, behind := rapid.StringMatching(`[ a-z"=:]{0,8}`).Draw(t, "before"), rapid.StringMatching(`[ a-z"=:]{0,8}`).Draw(t, "behind")
-			text := before + planted + behind + planted
+			text := before + secret + behind + secret
 			got := r.Text(text)
-			if strings.Contains(got, planted) {
-				t.Fatalf("%s: %q is left in %q", name, planted, got)
+			if strings.Contains(got, secret) {
+				t.Fatalf("%s: %q is left in %q", name, secret, got)
 			}
 			var streamed bytes.Buffer
 			w := r.Writer(&streamed)

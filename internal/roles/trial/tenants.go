@@ -54,11 +54,11 @@ func (t *Tenant) add(c Cell) {
 	}
 	have, text := row.Cells[column], ""
 	for _, of := range []struct {
-		letter string
-		act    roles.Act
+		right string
+		act   roles.Act
 	}{{"P", roles.Publish}, {"H", roles.Hear}} {
-		if c.Got&of.act != 0 || contains(have, of.letter) {
-			text += of.letter
+		if c.Got&of.act != 0 || contains(have, of.right) {
+			text += of.right
 		}
 	}
 	if c.Got != c.Want || contains(have, "!") {
@@ -70,6 +70,6 @@ func (t *Tenant) add(c Cell) {
 	row.Cells[column] = text
 }
 
-func contains(text, letter string) bool {
-	return slices.Contains([]byte(text), letter[0])
+func contains(text, right string) bool {
+	return slices.Contains([]byte(text), right[0])
 }

@@ -6,29 +6,29 @@ import (
 	"strings"
 )
 
-// Victim says who is struck at a point.
+// Victim says who is killed at a point.
 type Victim string
 
-// Who is struck.
+// Who is killed.
 const (
 	Sender      Victim = "sender" // the daemon that sends the message
 	BothDaemons Victim = "both"   // session-actor and bridge at once
 	NATSServer  Victim = "server" // the NATS server, which comes back on its files
 )
 
-// Strike is a point, and what is done there.
-type Strike struct {
+// Kill is a point, and what is done there.
+type Kill struct {
 	At   Point
 	Whom Victim
 	Term bool // SIGTERM, and not SIGKILL
 	Free bool // due when its message passes, whatever others of the course come first
 }
 
-// Course is what is done in one trial: in order, or, if its strikes are free,
+// Course is what is done in one trial: in order, or, if its kills are free,
 // each as its point is come by.
-type Course []Strike
+type Course []Kill
 
-// together reports that the strikes of the course are free: it tries many
+// together reports that the kills of the course are free: it tries many
 // points, and not what one does to the recovery from another.
 func (c Course) together() bool { return len(c) > 0 && c[0].Free }
 
@@ -40,16 +40,16 @@ func (c Course) points() int {
 	return 1
 }
 
-// Way is what a strike does: kill.sender, term.both.
-func (s Strike) Way() string {
+// Way is what a kill does: kill.sender, term.both.
+func (s Kill) Way() string {
 	if s.Term {
 		return "term." + string(s.Whom)
 	}
 	return "kill." + string(s.Whom)
 }
 
-// parts returns the processes that are struck.
-func (s Strike) parts() []Part {
+// parts returns the processes that are killed.
+func (s Kill) parts() []Part {
 	switch s.Whom {
 	case BothDaemons:
 		return Parts()
@@ -59,7 +59,7 @@ func (s Strike) parts() []Part {
 	return []Part{s.At.Part}
 }
 
-// suffixes stand behind the name of a point whose strike is not the plain one.
+// suffixes stand behind the name of a point whose kill is not the plain one.
 var suffixes = []struct {
 	text string
 	whom Victim
@@ -70,9 +70,9 @@ var suffixes = []struct {
 	{"=server", NATSServer, false}, {"=server-term", NATSServer, true},
 }
 
-// String returns the name of the strike: that of the point, and what is done
+// String returns the name of the kill: that of the point, and what is done
 // there if it is not a kill of the sender: bridge/before/claim.r1t2c0/1=server.
-func (s Strike) String() string {
+func (s Kill) String() string {
 	for _, x := range suffixes {
 		if x.whom == s.Whom && x.term == s.Term {
 			return s.At.String() + x.text
@@ -81,13 +81,13 @@ func (s Strike) String() string {
 	return s.At.String() + "=" + s.Way()
 }
 
-// What joins the names of strikes.
+// What joins the names of kills.
 const (
 	thenSign     = "+" // one after the other
 	togetherSign = "&" // each as it is come by
 )
 
-// String returns the strikes' names, joined.
+// String returns the kills' names, joined.
 func (c Course) String() string {
 	names := make([]string, len(c))
 	for i, s := range c {
@@ -99,22 +99,22 @@ func (c Course) String() string {
 	return strings.Join(names, thenSign)
 }
 
-// How many strikes a course has at most: one after the other, and together.
+// How many kills a course has at most: one after the other, and together.
 const (
-	strikesMax  = 2
+	killsMax    = 2
 	togetherMax = 24
 )
 
 // ParseCourse reads the name of a course. That it is one does not mean that a
 // conversation comes by its points.
 func ParseCourse(name string) (Course, error) {
-	sign, most := thenSign, strikesMax
+	sign, most := thenSign, killsMax
 	if strings.Contains(name, togetherSign) {
 		sign, most = togetherSign, togetherMax
 	}
 	var c Course
 	for part := range strings.SplitSeq(name, sign) {
-		s, err := parseStrike(part)
+		s, err := parseKill(part)
 		if err != nil {
 			return nil, err
 		}
@@ -122,12 +122,12 @@ func ParseCourse(name string) (Course, error) {
 		c = append(c, s)
 	}
 	if len(c) > most {
-		return nil, fmt.Errorf("point %q: at most %d strikes are in a trial, %d if they are joined by %s", name, strikesMax, togetherMax, togetherSign)
+		return nil, fmt.Errorf("point %q: at most %d kills are in a trial, %d if they are joined by %s", name, killsMax, togetherMax, togetherSign)
 	}
 	return c, nil
 }
 
-func parseStrike(name string) (s Strike, err error) {
+func parseKill(name string) (s Kill, err error) {
 	point, suffix, found := strings.Cut(name, "=")
 	if found {
 		suffix = "=" + suffix
@@ -157,8 +157,8 @@ func (c Course) kind() string {
 // losesCalls reports that a call may be lost by what is done, so that nobody
 // knows its outcome: a bridge is killed.
 func (c Course) losesCalls() bool {
-	return slices.ContainsFunc(c, func(s Strike) bool { return !s.Term && slices.Contains(s.parts(), Bridge) })
+	return slices.ContainsFunc(c, func(s Kill) bool { return !s.Term && slices.Contains(s.parts(), Bridge) })
 }
 
-// with returns the course with one more strike.
-func (c Course) with(s Strike) Course { return append(slices.Clone(c), s) }
+// with returns the course with one more kill.
+func (c Course) with(s Kill) Course { return append(slices.Clone(c), s) }

@@ -7,9 +7,9 @@ import (
 	"fmt"
 )
 
-// Witness is what is stored of a session that its events led to, besides its
+// StoredOutputs is what is stored of a session that its events led to, besides its
 // snapshot.
-type Witness struct {
+type StoredOutputs struct {
 	Effects []StoredEffect // as ListEffects returns them
 	Notice  LastSaid
 }
@@ -22,9 +22,9 @@ type LastSaid struct {
 	At  int64  `json:"at"`  // the session's clock at that event
 }
 
-// Witness reads what else than events is stored of a session, from the leaders:
+// StoredOutputs reads what else than events is stored of a session, from the leaders:
 // the events that it comes from are in the log when it returns.
-func (b *Bus) Witness(ctx context.Context, sid string) (w Witness, err error) {
+func (b *Bus) StoredOutputs(ctx context.Context, sid string) (w StoredOutputs, err error) {
 	if w.Effects, err = b.ListEffects(ctx, sid); err != nil {
 		return w, err
 	}

@@ -30,20 +30,20 @@ const tickMax = time.Second
 // a slow fold doesn't cost a request an event.
 const windowPartPull = 4
 
-// eraEnd is why an era ended.
-type eraEnd string
+// epochEnd is why an epoch ended.
+type epochEnd string
 
 const (
-	eraRuns    eraEnd = ""
-	eraReset   eraEnd = "reset"   // begin another one under the same pin
-	eraLost    eraEnd = "lost"    // the pin is another's, or may be
-	eraDrained eraEnd = "drained" // all that was given is acked
-	eraStopped eraEnd = "stopped" // the context ended
+	epochRuns    epochEnd = ""
+	epochReset   epochEnd = "reset"   // begin another one under the same pin
+	epochLost    epochEnd = "lost"    // the pin is another's, or may be
+	epochDrained epochEnd = "drained" // all that was given is acked
+	epochStopped epochEnd = "stopped" // the context ended
 )
 
-// era is the time between two resets of a lane that this process owns: an
+// epoch is the time between two resets of a lane that this process owns: an
 // inbox, a window, and a count of deliveries that must have no gap.
-type era struct {
+type epoch struct {
 	lane   *Lane
 	number uint64
 	pin    string
@@ -72,12 +72,12 @@ type era struct {
 	checked    time.Time // last check; zero: none yet
 }
 
-// own holds the lane for as long as the pin lasts: one era after another.
+// own holds the lane for as long as the pin lasts: one epoch after another.
 func (l *Lane) own(ctx context.Context, pin string, owner LaneOwner) {
 	l.owned.Store(true)
 	defer l.owned.Store(false)
 	for {
-		e, err := l.newEra(ctx, pin, owner)
+		e, err := l.newEpoch(ctx, pin, owner)
 		if err != nil {
 			// The reset may have happened or not. What is sure is a new pin.
 			if ctx.Err() == nil {
@@ -86,8 +86,8 @@ func (l *Lane) own(ctx context.Context, pin string, owner LaneOwner) {
 			return
 		}
 		switch end := e.run(ctx); end {
-		case eraReset:
-		case eraLost:
+		case epochReset:
+		case epochLost:
 			e.log.Info("lane_lost")
 			return
 		default:
@@ -97,18 +97,18 @@ func (l *Lane) own(ctx context.Context, pin string, owner LaneOwner) {
 	}
 }
 
-// newEra resets the lane and begins an era. The former era's inbox has no
+// newEpoch resets the lane and begins an epoch. The former epoch's inbox has no
 // interest by now, so what was on its way to it is never taken for ours.
-func (l *Lane) newEra(ctx context.Context, pin string, owner LaneOwner) (*era, error) {
+func (l *Lane) newEpoch(ctx context.Context, pin string, owner LaneOwner) (*epoch, error) {
 	reconnects := l.server.reconnects()
 	pending, err := l.resetInTurn(ctx, pin)
 	if err != nil {
 		return nil, typed(err)
 	}
-	l.era++
-	e := &era{
-		lane: l, number: l.era, pin: pin, queue: make(chan Delivery, windowEventsMax),
-		log: l.log.With("era", l.era), next: 1, waits: pending > 0, reconnects: reconnects,
+	l.epoch++
+	e := &epoch{
+		lane: l, number: l.epoch, pin: pin, queue: make(chan Delivery, windowEventsMax),
+		log: l.log.With("epoch", l.epoch), next: 1, waits: pending > 0, reconnects: reconnects,
 	}
 	e.window = newWindow(e.ack)
 	if e.inbox, e.msgs, e.deaf, err = l.server.listen(2 * windowEventsMax); err != nil {
@@ -129,21 +129,21 @@ func (l *Lane) newEra(ctx context.Context, pin string, owner LaneOwner) (*era, e
 
 // ack acknowledges a delivery, unless another connection brought it (Bus.Epoch).
 // What is not acked, since that or the sending failed, comes again.
-func (e *era) ack(reply string) {
+func (e *epoch) ack(reply string) {
 	if e.lane.server.reconnects() == e.reconnects {
 		_ = e.lane.server.ack(reply)
 	}
 }
 
-// deliver gives the era to the owner. It waits for the former era's goroutine,
+// deliver gives the epoch to the owner. It waits for the former epoch's goroutine,
 // which may be inside the owner still; the lane itself waits for neither.
-func (e *era) deliver(owner LaneOwner, before <-chan struct{}, done chan<- struct{}) {
+func (e *epoch) deliver(owner LaneOwner, before <-chan struct{}, done chan<- struct{}) {
 	defer close(done)
 	<-before
 	if !e.window.gives() {
 		return
 	}
-	owner.Era(e.number)
+	owner.Epoch(e.number)
 	for d := range e.queue {
 		if e.window.hand(d.number) {
 			owner.Deliver(d)
@@ -151,29 +151,29 @@ func (e *era) deliver(owner LaneOwner, before <-chan struct{}, done chan<- struc
 	}
 }
 
-// run receives until the era ends.
-func (e *era) run(ctx context.Context) (end eraEnd) {
+// run receives until the epoch ends.
+func (e *epoch) run(ctx context.Context) (end epochEnd) {
 	defer func() {
 		close(e.queue)
 		e.lane.ackedUpTo(e.window.end(), e.reconnects)
-		if end == eraReset || end == eraLost {
+		if end == epochReset || end == epochLost {
 			e.deaf()
 		}
 	}()
 	tick := time.NewTicker(min(e.lane.ttl/ttlPartTick, tickMax))
 	defer tick.Stop()
 	draining := e.lane.draining
-	for end == eraRuns {
+	for end == epochRuns {
 		if err := e.fill(); err != nil {
 			e.log.Warn("lane_pull_failed", "error", err.Error())
-			return eraLost
+			return epochLost
 		}
 		select {
 		case <-ctx.Done():
-			return eraStopped
+			return epochStopped
 		case m := <-e.msgs:
 			end = e.receive(m)
-			for n := len(e.msgs); n > 0 && end == eraRuns; n-- { // what has come with it; nobody else takes any
+			for n := len(e.msgs); n > 0 && end == epochRuns; n-- { // what has come with it; nobody else takes any
 				end = e.receive(<-e.msgs)
 			}
 		case <-e.window.freed:
@@ -184,15 +184,15 @@ func (e *era) run(ctx context.Context) (end eraEnd) {
 		case <-tick.C:
 			end = e.check(time.Now())
 		}
-		if e.draining && e.window.settled() && end == eraRuns {
-			end = eraDrained
+		if e.draining && e.window.settled() && end == epochRuns {
+			end = epochDrained
 		}
 	}
 	return end
 }
 
 // fill asks for as many events as there is room for, and keeps the pin.
-func (e *era) fill() error {
+func (e *epoch) fill() error {
 	keep := e.lane.ttl / ttlPartKeep
 	events, bytes := e.window.room()
 	request := pullRequest{Batch: events, MaxBytes: bytes, Expires: keep, Heartbeat: keep / 2}
@@ -212,23 +212,23 @@ func (e *era) fill() error {
 	return e.ask(pullRequest{Batch: 1, Expires: time.Nanosecond})
 }
 
-func (e *era) ask(r pullRequest) error {
+func (e *epoch) ask(r pullRequest) error {
 	e.request++
 	e.sent = time.Now()
 	r.Group, r.Pin = subjects.LaneGroup, e.pin
 	err := e.lane.server.pull(replySubject(e.inbox, e.request), r)
 	if errors.Is(err, nats.ErrReconnectBufExceeded) {
-		return nil // there is no connection: when there is, check begins another era
+		return nil // there is no connection: when there is, check begins another epoch
 	}
 	return typed(err)
 }
 
 // check looks for what no message tells. What has arrived and was not looked
 // at, since this process had no time, is not missing.
-func (e *era) check(now time.Time) eraEnd {
+func (e *epoch) check(now time.Time) epochEnd {
 	ttl, idle := e.lane.ttl, len(e.msgs) == 0
 	if e.stood(now) {
-		return eraRuns
+		return epochRuns
 	}
 	switch {
 	case e.lane.server.reconnects() != e.reconnects:
@@ -241,7 +241,7 @@ func (e *era) check(now time.Time) eraEnd {
 	case !e.differs.IsZero() && now.Sub(e.differs) > ttl:
 		return e.again("deliveries were lost")
 	}
-	return eraRuns
+	return epochRuns
 }
 
 // stood reports that this process did not run for a while (it was stopped, or
@@ -249,7 +249,7 @@ func (e *era) check(now time.Time) eraEnd {
 // now, and a reset would take from it what it has under way: so nothing is
 // concluded from what did not come meanwhile. The requests that are due now tell
 // whose the pin is.
-func (e *era) stood(now time.Time) bool {
+func (e *epoch) stood(now time.Time) bool {
 	last := e.checked
 	e.checked = now
 	if last.IsZero() || now.Sub(last) <= e.lane.ttl/ttlPartStood {
@@ -263,18 +263,18 @@ func (e *era) stood(now time.Time) bool {
 	return true
 }
 
-// again ends the era with a reset, unless the lane is being handed over: then
+// again ends the epoch with a reset, unless the lane is being handed over: then
 // what is not acked yet comes to the next owner.
-func (e *era) again(why string) eraEnd {
+func (e *epoch) again(why string) epochEnd {
 	e.log.Info("lane_reset", "reason", why)
 	if e.draining {
-		return eraDrained
+		return epochDrained
 	}
-	return eraReset
+	return epochReset
 }
 
-// receive takes a message of the era's inbox.
-func (e *era) receive(m *nats.Msg) eraEnd {
+// receive takes a message of the epoch's inbox.
+func (e *epoch) receive(m *nats.Msg) epochEnd {
 	if strings.HasPrefix(m.Subject, e.inbox) { // an event is not looked at for what it can't say
 		if status, ok := readStatus(e.inbox, m); ok {
 			return e.hear(status)
@@ -285,7 +285,7 @@ func (e *era) receive(m *nats.Msg) eraEnd {
 		if !errors.Is(err, errNoDelivery) {
 			e.log.Warn("lane_delivery_unreadable", "reply", m.Reply, "error", err.Error())
 		}
-		return eraRuns
+		return epochRuns
 	}
 	if e.filling != 0 {
 		if e.asked--; e.asked == 0 {
@@ -299,20 +299,20 @@ func (e *era) receive(m *nats.Msg) eraEnd {
 	e.differs = time.Time{}
 	switch {
 	case e.draining:
-		return eraRuns // not taken: the lane is reset before it is unpinned
+		return epochRuns // not taken: the lane is reset before it is unpinned
 	case at.seq > e.last:
 		e.last = at.seq
 		e.take(m, at)
-		return eraRuns
+		return epochRuns
 	case e.window.holds(at.seq), fault.On(fault.AckedHeldAgain):
-		return eraRuns // it took longer than ack_wait, and is still under way
+		return epochRuns // it took longer than ack_wait, and is still under way
 	default:
 		return e.again("an acknowledged event came again")
 	}
 }
 
 // take holds a new event and queues it for the owner.
-func (e *era) take(m *nats.Msg, at delivered) {
+func (e *epoch) take(m *nats.Msg, at delivered) {
 	door, sid, err := e.lane.bus.names.ParseStored(m.Subject)
 	number := e.window.add(heldEvent{seq: at.seq, reply: m.Reply, bytes: m.Size()})
 	if err != nil {
@@ -324,14 +324,14 @@ func (e *era) take(m *nats.Msg, at delivered) {
 	// The queue has room for all that the window may hold.
 	e.queue <- Delivery{
 		Event: session.Event{Session: sid, Door: door, Seq: at.seq, Time: at.time.UnixMilli(), Payload: m.Data},
-		Era:   e.number, ConsumerSeq: at.consumerSeq, NumDelivered: at.count, Pending: at.pending,
+		Epoch: e.number, ConsumerSeq: at.consumerSeq, NumDelivered: at.count, Pending: at.pending,
 		TraceParent: traceParentOf(m.Header),
 		window:      e.window, number: number,
 	}
 }
 
 // hear takes what the server says about a request.
-func (e *era) hear(s pullStatus) eraEnd {
+func (e *epoch) hear(s pullStatus) epochEnd {
 	switch s.code {
 	case statusHeartbeat:
 		// In a cluster the server counts what waits for its quorum, so a
@@ -341,12 +341,12 @@ func (e *era) hear(s pullStatus) eraEnd {
 		} else if e.differs.IsZero() {
 			e.differs = time.Now()
 		}
-		return eraRuns
+		return epochRuns
 	case statusWrongPin:
-		return eraLost
+		return epochLost
 	}
 	if s.request != e.filling {
-		return eraRuns
+		return epochRuns
 	}
 	e.filling = 0
 	switch err := s.fault(); {
@@ -357,7 +357,7 @@ func (e *era) hear(s pullStatus) eraEnd {
 		// Another leader, a consumer made anew, a server that goes: whatever
 		// it is, pins don't outlive it.
 		e.log.Info("lane_pull_refused", "error", err.Error())
-		return eraLost
+		return epochLost
 	}
-	return eraRuns
+	return epochRuns
 }

@@ -1,6 +1,6 @@
 package chaos
 
-// Courses: their names, what they may lose, and when a strike of them is due.
+// Courses: their names, what they may lose, and when a kill of them is due.
 
 import (
 	"slices"
@@ -52,9 +52,9 @@ func TestLosesCalls(t *testing.T) {
 	}
 }
 
-// The second strike is due only after the first was done, whatever passed by
+// The second kill is due only after the first was done, whatever passed by
 // then, and what passes from there on is the recovery.
-func TestSecondStrike(t *testing.T) {
+func TestSecondKill(t *testing.T) {
 	t.Parallel()
 	names, err := subjects.New("")
 	if err != nil {
@@ -66,7 +66,7 @@ func TestSecondStrike(t *testing.T) {
 	}
 	a := newAim(namer{names}, c)
 	install := &frame{op: "PUB", subject: names.Install()}
-	passes := func(part Part, want *Strike) {
+	passes := func(part Part, want *Kill) {
 		t.Helper()
 		got, due := a.pass(part, install)
 		if due != (want != nil) || due && got != *want {
@@ -90,7 +90,7 @@ func TestSecondStrike(t *testing.T) {
 	}
 }
 
-// Half of the second strikes are at messages that the recovery alone sends.
+// Half of the second kills are at messages that the recovery alone sends.
 func TestSeconds(t *testing.T) {
 	t.Parallel()
 	x := &Explorer{points: []Point{{Bridge, Before, "claim.r1t1", 1}, {Bridge, Before, "settle.r1t1", 1}}}

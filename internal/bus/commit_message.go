@@ -6,10 +6,10 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// letter is what a committer hands to the connection, which keeps nothing of it:
+// messageBuffer is what a committer hands to the connection, which keeps nothing of it:
 // the next write is sent with the same message and the same headers. A new map
 // of headers for each would be a quarter of what storing a message allocates.
-type letter struct {
+type messageBuffer struct {
 	msg    nats.Msg
 	values [headersMost][1]string
 	used   int
@@ -20,7 +20,7 @@ type letter struct {
 const headersMost = 6
 
 // of returns the message that w is sent as, until the next call.
-func (l *letter) of(w *write, reply string) *nats.Msg {
+func (l *messageBuffer) of(w *write, reply string) *nats.Msg {
 	if l.msg.Header == nil {
 		l.msg.Header = make(nats.Header, headersMost)
 	}
@@ -47,7 +47,7 @@ func (l *letter) of(w *write, reply string) *nats.Msg {
 }
 
 // set sets one more header of the message.
-func (l *letter) set(name, value string) {
+func (l *messageBuffer) set(name, value string) {
 	v := &l.values[l.used]
 	l.used++
 	v[0] = value

@@ -7,14 +7,14 @@ import (
 	"github.com/refold/refold/internal/bus"
 )
 
-// witnessContract: what is stored of a session beside its events is told by every
+// storedOutputsContract: what is stored of a session beside its events is told by every
 // server, as its leader has it: its effects, and the last notice if that is one
 // that a fold says.
-func witnessContract(t *testing.T, e env) {
+func storedOutputsContract(t *testing.T, e env) {
 	want := func(sid string, said bus.LastSaid, effects ...session.Effect) {
 		t.Helper()
 		for i, b := range e.all {
-			w, err := b.Witness(e.ctx, sid)
+			w, err := b.StoredOutputs(e.ctx, sid)
 			if err != nil {
 				t.Fatalf("server %d: %v", i, err)
 			}
@@ -41,30 +41,30 @@ func witnessContract(t *testing.T, e env) {
 			t.Fatal(err)
 		}
 	}
-	want("witness-none", bus.LastSaid{})
+	want("outputs-none", bus.LastSaid{})
 
 	turn := session.Effect{Name: "r1t1", Class: session.ClassLLM, Target: "openai", Payload: []byte("turn")}
 	call := session.Effect{Name: "r1t1c0", Class: session.ClassTool, Target: "host", Payload: []byte("call")}
 	for _, one := range []session.Effect{turn, call} {
-		if err := ask(e.ctx, e.b, "witness", one); err != nil {
+		if err := ask(e.ctx, e.b, "outputs", one); err != nil {
 			t.Fatal(err)
 		}
 	}
-	want("witness", bus.LastSaid{}, turn, call)
-	say("witness", 1, `{"n":1,"seq":7,"at":100,"type":"RunStarted"}`)
-	say("witness", 2, `{"n":2,"seq":9,"at":200,"type":"RunEnded"}`)
-	want("witness", bus.LastSaid{N: 2, Seq: 9, At: 200}, turn, call)
-	if _, _, err := e.b.Claim(e.ctx, claimOf("witness", "r1t1", 1), []byte(`{"by":"i"}`)); err != nil {
+	want("outputs", bus.LastSaid{}, turn, call)
+	say("outputs", 1, `{"n":1,"seq":7,"at":100,"type":"RunStarted"}`)
+	say("outputs", 2, `{"n":2,"seq":9,"at":200,"type":"RunEnded"}`)
+	want("outputs", bus.LastSaid{N: 2, Seq: 9, At: 200}, turn, call)
+	if _, _, err := e.b.Claim(e.ctx, claimOf("outputs", "r1t1", 1), []byte(`{"by":"i"}`)); err != nil {
 		t.Fatal(err)
 	}
-	want("witness", bus.LastSaid{N: 2, Seq: 9, At: 200}, turn, call)
-	want("witness-2", bus.LastSaid{}) // another one, whose name begins alike
+	want("outputs", bus.LastSaid{N: 2, Seq: 9, At: 200}, turn, call)
+	want("outputs-2", bus.LastSaid{}) // another one, whose name begins alike
 
 	// What is no notice of a fold says nothing, whoever wrote it.
 	for _, payload := range []string{`{"type":"quarantined"}`, `{"n":`, "\x00"} {
-		say("witness", 0, payload)
-		want("witness", bus.LastSaid{}, turn, call)
+		say("outputs", 0, payload)
+		want("outputs", bus.LastSaid{}, turn, call)
 	}
-	say("witness", 3, `{"n":3,"seq":12,"at":300}`)
-	want("witness", bus.LastSaid{N: 3, Seq: 12, At: 300}, turn, call)
+	say("outputs", 3, `{"n":3,"seq":12,"at":300}`)
+	want("outputs", bus.LastSaid{N: 3, Seq: 12, At: 300}, turn, call)
 }

@@ -13,13 +13,13 @@ type runnerFunc func()
 
 func (f runnerFunc) Run() { f() }
 
-func TestCrewRunsAllAndEnds(t *testing.T) {
+func TestWorkerPoolRunsAllAndEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var c Crew
+		var c workerPool
 		var ran atomic.Int64
 		hold := make(chan struct{})
-		const rounds, atOnce = 3, crewIdleMax + 10
+		const rounds, atOnce = 3, workersIdleMax + 10
 		for range rounds {
 			var busy sync.WaitGroup
 			busy.Add(atOnce)
@@ -34,8 +34,8 @@ func TestCrewRunsAllAndEnds(t *testing.T) {
 			close(hold)
 			synctest.Wait()
 			hold = make(chan struct{})
-			if got := len(c.idle); got != crewIdleMax {
-				t.Errorf("%d goroutines are kept, want %d", got, crewIdleMax)
+			if got := len(c.idle); got != workersIdleMax {
+				t.Errorf("%d goroutines are kept, want %d", got, workersIdleMax)
 			}
 		}
 		if got := ran.Load(); got != rounds*atOnce {
@@ -51,9 +51,9 @@ func TestCrewRunsAllAndEnds(t *testing.T) {
 }
 
 // A function that ends its goroutine takes nothing with it.
-func TestCrewSurvivesGoexit(t *testing.T) {
+func TestWorkerPoolSurvivesGoexit(t *testing.T) {
 	t.Parallel()
-	var c Crew
+	var c workerPool
 	defer c.End()
 	gone, done := make(chan struct{}), make(chan struct{})
 	c.Go(runnerFunc(func() {
@@ -78,9 +78,9 @@ func deep(depth int) uintptr {
 
 // A stack that has grown for one function is there for the next one, whatever the
 // garbage collector thinks of it meanwhile.
-func TestCrewKeepsItsStacks(t *testing.T) {
+func TestWorkerPoolKeepsItsStacks(t *testing.T) {
 	t.Parallel()
-	var c Crew
+	var c workerPool
 	defer c.End()
 	at := make(chan uintptr)
 	where := func() uintptr {

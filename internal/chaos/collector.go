@@ -98,8 +98,8 @@ func (c *collector) take(span *tracepb.Span) {
 	}
 }
 
-// differences compares the spans that arrived with those that the log makes, which
-// are given by place. Each span of the log must have arrived as the log makes it.
+// differences compares the spans that arrived with those that the log makes.
+// Each span of the log must have arrived as the log makes it.
 // Any other must be a start of a bridge, and its parent one of the log.
 func (c *collector) differences(sid string, logged []*timeline.Span) []string {
 	c.mu.Lock()

@@ -1,7 +1,7 @@
 // Package archtest holds the laws of the repository: who may import whom, what a
 // pure package may contain, who spells a subject, how long files and functions
-// may be, which words may name a package or a type. The test at the root runs
-// them.
+// may be, which words may name a package or a type, which words are used nowhere.
+// The test at the root runs them.
 //
 // This file holds the laws' data, each entry with its reason. rules.go and
 // purity.go check a tree, which tree.go reads; depguard.go compares the data with
@@ -32,8 +32,8 @@ type laws struct {
 	pureMods []pureMod
 	nouns    map[string]string // words that name no package and no type; what to say instead
 	loans    []loan
-	coined   map[string]string // words that name nothing at all, and are in no comment; what the field says
-	gone     []gone
+	coined   map[string]string // coined words that no identifier and no comment may have; the word of the field
+	gone     []gone            // names that may not come back
 }
 
 // fence keeps one import behind the directories that need it.
@@ -229,7 +229,7 @@ var repository = laws{
 	},
 }
 
-// inProse are coined words that comments may use in their common meaning.
+// inProse are those of the coined words that comments may use in their common meaning: the letters of a name.
 var inProse = []string{"letter", "lookback"}
 
 // checks are the laws that look at a tree.

@@ -49,7 +49,7 @@ type write struct {
 	fenced      bool   // its subject takes one message: a conflict is compared
 	schedule    string // when it comes back, as a message of target; empty: it is no schedule
 	target      string // subject of that message
-	awaited     bool   // it does not wait for the committer's gap
+	awaited     bool   // somebody waits for it: it goes out before the committer's gap is over
 	order       string // those of one order are stored in order, one after another; empty: any order
 
 	of       *commitment
@@ -74,9 +74,9 @@ type committer struct {
 	bus    *Bus
 	stream string
 	pace   pace          // of its goroutine, once that runs
-	fast   atomic.Bool   // pace says so: single messages
+	fast   atomic.Bool   // pace has judged that single messages need no groups
 	gap    time.Duration // from one group to the next at least; 0: none
-	like   *committer    // where there is a gap: once that one is fast, so is this
+	like   *committer    // with a gap: the committer of the same server whose judgement counts here too
 
 	mu sync.Mutex
 	waiting

@@ -48,8 +48,9 @@ func (p *pace) end(now time.Time) {
 	}
 }
 
-// waitsForGap reports whether what is ready goes out later, with more. It takes note
-// of the time if it goes out now.
+// waitsForGap reports whether the ready writes wait for more, because the last group
+// was sent less than gap ago. If they go out now, the next gap begins. A committer
+// that sends single messages has no gap, and an awaited write waits for none.
 func (s *committing) waitsForGap() bool {
 	if s.gap == 0 || s.waits() {
 		return false

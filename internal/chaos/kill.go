@@ -16,7 +16,7 @@ const (
 	NATSServer  Victim = "server" // the NATS server, which comes back on its files
 )
 
-// Kill is a point, and what is done there.
+// Kill is a point, and which processes get SIGKILL or SIGTERM there.
 type Kill struct {
 	At   Point
 	Whom Victim

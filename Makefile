@@ -26,7 +26,10 @@ help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F':.*## ' '{printf "  %-21s %s\n", $$1, $$2}'
 
 .PHONY: check
-check: fmt-check lint compose compile plain simulated race outside shared ## all that must hold before a change lands; what CI runs
+check: fmt-check lint compose compile plain simulated smoke ## a few minutes: format, linters, laws, the fold, documents, the simulation, a run from the outside
+
+.PHONY: check-full
+check-full: race outside shared ## the rest: all other packages under the race detector, and all tests from the outside; CI runs both
 
 # Folders with what npm installs, pinned by their lock files.
 NPM_FOLDERS := examples/bridge-js examples/service-js e2e/peers/models e2e/peers-mcp
@@ -111,6 +114,13 @@ APART := ^TestCluster
 # Tests that kill daemons hundreds of times. They run by themselves, four with six
 # trials at once each: beside them, others wait for minutes.
 KILLS := ^(TestKilledAtEachMessage|TestKilledDensely|TestKilledOtherwise)
+
+# One run on one server with real processes, one of which is killed.
+SMOKE := ^(TestDemo|TestDaemonsDoTheJob|TestKilled|TestPlainErrors)$$
+
+.PHONY: smoke
+smoke: ## run a few of the tests from the outside
+	go test -timeout 5m -parallel 3 -run '$(SMOKE)' ./e2e
 
 .PHONY: outside
 outside: ## run the tests from the outside, real processes and real servers; those that kill all the time by themselves

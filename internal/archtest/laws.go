@@ -67,7 +67,7 @@ var repository = laws{
 		{"subjects"},
 		{"."},                                   // streams.conf, embedded
 		{"internal/jetmodel", "internal/meter"}, // what the simulation runs on; counters that any package above may raise; both stand on nothing of ours
-		{"internal/fault", "internal/yamlfile", "internal/roles", "internal/secrets"}, // injected in hosts and bridges, to be found by the simulation; what YAML files may cost; who may do what on NATS; where values are found, and kept out of what is stored
+		{"internal/yamlfile", "internal/roles", "internal/secrets"}, // what YAML files may cost; who may do what on NATS; where values are found, and kept out of what is stored
 		{"internal/spaces"}, // folders become manifests
 		{"internal/bus"},
 		{"internal/host", "bridge", "client", "internal/inspector"},

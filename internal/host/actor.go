@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
-	"time"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/actors/session/timeline"
 	"github.com/refold/refold/internal/bus"
-	"github.com/refold/refold/internal/fault"
 	"github.com/refold/refold/planner"
 )
 
@@ -82,12 +80,6 @@ func (h *Host) next(s *actor, o *outputs) (err error) {
 	s.state.ShareRegistries(h.registries.same)
 	*o = outputs{arrival: o.arrival, actor: s, tally: counts}
 	effects, withdrawn := s.unasked(), s.state.Withdrawals()
-	if fault.On(fault.WithdrawalLeftOut) {
-		withdrawn = nil
-	}
-	if fault.On(fault.NoticeDropped) && len(notices) > 1 {
-		notices = notices[1:]
-	}
 	if n := len(effects) + len(withdrawn) + len(notices); n > 0 {
 		o.todo = make([]bus.Output, 0, n)
 	}
@@ -99,9 +91,6 @@ func (h *Host) next(s *actor, o *outputs) (err error) {
 	}
 	o.todo, o.wakes = appendAsks(o.todo, s.sid, effects)
 	for _, n := range notices {
-		if fault.On(fault.NoticeReused) && n.N%4 == 0 {
-			n.N--
-		}
 		o.todo = append(o.todo, bus.Output{Session: s.sid, Notice: n.JSON(), N: n.N})
 	}
 	progress := s.state.Progress()
@@ -130,9 +119,6 @@ func joined(lines, more []byte) []byte {
 // those that are wakes beside.
 func appendAsks(outputs []bus.Output, sid string, effects []session.Effect) (all, wakes []bus.Output) {
 	for i := range effects {
-		if fault.On(fault.BytesNotFrozen) && time.Now().Unix()%2 == 1 {
-			effects[i].Payload[len(effects[i].Payload)-1] ^= 1
-		}
 		one := bus.Output{Session: sid, Effect: &effects[i]}
 		if effects[i].Class == session.ClassWake {
 			wakes = append(wakes, one)
@@ -153,9 +139,6 @@ func (s *actor) unasked() []session.Effect {
 		open = append(open, p)
 		return slices.Contains(s.asked, p)
 	})
-	if fault.On(fault.LoadedIsAsked) && s.asked == nil && s.state.Count > 1 {
-		effects = nil
-	}
 	if s.asked = append(s.asked[:0], open...); s.asked == nil {
 		s.asked = []session.Place{}
 	}

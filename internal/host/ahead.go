@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/internal/fault"
 )
 
 // loadsAtOnce is how many sessions of a lane are loaded at once.
@@ -177,7 +176,7 @@ func (l *laneActor) informed() bool { return l.listed && l.recorded }
 // session returns the session of e, loaded and proven.
 func (l *laneActor) session(ctx context.Context, e session.Event) (*actor, error) {
 	s := l.sessions[e.Session]
-	if s != nil && !s.proven && !fault.On(fault.NotProven) && (s.state != nil || s.stops(e.Seq)) {
+	if s != nil && !s.proven && (s.state != nil || s.stops(e.Seq)) {
 		if err := l.prove(ctx, s, e); err != nil {
 			return nil, err
 		}

@@ -9,7 +9,6 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus"
-	"github.com/refold/refold/internal/fault"
 )
 
 // Limits of settling wakes that are due.
@@ -48,7 +47,7 @@ func (h *Host) settleDue(ctx context.Context, sid, wake string, payload []byte, 
 		log.Error("foreign_wake_skipped", "bytes", len(payload), "error", err.Error())
 		return 0
 	}
-	if due := time.UnixMilli(effect.Deadline); fired.Before(due) && !fault.On(fault.WakeEarly) {
+	if due := time.UnixMilli(effect.Deadline); fired.Before(due) {
 		err = errors.Join(h.world.Store(ctx, []bus.Output{{Session: sid, Effect: &effect}})...)
 	} else if _, err = h.world.Publish(ctx, session.DoorWake, sid, wakeSettled(wake, h.instance, h.now()), ""); err == nil {
 		h.meters.wakesLate.Record(max(0, h.now().Sub(due).Seconds()))
@@ -58,9 +57,6 @@ func (h *Host) settleDue(ctx context.Context, sid, wake string, payload []byte, 
 	}
 	if ctx.Err() == nil {
 		log.Error("wake_not_settled", "error", err.Error())
-	}
-	if fault.On(fault.WakeAckedUnsaid) {
-		return 0
 	}
 	return dueTrouble
 }

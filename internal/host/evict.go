@@ -3,8 +3,6 @@ package host
 import (
 	"cmp"
 	"slices"
-
-	"github.com/refold/refold/internal/fault"
 )
 
 // memoryDefault is how many bytes the sessions in memory of a host take at most.
@@ -76,7 +74,7 @@ func (l *laneActor) admit(s *actor) {
 // snapshot are snapshotted, so that they wake fast.
 // What is quarantined stays, to be seen when it is released.
 func (l *laneActor) evict(keep *actor) {
-	if !l.isOver(4) || l.clock < l.evictFrom || fault.On(fault.NothingForgotten) {
+	if !l.isOver(4) || l.clock < l.evictFrom {
 		return
 	}
 	l.learn()

@@ -12,7 +12,6 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus"
-	"github.com/refold/refold/internal/fault"
 )
 
 // batchMax is how many delivered events are folded before anything else of the
@@ -322,15 +321,12 @@ func (l *laneActor) fold(ctx context.Context, o *outputs) error {
 	switch {
 	case s.stops(a.event.Seq):
 		s.state = nil // its events count as stored; what it was is not needed
-	case a.event.Seq <= s.state.Seq && !fault.On(fault.FoldedTwice):
+	case a.event.Seq <= s.state.Seq:
 		// Folded: what it says is stored, or waits in front of this to be.
 	default:
 		l.catchUp(ctx, s)
 		if err := l.host.next(s, o); err != nil {
 			return l.quarantine(ctx, a, err)
-		}
-		if fault.On(fault.AckOnFolded) {
-			a.ack()
 		}
 	}
 	return nil

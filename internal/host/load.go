@@ -11,7 +11,6 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus"
-	"github.com/refold/refold/internal/fault"
 )
 
 // loadTries is how often the log is read for one delivered event.
@@ -165,7 +164,7 @@ func (h *Host) prove(ctx context.Context, s *actor, e session.Event) error {
 	switch {
 	case err != nil:
 		return err
-	case !has && !fault.On(fault.RewrittenBelieved):
+	case !has:
 		return errRewritten
 	}
 	s.stop = stop
@@ -209,9 +208,6 @@ func (h *Host) foldBefore(ctx context.Context, state *session.State, read *behin
 		if !errors.Is(err, errIncomplete) {
 			return state, err
 		}
-		if fault.On(fault.StaleReadAccepted) && state != nil {
-			return state, nil
-		}
 	}
 	has, lookErr := h.has(ctx, e.Session, e.Seq, session.LeafOf(e))
 	switch {
@@ -247,9 +243,6 @@ func (h *Host) foldRead(ctx context.Context, sid string, state *session.State, s
 			state = session.New(install, sid)
 		}
 		if e.Seq == seq {
-			if fault.On(fault.LoadToTail) {
-				return state, h.fold(state, e)
-			}
 			return state, nil
 		}
 		if err := h.fold(state, e); err != nil {
@@ -369,7 +362,7 @@ func (h *Host) restore(ctx context.Context, before session.Event, stop *Stop) (k
 // it names.
 func (h *Host) counts(ctx context.Context, sid string, kept *restored) (bool, error) {
 	has, err := h.has(ctx, sid, kept.seq, kept.leaf)
-	if err != nil || has || fault.On(fault.SnapshotBelieved) {
+	if err != nil || has {
 		return err == nil, err
 	}
 	h.log.Warn("snapshot ignored", "session", sid, "error", fmt.Sprintf("the log has not the event at %d that it names", kept.seq))

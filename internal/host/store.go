@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/refold/refold/internal/bus"
-	"github.com/refold/refold/internal/fault"
 	"github.com/refold/refold/planner"
 )
 
@@ -50,10 +49,6 @@ func (l *laneActor) handOver() {
 				}
 			}
 		}
-	}
-	if fault.On(fault.SnapshotEarly) {
-		l.snapshots.put(s.snapshots...)
-		s.snapshots = nil
 	}
 	l.storing = append(l.storing, s)
 	l.toStore[by] <- s
@@ -178,7 +173,6 @@ func (l *laneActor) storeAll(ctx context.Context, s *slice, room []bus.Output) (
 				l.host.meters.asks(o.tally, o.todo)
 				l.host.meters.asks(o.tally, o.wakes)
 			}
-			s.rename(o)
 			all = append(all, o.todo...)
 		}
 	}
@@ -239,7 +233,7 @@ func (s *slice) take(errs []error) error {
 		for _, one := range o.todo {
 			err := errs[0]
 			errs = errs[1:]
-			if err == nil || fault.On(fault.StoreFailureIgnored) {
+			if err == nil {
 				continue
 			}
 			left = append(left, one)
@@ -248,8 +242,6 @@ func (s *slice) take(errs []error) error {
 			var unreadable *bus.UnreadableError
 			switch {
 			case o.failed != nil:
-			case fault.On(fault.CompareSkipped) && errors.As(err, &violation):
-				left = left[:len(left)-1]
 			case errors.As(err, &violation), errors.As(err, &tooLarge), errors.As(err, &unreadable):
 				o.failed = err
 			default:
@@ -296,7 +288,7 @@ func (l *laneActor) startable(todo []bus.Output, now int64) []bus.Output {
 
 // cancel tells those who work on withdrawn effects to stop.
 func (l *laneActor) cancel(ctx context.Context, o *outputs) error {
-	if len(o.cancel) == 0 || o.failed != nil || fault.On(fault.CancelLeftOut) {
+	if len(o.cancel) == 0 || o.failed != nil {
 		return nil
 	}
 	body, err := json.Marshal(struct {
@@ -310,20 +302,4 @@ func (l *laneActor) cancel(ctx context.Context, o *outputs) error {
 	}
 	o.cancel = nil
 	return nil
-}
-
-// rename is a fault that is injected: what may be stored gets new names.
-func (s *slice) rename(o *outputs) {
-	if !s.tried || !fault.On(fault.BatchRenamed) {
-		return
-	}
-	for i := range o.todo {
-		if e := o.todo[i].Effect; e != nil {
-			other := *e
-			other.Name += "a9"
-			o.todo[i].Effect = &other
-		} else if o.todo[i].N > 0 {
-			o.todo[i].N += 1000
-		}
-	}
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/refold/refold/internal/bus"
-	"github.com/refold/refold/internal/fault"
 )
 
 // The wakes of an event are stored behind all else that it says. Its session goes
@@ -126,7 +125,7 @@ func (l *laneActor) schedule(ctx context.Context, of []*outputs, all []bus.Outpu
 		for _, one := range o.wakes {
 			err := errs[0]
 			errs = errs[1:]
-			if err != nil && !fault.On(fault.WakeNotScheduled) {
+			if err != nil {
 				left = append(left, one)
 				if first == nil {
 					first = err

@@ -23,7 +23,7 @@ const (
 // settled within working.
 func (h *Host) pullsDue(ctx, working context.Context) error {
 	return h.bus.Dues().Run(ctx, dueAtOnce, func(d bus.DueDelivery) {
-		if again := h.settleDue(working, d.Session, d.Wake, d.Payload, d.Fired); again > 0 {
+		if again := h.SettleDue(working, d.Session, d.Wake, d.Payload, d.Fired); again > 0 {
 			d.Nak(again)
 		} else {
 			d.Ack()
@@ -31,12 +31,12 @@ func (h *Host) pullsDue(ctx, working context.Context) error {
 	})
 }
 
-// settleDue publishes that a wake's due has come. A wake that fired early lay
-// further ahead than a schedule may: it is scheduled again. settleDue returns 0 when
+// SettleDue publishes that a wake's due has come. A wake that fired early lay
+// further ahead than a schedule may: it is scheduled again. SettleDue returns 0 when
 // that is stored and the delivery may be acknowledged, else after which time the
 // wake is to be delivered again. A wake may be settled more than once: the fold
 // ignores a repeat.
-func (h *Host) settleDue(ctx context.Context, sid, wake string, payload []byte, fired time.Time) (again time.Duration) {
+func (h *Host) SettleDue(ctx context.Context, sid, wake string, payload []byte, fired time.Time) (again time.Duration) {
 	log := h.log.With("session", sid, "effect", wake)
 	effect, err := wakeOf(sid, wake, payload)
 	switch {

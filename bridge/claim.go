@@ -9,7 +9,6 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus"
-	"github.com/refold/refold/internal/fault"
 	"github.com/refold/refold/subjects"
 )
 
@@ -76,18 +75,12 @@ func (w *worker) claim(ctx context.Context, f *flight, beside func()) ruling {
 			// other bridge with a slower clock starts it either.
 			wanted = claim{Withdrawn: true, Hash: f.hash}
 		}
-		if late && fault.On(fault.LateNotWithdrawn) {
-			return settleAs(deadlineExceeded(&f.effect))
-		}
 		name := subjects.ClaimName{EffectName: f.name, N: n}
 		f.asks(n, w.holders)
 		if n > 1 || late {
 			beside = nil
 		}
 		stands, won, err := w.ask(ctx, name, wanted, beside)
-		if err != nil && fault.On(fault.ClaimNotLooked) {
-			return ruling{next: nextStart}
-		}
 		if err != nil {
 			if times, ok := w.quiet.tells("claim_not_answered", w.now()); ok {
 				w.about(f).Warn("claim_not_answered", "error", err.Error(), "times", times)
@@ -106,18 +99,16 @@ func (w *worker) claim(ctx context.Context, f *flight, beside func()) ruling {
 		switch {
 		case late && stands.Withdrawn:
 			return settleAs(tooLate(&f.effect, w.now()))
-		case stands.By == w.instance, fault.On(fault.ConflictIsOurs) && !stands.Withdrawn:
+		case stands.By == w.instance:
 			if r, ours := w.holds(ctx, f, n); ours {
 				return r
 			}
 			continue
-		case stands.Withdrawn && !fault.On(fault.WithdrawnIgnored):
-			return ack("withdrawn")
 		case stands.Withdrawn:
-			return ruling{next: nextStart}
+			return ack("withdrawn")
 		}
 		w.count(&w.stats.Conflicts)
-		if r := w.rule(ctx, f, stands); r.next != nextStart || fault.On(fault.ClaimNotRaised) {
+		if r := w.rule(ctx, f, stands); r.next != nextStart {
 			return r
 		}
 	}
@@ -183,9 +174,6 @@ func (w *worker) rule(ctx context.Context, f *flight, stands claim) ruling {
 		return giveBack(max(wait, aliveEvery), "its holder is not heard yet")
 	}
 	w.about(f).Warn("holder_gone", "holder", stands.By)
-	if f.call != nil && fault.On(fault.UnsafeRestarted) {
-		return ruling{next: nextStart}
-	}
 	if f.call != nil {
 		return settleAs(outcomeUnknown("the bridge that ran this call is gone: it may have taken effect", outcome{}))
 	}
@@ -229,9 +217,6 @@ func (w *worker) settledBefore(ctx context.Context, f *flight) bool {
 // nextStart, and the next claim may be tried.
 func (w *worker) takeOver(ctx context.Context, f *flight) ruling {
 	sid, name := f.name.Session, f.name.Effect
-	if fault.On(fault.TakenOverSettled) {
-		return ruling{next: nextStart}
-	}
 	switch last, err := w.wire.LastModelEvent(ctx, sid); {
 	case errors.Is(err, bus.ErrNotFound):
 	case err != nil:

@@ -1,7 +1,5 @@
 package bridge
 
-import "github.com/refold/refold/internal/fault"
-
 // doubt is what this process does not know of its claims of a model turn. While
 // nobody hears us, another bridge may find us gone, and go on with the next claim:
 // ours is worth nothing then, and it would be a second start to trust it.
@@ -15,7 +13,7 @@ type doubt struct {
 // counts is the first time, since that one may have been stored. Those before the
 // one that is asked for are known, and asked for only on the way to it.
 func (f *flight) asks(n int, h *holders) {
-	if h.look(); f.doubt.asked < n || fault.On(fault.FirstAskForgotten) {
+	if h.look(); f.doubt.asked < n {
 		f.doubt.asked, f.doubt.mark = n, h.mark()
 	}
 }

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/refold/refold/internal/fault"
 )
 
 // flight is one effect that this process carries: it is being claimed, or it
@@ -119,7 +117,7 @@ func (t *table) enter(e effect) (*flight, entry) {
 	f := &flight{effect: e, digest: digest}
 	if was := t.kept[minuteOf(e.startBy)]; was != nil {
 		at, ok := was.settled[f.keptAs()]
-		if ok && at.epoch == e.epoch && !fault.On(fault.SettledForgotten) {
+		if ok && at.epoch == e.epoch {
 			return nil, entrySettled
 		}
 		f.settled, f.doubt = at, was.doubts[f.keptAs()]

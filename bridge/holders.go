@@ -4,8 +4,6 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"github.com/refold/refold/internal/fault"
 )
 
 // liveness is what is known of the process that holds a claim.
@@ -99,8 +97,6 @@ func (h *holders) ask(instance string, now time.Time) (state liveness, wait time
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
-	case fault.On(fault.HolderAliveIgnored):
-		return gone, 0
 	case instance == h.self, now.Sub(heard) < holderGone:
 		return alive, 0
 	case !h.first, now.Sub(h.own) > aliveGapMax:

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/internal/fault"
 )
 
 // outcome is what became of an effect: what its settlement will say.
@@ -64,7 +63,7 @@ func deadlineExceeded(e *effect) outcome {
 // bridge that was cut off for an hour) finds no claim of a call that was claimed
 // and started, and can't tell.
 func tooLate(e *effect, now time.Time) outcome {
-	if e.call == nil || e.safe() || now.UnixMilli()-e.call.At < session.DeadlineMaxMS || fault.On(fault.ForgottenBelieved) {
+	if e.call == nil || e.safe() || now.UnixMilli()-e.call.At < session.DeadlineMaxMS {
 		return deadlineExceeded(e)
 	}
 	return outcomeUnknown("it was asked so long ago that a claim of it may be forgotten: it may have taken effect", outcome{})
@@ -115,8 +114,6 @@ func toolOutcome(e *effect, r *returned, took time.Duration) (o outcome, again b
 			o.status, o.fault = session.CallFailed, &Error{Code: session.CodeDeadlineExceeded, Detail: "it ran for longer than " + e.runTime.String()}
 		}
 		return o, false
-	case r.cause != nil && fault.On(fault.StoppedIsFailed):
-		return failed(codeExecutorError, "stopped"), false
 	case r.cause != nil:
 		return outcomeUnknown("stopped while it ran, it may have taken effect: "+r.cause.Error(), o), false
 	case r.err != nil && !e.safe() && timedOut(r.err):

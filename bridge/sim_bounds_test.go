@@ -24,7 +24,7 @@ const askedMost = 256 + session.CallsMax
 func (r *referee) bounds() {
 	for _, h := range r.j.play.hosts {
 		for _, run := range h.runs {
-			if run != nil && !run.over && !h.dead && run.stepper.Idle() {
+			if run != nil && !run.over && !h.dead && run.running.Err() == nil {
 				r.boundsOf(run)
 			}
 		}
@@ -42,7 +42,7 @@ func (r *referee) bounds() {
 
 // boundsOf looks at what a host has in memory of a lane.
 func (r *referee) boundsOf(run *simRun) {
-	m := run.stepper.Memory()
+	m := run.machine.Status()
 	kept := 0
 	for _, one := range m.Sessions {
 		if !one.Stopped && !one.Unsure {
@@ -92,10 +92,10 @@ func (r *referee) inMemory(by, sid string, seq uint64, hash func() string) {
 func (r *referee) endMemory() {
 	for _, h := range r.j.play.hosts {
 		for _, run := range h.runs {
-			if run == nil || run.over || h.dead {
+			if run == nil || run.over || h.dead || run.running.Err() != nil {
 				continue
 			}
-			if m := run.stepper.Memory(); m.Waits > 0 || m.Loaded > 0 || m.Putting > 0 || len(run.queue) > 0 {
+			if m := run.machine.Status(); m.Waits > 0 || m.Loaded > 0 || m.Putting > 0 || len(run.queue) > 0 {
 				r.j.breaks("%s has %d events that wait to be stored, %d snapshots and %d deliveries left", h.name, m.Waits, m.Putting, len(run.queue))
 			}
 		}

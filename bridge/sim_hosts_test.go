@@ -5,6 +5,7 @@ package bridge
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -19,11 +20,10 @@ import (
 type simHost struct {
 	*proc
 	sim     *sim
-	host    *host.StepHost
+	host    *host.Host
 	log     *slog.Logger
 	runs    [simLanes]*simRun // nil: it does not run the lane
 	epochs  [simLanes]int     // that its lanes have begun
-	wants   []bool
 	heard   map[string]bus.Member
 	leaving time.Time // since it was told to stop; zero: it was not
 	loaded  bool
@@ -39,8 +39,9 @@ func (s *sim) startHost(i int) {
 	s.lives++
 	p := s.start(fmt.Sprintf("h%d.%d", i, s.lives))
 	p.skew = s.skewed()
-	h := &simHost{proc: p, sim: s, log: slog.New(resets{s}), wants: make([]bool, simLanes), heard: map[string]bus.Member{}, keeps: 2 + s.draw(4)}
-	h.host = host.NewStepHost(simWorld{p, s}, p.name, p.now, slog.New(slog.DiscardHandler), host.Options{Lanes: simLanes, SessionsMax: h.keeps, SnapshotEach: uint64(1 + s.draw(8))})
+	h := &simHost{proc: p, sim: s, log: slog.New(resets{s}), heard: map[string]bus.Member{}, keeps: 2 + s.draw(4)}
+	h.host = host.NewOn(simWorld{p, s}, p.name, p.now, slog.New(slog.DiscardHandler), host.Options{Lanes: simLanes, SessionsMax: h.keeps, SnapshotEach: uint64(1 + s.draw(8))})
+	h.host.KeepRegistries()
 	s.hosts[i] = h
 	go func() {
 		for p.ctx.Err() == nil && h.host.Load(p.ctx) != nil { // a process would be started again
@@ -78,9 +79,9 @@ func (h *simHost) share() {
 	for _, name := range sortedKeys(h.heard) {
 		known = append(known, h.heard[name])
 	}
-	h.wants = h.host.Share(known)
-	for n, want := range h.wants {
-		switch r := h.runs[n]; {
+	h.host.Share(known, true)
+	for n, r := range h.runs {
+		switch want := h.host.Wants(n); {
 		case r != nil && r.over:
 			h.runs[n] = nil
 			if want {
@@ -101,7 +102,7 @@ func (s *sim) beat() {
 		if from.dead || from.cut() {
 			continue
 		}
-		body := from.host.Beat()
+		body := from.host.Heartbeat()
 		for _, to := range s.hosts {
 			if !to.dead && !to.cut() {
 				to.heard[from.name] = bus.Member{Instance: from.name, Heard: time.Now(), Body: body}
@@ -123,7 +124,7 @@ func (s *sim) stopHost(i int) {
 	s.did("host stops")
 	s.say("%s is told to stop", h.name)
 	h.leaving = time.Now()
-	h.host.Close()
+	h.host.Leave()
 	s.beat()
 }
 
@@ -192,7 +193,7 @@ func (h *simHost) pullDue() bool {
 	h.dues++
 	h.sim.mu.Unlock()
 	go func() {
-		again := h.host.Due(context.WithValue(h.ctx, carries{}, fmt.Sprint(d.Seq, d.Count)), sid, wake, d.Data, d.Time)
+		again := h.host.SettleDue(context.WithValue(h.ctx, carries{}, fmt.Sprint(d.Seq, d.Count)), sid, wake, d.Data, d.Time)
 		h.sim.mu.Lock()
 		defer h.sim.mu.Unlock()
 		h.dues--
@@ -211,8 +212,15 @@ func (h *simHost) pullDue() bool {
 	return true
 }
 
-// view returns a View, as the host answers for it.
-func (h *simHost) view(ctx context.Context, sid string) ([]byte, error) { return h.host.View(ctx, sid) }
+// view returns a View, as the host answers for it; nil if the log has no event of the
+// session.
+func (h *simHost) view(ctx context.Context, sid string) ([]byte, error) {
+	data, err := h.host.View(ctx, sid)
+	if errors.Is(err, host.ErrNoSession) {
+		return nil, nil
+	}
+	return data, err
+}
 
 // posted is a message on its way to the server.
 type posted struct {

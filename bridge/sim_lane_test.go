@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/refold/refold/actors/session"
@@ -44,21 +45,34 @@ type simRun struct {
 	host    *simHost
 	end     *laneEnd
 	lane    *bus.Lane
-	stepper *host.Stepper
-	stop    context.CancelFunc
+	machine *host.Lane
+	works   sync.WaitGroup
+	puts    sync.WaitGroup // snapshots
 	running context.Context
+	stop    context.CancelFunc
+
+	putting     context.Context // outlasts running
+	stopPutting context.CancelFunc
 
 	draining bool
-	over     bool // it runs no more
+	done     []simDone
+	told     chan struct{} // of capacity 1: there is more of it
+	over     bool          // it runs no more
 	inboxes  map[string]func(bus.LaneModelMessage)
 	listened int
 	sent     int
-	queue    []host.Arrival
+	queue    []host.Input
 	gave     map[uint64]string // the session and the hash of what was delivered, by sequence
 	pinned   string            // the pin of the latest delivery
 	ticked   time.Time
 	looked   time.Time
 	crowded  time.Time // since it has too many sessions in memory
+}
+
+// simDone is what became of a lane's work.
+type simDone struct {
+	of string // its name
+	is host.Input
 }
 
 var (
@@ -72,10 +86,11 @@ func (h *simHost) runLane(n int) {
 	ctx, stop := context.WithCancel(h.ctx)
 	r := &simRun{
 		proc: h.proc, sim: s, host: h, end: s.lanes[n], stop: stop, running: ctx, inboxes: map[string]func(bus.LaneModelMessage){},
-		gave: map[uint64]string{}, ticked: time.Now(), looked: time.Now(),
+		gave: map[uint64]string{}, told: make(chan struct{}, 1), ticked: time.Now(), looked: time.Now(),
 	}
+	r.putting, r.stopPutting = context.WithCancel(h.ctx)
 	r.lane = bus.NewModelLane(r, s.names, n, h.log)
-	r.stepper = h.host.Lane(r.lane)
+	r.machine = h.host.NewLane(n, r.lane.Owned)
 	h.runs[n] = r
 	s.say("%s runs lane %d", h.name, n)
 	go func() {
@@ -85,13 +100,42 @@ func (h *simHost) runLane(n int) {
 		stop()
 	}()
 	go func() {
-		if err := r.stepper.Run(ctx); err != nil && ctx.Err() == nil {
-			s.breaks("%s gave lane %d up: %v", h.name, n, err)
-		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		r.over = true
+		<-ctx.Done()
+		r.ends()
 	}()
+}
+
+// ends puts the last snapshots of a lane that has ended, for a while.
+func (r *simRun) ends() {
+	r.works.Wait()
+	r.sim.meet()
+	r.machine.Close()
+	late := time.After(3 * time.Second)
+	for waits := true; waits; {
+		r.sim.mu.Lock()
+		done := r.done
+		r.done = nil
+		r.sim.mu.Unlock()
+		for _, d := range done {
+			r.machine.Step(d.is, r.now())
+		}
+		r.put(r.machine.Ready(false).Snapshots)
+		if !r.machine.IsSnapshotting() {
+			break
+		}
+		select {
+		case <-r.told:
+		case <-late:
+			waits = false
+		case <-r.host.ctx.Done():
+			waits = false
+		}
+	}
+	r.stopPutting()
+	r.puts.Wait()
+	r.sim.mu.Lock()
+	defer r.sim.mu.Unlock()
+	r.over = true
 }
 
 // drain hands the lane over, as far as the time allows.
@@ -225,37 +269,46 @@ func whatIs(e session.Event) string { return e.Session + " " + session.LeafOf(e)
 func (r *simRun) Epoch(uint64) {
 	r.sim.mu.Lock()
 	defer r.sim.mu.Unlock()
-	r.queue = append(r.queue, host.Arrival{Epoch: true})
+	r.queue = append(r.queue, &host.EpochStarted{Left: r.lane.Left()})
 }
 
 // Deliver takes an event.
 func (r *simRun) Deliver(d bus.Delivery) {
 	r.sim.mu.Lock()
 	defer r.sim.mu.Unlock()
-	r.queue = append(r.queue, host.Arrival{Event: d.Event, Ack: d.Ack})
+	r.queue = append(r.queue, &host.Delivered{Event: d.Event, Ack: d.Ack})
 }
 
 // isReady reports that a step can be taken.
 func (r *simRun) isReady() bool {
-	return !r.over && r.running.Err() == nil && r.stepper.Idle() && (r.stepper.HasStored() || r.stepper.HasLoaded() || len(r.queue) > 0 && !r.stepper.IsFull())
+	if r.over || r.running.Err() != nil {
+		return false
+	}
+	r.sim.mu.Lock()
+	defer r.sim.mu.Unlock()
+	return len(r.done) > 0 || len(r.queue) > 0 && !r.machine.IsFull()
 }
 
-// step takes a step: what is stored, or loaded, or some of what arrived. False:
-// there is nothing, or it is busy.
+// step takes a step: what became of some work, or some of what arrived. False:
+// there is nothing.
 func (r *simRun) step() bool {
 	if !r.isReady() {
 		return false
 	}
-	arrived := len(r.queue) > 0 && !r.stepper.IsFull()
-	if stored, loaded := r.stepper.HasStored(), r.stepper.HasLoaded(); (stored || loaded) && (!arrived || r.sim.calm || r.sim.draw(4) < 3) {
-		if stored && (!loaded || r.sim.calm || r.sim.draw(2) == 0) {
-			r.sim.say("%s: lane %d takes what is stored", r.name, r.end.number)
-			r.stepper.Finish()
-		} else {
+	arrived := len(r.queue) > 0 && !r.machine.IsFull()
+	if len(r.done) > 0 && (!arrived || r.sim.calm || r.sim.draw(4) < 3) {
+		r.sim.mu.Lock()
+		slices.SortStableFunc(r.done, func(a, b simDone) int { return strings.Compare(a.of, b.of) })
+		r.sim.mu.Unlock()
+		at := r.sim.draw(len(r.done))
+		d := r.done[at]
+		r.done = slices.Delete(r.done, at, at+1)
+		if strings.HasPrefix(d.of, "loads") {
 			r.sim.did("folded while others were loaded")
-			r.sim.say("%s: lane %d takes who was loaded", r.name, r.end.number)
-			r.stepper.Unpark()
 		}
+		r.sim.say("%s: lane %d takes what it %s", r.name, r.end.number, d.of)
+		r.machine.Step(d.is, r.now())
+		r.carryOut()
 		return true
 	}
 	if !arrived {
@@ -268,35 +321,77 @@ func (r *simRun) step() bool {
 	all := slices.Clone(r.queue[:n])
 	r.queue = r.queue[n:]
 	text := ""
-	for _, a := range all {
-		if a.Epoch {
+	for _, in := range all {
+		if d, is := in.(*host.Delivered); is {
+			text += fmt.Sprintf(" %d of %s", d.Event.Seq, d.Event.Session)
+		} else {
 			r.host.epochs[r.end.number]++
 			text += " a new epoch"
-		} else {
-			text += fmt.Sprintf(" %d of %s", a.Event.Seq, a.Event.Session)
 		}
 	}
 	r.sim.say("%s: lane %d:%s", r.name, r.end.number, text)
 	if n > 1 {
 		r.sim.did("taken together")
 	}
-	r.stepper.Take(all)
+	for _, in := range all {
+		r.machine.Step(in, r.now())
+	}
+	r.carryOut()
 	return true
+}
+
+// carryOut has done what the lane wants done.
+func (r *simRun) carryOut() {
+	ready := r.machine.Ready(false)
+	for _, ack := range ready.Ack {
+		ack()
+	}
+	for _, w := range ready.Work {
+		r.works.Go(func() { r.do(r.running, w) })
+	}
+	r.put(ready.Snapshots)
+	if ready.GiveBack != nil && r.running.Err() == nil {
+		r.sim.breaks("%s gave lane %d up: %v", r.name, r.end.number, ready.GiveBack)
+		r.stop()
+	}
+}
+
+// put puts snapshots.
+func (r *simRun) put(snapshots []host.Work) {
+	for _, w := range snapshots {
+		r.puts.Go(func() { r.do(r.putting, w) })
+	}
+}
+
+// do does some work.
+func (r *simRun) do(ctx context.Context, w host.Work) {
+	of := w.String()
+	w.Do(context.WithValue(ctx, carries{}, r.key(of)), func(in host.Input) {
+		r.sim.mu.Lock()
+		defer r.sim.mu.Unlock()
+		r.done = append(r.done, simDone{of, in})
+		select {
+		case r.told <- struct{}{}:
+		default:
+		}
+	})
 }
 
 // keep has the lane look around, as it does by the clock.
 func (r *simRun) keep() {
-	if r.over || r.running.Err() != nil || !r.stepper.Idle() {
+	if r.over || r.running.Err() != nil {
 		return
 	}
 	switch now := time.Now(); {
 	case now.Sub(r.looked) >= 15*time.Second:
 		r.looked = now
-		r.stepper.Recheck()
+		r.host.host.ForgetRegistries()
+		r.machine.Step(host.Recheck{}, r.now())
 	case now.Sub(r.ticked) >= time.Second:
 		r.ticked = now
-		r.stepper.Tick()
+		r.machine.Step(host.Tick{}, r.now())
 	}
+	r.carryOut()
 	r.sim.rest()
 }
 

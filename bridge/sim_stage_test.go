@@ -20,7 +20,6 @@ import (
 	"time"
 
 	"github.com/refold/refold/internal/bus"
-	"github.com/refold/refold/internal/host"
 )
 
 // draws is where the decisions of a run come from: the numbers that are given,
@@ -78,13 +77,13 @@ type waiting struct {
 	done   chan becomes
 }
 
-// carries is the key under which a context says what a bridge carries.
+// carries is the key under which a context says what part of a process calls.
 type carries struct{}
 
 // callerOf tells two calls of a process apart that ask for the same at once.
 func callerOf(ctx context.Context) string {
 	carried, _ := ctx.Value(carries{}).(string)
-	return host.Caller(ctx) + carried
+	return carried
 }
 
 // proc is a process, from its start to its end.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/fault"
 )
 
 // start starts a flight, unless it is too late or it was withdrawn, and says
@@ -166,7 +165,7 @@ func (w *worker) execute(f *flight, r *returned, run func(ctx context.Context, s
 	switch {
 	case withdrawn:
 		refused = settleAs(withdrawnOutcome(&f.effect))
-	case f.late(now) && !fault.On(fault.SecondLookLeftOut): // the last look at the clock before the start
+	case f.late(now): // the last look at the clock before the start
 		refused = settleAs(tooLate(&f.effect, now))
 	default:
 		if f.life.grace.Err() != nil { // endAll came before startUnder

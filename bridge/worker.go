@@ -12,7 +12,6 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus"
-	"github.com/refold/refold/internal/fault"
 	"github.com/refold/refold/internal/secrets"
 	"github.com/refold/refold/space"
 )
@@ -254,7 +253,7 @@ func (w *worker) carry(f *flight) ruling {
 	}
 	r := ruling{next: nextStart}
 	switch {
-	case f.claimed() && !fault.On(fault.NoClaim):
+	case f.claimed():
 		r = w.claim(life.grace, f, nil)
 	case f.call != nil && f.began.Sub(time.UnixMilli(f.call.At)) > unclaimedFreshFor:
 		r = w.stillWanted(life.grace, f)
@@ -282,13 +281,8 @@ func (w *worker) turn(f *flight) ruling {
 			return w.unread(f, err)
 		}
 	}
-	switch {
-	case !fault.On(fault.NoClaim):
-		if r := w.claim(life.grace, f, beside); r.next != nextStart {
-			return r
-		}
-	case beside != nil:
-		read()
+	if r := w.claim(life.grace, f, beside); r.next != nextStart {
+		return r
 	}
 	if request == nil && wrong == nil && err == nil && !f.late(w.now()) {
 		return giveBack(troubleDelay, "it was late, and is not any more: the clock was set")
@@ -354,8 +348,6 @@ func (w *worker) settle(ctx context.Context, f *flight, o outcome) error {
 		}
 		var large *bus.MaxPayloadError
 		switch {
-		case fault.On(fault.AckBeforeSettled):
-			return nil
 		case ctx.Err() != nil:
 			return fmt.Errorf("%w (at last: %w)", ctx.Err(), err)
 		case errors.Is(err, bus.ErrClosed):

@@ -533,7 +533,7 @@ func TestOperationsQuotes(t *testing.T) {
 	doc := strings.Join(strings.Fields(string(text)), " ")
 	for quote, file := range map[string]string{
 		"event_skipped":           "internal/bus/events.go",
-		"failed, trying again":    "internal/host/lane.go",
+		"failed, trying again":    "internal/host/driver.go",
 		"foreign_message_skipped": "bridge/worker.go",
 		"install record ignored":  "internal/bus/installs.go",
 		"nats_permission_denied":  "internal/bus/connect.go",

@@ -65,8 +65,8 @@ var repository = laws{
 		{"actors"},
 		{"subjects"},
 		{"."}, // streams.conf, embedded
-		{"proof/jetmodel", "proof/strict", "internal/meter"},                          // what the simulation runs on; counters that any package above may raise; both stand on nothing of ours
-		{"internal/fault", "internal/yamlfile", "internal/roles", "internal/secrets"}, // injected in hosts and bridges, to be found by the simulation; what YAML files may cost; who may do what on NATS; where values are found, and kept out of what is stored
+		{"proof/jetmodel", "proof/strict", "internal/meter"},        // what the simulation runs on; what providers would refuse; counters that any package above may raise
+		{"internal/yamlfile", "internal/roles", "internal/secrets"}, // what YAML files may cost; who may do what on NATS; where values are found, and kept out of what is stored
 		{"internal/spaces"}, // folders become manifests
 		{"internal/bus"},
 		{"internal/host", "bridge", "client", "internal/inspector"},

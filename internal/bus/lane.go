@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/internal/fault"
 	"github.com/refold/refold/subjects"
 )
 
@@ -197,8 +196,5 @@ func (l *Lane) open(ctx context.Context) error {
 func (l *Lane) reset(ctx context.Context) (pending uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, max(l.ttl, time.Second))
 	defer cancel()
-	if fault.On(fault.ResetForgotten) {
-		return 0, nil
-	}
 	return l.server.reset(ctx)
 }

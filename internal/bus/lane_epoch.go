@@ -10,7 +10,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/internal/fault"
 	"github.com/refold/refold/subjects"
 )
 
@@ -292,7 +291,7 @@ func (e *epoch) receive(m *nats.Msg) epochEnd {
 			e.filling = 0
 		}
 	}
-	if at.consumerSeq != e.next && !fault.On(fault.GapIgnored) {
+	if at.consumerSeq != e.next {
 		return e.again("a gap in deliveries")
 	}
 	e.next = at.consumerSeq + 1
@@ -304,7 +303,7 @@ func (e *epoch) receive(m *nats.Msg) epochEnd {
 		e.last = at.seq
 		e.take(m, at)
 		return epochRuns
-	case e.window.holds(at.seq), fault.On(fault.AckedHeldAgain):
+	case e.window.holds(at.seq):
 		return epochRuns // it took longer than ack_wait, and is still under way
 	default:
 		return e.again("an acknowledged event came again")

@@ -1,10 +1,6 @@
 package bus
 
-import (
-	"sync"
-
-	"github.com/refold/refold/internal/fault"
-)
+import "sync"
 
 // Limits of what one lane may have received and not acknowledged. Together
 // they bound a host's memory: events that wait for their fold, are being
@@ -68,15 +64,10 @@ func (w *window) hand(number uint64) bool {
 func (w *window) done(number uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if (w.ended && !fault.On(fault.AckAllLate)) || number < w.base {
+	if w.ended || number < w.base {
 		return
 	}
 	w.held[number-w.base].done = true
-	if w.ended && fault.On(fault.AckAllLate) {
-		for i := range w.held[:number-w.base] {
-			w.held[i].done = true
-		}
-	}
 	n := 0
 	for n < len(w.held) && w.held[n].done {
 		e := &w.held[n]

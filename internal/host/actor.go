@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
-	"time"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/actors/session/timeline"
 	"github.com/refold/refold/internal/bus"
-	"github.com/refold/refold/internal/fault"
 	"github.com/refold/refold/planner"
 )
 
@@ -28,11 +26,13 @@ type actor struct {
 
 	snapped  uint64  // events folded when the last snapshot was taken; 0: in none
 	unsure   int     // snapshots on their way
+	barred   bool    // its state is not what the log folds to: it is not to be snapshotted
 	used     uint64  // when it was used last, by the lane's count
-	slice    uint64  // the latest slice that it had outputs in, by the lane's count
-	storing  *slice  // that stores something of it; nil: none
+	batch    uint64  // the latest batch that it had outputs in, by the lane's count
+	storing  *batch  // that stores something of it; nil: none
+	stopping bool    // its quarantine is being stored, and nothing else of it meanwhile
 	bytes    int     // that it takes, about, without its registries
-	progress []byte  // lines that its events in one slice say, while they are put together
+	progress []byte  // lines that its events in one batch say, while they are put together
 	loaded   *sample // the snapshot that it was loaded from, until the lane has taken note; nil: none, or not to be verified
 
 	since *since // for durations; nil: nothing is measured, or it did nothing yet
@@ -51,9 +51,9 @@ func (s *actor) settled() bool { return s.state != nil && s.stored == s.state.Se
 // outputs are what one folded event wants stored before it is acknowledged.
 // What is stored is taken out. actor is nil if it wants nothing.
 type outputs struct {
-	arrival  arrival
+	arrival  *Delivered
 	actor    *actor
-	todo     []bus.Output      // withdrawals, effects but wakes, notices
+	pending  []bus.Output      // withdrawals, effects but wakes, notices
 	wakes    []bus.Output      // stored behind all else (wakes.go)
 	cancel   []string          // effects to be stopped wherever they run, once their withdrawals are stored
 	progress []byte            // lines, to be published once all of it is stored
@@ -61,13 +61,13 @@ type outputs struct {
 	registry *planner.Registry // that the event set; nil: none
 	tally    *tally            // what it adds to the metrics once it is stored; nil: nothing is measured
 	failed   error             // why one of them can never be stored: the session is quarantined for it
-	parked   bool              // the event is not folded: its session is being loaded
+	parked   bool              // it waits for work that is under way for its session
 	done     bool              // all is stored
 }
 
 // wants reports whether anything is to be stored.
 func (o *outputs) wants() bool {
-	return len(o.todo) > 0 || len(o.wakes) > 0 || len(o.cancel) > 0 || o.registry != nil
+	return len(o.pending) > 0 || len(o.wakes) > 0 || len(o.cancel) > 0 || len(o.progress) > 0 || o.registry != nil
 }
 
 // next folds the session's next event, that of o, and fills in what it wants
@@ -76,33 +76,24 @@ func (h *Host) next(s *actor, o *outputs) (err error) {
 	defer func() { err = recovered(recover(), err) }()
 	before := s.state.NextRegistry()
 	counts := h.meters.tally(s.state)
-	ended := h.meters.folding(o.arrival.event)
-	notices, _ := h.evolve(s.state, o.arrival.event) // what is rejected says so in a notice
+	ended := h.meters.folding(o.arrival.Event)
+	notices, _ := h.evolve(s.state, o.arrival.Event) // what is rejected says so in a notice
 	ended()
 	s.state.ShareRegistries(h.registries.same)
 	*o = outputs{arrival: o.arrival, actor: s, tally: counts}
 	effects, withdrawn := s.unasked(), s.state.Withdrawals()
-	if fault.On(fault.WithdrawalLeftOut) {
-		withdrawn = nil
-	}
-	if fault.On(fault.NoticeDropped) && len(notices) > 1 {
-		notices = notices[1:]
-	}
 	if n := len(effects) + len(withdrawn) + len(notices); n > 0 {
-		o.todo = make([]bus.Output, 0, n)
+		o.pending = make([]bus.Output, 0, n)
 	}
 	for _, w := range withdrawn {
 		o.cancel = append(o.cancel, w.Name)
 		if w.Claimed {
-			o.todo = append(o.todo, bus.Output{Session: s.sid, Withdraw: &w})
+			o.pending = append(o.pending, bus.Output{Session: s.sid, Withdraw: &w})
 		}
 	}
-	o.todo, o.wakes = appendAsks(o.todo, s.sid, effects)
+	o.pending, o.wakes = appendAsks(o.pending, s.sid, effects)
 	for _, n := range notices {
-		if fault.On(fault.NoticeReused) && n.N%4 == 0 {
-			n.N--
-		}
-		o.todo = append(o.todo, bus.Output{Session: s.sid, Notice: n.JSON(), N: n.N})
+		o.pending = append(o.pending, bus.Output{Session: s.sid, Notice: n.JSON(), N: n.N})
 	}
 	progress := s.state.Progress()
 	for _, n := range progress {
@@ -114,7 +105,7 @@ func (h *Host) next(s *actor, o *outputs) (err error) {
 	if now := s.state.NextRegistry(); now != before {
 		o.registry = now
 	}
-	h.meters.count(counts, s, o.arrival.event, notices, progress)
+	h.meters.count(counts, s, o.arrival.Event, notices, progress)
 	return nil
 }
 
@@ -130,9 +121,6 @@ func joined(lines, more []byte) []byte {
 // those that are wakes beside.
 func appendAsks(outputs []bus.Output, sid string, effects []session.Effect) (all, wakes []bus.Output) {
 	for i := range effects {
-		if fault.On(fault.BytesNotFrozen) && time.Now().Unix()%2 == 1 {
-			effects[i].Payload[len(effects[i].Payload)-1] ^= 1
-		}
 		one := bus.Output{Session: sid, Effect: &effects[i]}
 		if effects[i].Class == session.ClassWake {
 			wakes = append(wakes, one)
@@ -153,9 +141,6 @@ func (s *actor) unasked() []session.Effect {
 		open = append(open, p)
 		return slices.Contains(s.asked, p)
 	})
-	if fault.On(fault.LoadedIsAsked) && s.asked == nil && s.state.Count > 1 {
-		effects = nil
-	}
 	if s.asked = append(s.asked[:0], open...); s.asked == nil {
 		s.asked = []session.Place{}
 	}

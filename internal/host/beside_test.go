@@ -17,10 +17,15 @@ func of(become outcome, op, sid string) func(call) outcome {
 	return on(become, func(c call) bool { return c.op == op && c.sid == sid })
 }
 
+// hold is an input that takes until it is closed.
+type hold chan struct{}
+
+func (h hold) step(*Lane) { <-h }
+
 // together delivers events as one batch.
 func (s *stage) together(events ...session.Event) {
-	held := make(chan struct{})
-	s.actor.calls <- func() { <-held }
+	held := make(hold)
+	s.actor.done <- held
 	s.deliver(events...)
 	close(held)
 	s.settle()

@@ -4,22 +4,29 @@
 //
 // # Path
 //
-// A Host runs a lane actor for every lane of its share (share.go,
-// share_lanes.go, lane.go). Delivered events are folded (actor.go), all that is
-// buffered at a time, while the outputs of what was folded before are being stored.
-// What is folded meanwhile is the next slice (store.go): the descriptors of
-// registries that were set (registries.go), then withdrawals and effects, then
-// notices, those of all its sessions together. Several slices are stored at a time.
-// Their wakes are stored behind them (wakes.go), and the stored prefix of what was
-// delivered is acknowledged. A session that is not
-// in memory is read from the log up to the delivered event first, from its snapshot
-// on if that counts, the new ones by one question (ahead.go); its events are parked
-// meanwhile, and those of others are folded. One that is in memory since before the
-// lane's last reset is proven (load.go). A fault stops one session
-// (quarantine.go), and an event that ends the process itself is found by those
-// that come after it (guard.go). Wakes that are due, of any session, are settled by
-// any host (due.go). refold.view is answered from a copy (view.go). All that is read
-// and stored goes through one interface (world.go).
+// A Host runs a driver for every lane of its share (share.go, share_lanes.go,
+// driver.go). The driver hands what happens to a Lane (lane.go), one input after
+// the other, and carries out what the lane wants done. The Lane itself starts no
+// goroutine, reads no clock and does no I/O.
+//
+//   - Delivered events are folded (actor.go), as many as are buffered at a time. What
+//     they say and ask for is stored together, as a batch (store.go): the descriptors
+//     of registries that were set (registries.go), then withdrawals and effects, then
+//     notices. Up to four batches are stored at a time; more is folded meanwhile.
+//   - Wakes are stored behind that (wakes.go). The stored prefix of what was
+//     delivered is acknowledged, and states are snapshotted (snapshots.go).
+//   - A session that is not in memory is read from the log up to the delivered event
+//     first, from its snapshot on if that counts (load.go); new ones are found by one
+//     question for all of them (prefetch.go). Its events are parked meanwhile, and
+//     those of others are folded.
+//   - In a new epoch (epoch.go) a session in memory is proven before it is used.
+//   - A fault stops one session (quarantine.go), until people release it
+//     (release.go). An event that ends the process itself is found by those that come
+//     after it (guard.go).
+//   - Wakes that are due, of any session, are settled by any host (due.go).
+//     refold.view is answered from a copy (view.go).
+//
+// All that is read and stored goes through one interface (world.go).
 //
 // # Laws
 //
@@ -67,9 +74,9 @@
 //
 // # Concurrency
 //
-// One goroutine per lane folds; it alone touches the lane's sessions. Four store
-// its slices, a slice each, one puts snapshots (snapshotting.go), and each session
-// is loaded by one of its own. Views work on copies.
+// One goroutine per lane steps; it alone touches the lane's sessions. Work is done by
+// goroutines of its own, which hand in what became of it as the next input. While work
+// is under way for a session, its events wait. Views work on copies.
 //
 // # Limits
 //
@@ -84,7 +91,10 @@
 //
 // # Testing
 //
-// Most tests run one lane in a world in memory that fails on purpose, in a
-// bubble of testing/synctest; a simulation runs two hosts that take the lane
-// from one another, by seed, while people stop runs and hours pass. The rest runs hosts against a real server.
+// A model test draws what arrives and in which order work is done, and checks what a
+// Lane says must be done (lane_model_test.go). Most tests run one driver in a world in
+// memory that fails on purpose, in a bubble of testing/synctest. A simulation runs
+// two hosts that take the lane from one another, by seed, while people stop runs and
+// hours pass; that of package bridge drives Lanes itself. The rest runs hosts against a
+// real server.
 package host

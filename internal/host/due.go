@@ -9,7 +9,6 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus"
-	"github.com/refold/refold/internal/fault"
 )
 
 // Limits of settling wakes that are due.
@@ -24,7 +23,7 @@ const (
 // settled within working.
 func (h *Host) pullsDue(ctx, working context.Context) error {
 	return h.bus.Dues().Run(ctx, dueAtOnce, func(d bus.DueDelivery) {
-		if again := h.settleDue(working, d.Session, d.Wake, d.Payload, d.Fired); again > 0 {
+		if again := h.SettleDue(working, d.Session, d.Wake, d.Payload, d.Fired); again > 0 {
 			d.Nak(again)
 		} else {
 			d.Ack()
@@ -32,12 +31,12 @@ func (h *Host) pullsDue(ctx, working context.Context) error {
 	})
 }
 
-// settleDue publishes that a wake's due has come. A wake that fired early lay
-// further ahead than a schedule may: it is scheduled again. settleDue returns 0 when
+// SettleDue publishes that a wake's due has come. A wake that fired early lay
+// further ahead than a schedule may: it is scheduled again. SettleDue returns 0 when
 // that is stored and the delivery may be acknowledged, else after which time the
 // wake is to be delivered again. A wake may be settled more than once: the fold
 // ignores a repeat.
-func (h *Host) settleDue(ctx context.Context, sid, wake string, payload []byte, fired time.Time) (again time.Duration) {
+func (h *Host) SettleDue(ctx context.Context, sid, wake string, payload []byte, fired time.Time) (again time.Duration) {
 	log := h.log.With("session", sid, "effect", wake)
 	effect, err := wakeOf(sid, wake, payload)
 	switch {
@@ -48,7 +47,7 @@ func (h *Host) settleDue(ctx context.Context, sid, wake string, payload []byte, 
 		log.Error("foreign_wake_skipped", "bytes", len(payload), "error", err.Error())
 		return 0
 	}
-	if due := time.UnixMilli(effect.Deadline); fired.Before(due) && !fault.On(fault.WakeEarly) {
+	if due := time.UnixMilli(effect.Deadline); fired.Before(due) {
 		err = errors.Join(h.world.Store(ctx, []bus.Output{{Session: sid, Effect: &effect}})...)
 	} else if _, err = h.world.Publish(ctx, session.DoorWake, sid, wakeSettled(wake, h.instance, h.now()), ""); err == nil {
 		h.meters.wakesLate.Record(max(0, h.now().Sub(due).Seconds()))
@@ -58,9 +57,6 @@ func (h *Host) settleDue(ctx context.Context, sid, wake string, payload []byte, 
 	}
 	if ctx.Err() == nil {
 		log.Error("wake_not_settled", "error", err.Error())
-	}
-	if fault.On(fault.WakeAckedUnsaid) {
-		return 0
 	}
 	return dueTrouble
 }

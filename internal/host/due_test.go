@@ -29,7 +29,7 @@ func (s *stage) fire() {
 	s.mem.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(due)) {
 		sid, wake, _ := strings.Cut(name, " ")
-		if now := time.Now(); due[name].at <= now.UnixMilli() && s.host.settleDue(s.t.Context(), sid, wake, due[name].payload, now) == 0 {
+		if now := time.Now(); due[name].at <= now.UnixMilli() && s.host.SettleDue(s.t.Context(), sid, wake, due[name].payload, now) == 0 {
 			s.mem.unschedule(name)
 		}
 	}
@@ -141,9 +141,8 @@ func (s *stage) killed(without time.Duration, opts Options) *stage {
 }
 
 func (s *stage) inMemory(sid string) bool {
-	found := false
-	s.actor.inside(s.t.Context(), func() { found = s.actor.sessions[sid] != nil })
-	return found
+	s.settle()
+	return s.actor.sessions[sid] != nil
 }
 
 func TestAnApprovalDaysLater(t *testing.T) {
@@ -243,7 +242,7 @@ func TestDueWakes(t *testing.T) {
 			t.Parallel()
 			onStage(t, Options{}, func(t *testing.T, s *stage) {
 				s.mem.planned(on(c.become, func(call) bool { return true }))
-				if got := s.host.settleDue(t.Context(), "s1", "w1", c.payload, time.UnixMilli(c.fired)); got != c.again {
+				if got := s.host.SettleDue(t.Context(), "s1", "w1", c.payload, time.UnixMilli(c.fired)); got != c.again {
 					t.Errorf("to be delivered again after %v, want %v", got, c.again)
 				}
 				if n := len(s.woken()); n != c.settled {

@@ -3,8 +3,6 @@ package host
 import (
 	"cmp"
 	"slices"
-
-	"github.com/refold/refold/internal/fault"
 )
 
 // memoryDefault is how many bytes the sessions in memory of a host take at most.
@@ -23,7 +21,7 @@ const evictShare = 3
 const captureMax = 1024
 
 // weigh estimates again what a session takes, after it was folded.
-func (l *laneActor) weigh(s *actor) {
+func (l *Lane) weigh(s *actor) {
 	l.bytes -= s.bytes
 	s.bytes = actorWeight + len(s.sid)
 	if s.state != nil {
@@ -35,7 +33,7 @@ func (l *laneActor) weigh(s *actor) {
 
 // recount adds up what the sessions in memory take: what has left since is
 // counted until then.
-func (l *laneActor) recount() {
+func (l *Lane) recount() {
 	l.bytes = 0
 	clear(l.weights)
 	for _, s := range l.sessions {
@@ -48,26 +46,28 @@ func (l *laneActor) recount() {
 
 // bytesMax is how many bytes the lane's sessions may take: the lanes that the
 // host runs now have equal parts, so that none waits for another.
-func (l *laneActor) bytesMax() int {
+func (l *Lane) bytesMax() int {
 	return int(l.host.opts.Memory) / max(1, l.host.places.lanes())
 }
 
 // isOver reports whether the lane keeps more than so many quarters of what it
 // may.
-func (l *laneActor) isOver(quarters int) bool {
+func (l *Lane) isOver(quarters int) bool {
 	most := l.host.opts.SessionsMax
 	return l.bytes > l.bytesMax()/4*quarters || most > 0 && len(l.sessions) > max(1, most*quarters/4)
 }
 
-// admit takes a session into memory that was loaded for an event.
-func (l *laneActor) admit(s *actor) {
+// cacheSession takes a session into memory that was loaded for an event.
+func (l *Lane) cacheSession(s *actor) {
 	l.clock++
 	s.used = l.clock
 	l.sessions[s.sid] = s
 	l.weigh(s)
 	l.evict(s)
-	l.sample(s.loaded)
-	s.loaded = nil
+	if s.loaded != nil {
+		l.sample(s.loaded)
+		s.loaded = nil
+	}
 }
 
 // evict forgets the sessions that were used least lately, once all together take
@@ -75,11 +75,10 @@ func (l *laneActor) admit(s *actor) {
 // the log, and their wakes are schedules. Those with many events since their
 // snapshot are snapshotted, so that they wake fast.
 // What is quarantined stays, to be seen when it is released.
-func (l *laneActor) evict(keep *actor) {
-	if !l.isOver(4) || l.clock < l.evictFrom || fault.On(fault.NothingForgotten) {
+func (l *Lane) evict(keep *actor) {
+	if !l.isOver(4) || l.clock < l.evictFrom {
 		return
 	}
-	l.learn()
 	l.recount()
 	if !l.isOver(4) {
 		return
@@ -92,7 +91,7 @@ func (l *laneActor) evict(keep *actor) {
 		delete(l.sessions, s.sid)
 		l.bytes -= s.bytes
 		for _, r := range s.registries {
-			l.release(r)
+			l.letGoOf(r)
 		}
 		if s.proven && s.settled() && s.isWorthSnapshot() && len(behind) < captureMax {
 			behind = append(behind, s)
@@ -108,18 +107,18 @@ func (l *laneActor) evict(keep *actor) {
 
 // evictable returns the sessions that may leave memory, the least lately used
 // first.
-func (l *laneActor) evictable(keep *actor) (list []*actor) {
+func (l *Lane) evictable(keep *actor) (list []*actor) {
 	inUse := map[*actor]bool{keep: true}
 	for _, o := range l.folded {
 		inUse[o.actor] = true
 	}
-	for _, s := range slices.Concat(l.storing, l.waking) {
-		for _, o := range s.outputs {
+	for _, b := range slices.Concat(l.storing, l.waking) {
+		for _, o := range b.outputs {
 			inUse[o.actor] = true
 		}
 	}
 	for _, s := range l.sessions {
-		if s.stop == nil && s.unsure == 0 && !inUse[s] {
+		if _, busy := l.parked[s.sid]; !busy && s.stop == nil && s.unsure == 0 && !inUse[s] {
 			list = append(list, s)
 		}
 	}

@@ -69,7 +69,7 @@ func TestALaneGivesWay(t *testing.T) {
 		for lane := range 4 {
 			s.host.places.runs(lane, true)
 		}
-		s.pass(2 * lookEvery)
+		s.pass(2 * tickEvery)
 		if sum := s.weight(); sum == 0 || sum > room/4 {
 			t.Errorf("its sessions take %d bytes, want at most %d", sum, room/4)
 		}

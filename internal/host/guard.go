@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/refold/refold/actors/session"
@@ -59,49 +60,54 @@ func (e *killedError) Error() string {
 		" it takes more memory than they have, or crashes them", e.kills)
 }
 
-// isHeard reports whether a session-actor that was heard at a time still lives.
-func isHeard(at, now time.Time) bool { return now.Sub(at) <= livesBeats*bus.HeartbeatEvery }
-
-// learnLeft learns when an epoch begins whether a former owner ended uncleanly. What
-// can't be read is not suspected: a lane does not wait for the bucket.
-func (l *laneActor) learnLeft(ctx context.Context) {
-	g := &l.guard
-	*g = guard{left: l.lane.Left()}
-	if g.left == 0 {
-		return
-	}
+// guardNote reads the guard's note when a former owner ended uncleanly. What can't
+// be read is not suspected.
+func (o outside) guardNote(ctx context.Context, lane int) (note guardNote, rev uint64) {
 	within, cancel := context.WithTimeout(ctx, noteWithin)
 	defer cancel()
-	data, rev, err := l.host.world.LaneNote(within, subjects.GuardKey(l.lane.Number()))
-	if g.rev = rev; err == nil && data != nil {
-		err = json.Unmarshal(data, &g.note)
+	data, rev, err := o.host.world.LaneNote(within, subjects.GuardKey(lane))
+	if err == nil && data != nil {
+		err = json.Unmarshal(data, &note)
 	}
 	if err != nil {
-		g.note = guardNote{}
+		note = guardNote{}
 		if ctx.Err() == nil {
-			l.log.Warn("what the guard noted can't be read: it begins anew", "note", string(data), "error", err)
+			o.log.Warn("what the guard noted can't be read: it begins anew", "note", string(data), "error", err)
 		}
 	}
+	return note, rev
 }
 
-// suspects reports whether an event is to be worked on alone.
-func (l *laneActor) suspects(ctx context.Context, e session.Event) bool {
-	g := &l.guard
+// guards reports whether something is to be noted before an event is taken. If the
+// event is to be worked on alone, it is by then.
+func (l *Lane) guards(d *Delivered) bool {
+	g, e := &l.guard, d.Event
 	if left := g.left; left != 0 {
 		g.left = 0
-		l.suspect(ctx, left, e.Seq)
+		if l.suspect(left, e.Seq) {
+			l.note(false, true)
+			return true
+		}
 	}
-	return e.Session != "" && e.Seq <= g.note.UpTo && g.note.Ends >= carefulEnds
+	if l.alone.Load() || e.Session == "" || e.Seq > g.note.UpTo || g.note.Ends < carefulEnds {
+		return false
+	}
+	if g.note.Seq != e.Seq || g.note.Session != e.Session {
+		g.note.Session, g.note.Seq, g.note.Kills = e.Session, e.Seq, 0
+	}
+	l.note(true, g.note.Kills < killsMax)
+	return true
 }
 
 // suspect takes note that the owner before ended when everything from first up to
-// left was under way.
-func (l *laneActor) suspect(ctx context.Context, left, first uint64) {
+// left was under way. It reports whether that is to be stored: in a careful pass
+// the mark of the first event tells it.
+func (l *Lane) suspect(left, first uint64) bool {
 	g := &l.guard
 	switch open := first <= g.note.UpTo; {
 	case first > left && !open:
 		g.note = guardNote{}
-		return
+		return false
 	case !open:
 		g.note = guardNote{Ends: 1}
 	case g.note.By != l.host.instance && !l.host.lives(g.note.By): // one that lives has lost the lane, and killed nobody
@@ -113,32 +119,9 @@ func (l *laneActor) suspect(ctx context.Context, left, first uint64) {
 	g.note.UpTo, g.note.By = max(g.note.UpTo, left), l.host.instance
 	if g.note.Ends >= carefulEnds {
 		l.log.Warn("careful pass: events are worked on one at a time", "ends", g.note.Ends, "up_to", g.note.UpTo, "session", g.note.Session, "seq", g.note.Seq)
-		return // the mark of the first event tells the rest
+		return false
 	}
-	l.mark(ctx)
-}
-
-// takeAlone folds one event of a careful pass and stores its outputs while no other
-// lane of this process does so: should the process end meanwhile, it is this
-// event's fault, or that of somebody outside.
-func (l *laneActor) takeAlone(ctx context.Context, a arrival) error {
-	select {
-	case l.host.alone <- struct{}{}:
-		defer func() { <-l.host.alone }()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	note := &l.guard.note
-	if note.Seq != a.event.Seq || note.Session != a.event.Session {
-		note.Session, note.Seq, note.Kills = a.event.Session, a.event.Seq, 0
-	}
-	if note.Kills < killsMax {
-		l.mark(ctx)
-	}
-	if err := l.take(ctx, a); err != nil {
-		return err
-	}
-	return l.flush(ctx)
+	return true
 }
 
 // kills returns a *killedError for an event that was marked too often.
@@ -149,75 +132,101 @@ func (g *guard) kills(e session.Event) error {
 	return nil
 }
 
-// mark stores the guard's note. A lane whose bucket does not take it in time goes
-// on without; so does one whose note another owner has changed.
-func (l *laneActor) mark(ctx context.Context) {
-	within, cancel := context.WithTimeout(ctx, noteWithin)
-	defer cancel()
-	g := &l.guard
-	data, err := json.Marshal(g.note)
-	if err != nil {
-		panic("host: a note of the guard does not encode: " + err.Error())
+// noting stores the guard's note. With alone, it waits first until no other lane of
+// this process works on an event of a careful pass: should the process end
+// meanwhile, it is this event's fault, or that of somebody outside.
+type noting struct {
+	outside
+	key   string
+	note  guardNote
+	rev   uint64
+	alone *atomic.Bool // is set while the lane is alone; nil: it need not be
+	put   bool         // the note is to be stored
+	err   error
+}
+
+func (l *Lane) note(alone, put bool) {
+	w := &noting{outside: l.outside, key: subjects.GuardKey(l.number), note: l.guard.note, rev: l.guard.rev, put: put}
+	if alone {
+		w.alone = &l.alone
 	}
-	put := func() (rev uint64, err error) {
-		return l.host.world.PutLaneNote(within, subjects.GuardKey(l.lane.Number()), data, g.rev)
-	}
-	rev, err := put()
-	for wait := retryFirst; err != nil && !errors.Is(err, bus.ErrOvertaken) && pause(within, wait); wait = min(2*wait, retryMax) {
-		rev, err = put()
-	}
-	switch {
-	case err == nil:
-		g.rev = rev
-	case errors.Is(err, bus.ErrOvertaken):
-		*g = guard{}
-		fallthrough
-	default:
-		if ctx.Err() == nil {
-			l.log.Warn("the guard's note is not stored, going on without", "session", g.note.Session, "seq", g.note.Seq, "error", err)
+	l.wait(w)
+}
+
+func (w *noting) String() string { return "notes" }
+
+// Do stores the note. A lane whose bucket does not take it in time goes on without.
+func (w *noting) Do(ctx context.Context, tell func(Input)) {
+	if w.alone != nil {
+		select {
+		case w.host.alone <- struct{}{}:
+			w.alone.Store(true)
+		case <-ctx.Done():
+			return
 		}
+	}
+	if w.put {
+		within, cancel := context.WithTimeout(ctx, noteWithin)
+		defer cancel()
+		data, err := json.Marshal(w.note)
+		if err != nil {
+			panic("host: a note of the guard does not encode: " + err.Error())
+		}
+		put := func() (rev uint64, err error) { return w.host.world.PutLaneNote(within, w.key, data, w.rev) }
+		w.rev, w.err = put()
+		for wait := retryFirst; w.err != nil && !errors.Is(w.err, bus.ErrOvertaken) && pause(within, wait); wait = min(2*wait, retryMax) {
+			w.rev, w.err = put()
+		}
+	}
+	tell(w)
+}
+
+func (w *noting) step(l *Lane) {
+	l.waiting = false
+	switch {
+	case !w.put:
+		return
+	case w.err == nil:
+		l.guard.rev = w.rev
+		return
+	case errors.Is(w.err, bus.ErrOvertaken):
+		l.guard = guard{} // another owner has changed it
+	}
+	l.log.Warn("the guard's note is not stored, going on without", "session", w.note.Session, "seq", w.note.Seq, "error", w.err)
+}
+
+// letGo lets another lane of this process be alone, if this one is.
+func (l *Lane) letGo() {
+	if l.alone.CompareAndSwap(true, false) {
+		<-l.host.alone
 	}
 }
 
 // trusts takes the guard's note away when everything is acknowledged that it
 // suspects.
-func (l *laneActor) trusts(ctx context.Context) {
+func (l *Lane) trusts() {
 	g := &l.guard
-	if g.note.UpTo == 0 || l.newest < g.note.UpTo || len(l.order) > 0 && l.order[0].arrival.event.Seq <= g.note.UpTo {
+	if g.note.UpTo == 0 || l.newest < g.note.UpTo || len(l.order) > 0 && l.order[0].arrival.Event.Seq <= g.note.UpTo {
 		return
 	}
-	rev := g.rev
+	l.do(&trusting{outside: l.outside, key: subjects.GuardKey(l.number), rev: g.rev})
 	*g = guard{}
-	l.beside.Go(func() {
-		ctx, cancel := context.WithTimeout(l.as(ctx, "guards"), noteWithin)
-		defer cancel()
-		_, err := l.host.world.PutLaneNote(ctx, subjects.GuardKey(l.lane.Number()), nil, rev)
-		if err != nil && !errors.Is(err, bus.ErrOvertaken) && !errors.Is(err, context.Canceled) {
-			l.log.Warn("the guard's note stays, and means nothing", "error", err)
-		}
-	})
 }
 
-// tryAgain resumes a session that killed processes before it was released. Until
-// that is done it is quarantined again: should it kill this process too, the next
-// one finds it stopped.
-func (l *laneActor) tryAgain(ctx context.Context, s *actor) error {
-	if !l.informed() {
-		return errors.New("quarantines and install records are not read yet")
+// trusting deletes the guard's note.
+type trusting struct {
+	outside
+	key string
+	rev uint64
+}
+
+func (w *trusting) String() string { return "guards" }
+
+func (w *trusting) Do(ctx context.Context, _ func(Input)) {
+	ctx, cancel := context.WithTimeout(ctx, noteWithin)
+	defer cancel()
+	_, err := w.host.world.PutLaneNote(ctx, w.key, nil, w.rev)
+	if err != nil && !errors.Is(err, bus.ErrOvertaken) && !errors.Is(err, context.Canceled) {
+		w.log.Warn("the guard's note stays, and means nothing", "error", err)
 	}
-	stop := *s.stop
-	stop.Kills++
-	body, err := stop.Bytes()
-	if err == nil {
-		err = l.host.world.PutQuarantine(ctx, s.sid, body)
-	}
-	if err == nil {
-		err = l.resume(ctx, s)
-	}
-	if going := l.sessions[s.sid]; err != nil || going != nil && going.stop != nil {
-		return err
-	}
-	return l.retry(ctx, "end quarantine", session.Event{Session: s.sid, Seq: stop.Seq}, func() error {
-		return l.host.world.DeleteQuarantine(ctx, s.sid)
-	})
 }

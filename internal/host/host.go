@@ -36,7 +36,7 @@ type Options struct {
 // Host runs sessions. Create it with New, start it with Run.
 type Host struct {
 	bus        *bus.Bus
-	world      world
+	world      World
 	log        *slog.Logger
 	opts       Options
 	installs   *bus.Installs
@@ -46,6 +46,9 @@ type Host struct {
 	olds       atomic.Bool // the session that was loaded last, and might have been new, was not
 	bare       atomic.Bool // the session that was loaded last had no snapshot
 	places     *places
+	roster     *roster
+	known      atomic.Pointer[[]bus.Member] // session-actors that were heard
+	sharing    []string                     // as the share of the lanes was taken last; nil: it was not
 	instance   string
 	meters     *Meters
 	ownsFirst  atomic.Bool // lane 0
@@ -72,13 +75,14 @@ type Host struct {
 
 // New returns a host that works through b, which stays the caller's.
 func New(b *bus.Bus, log *slog.Logger, opts Options) *Host {
-	h := newHost(b, log, opts)
+	h := NewOn(b, ulid.Make().String(), time.Now, log, opts)
 	h.bus = b
 	return h
 }
 
-// newHost returns a host that works through w, and runs no lanes yet.
-func newHost(w world, log *slog.Logger, opts Options) *Host {
+// NewOn returns a host of a name that works through w. now is its clock. It is not
+// to be Run: the caller drives its lanes, and hands it what others hear of it.
+func NewOn(w World, instance string, now func() time.Time, log *slog.Logger, opts Options) *Host {
 	if opts.Lanes == 0 {
 		opts.Lanes = subjects.LanesDefault
 	}
@@ -91,19 +95,23 @@ func newHost(w world, log *slog.Logger, opts Options) *Host {
 	if opts.DrainFor == 0 {
 		opts.DrainFor = 10 * time.Second
 	}
-	instance := ulid.Make().String()
 	log = log.With("instance", instance)
-	return &Host{
-		world: w, log: log, opts: opts, instance: instance, meters: Register(opts.Metrics, opts.Lanes), evolve: (*session.State).Evolve, now: time.Now, lives: func(string) bool { return false }, recheck: recheckEvery, ready: make(chan struct{}),
-		places: newPlaces(opts.Lanes), strayEvery: strayEvery, verifying: make(chan struct{}, 1), alone: make(chan struct{}, 1),
+	h := &Host{
+		world: w, log: log, opts: opts, instance: instance, meters: Register(opts.Metrics, opts.Lanes), evolve: (*session.State).Evolve, now: now, recheck: recheckEvery, ready: make(chan struct{}),
+		places: newPlaces(opts.Lanes), roster: newRoster(instance, opts.Lanes), strayEvery: strayEvery, verifying: make(chan struct{}, 1), alone: make(chan struct{}, 1),
 		installs: bus.NewInstalls(w, log, func(ctx context.Context, install *session.Install) error {
 			return putDescriptors(ctx, w, install.Composed())
 		}),
 	}
+	h.lives = h.isAlive
+	return h
 }
 
 // Instance returns the name of this process start: a ULID.
 func (h *Host) Instance() string { return h.instance }
+
+// Load reads the install records, which it must before a lane of it runs.
+func (h *Host) Load(ctx context.Context) error { return h.installs.Load(ctx) }
 
 // Ready is closed once Run answers views, has heard who else is there, and waits
 // for its share of the lanes.
@@ -115,7 +123,7 @@ func (h *Host) Ready() <-chan struct{} { return h.ready }
 // this release does not know. The log must hold an install record; see
 // EnsureInstall. A host is run once.
 func (h *Host) Run(ctx context.Context) error {
-	if err := h.installs.Load(ctx); err != nil {
+	if err := h.Load(ctx); err != nil {
 		return fmt.Errorf("read install records: %w", err)
 	}
 	h.askIntegrity(ctx)
@@ -125,17 +133,13 @@ func (h *Host) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("hear of other hosts: %w", err)
 	}
-	h.lives = func(instance string) bool {
-		at, _ := members.Heard(instance)
-		return isHeard(at, time.Now())
-	}
 	bridges, err := h.bus.TrackMembers(working, subjects.KindBridge)
 	if err != nil {
 		return fmt.Errorf("hear of bridges: %w", err)
 	}
 	h.bridges.Store(bridges)
 	alive := make(chan error, 1)
-	go func() { alive <- h.bus.Heartbeat(working, subjects.KindSessionActor, h.instance, h.beat) }()
+	go func() { alive <- h.bus.Heartbeat(working, subjects.KindSessionActor, h.instance, h.Heartbeat) }()
 
 	stopService, err := h.register(working)
 	if err != nil {
@@ -174,7 +178,7 @@ func (h *Host) Run(ctx context.Context) error {
 	}
 	stopPulling()
 	// Others hear that it leaves before it has left, and stand by.
-	h.places.close()
+	h.Leave()
 	h.sayNow()
 	running.Wait()
 	cancel()

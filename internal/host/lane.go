@@ -2,51 +2,57 @@ package host
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/bus"
-	"github.com/refold/refold/internal/fault"
 )
 
-// batchMax is how many delivered events are folded before anything else of the
-// lane is looked at; foldedMax how many may wait for those before them to be
-// stored.
+// Limits of a lane.
 const (
-	batchMax  = 64
-	foldedMax = 1024
-	// slicesMax is how many slices of a lane are stored at a time.
-	slicesMax = 4
-	// lookEvery is how often a lane learns what became of its snapshots, and makes
-	// room in memory.
-	lookEvery = time.Second
+	batchMax   = 64          // folded events that wait for more to be stored with them
+	foldedMax  = 1024        // events that wait to be stored, or for those before them to be
+	batchesMax = 4           // batches that are stored at a time
+	tickEvery  = time.Second // between two Ticks
 )
 
-// laneActor folds the sessions of one lane. Its fields belong to the goroutine
-// of run, but for the channels and what puts snapshots.
-type laneActor struct {
-	host      *Host
-	lane      lane
-	log       *slog.Logger
-	arrivals  chan arrival
-	sessions  map[string]*actor
-	group     []arrival             // room for a batch
-	parked    map[string][]*outputs // events of sessions that are being loaded, in order
-	listed    bool                  // quarantined sessions are in memory, since the epoch began
-	recorded  bool                  // install records are known up to what was delivered
-	order     []*outputs            // of all that was delivered and is not acknowledged, in order
-	folded    []*outputs            // not handed over; those of one session in order
-	storing   []*slice              // handed over
-	waking    []*slice              // stored but for their wakes, in order
-	snapshots *snapshotting
+// Lane is one lane of the log, without goroutine, clock or I/O. Inputs are handed
+// to Step in the order in which they happened; after some of them, Ready says what
+// must be done outside. It is to sessions what raft's RawNode is to a log. Its
+// methods are called by one goroutine at a time.
+type Lane struct {
+	outside
+	number int
+	owned  func() bool // reports whether the server has pinned this process to the lane
+	now    time.Time   // of the latest input
+	ready  Ready
+
+	queue    []Input     // epochs and deliveries that are not taken yet
+	waiting  bool        // nothing is taken before some work is done
+	then     func()      // is called, and nothing taken before, when all that is folded is stored; nil: nothing
+	closed   bool        // it has ended
+	rechecks bool        // quarantined sessions are to be looked after
+	released []*resuming // sessions that go on behind a quarantine
+
+	sessions map[string]*actor
+	parked   map[string][]*outputs // sessions that work is under way for, and their events that wait for it, in order
+	loads    []*load               // to be begun
+	loading  int                   // sessions that are being loaded one by one
+	listed   bool                  // quarantined sessions are in memory, since the epoch began
+	recorded bool                  // install records are known up to what was delivered
+
+	order      []*outputs // of all that was delivered and is not acknowledged, in order
+	folded     []*outputs // in no batch yet; those of one session in order
+	storing    []*batch
+	waking     []*batch // stored but for their wakes, in order
+	scheduling bool     // wakes are being stored
+	snapshots  snapshots
+
 	clock     uint64 // counts uses, for eviction
-	slices    uint64 // counts slices that were handed over
+	batches   uint64 // counts batches
 	bytes     int    // that the sessions take; those that have left are counted until the next recount
 	evictFrom uint64 // use from which on it is tried again to evict
 	newest    uint64 // sequence of the latest event of this epoch; 0: none yet
@@ -54,326 +60,308 @@ type laneActor struct {
 	arrived   bool   // something arrived since quarantines were looked after
 	epochs    int    // that have begun
 	guard     guard
+	alone     atomic.Bool // this lane holds the host's alone
 
-	toStore [slicesMax]chan *slice           // one for each goroutine that stores
-	stored  chan func(context.Context) error // takes note of what was stored
-	loads   chan *loading                    // sessions that were loaded
-
-	flushing   bool          // the lane waits until all is stored
-	scheduling int           // how many of waking have their wakes being stored
-	toSchedule chan []*slice // to the goroutine that stores them
-
-	samples chan sample // snapshots to be verified beside
-	calls   chan func() // to be run between two batches
-
-	weights map[codec.Hash]heldWeight // of registries that the sessions set, each counted once
-
-	beside sync.WaitGroup                                        // all that runs beside
-	as     func(ctx context.Context, who string) context.Context // tells a World who asks
+	verifying bool                      // a snapshot is being verified
+	sampled   *sample                   // the next one to be
+	wrong     []*wrong                  // snapshots that are to be replaced later
+	weights   map[codec.Hash]heldWeight // of registries that the sessions set, each counted once
 }
 
-// arrival is a delivered event, or the beginning of an epoch.
-type arrival struct {
-	event       session.Event
-	traceparent string // that the event came with
-	ack         func()
-	epoch       bool
+// NewLane returns a lane of the host, which runs it until Close is called. owned
+// reports whether this process owns it.
+func (h *Host) NewLane(number int, owned func() bool) *Lane {
+	h.places.runs(number, true)
+	return &Lane{
+		outside: outside{h, h.log.With("lane", number)}, number: number, owned: owned,
+		sessions: map[string]*actor{}, parked: map[string][]*outputs{}, snapshots: newSnapshots(), weights: map[codec.Hash]heldWeight{},
+	}
 }
 
-func newLaneActor(h *Host, lane lane) *laneActor {
-	l := &laneActor{
-		host: h, lane: lane, log: h.log.With("lane", lane.Number()),
-		arrivals: make(chan arrival, batchMax), sessions: map[string]*actor{}, parked: map[string][]*outputs{},
-		stored: make(chan func(context.Context) error, slicesMax+1), toSchedule: make(chan []*slice, 1), loads: make(chan *loading, batchMax),
-		samples: make(chan sample, 1),
-		calls:   make(chan func()), weights: map[codec.Hash]heldWeight{},
-	}
-	l.as = func(ctx context.Context, _ string) context.Context { return ctx }
-	for i := range l.toStore {
-		l.toStore[i] = make(chan *slice, 1)
-	}
-	l.snapshots = newSnapshotting(h.world, l.log, h.meters)
-	return l
+// outside is what work is done with.
+type outside struct {
+	host *Host
+	log  *slog.Logger
 }
 
-// Epoch begins an epoch: all that is in memory becomes unproven, in order with the
-// events around it.
-func (l *laneActor) Epoch(uint64) { l.arrivals <- arrival{epoch: true} }
-
-// Deliver hands an event over.
-func (l *laneActor) Deliver(d bus.Delivery) {
-	l.host.meters.delivered(l.lane.Number(), d.Pending)
-	l.arrivals <- arrival{event: d.Event, traceparent: d.TraceParent, ack: d.AckLater()}
+// Input is something that happened: an EpochStarted, a Delivered, a Tick, a
+// Recheck, or what became of some Work.
+type Input interface {
+	// step has the lane take note of it.
+	step(l *Lane)
 }
 
-// run owns the lane and folds what it delivers, until ctx ends or the lane is
-// drained. An error means that this host can't go on with this lane.
-func (l *laneActor) run(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	owning := make(chan error, 1)
-	go func() {
-		owning <- l.lane.Run(ctx, l)
-		close(l.arrivals)
-	}()
-	beside := &l.beside
-	beside.Go(func() { l.verifies(ctx) })
-	beside.Go(func() { l.rounds(ctx) })
-	for _, slices := range l.toStore {
-		beside.Go(func() { l.storeSlices(ctx, slices) })
-	}
-	beside.Go(func() { l.storeWakes(ctx) })
-	putting, stopPutting := context.WithCancel(context.WithoutCancel(ctx))
-	defer func() {
-		stopPutting()
-		<-l.snapshots.ended
-	}()
-	go l.snapshots.run(putting)
-	cause := l.loop(ctx, cancel)
-	cancel()
-	l.host.meters.left(l.lane.Number())
-	if l.lane.Number() == 0 {
-		l.host.ownsFirst.Store(false)
-	}
-	l.storeNoMore()
-	beside.Wait()
-	if err := <-owning; cause == nil {
-		cause = err
-	}
-	if cause != nil {
-		return fmt.Errorf("lane %d: %w", l.lane.Number(), cause)
-	}
-	l.snapshotAll()
-	return nil
+// EpochStarted begins an epoch: all that is in memory becomes unproven. Left is the
+// last event that a former owner had been given when it ended uncleanly; 0: it
+// did not.
+type EpochStarted struct{ Left uint64 }
+
+// Delivered is an event that the lane delivers. The lane owns its payload from
+// then on.
+type Delivered struct {
+	Event       session.Event
+	TraceParent string // that the event came with
+	Ack         func() // acknowledges it
 }
 
-// loop folds what arrives while what was folded before is being stored, until
-// the lane has ended.
-func (l *laneActor) loop(ctx context.Context, giveUp func()) (cause error) {
-	recheck, look := time.NewTicker(l.host.recheck), time.NewTicker(lookEvery)
-	defer recheck.Stop()
-	defer look.Stop()
-	for open := true; open; {
-		var err error
-		arrivals := l.arrivals
-		if len(l.order) >= foldedMax {
-			arrivals = nil // what is stored slowly is not taken fast
-		}
-		select {
-		case first, more := <-arrivals:
-			if open = more; !open || cause != nil || ctx.Err() != nil {
-				continue // let the lane end; what it gave comes again, elsewhere
-			}
-			l.arrived = true
-			err = l.batch(ctx, first)
-		case takeNote := <-l.stored:
-			err = takeNote(ctx)
-		case g := <-l.loads:
-			err = l.unpark(ctx, g)
-		case f := <-l.calls:
-			f()
-		case <-recheck.C:
-			if cause == nil && ctx.Err() == nil {
-				err = l.recheck(ctx)
-			}
-		case <-look.C:
-			if cause == nil && ctx.Err() == nil {
-				l.lookAround()
-			}
-		}
-		if err != nil {
-			if ctx.Err() == nil {
-				cause = err
-			}
-			l.drop()
-			giveUp()
-		}
-		if cause == nil && ctx.Err() == nil {
-			l.handOver()
-		}
-	}
-	return cause
+// Tick says that about a second has passed.
+type Tick struct{}
+
+// Recheck says that it is time to look after quarantined sessions.
+type Recheck struct{}
+
+// Work is what a lane needs done outside of it: what blocks, reads or stores.
+type Work interface {
+	// Do does it, and hands tell what became of it, to be handed to Step. When ctx
+	// ends it returns soon, and may tell nothing.
+	Do(ctx context.Context, tell func(Input))
+	// String names it, as no other work of the lane that is under way.
+	String() string
 }
 
-// inside runs f between two batches of the lane, and returns when it has; false:
-// it never will, since ctx has ended.
-func (l *laneActor) inside(ctx context.Context, f func()) bool {
-	done := make(chan struct{})
-	select {
-	case l.calls <- func() { defer close(done); f() }:
-		<-done
-		return true
-	case <-ctx.Done():
+// Ready is what must be done outside.
+type Ready struct {
+	// Ack acknowledges events, to be called in this order. All that they want
+	// stored is stored, and so is all that was delivered before them.
+	Ack []func()
+	// Work is independent of one another and of the order in which it is done.
+	Work []Work
+	// Snapshots is work, too: snapshots of stored states, one of a session at a
+	// time. It may go on for a while when the lane has ended.
+	Snapshots []Work
+	// GiveBack is why this host can't go on with the lane; nil: it can. What Step
+	// is told after that changes nothing.
+	GiveBack error
+}
+
+// Step takes note of an input, at the time now. It returns soon.
+func (l *Lane) Step(in Input, now time.Time) {
+	_, puts := in.(*snapshot)
+	if l.ready.GiveBack == nil && (puts || !l.closed) {
+		l.now = now
+		in.step(l)
+		l.advance()
+	}
+}
+
+// Ready returns what must be done, and was not returned before. more says that deliveries
+// wait to be stepped: folded events may wait for those, to be stored together.
+func (l *Lane) Ready(more bool) Ready {
+	l.startLoads()
+	l.dispatch(more)
+	l.putSnapshots()
+	r := l.ready
+	l.ready = Ready{GiveBack: r.GiveBack}
+	return r
+}
+
+// IsFull reports that so much waits that nothing is to be delivered: what is
+// stored slowly is not taken fast.
+func (l *Lane) IsFull() bool { return len(l.order)+len(l.queue) >= foldedMax }
+
+// IsStoring reports that a batch is being stored.
+func (l *Lane) IsStoring() bool { return len(l.storing) > 0 }
+
+// Close is called when the lane has ended, and all its work but for snapshots has
+// returned. Ready returns the last snapshots then, which the next owner asks for
+// first, and nothing is stepped but what becomes of snapshots.
+func (l *Lane) Close() {
+	l.letGo()
+	l.host.places.runs(l.number, false)
+	l.closed, l.waiting, l.loads, l.folded = true, true, nil, nil
+	if l.ready.GiveBack == nil {
+		l.snapshotAll()
+	}
+}
+
+// fail says that this host can't go on with the lane.
+func (l *Lane) fail(err error) { l.ready.GiveBack = err }
+
+// do has work done.
+func (l *Lane) do(w Work) { l.ready.Work = append(l.ready.Work, w) }
+
+// wait has work done before anything else is taken. The work's step ends the wait.
+func (l *Lane) wait(w Work) {
+	l.waiting = true
+	l.do(w)
+}
+
+// flush has nothing taken before all that is folded is stored, and calls then.
+func (l *Lane) flush(then func()) { l.then = then }
+
+// isFlushed reports whether all that is folded is stored, and no session is being
+// loaded. Those that are to be released wait for that themselves.
+func (l *Lane) isFlushed() bool {
+	if len(l.storing) > 0 || len(l.waking) > 0 {
 		return false
 	}
-}
-
-// drop forgets the sessions whose memory is ahead of what is stored.
-func (l *laneActor) drop() {
-	lists := [][]*outputs{l.folded}
-	for _, s := range slices.Concat(l.storing, l.waking) {
-		lists = append(lists, s.outputs)
-	}
-	for _, list := range lists {
-		for _, o := range list {
-			delete(l.sessions, o.arrival.event.Session)
+	for sid := range l.parked {
+		if !l.isReleased(sid) {
+			return false
 		}
 	}
-	l.folded, l.order = nil, nil
-	clear(l.parked)
+	return !slices.ContainsFunc(l.folded, func(o *outputs) bool { return !o.parked })
 }
 
-// batch folds first and what is buffered behind it.
-func (l *laneActor) batch(ctx context.Context, first arrival) error {
-	group := l.group[:0]
-	group = append(group, first)
-	for open := true; open && len(group) < batchMax; {
-		select {
-		case next, more := <-l.arrivals:
-			if open = more; more {
-				group = append(group, next)
-			}
-		default:
-			open = false
-		}
-	}
-	defer func() {
-		clear(group)
-		l.group = group[:0]
-	}()
-	known := 0 // of how many the sessions are in memory, or being loaded
-	for i, a := range group {
-		take := l.take
+// advance takes what waits, as far as nothing is in the way.
+func (l *Lane) advance() {
+	for !l.waiting && l.ready.GiveBack == nil {
 		switch {
-		case !a.epoch && l.suspects(ctx, a.event):
-			take, known = l.takeAlone, max(known, i+1)
-		case i == known:
-			known += l.loadAhead(ctx, group[i:])
-		}
-		if err := take(ctx, a); err != nil {
-			return err
+		case l.then != nil:
+			if !l.isFlushed() {
+				return
+			}
+			then := l.then
+			l.then = nil
+			then()
+		case l.rechecks:
+			l.rechecks = false
+			l.recheck()
+		case len(l.released) > 0 && !l.now.Before(l.released[0].at):
+			r := l.released[0]
+			l.flush(func() { l.resume(r) })
+		case len(l.queue) > 0:
+			next := l.queue[0]
+			l.queue = slices.Delete(l.queue, 0, 1)
+			l.take(next)
+		default:
+			return
 		}
 	}
-	return nil
 }
 
-// take folds one arrival.
-func (l *laneActor) take(ctx context.Context, a arrival) error {
-	if a.epoch {
+func (e *EpochStarted) step(l *Lane) {
+	l.arrived = true
+	l.queue = append(l.queue, e)
+}
+
+func (d *Delivered) step(l *Lane) {
+	l.arrived = true
+	l.queue = append(l.queue, d)
+}
+
+func (Recheck) step(l *Lane) { l.rechecks = true }
+
+// A Tick makes room in memory: a lane that is idle gives way when the host runs
+// more lanes.
+func (Tick) step(l *Lane) {
+	l.recount()
+	l.evict(nil)
+	l.replaceAgain()
+}
+
+// take takes an epoch or a delivery.
+func (l *Lane) take(in Input) {
+	d, delivered := in.(*Delivered)
+	switch {
+	case !delivered:
 		// What was folded in the epoch before is stored before anything is
 		// proven anew: its events come again, and are not folded again.
-		if err := l.flush(ctx); err != nil {
-			return err
+		l.flush(func() { l.begin(in.(*EpochStarted)) })
+	case l.guards(d):
+		l.queue = slices.Insert(l.queue, 0, in) // behind what the guard notes first
+	default:
+		l.deliver(d)
+		if l.alone.Load() {
+			l.flush(l.letGo)
 		}
-		for _, s := range l.sessions {
-			s.proven = false
-		}
-		l.list(ctx, time.Now())
-		err := l.host.installs.Load(ctx)
-		if l.recorded = err == nil; err != nil && ctx.Err() == nil {
-			l.log.Warn("install records not read", "error", err)
-		}
-		l.host.askIntegrity(ctx)
-		l.learnLeft(ctx)
-		l.newest, l.end = 0, l.logEnd(ctx)
-		l.host.ownsFirst.CompareAndSwap(false, l.lane.Number() == 0)
-		l.host.meters.began(l.lane, l.epochs == 0)
-		l.epochs++
-		return nil
 	}
-	l.newest = a.event.Seq
-	o := &outputs{arrival: a}
-	l.order = append(l.order, o)
-	if a.event.Session == "" {
-		l.folded = append(l.folded, o)
-		return l.retry(ctx, "read install record", a.event, func() error { return l.host.installs.See(ctx, a.event) })
-	}
-	l.folded = append(l.folded, o)
-	if waiting, is := l.parked[a.event.Session]; is {
+}
+
+// deliver takes an event in, and folds it unless it has to wait for something.
+func (l *Lane) deliver(d *Delivered) {
+	l.newest = d.Event.Seq
+	o := &outputs{arrival: d}
+	l.order, l.folded = append(l.order, o), append(l.folded, o)
+	_, busy := l.parked[d.Event.Session]
+	switch {
+	case d.Event.Session == "":
 		o.parked = true
-		l.parked[a.event.Session] = append(waiting, o)
-		return nil
+		l.wait(&seeing{outside: l.outside, of: o})
+	case busy:
+		l.park(o)
+	default:
+		l.fold(o)
 	}
-	return l.retry(ctx, "fold", a.event, func() error { return l.fold(ctx, o) })
+}
+
+// park has an event wait for work that is under way for its session.
+func (l *Lane) park(o *outputs) {
+	o.parked = true
+	l.parked[o.arrival.Event.Session] = append(l.parked[o.arrival.Event.Session], o)
+}
+
+// occupy says that work is under way for a session.
+func (l *Lane) occupy(sid string) { l.parked[sid] = l.parked[sid] }
+
+// free says that the work for a session is done, and folds the events that waited
+// for it.
+func (l *Lane) free(sid string) {
+	events := l.parked[sid]
+	delete(l.parked, sid)
+	for _, o := range events {
+		if _, busy := l.parked[sid]; busy {
+			l.park(o)
+			continue
+		}
+		o.parked = false
+		l.fold(o)
+	}
 }
 
 // fold folds the event of o, which is among those that are folded, into its
-// session.
-func (l *laneActor) fold(ctx context.Context, o *outputs) error {
-	a := o.arrival
-	if err := l.guard.kills(a.event); err != nil {
-		return l.quarantine(ctx, a, err)
+// session, once that is in memory and proven.
+func (l *Lane) fold(o *outputs) {
+	e := o.arrival.Event
+	s := l.sessions[e.Session]
+	if err := l.guard.kills(e); err != nil && (s == nil || !s.stops(e.Seq)) {
+		l.park(o)
+		l.quarantine(e, err, nil)
+		return
 	}
-	s, err := l.session(ctx, a.event)
 	switch {
-	case stopsSession(err):
-		return l.quarantine(ctx, a, err)
-	case errors.Is(err, errVoid):
-		// Not acknowledged: the lane has a new epoch by now, or soon.
-		l.log.Warn("delivered event ignored: the log lost it", "session", a.event.Session, "seq", a.event.Seq)
-		is := func(other *outputs) bool { return other == o }
-		l.order, l.folded = slices.DeleteFunc(l.order, is), slices.DeleteFunc(l.folded, is)
-		return nil
-	case err != nil:
-		return err
+	case s == nil || s.state == nil && !s.stops(e.Seq):
+		l.park(o)
+		l.loads = append(l.loads, &load{event: e, informed: l.informed() && (s == nil || s.stop == nil)})
+		return
+	case !s.proven:
+		l.park(o)
+		l.do(&proving{outside: l.outside, actor: s, event: e, state: s.state, tracing: s.tracing})
+		return
 	}
 	l.clock++
 	s.used = l.clock
 	switch {
-	case s.stops(a.event.Seq):
+	case s.stops(e.Seq):
 		s.state = nil // its events count as stored; what it was is not needed
-	case a.event.Seq <= s.state.Seq && !fault.On(fault.FoldedTwice):
+	case e.Seq <= s.state.Seq:
 		// Folded: what it says is stored, or waits in front of this to be.
 	default:
-		l.catchUp(ctx, s)
 		if err := l.host.next(s, o); err != nil {
-			return l.quarantine(ctx, a, err)
+			l.park(o)
+			l.quarantine(e, err, nil)
 		}
-		if fault.On(fault.AckOnFolded) {
-			a.ack()
-		}
-	}
-	return nil
-}
-
-// Waits between two tries of what the bus could not do.
-const (
-	retryFirst = 50 * time.Millisecond
-	retryMax   = 2 * time.Second
-)
-
-// retry tries until it is done, ctx ends, or trying can't help.
-func (l *laneActor) retry(ctx context.Context, what string, e session.Event, try func() error) error {
-	wait := retryFirst
-	for {
-		err := try()
-		if err == nil {
-			return nil
-		}
-		var unknown *session.UnknownRulesError
-		if errors.As(err, &unknown) || ctx.Err() != nil {
-			return err
-		}
-		l.log.Warn("failed, trying again", "what", what, "session", e.Session, "seq", e.Seq, "error", err)
-		timer := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return ctx.Err()
-		case <-timer.C:
-		}
-		wait = min(2*wait, retryMax)
 	}
 }
 
-// pause waits; false: ctx has ended.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
+// seeing reads an install record that was delivered.
+type seeing struct {
+	outside
+	of  *outputs
+	err error
+}
+
+func (w *seeing) String() string { return "reads an install record" }
+
+func (w *seeing) Do(ctx context.Context, tell func(Input)) {
+	e := w.of.arrival.Event
+	w.err = w.retry(ctx, "read install record", e, func() error { return w.host.installs.See(ctx, e) })
+	tell(w)
+}
+
+func (w *seeing) step(l *Lane) {
+	l.waiting, w.of.parked = false, false
+	if w.err != nil {
+		l.fail(w.err)
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus"
-	"github.com/refold/refold/internal/fault"
 )
 
 // loadTries is how often the log is read for one delivered event.
@@ -51,11 +50,10 @@ func (h *Host) load(ctx context.Context, e session.Event, informed bool) (s *act
 	if err := h.makeSure(ctx, e.Session, nil); err != nil {
 		return nil, err
 	}
-	kept, err := h.start(ctx, s, e, informed)
+	kept, err := h.restore(ctx, e, s.stop)
 	defer kept.end()
-	if err != nil || kept == nil && s.state != nil {
-		from = "new"
-		return s, err
+	if err != nil {
+		return nil, err
 	}
 	if kept != nil {
 		from = "snapshot"
@@ -68,36 +66,17 @@ func (h *Host) load(ctx context.Context, e session.Event, informed bool) (s *act
 			return nil, err
 		}
 	}
-	if kept != nil && kept.void {
+	if informed && mayBegin(e) { // else it is not looked for new sessions
+		h.olds.Store(s.state.Count > 0)
+	}
+	switch {
+	case kept != nil && kept.void:
 		s.snapped, s.loaded, from = 0, nil, "log"
+	case s.state.Count == 0:
+		from = "new"
 	}
 	s.stored = s.state.Seq
 	return s, nil
-}
-
-// start finds out from what a session is loaded: it is new, which is what most
-// are that a busy host loads, or it has a snapshot (kept), or neither. What was
-// the case of the last one is tried first: sessions that were asleep come
-// together too, after a start or a handover, and looking for the first event of
-// an old one costs the server a block of the log.
-func (h *Host) start(ctx context.Context, s *actor, e session.Event, informed bool) (kept *restored, err error) {
-	mayBeNew := informed && mayBegin(e) // nobody settles what was not asked
-	tried := mayBeNew && !h.olds.Load()
-	if tried {
-		if s.state, err = h.fresh(ctx, e); err != nil || s.state != nil {
-			return nil, err
-		}
-	}
-	if kept, err = h.restore(ctx, e, s.stop); err != nil {
-		return nil, err
-	}
-	if !tried && mayBeNew && kept == nil {
-		s.state, err = h.fresh(ctx, e)
-	}
-	if mayBeNew {
-		h.olds.Store(s.state == nil)
-	}
-	return kept, err
 }
 
 // goOn folds a session from what its snapshot has (nil: from its beginning) to
@@ -126,57 +105,29 @@ func (h *Host) goOn(ctx context.Context, kept *restored, e session.Event, inform
 	return h.foldBefore(ctx, kept.state, read, e, informed)
 }
 
-// fresh returns the state of a session that has no event but e, nil if it has
-// or may have others: one read, for what most loads of a busy host are of. A
-// replica that has e has all before it; and without an event behind e there is
-// no snapshot at or past it.
-func (h *Host) fresh(ctx context.Context, e session.Event) (*session.State, error) {
-	alone := false
-	for one, err := range h.world.ReadSession(ctx, e.Session, 0, 0, false) {
-		if err != nil {
-			return nil, fmt.Errorf("read session %s: %w", e.Session, err)
-		}
-		if alone = one.Seq == e.Seq; !alone {
-			break
-		}
-	}
-	if !alone {
-		return nil, nil //nolint:nilnil // it has others, or the replica is behind
-	}
-	install, err := h.pinned(ctx, e.Seq, true)
+// prove makes sure that the log still has what a session was folded up to, and
+// folds what lies between that and e: below the lane's ack floor, so it is stored
+// and nothing is emitted. It returns the quarantine of the session, too. After an
+// error the state is of no use.
+func (h *Host) prove(ctx context.Context, e session.Event, state *session.State) (*session.State, *Stop, error) {
+	stop, err := h.stopOf(ctx, e.Session)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return session.New(install, e.Session), nil
-}
-
-// prove makes sure that the log still has what the session was folded up to,
-// and folds what lies between that and e: below the lane's ack floor, so it is
-// stored and nothing is emitted. After an error the session is of no use.
-func (h *Host) prove(ctx context.Context, s *actor, e session.Event) error {
-	stop, err := h.stopOf(ctx, s.sid)
-	if err != nil {
-		return err
+	if err := h.makeSure(ctx, e.Session, state); err != nil {
+		return nil, nil, err
 	}
-	if err := h.makeSure(ctx, s.sid, s.state); err != nil {
-		return err
-	}
-	has, err := h.has(ctx, s.sid, s.state.Seq, s.state.Leaf)
+	has, err := h.has(ctx, e.Session, state.Seq, state.Leaf)
 	switch {
 	case err != nil:
-		return err
-	case !has && !fault.On(fault.RewrittenBelieved):
-		return errRewritten
+		return nil, nil, err
+	case !has:
+		return nil, nil, errRewritten
 	}
-	s.stop = stop
-	if s.state.Seq < e.Seq && !s.stops(e.Seq) {
-		if s.state, err = h.foldBefore(ctx, s.state, nil, e, false); err != nil {
-			return err
-		}
-		s.stored = s.state.Seq
+	if state.Seq < e.Seq && (stop == nil || stop.Seq > e.Seq) {
+		state, err = h.foldBefore(ctx, state, nil, e, false)
 	}
-	s.proven = true
-	return nil
+	return state, stop, err
 }
 
 // has reports whether the log's event at seq is the session's one with this
@@ -208,9 +159,6 @@ func (h *Host) foldBefore(ctx context.Context, state *session.State, read *behin
 		}
 		if !errors.Is(err, errIncomplete) {
 			return state, err
-		}
-		if fault.On(fault.StaleReadAccepted) && state != nil {
-			return state, nil
 		}
 	}
 	has, lookErr := h.has(ctx, e.Session, e.Seq, session.LeafOf(e))
@@ -247,9 +195,6 @@ func (h *Host) foldRead(ctx context.Context, sid string, state *session.State, s
 			state = session.New(install, sid)
 		}
 		if e.Seq == seq {
-			if fault.On(fault.LoadToTail) {
-				return state, h.fold(state, e)
-			}
 			return state, nil
 		}
 		if err := h.fold(state, e); err != nil {
@@ -369,7 +314,7 @@ func (h *Host) restore(ctx context.Context, before session.Event, stop *Stop) (k
 // it names.
 func (h *Host) counts(ctx context.Context, sid string, kept *restored) (bool, error) {
 	has, err := h.has(ctx, sid, kept.seq, kept.leaf)
-	if err != nil || has || fault.On(fault.SnapshotBelieved) {
+	if err != nil || has {
 		return err == nil, err
 	}
 	h.log.Warn("snapshot ignored", "session", sid, "error", fmt.Sprintf("the log has not the event at %d that it names", kept.seq))

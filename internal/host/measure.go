@@ -36,7 +36,7 @@ func (m *Meters) finished(outputs []*outputs, now time.Time) {
 		}
 		o.tally.end(o.failed == nil)
 		o.tally = nil
-		m.latency.Record(max(0, now.Sub(time.UnixMilli(o.arrival.event.Time)).Seconds()))
+		m.latency.Record(max(0, now.Sub(time.UnixMilli(o.arrival.Event.Time)).Seconds()))
 	}
 }
 
@@ -71,16 +71,16 @@ func commitCodeOf(err error) string {
 }
 
 // began counts an epoch of a lane.
-func (m *Meters) began(l lane, first bool) {
+func (m *Meters) began(lane int, owned func() bool, first bool) {
 	if !m.on() {
 		return
 	}
 	if first {
-		m.takeovers.Add(1, l.Number())
+		m.takeovers.Add(1, lane)
 	} else {
-		m.resets.Add(1, l.Number())
+		m.resets.Add(1, lane)
 	}
-	m.lanes.Store(l.Number(), l)
+	m.lanes.Store(lane, owned)
 }
 
 // left says that the process does not run a lane any more.
@@ -94,9 +94,9 @@ func (m *Meters) left(lane int) {
 // readOwned yields which of the lanes that this process runs it owns now. A process
 // that lost a lane says nothing of what waits in it.
 func (m *Meters) readOwned(yield func(v float64, labels ...string)) {
-	m.lanes.Range(func(number, l any) bool {
+	m.lanes.Range(func(number, owns any) bool {
 		owned := 0.0
-		if l.(lane).Owned() {
+		if owns.(func() bool)() {
 			owned = 1
 		} else {
 			for _, g := range []*meter.Gauge{m.pending, m.unstored, m.oldest} {

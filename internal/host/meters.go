@@ -90,7 +90,7 @@ type Meters struct {
 	runDuration, runTurns, runQueued, turnDuration, callDuration, approvalDuration *meter.Histogram
 	foldDuration, storeDuration, commitMessages, latency, loadDuration, wakesLate  *meter.Histogram
 
-	lanes sync.Map // by number: each lane that this process runs
+	lanes sync.Map // by number: whether this process owns it, of each lane that it runs
 
 	pending, unstored, oldest, memory, memoryBytes *meter.Gauge
 
@@ -198,17 +198,17 @@ func texts[T ~string](all ...T) []string {
 	return list
 }
 
-// lane gauges of a lane actor, after something was stored or folded.
-func (l *laneActor) gauge() {
+// gauge sets the gauges of a lane, after something was stored or folded.
+func (l *Lane) gauge() {
 	m := l.host.meters
 	if !m.on() {
 		return
 	}
-	n := l.lane.Number()
+	n := l.number
 	m.unstored.Set(float64(len(l.order)), n)
 	age := time.Duration(0)
 	if len(l.order) > 0 {
-		age = max(0, l.host.now().Sub(time.UnixMilli(l.order[0].arrival.event.Time)))
+		age = max(0, l.now.Sub(time.UnixMilli(l.order[0].arrival.Event.Time)))
 	}
 	m.oldest.Set(age.Seconds(), n)
 	m.memory.Set(float64(len(l.sessions)), n)

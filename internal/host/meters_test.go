@@ -109,11 +109,11 @@ func play(t *testing.T, h *Host, path string, c census) {
 // playOne folds one event in the host, and again beside it for the spans.
 func playOne(t *testing.T, h *Host, s *actor, twin *session.State, e session.Event, spans *timeline.Tracker, c census) {
 	t.Helper()
-	o := &outputs{arrival: arrival{event: e}}
+	o := &outputs{arrival: &Delivered{Event: e}}
 	if err := h.next(s, o); err != nil {
 		t.Fatal(err)
 	}
-	h.meters.asks(o.tally, o.todo)
+	h.meters.asks(o.tally, o.pending)
 	h.meters.finished([]*outputs{o}, time.UnixMilli(e.Time))
 	tallyOf(t, e, o, c)
 	said, _ := twin.Evolve(e)
@@ -140,7 +140,7 @@ func tallyOf(t *testing.T, e session.Event, o *outputs, c census) {
 	if env, err := session.ReadEnvelope(e.Payload); err == nil && slices.Contains(eventTypes, env.Type) {
 		typ = env.Type
 	}
-	for _, out := range o.todo {
+	for _, out := range o.pending {
 		if out.Effect != nil {
 			c.add(1, "refold.effects.asked", string(out.Effect.Class), out.Effect.Target)
 		}
@@ -380,11 +380,11 @@ func TestSeriesAreBounded(t *testing.T) {
 			fmt.Sprintf(`{"type":"RunRequested","data":{"input":{"text":"x"},"config":{"provider":"p%d","model":"m%d"}}}`, i%8, i%1000),
 			`{"type":"GenerationSettled","data":{"effect":"r1t1","status":"ok","text":{"text":"x"},"usage":{"input_tokens":1,"output_tokens":1}}}`,
 		} {
-			o := &outputs{arrival: arrival{event: session.Event{Session: s.sid, Door: []session.Door{session.DoorIn, session.DoorLLM}[n], Seq: uint64(2*i + n + 2), Time: 1, Payload: []byte(payload)}}}
+			o := &outputs{arrival: &Delivered{Event: session.Event{Session: s.sid, Door: []session.Door{session.DoorIn, session.DoorLLM}[n], Seq: uint64(2*i + n + 2), Time: 1, Payload: []byte(payload)}}}
 			if err := h.next(s, o); err != nil {
 				t.Fatal(err)
 			}
-			h.meters.asks(o.tally, o.todo)
+			h.meters.asks(o.tally, o.pending)
 			h.meters.finished([]*outputs{o}, time.UnixMilli(1))
 		}
 		h.meters.calls.Add(1, h.meters.tool.Of(fmt.Sprintf("tool%d", i%1000)), i%5)
@@ -430,11 +430,11 @@ func BenchmarkRunMetrics(b *testing.B) {
 			for b.Loop() {
 				s := &actor{sid: "s1", state: session.New(install, "s1")}
 				for n, payload := range payloads {
-					o := &outputs{arrival: arrival{event: session.Event{Session: "s1", Door: []session.Door{session.DoorIn, session.DoorLLM}[n], Seq: uint64(n + 1), Time: 1, Payload: []byte(payload)}}}
+					o := &outputs{arrival: &Delivered{Event: session.Event{Session: "s1", Door: []session.Door{session.DoorIn, session.DoorLLM}[n], Seq: uint64(n + 1), Time: 1, Payload: []byte(payload)}}}
 					if err := h.next(s, o); err != nil {
 						b.Fatal(err)
 					}
-					h.meters.asks(o.tally, o.todo)
+					h.meters.asks(o.tally, o.pending)
 					h.meters.finished([]*outputs{o}, time.UnixMilli(2))
 				}
 			}

@@ -3,9 +3,6 @@ package host
 import (
 	"context"
 	"errors"
-	"fmt"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -27,62 +24,92 @@ func (h *Host) stopOf(ctx context.Context, sid string) (*Stop, error) {
 	return &stop, nil
 }
 
-// quarantine stops one session, and never its lane: from a's event on its
-// events count as stored, those of the slice that was to be stored included.
-// They stay in the log; nothing of them is lost. An earlier quarantine, of
-// another owner, stands.
-func (l *laneActor) quarantine(ctx context.Context, a arrival, cause error, stored ...*outputs) error {
-	sid, seq := a.event.Session, a.event.Seq
-	stop := bus.NewStop(seq, cause.Error())
-	l.log.Error("session quarantined", "session", sid, "seq", seq, "error", stop.Reason)
+// quarantine stops one session, and never its lane: from e on its events count as
+// stored, those of the batch that was to be stored included (nil: none was). They
+// stay in the log; nothing of them is lost.
+func (l *Lane) quarantine(e session.Event, cause error, of *batch) {
+	stop := bus.NewStop(e.Seq, cause.Error())
+	l.log.Error("session quarantined", "session", e.Session, "seq", e.Seq, "error", stop.Reason)
 	var killed *killedError
 	if errors.As(cause, &killed) {
 		stop.Kills = killed.kills
 	}
 	var panicked *panicError
 	if errors.As(cause, &panicked) {
-		l.log.Error("fold panicked", "session", sid, "seq", seq, "stack", string(panicked.stack))
+		l.log.Error("fold panicked", "session", e.Session, "seq", e.Seq, "stack", string(panicked.stack))
 	}
-	if old := l.sessions[sid]; old != nil {
-		old.state = nil // it is ahead of what is done, or half folded
+	if s := l.sessions[e.Session]; s != nil {
+		s.state, s.stopping = nil, true // it is ahead of what is done, or half folded
 	}
-	err := l.retry(ctx, "quarantine", a.event, func() error {
-		earlier, err := l.host.stopOf(ctx, sid)
+	l.occupy(e.Session)
+	l.do(&marking{outside: l.outside, event: e, stop: stop, cause: cause, of: of})
+}
+
+// marking stores a quarantine. An earlier one, of another owner, stands.
+type marking struct {
+	outside
+	event session.Event
+	stop  Stop
+	cause error
+	of    *batch
+	err   error
+}
+
+func (w *marking) String() string { return "quarantines " + w.event.Session }
+
+func (w *marking) Do(ctx context.Context, tell func(Input)) {
+	w.err = w.retry(ctx, "quarantine", w.event, func() error {
+		earlier, err := w.host.stopOf(ctx, w.event.Session)
 		if err != nil {
 			return err
 		}
-		if earlier != nil && earlier.Seq <= seq {
-			stop = *earlier
+		if earlier != nil && earlier.Seq <= w.stop.Seq {
+			w.stop = *earlier
 			return nil
 		}
-		if err := l.putStop(ctx, sid, stop); err != nil {
+		if err := w.host.putStop(ctx, w.event.Session, w.stop); err != nil {
 			return err
 		}
-		l.host.meters.stops(cause)
+		w.host.meters.stops(w.cause)
 		return nil
 	})
-	if err != nil {
-		return err
+	tell(w)
+}
+
+func (w *marking) step(l *Lane) {
+	if w.err != nil {
+		l.fail(w.err)
+		return
 	}
-	l.sessions[sid] = &actor{sid: sid, stop: &stop, proven: true, used: l.clock}
-	known := false
-	for _, list := range [][]*outputs{l.folded, stored} {
+	sid := w.event.Session
+	l.sessions[sid] = &actor{sid: sid, stop: &w.stop, proven: true, used: l.clock}
+	lists := [][]*outputs{l.folded}
+	if w.of != nil {
+		lists = append(lists, w.of.outputs)
+	}
+	for _, list := range lists {
 		for _, o := range list {
-			if e := o.arrival.event; e.Session == sid && e.Seq >= stop.Seq {
-				known = known || e.Seq == seq
-				*o = outputs{arrival: o.arrival}
+			switch e := o.arrival.Event; {
+			case e.Session != sid:
+			case e.Seq >= w.stop.Seq:
+				*o = outputs{arrival: o.arrival, parked: o.parked}
+			case o.actor != nil:
+				o.actor.stopping = false
 			}
 		}
 	}
-	if !known {
-		l.folded = append(l.folded, &outputs{arrival: a})
+	if w.of != nil {
+		w.of.marks--
+		l.finish(w.of)
 	}
-	return nil
+	if !l.isReleased(sid) {
+		l.free(sid)
+	}
 }
 
 // putStop stores a quarantine and says so. Said first and stored last, it may
 // be said twice, and is never silent.
-func (l *laneActor) putStop(ctx context.Context, sid string, stop Stop) error {
+func (h *Host) putStop(ctx context.Context, sid string, stop Stop) error {
 	body, err := stop.Bytes()
 	if err != nil {
 		return err
@@ -91,80 +118,61 @@ func (l *laneActor) putStop(ctx context.Context, sid string, stop Stop) error {
 		Type: session.NoticeSessionQuarantined, Seq: stop.Seq, At: time.Now().UnixMilli(), Session: sid,
 		Data: session.SessionQuarantined{Reason: stop.Reason},
 	}
-	if err := l.host.world.Store(ctx, []bus.Output{{Session: sid, Notice: notice.JSON()}})[0]; err != nil {
+	if err := h.world.Store(ctx, []bus.Output{{Session: sid, Notice: notice.JSON()}})[0]; err != nil {
 		return err
 	}
-	return l.host.world.PutQuarantine(ctx, sid, body)
+	return h.world.PutQuarantine(ctx, sid, body)
 }
 
-// recheckEvery is how often a lane looks whether a quarantine was ended.
-const recheckEvery = 15 * time.Second
-
-// recheck looks after the lane's quarantined sessions. It does so on every
-// host, whoever owns the lane: one on which nothing arrives may have no owner,
-// and what two hosts store is stored once. What can't be done now is done the
-// next time.
-func (l *laneActor) recheck(ctx context.Context) error {
-	quiet := !l.arrived
-	l.arrived = false
-	l.list(ctx, time.Now().Add(-l.host.recheck/2))
-	if !l.listed {
-		return nil
-	}
-	for _, sid := range slices.Sorted(maps.Keys(l.sessions)) {
-		s := l.sessions[sid]
-		// All that comes before the stop must have been delivered: a release
-		// begins behind it.
-		if s == nil || s.stop == nil || s.state != nil || l.newest < s.stop.Seq && !quiet {
-			continue
-		}
-		err := l.relook(ctx, s)
-		var unknown *session.UnknownRulesError
-		switch {
-		case ctx.Err() != nil || errors.As(err, &unknown):
-			return err
-		case err != nil:
-			l.log.Warn("quarantine not looked at", "session", sid, "error", err)
-		}
-	}
-	return nil
-}
-
-// list takes the quarantined sessions of the lane into memory, as they were
-// after since: a release is the end of what is remembered here, since it leaves
-// nothing behind. When it is listed at the beginning of an epoch, loads need not
-// look: who stops a session of this lane after that is its owner.
-func (l *laneActor) list(ctx context.Context, since time.Time) {
-	err := l.listSince(ctx, since)
-	if l.listed = err == nil; err != nil && ctx.Err() == nil {
-		l.log.Warn("quarantined sessions not listed", "error", err)
-	}
-}
-
-func (l *laneActor) listSince(ctx context.Context, since time.Time) error {
-	all, err := l.host.stops.all(ctx, l.host, since)
+// stopsIn returns the quarantines of a lane's sessions, as they were after since,
+// but for those that are known.
+func (h *Host) stopsIn(ctx context.Context, lane int, since time.Time, known map[string]bool) (map[string]*Stop, error) {
+	all, err := h.stops.all(ctx, h, since)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	found := map[string]*Stop{}
 	for _, sid := range all {
-		s := l.sessions[sid]
-		if subjects.LaneOf(subjects.Partition(sid), l.host.opts.Lanes) != l.lane.Number() || s != nil && s.stop != nil {
+		if subjects.LaneOf(subjects.Partition(sid), h.opts.Lanes) != lane || known[sid] {
 			continue
 		}
 		// The list is of a moment ago, and the session may go on since.
-		stop, err := l.host.stopOf(ctx, sid)
+		stop, err := h.stopOf(ctx, sid)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		switch {
-		case stop == nil:
+		if stop != nil {
+			found[sid] = stop
+		}
+	}
+	return found, nil
+}
+
+// stopped returns the sessions in memory that are known to be quarantined.
+func (l *Lane) stopped() map[string]bool {
+	known := map[string]bool{}
+	for sid, s := range l.sessions {
+		if s.stop != nil {
+			known[sid] = true
+		}
+	}
+	return known
+}
+
+// takeStops takes the quarantined sessions of the lane into memory: a release is
+// the end of what is remembered here, since it leaves nothing behind. When they are
+// listed at the beginning of an epoch, loads need not look: who stops a session of
+// this lane after that is its owner.
+func (l *Lane) takeStops(found map[string]*Stop) {
+	for sid, stop := range found {
+		switch s := l.sessions[sid]; {
+		case s != nil && (s.stop != nil || s.stopping):
 		case s == nil || !s.proven || s.state.Seq >= stop.Seq:
 			l.sessions[sid] = &actor{sid: sid, stop: stop, used: l.clock}
 		default:
 			s.stop = stop
 		}
 	}
-	return nil
 }
 
 // stops is what the lanes of a host share: which sessions are quarantined, as
@@ -192,83 +200,4 @@ func (q *stops) all(ctx context.Context, h *Host, since time.Time) ([]string, er
 	}
 	q.found, q.listed = found, listed
 	return found, nil
-}
-
-// relook reads the quarantine of a session that was stopped, and lets it go on
-// if there is none any more.
-func (l *laneActor) relook(ctx context.Context, s *actor) error {
-	stop, err := l.host.stopOf(ctx, s.sid)
-	switch {
-	case err != nil:
-		return err
-	case stop == nil && s.stop.Kills > 0:
-		return l.tryAgain(ctx, s)
-	case stop == nil:
-		return l.resume(ctx, s)
-	}
-	s.stop, s.proven = stop, true
-	return nil
-}
-
-// resume lets a released session go on: it is loaded up to its first event that
-// is not done, and from there on all that the log has is folded and emits. The
-// lane delivers these events no more; those that it does deliver yet are
-// folded then.
-func (l *laneActor) resume(ctx context.Context, s *actor) error {
-	if err := l.flush(ctx); err != nil { // what it said before it was stopped comes first
-		return err
-	}
-	from := s.stop.Seq
-	l.log.Info("session released", "session", s.sid, "seq", from)
-	last, err := l.host.world.LastSeq(ctx)
-	if err != nil {
-		return err
-	}
-	var going *actor
-	for e, err := range l.host.world.ReadSession(ctx, s.sid, from, last, true) {
-		if err != nil {
-			return err
-		}
-		a := arrival{event: e, ack: func() {}}
-		if going == nil {
-			going, err = l.host.loadReleased(ctx, e, s.stop.Kills > 0)
-		}
-		switch {
-		case stopsSession(err):
-			return l.quarantine(ctx, a, err)
-		case err != nil:
-			return fmt.Errorf("resume %s at %d: %v", s.sid, e.Seq, err) //nolint:errorlint // what is wrong with e says nothing of a delivered event
-		case going.stops(e.Seq):
-			l.sessions[s.sid] = going // stopped again
-			return nil
-		case e.Seq <= going.state.Seq:
-			continue // a snapshot is past it: another owner went on
-		}
-		o := &outputs{arrival: a}
-		if err := l.host.next(going, o); err != nil {
-			return l.quarantine(ctx, a, err)
-		}
-		l.folded = append(l.folded, o)
-		if len(l.folded) < batchMax {
-			continue
-		}
-		if err := l.flush(ctx); err != nil {
-			return err
-		}
-		if l.sessions[s.sid] != s {
-			return nil // quarantined again, by what was to be stored
-		}
-	}
-	if going == nil {
-		delete(l.sessions, s.sid) // the log has nothing of it from there on
-		return nil
-	}
-	going.used = s.used
-	l.sessions[s.sid] = going
-	if err := l.flush(ctx); err != nil || !going.accepted || l.sessions[s.sid] != going {
-		return err
-	}
-	// The next one to load it finds a snapshot of what it goes on from.
-	l.captures([]*actor{going})
-	return nil
 }

@@ -59,7 +59,7 @@ func TestAQuarantinePutByHandStopsOneSession(t *testing.T) {
 				if asked := s.mem.asked("s1"); len(asked) != 0 {
 					t.Errorf("the stopped session asks for %v", asked)
 				}
-				if _, err := s.host.view(t.Context(), "s1"); err == nil || !strings.Contains(err.Error(), strconv.Quote(body)) {
+				if _, err := s.host.View(t.Context(), "s1"); err == nil || !strings.Contains(err.Error(), strconv.Quote(body)) {
 					t.Errorf("view: got %v, want what the key holds", err)
 				}
 				s.mem.release("s1")

@@ -28,11 +28,12 @@ type registries struct {
 	kept map[codec.Hash]*planner.Registry
 }
 
-// keep holds all registries until forget is called.
-func (r *registries) keep() { r.kept = map[codec.Hash]*planner.Registry{} }
+// KeepRegistries holds all registries until ForgetRegistries is called.
+func (h *Host) KeepRegistries() { h.registries.kept = map[codec.Hash]*planner.Registry{} }
 
-// forget lets all go that are kept, as though no session had them.
-func (r *registries) forget() {
+// ForgetRegistries lets all go that are kept, as though no session had them.
+func (h *Host) ForgetRegistries() {
+	r := &h.registries
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	clear(r.byHash)
@@ -85,7 +86,7 @@ type heldWeight struct{ sessions, bytes int }
 // weighRegistries counts the registries that a session holds now instead of
 // those that it held when it was weighed last. The install record's is not
 // counted: it stays, whoever leaves.
-func (l *laneActor) weighRegistries(s *actor) {
+func (l *Lane) weighRegistries(s *actor) {
 	var room [4]*planner.Registry
 	now := room[:0]
 	if s.state != nil {
@@ -101,13 +102,13 @@ func (l *laneActor) weighRegistries(s *actor) {
 		l.hold(r)
 	}
 	for _, r := range s.registries {
-		l.release(r)
+		l.letGoOf(r)
 	}
 	s.registries = slices.Clone(now)
 }
 
 // hold counts a session more that has a registry; nil is none.
-func (l *laneActor) hold(r *planner.Registry) {
+func (l *Lane) hold(r *planner.Registry) {
 	if r == nil {
 		return
 	}
@@ -120,8 +121,8 @@ func (l *laneActor) hold(r *planner.Registry) {
 	l.weights[r.Hash()] = held
 }
 
-// release counts a session less that has a registry; nil is none.
-func (l *laneActor) release(r *planner.Registry) {
+// letGoOf counts a session less that has a registry; nil is none.
+func (l *Lane) letGoOf(r *planner.Registry) {
 	if r == nil {
 		return
 	}
@@ -214,7 +215,7 @@ const putting = 16
 
 // putDescriptors stores what the tools of a registry look like to a model:
 // model bridges fetch descriptors by hash.
-func putDescriptors(ctx context.Context, w world, registry *planner.Registry) error {
+func putDescriptors(ctx context.Context, w World, registry *planner.Registry) error {
 	blobs := registry.Blobs()
 	failures := make([]error, len(blobs))
 	room := make(chan struct{}, putting)

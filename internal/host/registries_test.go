@@ -345,7 +345,7 @@ func TestTheLargestViewFitsAMessage(t *testing.T) {
 	s := &stage{t: t, mem: newMemory(t)}
 	s.host = newHost(s.mem, slog.New(slog.DiscardHandler), Options{Lanes: 1})
 	names, arguments, last := s.crowd("s1")
-	data, err := s.host.view(t.Context(), "s1")
+	data, err := s.host.View(t.Context(), "s1")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -244,7 +244,7 @@ func TestAViewOfAQuarantinedSession(t *testing.T) {
 		s.deliver(first, second)
 		s.start()
 		view := func() (v session.View, err error) {
-			data, err := s.host.view(t.Context(), "s1")
+			data, err := s.host.View(t.Context(), "s1")
 			if err == nil {
 				err = json.Unmarshal(data, &v)
 			}

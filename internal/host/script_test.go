@@ -66,7 +66,7 @@ type stage struct {
 	mem    *memory
 	host   *Host
 	lane   *script
-	actor  *laneActor
+	actor  *driver
 	cancel context.CancelFunc
 	ended  chan error
 }
@@ -92,7 +92,7 @@ func newStage(t *testing.T, mem *memory, opts Options) *stage {
 	}
 	s := &stage{t: t, mem: mem, host: newHost(mem, slog.New(slog.DiscardHandler), opts)}
 	s.lane = &script{acked: map[uint64]bool{}, drained: make(chan struct{})}
-	s.actor = newLaneActor(s.host, s.lane)
+	s.actor = newDriver(s.host, s.lane)
 	return s
 }
 
@@ -135,7 +135,7 @@ func (s *stage) epoch() { s.actor.Epoch(1) }
 // deliver hands events over, in order.
 func (s *stage) deliver(events ...session.Event) {
 	for _, e := range events {
-		s.actor.arrivals <- arrival{event: e, ack: func() {
+		s.actor.arrivals <- &Delivered{Event: e, Ack: func() {
 			s.lane.mu.Lock()
 			defer s.lane.mu.Unlock()
 			s.lane.acked[e.Seq] = true

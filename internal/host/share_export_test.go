@@ -11,8 +11,8 @@ func (h *Host) Runs() []int {
 	return lanes
 }
 
-// Share returns the lanes that are a host's by who shares them.
-func (h *Host) Share() []int {
+// SharesNow returns the lanes that are a host's by who shares them.
+func (h *Host) SharesNow() []int {
 	h.places.mu.Lock()
 	defer h.places.mu.Unlock()
 	return numbers(h.places.share)

@@ -112,8 +112,8 @@ func numbers(set []bool) []int {
 	return lanes
 }
 
-// beat returns what this host says of itself at the moment.
-func (h *Host) beat() []byte {
+// Heartbeat returns what this host says of itself at the moment.
+func (h *Host) Heartbeat() []byte {
 	lanes, joining, leaving := h.places.now()
 	body, err := json.Marshal(heartbeat{
 		Lanes: lanes, LaneCount: h.opts.Lanes, Rules: session.RulesVersion, Joining: joining, Leaving: leaving,
@@ -126,46 +126,68 @@ func (h *Host) beat() []byte {
 
 // sayNow publishes a heartbeat between the regular ones.
 func (h *Host) sayNow() {
-	if err := h.bus.Beat(subjects.KindSessionActor, h.instance, h.beat()); err != nil {
+	if err := h.bus.Beat(subjects.KindSessionActor, h.instance, h.Heartbeat()); err != nil {
 		h.log.Warn("heartbeat_failed", "error", err.Error())
 	}
+}
+
+// Share takes in what was heard of session-actors, by their heartbeats, and, if this
+// host takes part, its share of the lanes. met and odd are as for roster.look.
+func (h *Host) Share(known []bus.Member, takesPart bool) (met bool, odd []string) {
+	h.known.Store(&known)
+	sharing, met, odd := h.roster.look(known)
+	if takesPart && !slices.Equal(h.sharing, sharing) {
+		h.sharing = sharing
+		h.divide(sharing)
+	}
+	return met, odd
+}
+
+// Wants reports whether this host is to run a lane.
+func (h *Host) Wants(lane int) bool {
+	yes, _, _ := h.places.wants(lane)
+	return yes
+}
+
+// Leave says that this host is to run nothing any more, for good.
+func (h *Host) Leave() { h.places.close() }
+
+// isAlive reports whether a session-actor was heard a moment ago.
+func (h *Host) isAlive(instance string) bool {
+	known := h.known.Load()
+	return known != nil && slices.ContainsFunc(*known, func(m bus.Member) bool {
+		return m.Instance == instance && h.now().Sub(m.Heard) <= livesBeats*bus.HeartbeatEvery
+	})
 }
 
 // shares keeps this host's share of the lanes until ctx ends. The first one
 // comes when the others had time to answer. They hear only then that it takes
 // part: what they hand over should find it standing by.
 func (h *Host) shares(ctx context.Context, members *bus.Members) {
-	r := newRoster(h.instance, h.opts.Lanes)
 	begin := time.NewTimer(joinDeaf)
 	defer begin.Stop()
-	var hears, begun bool
-	var with []string
+	var hears, takesPart, told bool
 	for {
 		next := members.Heartbeats() // before the look, so that none is missed
-		sharing, met, odd := r.look(members.Known())
-		if met {
+		met, odd := h.Share(members.Known(), takesPart)
+		if takesPart && !told {
+			told = true
+			h.sayNow()
+			close(h.ready)
+		} else if met {
 			h.sayNow() // whoever starts should not have to wait for the regular ones
 		}
 		for _, instance := range odd {
 			h.log.Warn("lane_count_differs", "of", instance, "lane_count", h.opts.Lanes)
 		}
-		if !hears && r.beats > 0 {
+		if !hears && h.roster.beats > 0 {
 			hears = true
 			begin.Reset(joinAfter)
-		}
-		if begun && !slices.Equal(with, sharing) {
-			with = sharing
-			h.divide(with)
 		}
 		select {
 		case <-next:
 		case <-begin.C:
-			if !begun {
-				begun, with = true, sharing
-				h.divide(with)
-				h.sayNow()
-				close(h.ready)
-			}
+			takesPart = true
 		case <-ctx.Done():
 			return
 		}
@@ -208,9 +230,7 @@ func (h *Host) serve(ctx context.Context, lane int) error {
 func (h *Host) serveOnce(ctx context.Context, lane int) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	h.places.runs(lane, true)
-	defer h.places.runs(lane, false)
-	l := newLaneActor(h, h.bus.Lane(lane))
+	l := newDriver(h, h.bus.Lane(lane))
 	ended := make(chan error, 1)
 	go func() { ended <- l.run(ctx) }()
 	for yes := true; yes; {
@@ -244,8 +264,7 @@ func (h *Host) lookForStrays(ctx context.Context) {
 	}
 	for pause(ctx, h.strayEvery) {
 		for n, lane := range lanes {
-			mine, _, _ := h.places.wants(n)
-			if mine || !h.isStray(ctx, lane) {
+			if h.Wants(n) || !h.isStray(ctx, lane) {
 				found[n] = 0
 				continue
 			}

@@ -215,7 +215,7 @@ func TestRosterDeafness(t *testing.T) {
 func TestHeartbeatSaysWhatRuns(t *testing.T) {
 	t.Parallel()
 	h := newHost(nil, slog.New(slog.DiscardHandler), Options{})
-	said := func() string { return string(h.beat()) }
+	said := func() string { return string(h.Heartbeat()) }
 	if got, want := said(), `{"lanes":[],"lane_count":8,"rules":1,"joining":true}`; got != want {
 		t.Errorf("at the start: got %s, want %s", got, want)
 	}
@@ -227,7 +227,7 @@ func TestHeartbeatSaysWhatRuns(t *testing.T) {
 	h.places.runs(5, true)
 	h.places.close()
 	var beat heartbeat
-	if err := json.Unmarshal(h.beat(), &beat); err != nil || !beat.Leaving || !slices.Equal(beat.Lanes, []int{3, 5}) {
+	if err := json.Unmarshal(h.Heartbeat(), &beat); err != nil || !beat.Leaving || !slices.Equal(beat.Lanes, []int{3, 5}) {
 		t.Errorf("on leaving: got %s (%v), want that it leaves, and lanes 3 and 5", said(), err)
 	}
 }

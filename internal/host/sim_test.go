@@ -107,7 +107,7 @@ func (l *simLane) Left() uint64 {
 }
 
 func (l *simLane) Run(ctx context.Context, owner bus.LaneOwner) error {
-	actor := owner.(*laneActor)
+	actor := owner.(*driver)
 	var last *simWindow
 	for {
 		w := l.server.wait(ctx, l, last)
@@ -121,7 +121,7 @@ func (l *simLane) Run(ctx context.Context, owner bus.LaneOwner) error {
 			if !ok {
 				break
 			}
-			actor.arrivals <- arrival{event: e, ack: func() { l.server.ack(w, e) }}
+			actor.arrivals <- &Delivered{Event: e, Ack: func() { l.server.ack(w, e) }}
 		}
 	}
 }
@@ -297,7 +297,7 @@ func (s *sim) start(i int) {
 	h.mem.onSnapshot = func(sid string, seq uint64) { s.server.wantStored("snapshotted", sid, seq) }
 	host := newHost(h.mem, slog.New(slog.DiscardHandler), Options{Lanes: 1, SnapshotEach: uint64(1 + s.draw(6)), SessionsMax: 1 + s.draw(2*simSessions)})
 	h.host, host.lives = host, s.lives
-	actor := newLaneActor(host, h.lane)
+	actor := newDriver(host, h.lane)
 	ctx, cancel := context.WithCancel(context.Background())
 	h.cancel = cancel
 	go func() { h.ended <- actor.run(ctx) }()

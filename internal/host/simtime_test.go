@@ -73,7 +73,7 @@ func (s *sim) fire() {
 	s.mem.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(due)) {
 		sid, wake, _ := strings.Cut(name, " ")
-		if now := time.Now(); due[name].at <= now.UnixMilli() && s.hosts[len(name)%2].host.settleDue(s.t.Context(), sid, wake, due[name].payload, now) == 0 {
+		if now := time.Now(); due[name].at <= now.UnixMilli() && s.hosts[len(name)%2].host.SettleDue(s.t.Context(), sid, wake, due[name].payload, now) == 0 {
 			s.mem.unschedule(name)
 		}
 	}

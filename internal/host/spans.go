@@ -35,29 +35,31 @@ type tracing struct {
 	root    string // traceparent of the latest run that something was measured of
 }
 
-// catchUp makes sure that the tracing of s has followed all that its state folded.
-// It has not if s was just loaded, or another owner has gone on with it.
-func (l *laneActor) catchUp(ctx context.Context, s *actor) {
-	if l.host.opts.Traces == nil || s.tracing != nil && s.tracing.seq == s.state.Seq {
-		return
+// traced returns the tracing of a session, which has followed all that its state
+// folded: was, if that has. It has not if the session was just loaded, or another
+// owner has gone on with it.
+func (h *Host) traced(ctx context.Context, sid string, state *session.State, was *tracing) *tracing {
+	if h.opts.Traces == nil || state == nil || was != nil && was.seq == state.Seq {
+		return was
 	}
-	sampled := func(run uint32) bool { return l.host.opts.Traces.Sampled(s.sid, run) }
-	s.tracing = &tracing{seq: s.state.Seq, tracker: timeline.NewTracker(s.state.Runs, sampled)}
-	if !timeline.Wants(s.state, sampled) {
-		return
+	sampled := func(run uint32) bool { return h.opts.Traces.Sampled(sid, run) }
+	t := &tracing{seq: state.Seq, tracker: timeline.NewTracker(state.Runs, sampled)}
+	if !timeline.Wants(state, sampled) {
+		return t
 	}
 	tracker := timeline.NewTracker(0, sampled)
-	spans, err := l.host.refollow(ctx, s, &tracker)
+	spans, err := h.refollow(ctx, sid, state, &tracker)
 	if err != nil {
-		l.log.Warn("run_not_traced", "session", s.sid, "error", err.Error())
-		return
+		h.log.Warn("run_not_traced", "session", sid, "error", err.Error())
+		return t
 	}
-	s.tracing.tracker = tracker
+	t.tracker = tracker
 	// The owner before may have been killed before it sent what ended in this run.
 	under := slices.DeleteFunc(spans, func(span *timeline.Span) bool { return !tracker.Follows(span.Run) })
 	if len(under) > 0 {
-		l.host.opts.Traces.Ended(s.sid, under)
+		h.opts.Traces.Ended(sid, under)
 	}
+	return t
 }
 
 // callers is a world that tells the traceparent that an event came with.
@@ -69,20 +71,20 @@ var errTooLong = errors.New("the session has too many events to fold them again:
 
 // refollow has a tracker follow the session from its first event on, and returns
 // the spans that ended.
-func (h *Host) refollow(ctx context.Context, s *actor, tracker *timeline.Tracker) (spans []*timeline.Span, err error) {
-	if s.state.Count > tracedEventsMax {
+func (h *Host) refollow(ctx context.Context, sid string, folded *session.State, tracker *timeline.Tracker) (spans []*timeline.Span, err error) {
+	if folded.Count > tracedEventsMax {
 		return nil, errTooLong
 	}
 	defer func() { err = recovered(recover(), err) }()
-	state := session.New(s.state.InstallRecord(), s.sid)
-	for e, err := range h.world.ReadSession(ctx, s.sid, 1, s.state.Seq, false) {
+	state := session.New(folded.InstallRecord(), sid)
+	for e, err := range h.world.ReadSession(ctx, sid, 1, folded.Seq, false) {
 		if err != nil {
 			return nil, err
 		}
 		said, _ := h.evolve(state, e)
 		spans = append(spans, tracker.Follow(state, said, state.Progress(), "")...)
 	}
-	if state.Seq != s.state.Seq {
+	if state.Seq != folded.Seq {
 		return nil, errIncomplete
 	}
 	if w, tells := h.world.(callers); tells {
@@ -102,7 +104,7 @@ func (h *Host) refollow(ctx context.Context, s *actor, tracker *timeline.Tracker
 func (h *Host) trace(s *actor, o *outputs, said, progress []session.Notice) {
 	t := s.tracing
 	t.seq = s.state.Seq
-	o.spans = t.tracker.Follow(s.state, said, progress, o.arrival.traceparent)
+	o.spans = t.tracker.Follow(s.state, said, progress, o.arrival.TraceParent)
 	if o.tally != nil {
 		o.tally.trace = h.exemplar(s, o.spans)
 	}
@@ -110,9 +112,9 @@ func (h *Host) trace(s *actor, o *outputs, said, progress []session.Notice) {
 	if run == nil || !t.tracker.Follows(run.Number) {
 		return
 	}
-	for i := range o.todo {
-		if effect := o.todo[i].Effect; effect != nil {
-			o.todo[i].TraceParent = h.opts.Traces.Traceparent(s.sid, effect.Name)
+	for i := range o.pending {
+		if effect := o.pending[i].Effect; effect != nil {
+			o.pending[i].TraceParent = h.opts.Traces.Traceparent(s.sid, effect.Name)
 		}
 	}
 }
@@ -137,7 +139,7 @@ func (h *Host) exemplar(s *actor, ended []*timeline.Span) string {
 }
 
 // tellSpans hands over the spans of events that are stored.
-func (l *laneActor) tellSpans(outputs []*outputs) {
+func (l *Lane) tellSpans(outputs []*outputs) {
 	for _, o := range outputs {
 		if len(o.spans) > 0 && o.failed == nil {
 			l.host.opts.Traces.Ended(o.actor.sid, o.spans)

@@ -4,67 +4,64 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"runtime"
 	"slices"
 	"time"
 
 	"github.com/refold/refold/internal/bus"
-	"github.com/refold/refold/internal/fault"
 	"github.com/refold/refold/planner"
 )
 
-// slice is a part of what was folded that is stored together. Several are stored
+// batch is a part of what was folded that is stored together. Several are stored
 // at a time, in no order, but of a session no output before all that it said
 // earlier is stored: what can be said of one session, in which order, and what a
 // failure stops, is the same as if they were stored one after another.
-type slice struct {
+type batch struct {
+	outside
 	outputs   []*outputs
 	snapshots []*snapshot // of the states behind it
 	tried     bool        // it may be stored
-	by        int         // which goroutine stores it
+	marks     int         // quarantines that are not stored yet
 	err       error       // the lane is given up: memory is ahead of what is stored
 }
 
-// handOver hands what is folded to whoever stores, as far as it may go and one of
-// them is free. From then on its outputs are the storer's.
-func (l *laneActor) handOver() {
-	by := l.freeStorer()
-	if by < 0 || l.more() {
+// dispatch has what is folded stored, as far as it may be. From then on its
+// outputs are the batch's. While nothing is being stored nothing waits for more to
+// be folded: a batch of one event costs as much as one of many.
+func (l *Lane) dispatch(more bool) {
+	if len(l.folded) == 0 || len(l.storing) == batchesMax || more && len(l.storing) > 0 && len(l.folded) < batchMax {
 		return
 	}
-	s := &slice{by: by}
-	l.slices++
-	s.outputs, l.folded = l.part()
-	if len(s.outputs) == 0 {
+	b := &batch{outside: l.outside}
+	if b.outputs, l.folded = l.split(); len(b.outputs) == 0 {
 		return
 	}
-	for _, o := range s.outputs {
-		if a := o.actor; a != nil {
-			if o.wants() {
-				a.storing = s
-			}
-			if a.slice != l.slices {
-				a.slice = l.slices
-				if p := l.due(a); p != nil {
-					s.snapshots = append(s.snapshots, p)
-				}
+	l.batches++
+	for _, o := range b.outputs {
+		a := o.actor
+		if a == nil {
+			continue
+		}
+		if o.wants() {
+			a.storing = b
+		}
+		if a.batch != l.batches {
+			a.batch = l.batches
+			if p := l.due(a); p != nil {
+				b.snapshots = append(b.snapshots, p)
 			}
 		}
 	}
-	if fault.On(fault.SnapshotEarly) {
-		l.snapshots.put(s.snapshots...)
-		s.snapshots = nil
-	}
-	l.storing = append(l.storing, s)
-	l.toStore[by] <- s
+	l.storing = append(l.storing, b)
+	l.do(b)
 }
 
-// part parts what is folded into what may be stored now and what has to wait: for
-// its session to be loaded, or for what that said before to be stored.
-func (l *laneActor) part() (now, wait []*outputs) {
+// split splits what is folded into what may be stored now and what has to wait: for
+// its session to be loaded, for what that said before to be stored, or for its
+// quarantine.
+func (l *Lane) split() (now, wait []*outputs) {
 	now = make([]*outputs, 0, len(l.folded))
 	for _, o := range l.folded {
-		if o.parked || o.actor != nil && o.actor.storing != nil {
+		if o.parked || o.actor != nil && (o.actor.storing != nil || o.actor.stopping) {
 			wait = append(wait, o)
 		} else {
 			now = append(now, o)
@@ -73,148 +70,105 @@ func (l *laneActor) part() (now, wait []*outputs) {
 	return now, wait
 }
 
-// more reports whether what is folded should wait for what has arrived and is not
-// folded: a slice of one event costs as much as one of many. While nothing is being
-// stored nothing waits.
-func (l *laneActor) more() bool {
-	if len(l.storing) == 0 || len(l.folded) >= batchMax {
-		return false
+func (b *batch) String() string { return "stores " + b.outputs[0].arrival.Event.Session }
+
+// Do stores the batch, and publishes what it says about runs under way.
+func (b *batch) Do(ctx context.Context, tell func(Input)) {
+	last := b.outputs[len(b.outputs)-1].arrival.Event
+	if b.err = b.retry(ctx, "store outputs", last, func() error { return b.store(ctx) }); b.err == nil {
+		b.publishProgress()
 	}
-	runtime.Gosched() // who delivers is heard first
-	return len(l.arrivals) > 0
+	tell(b)
 }
 
-// freeStorer returns the first goroutine that stores nothing, -1 if none.
-func (l *laneActor) freeStorer() int {
-	var busy [slicesMax]bool
-	for _, s := range l.storing {
-		busy[s.by] = true
+// step takes note that a batch is stored but for its wakes, and quarantines what
+// never can be.
+func (b *batch) step(l *Lane) {
+	if b.err != nil {
+		l.fail(b.err)
+		return
 	}
-	return slices.Index(busy[:], false)
-}
-
-// finish takes note that a slice is stored but for its wakes, and quarantines what
-// never can be. It fails only when the lane is given up.
-func (l *laneActor) finish(ctx context.Context, s *slice) error {
-	if s.err != nil {
-		return s.err // and stays among what is being stored, for drop
-	}
-	l.storing = slices.DeleteFunc(l.storing, func(other *slice) bool { return other == s })
 	// The state of a session that is quarantined is ahead of what is stored.
-	s.snapshots = slices.DeleteFunc(s.snapshots, func(p *snapshot) bool { return s.fails(p.actor) })
-	for _, o := range s.outputs {
+	b.snapshots = slices.DeleteFunc(b.snapshots, func(p *snapshot) bool { return b.fails(p.actor) })
+	for _, o := range b.outputs {
 		if o.failed != nil {
-			if err := l.quarantine(ctx, o.arrival, o.failed, s.outputs...); err != nil {
-				return err
-			}
+			b.marks++
+			o.actor.stopping = true
+			l.quarantine(o.arrival.Event, o.failed, b)
 		}
 	}
-	l.tell(s.outputs)
-	for _, o := range s.outputs {
-		if a := o.actor; a != nil && a.storing == s {
+	l.finish(b)
+}
+
+// finish goes on with a batch whose quarantines are stored.
+func (l *Lane) finish(b *batch) {
+	if b.marks > 0 {
+		return
+	}
+	l.storing = slices.DeleteFunc(l.storing, func(other *batch) bool { return other == b })
+	for _, o := range b.outputs {
+		if a := o.actor; a != nil && a.storing == b {
 			a.storing = nil
 		}
 	}
-	l.waking = append(l.waking, s)
-	l.acknowledgeStored(ctx)
-	return nil
+	l.waking = append(l.waking, b)
+	l.acknowledgeStored()
 }
 
-// flush stores all that is folded, and returns when it is acknowledged.
-func (l *laneActor) flush(ctx context.Context) error {
-	l.flushing = true
-	defer func() { l.flushing = false }()
-	for {
-		if err := l.await(ctx); err != nil {
+// store stores the outputs of a batch: the descriptors of registries first, since
+// an effect may name one, then all the rest at once. Called again, it goes on
+// where it failed. Every part may be stored again: a name takes one message, a
+// notice keeps its number.
+func (b *batch) store(ctx context.Context) error {
+	var all []bus.Output
+	now := b.host.now().UnixMilli()
+	for _, o := range b.outputs {
+		if err := b.host.describe(ctx, o.registry); err != nil {
 			return err
-		}
-		l.handOver()
-		if len(l.storing) == 0 && len(l.waking) == 0 {
-			return nil
-		}
-		if err := (<-l.stored)(ctx); err != nil {
-			return err
-		}
-	}
-}
-
-// storeSlices stores what is handed over until nothing more is.
-func (l *laneActor) storeSlices(ctx context.Context, handed <-chan *slice) {
-	var room []bus.Output
-	for s := range handed {
-		last := s.outputs[len(s.outputs)-1].arrival.event
-		s.err = l.retry(ctx, "store outputs", last, func() (err error) {
-			room, err = l.storeAll(ctx, s, room)
-			return err
-		})
-		l.stored <- func(ctx context.Context) error { return l.finish(ctx, s) }
-	}
-}
-
-// storeNoMore ends those who store.
-func (l *laneActor) storeNoMore() {
-	for _, handed := range l.toStore {
-		close(handed)
-	}
-	close(l.toSchedule)
-}
-
-// storeAll stores the outputs of a slice: the descriptors of registries first,
-// since an effect may name one, then all the rest at once. Called again, it
-// goes on where it failed. Every part may be stored again: a name takes one
-// message, a notice keeps its number. It returns the room for the next slice.
-func (l *laneActor) storeAll(ctx context.Context, s *slice, room []bus.Output) ([]bus.Output, error) {
-	all := room[:0]
-	defer func() { clear(all) }() // the room keeps nothing
-	now := l.host.now().UnixMilli()
-	for _, o := range s.outputs {
-		if err := l.describe(ctx, o.registry); err != nil {
-			return all, err
 		}
 		o.registry = nil
 		if o.failed == nil {
-			o.todo = l.startable(o.todo, now)
-			if !s.tried {
-				l.host.meters.asks(o.tally, o.todo)
-				l.host.meters.asks(o.tally, o.wakes)
+			o.pending = b.startable(o.pending, now)
+			if !b.tried {
+				b.host.meters.asks(o.tally, o.pending)
+				b.host.meters.asks(o.tally, o.wakes)
 			}
-			s.rename(o)
-			all = append(all, o.todo...)
+			all = append(all, o.pending...)
 		}
 	}
-	s.tried = true
+	b.tried = true
 	if len(all) > 0 {
 		began := time.Now()
-		errs := l.host.world.Store(ctx, all)
-		l.host.meters.stored(len(all), time.Since(began), errs)
-		if err := s.take(errs); err != nil {
-			return all, err
+		errs := b.host.world.Store(ctx, all)
+		b.host.meters.stored(len(all), time.Since(began), errs)
+		if err := b.take(errs); err != nil {
+			return err
 		}
 	}
-	for _, o := range s.outputs {
-		if err := l.cancel(ctx, o); err != nil {
-			return all, err
+	for _, o := range b.outputs {
+		if err := b.cancel(ctx, o); err != nil {
+			return err
 		}
 	}
-	return all, nil
+	return nil
 }
 
-// tell publishes what events say about runs under way, all of a session in one
-// message: a message costs more than what it says. Nobody waits for it, and it
-// is kept nowhere.
-func (l *laneActor) tell(outputs []*outputs) {
-	for _, o := range outputs {
+// publishProgress publishes what events say about runs under way, all of a session
+// in one message: a message costs more than what it says. Nobody waits for it, and
+// it is kept nowhere.
+func (b *batch) publishProgress() {
+	for _, o := range b.outputs {
 		if len(o.progress) > 0 && o.failed == nil {
 			o.actor.progress = joined(o.actor.progress, o.progress)
 		}
 		o.progress = nil
 	}
-	for _, o := range outputs {
+	for _, o := range b.outputs {
 		if o.actor == nil || len(o.actor.progress) == 0 {
 			continue
 		}
-		if err := l.host.world.PublishProgress(o.actor.sid, o.actor.progress); err != nil {
-			l.log.Warn("progress_not_published", "session", o.actor.sid, "error", err.Error())
+		if err := b.host.world.PublishProgress(o.actor.sid, o.actor.progress); err != nil {
+			b.log.Warn("progress_not_published", "session", o.actor.sid, "error", err.Error())
 		}
 		o.actor.progress = nil
 	}
@@ -223,23 +177,23 @@ func (l *laneActor) tell(outputs []*outputs) {
 // take takes out what is stored, by the errors of all that was to be. It
 // returns what may be tried again: nothing of what a session that is to be
 // quarantined says later.
-func (s *slice) take(errs []error) error {
+func (b *batch) take(errs []error) error {
 	var again []error
 	stopped := map[*actor]bool{}
-	for _, o := range s.outputs {
+	for _, o := range b.outputs {
 		if o.failed != nil {
 			stopped[o.actor] = true
 			continue
 		}
 		if stopped[o.actor] {
-			errs, o.todo, o.cancel = errs[len(o.todo):], nil, nil
+			errs, o.pending, o.cancel = errs[len(o.pending):], nil, nil
 			continue
 		}
-		left := o.todo[:0]
-		for _, one := range o.todo {
+		left := o.pending[:0]
+		for _, one := range o.pending {
 			err := errs[0]
 			errs = errs[1:]
-			if err == nil || fault.On(fault.StoreFailureIgnored) {
+			if err == nil {
 				continue
 			}
 			left = append(left, one)
@@ -248,15 +202,13 @@ func (s *slice) take(errs []error) error {
 			var unreadable *bus.UnreadableError
 			switch {
 			case o.failed != nil:
-			case fault.On(fault.CompareSkipped) && errors.As(err, &violation):
-				left = left[:len(left)-1]
 			case errors.As(err, &violation), errors.As(err, &tooLarge), errors.As(err, &unreadable):
 				o.failed = err
 			default:
 				again = append(again, err)
 			}
 		}
-		o.todo = left
+		o.pending = left
 		if o.failed != nil {
 			stopped[o.actor] = true
 		}
@@ -264,29 +216,33 @@ func (s *slice) take(errs []error) error {
 	return errors.Join(again...)
 }
 
+// fails reports whether an output of a session can never be stored.
+func (b *batch) fails(a *actor) bool {
+	return slices.ContainsFunc(b.outputs, func(o *outputs) bool { return o.actor == a && o.failed != nil })
+}
+
 // describe stores the descriptors of a registry that an event set, before an
 // effect can name one. Those that this process has stored are not sent again:
 // many sessions set the same registry.
-func (l *laneActor) describe(ctx context.Context, registry *planner.Registry) error {
-	held := &l.host.registries
-	if registry == nil || held.isStored(registry) {
+func (h *Host) describe(ctx context.Context, registry *planner.Registry) error {
+	if registry == nil || h.registries.isStored(registry) {
 		return nil
 	}
-	if err := putDescriptors(ctx, l.host.world, registry); err != nil {
+	if err := putDescriptors(ctx, h.world, registry); err != nil {
 		return err
 	}
-	held.setStored(registry)
+	h.registries.setStored(registry)
 	return nil
 }
 
 // startable takes out the effects that may not be started any more. Nothing is
 // asked after its start_by: its name may have been asked, settled and
 // forgotten since. What is left out waits for the wake that settles it.
-func (l *laneActor) startable(todo []bus.Output, now int64) []bus.Output {
-	kept := todo[:0]
-	for _, o := range todo {
+func (b *batch) startable(pending []bus.Output, now int64) []bus.Output {
+	kept := pending[:0]
+	for _, o := range pending {
 		if e := o.Effect; e != nil && e.StartBy < now {
-			l.log.Warn("effect not asked: it is past its start_by", "session", o.Session, "effect", e.Name, "late_ms", now-e.StartBy)
+			b.log.Warn("effect not asked: it is past its start_by", "session", o.Session, "effect", e.Name, "late_ms", now-e.StartBy)
 			continue
 		}
 		kept = append(kept, o)
@@ -295,8 +251,8 @@ func (l *laneActor) startable(todo []bus.Output, now int64) []bus.Output {
 }
 
 // cancel tells those who work on withdrawn effects to stop.
-func (l *laneActor) cancel(ctx context.Context, o *outputs) error {
-	if len(o.cancel) == 0 || o.failed != nil || fault.On(fault.CancelLeftOut) {
+func (b *batch) cancel(ctx context.Context, o *outputs) error {
+	if len(o.cancel) == 0 || o.failed != nil {
 		return nil
 	}
 	body, err := json.Marshal(struct {
@@ -305,25 +261,9 @@ func (l *laneActor) cancel(ctx context.Context, o *outputs) error {
 	if err != nil {
 		return err
 	}
-	if err := l.host.world.PublishCancel(ctx, o.actor.sid, body); err != nil {
+	if err := b.host.world.PublishCancel(ctx, o.actor.sid, body); err != nil {
 		return err
 	}
 	o.cancel = nil
 	return nil
-}
-
-// rename is a fault that is injected: what may be stored gets new names.
-func (s *slice) rename(o *outputs) {
-	if !s.tried || !fault.On(fault.BatchRenamed) {
-		return
-	}
-	for i := range o.todo {
-		if e := o.todo[i].Effect; e != nil {
-			other := *e
-			other.Name += "a9"
-			o.todo[i].Effect = &other
-		} else if o.todo[i].N > 0 {
-			o.todo[i].N += 1000
-		}
-	}
 }

@@ -30,41 +30,52 @@ type sample struct {
 // no session is always or never.
 func (h *Host) chosen() bool { return h.opts.VerifyPart > 0 && rand.Float64() < h.opts.VerifyPart }
 
-// sample has a snapshot verified beside the lane (nil: none), unless another one
-// waits for that.
-func (l *laneActor) sample(p *sample) {
-	if p == nil {
-		return
-	}
-	select {
-	case l.samples <- *p:
-	default:
+// sample has a snapshot verified, unless another one waits for that.
+func (l *Lane) sample(p *sample) {
+	switch {
+	case !l.verifying:
+		l.verifying = true
+		l.do(&verification{outside: l.outside, sid: p.sid, of: p})
+	case l.sampled == nil:
+		l.sampled = p
 	}
 }
 
-// verifies verifies samples until ctx ends, one at a time of all lanes of the
-// host.
-func (l *laneActor) verifies(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case p := <-l.samples:
-			l.inTurn(ctx, func() {
-				if err := l.verify(ctx, p); err != nil && ctx.Err() == nil {
-					l.log.Warn("snapshot not verified", "session", p.sid, "seq", p.seq, "error", err)
-				}
-			})
+// verification compares a snapshot with what the log folds to, and rests after that.
+type verification struct {
+	outside
+	sid string
+	of  *sample // nil: the snapshot that is stored
+}
+
+func (w *verification) String() string { return "verifies " + w.sid }
+
+func (w *verification) Do(ctx context.Context, tell func(Input)) {
+	w.host.inTurn(ctx, func() {
+		if wrong := w.examineSnapshot(ctx, w.sid, w.of); wrong != nil {
+			tell(wrong)
 		}
+	})
+	tell(w)
+}
+
+func (w *verification) step(l *Lane) {
+	if w.of == nil {
+		return // it was found wrong before, and is none of the samples
+	}
+	l.verifying = false
+	if next := l.sampled; next != nil {
+		l.sampled = nil
+		l.sample(next)
 	}
 }
 
 // inTurn has a session refolded when no other lane of the host has one, and none
 // is for a while after that. It reports false if ctx has ended.
-func (l *laneActor) inTurn(ctx context.Context, refold func()) bool {
+func (h *Host) inTurn(ctx context.Context, refold func()) bool {
 	select {
-	case l.host.verifying <- struct{}{}:
-		defer func() { <-l.host.verifying }()
+	case h.verifying <- struct{}{}:
+		defer func() { <-h.verifying }()
 	case <-ctx.Done():
 		return false
 	}
@@ -94,32 +105,49 @@ func (e *snapshotError) Error() string {
 	return said
 }
 
+// examineSnapshot compares a snapshot with what the log folds to: p, or that of sid
+// which is stored. It returns what is wrong, nil if nothing is.
+func (o outside) examineSnapshot(ctx context.Context, sid string, p *sample) (is *wrong) {
+	err := func() (err error) {
+		defer func() { err = recovered(recover(), err) }()
+		if p == nil {
+			data, found, err := o.host.world.GetSnapshot(ctx, sid)
+			if err != nil || !found {
+				return err
+			}
+			snap, err := session.ParseSnapshot(data)
+			if err != nil {
+				return err
+			}
+			p = &sample{sid: sid, seq: snap.Seq, hash: snap.Hash, data: data}
+		}
+		is, err = o.host.verify(ctx, p)
+		return err
+	}()
+	if err != nil && ctx.Err() == nil {
+		o.log.Warn("snapshot not verified", "session", sid, "error", err)
+	}
+	return is
+}
+
 // verify folds a session from the log's beginning up to the sample, and
-// compares. A difference quarantines the session.
-func (l *laneActor) verify(ctx context.Context, p sample) error {
+// compares.
+func (h *Host) verify(ctx context.Context, p *sample) (*wrong, error) {
 	folding, cancel := context.WithTimeout(ctx, verifyWithin)
 	defer cancel()
-	state, err := l.host.refold(folding, p.sid, p.seq)
+	state, err := h.refold(folding, p.sid, p.seq)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if state == nil || state.Seq != p.seq {
-		return nil // the log has not the event that it names: no load uses it
+		return nil, nil //nolint:nilnil // the log has not the event that it names: no load uses it
 	}
 	cause := &snapshotError{seq: p.seq, expected: state.Hash(), found: p.hash, count: state.Count}
-	l.host.meters.comparedWith(cause.expected == cause.found)
+	h.meters.comparedWith(cause.expected == cause.found)
 	if cause.expected == cause.found {
-		return nil
+		return nil, nil //nolint:nilnil // it is right
 	}
-	var held *actor
-	l.inside(ctx, func() {
-		held = l.sessions[p.sid]
-		err = l.quarantineWrong(ctx, p, state, cause)
-	})
-	if errors.Is(err, errNotReplaced) {
-		l.beside.Go(func() { l.quarantineLater(ctx, p, held, state, cause) })
-	}
-	return err
+	return &wrong{of: p, state: state, cause: cause}, nil
 }
 
 // refold returns a session as it is after the event at seq, by the log alone.
@@ -132,97 +160,105 @@ func (h *Host) refold(ctx context.Context, sid string, seq uint64) (*session.Sta
 	return state, err
 }
 
-// errNotReplaced says that a session whose snapshot is wrong goes on for now:
-// stopped, it would be released to that snapshot.
-var errNotReplaced = errors.New("the right snapshot could not be put in place of a wrong one, so the session is not stopped yet; it is tried again")
+// wrong is a snapshot that is not what its session's events fold to. The session is
+// quarantined, but not before the right snapshot is in its place: stopped, it would
+// be released to the wrong one.
+type wrong struct {
+	of    *sample
+	state *session.State // the right one
+	cause *snapshotError
+	held  *actor    // what was in memory when that was found
+	tried bool      // held is known
+	at    time.Time // it is tried again then
+	seq   uint64    // from which on the session is stopped
+}
 
-// quarantineAgain is how long after a right snapshot could not be put it is tried
+// replaceEvery is how long after a right snapshot could not be put it is tried
 // again.
-const quarantineAgain = 10 * time.Second
+const replaceEvery = 10 * time.Second
 
-// quarantineLater quarantines a session as soon as the lane is owned and the right
-// snapshot can be put. While the session that is in memory is the one that was
-// (held), nothing is folded again, since what the log folds to up to there does
-// not change, and nobody's turn to verify is taken. Of another one, or none, the
-// snapshot that is there by then decides.
-func (l *laneActor) quarantineLater(ctx context.Context, p sample, held *actor, right *session.State, cause *snapshotError) {
-	for pause(ctx, quarantineAgain) {
-		err, other := errNotReplaced, false
-		l.inside(ctx, func() {
-			switch {
-			case !l.lane.Owned():
-			case held == nil || l.sessions[p.sid] != held:
-				other = true
-			default:
-				err = l.quarantineWrong(ctx, p, right, cause)
-			}
-		})
-		switch {
-		case other:
-			l.inTurn(ctx, func() { l.examine(ctx, p.sid) })
-			return
-		case !errors.Is(err, errNotReplaced):
-			return
-		case ctx.Err() == nil:
-			l.log.Warn("snapshot not verified", "session", p.sid, "seq", p.seq, "error", err)
-		}
-	}
-}
+func (w *wrong) step(l *Lane) { l.replace(w) }
 
-// quarantineWrong stops a session whose snapshot is wrong, behind all that was folded of
-// it. The right one takes the snapshot's place first: released, the session goes
-// on from what the log says. Called between two batches.
-//
-// The wrong one's bytes are kept when it is replaced, not before: a large one is
-// a blob by the same name already, which goes with it. Should this process die in
-// between, the next owner goes on from the right snapshot, and all that is lost is
-// the evidence. The other way round it would go on from a state that never was.
-// For the same reason a session is stopped even if its evidence can't be kept.
-func (l *laneActor) quarantineWrong(ctx context.Context, p sample, right *session.State, cause *snapshotError) error {
-	s := l.sessions[p.sid]
-	if !l.lane.Owned() || s != nil && s.stop != nil {
-		return fmt.Errorf("left to the lane's owner: %w", cause)
+// replace puts the right snapshot in the place of a wrong one, and has the
+// session's events wait for that. What is folded of it is stored first, and
+// stays.
+func (l *Lane) replace(w *wrong) {
+	sid := w.of.sid
+	if _, busy := l.parked[sid]; busy {
+		l.later(w, 0)
+		return
 	}
-	seq := p.seq + 1
+	s := l.sessions[sid]
+	if !w.tried {
+		w.held, w.tried = s, true
+	}
+	if !l.owned() || s != nil && s.stop != nil {
+		l.log.Warn("snapshot not verified", "session", sid, "error", fmt.Errorf("left to the lane's owner: %w", w.cause))
+		return
+	}
+	w.seq = w.of.seq + 1
 	if s != nil && s.state != nil {
-		seq = max(seq, s.state.Seq+1)
+		w.seq = max(w.seq, s.state.Seq+1)
+		s.barred = true
 	}
-	l.snapshots.bar(s)
-	if err := l.replace(ctx, &actor{sid: p.sid, state: right}); err != nil {
-		return fmt.Errorf("%w: %w: %w", errNotReplaced, err, cause)
+	l.occupy(sid)
+	if p := l.captureOf(&actor{sid: sid, state: w.state}); p != nil {
+		p.right = w
+		l.put(p)
+	} else {
+		l.replaced(w, nil) // a fault of this program, which says so; stopped, the session does no harm
 	}
-	keeping, cancel := context.WithTimeout(ctx, snapshotWithin)
-	defer cancel()
-	because := *cause
-	because.kept, because.lost = l.host.world.PutBlob(keeping, p.data)
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	at := arrival{event: session.Event{Session: p.sid, Seq: seq}, ack: func() {}}
-	return l.quarantine(ctx, at, &because)
 }
 
-// replace puts the snapshot of a session's right state in place of a wrong one.
-// It waits for its turn behind those of the session that are on their way, of
-// which none may come after it; if it is not put then, since another session's
-// failed a moment ago, it is put here. The lane waits meanwhile, so all of it has
-// the time of one snapshot, and what takes longer is left to the next try.
-func (l *laneActor) replace(ctx context.Context, right *actor) error {
+// keep keeps the wrong snapshot's bytes when it is replaced, not before: a large
+// one is a blob by the same name already, which goes with it. Should this process
+// die in between, the next owner goes on from the right snapshot, and all that is
+// lost is the evidence. The other way round it would go on from a state that never
+// was. For the same reason a session is stopped even if its evidence can't be kept.
+func (w *wrong) keep(ctx context.Context, h *Host) {
 	ctx, cancel := context.WithTimeout(ctx, snapshotWithin)
 	defer cancel()
-	instead := l.captureOf(right)
-	if instead == nil {
-		return nil // a fault of this program, which says so; stopped, the session does no harm
+	w.cause.kept, w.cause.lost = h.world.PutBlob(ctx, w.of.data)
+}
+
+// replaced stops a session whose right snapshot is in its place, or tries again
+// later (err).
+func (l *Lane) replaced(w *wrong, err error) {
+	sid := w.of.sid
+	if s := l.sessions[sid]; err == nil && (s == nil || s.stop == nil) {
+		l.quarantine(session.Event{Session: sid, Seq: w.seq}, w.cause, nil)
+		return
 	}
-	here := *instead
-	l.snapshots.put(instead)
-	select {
-	case <-instead.done:
-	case <-ctx.Done():
-		return ctx.Err()
+	if err != nil {
+		l.log.Warn("snapshot not verified", "session", sid, "seq", w.of.seq, "error", fmt.Errorf("the right snapshot is not put in its place: %w: %w", err, w.cause))
+		l.later(w, replaceEvery)
 	}
-	if instead.err == nil {
-		return nil
+	l.free(sid)
+}
+
+// later tries again to replace a wrong snapshot.
+func (l *Lane) later(w *wrong, after time.Duration) {
+	w.at = l.now.Add(after)
+	l.wrong = append(l.wrong, w)
+}
+
+// replaceAgain tries again what could not be done. While the session that is in
+// memory is the one that was, nothing is folded again, since what the log folds to
+// up to there does not change. Of another one, or none, the snapshot that is there
+// by then decides.
+func (l *Lane) replaceAgain() {
+	all := l.wrong
+	l.wrong = nil
+	for _, w := range all {
+		switch {
+		case l.now.Before(w.at):
+			l.wrong = append(l.wrong, w)
+		case !l.owned():
+			l.later(w, replaceEvery)
+		case w.tried && (w.held == nil || l.sessions[w.of.sid] != w.held):
+			l.do(&verification{outside: l.outside, sid: w.of.sid})
+		default:
+			l.replace(w)
+		}
 	}
-	return l.snapshots.one(ctx, &here)
 }

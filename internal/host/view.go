@@ -15,8 +15,8 @@ import (
 // viewWithin is how long answering one request for a View may take.
 const viewWithin = 5 * time.Second
 
-// errNoSession is what a view request about an unknown session is told.
-var errNoSession = errors.New("the log holds no event of this session")
+// ErrNoSession is what a view request about an unknown session is told.
+var ErrNoSession = errors.New("the log holds no event of this session")
 
 // views answers refold.view.<sid>. Any host can answer for any session, since
 // it answers from a copy: loaded, projected and thrown away. One of those that
@@ -33,20 +33,20 @@ func (h *Host) views(ctx context.Context) bus.Endpoint {
 			}
 			ctx, cancel := context.WithTimeout(ctx, viewWithin)
 			defer cancel()
-			return h.view(ctx, sid)
+			return h.View(ctx, sid)
 		},
 	}
 }
 
-// view returns the JSON of a session's View as the log has it now.
-func (h *Host) view(ctx context.Context, sid string) (data []byte, err error) {
+// View returns the JSON of a session's View as the log has it now.
+func (h *Host) View(ctx context.Context, sid string) (data []byte, err error) {
 	defer func() { err = recovered(recover(), err) }()
 	state, err := h.latest(ctx, sid)
 	if err != nil {
 		return nil, err
 	}
 	if state == nil {
-		return nil, errNoSession
+		return nil, ErrNoSession
 	}
 	v := state.View()
 	h.tellWaits(ctx, state, &v)

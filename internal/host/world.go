@@ -9,10 +9,9 @@ import (
 	"github.com/refold/refold/internal/bus"
 )
 
-// world is what a session's owner reads and stores. *bus.Bus is the one that
-// counts; tests have another in memory, which fails when it is told to. What
-// each method promises is told there.
-type world interface {
+// World is what a session's owner reads and stores: a *bus.Bus, which says what each
+// method promises. Tests have others, which fail when they are told to.
+type World interface {
 	bus.InstallLog
 	ReadSession(ctx context.Context, sid string, from, to uint64, leader bool) iter.Seq2[session.Event, error]
 	LastSeq(ctx context.Context) (uint64, error)
@@ -37,7 +36,7 @@ type world interface {
 	PutBlob(ctx context.Context, content []byte) (codec.Ref, error)
 }
 
-// lane is what feeds a laneActor: a *bus.Lane.
+// lane is what feeds a driver: a *bus.Lane.
 type lane interface {
 	Number() int
 	Owned() bool

@@ -163,7 +163,7 @@ func (l *Lane) note(alone, put bool) {
 	})
 }
 
-func (w outside) putGuardNote(ctx context.Context, key string, note guardNote, after uint64) (rev uint64, err error) {
+func (o outside) putGuardNote(ctx context.Context, key string, note guardNote, after uint64) (rev uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, noteWithin)
 	defer cancel()
 	data, err := json.Marshal(note)
@@ -171,7 +171,7 @@ func (w outside) putGuardNote(ctx context.Context, key string, note guardNote, a
 		panic("host: a note of the guard does not encode: " + err.Error())
 	}
 	for wait := retryFirst; ; wait = min(2*wait, retryMax) {
-		rev, err = w.host.world.PutLaneNote(ctx, key, data, after)
+		rev, err = o.host.world.PutLaneNote(ctx, key, data, after)
 		if err == nil || errors.Is(err, bus.ErrOvertaken) || !pause(ctx, wait) {
 			return rev, err
 		}

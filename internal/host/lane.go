@@ -71,7 +71,7 @@ type Lane struct {
 // NewLane returns a lane of the host, which runs it until Close is called. owned
 // reports whether this process owns it.
 func (h *Host) NewLane(number int, owned func() bool) *Lane {
-	h.places.runs(number, true)
+	h.assignment.runs(number, true)
 	return &Lane{
 		outside: outside{h, h.log.With("lane", number)}, number: number, owned: owned,
 		sessions: map[string]*actor{}, parked: map[string][]*outputs{}, snapshots: newSnapshots(), weights: map[codec.Hash]heldWeight{},
@@ -167,7 +167,7 @@ func (l *Lane) IsStoring() bool { return len(l.storing) > 0 }
 // first, and nothing is stepped but what becomes of snapshots.
 func (l *Lane) Close() {
 	l.letGo()
-	l.host.places.runs(l.number, false)
+	l.host.assignment.runs(l.number, false)
 	l.closed, l.waiting, l.loads, l.folded = true, true, nil, nil
 	if l.ready.GiveBack == nil {
 		l.snapshotAll()

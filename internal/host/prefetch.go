@@ -68,7 +68,7 @@ func (l *Lane) startLoads() {
 // sessions are looked at one by one (Host.start).
 func (l *Lane) mayBeNew(w *load) bool {
 	_, tells := l.host.world.(firsts)
-	return tells && w.informed && !w.looked && !l.host.olds.Load() && mayBegin(w.event) && w.event.Seq > l.end && !l.host.doubts(w.event.Session)
+	return tells && w.informed && !w.looked && !l.host.olds.Load() && mayBegin(w.event) && w.event.Seq > l.end && !l.host.unverified(w.event.Session)
 }
 
 // mayBegin reports whether an event may be a session's first one.

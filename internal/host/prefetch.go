@@ -222,7 +222,11 @@ func (w *proving) step(l *Lane) {
 	default:
 		// What can't be proven is forgotten, and loaded anew.
 		delete(l.sessions, sid)
-		l.log.Warn("session read anew", "session", sid, "error", w.err)
+		if errors.Is(w.err, errRewritten) {
+			l.log.Warn("session read anew: the log lost what was folded", "session", sid)
+		} else {
+			l.log.Warn("failed, trying again", "what", "prove", "session", sid, "seq", w.event.Seq, "error", w.err)
+		}
 	}
 	l.free(sid)
 }

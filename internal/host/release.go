@@ -169,7 +169,7 @@ func (r *resuming) read(ctx context.Context) (err error) {
 func (r *resuming) step(l *Lane) {
 	l.waiting = false
 	if r.err != nil && !stopsSession(r.err) {
-		l.log.Warn("session not resumed", "session", r.actor.sid, "seq", r.failed.Seq, "error", r.err)
+		l.log.Warn("quarantine not looked at", "session", r.actor.sid, "error", r.err)
 		r.at = l.now.Add(retryMax)
 		l.released = append(l.released[1:], r) // others may be resumed meanwhile
 		return

@@ -45,7 +45,7 @@ func (r *referee) boundsOf(run *simRun) {
 	m := run.machine.Status()
 	kept := 0
 	for _, one := range m.Sessions {
-		if !one.Stopped && !one.Unsure {
+		if !one.Stopped && !one.Snapshotting {
 			kept++
 		}
 		if one.Asked > askedMost {

@@ -4,7 +4,7 @@
 //
 // # Path
 //
-// A Host runs a driver for every lane of its share (share.go, share_lanes.go,
+// A Host runs a driver for every lane of its share (membership.go, assignment.go,
 // driver.go). The driver hands what happens to a Lane (lane.go), one input after
 // the other, and carries out what the lane wants done. The Lane itself starts no
 // goroutine, reads no clock and does no I/O.
@@ -51,7 +51,7 @@
 //     the moment of asking.
 //   - While the log has holes, no snapshot and no memory is believed before the
 //     session was folded from its first event and compared with them, with its
-//     stored effects and its last notice (integrity.go, exam.go).
+//     stored effects and its last notice (integrity.go, audit.go).
 //   - A session that can't go on (another payload under a name that it asked,
 //     an output that is too large, events that the log has lost or changed, a
 //     fold that panicked) is quarantined: it
@@ -84,7 +84,7 @@
 // say that they weigh, and each lane that runs has an equal part (evict.go); those
 // that are quarantined don't count. One snapshot of a host is verified at a time,
 // for a twentieth of the time (verify.go); all of a lane are, once a day
-// (rounds.go). At most 1,024 events are delivered ahead of what is acknowledged,
+// (scrub.go). At most 1,024 events are delivered ahead of what is acknowledged,
 // and a lane stores four batches at a time. A host settles 256 wakes at once. A
 // View that does not fit a message is sent without lists of overrides, and then
 // without tools. Running hosts notice a release from quarantine within 15 s.

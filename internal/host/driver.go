@@ -48,7 +48,7 @@ func (d *driver) run(ctx context.Context) error {
 		owning <- d.lane.Run(working, d)
 		close(d.arrivals)
 	}()
-	d.works.Go(func() { d.rounds(working) })
+	d.works.Go(func() { d.scrub(working) })
 	cause := d.loop(working, putting, cancel)
 	cancel()
 	d.host.meters.left(d.number)
@@ -176,14 +176,14 @@ const (
 )
 
 // retry tries until it is done, ctx ends, or trying can't help.
-func (w outside) retry(ctx context.Context, what string, e session.Event, try func() error) error {
+func (o outside) retry(ctx context.Context, what string, e session.Event, try func() error) error {
 	for wait := retryFirst; ; wait = min(2*wait, retryMax) {
 		err := try()
 		var unknown *session.UnknownRulesError
 		if err == nil || errors.As(err, &unknown) || ctx.Err() != nil {
 			return err
 		}
-		w.log.Warn("failed, trying again", "what", what, "session", e.Session, "seq", e.Seq, "error", err)
+		o.log.Warn("failed, trying again", "what", what, "session", e.Session, "seq", e.Seq, "error", err)
 		if !pause(ctx, wait) {
 			return ctx.Err()
 		}

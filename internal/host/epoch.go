@@ -6,7 +6,9 @@ import (
 	"time"
 )
 
-// begin begins an epoch, when all that was folded in the one before is stored.
+// begin begins an epoch, when all that was folded in the one before is stored. What
+// is to be known before its first event is read. What can't be read is looked up when
+// it is needed, or not suspected: a lane does not wait for it.
 func (l *Lane) begin(e *EpochStarted) {
 	for _, s := range l.sessions {
 		s.proven = false
@@ -14,56 +16,30 @@ func (l *Lane) begin(e *EpochStarted) {
 	for _, r := range l.released {
 		r.anew()
 	}
-	l.guard = guard{left: e.Left}
-	l.wait(&opening{outside: l.outside, lane: l.number, known: l.stopped(), left: e.Left})
-}
-
-// opening reads what is to be known before the first event of an epoch. What
-// can't be read is looked up when it is needed, or not suspected: a lane does not
-// wait for it.
-type opening struct {
-	outside
-	lane  int
-	known map[string]bool // sessions that are known to be quarantined
-	left  uint64
-
-	stops    map[string]*Stop
-	listed   bool
-	recorded bool
-	note     guardNote
-	rev      uint64
-	end      uint64
-}
-
-func (w *opening) String() string { return "begins an epoch" }
-
-func (w *opening) Do(ctx context.Context, tell func(Input)) {
-	var err error
-	if w.stops, err = w.host.stopsIn(ctx, w.lane, time.Now(), w.known); err != nil && ctx.Err() == nil {
-		w.log.Warn("quarantined sessions not listed", "error", err)
-	}
-	w.listed = err == nil
-	if err = w.host.installs.Load(ctx); err != nil && ctx.Err() == nil {
-		w.log.Warn("install records not read", "error", err)
-	}
-	w.recorded = err == nil
-	w.host.askIntegrity(ctx)
-	if w.left != 0 {
-		w.note, w.rev = w.guardNote(ctx, w.lane)
-	}
-	w.end = w.host.logEnd(ctx)
-	tell(w)
-}
-
-func (w *opening) step(l *Lane) {
-	l.waiting = false
-	l.takeStops(w.stops)
-	l.listed, l.recorded = w.listed, w.recorded
-	l.guard.note, l.guard.rev = w.note, w.rev
-	l.newest, l.end = 0, w.end
-	l.host.ownsFirst.CompareAndSwap(false, l.number == 0)
-	l.host.meters.began(l.number, l.owned, l.epochs == 0)
-	l.epochs++
+	var stops map[string]*Stop
+	var listErr, recordErr error
+	lane, known, began, end := l.number, l.stopped(), guard{left: e.Left}, uint64(0)
+	l.wait("begins an epoch", func(ctx context.Context, w outside) error {
+		if stops, listErr = w.host.stopsIn(ctx, lane, time.Now(), known); listErr != nil && ctx.Err() == nil {
+			w.log.Warn("quarantined sessions not listed", "error", listErr)
+		}
+		if recordErr = w.host.installs.Load(ctx); recordErr != nil && ctx.Err() == nil {
+			w.log.Warn("install records not read", "error", recordErr)
+		}
+		w.host.askIntegrity(ctx)
+		if began.left != 0 {
+			began.note, began.rev = w.guardNote(ctx, lane)
+		}
+		end = w.host.logEnd(ctx)
+		return nil
+	}, func() {
+		l.takeStops(stops)
+		l.listed, l.recorded = listErr == nil, recordErr == nil
+		l.guard, l.newest, l.end = began, 0, end
+		l.host.ownsFirst.CompareAndSwap(false, l.number == 0)
+		l.host.meters.began(l.number, l.owned, l.epochs == 0)
+		l.epochs++
+	})
 }
 
 // logEnd returns the sequence of the log's last event, for who loads new

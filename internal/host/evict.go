@@ -47,7 +47,7 @@ func (l *Lane) recount() {
 // bytesMax is how many bytes the lane's sessions may take: the lanes that the
 // host runs now have equal parts, so that none waits for another.
 func (l *Lane) bytesMax() int {
-	return int(l.host.opts.Memory) / max(1, l.host.places.lanes())
+	return int(l.host.opts.Memory) / max(1, l.host.assignment.lanes())
 }
 
 // isOver reports whether the lane keeps more than so many quarters of what it
@@ -118,7 +118,7 @@ func (l *Lane) evictable(keep *actor) (list []*actor) {
 		}
 	}
 	for _, s := range l.sessions {
-		if _, busy := l.parked[s.sid]; !busy && s.stop == nil && s.unsure == 0 && !inUse[s] {
+		if _, busy := l.parked[s.sid]; !busy && s.stop == nil && s.snapshotsPending == 0 && !inUse[s] {
 			list = append(list, s)
 		}
 	}

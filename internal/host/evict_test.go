@@ -59,7 +59,7 @@ func TestALaneGivesWay(t *testing.T) {
 	t.Parallel()
 	const room = 200 << 10
 	onStage(t, Options{Memory: room}, func(t *testing.T, s *stage) {
-		s.host.places = newPlaces(4)
+		s.host.assignment = newAssignment(4)
 		s.epoch()
 		s.start()
 		for n := range 60 {
@@ -67,7 +67,7 @@ func TestALaneGivesWay(t *testing.T) {
 			s.deliver(s.run(sid), s.answer(sid, "r1t1", "a"))
 		}
 		for lane := range 4 {
-			s.host.places.runs(lane, true)
+			s.host.assignment.runs(lane, true)
 		}
 		s.pass(2 * tickEvery)
 		if sum := s.weight(); sum == 0 || sum > room/4 {
@@ -134,7 +134,7 @@ func TestRegistriesCountIntoMemory(t *testing.T) {
 		sum := s.weight()
 		for hash, held := range s.actor.weights {
 			if n := s.holders(hash); held.sessions != n {
-				t.Errorf("registry %s is counted for %d places in sessions, and stands in %d", hash, held.sessions, n)
+				t.Errorf("registry %s is counted for %d assignment in sessions, and stands in %d", hash, held.sessions, n)
 			}
 			sum += held.bytes
 		}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/refold/refold/actors/session"
@@ -132,67 +131,51 @@ func (g *guard) kills(e session.Event) error {
 	return nil
 }
 
-// noting stores the guard's note. With alone, it waits first until no other lane of
-// this process works on an event of a careful pass: should the process end
-// meanwhile, it is this event's fault, or that of somebody outside.
-type noting struct {
-	outside
-	key   string
-	note  guardNote
-	rev   uint64
-	alone *atomic.Bool // is set while the lane is alone; nil: it need not be
-	put   bool         // the note is to be stored
-	err   error
-}
-
+// note stores the guard's note. A lane whose bucket does not take it in time goes on
+// without. With alone, it waits first until no other lane of this process works on an
+// event of a careful pass: should the process end meanwhile, it is this event's fault,
+// or that of somebody outside.
 func (l *Lane) note(alone, put bool) {
-	w := &noting{outside: l.outside, key: subjects.GuardKey(l.number), note: l.guard.note, rev: l.guard.rev, put: put}
-	if alone {
-		w.alone = &l.alone
-	}
-	l.wait(w)
-}
-
-func (w *noting) String() string { return "notes" }
-
-// Do stores the note. A lane whose bucket does not take it in time goes on without.
-func (w *noting) Do(ctx context.Context, tell func(Input)) {
-	if w.alone != nil {
-		select {
-		case w.host.alone <- struct{}{}:
-			w.alone.Store(true)
-		case <-ctx.Done():
+	key, note, rev, holds := subjects.GuardKey(l.number), l.guard.note, l.guard.rev, &l.alone
+	var err error
+	l.wait("notes", func(ctx context.Context, w outside) error {
+		if alone {
+			select {
+			case w.host.alone <- struct{}{}:
+				holds.Store(true)
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		if put {
+			rev, err = w.putGuardNote(ctx, key, note, rev)
+		}
+		return nil
+	}, func() {
+		if err == nil {
+			l.guard.rev = rev
 			return
 		}
-	}
-	if w.put {
-		within, cancel := context.WithTimeout(ctx, noteWithin)
-		defer cancel()
-		data, err := json.Marshal(w.note)
-		if err != nil {
-			panic("host: a note of the guard does not encode: " + err.Error())
+		if errors.Is(err, bus.ErrOvertaken) {
+			l.guard = guard{} // another owner has changed it
 		}
-		put := func() (rev uint64, err error) { return w.host.world.PutLaneNote(within, w.key, data, w.rev) }
-		w.rev, w.err = put()
-		for wait := retryFirst; w.err != nil && !errors.Is(w.err, bus.ErrOvertaken) && pause(within, wait); wait = min(2*wait, retryMax) {
-			w.rev, w.err = put()
-		}
-	}
-	tell(w)
+		l.log.Warn("the guard's note is not stored, going on without", "session", note.Session, "seq", note.Seq, "error", err)
+	})
 }
 
-func (w *noting) step(l *Lane) {
-	l.waiting = false
-	switch {
-	case !w.put:
-		return
-	case w.err == nil:
-		l.guard.rev = w.rev
-		return
-	case errors.Is(w.err, bus.ErrOvertaken):
-		l.guard = guard{} // another owner has changed it
+func (o outside) putGuardNote(ctx context.Context, key string, note guardNote, after uint64) (rev uint64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, noteWithin)
+	defer cancel()
+	data, err := json.Marshal(note)
+	if err != nil {
+		panic("host: a note of the guard does not encode: " + err.Error())
 	}
-	l.log.Warn("the guard's note is not stored, going on without", "session", w.note.Session, "seq", w.note.Seq, "error", w.err)
+	for wait := retryFirst; ; wait = min(2*wait, retryMax) {
+		rev, err = o.host.world.PutLaneNote(ctx, key, data, after)
+		if err == nil || errors.Is(err, bus.ErrOvertaken) || !pause(ctx, wait) {
+			return rev, err
+		}
+	}
 }
 
 // letGo lets another lane of this process be alone, if this one is.
@@ -209,24 +192,15 @@ func (l *Lane) trusts() {
 	if g.note.UpTo == 0 || l.newest < g.note.UpTo || len(l.order) > 0 && l.order[0].arrival.Event.Seq <= g.note.UpTo {
 		return
 	}
-	l.do(&trusting{outside: l.outside, key: subjects.GuardKey(l.number), rev: g.rev})
+	key, rev := subjects.GuardKey(l.number), g.rev
 	*g = guard{}
-}
-
-// trusting deletes the guard's note.
-type trusting struct {
-	outside
-	key string
-	rev uint64
-}
-
-func (w *trusting) String() string { return "guards" }
-
-func (w *trusting) Do(ctx context.Context, _ func(Input)) {
-	ctx, cancel := context.WithTimeout(ctx, noteWithin)
-	defer cancel()
-	_, err := w.host.world.PutLaneNote(ctx, w.key, nil, w.rev)
-	if err != nil && !errors.Is(err, bus.ErrOvertaken) && !errors.Is(err, context.Canceled) {
-		w.log.Warn("the guard's note stays, and means nothing", "error", err)
-	}
+	l.do(&task{outside: l.outside, name: "guards", try: func(ctx context.Context, w outside) error {
+		ctx, cancel := context.WithTimeout(ctx, noteWithin)
+		defer cancel()
+		_, err := w.host.world.PutLaneNote(ctx, key, nil, rev)
+		if err != nil && !errors.Is(err, bus.ErrOvertaken) && !errors.Is(err, context.Canceled) {
+			w.log.Warn("the guard's note stays, and means nothing", "error", err)
+		}
+		return nil
+	}, then: func(*Lane) {}})
 }

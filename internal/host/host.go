@@ -30,7 +30,7 @@ type Options struct {
 	VerifyPart   float64         // of the snapshots that are taken and loaded: refolded from the log and compared; 0: none
 	Metrics      *meter.Registry // where the host's metrics are registered; nil: nothing is measured
 	Traces       Traces          // takes the spans of runs; nil: no run is traced
-	Doubt        bool            // examine every session when it is loaded first, as if the log had lost events
+	Doubt        bool            // audit every session when it is loaded first, as if the log had lost events
 }
 
 // Host runs sessions. Create it with New, start it with Run.
@@ -45,8 +45,8 @@ type Host struct {
 	integrity  integrity
 	olds       atomic.Bool // the session that was loaded last, and might have been new, was not
 	bare       atomic.Bool // the session that was loaded last had no snapshot
-	places     *places
-	roster     *roster
+	assignment *assignment
+	membership *membership
 	known      atomic.Pointer[[]bus.Member] // session-actors that were heard
 	sharing    []string                     // as the share of the lanes was taken last; nil: it was not
 	instance   string
@@ -65,8 +65,8 @@ type Host struct {
 	now func() time.Time
 	// recheck is how often a lane looks after quarantined sessions.
 	recheck time.Duration
-	// strayEvery is how often lanes that others should run are looked at.
-	strayEvery time.Duration
+	// orphanedEvery is how often lanes that others should run are looked at.
+	orphanedEvery time.Duration
 	// alone is held by the lane that works on an event of a careful pass.
 	alone chan struct{}
 	// verifying is held by the lane that verifies a snapshot: one at a time.
@@ -98,7 +98,7 @@ func NewOn(w World, instance string, now func() time.Time, log *slog.Logger, opt
 	log = log.With("instance", instance)
 	h := &Host{
 		world: w, log: log, opts: opts, instance: instance, meters: Register(opts.Metrics, opts.Lanes), evolve: (*session.State).Evolve, now: now, recheck: recheckEvery, ready: make(chan struct{}),
-		places: newPlaces(opts.Lanes), roster: newRoster(instance, opts.Lanes), strayEvery: strayEvery, verifying: make(chan struct{}, 1), alone: make(chan struct{}, 1),
+		assignment: newAssignment(opts.Lanes), membership: newMembership(instance, opts.Lanes), orphanedEvery: orphanedEvery, verifying: make(chan struct{}, 1), alone: make(chan struct{}, 1),
 		installs: bus.NewInstalls(w, log, func(ctx context.Context, install *session.Install) error {
 			return putDescriptors(ctx, w, install.Composed())
 		}),
@@ -156,7 +156,7 @@ func (h *Host) Run(ctx context.Context) error {
 		})
 	}
 	beside.Go(func() { h.shares(working, members) })
-	beside.Go(func() { h.lookForStrays(working) })
+	beside.Go(func() { h.adoptOrphaned(working) })
 	pulling, stopPulling := context.WithCancel(ctx)
 	defer stopPulling()
 	beside.Go(func() {
@@ -167,7 +167,7 @@ func (h *Host) Run(ctx context.Context) error {
 	beside.Go(func() { h.asks(working) })
 	beside.Go(func() {
 		h.bus.KeepRoom(working, func() bool {
-			lanes, _, _ := h.places.now()
+			lanes, _, _ := h.assignment.now()
 			return slices.Contains(lanes, 0)
 		})
 	})
@@ -179,7 +179,7 @@ func (h *Host) Run(ctx context.Context) error {
 	stopPulling()
 	// Others hear that it leaves before it has left, and stand by.
 	h.Leave()
-	h.sayNow()
+	h.publishHeartbeat()
 	running.Wait()
 	cancel()
 	beside.Wait()
@@ -194,7 +194,7 @@ func (h *Host) register(ctx context.Context) (stop func() error, err error) {
 			"instance": h.instance, "lane_count": strconv.Itoa(h.opts.Lanes), "rules": strconv.Itoa(session.RulesVersion),
 		},
 		Stats: func() any {
-			lanes, _, _ := h.places.now()
+			lanes, _, _ := h.assignment.now()
 			return map[string]any{"lanes": lanes}
 		},
 	}, h.views(ctx))

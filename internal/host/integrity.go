@@ -52,16 +52,16 @@ func (h *Host) askIntegrity(ctx context.Context) {
 	}
 }
 
-// doubts reports whether a session may have lost events.
-func (h *Host) doubts(sid string) bool {
+// unverified reports whether a session may have lost events.
+func (h *Host) unverified(sid string) bool {
 	i := &h.integrity
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return (i.missing > 0 || h.opts.Doubt) && !i.sound[sid]
 }
 
-// believe takes a session as sound.
-func (h *Host) believe(sid string) {
+// setVerified takes a session as sound.
+func (h *Host) setVerified(sid string) {
 	i := &h.integrity
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -89,23 +89,23 @@ func stopsSession(err error) bool {
 	return isPanic(err) || errors.As(err, &damage)
 }
 
-// makeSure examines a session that may have lost events, with what is in memory
+// auditOnce examines a session that may have lost events, with what is in memory
 // of it (nil: nothing). A *damageError says that it has.
-func (h *Host) makeSure(ctx context.Context, sid string, held *session.State) error {
-	if !h.doubts(sid) {
+func (h *Host) auditOnce(ctx context.Context, sid string, held *session.State) error {
+	if !h.unverified(sid) {
 		return nil
 	}
-	err := h.examine(ctx, sid, held)
+	err := h.audit(ctx, sid, held)
 	if err == nil {
-		h.believe(sid)
+		h.setVerified(sid)
 	}
 	return err
 }
 
-// examine folds all events of a session, in a copy, and compares with what is
+// audit folds all events of a session, in a copy, and compares with what is
 // stored and held of it. It stores nothing.
-func (h *Host) examine(ctx context.Context, sid string, held *session.State) error {
-	x := &exam{asked: map[string]bool{}}
+func (h *Host) audit(ctx context.Context, sid string, held *session.State) error {
+	x := &audit{asked: map[string]bool{}}
 	if held != nil {
 		x.expect("its state in memory", &held.Record)
 	}
@@ -149,7 +149,7 @@ func (h *Host) examine(ctx context.Context, sid string, held *session.State) err
 }
 
 // collect reads what is stored of a session.
-func (h *Host) collect(ctx context.Context, sid string, x *exam) error {
+func (h *Host) collect(ctx context.Context, sid string, x *audit) error {
 	data, found, err := h.world.GetSnapshot(ctx, sid)
 	if err != nil {
 		return fmt.Errorf("read the snapshot of %s: %w", sid, err)
@@ -177,7 +177,7 @@ func (h *Host) collect(ctx context.Context, sid string, x *exam) error {
 // is read from the log's beginning, and goes on from what is there. informed is as
 // for load.
 func (h *Host) loadReleased(ctx context.Context, e session.Event, informed bool) (*actor, error) {
-	err := h.makeSure(ctx, e.Session, nil)
+	err := h.auditOnce(ctx, e.Session, nil)
 	var damage *damageError
 	switch {
 	case err == nil:
@@ -191,7 +191,7 @@ func (h *Host) loadReleased(ctx context.Context, e session.Event, informed bool)
 		return nil, err
 	}
 	s.stored = s.state.Seq
-	h.believe(e.Session)
+	h.setVerified(e.Session)
 	return s, nil
 }
 

@@ -71,7 +71,7 @@ type Lane struct {
 // NewLane returns a lane of the host, which runs it until Close is called. owned
 // reports whether this process owns it.
 func (h *Host) NewLane(number int, owned func() bool) *Lane {
-	h.places.runs(number, true)
+	h.assignment.runs(number, true)
 	return &Lane{
 		outside: outside{h, h.log.With("lane", number)}, number: number, owned: owned,
 		sessions: map[string]*actor{}, parked: map[string][]*outputs{}, snapshots: newSnapshots(), weights: map[codec.Hash]heldWeight{},
@@ -167,7 +167,7 @@ func (l *Lane) IsStoring() bool { return len(l.storing) > 0 }
 // first, and nothing is stepped but what becomes of snapshots.
 func (l *Lane) Close() {
 	l.letGo()
-	l.host.places.runs(l.number, false)
+	l.host.assignment.runs(l.number, false)
 	l.closed, l.waiting, l.loads, l.folded = true, true, nil, nil
 	if l.ready.GiveBack == nil {
 		l.snapshotAll()
@@ -180,10 +180,38 @@ func (l *Lane) fail(err error) { l.ready.GiveBack = err }
 // do has work done.
 func (l *Lane) do(w Work) { l.ready.Work = append(l.ready.Work, w) }
 
-// wait has work done before anything else is taken. The work's step ends the wait.
-func (l *Lane) wait(w Work) {
+// task is work of which nothing is to be known but whether it failed: then the lane
+// is given back.
+type task struct {
+	outside
+	name string
+	try  func(ctx context.Context, w outside) error // touches nothing of the lane
+	then func(l *Lane)
+	err  error
+}
+
+func (w *task) String() string { return w.name }
+
+func (w *task) Do(ctx context.Context, tell func(Input)) {
+	w.err = w.try(ctx, w.outside)
+	tell(w)
+}
+
+func (w *task) step(l *Lane) {
+	if w.err != nil {
+		l.fail(w.err)
+		return
+	}
+	w.then(l)
+}
+
+// wait has a task done before anything else is taken.
+func (l *Lane) wait(name string, try func(ctx context.Context, w outside) error, then func()) {
 	l.waiting = true
-	l.do(w)
+	l.do(&task{outside: l.outside, name: name, try: try, then: func(l *Lane) {
+		l.waiting = false
+		then()
+	}})
 }
 
 // flush has nothing taken before all that is folded is stored, and calls then.
@@ -277,7 +305,9 @@ func (l *Lane) deliver(d *Delivered) {
 	switch {
 	case d.Event.Session == "":
 		o.parked = true
-		l.wait(&seeing{outside: l.outside, of: o})
+		l.wait("reads an install record", func(ctx context.Context, w outside) error {
+			return w.retry(ctx, "read install record", d.Event, func() error { return w.host.installs.See(ctx, d.Event) })
+		}, func() { o.parked = false })
 	case busy:
 		l.park(o)
 	default:
@@ -292,7 +322,11 @@ func (l *Lane) park(o *outputs) {
 }
 
 // occupy says that work is under way for a session.
-func (l *Lane) occupy(sid string) { l.parked[sid] = l.parked[sid] }
+func (l *Lane) occupy(sid string) {
+	if _, busy := l.parked[sid]; !busy {
+		l.parked[sid] = nil
+	}
+}
 
 // free says that the work for a session is done, and folds the events that waited
 // for it.
@@ -341,27 +375,5 @@ func (l *Lane) fold(o *outputs) {
 			l.park(o)
 			l.quarantine(e, err, nil)
 		}
-	}
-}
-
-// seeing reads an install record that was delivered.
-type seeing struct {
-	outside
-	of  *outputs
-	err error
-}
-
-func (w *seeing) String() string { return "reads an install record" }
-
-func (w *seeing) Do(ctx context.Context, tell func(Input)) {
-	e := w.of.arrival.Event
-	w.err = w.retry(ctx, "read install record", e, func() error { return w.host.installs.See(ctx, e) })
-	tell(w)
-}
-
-func (w *seeing) step(l *Lane) {
-	l.waiting, w.of.parked = false, false
-	if w.err != nil {
-		l.fail(w.err)
 	}
 }

@@ -108,10 +108,10 @@ func (m *modelled) step(in Input) {
 		case *batch:
 			own := map[string]bool{}
 			for _, o := range w.outputs {
-				if o.wants() && saying[o.actor.sid] {
+				if o.hasOutputs() && saying[o.actor.sid] {
 					m.t.Fatalf("two batches of %s are under way", o.actor.sid)
 				}
-				own[o.arrival.Event.Session] = o.wants() || own[o.arrival.Event.Session]
+				own[o.arrival.Event.Session] = o.hasOutputs() || own[o.arrival.Event.Session]
 			}
 			for sid, says := range own {
 				saying[sid] = saying[sid] || says

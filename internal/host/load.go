@@ -47,7 +47,7 @@ func (h *Host) load(ctx context.Context, e session.Event, informed bool) (s *act
 	if s.stops(e.Seq) {
 		return s, nil
 	}
-	if err := h.makeSure(ctx, e.Session, nil); err != nil {
+	if err := h.auditOnce(ctx, e.Session, nil); err != nil {
 		return nil, err
 	}
 	kept, err := h.restore(ctx, e, s.stop)
@@ -114,7 +114,7 @@ func (h *Host) prove(ctx context.Context, e session.Event, state *session.State)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := h.makeSure(ctx, e.Session, state); err != nil {
+	if err := h.auditOnce(ctx, e.Session, state); err != nil {
 		return nil, nil, err
 	}
 	has, err := h.has(ctx, e.Session, state.Seq, state.Leaf)

@@ -68,7 +68,7 @@ func (l *Lane) startLoads() {
 // sessions are looked at one by one (Host.start).
 func (l *Lane) mayBeNew(w *load) bool {
 	_, tells := l.host.world.(firsts)
-	return tells && w.informed && !w.looked && !l.host.olds.Load() && mayBegin(w.event) && w.event.Seq > l.end && !l.host.doubts(w.event.Session)
+	return tells && w.informed && !w.looked && !l.host.olds.Load() && mayBegin(w.event) && w.event.Seq > l.end && !l.host.unverified(w.event.Session)
 }
 
 // mayBegin reports whether an event may be a session's first one.
@@ -222,7 +222,11 @@ func (w *proving) step(l *Lane) {
 	default:
 		// What can't be proven is forgotten, and loaded anew.
 		delete(l.sessions, sid)
-		l.log.Warn("session read anew", "session", sid, "error", w.err)
+		if errors.Is(w.err, errRewritten) {
+			l.log.Warn("session read anew: the log lost what was folded", "session", sid)
+		} else {
+			l.log.Warn("failed, trying again", "what", "prove", "session", sid, "seq", w.event.Seq, "error", w.err)
+		}
 	}
 	l.free(sid)
 }

@@ -8,7 +8,7 @@ import "context"
 // asks the server, until ctx ends.
 func (h *Host) NotReady(ctx context.Context) []string {
 	reasons := h.bus.NotReady(ctx)
-	switch _, joining, leaving := h.places.now(); {
+	switch _, joining, leaving := h.assignment.now(); {
 	case joining:
 		reasons = append(reasons, "it has not taken its share of the lanes yet")
 	case leaving:

@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -20,57 +19,47 @@ const recheckEvery = 15 * time.Second
 func (l *Lane) recheck() {
 	quiet := !l.arrived
 	l.arrived = false
-	w := &rechecking{outside: l.outside, lane: l.number, known: l.stopped()}
-	for _, sid := range slices.Sorted(maps.Keys(w.known)) {
+	var sids []string
+	lane, known, since := l.number, l.stopped(), l.host.recheck/2
+	for _, sid := range slices.Sorted(maps.Keys(known)) {
 		// All that comes before the stop must have been delivered: a release
 		// begins behind it.
 		s := l.sessions[sid]
 		if _, busy := l.parked[sid]; !busy && s.state == nil && (l.newest >= s.stop.Seq || quiet) {
-			w.sids = append(w.sids, sid)
+			sids = append(sids, sid)
 		}
 	}
-	l.wait(w)
-}
-
-// rechecking reads which sessions are quarantined.
-type rechecking struct {
-	outside
-	lane  int
-	known map[string]bool
-	sids  []string // that are looked at each
-
-	err   error
-	found map[string]*Stop
-	stops map[string]*Stop // of sids; nil: it is released; none: that is not known
-}
-
-func (w *rechecking) String() string { return "rechecks" }
-
-func (w *rechecking) Do(ctx context.Context, tell func(Input)) {
-	defer tell(w)
-	if w.found, w.err = w.host.stopsIn(ctx, w.lane, time.Now().Add(-w.host.recheck/2), w.known); w.err != nil {
-		if ctx.Err() == nil {
-			w.log.Warn("quarantined sessions not listed", "error", w.err)
+	var found map[string]*Stop
+	var err error
+	stops := map[string]*Stop{} // of sids; nil: it is released; none: that is not known
+	l.wait("rechecks", func(ctx context.Context, w outside) error {
+		if found, err = w.host.stopsIn(ctx, lane, time.Now().Add(-since), known); err != nil {
+			if ctx.Err() == nil {
+				w.log.Warn("quarantined sessions not listed", "error", err)
+			}
+			return nil
 		}
-		return
-	}
-	w.stops = map[string]*Stop{}
-	for _, sid := range w.sids {
-		stop, err := w.host.stopOf(ctx, sid)
-		switch {
-		case err == nil:
-			w.stops[sid] = stop
-		case ctx.Err() == nil:
-			w.log.Warn("quarantine not looked at", "session", sid, "error", err)
+		for _, sid := range sids {
+			stop, err := w.host.stopOf(ctx, sid)
+			switch {
+			case err == nil:
+				stops[sid] = stop
+			case ctx.Err() == nil:
+				w.log.Warn("quarantine not looked at", "session", sid, "error", err)
+			}
 		}
-	}
+		return nil
+	}, func() {
+		l.listed = err == nil
+		l.takeStops(found)
+		l.rechecked(sids, stops)
+	})
 }
 
-func (w *rechecking) step(l *Lane) {
-	l.waiting, l.listed = false, w.err == nil
-	l.takeStops(w.found)
-	for _, sid := range w.sids {
-		stop, known := w.stops[sid]
+// rechecked takes note of what has become of quarantined sessions.
+func (l *Lane) rechecked(sids []string, stops map[string]*Stop) {
+	for _, sid := range sids {
+		stop, known := stops[sid]
 		s := l.sessions[sid]
 		_, busy := l.parked[sid]
 		switch {
@@ -126,7 +115,8 @@ func (l *Lane) resume(r *resuming) {
 		r.at = l.now.Add(retryMax) // quarantines and install records are not read yet
 		l.released = append(l.released[1:], r)
 	default:
-		l.wait(r)
+		l.waiting = true
+		l.do(r)
 	}
 }
 
@@ -179,7 +169,7 @@ func (r *resuming) read(ctx context.Context) (err error) {
 func (r *resuming) step(l *Lane) {
 	l.waiting = false
 	if r.err != nil && !stopsSession(r.err) {
-		l.log.Warn("session not resumed", "session", r.actor.sid, "seq", r.failed.Seq, "error", r.err)
+		l.log.Warn("quarantine not looked at", "session", r.actor.sid, "error", r.err)
 		r.at = l.now.Add(retryMax)
 		l.released = append(l.released[1:], r) // others may be resumed meanwhile
 		return
@@ -233,31 +223,12 @@ func (l *Lane) resumed(r *resuming) {
 			l.captures([]*actor{going})
 		}
 	}
-	if now := l.sessions[sid]; s.stop.Kills > 0 && (now == nil || now.stop == nil) {
-		l.do(&unmarking{outside: l.outside, event: session.Event{Session: sid, Seq: s.stop.Seq}})
+	if now := l.sessions[sid]; s.stop.Kills == 0 || now != nil && now.stop != nil {
+		l.free(sid)
 		return
 	}
-	l.free(sid)
-}
-
-// unmarking ends a quarantine.
-type unmarking struct {
-	outside
-	event session.Event
-	err   error
-}
-
-func (w *unmarking) String() string { return "ends the quarantine of " + w.event.Session }
-
-func (w *unmarking) Do(ctx context.Context, tell func(Input)) {
-	w.err = w.retry(ctx, "end quarantine", w.event, func() error { return w.host.world.DeleteQuarantine(ctx, w.event.Session) })
-	tell(w)
-}
-
-func (w *unmarking) step(l *Lane) {
-	if w.err != nil {
-		l.fail(fmt.Errorf("end the quarantine of %s: %w", w.event.Session, w.err))
-		return
-	}
-	l.free(w.event.Session)
+	at := session.Event{Session: sid, Seq: s.stop.Seq}
+	l.do(&task{outside: l.outside, name: "ends the quarantine of " + sid, try: func(ctx context.Context, w outside) error {
+		return w.retry(ctx, "end quarantine", at, func() error { return w.host.world.DeleteQuarantine(ctx, sid) })
+	}, then: func(l *Lane) { l.free(sid) }})
 }

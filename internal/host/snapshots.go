@@ -85,7 +85,7 @@ func (l *Lane) captureOf(s *actor) *snapshot {
 	}
 	p := &snapshot{outside: l.outside, actor: s, seq: s.state.Seq, count: s.state.Count, data: data}
 	s.snapped = s.state.Count
-	s.unsure++
+	s.snapshotsPending++
 	return p
 }
 
@@ -111,7 +111,7 @@ func (l *Lane) put(list ...*snapshot) {
 		if old := k.next[sid]; old == nil {
 			k.order = append(k.order, sid)
 		} else {
-			old.actor.unsure-- // the newer one tells for both
+			old.actor.snapshotsPending-- // the newer one tells for both
 		}
 		k.next[sid] = p
 	}
@@ -147,7 +147,7 @@ func (l *Lane) IsSnapshotting() bool { return len(l.snapshots.order)+len(l.snaps
 
 // isNotStored takes back what was counted as stored and is not.
 func (p *snapshot) isNotStored() {
-	p.actor.unsure--
+	p.actor.snapshotsPending--
 	if p.actor.snapped == p.count {
 		p.actor.snapped = 0
 	}
@@ -177,7 +177,7 @@ func (p *snapshot) step(l *Lane) {
 	p.data = nil
 	l.host.meters.snapshot(p.err)
 	if p.err == nil {
-		p.actor.unsure--
+		p.actor.snapshotsPending--
 	} else {
 		l.log.Warn("snapshot not stored", "session", p.actor.sid, "error", p.err)
 		l.snapshots.until = l.now.Add(snapshotPause)

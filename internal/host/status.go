@@ -20,7 +20,7 @@ type SessionStatus struct {
 	Seq, Stored     uint64
 	Hash            func() string // of the state; until the lane is stepped next
 	Proven, Stopped bool
-	Unsure          bool // a snapshot of it is on its way
+	Snapshotting    bool // a snapshot of it is on its way
 	Asked           int  // names that are remembered
 }
 
@@ -31,7 +31,7 @@ func (l *Lane) Status() Status {
 		m.Waits += len(b.outputs)
 	}
 	for sid, a := range l.sessions {
-		one := SessionStatus{Session: sid, Stored: a.stored, Proven: a.proven, Stopped: a.stop != nil, Unsure: a.unsure > 0, Asked: len(a.asked)}
+		one := SessionStatus{Session: sid, Stored: a.stored, Proven: a.proven, Stopped: a.stop != nil, Snapshotting: a.snapshotsPending > 0, Asked: len(a.asked)}
 		if a.state != nil && a.proven {
 			one.Seq, one.Hash = a.state.Seq, func() string { return a.state.Hash().String() }
 		}

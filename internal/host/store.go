@@ -41,7 +41,7 @@ func (l *Lane) dispatch(more bool) {
 		if a == nil {
 			continue
 		}
-		if o.wants() {
+		if o.hasOutputs() {
 			a.storing = b
 		}
 		if a.batch != l.batches {

@@ -52,7 +52,7 @@ func (w *verification) String() string { return "verifies " + w.sid }
 
 func (w *verification) Do(ctx context.Context, tell func(Input)) {
 	w.host.inTurn(ctx, func() {
-		if wrong := w.examineSnapshot(ctx, w.sid, w.of); wrong != nil {
+		if wrong := w.auditSnapshot(ctx, w.sid, w.of); wrong != nil {
 			tell(wrong)
 		}
 	})
@@ -105,9 +105,9 @@ func (e *snapshotError) Error() string {
 	return said
 }
 
-// examineSnapshot compares a snapshot with what the log folds to: p, or that of sid
+// auditSnapshot compares a snapshot with what the log folds to: p, or that of sid
 // which is stored. It returns what is wrong, nil if nothing is.
-func (o outside) examineSnapshot(ctx context.Context, sid string, p *sample) (is *wrong) {
+func (o outside) auditSnapshot(ctx context.Context, sid string, p *sample) (is *wrong) {
 	err := func() (err error) {
 		defer func() { err = recovered(recover(), err) }()
 		if p == nil {

@@ -10,28 +10,28 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// Limits of rounds.
+// Limits of scrubbing.
 const (
-	roundFirst = 5 * time.Minute // after the start: others have work to do then
-	roundEvery = 24 * time.Hour  // from the beginning of one to that of the next
-	roundPage  = 256             // snapshots that are held at a time
+	scrubFirst = 5 * time.Minute // after the start: others have work to do then
+	scrubEvery = 24 * time.Hour  // from the beginning of one to that of the next
+	scrubPage  = 256             // snapshots that are held at a time
 )
 
-// rounds compares the snapshots of all sessions of the lane with what the log
+// scrub compares the snapshots of all sessions of the lane with what the log
 // folds to, one after the other, once a day, until ctx ends. A load begins at the
 // snapshot, and so does not see an event before it that was altered; samples are
 // of sessions that something happens to. This is how it is seen in the others.
-func (d *driver) rounds(ctx context.Context) {
+func (d *driver) scrub(ctx context.Context) {
 	if d.host.opts.VerifyPart <= 0 {
 		return
 	}
-	for next := roundFirst; pause(ctx, next); {
+	for next := scrubFirst; pause(ctx, next); {
 		began := time.Now()
-		next = roundFirst // of a lane that this host does not own: it may soon
+		next = scrubFirst // of a lane that this host does not own: it may soon
 		if !d.owned() {
 			continue
 		}
-		n, err := d.round(ctx)
+		n, err := d.scrubOnce(ctx)
 		if err != nil && ctx.Err() == nil {
 			d.log.Warn("round not finished", "sessions", n, "error", err)
 			continue
@@ -39,14 +39,14 @@ func (d *driver) rounds(ctx context.Context) {
 		if n > 0 {
 			d.log.Info("snapshots compared with the log", "sessions", n, "took_ms", time.Since(began).Milliseconds())
 		}
-		next = max(roundFirst, time.Until(began.Add(roundEvery)))
+		next = max(scrubFirst, time.Until(began.Add(scrubEvery)))
 	}
 }
 
-// round is one round, and returns how many sessions it looked at. It begins
-// anywhere: who is started each morning would else never come to the last ones.
-func (d *driver) round(ctx context.Context) (n int, err error) {
-	start, err := d.anywhere(ctx)
+// scrubOnce scrubs once, and returns how many sessions it looked at. It begins
+// anywhere: one that is started each morning would else never come to the last ones.
+func (d *driver) scrubOnce(ctx context.Context) (n int, err error) {
+	start, err := d.randomStart(ctx)
 	if err != nil || start == 0 {
 		return 0, err
 	}
@@ -61,7 +61,7 @@ func (d *driver) round(ctx context.Context) (n int, err error) {
 					return n, nil // whoever owns it goes his own
 				}
 				if !d.host.inTurn(ctx, func() {
-					if wrong := d.examineSnapshot(ctx, w.Session, nil); wrong != nil {
+					if wrong := d.auditSnapshot(ctx, w.Session, nil); wrong != nil {
 						d.tell(ctx, wrong)
 					}
 				}) {
@@ -87,16 +87,16 @@ func (d *driver) snapshotsFrom(ctx context.Context, from, end uint64) (page []bu
 		if !d.has(w.Session) {
 			continue
 		}
-		if page = append(page, w); len(page) == roundPage {
+		if page = append(page, w); len(page) == scrubPage {
 			return page, w.Seq + 1, nil
 		}
 	}
 	return page, 0, nil
 }
 
-// anywhere returns the sequence of one of the lane's snapshots, each as likely;
+// randomStart returns the sequence of one of the lane's snapshots, each as likely;
 // 0: there are none.
-func (d *driver) anywhere(ctx context.Context) (seq uint64, err error) {
+func (d *driver) randomStart(ctx context.Context) (seq uint64, err error) {
 	n := 0
 	for w, err := range d.host.world.ListSnapshots(ctx, 1) {
 		if err != nil {

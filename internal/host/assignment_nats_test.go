@@ -31,7 +31,7 @@ func (w *world) sharing() *sharing {
 	ctx, cancel := context.WithCancel(w.ctx)
 	r := &running{bus: w.connect(), cancel: cancel, done: make(chan error, 1)}
 	s := &sharing{running: r, host: host.New(r.bus, slog.New(slog.DiscardHandler), host.Options{})}
-	s.host.StrayEvery(20 * time.Millisecond)
+	s.host.OrphanedEvery(20 * time.Millisecond)
 	go func() { r.done <- s.host.Run(ctx) }()
 	w.t.Cleanup(func() { r.stop(w) })
 	return s

@@ -105,14 +105,14 @@ func TestShareMovesLittle(t *testing.T) {
 
 // hearing is what a host hears: heartbeats at times that the test says.
 type hearing struct {
-	t      *testing.T
-	roster *roster
-	now    time.Time
-	known  map[string]bus.Member
+	t          *testing.T
+	membership *membership
+	now        time.Time
+	known      map[string]bus.Member
 }
 
 func newHearing(t *testing.T) *hearing {
-	return &hearing{t: t, roster: newRoster("self", 8), now: time.Unix(1000, 0), known: map[string]bus.Member{}}
+	return &hearing{t: t, membership: newMembership("self", 8), now: time.Unix(1000, 0), known: map[string]bus.Member{}}
 }
 
 // hear notes heartbeats now, of hosts of 8 lanes unless a body follows a name.
@@ -131,7 +131,7 @@ func (h *hearing) beats(n int, names ...string) {
 	for range n {
 		h.now = h.now.Add(bus.HeartbeatEvery)
 		h.hear(names...)
-		h.roster.look(h.list())
+		h.membership.look(h.list())
 	}
 }
 
@@ -144,7 +144,7 @@ func (h *hearing) list() (list []bus.Member) {
 
 func (h *hearing) want(what, sharing string, met bool, odd string) {
 	h.t.Helper()
-	gotSharing, gotMet, gotOdd := h.roster.look(h.list())
+	gotSharing, gotMet, gotOdd := h.membership.look(h.list())
 	if got := strings.Join(gotSharing, " "); got != sharing || gotMet != met || strings.Join(gotOdd, " ") != odd {
 		h.t.Errorf("%s: got %q, met %v, odd %q, want %q, %v, %q", what, got, gotMet, gotOdd, sharing, met, odd)
 	}
@@ -207,7 +207,7 @@ func TestRosterDeafness(t *testing.T) {
 	h.want("an hour later, a is remembered here alone", "a self", false, "")
 	h.beats(goneBeats, "self")
 	h.want("a is gone", "self", false, "")
-	if got := len(h.roster.heard); got != 0 {
+	if got := len(h.membership.heard); got != 0 {
 		t.Errorf("remembered: got %d, want none", got)
 	}
 }
@@ -219,13 +219,13 @@ func TestHeartbeatSaysWhatRuns(t *testing.T) {
 	if got, want := said(), `{"lanes":[],"lane_count":8,"rules":1,"joining":true}`; got != want {
 		t.Errorf("at the start: got %s, want %s", got, want)
 	}
-	h.places.set(make([]bool, 8))
+	h.assignment.set(make([]bool, 8))
 	if got, want := said(), `{"lanes":[],"lane_count":8,"rules":1}`; got != want {
 		t.Errorf("with a share: got %s, want %s", got, want)
 	}
-	h.places.runs(3, true)
-	h.places.runs(5, true)
-	h.places.close()
+	h.assignment.runs(3, true)
+	h.assignment.runs(5, true)
+	h.assignment.close()
 	var beat heartbeat
 	if err := json.Unmarshal(h.Heartbeat(), &beat); err != nil || !beat.Leaving || !slices.Equal(beat.Lanes, []int{3, 5}) {
 		t.Errorf("on leaving: got %s (%v), want that it leaves, and lanes 3 and 5", said(), err)

@@ -19,50 +19,49 @@ const (
 	joinAfter = 100 * time.Millisecond
 	// joinDeaf is when a host begins that does not hear itself.
 	joinDeaf = 2 * time.Second
-	// strayEvery is how often lanes of others are looked at, and strayLooks how
+	// orphanedEvery is how often lanes of others are looked at, and orphanedLooks how
 	// many times in a row one must have been found without an owner.
-	strayEvery = 3 * time.Second
-	strayLooks = 2
+	orphanedEvery = 3 * time.Second
+	orphanedLooks = 2
 )
 
-// places are the lanes of the log: which of them this host is to run, and which
-// it runs.
-type places struct {
-	mu      sync.Mutex
-	share   []bool        // what it is to run
-	strays  []bool        // what it runs beside, since nobody else does
-	running []bool        // what it runs; one that it gives away for a while yet
-	run     atomic.Int64  // how many those are
-	begun   bool          // it has had a share
-	closed  bool          // it is to run nothing any more
-	changed chan struct{} // closed at the next change of what it is to run
+// assignment is which lanes of the log this host is to run, and which it runs.
+type assignment struct {
+	mu       sync.Mutex
+	share    []bool        // what it is to run
+	orphaned []bool        // what it runs beside, since nobody else does
+	running  []bool        // what it runs; one that it gives away for a while yet
+	run      atomic.Int64  // how many those are
+	begun    bool          // it has had a share
+	closed   bool          // it is to run nothing any more
+	changed  chan struct{} // closed at the next change of what it is to run
 }
 
-func newPlaces(lanes int) *places {
-	return &places{
-		share: make([]bool, lanes), strays: make([]bool, lanes), running: make([]bool, lanes), changed: make(chan struct{}),
+func newAssignment(lanes int) *assignment {
+	return &assignment{
+		share: make([]bool, lanes), orphaned: make([]bool, lanes), running: make([]bool, lanes), changed: make(chan struct{}),
 	}
 }
 
 // set says what the host's share is from now on. Strays are given up: with other
 // members, others run them.
-func (p *places) set(share []bool) {
+func (p *assignment) set(share []bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.share, p.strays, p.begun = share, make([]bool, len(share)), true
+	p.share, p.orphaned, p.begun = share, make([]bool, len(share)), true
 	p.tell()
 }
 
 // take adds a lane that nobody else runs.
-func (p *places) take(lane int) {
+func (p *assignment) take(lane int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.strays[lane] = true
+	p.orphaned[lane] = true
 	p.tell()
 }
 
 // close ends all runs, for good.
-func (p *places) close() {
+func (p *assignment) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
@@ -70,20 +69,20 @@ func (p *places) close() {
 }
 
 // tell wakes whoever waits for a change. The lock is held.
-func (p *places) tell() {
+func (p *assignment) tell() {
 	close(p.changed)
 	p.changed = make(chan struct{})
 }
 
-// wants reports whether the host is to run a lane. changed is closed when that
+// assigned reports whether the host is to run a lane. changed is closed when that
 // may be otherwise; over, that it never will.
-func (p *places) wants(lane int) (yes, over bool, changed <-chan struct{}) {
+func (p *assignment) assigned(lane int) (yes, over bool, changed <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return !p.closed && (p.share[lane] || p.strays[lane]), p.closed, p.changed
+	return !p.closed && (p.share[lane] || p.orphaned[lane]), p.closed, p.changed
 }
 
-func (p *places) runs(lane int, yes bool) {
+func (p *assignment) runs(lane int, yes bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.running[lane] = yes
@@ -91,11 +90,11 @@ func (p *places) runs(lane int, yes bool) {
 }
 
 // lanes returns how many lanes run.
-func (p *places) lanes() int { return int(p.run.Load()) }
+func (p *assignment) lanes() int { return int(p.run.Load()) }
 
 // now returns the lanes that run, and whether the host has no share yet, or none
 // any more.
-func (p *places) now() (lanes []int, joining, leaving bool) {
+func (p *assignment) now() (lanes []int, joining, leaving bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return numbers(p.running), !p.begun && !p.closed, p.closed
@@ -114,7 +113,7 @@ func numbers(set []bool) []int {
 
 // Heartbeat returns what this host says of itself at the moment.
 func (h *Host) Heartbeat() []byte {
-	lanes, joining, leaving := h.places.now()
+	lanes, joining, leaving := h.assignment.now()
 	body, err := json.Marshal(heartbeat{
 		Lanes: lanes, LaneCount: h.opts.Lanes, Rules: session.RulesVersion, Joining: joining, Leaving: leaving,
 	})
@@ -124,33 +123,33 @@ func (h *Host) Heartbeat() []byte {
 	return body
 }
 
-// sayNow publishes a heartbeat between the regular ones.
-func (h *Host) sayNow() {
+// publishHeartbeat publishes a heartbeat between the regular ones.
+func (h *Host) publishHeartbeat() {
 	if err := h.bus.Beat(subjects.KindSessionActor, h.instance, h.Heartbeat()); err != nil {
 		h.log.Warn("heartbeat_failed", "error", err.Error())
 	}
 }
 
 // Share takes in what was heard of session-actors, by their heartbeats, and, if this
-// host takes part, its share of the lanes. met and odd are as for roster.look.
-func (h *Host) Share(known []bus.Member, takesPart bool) (met bool, odd []string) {
+// host takes part, its share of the lanes. met and mismatched are as for membership.look.
+func (h *Host) Share(known []bus.Member, takesPart bool) (met bool, mismatched []string) {
 	h.known.Store(&known)
-	sharing, met, odd := h.roster.look(known)
+	sharing, met, mismatched := h.membership.look(known)
 	if takesPart && !slices.Equal(h.sharing, sharing) {
 		h.sharing = sharing
 		h.divide(sharing)
 	}
-	return met, odd
+	return met, mismatched
 }
 
 // Wants reports whether this host is to run a lane.
 func (h *Host) Wants(lane int) bool {
-	yes, _, _ := h.places.wants(lane)
+	yes, _, _ := h.assignment.assigned(lane)
 	return yes
 }
 
 // Leave says that this host is to run nothing any more, for good.
-func (h *Host) Leave() { h.places.close() }
+func (h *Host) Leave() { h.assignment.close() }
 
 // isAlive reports whether a session-actor was heard a moment ago.
 func (h *Host) isAlive(instance string) bool {
@@ -169,18 +168,18 @@ func (h *Host) shares(ctx context.Context, members *bus.Members) {
 	var hears, takesPart, told bool
 	for {
 		next := members.Heartbeats() // before the look, so that none is missed
-		met, odd := h.Share(members.Known(), takesPart)
+		met, mismatched := h.Share(members.Known(), takesPart)
 		if takesPart && !told {
 			told = true
-			h.sayNow()
+			h.publishHeartbeat()
 			close(h.ready)
 		} else if met {
-			h.sayNow() // whoever starts should not have to wait for the regular ones
+			h.publishHeartbeat() // whoever starts should not have to wait for the regular ones
 		}
-		for _, instance := range odd {
+		for _, instance := range mismatched {
 			h.log.Warn("lane_count_differs", "of", instance, "lane_count", h.opts.Lanes)
 		}
-		if !hears && h.roster.beats > 0 {
+		if !hears && h.membership.beats > 0 {
 			hears = true
 			begin.Reset(joinAfter)
 		}
@@ -201,14 +200,14 @@ func (h *Host) divide(members []string) {
 		mine[lane] = owner == h.instance
 	}
 	h.log.Info("lanes_shared", "lanes", numbers(mine), "hosts", len(members))
-	h.places.set(mine)
+	h.assignment.set(mine)
 }
 
-// serve runs a lane whenever it is in this host's share, until the places are
+// serve runs a lane whenever it is in this host's share, until the assignment is
 // closed or ctx ends. An error means that this host can't go on with the lane.
 func (h *Host) serve(ctx context.Context, lane int) error {
 	for {
-		yes, over, changed := h.places.wants(lane)
+		yes, over, changed := h.assignment.assigned(lane)
 		switch {
 		case over || ctx.Err() != nil:
 			return nil
@@ -235,7 +234,7 @@ func (h *Host) serveOnce(ctx context.Context, lane int) error {
 	go func() { ended <- l.run(ctx) }()
 	for yes := true; yes; {
 		var changed <-chan struct{}
-		if yes, _, changed = h.places.wants(lane); !yes {
+		if yes, _, changed = h.assignment.assigned(lane); !yes {
 			break
 		}
 		select {
@@ -253,32 +252,32 @@ func (h *Host) serveOnce(ctx context.Context, lane int) error {
 	return <-ended
 }
 
-// lookForStrays runs lanes of which nobody asks for the events that wait, though
+// adoptOrphaned runs lanes of which nobody asks for the events that wait, though
 // they are in another's share: that host may be unable to, or hosts may have
 // heard of different members. A lane that was taken stays until members change.
-func (h *Host) lookForStrays(ctx context.Context) {
+func (h *Host) adoptOrphaned(ctx context.Context) {
 	found := make([]int, h.opts.Lanes)
 	lanes := make([]*bus.Lane, h.opts.Lanes)
 	for n := range lanes {
 		lanes[n] = h.bus.Lane(n)
 	}
-	for pause(ctx, h.strayEvery) {
+	for pause(ctx, h.orphanedEvery) {
 		for n, lane := range lanes {
-			if h.Wants(n) || !h.isStray(ctx, lane) {
+			if h.Wants(n) || !h.isOrphaned(ctx, lane) {
 				found[n] = 0
 				continue
 			}
-			if found[n]++; found[n] >= strayLooks {
+			if found[n]++; found[n] >= orphanedLooks {
 				found[n] = 0
 				h.log.Warn("lane_without_owner_taken", "lane", n)
-				h.places.take(n)
+				h.assignment.take(n)
 			}
 		}
 	}
 }
 
-func (h *Host) isStray(ctx context.Context, lane *bus.Lane) bool {
-	ctx, cancel := context.WithTimeout(ctx, strayEvery)
+func (h *Host) isOrphaned(ctx context.Context, lane *bus.Lane) bool {
+	ctx, cancel := context.WithTimeout(ctx, orphanedEvery)
 	defer cancel()
 	stray, err := lane.Stray(ctx)
 	return err == nil && stray // who can't see it can't run it either

@@ -45,7 +45,7 @@ func TestARoundFindsAnAlteredEvent(t *testing.T) {
 		s.epoch()
 		s.deliver(s.run("s3"))
 		s.rewrite("s1")
-		s.pass(roundFirst - time.Minute)
+		s.pass(scrubFirst - time.Minute)
 		if stop := s.stopOf("s1"); stop != nil {
 			t.Fatalf("stopped before the round: %+v", stop)
 		}
@@ -63,11 +63,11 @@ func TestARoundFindsAnAlteredEvent(t *testing.T) {
 		s.wantStored(next)
 		// The next round comes a day later, and finds what was altered since.
 		s.rewrite("s2")
-		s.pass(roundEvery / 2)
+		s.pass(scrubEvery / 2)
 		if stop := s.stopOf("s2"); stop != nil {
 			t.Errorf("a second round within half a day: %+v", stop)
 		}
-		s.pass(roundEvery)
+		s.pass(scrubEvery)
 		if stop := s.stopOf("s2"); stop == nil {
 			t.Error("the second round did not find it")
 		}
@@ -94,7 +94,7 @@ func TestNoRounds(t *testing.T) {
 				if !c.unowned {
 					s.epoch()
 				}
-				s.pass(2 * roundEvery)
+				s.pass(2 * scrubEvery)
 				if n := s.mem.calls[call{op: "ListSnapshots"}]; n > 0 {
 					t.Errorf("snapshots were listed %d times", n)
 				}

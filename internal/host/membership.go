@@ -89,42 +89,42 @@ const (
 	beatLeast = bus.HeartbeatEvery / 2
 )
 
-// roster is who shares the lanes, as far as this host has heard. Silence is
+// membership is who shares the lanes, as far as this host has heard. Silence is
 // counted in heartbeats of its own that came back to it: whoever was cut off, or
 // stood still, has not heard itself either, and takes nobody for gone.
-type roster struct {
+type membership struct {
 	self  string
 	lanes int
-	heard map[string]*peer
+	heard map[string]*member
 	beats int       // own heartbeats that were heard
 	own   time.Time // when the last of them was counted
 }
 
-// peer is another session-actor.
-type peer struct {
+// member is another session-actor.
+type member struct {
 	at    time.Time // heard last then
 	beats int       // own heartbeats that had been heard by then
-	part  part      // by what it says
+	role  role      // by what it says
 }
 
-// part is what an instance has to do with lanes.
-type part int
+// role is what an instance has to do with lanes.
+type role int
 
 const (
-	none      part = iota // it leaves, counts other lanes, or can't be read
-	listening             // it starts, and wants to hear of the others
-	taking                // it takes its share
+	absent  role = iota // it leaves, counts other lanes, or can't be read
+	joining             // it starts, and wants to hear of the others
+	active              // it takes its share
 )
 
-func newRoster(self string, lanes int) *roster {
-	return &roster{self: self, lanes: lanes, heard: make(map[string]*peer)}
+func newMembership(self string, lanes int) *membership {
+	return &membership{self: self, lanes: lanes, heard: make(map[string]*member)}
 }
 
 // look takes in what was heard, and returns who shares the lanes, this host
 // among them. met says that one was heard for the first time, who takes part or
-// is about to. odd are those who were heard for the first time and count other
+// is about to. mismatched are those who were heard for the first time and count other
 // lanes: they have no part in it.
-func (r *roster) look(known []bus.Member) (sharing []string, met bool, odd []string) {
+func (r *membership) look(known []bus.Member) (sharing []string, met bool, mismatched []string) {
 	for _, m := range known {
 		if m.Instance == r.self && m.Heard.Sub(r.own) >= beatLeast {
 			r.own = m.Heard
@@ -139,32 +139,32 @@ func (r *roster) look(known []bus.Member) (sharing []string, met bool, odd []str
 			continue
 		case p == nil:
 			var fits bool
-			p = &peer{}
+			p = &member{}
 			r.heard[m.Instance] = p
-			p.part, fits = r.takesPart(m.Body)
-			met = met || p.part != none
+			p.role, fits = r.takesPart(m.Body)
+			met = met || p.role != absent
 			if !fits {
-				odd = append(odd, m.Instance)
+				mismatched = append(mismatched, m.Instance)
 			}
 		case m.Heard.After(p.at):
-			p.part, _ = r.takesPart(m.Body)
+			p.role, _ = r.takesPart(m.Body)
 		}
 		if m.Heard.After(p.at) {
 			p.at, p.beats = m.Heard, r.beats
 		}
 	}
 	for instance, p := range r.heard {
-		if p.part == taking && r.beats-p.beats < goneBeats {
+		if p.role == active && r.beats-p.beats < goneBeats {
 			sharing = append(sharing, instance)
 		}
 	}
 	slices.Sort(sharing)
 	r.forget(known)
-	return sharing, met, odd
+	return sharing, met, mismatched
 }
 
 // forget drops who is gone and no longer remembered by anybody.
-func (r *roster) forget(known []bus.Member) {
+func (r *membership) forget(known []bus.Member) {
 	for instance, p := range r.heard {
 		if r.beats-p.beats >= goneBeats && !slices.ContainsFunc(known, func(m bus.Member) bool { return m.Instance == instance }) {
 			delete(r.heard, instance)
@@ -175,18 +175,18 @@ func (r *roster) forget(known []bus.Member) {
 // takesPart reads a heartbeat. Rules have no part in it: a host that meets rules
 // which it does not know ends, and says that it leaves. fits is false for a
 // session-actor that counts other lanes.
-func (r *roster) takesPart(body []byte) (p part, fits bool) {
+func (r *membership) takesPart(body []byte) (is role, fits bool) {
 	var beat heartbeat
 	if json.Unmarshal(body, &beat) != nil {
-		return none, true
+		return absent, true
 	}
 	switch {
 	case beat.LaneCount != r.lanes:
-		return none, false
+		return absent, false
 	case beat.Leaving:
-		return none, true
+		return absent, true
 	case beat.Joining:
-		return listening, true
+		return joining, true
 	}
-	return taking, true
+	return active, true
 }

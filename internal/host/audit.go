@@ -10,29 +10,29 @@ import (
 	"github.com/refold/refold/internal/bus"
 )
 
-// exam compares a session's events, folded from the first on, with what they
+// audit compares a session's events, folded from the first on, with what they
 // were folded to before. What was stored of events that the log's end lost in a
 // power failure, and whose sequences other events have now, says nothing: the
 // session goes on from what the log has.
-type exam struct {
-	marks   []mark
-	said    bus.LastSaid
-	effects map[string]bus.StoredEffect // by name: stored, and not compared yet
-	asked   map[string]bool             // open effects that were seen
-	proven  int64                       // the clock up to which a mark has shown that all is there
-	heard   bool                        // the event that the last notice is about was seen
-	other   error                       // an effect has other bytes: what a mark tells is said rather
+type audit struct {
+	checkpoints []checkpoint
+	said        bus.LastSaid
+	effects     map[string]bus.StoredEffect // by name: stored, and not compared yet
+	asked       map[string]bool             // open effects that were seen
+	proven      int64                       // the clock up to which a checkpoint has shown that all is there
+	heard       bool                        // the event that the last notice is about was seen
+	other       error                       // an effect has other bytes: what a checkpoint tells is said rather
 }
 
-// mark is how far a session was folded, and to what.
-type mark struct {
+// checkpoint is how far a session was folded, and to what.
+type checkpoint struct {
 	of   string
 	head *session.Record
 	met  bool
 }
 
-func (x *exam) expect(of string, head *session.Record) {
-	x.marks = append(x.marks, mark{of: of, head: head})
+func (x *audit) expect(of string, head *session.Record) {
+	x.checkpoints = append(x.checkpoints, checkpoint{of: of, head: head})
 }
 
 // recordOf returns the state of a snapshot.
@@ -46,9 +46,9 @@ func recordOf(data []byte) (*session.Record, error) {
 }
 
 // see compares the state after an event, before which said notices were said.
-func (x *exam) see(e session.Event, state *session.State, said uint64) error {
-	for i := range x.marks {
-		if m := &x.marks[i]; m.head.Seq == e.Seq {
+func (x *audit) see(e session.Event, state *session.State, said uint64) error {
+	for i := range x.checkpoints {
+		if m := &x.checkpoints[i]; m.head.Seq == e.Seq {
 			if err := m.meet(e, state); err != nil {
 				return err
 			}
@@ -70,8 +70,8 @@ func (x *exam) see(e session.Event, state *session.State, said uint64) error {
 	return nil
 }
 
-// meet compares the state at a mark.
-func (m *mark) meet(e session.Event, state *session.State) error {
+// meet compares the state at a checkpoint.
+func (m *checkpoint) meet(e session.Event, state *session.State) error {
 	m.met = true
 	head, at := m.head, fmt.Sprintf("%s at %d", m.of, e.Seq)
 	switch {
@@ -94,7 +94,7 @@ func (m *mark) meet(e session.Event, state *session.State) error {
 
 // compareEffects compares the effects that an event opened with those that are
 // stored.
-func (x *exam) compareEffects(e session.Event, state *session.State) error {
+func (x *audit) compareEffects(e session.Event, state *session.State) error {
 	var open []string
 	effects := state.OpenExcept(func(name string) bool {
 		open = append(open, name)
@@ -120,10 +120,10 @@ func (x *exam) compareEffects(e session.Event, state *session.State) error {
 
 // end says what was expected and not met, of a log that ends at last. has
 // reports whether there is an event at a sequence, whoever's.
-func (x *exam) end(last uint64, has func(seq uint64) (bool, error)) error {
+func (x *audit) end(last uint64, has func(seq uint64) (bool, error)) error {
 	var seqs []uint64
 	whose := map[uint64]string{}
-	for _, m := range x.marks {
+	for _, m := range x.checkpoints {
 		if !m.met {
 			seqs = append(seqs, m.head.Seq)
 			whose[m.head.Seq] = m.of
@@ -153,7 +153,7 @@ func (x *exam) end(last uint64, has func(seq uint64) (bool, error)) error {
 }
 
 // strange tells of an effect that was asked and that no event leads to.
-func (x *exam) strange() error {
+func (x *audit) strange() error {
 	var names []string
 	for name, e := range x.effects {
 		if askedAt(e.Payload) > x.proven {

@@ -93,11 +93,11 @@ AT_ONCE := -p 2 -parallel 3
 .PHONY: plain
 plain: ## run the tests of packages that start no goroutine, and of those with providers' libraries, without the race detector; and a session of 100,000 events
 	go test -timeout 12m $(PURE) $(LAWS) $(LIBRARIES)
-	go test -timeout 5m -run '^($(LONG))$$' ./internal/host
+	go test -timeout 5m -run '^($(LONG))$$' ./internal/engine
 
 .PHONY: simulated
 simulated: ## play the seeds of the simulations of hosts and bridges that make check plays, and print how many
-	go test -count=1 -timeout 15m -v -run '^TestSimulation$$' ./bridge ./internal/host | grep -vE '^ *(=== |--- PASS: TestSimulation/)'
+	go test -count=1 -timeout 15m -v -run '^TestSimulation$$' ./bridge ./internal/engine | grep -vE '^ *(=== |--- PASS: TestSimulation/)'
 
 .PHONY: race
 race: ## run the tests of all other packages but e2e under the race detector

@@ -13,14 +13,14 @@ import (
 	"time"
 
 	"github.com/refold/refold/internal/bus"
-	"github.com/refold/refold/internal/host"
+	"github.com/refold/refold/internal/engine"
 )
 
 // simHost is a host process.
 type simHost struct {
 	*proc
 	sim     *sim
-	host    *host.Host
+	host    *engine.Host
 	log     *slog.Logger
 	runs    [simLanes]*simRun // nil: it does not run the lane
 	epochs  [simLanes]int     // that its lanes have begun
@@ -40,7 +40,7 @@ func (s *sim) startHost(i int) {
 	p := s.start(fmt.Sprintf("h%d.%d", i, s.lives))
 	p.skew = s.skewed()
 	h := &simHost{proc: p, sim: s, log: slog.New(resets{s}), heard: map[string]bus.Member{}, keeps: 2 + s.draw(4)}
-	h.host = host.NewOn(simWorld{p, s}, p.name, p.now, slog.New(slog.DiscardHandler), host.Options{Lanes: simLanes, SessionsMax: h.keeps, SnapshotEach: uint64(1 + s.draw(8))})
+	h.host = engine.NewOn(simWorld{p, s}, p.name, p.now, slog.New(slog.DiscardHandler), engine.Options{Lanes: simLanes, SessionsMax: h.keeps, SnapshotEach: uint64(1 + s.draw(8))})
 	h.host.KeepRegistries()
 	s.hosts[i] = h
 	go func() {
@@ -216,7 +216,7 @@ func (h *simHost) pullDue() bool {
 // session.
 func (h *simHost) view(ctx context.Context, sid string) ([]byte, error) {
 	data, err := h.host.View(ctx, sid)
-	if errors.Is(err, host.ErrNoSession) {
+	if errors.Is(err, engine.ErrNoSession) {
 		return nil, nil
 	}
 	return data, err

@@ -14,7 +14,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/bus"
-	"github.com/refold/refold/internal/host"
+	"github.com/refold/refold/internal/engine"
 	"github.com/refold/refold/proof/jetmodel"
 )
 
@@ -45,7 +45,7 @@ type simRun struct {
 	host    *simHost
 	end     *laneEnd
 	lane    *bus.Lane
-	machine *host.Lane
+	machine *engine.Lane
 	works   sync.WaitGroup
 	puts    sync.WaitGroup // snapshots
 	running context.Context
@@ -61,7 +61,7 @@ type simRun struct {
 	inboxes  map[string]func(bus.LaneModelMessage)
 	listened int
 	sent     int
-	queue    []host.Input
+	queue    []engine.Input
 	gave     map[uint64]string // the session and the hash of what was delivered, by sequence
 	pinned   string            // the pin of the latest delivery
 	ticked   time.Time
@@ -72,7 +72,7 @@ type simRun struct {
 // simDone is what became of a lane's work.
 type simDone struct {
 	of string // its name
-	is host.Input
+	is engine.Input
 }
 
 var (
@@ -269,14 +269,14 @@ func whatIs(e session.Event) string { return e.Session + " " + session.LeafOf(e)
 func (r *simRun) Epoch(uint64) {
 	r.sim.mu.Lock()
 	defer r.sim.mu.Unlock()
-	r.queue = append(r.queue, &host.EpochStarted{Left: r.lane.Left()})
+	r.queue = append(r.queue, &engine.EpochStarted{Left: r.lane.Left()})
 }
 
 // Deliver takes an event.
 func (r *simRun) Deliver(d bus.Delivery) {
 	r.sim.mu.Lock()
 	defer r.sim.mu.Unlock()
-	r.queue = append(r.queue, &host.Delivered{Event: d.Event, Ack: d.Ack})
+	r.queue = append(r.queue, &engine.Delivered{Event: d.Event, Ack: d.Ack})
 }
 
 // isReady reports that a step can be taken.
@@ -322,7 +322,7 @@ func (r *simRun) step() bool {
 	r.queue = r.queue[n:]
 	text := ""
 	for _, in := range all {
-		if d, is := in.(*host.Delivered); is {
+		if d, is := in.(*engine.Delivered); is {
 			text += fmt.Sprintf(" %d of %s", d.Event.Seq, d.Event.Session)
 		} else {
 			r.host.epochs[r.end.number]++
@@ -357,16 +357,16 @@ func (r *simRun) carryOut() {
 }
 
 // put puts snapshots.
-func (r *simRun) put(snapshots []host.Work) {
+func (r *simRun) put(snapshots []engine.Work) {
 	for _, w := range snapshots {
 		r.puts.Go(func() { r.do(r.putting, w) })
 	}
 }
 
 // do does some work.
-func (r *simRun) do(ctx context.Context, w host.Work) {
+func (r *simRun) do(ctx context.Context, w engine.Work) {
 	of := w.String()
-	w.Do(context.WithValue(ctx, carries{}, r.key(of)), func(in host.Input) {
+	w.Do(context.WithValue(ctx, carries{}, r.key(of)), func(in engine.Input) {
 		r.sim.mu.Lock()
 		defer r.sim.mu.Unlock()
 		r.done = append(r.done, simDone{of, in})
@@ -386,10 +386,10 @@ func (r *simRun) keep() {
 	case now.Sub(r.looked) >= 15*time.Second:
 		r.looked = now
 		r.host.host.ForgetRegistries()
-		r.machine.Step(host.Recheck{}, r.now())
+		r.machine.Step(engine.Recheck{}, r.now())
 	case now.Sub(r.ticked) >= time.Second:
 		r.ticked = now
-		r.machine.Step(host.Tick{}, r.now())
+		r.machine.Step(engine.Tick{}, r.now())
 	}
 	r.carryOut()
 	r.sim.rest()

@@ -1,6 +1,6 @@
 package bridge
 
-// What a host sees of the server: host.World. Every call waits for the simulation.
+// What a host sees of the server: engine.World. Every call waits for the simulation.
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus"
-	"github.com/refold/refold/internal/host"
+	"github.com/refold/refold/internal/engine"
 )
 
 // simWorld is a host's connection.
@@ -21,7 +21,7 @@ type simWorld struct {
 	sim *sim
 }
 
-var _ host.World = simWorld{}
+var _ engine.World = simWorld{}
 
 // InstallBefore answers at once: there is one record.
 func (w simWorld) InstallBefore(_ context.Context, seq uint64) (session.Event, bool, error) {

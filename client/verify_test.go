@@ -24,7 +24,7 @@ import (
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
-	"github.com/refold/refold/internal/host"
+	"github.com/refold/refold/internal/engine"
 )
 
 // newFragile is a world from whose log events can be erased.
@@ -136,7 +136,7 @@ func (w *world) through(url string) *client.Client {
 func (w *world) hosted(snapshotEach uint64) (stop func()) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.ctx)
-	h := host.New(w.bus, slog.New(slog.DiscardHandler), host.Options{SnapshotEach: snapshotEach})
+	h := engine.New(w.bus, slog.New(slog.DiscardHandler), engine.Options{SnapshotEach: snapshotEach})
 	done := make(chan error, 1)
 	go func() { done <- h.Run(ctx) }()
 	stop = sync.OnceFunc(func() {

@@ -17,7 +17,7 @@ import (
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
-	"github.com/refold/refold/internal/host"
+	"github.com/refold/refold/internal/engine"
 )
 
 const testTimeout = 5 * time.Minute
@@ -60,7 +60,7 @@ func newWorldOf(t *testing.T, record, streams string) *world {
 	if err := w.bus.Provision(ctx, conf, 1); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := host.EnsureInstall(ctx, w.bus, []byte(record)); err != nil {
+	if _, err := engine.EnsureInstall(ctx, w.bus, []byte(record)); err != nil {
 		t.Fatal(err)
 	}
 	if w.Client, err = client.Connect(ctx, client.Options{URL: w.node.URL(), Name: "test"}); err != nil {
@@ -84,7 +84,7 @@ const toolsRecord = `{"v":1,"rules":1,"config":{"provider":"p","model":"m"},"too
 func (w *world) host() *world {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.ctx)
-	h := host.New(w.bus, slog.New(slog.DiscardHandler), host.Options{SnapshotEach: 4})
+	h := engine.New(w.bus, slog.New(slog.DiscardHandler), engine.Options{SnapshotEach: 4})
 	done := make(chan error, 1)
 	go func() { done <- h.Run(ctx) }()
 	w.t.Cleanup(func() {

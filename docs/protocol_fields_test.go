@@ -10,7 +10,7 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus"
-	"github.com/refold/refold/internal/host"
+	"github.com/refold/refold/internal/engine"
 	"github.com/refold/refold/planner"
 	"github.com/refold/refold/space"
 	"github.com/refold/refold/subjects"
@@ -215,7 +215,7 @@ func TestFullMessages(t *testing.T) {
 		"CallsPlanned":       session.CallsPlanned{Batch: "r1t1", PlanHash: hash.String(), Groups: [][]int{{0}, {1}}, Group: 1, Calls: []string{"r1t1c1"}},
 		"SessionQuarantined": session.SessionQuarantined{Reason: "the fold panicked"},
 		"Claim":              bus.ClaimBody{By: "01K5E2XJ5T6RNE2Y9V2S1P7M3Q", Hash: codec.Sum(nil).String()},
-		"Quarantine":         host.Stop{Seq: 1, Reason: "r", Kills: 2},
+		"Quarantine":         engine.Stop{Seq: 1, Reason: "r", Kills: 2},
 		"View": session.View{
 			Session: "s1", Status: "open", Lifecycle: session.Running, WaitsFor: "tools", Unserved: []string{"llm/openai"}, Troubles: []session.Trouble{trouble}, Seq: 4, Events: 3, Hash: hash.String(), Chain: hash.String(),
 			Clock: 1, Rules: 1, Install: hash.String(), ViewSpaces: session.ViewSpaces{

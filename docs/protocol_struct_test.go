@@ -12,7 +12,7 @@ import (
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus"
-	"github.com/refold/refold/internal/host"
+	"github.com/refold/refold/internal/engine"
 	"github.com/refold/refold/planner"
 	"github.com/refold/refold/space"
 )
@@ -82,7 +82,7 @@ var messageTypes = map[string]struct {
 	"SessionQuarantined":      {"json", reflect.TypeFor[session.SessionQuarantined]()},
 	"Claim":                   {"json", reflect.TypeFor[bus.ClaimBody]()},
 	"LiveDelta":               {"json", reflect.TypeFor[client.Delta]()},
-	"Quarantine":              {"json", reflect.TypeFor[host.Stop]()},
+	"Quarantine":              {"json", reflect.TypeFor[engine.Stop]()},
 	"View":                    {"json", reflect.TypeFor[session.View]()},
 }
 

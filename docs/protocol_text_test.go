@@ -533,12 +533,12 @@ func TestOperationsQuotes(t *testing.T) {
 	doc := strings.Join(strings.Fields(string(text)), " ")
 	for quote, file := range map[string]string{
 		"event_skipped":           "internal/bus/events.go",
-		"failed, trying again":    "internal/host/driver.go",
+		"failed, trying again":    "internal/engine/driver.go",
 		"foreign_message_skipped": "bridge/worker.go",
 		"install record ignored":  "internal/bus/installs.go",
 		"nats_permission_denied":  "internal/bus/connect.go",
 		"newer_effect_given_back": "bridge/worker.go",
-		"session quarantined":     "internal/host/quarantine.go",
+		"session quarantined":     "internal/engine/quarantine.go",
 	} {
 		source, err := os.ReadFile(file)
 		if err != nil {

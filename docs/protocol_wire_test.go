@@ -22,7 +22,7 @@ import (
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
-	"github.com/refold/refold/internal/host"
+	"github.com/refold/refold/internal/engine"
 	"github.com/refold/refold/internal/roles"
 	"github.com/refold/refold/subjects"
 )
@@ -307,10 +307,10 @@ func (w *wire) actor() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if _, err := host.EnsureInstall(w.ctx, b, payload); err != nil {
+	if _, err := engine.EnsureInstall(w.ctx, b, payload); err != nil {
 		w.t.Fatal(err)
 	}
-	w.run(b.Close, host.New(b, w.logger("actor"), host.Options{SnapshotEach: 1}).Run)
+	w.run(b.Close, engine.New(b, w.logger("actor"), engine.Options{SnapshotEach: 1}).Run)
 }
 
 // guest is another session-actor, which shares the lanes for a while.
@@ -321,7 +321,7 @@ func (w *wire) guest() {
 	}
 	defer b.Close()
 	ctx, leave := context.WithCancel(w.ctx)
-	h, done := host.New(b, w.logger("guest"), host.Options{}), make(chan error, 1)
+	h, done := engine.New(b, w.logger("guest"), engine.Options{}), make(chan error, 1)
 	go func() { done <- h.Run(ctx) }()
 	select {
 	case <-h.Ready():

@@ -27,8 +27,8 @@ import (
 // build.
 const deadly = "kill whoever folds this"
 
-// killerSource is compiled into package host of the injected build.
-const killerSource = `package host
+// killerSource is compiled into package engine of the injected build.
+const killerSource = `package engine
 
 import (
 	"bytes"
@@ -51,7 +51,7 @@ func deadlyEvolve(s *session.State, e session.Event) ([]session.Notice, error) {
 func plantKiller(t *testing.T) (name string) {
 	t.Helper()
 	const addressSpace = 3 << 20 // KiB
-	read, err := filepath.Abs("../internal/host/host.go")
+	read, err := filepath.Abs("../internal/engine/host.go")
 	if err != nil {
 		t.Fatal(err)
 	}

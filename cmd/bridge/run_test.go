@@ -29,7 +29,7 @@ import (
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
-	"github.com/refold/refold/internal/host"
+	"github.com/refold/refold/internal/engine"
 	"github.com/refold/refold/internal/llm/recorded"
 	"github.com/refold/refold/planner"
 )
@@ -152,13 +152,13 @@ func startSystem(t *testing.T, install []byte) *system {
 	if err := s.bus.Provision(t.Context(), conf, 1); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := host.EnsureInstall(t.Context(), s.bus, install); err != nil {
+	if _, err := engine.EnsureInstall(t.Context(), s.bus, install); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
-		if err := host.New(s.bus, log, host.Options{}).Run(ctx); err != nil {
+		if err := engine.New(s.bus, log, engine.Options{}).Run(ctx); err != nil {
 			t.Errorf("session-actor: %v", err)
 		}
 	})

@@ -10,7 +10,7 @@ import (
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/cmd/settings"
 	"github.com/refold/refold/internal/devserver"
-	"github.com/refold/refold/internal/host"
+	"github.com/refold/refold/internal/engine"
 	"github.com/refold/refold/internal/telemetry/metrics"
 )
 
@@ -18,7 +18,7 @@ import (
 // it to a collector if OpenTelemetry's variables name one. Every run is traced then.
 type devTelemetry struct {
 	*settings.Telemetry
-	traces   host.Traces
+	traces   engine.Traces
 	observe  bridge.Observer
 	measured *metrics.Bridge
 	end      func() error

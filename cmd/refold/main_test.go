@@ -26,7 +26,7 @@ import (
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
-	"github.com/refold/refold/internal/host"
+	"github.com/refold/refold/internal/engine"
 	"github.com/refold/refold/internal/tools/sandbox"
 )
 
@@ -98,11 +98,11 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	record := []byte(`{"v":1,"rules":1,"tools":[],"config":{"provider":"p","model":"m"}}`)
-	if _, err := host.EnsureInstall(ctx, w.bus, record); err != nil {
+	if _, err := engine.EnsureInstall(ctx, w.bus, record); err != nil {
 		t.Fatal(err)
 	}
 	running, stop := context.WithCancel(ctx)
-	h, done := host.New(w.bus, slog.New(slog.DiscardHandler), host.Options{}), make(chan error, 1)
+	h, done := engine.New(w.bus, slog.New(slog.DiscardHandler), engine.Options{}), make(chan error, 1)
 	go func() { done <- h.Run(running) }()
 	t.Cleanup(func() {
 		stop()

@@ -12,7 +12,7 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/cmd/settings"
 	"github.com/refold/refold/internal/bus"
-	"github.com/refold/refold/internal/host"
+	"github.com/refold/refold/internal/engine"
 )
 
 // Exit statuses.
@@ -84,11 +84,11 @@ func run(ctx context.Context, f flags, env settings.Environment, stderr io.Write
 			return err
 		}
 	}
-	stored, err := host.EnsureInstall(ctx, b, record)
+	stored, err := engine.EnsureInstall(ctx, b, record)
 	if err != nil {
 		return err
 	}
-	options := host.Options{Version: settings.Version(), Memory: int64(f.Memory), VerifyPart: f.SnapshotVerify, Doubt: f.VerifyLoads, Metrics: telemetry.Registry}
+	options := engine.Options{Version: settings.Version(), Memory: int64(f.Memory), VerifyPart: f.SnapshotVerify, Doubt: f.VerifyLoads, Metrics: telemetry.Registry}
 	tracer, err := f.Start(ctx, env, program.Name, b.Names().Prefix(), telemetry, log)
 	if err != nil {
 		return err
@@ -97,7 +97,7 @@ func run(ctx context.Context, f flags, env settings.Environment, stderr io.Write
 		options.Traces = tracer
 		defer func() { err = errors.Join(err, tracer.Close()) }()
 	}
-	h := host.New(b, log, options)
+	h := engine.New(b, log, options)
 	telemetry.Reads(h.NotReady)
 	log.Info("session_actor_starts", "version", settings.Version(), "instance", h.Instance(), "url", b.URL(), "server", b.ServerVersion(),
 		"prefix", b.Names().Prefix(), "replicas", f.Replicas, "install", source, "install_published", stored,

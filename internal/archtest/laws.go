@@ -69,7 +69,7 @@ var repository = laws{
 		{"internal/yamlfile", "internal/roles", "internal/secrets"}, // what YAML files may cost; who may do what on NATS; where values are found, and kept out of what is stored
 		{"internal/spaces"}, // folders become manifests
 		{"internal/bus"},
-		{"internal/host", "bridge", "client", "internal/inspector"},
+		{"internal/engine", "bridge", "client", "internal/inspector"},
 		{"internal/llm", "internal/tools", "internal/telemetry"}, // telemetry measures bridges, and reads what hosts count
 		{"internal/devserver"},
 		{"proof/bench", "proof/chaos"},
@@ -226,9 +226,9 @@ var repository = laws{
 		"condemn": "quarantine", "spoilt": "malformed", "planted": "injected", "lookback": "read again",
 	},
 	gone: []gone{
-		{"internal/host", "sweep", "a schedule of the wake"},
-		{"internal/host", "floor", "a schedule of the wake"},
-		{"internal/host", "unsaved", "a schedule of the wake"},
+		{"internal/engine", "sweep", "a schedule of the wake"},
+		{"internal/engine", "floor", "a schedule of the wake"},
+		{"internal/engine", "unsaved", "a schedule of the wake"},
 		{"internal/bus", "Heads", "a schedule of the wake"},
 		{"internal/bus", "PutWaiting", "a schedule of the wake"},
 		{"bridge", "Timers", "a schedule of the wake"},

@@ -23,9 +23,9 @@ var violations = []struct {
 	},
 	{
 		law: "ladder", name: "same rung",
-		want:  `internal/host/h.go:2: internal/host imports bridge: they share a rung`,
-		bad:   "-- internal/host/h.go --\npackage host\nimport _ \"github.com/refold/refold/bridge\"\n",
-		clean: "-- internal/host/h.go --\npackage host\nimport _ \"github.com/refold/refold/internal/bus\"\n",
+		want:  `internal/engine/h.go:2: internal/engine imports bridge: they share a rung`,
+		bad:   "-- internal/engine/h.go --\npackage engine\nimport _ \"github.com/refold/refold/bridge\"\n",
+		clean: "-- internal/engine/h.go --\npackage engine\nimport _ \"github.com/refold/refold/internal/bus\"\n",
 	},
 	{
 		law: "ladder", name: "a longer entry wins",
@@ -59,9 +59,9 @@ var violations = []struct {
 	},
 	{
 		law: "fences", name: "nats",
-		want:  `internal/host/h.go:2: imports github.com/nats-io/nats.go/jetstream, which only internal/bus`,
-		bad:   "-- internal/host/h.go --\npackage host\nimport _ \"github.com/nats-io/nats.go/jetstream\"\n",
-		clean: "-- internal/bus/b.go --\npackage bus\nimport _ \"github.com/nats-io/nats.go/jetstream\"\n-- internal/host/h_test.go --\npackage host\nimport _ \"github.com/nats-io/nats.go\"\n",
+		want:  `internal/engine/h.go:2: imports github.com/nats-io/nats.go/jetstream, which only internal/bus`,
+		bad:   "-- internal/engine/h.go --\npackage engine\nimport _ \"github.com/nats-io/nats.go/jetstream\"\n",
+		clean: "-- internal/bus/b.go --\npackage bus\nimport _ \"github.com/nats-io/nats.go/jetstream\"\n-- internal/engine/h_test.go --\npackage engine\nimport _ \"github.com/nats-io/nats.go\"\n",
 	},
 	{
 		law: "fences", name: "an SDK, in a test too",
@@ -203,9 +203,9 @@ var violations = []struct {
 	},
 	{
 		law: "words", name: "what was replaced",
-		want:  `internal/host/h.go:2: sweep was replaced by a schedule of the wake`,
-		bad:   "-- internal/host/h.go --\npackage host\nfunc sweep() {}\n",
-		clean: "-- internal/host/h.go --\npackage host\nfunc sweeps() {}\n",
+		want:  `internal/engine/h.go:2: sweep was replaced by a schedule of the wake`,
+		bad:   "-- internal/engine/h.go --\npackage engine\nfunc sweep() {}\n",
+		clean: "-- internal/engine/h.go --\npackage engine\nfunc sweeps() {}\n",
 	},
 	{
 		law: "sizes", name: "file",

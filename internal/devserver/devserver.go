@@ -15,7 +15,7 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/internal/bus"
-	"github.com/refold/refold/internal/host"
+	"github.com/refold/refold/internal/engine"
 	"github.com/refold/refold/internal/meter"
 	"github.com/refold/refold/subjects"
 )
@@ -38,7 +38,7 @@ type Options struct {
 	VerifyPart float64 // of the snapshots, to be compared with the log; 0: none
 
 	Metrics *meter.Registry // takes the session-actor's metrics; nil: nothing is measured
-	Traces  host.Traces     // takes the spans of runs; nil: no run is traced
+	Traces  engine.Traces   // takes the spans of runs; nil: no run is traced
 	Observe bridge.Observer // is told of every start of the bridge; nil: nobody is
 
 	// Roles gives the server accounts and users of the roles, with their files
@@ -64,7 +64,7 @@ type Server struct {
 	roles  bool
 	nats   *server.Server
 	bus    *bus.Bus
-	host   *host.Host
+	host   *engine.Host
 	bridge *bridge.Bridge
 	log    *slog.Logger
 
@@ -122,7 +122,7 @@ func (s *Server) start(ctx context.Context, o Options) error {
 	}
 	var hosting context.Context
 	hosting, s.stopHost = context.WithCancel(context.WithoutCancel(ctx))
-	h := host.New(s.bus, o.Logger, host.Options{Version: o.Version, Memory: o.Memory, VerifyPart: o.VerifyPart, Metrics: o.Metrics, Traces: o.Traces})
+	h := engine.New(s.bus, o.Logger, engine.Options{Version: o.Version, Memory: o.Memory, VerifyPart: o.VerifyPart, Metrics: o.Metrics, Traces: o.Traces})
 	s.host = h
 	s.running.Go(func() {
 		if err := h.Run(hosting); err != nil {
@@ -161,7 +161,7 @@ func (s *Server) provision(ctx context.Context, o Options) error {
 			return err
 		}
 	}
-	_, err = host.EnsureInstall(ctx, s.bus, o.Install)
+	_, err = engine.EnsureInstall(ctx, s.bus, o.Install)
 	return err
 }
 

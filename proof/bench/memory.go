@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/bridge"
-	"github.com/refold/refold/internal/host"
+	"github.com/refold/refold/internal/engine"
 	"github.com/refold/refold/subjects"
 )
 
@@ -47,11 +47,11 @@ func Memory(ctx context.Context, o Options, sleeping, awake int) (f Footprint, e
 	if err != nil {
 		return f, err
 	}
-	f.SleepingEach, err = footprint(ctx, o, host.Options{SessionsMax: sleepersAwake}, sleeping, short)
+	f.SleepingEach, err = footprint(ctx, o, engine.Options{SessionsMax: sleepersAwake}, sleeping, short)
 	if err != nil {
 		return f, fmt.Errorf("sleeping sessions: %w", err)
 	}
-	f.AwakeEach, err = footprint(ctx, o, host.Options{SessionsMax: awake + 1, Memory: math.MaxInt64}, awake, long)
+	f.AwakeEach, err = footprint(ctx, o, engine.Options{SessionsMax: awake + 1, Memory: math.MaxInt64}, awake, long)
 	if err != nil {
 		return f, fmt.Errorf("awake sessions: %w", err)
 	}
@@ -62,7 +62,7 @@ func Memory(ctx context.Context, o Options, sleeping, awake int) (f Footprint, e
 // events, beside what it has in any case: the slope from a few sessions to a few
 // and n more, for each of which it is started anew. The few are enough for its
 // buffers to be as large.
-func footprint(ctx context.Context, o Options, keep host.Options, n int, events []said) (each float64, err error) {
+func footprint(ctx context.Context, o Options, keep engine.Options, n int, events []said) (each float64, err error) {
 	err = onStage(ctx, o, func(ctx context.Context, g *stage) error {
 		g.host, g.hostOnly = keep, true
 		g.host.DrainFor = time.Second

@@ -9,7 +9,7 @@ import (
 	refold "github.com/refold/refold"
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/internal/bus"
-	"github.com/refold/refold/internal/host"
+	"github.com/refold/refold/internal/engine"
 )
 
 // atOnce is how many effects of a target the bridge carries out at a time: as
@@ -50,7 +50,7 @@ func startSystem(ctx context.Context, s *servers, o row, fail func(error)) (y *s
 	if err := y.bus.Provision(ctx, conf, o.replicas); err != nil {
 		return nil, err
 	}
-	if _, err := host.EnsureInstall(ctx, y.bus, []byte(install)); err != nil {
+	if _, err := engine.EnsureInstall(ctx, y.bus, []byte(install)); err != nil {
 		return nil, err
 	}
 	if !o.hostOnly {
@@ -60,7 +60,7 @@ func startSystem(ctx context.Context, s *servers, o row, fail func(error)) (y *s
 	}
 	options := o.host
 	options.Metrics, options.Traces = y.watch.Metrics, y.watch.Traces
-	h := host.New(y.bus, log, options)
+	h := engine.New(y.bus, log, options)
 	y.run(ctx, fail, "session-actor", h.Run)
 	select {
 	case <-h.Ready():

@@ -17,7 +17,7 @@ import (
 
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/internal/bus"
-	"github.com/refold/refold/internal/host"
+	"github.com/refold/refold/internal/engine"
 	"github.com/refold/refold/internal/meter"
 	"github.com/refold/refold/subjects"
 )
@@ -49,7 +49,7 @@ type Options struct {
 // Watch is what measures and traces. Stop ends it.
 type Watch struct {
 	Metrics *meter.Registry // of the session-actor; nil: nothing is measured
-	Traces  host.Traces     // of the session-actor; nil: nothing is traced
+	Traces  engine.Traces   // of the session-actor; nil: nothing is traced
 	Observe bridge.Observer // of the bridge; nil: neither
 	Stop    func()
 }
@@ -103,7 +103,7 @@ type row struct {
 	inFlight   int
 	replicas   int
 	round      int
-	host       host.Options
+	host       engine.Options
 	hostOnly   bool         // no bridge runs
 	watched    bool         // metrics are kept, and a part of the runs is traced
 	told       string       // what the bridge is told of durability; empty: nothing

@@ -10,7 +10,7 @@ import (
 	refold "github.com/refold/refold"
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/internal/bus"
-	"github.com/refold/refold/internal/host"
+	"github.com/refold/refold/internal/engine"
 	"github.com/refold/refold/internal/telemetry/traces"
 )
 
@@ -57,10 +57,10 @@ func serveSessions(ctx context.Context, url string, install []byte, log *slog.Lo
 	if err := b.Provision(ctx, conf, 1); err != nil {
 		return err
 	}
-	if _, err := host.EnsureInstall(ctx, b, install); err != nil {
+	if _, err := engine.EnsureInstall(ctx, b, install); err != nil {
 		return err
 	}
-	return host.New(b, log, host.Options{SnapshotEach: snapshotEach, Traces: newExporting(log)}).Run(ctx)
+	return engine.New(b, log, engine.Options{SnapshotEach: snapshotEach, Traces: newExporting(log)}).Run(ctx)
 }
 
 // serveEffects is a bridge.

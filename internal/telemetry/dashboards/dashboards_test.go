@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/refold/refold/internal/host"
+	"github.com/refold/refold/internal/engine"
 	"github.com/refold/refold/internal/meter"
 	"github.com/refold/refold/internal/telemetry/dashboards"
 	"github.com/refold/refold/internal/telemetry/metrics"
@@ -29,7 +29,7 @@ const deploy, docs = "../../../deploy", "../../../docs/observability.md"
 func described() []*meter.Desc {
 	all := meter.New()
 	metrics.Resource{}.Register(all)
-	host.Register(all, 0)
+	engine.Register(all, 0)
 	metrics.NewBridge(all, "")
 	newer := meter.New()
 	metrics.NewBridge(newer, "gen_ai_latest_experimental")

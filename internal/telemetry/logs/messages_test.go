@@ -29,7 +29,7 @@ var components = []struct {
 	name string
 	dirs []string
 }{
-	{"Session-actor", []string{"internal/host", "cmd/session-actor"}},
+	{"Session-actor", []string{"internal/engine", "cmd/session-actor"}},
 	{"Bridge", []string{"bridge", "cmd/bridge"}},
 	{"NATS, lanes and streams", []string{"internal/bus"}},
 	{"Tools", []string{"internal/tools"}},

@@ -26,7 +26,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/refold/refold/bridge"
-	"github.com/refold/refold/internal/host"
+	"github.com/refold/refold/internal/engine"
 	"github.com/refold/refold/internal/meter"
 )
 
@@ -271,7 +271,7 @@ func TestPrometheusReadsTheNamesOfTheDocs(t *testing.T) {
 	t.Parallel()
 	r := meter.New()
 	program.Register(r)
-	host.Register(r, 8)
+	engine.Register(r, 8)
 	measured := NewBridge(r, "")
 	measured.Reads(func() bridge.Stats {
 		return bridge.Stats{Targets: map[string]bridge.TargetStats{"llm/openai": {Slots: 16}}}

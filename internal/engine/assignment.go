@@ -1,0 +1,284 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/subjects"
+)
+
+const (
+	// joinAfter is how long a host that starts listens to the others' answers to
+	// its first heartbeat; without it every host would begin with all lanes.
+	joinAfter = 100 * time.Millisecond
+	// joinDeaf is when a host begins that does not hear itself.
+	joinDeaf = 2 * time.Second
+	// orphanedEvery is how often lanes of others are looked at, and orphanedLooks how
+	// many times in a row one must have been found without an owner.
+	orphanedEvery = 3 * time.Second
+	orphanedLooks = 2
+)
+
+// assignment is which lanes of the log this host is to run, and which it runs.
+type assignment struct {
+	mu       sync.Mutex
+	share    []bool        // what it is to run
+	orphaned []bool        // what it runs beside, since nobody else does
+	running  []bool        // what it runs; one that it gives away for a while yet
+	run      atomic.Int64  // how many those are
+	begun    bool          // it has had a share
+	closed   bool          // it is to run nothing any more
+	changed  chan struct{} // closed at the next change of what it is to run
+}
+
+func newAssignment(lanes int) *assignment {
+	return &assignment{
+		share: make([]bool, lanes), orphaned: make([]bool, lanes), running: make([]bool, lanes), changed: make(chan struct{}),
+	}
+}
+
+// set says what the host's share is from now on. Strays are given up: with other
+// members, others run them.
+func (p *assignment) set(share []bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.share, p.orphaned, p.begun = share, make([]bool, len(share)), true
+	p.tell()
+}
+
+// take adds a lane that nobody else runs.
+func (p *assignment) take(lane int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.orphaned[lane] = true
+	p.tell()
+}
+
+// close ends all runs, for good.
+func (p *assignment) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	p.tell()
+}
+
+// tell wakes whoever waits for a change. The lock is held.
+func (p *assignment) tell() {
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// assigned reports whether the host is to run a lane. changed is closed when that
+// may be otherwise; over, that it never will.
+func (p *assignment) assigned(lane int) (yes, over bool, changed <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.closed && (p.share[lane] || p.orphaned[lane]), p.closed, p.changed
+}
+
+func (p *assignment) runs(lane int, yes bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.running[lane] = yes
+	p.run.Store(int64(len(numbers(p.running))))
+}
+
+// lanes returns how many lanes run.
+func (p *assignment) lanes() int { return int(p.run.Load()) }
+
+// now returns the lanes that run, and whether the host has no share yet, or none
+// any more.
+func (p *assignment) now() (lanes []int, joining, leaving bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return numbers(p.running), !p.begun && !p.closed, p.closed
+}
+
+// numbers returns which are set; never nil.
+func numbers(set []bool) []int {
+	lanes := []int{}
+	for n, yes := range set {
+		if yes {
+			lanes = append(lanes, n)
+		}
+	}
+	return lanes
+}
+
+// Heartbeat returns what this host says of itself at the moment.
+func (h *Host) Heartbeat() []byte {
+	lanes, joining, leaving := h.assignment.now()
+	body, err := json.Marshal(heartbeat{
+		Lanes: lanes, LaneCount: h.opts.Lanes, Rules: session.RulesVersion, Joining: joining, Leaving: leaving,
+	})
+	if err != nil {
+		panic("engine: a heartbeat does not encode: " + err.Error())
+	}
+	return body
+}
+
+// publishHeartbeat publishes a heartbeat between the regular ones.
+func (h *Host) publishHeartbeat() {
+	if err := h.bus.Beat(subjects.KindSessionActor, h.instance, h.Heartbeat()); err != nil {
+		h.log.Warn("heartbeat_failed", "error", err.Error())
+	}
+}
+
+// Share takes in what was heard of session-actors, by their heartbeats, and, if this
+// host takes part, its share of the lanes. met and mismatched are as for membership.look.
+func (h *Host) Share(known []bus.Member, takesPart bool) (met bool, mismatched []string) {
+	h.known.Store(&known)
+	sharing, met, mismatched := h.membership.look(known)
+	if takesPart && !slices.Equal(h.sharing, sharing) {
+		h.sharing = sharing
+		h.divide(sharing)
+	}
+	return met, mismatched
+}
+
+// Wants reports whether this host is to run a lane.
+func (h *Host) Wants(lane int) bool {
+	yes, _, _ := h.assignment.assigned(lane)
+	return yes
+}
+
+// Leave says that this host is to run nothing any more, for good.
+func (h *Host) Leave() { h.assignment.close() }
+
+// isAlive reports whether a session-actor was heard a moment ago.
+func (h *Host) isAlive(instance string) bool {
+	known := h.known.Load()
+	return known != nil && slices.ContainsFunc(*known, func(m bus.Member) bool {
+		return m.Instance == instance && h.now().Sub(m.Heard) <= livesBeats*bus.HeartbeatEvery
+	})
+}
+
+// shares keeps this host's share of the lanes until ctx ends. The first one
+// comes when the others had time to answer. They hear only then that it takes
+// part: what they hand over should find it standing by.
+func (h *Host) shares(ctx context.Context, members *bus.Members) {
+	begin := time.NewTimer(joinDeaf)
+	defer begin.Stop()
+	var hears, takesPart, told bool
+	for {
+		next := members.Heartbeats() // before the look, so that none is missed
+		met, mismatched := h.Share(members.Known(), takesPart)
+		if takesPart && !told {
+			told = true
+			h.publishHeartbeat()
+			close(h.ready)
+		} else if met {
+			h.publishHeartbeat() // whoever starts should not have to wait for the regular ones
+		}
+		for _, instance := range mismatched {
+			h.log.Warn("lane_count_differs", "of", instance, "lane_count", h.opts.Lanes)
+		}
+		if !hears && h.membership.beats > 0 {
+			hears = true
+			begin.Reset(joinAfter)
+		}
+		select {
+		case <-next:
+		case <-begin.C:
+			takesPart = true
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// divide takes this host's share of what the members have to do.
+func (h *Host) divide(members []string) {
+	mine := make([]bool, h.opts.Lanes)
+	for lane, owner := range share(members, h.opts.Lanes) {
+		mine[lane] = owner == h.instance
+	}
+	h.log.Info("lanes_shared", "lanes", numbers(mine), "hosts", len(members))
+	h.assignment.set(mine)
+}
+
+// serve runs a lane whenever it is in this host's share, until the assignment is
+// closed or ctx ends. An error means that this host can't go on with the lane.
+func (h *Host) serve(ctx context.Context, lane int) error {
+	for {
+		yes, over, changed := h.assignment.assigned(lane)
+		switch {
+		case over || ctx.Err() != nil:
+			return nil
+		case yes:
+			if err := h.serveOnce(ctx, lane); err != nil {
+				return err
+			}
+			continue
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// serveOnce runs a lane until it leaves this host's share. It is handed over
+// then, with what is under way finished as far as the time allows.
+func (h *Host) serveOnce(ctx context.Context, lane int) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	l := newDriver(h, h.bus.Lane(lane))
+	ended := make(chan error, 1)
+	go func() { ended <- l.run(ctx) }()
+	for yes := true; yes; {
+		var changed <-chan struct{}
+		if yes, _, changed = h.assignment.assigned(lane); !yes {
+			break
+		}
+		select {
+		case err := <-ended:
+			return err
+		case <-changed:
+		}
+	}
+	draining, stop := context.WithTimeout(ctx, h.opts.DrainFor)
+	defer stop()
+	if err := l.lane.Drain(draining); err != nil {
+		h.log.Warn("lane not drained in time", "lane", lane, "error", err)
+	}
+	cancel() // what is not done comes again, to whoever has the lane next
+	return <-ended
+}
+
+// adoptOrphaned runs lanes of which nobody asks for the events that wait, though
+// they are in another's share: that host may be unable to, or hosts may have
+// heard of different members. A lane that was taken stays until members change.
+func (h *Host) adoptOrphaned(ctx context.Context) {
+	found := make([]int, h.opts.Lanes)
+	lanes := make([]*bus.Lane, h.opts.Lanes)
+	for n := range lanes {
+		lanes[n] = h.bus.Lane(n)
+	}
+	for pause(ctx, h.orphanedEvery) {
+		for n, lane := range lanes {
+			if h.Wants(n) || !h.isOrphaned(ctx, lane) {
+				found[n] = 0
+				continue
+			}
+			if found[n]++; found[n] >= orphanedLooks {
+				found[n] = 0
+				h.log.Warn("lane_without_owner_taken", "lane", n)
+				h.assignment.take(n)
+			}
+		}
+	}
+}
+
+func (h *Host) isOrphaned(ctx context.Context, lane *bus.Lane) bool {
+	ctx, cancel := context.WithTimeout(ctx, orphanedEvery)
+	defer cancel()
+	stray, err := lane.Stray(ctx)
+	return err == nil && stray // who can't see it can't run it either
+}

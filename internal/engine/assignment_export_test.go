@@ -1,0 +1,19 @@
+package engine
+
+import "time"
+
+// OrphanedEvery makes a host look at the lanes of others more often.
+func (h *Host) OrphanedEvery(d time.Duration) { h.orphanedEvery = d }
+
+// Runs returns the lanes that a host runs.
+func (h *Host) Runs() []int {
+	lanes, _, _ := h.assignment.now()
+	return lanes
+}
+
+// SharesNow returns the lanes that are a host's by who shares them.
+func (h *Host) SharesNow() []int {
+	h.assignment.mu.Lock()
+	defer h.assignment.mu.Unlock()
+	return numbers(h.assignment.share)
+}

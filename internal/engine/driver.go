@@ -1,0 +1,203 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/bus"
+)
+
+// driver runs a Lane: one goroutine steps, and others carry out what it wants done.
+type driver struct {
+	*Lane
+	lane     lane
+	arrivals chan Input // epochs and deliveries, in order
+	done     chan Input // what became of work
+	works    sync.WaitGroup
+	puts     sync.WaitGroup // snapshots
+}
+
+func newDriver(h *Host, lane lane) *driver {
+	return &driver{Lane: h.NewLane(lane.Number(), lane.Owned), lane: lane, arrivals: make(chan Input, batchMax), done: make(chan Input, batchMax)}
+}
+
+// Epoch begins an epoch, in order with the events around it.
+func (d *driver) Epoch(uint64) { d.arrivals <- &EpochStarted{Left: d.lane.Left()} }
+
+// Deliver hands an event over.
+func (d *driver) Deliver(e bus.Delivery) {
+	d.host.meters.delivered(d.number, e.Pending)
+	d.arrivals <- &Delivered{Event: e.Event, TraceParent: e.TraceParent, Ack: e.AckLater()}
+}
+
+// run owns the lane and folds what it delivers, until ctx ends or the lane is
+// drained. An error means that this host can't go on with this lane.
+func (d *driver) run(ctx context.Context) error {
+	working, cancel := context.WithCancel(ctx)
+	defer cancel()
+	putting, stopPutting := context.WithCancel(context.WithoutCancel(ctx))
+	defer d.puts.Wait()
+	defer stopPutting()
+	owning := make(chan error, 1)
+	go func() {
+		owning <- d.lane.Run(working, d)
+		close(d.arrivals)
+	}()
+	d.works.Go(func() { d.scrub(working) })
+	cause := d.loop(working, putting, cancel)
+	cancel()
+	d.host.meters.left(d.number)
+	if d.number == 0 {
+		d.host.ownsFirst.Store(false)
+	}
+	d.works.Wait()
+	d.Close()
+	if err := <-owning; cause == nil {
+		cause = err
+	}
+	if cause != nil {
+		return fmt.Errorf("lane %d: %w", d.number, cause)
+	}
+	d.putLast(putting)
+	return nil
+}
+
+// loop steps until the lane has ended.
+func (d *driver) loop(working, putting context.Context, giveUp func()) (cause error) {
+	recheck, tick := time.NewTicker(d.host.recheck), time.NewTicker(tickEvery)
+	defer recheck.Stop()
+	defer tick.Stop()
+	for {
+		arrivals := d.arrivals
+		if cause == nil && working.Err() == nil && d.IsFull() {
+			arrivals = nil
+		}
+		var in Input
+		select {
+		case next, open := <-arrivals:
+			if !open {
+				return cause
+			}
+			in = next
+		case in = <-d.done:
+		case <-recheck.C:
+			in = Recheck{}
+		case <-tick.C:
+			in = Tick{}
+		}
+		if cause != nil || working.Err() != nil {
+			continue // let the lane end; what it gave comes again, elsewhere
+		}
+		d.Step(in, d.host.now())
+		d.takeBuffered()
+		if cause = d.carryOut(working, putting); cause != nil {
+			giveUp()
+		}
+	}
+}
+
+// takeBuffered steps what was delivered and is buffered.
+func (d *driver) takeBuffered() {
+	for range batchMax - 1 {
+		if d.IsFull() {
+			return
+		}
+		select {
+		case next, open := <-d.arrivals:
+			if !open {
+				return // the loop finds it closed, too
+			}
+			d.Step(next, d.host.now())
+		default:
+			return
+		}
+	}
+}
+
+// carryOut has done what is ready, and returns why the lane is given back.
+func (d *driver) carryOut(working, putting context.Context) error {
+	more := false
+	if d.IsStoring() && !d.IsFull() {
+		runtime.Gosched() // who delivers is heard first
+		more = len(d.arrivals) > 0
+	}
+	r := d.Ready(more)
+	for _, ack := range r.Ack {
+		ack()
+	}
+	for _, w := range r.Work {
+		d.works.Go(func() { w.Do(working, func(in Input) { d.tell(working, in) }) })
+	}
+	d.putAll(putting, r.Snapshots)
+	return r.GiveBack
+}
+
+func (d *driver) putAll(putting context.Context, snapshots []Work) {
+	for _, w := range snapshots {
+		d.puts.Go(func() { w.Do(putting, func(in Input) { d.tell(putting, in) }) })
+	}
+}
+
+// tell has an input stepped, until ctx ends.
+func (d *driver) tell(ctx context.Context, in Input) {
+	select {
+	case d.done <- in:
+	case <-ctx.Done():
+	}
+}
+
+// putLast puts the last snapshots, for a while.
+func (d *driver) putLast(putting context.Context) {
+	timer := time.NewTimer(lastSnapshotsFor)
+	defer timer.Stop()
+	for {
+		d.putAll(putting, d.Ready(false).Snapshots)
+		if !d.IsSnapshotting() {
+			return
+		}
+		select {
+		case in := <-d.done:
+			d.Step(in, d.host.now())
+		case <-timer.C:
+			return
+		}
+	}
+}
+
+// Waits between two tries of what the bus could not do.
+const (
+	retryFirst = 50 * time.Millisecond
+	retryMax   = 2 * time.Second
+)
+
+// retry tries until it is done, ctx ends, or trying can't help.
+func (o outside) retry(ctx context.Context, what string, e session.Event, try func() error) error {
+	for wait := retryFirst; ; wait = min(2*wait, retryMax) {
+		err := try()
+		var unknown *session.UnknownRulesError
+		if err == nil || errors.As(err, &unknown) || ctx.Err() != nil {
+			return err
+		}
+		o.log.Warn("failed, trying again", "what", what, "session", e.Session, "seq", e.Seq, "error", err)
+		if !pause(ctx, wait) {
+			return ctx.Err()
+		}
+	}
+}
+
+// pause waits; false: ctx has ended.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

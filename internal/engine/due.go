@@ -1,0 +1,95 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/bus"
+)
+
+// Limits of settling wakes that are due.
+const (
+	dueAtOnce  = 256              // wakes that a session-actor settles at once: each waits for one acknowledgement
+	dueTrouble = time.Second      // after which a wake is delivered again that could not be settled
+	dueNewer   = 30 * time.Second // the same, of a wake of a newer release
+)
+
+// pullsDue settles the wakes that come due, of all sessions, until ctx ends. Any
+// number of session-actors share them, whoever owns the lanes. What was taken is
+// settled within working.
+func (h *Host) pullsDue(ctx, working context.Context) error {
+	return h.bus.Dues().Run(ctx, dueAtOnce, func(d bus.DueDelivery) {
+		if again := h.SettleDue(working, d.Session, d.Wake, d.Payload, d.Fired); again > 0 {
+			d.Nak(again)
+		} else {
+			d.Ack()
+		}
+	})
+}
+
+// SettleDue publishes that a wake's due has come. A wake that fired early lay
+// further ahead than a schedule may: it is scheduled again. SettleDue returns 0 when
+// that is stored and the delivery may be acknowledged, else after which time the
+// wake is to be delivered again. A wake may be settled more than once: the fold
+// ignores a repeat.
+func (h *Host) SettleDue(ctx context.Context, sid, wake string, payload []byte, fired time.Time) (again time.Duration) {
+	log := h.log.With("session", sid, "effect", wake)
+	effect, err := wakeOf(sid, wake, payload)
+	switch {
+	case errors.Is(err, errNewerWake):
+		log.Warn("newer_wake_given_back", "error", err.Error())
+		return dueNewer
+	case err != nil:
+		log.Error("foreign_wake_skipped", "bytes", len(payload), "error", err.Error())
+		return 0
+	}
+	if due := time.UnixMilli(effect.Deadline); fired.Before(due) {
+		err = errors.Join(h.world.Store(ctx, []bus.Output{{Session: sid, Effect: &effect}})...)
+	} else if _, err = h.world.Publish(ctx, session.DoorWake, sid, wakeSettled(wake, h.instance, h.now()), ""); err == nil {
+		h.meters.wakesLate.Record(max(0, h.now().Sub(due).Seconds()))
+	}
+	if err == nil {
+		return 0
+	}
+	if ctx.Err() == nil {
+		log.Error("wake_not_settled", "error", err.Error())
+	}
+	return dueTrouble
+}
+
+var errNewerWake = errors.New("a newer release asked for it")
+
+// wakeOf reads the wake that a schedule's payload is. A map that this release does
+// not read may be what a newer one asks.
+func wakeOf(sid, name string, payload []byte) (session.Effect, error) {
+	var w session.Wake
+	if err := codec.Unmarshal(payload, &w); err != nil {
+		if codec.Unmarshal(payload, new(codec.Pairs)) == nil {
+			err = fmt.Errorf("%w (%w)", errNewerWake, err)
+		}
+		return session.Effect{}, err
+	}
+	switch {
+	case w.V != session.Version:
+		return session.Effect{}, fmt.Errorf("version %d, and this release reads %d: %w", w.V, session.Version, errNewerWake)
+	case w.Class != session.ClassWake || w.Session != sid || w.Effect != name:
+		return session.Effect{}, fmt.Errorf("its payload is of %s, %s of %s", w.Class, w.Effect, w.Session)
+	}
+	return session.Effect{Name: name, Class: session.ClassWake, Target: "-", Deadline: w.Due, StartBy: w.Due, Payload: payload}, nil
+}
+
+// wakeSettled returns the event that settles a wake.
+func wakeSettled(name, by string, at time.Time) []byte {
+	data, err := codec.Marshal(session.WakeSettled{Effect: name})
+	if err == nil {
+		data, err = codec.Marshal(session.Envelope{V: session.Version, Type: session.TypeWakeSettled, At: at.UnixMilli(), By: by, Data: data})
+	}
+	if err != nil {
+		panic("engine: a settlement does not encode: " + err.Error())
+	}
+	return data
+}

@@ -1,0 +1,54 @@
+package engine
+
+import (
+	"context"
+	"math"
+	"time"
+)
+
+// begin begins an epoch, when all that was folded in the one before is stored. What
+// is to be known before its first event is read. What can't be read is looked up when
+// it is needed, or not suspected: a lane does not wait for it.
+func (l *Lane) begin(e *EpochStarted) {
+	for _, s := range l.sessions {
+		s.proven = false
+	}
+	for _, r := range l.released {
+		r.anew()
+	}
+	var stops map[string]*Stop
+	var listErr, recordErr error
+	lane, known, began, end := l.number, l.stopped(), guard{left: e.Left}, uint64(0)
+	l.wait("begins an epoch", func(ctx context.Context, w outside) error {
+		if stops, listErr = w.host.stopsIn(ctx, lane, time.Now(), known); listErr != nil && ctx.Err() == nil {
+			w.log.Warn("quarantined sessions not listed", "error", listErr)
+		}
+		if recordErr = w.host.installs.Load(ctx); recordErr != nil && ctx.Err() == nil {
+			w.log.Warn("install records not read", "error", recordErr)
+		}
+		w.host.askIntegrity(ctx)
+		if began.left != 0 {
+			began.note, began.rev = w.guardNote(ctx, lane)
+		}
+		end = w.host.logEnd(ctx)
+		return nil
+	}, func() {
+		l.takeStops(stops)
+		l.listed, l.recorded = listErr == nil, recordErr == nil
+		l.guard, l.newest, l.end = began, 0, end
+		l.host.ownsFirst.CompareAndSwap(false, l.number == 0)
+		l.host.meters.began(l.number, l.owned, l.epochs == 0)
+		l.epochs++
+	})
+}
+
+// logEnd returns the sequence of the log's last event, for who loads new
+// sessions at once; the greatest number if that is not known, or nobody does.
+func (h *Host) logEnd(ctx context.Context) uint64 {
+	if _, tells := h.world.(firsts); tells {
+		if seq, err := h.world.LastSeq(ctx); err == nil {
+			return seq
+		}
+	}
+	return math.MaxUint64
+}

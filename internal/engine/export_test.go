@@ -1,0 +1,16 @@
+package engine
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+)
+
+// RecheckEvery makes a host look after quarantined sessions more often.
+func (h *Host) RecheckEvery(d time.Duration) { h.recheck = d }
+
+// newHost returns a host that works through w.
+func newHost(w World, log *slog.Logger, opts Options) *Host {
+	return NewOn(w, ulid.Make().String(), time.Now, log, opts)
+}

@@ -1,0 +1,206 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/subjects"
+)
+
+// The guard finds the event that kills every process that works on it, and stops
+// its session (docs/adr/0030). The server tells that a former owner ended without
+// acknowledging what it had been given. The first such end costs one note for the
+// lane; after the second one without progress the same events are worked on alone,
+// each behind a mark that names it.
+const (
+	// carefulEnds is after how many unclean ends of owners a careful pass is made.
+	carefulEnds = 2
+	// killsMax is how many processes in a row may end while they work on one event
+	// alone before its session is stopped. Processes are killed from outside, too:
+	// with 2, the simulation and refold chaos stopped healthy sessions.
+	killsMax = 4
+	// livesBeats is how many heartbeats ago an owner that lives was heard at most:
+	// one that died lost its lane only four later.
+	livesBeats = 2
+	// noteWithin is how long the guard's note may hold a lane up.
+	noteWithin = 10 * time.Second
+)
+
+// guardNote is what the bucket has under subjects.GuardKey, from an unclean end on
+// until everything is acknowledged that was under way then.
+type guardNote struct {
+	UpTo uint64 `json:"up_to"` // the last event of the lane that was under way
+	Ends int    `json:"ends"`  // unclean ends since an owner passed UpTo
+	By   string `json:"by"`    // instance of the owner that put this
+
+	// The mark: the event that this owner works on alone.
+	Session string `json:"session,omitempty"`
+	Seq     uint64 `json:"seq,omitempty"`
+	Kills   int    `json:"kills,omitempty"` // processes that ended while they did so
+}
+
+// guard is what a lane suspects. The zero value suspects nothing.
+type guard struct {
+	left uint64    // what a former owner left, until the first event of the epoch tells what is open
+	note guardNote // UpTo 0: nothing is suspected
+	rev  uint64    // of the note in the bucket
+}
+
+// killedError says that an event kills the processes that work on it.
+type killedError struct{ kills int }
+
+func (e *killedError) Error() string {
+	return fmt.Sprintf("%d session-actors ended, one after the other, while they worked on this event and nothing else:"+
+		" it takes more memory than they have, or crashes them", e.kills)
+}
+
+// guardNote reads the guard's note when a former owner ended uncleanly. What can't
+// be read is not suspected.
+func (o outside) guardNote(ctx context.Context, lane int) (note guardNote, rev uint64) {
+	within, cancel := context.WithTimeout(ctx, noteWithin)
+	defer cancel()
+	data, rev, err := o.host.world.LaneNote(within, subjects.GuardKey(lane))
+	if err == nil && data != nil {
+		err = json.Unmarshal(data, &note)
+	}
+	if err != nil {
+		note = guardNote{}
+		if ctx.Err() == nil {
+			o.log.Warn("what the guard noted can't be read: it begins anew", "note", string(data), "error", err)
+		}
+	}
+	return note, rev
+}
+
+// guards reports whether something is to be noted before an event is taken. If the
+// event is to be worked on alone, it is by then.
+func (l *Lane) guards(d *Delivered) bool {
+	g, e := &l.guard, d.Event
+	if left := g.left; left != 0 {
+		g.left = 0
+		if l.suspect(left, e.Seq) {
+			l.note(false, true)
+			return true
+		}
+	}
+	if l.alone.Load() || e.Session == "" || e.Seq > g.note.UpTo || g.note.Ends < carefulEnds {
+		return false
+	}
+	if g.note.Seq != e.Seq || g.note.Session != e.Session {
+		g.note.Session, g.note.Seq, g.note.Kills = e.Session, e.Seq, 0
+	}
+	l.note(true, g.note.Kills < killsMax)
+	return true
+}
+
+// suspect takes note that the owner before ended when everything from first up to
+// left was under way. It reports whether that is to be stored: in a careful pass
+// the mark of the first event tells it.
+func (l *Lane) suspect(left, first uint64) bool {
+	g := &l.guard
+	switch open := first <= g.note.UpTo; {
+	case first > left && !open:
+		g.note = guardNote{}
+		return false
+	case !open:
+		g.note = guardNote{Ends: 1}
+	case g.note.By != l.host.instance && !l.host.lives(g.note.By): // one that lives has lost the lane, and killed nobody
+		g.note.Ends++
+		if g.note.Seq != 0 {
+			g.note.Kills++
+		}
+	}
+	g.note.UpTo, g.note.By = max(g.note.UpTo, left), l.host.instance
+	if g.note.Ends >= carefulEnds {
+		l.log.Warn("careful pass: events are worked on one at a time", "ends", g.note.Ends, "up_to", g.note.UpTo, "session", g.note.Session, "seq", g.note.Seq)
+		return false
+	}
+	return true
+}
+
+// kills returns a *killedError for an event that was marked too often.
+func (g *guard) kills(e session.Event) error {
+	if g.note.UpTo != 0 && g.note.Seq == e.Seq && g.note.Kills >= killsMax {
+		return &killedError{g.note.Kills}
+	}
+	return nil
+}
+
+// note stores the guard's note. A lane whose bucket does not take it in time goes on
+// without. With alone, it waits first until no other lane of this process works on an
+// event of a careful pass: should the process end meanwhile, it is this event's fault,
+// or that of somebody outside.
+func (l *Lane) note(alone, put bool) {
+	key, note, rev, holds := subjects.GuardKey(l.number), l.guard.note, l.guard.rev, &l.alone
+	var err error
+	l.wait("notes", func(ctx context.Context, w outside) error {
+		if alone {
+			select {
+			case w.host.alone <- struct{}{}:
+				holds.Store(true)
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		if put {
+			rev, err = w.putGuardNote(ctx, key, note, rev)
+		}
+		return nil
+	}, func() {
+		if err == nil {
+			l.guard.rev = rev
+			return
+		}
+		if errors.Is(err, bus.ErrOvertaken) {
+			l.guard = guard{} // another owner has changed it
+		}
+		l.log.Warn("the guard's note is not stored, going on without", "session", note.Session, "seq", note.Seq, "error", err)
+	})
+}
+
+func (o outside) putGuardNote(ctx context.Context, key string, note guardNote, after uint64) (rev uint64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, noteWithin)
+	defer cancel()
+	data, err := json.Marshal(note)
+	if err != nil {
+		panic("engine: a note of the guard does not encode: " + err.Error())
+	}
+	for wait := retryFirst; ; wait = min(2*wait, retryMax) {
+		rev, err = o.host.world.PutLaneNote(ctx, key, data, after)
+		if err == nil || errors.Is(err, bus.ErrOvertaken) || !pause(ctx, wait) {
+			return rev, err
+		}
+	}
+}
+
+// letGo lets another lane of this process be alone, if this one is.
+func (l *Lane) letGo() {
+	if l.alone.CompareAndSwap(true, false) {
+		<-l.host.alone
+	}
+}
+
+// trusts takes the guard's note away when everything is acknowledged that it
+// suspects.
+func (l *Lane) trusts() {
+	g := &l.guard
+	if g.note.UpTo == 0 || l.newest < g.note.UpTo || len(l.order) > 0 && l.order[0].arrival.Event.Seq <= g.note.UpTo {
+		return
+	}
+	key, rev := subjects.GuardKey(l.number), g.rev
+	*g = guard{}
+	l.do(&attempt{outside: l.outside, name: "guards", try: func(ctx context.Context, w outside) error {
+		ctx, cancel := context.WithTimeout(ctx, noteWithin)
+		defer cancel()
+		_, err := w.host.world.PutLaneNote(ctx, key, nil, rev)
+		if err != nil && !errors.Is(err, bus.ErrOvertaken) && !errors.Is(err, context.Canceled) {
+			w.log.Warn("the guard's note stays, and means nothing", "error", err)
+		}
+		return nil
+	}, then: func(*Lane) {}})
+}

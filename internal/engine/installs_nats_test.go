@@ -1,0 +1,81 @@
+package engine_test
+
+// What install records with a fault cost a view.
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/internal/engine"
+)
+
+// faultyRecords publishes install records that can't be pinned.
+func (w *world) faultyRecords(n int) {
+	w.t.Helper()
+	for i := range n {
+		if _, _, err := w.bus.PublishInstall(w.ctx, fmt.Appendf(nil, `{"v":1,"rules":1,"fault":%d}`, i), false); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// TestFaultyRecordsCostAViewNothing: with 200 faulty records before a session its
+// first view reads them; every later one, and the first one of the next session,
+// asks the log's leader no more than without them.
+func TestFaultyRecordsCostAViewNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t)
+	w.host(engine.Options{SnapshotEach: 1 << 40}) // a view folds from the session's first event
+	nc, _ := w.js()
+	asked, err := nc.SubscribeSync("$JS.API.STREAM.MSG.GET.REFOLD_LOG")
+	if err != nil {
+		t.Fatal(err)
+	}
+	requests := func(sid string) (n int) {
+		w.view(sid) // what is new is read
+		bustest.Until(t, "a view that nothing else disturbs", func() bool {
+			if err := nc.Flush(); err != nil {
+				t.Fatal(err)
+			}
+			before, _, _ := asked.Pending()
+			w.view(sid)
+			if err := nc.Flush(); err != nil {
+				t.Fatal(err)
+			}
+			after, _, _ := asked.Pending()
+			again := after-before == n
+			n = after - before
+			return again
+		})
+		return n
+	}
+	w.run("s1", "hi")
+	w.asked(session.ClassLLM, "openai", "s1", "r1t1")
+	want := requests("s1")
+	w.faultyRecords(200)
+	w.run("s2", "hi")
+	w.asked(session.ClassLLM, "openai", "s2", "r1t1")
+	if got := requests("s2"); got != want {
+		t.Errorf("a view behind 200 faulty records asks the leader %d times, without them %d", got, want)
+	}
+}
+
+// BenchmarkViewBehindFaultyRecords: a view of a session with 170 faulty install
+// records before it.
+func BenchmarkViewBehindFaultyRecords(b *testing.B) {
+	for _, faulty := range []int{0, 170} {
+		b.Run(fmt.Sprint(faulty), func(b *testing.B) {
+			w := newWorldOf(b)
+			w.host(engine.Options{SnapshotEach: 1 << 40})
+			w.faultyRecords(faulty)
+			w.run("s1", "hi")
+			w.asked(session.ClassLLM, "openai", "s1", "r1t1")
+			w.view("s1")
+			for b.Loop() {
+				w.view("s1")
+			}
+		})
+	}
+}

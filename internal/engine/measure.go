@@ -1,0 +1,199 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/meter"
+)
+
+// on reports whether anything is measured.
+func (m *Meters) on() bool { return m.events != nil }
+
+func nothing() {}
+
+// folding begins to measure the folding of an event, one in 16.
+func (m *Meters) folding(e session.Event) (ended func()) {
+	if !m.on() || e.Seq%16 != 0 {
+		return nothing
+	}
+	began := time.Now()
+	return func() { m.foldDuration.Record(time.Since(began).Seconds()) }
+}
+
+// finished counts events whose outputs are stored.
+func (m *Meters) finished(outputs []*outputs, now time.Time) {
+	if !m.on() {
+		return
+	}
+	for _, o := range outputs {
+		if o.tally == nil {
+			continue
+		}
+		o.tally.end(o.failed == nil)
+		o.tally = nil
+		m.latency.Record(max(0, now.Sub(time.UnixMilli(o.arrival.Event.Time)).Seconds()))
+	}
+}
+
+// stored counts messages that were to be stored together.
+func (m *Meters) stored(messages int, took time.Duration, errs []error) {
+	if !m.on() {
+		return
+	}
+	m.storeDuration.Record(took.Seconds())
+	m.commitMessages.Record(float64(messages))
+	for _, err := range errs {
+		if err != nil {
+			m.commitErrors.Add(1, m.commitCode.Of(commitCodeOf(err)))
+		}
+	}
+}
+
+func commitCodeOf(err error) string {
+	var violation *bus.ViolationError
+	var large *bus.MaxPayloadError
+	switch {
+	case errors.As(err, &violation):
+		return "payload_differs"
+	case errors.As(err, &large):
+		return "too_large"
+	case errors.Is(err, bus.ErrStreamFull):
+		return "stream_full"
+	case errors.Is(err, bus.ErrUnknownOutcome):
+		return "unknown_outcome"
+	}
+	return meter.Other
+}
+
+// began counts an epoch of a lane.
+func (m *Meters) began(lane int, owned func() bool, first bool) {
+	if !m.on() {
+		return
+	}
+	if first {
+		m.takeovers.Add(1, lane)
+	} else {
+		m.resets.Add(1, lane)
+	}
+	m.lanes.Store(lane, owned)
+}
+
+// left says that the process does not run a lane any more.
+func (m *Meters) left(lane int) {
+	m.lanes.Delete(lane)
+	for _, g := range []*meter.Gauge{m.pending, m.unstored, m.oldest, m.memory, m.memoryBytes} {
+		g.Set(0, lane)
+	}
+}
+
+// readOwned yields which of the lanes that this process runs it owns now. A process
+// that lost a lane says nothing of what waits in it.
+func (m *Meters) readOwned(yield func(v float64, labels ...string)) {
+	m.lanes.Range(func(number, owns any) bool {
+		owned := 0.0
+		if owns.(func() bool)() {
+			owned = 1
+		} else {
+			for _, g := range []*meter.Gauge{m.pending, m.unstored, m.oldest} {
+				g.Set(0, number.(int))
+			}
+		}
+		yield(owned, strconv.Itoa(number.(int)))
+		return true
+	})
+}
+
+func (m *Meters) delivered(lane int, pending uint64) { m.pending.Set(float64(pending), lane) }
+
+func (m *Meters) loaded(from string, took time.Duration) {
+	if m.on() {
+		m.loads.Add(1, m.from.Of(from))
+		m.loadDuration.Record(took.Seconds())
+	}
+}
+
+func (m *Meters) snapshot(err error) {
+	switch {
+	case !m.on():
+	case err == nil:
+		m.snapshots.Add(1, m.done.Of("stored"))
+	default:
+		m.snapshots.Add(1, m.done.Of("failed"))
+	}
+}
+
+func (m *Meters) comparedWith(same bool) {
+	switch {
+	case !m.on():
+	case same:
+		m.compared.Add(1, m.done.Of("same"))
+	default:
+		m.compared.Add(1, m.done.Of("different"))
+	}
+}
+
+func (m *Meters) stops(cause error) {
+	if m.on() {
+		m.quarantines.Add(1, m.reason.Of(reasonOf(cause)))
+		m.notices.Add(1, m.noticeType.Of(session.NoticeSessionQuarantined))
+	}
+}
+
+// asksEvery is how often the owner of lane 0 asks the server for what gauges say.
+const asksEvery = 15 * time.Second
+
+// asks keeps the gauges that the server is asked for, while this host owns lane 0,
+// until ctx ends.
+func (h *Host) asks(ctx context.Context) {
+	if !h.meters.on() {
+		return
+	}
+	m := h.meters
+	for {
+		if h.ownsFirst.Load() {
+			m.ask(ctx, h)
+		} else {
+			for _, g := range []*meter.Gauge{m.quarantined, m.missing, m.logBytes, m.logBytesMax, m.durability, m.waiting, m.untaken} {
+				g.Clear()
+			}
+		}
+		if !pause(ctx, asksEvery) {
+			return
+		}
+	}
+}
+
+func (m *Meters) ask(ctx context.Context, h *Host) {
+	ctx, cancel := context.WithTimeout(ctx, asksEvery)
+	defer cancel()
+	if all, err := h.stops.all(ctx, h, time.Now().Add(-asksEvery)); err == nil {
+		m.quarantined.Set(float64(len(all)))
+	}
+	m.durability.Clear()
+	m.durability.Set(1, m.is.Of(h.bus.Durability().String()))
+	backlog, err := h.bus.Backlog(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			h.log.Debug("backlog_not_read", "error", err.Error())
+		}
+		m.missing.Clear()
+		m.waiting.Clear()
+		m.untaken.Clear()
+		return
+	}
+	m.missing.Set(float64(backlog.LogMissing))
+	m.logBytes.Set(float64(backlog.LogBytes))
+	if backlog.LogBytesMax > 0 {
+		m.logBytesMax.Set(float64(backlog.LogBytesMax))
+	}
+	for _, t := range backlog.Targets {
+		at := m.target.Of(string(t.Class), t.Target)
+		m.waiting.Set(float64(t.Waiting), at)
+		m.untaken.Set(float64(t.Untaken), at)
+	}
+}

@@ -1,0 +1,192 @@
+package engine
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/refold/refold/internal/bus"
+)
+
+// share says which member runs which lane: the owner of each lane, by number;
+// empty if there are no members. It depends on nothing but the set of members
+// and the number of lanes, so hosts that have heard of the same members agree
+// without a word.
+//
+// It is rendezvous hashing with bounds. Each pair of a member and a lane has a
+// score, and pairs are taken from the highest score down. A member takes at most
+// its part, so that shares differ by one lane at most; without the bound, one of
+// four hosts would have half of eight lanes, and another none. The bound costs
+// about one more lane that moves when a member comes or goes.
+func share(members []string, lanes int) (owners []string) {
+	members = slices.Compact(slices.Sorted(slices.Values(members)))
+	owners = make([]string, lanes)
+	if len(members) == 0 {
+		return owners
+	}
+	part, larger := lanes/len(members), lanes%len(members) // so many have one lane more
+	load := make(map[string]int, len(members))
+	for _, p := range pairs(members, lanes) {
+		if owners[p.lane] != "" {
+			continue
+		}
+		switch load[p.member] {
+		case part:
+			if larger == 0 {
+				continue
+			}
+			larger--
+		case part + 1:
+			continue
+		}
+		load[p.member]++
+		owners[p.lane] = p.member
+	}
+	return owners
+}
+
+// pair is a member and a lane, and how well they go together.
+type pair struct {
+	member string
+	lane   int
+	score  uint64
+}
+
+// pairs returns all pairs, highest score first.
+func pairs(members []string, lanes int) []pair {
+	all := make([]pair, 0, len(members)*lanes)
+	for _, member := range members {
+		for lane := range lanes {
+			sum := sha256.Sum256([]byte(member + "/" + strconv.Itoa(lane)))
+			all = append(all, pair{member, lane, binary.BigEndian.Uint64(sum[:])})
+		}
+	}
+	slices.SortFunc(all, func(a, b pair) int {
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.member, b.member), cmp.Compare(a.lane, b.lane))
+	})
+	return all
+}
+
+// heartbeat is what a session-actor says of itself while it lives.
+type heartbeat struct {
+	Lanes     []int `json:"lanes"` // that it runs now; never nil
+	LaneCount int   `json:"lane_count"`
+	Rules     int   `json:"rules"`
+	Joining   bool  `json:"joining,omitempty"`
+	Leaving   bool  `json:"leaving,omitempty"`
+}
+
+const (
+	// goneBeats is how many heartbeats of its own a host has heard, and none of
+	// another, when it counts the other as gone: 1.5 to 2 s after the last one,
+	// about when the server gives up a pin.
+	goneBeats = 4
+	// beatLeast tells regular heartbeats from those that are sent in between.
+	beatLeast = bus.HeartbeatEvery / 2
+)
+
+// membership is who shares the lanes, as far as this host has heard. Silence is
+// counted in heartbeats of its own that came back to it: whoever was cut off, or
+// stood still, has not heard itself either, and takes nobody for gone.
+type membership struct {
+	self  string
+	lanes int
+	heard map[string]*member
+	beats int       // own heartbeats that were heard
+	own   time.Time // when the last of them was counted
+}
+
+// member is another session-actor.
+type member struct {
+	at    time.Time // heard last then
+	beats int       // own heartbeats that had been heard by then
+	role  role      // by what it says
+}
+
+// role is what an instance has to do with lanes.
+type role int
+
+const (
+	absent  role = iota // it leaves, counts other lanes, or can't be read
+	joining             // it starts, and wants to hear of the others
+	active              // it takes its share
+)
+
+func newMembership(self string, lanes int) *membership {
+	return &membership{self: self, lanes: lanes, heard: make(map[string]*member)}
+}
+
+// look takes in what was heard, and returns who shares the lanes, this host
+// among them. met says that one was heard for the first time, who takes part or
+// is about to. mismatched are those who were heard for the first time and count other
+// lanes: they have no part in it.
+func (r *membership) look(known []bus.Member) (sharing []string, met bool, mismatched []string) {
+	for _, m := range known {
+		if m.Instance == r.self && m.Heard.Sub(r.own) >= beatLeast {
+			r.own = m.Heard
+			r.beats++
+		}
+	}
+	sharing = append(sharing, r.self)
+	for _, m := range known {
+		p := r.heard[m.Instance]
+		switch {
+		case m.Instance == r.self:
+			continue
+		case p == nil:
+			var fits bool
+			p = &member{}
+			r.heard[m.Instance] = p
+			p.role, fits = r.takesPart(m.Body)
+			met = met || p.role != absent
+			if !fits {
+				mismatched = append(mismatched, m.Instance)
+			}
+		case m.Heard.After(p.at):
+			p.role, _ = r.takesPart(m.Body)
+		}
+		if m.Heard.After(p.at) {
+			p.at, p.beats = m.Heard, r.beats
+		}
+	}
+	for instance, p := range r.heard {
+		if p.role == active && r.beats-p.beats < goneBeats {
+			sharing = append(sharing, instance)
+		}
+	}
+	slices.Sort(sharing)
+	r.forget(known)
+	return sharing, met, mismatched
+}
+
+// forget drops who is gone and no longer remembered by anybody.
+func (r *membership) forget(known []bus.Member) {
+	for instance, p := range r.heard {
+		if r.beats-p.beats >= goneBeats && !slices.ContainsFunc(known, func(m bus.Member) bool { return m.Instance == instance }) {
+			delete(r.heard, instance)
+		}
+	}
+}
+
+// takesPart reads a heartbeat. Rules have no part in it: a host that meets rules
+// which it does not know ends, and says that it leaves. fits is false for a
+// session-actor that counts other lanes.
+func (r *membership) takesPart(body []byte) (is role, fits bool) {
+	var beat heartbeat
+	if json.Unmarshal(body, &beat) != nil {
+		return absent, true
+	}
+	switch {
+	case beat.LaneCount != r.lanes:
+		return absent, false
+	case beat.Leaving:
+		return absent, true
+	case beat.Joining:
+		return joining, true
+	}
+	return active, true
+}

@@ -1,0 +1,235 @@
+package engine
+
+import (
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/meter"
+	"github.com/refold/refold/planner"
+	"github.com/refold/refold/subjects"
+)
+
+// Limits of labels whose values clients and operators choose.
+const (
+	targetsMax = 64
+	modelsMax  = 64
+	toolsMax   = 256
+)
+
+// The values of closed labels. A test compares them with the constants of
+// actors/session and planner.
+var (
+	eventTypes = []string{
+		session.TypeRunRequested, session.TypeSteerRequested, session.TypeRunCancelRequested, session.TypeRunInterrupt,
+		session.TypeRunPauseRequested, session.TypeRunResumeRequested, session.TypeRunEdited, session.TypeRunCompleted,
+		session.TypeRunFailed, session.TypeSessionConfigured, session.TypeSessionClosed, session.TypeToolRegistrySet,
+		session.TypeToolProfileSelected, session.TypeToolOverridesSet, session.TypeHostSessionUpdated, session.TypeFactsSet,
+		session.TypeApprovalDecided, session.TypeToolCallsObserved, session.TypeGenerationSettled, session.TypeToolCallSettled,
+		session.TypeToolBatchSettled, session.TypeStepPrepared, session.TypeWakeSettled, session.TypeWorkspaceSyncRequested,
+		session.TypeWorkspaceApplyRequested, session.TypeWorkspaceDetached, session.TypeWorkspaceSnapshotReady,
+		session.TypeWorkspaceSyncUnchanged, session.TypeWorkspaceSyncFailed,
+	}
+	doors = texts(session.DoorIn, session.DoorCtl, session.DoorApprove, session.DoorLLM, session.DoorTool, session.DoorWake,
+		session.DoorStep, session.DoorSpace)
+	rejections = texts(session.RejectUndecodable, session.RejectUnsupportedVersion, session.RejectUnknownType, session.RejectReservedType,
+		session.RejectWrongDoor, session.RejectNotPermitted, session.RejectInvalidData, session.RejectDuplicateEvent,
+		session.RejectDuplicateSubmission, session.RejectStale, session.RejectSessionClosed, session.RejectApprovalStale,
+		session.RejectRunActive, session.RejectQueueFull, session.RejectMissingProvider, session.RejectMissingModel,
+		session.RejectUnknownProfile, session.RejectUnknownTool, session.RejectInvalidRegistry, session.RejectRegistryLoosens,
+		session.RejectInvalidRule, session.RejectRunNotActive, session.RejectUnknownEffect, session.RejectEffectSettled,
+		session.RejectBatchMismatch, session.RejectPlanMismatch, session.RejectUnknownCall, session.RejectIllegalTransition,
+		session.RejectUnknownSpace, session.RejectNothingStaged, session.RejectWorkspaceInvalid, session.RejectLimitExceeded)
+	noticeTypes = []string{
+		session.NoticeSessionOpened, session.NoticeRunQueued, session.NoticeRunStarted, session.NoticeRunFinished,
+		session.NoticeEventRejected, session.NoticeToolRejected, session.NoticeCallsPlanned, session.NoticeApprovalRequested,
+		session.NoticeBudgetExceeded, session.NoticeSessionQuarantined, session.NoticeWorkspaceStaged, session.NoticeWorkspaceApplied,
+		session.NoticeWorkspaceFailed, session.NoticeWorkspaceGone,
+	}
+	lifecycles = texts(session.Completed, session.Failed, session.Cancelled, session.Interrupted)
+	endCodes   = []string{
+		"", session.CodeLimitExceeded, session.CodeDeadlineExceeded, session.CodeOutcomeUnknown, session.CodeBadSettlement, session.CodeApprovalDenied,
+		session.CodeApprovalExpired, session.CodeCancelled, session.CodeBudget, session.CodeExplicit, session.CodeRunDeadline,
+		session.CodeTurnsMax, session.CodeTranscriptFull, session.CodeWorkspaceUntrusted, session.CodePackRefused, session.CodeAlreadyLoaded,
+		// Codes that bridges give to generations.
+		"auth", "bad_request", "content_filter", "context_length_exceeded", "network", "overloaded", "rate_limited", "model_error",
+		"executor_panic", "transcript_unreadable", "request_too_large", "answer_too_large", "descriptor_missing", "hook_failed",
+	}
+	callStatuses = texts(session.CallSucceeded, session.CallFailed, session.CallCancelled, session.CallUnknown, session.CallIgnored)
+	refusals     = append(texts(planner.ToolUnknown, planner.ToolDisabled, planner.ToolUnavailable, planner.ToolUnbound, planner.ToolDenied,
+		planner.InvalidArguments), session.RefusedToolChanged, session.RefusedToolGone, session.RefusedToolNotPinned, session.RefusedToolNotServed,
+		session.RefusedService, session.CodeLimitExceeded, session.CodeApprovalDenied, session.CodeApprovalExpired, session.CodePackRefused,
+		session.CodeAlreadyLoaded)
+)
+
+// Bounds of histograms: seconds of what people wait for, of what a process
+// does, and how many.
+var (
+	boundsLong  = []float64{.1, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600, 86400}
+	boundsShort = []float64{.00001, .0001, .0005, .001, .0025, .005, .01, .025, .1, .5, 2.5, 10}
+	boundsCount = []float64{1, 2, 4, 8, 16, 32, 64, 128, 256}
+)
+
+// Meters are the metrics of a session-actor. Register makes them; the zero value
+// counts nothing.
+//
+// docs/observability.md lists them, and says what is not measured and why. Nothing is
+// measured by session, run, effect, instance or user.
+type Meters struct {
+	eventType, door, outcome, rejection, noticeType, lifecycle, endCode *meter.Label
+	model, tokenKind, tool, callStatus, refusal, decision, budget       *meter.Label
+	target, lane, from, done, reason, commitCode, is                    *meter.Label
+
+	events, rejections, notices, runs, tokens, cost, calls, refused *meter.Counter
+	approvals, breaches, retries, asked, withdrawn, unknown         *meter.Counter
+	takeovers, resets, commitErrors, loads, snapshots, compared     *meter.Counter
+	quarantines                                                     *meter.Counter
+
+	runDuration, runTurns, runQueued, turnDuration, callDuration, approvalDuration *meter.Histogram
+	foldDuration, storeDuration, commitMessages, latency, loadDuration, wakesLate  *meter.Histogram
+
+	lanes sync.Map // by number: whether this process owns it, of each lane that it runs
+
+	pending, unstored, oldest, memory, memoryBytes *meter.Gauge
+
+	quarantined, missing, logBytes, logBytesMax, durability, waiting, untaken *meter.Gauge
+}
+
+// Register registers the metrics of a session-actor whose log has so many lanes
+// (0: as many as streams.conf says). A nil registry gives meters that count
+// nothing.
+func Register(r *meter.Registry, lanes int) *Meters {
+	if r == nil {
+		return &Meters{}
+	}
+	if lanes == 0 {
+		lanes = subjects.LanesDefault
+	}
+	numbers := make([]string, lanes)
+	for i := range numbers {
+		numbers[i] = strconv.Itoa(i)
+	}
+	m := &Meters{
+		eventType: meter.Closed("type", eventTypes...), door: meter.Closed("door", doors...), outcome: meter.Closed("outcome", "accepted", "rejected"),
+		rejection: meter.Closed("code", rejections...), noticeType: meter.Closed("type", noticeTypes...),
+		lifecycle: meter.Closed("lifecycle", lifecycles...), endCode: meter.Closed("code", endCodes...),
+		model: meter.Open(modelsMax, "model"), tokenKind: meter.Closed("kind", "input", "cached", "output", "reasoning"),
+		tool: meter.Open(toolsMax, "tool"), callStatus: meter.Closed("status", callStatuses...), refusal: meter.Closed("code", refusals...),
+		decision: meter.Closed("decision", "approve", "edit", "deny", "expired", "closed"),
+		budget:   meter.Closed("budget", "tokens", "cost", "session_tokens", "session_cost"),
+		target:   meter.Open(targetsMax, "class", "target"), lane: meter.Closed("lane", numbers...),
+		from: meter.Closed("from", "snapshot", "log", "new"), done: meter.Closed("outcome", "stored", "failed", "same", "different", "not_verified"),
+		reason:     meter.Closed("reason", "payload_differs", "too_large", "panic", "kills", "log_damaged", "snapshot_differs"),
+		commitCode: meter.Closed("code", "payload_differs", "too_large", "stream_full", "unknown_outcome"),
+		is:         meter.Closed("is", "unknown", "interval", "replicated", "always"),
+	}
+	m.sessions(r)
+	m.process(r)
+	m.server(r)
+	return m
+}
+
+// sessions registers what events, notices and effects say.
+func (m *Meters) sessions(r *meter.Registry) {
+	m.events = r.Counter("refold.events", "{event}", "Events that were folded and whose outputs are stored.", m.eventType, m.door, m.outcome)
+	m.rejections = r.Counter("refold.rejections", "{event}", "Events that had no effect, by the reason.", m.rejection)
+	m.notices = r.Counter("refold.notices", "{notice}", "Notices that were stored.", m.noticeType)
+	m.runs = r.Counter("refold.runs", "{run}", "Runs that ended.", m.lifecycle, m.endCode)
+	m.runDuration = r.Histogram("refold.run.duration", "s", "Time from a run's request to its end, by the log's clock. Runs that began under another owner are left out.", boundsLong, m.lifecycle)
+	m.runTurns = r.Histogram("refold.run.turns", "{turn}", "Turns of runs that ended.", boundsCount, m.lifecycle)
+	m.runQueued = r.Histogram("refold.run.queue.duration", "s", "Time that runs waited in the queue before they started.", boundsLong)
+	m.turnDuration = r.Histogram("refold.turn.duration", "s", "Time from asking a generation to its end; each attempt counts.", boundsLong, m.target, meter.Closed("outcome", "succeeded", "failed"))
+	m.tokens = r.Counter("refold.tokens", "{token}", "Tokens that generations used. Cached tokens are input, reasoning tokens output.", m.model, m.tokenKind)
+	m.cost = r.Counter("refold.cost", "{microunit}", "Cost of generations, in millionths of the currency of the prices.", m.model)
+	m.calls = r.Counter("refold.calls", "{call}", "Calls that have a result.", m.tool, m.callStatus)
+	m.callDuration = r.Histogram("refold.call.duration", "s", "Time from asking a call to its result.", boundsLong, m.target)
+	m.refused = r.Counter("refold.calls.refused", "{call}", "Calls that were not run, by the reason.", m.refusal)
+	m.approvals = r.Counter("refold.approvals", "{approval}", "Waits for a person that ended.", m.decision)
+	m.approvalDuration = r.Histogram("refold.approval.duration", "s", "Time that calls waited for a person. Waits that began under another owner are left out.", boundsLong)
+	m.breaches = r.Counter("refold.budget.breaches", "{breach}", "Runs that a budget paused or ended.", m.budget)
+	m.retries = r.Counter("refold.retries", "{attempt}", "Generations that failed and are asked again, by the failure's code.", m.endCode)
+	m.asked = r.Counter("refold.effects.asked", "{effect}", "Effects that were asked.", m.target)
+	m.withdrawn = r.Counter("refold.effects.withdrawn", "{effect}", "Effects that were withdrawn.", m.target)
+	m.unknown = r.Counter("refold.outcome_unknown", "{call}", "Calls of which nobody knows whether they took effect.", m.target)
+}
+
+// process registers what this process does.
+func (m *Meters) process(r *meter.Registry) {
+	r.Read(meter.KindGauge, "refold.lane.owned", "{lane}", "1 for a lane that this process owns, 0 for one that it runs and lost.", []string{"lane"}, m.readOwned)
+	m.pending = r.Gauge("refold.lane.pending", "{event}", "Events of the lane that were not delivered when the latest one was.", m.lane)
+	m.unstored = r.Gauge("refold.lane.unstored", "{event}", "Delivered events of the lane that are not acknowledged.", m.lane)
+	m.oldest = r.Gauge("refold.lane.age", "s", "Age of the oldest event of the lane that is not acknowledged.", m.lane)
+	m.takeovers = r.Counter("refold.lane.takeovers", "{takeover}", "Times that this process became the lane's owner.", m.lane)
+	m.resets = r.Counter("refold.lane.resets", "{reset}", "Times that the lane began anew under the same owner.", m.lane)
+	m.foldDuration = r.Histogram("refold.fold.duration", "s", "Time to fold an event; one event in 16 is measured.", boundsShort)
+	m.storeDuration = r.Histogram("refold.store.duration", "s", "Time to store the outputs of the events that are stored together.", boundsShort)
+	m.commitMessages = r.Histogram("refold.commit.messages", "{message}", "Messages that are stored together.", boundsCount)
+	m.commitErrors = r.Counter("refold.commit.errors", "{message}", "Messages that were not stored at a try.", m.commitCode)
+	m.latency = r.Histogram("refold.event.latency", "s", "Time from an event's timestamp in the log until its outputs are stored.", boundsShort)
+	m.memory = r.Gauge("refold.sessions.memory", "{session}", "Sessions in memory.", m.lane)
+	m.memoryBytes = r.Gauge("refold.sessions.bytes", "By", "Memory that sessions take, about.", m.lane)
+	m.loads = r.Counter("refold.sessions.loads", "{session}", "Sessions that were loaded, by what they were loaded from.", m.from)
+	m.loadDuration = r.Histogram("refold.load.duration", "s", "Time to load a session.", boundsShort)
+	m.snapshots = r.Counter("refold.snapshots", "{snapshot}", "Snapshots, by whether they were stored.", m.done)
+	m.compared = r.Counter("refold.snapshots.compared", "{snapshot}", "Snapshots that were compared with what the log folds to.", m.done)
+	m.quarantines = r.Counter("refold.quarantines", "{session}", "Sessions that this process stopped.", m.reason)
+	m.wakesLate = r.Histogram("refold.wakes.late", "s", "How late wakes were when a session-actor settled them.", boundsLong)
+	r.Read(meter.KindGauge, "refold.rules", "{version}", "Version of the rules that new sessions follow.", nil, func(yield func(float64, ...string)) { yield(session.RulesVersion) })
+}
+
+// server registers what is asked of the server, by the owner of lane 0.
+func (m *Meters) server(r *meter.Registry) {
+	m.quarantined = r.Gauge("refold.quarantined", "{session}", "Sessions that are stopped now.")
+	m.missing = r.Gauge("refold.log.missing", "{event}", "Events that the log has lost.")
+	m.logBytes = r.Gauge("refold.log.bytes", "By", "Size of the log.")
+	m.logBytesMax = r.Gauge("refold.log.limit", "By", "Size that the log may have; absent without a limit.")
+	m.durability = r.Gauge("refold.durability", "{state}", "1 for what the servers do before they acknowledge.", m.is)
+	m.waiting = r.Gauge("refold.effects.waiting", "{effect}", "Effects that wait to be taken by a bridge, or that one holds.", m.target)
+	m.untaken = r.Gauge("refold.effects.untaken", "{effect}", "Effects that no bridge has taken yet.", m.target)
+}
+
+func texts[T ~string](all ...T) []string {
+	list := make([]string, len(all))
+	for i, v := range all {
+		list[i] = string(v)
+	}
+	return list
+}
+
+// gauge sets the gauges of a lane, after something was stored or folded.
+func (l *Lane) gauge() {
+	m := l.host.meters
+	if !m.on() {
+		return
+	}
+	n := l.number
+	m.unstored.Set(float64(len(l.order)), n)
+	age := time.Duration(0)
+	if len(l.order) > 0 {
+		age = max(0, l.now.Sub(time.UnixMilli(l.order[0].arrival.Event.Time)))
+	}
+	m.oldest.Set(age.Seconds(), n)
+	m.memory.Set(float64(len(l.sessions)), n)
+	m.memoryBytes.Set(float64(l.bytes), n)
+}
+
+// reasonOf returns why a session is quarantined, as a label.
+func reasonOf(cause error) string {
+	switch cause.(type) {
+	case *bus.ViolationError:
+		return "payload_differs"
+	case *bus.MaxPayloadError:
+		return "too_large"
+	case *panicError:
+		return "panic"
+	case *killedError:
+		return "kills"
+	case *damageError:
+		return "log_damaged"
+	case *snapshotError:
+		return "snapshot_differs"
+	}
+	return meter.Other
+}

@@ -1,0 +1,232 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/refold/refold/actors/session"
+)
+
+// loadsAtOnce is how many sessions of a lane are loaded one by one at once.
+const loadsAtOnce = 32
+
+// firsts is a world that tells the first events of many sessions at once, as
+// *bus.Bus does. Without it each session is looked at by itself.
+type firsts interface {
+	FirstSeqs(ctx context.Context, sids []string) ([]uint64, error)
+}
+
+// load is a session that is loaded for an event, while its events are parked and
+// those of others are folded.
+type load struct {
+	outside
+	event    session.Event
+	informed bool // see Host.load
+	looked   bool // it is not new, as far as one look tells
+	alone    bool // it counts among those that are loaded one by one
+
+	actor *actor
+	err   error
+}
+
+// informed reports whether a load need not look for quarantines and install
+// records: all of them are known since the epoch began, and what comes is seen.
+func (l *Lane) informed() bool { return l.listed && l.recorded }
+
+// startLoads begins to load sessions: the new ones together, the others side by
+// side.
+func (l *Lane) startLoads() {
+	var fresh, others []*load
+	for _, w := range l.loads {
+		w.outside = l.outside
+		if l.mayBeNew(w) {
+			fresh = append(fresh, w)
+		} else {
+			others = append(others, w)
+		}
+	}
+	l.loads = nil
+	if len(fresh) > 0 {
+		l.do(&lookingAtFirsts{outside: l.outside, loads: fresh})
+	}
+	for i, w := range others {
+		if l.loading == loadsAtOnce {
+			l.loads = others[i:]
+			break
+		}
+		l.loading++
+		w.alone = true
+		l.do(w)
+	}
+}
+
+// mayBeNew reports whether it is worth it to look whether the event is its
+// session's first one, with those of other sessions. What the log took since the
+// epoch began (behind end) nobody else has folded, so there is no snapshot to look
+// for; and nobody settles what was not asked. Where the last ones were not new,
+// sessions are looked at one by one (Host.start).
+func (l *Lane) mayBeNew(w *load) bool {
+	_, tells := l.host.world.(firsts)
+	return tells && w.informed && !w.looked && !l.host.olds.Load() && mayBegin(w.event) && w.event.Seq > l.end && !l.host.unverified(w.event.Session)
+}
+
+// mayBegin reports whether an event may be a session's first one.
+func mayBegin(e session.Event) bool { return e.Door == session.DoorIn || e.Door == session.DoorCtl }
+
+// lookingAtFirsts finds out which of some sessions begin with the event that they
+// are loaded for, which is what most are that a busy host loads. A replica that has
+// an event has all before it, so that which is the first one is all there is to ask.
+type lookingAtFirsts struct {
+	outside
+	loads []*load
+}
+
+func (w *lookingAtFirsts) String() string { return "looks for new sessions" }
+
+func (w *lookingAtFirsts) Do(ctx context.Context, tell func(Input)) {
+	h := w.host
+	sids := make([]string, len(w.loads))
+	for i, one := range w.loads {
+		sids[i] = one.event.Session
+		one.looked = true
+	}
+	seqs, err := h.world.(firsts).FirstSeqs(ctx, sids)
+	for i, one := range w.loads {
+		if err != nil {
+			break // loading them one by one tells why
+		}
+		if seqs[i] != one.event.Seq {
+			h.olds.Store(true)
+			continue
+		}
+		if install, err := h.pinned(ctx, one.event.Seq, true); err == nil {
+			one.actor = &actor{sid: one.event.Session, proven: true, state: session.New(install, one.event.Session)}
+			one.actor.tracing = h.traced(ctx, one.actor.sid, one.actor.state, nil)
+		}
+	}
+	tell(w)
+}
+
+func (w *lookingAtFirsts) step(l *Lane) {
+	for _, one := range w.loads {
+		if one.actor != nil {
+			one.step(l)
+		} else {
+			l.loads = append(l.loads, one)
+		}
+	}
+}
+
+func (w *load) String() string { return "loads " + w.event.Session }
+
+// Do loads the session. It tells an error only if trying again can't help.
+func (w *load) Do(ctx context.Context, tell func(Input)) {
+	err := w.retry(ctx, "load", w.event, func() (err error) {
+		w.actor, err = w.host.load(ctx, w.event, w.informed)
+		if w.err = err; stopsSession(err) || errors.Is(err, errVoid) {
+			return nil
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		w.err = err
+	case w.err == nil:
+		w.actor.tracing = w.host.traced(ctx, w.actor.sid, w.actor.state, nil)
+	}
+	tell(w)
+}
+
+// step takes a session into memory that was loaded, and folds the events that
+// waited for it.
+func (w *load) step(l *Lane) {
+	if w.alone {
+		l.loading--
+	}
+	sid := w.event.Session
+	switch {
+	case stopsSession(w.err):
+		l.quarantine(w.event, w.err, nil)
+		return
+	case errors.Is(w.err, errVoid):
+		l.forget(w.event)
+	case w.err != nil:
+		l.fail(w.err)
+		return
+	default:
+		// It may have been stopped meanwhile.
+		if s := l.sessions[sid]; s == nil || s.state == nil && !s.stops(w.event.Seq) {
+			l.cacheSession(w.actor)
+		}
+	}
+	l.free(sid)
+}
+
+// forget drops an event that the log has lost. It is not acknowledged: the lane
+// has a new epoch by now, or soon.
+func (l *Lane) forget(e session.Event) {
+	l.log.Warn("delivered event ignored: the log lost it", "session", e.Session, "seq", e.Seq)
+	is := func(o *outputs) bool {
+		return o.parked && o.arrival.Event.Session == e.Session && o.arrival.Event.Seq == e.Seq
+	}
+	l.order, l.folded = slices.DeleteFunc(l.order, is), slices.DeleteFunc(l.folded, is)
+	l.parked[e.Session] = slices.DeleteFunc(l.parked[e.Session], is)
+}
+
+// proving makes sure of a session that is in memory since an earlier epoch, before
+// an event of it is looked at: another owner may have gone on with it, or stopped
+// it.
+type proving struct {
+	outside
+	actor   *actor
+	event   session.Event
+	state   *session.State // nil: it is quarantined
+	tracing *tracing
+	stop    *Stop
+	err     error
+}
+
+func (w *proving) String() string { return "proves " + w.event.Session }
+
+func (w *proving) Do(ctx context.Context, tell func(Input)) {
+	if w.state != nil {
+		w.state, w.stop, w.err = w.host.prove(ctx, w.event, w.state)
+		if w.err == nil {
+			w.tracing = w.host.traced(ctx, w.event.Session, w.state, w.tracing)
+		}
+	} else {
+		w.err = w.retry(ctx, "look at a quarantine", w.event, func() (err error) {
+			w.stop, err = w.host.stopOf(ctx, w.event.Session)
+			return err
+		})
+	}
+	tell(w)
+}
+
+func (w *proving) step(l *Lane) {
+	s, sid := w.actor, w.event.Session
+	switch {
+	case l.sessions[sid] != s: // it was quarantined meanwhile
+	case w.err == nil && w.state == nil && w.stop == nil:
+		l.release(s)
+		return
+	case w.err == nil && w.state == nil:
+		s.stop, s.proven = w.stop, true
+	case w.err == nil:
+		s.state, s.stop, s.tracing, s.proven = w.state, w.stop, w.tracing, true
+		s.stored = s.state.Seq
+	case stopsSession(w.err):
+		l.quarantine(w.event, w.err, nil)
+		return
+	default:
+		// What can't be proven is forgotten, and loaded anew.
+		delete(l.sessions, sid)
+		if errors.Is(w.err, errRewritten) {
+			l.log.Warn("session read anew: the log lost what was folded", "session", sid)
+		} else {
+			l.log.Warn("failed, trying again", "what", "prove", "session", sid, "seq", w.event.Seq, "error", w.err)
+		}
+	}
+	l.free(sid)
+}

@@ -1,0 +1,18 @@
+package engine
+
+import "context"
+
+// NotReady returns why the host runs no sessions now, in sentences for people:
+// NATS is not connected, a stream is missing, or it has no share of the lanes yet,
+// or none any more. It is empty if the host runs lanes or stands by for them. It
+// asks the server, until ctx ends.
+func (h *Host) NotReady(ctx context.Context) []string {
+	reasons := h.bus.NotReady(ctx)
+	switch _, joining, leaving := h.assignment.now(); {
+	case joining:
+		reasons = append(reasons, "it has not taken its share of the lanes yet")
+	case leaving:
+		reasons = append(reasons, "it hands its lanes over")
+	}
+	return reasons
+}

@@ -1,0 +1,389 @@
+package engine
+
+// Registries that sessions set: what a snapshot's are read from, that equal
+// ones are one, and that descriptors are stored before an effect names them.
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/planner"
+)
+
+// wantDescribed fails the test if an effect that is being stored names a
+// descriptor that is not: whoever carries it out could not read it. The lock is
+// held.
+func (d *depot) wantDescribed(e session.Effect) {
+	if e.Class != session.ClassLLM {
+		return
+	}
+	var g session.Generation
+	if err := codec.Unmarshal(e.Payload, &g); err != nil {
+		d.t.Errorf("%s %s: %v", e.Class, e.Name, err)
+	}
+	for _, hash := range g.Tools {
+		if _, found := d.blobs[codec.Ref{Hash: hash}]; !found {
+			d.t.Errorf("%s of %s is asked, and its descriptor %s is not stored", e.Name, g.Session, hash)
+		}
+	}
+}
+
+// registry returns a registry of tools with these names.
+func registry(names ...string) map[string]any {
+	var tools []any
+	for _, name := range names {
+		tools = append(tools, simTool(name, "effect", nil))
+	}
+	return map[string]any{"tools": tools}
+}
+
+// set sets a session's registry.
+func (s *stage) set(sid string, registry map[string]any) session.Event {
+	s.t.Helper()
+	return s.say(session.DoorCtl, sid, session.TypeToolRegistrySet, registry)
+}
+
+// again is the stage after a kill: another host on the same world.
+func (s *stage) again(opts Options) *stage {
+	s.t.Helper()
+	if err := s.stop(); err != nil {
+		s.t.Errorf("run: %v", err)
+	}
+	return newStage(s.t, &memory{depot: s.mem.depot}, opts)
+}
+
+// wantTools checks which tools the next turn of a session is offered from.
+func (s *stage) wantTools(sid string, want ...string) {
+	s.t.Helper()
+	a := s.actor.sessions[sid]
+	if a == nil || a.state == nil {
+		s.t.Fatalf("%s is not in memory", sid)
+	}
+	var got []string
+	for _, tool := range a.state.NextRegistry().Tools() {
+		got = append(got, tool.ToolName)
+	}
+	if strings.Join(got, " ") != strings.Join(want, " ") {
+		s.t.Errorf("the registry of %s has %q, want %q", sid, got, want)
+	}
+}
+
+// reads returns how often a part of the log was read.
+func (s *stage) reads(sid string, from, to uint64) int {
+	s.mem.mu.Lock()
+	defer s.mem.mu.Unlock()
+	return s.mem.calls[call{op: "ReadSession", sid: sid, who: fmt.Sprintf("%d-%d", from, to)}]
+}
+
+func TestASnapshotsRegistryIsReadFromTheLog(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		plan   func(call) outcome
+		spoil  func(s *stage, set session.Event)
+		want   []string // tools
+		folded bool     // all of the log was, the snapshot doesn't count
+	}{
+		{name: "the event is there", want: []string{"a", "b"}},
+		{name: "another registry is there", spoil: func(s *stage, set session.Event) {
+			s.mem.log[1] = session.Event{Session: "s1", Door: session.DoorCtl, Seq: set.Seq, Time: set.Time,
+				Payload: []byte(`{"type":"ToolRegistrySet","data":{"tools":[]}}`)}
+		}, want: []string{}, folded: true},
+		{name: "another event is there", spoil: func(s *stage, set session.Event) {
+			s.mem.log[1] = session.Event{Session: "s1", Door: session.DoorCtl, Seq: set.Seq, Time: set.Time, Payload: []byte(`{"type":"FactsSet","data":{"facts":{}}}`)}
+		}, want: nil, folded: true},
+		{name: "the log is not read at first", plan: atFirst(func(c call) bool { return c.op == "ReadSession" && c.who == "2-2" }), want: []string{"a", "b"}},
+		{name: "nor are the records", plan: atFirst(func(c call) bool { return c.op == "InstallBefore" }), want: []string{"a", "b"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			onStage(t, Options{SnapshotEach: 1}, func(t *testing.T, s *stage) {
+				set, first := s.set("s1", registry("b", "a")), s.run("s1")
+				s.epoch()
+				s.deliver(set, first)
+				s.start()
+				s.wantAcked(set, first)
+				again := s.again(Options{})
+				if set.Seq != 2 || len(s.mem.snapshots) != 1 {
+					t.Fatalf("the registry is event %d, and there are %d snapshots", set.Seq, len(s.mem.snapshots))
+				}
+				if c.spoil != nil {
+					c.spoil(s, set)
+				}
+				clear(s.mem.calls)
+				again.mem.plan = c.plan
+				next := again.answer("s1", "r1t1", "x")
+				again.epoch()
+				again.deliver(next)
+				again.start()
+				again.pass(retryMax)
+				again.wantAcked(next)
+				if c.want == nil {
+					c.want = builtinNames()
+				}
+				again.wantTools("s1", c.want...)
+				if folded := again.reads("s1", 1, next.Seq) > 0; folded != c.folded {
+					t.Errorf("the whole log was folded: %t, want %t", folded, c.folded)
+				}
+				if c.folded {
+					clear(s.mem.snapshots) // it is of a log that was
+				}
+				if err := again.stop(); err != nil {
+					t.Errorf("run: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// atFirst returns a plan that lets the first calls fail that when is true of.
+func atFirst(when func(call) bool) func(call) outcome {
+	failed := 0
+	return on(fails, func(c call) bool {
+		if when(c) {
+			failed++
+		}
+		return when(c) && failed < 4
+	})
+}
+
+// builtinNames returns the tools of the built-in registry by tool_id.
+func builtinNames() (names []string) {
+	for _, tool := range builtin().Registry.Tools() {
+		names = append(names, tool.ToolName)
+	}
+	return names
+}
+
+func TestEqualRegistriesAreOne(t *testing.T) {
+	t.Parallel()
+	onStage(t, Options{SnapshotEach: 1}, func(t *testing.T, s *stage) {
+		// s3 is brought back from its snapshot, the others fold their events.
+		early := []session.Event{s.set("s3", registry("b", "a")), s.run("s3")}
+		s.epoch()
+		s.deliver(early...)
+		s.start()
+		s.wantAcked(early...)
+		again := s.again(Options{})
+		later := []session.Event{s.set("s1", registry("a", "b")), s.set("s2", registry("b", "a")), s.answer("s3", "r1t1", "x"), s.set("s4", registry("a"))}
+		again.epoch()
+		again.start()
+		for _, e := range later {
+			again.deliver(e)
+		}
+		again.wantAcked(later...)
+		of := func(sid string) *planner.Registry { return again.actor.sessions[sid].state.NextRegistry() }
+		if of("s1") != of("s2") || of("s1") != of("s3") {
+			t.Error("three sessions with equal registries hold several")
+		}
+		if of("s1") == of("s4") || of("s4").Len() != 1 {
+			t.Error("another registry is taken for an equal one")
+		}
+		// A descriptor is stored by its first session alone.
+		if got := again.mem.calls[call{op: "PutBlob"}] - len(builtin().Registry.Blobs())*2; got != 2+2+1 {
+			t.Errorf("%d descriptors were sent by two hosts, want 2 by the one, and 2 and 1 by the other", got)
+		}
+		if err := again.stop(); err != nil {
+			t.Errorf("run: %v", err)
+		}
+	})
+}
+
+// What no session holds is forgotten: the table doesn't grow with the
+// registries that ever were.
+func TestRegistriesAreForgotten(t *testing.T) {
+	t.Parallel()
+	var r registries
+	kept := r.same(oneTool(t, "kept"))
+	r.setStored(kept)
+	for i := range 40 * registriesSpare {
+		r.same(oneTool(t, fmt.Sprintf("t%d", i)))
+		if i%registriesSpare == 0 {
+			runtime.GC()
+		}
+		if n := len(r.byHash); n > 4*registriesSpare {
+			t.Fatalf("%d registries are remembered after %d, of which one is held", n, i+1)
+		}
+	}
+	if r.get(kept.Hash()) != kept || r.same(oneTool(t, "kept")) != kept || !r.isStored(kept) {
+		t.Error("the one that is held is forgotten")
+	}
+	hash := kept.Hash()
+	runtime.KeepAlive(kept)
+	runtime.GC()
+	if r.get(hash) != nil {
+		t.Error("one that nobody holds is found")
+	}
+	if back := r.same(oneTool(t, "kept")); r.isStored(back) {
+		t.Error("one that comes back counts as stored: who held it may have died before it stored it")
+	}
+}
+
+func oneTool(t *testing.T, name string) *planner.Registry {
+	t.Helper()
+	reg, err := planner.NewRegistry([]planner.ToolSpec{{
+		ToolID: name, ToolName: name, ArgsSchema: codec.Raw{0x80}, Executor: planner.Executor{Kind: planner.ExecutorEffect, Target: "x"},
+	}}, nil, "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reg
+}
+
+func TestRegistriesAreSharedBySeveralGoroutines(t *testing.T) {
+	t.Parallel()
+	var r registries
+	var all sync.WaitGroup
+	got := make([]*planner.Registry, 8)
+	for i := range got {
+		all.Go(func() {
+			got[i] = r.same(oneTool(t, "one"))
+			r.setStored(got[i])
+		})
+	}
+	all.Wait()
+	for _, reg := range got {
+		if reg != got[0] || !r.isStored(reg) {
+			t.Fatal("several of one registry are held")
+		}
+	}
+}
+
+// The owner dies between the fold of a ToolRegistrySet and the storing of its
+// descriptors: the next one stores them, and asks then.
+func TestDescriptorsAreStoredBeforeTheyAreNamed(t *testing.T) {
+	t.Parallel()
+	for _, become := range []outcome{hangs, fails, failsLate} {
+		t.Run(fmt.Sprint(become), func(t *testing.T) {
+			t.Parallel()
+			onStage(t, Options{SnapshotEach: 1}, func(t *testing.T, s *stage) {
+				// Those of the install record are stored; the first owner gets
+				// no further.
+				before := len(builtin().Registry.Blobs())
+				s.mem.plan = on(become, func(c call) bool {
+					s.mem.mu.Lock() // descriptors are stored side by side
+					defer s.mem.mu.Unlock()
+					return c.op == "PutBlob" && len(s.mem.blobs) >= before
+				})
+				set, first := s.set("s1", registry("a", "b")), s.run("s1")
+				s.epoch()
+				s.deliver(set, first)
+				s.start()
+				s.pass(3 * retryMax)
+				s.wantUnacked(set, first)
+				if asked := s.mem.asked("s1"); len(asked) > 0 {
+					t.Errorf("asked before the descriptors are stored: %v", asked)
+				}
+				if n := len(s.mem.snapshots); n > 0 {
+					t.Errorf("%d snapshots of what is not stored", n)
+				}
+				again := s.again(Options{})
+				again.epoch()
+				again.deliver(set, first)
+				again.start()
+				again.wantAcked(set, first)
+				again.wantStored(first)
+				for _, blob := range again.actor.sessions["s1"].state.NextRegistry().Blobs() {
+					if _, found := s.mem.blobs[blob.Ref]; !found {
+						t.Errorf("descriptor %s is not stored", blob.Ref)
+					}
+				}
+				if err := again.stop(); err != nil {
+					t.Errorf("run: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// crowd makes a session whose view is as large as they get: a registry at its
+// limits, lists that name all of it, a queue, and a batch of calls that a host
+// loop is to carry out, whose tools and arguments it returns.
+func (s *stage) crowd(sid string) (names []string, arguments string, last session.Event) {
+	s.t.Helper()
+	var ids []string
+	var tools []any
+	for i := range session.NamesMax {
+		name := fmt.Sprintf("%0*d", planner.NameBytesMax, i)
+		tool := simTool(name, "host_loop", map[string]any{"availability": []any{
+			map[string]any{"kind": "fact", "name": strings.Repeat("f", planner.FactNameBytesMax), "equals": strings.Repeat("e", planner.FactValueBytesMax)},
+		}})
+		if i < session.CallsMax {
+			delete(tool, "availability")
+			names = append(names, name)
+		}
+		tool["tool_id"] = fmt.Sprintf("%0*d.x", planner.ToolIDBytesMax-2, i)
+		ids = append(ids, tool["tool_id"].(string))
+		tools = append(tools, tool)
+	}
+	s.set(sid, map[string]any{"tools": tools})
+	s.say(session.DoorCtl, sid, session.TypeToolOverridesSet, map[string]any{"scope": "session", "enable": ids, "force": ids})
+	config := map[string]any{"provider": "openai", "model": "m", "active_tools": names, "enable": ids, "force": ids}
+	for range 12 {
+		s.say(session.DoorCtl, sid, session.TypeRunRequested, map[string]any{"input": map[string]any{"text": "hi"}, "config": config})
+	}
+	// As large as a view shows, every byte of it escaped or markup.
+	arguments = `{"<":"` + strings.Repeat(`\"<>&`, 2048/5-4) + `"}`
+	var calls []any
+	for _, name := range names {
+		calls = append(calls, map[string]any{"tool_name": name, "arguments": arguments})
+	}
+	return names, arguments, s.say(session.DoorLLM, sid, session.TypeToolCallsObserved, map[string]any{"effect": "r1t1", "calls": calls})
+}
+
+// A view must fit a message: a host loop executes by it, and whoever takes a
+// model turn over asks it first.
+func TestTheLargestViewFitsAMessage(t *testing.T) {
+	t.Parallel()
+	s := &stage{t: t, mem: newMemory(t)}
+	s.host = newHost(s.mem, slog.New(slog.DiscardHandler), Options{Lanes: 1})
+	names, arguments, last := s.crowd("s1")
+	data, err := s.host.View(t.Context(), "s1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(data) > viewBytesMax {
+		t.Errorf("the view has %d bytes, at most %d", len(data), viewBytesMax)
+	}
+	var v session.View
+	if err := json.Unmarshal(data, &v); err != nil || v.Seq != last.Seq {
+		t.Fatalf("the view is of %d, want %d: %v", v.Seq, last.Seq, err)
+	}
+	if len(v.Queue) == 0 || v.Batch == nil || len(v.Batch.Calls) != len(names) {
+		t.Fatalf("the view has %d queued runs and the batch %+v", len(v.Queue), v.Batch)
+	}
+	for i, c := range v.Batch.Calls {
+		if c.Status != session.CallOpen || c.Arguments != arguments {
+			t.Errorf("call %d: %s, %d bytes of arguments, want %d", i, c.Status, len(c.Arguments), len(arguments))
+		}
+	}
+	state := s.mem.judge("s1", last.Seq).state
+	whole := state.View()
+	if all, err := fit(&whole, 1<<30); err != nil || len(all) <= viewBytesMax {
+		t.Errorf("a view of %d bytes proves nothing (%v)", len(all), err)
+	}
+	// The less there is room for, the more is left out; what is open stays.
+	for _, c := range []struct {
+		max              int
+		overrides, tools bool
+	}{{700 << 10, true, true}, {500 << 10, false, true}, {300 << 10, false, false}} {
+		v := state.View()
+		data, err := fit(&v, c.max)
+		if err != nil || len(data) > c.max {
+			t.Errorf("%d bytes, at most %d: %v", len(data), c.max, err)
+		}
+		if v.Queue[0].Overrides != nil || (v.Overrides != nil) != c.overrides || (v.Run.Overrides != nil) != c.overrides || (v.Tools != nil) != c.tools {
+			t.Errorf("within %d bytes: overrides %t %t %t, tools %t", c.max, v.Queue[0].Overrides != nil, v.Overrides != nil, v.Run.Overrides != nil, v.Tools != nil)
+		}
+		if len(v.Batch.Calls) != len(names) || len(v.Open) == 0 || len(v.Transcript) == 0 {
+			t.Errorf("within %d bytes: what is open is not shown", c.max)
+		}
+	}
+}

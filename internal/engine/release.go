@@ -1,0 +1,234 @@
+package engine
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+)
+
+// recheckEvery is how often a lane looks whether a quarantine was ended.
+const recheckEvery = 15 * time.Second
+
+// recheck looks after the lane's quarantined sessions. It does so on every
+// host, whoever owns the lane: one on which nothing arrives may have no owner,
+// and what two hosts store is stored once. What can't be done now is done the
+// next time.
+func (l *Lane) recheck() {
+	quiet := !l.arrived
+	l.arrived = false
+	var sids []string
+	lane, known, since := l.number, l.stopped(), l.host.recheck/2
+	for _, sid := range slices.Sorted(maps.Keys(known)) {
+		// All that comes before the stop must have been delivered: a release
+		// begins behind it.
+		s := l.sessions[sid]
+		if _, busy := l.parked[sid]; !busy && s.state == nil && (l.newest >= s.stop.Seq || quiet) {
+			sids = append(sids, sid)
+		}
+	}
+	var found map[string]*Stop
+	var err error
+	stops := map[string]*Stop{} // of sids; nil: it is released; none: that is not known
+	l.wait("rechecks", func(ctx context.Context, w outside) error {
+		if found, err = w.host.stopsIn(ctx, lane, time.Now().Add(-since), known); err != nil {
+			if ctx.Err() == nil {
+				w.log.Warn("quarantined sessions not listed", "error", err)
+			}
+			return nil
+		}
+		for _, sid := range sids {
+			stop, err := w.host.stopOf(ctx, sid)
+			switch {
+			case err == nil:
+				stops[sid] = stop
+			case ctx.Err() == nil:
+				w.log.Warn("quarantine not looked at", "session", sid, "error", err)
+			}
+		}
+		return nil
+	}, func() {
+		l.listed = err == nil
+		l.takeStops(found)
+		l.rechecked(sids, stops)
+	})
+}
+
+// rechecked takes note of what has become of quarantined sessions.
+func (l *Lane) rechecked(sids []string, stops map[string]*Stop) {
+	for _, sid := range sids {
+		stop, known := stops[sid]
+		s := l.sessions[sid]
+		_, busy := l.parked[sid]
+		switch {
+		case !known || busy || s == nil || s.stop == nil:
+		case stop == nil:
+			l.occupy(sid)
+			l.release(s)
+		default:
+			s.stop, s.proven = stop, true
+		}
+	}
+}
+
+// release lets a session go on that people have released. Work is under way for it
+// from now on.
+func (l *Lane) release(s *actor) {
+	l.released = append(l.released, &resuming{outside: l.outside, actor: s})
+}
+
+func (l *Lane) isReleased(sid string) bool {
+	return slices.ContainsFunc(l.released, func(r *resuming) bool { return r.actor.sid == sid })
+}
+
+// resuming reads a released session up to its first event that is not done, and
+// from there on all that the log has, a part at a time: that is folded and emits. The
+// lane delivers these events no more; those that it does deliver yet are folded
+// then. One that killed processes before it was released is quarantined again until
+// that is done: should it kill this process too, the next one finds it stopped.
+type resuming struct {
+	outside
+	actor *actor    // as it was stopped
+	at    time.Time // not before
+
+	from, last uint64          // what is still to be read; last 0: all
+	going      *actor          // nil: nothing is read yet
+	events     []session.Event // to be folded next
+	whole      bool            // these are the last ones
+	failed     session.Event   // which err is about
+	err        error
+}
+
+// anew has the session read from the beginning again: another owner may have gone
+// on with it.
+func (r *resuming) anew() { r.last, r.going = 0, nil }
+
+// resume has the next part of a released session read, when all that it said before
+// is stored.
+func (l *Lane) resume(r *resuming) {
+	switch s := r.actor; {
+	case l.sessions[s.sid] != s: // quarantined again, by what was to be stored
+		l.resumed(r)
+	case s.stop.Kills > 0 && !l.informed():
+		r.at = l.now.Add(retryMax) // quarantines and install records are not read yet
+		l.released = append(l.released[1:], r)
+	default:
+		l.waiting = true
+		l.do(r)
+	}
+}
+
+func (r *resuming) String() string { return "resumes " + r.actor.sid }
+
+func (r *resuming) Do(ctx context.Context, tell func(Input)) {
+	r.err = r.read(ctx)
+	tell(r)
+}
+
+func (r *resuming) read(ctx context.Context) (err error) {
+	h, sid, stop := r.host, r.actor.sid, *r.actor.stop
+	if r.last == 0 {
+		if stop.Kills++; stop.Kills > 1 {
+			body, err := stop.Bytes()
+			if err == nil {
+				err = h.world.PutQuarantine(ctx, sid, body)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if r.last, err = h.world.LastSeq(ctx); err != nil {
+			return err
+		}
+		r.log.Info("session released", "session", sid, "seq", stop.Seq)
+		r.from = stop.Seq
+	}
+	r.events, r.whole = r.events[:0], false
+	for e, err := range h.world.ReadSession(ctx, sid, r.from, r.last, true) {
+		if err == nil && r.going == nil {
+			r.failed = e
+			if r.going, err = h.loadReleased(ctx, e, stop.Kills > 1); err == nil {
+				r.going.tracing = h.traced(ctx, sid, r.going.state, nil)
+			}
+		}
+		if err != nil {
+			return err
+		}
+		r.from = e.Seq + 1
+		if r.events = append(r.events, e); len(r.events) == batchMax {
+			return nil
+		}
+	}
+	r.whole = true
+	return nil
+}
+
+// step folds what was read.
+func (r *resuming) step(l *Lane) {
+	l.waiting = false
+	if r.err != nil && !stopsSession(r.err) {
+		l.log.Warn("quarantine not looked at", "session", r.actor.sid, "error", r.err)
+		r.at = l.now.Add(retryMax)
+		l.released = append(l.released[1:], r) // others may be resumed meanwhile
+		return
+	}
+	if r.err != nil {
+		l.stopAgain(r, r.failed, r.err)
+		return
+	}
+	for _, e := range r.events {
+		switch {
+		case r.going.stops(e.Seq): // by somebody else
+			l.flush(func() { l.resumed(r) })
+			return
+		case e.Seq <= r.going.state.Seq:
+			continue // a snapshot is past it: another owner went on
+		}
+		o := &outputs{arrival: &Delivered{Event: e, Ack: func() {}}}
+		if err := l.host.next(r.going, o); err != nil {
+			l.stopAgain(r, e, err)
+			return
+		}
+		l.folded = append(l.folded, o)
+	}
+	if r.whole {
+		l.flush(func() { l.resumed(r) })
+	} else {
+		l.flush(func() { l.resume(r) })
+	}
+}
+
+// stopAgain quarantines a session that can't be resumed.
+func (l *Lane) stopAgain(r *resuming, e session.Event, cause error) {
+	l.released = slices.DeleteFunc(l.released, func(other *resuming) bool { return other == r })
+	l.quarantine(e, cause, nil)
+}
+
+// resumed takes a session into memory that was resumed, when all that it says is
+// stored, and folds the events that waited for it.
+func (l *Lane) resumed(r *resuming) {
+	l.released = slices.DeleteFunc(l.released, func(other *resuming) bool { return other == r })
+	s, going, sid := r.actor, r.going, r.actor.sid
+	switch {
+	case l.sessions[sid] != s: // quarantined again
+	case going == nil:
+		delete(l.sessions, sid) // the log has nothing of it from there on
+	default:
+		going.used = s.used
+		l.sessions[sid] = going
+		if going.accepted {
+			// The next one to load it finds a snapshot of what it goes on from.
+			l.captures([]*actor{going})
+		}
+	}
+	if now := l.sessions[sid]; s.stop.Kills == 0 || now != nil && now.stop != nil {
+		l.free(sid)
+		return
+	}
+	at := session.Event{Session: sid, Seq: s.stop.Seq}
+	l.do(&attempt{outside: l.outside, name: "ends the quarantine of " + sid, try: func(ctx context.Context, w outside) error {
+		return w.retry(ctx, "end quarantine", at, func() error { return w.host.world.DeleteQuarantine(ctx, sid) })
+	}, then: func(l *Lane) { l.free(sid) }})
+}

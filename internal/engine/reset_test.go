@@ -1,0 +1,423 @@
+package engine
+
+// What a new epoch, another owner and a log that lost its end mean for what is
+// in memory.
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+)
+
+func TestANewEpochFoldsNothingTwice(t *testing.T) {
+	t.Parallel()
+	onStage(t, Options{}, func(t *testing.T, s *stage) {
+		first, second := s.run("s1"), s.answer("s1", "r1t1", "a")
+		s.epoch()
+		s.deliver(first)
+		s.start()
+		s.epoch()
+		s.deliver(first, second)
+		s.wantAcked(first, second)
+		s.wantStored(second)
+		if got := s.actor.sessions["s1"].state.Count; got != 2 {
+			t.Errorf("%d events are folded, want 2", got)
+		}
+	})
+}
+
+func TestWhatAnotherOwnerDidIsFoldedAndNotSaidAgain(t *testing.T) {
+	t.Parallel()
+	onStage(t, Options{}, func(t *testing.T, s *stage) {
+		first := s.run("s1")
+		s.epoch()
+		s.deliver(first)
+		s.start()
+		// Another owner did the next one; the lane's floor is behind it.
+		s.answer("s1", "r1t1", "a")
+		third := s.run("s1")
+		s.mem.mu.Lock()
+		clear(s.mem.calls)
+		s.mem.mu.Unlock()
+		s.epoch()
+		s.deliver(third)
+		s.wantAcked(third)
+		if got, want := s.actor.sessions["s1"].state.Hash(), s.mem.judge("s1", third.Seq).state.Hash(); got != want {
+			t.Errorf("state: got %s, want %s", got, want)
+		}
+		if n := s.mem.calls[call{op: "Notify", sid: "s1", who: "3"}]; n != 0 {
+			t.Errorf("the other owner's notice was said %d times again", n)
+		}
+	})
+}
+
+// A host that has a session in memory, from before another one stopped it, must
+// not go on with it when the lane comes back.
+func TestAQuarantineByAnotherOwnerHolds(t *testing.T) {
+	t.Parallel()
+	onStage(t, Options{}, func(t *testing.T, s *stage) {
+		first := s.run("s1")
+		s.epoch()
+		s.deliver(first)
+		s.start()
+		second, third := s.answer("s1", "r1t1", "a"), s.run("s1")
+		s.mem.stops["s1"] = []byte(`{"seq":3,"reason":"a test"}`)
+		s.epoch()
+		s.deliver(third)
+		s.wantAcked(third)
+		numbers := s.mem.said("s1")
+		if !slices.Equal(numbers, []uint64{1, 2}) {
+			t.Errorf("notices: got %v, want those of the first event only; stopped at %d", numbers, second.Seq)
+		}
+	})
+}
+
+// The quarantine names the first event that is not done. What is before it is
+// folded and stored as ever; from there on nothing is.
+func TestAQuarantineHoldsFromItsEventOn(t *testing.T) {
+	t.Parallel()
+	onStage(t, Options{}, func(t *testing.T, s *stage) {
+		first, second, third := s.run("s1"), s.answer("s1", "r1t1", "a"), s.run("s1")
+		body, err := json.Marshal(Stop{Seq: third.Seq, Reason: "a test"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.mem.stops["s1"] = body
+		s.epoch()
+		s.deliver(first, second, third)
+		s.start()
+		s.wantAcked(first, second, third)
+		s.wantStored(second)
+		if got, want := strings.Join(s.mem.asked("s1"), " "), "r1t1 w1"; got != want {
+			t.Errorf("asked: got %q, want %q", got, want)
+		}
+	})
+}
+
+func TestAnEarlierQuarantineStands(t *testing.T) {
+	t.Parallel()
+	onStage(t, Options{}, func(t *testing.T, s *stage) {
+		first, second := s.wrong("s1", 1)[0], s.run("s1")
+		s.mem.effects["s1 r1t1"] = []byte{0x80}
+		// Another owner stops the session while this one is at it.
+		s.mem.plan = func(c call) outcome {
+			if c.op == "Ask" {
+				s.mem.mu.Lock()
+				s.mem.stops["s1"] = []byte(`{"seq":2,"reason":"a test"}`)
+				s.mem.mu.Unlock()
+			}
+			return works
+		}
+		s.epoch()
+		s.deliver(first, second)
+		s.start()
+		s.wantAcked(first, second)
+		if stop := s.stopOf("s1"); stop.Seq != 2 {
+			t.Errorf("quarantine: got one from %d, want the earlier one from 2", stop.Seq)
+		}
+	})
+}
+
+func TestAQuarantineOutlivesTheHost(t *testing.T) {
+	t.Parallel()
+	onStage(t, Options{}, func(t *testing.T, s *stage) {
+		s.mem.effects["s1 r1t1"] = []byte{0x80}
+		first := s.run("s1")
+		s.epoch()
+		s.deliver(first)
+		s.start()
+		if err := s.stop(); err != nil {
+			t.Fatal(err)
+		}
+		other := newStage(t, s.mem, Options{})
+		second := other.run("s1")
+		other.epoch()
+		other.deliver(second)
+		other.start()
+		other.wantAcked(second)
+		if err := other.stop(); err != nil {
+			t.Fatal(err)
+		}
+		if numbers := s.mem.said("s1"); !slices.Equal(numbers, []uint64{0}) {
+			t.Errorf("notices: got %v, want one without a number", numbers)
+		}
+	})
+}
+
+// Released, a session goes on from the first event that is not done, although
+// the lane delivers it no more.
+func TestARelease(t *testing.T) {
+	t.Parallel()
+	for name, restart := range map[string]bool{"same owner": false, "another owner": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onStage(t, Options{}, func(t *testing.T, s *stage) {
+				s.mem.effects["s1 r1t1"] = []byte{0x80}
+				events := []session.Event{s.run("s1"), s.answer("s1", "r1t1", "a"), s.run("s1")}
+				s.epoch()
+				s.deliver(events...)
+				s.start()
+				s.wantAcked(events...)
+				if restart {
+					if err := s.stop(); err != nil {
+						t.Fatal(err)
+					}
+					s = newStage(t, s.mem, Options{})
+					s.epoch()
+					s.start()
+				}
+				s.pass(time.Minute)
+				delete(s.mem.effects, "s1 r1t1") // the operator has removed the cause
+				s.mem.release("s1")
+				s.pass(time.Minute)
+				s.wantStored(events[2])
+				last := s.answer("s1", "r2t1", "b")
+				s.deliver(last)
+				s.wantAcked(last)
+				s.wantStored(last)
+				if err := s.stop(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// Released before what stands in front of the stop was delivered, a session
+// goes on from what is delivered.
+func TestAnEarlyRelease(t *testing.T) {
+	t.Parallel()
+	onStage(t, Options{}, func(t *testing.T, s *stage) {
+		other := s.wrong("s2", 9)
+		first, second, third := s.run("s1"), s.answer("s1", "r1t1", "a"), s.run("s1")
+		body, err := json.Marshal(Stop{Seq: third.Seq, Reason: "a test"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.mem.stops["s1"] = body
+		s.epoch()
+		s.start()
+		for i, e := range other {
+			s.deliver(e)
+			s.pass(recheckEvery)
+			if i == len(other)/2 {
+				s.mem.release("s1")
+			}
+		}
+		s.deliver(first, second, third)
+		s.pass(time.Minute)
+		s.wantAcked(first, second, third)
+		s.wantStored(third)
+	})
+}
+
+// A lane that is never quiet hears of a release, too.
+func TestAReleaseOnABusyLane(t *testing.T) {
+	t.Parallel()
+	onStage(t, Options{}, func(t *testing.T, s *stage) {
+		s.mem.effects["s1 r1t1"] = []byte{0x80}
+		first := s.run("s1")
+		s.epoch()
+		s.deliver(first)
+		s.start()
+		delete(s.mem.effects, "s1 r1t1")
+		s.mem.release("s1")
+		for range 3 {
+			s.deliver(s.wrong("s2", 1)...)
+			s.pass(recheckEvery)
+		}
+		s.wantStored(first)
+	})
+}
+
+// A view of a quarantined session is of what is done, whatever else there is.
+func TestAViewOfAQuarantinedSession(t *testing.T) {
+	t.Parallel()
+	onStage(t, Options{SnapshotEach: 1}, func(t *testing.T, s *stage) {
+		first, second := s.run("s1"), s.answer("s1", "r1t1", "a")
+		s.epoch()
+		s.deliver(first, second)
+		s.start()
+		view := func() (v session.View, err error) {
+			data, err := s.host.View(t.Context(), "s1")
+			if err == nil {
+				err = json.Unmarshal(data, &v)
+			}
+			return v, err
+		}
+		if v, err := view(); err != nil || v.Seq != second.Seq {
+			t.Errorf("view: got one at %d (%v), want %d", v.Seq, err, second.Seq)
+		}
+		s.mem.stops["s1"] = fmt.Appendf(nil, `{"seq":%d,"reason":"a test"}`, second.Seq)
+		if v, err := view(); err != nil || v.Seq != first.Seq {
+			t.Errorf("view of a session stopped at %d: got one at %d (%v), want %d", second.Seq, v.Seq, err, first.Seq)
+		}
+		s.mem.stops["s1"] = fmt.Appendf(nil, `{"seq":%d,"reason":"a test"}`, first.Seq)
+		if v, err := view(); err == nil || !strings.Contains(err.Error(), "a test") {
+			t.Errorf("view of a session stopped at once: got one at %d (%v), want the reason", v.Seq, err)
+		}
+		s.mem.stops = map[string][]byte{}
+		s.host.evolve = func(*session.State, session.Event) ([]session.Notice, error) { panic("a fault") }
+		s.mem.snapshots = map[string][]byte{}
+		if _, err := view(); !isPanic(err) {
+			t.Errorf("view with a fault in the fold: got %v", err)
+		}
+	})
+}
+
+// What stopped a session may be there still when it is released.
+func TestAReleaseInVain(t *testing.T) {
+	t.Parallel()
+	onStage(t, Options{}, func(t *testing.T, s *stage) {
+		s.mem.effects["s1 r1t1"] = []byte{0x80}
+		first, second := s.run("s1"), s.wrong("s1", 1)[0]
+		s.epoch()
+		s.deliver(first, second)
+		s.start()
+		s.mem.release("s1")
+		s.pass(time.Minute)
+		if stop := s.stopOf("s1"); stop == nil || stop.Seq != first.Seq {
+			t.Errorf("quarantine: got %+v, want one from %d again", stop, first.Seq)
+		}
+		third := s.run("s1")
+		s.deliver(third)
+		s.wantAcked(first, second, third)
+	})
+}
+
+// A power loss without sync takes the log's end, and other events get its
+// sequences.
+func TestALogThatLostItsEnd(t *testing.T) {
+	t.Parallel()
+	for name, play := range map[string]func(s *stage) []session.Event{
+		"another event at the folded mark": func(s *stage) []session.Event {
+			return []session.Event{s.answer("s1", "r1t1", "other")}
+		},
+		"another session's event at the folded mark": func(s *stage) []session.Event {
+			return []session.Event{s.run("s2"), s.answer("s1", "r1t1", "other")}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onStage(t, Options{}, func(t *testing.T, s *stage) {
+				first, second := s.run("s1"), s.answer("s1", "r1t1", "lost")
+				s.epoch()
+				s.deliver(first, second)
+				s.start()
+				s.mem.lose(second.Seq)
+				s.pass(time.Second)
+				events := play(s)
+				s.epoch()
+				s.deliver(events...)
+				s.wantAcked(events...)
+				last := events[len(events)-1]
+				if got, want := s.actor.sessions["s1"].state.Hash(), s.mem.judge("s1", last.Seq).state.Hash(); got != want {
+					t.Errorf("state: got %s, want %s", got, want)
+				}
+			})
+		})
+	}
+}
+
+func TestADeliveryThatTheLogLostHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
+	onStage(t, Options{}, func(t *testing.T, s *stage) {
+		lost := s.run("s1")
+		s.epoch()
+		s.deliver(lost)
+		s.mem.lose(lost.Seq)
+		s.start()
+		s.pass(time.Minute)
+		s.mem.lost = 100
+		next := s.run("s2")
+		s.epoch()
+		s.deliver(next)
+		s.pass(time.Minute)
+		s.wantUnacked(lost)
+		s.wantAcked(next)
+		s.wantStored(next)
+	})
+}
+
+func TestAReplicaThatIsBehindIsNotBelieved(t *testing.T) {
+	t.Parallel()
+	for lacks := range 3 { // of those before the delivered one, and that
+		onStage(t, Options{}, func(t *testing.T, s *stage) {
+			events := []session.Event{s.run("s1"), s.answer("s1", "r1t1", "a"), s.run("s1")}
+			s.mem.lagging = events[2-lacks].Seq
+			s.epoch()
+			s.deliver(events[2]) // the others are below the floor
+			s.start()
+			s.wantAcked(events[2])
+			if got := s.actor.sessions["s1"].state.Count; got != 3 {
+				t.Errorf("a replica lacks %d events before the delivered one: %d are folded, want 3", lacks, got)
+			}
+		})
+	}
+}
+
+func TestASnapshotThatTheLogContradictsIsIgnored(t *testing.T) {
+	t.Parallel()
+	onStage(t, Options{SnapshotEach: 1}, func(t *testing.T, s *stage) {
+		first := s.run("s1")
+		s.epoch()
+		s.deliver(first)
+		s.start()
+		if err := s.stop(); err != nil {
+			t.Fatal(err)
+		}
+		s.mem.lose(first.Seq)
+		s.mem.snapshots["s2"] = s.mem.snapshots["s1"] // nor is it another session's
+		other := newStage(t, s.mem, Options{})
+		s.mem.effects = map[string][]byte{}
+		s.pass(time.Second)
+		again, foreign := other.run("s1"), other.run("s2")
+		other.epoch()
+		other.deliver(again, foreign)
+		other.start()
+		other.wantAcked(again, foreign)
+		other.wantStored(again)
+		other.wantStored(foreign)
+		s.mem.snapshots = map[string][]byte{}
+		if err := other.stop(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestASnapshotPastTheDeliveredEventIsUsedAsItIs(t *testing.T) {
+	t.Parallel()
+	onStage(t, Options{SnapshotEach: 1}, func(t *testing.T, s *stage) {
+		events := []session.Event{s.run("s1"), s.answer("s1", "r1t1", "a")}
+		s.epoch()
+		s.deliver(events...)
+		s.start()
+		if err := s.stop(); err != nil {
+			t.Fatal(err)
+		}
+		// Stored and snapshotted, and the owner died before its acks arrived.
+		other := newStage(t, s.mem, Options{})
+		s.mem.mu.Lock()
+		clear(s.mem.calls)
+		s.mem.mu.Unlock()
+		next := other.run("s1")
+		other.epoch()
+		other.deliver(append(events, next)...)
+		other.start()
+		other.wantAcked(append(events, next)...)
+		other.wantStored(next)
+		for c, n := range s.mem.calls {
+			if c.op == "Notify" && (c.who == "1" || c.who == "2" || c.who == "3") {
+				t.Errorf("notice %s was said %d times again", c.who, n)
+			}
+		}
+		if err := other.stop(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

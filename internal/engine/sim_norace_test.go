@@ -1,0 +1,6 @@
+//go:build !race
+
+package engine
+
+// simSeeds is how many of simWhole seeds are played.
+const simSeeds = simWhole

@@ -1,0 +1,42 @@
+package engine
+
+import (
+	"slices"
+	"strings"
+)
+
+// Status is what a lane has in memory.
+type Status struct {
+	Sessions []SessionStatus // by name
+	Waits    int             // events folded that are not stored
+	Loaded   int             // sessions that are being loaded
+	Putting  int             // snapshots on their way
+	Most     int             // sessions that it may keep
+}
+
+// SessionStatus is a session in memory.
+type SessionStatus struct {
+	Session         string
+	Seq, Stored     uint64
+	Hash            func() string // of the state; until the lane is stepped next
+	Proven, Stopped bool
+	Snapshotting    bool // a snapshot of it is on its way
+	Asked           int  // names that are remembered
+}
+
+// Status returns what is in memory.
+func (l *Lane) Status() Status {
+	m := Status{Waits: len(l.folded), Loaded: len(l.parked), Most: l.host.opts.SessionsMax, Putting: len(l.snapshots.order) + len(l.snapshots.under)}
+	for _, b := range slices.Concat(l.storing, l.waking) {
+		m.Waits += len(b.outputs)
+	}
+	for sid, a := range l.sessions {
+		one := SessionStatus{Session: sid, Stored: a.stored, Proven: a.proven, Stopped: a.stop != nil, Snapshotting: a.snapshotsPending > 0, Asked: len(a.asked)}
+		if a.state != nil && a.proven {
+			one.Seq, one.Hash = a.state.Seq, func() string { return a.state.Hash().String() }
+		}
+		m.Sessions = append(m.Sessions, one)
+	}
+	slices.SortFunc(m.Sessions, func(a, b SessionStatus) int { return strings.Compare(a.Session, b.Session) })
+	return m
+}

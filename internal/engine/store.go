@@ -1,0 +1,269 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/planner"
+)
+
+// batch is a part of what was folded that is stored together. Several are stored
+// at a time, in no order, but of a session no output before all that it said
+// earlier is stored: what can be said of one session, in which order, and what a
+// failure stops, is the same as if they were stored one after another.
+type batch struct {
+	outside
+	outputs   []*outputs
+	snapshots []*snapshot // of the states behind it
+	tried     bool        // it may be stored
+	marks     int         // quarantines that are not stored yet
+	err       error       // the lane is given up: memory is ahead of what is stored
+}
+
+// dispatch has what is folded stored, as far as it may be. From then on its
+// outputs are the batch's. While nothing is being stored nothing waits for more to
+// be folded: a batch of one event costs as much as one of many.
+func (l *Lane) dispatch(more bool) {
+	if len(l.folded) == 0 || len(l.storing) == batchesMax || more && len(l.storing) > 0 && len(l.folded) < batchMax {
+		return
+	}
+	b := &batch{outside: l.outside}
+	if b.outputs, l.folded = l.split(); len(b.outputs) == 0 {
+		return
+	}
+	l.batches++
+	for _, o := range b.outputs {
+		a := o.actor
+		if a == nil {
+			continue
+		}
+		if o.hasOutputs() {
+			a.storing = b
+		}
+		if a.batch != l.batches {
+			a.batch = l.batches
+			if p := l.due(a); p != nil {
+				b.snapshots = append(b.snapshots, p)
+			}
+		}
+	}
+	l.storing = append(l.storing, b)
+	l.do(b)
+}
+
+// split splits what is folded into what may be stored now and what has to wait: for
+// its session to be loaded, for what that said before to be stored, or for its
+// quarantine.
+func (l *Lane) split() (now, wait []*outputs) {
+	now = make([]*outputs, 0, len(l.folded))
+	for _, o := range l.folded {
+		if o.parked || o.actor != nil && (o.actor.storing != nil || o.actor.stopping) {
+			wait = append(wait, o)
+		} else {
+			now = append(now, o)
+		}
+	}
+	return now, wait
+}
+
+func (b *batch) String() string { return "stores " + b.outputs[0].arrival.Event.Session }
+
+// Do stores the batch, and publishes what it says about runs under way.
+func (b *batch) Do(ctx context.Context, tell func(Input)) {
+	last := b.outputs[len(b.outputs)-1].arrival.Event
+	if b.err = b.retry(ctx, "store outputs", last, func() error { return b.store(ctx) }); b.err == nil {
+		b.publishProgress()
+	}
+	tell(b)
+}
+
+// step takes note that a batch is stored but for its wakes, and quarantines what
+// never can be.
+func (b *batch) step(l *Lane) {
+	if b.err != nil {
+		l.fail(b.err)
+		return
+	}
+	// The state of a session that is quarantined is ahead of what is stored.
+	b.snapshots = slices.DeleteFunc(b.snapshots, func(p *snapshot) bool { return b.fails(p.actor) })
+	for _, o := range b.outputs {
+		if o.failed != nil {
+			b.marks++
+			o.actor.stopping = true
+			l.quarantine(o.arrival.Event, o.failed, b)
+		}
+	}
+	l.finish(b)
+}
+
+// finish goes on with a batch whose quarantines are stored.
+func (l *Lane) finish(b *batch) {
+	if b.marks > 0 {
+		return
+	}
+	l.storing = slices.DeleteFunc(l.storing, func(other *batch) bool { return other == b })
+	for _, o := range b.outputs {
+		if a := o.actor; a != nil && a.storing == b {
+			a.storing = nil
+		}
+	}
+	l.waking = append(l.waking, b)
+	l.acknowledgeStored()
+}
+
+// store stores the outputs of a batch: the descriptors of registries first, since
+// an effect may name one, then all the rest at once. Called again, it goes on
+// where it failed. Every part may be stored again: a name takes one message, a
+// notice keeps its number.
+func (b *batch) store(ctx context.Context) error {
+	var all []bus.Output
+	now := b.host.now().UnixMilli()
+	for _, o := range b.outputs {
+		if err := b.host.describe(ctx, o.registry); err != nil {
+			return err
+		}
+		o.registry = nil
+		if o.failed == nil {
+			o.pending = b.startable(o.pending, now)
+			if !b.tried {
+				b.host.meters.asks(o.tally, o.pending)
+				b.host.meters.asks(o.tally, o.wakes)
+			}
+			all = append(all, o.pending...)
+		}
+	}
+	b.tried = true
+	if len(all) > 0 {
+		began := time.Now()
+		errs := b.host.world.Store(ctx, all)
+		b.host.meters.stored(len(all), time.Since(began), errs)
+		if err := b.take(errs); err != nil {
+			return err
+		}
+	}
+	for _, o := range b.outputs {
+		if err := b.cancel(ctx, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// publishProgress publishes what events say about runs under way, all of a session
+// in one message: a message costs more than what it says. Nobody waits for it, and
+// it is kept nowhere.
+func (b *batch) publishProgress() {
+	for _, o := range b.outputs {
+		if len(o.progress) > 0 && o.failed == nil {
+			o.actor.progress = joined(o.actor.progress, o.progress)
+		}
+		o.progress = nil
+	}
+	for _, o := range b.outputs {
+		if o.actor == nil || len(o.actor.progress) == 0 {
+			continue
+		}
+		if err := b.host.world.PublishProgress(o.actor.sid, o.actor.progress); err != nil {
+			b.log.Warn("progress_not_published", "session", o.actor.sid, "error", err.Error())
+		}
+		o.actor.progress = nil
+	}
+}
+
+// take takes out what is stored, by the errors of all that was to be. It
+// returns what may be tried again: nothing of what a session that is to be
+// quarantined says later.
+func (b *batch) take(errs []error) error {
+	var again []error
+	stopped := map[*actor]bool{}
+	for _, o := range b.outputs {
+		if o.failed != nil {
+			stopped[o.actor] = true
+			continue
+		}
+		if stopped[o.actor] {
+			errs, o.pending, o.cancel = errs[len(o.pending):], nil, nil
+			continue
+		}
+		left := o.pending[:0]
+		for _, one := range o.pending {
+			err := errs[0]
+			errs = errs[1:]
+			if err == nil {
+				continue
+			}
+			left = append(left, one)
+			var violation *bus.ViolationError
+			var tooLarge *bus.MaxPayloadError
+			var unreadable *bus.UnreadableError
+			switch {
+			case o.failed != nil:
+			case errors.As(err, &violation), errors.As(err, &tooLarge), errors.As(err, &unreadable):
+				o.failed = err
+			default:
+				again = append(again, err)
+			}
+		}
+		o.pending = left
+		if o.failed != nil {
+			stopped[o.actor] = true
+		}
+	}
+	return errors.Join(again...)
+}
+
+// fails reports whether an output of a session can never be stored.
+func (b *batch) fails(a *actor) bool {
+	return slices.ContainsFunc(b.outputs, func(o *outputs) bool { return o.actor == a && o.failed != nil })
+}
+
+// describe stores the descriptors of a registry that an event set, before an
+// effect can name one. Those that this process has stored are not sent again:
+// many sessions set the same registry.
+func (h *Host) describe(ctx context.Context, registry *planner.Registry) error {
+	if registry == nil || h.registries.isStored(registry) {
+		return nil
+	}
+	if err := putDescriptors(ctx, h.world, registry); err != nil {
+		return err
+	}
+	h.registries.setStored(registry)
+	return nil
+}
+
+// startable takes out the effects that may not be started any more. Nothing is
+// asked after its start_by: its name may have been asked, settled and
+// forgotten since. What is left out waits for the wake that settles it.
+func (b *batch) startable(pending []bus.Output, now int64) []bus.Output {
+	kept := pending[:0]
+	for _, o := range pending {
+		if e := o.Effect; e != nil && e.StartBy < now {
+			b.log.Warn("effect not asked: it is past its start_by", "session", o.Session, "effect", e.Name, "late_ms", now-e.StartBy)
+			continue
+		}
+		kept = append(kept, o)
+	}
+	return kept
+}
+
+// cancel tells those who work on withdrawn effects to stop.
+func (b *batch) cancel(ctx context.Context, o *outputs) error {
+	if len(o.cancel) == 0 || o.failed != nil {
+		return nil
+	}
+	body, err := json.Marshal(struct {
+		Effects []string `json:"effects"`
+	}{o.cancel})
+	if err != nil {
+		return err
+	}
+	if err := b.host.world.PublishCancel(ctx, o.actor.sid, body); err != nil {
+		return err
+	}
+	o.cancel = nil
+	return nil
+}

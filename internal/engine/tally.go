@@ -1,0 +1,368 @@
+package engine
+
+import (
+	"math/bits"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/meter"
+	"github.com/refold/refold/planner"
+)
+
+// tally is what one folded event adds to the metrics once its outputs are stored: an
+// event that is folded and not stored is folded again, by this owner or another.
+// After the death of a process it may have been stored, and counts twice then.
+type tally struct {
+	prior
+	trace   string // traceparent of its run, if that is traced
+	counts  []count
+	records []measured
+}
+
+type count struct {
+	counter *meter.Counter
+	n       int64
+	at      [3]int
+	labels  int
+}
+
+type measured struct {
+	hist   *meter.Histogram
+	value  float64
+	at     [2]int
+	labels int
+}
+
+var tallies = sync.Pool{New: func() any { return &tally{counts: make([]count, 0, 16), records: make([]measured, 0, 4)} }}
+
+func (t *tally) add(c *meter.Counter, n int64, at ...int) {
+	one := count{counter: c, n: n, labels: len(at)}
+	copy(one.at[:], at)
+	t.counts = append(t.counts, one)
+}
+
+func (t *tally) record(h *meter.Histogram, ms int64, at ...int) {
+	one := measured{hist: h, value: float64(max(ms, 0)) / 1000, labels: len(at)}
+	copy(one.at[:], at)
+	t.records = append(t.records, one)
+}
+
+// end applies the tally, if the event is done, and gives it back.
+func (t *tally) end(done bool) {
+	if done {
+		for i := range t.counts {
+			c := &t.counts[i]
+			c.counter.Add(c.n, c.at[:c.labels]...)
+		}
+		for i := range t.records {
+			r := &t.records[i]
+			r.hist.RecordTraced(r.value, t.trace, r.at[:r.labels]...)
+		}
+	}
+	t.counts, t.records, t.prior, t.trace = t.counts[:0], t.records[:0], prior{}, ""
+	tallies.Put(t)
+}
+
+// since is what an actor remembers of a session at work, for durations: when runs
+// were requested, and when calls began to wait for a person. Of what began under
+// another owner it knows nothing.
+type since struct {
+	runs      []moment
+	approvals []moment
+}
+
+type moment struct {
+	run uint32
+	of  string // a call
+	at  int64  // Unix ms
+}
+
+// took takes the moment of a run or a call out, and returns when it was.
+func took(list *[]moment, run uint32, of string) (at int64, known bool) {
+	for i, m := range *list {
+		if m.run == run && m.of == of {
+			*list = append((*list)[:i], (*list)[i+1:]...)
+			return m.at, true
+		}
+	}
+	return 0, false
+}
+
+// sinceMax bounds what is remembered of a session: as many runs as may be queued,
+// and as many calls as a batch may have.
+const sinceMax = session.QueueMax + session.CallsMax
+
+// prior is what the tally of an event needs of the state before it.
+type prior struct {
+	usage    session.UsageTotal
+	cost     int64
+	turn     [3]uint32 // run, turn and attempt
+	open     bool      // that generation
+	at       int64     // when it was asked
+	provider string
+	model    string
+	registry *planner.Registry
+	awaiting uint64                  // calls of the open batch that wait for a person
+	calls    [session.CallsMax]int64 // when the calls of the open batch were asked
+}
+
+// tally begins the tally of the event that s folds next; nil if nothing is measured.
+func (m *Meters) tally(s *session.State) *tally {
+	if !m.on() {
+		return nil
+	}
+	t := tallies.Get().(*tally)
+	t.look(s)
+	return t
+}
+
+// look notes what is to be compared after the event.
+func (b *prior) look(s *session.State) {
+	b.usage, b.cost = s.Usage, s.Cost
+	if s.Run == nil || s.Turn == nil || s.Turn.Run != s.Run.Number {
+		return
+	}
+	t := s.Turn
+	b.turn, b.open, b.at = attemptOf(t), t.Open, t.At
+	b.registry = s.TurnRegistry()
+	if t.Open {
+		b.provider, b.model = s.Run.Config.Provider, s.TurnModel()
+	}
+	if t.Batch == nil {
+		return
+	}
+	for i := range t.Batch.Calls {
+		switch c := &t.Batch.Calls[i]; c.Status {
+		case session.CallOpen:
+			b.calls[i] = c.At
+		case session.CallAwaiting:
+			b.awaiting |= 1 << i
+		}
+	}
+}
+
+func attemptOf(t *session.Turn) [3]uint32 { return [3]uint32{t.Run, t.Number, uint32(t.Attempt)} }
+
+// count fills in the tally of the event that s folded last. A nil tally stays so.
+func (m *Meters) count(t *tally, s *actor, e session.Event, said, progress []session.Notice) {
+	if t == nil {
+		return
+	}
+	b := &t.prior
+	m.event(t, s.state.LastType(), e, said)
+	for _, n := range said {
+		t.add(m.notices, 1, m.noticeType.Of(n.Type))
+		m.notice(t, s, n)
+	}
+	m.generation(t, s.state, b, said, progress)
+	for _, n := range progress {
+		if c, is := n.Data.(session.CallSettled); is {
+			m.call(t, s.state, b, c)
+		}
+	}
+	if b.awaiting != 0 {
+		m.decided(t, s, b, progress)
+	}
+	for _, w := range s.state.Withdrawals() {
+		t.add(m.withdrawn, 1, m.target.Of(string(w.Class), w.Target))
+	}
+}
+
+// event counts the event itself.
+func (m *Meters) event(t *tally, typ string, e session.Event, said []session.Notice) {
+	outcome := "accepted"
+	for _, n := range said {
+		if r, is := n.Data.(session.EventRejected); is && r.Seq == e.Seq {
+			outcome = "rejected"
+			t.add(m.rejections, 1, m.rejection.Of(string(r.Code)))
+		}
+	}
+	t.add(m.events, 1, m.eventType.Of(typ), m.door.Of(string(e.Door)), m.outcome.Of(outcome))
+}
+
+// notice counts what a notice tells.
+func (m *Meters) notice(t *tally, s *actor, n session.Notice) {
+	switch d := n.Data.(type) {
+	case session.RunPlaced:
+		if s.since == nil {
+			s.since = &since{}
+		}
+		if n.Type == session.NoticeRunQueued && len(s.since.runs) < sinceMax {
+			s.since.runs = append(s.since.runs, moment{run: d.Run, at: n.At})
+			return
+		}
+		requested, known := took(&s.since.runs, d.Run, "")
+		if !known {
+			requested = n.At // it did not wait, or waited under another owner
+		} else {
+			t.record(m.runQueued, n.At-requested)
+		}
+		s.since.runs = append(s.since.runs, moment{run: d.Run, at: requested})
+	case session.RunFinished:
+		lifecycle := m.lifecycle.Of(string(d.Lifecycle))
+		t.add(m.runs, 1, lifecycle, m.endCode.Of(d.Code))
+		turns := 0
+		if turn := s.state.Turn; turn != nil && turn.Run == d.Run {
+			turns = int(turn.Number)
+		}
+		t.record(m.runTurns, int64(turns)*1000, lifecycle)
+		if d.OverBudget != nil {
+			t.add(m.breaches, 1, m.budget.Of(d.OverBudget.Budget))
+		}
+		if s.since != nil {
+			if requested, known := took(&s.since.runs, d.Run, ""); known {
+				t.record(m.runDuration, n.At-requested, lifecycle)
+			}
+		}
+	case session.ToolRejected:
+		t.add(m.refused, 1, m.refusal.Of(d.Code))
+	case session.BudgetExceeded:
+		t.add(m.breaches, 1, m.budget.Of(d.Budget))
+	case session.ApprovalRequested:
+		if s.since == nil {
+			s.since = &since{}
+		}
+		if len(s.since.approvals) < sinceMax {
+			s.since.approvals = append(s.since.approvals, moment{of: d.Call, at: n.At})
+		}
+	}
+}
+
+// generation counts what the generation used that was open before the event, and
+// how it ended if it did.
+func (m *Meters) generation(t *tally, s *session.State, b *prior, said, progress []session.Notice) {
+	if s.Usage != b.usage || s.Cost != b.cost {
+		m.used(t, s, b)
+	}
+	now := s.Turn
+	if !b.open || now != nil && now.Open && attemptOf(now) == b.turn {
+		return
+	}
+	code := ""
+	for _, n := range progress {
+		if d, is := n.Data.(session.TurnSettled); is {
+			code = d.Code
+		}
+	}
+	for _, n := range said {
+		if d, is := n.Data.(session.RunFinished); is && d.Run == b.turn[0] {
+			code = d.Code
+		}
+	}
+	outcome := 0
+	if code != "" {
+		outcome = 1
+	}
+	t.record(m.turnDuration, s.Clock-b.at, m.target.Of(string(session.ClassLLM), b.provider), outcome)
+	if next := b.turn; code != "" && now != nil && s.Run != nil {
+		next[2]++
+		if attemptOf(now) == next || now.RetryAt > 0 && attemptOf(now) == b.turn {
+			t.add(m.retries, 1, m.endCode.Of(code))
+		}
+	}
+}
+
+// used counts the tokens and the cost of a generation.
+func (m *Meters) used(t *tally, s *session.State, b *prior) {
+	model := m.model.Of(b.model)
+	for kind, n := range [...]int64{ // in the order of the label's values
+		s.Usage.InputTokens - b.usage.InputTokens, s.Usage.CachedTokens - b.usage.CachedTokens,
+		s.Usage.OutputTokens - b.usage.OutputTokens, s.Usage.ReasoningTokens - b.usage.ReasoningTokens,
+	} {
+		if n > 0 {
+			t.add(m.tokens, n, model, kind)
+		}
+	}
+	if n := s.Cost - b.cost; n > 0 {
+		t.add(m.cost, n, model)
+	}
+}
+
+// call counts the result of a call. A tool that the registry does not have is
+// "other": its name is what a model made up.
+func (m *Meters) call(t *tally, s *session.State, b *prior, c session.CallSettled) {
+	tool, target := meter.Other, meter.Other
+	registry := b.registry
+	if registry == nil {
+		registry = s.TurnRegistry()
+	}
+	if at, known := registry.Lookup(c.ToolName); known {
+		spec := registry.Tool(at)
+		tool, target = c.ToolName, spec.Executor.Target
+	}
+	t.add(m.calls, 1, m.tool.Of(tool), m.callStatus.Of(string(c.Status)))
+	place := m.target.Of(string(session.ClassTool), target)
+	if c.Status == session.CallUnknown {
+		t.add(m.unknown, 1, place)
+	}
+	if i := callOf(c.Effect); i >= 0 && b.calls[i] > 0 {
+		t.record(m.callDuration, s.Clock-b.calls[i], place)
+	}
+}
+
+// callOf returns the position of a call in its batch, by its effect's name; -1 if
+// that names none.
+func callOf(effect string) int {
+	_, text, _ := strings.Cut(effect, "c")
+	i, err := strconv.Atoi(text)
+	if err != nil || i < 0 || i >= session.CallsMax {
+		return -1
+	}
+	return i
+}
+
+// decided counts the calls that waited for a person before the event and do so no
+// longer.
+func (m *Meters) decided(t *tally, s *actor, b *prior, progress []session.Notice) {
+	turn := s.state.Turn
+	same := turn != nil && turn.Batch != nil && turn.Run == b.turn[0] && turn.Number == b.turn[1]
+	for left := b.awaiting; left != 0; left &= left - 1 {
+		i := bits.TrailingZeros64(left)
+		if same && turn.Batch.Calls[i].Status == session.CallAwaiting {
+			continue
+		}
+		decision, name := "approve", "r"+strconv.Itoa(int(b.turn[0]))+"t"+strconv.Itoa(int(b.turn[1]))+"c"+strconv.Itoa(i)
+		if same && turn.Batch.Calls[i].Edit == s.state.Seq {
+			decision = "edit"
+		}
+		for _, n := range progress {
+			if c, is := n.Data.(session.CallSettled); is && c.Effect == name {
+				decision = decisionOf(c.Code)
+			}
+		}
+		t.add(m.approvals, 1, m.decision.Of(decision))
+		if s.since != nil {
+			if at, known := took(&s.since.approvals, 0, name); known {
+				t.record(m.approvalDuration, s.state.Clock-at)
+			}
+		}
+	}
+}
+
+// decisionOf returns how a wait ended, by the code of the call's result.
+func decisionOf(code string) string {
+	switch code {
+	case session.CodeApprovalDenied:
+		return "deny"
+	case session.CodeApprovalExpired:
+		return "expired"
+	case session.CodeCancelled:
+		return "closed"
+	}
+	return "approve"
+}
+
+// asks counts the effects among what is to be stored of an event.
+func (m *Meters) asks(t *tally, todo []bus.Output) {
+	if t == nil {
+		return
+	}
+	for i := range todo {
+		if e := todo[i].Effect; e != nil {
+			t.add(m.asked, 1, m.target.Of(string(e.Class), e.Target))
+		}
+	}
+}

@@ -1,0 +1,166 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/subjects"
+)
+
+// tellWaits fills in what the state does not know of what a session waits for:
+// which targets nobody serves, and which troubles hold it up.
+func (h *Host) tellWaits(ctx context.Context, state *session.State, v *session.View) {
+	members := h.bridges.Load()
+	if members == nil {
+		return
+	}
+	bridges, sure := members.Bridges()
+	now := time.Now()
+	if sure {
+		v.Unserved = unserved(v.Open, bridges, now)
+	}
+	v.Troubles = troubles(v.Open, bridges, now)
+	for _, e := range orphans(v.Open, bridges, now) {
+		t, ok := h.silentHolder(ctx, v.Session, e, bridges, now)
+		if !ok {
+			t, ok = mayBeHeld(state, e, bridges, now)
+		}
+		if ok {
+			v.Troubles = append(v.Troubles, t)
+		}
+	}
+	if t, ok := h.failedAttempt(ctx, v); ok {
+		v.Troubles = append(v.Troubles, t)
+	}
+	v.Troubles = v.Troubles[:min(len(v.Troubles), session.TroublesMax)]
+}
+
+// unserved returns the targets of what is open that no bridge was heard to serve
+// for bus.SilentAfter, each once, in order. Wakes are left out: session-actors
+// settle them.
+func unserved(open []session.ViewEffect, bridges []bus.BridgeHeard, now time.Time) (targets []string) {
+	for _, e := range open {
+		of := targetOf(e)
+		if e.Class != session.ClassWake && !slices.ContainsFunc(bridges, func(b bus.BridgeHeard) bool {
+			return !silent(b, now) && slices.Contains(b.Targets, of)
+		}) {
+			targets = append(targets, of)
+		}
+	}
+	slices.Sort(targets)
+	return slices.Compact(targets)
+}
+
+func targetOf(e session.ViewEffect) string { return string(e.Class) + "/" + e.Target }
+
+func silent(b bus.BridgeHeard, now time.Time) bool { return now.Sub(b.At) > bus.SilentAfter }
+
+// troubles returns what bridges say of the targets of what is open, one for each
+// target. A failure after which nothing is tried again holds nothing up: what
+// failed is settled.
+func troubles(open []session.ViewEffect, bridges []bus.BridgeHeard, now time.Time) (all []session.Trouble) {
+	for _, b := range bridges {
+		if silent(b, now) {
+			continue
+		}
+		for _, t := range b.Troubles {
+			tells := t.Next != 0 || t.Code == session.TroubleLacks || t.Code == session.TroubleExecutor
+			t.Effects = waiting(open, t.Target)
+			if tells && len(t.Effects) > 0 && !slices.ContainsFunc(all, func(other session.Trouble) bool { return other.Target == t.Target }) {
+				all = append(all, t)
+			}
+		}
+	}
+	return all
+}
+
+// waiting returns the open effects of a target.
+func waiting(open []session.ViewEffect, target string) (effects []string) {
+	for _, e := range open {
+		if targetOf(e) == target {
+			effects = append(effects, e.Effect)
+		}
+	}
+	return effects
+}
+
+// orphansMax is how many claims are read for one view.
+const orphansMax = 16
+
+// orphans returns the open effects that a silent bridge may hold while another
+// one serves their target.
+func orphans(open []session.ViewEffect, bridges []bus.BridgeHeard, now time.Time) (some []session.ViewEffect) {
+	for _, e := range open {
+		serves := func(quiet bool) func(bus.BridgeHeard) bool {
+			return func(b bus.BridgeHeard) bool {
+				return silent(b, now) == quiet && slices.Contains(b.Targets, targetOf(e))
+			}
+		}
+		if len(some) < orphansMax && slices.ContainsFunc(bridges, serves(true)) && slices.ContainsFunc(bridges, serves(false)) {
+			some = append(some, e)
+		}
+	}
+	return some
+}
+
+// silentHolder tells that an effect is held by a bridge that is silent.
+func (h *Host) silentHolder(ctx context.Context, sid string, e session.ViewEffect, bridges []bus.BridgeHeard, now time.Time) (t session.Trouble, ok bool) {
+	name := subjects.EffectName{Class: e.Class, Target: e.Target, Session: sid, Effect: e.Effect}
+	holder, held, err := h.bus.Holder(ctx, name)
+	if err != nil || !held {
+		return t, false
+	}
+	at := slices.IndexFunc(bridges, func(b bus.BridgeHeard) bool { return b.Instance == holder && silent(b, now) })
+	if at < 0 {
+		return t, false
+	}
+	return session.Trouble{
+		Target: targetOf(e), Code: session.TroubleSilent, Effects: []string{e.Effect}, Since: bridges[at].At.UnixMilli(),
+		Detail: "the bridge that began it is not heard any more: another one goes on with it, or says that its outcome is unknown",
+	}, true
+}
+
+// mayBeHeld tells that a call that nobody claims, since it may run twice, was asked
+// before a bridge of its target fell silent: if that one had begun it, another one
+// begins it again once its lease is over.
+func mayBeHeld(state *session.State, e session.ViewEffect, bridges []bus.BridgeHeard, now time.Time) (t session.Trouble, ok bool) {
+	asked, ok := state.CallAsked(e.Effect)
+	if !ok {
+		return t, false
+	}
+	at := slices.IndexFunc(bridges, func(b bus.BridgeHeard) bool {
+		return silent(b, now) && slices.Contains(b.Targets, targetOf(e)) && asked <= b.At.Add(bus.HeartbeatEvery).UnixMilli()
+	})
+	if at < 0 {
+		return t, false
+	}
+	return session.Trouble{
+		Target: targetOf(e), Code: session.TroubleSilent, Effects: []string{e.Effect}, Since: bridges[at].At.UnixMilli(),
+		Detail: "a bridge that serves it is not heard any more: if that one had begun the call, another one begins it again when its lease is over",
+	}, true
+}
+
+// failedAttempt tells how the attempt at a turn failed after which the session
+// waits for the next one.
+func (h *Host) failedAttempt(ctx context.Context, v *session.View) (t session.Trouble, ok bool) {
+	if v.Run == nil || v.Turn == nil || v.Run.RetryAt == 0 {
+		return t, false
+	}
+	t = session.Trouble{Target: targetOf(session.ViewEffect{Class: session.ClassLLM, Target: v.Run.Provider}), Next: v.Run.RetryAt, Effects: []string{v.Turn.Effect}}
+	e, found, err := h.bus.LastOf(ctx, session.DoorLLM, v.Session)
+	if err != nil || !found {
+		return t, false
+	}
+	t.Since, t.Code = e.Time, session.CodeDeadlineExceeded // no settlement: its time was over
+	var b session.GenerationSettled
+	env, err := session.ReadEnvelope(e.Payload)
+	if err == nil && codec.Unmarshal(env.Data, &b) == nil && strings.HasPrefix(b.Effect, v.Turn.Effect) && b.Error != nil {
+		t.Code, t.Detail = b.Error.Code, b.Error.Detail
+	}
+	return t, true
+}

@@ -1,0 +1,120 @@
+package engine
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/bus"
+)
+
+var opened = []session.ViewEffect{
+	{Effect: "r1t2c1", Class: session.ClassTool, Target: "mail"},
+	{Effect: "r1t2c0", Class: session.ClassTool, Target: "host"},
+	{Effect: "r1t2c2", Class: session.ClassTool, Target: "mail"},
+	{Effect: "w1", Class: session.ClassWake, Target: "-"},
+}
+
+func TestUnserved(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1000, 0)
+	heard := func(before time.Duration, targets ...string) bus.BridgeHeard {
+		return bus.BridgeHeard{At: now.Add(-before), Targets: targets}
+	}
+	for _, c := range []struct {
+		name    string
+		open    []session.ViewEffect
+		bridges []bus.BridgeHeard
+		want    []string
+	}{
+		{"one is served", opened, []bus.BridgeHeard{heard(0, "tool/host"), heard(bus.SilentAfter, "tool/host")}, []string{"tool/mail"}},
+		{"none is", opened, nil, []string{"tool/host", "tool/mail"}},
+		{"its bridge is silent", opened, []bus.BridgeHeard{heard(bus.SilentAfter+1, "tool/host", "tool/mail")}, []string{"tool/host", "tool/mail"}},
+		{"the name of another class", opened, []bus.BridgeHeard{heard(0, "tool/host", "llm/mail")}, []string{"tool/mail"}},
+		{"only a wake is open", opened[3:], nil, nil},
+		{"nothing is open", nil, nil, nil},
+	} {
+		if got := unserved(c.open, c.bridges, now); !slices.Equal(got, c.want) {
+			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// TestTroubles: of what bridges say a view has what holds up what is open.
+func TestTroubles(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1000, 0)
+	said := func(code string, next int64) session.Trouble {
+		return session.Trouble{Target: "tool/mail", Code: code, Since: 5, Next: next}
+	}
+	for _, c := range []struct {
+		name   string
+		said   session.Trouble
+		before time.Duration
+		want   bool
+	}{
+		{"it is tried again", said("network", 9), 0, true},
+		{"it was settled as failed", said("auth", 0), 0, false},
+		{"a key is missing", said(session.TroubleLacks, 0), 0, true},
+		{"its tools changed", said(session.TroubleExecutor, 0), 0, true},
+		{"the bridge is silent", said("network", 9), bus.SilentAfter + 1, false},
+		{"nothing of the target is open", session.Trouble{Target: "llm/p", Code: "network", Next: 9}, 0, false},
+	} {
+		bridge := bus.BridgeHeard{At: now.Add(-c.before), Targets: []string{"tool/mail"}, Troubles: []session.Trouble{c.said}}
+		got := troubles(opened, []bus.BridgeHeard{bridge, bridge}, now)
+		if (len(got) == 1) != c.want || c.want && !slices.Equal(got[0].Effects, []string{"r1t2c1", "r1t2c2"}) {
+			t.Errorf("%s: got %+v, want one: %v", c.name, got, c.want)
+		}
+	}
+}
+
+// TestOrphans: claims are read only where a silent bridge and one that lives
+// serve the target of what is open.
+func TestOrphans(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1000, 0)
+	gone := bus.BridgeHeard{Instance: "a", At: now.Add(-bus.SilentAfter - 1), Targets: []string{"tool/mail"}}
+	lives := bus.BridgeHeard{Instance: "b", At: now, Targets: []string{"tool/mail", "tool/host"}}
+	for _, c := range []struct {
+		bridges []bus.BridgeHeard
+		want    int
+	}{{nil, 0}, {[]bus.BridgeHeard{gone}, 0}, {[]bus.BridgeHeard{lives}, 0}, {[]bus.BridgeHeard{gone, lives}, 2}} {
+		if got := orphans(opened, c.bridges, now); len(got) != c.want {
+			t.Errorf("%+v: got %+v, want %d", c.bridges, got, c.want)
+		}
+	}
+}
+
+// TestACallThatMayRunTwiceMayBeHeld: nobody claims it, so that its bridge is gone is
+// told as what may be, and only of calls that were asked before.
+func TestACallThatMayRunTwiceMayBeHeld(t *testing.T) {
+	t.Parallel()
+	onStage(t, Options{}, func(t *testing.T, s *stage) {
+		s.epoch()
+		s.start()
+		safe, unsafe := simTool("look", "effect", map[string]any{"retry_safe": true}), simTool("pay", "effect", map[string]any{"retry_safe": false})
+		s.deliver(s.say(session.DoorCtl, "s1", session.TypeToolRegistrySet, map[string]any{"tools": []any{safe, unsafe}}), s.run("s1"))
+		s.deliver(s.say(session.DoorLLM, "s1", session.TypeToolCallsObserved, map[string]any{"effect": "r1t1", "calls": []any{
+			map[string]any{"tool_name": "look", "arguments": "{}"}, map[string]any{"tool_name": "pay", "arguments": "{}"},
+		}}))
+		state := s.actor.sessions["s1"].state
+		open, asked, now := state.View().Open, time.UnixMilli(state.Clock), time.UnixMilli(state.Clock).Add(time.Minute)
+		told := map[string]int{}
+		for _, e := range open {
+			for name, last := range map[string]time.Time{"before": asked.Add(-10 * time.Second), "after": asked.Add(time.Second), "lives": now} {
+				gone := bus.BridgeHeard{Instance: "a", At: last, Targets: []string{targetOf(e)}}
+				if trouble, ok := mayBeHeld(state, e, []bus.BridgeHeard{gone}, now); ok {
+					told[e.Effect+" "+name]++
+					if trouble.Code != session.TroubleSilent || trouble.Target != targetOf(e) {
+						t.Errorf("told %+v", trouble)
+					}
+				}
+			}
+		}
+		if want := map[string]int{"r1t1c0 after": 1}; !maps.Equal(told, want) {
+			t.Errorf("told of %v, want %v (open: %+v)", told, want, open)
+		}
+	})
+}

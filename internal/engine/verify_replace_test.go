@@ -1,0 +1,151 @@
+package engine
+
+// What is tested here: a session whose snapshot is wrong is stopped when the
+// right one is in its place, and not before, since it is released to that.
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/refold/refold/codec"
+)
+
+// onWrongSnapshot plays a session up to an altered snapshot that is found when it is
+// loaded, with calls as planned.
+func onWrongSnapshot(t *testing.T, plan func(call) outcome, play func(t *testing.T, s *stage, right codec.Hash)) {
+	t.Helper()
+	opts := Options{SnapshotEach: 4, VerifyPart: 1}
+	onStage(t, opts, func(t *testing.T, s *stage) {
+		slept(s)
+		s = s.killed(time.Second, opts)
+		defer func() {
+			if err := s.stop(); err != nil {
+				t.Error(err)
+			}
+		}()
+		_, right, _ := s.alter("s1")
+		s.lane.unowned.Store(false)
+		s.mem.planned(plan)
+		s.epoch()
+		s.deliver(s.run("s1"))
+		play(t, s, right)
+	})
+}
+
+// puts reports whether a call puts a session's snapshot.
+func puts(c call, sid string) bool { return c.op == "PutSnapshot" && c.sid == sid }
+
+// wantReleasedRight releases the session, and looks at what it goes on from.
+func (s *stage) wantReleasedRight() {
+	s.t.Helper()
+	s.mem.checkSnapshots(s.t)
+	s.host.opts.VerifyPart = 0 // nothing but the snapshot may set it right
+	s.mem.release("s1")
+	after := s.answer("s1", "r5t1", "a")
+	s.deliver(after)
+	s.pass(2 * recheckEvery)
+	s.wantStored(after)
+	if got, want := s.actor.sessions["s1"].state.Hash(), s.mem.judge("s1", after.Seq).state.Hash(); got != want {
+		s.t.Errorf("released, the state is %s, want %s", got, want)
+	}
+}
+
+// The right snapshot can't be put for a while: the session is not stopped before
+// it is, whether putting fails or never ends, and the lane goes on.
+func TestASessionIsStoppedWhenItsSnapshotIsRight(t *testing.T) {
+	t.Parallel()
+	for name, become := range map[string]outcome{"fails": fails, "hangs": hangs} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onWrongSnapshot(t, func(c call) outcome {
+				if puts(c, "s1") {
+					return become
+				}
+				return works
+			}, func(t *testing.T, s *stage, _ codec.Hash) {
+				s.pass(time.Minute)
+				if stop := s.stopOf("s1"); stop != nil {
+					t.Errorf("it is stopped (%s), and would be released to the wrong snapshot", stop.Reason)
+				}
+				other := s.answer("s2", "r1t1", "a")
+				s.deliver(other)
+				s.pass(snapshotWithin) // it may be trying again
+				s.wantAcked(other)
+				s.mem.planned(nil)
+				s.pass(time.Minute)
+				if s.stopOf("s1") == nil {
+					t.Fatal("it goes on, with the right snapshot in the wrong one's place")
+				}
+				s.wantReleasedRight()
+			})
+		})
+	}
+}
+
+// A put of the session has just failed, so none is put for a while but this.
+func TestAPauseDoesNotHoldTheRightSnapshotUp(t *testing.T) {
+	t.Parallel()
+	failed := false
+	onWrongSnapshot(t, func(c call) outcome {
+		if puts(c, "s1") && !failed {
+			failed = true
+			return fails
+		}
+		return works
+	}, func(t *testing.T, s *stage, _ codec.Hash) {
+		if s.stopOf("s1") == nil {
+			t.Fatal("it is not stopped")
+		}
+		s.wantReleasedRight()
+	})
+}
+
+// The lane is another's while the right snapshot can't be put, and comes back with
+// the session in memory as it was.
+func TestAWrongSessionIsStoppedWhenTheLaneComesBack(t *testing.T) {
+	t.Parallel()
+	onWrongSnapshot(t, func(c call) outcome {
+		if puts(c, "s1") {
+			return fails
+		}
+		return works
+	}, func(t *testing.T, s *stage, _ codec.Hash) {
+		s.lane.unowned.Store(true)
+		s.mem.planned(nil)
+		s.pass(time.Minute)
+		if s.stopOf("s1") != nil {
+			t.Error("it is stopped by who does not own the lane")
+		}
+		s.lane.unowned.Store(false)
+		s.pass(time.Minute)
+		if s.stopOf("s1") == nil {
+			t.Fatal("it goes on")
+		}
+		s.wantReleasedRight()
+	})
+}
+
+// A session is stopped even if its wrong snapshot can't be kept, and that is said.
+func TestASessionIsStoppedWithoutItsEvidence(t *testing.T) {
+	t.Parallel()
+	replaced := false
+	onWrongSnapshot(t, func(c call) outcome {
+		replaced = replaced || puts(c, "s1")
+		if c.op == "PutBlob" && replaced { // what a load puts comes before
+			return fails
+		}
+		return works
+	}, func(t *testing.T, s *stage, right codec.Hash) {
+		stop := s.stopOf("s1")
+		if stop == nil {
+			t.Fatal("it goes on")
+		}
+		for _, want := range []string{right.String(), "its bytes could not be kept", errFlaky.Error()} {
+			if !strings.Contains(stop.Reason, want) {
+				t.Errorf("the reason is %q, which does not tell %q", stop.Reason, want)
+			}
+		}
+		s.wantReleasedRight()
+	})
+}

@@ -1,0 +1,128 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/bus"
+)
+
+// viewWithin is how long answering one request for a View may take.
+const viewWithin = 5 * time.Second
+
+// ErrNoSession is what a view request about an unknown session is told.
+var ErrNoSession = errors.New("the log holds no event of this session")
+
+// views answers refold.view.<sid>. Any host can answer for any session, since
+// it answers from a copy: loaded, projected and thrown away. One of those that
+// live gets each request. It is not left to the lane's owner: a lane on which
+// nothing arrives may have none.
+func (h *Host) views(ctx context.Context) bus.Endpoint {
+	names := h.bus.Names()
+	return bus.Endpoint{
+		Name: "view", Subject: names.ViewAll(),
+		Answer: func(subject string, _ []byte) ([]byte, error) {
+			sid, err := names.ParseView(subject)
+			if err != nil {
+				return nil, err
+			}
+			ctx, cancel := context.WithTimeout(ctx, viewWithin)
+			defer cancel()
+			return h.View(ctx, sid)
+		},
+	}
+}
+
+// View returns the JSON of a session's View as the log has it now.
+func (h *Host) View(ctx context.Context, sid string) (data []byte, err error) {
+	defer func() { err = recovered(recover(), err) }()
+	state, err := h.latest(ctx, sid)
+	if err != nil {
+		return nil, err
+	}
+	if state == nil {
+		return nil, ErrNoSession
+	}
+	v := state.View()
+	h.tellWaits(ctx, state, &v)
+	return fit(&v, viewBytesMax)
+}
+
+// viewBytesMax is how large an answer may be: with its headers it fits a
+// message of any server that Refold works with.
+const viewBytesMax = 1<<20 - 4<<10
+
+// fit encodes a View in at most max bytes. What does not fit is left out: first
+// the lists of overrides, which runs in the queue may each have, then the tools.
+// What is open, and what a host loop carries out, always fits. Markup stays as
+// it is: escaping would make six bytes of one.
+func fit(v *session.View, max int) ([]byte, error) {
+	encode := func() ([]byte, error) {
+		var b bytes.Buffer
+		enc := json.NewEncoder(&b)
+		enc.SetEscapeHTML(false)
+		err := enc.Encode(v)
+		return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+	}
+	data, err := encode()
+	for _, leave := range []func(){
+		func() {
+			for i := range v.Queue {
+				v.Queue[i].Overrides = nil
+			}
+		},
+		func() {
+			v.Overrides = nil
+			if v.Run != nil {
+				v.Run.Overrides = nil
+			}
+		},
+		func() { v.Tools = nil },
+	} {
+		if err != nil || len(data) <= max {
+			break
+		}
+		leave()
+		data, err = encode()
+	}
+	return data, err
+}
+
+// latest returns a session as the log has it now, nil if it has no event. A
+// quarantined one is as it was when it stopped; one that killed processes is not
+// folded again.
+func (h *Host) latest(ctx context.Context, sid string) (*session.State, error) {
+	stop, err := h.stopOf(ctx, sid)
+	if err != nil {
+		return nil, err
+	}
+	if stop != nil && stop.Kills > 0 {
+		return nil, fmt.Errorf("the session is quarantined: %s", stop.Reason)
+	}
+	state, err := h.fromSnapshot(ctx, sid, stop)
+	if err != nil {
+		return nil, err
+	}
+	last, err := h.world.LastSeq(ctx)
+	if err != nil {
+		return nil, err
+	}
+	end := last + 1
+	if stop != nil {
+		end = min(end, stop.Seq)
+	}
+	// The event behind the last one never comes, so the read ends incomplete.
+	state, err = h.foldTo(ctx, sid, state, end, true, false)
+	if errors.Is(err, errIncomplete) {
+		err = nil
+	}
+	if stop != nil && (state == nil || state.Count == 0) && err == nil {
+		err = fmt.Errorf("the session is quarantined since its first event: %s", stop.Reason)
+	}
+	return state, err
+}

@@ -1,0 +1,133 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/refold/refold/internal/bus"
+)
+
+// The wakes of an event are stored behind all else that it says. Its session goes
+// on meanwhile: only the acknowledgement of the event waits for them, and the
+// snapshots of states behind it. Until then the event comes again after a crash, and
+// its wakes are stored again. One commit for the wakes of many batches is under way
+// at a time: each costs the server a sync, however many it holds
+// (docs/adr/0042-wakes-are-schedules-that-the-owner-stores.md).
+
+// acknowledgeStored acknowledges what is stored with its wakes, and has the wakes
+// of all the rest stored, unless others are being stored.
+func (l *Lane) acknowledgeStored() {
+	if l.scheduling {
+		return
+	}
+	n := slices.IndexFunc(l.waking, func(b *batch) bool {
+		return slices.ContainsFunc(b.outputs, func(o *outputs) bool { return len(o.wakes) > 0 })
+	})
+	if n < 0 {
+		n = len(l.waking)
+	}
+	l.acknowledge(n)
+	if l.scheduling = len(l.waking) > 0; l.scheduling {
+		l.do(&scheduling{outside: l.outside, batches: slices.Clone(l.waking), awaited: l.then != nil})
+	}
+}
+
+// acknowledge takes note that the first n batches of those that wait for their
+// wakes are stored whole, and acknowledges all events up to the first one that
+// isn't.
+func (l *Lane) acknowledge(n int) {
+	if n == 0 {
+		return
+	}
+	var snapshots []*snapshot
+	for _, b := range l.waking[:n] {
+		l.tellSpans(b.outputs)
+		for _, o := range b.outputs {
+			o.done = true
+			if o.actor != nil {
+				o.actor.stored = o.arrival.Event.Seq
+			}
+		}
+		l.host.meters.finished(b.outputs, l.now)
+		snapshots = append(snapshots, b.snapshots...)
+	}
+	l.waking = slices.Delete(l.waking, 0, n)
+	stored := 0
+	for stored < len(l.order) && l.order[stored].done {
+		l.ready.Ack = append(l.ready.Ack, l.order[stored].arrival.Ack)
+		stored++
+	}
+	l.order = slices.Delete(l.order, 0, stored)
+	l.gauge()
+	l.trusts()
+	l.put(snapshots...)
+	l.evict(nil) // what was being stored could not leave before
+}
+
+// scheduling stores the wakes of batches. No wake can fail for good: its name takes
+// any bytes, and it is small.
+type scheduling struct {
+	outside
+	batches []*batch
+	awaited bool // the lane waits for them
+	err     error
+}
+
+func (w *scheduling) String() string { return "stores wakes" }
+
+func (w *scheduling) Do(ctx context.Context, tell func(Input)) {
+	var of []*outputs
+	for _, b := range w.batches {
+		for _, o := range b.outputs {
+			if len(o.wakes) > 0 {
+				of = append(of, o)
+			}
+			for i := range o.wakes {
+				o.wakes[i].Awaited = w.awaited
+			}
+		}
+	}
+	w.err = w.retry(ctx, "store wakes", of[0].arrival.Event, func() error { return w.store(ctx, of) })
+	tell(w)
+}
+
+// store stores the wakes of some events, together, and takes out what is stored.
+func (w *scheduling) store(ctx context.Context, of []*outputs) error {
+	var all []bus.Output
+	for _, o := range of {
+		all = append(all, o.wakes...)
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	began := time.Now()
+	errs := w.host.world.Store(ctx, all)
+	w.host.meters.stored(len(all), time.Since(began), errs)
+	var first error
+	for _, o := range of {
+		left := o.wakes[:0]
+		for _, one := range o.wakes {
+			err := errs[0]
+			errs = errs[1:]
+			if err != nil {
+				left = append(left, one)
+				if first == nil {
+					first = err
+				}
+			}
+		}
+		o.wakes = left
+	}
+	return first
+}
+
+func (w *scheduling) step(l *Lane) {
+	if w.err != nil {
+		l.fail(w.err)
+		return
+	}
+	l.scheduling = false
+	l.acknowledge(len(w.batches))
+	l.acknowledgeStored()
+}

@@ -1,0 +1,46 @@
+package engine
+
+import (
+	"context"
+	"iter"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/bus"
+)
+
+// World is what a session's owner reads and stores: a *bus.Bus, which says what each
+// method promises. Tests have others, which fail when they are told to.
+type World interface {
+	bus.InstallLog
+	ReadSession(ctx context.Context, sid string, from, to uint64, leader bool) iter.Seq2[session.Event, error]
+	LastSeq(ctx context.Context) (uint64, error)
+	LogMissing(ctx context.Context) (uint64, error)
+	EventAt(ctx context.Context, seq uint64) (session.Event, error)
+	Publish(ctx context.Context, door session.Door, sid string, payload []byte, id string) (uint64, error)
+
+	Store(ctx context.Context, outputs []bus.Output) []error
+	PublishProgress(sid string, payload []byte) error
+	PublishCancel(ctx context.Context, sid string, payload []byte) error
+
+	GetSnapshot(ctx context.Context, sid string) (data []byte, found bool, err error)
+	PutSnapshot(ctx context.Context, sid string, seq uint64, data []byte) error
+	ListSnapshots(ctx context.Context, from uint64) iter.Seq2[bus.SnapshotAt, error]
+	StoredOutputs(ctx context.Context, sid string) (bus.StoredOutputs, error)
+	GetQuarantine(ctx context.Context, sid string) (body []byte, found bool, err error)
+	PutQuarantine(ctx context.Context, sid string, body []byte) error
+	DeleteQuarantine(ctx context.Context, sid string) error
+	Quarantined(ctx context.Context) iter.Seq2[string, error]
+	LaneNote(ctx context.Context, key string) (note []byte, rev uint64, err error)
+	PutLaneNote(ctx context.Context, key string, note []byte, after uint64) (rev uint64, err error)
+	PutBlob(ctx context.Context, content []byte) (codec.Ref, error)
+}
+
+// lane is what feeds a driver: a *bus.Lane.
+type lane interface {
+	Number() int
+	Owned() bool
+	Left() uint64
+	Run(ctx context.Context, owner bus.LaneOwner) error
+	Drain(ctx context.Context) error
+}

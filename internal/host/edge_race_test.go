@@ -1,7 +1,0 @@
-//go:build race
-
-package host_test
-
-// longSession is how many events a very long session has: fewer under the race
-// detector, which makes each of them ten times as dear.
-const longSession = 10_000

@@ -90,7 +90,7 @@ func (s *said) bytes() int {
 // request builds what a model is asked. A fault says that this generation can
 // never be asked; an error, that it can't be now.
 func (r *reader) request(ctx context.Context, g *session.Generation) (*Request, *Error, error) {
-	if epoch := r.wire.Epoch(); r.epoch.Swap(epoch) != epoch {
+	if epoch := r.wire.Generation(); r.epoch.Swap(epoch) != epoch {
 		r.events.clear()
 	}
 	request := &Request{

@@ -47,9 +47,9 @@ type wire interface {
 	PutBlob(ctx context.Context, content []byte) (codec.Ref, error)
 	Blob(ctx context.Context, ref codec.Ref) ([]byte, error)
 
-	// Epoch counts the connections to the server. What the log held over an
+	// Generation counts the connections to the server. What the log held over an
 	// earlier one it may have lost since, and then its sequences are used again.
-	Epoch() uint64
+	Generation() uint64
 
 	// Heard returns when a heartbeat of an instance was heard last, those of
 	// our own included.

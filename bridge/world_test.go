@@ -207,7 +207,7 @@ func (w *world) Live(_ string, payload []byte) error {
 	return nil
 }
 
-func (w *world) Epoch() uint64 {
+func (w *world) Generation() uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.epoch

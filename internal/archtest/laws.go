@@ -69,7 +69,10 @@ var repository = laws{
 		{"internal/jetmodel", "internal/meter"}, // what the simulation runs on; counters that any package above may raise; both stand on nothing of ours
 		{"internal/yamlfile", "internal/roles", "internal/secrets"}, // what YAML files may cost; who may do what on NATS; where values are found, and kept out of what is stored
 		{"internal/spaces"}, // folders become manifests
-		{"internal/bus"},
+		{"internal/natsio"},
+		{"internal/streams"}, // the consumers that delivery pulls from, and the bucket that journal keeps snapshots in, are made again by it
+		{"internal/journal", "internal/delivery", "internal/presence"},
+		{"internal/bus"}, // all of them over one connection
 		{"internal/host", "bridge", "client", "internal/inspector"},
 		{"internal/llm", "internal/tools", "internal/telemetry"}, // telemetry measures bridges, and reads what hosts count
 		{"internal/devserver"},
@@ -98,15 +101,15 @@ var repository = laws{
 	fences: []fence{
 		{
 			what:  "github.com/nats-io/nats.go",
-			only:  []string{"internal/bus", "e2e", "bridge", "client", "internal/bench", "internal/roles/trial", "cmd/refold/bridgecheck", "examples/service-go"},
+			only:  []string{"internal/natsio", "internal/streams", "internal/journal", "internal/delivery", "internal/presence", "internal/bus/testbus", "e2e", "bridge", "client", "internal/bench", "internal/roles/trial", "cmd/refold/bridgecheck", "examples/service-go"},
 			tests: true,
-			why:   "JetStream's conflicts, timeouts and stale reads are understood in one place, internal/bus; bridge and client take a connection from their caller; internal/bench measures the bus against plain publishes; internal/roles/trial does what no program of ours may; cmd/refold/bridgecheck listens to how bridges answer deliveries, and answers some; examples/service-go is a service that knows nothing of Refold",
+			why:   "JetStream's conflicts, timeouts and stale reads are understood in internal/natsio and the four packages over it; internal/bus/testbus gives tests a plain client; bridge and client take a connection from their caller; internal/bench measures the bus against plain publishes; internal/roles/trial does what no program of ours may; cmd/refold/bridgecheck listens to how bridges answer deliveries, and answers some; examples/service-go is a service that knows nothing of Refold",
 		},
 		{
 			what:  "github.com/nats-io/nats-server/v2",
-			only:  []string{"internal/bus", "internal/bus/bustest", "internal/devserver", "internal/bench", "internal/chaos", "e2e"},
+			only:  []string{"internal/streams", "internal/bus/bustest", "internal/devserver", "internal/bench", "internal/chaos", "e2e"},
 			tests: true,
-			why:   "a server runs in internal/devserver and in tests, and fresh ones in internal/bench, single or clustered, and in internal/chaos, one a trial; internal/bus reads streams.conf with the server's parser",
+			why:   "a server runs in internal/devserver and in tests, and fresh ones in internal/bench, single or clustered, and in internal/chaos, one a trial; internal/streams reads streams.conf with the server's parser",
 		},
 		{
 			what: "github.com/landlock-lsm/go-landlock",
@@ -223,8 +226,8 @@ var repository = laws{
 		{"internal/host", "sweep", "a schedule of the wake"},
 		{"internal/host", "floor", "a schedule of the wake"},
 		{"internal/host", "unsaved", "a schedule of the wake"},
-		{"internal/bus", "Heads", "a schedule of the wake"},
-		{"internal/bus", "PutWaiting", "a schedule of the wake"},
+		{"internal/journal", "Heads", "a schedule of the wake"},
+		{"internal/journal", "PutWaiting", "a schedule of the wake"},
 		{"bridge", "Timers", "a schedule of the wake"},
 	},
 }

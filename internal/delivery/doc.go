@@ -33,5 +33,3 @@
 //
 // It imports streams, which makes the consumers that it pulls from.
 package delivery
-
-

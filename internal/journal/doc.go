@@ -46,5 +46,3 @@
 //
 // All methods of Journal may be called from several goroutines at once.
 package journal
-
-

@@ -34,4 +34,3 @@
 //
 // All methods of Conn may be called from several goroutines at once.
 package natsio
-

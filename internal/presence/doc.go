@@ -17,4 +17,3 @@
 //
 // All methods of Presence and Members may be called from several goroutines at once.
 package presence
-

@@ -28,4 +28,3 @@
 //
 // All methods of Streams may be called from several goroutines at once.
 package streams
-

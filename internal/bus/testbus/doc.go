@@ -2,4 +2,3 @@
 // are provisioned, and what several packages' tests do with them. bustest knows
 // nothing of package bus, so that tests from the inside may use it.
 package testbus
-

@@ -4,11 +4,10 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nats.go"
 
 	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/subjects"
@@ -51,113 +50,79 @@ func (s *Source) Dues() *DuePuller {
 // their subjects are no wake's.
 func (p *DuePuller) Skipped() uint64 { return p.skipped.Load() }
 
-// dueHeartbeat is how often a server that has nothing due says that it is
-// there; twice that without a word, and the request is taken as lost.
-const dueHeartbeat = 2 * time.Second
+// dueLease is about how long a wake may take (ack_wait in streams.conf). It is not
+// extended.
+const dueLease = 5 * time.Second
 
 // Run pulls and calls carry for each wake that is due, in a goroutine of its own,
-// at most slots at once. A lease is not extended: what takes longer is delivered
-// again.
+// at most slots at once. No more is asked of the server than there are free slots. A
+// lease is not extended: what takes longer is delivered again.
 //
 // Run outlives restarts of the server. A consumer that is deleted is made again if
-// this process provisioned it. When ctx ends, Run waits until every carry has returned,
-// and returns nil. It returns an error only if the consumer is not there at the
-// start. A wake that the server sends after the end is delivered again, to another
-// session-actor, when its lease is over.
+// this process provisioned it. When ctx ends, Run gives back what still arrives, waits
+// until every carry has returned, and returns nil. It returns an error only if the
+// consumer is not there at the start.
 func (p *DuePuller) Run(ctx context.Context, slots int, carry func(DueDelivery)) error {
-	var carrying sync.WaitGroup
-	defer carrying.Wait()
-	free := make(chan struct{}, slots)
-	take := func(m jetstream.Msg, generation uint64) {
-		d, ok := p.read(m, generation)
-		if !ok {
-			return
-		}
-		free <- struct{}{}
-		carrying.Go(func() {
-			carry(d)
-			<-free
-		})
+	of := &duePull{DuePuller: p, carry: carry}
+	l, err := newPuller(ctx, p.source, p.source.names.TimersStream(), of, slots, dueLease)
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case err != nil:
+		return fmt.Errorf("pull what is due: %w", err)
 	}
-	for first := true; ; first = false {
-		generation := p.source.conn.Generation()
-		it, err := p.attach(ctx, slots)
-		switch {
-		case ctx.Err() != nil:
-			if it != nil {
-				it.Stop()
-			}
-			return nil
-		case err != nil && first:
-			return fmt.Errorf("pull what is due: %w", err)
-		case err == nil:
-			err = p.pump(ctx, it, generation, take)
-		}
-		if ctx.Err() != nil {
-			return nil
-		}
-		p.log.Warn("due_waiting", "error", err.Error())
-		_ = natsio.Sleep(ctx, natsio.ReconnectWait) // ends early with ctx, which attach sees
-	}
+	of.puller = l
+	l.run(context.WithoutCancel(ctx), ctx.Done())
+	return nil
 }
 
-// attach creates the consumer if this process provisions it, and asks for messages.
-func (p *DuePuller) attach(ctx context.Context, slots int) (it jetstream.MessagesContext, err error) {
+// duePull is one run of a DuePuller.
+type duePull struct {
+	*DuePuller
+	carry  func(DueDelivery)
+	puller *puller
+	held   atomic.Int64
+}
+
+func (p *duePull) ensure(ctx context.Context) (consumer string, err error) {
 	if err := p.source.streams.EnsureDue(ctx); err != nil {
-		return nil, err
+		return "", err
 	}
 	err = p.source.conn.Retry(ctx, func(ctx context.Context) error {
-		consumer, err := p.source.conn.JS.Consumer(ctx, p.source.names.TimersStream(), subjects.DueConsumer)
-		if err != nil {
-			return err
-		}
-		it, err = consumer.Messages(
-			jetstream.PullMaxMessages(slots), jetstream.PullExpiry(pullExpires), jetstream.PullHeartbeat(dueHeartbeat),
-		)
+		_, err := p.source.conn.JS.Consumer(ctx, p.source.names.TimersStream(), subjects.DueConsumer)
 		return err
 	})
-	return it, natsio.Typed(err)
+	return subjects.DueConsumer, err
 }
 
-// pump takes messages until the requests are void, or another connection is made,
-// and says why; when ctx ends it takes what has arrived by then.
-func (p *DuePuller) pump(ctx context.Context, it jetstream.MessagesContext, generation uint64, take func(m jetstream.Msg, generation uint64)) error {
-	defer it.Stop()
-	defer context.AfterFunc(ctx, it.Drain)()
-	lost, ended := make(chan struct{}, 1), make(chan struct{})
-	defer p.source.conn.Listen(nil, lost)()
-	defer close(ended)
-	go func() {
-		select {
-		case <-lost:
-			it.Stop()
-		case <-ended:
-		}
-	}()
-	for p.source.conn.Generation() == generation {
-		m, err := it.Next()
-		if err != nil {
-			return err
-		}
-		take(m, generation)
-	}
-	return natsio.ErrReconnected
-}
+func (p *duePull) holding() int { return int(p.held.Load()) }
 
-// read makes a delivery of a message; ok is false if it is none, and then it
+func (*duePull) extend() {}
+
+func (p *duePull) waits(err error) { p.log.Warn("due_waiting", "error", err.Error()) }
+
+func (p *duePull) refused(err error) { p.waits(err) }
+
+func (*duePull) attached(string) {}
+
+// take carries a wake out, or gives it back to the server. A message that is no wake
 // is acked.
-func (p *DuePuller) read(m jetstream.Msg, generation uint64) (d DueDelivery, ok bool) {
-	meta, err := m.Metadata()
-	d = DueDelivery{Payload: m.Data(), source: p.source, token: token{m.Reply(), generation}}
-	if err == nil {
-		d.Fired, d.NumDelivered = meta.Timestamp, meta.NumDelivered
-		d.Session, d.Wake, err = p.source.names.ParseDue(m.Subject())
-	}
-	if err != nil {
+func (p *duePull) take(m *nats.Msg, at natsio.AckReply, of token, full func(holding int) bool) {
+	d := DueDelivery{Payload: m.Data, Fired: at.Time, NumDelivered: at.Count, source: p.source, token: of}
+	var err error
+	if d.Session, d.Wake, err = p.source.names.ParseDue(m.Subject); err != nil {
 		p.skipped.Add(1)
-		p.log.Warn("due_skipped", "subject", m.Subject(), "error", err.Error())
+		p.log.Warn("due_skipped", "subject", m.Subject, "error", err.Error())
 		d.Ack()
-		return DueDelivery{}, false
+		return
 	}
-	return d, true
+	if full(int(p.held.Add(1))) {
+		p.held.Add(-1)
+		d.Nak(0)
+		return
+	}
+	go func() {
+		p.carry(d)
+		p.puller.ended(int(p.held.Add(-1)))
+	}()
 }

@@ -330,16 +330,14 @@ func TestDueWithoutAStream(t *testing.T) {
 	}
 }
 
-// Who is told to stop ends what it was given, more than it has slots for too:
-// none of it waits for the end of a lease. What the server is about to send when
-// it hears that nobody listens any more is given to nobody, and does wait: so all
-// is delivered here before the end.
+// A puller that is told to stop ends what it was given, which is never more than it has
+// slots for. What it leaves, another one gets at once, and not after a lease.
 func TestDueDrained(t *testing.T) {
 	t.Parallel()
 	c := newClock(t)
 	release := make(chan struct{})
 	_, _, stop := c.pull(func(d delivery.DueDelivery) { <-release; d.Ack() })
-	const due = 24
+	const due, slots = 24, 16
 	for n := range due {
 		c.schedule(fmt.Sprintf("w%d", n+1), time.Now())
 	}
@@ -350,7 +348,7 @@ func TestDueDrained(t *testing.T) {
 		}
 		return consumer.CachedInfo()
 	}
-	bustest.Until(t, "all is delivered, more than there are slots for", func() bool { return info().NumAckPending == due })
+	bustest.Until(t, "all slots are taken", func() bool { return info().NumAckPending == slots })
 	stopped := make(chan struct{})
 	go func() {
 		stop()
@@ -360,4 +358,14 @@ func TestDueDrained(t *testing.T) {
 	close(release)
 	testbus.Within(t, stopped)
 	bustest.Until(t, "all that was delivered is acked", func() bool { return info().NumAckPending == 0 })
+	left := info().NumPending
+	if left == 0 || left > due-slots {
+		t.Errorf("%d of %d are left, want some, and at most those for which there was no slot", left, due)
+	}
+	rest := make(chan delivery.DueDelivery, due)
+	c.pull(func(d delivery.DueDelivery) { rest <- d; d.Ack() })
+	for range left {
+		testbus.Within(t, rest)
+	}
+	bustest.Until(t, "nothing is left", c.holds())
 }

@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +10,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/internal/streams"
 	"github.com/refold/refold/subjects"
 )
@@ -24,6 +28,9 @@ type EffectPuller struct {
 	log    *slog.Logger
 
 	skipped atomic.Uint64
+	carry   func(*EffectDelivery)
+	puller  *puller
+	workers workerPool
 
 	mu       sync.Mutex
 	held     map[string]*heldEffect // by subject: a name is given once at a time
@@ -71,8 +78,31 @@ func (p *EffectPuller) Run(ctx context.Context, slots int, carry func(*EffectDel
 		}
 		return fmt.Errorf("pull effects of %s/%s: %w", p.class, p.target, err)
 	}
-	l.run(ctx)
+	defer p.workers.End()
+	l.run(ctx, p.draining)
 	return nil
+}
+
+func (p *EffectPuller) newPuller(ctx context.Context, slots int, carry func(*EffectDelivery)) (*puller, error) {
+	lease, err := p.conf.Lease(p.class, p.target)
+	if err != nil {
+		return nil, err
+	}
+	p.carry = carry
+	p.puller, err = newPuller(ctx, p.source, p.source.names.EffectsStream(), p, slots, lease)
+	return p.puller, err
+}
+
+func (p *EffectPuller) ensure(ctx context.Context) (consumer string, err error) {
+	return p.source.streams.EnsureBridge(ctx, p.conf, p.class, p.target)
+}
+
+func (p *EffectPuller) waits(err error) { p.log.Warn("effects_waiting", "error", err.Error()) }
+
+func (p *EffectPuller) refused(err error) { p.log.Warn("effects_pull_refused", "error", err.Error()) }
+
+func (p *EffectPuller) attached(consumer string) {
+	p.log.Info("effects_attached", "consumer", consumer)
 }
 
 // Drain ends pulling; what is delivered from then on is given back. It returns
@@ -118,9 +148,9 @@ type EffectDelivery struct {
 	Seq                 uint64 // of the effects stream
 	NumDelivered        uint64 // as far as the server remembers; decides nothing
 
-	held   heldEffect
-	puller *puller
-	done   atomic.Bool
+	held heldEffect
+	of   *EffectPuller
+	done atomic.Bool
 }
 
 // carryOut is a delivery as a worker pool runs it.
@@ -129,7 +159,7 @@ type carryOut EffectDelivery
 // Run carries an effect out.
 func (o *carryOut) Run() {
 	d := (*EffectDelivery)(o)
-	d.puller.carry(d)
+	d.of.carry(d)
 	d.Done()
 }
 
@@ -153,16 +183,13 @@ func (d *EffectDelivery) Nak(delay time.Duration) {
 	d.held.end(nakFor(delay))
 }
 
-// InProgress extends the lease now. While carry runs that is done for it.
-func (d *EffectDelivery) InProgress() { d.held.extend() }
-
 // Done frees the delivery's slot, which is done when carry returns, too: it is for
 // a carry that may not return. More than once is as once.
 func (d *EffectDelivery) Done() {
 	if d.done.Swap(true) {
 		return
 	}
-	d.puller.ended(d)
+	d.of.puller.ended(d.of.release(d))
 }
 
 // end answers for good; a repeated delivery is answered in the same way.
@@ -198,3 +225,73 @@ func (h *heldEffect) again(t token) {
 
 // send may fail; the effect comes again then.
 func (h *heldEffect) send(body []byte) { _ = h.source.respond(h.token, body) }
+
+// take carries an effect out, or gives it back to the server.
+func (p *EffectPuller) take(m *nats.Msg, at natsio.AckReply, of token, full func(holding int) bool) {
+	name, err := p.source.names.ParseEffect(m.Subject)
+	if err != nil {
+		p.skipped.Add(1)
+		p.log.Warn("effect_skipped", "seq", at.Seq, "error", err.Error())
+		_ = p.source.respond(of, ackDone) // else it is skipped again
+		return
+	}
+	d := &EffectDelivery{
+		EffectName: name, Subject: m.Subject, Payload: m.Data,
+		TraceParent: natsio.TraceParentOf(m.Header), Seq: at.Seq, NumDelivered: at.Count,
+		of: p, held: heldEffect{source: p.source, payload: m.Data, token: of},
+	}
+	other, holding := p.hold(d)
+	if other != nil {
+		other.again(of)
+		return
+	}
+	if full(holding) {
+		p.release(d)
+		d.Nak(0)
+		return
+	}
+	p.workers.Go((*carryOut)(d))
+}
+
+// hold notes that an effect is being carried out, and returns how many are then;
+// other is what has it already. One of the same name and of other bytes is another
+// effect: the stream holds one message of a name, so it has lost the former. That
+// is not held any more, and its tokens are of nothing.
+func (p *EffectPuller) hold(d *EffectDelivery) (other *heldEffect, holding int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if other, known := p.held[d.Subject]; known && bytes.Equal(other.payload, d.Payload) {
+		return other, len(p.held)
+	}
+	p.held[d.Subject] = &d.held
+	return nil, len(p.held)
+}
+
+// release returns how many are held still.
+func (p *EffectPuller) release(d *EffectDelivery) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.held[d.Subject] == &d.held {
+		delete(p.held, d.Subject)
+	}
+	return len(p.held)
+}
+
+func (p *EffectPuller) holding() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.held)
+}
+
+// extend extends the leases of all that is held.
+func (p *EffectPuller) extend() {
+	p.mu.Lock()
+	all := make([]*heldEffect, 0, len(p.held))
+	for _, h := range p.held {
+		all = append(all, h)
+	}
+	p.mu.Unlock()
+	for _, h := range all {
+		h.extend()
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -180,9 +181,9 @@ func TestLaneIsMadeAgainFromTheStart(t *testing.T) {
 	first.die()
 	l.node.Stop()
 	l.node.Start()
-	ctx, cancel := context.WithTimeout(testbus.Context(t), testbus.Time)
-	defer cancel()
 	bustest.Until(t, "the lane is deleted", func() bool {
+		ctx, cancel := context.WithTimeout(testbus.Context(t), time.Second) // the answer may be lost with the server
+		defer cancel()
 		err := l.js.DeleteConsumer(ctx, "REFOLD_LOG", "l0")
 		return err == nil || errors.Is(err, jetstream.ErrConsumerNotFound)
 	})

@@ -280,11 +280,8 @@ func (e *epoch) receive(m *nats.Msg) epochEnd {
 			return e.hear(status)
 		}
 	}
-	at, err := natsio.ReadAckReply(m)
-	if err != nil {
-		if !errors.Is(err, natsio.ErrNoDelivery) {
-			e.log.Warn("lane_delivery_unreadable", "reply", m.Reply, "error", err.Error())
-		}
+	at, ok := natsio.ReadAckReply(m)
+	if !ok {
 		return epochRuns
 	}
 	if e.filling != 0 {

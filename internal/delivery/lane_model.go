@@ -114,9 +114,9 @@ func (s modelLane) pull(reply string, r pullRequest) error {
 
 // placeOf reads where a delivery stands in the stream and with its consumer.
 func placeOf(reply string) natsio.AckReply {
-	at, err := natsio.ReadAckReply(&nats.Msg{Reply: reply, Sub: new(nats.Subscription)})
-	if err != nil {
-		panic("bus: " + reply + " is no reply of a model: " + err.Error())
+	at, ok := natsio.ReadAckReply(&nats.Msg{Reply: reply, Sub: new(nats.Subscription)})
+	if !ok {
+		panic("delivery: " + reply + " is no reply of a model")
 	}
 	return at
 }

@@ -1,9 +1,7 @@
 package delivery
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"math"
 	"sync/atomic"
 	"time"
@@ -13,7 +11,7 @@ import (
 	"github.com/refold/refold/internal/natsio"
 )
 
-// Times of a bridge's pull requests.
+// Times of pull requests.
 const (
 	pullExpires   = 30 * time.Second
 	pullHeartbeat = 2 * time.Second
@@ -22,20 +20,37 @@ const (
 	leasePart     = 3                      // a lease is extended every third of it
 )
 
-// puller pulls for one EffectPuller, while that runs.
+// pulled is what a puller pulls: effects, or wakes that are due. Its methods are
+// called by the puller's goroutine.
+type pulled interface {
+	// ensure makes sure of the consumer and returns its name.
+	ensure(ctx context.Context) (consumer string, err error)
+	// take gets a delivery to work on; when that ends it calls puller.ended. It gives
+	// the delivery back if full.
+	take(m *nats.Msg, at natsio.AckReply, of token, full func(holding int) bool)
+	// holding returns how many deliveries are worked on.
+	holding() int
+	// extend extends the leases of those.
+	extend()
+	waits(err error)          // the consumer can't be had now
+	refused(err error)        // the server refuses requests
+	attached(consumer string) // after either
+}
+
+// puller asks a consumer for as many deliveries as there are free slots.
 type puller struct {
-	p       *EffectPuller
-	slots   int
-	carry   func(*EffectDelivery)
-	lease   time.Duration
-	workers workerPool
+	source *Source
+	stream string
+	of     pulled
+	slots  int
+	lease  time.Duration
 
 	consumer string
 	inbox    string
 	sub      *nats.Subscription
 	msgs     chan *nats.Msg // of all inboxes, one after another
 	freed    chan struct{}  // of capacity 1: fewer are held than lowWater
-	lowWater atomic.Int64   // below how many held effects more are asked for
+	lowWater atomic.Int64   // below how many held deliveries more are asked for
 
 	request    uint64
 	asked      int // deliveries that open requests may still bring
@@ -45,13 +60,9 @@ type puller struct {
 	extended   time.Time // when leases were extended
 }
 
-func (p *EffectPuller) newPuller(ctx context.Context, slots int, carry func(*EffectDelivery)) (*puller, error) {
-	lease, err := p.conf.Lease(p.class, p.target)
-	if err != nil {
-		return nil, err
-	}
+func newPuller(ctx context.Context, s *Source, stream string, of pulled, slots int, lease time.Duration) (*puller, error) {
 	l := &puller{
-		p: p, slots: slots, carry: carry, lease: lease,
+		source: s, stream: stream, of: of, slots: slots, lease: lease,
 		freed: make(chan struct{}, 1), extended: time.Now(),
 	}
 	l.lowWater.Store(math.MaxInt64) // until it has looked
@@ -62,9 +73,8 @@ func (p *EffectPuller) newPuller(ctx context.Context, slots int, carry func(*Eff
 // open. What is under way to the former inbox still arrives, unless another
 // connection delivers it: that could not be answered, and comes again.
 func (l *puller) attach(ctx context.Context) error {
-	s := l.p.source
-	generation := s.conn.Generation()
-	consumer, err := s.streams.EnsureBridge(ctx, l.p.conf, l.p.class, l.p.target)
+	nc, generation := l.source.conn.NC, l.source.conn.Generation()
+	consumer, err := l.of.ensure(ctx)
 	if err != nil {
 		return err
 	}
@@ -73,8 +83,8 @@ func (l *puller) attach(ctx context.Context) error {
 		// Deliveries, and a few words on each request that brought them.
 		msgs = make(chan *nats.Msg, 4*l.slots+64)
 	}
-	inbox := s.conn.NC.NewInbox()
-	sub, err := s.conn.NC.ChanSubscribe(inbox+".*", msgs)
+	inbox := nc.NewInbox()
+	sub, err := nc.ChanSubscribe(inbox+".*", msgs)
 	if err != nil {
 		return natsio.Typed(err)
 	}
@@ -92,17 +102,16 @@ func (l *puller) detach() {
 	}
 }
 
-// run pulls until ctx ends, or until everything is given back after Drain.
-func (l *puller) run(ctx context.Context) {
-	defer l.workers.End()
+// run pulls until ctx ends, or until everything is given back after draining is
+// closed.
+func (l *puller) run(ctx context.Context, draining <-chan struct{}) {
 	defer l.detach()
-	pulling, cancel := untilDone(ctx, l.p.draining)
+	pulling, cancel := untilDone(ctx, draining)
 	defer cancel()
 	tick := time.NewTicker(pullTick)
 	defer tick.Stop()
-	draining := l.p.draining
 	attached := true
-	for !l.draining || l.p.holding() > 0 {
+	for !l.draining || l.of.holding() > 0 {
 		if attached && !l.draining {
 			l.fill()
 		}
@@ -126,18 +135,18 @@ func (l *puller) run(ctx context.Context) {
 	l.handBack(ctx)
 }
 
-// fill asks for as many effects as there are free slots, when what is asked
+// fill asks for as many deliveries as there are free slots, when what is asked
 // for is less than half of that: a request for each slot as it becomes free would
 // cost the server as much as the delivery.
 func (l *puller) fill() {
 	l.lowWater.Store(int64(l.slots - 2*l.asked)) // before it is looked: who ends one then sees it, or is seen
-	slots := l.slots - l.p.holding()
+	slots := l.slots - l.of.holding()
 	free := slots - l.asked
 	if free <= 0 || 2*l.asked >= slots {
 		return
 	}
 	l.request++
-	err := l.p.source.pull(l.p.source.names.EffectsStream(), l.consumer, natsio.ReplySubject(l.inbox, l.request), pullRequest{
+	err := l.source.pull(l.stream, l.consumer, natsio.ReplySubject(l.inbox, l.request), pullRequest{
 		Batch: free, Expires: pullExpires, Heartbeat: pullHeartbeat,
 	})
 	if err == nil {
@@ -150,10 +159,10 @@ func (l *puller) fill() {
 func (l *puller) check(ctx context.Context, now time.Time, attached bool) bool {
 	if now.Sub(l.extended) >= l.lease/leasePart {
 		l.extended = now
-		l.p.extend()
+		l.of.extend()
 	}
-	lost := l.p.source.conn.Generation() != l.generation || l.asked > 0 && len(l.msgs) == 0 && now.Sub(l.heard) > pullSilence
-	if l.draining || attached && !lost || !l.p.source.conn.NC.IsConnected() {
+	lost := l.source.conn.Generation() != l.generation || l.asked > 0 && len(l.msgs) == 0 && now.Sub(l.heard) > pullSilence
+	if l.draining || attached && !lost || !l.source.conn.IsConnected() {
 		return attached
 	}
 	// It must not keep the next extension waiting.
@@ -161,11 +170,11 @@ func (l *puller) check(ctx context.Context, now time.Time, attached bool) bool {
 	defer cancel()
 	if err := l.attach(ctx); err != nil {
 		if ctx.Err() == nil {
-			l.p.log.Warn("effects_waiting", "error", err.Error())
+			l.of.waits(err)
 		}
 		return false
 	}
-	l.p.log.Info("effects_attached", "consumer", l.consumer)
+	l.of.attached(l.consumer)
 	return true
 }
 
@@ -175,17 +184,14 @@ func (l *puller) receive(m *nats.Msg) bool {
 	if status, ok := readStatus(l.inbox, m); ok {
 		return l.hear(status)
 	}
-	at, err := natsio.ReadAckReply(m)
-	if err != nil {
-		if !errors.Is(err, natsio.ErrNoDelivery) {
-			l.p.log.Warn("effect_delivery_unreadable", "reply", m.Reply, "error", err.Error())
-		}
+	at, ok := natsio.ReadAckReply(m)
+	if !ok {
 		return true
 	}
 	if l.asked > 0 {
 		l.asked--
 	}
-	l.take(m, at)
+	l.of.take(m, at, token{m.Reply, l.generation}, func(holding int) bool { return l.draining || holding > l.slots })
 	return true
 }
 
@@ -197,42 +203,15 @@ func (l *puller) hear(s pullStatus) bool {
 		l.asked = max(l.asked-s.left, 0)
 		return true
 	}
-	l.p.log.Warn("effects_pull_refused", "error", s.fault().Error())
+	l.of.refused(s.fault())
 	return false
 }
 
-// take gives an effect to carry, or back to the server.
-func (l *puller) take(m *nats.Msg, at natsio.AckReply) {
-	p, of := l.p, token{m.Reply, l.generation}
-	name, err := p.source.names.ParseEffect(m.Subject)
-	if err != nil {
-		p.skipped.Add(1)
-		p.log.Warn("effect_skipped", "seq", at.Seq, "error", err.Error())
-		_ = p.source.respond(of, ackDone) // else it is skipped again
-		return
-	}
-	d := &EffectDelivery{
-		EffectName: name, Subject: m.Subject, Payload: m.Data,
-		TraceParent: natsio.TraceParentOf(m.Header), Seq: at.Seq, NumDelivered: at.Count,
-		puller: l, held: heldEffect{source: p.source, payload: m.Data, token: of},
-	}
-	other, holding := p.hold(d)
-	if other != nil {
-		other.again(of)
-		return
-	}
-	if l.draining || holding > l.slots {
-		p.release(d)
-		d.Nak(0)
-		return
-	}
-	l.workers.Go((*carryOut)(d))
-}
-
-// ended notes that an effect is no longer held, and wakes the puller if it wants to
-// know: where it has asked for enough, a free slot changes nothing.
-func (l *puller) ended(d *EffectDelivery) {
-	if held := l.p.release(d); int64(held) >= l.lowWater.Load() {
+// ended notes that a delivery is worked on no more, and so many are. It wakes the
+// puller if that wants to know: where it has asked for enough, a free slot changes
+// nothing. It may be called from any goroutine.
+func (l *puller) ended(holding int) {
+	if int64(holding) >= l.lowWater.Load() {
 		return
 	}
 	select {
@@ -241,13 +220,13 @@ func (l *puller) ended(d *EffectDelivery) {
 	}
 }
 
-// handBack ends interest and gives back what had been asked for: another
-// bridge need not wait for the end of its lease.
+// handBack ends interest and gives back what had been asked for: nobody need
+// wait for the end of its lease.
 func (l *puller) handBack(ctx context.Context) {
 	l.detach()
 	ctx, cancel := context.WithTimeout(ctx, pullHeartbeat)
 	defer cancel()
-	_ = l.p.source.conn.NC.FlushWithContext(ctx) // what it does not bring comes again by itself
+	_ = l.source.conn.NC.FlushWithContext(ctx) // what it does not bring comes again by itself
 	for {
 		select {
 		case m := <-l.msgs:
@@ -255,48 +234,5 @@ func (l *puller) handBack(ctx context.Context) {
 		default:
 			return
 		}
-	}
-}
-
-// hold notes that an effect is being carried out, and returns how many are then;
-// other is what has it already. One of the same name and of other bytes is another
-// effect: the stream holds one message of a name, so it has lost the former. That
-// is not held any more, and its tokens are of nothing.
-func (p *EffectPuller) hold(d *EffectDelivery) (other *heldEffect, holding int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if other, known := p.held[d.Subject]; known && bytes.Equal(other.payload, d.Payload) {
-		return other, len(p.held)
-	}
-	p.held[d.Subject] = &d.held
-	return nil, len(p.held)
-}
-
-// release returns how many are held still.
-func (p *EffectPuller) release(d *EffectDelivery) int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.held[d.Subject] == &d.held {
-		delete(p.held, d.Subject)
-	}
-	return len(p.held)
-}
-
-func (p *EffectPuller) holding() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.held)
-}
-
-// extend extends the leases of all that is held.
-func (p *EffectPuller) extend() {
-	p.mu.Lock()
-	all := make([]*heldEffect, 0, len(p.held))
-	for _, h := range p.held {
-		all = append(all, h)
-	}
-	p.mu.Unlock()
-	for _, h := range all {
-		h.extend()
 	}
 }

@@ -66,9 +66,9 @@ func answer(t *testing.T, answers *nats.Subscription) (delivery, body string) {
 		t.Fatal(err)
 	}
 	m.Reply = m.Subject
-	at, err := natsio.ReadAckReply(m)
-	if err != nil {
-		t.Fatal(err)
+	at, ok := natsio.ReadAckReply(m)
+	if !ok {
+		t.Fatal(m.Reply)
 	}
 	return string(rune('0' + at.ConsumerSeq)), string(m.Data)
 }
@@ -99,12 +99,12 @@ func TestPullerAnswers(t *testing.T) {
 	}
 	l.receive(effectMsg("r1t1c0", "1"))
 	d := received(t, got)
-	l.p.extend()
+	l.of.extend()
 	want("1", "+WPI")
 	// It came again: the lease that counts is the new one's.
 	l.receive(effectMsg("r1t1c0", "2"))
 	want("2", "+WPI")
-	l.p.extend()
+	l.of.extend()
 	want("2", "+WPI")
 	// No slot is free.
 	l.receive(effectMsg("r1t1c1", "3"))
@@ -112,8 +112,8 @@ func TestPullerAnswers(t *testing.T) {
 	// An answer stands; extending would undo the delay.
 	d.Nak(time.Second)
 	want("2", `-NAK {"delay":1000000000}`)
-	d.InProgress()
-	l.p.extend()
+	d.held.extend()
+	l.of.extend()
 	l.receive(effectMsg("r1t1c0", "4"))
 	want("4", `-NAK {"delay":1000000000}`)
 	d.Ack()
@@ -185,12 +185,13 @@ func TestPullerHears(t *testing.T) {
 func TestPullerAsksByTheHalf(t *testing.T) {
 	t.Parallel()
 	l, _ := testPuller(t, 8, nil)
+	p := l.of.(*EffectPuller)
 	for _, test := range []struct{ held, asked, want int }{
 		{0, 0, 8}, {0, 3, 8}, {0, 4, 4}, {0, 7, 7}, {5, 1, 3}, {5, 2, 2}, {7, 0, 1}, {8, 0, 0},
 	} {
-		l.p.held = map[string]*heldEffect{}
+		p.held = map[string]*heldEffect{}
 		for i := range test.held {
-			l.p.held[strconv.Itoa(i)] = nil
+			p.held[strconv.Itoa(i)] = nil
 		}
 		l.asked = test.asked
 		if l.fill(); l.asked != test.want {
@@ -204,7 +205,7 @@ func TestPullerAsksByTheHalf(t *testing.T) {
 func TestPullerIsToldOfSlotsThatItWants(t *testing.T) {
 	t.Parallel()
 	p := &EffectPuller{held: make(map[string]*heldEffect)}
-	l := &puller{p: p, slots: 6, asked: 2, freed: make(chan struct{}, 1)}
+	l := &puller{of: p, slots: 6, asked: 2, freed: make(chan struct{}, 1)}
 	var all [4]EffectDelivery
 	for i := range all {
 		all[i].Subject = strconv.Itoa(i)
@@ -212,7 +213,7 @@ func TestPullerIsToldOfSlotsThatItWants(t *testing.T) {
 	}
 	l.fill() // no slot is free that is not asked for
 	for i, want := range []bool{false, false, true, true} {
-		l.ended(&all[i])
+		l.ended(p.release(&all[i]))
 		if got := len(l.freed) == 1; got != want {
 			t.Errorf("with %d held, %d asked for, of %d: got told %t, want %t", 3-i, l.asked, l.slots, got, want)
 		}
@@ -246,8 +247,8 @@ func TestPullerTellsEffectsOfOneNameApart(t *testing.T) {
 	}
 	close(gate)
 	received(t, l.freed)
-	if latter.Done(); l.p.holding() != 0 {
-		t.Errorf("%d are held, want none", l.p.holding())
+	if latter.Done(); l.of.holding() != 0 {
+		t.Errorf("%d are held, want none", l.of.holding())
 	}
 	l.generation++ // what another connection brought is answered no more
 	l.receive(effectMsg("r1t1c1", "3"))

@@ -220,9 +220,9 @@ func (s *scanning) take(msg *nats.Msg, taken *uint64) (end bool, err error) {
 	if !strings.HasPrefix(msg.Reply, natsio.AckReplyPrefix) {
 		return s.status(msg, *taken)
 	}
-	d, err := natsio.ReadAckReply(msg)
-	if err != nil {
-		return false, err
+	d, ok := natsio.ReadAckReply(msg)
+	if !ok {
+		return false, errBrokenBatch
 	}
 	if d.ConsumerSeq != *taken+1 {
 		return false, errBrokenBatch

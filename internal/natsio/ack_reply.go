@@ -1,7 +1,6 @@
 package natsio
 
 import (
-	"errors"
 	"math"
 	"strings"
 	"time"
@@ -73,18 +72,12 @@ type AckReply struct {
 	Time        time.Time
 }
 
-// ErrNoDelivery says that a message did not come from a consumer.
-var ErrNoDelivery = errors.New("not delivered by a consumer")
-
 // ReadAckReply reads the metadata of a message that a consumer delivered. The
-// reply subject tells, never a header: a publisher may set any header.
-func ReadAckReply(m *nats.Msg) (AckReply, error) {
+// reply subject tells, never a header: a publisher may set any header. ok is false if
+// no consumer delivered it.
+func ReadAckReply(m *nats.Msg) (d AckReply, ok bool) {
 	if !strings.HasPrefix(m.Reply, AckReplyPrefix) {
-		return AckReply{}, ErrNoDelivery
+		return AckReply{}, false
 	}
-	d, ok := ParseAckReply(m.Reply)
-	if !ok {
-		return AckReply{}, ErrNoDelivery
-	}
-	return d, nil
+	return ParseAckReply(m.Reply)
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -145,31 +144,17 @@ func (j *Journal) putBlobInfo(ctx context.Context, info jetstream.ObjectInfo, fo
 	if err != nil {
 		return err
 	}
-	msg := nats.NewMsg(j.blobSubject(info.Name))
-	msg.Data = data
-	msg.Header.Set(subjects.HeaderRollup, subjects.RollupSubject)
-	msg.Header.Set(subjects.HeaderExpectLastSubject, strconv.FormatUint(former, 10))
-	wait := natsio.RetryWaitMin
-	for {
-		_, err = j.put(ctx, j.names.BlobsStream(), msg, int(j.conn.NC.MaxPayload()))
-		if err == nil || !natsio.IsConflict(err) {
-			return err
-		}
-		held, err := j.leaderGet(ctx, j.names.BlobsStream(), getRequest{LastFor: msg.Subject})
-		switch {
-		case err != nil && !errors.Is(err, natsio.ErrNotFound):
-			return err
-		case err == nil && bytes.Equal(held.data, data):
-			return nil // its acknowledgement was lost
-		case err == nil && held.seq != former:
-			return errDescribed
-		}
-		// A write is in flight, perhaps an earlier attempt of this one.
-		if err := natsio.Sleep(ctx, wait); err != nil {
-			return err
-		}
-		wait = min(2*wait, natsio.RetryWaitMax)
+	w := &write{
+		subject: j.blobSubject(info.Name), data: data, fenced: true, after: former, alone: true,
+		headers: [][2]string{{subjects.HeaderRollup, subjects.RollupSubject}},
 	}
+	if err := j.blobs.commitOne(ctx, w); err != nil {
+		return err
+	}
+	if w.existing != nil && !bytes.Equal(w.existing, data) {
+		return errDescribed
+	}
+	return nil
 }
 
 // GetBlob returns the content of a blob, verified against its name. One that

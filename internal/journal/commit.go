@@ -48,11 +48,13 @@ type write struct {
 	id          string // Nats-Msg-Id; empty: none
 	msgpack     bool   // what data is, for who reads it
 	traceParent string // header; empty: none
-	fenced      bool   // its subject takes one message: a conflict is compared
-	schedule    string // when it comes back, as a message of target; empty: it is no schedule
-	target      string // subject of that message
-	awaited     bool   // somebody waits for it: it goes out before the committer's gap is over
-	order       string // those of one order are stored in order, one after another; empty: any order
+	fenced      bool   // its subject has no message, or that at after as its last: a conflict is compared
+	after       uint64
+	schedule    string      // when it comes back, as a message of target; empty: it is no schedule
+	target      string      // subject of that message
+	headers     [][2]string // besides those that the fields above make; at most headersOwn
+	awaited     bool        // somebody waits for it: it goes out before the committer's gap is over
+	order       string      // those of one order are stored in order, one after another; empty: any order
 
 	of       *waiter
 	rejected int  // batches with it that were rejected

@@ -203,8 +203,8 @@ func (s *committerLoop) take(l lookup) {
 // looksAtOnce is how many names are read at the same time.
 const looksAtOnce = 32
 
-// look reads from the leader what fenced names hold. One that holds nothing is
-// free: another write was in flight and is not stored. But one that is found to be
+// look reads from the leader what fenced names hold. One that holds nothing, or what is
+// to be replaced, is free: another write was in flight and is not stored. But one that is found to be
 // taken and to hold nothing several times can't be read.
 func (j *Journal) look(stream string, writes []*write, cause error) (l lookup) {
 	ctx, cancel := context.WithTimeout(context.Background(), natsio.RequestTimeout)
@@ -231,7 +231,7 @@ func (j *Journal) look(stream string, writes []*write, cause error) (l lookup) {
 			defer func() { <-room }()
 			m, err := j.leaderGet(ctx, stream, getRequest{LastFor: w.subject})
 			switch {
-			case errors.Is(err, natsio.ErrNotFound), err != nil && ctx.Err() != nil:
+			case errors.Is(err, natsio.ErrNotFound), err != nil && ctx.Err() != nil, err == nil && w.after > 0 && m.seq == w.after:
 			case err != nil:
 				w.err, found[i] = err, true
 			default:

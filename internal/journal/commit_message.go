@@ -1,6 +1,8 @@
 package journal
 
 import (
+	"strconv"
+
 	"github.com/nats-io/nats.go"
 
 	"github.com/refold/refold/subjects"
@@ -16,8 +18,12 @@ type messageBuffer struct {
 }
 
 // headersMost is how many headers a write can have: its fence or its id, what its
-// data is, its trace context or its schedule's two, and three of a batch.
-const headersMost = 6
+// data is, its trace context or its schedule's two, those of its own, and three of a
+// batch.
+const (
+	headersMost = 6 + headersOwn
+	headersOwn  = 2
+)
 
 // of returns the message that w is sent as, until the next call.
 func (l *messageBuffer) of(w *write, reply string) *nats.Msg {
@@ -28,7 +34,7 @@ func (l *messageBuffer) of(w *write, reply string) *nats.Msg {
 	l.used = 0
 	l.msg.Subject, l.msg.Reply, l.msg.Data = w.subject, reply, w.data
 	if w.fenced {
-		l.set(subjects.HeaderExpectLastSubject, "0")
+		l.set(subjects.HeaderExpectLastSubject, strconv.FormatUint(w.after, 10))
 	}
 	if w.id != "" {
 		l.set(subjects.HeaderMsgID, w.id)
@@ -42,6 +48,9 @@ func (l *messageBuffer) of(w *write, reply string) *nats.Msg {
 	if w.schedule != "" {
 		l.set(subjects.HeaderSchedule, w.schedule)
 		l.set(subjects.HeaderScheduleTarget, w.target)
+	}
+	for _, h := range w.headers {
+		l.set(h[0], h[1])
 	}
 	return &l.msg
 }

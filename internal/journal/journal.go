@@ -18,9 +18,9 @@ type Journal struct {
 	streams *streams.Streams
 
 	// What is stored goes through one committer for each stream.
-	logs, effects, timers, notices *committer
-	coalescer                      readCoalescer // direct reads of a few events
-	unanswered                     *unanswered   // of a user who leaves JetStream alone; else nil
+	logs, effects, timers, notices, blobs, packs *committer
+	coalescer                                    readCoalescer // direct reads of a few events
+	unanswered                                   *unanswered   // of a user who leaves JetStream alone; else nil
 
 	mu sync.Mutex
 	kv jetstream.KeyValue // looked up when first used
@@ -34,6 +34,7 @@ func New(conn *natsio.Conn, s *streams.Streams, coreOnly bool) *Journal {
 	j.logs, j.effects = newCommitter(j, names.LogStream()), newCommitter(j, names.EffectsStream())
 	j.timers, j.notices = newCommitter(j, names.TimersStream()), newCommitter(j, names.NoticesStream())
 	j.timers.gap, j.timers.like, j.timers.pace = wakesGap, j.effects, pace{groups: true, judged: true}
+	j.blobs, j.packs = newCommitter(j, names.BlobsStream()), newCommitter(j, names.PacksStream())
 	if coreOnly {
 		j.unanswered = &unanswered{}
 	}
@@ -42,7 +43,7 @@ func New(conn *natsio.Conn, s *streams.Streams, coreOnly bool) *Journal {
 
 // Close ends what waits to be stored with ErrClosed. The connection stays.
 func (j *Journal) Close() {
-	for _, c := range []*committer{j.logs, j.effects, j.timers, j.notices} {
+	for _, c := range []*committer{j.logs, j.effects, j.timers, j.notices, j.blobs, j.packs} {
 		c.close()
 	}
 }

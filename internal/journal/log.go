@@ -6,12 +6,10 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nuid"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/natsio"
-	"github.com/refold/refold/subjects"
 )
 
 // Publish appends an event to the log and returns its sequence. id is the
@@ -59,25 +57,24 @@ func (j *Journal) Publish(ctx context.Context, door session.Door, sid string, pa
 // onlyIfNone it does so only if the log has none; else stored is false and seq
 // is that of the newest one.
 func (j *Journal) PublishInstall(ctx context.Context, payload []byte, onlyIfNone bool) (seq uint64, stored bool, err error) {
-	msg := nats.NewMsg(j.names.Install())
-	msg.Data = payload
-	msg.Header.Set(subjects.HeaderMsgID, nuid.Next())
+	w := &write{subject: j.names.Install(), data: payload, fenced: onlyIfNone}
 	if !onlyIfNone {
-		ack, err := j.put(ctx, j.names.LogStream(), msg, session.EventBytesMax)
-		if err != nil {
-			return 0, false, fmt.Errorf("publish the install record: %w", err)
-		}
-		return ack.Sequence, true, nil
+		w.id = nuid.Next()
 	}
-	won, _, err := j.fence(ctx, j.names.LogStream(), msg, session.EventBytesMax)
+	if err = j.check(w, session.EventBytesMax); err == nil {
+		err = j.logs.commitOne(ctx, w)
+	}
 	if err != nil {
 		return 0, false, fmt.Errorf("publish the install record: %w", err)
+	}
+	if !onlyIfNone {
+		return w.seq, true, nil
 	}
 	newest, err := j.leaderGet(ctx, j.names.LogStream(), getRequest{LastFor: j.names.Install()})
 	if err != nil {
 		return 0, false, fmt.Errorf("publish the install record: %w", err)
 	}
-	return newest.seq, won, nil
+	return newest.seq, w.existing == nil || bytes.Equal(w.existing, payload), nil
 }
 
 // LastSeq returns the sequence of the log's last event, 0 if it has none; from

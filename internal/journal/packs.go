@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/refold/refold/actors/session"
@@ -59,14 +58,14 @@ func (j *Journal) PublishPack(ctx context.Context, p Published) (stands Publishe
 	if !errors.Is(err, natsio.ErrNotFound) {
 		return Published{}, false, err
 	}
-	msg := nats.NewMsg(subject)
-	msg.Data = p.Manifest
-	msg.Header.Set(subjects.HeaderContentType, subjects.ContentTypeMsgpack)
+	w := &write{subject: subject, data: p.Manifest, msgpack: true, fenced: true, alone: true}
 	if p.Signature != (session.Signature{}) {
-		msg.Header.Set(subjects.HeaderSignatureKey, p.Signature.Key)
-		msg.Header.Set(subjects.HeaderSignature, p.Signature.Sig)
+		w.headers = [][2]string{{subjects.HeaderSignatureKey, p.Signature.Key}, {subjects.HeaderSignature, p.Signature.Sig}}
 	}
-	if _, _, err := j.fence(ctx, j.names.PacksStream(), msg, packBytesMax); err != nil {
+	if err = j.check(w, packBytesMax); err == nil {
+		err = j.packs.commitOne(ctx, w)
+	}
+	if err != nil {
 		return Published{}, false, fmt.Errorf("publish %s %s: %w", p.Pack, p.Version, natsio.Typed(err))
 	}
 	if stands, err = j.Pack(ctx, p.Pack, p.Version); err != nil {

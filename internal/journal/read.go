@@ -186,7 +186,11 @@ func (r *reading) hidden(ctx context.Context) error {
 		r.more = false
 		return nil
 	}
-	if err == nil {
+	switch {
+	case err != nil:
+	case r.size == 0:
+		r.took(m)
+	default:
 		r.more = true
 		r.take(m)
 	}

@@ -115,37 +115,21 @@ func (j *Journal) ReadNext(ctx context.Context, sid string, from, to, n uint64) 
 // behind them: false is after an error, if the reader has enough, and if the
 // replica has no more.
 func (j *Journal) oneByOne(ctx context.Context, filter string, from, to, n uint64, yield func(stored, error) bool) bool {
-	subject := j.directSubject(j.names.LogStream())
-	for ; n > 0 && from <= to; n-- {
-		var m stored
-		err := j.conn.Repeat(ctx, subject, func(ctx context.Context) error {
-			body, err := json.Marshal(getRequest{Seq: max(from, 1), NextFor: filter})
-			if err != nil {
-				return err
-			}
-			msg, err := j.conn.NC.RequestWithContext(ctx, subject, body)
-			if err != nil {
-				return err
-			}
-			if m, _, err = parseDirect(msg); errors.Is(err, errHidden) {
-				m, err = j.leaderGet(ctx, j.names.LogStream(), getRequest{Seq: max(from, 1), NextFor: filter})
-			}
-			return err
-		})
-		switch {
-		case errors.Is(err, natsio.ErrNotFound):
-			return false
-		case err != nil:
-			yield(stored{}, err)
-			return false
-		case m.seq > to:
-			return true
-		case !yield(m, nil):
+	goOn := true
+	r := reading{
+		journal: j, stream: j.names.LogStream(), filter: filter, next: max(from, 1), to: to,
+		alone: int(min(n, math.MaxInt)), known: true,
+		yield: func(m stored, err error) bool {
+			goOn = yield(m, err) && err == nil
+			return goOn
+		},
+	}
+	for r.alone > 0 && r.next <= to && !r.ended {
+		if !r.direct(ctx) || !r.more && r.alone > 0 && !r.ended {
 			return false
 		}
-		from = m.seq + 1
 	}
-	return true
+	return goOn
 }
 
 // events yields as events what read finds by the filter of a session.

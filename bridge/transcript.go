@@ -13,7 +13,8 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/journal"
+	"github.com/refold/refold/internal/natsio"
 )
 
 // reader fills in the text of a generation: an effect refers to the log by
@@ -121,7 +122,7 @@ func (r *reader) request(ctx context.Context, g *session.Generation) (*Request, 
 		return request, nil, nil
 	case errors.As(err, &fault):
 		return nil, fault, nil
-	case errors.Is(err, bus.ErrNotFound):
+	case errors.Is(err, natsio.ErrNotFound):
 		return nil, &Error{Code: codeTranscript, Detail: err.Error()}, nil
 	}
 	r.worked(false)
@@ -187,10 +188,10 @@ func (r *reader) descriptors(ctx context.Context, hashes []codec.Hash) ([]Tool, 
 		if !ok {
 			ref := codec.Ref{Hash: hash}
 			content, err := r.wire.Blob(ctx, ref)
-			if errors.Is(err, bus.ErrNotFound) {
+			if errors.Is(err, natsio.ErrNotFound) {
 				return nil, &Error{Code: codeToolNotRegistered, Detail: "no descriptor " + ref.String() + " is stored"}
 			}
-			if errors.Is(err, bus.ErrOtherBytes) {
+			if errors.Is(err, journal.ErrOtherBytes) {
 				return nil, &Error{Code: codeToolNotRegistered, Detail: "the store holds other bytes as descriptor " + ref.String() + ": restore it from a backup"}
 			}
 			if err != nil {

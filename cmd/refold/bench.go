@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/internal/bench"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/natsio"
 )
 
 // benchCommand measures this machine, on servers of its own.
@@ -86,7 +86,7 @@ func (b benchRuns) Run(ctx context.Context, s streams) error {
 	o.InFlight, o.Replicas, o.Rounds, o.Profiles = b.InFlight, b.Replicas, b.Rounds, b.CPUProfile
 	o.For = time.Duration(b.Seconds * float64(time.Second))
 	for _, text := range b.Durability {
-		d, err := bus.ParseDurability(text)
+		d, err := natsio.ParseDurability(text)
 		if err != nil {
 			return err
 		}

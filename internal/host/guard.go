@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/journal"
+	"github.com/refold/refold/internal/presence"
 	"github.com/refold/refold/subjects"
 )
 
@@ -60,7 +61,7 @@ func (e *killedError) Error() string {
 }
 
 // isHeard reports whether a session-actor that was heard at a time still lives.
-func isHeard(at, now time.Time) bool { return now.Sub(at) <= livesBeats*bus.HeartbeatEvery }
+func isHeard(at, now time.Time) bool { return now.Sub(at) <= livesBeats*presence.HeartbeatEvery }
 
 // learnLeft learns when an epoch begins whether a former owner ended uncleanly. What
 // can't be read is not suspected: a lane does not wait for the bucket.
@@ -163,13 +164,13 @@ func (l *laneActor) mark(ctx context.Context) {
 		return l.host.world.PutLaneNote(within, subjects.GuardKey(l.lane.Number()), data, g.rev)
 	}
 	rev, err := put()
-	for wait := retryFirst; err != nil && !errors.Is(err, bus.ErrOvertaken) && pause(within, wait); wait = min(2*wait, retryMax) {
+	for wait := retryFirst; err != nil && !errors.Is(err, journal.ErrOvertaken) && pause(within, wait); wait = min(2*wait, retryMax) {
 		rev, err = put()
 	}
 	switch {
 	case err == nil:
 		g.rev = rev
-	case errors.Is(err, bus.ErrOvertaken):
+	case errors.Is(err, journal.ErrOvertaken):
 		*g = guard{}
 		fallthrough
 	default:
@@ -192,7 +193,7 @@ func (l *laneActor) trusts(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(l.as(ctx, "guards"), noteWithin)
 		defer cancel()
 		_, err := l.host.world.PutLaneNote(ctx, subjects.GuardKey(l.lane.Number()), nil, rev)
-		if err != nil && !errors.Is(err, bus.ErrOvertaken) && !errors.Is(err, context.Canceled) {
+		if err != nil && !errors.Is(err, journal.ErrOvertaken) && !errors.Is(err, context.Canceled) {
 			l.log.Warn("the guard's note stays, and means nothing", "error", err)
 		}
 	})

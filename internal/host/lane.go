@@ -11,7 +11,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/delivery"
 )
 
 // batchMax is how many delivered events are folded before anything else of the
@@ -100,7 +100,7 @@ func newLaneActor(h *Host, lane lane) *laneActor {
 func (l *laneActor) Epoch(uint64) { l.arrivals <- arrival{epoch: true} }
 
 // Deliver hands an event over.
-func (l *laneActor) Deliver(d bus.Delivery) {
+func (l *laneActor) Deliver(d delivery.Delivery) {
 	l.host.meters.delivered(l.lane.Number(), d.Pending)
 	l.arrivals <- arrival{event: d.Event, traceparent: d.TraceParent, ack: d.AckLater()}
 }

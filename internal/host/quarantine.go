@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/subjects"
 )
 
 // Stop is where and why a session is quarantined.
-type Stop = bus.Stop
+type Stop = journal.Stop
 
 // stopOf returns the quarantine of a session, nil if there is none.
 func (h *Host) stopOf(ctx context.Context, sid string) (*Stop, error) {
@@ -23,7 +23,7 @@ func (h *Host) stopOf(ctx context.Context, sid string) (*Stop, error) {
 	if err != nil || !found {
 		return nil, err
 	}
-	stop := bus.ParseStop(body)
+	stop := journal.ParseStop(body)
 	return &stop, nil
 }
 
@@ -33,7 +33,7 @@ func (h *Host) stopOf(ctx context.Context, sid string) (*Stop, error) {
 // another owner, stands.
 func (l *laneActor) quarantine(ctx context.Context, a arrival, cause error, stored ...*outputs) error {
 	sid, seq := a.event.Session, a.event.Seq
-	stop := bus.NewStop(seq, cause.Error())
+	stop := journal.NewStop(seq, cause.Error())
 	l.log.Error("session quarantined", "session", sid, "seq", seq, "error", stop.Reason)
 	var killed *killedError
 	if errors.As(cause, &killed) {
@@ -91,7 +91,7 @@ func (l *laneActor) putStop(ctx context.Context, sid string, stop Stop) error {
 		Type: session.NoticeSessionQuarantined, Seq: stop.Seq, At: time.Now().UnixMilli(), Session: sid,
 		Data: session.SessionQuarantined{Reason: stop.Reason},
 	}
-	if err := l.host.world.Store(ctx, []bus.Output{{Session: sid, Notice: notice.JSON()}})[0]; err != nil {
+	if err := l.host.world.Store(ctx, []journal.Output{{Session: sid, Notice: notice.JSON()}})[0]; err != nil {
 		return err
 	}
 	return l.host.world.PutQuarantine(ctx, sid, body)

@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/delivery"
+	"github.com/refold/refold/internal/presence"
 	"github.com/refold/refold/subjects"
 )
 
@@ -134,7 +135,7 @@ func (h *Host) sayNow() {
 // shares keeps this host's share of the lanes until ctx ends. The first one
 // comes when the others had time to answer. They hear only then that it takes
 // part: what they hand over should find it standing by.
-func (h *Host) shares(ctx context.Context, members *bus.Members) {
+func (h *Host) shares(ctx context.Context, members *presence.Members) {
 	r := newRoster(h.instance, h.opts.Lanes)
 	begin := time.NewTimer(joinDeaf)
 	defer begin.Stop()
@@ -238,7 +239,7 @@ func (h *Host) serveOnce(ctx context.Context, lane int) error {
 // heard of different members. A lane that was taken stays until members change.
 func (h *Host) lookForStrays(ctx context.Context) {
 	found := make([]int, h.opts.Lanes)
-	lanes := make([]*bus.Lane, h.opts.Lanes)
+	lanes := make([]*delivery.Lane, h.opts.Lanes)
 	for n := range lanes {
 		lanes[n] = h.bus.Lane(n)
 	}
@@ -258,7 +259,7 @@ func (h *Host) lookForStrays(ctx context.Context) {
 	}
 }
 
-func (h *Host) isStray(ctx context.Context, lane *bus.Lane) bool {
+func (h *Host) isStray(ctx context.Context, lane *delivery.Lane) bool {
 	ctx, cancel := context.WithTimeout(ctx, strayEvery)
 	defer cancel()
 	stray, err := lane.Stray(ctx)

@@ -11,7 +11,8 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/delivery"
+	"github.com/refold/refold/internal/presence"
 )
 
 // World is what a StepHost reads and stores. What each method promises is told
@@ -24,7 +25,7 @@ type World = world
 type StepHost struct {
 	host    *Host
 	roster  *roster
-	known   atomic.Pointer[[]bus.Member]
+	known   atomic.Pointer[[]presence.Member]
 	sharing []string // as the share was taken last; nil: it was not
 }
 
@@ -65,14 +66,14 @@ func (s *StepHost) Beat() []byte { return s.host.beat() }
 // lives reports whether an instance was heard a moment ago.
 func (s *StepHost) lives(instance string) bool {
 	known := s.known.Load()
-	return known != nil && slices.ContainsFunc(*known, func(m bus.Member) bool {
+	return known != nil && slices.ContainsFunc(*known, func(m presence.Member) bool {
 		return m.Instance == instance && isHeard(m.Heard, s.host.now())
 	})
 }
 
 // Share takes in what was heard of members, and returns which lanes the host is
 // to run. The first call begins its share.
-func (s *StepHost) Share(known []bus.Member) []bool {
+func (s *StepHost) Share(known []presence.Member) []bool {
 	s.known.Store(&known)
 	if sharing, _, _ := s.roster.look(known); !slices.Equal(sharing, s.sharing) {
 		s.sharing = sharing
@@ -116,7 +117,7 @@ func Caller(ctx context.Context) string {
 
 // Lane returns a lane of the host. What l delivers is for the caller to hand
 // over, by Take.
-func (s *StepHost) Lane(l *bus.Lane) *Stepper {
+func (s *StepHost) Lane(l *delivery.Lane) *Stepper {
 	return &Stepper{host: s.host, lane: newLaneActor(s.host, l), steps: make(chan func(context.Context) error), ended: make(chan struct{})}
 }
 

@@ -8,7 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/journal"
+	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/planner"
 )
 
@@ -135,7 +136,7 @@ func (l *laneActor) flush(ctx context.Context) error {
 
 // storeSlices stores what is handed over until nothing more is.
 func (l *laneActor) storeSlices(ctx context.Context, handed <-chan *slice) {
-	var room []bus.Output
+	var room []journal.Output
 	for s := range handed {
 		last := s.outputs[len(s.outputs)-1].arrival.event
 		s.err = l.retry(ctx, "store outputs", last, func() (err error) {
@@ -158,7 +159,7 @@ func (l *laneActor) storeNoMore() {
 // since an effect may name one, then all the rest at once. Called again, it
 // goes on where it failed. Every part may be stored again: a name takes one
 // message, a notice keeps its number. It returns the room for the next slice.
-func (l *laneActor) storeAll(ctx context.Context, s *slice, room []bus.Output) ([]bus.Output, error) {
+func (l *laneActor) storeAll(ctx context.Context, s *slice, room []journal.Output) ([]journal.Output, error) {
 	all := room[:0]
 	defer func() { clear(all) }() // the room keeps nothing
 	now := l.host.now().UnixMilli()
@@ -237,9 +238,9 @@ func (s *slice) take(errs []error) error {
 				continue
 			}
 			left = append(left, one)
-			var violation *bus.ViolationError
-			var tooLarge *bus.MaxPayloadError
-			var unreadable *bus.UnreadableError
+			var violation *journal.ViolationError
+			var tooLarge *natsio.MaxPayloadError
+			var unreadable *journal.UnreadableError
 			switch {
 			case o.failed != nil:
 			case errors.As(err, &violation), errors.As(err, &tooLarge), errors.As(err, &unreadable):
@@ -274,7 +275,7 @@ func (l *laneActor) describe(ctx context.Context, registry *planner.Registry) er
 // startable takes out the effects that may not be started any more. Nothing is
 // asked after its start_by: its name may have been asked, settled and
 // forgotten since. What is left out waits for the wake that settles it.
-func (l *laneActor) startable(todo []bus.Output, now int64) []bus.Output {
+func (l *laneActor) startable(todo []journal.Output, now int64) []journal.Output {
 	kept := todo[:0]
 	for _, o := range todo {
 		if e := o.Effect; e != nil && e.StartBy < now {

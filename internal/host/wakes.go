@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/journal"
 )
 
 // The wakes of an event are stored behind all else that it says. Its session goes
@@ -88,7 +88,7 @@ func (l *laneActor) acknowledge(ctx context.Context, n int) {
 // storeWakes stores the wakes of slices that are handed over until nothing more is.
 // No wake can fail for good: its name takes any bytes, and it is small.
 func (l *laneActor) storeWakes(ctx context.Context) {
-	var room []bus.Output
+	var room []journal.Output
 	for handed := range l.toSchedule {
 		var of []*outputs
 		for _, s := range handed {
@@ -108,7 +108,7 @@ func (l *laneActor) storeWakes(ctx context.Context) {
 
 // schedule stores the wakes of some events, together, and takes out what is stored.
 // It returns the room for the next ones.
-func (l *laneActor) schedule(ctx context.Context, of []*outputs, all []bus.Output) ([]bus.Output, error) {
+func (l *laneActor) schedule(ctx context.Context, of []*outputs, all []journal.Output) ([]journal.Output, error) {
 	defer func() { clear(all) }() // the room keeps nothing
 	for _, o := range of {
 		all = append(all, o.wakes...)

@@ -101,7 +101,7 @@ func TestDiscoverTellsThatItMayNotAsk(t *testing.T) {
 	all, err := b.Discover(t.Context(), "bridge")
 	var denied *natsio.PermissionError
 	if !errors.As(err, &denied) || !strings.Contains(err.Error(), "$SRV.INFO.refold-bridge") {
-		t.Errorf("got %v (%v), want a *bus.PermissionError that names the subject", all, err)
+		t.Errorf("got %v (%v), want a *natsio.PermissionError that names the subject", all, err)
 	}
 }
 

@@ -109,11 +109,11 @@ func TestRequestToAService(t *testing.T) {
 	}
 	var denied *natsio.PermissionError
 	if _, err = b.Request(t.Context(), presence.ServiceRequest{Subject: "secret.x", Patient: true}); !errors.As(err, &denied) {
-		t.Errorf("denied: got %v, want a *bus.PermissionError", err)
+		t.Errorf("denied: got %v, want a *natsio.PermissionError", err)
 	}
 	var large *natsio.MaxPayloadError
 	if _, err = b.Request(t.Context(), presence.ServiceRequest{Subject: "echo", Data: make([]byte, 2<<20)}); !errors.As(err, &large) {
-		t.Errorf("too large: got %v, want a *bus.MaxPayloadError", err)
+		t.Errorf("too large: got %v, want a *natsio.MaxPayloadError", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -1,7 +1,7 @@
 package bridge
 
 // The server of the simulation: the streams of streams.conf on the model of
-// JetStream, and what internal/bus makes of them. What is stored is shown to
+// JetStream, and what internal/journal and internal/delivery make of them. What is stored is shown to
 // the referee at once.
 
 import (

@@ -132,7 +132,7 @@ func (w simWire) Blob(ctx context.Context, ref codec.Ref) (content []byte, err e
 	return content, err
 }
 
-func (w simWire) Generation() uint64 {
+func (w simWire) Incarnation() uint64 {
 	w.sim.mu.Lock()
 	defer w.sim.mu.Unlock()
 	return w.joins

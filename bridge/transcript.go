@@ -20,13 +20,13 @@ import (
 // reader fills in the text of a generation: an effect refers to the log by
 // sequence, and to the descriptors of tools by hash.
 type reader struct {
-	wire     wire
-	events   *transcripts
-	tools    *cache[codec.Hash, Tool]
-	prompts  *cache[codec.Hash, []byte]
-	rendered *renderings
-	works    atomic.Bool   // the latest request could be built
-	epoch    atomic.Uint64 // of the connection over which events were read
+	wire        wire
+	events      *transcripts
+	tools       *cache[codec.Hash, Tool]
+	prompts     *cache[codec.Hash, []byte]
+	rendered    *renderings
+	works       atomic.Bool   // the latest request could be built
+	incarnation atomic.Uint64 // of the connection over which events were read
 }
 
 func newReader(w wire) *reader {
@@ -91,7 +91,7 @@ func (s *said) bytes() int {
 // request builds what a model is asked. A fault says that this generation can
 // never be asked; an error, that it can't be now.
 func (r *reader) request(ctx context.Context, g *session.Generation) (*Request, *Error, error) {
-	if epoch := r.wire.Generation(); r.epoch.Swap(epoch) != epoch {
+	if incarnation := r.wire.Incarnation(); r.incarnation.Swap(incarnation) != incarnation {
 		r.events.clear()
 	}
 	request := &Request{

@@ -13,7 +13,7 @@ import (
 // internal/bus; the tests with a world in memory that keeps the same promises.
 //
 // An error of a method is a trouble that may pass, unless its doc says
-// otherwise; errors are those of internal/bus.
+// otherwise; errors are those of natsio and journal.
 type wire interface {
 	// Claim stores c as the named claim if there is none, and returns the
 	// claim that stands. won says that it equals c: stored now, or by an
@@ -47,9 +47,9 @@ type wire interface {
 	PutBlob(ctx context.Context, content []byte) (codec.Ref, error)
 	Blob(ctx context.Context, ref codec.Ref) ([]byte, error)
 
-	// Generation counts the connections to the server. What the log held over an
+	// Incarnation counts the connections to the server. What the log held over an
 	// earlier one it may have lost since, and then its sequences are used again.
-	Generation() uint64
+	Incarnation() uint64
 
 	// Heard returns when a heartbeat of an instance was heard last, those of
 	// our own included.

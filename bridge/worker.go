@@ -194,7 +194,7 @@ func (w *worker) taken(d delivery) *flight {
 		d.Ack()
 		return nil
 	}
-	e.epoch = w.wire.Generation()
+	e.incarnation = w.wire.Incarnation()
 	f, known := w.table.enter(e)
 	switch known {
 	case entryBusy: // who carries it answers for it
@@ -378,7 +378,7 @@ func (w *worker) settle(ctx context.Context, f *flight, o outcome) error {
 func (w *worker) settled(f *flight, seq uint64, s *settlement, o *outcome) {
 	w.count(&w.stats.Settled)
 	f.settled.seq = seq
-	if w.wire.Generation() == f.epoch { // else another event may have that sequence
+	if w.wire.Incarnation() == f.incarnation { // else another event may have that sequence
 		w.reader.keep(f.name.Session, seq, s.body)
 	}
 	if w.log.Enabled(context.Background(), slog.LevelInfo) { // putting it together costs more than some effects

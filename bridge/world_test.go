@@ -24,16 +24,16 @@ import (
 
 // world is the part of NATS that bridges see.
 type world struct {
-	mu      sync.Mutex
-	claims  map[subjects.ClaimName]claim
-	events  []session.Event // sequence n at n-1
-	ids     map[string]int  // Nats-Msg-Id to index of events
-	blobs   map[codec.Ref][]byte
-	heard   map[string]time.Time
-	beating map[string]bool
-	views   map[string]session.View
-	live    []string
-	epoch   uint64
+	mu          sync.Mutex
+	claims      map[subjects.ClaimName]claim
+	events      []session.Event // sequence n at n-1
+	ids         map[string]int  // Nats-Msg-Id to index of events
+	blobs       map[codec.Ref][]byte
+	heard       map[string]time.Time
+	beating     map[string]bool
+	views       map[string]session.View
+	live        []string
+	incarnation uint64
 
 	// Faults, called without the lock; nil: none. claimLost runs after a claim
 	// was stored: its error is what the caller gets instead of the answer.
@@ -208,10 +208,10 @@ func (w *world) Live(_ string, payload []byte) error {
 	return nil
 }
 
-func (w *world) Generation() uint64 {
+func (w *world) Incarnation() uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.epoch
+	return w.incarnation
 }
 
 // Heard answers as if who beats did so every aliveEvery.

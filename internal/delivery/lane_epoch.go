@@ -127,7 +127,7 @@ func (l *Lane) newEpoch(ctx context.Context, pin string, owner LaneOwner) (*epoc
 	return e, nil
 }
 
-// ack acknowledges a delivery, unless another connection brought it (natsio.Conn.Generation).
+// ack acknowledges a delivery, unless another connection brought it (natsio.Conn.Incarnation).
 // What is not acked, since that or the sending failed, comes again.
 func (e *epoch) ack(reply string) {
 	if e.lane.server.reconnects() == e.reconnects {

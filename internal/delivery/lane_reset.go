@@ -90,7 +90,7 @@ func (l *Lane) giveBack(ctx context.Context, e *epoch) {
 	last := e.window.end()
 	e.unlisten()
 	if last != "" && l.server.reconnects() != e.reconnects {
-		last = "" // see natsio.Conn.Generation
+		last = "" // see natsio.Conn.Incarnation
 	}
 	err := l.offer(ctx, e.pin, last)
 	if errors.Is(err, errPinLost) {

@@ -42,8 +42,8 @@ var (
 
 // token is the right to answer a delivery.
 type token struct {
-	reply      string
-	generation uint64 // of the connection that delivered
+	reply       string
+	incarnation uint64 // of the connection that delivered
 }
 
 // errOtherConnection says that a delivery is not answered, since another connection
@@ -54,7 +54,7 @@ var errOtherConnection = errors.New("another connection delivered it")
 // can't send is lost, since the connection buffers nothing while it is being made
 // again.
 func (s *Source) respond(t token, body []byte) error {
-	if s.conn.Generation() != t.generation {
+	if s.conn.Incarnation() != t.incarnation {
 		return errOtherConnection
 	}
 	return s.conn.NC.Publish(t.reply, body)

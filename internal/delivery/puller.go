@@ -52,12 +52,12 @@ type puller struct {
 	freed    chan struct{}  // of capacity 1: fewer are held than lowWater
 	lowWater atomic.Int64   // below how many held deliveries more are asked for
 
-	request    uint64
-	asked      int // deliveries that open requests may still bring
-	draining   bool
-	generation uint64    // of the connection that it is attached over
-	heard      time.Time // last word of the server on this inbox
-	extended   time.Time // when leases were extended
+	request     uint64
+	asked       int // deliveries that open requests may still bring
+	draining    bool
+	incarnation uint64    // of the connection that it is attached over
+	heard       time.Time // last word of the server on this inbox
+	extended    time.Time // when leases were extended
 }
 
 func newPuller(ctx context.Context, s *Source, stream string, of pulled, slots int, lease time.Duration) (*puller, error) {
@@ -73,13 +73,13 @@ func newPuller(ctx context.Context, s *Source, stream string, of pulled, slots i
 // open. What is under way to the former inbox still arrives, unless another
 // connection delivers it: that could not be answered, and comes again.
 func (l *puller) attach(ctx context.Context) error {
-	nc, generation := l.source.conn.NC, l.source.conn.Generation()
+	nc, incarnation := l.source.conn.NC, l.source.conn.Incarnation()
 	consumer, err := l.of.ensure(ctx)
 	if err != nil {
 		return err
 	}
 	msgs := l.msgs
-	if msgs == nil || generation != l.generation {
+	if msgs == nil || incarnation != l.incarnation {
 		// Deliveries, and a few words on each request that brought them.
 		msgs = make(chan *nats.Msg, 4*l.slots+64)
 	}
@@ -89,7 +89,7 @@ func (l *puller) attach(ctx context.Context) error {
 		return natsio.Typed(err)
 	}
 	l.detach()
-	l.consumer, l.inbox, l.sub, l.msgs, l.generation = consumer, inbox, sub, msgs, generation
+	l.consumer, l.inbox, l.sub, l.msgs, l.incarnation = consumer, inbox, sub, msgs, incarnation
 	l.asked, l.heard = 0, time.Now()
 	return nil
 }
@@ -161,7 +161,7 @@ func (l *puller) check(ctx context.Context, now time.Time, attached bool) bool {
 		l.extended = now
 		l.of.extend()
 	}
-	lost := l.source.conn.Generation() != l.generation || l.asked > 0 && len(l.msgs) == 0 && now.Sub(l.heard) > pullSilence
+	lost := l.source.conn.Incarnation() != l.incarnation || l.asked > 0 && len(l.msgs) == 0 && now.Sub(l.heard) > pullSilence
 	if l.draining || attached && !lost || !l.source.conn.IsConnected() {
 		return attached
 	}
@@ -191,7 +191,7 @@ func (l *puller) receive(m *nats.Msg) bool {
 	if l.asked > 0 {
 		l.asked--
 	}
-	l.of.take(m, at, token{m.Reply, l.generation}, func(holding int) bool { return l.draining || holding > l.slots })
+	l.of.take(m, at, token{m.Reply, l.incarnation}, func(holding int) bool { return l.draining || holding > l.slots })
 	return true
 }
 

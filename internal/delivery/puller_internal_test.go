@@ -147,7 +147,7 @@ func TestPullerNoticesLoss(t *testing.T) {
 		}
 	}
 	attached("nothing", false, func() {})
-	attached("a reconnect", true, func() { l.generation++ })
+	attached("a reconnect", true, func() { l.incarnation++ })
 	attached("silence", true, func() { l.heard = l.heard.Add(-time.Minute) })
 	attached("silence, with a word unread", false, func() {
 		l.heard = l.heard.Add(-time.Minute)
@@ -250,10 +250,10 @@ func TestPullerTellsEffectsOfOneNameApart(t *testing.T) {
 	if latter.Done(); l.of.holding() != 0 {
 		t.Errorf("%d are held, want none", l.of.holding())
 	}
-	l.generation++ // what another connection brought is answered no more
+	l.incarnation++ // what another connection brought is answered no more
 	l.receive(effectMsg("r1t1c1", "3"))
 	received(t, got).Ack()
-	l.generation--
+	l.incarnation--
 	l.receive(effectMsg("r1t1c2", "4"))
 	received(t, got).Ack()
 	if delivery, _ := answer(t, answers); delivery != "4" {

@@ -1,6 +1,6 @@
 package host
 
-// A world in memory, which keeps the contract of internal/bus as far as a lane
+// A world in memory, which keeps the contract of internal/journal as far as a lane
 // relies on it: names take one message, reads that are not the leader's may
 // end early, and a write may fail before or after it was stored.
 

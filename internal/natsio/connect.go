@@ -140,12 +140,12 @@ func (c *Conn) Names() subjects.Names { return c.names }
 // credentials.
 func (c *Conn) URL() string { return c.NC.ConnectedUrlRedacted() }
 
-// Generation counts the connections that this Conn has begun. An ack,
-// nak or in-progress of a delivery is sent only in the generation in which it was
+// Incarnation counts the connections that this Conn has begun. An ack,
+// nak or in-progress of a delivery is sent only in the incarnation in which it was
 // delivered: a server that lost the unsynced end of a stream uses its sequences
 // again, and an acknowledgement of the former message would acknowledge the new one.
-// Whatever else was read by sequence is as old as its generation.
-func (c *Conn) Generation() uint64 { return c.dial.begun.Load() }
+// Whatever else was read by sequence is as old as its incarnation.
+func (c *Conn) Incarnation() uint64 { return c.dial.begun.Load() }
 
 // Reconnected returns when the connection was last made again, zero if it never
 // was: silence before it proves nothing.
@@ -168,7 +168,7 @@ func (c *Conn) options(o Options) ([]nats.Option, error) {
 		nats.Timeout(connectTimeout),
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(ReconnectWait),
-		nats.ReconnectBufSize(-1), // what was to be said over a lost connection is not said over the next one: see Generation
+		nats.ReconnectBufSize(-1), // what was to be said over a lost connection is not said over the next one: see Incarnation
 		nats.IgnoreAuthErrorAbort(),
 		nats.PingInterval(pingInterval),
 		nats.PermissionErrOnSubscribe(true),

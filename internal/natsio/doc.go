@@ -18,7 +18,7 @@
 //   - Await gives replies to many requests over one subscription. SubscribeReplies is
 //     for a consumer of its own.
 //   - The connection buffers nothing while it is made again. A delivery is answered over
-//     the connection that brought it, or not at all: see Generation.
+//     the connection that brought it, or not at all: see Incarnation.
 //
 // # Core NATS
 //

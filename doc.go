@@ -15,7 +15,8 @@
 // (actors/session) and publishes every effect that is open. A bridge
 // (cmd/bridge, bridge) claims the effect, carries it out with an executor
 // (internal/llm, internal/tools) and publishes the settlement. Everything that
-// touches NATS goes through internal/bus.
+// touches NATS goes through internal/natsio and the packages over it, which
+// internal/bus connects.
 //
 // # Where things are
 //
@@ -25,6 +26,7 @@
 //   - internal: the world. NATS, the host of the actors, models, tools.
 //   - cmd: two daemons, and refold for people.
 //   - e2e: the system from the outside, as processes.
+//   - proof/faults: known faults, and whether the tests find them.
 //
 // # Laws
 //

@@ -38,7 +38,7 @@ func (n nowhere) Events(_ context.Context, sid string, seqs []uint64) ([]session
 }
 func (nowhere) PutBlob(context.Context, []byte) (codec.Ref, error) { return codec.Ref{}, nil }
 func (nowhere) Blob(context.Context, codec.Ref) ([]byte, error)    { return nil, errors.New("none") }
-func (nowhere) Epoch() uint64                                      { return 0 }
+func (nowhere) Incarnation() uint64                                { return 0 }
 func (nowhere) Heard(string) (time.Time, bool)                     { return time.Now(), true }
 func (nowhere) Live(string, []byte) error                          { return nil }
 

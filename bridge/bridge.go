@@ -15,7 +15,10 @@ import (
 	"github.com/refold/refold"
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/internal/presence"
 	"github.com/refold/refold/internal/secrets"
+	"github.com/refold/refold/internal/streams"
 	"github.com/refold/refold/subjects"
 )
 
@@ -81,10 +84,10 @@ func (o Options) Validate() error {
 	if _, err := subjects.New(o.Prefix); err != nil {
 		all = append(all, err)
 	}
-	if _, err := bus.ParseDurability(o.Durability); err != nil {
+	if _, err := natsio.ParseDurability(o.Durability); err != nil {
 		all = append(all, err)
 	}
-	if _, err := bus.ParseMonitors(o.Monitor); err != nil {
+	if _, err := streams.ParseMonitors(o.Monitor); err != nil {
 		all = append(all, err)
 	}
 	if o.Replicas < 0 || o.Replicas > 5 {
@@ -104,7 +107,7 @@ func (o Options) Validate() error {
 type Bridge struct {
 	options Options
 	bus     *bus.Bus
-	conf    *bus.Conf
+	conf    *streams.Conf
 	worker  *worker
 
 	mu     sync.Mutex
@@ -139,7 +142,7 @@ func Connect(ctx context.Context, o Options) (*Bridge, error) {
 		return nil, err
 	}
 	b := &Bridge{options: o, bus: nc}
-	b.conf, err = bus.ParseConf(refold.StreamsConf, nc.Names())
+	b.conf, err = streams.ParseConf(refold.StreamsConf, nc.Names())
 	switch {
 	case err != nil:
 	case o.Provision:
@@ -164,15 +167,15 @@ func Connect(ctx context.Context, o Options) (*Bridge, error) {
 
 // connect connects as o says, which is valid.
 func (o Options) connect(ctx context.Context) (*bus.Bus, error) {
-	wanted, err := bus.ParseDurability(o.Durability)
+	wanted, err := natsio.ParseDurability(o.Durability)
 	if err != nil {
 		return nil, err
 	}
-	monitors, err := bus.ParseMonitors(o.Monitor)
+	monitors, err := streams.ParseMonitors(o.Monitor)
 	if err != nil {
 		return nil, err
 	}
-	return bus.Connect(ctx, bus.Options{
+	return bus.Connect(ctx, natsio.Options{
 		URL: o.URL, Creds: o.Creds, Context: o.Context, Prefix: o.Prefix, Name: o.Name,
 		Logger: o.Logger, InboxPrefix: o.InboxPrefix, InProcess: o.InProcess,
 		Durability: wanted, Monitor: monitors, SystemCreds: o.SystemCreds,
@@ -337,7 +340,7 @@ func (b *Bridge) listen(ctx context.Context, served []served) (stop func(), err 
 	if err != nil {
 		return stop, err
 	}
-	if stopService, err = b.bus.Register(ctx, bus.Service{
+	if stopService, err = b.bus.Register(ctx, presence.Service{
 		Kind: subjects.KindBridge, Version: b.options.Version, Description: "Carries out effects of Refold sessions",
 		Metadata: b.metadata(strings.Join(targets, " ")),
 		Stats:    func() any { return b.Stats() },

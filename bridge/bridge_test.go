@@ -24,6 +24,10 @@ import (
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/internal/journal"
+	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/internal/presence"
+	"github.com/refold/refold/internal/streams"
 	"github.com/refold/refold/subjects"
 )
 
@@ -53,7 +57,7 @@ func (a *actor) bridge(t *testing.T, name string) *Bridge {
 		t.Fatalf("streams.conf has %d leases of llm, tool and step where this test looks for them", n)
 	}
 	short := lease.ReplaceAll(refold.StreamsConf, []byte(`${1}"1s"`))
-	if b.conf, err = bus.ParseConf(short, b.bus.Names()); err != nil {
+	if b.conf, err = streams.ParseConf(short, b.bus.Names()); err != nil {
 		t.Fatal(err)
 	}
 	return b
@@ -84,7 +88,7 @@ func run(t *testing.T, b *Bridge) (stop func()) {
 // serveView answers every request for a view, as a session-actor does.
 func (a *actor) serveView(t *testing.T, view []byte) {
 	t.Helper()
-	_, err := a.Register(t.Context(), bus.Service{Kind: "session-actor", Version: "1.0.0"}, bus.Endpoint{
+	_, err := a.Register(t.Context(), presence.Service{Kind: "session-actor", Version: "1.0.0"}, presence.Endpoint{
 		Name: "view", Subject: a.Names().ViewAll(),
 		Answer: func(string, []byte) ([]byte, error) { return view, nil },
 	})
@@ -100,7 +104,7 @@ func (a *actor) ask(t *testing.T, class session.Class, target, name string, payl
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(a.Store(t.Context(), []bus.Output{{Session: "s1", Effect: &session.Effect{Name: name, Class: class, Target: target, Payload: data}}})...); err != nil {
+	if err := errors.Join(a.Store(t.Context(), []journal.Output{{Session: "s1", Effect: &session.Effect{Name: name, Class: class, Target: target, Payload: data}}})...); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -437,8 +441,8 @@ func TestConnectRefuses(t *testing.T) {
 			t.Errorf("got %v, which does not tell of %s", err, want)
 		}
 	}
-	if _, err := Connect(t.Context(), Options{URL: "nats://127.0.0.1:1"}); !errors.Is(err, bus.ErrNoServer) {
-		t.Errorf("got %v, want %v", err, bus.ErrNoServer)
+	if _, err := Connect(t.Context(), Options{URL: "nats://127.0.0.1:1"}); !errors.Is(err, natsio.ErrNoServer) {
+		t.Errorf("got %v, want %v", err, natsio.ErrNoServer)
 	}
 }
 
@@ -479,8 +483,8 @@ func TestServeRefuses(t *testing.T) {
 		}
 	}
 	// Nobody made the streams: a bridge that may not says so.
-	if err := other.Run(t.Context()); !errors.Is(err, bus.ErrNoStream) {
-		t.Errorf("without streams: got %v, want %v", err, bus.ErrNoStream)
+	if err := other.Run(t.Context()); !errors.Is(err, natsio.ErrNoStream) {
+		t.Errorf("without streams: got %v, want %v", err, natsio.ErrNoStream)
 	}
 	// One that may makes them.
 	third, err := Connect(t.Context(), Options{URL: server.URL(), Provision: true})

@@ -8,7 +8,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/subjects"
 )
 
@@ -191,7 +191,7 @@ func (w *worker) settledEarlier(ctx context.Context, f *flight) ruling {
 		case err == nil && settles(events[0], f.name.Effect):
 			f.doubt.asked = at.claim
 			return ack("settled before")
-		case err != nil && !errors.Is(err, bus.ErrNotFound):
+		case err != nil && !errors.Is(err, natsio.ErrNotFound):
 			return giveBack(troubleDelay, "settlement not looked at")
 		}
 		w.about(f).Warn("settlement_lost", "seq", at.seq)
@@ -218,7 +218,7 @@ func (w *worker) settledBefore(ctx context.Context, f *flight) bool {
 func (w *worker) takeOver(ctx context.Context, f *flight) ruling {
 	sid, name := f.name.Session, f.name.Effect
 	switch last, err := w.wire.LastModelEvent(ctx, sid); {
-	case errors.Is(err, bus.ErrNotFound):
+	case errors.Is(err, natsio.ErrNotFound):
 	case err != nil:
 		if times, ok := w.quiet.tells("last_settlement_not_read", w.now()); ok {
 			w.about(f).Warn("last_settlement_not_read", "error", err.Error(), "times", times)

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/subjects"
 )
 
@@ -249,7 +249,7 @@ func (c claimCase) run(t *testing.T) {
 	w.claimLost = func(name subjects.ClaimName) error {
 		if lost > 0 {
 			lost--
-			return bus.ErrUnknownOutcome
+			return journal.ErrUnknownOutcome
 		}
 		if slow {
 			slow = false
@@ -259,10 +259,10 @@ func (c claimCase) run(t *testing.T) {
 		case silent == name.N && heardAgain.IsZero():
 			w.beat("me", false)
 			heardAgain = time.Now().Add(8 * time.Second)
-			return bus.ErrUnknownOutcome
+			return journal.ErrUnknownOutcome
 		case silent == 0 || heardAgain.IsZero():
 		case time.Now().Before(heardAgain):
-			return bus.ErrUnknownOutcome
+			return journal.ErrUnknownOutcome
 		default:
 			silent = 0
 			w.beat("me", true)

@@ -14,6 +14,9 @@ import (
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/internal/journal"
+	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/internal/streams"
 	"github.com/refold/refold/subjects"
 )
 
@@ -47,12 +50,12 @@ func TestWire(t *testing.T) {
 // newNatsWire returns the wire of a real bridge, and all streams.
 func newNatsWire(t testing.TB, server *bustest.Node) *natsWire {
 	t.Helper()
-	nc, err := bus.Connect(t.Context(), bus.Options{URL: server.URL(), Logger: slog.New(slog.DiscardHandler)})
+	nc, err := bus.Connect(t.Context(), natsio.Options{URL: server.URL(), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(nc.Close)
-	conf, err := bus.ParseConf(refold.StreamsConf, nc.Names())
+	conf, err := streams.ParseConf(refold.StreamsConf, nc.Names())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +77,7 @@ func checkWire(t *testing.T, w wire, beat func(instance string)) {
 	checkLog(t, w)
 
 	content := []byte("some content")
-	if _, err := w.Blob(ctx, codec.RefOf(content)); !errors.Is(err, bus.ErrNotFound) {
+	if _, err := w.Blob(ctx, codec.RefOf(content)); !errors.Is(err, natsio.ErrNotFound) {
 		t.Errorf("a blob that is not there: got %v", err)
 	}
 	for range 2 {
@@ -87,7 +90,7 @@ func checkWire(t *testing.T, w wire, beat func(instance string)) {
 		t.Errorf("get: got %q, %v", got, err)
 	}
 
-	if _, err := w.View(ctx, "s1"); !errors.Is(err, bus.ErrNoView) {
+	if _, err := w.View(ctx, "s1"); !errors.Is(err, natsio.ErrNoView) {
 		t.Errorf("a view that nobody answers: got %v", err)
 	}
 	if err := w.Live("s1", []byte(`{}`)); err != nil {
@@ -133,10 +136,10 @@ func checkClaims(t *testing.T, w wire) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, err := w.Claim(ended, name("r1t3", 1), claim{By: "A"}); !errors.Is(err, bus.ErrUnknownOutcome) {
+	if _, _, err := w.Claim(ended, name("r1t3", 1), claim{By: "A"}); !errors.Is(err, journal.ErrUnknownOutcome) {
 		t.Errorf("with an ended context: got %v", err)
 	}
-	if _, _, err := w.BeginClaim(ended, name("r1t4", 1), claim{By: "A"})(); !errors.Is(err, bus.ErrUnknownOutcome) {
+	if _, _, err := w.BeginClaim(ended, name("r1t4", 1), claim{By: "A"})(); !errors.Is(err, journal.ErrUnknownOutcome) {
 		t.Errorf("begun with an ended context: got %v", err)
 	}
 }
@@ -145,7 +148,7 @@ func checkLog(t *testing.T, w wire) {
 	t.Helper()
 	ctx := t.Context()
 	one, two := event(t, "One", struct{}{}), event(t, "Two", struct{}{})
-	if _, err := w.LastModelEvent(ctx, "s1"); !errors.Is(err, bus.ErrNotFound) {
+	if _, err := w.LastModelEvent(ctx, "s1"); !errors.Is(err, natsio.ErrNotFound) {
 		t.Errorf("no model event yet: got %v", err)
 	}
 	for _, c := range []struct {
@@ -157,8 +160,8 @@ func checkLog(t *testing.T, w wire) {
 	}{
 		{session.DoorLLM, "s1", "a", one, 1, nil},
 		{session.DoorLLM, "s1", "a", one, 1, nil}, // the same again
-		{session.DoorLLM, "s1", "a", two, 0, bus.ErrIDTaken},
-		{session.DoorLLM, "s2", "a", one, 0, bus.ErrIDTaken},
+		{session.DoorLLM, "s1", "a", two, 0, journal.ErrIDTaken},
+		{session.DoorLLM, "s2", "a", one, 0, journal.ErrIDTaken},
 		{session.DoorLLM, "s1", "b", two, 2, nil},
 		{session.DoorTool, "s1", "c", one, 3, nil},
 		{session.DoorLLM, "s2", "d", one, 4, nil},
@@ -167,7 +170,7 @@ func checkLog(t *testing.T, w wire) {
 			t.Errorf("publish %s to %s of %s: got %d, %v, want %d, %v", c.id, c.door, c.sid, seq, err, c.seq, c.want)
 		}
 	}
-	var large *bus.MaxPayloadError
+	var large *natsio.MaxPayloadError
 	if _, err := w.Publish(ctx, session.DoorLLM, "s1", "e", make([]byte, session.EventBytesMax+1)); !errors.As(err, &large) {
 		t.Errorf("publish too much: got %v", err)
 	}
@@ -180,7 +183,7 @@ func checkLog(t *testing.T, w wire) {
 		t.Errorf("events: got %+v, %v", events, err)
 	}
 	for _, seqs := range [][]uint64{{1, 99}, {4}, {0}} { // not there; another session's; never there
-		if _, err := w.Events(ctx, "s1", seqs); !errors.Is(err, bus.ErrNotFound) {
+		if _, err := w.Events(ctx, "s1", seqs); !errors.Is(err, natsio.ErrNotFound) {
 			t.Errorf("events %v: got %v", seqs, err)
 		}
 	}

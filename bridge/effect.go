@@ -14,16 +14,16 @@ import (
 // effect is one effect as it was asked. Exactly one of generation, call, step
 // and space is set.
 type effect struct {
-	name       subjects.EffectName
-	generation *session.Generation
-	call       *session.ToolCall
-	step       *StepRequest
-	space      *session.Space
-	startBy    time.Time     // past it nothing is started
-	runTime    time.Duration // what one start may take
-	epoch      uint64        // of the connection that delivered it
-	bytes      digest        // of the payload, in this process
-	hash       string        // SHA-256 of the payload, for claims; empty: it needs none
+	name        subjects.EffectName
+	generation  *session.Generation
+	call        *session.ToolCall
+	step        *StepRequest
+	space       *session.Space
+	startBy     time.Time     // past it nothing is started
+	runTime     time.Duration // what one start may take
+	incarnation uint64        // of the connection that delivered it
+	bytes       digest        // of the payload, in this process
+	hash        string        // SHA-256 of the payload, for claims; empty: it needs none
 }
 
 // errClass says that an effect is of a class that this package does not carry

@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/internal/presence"
 	"github.com/refold/refold/subjects"
 )
 
@@ -108,7 +109,7 @@ func (a *adopter) look() {
 	}
 	targets, err := b.bus.BridgeTargets(a.life.drain, session.ClassTool)
 	if err != nil {
-		var denied *bus.PermissionError
+		var denied *natsio.PermissionError
 		if errors.As(err, &denied) && !a.denied {
 			a.denied = true
 			b.options.Logger.Warn("answers_for_no_lost_worker", "error", err.Error(), "do", "grant it as docs/operations.md says")
@@ -134,7 +135,7 @@ func (a *adopter) look() {
 		if !known {
 			a.silent[target] = now
 		}
-		if known && !taken && now.Sub(since) >= a.fleet.Lost-bus.GoneAfter {
+		if known && !taken && now.Sub(since) >= a.fleet.Lost-presence.GoneAfter {
 			a.take(target)
 		}
 	}

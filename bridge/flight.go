@@ -66,9 +66,9 @@ type past struct {
 
 // settledAt is where the settlement of an effect was in the log.
 type settledAt struct {
-	seq   uint64 // 0: this process stored none
-	epoch uint64 // of the connection that delivered the effect
-	claim int    // the last claim of ours; 0: none
+	seq         uint64 // 0: this process stored none
+	incarnation uint64 // of the connection that delivered the effect
+	claim       int    // the last claim of ours; 0: none
 }
 
 // digest stands for an effect's name, in this process: two names with one digest
@@ -117,7 +117,7 @@ func (t *table) enter(e effect) (*flight, entry) {
 	f := &flight{effect: e, digest: digest}
 	if was := t.kept[minuteOf(e.startBy)]; was != nil {
 		at, ok := was.settled[f.keptAs()]
-		if ok && at.epoch == e.epoch {
+		if ok && at.incarnation == e.incarnation {
 			return nil, entrySettled
 		}
 		f.settled, f.doubt = at, was.doubts[f.keptAs()]
@@ -157,7 +157,7 @@ func (t *table) keep(f *flight, settled bool) {
 	}
 	kept, as := t.kept[minute], f.keptAs()
 	if settled {
-		kept.settled[as] = settledAt{seq: f.settled.seq, epoch: f.epoch, claim: f.doubt.asked}
+		kept.settled[as] = settledAt{seq: f.settled.seq, incarnation: f.incarnation, claim: f.doubt.asked}
 		delete(kept.doubts, as)
 		return
 	}

@@ -7,7 +7,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/presence"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -28,7 +28,7 @@ func TestLimits(t *testing.T) {
 		{"one content fits a request", contentBytesMax < requestBytesMax},
 		{"a gap is seen before anybody counts as gone", aliveGapMax < holderGone},
 		{"a late heartbeat is no gap", aliveGapMax >= 3*aliveEvery},
-		{"heartbeats are those of the bus", aliveEvery == bus.HeartbeatEvery && holderGone == bus.GoneAfter},
+		{"heartbeats are those of the bus", aliveEvery == presence.HeartbeatEvery && holderGone == presence.GoneAfter},
 		{"what was settled is remembered for longer than clocks differ", settledKept >= 5*time.Minute},
 		{"takeovers within a deadline are fewer than claims", session.DeadlineMaxMS/holderGone.Milliseconds() < claimsMax},
 	} {

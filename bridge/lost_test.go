@@ -19,7 +19,7 @@ import (
 func (w *world) lose(from uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.epoch++
+	w.incarnation++
 	w.events = w.events[:from-1]
 	for id, at := range w.ids {
 		if at >= len(w.events) {

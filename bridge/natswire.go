@@ -10,13 +10,17 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus"
+	natsdelivery "github.com/refold/refold/internal/delivery"
+	"github.com/refold/refold/internal/journal"
+	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/internal/presence"
 	"github.com/refold/refold/subjects"
 )
 
 // natsWire is the wire of a real bridge.
 type natsWire struct {
 	*bus.Bus
-	members *bus.Members
+	members *presence.Members
 }
 
 func newNATSWire(b *bus.Bus) *natsWire { return &natsWire{Bus: b} }
@@ -37,7 +41,7 @@ func (w natsWire) BeginClaim(ctx context.Context, name subjects.ClaimName, c cla
 // claiming is a claim on its way, or why it is not.
 type claiming struct {
 	of  claim
-	on  bus.Claiming
+	on  journal.Claiming
 	err error
 }
 
@@ -61,7 +65,7 @@ func (c claiming) wait() (claim, bool, error) {
 	if won {
 		return c.of, true, nil
 	}
-	stands, err := bus.ParseClaimBody(holder)
+	stands, err := journal.ParseClaimBody(holder)
 	if err != nil {
 		// On a claim's subject another body is an answer: somebody holds it,
 		// of whom nobody will hear.
@@ -76,7 +80,7 @@ func bodyOf(c claim) ([]byte, error) {
 	if !c.Withdrawn && c.Hash != "" && subjects.ValidInstance(c.By) == nil {
 		return []byte(`{"by":"` + c.By + `","hash":"` + c.Hash + `"}`), nil
 	}
-	return json.Marshal(bus.ClaimBody(c))
+	return json.Marshal(journal.ClaimBody(c))
 }
 
 func (w natsWire) Publish(ctx context.Context, door session.Door, sid, id string, payload []byte) (uint64, error) {
@@ -86,7 +90,7 @@ func (w natsWire) Publish(ctx context.Context, door session.Door, sid, id string
 func (w natsWire) LastModelEvent(ctx context.Context, sid string) (session.Event, error) {
 	e, found, err := w.LastOf(ctx, session.DoorLLM, sid)
 	if err == nil && !found {
-		err = bus.ErrNotFound
+		err = natsio.ErrNotFound
 	}
 	return e, err
 }
@@ -112,7 +116,7 @@ func (w natsWire) Events(ctx context.Context, sid string, seqs []uint64) ([]sess
 	}
 	for _, e := range events {
 		if e.Session != sid {
-			return nil, fmt.Errorf("event %d is of another session: %w", e.Seq, bus.ErrNotFound)
+			return nil, fmt.Errorf("event %d is of another session: %w", e.Seq, natsio.ErrNotFound)
 		}
 	}
 	return events, nil
@@ -127,15 +131,15 @@ func (w natsWire) Live(sid string, payload []byte) error { return w.PublishLive(
 func (w natsWire) Heard(instance string) (time.Time, bool) { return w.members.Heard(instance) }
 
 // natsSource is the source of a real bridge.
-type natsSource struct{ puller *bus.EffectPuller }
+type natsSource struct{ puller *natsdelivery.EffectPuller }
 
 func (s natsSource) Run(ctx context.Context, slots int, carry func(delivery)) error {
-	return s.puller.Run(ctx, slots, func(d *bus.EffectDelivery) { carry(natsDelivery{d}) })
+	return s.puller.Run(ctx, slots, func(d *natsdelivery.EffectDelivery) { carry(natsDelivery{d}) })
 }
 
 func (s natsSource) Drain(ctx context.Context) error { return s.puller.Drain(ctx) }
 
-type natsDelivery struct{ d *bus.EffectDelivery }
+type natsDelivery struct{ d *natsdelivery.EffectDelivery }
 
 func (n natsDelivery) Subject() string                    { return n.d.Subject }
 func (n natsDelivery) Name() (subjects.EffectName, error) { return n.d.EffectName, nil }

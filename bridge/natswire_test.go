@@ -6,14 +6,14 @@ import (
 	"time"
 
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/journal"
 )
 
 // A claim's body is the same bytes whoever encodes it: they are compared.
 func TestClaimBody(t *testing.T) {
 	t.Parallel()
 	for _, c := range []claim{{By: newULID(time.Now())}, {By: newULID(time.Now()), Hash: codec.Sum(nil).String()}, {Hash: codec.Sum(nil).String(), Withdrawn: true}, {By: "a-b_9"}, {By: `a"b<`}, {By: "é"}, {Withdrawn: true}, {}} {
-		want, err := json.Marshal(bus.ClaimBody(c))
+		want, err := json.Marshal(journal.ClaimBody(c))
 		if err != nil {
 			t.Fatal(err)
 		}

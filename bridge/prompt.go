@@ -9,7 +9,8 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/journal"
+	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/space"
 )
 
@@ -159,11 +160,11 @@ func (r *reader) promptBlob(ctx context.Context, part *session.PromptPart) ([]by
 	}
 	content, err := r.wire.Blob(ctx, ref)
 	switch {
-	case errors.Is(err, bus.ErrNotFound):
+	case errors.Is(err, natsio.ErrNotFound):
 		return nil, &Error{Code: codePromptMissing, Detail: "the prompt names " + name + ", which is not stored: sync the space again"}
-	case errors.Is(err, bus.ErrOtherBytes):
+	case errors.Is(err, journal.ErrOtherBytes):
 		return nil, &Error{Code: codePromptMissing, Detail: "the store holds other bytes as " + name + ": restore it from a backup"}
-	case errors.Is(err, bus.ErrTooLarge):
+	case errors.Is(err, journal.ErrTooLarge):
 		return nil, &Error{Code: codeRequestTooLarge, Detail: name + " of the prompt is larger than a model may be shown"}
 	case err != nil:
 		return nil, fmt.Errorf("read %s of the prompt: %w", name, err)

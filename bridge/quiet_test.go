@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/subjects"
 )
 
@@ -39,7 +39,7 @@ func TestClaimsThatNobodyAnswersAreToldOfQuietly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, q := newWorld(), newQueue()
-		w.claimLost = func(subjects.ClaimName) error { return bus.ErrUnknownOutcome }
+		w.claimLost = func(subjects.ClaimName) error { return journal.ErrUnknownOutcome }
 		var lines bytes.Buffer
 		b := startBridge(t, w, "me", q, served{class: session.ClassTool, target: "host", executor: executorFunc(nil)})
 		b.log = slog.New(slog.NewTextHandler(&lines, nil))

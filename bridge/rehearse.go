@@ -8,7 +8,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/subjects"
 )
 
@@ -140,7 +140,7 @@ func (k *keptBlobs) PutBlob(_ context.Context, content []byte) (codec.Ref, error
 func (k *keptBlobs) Blob(_ context.Context, ref codec.Ref) ([]byte, error) {
 	content, ok := k.blobs[ref]
 	if !ok {
-		return nil, bus.ErrNotFound
+		return nil, natsio.ErrNotFound
 	}
 	return content, nil
 }

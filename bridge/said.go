@@ -8,7 +8,8 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/journal"
+	"github.com/refold/refold/internal/natsio"
 )
 
 // said decodes an event and fetches the text that it refers to. An event that
@@ -200,11 +201,11 @@ func (r *reader) appendText(ctx context.Context, seq uint64, c *session.Content,
 func (r *reader) blob(ctx context.Context, seq uint64, ref codec.Ref) ([]byte, error) {
 	content, err := r.wire.Blob(ctx, ref)
 	switch {
-	case errors.Is(err, bus.ErrNotFound):
+	case errors.Is(err, natsio.ErrNotFound):
 		return nil, unreadable(seq, "refers to "+ref.String()+", which nobody stored")
-	case errors.Is(err, bus.ErrOtherBytes):
+	case errors.Is(err, journal.ErrOtherBytes):
 		return nil, unreadable(seq, "refers to "+ref.String()+", under which the store holds other bytes: restore it from a backup")
-	case errors.Is(err, bus.ErrTooLarge):
+	case errors.Is(err, journal.ErrTooLarge):
 		return nil, tooMuch(seq, contentBytesMax)
 	case err != nil:
 		return nil, fmt.Errorf("read %s of event %d: %w", ref, seq, err)

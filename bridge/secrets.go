@@ -13,7 +13,8 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/journal"
+	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/internal/secrets"
 	"github.com/refold/refold/internal/spaces"
 	"github.com/refold/refold/planner"
@@ -187,7 +188,7 @@ func (w *worker) equip(f *flight, call *Call) (refused ruling, ok bool) {
 	i := slices.IndexFunc(f.call.Spaces, func(s session.UsedSpace) bool { return s.Space == pack })
 	m, err := w.manifest(f.life.grace, f.call.Spaces[i].Hash)
 	switch {
-	case errors.Is(err, bus.ErrNotFound), errors.Is(err, bus.ErrOtherBytes), errors.Is(err, errNoManifest):
+	case errors.Is(err, natsio.ErrNotFound), errors.Is(err, journal.ErrOtherBytes), errors.Is(err, errNoManifest):
 		return settleAs(failed(codeManifestMissing, fmt.Sprintf("the manifest of %s can't be read: %v", pack, err))), false
 	case err != nil:
 		if times, ok := w.quiet.tells("manifest_not_read", w.now()); ok {

@@ -16,7 +16,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/subjects"
 )
 
@@ -181,7 +181,7 @@ func TestSettlementIsStored(t *testing.T) {
 		tries := 0
 		w.publishLost = func([]byte) error {
 			if tries++; tries < 6 {
-				return bus.ErrStreamFull
+				return natsio.ErrStreamFull
 			}
 			return nil
 		}

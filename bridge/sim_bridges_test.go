@@ -185,7 +185,7 @@ func (d *simDelivery) Done() {
 	}
 }
 
-// send sends an answer over the connection that delivered, as internal/bus does.
+// send sends an answer over the connection that delivered, as internal/delivery does.
 func (d *simDelivery) send(text string, arrive func()) {
 	d.b.sim.mu.Lock()
 	defer d.b.sim.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/engine"
+	"github.com/refold/refold/internal/presence"
 )
 
 // simHost is a host process.
@@ -24,7 +24,7 @@ type simHost struct {
 	log     *slog.Logger
 	runs    [simLanes]*simRun // nil: it does not run the lane
 	epochs  [simLanes]int     // that its lanes have begun
-	heard   map[string]bus.Member
+	heard   map[string]presence.Member
 	leaving time.Time // since it was told to stop; zero: it was not
 	loaded  bool
 	keeps   int // sessions that a lane may keep in memory
@@ -39,7 +39,7 @@ func (s *sim) startHost(i int) {
 	s.lives++
 	p := s.start(fmt.Sprintf("h%d.%d", i, s.lives))
 	p.skew = s.skewed()
-	h := &simHost{proc: p, sim: s, log: slog.New(resets{s}), heard: map[string]bus.Member{}, keeps: 2 + s.draw(4)}
+	h := &simHost{proc: p, sim: s, log: slog.New(resets{s}), heard: map[string]presence.Member{}, keeps: 2 + s.draw(4)}
 	h.host = engine.NewOn(simWorld{p, s}, p.name, p.now, slog.New(slog.DiscardHandler), engine.Options{Lanes: simLanes, SessionsMax: h.keeps, SnapshotEach: uint64(1 + s.draw(8))})
 	h.host.KeepRegistries()
 	s.hosts[i] = h
@@ -75,7 +75,7 @@ func (h *simHost) share() {
 	if h.dead || !h.loaded || time.Since(h.bornAt) < 100*time.Millisecond {
 		return
 	}
-	known := make([]bus.Member, 0, len(h.heard))
+	known := make([]presence.Member, 0, len(h.heard))
 	for _, name := range sortedKeys(h.heard) {
 		known = append(known, h.heard[name])
 	}
@@ -105,7 +105,7 @@ func (s *sim) beat() {
 		body := from.host.Heartbeat()
 		for _, to := range s.hosts {
 			if !to.dead && !to.cut() {
-				to.heard[from.name] = bus.Member{Instance: from.name, Heard: time.Now(), Body: body}
+				to.heard[from.name] = presence.Member{Instance: from.name, Heard: time.Now(), Body: body}
 			}
 		}
 	}

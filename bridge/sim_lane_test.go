@@ -2,7 +2,7 @@ package bridge
 
 // The consumers of lanes, as hosts meet them: requests that wait at the server,
 // what it sends to their inboxes, and acknowledgements on their way. The hosts'
-// end is that of production: bus.Lane.
+// end is that of production: natsdelivery.Lane.
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/internal/bus"
+	natsdelivery "github.com/refold/refold/internal/delivery"
 	"github.com/refold/refold/internal/engine"
 	"github.com/refold/refold/proof/jetmodel"
 )
@@ -37,14 +37,14 @@ type openPull struct {
 }
 
 // simRun is a host that runs a lane, from when it is in its share until it is
-// handed over: the model that its bus.Lane runs on, and the owner that gets what
+// handed over: the model that its natsdelivery.Lane runs on, and the owner that gets what
 // that delivers.
 type simRun struct {
 	*proc
 	sim     *sim
 	host    *simHost
 	end     *laneEnd
-	lane    *bus.Lane
+	lane    *natsdelivery.Lane
 	machine *engine.Lane
 	works   sync.WaitGroup
 	puts    sync.WaitGroup // snapshots
@@ -58,7 +58,7 @@ type simRun struct {
 	done     []simDone
 	told     chan struct{} // of capacity 1: there is more of it
 	over     bool          // it runs no more
-	inboxes  map[string]func(bus.LaneModelMessage)
+	inboxes  map[string]func(natsdelivery.LaneModelMessage)
 	listened int
 	sent     int
 	queue    []engine.Input
@@ -76,8 +76,8 @@ type simDone struct {
 }
 
 var (
-	_ bus.LaneModel = (*simRun)(nil)
-	_ bus.LaneOwner = (*simRun)(nil)
+	_ natsdelivery.LaneModel = (*simRun)(nil)
+	_ natsdelivery.LaneOwner = (*simRun)(nil)
 )
 
 // runLane has a host run a lane.
@@ -85,11 +85,11 @@ func (h *simHost) runLane(n int) {
 	s := h.sim
 	ctx, stop := context.WithCancel(h.ctx)
 	r := &simRun{
-		proc: h.proc, sim: s, host: h, end: s.lanes[n], stop: stop, running: ctx, inboxes: map[string]func(bus.LaneModelMessage){},
+		proc: h.proc, sim: s, host: h, end: s.lanes[n], stop: stop, running: ctx, inboxes: map[string]func(natsdelivery.LaneModelMessage){},
 		gave: map[uint64]string{}, told: make(chan struct{}, 1), ticked: time.Now(), looked: time.Now(),
 	}
 	r.putting, r.stopPutting = context.WithCancel(h.ctx)
-	r.lane = bus.NewModelLane(r, s.names, n, h.log)
+	r.lane = natsdelivery.NewModelLane(r, s.names, n, h.log)
 	r.machine = h.host.NewLane(n, r.lane.Owned)
 	h.runs[n] = r
 	s.say("%s runs lane %d", h.name, n)
@@ -161,14 +161,14 @@ const drainFor = 10 * time.Second
 
 func (r *simRun) key(what string) string { return fmt.Sprintf("lane %d %s", r.end.number, what) }
 
-func (r *simRun) Info(ctx context.Context) (info bus.LaneModelInfo, err error) {
+func (r *simRun) Info(ctx context.Context) (info natsdelivery.LaneModelInfo, err error) {
 	if r.cut() {
 		return info, errRefused
 	}
 	at, _ := ctx.Deadline() // tells who asks
 	err = r.call(ctx, r.key("info "+time.Until(at).String()), func() error {
 		i := r.end.consumer.Info()
-		info = bus.LaneModelInfo{Pin: i.Pin, TTL: laneTTL, Pending: uint64(i.Pending), Unacked: i.AckPending, Delivered: i.DeliveredStream, Floor: i.FloorStream}
+		info = natsdelivery.LaneModelInfo{Pin: i.Pin, TTL: laneTTL, Pending: uint64(i.Pending), Unacked: i.AckPending, Delivered: i.DeliveredStream, Floor: i.FloorStream}
 		return nil
 	})
 	return info, err
@@ -194,7 +194,7 @@ func (r *simRun) Unpin(ctx context.Context) error {
 	})
 }
 
-func (r *simRun) Listen(take func(bus.LaneModelMessage)) (inbox string, stop func()) {
+func (r *simRun) Listen(take func(natsdelivery.LaneModelMessage)) (inbox string, stop func()) {
 	r.sim.mu.Lock()
 	defer r.sim.mu.Unlock()
 	r.listened++
@@ -218,7 +218,7 @@ func (r *simRun) send(keeps bool, text string, arrive func()) {
 	})
 }
 
-func (r *simRun) Pull(reply string, p bus.LaneModelPull) error {
+func (r *simRun) Pull(reply string, p natsdelivery.LaneModelPull) error {
 	r.send(true, fmt.Sprintf("pulls %d with pin %q", p.Batch, p.Pin), func() { r.end.ask(r, reply, p) })
 	return nil
 }
@@ -273,7 +273,7 @@ func (r *simRun) Epoch(uint64) {
 }
 
 // Deliver takes an event.
-func (r *simRun) Deliver(d bus.Delivery) {
+func (r *simRun) Deliver(d natsdelivery.Delivery) {
 	r.sim.mu.Lock()
 	defer r.sim.mu.Unlock()
 	r.queue = append(r.queue, &engine.Delivered{Event: d.Event, Ack: d.Ack})
@@ -403,7 +403,7 @@ func (r *simRun) listens(reply string) bool {
 }
 
 // hears delivers a message to an inbox; false: nobody listens there.
-func (r *simRun) hears(reply string, m bus.LaneModelMessage) bool {
+func (r *simRun) hears(reply string, m natsdelivery.LaneModelMessage) bool {
 	r.sim.mu.Lock()
 	take := r.inboxes[reply[:strings.LastIndexByte(reply, '.')]]
 	r.sim.mu.Unlock()

@@ -6,17 +6,17 @@ import (
 	"slices"
 	"time"
 
-	"github.com/refold/refold/internal/bus"
+	natsdelivery "github.com/refold/refold/internal/delivery"
 )
 
 // ask takes a request that has come to the server.
-func (l *laneEnd) ask(r *simRun, reply string, p bus.LaneModelPull) {
+func (l *laneEnd) ask(r *simRun, reply string, p natsdelivery.LaneModelPull) {
 	if l.consumer.Keep(p.Pin) != nil {
-		r.hears(reply, bus.LaneModelMessage{Subject: reply, Code: "423", Text: "Nats-Wrong-Pin-Id"})
+		r.hears(reply, natsdelivery.LaneModelMessage{Subject: reply, Code: "423", Text: "Nats-Wrong-Pin-Id"})
 		return
 	}
 	if p.Expires < time.Millisecond {
-		r.hears(reply, bus.LaneModelMessage{Subject: reply, Code: "408", Text: "Request Timeout"})
+		r.hears(reply, natsdelivery.LaneModelMessage{Subject: reply, Code: "408", Text: "Request Timeout"})
 		return
 	}
 	now := time.Now()
@@ -43,7 +43,7 @@ func (l *laneEnd) serve(s *sim) bool {
 		case err != nil:
 			l.drop(p)
 			s.did("lane lost")
-			r.hears(p.reply, bus.LaneModelMessage{Subject: p.reply, Code: "423", Text: "Nats-Wrong-Pin-Id"})
+			r.hears(p.reply, natsdelivery.LaneModelMessage{Subject: p.reply, Code: "423", Text: "Nats-Wrong-Pin-Id"})
 			continue
 		case !found:
 			continue
@@ -63,7 +63,7 @@ func (l *laneEnd) serve(s *sim) bool {
 			return true
 		}
 		r.gave[d.Seq] = whatIs(s.event(d.Message))
-		if !r.hears(p.reply, bus.LaneModelMessage{
+		if !r.hears(p.reply, natsdelivery.LaneModelMessage{
 			Subject: d.Subject, Data: d.Data, Seq: d.Seq, ConsumerSeq: d.ConsumerSeq, Count: uint64(d.Count), Pending: uint64(d.Pending), Time: d.Time, Pin: d.Pin,
 		}) {
 			l.drop(p)
@@ -85,10 +85,10 @@ func (l *laneEnd) pass(now time.Time) {
 			l.drop(p)
 		case !now.Before(p.until):
 			l.drop(p)
-			p.run.hears(p.reply, bus.LaneModelMessage{Subject: p.reply, Code: "408", Text: "Request Timeout"})
+			p.run.hears(p.reply, natsdelivery.LaneModelMessage{Subject: p.reply, Code: "408", Text: "Request Timeout"})
 		case p.heartbeat > 0 && now.Sub(p.said) >= p.heartbeat:
 			p.said = now
-			p.run.hears(p.reply, bus.LaneModelMessage{Subject: p.reply, Code: "100", Text: "Idle Heartbeat", Last: l.consumer.Info().Delivered})
+			p.run.hears(p.reply, natsdelivery.LaneModelMessage{Subject: p.reply, Code: "100", Text: "Idle Heartbeat", Last: l.consumer.Info().Delivered})
 		}
 	}
 }
@@ -100,7 +100,7 @@ func (l *laneEnd) restart(s *sim) {
 	l.open = nil
 	for _, p := range all {
 		if s.draw(2) == 0 {
-			p.run.hears(p.reply, bus.LaneModelMessage{Subject: p.reply, Code: "409", Text: "Leadership Change"})
+			p.run.hears(p.reply, natsdelivery.LaneModelMessage{Subject: p.reply, Code: "409", Text: "Leadership Change"})
 		}
 	}
 }

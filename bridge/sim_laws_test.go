@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/journal"
 )
 
 type referee struct {
@@ -118,7 +118,7 @@ func (r *referee) stored(subject string, data []byte) {
 }
 
 // scheduled takes note of a wake that was stored.
-func (r *referee) scheduled(o *bus.Output, subject string) {
+func (r *referee) scheduled(o *journal.Output, subject string) {
 	r.names[subject] = o.Effect.Payload
 	r.asked(o.Session, o.Effect.Name, subject)
 }
@@ -146,7 +146,7 @@ func (r *referee) missing(sid string, to uint64) (missing []string) {
 
 func (r *referee) unstored(sid string, s *judged, d dues) (missing []string) {
 	for _, e := range d.effects {
-		subject, data := r.j.outputOf(&bus.Output{Session: sid, Effect: &e})
+		subject, data := r.j.outputOf(&journal.Output{Session: sid, Effect: &e})
 		switch held, ok := r.names[subject]; {
 		case !ok && (e.Class == session.ClassWake || e.StartBy >= r.j.play.newest().UnixMilli()):
 			missing = append(missing, e.Name)
@@ -155,7 +155,7 @@ func (r *referee) unstored(sid string, s *judged, d dues) (missing []string) {
 		}
 	}
 	for _, w := range d.withdrawn {
-		subject, _ := r.j.outputOf(&bus.Output{Session: sid, Withdraw: &w})
+		subject, _ := r.j.outputOf(&journal.Output{Session: sid, Withdraw: &w})
 		if _, ok := r.names[subject]; w.Claimed && !ok {
 			missing = append(missing, "the withdrawal of "+w.Name)
 		}
@@ -195,7 +195,7 @@ func (r *referee) ackedLost(p *proc, s *judged, e session.Event) {
 		return
 	}
 	for _, effect := range s.owed[i].effects {
-		subject, data := r.j.outputOf(&bus.Output{Session: e.Session, Effect: &effect})
+		subject, data := r.j.outputOf(&journal.Output{Session: e.Session, Effect: &effect})
 		asked := effect.Class == session.ClassWake || effect.StartBy >= r.j.play.newest().UnixMilli() // what is late is not asked
 		if held, ok := r.names[subject]; ok && asked && !bytes.Equal(held, data) {
 			r.j.breaks("%s acknowledges %s at %d, and %s has other bytes", p.name, e.Session, e.Seq, effect.Name)

@@ -1,7 +1,7 @@
 package bridge
 
 // The server of the simulation: the streams of streams.conf on the model of
-// JetStream, and what internal/bus makes of them. What is stored is shown to
+// JetStream, and what internal/journal and internal/delivery make of them. What is stored is shown to
 // the referee at once.
 
 import (
@@ -13,7 +13,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/proof/jetmodel"
 	"github.com/refold/refold/subjects"
 )
@@ -163,7 +163,7 @@ func (j *jetServer) append(door session.Door, sid, id string, payload []byte) (u
 	if ack.Duplicate {
 		held, err := j.log.At(ack.Seq, 0)
 		if err != nil || held.Subject != subject || !bytes.Equal(held.Data, payload) {
-			return 0, bus.ErrIDTaken
+			return 0, journal.ErrIDTaken
 		}
 		return ack.Seq, nil
 	}
@@ -222,7 +222,7 @@ func (j *jetServer) fence(subject string, data []byte) (won bool, holder []byte)
 
 // group stores effects and withdrawals as one batch. If a name is taken, nothing
 // is stored: those that are taken are looked at, and the others are left.
-func (j *jetServer) group(outputs []bus.Output, left []int, errs []error) (still []int) {
+func (j *jetServer) group(outputs []journal.Output, left []int, errs []error) (still []int) {
 	var batch []jetmodel.Put
 	for _, i := range left {
 		subject, data := j.outputOf(&outputs[i])
@@ -248,7 +248,7 @@ func (j *jetServer) group(outputs []bus.Output, left []int, errs []error) (still
 }
 
 // single stores one effect or withdrawal.
-func (j *jetServer) single(o *bus.Output) error {
+func (j *jetServer) single(o *journal.Output) error {
 	subject, data := j.outputOf(o)
 	j.fence(subject, data)
 	m, err := j.fx.Last(subject, 0)
@@ -259,19 +259,19 @@ func (j *jetServer) single(o *bus.Output) error {
 }
 
 // compare returns why a name that is taken is not taken by this output.
-func (j *jetServer) compare(o *bus.Output, held jetmodel.Message) error {
+func (j *jetServer) compare(o *journal.Output, held jetmodel.Message) error {
 	subject, data := j.outputOf(o)
 	if o.Withdraw != nil {
 		j.did([]string{"withdrawn first", "withdrawn too late"}[min(1, strings.Count(string(held.Data), "by"))])
 		return nil
 	}
 	if !bytes.Equal(held.Data, data) {
-		return &bus.ViolationError{Subject: subject, Stored: held.Data, Wanted: data}
+		return &journal.ViolationError{Subject: subject, Stored: held.Data, Wanted: data}
 	}
 	return nil
 }
 
-func (j *jetServer) outputOf(o *bus.Output) (subject string, data []byte) {
+func (j *jetServer) outputOf(o *journal.Output) (subject string, data []byte) {
 	var err error
 	switch {
 	case o.Withdraw != nil:
@@ -291,7 +291,7 @@ func (j *jetServer) outputOf(o *bus.Output) (subject string, data []byte) {
 	return subject, data
 }
 
-func (j *jetServer) notice(o *bus.Output) {
+func (j *jetServer) notice(o *journal.Output) {
 	id := ""
 	if o.N > 0 {
 		id = subjects.NoticeID(o.Session, o.N)
@@ -303,7 +303,7 @@ func (j *jetServer) notice(o *bus.Output) {
 }
 
 // schedule stores a wake, in place of an earlier one of its name.
-func (j *jetServer) schedule(o *bus.Output) {
+func (j *jetServer) schedule(o *journal.Output) {
 	subject, data := j.outputOf(o)
 	target, err := j.names.Due(o.Session, o.Effect.Name)
 	if err != nil {

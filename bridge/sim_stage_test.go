@@ -19,7 +19,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/journal"
+	"github.com/refold/refold/internal/natsio"
 )
 
 // draws is where the decisions of a run come from: the numbers that are given,
@@ -62,9 +63,9 @@ const (
 )
 
 var (
-	errGone    = fmt.Errorf("the network is gone: %w", bus.ErrUnknownOutcome)
+	errGone    = fmt.Errorf("the network is gone: %w", journal.ErrUnknownOutcome)
 	errRefused = errors.New("the server is not there")
-	errKilled  = fmt.Errorf("the process was killed: %w", bus.ErrClosed)
+	errKilled  = fmt.Errorf("the process was killed: %w", natsio.ErrClosed)
 )
 
 // waiting is a call that waits to happen.
@@ -213,7 +214,7 @@ func (p *proc) wait(ctx context.Context, key string, late bool) (becomes, error)
 	if p.dead {
 		return fails, errKilled
 	}
-	return fails, fmt.Errorf("%w: %w", bus.ErrUnknownOutcome, context.Cause(ctx))
+	return fails, fmt.Errorf("%w: %w", journal.ErrUnknownOutcome, context.Cause(ctx))
 }
 
 // kill ends a process at once: nothing of it happens any more.

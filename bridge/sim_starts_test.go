@@ -8,7 +8,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/subjects"
 )
 
@@ -69,7 +69,7 @@ func (r *referee) start(p *proc, instance string, of subjects.EffectName) *start
 		if !ok {
 			break
 		}
-		body, err := bus.ParseClaimBody(held)
+		body, err := journal.ParseClaimBody(held)
 		switch {
 		case err != nil, body.Hash != "" && body.Hash != e.hash:
 		case body.Withdrawn:
@@ -226,7 +226,7 @@ func (r *referee) done(p *proc, sid, name string) {
 		if err != nil {
 			panic(err)
 		}
-		body, err := bus.ParseClaimBody(r.names[subject])
+		body, err := journal.ParseClaimBody(r.names[subject])
 		if err != nil || !body.Withdrawn {
 			r.j.breaks("%s acks %s.%s, which is open and not settled", p.name, sid, name)
 		}

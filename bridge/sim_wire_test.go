@@ -11,7 +11,8 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/journal"
+	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/subjects"
 )
 
@@ -34,7 +35,7 @@ func (w simWire) Claim(ctx context.Context, name subjects.ClaimName, c claim) (s
 	}
 	err = w.call(ctx, fmt.Sprintf("claim %s.%s %d withdrawn=%v", name.Session, name.Effect, name.N, c.Withdrawn), func() error {
 		same, held := w.sim.fence(subject, body)
-		parsed, err := bus.ParseClaimBody(held)
+		parsed, err := journal.ParseClaimBody(held)
 		stands, won = claim(parsed), same
 		return err
 	})
@@ -68,7 +69,7 @@ func (w simWire) LastModelEvent(ctx context.Context, sid string) (e session.Even
 		}
 		m, err := w.sim.log.Last(subject, 0)
 		if err != nil {
-			return bus.ErrNotFound
+			return natsio.ErrNotFound
 		}
 		e = w.sim.event(m)
 		return nil
@@ -84,12 +85,12 @@ func (w simWire) View(ctx context.Context, sid string) (view session.View, err e
 	if err == nil {
 		h := w.sim.hosts[w.sim.draw(len(w.sim.hosts))]
 		if h.dead || h.cut() {
-			return view, bus.ErrNoView
+			return view, natsio.ErrNoView
 		}
 		data, err = h.view(ctx, sid)
 	}
 	if err != nil || data == nil {
-		return view, fmt.Errorf("%w (%w)", bus.ErrNoView, err)
+		return view, fmt.Errorf("%w (%w)", natsio.ErrNoView, err)
 	}
 	return view, json.Unmarshal(data, &view)
 }
@@ -99,7 +100,7 @@ func (w simWire) Events(ctx context.Context, sid string, seqs []uint64) (events 
 		for _, seq := range seqs {
 			m, err := w.sim.log.At(seq, 0)
 			if err != nil || w.sim.event(m).Session != sid {
-				return bus.ErrNotFound
+				return natsio.ErrNotFound
 			}
 			events = append(events, w.sim.event(m))
 		}
@@ -124,14 +125,14 @@ func (w simWire) Blob(ctx context.Context, ref codec.Ref) (content []byte, err e
 		defer w.sim.mu.Unlock()
 		var ok bool
 		if content, ok = w.sim.blobs[ref]; !ok {
-			return bus.ErrNotFound
+			return natsio.ErrNotFound
 		}
 		return nil
 	})
 	return content, err
 }
 
-func (w simWire) Epoch() uint64 {
+func (w simWire) Incarnation() uint64 {
 	w.sim.mu.Lock()
 	defer w.sim.mu.Unlock()
 	return w.joins

@@ -11,8 +11,9 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/engine"
+	"github.com/refold/refold/internal/journal"
+	"github.com/refold/refold/internal/natsio"
 )
 
 // simWorld is a host's connection.
@@ -69,7 +70,7 @@ func (w simWorld) Publish(ctx context.Context, door session.Door, sid string, pa
 // and withdrawals in groups as long as that goes, then one by one; then notices.
 // Wakes come before or after them: no output waits for a wake. What is not known to
 // be stored is stored again, under the same names.
-func (w simWorld) Store(ctx context.Context, outputs []bus.Output) []error {
+func (w simWorld) Store(ctx context.Context, outputs []journal.Output) []error {
 	errs := make([]error, len(outputs))
 	var left, wakes, notices []int
 	for i := range outputs {
@@ -97,7 +98,7 @@ func (w simWorld) Store(ctx context.Context, outputs []bus.Output) []error {
 }
 
 // asks stores effects and withdrawals. False: it gave up.
-func (w simWorld) asks(ctx context.Context, outputs []bus.Output, left []int, errs []error) bool {
+func (w simWorld) asks(ctx context.Context, outputs []journal.Output, left []int, errs []error) bool {
 	grouped := w.sim.grouped()
 	for tries := 0; len(left) > 0; tries++ {
 		var still []int
@@ -132,14 +133,14 @@ func (w simWorld) asks(ctx context.Context, outputs []bus.Output, left []int, er
 
 // notices stores what there is to say, in order and of no session that an output
 // failed of.
-func (w simWorld) notices(ctx context.Context, outputs []bus.Output, left []int, errs []error) {
+func (w simWorld) notices(ctx context.Context, outputs []journal.Output, left []int, errs []error) {
 	failed := map[string]bool{}
 	for i, o := range outputs {
 		if o.Notice == nil && (o.Effect == nil || o.Effect.Class != session.ClassWake) && errs[i] != nil {
 			failed[o.Session] = true
 		}
 	}
-	w.each(ctx, outputs, left, errs, func(o *bus.Output) bool {
+	w.each(ctx, outputs, left, errs, func(o *journal.Output) bool {
 		if failed[o.Session] || w.sim.denies() {
 			failed[o.Session] = true
 			return false
@@ -150,8 +151,8 @@ func (w simWorld) notices(ctx context.Context, outputs []bus.Output, left []int,
 }
 
 // schedules stores wakes, in any order.
-func (w simWorld) schedules(ctx context.Context, outputs []bus.Output, left []int, errs []error) {
-	w.each(ctx, outputs, left, errs, func(o *bus.Output) bool {
+func (w simWorld) schedules(ctx context.Context, outputs []journal.Output, left []int, errs []error) {
+	w.each(ctx, outputs, left, errs, func(o *journal.Output) bool {
 		if w.sim.denies() {
 			return false
 		}
@@ -161,7 +162,7 @@ func (w simWorld) schedules(ctx context.Context, outputs []bus.Output, left []in
 }
 
 // each stores some outputs, in steps between which a process may die.
-func (w simWorld) each(ctx context.Context, outputs []bus.Output, left []int, errs []error, store func(*bus.Output) bool) {
+func (w simWorld) each(ctx context.Context, outputs []journal.Output, left []int, errs []error, store func(*journal.Output) bool) {
 	for len(left) > 0 {
 		var still []int
 		err := w.call(ctx, "store"+textsOf(outputs, left), func() error {
@@ -205,7 +206,7 @@ func (s *sim) part(n int) int {
 	return some
 }
 
-func textsOf(outputs []bus.Output, some []int) (text string) {
+func textsOf(outputs []journal.Output, some []int) (text string) {
 	for _, i := range some {
 		switch o := &outputs[i]; {
 		case o.Effect != nil:
@@ -251,8 +252,8 @@ func (w simWorld) PutSnapshot(ctx context.Context, sid string, seq uint64, data 
 }
 
 // ListSnapshots is for rounds, which no stepper goes.
-func (w simWorld) ListSnapshots(context.Context, uint64) iter.Seq2[bus.SnapshotAt, error] {
-	return func(yield func(bus.SnapshotAt, error) bool) { yield(bus.SnapshotAt{}, errors.ErrUnsupported) }
+func (w simWorld) ListSnapshots(context.Context, uint64) iter.Seq2[journal.SnapshotAt, error] {
+	return func(yield func(journal.SnapshotAt, error) bool) { yield(journal.SnapshotAt{}, errors.ErrUnsupported) }
 }
 
 // The model's log loses its end, and never has a hole: of what else is stored of a
@@ -263,7 +264,7 @@ func (w simWorld) EventAt(ctx context.Context, seq uint64) (e session.Event, err
 	err = w.call(ctx, fmt.Sprintf("event at %d", seq), func() error {
 		m, err := w.sim.log.At(seq, 0)
 		if err != nil {
-			return bus.ErrNotFound
+			return natsio.ErrNotFound
 		}
 		e = w.sim.event(m)
 		return nil
@@ -271,8 +272,8 @@ func (w simWorld) EventAt(ctx context.Context, seq uint64) (e session.Event, err
 	return e, err
 }
 
-func (w simWorld) StoredOutputs(context.Context, string) (bus.StoredOutputs, error) {
-	return bus.StoredOutputs{}, errors.ErrUnsupported
+func (w simWorld) StoredOutputs(context.Context, string) (journal.StoredOutputs, error) {
+	return journal.StoredOutputs{}, errors.ErrUnsupported
 }
 
 func (w simWorld) GetQuarantine(ctx context.Context, sid string) (body []byte, found bool, err error) {
@@ -325,7 +326,7 @@ func (w simWorld) PutLaneNote(ctx context.Context, key string, note []byte, afte
 		p := w.sim.notes[key]
 		if p.rev != after {
 			w.sim.did("note overtaken")
-			return bus.ErrOvertaken
+			return journal.ErrOvertaken
 		}
 		w.sim.did([]string{"guard ended", "guarded"}[min(1, len(note))])
 		rev = p.rev + 1

@@ -17,7 +17,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/space"
 )
 
@@ -175,12 +175,12 @@ func TestSyncWithoutRoomForBlobs(t *testing.T) {
 		stored := 0
 		w.blobsLost = func() error {
 			if stored++; stored > 1 {
-				return bus.ErrStreamFull
+				return natsio.ErrStreamFull
 			}
 			return nil
 		}
 		got := body[session.WorkspaceSyncFailed](t, synchronize(t, w, holding(agents("Be brief.")), syncEffect("y1", nil)))
-		if got.Error.Code != "space_unreadable" || !strings.Contains(got.Error.Detail, bus.ErrStreamFull.Error()) {
+		if got.Error.Code != "space_unreadable" || !strings.Contains(got.Error.Detail, natsio.ErrStreamFull.Error()) {
 			t.Errorf("got %+v", got)
 		}
 		w.blobsLost = nil

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/presence"
 	"github.com/refold/refold/space"
 )
 
@@ -62,7 +62,7 @@ func (v *vault) offerOf(m *space.Manifest, source string) SpaceOffer {
 }
 
 // readerEndpoints answer for the targets whose spaces this bridge reads.
-func (b *Bridge) readerEndpoints(ctx context.Context, targets []served) (all []bus.Endpoint, err error) {
+func (b *Bridge) readerEndpoints(ctx context.Context, targets []served) (all []presence.Endpoint, err error) {
 	for i := range targets {
 		s := &targets[i]
 		if s.class != session.ClassSpace {
@@ -72,7 +72,7 @@ func (b *Bridge) readerEndpoints(ctx context.Context, targets []served) (all []b
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, bus.Endpoint{Name: "spaces", Subject: subject, Answer: func(_ string, request []byte) ([]byte, error) {
+		all = append(all, presence.Endpoint{Name: "spaces", Subject: subject, Answer: func(_ string, request []byte) ([]byte, error) {
 			return b.worker.offers(ctx, s.spaces, request)
 		}})
 	}
@@ -143,7 +143,7 @@ func (b *Bridge) AskReader(ctx context.Context, target string, asked []SpaceAske
 	}
 	ctx, cancel := context.WithTimeout(ctx, offerWithin)
 	defer cancel()
-	reply, err := b.bus.Request(ctx, bus.ServiceRequest{Subject: subject, Data: body})
+	reply, err := b.bus.Request(ctx, presence.ServiceRequest{Subject: subject, Data: body})
 	var answer readerAnswer
 	switch {
 	case err != nil:

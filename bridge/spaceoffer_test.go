@@ -7,8 +7,8 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/internal/journal"
 )
 
 // TestReadersTellWhatTheyWouldRead asks three readers over NATS, and the stream of
@@ -33,7 +33,7 @@ func TestReadersTellWhatTheyWouldRead(t *testing.T) {
 	for _, version := range []string{"1.0.0", "1.4.2", "2.0.0-rc"} {
 		m := *built.manifest
 		m.Version = version
-		if _, _, err := reader.bus.PublishPack(t.Context(), bus.Published{Pack: "crm", Version: version, Manifest: m.Bytes()}); err != nil {
+		if _, _, err := reader.bus.PublishPack(t.Context(), journal.Published{Pack: "crm", Version: version, Manifest: m.Bytes()}); err != nil {
 			t.Fatal(err)
 		}
 	}

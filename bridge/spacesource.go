@@ -12,7 +12,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/internal/spaces"
 	"github.com/refold/refold/space"
 )
@@ -92,9 +92,9 @@ func (p Published) ReadSpace(ctx context.Context, r SpaceRequest) (SpaceContent,
 	}
 	found, known, err := p.Bridge.bus.FindPack(ctx, r.Space, r.Version)
 	switch {
-	case errors.Is(err, bus.ErrNotFound) && len(known) == 0:
+	case errors.Is(err, natsio.ErrNotFound) && len(known) == 0:
 		return SpaceContent{}, &Error{Code: codeSpaceUnknown, Detail: fmt.Sprintf("no version of %s is published: publish one with refold pack publish", r.Space)}
-	case errors.Is(err, bus.ErrNotFound):
+	case errors.Is(err, natsio.ErrNotFound):
 		slices.Sort(known)
 		return SpaceContent{}, &Error{Code: codeVersionUnknown, Detail: fmt.Sprintf("no published version of %s is %s; there are %s", r.Space, cmp.Or(r.Version, "a release"), strings.Join(known, ", "))}
 	case err != nil:
@@ -134,7 +134,7 @@ func (b *Bridge) Blob(ctx context.Context, name string) ([]byte, error) {
 // SessionTools makes e carry out the tools that sessions have of their own,
 // target refold: those that show a workspace's context files. It must come before
 // Run, once. What it pulls from is made, or updated, at once: the error says what
-// this user may not do (a *bus.PermissionError), and then the bridge may still
+// this user may not do (a *natsio.PermissionError), and then the bridge may still
 // run and serve the rest.
 func (b *Bridge) SessionTools(ctx context.Context, e Executor, options ...ServeOption) error {
 	const target = "refold"

@@ -3,7 +3,7 @@ package bridge
 import (
 	"encoding/json"
 
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/presence"
 	"github.com/refold/refold/subjects"
 )
 
@@ -56,9 +56,9 @@ func (b *Bridge) Stats() Stats {
 
 // statsEndpoint answers with this bridge's counts. A micro service shows its
 // own counts beside those of an endpoint, so it takes one to show any.
-func (b *Bridge) statsEndpoint() (bus.Endpoint, error) {
+func (b *Bridge) statsEndpoint() (presence.Endpoint, error) {
 	subject, err := b.bus.Names().ServiceStats(subjects.KindBridge, b.worker.instance)
-	return bus.Endpoint{
+	return presence.Endpoint{
 		Name: "stats", Subject: subject,
 		Answer: func(string, []byte) ([]byte, error) { return json.Marshal(b.Stats()) },
 	}, err

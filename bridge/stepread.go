@@ -7,7 +7,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/natsio"
 )
 
 // errNoLog is the error of reading for a request that no bridge made.
@@ -162,7 +162,7 @@ func (s StepRequest) event(ctx context.Context, seq uint64) (session.Event, erro
 	}
 	events, err := s.reader.wire.Events(ctx, s.Session, []uint64{seq})
 	switch {
-	case errors.Is(err, bus.ErrNotFound):
+	case errors.Is(err, natsio.ErrNotFound):
 		return session.Event{}, unreadable(seq, "is not in the log of session "+s.Session)
 	case err != nil:
 		return session.Event{}, fmt.Errorf("read the log: %w", err)

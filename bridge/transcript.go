@@ -13,19 +13,20 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/journal"
+	"github.com/refold/refold/internal/natsio"
 )
 
 // reader fills in the text of a generation: an effect refers to the log by
 // sequence, and to the descriptors of tools by hash.
 type reader struct {
-	wire     wire
-	events   *transcripts
-	tools    *cache[codec.Hash, Tool]
-	prompts  *cache[codec.Hash, []byte]
-	rendered *renderings
-	works    atomic.Bool   // the latest request could be built
-	epoch    atomic.Uint64 // of the connection over which events were read
+	wire        wire
+	events      *transcripts
+	tools       *cache[codec.Hash, Tool]
+	prompts     *cache[codec.Hash, []byte]
+	rendered    *renderings
+	works       atomic.Bool   // the latest request could be built
+	incarnation atomic.Uint64 // of the connection over which events were read
 }
 
 func newReader(w wire) *reader {
@@ -90,7 +91,7 @@ func (s *said) bytes() int {
 // request builds what a model is asked. A fault says that this generation can
 // never be asked; an error, that it can't be now.
 func (r *reader) request(ctx context.Context, g *session.Generation) (*Request, *Error, error) {
-	if epoch := r.wire.Epoch(); r.epoch.Swap(epoch) != epoch {
+	if incarnation := r.wire.Incarnation(); r.incarnation.Swap(incarnation) != incarnation {
 		r.events.clear()
 	}
 	request := &Request{
@@ -121,7 +122,7 @@ func (r *reader) request(ctx context.Context, g *session.Generation) (*Request, 
 		return request, nil, nil
 	case errors.As(err, &fault):
 		return nil, fault, nil
-	case errors.Is(err, bus.ErrNotFound):
+	case errors.Is(err, natsio.ErrNotFound):
 		return nil, &Error{Code: codeTranscript, Detail: err.Error()}, nil
 	}
 	r.worked(false)
@@ -187,10 +188,10 @@ func (r *reader) descriptors(ctx context.Context, hashes []codec.Hash) ([]Tool, 
 		if !ok {
 			ref := codec.Ref{Hash: hash}
 			content, err := r.wire.Blob(ctx, ref)
-			if errors.Is(err, bus.ErrNotFound) {
+			if errors.Is(err, natsio.ErrNotFound) {
 				return nil, &Error{Code: codeToolNotRegistered, Detail: "no descriptor " + ref.String() + " is stored"}
 			}
-			if errors.Is(err, bus.ErrOtherBytes) {
+			if errors.Is(err, journal.ErrOtherBytes) {
 				return nil, &Error{Code: codeToolNotRegistered, Detail: "the store holds other bytes as descriptor " + ref.String() + ": restore it from a backup"}
 			}
 			if err != nil {

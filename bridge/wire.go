@@ -13,7 +13,7 @@ import (
 // internal/bus; the tests with a world in memory that keeps the same promises.
 //
 // An error of a method is a trouble that may pass, unless its doc says
-// otherwise; errors are those of internal/bus.
+// otherwise; errors are those of natsio and journal.
 type wire interface {
 	// Claim stores c as the named claim if there is none, and returns the
 	// claim that stands. won says that it equals c: stored now, or by an
@@ -26,30 +26,30 @@ type wire interface {
 
 	// Publish stores an event of sid and returns its sequence. An event with
 	// the same id and payload that was stored within the last two minutes
-	// counts as this one. A *bus.MaxPayloadError never passes; bus.ErrIDTaken
+	// counts as this one. A *natsio.MaxPayloadError never passes; journal.ErrIDTaken
 	// passes with another id. The payload is the caller's again if there is no
 	// error; after one it must not be changed any more.
 	Publish(ctx context.Context, door session.Door, sid, id string, payload []byte) (seq uint64, err error)
 
 	// LastModelEvent returns the latest event of sid on the door llm, as the
-	// stream's leader has it, and bus.ErrNotFound if there is none.
+	// stream's leader has it, and natsio.ErrNotFound if there is none.
 	LastModelEvent(ctx context.Context, sid string) (session.Event, error)
 
 	// View asks for the session's View. No answer is an error.
 	View(ctx context.Context, sid string) (session.View, error)
 
 	// Events returns the events of sid at these sequences, in this order.
-	// bus.ErrNotFound: the log lacks one of them for good.
+	// natsio.ErrNotFound: the log lacks one of them for good.
 	Events(ctx context.Context, sid string, seqs []uint64) ([]session.Event, error)
 
-	// PutBlob stores content; Blob returns it, and bus.ErrNotFound if nobody
+	// PutBlob stores content; Blob returns it, and natsio.ErrNotFound if nobody
 	// stored it.
 	PutBlob(ctx context.Context, content []byte) (codec.Ref, error)
 	Blob(ctx context.Context, ref codec.Ref) ([]byte, error)
 
-	// Epoch counts the connections to the server. What the log held over an
+	// Incarnation counts the connections to the server. What the log held over an
 	// earlier one it may have lost since, and then its sequences are used again.
-	Epoch() uint64
+	Incarnation() uint64
 
 	// Heard returns when a heartbeat of an instance was heard last, those of
 	// our own included.

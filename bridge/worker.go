@@ -11,7 +11,8 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/journal"
+	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/internal/secrets"
 	"github.com/refold/refold/space"
 )
@@ -193,7 +194,7 @@ func (w *worker) taken(d delivery) *flight {
 		d.Ack()
 		return nil
 	}
-	e.epoch = w.wire.Epoch()
+	e.incarnation = w.wire.Incarnation()
 	f, known := w.table.enter(e)
 	switch known {
 	case entryBusy: // who carries it answers for it
@@ -346,11 +347,11 @@ func (w *worker) settle(ctx context.Context, f *flight, o outcome) error {
 			drafts.Put(s.draft)
 			return nil
 		}
-		var large *bus.MaxPayloadError
+		var large *natsio.MaxPayloadError
 		switch {
 		case ctx.Err() != nil:
 			return fmt.Errorf("%w (at last: %w)", ctx.Err(), err)
-		case errors.Is(err, bus.ErrClosed):
+		case errors.Is(err, natsio.ErrClosed):
 			return err
 		case errors.As(err, &large) && inlineMax > inlineBytesSlim:
 			// This server takes less than we may send: texts go to blobs.
@@ -361,7 +362,7 @@ func (w *worker) settle(ctx context.Context, f *flight, o outcome) error {
 			o = failed(codeAnswerTooLarge, "the server's max_payload is "+fmt.Sprint(large.Limit)+" bytes: raise it to 1 MiB")
 			o.at = at
 			continue
-		case errors.Is(err, bus.ErrIDTaken):
+		case errors.Is(err, journal.ErrIDTaken):
 			// Somebody guessed the id. Another one is as good.
 			again = "." + newULID(w.now())
 		}
@@ -377,7 +378,7 @@ func (w *worker) settle(ctx context.Context, f *flight, o outcome) error {
 func (w *worker) settled(f *flight, seq uint64, s *settlement, o *outcome) {
 	w.count(&w.stats.Settled)
 	f.settled.seq = seq
-	if w.wire.Epoch() == f.epoch { // else another event may have that sequence
+	if w.wire.Incarnation() == f.incarnation { // else another event may have that sequence
 		w.reader.keep(f.name.Session, seq, s.body)
 	}
 	if w.log.Enabled(context.Background(), slog.LevelInfo) { // putting it together costs more than some effects

@@ -17,22 +17,23 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/journal"
+	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/subjects"
 )
 
 // world is the part of NATS that bridges see.
 type world struct {
-	mu      sync.Mutex
-	claims  map[subjects.ClaimName]claim
-	events  []session.Event // sequence n at n-1
-	ids     map[string]int  // Nats-Msg-Id to index of events
-	blobs   map[codec.Ref][]byte
-	heard   map[string]time.Time
-	beating map[string]bool
-	views   map[string]session.View
-	live    []string
-	epoch   uint64
+	mu          sync.Mutex
+	claims      map[subjects.ClaimName]claim
+	events      []session.Event // sequence n at n-1
+	ids         map[string]int  // Nats-Msg-Id to index of events
+	blobs       map[codec.Ref][]byte
+	heard       map[string]time.Time
+	beating     map[string]bool
+	views       map[string]session.View
+	live        []string
+	incarnation uint64
 
 	// Faults, called without the lock; nil: none. claimLost runs after a claim
 	// was stored: its error is what the caller gets instead of the answer.
@@ -53,7 +54,7 @@ func newWorld() *world {
 
 func (w *world) Claim(ctx context.Context, name subjects.ClaimName, c claim) (claim, bool, error) {
 	if err := ctx.Err(); err != nil {
-		return claim{}, false, errors.Join(bus.ErrUnknownOutcome, err)
+		return claim{}, false, errors.Join(journal.ErrUnknownOutcome, err)
 	}
 	w.mu.Lock()
 	stands, ok := w.claims[name]
@@ -94,10 +95,10 @@ func beginClaim(
 
 func (w *world) Publish(ctx context.Context, door session.Door, sid, id string, payload []byte) (uint64, error) {
 	if err := ctx.Err(); err != nil {
-		return 0, errors.Join(bus.ErrUnknownOutcome, err)
+		return 0, errors.Join(journal.ErrUnknownOutcome, err)
 	}
 	if limit := min(w.payloadMax, session.EventBytesMax); len(payload) > limit {
-		return 0, &bus.MaxPayloadError{Bytes: len(payload), Limit: limit}
+		return 0, &natsio.MaxPayloadError{Bytes: len(payload), Limit: limit}
 	}
 	if w.publishLost != nil {
 		if err := w.publishLost(payload); err != nil {
@@ -111,7 +112,7 @@ func (w *world) Publish(ctx context.Context, door session.Door, sid, id string, 
 		if e := w.events[at]; e.Session == sid && e.Door == door && string(e.Payload) == string(payload) {
 			return e.Seq, nil
 		}
-		return 0, bus.ErrIDTaken
+		return 0, journal.ErrIDTaken
 	}
 	w.ids[id] = len(w.events)
 	return w.add(door, sid, payload), nil
@@ -140,7 +141,7 @@ func (w *world) LastModelEvent(_ context.Context, sid string) (session.Event, er
 			return e, nil
 		}
 	}
-	return session.Event{}, bus.ErrNotFound
+	return session.Event{}, natsio.ErrNotFound
 }
 
 func (w *world) View(_ context.Context, sid string) (session.View, error) {
@@ -148,7 +149,7 @@ func (w *world) View(_ context.Context, sid string) (session.View, error) {
 	defer w.mu.Unlock()
 	view, ok := w.views[sid]
 	if !ok {
-		return session.View{}, bus.ErrNoView
+		return session.View{}, natsio.ErrNoView
 	}
 	return view, nil
 }
@@ -164,7 +165,7 @@ func (w *world) Events(_ context.Context, sid string, seqs []uint64) ([]session.
 	events := make([]session.Event, len(seqs))
 	for i, seq := range seqs {
 		if seq < 1 || seq > uint64(len(w.events)) || w.events[seq-1].Session != sid {
-			return nil, bus.ErrNotFound
+			return nil, natsio.ErrNotFound
 		}
 		events[i] = w.events[seq-1]
 	}
@@ -189,13 +190,13 @@ func (w *world) Blob(_ context.Context, ref codec.Ref) ([]byte, error) {
 	defer w.mu.Unlock()
 	content, ok := w.blobs[ref]
 	if !ok {
-		return nil, bus.ErrNotFound
+		return nil, natsio.ErrNotFound
 	}
 	switch {
 	case len(content) > contentBytesMax:
-		return nil, bus.ErrTooLarge
+		return nil, journal.ErrTooLarge
 	case codec.RefOf(content) != ref:
-		return nil, bus.ErrOtherBytes
+		return nil, journal.ErrOtherBytes
 	}
 	return content, nil
 }
@@ -207,10 +208,10 @@ func (w *world) Live(_ string, payload []byte) error {
 	return nil
 }
 
-func (w *world) Epoch() uint64 {
+func (w *world) Incarnation() uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.epoch
+	return w.incarnation
 }
 
 // Heard answers as if who beats did so every aliveEvery.

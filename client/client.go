@@ -16,6 +16,8 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/journal"
+	"github.com/refold/refold/internal/natsio"
 )
 
 // Options say how to connect. The zero value connects to a server on this
@@ -44,7 +46,7 @@ type Options struct {
 // once.
 type Client struct {
 	bus      *bus.Bus
-	installs *bus.Installs
+	installs *journal.Installs
 	by       string
 
 	mu        sync.Mutex
@@ -60,14 +62,14 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	b, err := bus.Connect(ctx, bus.Options{
+	b, err := bus.Connect(ctx, natsio.Options{
 		URL: o.URL, Creds: o.Creds, Context: o.Context, Prefix: o.Prefix, Name: o.Name, Logger: o.Logger,
 		InboxPrefix: o.InboxPrefix, CoreOnly: o.CoreOnly, InProcess: o.InProcess,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &Client{bus: b, installs: bus.NewInstalls(b, o.Logger, nil), by: o.Name, histories: map[string]*history{}}, nil
+	return &Client{bus: b, installs: journal.NewInstalls(b, o.Logger, nil), by: o.Name, histories: map[string]*history{}}, nil
 }
 
 // Close closes the connection.

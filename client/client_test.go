@@ -12,8 +12,9 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
-	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/internal/journal"
+	"github.com/refold/refold/internal/natsio"
 )
 
 func TestARunIsFollowedToItsEnd(t *testing.T) {
@@ -68,7 +69,7 @@ func TestAskingAgainWithTheSameIDIsAskingOnce(t *testing.T) {
 	if again, err := w.Run(w.ctx, "s1", "hi", o); err != nil || again != first {
 		t.Errorf("the same again: got %d (%v), want %d", again, err, first)
 	}
-	if _, err := w.Run(w.ctx, "s1", "other", o); !errors.Is(err, bus.ErrIDTaken) {
+	if _, err := w.Run(w.ctx, "s1", "other", o); !errors.Is(err, journal.ErrIDTaken) {
 		t.Errorf("another request with the same id: got %v", err)
 	}
 }
@@ -215,8 +216,8 @@ func TestFollowingSurvivesARestart(t *testing.T) {
 func TestAViewWithoutAnActor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	if _, err := w.View(w.ctx, "s1"); !errors.Is(err, bus.ErrNoView) {
-		t.Errorf("view: got %v, want %v", err, bus.ErrNoView)
+	if _, err := w.View(w.ctx, "s1"); !errors.Is(err, natsio.ErrNoView) {
+		t.Errorf("view: got %v, want %v", err, natsio.ErrNoView)
 	}
 }
 
@@ -274,7 +275,7 @@ func TestConnectSaysWhatToDo(t *testing.T) {
 	url := node.URL()
 	node.Stop()
 	_, err := client.Connect(t.Context(), client.Options{URL: url})
-	if !errors.Is(err, bus.ErrNoServer) || !strings.Contains(err.Error(), "start one") {
+	if !errors.Is(err, natsio.ErrNoServer) || !strings.Contains(err.Error(), "start one") {
 		t.Errorf("connect: got %v", err)
 	}
 	if _, err := client.Connect(t.Context(), client.Options{Prefix: "No!"}); err == nil {

@@ -6,7 +6,7 @@ import (
 	"iter"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/journal"
 )
 
 // Notice is what a session-actor says about a session, numbered from 1.
@@ -95,7 +95,7 @@ func (c *Client) NoticesKept(ctx context.Context, sid string, from, to uint64) i
 }
 
 // parsed yields notices as what they say, without repeats.
-func parsed(notices iter.Seq2[bus.Notice, error]) iter.Seq2[Notice, error] {
+func parsed(notices iter.Seq2[journal.Notice, error]) iter.Seq2[Notice, error] {
 	return func(yield func(Notice, error) bool) {
 		said := map[string]uint64{}
 		for raw, err := range notices {

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/journal"
 )
 
 // States of an IndexRow besides those of runs.
@@ -58,7 +58,7 @@ var ErrCursor = errors.New("a cursor is what a listing has told of a row, as n12
 // How an Index reads: so many notices at a time, and so many rows of which more
 // is asked at once.
 const (
-	indexWindow = bus.LastNoticesMax
+	indexWindow = journal.LastNoticesMax
 	indexChunk  = 16
 	indexAtOnce = 8
 	indexSteps  = 4 // older notices of a session that are looked at for what newer ones do not say
@@ -127,7 +127,7 @@ func parseCursor(cursor string) (before uint64, partition int, name string, err 
 	}
 	if rest, ok := strings.CutPrefix(cursor, "p"); ok {
 		digits, name, found := strings.Cut(rest, ".")
-		if partition, err = strconv.Atoi(digits); err == nil && found && partition >= 0 && partition < bus.Partitions {
+		if partition, err = strconv.Atoi(digits); err == nil && found && partition >= 0 && partition < journal.Partitions {
 			return 0, partition, name, nil
 		}
 	}
@@ -260,16 +260,16 @@ func (o *IndexOptions) wants(r *IndexRow) bool {
 
 // silent yields the sessions of which no notice is kept.
 func (x *indexing) silent(partition int, after string) error {
-	for ; partition < bus.Partitions; partition++ {
+	for ; partition < journal.Partitions; partition++ {
 		if x.o.Partition != nil {
-			x.o.Partition(partition, bus.Partitions)
+			x.o.Partition(partition, journal.Partitions)
 		}
 		names, err := x.c.bus.SessionNames(x.ctx, partition)
 		if err != nil {
 			return err
 		}
 		names = slices.DeleteFunc(names, func(sid string) bool { return sid <= after || !strings.HasPrefix(sid, x.o.Name) })
-		for chunk := range slices.Chunk(names, bus.LastNoticesMax) {
+		for chunk := range slices.Chunk(names, journal.LastNoticesMax) {
 			latest, err := x.latest(chunk)
 			if err != nil {
 				return err

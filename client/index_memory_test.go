@@ -17,7 +17,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	refold "github.com/refold/refold"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/streams"
 )
 
 // FillIndex publishes the notices of n sessions that each had one run: those of
@@ -75,7 +75,7 @@ func filled(t testing.TB, sessions int) *Client {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	conf, err := bus.ParseConf(refold.StreamsConf, c.bus.Names())
+	conf, err := streams.ParseConf(refold.StreamsConf, c.bus.Names())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,8 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/journal"
+	"github.com/refold/refold/internal/natsio"
 )
 
 // wordsMax is how many characters of what was said last a row has.
@@ -29,7 +30,7 @@ type noticeFacts struct {
 }
 
 // take takes the next notice of the session.
-func (f *noticeFacts) take(raw bus.Notice) {
+func (f *noticeFacts) take(raw journal.Notice) {
 	f.seq, f.at = raw.Seq, raw.Time
 	var n Notice
 	if json.Unmarshal(raw.Payload, &n) != nil {
@@ -126,9 +127,9 @@ func (x *indexing) live(row *IndexRow, said uint64) uint64 {
 	defer cancel()
 	v, err := x.c.View(ctx, row.Session)
 	if err != nil {
-		var denied *bus.PermissionError
+		var denied *natsio.PermissionError
 		x.mu.Lock()
-		x.mute = x.mute || errors.Is(err, bus.ErrNoView) || errors.As(err, &denied)
+		x.mute = x.mute || errors.Is(err, natsio.ErrNoView) || errors.As(err, &denied)
 		x.mu.Unlock()
 		return said
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/planner"
 	"github.com/refold/refold/space"
 )
@@ -140,7 +140,7 @@ func (c *Client) latest(ctx context.Context, sid string) (*session.State, error)
 }
 
 // stop is where a session stopped, for an operator to look at it.
-type stop struct{ bus.Stop } // Seq 0: it did not stop
+type stop struct{ journal.Stop } // Seq 0: it did not stop
 
 // stopOf returns where a session stopped.
 func (c *Client) stopOf(ctx context.Context, sid string) (s stop, err error) {
@@ -148,7 +148,7 @@ func (c *Client) stopOf(ctx context.Context, sid string) (s stop, err error) {
 	if err != nil || !found {
 		return s, err
 	}
-	return stop{bus.ParseStop(body)}, nil
+	return stop{journal.ParseStop(body)}, nil
 }
 
 // before reports whether the session stopped before the event at seq.
@@ -201,5 +201,5 @@ func (c *Client) Taken(ctx context.Context, sid string, seq uint64) (session.Vie
 // although a session-actor may fold it, now or later.
 func isUnfoldable(err error) bool {
 	var unknown *session.UnknownRulesError
-	return errors.As(err, &unknown) || errors.Is(err, bus.ErrNoInstall)
+	return errors.As(err, &unknown) || errors.Is(err, journal.ErrNoInstall)
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/journal"
 )
 
 // ErrNotQuarantined says that a session is not stopped.
@@ -31,7 +31,7 @@ func (c *Client) Quarantined(ctx context.Context, sid string) (*Quarantined, err
 	case !found:
 		return nil, fmt.Errorf("session %s: %w", sid, ErrNotQuarantined)
 	}
-	stop := bus.ParseStop(body)
+	stop := journal.ParseStop(body)
 	return &Quarantined{Seq: stop.Seq, Reason: stop.Reason}, nil
 }
 

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/refold/refold/client"
-	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/internal/journal"
 )
 
 // Released, a session goes on with the event that it stopped at.
@@ -59,5 +59,5 @@ func (w *world) asks(sid, effect string) bool {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return slices.ContainsFunc(all, func(e bus.StoredEffect) bool { return e.Name.Effect == effect })
+	return slices.ContainsFunc(all, func(e journal.StoredEffect) bool { return e.Name.Effect == effect })
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/journal"
 )
 
 // restoredAtOnce is how many wakes RestoreTimers stores together.
@@ -31,7 +31,7 @@ func (c *Client) RestoreTimers(ctx context.Context) (t TimersRestored, err error
 	if _, err := p.fold(ctx, 1); err != nil {
 		return t, err
 	}
-	var wakes []bus.Output
+	var wakes []journal.Output
 	flush := func() error {
 		err := errors.Join(c.bus.Store(ctx, wakes)...)
 		t.Wakes += len(wakes)
@@ -44,7 +44,7 @@ func (c *Client) RestoreTimers(ctx context.Context) (t TimersRestored, err error
 		// A state with nothing but wakes asks for nothing but them.
 		only := session.State{Record: session.Record{Session: sid, Wakes: f.state.Wakes}}
 		for _, wake := range only.Open() {
-			wakes = append(wakes, bus.Output{Session: sid, Effect: &wake})
+			wakes = append(wakes, journal.Output{Session: sid, Effect: &wake})
 		}
 		if len(wakes) >= restoredAtOnce {
 			if err := flush(); err != nil {

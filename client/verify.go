@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/journal"
 )
 
 // VerifyOptions say how the whole log is folded again.
@@ -195,7 +195,7 @@ func (c *Client) Quarantine(ctx context.Context, r *Replayed) (stopped bool, err
 	if _, found, err := c.bus.GetQuarantine(ctx, r.Session); err != nil || found {
 		return false, err
 	}
-	at := bus.NewStop(r.Seq+1, "refold verify: "+r.Differences[0])
+	at := journal.NewStop(r.Seq+1, "refold verify: "+r.Differences[0])
 	body, err := at.Bytes()
 	if err != nil {
 		return false, err

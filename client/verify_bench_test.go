@@ -17,7 +17,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/subjects"
 )
 
@@ -32,8 +32,8 @@ type library struct {
 	tb        testing.TB
 	install   *session.Install
 	events    []session.Event
-	effects   []bus.StoredEffect
-	snapshots []bus.Kept
+	effects   []journal.StoredEffect
+	snapshots []journal.Kept
 }
 
 const (
@@ -71,7 +71,7 @@ func newLibrary(tb testing.TB, sessions int) *library {
 				tb.Fatalf("the run of %s is not completed: %+v", s.Session, s.Last)
 			}
 			if i%snapshotEach == 0 {
-				l.snapshots = append(l.snapshots, bus.Kept{Session: s.Session, Snapshot: s.Snapshot().Bytes()})
+				l.snapshots = append(l.snapshots, journal.Kept{Session: s.Session, Snapshot: s.Snapshot().Bytes()})
 			}
 		}
 	}
@@ -144,7 +144,7 @@ func (l *library) fold(s *session.State, door session.Door, payload []byte) []se
 	}
 	opened := s.OpenBeside(func(p session.Place) bool { return p.IsWake() || was[p.String()] })
 	for _, o := range opened {
-		l.effects = append(l.effects, bus.StoredEffect{
+		l.effects = append(l.effects, journal.StoredEffect{
 			Name:    subjects.EffectName{Class: o.Class, Target: o.Target, Session: s.Session, Effect: o.Name},
 			Payload: o.Payload,
 		})
@@ -152,16 +152,16 @@ func (l *library) fold(s *session.State, door session.Door, payload []byte) []se
 	return opened
 }
 
-func (l *library) ReadAll(_ context.Context, _ uint64, fn func(session.Event) error) (bus.Scanned, error) {
+func (l *library) ReadAll(_ context.Context, _ uint64, fn func(session.Event) error) (journal.Scanned, error) {
 	for _, e := range l.events {
 		if err := fn(e); err != nil {
-			return bus.Scanned{}, err
+			return journal.Scanned{}, err
 		}
 	}
-	return bus.Scanned{}, nil
+	return journal.Scanned{}, nil
 }
 
-func (l *library) ScanEffects(_ context.Context, fn func(bus.StoredEffect) error) error {
+func (l *library) ScanEffects(_ context.Context, fn func(journal.StoredEffect) error) error {
 	for _, e := range l.effects {
 		if err := fn(e); err != nil {
 			return err
@@ -170,7 +170,7 @@ func (l *library) ScanEffects(_ context.Context, fn func(bus.StoredEffect) error
 	return nil
 }
 
-func (l *library) ScanSnapshots(_ context.Context, fn func(bus.Kept) error) error {
+func (l *library) ScanSnapshots(_ context.Context, fn func(journal.Kept) error) error {
 	for _, k := range l.snapshots {
 		if err := fn(k); err != nil {
 			return err

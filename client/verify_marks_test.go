@@ -10,7 +10,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/journal"
 )
 
 func TestAPassComparesEffectsByTheirMarks(t *testing.T) {
@@ -33,36 +33,36 @@ func TestAPassComparesEffectsByTheirMarks(t *testing.T) {
 		return payload
 	}
 	for name, c := range map[string]struct {
-		change     func(effects []bus.StoredEffect) []bus.StoredEffect
+		change     func(effects []journal.StoredEffect) []journal.StoredEffect
 		same, gone int
 		differs    string
 	}{
-		"nothing":     {func(e []bus.StoredEffect) []bus.StoredEffect { return e }, all, 0, ""},
-		"all expired": {func([]bus.StoredEffect) []bus.StoredEffect { return nil }, 0, all, ""},
-		"the oldest expired": {func(e []bus.StoredEffect) []bus.StoredEffect { return e[of[2]+1:] },
+		"nothing":     {func(e []journal.StoredEffect) []journal.StoredEffect { return e }, all, 0, ""},
+		"all expired": {func([]journal.StoredEffect) []journal.StoredEffect { return nil }, 0, all, ""},
+		"the oldest expired": {func(e []journal.StoredEffect) []journal.StoredEffect { return e[of[2]+1:] },
 			all - of[2] - 1, of[2] + 1, ""},
-		"the newest is not stored": {func(e []bus.StoredEffect) []bus.StoredEffect { return slices.Delete(e, of[own-1], of[own-1]+1) },
+		"the newest is not stored": {func(e []journal.StoredEffect) []journal.StoredEffect { return slices.Delete(e, of[own-1], of[own-1]+1) },
 			all - 1, 1, ""},
-		"another order": {func(e []bus.StoredEffect) []bus.StoredEffect { slices.Reverse(e); return e }, all, 0, ""},
-		"other bytes": {func(e []bus.StoredEffect) []bus.StoredEffect {
+		"another order": {func(e []journal.StoredEffect) []journal.StoredEffect { slices.Reverse(e); return e }, all, 0, ""},
+		"other bytes": {func(e []journal.StoredEffect) []journal.StoredEffect {
 			e[of[1]].Payload = altered(e[of[1]].Payload)
 			return e
 		}, all - 1, 1, sid},
-		"another name": {func(e []bus.StoredEffect) []bus.StoredEffect {
+		"another name": {func(e []journal.StoredEffect) []journal.StoredEffect {
 			e[of[1]].Name.Effect = "r9t9"
 			return e
 		}, all - 1, 1, sid},
-		"names exchanged": {func(e []bus.StoredEffect) []bus.StoredEffect {
+		"names exchanged": {func(e []journal.StoredEffect) []journal.StoredEffect {
 			a, b := &e[of[0]], &e[of[own-1]]
 			a.Name.Effect, b.Name.Effect = b.Name.Effect, a.Name.Effect
 			return e
 		}, all - 2, 2, sid},
-		"another session's": {func(e []bus.StoredEffect) []bus.StoredEffect {
+		"another session's": {func(e []journal.StoredEffect) []journal.StoredEffect {
 			other := e[of[0]]
 			other.Name.Session, other.Name.Effect = sid, "r99t1"
 			return append(e, other)
 		}, all, 0, sid},
-		"one too many": {func(e []bus.StoredEffect) []bus.StoredEffect {
+		"one too many": {func(e []journal.StoredEffect) []journal.StoredEffect {
 			more := e[of[0]]
 			more.Payload = altered(more.Payload)
 			return append(e, more)

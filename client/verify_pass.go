@@ -7,15 +7,15 @@ import (
 	"sync"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/subjects"
 )
 
 // archive is what a pass reads: everything that is stored.
 type archive interface {
-	ReadAll(ctx context.Context, from uint64, fn func(session.Event) error) (bus.Scanned, error)
-	ScanEffects(ctx context.Context, fn func(bus.StoredEffect) error) error
-	ScanSnapshots(ctx context.Context, fn func(bus.Kept) error) error
+	ReadAll(ctx context.Context, from uint64, fn func(session.Event) error) (journal.Scanned, error)
+	ScanEffects(ctx context.Context, fn func(journal.StoredEffect) error) error
+	ScanSnapshots(ctx context.Context, fn func(journal.Kept) error) error
 	GetSnapshot(ctx context.Context, sid string) (data []byte, found bool, err error)
 }
 
@@ -44,7 +44,7 @@ func (p *pass) readStored(ctx context.Context) error {
 		}
 		return s
 	}
-	err := p.from.ScanSnapshots(ctx, func(k bus.Kept) error {
+	err := p.from.ScanSnapshots(ctx, func(k journal.Kept) error {
 		s, data := of(k.Session), k.Snapshot
 		switch {
 		case k.Quarantined:
@@ -70,7 +70,7 @@ func (p *pass) readStored(ctx context.Context) error {
 	}
 	var latest string // session: one event opens several effects
 	var s *standing
-	return p.from.ScanEffects(ctx, func(e bus.StoredEffect) error {
+	return p.from.ScanEffects(ctx, func(e journal.StoredEffect) error {
 		if s == nil || e.Name.Session != latest {
 			latest, s = e.Name.Session, of(e.Name.Session)
 		}
@@ -95,7 +95,7 @@ type portion struct {
 
 // fold folds all events of the log, the sessions of one partition by one
 // folder.
-func (p *pass) fold(ctx context.Context, jobs int) (bus.Scanned, error) {
+func (p *pass) fold(ctx context.Context, jobs int) (journal.Scanned, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	p.folders = make([]*folder, jobs)
@@ -136,7 +136,7 @@ func (p *pass) fold(ctx context.Context, jobs int) (bus.Scanned, error) {
 }
 
 // scan reads the log and hands its events to the folders.
-func (p *pass) scan(ctx context.Context, hand func(i int, part portion) error) (bus.Scanned, error) {
+func (p *pass) scan(ctx context.Context, hand func(i int, part portion) error) (journal.Scanned, error) {
 	parts := make([]portion, len(p.folders))
 	pinned, current := false, portion{}
 	flush := func(i int) error {

@@ -23,6 +23,8 @@ import (
 	refold "github.com/refold/refold"
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/journal"
+	"github.com/refold/refold/internal/streams"
 )
 
 // BenchmarkVerifyStored folds the log of BenchmarkVerify from a server.
@@ -45,7 +47,7 @@ func BenchmarkReadStored(b *testing.B) {
 	l, c, used := atServer(b)
 	for b.Loop() {
 		effects, events := 0, 0
-		if err := c.bus.ScanEffects(b.Context(), func(bus.StoredEffect) error { effects++; return nil }); err != nil {
+		if err := c.bus.ScanEffects(b.Context(), func(journal.StoredEffect) error { effects++; return nil }); err != nil {
 			b.Fatal(err)
 		}
 		if _, err := c.bus.ReadAll(b.Context(), 1, func(session.Event) error { events++; return nil }); err != nil {
@@ -97,7 +99,7 @@ func (l *library) store(b *testing.B) *Client {
 		b.Fatal(err)
 	}
 	b.Cleanup(c.Close)
-	conf, err := bus.ParseConf(refold.StreamsConf, c.bus.Names())
+	conf, err := streams.ParseConf(refold.StreamsConf, c.bus.Names())
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -172,9 +174,9 @@ func (l *library) storeOutputs(ctx context.Context, to *bus.Bus, states map[stri
 		return err
 	}
 	opened := s.OpenExcept(func(name string) bool { return was[name] })
-	outputs := make([]bus.Output, len(opened))
+	outputs := make([]journal.Output, len(opened))
 	for i := range opened {
-		outputs[i] = bus.Output{Session: e.Session, Effect: &opened[i]}
+		outputs[i] = journal.Output{Session: e.Session, Effect: &opened[i]}
 	}
 	return errors.Join(to.Store(ctx, outputs)...)
 }

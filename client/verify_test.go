@@ -22,9 +22,9 @@ import (
 	refold "github.com/refold/refold"
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
-	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/engine"
+	"github.com/refold/refold/internal/journal"
 )
 
 // newFragile is a world from whose log events can be erased.
@@ -291,7 +291,7 @@ func TestALostEvent(t *testing.T) {
 	if again := w.replay("s2", 0); again.Seq != seq || again.Events != 4 {
 		t.Errorf("the stopped session: %d events up to %d, want 4 up to %d", again.Events, again.Seq, seq)
 	}
-	if effects, err := w.bus.ListEffects(w.ctx, "s2"); err != nil || slices.ContainsFunc(effects, func(e bus.StoredEffect) bool { return e.Name.Effect == "r3t1" }) {
+	if effects, err := w.bus.ListEffects(w.ctx, "s2"); err != nil || slices.ContainsFunc(effects, func(e journal.StoredEffect) bool { return e.Name.Effect == "r3t1" }) {
 		t.Errorf("the stopped session asks for what comes next (%v)", err)
 	}
 }

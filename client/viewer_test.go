@@ -18,7 +18,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/natsio"
 )
 
 const (
@@ -230,7 +230,7 @@ func (p *playing) watch(c *client.Client, rng *rand.Rand) (lives int, err error)
 			}
 		}
 		v, err := c.ViewerThrough(p.ctx, "s1", lossy(rand.New(rand.NewPCG(rng.Uint64(), 0))))
-		if errors.Is(err, bus.ErrClosed) { // the server cut it off for good
+		if errors.Is(err, natsio.ErrClosed) { // the server cut it off for good
 			c, err = p.connect()
 			if err == nil {
 				continue
@@ -243,7 +243,7 @@ func (p *playing) watch(c *client.Client, rng *rand.Rand) (lives int, err error)
 		for stays := true; stays; {
 			lives++
 			ended, err := p.look(w, v.Shown, from, rng)
-			if errors.Is(err, bus.ErrClosed) {
+			if errors.Is(err, natsio.ErrClosed) {
 				break
 			}
 			if ended || err != nil {

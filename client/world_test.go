@@ -18,6 +18,9 @@ import (
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/engine"
+	"github.com/refold/refold/internal/journal"
+	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/internal/streams"
 )
 
 const testTimeout = 5 * time.Minute
@@ -43,17 +46,17 @@ func newWorldWith(t *testing.T, record string) *world {
 }
 
 // newWorldOf starts a server with these streams and the given install record.
-func newWorldOf(t *testing.T, record, streams string) *world {
+func newWorldOf(t *testing.T, record, streamsConf string) *world {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	t.Cleanup(cancel)
 	w := &world{t: t, ctx: ctx, node: bustest.Server(t)}
 	var err error
-	if w.bus, err = bus.Connect(ctx, bus.Options{URL: w.node.URL()}); err != nil {
+	if w.bus, err = bus.Connect(ctx, natsio.Options{URL: w.node.URL()}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.bus.Close)
-	conf, err := bus.ParseConf([]byte(streams), w.bus.Names())
+	conf, err := streams.ParseConf([]byte(streamsConf), w.bus.Names())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +149,7 @@ func (w *world) end(sid string, seq uint64) client.RunEnd {
 // forge stores an effect that no fold asked for.
 func (w *world) forge(sid, effect string, payload []byte) {
 	w.t.Helper()
-	err := errors.Join(w.bus.Store(w.ctx, []bus.Output{{Session: sid, Effect: &session.Effect{Name: effect, Class: session.ClassLLM, Target: "p", Payload: payload}}})...)
+	err := errors.Join(w.bus.Store(w.ctx, []journal.Output{{Session: sid, Effect: &session.Effect{Name: effect, Class: session.ClassLLM, Target: "p", Payload: payload}}})...)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -157,7 +160,7 @@ func (w *world) stored(sid, effect string) {
 	w.t.Helper()
 	bustest.Until(w.t, effect+" of "+sid+" is stored", func() bool {
 		all, err := w.bus.ListEffects(w.ctx, sid)
-		return err == nil && slices.ContainsFunc(all, func(e bus.StoredEffect) bool { return e.Name.Effect == effect })
+		return err == nil && slices.ContainsFunc(all, func(e journal.StoredEffect) bool { return e.Name.Effect == effect })
 	})
 }
 

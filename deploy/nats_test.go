@@ -20,6 +20,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/internal/roles"
 )
 
@@ -129,8 +130,8 @@ func TestNATSCluster(t *testing.T) {
 	}
 	// What docker-compose.yml has the daemons ask. Two of three prove nothing of
 	// the third.
-	for asked, want := range map[int]bus.Durability{3: bus.DurabilityAlways, 2: bus.DurabilityUnknown} {
-		b, err := bus.Connect(t.Context(), bus.Options{URL: servers[0].ClientURL(), Context: roles.ContextFile(dir, admin), Monitor: monitors[:asked]})
+	for asked, want := range map[int]natsio.Durability{3: natsio.DurabilityAlways, 2: natsio.DurabilityUnknown} {
+		b, err := bus.Connect(t.Context(), natsio.Options{URL: servers[0].ClientURL(), Context: roles.ContextFile(dir, admin), Monitor: monitors[:asked]})
 		if err != nil {
 			t.Fatal(err)
 		}

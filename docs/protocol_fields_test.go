@@ -9,8 +9,8 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/engine"
+	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/planner"
 	"github.com/refold/refold/space"
 	"github.com/refold/refold/subjects"
@@ -76,7 +76,7 @@ func TestLargerBudget(t *testing.T) {
 
 // oneOf are the types of which not all fields can be set at once.
 var oneOf = []reflect.Type{
-	reflect.TypeFor[session.Content](), reflect.TypeFor[bus.ClaimBody](), reflect.TypeFor[planner.Rule](), reflect.TypeFor[session.ObservedCall](),
+	reflect.TypeFor[session.Content](), reflect.TypeFor[journal.ClaimBody](), reflect.TypeFor[planner.Rule](), reflect.TypeFor[session.ObservedCall](),
 }
 
 // eitherOr are the fields in place of which another one may be set.
@@ -214,7 +214,7 @@ func TestFullMessages(t *testing.T) {
 		"ToolRejected":       session.ToolRejected{Effect: "r1t1c0", ToolName: "stat", Code: "tool_unknown", Detail: "d"},
 		"CallsPlanned":       session.CallsPlanned{Batch: "r1t1", PlanHash: hash.String(), Groups: [][]int{{0}, {1}}, Group: 1, Calls: []string{"r1t1c1"}},
 		"SessionQuarantined": session.SessionQuarantined{Reason: "the fold panicked"},
-		"Claim":              bus.ClaimBody{By: "01K5E2XJ5T6RNE2Y9V2S1P7M3Q", Hash: codec.Sum(nil).String()},
+		"Claim":              journal.ClaimBody{By: "01K5E2XJ5T6RNE2Y9V2S1P7M3Q", Hash: codec.Sum(nil).String()},
 		"Quarantine":         engine.Stop{Seq: 1, Reason: "r", Kills: 2},
 		"View": session.View{
 			Session: "s1", Status: "open", Lifecycle: session.Running, WaitsFor: "tools", Unserved: []string{"llm/openai"}, Troubles: []session.Trouble{trouble}, Seq: 4, Events: 3, Hash: hash.String(), Chain: hash.String(),

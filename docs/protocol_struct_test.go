@@ -11,8 +11,8 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/engine"
+	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/planner"
 	"github.com/refold/refold/space"
 )
@@ -80,7 +80,7 @@ var messageTypes = map[string]struct {
 	"TurnSettled":             {"json", reflect.TypeFor[session.TurnSettled]()},
 	"CallSettled":             {"json", reflect.TypeFor[session.CallSettled]()},
 	"SessionQuarantined":      {"json", reflect.TypeFor[session.SessionQuarantined]()},
-	"Claim":                   {"json", reflect.TypeFor[bus.ClaimBody]()},
+	"Claim":                   {"json", reflect.TypeFor[journal.ClaimBody]()},
 	"LiveDelta":               {"json", reflect.TypeFor[client.Delta]()},
 	"Quarantine":              {"json", reflect.TypeFor[engine.Stop]()},
 	"View":                    {"json", reflect.TypeFor[session.View]()},

@@ -532,11 +532,11 @@ func TestOperationsQuotes(t *testing.T) {
 	}
 	doc := strings.Join(strings.Fields(string(text)), " ")
 	for quote, file := range map[string]string{
-		"event_skipped":           "internal/bus/events.go",
+		"event_skipped":           "internal/journal/events.go",
 		"failed, trying again":    "internal/engine/driver.go",
 		"foreign_message_skipped": "bridge/worker.go",
-		"install record ignored":  "internal/bus/installs.go",
-		"nats_permission_denied":  "internal/bus/connect.go",
+		"install record ignored":  "internal/journal/installs.go",
+		"nats_permission_denied":  "internal/natsio/connect.go",
 		"newer_effect_given_back": "bridge/worker.go",
 		"session quarantined":     "internal/engine/quarantine.go",
 	} {

@@ -23,7 +23,9 @@ import (
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/engine"
+	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/internal/roles"
+	"github.com/refold/refold/internal/streams"
 	"github.com/refold/refold/subjects"
 )
 
@@ -138,8 +140,8 @@ func newWire(t *testing.T) *wire {
 func user(name string) roles.User { return roles.User{Prefix: subjects.DefaultPrefix, Name: name} }
 
 // as is how a program of a user connects.
-func (w *wire) as(name string) bus.Options {
-	return bus.Options{URL: w.node.URL(), Context: roles.ContextFile(w.dir, user(name)), Logger: w.logger(name)}
+func (w *wire) as(name string) natsio.Options {
+	return natsio.Options{URL: w.node.URL(), Context: roles.ContextFile(w.dir, user(name)), Logger: w.logger(name)}
 }
 
 // auth is a user's key.
@@ -283,7 +285,7 @@ func (w *wire) actor() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	conf, err := bus.ParseConf(refold.StreamsConf, b.Names())
+	conf, err := streams.ParseConf(refold.StreamsConf, b.Names())
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -12,8 +12,8 @@ import (
 
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/client"
-	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/devserver"
+	"github.com/refold/refold/internal/natsio"
 )
 
 // Options say what a session has. Tools and Turns are enough for most tests.
@@ -87,7 +87,7 @@ func (s *Session) start(dir string) error {
 	}
 	ctx := context.WithoutCancel(s.t.Context())
 	s.server, err = devserver.Start(ctx, devserver.Options{
-		Dir: dir, Install: record, Logger: s.options.Logger, Durability: bus.DurabilityInterval,
+		Dir: dir, Install: record, Logger: s.options.Logger, Durability: natsio.DurabilityInterval,
 	})
 	if err != nil {
 		return err

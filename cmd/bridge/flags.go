@@ -13,7 +13,7 @@ import (
 
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/cmd/settings"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/streams"
 	"github.com/refold/refold/space"
 )
 
@@ -145,7 +145,7 @@ func (f *flags) validate() error {
 	if err := (bridge.Fleet{Target: kindHost, Worker: cmp.Or(f.Worker, "w"), Lost: f.WorkerLost}).Validate(); err != nil {
 		all = append(all, fmt.Errorf("--worker, --worker-lost: %w", err))
 	}
-	if _, err := bus.ParseMonitors(f.Monitor); err != nil {
+	if _, err := streams.ParseMonitors(f.Monitor); err != nil {
 		all = append(all, fmt.Errorf("--monitor: %w", err))
 	}
 	for name := range f.Secret {

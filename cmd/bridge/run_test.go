@@ -31,6 +31,8 @@ import (
 	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/engine"
 	"github.com/refold/refold/internal/llm/recorded"
+	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/internal/streams"
 	"github.com/refold/refold/planner"
 )
 
@@ -141,11 +143,11 @@ func startSystem(t *testing.T, install []byte) *system {
 	s := &system{server: bustest.Server(t)}
 	var err error
 	log := slog.New(slog.DiscardHandler)
-	if s.bus, err = bus.Connect(t.Context(), bus.Options{URL: s.server.URL(), Logger: log}); err != nil {
+	if s.bus, err = bus.Connect(t.Context(), natsio.Options{URL: s.server.URL(), Logger: log}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.bus.Close)
-	conf, err := bus.ParseConf(refold.StreamsConf, s.bus.Names())
+	conf, err := streams.ParseConf(refold.StreamsConf, s.bus.Names())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/internal/tools/service"
 )
 
@@ -36,7 +37,7 @@ func (o *offers) startServices(ctx context.Context, f *flags, log *slog.Logger) 
 	if len(o.services) == 0 {
 		return func() {}, nil
 	}
-	nc, err := bus.Connect(ctx, bus.Options{
+	nc, err := bus.Connect(ctx, natsio.Options{
 		URL: f.NATS, Creds: f.Creds, Context: f.Context, Prefix: f.Prefix, InboxPrefix: f.Inbox,
 		Name: f.Name + " services", Logger: log,
 	})

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/refold/refold/bridge"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/internal/spaces"
 	"github.com/refold/refold/internal/tools/sessiontools"
 )
@@ -67,7 +67,7 @@ func serveSessionTools(ctx context.Context, b *bridge.Bridge, f *flags, log *slo
 	tools := sessiontools.New(b.Blob)
 	tools.Packs = b
 	err := b.SessionTools(ctx, tools, f.options("tool/"+sessiontools.Target)...)
-	var denied *bus.PermissionError
+	var denied *natsio.PermissionError
 	if errors.As(err, &denied) {
 		log.Info("serves_no_session_tools", "error", err.Error(), "do", "say --no-session-tools, or grant it as docs/operations.md says")
 		return nil

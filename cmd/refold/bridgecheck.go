@@ -20,6 +20,8 @@ import (
 	"github.com/refold/refold/cmd/refold/bridgecheck"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/devserver"
+	"github.com/refold/refold/internal/natsio"
+	streamconf "github.com/refold/refold/internal/streams"
 	"github.com/refold/refold/subjects"
 )
 
@@ -139,9 +141,9 @@ func (c bridgeCheckCommand) start(ctx context.Context, s streams, conn *connecti
 		return nil, err
 	}
 	t.server, err = devserver.Start(ctx, devserver.Options{
-		Dir: t.dir, Prefix: conn.Prefix, Install: []byte(`{"v":1,"rules":1,"tools":[]}`), Durability: bus.DurabilityInterval,
+		Dir: t.dir, Prefix: conn.Prefix, Install: []byte(`{"v":1,"rules":1,"tools":[]}`), Durability: natsio.DurabilityInterval,
 		Prepare: func(ctx context.Context, b *bus.Bus) error {
-			conf, err := bus.ParseConf(refold.StreamsConf, b.Names())
+			conf, err := streamconf.ParseConf(refold.StreamsConf, b.Names())
 			if err != nil {
 				return err
 			}

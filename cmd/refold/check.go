@@ -10,6 +10,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/planner"
 )
 
@@ -95,7 +96,7 @@ func (c checkCommand) ofRecord(ctx context.Context, b *bus.Bus, given *session.I
 	case err != nil:
 		return nil, err
 	case given == nil && !found:
-		return nil, bus.ErrNoInstall
+		return nil, journal.ErrNoInstall
 	case given == nil && newest.install == nil:
 		return nil, fmt.Errorf("the record at %d: %w", newest.seq, newest.fault)
 	}
@@ -124,7 +125,7 @@ func (c checkCommand) ofSession(ctx context.Context, conn connection, b *bus.Bus
 		return nil, err
 	}
 	state := replayed.State
-	install, err := bus.NewInstalls(b, slog.New(slog.DiscardHandler), nil).Named(ctx)(state.Install)
+	install, err := journal.NewInstalls(b, slog.New(slog.DiscardHandler), nil).Named(ctx)(state.Install)
 	if err != nil {
 		return nil, err
 	}

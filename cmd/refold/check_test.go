@@ -15,8 +15,8 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/internal/presence"
 	"github.com/refold/refold/planner"
 )
 
@@ -92,7 +92,7 @@ config.step_hook  step/gate      nobody serves it: start a program that serves i
 // serves announces a bridge until the test ends.
 func (w *world) serves(targets string) {
 	w.t.Helper()
-	stop, err := w.bus.Register(w.ctx, bus.Service{Kind: "bridge", Version: "1.0.0", Metadata: map[string]string{"targets": targets}})
+	stop, err := w.bus.Register(w.ctx, presence.Service{Kind: "bridge", Version: "1.0.0", Metadata: map[string]string{"targets": targets}})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/cmd/settings"
 	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/natsio"
 	proof "github.com/refold/refold/proof/cli"
 	"github.com/refold/refold/subjects"
 )
@@ -94,7 +95,7 @@ func (c connection) connectCore(ctx context.Context) (*client.Client, error) {
 
 // dial connects what a client doesn't do.
 func (c connection) dial(ctx context.Context) (*bus.Bus, error) {
-	return bus.Connect(ctx, bus.Options{URL: c.NATS, Creds: c.Creds, Context: c.Context, Prefix: c.Prefix, Name: "refold"})
+	return bus.Connect(ctx, natsio.Options{URL: c.NATS, Creds: c.Creds, Context: c.Context, Prefix: c.Prefix, Name: "refold"})
 }
 
 // streams are where a command reads and writes.

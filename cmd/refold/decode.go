@@ -8,7 +8,7 @@ import (
 
 	refold "github.com/refold/refold"
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/bus"
+	streamconf "github.com/refold/refold/internal/streams"
 	"github.com/refold/refold/subjects"
 )
 
@@ -59,7 +59,7 @@ func (c streamsCommand) Run(s streams, conn connection) error {
 	if err != nil {
 		return err
 	}
-	conf, err := bus.ParseConf(refold.StreamsConf, names)
+	conf, err := streamconf.ParseConf(refold.StreamsConf, names)
 	if err != nil {
 		return err
 	}

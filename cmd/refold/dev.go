@@ -13,6 +13,7 @@ import (
 	"github.com/refold/refold/cmd/settings"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/devserver"
+	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/internal/tools/sandbox"
 )
 
@@ -69,7 +70,7 @@ func (d devCommand) Run(ctx context.Context, s streams, conn connection) (err er
 	if err != nil {
 		return err
 	}
-	durability, err := bus.ParseDurability(d.Durability)
+	durability, err := natsio.ParseDurability(d.Durability)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/subjects"
 )
 
@@ -142,7 +143,7 @@ func (d *diagnosis) ask(ctx context.Context, c *client.Client, names []subjects.
 		}
 		open, err := waitingOf(ctx, c, of, some)
 		switch {
-		case errors.Is(err, bus.ErrNoView):
+		case errors.Is(err, natsio.ErrNoView):
 			d.silent = true
 		case err != nil:
 			return err

@@ -7,8 +7,8 @@ import (
 	"context"
 	"testing"
 
-	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/internal/presence"
 	"github.com/refold/refold/subjects"
 )
 
@@ -39,7 +39,7 @@ func TestDoctor(t *testing.T) {
 	view, _ := w.does(0, "view", "s1")
 	like(t, "view", view, `"unserved": \[\s*"llm/p"\s*\]`)
 
-	stop, err := w.bus.Register(w.ctx, bus.Service{Kind: "bridge", Version: "1.0.0", Metadata: map[string]string{
+	stop, err := w.bus.Register(w.ctx, presence.Service{Kind: "bridge", Version: "1.0.0", Metadata: map[string]string{
 		"name": "b1", "targets": "llm/p", "lacks llm/p": "no key",
 	}})
 	if err != nil {

@@ -13,11 +13,12 @@ import (
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/cmd/settings"
 	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/presence"
 	"github.com/refold/refold/internal/tools/mcp"
 )
 
 // troubles returns what bridges say is wrong with what they serve, a line each.
-func troubles(ctx context.Context, b *bus.Bus, bridges []bus.Running) (lines []string, err error) {
+func troubles(ctx context.Context, b *bus.Bus, bridges []presence.Running) (lines []string, err error) {
 	if len(bridges) == 0 {
 		return nil, nil
 	}

@@ -10,19 +10,20 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/presence"
 	"github.com/refold/refold/subjects"
 )
 
 const (
-	discoverEach = 100 * time.Millisecond     // between two questions who is there
-	heardWithin  = bus.HeartbeatEvery * 6 / 5 // each bridge that runs is heard once, unless it is very busy
+	discoverEach = 100 * time.Millisecond          // between two questions who is there
+	heardWithin  = presence.HeartbeatEvery * 6 / 5 // each bridge that runs is heard once, unless it is very busy
 )
 
 // fleet are the bridges that run, in whatever language they are written: those
 // that answer as services, and those whose heartbeats are heard.
 type fleet struct {
-	answered []bus.Running
-	heard    []bus.BridgeHeard
+	answered []presence.Running
+	heard    []presence.BridgeHeard
 }
 
 // listen finds out which bridges run. It listens for as long as every one takes to
@@ -46,7 +47,7 @@ func listen(ctx context.Context, s streams, b *bus.Bus, within time.Duration, en
 		}
 		heard, _ := members.Bridges()
 		for _, bridge := range heard {
-			if time.Since(bridge.At) <= bus.GoneAfter {
+			if time.Since(bridge.At) <= presence.GoneAfter {
 				f.heard = append(f.heard, bridge)
 			}
 		}

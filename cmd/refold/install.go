@@ -10,6 +10,7 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/journal"
 )
 
 // installCommand publishes an install record, or shows those that there are.
@@ -150,7 +151,7 @@ func renewed(ctx context.Context, s streams, b *bus.Bus, bundles []*bundled) (*s
 	case err != nil:
 		return nil, nil, err
 	case !found:
-		return nil, nil, bus.ErrNoInstall
+		return nil, nil, journal.ErrNoInstall
 	case p.install == nil:
 		return nil, nil, fmt.Errorf("the record at %d: %w", p.seq, p.fault)
 	}
@@ -241,7 +242,7 @@ func (c installCommand) wanted(ctx context.Context, b *bus.Bus) (published, erro
 	if c.Seq == 0 && c.Hash == "" {
 		p, found, err := pinned(ctx, b)
 		if err == nil && !found {
-			err = bus.ErrNoInstall
+			err = journal.ErrNoInstall
 		}
 		return p, err
 	}
@@ -278,7 +279,7 @@ func list(ctx context.Context, out io.Writer, b *bus.Bus, asJSON bool) error {
 		return err
 	}
 	if len(all) == 0 {
-		return bus.ErrNoInstall
+		return journal.ErrNoInstall
 	}
 	if asJSON {
 		for i := range all {

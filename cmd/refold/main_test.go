@@ -27,6 +27,9 @@ import (
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/engine"
+	"github.com/refold/refold/internal/journal"
+	"github.com/refold/refold/internal/natsio"
+	streamconf "github.com/refold/refold/internal/streams"
 	"github.com/refold/refold/internal/tools/sandbox"
 )
 
@@ -86,11 +89,11 @@ func newWorld(t *testing.T) *world {
 	w := &world{t: t, ctx: ctx, node: bustest.Server(t)}
 	t.Cleanup(cancel)
 	var err error
-	if w.bus, err = bus.Connect(ctx, bus.Options{URL: w.node.URL()}); err != nil {
+	if w.bus, err = bus.Connect(ctx, natsio.Options{URL: w.node.URL()}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.bus.Close)
-	conf, err := bus.ParseConf(refold.StreamsConf, w.bus.Names())
+	conf, err := streamconf.ParseConf(refold.StreamsConf, w.bus.Names())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -276,7 +279,7 @@ func TestReplaySaysWhatDiffers(t *testing.T) {
 			return err == nil && v.Lifecycle == session.Completed
 		})
 	}
-	if err := errors.Join(w.bus.Store(w.ctx, []bus.Output{{Session: "bad", Effect: &session.Effect{Name: "r9t1", Class: session.ClassLLM, Target: "p", Payload: []byte{0x80}}}})...); err != nil {
+	if err := errors.Join(w.bus.Store(w.ctx, []journal.Output{{Session: "bad", Effect: &session.Effect{Name: "r9t1", Class: session.ClassLLM, Target: "p", Payload: []byte{0x80}}}})...); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {

@@ -9,7 +9,7 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/internal/spaces"
 	"github.com/refold/refold/space"
 )
@@ -102,7 +102,7 @@ func (c packPublishCommand) Run(ctx context.Context, s streams, conn connection)
 		return err
 	}
 	m := pack.built.Manifest
-	stands, again, err := b.PublishPack(ctx, bus.Published{
+	stands, again, err := b.PublishPack(ctx, journal.Published{
 		Pack: m.Space, Version: m.Version, Manifest: m.Bytes(), Signature: session.Signature{Key: signature.Key, Sig: signature.Sig},
 	})
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/journal"
+	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/space"
 )
 
@@ -128,7 +129,7 @@ func (p *shownPrompt) print(ctx context.Context, out io.Writer, c *client.Client
 		head := p.head(i)
 		content, err := c.Blob(ctx, codec.Ref{Hash: part.Ref})
 		switch {
-		case errors.Is(err, bus.ErrNotFound) || errors.Is(err, bus.ErrOtherBytes):
+		case errors.Is(err, natsio.ErrNotFound) || errors.Is(err, journal.ErrOtherBytes):
 			missing++
 			section(head+", prompt_missing: the store does not have it", "")
 			continue
@@ -188,7 +189,7 @@ func (p *shownPrompt) skillIndex(ctx context.Context, c *client.Client) ([]strin
 		}
 		content, err := c.Blob(ctx, codec.Ref{Hash: part.Ref})
 		switch m, _ := space.Parse(content); {
-		case errors.Is(err, bus.ErrNotFound) || errors.Is(err, bus.ErrOtherBytes):
+		case errors.Is(err, natsio.ErrNotFound) || errors.Is(err, journal.ErrOtherBytes):
 		case err != nil:
 			return nil, err
 		case m == nil:

@@ -12,8 +12,8 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/llm"
+	"github.com/refold/refold/internal/natsio"
 )
 
 // runCommand asks for a run.
@@ -172,7 +172,7 @@ func (r runCommand) endedBefore(ctx context.Context, c *client.Client, seq uint6
 	reading, cancel := context.WithTimeout(ctx, endedWithin)
 	defer cancel()
 	end, err := c.End(reading, r.Session, seq, 1, nil)
-	var denied *bus.PermissionError
+	var denied *natsio.PermissionError
 	if err != nil && (reading.Err() != nil || errors.As(err, &denied)) && ctx.Err() == nil {
 		return end, fmt.Errorf("%w; how, the log says, which this user may not read", client.ErrEndedBefore)
 	}

@@ -8,14 +8,14 @@ import (
 	"testing"
 
 	"github.com/refold/refold/cmd/settings"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/presence"
 )
 
 func TestTablesFitTheTerminal(t *testing.T) { //nolint:paralleltest // it sets the environment
 	w := newWorld(t)
 	w.serves("tool/host llm/openai")
 	w.does(0, "install", file(t, mailRecord))
-	stop, err := w.bus.Register(w.ctx, bus.Service{Kind: "bridge", Version: "1.0.0", Metadata: map[string]string{
+	stop, err := w.bus.Register(w.ctx, presence.Service{Kind: "bridge", Version: "1.0.0", Metadata: map[string]string{
 		"name": "b1", "targets": "llm/gemini", "lacks llm/gemini": "no key: set GEMINI_API_KEY",
 	}})
 	if err != nil {

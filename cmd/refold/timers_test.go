@@ -9,8 +9,8 @@ import (
 
 	refold "github.com/refold/refold"
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
+	streamconf "github.com/refold/refold/internal/streams"
 )
 
 // The timers' stream is lost, while a session-actor runs. What is open is scheduled
@@ -45,7 +45,7 @@ func TestTimersRestore(t *testing.T) {
 	if _, errOut := w.does(1, "timers", "restore"); !strings.Contains(errOut, "REFOLD_TIMERS") && !strings.Contains(errOut, "the stream does not exist") {
 		t.Errorf("without the stream: got %q", errOut)
 	}
-	conf, err := bus.ParseConf(refold.StreamsConf, w.bus.Names())
+	conf, err := streamconf.ParseConf(refold.StreamsConf, w.bus.Names())
 	if err != nil {
 		t.Fatal(err)
 	}

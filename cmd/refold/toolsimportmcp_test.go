@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/refold/refold/bridge"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/presence"
 	"github.com/refold/refold/internal/tools/mcp"
 )
 
@@ -111,9 +111,9 @@ func TestDoctorMCP(t *testing.T) {
 	if err := mcp.WriteLock(file, lock); err != nil {
 		t.Fatal(err)
 	}
-	stop, err := w.bus.Register(w.ctx, bus.Service{Kind: "bridge", Version: "1.0.0", Metadata: map[string]string{"name": "b1", "targets": "tool/mcp"}, Stats: func() any {
+	stop, err := w.bus.Register(w.ctx, presence.Service{Kind: "bridge", Version: "1.0.0", Metadata: map[string]string{"name": "b1", "targets": "tool/mcp"}, Stats: func() any {
 		return bridge.Stats{Targets: map[string]bridge.TargetStats{"tool/mcp": {Troubles: []string{"server mute is not there: refused"}}}}
-	}}, bus.Endpoint{Name: "stats", Subject: "refold.test.stats", Answer: func(string, []byte) ([]byte, error) { return nil, nil }})
+	}}, presence.Endpoint{Name: "stats", Subject: "refold.test.stats", Answer: func(string, []byte) ([]byte, error) { return nil, nil }})
 	if err != nil {
 		t.Fatal(err)
 	}

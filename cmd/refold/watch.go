@@ -13,7 +13,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/natsio"
 )
 
 const (
@@ -132,7 +132,7 @@ func (w *watcher) answered(sid string, err error) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
-	case errors.Is(err, bus.ErrNoView):
+	case errors.Is(err, natsio.ErrNoView):
 		if w.failed++; w.failed >= looksSilent && !w.silent {
 			w.silent = true
 			fmt.Fprintln(w.out, "no session-actor answers: nothing goes on until one runs; start session-actor")

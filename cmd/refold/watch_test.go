@@ -13,7 +13,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/natsio"
 )
 
 // watching is a watcher of the session s1 that is shown what the test says.
@@ -56,9 +56,9 @@ func TestUnservedIsToldOnce(t *testing.T) {
 		{[]string{"tool/host", "tool/mail"}, nil, "unserved: s1 waits for tool/host (r1t1c1): start bridge --tools host --workdir DIR\n" +
 			"unserved: s1 waits for tool/mail (r1t1c0): start bridge --tools mail=TOOLS, or a program that serves it with package bridge\n"},
 		{[]string{"tool/host", "tool/mail"}, nil, ""},
-		{nil, fmt.Errorf("view: %w", bus.ErrNoView), ""},
-		{nil, fmt.Errorf("view: %w", bus.ErrNoView), "no session-actor answers: nothing goes on until one runs; start session-actor\n"},
-		{nil, bus.ErrNoView, ""},
+		{nil, fmt.Errorf("view: %w", natsio.ErrNoView), ""},
+		{nil, fmt.Errorf("view: %w", natsio.ErrNoView), "no session-actor answers: nothing goes on until one runs; start session-actor\n"},
+		{nil, natsio.ErrNoView, ""},
 		{[]string{"tool/mail"}, nil, "a session-actor answers again\nunserved no more: tool/host of s1\n"},
 	} {
 		w.view, w.fault = session.View{Open: open, Unserved: step.unserved}, step.fault

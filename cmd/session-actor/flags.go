@@ -9,7 +9,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/cmd/settings"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/streams"
 	"github.com/refold/refold/subjects"
 )
 
@@ -64,7 +64,7 @@ func parse(args []string, env settings.Environment, stdout, stderr io.Writer) (f
 	if f.SnapshotVerify < 0 || f.SnapshotVerify > 1 {
 		return f, false, fmt.Errorf("--snapshot-verify: 0 (none) to 1 (all), not %v", f.SnapshotVerify)
 	}
-	if _, err := bus.ParseMonitors(f.Monitor); err != nil {
+	if _, err := streams.ParseMonitors(f.Monitor); err != nil {
 		return f, false, fmt.Errorf("--monitor: %w", err)
 	}
 	for _, c := range f.Consumers {

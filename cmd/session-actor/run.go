@@ -13,6 +13,8 @@ import (
 	"github.com/refold/refold/cmd/settings"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/engine"
+	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/internal/streams"
 )
 
 // Exit statuses.
@@ -71,7 +73,7 @@ func run(ctx context.Context, f flags, env settings.Environment, stderr io.Write
 		return err
 	}
 	defer b.Close()
-	conf, err := bus.ParseConf(refold.StreamsConf, b.Names())
+	conf, err := streams.ParseConf(refold.StreamsConf, b.Names())
 	if err != nil {
 		return err
 	}
@@ -111,15 +113,15 @@ func run(ctx context.Context, f flags, env settings.Environment, stderr io.Write
 
 // connect connects as the flags say.
 func connect(ctx context.Context, f flags, log *slog.Logger) (*bus.Bus, error) {
-	wanted, err := bus.ParseDurability(f.Durability)
+	wanted, err := natsio.ParseDurability(f.Durability)
 	if err != nil {
 		return nil, err
 	}
-	monitors, err := bus.ParseMonitors(f.Monitor)
+	monitors, err := streams.ParseMonitors(f.Monitor)
 	if err != nil {
 		return nil, err
 	}
-	return bus.Connect(ctx, bus.Options{
+	return bus.Connect(ctx, natsio.Options{
 		URL: f.NATS, Creds: f.Creds, Context: f.Context, Prefix: f.Prefix, InboxPrefix: f.Inbox, Name: "session-actor", Logger: log,
 		Durability: wanted, Monitor: monitors, SystemCreds: f.SystemCreds,
 	})

@@ -68,7 +68,10 @@ var repository = laws{
 		{"proof/jetmodel", "proof/strict", "internal/meter"},        // what the simulation runs on; what providers would refuse; counters that any package above may raise
 		{"internal/yamlfile", "internal/roles", "internal/secrets"}, // what YAML files may cost; who may do what on NATS; where values are found, and kept out of what is stored
 		{"internal/spaces"}, // folders become manifests
-		{"internal/bus"},
+		{"internal/natsio"},
+		{"internal/streams"}, // the consumers that delivery pulls from, and the bucket that journal keeps snapshots in, are made again by it
+		{"internal/journal", "internal/delivery", "internal/presence"},
+		{"internal/bus"}, // all of them over one connection
 		{"internal/engine", "bridge", "client", "internal/inspector"},
 		{"internal/llm", "internal/tools", "internal/telemetry"}, // telemetry measures bridges, and reads what hosts count
 		{"internal/devserver"},
@@ -86,6 +89,7 @@ var repository = laws{
 		"docs":   "compares the documents with the code",
 
 		"internal/archtest": "the laws; the test at the root runs them",
+		"proof/faults":      "a program that edits the others, and sees whether their tests notice",
 
 		"examples/weather":     "a program of a user's, who has the public packages",
 		"examples/pack":        "a program of a user's, who has the public packages",
@@ -98,15 +102,15 @@ var repository = laws{
 	fences: []fence{
 		{
 			what:  "github.com/nats-io/nats.go",
-			only:  []string{"internal/bus", "e2e", "bridge", "client", "proof/bench", "internal/roles/trial", "cmd/refold/bridgecheck", "examples/service-go"},
+			only:  []string{"internal/natsio", "internal/streams", "internal/journal", "internal/delivery", "internal/presence", "internal/bus/testbus", "e2e", "bridge", "client", "proof/bench", "internal/roles/trial", "cmd/refold/bridgecheck", "examples/service-go"},
 			tests: true,
-			why:   "JetStream's conflicts, timeouts and stale reads are understood in one place, internal/bus; bridge and client take a connection from their caller; proof/bench measures the bus against plain publishes; internal/roles/trial does what no program of ours may; cmd/refold/bridgecheck listens to how bridges answer deliveries, and answers some; examples/service-go is a service that knows nothing of Refold",
+			why:   "JetStream's conflicts, timeouts and stale reads are understood in internal/natsio and the four packages over it; internal/bus/testbus gives tests a plain client; bridge and client take a connection from their caller; proof/bench measures the bus against plain publishes; internal/roles/trial does what no program of ours may; cmd/refold/bridgecheck listens to how bridges answer deliveries, and answers some; examples/service-go is a service that knows nothing of Refold",
 		},
 		{
 			what:  "github.com/nats-io/nats-server/v2",
-			only:  []string{"internal/bus", "internal/bus/bustest", "internal/devserver", "proof/bench", "proof/chaos", "e2e"},
+			only:  []string{"internal/streams", "internal/bus/bustest", "internal/devserver", "proof/bench", "proof/chaos", "e2e"},
 			tests: true,
-			why:   "a server runs in internal/devserver and in tests, and fresh ones in proof/bench, single or clustered, and in proof/chaos, one a trial; internal/bus reads streams.conf with the server's parser",
+			why:   "a server runs in internal/devserver and in tests, and fresh ones in proof/bench, single or clustered, and in proof/chaos, one a trial; internal/streams reads streams.conf with the server's parser",
 		},
 		{
 			what: "github.com/landlock-lsm/go-landlock",
@@ -229,8 +233,8 @@ var repository = laws{
 		{"internal/engine", "sweep", "a schedule of the wake"},
 		{"internal/engine", "floor", "a schedule of the wake"},
 		{"internal/engine", "unsaved", "a schedule of the wake"},
-		{"internal/bus", "Heads", "a schedule of the wake"},
-		{"internal/bus", "PutWaiting", "a schedule of the wake"},
+		{"internal/journal", "Heads", "a schedule of the wake"},
+		{"internal/journal", "PutWaiting", "a schedule of the wake"},
 		{"bridge", "Timers", "a schedule of the wake"},
 	},
 }

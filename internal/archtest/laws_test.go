@@ -59,9 +59,9 @@ var violations = []struct {
 	},
 	{
 		law: "fences", name: "nats",
-		want:  `internal/engine/h.go:2: imports github.com/nats-io/nats.go/jetstream, which only internal/bus`,
+		want:  `internal/engine/h.go:2: imports github.com/nats-io/nats.go/jetstream, which only internal/natsio`,
 		bad:   "-- internal/engine/h.go --\npackage engine\nimport _ \"github.com/nats-io/nats.go/jetstream\"\n",
-		clean: "-- internal/bus/b.go --\npackage bus\nimport _ \"github.com/nats-io/nats.go/jetstream\"\n-- internal/engine/h_test.go --\npackage engine\nimport _ \"github.com/nats-io/nats.go\"\n",
+		clean: "-- internal/natsio/b.go --\npackage natsio\nimport _ \"github.com/nats-io/nats.go/jetstream\"\n-- internal/engine/h_test.go --\npackage engine\nimport _ \"github.com/nats-io/nats.go\"\n",
 	},
 	{
 		law: "fences", name: "an SDK, in a test too",

@@ -17,6 +17,8 @@ import (
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/engine"
 	"github.com/refold/refold/internal/meter"
+	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/internal/streams"
 	"github.com/refold/refold/subjects"
 )
 
@@ -32,7 +34,7 @@ type Options struct {
 
 	// Durability is what the server does: DurabilityInterval syncs now and then,
 	// which is faster, and anything else before it acknowledges.
-	Durability bus.Durability
+	Durability natsio.Durability
 
 	Memory     int64   // what sessions in memory may take, in bytes; 0: 256 MiB
 	VerifyPart float64 // of the snapshots, to be compared with the log; 0: none
@@ -114,7 +116,7 @@ func (s *Server) start(ctx context.Context, o Options) error {
 	if err := s.lock.tell(s.nats.ClientURL()); err != nil {
 		return fmt.Errorf("write to the lock of %s: %w", o.Dir, err)
 	}
-	if s.bus, err = bus.Connect(ctx, bus.Options{InProcess: s.nats, Context: s.Context(actor), Prefix: o.Prefix, Name: "refold-dev", Logger: o.Logger}); err != nil {
+	if s.bus, err = bus.Connect(ctx, natsio.Options{InProcess: s.nats, Context: s.Context(actor), Prefix: o.Prefix, Name: "refold-dev", Logger: o.Logger}); err != nil {
 		return err
 	}
 	if err := s.provision(ctx, o); err != nil {
@@ -144,7 +146,7 @@ func (s *Server) start(ctx context.Context, o Options) error {
 
 // provision makes what is stored ready for sessions.
 func (s *Server) provision(ctx context.Context, o Options) error {
-	conf, err := bus.ParseConf(refold.StreamsConf, s.bus.Names())
+	conf, err := streams.ParseConf(refold.StreamsConf, s.bus.Names())
 	if err != nil {
 		return err
 	}
@@ -191,7 +193,7 @@ func (s *Server) serve(ctx context.Context, o Options) (err error) {
 func (s *Server) startNATS(o Options, names subjects.Names) error {
 	opts := &server.Options{
 		ServerName: "refold-dev", Host: "127.0.0.1", Port: o.Port, JetStream: true, StoreDir: filepath.Join(o.Dir, "nats"),
-		SyncAlways: o.Durability != bus.DurabilityInterval, NoSigs: true, NoLog: true,
+		SyncAlways: o.Durability != natsio.DurabilityInterval, NoSigs: true, NoLog: true,
 	}
 	// If the port is taken, the server would only log it, and try again.
 	l, err := net.Listen("tcp", net.JoinHostPort(opts.Host, fmt.Sprint(o.Port)))

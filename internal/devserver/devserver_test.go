@@ -19,9 +19,9 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/client"
-	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/devserver"
 	"github.com/refold/refold/internal/llm/scripted"
+	"github.com/refold/refold/internal/natsio"
 )
 
 func TestMain(m *testing.M) {
@@ -142,8 +142,8 @@ func TestWhatCantBeStartedLeavesNothing(t *testing.T) {
 // It syncs before it acknowledges, unless it is told not to, and says which.
 func TestDurability(t *testing.T) {
 	t.Parallel()
-	for wanted, want := range map[bus.Durability]string{
-		bus.DurabilityUnknown: "is=always", bus.DurabilityAlways: "is=always", bus.DurabilityInterval: "is=interval",
+	for wanted, want := range map[natsio.Durability]string{
+		natsio.DurabilityUnknown: "is=always", natsio.DurabilityAlways: "is=always", natsio.DurabilityInterval: "is=interval",
 	} {
 		t.Run(wanted.String(), func(t *testing.T) {
 			t.Parallel()

@@ -8,7 +8,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/actors/session/timeline"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/planner"
 )
 
@@ -53,8 +53,8 @@ func (s *actor) settled() bool { return s.state != nil && s.stored == s.state.Se
 type outputs struct {
 	arrival  *Delivered
 	actor    *actor
-	pending  []bus.Output      // withdrawals, effects but wakes, notices
-	wakes    []bus.Output      // stored behind all else (wakes.go)
+	pending  []journal.Output  // withdrawals, effects but wakes, notices
+	wakes    []journal.Output  // stored behind all else (wakes.go)
 	cancel   []string          // effects to be stopped wherever they run, once their withdrawals are stored
 	progress []byte            // lines, to be published once all of it is stored
 	spans    []*timeline.Span  // that ended, to be told once all of it is stored
@@ -83,17 +83,17 @@ func (h *Host) next(s *actor, o *outputs) (err error) {
 	*o = outputs{arrival: o.arrival, actor: s, tally: counts}
 	effects, withdrawn := s.unasked(), s.state.Withdrawals()
 	if n := len(effects) + len(withdrawn) + len(notices); n > 0 {
-		o.pending = make([]bus.Output, 0, n)
+		o.pending = make([]journal.Output, 0, n)
 	}
 	for _, w := range withdrawn {
 		o.cancel = append(o.cancel, w.Name)
 		if w.Claimed {
-			o.pending = append(o.pending, bus.Output{Session: s.sid, Withdraw: &w})
+			o.pending = append(o.pending, journal.Output{Session: s.sid, Withdraw: &w})
 		}
 	}
 	o.pending, o.wakes = appendAsks(o.pending, s.sid, effects)
 	for _, n := range notices {
-		o.pending = append(o.pending, bus.Output{Session: s.sid, Notice: n.JSON(), N: n.N})
+		o.pending = append(o.pending, journal.Output{Session: s.sid, Notice: n.JSON(), N: n.N})
 	}
 	progress := s.state.Progress()
 	for _, n := range progress {
@@ -119,9 +119,9 @@ func joined(lines, more []byte) []byte {
 
 // appendAsks appends the outputs that ask for effects of a session, and returns
 // those that are wakes beside.
-func appendAsks(outputs []bus.Output, sid string, effects []session.Effect) (all, wakes []bus.Output) {
+func appendAsks(outputs []journal.Output, sid string, effects []session.Effect) (all, wakes []journal.Output) {
 	for i := range effects {
-		one := bus.Output{Session: sid, Effect: &effects[i]}
+		one := journal.Output{Session: sid, Effect: &effects[i]}
 		if effects[i].Class == session.ClassWake {
 			wakes = append(wakes, one)
 		} else {

@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/delivery"
+	"github.com/refold/refold/internal/presence"
 	"github.com/refold/refold/subjects"
 )
 
@@ -132,7 +133,7 @@ func (h *Host) publishHeartbeat() {
 
 // Share takes in what was heard of session-actors, by their heartbeats, and, if this
 // host takes part, its share of the lanes. met and mismatched are as for membership.look.
-func (h *Host) Share(known []bus.Member, takesPart bool) (met bool, mismatched []string) {
+func (h *Host) Share(known []presence.Member, takesPart bool) (met bool, mismatched []string) {
 	h.known.Store(&known)
 	sharing, met, mismatched := h.membership.look(known)
 	if takesPart && !slices.Equal(h.sharing, sharing) {
@@ -154,15 +155,15 @@ func (h *Host) Leave() { h.assignment.close() }
 // isAlive reports whether a session-actor was heard a moment ago.
 func (h *Host) isAlive(instance string) bool {
 	known := h.known.Load()
-	return known != nil && slices.ContainsFunc(*known, func(m bus.Member) bool {
-		return m.Instance == instance && h.now().Sub(m.Heard) <= livesBeats*bus.HeartbeatEvery
+	return known != nil && slices.ContainsFunc(*known, func(m presence.Member) bool {
+		return m.Instance == instance && h.now().Sub(m.Heard) <= livesBeats*presence.HeartbeatEvery
 	})
 }
 
 // shares keeps this host's share of the lanes until ctx ends. The first one
 // comes when the others had time to answer. They hear only then that it takes
 // part: what they hand over should find it standing by.
-func (h *Host) shares(ctx context.Context, members *bus.Members) {
+func (h *Host) shares(ctx context.Context, members *presence.Members) {
 	begin := time.NewTimer(joinDeaf)
 	defer begin.Stop()
 	var hears, takesPart, told bool
@@ -257,7 +258,7 @@ func (h *Host) serveOnce(ctx context.Context, lane int) error {
 // heard of different members. A lane that was taken stays until members change.
 func (h *Host) adoptOrphaned(ctx context.Context) {
 	found := make([]int, h.opts.Lanes)
-	lanes := make([]*bus.Lane, h.opts.Lanes)
+	lanes := make([]*delivery.Lane, h.opts.Lanes)
 	for n := range lanes {
 		lanes[n] = h.bus.Lane(n)
 	}
@@ -276,7 +277,7 @@ func (h *Host) adoptOrphaned(ctx context.Context) {
 	}
 }
 
-func (h *Host) isOrphaned(ctx context.Context, lane *bus.Lane) bool {
+func (h *Host) isOrphaned(ctx context.Context, lane *delivery.Lane) bool {
 	ctx, cancel := context.WithTimeout(ctx, orphanedEvery)
 	defer cancel()
 	stray, err := lane.Stray(ctx)

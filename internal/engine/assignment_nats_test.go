@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/engine"
+	"github.com/refold/refold/internal/presence"
 	"github.com/refold/refold/subjects"
 )
 
@@ -124,7 +124,7 @@ func TestALaneWhoseHostDoesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bustest.Until(t, "the idle host is heard", func() bool { return len(members.Live(bus.GoneAfter)) == 1 })
+	bustest.Until(t, "the idle host is heard", func() bool { return len(members.Live(presence.GoneAfter)) == 1 })
 	a := w.sharing()
 	// What it runs may be more by the time that anybody looks: the install record
 	// waits in the idle one's lanes.

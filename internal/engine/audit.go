@@ -7,7 +7,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/journal"
 )
 
 // audit compares a session's events, folded from the first on, with what they
@@ -16,12 +16,12 @@ import (
 // session goes on from what the log has.
 type audit struct {
 	checkpoints []checkpoint
-	said        bus.LastSaid
-	effects     map[string]bus.StoredEffect // by name: stored, and not compared yet
-	asked       map[string]bool             // open effects that were seen
-	proven      int64                       // the clock up to which a checkpoint has shown that all is there
-	heard       bool                        // the event that the last notice is about was seen
-	other       error                       // an effect has other bytes: what a checkpoint tells is said rather
+	said        journal.LastSaid
+	effects     map[string]journal.StoredEffect // by name: stored, and not compared yet
+	asked       map[string]bool                 // open effects that were seen
+	proven      int64                           // the clock up to which a checkpoint has shown that all is there
+	heard       bool                            // the event that the last notice is about was seen
+	other       error                           // an effect has other bytes: what a checkpoint tells is said rather
 }
 
 // checkpoint is how far a session was folded, and to what.

@@ -10,9 +10,9 @@ import (
 
 	refold "github.com/refold/refold"
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/engine"
+	"github.com/refold/refold/internal/streams"
 )
 
 // TestBucketOfSnapshotsIsDeleted: while a host runs, the bucket is emptied, and
@@ -25,7 +25,7 @@ func TestBucketOfSnapshotsIsDeleted(t *testing.T) {
 	opts := engine.Options{SnapshotEach: 2}
 	provisioned := func() *running { // as a session-actor does at its start
 		r := w.host(opts)
-		conf, err := bus.ParseConf(refold.StreamsConf, r.bus.Names())
+		conf, err := streams.ParseConf(refold.StreamsConf, r.bus.Names())
 		if err == nil {
 			err = r.bus.Provision(w.ctx, conf, 1)
 		}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/delivery"
 )
 
 // driver runs a Lane: one goroutine steps, and others carry out what it wants done.
@@ -30,7 +30,7 @@ func newDriver(h *Host, lane lane) *driver {
 func (d *driver) Epoch(uint64) { d.arrivals <- &EpochStarted{Left: d.lane.Left()} }
 
 // Deliver hands an event over.
-func (d *driver) Deliver(e bus.Delivery) {
+func (d *driver) Deliver(e delivery.Delivery) {
 	d.host.meters.delivered(d.number, e.Pending)
 	d.arrivals <- &Delivered{Event: e.Event, TraceParent: e.TraceParent, Ack: e.AckLater()}
 }

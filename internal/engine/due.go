@@ -8,7 +8,8 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/delivery"
+	"github.com/refold/refold/internal/journal"
 )
 
 // Limits of settling wakes that are due.
@@ -22,7 +23,7 @@ const (
 // number of session-actors share them, whoever owns the lanes. What was taken is
 // settled within working.
 func (h *Host) pullsDue(ctx, working context.Context) error {
-	return h.bus.Dues().Run(ctx, dueAtOnce, func(d bus.DueDelivery) {
+	return h.bus.Dues().Run(ctx, dueAtOnce, func(d delivery.DueDelivery) {
 		if again := h.SettleDue(working, d.Session, d.Wake, d.Payload, d.Fired); again > 0 {
 			d.Nak(again)
 		} else {
@@ -48,7 +49,7 @@ func (h *Host) SettleDue(ctx context.Context, sid, wake string, payload []byte, 
 		return 0
 	}
 	if due := time.UnixMilli(effect.Deadline); fired.Before(due) {
-		err = errors.Join(h.world.Store(ctx, []bus.Output{{Session: sid, Effect: &effect}})...)
+		err = errors.Join(h.world.Store(ctx, []journal.Output{{Session: sid, Effect: &effect}})...)
 	} else if _, err = h.world.Publish(ctx, session.DoorWake, sid, wakeSettled(wake, h.instance, h.now()), ""); err == nil {
 		h.meters.wakesLate.Record(max(0, h.now().Sub(due).Seconds()))
 	}

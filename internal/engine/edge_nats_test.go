@@ -17,9 +17,9 @@ import (
 
 	refold "github.com/refold/refold"
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/engine"
+	"github.com/refold/refold/internal/streams"
 	"github.com/refold/refold/subjects"
 )
 
@@ -31,7 +31,7 @@ func newWorldOf(t testing.TB, options ...bustest.Option) *world {
 	t.Cleanup(cancel)
 	w := &world{t: t, ctx: ctx, node: bustest.Server(t, options...)}
 	w.bus = w.connect()
-	conf, err := bus.ParseConf(refold.StreamsConf, w.bus.Names())
+	conf, err := streams.ParseConf(refold.StreamsConf, w.bus.Names())
 	if err != nil {
 		t.Fatal(err)
 	}

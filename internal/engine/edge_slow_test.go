@@ -18,6 +18,7 @@ import (
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/engine"
+	"github.com/refold/refold/internal/natsio"
 )
 
 // strait is a way to a server on which what the server sends can be held back.
@@ -81,7 +82,7 @@ func TestEdgeSlowHost(t *testing.T) {
 	w := newWorldOf(t, func(o *server.Options) { o.MaxPending = 2 << 20 })
 	nc, js := w.js()
 	way := newStrait(t, strings.TrimPrefix(w.node.URL(), "nats://"))
-	b, err := bus.Connect(w.ctx, bus.Options{URL: "nats://" + way.Addr().String(), Logger: slog.New(slog.DiscardHandler)})
+	b, err := bus.Connect(w.ctx, natsio.Options{URL: "nats://" + way.Addr().String(), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/subjects"
 )
 
@@ -156,7 +156,7 @@ func (l *Lane) note(alone, put bool) {
 			l.guard.rev = rev
 			return
 		}
-		if errors.Is(err, bus.ErrOvertaken) {
+		if errors.Is(err, journal.ErrOvertaken) {
 			l.guard = guard{} // another owner has changed it
 		}
 		l.log.Warn("the guard's note is not stored, going on without", "session", note.Session, "seq", note.Seq, "error", err)
@@ -172,7 +172,7 @@ func (o outside) putGuardNote(ctx context.Context, key string, note guardNote, a
 	}
 	for wait := retryFirst; ; wait = min(2*wait, retryMax) {
 		rev, err = o.host.world.PutLaneNote(ctx, key, data, after)
-		if err == nil || errors.Is(err, bus.ErrOvertaken) || !pause(ctx, wait) {
+		if err == nil || errors.Is(err, journal.ErrOvertaken) || !pause(ctx, wait) {
 			return rev, err
 		}
 	}
@@ -198,7 +198,7 @@ func (l *Lane) trusts() {
 		ctx, cancel := context.WithTimeout(ctx, noteWithin)
 		defer cancel()
 		_, err := w.host.world.PutLaneNote(ctx, key, nil, rev)
-		if err != nil && !errors.Is(err, bus.ErrOvertaken) && !errors.Is(err, context.Canceled) {
+		if err != nil && !errors.Is(err, journal.ErrOvertaken) && !errors.Is(err, context.Canceled) {
 			w.log.Warn("the guard's note stays, and means nothing", "error", err)
 		}
 		return nil

@@ -15,7 +15,9 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/internal/meter"
+	"github.com/refold/refold/internal/presence"
 	"github.com/refold/refold/subjects"
 )
 
@@ -39,7 +41,7 @@ type Host struct {
 	world      World
 	log        *slog.Logger
 	opts       Options
-	installs   *bus.Installs
+	installs   *journal.Installs
 	registries registries // that sessions set themselves
 	stops      stops
 	integrity  integrity
@@ -47,13 +49,13 @@ type Host struct {
 	bare       atomic.Bool // the session that was loaded last had no snapshot
 	assignment *assignment
 	membership *membership
-	known      atomic.Pointer[[]bus.Member] // session-actors that were heard
-	sharing    []string                     // as the share of the lanes was taken last; nil: it was not
+	known      atomic.Pointer[[]presence.Member] // session-actors that were heard
+	sharing    []string                          // as the share of the lanes was taken last; nil: it was not
 	instance   string
 	meters     *Meters
 	ownsFirst  atomic.Bool // lane 0
 	ready      chan struct{}
-	bridges    atomic.Pointer[bus.Members] // that are heard; nil before Run
+	bridges    atomic.Pointer[presence.Members] // that are heard; nil before Run
 
 	// evolve folds an event: State.Evolve, but for tests of what a fault in
 	// the fold does.
@@ -99,7 +101,7 @@ func NewOn(w World, instance string, now func() time.Time, log *slog.Logger, opt
 	h := &Host{
 		world: w, log: log, opts: opts, instance: instance, meters: Register(opts.Metrics, opts.Lanes), evolve: (*session.State).Evolve, now: now, recheck: recheckEvery, ready: make(chan struct{}),
 		assignment: newAssignment(opts.Lanes), membership: newMembership(instance, opts.Lanes), orphanedEvery: orphanedEvery, verifying: make(chan struct{}, 1), alone: make(chan struct{}, 1),
-		installs: bus.NewInstalls(w, log, func(ctx context.Context, install *session.Install) error {
+		installs: journal.NewInstalls(w, log, func(ctx context.Context, install *session.Install) error {
 			return putDescriptors(ctx, w, install.Composed())
 		}),
 	}
@@ -188,7 +190,7 @@ func (h *Host) Run(ctx context.Context) error {
 
 // register shows this host to `nats micro`, and answers views.
 func (h *Host) register(ctx context.Context) (stop func() error, err error) {
-	return h.bus.Register(ctx, bus.Service{
+	return h.bus.Register(ctx, presence.Service{
 		Kind: subjects.KindSessionActor, Version: h.opts.Version, Description: "Runs Refold sessions",
 		Metadata: map[string]string{
 			"instance": h.instance, "lane_count": strconv.Itoa(h.opts.Lanes), "rules": strconv.Itoa(session.RulesVersion),

@@ -13,9 +13,9 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/engine"
+	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/subjects"
 )
 
@@ -99,7 +99,7 @@ func TestOtherBytesUnderANameQuarantine(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	forged := session.Effect{Name: "r1t1", Class: session.ClassLLM, Target: "openai", Payload: []byte{0x80}}
-	if err := errors.Join(w.bus.Store(w.ctx, []bus.Output{{Session: "s1", Effect: &forged}})...); err != nil {
+	if err := errors.Join(w.bus.Store(w.ctx, []journal.Output{{Session: "s1", Effect: &forged}})...); err != nil {
 		t.Fatal(err)
 	}
 	w.host(engine.Options{})

@@ -7,7 +7,8 @@ import (
 	"sync"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/journal"
+	"github.com/refold/refold/internal/natsio"
 )
 
 // integrity is whether the log has lost events, which nothing deletes, and which
@@ -141,7 +142,7 @@ func (h *Host) audit(ctx context.Context, sid string, held *session.State) error
 	}
 	return x.end(last, func(seq uint64) (found bool, err error) {
 		_, err = h.world.EventAt(ctx, seq)
-		if errors.Is(err, bus.ErrNotFound) {
+		if errors.Is(err, natsio.ErrNotFound) {
 			return false, nil
 		}
 		return err == nil, err
@@ -165,7 +166,7 @@ func (h *Host) collect(ctx context.Context, sid string, x *audit) error {
 		return err
 	}
 	x.said = stored.Notice
-	x.effects = map[string]bus.StoredEffect{}
+	x.effects = map[string]journal.StoredEffect{}
 	for _, e := range stored.Effects {
 		x.effects[e.Name.Effect] = e
 	}
@@ -210,7 +211,7 @@ func (h *Host) void(ctx context.Context, e session.Event) error {
 	switch {
 	case err == nil:
 		return errVoid // another one has its sequence
-	case !errors.Is(err, bus.ErrNotFound):
+	case !errors.Is(err, natsio.ErrNotFound):
 		return err
 	}
 	return &damageError{

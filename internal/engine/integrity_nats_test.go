@@ -13,9 +13,9 @@ import (
 
 	refold "github.com/refold/refold"
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/engine"
+	"github.com/refold/refold/internal/streams"
 	"github.com/refold/refold/subjects"
 )
 
@@ -27,7 +27,7 @@ func newFragile(t *testing.T, nodes []*bustest.Node) *world {
 	w := &world{t: t, ctx: ctx, node: nodes[0]}
 	w.bus = w.connect()
 	text := bytes.Replace(refold.StreamsConf, []byte("deny_delete: true"), []byte("deny_delete: false"), 1)
-	conf, err := bus.ParseConf(text, w.bus.Names())
+	conf, err := streams.ParseConf(text, w.bus.Names())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	refold "github.com/refold/refold"
-	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/engine"
+	"github.com/refold/refold/internal/streams"
 	"github.com/refold/refold/subjects"
 )
 
@@ -20,7 +20,7 @@ import (
 func (w *world) provisioned(opts engine.Options) *running {
 	w.t.Helper()
 	b := w.connect()
-	conf, err := bus.ParseConf(refold.StreamsConf, b.Names())
+	conf, err := streams.ParseConf(refold.StreamsConf, b.Names())
 	if err == nil {
 		err = b.Provision(w.ctx, conf, 1)
 	}

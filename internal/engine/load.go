@@ -10,7 +10,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/journal"
 )
 
 // loadTries is how often the log is read for one delivered event.
@@ -210,7 +210,7 @@ func (h *Host) pinned(ctx context.Context, seq uint64, informed bool) (*session.
 	if informed {
 		// None that can be pinned: the lane waits for one, which it can't be
 		// told of before this event is folded.
-		if install, err := h.installs.Known(seq); !errors.Is(err, bus.ErrNoInstall) {
+		if install, err := h.installs.Known(seq); !errors.Is(err, journal.ErrNoInstall) {
 			return install, err
 		}
 	}

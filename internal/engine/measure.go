@@ -7,8 +7,9 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/internal/meter"
+	"github.com/refold/refold/internal/natsio"
 )
 
 // on reports whether anything is measured.
@@ -55,16 +56,16 @@ func (m *Meters) stored(messages int, took time.Duration, errs []error) {
 }
 
 func commitCodeOf(err error) string {
-	var violation *bus.ViolationError
-	var large *bus.MaxPayloadError
+	var violation *journal.ViolationError
+	var large *natsio.MaxPayloadError
 	switch {
 	case errors.As(err, &violation):
 		return "payload_differs"
 	case errors.As(err, &large):
 		return "too_large"
-	case errors.Is(err, bus.ErrStreamFull):
+	case errors.Is(err, natsio.ErrStreamFull):
 		return "stream_full"
-	case errors.Is(err, bus.ErrUnknownOutcome):
+	case errors.Is(err, journal.ErrUnknownOutcome):
 		return "unknown_outcome"
 	}
 	return meter.Other

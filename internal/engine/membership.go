@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/presence"
 )
 
 // share says which member runs which lane: the owner of each lane, by number;
@@ -86,7 +86,7 @@ const (
 	// about when the server gives up a pin.
 	goneBeats = 4
 	// beatLeast tells regular heartbeats from those that are sent in between.
-	beatLeast = bus.HeartbeatEvery / 2
+	beatLeast = presence.HeartbeatEvery / 2
 )
 
 // membership is who shares the lanes, as far as this host has heard. Silence is
@@ -124,7 +124,7 @@ func newMembership(self string, lanes int) *membership {
 // among them. met says that one was heard for the first time, who takes part or
 // is about to. mismatched are those who were heard for the first time and count other
 // lanes: they have no part in it.
-func (r *membership) look(known []bus.Member) (sharing []string, met bool, mismatched []string) {
+func (r *membership) look(known []presence.Member) (sharing []string, met bool, mismatched []string) {
 	for _, m := range known {
 		if m.Instance == r.self && m.Heard.Sub(r.own) >= beatLeast {
 			r.own = m.Heard
@@ -164,9 +164,9 @@ func (r *membership) look(known []bus.Member) (sharing []string, met bool, misma
 }
 
 // forget drops who is gone and no longer remembered by anybody.
-func (r *membership) forget(known []bus.Member) {
+func (r *membership) forget(known []presence.Member) {
 	for instance, p := range r.heard {
-		if r.beats-p.beats >= goneBeats && !slices.ContainsFunc(known, func(m bus.Member) bool { return m.Instance == instance }) {
+		if r.beats-p.beats >= goneBeats && !slices.ContainsFunc(known, func(m presence.Member) bool { return m.Instance == instance }) {
 			delete(r.heard, instance)
 		}
 	}

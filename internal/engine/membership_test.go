@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/presence"
 )
 
 // hosts returns names as process starts have them, the same ones each time.
@@ -108,11 +108,11 @@ type hearing struct {
 	t          *testing.T
 	membership *membership
 	now        time.Time
-	known      map[string]bus.Member
+	known      map[string]presence.Member
 }
 
 func newHearing(t *testing.T) *hearing {
-	return &hearing{t: t, membership: newMembership("self", 8), now: time.Unix(1000, 0), known: map[string]bus.Member{}}
+	return &hearing{t: t, membership: newMembership("self", 8), now: time.Unix(1000, 0), known: map[string]presence.Member{}}
 }
 
 // hear notes heartbeats now, of hosts of 8 lanes unless a body follows a name.
@@ -122,20 +122,20 @@ func (h *hearing) hear(names ...string) {
 		if !given {
 			body = `{"lanes":[],"lane_count":8,"rules":1}`
 		}
-		h.known[name] = bus.Member{Instance: name, Heard: h.now, Body: []byte(body)}
+		h.known[name] = presence.Member{Instance: name, Heard: h.now, Body: []byte(body)}
 	}
 }
 
 // beats lets half seconds pass, with these heartbeats in each.
 func (h *hearing) beats(n int, names ...string) {
 	for range n {
-		h.now = h.now.Add(bus.HeartbeatEvery)
+		h.now = h.now.Add(presence.HeartbeatEvery)
 		h.hear(names...)
 		h.membership.look(h.list())
 	}
 }
 
-func (h *hearing) list() (list []bus.Member) {
+func (h *hearing) list() (list []presence.Member) {
 	for _, m := range h.known {
 		list = append(list, m)
 	}

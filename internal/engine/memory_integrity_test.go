@@ -11,7 +11,8 @@ import (
 	"strings"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/journal"
+	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/subjects"
 )
 
@@ -32,16 +33,16 @@ func (m *memory) EventAt(ctx context.Context, seq uint64) (e session.Event, err 
 				return nil
 			}
 		}
-		return fmt.Errorf("read event %d: %w", seq, bus.ErrNotFound)
+		return fmt.Errorf("read event %d: %w", seq, natsio.ErrNotFound)
 	})
 	return e, err
 }
 
-func (m *memory) StoredOutputs(ctx context.Context, sid string) (w bus.StoredOutputs, err error) {
+func (m *memory) StoredOutputs(ctx context.Context, sid string) (w journal.StoredOutputs, err error) {
 	err = m.do(ctx, call{op: "StoredOutputs", sid: sid}, func() error {
 		for _, name := range slices.Sorted(maps.Keys(m.effects)) {
 			if effect, ours := strings.CutPrefix(name, sid+" "); ours && effect[0] != 'w' { // a wake is no message of the effects' stream
-				w.Effects = append(w.Effects, bus.StoredEffect{Name: subjects.EffectName{Session: sid, Effect: effect}, Payload: m.effects[name]})
+				w.Effects = append(w.Effects, journal.StoredEffect{Name: subjects.EffectName{Session: sid, Effect: effect}, Payload: m.effects[name]})
 			}
 		}
 		if all := m.notices[sid]; len(all) > 0 {

@@ -1,6 +1,6 @@
 package engine
 
-// A world in memory, which keeps the contract of internal/bus as far as a lane
+// A world in memory, which keeps the contract of internal/journal as far as a lane
 // relies on it: names take one message, reads that are not the leader's may
 // end early, and a write may fail before or after it was stored.
 
@@ -19,7 +19,8 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/journal"
+	"github.com/refold/refold/internal/natsio"
 )
 
 // outcome is what becomes of one call.
@@ -55,8 +56,8 @@ type depot struct {
 	cancelled map[string]bool      // effects that a cancel message named
 	notices   map[string][]notice  // by session, in the order of their storing
 	snapshots map[string][]byte
-	listed    []bus.SnapshotAt // in the order of their putting
-	puts      uint64           // snapshots put
+	listed    []journal.SnapshotAt // in the order of their putting
+	puts      uint64               // snapshots put
 	stops     map[string][]byte
 	guard     []byte // of the one lane
 	guardRev  uint64
@@ -214,7 +215,7 @@ func (m *memory) LastSeq(ctx context.Context) (seq uint64, err error) {
 	return seq, err
 }
 
-func (m *memory) Store(ctx context.Context, outputs []bus.Output) []error {
+func (m *memory) Store(ctx context.Context, outputs []journal.Output) []error {
 	errs, failed := make([]error, len(outputs)), map[string]int{}
 	for stage := range 3 { // effects and withdrawals, notices, wakes: nothing waits for a wake
 		for i, o := range outputs {
@@ -247,7 +248,7 @@ func (m *memory) Store(ctx context.Context, outputs []bus.Output) []error {
 
 func (m *memory) ask(ctx context.Context, sid string, e session.Effect) error {
 	if m.asks > 0 && len(e.Payload) > m.asks {
-		return fmt.Errorf("ask: %w", &bus.MaxPayloadError{Subject: e.Name, Bytes: len(e.Payload), Limit: m.asks})
+		return fmt.Errorf("ask: %w", &natsio.MaxPayloadError{Subject: e.Name, Bytes: len(e.Payload), Limit: m.asks})
 	}
 	return m.do(ctx, call{op: "Ask", sid: sid, who: e.Name}, func() error {
 		name := sid + " " + e.Name
@@ -257,7 +258,7 @@ func (m *memory) ask(ctx context.Context, sid string, e session.Effect) error {
 			taken = false
 		}
 		if taken && !bytes.Equal(stored, e.Payload) {
-			return fmt.Errorf("ask: %w", &bus.ViolationError{Subject: name, Stored: stored, Wanted: e.Payload})
+			return fmt.Errorf("ask: %w", &journal.ViolationError{Subject: name, Stored: stored, Wanted: e.Payload})
 		}
 		m.wantDescribed(e)
 		m.effects[name] = bytes.Clone(e.Payload)
@@ -342,7 +343,7 @@ func (m *memory) Publish(ctx context.Context, door session.Door, sid string, pay
 
 func (m *memory) notify(ctx context.Context, sid string, n uint64, payload []byte) error {
 	if len(payload) > session.EventBytesMax {
-		return &bus.MaxPayloadError{Subject: "out " + sid, Bytes: len(payload), Limit: session.EventBytesMax}
+		return &natsio.MaxPayloadError{Subject: "out " + sid, Bytes: len(payload), Limit: session.EventBytesMax}
 	}
 	return m.do(ctx, call{op: "Notify", sid: sid, who: fmt.Sprint(n)}, func() error {
 		m.notices[sid] = append(m.notices[sid], notice{n, bytes.Clone(payload)})
@@ -365,14 +366,14 @@ func (m *memory) PutSnapshot(ctx context.Context, sid string, seq uint64, data [
 	return m.do(ctx, call{op: "PutSnapshot", sid: sid}, func() error {
 		m.puts++
 		m.snapshots[sid] = bytes.Clone(data)
-		m.listed = append(slices.DeleteFunc(m.listed, func(at bus.SnapshotAt) bool { return at.Session == sid }), bus.SnapshotAt{Session: sid, Seq: m.puts})
+		m.listed = append(slices.DeleteFunc(m.listed, func(at journal.SnapshotAt) bool { return at.Session == sid }), journal.SnapshotAt{Session: sid, Seq: m.puts})
 		return nil
 	})
 }
 
-func (m *memory) ListSnapshots(ctx context.Context, from uint64) iter.Seq2[bus.SnapshotAt, error] {
-	return func(yield func(bus.SnapshotAt, error) bool) {
-		var all []bus.SnapshotAt
+func (m *memory) ListSnapshots(ctx context.Context, from uint64) iter.Seq2[journal.SnapshotAt, error] {
+	return func(yield func(journal.SnapshotAt, error) bool) {
+		var all []journal.SnapshotAt
 		err := m.do(ctx, call{op: "ListSnapshots"}, func() error {
 			all = slices.Clone(m.listed)
 			return nil
@@ -383,7 +384,7 @@ func (m *memory) ListSnapshots(ctx context.Context, from uint64) iter.Seq2[bus.S
 			}
 		}
 		if err != nil {
-			yield(bus.SnapshotAt{}, err)
+			yield(journal.SnapshotAt{}, err)
 		}
 	}
 }
@@ -439,7 +440,7 @@ func (m *memory) LaneNote(ctx context.Context, _ string) (note []byte, rev uint6
 func (m *memory) PutLaneNote(ctx context.Context, _ string, note []byte, after uint64) (rev uint64, err error) {
 	err = m.do(ctx, call{op: "PutGuard"}, func() error {
 		if after != m.guardRev {
-			return bus.ErrOvertaken
+			return journal.ErrOvertaken
 		}
 		m.guard, m.guardRev = bytes.Clone(note), m.guardRev+1
 		rev = m.guardRev

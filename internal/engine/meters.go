@@ -6,8 +6,9 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/internal/meter"
+	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/planner"
 	"github.com/refold/refold/subjects"
 )
@@ -218,9 +219,9 @@ func (l *Lane) gauge() {
 // reasonOf returns why a session is quarantined, as a label.
 func reasonOf(cause error) string {
 	switch cause.(type) {
-	case *bus.ViolationError:
+	case *journal.ViolationError:
 		return "payload_differs"
-	case *bus.MaxPayloadError:
+	case *natsio.MaxPayloadError:
 		return "too_large"
 	case *panicError:
 		return "panic"

@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/subjects"
 )
 
 // Stop is where and why a session is quarantined.
-type Stop = bus.Stop
+type Stop = journal.Stop
 
 // stopOf returns the quarantine of a session, nil if there is none.
 func (h *Host) stopOf(ctx context.Context, sid string) (*Stop, error) {
@@ -20,7 +20,7 @@ func (h *Host) stopOf(ctx context.Context, sid string) (*Stop, error) {
 	if err != nil || !found {
 		return nil, err
 	}
-	stop := bus.ParseStop(body)
+	stop := journal.ParseStop(body)
 	return &stop, nil
 }
 
@@ -28,7 +28,7 @@ func (h *Host) stopOf(ctx context.Context, sid string) (*Stop, error) {
 // stored, those of the batch that was to be stored included (nil: none was). They
 // stay in the log; nothing of them is lost.
 func (l *Lane) quarantine(e session.Event, cause error, of *batch) {
-	stop := bus.NewStop(e.Seq, cause.Error())
+	stop := journal.NewStop(e.Seq, cause.Error())
 	l.log.Error("session quarantined", "session", e.Session, "seq", e.Seq, "error", stop.Reason)
 	var killed *killedError
 	if errors.As(cause, &killed) {
@@ -118,7 +118,7 @@ func (h *Host) putStop(ctx context.Context, sid string, stop Stop) error {
 		Type: session.NoticeSessionQuarantined, Seq: stop.Seq, At: time.Now().UnixMilli(), Session: sid,
 		Data: session.SessionQuarantined{Reason: stop.Reason},
 	}
-	if err := h.world.Store(ctx, []bus.Output{{Session: sid, Notice: notice.JSON()}})[0]; err != nil {
+	if err := h.world.Store(ctx, []journal.Output{{Session: sid, Notice: notice.JSON()}})[0]; err != nil {
 		return err
 	}
 	return h.world.PutQuarantine(ctx, sid, body)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/planner"
 	"github.com/refold/refold/space"
 )
@@ -170,7 +170,7 @@ type content struct {
 // Install returns the parsed install record of a hash.
 func (c content) Install(hash codec.Hash) (*session.Install, error) {
 	install, err := c.h.installs.Named(c.ctx)(hash)
-	if err != nil && !errors.Is(err, bus.ErrNoInstall) {
+	if err != nil && !errors.Is(err, journal.ErrNoInstall) {
 		return nil, fmt.Errorf("%w: %w", errUnread, err)
 	}
 	return install, err

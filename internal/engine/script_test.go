@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/delivery"
 )
 
 // script is a lane.
@@ -36,7 +36,7 @@ func (s *script) Owned() bool { return !s.unowned.Load() }
 
 func (s *script) Left() uint64 { return s.left }
 
-func (s *script) Run(ctx context.Context, _ bus.LaneOwner) error {
+func (s *script) Run(ctx context.Context, _ delivery.LaneOwner) error {
 	select {
 	case <-ctx.Done():
 	case <-s.drained:

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/subjects"
 )
 
@@ -52,7 +52,7 @@ func (d *driver) scrubOnce(ctx context.Context) (n int, err error) {
 	}
 	for _, part := range [][2]uint64{{start, math.MaxUint64}, {1, start}} {
 		for from := part[0]; from > 0 && from < part[1]; {
-			var page []bus.SnapshotAt
+			var page []journal.SnapshotAt
 			if page, from, err = d.snapshotsFrom(ctx, from, part[1]); err != nil {
 				return n, err
 			}
@@ -76,7 +76,7 @@ func (d *driver) scrubOnce(ctx context.Context) (n int, err error) {
 
 // snapshotsFrom returns some of the lane's snapshots, by their sequences in the
 // bucket, and from where to go on; 0: that was all before end.
-func (d *driver) snapshotsFrom(ctx context.Context, from, end uint64) (page []bus.SnapshotAt, next uint64, err error) {
+func (d *driver) snapshotsFrom(ctx context.Context, from, end uint64) (page []journal.SnapshotAt, next uint64, err error) {
 	for w, err := range d.host.world.ListSnapshots(ctx, from) {
 		if err != nil {
 			return nil, 0, err

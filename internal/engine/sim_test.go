@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/delivery"
 )
 
 const (
@@ -106,7 +106,7 @@ func (l *simLane) Left() uint64 {
 	return l.server.left
 }
 
-func (l *simLane) Run(ctx context.Context, owner bus.LaneOwner) error {
+func (l *simLane) Run(ctx context.Context, owner delivery.LaneOwner) error {
 	actor := owner.(*driver)
 	var last *simWindow
 	for {

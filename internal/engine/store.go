@@ -7,7 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/journal"
+	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/planner"
 )
 
@@ -120,7 +121,7 @@ func (l *Lane) finish(b *batch) {
 // where it failed. Every part may be stored again: a name takes one message, a
 // notice keeps its number.
 func (b *batch) store(ctx context.Context) error {
-	var all []bus.Output
+	var all []journal.Output
 	now := b.host.now().UnixMilli()
 	for _, o := range b.outputs {
 		if err := b.host.describe(ctx, o.registry); err != nil {
@@ -197,9 +198,9 @@ func (b *batch) take(errs []error) error {
 				continue
 			}
 			left = append(left, one)
-			var violation *bus.ViolationError
-			var tooLarge *bus.MaxPayloadError
-			var unreadable *bus.UnreadableError
+			var violation *journal.ViolationError
+			var tooLarge *natsio.MaxPayloadError
+			var unreadable *journal.UnreadableError
 			switch {
 			case o.failed != nil:
 			case errors.As(err, &violation), errors.As(err, &tooLarge), errors.As(err, &unreadable):
@@ -238,7 +239,7 @@ func (h *Host) describe(ctx context.Context, registry *planner.Registry) error {
 // startable takes out the effects that may not be started any more. Nothing is
 // asked after its start_by: its name may have been asked, settled and
 // forgotten since. What is left out waits for the wake that settles it.
-func (b *batch) startable(pending []bus.Output, now int64) []bus.Output {
+func (b *batch) startable(pending []journal.Output, now int64) []journal.Output {
 	kept := pending[:0]
 	for _, o := range pending {
 		if e := o.Effect; e != nil && e.StartBy < now {

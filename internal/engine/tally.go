@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/internal/meter"
 	"github.com/refold/refold/planner"
 )
@@ -356,7 +356,7 @@ func decisionOf(code string) string {
 }
 
 // asks counts the effects among what is to be stored of an event.
-func (m *Meters) asks(t *tally, todo []bus.Output) {
+func (m *Meters) asks(t *tally, todo []journal.Output) {
 	if t == nil {
 		return
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/presence"
 	"github.com/refold/refold/subjects"
 )
 
@@ -41,12 +41,12 @@ func (h *Host) tellWaits(ctx context.Context, state *session.State, v *session.V
 }
 
 // unserved returns the targets of what is open that no bridge was heard to serve
-// for bus.SilentAfter, each once, in order. Wakes are left out: session-actors
+// for presence.SilentAfter, each once, in order. Wakes are left out: session-actors
 // settle them.
-func unserved(open []session.ViewEffect, bridges []bus.BridgeHeard, now time.Time) (targets []string) {
+func unserved(open []session.ViewEffect, bridges []presence.BridgeHeard, now time.Time) (targets []string) {
 	for _, e := range open {
 		of := targetOf(e)
-		if e.Class != session.ClassWake && !slices.ContainsFunc(bridges, func(b bus.BridgeHeard) bool {
+		if e.Class != session.ClassWake && !slices.ContainsFunc(bridges, func(b presence.BridgeHeard) bool {
 			return !silent(b, now) && slices.Contains(b.Targets, of)
 		}) {
 			targets = append(targets, of)
@@ -58,12 +58,12 @@ func unserved(open []session.ViewEffect, bridges []bus.BridgeHeard, now time.Tim
 
 func targetOf(e session.ViewEffect) string { return string(e.Class) + "/" + e.Target }
 
-func silent(b bus.BridgeHeard, now time.Time) bool { return now.Sub(b.At) > bus.SilentAfter }
+func silent(b presence.BridgeHeard, now time.Time) bool { return now.Sub(b.At) > presence.SilentAfter }
 
 // troubles returns what bridges say of the targets of what is open, one for each
 // target. A failure after which nothing is tried again holds nothing up: what
 // failed is settled.
-func troubles(open []session.ViewEffect, bridges []bus.BridgeHeard, now time.Time) (all []session.Trouble) {
+func troubles(open []session.ViewEffect, bridges []presence.BridgeHeard, now time.Time) (all []session.Trouble) {
 	for _, b := range bridges {
 		if silent(b, now) {
 			continue
@@ -94,10 +94,10 @@ const orphansMax = 16
 
 // orphans returns the open effects that a silent bridge may hold while another
 // one serves their target.
-func orphans(open []session.ViewEffect, bridges []bus.BridgeHeard, now time.Time) (some []session.ViewEffect) {
+func orphans(open []session.ViewEffect, bridges []presence.BridgeHeard, now time.Time) (some []session.ViewEffect) {
 	for _, e := range open {
-		serves := func(quiet bool) func(bus.BridgeHeard) bool {
-			return func(b bus.BridgeHeard) bool {
+		serves := func(quiet bool) func(presence.BridgeHeard) bool {
+			return func(b presence.BridgeHeard) bool {
 				return silent(b, now) == quiet && slices.Contains(b.Targets, targetOf(e))
 			}
 		}
@@ -109,13 +109,13 @@ func orphans(open []session.ViewEffect, bridges []bus.BridgeHeard, now time.Time
 }
 
 // silentHolder tells that an effect is held by a bridge that is silent.
-func (h *Host) silentHolder(ctx context.Context, sid string, e session.ViewEffect, bridges []bus.BridgeHeard, now time.Time) (t session.Trouble, ok bool) {
+func (h *Host) silentHolder(ctx context.Context, sid string, e session.ViewEffect, bridges []presence.BridgeHeard, now time.Time) (t session.Trouble, ok bool) {
 	name := subjects.EffectName{Class: e.Class, Target: e.Target, Session: sid, Effect: e.Effect}
 	holder, held, err := h.bus.Holder(ctx, name)
 	if err != nil || !held {
 		return t, false
 	}
-	at := slices.IndexFunc(bridges, func(b bus.BridgeHeard) bool { return b.Instance == holder && silent(b, now) })
+	at := slices.IndexFunc(bridges, func(b presence.BridgeHeard) bool { return b.Instance == holder && silent(b, now) })
 	if at < 0 {
 		return t, false
 	}
@@ -128,13 +128,13 @@ func (h *Host) silentHolder(ctx context.Context, sid string, e session.ViewEffec
 // mayBeHeld tells that a call that nobody claims, since it may run twice, was asked
 // before a bridge of its target fell silent: if that one had begun it, another one
 // begins it again once its lease is over.
-func mayBeHeld(state *session.State, e session.ViewEffect, bridges []bus.BridgeHeard, now time.Time) (t session.Trouble, ok bool) {
+func mayBeHeld(state *session.State, e session.ViewEffect, bridges []presence.BridgeHeard, now time.Time) (t session.Trouble, ok bool) {
 	asked, ok := state.CallAsked(e.Effect)
 	if !ok {
 		return t, false
 	}
-	at := slices.IndexFunc(bridges, func(b bus.BridgeHeard) bool {
-		return silent(b, now) && slices.Contains(b.Targets, targetOf(e)) && asked <= b.At.Add(bus.HeartbeatEvery).UnixMilli()
+	at := slices.IndexFunc(bridges, func(b presence.BridgeHeard) bool {
+		return silent(b, now) && slices.Contains(b.Targets, targetOf(e)) && asked <= b.At.Add(presence.HeartbeatEvery).UnixMilli()
 	})
 	if at < 0 {
 		return t, false

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/presence"
 )
 
 var opened = []session.ViewEffect{
@@ -20,19 +20,19 @@ var opened = []session.ViewEffect{
 func TestUnserved(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
-	heard := func(before time.Duration, targets ...string) bus.BridgeHeard {
-		return bus.BridgeHeard{At: now.Add(-before), Targets: targets}
+	heard := func(before time.Duration, targets ...string) presence.BridgeHeard {
+		return presence.BridgeHeard{At: now.Add(-before), Targets: targets}
 	}
 	for _, c := range []struct {
 		name    string
 		open    []session.ViewEffect
-		bridges []bus.BridgeHeard
+		bridges []presence.BridgeHeard
 		want    []string
 	}{
-		{"one is served", opened, []bus.BridgeHeard{heard(0, "tool/host"), heard(bus.SilentAfter, "tool/host")}, []string{"tool/mail"}},
+		{"one is served", opened, []presence.BridgeHeard{heard(0, "tool/host"), heard(presence.SilentAfter, "tool/host")}, []string{"tool/mail"}},
 		{"none is", opened, nil, []string{"tool/host", "tool/mail"}},
-		{"its bridge is silent", opened, []bus.BridgeHeard{heard(bus.SilentAfter+1, "tool/host", "tool/mail")}, []string{"tool/host", "tool/mail"}},
-		{"the name of another class", opened, []bus.BridgeHeard{heard(0, "tool/host", "llm/mail")}, []string{"tool/mail"}},
+		{"its bridge is silent", opened, []presence.BridgeHeard{heard(presence.SilentAfter+1, "tool/host", "tool/mail")}, []string{"tool/host", "tool/mail"}},
+		{"the name of another class", opened, []presence.BridgeHeard{heard(0, "tool/host", "llm/mail")}, []string{"tool/mail"}},
 		{"only a wake is open", opened[3:], nil, nil},
 		{"nothing is open", nil, nil, nil},
 	} {
@@ -59,11 +59,11 @@ func TestTroubles(t *testing.T) {
 		{"it was settled as failed", said("auth", 0), 0, false},
 		{"a key is missing", said(session.TroubleLacks, 0), 0, true},
 		{"its tools changed", said(session.TroubleExecutor, 0), 0, true},
-		{"the bridge is silent", said("network", 9), bus.SilentAfter + 1, false},
+		{"the bridge is silent", said("network", 9), presence.SilentAfter + 1, false},
 		{"nothing of the target is open", session.Trouble{Target: "llm/p", Code: "network", Next: 9}, 0, false},
 	} {
-		bridge := bus.BridgeHeard{At: now.Add(-c.before), Targets: []string{"tool/mail"}, Troubles: []session.Trouble{c.said}}
-		got := troubles(opened, []bus.BridgeHeard{bridge, bridge}, now)
+		bridge := presence.BridgeHeard{At: now.Add(-c.before), Targets: []string{"tool/mail"}, Troubles: []session.Trouble{c.said}}
+		got := troubles(opened, []presence.BridgeHeard{bridge, bridge}, now)
 		if (len(got) == 1) != c.want || c.want && !slices.Equal(got[0].Effects, []string{"r1t2c1", "r1t2c2"}) {
 			t.Errorf("%s: got %+v, want one: %v", c.name, got, c.want)
 		}
@@ -75,12 +75,12 @@ func TestTroubles(t *testing.T) {
 func TestOrphans(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
-	gone := bus.BridgeHeard{Instance: "a", At: now.Add(-bus.SilentAfter - 1), Targets: []string{"tool/mail"}}
-	lives := bus.BridgeHeard{Instance: "b", At: now, Targets: []string{"tool/mail", "tool/host"}}
+	gone := presence.BridgeHeard{Instance: "a", At: now.Add(-presence.SilentAfter - 1), Targets: []string{"tool/mail"}}
+	lives := presence.BridgeHeard{Instance: "b", At: now, Targets: []string{"tool/mail", "tool/host"}}
 	for _, c := range []struct {
-		bridges []bus.BridgeHeard
+		bridges []presence.BridgeHeard
 		want    int
-	}{{nil, 0}, {[]bus.BridgeHeard{gone}, 0}, {[]bus.BridgeHeard{lives}, 0}, {[]bus.BridgeHeard{gone, lives}, 2}} {
+	}{{nil, 0}, {[]presence.BridgeHeard{gone}, 0}, {[]presence.BridgeHeard{lives}, 0}, {[]presence.BridgeHeard{gone, lives}, 2}} {
 		if got := orphans(opened, c.bridges, now); len(got) != c.want {
 			t.Errorf("%+v: got %+v, want %d", c.bridges, got, c.want)
 		}
@@ -104,8 +104,8 @@ func TestACallThatMayRunTwiceMayBeHeld(t *testing.T) {
 		told := map[string]int{}
 		for _, e := range open {
 			for name, last := range map[string]time.Time{"before": asked.Add(-10 * time.Second), "after": asked.Add(time.Second), "lives": now} {
-				gone := bus.BridgeHeard{Instance: "a", At: last, Targets: []string{targetOf(e)}}
-				if trouble, ok := mayBeHeld(state, e, []bus.BridgeHeard{gone}, now); ok {
+				gone := presence.BridgeHeard{Instance: "a", At: last, Targets: []string{targetOf(e)}}
+				if trouble, ok := mayBeHeld(state, e, []presence.BridgeHeard{gone}, now); ok {
 					told[e.Effect+" "+name]++
 					if trouble.Code != session.TroubleSilent || trouble.Target != targetOf(e) {
 						t.Errorf("told %+v", trouble)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/presence"
 )
 
 // viewWithin is how long answering one request for a View may take.
@@ -22,9 +22,9 @@ var ErrNoSession = errors.New("the log holds no event of this session")
 // it answers from a copy: loaded, projected and thrown away. One of those that
 // live gets each request. It is not left to the lane's owner: a lane on which
 // nothing arrives may have none.
-func (h *Host) views(ctx context.Context) bus.Endpoint {
+func (h *Host) views(ctx context.Context) presence.Endpoint {
 	names := h.bus.Names()
-	return bus.Endpoint{
+	return presence.Endpoint{
 		Name: "view", Subject: names.ViewAll(),
 		Answer: func(subject string, _ []byte) ([]byte, error) {
 			sid, err := names.ParseView(subject)

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/journal"
 )
 
 // The wakes of an event are stored behind all else that it says. Its session goes
@@ -94,7 +94,7 @@ func (w *scheduling) Do(ctx context.Context, tell func(Input)) {
 
 // store stores the wakes of some events, together, and takes out what is stored.
 func (w *scheduling) store(ctx context.Context, of []*outputs) error {
-	var all []bus.Output
+	var all []journal.Output
 	for _, o := range of {
 		all = append(all, o.wakes...)
 	}

@@ -6,27 +6,28 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/delivery"
+	"github.com/refold/refold/internal/journal"
 )
 
 // World is what a session's owner reads and stores: a *bus.Bus, which says what each
 // method promises. Tests have others, which fail when they are told to.
 type World interface {
-	bus.InstallLog
+	journal.InstallLog
 	ReadSession(ctx context.Context, sid string, from, to uint64, leader bool) iter.Seq2[session.Event, error]
 	LastSeq(ctx context.Context) (uint64, error)
 	LogMissing(ctx context.Context) (uint64, error)
 	EventAt(ctx context.Context, seq uint64) (session.Event, error)
 	Publish(ctx context.Context, door session.Door, sid string, payload []byte, id string) (uint64, error)
 
-	Store(ctx context.Context, outputs []bus.Output) []error
+	Store(ctx context.Context, outputs []journal.Output) []error
 	PublishProgress(sid string, payload []byte) error
 	PublishCancel(ctx context.Context, sid string, payload []byte) error
 
 	GetSnapshot(ctx context.Context, sid string) (data []byte, found bool, err error)
 	PutSnapshot(ctx context.Context, sid string, seq uint64, data []byte) error
-	ListSnapshots(ctx context.Context, from uint64) iter.Seq2[bus.SnapshotAt, error]
-	StoredOutputs(ctx context.Context, sid string) (bus.StoredOutputs, error)
+	ListSnapshots(ctx context.Context, from uint64) iter.Seq2[journal.SnapshotAt, error]
+	StoredOutputs(ctx context.Context, sid string) (journal.StoredOutputs, error)
 	GetQuarantine(ctx context.Context, sid string) (body []byte, found bool, err error)
 	PutQuarantine(ctx context.Context, sid string, body []byte) error
 	DeleteQuarantine(ctx context.Context, sid string) error
@@ -36,11 +37,11 @@ type World interface {
 	PutBlob(ctx context.Context, content []byte) (codec.Ref, error)
 }
 
-// lane is what feeds a driver: a *bus.Lane.
+// lane is what feeds a driver: a *delivery.Lane.
 type lane interface {
 	Number() int
 	Owned() bool
 	Left() uint64
-	Run(ctx context.Context, owner bus.LaneOwner) error
+	Run(ctx context.Context, owner delivery.LaneOwner) error
 	Drain(ctx context.Context) error
 }

@@ -19,6 +19,9 @@ import (
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/engine"
+	"github.com/refold/refold/internal/journal"
+	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/internal/streams"
 	"github.com/refold/refold/subjects"
 )
 
@@ -42,7 +45,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{t: t, ctx: ctx, node: bustest.Server(t)}
 	w.bus = w.connect()
 	names := w.bus.Names()
-	conf, err := bus.ParseConf(refold.StreamsConf, names)
+	conf, err := streams.ParseConf(refold.StreamsConf, names)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +64,7 @@ func (w *world) connect() *bus.Bus {
 	// A busy machine may take longer to dial than a program waits.
 	bustest.Until(w.t, "a connection", func() (connected bool) {
 		var err error
-		if b, err = bus.Connect(w.ctx, bus.Options{URL: w.node.URL(), Logger: slog.New(slog.DiscardHandler)}); err != nil && !errors.Is(err, bus.ErrNoServer) {
+		if b, err = bus.Connect(w.ctx, natsio.Options{URL: w.node.URL(), Logger: slog.New(slog.DiscardHandler)}); err != nil && !errors.Is(err, natsio.ErrNoServer) {
 			w.t.Fatal(err)
 		}
 		return err == nil
@@ -184,7 +187,7 @@ func (w *world) effect(subject string) (data []byte) {
 	}
 	bustest.Until(w.t, subject, func() bool {
 		all, err := w.bus.ListEffects(w.ctx, name.Session)
-		i := slices.IndexFunc(all, func(e bus.StoredEffect) bool { return e.Name == name })
+		i := slices.IndexFunc(all, func(e journal.StoredEffect) bool { return e.Name == name })
 		if i >= 0 {
 			data = all[i].Payload
 		}

@@ -14,7 +14,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/proof/bench"
 )
 
@@ -34,7 +34,7 @@ func TestRuns(t *testing.T) {
 	const runs = 24
 	var rows []bench.Row
 	o := bench.Options{
-		Dir: t.TempDir(), Durabilities: []bus.Durability{bus.DurabilityAlways}, InFlight: []int{1, 20}, Runs: runs, Rounds: 2,
+		Dir: t.TempDir(), Durabilities: []natsio.Durability{natsio.DurabilityAlways}, InFlight: []int{1, 20}, Runs: runs, Rounds: 2,
 	}
 	if err := bench.Runs(ctx, o, func(r bench.Row) error { rows = append(rows, r); return nil }); err != nil {
 		t.Fatal(err)

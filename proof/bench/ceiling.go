@@ -12,6 +12,8 @@ import (
 	refold "github.com/refold/refold"
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/internal/streams"
 	"github.com/refold/refold/subjects"
 )
 
@@ -88,12 +90,12 @@ func startCeiling(ctx context.Context, s *servers, o row, stored template, fail 
 
 // provision makes the streams and consumers, and stores the install record.
 func (c *ceiling) provision(ctx context.Context, s *servers, replicas int) (consumers []string, err error) {
-	b, err := bus.Connect(ctx, bus.Options{InProcess: s.of(0)})
+	b, err := bus.Connect(ctx, natsio.Options{InProcess: s.of(0)})
 	if err != nil {
 		return nil, err
 	}
 	defer b.Close()
-	conf, err := bus.ParseConf(refold.StreamsConf, c.names)
+	conf, err := streams.ParseConf(refold.StreamsConf, c.names)
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,7 @@ import (
 
 	refold "github.com/refold/refold"
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/streams"
 	"github.com/refold/refold/subjects"
 )
 
@@ -163,7 +163,7 @@ func withoutIDs(list []message) []message {
 
 // bridges makes the consumers of the model's and the tools' bridges.
 func (g *stage) bridges(ctx context.Context) (consumers []string, err error) {
-	conf, err := bus.ParseConf(refold.StreamsConf, g.bus.Names())
+	conf, err := streams.ParseConf(refold.StreamsConf, g.bus.Names())
 	if err != nil {
 		return nil, err
 	}

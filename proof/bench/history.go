@@ -13,6 +13,8 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/internal/streams"
 )
 
 // stage is what the smaller measurements work on: servers with Refold's
@@ -28,18 +30,18 @@ type stage struct {
 
 // onStage calls measure with a stage, and takes it down.
 func onStage(ctx context.Context, o Options, measure func(context.Context, *stage) error) (err error) {
-	g := &stage{row: row{Options: o, durability: bus.DurabilityInterval, replicas: 1}}
+	g := &stage{row: row{Options: o, durability: natsio.DurabilityInterval, replicas: 1}}
 	if g.servers, err = startServers(o.Dir, 1, false); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, g.servers.stop()) }()
 	ctx, g.failure = failing(ctx)
 	defer g.failure.cancel(nil)
-	if g.bus, err = bus.Connect(ctx, bus.Options{InProcess: g.servers.of(0), Name: "refold-bench"}); err != nil {
+	if g.bus, err = bus.Connect(ctx, natsio.Options{InProcess: g.servers.of(0), Name: "refold-bench"}); err != nil {
 		return err
 	}
 	defer g.bus.Close()
-	conf, err := bus.ParseConf(refold.StreamsConf, g.bus.Names())
+	conf, err := streams.ParseConf(refold.StreamsConf, g.bus.Names())
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/bridge"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/natsio"
 )
 
 // Part is what one process plays where each program of a row has one of its own.
@@ -115,7 +115,7 @@ func (p *player) stop() error {
 
 // startServerProcess is startServers with a process of its own.
 func (r row) startServerProcess(ctx context.Context) (*servers, error) {
-	p, err := r.play(ctx, Part{Role: PartServer, Dir: r.Dir, Always: r.durability == bus.DurabilityAlways})
+	p, err := r.play(ctx, Part{Role: PartServer, Dir: r.Dir, Always: r.durability == natsio.DurabilityAlways})
 	if err != nil {
 		return nil, err
 	}

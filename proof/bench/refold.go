@@ -10,6 +10,7 @@ import (
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/engine"
+	"github.com/refold/refold/internal/streams"
 )
 
 // atOnce is how many effects of a target the bridge carries out at a time: as
@@ -43,7 +44,7 @@ func startSystem(ctx context.Context, s *servers, o row, fail func(error)) (y *s
 	if y.bus, err = bus.Connect(ctx, s.busOptions(0, "refold-bench-actor", log)); err != nil {
 		return nil, err
 	}
-	conf, err := bus.ParseConf(refold.StreamsConf, y.bus.Names())
+	conf, err := streams.ParseConf(refold.StreamsConf, y.bus.Names())
 	if err != nil {
 		return nil, err
 	}

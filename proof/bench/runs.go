@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"github.com/refold/refold/bridge"
-	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/engine"
 	"github.com/refold/refold/internal/meter"
+	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/subjects"
 )
 
@@ -26,7 +26,7 @@ import (
 // Durabilities, InFlight, and Seconds or Runs.
 type Options struct {
 	Dir          string // where servers keep their files; empty: the system's directory for temporary ones
-	Durabilities []bus.Durability
+	Durabilities []natsio.Durability
 	InFlight     []int
 	Replicas     int           // servers, and copies of each stream; 0: one
 	For          time.Duration // how long a side is measured
@@ -80,7 +80,7 @@ type Side struct {
 // is that with the median ratio. With processes the ceiling is Refold with a bridge
 // that is told; with telemetry it is Refold without.
 type Row struct {
-	Durability bus.Durability
+	Durability natsio.Durability
 	InFlight   int
 	Replicas   int
 	Ceiling    Side
@@ -99,7 +99,7 @@ func (r Row) Ratio() float64 {
 // row is what a side needs to know.
 type row struct {
 	Options
-	durability bus.Durability
+	durability natsio.Durability
 	inFlight   int
 	replicas   int
 	round      int
@@ -114,7 +114,7 @@ type row struct {
 
 // grouped reports whether what is stored goes out in groups, as Refold does it:
 // where the server syncs each message, or a cluster agrees on it.
-func (r row) grouped() bool { return r.durability == bus.DurabilityAlways || r.replicas > 1 }
+func (r row) grouped() bool { return r.durability == natsio.DurabilityAlways || r.replicas > 1 }
 
 // daemonLog returns where daemons log.
 func (r row) daemonLog() *slog.Logger {
@@ -205,7 +205,7 @@ func calibrated(ctx context.Context, o Options) (row, error) {
 	}
 	r := row{Options: o, replicas: max(o.Replicas, 1)}
 	first := r
-	first.durability, first.inFlight, first.Runs, first.Profiles = bus.DurabilityInterval, 1, 1, ""
+	first.durability, first.inFlight, first.Runs, first.Profiles = natsio.DurabilityInterval, 1, 1, ""
 	var stored *census
 	side, err := first.refold(ctx, &stored)
 	if err != nil {
@@ -284,7 +284,7 @@ func (r row) servers(ctx context.Context) (*servers, error) {
 	if r.Processes != nil && r.perRun != nil { // what a run stores is found out in this process
 		return r.startServerProcess(ctx)
 	}
-	return startServers(r.Dir, r.replicas, r.durability == bus.DurabilityAlways)
+	return startServers(r.Dir, r.replicas, r.durability == natsio.DurabilityAlways)
 }
 
 // warmPart is which part of the time of a row passes before it is measured.

@@ -13,7 +13,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/natsio"
 )
 
 const (
@@ -136,8 +136,8 @@ func (s *servers) connect(n int, name string) (*nats.Conn, error) {
 }
 
 // busOptions are those of the nth program.
-func (s *servers) busOptions(n int, name string, log *slog.Logger) bus.Options {
-	opts := bus.Options{URL: s.url, Name: name, Logger: log}
+func (s *servers) busOptions(n int, name string, log *slog.Logger) natsio.Options {
+	opts := natsio.Options{URL: s.url, Name: name, Logger: log}
 	if s.url == "" {
 		opts.InProcess = s.of(n)
 	}

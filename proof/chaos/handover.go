@@ -16,6 +16,8 @@ import (
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/llm/scripted"
+	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/internal/presence"
 	"github.com/refold/refold/subjects"
 )
 
@@ -64,7 +66,7 @@ type handover struct {
 	actors  []*process
 	bridge  *process
 	bus     *bus.Bus
-	members *bus.Members
+	members *presence.Members
 	client  *client.Client
 	failed  chan error
 
@@ -129,7 +131,7 @@ func (h *handover) start(ctx context.Context) (err error) {
 	for range 2 {
 		h.actors = append(h.actors, &process{part: SessionActor, argv: x.argv(SessionActor, url, h.dir), failed: failed})
 	}
-	if h.bus, err = bus.Connect(ctx, bus.Options{URL: url, Name: "refold-handover"}); err != nil {
+	if h.bus, err = bus.Connect(ctx, natsio.Options{URL: url, Name: "refold-handover"}); err != nil {
 		return err
 	}
 	if h.members, err = h.bus.TrackMembers(ctx, subjects.KindSessionActor); err != nil {
@@ -160,7 +162,7 @@ func (h *handover) start(ctx context.Context) (err error) {
 func (h *handover) shares() map[string][]int {
 	shares := map[string][]int{}
 	var all []int
-	for _, m := range h.members.Live(2 * bus.HeartbeatEvery) {
+	for _, m := range h.members.Live(2 * presence.HeartbeatEvery) {
 		var body struct {
 			Lanes []int `json:"lanes"`
 		}

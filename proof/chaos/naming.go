@@ -9,7 +9,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/subjects"
 )
 
@@ -72,7 +72,7 @@ func (n namer) own(f *frame) (name string, ok bool) {
 		return "ask." + effect.Effect, true
 	}
 	if claim, err := n.names.ParseClaim(f.subject); err == nil {
-		if body, err := bus.ParseClaimBody(f.payload); err == nil && body.Withdrawn {
+		if body, err := journal.ParseClaimBody(f.payload); err == nil && body.Withdrawn {
 			return "withdraw." + claim.Effect, true
 		}
 		return "claim." + claim.Effect, true

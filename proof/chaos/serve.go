@@ -11,6 +11,8 @@ import (
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/engine"
+	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/internal/streams"
 	"github.com/refold/refold/internal/telemetry/traces"
 )
 
@@ -45,12 +47,12 @@ func Serve(ctx context.Context, part Part, url, dir string, s Source, stdout, st
 
 // serveSessions is a session-actor.
 func serveSessions(ctx context.Context, url string, install []byte, log *slog.Logger) error {
-	b, err := bus.Connect(ctx, bus.Options{URL: url, Name: string(SessionActor), Logger: log, Durability: bus.DurabilityAlways})
+	b, err := bus.Connect(ctx, natsio.Options{URL: url, Name: string(SessionActor), Logger: log, Durability: natsio.DurabilityAlways})
 	if err != nil {
 		return err
 	}
 	defer b.Close()
-	conf, err := bus.ParseConf(refold.StreamsConf, b.Names())
+	conf, err := streams.ParseConf(refold.StreamsConf, b.Names())
 	if err != nil {
 		return err
 	}
@@ -71,7 +73,7 @@ func serveEffects(ctx context.Context, url, dir string, cast *Cast, log *slog.Lo
 	}
 	defer tracer.Close()
 	b, err := bridge.Connect(ctx, bridge.Options{
-		URL: url, Name: string(Bridge), Provision: true, Durability: bus.DurabilityAlways.String(), Logger: log, Observe: tracer.Observer(),
+		URL: url, Name: string(Bridge), Provision: true, Durability: natsio.DurabilityAlways.String(), Logger: log, Observe: tracer.Observer(),
 	})
 	if err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/proof/bench"
 )
 
@@ -99,7 +99,7 @@ func (b RunsAll) Run(ctx context.Context, s Streams) error {
 	o.InFlight, o.Replicas, o.Rounds, o.Profiles = b.InFlight, b.Replicas, b.Rounds, b.CPUProfile
 	o.For = time.Duration(b.Seconds * float64(time.Second))
 	for _, text := range b.Durability {
-		d, err := bus.ParseDurability(text)
+		d, err := natsio.ParseDurability(text)
 		if err != nil {
 			return err
 		}

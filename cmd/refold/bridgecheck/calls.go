@@ -13,14 +13,16 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/journal"
+	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/internal/presence"
 	"github.com/refold/refold/subjects"
 )
 
 // Times of heartbeats.
 const (
 	beatsSeen  = 2 // gaps that are looked at, at least
-	beatGapMax = bus.HeartbeatEvery * 3
+	beatGapMax = presence.HeartbeatEvery * 3
 )
 
 // beats returns the heartbeats of bridges that serve the target, by instance.
@@ -312,7 +314,7 @@ func (c *checker) large(ctx context.Context) error {
 		return unchecked("the call's result is no blob: its text is at most 256 KiB")
 	}
 	text, err := c.bus.GetBlob(ctx, *content.Blob)
-	if errors.Is(err, bus.ErrNotFound) || errors.Is(err, bus.ErrOtherBytes) {
+	if errors.Is(err, natsio.ErrNotFound) || errors.Is(err, journal.ErrOtherBytes) {
 		return found("the blob %s: %v", content.Blob, err)
 	}
 	if err == nil && int64(len(text)) != content.Size && content.Size != 0 {

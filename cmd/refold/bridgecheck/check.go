@@ -137,7 +137,7 @@ func Run(ctx context.Context, b *bus.Bus, o Options, tell func(Result)) error {
 
 func run(ctx context.Context, b *bus.Bus, o Options, checks []check, tell func(Result)) error {
 	c := &checker{Options: o, bus: b}
-	c.nc, c.js = b.Conn()
+	c.nc, c.js = b.NC, b.JS
 	var err error
 	if c.seen, err = c.listen(); err != nil {
 		return err

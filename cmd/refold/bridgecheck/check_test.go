@@ -14,6 +14,8 @@ import (
 	refold "github.com/refold/refold"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/internal/streams"
 )
 
 // checkForeign runs the named checks, all without names, against a foreign
@@ -22,12 +24,12 @@ func checkForeign(t *testing.T, does mistake, only ...string) map[string]Result 
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	b, err := bus.Connect(ctx, bus.Options{URL: bustest.Server(t).URL()})
+	b, err := bus.Connect(ctx, natsio.Options{URL: bustest.Server(t).URL()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.Close)
-	conf, err := bus.ParseConf(refold.StreamsConf, b.Names())
+	conf, err := streams.ParseConf(refold.StreamsConf, b.Names())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,8 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/journal"
+	"github.com/refold/refold/internal/presence"
 	"github.com/refold/refold/subjects"
 )
 
@@ -58,7 +59,7 @@ func (c *checker) lost(ctx context.Context) error {
 		return err
 	}
 	go func() { _ = c.bus.Heartbeat(beating, subjects.KindBridge, other, func() []byte { return body }) }() // it ends with beating
-	holder, err := bus.ClaimedBy(other)
+	holder, err := journal.ClaimedBy(other)
 	if err != nil {
 		return err
 	}
@@ -71,7 +72,7 @@ func (c *checker) lost(ctx context.Context) error {
 
 // gone plays another bridge that died: it claimed a call, and nobody hears it.
 func (c *checker) gone(ctx context.Context) error {
-	holder, err := bus.ClaimedBy(c.Instance + "-gone")
+	holder, err := journal.ClaimedBy(c.Instance + "-gone")
 	if err != nil {
 		return err
 	}
@@ -79,7 +80,7 @@ func (c *checker) gone(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.want(ctx, c.Within+bus.GoneAfter+c.leaseTime, a, "", session.CallUnknown)
+	return c.want(ctx, c.Within+presence.GoneAfter+c.leaseTime, a, "", session.CallUnknown)
 }
 
 func (c *checker) stop(ctx context.Context) error {

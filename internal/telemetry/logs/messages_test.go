@@ -31,7 +31,7 @@ var components = []struct {
 }{
 	{"Session-actor", []string{"internal/engine", "cmd/session-actor"}},
 	{"Bridge", []string{"bridge", "cmd/bridge"}},
-	{"NATS, lanes and streams", []string{"internal/bus"}},
+	{"NATS, lanes and streams", []string{"internal/natsio", "internal/streams", "internal/journal", "internal/delivery", "internal/presence"}},
 	{"Tools", []string{"internal/tools"}},
 	{"Telemetry and the rest", []string{"internal/telemetry", "internal/devserver", "cmd/settings"}},
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/bridge"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/presence"
 	"github.com/refold/refold/internal/tools/retry"
 	"github.com/refold/refold/subjects"
 )
@@ -69,7 +69,7 @@ func (t *Tool) ask(ctx context.Context, with asking, call bridge.Call) (bridge.R
 	if end, ok := ctx.Deadline(); ok {
 		header[subjects.HeaderTimeoutMS] = strconv.FormatInt(max(1, time.Until(end).Milliseconds()), 10)
 	}
-	reply, err := with.wire.Request(ctx, bus.ServiceRequest{Subject: t.Subject, Header: header, Data: arguments, Patient: !t.said.RetrySafe})
+	reply, err := with.wire.Request(ctx, presence.ServiceRequest{Subject: t.Subject, Header: header, Data: arguments, Patient: !t.said.RetrySafe})
 	if err != nil {
 		return t.failed(ctx, err)
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/refold/refold/bridge"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/presence"
 	"github.com/refold/refold/planner"
 )
 
@@ -44,8 +44,8 @@ func (p *Problem) Unwrap() error { return p.Err }
 // the others. target is who carries them out, prefix that of Refold's own
 // subjects; with only, services of other names don't count. Where instances of
 // one service differ, the newest version counts.
-func Find(services []bus.FoundService, target, prefix string, only []string) (tools []*Tool, problems []*Problem) {
-	newest := map[string]bus.FoundService{}
+func Find(services []presence.FoundService, target, prefix string, only []string) (tools []*Tool, problems []*Problem) {
+	newest := map[string]presence.FoundService{}
 	for _, s := range services {
 		if len(only) > 0 && !slices.Contains(only, s.Name) {
 			continue
@@ -59,7 +59,7 @@ func Find(services []bus.FoundService, target, prefix string, only []string) (to
 				continue
 			}
 			one := s
-			one.Endpoints = []bus.FoundEndpoint{e}
+			one.Endpoints = []presence.FoundEndpoint{e}
 			newest[key] = one
 		}
 	}
@@ -89,7 +89,7 @@ func Find(services []bus.FoundService, target, prefix string, only []string) (to
 }
 
 // newTool returns what one endpoint offers. id is given as far as it is known.
-func newTool(s bus.FoundService, e bus.FoundEndpoint, target, prefix string) (t *Tool, id string, err error) {
+func newTool(s presence.FoundService, e presence.FoundEndpoint, target, prefix string) (t *Tool, id string, err error) {
 	m, err := parseMetadata(e.Metadata[MetadataKey])
 	id = cmp.Or(m.ToolID, s.Name+"."+e.Name)
 	if err != nil {
@@ -146,7 +146,7 @@ func checkSubject(subject, prefix string) error {
 
 // newer reports that a counts where it says something else than b: its version
 // is later, or the same and its ID, which orders them somehow, is.
-func newer(a, b bus.FoundService) bool {
+func newer(a, b presence.FoundService) bool {
 	return cmp.Or(compareVersions(a.Version, b.Version), cmp.Compare(a.ID, b.ID)) > 0
 }
 

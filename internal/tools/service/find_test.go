@@ -8,14 +8,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/presence"
 )
 
 const plain = `{"schema": {"type": "object", "additionalProperties": false}}`
 
 // offering is a service with one endpoint, do, that says text of itself.
-func offering(name, version, text string) bus.FoundService {
-	return bus.FoundService{Name: name, ID: name + version, Version: version, Description: "Does " + name + ".", Endpoints: []bus.FoundEndpoint{
+func offering(name, version, text string) presence.FoundService {
+	return presence.FoundService{Name: name, ID: name + version, Version: version, Description: "Does " + name + ".", Endpoints: []presence.FoundEndpoint{
 		{Name: "ping", Subject: name + ".ping", QueueGroup: "q"},
 		{Name: "do", Subject: name + ".do", QueueGroup: "q", Metadata: map[string]string{MetadataKey: text, "other": "x"}},
 	}}
@@ -26,7 +26,7 @@ func TestFindTools(t *testing.T) {
 	whole := `{"tool_id": "shop.order", "tool_name": "order", "description": "Orders.", "retry_safe": true, "parallel_safe": true,
 		"access": "read", "resource_key": "shop:{what}", "resource_kind": "path", "requires": ["money"], "approval": "args.n > 3", "deadline_ms": 2500,
 		"schema": {"type": "object", "properties": {"what": {"type": "string"}, "n": {"type": "integer"}}, "required": ["what", "n"]}}`
-	tools, problems := Find([]bus.FoundService{offering("orders", "1.0.0", whole), offering("mail", "1.0.0", plain), {Name: "none"}}, "services", "refold", nil)
+	tools, problems := Find([]presence.FoundService{offering("orders", "1.0.0", whole), offering("mail", "1.0.0", plain), {Name: "none"}}, "services", "refold", nil)
 	if len(tools) != 2 || len(problems) != 0 {
 		t.Fatalf("got %v and %v, want two tools", tools, problems)
 	}
@@ -41,7 +41,7 @@ func TestFindTools(t *testing.T) {
 			t.Errorf("got %s (%v), want %s", got, err, want)
 		}
 	}
-	if only, _ := Find([]bus.FoundService{offering("orders", "1", whole), offering("mail", "1", plain)}, "x", "refold", []string{"mail"}); len(only) != 1 || only[0].Service != "mail" {
+	if only, _ := Find([]presence.FoundService{offering("orders", "1", whole), offering("mail", "1", plain)}, "x", "refold", []string{"mail"}); len(only) != 1 || only[0].Service != "mail" {
 		t.Errorf("of mail only: got %v", only)
 	}
 }
@@ -68,7 +68,7 @@ func TestFindProblems(t *testing.T) {
 		with(`"tool_name": "a b"`):   "refold.tool: tool_name: is 1 to 64 of A-Za-z0-9_-",
 		with(`"tool_id": "a b"`):     "refold.tool: tool_id: is 1 to 128 of",
 	} {
-		tools, problems := Find([]bus.FoundService{offering("orders", "1.0.0", text)}, "services", "refold", nil)
+		tools, problems := Find([]presence.FoundService{offering("orders", "1.0.0", text)}, "services", "refold", nil)
 		if len(tools) != 0 || len(problems) != 1 || !strings.HasPrefix(problems[0].Error(), "service orders, endpoint do: "+want) {
 			t.Errorf("%s: got %v, %v, want %q", text, tools, problems, want)
 		}
@@ -79,17 +79,17 @@ func TestFindProblems(t *testing.T) {
 	} {
 		s := offering("orders", "1.0.0", plain)
 		s.Endpoints[1].Subject = subject
-		if tools, problems := Find([]bus.FoundService{s}, "services", "refold", nil); len(tools) != 0 || len(problems) != 1 || !strings.Contains(problems[0].Error(), want) {
+		if tools, problems := Find([]presence.FoundService{s}, "services", "refold", nil); len(tools) != 0 || len(problems) != 1 || !strings.Contains(problems[0].Error(), want) {
 			t.Errorf("subject %q: got %v, %v, want %q", subject, tools, problems, want)
 		}
 	}
 	all := offering("orders", "1.0.0", plain)
 	all.Endpoints[1].QueueGroup = ""
-	if tools, problems := Find([]bus.FoundService{all}, "services", "refold", nil); len(tools) != 0 || len(problems) != 1 || !strings.Contains(problems[0].Error(), "queue_group") {
+	if tools, problems := Find([]presence.FoundService{all}, "services", "refold", nil); len(tools) != 0 || len(problems) != 1 || !strings.Contains(problems[0].Error(), "queue_group") {
 		t.Errorf("without a queue group: got %v, %v", tools, problems)
 	}
 	all.Endpoints[1].Metadata[MetadataKey] = with(`"retry_safe": true`)
-	if tools, problems := Find([]bus.FoundService{all}, "services", "refold", nil); len(tools) != 1 || len(problems) != 0 {
+	if tools, problems := Find([]presence.FoundService{all}, "services", "refold", nil); len(tools) != 1 || len(problems) != 0 {
 		t.Errorf("retry-safe without a queue group: got %v, %v", tools, problems)
 	}
 }
@@ -103,7 +103,7 @@ func with(member string) string {
 // services don't share a tool.
 func TestFindAmongMany(t *testing.T) {
 	t.Parallel()
-	services := []bus.FoundService{
+	services := []presence.FoundService{
 		offering("orders", "1.9.0", with(`"description": "nine"`)), offering("orders", "1.10.0", with(`"description": "ten"`)), offering("orders", "1.2.0", plain),
 	}
 	for range 3 {
@@ -113,7 +113,7 @@ func TestFindAmongMany(t *testing.T) {
 		}
 	}
 	same := with(`"tool_id": "shop.order"`)
-	tools, problems := Find([]bus.FoundService{offering("a", "1", same), offering("b", "1", same), offering("c", "1", plain)}, "services", "refold", nil)
+	tools, problems := Find([]presence.FoundService{offering("a", "1", same), offering("b", "1", same), offering("c", "1", plain)}, "services", "refold", nil)
 	var said []string
 	for _, p := range problems {
 		said = append(said, p.Error())

@@ -9,7 +9,8 @@ import (
 	"strings"
 
 	"github.com/refold/refold/bridge"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/internal/presence"
 )
 
 // Codes of calls that failed, beside those that services give themselves.
@@ -60,7 +61,7 @@ var codes = map[string]struct {
 var ownCode = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 
 // resultOf says what an answer comes to.
-func (t *Tool) resultOf(r bus.ServiceReply) (bridge.Result, again) {
+func (t *Tool) resultOf(r presence.ServiceReply) (bridge.Result, again) {
 	result := bridge.Result{Output: string(r.Data)}
 	if r.ErrorCode == "" && r.Error == "" {
 		return result, never
@@ -98,12 +99,12 @@ func (t *Tool) resultOf(r bus.ServiceReply) (bridge.Result, again) {
 // failed says what a request comes to that has no answer. err is returned as it
 // is where the bridge knows best: ctx ended.
 func (t *Tool) failed(ctx context.Context, err error) (bridge.Result, again, error) {
-	var denied *bus.PermissionError
-	var large *bus.MaxPayloadError
+	var denied *natsio.PermissionError
+	var large *natsio.MaxPayloadError
 	fault := &bridge.Error{Detail: err.Error()}
 	result := bridge.Result{Error: fault}
 	switch {
-	case errors.Is(err, bus.ErrNobodyServes):
+	case errors.Is(err, presence.ErrNobodyServes):
 		fault.Code, fault.Retryable = CodeServiceMissing, true
 		fault.Detail = fmt.Sprintf("service %s is not there: nobody listens on %s, and nothing took effect; start it", t.Service, t.Subject)
 		return result, missing, nil
@@ -118,7 +119,7 @@ func (t *Tool) failed(ctx context.Context, err error) (bridge.Result, again, err
 		return result, never, nil
 	case ctx.Err() != nil:
 		return bridge.Result{}, never, err
-	case errors.Is(err, bus.ErrAnswerLost) && t.said.RetrySafe:
+	case errors.Is(err, presence.ErrAnswerLost) && t.said.RetrySafe:
 		fault.Code, fault.Retryable = codeTryAgain, true
 		return result, lost, nil
 	default:

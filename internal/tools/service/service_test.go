@@ -17,7 +17,8 @@ import (
 	"time"
 
 	"github.com/refold/refold/bridge"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/internal/presence"
 	"github.com/refold/refold/internal/tools/retry"
 	"github.com/refold/refold/subjects"
 )
@@ -25,19 +26,19 @@ import (
 // world is a wire to services that the test makes.
 type world struct {
 	mu       sync.Mutex
-	services []bus.FoundService
+	services []presence.FoundService
 	down     error // of Services
-	requests []bus.ServiceRequest
-	answer   func(ctx context.Context, n int) (bus.ServiceReply, error) // to the nth request, from 1
+	requests []presence.ServiceRequest
+	answer   func(ctx context.Context, n int) (presence.ServiceReply, error) // to the nth request, from 1
 }
 
-func (w *world) Services(context.Context) ([]bus.FoundService, error) {
+func (w *world) Services(context.Context) ([]presence.FoundService, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.services, w.down
 }
 
-func (w *world) Request(ctx context.Context, r bus.ServiceRequest) (bus.ServiceReply, error) {
+func (w *world) Request(ctx context.Context, r presence.ServiceRequest) (presence.ServiceReply, error) {
 	w.mu.Lock()
 	w.requests = append(w.requests, r)
 	n := len(w.requests)
@@ -45,7 +46,7 @@ func (w *world) Request(ctx context.Context, r bus.ServiceRequest) (bus.ServiceR
 	return w.answer(ctx, n)
 }
 
-func (w *world) offer(services ...bus.FoundService) {
+func (w *world) offer(services ...presence.FoundService) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.services = services
@@ -74,26 +75,26 @@ func callOf(toolID, arguments string, safe bool) bridge.Call {
 	}
 }
 
-func reply(code, text, data string) func(context.Context, int) (bus.ServiceReply, error) {
-	return func(context.Context, int) (bus.ServiceReply, error) {
-		return bus.ServiceReply{ErrorCode: code, Error: text, Data: []byte(data)}, nil
+func reply(code, text, data string) func(context.Context, int) (presence.ServiceReply, error) {
+	return func(context.Context, int) (presence.ServiceReply, error) {
+		return presence.ServiceReply{ErrorCode: code, Error: text, Data: []byte(data)}, nil
 	}
 }
 
-func fails(err error) func(context.Context, int) (bus.ServiceReply, error) {
-	return func(context.Context, int) (bus.ServiceReply, error) { return bus.ServiceReply{}, err }
+func fails(err error) func(context.Context, int) (presence.ServiceReply, error) {
+	return func(context.Context, int) (presence.ServiceReply, error) { return presence.ServiceReply{}, err }
 }
 
 func TestCallEnds(t *testing.T) {
 	t.Parallel()
-	nobody := fmt.Errorf("x: %w", bus.ErrNobodyServes)
-	hangs := func(ctx context.Context, _ int) (bus.ServiceReply, error) {
+	nobody := fmt.Errorf("x: %w", presence.ErrNobodyServes)
+	hangs := func(ctx context.Context, _ int) (presence.ServiceReply, error) {
 		<-ctx.Done()
-		return bus.ServiceReply{}, ctx.Err()
+		return presence.ServiceReply{}, ctx.Err()
 	}
 	for _, c := range []struct {
 		name         string
-		answer       func(context.Context, int) (bus.ServiceReply, error)
+		answer       func(context.Context, int) (presence.ServiceReply, error)
 		unsafe, safe string // status code retryable, requests
 	}{
 		{"answers", reply("", "", "done"), "succeeded  false 1", "succeeded  false 1"},
@@ -108,34 +109,34 @@ func TestCallEnds(t *testing.T) {
 		{"says try_again", reply("try_again", "", ""), "failed try_again true 3", "failed try_again true 3"},
 		{"can't tell", reply("outcome_unknown", "", ""), "outcome_unknown outcome_unknown false 1", "outcome_unknown outcome_unknown false 1"},
 		{"no code", reply("", "oops", ""), "failed service_error false 1", "failed service_error false 1"},
-		{"is busy, then not", func(ctx context.Context, n int) (bus.ServiceReply, error) {
+		{"is busy, then not", func(ctx context.Context, n int) (presence.ServiceReply, error) {
 			return reply([]string{"503", "429", ""}[n-1], "", "done")(ctx, n)
 		}, "succeeded  false 3", "succeeded  false 3"},
 		// Tried after 0, 0.2, 0.6, 1.4, 3 s, and then every two seconds up to 29.
 		{"is not there", fails(nobody), "failed service_missing true 18", "failed service_missing true 18"},
-		{"comes back", func(ctx context.Context, n int) (bus.ServiceReply, error) {
+		{"comes back", func(ctx context.Context, n int) (presence.ServiceReply, error) {
 			if n < 5 {
 				return fails(nobody)(ctx, n)
 			}
 			return reply("", "", "done")(ctx, n)
 		}, "succeeded  false 5", "succeeded  false 5"},
 		{"hangs", hangs, "outcome_unknown outcome_unknown false 1", "failed deadline_exceeded false 1"},
-		{"the answer is lost", func(ctx context.Context, n int) (bus.ServiceReply, error) {
+		{"the answer is lost", func(ctx context.Context, n int) (presence.ServiceReply, error) {
 			if n == 1 {
-				return fails(bus.ErrAnswerLost)(ctx, n)
+				return fails(presence.ErrAnswerLost)(ctx, n)
 			}
 			return reply("", "", "done")(ctx, n)
 		}, "outcome_unknown outcome_unknown false 1", "succeeded  false 2"},
-		{"may not be asked", fails(&bus.PermissionError{Op: "publish", Subject: "x"}), "failed not_allowed false 1", "failed not_allowed false 1"},
-		{"may not answer", fails(&bus.PermissionError{Op: "subscribe", Subject: "x"}), "outcome_unknown outcome_unknown false 1", "failed not_allowed false 1"},
-		{"takes less", fails(&bus.MaxPayloadError{Subject: "x"}), "failed request_too_large false 1", "failed request_too_large false 1"},
-		{"the connection is closed", fails(bus.ErrClosed), "outcome_unknown outcome_unknown false 1", "failed service_error false 1"},
+		{"may not be asked", fails(&natsio.PermissionError{Op: "publish", Subject: "x"}), "failed not_allowed false 1", "failed not_allowed false 1"},
+		{"may not answer", fails(&natsio.PermissionError{Op: "subscribe", Subject: "x"}), "outcome_unknown outcome_unknown false 1", "failed not_allowed false 1"},
+		{"takes less", fails(&natsio.MaxPayloadError{Subject: "x"}), "failed request_too_large false 1", "failed request_too_large false 1"},
+		{"the connection is closed", fails(natsio.ErrClosed), "outcome_unknown outcome_unknown false 1", "failed service_error false 1"},
 	} {
 		for _, safe := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/retry_safe=%v", c.name, safe), func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
-					w := &world{answer: c.answer, services: []bus.FoundService{offering("orders", "1", with(fmt.Sprintf(`"retry_safe": %v`, safe)))}}
+					w := &world{answer: c.answer, services: []presence.FoundService{offering("orders", "1", with(fmt.Sprintf(`"retry_safe": %v`, safe)))}}
 					tools, _ := start(t, w)
 					want := c.unsafe
 					if safe {
@@ -159,7 +160,7 @@ func TestCallEnds(t *testing.T) {
 func TestMissingUntilTheEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{answer: fails(bus.ErrNobodyServes), services: []bus.FoundService{offering("orders", "1", plain)}}
+		w := &world{answer: fails(presence.ErrNobodyServes), services: []presence.FoundService{offering("orders", "1", plain)}}
 		tools, _ := start(t, w)
 		r := bridge.Rehearse(t.Context(), tools, callOf("orders.do", "", false), bridge.Rehearsal{RunTime: 5 * time.Second})
 		if r.Status != "failed" || r.Code != CodeServiceMissing {
@@ -171,7 +172,7 @@ func TestMissingUntilTheEnd(t *testing.T) {
 func TestRequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{answer: reply("", "", "a\xffb"), services: []bus.FoundService{offering("orders", "1", plain)}}
+		w := &world{answer: reply("", "", "a\xffb"), services: []presence.FoundService{offering("orders", "1", plain)}}
 		tools, _ := start(t, w)
 		r := bridge.Rehearse(t.Context(), tools, callOf("orders.do", "", false), bridge.Rehearsal{RunTime: 5 * time.Second})
 		if r.Shown != "a\uFFFDb" {
@@ -205,7 +206,7 @@ func TestServicesAreGivenTheTraceContext(t *testing.T) {
 	t.Parallel()
 	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{answer: reply("", "", "ok"), services: []bus.FoundService{offering("orders", "1", plain)}}
+		w := &world{answer: reply("", "", "ok"), services: []presence.FoundService{offering("orders", "1", plain)}}
 		tools, _ := start(t, w)
 		for _, given := range []string{parent, ""} {
 			call := callOf("orders.do", "", false)
@@ -227,7 +228,7 @@ func TestServicesComeAndGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{answer: reply("", "", "done")}
 		tools, log := start(t, w)
-		step := func(what, want string, services ...bus.FoundService) {
+		step := func(what, want string, services ...presence.FoundService) {
 			t.Helper()
 			synctest.Wait()
 			log.Reset()
@@ -318,7 +319,7 @@ func TestOptions(t *testing.T) {
 func TestCallsOfAPack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{answer: reply("", "", "done"), services: []bus.FoundService{offering("orders", "1", with(`"retry_safe": true`))}}
+		w := &world{answer: reply("", "", "done"), services: []presence.FoundService{offering("orders", "1", with(`"retry_safe": true`))}}
 		tools, _ := start(t, w)
 		for pack, id := range map[string]string{"shop": "shop.orders.do", "orders": "orders.do"} {
 			call := callOf(id, "{}", true)
@@ -347,10 +348,10 @@ func TestServicesAreGivenSecrets(t *testing.T) {
 	t.Parallel()
 	w := &world{}
 	w.offer(offering("crm", "1", with(`"tool_id": "crm.find", "retry_safe": true`)))
-	w.answer = func(context.Context, int) (bus.ServiceReply, error) {
+	w.answer = func(context.Context, int) (presence.ServiceReply, error) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		return bus.ServiceReply{Data: []byte(`"with ` + w.requests[len(w.requests)-1].Header["Crm-Key"] + `"`)}, nil
+		return presence.ServiceReply{Data: []byte(`"with ` + w.requests[len(w.requests)-1].Header["Crm-Key"] + `"`)}, nil
 	}
 	v := &vault{value: "first-secret"}
 	tools, err := New(Options{Headers: map[string]string{"Crm-Key": "CRM_KEY"}, Secrets: v})

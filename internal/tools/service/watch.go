@@ -16,7 +16,7 @@ import (
 
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/presence"
 	"github.com/refold/refold/internal/secrets"
 	"github.com/refold/refold/internal/tools/retry"
 	"github.com/refold/refold/space"
@@ -25,8 +25,8 @@ import (
 
 // Wire is what is needed of NATS. A *bus.Bus is one.
 type Wire interface {
-	Services(ctx context.Context) ([]bus.FoundService, error)
-	Request(ctx context.Context, r bus.ServiceRequest) (bus.ServiceReply, error)
+	Services(ctx context.Context) ([]presence.FoundService, error)
+	Request(ctx context.Context, r presence.ServiceRequest) (presence.ServiceReply, error)
 }
 
 // Options say which services are tools. The zero value takes all.

@@ -1,0 +1,42 @@
+package bus
+
+import (
+	"context"
+
+	"github.com/refold/refold/internal/delivery"
+	"github.com/refold/refold/internal/journal"
+	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/internal/presence"
+	"github.com/refold/refold/internal/streams"
+)
+
+// Bus is one connection and everything that works over it. All methods may be
+// called from several goroutines at once.
+type Bus struct {
+	*natsio.Conn
+	*streams.Streams
+	*journal.Journal
+	*delivery.Source
+	*presence.Presence
+}
+
+// Connect connects, checks that the server is usable, and finds out how the
+// servers sync. Its errors are those of natsio.Connect and of streams.New.
+func Connect(ctx context.Context, o natsio.Options) (*Bus, error) {
+	conn, err := natsio.Connect(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	s, err := streams.New(ctx, conn, o)
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return &Bus{conn, s, journal.New(conn, s, o.CoreOnly), delivery.New(conn, s), presence.New(conn)}, nil
+}
+
+// Close closes the connection. What waits on it ends with an error.
+func (b *Bus) Close() {
+	b.Journal.Close()
+	b.Conn.Close()
+}

@@ -1,0 +1,82 @@
+package testbus
+
+import (
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// Wire stands between a client and a server: it can swallow what the server
+// says, and cut all connections.
+type Wire struct {
+	URL   string
+	muted atomic.Bool
+
+	mu    sync.Mutex
+	conns []net.Conn
+}
+
+// NewWire returns a wire to a server. It ends with the test.
+func NewWire(t *testing.T, server string) *Wire {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &Wire{URL: "nats://" + l.Addr().String()}
+	t.Cleanup(func() { l.Close(); w.Cut() })
+	go func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			behind, err := net.Dial("tcp", strings.TrimPrefix(server, "nats://"))
+			if err != nil {
+				client.Close()
+				continue
+			}
+			w.mu.Lock()
+			w.conns = append(w.conns, client, behind)
+			w.mu.Unlock()
+			go pass(behind, client, behind)
+			go pass(&answers{w, client}, behind, client)
+		}
+	}()
+	return w
+}
+
+// pass copies one way until either side is closed, and closes the other side.
+func pass(to io.Writer, from io.Reader, other io.Closer) {
+	_, _ = io.Copy(to, from) // how a connection ends is what these tests vary
+	other.Close()
+}
+
+// Mute swallows all answers from now on, or lets them through again.
+func (w *Wire) Mute(on bool) { w.muted.Store(on) }
+
+// Cut closes every connection.
+func (w *Wire) Cut() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range w.conns {
+		c.Close()
+	}
+	w.conns = nil
+}
+
+// answers is the way from the server to a client.
+type answers struct {
+	w      *Wire
+	client net.Conn
+}
+
+func (a *answers) Write(p []byte) (int, error) {
+	if a.w.muted.Load() {
+		return len(p), nil
+	}
+	return a.client.Write(p)
+}

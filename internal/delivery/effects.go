@@ -1,0 +1,297 @@
+package delivery
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/internal/streams"
+	"github.com/refold/refold/subjects"
+)
+
+// EffectPuller gets the effects of one class and target from their durable
+// consumer, of which several bridges may pull at once.
+type EffectPuller struct {
+	source *Source
+	conf   *streams.Conf
+	class  session.Class
+	target string
+	log    *slog.Logger
+
+	skipped atomic.Uint64
+	carry   func(*EffectDelivery)
+	puller  *puller
+	workers workerPool
+
+	mu       sync.Mutex
+	held     map[string]*heldEffect // by subject: a name is given once at a time
+	running  chan struct{}
+	draining chan struct{}
+	drained  bool
+}
+
+// Effects returns the puller of a class and target.
+func (s *Source) Effects(conf *streams.Conf, class session.Class, target string) *EffectPuller {
+	return &EffectPuller{
+		source: s, conf: conf, class: class, target: target,
+		log:  s.conn.Log.With("class", string(class), "target", target),
+		held: make(map[string]*heldEffect), draining: make(chan struct{}),
+	}
+}
+
+// Skipped returns how many messages were acked unread since the start, because
+// their subjects are no effect's.
+func (p *EffectPuller) Skipped() uint64 { return p.skipped.Load() }
+
+// Run creates or updates the consumer, pulls and calls carry for each effect,
+// in a goroutine of its own, at most slots at once. No more is asked of the
+// server than there are free slots. A slot is free when its carry returns, or
+// calls Done, and until then the lease of its delivery is extended. An effect that
+// comes again meanwhile (a lease that the server forgot) is not given twice; one
+// that comes again later is.
+//
+// Run outlives restarts of the server and the deletion of the consumer. It
+// returns nil when ctx ends, at once, or when Drain is done; an error only if
+// the consumer can't be made at the start.
+func (p *EffectPuller) Run(ctx context.Context, slots int, carry func(*EffectDelivery)) error {
+	if slots < 1 {
+		return fmt.Errorf("pull effects of %s/%s: %d slots: want at least 1", p.class, p.target, slots)
+	}
+	done, err := p.begin()
+	if err != nil {
+		return err
+	}
+	defer close(done)
+	l, err := p.newPuller(ctx, slots, carry)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return fmt.Errorf("pull effects of %s/%s: %w", p.class, p.target, err)
+	}
+	defer p.workers.End()
+	l.run(ctx, p.draining)
+	return nil
+}
+
+func (p *EffectPuller) newPuller(ctx context.Context, slots int, carry func(*EffectDelivery)) (*puller, error) {
+	lease, err := p.conf.Lease(p.class, p.target)
+	if err != nil {
+		return nil, err
+	}
+	p.carry = carry
+	p.puller, err = newPuller(ctx, p.source, p.source.names.EffectsStream(), p, slots, lease)
+	return p.puller, err
+}
+
+func (p *EffectPuller) ensure(ctx context.Context) (consumer string, err error) {
+	return p.source.streams.EnsureBridge(ctx, p.conf, p.class, p.target)
+}
+
+func (p *EffectPuller) waits(err error) { p.log.Warn("effects_waiting", "error", err.Error()) }
+
+func (p *EffectPuller) refused(err error) { p.log.Warn("effects_pull_refused", "error", err.Error()) }
+
+func (p *EffectPuller) attached(consumer string) {
+	p.log.Info("effects_attached", "consumer", consumer)
+}
+
+// Drain ends pulling; what is delivered from then on is given back. It returns
+// nil when no slot is taken and Run has returned, ctx's error if that ends
+// before. A puller that does not run returns nil, and never runs.
+func (p *EffectPuller) Drain(ctx context.Context) error {
+	p.mu.Lock()
+	if !p.drained {
+		p.drained = true
+		close(p.draining)
+	}
+	running := p.running
+	p.mu.Unlock()
+	if running == nil {
+		return nil
+	}
+	select {
+	case <-running:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+var errPullerRunTwice = errors.New("a puller is run once: take a new one from Source.Effects")
+
+func (p *EffectPuller) begin() (done chan struct{}, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.running != nil {
+		return nil, errPullerRunTwice
+	}
+	p.running = make(chan struct{})
+	return p.running, nil
+}
+
+// EffectDelivery is one effect that a bridge is to carry out.
+type EffectDelivery struct {
+	subjects.EffectName        // class, target, session, effect
+	Subject             string // as asked
+	Payload             []byte // the receiver's to keep
+	TraceParent         string // W3C trace context, or empty
+	Seq                 uint64 // of the effects stream
+	NumDelivered        uint64 // as far as the server remembers; decides nothing
+
+	held heldEffect
+	of   *EffectPuller
+	done atomic.Bool
+}
+
+// carryOut is a delivery as a worker pool runs it.
+type carryOut EffectDelivery
+
+// Run carries an effect out.
+func (o *carryOut) Run() {
+	d := (*EffectDelivery)(o)
+	d.of.carry(d)
+	d.Done()
+}
+
+// heldEffect is an effect that is being carried out in this process.
+type heldEffect struct {
+	source  *Source
+	payload []byte
+
+	mu     sync.Mutex
+	token  token  // of the latest delivery
+	answer []byte // nil while it is being carried out
+}
+
+// Ack says that the effect is settled: it is not delivered again, unless the
+// server forgets. It returns at once, and the answer may be lost.
+func (d *EffectDelivery) Ack() { d.held.end(ackDone) }
+
+// Nak gives the effect back: some bridge is offered it after delay. It returns
+// at once.
+func (d *EffectDelivery) Nak(delay time.Duration) {
+	d.held.end(nakFor(delay))
+}
+
+// Done frees the delivery's slot, which is done when carry returns, too: it is for
+// a carry that may not return. More than once is as once.
+func (d *EffectDelivery) Done() {
+	if d.done.Swap(true) {
+		return
+	}
+	d.of.puller.ended(d.of.release(d))
+}
+
+// end answers for good; a repeated delivery is answered in the same way.
+func (h *heldEffect) end(answer []byte) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.answer = answer
+	h.send(answer)
+}
+
+// extend extends the lease, unless the delivery has its answer: after a nak it
+// would put the effect off.
+func (h *heldEffect) extend() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.answer == nil {
+		h.send(ackProgress)
+	}
+}
+
+// again notes a repeated delivery of what is held: the server counts its lease
+// anew, or has forgotten the answer.
+func (h *heldEffect) again(t token) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.token = t
+	if h.answer != nil {
+		h.send(h.answer)
+		return
+	}
+	h.send(ackProgress)
+}
+
+// send may fail; the effect comes again then.
+func (h *heldEffect) send(body []byte) { _ = h.source.respond(h.token, body) }
+
+// take carries an effect out, or gives it back to the server.
+func (p *EffectPuller) take(m *nats.Msg, at natsio.AckReply, of token, full func(holding int) bool) {
+	name, err := p.source.names.ParseEffect(m.Subject)
+	if err != nil {
+		p.skipped.Add(1)
+		p.log.Warn("effect_skipped", "seq", at.Seq, "error", err.Error())
+		_ = p.source.respond(of, ackDone) // else it is skipped again
+		return
+	}
+	d := &EffectDelivery{
+		EffectName: name, Subject: m.Subject, Payload: m.Data,
+		TraceParent: natsio.TraceParentOf(m.Header), Seq: at.Seq, NumDelivered: at.Count,
+		of: p, held: heldEffect{source: p.source, payload: m.Data, token: of},
+	}
+	other, holding := p.hold(d)
+	if other != nil {
+		other.again(of)
+		return
+	}
+	if full(holding) {
+		p.release(d)
+		d.Nak(0)
+		return
+	}
+	p.workers.Go((*carryOut)(d))
+}
+
+// hold notes that an effect is being carried out, and returns how many are then;
+// other is what has it already. One of the same name and of other bytes is another
+// effect: the stream holds one message of a name, so it has lost the former. That
+// is not held any more, and its tokens are of nothing.
+func (p *EffectPuller) hold(d *EffectDelivery) (other *heldEffect, holding int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if other, known := p.held[d.Subject]; known && bytes.Equal(other.payload, d.Payload) {
+		return other, len(p.held)
+	}
+	p.held[d.Subject] = &d.held
+	return nil, len(p.held)
+}
+
+// release returns how many are held still.
+func (p *EffectPuller) release(d *EffectDelivery) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.held[d.Subject] == &d.held {
+		delete(p.held, d.Subject)
+	}
+	return len(p.held)
+}
+
+func (p *EffectPuller) holding() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.held)
+}
+
+// extend extends the leases of all that is held.
+func (p *EffectPuller) extend() {
+	p.mu.Lock()
+	all := make([]*heldEffect, 0, len(p.held))
+	for _, h := range p.held {
+		all = append(all, h)
+	}
+	p.mu.Unlock()
+	for _, h := range all {
+		h.extend()
+	}
+}

@@ -1,0 +1,201 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/subjects"
+)
+
+// LaneOwner is who gets a lane's events. Its methods are called by one
+// goroutine at a time, never after Lane.Run has returned.
+type LaneOwner interface {
+	// Epoch begins an epoch: the lane is this process's anew, or was reset. What
+	// comes next begins at the lane's ack floor again, in order, so every
+	// session in memory is unproven. Acks of earlier epochs do nothing any more.
+	Epoch(epoch uint64)
+	// Deliver takes the next event of the lane. It may block for as long as
+	// it likes: the lane is kept, and no more than its limits is received.
+	Deliver(d Delivery)
+}
+
+// Delivery is one event of a lane.
+type Delivery struct {
+	Event        session.Event // its payload is the receiver's to keep
+	Epoch        uint64
+	ConsumerSeq  uint64 // from 1 in each epoch, without gaps
+	NumDelivered uint64 // as far as the server remembers; decides nothing
+	Pending      uint64 // events of the lane behind this one
+	TraceParent  string // W3C trace context of whoever published it: a claim, of the right length; empty: none
+
+	window *window
+	number uint64
+}
+
+// Ack says that all outputs of the event are stored. It returns at once, may
+// be called from any goroutine, in any order, and more than once. The server
+// hears of an event when it and all before it are acked; it may hear of it
+// late or never, and then the event is delivered again. After the end of the
+// delivery's epoch Ack does nothing.
+func (d Delivery) Ack() { d.window.done(d.number) }
+
+// AckLater returns Ack for who keeps nothing else of the delivery.
+func (d Delivery) AckLater() func() {
+	window, number := d.window, d.number
+	return func() { window.done(number) }
+}
+
+// Lane is one of the consumers that the log's partitions are spread over.
+// Any number of hosts may run a lane: the server pins one of them, the owner,
+// and the others stand by. Correctness does not rest on the pin: for a moment
+// two may believe that they own the lane.
+type Lane struct {
+	source   *Source
+	server   laneServer
+	number   int
+	consumer string
+	log      *slog.Logger
+
+	resetMu chan struct{} // of those lanes of this process that are to be reset
+	ttl     time.Duration // how long the server keeps a pin without a request
+	skipped atomic.Uint64
+	owned   atomic.Bool
+	left    atomic.Uint64 // see Left
+	epoch   uint64        // of the last epoch; Run's goroutine only
+	last    chan struct{} // closed when the last epoch's deliveries have ended
+
+	mu       sync.Mutex
+	running  chan struct{} // closed when Run returns; nil before it
+	draining chan struct{} // closed by Drain
+	drained  bool
+}
+
+// Lane returns lane n of the log. The consumer must have been provisioned.
+func (s *Source) Lane(n int) *Lane {
+	name := subjects.LaneName(n)
+	last := make(chan struct{})
+	close(last)
+	return &Lane{
+		source: s, server: natsLane{s, s.names.LogStream(), name}, number: n, consumer: name,
+		log: s.conn.Log.With("lane", name), draining: make(chan struct{}), last: last, resetMu: s.resets.all(),
+	}
+}
+
+// Number returns which lane this is.
+func (l *Lane) Number() int { return l.number }
+
+// Owned reports that the server has pinned this process to the lane, as far
+// as is known here.
+func (l *Lane) Owned() bool { return l.owned.Load() }
+
+// Left returns the last event, by its sequence in the stream, that a former owner
+// had been given when it ended without acknowledging everything: it was killed,
+// crashed, or lost the server. It returns 0 if the former owner of this pin handed
+// the lane over. It is known before the first epoch of a pin begins.
+func (l *Lane) Left() uint64 { return l.left.Load() }
+
+// Stray reports that events of the lane wait and the server has pinned nobody:
+// nobody asks for them. For a moment that is so whenever the owner changes.
+func (l *Lane) Stray(ctx context.Context) (bool, error) {
+	info, err := l.server.info(ctx)
+	if err != nil {
+		return false, fmt.Errorf("look at lane %s: %w", l.consumer, natsio.Typed(err))
+	}
+	return info.pin == "" && (info.pending > 0 || info.unacked > 0), nil
+}
+
+// Skipped returns how many messages were skipped since the start, because
+// their subjects name no door or no valid session.
+func (l *Lane) Skipped() uint64 { return l.skipped.Load() }
+
+// Run waits for the lane, owns it and gives its events to owner, for as long
+// as it can; what it loses it waits for again. It returns nil when ctx ends
+// (the lane is given back, with what is not acked) or when Drain is done, and
+// an error only if the lane can't be used: it was never provisioned, or pins nobody.
+// A consumer that is deleted is made again if this process provisioned the lanes.
+// A lane is run once.
+func (l *Lane) Run(ctx context.Context, owner LaneOwner) error {
+	done, err := l.begin()
+	if err != nil {
+		return err
+	}
+	defer close(done)
+	waiting, cancel := untilDone(ctx, l.draining)
+	defer cancel()
+	if err := l.open(waiting); err != nil && waiting.Err() == nil {
+		return fmt.Errorf("run lane %s: %w", l.consumer, err)
+	}
+	for waiting.Err() == nil {
+		if pin, left := l.standBy(waiting); pin != "" {
+			l.left.Store(l.leftTo(ctx, left))
+			l.own(ctx, pin, owner)
+		}
+	}
+	<-l.last
+	return nil
+}
+
+// Drain hands the lane over: no event is given to the owner any more, and when
+// all that was given is acked, the lane is unpinned, so that a host that
+// stands by has it at once. It returns nil when Run has returned, ctx's error
+// if that ends before. A lane that does not run returns nil, and never runs.
+func (l *Lane) Drain(ctx context.Context) error {
+	l.mu.Lock()
+	if !l.drained {
+		l.drained = true
+		close(l.draining)
+	}
+	running := l.running
+	l.mu.Unlock()
+	if running == nil {
+		return nil
+	}
+	select {
+	case <-running:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+var errLaneRunTwice = errors.New("a lane is run once: take a new one from Source.Lane")
+
+func (l *Lane) begin() (done chan struct{}, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.running != nil {
+		return nil, errLaneRunTwice
+	}
+	l.running = make(chan struct{})
+	return l.running, nil
+}
+
+// open learns how long the server keeps a pin.
+func (l *Lane) open(ctx context.Context) error {
+	return l.source.conn.Retry(ctx, func(ctx context.Context) error {
+		info, err := l.look(ctx)
+		if err != nil {
+			return err
+		}
+		if info.ttl <= 0 {
+			return fmt.Errorf("consumer %s pins no client: provision it from streams.conf", l.consumer)
+		}
+		l.ttl = info.ttl
+		return nil
+	})
+}
+
+// reset begins delivery at the ack floor again, with consumer sequence 1, and
+// returns how many events are to come.
+func (l *Lane) reset(ctx context.Context) (pending uint64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, max(l.ttl, time.Second))
+	defer cancel()
+	return l.server.reset(ctx)
+}

@@ -1,0 +1,96 @@
+package delivery
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/refold/refold/internal/natsio"
+)
+
+// laneFloors are the ack floors of lanes, as far as this process knows them: a
+// lane whose consumer was deleted is made again where it was. The zero value
+// knows none.
+type laneFloors struct {
+	mu    sync.Mutex
+	known map[string]laneFloor // by consumer
+}
+
+// laneFloor is an ack floor that was known over one connection. A server that
+// was restarted may have lost the end of its log, and have other events at these
+// sequences: the next connection asks anew.
+type laneFloor struct{ seq, reconnects uint64 }
+
+func (f *laneFloors) set(consumer string, floor laneFloor) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.known == nil {
+		f.known = map[string]laneFloor{}
+	}
+	f.known[consumer] = floor
+}
+
+// of returns the ack floor of a lane; 0: it is not known.
+func (f *laneFloors) of(consumer string, reconnects uint64) uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if floor := f.known[consumer]; floor.reconnects == reconnects {
+		return floor.seq
+	}
+	return 0
+}
+
+// ackedUpTo takes note that the event of a delivery is acked, and all before it;
+// an empty reply is of none. Whether the server has heard so does not matter: their
+// outputs are stored.
+func (l *Lane) ackedUpTo(reply string, reconnects uint64) {
+	if at, ok := natsio.ParseAckReply(reply); ok {
+		l.source.floors.set(l.consumer, laneFloor{at.Seq, reconnects})
+	}
+}
+
+// deletedFor is how long a lane must have been gone when it is made again.
+// nats-server 2.15.2 says that a consumer is deleted before it removes its files:
+// one that is made at once may begin with the old state, or lose its own files.
+const deletedFor = 500 * time.Millisecond
+
+// look returns how the lane's consumer stands, for who is to run the lane. One
+// that was deleted is made again first, if this process provisioned it.
+func (l *Lane) look(ctx context.Context) (laneInfo, error) {
+	info, err := l.server.info(ctx)
+	cfg, ours := l.source.streams.LaneConfig(l.number)
+	missing := natsio.CodeOf(err) == natsio.CodeConsumerMissing && ours
+	if missing && natsio.Sleep(ctx, deletedFor) == nil {
+		info, err = l.server.info(ctx)
+	}
+	if !missing || natsio.CodeOf(err) != natsio.CodeConsumerMissing {
+		return info, err
+	}
+	if err := l.makeAgain(ctx, cfg); err != nil {
+		return info, fmt.Errorf("make the consumer again that was deleted: %w", err)
+	}
+	return l.server.info(ctx)
+}
+
+// makeAgain makes the lane's consumer, which was deleted. It begins behind the ack
+// floor of the deleted one, so that nothing is left out, and nothing comes that is
+// done; where this process does not know that floor, at the log's first event:
+// what was done comes again then and changes nothing, but takes its time. If
+// another process was faster, its consumer counts, wherever it begins.
+func (l *Lane) makeAgain(ctx context.Context, cfg jetstream.ConsumerConfig) error {
+	floor := l.source.floors.of(l.consumer, l.server.reconnects())
+	if floor > 0 {
+		cfg.DeliverPolicy, cfg.OptStartSeq = jetstream.DeliverByStartSequencePolicy, floor+1
+	}
+	_, err := l.source.conn.JS.CreateConsumer(ctx, l.source.names.LogStream(), cfg)
+	switch {
+	case natsio.CodeOf(err) == natsio.CodeConsumerExists:
+		return nil
+	case err == nil:
+		l.log.Warn("lane_made_again", "from", floor+1, "note", "its consumer was deleted: what was acknowledged before that sequence is not delivered again")
+	}
+	return err
+}

@@ -1,0 +1,289 @@
+package delivery_test
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/refold/refold"
+
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/internal/bus/testbus"
+	"github.com/refold/refold/internal/delivery"
+	"github.com/refold/refold/subjects"
+)
+
+// owner is a LaneOwner that keeps what it gets.
+type owner struct {
+	on func(delivery.Delivery) // inside Deliver; may be nil
+
+	mu     sync.Mutex
+	epochs []uint64
+	got    []delivery.Delivery
+}
+
+func (o *owner) Epoch(epoch uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.epochs = append(o.epochs, epoch)
+}
+
+func (o *owner) Deliver(d delivery.Delivery) {
+	o.mu.Lock()
+	o.got = append(o.got, d)
+	on := o.on
+	o.mu.Unlock()
+	if on != nil {
+		on(d)
+	}
+}
+
+// all returns the deliveries so far.
+func (o *owner) all() []delivery.Delivery {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Clone(o.got)
+}
+
+// texts returns the payloads of the last epoch that delivered something.
+func (o *owner) texts() []string {
+	var texts []string
+	var epoch uint64
+	for _, d := range o.all() {
+		if d.Epoch != epoch {
+			epoch, texts = d.Epoch, nil
+		}
+		texts = append(texts, string(d.Event.Payload))
+	}
+	return texts
+}
+
+// has reports that the last epoch delivered exactly these.
+func (o *owner) has(want ...string) func() bool {
+	return func() bool { return slices.Equal(o.texts(), want) }
+}
+
+// host runs a lane over a connection of its own.
+type host struct {
+	*owner
+	bus  *bus.Bus
+	lane *delivery.Lane
+	stop context.CancelFunc // gives the lane back
+	done chan error
+}
+
+// die ends the host as a crash would: the connection is gone, nothing is said.
+func (h *host) die() {
+	h.bus.Close()
+	h.stop()
+}
+
+func runLane(t *testing.T, node *bustest.Node, lane int, on func(delivery.Delivery)) *host {
+	t.Helper()
+	return runLaneOf(t, testbus.Connect(t, node, ""), lane, on)
+}
+
+// runLaneOf is runLane over a connection that is made already.
+func runLaneOf(t *testing.T, b *bus.Bus, lane int, on func(delivery.Delivery)) *host {
+	t.Helper()
+	ctx, cancel := context.WithCancel(testbus.Context(t))
+	h := &host{owner: &owner{on: on}, bus: b, lane: b.Lane(lane), stop: cancel, done: make(chan error, 1)}
+	go func() { h.done <- h.lane.Run(ctx, h.owner) }()
+	t.Cleanup(func() {
+		h.die()
+		select {
+		case err := <-h.done:
+			if err != nil {
+				t.Errorf("run the lane: %v", err)
+			}
+		case <-time.After(testbus.Time):
+			t.Error("Run does not return")
+		}
+	})
+	return h
+}
+
+// lanes is a server with the log and its lanes, and a client to look at them.
+type lanes struct {
+	t    *testing.T
+	node *bustest.Node
+	js   jetstream.JetStream
+}
+
+// newLanes provisions a server, with a short time for pins unless edits of
+// streams.conf say otherwise.
+func newLanes(t *testing.T, ttl time.Duration, edits ...string) *lanes {
+	t.Helper()
+	node := bustest.Server(t)
+	provisionLanes(t, node, ttl, 1, edits...)
+	_, js := testbus.JS(t, node)
+	return &lanes{t: t, node: node, js: js}
+}
+
+func provisionLanes(t *testing.T, node *bustest.Node, ttl time.Duration, replicas int, edits ...string) {
+	t.Helper()
+	edits = append(edits, setting("priority_timeout", ttl.String())...)
+	b, conf := testbus.Connect(t, node, ""), testbus.Conf(t, "", edits...)
+	bustest.Until(t, "the lanes are provisioned", func() bool {
+		// A cluster that has just begun may not know all its peers yet.
+		err := b.Provision(testbus.Context(t), conf, replicas)
+		if err != nil && replicas == 1 {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
+}
+
+// setting returns the edits that give a key of streams.conf another value,
+// wherever it stands.
+func setting(key string, value any) []string {
+	if text, ok := value.(string); ok {
+		value = strconv.Quote(text)
+	}
+	var edits []string
+	for _, old := range regexp.MustCompile(key+`: ("[^"]*"|[0-9]+)`).FindAllString(string(refold.StreamsConf), -1) {
+		edits = append(edits, old, fmt.Sprintf("%s: %v", key, value))
+	}
+	if edits == nil {
+		panic("streams.conf does not set " + key)
+	}
+	return edits
+}
+
+// publish stores events with these texts, in this order.
+func (l *lanes) publish(sid string, texts ...string) {
+	l.t.Helper()
+	for _, text := range texts {
+		if _, err := l.js.Publish(testbus.Context(l.t), "refold.in."+sid, []byte(text)); err != nil {
+			l.t.Fatal(err)
+		}
+	}
+}
+
+// info asks until there is an answer: in a cluster, none comes while a leader
+// is being elected.
+func (l *lanes) info(lane int) *jetstream.ConsumerInfo {
+	l.t.Helper()
+	var info *jetstream.ConsumerInfo
+	bustest.Until(l.t, "the consumer tells its state", func() bool {
+		ctx, cancel := context.WithTimeout(testbus.Context(l.t), time.Second)
+		defer cancel()
+		c, err := l.js.Consumer(ctx, "REFOLD_LOG", subjects.LaneName(lane))
+		if err == nil {
+			info = c.CachedInfo()
+		}
+		return err == nil
+	})
+	return info
+}
+
+func (l *lanes) pin(lane int) string {
+	l.t.Helper()
+	return l.info(lane).PriorityGroups[0].PinnedClientID
+}
+
+// floor reports that the lane's ack floor is at a stream sequence.
+func (l *lanes) floor(lane int, seq uint64) func() bool {
+	return func() bool {
+		info := l.info(lane)
+		return info.AckFloor.Stream == seq && info.NumAckPending == 0
+	}
+}
+
+// waiting reports that n clients wait for the lane's events, the owner among
+// them.
+func (l *lanes) waiting(lane, n int) func() bool {
+	return func() bool { return l.info(lane).NumWaiting == n }
+}
+
+// sidOn returns a session of a lane; the others of one lane by n.
+func sidOn(lane, n int) string {
+	for i := 0; ; i++ {
+		sid := "s" + strconv.Itoa(i)
+		if subjects.Lane(subjects.Partition(sid)) != lane {
+			continue
+		}
+		if n == 0 {
+			return sid
+		}
+		n--
+	}
+}
+
+// numbered returns "from", "from+1", …, "to".
+func numbered(from, to int) []string {
+	var all []string
+	for n := from; n <= to; n++ {
+		all = append(all, strconv.Itoa(n))
+	}
+	return all
+}
+
+// saw reports that an event was delivered, in whatever epoch.
+func (o *owner) saw(text string) bool {
+	return slices.ContainsFunc(o.all(), func(d delivery.Delivery) bool { return string(d.Event.Payload) == text })
+}
+
+// inOrder returns what is wrong with the order of an owner's deliveries: in
+// each epoch consumer sequences count from 1, and texts, which are numbers,
+// have no gap.
+func inOrder(got []delivery.Delivery) error {
+	var before delivery.Delivery
+	for _, d := range got {
+		if d.Epoch != before.Epoch {
+			before = delivery.Delivery{Epoch: d.Epoch}
+		} else if a, b := number(before), number(d); b != a+1 {
+			return fmt.Errorf("epoch %d: %d came after %d", d.Epoch, b, a)
+		}
+		if d.ConsumerSeq <= before.ConsumerSeq {
+			return fmt.Errorf("epoch %d: consumer sequence %d came after %d", d.Epoch, d.ConsumerSeq, before.ConsumerSeq)
+		}
+		before = d
+	}
+	return nil
+}
+
+func number(d delivery.Delivery) int {
+	n, err := strconv.Atoi(strings.TrimSpace(string(d.Event.Payload)))
+	if err != nil {
+		panic(err) // a test published something else
+	}
+	return n
+}
+
+// storeOnce tries to store an event, for a second; it may be tried again.
+func storeOnce(t *testing.T, js jetstream.JetStream, sid string, n int) bool {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(testbus.Context(t), time.Second)
+	defer cancel()
+	_, err := js.Publish(ctx, "refold.in."+sid, fmt.Append(nil, n), jetstream.WithMsgID(fmt.Sprint("event ", n)))
+	return err == nil
+}
+
+// connections returns the server's numbers of all clients but l's own.
+func (l *lanes) connections() []uint64 {
+	l.t.Helper()
+	own, err := l.js.Conn().GetClientID()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	all, err := l.node.Raw().Connz(nil)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	var others []uint64
+	for _, c := range all.Conns {
+		if c.Cid != own {
+			others = append(others, c.Cid)
+		}
+	}
+	return others
+}

@@ -1,0 +1,286 @@
+package journal
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
+
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/subjects"
+)
+
+// Blobs are objects of a NATS object store: what describes one lies on a
+// subject made of its name, and says on which subject its chunks lie. They are
+// written and read here and not through nats.go's ObjectStore, which reads
+// descriptions from any replica and replaces them: a reader that gets an old
+// description then waits for chunks that are gone. Here a description is
+// written once, and read from the leader.
+
+// blobChunkBytes is the size of a chunk, that of all NATS clients.
+const blobChunkBytes = 128 << 10
+
+// blobBytesMax is how large a blob may be, as long as its reader takes no less.
+const blobBytesMax = 1 << 30
+
+// PutBlob keeps content under its hash and returns its name. Content that is
+// there already is not sent again, so calling twice is calling once.
+func (j *Journal) PutBlob(ctx context.Context, content []byte) (codec.Ref, error) {
+	ref := codec.RefOf(content)
+	if len(content) > blobBytesMax {
+		return codec.Ref{}, fmt.Errorf("put blob %s: %w: it has %d bytes, and a blob has %d at most", ref, ErrTooLarge, len(content), blobBytesMax)
+	}
+	upload := "" // the name under which the chunks lie, once they do
+	wait := natsio.RetryWaitMin
+	for {
+		err := j.putBlob(ctx, ref, content, &upload)
+		if err == nil {
+			return ref, nil
+		}
+		if ctx.Err() != nil || !natsio.IsTransient(err) && !errors.Is(err, errDescribed) {
+			return codec.Ref{}, fmt.Errorf("put blob %s (%d bytes): %w", ref, len(content), natsio.Typed(err))
+		}
+		if ended := natsio.Sleep(ctx, wait); ended != nil {
+			return codec.Ref{}, fmt.Errorf("put blob %s: %w (last attempt: %w)", ref, ended, err)
+		}
+		wait = min(2*wait, natsio.RetryWaitMax)
+	}
+}
+
+// putBlob makes one attempt: chunks first, under a name of their own, then the
+// description, for which only one of several writers succeeds. An attempt that
+// may have stored a description is followed by one with the same chunks, whose
+// name is in upload: so whatever became of it, no chunks are left over.
+func (j *Journal) putBlob(ctx context.Context, ref codec.Ref, content []byte, upload *string) error {
+	digest := "SHA-256=" + base64.URLEncoding.EncodeToString(ref.Hash[:])
+	have, seq, err := j.blobInfo(ctx, ref)
+	if err == nil && !have.Deleted && have.Digest == digest && have.Size == uint64(len(content)) {
+		if *upload != "" && *upload != have.NUID {
+			j.dropChunks(ctx, *upload)
+		}
+		return nil
+	}
+	if err != nil && !errors.Is(err, natsio.ErrNotFound) {
+		return err
+	}
+	if *upload == "" {
+		name := nuid.Next()
+		if err := j.putChunks(ctx, j.names.BlobChunks(name), content); err != nil {
+			j.dropChunks(ctx, name)
+			return err
+		}
+		*upload = name
+	}
+	info := jetstream.ObjectInfo{
+		ObjectMeta: jetstream.ObjectMeta{Name: ref.String(), Opts: &jetstream.ObjectMetaOptions{ChunkSize: blobChunkBytes}},
+		Bucket:     j.names.BlobsBucket(),
+		NUID:       *upload,
+		Size:       uint64(len(content)),
+		Chunks:     uint32((len(content) + blobChunkBytes - 1) / blobChunkBytes),
+		Digest:     digest,
+	}
+	switch err = j.putBlobInfo(ctx, info, seq); {
+	case errors.Is(err, errDescribed):
+		j.dropChunks(ctx, info.NUID)
+		*upload = ""
+	case err == nil && have.NUID != "" && have.NUID != info.NUID:
+		j.dropChunks(ctx, have.NUID)
+	}
+	// After any other error the description may be stored: the chunks stay.
+	return err
+}
+
+// dropChunks removes an upload that no description names. A leftover only
+// takes space, so a failure is no error.
+func (j *Journal) dropChunks(ctx context.Context, upload string) {
+	subject := j.names.BlobChunks(upload)
+	if err := j.purge(context.WithoutCancel(ctx), subject); err != nil {
+		j.conn.Log.Warn("chunks_left", "subject", subject, "error", err.Error())
+	}
+}
+
+func (j *Journal) putChunks(ctx context.Context, subject string, content []byte) error {
+	ctx, stop := j.conn.Watch(ctx, subject, false)
+	defer stop()
+	var sent []jetstream.PubAckFuture
+	for len(content) > 0 {
+		n := min(len(content), blobChunkBytes)
+		future, err := j.conn.JS.PublishMsgAsync(&nats.Msg{Subject: subject, Data: content[:n]})
+		if err != nil {
+			return err
+		}
+		sent, content = append(sent, future), content[n:]
+	}
+	for _, future := range sent {
+		select {
+		case <-future.Ok():
+		case err := <-future.Err():
+			return err
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// errDescribed says that another description was stored first, and that this
+// one never will be.
+var errDescribed = errors.New("another writer described the blob first")
+
+// putBlobInfo stores a description in place of the one at sequence former, 0
+// for none. errDescribed means that somebody else did; after any other error
+// it may be stored or not.
+func (j *Journal) putBlobInfo(ctx context.Context, info jetstream.ObjectInfo, former uint64) error {
+	data, err := json.Marshal(info)
+	if err != nil {
+		return err
+	}
+	w := &write{
+		subject: j.blobSubject(info.Name), data: data, fenced: true, after: former, alone: true,
+		headers: [][2]string{{subjects.HeaderRollup, subjects.RollupSubject}},
+	}
+	if err := j.blobs.commitOne(ctx, w); err != nil {
+		return err
+	}
+	if w.existing != nil && !bytes.Equal(w.existing, data) {
+		return errDescribed
+	}
+	return nil
+}
+
+// GetBlob returns the content of a blob, verified against its name. One that
+// does not exist is ErrNotFound; one whose bytes have another hash is
+// ErrOtherBytes and never content.
+func (j *Journal) GetBlob(ctx context.Context, ref codec.Ref) ([]byte, error) {
+	return j.GetBlobUpTo(ctx, ref, blobBytesMax)
+}
+
+// GetBlobUpTo is GetBlob for a reader that takes so many bytes; a larger blob is
+// ErrTooLarge. What the store says of its size reserves no memory.
+func (j *Journal) GetBlobUpTo(ctx context.Context, ref codec.Ref, bytesMax int) ([]byte, error) {
+	content, err := j.getBlob(ctx, ref, bytesMax)
+	if errors.Is(err, ErrOtherBytes) {
+		if now, _, gone := j.blobInfo(ctx, ref); gone == nil && now.Deleted {
+			err = fmt.Errorf("%w: it was deleted meanwhile", natsio.ErrNotFound)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get blob %s: %w", ref, err)
+	}
+	return content, nil
+}
+
+func (j *Journal) getBlob(ctx context.Context, ref codec.Ref, bytesMax int) ([]byte, error) {
+	info, _, err := j.blobInfo(ctx, ref)
+	switch {
+	case err != nil:
+		return nil, err
+	case info.Deleted:
+		return nil, natsio.ErrNotFound
+	case info.NUID == "":
+		return nil, fmt.Errorf("%w: its description names no chunks; restore it from a backup", ErrOtherBytes)
+	case info.Size > uint64(bytesMax):
+		return nil, fmt.Errorf("%w: it has %d bytes, and %d are taken", ErrTooLarge, info.Size, bytesMax)
+	}
+	var content []byte
+	for m, err := range j.read(ctx, j.names.BlobsStream(), j.names.BlobChunks(info.NUID), 1, 0, true) {
+		if err != nil {
+			return nil, err
+		}
+		if uint64(len(content)+len(m.data)) > info.Size {
+			return nil, fmt.Errorf("%w: more than %d bytes; restore it from a backup", ErrOtherBytes, info.Size)
+		}
+		if content == nil { // most blobs are one chunk; the size is only claimed until more come
+			content = make([]byte, 0, min(info.Size, 8*blobChunkBytes))
+		}
+		content = append(content, m.data...)
+	}
+	if got := codec.RefOf(content); got != ref {
+		return nil, fmt.Errorf("%w: %s; restore it from a backup", ErrOtherBytes, got)
+	}
+	return content, nil
+}
+
+// deleteBlob removes a blob; one that is not there is fine.
+func (j *Journal) deleteBlob(ctx context.Context, ref codec.Ref) error {
+	info, seq, err := j.blobInfo(ctx, ref)
+	if errors.Is(err, natsio.ErrNotFound) || err == nil && info.Deleted {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	upload := info.NUID
+	info.Deleted, info.Size, info.Chunks, info.Digest = true, 0, 0, ""
+	if err := j.putBlobInfo(ctx, info, seq); err != nil {
+		return natsio.Typed(err)
+	}
+	if upload == "" {
+		return nil
+	}
+	return j.purge(ctx, j.names.BlobChunks(upload))
+}
+
+// blobInfo reads the description of a blob from the leader, and its sequence.
+// One whose chunks have no name of an upload, with a wildcard in it perhaps,
+// names none.
+func (j *Journal) blobInfo(ctx context.Context, ref codec.Ref) (info jetstream.ObjectInfo, seq uint64, err error) {
+	m, err := j.leaderGet(ctx, j.names.BlobsStream(), getRequest{LastFor: j.blobSubject(ref.String())})
+	if err != nil {
+		return info, 0, err
+	}
+	if err := json.Unmarshal(m.data, &info); err != nil {
+		return info, 0, fmt.Errorf("description of blob %s: %w", ref, err)
+	}
+	if !isUpload(info.NUID) {
+		info.NUID, info.Digest = "", ""
+	}
+	return info, m.seq, nil
+}
+
+// isUpload reports whether chunks may lie under a name: it is one token of a
+// subject.
+func isUpload(name string) bool {
+	return name != "" && !strings.ContainsAny(name, ".*> \t\r\n\x00")
+}
+
+func (j *Journal) blobSubject(name string) string {
+	return j.names.BlobSubject(base64.URLEncoding.EncodeToString([]byte(name)))
+}
+
+// purgeTime bounds the cleaning up after a failure, which goes on when the
+// caller's context has ended.
+const purgeTime = 30 * time.Second
+
+func (j *Journal) purge(ctx context.Context, subject string) error {
+	ctx, cancel := context.WithTimeout(ctx, purgeTime)
+	defer cancel()
+	return j.conn.Retry(ctx, func(ctx context.Context) error {
+		stream, err := j.conn.JS.Stream(ctx, j.names.BlobsStream())
+		if err != nil {
+			return err
+		}
+		return stream.Purge(ctx, jetstream.WithPurgeSubject(subject))
+	})
+}
+
+// HasBlob reports whether a blob is stored, without reading it.
+func (j *Journal) HasBlob(ctx context.Context, ref codec.Ref) (bool, error) {
+	info, _, err := j.blobInfo(ctx, ref)
+	switch {
+	case errors.Is(err, natsio.ErrNotFound):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("look for blob %s: %w", ref, natsio.Typed(err))
+	}
+	return !info.Deleted, nil
+}

@@ -1,0 +1,134 @@
+package journal
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/subjects"
+)
+
+// claimBytesMax bounds a claim's body, which names an instance.
+const claimBytesMax = 1 << 10
+
+// ClaimBody is what a claim says: who may start the effect, or that nobody may.
+// Hash is the SHA-256 of the effect's payload in hex. A claim without it, such as
+// a session-actor's withdrawal, holds for any payload under the effect's name.
+type ClaimBody struct {
+	By        string `json:"by,omitempty"` // the instance
+	Hash      string `json:"hash,omitempty"`
+	Withdrawn bool   `json:"withdrawn,omitempty"`
+}
+
+// ClaimedBy returns the body with which an instance claims.
+func ClaimedBy(instance string) ([]byte, error) {
+	if err := subjects.ValidInstance(instance); err != nil {
+		return nil, err
+	}
+	return json.Marshal(ClaimBody{By: instance})
+}
+
+// withdrawn is the body that withdraws.
+const withdrawn = `{"withdrawn":true}`
+
+// ParseClaimBody reads the body of a claim. One that names neither an instance
+// nor a withdrawal is an error.
+func ParseClaimBody(body []byte) (ClaimBody, error) {
+	var c ClaimBody
+	if err := json.Unmarshal(body, &c); err != nil {
+		return ClaimBody{}, fmt.Errorf("claim %q: %w", body, err)
+	}
+	if (c.By == "") == !c.Withdrawn {
+		return ClaimBody{}, fmt.Errorf("claim %q: want by or withdrawn", body)
+	}
+	return c, nil
+}
+
+// Claim stores a claim of an effect. The first that is stored stands for good: won tells whether it says what body says (it may
+// have been stored by an earlier, unanswered call), and holder is its body, which is
+// empty if the server can't read it.
+// When ctx ends before that is known the error wraps ErrUnknownOutcome, and
+// nothing may be started; claiming again is safe.
+func (j *Journal) Claim(ctx context.Context, name subjects.ClaimName, body []byte) (won bool, holder []byte, err error) {
+	c, err := j.BeginClaim(ctx, name, body)
+	if err != nil {
+		return false, nil, err
+	}
+	return c.Wait()
+}
+
+// Claiming is a claim that is on its way.
+type Claiming struct {
+	to    *committer
+	of    *waiter
+	write *write
+}
+
+// BeginClaim is Claim without the waiting for its answer, for which Wait is to be
+// called. It waits only where too much is on its way already.
+func (j *Journal) BeginClaim(ctx context.Context, name subjects.ClaimName, body []byte) (Claiming, error) {
+	if len(body) == 0 {
+		return Claiming{}, errors.New("claim: an empty body names nobody")
+	}
+	w, err := j.claimWrite(name, body)
+	if err != nil {
+		return Claiming{}, err
+	}
+	of, err := j.effects.begin(ctx, []*write{w})
+	if err != nil {
+		return Claiming{}, fmt.Errorf("claim %s: %w", w.subject, err)
+	}
+	return Claiming{to: j.effects, of: of, write: w}, nil
+}
+
+// Wait returns what Claim would. It waits until the context of BeginClaim ends.
+func (c Claiming) Wait() (won bool, holder []byte, err error) {
+	if err = c.to.wait(c.of); err == nil {
+		err = c.write.err
+	}
+	var unreadable *UnreadableError
+	switch {
+	case errors.As(err, &unreadable):
+		return false, nil, nil
+	case err != nil:
+		return false, nil, fmt.Errorf("claim %s: %w", c.write.subject, err)
+	case c.write.existing == nil:
+		return true, c.write.data, nil
+	}
+	return bytes.Equal(c.write.existing, c.write.data), c.write.existing, nil
+}
+
+func (j *Journal) claimWrite(name subjects.ClaimName, body []byte) (*write, error) {
+	subject, err := j.names.Claim(name)
+	if err != nil {
+		return nil, err
+	}
+	w := &write{subject: subject, data: body, fenced: true}
+	return w, j.check(w, claimBytesMax)
+}
+
+// Holder returns the instance that holds the latest claim of an effect; found is
+// false if nobody has claimed it, or it was withdrawn.
+func (j *Journal) Holder(ctx context.Context, name subjects.EffectName) (instance string, found bool, err error) {
+	for n := 1; ; n++ {
+		subject, err := j.names.Claim(subjects.ClaimName{EffectName: name, N: n})
+		if err != nil {
+			return "", false, err
+		}
+		m, err := j.leaderGet(ctx, j.names.EffectsStream(), getRequest{LastFor: subject})
+		if errors.Is(err, natsio.ErrNotFound) {
+			return instance, instance != "", nil
+		}
+		if err != nil {
+			return "", false, fmt.Errorf("read the claim on %s: %w", subject, err)
+		}
+		c, err := ParseClaimBody(m.data)
+		if err != nil || c.Withdrawn {
+			return "", false, nil //nolint:nilerr // what nobody can read names nobody
+		}
+		instance = c.By
+	}
+}

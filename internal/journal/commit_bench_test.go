@@ -1,0 +1,107 @@
+package journal_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/internal/bus/testbus"
+	"github.com/refold/refold/internal/journal"
+	"github.com/refold/refold/internal/natsio"
+)
+
+// What is measured here: events stored by so many callers at once, each of
+// which waits for its answer, beside as many plain callers of nats.go. x_raw is
+// how many times as many the committer stores.
+
+func BenchmarkCommitAlways(b *testing.B)   { benchmarkCommit(b, natsio.DurabilityAlways) }
+func BenchmarkCommitInterval(b *testing.B) { benchmarkCommit(b, natsio.DurabilityInterval) }
+
+func benchmarkCommit(b *testing.B, mode natsio.Durability) {
+	for _, callers := range []int{1, 100, 1000} {
+		b.Run(fmt.Sprint(callers), func(b *testing.B) {
+			c, js := benchmarkBus(b, mode)
+			ctx, payload := context.Background(), make([]byte, 400)
+			raw := rate(b, callers, func(i int) error {
+				_, err := js.PublishMsg(ctx, &nats.Msg{Subject: fmt.Sprint("refold.in.raw", i%1000), Data: payload})
+				return err
+			})
+			b.ResetTimer()
+			own := rate(b, callers, func(i int) error {
+				_, err := c.Publish(ctx, session.DoorIn, fmt.Sprint("own", i%1000), payload, "")
+				return err
+			})
+			b.ReportMetric(own, "msgs/s")
+			b.ReportMetric(own/raw, "x_raw")
+		})
+	}
+}
+
+// BenchmarkCommitSlices is what owners store: 40 sessions' effects and notices
+// together, as many times at once as there are lanes.
+func BenchmarkCommitSlices(b *testing.B) {
+	for name, mode := range map[string]natsio.Durability{"always": natsio.DurabilityAlways, "interval": natsio.DurabilityInterval} {
+		b.Run(name, func(b *testing.B) {
+			c, _ := benchmarkBus(b, mode)
+			const sessions, notices = 40, 5
+			slice := func(i int) error {
+				var outputs []journal.Output
+				for s := range sessions {
+					sid := fmt.Sprint("s", i, "of", s)
+					outputs = append(append(outputs, asked(sid, effects(notices))...), told(sid, 1, notices)...)
+				}
+				for _, err := range c.Store(context.Background(), outputs) {
+					if err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+			b.ResetTimer()
+			b.ReportMetric(rate(b, 8, slice)*sessions*2*notices, "msgs/s")
+		})
+	}
+}
+
+func benchmarkBus(b *testing.B, mode natsio.Durability) (*bus.Bus, jetstream.JetStream) {
+	node := bustest.Server(b, func(o *server.Options) { o.SyncAlways = mode == natsio.DurabilityAlways })
+	c, err := bus.Connect(testbus.Context(b), natsio.Options{URL: node.URL()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(c.Close)
+	if err := c.Provision(testbus.Context(b), testbus.Conf(b, ""), 1); err != nil {
+		b.Fatal(err)
+	}
+	_, js := testbus.JS(b, node)
+	return c, js
+}
+
+// rate runs f b.N times and says how often a second.
+func rate(b *testing.B, callers int, f func(i int) error) float64 {
+	b.Helper()
+	var next atomic.Int64
+	var done sync.WaitGroup
+	begun := time.Now()
+	for range callers {
+		done.Go(func() {
+			for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
+				if err := f(int(i)); err != nil {
+					b.Error(err)
+				}
+			}
+		})
+	}
+	done.Wait()
+	return float64(b.N) / time.Since(begun).Seconds()
+}

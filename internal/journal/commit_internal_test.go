@@ -1,0 +1,375 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/subjects"
+)
+
+// What is tested here: what a committer makes of answers that a server gives
+// rarely, without one.
+
+// Codes with which servers refuse.
+const (
+	codeNotLeader         jetstream.ErrorCode = 10009
+	codeStoreFailed       jetstream.ErrorCode = 10077
+	codeDuplicateInFlight jetstream.ErrorCode = 10158
+	codeTooLarge          jetstream.ErrorCode = 10054
+	codeUnavailable       jetstream.ErrorCode = 10008
+)
+
+// testLoop is the state of a committer that sends nothing by itself.
+func testLoop() *committerLoop {
+	return &committerLoop{
+		committer: newCommitter(&Journal{conn: natsio.Unconnected(subjects.Names{}, slog.New(slog.DiscardHandler))}, "S"), inbox: "inbox",
+		busy: make(map[string]bool), held: make(map[string][]*write), looked: make(chan lookup, 16),
+	}
+}
+
+// testWrites are writes of one caller: a fenced one and a notice of one
+// session, and so on.
+func (s *committerLoop) testWrites(n int) []*write {
+	of := &waiter{ctx: context.Background(), left: n, done: make(chan struct{})}
+	var all []*write
+	for i := range n {
+		w := &write{subject: fmt.Sprint("name", i), of: of, fenced: i%2 == 0}
+		if !w.fenced {
+			w.subject, w.order = "out", "session"
+		}
+		all = append(all, w)
+		s.writes++
+		s.size += w.bytes()
+	}
+	return all
+}
+
+// sent puts writes into the air.
+func (s *committerLoop) sent(writes ...*write) (number uint64) {
+	f := pendingPublish{batch: writes, sent: time.Now()}
+	if len(writes) == 1 {
+		f = pendingPublish{one: writes[0], sent: time.Now()}
+	}
+	s.publish(f, func(reply string) error {
+		number, _ = strconv.ParseUint(strings.TrimPrefix(reply, "inbox."), 10, 64)
+		return nil
+	})
+	return number
+}
+
+func refusal(code jetstream.ErrorCode) string {
+	return fmt.Sprintf(`{"error":{"code":400,"err_code":%d,"description":"no"},"stream":"S","seq":0}`, code)
+}
+
+func TestCommittingHearsOfABatch(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name, answer string
+		seqs         []uint64 // nil: nothing is settled
+		ready        int      // that go out again
+		alone        int      // of these, alone
+		noBatch      bool
+		paused       bool
+	}{
+		{"stored", `{"stream":"S","seq":14,"batch":"b","count":4}`, []uint64{11, 12, 13, 14}, 0, 0, false, false},
+		{"the first is there", "", nil, 0, 0, false, false},
+		{"all slots taken", refusal(natsio.CodeBatchesOpen), nil, 4, 0, true, false},
+		{"no batches", refusal(natsio.CodeNoBatches), nil, 4, 0, true, false},
+		{"incomplete", refusal(10176), nil, 4, 4, false, false},
+		{"stream full", refusal(codeStoreFailed), nil, 4, 4, false, false},
+		// What is unknown may be stored. An id that is would spoil another batch.
+		{"no leader", refusal(codeNotLeader), nil, 4, 2, false, true},
+		{"in flight", refusal(codeDuplicateInFlight), nil, 4, 2, false, true},
+	} {
+		s := testLoop()
+		writes := s.testWrites(4)
+		number := s.sent(writes...)
+		s.hear(&nats.Msg{Subject: natsio.ReplySubject("inbox", number), Data: []byte(test.answer)})
+		alone := 0
+		for _, w := range s.ready {
+			if w.alone {
+				alone++
+			}
+		}
+		if len(s.ready) != test.ready || alone != test.alone || !s.noBatch.IsZero() != test.noBatch || !s.until.IsZero() != test.paused {
+			t.Errorf("%s: got %d ready, %d alone, no batch %v, paused %v, want %+v",
+				test.name, len(s.ready), alone, !s.noBatch.IsZero(), !s.until.IsZero(), test)
+		}
+		if len(s.ready) > 0 && !slices.Equal(s.ready, writes) {
+			t.Errorf("%s: what goes out again is in another order", test.name)
+		}
+		for i, seq := range test.seqs {
+			if w := writes[i]; w.seq != seq || w.err != nil || s.writes != 0 || s.size != 0 {
+				t.Errorf("%s: write %d is at %d, %v, with %d held of %d bytes, want %d", test.name, i, w.seq, w.err, s.writes, s.size, seq)
+			}
+		}
+		// Whatever comes later about it is about nothing.
+		s.hear(&nats.Msg{Subject: natsio.ReplySubject("inbox", number+1), Data: []byte(refusal(codeStoreFailed))})
+		if test.ready > 0 {
+			s.hear(&nats.Msg{Subject: natsio.ReplySubject("inbox", number), Data: []byte(refusal(10176))})
+			if len(s.ready) != test.ready {
+				t.Errorf("%s: a second answer changed something", test.name)
+			}
+		}
+	}
+}
+
+// After one that fails, none of its order and caller; all others stay.
+func TestCommittingKeepsOrder(t *testing.T) {
+	t.Parallel()
+	s := testLoop()
+	mine, others := s.testWrites(8), s.testWrites(4)
+	number := s.sent(mine[1])
+	s.ready = slices.Concat(mine[2:], others)
+	s.hear(&nats.Msg{Subject: natsio.ReplySubject("inbox", number), Data: []byte(refusal(codeTooLarge))})
+	var over *natsio.MaxPayloadError
+	if !errors.As(mine[1].err, &over) {
+		t.Errorf("got %v, want a natsio.MaxPayloadError", mine[1].err)
+	}
+	for i, w := range mine[2:] {
+		if failed := errors.Is(w.err, errOrder); failed == w.fenced || slices.Contains(s.ready, w) != w.fenced {
+			t.Errorf("write %d: got %v, and that it goes out %v", i+2, w.err, slices.Contains(s.ready, w))
+		}
+	}
+	if got, want := len(s.ready), 3+4; got != want {
+		t.Errorf("got %d ready, want %d", got, want)
+	}
+	s.makeRoom()
+	if got, want := s.writes, 1+3+4; got != want || mine[0].of.left != 4 {
+		t.Errorf("got %d held and %d left of the caller's, want %d and 4", got, mine[0].of.left, want)
+	}
+}
+
+// What has no answer for long goes out again, the first sent first.
+func TestCommittingTimesOut(t *testing.T) {
+	t.Parallel()
+	s := testLoop()
+	all := s.testWrites(6)
+	for i, w := range all {
+		number := s.sent(w)
+		if i == 3 {
+			continue // this one is sent just now
+		}
+		s.pending.at(number).sent = time.Now().Add(-natsio.RequestTimeout)
+	}
+	s.again(natsio.RequestTimeout)
+	if want := slices.Concat(all[:3], all[4:]); !slices.Equal(s.ready, want) {
+		t.Errorf("got %d ready, want those that are late, in order", len(s.ready))
+	}
+	if s.outstanding != 1 || s.until.IsZero() {
+		t.Errorf("got %d in the air, paused %v, want 1 and a pause", s.outstanding, !s.until.IsZero())
+	}
+	s.again(0) // the connection was made anew
+	if len(s.ready) != 6 || s.outstanding != 0 || len(s.pending.sentBy(time.Now())) != 0 {
+		t.Errorf("got %d ready and %d in the air, want 6 and none", len(s.ready), s.outstanding)
+	}
+}
+
+// The subject of an answer is used again where all that it was about is stored. An
+// answer to one of those that comes twice is not taken for another's: that is sent
+// again, for an answer on another subject.
+func TestCommittingHearsTwice(t *testing.T) {
+	t.Parallel()
+	for _, twice := range []string{`{"stream":"S","seq":1}`, `{"stream":"S","seq":1,"duplicate":true}`, `{"stream":"S","seq":2}`} {
+		s := testLoop()
+		all := s.testWrites(4)
+		hear := func(number uint64, answer string) {
+			s.hear(&nats.Msg{Subject: natsio.ReplySubject("inbox", number), Data: []byte(answer)})
+		}
+		first := s.sent(all[0])
+		hear(first, `{"stream":"S","seq":1}`)
+		if second := s.sent(all[1]); second != first {
+			t.Errorf("what is sent behind one that is stored has number %d, want %d", second, first)
+		}
+		hear(first, `{"stream":"S","seq":2}`)
+		if all[0].seq != 1 || all[1].seq != 2 || s.outstanding != 0 {
+			t.Errorf("got %d and %d stored with %d in the air, want 1, 2 and none", all[0].seq, all[1].seq, s.outstanding)
+		}
+		third := s.sent(all[2])
+		hear(third, twice)
+		if all[2].seq != 0 || all[2].err != nil || s.outstanding != 0 || !s.until.IsZero() || !slices.Equal(s.ready, all[2:3]) {
+			t.Errorf("%s for another: got %d, %v with %d in the air, want it to go out again at once", twice, all[2].seq, all[2].err, s.outstanding)
+		}
+		again := s.sent(all[2])
+		if again == third {
+			t.Errorf("%s for another: it is sent again under its number", twice)
+		}
+		hear(third, `{"stream":"S","seq":3}`)
+		hear(again, `{"stream":"S","seq":1,"duplicate":true}`)
+		if all[2].seq != 1 || !all[2].duplicate || s.outstanding != 0 {
+			t.Errorf("got %d, duplicate %v with %d in the air, want 1, true and none", all[2].seq, all[2].duplicate, s.outstanding)
+		}
+		if next := s.sent(all[3]); next == again {
+			t.Error("a number is used again behind a duplicate")
+		}
+	}
+}
+
+// What has no answer, a refusal or an answer to a batch leaves its number to nobody.
+func TestCommittingNumbers(t *testing.T) {
+	t.Parallel()
+	s := testLoop()
+	all := s.testWrites(9)
+	seen := map[uint64]string{}
+	number := func(what string, writes ...*write) uint64 {
+		n := s.sent(writes...)
+		if before, is := seen[n]; is {
+			t.Errorf("what is sent behind %s has the number of %s", what, before)
+		}
+		seen[n] = what
+		return n
+	}
+	s.hear(&nats.Msg{Subject: natsio.ReplySubject("inbox", number("nothing", all[0])), Data: []byte(refusal(codeTooLarge))})
+	number("a refusal", all[2])
+	s.again(0)
+	s.hear(&nats.Msg{Subject: natsio.ReplySubject("inbox", number("what timed out", all[4:6]...)), Data: []byte(`{"stream":"S","seq":2,"count":2}`)})
+	stored := number("a batch", all[6])
+	s.hear(&nats.Msg{Subject: natsio.ReplySubject("inbox", stored), Data: []byte(`{"stream":"S","seq":3}`)})
+	if batch := s.sent(all[7:]...); batch == stored {
+		t.Error("a batch has the number of a single message")
+	}
+}
+
+// A denial ends what it is about, and frees what was in a batch with that.
+func TestCommittingDenied(t *testing.T) {
+	t.Parallel()
+	s := testLoop()
+	all := s.testWrites(6)
+	s.sent(all[:5]...)
+	s.sent(all[5])
+	denied := &natsio.PermissionError{Op: "publish", Subject: "name2"}
+	s.deny(denied)
+	if !errors.Is(all[2].err, denied) || s.outstanding != 1 {
+		t.Errorf("got %v with %d in the air, want the denial and 1", all[2].err, s.outstanding)
+	}
+	if want := slices.Concat(all[:2], all[3:5]); !slices.Equal(s.ready, want) || !all[0].alone {
+		t.Errorf("got %d ready, want the other 4, alone", len(s.ready))
+	}
+	s.deny(&natsio.PermissionError{Op: "publish", Subject: "elsewhere"})
+	if s.outstanding != 1 {
+		t.Error("a denial of something else ended a pending publish")
+	}
+}
+
+// While it is looked up what became of a notice, none of its session is sent:
+// the stream may be back any moment.
+func TestCommittingLooks(t *testing.T) {
+	t.Parallel()
+	s := testLoop()
+	all := s.testWrites(4)
+	s.look(all[1:2], errors.New("stands for no leader"))
+	l := <-s.looked
+	if !s.busy["session"] {
+		t.Error("the next notice would be sent")
+	}
+	s.ready = all[3:]
+	s.take(l)
+	if s.busy["session"] || s.looking != 0 || !slices.Equal(s.ready, []*write{all[1], all[3]}) {
+		t.Errorf("got busy %v and %d ready, want the notice in front of the next", s.busy, len(s.ready))
+	}
+}
+
+// What is queued while a group is in the air wakes nobody: its answer does, and
+// all goes out then.
+func TestCommitterIsToldOnlyWhereItSends(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		mode natsio.Durability
+		told bool // while something is in the air
+	}{{natsio.DurabilityAlways, false}, {natsio.DurabilityUnknown, true}} {
+		s := testLoop()
+		s.started = true // by nobody
+		s.pace = pace{groups: test.mode == natsio.DurabilityAlways, judged: true}
+		queue := func() (told bool) {
+			w := &write{subject: "name", of: &waiter{ctx: context.Background(), left: 1, done: make(chan struct{})}}
+			if err := s.enqueue(w.of, []*write{w}, w.bytes()); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case <-s.work:
+				told = true
+			default:
+			}
+			return told
+		}
+		if !queue() {
+			t.Errorf("%s: what is queued first is not told", test.mode)
+		}
+		s.queue = nil
+		number := s.sent(s.testWrites(1)...)
+		s.send()
+		if got := queue(); got != test.told {
+			t.Errorf("%s: with one in the air: got told %t, want %t", test.mode, got, test.told)
+		}
+		s.queue = nil
+		s.hear(&nats.Msg{Subject: natsio.ReplySubject("inbox", number), Data: []byte(`{"stream":"S","seq":1}`)})
+		s.send()
+		if !queue() {
+			t.Errorf("%s: what is queued after the answer is not told", test.mode)
+		}
+	}
+}
+
+// Who waits hears the first of: its outcome, that its context ended, that the
+// committer was closed. A context is looked after once, however many wait with
+// it, and not when nobody has for a while.
+func TestCommitterTellsWhoWaits(t *testing.T) {
+	t.Parallel()
+	s := testLoop()
+	s.started = true // by nobody
+	begin := func(ctx context.Context) *waiter {
+		of, err := s.begin(ctx, []*write{{subject: "name"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return of
+	}
+	told := func(what string, of *waiter, want error) {
+		t.Helper()
+		if err := s.committer.wait(of); !errors.Is(err, want) {
+			t.Errorf("%s: got %v, want %v", what, err, want)
+		}
+	}
+	settle := func(of *waiter) { s.settle(&write{of: of}) }
+	one, end := context.WithCancel(t.Context())
+	two, endTwo := context.WithCancel(t.Context())
+	defer endTwo()
+	first, second, stays, forever := begin(one), begin(one), begin(two), begin(context.Background())
+	if got := len(s.watched); got != 2 {
+		t.Errorf("got %d contexts watched, want 2", got)
+	}
+	settle(first)
+	told("stored", first, nil)
+	end()
+	told("its context ended", second, ErrUnknownOutcome)
+	told("its context ended", second, context.Canceled)
+	told("begun after its context ended", begin(one), context.Canceled)
+	settle(second) // it is stored after all, and nobody hears of it
+	told("its context ended before", second, context.Canceled)
+	for range 3 {
+		of, end := context.WithCancel(t.Context())
+		settle(begin(of))
+		defer end()
+	}
+	if got := len(s.watched); got != 2 {
+		t.Errorf("got %d contexts watched, want that of who waits and the one that was used last", got)
+	}
+	s.close()
+	told("closed", stays, natsio.ErrClosed)
+	told("closed", forever, natsio.ErrClosed)
+	settle(stays)
+	if len(s.open) != 0 || len(s.watched) != 0 {
+		t.Errorf("got %d open, %d contexts watched, want none", len(s.open), len(s.watched))
+	}
+}

@@ -1,0 +1,88 @@
+package journal
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/refold/refold/internal/natsio"
+)
+
+// TestPace: the burst that took the shortest for a message decides whether what waits
+// goes out in groups, and nothing is decided before.
+func TestPace(t *testing.T) {
+	t.Parallel()
+	const fast, slow = slowFrom - 1, slowFrom
+	for _, c := range []struct {
+		name           string
+		each           []time.Duration
+		judged, groups bool
+	}{
+		{"too few", slices.Repeat([]time.Duration{slow}, paceBursts-1), false, false},
+		{"all were slow", slices.Repeat([]time.Duration{slow}, paceBursts), true, true},
+		{"one was fast", append(slices.Repeat([]time.Duration{slow}, paceBursts-1), fast), true, false},
+	} {
+		var p pace
+		now := time.Unix(1, 0)
+		for _, each := range c.each {
+			p.begin(paceLeast, now)
+			now = now.Add(paceLeast * each)
+			p.end(now)
+		}
+		if p.judged != c.judged || p.groups != c.groups {
+			t.Errorf("%s: judged %v, in groups %v, want %v and %v", c.name, p.judged, p.groups, c.judged, c.groups)
+		}
+	}
+}
+
+// TestWakesWaitForMore: from one group to the next the committer of wakes lets time
+// pass, unless somebody waits for a wake, or the server takes single messages as fast.
+func TestWakesWaitForMore(t *testing.T) {
+	t.Parallel()
+	s := &committerLoop{committer: &committer{gap: time.Hour, like: &committer{}, pace: pace{groups: true, judged: true}}}
+	wants := func(what string, want bool) {
+		t.Helper()
+		if got := s.waitsForGap(); got != want {
+			t.Errorf("%s: waits is %v, want %v", what, got, want)
+		}
+	}
+	s.ready = []*write{{}}
+	wants("the first group", false)
+	wants("the next one", true)
+	s.ready = append(s.ready, &write{awaited: true})
+	wants("somebody waits", false)
+	s.ready = s.ready[:1]
+	wants("the one after it", true)
+	s.like.fast.Store(true)
+	wants("the server takes single messages as fast", false)
+	if s.pace.groups {
+		t.Error("wakes go out in groups, though the server takes single messages as fast")
+	}
+}
+
+// TestABurstEndsWithItsLastAnswer: also one that is not believed, and a denial. Nothing
+// is sent while a burst is under way, so one that did not end would stop the committer.
+func TestABurstEndsWithItsLastAnswer(t *testing.T) {
+	t.Parallel()
+	s := testLoop()
+	all := s.testWrites(5)
+	number := s.sent(all[0])
+	stored := &nats.Msg{Subject: natsio.ReplySubject("inbox", number), Data: []byte(`{"stream":"S","seq":1}`)}
+	s.hear(stored)
+	if again := s.sent(all[2]); again != number {
+		t.Fatalf("the next number is %d, want %d again", again, number)
+	}
+	s.pace.begin(1, time.Now())
+	s.hear(stored)
+	if s.pace.sent != 0 || len(s.ready) != 1 {
+		t.Errorf("an answer that is not believed: a burst of %d is under way and %d go out again, want 0 and 1", s.pace.sent, len(s.ready))
+	}
+	s.sent(all[4])
+	s.pace.begin(1, time.Now())
+	s.deny(&natsio.PermissionError{Op: "publish", Subject: all[4].subject})
+	if s.pace.sent != 0 {
+		t.Errorf("a denial: a burst of %d is under way", s.pace.sent)
+	}
+}

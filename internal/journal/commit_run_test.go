@@ -1,0 +1,328 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/refold/refold"
+
+	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/internal/streams"
+	"github.com/refold/refold/subjects"
+)
+
+// What is tested here: a committer that runs, from the inside: what it holds,
+// and what it does where a stream answers as no server would at will.
+
+func testJournal(t *testing.T, node *bustest.Node, mode natsio.Durability) (*Journal, context.Context) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	t.Cleanup(cancel)
+	o := natsio.Options{URL: node.URL(), Durability: mode}
+	conn, err := natsio.Connect(ctx, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	s, err := streams.New(ctx, conn, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := New(conn, s, false)
+	t.Cleanup(j.Close)
+	j.Groups(mode == natsio.DurabilityAlways)
+	return j, ctx
+}
+
+func provisionTest(t *testing.T, ctx context.Context, j *Journal) {
+	t.Helper()
+	conf, err := streams.ParseConf(refold.StreamsConf, j.names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := j.streams.Provision(ctx, conf, 1); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// noticeWrites are the notices of a session from from to to.
+func noticeWrites(t *testing.T, j *Journal, sid string, from, to int) []*write {
+	t.Helper()
+	var all []*write
+	for n := from; n <= to; n++ {
+		w, err := j.writeOf(&Output{Session: sid, Notice: fmt.Append(nil, n), N: uint64(n)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, w)
+	}
+	return all
+}
+
+func (c *committer) held() (writes, size int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.writes, c.size
+}
+
+// settled waits until all but so many writes have their outcome, whoever waits
+// for it.
+func (c *committer) settled(t *testing.T, but int) {
+	t.Helper()
+	bustest.Until(t, fmt.Sprintf("all but %d writes have an outcome", but), func() bool {
+		writes, _ := c.held()
+		return writes == but
+	})
+}
+
+// Who waits behind another call of its session gives up; nobody else is touched.
+func TestCommitterDropsWhatEnded(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []natsio.Durability{natsio.DurabilityAlways, natsio.DurabilityUnknown} {
+		node := bustest.Server(t)
+		j, ctx := testJournal(t, node, mode)
+		provisionTest(t, ctx, j)
+		node.Stop()
+		ended, end := context.WithCancel(ctx)
+		var waiting []*waiter
+		begin := func(ctx context.Context, writes []*write) []*write {
+			of, err := j.notices.begin(ctx, writes)
+			if err != nil {
+				t.Fatal(err)
+			}
+			waiting = append(waiting, of)
+			return writes
+		}
+		first := begin(ctx, noticeWrites(t, j, "s1", 1, 1))
+		lost := begin(ended, noticeWrites(t, j, "s1", 2, 6))
+		other := begin(ctx, noticeWrites(t, j, "s2", 1, 3))
+		last := begin(ctx, noticeWrites(t, j, "s1", 7, 9))
+		end()
+		err := j.notices.wait(waiting[1])
+		if err == nil { // the committer came to drop them before the context's end was told
+			err = lost[0].err
+		}
+		if !errors.Is(err, ErrUnknownOutcome) {
+			t.Errorf("got %v, want ErrUnknownOutcome", err)
+		}
+		if mode == natsio.DurabilityUnknown {
+			// Behind the first, which is in the air: its room is free while the server is away.
+			j.notices.settled(t, len(first)+len(other)+len(last))
+		}
+		node.Start()
+		for i, of := range waiting {
+			if err := j.notices.wait(of); err != nil && i != 1 {
+				t.Errorf("call %d: %v", i, err)
+			}
+		}
+		j.notices.settled(t, 0) // those that nobody waits for have an end, too
+		for _, w := range slices.Concat(first, other, last) {
+			if w.err != nil || w.seq == 0 {
+				t.Errorf("%s %s: got %d %v, want it stored", w.subject, w.data, w.seq, w.err)
+			}
+		}
+		for _, w := range lost {
+			if w.err != nil && !errors.Is(w.err, ErrUnknownOutcome) {
+				t.Errorf("%s %s: got %v, want ErrUnknownOutcome", w.subject, w.data, w.err)
+			}
+		}
+		if writes, size := j.notices.held(); writes != 0 || size != 0 {
+			t.Errorf("got %d writes of %d bytes held, want none", writes, size)
+		}
+		j.Close()
+	}
+}
+
+// A committer holds so much and no more; who has more to store waits.
+func TestCommitterRoom(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []natsio.Durability{natsio.DurabilityAlways, natsio.DurabilityUnknown} {
+		t.Run(mode.String(), func(t *testing.T) {
+			t.Parallel()
+			node := bustest.Server(t, func(o *server.Options) { o.SyncAlways = false }) // it is about numbers
+			j, ctx := testJournal(t, node, mode)
+			provisionTest(t, ctx, j)
+			node.Stop()
+			var many []*write
+			const sessions = 2048
+			for i := range sessions {
+				many = append(many, noticeWrites(t, j, fmt.Sprint("s", i), 1, commitWritesMax/sessions)...)
+			}
+			begun, err := j.notices.begin(ctx, many)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ended, end := context.WithCancel(ctx)
+			end()
+			if err := j.notices.commit(ended, noticeWrites(t, j, "more", 1, 1)); !errors.Is(err, ErrUnknownOutcome) {
+				t.Errorf("got %v, want ErrUnknownOutcome", err)
+			}
+			if writes, _ := j.notices.held(); writes != commitWritesMax {
+				t.Errorf("got %d held, want %d", writes, commitWritesMax)
+			}
+			var waiting sync.WaitGroup
+			for i := range 20 {
+				writes := noticeWrites(t, j, fmt.Sprint("late", i), 1, 1)
+				waiting.Go(func() {
+					if err := j.notices.commitOne(ctx, writes[0]); err != nil {
+						t.Errorf("late %d: %v", i, err)
+					}
+				})
+			}
+			node.Start()
+			if err := j.notices.wait(begun); err != nil {
+				t.Fatal(err)
+			}
+			waiting.Wait()
+			// More than there is ever room for goes in by itself.
+			for i := range many {
+				many[i] = &write{subject: many[i].subject, data: many[i].data, id: many[i].id, order: many[i].order}
+			}
+			many = append(many, noticeWrites(t, j, "larger", 1, 100)...)
+			if err := j.notices.commit(ctx, many); err != nil {
+				t.Fatal(err) // what they are is the committer's still
+			}
+			for _, w := range many {
+				if w.err != nil || w.seq == 0 {
+					t.Fatalf("%s %s: got %d %v", w.subject, w.data, w.seq, w.err)
+				}
+			}
+			last, err := j.LastNotice(ctx)
+			if want := uint64(commitWritesMax + 20 + 100); err != nil || last != want {
+				t.Errorf("got %d notices, %v, want %d", last, err, want)
+			}
+			if writes, size := j.notices.held(); writes != 0 || size != 0 {
+				t.Errorf("got %d writes of %d bytes held, want none", writes, size)
+			}
+		})
+	}
+}
+
+func TestCommitterEnds(t *testing.T) {
+	t.Parallel()
+	node := bustest.Server(t)
+	j, ctx := testJournal(t, node, natsio.DurabilityAlways)
+	c := newCommitter(j, j.names.NoticesStream())
+	c.started = true
+	over := make(chan struct{})
+	go func() {
+		c.run()
+		close(over)
+	}()
+	done := make(chan error)
+	writes := noticeWrites(t, j, "s1", 1, 1)
+	node.Stop()
+	go func() { done <- c.commitOne(ctx, writes[0]) }()
+	c.close()
+	for what, ch := range map[string]<-chan struct{}{"its goroutine": over, "the committer": c.end} {
+		select {
+		case <-ch:
+		case <-ctx.Done():
+			t.Fatalf("%s did not end", what)
+		}
+	}
+	if err := <-done; !errors.Is(err, natsio.ErrClosed) {
+		t.Errorf("got %v, want natsio.ErrClosed", err)
+	}
+}
+
+// moody stands for the stream of notices and answers as it likes. It stores by
+// message ids, and takes no batches.
+type moody struct {
+	mu     sync.Mutex
+	random *rand.Rand
+	seqs   map[string]int // by message id
+	stored []string       // subject and payload
+	tries  map[string]int
+}
+
+func (m *moody) answer(msg *nats.Msg) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	answer := nats.NewMsg(msg.Reply)
+	id := msg.Header.Get(subjects.HeaderMsgID)
+	m.tries[id]++
+	mood := m.random.IntN(10)
+	switch {
+	case msg.Reply == "":
+		return
+	case msg.Header.Get(subjects.HeaderBatchID) != "":
+		answer.Data = []byte(refusal(natsio.CodeNoBatches))
+	case m.tries[id] < 4 && mood < 2:
+		answer.Data = []byte(refusal(codeUnavailable))
+	case m.tries[id] < 4 && mood < 4:
+		answer.Header.Set(subjects.HeaderStatus, natsio.StatusNoResponders)
+	default:
+		if m.seqs[id] == 0 {
+			m.stored = append(m.stored, msg.Subject+" "+string(msg.Data))
+			m.seqs[id] = len(m.stored)
+		}
+		answer.Data = fmt.Appendf(nil, `{"stream":"REFOLD_OUT","seq":%d}`, m.seqs[id])
+		if m.tries[id] < 4 && mood < 6 {
+			answer.Data = []byte(refusal(codeNotLeader)) // stored all the same
+		}
+	}
+	_ = msg.RespondMsg(answer)
+}
+
+// Whatever is refused, lost or unknown: the notices of a session are stored in
+// order, each once.
+func TestCommitterOrder(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(6) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
+			node := bustest.Server(t)
+			j, ctx := testJournal(t, node, []natsio.Durability{natsio.DurabilityUnknown, natsio.DurabilityAlways}[seed%2])
+			// There is such a stream, and it does not hear what is published.
+			if _, err := j.conn.JS.CreateStream(ctx, jetstream.StreamConfig{Name: j.names.NoticesStream(), Subjects: []string{"nothing"}}); err != nil {
+				t.Fatal(err)
+			}
+			fake := &moody{random: rand.New(rand.NewPCG(seed, 1)), seqs: make(map[string]int), tries: make(map[string]int)}
+			nc, err := nats.Connect(node.URL())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(nc.Close)
+			if _, err := nc.Subscribe(j.names.OutAll(), fake.answer); err != nil {
+				t.Fatal(err)
+			}
+			if err := nc.Flush(); err != nil {
+				t.Fatal(err)
+			}
+			const sessions, each = 3, 20
+			var outputs []Output
+			for n := range each {
+				for i := range sessions {
+					outputs = append(outputs, Output{Session: fmt.Sprint("s", i), Notice: fmt.Append(nil, n+1), N: uint64(n + 1)})
+				}
+			}
+			if err := errors.Join(j.Store(ctx, outputs)...); err != nil {
+				t.Fatal(err)
+			}
+			fake.mu.Lock()
+			defer fake.mu.Unlock()
+			last := make(map[string]int)
+			for _, text := range fake.stored {
+				subject, n, _ := strings.Cut(text, " ")
+				if last[subject]++; n != fmt.Sprint(last[subject]) {
+					t.Fatalf("%s: got notice %s where %d is next", subject, n, last[subject])
+				}
+			}
+			if got, want := len(fake.stored), sessions*each; got != want {
+				t.Errorf("got %d stored, want %d", got, want)
+			}
+		})
+	}
+}

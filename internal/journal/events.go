@@ -1,0 +1,315 @@
+package journal
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/natsio"
+)
+
+// ReadSession yields the events of a session with sequences from from to to
+// (0: no end), in order, none left out. From 0 is from 1. A few events cost the
+// server a few lookups, wherever they are. Without leader it may end early where a replica is
+// behind; with leader it has all that was acknowledged before the call. An error
+// ends it.
+func (j *Journal) ReadSession(ctx context.Context, sid string, from, to uint64, leader bool) iter.Seq2[session.Event, error] {
+	return func(yield func(session.Event, error) bool) {
+		filter, err := j.names.Session(sid)
+		if err != nil {
+			yield(session.Event{}, err)
+			return
+		}
+		for m, err := range j.read(ctx, j.names.LogStream(), filter, from, to, leader) {
+			var e session.Event
+			if err == nil {
+				e, err = j.event(m)
+			}
+			if err != nil {
+				yield(session.Event{}, fmt.Errorf("read session %s: %w", sid, err))
+				return
+			}
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Hole is a range of sequences, both included, at which a stream has no
+// message. In the log nothing deletes any, so what a hole held is lost.
+type Hole struct {
+	First uint64 `json:"first"`
+	Last  uint64 `json:"last"`
+}
+
+// Scanned is what a pass over the log came upon besides events.
+type Scanned struct {
+	Skipped int    // messages that are no events: somebody used a name that can't be a session's
+	Holes   []Hole // in order
+}
+
+// ReadAll calls fn for every event of the log from sequence from on, up to
+// the last that there is when it is called, from one goroutine. It is made for
+// reading all of it: the server pushes messages as fast as fn takes them. An
+// error of fn ends it and comes back as it is.
+func (j *Journal) ReadAll(ctx context.Context, from uint64, fn func(session.Event) error) (s Scanned, err error) {
+	next := max(from, 1)
+	err = j.scan(ctx, j.names.LogStream(), next, func(m stored) error {
+		if m.seq > next {
+			s.Holes = append(s.Holes, Hole{next, m.seq - 1})
+		}
+		next = m.seq + 1
+		e, err := j.event(m)
+		if err != nil {
+			s.Skipped++
+			j.conn.Log.Warn("event_skipped", "seq", m.seq, "subject", m.subject, "error", err.Error())
+			return nil
+		}
+		return fn(e)
+	}, func(last uint64) {
+		if last >= next {
+			s.Holes = append(s.Holes, Hole{next, last})
+		}
+	})
+	return s, err
+}
+
+// LogMissing returns how many of the sequences up to the log's last one have no
+// event. Nothing deletes events, so each is one that was lost: a session's
+// snapshot can't be trusted to be that of what the log holds then, since it may
+// have been taken before the loss.
+func (j *Journal) LogMissing(ctx context.Context) (missing uint64, err error) {
+	err = j.conn.Retry(ctx, func(ctx context.Context) error {
+		stream, err := j.conn.JS.Stream(ctx, j.names.LogStream())
+		if err == nil {
+			state := stream.CachedInfo().State
+			missing = state.LastSeq - min(state.LastSeq, state.Msgs)
+		}
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("look at %s: %w", j.names.LogStream(), err)
+	}
+	return missing, nil
+}
+
+// EventAt returns the event at a sequence. One that does not exist, or that is
+// no event, is an error; the former is ErrNotFound.
+func (j *Journal) EventAt(ctx context.Context, seq uint64) (session.Event, error) {
+	events, err := j.EventsAt(ctx, []uint64{seq})
+	if err != nil {
+		return session.Event{}, err
+	}
+	return events[0], nil
+}
+
+// eventsInFlight is how many reads of EventsAt are under way at a time.
+const eventsInFlight = 256
+
+// EventsAt returns the events at these sequences, in their order. Any replica
+// answers; where it does not have the event, the leader is asked. If one of
+// them does not exist the error is ErrNotFound and names it.
+func (j *Journal) EventsAt(ctx context.Context, seqs []uint64) ([]session.Event, error) {
+	// What it can't get for whatever reason is asked of the leader, which tells
+	// the reason too.
+	found := j.directAt(ctx, seqs)
+	events := make([]session.Event, len(seqs))
+	for i, m := range found {
+		var err error
+		if m.seq == 0 {
+			if m, err = j.leaderGet(ctx, j.names.LogStream(), getRequest{Seq: max(seqs[i], 1)}); err != nil {
+				return nil, fmt.Errorf("read event %d: %w", seqs[i], err)
+			}
+		}
+		if m.seq != seqs[i] {
+			return nil, fmt.Errorf("read event %d: %w", seqs[i], natsio.ErrNotFound)
+		}
+		if events[i], err = j.event(m); err != nil {
+			return nil, err
+		}
+	}
+	return events, nil
+}
+
+// directAt returns what a replica has at these sequences, at their places. What
+// it does not have, and what did not come for whatever reason, is zero.
+func (j *Journal) directAt(ctx context.Context, seqs []uint64) []stored {
+	if len(seqs) <= togetherMax {
+		return j.directFew(ctx, seqs)
+	}
+	found := make([]stored, len(seqs))
+	for start := 0; start < len(seqs); start += eventsInFlight {
+		some := seqs[start:min(start+eventsInFlight, len(seqs))]
+		body := func(room []byte, i int) []byte { return appendSeq(room, some[i]) }
+		err := j.directEach(ctx, j.names.LogStream(), len(some), body, func(i int, msg *nats.Msg) error {
+			if m, end, err := parseDirect(msg); err == nil && !end {
+				found[start+i] = m
+			}
+			return nil
+		})
+		if err != nil {
+			j.conn.Log.Debug("direct_read_failed", "error", err.Error())
+		}
+	}
+	return found
+}
+
+// directEach asks for n messages of a stream at once, for each by a request of
+// its own, whose body is appended to room, and calls took with each answer, in any
+// order. Its error ends it.
+func (j *Journal) directEach(ctx context.Context, stream string, n int, body func(room []byte, i int) []byte, took func(i int, msg *nats.Msg) error) error {
+	subject := j.directSubject(stream)
+	return j.conn.Attempt(ctx, subject, func(ctx context.Context) error {
+		inbox, msgs, done, err := j.conn.Await(n)
+		if err != nil {
+			return err
+		}
+		defer done()
+		inbox += "."
+		var request, reply []byte // the connection keeps nothing of them
+		for i := range n {
+			request, reply = body(request[:0], i), strconv.AppendInt(append(reply[:0], inbox...), int64(i), 10)
+			if err := j.conn.NC.PublishRequest(subject, string(reply), request); err != nil {
+				return err
+			}
+		}
+		for range n {
+			var msg *nats.Msg
+			select {
+			case msg = <-msgs:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			i, err := strconv.Atoi(strings.TrimPrefix(msg.Subject, inbox))
+			if err != nil || i < 0 || i >= n {
+				return fmt.Errorf("an answer on %s, which nobody asked for", msg.Subject)
+			}
+			if err := took(i, msg); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// FirstSeqs returns the sequence of each session's first event, in their order;
+// 0: there is none. Any replica answers, each question for itself. One that is
+// behind may know of none, and never tells a later one than the first.
+func (j *Journal) FirstSeqs(ctx context.Context, sids []string) ([]uint64, error) {
+	filters := make([]string, len(sids))
+	for i, sid := range sids {
+		var err error
+		if filters[i], err = j.names.Session(sid); err != nil {
+			return nil, err
+		}
+	}
+	seqs := make([]uint64, len(sids))
+	for start := 0; start < len(sids); start += eventsInFlight {
+		some := seqs[start:min(start+eventsInFlight, len(sids))]
+		body := func(room []byte, i int) []byte { return appendFirst(room, filters[start+i]) }
+		var hidden []int
+		err := j.directEach(ctx, j.names.LogStream(), len(some), body, func(i int, msg *nats.Msg) (err error) {
+			if some[i], err = directSeq(msg); errors.Is(err, errHidden) {
+				hidden = append(hidden, i)
+				return nil
+			}
+			return err
+		})
+		for _, i := range hidden {
+			var m stored
+			if err == nil {
+				m, err = j.leaderGet(ctx, j.names.LogStream(), getRequest{Seq: 1, NextFor: filters[start+i]})
+				some[i] = m.seq
+			}
+		}
+		if err != nil {
+			return nil, fmt.Errorf("look for the first events of %d sessions: %w", len(some), natsio.Typed(err))
+		}
+	}
+	return seqs, nil
+}
+
+// InstallBefore returns the newest install record with a sequence below seq,
+// else the oldest one there is: what a session whose first event is seq pins.
+// found is false if the log has no install record. It is exact: every step is
+// checked with the leader.
+func (j *Journal) InstallBefore(ctx context.Context, seq uint64) (e session.Event, found bool, err error) {
+	m, err := j.installBefore(ctx, seq)
+	if errors.Is(err, natsio.ErrNotFound) {
+		return session.Event{}, false, nil
+	}
+	if err != nil {
+		return session.Event{}, false, fmt.Errorf("find the install record before event %d: %w", seq, err)
+	}
+	e, err = j.event(m)
+	return e, err == nil, err
+}
+
+func (j *Journal) installBefore(ctx context.Context, seq uint64) (stored, error) {
+	log, install := j.names.LogStream(), j.names.Install()
+	best, err := j.leaderGet(ctx, log, getRequest{LastFor: install})
+	if err != nil || best.seq < seq {
+		return best, err
+	}
+	// The newest is too new. A replica finds the one before seq in one step,
+	// but it may be behind; from there the leader's records lead to it.
+	if best, err = j.directInstall(ctx, seq); err != nil {
+		if best, err = j.leaderGet(ctx, log, getRequest{Seq: 1, NextFor: install}); err != nil {
+			return stored{}, err
+		}
+	}
+	for best.seq < seq {
+		next, err := j.leaderGet(ctx, log, getRequest{Seq: best.seq + 1, NextFor: install})
+		if err != nil && !errors.Is(err, natsio.ErrNotFound) {
+			return stored{}, err
+		}
+		if err != nil || next.seq >= seq {
+			break
+		}
+		best = next
+	}
+	return best, nil
+}
+
+// directInstall returns the newest install record below seq that a replica has.
+func (j *Journal) directInstall(ctx context.Context, seq uint64) (stored, error) {
+	if seq <= 1 {
+		return stored{}, natsio.ErrNotFound
+	}
+	body, err := json.Marshal(getRequest{MultiLast: []string{j.names.Install()}, UpToSeq: seq - 1})
+	if err != nil {
+		return stored{}, err
+	}
+	var m stored
+	subject := j.directSubject(j.names.LogStream())
+	err = j.conn.Attempt(ctx, subject, func(ctx context.Context) error {
+		msg, err := j.conn.NC.RequestWithContext(ctx, subject, body)
+		if err != nil {
+			return err
+		}
+		var end bool
+		if m, end, err = parseDirect(msg); err == nil && end {
+			err = natsio.ErrNotFound
+		}
+		return err
+	})
+	return m, err
+}
+
+// TraceParentAt returns the trace context that the event at a sequence came with,
+// empty if it came with none.
+func (j *Journal) TraceParentAt(ctx context.Context, seq uint64) (string, error) {
+	m, err := j.leaderGet(ctx, j.names.LogStream(), getRequest{Seq: max(seq, 1)})
+	if err != nil {
+		return "", fmt.Errorf("read event %d: %w", seq, err)
+	}
+	return natsio.TraceParentOf(m.header), nil
+}

@@ -1,0 +1,44 @@
+package journal_test
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/internal/bus/testbus"
+	"github.com/refold/refold/internal/natsio"
+)
+
+// A large snapshot is a blob by the name of its bytes, which goes when another
+// takes its place. Kept after that, it stays.
+func TestALargeSnapshotIsKeptWhenItWasReplaced(t *testing.T) {
+	t.Parallel()
+	node := bustest.Server(t)
+	b := testbus.Connect(t, node, "")
+	ctx := testbus.Context(t)
+	if err := b.Provision(ctx, testbus.Conf(t, ""), 1); err != nil {
+		t.Fatal(err)
+	}
+	wrong := append([]byte{0x81}, bytes.Repeat([]byte("x"), 600<<10)...)
+	right := append([]byte{0x81}, bytes.Repeat([]byte("y"), 600<<10)...)
+	for _, data := range [][]byte{wrong, right} {
+		if err := b.PutSnapshot(ctx, "s1", 5, data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := b.GetBlob(ctx, codec.RefOf(wrong)); !errors.Is(err, natsio.ErrNotFound) {
+		t.Errorf("replaced: got %v, want ErrNotFound", err)
+	}
+	kept, err := b.PutBlob(ctx, wrong)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.PutSnapshot(ctx, "s1", 6, append(right, 'z')); err != nil { // of the released session
+		t.Fatal(err)
+	}
+	if got, err := b.GetBlob(ctx, kept); err != nil || !bytes.Equal(got, wrong) {
+		t.Errorf("kept: got %d bytes, %v, want the %d of the wrong one", len(got), err, len(wrong))
+	}
+}

@@ -1,0 +1,49 @@
+package journal
+
+import (
+	"sync"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/internal/streams"
+	"github.com/refold/refold/subjects"
+)
+
+// Journal stores and reads what is kept, over one connection. All methods may be
+// called from several goroutines at once.
+type Journal struct {
+	conn    *natsio.Conn
+	names   subjects.Names
+	streams *streams.Streams
+
+	// What is stored goes through one committer for each stream.
+	logs, effects, timers, notices, blobs, packs *committer
+	coalescer                                    readCoalescer // direct reads of a few events
+	unanswered                                   *unanswered   // of a user who leaves JetStream alone; else nil
+
+	mu sync.Mutex
+	kv jetstream.KeyValue // looked up when first used
+}
+
+// New returns the journal of a connection. With coreOnly it leaves JetStream alone,
+// and only Publish may be used.
+func New(conn *natsio.Conn, s *streams.Streams, coreOnly bool) *Journal {
+	names := conn.Names()
+	j := &Journal{conn: conn, names: names, streams: s}
+	j.logs, j.effects = newCommitter(j, names.LogStream()), newCommitter(j, names.EffectsStream())
+	j.timers, j.notices = newCommitter(j, names.TimersStream()), newCommitter(j, names.NoticesStream())
+	j.timers.gap, j.timers.like, j.timers.pace = wakesGap, j.effects, pace{groups: true, judged: true}
+	j.blobs, j.packs = newCommitter(j, names.BlobsStream()), newCommitter(j, names.PacksStream())
+	if coreOnly {
+		j.unanswered = &unanswered{}
+	}
+	return j
+}
+
+// Close ends what waits to be stored with ErrClosed. The connection stays.
+func (j *Journal) Close() {
+	for _, c := range []*committer{j.logs, j.effects, j.timers, j.notices, j.blobs, j.packs} {
+		c.close()
+	}
+}

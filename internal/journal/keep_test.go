@@ -1,0 +1,400 @@
+package journal_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/internal/bus/testbus"
+	"github.com/refold/refold/internal/journal"
+	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/subjects"
+)
+
+func notifyContract(t *testing.T, e testbus.Env) {
+	for n := range uint64(3) {
+		for range 2 {
+			if err := e.B.Notify(e.Ctx, "notify", n+1, fmt.Appendf(nil, "n%d", n+1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for range 2 { // without a number there are no repeats
+		if err := e.B.Notify(e.Ctx, "notify", 0, []byte("q")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []string
+	for n, err := range e.B.FollowNotices(e.Ctx, "notify", 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n.Session != "notify" || n.Time == 0 {
+			t.Errorf("got %+v", n)
+		}
+		if got = append(got, string(n.Payload)); len(got) == 5 {
+			break
+		}
+	}
+	if got, want := strings.Join(got, " "), "n1 n2 n3 q q"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func followContract(t *testing.T, e testbus.Env) {
+	notify := func(sid string, n uint64) {
+		t.Helper()
+		if err := e.B.Notify(e.Ctx, sid, n, fmt.Appendf(nil, "%s%d", sid, n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	notify("follow", 1)
+	last, err := e.B.LastNotice(e.Ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(e.Ctx)
+	defer cancel()
+	notify("follow", 2)
+	var got []string
+	var ended error
+	for n, err := range e.B.FollowNotices(ctx, "follow", last+1) {
+		if err != nil {
+			ended = err
+			break
+		}
+		got = append(got, string(n.Payload))
+		switch len(got) {
+		case 1: // one that comes while following, after another session's
+			notify("follow-2", 1)
+			notify("follow", 3)
+		case 2:
+			cancel()
+		}
+	}
+	if got, want := strings.Join(got, " "), "follow2 follow3"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if !errors.Is(ended, context.Canceled) {
+		t.Errorf("ended with %v, want context.Canceled", ended)
+	}
+	for n, err := range e.B.FollowNotices(e.Ctx, "", last+1) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n.Session == "follow-2" {
+			break // all sessions are followed
+		}
+	}
+	first := e.Publish("in", "follow", "a")
+	for ev, err := range e.B.FollowEvents(e.Ctx, "follow", first) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(ev.Payload) == "b" {
+			if ev.Session != "follow" || ev.Door != "ctl" || ev.Seq <= first {
+				t.Errorf("got %+v", ev)
+			}
+			break
+		}
+		e.Publish("ctl", "follow", "b")
+	}
+}
+
+func snapshotsContract(t *testing.T, e testbus.Env) {
+	get := func(sid string) ([]byte, bool) {
+		t.Helper()
+		data, found, err := e.B.GetSnapshot(e.Ctx, sid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data, found
+	}
+	put := func(sid string, seq uint64, data []byte) {
+		t.Helper()
+		if err := e.B.PutSnapshot(e.Ctx, sid, seq, data); err != nil {
+			t.Fatal(err)
+		}
+		// A replica may answer that is behind, but not for long.
+		bustest.Until(t, "the snapshot is there", func() bool {
+			got, found := get(sid)
+			return found && bytes.Equal(got, data)
+		})
+	}
+	if _, found := get("snap"); found {
+		t.Error("before: got a snapshot")
+	}
+	small := []byte("\x81\xa1a\x01")
+	put("snap", 1, small)
+	large := append([]byte("\x81\xa1b"), bytes.Repeat([]byte("l"), 1<<20)...)
+	put("snap", 2, large)
+	larger := append(slices.Clone(large), 'x')
+	put("snap", 3, larger)
+	put("snap", 3, larger) // the same again keeps its blob
+	if _, err := e.B.GetBlob(e.Ctx, codec.RefOf(large)); !errors.Is(err, natsio.ErrNotFound) {
+		t.Errorf("the former snapshot's blob: got %v, want ErrNotFound", err)
+	}
+	put("snap", 4, small)
+	put("snap-2", 1, small)
+	var got []string
+	err := e.B.ScanSnapshots(e.Ctx, func(kept journal.Kept) error {
+		if strings.HasPrefix(kept.Session, "snap") { // else it is another case's
+			got = append(got, kept.Session)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(got)
+	if got, want := strings.Join(got, " "), "snap snap-2"; got != want {
+		t.Errorf("sessions with snapshots: got %s, want %s", got, want)
+	}
+}
+
+func quarantineContract(t *testing.T, e testbus.Env) {
+	get := func() (string, bool) {
+		t.Helper()
+		body, found, err := e.All[len(e.All)-1].GetQuarantine(e.Ctx, "quar")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(body), found
+	}
+	for round := range 2 {
+		if body, found := get(); found {
+			t.Errorf("round %d: got %s, want none", round, body)
+		}
+		if err := e.B.PutQuarantine(e.Ctx, "quar", fmt.Appendf(nil, `{"round":%d}`, round)); err != nil {
+			t.Fatal(err)
+		}
+		if body, found := get(); !found || body != fmt.Sprintf(`{"round":%d}`, round) {
+			t.Errorf("round %d: got %s %v", round, body, found)
+		}
+		bustest.Until(t, "the quarantine is listed", func() bool {
+			var all []string
+			for sid, err := range e.B.Quarantined(e.Ctx) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				all = append(all, sid)
+			}
+			return slices.Equal(all, []string{"quar"})
+		})
+		if err := e.B.DeleteQuarantine(e.Ctx, "quar"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := e.B.DeleteQuarantine(e.Ctx, "quar-never"); err != nil {
+		t.Errorf("deleting none: got %v", err)
+	}
+}
+
+// noteContract: whoever knows the latest revision alone puts the next.
+func noteContract(t *testing.T, e testbus.Env) {
+	put := func(b *bus.Bus, note string, after uint64, want error) (rev uint64) {
+		t.Helper()
+		rev, err := b.PutLaneNote(e.Ctx, subjects.GuardKey(7), []byte(note), after)
+		if !errors.Is(err, want) {
+			t.Fatalf("put %q after %d: got %v, want %v", note, after, err, want)
+		}
+		return rev
+	}
+	other := e.All[len(e.All)-1]
+	wantNote := func(want string, wantRev uint64) {
+		t.Helper()
+		note, rev, err := other.LaneNote(e.Ctx, subjects.GuardKey(7))
+		if err != nil || string(note) != want || rev != wantRev || (note == nil) != (want == "") {
+			t.Errorf("got %q at %d (%v), want %q at %d", note, rev, err, want, wantRev)
+		}
+	}
+	wantNote("", 0)
+	one := put(e.B, "one", 0, nil)
+	wantNote("one", one)
+	put(other, "another", 0, journal.ErrOvertaken)
+	two := put(other, "two", one, nil)
+	put(e.B, "", one, journal.ErrOvertaken)
+	wantNote("two", two)
+	gone := put(other, "", two, nil)
+	wantNote("", gone)
+	put(e.B, "three", 0, journal.ErrOvertaken)
+	wantNote("three", put(e.B, "three", gone, nil))
+	if note, _, err := e.B.LaneNote(e.Ctx, subjects.GuardKey(6)); err != nil || note != nil {
+		t.Errorf("of another lane: got %q, %v", note, err)
+	}
+	err := e.B.ScanSnapshots(e.Ctx, func(kept journal.Kept) error {
+		if kept.Session == "7" {
+			t.Error("a note is among the snapshots")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func blobsContract(t *testing.T, e testbus.Env) {
+	for _, size := range []int{0, 1, 3 << 20} {
+		content := bytes.Repeat([]byte{byte(size), 'b'}, (size+1)/2)[:size]
+		want := codec.RefOf(content)
+		for range 2 {
+			ref, err := e.B.PutBlob(e.Ctx, content)
+			if err != nil || ref != want {
+				t.Fatalf("%d bytes: got %s %v, want %s", size, ref, err, want)
+			}
+		}
+		for _, b := range e.All {
+			if got, err := b.GetBlob(e.Ctx, want); err != nil || !bytes.Equal(got, content) {
+				t.Errorf("%d bytes: got %d %v", size, len(got), err)
+			}
+		}
+	}
+	if _, err := e.B.GetBlob(e.Ctx, codec.RefOf([]byte("never stored"))); !errors.Is(err, natsio.ErrNotFound) {
+		t.Errorf("unknown: got %v, want ErrNotFound", err)
+	}
+	// Other clients read them as objects, and write them too.
+	_, js := testbus.JS(t, e.Nodes[0])
+	objects, err := js.ObjectStore(e.Ctx, e.Names.BlobsBucket())
+	if err != nil {
+		t.Fatal(err)
+	}
+	content := bytes.Repeat([]byte("object"), 100_000)
+	ref, err := e.B.PutBlob(e.Ctx, content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bustest.Until(t, "the blob is an object", func() bool {
+		got, err := objects.GetBytes(e.Ctx, ref.String())
+		return err == nil && bytes.Equal(got, content)
+	})
+	theirs := codec.RefOf([]byte("theirs"))
+	if _, err := objects.PutBytes(e.Ctx, theirs.String(), []byte("theirs")); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := e.B.GetBlob(e.Ctx, theirs); err != nil || string(got) != "theirs" {
+		t.Errorf("written by another client: got %q %v", got, err)
+	}
+	// Bytes under a name that is not theirs are never handed out, and the right
+	// ones replace them.
+	forged := codec.RefOf([]byte("true"))
+	if _, err := objects.PutBytes(e.Ctx, forged.String(), []byte("false")); err != nil {
+		t.Fatal(err)
+	}
+	got, err := e.B.GetBlob(e.Ctx, forged)
+	if err == nil || errors.Is(err, natsio.ErrNotFound) || got != nil {
+		t.Errorf("forged: got %q %v, want an error", got, err)
+	}
+	if _, err := e.B.PutBlob(e.Ctx, []byte("true")); err != nil {
+		t.Error(err)
+	}
+	if got, err := e.B.GetBlob(e.Ctx, forged); err != nil || string(got) != "true" {
+		t.Errorf("put right: got %q %v", got, err)
+	}
+}
+
+// Writers of one content at once leave one object, whole, and no chunks of
+// anybody else.
+func blobsAtOnce(t *testing.T, e testbus.Env) {
+	content := bytes.Repeat([]byte("at once "), 60_000)
+	const writers = 6
+	done := make(chan error, writers)
+	for i := range writers {
+		b := e.All[i%len(e.All)]
+		go func() {
+			ref, err := b.PutBlob(e.Ctx, content)
+			if err == nil {
+				var got []byte
+				if got, err = b.GetBlob(e.Ctx, ref); err == nil && !bytes.Equal(got, content) {
+					err = errors.New("read other bytes")
+				}
+			}
+			done <- err
+		}()
+	}
+	for range writers {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	_, js := testbus.JS(t, e.Nodes[0])
+	objects, err := js.ObjectStore(e.Ctx, e.Names.BlobsBucket())
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := js.Stream(e.Ctx, e.Names.BlobsStream())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var left map[string]uint64
+	defer func() {
+		if t.Failed() {
+			t.Logf("chunks that no object names, or an object's that are not as many as it says: %v", left)
+		}
+	}()
+	bustest.Until(t, "only chunks of objects are left", func() bool {
+		all, err := objects.List(e.Ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := stream.Info(e.Ctx, jetstream.WithSubjectFilter(e.Names.BlobChunks("*")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		left = info.State.Subjects
+		for _, object := range all {
+			subject := e.Names.BlobChunks(object.NUID)
+			if object.Name == codec.RefOf(content).String() && info.State.Subjects[subject] != uint64(object.Chunks) {
+				return false
+			}
+			delete(left, subject)
+		}
+		return len(left) == 0
+	})
+}
+
+// listSnapshots: each session that has a snapshot is listed once, where the latest
+// one was put.
+func listSnapshots(t *testing.T, e testbus.Env) {
+	mine := []string{"listed", "listed-large", "listed-again"}
+	list := func(from uint64) (all []journal.SnapshotAt) {
+		t.Helper()
+		for at, err := range e.B.ListSnapshots(e.Ctx, from) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if slices.Contains(mine, at.Session) {
+				all = append(all, at)
+			}
+		}
+		return all
+	}
+	small, large := []byte("\x81\xa1a\x01"), bytes.Repeat([]byte("l"), 1<<20)
+	for _, put := range []struct {
+		sid  string
+		data []byte
+	}{{"listed-again", small}, {"listed", small}, {"listed-large", large}, {"listed-again", small}} {
+		if err := e.B.PutSnapshot(e.Ctx, put.sid, 1, put.data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []journal.SnapshotAt
+	bustest.Until(t, "the snapshots are listed", func() bool {
+		got = list(0)
+		return len(got) == 3 && got[0].Session == "listed" && got[1].Session == "listed-large" && got[2].Session == "listed-again"
+	})
+	if rest := list(got[0].Seq + 1); !slices.Equal(rest, got[1:]) {
+		t.Errorf("from behind the first on: got %v, want %v", rest, got[1:])
+	}
+	if none := list(got[2].Seq + 1<<20); len(none) != 0 {
+		t.Errorf("from behind the end on: got %v", none)
+	}
+}

@@ -1,0 +1,122 @@
+package journal
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nuid"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/natsio"
+)
+
+// Publish appends an event to the log and returns its sequence. id is the
+// event's id and goes with it as Nats-Msg-Id, so that publishing the same
+// event again within the stream's duplicate window stores nothing and returns
+// the sequence of the first; empty is fine for settlements, which effect names
+// tell apart.
+//
+// A payload over session.EventBytesMax is a *MaxPayloadError before anything
+// is sent. If another event has the id, nothing is stored: ErrIDTaken. When no
+// acknowledgement came before ctx ended, the error wraps ErrUnknownOutcome:
+// calling again with the same id is safe.
+func (j *Journal) Publish(ctx context.Context, door session.Door, sid string, payload []byte, id string) (uint64, error) {
+	subject, err := j.names.Log(door, sid)
+	if err != nil {
+		return 0, err
+	}
+	w := &write{subject: subject, data: payload, id: id}
+	if id == "" {
+		w.id = nuid.Next()
+	}
+	if err := j.check(w, session.EventBytesMax); err != nil {
+		return 0, fmt.Errorf("publish to %s: %w", subject, err)
+	}
+	if err := j.logs.commitOne(ctx, w); err != nil {
+		return 0, fmt.Errorf("publish to %s: %w", subject, err)
+	}
+	if w.duplicate && id != "" {
+		stored, err := j.names.Stored(door, sid)
+		if err != nil {
+			return 0, err
+		}
+		held, err := j.leaderGet(ctx, j.names.LogStream(), getRequest{Seq: w.seq})
+		if err != nil {
+			return 0, fmt.Errorf("publish to %s: compare with event %d: %w", subject, w.seq, err)
+		}
+		if held.subject != stored || !bytes.Equal(held.data, payload) {
+			return 0, fmt.Errorf("publish to %s: id %q: %w (event %d on %s)", subject, id, ErrIDTaken, w.seq, held.subject)
+		}
+	}
+	return w.seq, nil
+}
+
+// PublishInstall appends an install record and returns its sequence. With
+// onlyIfNone it does so only if the log has none; else stored is false and seq
+// is that of the newest one.
+func (j *Journal) PublishInstall(ctx context.Context, payload []byte, onlyIfNone bool) (seq uint64, stored bool, err error) {
+	w := &write{subject: j.names.Install(), data: payload, fenced: onlyIfNone}
+	if !onlyIfNone {
+		w.id = nuid.Next()
+	}
+	if err = j.check(w, session.EventBytesMax); err == nil {
+		err = j.logs.commitOne(ctx, w)
+	}
+	if err != nil {
+		return 0, false, fmt.Errorf("publish the install record: %w", err)
+	}
+	if !onlyIfNone {
+		return w.seq, true, nil
+	}
+	newest, err := j.leaderGet(ctx, j.names.LogStream(), getRequest{LastFor: j.names.Install()})
+	if err != nil {
+		return 0, false, fmt.Errorf("publish the install record: %w", err)
+	}
+	return newest.seq, w.existing == nil || bytes.Equal(w.existing, payload), nil
+}
+
+// LastSeq returns the sequence of the log's last event, 0 if it has none; from
+// the leader.
+func (j *Journal) LastSeq(ctx context.Context) (uint64, error) {
+	return j.lastSeq(ctx, j.names.LogStream())
+}
+
+func (j *Journal) lastSeq(ctx context.Context, stream string) (seq uint64, err error) {
+	err = j.conn.Retry(ctx, func(ctx context.Context) error {
+		s, err := j.conn.JS.Stream(ctx, stream)
+		if err == nil {
+			seq = s.CachedInfo().State.LastSeq
+		}
+		return err
+	})
+	return seq, err
+}
+
+// LastOf returns the last event of a session through one door, from the
+// leader; found is false if there is none.
+func (j *Journal) LastOf(ctx context.Context, door session.Door, sid string) (e session.Event, found bool, err error) {
+	subject, err := j.names.Stored(door, sid)
+	if err != nil {
+		return session.Event{}, false, err
+	}
+	m, err := j.leaderGet(ctx, j.names.LogStream(), getRequest{LastFor: subject})
+	if errors.Is(err, natsio.ErrNotFound) {
+		return session.Event{}, false, nil
+	}
+	if err != nil {
+		return session.Event{}, false, fmt.Errorf("read the last event on %s: %w", subject, err)
+	}
+	e, err = j.event(m)
+	return e, err == nil, err
+}
+
+// event makes an event of a stored message.
+func (j *Journal) event(m stored) (session.Event, error) {
+	door, sid, err := j.names.ParseStored(m.subject)
+	if err != nil {
+		return session.Event{}, fmt.Errorf("event %d: %w", m.seq, err)
+	}
+	return session.Event{Session: sid, Door: door, Seq: m.seq, Time: m.time, Payload: m.data}, nil
+}

@@ -1,0 +1,211 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/space"
+	"github.com/refold/refold/subjects"
+)
+
+// packBytesMax is the max_msg_size of the stream of packs in streams.conf.
+const packBytesMax = 768 << 10
+
+// Published is one version of a pack in the stream of packs. Nothing here is
+// verified but that the subject names a pack and a version.
+type Published struct {
+	Pack, Version string
+	Seq           uint64
+	Manifest      []byte            // as it was published
+	Signature     session.Signature // zero: none
+}
+
+// VersionTakenError says that another manifest was published under this version.
+// Nothing was stored.
+type VersionTakenError struct {
+	Pack, Version string
+	Seq           uint64     // of the message that stands
+	Hash          codec.Hash // of the manifest that stands
+}
+
+func (e *VersionTakenError) Error() string {
+	return fmt.Sprintf("%s %s is published already, at sequence %d, with the manifest %s: a published version never changes; publish this content as another version", e.Pack, e.Version, e.Seq, e.Hash)
+}
+
+// PublishPack stores a manifest as that version of a pack, and returns the
+// version as it stands. again says that the same manifest was there already; then
+// nothing is stored, also if the signature differs. The files of the manifest
+// should be stored first. The error is a *VersionTakenError if the version has
+// another manifest.
+func (j *Journal) PublishPack(ctx context.Context, p Published) (stands Published, again bool, err error) {
+	subject, err := j.names.Pack(p.Pack, p.Version)
+	if err != nil {
+		return Published{}, false, err
+	}
+	stands, err = j.Pack(ctx, p.Pack, p.Version)
+	if err == nil {
+		return stands, true, p.sameAs(stands)
+	}
+	if !errors.Is(err, natsio.ErrNotFound) {
+		return Published{}, false, err
+	}
+	w := &write{subject: subject, data: p.Manifest, msgpack: true, fenced: true, alone: true}
+	if p.Signature != (session.Signature{}) {
+		w.headers = [][2]string{{subjects.HeaderSignatureKey, p.Signature.Key}, {subjects.HeaderSignature, p.Signature.Sig}}
+	}
+	if err = j.check(w, packBytesMax); err == nil {
+		err = j.packs.commitOne(ctx, w)
+	}
+	if err != nil {
+		return Published{}, false, fmt.Errorf("publish %s %s: %w", p.Pack, p.Version, natsio.Typed(err))
+	}
+	if stands, err = j.Pack(ctx, p.Pack, p.Version); err != nil {
+		return Published{}, false, err
+	}
+	return stands, false, p.sameAs(stands)
+}
+
+// sameAs returns the error of a version that has another manifest.
+func (p *Published) sameAs(stands Published) error {
+	if hash := codec.Sum(stands.Manifest); hash != codec.Sum(p.Manifest) {
+		return &VersionTakenError{Pack: p.Pack, Version: p.Version, Seq: stands.Seq, Hash: hash}
+	}
+	return nil
+}
+
+// Pack returns one version of a pack as the stream's leader has it. The error
+// wraps ErrNotFound if it is not published.
+func (j *Journal) Pack(ctx context.Context, pack, version string) (Published, error) {
+	subject, err := j.names.Pack(pack, version)
+	if err != nil {
+		return Published{}, err
+	}
+	m, err := j.leaderGet(ctx, j.names.PacksStream(), getRequest{LastFor: subject})
+	if err != nil {
+		return Published{}, fmt.Errorf("%s %s: %w", pack, version, err)
+	}
+	return j.published(m)
+}
+
+func (j *Journal) published(m stored) (p Published, err error) {
+	p = Published{Seq: m.seq, Manifest: m.data}
+	p.Signature = session.Signature{Key: m.header.Get(subjects.HeaderSignatureKey), Sig: m.header.Get(subjects.HeaderSignature)}
+	p.Pack, p.Version, err = j.names.ParsePack(m.subject)
+	return p, err
+}
+
+// Packs returns every published version, oldest first, as many as there were when
+// it was called. Messages whose subject names no version are left out.
+func (j *Journal) Packs(ctx context.Context) (all []Published, err error) {
+	for m, err := range j.read(ctx, j.names.PacksStream(), j.names.PackAll(), 1, 0, true) {
+		if err != nil {
+			return nil, fmt.Errorf("list packs: %w", err)
+		}
+		if p, err := j.published(m); err == nil {
+			all = append(all, p)
+		}
+	}
+	return all, nil
+}
+
+// FindPack returns the newest published version of a pack that the selector (1,
+// 1.4, 1.4.2) matches; without a selector, the newest release. known has the
+// versions that there are, in no order; the error wraps ErrNotFound if none
+// matches.
+func (j *Journal) FindPack(ctx context.Context, pack, selector string) (p Published, known []string, err error) {
+	if known, err = j.packVersions(ctx, pack); err != nil {
+		return Published{}, nil, err
+	}
+	version := newest(known, selector)
+	if version == "" {
+		return Published{}, known, fmt.Errorf("%s %s: %w", pack, selector, natsio.ErrNotFound)
+	}
+	p, err = j.Pack(ctx, pack, version)
+	return p, known, err
+}
+
+// newest returns the newest of versions that a selector matches, "" if none does.
+func newest(versions []string, selector string) (best string) {
+	s, ok := space.ParseSelector(selector)
+	if !ok && selector != "" {
+		return ""
+	}
+	var latest space.Version
+	for _, text := range versions {
+		v, _ := space.ParseVersion(text)
+		if selector == "" && v.Pre != "" || selector != "" && !s.Matches(v) {
+			continue
+		}
+		if best == "" || v.Compare(latest) > 0 {
+			best, latest = text, v
+		}
+	}
+	return best
+}
+
+// packVersions returns the versions of a pack that are published.
+func (j *Journal) packVersions(ctx context.Context, pack string) ([]string, error) {
+	filter, err := j.names.PackVersions(pack)
+	if err != nil {
+		return nil, err
+	}
+	all, err := j.packNames(ctx, filter)
+	if err != nil {
+		return nil, fmt.Errorf("versions of %s: %w", pack, err)
+	}
+	return all[pack], nil
+}
+
+// NewestPacks returns, of each published pack whose name begins with prefix, what
+// FindPack returns for the selector, at most max of them by name.
+func (j *Journal) NewestPacks(ctx context.Context, prefix, selector string, max int) (all []Published, err error) {
+	versions, err := j.packNames(ctx, j.names.PackAll())
+	if err != nil {
+		return nil, fmt.Errorf("names of packs: %w", err)
+	}
+	for _, pack := range slices.Sorted(maps.Keys(versions)) {
+		version := newest(versions[pack], selector)
+		if version == "" || !strings.HasPrefix(pack, prefix) || len(all) == max {
+			continue
+		}
+		p, err := j.Pack(ctx, pack, version)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+// packNames returns the published versions whose subjects a filter matches, by
+// pack.
+func (j *Journal) packNames(ctx context.Context, filter string) (map[string][]string, error) {
+	var info *jetstream.StreamInfo
+	err := j.conn.Retry(ctx, func(ctx context.Context) error {
+		stream, err := j.conn.JS.Stream(ctx, j.names.PacksStream())
+		if err != nil {
+			return err
+		}
+		info, err = stream.Info(ctx, jetstream.WithSubjectFilter(filter))
+		return err
+	})
+	if err != nil {
+		return nil, natsio.Typed(err)
+	}
+	all := map[string][]string{}
+	for subject := range info.State.Subjects {
+		if pack, version, err := j.names.ParsePack(subject); err == nil {
+			all[pack] = append(all[pack], version)
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,207 @@
+package journal
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/subjects"
+)
+
+// One batch of a direct read: small enough that a client that is slow for a
+// moment is not cut off.
+const (
+	batchMsgsMax  = 512
+	batchBytesMax = 4 << 20
+)
+
+// aloneMax is how many messages are asked for one by one before a batch is.
+//
+// Before a batch the server counts what is to come: at the beginning of a stream
+// it knows that, in the middle it loads that block of the log and looks at every
+// message in it. And with a batch that is larger than what there is, it looks for
+// another message through all that was stored since. A message alone is looked
+// for from the one before it on. So a few are cheaper by themselves, and so are
+// the first ones of a read from the middle: behind them, the session goes on.
+const aloneMax = 8
+
+// errBrokenBatch says that messages of a batch were lost on the way; the rest
+// is asked for again.
+const errBrokenBatch = natsio.Retryable("a batch of messages arrived with gaps")
+
+// read yields the messages of a stream that match filter, with sequences from
+// from to to (0: no end), in order and without gaps. Any replica answers, in
+// batches; a replica that is behind ends early. With leader, where the
+// replicas end the stream's leader is asked whether there is more, so that all
+// that was acknowledged before the call is read.
+func (j *Journal) read(ctx context.Context, stream, filter string, from, to uint64, leader bool) iter.Seq2[stored, error] {
+	return func(yield func(stored, error) bool) {
+		r := reading{journal: j, stream: stream, filter: filter, next: max(from, 1), to: to, size: batchMsgsMax, yield: yield}
+		switch {
+		case filter == ">":
+		case from > 1:
+			r.alone, r.size = aloneMax, 0
+		default:
+			r.size = 1 // its answer tells how many are behind it
+		}
+		for !r.ended && (to == 0 || r.next <= to) {
+			if !r.direct(ctx) || r.ended {
+				return
+			}
+			if r.more {
+				continue
+			}
+			if !leader {
+				return
+			}
+			m, err := j.leaderGet(ctx, stream, getRequest{Seq: r.next, NextFor: filter})
+			if errors.Is(err, natsio.ErrNotFound) {
+				return
+			}
+			if err != nil {
+				yield(stored{}, err)
+				return
+			}
+			r.take(m)
+		}
+	}
+}
+
+// reading is how far a read has come.
+type reading struct {
+	journal *Journal
+	stream  string
+	filter  string
+	lasts   []string // instead of filter: subjects, of each of which the last message up to `to` is read
+	next    uint64   // sequence to go on from
+	to      uint64
+	yield   func(stored, error) bool
+	size    int  // of the next batch; 0: one message, without a batch
+	alone   int  // how many messages are to be asked for without one
+	known   bool // alone is all that there is
+	more    bool // the replica had more than the batch
+	ended   bool // past to, or the reader has enough
+}
+
+// take passes one message on.
+func (r *reading) take(m stored) {
+	if r.to != 0 && m.seq > r.to {
+		r.ended = true
+		return
+	}
+	r.next = m.seq + 1
+	if !r.yield(m, nil) {
+		r.ended = true
+	}
+}
+
+// direct reads one batch; false means that an error was yielded.
+func (r *reading) direct(ctx context.Context) bool {
+	subject := r.journal.directSubject(r.stream)
+	err := r.journal.conn.Repeat(ctx, subject, func(ctx context.Context) error {
+		err := r.batch(ctx, subject)
+		if errors.Is(err, nats.ErrNoResponders) {
+			return r.journal.whyNoStream(ctx, r.stream, err)
+		}
+		return err
+	})
+	if err != nil && !r.ended {
+		r.yield(stored{}, err)
+		return false
+	}
+	return true
+}
+
+// batch asks for one batch and passes it on. Each message tells the sequence
+// of the one before it, and the end tells the last: so a lost one is seen.
+func (r *reading) batch(ctx context.Context, subject string) error {
+	request := getRequest{Seq: r.next, NextFor: r.filter, Batch: r.size, MaxBytes: batchBytesMax}
+	if r.lasts != nil {
+		request.MultiLast, request.UpToSeq = r.lasts, r.to
+	}
+	body, err := json.Marshal(request)
+	if err != nil {
+		return err
+	}
+	reply, msgs, done, err := r.journal.conn.Await(r.size + 2)
+	if err != nil {
+		return err
+	}
+	defer done()
+	alone := r.size == 0
+	if err := r.journal.conn.NC.PublishRequest(subject, reply, body); err != nil {
+		return err
+	}
+	last := uint64(0)
+	for {
+		var msg *nats.Msg
+		select {
+		case msg = <-msgs:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		m, end, err := parseDirect(msg)
+		switch {
+		case errors.Is(err, jetstream.ErrMsgNotFound):
+			r.more = false
+			return nil
+		case errors.Is(err, errHidden) && r.lasts == nil:
+			return r.hidden(ctx)
+		case err != nil:
+			return err
+		}
+		if alone {
+			r.took(m)
+			return nil
+		}
+		if previous, ok := headerNumber(msg, subjects.HeaderLastSequence); !ok || previous != last {
+			return errBrokenBatch
+		}
+		if end {
+			pending, _ := headerNumber(msg, subjects.HeaderNumPending)
+			r.more = pending > 0
+			r.size = int(min(max(pending, 1), batchMsgsMax))
+			if r.more && pending <= aloneMax && r.lasts == nil {
+				r.size, r.alone, r.known = 0, int(pending), true
+			}
+			return nil
+		}
+		last = m.seq
+		if r.take(m); r.ended {
+			return nil
+		}
+	}
+}
+
+// hidden passes on the next message as the leader has it, which says what it is
+// beside it. What the replica sent behind it is asked for again.
+func (r *reading) hidden(ctx context.Context) error {
+	m, err := r.journal.leaderGet(ctx, r.stream, getRequest{Seq: r.next, NextFor: r.filter})
+	if errors.Is(err, natsio.ErrNotFound) { // the mark of the end was meant, by a server that writes it otherwise
+		r.more = false
+		return nil
+	}
+	switch {
+	case err != nil:
+	case r.size == 0:
+		r.took(m)
+	default:
+		r.more = true
+		r.take(m)
+	}
+	return err
+}
+
+// took passes on a message that was asked for alone.
+func (r *reading) took(m stored) {
+	r.alone--
+	if r.more = r.alone > 0 || !r.known; r.alone <= 0 {
+		r.size = batchMsgsMax
+	}
+	r.take(m)
+}

@@ -1,0 +1,320 @@
+package natsio
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/refold/refold/subjects"
+)
+
+// Least version of nats-server: the first with ResetConsumer and batched
+// publishes that this package relies on.
+const (
+	serverMajorLeast = 2
+	serverMinorLeast = 14
+)
+
+// payloadLeast is the max_payload that a server must have: what it has unless it
+// is told otherwise. Events, effects and the chunks of blobs fit it.
+const payloadLeast = 1 << 20
+
+const (
+	connectTimeout = 2 * time.Second
+	// RequestTimeout is how long one request to JetStream may take.
+	RequestTimeout = 5 * time.Second
+	startTimeout   = 20 * time.Second // for the first answer of JetStream: longer than an election of its leader
+	// ReconnectWait is the pause before a lost connection is made again.
+	ReconnectWait = 250 * time.Millisecond
+	pingInterval  = 10 * time.Second
+)
+
+// Options say how to connect. The zero value connects to a server on this
+// machine, without credentials, under the default prefix.
+type Options struct {
+	URL     string // one or more, separated by commas; empty: the context's, else nats://127.0.0.1:4222
+	Creds   string // path of a credentials file; wins over the context's
+	Context string // name of a context of the nats tool, or path of its file
+	Prefix  string // empty: refold
+	Name    string // of the connection, seen in the server's monitoring
+	Logger  *slog.Logger
+
+	// InboxPrefix begins the subjects that answers come on, where permissions
+	// give each role its own; empty: the context's, else _INBOX.
+	InboxPrefix string
+	// InProcess, if given, is a server in this process; URL and Creds are not
+	// looked at then.
+	InProcess nats.InProcessConnProvider
+
+	// CoreOnly leaves JetStream alone: nothing but publishing events and what is
+	// on core NATS may be used then, with the rights of a client.
+	CoreOnly bool
+
+	// Durability is what the operator says of the servers. This package does not
+	// look at it: streams.New and Provision return an error if they are found to be otherwise. Unknown: nothing is said.
+	Durability Durability
+	// SystemCreds is the path of a credentials file, or of a context's file, of a
+	// user of the system account, and Monitor addresses of the servers'
+	// monitoring, as streams.ParseMonitors returns them: either tells how the servers
+	// sync. A server in this process is asked directly.
+	SystemCreds string
+	Monitor     []string
+}
+
+// Conn is a connection to NATS under one prefix. All methods may be called
+// from several goroutines at once. The fields are set by Connect and not changed
+// afterwards.
+type Conn struct {
+	NC    *nats.Conn
+	JS    jetstream.JetStream
+	API   string // prefix of the JetStream API's subjects, with its dot
+	Where string // where the server is, for people: without credentials
+	Log   *slog.Logger
+
+	names    subjects.Names
+	url      string // where to connect
+	context  natsContext
+	dial     dialer
+	requests *requestTracker
+	mux      replyMux
+
+	reconnected atomic.Int64 // when the connection was last made again, Unix nanoseconds
+}
+
+// Connect connects and checks that the server is usable: it answers, is new
+// enough, lets this user in and has JetStream. The error is one line that says
+// what to do. After a first success the connection is restored for ever,
+// whatever the server does in between.
+func Connect(ctx context.Context, o Options) (*Conn, error) {
+	names, err := subjects.New(o.Prefix)
+	if err != nil {
+		return nil, err
+	}
+	c := &Conn{names: names, API: "$JS.API.", Log: o.Logger, requests: &requestTracker{inbox: nats.InboxPrefix}}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Context != "" {
+		if c.context, err = readContext(o.Context); err != nil {
+			return nil, err
+		}
+	}
+	c.dial.server = o.InProcess
+	opts, err := c.options(o)
+	if err != nil {
+		return nil, err
+	}
+	if c.NC, err = nats.Connect(c.url, opts...); err != nil {
+		return nil, c.connectError(ctx, err)
+	}
+	if err = c.usable(); err == nil && !o.CoreOnly {
+		err = c.hasJetStream(ctx)
+	}
+	if err != nil {
+		c.NC.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// Unconnected returns a Conn without a connection, for a model of a server.
+func Unconnected(names subjects.Names, log *slog.Logger) *Conn {
+	return &Conn{names: names, Log: log, requests: new(requestTracker)}
+}
+
+// Close closes the connection. What waits on it ends with an error.
+func (c *Conn) Close() { c.NC.Close() }
+
+// Names returns the names under this connection's prefix.
+func (c *Conn) Names() subjects.Names { return c.names }
+
+// URL returns the address that this connection was made to, without its
+// credentials.
+func (c *Conn) URL() string { return c.NC.ConnectedUrlRedacted() }
+
+// Incarnation counts the connections that this Conn has begun. An ack,
+// nak or in-progress of a delivery is sent only in the incarnation in which it was
+// delivered: a server that lost the unsynced end of a stream uses its sequences
+// again, and an acknowledgement of the former message would acknowledge the new one.
+// Whatever else was read by sequence is as old as its incarnation.
+func (c *Conn) Incarnation() uint64 { return c.dial.begun.Load() }
+
+// Reconnected returns when the connection was last made again, zero if it never
+// was: silence before it proves nothing.
+func (c *Conn) Reconnected() (at time.Time) {
+	if n := c.reconnected.Load(); n != 0 {
+		at = time.Unix(0, n)
+	}
+	return at
+}
+
+// ServerVersion returns the version of the server that is connected now.
+func (c *Conn) ServerVersion() string { return c.NC.ConnectedServerVersion() }
+
+func (c *Conn) options(o Options) ([]nats.Option, error) {
+	nctx := c.context
+	c.url = firstOf(o.URL, nctx.URL, nats.DefaultURL)
+	c.Where = redact(c.url)
+	opts := []nats.Option{
+		nats.Name(firstOf(o.Name, c.names.Prefix())),
+		nats.Timeout(connectTimeout),
+		nats.MaxReconnects(-1),
+		nats.ReconnectWait(ReconnectWait),
+		nats.ReconnectBufSize(-1), // what was to be said over a lost connection is not said over the next one: see Incarnation
+		nats.IgnoreAuthErrorAbort(),
+		nats.PingInterval(pingInterval),
+		nats.PermissionErrOnSubscribe(true),
+		nats.ErrorHandler(c.onError),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			if err != nil {
+				c.Log.Warn("nats_disconnected", "error", err.Error())
+			}
+		}),
+		nats.ReconnectHandler(func(nc *nats.Conn) {
+			c.Log.Info("nats_reconnected", "url", nc.ConnectedUrlRedacted())
+			c.reconnected.Store(time.Now().UnixNano())
+			c.requests.reconnected()
+		}),
+	}
+	if o.InProcess != nil {
+		c.Where = "the server in this process"
+		opts = append(opts, nats.InProcessServer(&c.dial))
+	} else {
+		opts = append(opts, nats.SetCustomDialer(&c.dial))
+		if o.Creds != "" {
+			nctx.Creds = o.Creds
+		}
+	}
+	auth, err := nctx.options()
+	if err != nil {
+		return nil, err
+	}
+	opts = append(opts, auth...)
+	if inbox := firstOf(o.InboxPrefix, nctx.InboxPrefix); inbox != "" {
+		opts = append(opts, nats.CustomInboxPrefix(inbox))
+		c.requests.inbox = inbox
+	}
+	return opts, nil
+}
+
+// onError hears what the server says unasked.
+func (c *Conn) onError(_ *nats.Conn, sub *nats.Subscription, err error) {
+	if p := parseViolation(err.Error()); p != nil {
+		c.Log.Error("nats_permission_denied", "op", p.Op, "subject", p.Subject)
+		c.requests.denied(p)
+		return
+	}
+	subject := ""
+	if sub != nil {
+		subject = sub.Subject
+	}
+	c.Log.Warn("nats_error", "subject", subject, "error", err.Error())
+}
+
+// connectError says why there is no connection.
+func (c *Conn) connectError(ctx context.Context, err error) error {
+	// A server that is too old may end the handshake in any way; what it said
+	// of itself first tells more than how.
+	if v := c.dial.serverVersion(); v != "" && tooOld(v) {
+		return &VersionError{Server: v, Least: leastVersion()}
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("connect to %s: %w", c.Where, ctx.Err())
+	}
+	if errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) || errors.Is(err, nats.ErrAccountAuthExpired) || errors.Is(err, nats.ErrAuthRevoked) {
+		return fmt.Errorf("%w at %s: check --creds, NATS_CREDS or NATS_CONTEXT (%w)", ErrUnauthorized, c.Where, err)
+	}
+	return fmt.Errorf("%w at %s: start one, or name it with --nats or NATS_URL (%w)", ErrNoServer, c.Where, err)
+}
+
+// usable checks the server that answered.
+func (c *Conn) usable() error {
+	if v := c.NC.ConnectedServerVersion(); tooOld(v) {
+		return &VersionError{Server: v, Least: leastVersion()}
+	}
+	if n := c.NC.MaxPayload(); n < payloadLeast {
+		return fmt.Errorf("the NATS server at %s takes messages of at most %d bytes, and Refold needs %d: raise max_payload in its configuration", c.Where, n, payloadLeast)
+	}
+	opts := []jetstream.JetStreamOpt{jetstream.WithDefaultTimeout(RequestTimeout), jetstream.WithPublishAsyncTimeout(RequestTimeout)}
+	var err error
+	switch {
+	case c.context.Domain != "":
+		c.API = "$JS." + c.context.Domain + ".API."
+		c.JS, err = jetstream.NewWithDomain(c.NC, c.context.Domain, opts...)
+	case c.context.APIPrefix != "":
+		c.API = strings.TrimSuffix(c.context.APIPrefix, ".") + "."
+		c.JS, err = jetstream.NewWithAPIPrefix(c.NC, strings.TrimSuffix(c.context.APIPrefix, "."), opts...)
+	default:
+		c.JS, err = jetstream.New(c.NC, opts...)
+	}
+	return err
+}
+
+// hasJetStream checks that this user has JetStream.
+func (c *Conn) hasJetStream(ctx context.Context) error {
+	err := c.askAccount(ctx)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount), errors.Is(err, nats.ErrNoResponders):
+		return fmt.Errorf("%w at %s: start nats-server with -js, or enable it for this account (%w)", ErrNoJetStream, c.Where, err)
+	default:
+		return fmt.Errorf("ask %s for its JetStream account: %w", c.Where, Typed(err))
+	}
+}
+
+// askAccount asks for the account until there is an answer, for startTimeout: a
+// server that is just going down takes the connection with it, and a cluster may
+// be without a leader. Nobody there to answer at all is an answer.
+func (c *Conn) askAccount(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	for wait := RetryWaitMin; ; wait = min(2*wait, RetryWaitMax) {
+		err := c.Attempt(ctx, "", func(ctx context.Context) error {
+			_, err := c.JS.AccountInfo(ctx)
+			return err
+		})
+		if err == nil || errors.Is(err, nats.ErrNoResponders) || !IsTransient(err) || Sleep(ctx, wait) != nil {
+			return err
+		}
+	}
+}
+
+// tooOld reports that a server's version is below the least; one that does
+// not parse is taken as new enough, since only development builds have such.
+func tooOld(version string) bool {
+	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
+	if len(parts) < 2 {
+		return false
+	}
+	major, err := strconv.Atoi(parts[0])
+	if err != nil {
+		return false
+	}
+	minor, err := strconv.Atoi(parts[1])
+	if err != nil {
+		return false
+	}
+	return major < serverMajorLeast || major == serverMajorLeast && minor < serverMinorLeast
+}
+
+func leastVersion() string {
+	return strconv.Itoa(serverMajorLeast) + "." + strconv.Itoa(serverMinorLeast)
+}
+
+func firstOf(texts ...string) string {
+	for _, t := range texts {
+		if t != "" {
+			return t
+		}
+	}
+	return ""
+}

@@ -1,0 +1,215 @@
+package natsio
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Errors that callers tell apart with errors.Is. Each says what to do.
+var (
+	// ErrNoServer: nothing answers at the address.
+	ErrNoServer = errors.New("no NATS server answers")
+	// ErrUnauthorized: the server refuses the credentials.
+	ErrUnauthorized = errors.New("the NATS server refuses these credentials")
+	// ErrNoJetStream: the server or the account has JetStream off.
+	ErrNoJetStream = errors.New("JetStream is not enabled")
+	// ErrStreamFull: a limit of the stream or the account is reached.
+	ErrStreamFull = errors.New("the stream takes no more: raise its limits, or the account's, and try again")
+	// ErrNoRoom: the server has no room for what it should store; it is an
+	// ErrStreamFull too. One whose disk was full takes nothing more, with room
+	// again or without, until it is started again.
+	ErrNoRoom error = noRoom{}
+	// ErrNoStream: the stream is not there; nobody provisioned it.
+	ErrNoStream = errors.New("the stream does not exist: start a session-actor once, or create it from streams.conf")
+	// ErrNotFound: no message is at that sequence or subject, no such key or blob.
+	ErrNotFound = errors.New("not found")
+	// ErrClosed: the connection was closed on this side.
+	ErrClosed = errors.New("the connection is closed")
+)
+
+type noRoom struct{}
+
+func (noRoom) Error() string {
+	return "the NATS server has no room: make room on its disk, or raise its max_file_store, and start it again; nothing that was acknowledged is lost"
+}
+
+func (noRoom) Is(target error) bool { return target == ErrStreamFull }
+
+// MaxPayloadError says that a payload is larger than may be sent. Nothing was
+// sent, and sending it again never helps.
+type MaxPayloadError struct {
+	Subject string
+	Bytes   int
+	Limit   int // 0: the stream's own, which the server doesn't tell
+}
+
+func (e *MaxPayloadError) Error() string {
+	if e.Limit == 0 {
+		return fmt.Sprintf("%s: %d bytes exceed the max_msg_size of the stream: raise it, or store large content as a blob first", e.Subject, e.Bytes)
+	}
+	return fmt.Sprintf("%s: %d bytes exceed the limit of %d bytes (%d KiB): store large content as a blob first",
+		e.Subject, e.Bytes, e.Limit, e.Limit>>10)
+}
+
+// PayloadError returns what err says of a message that is too large for the
+// connection or for its stream, as a *MaxPayloadError; any other error as it is.
+func (c *Conn) PayloadError(err error, subject string, bytes int) error {
+	switch {
+	case errors.Is(err, nats.ErrMaxPayload):
+		return &MaxPayloadError{Subject: subject, Bytes: bytes, Limit: int(c.NC.MaxPayload())}
+	case CodeOf(err) == codeTooLarge, CodeOf(err) == codeHeaderTooLarge:
+		return &MaxPayloadError{Subject: subject, Bytes: bytes}
+	}
+	return err
+}
+
+// VersionError says that a server is too old.
+type VersionError struct{ Server, Least string }
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("the NATS server is %s, and Refold needs %s or later: update nats-server", e.Server, e.Least)
+}
+
+// PermissionError says what the server does not allow this user.
+type PermissionError struct {
+	Op      string // publish or subscribe
+	Subject string
+}
+
+func (e *PermissionError) Error() string {
+	return fmt.Sprintf("the NATS server does not allow this user to %s %s: connect as one that may (--context, NATS_CONTEXT), or grant it in the server's configuration", e.Op, e.Subject)
+}
+
+// Error codes of the JetStream API that Refold acts on. This is the only place that
+// knows them.
+const (
+	codeAccountLimits     jetstream.ErrorCode = 10002
+	CodeNoPeers           jetstream.ErrorCode = 10005
+	codeUnavailable       jetstream.ErrorCode = 10008
+	codeNotLeader         jetstream.ErrorCode = 10009
+	codeNoResources       jetstream.ErrorCode = 10023
+	CodeConsumerMissing   jetstream.ErrorCode = 10014
+	codeMemoryLimit       jetstream.ErrorCode = 10028
+	codeNoMessage         jetstream.ErrorCode = 10037
+	codeOffForAccount     jetstream.ErrorCode = 10039
+	CodeStorageLimit      jetstream.ErrorCode = 10047
+	codeTooLarge          jetstream.ErrorCode = 10054
+	codeStreamDiffers     jetstream.ErrorCode = 10058
+	CodeStreamMissing     jetstream.ErrorCode = 10059
+	codeWrongLast         jetstream.ErrorCode = 10071
+	codeOff               jetstream.ErrorCode = 10076
+	codeStoreFailed       jetstream.ErrorCode = 10077
+	codeHeaderTooLarge    jetstream.ErrorCode = 10097
+	codeOffline           jetstream.ErrorCode = 10118
+	CodeConsumerExists    jetstream.ErrorCode = 10148
+	codeDuplicateInFlight jetstream.ErrorCode = 10158
+	codeWrongLastConstant jetstream.ErrorCode = 10164
+	CodeNoBatches         jetstream.ErrorCode = 10174
+	CodeBatchesOpen       jetstream.ErrorCode = 10210
+)
+
+// perSubjectFull is how 10077 says that the subject has its one message; the
+// same code says that the stream is full.
+const perSubjectFull = "maximum messages per subject"
+
+// apiError returns what JetStream answered, nil if err is no answer of it.
+func apiError(err error) *jetstream.APIError {
+	var api *jetstream.APIError
+	if errors.As(err, &api) {
+		return api
+	}
+	var js jetstream.JetStreamError
+	if errors.As(err, &js) {
+		return js.APIError()
+	}
+	return nil
+}
+
+// CodeOf returns the code of what JetStream answered, 0 if err is no answer of it.
+func CodeOf(err error) jetstream.ErrorCode {
+	if api := apiError(err); api != nil {
+		return api.ErrorCode
+	}
+	return 0
+}
+
+// IsConflict reports that the subject may hold a message already: look, and
+// compare. A single server and a cluster say it with different codes.
+func IsConflict(err error) bool {
+	switch CodeOf(err) {
+	case codeWrongLast, codeWrongLastConstant:
+		return true
+	case codeStoreFailed:
+		return strings.Contains(apiError(err).Description, perSubjectFull)
+	default:
+		return false
+	}
+}
+
+// IsTaken reports a conflict with what is stored, not with what is in flight.
+func IsTaken(err error) bool { return IsConflict(err) && CodeOf(err) != codeWrongLastConstant }
+
+// IsTransient reports that the same request may succeed a little later, and
+// that whether this one did is unknown.
+func IsTransient(err error) bool {
+	switch CodeOf(err) {
+	case codeUnavailable, codeNotLeader, codeDuplicateInFlight, codeOffline:
+		return true
+	case codeStreamDiffers, CodeConsumerExists:
+		return true // somebody else created it first: look again
+	case 0:
+	default:
+		return false
+	}
+	for _, known := range []error{
+		nats.ErrTimeout, nats.ErrNoResponders, nats.ErrDisconnected, nats.ErrConnectionReconnecting,
+		nats.ErrReconnectBufExceeded, nats.ErrNoServers, nats.ErrStaleConnection,
+		jetstream.ErrNoStreamResponse, jetstream.ErrAsyncPublishTimeout, context.DeadlineExceeded,
+	} {
+		if errors.Is(err, known) {
+			return true
+		}
+	}
+	var again Retryable
+	var network net.Error // a write to a connection that just broke
+	return errors.As(err, &again) || errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, io.ErrClosedPipe)
+}
+
+// Typed turns what nats.go returned into an error of this package, and keeps
+// the cause. Errors that it does not know come back as they are.
+func Typed(err error) error {
+	kind := func(known error) error { return fmt.Errorf("%w (%w)", known, err) }
+	switch CodeOf(err) {
+	case CodeStreamMissing:
+		return kind(ErrNoStream)
+	case codeNoMessage, CodeConsumerMissing:
+		return kind(ErrNotFound)
+	case codeOff, codeOffForAccount:
+		return kind(ErrNoJetStream)
+	case codeNoResources:
+		return kind(ErrNoRoom)
+	case codeAccountLimits, codeMemoryLimit, CodeStorageLimit, codeStoreFailed:
+		return kind(ErrStreamFull)
+	}
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, nats.ErrConnectionClosed):
+		return kind(ErrClosed)
+	case errors.Is(err, jetstream.ErrBucketNotFound):
+		return kind(ErrNoStream)
+	case errors.Is(err, jetstream.ErrMsgNotFound), errors.Is(err, jetstream.ErrKeyNotFound), errors.Is(err, jetstream.ErrObjectNotFound):
+		return kind(ErrNotFound)
+	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrAuthRevoked), errors.Is(err, nats.ErrAccountAuthExpired):
+		return kind(ErrUnauthorized)
+	default:
+		return err
+	}
+}

@@ -1,0 +1,24 @@
+package natsio
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// A server without room is told from a stream that is full, since other things
+// help; whoever cares only that nothing is taken needs not tell them apart.
+func TestNoRoom(t *testing.T) {
+	t.Parallel()
+	for code, room := range map[jetstream.ErrorCode]bool{codeNoResources: true, codeStoreFailed: false, CodeStorageLimit: false} {
+		err := Typed(&jetstream.APIError{Code: 503, ErrorCode: code, Description: "no"})
+		if !errors.Is(err, ErrStreamFull) || errors.Is(err, ErrNoRoom) != room {
+			t.Errorf("%d: got %v; want an ErrStreamFull, an ErrNoRoom too: %v", code, err, room)
+		}
+		if says := strings.Contains(err.Error(), "make room on its disk"); says != room {
+			t.Errorf("%d: it says %q", code, err)
+		}
+	}
+}

@@ -1,0 +1,163 @@
+package natsio
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+)
+
+// natsContext is a context file of the nats command line tool, as far as it
+// says how to connect.
+type natsContext struct {
+	URL         string `json:"url"`
+	Token       string `json:"token"`
+	User        string `json:"user"`
+	Password    string `json:"password"`
+	Creds       string `json:"creds"`
+	NKey        string `json:"nkey"`
+	Cert        string `json:"cert"`
+	Key         string `json:"key"`
+	CA          string `json:"ca"`
+	TLSFirst    bool   `json:"tls_first"`
+	InboxPrefix string `json:"inbox_prefix"`
+	Domain      string `json:"jetstream_domain"`
+	APIPrefix   string `json:"jetstream_api_prefix"`
+	UserJWT     string `json:"user_jwt"`
+	UserSeed    string `json:"user_seed"`
+	NSC         string `json:"nsc"`
+}
+
+// readContext reads the context of this name, which may also be the path of a
+// file.
+func readContext(name string) (natsContext, error) {
+	path, err := contextPath(name)
+	if err != nil {
+		return natsContext{}, fmt.Errorf("NATS context %q: %w", name, err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return natsContext{}, fmt.Errorf("NATS context %q: %w: list them with `nats context ls`", name, err)
+	}
+	var c natsContext
+	if err := json.Unmarshal(data, &c); err != nil {
+		return natsContext{}, fmt.Errorf("NATS context %q: %s: %w", name, path, err)
+	}
+	return c, nil
+}
+
+// contextPath finds a context where the nats tool keeps it: in the user's
+// configuration directory, or in ~/.config where that is another one.
+func contextPath(name string) (string, error) {
+	if strings.ContainsRune(name, filepath.Separator) {
+		return name, nil
+	}
+	file := filepath.Join("nats", "context", name+".json")
+	if dir, err := os.UserConfigDir(); err == nil {
+		if path := filepath.Join(dir, file); exists(path) {
+			return path, nil
+		}
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(home, ".config", file), nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// options returns what the context says about how to authenticate.
+func (c natsContext) options() ([]nats.Option, error) {
+	var opts []nats.Option
+	switch {
+	case c.Creds != "":
+		// Looked at here, since a connection would report it as one that failed.
+		if _, err := os.Stat(expand(c.Creds)); err != nil {
+			return nil, fmt.Errorf("credentials file: %w: check --creds, NATS_CREDS or NATS_CONTEXT", err)
+		}
+		opts = append(opts, nats.UserCredentials(expand(c.Creds)))
+	case c.NSC != "":
+		return nil, fmt.Errorf("NATS context: nsc %s is not supported: export a credentials file, and name that in creds", c.NSC)
+	case c.UserJWT != "" && c.UserSeed != "":
+		opts = append(opts, nats.UserJWTAndSeed(c.UserJWT, c.UserSeed))
+	case c.NKey != "":
+		opt, err := nats.NkeyOptionFromSeed(expand(c.NKey))
+		if err != nil {
+			return nil, fmt.Errorf("NATS context: nkey %s: %w", c.NKey, err)
+		}
+		opts = append(opts, opt)
+	case c.User != "":
+		opts = append(opts, nats.UserInfo(c.User, c.Password))
+	}
+	if c.Token != "" {
+		opts = append(opts, nats.Token(expand(c.Token)))
+	}
+	if c.Cert != "" {
+		opts = append(opts, nats.ClientCert(expand(c.Cert), expand(c.Key)))
+	}
+	if c.CA != "" {
+		opts = append(opts, nats.RootCAs(expand(c.CA)))
+	}
+	if c.TLSFirst {
+		opts = append(opts, nats.TLSHandshakeFirst())
+	}
+	if c.InboxPrefix != "" {
+		opts = append(opts, nats.CustomInboxPrefix(c.InboxPrefix))
+	}
+	return opts, nil
+}
+
+// expand replaces a leading ~ and environment variables, as the nats tool does.
+func expand(path string) string {
+	if rest, ok := strings.CutPrefix(path, "~"); ok {
+		if home, err := os.UserHomeDir(); err == nil {
+			path = home + rest
+		}
+	}
+	return os.ExpandEnv(path)
+}
+
+// ConnectSystem connects as a user of the system account, for one question: path
+// is that of a file of credentials, or of a context of the nats tool. The caller
+// closes the connection.
+func (c *Conn) ConnectSystem(path string) (*nats.Conn, error) {
+	system, err := systemContext(path, c.context)
+	if err != nil {
+		return nil, err
+	}
+	auth, err := system.options()
+	if err != nil {
+		return nil, err
+	}
+	nc, err := nats.Connect(firstOf(system.URL, redact(c.url)), append(auth, nats.Name("refold-durability"), nats.Timeout(connectTimeout), nats.NoReconnect())...)
+	if err != nil {
+		return nil, fmt.Errorf("connect with --system-creds %s: %w", path, err)
+	}
+	return nc, nil
+}
+
+// systemContext is how the system account's user connects: a file of its
+// credentials, in which case the rest is as in the other connection, or of a
+// context of the nats tool, which is JSON.
+func systemContext(path string, other natsContext) (natsContext, error) {
+	data, err := os.ReadFile(expand(path))
+	if err != nil {
+		return natsContext{}, fmt.Errorf("--system-creds: %w", err)
+	}
+	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
+		return natsContext{Creds: path, Cert: other.Cert, Key: other.Key, CA: other.CA, TLSFirst: other.TLSFirst}, nil
+	}
+	var c natsContext
+	if err := json.Unmarshal(data, &c); err != nil {
+		return natsContext{}, fmt.Errorf("--system-creds: NATS context %s: %w", path, err)
+	}
+	return c, nil
+}

@@ -1,0 +1,62 @@
+package natsio
+
+import (
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/nats-io/nats.go"
+)
+
+// replyMux takes what comes in answer to direct reads, all on one subscription:
+// one for each read costs more than most reads.
+type replyMux struct {
+	mu    sync.Mutex
+	inbox string // of the subscription, with its dot; empty: there is none yet
+	next  uint64
+	open  map[string]chan *nats.Msg // by the first token behind inbox
+}
+
+// Await returns a reply subject and what comes on it, and on subjects below it.
+// room must be more than can come: what does not fit is lost, as any message on
+// a core subscription. Call done at the end.
+func (c *Conn) Await(room int) (reply string, msgs <-chan *nats.Msg, done func(), err error) {
+	a := &c.mux
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.inbox == "" {
+		inbox := c.NC.NewInbox() + "."
+		sub, err := c.NC.Subscribe(inbox+">", a.take)
+		if err != nil {
+			return "", nil, nil, err
+		}
+		if err := sub.SetPendingLimits(-1, -1); err != nil {
+			return "", nil, nil, err
+		}
+		a.inbox, a.open = inbox, make(map[string]chan *nats.Msg)
+	}
+	a.next++
+	token := strconv.FormatUint(a.next, 36)
+	ch := make(chan *nats.Msg, room)
+	a.open[token] = ch
+	return a.inbox + token, ch, func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		delete(a.open, token)
+	}, nil
+}
+
+// take hands an answer to who waits for it.
+func (a *replyMux) take(m *nats.Msg) {
+	a.mu.Lock()
+	token, _, _ := strings.Cut(m.Subject[len(a.inbox):], ".")
+	ch := a.open[token]
+	a.mu.Unlock()
+	if ch == nil {
+		return // it came too late
+	}
+	select {
+	case ch <- m:
+	default: // more than was asked for; who waits sees a gap
+	}
+}

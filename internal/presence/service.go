@@ -1,0 +1,89 @@
+package presence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/nats-io/nats.go/micro"
+)
+
+// versionUnknown stands for a version that is no semantic one.
+const versionUnknown = "0.0.0"
+
+// Service is how a daemon shows in `nats micro ls`.
+type Service struct {
+	Kind        string // session-actor, bridge
+	Version     string // semantic version; anything else is shown as 0.0.0 with the text in the metadata
+	Description string
+	Metadata    map[string]string
+	// Stats, if given, returns what `nats micro stats` shows beside the counts
+	// of each endpoint, as JSON.
+	Stats func() any
+}
+
+// Endpoint is a subject that a service answers.
+type Endpoint struct {
+	Name    string
+	Subject string
+	// Everyone: each process gets each request; else one of them does.
+	Everyone bool
+	// Answer returns what to answer; nil without an error is no answer.
+	Answer func(subject string, request []byte) ([]byte, error)
+}
+
+// Register announces this process as a micro service with these endpoints
+// until stop is called. When it returns the server has the subscriptions.
+func (p *Presence) Register(ctx context.Context, s Service, endpoints ...Endpoint) (stop func() error, err error) {
+	cfg := micro.Config{
+		Name: p.names.ServiceName(s.Kind), Version: s.Version,
+		Description: s.Description, Metadata: s.Metadata,
+	}
+	if s.Stats != nil {
+		cfg.StatsHandler = func(*micro.Endpoint) any { return s.Stats() }
+	}
+	service, err := micro.AddService(p.conn.NC, cfg)
+	if errors.Is(err, micro.ErrConfigValidation) && cfg.Version != versionUnknown {
+		// A development build's version is no semantic one.
+		cfg.Version = versionUnknown
+		cfg.Metadata = maps.Clone(s.Metadata)
+		if cfg.Metadata == nil {
+			cfg.Metadata = make(map[string]string, 1)
+		}
+		cfg.Metadata["version"] = s.Version
+		service, err = micro.AddService(p.conn.NC, cfg)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("register service %s: %w", cfg.Name, err)
+	}
+	for _, e := range endpoints {
+		opts := []micro.EndpointOpt{micro.WithEndpointSubject(e.Subject)}
+		if e.Everyone {
+			opts = append(opts, micro.WithEndpointQueueGroupDisabled())
+		}
+		err := service.AddEndpoint(e.Name, micro.HandlerFunc(func(r micro.Request) { p.answer(e, r) }), opts...)
+		if err != nil {
+			service.Stop()
+			return nil, fmt.Errorf("register endpoint %s of %s: %w", e.Name, cfg.Name, err)
+		}
+	}
+	if err := p.conn.Flush(ctx); err != nil {
+		service.Stop()
+		return nil, fmt.Errorf("register service %s: %w", cfg.Name, err)
+	}
+	return service.Stop, nil
+}
+
+func (p *Presence) answer(e Endpoint, r micro.Request) {
+	data, err := e.Answer(r.Subject(), r.Data())
+	switch {
+	case err != nil:
+		err = r.Error("500", err.Error(), nil)
+	case data != nil:
+		err = r.Respond(data)
+	}
+	if err != nil {
+		p.conn.Log.Warn("answer_not_sent", "endpoint", e.Name, "error", err.Error())
+	}
+}

@@ -1,0 +1,325 @@
+package streams
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/conf"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/subjects"
+)
+
+// Conf is streams.conf, read and checked, for one prefix.
+type Conf struct {
+	names   subjects.Names
+	streams []streamConf // in the order of subjects.Names.Streams
+	lanes   int
+	lane    consumerConf
+	bridges []bridgeConf // in the order of subjects.Classes
+	timers  consumerConf
+}
+
+// streamConf is one stream: its configuration and which keys the file names.
+// The others are the server's or the operator's, and are left alone.
+type streamConf struct {
+	cfg  jetstream.StreamConfig
+	keys []string
+}
+
+type consumerConf struct {
+	cfg  jetstream.ConsumerConfig
+	keys []string
+}
+
+type bridgeConf struct {
+	class session.Class
+	consumerConf
+}
+
+// namesSkew is what clocks of daemons may differ by: an effect's name must be
+// kept for at least the longest deadline and this.
+const namesSkew = 5 * time.Minute
+
+// ParseConf reads streams.conf, with every name moved under the prefix of
+// names. It refuses unknown keys and values of a wrong kind, with key and line,
+// streams and consumers that are missing or unknown, and limits that would
+// break a promise (names of effects must outlive their deadlines).
+func ParseConf(data []byte, names subjects.Names) (*Conf, error) {
+	root, err := conf.ParseWithChecks(string(data))
+	if err != nil {
+		return nil, fmt.Errorf("streams.conf: %w", err)
+	}
+	c := &Conf{names: names}
+	read := map[string]func(entry) error{
+		"streams": c.readStreams, "lanes": c.readLanes, "bridges": c.readBridges, "timers": c.readTimers,
+	}
+	for _, e := range entriesOf(root) {
+		section, ok := read[e.key]
+		if !ok {
+			return nil, e.errorf("unknown key: use streams, lanes, bridges, timers")
+		}
+		if err := section(e); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.check(); err != nil {
+		return nil, fmt.Errorf("streams.conf: %w", err)
+	}
+	return c, nil
+}
+
+// Lanes returns the number of lanes.
+func (c *Conf) Lanes() int { return c.lanes }
+
+// Names returns all that ConfJSON knows: streams and lanes. Consumers of
+// bridges come on top, by class and target.
+func (c *Conf) Names() []string {
+	all := c.names.Streams()
+	for lane := range c.lanes {
+		all = append(all, subjects.LaneName(lane))
+	}
+	return all
+}
+
+// ConfJSON returns what the JetStream API takes to create the stream or
+// consumer of this name, for instance REFOLD_LOG, l0 or tool-host.
+func (c *Conf) ConfJSON(name string) ([]byte, error) {
+	for _, s := range c.streams {
+		if s.cfg.Name == name {
+			return json.MarshalIndent(s.cfg, "", "  ")
+		}
+	}
+	if lane, ok := subjects.ParseLaneName(name); ok && lane < c.lanes {
+		return json.MarshalIndent(c.laneConf(lane).cfg, "", "  ")
+	}
+	if name == subjects.DueConsumer {
+		return json.MarshalIndent(c.dueConf().cfg, "", "  ")
+	}
+	if class, target, ok := subjects.ParseBridgeName(name); ok {
+		consumer, err := c.bridgeConf(class, target)
+		if err != nil {
+			return nil, err
+		}
+		return json.MarshalIndent(consumer.cfg, "", "  ")
+	}
+	return nil, fmt.Errorf("no stream or consumer %q: use one of %s, %s for that of wakes, or <class>-<target> for a bridge's consumer",
+		name, strings.Join(c.Names(), " "), subjects.DueConsumer)
+}
+
+// laneConf returns the consumer that is a lane.
+func (c *Conf) laneConf(lane int) consumerConf {
+	name := subjects.LaneName(lane)
+	out := consumerConf{cfg: c.lane.cfg, keys: slices.Concat(c.lane.keys, []string{"filter_subjects"})}
+	out.cfg.Name, out.cfg.Durable = name, name
+	out.cfg.FilterSubjects = c.names.LaneFilters(lane, c.lanes)
+	return out
+}
+
+// bridgeConf returns the consumer from which bridges of class and target pull.
+func (c *Conf) bridgeConf(class session.Class, target string) (consumerConf, error) {
+	name, err := subjects.BridgeName(class, target)
+	if err != nil {
+		return consumerConf{}, err
+	}
+	filter, err := c.names.BridgeFilter(class, target)
+	if err != nil {
+		return consumerConf{}, err
+	}
+	i := slices.IndexFunc(c.bridges, func(b bridgeConf) bool { return b.class == class })
+	out := consumerConf{cfg: c.bridges[i].cfg, keys: slices.Concat(c.bridges[i].keys, []string{"filter_subject"})}
+	out.cfg.Name, out.cfg.Durable, out.cfg.FilterSubject = name, name, filter
+	return out, nil
+}
+
+// Lease returns how long a bridge that pulled an effect of class and target has it
+// for itself.
+func (c *Conf) Lease(class session.Class, target string) (time.Duration, error) {
+	consumer, err := c.bridgeConf(class, target)
+	return consumer.cfg.AckWait, err
+}
+
+func (c *Conf) readStreams(section entry) error {
+	entries, err := section.entries()
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		var s streamConf
+		if s.keys, err = e.decode(&s.cfg); err != nil {
+			return err
+		}
+		for _, key := range []string{"name", "num_replicas"} {
+			if slices.Contains(s.keys, key) {
+				return e.errorf("%s does not belong here: the block has the name, and --replicas the count", key)
+			}
+		}
+		s.cfg.Name = c.rename(e.key)
+		for i, subject := range s.cfg.Subjects {
+			s.cfg.Subjects[i] = c.rename(subject)
+		}
+		if t := s.cfg.SubjectTransform; t != nil {
+			t.Source, t.Destination = c.rename(t.Source), c.rename(t.Destination)
+		}
+		if !slices.Contains(c.names.Streams(), s.cfg.Name) {
+			return e.errorf("no such stream: use %s", strings.Join(c.names.Streams(), ", "))
+		}
+		c.streams = append(c.streams, s)
+	}
+	return nil
+}
+
+// rename moves a name of the file under the prefix that is in use.
+func (c *Conf) rename(name string) string {
+	if c.names.Prefix() == subjects.DefaultPrefix {
+		return name
+	}
+	upper := strings.ToUpper(subjects.DefaultPrefix) + "_"
+	for _, lead := range []string{"", "KV_", "OBJ_", "$KV.", "$O."} {
+		if rest, ok := strings.CutPrefix(name, lead+upper); ok {
+			return lead + strings.ToUpper(c.names.Prefix()) + "_" + rest
+		}
+	}
+	if rest, ok := strings.CutPrefix(name, subjects.DefaultPrefix+"."); ok {
+		return c.names.Prefix() + "." + rest
+	}
+	return name
+}
+
+func (c *Conf) readLanes(section entry) error {
+	entries, err := section.entries()
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		switch e.key {
+		case "count":
+			count, ok := e.value.(int64)
+			if !ok || count < 1 || count > subjects.Partitions {
+				return e.errorf("want a number from 1 to %d, got %v", subjects.Partitions, e.value)
+			}
+			c.lanes = int(count)
+		case "consumer":
+			if c.lane.keys, err = e.decode(&c.lane.cfg); err != nil {
+				return err
+			}
+		default:
+			return e.errorf("unknown key: use count, consumer")
+		}
+	}
+	return nil
+}
+
+func (c *Conf) readBridges(section entry) error {
+	entries, err := section.entries()
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		b := bridgeConf{class: session.Class(e.key)}
+		if err := subjects.ValidClass(b.class); err != nil {
+			return e.errorf("%w", err)
+		}
+		if b.keys, err = e.decode(&b.cfg); err != nil {
+			return err
+		}
+		c.bridges = append(c.bridges, b)
+	}
+	return nil
+}
+
+// check refuses a file that lacks something, or breaks what the rest relies on.
+func (c *Conf) check() error {
+	for _, name := range c.names.Streams() {
+		i := slices.IndexFunc(c.streams, func(s streamConf) bool { return s.cfg.Name == name })
+		if i < 0 {
+			return fmt.Errorf("stream %s is missing", name)
+		}
+		if got, want := c.streams[i].cfg.Subjects, c.names.StreamSubjects(name); !slices.Equal(got, want) {
+			return fmt.Errorf("stream %s: subjects are %v, want %v", name, got, want)
+		}
+	}
+	if c.lanes == 0 || len(c.lane.keys) == 0 {
+		return fmt.Errorf("lanes: want count and consumer")
+	}
+	for _, class := range subjects.Classes() {
+		if !slices.ContainsFunc(c.bridges, func(b bridgeConf) bool { return b.class == class }) {
+			return fmt.Errorf("bridges: class %s is missing", class)
+		}
+	}
+	return c.checkPromises()
+}
+
+func (c *Conf) checkPromises() error {
+	for _, s := range c.streams {
+		cfg := s.cfg
+		switch cfg.Name {
+		case c.names.LogStream():
+			src, dest := c.names.LogTransform()
+			if t := cfg.SubjectTransform; t == nil || t.Source != src || t.Destination != dest {
+				return fmt.Errorf("stream %s: subject_transform: want src %q, dest %q", cfg.Name, src, dest)
+			}
+		case c.names.TimersStream():
+			if err := checkTimers(&cfg); err != nil {
+				return err
+			}
+		case c.names.EffectsStream():
+			deadlineMax := time.Duration(session.DeadlineMaxMS) * time.Millisecond
+			if least := deadlineMax + namesSkew; cfg.MaxAge != 0 && cfg.MaxAge < least {
+				return fmt.Errorf("stream %s: max_age %v is too short: names must outlive the longest deadline (%v) and clock skew (%v): want at least %v",
+					cfg.Name, cfg.MaxAge, deadlineMax, namesSkew, least)
+			}
+			if cfg.MaxMsgsPerSubject != 1 || !cfg.DiscardNewPerSubject || cfg.Discard != jetstream.DiscardNew || cfg.AllowRollup || cfg.AllowMsgSchedules || cfg.AllowMsgTTL {
+				return fmt.Errorf("stream %s: want max_msgs_per_subject 1, discard new, discard_new_per_subject true, and no rollups, schedules or TTLs: else a name could be asked twice", cfg.Name)
+			}
+		}
+	}
+	if err := c.checkPacks(); err != nil {
+		return err
+	}
+	if p, groups := c.lane.cfg.PriorityPolicy, c.lane.cfg.PriorityGroups; p != jetstream.PriorityPolicyPinned || !slices.Equal(groups, []string{subjects.LaneGroup}) {
+		return fmt.Errorf("lanes: want priority_policy pinned_client and priority_groups [ %q ]", subjects.LaneGroup)
+	}
+	if len(c.timers.keys) == 0 || c.timers.cfg.AckPolicy != jetstream.AckExplicitPolicy {
+		return fmt.Errorf("timers: want a consumer with ack_policy explicit: else a wake could be lost")
+	}
+	if c.lane.cfg.AckPolicy != jetstream.AckExplicitPolicy {
+		return fmt.Errorf("lanes: want ack_policy explicit: a late ack-all of a former owner would wedge the lane")
+	}
+	return nil
+}
+
+// checkPacks refuses a stream of packs in which a version could change.
+func (c *Conf) checkPacks() error {
+	i := slices.IndexFunc(c.streams, func(s streamConf) bool { return s.cfg.Name == c.names.PacksStream() })
+	cfg := c.streams[i].cfg
+	if cfg.MaxMsgsPerSubject != 1 || !cfg.DiscardNewPerSubject || cfg.Discard != jetstream.DiscardNew || !cfg.DenyDelete || !cfg.DenyPurge ||
+		cfg.AllowRollup || cfg.AllowMsgTTL || cfg.MaxAge != 0 {
+		return fmt.Errorf("stream %s: want max_msgs_per_subject 1, discard new, discard_new_per_subject, deny_delete and deny_purge true, and no rollups, TTLs or max_age: else a published version could change", cfg.Name)
+	}
+	return nil
+}
+
+func (c *Conf) readTimers(section entry) (err error) {
+	c.timers.keys, err = section.decode(&c.timers.cfg)
+	return err
+}
+
+// checkTimers refuses a stream of timers that would lose some, or fill up.
+func checkTimers(cfg *jetstream.StreamConfig) error {
+	if cfg.Retention != jetstream.WorkQueuePolicy || cfg.MaxAge != 0 || cfg.MaxMsgsPerSubject != 1 || !cfg.AllowMsgSchedules || !cfg.AllowAtomicPublish {
+		return fmt.Errorf("stream %s: want retention workqueue, no max_age, max_msgs_per_subject 1, allow_msg_schedules and allow_atomic: else a wake could be forgotten before it is due, kept for ever after, or not stored", cfg.Name)
+	}
+	return nil
+}
+
+// dueConf returns the consumer from which session-actors pull what is due.
+func (c *Conf) dueConf() consumerConf {
+	out := consumerConf{cfg: c.timers.cfg, keys: slices.Concat(c.timers.keys, []string{"filter_subject"})}
+	out.cfg.Name, out.cfg.Durable, out.cfg.FilterSubject = subjects.DueConsumer, subjects.DueConsumer, c.names.DueAll()
+	return out
+}

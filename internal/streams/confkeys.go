@@ -1,0 +1,143 @@
+package streams
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+)
+
+// entry is one key of the file: its value and where it stands.
+type entry struct {
+	path  string // streams.REFOLD_LOG.storage
+	key   string
+	value any
+	line  int
+}
+
+// confToken is what the parser gives for a value when it is asked for lines.
+type confToken interface {
+	Value() any
+	Line() int
+}
+
+func (e entry) errorf(format string, args ...any) error {
+	return fmt.Errorf("streams.conf:%d: %s: %w", e.line, e.path, fmt.Errorf(format, args...))
+}
+
+// entriesOf returns the entries of a map in the order of the file, so that
+// the first error is the one that a reader meets first.
+func entriesOf(m map[string]any) []entry {
+	all := make([]entry, 0, len(m))
+	for key, value := range m {
+		e := entry{path: key, key: key, value: value}
+		if t, ok := value.(confToken); ok {
+			e.value, e.line = t.Value(), t.Line()
+		}
+		all = append(all, e)
+	}
+	slices.SortFunc(all, func(a, b entry) int {
+		return cmp.Or(cmp.Compare(a.line, b.line), strings.Compare(a.key, b.key))
+	})
+	return all
+}
+
+// entries returns what is in a block.
+func (e entry) entries() ([]entry, error) {
+	m, ok := e.value.(map[string]any)
+	if !ok {
+		return nil, e.errorf("want a block { … }, got %v", e.value)
+	}
+	all := entriesOf(m)
+	for i := range all {
+		all[i].path = e.path + "." + all[i].key
+	}
+	return all, nil
+}
+
+// decode fills the struct that out points to from a block: each key is the
+// JSON name of a field. It returns the keys that the block has, sorted.
+func (e entry) decode(out any) ([]string, error) {
+	entries, err := e.entries()
+	if err != nil {
+		return nil, err
+	}
+	target := reflect.ValueOf(out).Elem()
+	var keys []string
+	for _, f := range entries {
+		field, ok := fieldOf(target, f.key)
+		if !ok {
+			return nil, f.errorf("unknown key: use a name of the JetStream API")
+		}
+		if err := f.decodeInto(field); err != nil {
+			return nil, err
+		}
+		keys = append(keys, f.key)
+	}
+	slices.Sort(keys)
+	return keys, nil
+}
+
+// fieldOf finds the field of a struct that has this JSON name.
+func fieldOf(target reflect.Value, key string) (reflect.Value, bool) {
+	for i := range target.NumField() {
+		name, _, _ := strings.Cut(target.Type().Field(i).Tag.Get("json"), ",")
+		if name == key {
+			return target.Field(i), true
+		}
+	}
+	return reflect.Value{}, false
+}
+
+func (e entry) decodeInto(field reflect.Value) error {
+	value := plain(e.value)
+	if field.Type() == reflect.TypeFor[time.Duration]() {
+		text, ok := value.(string)
+		if !ok {
+			return e.errorf("want a duration as text, such as \"2s\" or \"1h\", got %v", value)
+		}
+		d, err := time.ParseDuration(text)
+		if err != nil || d < 0 {
+			return e.errorf("want a duration such as \"2s\" or \"1h\", got %q", text)
+		}
+		field.SetInt(int64(d))
+		return nil
+	}
+	data, err := json.Marshal(value)
+	if err != nil {
+		return e.errorf("%w", err)
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(field.Addr().Interface()); err != nil {
+		return e.errorf("bad value %s: %w", data, err)
+	}
+	return nil
+}
+
+// plain takes the tokens off a value.
+func plain(v any) any {
+	if t, ok := v.(confToken); ok {
+		v = t.Value()
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, value := range v {
+			out[key] = plain(value)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, value := range v {
+			out[i] = plain(value)
+		}
+		return out
+	default:
+		return v
+	}
+}

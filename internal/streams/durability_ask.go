@@ -1,0 +1,314 @@
+package streams
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/refold/refold/internal/natsio"
+)
+
+const (
+	// monitorTimeout is how long a server has to say how it syncs.
+	monitorTimeout = 10 * time.Second
+	// monitorBytesMax is how much of an answer is read: real ones have 1 KiB.
+	monitorBytesMax = 1 << 20
+	// othersWithin is how long after an answer that of another server is waited
+	// for, and aloneWithin the same where none says that there are others.
+	othersWithin = 3 * time.Second
+	aloneWithin  = 500 * time.Millisecond
+)
+
+// systemJSZ is where every server of the system account answers.
+const systemJSZ = "$SYS.REQ.SERVER.PING.JSZ"
+
+// jsz is what a server says of its JetStream, as far as it is looked at: the
+// body of /jsz, which is also what the system account answers.
+type jsz struct {
+	ID       string `json:"server_id"`
+	Disabled bool   `json:"disabled"`
+	Config   struct {
+		SyncAlways   bool          `json:"sync_always"`
+		SyncInterval time.Duration `json:"sync_interval"` // nanoseconds
+	} `json:"config"`
+	Meta *struct {
+		Size int `json:"cluster_size"`
+	} `json:"meta_cluster"`
+
+	name string
+}
+
+// monitored is a server in this process that can be asked without a network:
+// *server.Server is one, and this package need not link it to know that.
+type monitored interface {
+	HandleJsz(w http.ResponseWriter, r *http.Request)
+}
+
+// findDurability finds out how the servers sync and compares it with what the
+// operator wants. What can't be found out is unknown, and no error.
+func (s *Streams) findDurability(ctx context.Context, o natsio.Options) error {
+	d := &durable{wanted: o.Durability}
+	switch inProcess, ok := o.InProcess.(monitored); {
+	case ok:
+		d.sync = syncOf(askInProcess(ctx, inProcess))
+	case o.InProcess != nil:
+		d.sync.how = "a server in this process, which can't be asked"
+	case o.SystemCreds != "":
+		answers, err := s.askSystem(ctx, o.SystemCreds)
+		d.sync = syncOf(answers, "system account", err)
+	case len(o.Monitor) > 0:
+		d.sync = syncOf(askMonitors(ctx, o.Monitor))
+	default:
+		d.sync.how = "nobody"
+	}
+	s.durable.Store(d)
+	return d.contradiction(s.conn.Where)
+}
+
+// syncOf is what the weakest of the servers does. One that keeps nothing doesn't
+// count; one that doesn't answer makes it unknown, unless another is known to
+// sync now and then, which is weak enough.
+func syncOf(answers []jsz, how string, missing error) syncing {
+	s := syncing{how: how}
+	seen, size, alike := map[string]bool{}, 0, true
+	for i, a := range answers {
+		if a.Disabled || seen[a.ID] {
+			continue
+		}
+		seen[a.ID] = true
+		if a.Meta != nil {
+			size = max(size, a.Meta.Size)
+		}
+		alike = alike && a.Config.SyncAlways == answers[0].Config.SyncAlways
+		switch {
+		case a.Config.SyncAlways:
+			if s.is == natsio.DurabilityUnknown {
+				s.is = natsio.DurabilityAlways
+			}
+		case s.is != natsio.DurabilityInterval || a.Config.SyncInterval > s.every:
+			s.is, s.every, s.weakest = natsio.DurabilityInterval, a.Config.SyncInterval, answers[i].name
+		}
+	}
+	if alike && s.is == natsio.DurabilityInterval && len(seen) == 1 {
+		s.weakest = ""
+	}
+	if missing == nil && len(seen) < size {
+		missing = errors.New("the others are not looked at")
+	}
+	switch {
+	case len(seen) > 1 || size > 1:
+		s.how = fmt.Sprintf("%s, %d of %d servers", how, len(seen), max(size, len(seen)))
+	case len(seen) == 0 && missing == nil:
+		missing = errors.New("no server there has JetStream")
+	}
+	if missing != nil {
+		s.how += ": " + oneLine(missing)
+		if s.is == natsio.DurabilityAlways {
+			s.is = natsio.DurabilityUnknown
+		}
+	}
+	return s
+}
+
+// oneLine is an error in one line.
+func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+
+func askInProcess(ctx context.Context, server monitored) ([]jsz, string, error) {
+	const how = "the server in this process"
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "/jsz", http.NoBody)
+	if err != nil {
+		return nil, how, err
+	}
+	answer := page{header: http.Header{}}
+	server.HandleJsz(&answer, r)
+	one, err := readJSZ(answer.body.Bytes(), how)
+	return one, how, err
+}
+
+// page is an http.ResponseWriter that keeps what is written.
+type page struct {
+	header http.Header
+	body   bytes.Buffer
+}
+
+func (p *page) Header() http.Header            { return p.header }
+func (p *page) WriteHeader(int)                {}
+func (p *page) Write(data []byte) (int, error) { return p.body.Write(data) }
+
+func readJSZ(data []byte, name string) ([]jsz, error) {
+	one := jsz{name: name}
+	if err := json.Unmarshal(data, &one); err != nil {
+		return nil, fmt.Errorf("%s: what it answers is no /jsz of a NATS server: %w", name, err)
+	}
+	if one.ID == "" {
+		return nil, fmt.Errorf("%s: what it answers is no /jsz of a NATS server", name)
+	}
+	return []jsz{one}, nil
+}
+
+// askMonitors asks all monitoring addresses at once.
+func askMonitors(ctx context.Context, urls []string) (answers []jsz, how string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, monitorTimeout)
+	defer cancel()
+	type answer struct {
+		found []jsz
+		err   error
+	}
+	each := make([]chan answer, len(urls))
+	for i, at := range urls {
+		each[i] = make(chan answer, 1)
+		go func() {
+			found, err := askMonitor(ctx, at)
+			each[i] <- answer{found, err}
+		}()
+	}
+	var all []error
+	for _, one := range each {
+		a := <-one
+		answers, all = append(answers, a.found...), append(all, a.err)
+	}
+	return answers, "monitoring", errors.Join(all...)
+}
+
+func askMonitor(ctx context.Context, at string) ([]jsz, error) {
+	u, err := url.Parse(at)
+	if err != nil {
+		return nil, err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.JoinPath("jsz").String(), http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	// A connection of its own, that nobody keeps open.
+	client := http.Client{
+		Transport: &http.Transport{DisableKeepAlives: true, Proxy: http.ProxyFromEnvironment},
+		// A server's monitor redirects nobody.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	res, err := client.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(res.Body, monitorBytesMax))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", u.Redacted(), err)
+	}
+	if res.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s: %s", u.Redacted(), res.Status)
+	}
+	return readJSZ(data, u.Redacted())
+}
+
+// ParseMonitors reads monitoring addresses, separated by commas: each is an
+// http or https URL, or HOST:PORT.
+func ParseMonitors(text string) (urls []string, err error) {
+	for one := range strings.SplitSeq(text, ",") {
+		if one = strings.TrimSpace(one); one == "" {
+			continue
+		}
+		if !strings.Contains(one, "://") {
+			one = "http://" + one
+		}
+		u, err := url.Parse(one)
+		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			return nil, fmt.Errorf("monitoring address %q: use that of the server's http port, such as http://127.0.0.1:8222", one)
+		}
+		urls = append(urls, one)
+	}
+	return urls, nil
+}
+
+// askSystem asks all servers over a connection of the system account's, which
+// ends with the answers.
+func (s *Streams) askSystem(ctx context.Context, creds string) ([]jsz, error) {
+	nc, err := s.conn.ConnectSystem(creds)
+	if err != nil {
+		return nil, err
+	}
+	defer nc.Close()
+	inbox, err := nc.SubscribeSync(nc.NewInbox())
+	if err != nil {
+		return nil, err
+	}
+	if err := nc.PublishRequest(systemJSZ, inbox.Subject, nil); err != nil {
+		return nil, err
+	}
+	var answers []jsz
+	for size := 0; ; {
+		patience := monitorTimeout
+		switch {
+		case len(answers) > 0 && size == 0:
+			patience = aloneWithin
+		case len(answers) > 0 && len(answers) >= size:
+			return answers, nil
+		case len(answers) > 0:
+			patience = othersWithin
+		}
+		wait, done := context.WithTimeout(ctx, patience)
+		msg, err := inbox.NextMsgWithContext(wait)
+		done()
+		if err != nil {
+			return answers, quietOr(err, len(answers), size)
+		}
+		one, err := readSystem(msg.Data)
+		if err != nil {
+			return answers, err
+		}
+		if !one.Disabled {
+			answers = append(answers, one)
+			if one.Meta != nil {
+				size = max(size, one.Meta.Size)
+			}
+		}
+	}
+}
+
+// quietOr says what it means that no further server answers: nothing, if as many
+// did as there are, or if there is one only, which does not say how many.
+func quietOr(err error, answers, size int) error {
+	switch {
+	case answers > 0 && answers >= size:
+		return nil
+	case errors.Is(err, nats.ErrNoResponders) || errors.Is(err, context.DeadlineExceeded) && answers == 0:
+		return errors.New("nobody answers on " + systemJSZ + ": are the credentials those of a user of the system account?")
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("the others are silent for %v", othersWithin)
+	default:
+		return err
+	}
+}
+
+// readSystem reads one server's answer.
+func readSystem(data []byte) (jsz, error) {
+	var answer struct {
+		Server struct {
+			Name string `json:"name"`
+		} `json:"server"`
+		Data  json.RawMessage `json:"data"`
+		Error *struct {
+			Description string `json:"description"`
+		} `json:"error"`
+	}
+	if err := json.Unmarshal(data, &answer); err != nil {
+		return jsz{}, fmt.Errorf("answer on %s: %w", systemJSZ, err)
+	}
+	if answer.Error != nil {
+		return jsz{}, fmt.Errorf("answer on %s: %s", systemJSZ, answer.Error.Description)
+	}
+	one, err := readJSZ(answer.Data, cmp.Or(answer.Server.Name, "a server"))
+	if err != nil {
+		return jsz{}, err
+	}
+	return one[0], nil
+}

@@ -1,0 +1,316 @@
+package streams
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/subjects"
+)
+
+// Provision creates or updates every stream and lane of conf. It is
+// idempotent, and several daemons may do it at once. replicas is how many
+// copies streams have; 0 means one for a new stream, and for an old one what
+// it has. What conf doesn't name keeps its value on the server.
+//
+// A difference that can't be changed while the stream or lane lives is an
+// *ImmutableError that names both values; what stands before it in the file
+// may have been created or updated then.
+//
+// From then on this process makes the bucket of snapshots again when it needs it
+// and it is gone: it is a cache. No other stream is: one that is gone took data with
+// it. A lane that it runs makes its consumer again when that is deleted.
+func (s *Streams) Provision(ctx context.Context, conf *Conf, replicas int) error {
+	for _, want := range conf.streams {
+		if err := s.ensureStreamSoon(ctx, want, replicas); err != nil {
+			return fmt.Errorf("provision %s: %w", want.cfg.Name, err)
+		}
+		if want.cfg.Name == s.names.SnapshotsStream() {
+			bucket := want.cfg
+			bucket.Replicas = max(replicas, 1)
+			s.bucket.Store(&bucket)
+		}
+	}
+	for lane := range conf.lanes {
+		if err := s.ensureLane(ctx, conf, lane); err != nil {
+			return fmt.Errorf("provision lane %d of %s: %w", lane, conf.names.LogStream(), err)
+		}
+	}
+	if err := s.ensureDue(ctx, conf); err != nil {
+		return err
+	}
+	if err := s.noOtherLanes(ctx, conf); err != nil {
+		return err
+	}
+	s.provisioned.Store(conf)
+	return s.CheckDurability(ctx, conf)
+}
+
+// EnsureBridge creates or updates the consumer from which bridges of a class
+// and target pull, and returns its name. It needs the effects stream only. Its
+// error says so if the consumer is missing and this user may not create it.
+func (s *Streams) EnsureBridge(ctx context.Context, conf *Conf, class session.Class, target string) (string, error) {
+	consumer, err := conf.bridgeConf(class, target)
+	if err != nil {
+		return "", err
+	}
+	err = s.conn.Retry(ctx, func(ctx context.Context) error {
+		return s.ensureConsumer(ctx, conf.names.EffectsStream(), consumer)
+	})
+	var denied *natsio.PermissionError
+	if errors.As(err, &denied) && strings.Contains(denied.Subject, ".CONSUMER.CREATE.") {
+		return "", fmt.Errorf("consumer %s is missing, and this user may not create it: start a session-actor with --consumer %s/%s first (%w)", consumer.cfg.Name, class, target, err)
+	}
+	if err != nil {
+		return "", fmt.Errorf("provision consumer %s: %w", consumer.cfg.Name, err)
+	}
+	return consumer.cfg.Name, nil
+}
+
+// LaneConfig returns the configuration of a lane's consumer, if this process
+// provisioned that lane.
+func (s *Streams) LaneConfig(lane int) (cfg jetstream.ConsumerConfig, ok bool) {
+	if conf := s.provisioned.Load(); conf != nil && lane < conf.lanes {
+		return conf.laneConf(lane).cfg, true
+	}
+	return cfg, false
+}
+
+// EnsureDue creates the consumer from which session-actors pull the wakes that are
+// due, if this process provisions it.
+func (s *Streams) EnsureDue(ctx context.Context) error {
+	if conf := s.provisioned.Load(); conf != nil {
+		return s.ensureDue(ctx, conf)
+	}
+	return nil
+}
+
+func (s *Streams) ensureDue(ctx context.Context, conf *Conf) error {
+	err := s.conn.Retry(ctx, func(ctx context.Context) error {
+		return s.ensureConsumer(ctx, s.names.TimersStream(), conf.dueConf())
+	})
+	if err != nil {
+		return fmt.Errorf("provision consumer %s: %w", subjects.DueConsumer, natsio.Typed(err))
+	}
+	return nil
+}
+
+// peersWithin is how long a cluster may say that a peer is offline: one that
+// has just formed says so of servers that are about to be heard.
+const peersWithin = 15 * time.Second
+
+// ensureStreamSoon is ensureStream, tried again while a peer is offline, for as
+// long as peersWithin.
+func (s *Streams) ensureStreamSoon(ctx context.Context, want streamConf, replicas int) error {
+	patient := time.Now().Add(peersWithin)
+	for {
+		err := s.conn.Retry(ctx, func(ctx context.Context) error { return s.ensureStream(ctx, want, replicas) })
+		if natsio.CodeOf(err) != natsio.CodeNoPeers || time.Now().After(patient) {
+			return err
+		}
+		if err := natsio.Sleep(ctx, natsio.ReconnectWait); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *Streams) ensureStream(ctx context.Context, want streamConf, replicas int) error {
+	stream, err := s.conn.JS.Stream(ctx, want.cfg.Name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		cfg := want.cfg
+		cfg.Replicas = max(replicas, 1)
+		// Another daemon may create it first: the same configuration is a
+		// success, another one is looked at again, as an update.
+		if _, err = s.conn.JS.CreateStream(ctx, cfg); err == nil {
+			s.conn.Log.Info("stream_created", "stream", cfg.Name, "replicas", cfg.Replicas)
+		}
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	have := stream.CachedInfo().Config
+	if door := s.names.DoorAll(session.DoorIn); want.cfg.Name == s.names.LogStream() && !slices.Contains(have.Subjects, door) {
+		// The log is almost full: KeepRoom opens the door again.
+		want.cfg.Subjects = slices.DeleteFunc(slices.Clone(want.cfg.Subjects), func(s string) bool { return s == door })
+	}
+	merged := have
+	changed := merge(&merged, &want.cfg, want.keys)
+	if key, ok := streamFixed(&have, &want.cfg, changed); ok {
+		return immutable(have.Name, key, &have, &want.cfg)
+	}
+	if replicas > 0 && have.Replicas != replicas {
+		merged.Replicas = replicas
+		changed = append(changed, "num_replicas")
+	}
+	if len(changed) == 0 {
+		return nil
+	}
+	if _, err = s.conn.JS.UpdateStream(ctx, merged); err == nil {
+		s.conn.Log.Info("stream_updated", "stream", merged.Name, "keys", changed)
+	}
+	return err
+}
+
+func (s *Streams) ensureLane(ctx context.Context, conf *Conf, lane int) error {
+	want := conf.laneConf(lane)
+	err := s.conn.Retry(ctx, func(ctx context.Context) error {
+		return s.ensureConsumer(ctx, conf.names.LogStream(), want)
+	})
+	var fixed *ImmutableError
+	if errors.As(err, &fixed) && fixed.Key == "filter_subjects" {
+		// The filters differ because the counts do: say that instead.
+		if consumer, ferr := s.conn.JS.Consumer(ctx, conf.names.LogStream(), want.cfg.Name); ferr == nil {
+			if n := len(consumer.CachedInfo().Config.FilterSubjects) - 1; n > 0 {
+				return laneCountError(conf, subjects.Partitions/n)
+			}
+		}
+	}
+	return err
+}
+
+// noOtherLanes refuses a log that has lanes beyond the count: their messages
+// would be folded twice.
+func (s *Streams) noOtherLanes(ctx context.Context, conf *Conf) error {
+	return s.conn.Retry(ctx, func(ctx context.Context) error {
+		stream, err := s.conn.JS.Stream(ctx, conf.names.LogStream())
+		if err != nil {
+			return err
+		}
+		most := 0
+		names := stream.ConsumerNames(ctx)
+		for name := range names.Name() {
+			if lane, ok := subjects.ParseLaneName(name); ok {
+				most = max(most, lane+1)
+			}
+		}
+		if err := names.Err(); err != nil {
+			return err
+		}
+		if most > conf.lanes {
+			return laneCountError(conf, most)
+		}
+		return nil
+	})
+}
+
+func laneCountError(conf *Conf, have int) error {
+	return &ImmutableError{
+		Name: conf.names.LogStream() + " (lanes)", Key: "count",
+		Server: strconv.Itoa(have), Conf: strconv.Itoa(conf.lanes),
+	}
+}
+
+func (s *Streams) ensureConsumer(ctx context.Context, stream string, want consumerConf) error {
+	consumer, err := s.conn.JS.Consumer(ctx, stream, want.cfg.Name)
+	if errors.Is(err, jetstream.ErrConsumerNotFound) {
+		if _, err = s.conn.JS.CreateConsumer(ctx, stream, want.cfg); err == nil {
+			s.conn.Log.Info("consumer_created", "stream", stream, "consumer", want.cfg.Name)
+		}
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	have := consumer.CachedInfo().Config
+	merged := have
+	if have.DeliverPolicy == jetstream.DeliverByStartSequencePolicy {
+		want.cfg.DeliverPolicy = have.DeliverPolicy // a lane that was made again begins where the deleted one was
+	}
+	changed := merge(&merged, &want.cfg, want.keys)
+	for _, key := range changed {
+		if slices.Contains(consumerFixed, key) {
+			return immutable(stream+" > "+want.cfg.Name, key, &have, &want.cfg)
+		}
+	}
+	if len(changed) == 0 {
+		return nil
+	}
+	if _, err = s.conn.JS.UpdateConsumer(ctx, stream, merged); err == nil {
+		s.conn.Log.Info("consumer_updated", "stream", stream, "consumer", want.cfg.Name, "keys", changed)
+	}
+	return err
+}
+
+// What can't change while a consumer lives: the server refuses most of it, and
+// the rest would make owners of lanes disagree.
+var consumerFixed = []string{
+	"deliver_policy", "ack_policy", "replay_policy", "filter_subject", "filter_subjects",
+	"priority_policy", "priority_groups",
+}
+
+// streamFixed returns the first changed key that can't change while a stream
+// lives. Some options can be set and never unset.
+func streamFixed(have, want *jetstream.StreamConfig, changed []string) (string, bool) {
+	for _, key := range changed {
+		switch key {
+		case "storage", "retention", "subject_transform", "persist_mode", "allow_msg_counter":
+			return key, true
+		case "deny_delete", "deny_purge", "allow_msg_ttl", "allow_msg_schedules", "sealed":
+			if field(have, key).Bool() && !field(want, key).Bool() {
+				return key, true
+			}
+		}
+	}
+	return "", false
+}
+
+// merge copies the named fields of want into have and returns those that
+// changed. Both point to structs of one type.
+func merge(have, want any, keys []string) (changed []string) {
+	for _, key := range keys {
+		h, w := field(have, key), field(want, key)
+		same := reflect.DeepEqual(h.Interface(), w.Interface())
+		if h.Kind() == reflect.Slice && h.Len() == 0 && w.Len() == 0 {
+			same = true // nil and empty say the same
+		}
+		if !same {
+			h.Set(w)
+			changed = append(changed, key)
+		}
+	}
+	return changed
+}
+
+func field(pointer any, key string) reflect.Value {
+	f, _ := fieldOf(reflect.ValueOf(pointer).Elem(), key)
+	return f
+}
+
+func immutable(name, key string, have, want any) error {
+	return &ImmutableError{Name: name, Key: key, Server: show(field(have, key)), Conf: show(field(want, key))}
+}
+
+// show prints a value as an operator knows it.
+func show(v reflect.Value) string {
+	if v.Kind() == reflect.Pointer {
+		if v.IsNil() {
+			return "none"
+		}
+		v = v.Elem()
+	}
+	return fmt.Sprintf("%+v", v.Interface())
+}
+
+// ImmutableError says that a stream or consumer on the server differs from
+// streams.conf in what must not change while it lives. Nothing was changed.
+type ImmutableError struct {
+	Name   string // stream, or stream > consumer
+	Key    string // name in the JetStream API
+	Server string // value on the server
+	Conf   string // value in streams.conf
+}
+
+func (e *ImmutableError) Error() string {
+	return fmt.Sprintf("%s has %s %s on the server, and streams.conf says %s: this can't change while it exists; restore the old value, or use another --prefix",
+		e.Name, e.Key, e.Server, e.Conf)
+}

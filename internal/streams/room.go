@@ -1,0 +1,140 @@
+package streams
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/natsio"
+)
+
+const (
+	// roomEvery is how often KeepRoom looks.
+	roomEvery = 2 * time.Second
+	// roomKept is the part of the log's limit, 1/roomKept, that is kept for sessions
+	// that run: what bridges settle is stored in the stream of the requests.
+	roomKept = 10
+)
+
+// KeepRoom keeps the last tenth of the log for sessions that run, until ctx ends.
+// While less is left, of the stream's limit or of the account's storage, the log
+// takes nothing through the door of clients; who publishes there is answered with
+// JetStream's own error for a full store (10047) and what to do. With room again the
+// log takes it again.
+//
+// One process is to do so: mine is asked at each look.
+func (s *Streams) KeepRoom(ctx context.Context, mine func() bool) {
+	k := keeper{streams: s, door: s.names.DoorAll(session.DoorIn)}
+	for {
+		err := s.conn.Attempt(ctx, "", func(ctx context.Context) error {
+			if !mine() {
+				return k.trust(ctx)
+			}
+			return k.look(ctx)
+		})
+		if err != nil && ctx.Err() == nil {
+			s.conn.Log.Warn("log_room_unknown", "error", natsio.Typed(err).Error())
+		}
+		if natsio.Sleep(ctx, roomEvery) != nil {
+			break
+		}
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), natsio.RequestTimeout)
+	defer cancel()
+	if err := k.trust(last); err != nil {
+		s.conn.Log.Debug("unsubscribe_failed", "subject", k.door, "error", err.Error())
+	}
+}
+
+// keeper opens and closes the door of clients.
+type keeper struct {
+	streams *Streams
+	door    string
+	refusal *nats.Subscription // answers clients; nil: the log does
+}
+
+// look opens or closes the door as the room wants it.
+func (k *keeper) look(ctx context.Context) error {
+	account, err := k.streams.conn.JS.AccountInfo(ctx)
+	if err != nil {
+		return err
+	}
+	stream, err := k.streams.conn.JS.Stream(ctx, k.streams.names.LogStream())
+	if err != nil {
+		return err
+	}
+	info := stream.CachedInfo()
+	cfg := info.Config
+	open := slices.Contains(cfg.Subjects, k.door)
+	short := isShort(int64(info.State.Bytes), cfg.MaxBytes) || isShort(int64(account.Store), account.Limits.MaxStore)
+	switch {
+	case short && open:
+		cfg.Subjects = slices.DeleteFunc(slices.Clone(cfg.Subjects), func(s string) bool { return s == k.door })
+		if _, err = k.streams.conn.JS.UpdateStream(ctx, cfg); err == nil {
+			k.streams.conn.Log.Warn("log_almost_full", "stream", cfg.Name, "bytes", info.State.Bytes, "max_bytes", cfg.MaxBytes, "account_store", account.Store,
+				"account_max_store", account.Limits.MaxStore, "do", "raise the limit: requests of clients are refused until then, and what runs goes on")
+			err = k.refuse(ctx)
+		}
+	case short:
+		err = k.refuse(ctx)
+	case !open:
+		// Nobody is told that the log is full of what the log stores.
+		if err = k.trust(ctx); err != nil {
+			return err
+		}
+		cfg.Subjects = append([]string{k.door}, cfg.Subjects...)
+		if _, err = k.streams.conn.JS.UpdateStream(ctx, cfg); err == nil {
+			k.streams.conn.Log.Info("log_has_room", "stream", cfg.Name, "bytes", info.State.Bytes)
+		}
+	}
+	return err
+}
+
+// isShort reports whether less than the kept part of a limit is left. A limit of 0
+// or below is none.
+func isShort(used, limit int64) bool { return limit > 0 && limit-used < limit/roomKept }
+
+// refuse answers whoever publishes to the door.
+func (k *keeper) refuse(ctx context.Context) error {
+	if k.refusal != nil {
+		return nil
+	}
+	answer, err := json.Marshal(map[string]any{
+		"stream": k.streams.names.LogStream(),
+		"error": jetstream.APIError{
+			Code: 503, ErrorCode: natsio.CodeStorageLimit,
+			Description: fmt.Sprintf("%s is almost full: the last tenth is kept for sessions that run. Ask again once an operator has raised its limit", k.streams.names.LogStream()),
+		},
+	})
+	if err != nil {
+		return err
+	}
+	sub, err := k.streams.conn.NC.Subscribe(k.door, func(m *nats.Msg) {
+		if m.Reply != "" {
+			_ = m.Respond(answer) // who asked asks again
+		}
+	})
+	if err != nil {
+		return err
+	}
+	k.refusal = sub
+	return k.streams.conn.Flush(ctx)
+}
+
+// trust stops answering in place of the log.
+func (k *keeper) trust(ctx context.Context) error {
+	if k.refusal == nil {
+		return nil
+	}
+	if err := k.refusal.Unsubscribe(); err != nil {
+		return err
+	}
+	k.refusal = nil
+	return k.streams.conn.Flush(ctx)
+}

@@ -39,8 +39,8 @@ type Lane struct {
 
 	sessions map[string]*actor
 	parked   map[string][]*outputs // sessions that work is under way for, and their events that wait for it, in order
-	loads    []*load               // to be begun
-	loading  int                   // sessions that are being loaded one by one
+	loads    []Work                // loads and proofs that are to be begun
+	loading  int                   // those that are under way, one by one
 	listed   bool                  // quarantined sessions are in memory, since the epoch began
 	recorded bool                  // install records are known up to what was delivered
 
@@ -356,11 +356,11 @@ func (l *Lane) fold(o *outputs) {
 	switch {
 	case s == nil || s.state == nil && !s.stops(e.Seq):
 		l.park(o)
-		l.loads = append(l.loads, &load{event: e, informed: l.informed() && (s == nil || s.stop == nil)})
+		l.loads = append(l.loads, &load{outside: l.outside, event: e, informed: l.informed() && (s == nil || s.stop == nil)})
 		return
 	case !s.proven:
 		l.park(o)
-		l.do(&proving{outside: l.outside, actor: s, event: e, state: s.state, tracing: s.tracing})
+		l.loads = append(l.loads, &proving{outside: l.outside, actor: s, event: e, state: s.state, tracing: s.tracing})
 		return
 	}
 	l.clock++

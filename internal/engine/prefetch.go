@@ -8,7 +8,7 @@ import (
 	"github.com/refold/refold/actors/session"
 )
 
-// loadsAtOnce is how many sessions of a lane are loaded one by one at once.
+// loadsAtOnce is how many sessions of a lane are loaded or proven one by one at once.
 const loadsAtOnce = 32
 
 // firsts is a world that tells the first events of many sessions at once, as
@@ -24,7 +24,6 @@ type load struct {
 	event    session.Event
 	informed bool // see Host.load
 	looked   bool // it is not new, as far as one look tells
-	alone    bool // it counts among those that are loaded one by one
 
 	actor *actor
 	err   error
@@ -34,30 +33,26 @@ type load struct {
 // records: all of them are known since the epoch began, and what comes is seen.
 func (l *Lane) informed() bool { return l.listed && l.recorded }
 
-// startLoads begins to load sessions: the new ones together, the others side by
-// side.
+// startLoads begins to load and prove sessions: the new ones together, the others
+// side by side.
 func (l *Lane) startLoads() {
-	var fresh, others []*load
+	var fresh []*load
+	var wait []Work
 	for _, w := range l.loads {
-		w.outside = l.outside
-		if l.mayBeNew(w) {
-			fresh = append(fresh, w)
-		} else {
-			others = append(others, w)
+		one, loads := w.(*load)
+		switch {
+		case loads && l.mayBeNew(one):
+			fresh = append(fresh, one)
+		case l.loading == loadsAtOnce:
+			wait = append(wait, w)
+		default:
+			l.loading++
+			l.do(w)
 		}
 	}
-	l.loads = nil
+	l.loads = wait
 	if len(fresh) > 0 {
 		l.do(&lookingAtFirsts{outside: l.outside, loads: fresh})
-	}
-	for i, w := range others {
-		if l.loading == loadsAtOnce {
-			l.loads = others[i:]
-			break
-		}
-		l.loading++
-		w.alone = true
-		l.do(w)
 	}
 }
 
@@ -65,7 +60,7 @@ func (l *Lane) startLoads() {
 // session's first one, with those of other sessions. What the log took since the
 // epoch began (behind end) nobody else has folded, so there is no snapshot to look
 // for; and nobody settles what was not asked. Where the last ones were not new,
-// sessions are looked at one by one (Host.start).
+// sessions are loaded one by one.
 func (l *Lane) mayBeNew(w *load) bool {
 	_, tells := l.host.world.(firsts)
 	return tells && w.informed && !w.looked && !l.host.olds.Load() && mayBegin(w.event) && w.event.Seq > l.end && !l.host.unverified(w.event.Session)
@@ -111,7 +106,7 @@ func (w *lookingAtFirsts) Do(ctx context.Context, tell func(Input)) {
 func (w *lookingAtFirsts) step(l *Lane) {
 	for _, one := range w.loads {
 		if one.actor != nil {
-			one.step(l)
+			one.loaded(l)
 		} else {
 			l.loads = append(l.loads, one)
 		}
@@ -138,12 +133,14 @@ func (w *load) Do(ctx context.Context, tell func(Input)) {
 	tell(w)
 }
 
-// step takes a session into memory that was loaded, and folds the events that
-// waited for it.
 func (w *load) step(l *Lane) {
-	if w.alone {
-		l.loading--
-	}
+	l.loading--
+	w.loaded(l)
+}
+
+// loaded takes a session into memory that was loaded, and folds the events that
+// waited for it.
+func (w *load) loaded(l *Lane) {
 	sid := w.event.Session
 	switch {
 	case stopsSession(w.err):
@@ -205,6 +202,7 @@ func (w *proving) Do(ctx context.Context, tell func(Input)) {
 }
 
 func (w *proving) step(l *Lane) {
+	l.loading--
 	s, sid := w.actor, w.event.Session
 	switch {
 	case l.sessions[sid] != s: // it was quarantined meanwhile

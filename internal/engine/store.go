@@ -29,7 +29,8 @@ type batch struct {
 // outputs are the batch's. While nothing is being stored nothing waits for more to
 // be folded: a batch of one event costs as much as one of many.
 func (l *Lane) dispatch(more bool) {
-	if len(l.folded) == 0 || len(l.storing) == batchesMax || more && len(l.storing) > 0 && len(l.folded) < batchMax {
+	waits := more && l.then == nil && len(l.storing) > 0 && len(l.folded) < batchMax
+	if waits || len(l.folded) == 0 || len(l.storing) == batchesMax {
 		return
 	}
 	b := &batch{outside: l.outside}

@@ -1,6 +1,6 @@
 package engine
 
-// What goes on beside what: slices are stored at a time, sessions are loaded while
+// What goes on at a time: several batches are stored, sessions are loaded while
 // others are folded, and still an event is acknowledged only behind all before it,
 // and a session says nothing before what it said earlier is stored.
 
@@ -31,7 +31,7 @@ func (s *stage) together(events ...session.Event) {
 	s.settle()
 }
 
-func TestASliceThatIsNotStoredHoldsNobodyUp(t *testing.T) {
+func TestABatchThatIsNotStoredHoldsNobodyUp(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
 		s.owned()
@@ -150,7 +150,7 @@ func TestASilentEventEndsNoWait(t *testing.T) {
 		s.mem.mu.Lock()
 		failing["x"] = false
 		s.mem.mu.Unlock()
-		s.pass(time.Minute) // both of the slice before are stored
+		s.pass(time.Minute) // both of the batch before are stored
 		s.wantAcked(events...)
 		s.deliver(s.answer("s1", "r2t1", "b"))
 		s.deliver(s.run("s1"))

@@ -72,12 +72,13 @@ test: ## run the tests, without the race detector
 # providers' libraries, which take longer than all of Refold. So make check runs
 # without it what it has nothing to find in: packages that may not start a
 # goroutine (PURE: a law of internal/archtest), the tests of such laws and of
-# the wire (LAWS: they read files and fold), packages that have the libraries in
-# them (LIBRARIES), and the whole simulation, which is one goroutine at a time.
+# the wire (LAWS: they read files, fold and start the go command), packages that
+# have the libraries in them (LIBRARIES), and the whole simulation, which is one
+# goroutine at a time.
 # Under it run all the others, a part of the simulation, and the tests that fold
 # in several goroutines at once. make nightly-race runs everything under it.
 PURE      := ./actors/... ./codec/... ./planner/... ./subjects/...
-LAWS      := . ./docs ./internal/archtest
+LAWS      := . ./docs ./internal/archtest ./proof/faults
 LIBRARIES := ./cmd/bridge ./internal/llm/anthropic ./internal/llm/conformance ./internal/llm/gemini ./internal/llm/openai
 # Tests that do ten times as much without it, of packages that run under it.
 LONG      := TestEdgeLongSession
@@ -191,8 +192,8 @@ simulate: ## play 10,000 seeds of the simulation, or REFOLD_SIM_SEEDS from REFOL
 	REFOLD_SIM_AGAIN=$${REFOLD_SIM_AGAIN:-100} CGO_ENABLED=1 go test -race -count=1 -timeout 20m -run '^TestSimulationAgain$$' ./bridge
 
 .PHONY: faults
-faults: ## plant each fault of internal/fault, and see whether the simulation finds it
-	go test -tags faults -count=1 -timeout 60m -run '^TestFaultsAreFound$$' -v ./bridge
+faults: ## build in each fault of proof/faults, and see whether the simulation or its test finds it
+	go run ./proof/faults
 
 # The parts of make nightly, in this order. Each can be made alone, so that a
 # night that was cut short goes on where it was.

@@ -30,7 +30,8 @@ import (
 // REFOLD_SIM_FROM for the first, say otherwise.
 const simWhole = 100
 
-// shrinkTries is how often a failing seed is played again to make it smaller.
+// shrinkTries is how often a failing seed is played again to make it smaller,
+// unless REFOLD_SIM_SHRINK says otherwise.
 const shrinkTries = 400
 
 func TestSimulation(t *testing.T) {
@@ -193,7 +194,7 @@ func playSeeds(t *testing.T, from, to uint64) (first *simFailure, happened map[s
 func (f *simFailure) shrink(t *testing.T) *sim {
 	t.Helper()
 	best := inBubble(t, &draws{seed: f.seed, given: f.drawn})
-	tries := 0
+	tries, most := 0, int(numberIn(t, "REFOLD_SIM_SHRINK", shrinkTries))
 	try := func(given []uint32) bool {
 		tries++
 		s := inBubble(t, &draws{seed: f.seed, given: given})
@@ -204,9 +205,9 @@ func (f *simFailure) shrink(t *testing.T) *sim {
 		best = s
 		return true
 	}
-	for size := len(best.taken); size > 0 && tries < shrinkTries; {
+	for size := len(best.taken); size > 0 && tries < most; {
 		smaller := false
-		for at := 0; at < len(best.taken) && tries < shrinkTries; {
+		for at := 0; at < len(best.taken) && tries < most; {
 			end := min(at+size, len(best.taken))
 			cut := slices.Concat(best.taken[:at], best.taken[end:])
 			zeros := slices.Clone(best.taken)

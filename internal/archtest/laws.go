@@ -86,6 +86,7 @@ var repository = laws{
 		"docs":   "compares the documents with the code",
 
 		"internal/archtest": "the laws; the test at the root runs them",
+		"proof/faults":      "a program that edits the others, and sees whether their tests notice",
 
 		"examples/weather":     "a program of a user's, who has the public packages",
 		"examples/pack":        "a program of a user's, who has the public packages",

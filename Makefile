@@ -26,7 +26,10 @@ help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F':.*## ' '{printf "  %-21s %s\n", $$1, $$2}'
 
 .PHONY: check
-check: fmt-check lint compose compile plain simulated race outside shared ## all that must hold before a change lands; what CI runs
+check: fmt-check lint compose compile plain simulated smoke ## a few minutes: format, linters, laws, the fold, documents, the simulation, a run from the outside
+
+.PHONY: check-full
+check-full: race outside shared ## the rest: all other packages under the race detector, and all tests from the outside; CI runs both
 
 # Folders with what npm installs, pinned by their lock files.
 NPM_FOLDERS := examples/bridge-js examples/service-js e2e/peers/models e2e/peers-mcp
@@ -112,6 +115,13 @@ APART := ^TestCluster
 # Tests that kill daemons hundreds of times. They run by themselves, four with six
 # trials at once each: beside them, others wait for minutes.
 KILLS := ^(TestKilledAtEachMessage|TestKilledDensely|TestKilledOtherwise)
+
+# One run on one server with real processes, one of which is killed.
+SMOKE := ^(TestDemo|TestDaemonsDoTheJob|TestKilled|TestPlainErrors)$$
+
+.PHONY: smoke
+smoke: ## run a few of the tests from the outside
+	go test -timeout 5m -parallel 3 -run '$(SMOKE)' ./e2e
 
 .PHONY: outside
 outside: ## run the tests from the outside, real processes and real servers; those that kill all the time by themselves
@@ -246,25 +256,25 @@ nightly-e2e: ## run the tests from the outside, with all recordings, then three 
 
 .PHONY: nightly-demo
 nightly-demo: ## strike at every message of the demo, in every way, and twice at some
-	go run ./cmd/refold chaos --quiet --parallel $(CHAOS_AT_ONCE) --kill actor,bridge,both,server --signal kill,term
-	go run ./cmd/refold chaos --quiet --parallel $(CHAOS_AT_ONCE) --kill actor,bridge,server --brief --points 60 --twice 4 --seed $(NIGHT) --missed-max 20
+	go run ./proof/kit chaos --quiet --parallel $(CHAOS_AT_ONCE) --kill actor,bridge,both,server --signal kill,term
+	go run ./proof/kit chaos --quiet --parallel $(CHAOS_AT_ONCE) --kill actor,bridge,server --brief --points 60 --twice 4 --seed $(NIGHT) --missed-max 20
 
 .PHONY: nightly-recordings
 nightly-recordings: recordings-named ## kill the sender at every message of REFOLD_RECORDINGS, for CHAOS_ALL_FOR at most; CHAOS_SKIP goes on
-	go build -o bin/ ./cmd/refold
+	go build -o bin/ ./proof/kit
 	@failed=0; for file in "$${REFOLD_RECORDINGS}"/*.jsonl; do \
 		echo "$$file: every message, for $(CHAOS_ALL_FOR) at most"; \
-		bin/refold chaos --model "recorded:$$file" --retry-safe '$(RETRY_SAFE)' --dense --quiet --parallel $(CHAOS_AT_ONCE) \
+		bin/kit chaos --model "recorded:$$file" --retry-safe '$(RETRY_SAFE)' --dense --quiet --parallel $(CHAOS_AT_ONCE) \
 			--for $(CHAOS_ALL_FOR) --skip $(CHAOS_SKIP) || failed=1; \
 	done; exit $$failed
 
 .PHONY: nightly-otherwise
 nightly-otherwise: recordings-named ## strike in all ways at the messages of REFOLD_RECORDINGS whose night it is: NIGHT, NIGHTS, CHAOS_FOR, CHAOS_SKIP
-	go build -o bin/ ./cmd/refold
+	go build -o bin/ ./proof/kit
 	@part=$$(( $(NIGHT) % $(NIGHTS) + 1 )); failed=0; \
 	for file in "$${REFOLD_RECORDINGS}"/*.jsonl; do \
 		echo "$$file: night $(NIGHT), part $$part of $(NIGHTS), for $(CHAOS_FOR) at most"; \
-		bin/refold chaos --model "recorded:$$file" --retry-safe '$(RETRY_SAFE)' --brief --quiet --parallel $(CHAOS_AT_ONCE) \
+		bin/kit chaos --model "recorded:$$file" --retry-safe '$(RETRY_SAFE)' --brief --quiet --parallel $(CHAOS_AT_ONCE) \
 			--kill actor,bridge,both,server --signal kill,term --part $$part/$(NIGHTS) --for $(CHAOS_FOR) --skip $(CHAOS_SKIP) || [ $$? -eq 3 ] || failed=1; \
 	done; exit $$failed
 

@@ -11,9 +11,3 @@ func TestRepository(t *testing.T) {
 	t.Parallel()
 	archtest.Repository(t, ".")
 }
-
-// TestDepguard compares .golangci.yml with the same laws.
-func TestDepguard(t *testing.T) {
-	t.Parallel()
-	archtest.Depguard(t, ".")
-}

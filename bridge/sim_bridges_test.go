@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/internal/jetmodel"
+	"github.com/refold/refold/proof/jetmodel"
 	"github.com/refold/refold/subjects"
 )
 

@@ -14,7 +14,7 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/host"
-	"github.com/refold/refold/internal/jetmodel"
+	"github.com/refold/refold/proof/jetmodel"
 )
 
 // laneEnd is the server's end of a lane.

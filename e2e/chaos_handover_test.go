@@ -10,14 +10,14 @@ import (
 )
 
 // handoverMost is no measure of speed: it ends what hangs. What handing over
-// takes here is printed; `refold bench handover` measures it.
+// takes here is printed; `kit bench handover` measures it.
 const handoverMost = 30 * time.Second
 
-// `refold bench handover` tells of each session-actor that it killed how long
+// `kit bench handover` tells of each session-actor that it killed how long
 // nothing was said of its lanes.
 func TestBenchHandover(t *testing.T) {
 	t.Parallel()
-	out, errOut, status := run(t, 4*time.Minute, nil, "refold", "bench", "handover", "--rounds", "1", "--json")
+	out, errOut, status := run(t, 4*time.Minute, nil, "kit", "bench", "handover", "--rounds", "1", "--json")
 	if status != 0 {
 		t.Fatalf("status %d\n%s%s", status, out, errOut)
 	}

@@ -80,7 +80,7 @@ func TestKilledOtherwise(t *testing.T) {
 func kills(t *testing.T, c chaosRun) (killed, tried, of int) {
 	t.Helper()
 	args := append([]string{"chaos", "--parallel", "6", "--quiet"}, c.args...)
-	out, errOut, status := run(t, chaosWithin, nil, "refold", args...)
+	out, errOut, status := run(t, chaosWithin, nil, "kit", args...)
 	found, share := chaosSummary.FindStringSubmatch(out), chaosShare.FindStringSubmatch(out)
 	if status != 0 || found == nil || share == nil {
 		t.Errorf("%s: status %d\n%s%s", c.name, status, tail(out, 6000), tail(errOut, 2000))
@@ -136,7 +136,7 @@ func TestChaosPoints(t *testing.T) {
 // TestChaosStopped: who stops it is told what was found out, and where to go on.
 func TestChaosStopped(t *testing.T) {
 	t.Parallel()
-	d := startDaemon(t, "refold", "chaos", "--conversation", "demo", "--parallel", "2", "--skip", "7")
+	d := startDaemon(t, "kit", "chaos", "--conversation", "demo", "--parallel", "2", "--skip", "7")
 	until(t, time.Minute, "a trial is over", func() bool { return strings.Contains(d.out.String(), "\nok ") })
 	err := d.drain(time.Minute)
 	out := d.out.String()

@@ -52,7 +52,7 @@ func buildAndRun(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	bin = dir
-	build := exec.Command("go", "build", "-o", dir+string(filepath.Separator), "../cmd/...")
+	build := exec.Command("go", "build", "-o", dir+string(filepath.Separator), "../cmd/...", "../proof/kit")
 	build.Stdout, build.Stderr = os.Stderr, os.Stderr
 	if err := build.Run(); err != nil {
 		fmt.Fprintln(os.Stderr, "build:", err)

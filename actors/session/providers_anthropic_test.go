@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/internal/llm/strict"
+	"github.com/refold/refold/proof/strict"
 )
 
 // renderAnthropic puts everything between two turns of the model as one message

@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/internal/llm/strict"
+	"github.com/refold/refold/proof/strict"
 )
 
 // renderGemini puts all responses of a batch as one turn, and what a user said

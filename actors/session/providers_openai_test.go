@@ -5,7 +5,7 @@ package session_test
 
 import (
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/internal/llm/strict"
+	"github.com/refold/refold/proof/strict"
 )
 
 // renderChat puts a conversation message by message. Several messages of a user

@@ -4,7 +4,7 @@ package session_test
 
 import (
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/internal/llm/strict"
+	"github.com/refold/refold/proof/strict"
 )
 
 // renderResponses puts a turn's words, then each of its calls, as an item.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/llm/strict"
+	"github.com/refold/refold/proof/strict"
 )
 
 // message is one entry of a conversation.

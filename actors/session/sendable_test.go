@@ -23,7 +23,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/llm/strict"
+	"github.com/refold/refold/proof/strict"
 )
 
 // interleavings is how many are tried unless the environment says otherwise.

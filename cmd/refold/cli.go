@@ -13,6 +13,7 @@ import (
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/cmd/settings"
 	"github.com/refold/refold/internal/bus"
+	proof "github.com/refold/refold/proof/cli"
 	"github.com/refold/refold/subjects"
 )
 
@@ -59,10 +60,10 @@ type cli struct {
 	Pack   packCommand   `cmd:"" help:"Sign and publish packs of tools, and enable them in sessions that live."`
 	Prompt promptCommand `cmd:"" help:"Show what a turn showed the model before the transcript, part by part with sizes."`
 
-	Bench benchCommand `cmd:"" help:"Measure what this machine does, on servers of its own."`
+	Bench proof.Bench `cmd:"" help:"Measure what this machine does, on servers of its own."`
 
-	Chaos     chaosCommand     `cmd:"" help:"Kill a session-actor and a bridge at every message that they send, on a server of their own, and look at what is left."`
-	ChaosPart chaosPartCommand `cmd:"" hidden:""`
+	Chaos     proof.Chaos     `cmd:"" help:"Kill a session-actor and a bridge at every message that they send, on a server of their own, and look at what is left."`
+	ChaosPart proof.ChaosPart `cmd:"" hidden:""`
 
 	Roles   rolesCommand   `cmd:"" help:"Write accounts and keys for NATS servers, each with the rights of a role; try them."`
 	Timers  timersCommand  `cmd:"" help:"Schedule the deadlines of all sessions again, when their stream is lost."`
@@ -130,7 +131,6 @@ func (e *statusError) Error() string { return e.text }
 const (
 	statusFailed      = 1   // it could not be done, or the run failed
 	statusUsage       = 2   // the arguments are wrong
-	statusLeft        = 3   // what was done is right, and there was no time for all of it
 	statusInterrupted = 130 // Ctrl-C
 )
 
@@ -179,7 +179,7 @@ func Main(ctx context.Context, args []string, in io.Reader, out, errOut io.Write
 		out, errOut = settings.Raw(out), settings.Raw(errOut)
 	}
 	command.BindTo(ctx, (*context.Context)(nil))
-	return exitOf(ctx, errOut, command.Run(streams{in, out, errOut}, c.connection, parser))
+	return exitOf(ctx, errOut, command.Run(streams{in, out, errOut}, proof.Streams{In: in, Out: out, Err: errOut}, c.connection, parser))
 }
 
 func newParser(c *cli, out, errOut io.Writer) (*kong.Kong, error) {
@@ -209,12 +209,15 @@ func checkSession(command *kong.Context) error {
 // exitOf says why a command ended, and returns the exit status.
 func exitOf(ctx context.Context, errOut io.Writer, err error) int {
 	var own *statusError
+	var proven *proof.Error
 	status, text := statusFailed, "stopped"
 	switch {
 	case err == nil:
 		return 0
 	case errors.As(err, &own):
 		status, text = own.status, own.text
+	case errors.As(err, &proven):
+		status, text = proven.Status, proven.Text
 	case ctx.Err() == nil:
 		text = err.Error()
 	}

@@ -4,8 +4,7 @@
 // The test at the root runs them.
 //
 // This file holds the laws' data, each entry with its reason. rules.go and
-// purity.go check a tree, which tree.go reads; depguard.go compares the data with
-// the linter's configuration.
+// purity.go check a tree, which tree.go reads.
 //
 // Every law is a function from a tree to complaints. Tests hand it small trees
 // with one violation each, which it must report, and their clean twins, on which
@@ -65,17 +64,18 @@ var repository = laws{
 		{"space"},
 		{"actors"},
 		{"subjects"},
-		{"."},                                   // streams.conf, embedded
-		{"internal/jetmodel", "internal/meter"}, // what the simulation runs on; counters that any package above may raise; both stand on nothing of ours
+		{"."}, // streams.conf, embedded
+		{"proof/jetmodel", "proof/strict", "internal/meter"},        // what the simulation runs on; counters that any package above may raise; both stand on nothing of ours
 		{"internal/yamlfile", "internal/roles", "internal/secrets"}, // what YAML files may cost; who may do what on NATS; where values are found, and kept out of what is stored
 		{"internal/spaces"}, // folders become manifests
 		{"internal/bus"},
 		{"internal/host", "bridge", "client", "internal/inspector"},
 		{"internal/llm", "internal/tools", "internal/telemetry"}, // telemetry measures bridges, and reads what hosts count
 		{"internal/devserver"},
-		{"internal/bench", "internal/chaos"},
-		{"bridge/bridgetest"},
+		{"proof/bench", "proof/chaos"},
+		{"bridge/bridgetest", "proof/cli"},
 		{"cmd"},
+		{"proof/faults", "proof/kit"},
 	},
 	arriving: map[string]string{
 		"internal/inspector": "the web page comes after the spine",
@@ -86,7 +86,6 @@ var repository = laws{
 		"docs":   "compares the documents with the code",
 
 		"internal/archtest": "the laws; the test at the root runs them",
-		"proof/faults":      "a program that edits the others, and sees whether their tests notice",
 
 		"examples/weather":     "a program of a user's, who has the public packages",
 		"examples/pack":        "a program of a user's, who has the public packages",
@@ -99,15 +98,15 @@ var repository = laws{
 	fences: []fence{
 		{
 			what:  "github.com/nats-io/nats.go",
-			only:  []string{"internal/bus", "e2e", "bridge", "client", "internal/bench", "internal/roles/trial", "cmd/refold/bridgecheck", "examples/service-go"},
+			only:  []string{"internal/bus", "e2e", "bridge", "client", "proof/bench", "internal/roles/trial", "cmd/refold/bridgecheck", "examples/service-go"},
 			tests: true,
-			why:   "JetStream's conflicts, timeouts and stale reads are understood in one place, internal/bus; bridge and client take a connection from their caller; internal/bench measures the bus against plain publishes; internal/roles/trial does what no program of ours may; cmd/refold/bridgecheck listens to how bridges answer deliveries, and answers some; examples/service-go is a service that knows nothing of Refold",
+			why:   "JetStream's conflicts, timeouts and stale reads are understood in one place, internal/bus; bridge and client take a connection from their caller; proof/bench measures the bus against plain publishes; internal/roles/trial does what no program of ours may; cmd/refold/bridgecheck listens to how bridges answer deliveries, and answers some; examples/service-go is a service that knows nothing of Refold",
 		},
 		{
 			what:  "github.com/nats-io/nats-server/v2",
-			only:  []string{"internal/bus", "internal/bus/bustest", "internal/devserver", "internal/bench", "internal/chaos", "e2e"},
+			only:  []string{"internal/bus", "internal/bus/bustest", "internal/devserver", "proof/bench", "proof/chaos", "e2e"},
 			tests: true,
-			why:   "a server runs in internal/devserver and in tests, and fresh ones in internal/bench, single or clustered, and in internal/chaos, one a trial; internal/bus reads streams.conf with the server's parser",
+			why:   "a server runs in internal/devserver and in tests, and fresh ones in proof/bench, single or clustered, and in proof/chaos, one a trial; internal/bus reads streams.conf with the server's parser",
 		},
 		{
 			what: "github.com/landlock-lsm/go-landlock",
@@ -171,8 +170,14 @@ var repository = laws{
 		},
 		{
 			what: module + "/internal/telemetry",
-			only: []string{"cmd/refold", "cmd/settings", "internal/chaos", "internal/telemetry/dashboards", "internal/telemetry/metrics"},
-			why:  "it links OpenTelemetry: only programs pay for that; internal/chaos is part of one, and compares what daemons export; dashboards is tests alone; metrics name traces",
+			only: []string{"cmd/refold", "cmd/settings", "proof/chaos", "proof/cli", "internal/telemetry/dashboards", "internal/telemetry/metrics"},
+			why:  "it links OpenTelemetry: only programs pay for that; proof/chaos is part of one, and compares what daemons export; dashboards is tests alone; metrics name traces",
+		},
+		{
+			what:  module + "/proof",
+			only:  []string{"cmd/refold", "proof/..."},
+			tests: true,
+			why:   "the proof kit is for people who check Refold; daemons and users' programs carry none of it",
 		},
 		{
 			what:  module + "/internal/devserver",

@@ -1,8 +1,6 @@
 package archtest
 
 import (
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -299,26 +297,4 @@ func plant(t testing.TB, archive string) *tree {
 		files[f.Name] = f.Data
 	}
 	return parseTree(t, files)
-}
-
-// TestDepguardFindsDifferences changes one rule of each kind.
-func TestDepguardFindsDifferences(t *testing.T) {
-	t.Parallel()
-	text := golangci(t, filepath.Join("..", ".."))
-	cases := []struct{ name, from, to, want string }{
-		{"a lost denial", "            - {pkg: github.com/refold/refold/client, desc: *ladder}\n", "", "internal/spaces: denies"},
-		{"a lost rule", "        planner:\n", "        planer:\n", "no rule planner"},
-		{"another list", "            - bytes$\n", "            - time$\n", "pure: allows"},
-		{"a fence that is gone", "pkg: github.com/nats-io/nats.go,", "pkg: github.com/nats-io/nats,", "no rule denies github.com/nats-io/nats.go"},
-	}
-	for _, c := range cases {
-		changed := strings.Replace(string(text), c.from, c.to, 1)
-		if changed == string(text) {
-			t.Errorf("%s: .golangci.yml has no %q to change", c.name, c.from)
-		}
-		got := compareDepguard(t, repository, []byte(changed))
-		if !slices.ContainsFunc(got, func(s string) bool { return strings.Contains(s, c.want) }) {
-			t.Errorf("%s: got %q, want a complaint with %q", c.name, got, c.want)
-		}
-	}
 }

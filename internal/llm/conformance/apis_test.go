@@ -24,7 +24,7 @@ import (
 	"github.com/refold/refold/internal/llm/endpoint"
 	"github.com/refold/refold/internal/llm/gemini"
 	"github.com/refold/refold/internal/llm/openai"
-	"github.com/refold/refold/internal/llm/strict"
+	"github.com/refold/refold/proof/strict"
 )
 
 // key is in no error, no log, and nothing that is stored.

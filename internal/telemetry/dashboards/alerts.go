@@ -19,7 +19,7 @@ var Alerts = []Alert{
 	{"RefoldEffectsWait", "sum by (class, target) (min_over_time(refold_effects_untaken[2m])) > 0", "3m", "page",
 		"No bridge of {{ $labels.class }}/{{ $labels.target }} takes what waits.", "Start a bridge of this target, or more of them: refold tools check lists those that run."},
 	{"RefoldSessionQuarantined", "max(refold_quarantined) > 0", "0m", "ticket",
-		"{{ $value }} sessions are stopped.", "Run refold verify --all, then refold release SESSION."},
+		"{{ $value }} sessions are stopped.", "Find out why with refold replay SESSION --verify, then run refold release SESSION."},
 	{"RefoldLogHasHoles", "max(refold_log_missing) > 0", "0m", "page",
 		"The log has lost {{ $value }} events.", "Run refold verify --all --quarantine, and look at the disks of the NATS servers."},
 	{"RefoldOutcomeUnknown", "sum by (class, target) (increase(refold_outcome_unknown_total[15m])) > 0", "0m", "ticket",

@@ -14,8 +14,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/refold/refold/internal/bench"
 	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/proof/bench"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

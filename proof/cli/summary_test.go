@@ -1,4 +1,4 @@
-package main
+package cli
 
 // The summary of `refold chaos`: what was not come by and what was not begun is
 // told, and a run that leaves points is no proof.
@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/refold/refold/internal/chaos"
+	"github.com/refold/refold/proof/chaos"
 )
 
 func chaosCourse(t *testing.T, name string) chaos.Course {
@@ -24,7 +24,7 @@ func TestChaosLeft(t *testing.T) {
 	t.Parallel()
 	one := chaosCourse(t, "bridge/after/claim.r1t1/1")
 	many := chaosCourse(t, "bridge/before/claim.r1t1/1&bridge/before/claim.r1t2/1&bridge/before/claim.r1t3/1")
-	sum := tolls{k: 1, n: 1, skip: 4}
+	sum := counters{k: 1, n: 1, skip: 4}
 	sum.take([]chaos.Course{one, one, one, one, one, many, one}, 9)
 	sum.add(chaos.Verdict{Course: one})
 	if err := sum.verdict(0); err != nil {
@@ -38,10 +38,10 @@ func TestChaosLeft(t *testing.T) {
 			}
 		}
 	}
-	if err := new(statusError); !errors.As(sum.verdict(100), &err) || err.status != statusLeft {
+	if err := new(Error); !errors.As(sum.verdict(100), &err) || err.Status != Left {
 		t.Errorf("got %v, want the status of what is left", sum.verdict(100))
 	}
-	none := tolls{k: 1, n: 1}
+	none := counters{k: 1, n: 1}
 	none.take([]chaos.Course{one}, 2)
 	none.leave([]chaos.Course{one})
 	if text := errorText(none.verdict(100)); !strings.Contains(text, "--skip 0") {
@@ -59,7 +59,7 @@ func errorText(err error) string {
 func TestChaosMissedIsTold(t *testing.T) {
 	t.Parallel()
 	one := chaosCourse(t, "bridge/after/claim.r1t1/1")
-	sum := tolls{k: 1, n: 1}
+	sum := counters{k: 1, n: 1}
 	sum.add(chaos.Verdict{Course: one})
 	if text := sum.line(); strings.Contains(text, "\nnot come by") {
 		t.Errorf("nothing was missed: %q", text)

@@ -13,7 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/refold/refold/internal/jetmodel"
+	"github.com/refold/refold/proof/jetmodel"
 )
 
 func (p *pair) pull(name string) (op, model, server string) {

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -6,27 +6,27 @@ import (
 	"slices"
 	"time"
 
-	"github.com/refold/refold/internal/bench"
+	"github.com/refold/refold/proof/bench"
 )
 
-// benchCalls measures one bridge.
-type benchCalls struct {
+// Calls measures one bridge.
+type Calls struct {
 	Calls    int           `default:"10000" help:"Tool calls of each row."`
 	InFlight []int         `default:"64,256" help:"Calls at a time."`
 	Least    time.Duration `default:"1ms" help:"What the shortest call's tool takes."`
 	Most     time.Duration `default:"50ms" help:"What the longest call's tool takes."`
-	benchPlace
+	place
 }
 
 // Run measures tools that take their time, evenly spread and then mostly short,
 // and then those that take none, each retry-safe and not, and prints as rows are
 // done.
-func (b benchCalls) Run(ctx context.Context, s streams) error {
+func (b Calls) Run(ctx context.Context, s Streams) error {
 	if err := positive("--calls and --in-flight", append(slices.Clone(b.InFlight), b.Calls)...); err != nil {
 		return err
 	}
 	if b.Least < 0 || b.Most < b.Least {
-		return &statusError{statusUsage, "bench: --least is not negative, and --most not below it"}
+		return &Error{Usage, "bench: --least is not negative, and --most not below it"}
 	}
 	var rows []bench.CallRow
 	for _, row := range []bench.CallRow{{Least: b.Least, Most: b.Most}, {Least: b.Least, Most: b.Most, Short: true}, {}} {
@@ -37,7 +37,7 @@ func (b benchCalls) Run(ctx context.Context, s streams) error {
 		}
 	}
 	if !b.JSON {
-		fmt.Fprintf(s.out, "%-24s %-10s %8s %8s %9s %9s %12s %8s %6s\n", "tool", "retry-safe", "flying", "calls", "calls/s", "bound/s", "overhead ms", "cpu us", "cpu %")
+		fmt.Fprintf(s.Out, "%-24s %-10s %8s %8s %9s %9s %12s %8s %6s\n", "tool", "retry-safe", "flying", "calls", "calls/s", "bound/s", "overhead ms", "cpu us", "cpu %")
 	}
 	return bench.Calls(ctx, b.options(s, b.Calls), rows, func(c bench.Called) error {
 		tool, bound := fmt.Sprintf("%v to %v", c.Least, c.Most), fmt.Sprintf("%.0f", c.Bound)

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/refold/refold/internal/chaos"
+	"github.com/refold/refold/proof/chaos"
 )
 
 // verdictOf tells a verdict: on one line, if nothing is wrong.
@@ -48,8 +48,8 @@ func verdictOf(v chaos.Verdict) string {
 	return line
 }
 
-// tolls sums verdicts up.
-type tolls struct {
+// counters sums verdicts up.
+type counters struct {
 	mu sync.Mutex // held by those who add up
 
 	began            time.Time
@@ -75,7 +75,7 @@ type tolls struct {
 
 // take takes from the courses of the next conversation, of all that it has, those
 // whose turn it is.
-func (t *tolls) take(courses []chaos.Course, all int) (mine []chaos.Course) {
+func (t *counters) take(courses []chaos.Course, all int) (mine []chaos.Course) {
 	t.all += all
 	for _, course := range courses {
 		points, _ := (chaos.Verdict{Course: course}).Points()
@@ -91,7 +91,7 @@ func (t *tolls) take(courses []chaos.Course, all int) (mine []chaos.Course) {
 }
 
 // leave notes trials that were not begun.
-func (t *tolls) leave(courses []chaos.Course) {
+func (t *counters) leave(courses []chaos.Course) {
 	t.left += len(courses)
 	for _, course := range courses {
 		points, _ := (chaos.Verdict{Course: course}).Points()
@@ -99,7 +99,7 @@ func (t *tolls) leave(courses []chaos.Course) {
 	}
 }
 
-func (t *tolls) add(v chaos.Verdict) {
+func (t *counters) add(v chaos.Verdict) {
 	all, missed := v.Points()
 	t.trials, t.tried, t.missed = t.trials+1, t.tried+all, t.missed+missed
 	if missed > 0 {
@@ -143,7 +143,7 @@ func way(c chaos.Course) string {
 	return who + how
 }
 
-func (t *tolls) line() string {
+func (t *counters) line() string {
 	line := fmt.Sprintf("killed at %d of %d points in %.0f s: %d wrong, %d not come by; %d left an outcome unknown; the longest took %.1f s",
 		t.tried-t.missed, t.tried, time.Since(t.began).Seconds(), t.wrong, t.missed, t.unknown, t.longest.Seconds())
 	if t.drained > 0 {
@@ -173,7 +173,7 @@ func (t *tolls) line() string {
 const missingTold = 20
 
 // share tells how many of how many were tried.
-func (t *tolls) share() string {
+func (t *counters) share() string {
 	line := fmt.Sprintf("tried %d trials; of %d kills there are, %d were chosen", t.trials, t.all, t.chosen)
 	if t.n > 1 {
 		line += fmt.Sprintf(", and of these every %dth from the %dth", t.n, t.k)
@@ -188,19 +188,19 @@ func (t *tolls) share() string {
 }
 
 // next is how many the next one leaves out, to go on here.
-func (t *tolls) next() int { return t.skip + max(0, t.mine-t.left-t.stopped) }
+func (t *counters) next() int { return t.skip + max(0, t.mine-t.left-t.stopped) }
 
 // verdict is the error of all of it.
-func (t *tolls) verdict(missedMax int) error {
+func (t *counters) verdict(missedMax int) error {
 	switch {
 	case t.wrong > 0:
-		return &statusError{statusFailed, "a kill did harm; repeat one with --point NAME"}
+		return &Error{Failed, "a kill did harm; repeat one with --point NAME"}
 	case t.tried == 0 && t.left == 0:
-		return &statusError{statusFailed, "no point was tried: look at --list, and name one --conversation to try what it does not always come by"}
+		return &Error{Failed, "no point was tried: look at --list, and name one --conversation to try what it does not always come by"}
 	case t.missed*100 > t.tried*missedMax:
-		return &statusError{statusFailed, fmt.Sprintf("%d of %d points were not come by", t.missed, t.tried)}
+		return &Error{Failed, fmt.Sprintf("%d of %d points were not come by", t.missed, t.tried)}
 	case t.left > 0:
-		return &statusError{statusLeft, fmt.Sprintf("the time of --for was over with %d points left, in %d trials: go on with --skip %d, all else the same", t.points, t.left, t.next())}
+		return &Error{Left, fmt.Sprintf("the time of --for was over with %d points left, in %d trials: go on with --skip %d, all else the same", t.points, t.left, t.next())}
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -8,10 +8,10 @@ import (
 	"net"
 	"net/http"
 
-	"github.com/refold/refold/internal/bench"
 	"github.com/refold/refold/internal/meter"
 	"github.com/refold/refold/internal/telemetry/metrics"
 	"github.com/refold/refold/internal/telemetry/traces"
+	"github.com/refold/refold/proof/bench"
 )
 
 // benchTraceRatio is which part of the runs is traced: the default of the daemons.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/refold/refold/internal/jetmodel"
+	"github.com/refold/refold/proof/jetmodel"
 )
 
 // clock is a clock that a test sets.

@@ -20,7 +20,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/refold/refold/internal/bus/bustest"
-	"github.com/refold/refold/internal/jetmodel"
+	"github.com/refold/refold/proof/jetmodel"
 )
 
 const (

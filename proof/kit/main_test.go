@@ -4,17 +4,30 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/refold/refold/proof/cli"
 )
 
-// runBench runs refold bench and returns what it prints.
+// mainEnv says that the test binary is the program itself: bench --processes starts it.
+const mainEnv = "REFOLD_TEST_KIT"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(mainEnv) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// runBench runs kit bench and returns what it prints.
 func runBench(t *testing.T, args ...string) string {
 	t.Helper()
 	var out, errOut strings.Builder
 	args = append(append([]string{"bench"}, args...), "--dir", t.TempDir())
-	if status := Main(t.Context(), args, strings.NewReader(""), &out, &errOut); status != 0 {
+	if status := run(t.Context(), args, strings.NewReader(""), &out, &errOut); status != 0 {
 		t.Fatalf("status %d: %s", status, errOut.String())
 	}
 	return out.String()
@@ -135,7 +148,7 @@ func TestBenchRefuses(t *testing.T) {
 		"growth --growth-max 50", "growth --growth-min 0", "growth --recent=-1",
 	} {
 		var out, errOut strings.Builder
-		got, want := Main(t.Context(), append([]string{"bench"}, strings.Fields(args)...), strings.NewReader(""), &out, &errOut), statusUsage
+		got, want := run(t.Context(), append([]string{"bench"}, strings.Fields(args)...), strings.NewReader(""), &out, &errOut), cli.Usage
 		if got != want || out.Len() > 0 || errOut.Len() == 0 {
 			t.Errorf("%s: status %d, want %d: %s%s", args, got, want, out.String(), errOut.String())
 		}

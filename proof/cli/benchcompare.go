@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -7,11 +7,11 @@ import (
 	"os"
 	"os/exec"
 
-	"github.com/refold/refold/internal/bench"
+	"github.com/refold/refold/proof/bench"
 )
 
-// benchPart plays a part of bench runs --processes, which starts it.
-type benchPart struct {
+// BenchPart plays a part of bench runs --processes, which starts it.
+type BenchPart struct {
 	Role       string `arg:""`
 	URL        string
 	Dir        string
@@ -20,12 +20,12 @@ type benchPart struct {
 }
 
 // Run plays it until standard input ends.
-func (b benchPart) Run(ctx context.Context, s streams) error {
-	return bench.Part(b).Play(ctx, s.in, s.out)
+func (b BenchPart) Run(ctx context.Context, s Streams) error {
+	return bench.Part(b).Play(ctx, s.In, s.Out)
 }
 
 // startPart starts a process that plays a part.
-func startPart(s streams, p bench.Part) *exec.Cmd {
+func startPart(s Streams, p bench.Part) *exec.Cmd {
 	self, err := os.Executable()
 	if err != nil {
 		self = os.Args[0]
@@ -35,18 +35,18 @@ func startPart(s streams, p bench.Part) *exec.Cmd {
 		args = append(args, "--always")
 	}
 	cmd := exec.Command(self, args...)
-	cmd.Stderr = s.err
+	cmd.Stderr = s.Err
 	return cmd
 }
 
 // compare measures Refold beside Refold with one thing changed, and prints as rows
 // are done. than is what the other one is called.
-func (b benchRuns) compare(ctx context.Context, s streams, o bench.Options, than string) error {
+func (b Runs) compare(ctx context.Context, s Streams, o bench.Options, than string) error {
 	if !b.JSON {
-		fmt.Fprintf(s.out, "%-10s %8s %10s %10s %6s %9s %9s %9s %9s %9s %9s  %s\n", "durability", "flying", than+"/s", "runs/s", "ratio",
+		fmt.Fprintf(s.Out, "%-10s %8s %10s %10s %6s %9s %9s %9s %9s %9s %9s  %s\n", "durability", "flying", than+"/s", "runs/s", "ratio",
 			"p50 ms", "their p50", "cpu ms", "their cpu", "syncs", "their", "ratios of the rounds")
 	}
-	out := json.NewEncoder(s.out)
+	out := json.NewEncoder(s.Out)
 	return bench.Runs(ctx, o, func(r bench.Row) error {
 		if b.JSON {
 			return out.Encode(map[string]any{
@@ -56,7 +56,7 @@ func (b benchRuns) compare(ctx context.Context, s streams, o bench.Options, than
 				than + "_commits_per_run": r.Ceiling.Commits, "commits_per_run": r.Refold.Commits,
 			})
 		}
-		_, err := fmt.Fprintf(s.out, "%-10s %8d %10.0f %10.0f %6.2f %9.2f %9.2f %9.2f %9.2f %9.1f %9.1f  %s\n",
+		_, err := fmt.Fprintf(s.Out, "%-10s %8d %10.0f %10.0f %6.2f %9.2f %9.2f %9.2f %9.2f %9.1f %9.1f  %s\n",
 			r.Durability, r.InFlight, r.Ceiling.RunsPerS, r.Refold.RunsPerS, r.Ratio(), ms(r.Refold.P50), ms(r.Ceiling.P50),
 			ms(r.Refold.CPU), ms(r.Ceiling.CPU), r.Refold.Commits, r.Ceiling.Commits, ratios(r))
 		return err

@@ -1,33 +1,29 @@
-package main
+package cli
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"time"
 
-	"github.com/refold/refold/internal/bench"
+	"github.com/refold/refold/proof/bench"
 )
 
 // options returns what all measurements take.
-func (p benchPlace) options(s streams, runs int) bench.Options {
+func (p place) options(s Streams, runs int) bench.Options {
 	begun := time.Now()
 	o := bench.Options{Dir: p.Dir, Runs: runs, Step: func(what string, took time.Duration) {
-		fmt.Fprintf(s.err, "%7.1f s  %s, in %.1f s\n", time.Since(begun).Seconds(), what, took.Seconds())
+		fmt.Fprintf(s.Err, "%7.1f s  %s, in %.1f s\n", time.Since(begun).Seconds(), what, took.Seconds())
 	}}
-	if p.Verbose {
-		o.Log = slog.New(slog.NewTextHandler(s.err, nil))
-	}
 	return o
 }
 
 // tell prints a result: the row as JSON, or the text.
-func (p benchPlace) tell(s streams, row any, format string, args ...any) error {
+func (p place) tell(s Streams, row any, format string, args ...any) error {
 	if p.JSON {
-		return json.NewEncoder(s.out).Encode(row)
+		return json.NewEncoder(s.Out).Encode(row)
 	}
-	_, err := fmt.Fprintf(s.out, format+"\n", args...)
+	_, err := fmt.Fprintf(s.Out, format+"\n", args...)
 	return err
 }
 
@@ -35,20 +31,20 @@ func (p benchPlace) tell(s streams, row any, format string, args ...any) error {
 func positive(flags string, numbers ...int) error {
 	for _, n := range numbers {
 		if n < 1 {
-			return &statusError{statusUsage, "bench: " + flags + " must be above zero"}
+			return &Error{Usage, "bench: " + flags + " must be above zero"}
 		}
 	}
 	return nil
 }
 
-// benchFold measures the fold.
-type benchFold struct {
+// Fold measures the fold.
+type Fold struct {
 	Runs int `default:"1000" help:"Runs, each of a session of its own, that Refold carries out first."`
-	benchPlace
+	place
 }
 
 // Run carries runs out and folds them.
-func (b benchFold) Run(ctx context.Context, s streams) error {
+func (b Fold) Run(ctx context.Context, s Streams) error {
 	if err := positive("--runs", b.Runs); err != nil {
 		return err
 	}
@@ -60,14 +56,14 @@ func (b benchFold) Run(ctx context.Context, s streams) error {
 	return b.tell(s, row, "fold: %.0f events/s, of %.0f bytes, in %d sessions of %d events together", p.FoldPerS, p.BytesEach, p.Sessions, p.Events)
 }
 
-// benchReplay measures a replay of everything.
-type benchReplay struct {
+// Replay measures a replay of everything.
+type Replay struct {
 	Runs int `default:"1000" help:"Runs, each of a session of its own, that Refold carries out first."`
-	benchPlace
+	place
 }
 
 // Run carries runs out and replays them.
-func (b benchReplay) Run(ctx context.Context, s streams) error {
+func (b Replay) Run(ctx context.Context, s Streams) error {
 	if err := positive("--runs", b.Runs); err != nil {
 		return err
 	}
@@ -79,15 +75,15 @@ func (b benchReplay) Run(ctx context.Context, s streams) error {
 	return b.tell(s, row, "replay: %.0f events/s, of %.0f bytes, in %d sessions of %d events together; identical", p.ReplayPerS, p.BytesEach, p.Sessions, p.Events)
 }
 
-// benchSleeping measures a session-actor's memory.
-type benchSleeping struct {
+// Sleeping measures a session-actor's memory.
+type Sleeping struct {
 	Sessions int `default:"100000" help:"Sessions that sleep."`
 	Awake    int `default:"2000" help:"Sessions that are awake."`
-	benchPlace
+	place
 }
 
 // Run has the sessions folded and looks at what is kept.
-func (b benchSleeping) Run(ctx context.Context, s streams) error {
+func (b Sleeping) Run(ctx context.Context, s Streams) error {
 	if err := positive("--sessions and --awake", b.Sessions, b.Awake); err != nil {
 		return err
 	}
@@ -103,18 +99,18 @@ func (b benchSleeping) Run(ctx context.Context, s streams) error {
 		f.SleepingEach, f.Sleeping, f.AwakeTurns, f.AwakeEach, f.Awake)
 }
 
-// benchWake measures cold wakes.
-type benchWake struct {
+// Wake measures cold wakes.
+type Wake struct {
 	Sessions int           `default:"300" help:"Sessions that are woken, one after the other."`
 	Events   int           `default:"10000" help:"Events of each; its snapshot is 64 behind."`
 	Every    time.Duration `default:"200ms" help:"From the beginning of one wake to that of the next; 0: one right behind the other."`
 	Asleep   time.Duration `default:"130s" help:"For how long nothing happens to them before the first is woken: after two minutes the server has nothing of their blocks of the log in memory."`
 	Files    string        `enum:"kept,left" default:"kept" help:"kept: the log's files are locked in memory while it sleeps (or touched, where that is not permitted); left: they are not, and a system that pages out what is idle reads them from its disk."`
-	benchPlace
+	place
 }
 
 // Run wakes the sessions.
-func (b benchWake) Run(ctx context.Context, s streams) error {
+func (b Wake) Run(ctx context.Context, s Streams) error {
 	if err := positive("--sessions and --events", b.Sessions, b.Events); err != nil {
 		return err
 	}
@@ -132,29 +128,29 @@ func (b benchWake) Run(ctx context.Context, s streams) error {
 		ms(w.P50), ms(w.P99), w.Sessions, w.Events, w.Behind, b.Files, ms(w.ReadP50), ms(w.ReadP99), w.Others)
 }
 
-// benchGrowth measures beside more and more sessions.
-type benchGrowth struct {
+// Growth measures beside more and more sessions.
+type Growth struct {
 	GrowthMin  int    `default:"100" placeholder:"N" help:"The fewest sessions; then ten times as many, and so on."`
 	GrowthMax  int    `default:"10000" placeholder:"N" help:"The most sessions; up to 1,000,000, of which each takes about 4 KB of disk."`
 	Recent     int    `default:"100000" placeholder:"N" help:"How many of them, at most, are of the last hour: their effects and claims are stored, too, another 4 KB each."`
 	Runs       int    `default:"5000" help:"Runs that are measured with each number of sessions."`
 	CPUProfile string `name:"cpuprofile" type:"path" placeholder:"DIR" help:"Write a CPU profile of the runs with each number of sessions."`
-	benchPlace
+	place
 }
 
 // Run measures and prints as numbers are done.
-func (b benchGrowth) Run(ctx context.Context, s streams) error {
+func (b Growth) Run(ctx context.Context, s Streams) error {
 	if err := positive("--growth-min, --growth-max and --runs", b.GrowthMin, b.GrowthMax, b.Runs); err != nil {
 		return err
 	}
 	if b.Recent < 0 {
-		return &statusError{statusUsage, "bench: --recent must not be negative"}
+		return &Error{Usage, "bench: --recent must not be negative"}
 	}
 	if b.GrowthMax < b.GrowthMin {
-		return &statusError{statusUsage, fmt.Sprintf("bench: --growth-max is %d, fewer than --growth-min, %d: nothing would be measured", b.GrowthMax, b.GrowthMin)}
+		return &Error{Usage, fmt.Sprintf("bench: --growth-max is %d, fewer than --growth-min, %d: nothing would be measured", b.GrowthMax, b.GrowthMin)}
 	}
 	if !b.JSON {
-		fmt.Fprintf(s.out, "%10s %10s %14s %14s %9s %12s %9s %9s %9s %9s\n", "sessions", "runs/s", "us an event", "cpu us/event", "of 1,000", "collect us", "p50 ms", "p99 ms", "heap MiB", "taken ms")
+		fmt.Fprintf(s.Out, "%10s %10s %14s %14s %9s %12s %9s %9s %9s %9s\n", "sessions", "runs/s", "us an event", "cpu us/event", "of 1,000", "collect us", "p50 ms", "p99 ms", "heap MiB", "taken ms")
 	}
 	o := b.options(s, b.Runs)
 	o.Profiles = b.CPUProfile

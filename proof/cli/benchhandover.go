@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -8,14 +8,14 @@ import (
 	"slices"
 	"time"
 
-	"github.com/refold/refold/internal/chaos"
+	"github.com/refold/refold/proof/chaos"
 )
 
-// benchHandover measures how long handing over takes.
-type benchHandover struct {
+// Handover measures how long handing over takes.
+type Handover struct {
 	Rounds   int `default:"5" help:"Handovers that are measured by SIGTERM, and as many by SIGKILL."`
 	InFlight int `default:"2" help:"Runs in flight of each lane."`
-	benchPlace
+	place
 }
 
 // handoverMeant is what handing over should take at most, on a machine that has
@@ -23,7 +23,7 @@ type benchHandover struct {
 var handoverMeant = map[bool]time.Duration{true: 200 * time.Millisecond, false: 3 * time.Second}
 
 // Run kills session-actors, and prints as they hand over.
-func (b benchHandover) Run(ctx context.Context, s streams) (err error) {
+func (b Handover) Run(ctx context.Context, s Streams) (err error) {
 	if err := positive("--rounds and --in-flight", b.Rounds, b.InFlight); err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (b benchHandover) Run(ctx context.Context, s streams) (err error) {
 	}
 	for _, term := range []bool{true, false} {
 		all := slices.Sorted(slices.Values(silences[term]))
-		_, told := fmt.Fprintf(s.out, "%-7s  median %.0f ms, worst %.0f ms, of %d; it should take %.0f ms at most on a machine that does nothing else\n",
+		_, told := fmt.Fprintf(s.Out, "%-7s  median %.0f ms, worst %.0f ms, of %d; it should take %.0f ms at most on a machine that does nothing else\n",
 			signalOf(term), ms(all[len(all)/2]), ms(all[len(all)-1]), len(all), ms(handoverMeant[term]))
 		err = errors.Join(err, told)
 	}

@@ -1,15 +1,15 @@
-package main
+package cli
 
 import (
 	"encoding/json"
 	"fmt"
 	"os"
 
-	"github.com/refold/refold/internal/bench"
+	"github.com/refold/refold/proof/bench"
 )
 
-// benchPrefix measures what prompt caches can hold.
-type benchPrefix struct {
+// Prefix measures what prompt caches can hold.
+type Prefix struct {
 	File   string `arg:"" type:"existingfile" help:"The recording: OpenAI chat JSONL, a conversation a line."`
 	Tools  string `type:"existingfile" placeholder:"FILE" help:"OpenAI tool definitions of the recording. Default: x-tools.json beside x.jsonl."`
 	System string `type:"existingfile" placeholder:"FILE" help:"The system text, instead of the recording's own."`
@@ -17,7 +17,7 @@ type benchPrefix struct {
 }
 
 // Run folds the conversations and prints a line for each, and their sum.
-func (b benchPrefix) Run(s streams) error {
+func (b Prefix) Run(s Streams) error {
 	system := ""
 	if b.System != "" {
 		text, err := os.ReadFile(b.System)
@@ -28,7 +28,7 @@ func (b benchPrefix) Run(s streams) error {
 	}
 	all := bench.Prefix{Conversation: "together"}
 	if !b.JSON {
-		fmt.Fprintf(s.out, "%-32s %6s %12s %8s %12s %8s\n", "conversation", "turns", "exact bytes", "held", "masked bytes", "held")
+		fmt.Fprintf(s.Out, "%-32s %6s %12s %8s %12s %8s\n", "conversation", "turns", "exact bytes", "held", "masked bytes", "held")
 	}
 	err := bench.Prefixes(b.File, b.Tools, system, func(p bench.Prefix) error {
 		all.Turns += p.Turns
@@ -44,14 +44,14 @@ func (b benchPrefix) Run(s streams) error {
 	return b.tell(s, all)
 }
 
-func (b benchPrefix) tell(s streams, p bench.Prefix) error {
+func (b Prefix) tell(s Streams, p bench.Prefix) error {
 	if b.JSON {
-		return json.NewEncoder(s.out).Encode(map[string]any{
+		return json.NewEncoder(s.Out).Encode(map[string]any{
 			"conversation": p.Conversation, "turns": p.Turns, "exact_bytes": p.Exact.Sent, "exact_share": p.Exact.Share(),
 			"masked_bytes": p.Masked.Sent, "masked_share": p.Masked.Share(),
 		})
 	}
-	_, err := fmt.Fprintf(s.out, "%-32s %6d %12d %7.1f%% %12d %7.1f%%\n",
+	_, err := fmt.Fprintf(s.Out, "%-32s %6d %12d %7.1f%% %12d %7.1f%%\n",
 		p.Conversation, p.Turns, p.Exact.Sent, 100*p.Exact.Share(), p.Masked.Sent, 100*p.Masked.Share())
 	return err
 }

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"cmp"
@@ -11,36 +11,51 @@ import (
 	"sync"
 	"time"
 
-	"github.com/refold/refold/internal/chaos"
+	"github.com/refold/refold/proof/chaos"
 )
 
-// chaosCommand kills daemons and the NATS server at every message.
-type chaosCommand struct {
+// Chaos kills daemons and the NATS server at every message.
+type Chaos struct {
 	Model        string        `default:"demo" placeholder:"MODEL" help:"demo, or recorded:FILE (OpenAI chat JSONL, a conversation a line)."`
+	RetrySafe    []string      `placeholder:"PATTERNS" help:"Names of recorded tools that may run twice, as in get_*,search_*."`
 	Conversation []string      `placeholder:"ID" help:"Which conversations; all without it. The demo has four: demo, cancelled, workspace and pack."`
 	Kill         []string      `default:"actor,bridge" enum:"actor,bridge,both,server" help:"Who is killed. actor, bridge: each at the messages that it sends; both of them at once, or the NATS server: at all messages. ${enum}."`
-	Signal       []string      `default:"kill" enum:"kill,term" help:"kill: SIGKILL. term: SIGTERM, while the next one starts already. ${enum}."`
-	Twice        int           `placeholder:"N" help:"After each trial, N more of the same, in each of which the sender of a message of what follows the first kill is killed too."`
 	Points       int           `placeholder:"N" help:"Try N of each conversation's, of each kind one first; 0: all."`
-	Brief        bool          `help:"Of what a daemon sends because it starts (streams, lanes, descriptors of tools), try one of each kind only."`
-	Together     bool          `help:"Kill at many points of what a daemon sends because it starts in one trial: whoever is killed starts again, and comes by the next."`
 	Dense        bool          `help:"Kill at many points of a conversation in one trial, one after the other; those that it does not come by are tried alone, and each of those of one that comes out wrong."`
-	Part         string        `placeholder:"K/N" help:"Try every Nth, beginning with the Kth, of what is chosen otherwise: N nights try all."`
-	For          time.Duration `placeholder:"TIME" help:"Begin nothing after so long, and tell how many were left."`
+	For          time.Duration `placeholder:"TIME" help:"Begin nothing after so long, and print how many were left."`
 	Skip         int           `placeholder:"N" help:"Leave out the first N: go on where --for ended."`
-	Seed         uint64        `default:"1" help:"Which N points."`
 	Point        []string      `sep:"none" placeholder:"NAME" help:"Try what has these names, as --list and verdicts print them."`
 	List         bool          `help:"Print the names and kill nobody."`
-	Parallel     int           `default:"12" help:"Trials at once; most of a trial is waiting."`
-	Within       time.Duration `default:"3m" help:"For how long one trial may go on."`
-	MissedMax    int           `default:"10" placeholder:"PERCENT" help:"Fail if more than that are not come by in two trials each."`
-	Quiet        bool          `help:"Print only what is wrong, and the summary."`
-	Tools        string        `type:"existingfile" placeholder:"FILE" help:"OpenAI tool definitions of a recording. Default: x-tools.json beside x.jsonl."`
-	RetrySafe    []string      `placeholder:"PATTERNS" help:"Names of recorded tools that may run twice, as in get_*,search_*."`
 }
 
-// chaosPartCommand is a process that chaosCommand starts and kills.
-type chaosPartCommand struct {
+// Run explores one conversation after the other.
+func (c Chaos) Run(ctx context.Context, s Streams) error {
+	return ChaosAll{Chaos: c, chaosMore: chaosMore{Signal: []string{"kill"}, Seed: 1, Parallel: 12, Within: 3 * time.Minute, MissedMax: 10}}.Run(ctx, s)
+}
+
+// ChaosAll has the flags of long nights besides.
+type ChaosAll struct {
+	Chaos
+	chaosMore
+}
+
+// chaosMore are flags that refold chaos does without.
+type chaosMore struct {
+	Signal    []string      `default:"kill" enum:"kill,term" help:"kill: SIGKILL. term: SIGTERM, while the next one starts already. ${enum}."`
+	Twice     int           `placeholder:"N" help:"After each trial, N more of the same, in each of which the sender of a message of what follows the first kill is killed too."`
+	Brief     bool          `help:"Of what a daemon sends because it starts (streams, lanes, descriptors of tools), try one of each kind only."`
+	Together  bool          `help:"Kill at many points of what a daemon sends because it starts in one trial: whoever is killed starts again, and comes by the next."`
+	Part      string        `placeholder:"K/N" help:"Try every Nth, beginning with the Kth, of what is chosen otherwise: N nights try all."`
+	Seed      uint64        `default:"1" help:"Which N points."`
+	Parallel  int           `default:"12" help:"Trials at once; most of a trial is waiting."`
+	Within    time.Duration `default:"3m" help:"For how long one trial may go on."`
+	MissedMax int           `default:"10" placeholder:"PERCENT" help:"Fail if more than that are not come by in two trials each."`
+	Quiet     bool          `help:"Print only what is wrong, and the summary."`
+	Tools     string        `type:"existingfile" placeholder:"FILE" help:"OpenAI tool definitions of a recording. Default: x-tools.json beside x.jsonl."`
+}
+
+// ChaosPart is a process that Chaos starts and kills.
+type ChaosPart struct {
 	Part      string `required:"" enum:"session-actor,bridge,nats-server"`
 	URL       string
 	Dir       string `required:""`
@@ -50,48 +65,48 @@ type chaosPartCommand struct {
 }
 
 // Run runs until its standard input ends: whoever started it is gone then.
-func (c chaosPartCommand) Run(ctx context.Context, s streams) error {
+func (c ChaosPart) Run(ctx context.Context, s Streams) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() {
 		defer stop()
-		io.Copy(io.Discard, s.in) //nolint:errcheck // any end is the end
+		io.Copy(io.Discard, s.In) //nolint:errcheck // any end is the end
 	}()
 	source := chaos.Source{Model: c.Model, Tools: c.Tools, RetrySafe: c.RetrySafe}
-	return chaos.Serve(ctx, chaos.Part(c.Part), c.URL, c.Dir, source, s.out, s.err)
+	return chaos.Serve(ctx, chaos.Part(c.Part), c.URL, c.Dir, source, s.Out, s.Err)
 }
 
 // slice returns which of how many --part names; 1 of 1 without it.
-func (c chaosCommand) slice() (k, n int, err error) {
+func (c ChaosAll) slice() (k, n int, err error) {
 	if c.Part == "" {
 		return 1, 1, nil
 	}
 	var rest string
 	if got, _ := fmt.Sscanf(c.Part+" .", "%d/%d %s", &k, &n, &rest); got != 3 || rest != "." || k < 1 || n < k {
-		return 0, 0, &statusError{statusUsage, fmt.Sprintf("chaos: --part %q: want K/N, K from 1 to N", c.Part)}
+		return 0, 0, &Error{Usage, fmt.Sprintf("chaos: --part %q: want K/N, K from 1 to N", c.Part)}
 	}
 	return k, n, nil
 }
 
 // validate says which flags don't go together.
-func (c chaosCommand) validate() error {
+func (c ChaosAll) validate() error {
 	switch {
 	case c.Points < 0 || c.Parallel < 1 || c.Within <= 0 || c.MissedMax < 0 || c.MissedMax > 100 || c.Twice < 0 || c.Skip < 0 || c.For < 0:
-		return &statusError{statusUsage, "chaos: --points, --twice, --skip and --for from 0, --parallel from 1, --within above 0, --missed-max 0 to 100"}
+		return &Error{Usage, "chaos: --points, --twice, --skip and --for from 0, --parallel from 1, --within above 0, --missed-max 0 to 100"}
 	case len(c.Point) > 0 && c.Points > 0:
-		return &statusError{statusUsage, "chaos: --point names points, --points chooses some"}
+		return &Error{Usage, "chaos: --point names points, --points chooses some"}
 	case c.Dense && (c.Together || c.Twice > 0):
-		return &statusError{statusUsage, "chaos: --dense kills at many points in a trial, those of --together among them, and a second kill of --twice would be one of them: leave one out"}
+		return &Error{Usage, "chaos: --dense kills at many points in a trial, those of --together among them, and a second kill of --twice would be one of them: leave one out"}
 	}
 	return nil
 }
 
 // Run explores one conversation after the other.
-func (c chaosCommand) Run(ctx context.Context, s streams) (err error) {
+func (c ChaosAll) Run(ctx context.Context, s Streams) (err error) {
 	if err := c.validate(); err != nil {
 		return err
 	}
-	sum := tolls{began: time.Now()}
+	sum := counters{began: time.Now()}
 	if sum.k, sum.n, err = c.slice(); err != nil {
 		return err
 	}
@@ -101,7 +116,7 @@ func (c chaosCommand) Run(ctx context.Context, s streams) (err error) {
 		return err
 	}
 	for _, note := range cast.Notes {
-		fmt.Fprintln(s.err, "note:", note)
+		fmt.Fprintln(s.Err, "note:", note)
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -124,18 +139,18 @@ func (c chaosCommand) Run(ctx context.Context, s streams) (err error) {
 		return err
 	case ctx.Err() != nil && sum.trials > 0: // what was found out is told, and where to go on
 		sum.stopped = c.Parallel
-		fmt.Fprintln(s.out, sum.line())
+		fmt.Fprintln(s.Out, sum.line())
 		return err
 	case err != nil:
 		return err
 	}
-	fmt.Fprintln(s.out, sum.line())
+	fmt.Fprintln(s.Out, sum.line())
 	return sum.verdict(c.MissedMax)
 }
 
 // exploreAll explores one conversation after the other. The next begins when all
 // trials of one have begun, so that the longest is not waited for by itself.
-func (c chaosCommand) exploreAll(ctx context.Context, s streams, cast *chaos.Cast, o chaos.Options, sum *tolls) error {
+func (c ChaosAll) exploreAll(ctx context.Context, s Streams, cast *chaos.Cast, o chaos.Options, sum *counters) error {
 	var exploring sync.WaitGroup
 	defer exploring.Wait()
 	var failed error
@@ -153,7 +168,7 @@ func (c chaosCommand) exploreAll(ctx context.Context, s streams, cast *chaos.Cas
 		}
 		begun := make(chan struct{})
 		exploring.Go(func() {
-			left, err := x.Explore(ctx, courses, func(v chaos.Verdict) { c.tell(s.out, v, sum) }, sync.OnceFunc(func() { close(begun) }))
+			left, err := x.Explore(ctx, courses, func(v chaos.Verdict) { c.tell(s.Out, v, sum) }, sync.OnceFunc(func() { close(begun) }))
 			sum.mu.Lock()
 			defer sum.mu.Unlock()
 			sum.leave(courses[len(courses)-left:])
@@ -166,7 +181,7 @@ func (c chaosCommand) exploreAll(ctx context.Context, s streams, cast *chaos.Cas
 }
 
 // tell adds a verdict up, and prints it.
-func (c chaosCommand) tell(out io.Writer, v chaos.Verdict, sum *tolls) {
+func (c ChaosAll) tell(out io.Writer, v chaos.Verdict, sum *counters) {
 	sum.mu.Lock()
 	defer sum.mu.Unlock()
 	sum.add(v)
@@ -176,12 +191,12 @@ func (c chaosCommand) tell(out io.Writer, v chaos.Verdict, sum *tolls) {
 }
 
 // choose finds the points of a conversation, and what is to be tried at them.
-func (c chaosCommand) choose(ctx context.Context, s streams, cast *chaos.Cast, o chaos.Options, sum *tolls) (x *chaos.Explorer, courses []chaos.Course, err error) {
+func (c ChaosAll) choose(ctx context.Context, s Streams, cast *chaos.Cast, o chaos.Options, sum *counters) (x *chaos.Explorer, courses []chaos.Course, err error) {
 	if x, err = chaos.Record(ctx, cast, o); err != nil {
 		return nil, nil, err
 	}
 	for _, note := range x.Notes() {
-		fmt.Fprintln(s.err, "note:", note)
+		fmt.Fprintln(s.Err, "note:", note)
 	}
 	sum.mu.Lock()
 	defer sum.mu.Unlock()
@@ -209,16 +224,16 @@ func (c chaosCommand) choose(ctx context.Context, s streams, cast *chaos.Cast, o
 	switch {
 	case c.List:
 		for _, course := range courses {
-			fmt.Fprintln(s.out, course)
+			fmt.Fprintln(s.Out, course)
 		}
 	case len(courses) > 0 && !c.Quiet:
-		fmt.Fprintf(s.out, "conversation %s: %d points, %d kills at them, %d trials to try, %d at once\n", o.Conversation, len(x.Points()), len(all), len(courses), c.Parallel)
+		fmt.Fprintf(s.Out, "conversation %s: %d points, %d kills at them, %d trials to try, %d at once\n", o.Conversation, len(x.Points()), len(all), len(courses), c.Parallel)
 	}
 	return x, courses, nil
 }
 
 // courses returns all that --kill and --signal ask for, point by point.
-func (c chaosCommand) courses(points []chaos.Point) (all []chaos.Course) {
+func (c ChaosAll) courses(points []chaos.Point) (all []chaos.Course) {
 	for _, at := range points {
 		for _, signal := range c.Signal {
 			for _, kill := range c.Kill {
@@ -241,11 +256,11 @@ func (c chaosCommand) courses(points []chaos.Point) (all []chaos.Course) {
 }
 
 // named returns what --point names, if the conversation comes by it.
-func (c chaosCommand) named(x *chaos.Explorer) (courses []chaos.Course, err error) {
+func (c ChaosAll) named(x *chaos.Explorer) (courses []chaos.Course, err error) {
 	for _, name := range c.Point {
 		course, err := chaos.ParseCourse(name)
 		if err != nil {
-			return nil, &statusError{statusUsage, "chaos: " + err.Error()}
+			return nil, &Error{Usage, "chaos: " + err.Error()}
 		}
 		if len(c.Conversation) == 1 || slices.Contains(x.Points(), course[0].At) {
 			courses = append(courses, course)

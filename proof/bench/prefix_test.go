@@ -3,7 +3,7 @@ package bench_test
 import (
 	"testing"
 
-	"github.com/refold/refold/internal/bench"
+	"github.com/refold/refold/proof/bench"
 )
 
 // TestPrefixes: the bytes that a cache can hold of the project's own recording.

@@ -1,0 +1,29 @@
+// Package cli has the commands of the proof kit: chaos and bench. `refold` shows
+// those with the flags that most people need; `go run ./proof/kit` has all.
+//
+// The commands are structs for github.com/alecthomas/kong. Their Run methods take
+// a context and Streams, which the program binds.
+package cli
+
+import "io"
+
+// Streams are where a command reads and writes.
+type Streams struct {
+	In       io.Reader
+	Out, Err io.Writer
+}
+
+// Exit statuses of an Error.
+const (
+	Failed = 1 // what was tried came out wrong
+	Usage  = 2 // the arguments are wrong
+	Left   = 3 // what was done is right, and there was no time for all of it
+)
+
+// Error ends the program with a status.
+type Error struct {
+	Status int
+	Text   string
+}
+
+func (e *Error) Error() string { return e.Text }

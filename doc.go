@@ -26,7 +26,7 @@
 //   - internal: the world. NATS, the host of the actors, models, tools.
 //   - cmd: two daemons, and refold for people.
 //   - e2e: the system from the outside, as processes.
-//   - proof/faults: known faults, and whether the tests find them.
+//   - proof: what checks the rest: chaos, measurements, known faults.
 //
 // # Laws
 //

@@ -78,7 +78,7 @@ var repository = laws{
 		{"proof/bench", "proof/chaos"},
 		{"bridge/bridgetest", "proof/cli"},
 		{"cmd"},
-		{"proof/kit"},
+		{"proof/faults", "proof/kit"},
 	},
 	arriving: map[string]string{
 		"internal/inspector": "the web page comes after the spine",

@@ -2,7 +2,7 @@
 // whether the tests find them. A fault is an edit of source text, which a build
 // with -overlay sees in place of the file: nothing of it is in shipped code.
 //
-//	go run ./proof/faults                    # all of them, which takes most of an hour
+//	go run ./proof/faults                    # all of them, which takes 20 minutes or more
 //	go run ./proof/faults -seeds 100 no-claim gap-ignored
 //	go run ./proof/faults -list
 //	go run ./proof/faults -write /tmp/f no-claim && go test -overlay /tmp/f/overlay.json ./bridge
@@ -17,7 +17,7 @@
 //
 //	fault wake-acked-unsaid: acks a wake though its settlement is not stored
 //	found by TestName in ./package
-//	edit internal/host/due.go
+//	edit internal/engine/due.go
 //	-	return dueTrouble
 //	+	return 0
 //
@@ -111,9 +111,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return nil
 }
 
-// verdict is how a test says that it failed: by a seed and the rule that is
-// broken, or by its name.
-var verdict = regexp.MustCompile(`seed \d+: .+|--- FAIL: \S+`)
+// verdict is how a test says that it failed: by a seed and the first rule
+// that is broken, or by its name.
+var verdict = regexp.MustCompile(`seed \d+: [^;\n]+|--- FAIL: \S+`)
 
 // find builds the fault in, and returns what its test says of it: empty if the
 // test passes.

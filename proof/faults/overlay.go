@@ -65,7 +65,7 @@ func parse(name, text string) (all []*fault, err error) {
 			f.test, f.pkg, ok = strings.Cut(strings.TrimPrefix(rest, "by "), " in ")
 		case ok && word == "edit":
 			f.edits = append(f.edits, edit{file: rest})
-		case ok && len(f.edits) > 0 && strings.Contains("-+ ", line[:1]):
+		case ok && len(f.edits) > 0 && strings.ContainsAny(line[:1], "-+ "):
 			e := &f.edits[len(f.edits)-1]
 			if line[0] != '+' {
 				e.old = append(e.old, line[1:])

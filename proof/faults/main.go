@@ -13,7 +13,7 @@
 //
 // # The files of faults
 //
-// bridge.txt, host.txt and lane.txt hold the faults:
+// bridge.txt, engine.txt and lane.txt hold the faults:
 //
 //	fault wake-acked-unsaid: acks a wake though its settlement is not stored
 //	found by TestName in ./package

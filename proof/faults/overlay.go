@@ -31,7 +31,7 @@ var files embed.FS
 
 // readFaults reads the embedded files of faults.
 func readFaults() (all []*fault, err error) {
-	for _, name := range []string{"bridge.txt", "host.txt", "lane.txt"} {
+	for _, name := range []string{"bridge.txt", "engine.txt", "lane.txt"} {
 		text, err := files.ReadFile(name)
 		if err != nil {
 			return nil, err

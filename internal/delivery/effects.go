@@ -3,7 +3,6 @@ package delivery
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -32,11 +31,9 @@ type EffectPuller struct {
 	puller  *puller
 	workers workerPool
 
-	mu       sync.Mutex
-	held     map[string]*heldEffect // by subject: a name is given once at a time
-	running  chan struct{}
-	draining chan struct{}
-	drained  bool
+	once
+	mu   sync.Mutex
+	held map[string]*heldEffect // by subject: a name is given once at a time
 }
 
 // Effects returns the puller of a class and target.
@@ -44,7 +41,7 @@ func (s *Source) Effects(conf *streams.Conf, class session.Class, target string)
 	return &EffectPuller{
 		source: s, conf: conf, class: class, target: target,
 		log:  s.conn.Log.With("class", string(class), "target", target),
-		held: make(map[string]*heldEffect), draining: make(chan struct{}),
+		held: make(map[string]*heldEffect), once: once{draining: make(chan struct{})},
 	}
 }
 
@@ -108,36 +105,7 @@ func (p *EffectPuller) attached(consumer string) {
 // Drain ends pulling; what is delivered from then on is given back. It returns
 // nil when no slot is taken and Run has returned, ctx's error if that ends
 // before. A puller that does not run returns nil, and never runs.
-func (p *EffectPuller) Drain(ctx context.Context) error {
-	p.mu.Lock()
-	if !p.drained {
-		p.drained = true
-		close(p.draining)
-	}
-	running := p.running
-	p.mu.Unlock()
-	if running == nil {
-		return nil
-	}
-	select {
-	case <-running:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-var errPullerRunTwice = errors.New("a puller is run once: take a new one from Source.Effects")
-
-func (p *EffectPuller) begin() (done chan struct{}, err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.running != nil {
-		return nil, errPullerRunTwice
-	}
-	p.running = make(chan struct{})
-	return p.running, nil
-}
+func (p *EffectPuller) Drain(ctx context.Context) error { return p.drain(ctx) }
 
 // EffectDelivery is one effect that a bridge is to carry out.
 type EffectDelivery struct {

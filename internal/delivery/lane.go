@@ -2,10 +2,8 @@ package delivery
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -71,10 +69,7 @@ type Lane struct {
 	epoch   uint64        // of the last epoch; Run's goroutine only
 	last    chan struct{} // closed when the last epoch's deliveries have ended
 
-	mu       sync.Mutex
-	running  chan struct{} // closed when Run returns; nil before it
-	draining chan struct{} // closed by Drain
-	drained  bool
+	once
 }
 
 // Lane returns lane n of the log. The consumer must have been provisioned.
@@ -84,7 +79,7 @@ func (s *Source) Lane(n int) *Lane {
 	close(last)
 	return &Lane{
 		source: s, server: natsLane{s, s.names.LogStream(), name}, number: n, consumer: name,
-		log: s.conn.Log.With("lane", name), draining: make(chan struct{}), last: last, resetMu: s.resets.all(),
+		log: s.conn.Log.With("lane", name), once: once{draining: make(chan struct{})}, last: last, resetMu: s.resets.all(),
 	}
 }
 
@@ -146,36 +141,7 @@ func (l *Lane) Run(ctx context.Context, owner LaneOwner) error {
 // all that was given is acked, the lane is unpinned, so that a host that
 // stands by has it at once. It returns nil when Run has returned, ctx's error
 // if that ends before. A lane that does not run returns nil, and never runs.
-func (l *Lane) Drain(ctx context.Context) error {
-	l.mu.Lock()
-	if !l.drained {
-		l.drained = true
-		close(l.draining)
-	}
-	running := l.running
-	l.mu.Unlock()
-	if running == nil {
-		return nil
-	}
-	select {
-	case <-running:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-var errLaneRunTwice = errors.New("a lane is run once: take a new one from Source.Lane")
-
-func (l *Lane) begin() (done chan struct{}, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.running != nil {
-		return nil, errLaneRunTwice
-	}
-	l.running = make(chan struct{})
-	return l.running, nil
-}
+func (l *Lane) Drain(ctx context.Context) error { return l.drain(ctx) }
 
 // open learns how long the server keeps a pin.
 func (l *Lane) open(ctx context.Context) error {

@@ -4,10 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/subjects"
 )
 
@@ -56,22 +53,11 @@ func (j *Journal) ListEffects(ctx context.Context, sid string) ([]StoredEffect, 
 // say in their views what is open.
 func (j *Journal) EffectNames(ctx context.Context) (all []subjects.EffectName, err error) {
 	for _, filter := range j.names.StreamSubjects(j.names.EffectsStream()) {
-		var found map[string]uint64
-		err = j.conn.Retry(ctx, func(ctx context.Context) error {
-			stream, err := j.conn.JS.Stream(ctx, j.names.EffectsStream())
-			if err != nil {
-				return err
-			}
-			info, err := stream.Info(ctx, jetstream.WithSubjectFilter(filter))
-			if err == nil {
-				found = info.State.Subjects
-			}
-			return err
-		})
+		state, err := j.state(ctx, j.names.EffectsStream(), filter)
 		if err != nil {
-			return nil, fmt.Errorf("list effects: %w", natsio.Typed(err))
+			return nil, fmt.Errorf("list effects: %w", err)
 		}
-		for subject := range found {
+		for subject := range state.Subjects {
 			if name, err := j.names.ParseEffect(subject); err == nil { // else a claim
 				all = append(all, name)
 			}

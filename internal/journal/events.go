@@ -21,26 +21,9 @@ import (
 // behind; with leader it has all that was acknowledged before the call. An error
 // ends it.
 func (j *Journal) ReadSession(ctx context.Context, sid string, from, to uint64, leader bool) iter.Seq2[session.Event, error] {
-	return func(yield func(session.Event, error) bool) {
-		filter, err := j.names.Session(sid)
-		if err != nil {
-			yield(session.Event{}, err)
-			return
-		}
-		for m, err := range j.read(ctx, j.names.LogStream(), filter, from, to, leader) {
-			var e session.Event
-			if err == nil {
-				e, err = j.event(m)
-			}
-			if err != nil {
-				yield(session.Event{}, fmt.Errorf("read session %s: %w", sid, err))
-				return
-			}
-			if !yield(e, nil) {
-				return
-			}
-		}
-	}
+	return j.events(sid, func(filter string, yield func(stored, error) bool) {
+		j.read(ctx, j.names.LogStream(), filter, from, to, leader)(yield)
+	})
 }
 
 // Hole is a range of sequences, both included, at which a stream has no
@@ -87,18 +70,11 @@ func (j *Journal) ReadAll(ctx context.Context, from uint64, fn func(session.Even
 // snapshot can't be trusted to be that of what the log holds then, since it may
 // have been taken before the loss.
 func (j *Journal) LogMissing(ctx context.Context) (missing uint64, err error) {
-	err = j.conn.Retry(ctx, func(ctx context.Context) error {
-		stream, err := j.conn.JS.Stream(ctx, j.names.LogStream())
-		if err == nil {
-			state := stream.CachedInfo().State
-			missing = state.LastSeq - min(state.LastSeq, state.Msgs)
-		}
-		return err
-	})
+	state, err := j.state(ctx, j.names.LogStream(), "")
 	if err != nil {
 		return 0, fmt.Errorf("look at %s: %w", j.names.LogStream(), err)
 	}
-	return missing, nil
+	return state.LastSeq - min(state.LastSeq, state.Msgs), nil
 }
 
 // EventAt returns the event at a sequence. One that does not exist, or that is

@@ -20,18 +20,11 @@ const LastNoticesMax = 512
 // NoticesKept returns the sequences of the first and the last notice that the
 // stream holds; last is less than first if it holds none.
 func (j *Journal) NoticesKept(ctx context.Context) (first, last uint64, err error) {
-	err = j.conn.Retry(ctx, func(ctx context.Context) error {
-		s, err := j.conn.JS.Stream(ctx, j.names.NoticesStream())
-		if err == nil {
-			state := s.CachedInfo().State
-			first, last = state.FirstSeq, state.LastSeq
-		}
-		return err
-	})
+	state, err := j.state(ctx, j.names.NoticesStream(), "")
 	if err != nil {
 		return 0, 0, fmt.Errorf("look at %s: %w", j.names.NoticesStream(), err)
 	}
-	return first, last, nil
+	return state.FirstSeq, state.LastSeq, nil
 }
 
 // ReadNotices yields the notices of a session (of all, if sid is empty) with

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
 
 	"github.com/refold/refold/actors/session"
@@ -83,15 +84,33 @@ func (j *Journal) LastSeq(ctx context.Context) (uint64, error) {
 	return j.lastSeq(ctx, j.names.LogStream())
 }
 
-func (j *Journal) lastSeq(ctx context.Context, stream string) (seq uint64, err error) {
-	err = j.conn.Retry(ctx, func(ctx context.Context) error {
-		s, err := j.conn.JS.Stream(ctx, stream)
-		if err == nil {
-			seq = s.CachedInfo().State.LastSeq
-		}
+func (j *Journal) lastSeq(ctx context.Context, stream string) (uint64, error) {
+	state, err := j.state(ctx, stream, "")
+	return state.LastSeq, err
+}
+
+// state returns what a stream's leader says of the stream, with the subjects that a
+// filter matches, if one is given.
+func (j *Journal) state(ctx context.Context, stream, filter string) (state jetstream.StreamState, err error) {
+	err = j.conn.Retry(ctx, func(ctx context.Context) (err error) {
+		state, err = j.askState(ctx, stream, filter)
 		return err
 	})
-	return seq, err
+	return state, err
+}
+
+func (j *Journal) askState(ctx context.Context, stream, filter string) (jetstream.StreamState, error) {
+	s, err := j.conn.JS.Stream(ctx, stream)
+	if err != nil {
+		return jetstream.StreamState{}, err
+	}
+	info := s.CachedInfo()
+	if filter != "" {
+		if info, err = s.Info(ctx, jetstream.WithSubjectFilter(filter)); err != nil {
+			return jetstream.StreamState{}, err
+		}
+	}
+	return info.State, nil
 }
 
 // LastOf returns the last event of a session through one door, from the

@@ -115,11 +115,17 @@ func (j *Journal) FollowEvents(ctx context.Context, sid string, from uint64) ite
 
 // follow reads a stream in order, and waits for more at its end.
 func (j *Journal) follow(ctx context.Context, stream, filter string, from uint64) iter.Seq2[stored, error] {
+	cfg := jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: max(from, 1)}
+	if filter != "" {
+		cfg.FilterSubjects = []string{filter}
+	}
+	return j.ordered(ctx, stream, cfg, true)
+}
+
+// ordered yields what an ordered consumer brings: all that is there when it begins,
+// and with more what comes then, until ctx ends.
+func (j *Journal) ordered(ctx context.Context, stream string, cfg jetstream.OrderedConsumerConfig, more bool) iter.Seq2[stored, error] {
 	return func(yield func(stored, error) bool) {
-		cfg := jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: max(from, 1)}
-		if filter != "" {
-			cfg.FilterSubjects = []string{filter}
-		}
 		var consumer jetstream.Consumer
 		var messages jetstream.MessagesContext
 		err := j.conn.Retry(ctx, func(ctx context.Context) (err error) {
@@ -132,6 +138,7 @@ func (j *Journal) follow(ctx context.Context, stream, filter string, from uint64
 			yield(stored{}, err)
 			return
 		}
+		info := consumer.CachedInfo()
 		defer func() {
 			messages.Stop()
 			if info := consumer.CachedInfo(); info != nil {
@@ -139,25 +146,35 @@ func (j *Journal) follow(ctx context.Context, stream, filter string, from uint64
 			}
 		}()
 		defer context.AfterFunc(ctx, messages.Stop)()
-		for {
+		for more || info == nil || info.NumPending > 0 {
 			msg, err := messages.Next()
+			var meta *jetstream.MsgMetadata
 			if err == nil {
-				var meta *jetstream.MsgMetadata
-				if meta, err = msg.Metadata(); err == nil {
-					m := stored{subject: msg.Subject(), seq: meta.Sequence.Stream, time: meta.Timestamp.UnixMilli(), header: msg.Headers(), data: msg.Data()}
-					if !yield(m, nil) {
-						return
-					}
-					continue
-				}
+				meta, err = msg.Metadata()
 			}
-			if ctx.Err() != nil {
+			switch {
+			case err == nil:
+				m := stored{subject: msg.Subject(), seq: meta.Sequence.Stream, time: meta.Timestamp.UnixMilli(), header: msg.Headers(), data: msg.Data()}
+				if !yield(m, nil) || !more && meta.NumPending == 0 {
+					return
+				}
+				continue
+			case ctx.Err() != nil:
 				err = ctx.Err()
-			} else if errors.Is(err, jetstream.ErrMsgIteratorClosed) {
+			case errors.Is(err, jetstream.ErrMsgIteratorClosed):
 				err = natsio.ErrClosed
 			}
 			yield(stored{}, natsio.Typed(err))
 			return
 		}
 	}
+}
+
+// deleteConsumer deletes a consumer that nobody needs any more: a stream takes a
+// thousand, and the server keeps one for minutes. One that can't be deleted the server
+// deletes later.
+func (j *Journal) deleteConsumer(ctx context.Context, stream, name string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), natsio.RequestTimeout)
+	defer cancel()
+	_ = j.conn.JS.DeleteConsumer(ctx, stream, name)
 }

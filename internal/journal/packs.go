@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/natsio"
@@ -189,20 +187,12 @@ func (j *Journal) NewestPacks(ctx context.Context, prefix, selector string, max 
 // packNames returns the published versions whose subjects a filter matches, by
 // pack.
 func (j *Journal) packNames(ctx context.Context, filter string) (map[string][]string, error) {
-	var info *jetstream.StreamInfo
-	err := j.conn.Retry(ctx, func(ctx context.Context) error {
-		stream, err := j.conn.JS.Stream(ctx, j.names.PacksStream())
-		if err != nil {
-			return err
-		}
-		info, err = stream.Info(ctx, jetstream.WithSubjectFilter(filter))
-		return err
-	})
+	state, err := j.state(ctx, j.names.PacksStream(), filter)
 	if err != nil {
-		return nil, natsio.Typed(err)
+		return nil, err
 	}
 	all := map[string][]string{}
-	for subject := range info.State.Subjects {
+	for subject := range state.Subjects {
 		if pack, version, err := j.names.ParsePack(subject); err == nil {
 			all[pack] = append(all[pack], version)
 		}

@@ -217,19 +217,13 @@ func (j *Journal) Quarantined(ctx context.Context) iter.Seq2[string, error] {
 }
 
 // quarantineKeys returns the subjects of all quarantines, ended ones too.
-func (j *Journal) quarantineKeys(ctx context.Context) (found map[string]uint64, err error) {
-	err = j.askBucket(ctx, func(ctx context.Context) error {
-		stream, err := j.conn.JS.Stream(ctx, j.names.SnapshotsStream())
-		if err != nil {
-			return err
-		}
-		info, err := stream.Info(ctx, jetstream.WithSubjectFilter(j.names.SnapshotsSubject(subjects.QuarantineKeys)))
-		if err == nil {
-			found = info.State.Subjects
-		}
+func (j *Journal) quarantineKeys(ctx context.Context) (map[string]uint64, error) {
+	var state jetstream.StreamState
+	err := j.askBucket(ctx, func(ctx context.Context) (err error) {
+		state, err = j.askState(ctx, j.names.SnapshotsStream(), j.names.SnapshotsSubject(subjects.QuarantineKeys))
 		return err
 	})
-	return found, err
+	return state.Subjects, err
 }
 
 // snapshots returns the bucket; the first call looks it up.
@@ -251,4 +245,33 @@ func (j *Journal) snapshots(ctx context.Context) (jetstream.KeyValue, error) {
 	j.kv = kv
 	j.mu.Unlock()
 	return kv, nil
+}
+
+// SnapshotAt is where the snapshot of a session is.
+type SnapshotAt struct {
+	Session string
+	Seq     uint64 // in the bucket's stream
+}
+
+// ListSnapshots yields the sessions that have a snapshot, from a sequence of the
+// bucket's stream on, in the order in which they were put. It reads no snapshot:
+// the server sends some 100 bytes of each. What is put meanwhile may come or not.
+// An error ends it.
+func (j *Journal) ListSnapshots(ctx context.Context, from uint64) iter.Seq2[SnapshotAt, error] {
+	return func(yield func(SnapshotAt, error) bool) {
+		cfg := jetstream.OrderedConsumerConfig{
+			DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: max(from, 1), HeadersOnly: true,
+			FilterSubjects: []string{j.names.SnapshotsSubject(subjects.SnapshotKeys)},
+		}
+		for m, err := range j.ordered(ctx, j.names.SnapshotsStream(), cfg, false) {
+			if err != nil {
+				yield(SnapshotAt{}, fmt.Errorf("list snapshots: %w", err))
+				return
+			}
+			sid, ok := subjects.ParseSnapshotKey(strings.TrimPrefix(m.subject, j.names.SnapshotsSubject("")))
+			if deleted := m.header.Get(subjects.HeaderKVOperation) != ""; ok && !deleted && !yield(SnapshotAt{sid, m.seq}, nil) {
+				return
+			}
+		}
+	}
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/internal/natsio"
 )
 
 // CountEvents returns how many events a session has, which is the number of
@@ -77,18 +76,8 @@ func parseCount(data []byte, have uint64) (n uint64, err error) {
 // LastSeqOf returns the sequence of the last event that came through a session's
 // door, 0 if none did. The leader tells.
 func (j *Journal) LastSeqOf(ctx context.Context, door session.Door, sid string) (uint64, error) {
-	subject, err := j.names.Stored(door, sid)
-	if err != nil {
-		return 0, err
-	}
-	m, err := j.leaderGet(ctx, j.names.LogStream(), getRequest{LastFor: subject})
-	if errors.Is(err, natsio.ErrNotFound) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, fmt.Errorf("find the last event of %s: %w", sid, err)
-	}
-	return m.seq, nil
+	e, _, err := j.LastOf(ctx, door, sid)
+	return e.Seq, err
 }
 
 // LeaderEventAt is EventAt, and the leader answers. To the server it is a request

@@ -4,6 +4,8 @@ import (
 	"strconv"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/refold/refold/subjects"
 )
 
 // HeaderLastConsumer is the header of a heartbeat that tells the consumer sequence
@@ -32,3 +34,15 @@ func ReplySubject(inbox string, request uint64) string {
 // Unsubscribe ends interest; an error means that the connection is closed,
 // and interest with it.
 func Unsubscribe(sub *nats.Subscription) { _ = sub.Unsubscribe() }
+
+// traceParentBytes is the length of every traceparent of version 00.
+const traceParentBytes = 55
+
+// TraceParentOf returns the trace context of a message, empty if it has none of the
+// right length. It is what its publisher says, and decides nothing.
+func TraceParentOf(h nats.Header) string {
+	if parent := h.Get(subjects.HeaderTraceParent); len(parent) == traceParentBytes {
+		return parent
+	}
+	return ""
+}

@@ -30,15 +30,7 @@ type Running struct {
 // ms. A daemon that is too busy to answer is not among them: who misses one
 // asks again. None at all is no error.
 func (p *Presence) Discover(ctx context.Context, kind string) (all []Running, err error) {
-	subject, err := micro.ControlSubject(micro.InfoVerb, p.names.ServiceName(kind), "")
-	if err != nil {
-		return nil, err
-	}
-	var infos []micro.Info
-	err = p.conn.Repeat(ctx, subject, func(ctx context.Context) error {
-		infos, err = p.whoIsThere(ctx, subject)
-		return err
-	})
+	infos, err := p.whoIsThere(ctx, p.names.ServiceName(kind))
 	if err != nil {
 		return nil, fmt.Errorf("ask who is a %s: %w", kind, err)
 	}
@@ -51,13 +43,20 @@ func (p *Presence) Discover(ctx context.Context, kind string) (all []Running, er
 	return all, nil
 }
 
-// whoIsThere asks once.
-func (p *Presence) whoIsThere(ctx context.Context, subject string) (all []micro.Info, err error) {
-	err = p.everyAnswer(ctx, subject, func(answer []byte) {
-		var info micro.Info
-		if json.Unmarshal(answer, &info) == nil && info.ID != "" { // else somebody else answers on that subject
-			all = append(all, info)
-		}
+// whoIsThere asks the services of a name, or all, who they are.
+func (p *Presence) whoIsThere(ctx context.Context, name string) (all []micro.Info, err error) {
+	subject, err := micro.ControlSubject(micro.InfoVerb, name, "")
+	if err != nil {
+		return nil, err
+	}
+	err = p.conn.Repeat(ctx, subject, func(ctx context.Context) error {
+		all = nil
+		return p.everyAnswer(ctx, subject, func(answer []byte) {
+			var info micro.Info
+			if json.Unmarshal(answer, &info) == nil && info.ID != "" { // else somebody else answers on that subject
+				all = append(all, info)
+			}
+		})
 	})
 	return all, err
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/micro"
 
 	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/subjects"
@@ -42,15 +41,7 @@ type FoundEndpoint struct {
 // come for 300 ms. One that is too busy to answer is not among them. None at all
 // is no error.
 func (p *Presence) Services(ctx context.Context) (all []FoundService, err error) {
-	subject, err := micro.ControlSubject(micro.InfoVerb, "", "")
-	if err != nil {
-		return nil, err
-	}
-	var infos []micro.Info
-	err = p.conn.Repeat(ctx, subject, func(ctx context.Context) error {
-		infos, err = p.whoIsThere(ctx, subject)
-		return err
-	})
+	infos, err := p.whoIsThere(ctx, "")
 	if err != nil {
 		return nil, fmt.Errorf("ask which services there are: %w", err)
 	}

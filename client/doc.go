@@ -3,14 +3,15 @@
 //
 // # Path
 //
-// Connect, then Run to ask for a run: it returns the event's sequence
-// in the log, and from then on nothing can lose the run. End waits for its end.
-// A Follower, made before Run, does all of it with the rights of a client: it
+// Connect, then Run to ask for a run: it returns the event's sequence in the
+// log, and from then on nothing can lose the run. End waits for its end. A
+// Follower, made before Run, does all of it with the rights of a client: it
 // waits for the end, and shows text and tools while they come, without reading
-// a stream (Options.CoreOnly). Notices tells how it goes (RunStarted, RunFinished, …), a Viewer shows the
-// models' words while they come, View what the session looks like now. Replay
-// folds a session's events from the first on and compares the result with
-// everything that was stored on the way; Export writes them as a test.
+// a stream (Options.CoreOnly). Notices reports its progress (RunStarted,
+// RunFinished, …), a Viewer shows the models' text while it arrives, and View
+// returns the session as it is now. Replay folds a session's events from the
+// first on and compares the result with everything that was stored on the way;
+// Export writes them as a test.
 //
 // Index lists sessions from their notices, however many there are. Read yields a
 // range of a session's events and ends; Events goes on with those to come.

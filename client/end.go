@@ -52,9 +52,9 @@ func (e *QuarantinedError) Error() string { return "the session is quarantined: 
 // It fails with a *RejectedError if the session refused the request, and with
 // a *QuarantinedError if it stopped. When ctx ends, the run goes on.
 func (c *Client) End(ctx context.Context, sid string, seq, from uint64, each func(Notice)) (RunEnd, error) {
-	p, err := c.place(ctx, sid, seq)
+	p, err := c.runStatus(ctx, sid, seq)
 	switch {
-	case isUnfoldable(err): // then only the notices tell, and only of a run of its own
+	case isUnfoldable(err): // then only the notices show it, and only for a run of its own
 	case err != nil:
 		return RunEnd{}, err
 	case p.ended != nil && (each == nil || p.endedAt < seq): // else its notices are to come
@@ -91,7 +91,7 @@ func (c *Client) End(ctx context.Context, sid string, seq, from uint64, each fun
 // that it became, the one that it steered, or, if it repeats a submission, the
 // one that this has. It fails as End does, and doesn't wait.
 func (c *Client) RunOf(ctx context.Context, sid string, seq uint64) (uint32, error) {
-	p, err := c.place(ctx, sid, seq)
+	p, err := c.runStatus(ctx, sid, seq)
 	return p.run, err
 }
 

@@ -151,7 +151,7 @@ func (c *Client) Read(ctx context.Context, sid string, from, to uint64) iter.Seq
 func (c *Client) LastEvent(ctx context.Context) (uint64, error) { return c.bus.LastSeq(ctx) }
 
 // Delta is a piece of a model's words while they come. A new Start of the same
-// Effect begins again: what came before is void.
+// Effect begins again: earlier deltas are void.
 type Delta struct {
 	Effect string `json:"effect"`
 	Start  string `json:"start"`

@@ -61,7 +61,7 @@ const (
 	indexWindow = bus.LastNoticesMax
 	indexChunk  = 16
 	indexAtOnce = 8
-	indexSteps  = 4 // older notices of a session that are looked at for what newer ones do not say
+	indexSteps  = 4 // older notices of a session that are read for what newer ones lack
 )
 
 // Index yields sessions, that of the newest notice first: what the notices say

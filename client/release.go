@@ -11,8 +11,8 @@ import (
 // ErrNotQuarantined says that a session is not stopped.
 var ErrNotQuarantined = errors.New("the session is not quarantined")
 
-// ErrOtherQuarantine says that a session is stopped otherwise than who released it
-// had seen.
+// ErrOtherQuarantine is returned if the session's quarantine is not the one
+// that the caller had seen.
 var ErrOtherQuarantine = errors.New("the session is quarantined otherwise by now: look again")
 
 // Quarantined says why a session is stopped.

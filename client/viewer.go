@@ -38,7 +38,7 @@ type Viewer struct {
 	steps  []step // of an event that was folded, and not told to words yet
 }
 
-// step tells words what came of an event. If it fails it is taken again.
+// step passes the result of an event to words. If it fails it is taken again.
 type step func(ctx context.Context) error
 
 // Viewer returns a viewer of a session, which need not have begun. ctx is that
@@ -112,7 +112,7 @@ func (v *Viewer) Shown(ctx context.Context, from uint64) iter.Seq2[Shown, error]
 					return
 				}
 			}
-			if err := v.hear(ctx, events); err != nil {
+			if err := v.handle(ctx, events); err != nil {
 				yield(Shown{}, err)
 				return
 			}
@@ -126,8 +126,8 @@ type followed struct {
 	err   error
 }
 
-// hear takes what comes next: deltas, or an event.
-func (v *Viewer) hear(ctx context.Context, events <-chan followed) error {
+// handle takes the next deltas or the next event.
+func (v *Viewer) handle(ctx context.Context, events <-chan followed) error {
 	select {
 	case <-v.live.came:
 		for _, d := range v.live.take() {
@@ -154,7 +154,7 @@ func (v *Viewer) join(ctx context.Context, from uint64) (err error) {
 		if from > 0 {
 			to = from - 1
 		}
-		v.state, err = v.c.retell(ctx, v.sid, v.state, to, func(*told) bool { return true })
+		v.state, err = v.c.refold(ctx, v.sid, v.state, to, func(*foldedEvent) bool { return true })
 	}
 	if err != nil {
 		return err
@@ -174,7 +174,7 @@ func openIn(s *session.State) (a asking, open bool) {
 	return asking{s.Turn.Run, s.Turn.Number, uint32(s.Turn.Attempt) + 1}, true
 }
 
-// fold folds an event, and tells what it means to the words that are shown.
+// fold folds an event and updates the text that is shown.
 func (v *Viewer) fold(ctx context.Context, e session.Event) error {
 	if v.state == nil {
 		install, err := v.c.installs.Pinned(ctx, e.Seq)
@@ -184,7 +184,7 @@ func (v *Viewer) fold(ctx context.Context, e session.Event) error {
 		v.state = session.New(install, v.sid)
 	}
 	was, wasOpen := openIn(v.state)
-	t := told{Event: e, after: v.state}
+	t := foldedEvent{Event: e, after: v.state}
 	if err := t.fold(); err != nil {
 		return err
 	}
@@ -212,7 +212,7 @@ func (v *Viewer) fold(ctx context.Context, e session.Event) error {
 
 // ended returns the step of an event that ended the open attempt: its answer is
 // in the transcript then, if it has words or calls.
-func (v *Viewer) ended(t *told) step {
+func (v *Viewer) ended(t *foldedEvent) step {
 	text, fault, isAnswer := answerIn(t.Event)
 	isItem := slices.ContainsFunc(v.state.Items[max(0, len(v.state.Items)-itemsOfEvent):], func(it session.Item) bool {
 		return it.Seq == t.Seq && it.Role == session.RoleAssistant
@@ -299,8 +299,8 @@ func (c *Client) Text(ctx context.Context, content *session.Content) (string, er
 	return all.String(), nil
 }
 
-// liveQueue holds deltas that were heard and not looked at yet. What does not
-// fit is missed, so that who is slow holds up nobody.
+// liveQueue holds deltas that were heard and not looked at yet. Deltas that do
+// not fit are dropped, so that a slow reader holds up nobody.
 type liveQueue struct {
 	came chan struct{} // holds one if there is something to take
 

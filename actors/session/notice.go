@@ -83,8 +83,8 @@ type ApprovalRequested struct {
 	Grant *ApprovalGrant `json:"grant,omitempty"` // under which the call would enable a pack
 }
 
-// OverBudget tells by how much a run ended over its budget: the first, of those
-// that BudgetExceeded lists.
+// OverBudget is by how much a run ended over its budget: the first one in the
+// order of BudgetExceeded.
 type OverBudget struct {
 	Budget string `json:"budget" msgpack:"budget"` // tokens, cost, session_tokens, session_cost
 	Limit  int64  `json:"limit" msgpack:"limit"`

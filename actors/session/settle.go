@@ -20,7 +20,7 @@ func (s *State) settle(b *settlement) *refusal {
 	switch status {
 	case effectOpen:
 	case effectSettled:
-		s.hashOwed()
+		s.computeLazyHashes()
 		if settled, _ := s.statusOf(place); settled == settlementHash(b.typ, b.data) {
 			return nil
 		}
@@ -226,10 +226,10 @@ func (b *settlement) scanBody(door Door, r *codec.Reader, bytes int) bool {
 // and the body.
 const bodyDepth = 2
 
-// settlementHash tells one settlement from another.
+// settlementHash identifies a settlement.
 func settlementHash(typ string, data codec.Raw) codec.Hash {
 	var room [hashRoom]byte
-	return codec.Mark(append(append(room[:0], typ...), data...))
+	return codec.Digest(append(append(room[:0], typ...), data...))
 }
 
 // classOf returns the class of the effects that a type settles.

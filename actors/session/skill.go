@@ -158,9 +158,9 @@ func (s *State) usableSkills(st *stack) string {
 	return strings.Join(names, ", ")
 }
 
-// loadingBeside returns the skills that the calls of the open batch load,
-// without call c.
-func (s *State) loadingBeside(c *Call) (loading []string) {
+// otherSkillsLoading returns the skills that the open batch's calls other than
+// c load.
+func (s *State) otherSkillsLoading(c *Call) (loading []string) {
 	calls := s.Turn.Batch.Calls
 	for i := range calls {
 		if o := &calls[i]; o != c && o.ToolID == toolSkillLoad && !o.done() {

@@ -98,7 +98,7 @@ func (s *State) fixPrompt() {
 	t.Parts = append(t.Parts, st.promptParts(c, s.skillParts(&st))...)
 	t.Vars = s.varsOf(&st, c)
 	if len(t.Parts) > 0 {
-		t.Mark = codec.Mark(encode(struct {
+		t.Mark = codec.Digest(encode(struct {
 			Prompt []PromptPart `msgpack:"prompt"`
 			System string       `msgpack:"system,omitempty"`
 			Vars   codec.Pairs  `msgpack:"vars,omitempty"`

@@ -11,8 +11,8 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// readSettlement reads what comes through the bridges' doors.
-// plan is the plan hash of the open batch.
+// readSettlement reads an event for the bridges' doors. plan is the plan hash
+// of the open batch.
 func readSettlement(rest string, reg *planner.Registry, plan string) (Action, error) {
 	effect, rest := cutWord(rest)
 	verb, rest := cutWord(rest)

@@ -19,7 +19,7 @@ import (
 
 // Times of heartbeats.
 const (
-	beatsSeen  = 2 // gaps that are looked at, at least
+	beatsSeen  = 2 // gaps that are needed, at least
 	beatGapMax = bus.HeartbeatEvery * 3
 )
 

@@ -128,7 +128,7 @@ type checker struct {
 	slowTook  time.Duration // what a slow call took; 0: not known
 }
 
-// Run makes all checks and calls tell with what each came to. The error says
+// Run makes all checks and calls tell with the result of each. The error says
 // that they could not be made: a server that does not answer, or a bridge that
 // does not pull.
 func Run(ctx context.Context, b *bus.Bus, o Options, tell func(Result)) error {

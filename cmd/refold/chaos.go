@@ -91,7 +91,7 @@ func (c chaosCommand) Run(ctx context.Context, s streams) (err error) {
 	if err := c.validate(); err != nil {
 		return err
 	}
-	sum := tolls{began: time.Now()}
+	sum := counters{began: time.Now()}
 	if sum.k, sum.n, err = c.slice(); err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func (c chaosCommand) Run(ctx context.Context, s streams) (err error) {
 	switch {
 	case c.List:
 		return err
-	case ctx.Err() != nil && sum.trials > 0: // what was found out is told, and where to go on
+	case ctx.Err() != nil && sum.trials > 0: // the result so far is printed, and where to continue
 		sum.stopped = c.Parallel
 		fmt.Fprintln(s.out, sum.line())
 		return err
@@ -135,7 +135,7 @@ func (c chaosCommand) Run(ctx context.Context, s streams) (err error) {
 
 // exploreAll explores one conversation after the other. The next begins when all
 // trials of one have begun, so that the longest is not waited for by itself.
-func (c chaosCommand) exploreAll(ctx context.Context, s streams, cast *chaos.Cast, o chaos.Options, sum *tolls) error {
+func (c chaosCommand) exploreAll(ctx context.Context, s streams, cast *chaos.Cast, o chaos.Options, sum *counters) error {
 	var exploring sync.WaitGroup
 	defer exploring.Wait()
 	var failed error
@@ -165,8 +165,8 @@ func (c chaosCommand) exploreAll(ctx context.Context, s streams, cast *chaos.Cas
 	return failed
 }
 
-// tell adds a verdict up, and prints it.
-func (c chaosCommand) tell(out io.Writer, v chaos.Verdict, sum *tolls) {
+// tell adds a verdict to the counters and prints it.
+func (c chaosCommand) tell(out io.Writer, v chaos.Verdict, sum *counters) {
 	sum.mu.Lock()
 	defer sum.mu.Unlock()
 	sum.add(v)
@@ -176,7 +176,7 @@ func (c chaosCommand) tell(out io.Writer, v chaos.Verdict, sum *tolls) {
 }
 
 // choose finds the points of a conversation, and what is to be tried at them.
-func (c chaosCommand) choose(ctx context.Context, s streams, cast *chaos.Cast, o chaos.Options, sum *tolls) (x *chaos.Explorer, courses []chaos.Course, err error) {
+func (c chaosCommand) choose(ctx context.Context, s streams, cast *chaos.Cast, o chaos.Options, sum *counters) (x *chaos.Explorer, courses []chaos.Course, err error) {
 	if x, err = chaos.Record(ctx, cast, o); err != nil {
 		return nil, nil, err
 	}
@@ -195,7 +195,7 @@ func (c chaosCommand) choose(ctx context.Context, s streams, cast *chaos.Cast, o
 	}
 	switch {
 	case c.Together:
-		courses = x.Together(courses)
+		courses = x.Merge(courses)
 	case c.Dense:
 		courses = x.Dense(courses)
 	}

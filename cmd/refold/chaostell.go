@@ -11,7 +11,7 @@ import (
 	"github.com/refold/refold/internal/chaos"
 )
 
-// verdictOf tells a verdict: on one line, if nothing is wrong.
+// verdictOf formats a verdict, on one line if nothing is wrong.
 func verdictOf(v chaos.Verdict) string {
 	word := "ok"
 	switch {
@@ -48,9 +48,9 @@ func verdictOf(v chaos.Verdict) string {
 	return line
 }
 
-// tolls sums verdicts up.
-type tolls struct {
-	mu sync.Mutex // held by those who add up
+// counters sum up verdicts.
+type counters struct {
+	mu sync.Mutex // guards the counters
 
 	began            time.Time
 	trials, wrong    int
@@ -75,7 +75,7 @@ type tolls struct {
 
 // take takes from the courses of the next conversation, of all that it has, those
 // whose turn it is.
-func (t *tolls) take(courses []chaos.Course, all int) (mine []chaos.Course) {
+func (t *counters) take(courses []chaos.Course, all int) (mine []chaos.Course) {
 	t.all += all
 	for _, course := range courses {
 		points, _ := (chaos.Verdict{Course: course}).Points()
@@ -91,7 +91,7 @@ func (t *tolls) take(courses []chaos.Course, all int) (mine []chaos.Course) {
 }
 
 // leave notes trials that were not begun.
-func (t *tolls) leave(courses []chaos.Course) {
+func (t *counters) leave(courses []chaos.Course) {
 	t.left += len(courses)
 	for _, course := range courses {
 		points, _ := (chaos.Verdict{Course: course}).Points()
@@ -99,7 +99,7 @@ func (t *tolls) leave(courses []chaos.Course) {
 	}
 }
 
-func (t *tolls) add(v chaos.Verdict) {
+func (t *counters) add(v chaos.Verdict) {
 	all, missed := v.Points()
 	t.trials, t.tried, t.missed = t.trials+1, t.tried+all, t.missed+missed
 	if missed > 0 {
@@ -143,7 +143,7 @@ func way(c chaos.Course) string {
 	return who + how
 }
 
-func (t *tolls) line() string {
+func (t *counters) line() string {
 	line := fmt.Sprintf("killed at %d of %d points in %.0f s: %d wrong, %d not come by; %d left an outcome unknown; the longest took %.1f s",
 		t.tried-t.missed, t.tried, time.Since(t.began).Seconds(), t.wrong, t.missed, t.unknown, t.longest.Seconds())
 	if t.drained > 0 {
@@ -172,8 +172,8 @@ func (t *tolls) line() string {
 // in the summary.
 const missingTold = 20
 
-// share tells how many of how many were tried.
-func (t *tolls) share() string {
+// share formats how many of the trials were made.
+func (t *counters) share() string {
 	line := fmt.Sprintf("tried %d trials; of %d kills there are, %d were chosen", t.trials, t.all, t.chosen)
 	if t.n > 1 {
 		line += fmt.Sprintf(", and of these every %dth from the %dth", t.n, t.k)
@@ -188,10 +188,10 @@ func (t *tolls) share() string {
 }
 
 // next is how many the next one leaves out, to go on here.
-func (t *tolls) next() int { return t.skip + max(0, t.mine-t.left-t.stopped) }
+func (t *counters) next() int { return t.skip + max(0, t.mine-t.left-t.stopped) }
 
 // verdict is the error of all of it.
-func (t *tolls) verdict(missedMax int) error {
+func (t *counters) verdict(missedMax int) error {
 	switch {
 	case t.wrong > 0:
 		return &statusError{statusFailed, "a kill did harm; repeat one with --point NAME"}

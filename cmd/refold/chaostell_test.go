@@ -24,7 +24,7 @@ func TestChaosLeft(t *testing.T) {
 	t.Parallel()
 	one := chaosCourse(t, "bridge/after/claim.r1t1/1")
 	many := chaosCourse(t, "bridge/before/claim.r1t1/1&bridge/before/claim.r1t2/1&bridge/before/claim.r1t3/1")
-	sum := tolls{k: 1, n: 1, skip: 4}
+	sum := counters{k: 1, n: 1, skip: 4}
 	sum.take([]chaos.Course{one, one, one, one, one, many, one}, 9)
 	sum.add(chaos.Verdict{Course: one})
 	if err := sum.verdict(0); err != nil {
@@ -41,7 +41,7 @@ func TestChaosLeft(t *testing.T) {
 	if err := new(statusError); !errors.As(sum.verdict(100), &err) || err.status != statusLeft {
 		t.Errorf("got %v, want the status of what is left", sum.verdict(100))
 	}
-	none := tolls{k: 1, n: 1}
+	none := counters{k: 1, n: 1}
 	none.take([]chaos.Course{one}, 2)
 	none.leave([]chaos.Course{one})
 	if text := errorText(none.verdict(100)); !strings.Contains(text, "--skip 0") {
@@ -56,10 +56,10 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-func TestChaosMissedIsTold(t *testing.T) {
+func TestChaosReportsMissedPoints(t *testing.T) {
 	t.Parallel()
 	one := chaosCourse(t, "bridge/after/claim.r1t1/1")
-	sum := tolls{k: 1, n: 1}
+	sum := counters{k: 1, n: 1}
 	sum.add(chaos.Verdict{Course: one})
 	if text := sum.line(); strings.Contains(text, "\nnot come by") {
 		t.Errorf("nothing was missed: %q", text)

@@ -58,8 +58,8 @@ type Called struct {
 	// Bound is what so many in flight come to at most, were the bridge free:
 	// calls a second; 0 where the tool takes no time.
 	Bound float64
-	// Overhead is what a call takes beside its tool, on the average: from its
-	// delivery to its stored settlement.
+	// Overhead is the average time of a call without its tool: from its delivery
+	// to its stored settlement.
 	Overhead time.Duration
 	CPU      time.Duration // of the whole process, the server included, for a call
 	CPUShare float64       // of all processors, from 0 to 1

@@ -68,7 +68,7 @@ func Wake(ctx context.Context, o Options, what WakeOptions) (w Wakes, err error)
 	all := busy + w.Sessions + w.Others
 	err = onStage(ctx, o, func(ctx context.Context, g *stage) error {
 		begun := time.Now()
-		if err := g.fillAsleep(ctx, all, history, w.Behind); err != nil {
+		if err := g.fillSleeping(ctx, all, history, w.Behind); err != nil {
 			return err
 		}
 		g.step(begun, "stored %d sessions of %d events", all, w.Events)
@@ -135,7 +135,7 @@ func (g *stage) keepFiles(ctx context.Context) (stop func()) {
 // fillAsleep stores the events of sessions, one session's behind another's, but
 // the latest ones of each between those of the next one: what a session has
 // behind its snapshot lies apart.
-func (g *stage) fillAsleep(ctx context.Context, sessions int, history []said, late int) error {
+func (g *stage) fillSleeping(ctx context.Context, sessions int, history []said, late int) error {
 	f, err := g.newFiller(ctx, g.bus.Names().LogStream())
 	if err != nil {
 		return err

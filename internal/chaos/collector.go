@@ -50,7 +50,8 @@ func newCollector() (*collector, error) {
 	return c, nil
 }
 
-// environ tells a process of the trial where to export spans.
+// environ returns the variable that makes a process of the trial export its
+// spans here.
 func (c *collector) environ() string { return traces.Variables[0] + "=" + c.url }
 
 func (c *collector) close() { c.server.Close() } // whoever sends is gone

@@ -43,8 +43,8 @@ type life struct {
 	works atomic.Bool // it has come as far as its first message as one that works
 }
 
-// environ is what processes have in their environment beside this process's:
-// they live for seconds, and rather take memory than time.
+// environ is added to the environment of processes. They live for seconds, so
+// they may use memory to save time.
 var environ = []string{"GOGC=400"}
 
 // start starts it, again after a kill. It does nothing if it runs and was not
@@ -191,8 +191,8 @@ func (l *life) end() {
 	<-l.ended
 }
 
-// drainWithin is no measure of speed: a process that was told to end and does
-// not hangs.
+// drainWithin is no measure of speed: a process that has not ended by then
+// hangs.
 const drainWithin = time.Minute
 
 // drain tells it to end (SIGTERM); start starts another at once. It reports

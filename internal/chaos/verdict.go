@@ -164,7 +164,7 @@ func (it Item) String() string {
 	return fmt.Sprintf("%s %q", it.Role, text)
 }
 
-// noticeFaults looks for gaps and contradictions in what was told.
+// noticeFaults looks for gaps and contradictions in the notices.
 func noticeFaults(notices []Notice, runs int) []string {
 	var faults []string
 	told := map[uint64]string{}

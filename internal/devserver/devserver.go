@@ -39,7 +39,7 @@ type Options struct {
 
 	Metrics *meter.Registry // takes the session-actor's metrics; nil: nothing is measured
 	Traces  host.Traces     // takes the spans of runs; nil: no run is traced
-	Observe bridge.Observer // is told of every start of the bridge; nil: nobody is
+	Observe bridge.Observer // observes every start of the bridge; nil: none
 
 	// Roles gives the server accounts and users of the roles, with their files
 	// below Dir/roles ([Server.Context]). A program without a key has the rights of
@@ -78,9 +78,9 @@ type Server struct {
 
 const readyWithin = 10 * time.Second
 
-// Start starts everything and returns when runs and views can be asked for.
-// The error says what to do; nothing runs then. A directory that another server
-// uses is an error that says who that is.
+// Start starts everything and returns when runs and views can be asked for. The
+// error says what to do; nothing runs then. A directory that another server
+// uses is an error, which names that server.
 func Start(ctx context.Context, o Options) (*Server, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -276,9 +276,9 @@ type Saved struct{ state state }
 // Saved returns the consumer as it is.
 func (c *Consumer) Saved() Saved { return Saved{c.clone()} }
 
-// Restore makes the consumer what it was: its server was killed, and had not
-// flushed what came since. Nobody is pinned then, and what was delivered comes
-// again as if for the first time.
+// Restore sets the consumer back to an earlier state: its server was killed
+// before it flushed later changes. Nobody is pinned then, and what was
+// delivered comes again as if for the first time.
 func (c *Consumer) Restore(saved Saved) {
 	c.state, c.pin = fresh(min(saved.state.floor, c.stream.last)+1), pin{made: c.pin.made}
 	c.tick()

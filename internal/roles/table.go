@@ -55,7 +55,8 @@ const (
 	Often
 )
 
-// Row is a line of the table: some subjects, and who may do what with them.
+// Row is a line of the table: some subjects, and what each role may do with
+// them.
 type Row struct {
 	Name    string
 	About   string

@@ -77,7 +77,7 @@ func generate(t *testing.T, r *recorded.Recording, session string, messages []br
 	return answer.Text + " " + answer.FinishReason
 }
 
-func TestModelSaysTheNextTurn(t *testing.T) {
+func TestModelReturnsTheNextTurn(t *testing.T) {
 	t.Parallel()
 	r := read(t, small)
 	for n, want := range map[int]string{

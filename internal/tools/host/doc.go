@@ -4,11 +4,10 @@
 // # Path
 //
 // [Host.Execute] finds the call's host session (session.go), opens its working
-// directory as a place (place.go), decodes the arguments (arguments.go), and
-// runs the tool: exec.go, with group.go for its processes and capture.go for
-// their output; read.go, stat.go, glob.go and grep.go; write.go and
-// applypatch.go, which change files through commit.go. Errors get their codes
-// in failure.go.
+// directory (workdir.go), decodes the arguments (arguments.go), and runs the
+// tool: exec.go, with group.go for its processes and capture.go for their
+// output; read.go, stat.go, glob.go and grep.go; write.go and applypatch.go,
+// which change files through commit.go. Errors get their codes in failure.go.
 //
 // # Laws
 //

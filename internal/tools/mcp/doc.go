@@ -13,12 +13,12 @@
 //
 // A file says which servers there are (config.go). Import asks them for their
 // tools, and what can be used of them becomes Tools (find.go, schema.go), with
-// pins of what calls rely on, which are kept in a file beside (lock.go). A call
+// pins of what calls rely on, which are kept in a lock file (lock.go). A call
 // takes the session of its server (server.go, session.go), which is begun with
 // the first call, over a program's pipes (stdio.go) or HTTP (http.go). The tool
 // as it is listed now is held against its pin, the call is sent (call.go), and
-// its answer becomes a result (result.go), with the numbers that the server wrote
-// (exact.go). How far a call got on its way is noted on a mark (mark.go).
+// its answer becomes a result (result.go), with the numbers that the server
+// wrote (exact.go). progress.go records how far a call got.
 //
 // # Laws
 //

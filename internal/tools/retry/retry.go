@@ -8,7 +8,7 @@ import (
 )
 
 // EndMargin before the end of its run time a call that reached nobody is given
-// up: after the end it could not be told from one that did.
+// up. After the end it could not be distinguished from one that did.
 const EndMargin = 500 * time.Millisecond
 
 // Fits reports that a call which is sent again at next is not yet at the end of

@@ -21,7 +21,7 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// Target is who carries the tools out.
+// Target is the target of the tools.
 const Target = "refold"
 
 // The limits of results.

@@ -113,7 +113,7 @@ func pretty(text string) string {
 	return out.String()
 }
 
-// moment tells a time of the session's clock.
+// moment formats a time of the session's clock.
 func moment(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02 15:04:05Z") }
 
 // decision is what approve and deny have in common.
@@ -172,8 +172,8 @@ func (d denyCommand) Run(ctx context.Context, s streams, conn connection) error 
 	})
 }
 
-// decide shows the call that waits, publishes the decision over what it showed
-// if confirm returns nil, and tells what came of it.
+// decide shows the call that waits. If confirm returns nil, it publishes the
+// decision over what it showed and prints the outcome.
 func (d decision) decide(
 	ctx context.Context, s streams, conn connection, done string, confirm func() error, publish func(*client.Client, client.Approval) (uint64, error),
 ) error {

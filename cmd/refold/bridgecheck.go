@@ -35,7 +35,7 @@ type bridgeCheckCommand struct {
 	asJSON
 }
 
-// Help is what the help says beside the flags.
+// Help returns the help text that stands above the flags.
 func (bridgeCheckCommand) Help() string {
 	return `It plays a session, another bridge and a forgetful server, and looks at what the
 bridge does. The rules are in docs/bridges.md. Exit status 1 if one is broken.

@@ -22,7 +22,7 @@ type checkCommand struct {
 	asJSON
 }
 
-// Help is what the help says beside the flags.
+// Help returns the help text that stands above the flags.
 func (checkCommand) Help() string {
 	return `A tool is covered if a running bridge serves its executor and its descriptor is
 stored. A default config needs a bridge for its provider, and one for its step
@@ -42,7 +42,7 @@ type checked struct {
 	stored bool   // its descriptors should be stored by now
 }
 
-// Run prints who serves what, and the verdict.
+// Run prints the bridges with what they serve, and the verdict.
 func (c checkCommand) Run(ctx context.Context, s streams, conn connection) error {
 	if c.File != "" && c.Session != "" {
 		return &statusError{statusUsage, "tools check: FILE or --session, not both"}
@@ -152,7 +152,8 @@ func absentDescriptors(ctx context.Context, b *bus.Bus, registry *planner.Regist
 	return absent, nil
 }
 
-// tell prints who serves what and the verdict, and fails if it must.
+// tell prints the bridges with what they serve, and the verdict. It fails if
+// the verdict does.
 func (c checkCommand) tell(s streams, what *checked) error {
 	needs := what.needs()
 	missing := uncovered(needs)

@@ -126,7 +126,7 @@ type statusError struct {
 
 func (e *statusError) Error() string { return e.text }
 
-// Exit statuses, as `refold --help` tells them.
+// Exit statuses, as `refold --help` lists them.
 const (
 	statusFailed      = 1   // it could not be done, or the run failed
 	statusUsage       = 2   // the arguments are wrong

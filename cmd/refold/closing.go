@@ -59,7 +59,8 @@ func isEffectOf(effect string, run uint32) bool {
 	return strings.HasPrefix(effect, fmt.Sprintf("r%dt", run))
 }
 
-// line tells what a run took, in a line. What was not heard is left out.
+// line formats on one line what a run took. Figures that are not known are left
+// out.
 func (t *tallied) line(end client.RunEnd) string {
 	var parts []string
 	if t.turns > 0 {

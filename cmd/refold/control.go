@@ -34,7 +34,7 @@ type steerCommand struct {
 	Text string `arg:"" optional:"" help:"What to say; - or nothing reads standard input."`
 }
 
-// Run asks for it, and tells what came of it.
+// Run sends the request and prints its outcome.
 func (s steerCommand) Run(ctx context.Context, std streams, conn connection) error {
 	text, err := said(std.in, s.Text, `steer: what shall be said? As in: refold steer hello "Use the other file."`)
 	if err != nil {
@@ -64,8 +64,9 @@ func (s steerCommand) Run(ctx context.Context, std streams, conn connection) err
 	return err
 }
 
-// startedBy returns the run that the steer at seq started because none was active;
-// 0 if it went to one that was, or that can't be told.
+// startedBy returns the run that the steer at seq started because none was
+// active. It returns 0 if the steer went to an active run, or if that is not
+// known.
 func startedBy(seq uint64, before, after *session.View) uint32 {
 	switch {
 	case after.Run != nil && after.Run.Seq == seq:
@@ -81,7 +82,7 @@ func startedBy(seq uint64, before, after *session.View) uint32 {
 // cancelCommand ends a run at once.
 type cancelCommand struct{ withReason }
 
-// Run asks for it, and tells what came of it.
+// Run sends the request and prints its outcome.
 func (r cancelCommand) Run(ctx context.Context, s streams, conn connection) error {
 	return ask(ctx, s.out, conn, r.Session, func(c *client.Client) (uint64, error) {
 		return c.Cancel(ctx, r.Session, r.options(r.Reason))
@@ -91,7 +92,7 @@ func (r cancelCommand) Run(ctx context.Context, s streams, conn connection) erro
 // interruptCommand ends a run when what it has open is settled.
 type interruptCommand struct{ withReason }
 
-// Run asks for it, and tells what came of it.
+// Run sends the request and prints its outcome.
 func (r interruptCommand) Run(ctx context.Context, s streams, conn connection) error {
 	return ask(ctx, s.out, conn, r.Session, func(c *client.Client) (uint64, error) {
 		return c.Interrupt(ctx, r.Session, r.options(r.Reason))
@@ -101,7 +102,7 @@ func (r interruptCommand) Run(ctx context.Context, s streams, conn connection) e
 // pauseCommand keeps a run from asking anything new.
 type pauseCommand struct{ withReason }
 
-// Run asks for it, and tells what came of it.
+// Run sends the request and prints its outcome.
 func (r pauseCommand) Run(ctx context.Context, s streams, conn connection) error {
 	return ask(ctx, s.out, conn, r.Session, func(c *client.Client) (uint64, error) {
 		return c.Pause(ctx, r.Session, r.options(r.Reason))
@@ -114,7 +115,7 @@ type resumeCommand struct {
 	Budget string `placeholder:"JSON" help:"The budget that holds from now on, as in '{\"tokens\":20000}'; through the door ctl."`
 }
 
-// Run asks for it, and tells what came of it.
+// Run sends the request and prints its outcome.
 func (r resumeCommand) Run(ctx context.Context, s streams, conn connection) error {
 	var budget *session.Budget
 	if r.Budget != "" {
@@ -132,7 +133,7 @@ type closeCommand struct {
 	Session string `arg:"" help:"The session."`
 }
 
-// Run asks for it, and tells what came of it.
+// Run sends the request and prints its outcome.
 func (r closeCommand) Run(ctx context.Context, s streams, conn connection) error {
 	return ask(ctx, s.out, conn, r.Session, func(c *client.Client) (uint64, error) {
 		return c.CloseSession(ctx, r.Session, "")
@@ -155,17 +156,17 @@ func ask(ctx context.Context, out io.Writer, conn connection, sid string, publis
 }
 
 // taken publishes an event and returns the session as the event left it. A
-// rejection is told with what to do.
+// rejection is printed with what to do.
 func taken(ctx context.Context, c *client.Client, sid string, publish func(*client.Client) (uint64, error)) (session.View, error) {
 	seq, err := publish(c)
 	if err != nil {
 		return session.View{}, err
 	}
 	v, err := c.Taken(ctx, sid, seq)
-	return v, advised(err, sid)
+	return v, withAdvice(err, sid)
 }
 
-// standing tells where a session stands, on one line.
+// standing describes where a session stands, on one line.
 func standing(v *session.View) string {
 	text := "session " + v.Session + ": "
 	switch {
@@ -191,8 +192,8 @@ func standing(v *session.View) string {
 	return text
 }
 
-// advised adds to a rejection what to do.
-func advised(err error, sid string) error {
+// withAdvice adds to a rejection what to do.
+func withAdvice(err error, sid string) error {
 	var refused *client.RejectedError
 	if !errors.As(err, &refused) {
 		return err

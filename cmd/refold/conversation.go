@@ -91,8 +91,8 @@ func (v *conversation) read(ctx context.Context, sid string) (runs uint32, err e
 	return state.Runs, nil
 }
 
-// tell passes on what an event brought; said is what the fold returned for it,
-// and after the state that it left.
+// tell passes on one event. said are the notices that the fold returned for it,
+// and after is the state after it.
 func (v *conversation) tell(ctx context.Context, e session.Event, said []session.Notice, after *session.State) error {
 	base := entry{Run: v.run, Seq: e.Seq, Time: e.Time}
 	if refused := rejection(said); refused != nil {

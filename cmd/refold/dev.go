@@ -36,7 +36,7 @@ type devCommand struct {
 	modelFlags
 }
 
-// Run runs until it is told to stop.
+// Run runs until it is stopped.
 func (d devCommand) Run(ctx context.Context, s streams, conn connection) (err error) {
 	if d.Memory < 1<<20 || d.SnapshotVerify < 0 || d.SnapshotVerify > 1 {
 		return &statusError{statusUsage, "dev: --memory is at least 1MiB, and --snapshot-verify 0 (none) to 1 (all)"}
@@ -50,7 +50,7 @@ func (d devCommand) Run(ctx context.Context, s streams, conn connection) (err er
 	if err != nil {
 		return fmt.Errorf("dev: --sandbox %s: %w", d.Sandbox, err)
 	}
-	work := place{hosts: filepath.Join(d.Dir, "hosts"), workdir: d.Workdir, box: box}
+	work := hostDirs{hosts: filepath.Join(d.Dir, "hosts"), workdir: d.Workdir, box: box}
 	if (d.Network || !report.Holds(sandbox.Network)) && !d.LetModels {
 		work.noShell = noShell
 	}
@@ -108,8 +108,8 @@ func (d devCommand) Run(ctx context.Context, s streams, conn connection) (err er
 	return untilStopped(ctx, s.out, server, ended)
 }
 
-// tell says what confines the shell.
-func (p place) tell(out io.Writer, report sandbox.Report) {
+// tell prints what confines the shell.
+func (p hostDirs) tell(out io.Writer, report sandbox.Report) {
 	if p.noShell != "" {
 		fmt.Fprintln(out, "Shell: off, since", p.noShell)
 	} else {
@@ -117,7 +117,7 @@ func (p place) tell(out io.Writer, report sandbox.Report) {
 	}
 }
 
-// untilStopped waits until dev is told to stop, or something that it runs ends.
+// untilStopped waits until dev is stopped or something that it runs ends.
 func untilStopped(ctx context.Context, out io.Writer, server *devserver.Server, ended <-chan error) error {
 	select {
 	case <-ctx.Done():
@@ -139,7 +139,7 @@ func (d devCommand) logger(w io.Writer) *slog.Logger {
 
 // openModel opens the model. Of a real one daemon is the program that asks it,
 // and kind what it is asked as; else both are empty.
-func (d devCommand) openModel(work place) (m *model, daemon, kind string, err error) {
+func (d devCommand) openModel(work hostDirs) (m *model, daemon, kind string, err error) {
 	kind, name, daemonAsks, err := networkedModel(d.Model)
 	switch {
 	case err != nil:

@@ -62,7 +62,7 @@ func networkedModel(text string) (kind, name string, ok bool, err error) {
 
 // hostTools serves the built-in host tools alone, with a record whose config
 // names the model.
-func hostTools(kind, name string, at place) (*model, error) {
+func hostTools(kind, name string, at hostDirs) (*model, error) {
 	tools := host.New(at.hosts, host.Options{WorkDir: at.workdir, Sandbox: at.box, NoShell: at.noShell})
 	if err := tools.Prepare(); err != nil {
 		return nil, err
@@ -80,8 +80,8 @@ func hostTools(kind, name string, at place) (*model, error) {
 	}, nil
 }
 
-// findBridge returns the daemon: the one beside this program, else that of the
-// PATH.
+// findBridge returns the path of the daemon: in this program's directory, else
+// on the PATH.
 func findBridge(self string) (string, error) {
 	beside := filepath.Join(filepath.Dir(self), "bridge")
 	if info, err := os.Stat(beside); err == nil && info.Mode().IsRegular() {

@@ -68,7 +68,7 @@ func (w *devSpace) install(ctx context.Context, s streams, b *bus.Bus, record []
 	return publish(ctx, io.Discard, b, install, record, []*bundled{w.bundled})
 }
 
-// tell says what new sessions start with, and how an edit is adopted.
+// tell prints what new sessions start with, and how to adopt an edit.
 func (w *devSpace) tell(out io.Writer) {
 	if w == nil {
 		return

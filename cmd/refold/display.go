@@ -40,7 +40,7 @@ func newDisplay(s streams) *display {
 	}
 }
 
-// statOf tells of the file that is written to or read from.
+// statOf returns the file information of what is written to or read from.
 func statOf(stream any) (os.FileInfo, bool) {
 	f, ok := stream.(interface{ Stat() (os.FileInfo, error) })
 	if !ok {
@@ -101,7 +101,7 @@ func (s *display) Write(p []byte) (int, error) {
 	return s.err.Write(p)
 }
 
-// breakLine has what comes begin on a line of its own.
+// breakLine makes the next output begin on a line of its own.
 func (s *display) breakLine() {
 	if s.shared && s.within && !s.broken {
 		fmt.Fprintln(s.err)

@@ -32,7 +32,7 @@ type doctorCommand struct {
 	asJSON
 }
 
-// Help is what the help says beside the flags.
+// Help returns the help text that stands above the flags.
 func (doctorCommand) Help() string {
 	return `It looks at what sessions wait for now. Whether everything is served that they
 may ask for later, refold tools check tells. What bridges have found wrong with
@@ -93,8 +93,8 @@ func (d doctorCommand) Run(ctx context.Context, s streams, conn connection) erro
 	return told
 }
 
-// listen finds who serves what, for longer if that is not all of which there are
-// effects, open or not.
+// listen finds the bridges and what they serve. It listens longer if there are
+// effects, open or not, of a class that nobody serves.
 func (d *diagnosis) listen(ctx context.Context, s streams, b *bus.Bus, within time.Duration, names []subjects.EffectName) (err error) {
 	d.bridges, err = listen(ctx, s, b, within, func(served map[string]int) bool {
 		return !slices.ContainsFunc(names, func(name subjects.EffectName) bool {
@@ -109,7 +109,7 @@ func (d *diagnosis) listen(ctx context.Context, s streams, b *bus.Bus, within ti
 	now := time.Now()
 	for _, bridge := range d.bridges.heard {
 		for _, t := range bridge.Troubles {
-			if t.Code != session.TroubleExecutor && t.Code != session.TroubleLacks { // which are told otherwise
+			if t.Code != session.TroubleExecutor && t.Code != session.TroubleLacks { // which are reported in another way
 				d.failing++
 				d.wrong = append(d.wrong, troubleLine(d.bridges.name(bridge.Instance)+",", &t, now))
 			}

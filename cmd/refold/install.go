@@ -26,7 +26,7 @@ type installCommand struct {
 	Space []string `sep:"none" placeholder:"NAME=DIR" help:"Have sessions start with this workspace or pack: its files are stored, and its manifest goes into the record. Alone: into the record that new sessions pin."`
 }
 
-// Help is what the help says beside the flags.
+// Help returns the help text that stands above the flags.
 func (installCommand) Help() string {
 	return `An install record holds the tools, profiles, policy and default config of the
 sessions that open after it. Publishing one changes no session that has an event.
@@ -202,7 +202,7 @@ func warnOfRules(out io.Writer, install *session.Install) error {
 	return nil
 }
 
-// content tells what a record is and how much is in it.
+// content summarises a record.
 func content(install *session.Install) string {
 	text := fmt.Sprintf("hash %s, %d tools, %d profiles", install.Hash, install.Registry.Len(), len(install.Registry.Profiles()))
 	for _, m := range install.Manifests() {
@@ -291,7 +291,7 @@ func list(ctx context.Context, out io.Writer, b *bus.Bus, asJSON bool) error {
 	table := newWholeTable(out, "SEQ", "TIME", "HASH", "TOOLS", "PROFILES", "RULES", "NOTE")
 	current := false
 	rows := make([][]string, len(all))
-	for i, p := range all { // the newest first: that tells which one is pinned
+	for i, p := range all { // the newest first, which shows the one that is pinned
 		note := ""
 		switch {
 		case p.pinnable() && !current:

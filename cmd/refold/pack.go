@@ -76,7 +76,7 @@ func (c packSignCommand) Run(ctx context.Context, s streams) error {
 // packPublishCommand publishes a folder.
 type packPublishCommand struct{ packFolder }
 
-// Help is what the help says beside the flags.
+// Help returns the help text that stands above the flags.
 func (packPublishCommand) Help() string {
 	return `The files go to REFOLD_BLOBS, then the manifest to REFOLD_PACKS. A published version
 never changes: publishing the same content again does nothing, and other content
@@ -173,8 +173,8 @@ type packJSON struct {
 	Key      string     `json:"key,omitempty"`
 }
 
-// shownKey returns a key as a table shows it: it comes from a header that anybody
-// who may publish can write.
+// shownKey returns a key as a table shows it. The key is from a header, which
+// any publisher can write.
 func shownKey(key string) string {
 	if key == "" {
 		return "-"
@@ -197,7 +197,7 @@ type packEnableCommand struct {
 	Apply   string `default:"next_step_boundary" placeholder:"MODE" help:"When its tools join: next_step_boundary, next_run or immediate_if_idle."`
 }
 
-// Help is what the help says beside the flags.
+// Help returns the help text that stands above the flags.
 func (packEnableCommand) Help() string {
 	return `It is refold space sync with --apply: a bridge reads the pack, the session checks
 that its grant trusts the manifest, and the tools join before the next turn. Enabling

@@ -80,7 +80,7 @@ func (q queueCommand) print(ctx context.Context, s streams, c *client.Client, v 
 		if input, err := c.Input(ctx, r.Seq); err != nil {
 			return err
 		} else if input != nil {
-			text = (&story{}).words(input)
+			text = (&timelinePrinter{}).words(input)
 		}
 		if err := table.texts(fmt.Sprint(r.Number), orDash(r.Submission), r.Provider+"/"+r.Model, text); err != nil {
 			return err

@@ -48,7 +48,7 @@ func (r replayCommand) Run(ctx context.Context, s streams, conn connection) erro
 	}
 	var each func(session.Event, []session.Notice, *session.State)
 	if r.Events {
-		each = newStory(s.out).tell
+		each = newTimelinePrinter(s.out).tell
 	}
 	replayed, err := c.Replay(ctx, r.Session, r.To, each)
 	if err != nil {
@@ -97,7 +97,7 @@ func (r replayCommand) print(out io.Writer, replayed *client.Replayed) error {
 	return err
 }
 
-// verdictLine tells whether a replay was identical, and with what it was
+// verdictLine reports whether a replay was identical, and with what it was
 // compared.
 func verdictLine(r *client.Replayed) string {
 	compared := fmt.Sprintf("%d effects compared", r.EffectsSame)

@@ -11,7 +11,7 @@ import (
 	"github.com/refold/refold/internal/yamlfile"
 )
 
-// rolesCommand is about who may do what on the servers.
+// rolesCommand makes and checks the servers' permissions.
 type rolesCommand struct {
 	Write rolesWrite `cmd:"" default:"withargs" help:"Write the NATS servers' accounts, and for each user a key and the file by which its programs connect."`
 	Check rolesCheck `cmd:"" help:"Try every user with every subject on servers that run, and print the table; exit status 1 if they do otherwise."`
@@ -30,7 +30,7 @@ type rolesWrite struct {
 	Rotate  []string `placeholder:"NAME" help:"Give this user a new key: the old one ends when the servers have read the accounts again. May be repeated."`
 }
 
-// Help is what the help says beside the flags.
+// Help returns the help text that stands above the flags.
 func (rolesWrite) Help() string {
 	return `Every user has an account of its own, which has what its role needs and nothing
 else. Have the servers include DIR/server/accounts.conf; it has public keys alone.
@@ -219,7 +219,7 @@ func printCells(s streams, cells []trial.Cell) error {
 	return nil
 }
 
-// says tells what a user may do.
+// says describes a permission of a user.
 func says(a roles.Act) string {
 	switch a {
 	case 0:

@@ -147,7 +147,7 @@ func (r runCommand) follow(ctx context.Context, s streams, c *client.Client, tex
 		return &statusError{statusFailed, r.goesOn(f.run)}
 	case err != nil:
 		words.stop()
-		return advised(err, r.Session)
+		return withAdvice(err, r.Session)
 	}
 	answer, err := c.Text(ctx, end.Output)
 	if err != nil {
@@ -182,7 +182,7 @@ func (r runCommand) endedBefore(ctx context.Context, c *client.Client, seq uint6
 // endedWithin is how long the log may take to say how a run ended.
 const endedWithin = time.Minute
 
-// goesOn tells what to do when following was stopped.
+// goesOn returns what to do when following was stopped.
 func (r runCommand) goesOn(run uint32) string {
 	text := "stopped; the run goes on: refold tail " + r.Session
 	if r.Submission != "" {
@@ -194,12 +194,12 @@ func (r runCommand) goesOn(run uint32) string {
 	return text
 }
 
-// outcome tells how a run ended that was not completed.
+// outcome describes how a run ended that was not completed.
 func outcome(end client.RunEnd) string {
 	return ended(end.Run, end.Lifecycle, end.Code, end.Detail)
 }
 
-// ended tells how a run ended. That a recording has no more turns is no failure.
+// ended describes how a run ended. That a recording has no more turns is no failure.
 func ended(run uint32, lifecycle session.Lifecycle, code, detail string) string {
 	text := fmt.Sprintf("run %d %s", run, lifecycle)
 	if code == llm.CodeRecordingEnded {
@@ -213,19 +213,19 @@ func ended(run uint32, lifecycle session.Lifecycle, code, detail string) string 
 	return text
 }
 
-// overBudget tells by how much a run ended over its budget.
+// overBudget describes by how much a run ended over its budget.
 func overBudget(o *session.OverBudget) string {
 	return fmt.Sprintf("over its budget: %d used of %d %s", o.Used, o.Limit, o.Budget)
 }
 
-// following tells what happens in a run, apart from the model's words.
+// following prints what happens in a run, apart from the model's text.
 type following struct {
 	out     io.Writer
 	sid     string
 	run     uint32
 	seq     uint64   // of the request
-	asked   []string // calls whose approval was told
-	refused []string // calls of which was told that they are not run
+	asked   []string // calls whose approval was printed
+	refused []string // calls that were printed as not running
 	tally   tallied
 }
 
@@ -234,7 +234,7 @@ func (f *following) ours(effect string) bool {
 	return isEffectOf(effect, f.run)
 }
 
-// note tells a notice that concerns the run.
+// note prints a notice that concerns the run.
 func (f *following) note(n client.Notice) {
 	switch d := n.Body().(type) {
 	case session.RunPlaced:
@@ -276,7 +276,7 @@ func (f *following) note(n client.Notice) {
 	}
 }
 
-// called tells what became of a call, in a line.
+// called describes what became of a call, in a line.
 func called(d session.CallSettled) string {
 	text := fmt.Sprintf("%s %s", d.ToolName, d.Status)
 	if d.Code != "" {
@@ -293,8 +293,8 @@ func called(d session.CallSettled) string {
 	return text
 }
 
-// waiting tells which calls of the run wait for a person now, if a
-// session-actor says so.
+// waiting prints the calls of the run that wait for a person now, if a
+// session-actor answers.
 func (f *following) waiting(ctx context.Context, c *client.Client) {
 	waiting, err := approvals(ctx, c, f.sid)
 	if err != nil {
@@ -307,7 +307,7 @@ func (f *following) waiting(ctx context.Context, c *client.Client) {
 	}
 }
 
-// approval tells that a call waits for a person, once.
+// approval prints, once, that a call waits for a person.
 func (f *following) approval(call, tool, arguments string, deadline int64) {
 	if slices.Contains(f.asked, call) {
 		return

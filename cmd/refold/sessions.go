@@ -26,7 +26,7 @@ type sessionsCommand struct {
 	JSON     bool     `name:"json" help:"Print a JSON object a session."`
 }
 
-// Help is what the help says beside the flags.
+// Help returns the help text that stands above the flags.
 func (sessionsCommand) Help() string {
 	return `The session that said something last comes first. Rows tell what the notices of a
 session say, which are kept for a week, and for a run that has not ended what a
@@ -147,7 +147,7 @@ func stateColor(state string) settings.Color {
 	return settings.Plain
 }
 
-// age tells a time of Unix ms: for people how long ago it was.
+// age formats a time of Unix ms: for people how long ago it was.
 func age(screen settings.Screen, ms int64) string {
 	switch ago := time.Since(time.UnixMilli(ms)); {
 	case ms == 0:

@@ -139,7 +139,7 @@ func tellWarnings(s streams, dir string, warnings []space.Problem) {
 	}
 }
 
-// placed tells a problem with the path of its file, so that an editor finds it.
+// placed formats a problem with the path of its file, so that an editor finds it.
 func placed(dir string, p space.Problem) string {
 	if p.File != "" && dir != "" {
 		p.File = filepath.Join(dir, filepath.FromSlash(p.File))
@@ -147,7 +147,7 @@ func placed(dir string, p space.Problem) string {
 	return p.String()
 }
 
-// summary tells what a manifest is and how much is in it.
+// summary summarises a manifest.
 func summary(m *space.Manifest) string {
 	var size int64
 	for i := range m.Files {

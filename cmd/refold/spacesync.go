@@ -30,7 +30,7 @@ type choice struct {
 	ToolCatalog string `name:"tool-catalog" placeholder:"NAME" help:"With an apply: the catalog, instead of the workspace's default."`
 }
 
-// Help is what the help says beside the flags.
+// Help returns the help text that stands above the flags.
 func (spaceSyncCommand) Help() string {
 	return `A bridge that serves the grant's target reads the source, and the session checks
 what it found. What fails changes nothing: the problems are told all at once. What
@@ -67,7 +67,7 @@ func (c spaceSyncCommand) Run(ctx context.Context, s streams, conn connection) e
 	case err != nil && ctx.Err() != nil:
 		return &statusError{statusFailed, "stopped; the sync goes on: refold tail " + c.Session + " --all --follow tells its end"}
 	case err != nil:
-		return spaceAdvised(err, c.Session)
+		return withSpaceAdvice(err, c.Session)
 	}
 	return c.tell(s, end)
 }
@@ -96,7 +96,7 @@ func usageOfMode(flag, mode string) error {
 	return nil
 }
 
-// tell prints how the sync ended.
+// tell prints the outcome of the sync.
 func (c spaceSyncCommand) tell(s streams, end *client.SyncEnd) error {
 	if staged := end.Staged; staged != nil {
 		tellWarnings(s, "", staged.Warnings)
@@ -173,7 +173,7 @@ func (c spaceSyncCommand) tellDry(out io.Writer, end *client.SyncEnd) error {
 	return &statusError{statusFailed, ""}
 }
 
-// whatNow tells what a held manifest waits for.
+// whatNow describes what a held manifest waits for.
 func whatNow(sid string, h *client.HeldSpace) string {
 	switch h.Stage {
 	case client.StageApplied:
@@ -184,7 +184,7 @@ func whatNow(sid string, h *client.HeldSpace) string {
 	return "refold space diff " + sid + " shows what is new; refold space apply " + sid + " adopts it"
 }
 
-// boundary tells when a pending apply counts.
+// boundary describes when a pending apply counts.
 func boundary(mode string) string {
 	if mode == session.ModeNextStep {
 		return "before the next turn"
@@ -221,7 +221,7 @@ type spaceApplyCommand struct {
 	choice
 }
 
-// Run asks for it, and tells when it counts.
+// Run sends the request and prints when it takes effect.
 func (c spaceApplyCommand) Run(ctx context.Context, s streams, conn connection) error {
 	if err := usageOfMode("space apply: --mode", c.Mode); err != nil {
 		return err
@@ -247,7 +247,7 @@ type spaceDetachCommand struct {
 	Space   string `arg:"" help:"The workspace."`
 }
 
-// Run asks for it, and tells what is left.
+// Run sends the request and prints the spaces that remain.
 func (c spaceDetachCommand) Run(ctx context.Context, s streams, conn connection) error {
 	v, err := askSpace(ctx, conn, c.Session, func(asked *client.Client) (uint64, error) { return asked.Detach(ctx, c.Session, c.Space) })
 	if err != nil {
@@ -274,12 +274,12 @@ func askSpace(ctx context.Context, conn connection, sid string, publish func(*cl
 		return session.View{}, err
 	}
 	v, err := c.Taken(ctx, sid, seq)
-	return v, spaceAdvised(err, sid)
+	return v, withSpaceAdvice(err, sid)
 }
 
-// spaceAdvised is advised for rejections that mean something else here than of
+// withSpaceAdvice is withAdvice for rejections that mean something else here than of
 // runs.
-func spaceAdvised(err error, sid string) error {
+func withSpaceAdvice(err error, sid string) error {
 	var refused *client.RejectedError
 	if !errors.As(err, &refused) {
 		return err
@@ -291,12 +291,12 @@ func spaceAdvised(err error, sid string) error {
 	case session.RejectNotPermitted:
 		do = "the grant in the install record forbids it: refold install --show"
 	default:
-		return advised(err, sid)
+		return withAdvice(err, sid)
 	}
 	return &statusError{statusFailed, refused.Error() + "\n  " + do}
 }
 
-// aboutSpace tells what a notice says of a space, on one line.
+// aboutSpace describes a notice about a space, on one line.
 func aboutSpace(notice any) string {
 	switch d := notice.(type) {
 	case session.WorkspaceStaged:

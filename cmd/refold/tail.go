@@ -95,8 +95,8 @@ func (t tailCommand) print(s streams, n client.Notice) error {
 	return err
 }
 
-// about tells what a notice says, for those that ask a person or a program to
-// do something with what to do; others as they are.
+// about describes a notice. If it asks a person or a program to act, it adds
+// what to do.
 func about(n client.Notice) string {
 	switch d := n.Body().(type) {
 	case session.ApprovalRequested:
@@ -119,8 +119,8 @@ func about(n client.Notice) string {
 	return string(n.Data)
 }
 
-// breach tells which budget does not suffice for the next turn, and how the run
-// goes on.
+// breach describes the budget that does not suffice for the next turn, and how
+// to continue the run.
 func breach(sid string, d session.BudgetExceeded) string {
 	return fmt.Sprintf("%d of %d %s are used, and the next turn's input takes about %d; to go on: refold resume %s --budget '{\"%s\":…}'",
 		d.Used, d.Limit, d.Budget, d.Estimate, sid, d.Budget)

@@ -13,7 +13,8 @@ import (
 	"github.com/refold/refold/internal/tools/service"
 )
 
-// importCommand prints tools of elsewhere as sessions are told of them.
+// importCommand prints the tools of an external source as a registry lists
+// them.
 type importCommand struct {
 	Services importServicesCommand `cmd:"" help:"Print the install record with the NATS services that are tools added to it."`
 	MCP      importMCPCommand      `cmd:"" name:"mcp" help:"Print the install record with the tools of MCP servers added to it."`
@@ -36,7 +37,7 @@ type addTo struct {
 	needs map[string][]string // of tools of a pack, by tool_id
 }
 
-// Help is what the help says beside the flags.
+// Help returns the help text that stands above the flags.
 func (importServicesCommand) Help() string {
 	return `A NATS micro service is a tool if the metadata of its endpoint has refold.tool; see
 docs/tools.md. What is printed changes nothing until it is published:

@@ -21,7 +21,7 @@ type importMCPCommand struct {
 	addTo
 }
 
-// Help is what the help says beside the flags.
+// Help returns the help text that stands above the flags.
 func (importMCPCommand) Help() string {
 	return `It starts the servers, lists their tools, and writes what it found to FILE.lock: a
 bridge runs a tool only as long as it is what was imported. docs/tools.md has the

@@ -65,7 +65,7 @@ func (v verifyCommand) one(ctx context.Context, c *client.Client, differs func(*
 	return sum, differs(r)
 }
 
-// differs tells what differs of one session, and stops the session if that is
+// differs prints what differs of one session, and stops the session if that is
 // asked for.
 func (v verifyCommand) differs(ctx context.Context, s streams, c *client.Client, r *client.Replayed) error {
 	for _, d := range r.Details() {
@@ -117,12 +117,12 @@ func (v verifyCommand) sum(out io.Writer, sum *client.Verified) error {
 	return err
 }
 
-// holeLine tells of events that the log has lost.
+// holeLine describes events that the log has lost.
 func holeLine(h client.Hole) string {
 	return fmt.Sprintf("log  seq %d  the log has no event from %d to %d: expected %d, found none", h.First, h.First, h.Last, h.Last-h.First+1)
 }
 
-// pace tells how fast a pass was, and what it held.
+// pace formats how fast a pass was, and how much it held in memory.
 func pace(sum *client.Verified) string {
 	text := fmt.Sprintf("%.2f s, %.0f events/s", sum.Took.Seconds(), float64(sum.Events)/max(sum.Took.Seconds(), 1e-9))
 	if sum.SessionBytes > 0 {

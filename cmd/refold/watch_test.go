@@ -43,7 +43,7 @@ func (w *watching) looks(t *testing.T, after time.Duration) string {
 	return w.out.String()
 }
 
-func TestUnservedIsToldOnce(t *testing.T) {
+func TestUnservedToolIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	w := newWatching()
 	open := []session.ViewEffect{{Effect: "r1t1c0", Class: session.ClassTool, Target: "mail"}, {Effect: "r1t1c1", Class: session.ClassTool, Target: "host"}}
@@ -73,7 +73,7 @@ func TestUnservedIsToldOnce(t *testing.T) {
 	}
 }
 
-func TestTroubleIsToldOnceAndItsEnd(t *testing.T) {
+func TestTroubleIsReportedOnceAndItsEnd(t *testing.T) {
 	t.Parallel()
 	w := newWatching()
 	since := w.now.UnixMilli()
@@ -137,9 +137,9 @@ func TestOtherTroubles(t *testing.T) {
 	}
 }
 
-// TestASilentModelIsToldOnceInAPipe: a model that speaks, or has a trouble that was
+// TestSilentModelIsReportedOnceInAPipe: a model that speaks, or has a trouble that was
 // told, is not said to be silent.
-func TestASilentModelIsToldOnceInAPipe(t *testing.T) {
+func TestSilentModelIsReportedOnceInAPipe(t *testing.T) {
 	t.Parallel()
 	w := newWatching()
 	w.hears = true
@@ -176,8 +176,8 @@ func TestASilentModelIsToldOnceInAPipe(t *testing.T) {
 	tells(time.Minute, "")
 }
 
-// TestASlowCallIsToldOnceInAPipe: a call that nobody carries out is not said to run.
-func TestASlowCallIsToldOnceInAPipe(t *testing.T) {
+// TestSlowCallIsReportedOnceInAPipe: a call that nobody carries out is not said to run.
+func TestSlowCallIsReportedOnceInAPipe(t *testing.T) {
 	t.Parallel()
 	w := newWatching()
 	w.view = session.View{

@@ -18,7 +18,7 @@ type Screen struct {
 	Clears  bool // the terminal can take a line away again: it is not dumb
 }
 
-// columnsDefault is how wide a terminal is that does not tell.
+// columnsDefault is the width of a terminal that does not report its own.
 const columnsDefault = 80
 
 // ScreenOf returns the screen behind a writer: that of a file, or one that

@@ -52,7 +52,7 @@ func (d *Daemon) Validate() error { return d.validateHTTP() }
 type Program struct {
 	Name        string
 	Description string
-	Variables   map[string]string // beside those of Connection: flags that the environment may give, and the variable of each
+	Variables   map[string]string // besides those of Connection: flags that the environment may give, and the variable of each
 	Groups      []kong.Group      // of its flags, in the order of the help
 }
 
@@ -143,8 +143,8 @@ func (p Program) resolver(env Environment) kong.Resolver {
 	})
 }
 
-// readConfig reads a YAML file whose keys are those of the flags. What is wrong
-// in it is told with its line.
+// readConfig reads a YAML file whose keys are those of the flags. Errors in it
+// are reported with their line.
 func readConfig[F any](path string) (kong.Resolver, error) {
 	data, err := yamlfile.Read(path)
 	if err != nil {

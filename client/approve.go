@@ -140,7 +140,7 @@ func (c *Client) Approve(ctx context.Context, a Approval, o DecideOptions) (seq 
 }
 
 // Deny refuses a call that waits for a person, as Approve lets it run. The
-// model is shown the reason, and the run goes on.
+// model is shown the reason, and the run continues.
 func (c *Client) Deny(ctx context.Context, a Approval, o DecideOptions) (seq uint64, err error) {
 	if o.Arguments != "" {
 		return 0, fmt.Errorf("deny %s: arguments belong to a call that is approved", a.Call)

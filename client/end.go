@@ -21,7 +21,7 @@ type RunEnd struct {
 	Untaken    []uint64            // sequences of the steers that a cancelled run did not take
 }
 
-// RejectedError says that the session could not do what was asked.
+// RejectedError is returned if the session refused a request.
 type RejectedError struct {
 	Code   session.Rejection
 	Detail string
@@ -49,8 +49,8 @@ func (e *QuarantinedError) Error() string { return "the session is quarantined: 
 // before the request; each, if not nil, is called for every notice on the way,
 // but not if the run had ended before the request.
 //
-// It fails with a *RejectedError if the session refused the request, and with
-// a *QuarantinedError if it stopped. When ctx ends, the run goes on.
+// It fails with a *RejectedError if the session refused the request, and with a
+// *QuarantinedError if it stopped. The run continues when ctx ends.
 func (c *Client) End(ctx context.Context, sid string, seq, from uint64, each func(Notice)) (RunEnd, error) {
 	p, err := c.runStatus(ctx, sid, seq)
 	switch {

@@ -152,7 +152,7 @@ func (f *Follower) views(ctx context.Context, views chan<- session.View) {
 	}
 }
 
-// hear takes in what was heard. end is that of the run.
+// handle handles a received message. end is the end of the run, if it ended.
 func (f *Follower) handle(h received) (end *RunEnd, err error) {
 	if h.delta != nil {
 		f.delta(*h.delta)
@@ -208,8 +208,8 @@ func (f *Follower) found(run uint32) {
 	}
 }
 
-// next goes on with the earliest attempt of the run of which a delta was heard
-// already, if none is open.
+// next continues with the earliest attempt of the run that has deltas, if none
+// is open.
 func (f *Follower) next() {
 	var first asking
 	for _, d := range f.words.early {
@@ -280,8 +280,8 @@ func (f *Follower) finish(d session.RunFinished, seq uint64) *RunEnd {
 	return end
 }
 
-// look takes in a view: which run it is, if that is not known, and else whether
-// it goes on.
+// look reads a view: the run's number if it is not known, else whether the run
+// still lasts.
 func (f *Follower) look(v session.View) (*RunEnd, error) {
 	if v.Seq < f.seq { // a view is of the whole log, but of a session that stopped
 		if f.behind++; f.behind < behindMax {

@@ -122,10 +122,10 @@ type SyncEnd struct {
 	After    []HeldSpace     // what it holds of the space now
 }
 
-// SyncEnd waits for the end of the sync that the event at seq requested. It folds
-// the log on this side. It fails with a *RejectedError if the session refused the
-// request, and with a *QuarantinedError if the session stopped before the end,
-// also while SyncEnd waits. When ctx ends, the sync goes on.
+// SyncEnd waits for the end of the sync that the event at seq requested. It
+// folds the log on this side. It fails with a *RejectedError if the session
+// refused the request, and with a *QuarantinedError if the session stopped
+// before the end, also while SyncEnd waits. The sync continues when ctx ends.
 func (c *Client) SyncEnd(ctx context.Context, sid string, seq uint64) (*SyncEnd, error) {
 	v, err := c.Taken(ctx, sid, seq)
 	if err != nil {

@@ -41,8 +41,8 @@ type Viewer struct {
 // step passes the result of an event to words. If it fails it is taken again.
 type step func(ctx context.Context) error
 
-// Viewer returns a viewer of a session, which need not have begun. ctx is that
-// of this call only.
+// Viewer returns a viewer of a session, which need not exist yet. ctx is for
+// this call only.
 func (c *Client) Viewer(ctx context.Context, sid string) (*Viewer, error) {
 	return c.viewerOf(ctx, sid, c.Live)
 }
@@ -66,13 +66,13 @@ func (v *Viewer) Close() { v.stop() }
 
 // Shown yields what is to be shown from an event of the log on, then as it
 // comes, until ctx ends or the reader stops; the last thing yielded when ctx
-// ends is its error. from is the event's sequence, such as Run returns: 0 is from
-// now on, and a turn that is open now is shown from its first word on, at its
-// end if not before. If from is past, the turns since then come whole.
+// ends is its error. from is the event's sequence, such as Run returns: 0 is
+// from now on, and a turn that is open now is shown from its first word on, at
+// its end if not before. If from is past, the turns since then arrive whole.
 //
-// It may be called again when it has returned, and goes on where it was: from
-// counts in the first call alone. It fails if the session can't be folded on
-// this side, because a newer release began it.
+// After it has returned it may be called again and continues where it was; from
+// is for the first call only. It fails if the session can't be folded on this
+// side, because a newer release began it.
 func (v *Viewer) Shown(ctx context.Context, from uint64) iter.Seq2[Shown, error] {
 	return func(yield func(Shown, error) bool) {
 		if err := v.join(ctx, from); err != nil {

@@ -22,9 +22,9 @@ func UnmarshalLimit(data []byte, v any, bytesMax int) error {
 	return unmarshal(data, v, min(bytesMax, BytesMax), false)
 }
 
-// Decode is Unmarshal for what foreign publishers write and Canonicalize has
-// respelled: an optional field may be there with its zero value. All else is
-// refused all the same.
+// Decode is Unmarshal for bytes of other publishers that Canonicalize has
+// respelled: an optional field may be present with its zero value. Everything
+// else is as strict.
 func Decode(data []byte, v any) error { return unmarshal(data, v, BytesMax, true) }
 
 func unmarshal(data []byte, v any, bytesMax int, lax bool) error {

@@ -56,8 +56,8 @@ func (p *location) pointer() string {
 	return out.String()
 }
 
-// failure is a keyword that doesn't hold, of which schema and where, and the
-// member or item that it is about, if it is about one.
+// failure is a keyword that doesn't hold, with its schema, the location, and
+// the member or item in question, if any.
 type failure struct {
 	pointer string
 	keyword string

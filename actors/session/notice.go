@@ -111,7 +111,7 @@ type EventRejected struct {
 }
 
 // ToolRejected is the data of the notice about a call that was not run: the
-// session did not ask it, or whoever was asked refused it (IsRefusedCode).
+// session did not ask it, or its executor refused it (IsRefusedCode).
 type ToolRejected struct {
 	Effect   string `json:"effect"` // its name; if it was not asked, the one that it would have had
 	ToolName string `json:"tool_name"`

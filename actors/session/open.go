@@ -15,7 +15,7 @@ import (
 // bytes of an effect are the same as long as it is open.
 func (s *State) Open() []Effect { return s.OpenExcept(func(string) bool { return false }) }
 
-// OpenExcept is Open without the effects whose names skip knows: what was
+// OpenExcept is Open without the effects that skip accepts: effects that were
 // asked already need not be built again.
 func (s *State) OpenExcept(skip func(name string) bool) []Effect {
 	return s.OpenBeside(func(p Place) bool { return skip(p.String()) })

@@ -49,8 +49,8 @@ func (s *State) runRequested(door Door, b *RunRequested, inputBytes int64, data 
 	return bad
 }
 
-// newRun starts a run whose input is that of the event being folded, or queues
-// it if one is active.
+// newRun starts a run with the input of the event being folded, or queues it if
+// a run is active.
 func (s *State) newRun(run Run, whenBusy string) *refusal {
 	if bad := s.fixWorkspace(&run); bad != nil {
 		return bad

@@ -317,7 +317,7 @@ func (s *State) statusOf(p Place) (codec.Hash, effectStatus) {
 // stepOpen reports whether the turn's hook is asked.
 func (t *Turn) stepOpen() bool { return t.Step != nil && t.Step.Open }
 
-// stepStatus returns what is known of the turn's step.
+// stepStatus returns the status of the turn's step.
 func (t *Turn) stepStatus() (codec.Hash, effectStatus) {
 	switch {
 	case t.Step == nil || t.Step.RunMS == 0:

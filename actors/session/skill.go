@@ -38,8 +38,8 @@ func (st *stack) eachSkill(fn func(of *adopted, s *space.Skill)) {
 	}
 }
 
-// skill finds a skill by name, of which no two spaces of a stack have one. It
-// returns nil if there is none.
+// skill finds a skill by name. Skill names are unique in a stack. It returns
+// nil if there is none.
 func (st *stack) skill(name string) (*adopted, *space.Skill) {
 	for i := range st.spaces {
 		if s := st.spaces[i].manifest.Skill(name); s != nil {

@@ -12,8 +12,8 @@ import (
 )
 
 // chosenPrompt returns the prompt pack that a run of a config is shown, nil if
-// there is none: the config's, else that of the apply, else the workspace's
-// default. Prompt refs stand in place of a pack.
+// there is none: the config's, else the apply's, else the workspace's default.
+// Prompt refs stand in place of a pack.
 func (st *stack) chosenPrompt(c *RunConfig) (*adopted, *space.Prompt) {
 	w := st.workspace()
 	if w == nil || c.PromptRefs != nil || c.PromptPack == space.None {

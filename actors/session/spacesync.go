@@ -209,8 +209,8 @@ func (s *State) known(name string) []Known {
 	return out
 }
 
-// endSync ends open sync i, and returns it. Without a settlement's hash the session
-// ends it, and says so. Whoever calls it gives the call that waits its result.
+// endSync ends open sync i, and returns it. Without a settlement's hash the
+// session ends it, and says so. The caller gives the waiting call its result.
 func (s *State) endSync(i int, hash codec.Hash, code, detail string) OpenSync {
 	o := s.Spaces.Syncs[i]
 	if hash.IsZero() {
@@ -279,7 +279,7 @@ func (s *State) settleOverdueSyncs() {
 	}
 }
 
-// noSettlement says that nobody settled what was asked of a target.
+// noSettlement is the failure of a sync that no bridge of its target settled.
 func noSettlement(from string) string { return "no settlement from " + from + " by its deadline" }
 
 // workspaceDetached drops a space whole.

@@ -161,7 +161,7 @@ func (s *State) forgetGeneration() {
 	s.turnSpace().forgetPrompt()
 }
 
-// fallBack goes on without the hook, as its config says.
+// fallBack continues without the hook, as its config says.
 func (s *State) fallBack(code, detail string) {
 	step := s.Turn.Step
 	last, calls := step.Last, step.Calls

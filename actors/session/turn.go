@@ -265,8 +265,8 @@ func (s *State) generationSettled(b *settlement) *refusal {
 	return nil
 }
 
-// answered goes on after a turn without calls: with the steers that came
-// meanwhile, as another turn; else the run is completed, or waits for input.
+// answered continues after a turn without calls. Steers that arrived meanwhile
+// start another turn; else the run completes, or waits for input.
 func (s *State) answered(b *settlement) {
 	run := s.Run
 	s.forgetGeneration()

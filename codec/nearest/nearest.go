@@ -5,7 +5,7 @@
 // # Limits
 //
 // Names of more than NameBytesMax bytes, and known names behind the first
-// KnownMax, are not looked at: an error must not cost more than what it is about.
+// KnownMax, are ignored: an error must not cost more than its cause.
 package nearest
 
 import "strings"

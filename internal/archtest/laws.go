@@ -1,7 +1,7 @@
-// Package archtest holds the laws of the repository: who may import whom, what a
-// pure package may contain, who spells a subject, how long files and functions
-// may be, which words may name a package or a type, which words are used nowhere.
-// The test at the root runs them.
+// Package archtest holds the laws of the repository: which package may import
+// which, what a pure package may contain, which package spells subjects, how
+// long files and functions may be, which words may name a package or a type,
+// and which words are used nowhere. The test at the root runs them.
 //
 // This file holds the laws' data, each entry with its reason. rules.go and
 // purity.go check a tree, which tree.go reads; depguard.go compares the data with

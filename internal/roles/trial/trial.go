@@ -5,18 +5,18 @@
 //
 // Every user connects with its own key. It publishes to an example of every
 // subject, and subscribes to each. The administrator of each prefix listens in
-// the account of its streams, and says what came; and it publishes, and the user
-// says what it heard.
+// the account of its streams and reports what arrived. Then it publishes, and
+// the user reports what it received.
 //
 // # Laws
 //
 //   - Nothing is stored: each message names a stream that is none as the one that
 //     it expects, and JetStream refuses it.
-//   - Nothing is asked of JetStream: each message requires a level of its API that
-//     no server has. A body that is no JSON would not do: a purge with one is a purge
-//     of everything.
-//   - Nobody else acts on it: the names in the subjects are no sessions and no
-//     instances.
+//   - JetStream carries out no request: each message requires an API level that
+//     no server has. A body that is no JSON would not suffice: a purge with one
+//     purges everything.
+//   - No daemon acts on it: no session and no instance has the names in the
+//     subjects.
 package trial
 
 import (
@@ -75,7 +75,7 @@ func Try(ctx context.Context, s Servers, f *roles.File) (cells []Cell, err error
 	}
 	for _, u := range users {
 		if t.admins[u.Prefix] == nil {
-			return nil, fmt.Errorf("tenant %s: name an admin, who looks at what arrives", u.Prefix)
+			return nil, fmt.Errorf("tenant %s: name an admin: it checks which messages arrive", u.Prefix)
 		}
 	}
 	if err := t.listen(ctx); err != nil {

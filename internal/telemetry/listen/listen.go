@@ -1,5 +1,5 @@
-// Package listen answers over HTTP what people and orchestrators ask of a daemon:
-// /metrics, /healthz, /readyz and, if it may, /debug/pprof/.
+// Package listen serves a daemon's HTTP endpoints: /metrics, /healthz, /readyz
+// and, if permitted, /debug/pprof/.
 package listen
 
 import (

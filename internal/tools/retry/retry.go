@@ -1,5 +1,4 @@
-// Package retry says when a tool call that reached nobody may be sent once more,
-// and waits until then.
+// Package retry waits until a tool call that reached nobody may be sent again.
 package retry
 
 import (

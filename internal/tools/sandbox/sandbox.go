@@ -191,7 +191,7 @@ func New(c Config) (*Box, Report, error) {
 	}
 	b.report.Mode = c.Mode
 	if c.Mode == Required && len(b.report.Missing) > 0 {
-		return nil, b.report, fmt.Errorf("the sandbox is required, and these can't be enforced here: %s; say auto to go on without them", b.report.Lacks())
+		return nil, b.report, fmt.Errorf("the sandbox is required, and these can't be enforced here: %s; use auto to run without them", b.report.Lacks())
 	}
 	if !b.way.works {
 		return nil, b.report, nil

@@ -121,14 +121,14 @@ type decision struct {
 	Session string `arg:"" help:"The session."`
 	Call    string `arg:"" help:"The call, as in r1t2c0: refold approvals lists them."`
 	Hash    string `name:"args-hash" placeholder:"HASH" help:"Decide without asking, and only if the call waits with the arguments of this hash; refold approvals prints it."`
-	Reason  string `placeholder:"TEXT" help:"Why. The model is shown why a call was denied."`
+	Reason  string `placeholder:"TEXT" help:"The reason. The model is shown why a call was denied."`
 }
 
 // approveCommand lets a call run.
 type approveCommand struct {
 	decision
-	Yes  bool   `help:"Don't ask: approve what the call waits with now."`
-	Args string `placeholder:"JSON" help:"What to run it with instead of the arguments that the model wrote. They are checked as those were, and the model is told."`
+	Yes  bool   `help:"Don't ask: approve the arguments with which the call waits now."`
+	Args string `placeholder:"JSON" help:"Arguments to run it with instead of the model's. They are checked as the original ones were, and the model is shown the change."`
 }
 
 // Run shows the call, asks unless a flag says what to approve, and approves what

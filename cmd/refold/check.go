@@ -16,9 +16,9 @@ import (
 // checkCommand checks the coverage of an install record.
 type checkCommand struct {
 	File     string        `arg:"" optional:"" help:"Record to check instead of the one that new sessions pin; - reads standard input."`
-	Session  string        `placeholder:"SESSION" help:"Check what this session has instead: its own registry, and its config."`
-	Coverage string        `enum:"warn,fail," default:"" placeholder:"warn|fail" help:"What to do if something is missing: warn, or fail with exit status 1. Default: what the record's policy says, else warn."`
-	Within   time.Duration `default:"2s" help:"For how long to wait for bridges that don't answer, as after a start of everything."`
+	Session  string        `placeholder:"SESSION" help:"Check this session's registry and config instead."`
+	Coverage string        `enum:"warn,fail," default:"" placeholder:"warn|fail" help:"What to do if something is missing: warn, or fail with exit status 1. Default: the record's policy, else warn."`
+	Within   time.Duration `default:"2s" help:"How long to wait for bridges that don't answer yet, for example after a start."`
 	asJSON
 }
 

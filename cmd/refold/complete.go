@@ -47,7 +47,7 @@ func (c completionCommand) Run(s streams) error {
 // completeCommand says what may stand at the end of a command line: a value a
 // line, with a tab before what it is. Scripts of shells call it.
 type completeCommand struct {
-	Words []string `arg:"" optional:"" passthrough:"" help:"The words behind refold; the last one is to be completed."`
+	Words []string `arg:"" optional:"" passthrough:"" help:"The words after refold; the last one is completed."`
 }
 
 // completeWithin is how long a shell waits for names of sessions.

@@ -25,13 +25,13 @@ func (a aboutRun) options(reason string) client.ControlOptions {
 // withReason is aboutRun for what has a reason.
 type withReason struct {
 	aboutRun
-	Reason string `placeholder:"TEXT" help:"Why, for people."`
+	Reason string `placeholder:"TEXT" help:"The reason, for people."`
 }
 
 // steerCommand gives a run more input.
 type steerCommand struct {
 	aboutRun
-	Text string `arg:"" optional:"" help:"What to say; - or nothing reads standard input."`
+	Text string `arg:"" optional:"" help:"The user's text; - or nothing reads standard input."`
 }
 
 // Run sends the request and prints its outcome.

@@ -20,12 +20,12 @@ import (
 // demoCommand shows the main job.
 type demoCommand struct {
 	Model        string `default:"demo" placeholder:"MODEL" help:"demo, or recorded:FILE (OpenAI chat JSONL, a conversation a line)."`
-	Conversation string `placeholder:"ID" help:"Which conversation of a recording; the first without it."`
+	Conversation string `placeholder:"ID" help:"The conversation of a recording. Default: the first."`
 	All          bool   `help:"All conversations of a recording, 8 at a time, with a summary."`
 	MCP          bool   `name:"mcp" help:"Use the tools of an MCP server: the filesystem server from npm, which npx starts."`
-	MCPServer    string `name:"mcp-server" type:"path" placeholder:"FILE" help:"With --mcp: program of the server, or the .js file of it, instead of what npx fetches."`
-	Keep         bool   `help:"Keep the demo's directory and say where it is."`
-	Verbose      bool   `help:"Log what the daemons log."`
+	MCPServer    string `name:"mcp-server" type:"path" placeholder:"FILE" help:"With --mcp: the server's program or .js file, instead of the one that npx fetches."`
+	Keep         bool   `help:"Keep the demo's directory and print its path."`
+	Verbose      bool   `help:"Print the daemons' logs."`
 	modelFlags
 }
 

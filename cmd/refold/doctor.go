@@ -20,15 +20,15 @@ import (
 
 // bridgeCommand is about the bridges that run.
 type bridgeCommand struct {
-	Doctor doctorCommand      `cmd:"" help:"Say which targets the bridges serve, what they lack, and which open effects no bridge serves; exit status 1 then."`
-	Check  bridgeCheckCommand `cmd:"" help:"Try a bridge that is written in any language, and say which rules of docs/bridges.md it breaks; exit status 1 then."`
+	Doctor doctorCommand      `cmd:"" help:"List the targets that bridges serve, what they lack, and the open effects that no bridge serves; exit status 1 if there are any."`
+	Check  bridgeCheckCommand `cmd:"" help:"Test a bridge, in any language, and list the rules of docs/bridges.md that it breaks; exit status 1 if there are any."`
 }
 
 // doctorCommand compares what is asked for with what is served.
 type doctorCommand struct {
-	Within    time.Duration `default:"2s" help:"For how long to listen to bridges at most: each says twice a second that it is there, and one that serves what is open ends the listening."`
-	MCP       []string      `name:"mcp" type:"existingfile" placeholder:"FILE" help:"File of MCP servers: ask them for their tools, and say which are not what FILE.lock has. It starts programs that FILE names."`
-	MCPWithin time.Duration `name:"mcp-within" default:"30s" help:"For how long to wait for an MCP server."`
+	Within    time.Duration `default:"2s" help:"How long to listen for bridges at most. Each sends a heartbeat twice a second; the wait ends early if all open effects are served."`
+	MCP       []string      `name:"mcp" type:"existingfile" placeholder:"FILE" help:"File of MCP servers: ask them for their tools, and list those that differ from FILE.lock. It starts programs that FILE names."`
+	MCPWithin time.Duration `name:"mcp-within" default:"30s" help:"How long to wait for an MCP server."`
 	asJSON
 }
 
@@ -185,7 +185,7 @@ func waitingOf(ctx context.Context, c *client.Client, of string, sessions []stri
 // that something is unserved, or may be.
 func (d *diagnosis) tell(s streams, asJSON bool) error {
 	if d.silent {
-		fmt.Fprintln(s.err, "refold: warning: no session-actor answers, so what is open can't be told: start session-actor")
+		fmt.Fprintln(s.err, "refold: warning: no session-actor answers, so open effects are not known: start session-actor")
 	}
 	var err error
 	if asJSON {

@@ -16,14 +16,14 @@ import (
 type installCommand struct {
 	File    string `arg:"" optional:"" help:"Record to publish, JSON or msgpack; - reads standard input."`
 	Builtin bool   `help:"Publish the built-in record."`
-	DryRun  bool   `help:"Only say whether the record is valid. Needs no server."`
+	DryRun  bool   `help:"Only check the record. Needs no server."`
 	Show    bool   `help:"Print the record that new sessions pin as JSON; it can be edited, and published again."`
 	Seq     uint64 `placeholder:"N" help:"With --show: the record at this sequence of the log."`
-	Hash    string `placeholder:"HASH" help:"With --show: the record whose hash is this, or begins with it."`
+	Hash    string `placeholder:"HASH" help:"With --show: the record with this hash or prefix of a hash."`
 	List    bool   `help:"List all records, the oldest first."`
 	JSON    bool   `name:"json" help:"With --list or --show: print JSON, an object a line."`
 
-	Space []string `sep:"none" placeholder:"NAME=DIR" help:"Have sessions start with this workspace or pack: its files are stored, and its manifest goes into the record. Alone: into the record that new sessions pin."`
+	Space []string `sep:"none" placeholder:"NAME=DIR" help:"Start new sessions with this workspace or pack: store its files, and add its manifest to the record. Without another record: to the one that new sessions pin."`
 }
 
 // Help returns the help text that stands above the flags.

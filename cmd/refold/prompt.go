@@ -18,7 +18,7 @@ import (
 // promptCommand shows a turn's prompt.
 type promptCommand struct {
 	Session string `arg:"" help:"The session."`
-	Turn    string `arg:"" optional:"" help:"The turn, such as r1t2. Default: the latest that was asked."`
+	Turn    string `arg:"" optional:"" help:"The turn, such as r1t2. Default: the latest."`
 	asJSON
 }
 

@@ -13,10 +13,10 @@ import (
 type replayCommand struct {
 	Session string `arg:"" optional:"" help:"The session."`
 	All     bool   `help:"All sessions, in one pass over the log."`
-	Verify  bool   `help:"Say how each compares with its effects and its snapshot, and exit 1 if one differs."`
+	Verify  bool   `help:"Compare each session with its effects and its snapshot, and exit 1 if one differs."`
 	To      uint64 `placeholder:"SEQ" help:"Fold up to this sequence of the log only."`
 	Export  bool   `help:"Print the session as a scenario: a test that the project's own runner reads."`
-	Events  bool   `help:"Tell each event."`
+	Events  bool   `help:"Print each event."`
 	JSON    bool   `name:"json" help:"Print a JSON object a session."`
 }
 

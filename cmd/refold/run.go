@@ -19,16 +19,16 @@ import (
 // runCommand asks for a run.
 type runCommand struct {
 	Session  string `arg:"" help:"The session; it opens with its first run. 1 to 64 of A-Za-z0-9_-."`
-	Text     string `arg:"" optional:"" help:"What to say; - or nothing reads standard input."`
+	Text     string `arg:"" optional:"" help:"The user's text; - or nothing reads standard input."`
 	Provider string `help:"Provider of the model, with --model, instead of the session's config."`
 	Model    string `help:"Model, with --provider."`
 	System   string `help:"System text, with --provider and --model."`
 	Config   string `placeholder:"JSON" help:"The whole run config as JSON, asked for through the door ctl."`
 	NoFollow bool   `help:"Print the request's sequence in the log and don't wait for the end."`
 
-	Submission string   `placeholder:"ID" help:"A name for the request. The same again, with the same text and options, is no other run: it follows the one that there is, or tells how it ended."`
-	WhenBusy   string   `enum:"queue,steer,interrupt,reject" default:"queue" help:"While another run is active: queue (wait for its end), steer (be more input for it), interrupt (end it soon, and be next), reject."`
-	Role       []string `placeholder:"ROLE" help:"Roles of the run, for step rules; with --operator unless the install policy lets clients say them."`
+	Submission string   `placeholder:"ID" help:"A name for the request. A repeat with the same text and options starts no other run: it follows the first one, or prints how it ended."`
+	WhenBusy   string   `enum:"queue,steer,interrupt,reject" default:"queue" help:"While another run is active: queue (wait for its end), steer (add the text to it), interrupt (end it soon, and run next), reject."`
+	Role       []string `placeholder:"ROLE" help:"Roles of the run, for step rules; with --operator unless the install policy lets clients set them."`
 	Operator   bool     `help:"Ask through the door ctl, as operators do, instead of in."`
 }
 
@@ -174,7 +174,7 @@ func (r runCommand) endedBefore(ctx context.Context, c *client.Client, seq uint6
 	end, err := c.End(reading, r.Session, seq, 1, nil)
 	var denied *bus.PermissionError
 	if err != nil && (reading.Err() != nil || errors.As(err, &denied)) && ctx.Err() == nil {
-		return end, fmt.Errorf("%w; how, the log says, which this user may not read", client.ErrEndedBefore)
+		return end, fmt.Errorf("%w; its outcome is in the log, which this user may not read", client.ErrEndedBefore)
 	}
 	return end, err
 }

@@ -260,7 +260,7 @@ func TestSpaceSyncReportsFailures(t *testing.T) {
 	waiting := w.begin("", "space", "sync", "s1", "odd")
 	waiting.err.shows(t, `unserved: s1 waits for space/nobody \(y\d+\): start bridge --spaces FILE`)
 	waiting.stop()
-	if _, errOut := w.end(waiting, statusInterrupted); !strings.HasSuffix(errOut, "refold: stopped; the sync goes on: refold tail s1 --all --follow tells its end\n") {
+	if _, errOut := w.end(waiting, statusInterrupted); !strings.HasSuffix(errOut, "refold: stopped; the sync continues: refold tail s1 --all --follow prints its end\n") {
 		t.Errorf("it prints %q", errOut)
 	}
 	waiting = w.begin("", "space", "sync", "s1", "odd", "--version", "2")

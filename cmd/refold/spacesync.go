@@ -17,9 +17,9 @@ import (
 type spaceSyncCommand struct {
 	Session string   `arg:"" help:"The session."`
 	Space   string   `arg:"" help:"The workspace, as a grant of the install record names it."`
-	Version string   `placeholder:"VERSION" help:"Ask the reader for this version: of a folder the folder of that name in it, of a bucket a prefix."`
-	Only    []string `placeholder:"PARTS" help:"Take prompts, tools, context or skills from the source, and the rest from what the session has. As in --only tools,context."`
-	Apply   string   `placeholder:"MODE" help:"Apply it too: next_run, next_step_boundary or immediate_if_idle."`
+	Version string   `placeholder:"VERSION" help:"Read this version: in a folder the subfolder of that name, in a bucket a prefix."`
+	Only    []string `placeholder:"PARTS" help:"Read only these parts from the source, as in --only tools,context: prompts, tools, context or skills. The rest stays as the session has it."`
+	Apply   string   `placeholder:"MODE" help:"Also apply it: next_run, next_step_boundary or immediate_if_idle."`
 	Dry     bool     `help:"Stage nothing and list what would change; exit status 1 if anything would."`
 	choice
 }
@@ -65,7 +65,7 @@ func (c spaceSyncCommand) Run(ctx context.Context, s streams, conn connection) e
 	stop()
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return &statusError{statusFailed, "stopped; the sync goes on: refold tail " + c.Session + " --all --follow tells its end"}
+		return &statusError{statusFailed, "stopped; the sync continues: refold tail " + c.Session + " --all --follow prints its end"}
 	case err != nil:
 		return withSpaceAdvice(err, c.Session)
 	}
@@ -216,8 +216,8 @@ func afterFailure(code, sid string) string {
 type spaceApplyCommand struct {
 	Session string `arg:"" help:"The session."`
 	Space   string `arg:"" optional:"" help:"The workspace. Default: the one that is staged."`
-	Mode    string `placeholder:"MODE" help:"When it counts: next_run (default), next_step_boundary (before the active run's next turn), immediate_if_idle (at once if no run is active)."`
-	Hash    string `placeholder:"HASH" help:"Only if the manifest that is staged has this hash."`
+	Mode    string `placeholder:"MODE" help:"When it takes effect: next_run (default), next_step_boundary (before the active run's next turn), immediate_if_idle (at once if no run is active)."`
+	Hash    string `placeholder:"HASH" help:"Only if the staged manifest has this hash."`
 	choice
 }
 

@@ -13,11 +13,11 @@ import (
 
 // tailCommand follows notices, and of one session also what its models say.
 type tailCommand struct {
-	Session string `arg:"" optional:"" help:"The session; all of them without one."`
-	Since   uint64 `placeholder:"N" default:"0" help:"Sequence of the stream of notices to begin at. It ends at the newest one, unless --follow."`
-	All     bool   `help:"Begin with the oldest notice that is kept. It ends at the newest one, unless --follow."`
-	Follow  bool   `short:"f" help:"Go on with what comes, until it is stopped. So it does without --all and --since."`
-	JSON    bool   `name:"json" help:"Print each notice as it is, a JSON object a line."`
+	Session string `arg:"" optional:"" help:"The session. Default: all."`
+	Since   uint64 `placeholder:"N" default:"0" help:"Sequence in the stream of notices to begin at. It ends at the newest one, unless --follow."`
+	All     bool   `help:"Begin with the oldest stored notice. It ends at the newest one, unless --follow."`
+	Follow  bool   `short:"f" help:"Continue with new notices until stopped. This is the default without --all and --since."`
+	JSON    bool   `name:"json" help:"Print each notice unchanged, a JSON object a line."`
 }
 
 // Run prints notices: those that are kept, or those that come until it is

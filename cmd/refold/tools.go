@@ -15,10 +15,10 @@ import (
 
 // toolsCommand is about the tools of sessions.
 type toolsCommand struct {
-	Show  toolsShowCommand `cmd:"" default:"withargs" help:"Show which tools a session's turn offered to the model, and which not, and why. The word show may be left out."`
-	Check checkCommand     `cmd:"" help:"Say who serves each tool of the install record, and its model, and what nobody serves."`
+	Show  toolsShowCommand `cmd:"" default:"withargs" help:"Show the tools that a session's turn offered to the model, and why others were not. The word show may be left out."`
+	Check checkCommand     `cmd:"" help:"List the bridges that serve each tool of the install record and its model, and what none serves."`
 
-	Import importCommand `cmd:"" help:"Print tools of elsewhere as sessions are told of them, to be published."`
+	Import importCommand `cmd:"" help:"Print the tools of an external source as an install record, to be published."`
 }
 
 // toolsShowCommand shows the tools of one turn.

@@ -22,9 +22,9 @@ type importCommand struct {
 
 // importServicesCommand asks services what they are.
 type importServicesCommand struct {
-	Service []string `arg:"" optional:"" help:"Names of the services that count. Default: all."`
-	Target  string   `default:"services" help:"Who carries them out: the NAME of bridge --tools NAME=services."`
-	Partly  bool     `help:"Print what can be used, also if some endpoints can't."`
+	Service []string `arg:"" optional:"" help:"Names of the services to import. Default: all."`
+	Target  string   `default:"services" help:"Executor of the tools: the NAME of bridge --tools NAME=services."`
+	Partly  bool     `help:"Print the usable tools even if some endpoints can't be used."`
 	addTo
 }
 
@@ -32,7 +32,7 @@ type importServicesCommand struct {
 type addTo struct {
 	Base     string `placeholder:"FILE" help:"Record to add them to, JSON or msgpack; - reads standard input. Default: what new sessions pin, or the built-in one."`
 	Pack     string `placeholder:"DIR" help:"Write a pack of these tools into this folder instead: its index and bindings. An index that is there keeps its name and version."`
-	Registry bool   `help:"Print a registry of these tools alone instead: what client.SetRegistry gives one session."`
+	Registry bool   `help:"Print a registry of these tools alone instead, for client.SetRegistry."`
 
 	needs map[string][]string // of tools of a pack, by tool_id
 }
@@ -71,7 +71,7 @@ func (c importServicesCommand) Run(ctx context.Context, s streams, conn connecti
 	case len(problems) > 0 && !c.Partly:
 		return errors.New("nothing is printed: correct the services, or say --partly")
 	case len(tools) == 0:
-		return fmt.Errorf("no service is a tool: start one whose endpoint has the metadata %s, as docs/tools.md says; nats micro ls shows which run", service.MetadataKey)
+		return fmt.Errorf("no service is a tool: start one whose endpoint has the metadata %s (see docs/tools.md); nats micro ls lists those that run", service.MetadataKey)
 	}
 	functions := make([]*bridge.Function, len(tools))
 	for i, t := range tools {

@@ -15,7 +15,7 @@ import (
 // transcriptCommand prints a conversation.
 type transcriptCommand struct {
 	Session string `arg:"" help:"The session."`
-	Number  uint32 `name:"run" placeholder:"N" help:"This run alone."`
+	Number  uint32 `name:"run" placeholder:"N" help:"Only this run."`
 	Format  string `enum:"md,json,openai" default:"md" help:"md: Markdown. json: a JSON object an entry. openai: a messages array as OpenAI's chat API takes it."`
 	JSON    bool   `name:"json" help:"The same as --format json."`
 }

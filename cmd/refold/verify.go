@@ -13,8 +13,8 @@ import (
 type verifyCommand struct {
 	Session    string `arg:"" optional:"" help:"The session."`
 	All        bool   `help:"All sessions, in one pass over the log."`
-	Jobs       int    `default:"1" placeholder:"N" help:"Fold so many sessions at a time."`
-	Quarantine bool   `help:"Stop the sessions that differ, until they are released."`
+	Jobs       int    `default:"1" placeholder:"N" help:"How many sessions to fold at a time."`
+	Quarantine bool   `help:"Quarantine the sessions that differ, until they are released."`
 	JSON       bool   `name:"json" help:"Print a JSON object for each difference, and one for the sum."`
 }
 

@@ -135,7 +135,7 @@ func (w *watcher) answered(sid string, err error) bool {
 	case errors.Is(err, bus.ErrNoView):
 		if w.failed++; w.failed >= looksSilent && !w.silent {
 			w.silent = true
-			fmt.Fprintln(w.out, "no session-actor answers: nothing goes on until one runs; start session-actor")
+			fmt.Fprintln(w.out, "no session-actor answers: sessions wait until one runs; start session-actor")
 		}
 		return false
 	case err != nil:

@@ -57,7 +57,7 @@ func TestUnservedToolIsReportedOnce(t *testing.T) {
 			"unserved: s1 waits for tool/mail (r1t1c0): start bridge --tools mail=TOOLS, or a program that serves it with package bridge\n"},
 		{[]string{"tool/host", "tool/mail"}, nil, ""},
 		{nil, fmt.Errorf("view: %w", bus.ErrNoView), ""},
-		{nil, fmt.Errorf("view: %w", bus.ErrNoView), "no session-actor answers: nothing goes on until one runs; start session-actor\n"},
+		{nil, fmt.Errorf("view: %w", bus.ErrNoView), "no session-actor answers: sessions wait until one runs; start session-actor\n"},
 		{nil, bus.ErrNoView, ""},
 		{[]string{"tool/mail"}, nil, "a session-actor answers again\nunserved no more: tool/host of s1\n"},
 	} {

@@ -57,8 +57,8 @@ var ErrEndedBefore = errors.New("the submission was asked before, and its run ha
 // endedUnseen is the detail of an end that only the view showed.
 const endedUnseen = "the connection was lost when the run ended"
 
-// Follow returns a follower of a session, which need not exist yet. ctx is for
-// this call only.
+// Follow returns a follower of a session, which may be new. ctx is for this
+// call.
 func (c *Client) Follow(ctx context.Context, sid string) (*Follower, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -208,8 +208,7 @@ func (f *Follower) found(run uint32) {
 	}
 }
 
-// next continues with the earliest attempt of the run that has deltas, if none
-// is open.
+// next continues with the run's earliest attempt that has deltas.
 func (f *Follower) next() {
 	var first asking
 	for _, d := range f.words.early {
@@ -280,8 +279,7 @@ func (f *Follower) finish(d session.RunFinished, seq uint64) *RunEnd {
 	return end
 }
 
-// look reads a view: the run's number if it is not known, else whether the run
-// still lasts.
+// look reads a view: the run's number, and whether the run lasts.
 func (f *Follower) look(v session.View) (*RunEnd, error) {
 	if v.Seq < f.seq { // a view is of the whole log, but of a session that stopped
 		if f.behind++; f.behind < behindMax {

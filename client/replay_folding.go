@@ -157,8 +157,7 @@ func (f *folding) compareGone(now map[string]codec.Hash) {
 	}
 }
 
-// reportUnaskedEffects reports the stored effects that the fold never asked
-// for.
+// reportUnaskedEffects reports stored effects that the fold never opened.
 func (f *folding) reportUnaskedEffects() {
 	for _, name := range sorted(f.left.effects) {
 		f.differ(Difference{

@@ -211,8 +211,7 @@ func (c *Client) awaitSync(ctx context.Context, sid string, seq, from uint64, w 
 	return nil, quarantined, err
 }
 
-// syncEndIn returns how a sync ended in the events after seq, nil if it did
-// not.
+// syncEndIn returns how a sync ended after seq, nil if it did not.
 func (c *Client) syncEndIn(ctx context.Context, sid string, seq uint64, w syncWait, tell func(*session.State, func(*foldedEvent) bool) error) (end *SyncEnd, err error) {
 	state, err := c.snapshotBelow(ctx, sid, seq)
 	if err == nil {

@@ -51,8 +51,7 @@ func fingerprint(name, payload uint64) uint64 {
 	return name>>nameShift<<nameShift | payload&(1<<nameShift-1)
 }
 
-// named reports whether an effect of that name may be among them. False is
-// certain.
+// named reports whether an effect of that name may be among them.
 func (m fingerprints) named(name uint64) bool {
 	for _, have := range m {
 		if (have^name)>>nameShift == 0 {
@@ -63,8 +62,7 @@ func (m fingerprints) named(name uint64) bool {
 }
 
 // take removes a fingerprint and reports whether it was there. Effects are
-// mostly asked in the order in which they were stored, so it is near the
-// beginning.
+// mostly asked in stored order, so it is near the start.
 func (m *fingerprints) take(mark uint64) bool {
 	for i, have := range *m {
 		if have == mark {

@@ -41,8 +41,7 @@ type Viewer struct {
 // step passes the result of an event to words. If it fails it is taken again.
 type step func(ctx context.Context) error
 
-// Viewer returns a viewer of a session, which need not exist yet. ctx is for
-// this call only.
+// Viewer returns a viewer of a session, which may be new. ctx is for this call.
 func (c *Client) Viewer(ctx context.Context, sid string) (*Viewer, error) {
 	return c.viewerOf(ctx, sid, c.Live)
 }

@@ -8,12 +8,11 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 )
 
-// Unmarshal decodes canonical bytes into what v points to. It succeeds only
-// if Marshal would give data again: it refuses every other spelling, keys
-// that the Go struct does not have or that it always writes and data lacks,
-// an optional field that is there with its zero value, and bytes after the
-// value. The result shares no memory with data. On an error what v points to
-// is zero.
+// Unmarshal decodes canonical bytes into what v points to. It succeeds only if
+// Marshal would give data again: it refuses every other spelling, keys that the
+// Go struct does not have or that it always writes and data lacks, an optional
+// field that is there with its zero value, and bytes after the value. The
+// result shares no memory with data. On an error what v points to is zero.
 func Unmarshal(data []byte, v any) error { return unmarshal(data, v, BytesMax, false) }
 
 // UnmarshalLimit is Unmarshal with a size limit of the caller's, if that is

@@ -44,8 +44,7 @@
 //     its nth alternate, variant 0 its own descriptor.
 //   - binding: how a tool is called, and under which conditions. Only the
 //     registry has it.
-//   - floor: the demands of an install record on a registry that a session
-//     sets.
+//   - floor: an install record's demands on a registry that a session sets.
 //   - verdict: whether a tool was offered in a turn, or what removed it.
 //   - step rule: what is offered in a step, and how, if its when holds.
 //   - when: a condition in a part of CEL. It sees a run at the beginning of a

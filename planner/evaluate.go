@@ -6,8 +6,7 @@ import "strings"
 // returns "" or what is wrong: of everything that fails, the least (instance
 // path, keyword) in byte order; and how many steps it took.
 func (s *schema) check(v *value, steps int) (problem string, took int) {
-	// Most values match, so the failing location is searched only after a
-	// failure.
+	// Most values match, so the location is searched only after a failure.
 	e := evaluation{steps: steps, marks: s.marks, quiet: 1}
 	if e.node(s.root, v, nil, nil) && e.steps > 0 {
 		return "", steps - e.steps

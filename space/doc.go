@@ -29,8 +29,7 @@
 //   - catalog: a list of tools to offer, and other descriptions of them.
 //   - need: a requirement of a tool or a skill: a secret, an environment
 //     variable, a program, an operating system.
-//   - selector: 1, 1.4 or 1.4.2; it matches the versions whose numbers begin
-//     so.
+//   - selector: 1, 1.4 or 1.4.2; matches the versions whose numbers begin so.
 //
 // # Limits
 //

@@ -43,8 +43,7 @@ func ParseLaneName(name string) (lane int, ok bool) {
 	return lane, true
 }
 
-// LaneGroup is the priority group of a lane: the client that is pinned in it
-// owns the lane.
+// LaneGroup is a lane's priority group: the client pinned in it owns the lane.
 const LaneGroup = "owner"
 
 // LaneFilters returns the stored subjects that a lane among count lanes

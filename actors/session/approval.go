@@ -120,8 +120,7 @@ func (s *State) approvalDecided(b *ApprovalDecided) *refusal {
 
 // editFault returns why call c may not run with other arguments: its schema or
 // the policy refuses them, or the batch's arguments would exceed the size of
-// one event. They all came in one event, and a state at its limits has no room
-// for more.
+// one event. A state at its limits has no room for more.
 func (s *State) editFault(c *Call, arguments string) *refusal {
 	t := s.Turn
 	tool, _ := s.turnsOwn.Lookup(c.ToolID)

@@ -16,8 +16,7 @@ type Event struct {
 	Payload []byte // a JSON object or a msgpack map: the envelope
 }
 
-// Door is the second token of a log subject. It decides which publishers may
-// send which events.
+// Door is the second token of a log subject. It decides who may publish it.
 type Door string
 
 const (

@@ -60,8 +60,7 @@ func (s *State) LastType() string {
 }
 
 // takeNotices returns the notices of the event being folded and keeps none: a
-// run's whole output may be in them. If the session is idle now, it releases
-// its scratch data.
+// run's whole output may be in them. An idle session releases its scratch.
 func (s *State) takeNotices() []Notice {
 	notices := s.notices
 	s.notices = nil
@@ -135,8 +134,7 @@ func LeafOf(e Event) codec.Hash {
 	return codec.Digest(b)
 }
 
-// say adds a notice about the event being folded. Data is boxed only if the
-// state is not quiet.
+// say adds a notice about the event being folded, unless the state is quiet.
 func say[T any](s *State, typ string, data T) {
 	s.NoticeN++
 	if s.quiet {
@@ -235,8 +233,7 @@ func (s *State) applyBody(door Door, env Envelope) *refusal {
 	return s.applyCtl(env)
 }
 
-// applyCtl is the rest of the switch: events that arrive only through ctl or
-// approve.
+// applyCtl is the rest of the switch: events through ctl or approve only.
 func (s *State) applyCtl(env Envelope) *refusal {
 	switch env.Type {
 	case TypeSessionConfigured:

@@ -225,8 +225,7 @@ func SignedText(hash codec.Hash) []byte { return []byte("refold space " + hash.S
 
 // trusts reports whether a manifest is one that the grant trusts: it is among
 // the digests, one of the keys signed it, or it is the grant's own. Without
-// digests and keys, any bridge that serves the target of a workspace is
-// trusted.
+// digests and keys, any bridge of a workspace's target is trusted.
 func (g *Grant) trusts(hash codec.Hash, by *Signature) bool {
 	if slices.Contains(g.Digests, hash.String()) || len(g.Manifest) > 0 && codec.Sum(g.Manifest) == hash {
 		return true

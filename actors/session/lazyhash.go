@@ -46,8 +46,7 @@ func (s *State) hashLazily(call int, b *settlement, result bool) {
 	o.pending = append(o.pending, u)
 }
 
-// computeLazyHashes computes all deferred hashes. The state's meaning does not
-// change.
+// computeLazyHashes computes all deferred hashes. The state stays the same.
 func (s *State) computeLazyHashes() {
 	if s.scratch == nil {
 		return
@@ -80,8 +79,8 @@ func (s *State) hashSettlement(u *unhashed) {
 }
 
 // rotateLazyHashes is called when a new turn replaces the latest one. The old
-// turn's settlements are dropped; its results are kept if they are in the batch
-// completed last.
+// turn's settlements are dropped, but not the results of the batch completed
+// last.
 func (s *State) rotateLazyHashes() {
 	if t, d := s.Turn, s.Done; t != nil && d != nil && d.Run == t.Run && d.Turn == t.Number {
 		s.turnHashes, s.doneHashes = s.doneHashes, s.turnHashes

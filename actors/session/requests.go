@@ -11,8 +11,7 @@ import (
 // runRequested queues a run, and starts it if none is active. The config that
 // holds (the run's, else the session's, else the install record's) is resolved
 // and frozen here: what was accepted is what will run. Its input was checked
-// before and may be left out of b: the log has it. inputBytes is its size as a
-// model is shown it.
+// before and may be left out of b: the log has it. inputBytes is its size.
 func (s *State) runRequested(door Door, b *RunRequested, inputBytes int64, data codec.Raw) *refusal {
 	if bad := s.requestFault(door, b); bad != nil {
 		return bad
@@ -49,8 +48,7 @@ func (s *State) runRequested(door Door, b *RunRequested, inputBytes int64, data 
 	return bad
 }
 
-// newRun starts a run with the input of the event being folded, or queues it if
-// a run is active.
+// newRun starts a run with the event's input, or queues it if one is active.
 func (s *State) newRun(run Run, whenBusy string) *refusal {
 	if bad := s.fixWorkspace(&run); bad != nil {
 		return bad

@@ -158,8 +158,7 @@ func (s *State) usableSkills(st *stack) string {
 	return strings.Join(names, ", ")
 }
 
-// otherSkillsLoading returns the skills that the open batch's calls other than
-// c load.
+// otherSkillsLoading returns the skills that calls of the batch but c load.
 func (s *State) otherSkillsLoading(c *Call) (loading []string) {
 	calls := s.Turn.Batch.Calls
 	for i := range calls {

@@ -9,8 +9,7 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// stack is a registry with the spaces that it is composed of. Names in configs
-// are looked up in it.
+// stack is a registry with its spaces. Names in configs are looked up in it.
 type stack struct {
 	base     *planner.Registry
 	spaces   []adopted // by Asked

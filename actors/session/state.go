@@ -284,10 +284,9 @@ func New(install *Install, sid string) *State {
 	return s
 }
 
-// Withdrawals returns the effects that the event folded last withdrew. They
-// are outputs of that event, like its notices: their claims are stored as
-// withdrawn before it counts as stored. The slice is valid until the next
-// Evolve.
+// Withdrawals returns the effects that the event folded last withdrew. They are
+// outputs of that event, like its notices: their claims are stored as withdrawn
+// before it counts as stored. The slice is valid until the next Evolve.
 func (s *State) Withdrawals() []Withdrawal {
 	if s.scratch == nil {
 		return nil

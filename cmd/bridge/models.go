@@ -137,8 +137,7 @@ func (f *flags) keyFile(provider string) string {
 	return map[string]string{"openai": f.OpenAIKeyFile, "anthropic": f.AnthropicKeyFile, "gemini": f.GeminiKeyFile}[provider]
 }
 
-// readKey returns the key that a file holds. flag is the flag that named the
-// file.
+// readKey returns the key that a file holds. flag is the flag that named it.
 func readKey(flag, file string) (string, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {

@@ -152,8 +152,7 @@ func absentDescriptors(ctx context.Context, b *bus.Bus, registry *planner.Regist
 	return absent, nil
 }
 
-// tell prints the bridges with what they serve, and the verdict. It fails if
-// the verdict does.
+// tell prints what each bridge serves and the verdict, and returns its error.
 func (c checkCommand) tell(s streams, what *checked) error {
 	needs := what.needs()
 	missing := uncovered(needs)

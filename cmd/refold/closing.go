@@ -59,8 +59,7 @@ func isEffectOf(effect string, run uint32) bool {
 	return strings.HasPrefix(effect, fmt.Sprintf("r%dt", run))
 }
 
-// line formats on one line what a run took. Figures that are not known are left
-// out.
+// line formats on one line what a run took, without unknown figures.
 func (t *tallied) line(end client.RunEnd) string {
 	var parts []string
 	if t.turns > 0 {

@@ -65,8 +65,7 @@ func (s steerCommand) Run(ctx context.Context, std streams, conn connection) err
 }
 
 // startedBy returns the run that the steer at seq started because none was
-// active. It returns 0 if the steer went to an active run, or if that is not
-// known.
+// active. It returns 0 if it went to an active run, or that is not known.
 func startedBy(seq uint64, before, after *session.View) uint32 {
 	switch {
 	case after.Run != nil && after.Run.Seq == seq:

@@ -133,7 +133,7 @@ func howToServe(class session.Class, name string) string {
 	return fmt.Sprintf("start bridge --tools %s=TOOLS, or a program that serves it with package bridge", name)
 }
 
-// printNeeds prints a row for each need: the bridges that serve it, and what is
+// printNeeds prints each need with the bridges that serve it and what is
 // missing.
 func printNeeds(out io.Writer, needs []need) error {
 	table := newWholeTable(out, "TOOL", "EXECUTOR", "SERVED BY")

@@ -80,8 +80,7 @@ func hostTools(kind, name string, at hostDirs) (*model, error) {
 	}, nil
 }
 
-// findBridge returns the path of the daemon: in this program's directory, else
-// on the PATH.
+// findBridge finds the daemon in this program's directory, else on the PATH.
 func findBridge(self string) (string, error) {
 	beside := filepath.Join(filepath.Dir(self), "bridge")
 	if info, err := os.Stat(beside); err == nil && info.Mode().IsRegular() {

@@ -97,8 +97,7 @@ func (r replayCommand) print(out io.Writer, replayed *client.Replayed) error {
 	return err
 }
 
-// verdictLine reports whether a replay was identical, and with what it was
-// compared.
+// verdictLine reports whether a replay was identical, and to what.
 func verdictLine(r *client.Replayed) string {
 	compared := fmt.Sprintf("%d effects compared", r.EffectsSame)
 	if r.EffectsGone > 0 {

@@ -293,8 +293,7 @@ func called(d session.CallSettled) string {
 	return text
 }
 
-// waiting prints the calls of the run that wait for a person now, if a
-// session-actor answers.
+// waiting prints the calls that wait for a person, as the view shows them.
 func (f *following) waiting(ctx context.Context, c *client.Client) {
 	waiting, err := approvals(ctx, c, f.sid)
 	if err != nil {

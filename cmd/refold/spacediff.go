@@ -185,8 +185,7 @@ func otherwise(was, is string) string {
 	return shorten(was + " to " + is)
 }
 
-// shownOf lists the parts of a prompt pack. The content of files is shown
-// separately.
+// shownOf lists the parts of a prompt pack, without the content of files.
 func shownOf(m *space.Manifest, p *space.Prompt) string {
 	parts := make([]string, len(p.Parts))
 	for i := range p.Parts {

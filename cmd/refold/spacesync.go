@@ -277,8 +277,7 @@ func askSpace(ctx context.Context, conn connection, sid string, publish func(*cl
 	return v, withSpaceAdvice(err, sid)
 }
 
-// withSpaceAdvice is withAdvice for rejections that mean something else here than of
-// runs.
+// withSpaceAdvice is withAdvice for rejections with another meaning for spaces.
 func withSpaceAdvice(err error, sid string) error {
 	var refused *client.RejectedError
 	if !errors.As(err, &refused) {

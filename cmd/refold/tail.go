@@ -95,8 +95,7 @@ func (t tailCommand) print(s streams, n client.Notice) error {
 	return err
 }
 
-// about describes a notice. If it asks a person or a program to act, it adds
-// what to do.
+// about describes a notice, with what to do if it asks for an action.
 func about(n client.Notice) string {
 	switch d := n.Body().(type) {
 	case session.ApprovalRequested:
@@ -119,8 +118,7 @@ func about(n client.Notice) string {
 	return string(n.Data)
 }
 
-// breach describes the budget that does not suffice for the next turn, and how
-// to continue the run.
+// breach describes the exceeded budget and how to continue the run.
 func breach(sid string, d session.BudgetExceeded) string {
 	return fmt.Sprintf("%d of %d %s are used, and the next turn's input takes about %d; to go on: refold resume %s --budget '{\"%s\":…}'",
 		d.Used, d.Limit, d.Budget, d.Estimate, sid, d.Budget)

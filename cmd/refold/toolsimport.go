@@ -13,8 +13,7 @@ import (
 	"github.com/refold/refold/internal/tools/service"
 )
 
-// importCommand prints the tools of an external source as a registry lists
-// them.
+// importCommand prints an external source's tools as a registry lists them.
 type importCommand struct {
 	Services importServicesCommand `cmd:"" help:"Print the install record with the NATS services that are tools added to it."`
 	MCP      importMCPCommand      `cmd:"" name:"mcp" help:"Print the install record with the tools of MCP servers added to it."`

@@ -65,8 +65,7 @@ func (v verifyCommand) one(ctx context.Context, c *client.Client, differs func(*
 	return sum, differs(r)
 }
 
-// differs prints what differs of one session, and stops the session if that is
-// asked for.
+// differs prints a session's differences, and stops it if asked to.
 func (v verifyCommand) differs(ctx context.Context, s streams, c *client.Client, r *client.Replayed) error {
 	for _, d := range r.Details() {
 		if err := v.difference(s.out, r.Session, d); err != nil {

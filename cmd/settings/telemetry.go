@@ -105,8 +105,7 @@ func (t *Telemetry) SpansDropped(n int) {
 	t.dropped.Add(int64(n), metrics.SignalTraces)
 }
 
-// Reads sets the function that returns why the daemon is not ready. No reasons:
-// it is ready.
+// Reads sets the function that returns why the daemon is not ready, if so.
 func (t *Telemetry) Reads(notReady func(ctx context.Context) []string) {
 	if t.server != nil {
 		t.server.Reads(notReady)

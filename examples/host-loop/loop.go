@@ -46,8 +46,7 @@ type hostLoop struct {
 	said   map[string]bool   // by idempotency key: the log has its settlement
 }
 
-// settled is the body of a ToolCallSettled, and a result of a
-// ToolBatchSettled.
+// settled is the body of a ToolCallSettled, and a result of a ToolBatchSettled.
 type settled struct {
 	Effect   string   `json:"effect"`
 	Status   string   `json:"status"`

@@ -50,8 +50,7 @@ func newCollector() (*collector, error) {
 	return c, nil
 }
 
-// environ returns the variable that makes a process of the trial export its
-// spans here.
+// environ returns the variable that makes a process export its spans here.
 func (c *collector) environ() string { return traces.Variables[0] + "=" + c.url }
 
 func (c *collector) close() { c.server.Close() } // whoever sends is gone

@@ -191,8 +191,7 @@ func (l *life) end() {
 	<-l.ended
 }
 
-// drainWithin is no measure of speed: a process that has not ended by then
-// hangs.
+// drainWithin is no measure of speed: a process that takes longer hangs.
 const drainWithin = time.Minute
 
 // drain tells it to end (SIGTERM); start starts another at once. It reports

@@ -1,8 +1,7 @@
 // Package llm holds what model providers have in common; each provider is a
 // package below it.
 //
-//   - scripted: answers as a YAML file says, if it is shown what the file
-//     expects.
+//   - scripted: answers as a YAML file says, if shown what the file expects.
 //   - recorded: answers as a recorded conversation did; its executor returns
 //     the recorded results.
 //   - openai, anthropic, gemini: call servers of these providers' APIs through

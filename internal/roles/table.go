@@ -55,8 +55,7 @@ const (
 	Often
 )
 
-// Row is a line of the table: some subjects, and what each role may do with
-// them.
+// Row is a line of the table: some subjects, and each role's rights to them.
 type Row struct {
 	Name    string
 	About   string

@@ -96,8 +96,8 @@ func effectLine(v session.View, e session.ViewEffect) string {
 	return string(e.Class) + " " + e.Effect
 }
 
-// routeOf returns the worker that a call is sent to, if the host session names
-// one.
+// routeOf returns the worker that a call is sent to, if a host session names
+// it.
 func routeOf(v session.View, e session.ViewEffect) string {
 	if v.HostSession == nil || e.Target != v.HostSession.Route {
 		return ""

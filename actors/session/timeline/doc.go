@@ -37,6 +37,5 @@
 // # Times
 //
 // Begin and End are the session's clock, in Unix milliseconds, at the events
-// that began and ended the span. The clock never goes back, even if a server's
-// does.
+// that began and ended the span. The clock never goes back.
 package timeline

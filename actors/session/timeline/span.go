@@ -101,8 +101,7 @@ type Call struct {
 }
 
 // TraceID returns the id of the trace that a run is, or a turn, by its place,
-// under a prefix of subjects. It is a hash, so every process derives the same
-// one.
+// under a prefix of subjects. It is a hash, the same in every process.
 func TraceID(prefix, sid, place string) (id [16]byte) {
 	sum := sum("refold/trace/1", prefix, sid, place)
 	copy(id[:], sum[:])

@@ -117,8 +117,7 @@ func (s ServerError) WithDetails(details []map[string]any) ServerError {
 	return s
 }
 
-// kinds are the HTTP statuses for kinds of errors that arrive in a response
-// with status 200.
+// kinds are HTTP statuses for kinds of errors in responses with status 200.
 var kinds = map[string]int{
 	"authentication_error": http.StatusUnauthorized, "permission_error": http.StatusForbidden,
 	"invalid_request_error": http.StatusBadRequest, "invalid_prompt": http.StatusBadRequest, "not_found_error": http.StatusNotFound,
@@ -129,8 +128,7 @@ var kinds = map[string]int{
 	"UNAVAILABLE": http.StatusServiceUnavailable,
 }
 
-// FailureOf makes a failure of an error that arrives in a response with status
-// 200.
+// FailureOf makes a failure of an error in a response with status 200.
 func (e *Endpoint) FailureOf(s ServerError) *Failure {
 	status := s.Status
 	for _, name := range []string{s.Kind, s.Code} {

@@ -15,8 +15,7 @@
 //   - JetStream carries out no request: each message requires an API level that
 //     no server has. A body that is no JSON would not suffice: a purge with one
 //     purges everything.
-//   - No daemon acts on it: no session and no instance has the names in the
-//     subjects.
+//   - No daemon acts on it: the names in the subjects belong to none.
 package trial
 
 import (

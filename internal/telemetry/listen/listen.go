@@ -78,8 +78,7 @@ func New(o Options) (*Server, error) {
 // Address returns where it listens.
 func (s *Server) Address() string { return s.listener.Addr().String() }
 
-// Reads sets the function that returns why the daemon is not ready. No reasons:
-// it is ready.
+// Reads sets the function that returns why the daemon is not ready, if so.
 func (s *Server) Reads(notReady func(ctx context.Context) []string) { s.notReady.Store(&notReady) }
 
 // Drain says that the daemon has been told to end: it is not ready from now on.

@@ -226,8 +226,7 @@ func (r *lineReader) Read(to []byte) (int, error) {
 // Close ends reading.
 func (r *lineReader) Close() error { return r.close.Close() }
 
-// progressConnection is a connection that records that a call is about to be
-// sent.
+// progressConnection is a connection that records each call before it is sent.
 type progressConnection struct{ sdk.Connection }
 
 // Write writes a message.

@@ -290,8 +290,8 @@ func (r *Registry) permitted(t ToolIndex, facts Facts) Verdict {
 	return Verdict{Reason: Offered}
 }
 
-// equipped returns the verdict of step 4's second part: whether all that the tool
-// and its pack need is there. What is optional is not needed.
+// checkCapabilities returns the verdict of step 4's second part: whether all
+// that the tool and its pack need is there. What is optional is not needed.
 func (r *Registry) checkCapabilities(t ToolIndex, facts Facts) Verdict {
 	if r.tools[t].layer == 0 || len(facts.Lacks) == 0 {
 		return Verdict{Reason: Offered}

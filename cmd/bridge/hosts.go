@@ -104,8 +104,8 @@ func workerName(given, dir string) (string, error) {
 // sweepEvery is how often unused host sessions are looked for.
 const sweepEvery = 30 * time.Second
 
-// startHosts begins to end host sessions that nobody uses, or whose session is
-// over. stop ends it.
+// startHosts starts to end unused host sessions, and those of ended sessions.
+// stop ends it.
 func (o *offers) startHosts(ctx context.Context, b *bridge.Bridge, f *flags, log *slog.Logger) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})

@@ -81,8 +81,7 @@ func approvals(ctx context.Context, c *client.Client, sid string) ([]client.Appr
 	return c.Approvals(ctx, sid)
 }
 
-// show prints a call as whoever decides over it must see it: in full, and with
-// nothing hidden.
+// show prints a call for the person who decides: in full, with nothing hidden.
 func show(out io.Writer, a client.Approval) error {
 	_, err := fmt.Fprintf(out, "session %s  run %d  call %s  %s (%s)  until %s\n  arguments %s\n  hash %s\n",
 		a.Session, a.Run, a.Call, a.ToolName, a.ToolID, moment(a.Deadline), pretty(a.Arguments), a.ArgsHash)

@@ -49,7 +49,7 @@ type chaosPartCommand struct {
 	RetrySafe []string
 }
 
-// Run runs until its standard input ends: whoever started it is gone then.
+// Run runs until its standard input ends: its parent process is gone then.
 func (c chaosPartCommand) Run(ctx context.Context, s streams) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

@@ -55,7 +55,7 @@ func (s steerCommand) Run(ctx context.Context, std streams, conn connection) err
 		return err
 	}
 	if unknown != nil {
-		before.Run = new(session.ViewRun) // nobody can tell that none was active
+		before.Run = new(session.ViewRun) // it is not known that none was active
 	}
 	if run := startedBy(seq, &before, &v); run != 0 {
 		fmt.Fprintf(std.out, "no run was active: the steer started run %d; refold run asks for a run and follows it\n", run)

@@ -303,7 +303,7 @@ func (v *conversation) result(ctx context.Context, base entry, it *session.Item)
 	return v.each(&base)
 }
 
-// statusGiven is the status of a result that the session itself gave: that of a
+// statusGiven is the status of a result that the session made: the status of a
 // call which began, or refused.
 func statusGiven(code string) string {
 	switch code {

@@ -96,8 +96,8 @@ func findBridge(self string) (string, error) {
 const bridgeStops = 25 * time.Second
 
 // startBridge starts the daemon for one model. ended says that it ended; stop
-// stops it and waits. It has this process's environment, and with that the key,
-// but for what names another NATS user than that of the file config.
+// stops it and waits. It has this process's environment, and with it the key,
+// but not the variables that name another NATS user than the file config.
 func startBridge(daemon, kind, config, durability string, out io.Writer) (ended <-chan error, stop func(), err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, daemon, "--config", config, "--durability", durability,

@@ -15,14 +15,14 @@ import (
 // has fewer: one that wraps can't be rewritten.
 const statusMax = 72
 
-// display writes streamed text to standard output and messages to standard error.
-// Where both go to one place, a message begins on a line of its own, and the text
-// goes on after it. On a terminal it also has a status line, which is rewritten
-// and leaves nothing behind. Several goroutines may use it. As a Writer it takes
-// messages, whole lines at a time.
+// display writes streamed text to standard output and messages to standard
+// error. If both go to the same file, a message gets a line of its own, and the
+// text continues after it. On a terminal it also has a status line, which is
+// rewritten and leaves nothing behind. Several goroutines may use it. As a
+// Writer it takes messages, whole lines at a time.
 type display struct {
 	out, err io.Writer
-	shared   bool // both go to one place
+	shared   bool // both go to the same file
 	rewrites bool // standard error is a terminal
 	columns  int  // of that terminal; 0: it is none
 

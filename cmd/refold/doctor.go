@@ -24,7 +24,7 @@ type bridgeCommand struct {
 	Check  bridgeCheckCommand `cmd:"" help:"Test a bridge, in any language, and list the rules of docs/bridges.md that it breaks; exit status 1 if there are any."`
 }
 
-// doctorCommand compares what is asked for with what is served.
+// doctorCommand compares the open effects with the served targets.
 type doctorCommand struct {
 	Within    time.Duration `default:"2s" help:"How long to listen for bridges at most. Each sends a heartbeat twice a second; the wait ends early if all open effects are served."`
 	MCP       []string      `name:"mcp" type:"existingfile" placeholder:"FILE" help:"File of MCP servers: ask them for their tools, and list those that differ from FILE.lock. It starts programs that FILE names."`
@@ -118,7 +118,7 @@ func (d *diagnosis) listen(ctx context.Context, s streams, b *bus.Bus, within ti
 	return err
 }
 
-// ask asks the sessions of targets that nobody serves what they wait for.
+// ask asks the sessions of unserved targets what they wait for.
 func (d *diagnosis) ask(ctx context.Context, c *client.Client, names []subjects.EffectName) error {
 	sessions := map[string]map[string]bool{} // by target
 	for _, name := range names {
@@ -181,8 +181,8 @@ func waitingOf(ctx context.Context, c *client.Client, of string, sessions []stri
 	return open, err
 }
 
-// tell prints the bridges, what they lack, and what nobody serves. The error says
-// that something is unserved, or may be.
+// tell prints the bridges, what they lack, and the unserved targets. The error
+// says that something is unserved, or may be.
 func (d *diagnosis) tell(s streams, asJSON bool) error {
 	if d.silent {
 		fmt.Fprintln(s.err, "refold: warning: no session-actor answers, so open effects are not known: start session-actor")

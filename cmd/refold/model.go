@@ -33,7 +33,7 @@ type model struct {
 	close     func() error
 }
 
-// place says where host sessions are.
+// hostDirs are the directories of host sessions, and their sandbox.
 type hostDirs struct {
 	hosts   string // what the executor keeps
 	workdir string // working directory of all host sessions; empty: one a session

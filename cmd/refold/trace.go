@@ -87,7 +87,7 @@ func (t traceCommand) print(out io.Writer, prefix string, spans []*timeline.Span
 	return nil
 }
 
-// resource says that the spans are those of session-actors, whoever makes them.
+// resource names session-actors as the source of the spans, as in an export.
 func (traceCommand) resource() *resourcepb.Resource {
 	return traces.Resource("refold-session-actor", settings.Version(), "")
 }

@@ -266,7 +266,7 @@ func (w *watcher) tellModel(sid string, s *watched, v *session.View) {
 	}
 }
 
-// isHeld reports whether nobody serves a target, or what serves it has a trouble.
+// isHeld reports whether a target is unserved, or its bridge has a trouble.
 func isHeld(v *session.View, target string) bool {
 	return slices.Contains(v.Unserved, target) || troubleOf(v.Troubles, target) >= 0
 }
@@ -321,7 +321,7 @@ func (w *watcher) status(s *watched, within bool) string {
 	return strings.Join(parts, ", ")
 }
 
-// seconds writes a time in whole seconds, of which there is at least one.
+// seconds writes a time in whole seconds, at least one.
 func seconds(d time.Duration) string {
 	return max(time.Second, d.Round(time.Second)).String()
 }

@@ -18,8 +18,7 @@ import (
 
 // Telemetry is what a daemon exports of itself besides its logs. Close ends it.
 type Telemetry struct {
-	// Registry takes the daemon's metrics; nil: nobody reads any, so nothing is
-	// measured.
+	// Registry takes the daemon's metrics; nil: nothing is measured.
 	Registry *meter.Registry
 	dropped  *meter.Counter // nil: likewise
 	of       metrics.Resource

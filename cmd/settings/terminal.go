@@ -36,7 +36,7 @@ func Raw(w io.Writer) io.Writer {
 type spelling struct {
 	to   io.Writer
 	mu   sync.Mutex
-	rest []byte // the beginning of a character that the next write goes on with
+	rest []byte // the beginning of a character that the next write completes
 }
 
 // Write writes p, but for the beginning of a character at its end.

@@ -42,7 +42,7 @@ type hostLoop struct {
 	sid    string
 	whole  bool // settle whole batches
 	out    io.Writer
-	texts  map[string]string // that nobody else has
+	texts  map[string]string // that no other program has
 	said   map[string]bool   // by idempotency key: the log has its settlement
 }
 

@@ -66,9 +66,9 @@ type Called struct {
 }
 
 // Calls measures each row with o.Runs tool calls through one bridge, under
-// interval, and calls done with it. A session-actor has no part: effects are
-// asked as one asks them, as fast as the bridge takes them, and nobody folds the
-// settlements. It fails if a call does not succeed.
+// interval, and calls done with it. No session-actor takes part: effects are
+// published as it would, as fast as the bridge takes them, and the settlements
+// are not folded. It fails if a call does not succeed.
 func Calls(ctx context.Context, o Options, rows []CallRow, done func(Called) error) error {
 	for _, r := range rows {
 		var c Called

@@ -33,8 +33,8 @@ var named = []string{
 	session.NoticeSessionOpened, session.NoticeRunStarted, session.NoticeRunFinished,
 }
 
-// settleWithin is how long what was asked and nobody waits for may take to be
-// stored after the last run's end.
+// settleWithin is how long messages that no run waits for may take to be stored
+// after the last run's end.
 const settleWithin = 10 * time.Second
 
 // count waits until the streams hold what runs of these kinds take (nil: not
@@ -207,7 +207,7 @@ func kindOf(names subjects.Names, stream, subject string, data []byte) string {
 
 const kindInstall = "install"
 
-// exact is the kind, and for what is asked or claimed which one it is.
+// exact is the kind, and for effects and claims also the effect's name.
 func exact(names subjects.Names, kind, subject string) string {
 	if name, err := names.ParseEffect(subject); err == nil {
 		return kind + " " + name.Effect

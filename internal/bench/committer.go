@@ -44,7 +44,7 @@ type message struct {
 // last group is under way is the next one. No time is added to fill a group.
 type committer struct {
 	nc      *nats.Conn
-	grouped bool // as atomic batches; else as single publishes that nobody waits for
+	grouped bool // as atomic batches; else as single publishes without waiting
 	fail    func(error)
 	inbox   string
 	sub     *nats.Subscription

@@ -148,8 +148,8 @@ func collecting() time.Duration {
 	return time.Duration(seconds * float64(time.Second))
 }
 
-// flyFrom flies so many runs of the sessions from a number on, and waits for
-// their ends.
+// startRunsFrom carries out so many runs of the sessions from a number on, and
+// waits for their ends.
 func (l *load) startRunsFrom(ctx context.Context, from, inFlight, runs int) error {
 	l.mu.Lock()
 	l.next, l.stopped, l.drained = from, false, make(chan struct{})

@@ -131,7 +131,7 @@ const (
 // allocated.
 func inUse() (bytes float64) {
 	runtime.GC()
-	runtime.GC() // the profile is that of the last collection but one
+	runtime.GC() // the profile is of the last collection but one
 	var records []runtime.MemProfileRecord
 	for n, ok := runtime.MemProfile(nil, false); !ok; {
 		records = make([]runtime.MemProfileRecord, n+100)

@@ -22,8 +22,8 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// Options say what is measured. The zero value is of use to nobody: give
-// Durabilities, InFlight, and Seconds or Runs.
+// Options say what is measured. The zero value is not usable: set Durabilities,
+// InFlight, and Seconds or Runs.
 type Options struct {
 	Dir          string // where servers keep their files; empty: the system's directory for temporary ones
 	Durabilities []bus.Durability
@@ -42,8 +42,8 @@ type Options struct {
 	// Telemetry starts what measures and traces, and has a row compare Refold with it
 	// and Refold without. Nil: neither is done.
 	Telemetry func(context.Context) (*Watch, error)
-	// Step is called when a longer part of the work is done, with how long it
-	// took; nil: nobody wants to know.
+	// Step is called when a longer part of the work is done, with its duration;
+	// nil: not called.
 	Step func(what string, took time.Duration)
 }
 

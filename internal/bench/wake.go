@@ -14,7 +14,7 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// Wakes are how long sessions that nobody has in memory take to answer.
+// Wakes are how long sessions that are not in memory take to answer.
 type Wakes struct {
 	Sessions, Events, Behind int
 	Others                   int // whose reads were taken
@@ -42,7 +42,7 @@ const (
 type WakeOptions struct {
 	Sessions, Events int           // that are woken, and that each of them has
 	Asleep           time.Duration // nothing happens to them before the first is woken
-	Every            time.Duration // from the beginning of one wake to that of the next
+	Every            time.Duration // between the beginnings of two wakes
 	FilesLeft        bool          // nobody touches the log's files while it sleeps
 }
 
@@ -132,8 +132,8 @@ func (g *stage) keepFiles(ctx context.Context) (stop func()) {
 	}
 }
 
-// fillAsleep stores the events of sessions, one session's behind another's, but
-// the latest ones of each between those of the next one: what a session has
+// fillSleeping stores the events of sessions, one session's behind another's,
+// but the latest ones of each between those of the next one: what a session has
 // behind its snapshot lies apart.
 func (g *stage) fillSleeping(ctx context.Context, sessions int, history []said, late int) error {
 	f, err := g.newFiller(ctx, g.bus.Names().LogStream())

@@ -10,7 +10,7 @@ import (
 // aim counts what the processes of a trial send, and says where a kill is due.
 type aim struct {
 	namer namer
-	alive func(Part, string) // called when an instance says that it is alive; nil: nobody asks
+	alive func(Part, string) // called at an instance's heartbeat; nil: not called
 
 	mu       sync.Mutex
 	counts   map[Point]int // by the first of a message: its N is 0

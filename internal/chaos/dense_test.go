@@ -191,8 +191,8 @@ func wrongIf(wrong, missed []string) (t *explorerRun, told *[]string) {
 	}, told
 }
 
-// Each point is told once, wrong only if it is by itself. What is wrong only
-// together is told beside.
+// Each point is reported once, as wrong only if it is so by itself. A fault that
+// only several points together cause is reported besides.
 func TestBlame(t *testing.T) {
 	t.Parallel()
 	var course Course

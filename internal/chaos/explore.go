@@ -102,10 +102,10 @@ func (x *Explorer) startsUp(at Point) bool {
 // trial.
 const startsMax = 12
 
-// Together returns the same kills in fewer trials: those at what daemons send
-// because they start share some, for whoever is killed there starts again, and
-// comes by the next. The two sides of a message are never in one trial. All
-// others, and courses of several kills, stay alone.
+// Merge returns the same kills in fewer trials. Kills at messages that daemons
+// send at their start share a trial: the victim starts again and sends the next
+// one. The two sides of a message are never in one trial. All others, and
+// courses of several kills, stay alone.
 func (x *Explorer) Merge(courses []Course) []Course {
 	var alone []Course
 	sharing := map[string]Course{} // by the kills' way, their side, and the sender of the message
@@ -237,8 +237,8 @@ func (x *Explorer) Explore(ctx context.Context, courses []Course, tell func(Verd
 // late reports that no trial begins any more.
 func (x *Explorer) late() bool { return !x.options.Until.IsZero() && time.Now().After(x.options.Until) }
 
-// seconds chooses points of a recovery by a seed: half of them are of messages
-// that nobody sends without the first kill.
+// seconds chooses points of a recovery by a seed: half of them are messages
+// that are only sent after the first kill.
 func (x *Explorer) seconds(recovery []Point, seed uint64) []Point {
 	n := x.options.Twice
 	var own, others []Point

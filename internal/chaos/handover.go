@@ -78,8 +78,8 @@ type handover struct {
 }
 
 // Handovers measures, and tells each as it comes: first of SIGTERM, then of
-// SIGKILL. It fails if a process ends by itself, or nothing is said of a lane for
-// a minute.
+// SIGKILL. It fails if a process ends by itself, or a lane is silent for a
+// minute.
 func Handovers(ctx context.Context, o HandoverOptions, tell func(Handover) error) (err error) {
 	ctx, give := context.WithCancelCause(ctx)
 	defer give(nil)
@@ -204,7 +204,7 @@ func (h *handover) ask(ctx context.Context, lane int) {
 	})
 }
 
-// follow hears what is said, and asks for the next run where one ends.
+// follow receives notices, and requests the next run when one ends.
 func (h *handover) follow(ctx context.Context) {
 	for n, err := range h.client.Notices(ctx, "", 1) {
 		if err != nil {

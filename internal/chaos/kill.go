@@ -28,7 +28,7 @@ type Kill struct {
 // each as its point is come by.
 type Course []Kill
 
-// together reports that the kills of the course are free: it tries many
+// isFree reports whether the kills of the course are free: it tries many
 // points, and not what one does to the recovery from another.
 func (c Course) isFree() bool { return len(c) > 0 && c[0].Free }
 
@@ -154,8 +154,8 @@ func (c Course) kind() string {
 	return strings.Join(kinds, "+")
 }
 
-// losesCalls reports that a call may be lost by what is done, so that nobody
-// knows its outcome: a bridge is killed.
+// losesCalls reports whether the kills may lose a call, so that its outcome is
+// unknown: a bridge is killed.
 func (c Course) losesCalls() bool {
 	return slices.ContainsFunc(c, func(s Kill) bool { return !s.Term && slices.Contains(s.parts(), Bridge) })
 }

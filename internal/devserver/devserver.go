@@ -70,7 +70,7 @@ type Server struct {
 
 	stopBridge context.CancelFunc
 	stopHost   context.CancelFunc
-	failed     chan error // what ended although nobody stopped it
+	failed     chan error // a part that ended without Stop
 	running    sync.WaitGroup
 	bridging   sync.WaitGroup
 	stop       sync.Once
@@ -244,7 +244,7 @@ func (s *Server) Stats() (stats bridge.Stats) {
 	return stats
 }
 
-// Failed delivers the error of what ended although nobody stopped it.
+// Failed delivers the error of a part that ended without Stop.
 func (s *Server) Failed() <-chan error { return s.failed }
 
 // Stop ends everything and returns when it has: the bridge first, so that it

@@ -24,8 +24,8 @@ var errLocked = errors.New("locked")
 // errNoLocks says that this system, or this file system, locks no files.
 var errNoLocks = errors.New("the system does not lock files here")
 
-// DirLock keeps a directory to one server. It ends with its process, however that
-// ends. The file stays, and means nothing while nobody locks it.
+// DirLock keeps a directory to one server. It ends with its process, however
+// that ends. The file stays, and means nothing while it is not locked.
 type DirLock struct {
 	file    *os.File
 	holder  holder

@@ -184,7 +184,7 @@ func (c *checker) once(a *asked) error {
 	return nil
 }
 
-// dataOf returns what of an event counts when it is said again.
+// dataOf returns the part of an event that a repeat must have too.
 func dataOf(event []byte) string {
 	env, err := session.ReadEnvelope(event)
 	if err != nil {

@@ -233,7 +233,7 @@ func (t *trial) try(ctx context.Context, u roles.User) ([]Cell, error) {
 	return cells, nil
 }
 
-// hears returns what a user hears of what the administrators publish.
+// receivedBy returns the messages of the administrators that a user receives.
 func (t *trial) receivedBy(ctx context.Context, p *peer) (map[sent]bool, error) {
 	for _, s := range t.subjects {
 		if _, err := p.nc.ChanSubscribe(s.Name, p.came); err != nil {

@@ -85,7 +85,7 @@ func startProgram(s *Server, environ []string, log *slog.Logger) (*program, erro
 		closeAll(ours)
 		return nil, err
 	}
-	go p.readOutput()
+	go p.readStderr()
 	return p, nil
 }
 
@@ -137,9 +137,9 @@ func (p *program) within(d time.Duration) bool {
 	}
 }
 
-// hear reads what the program writes to standard error: people look for it in
+// readStderr reads what the program writes to standard error: people look for it in
 // the log.
-func (p *program) readOutput() {
+func (p *program) readStderr() {
 	defer close(p.heard)
 	defer p.stderr.Close()
 	lines := bufio.NewReaderSize(p.stderr, 4<<10)

@@ -86,7 +86,7 @@ LIBRARIES := ./cmd/bridge ./internal/llm/anthropic ./internal/llm/conformance ./
 # Tests that do ten times as much without it, of packages that run under it.
 LONG      := TestEdgeLongSession
 # Tests that share something between goroutines, of packages that don't.
-SHARED    := TestSendable|TestTheSameRejectionSaysTheSame|TestConcurrent
+SHARED    := TestSendable|TestRejectionDetailIsDeterministic|TestConcurrent
 
 # Many tests wait for time to pass: who is gone is believed to be after seconds.
 AT_ONCE := -p 2 -parallel 3

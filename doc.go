@@ -1,12 +1,11 @@
-// Package refold is the root of the module: it says where things are, it holds
-// streams.conf for whoever provisions, and its tests are the laws of the
-// repository.
+// Package refold is the root of the module. It holds streams.conf for the
+// programs that provision, and its test checks the laws of the repository.
 //
 // Refold runs agent sessions that survive the death of any process. A session
 // is an actor: its state is a fold of the session's own messages on a NATS
-// JetStream stream, and of nothing else. What a session wants of the world (a
-// model's turn, a tool call, a timer) it asks for as messages, called effects;
-// bridges carry them out and publish settlements, which are events again.
+// JetStream stream, and of nothing else. A session publishes effects: requests
+// for a model's turn, a tool call or a timer. Bridges carry effects out and
+// publish settlements, which are events again.
 //
 // # Path
 //
@@ -21,16 +20,16 @@
 // # Where things are
 //
 //   - codec, planner, actors/session, subjects: pure. Bytes, plans, the fold,
-//     and names. They do not know the time and they do no I/O.
+//     and names. They have no clock and do no I/O.
 //   - bridge, client: public. Serve tools of your own; start and follow runs.
-//   - internal: the world. NATS, the host of the actors, models, tools.
-//   - cmd: two daemons, and refold for people.
-//   - e2e: the system from the outside, as processes.
+//   - internal: NATS, the host of the session-actors, models and tools.
+//   - cmd: two daemons, and the command line program refold.
+//   - e2e: tests of the system from the outside, as processes.
 //   - proof: what checks the rest: chaos, measurements, known faults.
 //
 // # Laws
 //
-// internal/archtest states who may import whom, what a pure package may contain,
-// and how long a file may be. Each law is tested with a violation that it must
-// report. Decisions of weight are in docs/adr.
+// internal/archtest states which package may import which, what a pure package
+// may contain, and how long a file may be. Each law is tested with a violation
+// that it must report. Design decisions are in docs/adr.
 package refold

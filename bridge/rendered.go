@@ -33,7 +33,7 @@ func (r Request) RenderDefined(form string, render func(tools []Tool) ([]byte, e
 	for i := range r.asked.Defined {
 		hashes = append(hashes, r.asked.Defined[i][:]...)
 	}
-	return r.render(form, codec.Mark(hashes), r.Defined, render)
+	return r.render(form, codec.Digest(hashes), r.Defined, render)
 }
 
 func (r Request) render(form string, toolset codec.Hash, tools []Tool, render func(tools []Tool) ([]byte, error)) ([]byte, error) {

@@ -29,8 +29,8 @@ type DecideOptions struct {
 	Reason string // the model is shown why a call was denied; at most session.DetailBytesMax bytes
 
 	// Arguments are what Approve lets the call run with, as JSON text, instead
-	// of what the model wrote. They are checked as those were, and the model is
-	// told of the change.
+	// of what the model wrote. They are checked as the original ones were, and
+	// the model is shown the change.
 	Arguments string
 }
 
@@ -130,16 +130,17 @@ func (c *Client) approvalsSaid(ctx context.Context) ([]string, error) {
 	return sids, nil
 }
 
-// Approve lets a call run that waits for a person, through the door approve. It is
-// a decision over the arguments that a.ArgsHash names: if the call waits with
-// others, or for nobody any more, the session refuses it as approval_stale.
-// Only Session, Call and ArgsHash of a count. See Taken for what came of it.
+// Approve lets a call run that waits for a person, through the door approve. It
+// is a decision over the arguments that a.ArgsHash names: if the call waits
+// with others, or for nobody any more, the session refuses it as
+// approval_stale. Only Session, Call and ArgsHash of a count. Taken returns the
+// outcome.
 func (c *Client) Approve(ctx context.Context, a Approval, o DecideOptions) (seq uint64, err error) {
 	return c.decide(ctx, a, session.DecisionApprove, o)
 }
 
 // Deny refuses a call that waits for a person, as Approve lets it run. The
-// model is shown the reason, and the run goes on.
+// model is shown the reason, and the run continues.
 func (c *Client) Deny(ctx context.Context, a Approval, o DecideOptions) (seq uint64, err error) {
 	if o.Arguments != "" {
 		return 0, fmt.Errorf("deny %s: arguments belong to a call that is approved", a.Call)

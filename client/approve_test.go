@@ -100,7 +100,7 @@ func TestApprovalsOfAllSessions(t *testing.T) {
 }
 
 // Arguments that a view has no room for are read from the log.
-func TestLargeArgumentsAreShownToWhoDecides(t *testing.T) {
+func TestApprovalShowsLargeArguments(t *testing.T) {
 	t.Parallel()
 	w := newWorldWith(t, toolsRecord).host()
 	w.ask("s1", "hi")
@@ -175,7 +175,7 @@ func TestNoticesByType(t *testing.T) {
 	}
 }
 
-func TestAHostLoopSettles(t *testing.T) {
+func TestHostLoopSettlesRun(t *testing.T) {
 	t.Parallel()
 	w := newWorldWith(t, toolsRecord).host()
 	w.ask("s1", "hi")

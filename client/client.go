@@ -50,7 +50,7 @@ type Client struct {
 	by       string
 
 	mu        sync.Mutex
-	histories map[string]*history // by session: those that are looked at now
+	histories map[string]*history // by session: those in use now
 }
 
 // Connect connects to NATS and checks that it is usable: the error is one line
@@ -99,8 +99,8 @@ type RunOptions struct {
 // session.TextBytesMax is stored as a blob first. It returns with the request's
 // sequence in the log when it is there; the session opens with its first
 // request. If ctx ends before that is known, asking again with the same ID, or
-// at any time with the same Submission, is safe. What became of the request is
-// told by End, which waits, or by Taken and RunOf, which don't.
+// at any time with the same Submission, is safe. End waits for the outcome of
+// the request; Taken and RunOf return it without waiting.
 func (c *Client) Run(ctx context.Context, sid, text string, o RunOptions) (seq uint64, err error) {
 	input, err := c.Content(ctx, text)
 	if err != nil {

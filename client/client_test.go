@@ -17,7 +17,7 @@ import (
 	"github.com/refold/refold/internal/natsio"
 )
 
-func TestARunIsFollowedToItsEnd(t *testing.T) {
+func TestEndWaitsForItsRun(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t).host()
 	from, err := w.LastNotice(w.ctx)
@@ -44,7 +44,7 @@ func TestARunIsFollowedToItsEnd(t *testing.T) {
 }
 
 // Runs are told apart by the request that asked for them.
-func TestEachEndIsOfItsOwnRun(t *testing.T) {
+func TestEndsOfSeveralRunsAreNotMixedUp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t).host()
 	first, second := w.ask("s1", "one"), w.ask("s1", "two")
@@ -58,7 +58,7 @@ func TestEachEndIsOfItsOwnRun(t *testing.T) {
 	}
 }
 
-func TestAskingAgainWithTheSameIDIsAskingOnce(t *testing.T) {
+func TestRepeatedRequestIDRunsOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	o := client.RunOptions{ID: "id-1"}
@@ -74,7 +74,7 @@ func TestAskingAgainWithTheSameIDIsAskingOnce(t *testing.T) {
 	}
 }
 
-func TestLargeTextGoesByBlob(t *testing.T) {
+func TestLargeTextIsStoredAsBlob(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t).host()
 	text := strings.Repeat("0123456789abcdef", session.TextBytesMax/8)
@@ -117,7 +117,7 @@ func TestALargeAnswer(t *testing.T) {
 	}
 }
 
-func TestWhyARunDoesNotEnd(t *testing.T) {
+func TestEndReportsWhyRunDoesNotEnd(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t).host()
 	w.ask("s1", "hi")
@@ -136,7 +136,7 @@ func TestWhyARunDoesNotEnd(t *testing.T) {
 	}
 }
 
-func TestWhatIsRefusedBeforeItIsSent(t *testing.T) {
+func TestInvalidRequestsAreNotSent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	before, err := w.LastEvent(w.ctx)
@@ -213,7 +213,7 @@ func TestFollowingSurvivesARestart(t *testing.T) {
 	}
 }
 
-func TestAViewWithoutAnActor(t *testing.T) {
+func TestViewWithoutSessionActor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	if _, err := w.View(w.ctx, "s1"); !errors.Is(err, natsio.ErrNoView) {
@@ -222,7 +222,7 @@ func TestAViewWithoutAnActor(t *testing.T) {
 }
 
 // A session-actor that hangs is asked once; another one answers.
-func TestAViewThatHangsIsAskedForAgain(t *testing.T) {
+func TestViewIsRetriedAfterTimeout(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t).host()
 	seq := w.ask("s1", "hi")

@@ -30,11 +30,11 @@ func (o ControlOptions) control() session.RunControl {
 // errReason refuses a reason where no event has a place for it.
 var errReason = errors.New("reason: belongs to cancel, interrupt, pause, resume and the end of a run")
 
-// Steer gives the active run more input: it is taken in before the run's next
-// turn, and a run that waits for input goes on with it. Without an active run
-// it starts one, so End waits for its outcome as for that of a request. A run
-// that ends before it takes the steer leaves it as a run of its own, at the
-// head of the queue; a cancelled run drops it, and lists it in RunEnd.Untaken.
+// Steer gives the active run more input before its next turn; a run that waits
+// for input continues with it. Without an active run it starts one, so End
+// waits for its outcome as for a request's. A run that ends before it takes the
+// steer leaves it as a run of its own, at the head of the queue; a cancelled
+// run drops it, and lists it in RunEnd.Untaken.
 //
 // As every call of this kind it returns with the event's sequence in the log;
 // see Taken for what the session made of it. Asking again with the same ID is

@@ -54,7 +54,7 @@ func (w *world) refuses(sid string, code session.Rejection) func(seq uint64, err
 	}
 }
 
-func TestARunIsControlled(t *testing.T) {
+func TestRunIsControlled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t).host()
 	c, took := w.Client, w.took("s1")
@@ -128,7 +128,7 @@ func TestARunOfExplicitCompletion(t *testing.T) {
 
 // What came of an event is the same whether a snapshot is behind it, at it, or
 // past it.
-func TestTakenWhereverTheSnapshotIs(t *testing.T) {
+func TestTakenWithSnapshotBeforeAndAfter(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var seqs []uint64
@@ -187,7 +187,7 @@ func TestTakenWhereverTheSnapshotIs(t *testing.T) {
 
 // A session that stopped tells so of what came after, and not of what came
 // before.
-func TestTakenByAStoppedSession(t *testing.T) {
+func TestTakenOfQuarantinedSession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	before := w.ask("s1", "hi")
@@ -221,7 +221,7 @@ func TestTakenByAStoppedSession(t *testing.T) {
 	}
 }
 
-func TestControlsThatAreNotSent(t *testing.T) {
+func TestInvalidControlsAreNotSent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	reason := client.ControlOptions{Reason: "why"}

@@ -1,49 +1,49 @@
-// Package client is for programs that use sessions: it asks for runs, follows
-// what is said about them, reads views, and folds histories again.
+// Package client is for programs that use sessions. It requests runs, follows
+// their notices, reads views, and replays histories.
 //
 // # Path
 //
-// Connect, then Run to ask for a run: it returns the event's sequence
-// in the log, and from then on nothing can lose the run. End waits for its end.
-// A Follower, made before Run, does all of it with the rights of a client: it
-// waits for the end, and shows text and tools while they come, without reading
-// a stream (Options.CoreOnly). Notices tells how it goes (RunStarted, RunFinished, …), a Viewer shows the
-// models' words while they come, View what the session looks like now. Replay
-// folds a session's events from the first on and compares the result with
-// everything that was stored on the way; Export writes them as a test.
+// Connect, then call Run to request a run. It returns the event's sequence in
+// the log; from then on nothing can lose the run. End waits for its end. A
+// Follower, made before Run, needs only the rights of a client
+// (Options.CoreOnly): it waits for the end and shows text and tools while they
+// arrive, without reading a stream. Notices reports its progress (RunStarted,
+// RunFinished, …), a Viewer shows the models' text while it arrives, and View
+// returns the session as it is now. Replay folds a session's events from the
+// first on and compares the result with everything that was stored; Export
+// writes them as a test.
 //
-// Index lists sessions from their notices, however many there are. Read yields a
-// range of a session's events and ends; Events goes on with those to come.
+// Index lists sessions from their notices, however many there are. Read yields
+// a range of a session's events and ends; Events continues with later ones.
 //
 // Steer, Cancel, Interrupt, Pause, Resume, EditRun, CompleteRun, FailRun and
-// CloseSession say what is to become of runs; Approvals, Approve and Deny are
-// about calls that wait for a person. Each publishes an event and returns its
-// sequence. Taken tells what the session made of it: the view as the event left
-// it, or the rejection.
+// CloseSession control runs; Approvals, Approve and Deny are for calls that
+// wait for a person. Each publishes an event and returns its sequence. Taken
+// returns the outcome: the view after the event, or the rejection.
 //
-// Sync, Apply and Detach give a session content that people keep in files: SyncEnd
-// waits for what was read, and Spaces returns the manifests that a session holds.
+// Sync, Apply and Detach give a session content from files. SyncEnd waits until
+// it is read, and Spaces returns the manifests that a session holds.
 //
-// A program that carries calls out by itself, a host loop, finds them in the
-// view's batch, where its calls have the status open. When to look it hears by
-// the notice CallsPlanned, and how they ended it says with SettleCall, or
-// SettleBatch for the whole batch. Nothing keeps two such programs from carrying
-// out the same call: the first settlement counts.
+// A host loop is a program that carries out calls itself. Its calls are those
+// with the status open in the view's batch; the notice CallsPlanned announces
+// them. The program settles them with SettleCall, or with SettleBatch for the
+// whole batch. Two such programs may carry out the same call; the first
+// settlement counts.
 //
 // # Laws
 //
-//   - Publishing is safe to repeat under the same id: the log takes it once.
-//   - The same submission is one run, for as long as the session lives, and
-//     whoever asks by it gets that run's outcome.
-//   - A decision over a call is one over the arguments that were seen.
+//   - Publishing again under the same id is safe: the log stores it once.
+//   - The same submission is one run for as long as the session lives. Every
+//     request with it gets that run's outcome.
+//   - A decision over a call counts only for the arguments that were shown.
 //   - Stopping to follow never stops a run.
-//   - Following goes on after a lost connection, where it was.
-//   - What a Viewer has shown of a turn is the beginning of what the log will
-//     say, or it says that the turn began again: no gap, nothing twice. The log
-//     decides (shown.go); deltas only make it sooner.
-//   - Taken, RunOf, Replay, SyncEnd, Spaces and a Viewer read the log and fold it on
-//     this side: they write nothing, and need no session-actor. What a session does meanwhile is no
-//     difference.
+//   - After a lost connection, following continues at the same event.
+//   - A Viewer shows the text of a turn without gap or repetition, or reports
+//     that the turn began again. The log decides (shown.go); deltas only make
+//     it sooner.
+//   - Taken, RunOf, Replay, SyncEnd, Spaces and a Viewer read the log and fold
+//     it here: they write nothing and need no session-actor. Events that arrive
+//     meanwhile do no harm.
 //
 // # Limits
 //

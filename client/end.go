@@ -21,7 +21,7 @@ type RunEnd struct {
 	Untaken    []uint64            // sequences of the steers that a cancelled run did not take
 }
 
-// RejectedError says that the session could not do what was asked.
+// RejectedError is returned if the session refused a request.
 type RejectedError struct {
 	Code   session.Rejection
 	Detail string
@@ -49,12 +49,12 @@ func (e *QuarantinedError) Error() string { return "the session is quarantined: 
 // before the request; each, if not nil, is called for every notice on the way,
 // but not if the run had ended before the request.
 //
-// It fails with a *RejectedError if the session refused the request, and with
-// a *QuarantinedError if it stopped. When ctx ends, the run goes on.
+// It fails with a *RejectedError if the session refused the request, and with a
+// *QuarantinedError if it stopped. The run continues when ctx ends.
 func (c *Client) End(ctx context.Context, sid string, seq, from uint64, each func(Notice)) (RunEnd, error) {
-	p, err := c.place(ctx, sid, seq)
+	p, err := c.runStatus(ctx, sid, seq)
 	switch {
-	case isUnfoldable(err): // then only the notices tell, and only of a run of its own
+	case isUnfoldable(err): // then only the notices show it, and only for a run of its own
 	case err != nil:
 		return RunEnd{}, err
 	case p.ended != nil && (each == nil || p.endedAt < seq): // else its notices are to come
@@ -91,7 +91,7 @@ func (c *Client) End(ctx context.Context, sid string, seq, from uint64, each fun
 // that it became, the one that it steered, or, if it repeats a submission, the
 // one that this has. It fails as End does, and doesn't wait.
 func (c *Client) RunOf(ctx context.Context, sid string, seq uint64) (uint32, error) {
-	p, err := c.place(ctx, sid, seq)
+	p, err := c.runStatus(ctx, sid, seq)
 	return p.run, err
 }
 

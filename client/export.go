@@ -58,7 +58,7 @@ func (c *Client) Export(ctx context.Context, sid string, to uint64) (string, err
 	// A line that reads otherwise than it was meant is a test of something else.
 	same := func(a, b scenario.Step) bool { return a.Input == b.Input && a.Want == b.Want }
 	if again, err := scenario.Parse(text); err != nil || !slices.EqualFunc(again.Steps, file.Steps, same) {
-		return "", fmt.Errorf("session %s can't be written as a scenario: what is said about an event has several lines", sid)
+		return "", fmt.Errorf("session %s can't be written as a scenario: a notice about an event has several lines", sid)
 	}
 	return text, nil
 }

@@ -71,8 +71,8 @@ func bodyOf[T any](n Notice) any {
 	return body
 }
 
-// LastNotice returns the sequence of the newest notice of any session: what is
-// said from now on comes after it.
+// LastNotice returns the sequence of the newest notice of any session. Later
+// notices have greater sequences.
 func (c *Client) LastNotice(ctx context.Context) (uint64, error) { return c.bus.LastNotice(ctx) }
 
 // Notices yields a session's notices (those of all sessions if sid is empty)
@@ -151,7 +151,7 @@ func (c *Client) Read(ctx context.Context, sid string, from, to uint64) iter.Seq
 func (c *Client) LastEvent(ctx context.Context) (uint64, error) { return c.bus.LastSeq(ctx) }
 
 // Delta is a piece of a model's words while they come. A new Start of the same
-// Effect begins again: what came before is void.
+// Effect begins again: earlier deltas are void.
 type Delta struct {
 	Effect string `json:"effect"`
 	Start  string `json:"start"`
@@ -160,8 +160,8 @@ type Delta struct {
 }
 
 // Live calls fn with the deltas of a session until ctx ends, as they come. They
-// are not kept anywhere: what is said while nobody listens is in the log when
-// the turn has ended. A Viewer puts both together.
+// are not stored: text that nobody received is in the log when the turn has
+// ended. A Viewer puts both together.
 func (c *Client) Live(ctx context.Context, sid string, fn func(Delta)) error {
 	return c.bus.SubscribeLive(ctx, sid, func(_ string, payload []byte) {
 		var d Delta

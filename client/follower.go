@@ -13,34 +13,34 @@ import (
 	"github.com/refold/refold/actors/session"
 )
 
-// Follower follows one run of a session with the rights of a client: it hears
-// notices, progress and deltas, asks for views, and reads no stream. It hears
-// from the moment it is made, so make it before asking for the run.
+// Follower follows one run of a session with the rights of a client. It
+// receives notices, progress and deltas, asks for views, and reads no stream.
+// It subscribes when it is made, so make it before you ask for the run.
 //
-//   - The text of a turn is shown as it comes, in order and once. What was not
-//     heard is shown when TurnSettled or RunFinished says it: of a turn before the
-//     last at most session.ProgressTextMax bytes.
-//   - A notice that is said again, as after a takeover, is told once.
-//   - A connection that is lost under way costs tool lines and the text of turns
-//     before the last. The end comes from the view then, without the answer.
+//   - The text of a turn is shown as it arrives, in order and once. Text that
+//     was missed is shown when TurnSettled or RunFinished brings it: at most
+//     session.ProgressTextMax bytes of any turn but the last.
+//   - A notice that is published again, as after a takeover, is passed on once.
+//   - After a lost connection, tool lines and the text of earlier turns may be
+//     missing. The end then comes from the view, without the answer.
 //
 // Call Close when done.
 type Follower struct {
 	c     *Client
 	sid   string
 	stop  context.CancelFunc
-	heard earshot
+	inbox inbox
 
 	watch   Watch
 	run     uint32 // 0: not known yet
 	seq     uint64 // of the request
 	name    string // its submission
-	told    uint64 // number of the latest notice that was told
+	latestN uint64 // number of the latest notice that was passed on
 	settled []string
 	words   showing
 	answer  answered
-	over    time.Time // since then views say that the run is over, and no notice did
-	behind  int       // views that had not come to the request
+	over    time.Time // since then views show the run as over, and no notice came
+	behind  int       // views that were older than the request
 }
 
 // answered is the latest turn that was answered.
@@ -50,33 +50,33 @@ type answered struct {
 	whole bool
 }
 
-// ErrEndedBefore says that a request repeated the submission of a run that has
-// ended already. What it came to is in the log, and End reads it there.
+// ErrEndedBefore is returned if a request repeated the submission of a run that
+// has already ended. Its outcome is in the log, where End reads it.
 var ErrEndedBefore = errors.New("the submission was asked before, and its run has ended")
 
-// endedUnseen is the detail of an end that only the view told.
+// endedUnseen is the detail of an end that only the view showed.
 const endedUnseen = "the connection was lost when the run ended"
 
-// Follow returns a follower of a session, which need not have begun. ctx is that
-// of this call only.
+// Follow returns a follower of a session, which may be new. ctx is for this
+// call.
 func (c *Client) Follow(ctx context.Context, sid string) (*Follower, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	own, stop := context.WithCancel(context.WithoutCancel(ctx))
-	f := &Follower{c: c, sid: sid, stop: stop, heard: earshot{came: make(chan struct{}, 1)}}
-	if err := c.bus.FollowSession(own, sid, f.heard.notice, f.heard.delta); err != nil {
+	f := &Follower{c: c, sid: sid, stop: stop, inbox: inbox{came: make(chan struct{}, 1)}}
+	if err := c.bus.FollowSession(own, sid, f.inbox.notice, f.inbox.delta); err != nil {
 		stop()
 		return nil, err
 	}
 	return f, nil
 }
 
-// Close ends the listening. End must have returned.
+// Close ends the subscription. End must have returned.
 func (f *Follower) Close() { f.stop() }
 
-// A follower asks for the view to find the run that a steer or a repeat came to,
-// and an end that it missed: soon at first, then now and then.
+// A follower asks for the view to find the run of a steer or a repeat, and an
+// end that it missed: often at first, then less often.
 const (
 	viewSoon  = 300 * time.Millisecond
 	viewsSoon = 5
@@ -91,12 +91,12 @@ type Watch struct {
 }
 
 // End waits for the end of the run that the request at seq, with this
-// submission or none, asked for, and tells w what happens on the way.
+// submission or none, asked for, and calls w's functions meanwhile.
 //
 // It fails with a *RejectedError if the session refused the request, with a
 // *QuarantinedError if it stopped, and with ErrEndedBefore. When ctx ends, the
-// run goes on. An answer that no notice holds, as one in a blob, is in Output as
-// RunFinished says it, or missing.
+// run goes on. An answer that no notice holds, such as a blob, is in Output as
+// RunFinished names it, or missing.
 func (f *Follower) End(ctx context.Context, seq uint64, submission string, w Watch) (end RunEnd, err error) {
 	f.seq, f.name, f.watch = seq, submission, w
 	var looking sync.WaitGroup
@@ -108,9 +108,9 @@ func (f *Follower) End(ctx context.Context, seq uint64, submission string, w Wat
 	for {
 		var over *RunEnd
 		select {
-		case <-f.heard.came:
-			for _, h := range f.heard.take() {
-				if over, err = f.hear(h); over != nil || err != nil {
+		case <-f.inbox.came:
+			for _, h := range f.inbox.take() {
+				if over, err = f.handle(h); over != nil || err != nil {
 					break
 				}
 			}
@@ -152,17 +152,17 @@ func (f *Follower) views(ctx context.Context, views chan<- session.View) {
 	}
 }
 
-// hear takes in what was heard. end is that of the run.
-func (f *Follower) hear(h heard) (end *RunEnd, err error) {
+// handle handles a received message. end is the end of the run, if it ended.
+func (f *Follower) handle(h received) (end *RunEnd, err error) {
 	if h.delta != nil {
 		f.delta(*h.delta)
 		return nil, nil
 	}
 	n := *h.notice
-	if n.N != 0 && n.N <= f.told {
+	if n.N != 0 && n.N <= f.latestN {
 		return nil, nil
 	}
-	f.told = max(f.told, n.N)
+	f.latestN = max(f.latestN, n.N)
 	switch d := n.Body().(type) {
 	case session.RunPlaced:
 		if d.Seq == f.seq {
@@ -208,8 +208,7 @@ func (f *Follower) found(run uint32) {
 	}
 }
 
-// next goes on with the earliest attempt of the run of which a delta was heard
-// already, if none is open.
+// next continues with the run's earliest attempt that has deltas.
 func (f *Follower) next() {
 	var first asking
 	for _, d := range f.words.early {
@@ -280,8 +279,7 @@ func (f *Follower) finish(d session.RunFinished, seq uint64) *RunEnd {
 	return end
 }
 
-// look takes in a view: which run it is, if that is not known, and else whether
-// it goes on.
+// look reads a view: the run's number, and whether the run lasts.
 func (f *Follower) look(v session.View) (*RunEnd, error) {
 	if v.Seq < f.seq { // a view is of the whole log, but of a session that stopped
 		if f.behind++; f.behind < behindMax {
@@ -329,31 +327,31 @@ func (f *Follower) look(v session.View) (*RunEnd, error) {
 	return end, nil
 }
 
-// A view is of the log as it is, and notices come when a session-actor has
-// stored them: how long they are waited for when the view is further.
+// A view may be newer than the notices, which arrive when a session-actor has
+// stored them. These limit how long a follower waits for them.
 const (
 	behindMax      = 5 // views
 	placedWithin   = time.Second
 	finishedWithin = 30 * time.Second
 )
 
-// heard is one thing that was heard: a delta, or a notice or progress.
-type heard struct {
+// received is one received message: a delta, or a notice or progress.
+type received struct {
 	delta  *Delta
 	notice *Notice
 }
 
-// earshot holds what was heard and not looked at yet. Deltas that do not fit
-// are missed, so that who is slow holds up nobody.
-type earshot struct {
+// inbox holds messages that are not handled yet. Deltas that do not fit are
+// dropped, so that a slow reader holds up nobody.
+type inbox struct {
 	came chan struct{} // holds one if there is something to take
 
 	mu    sync.Mutex
-	all   []heard
+	all   []received
 	bytes int // of deltas
 }
 
-func (e *earshot) delta(payload []byte) {
+func (e *inbox) delta(payload []byte) {
 	var d Delta
 	if json.Unmarshal(payload, &d) != nil {
 		return
@@ -362,24 +360,24 @@ func (e *earshot) delta(payload []byte) {
 	defer e.mu.Unlock()
 	if e.bytes+len(d.Text) <= earlyBytesMax {
 		e.bytes += len(d.Text)
-		e.put(heard{delta: &d})
+		e.put(received{delta: &d})
 	}
 }
 
 // notice takes a notice, or the progress of a session: a line each.
-func (e *earshot) notice(payload []byte) {
+func (e *inbox) notice(payload []byte) {
 	for line := range bytes.Lines(payload) {
 		var n Notice
 		if json.Unmarshal(line, &n) != nil {
 			return // published by somebody else under that name
 		}
 		e.mu.Lock()
-		e.put(heard{notice: &n})
+		e.put(received{notice: &n})
 		e.mu.Unlock()
 	}
 }
 
-func (e *earshot) put(h heard) {
+func (e *inbox) put(h received) {
 	e.all = append(e.all, h)
 	select {
 	case e.came <- struct{}{}:
@@ -387,7 +385,7 @@ func (e *earshot) put(h heard) {
 	}
 }
 
-func (e *earshot) take() []heard {
+func (e *inbox) take() []received {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	all := e.all

@@ -16,7 +16,7 @@ func TestFollowerShows(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", session.ProgressTextMax)
 	n, seq := uint64(0), uint64(8)
-	said := func(typ string, data any) heard {
+	said := func(typ string, data any) received {
 		text, err := json.Marshal(data)
 		if err != nil {
 			t.Fatal(err)
@@ -27,52 +27,52 @@ func TestFollowerShows(t *testing.T) {
 			n++
 			notice.N = n
 		}
-		return heard{notice: notice}
+		return received{notice: notice}
 	}
-	delta := func(effect, start string, n uint64, text string) heard {
-		return heard{delta: &Delta{Effect: effect, Start: start, N: n, Text: text}}
+	delta := func(effect, start string, n uint64, text string) received {
+		return received{delta: &Delta{Effect: effect, Start: start, N: n, Text: text}}
 	}
-	started := func() heard { return said(session.NoticeRunStarted, session.RunPlaced{Run: 1, Seq: 7}) }
-	turn := func(effect, text string, calls int) heard {
+	started := func() received { return said(session.NoticeRunStarted, session.RunPlaced{Run: 1, Seq: 7}) }
+	turn := func(effect, text string, calls int) received {
 		return said(session.ProgressTurnSettled, session.TurnSettled{Effect: effect, Text: text, Calls: calls})
 	}
-	failed := func(effect string) heard {
+	failed := func(effect string) received {
 		return said(session.ProgressTurnSettled, session.TurnSettled{Effect: effect, Code: "overloaded"})
 	}
-	call := func(effect string) heard {
+	call := func(effect string) received {
 		return said(session.ProgressCallSettled, session.CallSettled{Effect: effect, ToolName: "look", Status: session.CallSucceeded})
 	}
-	ended := func(text string) heard {
+	ended := func(text string) received {
 		return said(session.NoticeRunFinished, session.RunFinished{Run: 1, Lifecycle: session.Completed, Output: &session.Content{Text: text}})
 	}
-	same := func(h heard) heard { // as what was made before it
+	same := func(h received) received { // as what was made before it
 		h.notice.Seq--
 		return h
 	}
 	for _, c := range []struct {
 		name  string
-		heard []heard
+		heard []received
 		want  string
 	}{
-		{"no deltas", []heard{started(), turn("r1t1", "I look.", 1), call("r1t1c0"), ended("Done.")}, "I look.[done]{r1t1c0}Done.[done][end]"},
-		{"all deltas", []heard{
+		{"no deltas", []received{started(), turn("r1t1", "I look.", 1), call("r1t1c0"), ended("Done.")}, "I look.[done]{r1t1c0}Done.[done][end]"},
+		{"all deltas", []received{
 			started(), delta("r1t1", "A", 0, "I "), delta("r1t1", "A", 1, "look."), turn("r1t1", "I look.", 1), call("r1t1c0"),
 			delta("r1t2", "B", 0, "Do"), delta("r1t2", "B", 1, "ne."), ended("Done."), turn("r1t2", "Done.", 0),
 		}, "I look.[done]{r1t1c0}Done.[done][end]"},
-		{"a delta is lost", []heard{started(), delta("r1t1", "A", 0, "I "), delta("r1t1", "A", 2, "k."), turn("r1t1", "I look.", 1), ended("Done.")}, "I look.[done]Done.[done][end]"},
-		{"deltas before the run is known", []heard{delta("r1t1", "A", 0, "Do"), started(), delta("r1t1", "A", 1, "ne."), ended("Done.")}, "Done.[done][end]"},
-		{"the next turn speaks before the end of this one is heard", []heard{
+		{"a delta is lost", []received{started(), delta("r1t1", "A", 0, "I "), delta("r1t1", "A", 2, "k."), turn("r1t1", "I look.", 1), ended("Done.")}, "I look.[done]Done.[done][end]"},
+		{"deltas before the run is known", []received{delta("r1t1", "A", 0, "Do"), started(), delta("r1t1", "A", 1, "ne."), ended("Done.")}, "Done.[done][end]"},
+		{"the next turn speaks before the end of this one is heard", []received{
 			started(), delta("r1t1", "A", 0, "I "), delta("r1t2", "B", 0, "Do"), turn("r1t1", "I look.", 1), delta("r1t2", "B", 1, "ne."), ended("Done."),
 		}, "I look.[done]Done.[done][end]"},
-		{"all is said again after a takeover", []heard{
+		{"all is said again after a takeover", []received{
 			started(), turn("r1t1", "I look.", 1), turn("r1t1", "I look.", 1), call("r1t1c0"), call("r1t1c0"), turn("r1t1", "I look.", 1), ended("Done."),
 		}, "I look.[done]{r1t1c0}Done.[done][end]"},
-		{"the end of a turn is lost", []heard{started(), delta("r1t1", "A", 0, "I "), turn("r1t2", "Then.", 1), ended("Done.")}, "I Then.[done]Done.[done][end]"},
-		{"another start", []heard{started(), delta("r1t1", "A", 0, "I "), delta("r1t1", "B", 0, "Do"), ended("Done.")}, "I [again]Done.[done][end]"},
-		{"another attempt", []heard{started(), delta("r1t1", "A", 0, "I "), failed("r1t1"), delta("r1t1a2", "B", 0, "Do"), ended("Done.")}, "I [failed][again]Done.[done][end]"},
-		{"the last turn is heard to end first", []heard{started(), delta("r1t1", "A", 0, "Do"), turn("r1t1", "Done.", 0), same(ended("Done."))}, "Done.[done][end]"},
-		{"of another run", []heard{started(), delta("r2t1", "A", 0, "other"), turn("r2t1", "other", 1), ended("Done.")}, "Done.[done][end]"},
-		{"a long text", []heard{
+		{"the end of a turn is lost", []received{started(), delta("r1t1", "A", 0, "I "), turn("r1t2", "Then.", 1), ended("Done.")}, "I Then.[done]Done.[done][end]"},
+		{"another start", []received{started(), delta("r1t1", "A", 0, "I "), delta("r1t1", "B", 0, "Do"), ended("Done.")}, "I [again]Done.[done][end]"},
+		{"another attempt", []received{started(), delta("r1t1", "A", 0, "I "), failed("r1t1"), delta("r1t1a2", "B", 0, "Do"), ended("Done.")}, "I [failed][again]Done.[done][end]"},
+		{"the last turn is heard to end first", []received{started(), delta("r1t1", "A", 0, "Do"), turn("r1t1", "Done.", 0), same(ended("Done."))}, "Done.[done][end]"},
+		{"of another run", []received{started(), delta("r2t1", "A", 0, "other"), turn("r2t1", "other", 1), ended("Done.")}, "Done.[done][end]"},
+		{"a long text", []received{
 			started(), delta("r1t1", "A", 0, long), delta("r1t1", "A", 1, "yz"),
 			said(session.ProgressTurnSettled, session.TurnSettled{Effect: "r1t1", Text: long, TextBytes: int64(len(long)) + 2, Calls: 1}), ended("Done."),
 		}, long + "yz[done]Done.[done][end]"},
@@ -87,7 +87,7 @@ func TestFollowerShows(t *testing.T) {
 			}}}
 			var end *RunEnd
 			for _, h := range c.heard {
-				of, err := f.hear(h)
+				of, err := f.handle(h)
 				if err != nil {
 					t.Fatal(err)
 				}

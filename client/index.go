@@ -61,16 +61,16 @@ const (
 	indexWindow = journal.LastNoticesMax
 	indexChunk  = 16
 	indexAtOnce = 8
-	indexSteps  = 4 // older notices of a session that are looked at for what newer ones do not say
+	indexSteps  = 4 // older notices of a session that are read for what newer ones lack
 )
 
-// Index yields sessions, that of the newest notice first: what the notices say
-// of each, and for a run that has not ended what a session-actor says. It reads
-// the stream of notices backwards, a window at a time, so it holds no more in
-// memory for a million sessions than for a hundred, and the first rows come at
-// once. If no session-actor answers, Noticed is set: the row is as of its latest
-// notice. A session that says something while an Index is read may be left out:
-// it is the first of the next one.
+// Index yields sessions, the one with the newest notice first. A row comes from
+// the session's notices, and for a run that has not ended from a session-actor.
+// It reads the stream of notices backwards, a window at a time, so it holds no
+// more in memory for a million sessions than for a hundred, and the first rows
+// come at once. If no session-actor answers, Noticed is set: the row is as of
+// its latest notice. A session that says something while an Index is read may
+// be left out: it is the first of the next one.
 //
 // With All the sessions come last of which no notice is kept any more, by
 // partition of the log and name. The server walks the subjects of the log for

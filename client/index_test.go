@@ -45,7 +45,7 @@ func names(rows []client.IndexRow) string {
 	return strings.Join(sids, " ")
 }
 
-func TestIndexTellsWhatSessionsDo(t *testing.T) {
+func TestIndexShowsSessionStatus(t *testing.T) {
 	t.Parallel()
 	w := newWorldWith(t, toolsRecord).host()
 	w.ask("done", "hi")

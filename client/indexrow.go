@@ -19,7 +19,7 @@ const wordsMax = 200
 // noticeFacts is what notices say of a session. What no notice says is empty.
 type noticeFacts struct {
 	session    string
-	first, seq uint64 // in the stream: the oldest notice that was looked at, and the latest
+	first, seq uint64 // in the stream: the oldest notice that was read, and the latest
 	at         int64  // of the latest, Unix ms
 
 	state, waitsFor string

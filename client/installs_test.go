@@ -9,10 +9,10 @@ import (
 	"github.com/refold/refold/client"
 )
 
-// TestFaultyRecordsCostAReplayNothing: a replay of all sessions, and of one, asks
+// TestFaultyInstallRecordsAreReadOnce: a replay of all sessions, and of one, asks
 // the log's leader for no more install records when 200 faulty ones lie before the
 // sessions, but for the first time.
-func TestFaultyRecordsCostAReplayNothing(t *testing.T) {
+func TestFaultyInstallRecordsAreReadOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	nc, err := nats.Connect(w.node.URL())

@@ -12,8 +12,8 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// told is one event of a history with what its fold said.
-type told struct {
+// foldedEvent is one event of a history with the notices of its fold.
+type foldedEvent struct {
 	session.Event
 	active  uint32           // the run that was active before it; 0: none
 	notices []session.Notice // about it
@@ -21,7 +21,7 @@ type told struct {
 }
 
 // rejected returns why the event had no effect, nil if the session took it.
-func (t *told) rejected() *RejectedError {
+func (t *foldedEvent) rejected() *RejectedError {
 	for _, n := range t.notices {
 		if d, ok := n.Data.(session.EventRejected); ok {
 			return &RejectedError{Code: d.Code, Detail: d.Detail}
@@ -30,10 +30,10 @@ func (t *told) rejected() *RejectedError {
 	return nil
 }
 
-// retell folds a session's events after state (nil: all of them) up to the
+// refold folds a session's events after state (nil: all of them) up to the
 // sequence `to` (0: the newest), and calls each with every one until it
 // returns false. It returns the state that it came to, nil if there is none.
-func (c *Client) retell(ctx context.Context, sid string, state *session.State, to uint64, each func(*told) bool) (*session.State, error) {
+func (c *Client) refold(ctx context.Context, sid string, state *session.State, to uint64, each func(*foldedEvent) bool) (*session.State, error) {
 	from := uint64(1)
 	if state != nil {
 		from = state.Seq + 1
@@ -49,7 +49,7 @@ func (c *Client) retell(ctx context.Context, sid string, state *session.State, t
 			}
 			state = session.New(install, sid)
 		}
-		t := told{Event: e, after: state}
+		t := foldedEvent{Event: e, after: state}
 		if state.Run != nil {
 			t.active = state.Run.Number
 		}
@@ -64,7 +64,7 @@ func (c *Client) retell(ctx context.Context, sid string, state *session.State, t
 }
 
 // fold folds the event.
-func (t *told) fold() (err error) {
+func (t *foldedEvent) fold() (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("session %s: the fold panicked at event %d: %v", t.Session, t.Seq, v)
@@ -131,7 +131,7 @@ func (s source) Space(seq uint64, _ codec.Hash) (*space.Manifest, error) {
 func (c *Client) latest(ctx context.Context, sid string) (*session.State, error) {
 	state, err := c.snapshotBelow(ctx, sid, 0)
 	if err == nil {
-		state, err = c.retell(ctx, sid, state, 0, func(*told) bool { return true })
+		state, err = c.refold(ctx, sid, state, 0, func(*foldedEvent) bool { return true })
 	}
 	if err == nil && state == nil {
 		err = ErrNoSession
@@ -154,19 +154,18 @@ func (c *Client) stopOf(ctx context.Context, sid string) (s stop, err error) {
 // before reports whether the session stopped before the event at seq.
 func (s stop) before(seq uint64) bool { return s.Seq != 0 && s.Seq <= seq }
 
-// errNotThere says that a sequence is no event of the session.
+// errNotThere is the error for a sequence that is no event of the session.
 func errNotThere(sid string, seq uint64) error {
 	return fmt.Errorf("event %d: %w: it is of another session than %s, or of none", seq, ErrNoSession, sid)
 }
 
-// Taken tells what came of the event at seq, which any call that publishes
-// returns: it gives the view as that event left it, or fails with a
-// *RejectedError that says why the event had no effect, or with a
-// *QuarantinedError if the session stopped before it.
+// Taken returns the outcome of the event at seq, which any call that publishes
+// returns. The outcome is the view as that event left it, a *RejectedError that
+// says why the event had no effect, or a *QuarantinedError if the session
+// stopped before it.
 //
-// It folds the log by itself, from the session's snapshot on, so it does not
-// wait for a session-actor; what the session asks for then is asked when one
-// runs.
+// Taken folds the log itself, from the session's snapshot on, so it needs no
+// session-actor. Effects that the event opens are asked for when one runs.
 func (c *Client) Taken(ctx context.Context, sid string, seq uint64) (session.View, error) {
 	stopped, err := c.stopOf(ctx, sid)
 	switch {
@@ -180,7 +179,7 @@ func (c *Client) Taken(ctx context.Context, sid string, seq uint64) (session.Vie
 		return session.View{}, err
 	}
 	var refused *RejectedError
-	state, err = c.retell(ctx, sid, state, seq, func(t *told) bool {
+	state, err = c.refold(ctx, sid, state, seq, func(t *foldedEvent) bool {
 		if t.Seq == seq {
 			refused = t.rejected()
 		}

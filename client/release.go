@@ -11,8 +11,8 @@ import (
 // ErrNotQuarantined says that a session is not stopped.
 var ErrNotQuarantined = errors.New("the session is not quarantined")
 
-// ErrOtherQuarantine says that a session is stopped otherwise than who released it
-// had seen.
+// ErrOtherQuarantine is returned if the session's quarantine is not the one
+// that the caller had seen.
 var ErrOtherQuarantine = errors.New("the session is quarantined otherwise by now: look again")
 
 // Quarantined says why a session is stopped.
@@ -35,10 +35,10 @@ func (c *Client) Quarantined(ctx context.Context, sid string) (*Quarantined, err
 	return &Quarantined{Seq: stop.Seq, Reason: stop.Reason}, nil
 }
 
-// Release ends a quarantine as it was seen: an ErrOtherQuarantine if another one
-// stands by now. Within 15 s the session-actor that has the session loads it up to
-// the event before seen.Seq, and goes on from that one: what it asks from there on
-// is stored. If what stopped it is still so, it is quarantined again.
+// Release ends a quarantine as it was seen: an ErrOtherQuarantine if another
+// one stands by now. Within 15 s the session's session-actor loads it up to the
+// event before seen.Seq and continues from there: effects from there on are
+// stored. If what stopped it is still so, it is quarantined again.
 func (c *Client) Release(ctx context.Context, sid string, seen *Quarantined) error {
 	now, err := c.Quarantined(ctx, sid)
 	switch {

@@ -80,7 +80,7 @@ func (c *Client) Replay(ctx context.Context, sid string, to uint64, each func(se
 				}
 				f = newFolding(install, sid, kept.standing)
 				f.gone = map[string]asked{}
-				f.state.Mute(each == nil)
+				f.state.SetQuiet(each == nil)
 			}
 			if said := f.fold(e); each != nil {
 				each(e, said, f.state)
@@ -154,7 +154,7 @@ func (c *Client) compare(ctx context.Context, f *folding, s stored, partial bool
 	if partial {
 		return r, nil
 	}
-	f.strange()
+	f.reportUnaskedEffects()
 	f.missed(s)
 	if s.stopped != "" {
 		f.differ(Difference{Text: "the session is quarantined: " + s.stopped})

@@ -11,25 +11,25 @@ import (
 // standing is what a fold is compared with: little, since it is held for every
 // session at once.
 type standing struct {
-	effects map[string]codec.Hash // of the stored effects' bytes, by name; nil in a pass
-	marks   marks                 // in a pass: of the stored effects
-	seq     uint64                // of the snapshot; 0: none that can be read
-	hash    codec.Hash            // of its state
+	effects      map[string]codec.Hash // of the stored effects' bytes, by name; nil in a pass
+	fingerprints fingerprints          // in a pass: of the stored effects
+	seq          uint64                // of the snapshot; 0: none that can be read
+	hash         codec.Hash            // of its state
 }
 
 // folding is a session being folded again, and compared on the way.
 type folding struct {
-	state   *session.State
-	began   uint64           // sequence of its first event
-	left    standing         // what it was not compared with yet
-	marker  *marker          // of the pass; nil: the session is folded by itself
-	room    *[]byte          // for an effect's bytes, one effect after the other
-	ownRoom []byte           // if nobody lends another
-	open    []session.Place  // of the effects that were open after the latest event
-	gone    map[string]asked // asked and not stored, if the session is folded by itself
-	otherAt *head            // of the fold where the snapshot is, if its state is another
-	broken  bool             // the fold panicked: no event after it is folded
-	result  Replayed
+	state         *session.State
+	began         uint64           // sequence of its first event
+	left          standing         // what it was not compared with yet
+	fingerprinter *fingerprinter   // of the pass; nil: the session is folded by itself
+	room          *[]byte          // for an effect's bytes, one effect after the other
+	ownRoom       []byte           // if nobody lends another
+	open          []session.Place  // of the effects that were open after the latest event
+	gone          map[string]asked // asked and not stored, if the session is folded by itself
+	otherAt       *head            // of the fold where the snapshot is, if its state is another
+	broken        bool             // the fold panicked: no event after it is folded
+	result        Replayed
 
 	openRoom [4]session.Place // for most sessions' open
 
@@ -43,7 +43,7 @@ type asked struct {
 	seq  uint64 // of the event that did
 }
 
-// head is what tells how far a fold has come.
+// head shows how far a fold has come.
 type head struct {
 	count       uint64
 	chain, hash codec.Hash
@@ -51,13 +51,13 @@ type head struct {
 
 func newFolding(install *session.Install, sid string, left standing) *folding {
 	f := &folding{state: session.New(install, sid), left: left, result: Replayed{Session: sid}}
-	f.state.Mute(true)
+	f.state.SetQuiet(true)
 	f.room, f.open = &f.ownRoom, f.openRoom[:0]
 	return f
 }
 
 // fold folds one event and compares what it asks for. It returns the notices,
-// none while the state is mute.
+// none while the state is quiet.
 func (f *folding) fold(e session.Event) (said []session.Notice) {
 	if f.broken {
 		return nil
@@ -99,11 +99,11 @@ func (f *folding) ask(seq uint64) {
 		if p.IsWake() {
 			return true // it is a schedule, and gone when it has fired
 		}
-		if f.marker == nil {
+		if f.fingerprinter == nil {
 			return false
 		}
-		if len(f.left.marks) > 0 {
-			if name = f.marker.name(p.Append(spelled[:0])); f.left.marks.named(name) {
+		if len(f.left.fingerprints) > 0 {
+			if name = f.fingerprinter.name(p.Append(spelled[:0])); f.left.fingerprints.named(name) {
 				return false
 			}
 		}
@@ -112,9 +112,9 @@ func (f *folding) ask(seq uint64) {
 	}
 	*f.room = f.state.EachOpen(*f.room, skip, func(_ session.Place, e session.Effect) {
 		switch {
-		case f.marker == nil:
+		case f.fingerprinter == nil:
 			f.compareAsked(e.Name, asked{codec.Sum(e.Payload), seq})
-		case f.left.marks.take(f.marker.of(name, e.Payload)):
+		case f.left.fingerprints.take(f.fingerprinter.of(name, e.Payload)):
 			f.result.EffectsSame++
 		default: // or other bytes are: then their mark is left
 			f.result.EffectsGone++
@@ -157,8 +157,8 @@ func (f *folding) compareGone(now map[string]codec.Hash) {
 	}
 }
 
-// strange says which stored effects the fold never asked for.
-func (f *folding) strange() {
+// reportUnaskedEffects reports stored effects that the fold never opened.
+func (f *folding) reportUnaskedEffects() {
 	for _, name := range sorted(f.left.effects) {
 		f.differ(Difference{
 			Seq: f.result.Seq, Expected: f.left.effects[name].String(),
@@ -170,7 +170,7 @@ func (f *folding) strange() {
 // close takes over what the fold came to.
 func (f *folding) close() *Replayed {
 	r := &f.result
-	f.state.Mute(false)
+	f.state.SetQuiet(false)
 	r.State, r.Events, r.Seq, r.Hash, r.Chain = f.state, f.state.Count, f.state.Seq, f.state.Hash(), f.state.Chain
 	return r
 }

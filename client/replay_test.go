@@ -43,7 +43,7 @@ func packed(typ string, body any) ([]byte, error) {
 	return codec.Marshal(session.Envelope{Data: data, Type: typ, V: session.Version})
 }
 
-func TestAReplayIsIdentical(t *testing.T) {
+func TestReplayOfUnchangedLogIsIdentical(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t).host()
 	var last uint64
@@ -79,7 +79,7 @@ func TestAReplayIsIdentical(t *testing.T) {
 	}
 }
 
-func TestAPartialReplay(t *testing.T) {
+func TestPartialReplay(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t).host()
 	first := w.ask("s1", "hi")
@@ -105,7 +105,7 @@ func TestAPartialReplay(t *testing.T) {
 	}
 }
 
-func TestWhatDiffersIsSaid(t *testing.T) {
+func TestReplayReportsDifferences(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t) // nobody folds: what is stored is the test's
 	seq := w.ask("s1", "hi")
@@ -139,7 +139,7 @@ func TestWhatDiffersIsSaid(t *testing.T) {
 	}
 	other := snap
 	other.State = session.New(whole.State.InstallRecord(), "s1").Bytes()
-	other.Hash = codec.Mark(other.State)
+	other.Hash = codec.Digest(other.State)
 	put(other)
 	want(fmt.Sprintf("snapshot at %d: its state is %s", seq, other.Hash))
 	other = snap
@@ -168,7 +168,7 @@ func TestWhatDiffersIsSaid(t *testing.T) {
 }
 
 // A session that goes on while it is folded again differs in nothing.
-func TestAReplayOfALivingSession(t *testing.T) {
+func TestReplayOfActiveSession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t).host()
 	ended, replayed := make(chan struct{}), make(chan error, 1)

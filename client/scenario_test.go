@@ -69,7 +69,7 @@ func runScenario(t *testing.T, text string) (events int) {
 	return events
 }
 
-func TestAnExportFoldsToItself(t *testing.T) {
+func TestExportFoldsToSameState(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	events := 0
@@ -138,7 +138,7 @@ func TestAnExportFoldsToItself(t *testing.T) {
 }
 
 // What a scenario can't hold is refused: it is no test of something else.
-func TestAnExportIsRightOrRefused(t *testing.T) {
+func TestDamagedExportIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for i, detail := range []string{"one\ntwo", "one\n\ntwo", "one\n----\ntwo", "\n", "one\n\n# two", "one\n\nclock +1s\n----"} {
@@ -160,7 +160,7 @@ func TestAnExportIsRightOrRefused(t *testing.T) {
 	}
 }
 
-func TestAnExportOfNothing(t *testing.T) {
+func TestExportOfUnknownSession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	if text, err := w.Export(w.ctx, "nobody", 0); err == nil {

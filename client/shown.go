@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// ShownKind tells what a Shown is.
+// ShownKind is the kind of a Shown.
 type ShownKind string
 
 // What a viewer shows. Of each turn: any number of ShownText and ShownAgain,

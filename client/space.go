@@ -31,7 +31,7 @@ type SyncOptions struct {
 // until an apply. An open sync of the same space is withdrawn, unless it was
 // requested with the same options.
 //
-// SyncEnd waits for what comes of it.
+// SyncEnd waits for the outcome.
 func (c *Client) Sync(ctx context.Context, sid, name string, o SyncOptions) (seq uint64, err error) {
 	body := session.WorkspaceSyncRequested{
 		Apply: o.Apply, Dry: o.Dry, Grant: o.Grant, Only: o.Only, PromptPack: o.PromptPack, ToolCatalog: o.ToolCatalog, Version: o.Version, Workspace: name,
@@ -50,7 +50,7 @@ type ApplyOptions struct {
 }
 
 // Apply makes what is staged pending for the boundary that the mode names, or
-// applies it at once. Taken tells which, or why the session refused.
+// applies it at once. Taken returns which, or why the session refused.
 func (c *Client) Apply(ctx context.Context, sid string, o ApplyOptions) (seq uint64, err error) {
 	body := session.WorkspaceApplyRequested{Hash: o.Hash, Mode: o.Mode, PromptPack: o.PromptPack, ToolCatalog: o.ToolCatalog, Workspace: o.Space}
 	return c.publish(ctx, session.DoorCtl, sid, session.TypeWorkspaceApplyRequested, body, o.ID)
@@ -122,10 +122,10 @@ type SyncEnd struct {
 	After    []HeldSpace     // what it holds of the space now
 }
 
-// SyncEnd waits for the end of the sync that the event at seq requested. It folds
-// the log on this side. It fails with a *RejectedError if the session refused the
-// request, and with a *QuarantinedError if the session stopped before the end,
-// also while SyncEnd waits. When ctx ends, the sync goes on.
+// SyncEnd waits for the end of the sync that the event at seq requested. It
+// folds the log on this side. It fails with a *RejectedError if the session
+// refused the request, and with a *QuarantinedError if the session stopped
+// before the end, also while SyncEnd waits. The sync continues when ctx ends.
 func (c *Client) SyncEnd(ctx context.Context, sid string, seq uint64) (*SyncEnd, error) {
 	v, err := c.Taken(ctx, sid, seq)
 	if err != nil {
@@ -156,8 +156,8 @@ func (c *Client) SyncEnd(ctx context.Context, sid string, seq uint64) (*SyncEnd,
 			}
 			continue // look where it stopped
 		}
-		end, err := c.syncEndIn(ctx, sid, seq, w, func(state *session.State, each func(*told) bool) error {
-			_, err := c.retell(ctx, sid, state, stopped.Seq-1, each)
+		end, err := c.syncEndIn(ctx, sid, seq, w, func(state *session.State, each func(*foldedEvent) bool) error {
+			_, err := c.refold(ctx, sid, state, stopped.Seq-1, each)
 			return err
 		})
 		if err == nil && end == nil {
@@ -167,7 +167,7 @@ func (c *Client) SyncEnd(ctx context.Context, sid string, seq uint64) (*SyncEnd,
 	}
 }
 
-// syncWait is a sync whose end is looked for.
+// syncWait is a sync whose end is awaited.
 type syncWait struct{ name, effect string }
 
 // awaitSync waits for the end of a sync, or until a notice from one on says that
@@ -188,12 +188,12 @@ func (c *Client) awaitSync(ctx context.Context, sid string, seq, from uint64, w 
 		}
 		heard <- false
 	}()
-	end, err = c.syncEndIn(waiting, sid, seq, w, func(state *session.State, each func(*told) bool) error {
+	end, err = c.syncEndIn(waiting, sid, seq, w, func(state *session.State, each func(*foldedEvent) bool) error {
 		for e, err := range c.Events(waiting, sid, seq+1) {
 			if err != nil {
 				return err
 			}
-			t := told{Event: e, after: state}
+			t := foldedEvent{Event: e, after: state}
 			if err := t.fold(); err != nil {
 				return err
 			}
@@ -211,18 +211,17 @@ func (c *Client) awaitSync(ctx context.Context, sid string, seq, from uint64, w 
 	return nil, quarantined, err
 }
 
-// syncEndIn returns how a sync ended in the events after seq that tell tells, nil
-// if it did not.
-func (c *Client) syncEndIn(ctx context.Context, sid string, seq uint64, w syncWait, tell func(*session.State, func(*told) bool) error) (end *SyncEnd, err error) {
+// syncEndIn returns how a sync ended after seq, nil if it did not.
+func (c *Client) syncEndIn(ctx context.Context, sid string, seq uint64, w syncWait, tell func(*session.State, func(*foldedEvent) bool) error) (end *SyncEnd, err error) {
 	state, err := c.snapshotBelow(ctx, sid, seq)
 	if err == nil {
-		state, err = c.retell(ctx, sid, state, seq, func(*told) bool { return true })
+		state, err = c.refold(ctx, sid, state, seq, func(*foldedEvent) bool { return true })
 	}
 	if err != nil {
 		return nil, fmt.Errorf("what came of event %d: %w", seq, err)
 	}
 	before := heldOf(state, w.name)
-	err = tell(state, func(t *told) bool {
+	err = tell(state, func(t *foldedEvent) bool {
 		if end = t.syncEnd(w.effect); end != nil {
 			end.Before, end.After = before, heldOf(t.after, w.name)
 			end.read(t, w.effect)
@@ -254,7 +253,7 @@ func heldOf(state *session.State, name string) []HeldSpace {
 }
 
 // syncEnd returns how the event ended a sync, nil if it did not.
-func (t *told) syncEnd(effect string) *SyncEnd {
+func (t *foldedEvent) syncEnd(effect string) *SyncEnd {
 	end := SyncEnd{Seq: t.Seq}
 	for _, n := range t.notices {
 		switch d := n.Data.(type) {
@@ -274,9 +273,9 @@ func (t *told) syncEnd(effect string) *SyncEnd {
 	return &end
 }
 
-// read takes what the settlement of the sync says beside the notices. There is
-// none if the session ended the sync by itself.
-func (end *SyncEnd) read(t *told, effect string) {
+// read takes what the settlement of the sync holds besides the notices. There
+// is none if the session ended the sync by itself.
+func (end *SyncEnd) read(t *foldedEvent, effect string) {
 	env, err := envelopeOf(t.Event)
 	if err != nil {
 		return

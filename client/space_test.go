@@ -165,7 +165,7 @@ func TestSyncThatFails(t *testing.T) {
 
 // A sync of a session that stopped has no end, whether it stopped before the
 // wait or in it; an end before the stop counts.
-func TestSyncOfAStoppedSession(t *testing.T) {
+func TestSyncOfQuarantinedSession(t *testing.T) {
 	t.Parallel()
 	w := newWorldWith(t, spaceRecord)
 	ended := w.sync(client.SyncOptions{})

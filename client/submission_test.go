@@ -40,7 +40,7 @@ func (w *world) theOne(what string, seq, from uint64, each func(client.Notice)) 
 	}
 }
 
-func TestASubmissionIsReattached(t *testing.T) {
+func TestRepeatedSubmissionReattaches(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t).host()
 	first := w.submit("hi", client.RunOptions{})
@@ -103,7 +103,7 @@ func (w *world) forgetNotices() {
 }
 
 // A submission that steered a run asked for that run.
-func TestASubmissionThatSteered(t *testing.T) {
+func TestRepeatedSubmissionThatSteered(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t).host()
 	w.ask("s1", "hi")
@@ -126,7 +126,7 @@ func TestASubmissionThatSteered(t *testing.T) {
 
 // A run that is interrupted leaves its steers as a run; a cancelled one drops
 // and lists them.
-func TestSteersThatNobodyTook(t *testing.T) {
+func TestUntakenSteersOfEndedRuns(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t).host()
 	hi := w.ask("s1", "hi")
@@ -151,7 +151,7 @@ func TestSteersThatNobodyTook(t *testing.T) {
 }
 
 // The policy keeps some of a config to operators: it does so of a repeat too.
-func TestARepeatThroughTheWrongDoor(t *testing.T) {
+func TestRepeatThroughWrongDoorIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t).host()
 	o := client.RunOptions{Roles: []string{"editor"}, Operator: true}
@@ -175,7 +175,7 @@ func TestARepeatThroughTheWrongDoor(t *testing.T) {
 }
 
 // A thousand programs that ask for the same at once get the same run.
-func TestAThousandAskForTheSame(t *testing.T) {
+func TestThousandRepeatsGetOneRun(t *testing.T) {
 	t.Parallel()
 	const programs, connections = 1000, 20
 	w := newWorld(t).host()

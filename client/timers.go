@@ -27,7 +27,7 @@ type TimersRestored struct {
 // again is safe.
 func (c *Client) RestoreTimers(ctx context.Context) (t TimersRestored, err error) {
 	begun := time.Now()
-	p := &pass{from: c.bus, pinned: c.installs.Pinned, stored: map[string]*standing{}, suspect: map[string]bool{}, marker: newMarker()}
+	p := &pass{from: c.bus, pinned: c.installs.Pinned, stored: map[string]*standing{}, suspect: map[string]bool{}, fingerprinter: newFingerprinter()}
 	if _, err := p.fold(ctx, 1); err != nil {
 		return t, err
 	}

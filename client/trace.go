@@ -12,9 +12,9 @@ import (
 var ErrNoRun = errors.New("the session has no such run")
 
 // Spans returns the spans of a session's runs that have ended, in the order in
-// which they ended: of one run, or of all if run is 0. They follow from the log, so
-// they are the spans that a live session-actor exports. open tells which runs are
-// still under way: of these, what has ended is among the spans.
+// which they ended: of one run, or of all if run is 0. They follow from the
+// log, so they are the spans that a live session-actor exports. open lists the
+// runs that are still active. Of these, the spans hold what has ended.
 func (c *Client) Spans(ctx context.Context, sid string, run uint32) (spans []*timeline.Span, open []uint32, err error) {
 	last, err := c.bus.LastSeq(ctx)
 	if err != nil {

@@ -79,7 +79,7 @@ func (c *Client) Verify(ctx context.Context, o VerifyOptions) (*Verified, error)
 		v.SessionBytes = (max(heapBytes(), before) - before) / uint64(len(all))
 	}
 	for i, f := range all {
-		all[i] = nil // its memory is free once it is told
+		all[i] = nil // its memory is free once it is reported
 		if err := c.tell(ctx, p, f, v, o); err != nil {
 			return nil, err
 		}
@@ -107,8 +107,8 @@ func heapBytes() uint64 {
 	return m.HeapAlloc
 }
 
-// ReplayAll is Verify for who wants to see each session alone. Messages that
-// are no events are counted in skipped.
+// ReplayAll is Verify for a caller that wants a result for each session.
+// Messages that are no events are counted in skipped.
 func (c *Client) ReplayAll(ctx context.Context, done func(*Replayed) error) (skipped int, err error) {
 	v, err := c.Verify(ctx, VerifyOptions{Each: done})
 	if err != nil {
@@ -117,7 +117,7 @@ func (c *Client) ReplayAll(ctx context.Context, done func(*Replayed) error) (ski
 	return v.Skipped, nil
 }
 
-// tell closes the account of one session. One that differs is folded again by
+// tell reports the result of one session. One that differs is folded again by
 // itself: it may have gone on since, and what is wrong is looked at closely.
 func (c *Client) tell(ctx context.Context, p *pass, f *folding, v *Verified, o VerifyOptions) error {
 	r := &f.result
@@ -177,7 +177,7 @@ func (c *Client) VerifySession(ctx context.Context, sid string) (*Replayed, erro
 		return nil, storedErr
 	}
 	f := &folding{left: kept.standing, result: Replayed{Session: sid}}
-	f.strange()
+	f.reportUnaskedEffects()
 	f.missed(kept)
 	if f.result.Identical() {
 		return nil, err // it may be quarantined, and that is all

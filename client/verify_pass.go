@@ -21,17 +21,17 @@ type archive interface {
 
 // pass is one pass over the whole log.
 type pass struct {
-	from    archive
-	pinned  func(ctx context.Context, seq uint64) (*session.Install, error)
-	stored  map[string]*standing // by session: what none of the folders has taken yet
-	suspect map[string]bool      // sessions of which more is to be said than standing tells
-	folders []*folder
-	marker  *marker // of stored effects
+	from          archive
+	pinned        func(ctx context.Context, seq uint64) (*session.Install, error)
+	stored        map[string]*standing // by session: what none of the folders has taken yet
+	suspect       map[string]bool      // sessions whose report needs more than standing holds
+	folders       []*folder
+	fingerprinter *fingerprinter // of stored effects
 }
 
 // readStored reads what is stored besides the log.
 func (p *pass) readStored(ctx context.Context) error {
-	p.stored, p.suspect, p.marker = map[string]*standing{}, map[string]bool{}, newMarker()
+	p.stored, p.suspect, p.fingerprinter = map[string]*standing{}, map[string]bool{}, newFingerprinter()
 	var slab []standing
 	of := func(sid string) *standing {
 		s := p.stored[sid]
@@ -74,7 +74,7 @@ func (p *pass) readStored(ctx context.Context) error {
 		if s == nil || e.Name.Session != latest {
 			latest, s = e.Name.Session, of(e.Name.Session)
 		}
-		p.marker.put(&s.marks, e.Name.Effect, e.Payload)
+		p.fingerprinter.put(&s.fingerprints, e.Name.Effect, e.Payload)
 		return nil
 	})
 }
@@ -237,7 +237,7 @@ func (w *folder) session(part portion, i int) (*folding, error) {
 		left = *s
 	}
 	f = newFolding(part.install, e.Session, left)
-	f.began, f.marker, f.room = e.Seq, w.pass.marker, &w.room
+	f.began, f.fingerprinter, f.room = e.Seq, w.pass.fingerprinter, &w.room
 	w.sessions[e.Session] = f
 	w.order = append(w.order, f)
 	return f, nil
@@ -258,9 +258,9 @@ func (p *pass) sessions() []*folding {
 	return all
 }
 
-// differs reports whether what was folded is not as it was stored, as far as
-// one pass can tell.
+// differs reports whether the fold differs from what was stored, as far as one
+// pass can see.
 func (p *pass) differs(f *folding) bool {
 	return p.suspect[f.result.Session] || len(f.result.Differences) > 0 || f.otherAt != nil ||
-		len(f.left.marks) > 0 || f.left.seq != 0 && f.result.SnapshotAt == 0
+		len(f.left.fingerprints) > 0 || f.left.seq != 0 && f.result.SnapshotAt == 0
 }

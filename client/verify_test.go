@@ -231,7 +231,7 @@ func tells(t *testing.T, lines []string, wants ...[]string) {
 	}
 }
 
-func TestVerifyFindsNothingInASoundLog(t *testing.T) {
+func TestVerifyFindsNothingInIntactLog(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	if v, lines := verified(t, w.Client); !v.Identical() || v.Sessions != 0 || len(lines) != 0 {
@@ -247,7 +247,7 @@ func TestVerifyFindsNothingInASoundLog(t *testing.T) {
 // A lost event is told by the log's hole, and its session by the snapshot, which
 // has counted it; the others are as they were. Stopped, the session keeps all
 // that it has, and it alone stops.
-func TestALostEvent(t *testing.T) {
+func TestVerifyFindsLostEvent(t *testing.T) {
 	t.Parallel()
 	w := newFragile(t)
 	of := w.story("s1", "s2", "s3")
@@ -307,7 +307,7 @@ func (w *world) asksOn(sid string, run int) {
 
 // Events that are not what they were are found by the chain: the count is right,
 // and so may be all that is asked for. Which of them it was is not known.
-func TestAnAlteredEvent(t *testing.T) {
+func TestVerifyFindsAlteredEvent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	last := w.story("s1", "s2", "s3")["s2"][3]
@@ -328,7 +328,7 @@ func TestAnAlteredEvent(t *testing.T) {
 }
 
 // What is left of a session tells that it was there.
-func TestALostSession(t *testing.T) {
+func TestVerifyFindsLostSession(t *testing.T) {
 	t.Parallel()
 	w := newFragile(t)
 	of := w.story("s1", "s2", "s3")
@@ -352,7 +352,7 @@ func TestALostSession(t *testing.T) {
 // A host that loads a session whose log has a hole holds what it folds to
 // against what was stored for it, and finds that the notices speak of another
 // run: it stops this session alone.
-func TestAHostFindsWhatWasStoredOtherwise(t *testing.T) {
+func TestHostQuarantinesSessionWithOtherNotices(t *testing.T) {
 	t.Parallel()
 	w := newFragile(t)
 	stop := w.hosted(1 << 40)
@@ -383,7 +383,7 @@ func TestAHostFindsWhatWasStoredOtherwise(t *testing.T) {
 
 // A snapshot whose event is lost is not used: the session is folded from what the
 // log has.
-func TestASnapshotWhoseEventIsLost(t *testing.T) {
+func TestVerifyFindsSnapshotWithoutItsEvent(t *testing.T) {
 	t.Parallel()
 	w := newFragile(t)
 	of := w.story("s1", "s2")

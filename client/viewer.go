@@ -38,11 +38,10 @@ type Viewer struct {
 	steps  []step // of an event that was folded, and not told to words yet
 }
 
-// step tells words what came of an event. If it fails it is taken again.
+// step passes the result of an event to words. If it fails it is taken again.
 type step func(ctx context.Context) error
 
-// Viewer returns a viewer of a session, which need not have begun. ctx is that
-// of this call only.
+// Viewer returns a viewer of a session, which may be new. ctx is for this call.
 func (c *Client) Viewer(ctx context.Context, sid string) (*Viewer, error) {
 	return c.viewerOf(ctx, sid, c.Live)
 }
@@ -66,13 +65,13 @@ func (v *Viewer) Close() { v.stop() }
 
 // Shown yields what is to be shown from an event of the log on, then as it
 // comes, until ctx ends or the reader stops; the last thing yielded when ctx
-// ends is its error. from is the event's sequence, such as Run returns: 0 is from
-// now on, and a turn that is open now is shown from its first word on, at its
-// end if not before. If from is past, the turns since then come whole.
+// ends is its error. from is the event's sequence, such as Run returns: 0 is
+// from now on, and a turn that is open now is shown from its first word on, at
+// its end if not before. If from is past, the turns since then arrive whole.
 //
-// It may be called again when it has returned, and goes on where it was: from
-// counts in the first call alone. It fails if the session can't be folded on
-// this side, because a newer release began it.
+// After it has returned it may be called again and continues where it was; from
+// is for the first call only. It fails if the session can't be folded on this
+// side, because a newer release began it.
 func (v *Viewer) Shown(ctx context.Context, from uint64) iter.Seq2[Shown, error] {
 	return func(yield func(Shown, error) bool) {
 		if err := v.join(ctx, from); err != nil {
@@ -112,7 +111,7 @@ func (v *Viewer) Shown(ctx context.Context, from uint64) iter.Seq2[Shown, error]
 					return
 				}
 			}
-			if err := v.hear(ctx, events); err != nil {
+			if err := v.handle(ctx, events); err != nil {
 				yield(Shown{}, err)
 				return
 			}
@@ -126,8 +125,8 @@ type followed struct {
 	err   error
 }
 
-// hear takes what comes next: deltas, or an event.
-func (v *Viewer) hear(ctx context.Context, events <-chan followed) error {
+// handle takes the next deltas or the next event.
+func (v *Viewer) handle(ctx context.Context, events <-chan followed) error {
 	select {
 	case <-v.live.came:
 		for _, d := range v.live.take() {
@@ -154,7 +153,7 @@ func (v *Viewer) join(ctx context.Context, from uint64) (err error) {
 		if from > 0 {
 			to = from - 1
 		}
-		v.state, err = v.c.retell(ctx, v.sid, v.state, to, func(*told) bool { return true })
+		v.state, err = v.c.refold(ctx, v.sid, v.state, to, func(*foldedEvent) bool { return true })
 	}
 	if err != nil {
 		return err
@@ -174,7 +173,7 @@ func openIn(s *session.State) (a asking, open bool) {
 	return asking{s.Turn.Run, s.Turn.Number, uint32(s.Turn.Attempt) + 1}, true
 }
 
-// fold folds an event, and tells what it means to the words that are shown.
+// fold folds an event and updates the text that is shown.
 func (v *Viewer) fold(ctx context.Context, e session.Event) error {
 	if v.state == nil {
 		install, err := v.c.installs.Pinned(ctx, e.Seq)
@@ -184,7 +183,7 @@ func (v *Viewer) fold(ctx context.Context, e session.Event) error {
 		v.state = session.New(install, v.sid)
 	}
 	was, wasOpen := openIn(v.state)
-	t := told{Event: e, after: v.state}
+	t := foldedEvent{Event: e, after: v.state}
 	if err := t.fold(); err != nil {
 		return err
 	}
@@ -212,7 +211,7 @@ func (v *Viewer) fold(ctx context.Context, e session.Event) error {
 
 // ended returns the step of an event that ended the open attempt: its answer is
 // in the transcript then, if it has words or calls.
-func (v *Viewer) ended(t *told) step {
+func (v *Viewer) ended(t *foldedEvent) step {
 	text, fault, isAnswer := answerIn(t.Event)
 	isItem := slices.ContainsFunc(v.state.Items[max(0, len(v.state.Items)-itemsOfEvent):], func(it session.Item) bool {
 		return it.Seq == t.Seq && it.Role == session.RoleAssistant
@@ -299,8 +298,8 @@ func (c *Client) Text(ctx context.Context, content *session.Content) (string, er
 	return all.String(), nil
 }
 
-// liveQueue holds deltas that were heard and not looked at yet. What does not
-// fit is missed, so that who is slow holds up nobody.
+// liveQueue holds deltas that were heard and not looked at yet. Deltas that do
+// not fit are dropped, so that a slow reader holds up nobody.
 type liveQueue struct {
 	came chan struct{} // holds one if there is something to take
 

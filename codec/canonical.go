@@ -4,9 +4,9 @@ import (
 	"math"
 )
 
-// Canonicalize is the entrance for bytes that others wrote: a JSON object, or
-// a msgpack map in any spelling. The first byte that is not JSON white space
-// tells which. It returns the canonical bytes of the same value. Data that is
+// Canonicalize is the entrance for bytes that others wrote: a JSON object, or a
+// msgpack map in any spelling. The first byte that is not JSON white space
+// decides which. It returns the canonical bytes of the same value. Data that is
 // canonical already is returned as it is, the same slice; else the result is
 // new. Neither data nor the result may exceed BytesMax.
 func Canonicalize(data []byte) ([]byte, error) {

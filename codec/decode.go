@@ -8,12 +8,11 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 )
 
-// Unmarshal decodes canonical bytes into what v points to. It succeeds only
-// if Marshal would give data again: it refuses every other spelling, keys
-// that the Go struct does not have or that it always writes and data lacks,
-// an optional field that is there with its zero value, and bytes after the
-// value. The result shares no memory with data. On an error what v points to
-// is zero.
+// Unmarshal decodes canonical bytes into what v points to. It succeeds only if
+// Marshal would give data again: it refuses every other spelling, keys that the
+// Go struct does not have or that it always writes and data lacks, an optional
+// field that is there with its zero value, and bytes after the value. The
+// result shares no memory with data. On an error what v points to is zero.
 func Unmarshal(data []byte, v any) error { return unmarshal(data, v, BytesMax, false) }
 
 // UnmarshalLimit is Unmarshal with a size limit of the caller's, if that is
@@ -22,9 +21,9 @@ func UnmarshalLimit(data []byte, v any, bytesMax int) error {
 	return unmarshal(data, v, min(bytesMax, BytesMax), false)
 }
 
-// Decode is Unmarshal for what foreign publishers write and Canonicalize has
-// respelled: an optional field may be there with its zero value. All else is
-// refused all the same.
+// Decode is Unmarshal for bytes of other publishers that Canonicalize has
+// respelled: an optional field may be present with its zero value. Everything
+// else is as strict.
 func Decode(data []byte, v any) error { return unmarshal(data, v, BytesMax, true) }
 
 func unmarshal(data []byte, v any, bytesMax int, lax bool) error {

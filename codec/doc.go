@@ -4,12 +4,11 @@
 //
 // # Path
 //
-// Bytes that others wrote come in through [Canonicalize], which takes a JSON
-// object or a msgpack map in any spelling. [Decode] puts the result into a
-// struct that foreign publishers fill; [Unmarshal] does so for what we wrote
-// ourselves and is strict. [Marshal] goes the other way. [Raw] carries what a
+// [Canonicalize] takes bytes of other programs: a JSON object or a msgpack map
+// in any spelling. [Decode] reads the result into a struct; [Unmarshal] is for
+// our own bytes, and stricter. [Marshal] encodes. [Raw] carries a value that a
 // program does not interpret, [Pairs] an object with free keys. [FromJSON],
-// [ToJSON] and [ToJSONIndent] are for people. [Check] only looks.
+// [ToJSON] and [ToJSONIndent] are for people. [Check] only checks.
 //
 // # The canonical form
 //

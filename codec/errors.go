@@ -64,7 +64,7 @@ func fault(kind error, offset int, what string) error {
 // pathBytesMax bounds Error.Path; outer parts are dropped first.
 const pathBytesMax = 96
 
-// inField tells err that it happened inside the named field.
+// inField adds the named field to the path of err.
 func inField(err error, name string) error {
 	if e, ok := err.(*Error); ok {
 		dot := "."
@@ -76,7 +76,7 @@ func inField(err error, name string) error {
 	return err
 }
 
-// inElement tells err that it happened inside the i-th element.
+// inElement adds the i-th element to the path of err.
 func inElement(err error, i int) error {
 	if e, ok := err.(*Error); ok {
 		dot := "."

@@ -12,19 +12,19 @@ import (
 )
 
 // Hash is 32 bytes that stand for others: by [Sum] for what is found by its
-// content, by [Mark] for what is only told from others. Its text form is 64 lower-case hex digits; in msgpack
-// it is a bin of 32 bytes.
+// content, by [Digest] for what is only compared. Its text form is 64
+// lower-case hex digits; in msgpack it is a bin of 32 bytes.
 type Hash [sha256.Size]byte
 
-// Sum returns the SHA-256 of b. It names what is stored by its content, or is
-// shown to people beside it: blobs, descriptors, records, arguments.
+// Sum returns the SHA-256 of b. It names stored content, or is shown to people
+// next to it: blobs, descriptors, records, arguments.
 func Sum(b []byte) Hash { return sha256.Sum256(b) }
 
-// Mark returns the BLAKE2b-256 of b (RFC 7693, 32 bytes, no key). It tells one
-// state, event, settlement, plan or toolset from another. A fold does so several times
-// an event, and SHA-256 takes three times as long on processors without
-// instructions for it (docs/adr/0022).
-func Mark(b []byte) Hash { return blake2b.Sum256(b) }
+// Digest returns the BLAKE2b-256 of b (RFC 7693, 32 bytes, no key). It
+// distinguishes states, events, settlements, plans and toolsets. A fold does so
+// several times an event, and SHA-256 takes three times as long on processors
+// without instructions for it (docs/adr/0022).
+func Digest(b []byte) Hash { return blake2b.Sum256(b) }
 
 // ParseHash reads the text form: exactly 64 lower-case hex digits.
 func ParseHash(text string) (Hash, error) {

@@ -41,16 +41,16 @@ func TestHashText(t *testing.T) {
 	}
 }
 
-// TestMark: marks are BLAKE2b with a digest of 32 bytes, as Python's hashlib has
+// TestDigest: digests are BLAKE2b with a digest of 32 bytes, as Python's hashlib has
 // them too.
-func TestMark(t *testing.T) {
+func TestDigest(t *testing.T) {
 	t.Parallel()
 	for content, want := range map[string]string{
 		"":    "0e5751c026e543b2e8ab2eb06099daa1d1e5df47778f7787faab45cdf12fe3a8",
 		"abc": "bddd813c634239723171ef3fee98579b94964e3bb1cb3e427262c8c068d52319",
 	} {
-		if got := codec.Mark([]byte(content)).String(); got != want {
-			t.Errorf("Mark(%q): got %s, want %s", content, got, want)
+		if got := codec.Digest([]byte(content)).String(); got != want {
+			t.Errorf("Digest(%q): got %s, want %s", content, got, want)
 		}
 	}
 }

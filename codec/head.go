@@ -79,8 +79,7 @@ const (
 // same value as its integer in every language.
 const integralMax = 1 << 53
 
-// head is the first bytes of a value: all of a scalar, the length of the
-// rest.
+// head is the first bytes of a value: all of a scalar, the length of the rest.
 type head struct {
 	bits uint64 // of a number
 	n    int    // bytes of a text or binary, elements of an array, pairs of a map

@@ -4,14 +4,14 @@ import "unicode/utf8"
 
 // quickWriter is a struct that writes itself, for the few that make up most of
 // what is encoded: a walk by its plan takes some ten times as long. It appends
-// exactly what Marshal would write without it, or says no, and then Marshal
-// walks: so what is wrong with a value is told in one place.
+// exactly what Marshal would write without it, or returns false, and then
+// Marshal walks the value. So errors are made in one place.
 type quickWriter interface {
 	AppendCanonical(out []byte) (written []byte, ok bool)
 }
 
-// quickReader is a struct that reads itself from the beginning of data, and
-// tells how many bytes those were. It takes only what Unmarshal would take, for
+// quickReader is a struct that reads itself from the beginning of data and
+// returns how many bytes it read. It takes only what Unmarshal would take, for
 // the same value, and keeps nothing of data; else it says no, and Unmarshal
 // reads by the plan, from a zero value on.
 type quickReader interface {

@@ -2,8 +2,8 @@ package codec
 
 // Reader reads a canonical map entry by entry, for the few structs that are
 // read too often for a walk by plan: see quickReader. It takes exactly what
-// Unmarshal takes; at the first fault it stops, and End says so. What is wrong
-// is not told: who reads so turns to Unmarshal then.
+// Unmarshal takes; at the first fault it stops, and End says so. It reports no
+// errors: on failure the caller uses Unmarshal.
 type Reader struct {
 	b    []byte
 	pos  int

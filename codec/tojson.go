@@ -10,9 +10,9 @@ import (
 )
 
 // ToJSON returns canonical bytes as JSON text, without white space, keys in
-// their order. A binary of 32 bytes becomes lower-case hex (it is a Hash),
-// any other binary standard base64 with padding; so JSON does not tell them
-// from text. All else comes back by FromJSON as the same bytes.
+// their order. A binary of 32 bytes becomes lower-case hex (it is a Hash), any
+// other binary standard base64 with padding; so in JSON they look like text.
+// All else comes back by FromJSON as the same bytes.
 func ToJSON(data []byte) ([]byte, error) {
 	if len(data) > BytesMax {
 		return nil, tooLarge(len(data), BytesMax)

@@ -26,7 +26,7 @@ type Token struct {
 	Kind  Kind
 	True  bool   // Bool
 	Len   int    // Array, Map
-	Bytes []byte // Text, Binary; the memory is that of the bytes read
+	Bytes []byte // Text, Binary; shares memory with the bytes read
 
 	head head
 }
@@ -43,8 +43,8 @@ func (t *Token) AppendNumber(out []byte) []byte {
 }
 
 // Next reads the token that canonical bytes begin with and returns what is
-// behind it. It is for bytes that Check, or whoever wrote them, has vouched
-// for: of what is wrong with others it finds only what stops it.
+// behind it. It is for bytes that were checked by Check or written by our own
+// encoder: in other bytes it finds only the faults that stop it.
 func Next(b []byte) (t Token, rest []byte, err error) {
 	h, err := readHead(b, 0, true)
 	if err != nil {

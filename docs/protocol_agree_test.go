@@ -305,10 +305,10 @@ func agreeing() []string { return append(session.EventTypes(), "InstallRecord") 
 // of three; what a pack may bring is listed twice.
 var inviolable = regexp.MustCompile(`/ApprovalDecided\.json#/properties/arguments minLength$|/ToolSpec\.json#/properties/needs|/Grant\.json#/then/anyOf/|^/data/grant/may/\* .* type$`)
 
-// TestSchemasAreViolated: every keyword of every schema is violated, alone, at
+// TestSchemasRejectViolations: every keyword of every schema is violated, alone, at
 // every place, and the fold refuses that by its shape; and what is drawn on the
 // way and violates nothing is not refused by its shape.
-func TestSchemasAreViolated(t *testing.T) {
+func TestSchemasRejectViolations(t *testing.T) {
 	t.Parallel()
 	s := readSchemas(t)
 	for _, typ := range agreeing() {

@@ -156,9 +156,9 @@ run "buy a chair" submission=s1
 ----
 `
 
-// TestControlStory: the story says every code that came with what it tells of,
+// TestControlStoryNamesItsCodes: the story says every code that came with what it tells of,
 // and every end of a run.
-func TestControlStory(t *testing.T) {
+func TestControlStoryNamesItsCodes(t *testing.T) {
 	t.Parallel()
 	s := readSchemas(t)
 	var said []session.Rejection

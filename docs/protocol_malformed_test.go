@@ -114,9 +114,9 @@ func everywhere(value any, put any, at string, try func(at string, message any))
 	}
 }
 
-// TestWhatMayBeNull: the lists that readers take null for are those that the
+// TestNullableFields: the lists that readers take null for are those that the
 // page names, and the optional objects that they don't are too.
-func TestWhatMayBeNull(t *testing.T) {
+func TestNullableFields(t *testing.T) {
 	t.Parallel()
 	s := readSchemas(t)
 	lists, objects := map[string]bool{}, map[string]bool{}

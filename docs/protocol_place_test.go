@@ -109,7 +109,7 @@ func (g *grammar) inside(all []located, field string) (inner []located) {
 func occurrence(at, url, keyword string) string { return at + " <- " + url + " " + keyword }
 
 // asserted are the keywords that say what may be. Another one that schemas
-// begin to use fails TestSchemasAreViolated until it is named here.
+// begin to use fails TestSchemasRejectViolations until it is named here.
 var asserted = []string{
 	"type", "enum", "const", "minimum", "maximum", "minLength", "maxLength", "pattern", "minItems", "maxItems", "uniqueItems", "maxProperties",
 	"not",

@@ -21,10 +21,10 @@ func refusedCodes(t *testing.T) []string {
 	return constants(t, "actors/session/refused.go", func(name, _ string) bool { return strings.HasPrefix(name, "Refused") })
 }
 
-// TestRefusedCodesAreSaid: the codes by which the fold knows that a call was
+// TestRefusedCodesAreThoseOfBridges: the codes by which the fold knows that a call was
 // refused are those that our bridges say, each of them, in the same letters;
 // and what the session says itself is none of them but for one.
-func TestRefusedCodesAreSaid(t *testing.T) {
+func TestRefusedCodesAreThoseOfBridges(t *testing.T) {
 	t.Parallel()
 	said := map[string][]string{
 		"bridge/outcome.go":               {"codeToolNotServed"},

@@ -84,10 +84,10 @@ func (f *folding) step(input string) []session.Notice {
 	return notices
 }
 
-// TestEveryFieldIsSaid: on the way through the scenario files and the stories
+// TestEveryFieldIsSetOnce: on the way through the scenario files and the stories
 // every field of every notice, effect and view is set at least once. So none
 // of them is described that is never said.
-func TestEveryFieldIsSaid(t *testing.T) {
+func TestEveryFieldIsSetOnce(t *testing.T) {
 	t.Parallel()
 	s := readSchemas(t)
 	said := map[string]bool{}

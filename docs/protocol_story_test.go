@@ -126,8 +126,8 @@ settle r3t1s failed hook_failed "no rules"
 ----
 `
 
-// TestStory: the story says every code that came with what it tells of.
-func TestStory(t *testing.T) {
+// TestStoryNamesItsCodes: the story says every code that came with what it tells of.
+func TestStoryNamesItsCodes(t *testing.T) {
 	t.Parallel()
 	var said []session.Rejection
 	foldFile(t, readSchemas(t), "story", story, func(string, string, error) {}, func(_ *folding, notices []session.Notice) {

@@ -2,7 +2,7 @@
 //
 // What: docs/schemas has a schema for every message and none besides; a schema
 // has the fields, the codes and the limits of the code, no more and no fewer;
-// docs/protocol.md tells every field, and its examples are messages.
+// docs/protocol.md describes every field, and its examples are messages.
 //
 // How: protocol_struct_test.go and protocol_limits_test.go hold schemas against
 // Go's structs and constants, protocol_fold_test.go, protocol_fields_test.go and

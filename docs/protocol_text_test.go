@@ -157,9 +157,9 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// TestProtocolTellsFields: the section of a message tells all its fields, their
+// TestProtocolListsFields: the section of a message tells all its fields, their
 // lengths, and the doors of an event.
-func TestProtocolTellsFields(t *testing.T) {
+func TestProtocolListsFields(t *testing.T) {
 	t.Parallel()
 	s := readSchemas(t)
 	told := sections(t, protocolDoc)
@@ -228,8 +228,8 @@ func namesInTable(text string) (all []string) {
 	return all
 }
 
-// TestProtocolTellsCodes: the tables of codes are the constants of the code.
-func TestProtocolTellsCodes(t *testing.T) {
+// TestProtocolListsCodes: the tables of codes are the constants of the code.
+func TestProtocolListsCodes(t *testing.T) {
 	t.Parallel()
 	told := sections(t, protocolDoc)
 	named := func(file, prefix string) []string {
@@ -263,9 +263,9 @@ func TestProtocolTellsCodes(t *testing.T) {
 	}
 }
 
-// TestProtocolTellsSubjects: every subject, stream and key that package
+// TestProtocolListsSubjects: every subject, stream and key that package
 // subjects makes is in the document.
-func TestProtocolTellsSubjects(t *testing.T) {
+func TestProtocolListsSubjects(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(protocolDoc)
 	if err != nil {
@@ -442,8 +442,8 @@ func TestPartition(t *testing.T) {
 		t.Errorf("%s does not say that the events of s1 are %s", protocolDoc, filter)
 	}
 	leaf := append([]byte{0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 9}, "in\x00{}"...)
-	if got := session.LeafOf(session.Event{Session: "s1", Door: session.DoorIn, Seq: 7, Time: 9, Payload: []byte("{}")}); got != codec.Mark(leaf) {
-		t.Errorf("leaf: got %s, want %s", got, codec.Mark(leaf))
+	if got := session.LeafOf(session.Event{Session: "s1", Door: session.DoorIn, Seq: 7, Time: 9, Payload: []byte("{}")}); got != codec.Digest(leaf) {
+		t.Errorf("leaf: got %s, want %s", got, codec.Digest(leaf))
 	}
 }
 

@@ -155,10 +155,10 @@ func TestPauseOvernight(t *testing.T) {
 	verifyAll(t, s.url)
 }
 
-// TestInterruptBySomebodyElse: another client's request interrupts a run. Its
+// TestInterruptByAnotherClient: another client's request interrupts a run. Its
 // tool settles, what was not asked is not asked, and that client's run is next,
 // before one that waits.
-func TestInterruptBySomebodyElse(t *testing.T) {
+func TestInterruptByAnotherClient(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)
 	s := startHost(t, g.in(`

@@ -397,9 +397,9 @@ func (mine) ReadSpace(_ context.Context, r bridge.SpaceRequest) (bridge.SpaceCon
 	return bridge.SpaceContent{}, errors.New("the wiki does not answer")
 }
 
-// TestReaderOfOnesOwn: a program serves a target with package bridge, and its
+// TestCustomSpaceReader: a program serves a target with package bridge, and its
 // failures are told and change nothing.
-func TestReaderOfOnesOwn(t *testing.T) {
+func TestCustomSpaceReader(t *testing.T) {
 	t.Parallel()
 	s := startSystem(t, spaceRecord(object{"space": "support", "target": "wiki"}))
 	s.serve(func(b *bridge.Bridge) error { return b.Space("wiki", mine{}) })

@@ -158,7 +158,7 @@ const (
 // marker stands in inputs, arguments, outputs and answers of the runs below.
 const marker = "xyzzy-4711"
 
-func TestTracesAreWhatTheLogSays(t *testing.T) {
+func TestTracesAgreeWithTheLog(t *testing.T) {
 	t.Parallel()
 	c, url := startCollector(t), startNATS(t)
 	env := []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + c.url}

@@ -87,8 +87,8 @@ func (a *Approvals) AllowsAll(reg *Registry, t ToolIndex) bool {
 
 // Decide says whether a call of a tool may run: by the policy's first rule that
 // matches, else by the tool's own approval. A condition that can't be evaluated
-// asks: whoever wrote it wanted somebody to look. So does one that stands behind
-// others that took DecideCostMax together.
+// requires an approval, which is the safe choice. So does one that stands
+// behind others that took DecideCostMax together.
 func (a *Approvals) Decide(reg *Registry, t ToolIndex, f ApprovalFacts) Decision {
 	tool := &reg.tools[t]
 	seen := scope{facts: &f.StepFacts, tool: tool.spec.ToolID, arguments: f.Arguments, costMax: DecideCostMax}

@@ -196,8 +196,8 @@ func TestApprovalConditions(t *testing.T) {
 	}
 }
 
-// TestToolIsItsID: a condition sees the tool_id, whatever name the model used.
-func TestToolIsItsID(t *testing.T) {
+// TestConditionSeesToolID: a condition sees the tool_id, whatever name the model used.
+func TestConditionSeesToolID(t *testing.T) {
 	t.Parallel()
 	reg := approvalRegistry(t)
 	a, bad := policy(t, reg, `[{"decision":"deny","when":"tool == 'pay' || tool == 'wire'"},{"decision":"allow","when":"tool == 'shop.pay'"}]`)

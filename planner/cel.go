@@ -16,8 +16,8 @@ import (
 )
 
 // This file and celvalue.go alone know the CEL library. The library parses,
-// checks types and evaluates; which of its language is ours is said here, by
-// lists of what is allowed. None of its texts leave: only positions do.
+// checks types and evaluates; the lists here define the permitted part of its
+// language. None of its texts leave: only positions do.
 
 // scopeFunctions are the functions of the run. In the tree their names have an
 // @ in front, and their first argument is the scope.

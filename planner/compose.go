@@ -12,7 +12,7 @@ import (
 // its own, and other words for tools that are there.
 type Layer struct {
 	Name  string      // of the space
-	Needs []string    // of all its tools, beside their own
+	Needs []string    // of all its tools, besides their own
 	Tools *LayerTools // joined to the tools below; they join a profile or a catalog. Nil: none
 	Words []Word      // in the order of the space's list
 }

@@ -6,7 +6,7 @@ import "strings"
 // returns "" or what is wrong: of everything that fails, the least (instance
 // path, keyword) in byte order; and how many steps it took.
 func (s *schema) check(v *value, steps int) (problem string, took int) {
-	// Most values match: where they don't is looked for only then.
+	// Most values match, so the location is searched only after a failure.
 	e := evaluation{steps: steps, marks: s.marks, quiet: 1}
 	if e.node(s.root, v, nil, nil) && e.steps > 0 {
 		return "", steps - e.steps
@@ -35,14 +35,14 @@ type evaluation struct {
 	worst failure
 }
 
-// place is where a value stands in the instance.
-type place struct {
-	parent *place
+// location is where a value stands in the instance.
+type location struct {
+	parent *location
 	token  string
 }
 
-// pointer returns the place as a JSON pointer.
-func (p *place) pointer() string {
+// pointer returns the location as a JSON pointer.
+func (p *location) pointer() string {
 	var tokens []string
 	for ; p != nil; p = p.parent {
 		tokens = append(tokens, escapeToken(p.token))
@@ -55,8 +55,8 @@ func (p *place) pointer() string {
 	return out.String()
 }
 
-// failure is a keyword that doesn't hold, of which schema and where, and the
-// member or item that it is about, if it is about one.
+// failure is a keyword that doesn't hold, with its schema, the location, and
+// the member or item in question, if any.
 type failure struct {
 	pointer string
 	keyword string
@@ -76,7 +76,7 @@ func (f *failure) less(g *failure) bool {
 }
 
 // fail records that a keyword of n doesn't hold. It returns false.
-func (e *evaluation) fail(n *node, at *place, keyword, name string) bool {
+func (e *evaluation) fail(n *node, at *location, keyword, name string) bool {
 	if e.quiet > 0 {
 		return false
 	}
@@ -95,7 +95,7 @@ func (e *evaluation) spend(steps int) { e.steps -= steps }
 func (e *evaluation) stop(ok bool) bool { return e.steps <= 0 || !ok && e.quiet > 0 }
 
 // try evaluates an alternative: only its outcome counts.
-func (e *evaluation) try(n *node, v *value, at *place, marks []bool) bool {
+func (e *evaluation) try(n *node, v *value, at *location, marks []bool) bool {
 	e.quiet++
 	ok := e.node(n, v, at, marks)
 	e.quiet--
@@ -104,7 +104,7 @@ func (e *evaluation) try(n *node, v *value, at *place, marks []bool) bool {
 
 // node evaluates one schema. If it holds, marks gets the members or items that
 // it has evaluated; marks is nil when nobody asks.
-func (e *evaluation) node(n *node, v *value, at *place, marks []bool) bool {
+func (e *evaluation) node(n *node, v *value, at *location, marks []bool) bool {
 	if e.spend(1); e.steps <= 0 {
 		return false
 	}
@@ -120,7 +120,7 @@ func (e *evaluation) node(n *node, v *value, at *place, marks []bool) bool {
 }
 
 // keywords evaluates a schema that is an object.
-func (e *evaluation) keywords(n *node, v *value, at *place, marks []bool) bool {
+func (e *evaluation) keywords(n *node, v *value, at *location, marks []bool) bool {
 	var own []bool
 	if e.marks && len(v.items) > 0 {
 		own = make([]bool, len(v.items))
@@ -150,7 +150,7 @@ func (e *evaluation) keywords(n *node, v *value, at *place, marks []bool) bool {
 }
 
 // assertions evaluates the keywords that look at the value itself.
-func (e *evaluation) assertions(n *node, v *value, at *place) bool {
+func (e *evaluation) assertions(n *node, v *value, at *location) bool {
 	ok := true
 	if n.typed && n.types&typesOf(v) == 0 {
 		ok = e.fail(n, at, "type", "")
@@ -184,7 +184,7 @@ func (e *enumeration) has(key string) bool {
 }
 
 // number evaluates what numbers have.
-func (e *evaluation) number(n *node, d decimal, at *place) bool {
+func (e *evaluation) number(n *node, d decimal, at *location) bool {
 	ok := true
 	if n.maximum != nil && d.compare(*n.maximum) > 0 {
 		ok = e.fail(n, at, "maximum", "")
@@ -208,7 +208,7 @@ func (e *evaluation) number(n *node, d decimal, at *place) bool {
 }
 
 // text evaluates what strings have.
-func (e *evaluation) text(n *node, s string, at *place) bool {
+func (e *evaluation) text(n *node, s string, at *location) bool {
 	ok := true
 	if n.maxLength != nil || n.minLength != nil {
 		e.spend(len(s) / 64)
@@ -236,7 +236,7 @@ func (e *evaluation) match(p *pattern, s string) bool {
 }
 
 // inPlace evaluates the keywords that apply schemas to the same value.
-func (e *evaluation) inPlace(n *node, v *value, at *place, own []bool) bool {
+func (e *evaluation) inPlace(n *node, v *value, at *location, own []bool) bool {
 	ok := true
 	for _, ref := range n.refs {
 		ok = e.node(ref.node, v, at, own) && ok
@@ -274,7 +274,7 @@ func (e *evaluation) inPlace(n *node, v *value, at *place, own []bool) bool {
 
 // anyOf reports whether one alternative holds. When marks are asked for, all
 // are tried: each that holds leaves its own.
-func (e *evaluation) anyOf(subs []*node, v *value, at *place, own []bool) bool {
+func (e *evaluation) anyOf(subs []*node, v *value, at *location, own []bool) bool {
 	held := false
 	for _, sub := range subs {
 		if e.try(sub, v, at, own) {
@@ -288,7 +288,7 @@ func (e *evaluation) anyOf(subs []*node, v *value, at *place, own []bool) bool {
 }
 
 // oneOf reports whether exactly one alternative holds.
-func (e *evaluation) oneOf(subs []*node, v *value, at *place, own []bool) bool {
+func (e *evaluation) oneOf(subs []*node, v *value, at *location, own []bool) bool {
 	held := 0
 	for _, sub := range subs {
 		if e.try(sub, v, at, own) {

@@ -7,7 +7,7 @@ import (
 )
 
 // contents evaluates the keywords that look into an array or an object.
-func (e *evaluation) contents(n *node, v *value, at *place, own []bool) bool {
+func (e *evaluation) contents(n *node, v *value, at *location, own []bool) bool {
 	switch v.kind {
 	case kindArray:
 		return e.array(n, v, at, own)
@@ -18,7 +18,7 @@ func (e *evaluation) contents(n *node, v *value, at *place, own []bool) bool {
 }
 
 // array evaluates what arrays have.
-func (e *evaluation) array(n *node, v *value, at *place, own []bool) bool {
+func (e *evaluation) array(n *node, v *value, at *location, own []bool) bool {
 	ok := true
 	if n.maxItems != nil && len(v.items) > *n.maxItems {
 		ok = e.fail(n, at, "maxItems", "")
@@ -37,7 +37,7 @@ func (e *evaluation) array(n *node, v *value, at *place, own []bool) bool {
 		if sub == nil {
 			break
 		}
-		ok = e.node(sub, &v.items[i], &place{parent: at, token: strconv.Itoa(i)}, nil) && ok
+		ok = e.node(sub, &v.items[i], &location{parent: at, token: strconv.Itoa(i)}, nil) && ok
 		if e.stop(ok) {
 			return false
 		}
@@ -73,7 +73,7 @@ func (e *evaluation) unique(items []value) bool {
 }
 
 // contains evaluates contains, minContains and maxContains.
-func (e *evaluation) contains(n *node, v *value, at *place, own []bool) bool {
+func (e *evaluation) contains(n *node, v *value, at *location, own []bool) bool {
 	matches := 0
 	for i := range v.items {
 		if e.try(n.contains, &v.items[i], at, nil) {
@@ -95,7 +95,7 @@ func (e *evaluation) contains(n *node, v *value, at *place, own []bool) bool {
 }
 
 // object evaluates what objects have.
-func (e *evaluation) object(n *node, v *value, at *place, own []bool) bool {
+func (e *evaluation) object(n *node, v *value, at *location, own []bool) bool {
 	ok := true
 	if n.maxProperties != nil && len(v.items) > *n.maxProperties {
 		ok = e.fail(n, at, "maxProperties", "")
@@ -129,7 +129,7 @@ func (e *evaluation) object(n *node, v *value, at *place, own []bool) bool {
 
 // required evaluates that members are present. The least that is missing is
 // named.
-func (e *evaluation) required(n *node, names []string, v *value, at *place, keyword string) bool {
+func (e *evaluation) required(n *node, names []string, v *value, at *location, keyword string) bool {
 	e.spend(len(names) / 4)
 	for _, name := range names {
 		if _, ok := v.member(name); !ok {
@@ -140,11 +140,11 @@ func (e *evaluation) required(n *node, names []string, v *value, at *place, keyw
 }
 
 // member evaluates one member of an object.
-func (e *evaluation) member(n *node, v *value, i int, at *place, own []bool) bool {
+func (e *evaluation) member(n *node, v *value, i int, at *location, own []bool) bool {
 	name, item := v.names[i], &v.items[i]
-	var inside *place
+	var inside *location
 	if e.quiet == 0 {
-		inside = &place{parent: at, token: name}
+		inside = &location{parent: at, token: name}
 	}
 	ok, evaluated := true, false
 	if at, found := slices.BinarySearchFunc(n.properties, name, compareProperty); found {
@@ -177,7 +177,7 @@ func (e *evaluation) member(n *node, v *value, i int, at *place, own []bool) boo
 func compareProperty(p property, name string) int { return strings.Compare(p.name, name) }
 
 // unevaluated evaluates what no other keyword has evaluated.
-func (e *evaluation) unevaluated(n *node, v *value, at *place, own []bool) bool {
+func (e *evaluation) unevaluated(n *node, v *value, at *location, own []bool) bool {
 	sub, keyword := n.unevaluatedItems, "unevaluatedItems"
 	if v.kind == kindObject {
 		sub, keyword = n.unevaluatedProperties, "unevaluatedProperties"
@@ -197,7 +197,7 @@ func (e *evaluation) unevaluated(n *node, v *value, at *place, own []bool) bool 
 		if sub.never {
 			ok = e.fail(n, at, keyword, token)
 		} else {
-			ok = e.node(sub, &v.items[i], &place{parent: at, token: token}, nil) && ok
+			ok = e.node(sub, &v.items[i], &location{parent: at, token: token}, nil) && ok
 		}
 		if e.stop(ok) {
 			return false

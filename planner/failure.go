@@ -135,7 +135,7 @@ func (e *enumeration) says(room int) string {
 	return text + e.more(len(e.written))
 }
 
-// more says how many values there are beside the first n.
+// more returns how many values there are besides the first n.
 func (e *enumeration) more(n int) string {
 	if n == e.all {
 		return ""

@@ -163,9 +163,9 @@ func (f *Floor) below(name string) *targetFloor {
 	}
 }
 
-// requires returns what a tool of reg requires beside what its own spec says:
-// of a tool that the record doesn't have at this target, whatever any of the
-// record's tools there requires.
+// requires returns what a tool of reg requires besides its own spec. A tool
+// that the record lacks at this target requires whatever any of the record's
+// tools there requires.
 func (f *Floor) requires(reg *Registry, t ToolIndex) []string {
 	if f == nil || reg == f.record {
 		return nil
@@ -181,7 +181,7 @@ func (f *Floor) requires(reg *Registry, t ToolIndex) []string {
 const verdictIndexMax = 1<<8 - 1
 
 // capability returns the name of the capability that a verdict is about, as
-// Registry.available counts them, or "" if it can't be told.
+// Registry.available counts them, or "" if it is not known.
 func (f *Floor) capability(reg *Registry, t ToolIndex, index int) string {
 	own := reg.tools[t].spec.Requires
 	if index < len(own) {

@@ -85,7 +85,7 @@ func TestScheduleLaws(t *testing.T) {
 				t.Fatalf("call %d could stand before group %d", i, group[i])
 			}
 		}
-		if got, want := codec.Mark(plan.Bytes()), plan.Hash(); got != want {
+		if got, want := codec.Digest(plan.Bytes()), plan.Hash(); got != want {
 			t.Fatalf("hash: got %s, want %s", got, want)
 		}
 		var again planner.Plan
@@ -146,10 +146,10 @@ func TestRejectedCallsDoNotCount(t *testing.T) {
 	})
 }
 
-// TestScheduleIsTheLeast tries, for up to seven calls, every way to put them
+// TestScheduleHasFewestGroups tries, for up to seven calls, every way to put them
 // into groups in which no call stands later than in the plan. The plan itself
 // is the only one that keeps conflicting calls apart and in order.
-func TestScheduleIsTheLeast(t *testing.T) {
+func TestScheduleHasFewestGroups(t *testing.T) {
 	t.Parallel()
 	checkLaw(t, 1, func(t *rapid.T) {
 		calls := drawCalls(t)
@@ -191,9 +191,9 @@ func fits(calls []planner.PlanCall, group []int, i int) bool {
 	return true
 }
 
-// TestAnotherRejectedCall: a rejected call more, wherever it stands, leaves the
+// TestRejectedCallLeavesGroupsUnchanged: a rejected call more, wherever it stands, leaves the
 // groups of the rest as they are.
-func TestAnotherRejectedCall(t *testing.T) {
+func TestRejectedCallLeavesGroupsUnchanged(t *testing.T) {
 	t.Parallel()
 	checkLaw(t, 1, func(t *rapid.T) {
 		calls := drawCalls(t)

@@ -32,7 +32,7 @@ func Offerable(reg *Registry, req Request, facts Facts) []ToolIndex {
 // Define returns the tools whose definitions a masked run shows from its first
 // turn on, in the order of Select: what steps 1 and 2 bring in, without what is
 // disabled and what lacks a capability. Availability rules and active skills do
-// not count, since they change while the run goes on.
+// not count, since they change during a run.
 func Define(reg *Registry, req Request, facts Facts) []Offer {
 	session, run := reg.marks(req.Session.Disable), reg.marks(req.Run.Disable)
 	return slices.DeleteFunc(listed(reg, req).offers, func(o Offer) bool {

@@ -58,8 +58,8 @@ func (r *patternRoom) take(bytes int) (problem string) {
 
 // PatternStates returns about how many states the program of a regular
 // expression (RE2 syntax) has, without compiling it: never fewer than the
-// compiler makes, but for a few that do not grow with the expression. The
-// error is that of the parser.
+// compiler makes, but for a few that do not grow with the expression. The error
+// is the parser's.
 func PatternStates(text string) (int, error) {
 	parsed, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// TestPlanBytesAreThoseOfItsTags: what is written part by part is what Marshal
+// TestPlanBytesEqualMarshal: what is written part by part is what Marshal
 // writes, whatever a plan holds.
-func TestPlanBytesAreThoseOfItsTags(t *testing.T) {
+func TestPlanBytesEqualMarshal(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		text := rapid.OneOf(rapid.Just(""), rapid.StringMatching(`[a-zäß.:/_]{1,40}`))

@@ -93,8 +93,8 @@ func fault(path, format string, args ...any) *RegistryError {
 	return &RegistryError{Path: path, Detail: fmt.Sprintf(format, args...)}
 }
 
-// ParseRegistry reads what Bytes wrote. The error is a RegistryError, or that
-// of the codec.
+// ParseRegistry reads what Bytes wrote. It fails with a RegistryError or the
+// codec's error.
 func ParseRegistry(data []byte) (*Registry, error) {
 	var wire registryWire
 	if err := codec.Unmarshal(data, &wire); err != nil {

@@ -40,8 +40,8 @@ func whensBytes(rules []StepRule) (n int) {
 	return n
 }
 
-// What the parts of a registry take of memory beside texts and patterns, in
-// bytes on a 64-bit machine, rounded up.
+// The memory of a registry's parts without texts and patterns, in bytes on a
+// 64-bit machine, rounded up.
 const (
 	registryWeight = 1 << 10
 	toolWeight     = 2 << 10 // with its places in the tables

@@ -141,5 +141,5 @@ func (k Key) append(out []byte) []byte {
 // Hash returns the BLAKE2b-256 of Bytes: the plan_hash.
 func (p Plan) Hash() codec.Hash {
 	var room [1 << 10]byte
-	return codec.Mark(p.append(room[:0]))
+	return codec.Digest(p.append(room[:0]))
 }

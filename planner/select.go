@@ -267,7 +267,7 @@ func (r *Registry) available(t ToolIndex, facts Facts) Verdict {
 			return Verdict{Reason: RuleFails, Index: i}
 		}
 	}
-	if v := r.equipped(t, facts); v.Reason != Offered {
+	if v := r.checkCapabilities(t, facts); v.Reason != Offered {
 		return v
 	}
 	return r.permitted(t, facts)
@@ -290,9 +290,9 @@ func (r *Registry) permitted(t ToolIndex, facts Facts) Verdict {
 	return Verdict{Reason: Offered}
 }
 
-// equipped returns the verdict of step 4's second part: whether all that the tool
-// and its pack need is there. What is optional is not needed.
-func (r *Registry) equipped(t ToolIndex, facts Facts) Verdict {
+// checkCapabilities returns the verdict of step 4's second part: whether all
+// that the tool and its pack need is there. What is optional is not needed.
+func (r *Registry) checkCapabilities(t ToolIndex, facts Facts) Verdict {
 	if r.tools[t].layer == 0 || len(facts.Lacks) == 0 {
 		return Verdict{Reason: Offered}
 	}
@@ -355,7 +355,7 @@ func fingerprint(reg *Registry, offers []Offer) codec.Hash {
 	for _, o := range offers {
 		text = append(text, reg.tools[o.Tool()].descriptors[o.Variant()].line...)
 	}
-	return codec.Mark(text)
+	return codec.Digest(text)
 }
 
 // Refs returns the descriptors that the model is shown, in order. ts must be

@@ -32,7 +32,7 @@ type Descriptor struct {
 	ToolName    string    `msgpack:"tool_name"`
 }
 
-// Executor says who carries a tool out.
+// Executor names what carries a tool out.
 type Executor struct {
 	Kind   string `msgpack:"kind"`   // effect, host_loop; of the session's own tools, space too
 	Target string `msgpack:"target"` // a subject token: host

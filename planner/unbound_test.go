@@ -6,10 +6,10 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// TestUnboundComesBeforeDenied: a registry refuses a tool that nobody carries
+// TestUnboundIsReportedBeforeDenied: a registry refuses a tool that nobody carries
 // out, so the tool is made unbound behind its back. Should one ever get there,
 // its calls get a code of their own, after availability and before permission.
-func TestUnboundComesBeforeDenied(t *testing.T) {
+func TestUnboundIsReportedBeforeDenied(t *testing.T) {
 	t.Parallel()
 	schema, err := codec.FromJSON([]byte(`{"required":["a"]}`))
 	if err != nil {

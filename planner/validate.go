@@ -79,7 +79,7 @@ type names struct {
 }
 
 // add adds a tool's names. No two tools share one, be it as tool_id or as
-// tool_name: lists could not tell them apart. Nor do two tool_names differ by
+// tool_name: lists could not distinguish them. Nor do two tool_names differ by
 // case alone: a model, or a person who approves, would take one for the other.
 // One tool's own may be the same.
 func (n names) add(path string, i int, t *tool) *RegistryError {

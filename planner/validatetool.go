@@ -10,7 +10,7 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// origin says who brings a tool, and so what it may say.
+// origin is where a tool comes from, which decides what it may declare.
 type origin int
 
 const (

@@ -1,7 +1,7 @@
-// Package space defines what sessions adopt from outside: prompt packs, tool
-// catalogs, context files, skills and, in a pack, tools. A space is described by
-// its manifest, which is pure data: the fold reads manifests and never the files
-// that they name.
+// Package space defines the content that sessions adopt from outside: prompt
+// packs, tool catalogs, context files, skills and, in a pack, tools. A manifest
+// describes a space. It is pure data: the fold reads manifests, and never the
+// files that they name.
 //
 // # Path
 //
@@ -15,7 +15,7 @@
 //  1. Bytes are canonical msgpack, and Hash is their SHA-256: the same content
 //     has the same hash on every machine.
 //  2. Parse accepts exactly one spelling: if it reports no problem, Bytes
-//     returns what it read.
+//     returns the bytes that it read.
 //  3. Parse reports every problem of a manifest that decodes, in the order of
 //     Compare. Of one that does not decode it reports the first fault.
 //  4. Nothing here panics, and no result depends on a clock, a machine or the
@@ -26,10 +26,10 @@
 //   - workspace: a space without tools. pack: a space with tools.
 //   - prompt pack: an ordered list of parts that a model is shown before the
 //     transcript.
-//   - catalog: a list of tools to offer, and other words for them.
-//   - need: what a tool or a skill requires of the machine: a secret, an
-//     environment variable, a program, an operating system.
-//   - selector: 1, 1.4 or 1.4.2, and which versions it matches.
+//   - catalog: a list of tools to offer, and other descriptions of them.
+//   - need: a requirement of a tool or a skill: a secret, an environment
+//     variable, a program, an operating system.
+//   - selector: 1, 1.4 or 1.4.2; matches the versions whose numbers begin so.
 //
 // # Limits
 //

@@ -11,8 +11,8 @@ import (
 )
 
 // Parse reads a manifest from its canonical bytes. It is nil if there is any
-// problem. The problems are sorted; all of them are told, unless the bytes do
-// not decode: then the first fault is. The result shares no memory with data.
+// problem. The problems are sorted. All are returned, unless the bytes do not
+// decode: then only the first. The result shares no memory with data.
 func Parse(data []byte) (*Manifest, []Problem) {
 	if len(data) > ManifestBytesMax {
 		return nil, []Problem{{Code: TooLarge, Detail: fmt.Sprintf("the manifest has %d bytes, at most %d: split the space", len(data), ManifestBytesMax)}}
@@ -134,7 +134,7 @@ func (c *checker) checkLeftOut() {
 	c.checkOrder("left_out", "file", len(c.m.LeftOut), LeftOutMax, func(i int) string { return c.m.LeftOut[i].File })
 }
 
-// checkFiles checks the list of files. Those who name them check what they are.
+// checkFiles checks the list of files. Fields that name them check their kind.
 func (c *checker) checkFiles() {
 	total := int64(0)
 	for i := range c.m.Files {

@@ -33,7 +33,7 @@ type Use struct {
 
 // Vars returns the variables of a template, by name, with how often each is
 // used. Problems have a line and the code unknown_variable: a name that is none
-// of the variables, or braces that are not closed. All of them are told.
+// of the variables, or braces that are not closed. All of them are returned.
 func Vars(text string) (uses []Use, problems []Problem) {
 	line, counted := 1, 0
 	walk(text, func(string) {}, func(name string) {
@@ -70,8 +70,7 @@ func Expand(text string, value func(name string) string, max int) (expanded stri
 	return b.String(), true
 }
 
-// walk tells what a template is made of, in order: text, variables, and what is
-// neither.
+// walk reports the parts of a template in order: text, variables and faults.
 func walk(text string, plain, variable func(string), fault func(offset int, detail string)) {
 	at := 0
 	for {

@@ -40,7 +40,7 @@ func TestTemplates(t *testing.T) {
 	}
 }
 
-func TestTemplatesTellEveryUnknownVariable(t *testing.T) {
+func TestTemplatesReportEveryUnknownVariable(t *testing.T) {
 	t.Parallel()
 	text := "{{session}}\n{{facts.region}} {{ session }}\n\n{{fact.}}{{{x}}\n{{run"
 	_, problems := space.Vars(text)

@@ -15,8 +15,8 @@
 // # Laws
 //
 //   - A name is chosen once: the golden test prints all of them.
-//   - Functions that make names refuse what is no token; functions that parse
-//     names accept exactly what those make.
+//   - Functions that make names refuse text that is no token. Functions that
+//     parse names accept exactly the names that those make.
 //   - The prefix is one lower-case token. Streams and buckets carry it in
 //     upper case, so two prefixes share nothing.
 //   - Partition is FNV-1a (32 bit) of the session id, mod 64, which is what the
@@ -24,9 +24,10 @@
 //
 // # Glossary
 //
-//   - token: what stands between two dots; here 1 to 64 of A-Z a-z 0-9 _ -.
-//   - door: the second token of a log subject: who may say what.
-//   - target: who carries an effect out: a provider, an executor, or "-".
+//   - token: the text between two dots; here 1 to 64 of A-Z a-z 0-9 _ -.
+//   - door: the second token of a log subject. Permissions decide which users
+//     may publish through which door.
+//   - target: what carries an effect out: a provider, an executor, or "-".
 //
 // # Limits
 //

@@ -7,7 +7,7 @@ import "strconv"
 const (
 	HeaderContentType       = "Content-Type"
 	HeaderTraceParent       = "traceparent"
-	HeaderSession           = "Refold-Session"         // of a request to a service that is a tool: who asks
+	HeaderSession           = "Refold-Session"         // of a request to a service that is a tool: the caller
 	HeaderEffect            = "Refold-Effect"          // the effect's name, r1t2c0
 	HeaderStart             = "Refold-Start"           // a ULID of this start of it
 	HeaderTool              = "Refold-Tool"            // the tool_id

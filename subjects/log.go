@@ -43,7 +43,7 @@ func ParseLaneName(name string) (lane int, ok bool) {
 	return lane, true
 }
 
-// LaneGroup is the priority group of a lane: who is pinned in it owns the lane.
+// LaneGroup is a lane's priority group: the client pinned in it owns the lane.
 const LaneGroup = "owner"
 
 // LaneFilters returns the stored subjects that a lane among count lanes
@@ -92,9 +92,9 @@ func (n Names) Session(sid string) (string, error) {
 	return n.join(strconv.Itoa(Partition(sid)), "*", sid), nil
 }
 
-// ParseStored reads a stored subject. The error tells why a subject is not one
-// that Stored makes: anybody may publish to the log, so a reader skips such a
-// message and says so.
+// ParseStored reads a stored subject. The error says why a subject is not one
+// that Stored makes. Anybody may publish to the log, so a reader skips such a
+// message and logs it.
 func (n Names) ParseStored(subject string) (session.Door, string, error) {
 	if subject == n.Install() {
 		return session.DoorInstall, "", nil

@@ -35,7 +35,7 @@ func (n Names) ParseProgress(subject string) (string, error) {
 	return n.parsePerSession("progress", subject)
 }
 
-// Cancel returns the subject on which a session tells bridges what to stop.
+// Cancel returns the subject on which a session asks bridges to stop effects.
 func (n Names) Cancel(sid string) (string, error) { return n.perSession("cancel", sid) }
 
 // CancelAll matches the cancellations of every session.

@@ -7,8 +7,8 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// admitCall decides what becomes of an accepted call: it runs, waits for a
-// person, or doesn't run. In a run that is being interrupted nothing does.
+// admitCall decides whether an accepted call runs, waits for a person, or is
+// refused. In a run that is being interrupted no call runs.
 func (s *State) admitCall(i int, planned *planner.PlanCall) {
 	c := &s.Turn.Batch.Calls[i]
 	if s.Run.Lifecycle == Interrupting {
@@ -42,8 +42,8 @@ func (s *State) admitCall(i int, planned *planner.PlanCall) {
 	s.rejectCall(i, why)
 }
 
-// decide says what the policy, and else the tool itself, makes of a call with
-// these arguments.
+// decide returns the decision over a call with these arguments: the policy's,
+// else the tool's own.
 func (s *State) decide(tool planner.ToolIndex, arguments string) planner.Decision {
 	approvals := s.install.approvals
 	if approvals.AllowsAll(s.turnsOwn, tool) {
@@ -60,7 +60,7 @@ func approvalDeadline(c *RunConfig) int64 {
 	return ApprovalDefaultMS
 }
 
-// sayApprovals asks for the approvals of the whole batch.
+// sayApprovals requests the approvals of the whole batch.
 func (s *State) sayApprovals() {
 	t := s.Turn
 	for i := range t.Batch.Calls {
@@ -109,7 +109,7 @@ func (s *State) approvalDecided(b *ApprovalDecided) *refusal {
 			return bad
 		}
 		c.Arguments, c.Edit = b.Arguments, s.Seq
-		s.addToWindow(int64(len(b.Arguments))) // the result tells what was run instead
+		s.addToWindow(int64(len(b.Arguments))) // the result records what was run instead
 	}
 	c.Status, c.Approval = CallWaiting, nil
 	if t.Batch.Group < len(t.Batch.Plan.Groups) && s.isInOpenGroup(i) {
@@ -118,16 +118,16 @@ func (s *State) approvalDecided(b *ApprovalDecided) *refusal {
 	return nil
 }
 
-// editFault says why call c may not run with other arguments: its schema or the
-// policy refuses them, or the batch would hold more of them than an event does,
-// in which they all came: a state at its limits has no room for that.
+// editFault returns why call c may not run with other arguments: its schema or
+// the policy refuses them, or the batch's arguments would exceed the size of
+// one event. A state at its limits has no room for more.
 func (s *State) editFault(c *Call, arguments string) *refusal {
 	t := s.Turn
 	tool, _ := s.turnsOwn.Lookup(c.ToolID)
 	if why := planner.CheckArguments(s.turnsOwn, &t.Toolset, tool, arguments); !why.OK() {
 		return refuse(RejectInvalidData, "arguments: "+why.Detail)
 	}
-	loading := s.loadingBeside(c)
+	loading := s.otherSkillsLoading(c)
 	if why := s.skillFault(c.ToolID, arguments, &loading); !why.OK() {
 		return refuse(RejectInvalidData, "arguments: "+why.Detail)
 	}
@@ -145,8 +145,7 @@ func (s *State) editFault(c *Call, arguments string) *refusal {
 	return nil
 }
 
-// awaiting returns the call that a decision is about, which waits for just
-// this one.
+// awaiting returns the call that waits for this decision.
 func (s *State) awaiting(b *ApprovalDecided) (int, *refusal) {
 	p, ok := parseName(b.Call)
 	t := s.Turn

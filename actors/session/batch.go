@@ -8,9 +8,9 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// startBatch checks each observed call against the set that was offered in
-// the turn that produced it, plans those that may run, and asks the first
-// group. Every call will have a result, rejected ones have it at once.
+// startBatch checks each observed call against the set that was offered in the
+// turn that produced it, plans those that may run, and asks the first group.
+// Every call gets a result; a rejected call gets it at once.
 func (s *State) startBatch(observed []ObservedCall) {
 	t := s.Turn
 	kept := observed[:min(len(observed), CallsMax)]
@@ -55,7 +55,7 @@ func (o *ObservedCall) planned() planner.ObservedCall {
 	return call
 }
 
-// rejectCall gives call i a result that the session itself gives.
+// rejectCall gives call i a result that the session itself makes.
 func (s *State) rejectCall(i int, why planner.Rejection) {
 	c := &s.Turn.Batch.Calls[i]
 	c.Status, c.Code, c.Detail, c.Seq = CallStatus(why.Status()), string(why.Code), clip(why.Detail, DetailBytesMax), s.Seq
@@ -90,10 +90,10 @@ func (s *State) askGroup() {
 	s.completeBatch()
 }
 
-// sayPlanned tells a host loop that the open group has begun: the batch's
-// first one if there is anything in the batch for it, a later one if there is
-// in that. What is asked of a group later on, when a person approved it or the
-// run was resumed, it tells then; of no call it tells twice.
+// sayPlanned notifies a host loop that the open group has begun. It does so for
+// the first group if the batch has any call for a host loop, and for a later
+// group if that group has one. Calls that are asked later, after an approval or
+// a resume, are announced then. No call is announced twice.
 func (s *State) sayPlanned(asked *[CallsMax]bool) {
 	t := s.Turn
 	b, waits, begun := t.Batch, false, false
@@ -146,10 +146,10 @@ func (s *State) askCall(i int) bool {
 	return true
 }
 
-// deniedNow says why a call that was offered and planned may not be asked at
+// deniedNow returns why a call that was offered and planned may not be asked at
 // this moment. The first group is checked too: a disable, the end of the host
 // session or another registry may have come while the model was thinking. A
-// person's approval passes none of it.
+// person's approval overrides none of these checks.
 func (s *State) deniedNow(c *Call, tool planner.ToolIndex) planner.Rejection {
 	why := planner.Recheck(s.turnsOwn, s.NextRegistry(), tool, s.overrides(), s.plannerFacts())
 	if why.OK() && s.decide(tool, c.Arguments) == planner.Deny {
@@ -183,7 +183,7 @@ func (s *State) settleCall(i int, b *settlement) {
 	if bad == nil {
 		bad = s.callFault(b)
 	}
-	s.owe(i, b, bad == nil)
+	s.hashLazily(i, b, bad == nil)
 	if bad != nil {
 		s.endCall(i, CallFailed, CodeBadSettlement, bad.detail)
 	} else {
@@ -213,11 +213,11 @@ func (s *State) takeOutcome(i int, b *ToolCallSettled) {
 	s.sayRefused(i, b)
 }
 
-// result tells one result from another: the BLAKE2b-256 of status and output.
+// result identifies a result: the BLAKE2b-256 of its status and output.
 func (b *ToolCallSettled) result() codec.Hash {
 	switch o := b.Output; {
 	case o == nil || o.isEmpty():
-		return codec.Mark(append([]byte(b.Status), 0))
+		return codec.Digest(append([]byte(b.Status), 0))
 	case o.Text != "": // then it holds nothing else: most outputs, without encoding them
 		return resultHash(b.Status, 't', o.Text)
 	default:
@@ -228,7 +228,7 @@ func (b *ToolCallSettled) result() codec.Hash {
 // resultHash returns the BLAKE2b-256 of a status and an output of a kind.
 func resultHash[O ~string | ~[]byte](status string, kind byte, output O) codec.Hash {
 	var room [hashRoom]byte
-	return codec.Mark(append(append(append(room[:0], status...), 0, kind), output...))
+	return codec.Digest(append(append(append(room[:0], status...), 0, kind), output...))
 }
 
 // callFault says what is wrong with the settlement of a call of this batch.
@@ -269,7 +269,7 @@ func resultFault(b *ToolCallSettled) *refusal {
 	return faultFault(b.Error)
 }
 
-// endCall gives call i its result. With a code, the session itself gives it;
+// endCall gives call i its result. With a code, the session makes the result;
 // else the event being folded holds it.
 func (s *State) endCall(i int, status CallStatus, code, detail string) {
 	c := &s.Turn.Batch.Calls[i]
@@ -281,8 +281,8 @@ func (s *State) endCall(i int, status CallStatus, code, detail string) {
 	}
 }
 
-// closeGroup goes on to the next group when every call of the open one has a
-// result, failed ones included.
+// closeGroup starts the next group when every call of the open one has a
+// result, failed calls included.
 func (s *State) closeGroup() {
 	b := s.Turn.Batch
 	if b.Group >= len(b.Plan.Groups) {
@@ -307,7 +307,7 @@ func (s *State) completeBatch() {
 func (s *State) fileResults() {
 	b := s.Turn.Batch
 	s.rememberCalls(b)
-	s.doneOwes.clear()
+	s.doneHashes.clear()
 	done := &DoneBatch{Results: make([]codec.Hash, len(b.Calls)), Run: s.Turn.Run, Turn: s.Turn.Number}
 	s.Done = done
 	for i := range b.Calls {

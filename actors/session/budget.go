@@ -61,7 +61,7 @@ type limit struct {
 }
 
 // limits returns the budgets of the active run in the order in which they are
-// looked at. The next turn shows the model so many bytes.
+// checked. The next turn shows the model so many bytes.
 func (s *State) limits(inputBytes int64) [4]limit {
 	b := s.Run.Config.Budget
 	if b == nil {

@@ -25,7 +25,7 @@ func (s *State) Check() error {
 	return nil
 }
 
-// checkMemory checks what the session remembers beside its runs.
+// checkMemory checks what the session remembers apart from its runs.
 func (s *State) checkMemory() error {
 	if len(s.IDs) > IDsMax || len(s.Facts) > FactsMax || len(s.Submissions) > SubmissionsMax {
 		return fmt.Errorf("%d ids, %d facts, %d submissions are remembered", len(s.IDs), len(s.Facts), len(s.Submissions))

@@ -2,7 +2,7 @@ package session
 
 import "strconv"
 
-// runFault checks what of a config is about how a run goes on and ends.
+// runFault checks the parts of a config that decide how a run ends.
 func runFault(c *RunConfig) *refusal {
 	if c.Completion != "" && c.Completion != CompletionText && c.Completion != CompletionExplicit {
 		return refuse(RejectInvalidData, "config.completion: text or explicit, not "+quoted(c.Completion))

@@ -73,7 +73,7 @@ func decodeContent(data codec.Raw, field string, b any) *refusal {
 	if len(data) > partsUncounted {
 		var room [16]codec.Entry
 		entries, err := codec.Entries(room[:0], data)
-		for i := 0; err == nil && i < len(entries); i++ { // what is no map at all is decodeBody's to tell
+		for i := 0; err == nil && i < len(entries); i++ { // decodeBody reports data that is no map
 			parts := 0
 			if string(entries[i].Key) == field && !countParts(&token{rest: entries[i].Value}, &parts) {
 				return tooManyParts(field)

@@ -6,7 +6,7 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// mayBeSaid tells whether a type is known, and whether an event of it may come
+// mayBeSaid reports whether a type is known, and whether its events may come
 // through door. What clients may ask, operators may ask too.
 func mayBeSaid(typ string, door Door) (known, through bool) {
 	switch typ {
@@ -49,13 +49,12 @@ func EventTypes() []string {
 	}
 }
 
-// open decodes the envelope of e and checks all that holds for every type.
-// The envelope that it returns beside a refusal holds the type if that much
-// could be read.
+// open decodes the envelope of e and checks all that holds for every type. With
+// a refusal it returns an envelope that holds the type, if that could be read.
 func open(e Event) (Envelope, *refusal) { return openCanonical(e, nil) }
 
-// openCanonical is open for who knows the canonical bytes of e's payload
-// already; nil: it does not.
+// openCanonical is open for a caller that may already have the canonical bytes
+// of e's payload; nil if it does not.
 func openCanonical(e Event, canonical []byte) (Envelope, *refusal) {
 	if len(e.Payload) > EventBytesMax {
 		return Envelope{}, refuse(RejectLimitExceeded,

@@ -16,7 +16,7 @@ type Event struct {
 	Payload []byte // a JSON object or a msgpack map: the envelope
 }
 
-// Door is the second token of a log subject: who may say what.
+// Door is the second token of a log subject. It decides who may publish it.
 type Door string
 
 const (
@@ -37,7 +37,7 @@ const Version = 1
 // Envelope is what every event's payload holds. Data is the body, by Type.
 type Envelope struct {
 	At   int64     `msgpack:"at,omitempty"` // publisher's clock, Unix ms, for people
-	By   string    `msgpack:"by,omitempty"` // who, for people, never for authority
+	By   string    `msgpack:"by,omitempty"` // the author's name, for display; it grants nothing
 	Data codec.Raw `msgpack:"data,omitempty"`
 	ID   string    `msgpack:"id,omitempty"` // at most 64 bytes; the last 128 are refused
 	Type string    `msgpack:"type"`
@@ -198,7 +198,7 @@ type ToolProfileSelected struct {
 	Profile string `msgpack:"profile"`
 }
 
-// HostSessionUpdated tells the status of the session's host session.
+// HostSessionUpdated is the status of the session's host session.
 type HostSessionUpdated struct {
 	ID     string `msgpack:"id,omitempty"`
 	Status string `msgpack:"status"` // ready, closed, expired, error, none

@@ -13,24 +13,25 @@ import (
 // Rejected events are part of a history and are folded like any other.
 func Fold(install *Install, sid string, history iter.Seq[Event]) *State {
 	s := New(install, sid)
-	s.Mute(true)
+	s.SetQuiet(true)
 	for e := range history {
 		_, _ = s.Evolve(e)
 	}
-	s.Mute(false)
+	s.SetQuiet(false)
 	return s
 }
 
-// Evolve folds one event, the next one of the session in stream order, and
-// returns what is to be said about it. Afterwards Open and Withdrawals tell
-// what the world owes; the caller stores all three before it counts the event
-// as stored. Progress tells what may be said then, and is not stored. Evolve never fails for another reason than a Rejection, and then
+// Evolve folds one event, the session's next in stream order, and returns the
+// notices about it. Afterwards Open returns the effects that are open, and
+// Withdrawals those that ended without a settlement. The caller stores all
+// three before it counts the event as stored. Progress returns what may be
+// published besides; it is not stored. Evolve fails only with a Rejection. Then
 // only the head has changed: sequence, count, chain, clock and notice number.
-// The notices are the caller's to keep. The payload is the state's: it may be
-// held while the session is at work, so nobody writes to it any more.
+// The caller owns the notices. The state may hold the payload while the session
+// is active, so nobody may write to it any more.
 func (s *State) Evolve(e Event) ([]Notice, error) {
-	if s.live == nil {
-		s.live = newLive()
+	if s.scratch == nil {
+		s.scratch = newScratch()
 	}
 	s.withdrawn, s.progress = s.withdrawn[:0], nil
 	s.advance(e)
@@ -41,16 +42,16 @@ func (s *State) Evolve(e Event) ([]Notice, error) {
 	s.lastType = uint8(slices.Index(lastTypes, typ) + 1)
 	if bad != nil {
 		say(s, NoticeEventRejected, EventRejected{Seq: e.Seq, Type: typ, Code: bad.code, Detail: bad.detail})
-		return s.said(), bad.code
+		return s.takeNotices(), bad.code
 	}
-	return s.said(), nil
+	return s.takeNotices(), nil
 }
 
 // lastTypes are the types that LastType knows.
 var lastTypes = EventTypes()
 
-// LastType returns the type of the event that was folded last. It is empty after a
-// load, and of an event of no known type.
+// LastType returns the type of the event that was folded last. It is empty
+// after a load and for an event of unknown type.
 func (s *State) LastType() string {
 	if s.lastType == 0 {
 		return ""
@@ -58,50 +59,49 @@ func (s *State) LastType() string {
 	return lastTypes[s.lastType-1]
 }
 
-// said returns the notices of the event being folded, and keeps none: a run's
-// whole output may be in them. A session that is idle now is at work no more.
-func (s *State) said() []Notice {
+// takeNotices returns the notices of the event being folded and keeps none: a
+// run's whole output may be in them. An idle session releases its scratch.
+func (s *State) takeNotices() []Notice {
 	notices := s.notices
 	s.notices = nil
 	if s.isIdle() {
-		s.hashOwed()
+		s.computeLazyHashes()
 		if len(s.progress) == 0 { // else Progress does it
-			s.rest()
+			s.releaseScratch()
 		}
 		s.clipItems()
 	}
 	return notices
 }
 
-// Mute has Evolve return no notices from here on, and make no progress, or
-// return them again. They
-// are numbered all the same, and nothing else differs. It is for who folds
-// again, to compare: most of what a notice holds is text that is copied for it.
-func (s *State) Mute(on bool) {
+// SetQuiet turns notices and progress off, or on again. While they are off,
+// Evolve numbers notices but does not build them; nothing else differs. A
+// replay uses it to save time: building a notice copies text.
+func (s *State) SetQuiet(on bool) {
 	switch {
-	case on && s.live == nil:
-		s.live = newLive()
-	case !on && s.live == nil:
+	case on && s.scratch == nil:
+		s.scratch = newScratch()
+	case !on && s.scratch == nil:
 		return
 	}
-	s.mute = on
+	s.quiet = on
 	if !on && s.isIdle() {
-		s.live = nil
+		s.scratch = nil
 	}
 }
 
-// newLive returns what a state at work begins with.
-func newLive() *live { return &live{toolsMoved: true} }
+// newScratch returns the scratch data with which an active state begins.
+func newScratch() *scratch { return &scratch{toolsMoved: true} }
 
 func (s *State) isIdle() bool { return s.Run == nil && len(s.withdrawn) == 0 }
 
-// rest drops what an idle session can do without.
-func (s *State) rest() {
-	if !s.mute {
-		s.live = nil
+// releaseScratch drops what an idle session does not need.
+func (s *State) releaseScratch() {
+	if !s.quiet {
+		s.scratch = nil
 		return
 	}
-	*s.live = live{toolsMoved: true, mute: true, withdrawn: s.withdrawn[:0]}
+	*s.scratch = scratch{toolsMoved: true, quiet: true, withdrawn: s.withdrawn[:0]}
 }
 
 // advance moves the head over e: all that changes even when e is rejected.
@@ -113,15 +113,16 @@ func (s *State) advance(e Event) {
 	var link [2 * len(s.Chain)]byte
 	copy(link[:], s.Chain[:])
 	copy(link[len(s.Chain):], s.Leaf[:])
-	s.Chain = codec.Mark(link[:])
+	s.Chain = codec.Digest(link[:])
 }
 
-// hashRoom is what is hashed without asking the heap for room: most events.
+// hashRoom is the size up to which an event is hashed without a heap
+// allocation. Most events are smaller.
 const hashRoom = 1 << 10
 
-// LeafOf returns the BLAKE2b-256 of one event alone: of sequence and timestamp (eight
-// bytes each, big-endian), the door, a zero byte, the payload. A snapshot
-// names its last event by it.
+// LeafOf returns the BLAKE2b-256 of one event alone: of its sequence and
+// timestamp (eight bytes each, big-endian), the door, a zero byte and the
+// payload. A snapshot names its last event by this hash.
 func LeafOf(e Event) codec.Hash {
 	var room [hashRoom]byte
 	b := room[:0]
@@ -130,21 +131,20 @@ func LeafOf(e Event) codec.Hash {
 	b = append(b, e.Door...)
 	b = append(b, 0)
 	b = append(b, e.Payload...)
-	return codec.Mark(b)
+	return codec.Digest(b)
 }
 
-// say adds a notice about the event being folded. Data is boxed only if
-// somebody hears it.
+// say adds a notice about the event being folded, unless the state is quiet.
 func say[T any](s *State, typ string, data T) {
 	s.NoticeN++
-	if s.mute {
+	if s.quiet {
 		return
 	}
 	s.notices = append(s.notices, Notice{N: uint64(s.NoticeN), Type: typ, Seq: s.Seq, At: s.Clock, Session: s.Session, Data: data})
 }
 
-// apply decodes e and folds its body. It returns the event's type, as far as
-// it could be read, and why nothing was done.
+// apply decodes e and folds its body. It returns the event's type if it could
+// be read, and why the event was refused, if it was.
 func (s *State) apply(e Event) (string, *refusal) {
 	var b settlement
 	var q request
@@ -233,7 +233,7 @@ func (s *State) applyBody(door Door, env Envelope) *refusal {
 	return s.applyCtl(env)
 }
 
-// applyCtl is the rest of the switch: what comes through ctl or approve alone.
+// applyCtl is the rest of the switch: events through ctl or approve only.
 func (s *State) applyCtl(env Envelope) *refusal {
 	switch env.Type {
 	case TypeSessionConfigured:
@@ -262,7 +262,7 @@ func (s *State) applyCtl(env Envelope) *refusal {
 	return refuse(RejectUnknownType, "no event is called "+quoted(env.Type))
 }
 
-// mayFollowClose reports whether a closed session still looks at an event of a
+// mayFollowClose reports whether a closed session still accepts an event of a
 // type: settlements, which change nothing any more, wakes, and a request that
 // may be a repeat.
 func mayFollowClose(typ string) bool {
@@ -278,7 +278,7 @@ func sessionClosedRefusal() *refusal {
 	return refuse(RejectSessionClosed, "the session was closed: open another one")
 }
 
-// seen reports whether an event with this id was taken lately.
+// seen reports whether an event with this id was accepted recently.
 func (s *State) seen(id string) bool {
 	for _, have := range s.IDs {
 		if have == id {
@@ -288,7 +288,7 @@ func (s *State) seen(id string) bool {
 	return false
 }
 
-// remember keeps the id of an event that was taken, and forgets the oldest.
+// remember keeps the id of an accepted event and forgets the oldest id.
 func (s *State) remember(id string) {
 	if len(s.IDs) == IDsMax {
 		copy(s.IDs, s.IDs[1:])

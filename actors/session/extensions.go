@@ -62,7 +62,7 @@ func (s *State) readEnable(arguments string) *enabling {
 	return e
 }
 
-// target returns who reads the pack.
+// target returns the target whose reader reads the pack.
 func (e *enabling) target() string {
 	if e.grant == nil { // it went with a detach
 		return e.Extension
@@ -170,7 +170,7 @@ func (s *State) enableNow(i int) {
 	x.SyncsAsked++
 	c.Sync = x.SyncsAsked
 	o := OpenSync{
-		At: s.Clock, Call: callName(s.Turn.Run, s.Turn.Number, i), Data: codec.Mark([]byte(c.Arguments)), Deadline: c.Deadline, Dry: e.DryRun,
+		At: s.Clock, Call: callName(s.Turn.Run, s.Turn.Number, i), Data: codec.Digest([]byte(c.Arguments)), Deadline: c.Deadline, Dry: e.DryRun,
 		Grant: e.seq, Kind: space.Pack, Number: x.SyncsAsked, RunMS: c.RunMS, Seq: s.Seq, Space: e.Extension,
 		Target: e.grant.target(e.Extension), Tools: int64(s.turnsOwn.Len()), Version: e.version,
 	}
@@ -263,7 +263,7 @@ func (s *State) modelsMayEnable() bool {
 // enable a pack.
 type ApprovalGrant struct {
 	Space   string   `json:"space"`
-	Target  string   `json:"target"`            // who reads the pack
+	Target  string   `json:"target"`            // target of the reader
 	Version string   `json:"version,omitempty"` // that a manifest's version must match
 	Targets []string `json:"targets,omitempty"` // executor targets of its tools; absent: <space>-v<major>
 	Digests []string `json:"digests,omitempty"` // manifests that are trusted

@@ -15,19 +15,19 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// Grant is what the operator permits of a space: who reads it, what makes it
-// trusted, and what it may bring.
+// Grant is what the operator permits of a space: which target reads it, what
+// makes it trusted, and what it may bring.
 type Grant struct {
-	Attach   []string   `msgpack:"attach,omitempty"`  // pack: who may ask for it: operator (default), model
+	Attach   []string   `msgpack:"attach,omitempty"`  // pack: who may request it: operator (default) or model
 	Digests  []string   `msgpack:"digests,omitempty"` // hex: manifests that are trusted
 	Keys     []string   `msgpack:"keys,omitempty"`    // public nkeys whose signature makes a manifest trusted
 	Kind     space.Kind `msgpack:"kind,omitempty"`    // workspace (default), pack
 	Manifest codec.Raw  `msgpack:"manifest,omitempty"`
-	May      []string   `msgpack:"may,omitempty"`     // what it may bring beside context; absent: all
+	May      []string   `msgpack:"may,omitempty"`     // what it may bring besides context; absent: all
 	RunMS    int64      `msgpack:"run_ms,omitempty"`  // what one reading may take; 0: a minute
 	Sources  []string   `msgpack:"sources,omitempty"` // which source the reader may name; absent: any of a workspace, factory of a pack
 	Space    string     `msgpack:"space"`             // its name; a trailing * matches the rest
-	Target   string     `msgpack:"target,omitempty"`  // who reads it; absent: the space's name
+	Target   string     `msgpack:"target,omitempty"`  // target of its reader; absent: the space's name
 	Targets  []string   `msgpack:"targets,omitempty"` // pack: executor targets of its tools; absent: <space>-v<major> alone
 	Version  string     `msgpack:"version,omitempty"` // that a manifest's version must match: 1, 1.4, 1.4.2; absent: any
 }
@@ -197,7 +197,7 @@ func (g *Grant) matches(name string) bool {
 	return g.Space == name
 }
 
-// target returns who reads a space under the grant.
+// target returns the target whose reader reads a space under the grant.
 func (g *Grant) target(name string) string {
 	if g.Target != "" {
 		return g.Target
@@ -225,7 +225,7 @@ func SignedText(hash codec.Hash) []byte { return []byte("refold space " + hash.S
 
 // trusts reports whether a manifest is one that the grant trusts: it is among
 // the digests, one of the keys signed it, or it is the grant's own. Without
-// digests and keys, whoever serves the target of a workspace is trusted.
+// digests and keys, any bridge of a workspace's target is trusted.
 func (g *Grant) trusts(hash codec.Hash, by *Signature) bool {
 	if slices.Contains(g.Digests, hash.String()) || len(g.Manifest) > 0 && codec.Sum(g.Manifest) == hash {
 		return true

@@ -33,7 +33,7 @@ func (s *State) toolBatchSettled(data codec.Raw) *refusal {
 	if !ok || p.class() != ClassLLM {
 		return refuse(RejectInvalidData, "batch: is the name of a turn, r1t2, not "+quoted(b.Batch))
 	}
-	s.hashOwed()
+	s.computeLazyHashes()
 	t := s.Turn
 	switch done := s.Done; {
 	case t == nil || p.run > t.Run || p.run == t.Run && p.turn > t.Number:

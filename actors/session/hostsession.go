@@ -21,8 +21,8 @@ func (s *State) hostSessionUpdated(b *HostSessionUpdated) *refusal {
 	return nil
 }
 
-// endsAnother reports that h tells the end of a host session that is not the one
-// that is ready: what a worker says late of a former one ends no later one.
+// endsAnother reports whether h ends a host session other than the ready one. A
+// worker's late report about an earlier host session must not end a later one.
 func (s *State) endsAnother(h *HostSession) bool {
 	return h.Status != "ready" && h.Status != "none" && h.ID != "" && s.hostStatus() == "ready" && s.Host.ID != "" && s.Host.ID != h.ID
 }

@@ -17,7 +17,7 @@ func (s *State) startRun(run Run) {
 	s.startTurn()
 }
 
-// transcriptFull reports whether no generation can carry the transcript.
+// transcriptFull reports whether the transcript is too large for a generation.
 func (s *State) transcriptFull() bool {
 	most := TranscriptBytesMax
 	if s.Spaces != nil || s.Run.Config.PromptRefs != nil {
@@ -26,9 +26,9 @@ func (s *State) transcriptFull() bool {
 	return len(s.Items) > ItemsMax || int(s.ItemBytes) > most
 }
 
-// endRun ends the active run and starts the next queued one. Nothing of it is
-// open any more. The answer, if any, is the event being folded; else the run's
-// output is the answer that it waited with for input.
+// endRun ends the active run, closes all that is open of it, and starts the
+// next queued run. The answer, if any, is the event being folded. Else the
+// output is the answer with which the run waited for input.
 func (s *State) endRun(end Ended, answer *settlement) {
 	run := s.Run
 	end.Number = run.Number
@@ -53,9 +53,9 @@ func (s *State) endRun(end Ended, answer *settlement) {
 	}
 }
 
-// sayFinished says how a run ended, and with which output.
+// sayFinished publishes how a run ended, and with which output.
 func (s *State) sayFinished(run *Run, end *Ended, answer *settlement) {
-	if s.mute {
+	if s.quiet {
 		s.NoticeN++
 		return
 	}

@@ -146,8 +146,8 @@ const configFixedBytesMax = 1<<10 + 3*NameBytesMax
 // refBytesMax is a reference in a list.
 const refBytesMax = 80
 
-// TranscriptBytesMax is what the items of a transcript may take, encoded: what
-// else a generation holds has its room beside them.
+// TranscriptBytesMax is the encoded size that a transcript's items may have. It
+// leaves room for the rest of a generation.
 const TranscriptBytesMax = EffectBytesMax - effectFixedBytesMax
 
 // effectFixedBytesMax is what a generation holds besides its items: system,

@@ -83,8 +83,8 @@ type ApprovalRequested struct {
 	Grant *ApprovalGrant `json:"grant,omitempty"` // under which the call would enable a pack
 }
 
-// OverBudget tells by how much a run ended over its budget: the first, of those
-// that BudgetExceeded lists.
+// OverBudget is by how much a run ended over its budget: the first one in the
+// order of BudgetExceeded.
 type OverBudget struct {
 	Budget string `json:"budget" msgpack:"budget"` // tokens, cost, session_tokens, session_cost
 	Limit  int64  `json:"limit" msgpack:"limit"`
@@ -111,7 +111,7 @@ type EventRejected struct {
 }
 
 // ToolRejected is the data of the notice about a call that was not run: the
-// session did not ask it, or whoever was asked refused it (IsRefusedCode).
+// session did not ask it, or its executor refused it (IsRefusedCode).
 type ToolRejected struct {
 	Effect   string `json:"effect"` // its name; if it was not asked, the one that it would have had
 	ToolName string `json:"tool_name"`

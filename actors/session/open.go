@@ -8,14 +8,14 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// Open returns what the world still owes this session, oldest first: the open
-// step, generation or calls, then the syncs of spaces, then the wakes. A call that a host loop carries
-// out is no effect: the view shows it. Asking for all of it again is
-// always right, because a name that was asked before stays asked. The bytes
-// of an effect are the same as long as it is open.
+// Open returns the effects that are still open, oldest first: the open step,
+// generation or calls, then the syncs of spaces, then the wakes. A call that a
+// host loop carries out is no effect: the view shows it. Asking for all of it
+// again is always right, because a name that was asked before stays asked. The
+// bytes of an effect are the same as long as it is open.
 func (s *State) Open() []Effect { return s.OpenExcept(func(string) bool { return false }) }
 
-// OpenExcept is Open without the effects whose names skip knows: what was
+// OpenExcept is Open without the effects that skip accepts: effects that were
 // asked already need not be built again.
 func (s *State) OpenExcept(skip func(name string) bool) []Effect {
 	return s.OpenBeside(func(p Place) bool { return skip(p.String()) })
@@ -40,10 +40,10 @@ func (s *State) OpenBeside(skip func(Place) bool) []Effect {
 	return effects
 }
 
-// EachOpen is OpenBeside for who looks at one effect after the other: fn is
-// called with each that is not skipped, right after skip was, and its Payload is
-// room's memory, if that suffices, until fn returns. EachOpen returns the room for
-// the next call.
+// EachOpen is OpenBeside for a caller that handles one effect at a time. It
+// calls fn with each effect that is not skipped, right after skip. The Payload
+// is in room's memory, if that suffices, and valid until fn returns. EachOpen
+// returns the room for the next call.
 func (s *State) EachOpen(room []byte, skip func(Place) bool, fn func(Place, Effect)) []byte {
 	s.eachOpen(func(p Place) {
 		if skip(p) {

@@ -45,10 +45,10 @@ func everyTool(install *session.Install) []string {
 	return ids
 }
 
-// TestUnknownNamesLeaveNothing: a name that the registry doesn't have, in
+// TestUnknownNamesAreNotKept: a name that the registry doesn't have, in
 // whatever list of whatever event, rejects the event, and nothing of it is
 // applied.
-func TestUnknownNamesLeaveNothing(t *testing.T) {
+func TestUnknownNamesAreNotKept(t *testing.T) {
 	t.Parallel()
 	bad, good := []string{"stat", "host.nosuch"}, []string{"stat"}
 	input := map[string]any{"text": "go"}

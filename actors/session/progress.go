@@ -16,8 +16,8 @@ const (
 )
 
 // TurnSettled is the data of the progress that an attempt at a turn has ended:
-// it was settled, or its deadline came. Of one that ends its run, or that a
-// cancelled run had open, RunFinished alone tells.
+// it was settled, or its deadline came. A turn that ends its run, or that a
+// cancelled run had open, is reported by RunFinished alone.
 type TurnSettled struct {
 	Effect       string     `json:"effect"`
 	Calls        int        `json:"calls,omitempty"`      // that the model made
@@ -43,16 +43,16 @@ type CallSettled struct {
 }
 
 // Progress returns what the event folded last says about a run under way, in
-// order, and forgets it. It is nil while the state is mute. The notices have no
-// number, and are the caller's.
+// order, and forgets it. It is nil while the state is quiet. The notices have
+// no number, and are the caller's.
 func (s *State) Progress() []Notice {
-	if s.live == nil || len(s.progress) == 0 {
+	if s.scratch == nil || len(s.progress) == 0 {
 		return nil
 	}
 	progress := s.progress
 	s.progress = nil
 	if s.isIdle() {
-		s.rest()
+		s.releaseScratch()
 	}
 	return progress
 }
@@ -64,7 +64,7 @@ func sayProgress[T any](s *State, typ string, data T) {
 // turnSettled says that the attempt at a turn that b settles has ended; bad is
 // why b does not count.
 func (s *State) turnSettled(b *settlement, bad *refusal) {
-	if s.mute {
+	if s.quiet {
 		return
 	}
 	d := TurnSettled{Effect: string(b.effect)}
@@ -96,7 +96,7 @@ func (s *State) turnSettled(b *settlement, bad *refusal) {
 // the next one is asked.
 func (s *State) turnRetries(at int64) {
 	last := len(s.progress) - 1
-	if s.live == nil || last < 0 {
+	if s.scratch == nil || last < 0 {
 		return
 	}
 	if d, ok := s.progress[last].Data.(TurnSettled); ok {
@@ -108,7 +108,7 @@ func (s *State) turnRetries(at int64) {
 // forgetTurnSettled takes back that a turn was settled, if this ends its run:
 // RunFinished says the same, and more.
 func (s *State) forgetTurnSettled() {
-	if s.live == nil || len(s.progress) == 0 {
+	if s.scratch == nil || len(s.progress) == 0 {
 		return
 	}
 	if last := len(s.progress) - 1; s.progress[last].Type == ProgressTurnSettled {
@@ -118,7 +118,7 @@ func (s *State) forgetTurnSettled() {
 
 // turnFailed says that the open attempt at a turn has ended without a settlement.
 func (s *State) turnFailed(f *Fault) {
-	if !s.mute {
+	if !s.quiet {
 		sayProgress(s, ProgressTurnSettled, TurnSettled{Effect: s.Turn.name(), Code: f.Code, Detail: f.Detail})
 	}
 }
@@ -127,7 +127,7 @@ func (s *State) turnFailed(f *Fault) {
 // brings, whose output is text if it was not decoded, or, if b is nil, one that
 // the session gave.
 func (s *State) callSettled(i int, b *ToolCallSettled, text []byte) {
-	if s.mute {
+	if s.quiet {
 		return
 	}
 	t := s.Turn

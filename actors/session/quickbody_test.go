@@ -255,9 +255,9 @@ func usual() []quick {
 	}
 }
 
-// TestRoomSuffices: effects are written without growing, and not into much more room
+// TestEffectBufferIsLargeEnough: effects are written without growing, and not into much more room
 // than they take.
-func TestRoomSuffices(t *testing.T) {
+func TestEffectBufferIsLargeEnough(t *testing.T) {
 	t.Parallel()
 	for _, v := range usual() {
 		effect, is := v.(interface{ room() int })
@@ -277,8 +277,8 @@ type quick interface {
 	ReadCanonical(data []byte) (n int, ok bool)
 }
 
-// TestUsualNeedNoWalk: what is usual is not left to the walk.
-func TestUsualNeedNoWalk(t *testing.T) {
+// TestCommonBodiesAreWrittenDirectly: what is usual is not left to the walk.
+func TestCommonBodiesAreWrittenDirectly(t *testing.T) {
 	t.Parallel()
 	for _, v := range usual() {
 		data, err := codec.Marshal(v)

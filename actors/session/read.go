@@ -194,7 +194,7 @@ func (b *WakeSettled) ReadCanonical(data []byte) (n int, ok bool) {
 	return r.End()
 }
 
-// readTextBytes is readText for who needs no copy.
+// readTextBytes is readText without a copy.
 func readTextBytes(r *codec.Reader) (text []byte) {
 	outer := r.Map()
 	if r.Has("text") {

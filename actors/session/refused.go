@@ -2,12 +2,12 @@ package session
 
 import "slices"
 
-// Codes of the error by which a bridge or a host loop says that it refused a
-// call without starting it, since the tool there is not what the session was
-// told of: nobody but a person can do something about it, so the notice
-// ToolRejected tells it. What passes by itself (a server that is not there) or
-// is the model's to do better (its arguments) is none of them. Closed, and part
-// of the fold: another code here needs new rules after the first release.
+// Error codes with which a bridge or a host loop refuses a call without
+// starting it, because its tool differs from the one in the session's registry.
+// Only a person can repair that, so the notice ToolRejected reports it. What
+// passes by itself (a server that is not there) or is the model's to do better
+// (its arguments) is none of them. Closed, and part of the fold: another code
+// here needs new rules after the first release.
 const (
 	RefusedToolChanged   = "tool_changed"    // it is not what was imported, or less safe
 	RefusedToolGone      = "tool_gone"       // its server does not have it any more
@@ -21,8 +21,8 @@ var refusedCodes = []string{
 	RefusedToolChanged, RefusedToolGone, RefusedToolNotPinned, RefusedToolNotServed, RefusedToolUnbound, RefusedService,
 }
 
-// IsRefusedCode reports whether a call that failed with this error code was
-// refused by who was to carry it out, and not started.
+// IsRefusedCode reports whether a call that failed with this code was refused
+// by its executor and never started.
 func IsRefusedCode(code string) bool { return slices.Contains(refusedCodes, code) }
 
 // sayRefused says that call i, whose settlement is being folded, was refused

@@ -10,9 +10,8 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// Source finds what a state refers to by hash. Whoever gives it shares what
-// it finds between sessions: a registry is 20 KB, and there may be a million
-// sessions.
+// Source finds what a state refers to by hash. The caller shares registries
+// between sessions: a registry is 20 KB, and there may be a million sessions.
 type Source interface {
 	// Install returns the parsed install record of a hash.
 	Install(hash codec.Hash) (*Install, error)
@@ -64,8 +63,8 @@ func registryOf(data codec.Raw) (set ToolRegistrySet, registry *planner.Registry
 	return set, registry, nil
 }
 
-// toolRegistrySet replaces the session's registry. A batch that is open keeps
-// that of its turn.
+// toolRegistrySet replaces the session's registry. An open batch keeps the
+// registry of its turn.
 func (s *State) toolRegistrySet(data codec.Raw) *refusal {
 	set, registry, bad := registryOf(data)
 	if bad != nil {

@@ -280,9 +280,9 @@ func TestOpenBatchKeepsItsExecutors(t *testing.T) {
 	}
 }
 
-// TestRegistryComesBack: a registry equal to the install record's is that one:
+// TestRegistryEqualToInstallIsNotKept: a registry equal to the install record's is that one:
 // the session then holds nothing of its own.
-func TestRegistryComesBack(t *testing.T) {
+func TestRegistryEqualToInstallIsNotKept(t *testing.T) {
 	t.Parallel()
 	w := newTold(t)
 	w.must(w.tell(session.DoorCtl, session.TypeToolRegistrySet, map[string]any{"tools": []any{}}))

@@ -64,7 +64,7 @@ const (
 	CodeTurnsMax         = "turns_max"
 	CodeTranscriptFull   = "transcript_full"
 
-	CodeWorkspaceUntrusted = "workspace_untrusted" // of a sync: not what was asked for, or nobody vouches for it
+	CodeWorkspaceUntrusted = "workspace_untrusted" // of a sync: another manifest than the requested one, or an untrusted one
 
 	CodePackRefused   = "pack_refused"   // of a call of extensions_enable: it does not begin, or what was read does not count
 	CodeAlreadyLoaded = "already_loaded" // the same: the pack is applied; no failure

@@ -11,7 +11,7 @@ type request struct {
 	bytes     int64 // of the input
 }
 
-// scan reads e if it is such a request. The text of its input is looked at and
+// scan reads e if it is such a request. The text of its input is checked and
 // not kept: the log has it.
 func (q *request) scan(e *Event) (env Envelope, ok bool) {
 	if e.Door != DoorIn && e.Door != DoorCtl || len(e.Payload) > EventBytesMax {

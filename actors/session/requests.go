@@ -10,8 +10,8 @@ import (
 
 // runRequested queues a run, and starts it if none is active. The config that
 // holds (the run's, else the session's, else the install record's) is resolved
-// and frozen here: what was accepted is what will run. Its input was looked at
-// before, and may be left out of b: the log has it, and it shows inputBytes.
+// and frozen here: what was accepted is what will run. Its input was checked
+// before and may be left out of b: the log has it. inputBytes is its size.
 func (s *State) runRequested(door Door, b *RunRequested, inputBytes int64, data codec.Raw) *refusal {
 	if bad := s.requestFault(door, b); bad != nil {
 		return bad
@@ -48,8 +48,7 @@ func (s *State) runRequested(door Door, b *RunRequested, inputBytes int64, data 
 	return bad
 }
 
-// newRun starts a run whose input is that of the event being folded, or queues
-// it if one is active.
+// newRun starts a run with the event's input, or queues it if one is active.
 func (s *State) newRun(run Run, whenBusy string) *refusal {
 	if bad := s.fixWorkspace(&run); bad != nil {
 		return bad
@@ -172,8 +171,8 @@ func (s *State) configFor(door Door, b *RunRequested) RunConfig {
 }
 
 // keepBudget gives a client's config the budget and the prices that would hold
-// without it, unless the install policy lets it bring its own: who may choose a
-// model may not leave the budget behind.
+// without it, unless the install policy permits its own. A client that may
+// choose a model may not thereby escape the budget.
 func (s *State) keepBudget(config *RunConfig) {
 	held := s.install.Record.Config
 	if s.Config != nil {

@@ -15,11 +15,11 @@ import (
 // faultRepeats is how often each fault is folded again.
 const faultRepeats = 1000
 
-// TestTheSameFaultSaysTheSame: calls that are refused for each of the reasons
+// TestFaultDetailIsDeterministic: calls that are refused for each of the reasons
 // that there are leave the same notices and the same state, a thousand times,
 // on as many threads as there may be. (No registry that is taken has an unbound
 // tool: the planner's tests make one behind its back.)
-func TestTheSameFaultSaysTheSame(t *testing.T) {
+func TestFaultDetailIsDeterministic(t *testing.T) {
 	t.Parallel()
 	tool := func(name string, more map[string]any) map[string]any { return merged(stepTool(name), more) }
 	schema := map[string]any{
@@ -75,9 +75,9 @@ func TestTheSameFaultSaysTheSame(t *testing.T) {
 	}
 }
 
-// TestTheSameRejectionSaysTheSame, of those that came with registries, rules
+// TestRejectionDetailIsDeterministic, of those that came with registries, rules
 // and host loops.
-func TestTheSameRejectionSaysTheSame(t *testing.T) {
+func TestRejectionDetailIsDeterministic(t *testing.T) {
 	t.Parallel()
 	for want, event := range map[session.Rejection]struct {
 		door session.Door

@@ -70,7 +70,7 @@ func wants(t *testing.T) [][]string {
 	return lines
 }
 
-func TestEveryWordOfTheSetsIsTold(t *testing.T) {
+func TestEveryValueOfTheSetsIsDocumented(t *testing.T) {
 	t.Parallel()
 	lines := wants(t)
 	told := func(begin []string, word string) bool {

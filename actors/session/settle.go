@@ -20,7 +20,7 @@ func (s *State) settle(b *settlement) *refusal {
 	switch status {
 	case effectOpen:
 	case effectSettled:
-		s.hashOwed()
+		s.computeLazyHashes()
 		if settled, _ := s.statusOf(place); settled == settlementHash(b.typ, b.data) {
 			return nil
 		}
@@ -226,10 +226,10 @@ func (b *settlement) scanBody(door Door, r *codec.Reader, bytes int) bool {
 // and the body.
 const bodyDepth = 2
 
-// settlementHash tells one settlement from another.
+// settlementHash identifies a settlement.
 func settlementHash(typ string, data codec.Raw) codec.Hash {
 	var room [hashRoom]byte
-	return codec.Mark(append(append(room[:0], typ...), data...))
+	return codec.Digest(append(append(room[:0], typ...), data...))
 }
 
 // classOf returns the class of the effects that a type settles.
@@ -317,7 +317,7 @@ func (s *State) statusOf(p Place) (codec.Hash, effectStatus) {
 // stepOpen reports whether the turn's hook is asked.
 func (t *Turn) stepOpen() bool { return t.Step != nil && t.Step.Open }
 
-// stepStatus returns what is known of the turn's step.
+// stepStatus returns the status of the turn's step.
 func (t *Turn) stepStatus() (codec.Hash, effectStatus) {
 	switch {
 	case t.Step == nil || t.Step.RunMS == 0:

@@ -99,7 +99,7 @@ func TestSizeWithoutBlobIsRefused(t *testing.T) {
 	}
 }
 
-func TestArgumentsBesideTheirBlobAreBad(t *testing.T) {
+func TestArgumentsWithTheirBlobAreBad(t *testing.T) {
 	t.Parallel()
 	settledBadly(t, session.TypeToolCallsObserved, object{"effect": "r1t1", "calls": []any{
 		object{"tool_name": "open_session", "arguments": "{}", "arguments_blob": someBlob},

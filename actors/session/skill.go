@@ -38,8 +38,8 @@ func (st *stack) eachSkill(fn func(of *adopted, s *space.Skill)) {
 	}
 }
 
-// skill finds a skill by name, of which no two spaces of a stack have one. It
-// returns nil if there is none.
+// skill finds a skill by name. Skill names are unique in a stack. It returns
+// nil if there is none.
 func (st *stack) skill(name string) (*adopted, *space.Skill) {
 	for i := range st.spaces {
 		if s := st.spaces[i].manifest.Skill(name); s != nil {
@@ -158,9 +158,8 @@ func (s *State) usableSkills(st *stack) string {
 	return strings.Join(names, ", ")
 }
 
-// loadingBeside returns the skills that the calls of the open batch load,
-// without call c.
-func (s *State) loadingBeside(c *Call) (loading []string) {
+// otherSkillsLoading returns the skills that calls of the batch but c load.
+func (s *State) otherSkillsLoading(c *Call) (loading []string) {
 	calls := s.Turn.Batch.Calls
 	for i := range calls {
 		if o := &calls[i]; o != c && o.ToolID == toolSkillLoad && !o.done() {

@@ -24,18 +24,18 @@ type Snapshot struct {
 // Bytes returns the state's canonical bytes. Equal histories give equal bytes
 // on every machine.
 func (s *State) Bytes() []byte {
-	s.hashOwed()
+	s.computeLazyHashes()
 	return encode(&s.Record)
 }
 
 // Hash returns the BLAKE2b-256 of the state's canonical bytes.
-func (s *State) Hash() codec.Hash { return codec.Mark(s.Bytes()) }
+func (s *State) Hash() codec.Hash { return codec.Digest(s.Bytes()) }
 
 // Snapshot returns the snapshot of the state as it is.
 func (s *State) Snapshot() Snapshot {
 	state := s.Bytes()
 	return Snapshot{
-		Hash: codec.Mark(state), Install: s.Install, Leaf: s.Leaf, Rules: int(s.Rules), Seq: s.Seq, State: state, V: Version,
+		Hash: codec.Digest(state), Install: s.Install, Leaf: s.Leaf, Rules: int(s.Rules), Seq: s.Seq, State: state, V: Version,
 	}
 }
 
@@ -53,7 +53,7 @@ func ParseSnapshot(data []byte) (Snapshot, error) {
 	if snap.V != Version {
 		return Snapshot{}, fmt.Errorf("snapshot: v is %d, this release reads %d", snap.V, Version)
 	}
-	if got := codec.Mark(snap.State); got != snap.Hash {
+	if got := codec.Digest(snap.State); got != snap.Hash {
 		return Snapshot{}, fmt.Errorf("snapshot at %d: its state hashes to %s, it names %s", snap.Seq, got, snap.Hash)
 	}
 	return snap, nil

@@ -169,12 +169,12 @@ func (s *State) applyPin(pin SpacePin, mode string) {
 	say(s, NoticeWorkspaceApplied, WorkspaceApplied{
 		Workspace: pin.Space, Kind: pin.Kind, Hash: pin.Hash.String(), Mode: mode, Version: pin.Version,
 		PromptPack: pin.Prompt, ToolCatalog: pin.Catalog, Registry: st.registry.Hash().String(),
-		ToolsAdded: toolsBeside(st.registry, before.registry), ToolsRemoved: toolsBeside(before.registry, st.registry),
+		ToolsAdded: toolsMissingFrom(st.registry, before.registry), ToolsRemoved: toolsMissingFrom(before.registry, st.registry),
 	})
 }
 
-// toolsBeside returns the tool_ids of a registry that another one lacks.
-func toolsBeside(registry, other *planner.Registry) (ids []string) {
+// toolsMissingFrom returns the tool_ids of a registry that another one lacks.
+func toolsMissingFrom(registry, other *planner.Registry) (ids []string) {
 	for i := range registry.Tools() {
 		id := registry.Tools()[i].ToolID
 		if _, ok := other.LookupID(id); !ok {

@@ -78,7 +78,7 @@ type WorkspaceSyncFailed struct {
 	Problems []space.Problem `msgpack:"problems,omitempty"` // at most space.ProblemsMax
 }
 
-// Signature says who vouches for a manifest: Ed25519 over SignedText of its
+// Signature is a key's signature of a manifest: Ed25519 over SignedText of its
 // hash, by a NATS nkey.
 type Signature struct {
 	Key string `msgpack:"key"` // the public key

@@ -121,10 +121,11 @@ func (in *Install) Manifests() []*space.Manifest {
 // ErrNotGranted says that no grant of a record trusts a manifest.
 var ErrNotGranted = errors.New("no grant of the record trusts this manifest")
 
-// CheckSpace judges a manifest that is read from a folder as a fresh session under
-// the record would: problems keep it from being staged, warnings don't. The error
-// wraps ErrNotGranted if no grant is about the space, or the one that is does not
-// trust the manifest without a signature; its problems are told all the same.
+// CheckSpace judges a manifest that is read from a folder as a fresh session
+// under the record would: problems keep it from being staged, warnings don't.
+// The error wraps ErrNotGranted if no grant is about the space, or the one that
+// is does not trust the manifest without a signature; its problems are returned
+// all the same.
 func (in *Install) CheckSpace(m *space.Manifest) (problems, warnings []space.Problem, err error) {
 	s := New(in, "")
 	r := read{adopted: adopted{SpacePin{Hash: m.Hash(), Kind: m.Kind, Source: "module", Space: m.Space, Version: m.Version}, m}, grant: in.grant(m.Space)}
@@ -143,8 +144,8 @@ func (in *Install) CheckSpace(m *space.Manifest) (problems, warnings []space.Pro
 	return nil, s.warnings(&r, &next), err
 }
 
-// Uncovered tells which tools the catalogs of what is applied name, although the
-// session's registry does not bind them.
+// Uncovered returns the tools that applied catalogs name and the session's
+// registry does not bind.
 func (s *State) Uncovered() (problems []space.Problem) {
 	st := s.stack()
 	for i := range st.spaces {

@@ -10,8 +10,7 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// isTrusted checks that the manifest is what was asked for, and whose it is:
-// steps 3 and 4.
+// isTrusted checks the manifest's identity and origin: steps 3 and 4.
 func (r *read) isTrusted(o *OpenSync, st *stack) bool {
 	untrusted := func(detail string) bool { return r.refuse(CodeWorkspaceUntrusted, detail, nil) }
 	switch {

@@ -12,8 +12,8 @@ import (
 )
 
 // chosenPrompt returns the prompt pack that a run of a config is shown, nil if
-// there is none: the config's, else that of the apply, else the workspace's
-// default. Prompt refs stand in place of a pack.
+// there is none: the config's, else the apply's, else the workspace's default.
+// Prompt refs stand in place of a pack.
 func (st *stack) chosenPrompt(c *RunConfig) (*adopted, *space.Prompt) {
 	w := st.workspace()
 	if w == nil || c.PromptRefs != nil || c.PromptPack == space.None {
@@ -98,7 +98,7 @@ func (s *State) fixPrompt() {
 	t.Parts = append(t.Parts, st.promptParts(c, s.skillParts(&st))...)
 	t.Vars = s.varsOf(&st, c)
 	if len(t.Parts) > 0 {
-		t.Mark = codec.Mark(encode(struct {
+		t.Mark = codec.Digest(encode(struct {
 			Prompt []PromptPart `msgpack:"prompt"`
 			System string       `msgpack:"system,omitempty"`
 			Vars   codec.Pairs  `msgpack:"vars,omitempty"`

@@ -100,7 +100,7 @@ func (b *syncSettlement) fault(typ string) *refusal {
 	return readerFault(u.Source, u.Lacks, u.Signature, u.Output)
 }
 
-// readerFault checks what a reader says beside the manifest.
+// readerFault checks what a reader sends besides the manifest.
 func readerFault(source string, lacks []string, by *Signature, output *Content) *refusal {
 	if output != nil {
 		if bad := contentFault("output", output, true); bad != nil {

@@ -9,8 +9,7 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// stack is a registry with the spaces that it is composed of: what names in
-// configs are looked up in.
+// stack is a registry with its spaces. Names in configs are looked up in it.
 type stack struct {
 	base     *planner.Registry
 	spaces   []adopted // by Asked
@@ -207,7 +206,7 @@ func (s *State) findWorkspace(hash string) *SpacePin {
 	look := func(p *SpacePin) {
 		if found == nil && p.Kind == space.Workspace && p.Hash.Is(hash) {
 			pin := *p
-			pin.Lacks = nil // a need that is met later is looked up again
+			pin.Lacks = nil // so that a need that is met later is noticed
 			found = &pin
 		}
 	}

@@ -33,7 +33,7 @@ func (s *State) workspaceSyncRequested(data codec.Raw) *refusal {
 	case b.Version != "" && !grant.covers(b.Version):
 		return refuse(RejectNotPermitted, "version: the grant is for version "+grant.Version)
 	}
-	asked := codec.Mark(data)
+	asked := codec.Digest(data)
 	at := s.openSyncOf(b.Workspace)
 	if at >= 0 && s.Spaces.Syncs[at].Data == asked {
 		return nil
@@ -209,8 +209,8 @@ func (s *State) known(name string) []Known {
 	return out
 }
 
-// endSync ends open sync i, and returns it. Without a settlement's hash the session
-// ends it, and says so. Whoever calls it gives the call that waits its result.
+// endSync ends open sync i, and returns it. Without a settlement's hash the
+// session ends it, and says so. The caller gives the waiting call its result.
 func (s *State) endSync(i int, hash codec.Hash, code, detail string) OpenSync {
 	o := s.Spaces.Syncs[i]
 	if hash.IsZero() {
@@ -279,7 +279,7 @@ func (s *State) settleOverdueSyncs() {
 	}
 }
 
-// noSettlement says that nobody settled what was asked of a target.
+// noSettlement is the failure of a sync that no bridge of its target settled.
 func noSettlement(from string) string { return "no settlement from " + from + " by its deadline" }
 
 // workspaceDetached drops a space whole.
@@ -302,7 +302,7 @@ func (s *State) workspaceDetached(b *WorkspaceDetached) *refusal {
 	}
 	for i := range now.spaces {
 		if is(&now.spaces[i].SpacePin) {
-			s.sayGone(&now.spaces[i], toolsBeside(now.registry, st.registry))
+			s.sayGone(&now.spaces[i], toolsMissingFrom(now.registry, st.registry))
 		}
 	}
 	var withdrawn OpenSync
@@ -327,8 +327,7 @@ func (s *State) holdsSpace(name string) bool {
 		slices.ContainsFunc(x.Grants, func(g GrantPin) bool { return g.Grant.Space == name })
 }
 
-// namesOwn says which config or run names, as its workspace, a manifest that is
-// looked for.
+// namesOwn returns the config or run whose workspace is a matching manifest.
 func (s *State) namesOwn(is func(*SpacePin) bool) string {
 	if s.Config != nil && s.Config.Workspace != nil && is(s.Config.Workspace) {
 		return "the session's config.workspace"

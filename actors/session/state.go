@@ -14,20 +14,20 @@ type State struct {
 	install  *Install          // pinned content, shared between sessions
 	registry *planner.Registry // the session's own, else the install record's
 	turnsOwn *planner.Registry // the registry of the latest turn
-	*live                      // nil while the session is idle, unless it is mute
+	*scratch                   // nil while the session is idle, unless it is quiet
 }
 
-// live is what a state holds only while it is at work, and can do without: an
-// idle session should weigh little.
-type live struct {
+// scratch is what a state holds only while the session is active and can
+// rebuild. An idle session should take little memory.
+type scratch struct {
 	rules      runRules     // the active run's step rules, compiled
 	notices    []Notice     // said by the event being folded
 	progress   []Notice     // of the event folded last, until somebody takes it
 	withdrawn  []Withdrawal // withdrawn by the event folded last
 	toolsMoved bool         // what decides over tools may have changed since the latest turn
-	mute       bool         // notices are numbered, and not made
-	turnOwes   owed         // hashes of the latest turn's settlements
-	doneOwes   owed         // those of results that Done holds, if another turn was the latest since
+	quiet      bool         // notices are numbered, and not made
+	turnHashes lazyHashes   // hashes of the latest turn's settlements
+	doneHashes lazyHashes   // those of results that Done holds, if another turn was the latest since
 }
 
 // Record is the part of a state that a snapshot holds. Fields stand in the
@@ -246,9 +246,9 @@ type Approval struct {
 	Deadline int64      `msgpack:"deadline"`  // Unix ms
 }
 
-// DoneBatch is what is kept of a completed batch: enough to tell whether a
-// ToolBatchSettled that comes once more agrees with it. Its plan is the latest,
-// as long as no later batch makes it stale.
+// DoneBatch is what is kept of a completed batch: enough to check a repeated
+// ToolBatchSettled against it. Its plan is the latest, as long as no later
+// batch makes it stale.
 type DoneBatch struct {
 	Results []codec.Hash `msgpack:"results"` // by call
 	Run     uint32       `msgpack:"run"`
@@ -284,12 +284,11 @@ func New(install *Install, sid string) *State {
 	return s
 }
 
-// Withdrawals returns the effects that the event folded last withdrew. They
-// are outputs of that event, like its notices: their claims are stored as
-// withdrawn before it counts as stored. The slice is valid until the next
-// Evolve.
+// Withdrawals returns the effects that the event folded last withdrew. They are
+// outputs of that event, like its notices: their claims are stored as withdrawn
+// before it counts as stored. The slice is valid until the next Evolve.
 func (s *State) Withdrawals() []Withdrawal {
-	if s.live == nil {
+	if s.scratch == nil {
 		return nil
 	}
 	return s.withdrawn

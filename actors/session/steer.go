@@ -48,7 +48,7 @@ func (s *State) takeSteers() {
 }
 
 // requeueSteers makes of steers that an ended run did not take a run at the
-// head of the queue. It has no roles: who steers was given none.
+// head of the queue. It has no roles: a steer carries none.
 func (s *State) requeueSteers(ended *Run) {
 	if len(ended.Steers) == 0 || s.Closed {
 		return

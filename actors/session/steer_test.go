@@ -58,9 +58,9 @@ func TestSteersOfARunThatEnded(t *testing.T) {
 	}
 }
 
-// TestSteersOfRunsThatFailAtOnce: each steer that a run leaves may be a run
+// TestSteersOfImmediatelyFailingRuns: each steer that a run leaves may be a run
 // that fails before its first turn; all of it happens in one event, and ends.
-func TestSteersOfRunsThatFailAtOnce(t *testing.T) {
+func TestSteersOfImmediatelyFailingRuns(t *testing.T) {
 	t.Parallel()
 	w := toldUnder(t, askInstall(t))
 	budget := map[string]any{"session_tokens": 2000, "on_breach": "fail"}

@@ -7,8 +7,8 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// TurnStep is what had a say in a turn beside the config: a step rule, or an
-// outside hook. Rules are recorded by index; their text is where From says.
+// TurnStep is what changed a turn besides the config: a step rule or an
+// external hook. Rules are recorded by index; their text is where From says.
 type TurnStep struct {
 	At       int64                 `msgpack:"at,omitempty"`       // clock when the hook was asked
 	Calls    []planner.LastCall    `msgpack:"calls,omitempty"`    // while the hook is asked: as Last, if rules may ask for them
@@ -161,7 +161,7 @@ func (s *State) forgetGeneration() {
 	s.turnSpace().forgetPrompt()
 }
 
-// fallBack goes on without the hook, as its config says.
+// fallBack continues without the hook, as its config says.
 func (s *State) fallBack(code, detail string) {
 	step := s.Turn.Step
 	last, calls := step.Last, step.Calls

@@ -12,7 +12,7 @@ import (
 	"github.com/refold/refold/actors/session"
 )
 
-// calling tells that a turn made n calls of look with these arguments.
+// calling reports that a turn made n calls of look with these arguments.
 func (w *told) calling(effect string, n int, arguments string) {
 	w.t.Helper()
 	calls := make([]any, n)

@@ -210,8 +210,8 @@ func TestHookFallsBackOnTheProfile(t *testing.T) {
 	w.refused(session.RejectStale, session.DoorStep, stepPrepared, down)
 }
 
-// TestStepsThatNobodyAsked are unknown; what asks for one must say it well.
-func TestStepsThatNobodyAsked(t *testing.T) {
+// TestUnaskedStepsAreUnknown are unknown; what asks for one must say it well.
+func TestUnaskedStepsAreUnknown(t *testing.T) {
 	t.Parallel()
 	w := hooked(t, nil, nil)
 	ok := map[string]any{"status": "ok"}

@@ -43,7 +43,7 @@ func (s *State) startTurn() {
 	before, same, defined := s.Turn, s.sameToolset(), s.keptDefinitions(st.registry)
 	s.toolsMoved = false // what moves before a held generation is asked counts for the next turn
 	run.Turns++
-	s.passOwed()
+	s.rotateLazyHashes()
 	s.Turn = &Turn{Defined: defined, Number: run.Turns, Registry: s.pinned(), Run: run.Number}
 	s.turnsOwn = st.registry
 	s.enterTurn(&st)
@@ -214,7 +214,7 @@ func (s *State) settleGeneration(b *settlement) {
 	s.Turn.Open = false
 	observed := b.typ == TypeToolCallsObserved
 	if observed {
-		s.owe(-1, b, false)
+		s.hashLazily(-1, b, false)
 	} else { // mostly the run's end, which leaves nothing owed
 		s.Turn.Settled = settlementHash(b.typ, b.data)
 	}
@@ -265,8 +265,8 @@ func (s *State) generationSettled(b *settlement) *refusal {
 	return nil
 }
 
-// answered goes on after a turn without calls: with the steers that came
-// meanwhile, as another turn; else the run is completed, or waits for input.
+// answered continues after a turn without calls. Steers that arrived meanwhile
+// start another turn; else the run completes, or waits for input.
 func (s *State) answered(b *settlement) {
 	run := s.Run
 	s.forgetGeneration()

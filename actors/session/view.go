@@ -34,11 +34,12 @@ type View struct {
 	Batch *ViewBatch   `json:"batch,omitempty"`
 	Tools []ViewTool   `json:"tools,omitempty"` // of the latest turn: every tool of the registry, and why
 	Open  []ViewEffect `json:"open,omitempty"`
-	// Unserved are the targets of what is open, as llm/openai, for which no bridge
-	// was heard of late. The state does not know them: who answers fills them in.
+	// Unserved are the targets of what is open, as llm/openai, for which no
+	// bridge was heard of late. The state does not have them: the session-actor
+	// that answers fills them in.
 	Unserved []string `json:"unserved,omitempty"`
-	// Troubles are what keeps what is open from being settled. Who answers fills
-	// them in too.
+	// Troubles are what keeps what is open from being settled. The session-actor
+	// fills them in too.
 	Troubles   []Trouble  `json:"troubles,omitempty"`
 	Items      int        `json:"items"` // length of the transcript
 	Transcript []ViewItem `json:"transcript,omitempty"`

@@ -72,7 +72,7 @@ type ViewCall struct {
 // fit a message.
 const viewArgumentsBytesMax = 128 << 10
 
-// ViewTool tells of one tool whether the latest turn offered it, and why not.
+// ViewTool says whether the latest turn offered a tool, and if not, why.
 type ViewTool struct {
 	ToolID   string `json:"tool_id"`
 	ToolName string `json:"tool_name"` // that it is offered under, else its own

@@ -5,8 +5,8 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// What parts of a state take of memory beside what they point to, in bytes on
-// a 64-bit machine, rounded up to what the heap hands out.
+// The memory of a state's parts without what they point to, in bytes on a
+// 64-bit machine, rounded up to the heap's size classes.
 const (
 	stateWeight      = 512
 	turnWeight       = 256
@@ -70,13 +70,13 @@ func (s *State) Weight() int {
 	for i := range s.Queue {
 		n += s.Queue[i].weight(s.install)
 	}
-	if s.live != nil {
-		n += liveWeight + s.turnOwes.weight() + s.doneOwes.weight() + s.rules.steps.Weight()
+	if s.scratch != nil {
+		n += liveWeight + s.turnHashes.weight() + s.doneHashes.weight() + s.rules.steps.Weight()
 	}
 	return n
 }
 
-// weightOf returns what a text takes beside its header.
+// weightOf returns the memory of a text without its header.
 func weightOf[T ~string | ~[]byte](text T) int {
 	if len(text) == 0 {
 		return 0
@@ -105,7 +105,7 @@ func (o *Overrides) weight() int {
 	return 3*stringWeight + weightOfList(o.Disable) + weightOfList(o.Enable) + weightOfList(o.Force)
 }
 
-// weight returns what a run takes beside the Run itself.
+// weight returns the memory of a run without the Run itself.
 func (r *Run) weight(install *Install) int {
 	n := r.Config.weight(install) - configWeight
 	n += r.Asked.weight() + weightOf(r.Context) + weightOfList(r.Roles) + weightOf(r.Submission) + weightOfList(r.Used)

@@ -2,9 +2,9 @@ package session
 
 import "github.com/refold/refold/codec"
 
-// Effects write themselves as codec would write them: a walk takes some five
-// times as long, and every effect is written once by who asks for it, and once
-// by each who folds it again.
+// Effects write themselves as codec would write them. A walk by reflection
+// takes five times as long, and every effect is written when it is asked for
+// and again in each replay.
 
 // What an effect and a host session take at most without the texts in them, and a wake
 // and any effect mostly.

@@ -25,30 +25,30 @@ type flags struct {
 
 	Models         []string          `name:"model" yaml:"model" group:"What it serves" sep:"none" placeholder:"MODEL" help:"Model to serve: openai, openai-chat, anthropic, gemini, scripted:FILE, recorded:FILE; NAME=MODEL serves it as the provider NAME, NAME=openai-chat:URL one of another server. May be repeated."`
 	Tools          []string          `name:"tools" yaml:"tools" group:"What it serves" sep:"none" placeholder:"TOOLS" help:"Tools to serve: host, services (NATS micro services that say they are tools) or services:NAME,NAME (those alone), mcp:FILE (the MCP servers of a file), recorded:FILE; NAME=TOOLS serves them as the executor NAME. May be repeated."`
-	Workdir        string            `yaml:"workdir" group:"What it serves" placeholder:"DIR" help:"With --tools host: where the directories of host sessions are. Bridges that share it serve each other's: they are one worker."`
+	Workdir        string            `yaml:"workdir" group:"What it serves" placeholder:"DIR" help:"With --tools host: directory of the host sessions. Bridges that share it serve each other's sessions: they are one worker."`
 	Spaces         string            `yaml:"spaces" group:"What it serves" placeholder:"FILE" help:"File that says which spaces (workspaces of prompts, catalogs and context files) this bridge reads for which targets. See docs/workspaces.md and docs/packs.md."`
 	Secret         map[string]string `yaml:"secret" group:"Secrets" placeholder:"NAME=FILE" help:"File with a secret that packs need. It is read for each call. May be repeated."`
-	SecretsDir     string            `name:"secrets" yaml:"secrets" group:"Secrets" placeholder:"DIR" help:"Folder with a file for each secret, called as it is: what Kubernetes and agents of secret managers write."`
-	SecretsCatalog []string          `name:"secrets-catalog" yaml:"secrets-catalog" group:"Secrets" sep:"none" placeholder:"FILE" help:"JSON list that adds to the catalog of secrets, which says what environment variable holds which. May be repeated. See docs/packs.md."`
+	SecretsDir     string            `name:"secrets" yaml:"secrets" group:"Secrets" placeholder:"DIR" help:"Folder with a file for each secret, named after it, as Kubernetes and agents of secret managers write it."`
+	SecretsCatalog []string          `name:"secrets-catalog" yaml:"secrets-catalog" group:"Secrets" sep:"none" placeholder:"FILE" help:"JSON list that adds to the catalog of secrets, which names the environment variable of each. May be repeated. See docs/packs.md."`
 	ServiceSecret  map[string]string `name:"service-secret" yaml:"service-secret" group:"Secrets" placeholder:"TARGET/HEADER=NAME" help:"With --tools services: header of requests to the services of a target that holds a secret, by the secret's name, such as crm-v1/Crm-Key=CRM_KEY. May be repeated."`
-	NoTools        bool              `name:"no-session-tools" yaml:"no-session-tools" group:"What it serves" help:"Don't serve the tools with which models list, read and search the context files of their session's workspace. Every bridge that may does so otherwise."`
+	NoTools        bool              `name:"no-session-tools" yaml:"no-session-tools" group:"What it serves" help:"Don't serve the tools that list, read and search the context files of a session's workspace. By default every bridge with the right serves them."`
 	Ledger         string            `yaml:"ledger" group:"What it serves" placeholder:"FILE" help:"With --tools recorded: file that every execution is appended to."`
 
-	Worker     string        `yaml:"worker" group:"Host tools" placeholder:"NAME" help:"Which worker of the fleet this is: its host sessions are its alone. Default: the name in the file .worker of --workdir, made at the first start."`
-	WorkerLost time.Duration `name:"worker-lost" yaml:"worker-lost" group:"Host tools" default:"30s" help:"After so long without a worker, others settle its calls as lost."`
-	HostTTL    time.Duration `name:"host-ttl" yaml:"host-ttl" group:"Host tools" default:"0s" help:"A host session that no call has used for so long expires; 0: never. Its files stay."`
+	Worker     string        `yaml:"worker" group:"Host tools" placeholder:"NAME" help:"Name of this worker of the fleet; only it serves its host sessions. Default: the name in the file .worker of --workdir, made at the first start."`
+	WorkerLost time.Duration `name:"worker-lost" yaml:"worker-lost" group:"Host tools" default:"30s" help:"How long a worker may be silent before others settle its calls as lost."`
+	HostTTL    time.Duration `name:"host-ttl" yaml:"host-ttl" group:"Host tools" default:"0s" help:"How long an unused host session lives; 0: for ever. Its files stay."`
 
-	HostKeep time.Duration `name:"host-keep" yaml:"host-keep" group:"Host tools" default:"0s" help:"The files of a host session are removed so long after it ended, such as 720h; 0: never."`
+	HostKeep time.Duration `name:"host-keep" yaml:"host-keep" group:"Host tools" default:"0s" help:"How long the files of an ended host session stay, such as 720h; 0: for ever."`
 
-	Sandbox        string        `yaml:"sandbox" group:"Host tools" enum:"required,auto,off" default:"auto" help:"What confines the shell: required, all of it or the bridge does not start; auto, what this system can, and it is said at the start; off, nothing."`
+	Sandbox        string        `yaml:"sandbox" group:"Host tools" enum:"required,auto,off" default:"auto" help:"Confinement of the shell: required, all of it or the bridge does not start; auto, as far as this system can, logged at the start; off, none."`
 	SandboxNetwork bool          `name:"sandbox-network" yaml:"sandbox-network" group:"Host tools" help:"Let commands use the network."`
-	LetModels      bool          `name:"model-may-control-every-session" yaml:"model-may-control-every-session" group:"Host tools" help:"Serve a shell that reaches the network although NATS lets in whoever connects: a command can then publish any event of any session."`
-	SandboxRead    []string      `name:"sandbox-read" yaml:"sandbox-read" group:"Host tools" sep:"none" placeholder:"PATH" help:"Absolute path that commands may read and execute too, such as /opt/toolchain. May be repeated."`
+	LetModels      bool          `name:"model-may-control-every-session" yaml:"model-may-control-every-session" group:"Host tools" help:"Serve a shell with network access although NATS needs no credentials: a command can then publish any event of any session."`
+	SandboxRead    []string      `name:"sandbox-read" yaml:"sandbox-read" group:"Host tools" sep:"none" placeholder:"PATH" help:"Absolute path that commands may also read and execute, such as /opt/toolchain. May be repeated."`
 	ShellCPU       time.Duration `name:"shell-cpu" yaml:"shell-cpu" group:"Host tools" default:"10m" help:"CPU time of each process of a command."`
 	ShellMemory    settings.Size `name:"shell-memory" yaml:"shell-memory" group:"Host tools" default:"2GiB" placeholder:"SIZE" help:"Memory of a command."`
 	ShellFileSize  settings.Size `name:"shell-file-size" yaml:"shell-file-size" group:"Host tools" default:"1GiB" placeholder:"SIZE" help:"Size of each file that a command writes."`
 	ShellProcesses int           `name:"shell-processes" yaml:"shell-processes" group:"Host tools" default:"256" help:"Processes of a command at once."`
-	ShellOutput    settings.Size `name:"shell-output" yaml:"shell-output" group:"Host tools" default:"256MiB" placeholder:"SIZE" help:"What a command may write to its output, shown or not."`
+	ShellOutput    settings.Size `name:"shell-output" yaml:"shell-output" group:"Host tools" default:"256MiB" placeholder:"SIZE" help:"How much a command may write to its output, shown or not."`
 
 	OpenAIBaseURL string `name:"openai-base-url" yaml:"openai-base-url" group:"Models" placeholder:"URL" help:"Server that speaks OpenAI's APIs (OPENAI_BASE_URL). Default: https://api.openai.com/v1."`
 	OpenAIKeyFile string `name:"openai-key-file" yaml:"openai-key-file" group:"Models" placeholder:"FILE" help:"File with the key. Else the environment has it: OPENAI_API_KEY."`
@@ -60,17 +60,17 @@ type flags struct {
 	GeminiKeyFile    string `name:"gemini-key-file" yaml:"gemini-key-file" group:"Models" placeholder:"FILE" help:"File with the key. Else the environment has it: GEMINI_API_KEY."`
 
 	KeyFiles  map[string]string `name:"key-file" yaml:"key-file" group:"Models" placeholder:"NAME=FILE" help:"File with the key of the model that is served as NAME. May be repeated."`
-	ModelIdle time.Duration     `name:"model-idle" yaml:"model-idle" group:"Models" default:"3m" help:"For how long the stream of an answer may be silent."`
+	ModelIdle time.Duration     `name:"model-idle" yaml:"model-idle" group:"Models" default:"3m" help:"How long the stream of an answer may be silent."`
 
 	Rates         []string      `name:"rate" yaml:"rate" group:"Models" placeholder:"NAME=N/UNIT" help:"How many generations may start: openai=60/m, openai/gpt-x=10/s for one of its models; units s, m, h, d. Several separated by commas, or repeated."`
-	BreakerFaults int           `name:"breaker-faults" yaml:"breaker-faults" group:"Models" default:"10" help:"After so many failed tries in a row, because it could not be reached or was overloaded, nothing of that model starts for a while; 0: never mind."`
-	BreakerPause  time.Duration `name:"breaker-pause" yaml:"breaker-pause" group:"Models" default:"30s" help:"For so long; then one is tried."`
+	BreakerFaults int           `name:"breaker-faults" yaml:"breaker-faults" group:"Models" default:"10" help:"How many attempts in a row a model may fail, unreachable or overloaded, before its generations wait; 0: no limit."`
+	BreakerPause  time.Duration `name:"breaker-pause" yaml:"breaker-pause" group:"Models" default:"30s" help:"How long they wait; then one is tried."`
 
-	Fair        int           `yaml:"fair" default:"0" help:"Give the slots of each target of tools to sessions by turns, among so many calls that are pulled ahead and kept from other bridges; 64 is all that one session has open. 0: first come, first served."`
+	Fair        int           `yaml:"fair" default:"0" help:"Share the slots of each target of tools fairly between sessions, among this many prefetched calls, which other bridges don't get; one session has at most 64 open. 0: first come, first served."`
 	Slots       int           `yaml:"slots" default:"0" help:"Effects of all targets that run at once; 0: as many as each target's concurrency allows."`
 	Priorities  []string      `name:"priority" yaml:"priority" placeholder:"TARGET=N" help:"Which target goes first when slots are few: llm/openai=2, tool/mail=-1; others have 0. Several separated by commas, or repeated. Needs --slots."`
 	Concurrency int           `yaml:"concurrency" default:"16" help:"Effects of each target that run at once."`
-	Grace       time.Duration `yaml:"grace" default:"20s" help:"For how long what runs may go on after SIGTERM."`
+	Grace       time.Duration `yaml:"grace" default:"20s" help:"How long running effects may continue after SIGTERM."`
 	Name        string        `yaml:"name" default:"bridge" help:"Name of this bridge, for people."`
 
 	settings.Traces `yaml:",inline"`

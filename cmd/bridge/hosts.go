@@ -77,9 +77,9 @@ func (o *offers) openHost(of offer, f *flags, log *slog.Logger) (bridge.Executor
 // workerFile holds the name of the worker whose directory it lies in.
 const workerFile = ".worker"
 
-// workerName returns who this worker is: as it was told, or as its directory says.
-// The name goes with the files, so a worker that is moved with them is the same,
-// and bridges that share a directory are one.
+// workerName returns the name of this worker: from the flag, else from its
+// directory. The name goes with the files, so a worker that is moved with them
+// is the same, and bridges that share a directory are one.
 func workerName(given, dir string) (string, error) {
 	if given != "" {
 		return given, nil
@@ -101,11 +101,11 @@ func workerName(given, dir string) (string, error) {
 	return strings.TrimSpace(string(text)), err
 }
 
-// sweepEvery is how often host sessions are looked at that nobody uses.
+// sweepEvery is how often unused host sessions are looked for.
 const sweepEvery = 30 * time.Second
 
-// startHosts begins to end host sessions that nobody uses, or whose session is
-// over. stop ends it.
+// startHosts starts to end unused host sessions, and those of ended sessions.
+// stop ends it.
 func (o *offers) startHosts(ctx context.Context, b *bridge.Bridge, f *flags, log *slog.Logger) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})

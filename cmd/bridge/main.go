@@ -1,6 +1,6 @@
-// Command bridge carries out what sessions ask for: it asks models, and runs
-// tools. Run as many as you like; those that serve the same targets share the
-// work, and none does anything twice that must not be done twice.
+// Command bridge carries out effects of sessions: it calls models and runs
+// tools. Run as many as you like. Bridges that serve the same targets share the
+// work, and a call that must not run twice does not.
 package main
 
 import (

@@ -16,7 +16,7 @@ const kindMCP = "mcp"
 // file's servers, which are started with their first calls.
 func (o *offers) openMCP(of offer, env settings.Environment, log *slog.Logger) error {
 	if of.file == "" {
-		return errors.New("name the file that says which servers there are: mcp:FILE")
+		return errors.New("name the file that lists the servers: mcp:FILE")
 	}
 	config, err := mcp.Load(of.file, env)
 	if err != nil {

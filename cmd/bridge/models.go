@@ -63,7 +63,7 @@ func providers() map[string]provider {
 	}
 }
 
-// errNoModel tells what there is.
+// errNoModel lists the models that there are.
 var errNoModel = errors.New("no such model: openai, openai-chat, anthropic, gemini, scripted:FILE or recorded:FILE")
 
 func openModel(of offer, f *flags, env settings.Environment, log *slog.Logger) (bridge.Model, error) {
@@ -137,7 +137,7 @@ func (f *flags) keyFile(provider string) string {
 	return map[string]string{"openai": f.OpenAIKeyFile, "anthropic": f.AnthropicKeyFile, "gemini": f.GeminiKeyFile}[provider]
 }
 
-// readKey returns the key that a file holds. flag says who named it.
+// readKey returns the key that a file holds. flag is the flag that named it.
 func readKey(flag, file string) (string, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -150,7 +150,7 @@ func readKey(flag, file string) (string, error) {
 	return key, nil
 }
 
-// announceModels tells whom models ask, and whether with a key.
+// announceModels logs the server of each model, and whether it has a key.
 func announceModels(f *flags, env settings.Environment) (attrs []any) {
 	for _, text := range f.Models {
 		of := parseOffer(text)
@@ -158,7 +158,7 @@ func announceModels(f *flags, env settings.Environment) (attrs []any) {
 		if !ok {
 			continue
 		}
-		// What can't be read was told before.
+		// Values that can't be read were reported before.
 		c, _ := p.config(of, f, env)
 		name := strings.ReplaceAll(of.name, "-", "_")
 		attrs = append(attrs, name+"_base_url", cmp.Or(c.BaseURL, p.baseURL), name+"_key_given", c.Key != "")

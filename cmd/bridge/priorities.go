@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// errPriority tells how a priority is written.
+// errPriority shows how a priority is written.
 var errPriority = errors.New("say TARGET=N, with N from -100 to 100, as in llm/openai=2")
 
 // priorities returns what --priority says, by target, and every problem of it.

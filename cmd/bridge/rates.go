@@ -21,7 +21,7 @@ type limit struct {
 // units are what rates are per.
 var units = map[string]time.Duration{"s": time.Second, "m": time.Minute, "h": time.Hour, "d": 24 * time.Hour}
 
-// errRate tells how a rate is written.
+// errRate shows how a rate is written.
 var errRate = errors.New("say NAME=N/UNIT or NAME/MODEL=N/UNIT, with s, m, h or d for the unit, as in openai=60/m")
 
 func parseLimit(text string) (limit, error) {
@@ -82,7 +82,7 @@ func (f *flags) optionsOf(of offer, env settings.Environment) []bridge.ServeOpti
 	if f.BreakerFaults > 0 {
 		options = append(options, bridge.Breaker(f.BreakerFaults, f.BreakerPause))
 	}
-	// What can't be read was told before.
+	// Values that can't be read were reported before.
 	if c, _ := p.config(of, f, env); c.Key == "" && (c.BaseURL == "" || c.BaseURL == p.baseURL) {
 		options = append(options, bridge.Lacks(fmt.Sprintf("no key: set %s, or name its file with --%s-key-file", p.variable, p.flag)))
 	}

@@ -29,9 +29,9 @@ func (o *offers) given(f *flags, env settings.Environment) (all []bridge.Secrets
 	return all
 }
 
-// secretNames are the secrets that are given, whatever pack needs them, and those
-// that MCP servers and services are given. Those of a folder that can't be read are
-// told of when one is needed.
+// secretNames are the secrets that are given, whatever pack needs them, and
+// those that MCP servers and services are given. An unreadable folder is
+// reported when one of its secrets is needed.
 func (o *offers) secretNames(f *flags) (all []bridge.SecretName) {
 	add := func(space string, names ...string) {
 		for _, name := range names {

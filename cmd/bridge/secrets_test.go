@@ -89,7 +89,7 @@ func TestSecretFlagsThatAreWrong(t *testing.T) {
 	}
 }
 
-func TestSecretsThatAreTooShortAreToldOfAtTheStart(t *testing.T) {
+func TestShortSecretsAreReportedAtStart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for name, text := range map[string]string{"SHORT": "12345\n", "LONG": "long-enough\n", "..data": "x"} {

@@ -16,7 +16,7 @@ import (
 	"github.com/refold/refold/internal/tools/service"
 )
 
-// What --tools can name, beside recorded.
+// The values of --tools besides recorded.
 const (
 	kindHost     = "host"
 	kindServices = "services"
@@ -60,8 +60,8 @@ func (o *offers) close() error {
 	return o.ledger.Close()
 }
 
-// open makes what the flags name, without the network. The error tells of
-// every problem; nothing is open then.
+// open makes what the flags name, without the network. The error reports every
+// problem; nothing is open then.
 func open(f *flags, env settings.Environment, log *slog.Logger) (*offers, error) {
 	o := &offers{models: make(map[string]bridge.Model), tools: make(map[string]bridge.Executor)}
 	var all []error

@@ -11,7 +11,7 @@ import (
 
 // A bridge that is told to end while it still starts ends as one that was told
 // to: whoever runs it must not take that for a failure.
-func TestItIsStoppedWhileItStarts(t *testing.T) {
+func TestStopDuringStartIsNoFailure(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t)
 	told, stop := context.WithCancel(t.Context())

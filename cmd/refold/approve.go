@@ -81,8 +81,7 @@ func approvals(ctx context.Context, c *client.Client, sid string) ([]client.Appr
 	return c.Approvals(ctx, sid)
 }
 
-// show prints a call as whoever decides over it must see it: in full, and with
-// nothing hidden.
+// show prints a call for the person who decides: in full, with nothing hidden.
 func show(out io.Writer, a client.Approval) error {
 	_, err := fmt.Fprintf(out, "session %s  run %d  call %s  %s (%s)  until %s\n  arguments %s\n  hash %s\n",
 		a.Session, a.Run, a.Call, a.ToolName, a.ToolID, moment(a.Deadline), pretty(a.Arguments), a.ArgsHash)
@@ -113,7 +112,7 @@ func pretty(text string) string {
 	return out.String()
 }
 
-// moment tells a time of the session's clock.
+// moment formats a time of the session's clock.
 func moment(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02 15:04:05Z") }
 
 // decision is what approve and deny have in common.
@@ -121,14 +120,14 @@ type decision struct {
 	Session string `arg:"" help:"The session."`
 	Call    string `arg:"" help:"The call, as in r1t2c0: refold approvals lists them."`
 	Hash    string `name:"args-hash" placeholder:"HASH" help:"Decide without asking, and only if the call waits with the arguments of this hash; refold approvals prints it."`
-	Reason  string `placeholder:"TEXT" help:"Why. The model is shown why a call was denied."`
+	Reason  string `placeholder:"TEXT" help:"The reason. The model is shown why a call was denied."`
 }
 
 // approveCommand lets a call run.
 type approveCommand struct {
 	decision
-	Yes  bool   `help:"Don't ask: approve what the call waits with now."`
-	Args string `placeholder:"JSON" help:"What to run it with instead of the arguments that the model wrote. They are checked as those were, and the model is told."`
+	Yes  bool   `help:"Don't ask: approve the arguments with which the call waits now."`
+	Args string `placeholder:"JSON" help:"Arguments to run it with instead of the model's. They are checked as the original ones were, and the model is shown the change."`
 }
 
 // Run shows the call, asks unless a flag says what to approve, and approves what
@@ -172,8 +171,8 @@ func (d denyCommand) Run(ctx context.Context, s streams, conn connection) error 
 	})
 }
 
-// decide shows the call that waits, publishes the decision over what it showed
-// if confirm returns nil, and tells what came of it.
+// decide shows the call that waits. If confirm returns nil, it publishes the
+// decision over what it showed and prints the outcome.
 func (d decision) decide(
 	ctx context.Context, s streams, conn connection, done string, confirm func() error, publish func(*client.Client, client.Approval) (uint64, error),
 ) error {

@@ -28,16 +28,16 @@ import (
 // bridgeCheckCommand tries a bridge in any language.
 type bridgeCheckCommand struct {
 	Target    string        `arg:"" help:"Target of class tool that the bridge serves, as in weather."`
-	Command   []string      `arg:"" optional:"" help:"Command that starts the bridge, after --. It runs with NATS_URL on a server of its own; --nats does not count then."`
+	Command   []string      `arg:"" optional:"" help:"Command that starts the bridge, after --. It runs with NATS_URL on a server of its own; --nats is ignored then."`
 	Tool      string        `placeholder:"ID" help:"tool_id of the calls. Default: the target."`
 	Arguments string        `default:"{}" placeholder:"JSON" help:"Arguments of a call that succeeds soon."`
-	Slow      string        `placeholder:"JSON" help:"Arguments of a call that takes longer than the lease of 10 s, about 15 s. Without them what needs one is skipped."`
+	Slow      string        `placeholder:"JSON" help:"Arguments of a call that takes longer than the lease of 10 s, about 15 s. Without them the checks that need one are skipped."`
 	Large     string        `placeholder:"JSON" help:"Arguments of a call whose result is above 256 KiB. Without them that check is skipped."`
-	Within    time.Duration `default:"20s" help:"For how long to wait for the bridge to start, and for a call that is not slow."`
+	Within    time.Duration `default:"20s" help:"How long to wait for the bridge to start, and for a call that is not slow."`
 	asJSON
 }
 
-// Help is what the help says beside the flags.
+// Help returns the help text that stands above the flags.
 func (bridgeCheckCommand) Help() string {
 	return `It plays a session, another bridge and a forgetful server, and looks at what the
 bridge does. The rules are in docs/bridges.md. Exit status 1 if one is broken.

@@ -17,13 +17,13 @@ import (
 // checkCommand checks the coverage of an install record.
 type checkCommand struct {
 	File     string        `arg:"" optional:"" help:"Record to check instead of the one that new sessions pin; - reads standard input."`
-	Session  string        `placeholder:"SESSION" help:"Check what this session has instead: its own registry, and its config."`
-	Coverage string        `enum:"warn,fail," default:"" placeholder:"warn|fail" help:"What to do if something is missing: warn, or fail with exit status 1. Default: what the record's policy says, else warn."`
-	Within   time.Duration `default:"2s" help:"For how long to wait for bridges that don't answer, as after a start of everything."`
+	Session  string        `placeholder:"SESSION" help:"Check this session's registry and config instead."`
+	Coverage string        `enum:"warn,fail," default:"" placeholder:"warn|fail" help:"What to do if something is missing: warn, or fail with exit status 1. Default: the record's policy, else warn."`
+	Within   time.Duration `default:"2s" help:"How long to wait for bridges that don't answer yet, for example after a start."`
 	asJSON
 }
 
-// Help is what the help says beside the flags.
+// Help returns the help text that stands above the flags.
 func (checkCommand) Help() string {
 	return `A tool is covered if a running bridge serves its executor and its descriptor is
 stored. A default config needs a bridge for its provider, and one for its step
@@ -43,7 +43,7 @@ type checked struct {
 	stored bool   // its descriptors should be stored by now
 }
 
-// Run prints who serves what, and the verdict.
+// Run prints the bridges with what they serve, and the verdict.
 func (c checkCommand) Run(ctx context.Context, s streams, conn connection) error {
 	if c.File != "" && c.Session != "" {
 		return &statusError{statusUsage, "tools check: FILE or --session, not both"}
@@ -153,7 +153,7 @@ func absentDescriptors(ctx context.Context, b *bus.Bus, registry *planner.Regist
 	return absent, nil
 }
 
-// tell prints who serves what and the verdict, and fails if it must.
+// tell prints what each bridge serves and the verdict, and returns its error.
 func (c checkCommand) tell(s streams, what *checked) error {
 	needs := what.needs()
 	missing := uncovered(needs)

@@ -21,53 +21,53 @@ import (
 // cli is every command. The order is that of the help.
 type cli struct {
 	connection
-	Raw bool `help:"On a terminal, print texts of models and tools as they are, with what the terminal obeys in them."`
+	Raw bool `help:"On a terminal, print texts of models and tools unchanged, with their control sequences."`
 
-	Demo demoCommand `cmd:"" help:"Watch a session repair a small program, on a server of its own; then fold it again from zero."`
-	Dev  devCommand  `cmd:"" help:"Run a NATS server, a session-actor and a bridge in one process, to try things with."`
+	Demo demoCommand `cmd:"" help:"Watch a session repair a small program, on a server of its own; then replay it from its first event."`
+	Dev  devCommand  `cmd:"" help:"Run a NATS server, a session-actor and a bridge in one process, for development."`
 	Run  runCommand  `cmd:"" help:"Ask a session for a run and follow it to its end."`
 
 	Steer     steerCommand     `cmd:"" help:"Give a session's active run more input, before its next turn."`
-	Cancel    cancelCommand    `cmd:"" help:"End a run at once: what it has open is withdrawn."`
-	Interrupt interruptCommand `cmd:"" help:"End the active run when what it has open is settled."`
-	Pause     pauseCommand     `cmd:"" help:"Keep the active run from asking anything new."`
-	Resume    resumeCommand    `cmd:"" help:"Let a paused run go on."`
-	Queue     queueCommand     `cmd:"" help:"List the runs that wait their turn; give one another text, or take it out."`
-	Close     closeCommand     `cmd:"" help:"Close a session for good: its runs are cancelled."`
+	Cancel    cancelCommand    `cmd:"" help:"End a run at once: its open effects are withdrawn."`
+	Interrupt interruptCommand `cmd:"" help:"End the active run when its open effects are settled."`
+	Pause     pauseCommand     `cmd:"" help:"Pause the active run: it opens no new effects."`
+	Resume    resumeCommand    `cmd:"" help:"Resume a paused run."`
+	Queue     queueCommand     `cmd:"" help:"List the queued runs; edit or remove one."`
+	Close     closeCommand     `cmd:"" help:"Close a session permanently: its runs are cancelled."`
 
 	Approvals approvalsCommand `cmd:"" help:"List the calls that wait for a person, of a session or of all."`
-	Approve   approveCommand   `cmd:"" help:"Let a call run that waits for a person, perhaps with other arguments."`
-	Deny      denyCommand      `cmd:"" help:"Refuse a call that waits for a person."`
+	Approve   approveCommand   `cmd:"" help:"Approve a call that waits for a person, perhaps with other arguments."`
+	Deny      denyCommand      `cmd:"" help:"Deny a call that waits for a person."`
 
 	Sessions   sessionsCommand   `cmd:"" help:"List sessions: state, what each waits for, model, age, last words."`
-	Transcript transcriptCommand `cmd:"" help:"Print a session's conversation, to be read by people, programs or another model."`
-	Log        logCommand        `cmd:"" help:"Print a session's events with their whole content."`
-	Tail       tailCommand       `cmd:"" help:"Follow what happens in a session, or in all."`
-	View       viewCommand       `cmd:"" help:"Show what a session looks like now, as JSON."`
+	Transcript transcriptCommand `cmd:"" help:"Print a session's conversation, for people, programs or another model."`
+	Log        logCommand        `cmd:"" help:"Print a session's events in full."`
+	Tail       tailCommand       `cmd:"" help:"Print the notices of a session, or of all, as they arrive."`
+	View       viewCommand       `cmd:"" help:"Print the present state of a session, as JSON."`
 
-	Replay  replayCommand  `cmd:"" help:"Fold a session's events from sequence zero and print the hash of its state."`
-	Trace   traceCommand   `cmd:"" help:"Show what took how long in a session's runs, or export it to OpenTelemetry."`
-	Verify  verifyCommand  `cmd:"" help:"Fold a session, or all, again, and say what is not as it was stored; exit status 1 then."`
-	Release releaseCommand `cmd:"" help:"End a session's quarantine, once its cause is known: say what it is and what comes of that, and ask."`
-	Decode  decodeCommand  `cmd:"" help:"Turn msgpack on standard input into JSON."`
+	Replay  replayCommand  `cmd:"" help:"Fold a session's events from the first one and print the hash of its state."`
+	Trace   traceCommand   `cmd:"" help:"Show the timings of a session's runs, or export them to OpenTelemetry."`
+	Verify  verifyCommand  `cmd:"" help:"Replay a session, or all, and report differences from what was stored; exit status 1 if there are any."`
+	Release releaseCommand `cmd:"" help:"End a session's quarantine: print its cause and the effect of a release, and ask."`
+	Decode  decodeCommand  `cmd:"" help:"Convert msgpack on standard input to JSON."`
 
-	Install installCommand `cmd:"" help:"Publish what sessions that open from now on start with: tools, profiles, default config."`
-	Tools   toolsCommand   `cmd:"" help:"Show a session's tools, or say who serves the tools of the install record."`
-	Bridge  bridgeCommand  `cmd:"" help:"Say what the bridges that run serve, and what waits for a bridge that nobody started."`
-	Why     whyCommand     `cmd:"" help:"Say why a turn of a session offered a tool, or did not."`
+	Install installCommand `cmd:"" help:"Publish the install record for new sessions: tools, profiles, default config."`
+	Tools   toolsCommand   `cmd:"" help:"Show a session's tools, or list the bridges that serve the install record's tools."`
+	Bridge  bridgeCommand  `cmd:"" help:"List the running bridges and what they serve, and the effects that no bridge serves."`
+	Why     whyCommand     `cmd:"" help:"Explain why a turn of a session offered a tool, or did not."`
 
-	Space  spaceCommand  `cmd:"" help:"Check folders of prompts, catalogs and context, and have sessions adopt them: workspaces."`
-	Skills skillsCommand `cmd:"" help:"List a session's skills: which a model can use, which are active, and why not."`
-	Pack   packCommand   `cmd:"" help:"Sign and publish packs of tools, and enable them in sessions that live."`
-	Prompt promptCommand `cmd:"" help:"Show what a turn showed the model before the transcript, part by part with sizes."`
+	Space  spaceCommand  `cmd:"" help:"Manage workspaces: check folders of prompts, catalogs and context, and apply them to sessions."`
+	Skills skillsCommand `cmd:"" help:"List a session's skills: available, active or not, and why."`
+	Pack   packCommand   `cmd:"" help:"Sign and publish packs of tools, and enable them in sessions."`
+	Prompt promptCommand `cmd:"" help:"Show a turn's prompt before the transcript, part by part with sizes."`
 
-	Bench proof.Bench `cmd:"" help:"Measure what this machine does, on servers of its own."`
+	Bench proof.Bench `cmd:"" help:"Measure Refold on this machine, on servers of its own."`
 
-	Chaos     proof.Chaos     `cmd:"" help:"Kill a session-actor and a bridge at every message that they send, on a server of their own, and look at what is left."`
+	Chaos     proof.Chaos     `cmd:"" help:"Kill a session-actor and a bridge at every message that they send, on a server of their own, and check the outcome."`
 	ChaosPart proof.ChaosPart `cmd:"" hidden:""`
 
-	Roles   rolesCommand   `cmd:"" help:"Write accounts and keys for NATS servers, each with the rights of a role; try them."`
-	Timers  timersCommand  `cmd:"" help:"Schedule the deadlines of all sessions again, when their stream is lost."`
+	Roles   rolesCommand   `cmd:"" help:"Write and test accounts and keys for NATS servers, each with the rights of a role."`
+	Timers  timersCommand  `cmd:"" help:"Schedule the deadlines of all sessions again, after their stream was lost."`
 	Streams streamsCommand `cmd:"" help:"List the streams, buckets and consumers, or print one as the JetStream API takes it."`
 	Version versionCommand `cmd:"" help:"Print the version, as --version does."`
 
@@ -80,7 +80,7 @@ type connection struct {
 	NATS    string `name:"nats" group:"NATS" env:"NATS_URL" placeholder:"URL" help:"NATS servers, separated by commas. Default: the context's, else nats://127.0.0.1:4222."`
 	Creds   string `group:"NATS" env:"NATS_CREDS" placeholder:"FILE" help:"Credentials file."`
 	Context string `group:"NATS" env:"NATS_CONTEXT" placeholder:"NAME" help:"Context of the nats tool."`
-	Prefix  string `group:"NATS" env:"REFOLD_PREFIX" default:"refold" help:"Beginning of all subjects."`
+	Prefix  string `group:"NATS" env:"REFOLD_PREFIX" default:"refold" help:"Prefix of all subjects."`
 }
 
 // connect connects a client.
@@ -128,7 +128,7 @@ type statusError struct {
 
 func (e *statusError) Error() string { return e.text }
 
-// Exit statuses, as `refold --help` tells them.
+// Exit statuses, as `refold --help` lists them.
 const (
 	statusFailed      = 1   // it could not be done, or the run failed
 	statusUsage       = 2   // the arguments are wrong

@@ -59,7 +59,7 @@ func isEffectOf(effect string, run uint32) bool {
 	return strings.HasPrefix(effect, fmt.Sprintf("r%dt", run))
 }
 
-// line tells what a run took, in a line. What was not heard is left out.
+// line formats on one line what a run took, without unknown figures.
 func (t *tallied) line(end client.RunEnd) string {
 	var parts []string
 	if t.turns > 0 {

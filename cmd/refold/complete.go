@@ -17,7 +17,7 @@ type completionCommand struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
 }
 
-// Help is what the help says beside the flags.
+// Help returns the help text that stands above the flags.
 func (completionCommand) Help() string {
 	return `bash: source <(refold completion bash), in ~/.bashrc.
 zsh: source <(refold completion zsh), in ~/.zshrc after compinit.
@@ -47,7 +47,7 @@ func (c completionCommand) Run(s streams) error {
 // completeCommand says what may stand at the end of a command line: a value a
 // line, with a tab before what it is. Scripts of shells call it.
 type completeCommand struct {
-	Words []string `arg:"" optional:"" passthrough:"" help:"The words behind refold; the last one is to be completed."`
+	Words []string `arg:"" optional:"" passthrough:"" help:"The words after refold; the last one is completed."`
 }
 
 // completeWithin is how long a shell waits for names of sessions.
@@ -202,7 +202,7 @@ func enum(v *kong.Value) (all []value) {
 	return all
 }
 
-// sessions returns names of sessions, as far as the server tells them soon.
+// sessions returns the names of sessions that the server lists in time.
 func (l *line) sessions(ctx context.Context, begin string) (all []value) {
 	ctx, cancel := context.WithTimeout(ctx, completeWithin)
 	defer cancel()

@@ -25,16 +25,16 @@ func (a aboutRun) options(reason string) client.ControlOptions {
 // withReason is aboutRun for what has a reason.
 type withReason struct {
 	aboutRun
-	Reason string `placeholder:"TEXT" help:"Why, for people."`
+	Reason string `placeholder:"TEXT" help:"The reason, for people."`
 }
 
 // steerCommand gives a run more input.
 type steerCommand struct {
 	aboutRun
-	Text string `arg:"" optional:"" help:"What to say; - or nothing reads standard input."`
+	Text string `arg:"" optional:"" help:"The user's text; - or nothing reads standard input."`
 }
 
-// Run asks for it, and tells what came of it.
+// Run sends the request and prints its outcome.
 func (s steerCommand) Run(ctx context.Context, std streams, conn connection) error {
 	text, err := said(std.in, s.Text, `steer: what shall be said? As in: refold steer hello "Use the other file."`)
 	if err != nil {
@@ -55,7 +55,7 @@ func (s steerCommand) Run(ctx context.Context, std streams, conn connection) err
 		return err
 	}
 	if unknown != nil {
-		before.Run = new(session.ViewRun) // nobody can tell that none was active
+		before.Run = new(session.ViewRun) // it is not known that none was active
 	}
 	if run := startedBy(seq, &before, &v); run != 0 {
 		fmt.Fprintf(std.out, "no run was active: the steer started run %d; refold run asks for a run and follows it\n", run)
@@ -64,8 +64,8 @@ func (s steerCommand) Run(ctx context.Context, std streams, conn connection) err
 	return err
 }
 
-// startedBy returns the run that the steer at seq started because none was active;
-// 0 if it went to one that was, or that can't be told.
+// startedBy returns the run that the steer at seq started because none was
+// active. It returns 0 if it went to an active run, or that is not known.
 func startedBy(seq uint64, before, after *session.View) uint32 {
 	switch {
 	case after.Run != nil && after.Run.Seq == seq:
@@ -81,7 +81,7 @@ func startedBy(seq uint64, before, after *session.View) uint32 {
 // cancelCommand ends a run at once.
 type cancelCommand struct{ withReason }
 
-// Run asks for it, and tells what came of it.
+// Run sends the request and prints its outcome.
 func (r cancelCommand) Run(ctx context.Context, s streams, conn connection) error {
 	return ask(ctx, s.out, conn, r.Session, func(c *client.Client) (uint64, error) {
 		return c.Cancel(ctx, r.Session, r.options(r.Reason))
@@ -91,7 +91,7 @@ func (r cancelCommand) Run(ctx context.Context, s streams, conn connection) erro
 // interruptCommand ends a run when what it has open is settled.
 type interruptCommand struct{ withReason }
 
-// Run asks for it, and tells what came of it.
+// Run sends the request and prints its outcome.
 func (r interruptCommand) Run(ctx context.Context, s streams, conn connection) error {
 	return ask(ctx, s.out, conn, r.Session, func(c *client.Client) (uint64, error) {
 		return c.Interrupt(ctx, r.Session, r.options(r.Reason))
@@ -101,7 +101,7 @@ func (r interruptCommand) Run(ctx context.Context, s streams, conn connection) e
 // pauseCommand keeps a run from asking anything new.
 type pauseCommand struct{ withReason }
 
-// Run asks for it, and tells what came of it.
+// Run sends the request and prints its outcome.
 func (r pauseCommand) Run(ctx context.Context, s streams, conn connection) error {
 	return ask(ctx, s.out, conn, r.Session, func(c *client.Client) (uint64, error) {
 		return c.Pause(ctx, r.Session, r.options(r.Reason))
@@ -114,7 +114,7 @@ type resumeCommand struct {
 	Budget string `placeholder:"JSON" help:"The budget that holds from now on, as in '{\"tokens\":20000}'; through the door ctl."`
 }
 
-// Run asks for it, and tells what came of it.
+// Run sends the request and prints its outcome.
 func (r resumeCommand) Run(ctx context.Context, s streams, conn connection) error {
 	var budget *session.Budget
 	if r.Budget != "" {
@@ -132,7 +132,7 @@ type closeCommand struct {
 	Session string `arg:"" help:"The session."`
 }
 
-// Run asks for it, and tells what came of it.
+// Run sends the request and prints its outcome.
 func (r closeCommand) Run(ctx context.Context, s streams, conn connection) error {
 	return ask(ctx, s.out, conn, r.Session, func(c *client.Client) (uint64, error) {
 		return c.CloseSession(ctx, r.Session, "")
@@ -155,17 +155,17 @@ func ask(ctx context.Context, out io.Writer, conn connection, sid string, publis
 }
 
 // taken publishes an event and returns the session as the event left it. A
-// rejection is told with what to do.
+// rejection is printed with what to do.
 func taken(ctx context.Context, c *client.Client, sid string, publish func(*client.Client) (uint64, error)) (session.View, error) {
 	seq, err := publish(c)
 	if err != nil {
 		return session.View{}, err
 	}
 	v, err := c.Taken(ctx, sid, seq)
-	return v, advised(err, sid)
+	return v, withAdvice(err, sid)
 }
 
-// standing tells where a session stands, on one line.
+// standing describes where a session stands, on one line.
 func standing(v *session.View) string {
 	text := "session " + v.Session + ": "
 	switch {
@@ -191,8 +191,8 @@ func standing(v *session.View) string {
 	return text
 }
 
-// advised adds to a rejection what to do.
-func advised(err error, sid string) error {
+// withAdvice adds to a rejection what to do.
+func withAdvice(err error, sid string) error {
 	var refused *client.RejectedError
 	if !errors.As(err, &refused) {
 		return err

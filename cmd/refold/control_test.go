@@ -120,9 +120,9 @@ func (w *world) types(status int, answer string, meanwhile func(), args ...strin
 	return out.String()
 }
 
-// TestApproveIsOfWhatWasSeen: approve shows the whole call and asks; it approves
+// TestApproveDecidesTheCallItShowed: approve shows the whole call and asks; it approves
 // what it has shown, or nothing.
-func TestApproveIsOfWhatWasSeen(t *testing.T) {
+func TestApproveDecidesTheCallItShowed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.does(0, "install", file(t, approvalRecord))
@@ -184,7 +184,7 @@ func TestRunReattaches(t *testing.T) {
 	w.prints(statusFailed, `^refold: rejected: not_permitted: roles: .*\n  .*ask through ctl: --operator\n$`, "run", "s1", "hi", "--role", "editor")
 }
 
-func TestTailTellsWhatToDo(t *testing.T) {
+func TestTailSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.does(0, "install", file(t, approvalRecord))
@@ -204,7 +204,7 @@ func TestTailTellsWhatToDo(t *testing.T) {
 }
 
 // A run that ended over its budget says so beside its answer.
-func TestRunTellsThatItIsOverBudget(t *testing.T) {
+func TestRunReportsExceededBudget(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.does(0, "install", file(t, approvalRecord))
@@ -218,7 +218,7 @@ func TestRunTellsThatItIsOverBudget(t *testing.T) {
 	}
 }
 
-func TestControlsThatAreNotUnderstood(t *testing.T) {
+func TestInvalidControlArguments(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
 		"see refold run --help":     {"run", "s1", "hi", "--when-busy", "wait"},
@@ -238,7 +238,7 @@ func TestControlsThatAreNotUnderstood(t *testing.T) {
 	}
 }
 
-func TestAnIdleSteerSaysThatItStartedARun(t *testing.T) {
+func TestSteerOfIdleSessionReportsNewRun(t *testing.T) {
 	t.Parallel()
 	run := func(number uint32, seq uint64) session.View {
 		return session.View{Run: &session.ViewRun{Number: number, Seq: seq}}

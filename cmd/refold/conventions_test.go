@@ -296,9 +296,9 @@ func TestCompletionScripts(t *testing.T) {
 	}
 }
 
-// TestASignalEndsAContextAsAnyEndDoes: daemons in this program end with status 0 when
+// TestSignalEndsContextWithoutFailure: daemons in this program end with status 0 when
 // they are told to end while they start, whichever of the two errors they are given.
-func TestASignalEndsAContextAsAnyEndDoes(t *testing.T) {
+func TestSignalEndsContextWithoutFailure(t *testing.T) {
 	t.Parallel()
 	err := fmt.Errorf("connect: %w", stoppedBy(syscall.SIGTERM))
 	if !errors.Is(err, context.Canceled) || statusOf(endedBy(syscall.SIGTERM)) != 143 {

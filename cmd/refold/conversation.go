@@ -91,8 +91,8 @@ func (v *conversation) read(ctx context.Context, sid string) (runs uint32, err e
 	return state.Runs, nil
 }
 
-// tell passes on what an event brought; said is what the fold returned for it,
-// and after the state that it left.
+// tell passes on one event. said are the notices that the fold returned for it,
+// and after is the state after it.
 func (v *conversation) tell(ctx context.Context, e session.Event, said []session.Notice, after *session.State) error {
 	base := entry{Run: v.run, Seq: e.Seq, Time: e.Time}
 	if refused := rejection(said); refused != nil {
@@ -303,7 +303,7 @@ func (v *conversation) result(ctx context.Context, base entry, it *session.Item)
 	return v.each(&base)
 }
 
-// statusGiven is the status of a result that the session itself gave: that of a
+// statusGiven is the status of a result that the session made: the status of a
 // call which began, or refused.
 func statusGiven(code string) string {
 	switch code {

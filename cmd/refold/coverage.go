@@ -25,7 +25,7 @@ type coverage struct {
 type need struct {
 	what    string   // a tool_id, or a field of the config
 	target  string   // as bridges name what they serve: tool/host
-	by      string   // who is there for it
+	by      string   // the bridges that serve it
 	lacking []string // what is not there, and what to do
 }
 
@@ -96,7 +96,7 @@ func (c *coverage) configNeeds() []need {
 	return all
 }
 
-// serve fills in who serves a target.
+// serve fills in the bridges that serve a target.
 func (c *coverage) serve(n *need, class session.Class, name string) {
 	n.target = target(class, name)
 	switch count := c.served[n.target]; count {
@@ -133,7 +133,8 @@ func howToServe(class session.Class, name string) string {
 	return fmt.Sprintf("start bridge --tools %s=TOOLS, or a program that serves it with package bridge", name)
 }
 
-// printNeeds prints a row for each need: who serves it, and what is missing.
+// printNeeds prints each need with the bridges that serve it and what is
+// missing.
 func printNeeds(out io.Writer, needs []need) error {
 	table := newWholeTable(out, "TOOL", "EXECUTOR", "SERVED BY")
 	for _, n := range needs {

@@ -16,7 +16,7 @@ import (
 type spaceNeed struct {
 	space    string
 	kind     space.Kind
-	target   string   // who reads it; empty: whoever has the name that is asked for
+	target   string   // target of its reader; empty: the target of the same name
 	embedded bool     // the record brings a manifest, so a session has it without a reader
 	lacking  []string // of the space that is applied
 }

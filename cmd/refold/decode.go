@@ -49,7 +49,7 @@ func (d decodeCommand) Run(s streams) error {
 
 // streamsCommand prints what streams.conf declares.
 type streamsCommand struct {
-	Name string `arg:"" optional:"" help:"Print this one as the JetStream API takes it: REFOLD_LOG, l0, tool-host, …"`
+	Name string `arg:"" optional:"" help:"Print only this one, as the JetStream API takes it: REFOLD_LOG, l0, tool-host, …"`
 	asJSON
 }
 

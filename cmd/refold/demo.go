@@ -20,12 +20,12 @@ import (
 // demoCommand shows the main job.
 type demoCommand struct {
 	Model        string `default:"demo" placeholder:"MODEL" help:"demo, or recorded:FILE (OpenAI chat JSONL, a conversation a line)."`
-	Conversation string `placeholder:"ID" help:"Which conversation of a recording; the first without it."`
+	Conversation string `placeholder:"ID" help:"The conversation of a recording. Default: the first."`
 	All          bool   `help:"All conversations of a recording, 8 at a time, with a summary."`
 	MCP          bool   `name:"mcp" help:"Use the tools of an MCP server: the filesystem server from npm, which npx starts."`
-	MCPServer    string `name:"mcp-server" type:"path" placeholder:"FILE" help:"With --mcp: program of the server, or the .js file of it, instead of what npx fetches."`
-	Keep         bool   `help:"Keep the demo's directory and say where it is."`
-	Verbose      bool   `help:"Log what the daemons log."`
+	MCPServer    string `name:"mcp-server" type:"path" placeholder:"FILE" help:"With --mcp: the server's program or .js file, instead of the one that npx fetches."`
+	Keep         bool   `help:"Keep the demo's directory and print its path."`
+	Verbose      bool   `help:"Print the daemons' logs."`
 	modelFlags
 }
 
@@ -107,7 +107,7 @@ func (d demoCommand) openModel(ctx context.Context, s streams, work, dir string)
 	if d.MCP {
 		return d.mcpModel(ctx, s, work)
 	}
-	return d.open(d.Model, place{hosts: filepath.Join(dir, "hosts"), workdir: work}, dir)
+	return d.open(d.Model, hostDirs{hosts: filepath.Join(dir, "hosts"), workdir: work}, dir)
 }
 
 // repair lets the session repair the broken program, and folds it again.
@@ -132,7 +132,7 @@ func (d demoCommand) repair(ctx context.Context, out io.Writer, c *client.Client
 	return foldAgain(ctx, out, c, demoSession)
 }
 
-// tellRun asks for a run and tells what happens until it ends.
+// tellRun asks for a run and prints what happens until it ends.
 func tellRun(ctx context.Context, out io.Writer, c *client.Client, sid, text string) (client.RunEnd, error) {
 	from, err := c.LastNotice(ctx)
 	if err != nil {
@@ -142,7 +142,7 @@ func tellRun(ctx context.Context, out io.Writer, c *client.Client, sid, text str
 	if err != nil {
 		return client.RunEnd{}, err
 	}
-	t := tell(ctx, out, c, sid)
+	t := printEvents(ctx, out, c, sid)
 	defer t.stop()
 	var last uint64
 	end, err := c.End(ctx, sid, seq, from+1, func(n client.Notice) { last = n.Seq })
@@ -152,22 +152,22 @@ func tellRun(ctx context.Context, out io.Writer, c *client.Client, sid, text str
 	return end, t.until(last)
 }
 
-// teller tells a session's events as they come.
-type teller struct {
+// eventPrinter prints a session's events as they arrive.
+type eventPrinter struct {
 	stop  context.CancelFunc
-	told  chan uint64 // sequence of the newest event told; the latest one only
+	told  chan uint64 // sequence of the newest printed event; only the latest is kept
 	ended chan error
 }
 
-// tell begins to tell a session's events from the first one on.
-func tell(ctx context.Context, out io.Writer, c *client.Client, sid string) *teller {
+// printEvents starts to print a session's events from the first one on.
+func printEvents(ctx context.Context, out io.Writer, c *client.Client, sid string) *eventPrinter {
 	ctx, stop := context.WithCancel(ctx)
-	t := &teller{stop: stop, told: make(chan uint64, 1), ended: make(chan error, 1)}
-	go func() { t.ended <- t.follow(ctx, newStory(out), c, sid) }()
+	t := &eventPrinter{stop: stop, told: make(chan uint64, 1), ended: make(chan error, 1)}
+	go func() { t.ended <- t.follow(ctx, newTimelinePrinter(out), c, sid) }()
 	return t
 }
 
-func (t *teller) follow(ctx context.Context, tale *story, c *client.Client, sid string) error {
+func (t *eventPrinter) follow(ctx context.Context, tale *timelinePrinter, c *client.Client, sid string) error {
 	fold := c.Folder(sid)
 	for e, err := range c.Events(ctx, sid, 1) {
 		if err != nil {
@@ -187,8 +187,8 @@ func (t *teller) follow(ctx context.Context, tale *story, c *client.Client, sid 
 	return ctx.Err()
 }
 
-// until waits until the event at seq is told, and ends the telling.
-func (t *teller) until(seq uint64) error {
+// until waits until the event at seq is printed, and stops.
+func (t *eventPrinter) until(seq uint64) error {
 	for {
 		select {
 		case told := <-t.told:
@@ -206,8 +206,8 @@ func (t *teller) until(seq uint64) error {
 	}
 }
 
-// foldAgain folds a session from its first event on, and says how that
-// compares with what was stored, and with what the session-actor has.
+// foldAgain folds a session from its first event on. It prints how the result
+// compares with what was stored and with the session-actor's state.
 func foldAgain(ctx context.Context, out io.Writer, c *client.Client, sid string) error {
 	replayed, err := c.Replay(ctx, sid, 0, nil)
 	if err != nil {

@@ -98,7 +98,7 @@ func (d demoCommand) mcpModel(ctx context.Context, s streams, work string) (*mod
 
 // mcpServer says how the server is started on a directory.
 func (d demoCommand) mcpServer(work string) (mcp.Server, error) {
-	never := "never" // the server hints that writing destroys, and nobody is there to ask
+	never := "never" // the server hints that writing is destructive, and nobody could approve
 	server := mcp.Server{Tools: map[string]mcp.Override{"write_file": {Approval: &never}}}
 	needs := "npx"
 	switch {

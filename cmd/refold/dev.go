@@ -19,25 +19,25 @@ import (
 
 // devCommand runs everything in one process.
 type devCommand struct {
-	Dir       string `default:".refold" type:"path" help:"Where JetStream and host sessions keep their files; it goes on where it was."`
+	Dir       string `default:".refold" type:"path" help:"Directory for the files of JetStream and of host sessions; a later start resumes its sessions."`
 	Port      int    `default:"4222" help:"Port of NATS on 127.0.0.1; 0 is any free one."`
 	Model     string `default:"echo" placeholder:"MODEL" help:"echo, demo, scripted:FILE, recorded:FILE, or a real one, with its key in the environment: openai:NAME, openai-chat:NAME, anthropic:NAME, gemini:NAME."`
 	Workdir   string `type:"path" placeholder:"DIR" help:"Working directory of all host sessions. Default: one a session, under --dir."`
-	Sandbox   string `enum:"required,auto,off" default:"auto" help:"What confines the shell of host sessions: required, all of it or dev does not start; auto, what this system can; off, nothing."`
+	Sandbox   string `enum:"required,auto,off" default:"auto" help:"Confinement of the shell of host sessions: required, all of it or dev does not start; auto, as far as this system can; off, none."`
 	Network   bool   `name:"sandbox-network" help:"Let commands of the shell use the network."`
-	LetModels bool   `name:"model-may-control-every-session" help:"Serve a shell that reaches the network: NATS asks nobody who they are here, so a command can publish any event of any session."`
+	LetModels bool   `name:"model-may-control-every-session" help:"Serve a shell with network access: NATS needs no credentials here, so a command can publish any event of any session."`
 	Install   string `type:"existingfile" placeholder:"FILE" help:"Install record to publish if the log has none."`
 	Workspace string `type:"existingdir" placeholder:"DIR" help:"Folder of prompts, catalogs and context that every new session starts with: a workspace."`
-	HTTP      string `name:"http" placeholder:"HOST:PORT" help:"Where to answer /metrics, /healthz and /readyz, such as 127.0.0.1:9464. Default: nowhere."`
-	Verbose   bool   `help:"Log what the daemons log."`
+	HTTP      string `name:"http" placeholder:"HOST:PORT" help:"Address to serve /metrics, /healthz and /readyz on, such as 127.0.0.1:9464. Default: none."`
+	Verbose   bool   `help:"Print the daemons' logs."`
 
-	Durability     string        `enum:"always,interval" default:"always" help:"When NATS writes to disk: always, before it acknowledges, or at an interval, every two minutes: faster, and a power failure takes what was acknowledged since."`
-	Memory         settings.Size `default:"256MiB" placeholder:"SIZE" help:"What the sessions in memory may take, about: beyond it those that were used least lately sleep. Such as 64MiB."`
-	SnapshotVerify float64       `default:"0.01" placeholder:"PART" help:"Part of the snapshots to compare with what the log folds to, beside the work: 0 none, 1 all that there is time for."`
+	Durability     string        `enum:"always,interval" default:"always" help:"When NATS syncs to disk: always, before it acknowledges, or interval, every two minutes, which is faster but may lose acknowledged messages in a power failure."`
+	Memory         settings.Size `default:"256MiB" placeholder:"SIZE" help:"About how much memory sessions may take; beyond it the least recently used ones are evicted. Such as 64MiB."`
+	SnapshotVerify float64       `default:"0.01" placeholder:"PART" help:"Share of the snapshots to compare with the log in the background: 0 none, 1 all that there is time for."`
 	modelFlags
 }
 
-// Run runs until it is told to stop.
+// Run runs until it is stopped.
 func (d devCommand) Run(ctx context.Context, s streams, conn connection) (err error) {
 	if d.Memory < 1<<20 || d.SnapshotVerify < 0 || d.SnapshotVerify > 1 {
 		return &statusError{statusUsage, "dev: --memory is at least 1MiB, and --snapshot-verify 0 (none) to 1 (all)"}
@@ -51,7 +51,7 @@ func (d devCommand) Run(ctx context.Context, s streams, conn connection) (err er
 	if err != nil {
 		return fmt.Errorf("dev: --sandbox %s: %w", d.Sandbox, err)
 	}
-	work := place{hosts: filepath.Join(d.Dir, "hosts"), workdir: d.Workdir, box: box}
+	work := hostDirs{hosts: filepath.Join(d.Dir, "hosts"), workdir: d.Workdir, box: box}
 	if (d.Network || !report.Holds(sandbox.Network)) && !d.LetModels {
 		work.noShell = noShell
 	}
@@ -109,8 +109,8 @@ func (d devCommand) Run(ctx context.Context, s streams, conn connection) (err er
 	return untilStopped(ctx, s.out, server, ended)
 }
 
-// tell says what confines the shell.
-func (p place) tell(out io.Writer, report sandbox.Report) {
+// tell prints what confines the shell.
+func (p hostDirs) tell(out io.Writer, report sandbox.Report) {
 	if p.noShell != "" {
 		fmt.Fprintln(out, "Shell: off, since", p.noShell)
 	} else {
@@ -118,7 +118,7 @@ func (p place) tell(out io.Writer, report sandbox.Report) {
 	}
 }
 
-// untilStopped waits until dev is told to stop, or something that it runs ends.
+// untilStopped waits until dev is stopped or something that it runs ends.
 func untilStopped(ctx context.Context, out io.Writer, server *devserver.Server, ended <-chan error) error {
 	select {
 	case <-ctx.Done():
@@ -140,7 +140,7 @@ func (d devCommand) logger(w io.Writer) *slog.Logger {
 
 // openModel opens the model. Of a real one daemon is the program that asks it,
 // and kind what it is asked as; else both are empty.
-func (d devCommand) openModel(work place) (m *model, daemon, kind string, err error) {
+func (d devCommand) openModel(work hostDirs) (m *model, daemon, kind string, err error) {
 	kind, name, daemonAsks, err := networkedModel(d.Model)
 	switch {
 	case err != nil:

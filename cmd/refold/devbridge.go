@@ -62,7 +62,7 @@ func networkedModel(text string) (kind, name string, ok bool, err error) {
 
 // hostTools serves the built-in host tools alone, with a record whose config
 // names the model.
-func hostTools(kind, name string, at place) (*model, error) {
+func hostTools(kind, name string, at hostDirs) (*model, error) {
 	tools := host.New(at.hosts, host.Options{WorkDir: at.workdir, Sandbox: at.box, NoShell: at.noShell})
 	if err := tools.Prepare(); err != nil {
 		return nil, err
@@ -80,8 +80,7 @@ func hostTools(kind, name string, at place) (*model, error) {
 	}, nil
 }
 
-// findBridge returns the daemon: the one beside this program, else that of the
-// PATH.
+// findBridge finds the daemon in this program's directory, else on the PATH.
 func findBridge(self string) (string, error) {
 	beside := filepath.Join(filepath.Dir(self), "bridge")
 	if info, err := os.Stat(beside); err == nil && info.Mode().IsRegular() {
@@ -97,8 +96,8 @@ func findBridge(self string) (string, error) {
 const bridgeStops = 25 * time.Second
 
 // startBridge starts the daemon for one model. ended says that it ended; stop
-// stops it and waits. It has this process's environment, and with that the key,
-// but for what names another NATS user than that of the file config.
+// stops it and waits. It has this process's environment, and with it the key,
+// but not the variables that name another NATS user than the file config.
 func startBridge(daemon, kind, config, durability string, out io.Writer) (ended <-chan error, stop func(), err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, daemon, "--config", config, "--durability", durability,

@@ -25,7 +25,7 @@ func (d devCommand) openWorkspace(ctx context.Context, s streams) (*devSpace, er
 		return nil, fmt.Errorf("dev: --workspace %w", err)
 	}
 	if b.built.Manifest.Kind == space.Pack {
-		return nil, fmt.Errorf("dev: --workspace %s: is a pack: sessions adopt it by a grant, as docs/packs.md says", d.Workspace)
+		return nil, fmt.Errorf("dev: --workspace %s: is a pack: a session gets it by a grant; see docs/packs.md", d.Workspace)
 	}
 	return &devSpace{b}, nil
 }
@@ -68,7 +68,7 @@ func (w *devSpace) install(ctx context.Context, s streams, b *bus.Bus, record []
 	return publish(ctx, io.Discard, b, install, record, []*bundled{w.bundled})
 }
 
-// tell says what new sessions start with, and how an edit is adopted.
+// tell prints what new sessions start with, and how to adopt an edit.
 func (w *devSpace) tell(out io.Writer) {
 	if w == nil {
 		return

@@ -14,8 +14,9 @@ import (
 	"github.com/refold/refold/internal/telemetry/metrics"
 )
 
-// devTelemetry is what dev tells of itself: metrics and health at --http, and all of
-// it to a collector if OpenTelemetry's variables name one. Every run is traced then.
+// devTelemetry is what dev exports of itself: metrics and health at --http, and
+// all of it to a collector if OpenTelemetry's variables name one. Every run is
+// traced then.
 type devTelemetry struct {
 	*settings.Telemetry
 	traces   engine.Traces
@@ -52,14 +53,14 @@ func (d devCommand) startTelemetry(ctx context.Context, prefix string, log *slog
 	return t, nil
 }
 
-// tell says where dev answers over HTTP.
+// tell prints where dev answers over HTTP.
 func (t *devTelemetry) tell(out io.Writer) {
 	if address := t.Address(); address != "" {
 		fmt.Fprintf(out, "Metrics: http://%s/metrics\n", address)
 	}
 }
 
-// reads tells what the metrics and the health of a server are read from.
+// reads sets the sources of a server's metrics and health.
 func (t *devTelemetry) reads(server *devserver.Server) {
 	if t.measured != nil {
 		t.measured.Reads(server.Stats)

@@ -15,14 +15,14 @@ import (
 // has fewer: one that wraps can't be rewritten.
 const statusMax = 72
 
-// display writes streamed text to standard output and messages to standard error.
-// Where both go to one place, a message begins on a line of its own, and the text
-// goes on after it. On a terminal it also has a status line, which is rewritten
-// and leaves nothing behind. Several goroutines may use it. As a Writer it takes
-// messages, whole lines at a time.
+// display writes streamed text to standard output and messages to standard
+// error. If both go to the same file, a message gets a line of its own, and the
+// text continues after it. On a terminal it also has a status line, which is
+// rewritten and leaves nothing behind. Several goroutines may use it. As a
+// Writer it takes messages, whole lines at a time.
 type display struct {
 	out, err io.Writer
-	shared   bool // both go to one place
+	shared   bool // both go to the same file
 	rewrites bool // standard error is a terminal
 	columns  int  // of that terminal; 0: it is none
 
@@ -40,7 +40,7 @@ func newDisplay(s streams) *display {
 	}
 }
 
-// statOf tells of the file that is written to or read from.
+// statOf returns the file information of what is written to or read from.
 func statOf(stream any) (os.FileInfo, bool) {
 	f, ok := stream.(interface{ Stat() (os.FileInfo, error) })
 	if !ok {
@@ -101,7 +101,7 @@ func (s *display) Write(p []byte) (int, error) {
 	return s.err.Write(p)
 }
 
-// breakLine has what comes begin on a line of its own.
+// breakLine makes the next output begin on a line of its own.
 func (s *display) breakLine() {
 	if s.shared && s.within && !s.broken {
 		fmt.Fprintln(s.err)

@@ -21,19 +21,19 @@ import (
 
 // bridgeCommand is about the bridges that run.
 type bridgeCommand struct {
-	Doctor doctorCommand      `cmd:"" help:"Say which targets the bridges serve, what they lack, and which open effects no bridge serves; exit status 1 then."`
-	Check  bridgeCheckCommand `cmd:"" help:"Try a bridge that is written in any language, and say which rules of docs/bridges.md it breaks; exit status 1 then."`
+	Doctor doctorCommand      `cmd:"" help:"List the targets that bridges serve, what they lack, and the open effects that no bridge serves; exit status 1 if there are any."`
+	Check  bridgeCheckCommand `cmd:"" help:"Test a bridge, in any language, and list the rules of docs/bridges.md that it breaks; exit status 1 if there are any."`
 }
 
-// doctorCommand compares what is asked for with what is served.
+// doctorCommand compares the open effects with the served targets.
 type doctorCommand struct {
-	Within    time.Duration `default:"2s" help:"For how long to listen to bridges at most: each says twice a second that it is there, and one that serves what is open ends the listening."`
-	MCP       []string      `name:"mcp" type:"existingfile" placeholder:"FILE" help:"File of MCP servers: ask them for their tools, and say which are not what FILE.lock has. It starts programs that FILE names."`
-	MCPWithin time.Duration `name:"mcp-within" default:"30s" help:"For how long to wait for an MCP server."`
+	Within    time.Duration `default:"2s" help:"How long to listen for bridges at most. Each sends a heartbeat twice a second; the wait ends early if all open effects are served."`
+	MCP       []string      `name:"mcp" type:"existingfile" placeholder:"FILE" help:"File of MCP servers: ask them for their tools, and list those that differ from FILE.lock. It starts programs that FILE names."`
+	MCPWithin time.Duration `name:"mcp-within" default:"30s" help:"How long to wait for an MCP server."`
 	asJSON
 }
 
-// Help is what the help says beside the flags.
+// Help returns the help text that stands above the flags.
 func (doctorCommand) Help() string {
 	return `It looks at what sessions wait for now. Whether everything is served that they
 may ask for later, refold tools check tells. What bridges have found wrong with
@@ -94,8 +94,8 @@ func (d doctorCommand) Run(ctx context.Context, s streams, conn connection) erro
 	return told
 }
 
-// listen finds who serves what, for longer if that is not all of which there are
-// effects, open or not.
+// listen finds the bridges and what they serve. It listens longer if there are
+// effects, open or not, of a class that nobody serves.
 func (d *diagnosis) listen(ctx context.Context, s streams, b *bus.Bus, within time.Duration, names []subjects.EffectName) (err error) {
 	d.bridges, err = listen(ctx, s, b, within, func(served map[string]int) bool {
 		return !slices.ContainsFunc(names, func(name subjects.EffectName) bool {
@@ -110,7 +110,7 @@ func (d *diagnosis) listen(ctx context.Context, s streams, b *bus.Bus, within ti
 	now := time.Now()
 	for _, bridge := range d.bridges.heard {
 		for _, t := range bridge.Troubles {
-			if t.Code != session.TroubleExecutor && t.Code != session.TroubleLacks { // which are told otherwise
+			if t.Code != session.TroubleExecutor && t.Code != session.TroubleLacks { // which are reported in another way
 				d.failing++
 				d.wrong = append(d.wrong, troubleLine(d.bridges.name(bridge.Instance)+",", &t, now))
 			}
@@ -119,7 +119,7 @@ func (d *diagnosis) listen(ctx context.Context, s streams, b *bus.Bus, within ti
 	return err
 }
 
-// ask asks the sessions of targets that nobody serves what they wait for.
+// ask asks the sessions of unserved targets what they wait for.
 func (d *diagnosis) ask(ctx context.Context, c *client.Client, names []subjects.EffectName) error {
 	sessions := map[string]map[string]bool{} // by target
 	for _, name := range names {
@@ -182,11 +182,11 @@ func waitingOf(ctx context.Context, c *client.Client, of string, sessions []stri
 	return open, err
 }
 
-// tell prints the bridges, what they lack, and what nobody serves. The error says
-// that something is unserved, or may be.
+// tell prints the bridges, what they lack, and the unserved targets. The error
+// says that something is unserved, or may be.
 func (d *diagnosis) tell(s streams, asJSON bool) error {
 	if d.silent {
-		fmt.Fprintln(s.err, "refold: warning: no session-actor answers, so what is open can't be told: start session-actor")
+		fmt.Fprintln(s.err, "refold: warning: no session-actor answers, so open effects are not known: start session-actor")
 	}
 	var err error
 	if asJSON {

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	discoverEach = 100 * time.Millisecond          // between two questions who is there
+	discoverEach = 100 * time.Millisecond          // between two requests for the bridges
 	heardWithin  = presence.HeartbeatEvery * 6 / 5 // each bridge that runs is heard once, unless it is very busy
 )
 
@@ -41,7 +41,7 @@ func listen(ctx context.Context, s streams, b *bus.Bus, within time.Duration, en
 	for began := time.Now(); ; {
 		shown.show(fmt.Sprintf("listening to bridges: %s of %s at most", seconds(time.Since(began)), within))
 		f := new(fleet)
-		last := time.Since(began) >= within // what came up meanwhile counts
+		last := time.Since(began) >= within // bridges that started meanwhile count
 		if f.answered, err = b.Discover(ctx, subjects.KindBridge); err != nil {
 			return nil, err
 		}

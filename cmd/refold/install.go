@@ -17,17 +17,17 @@ import (
 type installCommand struct {
 	File    string `arg:"" optional:"" help:"Record to publish, JSON or msgpack; - reads standard input."`
 	Builtin bool   `help:"Publish the built-in record."`
-	DryRun  bool   `help:"Only say whether the record is valid. Needs no server."`
+	DryRun  bool   `help:"Only check the record. Needs no server."`
 	Show    bool   `help:"Print the record that new sessions pin as JSON; it can be edited, and published again."`
 	Seq     uint64 `placeholder:"N" help:"With --show: the record at this sequence of the log."`
-	Hash    string `placeholder:"HASH" help:"With --show: the record whose hash is this, or begins with it."`
+	Hash    string `placeholder:"HASH" help:"With --show: the record with this hash or prefix of a hash."`
 	List    bool   `help:"List all records, the oldest first."`
 	JSON    bool   `name:"json" help:"With --list or --show: print JSON, an object a line."`
 
-	Space []string `sep:"none" placeholder:"NAME=DIR" help:"Have sessions start with this workspace or pack: its files are stored, and its manifest goes into the record. Alone: into the record that new sessions pin."`
+	Space []string `sep:"none" placeholder:"NAME=DIR" help:"Start new sessions with this workspace or pack: store its files, and add its manifest to the record. Without another record: to the one that new sessions pin."`
 }
 
-// Help is what the help says beside the flags.
+// Help returns the help text that stands above the flags.
 func (installCommand) Help() string {
 	return `An install record holds the tools, profiles, policy and default config of the
 sessions that open after it. Publishing one changes no session that has an event.
@@ -203,7 +203,7 @@ func warnOfRules(out io.Writer, install *session.Install) error {
 	return nil
 }
 
-// content tells what a record is and how much is in it.
+// content summarises a record.
 func content(install *session.Install) string {
 	text := fmt.Sprintf("hash %s, %d tools, %d profiles", install.Hash, install.Registry.Len(), len(install.Registry.Profiles()))
 	for _, m := range install.Manifests() {
@@ -292,7 +292,7 @@ func list(ctx context.Context, out io.Writer, b *bus.Bus, asJSON bool) error {
 	table := newWholeTable(out, "SEQ", "TIME", "HASH", "TOOLS", "PROFILES", "RULES", "NOTE")
 	current := false
 	rows := make([][]string, len(all))
-	for i, p := range all { // the newest first: that tells which one is pinned
+	for i, p := range all { // the newest first, which shows the one that is pinned
 		note := ""
 		switch {
 		case p.pinnable() && !current:

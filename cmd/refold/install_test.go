@@ -122,7 +122,7 @@ func TestInstallRefusesAFault(t *testing.T) {
 
 // The record that sessions pin is not always the newest message: one with a
 // fault, published by other means, counts for nobody.
-func TestInstallShowsAndListsWhatIsThere(t *testing.T) {
+func TestInstallShowsAndListsRecords(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.does(0, "install", "--builtin")
@@ -163,7 +163,7 @@ func TestInstallShowsAndListsWhatIsThere(t *testing.T) {
 }
 
 // A record of a later release is pinned, though not by this one.
-func TestARecordOfLaterRulesIsTheNewest(t *testing.T) {
+func TestRecordOfLaterRulesIsNewest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	if _, _, err := w.bus.PublishInstall(w.ctx, []byte(`{"v":1,"rules":900,"colours":3}`), false); err != nil {
@@ -181,7 +181,7 @@ func TestARecordOfLaterRulesIsTheNewest(t *testing.T) {
 }
 
 // Two records whose hashes begin alike are not mistaken for one another.
-func TestABeginningOfSeveralHashesIsRefused(t *testing.T) {
+func TestAmbiguousHashPrefixIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	byFirst := map[byte]string{}

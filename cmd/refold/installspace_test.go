@@ -40,7 +40,7 @@ func (w *world) deleteBlob(ref codec.Ref) {
 	}
 }
 
-func TestInstallStoresWhatTheRecordBrings(t *testing.T) {
+func TestInstallStoresManifestsOfTheRecord(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	dir, record := folder(t, "any", support()), file(t, spaceRecord)
@@ -107,7 +107,7 @@ func TestInstallRefusesAFolder(t *testing.T) {
 }
 
 // A wildcard grant says for a new space what it says for all.
-func TestInstallKeepsWhatAWildcardGrants(t *testing.T) {
+func TestInstallCopiesWildcardGrant(t *testing.T) {
 	t.Parallel()
 	b := &bundled{name: "support-eu"}
 	dir := folder(t, "support-eu", map[string]string{"AGENTS.md": "x"})
@@ -194,7 +194,7 @@ func TestToolsCheckCountsReaders(t *testing.T) {
 
 // Under policy.coverage fail the fold decides at the sync, at the apply, at the
 // boundary, and when a registry comes. The commands tell each.
-func TestCoverageIsToldWhereverItIsDecided(t *testing.T) {
+func TestCommandsReportCoverageFailures(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	dir := folder(t, "any", support())

@@ -56,7 +56,7 @@ func TestLive(t *testing.T) {
 
 // A second start of a turn begins on a line of its own, in `refold run` as in
 // `refold tail`, between whose notices the words stand.
-func TestWordsAreShownAsTheyCome(t *testing.T) {
+func TestTextIsShownAsItArrives(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	tail := w.begin("", "tail", "s1", "--all", "--follow")

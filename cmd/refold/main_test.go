@@ -204,7 +204,7 @@ func TestRunPrintsTheAnswerOnce(t *testing.T) {
 	like(t, "the closing line", errOut, `^run 1: 1 turn, 0 calls, 900 tokens in \(71% from the cache\), 4 out, \d+\.\d s\n$`)
 }
 
-func TestTheStatusIsTheRunsOutcome(t *testing.T) {
+func TestExitStatusFollowsRunOutcome(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	failing := w.begin("what is said on a pipe", "run", "s1", "-")
@@ -341,7 +341,7 @@ func TestInputThatIsNoText(t *testing.T) {
 	}
 }
 
-func TestWhatNeedsNoServer(t *testing.T) {
+func TestCommandsThatNeedNoServer(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		status int
@@ -399,7 +399,7 @@ func TestWhatNeedsNoServer(t *testing.T) {
 	}
 }
 
-func TestDevGoesOnWhereItWas(t *testing.T) {
+func TestDevResumesStoredSessions(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, want := range []string{"1", "2"} {

@@ -33,8 +33,8 @@ type model struct {
 	close     func() error
 }
 
-// place says where host sessions are.
-type place struct {
+// hostDirs are the directories of host sessions, and their sandbox.
+type hostDirs struct {
 	hosts   string // what the executor keeps
 	workdir string // working directory of all host sessions; empty: one a session
 	box     *sandbox.Box
@@ -43,7 +43,7 @@ type place struct {
 
 // open makes the model that a --model flag names. Files that it needs go to
 // dir.
-func (f modelFlags) open(name string, at place, dir string) (*model, error) {
+func (f modelFlags) open(name string, at hostDirs, dir string) (*model, error) {
 	kind, file, _ := strings.Cut(name, ":")
 	switch kind {
 	case "echo", "demo":
@@ -63,7 +63,7 @@ func (f modelFlags) open(name string, at place, dir string) (*model, error) {
 }
 
 // scriptedModel is a scripted model with the built-in host tools.
-func scriptedModel(name string, at place) (*model, error) {
+func scriptedModel(name string, at hostDirs) (*model, error) {
 	script, err := scripted.Open(name)
 	if err != nil {
 		return nil, err

@@ -17,17 +17,17 @@ import (
 // packCommand is about packs.
 type packCommand struct {
 	Sign    packSignCommand    `cmd:"" help:"Write the signature of a pack's folder into it. Needs no server."`
-	Publish packPublishCommand `cmd:"" help:"Publish a pack's folder, signed, as the version that its index says. A version is published once."`
+	Publish packPublishCommand `cmd:"" help:"Publish a pack's folder, signed, as the version in its index. A version is published once."`
 	List    packListCommand    `cmd:"" help:"List the published versions of packs, with their hashes and keys."`
-	Enable  packEnableCommand  `cmd:"" help:"Have a session adopt a pack: its tools join in the next turn."`
-	Disable packDisableCommand `cmd:"" help:"Take a pack and its tools away from a session."`
+	Enable  packEnableCommand  `cmd:"" help:"Enable a pack in a session: its tools are offered from the next turn."`
+	Disable packDisableCommand `cmd:"" help:"Remove a pack and its tools from a session."`
 }
 
 // packFolder is a pack's folder, to be signed.
 type packFolder struct {
 	Dir     string `arg:"" type:"existingdir" help:"The folder, with an agent.workspace.json of kind pack."`
 	Key     string `required:"" type:"existingfile" placeholder:"FILE" help:"File with the seed of a NATS nkey, as nk -gen user writes it, or a credentials file."`
-	Secrets bool   `name:"allow-secrets" help:"Let files hold what looks like a key."`
+	Secrets bool   `name:"allow-secrets" help:"Accept files that hold what looks like a key."`
 }
 
 // read builds the folder's manifest and signs it. Problems are printed, as space
@@ -76,7 +76,7 @@ func (c packSignCommand) Run(ctx context.Context, s streams) error {
 // packPublishCommand publishes a folder.
 type packPublishCommand struct{ packFolder }
 
-// Help is what the help says beside the flags.
+// Help returns the help text that stands above the flags.
 func (packPublishCommand) Help() string {
 	return `The files go to REFOLD_BLOBS, then the manifest to REFOLD_PACKS. A published version
 never changes: publishing the same content again does nothing, and other content
@@ -123,7 +123,7 @@ func (c packPublishCommand) Run(ctx context.Context, s streams, conn connection)
 
 // packListCommand lists what is published.
 type packListCommand struct {
-	Pack string `arg:"" optional:"" help:"This pack alone."`
+	Pack string `arg:"" optional:"" help:"Only this pack."`
 	asJSON
 }
 
@@ -173,8 +173,8 @@ type packJSON struct {
 	Key      string     `json:"key,omitempty"`
 }
 
-// shownKey returns a key as a table shows it: it comes from a header that anybody
-// who may publish can write.
+// shownKey returns a key as a table shows it. The key is from a header, which
+// any publisher can write.
 func shownKey(key string) string {
 	if key == "" {
 		return "-"
@@ -193,11 +193,11 @@ func prefixed(before, text string) string {
 // packEnableCommand has a session adopt a pack.
 type packEnableCommand struct {
 	Session string `arg:"" help:"The session."`
-	Pack    string `arg:"" help:"The pack, as a grant names it, and perhaps a version: crm, crm@1, crm@1.4.2."`
-	Apply   string `default:"next_step_boundary" placeholder:"MODE" help:"When its tools join: next_step_boundary, next_run or immediate_if_idle."`
+	Pack    string `arg:"" help:"The pack, as a grant names it, optionally with a version: crm, crm@1, crm@1.4.2."`
+	Apply   string `default:"next_step_boundary" placeholder:"MODE" help:"When its tools are offered: next_step_boundary, next_run or immediate_if_idle."`
 }
 
-// Help is what the help says beside the flags.
+// Help returns the help text that stands above the flags.
 func (packEnableCommand) Help() string {
 	return `It is refold space sync with --apply: a bridge reads the pack, the session checks
 that its grant trusts the manifest, and the tools join before the next turn. Enabling

@@ -30,10 +30,10 @@ func (d demoCommand) playAll(ctx context.Context, s streams, c *client.Client, m
 	return playOne(ctx, s.out, c, m, conversation)
 }
 
-// playOne runs a conversation and tells what happens.
+// playOne runs a conversation and prints what happens.
 func playOne(ctx context.Context, out io.Writer, c *client.Client, m *model, conversation *recorded.Conversation) error {
 	fmt.Fprintf(out, "Conversation %s: %d user messages, %d calls\n\n", conversation.ID, len(conversation.Users()), conversation.Calls())
-	t := tell(ctx, out, c, conversation.Session())
+	t := printEvents(ctx, out, c, conversation.Session())
 	defer t.stop()
 	last, err := play(ctx, c, conversation)
 	if err != nil {

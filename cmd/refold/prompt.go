@@ -19,11 +19,11 @@ import (
 // promptCommand shows a turn's prompt.
 type promptCommand struct {
 	Session string `arg:"" help:"The session."`
-	Turn    string `arg:"" optional:"" help:"The turn, such as r1t2. Default: the latest that was asked."`
+	Turn    string `arg:"" optional:"" help:"The turn, such as r1t2. Default: the latest."`
 	asJSON
 }
 
-// Help is what the help says beside the flags.
+// Help returns the help text that stands above the flags.
 func (promptCommand) Help() string {
 	return `It folds the log again, and reads the content of the parts from the blob store: the
 system text of the step or the config, then the parts of the prompt pack and of
@@ -214,7 +214,7 @@ func shownPart(part *session.PromptPart, text string, values map[string]string) 
 	return shown
 }
 
-// head tells what a part is, and which file it comes from.
+// head describes a part and names its file.
 func (p *shownPrompt) head(i int) string {
 	part := &p.generation.Prompt[i]
 	role := part.Role

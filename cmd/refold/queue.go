@@ -12,9 +12,9 @@ import (
 // queueCommand is about the runs that wait their turn.
 type queueCommand struct {
 	Session  string `arg:"" help:"The session."`
-	Text     string `arg:"" optional:"" help:"With --edit: what to say instead; - or nothing reads standard input."`
-	Edit     uint32 `placeholder:"N" xor:"what" help:"Give the queued run N another text."`
-	Remove   uint32 `placeholder:"N" xor:"what" help:"Take the queued run N out."`
+	Text     string `arg:"" optional:"" help:"With --edit: the new text; - or nothing reads standard input."`
+	Edit     uint32 `placeholder:"N" xor:"what" help:"Replace the text of the queued run N."`
+	Remove   uint32 `placeholder:"N" xor:"what" help:"Remove the queued run N."`
 	Operator bool   `help:"Ask through the door ctl, as operators do, instead of in."`
 	asJSON
 }
@@ -80,7 +80,7 @@ func (q queueCommand) print(ctx context.Context, s streams, c *client.Client, v 
 		if input, err := c.Input(ctx, r.Seq); err != nil {
 			return err
 		} else if input != nil {
-			text = (&story{}).words(input)
+			text = (&timelinePrinter{}).words(input)
 		}
 		if err := table.texts(fmt.Sprint(r.Number), orDash(r.Submission), r.Provider+"/"+r.Model, text); err != nil {
 			return err

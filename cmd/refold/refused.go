@@ -4,8 +4,8 @@ import (
 	"github.com/refold/refold/actors/session"
 )
 
-// refused tells which call was not run, and why. Where it was refused by who
-// was asked, it tells what to do, since no model can.
+// refused describes a call that was not run, and why. If the executor refused
+// it, the text says what to do, since no model can repair that.
 func refused(d session.ToolRejected) string {
 	text := d.ToolName + ": " + d.Code
 	if d.Detail != "" {
@@ -17,8 +17,8 @@ func refused(d session.ToolRejected) string {
 	return text
 }
 
-// whatToDo tells how a tool that was refused comes back, "" where the session
-// itself refused the call: the model can do better.
+// whatToDo returns how to repair a refused tool, or "" if the session itself
+// refused the call: then the model can correct it.
 func whatToDo(code string) string {
 	switch code {
 	case session.RefusedToolChanged, session.RefusedToolGone, session.RefusedToolNotPinned:

@@ -73,8 +73,8 @@ func confirmed(ctx context.Context, s streams, question string) (bool, error) {
 	}
 }
 
-// tell says why the session is stopped, what this build makes of it, and what
-// comes of a release. It returns what to say when it is released.
+// tell prints why the session is stopped, how this build folds it, and what a
+// release would do. It returns what to say when it is released.
 func (r releaseCommand) tell(ctx context.Context, out io.Writer, c *client.Client, seen *client.Quarantined) (after string, err error) {
 	folded, err := c.VerifySession(ctx, r.Session)
 	bare := errors.Is(err, client.ErrNoSession)

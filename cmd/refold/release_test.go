@@ -33,9 +33,9 @@ func TestReleaseSaysWhatItDoes(t *testing.T) {
 	}
 }
 
-// TestReleaseOfWhatIsNotThere: a stop whose session has nothing stored any more
+// TestReleaseOfUnknownSession: a stop whose session has nothing stored any more
 // can be ended all the same.
-func TestReleaseOfWhatIsNotThere(t *testing.T) {
+func TestReleaseOfUnknownSession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	if err := w.bus.PutQuarantine(w.ctx, "s1", []byte(`{"seq":7,"reason":"a test"}`)); err != nil {

@@ -13,10 +13,10 @@ import (
 type replayCommand struct {
 	Session string `arg:"" optional:"" help:"The session."`
 	All     bool   `help:"All sessions, in one pass over the log."`
-	Verify  bool   `help:"Say how each compares with its effects and its snapshot, and exit 1 if one differs."`
+	Verify  bool   `help:"Compare each session with its effects and its snapshot, and exit 1 if one differs."`
 	To      uint64 `placeholder:"SEQ" help:"Fold up to this sequence of the log only."`
 	Export  bool   `help:"Print the session as a scenario: a test that the project's own runner reads."`
-	Events  bool   `help:"Tell each event."`
+	Events  bool   `help:"Print each event."`
 	JSON    bool   `name:"json" help:"Print a JSON object a session."`
 }
 
@@ -48,7 +48,7 @@ func (r replayCommand) Run(ctx context.Context, s streams, conn connection) erro
 	}
 	var each func(session.Event, []session.Notice, *session.State)
 	if r.Events {
-		each = newStory(s.out).tell
+		each = newTimelinePrinter(s.out).tell
 	}
 	replayed, err := c.Replay(ctx, r.Session, r.To, each)
 	if err != nil {
@@ -97,8 +97,7 @@ func (r replayCommand) print(out io.Writer, replayed *client.Replayed) error {
 	return err
 }
 
-// verdictLine tells whether a replay was identical, and with what it was
-// compared.
+// verdictLine reports whether a replay was identical, and to what.
 func verdictLine(r *client.Replayed) string {
 	compared := fmt.Sprintf("%d effects compared", r.EffectsSame)
 	if r.EffectsGone > 0 {

@@ -11,26 +11,26 @@ import (
 	"github.com/refold/refold/internal/yamlfile"
 )
 
-// rolesCommand is about who may do what on the servers.
+// rolesCommand makes and checks the servers' permissions.
 type rolesCommand struct {
 	Write rolesWrite `cmd:"" default:"withargs" help:"Write the NATS servers' accounts, and for each user a key and the file by which its programs connect."`
-	Check rolesCheck `cmd:"" help:"Try every user with every subject on servers that run, and print the table; exit status 1 if they do otherwise."`
-	Table rolesTable `cmd:"" help:"Print who may do what, as Markdown."`
+	Check rolesCheck `cmd:"" help:"Test every user with every subject on running servers, and print the table; exit status 1 if a permission differs."`
+	Table rolesTable `cmd:"" help:"Print the permissions of all roles, as Markdown."`
 }
 
 // rolesWrite writes everything.
 type rolesWrite struct {
 	File    string   `type:"existingfile" placeholder:"FILE" help:"YAML file that names the users. Without it: one of each role, as the flags below change it, under --prefix."`
-	Dir     string   `default:"roles" type:"path" placeholder:"DIR" help:"Where keys and configurations are."`
+	Dir     string   `default:"roles" type:"path" placeholder:"DIR" help:"Directory for keys and configurations."`
 	URL     string   `default:"nats://127.0.0.1:4222" placeholder:"URL" help:"Servers that programs connect to, separated by commas; a file's url wins."`
-	Clients []string `name:"client" placeholder:"NAME" help:"A client, instead of the one called client. May be repeated."`
+	Clients []string `name:"client" placeholder:"NAME" help:"Name of a client, instead of the one called client. May be repeated."`
 	Models  []string `name:"models" sep:"none" placeholder:"NAME=TARGET,…" help:"Bridges of models and their providers, instead of models=openai. May be repeated."`
 	Tools   []string `name:"tools" sep:"none" placeholder:"NAME=TARGET,…" help:"Bridges of tools and their executors, instead of tools=host,host-w1,refold (refold: the tools that sessions have of their own); a worker W of a fleet is host-W. May be repeated."`
 	Apps    []string `name:"app" sep:"none" placeholder:"NAME=TARGET,…" help:"A program that asks for runs and serves its own tools. May be repeated."`
 	Rotate  []string `placeholder:"NAME" help:"Give this user a new key: the old one ends when the servers have read the accounts again. May be repeated."`
 }
 
-// Help is what the help says beside the flags.
+// Help returns the help text that stands above the flags.
 func (rolesWrite) Help() string {
 	return `Every user has an account of its own, which has what its role needs and nothing
 else. Have the servers include DIR/server/accounts.conf; it has public keys alone.
@@ -145,7 +145,7 @@ func readUsers(file string) (*roles.File, error) {
 
 // rolesCheck tries the table.
 type rolesCheck struct {
-	Dir string `default:"roles" type:"path" placeholder:"DIR" help:"Where refold roles has written."`
+	Dir string `default:"roles" type:"path" placeholder:"DIR" help:"Directory that refold roles has written."`
 	asJSON
 }
 
@@ -219,7 +219,7 @@ func printCells(s streams, cells []trial.Cell) error {
 	return nil
 }
 
-// says tells what a user may do.
+// says describes a permission of a user.
 func says(a roles.Act) string {
 	switch a {
 	case 0:

@@ -19,16 +19,16 @@ import (
 // runCommand asks for a run.
 type runCommand struct {
 	Session  string `arg:"" help:"The session; it opens with its first run. 1 to 64 of A-Za-z0-9_-."`
-	Text     string `arg:"" optional:"" help:"What to say; - or nothing reads standard input."`
+	Text     string `arg:"" optional:"" help:"The user's text; - or nothing reads standard input."`
 	Provider string `help:"Provider of the model, with --model, instead of the session's config."`
 	Model    string `help:"Model, with --provider."`
 	System   string `help:"System text, with --provider and --model."`
 	Config   string `placeholder:"JSON" help:"The whole run config as JSON, asked for through the door ctl."`
 	NoFollow bool   `help:"Print the request's sequence in the log and don't wait for the end."`
 
-	Submission string   `placeholder:"ID" help:"A name for the request. The same again, with the same text and options, is no other run: it follows the one that there is, or tells how it ended."`
-	WhenBusy   string   `enum:"queue,steer,interrupt,reject" default:"queue" help:"While another run is active: queue (wait for its end), steer (be more input for it), interrupt (end it soon, and be next), reject."`
-	Role       []string `placeholder:"ROLE" help:"Roles of the run, for step rules; with --operator unless the install policy lets clients say them."`
+	Submission string   `placeholder:"ID" help:"A name for the request. A repeat with the same text and options starts no other run: it follows the first one, or prints how it ended."`
+	WhenBusy   string   `enum:"queue,steer,interrupt,reject" default:"queue" help:"While another run is active: queue (wait for its end), steer (add the text to it), interrupt (end it soon, and run next), reject."`
+	Role       []string `placeholder:"ROLE" help:"Roles of the run, for step rules; with --operator unless the install policy lets clients set them."`
 	Operator   bool     `help:"Ask through the door ctl, as operators do, instead of in."`
 }
 
@@ -147,7 +147,7 @@ func (r runCommand) follow(ctx context.Context, s streams, c *client.Client, tex
 		return &statusError{statusFailed, r.goesOn(f.run)}
 	case err != nil:
 		words.stop()
-		return advised(err, r.Session)
+		return withAdvice(err, r.Session)
 	}
 	answer, err := c.Text(ctx, end.Output)
 	if err != nil {
@@ -174,7 +174,7 @@ func (r runCommand) endedBefore(ctx context.Context, c *client.Client, seq uint6
 	end, err := c.End(reading, r.Session, seq, 1, nil)
 	var denied *natsio.PermissionError
 	if err != nil && (reading.Err() != nil || errors.As(err, &denied)) && ctx.Err() == nil {
-		return end, fmt.Errorf("%w; how, the log says, which this user may not read", client.ErrEndedBefore)
+		return end, fmt.Errorf("%w; its outcome is in the log, which this user may not read", client.ErrEndedBefore)
 	}
 	return end, err
 }
@@ -182,7 +182,7 @@ func (r runCommand) endedBefore(ctx context.Context, c *client.Client, seq uint6
 // endedWithin is how long the log may take to say how a run ended.
 const endedWithin = time.Minute
 
-// goesOn tells what to do when following was stopped.
+// goesOn returns what to do when following was stopped.
 func (r runCommand) goesOn(run uint32) string {
 	text := "stopped; the run goes on: refold tail " + r.Session
 	if r.Submission != "" {
@@ -194,12 +194,12 @@ func (r runCommand) goesOn(run uint32) string {
 	return text
 }
 
-// outcome tells how a run ended that was not completed.
+// outcome describes how a run ended that was not completed.
 func outcome(end client.RunEnd) string {
 	return ended(end.Run, end.Lifecycle, end.Code, end.Detail)
 }
 
-// ended tells how a run ended. That a recording has no more turns is no failure.
+// ended describes how a run ended. That a recording has no more turns is no failure.
 func ended(run uint32, lifecycle session.Lifecycle, code, detail string) string {
 	text := fmt.Sprintf("run %d %s", run, lifecycle)
 	if code == llm.CodeRecordingEnded {
@@ -213,19 +213,19 @@ func ended(run uint32, lifecycle session.Lifecycle, code, detail string) string 
 	return text
 }
 
-// overBudget tells by how much a run ended over its budget.
+// overBudget describes by how much a run ended over its budget.
 func overBudget(o *session.OverBudget) string {
 	return fmt.Sprintf("over its budget: %d used of %d %s", o.Used, o.Limit, o.Budget)
 }
 
-// following tells what happens in a run, apart from the model's words.
+// following prints what happens in a run, apart from the model's text.
 type following struct {
 	out     io.Writer
 	sid     string
 	run     uint32
 	seq     uint64   // of the request
-	asked   []string // calls whose approval was told
-	refused []string // calls of which was told that they are not run
+	asked   []string // calls whose approval was printed
+	refused []string // calls that were printed as not running
 	tally   tallied
 }
 
@@ -234,7 +234,7 @@ func (f *following) ours(effect string) bool {
 	return isEffectOf(effect, f.run)
 }
 
-// note tells a notice that concerns the run.
+// note prints a notice that concerns the run.
 func (f *following) note(n client.Notice) {
 	switch d := n.Body().(type) {
 	case session.RunPlaced:
@@ -276,7 +276,7 @@ func (f *following) note(n client.Notice) {
 	}
 }
 
-// called tells what became of a call, in a line.
+// called describes what became of a call, in a line.
 func called(d session.CallSettled) string {
 	text := fmt.Sprintf("%s %s", d.ToolName, d.Status)
 	if d.Code != "" {
@@ -293,8 +293,7 @@ func called(d session.CallSettled) string {
 	return text
 }
 
-// waiting tells which calls of the run wait for a person now, if a
-// session-actor says so.
+// waiting prints the calls that wait for a person, as the view shows them.
 func (f *following) waiting(ctx context.Context, c *client.Client) {
 	waiting, err := approvals(ctx, c, f.sid)
 	if err != nil {
@@ -307,7 +306,7 @@ func (f *following) waiting(ctx context.Context, c *client.Client) {
 	}
 }
 
-// approval tells that a call waits for a person, once.
+// approval prints, once, that a call waits for a person.
 func (f *following) approval(call, tool, arguments string, deadline int64) {
 	if slices.Contains(f.asked, call) {
 		return

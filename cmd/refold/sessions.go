@@ -15,18 +15,18 @@ import (
 
 // sessionsCommand lists sessions.
 type sessionsCommand struct {
-	Name     string   `placeholder:"BEGINNING" help:"Only sessions whose names begin so."`
+	Name     string   `placeholder:"BEGINNING" help:"Only sessions whose names have this prefix."`
 	State    []string `placeholder:"STATE" enum:"running,waiting_input,paused,interrupting,completed,failed,cancelled,interrupted,open,quarantined,silent" help:"Only these, separated by commas: running, waiting_input, paused, interrupting, completed, failed, cancelled, interrupted, open (no run is known), quarantined, silent (see --all)."`
 	WaitsFor string   `placeholder:"WHAT" enum:",model,tools,step,host_loop,approval,space,input,resume,retry,nobody,operator" default:"" help:"Only those that wait for this: model, tools, step, host_loop, approval, space, input, resume, retry, nobody, operator."`
 	Model    string   `placeholder:"MODEL" help:"Only those whose latest run has this model: gpt-4o, or openai/gpt-4o."`
-	Since    string   `placeholder:"TIME" help:"Only those that said something since then: a time such as 2026-01-31T12:00:00Z, or how long ago, such as 30m or 48h."`
-	Limit    int      `default:"50" placeholder:"N" help:"Print at most so many (50)."`
-	After    string   `placeholder:"CURSOR" help:"Go on behind a row: --json tells the cursor of each, and the end of a page that of its last."`
-	All      bool     `help:"List also, last, the sessions of which no notice is kept, by name. The server looks through the log for them, one partition of 64 at a time."`
+	Since    string   `placeholder:"TIME" help:"Only those with a notice since then: a time such as 2026-01-31T12:00:00Z, or how long ago, such as 30m or 48h."`
+	Limit    int      `default:"50" placeholder:"N" help:"Print at most this many (50)."`
+	After    string   `placeholder:"CURSOR" help:"Continue after a row: --json prints the cursor of each row, and the end of a page the cursor of its last."`
+	All      bool     `help:"Then list the sessions without a stored notice, by name. The server searches the log for them, one partition of 64 at a time."`
 	JSON     bool     `name:"json" help:"Print a JSON object a session."`
 }
 
-// Help is what the help says beside the flags.
+// Help returns the help text that stands above the flags.
 func (sessionsCommand) Help() string {
 	return `The session that said something last comes first. Rows tell what the notices of a
 session say, which are kept for a week, and for a run that has not ended what a
@@ -147,7 +147,7 @@ func stateColor(state string) settings.Color {
 	return settings.Plain
 }
 
-// age tells a time of Unix ms: for people how long ago it was.
+// age formats a time of Unix ms: for people how long ago it was.
 func age(screen settings.Screen, ms int64) string {
 	switch ago := time.Since(time.UnixMilli(ms)); {
 	case ms == 0:

@@ -15,7 +15,7 @@ type skillsCommand struct {
 	asJSON
 }
 
-// Help is what the help says beside the flags.
+// Help returns the help text that stands above the flags.
 func (skillsCommand) Help() string {
 	return `The skills are those of the spaces that are applied. A skill is eligible if what it
 needs is there: a program, an environment variable, an operating system. It is

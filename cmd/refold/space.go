@@ -18,18 +18,18 @@ import (
 type spaceCommand struct {
 	Check  spaceCheckCommand  `cmd:"" help:"Build a folder's manifest and print its hash, or every problem with file and line; exit status 1 then. Needs no server."`
 	Index  spaceIndexCommand  `cmd:"" help:"Print an agent.workspace.json for a folder without one. Needs no server."`
-	Sync   spaceSyncCommand   `cmd:"" help:"Have a bridge read a workspace for a session, and say what was staged."`
-	Apply  spaceApplyCommand  `cmd:"" help:"Apply what is staged, at the next run or as --mode says."`
+	Sync   spaceSyncCommand   `cmd:"" help:"Have a bridge read a workspace for a session, and print what was staged."`
+	Apply  spaceApplyCommand  `cmd:"" help:"Apply the staged workspace, at the next run or as --mode says."`
 	Detach spaceDetachCommand `cmd:"" help:"Drop a workspace from a session."`
-	Diff   spaceDiffCommand   `cmd:"" help:"Show how what is staged differs from what is applied."`
+	Diff   spaceDiffCommand   `cmd:"" help:"Show the differences between the staged and the applied workspace."`
 }
 
 // spaceCheckCommand validates a folder.
 type spaceCheckCommand struct {
 	Dir     string `arg:"" type:"existingdir" help:"The folder."`
 	Name    string `placeholder:"NAME" help:"The space's name, if its index gives none. Default: the folder's."`
-	Record  string `type:"existingfile" placeholder:"FILE" help:"Install record: also say what its grants, tools and policy refuse."`
-	Secrets bool   `name:"allow-secrets" help:"Let files hold what looks like a key."`
+	Record  string `type:"existingfile" placeholder:"FILE" help:"Install record: also report what its grants, tools and policy refuse."`
+	Secrets bool   `name:"allow-secrets" help:"Accept files that hold what looks like a key."`
 	asJSON
 }
 
@@ -139,7 +139,7 @@ func tellWarnings(s streams, dir string, warnings []space.Problem) {
 	}
 }
 
-// placed tells a problem with the path of its file, so that an editor finds it.
+// placed formats a problem with the path of its file, so that an editor finds it.
 func placed(dir string, p space.Problem) string {
 	if p.File != "" && dir != "" {
 		p.File = filepath.Join(dir, filepath.FromSlash(p.File))
@@ -147,7 +147,7 @@ func placed(dir string, p space.Problem) string {
 	return p.String()
 }
 
-// summary tells what a manifest is and how much is in it.
+// summary summarises a manifest.
 func summary(m *space.Manifest) string {
 	var size int64
 	for i := range m.Files {

@@ -111,7 +111,7 @@ func TestSpaceCheckPrintsTheHash(t *testing.T) {
 	}
 }
 
-func TestSpaceCheckTellsAllProblems(t *testing.T) {
+func TestSpaceCheckReportsAllProblems(t *testing.T) {
 	t.Parallel()
 	files := support()
 	files["prompts/base.md"] = "a\n{{fact.}}\n{{who}}\n"
@@ -169,7 +169,7 @@ func TestSpaceCheckAgainstARecord(t *testing.T) {
 	like(t, "no index", errOut, `refold: warning: .*odd/agent\.workspace\.json: no_index`)
 }
 
-func TestSpaceIndexWritesWhatAScanFinds(t *testing.T) {
+func TestSpaceIndexWritesScan(t *testing.T) {
 	t.Parallel()
 	dir := folder(t, "scanned", map[string]string{"AGENTS.md": "Be brief.\n", "tools/a.json": `["crm.lookup"]`})
 	before, errOut := runs(t, 0, "space", "check", dir)
@@ -228,7 +228,7 @@ func TestSpaceIsSyncedAppliedAndDetached(t *testing.T) {
 	w.prints(0, `state [0-9a-f]{64}\n$`, "replay", "s1", "--verify")
 }
 
-func TestSpaceSyncTellsWhatFailed(t *testing.T) {
+func TestSpaceSyncReportsFailures(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.does(0, "install", file(t, strings.Replace(spaceRecord, `"rules":1`, `"rules":1,"policy":{"coverage":"fail"}`, 1)))
@@ -260,7 +260,7 @@ func TestSpaceSyncTellsWhatFailed(t *testing.T) {
 	waiting := w.begin("", "space", "sync", "s1", "odd")
 	waiting.err.shows(t, `unserved: s1 waits for space/nobody \(y\d+\): start bridge --spaces FILE`)
 	waiting.stop()
-	if _, errOut := w.end(waiting, statusInterrupted); !strings.HasSuffix(errOut, "refold: stopped; the sync goes on: refold tail s1 --all --follow tells its end\n") {
+	if _, errOut := w.end(waiting, statusInterrupted); !strings.HasSuffix(errOut, "refold: stopped; the sync continues: refold tail s1 --all --follow prints its end\n") {
 		t.Errorf("it prints %q", errOut)
 	}
 	waiting = w.begin("", "space", "sync", "s1", "odd", "--version", "2")

@@ -62,7 +62,7 @@ func (c spaceDiffCommand) Run(ctx context.Context, s streams, conn connection) e
 	return printChanges(s.out, changes(manifestOf(applied), held[i].Manifest))
 }
 
-// stands tells which manifest of a space is at which stage.
+// stands describes the stage of each manifest of a space.
 func stands(h *client.HeldSpace) string {
 	return fmt.Sprintf("%s is %s (%.12s)", named(h.Pin.Space, h.Pin.Version), h.Stage, h.Pin.Hash)
 }
@@ -177,7 +177,7 @@ func compare[T any](what string, a, b []T, name func(*T) string, how func(x, y *
 	return all
 }
 
-// otherwise says that what two texts tell is not the same.
+// otherwise describes the difference of two texts.
 func otherwise(was, is string) string {
 	if was == is {
 		return ""
@@ -185,7 +185,7 @@ func otherwise(was, is string) string {
 	return shorten(was + " to " + is)
 }
 
-// shownOf tells the parts of a prompt pack. The content of files is told apart.
+// shownOf lists the parts of a prompt pack, without the content of files.
 func shownOf(m *space.Manifest, p *space.Prompt) string {
 	parts := make([]string, len(p.Parts))
 	for i := range p.Parts {
@@ -206,7 +206,7 @@ func shownOf(m *space.Manifest, p *space.Prompt) string {
 	return strings.Join(parts, ", ")
 }
 
-// catalogChange tells which tools a catalog gains, loses and rewords.
+// catalogChange lists the tools that a catalog gains, loses and rewords.
 func catalogChange(a, b *space.Manifest, x, y *space.Catalog) string {
 	was, _ := x.Entries()
 	is, _ := y.Entries()
@@ -244,7 +244,7 @@ func sameWord(a, b *space.Manifest, x, y *int) bool {
 	return v.Description == w.Description && bytes.Equal(v.ArgsSchema, w.ArgsSchema)
 }
 
-// pathsOf tells the paths of files.
+// pathsOf lists the paths of files.
 func pathsOf(m *space.Manifest, files []int) string {
 	paths := make([]string, len(files))
 	for i, f := range files {
@@ -253,12 +253,12 @@ func pathsOf(m *space.Manifest, files []int) string {
 	return strings.Join(paths, ", ")
 }
 
-// skillOf tells what a skill is beside the content of its files.
+// skillOf returns what a skill is apart from the content of its files.
 func skillOf(m *space.Manifest, s *space.Skill) string {
 	return fmt.Sprintf("%q, %q, files %s, needs %q, hidden %t", s.Description, s.AllowedTools, pathsOf(m, s.Files), s.Needs, s.Hidden)
 }
 
-// defaultsOf tells the prompt pack and the catalog that apply by default.
+// defaultsOf lists the prompt pack and the catalog that apply by default.
 func defaultsOf(m *space.Manifest) string {
 	if m.Defaults == nil {
 		return ""
@@ -266,7 +266,7 @@ func defaultsOf(m *space.Manifest) string {
 	return strings.Trim(m.Defaults.PromptPack+"/"+m.Defaults.ToolCatalog, "/")
 }
 
-// indexOf tells whether a space has an index.
+// indexOf reports whether a space has an index.
 func indexOf(m *space.Manifest) string {
 	if m.Scanned {
 		return "scanned"

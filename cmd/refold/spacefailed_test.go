@@ -58,7 +58,7 @@ func TestSpaceSyncSaysWhatToDoAboutItsReader(t *testing.T) {
 	w.prints(statusFailed, `^refold: rejected: not_permitted: only: .*\n  the grant in the install record forbids it: refold install --show\n$`, "space", "sync", "s1", "sealed", "--only", "tools")
 }
 
-func TestSpaceDetachSaysWhatNamesIt(t *testing.T) {
+func TestSpaceDetachNamesReferences(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	dir := folder(t, "any", support())

@@ -17,9 +17,9 @@ import (
 type spaceSyncCommand struct {
 	Session string   `arg:"" help:"The session."`
 	Space   string   `arg:"" help:"The workspace, as a grant of the install record names it."`
-	Version string   `placeholder:"VERSION" help:"Ask the reader for this version: of a folder the folder of that name in it, of a bucket a prefix."`
-	Only    []string `placeholder:"PARTS" help:"Take prompts, tools, context or skills from the source, and the rest from what the session has. As in --only tools,context."`
-	Apply   string   `placeholder:"MODE" help:"Apply it too: next_run, next_step_boundary or immediate_if_idle."`
+	Version string   `placeholder:"VERSION" help:"Read this version: in a folder the subfolder of that name, in a bucket a prefix."`
+	Only    []string `placeholder:"PARTS" help:"Read only these parts from the source, as in --only tools,context: prompts, tools, context or skills. The rest stays as the session has it."`
+	Apply   string   `placeholder:"MODE" help:"Also apply it: next_run, next_step_boundary or immediate_if_idle."`
 	Dry     bool     `help:"Stage nothing and list what would change; exit status 1 if anything would."`
 	choice
 }
@@ -30,7 +30,7 @@ type choice struct {
 	ToolCatalog string `name:"tool-catalog" placeholder:"NAME" help:"With an apply: the catalog, instead of the workspace's default."`
 }
 
-// Help is what the help says beside the flags.
+// Help returns the help text that stands above the flags.
 func (spaceSyncCommand) Help() string {
 	return `A bridge that serves the grant's target reads the source, and the session checks
 what it found. What fails changes nothing: the problems are told all at once. What
@@ -65,9 +65,9 @@ func (c spaceSyncCommand) Run(ctx context.Context, s streams, conn connection) e
 	stop()
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return &statusError{statusFailed, "stopped; the sync goes on: refold tail " + c.Session + " --all --follow tells its end"}
+		return &statusError{statusFailed, "stopped; the sync continues: refold tail " + c.Session + " --all --follow prints its end"}
 	case err != nil:
-		return spaceAdvised(err, c.Session)
+		return withSpaceAdvice(err, c.Session)
 	}
 	return c.tell(s, end)
 }
@@ -96,7 +96,7 @@ func usageOfMode(flag, mode string) error {
 	return nil
 }
 
-// tell prints how the sync ended.
+// tell prints the outcome of the sync.
 func (c spaceSyncCommand) tell(s streams, end *client.SyncEnd) error {
 	if staged := end.Staged; staged != nil {
 		tellWarnings(s, "", staged.Warnings)
@@ -173,7 +173,7 @@ func (c spaceSyncCommand) tellDry(out io.Writer, end *client.SyncEnd) error {
 	return &statusError{statusFailed, ""}
 }
 
-// whatNow tells what a held manifest waits for.
+// whatNow describes what a held manifest waits for.
 func whatNow(sid string, h *client.HeldSpace) string {
 	switch h.Stage {
 	case client.StageApplied:
@@ -184,7 +184,7 @@ func whatNow(sid string, h *client.HeldSpace) string {
 	return "refold space diff " + sid + " shows what is new; refold space apply " + sid + " adopts it"
 }
 
-// boundary tells when a pending apply counts.
+// boundary describes when a pending apply counts.
 func boundary(mode string) string {
 	if mode == session.ModeNextStep {
 		return "before the next turn"
@@ -216,12 +216,12 @@ func afterFailure(code, sid string) string {
 type spaceApplyCommand struct {
 	Session string `arg:"" help:"The session."`
 	Space   string `arg:"" optional:"" help:"The workspace. Default: the one that is staged."`
-	Mode    string `placeholder:"MODE" help:"When it counts: next_run (default), next_step_boundary (before the active run's next turn), immediate_if_idle (at once if no run is active)."`
-	Hash    string `placeholder:"HASH" help:"Only if the manifest that is staged has this hash."`
+	Mode    string `placeholder:"MODE" help:"When it takes effect: next_run (default), next_step_boundary (before the active run's next turn), immediate_if_idle (at once if no run is active)."`
+	Hash    string `placeholder:"HASH" help:"Only if the staged manifest has this hash."`
 	choice
 }
 
-// Run asks for it, and tells when it counts.
+// Run sends the request and prints when it takes effect.
 func (c spaceApplyCommand) Run(ctx context.Context, s streams, conn connection) error {
 	if err := usageOfMode("space apply: --mode", c.Mode); err != nil {
 		return err
@@ -247,7 +247,7 @@ type spaceDetachCommand struct {
 	Space   string `arg:"" help:"The workspace."`
 }
 
-// Run asks for it, and tells what is left.
+// Run sends the request and prints the spaces that remain.
 func (c spaceDetachCommand) Run(ctx context.Context, s streams, conn connection) error {
 	v, err := askSpace(ctx, conn, c.Session, func(asked *client.Client) (uint64, error) { return asked.Detach(ctx, c.Session, c.Space) })
 	if err != nil {
@@ -274,12 +274,11 @@ func askSpace(ctx context.Context, conn connection, sid string, publish func(*cl
 		return session.View{}, err
 	}
 	v, err := c.Taken(ctx, sid, seq)
-	return v, spaceAdvised(err, sid)
+	return v, withSpaceAdvice(err, sid)
 }
 
-// spaceAdvised is advised for rejections that mean something else here than of
-// runs.
-func spaceAdvised(err error, sid string) error {
+// withSpaceAdvice is withAdvice for rejections with another meaning for spaces.
+func withSpaceAdvice(err error, sid string) error {
 	var refused *client.RejectedError
 	if !errors.As(err, &refused) {
 		return err
@@ -291,12 +290,12 @@ func spaceAdvised(err error, sid string) error {
 	case session.RejectNotPermitted:
 		do = "the grant in the install record forbids it: refold install --show"
 	default:
-		return advised(err, sid)
+		return withAdvice(err, sid)
 	}
 	return &statusError{statusFailed, refused.Error() + "\n  " + do}
 }
 
-// aboutSpace tells what a notice says of a space, on one line.
+// aboutSpace describes a notice about a space, on one line.
 func aboutSpace(notice any) string {
 	switch d := notice.(type) {
 	case session.WorkspaceStaged:

@@ -13,11 +13,11 @@ import (
 
 // tailCommand follows notices, and of one session also what its models say.
 type tailCommand struct {
-	Session string `arg:"" optional:"" help:"The session; all of them without one."`
-	Since   uint64 `placeholder:"N" default:"0" help:"Sequence of the stream of notices to begin at. It ends at the newest one, unless --follow."`
-	All     bool   `help:"Begin with the oldest notice that is kept. It ends at the newest one, unless --follow."`
-	Follow  bool   `short:"f" help:"Go on with what comes, until it is stopped. So it does without --all and --since."`
-	JSON    bool   `name:"json" help:"Print each notice as it is, a JSON object a line."`
+	Session string `arg:"" optional:"" help:"The session. Default: all."`
+	Since   uint64 `placeholder:"N" default:"0" help:"Sequence in the stream of notices to begin at. It ends at the newest one, unless --follow."`
+	All     bool   `help:"Begin with the oldest stored notice. It ends at the newest one, unless --follow."`
+	Follow  bool   `short:"f" help:"Continue with new notices until stopped. This is the default without --all and --since."`
+	JSON    bool   `name:"json" help:"Print each notice unchanged, a JSON object a line."`
 }
 
 // Run prints notices: those that are kept, or those that come until it is
@@ -95,8 +95,7 @@ func (t tailCommand) print(s streams, n client.Notice) error {
 	return err
 }
 
-// about tells what a notice says, for those that ask a person or a program to
-// do something with what to do; others as they are.
+// about describes a notice, with what to do if it asks for an action.
 func about(n client.Notice) string {
 	switch d := n.Body().(type) {
 	case session.ApprovalRequested:
@@ -119,8 +118,7 @@ func about(n client.Notice) string {
 	return string(n.Data)
 }
 
-// breach tells which budget does not suffice for the next turn, and how the run
-// goes on.
+// breach describes the exceeded budget and how to continue the run.
 func breach(sid string, d session.BudgetExceeded) string {
 	return fmt.Sprintf("%d of %d %s are used, and the next turn's input takes about %d; to go on: refold resume %s --budget '{\"%s\":…}'",
 		d.Used, d.Limit, d.Budget, d.Estimate, sid, d.Budget)

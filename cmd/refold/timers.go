@@ -8,7 +8,7 @@ import (
 
 // timersCommand is about the schedules of deadlines.
 type timersCommand struct {
-	Restore timersRestoreCommand `cmd:"" help:"Schedule every open deadline again, from the log: for a REFOLD_TIMERS that is lost, or a backup without it. Safe at any time."`
+	Restore timersRestoreCommand `cmd:"" help:"Schedule every open deadline again, from the log: after a loss of REFOLD_TIMERS, or a restore without it. Safe at any time."`
 }
 
 // timersRestoreCommand schedules the open wakes of all sessions.

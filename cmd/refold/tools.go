@@ -15,10 +15,10 @@ import (
 
 // toolsCommand is about the tools of sessions.
 type toolsCommand struct {
-	Show  toolsShowCommand `cmd:"" default:"withargs" help:"Show which tools a session's turn offered to the model, and which not, and why. The word show may be left out."`
-	Check checkCommand     `cmd:"" help:"Say who serves each tool of the install record, and its model, and what nobody serves."`
+	Show  toolsShowCommand `cmd:"" default:"withargs" help:"Show the tools that a session's turn offered to the model, and why others were not. The word show may be left out."`
+	Check checkCommand     `cmd:"" help:"List the bridges that serve each tool of the install record and its model, and what none serves."`
 
-	Import importCommand `cmd:"" help:"Print tools of elsewhere as sessions are told of them, to be published."`
+	Import importCommand `cmd:"" help:"Print the tools of an external source as an install record, to be published."`
 }
 
 // toolsShowCommand shows the tools of one turn.
@@ -48,7 +48,7 @@ func (c toolsShowCommand) Run(ctx context.Context, s streams, conn connection) e
 	return printTools(s.out, v.Tools)
 }
 
-// whyCommand tells of one tool.
+// whyCommand explains one tool.
 type whyCommand struct {
 	Session string `arg:"" help:"The session."`
 	Tool    string `arg:"" help:"The tool, by tool_id or tool_name."`
@@ -97,7 +97,7 @@ func offered(tools []session.ViewTool) (n int) {
 	return n
 }
 
-// names lists the tools for who named one that is not there.
+// names lists the tools for an error about an unknown one.
 func names(tools []session.ViewTool) string {
 	if len(tools) == 0 {
 		return "none"
@@ -176,7 +176,7 @@ func viewOf(ctx context.Context, c *client.Client, sid, turn string) (session.Vi
 	return *was, nil
 }
 
-// ranges tells turns in their order, r1t1 to r1t3, r2t1.
+// ranges formats turns in their order: r1t1 to r1t3, r2t1.
 func ranges(turns []string) string {
 	var all []string
 	for i := 0; i < len(turns); {
@@ -195,7 +195,7 @@ func ranges(turns []string) string {
 	return strings.Join(all, ", ")
 }
 
-// headline tells which turn it is, and what decided over its tools.
+// headline names the turn and what decided over its tools.
 func headline(v *session.View) string {
 	t := v.Turn
 	base := "tools of the " + t.Base

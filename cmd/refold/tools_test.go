@@ -170,7 +170,7 @@ func TestToolsWithoutProfiles(t *testing.T) {
 	like(t, "no tools", errOut, `knows no tool "shell"; it knows none\n$`)
 }
 
-func TestTurnsAreToldAsRanges(t *testing.T) {
+func TestTurnsAreShownAsRanges(t *testing.T) {
 	t.Parallel()
 	got := ranges([]string{"r1t1", "r1t2", "r1t3", "r2t1", "r10t1", "r10t2"})
 	if want := "r1t1 to r1t3, r2t1, r10t1 to r10t2"; got != want {

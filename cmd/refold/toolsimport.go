@@ -13,7 +13,7 @@ import (
 	"github.com/refold/refold/internal/tools/service"
 )
 
-// importCommand prints tools of elsewhere as sessions are told of them.
+// importCommand prints an external source's tools as a registry lists them.
 type importCommand struct {
 	Services importServicesCommand `cmd:"" help:"Print the install record with the NATS services that are tools added to it."`
 	MCP      importMCPCommand      `cmd:"" name:"mcp" help:"Print the install record with the tools of MCP servers added to it."`
@@ -21,9 +21,9 @@ type importCommand struct {
 
 // importServicesCommand asks services what they are.
 type importServicesCommand struct {
-	Service []string `arg:"" optional:"" help:"Names of the services that count. Default: all."`
-	Target  string   `default:"services" help:"Who carries them out: the NAME of bridge --tools NAME=services."`
-	Partly  bool     `help:"Print what can be used, also if some endpoints can't."`
+	Service []string `arg:"" optional:"" help:"Names of the services to import. Default: all."`
+	Target  string   `default:"services" help:"Executor of the tools: the NAME of bridge --tools NAME=services."`
+	Partly  bool     `help:"Print the usable tools even if some endpoints can't be used."`
 	addTo
 }
 
@@ -31,12 +31,12 @@ type importServicesCommand struct {
 type addTo struct {
 	Base     string `placeholder:"FILE" help:"Record to add them to, JSON or msgpack; - reads standard input. Default: what new sessions pin, or the built-in one."`
 	Pack     string `placeholder:"DIR" help:"Write a pack of these tools into this folder instead: its index and bindings. An index that is there keeps its name and version."`
-	Registry bool   `help:"Print a registry of these tools alone instead: what client.SetRegistry gives one session."`
+	Registry bool   `help:"Print a registry of these tools alone instead, for client.SetRegistry."`
 
 	needs map[string][]string // of tools of a pack, by tool_id
 }
 
-// Help is what the help says beside the flags.
+// Help returns the help text that stands above the flags.
 func (importServicesCommand) Help() string {
 	return `A NATS micro service is a tool if the metadata of its endpoint has refold.tool; see
 docs/tools.md. What is printed changes nothing until it is published:
@@ -70,7 +70,7 @@ func (c importServicesCommand) Run(ctx context.Context, s streams, conn connecti
 	case len(problems) > 0 && !c.Partly:
 		return errors.New("nothing is printed: correct the services, or say --partly")
 	case len(tools) == 0:
-		return fmt.Errorf("no service is a tool: start one whose endpoint has the metadata %s, as docs/tools.md says; nats micro ls shows which run", service.MetadataKey)
+		return fmt.Errorf("no service is a tool: start one whose endpoint has the metadata %s (see docs/tools.md); nats micro ls lists those that run", service.MetadataKey)
 	}
 	functions := make([]*bridge.Function, len(tools))
 	for i, t := range tools {

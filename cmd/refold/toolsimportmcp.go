@@ -15,13 +15,13 @@ import (
 
 // importMCPCommand asks MCP servers for their tools.
 type importMCPCommand struct {
-	File   string            `arg:"" type:"existingfile" help:"YAML file that says which servers there are."`
-	Secret map[string]string `placeholder:"NAME=FILE" help:"File with a secret that the servers are given. May be repeated."`
-	Target string            `default:"mcp" help:"Who carries out the tools of servers that name no target: the NAME of bridge --tools NAME=mcp:FILE."`
+	File   string            `arg:"" type:"existingfile" help:"YAML file that lists the servers."`
+	Secret map[string]string `placeholder:"NAME=FILE" help:"File with a secret for the servers. May be repeated."`
+	Target string            `default:"mcp" help:"Executor of the tools of servers that name no target: the NAME of bridge --tools NAME=mcp:FILE."`
 	addTo
 }
 
-// Help is what the help says beside the flags.
+// Help returns the help text that stands above the flags.
 func (importMCPCommand) Help() string {
 	return `It starts the servers, lists their tools, and writes what it found to FILE.lock: a
 bridge runs a tool only as long as it is what was imported. docs/tools.md has the

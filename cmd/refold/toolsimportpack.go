@@ -15,7 +15,7 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// firstVersion is that of a pack whose folder has no index.
+// firstVersion is the version of a pack whose folder has no index.
 const firstVersion = "1.0.0"
 
 // writePack writes tools into a folder as a pack: its index and its bindings. The

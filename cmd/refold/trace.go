@@ -22,9 +22,9 @@ import (
 // traceCommand shows or exports the spans of runs.
 type traceCommand struct {
 	Session string `arg:"" help:"The session."`
-	Number  uint32 `name:"run" placeholder:"N" help:"This run alone."`
+	Number  uint32 `name:"run" placeholder:"N" help:"Only this run."`
 	OTLP    string `name:"otlp" placeholder:"URL" help:"Send the spans to a collector, such as http://127.0.0.1:4318/v1/traces."`
-	Unit    string `enum:"run,turn" default:"run" help:"What is one trace: a run, or each turn; as --trace-unit of the daemons."`
+	Unit    string `enum:"run,turn" default:"run" help:"The unit of a trace: a run, or each turn; as --trace-unit of the daemons."`
 	JSON    bool   `name:"json" help:"Print OTLP JSON, a trace a line, as the Collector reads it from files."`
 }
 
@@ -87,7 +87,7 @@ func (t traceCommand) print(out io.Writer, prefix string, spans []*timeline.Span
 	return nil
 }
 
-// resource says that the spans are those of session-actors, whoever makes them.
+// resource names session-actors as the source of the spans, as in an export.
 func (traceCommand) resource() *resourcepb.Resource {
 	return traces.Resource("refold-session-actor", settings.Version(), "")
 }

@@ -15,12 +15,12 @@ import (
 // transcriptCommand prints a conversation.
 type transcriptCommand struct {
 	Session string `arg:"" help:"The session."`
-	Number  uint32 `name:"run" placeholder:"N" help:"This run alone."`
+	Number  uint32 `name:"run" placeholder:"N" help:"Only this run."`
 	Format  string `enum:"md,json,openai" default:"md" help:"md: Markdown. json: a JSON object an entry. openai: a messages array as OpenAI's chat API takes it."`
 	JSON    bool   `name:"json" help:"The same as --format json."`
 }
 
-// Help is what the help says beside the flags.
+// Help returns the help text that stands above the flags.
 func (transcriptCommand) Help() string {
 	return `It folds the log again, and needs no session-actor. Text that stands in a blob is read
 from the blob store, up to 1 MiB of each; what is not printed is told in brackets. What
@@ -154,7 +154,7 @@ func (m *markdown) head(text string) error {
 	return err
 }
 
-// title prints who speaks, or what comes.
+// title prints the heading of an entry: the speaker, or what follows.
 func (m *markdown) title(text string) error {
 	if _, err := io.WriteString(m.screen, "\n"); err != nil {
 		return err

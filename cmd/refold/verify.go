@@ -13,8 +13,8 @@ import (
 type verifyCommand struct {
 	Session    string `arg:"" optional:"" help:"The session."`
 	All        bool   `help:"All sessions, in one pass over the log."`
-	Jobs       int    `default:"1" placeholder:"N" help:"Fold so many sessions at a time."`
-	Quarantine bool   `help:"Stop the sessions that differ, until they are released."`
+	Jobs       int    `default:"1" placeholder:"N" help:"How many sessions to fold at a time."`
+	Quarantine bool   `help:"Quarantine the sessions that differ, until they are released."`
 	JSON       bool   `name:"json" help:"Print a JSON object for each difference, and one for the sum."`
 }
 
@@ -65,8 +65,7 @@ func (v verifyCommand) one(ctx context.Context, c *client.Client, differs func(*
 	return sum, differs(r)
 }
 
-// differs tells what differs of one session, and stops the session if that is
-// asked for.
+// differs prints a session's differences, and stops it if asked to.
 func (v verifyCommand) differs(ctx context.Context, s streams, c *client.Client, r *client.Replayed) error {
 	for _, d := range r.Details() {
 		if err := v.difference(s.out, r.Session, d); err != nil {
@@ -117,12 +116,12 @@ func (v verifyCommand) sum(out io.Writer, sum *client.Verified) error {
 	return err
 }
 
-// holeLine tells of events that the log has lost.
+// holeLine describes events that the log has lost.
 func holeLine(h client.Hole) string {
 	return fmt.Sprintf("log  seq %d  the log has no event from %d to %d: expected %d, found none", h.First, h.First, h.Last, h.Last-h.First+1)
 }
 
-// pace tells how fast a pass was, and what it held.
+// pace formats how fast a pass was, and how much it held in memory.
 func pace(sum *client.Verified) string {
 	text := fmt.Sprintf("%.2f s, %.0f events/s", sum.Took.Seconds(), float64(sum.Events)/max(sum.Took.Seconds(), 1e-9))
 	if sum.SessionBytes > 0 {

@@ -19,17 +19,17 @@ import (
 const (
 	lookSoon     = 500 * time.Millisecond // between two looks at the session of a run that is followed
 	lookEach     = 2 * time.Second        // the same, at the sessions of a tail
-	watchedMax   = 16                     // sessions that are looked at; refold bridge doctor tells of all
-	looksFailed  = 4                      // looks in a row that fail before that is told
+	watchedMax   = 16                     // sessions that are watched; refold bridge doctor reports all
+	looksFailed  = 4                      // consecutive failures before they are reported
 	looksSilent  = 2                      // the same, where nobody answers: one that has just started may not yet
-	slowToolFrom = time.Second            // a call that takes longer is told of
+	slowToolFrom = time.Second            // a call that takes longer is reported
 
-	silentModelFrom = 10 * time.Second // a turn whose model says nothing for longer is told of
+	silentModelFrom = 10 * time.Second // a turn whose model is silent for longer is reported
 )
 
-// watcher tells what keeps sessions waiting that are followed: targets that
-// nobody serves, providers that fail, bridges that are gone, calls that take long.
-// Such a run says nothing by itself. Each trouble is told once, and its end.
+// watcher prints what keeps the followed sessions waiting: unserved targets,
+// failing providers, lost bridges, long calls. Such a run says nothing by
+// itself. Each trouble is reported once, and its end once.
 type watcher struct {
 	out  io.Writer
 	view func(ctx context.Context, sid string) (session.View, error)
@@ -40,11 +40,11 @@ type watcher struct {
 
 	mu       sync.Mutex
 	sessions map[string]*watched
-	silent   bool // it was told that no session-actor answers
+	silent   bool // it was reported that no session-actor answers
 	failed   int  // looks in a row
 }
 
-// watched is what was told of a session.
+// watched is what was reported of a session.
 type watched struct {
 	unserved []string
 	troubles []session.Trouble
@@ -74,7 +74,7 @@ func (w *watcher) add(sid string) {
 	}
 }
 
-// note follows those sessions of which notices tell that they have a run.
+// note follows the sessions that have a run, by their notices.
 func (w *watcher) note(n client.Notice) {
 	if n.Type == session.NoticeRunFinished {
 		w.mu.Lock()
@@ -107,7 +107,7 @@ func (w *watcher) begin(ctx context.Context) (stop func()) {
 	}
 }
 
-// look asks for the views and tells what is new.
+// look asks for the views and prints what is new.
 func (w *watcher) look(ctx context.Context) {
 	w.mu.Lock()
 	all := slices.Sorted(maps.Keys(w.sessions))
@@ -126,8 +126,8 @@ func (w *watcher) look(ctx context.Context) {
 	}
 }
 
-// answered takes in whether there was a view, and tells when there is none and
-// when there is one again.
+// answered notes whether there was a view. It prints when views are missing,
+// and when they are back.
 func (w *watcher) answered(sid string, err error) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -135,7 +135,7 @@ func (w *watcher) answered(sid string, err error) bool {
 	case errors.Is(err, natsio.ErrNoView):
 		if w.failed++; w.failed >= looksSilent && !w.silent {
 			w.silent = true
-			fmt.Fprintln(w.out, "no session-actor answers: nothing goes on until one runs; start session-actor")
+			fmt.Fprintln(w.out, "no session-actor answers: sessions wait until one runs; start session-actor")
 		}
 		return false
 	case err != nil:
@@ -150,7 +150,7 @@ func (w *watcher) answered(sid string, err error) bool {
 	return true
 }
 
-// tell tells what was not told of a session, and what is over.
+// tell prints what is new of a session, and what is over.
 func (w *watcher) tell(sid string, v *session.View) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -173,7 +173,7 @@ func (w *watcher) tell(sid string, v *session.View) {
 	w.tellCalls(sid, s, v)
 }
 
-// tellTroubles tells each trouble once, and its end.
+// tellTroubles prints each trouble once, and its end once.
 func (w *watcher) tellTroubles(sid string, s *watched, v *session.View) {
 	now := w.now()
 	troubles := slices.DeleteFunc(slices.Clone(v.Troubles), func(t session.Trouble) bool {
@@ -198,8 +198,8 @@ func troubleOf(all []session.Trouble, target string) int {
 	return slices.IndexFunc(all, func(t session.Trouble) bool { return t.Target == target })
 }
 
-// speaks says that a session's model has begun to answer: what was told of models
-// is over, whatever a view of a moment ago says.
+// speaks notes that a session's model has begun to answer. That ends reports
+// about its silence, whatever an older view shows.
 func (w *watcher) speaks(sid string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -220,8 +220,8 @@ func (w *watcher) speaks(sid string) {
 	})
 }
 
-// tellCalls notes how long calls take, and tells of those that take long: on a
-// terminal in the status line, else once.
+// tellCalls notes how long calls take, and shows the long ones: on a terminal
+// in the status line, else once.
 func (w *watcher) tellCalls(sid string, s *watched, v *session.View) {
 	open := openCalls(v)
 	maps.DeleteFunc(s.calls, func(effect string, _ *call) bool { _, still := open[effect]; return !still })
@@ -253,8 +253,8 @@ func (w *watcher) isPlain() bool {
 	return !ok || !d.rewrites
 }
 
-// tellModel tells once of a turn whose model says nothing for long, where no status
-// line shows it and nothing else is told of the model.
+// tellModel reports once a turn whose model is silent for long, where no status
+// line shows it and nothing else was reported of the model.
 func (w *watcher) tellModel(sid string, s *watched, v *session.View) {
 	m := s.model
 	if m == nil || m.told || !w.hears || !w.isPlain() || isHeld(v, m.name) {
@@ -266,7 +266,7 @@ func (w *watcher) tellModel(sid string, s *watched, v *session.View) {
 	}
 }
 
-// isHeld reports whether nobody serves a target, or what serves it has a trouble.
+// isHeld reports whether a target is unserved, or its bridge has a trouble.
 func isHeld(v *session.View, target string) bool {
 	return slices.Contains(v.Unserved, target) || troubleOf(v.Troubles, target) >= 0
 }
@@ -321,13 +321,13 @@ func (w *watcher) status(s *watched, within bool) string {
 	return strings.Join(parts, ", ")
 }
 
-// seconds writes a time in whole seconds, of which there is at least one.
+// seconds writes a time in whole seconds, at least one.
 func seconds(d time.Duration) string {
 	return max(time.Second, d.Round(time.Second)).String()
 }
 
-// troubleLine tells a trouble: who has it, what it is, since when, and what is
-// done about it.
+// troubleLine describes a trouble: the bridge that has it, what it is, since
+// when, and what is done about it.
 func troubleLine(who string, t *session.Trouble, now time.Time) string {
 	word := t.Code
 	switch t.Code {
@@ -362,7 +362,7 @@ func troubleLine(who string, t *session.Trouble, now time.Time) string {
 	return text
 }
 
-// troubleOver tells that a trouble is over.
+// troubleOver reports that a trouble is over.
 func troubleOver(sid string, t *session.Trouble, now time.Time) string {
 	text := fmt.Sprintf("over: %s of %s (%s)", t.Target, sid, t.Code)
 	if since := time.UnixMilli(t.Since); t.Since != 0 && now.After(since) {

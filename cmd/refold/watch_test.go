@@ -43,7 +43,7 @@ func (w *watching) looks(t *testing.T, after time.Duration) string {
 	return w.out.String()
 }
 
-func TestUnservedIsToldOnce(t *testing.T) {
+func TestUnservedToolIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	w := newWatching()
 	open := []session.ViewEffect{{Effect: "r1t1c0", Class: session.ClassTool, Target: "mail"}, {Effect: "r1t1c1", Class: session.ClassTool, Target: "host"}}
@@ -57,7 +57,7 @@ func TestUnservedIsToldOnce(t *testing.T) {
 			"unserved: s1 waits for tool/mail (r1t1c0): start bridge --tools mail=TOOLS, or a program that serves it with package bridge\n"},
 		{[]string{"tool/host", "tool/mail"}, nil, ""},
 		{nil, fmt.Errorf("view: %w", natsio.ErrNoView), ""},
-		{nil, fmt.Errorf("view: %w", natsio.ErrNoView), "no session-actor answers: nothing goes on until one runs; start session-actor\n"},
+		{nil, fmt.Errorf("view: %w", natsio.ErrNoView), "no session-actor answers: sessions wait until one runs; start session-actor\n"},
 		{nil, natsio.ErrNoView, ""},
 		{[]string{"tool/mail"}, nil, "a session-actor answers again\nunserved no more: tool/host of s1\n"},
 	} {
@@ -73,7 +73,7 @@ func TestUnservedIsToldOnce(t *testing.T) {
 	}
 }
 
-func TestTroubleIsToldOnceAndItsEnd(t *testing.T) {
+func TestTroubleIsReportedOnceAndItsEnd(t *testing.T) {
 	t.Parallel()
 	w := newWatching()
 	since := w.now.UnixMilli()
@@ -137,9 +137,9 @@ func TestOtherTroubles(t *testing.T) {
 	}
 }
 
-// TestASilentModelIsToldOnceInAPipe: a model that speaks, or has a trouble that was
+// TestSilentModelIsReportedOnceInAPipe: a model that speaks, or has a trouble that was
 // told, is not said to be silent.
-func TestASilentModelIsToldOnceInAPipe(t *testing.T) {
+func TestSilentModelIsReportedOnceInAPipe(t *testing.T) {
 	t.Parallel()
 	w := newWatching()
 	w.hears = true
@@ -176,8 +176,8 @@ func TestASilentModelIsToldOnceInAPipe(t *testing.T) {
 	tells(time.Minute, "")
 }
 
-// TestASlowCallIsToldOnceInAPipe: a call that nobody carries out is not said to run.
-func TestASlowCallIsToldOnceInAPipe(t *testing.T) {
+// TestSlowCallIsReportedOnceInAPipe: a call that nobody carries out is not said to run.
+func TestSlowCallIsReportedOnceInAPipe(t *testing.T) {
 	t.Parallel()
 	w := newWatching()
 	w.view = session.View{

@@ -22,9 +22,9 @@ type flags struct {
 
 	Install string `yaml:"install" placeholder:"FILE" help:"Install record to publish if the log has none: tools, profiles, default config. Default: the built-in one."`
 
-	VerifyLoads    bool          `yaml:"verify-loads" help:"Compare each session with what is stored of it when it is loaded first, as is done by itself while the log has holes. For the first start after a restore or a power failure: such a load reads the session from its beginning."`
-	Memory         settings.Size `yaml:"memory" default:"256MiB" placeholder:"SIZE" help:"What the sessions in memory may take, about: beyond it those that were used least lately sleep. The process takes more. Such as 256MiB, 2GiB."`
-	SnapshotVerify float64       `yaml:"snapshot-verify" default:"0.01" placeholder:"PART" help:"Part of the snapshots to compare with what the log folds to, beside the work: 0 none, 1 all that there is time for. A wrong one stops its session."`
+	VerifyLoads    bool          `yaml:"verify-loads" help:"Compare each session with what is stored of it when it is first loaded. This is automatic while the log has holes. For the first start after a restore or a power failure: such a load reads the session from its beginning."`
+	Memory         settings.Size `yaml:"memory" default:"256MiB" placeholder:"SIZE" help:"About how much memory sessions may take; beyond it the least recently used ones are evicted. The process takes more. Such as 256MiB, 2GiB."`
+	SnapshotVerify float64       `yaml:"snapshot-verify" default:"0.01" placeholder:"PART" help:"Share of the snapshots to compare with the log in the background: 0 none, 1 all that there is time for. A wrong one quarantines its session."`
 
 	settings.Traces `yaml:",inline"`
 	settings.Daemon `yaml:",inline"`

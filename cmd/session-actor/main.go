@@ -1,6 +1,6 @@
 // Command session-actor runs sessions: it owns lanes of the log, folds the
-// events of each session, asks for effects, and says what happened. Run as
-// many as you like; they share the lanes.
+// events of each session, and publishes effects and notices. Run as many as you
+// like; they share the lanes.
 package main
 
 import (

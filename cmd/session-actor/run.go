@@ -19,7 +19,7 @@ import (
 
 // Exit statuses.
 const (
-	statusDone   = 0 // it was told to stop, and did
+	statusDone   = 0 // it was stopped, and ended
 	statusFailed = 1 // it can't run
 	statusUsage  = 2 // the arguments are wrong
 )

@@ -35,7 +35,7 @@ func (l *lines) String() string {
 	return l.buf.String()
 }
 
-func TestItRunsSessionsUntilItIsStopped(t *testing.T) {
+func TestRunsSessionsUntilStopped(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t, monitored)
 	monitor := node.Raw().MonitorAddr().String()
@@ -85,7 +85,7 @@ func TestItRunsSessionsUntilItIsStopped(t *testing.T) {
 // monitored gives a server a monitoring port.
 func monitored(o *server.Options) { o.HTTPHost, o.HTTPPort = "127.0.0.1", server.RANDOM_PORT }
 
-func TestItSaysWhyItCantRun(t *testing.T) {
+func TestStartErrorsSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t, monitored)
 	monitor := node.Raw().MonitorAddr().String()

@@ -10,7 +10,7 @@ import (
 
 // A daemon that is told to end while it still starts ends as one that was told
 // to: whoever runs it must not take that for a failure.
-func TestItIsStoppedWhileItStarts(t *testing.T) {
+func TestStopDuringStartIsNoFailure(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t)
 	told, stop := context.WithCancel(t.Context())

@@ -8,11 +8,12 @@ import (
 	"runtime/metrics"
 )
 
-// How much of what is live may be garbage beside it before it is collected. Go's
-// own 100 percent spends a sixth of a busy daemon's processor time on
-// collecting, 200 half of that, 400 a quarter (refold bench runs). Memory is
-// bounded by --memory and by the effects in flight, not by the collector: so the
-// most is for processes that hold little, the least for those that hold much.
+// How much garbage there may be, as a share of live memory, before it is
+// collected. Go's own 100 percent spends a sixth of a busy daemon's processor
+// time on collecting, 200 half of that, 400 a quarter (refold bench runs).
+// Memory is bounded by --memory and by the effects in flight, not by the
+// collector: so the most is for processes that hold little, the least for those
+// that hold much.
 const (
 	collectLeast = 200
 	collectMost  = 400

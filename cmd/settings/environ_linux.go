@@ -18,9 +18,9 @@ import (
 // that was started again reads its environment.
 const environFile = "REFOLD_ENVIRON_FD"
 
-// shownVariables stay where everybody of the same user can read them
-// (/proc/PID/environ): what the Go runtime reads before main, and what tells a
-// person which process it is.
+// shownVariables stay in /proc/PID/environ, where every process of the same
+// user can read them. They are what the Go runtime reads before main, and what
+// identifies the process to a person.
 var shownVariables = []string{
 	"GOCOVERDIR", "GODEBUG", "GOGC", "GOMAXPROCS", "GOMEMLIMIT", "GORACE", "GOTRACEBACK", "HOME", "LD_LIBRARY_PATH", "PATH", "TMPDIR", "USER",
 }

@@ -6,9 +6,8 @@ import (
 	"github.com/refold/refold/internal/telemetry/traces"
 )
 
-// Observe returns who is told of the starts of a bridge: what traces and what measures
-// them, as far as somebody wants that; nil if nobody does. measured is nil if nobody
-// reads metrics.
+// Observe returns the observer of a bridge's starts: traces, metrics or both,
+// as configured; nil if neither is. measured is nil if nobody reads metrics.
 func Observe(tracer *traces.Tracer, telemetry *Telemetry, env Environment) (told bridge.Observer, measured *metrics.Bridge) {
 	var all metrics.Observers
 	if tracer != nil {

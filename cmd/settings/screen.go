@@ -18,10 +18,10 @@ type Screen struct {
 	Clears  bool // the terminal can take a line away again: it is not dumb
 }
 
-// columnsDefault is how wide a terminal is that does not tell.
+// columnsDefault is the width of a terminal that does not report its own.
 const columnsDefault = 80
 
-// ScreenOf returns the screen behind a writer: that of a file, or one that
+// ScreenOf returns the screen behind a writer: a file's, or the one that
 // Terminal made for it. COLUMNS says how wide a terminal is instead of the
 // terminal; NO_COLOR, with any value, and TERM=dumb leave colors out.
 func ScreenOf(w io.Writer) Screen {

@@ -1,11 +1,11 @@
-// Package settings reads what a daemon is started with: flags, environment and
-// a config file. The first of them that has a value wins, whatever the flag;
-// an empty variable counts as none.
+// Package settings reads a daemon's settings from flags, the environment and a
+// config file, in this order: the first that has a value wins. An empty
+// variable counts as none.
 //
-// A daemon declares one struct of flags for kong. It embeds Connection first and
-// Daemon last, each as `yaml:",inline"`, and every other field has the name of
-// its flag as its yaml key, so that the file has the same names. What the file
-// holds beyond that is refused, with its line.
+// A daemon declares one struct of flags for kong. It embeds Connection first
+// and Daemon last, each as `yaml:",inline"`, and every other field has the name
+// of its flag as its yaml key, so that the file has the same names. Unknown
+// keys of the file are refused, with their line.
 package settings
 
 import (
@@ -27,21 +27,21 @@ type Connection struct {
 	NATS    string `name:"nats" yaml:"nats" group:"NATS" placeholder:"URL" help:"Servers, separated by commas (NATS_URL). Default: the context's, else nats://127.0.0.1:4222."`
 	Creds   string `yaml:"creds" group:"NATS" placeholder:"FILE" help:"Credentials file (NATS_CREDS)."`
 	Context string `yaml:"context" group:"NATS" placeholder:"NAME" help:"Context of the nats tool (NATS_CONTEXT)."`
-	Inbox   string `name:"inbox-prefix" yaml:"inbox-prefix" group:"NATS" placeholder:"PREFIX" help:"Beginning of the subjects that answers come on, where each role has its own."`
-	Prefix  string `yaml:"prefix" group:"NATS" default:"refold" help:"Beginning of all subjects (REFOLD_PREFIX)."`
+	Inbox   string `name:"inbox-prefix" yaml:"inbox-prefix" group:"NATS" placeholder:"PREFIX" help:"Prefix of the inbox subjects, if each role has its own."`
+	Prefix  string `yaml:"prefix" group:"NATS" default:"refold" help:"Prefix of all subjects (REFOLD_PREFIX)."`
 
-	Durability  string `yaml:"durability" group:"NATS" enum:",interval,always,replicated" default:"" placeholder:"WHAT" help:"What the servers do, so that the daemon ends if it finds them otherwise (REFOLD_DURABILITY): always (sync before they acknowledge), interval (now and then), or replicated (every stream on three servers or more)."`
-	Monitor     string `yaml:"monitor" group:"NATS" placeholder:"URL" help:"Monitoring addresses of all servers, separated by commas: they tell how they sync. Such as http://127.0.0.1:8222."`
-	SystemCreds string `yaml:"system-creds" group:"NATS" placeholder:"FILE" help:"Credentials of a user of the system account, or a context's file: it tells how all servers sync."`
+	Durability  string `yaml:"durability" group:"NATS" enum:",interval,always,replicated" default:"" placeholder:"WHAT" help:"The servers' expected durability (REFOLD_DURABILITY); the daemon ends if it finds another: always (sync before each acknowledgement), interval (periodic sync), or replicated (every stream on three servers or more)."`
+	Monitor     string `yaml:"monitor" group:"NATS" placeholder:"URL" help:"Monitoring addresses of all servers, separated by commas, to ask how they sync. Such as http://127.0.0.1:8222."`
+	SystemCreds string `yaml:"system-creds" group:"NATS" placeholder:"FILE" help:"Credentials of a user of the system account, or a context's file, to ask how all servers sync."`
 }
 
 // Daemon is what every daemon has at the end of its flags.
 type Daemon struct {
-	HTTP      string           `name:"http" yaml:"http" placeholder:"HOST:PORT" help:"Where to answer /metrics, /healthz and /readyz, such as 127.0.0.1:9464. Default: nowhere."`
-	Pprof     bool             `yaml:"pprof" help:"Answer /debug/pprof/ at --http too, which must be a loopback address then."`
+	HTTP      string           `name:"http" yaml:"http" placeholder:"HOST:PORT" help:"Address to serve /metrics, /healthz and /readyz on, such as 127.0.0.1:9464. Default: none."`
+	Pprof     bool             `yaml:"pprof" help:"Also serve /debug/pprof/ at --http, which must then be a loopback address."`
 	LogLevel  string           `yaml:"log-level" default:"info" enum:"debug,info,warn,error" help:"debug, info, warn or error."`
-	LogFormat string           `yaml:"log-format" default:"text" enum:"text,json" help:"text or json: how lines are written."`
-	Config    string           `yaml:"-" placeholder:"FILE" help:"YAML file with the same keys. Environment and flags win over it."`
+	LogFormat string           `yaml:"log-format" default:"text" enum:"text,json" help:"Format of log lines: text or json."`
+	Config    string           `yaml:"-" placeholder:"FILE" help:"YAML file with the same keys. The environment and flags override it."`
 	Version   kong.VersionFlag `yaml:"-" help:"Print the version and exit."`
 }
 
@@ -52,7 +52,7 @@ func (d *Daemon) Validate() error { return d.validateHTTP() }
 type Program struct {
 	Name        string
 	Description string
-	Variables   map[string]string // beside those of Connection: flags that the environment may give, and the variable of each
+	Variables   map[string]string // besides those of Connection: flags that the environment may give, and the variable of each
 	Groups      []kong.Group      // of its flags, in the order of the help
 }
 
@@ -143,8 +143,8 @@ func (p Program) resolver(env Environment) kong.Resolver {
 	})
 }
 
-// readConfig reads a YAML file whose keys are those of the flags. What is wrong
-// in it is told with its line.
+// readConfig reads a YAML file whose keys are those of the flags. Errors in it
+// are reported with their line.
 func readConfig[F any](path string) (kong.Resolver, error) {
 	data, err := yamlfile.Read(path)
 	if err != nil {

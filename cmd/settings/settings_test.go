@@ -97,7 +97,7 @@ func TestFirstOfFlagEnvironmentFileDefaultWins(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongIsTold(t *testing.T) {
+func TestErrorsNameTheFaultySetting(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name   string

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Size is a number of bytes, given as 500000, 512KiB, 256MiB or 2GiB. KB, K and
-// the like mean the same: of memory, nobody counts in thousands.
+// Size is a number of bytes, given as 500000, 512KiB, 256MiB or 2GiB. KB and K
+// mean the same as KiB: memory is not counted in thousands.
 type Size int64
 
 var units = []struct {

@@ -16,10 +16,9 @@ import (
 	"github.com/refold/refold/internal/telemetry/metrics"
 )
 
-// Telemetry is what a daemon tells of itself beside its logs. Close ends it.
+// Telemetry is what a daemon exports of itself besides its logs. Close ends it.
 type Telemetry struct {
-	// Registry takes the daemon's metrics; nil: nobody reads any, so nothing is
-	// measured.
+	// Registry takes the daemon's metrics; nil: nothing is measured.
 	Registry *meter.Registry
 	dropped  *meter.Counter // nil: likewise
 	of       metrics.Resource
@@ -105,7 +104,7 @@ func (t *Telemetry) SpansDropped(n int) {
 	t.dropped.Add(int64(n), metrics.SignalTraces)
 }
 
-// Reads tells who knows why the daemon is not ready; no reasons: it is.
+// Reads sets the function that returns why the daemon is not ready, if so.
 func (t *Telemetry) Reads(notReady func(ctx context.Context) []string) {
 	if t.server != nil {
 		t.server.Reads(notReady)

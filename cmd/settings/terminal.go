@@ -12,9 +12,9 @@ import (
 
 // Terminal returns a writer for f that no text can attack: if f is a terminal,
 // characters that it would obey or not show are spelled out, \x1b as four
-// characters. Models, tools and strangers write what programs print: a terminal
-// sets the clipboard, hides lines and answers for the user when it is told to.
-// Files and pipes get what is written.
+// characters. Models, tools and strangers write what programs print. Control
+// sequences in it could make a terminal set the clipboard, hide lines or answer
+// for the user. Files and pipes get what is written.
 func Terminal(f *os.File) io.Writer {
 	if info, err := f.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
 		return f
@@ -36,7 +36,7 @@ func Raw(w io.Writer) io.Writer {
 type spelling struct {
 	to   io.Writer
 	mu   sync.Mutex
-	rest []byte // the beginning of a character that the next write goes on with
+	rest []byte // the beginning of a character that the next write completes
 }
 
 // Write writes p, but for the beginning of a character at its end.
@@ -90,7 +90,8 @@ func appendSpelled(safe, text []byte) (_ []byte, size int) {
 	return fmt.Appendf(safe, `\U%08x`, char), size
 }
 
-// Stat tells of the file below, as a person at a terminal is asked.
+// Stat returns the file information of the file below: the program asks
+// questions only on a terminal.
 func (s *spelling) Stat() (os.FileInfo, error) {
 	f, ok := s.to.(*os.File)
 	if !ok {

@@ -9,9 +9,9 @@ import (
 	"unicode/utf8"
 )
 
-// TestSpellsOutWhatATerminalObeys: whatever the text is, and however it is cut
+// TestTerminalControlsAreEscaped: whatever the text is, and however it is cut
 // into writes.
-func TestSpellsOutWhatATerminalObeys(t *testing.T) {
+func TestTerminalControlsAreEscaped(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"plain, Grüße, 日本\tx\n":            "plain, Grüße, 日本\tx\n",
@@ -42,8 +42,8 @@ func TestSpellsOutWhatATerminalObeys(t *testing.T) {
 	}
 }
 
-// TestFilesGetTextAsItIs: only a terminal is spared.
-func TestFilesGetTextAsItIs(t *testing.T) {
+// TestOnlyTerminalOutputIsEscaped: only a terminal is spared.
+func TestOnlyTerminalOutputIsEscaped(t *testing.T) {
 	t.Parallel()
 	f, err := os.Create(filepath.Join(t.TempDir(), "f"))
 	if err != nil {

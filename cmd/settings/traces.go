@@ -13,10 +13,10 @@ import (
 
 // Traces are the flags of tracing, of each daemon.
 type Traces struct {
-	TraceRatio   float64 `name:"trace-ratio" yaml:"trace-ratio" group:"Traces" default:"0.1" placeholder:"PART" help:"Part of the runs to trace, 0 to 1, if OTEL_EXPORTER_OTLP_ENDPOINT names a collector; the same for all daemons."`
-	TraceUnit    string  `name:"trace-unit" yaml:"trace-unit" group:"Traces" enum:"run,turn" default:"run" help:"What is one trace: a run, or each turn, for runs that wait for days; the same for all daemons."`
-	TraceContent bool    `name:"trace-content" yaml:"trace-content" group:"Traces" help:"Export texts too: messages, arguments and results, each cut at 8 KiB (OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT)."`
-	TraceRedact  string  `name:"trace-redact" yaml:"trace-redact" group:"Traces" placeholder:"FILE" help:"Regular expressions, one a line: what they match in texts is masked."`
+	TraceRatio   float64 `name:"trace-ratio" yaml:"trace-ratio" group:"Traces" default:"0.1" placeholder:"PART" help:"Share of the runs to trace, 0 to 1, if OTEL_EXPORTER_OTLP_ENDPOINT names a collector; the same for all daemons."`
+	TraceUnit    string  `name:"trace-unit" yaml:"trace-unit" group:"Traces" enum:"run,turn" default:"run" help:"The unit of a trace: a run, or each turn, for runs that wait for days; the same for all daemons."`
+	TraceContent bool    `name:"trace-content" yaml:"trace-content" group:"Traces" help:"Also export texts: messages, arguments and results, each cut at 8 KiB (OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT)."`
+	TraceRedact  string  `name:"trace-redact" yaml:"trace-redact" group:"Traces" placeholder:"FILE" help:"Regular expressions, one a line: matches in texts are masked."`
 }
 
 // contentVariable turns --trace-content on, as other programs do.

@@ -1,11 +1,11 @@
-// Package nearest finds the name that somebody meant who wrote another one: the
-// known name that the fewest edits turn it into. It is a pure function of its
-// arguments, so that what the fold says may hold it.
+// Package nearest suggests the known name that is the fewest edits away from a
+// misspelt one. It is a pure function of its arguments, so that what the fold
+// says may hold it.
 //
 // # Limits
 //
 // Names of more than NameBytesMax bytes, and known names behind the first
-// KnownMax, are not looked at: an error must not cost more than what it is about.
+// KnownMax, are ignored: an error must not cost more than its cause.
 package nearest
 
 import "strings"

@@ -60,7 +60,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return ask(ctx, c, *sid, chosen, out)
 }
 
-// find prints every descriptor of a registry and returns that of a name. A
+// find prints every descriptor of a registry and returns the one with a name. A
 // descriptor's ref is the hash of its content, so anybody can compute it.
 func find(registry *planner.Registry, name string, out io.Writer) (chosen codec.Ref, err error) {
 	found := false

@@ -42,12 +42,11 @@ type hostLoop struct {
 	sid    string
 	whole  bool // settle whole batches
 	out    io.Writer
-	texts  map[string]string // that nobody else has
+	texts  map[string]string // that no other program has
 	said   map[string]bool   // by idempotency key: the log has its settlement
 }
 
-// settled is the body of a ToolCallSettled, and a result of a
-// ToolBatchSettled.
+// settled is the body of a ToolCallSettled, and a result of a ToolBatchSettled.
 type settled struct {
 	Effect   string   `json:"effect"`
 	Status   string   `json:"status"`

@@ -60,8 +60,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	// What was asked before this program came is in the view, whoever missed
-	// the notice.
+	// Calls from before the start of this program are in the view, even if the
+	// notice was missed.
 	if err := loop.turn(ctx); err != nil {
 		return err
 	}

@@ -53,7 +53,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	fmt.Fprintln(out, "serving", b.Targets())
-	return b.Run(ctx) // until it is told to stop; what runs is finished first
+	return b.Run(ctx) // until it is stopped; running calls are finished first
 }
 
 // crm is the pack.

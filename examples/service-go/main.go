@@ -137,7 +137,7 @@ func (b *book) place(r micro.Request) {
 	answer(r.RespondJSON(b.orders[number-1]))
 }
 
-// answer says if an answer was not sent: who asked will run into a time-out.
+// answer logs if an answer was not sent: the caller will time out.
 func answer(err error) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "orders: not answered:", err)

@@ -50,7 +50,7 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer) error 
 		return err
 	}
 	fmt.Fprintln(out, "serving", b.Targets())
-	return b.Run(ctx) // until it is told to stop; what runs is finished first
+	return b.Run(ctx) // until it is stopped; running calls are finished first
 }
 
 // printRecord prints an install record that has the tools.

@@ -1,7 +1,7 @@
-// Package archtest holds the laws of the repository: who may import whom, what a
-// pure package may contain, who spells a subject, how long files and functions
-// may be, which words may name a package or a type, which words are used nowhere.
-// The test at the root runs them.
+// Package archtest holds the laws of the repository: which package may import
+// which, what a pure package may contain, which package spells subjects, how
+// long files and functions may be, which words may name a package or a type,
+// and which words are used nowhere. The test at the root runs them.
 //
 // This file holds the laws' data, each entry with its reason. rules.go and
 // purity.go check a tree, which tree.go reads.
@@ -236,6 +236,11 @@ var repository = laws{
 		{"internal/journal", "Heads", "a schedule of the wake"},
 		{"internal/journal", "PutWaiting", "a schedule of the wake"},
 		{"bridge", "Timers", "a schedule of the wake"},
+		{"codec", "Mark", "Digest"}, {"planner", "place", "location"}, {"actors/session", "owed", "lazyHashes"}, {"actors/session", "live", "scratch"}, {"actors/session", "Mute", "SetQuiet"},
+		{"client", "told", "foldedEvent"}, {"client", "retell", "refold"}, {"client", "place", "runStatus"}, {"client", "marks", "fingerprints"}, {"client", "marker", "fingerprinter"}, {"client", "earshot", "inbox"},
+		{"cmd/refold", "story", "timelinePrinter"}, {"cmd/refold", "teller", "eventPrinter"}, {"cmd/refold", "tolls", "counters"}, {"internal/chaos", "lively", "allLanesActive"}, {"internal/bench", "fly", "startRuns"},
+		{"internal/llm/endpoint", "Said", "ServerError"}, {"internal/llm/endpoint", "Told", "FailureOf"}, {"internal/llm/recorded", "place", "position"}, {"internal/tools/host", "openPlace", "openWorkdir"},
+		{"internal/tools/mcp", "markOf", "callProgressOf"}, {"internal/tools/mcp", "hasty", "notReady"}, {"internal/tools/sandbox", "furnish", "setUpNamespaces"},
 	},
 }
 

@@ -41,7 +41,7 @@ type Options struct {
 
 	Metrics *meter.Registry // takes the session-actor's metrics; nil: nothing is measured
 	Traces  engine.Traces   // takes the spans of runs; nil: no run is traced
-	Observe bridge.Observer // is told of every start of the bridge; nil: nobody is
+	Observe bridge.Observer // observes every start of the bridge; nil: none
 
 	// Roles gives the server accounts and users of the roles, with their files
 	// below Dir/roles ([Server.Context]). A program without a key has the rights of
@@ -72,7 +72,7 @@ type Server struct {
 
 	stopBridge context.CancelFunc
 	stopHost   context.CancelFunc
-	failed     chan error // what ended although nobody stopped it
+	failed     chan error // a part that ended without Stop
 	running    sync.WaitGroup
 	bridging   sync.WaitGroup
 	stop       sync.Once
@@ -80,9 +80,9 @@ type Server struct {
 
 const readyWithin = 10 * time.Second
 
-// Start starts everything and returns when runs and views can be asked for.
-// The error says what to do; nothing runs then. A directory that another server
-// uses is an error that says who that is.
+// Start starts everything and returns when runs and views can be asked for. The
+// error says what to do; nothing runs then. A directory that another server
+// uses is an error, which names that server.
 func Start(ctx context.Context, o Options) (*Server, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -246,7 +246,7 @@ func (s *Server) Stats() (stats bridge.Stats) {
 	return stats
 }
 
-// Failed delivers the error of what ended although nobody stopped it.
+// Failed delivers the error of a part that ended without Stop.
 func (s *Server) Failed() <-chan error { return s.failed }
 
 // Stop ends everything and returns when it has: the bridge first, so that it

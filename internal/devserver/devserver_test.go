@@ -82,7 +82,7 @@ func run(ctx context.Context, t *testing.T, c *client.Client, text string) strin
 	return end.Output.Text
 }
 
-func TestItGoesOnWhereItWas(t *testing.T) {
+func TestRestartResumesSessions(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	ctx, c, stop := start(t, dir)
@@ -112,7 +112,7 @@ func TestItGoesOnWhereItWas(t *testing.T) {
 	}
 }
 
-func TestWhatCantBeStartedLeavesNothing(t *testing.T) {
+func TestFailedStartLeavesNothing(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -24,8 +24,8 @@ var errLocked = errors.New("locked")
 // errNoLocks says that this system, or this file system, locks no files.
 var errNoLocks = errors.New("the system does not lock files here")
 
-// DirLock keeps a directory to one server. It ends with its process, however that
-// ends. The file stays, and means nothing while nobody locks it.
+// DirLock keeps a directory to one server. It ends with its process, however
+// that ends. The file stays, and means nothing while it is not locked.
 type DirLock struct {
 	file    *os.File
 	holder  holder
@@ -33,7 +33,7 @@ type DirLock struct {
 	release sync.Once
 }
 
-// holder is who has the lock, as the file tells.
+// holder is the process that has the lock, as the file records it.
 type holder struct {
 	PID     int       `json:"pid"`
 	Command string    `json:"command"`
@@ -41,8 +41,8 @@ type holder struct {
 	URL     string    `json:"url,omitempty"` // empty: it is not ready yet
 }
 
-// Lock locks a directory, which is made if it doesn't exist. If another process,
-// or this one, has it locked, the error says who, and what to do.
+// Lock locks a directory, which is made if it doesn't exist. If another
+// process, or this one, holds the lock, the error names it and says what to do.
 //
 // A system without flock (Windows, for one) locks nothing: then this succeeds, and
 // Start says so in its log.
@@ -71,7 +71,7 @@ func Lock(dir string) (*DirLock, error) {
 	return l, nil
 }
 
-// tell writes who has the lock, and at which URL it serves.
+// tell writes the holder of the lock and the URL at which it serves.
 func (l *DirLock) tell(url string) error {
 	l.holder.URL = url
 	text, err := json.Marshal(l.holder)
@@ -93,7 +93,7 @@ func (l *DirLock) Release() {
 	}
 }
 
-// holderOf says who has a locked file, and what can be done.
+// holderOf describes the holder of a locked file, and what can be done.
 func holderOf(file *os.File) string {
 	text, err := io.ReadAll(io.NewSectionReader(file, 0, holderBytesMax))
 	var h holder

@@ -125,7 +125,7 @@ func TestASecondProcessIsRefused(t *testing.T) {
 
 // Until a server is ready, who has the directory is said without its URL, and who
 // locks it before anything else is done keeps it.
-func TestADirectoryIsLockedBeforeTheServerIsThere(t *testing.T) {
+func TestDirectoryIsLockedBeforeServerStarts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	lock, err := devserver.Lock(dir)

@@ -27,7 +27,7 @@ type Label struct {
 	names []string
 	max   int // values that an open set takes; 0: it is closed
 
-	mu    sync.Mutex // held by who adds a value
+	mu    sync.Mutex // held while a value is added
 	known atomic.Pointer[known]
 }
 

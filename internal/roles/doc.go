@@ -1,5 +1,5 @@
-// Package roles is who may do what on NATS: one table, and what follows from
-// it.
+// Package roles defines the permissions of users on NATS: one table, and the
+// server configuration computed from it.
 //
 // # Path
 //
@@ -13,13 +13,12 @@
 //   - Every user has an account, so that a reply subject reaches nothing but that
 //     account: a server checks no reply subject. The streams' account has the
 //     session-actors and the administrator, and nobody else.
-//   - Whatever a user may do is a right that the table gives: the accounts'
-//     exports and imports, the users' permissions, the matrix and the table of the
-//     documentation are computed from it.
-//   - Nobody but session-actors and operators creates a consumer: a consumer
+//   - The table gives every right of a user. The accounts' exports and imports,
+//     the users' permissions, the matrix and the table of the documentation are
+//     computed from it.
+//   - Only session-actors and operators create consumers, since a consumer
 //     delivers to any subject that its creator names, doors included.
-//   - A key is made once. It changes when its user is rotated, and never by
-//     accident.
+//   - A key is made once. It changes only when its user is rotated.
 //
 // # Glossary
 //

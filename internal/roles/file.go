@@ -74,8 +74,8 @@ func DefaultTenant() *Tenant {
 	}
 }
 
-// Parse reads a file. What is wrong in it is told with its line; a key that is
-// none, with the nearest one.
+// Parse reads a file. Errors in it are reported with their line; an unknown
+// key, with the nearest known one.
 func Parse(text []byte) (*File, error) {
 	var f File
 	err := yaml.NewDecoder(bytes.NewReader(text), yaml.DisallowUnknownField()).Decode(&f)

@@ -47,7 +47,7 @@ type Permissions struct {
 // answered. The server makes them.
 const serviceReplies = "_R_.>"
 
-// plainInboxes are those of programs that are told no inbox prefix.
+// plainInboxes are the inboxes of programs without a configured inbox prefix.
 const plainInboxes = "_INBOX.>"
 
 // Plan spreads the users over accounts, those of each prefix in order: the

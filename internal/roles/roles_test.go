@@ -81,9 +81,9 @@ func TestKeysStayUntilRotated(t *testing.T) {
 	}
 }
 
-// TestSecretsAreTheirOwners: nobody but the owner reads below users, and the
+// TestSecretFilesAreReadableByOwnerOnly: nobody but the owner reads below users, and the
 // servers' file has no seed.
-func TestSecretsAreTheirOwners(t *testing.T) {
+func TestSecretFilesAreReadableByOwnerOnly(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	written(t, dir, small)
@@ -133,8 +133,8 @@ func TestEditedAccountsStay(t *testing.T) {
 	}
 }
 
-// TestFilesThatAreRefused: each problem is told with what to write.
-func TestFilesThatAreRefused(t *testing.T) {
+// TestInvalidFilesAreRefused: each problem is told with what to write.
+func TestInvalidFilesAreRefused(t *testing.T) {
 	t.Parallel()
 	tenant := func(more string) string {
 		return "tenants: {refold: {session-actors: [actor]" + more + "}}"

@@ -55,7 +55,7 @@ const (
 	Often
 )
 
-// Row is a line of the table: some subjects, and who may do what with them.
+// Row is a line of the table: some subjects, and each role's rights to them.
 type Row struct {
 	Name    string
 	About   string

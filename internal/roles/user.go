@@ -66,13 +66,13 @@ const service Role = "service"
 // Inbox is how the subjects begin on which the user's answers come.
 func (u User) Inbox() string {
 	if u.Role == Loopback {
-		return "_INBOX" // of programs that are told no other
+		return "_INBOX" // of programs without another
 	}
 	return "_INBOX_" + u.Name
 }
 
-// class is that of the effects that the user's bridges carry out; empty for who
-// carries out none.
+// class is the class of the effects that the user's bridges carry out; empty
+// for a user without bridges.
 func (u User) class() session.Class {
 	switch u.Role {
 	case Models:

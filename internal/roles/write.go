@@ -63,7 +63,7 @@ func (f *File) Write(dir string, rotate []string) (w Written, err error) {
 	return w, replace(AccountsFile(dir), text, 0o644)
 }
 
-// remember keeps the file beside what was made of it, for Read.
+// remember keeps a copy of the file with its output, for Read.
 func (f *File) remember(dir string) error {
 	text, err := yaml.Marshal(f)
 	if err != nil {
@@ -141,8 +141,8 @@ func (f *File) writeUser(dir string, users []User, u User) error {
 // sessionTools is the executor of the tools that sessions have of their own.
 const sessionTools = "refold"
 
-// daemonFile is what the user's daemon is started with, beside how it connects;
-// nil for users that run none of ours.
+// daemonFile holds the settings of the user's daemon besides its connection;
+// nil for users that run no daemon of ours.
 func (u User) daemonFile(users []User) []string {
 	switch {
 	case u.Role == SessionActor:

@@ -154,7 +154,7 @@ func TestManifestsDependOnContentAlone(t *testing.T) {
 	}
 }
 
-func TestBuildTellsEveryProblem(t *testing.T) {
+func TestBuildReportsEveryProblem(t *testing.T) {
 	t.Parallel()
 	files := support()
 	files["agent.workspace.json"] = `{
@@ -217,7 +217,7 @@ func TestBuildTellsEveryProblem(t *testing.T) {
 	}
 }
 
-func TestBuildRefusesWhatASessionMayNotHave(t *testing.T) {
+func TestBuildRefusesForbiddenContent(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string

@@ -112,7 +112,7 @@ func (c changing) Open(name string) (fs.File, error) {
 	return f, err
 }
 
-func TestReadsAgainWhatChanges(t *testing.T) {
+func TestChangedFileIsReadAgain(t *testing.T) {
 	t.Parallel()
 	for changes, want := range map[int]error{0: nil, 2: nil, 3: spaces.ErrChanged} {
 		fsys := changing{folder(support()), &changes}
@@ -127,9 +127,9 @@ func TestReadsAgainWhatChanges(t *testing.T) {
 	}
 }
 
-// TestReadsAgainWhatIsListedOtherwise: a glob names what was listed. If a file
+// TestChangedListingIsReadAgain: a glob names what was listed. If a file
 // comes or goes while the others are read, all is read again.
-func TestReadsAgainWhatIsListedOtherwise(t *testing.T) {
+func TestChangedListingIsReadAgain(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(dir string) error{
 		"a file comes": func(dir string) error { return os.WriteFile(filepath.Join(dir, "docs/new.md"), nil, 0o600) },
@@ -170,9 +170,9 @@ func (i *interrupted) Open(name string) (fs.File, error) {
 	return f, err
 }
 
-// TestReadsAgainWhatIsReplaced: an object that is not the one that was listed is
+// TestReplacedFileIsReadAgain: an object that is not the one that was listed is
 // no missing file.
-func TestReadsAgainWhatIsReplaced(t *testing.T) {
+func TestReplacedFileIsReadAgain(t *testing.T) {
 	t.Parallel()
 	for _, replaced := range []int{0, 2, 3} {
 		left := replaced
@@ -299,7 +299,7 @@ func TestVersionsThatAreNoFolders(t *testing.T) {
 	}
 }
 
-func TestSecretsAreTold(t *testing.T) {
+func TestSecretsInFoldersAreReported(t *testing.T) {
 	t.Parallel()
 	files := support()
 	files["docs/a.md"] = "ok\nkey: sk-" + strings.Repeat("a", 40) + "\n"

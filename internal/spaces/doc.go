@@ -13,12 +13,12 @@
 //
 //   - Nothing outside the folder is read: links that lead out are problems.
 //   - Devices, pipes and sockets are not read, and opening one does not block.
-//   - A file's size is looked at before its content is read, and again after.
-//   - Problems are told all at once, each with the place that a person edits.
+//   - A file's size is checked before its content is read, and again after.
+//   - All problems are reported at once, each with its location in a file.
 //   - The manifest depends on the content alone, and not on the order in which
 //     a folder lists its files, nor on the machine.
 //
 // # Limits
 //
-// Those of package space, and the ones in limits.go.
+// The limits of package space, and those in limits.go.
 package spaces

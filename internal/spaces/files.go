@@ -86,7 +86,7 @@ func (b *builder) open(name string, max int64) (s seen) {
 	return s
 }
 
-// codeOf tells a link that leads out from a file that can't be read.
+// codeOf distinguishes a link that leads out from a file that can't be read.
 func codeOf(err error) space.ProblemCode {
 	if strings.Contains(err.Error(), "escapes from parent") { // os.Root has no error to compare with
 		return space.PathEscapes
@@ -146,9 +146,9 @@ func (b *builder) changed() bool {
 	return false
 }
 
-// file reads a file of the space and returns its index. What is wrong is told at
-// the place that names it, or of the file itself.
-func (b *builder) file(name string, max int64, at place) (index int, content []byte, ok bool) {
+// file reads a file of the space and returns its index. Problems are reported
+// at the location that names the file, or of the file itself.
+func (b *builder) file(name string, max int64, at location) (index int, content []byte, ok bool) {
 	content, ok = b.readFile(name, max)
 	if !ok {
 		p := b.read[name].problem
@@ -163,7 +163,7 @@ func (b *builder) file(name string, max int64, at place) (index int, content []b
 }
 
 // text is file for what must be text.
-func (b *builder) text(name string, max int64, at place) (index int, text string, ok bool) {
+func (b *builder) text(name string, max int64, at location) (index int, text string, ok bool) {
 	index, content, ok := b.file(name, max, at)
 	if ok && !utf8.Valid(content) {
 		b.say(space.Problem{Code: space.NotUTF8, File: name, Line: 1 + bytes.Count(content[:invalidAt(content)], []byte("\n")), Detail: "the file is not UTF-8"})
@@ -252,7 +252,7 @@ func (b *builder) list() []string {
 }
 
 // match returns the files that a path or a glob names.
-func (b *builder) match(pattern string, at place) []string {
+func (b *builder) match(pattern string, at location) []string {
 	if b.patterns++; b.patterns > patternsMax {
 		if b.patterns == patternsMax+1 {
 			b.say(at.problem(space.TooMany, "the index has more than %d paths and globs", patternsMax))
@@ -291,13 +291,13 @@ func (b *builder) isFolder(name string) bool {
 	return err == nil && info.IsDir()
 }
 
-// place is where a problem is told.
-type place struct {
+// location is where a problem is reported.
+type location struct {
 	file string
 	line int
 	path string
 }
 
-func (p place) problem(code space.ProblemCode, format string, args ...any) space.Problem {
+func (p location) problem(code space.ProblemCode, format string, args ...any) space.Problem {
 	return space.Problem{Code: code, File: p.file, Line: p.line, Path: p.path, Detail: fmt.Sprintf(format, args...)}
 }

@@ -12,14 +12,14 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// document is a file that is read into nodes; places in it are told by b.
+// document is a file that is read into nodes; b reports locations in it.
 type document struct {
 	b    *builder
 	file string
 }
 
 // json reads a file of the space as JSON; nil after a problem.
-func (b *builder) json(name string, at place) (document, *node) {
+func (b *builder) json(name string, at location) (document, *node) {
 	d := document{b, name}
 	content, ok := b.readFile(name, indexBytesMax)
 	if !ok {
@@ -36,7 +36,7 @@ func (d document) parse(content []byte) *node {
 	})
 }
 
-func (d document) at(n *node, path string) place { return place{d.file, n.line, path} }
+func (d document) at(n *node, path string) location { return location{d.file, n.line, path} }
 
 func (d document) say(n *node, code space.ProblemCode, path, format string, args ...any) {
 	d.b.say(d.at(n, path).problem(code, format, args...))

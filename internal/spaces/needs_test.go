@@ -7,8 +7,8 @@ import (
 	"github.com/refold/refold/internal/spaces"
 )
 
-// TestLacks looks needs up on a machine that has one of everything.
-func TestLacks(t *testing.T) {
+// TestMissingNeeds looks needs up on a machine that has one of everything.
+func TestMissingNeeds(t *testing.T) {
 	t.Parallel()
 	is := func(want string) func(string) bool { return func(name string) bool { return name == want } }
 	look := spaces.Lookup{Secret: is("KEY"), Env: is("HOME"), Bin: is("git"), OS: "darwin"}

@@ -134,18 +134,18 @@ func (d document) content(n *node, path string) (text string, ok bool) {
 }
 
 // template reads a file that is a template.
-func (b *builder) template(name string, at place) (part space.Part, ok bool) {
+func (b *builder) template(name string, at location) (part space.Part, ok bool) {
 	i, text, ok := b.text(name, space.TemplateBytesMax, at)
 	if !ok {
 		return part, false
 	}
 	part.File = &i
-	part.Vars, ok = b.vars(text, place{file: name}, true)
+	part.Vars, ok = b.vars(text, location{file: name}, true)
 	return part, ok
 }
 
 // expandable makes a file of a text that stands in a pack file.
-func (b *builder) expandable(name, text string, at place) (part space.Part, ok bool) {
+func (b *builder) expandable(name, text string, at location) (part space.Part, ok bool) {
 	switch {
 	case len(text) > space.TemplateBytesMax:
 		b.say(at.problem(space.TooLarge, "has %d bytes, at most %d: use a file, or several parts", len(text), space.TemplateBytesMax))
@@ -164,9 +164,9 @@ func (b *builder) expandable(name, text string, at place) (part space.Part, ok b
 	return part, ok
 }
 
-// vars returns the variables of a template. Problems are told at their line if
-// the template is a file, else at the place of the text.
-func (b *builder) vars(text string, at place, isFile bool) (vars codec.Pairs, ok bool) {
+// vars returns the variables of a template. Problems are reported at their line
+// if the template is a file, else at the text's location.
+func (b *builder) vars(text string, at location, isFile bool) (vars codec.Pairs, ok bool) {
 	uses, problems := space.Vars(text)
 	for _, p := range problems {
 		p.File, p.Path = at.file, at.path

@@ -23,8 +23,8 @@ var secrets = []struct {
 	{"a key of Stripe", regexp.MustCompile(`\b[rs]k_live_[A-Za-z0-9]{20,}`)},
 }
 
-// Secrets tells which files of a space hold what looks like a key. The details
-// do not repeat it.
+// Secrets reports the files of a space that hold what looks like a key. The
+// details do not repeat it.
 func (b *Built) Secrets() []space.Problem {
 	var found []space.Problem
 	if b.Manifest == nil {

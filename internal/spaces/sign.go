@@ -110,8 +110,8 @@ func (s *Signer) Sign(hash codec.Hash) (Signature, error) {
 	return Signature{Key: key, Sig: base64.RawURLEncoding.EncodeToString(sig)}, nil
 }
 
-// WriteSignature writes the file of a signature into a folder, in one step: who
-// reads the folder meanwhile sees the old file or the new one.
+// WriteSignature writes the file of a signature into a folder, in one step: a
+// concurrent reader sees the old file or the new one.
 func WriteSignature(dir string, s Signature) error {
 	text, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {

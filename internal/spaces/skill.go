@@ -45,7 +45,7 @@ func (b *builder) readSkills(d document, n *node) {
 
 // trySkill reads a SKILL.md that a glob found. One that is faulty is left out, and
 // what is wrong are warnings.
-func (b *builder) trySkill(name string, at place) {
+func (b *builder) trySkill(name string, at location) {
 	problems, files, size := len(b.problems), len(b.m.Files), b.bytes
 	b.readSkill(name, at, false)
 	if len(b.problems) == problems {
@@ -66,7 +66,7 @@ func (b *builder) trySkill(name string, at place) {
 
 // readSkill reads one SKILL.md and lists the files of its folder. An index that
 // names the file must name a skill that is called as its folder is.
-func (b *builder) readSkill(name string, at place, named bool) {
+func (b *builder) readSkill(name string, at location, named bool) {
 	content, ok := b.readFile(name, space.SkillBodyBytesMax+space.FrontmatterBytesMax)
 	if !ok {
 		_, _, _ = b.file(name, space.SkillBodyBytesMax+space.FrontmatterBytesMax, at) // tells the problem
@@ -95,7 +95,7 @@ func (b *builder) readSkill(name string, at place, named bool) {
 			d.say(&node{line: 1}, space.TooMany, "", "the skill's folder has more than %d other files", space.SkillFilesMax)
 			break
 		}
-		if i, _, ok := b.file(other, space.FileBytesMax, place{file: other}); ok {
+		if i, _, ok := b.file(other, space.FileBytesMax, location{file: other}); ok {
 			s.Files = append(s.Files, i)
 		}
 	}

@@ -1,6 +1,6 @@
-// Package yamlfile bounds what a YAML file costs its reader. The library makes
-// copies of what aliases name, and keeps the path of every value: a file of a
-// hundred kilobytes would take gigabytes.
+// Package yamlfile bounds the memory that a YAML file costs its reader. The
+// library copies the targets of aliases and keeps the path of every value, so a
+// file of a hundred kilobytes could take gigabytes.
 package yamlfile
 
 import (

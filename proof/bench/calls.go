@@ -58,17 +58,17 @@ type Called struct {
 	// Bound is what so many in flight come to at most, were the bridge free:
 	// calls a second; 0 where the tool takes no time.
 	Bound float64
-	// Overhead is what a call takes beside its tool, on the average: from its
-	// delivery to its stored settlement.
+	// Overhead is the average time of a call without its tool: from its delivery
+	// to its stored settlement.
 	Overhead time.Duration
 	CPU      time.Duration // of the whole process, the server included, for a call
 	CPUShare float64       // of all processors, from 0 to 1
 }
 
 // Calls measures each row with o.Runs tool calls through one bridge, under
-// interval, and calls done with it. A session-actor has no part: effects are
-// asked as one asks them, as fast as the bridge takes them, and nobody folds the
-// settlements. It fails if a call does not succeed.
+// interval, and calls done with it. No session-actor takes part: effects are
+// published as it would, as fast as the bridge takes them, and the settlements
+// are not folded. It fails if a call does not succeed.
 func Calls(ctx context.Context, o Options, rows []CallRow, done func(Called) error) error {
 	for _, r := range rows {
 		var c Called

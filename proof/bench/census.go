@@ -26,14 +26,15 @@ type census struct {
 	first    map[string][]byte
 }
 
-// What is told of a message beside its stream.
-var told = []string{
+// named are the types that the census lists by name; other messages are counted
+// by stream.
+var named = []string{
 	session.TypeRunRequested, session.TypeToolCallsObserved, session.TypeToolCallSettled, session.TypeGenerationSettled,
 	session.NoticeSessionOpened, session.NoticeRunStarted, session.NoticeRunFinished,
 }
 
-// settleWithin is how long what was asked and nobody waits for may take to be
-// stored after the last run's end.
+// settleWithin is how long messages that no run waits for may take to be stored
+// after the last run's end.
 const settleWithin = 10 * time.Second
 
 // count waits until the streams hold what runs of these kinds take (nil: not
@@ -68,8 +69,9 @@ func count(ctx context.Context, s *servers, runs int, kinds map[string]int) (*ce
 	return c, nil
 }
 
-// counted are the streams that are looked at: all but the blobs, of which Refold
-// stores the tools' descriptors, once for the install record and not for runs.
+// counted are the streams that are counted: all but the blobs. Blobs hold the
+// tools' descriptors, which are stored once for the install record and not for
+// runs.
 func counted(names subjects.Names) []string {
 	return slices.DeleteFunc(names.Streams(), func(stream string) bool { return stream == names.BlobsStream() })
 }
@@ -130,8 +132,8 @@ func (c *census) read(ctx context.Context, js jetstream.JetStream, names subject
 	return nil
 }
 
-// readWakes reads the schedules one by one: nobody but who acknowledges may consume
-// a work queue.
+// readWakes reads the schedules one by one: only a consumer that acknowledges
+// may consume a work queue.
 func (c *census) readWakes(ctx context.Context, names subjects.Names, s jetstream.Stream) error {
 	state := s.CachedInfo().State
 	for seq := state.FirstSeq; seq <= state.LastSeq; seq++ {
@@ -195,7 +197,7 @@ func kindOf(names subjects.Names, stream, subject string, data []byte) string {
 	if stream == names.TimersStream() {
 		return stream + " wake"
 	}
-	for _, t := range told {
+	for _, t := range named {
 		if bytes.Contains(data, []byte(t)) {
 			return stream + " " + t
 		}
@@ -205,7 +207,7 @@ func kindOf(names subjects.Names, stream, subject string, data []byte) string {
 
 const kindInstall = "install"
 
-// exact is the kind, and for what is asked or claimed which one it is.
+// exact is the kind, and for effects and claims also the effect's name.
 func exact(names subjects.Names, kind, subject string) string {
 	if name, err := names.ParseEffect(subject); err == nil {
 		return kind + " " + name.Effect

@@ -44,7 +44,7 @@ type message struct {
 // last group is under way is the next one. No time is added to fill a group.
 type committer struct {
 	nc      *nats.Conn
-	grouped bool // as atomic batches; else as single publishes that nobody waits for
+	grouped bool // as atomic batches; else as single publishes without waiting
 	fail    func(error)
 	inbox   string
 	sub     *nats.Subscription
@@ -129,8 +129,8 @@ func (c *committer) run() {
 // letOthersRounds is how often others go first: as often as Refold lets them.
 const letOthersRounds = 12
 
-// letOthers lets everybody else who could run now go first, so that what they
-// have to store goes with this group.
+// letOthers yields to all runnable goroutines, so that their messages join this
+// batch.
 func (c *committer) letOthers() {
 	for range letOthersRounds {
 		if c.grouped {

@@ -17,8 +17,8 @@ const (
 
 // filler stores messages in one stream, each behind the one before, as fast as
 // the server takes them: it waits for one answer in fillAckEvery messages, and
-// looks whether the stream's sequence is what it must be if all are stored.
-// Nobody else may publish there meanwhile.
+// looks whether the stream's sequence is what it must be if all are stored. No
+// other publisher may be active meanwhile.
 type filler struct {
 	g      *stage
 	stream string

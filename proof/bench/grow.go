@@ -98,8 +98,8 @@ type old struct {
 	none      slice
 }
 
-// asResultOf returns a tool's result as that of another of the run's calls: all
-// have names of one length.
+// asResultOf returns a tool's result for another of the run's calls: all have
+// names of one length.
 func asResultOf(result []byte, call string) []byte {
 	for i := range toolsAsked {
 		result = bytes.ReplaceAll(result, []byte(callName(i)), []byte(call))

@@ -10,7 +10,7 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// Grown is what a run costs Refold beside so many older sessions.
+// Grown is what a run costs Refold among so many older sessions.
 type Grown struct {
 	Sessions int
 	Recent   int // of which effects and claims are stored, too
@@ -42,7 +42,7 @@ func Growth(ctx context.Context, o Options, least, most, recent int, done func(G
 	for sessions := least; sessions <= most; sessions *= 10 {
 		err := onStage(ctx, o, func(ctx context.Context, g *stage) error {
 			g.stored, g.inFlight = base.stored, growthInFlight
-			grown, err := g.beside(ctx, sessions, min(sessions, recent))
+			grown, err := g.measureAmong(ctx, sessions, min(sessions, recent))
 			if err != nil {
 				return err
 			}
@@ -61,8 +61,8 @@ func Growth(ctx context.Context, o Options, least, most, recent int, done func(G
 	return nil
 }
 
-// beside measures runs beside so many older sessions.
-func (g *stage) beside(ctx context.Context, sessions, recent int) (Grown, error) {
+// measureAmong measures runs among so many older sessions.
+func (g *stage) measureAmong(ctx context.Context, sessions, recent int) (Grown, error) {
 	grown := Grown{Sessions: sessions, Recent: recent}
 	if err := g.grow(ctx, sessions, recent); err != nil {
 		return grown, fmt.Errorf("fill the streams: %w", err)
@@ -82,11 +82,11 @@ func (g *stage) beside(ctx context.Context, sessions, recent int) (Grown, error)
 	if err != nil {
 		return grown, err
 	}
-	// What is read once is read.
-	if err := l.flyFrom(ctx, from, growthInFlight, growthInFlight); err != nil {
+	// The warm-up reads all that is read only once.
+	if err := l.startRunsFrom(ctx, from, growthInFlight, growthInFlight); err != nil {
 		return grown, err
 	}
-	runtime.GC() // all begin with no garbage
+	runtime.GC() // every measurement begins without garbage
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	grown.Heap = m.HeapAlloc
@@ -97,7 +97,7 @@ func (g *stage) beside(ctx context.Context, sessions, recent int) (Grown, error)
 	}
 	l.measure(true)
 	begun, used, collected := time.Now(), cpuUsed(), collecting()
-	if err := l.flyFrom(ctx, from+growthInFlight, growthInFlight, g.Runs); err != nil {
+	if err := l.startRunsFrom(ctx, from+growthInFlight, growthInFlight, g.Runs); err != nil {
 		return grown, err
 	}
 	took, used, collected := time.Since(begun), cpuUsed()-used, collecting()-collected
@@ -125,7 +125,7 @@ func (g *stage) take(ctx context.Context, l *load, from int, grown *Grown) (next
 		}
 		taken[lane] = true
 		asked := time.Now()
-		if err := l.flyFrom(ctx, next, 1, 1); err != nil {
+		if err := l.startRunsFrom(ctx, next, 1, 1); err != nil {
 			return next, fmt.Errorf("lane %d: %w", lane, err)
 		}
 		grown.Taken = max(grown.Taken, time.Since(asked))
@@ -148,12 +148,12 @@ func collecting() time.Duration {
 	return time.Duration(seconds * float64(time.Second))
 }
 
-// flyFrom flies so many runs of the sessions from a number on, and waits for
-// their ends.
-func (l *load) flyFrom(ctx context.Context, from, inFlight, runs int) error {
+// startRunsFrom carries out so many runs of the sessions from a number on, and
+// waits for their ends.
+func (l *load) startRunsFrom(ctx context.Context, from, inFlight, runs int) error {
 	l.mu.Lock()
 	l.next, l.stopped, l.drained = from, false, make(chan struct{})
 	l.mu.Unlock()
-	l.fly(min(inFlight, runs), from+runs)
+	l.startRuns(min(inFlight, runs), from+runs)
 	return l.wait(ctx)
 }

@@ -74,7 +74,7 @@ type said struct {
 func record(ctx context.Context, o Options, model bridge.Model) (events []said, err error) {
 	err = onStage(ctx, o, func(ctx context.Context, g *stage) error {
 		g.model = model
-		if err := g.fly(ctx, 1, 1); err != nil {
+		if err := g.runAll(ctx, 1, 1); err != nil {
 			return err
 		}
 		for e, err := range g.bus.ReadSession(ctx, sessionID(0), 1, 0, true) {
@@ -88,9 +88,9 @@ func record(ctx context.Context, o Options, model bridge.Model) (events []said, 
 	return events, err
 }
 
-// fly lets Refold carry out runs, each of a session of its own, and waits for
-// their ends.
-func (g *stage) fly(ctx context.Context, inFlight, runs int) error {
+// runAll lets Refold carry out runs, each in a session of its own, and waits
+// for their ends.
+func (g *stage) runAll(ctx context.Context, inFlight, runs int) error {
 	y, err := startSystem(ctx, g.servers, g.row, g.failure.fail)
 	if err != nil {
 		return err
@@ -101,12 +101,12 @@ func (g *stage) fly(ctx context.Context, inFlight, runs int) error {
 		return err
 	}
 	defer l.stop()
-	l.fly(min(inFlight, runs), runs)
+	l.startRuns(min(inFlight, runs), runs)
 	return l.wait(ctx)
 }
 
 // fill publishes the events of sessions from one number to another, all alike,
-// as fast as the log takes them. Nobody else may publish events.
+// as fast as the log takes them. No other publisher may be active.
 func (g *stage) fill(ctx context.Context, from, to int, events []said) error {
 	f, err := g.newFiller(ctx, g.bus.Names().LogStream())
 	if err != nil {

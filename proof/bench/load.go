@@ -75,7 +75,7 @@ func startLoad(ctx context.Context, s *servers, grouped bool, fail func(error)) 
 	if err != nil {
 		return nil, fmt.Errorf("read notices: %w", err)
 	}
-	l.reading, err = notices.Consume(l.hear)
+	l.reading, err = notices.Consume(l.handleNotice)
 	return l, err
 }
 
@@ -90,9 +90,9 @@ func (l *load) stop() {
 	l.nc.Close()
 }
 
-// fly brings n runs in flight, and keeps them there until land, or until limit
-// runs (0: no end) have been started.
-func (l *load) fly(n, limit int) {
+// startRuns keeps n runs in flight until finish, or until limit runs (0: no
+// limit) have been started.
+func (l *load) startRuns(n, limit int) {
 	l.mu.Lock()
 	l.limit = limit
 	l.mu.Unlock()
@@ -101,13 +101,13 @@ func (l *load) fly(n, limit int) {
 	}
 }
 
-// ask starts the next run, if there is to be one.
+// ask starts the next run, unless the limit is reached.
 func (l *load) ask() {
 	l.mu.Lock()
 	if l.stopped || l.limit > 0 && l.next >= l.limit {
 		l.stopped = true
 		if len(l.begun) == 0 {
-			l.land()
+			l.finish()
 		}
 		l.mu.Unlock()
 		return
@@ -125,8 +125,8 @@ func (l *load) ask() {
 	l.log.put(message{subject: subject, id: id, data: payload, stored: func() {}})
 }
 
-// land says that nothing is in flight. The lock is held.
-func (l *load) land() {
+// finish reports that no run is in flight. The lock is held.
+func (l *load) finish() {
 	select {
 	case <-l.drained:
 	default:
@@ -139,8 +139,8 @@ var (
 	failed   = []byte(`"` + string(session.Failed) + `"`)
 )
 
-// hear takes a notice; a run's end starts the next one.
-func (l *load) hear(m jetstream.Msg) {
+// handleNotice takes a notice. A run's end starts the next run.
+func (l *load) handleNotice(m jetstream.Msg) {
 	if !bytes.Contains(m.Data(), finished) {
 		return
 	}
@@ -191,7 +191,7 @@ func (l *load) drain(ctx context.Context) error {
 	l.mu.Lock()
 	l.stopped = true
 	if len(l.begun) == 0 {
-		l.land()
+		l.finish()
 	}
 	l.mu.Unlock()
 	return l.wait(ctx)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestRunsAreWaitedForAsLongAsSomeEnd(t *testing.T) {
+func TestWaitGoesOnWhileRunsEnd(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name  string
@@ -30,7 +30,7 @@ func TestRunsAreWaitedForAsLongAsSomeEnd(t *testing.T) {
 							l.ended++
 							l.mu.Unlock()
 						}
-						l.land()
+						l.finish()
 					}()
 				}
 				err := l.wait(t.Context())

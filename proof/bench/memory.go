@@ -28,8 +28,8 @@ const sleepersAwake = 4
 // awakeTurns is how many turns of the model an awake session has had.
 const awakeTurns = 10
 
-// profileRate is how many bytes are allocated between two samples of the
-// memory's profile: small, so that what is left after a while is told exactly.
+// profileRate is how many bytes are allocated between two samples of the memory
+// profile. It is small, so that the memory that remains is measured exactly.
 const profileRate = 4096
 
 // Memory measures what a session-actor keeps of sessions that sleep, and of
@@ -58,10 +58,10 @@ func Memory(ctx context.Context, o Options, sleeping, awake int) (f Footprint, e
 	return f, nil
 }
 
-// footprint returns what a session-actor keeps of each of n sessions with these
-// events, beside what it has in any case: the slope from a few sessions to a few
-// and n more, for each of which it is started anew. The few are enough for its
-// buffers to be as large.
+// footprint returns the memory that a session-actor keeps for each of n
+// sessions with these events. It is the slope between a few sessions and n
+// more; the session-actor is restarted for each measurement. The few are enough
+// for its buffers to be as large.
 func footprint(ctx context.Context, o Options, keep engine.Options, n int, events []said) (each float64, err error) {
 	err = onStage(ctx, o, func(ctx context.Context, g *stage) error {
 		g.host, g.hostOnly = keep, true
@@ -131,7 +131,7 @@ const (
 // allocated.
 func inUse() (bytes float64) {
 	runtime.GC()
-	runtime.GC() // the profile is that of the last collection but one
+	runtime.GC() // the profile is of the last collection but one
 	var records []runtime.MemProfileRecord
 	for n, ok := runtime.MemProfile(nil, false); !ok; {
 		records = make([]runtime.MemProfileRecord, n+100)

@@ -17,11 +17,12 @@ const (
 )
 
 // keepFiles has the system keep in memory what it has of the files under a
-// directory until its context ends, as it does anyway where nobody else wants that
-// memory: it locks them, and where it may not (RLIMIT_MEMLOCK) reads a byte of each
-// page over and over, a round in keepEvery. A system that pages out what nobody has
-// touched for a minute has none of a log that slept for two, and who loads from it
-// then measures its disk; such a system takes some of what is touched too.
+// directory until its context ends, as it does anyway where nobody else wants
+// that memory: it locks them, and where it may not (RLIMIT_MEMLOCK) reads a
+// byte of each page over and over, a round in keepEvery. A system that pages
+// out memory untouched for a minute has dropped a log that slept for two. A
+// load from it would then measure the disk. Such a system drops some touched
+// pages too.
 func keepFiles(ctx context.Context, dir string) error {
 	k := keeper{}
 	defer k.release()

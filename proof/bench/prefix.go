@@ -28,12 +28,12 @@ type Held struct {
 // Share returns which share of what was sent a cache can hold.
 func (h Held) Share() float64 { return float64(h.Held) / float64(max(h.Sent, 1)) }
 
-// Prefixes folds the conversations of a recording in memory, each with exact and
-// with masked tools, and calls each for one after the other. The registry gates
-// tools by the session's state, as the built-in one gates the host tools: until
-// the conversation's first batch of calls opens a host session, it offers the
-// tools of that batch alone, and then all. definitions is the file with the
-// tools, empty for the one beside the recording.
+// Prefixes folds the conversations of a recording in memory, each with exact
+// and with masked tools, and calls each for one after the other. The registry
+// gates tools by the session's state, as the built-in one gates the host tools:
+// until the conversation's first batch of calls opens a host session, it offers
+// the tools of that batch alone, and then all. definitions is the file with the
+// tools, empty for the one in the recording's folder.
 func Prefixes(file, definitions, system string, each func(Prefix) error) error {
 	r, record, _, err := recorded.LoadInstall(file, definitions, nil)
 	if err != nil {

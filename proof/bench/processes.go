@@ -20,7 +20,7 @@ type Part struct {
 	URL        string // of the server; empty for the server
 	Dir        string // of the server's files
 	Always     bool   // the server syncs each write
-	Durability string // that the bridge is told; empty: it has default options
+	Durability string // durability option of the bridge; empty: default options
 }
 
 // Roles of a Part.
@@ -30,8 +30,8 @@ const (
 	PartBridge = "bridge"
 )
 
-// Play plays a part until in ends, as it does when who started it has ended. It
-// writes a line when the part is ready: the URL of a server.
+// Play plays a part until in ends, which it does when the parent process ends.
+// It writes a line when the part is ready: the URL of a server.
 func (p Part) Play(ctx context.Context, in io.Reader, out io.Writer) error {
 	ctx, failure := failing(ctx)
 	defer failure.cancel(nil)
@@ -122,8 +122,8 @@ func (r row) startServerProcess(ctx context.Context) (*servers, error) {
 	return &servers{url: p.url, process: p}, nil
 }
 
-// processes measures Refold with a process for each program. told: its bridge is
-// told what the server does; else it has default options.
+// processes measures Refold with a process for each program. told: the bridge
+// is given the server's durability; else it has default options.
 func (r row) processes(ctx context.Context, told bool) (Side, error) {
 	name, durability := "default", ""
 	if told {

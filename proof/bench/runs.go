@@ -22,8 +22,8 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// Options say what is measured. The zero value is of use to nobody: give
-// Durabilities, InFlight, and Seconds or Runs.
+// Options say what is measured. The zero value is not usable: set Durabilities,
+// InFlight, and Seconds or Runs.
 type Options struct {
 	Dir          string // where servers keep their files; empty: the system's directory for temporary ones
 	Durabilities []natsio.Durability
@@ -34,15 +34,16 @@ type Options struct {
 	Rounds       int           // how often each row is measured; 0: once
 	Profiles     string        // directory for a CPU profile of each side; empty: none
 	Log          *slog.Logger  // of the daemons; nil: nothing
-	// Processes starts this program again to play a part (Part.Play), and has a row
-	// compare a bridge that is told what the server does with one of default options.
-	// Nil: all is in this process, and Refold is compared with the ceiling.
+	// Processes starts this program again to play a part (Part.Play). A row then
+	// compares a bridge that is given the server's durability with one of
+	// default options. Nil: all is in this process, and Refold is compared with
+	// the ceiling.
 	Processes func(Part) *exec.Cmd
 	// Telemetry starts what measures and traces, and has a row compare Refold with it
 	// and Refold without. Nil: neither is done.
 	Telemetry func(context.Context) (*Watch, error)
-	// Step is called when a longer part of the work is done, with how long it
-	// took; nil: nobody wants to know.
+	// Step is called when a longer part of the work is done, with its duration;
+	// nil: not called.
 	Step func(what string, took time.Duration)
 }
 
@@ -54,7 +55,7 @@ type Watch struct {
 	Stop    func()
 }
 
-// step tells that something is done which began at begun.
+// step reports that something is done which began at begun.
 func (o Options) step(begun time.Time, format string, args ...any) {
 	if o.Step != nil {
 		o.Step(fmt.Sprintf(format, args...), time.Since(begun))
@@ -77,8 +78,9 @@ type Side struct {
 }
 
 // Row is one durability with one number of runs in flight. Of several rounds it
-// is that with the median ratio. With processes the ceiling is Refold with a bridge
-// that is told; with telemetry it is Refold without.
+// is that with the median ratio. With processes the ceiling is Refold with a
+// bridge that is given the durability; with telemetry it is Refold without
+// telemetry.
 type Row struct {
 	Durability natsio.Durability
 	InFlight   int
@@ -106,7 +108,7 @@ type row struct {
 	host       engine.Options
 	hostOnly   bool         // no bridge runs
 	watched    bool         // metrics are kept, and a part of the runs is traced
-	told       string       // what the bridge is told of durability; empty: nothing
+	told       string       // the bridge's durability option; empty: none
 	model      bridge.Model // nil: instant
 	stored     template
 	perRun     map[string]int // as is expected; nil: not known
@@ -149,8 +151,8 @@ func Runs(ctx context.Context, o Options, done func(Row) error) error {
 }
 
 // rounds measures a row as often as is wanted, and returns the round with the
-// median ratio, the lower one of two. Who goes first takes turns: a machine, and
-// more so its disk, gets slower and faster for minutes at a time.
+// median ratio, the lower one of two. The two alternate in who goes first: a
+// machine, and more so its disk, gets slower and faster for minutes at a time.
 func (r row) rounds(ctx context.Context) (Row, error) {
 	var all []Row
 	var ratios []float64
@@ -293,7 +295,7 @@ const warmPart = 5
 // measure flies runs and fills in what they took.
 func (r row) measure(ctx context.Context, l *load, name string, side *Side) (err error) {
 	if r.Runs == 0 {
-		l.fly(r.inFlight, 0)
+		l.startRuns(r.inFlight, 0)
 		if err := errors.Join(pass(ctx, r.For/warmPart), l.more(ctx, r.inFlight)); err != nil {
 			return err
 		}
@@ -311,7 +313,7 @@ func (r row) measure(ctx context.Context, l *load, name string, side *Side) (err
 		go func() { wave <- l.more(ctx, r.inFlight) }()
 		err = errors.Join(pass(ctx, r.For), <-wave)
 	} else {
-		l.fly(min(r.inFlight, r.Runs), r.Runs)
+		l.startRuns(min(r.inFlight, r.Runs), r.Runs)
 		err = l.wait(ctx)
 	}
 	l.measure(false)

@@ -32,7 +32,7 @@ const install = `{
   "config": {"provider": "` + provider + `", "model": "instant"}
 }`
 
-// What is said in a run, of such lengths that a message is about 400 bytes.
+// The texts of a run, of such lengths that a message is about 400 bytes.
 var (
 	question = strings.Repeat("What became of the order? ", 12)
 	looked   = strings.Repeat("It left the harbour in time. ", 8)
@@ -101,6 +101,6 @@ func (r requests) of(sid string) (payload []byte, id string) {
 // those in the messages that the ceiling stores are.
 func sessionID(n int) string { return fmt.Sprintf("bench-%010d", n) }
 
-// drainWithin is how long it may be from the end of one run to that of the next,
-// where several are in flight.
+// drainWithin is the longest time between the ends of two runs while several
+// are in flight.
 const drainWithin = time.Minute

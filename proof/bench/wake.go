@@ -14,7 +14,7 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// Wakes are how long sessions that nobody has in memory take to answer.
+// Wakes are how long sessions that are not in memory take to answer.
 type Wakes struct {
 	Sessions, Events, Behind int
 	Others                   int // whose reads were taken
@@ -42,7 +42,7 @@ const (
 type WakeOptions struct {
 	Sessions, Events int           // that are woken, and that each of them has
 	Asleep           time.Duration // nothing happens to them before the first is woken
-	Every            time.Duration // from the beginning of one wake to that of the next
+	Every            time.Duration // between the beginnings of two wakes
 	FilesLeft        bool          // nobody touches the log's files while it sleeps
 }
 
@@ -68,7 +68,7 @@ func Wake(ctx context.Context, o Options, what WakeOptions) (w Wakes, err error)
 	all := busy + w.Sessions + w.Others
 	err = onStage(ctx, o, func(ctx context.Context, g *stage) error {
 		begun := time.Now()
-		if err := g.fillAsleep(ctx, all, history, w.Behind); err != nil {
+		if err := g.fillSleeping(ctx, all, history, w.Behind); err != nil {
 			return err
 		}
 		g.step(begun, "stored %d sessions of %d events", all, w.Events)
@@ -132,10 +132,10 @@ func (g *stage) keepFiles(ctx context.Context) (stop func()) {
 	}
 }
 
-// fillAsleep stores the events of sessions, one session's behind another's, but
-// the latest ones of each between those of the next one: what a session has
+// fillSleeping stores the events of sessions, one session's behind another's,
+// but the latest ones of each between those of the next one: what a session has
 // behind its snapshot lies apart.
-func (g *stage) fillAsleep(ctx context.Context, sessions int, history []said, late int) error {
+func (g *stage) fillSleeping(ctx context.Context, sessions int, history []said, late int) error {
 	f, err := g.newFiller(ctx, g.bus.Names().LogStream())
 	if err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 // aim counts what the processes of a trial send, and says where a kill is due.
 type aim struct {
 	namer namer
-	alive func(Part, string) // called when an instance says that it is alive; nil: nobody asks
+	alive func(Part, string) // called at an instance's heartbeat; nil: not called
 
 	mu       sync.Mutex
 	counts   map[Point]int // by the first of a message: its N is 0
@@ -20,7 +20,7 @@ type aim struct {
 	due      Course                    // what has not been done
 	killed   []hit                     // what has been done
 	held     bool                      // a kill has begun: the next is due once it is done
-	weak     map[Part]bool             // who was killed and has sent nothing new since then
+	weak     map[Part]bool             // killed parts that have sent nothing new since then
 	since    int                       // of passed: where it was when the last kill was done
 }
 
@@ -64,7 +64,7 @@ func (a *aim) pass(part Part, f *frame) (s Kill, due bool) {
 		return s, false
 	}
 	candidates, n := a.due[:1], at.N
-	if a.due.together() {
+	if a.due.isFree() {
 		if !anew || len(a.weak) > 0 {
 			return s, false
 		}
@@ -82,9 +82,10 @@ func (a *aim) pass(part Part, f *frame) (s Kill, due bool) {
 	return s, true
 }
 
-// nth tells how many messages of a name there were that differ, this one
-// included, and whether it is the first like this: after a kill much is sent
-// again, and what comes then has the number that it has without one.
+// nth returns how many different messages of a name there were, this one
+// included, and whether it is the first of its kind. After a kill many messages
+// are sent again; so later messages keep the number that they have without a
+// kill.
 func (a *aim) nth(first Point, f *frame) (n int, anew bool) {
 	if a.distinct[first] == nil {
 		a.distinct[first] = map[string]bool{}

@@ -18,9 +18,9 @@ func (c *Conversation) ends(n int) RunEnd {
 	return RunEnd{Lifecycle: string(session.Completed)}
 }
 
-// faults returns what is wrong with an end that nobody was killed before: what
-// must hold at any end, and that each run ended as it must. Of what fails by
-// itself no kill could be seen to do harm.
+// faults returns the faults of an end without kills: of what must hold at any
+// end, and of how each run ended. Of what fails by itself no kill could be seen
+// to do harm.
 func (c *Conversation) faults(end *End) []string {
 	faults := Check(false, end, end)
 	if len(end.Runs) != len(c.Says) {

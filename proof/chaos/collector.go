@@ -50,10 +50,10 @@ func newCollector() (*collector, error) {
 	return c, nil
 }
 
-// environ tells a process of the trial where to export spans.
+// environ returns the variable that makes a process export its spans here.
 func (c *collector) environ() string { return traces.Variables[0] + "=" + c.url }
 
-func (c *collector) close() { c.server.Close() } // whoever sends is gone
+func (c *collector) close() { c.server.Close() } // the sender is gone
 
 // receive takes one export. A request that ends early is of a process that was
 // killed while it sent: it counts as not sent.

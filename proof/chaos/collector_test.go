@@ -103,7 +103,7 @@ func TestCollectorTakesStartsOfBridges(t *testing.T) {
 	}
 }
 
-func TestCollectorTellsOfWhatItCannotDecode(t *testing.T) {
+func TestCollectorReportsUndecodableData(t *testing.T) {
 	t.Parallel()
 	collector, err := newCollector()
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 // processes that it starts.
 type Source struct {
 	Model     string   // demo, or recorded:FILE
-	Tools     string   // with a recording: its tool definitions; empty: beside it
+	Tools     string   // with a recording: its tool definitions; empty: in its folder
 	RetrySafe []string // with a recording: patterns of tools that may run twice
 }
 
@@ -189,7 +189,7 @@ func (c *Cast) plain(dir, text string) string {
 	return volatile.ReplaceAllString(strings.ReplaceAll(text, dir, "DIR"), "TIME")
 }
 
-// accounted keeps account of what an executor is told to carry out.
+// accounted records what an executor is asked to carry out.
 type accounted struct {
 	bridge.Executor
 	ledger *recorded.Ledger

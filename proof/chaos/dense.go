@@ -96,14 +96,14 @@ func (o *outcome) exact(course Course) Course {
 	return slices.DeleteFunc(slices.Clone(course), func(s Kill) bool { return slices.Contains(done, s) })
 }
 
-// trier follows courses, each in a trial, and tells how they came out.
-type trier struct {
+// explorerRun follows courses, each in a trial, and reports their verdicts.
+type explorerRun struct {
 	follow func(context.Context, Course) Verdict
 	told   func(Verdict)
 }
 
 // twice is one trial, or a second if the first did not come by the points.
-func (t trier) twice(ctx context.Context, course Course) Verdict {
+func (t explorerRun) twice(ctx context.Context, course Course) Verdict {
 	v := t.follow(ctx, course)
 	if len(v.Missed) == 0 || len(v.Faults) > 0 {
 		return v
@@ -113,7 +113,7 @@ func (t trier) twice(ctx context.Context, course Course) Verdict {
 
 // many tries a course of many points: what a trial misses in one more, and what
 // that misses alone. If one comes out wrong, others tell which points did it.
-func (t trier) many(ctx context.Context, course Course) {
+func (t explorerRun) many(ctx context.Context, course Course) {
 	left := course
 	for range 2 {
 		if len(left) < 2 || ctx.Err() != nil {
@@ -136,7 +136,7 @@ func (t trier) many(ctx context.Context, course Course) {
 
 // each tries each point of a course in a trial of its own, and reports whether
 // one came out wrong.
-func (t trier) each(ctx context.Context, course Course) (wrong bool) {
+func (t explorerRun) each(ctx context.Context, course Course) (wrong bool) {
 	for _, s := range course {
 		if ctx.Err() != nil {
 			return wrong
@@ -150,7 +150,7 @@ func (t trier) each(ctx context.Context, course Course) (wrong bool) {
 
 // blame says which points of a course did harm: one alone, if one does. Else
 // the least part of the course that was seen to do it, by halves.
-func (t trier) blame(ctx context.Context, v Verdict) {
+func (t explorerRun) blame(ctx context.Context, v Verdict) {
 	if t.each(ctx, v.Course) {
 		return
 	}

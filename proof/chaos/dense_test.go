@@ -128,7 +128,7 @@ func TestKillsOfAConversation(t *testing.T) {
 
 // What was done after an outcome had become unknown does not count, for the
 // conversation was another from there on.
-func TestDoneBeforeUnknown(t *testing.T) {
+func TestFinishedCallsAreNotUnknown(t *testing.T) {
 	t.Parallel()
 	x := held(3)
 	var course Course
@@ -162,12 +162,12 @@ func TestDoneBeforeUnknown(t *testing.T) {
 
 // wrongIf follows courses: one that has all the points of wrong is wrong, one
 // of several points misses those of missed.
-func wrongIf(wrong, missed []string) (t *trier, told *[]string) {
+func wrongIf(wrong, missed []string) (t *explorerRun, told *[]string) {
 	told = new([]string)
 	has := func(c Course, name string) bool {
 		return slices.ContainsFunc(c, func(s Kill) bool { return s.At.What == name })
 	}
-	return &trier{
+	return &explorerRun{
 		follow: func(_ context.Context, c Course) Verdict {
 			v := Verdict{Course: c}
 			if len(wrong) > 0 && !slices.ContainsFunc(wrong, func(name string) bool { return !has(c, name) }) {
@@ -191,8 +191,8 @@ func wrongIf(wrong, missed []string) (t *trier, told *[]string) {
 	}, told
 }
 
-// Each point is told once, wrong only if it is by itself. What is wrong only
-// together is told beside.
+// Each point is reported once, as wrong only if it is so by itself. A fault that
+// only several points together cause is reported besides.
 func TestBlame(t *testing.T) {
 	t.Parallel()
 	var course Course

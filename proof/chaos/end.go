@@ -151,7 +151,7 @@ func (g *gather) replay(ctx context.Context, own *client.Replayed) (differences 
 	return differences, nil
 }
 
-// notices reads what was told of the session.
+// notices reads the notices of the session.
 func (g *gather) notices(ctx context.Context) (all []Notice, err error) {
 	last, err := g.client.LastNotice(ctx)
 	if err != nil || last == 0 {

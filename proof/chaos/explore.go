@@ -102,13 +102,13 @@ func (x *Explorer) startsUp(at Point) bool {
 // trial.
 const startsMax = 12
 
-// Together returns the same kills in fewer trials: those at what daemons send
-// because they start share some, for whoever is killed there starts again, and
-// comes by the next. The two sides of a message are never in one trial. All
-// others, and courses of several kills, stay alone.
-func (x *Explorer) Together(courses []Course) []Course {
+// Merge returns the same kills in fewer trials. Kills at messages that daemons
+// send at their start share a trial: the victim starts again and sends the next
+// one. The two sides of a message are never in one trial. All others, and
+// courses of several kills, stay alone.
+func (x *Explorer) Merge(courses []Course) []Course {
 	var alone []Course
-	sharing := map[string]Course{} // by the kills' way, their side, and who sends the message
+	sharing := map[string]Course{} // by the kills' way, their side, and the sender of the message
 	var order []string
 	for _, c := range courses {
 		if len(c) != 1 || !x.startsUp(c[0].At) {
@@ -156,7 +156,7 @@ func (v Verdict) Points() (all, missed int) {
 	switch {
 	case v.Beside:
 		return 0, 0
-	case v.Course.together():
+	case v.Course.isFree():
 		return len(v.Course), len(v.Missed)
 	}
 	return 1, min(1, len(v.Missed))
@@ -165,7 +165,7 @@ func (v Verdict) Points() (all, missed int) {
 // Apart returns what was done in the trial, as a course for each point that it
 // was for.
 func (v Verdict) Apart() (done []Course) {
-	if !v.Course.together() {
+	if !v.Course.isFree() {
 		return []Course{v.Course}
 	}
 	for _, s := range v.Course {
@@ -198,7 +198,7 @@ func (x *Explorer) Explore(ctx context.Context, courses []Course, tell func(Verd
 			tell(v)
 		}
 	}
-	t := trier{x.follow, told}
+	t := explorerRun{x.follow, told}
 	for i, course := range courses {
 		select {
 		case room <- struct{}{}:
@@ -212,7 +212,7 @@ func (x *Explorer) Explore(ctx context.Context, courses []Course, tell func(Verd
 		}
 		trying.Go(func() {
 			defer func() { <-room }()
-			if course.together() {
+			if course.isFree() {
 				t.many(ctx, course)
 				return
 			}
@@ -237,8 +237,8 @@ func (x *Explorer) Explore(ctx context.Context, courses []Course, tell func(Verd
 // late reports that no trial begins any more.
 func (x *Explorer) late() bool { return !x.options.Until.IsZero() && time.Now().After(x.options.Until) }
 
-// seconds chooses points of a recovery by a seed: half of them are of messages
-// that nobody sends without the first kill.
+// seconds chooses points of a recovery by a seed: half of them are messages
+// that are only sent after the first kill.
 func (x *Explorer) seconds(recovery []Point, seed uint64) []Point {
 	n := x.options.Twice
 	var own, others []Point
@@ -262,7 +262,7 @@ func (x *Explorer) follow(ctx context.Context, course Course) Verdict {
 		v.Faults, v.Said = []string{err.Error()}, out.said
 		return v
 	}
-	if course.together() {
+	if course.isFree() {
 		v.Missed = out.exact(course)
 	}
 	if v.Faults = Check(course.losesCalls(), x.want, out.end); len(v.Faults) > 0 {

@@ -80,8 +80,8 @@ type handover struct {
 }
 
 // Handovers measures, and tells each as it comes: first of SIGTERM, then of
-// SIGKILL. It fails if a process ends by itself, or nothing is said of a lane for
-// a minute.
+// SIGKILL. It fails if a process ends by itself, or a lane is silent for a
+// minute.
 func Handovers(ctx context.Context, o HandoverOptions, tell func(Handover) error) (err error) {
 	ctx, give := context.WithCancelCause(ctx)
 	defer give(nil)
@@ -206,7 +206,7 @@ func (h *handover) ask(ctx context.Context, lane int) {
 	})
 }
 
-// follow hears what is said, and asks for the next run where one ends.
+// follow receives notices, and requests the next run when one ends.
 func (h *handover) follow(ctx context.Context) {
 	for n, err := range h.client.Notices(ctx, "", 1) {
 		if err != nil {
@@ -233,21 +233,21 @@ func (h *handover) follow(ctx context.Context) {
 	}
 }
 
-// afresh begins to measure.
-func (h *handover) afresh() {
+// reset starts the measurement again.
+func (h *handover) reset() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.silence, h.ends = [lanes]time.Duration{}, [lanes]int{}
 }
 
-// lively reports that runs of every lane have ended since afresh.
-func (h *handover) lively() bool {
+// allLanesActive reports whether runs of every lane have ended since reset.
+func (h *handover) allLanesActive() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Min(h.ends[:]) >= handoverAfter
 }
 
-// longest returns the longest silence of any lane since afresh.
+// longest returns the longest silence of any lane since reset.
 func (h *handover) longest() time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -259,20 +259,20 @@ func (h *handover) longest() time.Duration {
 func (h *handover) measure(ctx context.Context, p *process, term bool) (m Handover, err error) {
 	m.Term = term
 	var before map[string][]int
-	h.afresh()
-	err = h.until(ctx, "no load on two session-actors", func() bool { before = h.shares(); return halved(before) && h.lively() })
+	h.reset()
+	err = h.until(ctx, "no load on two session-actors", func() bool { before = h.shares(); return halved(before) && h.allLanesActive() })
 	if err != nil {
 		return m, err
 	}
 	for _, p := range append(slices.Clone(h.actors), h.bridge) {
 		p.begun()
 	}
-	h.afresh()
-	if err := h.until(ctx, "no load before the kill", h.lively); err != nil {
+	h.reset()
+	if err := h.until(ctx, "no load before the kill", h.allLanesActive); err != nil {
 		return m, err
 	}
 	m.Calm = h.longest()
-	h.afresh()
+	h.reset()
 	if term {
 		_, ended := p.drain()
 		began := time.Now()
@@ -282,7 +282,7 @@ func (h *handover) measure(ctx context.Context, p *process, term bool) (m Handov
 		p.kill()
 	}
 	var after map[string][]int
-	err = h.until(ctx, "nobody takes the lanes over", func() bool { after = h.shares(); return len(after) == 1 && h.lively() })
+	err = h.until(ctx, "nobody takes the lanes over", func() bool { after = h.shares(); return len(after) == 1 && h.allLanesActive() })
 	if err != nil {
 		return m, err
 	}

@@ -4,7 +4,7 @@ import "testing"
 
 // Nobody is killed before the lanes are shared: what one that has just come would
 // hand over is nothing.
-func TestHalved(t *testing.T) {
+func TestNoKillBeforeLanesAreShared(t *testing.T) {
 	t.Parallel()
 	all := []int{0, 1, 2, 3, 4, 5, 6, 7}
 	for _, c := range []struct {

@@ -78,8 +78,8 @@ func (t *trial) asked(ctx context.Context, ask func(context.Context) error) (err
 	return nil
 }
 
-// endOf waits for the end of the run that an event asked for, and returns where
-// in the notices it is told. It reads them again if the server was down.
+// endOf waits for the end of the run that an event asked for, and returns its
+// position in the notices. It reads them again if the server was down.
 func (t *trial) endOf(ctx context.Context, seq, from uint64) (at uint64, err error) {
 	ended := t.until(ctx, "no end", func() bool {
 		at = from
@@ -109,8 +109,8 @@ func (t *trial) cancel(ctx context.Context, run string) error {
 	})
 }
 
-// startWithin bounds the wait for kills at what a session-actor sends because it
-// starts. Who is killed often at once may send something else.
+// startWithin bounds the wait for kills at what a session-actor sends because
+// it starts. A process that is killed repeatedly may send something else.
 const startWithin = 20 * time.Second
 
 // started waits until the kills together are done that need no conversation.

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Victim says who is killed at a point.
+// Victim is the process that is killed at a point.
 type Victim string
 
-// Who is killed.
+// The victims.
 const (
 	Sender      Victim = "sender" // the daemon that sends the message
 	BothDaemons Victim = "both"   // session-actor and bridge at once
@@ -28,13 +28,13 @@ type Kill struct {
 // each as its point is come by.
 type Course []Kill
 
-// together reports that the kills of the course are free: it tries many
+// isFree reports whether the kills of the course are free: it tries many
 // points, and not what one does to the recovery from another.
-func (c Course) together() bool { return len(c) > 0 && c[0].Free }
+func (c Course) isFree() bool { return len(c) > 0 && c[0].Free }
 
 // points is how many points the course tries.
 func (c Course) points() int {
-	if c.together() {
+	if c.isFree() {
 		return len(c)
 	}
 	return 1
@@ -93,7 +93,7 @@ func (c Course) String() string {
 	for i, s := range c {
 		names[i] = s.String()
 	}
-	if c.together() {
+	if c.isFree() {
 		return strings.Join(names, togetherSign)
 	}
 	return strings.Join(names, thenSign)
@@ -154,8 +154,8 @@ func (c Course) kind() string {
 	return strings.Join(kinds, "+")
 }
 
-// losesCalls reports that a call may be lost by what is done, so that nobody
-// knows its outcome: a bridge is killed.
+// losesCalls reports whether the kills may lose a call, so that its outcome is
+// unknown: a bridge is killed.
 func (c Course) losesCalls() bool {
 	return slices.ContainsFunc(c, func(s Kill) bool { return !s.Term && slices.Contains(s.parts(), Bridge) })
 }

@@ -146,8 +146,8 @@ func apiOf(request string) (name string, ok bool) {
 	return "", false
 }
 
-// lasts reports that a consumer is a lane, a bridge's or that of the timers,
-// and not one that reads something once.
+// lasts reports whether a consumer is durable: a lane's, a bridge's or the
+// timers', and not one for a single read.
 func lasts(consumer string) bool {
 	_, lane := subjects.ParseLaneName(consumer)
 	_, _, bridge := subjects.ParseBridgeName(consumer)

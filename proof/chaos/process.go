@@ -16,7 +16,7 @@ import (
 )
 
 // process is a program that is killed and started again. Its standard input is
-// open as long as whoever started it lives: it ends with it.
+// open as long as its parent lives, and it ends with its parent.
 type process struct {
 	part Part
 	argv []string
@@ -31,7 +31,7 @@ type process struct {
 	again   int             // how often it was started again after it had ended by itself
 	heard   map[string]bool // instances that said that they are alive
 	drained time.Duration
-	failed  func(error) // called when it ends although nobody told it to
+	failed  func(error) // called when it ends without a signal from us
 }
 
 // life is a process from its start to its end.
@@ -43,8 +43,8 @@ type life struct {
 	works atomic.Bool // it has come as far as its first message as one that works
 }
 
-// environ is what processes have in their environment beside this process's:
-// they live for seconds, and rather take memory than time.
+// environ is added to the environment of processes. They live for seconds, so
+// they may use memory to save time.
 var environ = []string{"GOGC=400"}
 
 // start starts it, again after a kill. It does nothing if it runs and was not
@@ -108,7 +108,7 @@ func (p *process) longestDrain() time.Duration {
 }
 
 // statusCantRun is the exit status of a daemon that says why it can't run: the
-// server did not answer in time, say. Whoever runs daemons starts it again.
+// server did not answer in time, say. A supervisor would start it again.
 const statusCantRun = 1
 
 // errEnded stands for an end without an error.
@@ -134,8 +134,8 @@ func (p *process) alive(instance string) {
 	}
 }
 
-// begun notes that the life that was started last works: from here on only
-// whoever kills may end it.
+// begun notes that the life that was started last works: from here on only a
+// kill may end it.
 func (p *process) begun() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -191,8 +191,7 @@ func (l *life) end() {
 	<-l.ended
 }
 
-// drainWithin is no measure of speed: a process that was told to end and does
-// not hangs.
+// drainWithin is no measure of speed: a process that takes longer hangs.
 const drainWithin = time.Minute
 
 // drain tells it to end (SIGTERM); start starts another at once. It reports

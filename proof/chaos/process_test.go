@@ -103,7 +103,7 @@ func TestReviveNoOtherStatus(t *testing.T) {
 
 // Heartbeats tell who works: what else a daemon sends does not, and they are no
 // points.
-func TestAimHearsWhoIsAlive(t *testing.T) {
+func TestAimReportsHeartbeats(t *testing.T) {
 	t.Parallel()
 	names, err := subjects.New("")
 	if err != nil {

@@ -16,7 +16,7 @@ type proxy struct {
 	part     Part
 	server   func() string // its address now, empty while it is down
 	aim      *aim
-	kill     func(Kill) // does it, and returns when whoever is killed is gone
+	kill     func(Kill) // carries it out, and returns when the victim is gone
 	listener net.Listener
 	serving  sync.WaitGroup
 

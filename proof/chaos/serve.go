@@ -40,7 +40,7 @@ func Serve(ctx context.Context, part Part, url, dir string, s Source, stdout, st
 		return fmt.Errorf("no process %q", part)
 	}
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return nil // it was told to end while it started
+		return nil // it was stopped while it started
 	}
 	return err
 }

@@ -51,15 +51,15 @@ func TestKillsTogether(t *testing.T) {
 	}
 }
 
-func TestNamesTogether(t *testing.T) {
+func TestNamesOfFreeKills(t *testing.T) {
 	t.Parallel()
 	point := "session-actor/before/install/1"
 	many := strings.Repeat("&"+point+"=server", togetherMax)[1:]
 	c, err := ParseCourse(many)
-	if err != nil || c.String() != many || !c.together() || c.points() != togetherMax {
+	if err != nil || c.String() != many || !c.isFree() || c.points() != togetherMax {
 		t.Errorf("%s: got %s of %d points, %v", many, c, c.points(), err)
 	}
-	if c, err := ParseCourse(point + "+" + point); err != nil || c.together() || c.points() != 1 {
+	if c, err := ParseCourse(point + "+" + point); err != nil || c.isFree() || c.points() != 1 {
 		t.Errorf("one after the other: got %s, %v", c, err)
 	}
 	for _, name := range []string{many + "&" + point, point + "&", point + "&" + point + "+" + point} {
@@ -70,7 +70,7 @@ func TestNamesTogether(t *testing.T) {
 }
 
 // What is stored once there are lanes is of the session: kills there are alone.
-func TestWhatASessionStoresIsKilledAlone(t *testing.T) {
+func TestSessionMessagesAreKilledAlone(t *testing.T) {
 	t.Parallel()
 	x := &Explorer{conversation: Conversation{Session: "s1"}}
 	for _, what := range []string{"chunk.1", "blob.1", "reset.l1", "chunk.2", "blob.2"} {
@@ -82,7 +82,7 @@ func TestWhatASessionStoresIsKilledAlone(t *testing.T) {
 		courses = append(courses, Course{{At: at, Whom: Sender}})
 	}
 	var got []string
-	for _, c := range x.Together(courses) {
+	for _, c := range x.Merge(courses) {
 		got = append(got, c.String())
 	}
 	want := []string{
@@ -96,7 +96,7 @@ func TestWhatASessionStoresIsKilledAlone(t *testing.T) {
 
 // What daemons send because they start is killed at together, the two sides of
 // a message never in one trial; all else is killed at alone.
-func TestTogether(t *testing.T) {
+func TestStartMessagesShareATrial(t *testing.T) {
 	t.Parallel()
 	const sid = "s1"
 	own := "ack." + subjects.LaneName(subjects.Lane(subjects.Partition(sid)))
@@ -109,21 +109,21 @@ func TestTogether(t *testing.T) {
 	for _, at := range x.points {
 		courses = append(courses, Course{{At: at, Whom: Sender}})
 	}
-	got := x.Together(courses)
+	got := x.Merge(courses)
 	sum, alone := 0, 0
 	for _, c := range got {
 		sum += c.points()
 		var sides []Side
 		for _, s := range c {
 			sides = append(sides, s.At.Side)
-			if x.startsUp(s.At) != c.together() {
+			if x.startsUp(s.At) != c.isFree() {
 				t.Errorf("%s", c)
 			}
 		}
 		if len(slices.Compact(sides)) > 1 {
 			t.Errorf("both sides in one trial: %s", c)
 		}
-		if !c.together() {
+		if !c.isFree() {
 			alone++
 		}
 	}

@@ -162,8 +162,8 @@ func (t *trial) start(ctx context.Context, course Course) (err error) {
 	})
 }
 
-// kill does one, and has started again what ran. It returns when whoever is
-// killed is gone, or whoever is told to end has been told.
+// kill does one, and has started again what ran. It returns when the victim is
+// gone, or has been sent SIGTERM.
 func (t *trial) kill(ctx context.Context, s Kill) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 type End struct {
 	Runs       []RunEnd
 	Calls      []Call   // that were asked, in the order in which they were asked
-	Unasked    []string // idempotency keys of executions that nobody asked for
+	Unasked    []string // idempotency keys of executions without an effect
 	Transcript []Item
 	Open       []string // effects that are open, wakes not counted
 	Notices    []Notice // as the stream has them
@@ -39,7 +39,7 @@ type Call struct {
 type Item struct {
 	Role    session.Role
 	Text    string
-	Unknown bool // a result: nobody knows the outcome
+	Unknown bool // a result: the outcome is unknown
 }
 
 // Notice is one notice of the session.
@@ -164,7 +164,7 @@ func (it Item) String() string {
 	return fmt.Sprintf("%s %q", it.Role, text)
 }
 
-// noticeFaults looks for gaps and contradictions in what was told.
+// noticeFaults looks for gaps and contradictions in the notices.
 func noticeFaults(notices []Notice, runs int) []string {
 	var faults []string
 	told := map[uint64]string{}

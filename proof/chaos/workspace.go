@@ -26,7 +26,7 @@ const (
 	workspaceModel   = "workspace"
 )
 
-// The space that it adopts, and who reads it.
+// The space that it adopts, and the target that reads it.
 const (
 	spaceName   = "rooms"
 	spaceTarget = "folder"
@@ -176,7 +176,7 @@ func (t *trial) sync(ctx context.Context, id string, o client.SyncOptions) error
 	})
 }
 
-// spacesOf tells what a session has of spaces, and what was told of them.
+// spacesOf lists the spaces of a session, and the notices about them.
 func spacesOf(s *session.State, notices []Notice) (all []string) {
 	for _, n := range notices {
 		if strings.HasPrefix(n.Type, "Workspace") {

@@ -39,8 +39,8 @@ func startPart(s Streams, p bench.Part) *exec.Cmd {
 	return cmd
 }
 
-// compare measures Refold beside Refold with one thing changed, and prints as rows
-// are done. than is what the other one is called.
+// compare measures Refold against Refold with one thing changed, and prints
+// each row when it is done. than names the other one.
 func (b Runs) compare(ctx context.Context, s Streams, o bench.Options, than string) error {
 	if !b.JSON {
 		fmt.Fprintf(s.Out, "%-10s %8s %10s %10s %6s %9s %9s %9s %9s %9s %9s  %s\n", "durability", "flying", than+"/s", "runs/s", "ratio",

@@ -128,7 +128,7 @@ func (b Wake) Run(ctx context.Context, s Streams) error {
 		ms(w.P50), ms(w.P99), w.Sessions, w.Events, w.Behind, b.Files, ms(w.ReadP50), ms(w.ReadP99), w.Others)
 }
 
-// Growth measures beside more and more sessions.
+// Growth measures with more and more stored sessions.
 type Growth struct {
 	GrowthMin  int    `default:"100" placeholder:"N" help:"The fewest sessions; then ten times as many, and so on."`
 	GrowthMax  int    `default:"10000" placeholder:"N" help:"The most sessions; up to 1,000,000, of which each takes about 4 KB of disk."`

@@ -64,7 +64,7 @@ type ChaosPart struct {
 	RetrySafe []string
 }
 
-// Run runs until its standard input ends: whoever started it is gone then.
+// Run runs until its standard input ends: its parent process is gone then.
 func (c ChaosPart) Run(ctx context.Context, s Streams) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -137,7 +137,7 @@ func (c ChaosAll) Run(ctx context.Context, s Streams) (err error) {
 	switch {
 	case c.List:
 		return err
-	case ctx.Err() != nil && sum.trials > 0: // what was found out is told, and where to go on
+	case ctx.Err() != nil && sum.trials > 0: // the result so far is printed, and where to continue
 		sum.stopped = c.Parallel
 		fmt.Fprintln(s.Out, sum.line())
 		return err
@@ -180,7 +180,7 @@ func (c ChaosAll) exploreAll(ctx context.Context, s Streams, cast *chaos.Cast, o
 	return failed
 }
 
-// tell adds a verdict up, and prints it.
+// tell adds a verdict to the counters and prints it.
 func (c ChaosAll) tell(out io.Writer, v chaos.Verdict, sum *counters) {
 	sum.mu.Lock()
 	defer sum.mu.Unlock()
@@ -210,7 +210,7 @@ func (c ChaosAll) choose(ctx context.Context, s Streams, cast *chaos.Cast, o cha
 	}
 	switch {
 	case c.Together:
-		courses = x.Together(courses)
+		courses = x.Merge(courses)
 	case c.Dense:
 		courses = x.Dense(courses)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/refold/refold/proof/chaos"
 )
 
-// verdictOf tells a verdict: on one line, if nothing is wrong.
+// verdictOf formats a verdict, on one line if nothing is wrong.
 func verdictOf(v chaos.Verdict) string {
 	word := "ok"
 	switch {
@@ -48,9 +48,9 @@ func verdictOf(v chaos.Verdict) string {
 	return line
 }
 
-// counters sums verdicts up.
+// counters sum up verdicts.
 type counters struct {
-	mu sync.Mutex // held by those who add up
+	mu sync.Mutex // guards the counters
 
 	began            time.Time
 	trials, wrong    int
@@ -172,7 +172,7 @@ func (t *counters) line() string {
 // in the summary.
 const missingTold = 20
 
-// share tells how many of how many were tried.
+// share formats how many of the trials were made.
 func (t *counters) share() string {
 	line := fmt.Sprintf("tried %d trials; of %d kills there are, %d were chosen", t.trials, t.all, t.chosen)
 	if t.n > 1 {

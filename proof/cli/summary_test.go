@@ -56,7 +56,7 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-func TestChaosMissedIsTold(t *testing.T) {
+func TestChaosReportsMissedPoints(t *testing.T) {
 	t.Parallel()
 	one := chaosCourse(t, "bridge/after/claim.r1t1/1")
 	sum := counters{k: 1, n: 1}

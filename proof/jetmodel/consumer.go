@@ -12,7 +12,7 @@ type ConsumerConfig struct {
 	Filters    []string      // empty: everything
 	AckWait    time.Duration // after which what is not acked comes again; 0: never
 	AckPending int           // not acked at most; 0: any number
-	Pinned     time.Duration // one client has the consumer for so long after its last request; 0: it pins nobody
+	Pinned     time.Duration // how long one client has the consumer after its last request; 0: no pin
 }
 
 // Consumer delivers messages of a stream.
@@ -156,7 +156,7 @@ func (c *Consumer) Serve(pin string) (d Delivery, found bool, err error) {
 		return Delivery{}, false, nil
 	}
 	if pin != c.pin.id && c.cfg.Pinned > 0 {
-		c.putBack(m.Seq, count) // nobody is pinned, and the caller believes that it is
+		c.putBack(m.Seq, count) // no client is pinned, and the caller believes that it is
 		return Delivery{}, false, ErrPin
 	}
 	c.assign()
@@ -206,8 +206,8 @@ func (c *Consumer) putBack(seq uint64, count int) {
 	c.again = append(c.again, seq)
 }
 
-// Ack acknowledges a message by its sequence in the stream, whoever had it.
-// What is not pending is left alone.
+// Ack acknowledges a message by its sequence in the stream, whichever client
+// had it. What is not pending is left alone.
 func (c *Consumer) Ack(seq uint64) {
 	c.tick()
 	if seq >= c.next {
@@ -276,9 +276,9 @@ type Saved struct{ state state }
 // Saved returns the consumer as it is.
 func (c *Consumer) Saved() Saved { return Saved{c.clone()} }
 
-// Restore makes the consumer what it was: its server was killed, and had not
-// flushed what came since. Nobody is pinned then, and what was delivered comes
-// again as if for the first time.
+// Restore sets the consumer back to an earlier state: its server was killed
+// before it flushed later changes. No client is pinned then, and delivered
+// messages are delivered again as if for the first time.
 func (c *Consumer) Restore(saved Saved) {
 	c.state, c.pin = fresh(min(saved.state.floor, c.stream.last)+1), pin{made: c.pin.made}
 	c.tick()

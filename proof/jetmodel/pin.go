@@ -43,12 +43,12 @@ func (c *Consumer) Keep(id string) error {
 }
 
 // mayHave reports whether a client gets messages now: the pinned one, or any if
-// nobody is.
+// none is.
 func (c *Consumer) mayHave(id string) bool {
 	return c.cfg.Pinned == 0 || c.pin.id == "" || id == c.pin.id
 }
 
-// assign pins the client that gets a message, if nobody is pinned.
+// assign pins the client that gets a message, if none is pinned.
 func (c *Consumer) assign() {
 	if c.cfg.Pinned == 0 || c.pin.id != "" {
 		return
@@ -57,5 +57,5 @@ func (c *Consumer) assign() {
 	c.pin.id, c.pin.until = fmt.Sprintf("pin%d", c.pin.made), c.stream.now().Add(c.cfg.Pinned)
 }
 
-// Unpin takes the pin away, whoever has it.
+// Unpin removes the pin, whichever client has it.
 func (c *Consumer) Unpin() { c.pin.id = "" }

@@ -256,9 +256,9 @@ func (s *Stream) find(seq uint64) (int, bool) {
 
 func beyond(seq, end uint64) bool { return end > 0 && seq > end }
 
-// Lose takes all from a sequence on out of the stream, as a power loss does
-// without a sync: what comes next has that sequence again. Consumers that were
-// past it go back to it.
+// Lose removes all messages from a sequence on, as a power loss without a sync
+// does. The next message gets that sequence again. Consumers that were past it
+// go back to it.
 func (s *Stream) Lose(from uint64) {
 	if from > s.last {
 		return

@@ -96,7 +96,7 @@ func TestBench(t *testing.T) {
 
 // The text ends with what a run stored of each kind, the ceiling's beside
 // Refold's, and with the sum.
-func TestBenchTellsMessages(t *testing.T) {
+func TestBenchPrintsMessages(t *testing.T) {
 	t.Parallel()
 	out := runBench(t, "--runs", "20", "--durability", "interval", "--in-flight", "5")
 	_, table, found := strings.Cut(out, "\nmessages a run ")

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// The rules of what a request says beside its conversation: of caches, and of
-// which tools may be called.
+// The rules for a request apart from its conversation: caches, and the tools
+// that may be called.
 const (
 	anthropicMarks  providerRule = "anthropic request: at most four cache marks"
 	anthropicMark   providerRule = "anthropic request: cache mark"

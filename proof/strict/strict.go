@@ -71,7 +71,7 @@ func dataURL(url string) error {
 // image says what is wrong with an image.
 func image(media, data string) error {
 	if b, err := base64.StdEncoding.DecodeString(data); err != nil || len(b) == 0 || !strings.HasPrefix(media, "image/") {
-		return fmt.Errorf("an image of %q that is none", media)
+		return fmt.Errorf("not a valid image of type %q", media)
 	}
 	return nil
 }

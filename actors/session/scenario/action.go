@@ -124,7 +124,7 @@ func readRegistry(rest string) (Action, error) {
 	return event(session.DoorCtl, session.TypeToolRegistrySet, json.RawMessage(text))
 }
 
-// readRequest reads what comes through `in` and `ctl`.
+// readRequest reads an event for the doors `in` and `ctl`.
 func readRequest(verb, rest string) (Action, error) {
 	words, err := fields(rest)
 	if err != nil {

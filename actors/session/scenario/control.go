@@ -15,7 +15,7 @@ var controls = map[string]string{
 	"complete": session.TypeRunCompleted, "fail": session.TypeRunFailed,
 }
 
-// readControl reads what is asked of a run that exists.
+// readControl reads a request about an existing run.
 func readControl(verb, rest string) (Action, error) {
 	words, err := fields(rest)
 	if err != nil {

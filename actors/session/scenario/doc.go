@@ -1,15 +1,14 @@
-// Package scenario reads and writes the text form of a session's history:
-// given events, when one more, then what it leaves. The same files are the
-// specification of the fold, tests against a running system, and what
-// `refold replay --export` writes.
+// Package scenario reads and writes the text form of a session's history: the
+// events, and after each one what it changed. The same files are the
+// specification of the fold, tests of a running system, and the output of
+// `refold replay --export`.
 //
 // # Path
 //
-// A file (Parse) is steps with prose between them. The input of a step is read
-// by Read into an Action: an event to publish, a clock to move, something to
-// show. What came of it is drawn by Picture from two Views and the notices
-// between them, so that a test of the fold and a test of the whole system draw
-// the same lines.
+// A file (Parse) is steps with prose between them. Read parses the input of a
+// step into an Action: an event to publish, a clock to move, something to show.
+// Picture draws the outcome from two Views and the notices between them, so
+// that a test of the fold and a test of the whole system draw the same lines.
 //
 // # Input
 //
@@ -52,19 +51,20 @@
 // name{blob 1048576} as a blob of that size. Schemas are those of the registry
 // that Read is given: the install record's, whatever an event has set since.
 //
-// A ToolCallSettled may say plan_hash=…, a ToolBatchSettled (plan_hash=… before
-// its results) always does: if the step doesn't say it, or says plan, it is that
-// of the open batch. A decision says the args_hash of the call as the view shows
-// it; hash=… says another.
+// A ToolCallSettled may have plan_hash=…; a ToolBatchSettled always has one,
+// before its results. Without one, or with plan, it is the hash of the open
+// batch. A decision has the args_hash of the call as the view shows it; hash=…
+// sets another.
 //
 // # Picture
 //
-// The first line tells where the session stands after its n-th event. Then
-// what ended (-), which calls wait for a person no more and why (!), what is
-// asked (+; of which worker, if the host session names one), which calls wait for
-// a person (?), what was said (>), what changed (=). What ended although the event does not settle it is withdrawn. Calls of a
-// host loop are no effects; they are drawn as the view shows them. Hashes are
-// cut to their first eight digits.
+// The first line shows the session's status after its n-th event. Then follow
+// ended effects (-), calls that no longer wait for a person, with the reason
+// (!), new effects (+; with the worker, if the host session names one), calls
+// that wait for a person (?), notices (>), and other changes (=). An effect
+// that ended without a settlement is withdrawn. Calls of a host loop are no
+// effects; they are drawn as the view shows them. Hashes are cut to eight
+// digits.
 //
 // # Limits
 //

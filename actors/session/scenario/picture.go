@@ -96,7 +96,8 @@ func effectLine(v session.View, e session.ViewEffect) string {
 	return string(e.Class) + " " + e.Effect
 }
 
-// routeOf tells which worker a call is asked of, if the host session says it.
+// routeOf returns the worker that a call is sent to, if a host session names
+// it.
 func routeOf(v session.View, e session.ViewEffect) string {
 	if v.HostSession == nil || e.Target != v.HostSession.Route {
 		return ""
@@ -136,7 +137,7 @@ func deadline(v session.View, e session.ViewEffect) string {
 	return " due " + span(e.Deadline-v.Clock)
 }
 
-// writeChanges writes what changed beside runs and effects.
+// writeChanges writes what changed apart from runs and effects.
 func writeChanges(b *strings.Builder, before, after session.View) {
 	if before.Registry != after.Registry {
 		b.WriteString("= registry " + short(after.Registry) + "\n")
@@ -164,7 +165,7 @@ func writeChanges(b *strings.Builder, before, after session.View) {
 	}
 }
 
-// short writes the beginning of a hash, enough to tell two apart.
+// short writes the beginning of a hash, enough to distinguish two.
 func short(hash string) string { return hash[:min(len(hash), 8)] }
 
 // groups writes the groups of a plan: positions of calls, a dot between groups.

@@ -11,8 +11,7 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// readSettlement reads what comes through the bridges' doors.
-// plan is the plan hash of the open batch.
+// readSettlement reads an event of a bridge. plan is the open batch's hash.
 func readSettlement(rest string, reg *planner.Registry, plan string) (Action, error) {
 	effect, rest := cutWord(rest)
 	verb, rest := cutWord(rest)

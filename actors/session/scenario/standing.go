@@ -8,7 +8,7 @@ import (
 	"github.com/refold/refold/actors/session"
 )
 
-// standing tells where a session stands.
+// standing describes where a session stands.
 func standing(v session.View) string {
 	text := runStanding(v)
 	if n := len(v.Queue); n > 0 {
@@ -20,7 +20,7 @@ func standing(v session.View) string {
 	return text
 }
 
-// runStanding tells where the active run stands, else how the last one ended.
+// runStanding describes where the active run stands, else how the last one ended.
 func runStanding(v session.View) string {
 	switch {
 	case v.Run == nil && v.Last == nil:

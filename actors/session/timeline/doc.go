@@ -1,7 +1,7 @@
 // Package timeline derives spans from a session's events: what a run did, when
-// each part of it began and ended, and how it went. It is pure. A live
-// session-actor, a replay and an export a month later derive the same spans,
-// because all of it comes from the log.
+// each part began and ended, and with what result. It is pure. A session-actor,
+// a replay and an export a month later derive the same spans, because all of
+// them read the log.
 //
 // # Path
 //
@@ -17,8 +17,8 @@
 //   - Places are unique: a session never has two spans of one place.
 //   - A span's parent lies in the same run, ends no earlier than the span, and
 //     begins no later.
-//   - Once a run has ended, none of its spans is open. A run that begins and ends
-//     with one event has one span, which lasts for no time.
+//   - Once a run has ended, none of its spans is open. A run that begins and
+//     ends with one event has one span, of no duration.
 //   - A tracker changes nothing in a state.
 //
 // # Places
@@ -36,7 +36,6 @@
 //
 // # Times
 //
-// Begin and End are the session's clock, in Unix milliseconds, at the events that
-// began and ended the span. The clock never goes back, whatever the servers'
-// clocks do.
+// Begin and End are the session's clock, in Unix milliseconds, at the events
+// that began and ended the span. The clock never goes back.
 package timeline

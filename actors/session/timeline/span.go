@@ -50,7 +50,7 @@ type Span struct {
 	Model    string   `json:"model,omitempty"`    // run, attempt
 	Install  string   `json:"install,omitempty"`  // run: hash of the install record
 	RunSeq   uint64   `json:"run_seq,omitempty"`  // run: sequence of the event with its input
-	Caller   string   `json:"caller,omitempty"`   // run: traceparent of whoever asked for it
+	Caller   string   `json:"caller,omitempty"`   // run: traceparent of its request
 	Outcome  *Outcome `json:"outcome,omitempty"`  // run, attempt
 
 	Turn  *Turn  `json:"turn,omitempty"`  // turn
@@ -100,8 +100,8 @@ type Call struct {
 	Edited    bool               `json:"edited,omitempty"` // a person changed its arguments
 }
 
-// TraceID returns the id of the trace that a run is, or a turn, by its place, under
-// a prefix of subjects. It is a hash: whoever derives it gets the same one.
+// TraceID returns the id of the trace that a run is, or a turn, by its place,
+// under a prefix of subjects. It is a hash, the same in every process.
 func TraceID(prefix, sid, place string) (id [16]byte) {
 	sum := sum("refold/trace/1", prefix, sid, place)
 	copy(id[:], sum[:])

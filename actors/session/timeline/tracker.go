@@ -38,9 +38,9 @@ const openRoom = 6
 
 // Follow takes note of the event that s folded last and returns the spans that
 // ended with it, the spans within a span before the span itself. They are the
-// caller's. said and progress are what that event said: s must not have been mute.
-// caller is the traceparent that the event came with, if any: the run that it asks
-// for has it.
+// caller's. said and progress are what that event said: s must not be quiet.
+// caller is the traceparent that the event came with, if any: the run that it
+// asks for has it.
 func (t *Tracker) Follow(s *session.State, said, progress []session.Notice, caller string) []*Span {
 	if len(t.open) == 0 && t.runs == s.Runs {
 		return nil

@@ -45,7 +45,7 @@ func (c *checker) make(arguments string, run time.Duration) (*asked, error) {
 		V: session.Version, Class: session.ClassTool, Session: a.name.Session, Effect: a.name.Effect, Batch: batch,
 		At: a.at.UnixMilli(), StartBy: a.at.Add(startWithin).UnixMilli(), RunMS: run.Milliseconds(),
 		ToolID: c.Tool, ToolName: c.Tool[strings.LastIndexByte(c.Tool, '.')+1:], Arguments: arguments,
-		IdempotencyKey: a.name.Session + "." + a.name.Effect, PlanHash: codec.Mark([]byte(batch)),
+		IdempotencyKey: a.name.Session + "." + a.name.Effect, PlanHash: codec.Digest([]byte(batch)),
 	}
 	var err error
 	a.claim, err = c.bus.Names().Claim(subjects.ClaimName{EffectName: a.name, N: 1})
@@ -184,7 +184,7 @@ func (c *checker) once(a *asked) error {
 	return nil
 }
 
-// dataOf returns what of an event counts when it is said again.
+// dataOf returns the part of an event that a repeat must have too.
 func dataOf(event []byte) string {
 	env, err := session.ReadEnvelope(event)
 	if err != nil {

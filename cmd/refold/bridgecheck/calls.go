@@ -21,7 +21,7 @@ import (
 
 // Times of heartbeats.
 const (
-	beatsSeen  = 2 // gaps that are looked at, at least
+	beatsSeen  = 2 // gaps that are needed, at least
 	beatGapMax = presence.HeartbeatEvery * 3
 )
 

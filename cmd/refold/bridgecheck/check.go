@@ -1,25 +1,25 @@
-// Package bridgecheck tries a bridge of tools, in whatever language it is
-// written, and says which rules of docs/bridges.md it breaks.
+// Package bridgecheck tests a bridge of tools, in any language, and reports
+// which rules of docs/bridges.md it breaks.
 //
 // # Path
 //
-// Run plays everybody but the bridge: it stores effects as a session-actor does
-// (ask.go), holds claims as another bridge does, and has the server deliver
-// effects again. It listens to all that the bridge publishes (watch.go). Each
-// check (calls.go, claims.go, slow.go) compares that with one rule.
+// Run plays all parts but the bridge: it stores effects as a session-actor does
+// (ask.go), holds claims as another bridge does, and makes the server redeliver
+// effects. It receives all messages of the bridge (watch.go). Each check
+// (calls.go, claims.go, slow.go) compares that with one rule.
 //
 // # Laws
 //
-//   - A check sees messages and nothing else. A second run of a call is seen by
-//     its second settlement; one that the bridge keeps to itself is not seen.
+//   - A check sees only messages. It detects a second run of a call by its
+//     second settlement; a run without a settlement stays unseen.
 //   - Checks run one after the other, and each asks effects of its own.
 //   - All effects are of one session that no session-actor has asked for. Its
 //     settlements stay in the log, so Run belongs on a server for tests.
 //
 // # Testing
 //
-// Tests run every check against the Go bridge, which passes, and against a small
-// bridge that makes one mistake at a time, which must fail.
+// The tests run every check against the Go bridge, which passes, and against a
+// small bridge with one mistake at a time, which must fail.
 package bridgecheck
 
 import (
@@ -128,7 +128,7 @@ type checker struct {
 	slowTook  time.Duration // what a slow call took; 0: not known
 }
 
-// Run makes all checks and calls tell with what each came to. The error says
+// Run makes all checks and calls tell with the result of each. The error says
 // that they could not be made: a server that does not answer, or a bridge that
 // does not pull.
 func Run(ctx context.Context, b *bus.Bus, o Options, tell func(Result)) error {

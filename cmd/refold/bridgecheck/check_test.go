@@ -66,7 +66,7 @@ func TestBridgeWithoutMistakePasses(t *testing.T) {
 	}
 }
 
-func TestMistakesAreFound(t *testing.T) {
+func TestCheckFindsMistakes(t *testing.T) {
 	t.Parallel()
 	found := map[string]bool{}
 	for _, c := range []struct {

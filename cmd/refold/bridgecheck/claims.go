@@ -70,7 +70,8 @@ func (c *checker) lost(ctx context.Context) error {
 	return c.untouched(ctx, a, 3+int(c.Quiet/time.Second))
 }
 
-// gone plays another bridge that died: it claimed a call, and nobody hears it.
+// gone plays another bridge that died: it claimed a call and sends no
+// heartbeat.
 func (c *checker) gone(ctx context.Context) error {
 	holder, err := journal.ClaimedBy(c.Instance + "-gone")
 	if err != nil {

@@ -46,7 +46,7 @@ type watch struct {
 	more chan struct{} // closed by the next message
 }
 
-// cameMax is how many messages may come before they are looked at.
+// cameMax is how many received messages may wait to be read.
 const cameMax = 1 << 16
 
 // listen begins to watch. When it returns the subscriptions are in place.

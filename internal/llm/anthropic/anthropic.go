@@ -64,7 +64,7 @@ func (m *Model) Generate(ctx context.Context, req bridge.Request, delta func(tex
 func (m *Model) failed(err error) *endpoint.Failure {
 	var said *anthropic.Error // in a stream; statuses are the endpoint's
 	if errors.As(err, &said) {
-		return m.endpoint.Told(endpoint.ParseSaid([]byte(said.RawJSON())))
+		return m.endpoint.FailureOf(endpoint.ParseServerError([]byte(said.RawJSON())))
 	}
 	return m.endpoint.Failed(err)
 }

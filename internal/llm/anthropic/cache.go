@@ -10,8 +10,8 @@ import (
 	"github.com/refold/refold/bridge"
 )
 
-// place is a block of a conversation.
-type place struct{ message, block int }
+// blockIndex is the position of a block in a conversation.
+type blockIndex struct{ message, block int }
 
 // marks says which parts of a request the API is to cache: the end of the
 // system text, or of the tools where there is none, the end of the request
@@ -63,7 +63,7 @@ func (m *marks) renderTools(tools []bridge.Tool) ([]byte, error) {
 
 // set marks the system text and the conversation. before is where the request
 // before ended, nil if there was none.
-func (m *marks) set(body *anthropic.MessageNewParams, before *place) {
+func (m *marks) set(body *anthropic.MessageNewParams, before *blockIndex) {
 	if m.off {
 		return
 	}
@@ -78,12 +78,12 @@ func (m *marks) set(body *anthropic.MessageNewParams, before *place) {
 		bytes += bytesOf(&m.req.Messages[i])
 	}
 	if n := len(body.Messages); n > 0 && bytes >= m.least {
-		m.mark(body, place{n - 1, len(body.Messages[n-1].Content) - 1})
+		m.mark(body, blockIndex{n - 1, len(body.Messages[n-1].Content) - 1})
 	}
 }
 
 // mark marks a block, which is a user's: text, an image or a result.
-func (m *marks) mark(body *anthropic.MessageNewParams, at place) {
+func (m *marks) mark(body *anthropic.MessageNewParams, at blockIndex) {
 	if control := body.Messages[at.message].Content[at.block].GetCacheControl(); control != nil {
 		*control = m.control
 	}

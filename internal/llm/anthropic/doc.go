@@ -1,33 +1,33 @@
-// Package anthropic asks servers that speak Anthropic's Messages API, with
-// Anthropic's own client library.
+// Package anthropic calls servers of Anthropic's Messages API, with Anthropic's
+// own client library.
 //
 // # Path
 //
 // [Model.Generate] builds the request (request.go), sends it through an
-// endpoint, which tries again what may pass, and reads the answer's events
+// endpoint, which retries temporary failures, and reads the answer's events
 // (answer.go).
 //
 // # Laws
 //
 //   - Every id that is sent is ours: the name of a call's effect. Ids that the
 //     server gave are data.
-//   - What the model thought is sent back to the server that said it, byte for
+//   - The model's reasoning is sent back to the server that made it, byte for
 //     byte and in its place, and to no other.
-//   - A result is an answer only if the server said how it ended.
+//   - A response is an answer only if the server sent how it ended.
 //
 // # What is sent
 //
 // The members of params are sent as they are, but for those that other parts of
 // the config set: messages, model, stream, system, tool_choice and tools are
-// refused. The API wants max_tokens; without one in params it is 8,192. It is no
-// more than the run's budgets leave, but more than thinking.budget_tokens of params,
-// below which the API refuses it. All that lies between two turns of the model is one message of the user: results
-// first, then words. Arguments that are no object, which the API does not take,
-// are put into one.
+// refused. The API wants max_tokens; without one in params it is 8,192. It is
+// no more than the run's budgets leave, but more than thinking.budget_tokens of
+// params, below which the API refuses it. Everything between two turns of the
+// model is one message of the user: results first, then text. Arguments that
+// are no object, which the API does not take, are put into one.
 //
-// Cache marks stand where the request before ended and at the end, and at the
-// end of the system text or the tools (cache.go). Without them, a request begins
-// with all of the request before.
+// Cache marks stand where the previous request ended, at the end, and at the
+// end of the system text or the tools (cache.go). Without them, a request
+// begins with all of the previous one.
 //
 // # Limits
 //

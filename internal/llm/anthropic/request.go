@@ -113,11 +113,11 @@ func dropping(members map[string]json.RawMessage) (map[string]any, error) {
 
 // newMessages makes the conversation. Everything between two turns of the model
 // is one message of the user: results stand first in it, as they do in the
-// conversation. Blank words, which the API refuses, are left out, and with them
-// a turn of nothing else; those of a user, who said something after all, are
-// spelled. before is the last block of what the model had been shown before its
-// latest turn, nil if it has had none: there the request before ended.
-func (m *Model) newMessages(messages []bridge.Message, thoughts llm.Thoughts) (all []anthropic.MessageParam, before *place) {
+// conversation. Blank text, which the API refuses, is left out, and with it a
+// turn that holds nothing else; a user's blank text is spelled out instead.
+// before is the last block that the model was shown before its latest turn, nil
+// if there is none: the previous request ended there.
+func (m *Model) newMessages(messages []bridge.Message, thoughts llm.Thoughts) (all []anthropic.MessageParam, before *blockIndex) {
 	latest := latestTurn(messages)
 	add := func(role anthropic.MessageParamRole, blocks ...anthropic.ContentBlockParamUnion) {
 		if len(blocks) == 0 {
@@ -132,7 +132,7 @@ func (m *Model) newMessages(messages []bridge.Message, thoughts llm.Thoughts) (a
 	for i := range messages {
 		msg := &messages[i]
 		if i == latest && len(all) > 0 {
-			before = &place{message: len(all) - 1, block: len(all[len(all)-1].Content) - 1}
+			before = &blockIndex{message: len(all) - 1, block: len(all[len(all)-1].Content) - 1}
 		}
 		switch msg.Role {
 		case "user":

@@ -147,7 +147,7 @@ func TestPassingFailures(t *testing.T) {
 
 // What may have been paid for is asked for once more, and no more: neither
 // here nor by the bridge.
-func TestBrokenAnswersArePaid(t *testing.T) {
+func TestBrokenAnswersAreRetriedOnce(t *testing.T) {
 	t.Parallel()
 	for _, a := range apis() {
 		answers := a.answers(t)

@@ -50,9 +50,9 @@ func TestOutputIsLimited(t *testing.T) {
 	}
 }
 
-// TestLimitIsAsTheAPIHasIt: members beside the usual one, what models may think,
+// TestOutputLimitUsesTheMemberOfTheAPI: members beside the usual one, what models may think,
 // and limits that are none.
-func TestLimitIsAsTheAPIHasIt(t *testing.T) {
+func TestOutputLimitUsesTheMemberOfTheAPI(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ api, params, member, want string }{
 		{"openai-chat", `{"max_tokens":500}`, "max_tokens", "100"},

@@ -69,9 +69,9 @@ func (a api) nextTurn(t *testing.T, answer string) (bridge.Answer, string) {
 	return said, unescaped(t, body)
 }
 
-// TestThoughtsBesideTheOutput: some servers don't count what was thought as a
+// TestReasoningTokensAreCountedAsOutput: some servers don't count what was thought as a
 // part of what came out. It is, for all.
-func TestThoughtsBesideTheOutput(t *testing.T) {
+func TestReasoningTokensAreCountedAsOutput(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		usage string

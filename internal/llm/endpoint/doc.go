@@ -1,38 +1,38 @@
-// Package endpoint reaches a provider's server over HTTP: what all providers do
-// alike is done here once, whichever client library makes their requests.
+// Package endpoint calls a provider's server over HTTP. It does what all
+// providers have in common, whichever client library makes their requests.
 //
 // # Path
 //
 // A provider's package makes an [Endpoint] of a [Config], gives its library the
-// endpoint's HTTP client, and asks within [Endpoint.Generate], which asks again
-// if that may help (retry.go). The client turns refusals, stalled streams and
-// what is no answer at all into errors (transport.go), and [Endpoint.Failed]
-// gives these the codes of package llm (fault.go).
+// endpoint's HTTP client, and makes its request within [Endpoint.Generate],
+// which retries if that may help (retry.go). The client turns refusals, stalled
+// streams and malformed answers into errors (transport.go), and
+// [Endpoint.Failed] gives these the codes of package llm (fault.go).
 //
 // # Laws
 //
 //   - Libraries retry nothing and read no environment.
-//   - Failures that may pass (408, 409, 429, most of 5xx, a lost connection) are
-//     tried again until the context's deadline, after the time that the server
-//     asks for. If that time is beyond the deadline, the failure is returned at
+//   - Temporary failures (408, 409, 429, most of 5xx, a lost connection) are
+//     retried until the context's deadline, after the time that the server asks
+//     for. If that time is beyond the deadline, the failure is returned at
 //     once.
-//   - An answer that broke off may have been paid for. It is asked for once more,
-//     and if that breaks off too, the failure is final.
-//   - Words are streamed of every try. Before a second one speaks, those who
-//     watch are told that it begins anew; where nobody can tell them, it comes
-//     whole in the answer, so that nobody reads two beginnings.
+//   - An answer that broke off may have been paid for. It is requested once
+//     more, and if that breaks off too, the failure is final.
+//   - Every attempt streams its text. Before a second one does, readers are
+//     notified that the text begins again. Where that is impossible, its text
+//     arrives only with the answer, so that nobody reads two beginnings.
 //   - A refusal of earlier thoughts is no failure: the request is changed and made
 //     again at once (thoughts.go), and the answer says so for later turns.
-//   - A key goes to the server that the config names, and to no other: redirects
-//     are not followed. It is in no error and in no log, also if the server
-//     repeats it.
+//   - A key goes to the server that the config names, and to no other:
+//     redirects are not followed. It is in no error and in no log, even if the
+//     server repeats it.
 //
 // # Limits
 //
-// limits.go has them. The idle time-out of a stream is in the config.
+// limits.go has them. The idle timeout of a stream is in the config.
 //
 // # Testing
 //
 // The tests here speak HTTP from an httptest server; internal/llm/conformance
-// holds every provider to the same table.
+// tests every provider against one table.
 package endpoint

@@ -15,8 +15,8 @@ import (
 	"github.com/refold/refold/internal/llm"
 )
 
-// Said is what a server says is wrong.
-type Said struct {
+// ServerError is an error as a server reports it.
+type ServerError struct {
 	Code, Kind, Message string
 	Status              int           // an HTTP status, if the server named one in its words
 	After               time.Duration // what it asks to wait, in its words
@@ -29,13 +29,13 @@ var ErrBroken = errors.New("the answer can't be read")
 // holds one. An error that says nothing of itself is an answer that broke off.
 func (e *Endpoint) Failed(err error) *Failure {
 	var response *refused
-	var other *strange
+	var other *unexpectedType
 	var end *cut
 	var where *url.Error // it repeats the URL
 	var certificate *tls.CertificateVerificationError
 	switch {
 	case errors.As(err, &response):
-		return e.classify(response.status, response.header, ParseSaid(response.body))
+		return e.classify(response.status, response.header, ParseServerError(response.body))
 	case errors.As(err, &other):
 		return Final(llm.CodeBadRequest, "%s answered %s, no answer of a model: check the base URL", e.host, llm.Excerpt(other.media))
 	case errors.Is(err, errSilent):
@@ -62,10 +62,10 @@ func paid(f *Failure) *Failure {
 	return f
 }
 
-// ParseSaid reads what servers send: {"error": {"code", "type", "message"}}, the
+// ParseServerError reads what servers send: {"error": {"code", "type", "message"}}, the
 // same without error around it or in a list, or with a text as error; of Google
 // with status instead of type, and details.
-func ParseSaid(body []byte) Said {
+func ParseServerError(body []byte) ServerError {
 	body = bytes.TrimSpace(body)
 	var list []json.RawMessage
 	if json.Unmarshal(body, &list) == nil && len(list) > 0 {
@@ -79,7 +79,7 @@ func ParseSaid(body []byte) Said {
 	}
 	var text string
 	if json.Unmarshal(body, &text) == nil {
-		return Said{Message: text}
+		return ServerError{Message: text}
 	}
 	var inner struct {
 		Code    any              `json:"code"` // a text, a number or null
@@ -89,9 +89,9 @@ func ParseSaid(body []byte) Said {
 		Details []map[string]any `json:"details"`
 	}
 	if json.Unmarshal(body, &inner) != nil {
-		return Said{}
+		return ServerError{}
 	}
-	s := Said{Kind: inner.Type, Message: inner.Message}
+	s := ServerError{Kind: inner.Type, Message: inner.Message}
 	s.Code, _ = inner.Code.(string)
 	if n, ok := inner.Code.(float64); ok && n >= http.StatusBadRequest && n < 600 {
 		s.Status = int(n)
@@ -102,8 +102,8 @@ func ParseSaid(body []byte) Said {
 	return s.WithDetails(inner.Details)
 }
 
-// WithDetails adds what Google says beside its words.
-func (s Said) WithDetails(details []map[string]any) Said {
+// WithDetails adds the details that Google sends with its message.
+func (s ServerError) WithDetails(details []map[string]any) ServerError {
 	for _, d := range details {
 		if reason, ok := d["reason"].(string); ok && s.Code == "" {
 			s.Code = reason
@@ -117,8 +117,7 @@ func (s Said) WithDetails(details []map[string]any) Said {
 	return s
 }
 
-// kinds are the HTTP statuses that kinds of faults stand for, where they are
-// told in an answer that began well.
+// kinds are HTTP statuses for kinds of errors in responses with status 200.
 var kinds = map[string]int{
 	"authentication_error": http.StatusUnauthorized, "permission_error": http.StatusForbidden,
 	"invalid_request_error": http.StatusBadRequest, "invalid_prompt": http.StatusBadRequest, "not_found_error": http.StatusNotFound,
@@ -129,8 +128,8 @@ var kinds = map[string]int{
 	"UNAVAILABLE": http.StatusServiceUnavailable,
 }
 
-// Told makes a failure of what a server says in an answer that began well.
-func (e *Endpoint) Told(s Said) *Failure {
+// FailureOf makes a failure of an error in a response with status 200.
+func (e *Endpoint) FailureOf(s ServerError) *Failure {
 	status := s.Status
 	for _, name := range []string{s.Kind, s.Code} {
 		if status == 0 {
@@ -144,7 +143,7 @@ func (e *Endpoint) Told(s Said) *Failure {
 }
 
 // is reports whether code or kind is one of these.
-func (s Said) is(names ...string) bool {
+func (s ServerError) is(names ...string) bool {
 	for _, name := range names {
 		if s.Code == name || s.Kind == name {
 			return true
@@ -154,7 +153,7 @@ func (s Said) is(names ...string) bool {
 }
 
 // has reports whether the server's words hold one of these.
-func (s Said) has(words ...string) bool {
+func (s ServerError) has(words ...string) bool {
 	message := strings.ToLower(s.Message)
 	for _, w := range words {
 		if strings.Contains(message, w) {
@@ -166,7 +165,7 @@ func (s Said) has(words ...string) bool {
 
 // tooLong reports whether the server says that the conversation is too long.
 // Few servers have a code for it.
-func (s Said) tooLong() bool {
+func (s ServerError) tooLong() bool {
 	return s.is("context_length_exceeded", "string_above_max_length") || s.has("context length", "context window",
 		"prompt is too long", "too many tokens", "context size", "input token count", "exceed context limit")
 }
@@ -175,14 +174,14 @@ func (s Said) tooLong() bool {
 // thoughts: they are bound to another conversation, or it can't read them.
 // Anthropic names the setting that drops them, OpenAI has a code, and the others
 // name the member.
-func (s Said) refusesThoughts() bool {
+func (s ServerError) refusesThoughts() bool {
 	return s.is("invalid_encrypted_content", "thinking_signature_invalid") || s.has("block_binding", "bound to a different conversation",
 		"`signature` in `thinking`", "thought signature", "thought_signature", "encrypted content", "encrypted_content",
 		"reasoning_content", "reasoning_details")
 }
 
 // classify makes a failure of what a server answered.
-func (e *Endpoint) classify(status int, header http.Header, s Said) *Failure {
+func (e *Endpoint) classify(status int, header http.Header, s ServerError) *Failure {
 	answered := fmt.Sprintf("%s answered %d", e.host, status)
 	if s.Message != "" {
 		answered += ": " + e.Clean(s.Message)

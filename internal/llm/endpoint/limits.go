@@ -9,7 +9,7 @@ const faultBytesMax = 64 << 10
 // no stream.
 const eventBytesMax = 64 << 20
 
-// originBytesMax is what is told of the address that a redirect leads to.
+// originBytesMax is how much of a redirect's address an error shows.
 const originBytesMax = 300
 
 // DefaultIdle is how long a stream may be silent. Models that think before they

@@ -126,8 +126,7 @@ func retryAfter(header http.Header, now time.Time) time.Duration {
 	return 0
 }
 
-// number reads a number of units, of at most a day: more is no answer for
-// anybody who waits.
+// number reads a number of units, of at most a day: no caller waits longer.
 func number(text string, unit time.Duration) (time.Duration, bool) {
 	n, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(n >= 0) {

@@ -20,10 +20,10 @@ type refused struct {
 
 func (r *refused) Error() string { return fmt.Sprintf("HTTP status %d", r.status) }
 
-// strange is a response of a kind that no provider answers with.
-type strange struct{ media string }
+// unexpectedType is a response of a media type that no provider uses.
+type unexpectedType struct{ media string }
 
-func (s *strange) Error() string { return "an answer of the type " + s.media }
+func (s *unexpectedType) Error() string { return "an answer of the type " + s.media }
 
 // cut is an answer that can't be read to its end.
 type cut struct{ err error }
@@ -66,7 +66,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if media, _, err := mime.ParseMediaType(response.Header.Get("Content-Type")); err == nil && media != mediaStream && media != mediaJSON {
 		defer cancel(nil)
 		defer response.Body.Close()
-		return nil, &strange{media}
+		return nil, &unexpectedType{media}
 	}
 	response.Body = newWatched(ctx, cancel, response.Body, t.idle)
 	return response, nil
@@ -106,7 +106,7 @@ func newWatched(ctx context.Context, cancel context.CancelCauseFunc, body io.Rea
 	}
 }
 
-// Read reads what comes next; every byte begins the wait anew.
+// Read reads the next bytes; every byte restarts the wait.
 func (w *watched) Read(p []byte) (int, error) {
 	n, err := w.body.Read(p)
 	if n > 0 {

@@ -1,10 +1,10 @@
-// Package gemini asks servers that speak the Gemini API's generateContent, with
+// Package gemini calls servers of the Gemini API's generateContent, with
 // Google's own client library.
 //
 // # Path
 //
 // [Model.Generate] builds the request (request.go), sends it through an
-// endpoint, which tries again what may pass, and reads the answer's chunks
+// endpoint, which retries temporary failures, and reads the answer's chunks
 // (answer.go).
 //
 // # Laws
@@ -12,19 +12,19 @@
 //   - Every id that is sent is ours: the name of a call's effect. Ids that the
 //     server gave are data.
 //   - Signatures of thoughts are sent back to the server that gave them, each
-//     with the part that it came with, and to no other. One that comes by itself,
-//     at the end of a stream, is that of the words before.
-//   - A result is an answer only if the server said how it ended.
+//     with the part that it came with, and to no other. A signature that
+//     arrives alone, at the end of a stream, belongs to the text before it.
+//   - A response is an answer only if the server sent how it ended.
 //
 // # What is sent
 //
 // The members of params are members of the request, as the API names them:
 // generationConfig, safetySettings and others; contents, model,
-// systemInstruction, tools and toolConfig are refused. maxOutputTokens is no more
-// than the run's budgets leave. Turns of the user and of
-// the model alternate: results of one turn are one message, and words right
-// after them follow a short turn of the model. Numbers in arguments are 64-bit
-// floating point, as they are in the API. In masked mode all tools are defined, and
+// systemInstruction, tools and toolConfig are refused. maxOutputTokens is no
+// more than the run's budgets leave. Turns of the user and of the model
+// alternate: results of one turn are one message, and text right after them
+// follows a short turn of the model. Numbers in arguments are 64-bit floating
+// point, as they are in the API. In masked mode all tools are defined, and
 // allowedFunctionNames says which of them may be called.
 //
 // # Limits

@@ -72,7 +72,7 @@ func (m *Model) Generate(ctx context.Context, req bridge.Request, delta func(tex
 func (m *Model) failed(err error) *endpoint.Failure {
 	var said genai.APIError // in a stream; statuses are the endpoint's
 	if errors.As(err, &said) {
-		return m.endpoint.Told(endpoint.Said{Status: said.Code, Kind: said.Status, Message: said.Message}.WithDetails(said.Details))
+		return m.endpoint.FailureOf(endpoint.ServerError{Status: said.Code, Kind: said.Status, Message: said.Message}.WithDetails(said.Details))
 	}
 	return m.endpoint.Failed(err)
 }

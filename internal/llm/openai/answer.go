@@ -73,8 +73,8 @@ func (m *Model) wholly(body io.Reader, delta func(text string)) (bridge.Answer, 
 		return bridge.Answer{}, m.failed(endpoint.ErrBroken)
 	}
 	if len(completion.Choices) == 0 {
-		if said := endpoint.ParseSaid(data); said.Message != "" {
-			return bridge.Answer{}, m.endpoint.Told(said)
+		if said := endpoint.ParseServerError(data); said.Message != "" {
+			return bridge.Answer{}, m.endpoint.FailureOf(said)
 		}
 		return bridge.Answer{}, m.failed(endpoint.ErrBroken)
 	}
@@ -237,8 +237,8 @@ func (b *builder) sealed(of, text string) json.RawMessage {
 	return llm.Seal(of, pieces)
 }
 
-// newUsage returns the counts. Some servers don't count what was thought as a
-// part of what came out: it is in the total beside it, or it is the greater.
+// newUsage returns the counts. Some servers don't count reasoning as part of
+// the output: only the total includes it, or it is the larger figure.
 func newUsage(u *openai.CompletionUsage) bridge.Usage {
 	thought, out := llm.Count(u.CompletionTokensDetails.ReasoningTokens), llm.Count(u.CompletionTokens)
 	if thought > out || thought > 0 && llm.Count(u.TotalTokens) == llm.Count(u.PromptTokens)+out+thought {

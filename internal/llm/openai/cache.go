@@ -25,10 +25,10 @@ var (
 		`^(gpt-5\.5(-pro)?|gpt-5\.4|gpt-5\.2|gpt-5\.1(-codex(-max|-mini)?|-chat-latest)?|gpt-5(-codex)?|gpt-4\.1)(-\d{4}-\d{2}-\d{2})?$`)
 )
 
-// cache adds what OpenAI's prompt cache is told: a key, so that requests of a
-// session reach the same server, and for how long to keep what is cached, if the
-// config asks for more than the model's own time. What params set wins. lifetime
-// is the longest one that the API has.
+// cache adds the members for OpenAI's prompt cache: a key, so that a session's
+// requests reach the same server, and a retention time, if the config asks for
+// more than the model's own. What params set wins. lifetime is the longest one
+// that the API has.
 func cache(req *bridge.Request, members map[string]json.RawMessage, extra map[string]any, lifetime string) {
 	if req.CacheTTL == session.CacheTTLOff {
 		return

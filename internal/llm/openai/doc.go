@@ -1,10 +1,10 @@
-// Package openai asks servers that speak OpenAI's APIs, with OpenAI's own client
+// Package openai calls servers of OpenAI's APIs, with OpenAI's own client
 // library: OpenAI itself for responses, and any server for chat completions.
 //
 // # Path
 //
 // [Model.Generate] builds the request (responses.go, or request.go for chat
-// completions), sends it through an endpoint, which tries again what may pass,
+// completions), sends it through an endpoint, which retries temporary failures,
 // and reads the answer, a stream or one piece, whichever the server sends
 // (response_answer.go, answer.go).
 //
@@ -12,27 +12,27 @@
 //
 //   - Every id of a call that is sent is ours: the name of its effect. Ids that
 //     the server gave are data.
-//   - What the model thought is sent back to the server that said it, byte for
-//     byte, with the ids that pair it with what came of it, and to no other. Of
-//     chat completions it is reasoning_content, reasoning_details and a call's
+//   - The model's reasoning is sent back to the server that made it, byte for
+//     byte, with the ids that pair it with its output, and to no other. In chat
+//     completions it is reasoning_content, reasoning_details and a call's
 //     extra_content, which servers other than OpenAI's have (thought.go).
-//   - A result is an answer only if the server said how it ended; a stream that
-//     breaks off before is a failure.
+//   - A response is an answer only if the server sent how it ended; a stream
+//     that breaks off before is a failure.
 //
 // # What is sent
 //
 // The members of params are sent as they are, but for those that the protocol's
 // other parts set: model, messages or input, tools, tool_choice, stream and n
 // are refused, and so is what would make a server keep the conversation. tools
-// are made once for a toolset and kept by the bridge, as they are sent. Of chat
-// completions stream_options asks for the usage unless params has one. Nothing
-// is stored by OpenAI unless params.store says so, and what a model thought is
-// asked for, encrypted, if its name says that it thinks.
+// are made once for a toolset and kept by the bridge, as they are sent. In chat
+// completions stream_options requests the usage unless params has one. OpenAI
+// stores nothing unless params.store says so. Encrypted reasoning is requested
+// if the model's name is that of a reasoning model.
 //
-// OpenAI is told a prompt_cache_key, and for how long to keep what is cached
-// (cache.go). In masked mode all tools are defined and tool_choice says which of
-// them may be called. Servers of chat completions other than OpenAI's know
-// neither: they are told nothing, and sent the tools that may be called.
+// OpenAI gets a prompt_cache_key and a cache retention (cache.go). In masked
+// mode all tools are defined and tool_choice lists those that may be called.
+// Other servers of chat completions support neither: they get only the tools
+// that may be called.
 //
 // What the run's budgets leave for the answer bounds max_output_tokens, and of
 // chat completions max_tokens or max_completion_tokens, whichever params have;

@@ -96,7 +96,7 @@ func (m *Model) prepare(req *bridge.Request, thoughts llm.Thoughts) (endpoint.As
 // failed makes a failure of an error of the client library's.
 func (m *Model) failed(err error) *endpoint.Failure {
 	if text, ok := inStream(err); ok {
-		return m.endpoint.Told(endpoint.ParseSaid(text))
+		return m.endpoint.FailureOf(endpoint.ParseServerError(text))
 	}
 	if errors.Is(err, endpoint.ErrBroken) {
 		return m.endpoint.Failed(endpoint.ErrBroken)

@@ -40,8 +40,8 @@ func (m *Model) respond(ctx context.Context, body responses.ResponseNewParams, d
 		return bridge.Answer{}, m.failed(endpoint.ErrBroken)
 	}
 	if response.Status == "" {
-		if said := endpoint.ParseSaid(data); said.Message != "" {
-			return bridge.Answer{}, m.endpoint.Told(said)
+		if said := endpoint.ParseServerError(data); said.Message != "" {
+			return bridge.Answer{}, m.endpoint.FailureOf(said)
 		}
 	}
 	answer, failed := m.responded(&response, response.Output)
@@ -75,11 +75,11 @@ func (m *Model) events(raw *http.Response, delta func(text string)) (bridge.Answ
 			}
 			return m.responded(&event.Response, items)
 		case "error":
-			said := endpoint.ParseSaid([]byte(event.RawJSON()))
+			said := endpoint.ParseServerError([]byte(event.RawJSON()))
 			if said.Kind == "error" { // it is the event's own type
 				said.Kind = ""
 			}
-			return bridge.Answer{}, m.endpoint.Told(said)
+			return bridge.Answer{}, m.endpoint.FailureOf(said)
 		}
 	}
 	if err := stream.Err(); err != nil {
@@ -97,7 +97,7 @@ func (m *Model) responded(r *responses.Response, items []responses.ResponseOutpu
 	switch r.Status {
 	case responses.ResponseStatusCompleted, responses.ResponseStatusIncomplete:
 	case responses.ResponseStatusFailed:
-		return a, m.endpoint.Told(endpoint.Said{Code: string(r.Error.Code), Message: r.Error.Message})
+		return a, m.endpoint.FailureOf(endpoint.ServerError{Code: string(r.Error.Code), Message: r.Error.Message})
 	default:
 		return a, m.failed(endpoint.ErrBroken)
 	}
@@ -145,8 +145,8 @@ func (m *Model) fill(a *bridge.Answer, items []responses.ResponseOutputItemUnion
 			}
 		}
 	}
-	// The server pairs what was thought with what came of it by ids of its own;
-	// without thoughts they are of no use.
+	// The server pairs reasoning with its output by ids of its own. Without
+	// reasoning the ids are of no use.
 	if !slices.ContainsFunc(pieces, func(p llm.Piece) bool { return p.Item != "" }) {
 		pieces = nil
 	}

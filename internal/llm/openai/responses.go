@@ -177,7 +177,7 @@ func (m *Model) newTurn(msg *bridge.Message, thoughts llm.Thoughts) responses.Re
 			}
 			items = append(items, item)
 		case p.Mark != "":
-			items = append(items, newSaid(text[:p.Text], p.Mark))
+			items = append(items, newReasonedText(text[:p.Text], p.Mark))
 			text = text[p.Text:]
 		default:
 			items = append(items, newWords(text[:p.Text], responses.EasyInputMessageRoleAssistant))
@@ -187,8 +187,8 @@ func (m *Model) newTurn(msg *bridge.Message, thoughts llm.Thoughts) responses.Re
 	return items
 }
 
-// newSaid makes words that came of what was thought, by the server's own id.
-func newSaid(text, id string) responses.ResponseInputItemUnionParam {
+// newReasonedText makes text that followed reasoning, with the server's own id.
+func newReasonedText(text, id string) responses.ResponseInputItemUnionParam {
 	return responses.ResponseInputItemParamOfOutputMessage([]responses.ResponseOutputMessageContentUnionParam{
 		{OfOutputText: &responses.ResponseOutputTextParam{Text: text, Annotations: []responses.ResponseOutputTextAnnotationUnionParam{}}},
 	}, id, responses.ResponseOutputMessageStatusCompleted)

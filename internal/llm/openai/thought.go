@@ -139,8 +139,8 @@ func mustJSON(v any) json.RawMessage {
 	return text
 }
 
-// extraOf is what a call has beside its name and arguments, to be sent back with
-// it; empty if it has nothing.
+// extraOf returns what a call has besides its name and arguments, to be sent
+// back with it; empty if there is nothing.
 func extraOf(call string) string {
 	var members map[string]json.RawMessage
 	if json.Unmarshal([]byte(call), &members) != nil || empty(members[memberExtra]) {

@@ -76,8 +76,8 @@ func (c *Conversation) Calls() int {
 	return n
 }
 
-// call returns the call at a place; ok is false if there is none.
-func (c *Conversation) call(p place) (*Call, bool) {
+// call returns the call at a position; ok is false if there is none.
+func (c *Conversation) call(p position) (*Call, bool) {
 	if p.run > len(c.Runs) {
 		return nil, false
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/refold/refold/internal/llm"
 )
 
-// Hooks run beside each execution, on its goroutine; nil runs nothing. An
-// error ends the execution with it. Tests hold executions with them, to kill a
+// Hooks run with each execution, on its goroutine; nil runs nothing. An error
+// ends the execution with it. Tests hold executions with them, to kill a
 // process at a known point.
 type Hooks struct {
 	Before func(ctx context.Context, call bridge.Call) error // nothing has happened yet
@@ -50,7 +50,7 @@ func NewExecutor(r *Recording, ledger *Ledger, hooks Hooks) *Executor {
 var _ bridge.Executor = (*Executor)(nil)
 
 // Execute appends the execution to the ledger and returns the recorded result.
-// A call that was not recorded at this place, or with other arguments, fails
+// A call that was not recorded at this position, or with other arguments, fails
 // with recording_mismatch and leaves the ledger as it was.
 func (x *Executor) Execute(ctx context.Context, call bridge.Call) (bridge.Result, error) {
 	recorded, bad := x.lookup(call)
@@ -90,7 +90,7 @@ func (x *Executor) lookup(call bridge.Call) (*Call, *bridge.Error) {
 	if !ok {
 		return nil, llm.Fail(llm.CodeRecordingMismatch, "the recording has no conversation for session %s", call.Session)
 	}
-	at, ok := parsePlace(call.Effect)
+	at, ok := parsePosition(call.Effect)
 	if !ok {
 		return nil, llm.Fail(llm.CodeRecordingMismatch, "%s is not the name of a call", call.Effect)
 	}

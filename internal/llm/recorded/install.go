@@ -22,8 +22,8 @@ const (
 	Profile = "recorded"
 )
 
-// ToolsFile returns the name under which tool definitions are looked for
-// beside a recording: x-tools.json for x.jsonl.
+// ToolsFile returns the name of the file with a recording's tool definitions:
+// x-tools.json for x.jsonl.
 func ToolsFile(recording string) string {
 	return strings.TrimSuffix(recording, filepath.Ext(recording)) + "-tools.json"
 }

@@ -93,7 +93,7 @@ func TestInstall(t *testing.T) {
 }
 
 // A recorded tool took what was recorded, whatever its schema says.
-func TestInstallBelievesTheRecording(t *testing.T) {
+func TestInstallTrustsRecordedArguments(t *testing.T) {
 	t.Parallel()
 	tools, err := recorded.ParseTools([]byte(`[{"name":"get","parameters":{"type":"object","properties":{"n":{"type":"string"}}}},{"name":"put"}]`))
 	if err != nil {

@@ -77,7 +77,7 @@ func generate(t *testing.T, r *recorded.Recording, session string, messages []br
 	return answer.Text + " " + answer.FinishReason
 }
 
-func TestModelSaysTheNextTurn(t *testing.T) {
+func TestModelReturnsTheNextTurn(t *testing.T) {
 	t.Parallel()
 	r := read(t, small)
 	for n, want := range map[int]string{
@@ -198,7 +198,7 @@ func TestReadRefuses(t *testing.T) {
 		{"no user", id("a"), `test.jsonl:1: conversation "a": there is no user message, so nothing to run`},
 		{"the same id", id("a", user) + "\n" + id("a", user), `test.jsonl:2: conversation "a": its session a is that of conversation "a": give it another id`},
 		{"the same session", id("a?", user) + "\n" + id("a!", user), `test.jsonl:2: conversation "a!": its session a_ is that of conversation "a?": give it another id`},
-		{"an empty input", id("a", `{"role":"user","content":""}`), `messages[0]: the user says nothing, and a run needs an input`},
+		{"an empty input", id("a", `{"role":"user","content":""}`), `messages[0]: the user's message is empty, and a run needs an input`},
 		{"a picture", id("a", `{"role":"user","content":[{"type":"image_url"}]}`), `content[0] is of type "image_url": only text can be run again`},
 		{"a number", id("a", `{"role":"user","content":7}`), `content is a text, null, or a list of text parts`},
 		{"a late system message", id("a", user, `{"role":"system","content":"s"}`), `messages[1]: a system message may only be the first one`},

@@ -154,7 +154,7 @@ func counted(t *testing.T, file string) (conversations, users, calls int) {
 	return conversations, users, calls
 }
 
-func TestEveryConversationIsHeldAgain(t *testing.T) {
+func TestEveryConversationIsReplayed(t *testing.T) {
 	t.Parallel()
 	for _, file := range files(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {

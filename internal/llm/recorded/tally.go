@@ -17,7 +17,7 @@ func (c *Conversation) Ledger(session string) []Entry {
 	for r, run := range c.Runs {
 		for t, turn := range run.Turns {
 			for i, call := range turn.Calls {
-				effect := place{run: r + 1, turn: t + 1, call: i}.String()
+				effect := position{run: r + 1, turn: t + 1, call: i}.String()
 				entries = append(entries, Entry{
 					Session: session, Effect: effect, Tool: call.Name, Arguments: orEmptyObject([]byte(call.Arguments)),
 					IdempotencyKey: session + "." + effect,

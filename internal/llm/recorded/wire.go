@@ -128,7 +128,7 @@ func (b *builder) add(m *wireMessage, at int) error {
 		return nil
 	case "user":
 		if m.Content == "" {
-			return errors.New("the user says nothing, and a run needs an input")
+			return errors.New("the user's message is empty, and a run needs an input")
 		}
 		b.c.Runs = append(b.c.Runs, Run{User: string(m.Content)})
 		return nil

@@ -63,7 +63,7 @@ func capabilities(r *planner.Registry) (all []string) {
 	return all
 }
 
-// say tells the model something, carries out its calls, and returns the answer
+// say sends the model an input, carries out its calls, and returns the answer
 // that ends the run, or the model's failure.
 func (k *talk) say(t *testing.T, input string) (string, error) {
 	t.Helper()

@@ -1,4 +1,4 @@
-// Package scripted is a model that says what a YAML file says, and fails with
+// Package scripted is a model that answers as a YAML file says. It fails with
 // script_mismatch when it is shown something else than the file expects.
 //
 // # The file
@@ -42,10 +42,11 @@
 //
 // # Laws
 //
-//   - Nothing is kept between two generations: which turn it is follows from
-//     how many messages of the model are shown.
+//   - Nothing is kept between two generations: the number of the model's
+//     messages in the request decides the turn.
 //   - Under turns, every message of the model that is shown must be what this
-//     script said there. Under rules, what was said before is not looked at.
+//     script said there. Under rules, earlier messages of the model are not
+//     checked.
 //   - A file with a mistake is refused when it is read; the error names file,
 //     line and key.
 //

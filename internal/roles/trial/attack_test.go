@@ -236,9 +236,9 @@ func TestAttackConsumerThatPushes(t *testing.T) {
 	}
 }
 
-// TestAttackOnWhatOthersClaim: a bridge of models neither claims nor withdraws
+// TestAttackOnClaimsOfOthers: a bridge of models neither claims nor withdraws
 // what others carry out.
-func TestAttackOnWhatOthersClaim(t *testing.T) {
+func TestAttackOnClaimsOfOthers(t *testing.T) {
 	t.Parallel()
 	s := start(t, everybody)
 	for name, theirs := range map[string][]string{

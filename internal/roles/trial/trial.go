@@ -5,18 +5,17 @@
 //
 // Every user connects with its own key. It publishes to an example of every
 // subject, and subscribes to each. The administrator of each prefix listens in
-// the account of its streams, and says what came; and it publishes, and the user
-// says what it heard.
+// the account of its streams and reports what arrived. Then it publishes, and
+// the user reports what it received.
 //
 // # Laws
 //
 //   - Nothing is stored: each message names a stream that is none as the one that
 //     it expects, and JetStream refuses it.
-//   - Nothing is asked of JetStream: each message requires a level of its API that
-//     no server has. A body that is no JSON would not do: a purge with one is a purge
-//     of everything.
-//   - Nobody else acts on it: the names in the subjects are no sessions and no
-//     instances.
+//   - JetStream carries out no request: each message requires an API level that
+//     no server has. A body that is no JSON would not suffice: a purge with one
+//     purges everything.
+//   - No daemon acts on it: the names in the subjects belong to none.
 package trial
 
 import (
@@ -75,7 +74,7 @@ func Try(ctx context.Context, s Servers, f *roles.File) (cells []Cell, err error
 	}
 	for _, u := range users {
 		if t.admins[u.Prefix] == nil {
-			return nil, fmt.Errorf("tenant %s: name an admin, who looks at what arrives", u.Prefix)
+			return nil, fmt.Errorf("tenant %s: name an admin: it checks which messages arrive", u.Prefix)
 		}
 	}
 	if err := t.listen(ctx); err != nil {
@@ -101,8 +100,8 @@ type trial struct {
 	admins   map[string]*peer // by prefix
 }
 
-// peer is a connection, and what came to it. A message is in the channel when
-// the connection has read it, so after a flush nothing is missing.
+// peer is a connection and the messages that it received. A message is in the
+// channel when the connection has read it, so after a flush nothing is missing.
 type peer struct {
 	nc   *nats.Conn
 	came chan *nats.Msg
@@ -111,8 +110,8 @@ type peer struct {
 // sent is a message: of which tenant, and on which subject.
 type sent struct{ prefix, subject string }
 
-// heard returns what came since the last call.
-func (p *peer) heard() map[sent]bool {
+// received returns the messages since the last call.
+func (p *peer) received() map[sent]bool {
 	all := map[sent]bool{}
 	for len(p.came) > 0 {
 		m := <-p.came
@@ -212,9 +211,9 @@ func (t *trial) try(ctx context.Context, u roles.User) ([]Cell, error) {
 	}
 	arrived := map[string]map[sent]bool{}
 	for prefix, admin := range t.admins {
-		arrived[prefix] = admin.heard()
+		arrived[prefix] = admin.received()
 	}
-	heard, err := t.hears(ctx, p)
+	heard, err := t.receivedBy(ctx, p)
 	if err != nil {
 		return nil, err
 	}
@@ -227,15 +226,15 @@ func (t *trial) try(ctx context.Context, u roles.User) ([]Cell, error) {
 		if heard[sent{s.Prefix, s.Name}] {
 			cells[i].Got |= roles.Hear
 		}
-		if as.May(s)&roles.Serve != 0 && as.Home() { // who serves hears what the administrator asks
+		if as.May(s)&roles.Serve != 0 && as.Home() { // a service receives the administrator's requests
 			cells[i].Want |= roles.Hear
 		}
 	}
 	return cells, nil
 }
 
-// hears returns what a user hears of what the administrators publish.
-func (t *trial) hears(ctx context.Context, p *peer) (map[sent]bool, error) {
+// receivedBy returns the messages of the administrators that a user receives.
+func (t *trial) receivedBy(ctx context.Context, p *peer) (map[sent]bool, error) {
 	for _, s := range t.subjects {
 		if _, err := p.nc.ChanSubscribe(s.Name, p.came); err != nil {
 			return nil, err
@@ -244,7 +243,7 @@ func (t *trial) hears(ctx context.Context, p *peer) (map[sent]bool, error) {
 	if err := flush(ctx, p.nc); err != nil {
 		return nil, err
 	}
-	p.heard()
+	p.received()
 	for _, s := range t.subjects {
 		if err := t.admins[s.Prefix].nc.PublishMsg(message(s.Prefix, s.Name)); err != nil {
 			return nil, err
@@ -254,9 +253,9 @@ func (t *trial) hears(ctx context.Context, p *peer) (map[sent]bool, error) {
 		return nil, err
 	}
 	for _, admin := range t.admins {
-		admin.heard() // its own
+		admin.received() // its own
 	}
-	return p.heard(), nil
+	return p.received(), nil
 }
 
 // Wrong returns the cells where the servers don't do what the table says.

@@ -178,7 +178,7 @@ func (s *stage) stored(prefix string) map[string][2]uint64 {
 	return all
 }
 
-func TestEveryCellIsAsTheTableSays(t *testing.T) {
+func TestPermissionsMatchTheTable(t *testing.T) {
 	t.Parallel()
 	s := start(t, everybody)
 	before := map[string]map[string][2]uint64{}

@@ -1,5 +1,5 @@
-// Package listen answers over HTTP what people and orchestrators ask of a daemon:
-// /metrics, /healthz, /readyz and, if it may, /debug/pprof/.
+// Package listen serves a daemon's HTTP endpoints: /metrics, /healthz, /readyz
+// and, if permitted, /debug/pprof/.
 package listen
 
 import (
@@ -78,7 +78,7 @@ func New(o Options) (*Server, error) {
 // Address returns where it listens.
 func (s *Server) Address() string { return s.listener.Addr().String() }
 
-// Reads tells who knows why the daemon is not ready; no reasons: it is.
+// Reads sets the function that returns why the daemon is not ready, if so.
 func (s *Server) Reads(notReady func(ctx context.Context) []string) { s.notReady.Store(&notReady) }
 
 // Drain says that the daemon has been told to end: it is not ready from now on.
@@ -107,7 +107,7 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	if !is.Ready {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
-	_ = json.NewEncoder(w).Encode(is) // who asked is gone
+	_ = json.NewEncoder(w).Encode(is) // the client is gone
 }
 
 // Close ends the listener and what is being answered.

@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestReadyTellsTheReasons(t *testing.T) {
+func TestReadyReportsReasons(t *testing.T) {
 	t.Parallel()
 	s, err := New(Options{Address: "127.0.0.1:0", Metrics: http.NotFoundHandler()})
 	if err != nil {

@@ -21,11 +21,11 @@ const (
 	endWithin = 3 * time.Second
 )
 
-// Options say which lines are sent, and who is told of those that are not.
+// Options say which lines are sent, and what is called for lines that are not.
 type Options struct {
 	Resource *resource.Resource
 	Level    slog.Leveler
-	Dropped  func(lines int) // is told of lines that the collector did not take
+	Dropped  func(lines int) // called for lines that the collector did not accept
 	Logger   *slog.Logger    // gets a line when the collector fails; must not be what Handler makes
 }
 

@@ -2,7 +2,7 @@ package metrics
 
 import "github.com/refold/refold/bridge"
 
-// Observers are told of each start of a bridge, one after the other.
+// Observers are called for each start of a bridge, one after the other.
 type Observers []bridge.Observer
 
 // Started returns the first traceparent that one of them returns.

@@ -1,5 +1,6 @@
-// Package metrics exports what package meter holds: to Prometheus on request, and
-// to an OpenTelemetry collector at intervals. It also measures bridges.
+// Package metrics exports the metrics of package meter: to Prometheus on
+// request, and to an OpenTelemetry collector at intervals. It also measures
+// bridges.
 //
 // The hot paths never call OpenTelemetry's SDK. A Producer reads the registry when
 // a reader of the SDK collects.

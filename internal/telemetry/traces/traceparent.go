@@ -2,7 +2,7 @@ package traces
 
 import "encoding/hex"
 
-// Context is a W3C trace context: who calls.
+// Context is a W3C trace context: the caller's span.
 type Context struct {
 	Trace [16]byte
 	Span  [8]byte

@@ -20,7 +20,7 @@ type Options struct {
 	Instance string
 	Content  *Content // which texts are exported; nil: none
 	To       Uploader
-	Dropped  func(spans int) // is told of spans that are dropped; nil: nobody is
+	Dropped  func(spans int) // called for dropped spans; nil: not called
 	Logger   *slog.Logger
 }
 

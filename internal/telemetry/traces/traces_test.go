@@ -79,7 +79,7 @@ func queued(n int) []*timeline.Span {
 	return spans
 }
 
-func TestExportsWhatWaitsWithinASecondAndAtTheEnd(t *testing.T) {
+func TestPendingSpansAreExportedWithinASecond(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		to := &sink{}
@@ -103,7 +103,7 @@ func TestExportsWhatWaitsWithinASecondAndAtTheEnd(t *testing.T) {
 
 // A collector that hangs costs the spans that the queue has no room for, and
 // nothing else: memory is bounded, and nobody waits.
-func TestAHangingCollectorCostsSpansAlone(t *testing.T) {
+func TestHangingCollectorOnlyDropsSpans(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		to := &sink{held: make(chan struct{})}
@@ -130,7 +130,7 @@ func TestAHangingCollectorCostsSpansAlone(t *testing.T) {
 	})
 }
 
-func TestACollectorThatRefusesIsToldOfOnce(t *testing.T) {
+func TestRefusingCollectorIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
@@ -160,9 +160,9 @@ func TestACollectorThatRefusesIsToldOfOnce(t *testing.T) {
 	})
 }
 
-// TestHostileTraceparentsAreNoCallers: nothing of a header that is not well-formed
+// TestInvalidTraceparentsAreIgnored: nothing of a header that is not well-formed
 // is exported, and a well-formed one becomes a link and no more.
-func TestHostileTraceparentsAreNoCallers(t *testing.T) {
+func TestInvalidTraceparentsAreIgnored(t *testing.T) {
 	t.Parallel()
 	good := "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	span := timeline.Span{Kind: timeline.KindRun, Place: "r1", Run: 1, Outcome: &timeline.Outcome{}}
@@ -212,7 +212,7 @@ func TestHostileTraceparentsAreNoCallers(t *testing.T) {
 	}
 }
 
-func TestSampledIsAPartOfAllRuns(t *testing.T) {
+func TestSampleIsAFractionOfRuns(t *testing.T) {
 	t.Parallel()
 	const runs = 20_000
 	for _, ratio := range []float64{0, 0.01, 0.1, 0.5, 1} {
@@ -228,7 +228,7 @@ func TestSampledIsAPartOfAllRuns(t *testing.T) {
 	}
 }
 
-func TestEffectsAndPlacesAreInverse(t *testing.T) {
+func TestPlaceOfEffectRoundTrips(t *testing.T) {
 	t.Parallel()
 	for effect, place := range map[string]string{"r1t2": "r1t2a1", "r1t2a2": "r1t2a2", "r12t30c4": "r12t30c4", "r1t2s": "r1t2s"} {
 		if got := timeline.PlaceOf(effect); got != place {

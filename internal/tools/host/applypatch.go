@@ -16,7 +16,7 @@ type applyPatchArguments struct {
 }
 
 // applyPatch changes all files that a patch names, or none.
-func (h *Host) applyPatch(ctx context.Context, p *place, raw json.RawMessage) (string, error) {
+func (h *Host) applyPatch(ctx context.Context, p *workdir, raw json.RawMessage) (string, error) {
 	var args applyPatchArguments
 	if err := decode(raw, &args); err != nil {
 		return "", err
@@ -73,7 +73,7 @@ func patchFailed(err error) error {
 
 // canonical rewrites the paths of a patch, so that one file has one name. What
 // goes away must be a file itself: of a link, nobody knows which is meant.
-func (p *place) canonical(parsed *patch.Patch) error {
+func (p *workdir) canonical(parsed *patch.Patch) error {
 	for i := range parsed.Sections {
 		s := &parsed.Sections[i]
 		if s.Kind == patch.Delete || s.MoveTo != "" {
@@ -100,7 +100,7 @@ func (p *place) canonical(parsed *patch.Patch) error {
 }
 
 // movedModes returns the permissions that moved files bring to their new paths.
-func (p *place) movedModes(parsed *patch.Patch) map[string]fs.FileMode {
+func (p *workdir) movedModes(parsed *patch.Patch) map[string]fs.FileMode {
 	modes := map[string]fs.FileMode{}
 	for _, s := range parsed.Sections {
 		if s.MoveTo == "" {

@@ -20,15 +20,15 @@ type write struct {
 	before  string
 	mode    fs.FileMode // 0: that of what stands there, else 0644
 
-	temp string // the new content, beside its place
+	temp string // the new content, in the file's directory
 }
 
-// commit makes all writes or, as far as it can tell, none. First every new
-// content is on the disk beside its place; then names change, one by one; if one
-// can't, those before it are changed back. Only a process or machine that dies
-// between two names leaves a part.
-func (p *place) commit(ctx context.Context, writes []write) (err error) {
-	s := &stage{place: p}
+// commit makes all writes or, as far as it can tell, none. First all new
+// content is written to the disk, in the directories of the files. Then names
+// change, one by one; if a change fails, the earlier ones are undone. Only a
+// process or machine that dies between two names leaves a part.
+func (p *workdir) commit(ctx context.Context, writes []write) (err error) {
+	s := &stage{dir: p}
 	defer func() {
 		if err != nil {
 			s.clear(writes)
@@ -68,21 +68,22 @@ func (p *place) commit(ctx context.Context, writes []write) (err error) {
 
 // stage is what a commit has put down and not yet swapped in.
 type stage struct {
-	place *place
-	dirs  []string // made for it
+	dir  *workdir
+	dirs []string // made for it
 }
 
-// put writes the new content beside its place, with the mode of what is there.
+// put writes the new content to a temporary file in the same directory, with
+// the mode of the present file.
 func (s *stage) put(w *write) (err error) {
 	if err := s.mkdirs(path.Dir(w.path)); err != nil {
 		return err
 	}
 	mode, exact := w.mode, w.mode != 0
 	if !exact {
-		mode, exact = s.place.mode(w.path)
+		mode, exact = s.dir.mode(w.path)
 	}
 	w.temp = path.Join(path.Dir(w.path), ".refold-"+rand.Text()+".tmp")
-	f, err := s.place.root.OpenFile(w.temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	f, err := s.dir.root.OpenFile(w.temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		w.temp = ""
 		return err
@@ -100,7 +101,7 @@ func (s *stage) put(w *write) (err error) {
 }
 
 // mode returns the permissions of what stands at a path, or of a new file.
-func (p *place) mode(rel string) (mode fs.FileMode, exists bool) {
+func (p *workdir) mode(rel string) (mode fs.FileMode, exists bool) {
 	if fi, err := p.root.Lstat(rel); err == nil {
 		return fi.Mode().Perm(), true
 	}
@@ -112,14 +113,14 @@ func (s *stage) mkdirs(dir string) error {
 	if dir == "." {
 		return nil
 	}
-	_, err := s.place.root.Lstat(dir)
+	_, err := s.dir.root.Lstat(dir)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err // what is there but no directory is found when the file is made
 	}
 	if err := s.mkdirs(path.Dir(dir)); err != nil {
 		return err
 	}
-	if err := s.place.root.Mkdir(dir, 0o755); err != nil {
+	if err := s.dir.root.Mkdir(dir, 0o755); err != nil {
 		if errors.Is(err, fs.ErrExist) { // another process was faster
 			return nil
 		}
@@ -134,16 +135,16 @@ func (s *stage) mkdirs(dir string) error {
 func (s *stage) clear(writes []write) {
 	for _, w := range writes {
 		if w.temp != "" {
-			_ = s.place.root.Remove(w.temp)
+			_ = s.dir.root.Remove(w.temp)
 		}
 	}
 	for _, dir := range slices.Backward(s.dirs) {
-		_ = s.place.root.Remove(dir) // only if it is empty
+		_ = s.dir.root.Remove(dir) // only if it is empty
 	}
 }
 
 // swap gives a path its new file, or none.
-func (p *place) swap(w write) error {
+func (p *workdir) swap(w write) error {
 	if w.remove {
 		return p.root.Remove(w.path)
 	}
@@ -151,10 +152,10 @@ func (p *place) swap(w write) error {
 }
 
 // undo changes back what a failed commit had changed.
-func (p *place) undo(done []write, cause error) error {
+func (p *workdir) undo(done []write, cause error) error {
 	for _, w := range slices.Backward(done) {
 		back := write{path: w.path, remove: !w.existed, content: w.before, mode: w.mode}
-		s := &stage{place: p}
+		s := &stage{dir: p}
 		var err error
 		if !back.remove {
 			err = s.put(&back)

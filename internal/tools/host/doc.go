@@ -4,11 +4,10 @@
 // # Path
 //
 // [Host.Execute] finds the call's host session (session.go), opens its working
-// directory as a place (place.go), decodes the arguments (arguments.go), and
-// runs the tool: exec.go, with group.go for its processes and capture.go for
-// their output; read.go, stat.go, glob.go and grep.go; write.go and
-// applypatch.go, which change files through commit.go. Errors get their codes
-// in failure.go.
+// directory (workdir.go), decodes the arguments (arguments.go), and runs the
+// tool: exec.go, with group.go for its processes and capture.go for their
+// output; read.go, stat.go, glob.go and grep.go; write.go and applypatch.go,
+// which change files through commit.go. Errors get their codes in failure.go.
 //
 // # Laws
 //
@@ -16,25 +15,24 @@
 //     whatever its paths and the symbolic links on them say, also if they
 //     change while it runs (os.Root). A command is confined by Options.Sandbox;
 //     without one it may do what the host's user may.
-//   - One path, one key: what the tools take for a path below the working
-//     directory is what the planner takes for it, given the root that open
-//     tells. Links are followed here and unknown there: see docs/tools.md.
+//   - One path, one key: the tools and the planner agree on which paths lie
+//     below the working directory, given the root that open reports. Only the
+//     tools follow links: see docs/tools.md.
 //   - Nothing is kept in memory between calls. Sessions are files under the
 //     root, so a host that was killed has lost none, and hosts that share a
 //     root serve each other's.
 //   - Repeatable where the registry says so: opening with the same key gives
 //     the same host session and the same result, and so does closing; reads and
 //     write_file change nothing the second time.
-//   - Whole or not at all: write_file, edit_file and apply_patch leave a file
-//     as it was or as it shall be, and apply_patch all its files; but see
-//     Limits.
-//   - A command's processes end with its call, and on timeout and cancel: in a
-//     sandbox all, without one as far as they stayed in its process group.
-//   - Every result is UTF-8 and bounded. What is left out is said, with how to
+//   - Atomic: write_file, edit_file and apply_patch change a file completely or
+//     not at all, and apply_patch all its files; but see Limits.
+//   - A command's processes end with its call, on timeout and on cancel: in a
+//     sandbox all of them, without one those in its process group.
+//   - Every result is UTF-8 and bounded. It names what is left out and how to
 //     see it. An error says what to do next.
-//   - A call without a usable host session sets the session's status to what it
-//     is (closed, expired, error), so that open_session is offered again: a
-//     model is never left with tools that can't work and no way out.
+//   - A call without a usable host session sets the session's status (closed,
+//     expired, error), so that open_session is offered again. So a model never
+//     has only tools that can't work.
 //
 // # Glossary
 //
@@ -43,22 +41,22 @@
 //     host sessions in .sessions.
 //   - Host session: the right of one session to a working directory, from open
 //     to close. Closing leaves the files.
-//   - Place: a working directory, open for one call.
-//   - Route: which host opened a session: the target that its later calls are
-//     asked of, if it is one below the tools' own (host-w1); else for people.
+//   - workdir: a working directory, open for one call.
+//   - Route: the host that opened a session. If it is a target below the tools'
+//     own (host-w1), later calls go to it; else it is only shown.
 //
 // # Limits
 //
-// They are in limits.go, and those that may be moved in [Options]. Without a
-// sandbox, a process that leaves its group (setsid) outlives its call. When this process is
-// killed, Linux kills the shells that it started; what these started goes on
-// until it next writes output, or until a host is started on the same root, whose
-// first sweep ends it (leftover_linux.go). A machine or process that dies in the middle of
-// an apply_patch may have written some of its files, each one whole, and leaves
-// files named .refold-*.tmp; the call is not retry-safe, so it is settled
-// outcome_unknown. Calls of one host that change files in one working directory
-// wait for each other; other processes, and commands, are not waited for.
-// Unix only.
+// limits.go has them, and [Options] those that can be set. Without a sandbox, a
+// process that leaves its group (setsid) outlives its call. When this process
+// is killed, Linux kills the shells that it started. Their children run until
+// they next write output, or until the first sweep of a new host on the same
+// root ends them (leftover_linux.go). A machine or process that dies in the
+// middle of an apply_patch may have written some of its files, each one whole,
+// and leaves files named .refold-*.tmp; the call is not retry-safe, so it is
+// settled outcome_unknown. Calls of one host that change files in one working
+// directory wait for each other; other processes, and commands, are not waited
+// for. Unix only.
 //
 // # Testing
 //

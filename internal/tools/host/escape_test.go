@@ -117,7 +117,7 @@ func TestResolveIsCanonical(t *testing.T) {
 	r := newRig(t, Options{}, map[string]string{"d/e/f": "x"})
 	r.symlink("d/e", "link")
 	r.symlink("../e/f", "d/e/back")
-	p, err := openPlace(r.root, rigSession)
+	p, err := openWorkdir(r.root, rigSession)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ type execArguments struct {
 // What the command started ends with it, in the background or not: when the
 // shell is done, and on timeout and cancel, the whole group is killed. A
 // process that left the group (setsid) is found only in a sandbox.
-func (h *Host) exec(ctx context.Context, p *place, raw json.RawMessage) (string, error) {
+func (h *Host) exec(ctx context.Context, p *workdir, raw json.RawMessage) (string, error) {
 	var args execArguments
 	if err := decode(raw, &args); err != nil {
 		return "", err
@@ -71,7 +71,7 @@ func (h *Host) timeout(ms *whole) (time.Duration, error) {
 // shell runs a command line in dir, in the sandbox if there is one. Confined to its
 // place, it has its home there, and a directory for temporary files that goes
 // when it ends.
-func (h *Host) shell(ctx context.Context, p *place, dir, line string, timeout time.Duration) (string, error) {
+func (h *Host) shell(ctx context.Context, p *workdir, dir, line string, timeout time.Duration) (string, error) {
 	env, argv := append(h.opts.environ(dir), h.marks()...), []string{"/bin/sh", "-c", line}
 	if h.opts.Sandbox == nil {
 		return h.run(ctx, &started{cmd: &exec.Cmd{Path: argv[0], Args: argv, Dir: dir, Env: env, SysProcAttr: groupAttr()}}, timeout)
@@ -102,7 +102,7 @@ func (c *started) start() error {
 // group returns the command's process group, once it has started.
 func (c *started) group() *group {
 	g := &group{pid: c.cmd.Process.Pid}
-	if c.boxed != nil && !c.boxed.Firm() {
+	if c.boxed != nil && !c.boxed.KillsDescendants() {
 		g.gently = c.boxed.Stop
 	}
 	return g
@@ -115,7 +115,7 @@ type ending struct {
 	over   string // the limit that it exceeded; empty: none
 }
 
-// end tells how a command ended that was waited for.
+// end returns how an awaited command ended.
 func (c *started) end(waitErr error) (ending, error) {
 	var exit *exec.ExitError
 	if waitErr != nil && !errors.As(waitErr, &exit) {

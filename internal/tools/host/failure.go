@@ -37,7 +37,7 @@ const (
 )
 
 // errStopped is returned for a command that was stopped because its call was
-// cancelled: how far it came can't be told.
+// cancelled: how far it got is not known.
 var errStopped = errors.New("stopped half way")
 
 func refuse(code, format string, args ...any) *bridge.Error {

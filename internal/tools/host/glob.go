@@ -17,7 +17,7 @@ type globArguments struct {
 
 // glob shows the paths that match a pattern, sorted: *, ?, [a-z], {a,b}, and **
 // for any directories. Links are shown, and not followed by wildcards.
-func (h *Host) glob(ctx context.Context, p *place, raw json.RawMessage) (string, error) {
+func (h *Host) glob(ctx context.Context, p *workdir, raw json.RawMessage) (string, error) {
 	var args globArguments
 	if err := decode(raw, &args); err != nil {
 		return "", err
@@ -54,7 +54,7 @@ func (h *Host) glob(ctx context.Context, p *place, raw json.RawMessage) (string,
 
 // patterns checks a glob and returns the globs without braces that it stands
 // for, relative to the working directory.
-func (p *place) patterns(glob string) ([]string, error) {
+func (p *workdir) patterns(glob string) ([]string, error) {
 	switch {
 	case len(glob) > globBytesMax:
 		return nil, refuse(CodeTooLarge, "the pattern has %d bytes; use one of at most %d", len(glob), globBytesMax)
@@ -140,7 +140,7 @@ func classEnd(glob string, from int) int {
 }
 
 // pattern makes a glob without braces relative to the working directory.
-func (p *place) pattern(pattern string) (string, error) {
+func (p *workdir) pattern(pattern string) (string, error) {
 	if pattern == "" || strings.ContainsRune(pattern, 0) || !doublestar.ValidatePattern(pattern) {
 		return "", notGlob(pattern)
 	}

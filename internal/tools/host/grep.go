@@ -28,12 +28,12 @@ type grepArguments struct {
 
 // grep shows the lines that a regular expression matches, as path:line:text,
 // in the order of paths. Binary files, links and .git are passed over.
-func (h *Host) grep(ctx context.Context, p *place, raw json.RawMessage) (string, error) {
+func (h *Host) grep(ctx context.Context, p *workdir, raw json.RawMessage) (string, error) {
 	var args grepArguments
 	if err := decode(raw, &args); err != nil {
 		return "", err
 	}
-	s := search{ctx: ctx, place: p, bytesMax: h.opts.OutputBytes}
+	s := search{ctx: ctx, dir: p, bytesMax: h.opts.OutputBytes}
 	if err := s.prepare(args); err != nil {
 		return "", err
 	}
@@ -68,7 +68,7 @@ var errFull = errors.New("enough matches")
 // search is one grep.
 type search struct {
 	ctx      context.Context
-	place    *place
+	dir      *workdir
 	bytesMax int
 	re       *regexp.Regexp
 	states   int      // of re's program
@@ -106,14 +106,14 @@ func (s *search) prepare(args grepArguments) error {
 	}
 	s.re, s.states = re, states
 	if args.Glob != nil {
-		if s.globs, err = s.place.patterns(*args.Glob); err != nil {
+		if s.globs, err = s.dir.patterns(*args.Glob); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// wanted tells whether the glob lets a file through. A glob without a slash is
+// wanted reports whether the glob lets a file through. A glob without a slash is
 // compared with the file's name, any other with its path.
 func (s *search) wanted(rel string) bool {
 	return len(s.globs) == 0 || slices.ContainsFunc(s.globs, func(glob string) bool {
@@ -154,7 +154,7 @@ func (s *search) visit(rel string, d fs.DirEntry, err error) error {
 
 // file searches one file, line by line.
 func (s *search) file(rel string) error {
-	f, _, err := s.place.openText(rel)
+	f, _, err := s.dir.openText(rel)
 	if err != nil {
 		return err
 	}

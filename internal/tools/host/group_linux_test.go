@@ -118,7 +118,7 @@ func readIDs(t *testing.T, pipe string, n int) []process {
 	return found
 }
 
-// gone tells whether the process ends within a time.
+// gone reports whether the process ends within a time.
 func (p process) gone(t *testing.T, within time.Duration) bool {
 	t.Helper()
 	for {

@@ -34,8 +34,8 @@ const (
 )
 
 // tool carries out one call in a working directory, and returns what the model
-// is shown. Output beside an error is shown as well.
-type tool func(h *Host, ctx context.Context, p *place, arguments json.RawMessage) (string, error)
+// is shown. Output with an error is shown as well.
+type tool func(h *Host, ctx context.Context, p *workdir, arguments json.RawMessage) (string, error)
 
 // tools are those that need a host session.
 var tools = map[string]tool{
@@ -143,7 +143,7 @@ func (h *Host) Execute(ctx context.Context, call bridge.Call) (bridge.Result, er
 func (h *Host) inPlace(ctx context.Context, call bridge.Call) bridge.Result {
 	run, ok := tools[call.ToolID]
 	if call.ToolID == ToolSkillUnpack {
-		run, ok = func(h *Host, ctx context.Context, p *place, _ json.RawMessage) (string, error) {
+		run, ok = func(h *Host, ctx context.Context, p *workdir, _ json.RawMessage) (string, error) {
 			return h.unpack(ctx, p, call)
 		}, true
 	}
@@ -157,7 +157,7 @@ func (h *Host) inPlace(ctx context.Context, call bridge.Call) bridge.Result {
 		r.HostSession = lost
 		return r
 	}
-	p, err := openPlace(h.base, rec.WorkDir)
+	p, err := openWorkdir(h.base, rec.WorkDir)
 	if errors.Is(err, fs.ErrNotExist) {
 		r := result("", refuse(CodeNoHostSession, "the host session's working directory is gone; call open_session to open another"))
 		r.HostSession = rec.hostSession(statusError)
@@ -171,7 +171,7 @@ func (h *Host) inPlace(ctx context.Context, call bridge.Call) bridge.Result {
 }
 
 // lock is held while a call changes files in p.
-func (h *Host) lock(p *place) *sync.Mutex {
+func (h *Host) lock(p *workdir) *sync.Mutex {
 	sum := fnv.New32a()
 	_, _ = sum.Write([]byte(p.dir))
 	return &h.writes[sum.Sum32()%uint32(len(h.writes))]

@@ -21,7 +21,7 @@ func (h *Host) removeEnded(log *slog.Logger) {
 	h.openMu.Lock() // nobody opens what is being removed
 	defer h.openMu.Unlock()
 	stays, goes, err := h.over()
-	if err != nil { // who uses which directory can't be told
+	if err != nil { // the directory's user is not known
 		log.Warn("host_sessions_not_removed", "error", err.Error())
 		return
 	}

@@ -53,7 +53,7 @@ func (h *Host) endLeftovers(log *slog.Logger) {
 		if err != nil {
 			continue
 		}
-		handle, err := unix.PidfdOpen(pid, 0) // before it is looked at: the id may be another's later
+		handle, err := unix.PidfdOpen(pid, 0) // before it is checked: another process may get the id later
 		if err != nil {
 			continue
 		}

@@ -36,8 +36,8 @@ type Options struct {
 	// Sandbox confines commands. nil: they may do what this process's user may.
 	Sandbox *sandbox.Box
 
-	// NoShell, if not empty, says why this host runs no commands: what a model is
-	// told that calls the shell.
+	// NoShell, if not empty, is why this host runs no commands. A model that
+	// calls the shell gets this text.
 	NoShell string
 
 	// ExecTimeout is what a command may take that names no timeout_ms.
@@ -51,7 +51,7 @@ type Options struct {
 	IdleTTL time.Duration
 
 	// Keep is for how long the files of a host session stay after it ended; then
-	// Sweep removes them. It does nothing beside WorkDir. 0: for ever.
+	// Sweep removes them. It has no effect with WorkDir. 0: for ever.
 	Keep time.Duration
 
 	// Environ is the environment ("NAME=value") from which commands get the

@@ -67,9 +67,9 @@ func (r *rig) runBackwards(plan planner.Plan, calls []planned) []string {
 
 func readCall(name string) planned { return planned{"read_file", ToolReadFile, args{"path": name}} }
 
-// TestReadsBesideAnEditAreNotStale: eight reads that the model makes after an
+// TestReadsAfterAnEditAreNotStale: eight reads that the model makes after an
 // edit, in one turn, show what the edit wrote, however they spell the file.
-func TestReadsBesideAnEditAreNotStale(t *testing.T) {
+func TestReadsAfterAnEditAreNotStale(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{}, map[string]string{"f.txt": "old", "d/g": "x"})
 	spellings := []string{
@@ -96,7 +96,7 @@ func TestReadsBesideAnEditAreNotStale(t *testing.T) {
 func TestKeysAreThePathsOfTheHost(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{}, nil)
-	p, err := openPlace(r.root, rigSession)
+	p, err := openWorkdir(r.root, rigSession)
 	if err != nil {
 		t.Fatal(err)
 	}

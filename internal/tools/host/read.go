@@ -20,7 +20,7 @@ type readFileArguments struct {
 
 // readFile shows lines of a text file as they are, and a note below them if
 // the file goes on.
-func (h *Host) readFile(ctx context.Context, p *place, raw json.RawMessage) (string, error) {
+func (h *Host) readFile(ctx context.Context, p *workdir, raw json.RawMessage) (string, error) {
 	var args readFileArguments
 	if err := decode(raw, &args); err != nil {
 		return "", err

@@ -248,7 +248,7 @@ func TestGrep(t *testing.T) {
 func TestCancelledWalks(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{}, map[string]string{"a/b": "x"})
-	p, err := openPlace(r.root, rigSession)
+	p, err := openWorkdir(r.root, rigSession)
 	if err != nil {
 		t.Fatal(err)
 	}

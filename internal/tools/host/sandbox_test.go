@@ -47,7 +47,7 @@ func TestExecInSandboxTimeout(t *testing.T) {
 	}
 }
 
-func TestExecInSandboxPlace(t *testing.T) {
+func TestExecInSandboxWorkDir(t *testing.T) {
 	t.Parallel()
 	box, report := boxed(t)
 	r := newRig(t, Options{Sandbox: box, Environ: []string{"PATH=/usr/bin:/bin", "OPENAI_API_KEY=sk-secret", "HOME=/root"}}, nil)

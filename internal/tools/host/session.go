@@ -92,7 +92,7 @@ func (h *Host) open(call bridge.Call) (bridge.Result, error) {
 	if err != nil {
 		return bridge.Result{}, err
 	}
-	p, err := openPlace(h.base, rec.WorkDir)
+	p, err := openWorkdir(h.base, rec.WorkDir)
 	if err != nil {
 		return bridge.Result{}, err
 	}
@@ -113,7 +113,7 @@ func (h *Host) workDir(session string, asked *string) (string, error) {
 	if h.opts.WorkDir != "" {
 		rel = "."
 	}
-	base, err := openPlace(h.base, ".")
+	base, err := openWorkdir(h.base, ".")
 	if err != nil {
 		return "", err
 	}
@@ -231,7 +231,7 @@ func elsewhere(route, here string) string {
 	return fmt.Sprintf(" (%.40q; it was opened on %.40q)", here, route)
 }
 
-// idle tells whether the session's time is over; if not, this is a use.
+// idle reports whether the session's time is over; if not, this is a use.
 func (h *Host) idle(rec record) bool {
 	if h.opts.IdleTTL == 0 {
 		return false

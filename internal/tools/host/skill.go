@@ -33,7 +33,7 @@ type unpackArguments struct {
 
 // unpack writes the files of a skill into the working directory. It may be
 // repeated, and then says the same again.
-func (h *Host) unpack(ctx context.Context, p *place, call bridge.Call) (string, error) {
+func (h *Host) unpack(ctx context.Context, p *workdir, call bridge.Call) (string, error) {
 	var args unpackArguments
 	if err := decode(call.Arguments, &args); err != nil {
 		return "", err
@@ -71,7 +71,7 @@ func (h *Host) unpack(ctx context.Context, p *place, call bridge.Call) (string, 
 }
 
 // writeSkillFile writes one file. A script, which begins with #!, can be run.
-func (p *place) writeSkillFile(ctx context.Context, name, content string) error {
+func (p *workdir) writeSkillFile(ctx context.Context, name, content string) error {
 	rel, err := p.target(name)
 	if err != nil {
 		return err

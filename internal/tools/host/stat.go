@@ -18,7 +18,7 @@ type pathArguments struct {
 }
 
 // stat says what a path leads to.
-func (h *Host) stat(_ context.Context, p *place, raw json.RawMessage) (string, error) {
+func (h *Host) stat(_ context.Context, p *workdir, raw json.RawMessage) (string, error) {
 	var args pathArguments
 	if err := decode(raw, &args); err != nil {
 		return "", err
@@ -50,7 +50,7 @@ func fileType(mode fs.FileMode) string {
 
 // exists says true or false. A link that leads nowhere doesn't exist; a path
 // that leads out of the working directory is refused, not answered.
-func (h *Host) exists(_ context.Context, p *place, raw json.RawMessage) (string, error) {
+func (h *Host) exists(_ context.Context, p *workdir, raw json.RawMessage) (string, error) {
 	var args pathArguments
 	if err := decode(raw, &args); err != nil {
 		return "", err
@@ -75,7 +75,7 @@ type listDirArguments struct {
 // listDir shows what a directory holds, sorted by name: type, size in bytes and
 // name of each, with tabs between. Directories end in a slash, links show where
 // they lead.
-func (h *Host) listDir(ctx context.Context, p *place, raw json.RawMessage) (string, error) {
+func (h *Host) listDir(ctx context.Context, p *workdir, raw json.RawMessage) (string, error) {
 	var args listDirArguments
 	if err := decode(raw, &args); err != nil {
 		return "", err
@@ -105,7 +105,7 @@ func (h *Host) listDir(ctx context.Context, p *place, raw json.RawMessage) (stri
 	return names.show("use glob with a narrower pattern"), nil
 }
 
-func (p *place) entry(dir string, e fs.DirEntry) string {
+func (p *workdir) entry(dir string, e fs.DirEntry) string {
 	name, size := e.Name(), "-"
 	switch {
 	case e.IsDir():
@@ -123,7 +123,7 @@ func (p *place) entry(dir string, e fs.DirEntry) string {
 }
 
 // directory resolves a path that must be a directory.
-func (p *place) directory(name string) (string, error) {
+func (p *workdir) directory(name string) (string, error) {
 	rel, err := p.resolve(name)
 	if err != nil {
 		return "", err

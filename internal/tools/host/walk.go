@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// readAtOnce is how many entries are read of a directory before the call's
-// context is looked at again.
+// readAtOnce is how many entries of a directory are read before the call's
+// context is checked again.
 const readAtOnce = 1024
 
 // treeFS is the working directory as a file system for one call. Every entry
@@ -27,7 +27,7 @@ type treeFS struct {
 	lenient bool
 }
 
-func (p *place) tree(ctx context.Context) *treeFS {
+func (p *workdir) tree(ctx context.Context) *treeFS {
 	return &treeFS{ctx: ctx, root: p.root, left: walkStepsMax}
 }
 

@@ -17,7 +17,7 @@ type writeFileArguments struct {
 
 // writeFile makes a file have the content, or leaves everything as it was. It
 // may be repeated, and then says the same again.
-func (h *Host) writeFile(ctx context.Context, p *place, raw json.RawMessage) (string, error) {
+func (h *Host) writeFile(ctx context.Context, p *workdir, raw json.RawMessage) (string, error) {
 	var args writeFileArguments
 	if err := decode(raw, &args); err != nil {
 		return "", err
@@ -36,7 +36,7 @@ func (h *Host) writeFile(ctx context.Context, p *place, raw json.RawMessage) (st
 }
 
 // target resolves a path that is to be written: a regular file, or nothing yet.
-func (p *place) target(name string) (string, error) {
+func (p *workdir) target(name string) (string, error) {
 	rel, err := p.resolve(name)
 	if err != nil {
 		return "", err
@@ -54,7 +54,7 @@ func (p *place) target(name string) (string, error) {
 }
 
 // content reads a file whole, to change it.
-func (p *place) content(ctx context.Context, name string) (string, error) {
+func (p *workdir) content(ctx context.Context, name string) (string, error) {
 	f, fi, err := p.openText(name)
 	if err != nil {
 		return "", err
@@ -81,7 +81,7 @@ type editFileArguments struct {
 
 // editFile replaces a text that stands in the file exactly once, or with
 // replace_all wherever it stands.
-func (h *Host) editFile(ctx context.Context, p *place, raw json.RawMessage) (string, error) {
+func (h *Host) editFile(ctx context.Context, p *workdir, raw json.RawMessage) (string, error) {
 	var args editFileArguments
 	if err := decode(raw, &args); err != nil {
 		return "", err

@@ -179,7 +179,7 @@ func TestCommitUndoes(t *testing.T) {
 	if err := os.Chmod(filepath.Join(r.dir, "removed"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	p, err := openPlace(r.root, rigSession)
+	p, err := openWorkdir(r.root, rigSession)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +216,7 @@ func TestCommitUndoes(t *testing.T) {
 func TestUndoFails(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{}, map[string]string{"f": "x"})
-	p, err := openPlace(r.root, rigSession)
+	p, err := openWorkdir(r.root, rigSession)
 	if err != nil {
 		t.Fatal(err)
 	}

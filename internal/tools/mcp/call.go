@@ -160,7 +160,7 @@ func (t *Tool) request(ctx context.Context, _ map[string]json.RawMessage) (bridg
 	}
 	within, give := context.WithCancelCause(ctx)
 	defer give(nil)
-	m := &mark{}
+	m := &callProgress{}
 	silent := func() {}
 	if try.idle > 0 {
 		timer := time.AfterFunc(try.idle, func() { give(errIdle) })
@@ -168,7 +168,7 @@ func (t *Tool) request(ctx context.Context, _ map[string]json.RawMessage) (bridg
 		silent = func() { timer.Reset(try.idle) }
 	}
 	defer try.talk.follow(token, silent)()
-	answer, err := try.talk.session.CallTool(context.WithValue(within, markKey{}, m), params)
+	answer, err := try.talk.session.CallTool(context.WithValue(within, callProgressKey{}, m), params)
 	sent, status := m.known()
 	if err == nil {
 		return t.resultOf(answer), nil

@@ -19,8 +19,7 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// TargetDefault is who carries out the tools of servers whose Config names no
-// target.
+// TargetDefault is the target of servers whose Config names none.
 const TargetDefault = "mcp"
 
 // Config says which MCP servers there are, by name. A name is 1 to 24 of
@@ -36,9 +35,9 @@ type Server struct {
 	Command string   `yaml:"command"`
 	Args    []string `yaml:"args"`
 	Dir     string   `yaml:"workdir"`
-	// Env is what the program has of the environment, beside PATH, HOME, LANG,
-	// TMPDIR, TZ and USER: NAME, as the bridge has it, or NAME=value. A value takes a
-	// secret by its name, as in TOKEN=${secret:CRM_KEY}.
+	// Env is the program's environment besides PATH, HOME, LANG, TMPDIR, TZ and
+	// USER: NAME, as the bridge has it, or NAME=value. A value takes a secret by
+	// its name, as in TOKEN=${secret:CRM_KEY}.
 	Env []string `yaml:"env"`
 
 	// URL is that of a server that speaks streamable HTTP. Headers are sent with
@@ -47,7 +46,7 @@ type Server struct {
 	URL     string            `yaml:"url"`
 	Headers map[string]string `yaml:"headers"`
 
-	Target  string   `yaml:"target"`  // who carries its tools out; empty: mcp
+	Target  string   `yaml:"target"`  // target of its tools; empty: mcp
 	Include []string `yaml:"include"` // names of its tools, with * and ?; none: all
 	Exclude []string `yaml:"exclude"` // wins over Include
 	// Idle is for how long a call may be without an answer and without progress;
@@ -245,7 +244,7 @@ func (s *Server) header(env, secrets map[string]string) map[string]string {
 	return header
 }
 
-// target is who carries the server's tools out, where the file names nobody.
+// target is the target of the server's tools if the file names none.
 func (s *Server) target(without string) string { return cmp.Or(s.Target, without, TargetDefault) }
 
 // sorted returns the keys of a map in their order.

@@ -137,7 +137,7 @@ func exactly(r *http.Response) {
 	r.Header.Del("Content-Length")
 }
 
-// body is what comes of an answer's body.
+// body is the body of an answer as it is passed on.
 type body struct {
 	of   io.ReadCloser
 	more func() ([]byte, error) // the next part; with an error the last

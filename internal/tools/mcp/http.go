@@ -38,9 +38,9 @@ func (m *messenger) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, fmt.Errorf("%s redirects to %s, and requests go to no other origin: give the url that it has now", from, to)
 	}
 	ctx := r.Context()
-	mark := markOf(ctx)
-	if mark != nil {
-		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { mark.goes(true) }})
+	progress := callProgressOf(ctx)
+	if progress != nil {
+		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { progress.setSent(true) }})
 	}
 	r = r.Clone(ctx)
 	for key, value := range *m.header.Load() {
@@ -51,7 +51,7 @@ func (m *messenger) RoundTrip(r *http.Request) (*http.Response, error) {
 		exactly(response)
 	}
 	if err == nil && r.Method == http.MethodPost { // what resumes a broken answer says nothing of the call
-		mark.answers(response.StatusCode)
+		progress.setStatus(response.StatusCode)
 	}
 	return response, err
 }

@@ -115,7 +115,7 @@ func TestStatuses(t *testing.T) {
 
 // An answer that breaks off, and of which nothing can be had again, is lost, and
 // not waited for until the run time is over.
-func TestAnswerBreaksOff(t *testing.T) {
+func TestTruncatedAnswerIsLost(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(){"ends": func() {}, "is cut": func() { panic(http.ErrAbortHandler) }} {
 		t.Run(name, func(t *testing.T) {

@@ -20,7 +20,7 @@ const (
 	againWaitMax = 2 * time.Second
 	triesMax     = 3 // of a call that was refused for now, or whose answer was lost and that may run twice
 
-	stopMax  = 2 * time.Second // for a server to end when its input ends, and again when it is told to
+	stopMax  = 2 * time.Second // for a server to end when its input ends, and again after SIGTERM
 	closeMax = 5 * time.Second // for the end of a session
 
 	messageBytesMax  = 32 << 20 // one message of a server

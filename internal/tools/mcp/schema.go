@@ -77,11 +77,11 @@ func respellAll(subs []any) []any {
 	return all
 }
 
-// tuple: items by position are prefixItems now, and what comes after them items.
+// tuple: items by position are prefixItems now, and later items are items.
 func tuple(s map[string]any) {
 	byPosition, ok := s["items"].([]any)
 	rest, given := s["additionalItems"]
-	delete(s, "additionalItems") // without a list beside it, it says nothing
+	delete(s, "additionalItems") // without a list, it means nothing
 	if !ok {
 		return
 	}

@@ -57,20 +57,20 @@ func (s *server) take(ctx context.Context, with filled) (*talk, error) {
 			case <-timer.C:
 			case <-ctx.Done():
 				timer.Stop()
-				return nil, hasty(ctx, err)
+				return nil, notReady(ctx, err)
 			}
 			continue
 		}
 		select {
 		case <-opening:
 		case <-ctx.Done():
-			return nil, hasty(ctx, err)
+			return nil, notReady(ctx, err)
 		}
 	}
 }
 
-// hasty says why there is no session in time.
-func hasty(ctx context.Context, last error) error {
+// notReady returns why there was no session in time.
+func notReady(ctx context.Context, last error) error {
 	if last != nil {
 		return last
 	}

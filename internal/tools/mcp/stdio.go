@@ -85,7 +85,7 @@ func startProgram(s *Server, environ []string, log *slog.Logger) (*program, erro
 		closeAll(ours)
 		return nil, err
 	}
-	go p.hear()
+	go p.readStderr()
 	return p, nil
 }
 
@@ -109,8 +109,7 @@ func (p *program) signal(s syscall.Signal) {
 	}
 }
 
-// stop ends the program: it may end by itself when its input ends, then it is
-// told to, then it is killed.
+// stop ends the program: it closes the input, then sends SIGTERM, then kills.
 func (p *program) stop() {
 	_ = p.stdin.Close()
 	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
@@ -138,9 +137,9 @@ func (p *program) within(d time.Duration) bool {
 	}
 }
 
-// hear reads what the program writes to standard error: people look for it in
+// readStderr reads what the program writes to standard error: people look for it in
 // the log.
-func (p *program) hear() {
+func (p *program) readStderr() {
 	defer close(p.heard)
 	defer p.stderr.Close()
 	lines := bufio.NewReaderSize(p.stderr, 4<<10)
@@ -174,7 +173,7 @@ func (p *program) Connect(ctx context.Context) (sdk.Connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	return marking{inner}, nil
+	return progressConnection{inner}, nil
 }
 
 // messages returns what the program writes without what is no message: some
@@ -227,19 +226,19 @@ func (r *lineReader) Read(to []byte) (int, error) {
 // Close ends reading.
 func (r *lineReader) Close() error { return r.close.Close() }
 
-// marking is a connection that says of a call that it is about to be sent.
-type marking struct{ sdk.Connection }
+// progressConnection is a connection that records each call before it is sent.
+type progressConnection struct{ sdk.Connection }
 
 // Write writes a message.
-func (m marking) Write(ctx context.Context, msg jsonrpc.Message) error {
-	mark := markOf(ctx)
+func (m progressConnection) Write(ctx context.Context, msg jsonrpc.Message) error {
+	progress := callProgressOf(ctx)
 	if request, ok := msg.(*jsonrpc.Request); !ok || request.Method != methodCall {
-		mark = nil
+		progress = nil
 	}
-	mark.goes(true)
+	progress.setSent(true)
 	err := m.Connection.Write(ctx, msg)
 	if errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrClosed) {
-		mark.goes(false) // nobody reads what was written last
+		progress.setSent(false) // nobody reads what was written last
 	}
 	return err
 }

@@ -1,6 +1,6 @@
-// Package patch reads patches in the V4A form and works out what they make of
-// the files they name. It touches no file system: it is handed a function that
-// reads, and it hands back changes that the caller writes.
+// Package patch reads patches in the V4A form and computes the changes to the
+// files that they name. It touches no file system: the caller passes a function
+// that reads, and writes the changes.
 //
 //	*** Begin Patch
 //	*** Add File: notes/new.txt
@@ -23,13 +23,13 @@
 //
 // # Laws
 //
-//   - Whole or nothing: Changes returns every change, or an error and none.
-//   - What a patch doesn't name it doesn't change: context lines keep the
-//     file's own bytes, also where they matched loosely; line ends stay, and
-//     so does a missing one at the end of the file. New lines take the line
-//     end of the file's first line.
-//   - Total: no text and no file makes this package panic. Time grows with the
-//     patch's size, and with hunks times lines of the file, which is bounded.
+//   - Atomic: Changes returns every change, or an error and none.
+//   - A patch changes only what it names: context lines keep the file's own
+//     bytes, even if they matched loosely. Line ends stay, and so does a
+//     missing one at the end of the file. New lines take the line end of the
+//     file's first line.
+//   - Total: no input makes this package panic. Time grows with the patch's
+//     size, and with hunks times lines of the file, which is bounded.
 //   - An [Error] names the file, the hunk and the line of the patch, and if a
 //     hunk was not found, its first line that wasn't.
 //

@@ -188,13 +188,13 @@ func (r *reader) update(s *Section) error {
 	return nil
 }
 
-// atSection tells whether the next line begins another section. The mark of
+// atSection reports whether the next line begins another section. The mark of
 // the end of a file belongs to a hunk.
 func (r *reader) atSection() bool {
 	return strings.HasPrefix(r.peek(), "*** ") && strings.TrimRight(r.peek(), " \t") != markEOF
 }
 
-// atSectionAfterBlank tells whether nothing but blank lines stands before the
+// atSectionAfterBlank reports whether nothing but blank lines stands before the
 // next section or the end; they are no hunk.
 func (r *reader) atSectionAfterBlank() bool {
 	start := r.at

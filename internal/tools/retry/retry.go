@@ -1,5 +1,4 @@
-// Package retry says when a tool call that reached nobody may be sent once more,
-// and waits until then.
+// Package retry waits until a tool call that reached nobody may be sent again.
 package retry
 
 import (
@@ -8,7 +7,7 @@ import (
 )
 
 // EndMargin before the end of its run time a call that reached nobody is given
-// up: after the end it could not be told from one that did.
+// up. After the end it could not be distinguished from one that did.
 const EndMargin = 500 * time.Millisecond
 
 // Fits reports that a call which is sent again at next is not yet at the end of

@@ -45,7 +45,7 @@ func TestAttackKeyring(t *testing.T) {
 		if out, end := escape(t, b, t.TempDir(), "keyring"); end.Exit != 7 || !strings.Contains(out, unix.EPERM.Error()) {
 			t.Errorf("add a key: %q, %+v; want %v", out, end, unix.EPERM)
 		}
-		if out, end := escape(t, b, t.TempDir(), "loopback"); end.Exit != 0 && b.Command(nil, "/", nil).Firm() {
+		if out, end := escape(t, b, t.TempDir(), "loopback"); end.Exit != 0 && b.Command(nil, "/", nil).KillsDescendants() {
 			t.Errorf("other calls: %q, %+v; want them to work", out, end) // accept4 has a number of key calls
 		}
 	})
@@ -62,7 +62,7 @@ func TestAttackOtherSockets(t *testing.T) {
 	}
 	t.Cleanup(func() { listener.Close() })
 	boxes(t, sandbox.Config{}, sandbox.CPU, func(t *testing.T, b *sandbox.Box) {
-		to, firm := listener.Addr().String(), b.Command(nil, "/", nil).Firm()
+		to, firm := listener.Addr().String(), b.Command(nil, "/", nil).KillsDescendants()
 		if out, end := escape(t, b, t.TempDir(), "multipath", to); end.Exit != 7 {
 			t.Errorf("multipath TCP: %q, %+v; want it refused", out, end)
 		}

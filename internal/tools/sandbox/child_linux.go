@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// supervisor is the process between a command and who asked for it.
+// supervisor is the process between a command and its caller.
 type supervisor struct {
 	spec   spec
 	status *os.File
@@ -78,7 +78,7 @@ func ownWords(status int) *os.File {
 	return os.NewFile(uintptr(fd), "stderr")
 }
 
-// exit tells how it ended, and ends all.
+// exit reports how the command ended, and ends everything.
 func (s *supervisor) exit(end End) {
 	s.endAll()
 	s.mu.Lock()

@@ -36,7 +36,7 @@ var systemDevices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random
 // rlimits can't be set; the error, what else went wrong.
 func (s *supervisor) confine() (limits string, err error) {
 	if os.Getpid() == 1 {
-		s.furnish()
+		s.setUpNamespaces()
 	} else if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return "", fmt.Errorf("become the parent of orphans: %w", err)
 	}
@@ -57,10 +57,9 @@ func (s *supervisor) confine() (limits string, err error) {
 	return limits, unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 }
 
-// furnish gives the namespaces what programs expect: a /proc of their own, and a
-// loopback. Without the first nothing is watched; without the second there is no
-// loopback.
-func (s *supervisor) furnish() {
+// setUpNamespaces gives the namespaces their own /proc and a loopback. Without
+// the first nothing is watched; without the second there is no loopback.
+func (s *supervisor) setUpNamespaces() {
 	if unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "") == nil {
 		s.sees = unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "") == nil
 	}

@@ -138,7 +138,7 @@ func TestNetworkOutside(t *testing.T) {
 			t.Errorf("connect: %q, %+v; want it refused", out, end)
 		}
 		out, end := escape(t, b, dir, "loopback")
-		if b.Command(nil, dir, nil).Firm() && end.Exit != 0 {
+		if b.Command(nil, dir, nil).KillsDescendants() && end.Exit != 0 {
 			t.Errorf("its own loopback: %q, %+v; want it to work in a namespace", out, end)
 		}
 	})

@@ -35,7 +35,7 @@ func (b *Box) Command([]string, string, []string, ...string) *Confined {
 // Stop does nothing.
 func (c *Confined) Stop() {}
 
-// Firm reports false.
+// KillsDescendants reports false.
 func (c *Confined) Firm() bool { return false }
 
 // End returns an error.

@@ -47,7 +47,7 @@ func (b *Box) probe() {
 			return
 		}
 		if err == nil {
-			err = fmt.Errorf("a confined child could not do what it may: %s", end.Fault)
+			err = fmt.Errorf("a confined child could not do what is permitted: %s", end.Fault)
 		}
 		why = err.Error()
 	}

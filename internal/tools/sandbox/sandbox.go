@@ -22,7 +22,7 @@ const (
 type Config struct {
 	Mode    Mode
 	Network bool     // commands may use the network
-	Read    []string // absolute paths that they may read and execute, beside the system's
+	Read    []string // absolute paths that they may read and execute, besides the system's
 	Limits  Limits
 }
 
@@ -92,7 +92,7 @@ func (c Config) withDefaults() Config {
 // Guarantee is one thing that a sandbox promises.
 type Guarantee string
 
-// The guarantees, in the order in which they are told.
+// The guarantees, in the order in which they are reported.
 const (
 	Files      Guarantee = "files"      // nothing outside the directory is written, and only the system's files are read
 	Network    Guarantee = "network"    // no other machine and no socket of this one is reached
@@ -181,17 +181,17 @@ func New(c Config) (*Box, Report, error) {
 	}
 	c = c.withDefaults()
 	if c.Mode == Off {
-		shield()
+		forbidTracing()
 		return nil, Report{Mode: Off}, nil
 	}
 	b := &Box{config: c}
 	b.probe()
-	if !b.way.user { // who may not write a child's maps starts none
-		shield()
+	if !b.way.user { // a process that may not write a child's maps starts none
+		forbidTracing()
 	}
 	b.report.Mode = c.Mode
 	if c.Mode == Required && len(b.report.Missing) > 0 {
-		return nil, b.report, fmt.Errorf("the sandbox is required, and these can't be enforced here: %s; say auto to go on without them", b.report.Lacks())
+		return nil, b.report, fmt.Errorf("the sandbox is required, and these can't be enforced here: %s; use auto to run without them", b.report.Lacks())
 	}
 	if !b.way.works {
 		return nil, b.report, nil
@@ -199,7 +199,7 @@ func New(c Config) (*Box, Report, error) {
 	return b, b.report, nil
 }
 
-// spec is what a child is told. It comes through a pipe: what stands in a
+// spec is the instruction to a child. It comes through a pipe: what stands in a
 // command line or an environment, others can read.
 type spec struct {
 	Argv    []string `json:"argv"`

@@ -53,9 +53,9 @@ func keepFiles() {
 	}
 }
 
-// shield keeps this process's memory and files from other processes of its user,
-// which a command is without a sandbox. Root reads them all the same.
-func shield() { _ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }
+// forbidTracing keeps this process's memory and files from other processes of
+// its user, which a command is without a sandbox. Root reads them all the same.
+func forbidTracing() { _ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }
 
 // firstFile is the first descriptor that is no standard file.
 const firstFile = 3
@@ -162,12 +162,14 @@ func (c *Confined) Start() error {
 // Stop ends the command and all that it started, soon.
 func (c *Confined) Stop() { c.own.Close() }
 
-// Firm reports that the kernel ends the command's descendants when the supervisor
-// is killed. Else Stop should come first, so that it ends them.
-func (c *Confined) Firm() bool { return c.firm }
+// KillsDescendants reports whether the kernel kills the command's descendants
+// when the supervisor is killed. Else Stop should come first, so that it ends
+// them.
+func (c *Confined) KillsDescendants() bool { return c.firm }
 
-// End tells how the command ended, once the supervisor was waited for. If it was
-// killed before it could tell, or failed, the error says so, with its last words.
+// End returns how the command ended, once the supervisor was waited for. If it
+// was killed before it could tell, or failed, the error says so, with its last
+// words.
 func (c *Confined) End() (End, error) {
 	defer c.own.Close()
 	defer c.status.Close()

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// watchEvery is how often the command's processes are looked at.
+// watchEvery is how often the command's processes are checked.
 const watchEvery = 50 * time.Millisecond
 
 // Which limit of all processes together was exceeded.

@@ -1,5 +1,5 @@
-// Package service makes tools of NATS micro services, in whatever language they
-// are written: an endpoint whose metadata has the key refold.tool is one.
+// Package service provides the tools of NATS micro services, in any language.
+// An endpoint whose metadata has the key refold.tool is a tool.
 //
 //	tools, err := service.New(service.Options{Target: "services"})
 //	…
@@ -8,23 +8,23 @@
 //
 // # Path
 //
-// Services are asked what they are, at the start and from time to time, by
-// $SRV.INFO (watch.go). What an endpoint says of itself becomes a Tool, or a
-// Problem (metadata.go, find.go). A call goes to the endpoint's subject as a
-// request, and its answer becomes a result (call.go, reply.go).
+// Services are found by $SRV.INFO, at the start and periodically (watch.go). An
+// endpoint's metadata becomes a Tool or a Problem (metadata.go, find.go). A
+// call goes to the endpoint's subject as a request, and its answer becomes a
+// result (call.go, reply.go).
 //
 // # Laws
 //
-//   - A tool is what its service says now, and may be called only as far as that
-//     is not less than what the session was told: arguments are checked by the
-//     schema of now, and a call that the session holds for retry-safe is refused
-//     if the service says that it is not.
-//   - What reached nobody is sent again, also if it is not retry-safe. What may
-//     have arrived is sent again only if it is.
-//   - A service that did not answer once is not gone, and one that is gone is
-//     still asked: it may be back before anybody notices.
-//   - One tool_id is one subject. Of two services that both say they have it,
-//     neither gets a call.
+//   - A service's present metadata counts, and it may be no weaker than the
+//     session's registry: arguments are checked by the present schema, and a
+//     call that is retry-safe for the session is refused if it is not for the
+//     service.
+//   - A call that reached nobody is sent again, even if it is not retry-safe. A
+//     call that may have arrived is sent again only if it is.
+//   - One missed answer does not mark a service as gone. A call to a service
+//     that is gone is still sent: it may be back already.
+//   - One tool_id is one subject. If two services claim it, neither gets a
+//     call.
 //   - No service makes a bridge publish where only Refold and the server's own
 //     API may: subjects that begin with $, with _ or with Refold's prefix are
 //     refused, and so are wildcards.
@@ -33,6 +33,6 @@
 //
 // # Testing
 //
-// The rules run against a world in memory, in virtual time. Package e2e runs the
+// The tests run the rules in memory, in virtual time. Package e2e runs the
 // examples, in Go and in JavaScript, as processes.
 package service

@@ -40,10 +40,10 @@ func (p *Problem) Error() string {
 // Unwrap returns what is wrong.
 func (p *Problem) Unwrap() error { return p.Err }
 
-// Find returns the tools that services offer, by tool_id, and what is wrong with
-// the others. target is who carries them out, prefix that of Refold's own
-// subjects; with only, services of other names don't count. Where instances of
-// one service differ, the newest version counts.
+// Find returns the tools that services offer, by tool_id, and what is wrong
+// with the others. target is the target of the tools, prefix that of Refold's
+// own subjects. With only, services of other names are ignored. Where instances
+// of one service differ, the newest version counts.
 func Find(services []presence.FoundService, target, prefix string, only []string) (tools []*Tool, problems []*Problem) {
 	newest := map[string]presence.FoundService{}
 	for _, s := range services {

@@ -13,11 +13,11 @@ import (
 	"github.com/refold/refold/internal/presence"
 )
 
-// Codes of calls that failed, beside those that services give themselves.
+// Codes of failed calls, besides those that services return themselves.
 const (
 	CodeServiceMissing  = "service_missing" // nobody listens
 	CodeServiceRefused  = "service_refused" // what the service says of itself can't be used
-	CodeToolChanged     = "tool_changed"    // it is less safe than the session was told
+	CodeToolChanged     = "tool_changed"    // it is less safe than the session's registry says
 	CodeSecretMissing   = "secret_missing"  // of a header; the service was not asked
 	CodeServiceError    = "service_error"   // the service says that it failed
 	CodeRequestTooLarge = "request_too_large"

@@ -31,7 +31,7 @@ type Wire interface {
 
 // Options say which services are tools. The zero value takes all.
 type Options struct {
-	Target string   // who carries the tools out, in registries; empty: services
+	Target string   // target of the tools, in registries; empty: services
 	Prefix string   // of Refold's own subjects; empty: refold
 	Only   []string // names of the services that count; none: all
 	// Headers are those of requests that hold a secret, each with the secret's name.

@@ -70,7 +70,7 @@ func packs(call bridge.Call) []pack {
 	return out
 }
 
-// status tells which packs are applied.
+// status lists the applied packs.
 func status(call bridge.Call) (bridge.Result, error) { return resultOf(packs(call)) }
 
 // extensions tells which packs are applied, and which the model may enable: those

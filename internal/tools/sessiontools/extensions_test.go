@@ -43,10 +43,10 @@ func (r readers) PublishedPacks(_ context.Context, prefix, version string) (foun
 	return found, nil
 }
 
-// TestExtensionsListTellsWhatReadersAnswer holds the whole output of
+// TestExtensionsListShowsReaderAnswers holds the whole output of
 // extensions_list: packs of readers that answer, packs of others with
 // includeUnavailable alone, and published packs that a wildcard grant matches.
-func TestExtensionsListTellsWhatReadersAnswer(t *testing.T) {
+func TestExtensionsListShowsReaderAnswers(t *testing.T) {
 	t.Parallel()
 	tools := sessiontools.New(store{}.get)
 	tools.Packs = readers{

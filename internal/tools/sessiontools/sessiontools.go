@@ -1,9 +1,8 @@
 // Package sessiontools carries out the tools that every session with a grant
-// has: refold.space.list, read and search, which show a model the context files
-// of its workspace, refold.skill.load and read, which show it a skill, and
-// refold.extensions.list and status, which tell it of packs. They read by the
-// hashes in the effect, so a run reads what was applied when its turn began, also if
-// the source has moved on.
+// has: refold.space.list, read and search for the context files of its
+// workspace, refold.skill.load and read for skills, and refold.extensions.list
+// and status for packs. They read by the hashes in the effect, so a run reads
+// what was applied when its turn began, even if the source has changed.
 package sessiontools
 
 import (
@@ -21,7 +20,7 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// Target is who carries the tools out.
+// Target is the target of the tools.
 const Target = "refold"
 
 // The limits of results.

@@ -10,31 +10,31 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// place is what a request came to.
-type place struct {
+// runStatus is the run of a request, and its end if it has ended.
+type runStatus struct {
 	run     uint32
 	ended   *session.RunFinished // nil: the run has not ended
 	endedAt uint64               // sequence of the event that ended it
 }
 
-// history is a session's history as far as it was folded. Those who look for
-// the runs of one session at the same time share one, so that a thousand that
-// repeat a submission read the log once.
+// history is a session's history as far as it was folded. Concurrent callers
+// that look for runs of one session share a history, so that a thousand repeats
+// of a submission read the log once.
 type history struct {
 	to    uint64 // sequence to fold up to; 0: the newest
 	state *session.State
-	ends  map[uint32]place // of the runs that ended in what was folded
+	ends  map[uint32]runStatus // of the runs that ended in what was folded
 
 	turn  chan struct{} // holds one while somebody reads or folds it
-	users int           // those who share it; under the client's lock
+	users int           // callers that share it; guarded by the client's lock
 }
 
 func newHistory(to uint64) *history {
-	return &history{to: to, ends: map[uint32]place{}, turn: make(chan struct{}, 1)}
+	return &history{to: to, ends: map[uint32]runStatus{}, turn: make(chan struct{}, 1)}
 }
 
-// enter waits for its turn at the history of a session that others may look at
-// too. leave must be called, if there is no error.
+// enter waits until it may use the session's history, which others may share.
+// Unless it fails, the caller must call leave.
 func (c *Client) enter(ctx context.Context, sid string) (h *history, leave func(), err error) {
 	c.mu.Lock()
 	if h = c.histories[sid]; h == nil {
@@ -61,11 +61,11 @@ func (c *Client) enter(ctx context.Context, sid string) (h *history, leave func(
 
 // advance folds a history up to its end, and calls each with every event until
 // it returns false.
-func (c *Client) advance(ctx context.Context, sid string, h *history, each func(*told) bool) error {
-	state, err := c.retell(ctx, sid, h.state, h.to, func(t *told) bool {
+func (c *Client) advance(ctx context.Context, sid string, h *history, each func(*foldedEvent) bool) error {
+	state, err := c.refold(ctx, sid, h.state, h.to, func(t *foldedEvent) bool {
 		for _, n := range t.notices {
 			if d, ok := n.Data.(session.RunFinished); ok {
-				h.ends[d.Run] = place{run: d.Run, ended: &d, endedAt: t.Seq}
+				h.ends[d.Run] = runStatus{run: d.Run, ended: &d, endedAt: t.Seq}
 			}
 		}
 		return each(t)
@@ -77,9 +77,9 @@ func (c *Client) advance(ctx context.Context, sid string, h *history, each func(
 	return err
 }
 
-// place folds the session to find the run of the event at seq, and its end if
-// that has come.
-func (c *Client) place(ctx context.Context, sid string, seq uint64) (p place, err error) {
+// runStatus folds the session to find the run of the event at seq, and its end
+// if it has ended.
+func (c *Client) runStatus(ctx context.Context, sid string, seq uint64) (p runStatus, err error) {
 	stopped, err := c.stopOf(ctx, sid)
 	switch {
 	case err != nil:
@@ -99,20 +99,20 @@ func (c *Client) place(ctx context.Context, sid string, seq uint64) (p place, er
 	}
 	run, h, err := c.runAt(ctx, sid, seq, h)
 	if err != nil {
-		return place{run: run}, err
+		return runStatus{run: run}, err
 	}
 	p, ended := h.ends[run]
 	switch {
 	case ended:
 		return p, nil
 	case isLive(h.state, run) && stopped.Seq != 0:
-		return place{run: run}, &QuarantinedError{Reason: stopped.Reason}
+		return runStatus{run: run}, &QuarantinedError{Reason: stopped.Reason}
 	case isLive(h.state, run):
-		return place{run: run}, nil
+		return runStatus{run: run}, nil
 	}
 	// It ended before what was folded.
 	h = newHistory(h.to)
-	err = c.advance(ctx, sid, h, func(*told) bool {
+	err = c.advance(ctx, sid, h, func(*foldedEvent) bool {
 		p, ended = h.ends[run]
 		return !ended
 	})
@@ -140,7 +140,7 @@ func (c *Client) runAt(ctx context.Context, sid string, seq uint64, h *history) 
 		}
 	}
 	found, refused := run != 0, error(nil)
-	err = c.advance(ctx, sid, h, func(t *told) bool {
+	err = c.advance(ctx, sid, h, func(t *foldedEvent) bool {
 		if t.Seq == seq && run == 0 {
 			found = true
 			run, refused = t.asks()
@@ -165,7 +165,7 @@ func isLive(state *session.State, run uint32) bool {
 }
 
 // asks returns the run that the event asked for.
-func (t *told) asks() (uint32, error) {
+func (t *foldedEvent) asks() (uint32, error) {
 	if refused := t.rejected(); refused != nil {
 		return 0, refused
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-func TestSpoiledSnapshots(t *testing.T) {
+func TestMalformedSnapshots(t *testing.T) {
 	t.Parallel()
 	bases, from := stages(t)
 	taken, refused := 0, 0
@@ -50,7 +50,7 @@ func TestSpoiledSnapshots(t *testing.T) {
 func sealed(r *session.Record) (session.Snapshot, error) {
 	state, err := codec.Marshal(r)
 	return session.Snapshot{
-		Hash: codec.Mark(state), Install: r.Install, Leaf: r.Leaf, Rules: int(r.Rules), Seq: r.Seq, State: state, V: session.Version,
+		Hash: codec.Digest(state), Install: r.Install, Leaf: r.Leaf, Rules: int(r.Rules), Seq: r.Seq, State: state, V: session.Version,
 	}, err
 }
 

@@ -5,25 +5,25 @@ import (
 	"strings"
 )
 
-// place is where a call stands: run and turn count from 1, calls from 0.
-type place struct{ run, turn, call int }
+// position is where a call stands: run and turn count from 1, calls from 0.
+type position struct{ run, turn, call int }
 
-// parsePlace reads the name of a tool call's effect: r1t2c0, and r1t2c0a2 from
-// the second attempt on, which is the same place.
-func parsePlace(effect string) (place, bool) {
+// parsePosition reads the name of a tool call's effect: r1t2c0, and r1t2c0a2
+// from the second attempt on, which is the same position.
+func parsePosition(effect string) (position, bool) {
 	effect, attempt, again := strings.Cut(effect, "a")
 	if again {
 		if n, ok := number(attempt); !ok || n < 2 {
-			return place{}, false
+			return position{}, false
 		}
 	}
 	rest, ok := strings.CutPrefix(effect, "r")
 	if !ok {
-		return place{}, false
+		return position{}, false
 	}
 	run, rest, _ := strings.Cut(rest, "t")
 	turn, call, _ := strings.Cut(rest, "c")
-	var p place
+	var p position
 	var okRun, okTurn, okCall bool
 	p.run, okRun = number(run)
 	p.turn, okTurn = number(turn)
@@ -38,6 +38,6 @@ func number(text string) (int, bool) {
 }
 
 // String returns the effect's name, of the first attempt.
-func (p place) String() string {
+func (p position) String() string {
 	return "r" + strconv.Itoa(p.run) + "t" + strconv.Itoa(p.turn) + "c" + strconv.Itoa(p.call)
 }

@@ -10,15 +10,15 @@ import (
 	"github.com/refold/refold/actors/session"
 )
 
-func TestMuteStatesNumberTheirNotices(t *testing.T) {
+func TestQuietStatesNumberTheirNotices(t *testing.T) {
 	t.Parallel()
 	install, history := builtin(t), demoHistory(t)
 	loud, mute := session.New(install, "demo"), session.New(install, "demo")
 	half, said := len(history)/2, 0
-	mute.Mute(true)
+	mute.SetQuiet(true)
 	for i, e := range history {
 		if i == half {
-			mute.Mute(false)
+			mute.SetQuiet(false)
 		}
 		want, _ := loud.Evolve(e)
 		got, _ := mute.Evolve(e)

@@ -10,15 +10,15 @@ import (
 	"syscall"
 )
 
-// place is the working directory of one host session, open for one call.
-type place struct {
+// workdir is the working directory of one host session, open for one call.
+type workdir struct {
 	root *os.Root
 	dir  string // absolute, symbolic links resolved
 	was  string // absolute, as it was configured
 }
 
-// openPlace opens the directory rel of base, which may not lead out of base.
-func openPlace(base, rel string) (*place, error) {
+// openWorkdir opens the directory rel of base, which may not lead out of base.
+func openWorkdir(base, rel string) (*workdir, error) {
 	outer, err := os.OpenRoot(base)
 	if err != nil {
 		return nil, err
@@ -34,15 +34,15 @@ func openPlace(base, rel string) (*place, error) {
 		root.Close()
 		return nil, err
 	}
-	return &place{root: root, dir: dir, was: was}, nil
+	return &workdir{root: root, dir: dir, was: was}, nil
 }
 
-func (p *place) close() { p.root.Close() }
+func (p *workdir) close() { p.root.Close() }
 
 // local turns a path that a model wrote into a clean relative one. A path is
-// cleaned as text, before links are looked at: so does the planner when it
+// cleaned as text, before links are resolved. The planner does the same when it
 // decides which calls touch the same file (TestKeysAreThePathsOfTheHost).
-func (p *place) local(name string) (string, error) {
+func (p *workdir) local(name string) (string, error) {
 	switch {
 	case name == "":
 		return "", refuse(CodeInvalidArguments, "the path is empty; use \".\" for the working directory")
@@ -80,7 +80,7 @@ func within(abs, dir string) (string, bool) {
 // exist is taken as it is written. os.Root confines whatever is then done with
 // the path; resolving first gives links to absolute paths inside the working
 // directory a meaning, and escapes an error with a name.
-func (p *place) resolve(name string) (string, error) {
+func (p *workdir) resolve(name string) (string, error) {
 	rel, err := p.local(name)
 	if err != nil {
 		return "", err
@@ -127,7 +127,7 @@ func (p *place) resolve(name string) (string, error) {
 }
 
 // link reads the symbolic link at rel, if it is one. What doesn't exist isn't.
-func (p *place) link(rel string) (target string, isLink bool, err error) {
+func (p *workdir) link(rel string) (target string, isLink bool, err error) {
 	fi, err := p.root.Lstat(rel)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -142,11 +142,11 @@ func (p *place) link(rel string) (target string, isLink bool, err error) {
 }
 
 // abs returns the absolute path of a resolved one.
-func (p *place) abs(rel string) string { return filepath.Join(p.dir, filepath.FromSlash(rel)) }
+func (p *workdir) abs(rel string) string { return filepath.Join(p.dir, filepath.FromSlash(rel)) }
 
 // openText opens a regular file for reading, and refuses everything else with
 // what to do instead. It never waits for the other end of a pipe.
-func (p *place) openText(name string) (*os.File, fs.FileInfo, error) {
+func (p *workdir) openText(name string) (*os.File, fs.FileInfo, error) {
 	rel, err := p.resolve(name)
 	if err != nil {
 		return nil, nil, err

@@ -9,24 +9,24 @@ import (
 // methodCall is the method of a call.
 const methodCall = "tools/call"
 
-// mark is what is known of how far one call got on its way to a server. It
-// travels in the call's context, since that is what the SDK hands on. A nil
-// mark takes everything and keeps nothing.
-type mark struct {
+// callProgress is how far one call got on its way to a server. It travels in
+// the call's context, which the SDK passes on. A nil callProgress ignores all
+// calls.
+type callProgress struct {
 	mu     sync.Mutex
 	sent   bool // it may have arrived
 	status int  // of the HTTP answer; 0: none came
 }
 
-type markKey struct{}
+type callProgressKey struct{}
 
-func markOf(ctx context.Context) *mark {
-	m, _ := ctx.Value(markKey{}).(*mark)
+func callProgressOf(ctx context.Context) *callProgress {
+	m, _ := ctx.Value(callProgressKey{}).(*callProgress)
 	return m
 }
 
-// goes says whether the call may have been sent.
-func (m *mark) goes(sent bool) {
+// setSent records whether the call may have been sent.
+func (m *callProgress) setSent(sent bool) {
 	if m != nil {
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -34,8 +34,8 @@ func (m *mark) goes(sent bool) {
 	}
 }
 
-// answers says what the status is.
-func (m *mark) answers(status int) {
+// setStatus records the HTTP status.
+func (m *callProgress) setStatus(status int) {
 	if m != nil {
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -43,8 +43,8 @@ func (m *mark) answers(status int) {
 	}
 }
 
-// known returns what is known.
-func (m *mark) known() (sent bool, status int) {
+// known returns the progress so far.
+func (m *callProgress) known() (sent bool, status int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.sent, m.status

@@ -44,7 +44,7 @@ func (s *story) add(door session.Door, typ string, data any) {
 	s.events = append(s.events, session.Event{Session: "s1", Door: d, Seq: seq, Time: int64(seq), Payload: payload})
 }
 
-func TestHashesAreTheSameWheneverTheyAreMade(t *testing.T) {
+func TestLazyHashesDoNotDependOnTiming(t *testing.T) {
 	t.Parallel()
 	install := builtin(t)
 	for _, size := range []int{10, 700, 7 << 10, 40 << 10} {
@@ -65,9 +65,9 @@ func TestHashesAreTheSameWheneverTheyAreMade(t *testing.T) {
 	}
 }
 
-// TestRepeatsAreKnownByHashesMadeLater repeats each settlement at once, before
+// TestRepeatsAreRecognisedByLazyHashes repeats each settlement at once, before
 // anybody asked for the state's bytes.
-func TestRepeatsAreKnownByHashesMadeLater(t *testing.T) {
+func TestRepeatsAreRecognisedByLazyHashes(t *testing.T) {
 	t.Parallel()
 	events := outputsHistory(700).events
 	s := session.New(builtin(t), "s1")

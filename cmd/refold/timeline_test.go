@@ -16,7 +16,7 @@ import (
 type teaching struct {
 	t     *testing.T
 	state *session.State
-	tale  *story
+	tale  *timelinePrinter
 	out   bytes.Buffer
 	seq   uint64
 }
@@ -28,7 +28,7 @@ func newTeaching(t *testing.T, record string) *teaching {
 		t.Fatal(err)
 	}
 	w := &teaching{t: t, state: session.New(install, "s1"), seq: 1}
-	w.tale = newStory(&w.out)
+	w.tale = newTimelinePrinter(&w.out)
 	return w
 }
 
@@ -57,9 +57,9 @@ func (w *teaching) tells(door session.Door, typ, data string, want ...string) {
 
 const callsOfThree = `{"effect":"r1t1","calls":[{"tool_name":"send","arguments":"{\"to\":\"ann\"}"},{"tool_name":"show"},{"tool_name":"nosuch"}]}`
 
-// TestStoryTellsWhatTheFoldTook: requests, decisions and settlements that the
+// TestTimelineShowsTakenEvents: requests, decisions and settlements that the
 // session refuses, that repeat, or that can't be used, are told as that.
-func TestStoryTellsWhatTheFoldTook(t *testing.T) {
+func TestTimelineShowsTakenEvents(t *testing.T) {
 	t.Parallel()
 	w := newTeaching(t, approvalRecord)
 	hash := ""
@@ -104,9 +104,9 @@ func TestStoryTellsWhatTheFoldTook(t *testing.T) {
 	w.tells("in", "Odd", `{"a":}`, "an event of 28 bytes through in refused: undecodable: …")
 }
 
-// TestStoryTellsWhatComesOfADecision: an approved call that is refused when its
+// TestTimelineShowsDecisions: an approved call that is refused when its
 // turn comes, and the answer of a step hook that can't be used.
-func TestStoryTellsWhatComesOfADecision(t *testing.T) {
+func TestTimelineShowsDecisions(t *testing.T) {
 	t.Parallel()
 	w := newTeaching(t, strings.Replace(approvalRecord, `"model":"m"}`, `"model":"m","step_hook":{"hook":"h"}}`, 1))
 	w.tells("in", session.TypeRunRequested, `{"input":{"text":"hi"}}`, "run requested: hi")
@@ -122,9 +122,9 @@ func TestStoryTellsWhatComesOfADecision(t *testing.T) {
 		"  approved send r1t1c0", "  refused  send: tool_disabled: …")
 }
 
-// TestStoryTellsARefusedEventOfEachType: whatever its type, an event that the
+// TestTimelineShowsRefusedEvents: whatever its type, an event that the
 // session refuses is told as refused, with the code.
-func TestStoryTellsARefusedEventOfEachType(t *testing.T) {
+func TestTimelineShowsRefusedEvents(t *testing.T) {
 	t.Parallel()
 	doors := map[string]session.Door{
 		session.TypeRunRequested: "in", session.TypeSteerRequested: "in", session.TypeRunCancelRequested: "in", session.TypeRunInterrupt: "in",

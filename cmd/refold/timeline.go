@@ -13,12 +13,12 @@ import (
 	"github.com/refold/refold/internal/llm"
 )
 
-// story tells what happens in a session, line by line: what the fold made of
-// each event, with the time since the first one. An event that the session
-// refused is told as refused, and a settlement that had no effect as that.
-type story struct {
+// timelinePrinter prints what happens in a session, a line for each event with
+// the time since the first one. A refused event is printed as refused, and a
+// settlement that had no effect as such.
+type timelinePrinter struct {
 	out   io.Writer
-	began int64             // timestamp of the first event told, Unix ms
+	began int64             // timestamp of the first printed event, Unix ms
 	since map[string]int64  // when each effect was asked
 	open  map[string]bool   // effects and calls that were open before the event
 	items int               // length of the transcript before the event
@@ -27,19 +27,19 @@ type story struct {
 	quiet bool              // without the words of users and models
 }
 
-func newStory(out io.Writer) *story {
-	return &story{out: out, since: map[string]int64{}, calls: map[string]string{}}
+func newTimelinePrinter(out io.Writer) *timelinePrinter {
+	return &timelinePrinter{out: out, since: map[string]int64{}, calls: map[string]string{}}
 }
 
-// tell tells one event; said is what the fold returned for it, and after is the
-// state that it left.
-func (s *story) tell(e session.Event, said []session.Notice, after *session.State) {
+// tell prints one event. said are the notices that the fold returned for it,
+// and after is the state after it.
+func (s *timelinePrinter) tell(e session.Event, said []session.Notice, after *session.State) {
 	if s.began == 0 {
 		s.began = e.Time
 	}
 	var env session.Envelope
 	var names mentions
-	// What can't be decoded is told by its rejection.
+	// An event that can't be decoded is printed by its rejection.
 	if canonical, err := codec.Canonicalize(e.Payload); err == nil && codec.Decode(canonical, &env) == nil {
 		names.read(env.Data)
 	}
@@ -82,7 +82,7 @@ func (m *mentions) read(data codec.Raw) {
 }
 
 // about returns an event's type, with what its data names.
-func (s *story) about(e session.Event, typ string, names mentions) string {
+func (s *timelinePrinter) about(e session.Event, typ string, names mentions) string {
 	if typ == "" {
 		return fmt.Sprintf("an event of %d bytes through %s", len(e.Payload), e.Door)
 	}
@@ -109,8 +109,8 @@ func opened(after *session.State) map[string]bool {
 
 func callName(t *session.Turn, i int) string { return fmt.Sprintf("r%dt%dc%d", t.Run, t.Number, i) }
 
-// taken tells an event that the session took.
-func (s *story) taken(e session.Event, env *session.Envelope, names mentions, said []session.Notice, after *session.State) {
+// taken prints an event that the session accepted.
+func (s *timelinePrinter) taken(e session.Event, env *session.Envelope, names mentions, said []session.Notice, after *session.State) {
 	if !s.counts(e, env, names, said, after) {
 		s.line(e, "%s again: no effect", s.about(e, env.Type, names))
 		return
@@ -151,8 +151,8 @@ func (s *story) taken(e session.Event, env *session.Envelope, names mentions, sa
 	}
 }
 
-// raw tells an event as it is, as far as one line goes.
-func (s *story) raw(e session.Event, env *session.Envelope) {
+// raw prints an event's data, cut to one line.
+func (s *timelinePrinter) raw(e session.Event, env *session.Envelope) {
 	text, err := codec.ToJSON(env.Data)
 	if err != nil || s.quiet {
 		text = nil
@@ -162,7 +162,7 @@ func (s *story) raw(e session.Event, env *session.Envelope) {
 
 // counts reports whether an event that was taken had an effect: a request or a
 // settlement that is repeated has none.
-func (s *story) counts(e session.Event, env *session.Envelope, names mentions, said []session.Notice, after *session.State) bool {
+func (s *timelinePrinter) counts(e session.Event, env *session.Envelope, names mentions, said []session.Notice, after *session.State) bool {
 	switch env.Type {
 	case session.TypeRunRequested:
 		return len(said) > 0 || after.Run != nil && slices.ContainsFunc(after.Run.Steers, func(of session.Steer) bool { return of.Seq == e.Seq }) ||
@@ -175,11 +175,11 @@ func (s *story) counts(e session.Event, env *session.Envelope, names mentions, s
 	return true
 }
 
-// notice tells what the fold said besides.
-func (s *story) notice(e session.Event, names mentions, n session.Notice) {
+// notice prints what a notice adds.
+func (s *timelinePrinter) notice(e session.Event, names mentions, n session.Notice) {
 	switch d := n.Data.(type) {
 	case session.ToolRejected:
-		if d.Effect != names.Effect { // else the settlement told it
+		if d.Effect != names.Effect { // else the settlement's line has it
 			s.line(e, "  refused  %s: %s: %s", d.ToolName, d.Code, d.Detail)
 		}
 	case session.ApprovalRequested:
@@ -198,7 +198,7 @@ func (s *story) notice(e session.Event, names mentions, n session.Notice) {
 }
 
 // line writes one line.
-func (s *story) line(e session.Event, format string, args ...any) {
+func (s *timelinePrinter) line(e session.Event, format string, args ...any) {
 	seconds := float64(e.Time-s.began) / 1000
 	name := s.name
 	if name != "" {
@@ -207,16 +207,16 @@ func (s *story) line(e session.Event, format string, args ...any) {
 	fmt.Fprintf(s.out, "%8.3fs  %s%s\n", seconds, name, lineBreaks.Replace(fmt.Sprintf(format, args...)))
 }
 
-// took tells how long an effect was open.
-func (s *story) took(e session.Event, effect string) string {
+// took returns how long an effect was open.
+func (s *timelinePrinter) took(e session.Event, effect string) string {
 	if since := s.since[effect]; since != 0 {
 		return fmt.Sprintf(" (%d ms)", e.Time-since)
 	}
 	return ""
 }
 
-// generation tells how a turn of the model ended.
-func (s *story) generation(e session.Event, env *session.Envelope, names mentions, after *session.State) {
+// generation prints how a turn of the model ended.
+func (s *timelinePrinter) generation(e session.Event, env *session.Envelope, names mentions, after *session.State) {
 	var calls session.ToolCallsObserved
 	var answer session.GenerationSettled
 	taken := slices.Contains(after.Items[s.items:], session.Item{Role: session.RoleAssistant, Seq: e.Seq})
@@ -236,8 +236,8 @@ func (s *story) generation(e session.Event, env *session.Envelope, names mention
 	}
 }
 
-// groups tells the calls of a turn, group by group.
-func (s *story) groups(e session.Event, b *session.ToolCallsObserved, after *session.State) {
+// groups prints the calls of a turn, group by group.
+func (s *timelinePrinter) groups(e session.Event, b *session.ToolCallsObserved, after *session.State) {
 	t := after.Turn
 	if t == nil || t.Batch == nil || t.Batch.Seq != e.Seq {
 		return // all calls were refused, and the next turn is asked
@@ -251,8 +251,8 @@ func (s *story) groups(e session.Event, b *session.ToolCallsObserved, after *ses
 	}
 }
 
-// decision tells what a person decided over a call.
-func (s *story) decision(e session.Event, b *session.ApprovalDecided) {
+// decision prints what a person decided over a call.
+func (s *timelinePrinter) decision(e session.Event, b *session.ApprovalDecided) {
 	text := strings.TrimSpace(s.calls[b.Call] + " " + b.Call)
 	if b.Decision == session.DecisionApprove {
 		text = "approved " + text
@@ -268,8 +268,8 @@ func (s *story) decision(e session.Event, b *session.ApprovalDecided) {
 	s.line(e, "  %s", text)
 }
 
-// result tells how a call ended.
-func (s *story) result(e session.Event, data codec.Raw, effect string, after *session.State) {
+// result prints how a call ended.
+func (s *timelinePrinter) result(e session.Event, data codec.Raw, effect string, after *session.State) {
 	name := strings.TrimSpace(s.calls[effect]+" "+effect) + s.took(e, effect)
 	var b session.ToolCallSettled
 	faulty := codec.Decode(data, &b) != nil
@@ -285,9 +285,9 @@ func (s *story) result(e session.Event, data codec.Raw, effect string, after *se
 }
 
 // given returns the code and the detail of a call's result if the session
-// itself gave it, as it does when a settlement can't be used. The results of a
-// batch that is complete are in the transcript.
-func (s *story) given(effect string, after *session.State) (code, detail string) {
+// itself made it, as it does when a settlement can't be used. The results of a
+// complete batch are in the transcript.
+func (s *timelinePrinter) given(effect string, after *session.State) (code, detail string) {
 	for _, it := range after.Items[s.items:] {
 		if it.Role == session.RoleTool && strings.HasSuffix(effect, fmt.Sprintf("c%d", it.Call)) {
 			return it.Code, it.Detail
@@ -304,7 +304,7 @@ func (s *story) given(effect string, after *session.State) (code, detail string)
 }
 
 // words returns content on one line.
-func (s *story) words(c *session.Content) string {
+func (s *timelinePrinter) words(c *session.Content) string {
 	switch {
 	case c == nil, s.quiet:
 		return ""
@@ -328,6 +328,6 @@ func shorten(text string) string {
 	return text
 }
 
-// lineBreaks keeps text on its line. What else a terminal obeys, the writer of the
-// program spells out.
+// lineBreaks keeps text on its line. The program's writer escapes all other
+// terminal controls.
 var lineBreaks = strings.NewReplacer("\n", " ", "\t", " ")

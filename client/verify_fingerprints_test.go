@@ -13,7 +13,7 @@ import (
 	"github.com/refold/refold/internal/journal"
 )
 
-func TestAPassComparesEffectsByTheirMarks(t *testing.T) {
+func TestPassComparesEffectsByFingerprint(t *testing.T) {
 	t.Parallel()
 	sound := newLibrary(t, 3)
 	const sid = "bench-0000000001"

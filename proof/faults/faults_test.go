@@ -202,7 +202,7 @@ func TestWritesAnOverlay(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(filepath.Join(dir, overlayFile))
-	if want := `/internal/delivery/lane_epoch.go":"` + dir + `/internal+bus+lane_epoch.go"`; err != nil || !strings.Contains(string(text), want) {
+	if want := `/internal/delivery/lane_epoch.go":"` + dir + `/internal+delivery+lane_epoch.go"`; err != nil || !strings.Contains(string(text), want) {
 		t.Errorf("got %s, %v, want %s", text, err, want)
 	}
 	if err := run(t.Context(), []string{"-write", dir}, io.Discard); err == nil || !strings.Contains(err.Error(), "one fault") {

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// once is what a lane and a puller of effects know of their one run.
+// once guards the single run of a Lane or an EffectPuller.
 type once struct {
 	mu       sync.Mutex
 	running  chan struct{} // closed when Run returns; nil before it
@@ -27,7 +27,8 @@ func (o *once) begin() (done chan struct{}, err error) {
 	return o.running, nil
 }
 
-// drain closes draining, and waits until the run has ended. Without one it returns nil.
+// drain closes draining and waits until the run has ended. It returns at once if
+// nothing was run.
 func (o *once) drain(ctx context.Context) error {
 	o.mu.Lock()
 	if !o.drained {

@@ -30,25 +30,24 @@
 //
 // # Laws
 //
-//   - An event is acknowledged only when every output of it is stored, and behind
-//     all that was delivered before it. The events of a session are folded in their
-//     order, those of several in any. A session says nothing before all that it said
-//     earlier is stored, but for its wakes: its notices are stored in order, each behind the effects and
-//     withdrawals of its event and of those before.
+//   - An event is acknowledged only after every output of it is stored, and after
+//     every event that was delivered before it. The events of one session are folded
+//     in order. Outputs of an event are stored after those of the session's earlier
+//     events, but for wakes. A notice is stored after the effects and withdrawals of
+//     its event.
 //   - A descriptor is stored before an effect names it.
 //   - Only a stored state is snapshotted, and no snapshot takes the place of a
 //     newer one of the same owner.
-//   - A wake is a message schedule that is stored before the event that asked for
-//     it is acknowledged; nothing else waits for it. It outlives every host. Any host settles it when it has
-//     fired, and acknowledges that after the settlement is stored. Both may happen
-//     again: the fold ignores a repeat.
+//   - A wake is a message schedule. It is stored before the event that opened it is
+//     acknowledged; nothing else waits for it. It outlives every host. When it has
+//     fired, any host publishes its settlement, and acknowledges the firing after that
+//     is stored. Both may happen again: the fold ignores a repeat.
 //   - A load folds exactly up to the event before the delivered one, and emits
 //     nothing; the delivered event and all later ones are folded and emit.
-//   - In a new epoch nothing in memory is believed: the log must still have the
-//     event that a session was folded up to, and what another owner did since
-//     is folded without emitting.
-//   - Nothing but a wake is asked past its start_by, by this host's clock, at
-//     the moment of asking.
+//   - In a new epoch no session in memory is used before it is proven: the log must
+//     still have the event that it was folded up to. Events that another owner has
+//     folded since are folded without emitting.
+//   - No effect but a wake is stored after its start_by, by this host's clock.
 //   - While the log has holes, no snapshot and no memory is believed before the
 //     session was folded from its first event and compared with them, with its
 //     stored effects and its last notice (integrity.go, audit.go).

@@ -11,30 +11,30 @@ import (
 // loadsAtOnce is how many sessions of a lane are loaded or proven one by one at once.
 const loadsAtOnce = 32
 
-// firsts is a world that tells the first events of many sessions at once, as
-// *bus.Bus does. Without it each session is looked at by itself.
+// firsts is a World that returns the first events of many sessions in one request,
+// as *bus.Bus does. With any other World each session is loaded by itself.
 type firsts interface {
 	FirstSeqs(ctx context.Context, sids []string) ([]uint64, error)
 }
 
-// load is a session that is loaded for an event, while its events are parked and
-// those of others are folded.
+// load loads a session for an event. Meanwhile the session's events are parked, and
+// those of other sessions are folded.
 type load struct {
 	outside
 	event    session.Event
 	informed bool // see Host.load
-	looked   bool // it is not new, as far as one look tells
+	looked   bool // lookingAtFirsts has asked for it
 
 	actor *actor
 	err   error
 }
 
-// informed reports whether a load need not look for quarantines and install
-// records: all of them are known since the epoch began, and what comes is seen.
+// informed reports whether all quarantines and install records are known since the
+// epoch began. Then a load need not read them.
 func (l *Lane) informed() bool { return l.listed && l.recorded }
 
-// startLoads begins to load and prove sessions: the new ones together, the others
-// side by side.
+// startLoads begins to load and prove sessions. It asks for all new ones in one
+// request, and loads the others concurrently.
 func (l *Lane) startLoads() {
 	var fresh []*load
 	var wait []Work
@@ -56,11 +56,10 @@ func (l *Lane) startLoads() {
 	}
 }
 
-// mayBeNew reports whether it is worth it to look whether the event is its
-// session's first one, with those of other sessions. What the log took since the
-// epoch began (behind end) nobody else has folded, so there is no snapshot to look
-// for; and nobody settles what was not asked. Where the last ones were not new,
-// sessions are loaded one by one.
+// mayBeNew reports whether the event is likely to be its session's first one. An
+// event that the log took after the epoch began (behind end) was folded by no other
+// owner, so its session has no snapshot of a later state. A settlement is never the
+// first event. If the last sessions were not new, the answer is no.
 func (l *Lane) mayBeNew(w *load) bool {
 	_, tells := l.host.world.(firsts)
 	return tells && w.informed && !w.looked && !l.host.olds.Load() && mayBegin(w.event) && w.event.Seq > l.end && !l.host.unverified(w.event.Session)
@@ -69,9 +68,9 @@ func (l *Lane) mayBeNew(w *load) bool {
 // mayBegin reports whether an event may be a session's first one.
 func mayBegin(e session.Event) bool { return e.Door == session.DoorIn || e.Door == session.DoorCtl }
 
-// lookingAtFirsts finds out which of some sessions begin with the event that they
-// are loaded for, which is what most are that a busy host loads. A replica that has
-// an event has all before it, so that which is the first one is all there is to ask.
+// lookingAtFirsts asks which sessions begin with the event that they are loaded for.
+// On a busy host most do. The request may go to any replica: one that has the event
+// has all events before it.
 type lookingAtFirsts struct {
 	outside
 	loads []*load

@@ -24,9 +24,9 @@ func (h *Host) stopOf(ctx context.Context, sid string) (*Stop, error) {
 	return &stop, nil
 }
 
-// quarantine stops one session, and never its lane: from e on its events count as
-// stored, those of the batch that was to be stored included (nil: none was). They
-// stay in the log; nothing of them is lost.
+// quarantine stops one session; its lane goes on. The session's events from e on
+// count as stored, those in batch of included (nil: no batch failed). They stay in
+// the log.
 func (l *Lane) quarantine(e session.Event, cause error, of *batch) {
 	stop := journal.NewStop(e.Seq, cause.Error())
 	l.log.Error("session quarantined", "session", e.Session, "seq", e.Seq, "error", stop.Reason)
@@ -45,7 +45,7 @@ func (l *Lane) quarantine(e session.Event, cause error, of *batch) {
 	l.do(&marking{outside: l.outside, event: e, stop: stop, cause: cause, of: of})
 }
 
-// marking stores a quarantine. An earlier one, of another owner, stands.
+// marking stores a quarantine. If another owner has stored an earlier one, that one counts.
 type marking struct {
 	outside
 	event session.Event

@@ -12,10 +12,10 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// batch is a part of what was folded that is stored together. Several are stored
-// at a time, in no order, but of a session no output before all that it said
-// earlier is stored: what can be said of one session, in which order, and what a
-// failure stops, is the same as if they were stored one after another.
+// batch is a part of the folded events whose outputs are stored together. Several
+// batches are stored concurrently and finish in any order. A session has outputs in
+// one of them at a time, so its outputs are stored in the order of its events, and a
+// failure stops the session as if batches were stored one after another.
 type batch struct {
 	outside
 	outputs   []*outputs
@@ -25,9 +25,9 @@ type batch struct {
 	err       error       // the lane is given up: memory is ahead of what is stored
 }
 
-// dispatch has what is folded stored, as far as it may be. From then on its
-// outputs are the batch's. While nothing is being stored nothing waits for more to
-// be folded: a batch of one event costs as much as one of many.
+// dispatch starts the next batch of folded events, unless four are being stored or it
+// pays to wait for more. From then on the batch owns their outputs. When nothing is
+// being stored it never waits.
 func (l *Lane) dispatch(more bool) {
 	waits := more && l.then == nil && len(l.storing) > 0 && len(l.folded) < batchMax
 	if waits || len(l.folded) == 0 || len(l.storing) == batchesMax {

@@ -8,11 +8,11 @@ import (
 	"github.com/refold/refold/internal/journal"
 )
 
-// The wakes of an event are stored behind all else that it says. Its session goes
-// on meanwhile: only the acknowledgement of the event waits for them, and the
-// snapshots of states behind it. Until then the event comes again after a crash, and
-// its wakes are stored again. One commit for the wakes of many batches is under way
-// at a time: each costs the server a sync, however many it holds
+// The wakes of an event are stored after its other outputs. Its session goes on
+// meanwhile. Only the event's acknowledgement waits for them, and snapshots of later
+// states. After a crash before that the event is delivered again, and its wakes are
+// stored again. One commit is under way at a time, with the wakes of many batches:
+// each commit costs the server a sync, however many wakes it holds
 // (docs/adr/0042-wakes-are-schedules-that-the-owner-stores.md).
 
 // acknowledgeStored acknowledges what is stored with its wakes, and has the wakes

@@ -10,9 +10,9 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// Output is one message that the owner of a session stores: an effect that is
-// asked, the withdrawal of one, or a notice. One of the three is given. An effect
-// of class wake is a message schedule.
+// Output is one message that the owner of a session stores: an effect, the
+// withdrawal of one, or a notice. Exactly one of the three is set. An effect of
+// class wake is stored as a message schedule.
 type Output struct {
 	Session  string
 	Effect   *session.Effect
@@ -27,15 +27,18 @@ type Output struct {
 // Store stores outputs together, and returns the error of each, nil if it is
 // stored.
 //
-// An effect's name takes one message: asking twice is asking once, and other
-// bytes under the name are a *ViolationError. A wake replaces an earlier one of its
-// name and time, also one that has fired: then it fires again. A withdrawal that
-// comes after a bridge's claim changes nothing and is no error. The notices of a session are
-// stored in order, behind all else that it says here but its wakes, and none behind
-// an output of it that failed: what they say is so. A payload that is too large is a
-// *MaxPayloadError, a name that is taken and can't be read an *UnreadableError.
-// When ctx ends before all is known, errors wrap ErrUnknownOutcome; storing all
-// again is safe.
+// An effect's name takes one message. Storing the same effect again does nothing;
+// other bytes under the name are a *ViolationError. A wake replaces an earlier one
+// of its name and time; one that has fired fires again. A withdrawal after a bridge's
+// claim changes nothing and is no error.
+//
+// The notices of a session are stored in order, after its effects and withdrawals.
+// None is stored after an output of the session that failed, so a notice never tells
+// of an effect that is not stored.
+//
+// A payload that is too large is a *MaxPayloadError. A name that is taken and can't
+// be read is an *UnreadableError. If ctx ends first, errors wrap ErrUnknownOutcome;
+// storing everything again is safe.
 func (j *Journal) Store(ctx context.Context, outputs []Output) []error {
 	p := newParting(outputs)
 	errs, failed := make([]error, len(outputs)), map[string]int{}
@@ -50,12 +53,12 @@ func (j *Journal) Store(ctx context.Context, outputs []Output) []error {
 	return errs
 }
 
-// parting is what of some outputs is stored when, by their places.
+// parting splits outputs by when they are stored. It holds their indices.
 type parting struct {
-	asks   []int // effects and withdrawals
-	wakes  []int // message schedules
-	alone  []int // notices of sessions that ask nothing: they wait for nobody
-	behind []int // other notices: when what they say is so
+	asks   []int // effects and withdrawals: at once
+	wakes  []int // message schedules: at once
+	alone  []int // notices of sessions without asks: at once
+	behind []int // other notices: after the asks
 }
 
 func newParting(outputs []Output) (p parting) {

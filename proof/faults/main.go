@@ -1,6 +1,6 @@
-// Command faults builds known faults into Refold, one at a time, and looks
-// whether the tests find them. A fault is an edit of source text, which a build
-// with -overlay sees in place of the file: nothing of it is in shipped code.
+// Command faults builds known faults into Refold, one at a time, and checks that
+// the tests find them. A fault is an edit of source text. The build reads it in
+// place of the file, by -overlay, so shipped code holds no fault.
 //
 //	go run ./proof/faults                    # all of them, which takes 20 minutes or more
 //	go run ./proof/faults -seeds 100 no-claim gap-ignored
@@ -55,8 +55,8 @@ func main() {
 	}
 }
 
-// run is the command. It tries all faults that args name, whatever comes of the
-// first ones.
+// run is the command. It tries every fault that args name, even after one is not
+// found.
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("faults", flag.ContinueOnError)
 	seeds := flags.Uint("seeds", seedsWhole, "how many seeds the simulation plays at most")
@@ -112,12 +112,12 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return nil
 }
 
-// verdict is how a test says that it failed: by a seed and the first rule
-// that is broken, or by its name.
+// verdict matches what a failed test prints: a seed and the first broken rule, or
+// the name of the test.
 var verdict = regexp.MustCompile(`seed \d+: [^;\n]+|--- FAIL: \S+`)
 
-// find builds the fault in, and returns what its test says of it: empty if the
-// test passes.
+// find builds the fault in and runs its test. It returns what found the fault, and
+// nothing if the test passes.
 func (f *fault) find(ctx context.Context, root string, seeds uint) (by string, err error) {
 	dir, err := os.MkdirTemp("", "refold-fault-")
 	if err != nil {

@@ -5,6 +5,7 @@ package engine
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -86,10 +87,9 @@ func TestASessionIsStoppedWhenItsSnapshotIsRight(t *testing.T) {
 // A put of the session has just failed, so none is put for a while but this.
 func TestAPauseDoesNotHoldTheRightSnapshotUp(t *testing.T) {
 	t.Parallel()
-	failed := false
+	var failed atomic.Bool
 	onWrongSnapshot(t, func(c call) outcome {
-		if puts(c, "s1") && !failed {
-			failed = true
+		if puts(c, "s1") && failed.CompareAndSwap(false, true) {
 			return fails
 		}
 		return works
@@ -129,10 +129,12 @@ func TestAWrongSessionIsStoppedWhenTheLaneComesBack(t *testing.T) {
 // A session is stopped even if its wrong snapshot can't be kept, and that is said.
 func TestASessionIsStoppedWithoutItsEvidence(t *testing.T) {
 	t.Parallel()
-	replaced := false
+	var replaced atomic.Bool
 	onWrongSnapshot(t, func(c call) outcome {
-		replaced = replaced || puts(c, "s1")
-		if c.op == "PutBlob" && replaced { // what a load puts comes before
+		if puts(c, "s1") {
+			replaced.Store(true)
+		}
+		if c.op == "PutBlob" && replaced.Load() { // what a load puts comes before
 			return fails
 		}
 		return works

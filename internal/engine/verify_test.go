@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -122,10 +123,10 @@ func TestWithoutVerifyingItIsNot(t *testing.T) {
 func TestVerifyingGoesOnBesideTheLane(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{SnapshotEach: 2, VerifyPart: 1}, func(t *testing.T, s *stage) {
-		hanging := 0
+		var hanging atomic.Int64
 		s.mem.plan = func(c call) outcome {
 			if c.op == "ReadSession" && strings.HasPrefix(c.who, "1-") && s.mem.snapshotted(c.sid) {
-				hanging++
+				hanging.Add(1)
 				return hangs
 			}
 			return works
@@ -139,8 +140,8 @@ func TestVerifyingGoesOnBesideTheLane(t *testing.T) {
 				s.wantAcked(asked, said)
 			}
 		}
-		if hanging != 1 {
-			t.Errorf("%d sessions are refolded at a time, want 1", hanging)
+		if n := hanging.Load(); n != 1 {
+			t.Errorf("%d sessions are refolded at a time, want 1", n)
 		}
 	})
 }

@@ -16,5 +16,8 @@ func AppendString(out []byte, text string) []byte { return appendText(out, text)
 // AppendBool writes a truth value.
 func AppendBool(out []byte, b bool) []byte { return appendBool(out, b) }
 
-// AppendUint writes an integer.
+// AppendInt writes an integer.
+func AppendInt(out []byte, i int64) []byte { return appendInt(out, i) }
+
+// AppendUint writes an integer that is not negative.
 func AppendUint(out []byte, u uint64) []byte { return appendUint(out, u) }

@@ -60,6 +60,28 @@ type decoder struct {
 	b   []byte
 	pos int
 	lax bool // optional fields may be there with their zero value
+
+	recent [recentTexts]string // short texts that were read, by their beginning
+}
+
+// A short text that stands at many places, such as a role or an effect's name, is
+// copied once in a while: what is decoded from a transcript would otherwise be
+// mostly copies of three words.
+const (
+	recentTexts    = 16
+	recentBytesMax = 32
+)
+
+// str returns s as a string.
+func (d *decoder) str(s []byte) string {
+	if len(s) == 0 || len(s) > recentBytesMax {
+		return string(s)
+	}
+	kept := &d.recent[(int(s[0])+len(s))%recentTexts]
+	if *kept != string(s) {
+		*kept = string(s)
+	}
+	return *kept
 }
 
 // head reads a header and moves past it.
@@ -121,7 +143,7 @@ func (d *decoder) value(p *plan, v reflect.Value, depth int) error {
 		if err != nil {
 			return err
 		}
-		v.SetString(string(s))
+		v.SetString(d.str(s))
 		return nil
 	case opBool, opInt, opUint, opFloat:
 		return d.scalar(p, v)

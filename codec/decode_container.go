@@ -11,13 +11,6 @@ import (
 // strct decodes a map into a struct. Both have their keys in order, so it
 // walks them side by side.
 func (d *decoder) strct(p *plan, v reflect.Value, depth int) error {
-	if p.reads {
-		if n, ok := v.Addr().Interface().(quickReader).ReadCanonical(d.b[d.pos:]); ok {
-			d.pos += n
-			return nil
-		}
-		v.SetZero()
-	}
 	start := d.pos
 	h, err := d.want(kindMap)
 	if err != nil {
@@ -41,15 +34,15 @@ func (d *decoder) strct(p *plan, v reflect.Value, depth int) error {
 // from next on it names. Between them there may be optional fields alone.
 func (d *decoder) fieldName(p *plan, next, start int) (int, error) {
 	at := d.pos
-	key, end, err := readKey(d.b, at, true)
-	if err != nil {
-		return 0, err
-	}
 	for i := next; i < len(p.fields); i++ {
-		if p.fields[i].name == string(key) {
-			d.pos = end
+		if f := &p.fields[i]; bytes.HasPrefix(d.b[at:], f.key) {
+			d.pos += len(f.key)
 			return i, p.absent(next, i, start)
 		}
+	}
+	key, _, err := readKey(d.b, at, true)
+	if err != nil {
+		return 0, err
 	}
 	return 0, &Error{Kind: ErrUnknownField, Offset: at, What: p.unknown(key), Field: clip(string(key))}
 }

@@ -15,21 +15,25 @@ import (
 // nothing, if v holds text that is not UTF-8, a float that is no finite
 // number, a Raw or a type's own encoding that is not canonical, a Go type
 // without an encoding, or more than the limits allow.
-func Marshal(v any) ([]byte, error) {
+func Marshal(v any) ([]byte, error) { return MarshalIn(make([]byte, 0, marshalBytes), v) }
+
+// MarshalIn is Marshal into room, whose bytes are overwritten, as far as it
+// suffices: for a caller that encodes one value after the other.
+func MarshalIn(room []byte, v any) ([]byte, error) {
+	e := encoder{b: room[:0]}
 	if v == nil {
-		return []byte{codeNil}, nil
+		return append(e.b, codeNil), nil
 	}
 	rv := reflect.ValueOf(v)
 	if rv.Kind() == reflect.Pointer {
 		if rv = rv.Elem(); !rv.IsValid() {
-			return []byte{codeNil}, nil
+			return append(e.b, codeNil), nil
 		}
 	}
 	p, err := planOf(rv.Type())
 	if err != nil {
 		return nil, err
 	}
-	e := encoder{b: make([]byte, 0, marshalBytes)}
 	if err := e.value(p, rv, 0); err != nil {
 		return nil, err
 	}
@@ -120,12 +124,6 @@ func (e *encoder) container(p *plan, v reflect.Value, depth int) error {
 
 // strct writes the fields that are not left out, in the order of the plan.
 func (e *encoder) strct(p *plan, v reflect.Value, depth int) error {
-	if p.writes {
-		if out, ok := addressable(v).Addr().Interface().(quickWriter).AppendCanonical(e.b); ok {
-			e.b = out
-			return nil
-		}
-	}
 	start, n := len(e.b), 0
 	if p.optional {
 		e.b = append(e.b, 0)
@@ -155,7 +153,7 @@ func (e *encoder) strct(p *plan, v reflect.Value, depth int) error {
 // field writes one pair of a struct, unless it turns out to be left out.
 func (e *encoder) field(f *field, v reflect.Value, depth int) (written bool, err error) {
 	start := len(e.b)
-	e.b = appendText(e.b, f.name)
+	e.b = append(e.b, f.key...)
 	value := len(e.b)
 	if err := e.value(f.plan, v, depth); err != nil {
 		return false, err

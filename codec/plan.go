@@ -43,8 +43,6 @@ type plan struct {
 	op       op
 	zeroer   bool // the type has an IsZero method that counts
 	optional bool // of a struct: a field may be left out
-	writes   bool // it is a quickWriter
-	reads    bool // it is a quickReader
 	least    int  // bytes that a value takes at least
 	typ      reflect.Type
 	elem     *plan         // of a pointer, slice, array, map
@@ -56,6 +54,7 @@ type plan struct {
 // field is one field of a struct.
 type field struct {
 	name  string
+	key   []byte // the name, encoded
 	index []int
 	omit  bool // omitempty: the zero value is left out
 	plan  *plan
@@ -136,8 +135,6 @@ var (
 	typeTextMarshaler   = reflect.TypeFor[encoding.TextMarshaler]()
 	typeTextUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
 	typeZeroer          = reflect.TypeFor[zeroer]()
-	typeQuickWriter     = reflect.TypeFor[quickWriter]()
-	typeQuickReader     = reflect.TypeFor[quickReader]()
 )
 
 // zeroer is a type that knows its zero value.
@@ -236,24 +233,25 @@ func (c *compiler) fill(p *plan, t reflect.Type) (err error) {
 	if p.op == opSlice {
 		p.empty = reflect.MakeSlice(t, 0, 0)
 	}
-	if p.op == opStruct {
-		p.writes, p.reads = is(t, typeQuickWriter), is(t, typeQuickReader)
-	}
 	p.least = p.leastBytes()
 	special := p.op == opHash || p.op == opRef || p.op == opPointer || p.op == opAny
 	p.zeroer = !special && reflect.PointerTo(t).Implements(typeZeroer)
 	return err
 }
 
-// is reports whether a struct has an interface by methods of its own: those of
-// a struct that it embeds know nothing of its other fields.
-func is(t, quick reflect.Type) bool {
-	for i := range t.NumField() {
-		if f := t.Field(i); f.Anonymous && (f.Type.Implements(quick) || reflect.PointerTo(f.Type).Implements(quick)) {
-			return false
+// leastBytes is how many bytes a value of the plan takes at least: what bounds
+// how many of them there can be in the rest of the input.
+func (p *plan) leastBytes() int {
+	if p.op != opStruct {
+		return 1
+	}
+	least := 1
+	for i := range p.fields {
+		if f := &p.fields[i]; !f.omit {
+			least += 1 + len(f.name) + 1
 		}
 	}
-	return reflect.PointerTo(t).Implements(quick)
+	return least
 }
 
 // fillStruct makes p the plan of the struct t.
@@ -311,7 +309,7 @@ func (c *compiler) addField(p *plan, sf reflect.StructField, omitAll bool) error
 	}
 	sub, err := c.compile(sf.Type)
 	p.fields = append(p.fields, field{
-		name: name, index: sf.Index, plan: sub,
+		name: name, key: appendText(nil, name), index: sf.Index, plan: sub,
 		omit: p.op == opStruct && (omitAll || slices.Contains(options, "omitempty")),
 	})
 	return err
@@ -326,7 +324,13 @@ func (p *plan) isEmpty(v reflect.Value) bool {
 		return addressable(v).Addr().Interface().(zeroer).IsZero()
 	}
 	switch p.op {
-	case opText, opRaw:
+	case opText:
+		return v.String() == ""
+	case opInt:
+		return v.Int() == 0
+	case opUint:
+		return v.Uint() == 0
+	case opRaw:
 		return v.Len() == 0
 	case opStruct, opTuple:
 		for i := range p.fields {

@@ -1,8 +1,7 @@
 package codec
 
-// Reader reads a canonical map entry by entry, for the few structs that are
-// read too often for a walk by plan: see quickReader. It takes exactly what
-// Unmarshal takes; at the first fault it stops, and End says so. It reports no
+// Reader reads a canonical map entry by entry, for the few events that are
+// read too often for a walk by plan. It takes exactly what Unmarshal takes; at the first fault it stops, and End says so. It reports no
 // errors: on failure the caller uses Unmarshal.
 type Reader struct {
 	b    []byte
@@ -131,17 +130,6 @@ func (r *Reader) Hash() (hash Hash) {
 		r.pos += copy(hash[:], r.b[h.next:])
 	}
 	return hash
-}
-
-// Quick reads a struct that reads itself, into a zero value.
-func (r *Reader) Quick(v interface {
-	ReadCanonical(data []byte) (n int, ok bool)
-}) {
-	if r.bad {
-		return
-	}
-	n, ok := v.ReadCanonical(r.b[r.pos:])
-	r.pos, r.bad = r.pos+n, !ok
 }
 
 // Raw reads a value that stands inside so many containers. The result is new.

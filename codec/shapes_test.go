@@ -200,27 +200,3 @@ func (l *level) DecodeMsgpack(dec *msgpack.Decoder) error {
 
 // ptr returns a pointer to v.
 func ptr[T any](v T) *T { return &v }
-
-// swift writes and reads itself.
-type swift struct {
-	N int64 `msgpack:"n"`
-}
-
-func (s *swift) AppendCanonical(out []byte) ([]byte, bool) {
-	return codec.AppendInt(codec.AppendString(codec.AppendMap(out, 1), "n"), s.N), true
-}
-
-func (s *swift) ReadCanonical(data []byte) (n int, ok bool) {
-	r := codec.Read(data)
-	outer := r.Map()
-	r.Must("n")
-	s.N = r.Int()
-	r.EndMap(outer)
-	return r.End()
-}
-
-// wider embeds it: its methods know nothing of Zone.
-type wider struct {
-	swift
-	Zone string `msgpack:"zone"`
-}

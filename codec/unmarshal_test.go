@@ -251,28 +251,3 @@ func TestUnmarshalTarget(t *testing.T) {
 		}
 	}
 }
-
-// TestEmbeddedQuick: what an embedded struct writes and reads by itself is not
-// all of the struct that embeds it.
-func TestEmbeddedQuick(t *testing.T) {
-	t.Parallel()
-	want := wider{swift{7}, "b"}
-	data, err := codec.Marshal(&want)
-	if text, _ := codec.ToJSON(data); err != nil || string(text) != `{"n":7,"zone":"b"}` {
-		t.Fatalf("got %s, %v; want both fields", text, err)
-	}
-	var got wider
-	if err := codec.Unmarshal(data, &got); err != nil || got != want {
-		t.Errorf("got %+v, %v; want %+v", got, err, want)
-	}
-	if data, err = codec.Marshal(&want.swift); err != nil {
-		t.Fatal(err)
-	}
-	if err := codec.Unmarshal(data, &got); !errors.Is(err, codec.ErrMissingField) {
-		t.Errorf("without zone: got %v, want %v", err, codec.ErrMissingField)
-	}
-	var alone swift
-	if err := codec.Unmarshal(data, &alone); err != nil || alone != want.swift {
-		t.Errorf("got %+v, %v; want %+v", alone, err, want.swift)
-	}
-}

@@ -75,6 +75,16 @@ type Item struct {
 	Seq    uint64 `msgpack:"seq"`
 }
 
+// encodedBytesMax bounds the encoded size of an item from above, without
+// encoding it.
+func (it Item) encodedBytesMax() int {
+	n := itemFixedBytesMax + len(it.Code) + len(it.Detail)
+	if it.Edit != 0 {
+		n += itemEditBytesMax
+	}
+	return n
+}
+
 // ToolCall is the payload of an effect of class tool.
 type ToolCall struct {
 	Arguments      string       `msgpack:"arguments"`

@@ -72,32 +72,6 @@ func scanEnvelope(payload []byte) (env Envelope, ok bool) {
 	return env, env.Type != ""
 }
 
-// ReadCanonical reads the envelope as codec does, and Data with it: unlike
-// scanEnvelope it shares no memory.
-func (e *Envelope) ReadCanonical(data []byte) (n int, ok bool) {
-	r := codec.Read(data)
-	outer := r.Map()
-	if r.Has("at") {
-		e.At = r.Some()
-	}
-	if r.Has("by") {
-		e.By = r.SomeText()
-	}
-	if r.Has("data") {
-		e.Data = r.Raw(1)
-	}
-	if r.Has("id") {
-		e.ID = r.SomeText()
-	}
-	r.Must("type")
-	e.Type = typeName(r.Text())
-	if r.Has("v") {
-		e.V = int(r.Some())
-	}
-	r.EndMap(outer)
-	return r.End()
-}
-
 // typeName returns a type's name; those of known types are not allocated.
 func typeName(b []byte) string {
 	switch string(b) {

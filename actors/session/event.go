@@ -44,6 +44,9 @@ type Envelope struct {
 	V    int       `msgpack:"v,omitempty"`
 }
 
+// eventRoom is what most settlements take at most.
+const eventRoom = 320
+
 // With returns the payload of an event: e with body, of the type that e names,
 // as its Data. It is what encoding the body first, and then e with that, comes
 // to. It fails as codec.Marshal does.
@@ -53,10 +56,7 @@ func (e Envelope) With(body any) ([]byte, error) {
 
 // AppendWith is With, appended to out. Where it fails out has nothing more.
 func (e Envelope) AppendWith(out []byte, body any) ([]byte, error) {
-	if with, ok := e.quickWith(out, body); ok {
-		return with, nil
-	}
-	payload, err := codec.Marshal(struct {
+	payload, err := codec.MarshalIn(out[len(out):], struct {
 		At   int64  `msgpack:"at,omitempty"`
 		By   string `msgpack:"by,omitempty"`
 		Data any    `msgpack:"data,omitempty"`

@@ -21,6 +21,9 @@ func (s *State) OpenExcept(skip func(name string) bool) []Effect {
 	return s.OpenBeside(func(p Place) bool { return skip(p.String()) })
 }
 
+// payloadRoom is what an effect takes mostly.
+const payloadRoom = 512
+
 // openRoom is for how many effects there is room as soon as one call is open.
 const openRoom = 8
 
@@ -48,9 +51,6 @@ func (s *State) EachOpen(room []byte, skip func(Place) bool, fn func(Place, Effe
 	s.eachOpen(func(p Place) {
 		if skip(p) {
 			return
-		}
-		if room == nil {
-			room = make([]byte, 0, payloadRoom)
 		}
 		e := s.effect(p, room)
 		room = e.Payload[:0]
@@ -125,7 +125,7 @@ func (s *State) generation(t *Turn, room []byte) Effect {
 	}
 	return Effect{
 		Name: name, Class: ClassLLM, Target: c.Provider, Claimed: true, Deadline: t.Deadline, StartBy: t.startBy(),
-		Payload: g.payload(room),
+		Payload: encodeIn(room, &g),
 	}
 }
 
@@ -236,7 +236,7 @@ func (s *State) toolCall(t *Turn, i int, room []byte) Effect {
 	}
 	return Effect{
 		Name: name, Class: ClassTool, Target: callTarget(tool, c.Host), Claimed: !tool.RetrySafe, Deadline: c.Deadline, StartBy: c.Deadline - c.RunMS,
-		Payload: asked.payload(room),
+		Payload: encodeIn(room, &asked),
 	}
 }
 
@@ -259,13 +259,19 @@ func (s *State) callNames(t *Turn, i int) (key, name, batch string) {
 func (s *State) wake(w *OpenWake, room []byte) Effect {
 	name := wakeName(w.Number)
 	asked := Wake{At: w.At, Class: ClassWake, Due: w.Due, Effect: name, Session: s.Session, StartBy: w.Due, V: Version}
-	return Effect{Name: name, Class: ClassWake, Target: "-", Deadline: w.Due, StartBy: w.Due, Payload: asked.payload(room)}
+	return Effect{Name: name, Class: ClassWake, Target: "-", Deadline: w.Due, StartBy: w.Due, Payload: encodeIn(room, &asked)}
 }
 
 // encode returns the canonical bytes of an effect. It can't fail: every part
 // was checked when it came in.
-func encode(v any) []byte {
-	b, err := codec.Marshal(v)
+func encode(v any) []byte { return encodeIn(nil, v) }
+
+// encodeIn is encode into room, if there is any and it suffices.
+func encodeIn(room []byte, v any) []byte {
+	if room == nil {
+		room = make([]byte, 0, payloadRoom)
+	}
+	b, err := codec.MarshalIn(room, v)
 	if err != nil {
 		panic("session: an effect does not encode: " + err.Error())
 	}

@@ -2,16 +2,9 @@ package session
 
 import "github.com/refold/refold/codec"
 
-// The bodies that most of a log is made of read themselves as codec would read
-// them: a walk takes five times as long. What they leave to codec is what is
-// rare, or wrong: parts and blobs.
-
-// ReadCanonical reads the body as codec does.
-func (b *ToolCallsObserved) ReadCanonical(data []byte) (n int, ok bool) {
-	r := codec.Read(data)
-	b.read(&r, len(data), 1)
-	return r.End()
-}
+// The settlements that most of a log is made of are read here while they are
+// scanned, as codec would read them: a walk takes some three times as long.
+// What is left to codec is what is rare, or wrong: parts and blobs.
 
 // read reads the body out of so many bytes; what it holds stands inside so many
 // containers.
@@ -62,17 +55,6 @@ func readCalls(r *codec.Reader, bytes int) []ObservedCall {
 	return calls
 }
 
-// ReadCanonical reads the body as codec does.
-func (b *GenerationSettled) ReadCanonical(data []byte) (n int, ok bool) {
-	r := codec.Read(data)
-	texts := b.read(&r, 1)
-	b.Effect, b.FinishReason, b.Model = string(texts.effect), string(texts.finishReason), string(texts.model)
-	if texts.hasText {
-		b.Text = &Content{Text: string(texts.text)}
-	}
-	return r.End()
-}
-
 // answerTexts are the texts of a GenerationSettled of which the fold keeps
 // nothing, in the memory of the event.
 type answerTexts struct {
@@ -108,17 +90,6 @@ func (b *GenerationSettled) read(r *codec.Reader, inside int) (texts answerTexts
 	}
 	r.EndMap(outer)
 	return texts
-}
-
-// ReadCanonical reads the body as codec does.
-func (b *ToolCallSettled) ReadCanonical(data []byte) (n int, ok bool) {
-	r := codec.Read(data)
-	texts := b.read(&r)
-	b.Effect, b.PlanHash = string(texts.effect), string(texts.planHash)
-	if texts.hasOutput {
-		b.Output = &Content{Text: string(texts.output)}
-	}
-	return r.End()
 }
 
 // callTexts are the texts of a ToolCallSettled of which the fold keeps nothing,
@@ -160,38 +131,13 @@ func (b *ToolCallSettled) read(r *codec.Reader) (texts callTexts) {
 	return texts
 }
 
-// ReadCanonical reads the body as codec does.
-func (b *RunRequested) ReadCanonical(data []byte) (n int, ok bool) {
-	r := codec.Read(data)
-	outer := r.Map()
-	if r.Has("config") {
-		b.Config = &RunConfig{}
-		if codec.Unmarshal(r.Raw(1), b.Config) != nil {
-			r.Fail()
-		}
+// number reads an integer of at least so much.
+func number(r *codec.Reader, least int64) uint64 {
+	n := r.Int()
+	if n < least {
+		r.Fail()
 	}
-	r.Must("input")
-	if text := readText(&r); text != nil {
-		b.Input = *text
-	}
-	if r.Has("submission") {
-		b.Submission = r.SomeText()
-	}
-	if r.Has("when_busy") {
-		b.WhenBusy = r.SomeText()
-	}
-	r.EndMap(outer)
-	return r.End()
-}
-
-// ReadCanonical reads the body as codec does.
-func (b *WakeSettled) ReadCanonical(data []byte) (n int, ok bool) {
-	r := codec.Read(data)
-	outer := r.Map()
-	r.Must("effect")
-	b.Effect = r.Str()
-	r.EndMap(outer)
-	return r.End()
+	return uint64(n)
 }
 
 // readTextBytes is readText without a copy.

@@ -150,14 +150,6 @@ type noticeJSON struct {
 // JSON returns what observers read, at most NoticeBytesMax bytes. Markup stays
 // as it is: escaping it is for pages, and would make six bytes of one.
 func (n Notice) JSON() []byte {
-	if text, ok := n.quickJSON(); ok {
-		return text
-	}
-	return n.slowJSON()
-}
-
-// slowJSON is JSON by the library, which knows every notice.
-func (n Notice) slowJSON() []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)

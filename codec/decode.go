@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding"
 	"reflect"
-
-	"github.com/vmihailenco/msgpack/v5"
 )
 
 // Unmarshal decodes canonical bytes into what v points to. It succeeds only if
@@ -172,8 +170,6 @@ func (d *decoder) value(p *plan, v reflect.Value, depth int) error {
 		to := reflect.New(p.elem.typ)
 		v.Set(to)
 		return d.value(p.elem, to.Elem(), depth)
-	case opCustom:
-		return d.custom(v, depth)
 	}
 	if depth >= DepthMax {
 		return tooDeep(d.pos)
@@ -326,34 +322,6 @@ func (d *decoder) method(p *plan, v reflect.Value) error {
 	again, err := to.(encoding.TextMarshaler).MarshalText()
 	if err != nil || !bytes.Equal(s, again) {
 		return &Error{Kind: ErrNotCanonical, Offset: start, What: "text that is not in the one form of its value", Cause: err}
-	}
-	return nil
-}
-
-// custom decodes by the type's own method, and makes sure that the value is
-// encoded in the same bytes again.
-func (d *decoder) custom(v reflect.Value, depth int) error {
-	start := d.pos
-	raw, err := d.raw(depth)
-	if err != nil {
-		return err
-	}
-	switch to := v.Addr().Interface().(type) {
-	case msgpack.CustomDecoder:
-		dec := msgpack.GetDecoder()
-		dec.Reset(bytes.NewReader(raw))
-		dec.DisallowUnknownFields(true)
-		err = to.DecodeMsgpack(dec)
-		msgpack.PutDecoder(dec)
-	case msgpack.Unmarshaler:
-		err = to.UnmarshalMsgpack(bytes.Clone(raw))
-	}
-	if err != nil {
-		return &Error{Kind: ErrMismatch, Offset: start, What: "a value that is not of the form it should have here", Cause: err}
-	}
-	var e encoder
-	if err := e.custom(v, depth); err != nil || !bytes.Equal(raw, e.b) {
-		return &Error{Kind: ErrNotCanonical, Offset: start, What: "a value that is not in its one form", Cause: err}
 	}
 	return nil
 }

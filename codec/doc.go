@@ -73,9 +73,8 @@
 //   - Without omitempty a nil slice or map is an empty one, on the wire and
 //     when it comes back; nil is refused. An empty Raw is nil.
 //   - [Hash] is a binary of 32 bytes, [Ref] a text. A type that has both
-//     MarshalText and UnmarshalText is a text. A type with the library's
-//     interfaces (CustomEncoder and CustomDecoder, or Marshaler and
-//     Unmarshaler) writes itself; what it writes is checked.
+//     MarshalText and UnmarshalText is a text. A type that writes itself by an
+//     interface of the msgpack library is refused ([ErrGoType]).
 //   - Integers must fit their Go type, and arrays have its length.
 //
 // # Laws

@@ -1,13 +1,10 @@
 package codec
 
 import (
-	"bytes"
 	"encoding"
 	"reflect"
 	"slices"
 	"strings"
-
-	"github.com/vmihailenco/msgpack/v5"
 )
 
 // Marshal returns the one canonical encoding of v, which Unmarshal turns into
@@ -82,8 +79,6 @@ func (e *encoder) value(p *plan, v reflect.Value, depth int) (err error) {
 		return e.pointer(p, v, depth)
 	case opMethod:
 		err = e.method(v)
-	case opCustom:
-		err = e.custom(v, depth)
 	default:
 		if depth >= DepthMax {
 			return tooDeep(len(e.b))
@@ -252,30 +247,4 @@ func (e *encoder) method(v reflect.Value) error {
 	}
 	e.b, err = appendCheckedText(e.b, string(text))
 	return err
-}
-
-// custom writes what the value's own method writes, and verifies it.
-func (e *encoder) custom(v reflect.Value, depth int) error {
-	start := len(e.b)
-	var out []byte
-	var err error
-	switch from := addressable(v).Addr().Interface().(type) {
-	case msgpack.CustomEncoder:
-		var buf bytes.Buffer
-		enc := msgpack.GetEncoder()
-		enc.Reset(&buf)
-		enc.SetSortMapKeys(true)
-		enc.UseCompactInts(true)
-		enc.UseCompactFloats(true)
-		err = from.EncodeMsgpack(enc)
-		msgpack.PutEncoder(enc)
-		out = buf.Bytes()
-	case msgpack.Marshaler:
-		out, err = from.MarshalMsgpack()
-	}
-	if err != nil {
-		return &Error{Kind: ErrMismatch, Offset: start, What: "a value that its own method cannot encode", Cause: err}
-	}
-	e.b = append(e.b, out...)
-	return e.verify(start, depth)
 }

@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 
-	"github.com/vmihailenco/msgpack/v5"
 	"golang.org/x/crypto/blake2b"
 )
 
@@ -79,18 +77,3 @@ func (h *Hash) UnmarshalText(text []byte) error {
 	*h = parsed
 	return nil
 }
-
-// EncodeMsgpack writes a bin of 32 bytes.
-func (h Hash) EncodeMsgpack(enc *msgpack.Encoder) error { return enc.EncodeBytes(h[:]) }
-
-// DecodeMsgpack reads a bin of 32 bytes.
-func (h *Hash) DecodeMsgpack(dec *msgpack.Decoder) error {
-	b, err := dec.DecodeBytes()
-	if err != nil || len(b) != len(h) {
-		return errNoHash
-	}
-	copy(h[:], b)
-	return nil
-}
-
-var errNoHash = errors.New("codec: a hash is a binary of 32 bytes")

@@ -75,7 +75,7 @@ func seeds(t testing.TB) [][]byte {
 		scalars{Bin: []byte{1}, F32: 0.5, F64: 1e300, I64: -1 << 40, I8: -33, R: codec.RefOf(nil), Raw: codec.Raw{0xa1, 'r'}, S: "é", U16: 300, U64: 1 << 63},
 		optionals{Any: 1, B: true, Col: color{1, 2, 3}, F: 1.5, H: codec.Sum(nil), InP: ptr(in(1)), L: []inner{in(0), in(3)}, LS: []string{},
 			M: map[string]int{"a": 0, "b": 300}, Pairs: codec.Pairs{{Key: "k", Value: codec.Raw{1}}}, Raw: codec.Raw{0x91, 0xc0}, S: "s", SP: ptr(""),
-			Self: &optionals{U: 200}, V: version{1, 2}},
+			Self: &optionals{U: 200}, V: version{Major: 1, Minor: 2}},
 		mixed{Zeta: 1, inline: inline{Middle: 2, Yonder: "y"}, Alpha: []inner{in(1)}, Point: point{X: 3, Y: 1.5}, Free: map[string]any{"k": 1},
 			Named: map[label]string{"n": "v"}, Deep: Deep{Beta: codec.Pairs{{Key: "p"}}}},
 		event{At: 1, Type: "x", List: []call{{Name: "n", Ref: ptr(codec.RefOf(nil)), Args: map[string]int{"a": 1}}}, V: 1},

@@ -34,7 +34,6 @@ const (
 	opStruct
 	opTuple  // a struct as an array of its fields: as_array
 	opMethod // MarshalText and UnmarshalText
-	opCustom // the library's interfaces: the type writes itself
 )
 
 // plan is how the values of one Go type are encoded and decoded. It is made
@@ -61,10 +60,8 @@ type field struct {
 }
 
 // nilIsAbsent reports whether a nil on the wire counts as the zero value: for
-// a type that may encode several Go values as nil.
-func (f *field) nilIsAbsent() bool {
-	return f.omit && (f.plan.op == opAny || f.plan.op == opCustom)
-}
+// an interface, which may hold several Go values that are encoded as nil.
+func (f *field) nilIsAbsent() bool { return f.omit && f.plan.op == opAny }
 
 // of returns the field's place in a struct.
 func (f *field) of(strct reflect.Value) reflect.Value {
@@ -129,9 +126,7 @@ var (
 	typePairs = reflect.TypeFor[Pairs]()
 
 	typeCustomEncoder   = reflect.TypeFor[msgpack.CustomEncoder]()
-	typeCustomDecoder   = reflect.TypeFor[msgpack.CustomDecoder]()
 	typeMarshaler       = reflect.TypeFor[msgpack.Marshaler]()
-	typeUnmarshaler     = reflect.TypeFor[msgpack.Unmarshaler]()
 	typeTextMarshaler   = reflect.TypeFor[encoding.TextMarshaler]()
 	typeTextUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
 	typeZeroer          = reflect.TypeFor[zeroer]()
@@ -164,9 +159,8 @@ func opOf(t reflect.Type) (op, error) {
 			return 0, goType(t, "of interfaces, only any can be decoded")
 		}
 		return opAny, nil
-	case all.Implements(typeCustomEncoder) && all.Implements(typeCustomDecoder),
-		all.Implements(typeMarshaler) && all.Implements(typeUnmarshaler):
-		return opCustom, nil
+	case all.Implements(typeCustomEncoder), all.Implements(typeMarshaler):
+		return 0, goType(t, "it writes itself by an interface of the msgpack library")
 	case all.Implements(typeTextMarshaler) && all.Implements(typeTextUnmarshaler):
 		return opMethod, nil
 	}

@@ -4,8 +4,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
-
-	"github.com/vmihailenco/msgpack/v5"
 )
 
 // refPrefix begins the text form of every Ref: the name of the hash.
@@ -52,16 +50,4 @@ func (r *Ref) UnmarshalText(text []byte) error {
 	}
 	*r = parsed
 	return nil
-}
-
-// EncodeMsgpack writes the text form.
-func (r Ref) EncodeMsgpack(enc *msgpack.Encoder) error { return enc.EncodeString(r.String()) }
-
-// DecodeMsgpack reads the text form.
-func (r *Ref) DecodeMsgpack(dec *msgpack.Decoder) error {
-	text, err := dec.DecodeString()
-	if err != nil {
-		return err
-	}
-	return r.UnmarshalText([]byte(text))
 }

@@ -2,7 +2,6 @@ package codec_test
 
 import (
 	"errors"
-	"math"
 	"strings"
 
 	"github.com/vmihailenco/msgpack/v5"
@@ -130,73 +129,19 @@ func (c *color) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// version writes itself by the library's interfaces: an array of two, and nil
-// for the version that is none.
-type version struct{ major, minor int }
-
-func (v version) IsZero() bool { return v.major == 0 }
-
-func (v version) EncodeMsgpack(enc *msgpack.Encoder) error {
-	if v.major > 99 { // a bug, for a test
-		return enc.EncodeUint16(uint16(v.major))
-	}
-	return enc.Encode([]int{v.major, v.minor})
+// version is an array of two, absent where it is none.
+type version struct {
+	_msgpack struct{} `msgpack:",as_array"` //nolint:unused // read by reflection
+	Major    int
+	Minor    int
 }
 
-func (v *version) DecodeMsgpack(dec *msgpack.Decoder) error {
-	var parts []int
-	if err := dec.Decode(&parts); err != nil {
-		return err
-	}
-	if len(parts) != 2 {
-		return errors.New("two numbers, please")
-	}
-	v.major, v.minor = min(parts[0], math.MaxInt16), parts[1]
-	return nil
-}
+func (v version) IsZero() bool { return v.Major == 0 }
 
-// word writes itself as a whole, by the other pair of interfaces.
+// word writes itself by the library, which codec refuses.
 type word string
 
-func (w word) MarshalMsgpack() ([]byte, error) {
-	if w == "unsayable" {
-		return nil, errors.New("no")
-	}
-	return msgpack.Marshal([]string{string(w)})
-}
-
-func (w *word) UnmarshalMsgpack(data []byte) error {
-	var list []string
-	if err := msgpack.Unmarshal(data, &list); err != nil || len(list) == 0 {
-		return errors.New("one word, please")
-	}
-	*w = word(list[0])
-	return nil
-}
-
-// level writes itself as nil where it is below zero.
-type level int
-
-func (l level) EncodeMsgpack(enc *msgpack.Encoder) error {
-	if l < 0 {
-		return enc.EncodeNil()
-	}
-	return enc.EncodeInt(int64(l))
-}
-
-func (l *level) DecodeMsgpack(dec *msgpack.Decoder) error {
-	code, err := dec.PeekCode()
-	if err != nil {
-		return err
-	}
-	if code == 0xc0 {
-		*l = -1
-		return dec.DecodeNil()
-	}
-	n, err := dec.DecodeInt()
-	*l = level(n)
-	return err
-}
+func (w word) EncodeMsgpack(enc *msgpack.Encoder) error { return enc.EncodeString(string(w)) }
 
 // ptr returns a pointer to v.
 func ptr[T any](v T) *T { return &v }

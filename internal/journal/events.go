@@ -118,9 +118,6 @@ func (j *Journal) EventsAt(ctx context.Context, seqs []uint64) ([]session.Event,
 // directAt returns what a replica has at these sequences, at their places. What
 // it does not have, and what did not come for whatever reason, is zero.
 func (j *Journal) directAt(ctx context.Context, seqs []uint64) []stored {
-	if len(seqs) <= togetherMax {
-		return j.directFew(ctx, seqs)
-	}
 	found := make([]stored, len(seqs))
 	for start := 0; start < len(seqs); start += eventsInFlight {
 		some := seqs[start:min(start+eventsInFlight, len(seqs))]

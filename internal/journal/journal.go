@@ -19,8 +19,7 @@ type Journal struct {
 
 	// What is stored goes through one committer for each stream.
 	logs, effects, timers, notices, blobs, packs *committer
-	coalescer                                    readCoalescer // direct reads of a few events
-	unanswered                                   *unanswered   // of a user who leaves JetStream alone; else nil
+	unanswered                                   *unanswered // of a user who leaves JetStream alone; else nil
 
 	mu sync.Mutex
 	kv jetstream.KeyValue // looked up when first used

@@ -6,9 +6,9 @@ package journal
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -28,14 +28,13 @@ type replica struct {
 	nc     *nats.Conn
 	stream string
 
-	mu      sync.Mutex
-	has     []uint64 // sequences that the leader has
-	behind  uint64   // the last sequence that the replica has
-	batch   int      // messages it sends for one request
-	drop    func(seq uint64) bool
-	direct  int             // requests that it answered
-	replies map[string]bool // where it answered them, without the last token
-	leader  int
+	mu     sync.Mutex
+	has    []uint64 // sequences that the leader has
+	behind uint64   // the last sequence that the replica has
+	batch  int      // messages it sends for one request
+	drop   func(seq uint64) bool
+	direct int // requests that it answered
+	leader int
 }
 
 func playReplica(t *testing.T, has []uint64) (*Journal, *replica) {
@@ -52,7 +51,7 @@ func playReplica(t *testing.T, has []uint64) (*Journal, *replica) {
 	}
 	t.Cleanup(nc.Close)
 	b := New(conn, new(streams.Streams), false)
-	r := &replica{t: t, nc: nc, replies: make(map[string]bool), stream: b.names.LogStream(), has: has, behind: 1 << 62, batch: 1 << 20, drop: func(uint64) bool { return false }}
+	r := &replica{t: t, nc: nc, stream: b.names.LogStream(), has: has, behind: 1 << 62, batch: 1 << 20, drop: func(uint64) bool { return false }}
 	for subject, answer := range map[string]nats.MsgHandler{
 		b.directSubject(r.stream):            r.answerDirect,
 		"$JS.API.STREAM.MSG.GET." + r.stream: r.answerLeader,
@@ -71,9 +70,6 @@ func (r *replica) answerDirect(msg *nats.Msg) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.direct++
-	if at := strings.LastIndexByte(msg.Reply, '.'); at >= 0 {
-		r.replies[msg.Reply[:at]] = true
-	}
 	var req getRequest
 	if err := json.Unmarshal(msg.Data, &req); err != nil {
 		r.t.Error(err)
@@ -255,5 +251,36 @@ func TestFirstSeqsOfAReplicaThatIsBehind(t *testing.T) {
 	}
 	if r.leader != 0 {
 		t.Errorf("the leader was asked %d times, want 0", r.leader)
+	}
+}
+
+// A lost answer holds up the caller that waits for it, and nobody else.
+func TestLostAnswerHoldsUpOne(t *testing.T) {
+	t.Parallel()
+	b, r := playReplica(t, []uint64{1, 2})
+	asked := make(chan struct{})
+	r.drop = func(seq uint64) bool {
+		if seq == 1 {
+			close(asked)
+		}
+		return seq == 1
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	first := make(chan error, 1)
+	go func() {
+		_, err := b.EventsAt(ctx, []uint64{1})
+		first <- err
+	}()
+	<-asked
+	if events, err := b.EventsAt(t.Context(), []uint64{2}); err != nil || events[0].Seq != 2 {
+		t.Errorf("got %+v %v", events, err)
+	}
+	if events, err := b.EventsAt(t.Context(), []uint64{2, 3}); !errors.Is(err, natsio.ErrNotFound) {
+		t.Errorf("an event that the log lacks: got %+v %v, want natsio.ErrNotFound", events, err)
+	}
+	cancel()
+	if err := <-first; !errors.Is(err, context.Canceled) {
+		t.Errorf("the caller of the lost answer: got %v, want that it waited until its context ended", err)
 	}
 }

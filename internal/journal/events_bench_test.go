@@ -1,0 +1,47 @@
+package journal_test
+
+import (
+	"context"
+	"fmt"
+	"syscall"
+	"testing"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/natsio"
+)
+
+// BenchmarkEventsAt is what bridges read for a model turn: four events of the log by
+// their sequences, by so many callers at once. cpu_us is what this process takes of
+// processor time for a call, the server in it included.
+func BenchmarkEventsAt(b *testing.B) {
+	for _, callers := range []int{1, 16, 256} {
+		b.Run(fmt.Sprint(callers), func(b *testing.B) {
+			c, _ := benchmarkBus(b, natsio.DurabilityInterval)
+			const events = 1000
+			for i := range events {
+				if _, err := c.Publish(b.Context(), session.DoorIn, fmt.Sprint("s", i%50), make([]byte, 400), ""); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ResetTimer()
+			before := processorTime(b)
+			calls := rate(b, callers, func(i int) error {
+				first := uint64(i*7%(events-200)) + 1
+				_, err := c.EventsAt(context.Background(), []uint64{first, first + 50, first + 100, first + 150})
+				return err
+			})
+			b.ReportMetric(float64(processorTime(b)-before)/float64(b.N), "cpu_us")
+			b.ReportMetric(calls, "calls/s")
+		})
+	}
+}
+
+// processorTime returns what this process has used, in microseconds.
+func processorTime(b *testing.B) int64 {
+	b.Helper()
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		b.Fatal(err)
+	}
+	return used.Utime.Nano()/1000 + used.Stime.Nano()/1000
+}

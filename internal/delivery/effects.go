@@ -40,8 +40,8 @@ type EffectPuller struct {
 func (s *Source) Effects(conf *streams.Conf, class session.Class, target string) *EffectPuller {
 	return &EffectPuller{
 		source: s, conf: conf, class: class, target: target,
-		log:  s.conn.Log.With("class", string(class), "target", target),
-		held: make(map[string]*heldEffect), once: once{draining: make(chan struct{})},
+		log:     s.conn.Log.With("class", string(class), "target", target),
+		workers: make(workerPool), held: make(map[string]*heldEffect), once: once{draining: make(chan struct{})},
 	}
 }
 
@@ -75,7 +75,7 @@ func (p *EffectPuller) Run(ctx context.Context, slots int, carry func(*EffectDel
 		}
 		return fmt.Errorf("pull effects of %s/%s: %w", p.class, p.target, err)
 	}
-	defer p.workers.End()
+	defer close(p.workers)
 	l.run(ctx, p.draining)
 	return nil
 }

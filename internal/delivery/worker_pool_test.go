@@ -16,10 +16,10 @@ func (f runnerFunc) Run() { f() }
 func TestWorkerPoolRunsAllAndEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var c workerPool
+		c := make(workerPool)
 		var ran atomic.Int64
 		hold := make(chan struct{})
-		const rounds, atOnce = 3, workersIdleMax + 10
+		const rounds, atOnce = 3, 500
 		for range rounds {
 			var busy sync.WaitGroup
 			busy.Add(atOnce)
@@ -34,27 +34,28 @@ func TestWorkerPoolRunsAllAndEnds(t *testing.T) {
 			close(hold)
 			synctest.Wait()
 			hold = make(chan struct{})
-			if got := len(c.idle); got != workersIdleMax {
-				t.Errorf("%d goroutines are kept, want %d", got, workersIdleMax)
-			}
 		}
 		if got := ran.Load(); got != rounds*atOnce {
 			t.Errorf("%d functions ran, want %d", got, rounds*atOnce)
 		}
-		c.End()
-		c.Go(runnerFunc(func() { ran.Add(1) }))
-		synctest.Wait() // what is left would fail the bubble's end
-		if got := ran.Load(); got != rounds*atOnce+1 {
-			t.Errorf("after its end %d functions ran, want %d", got, rounds*atOnce+1)
+		for range atOnce { // each goes to one of the goroutines that are kept, or waits for good
+			c <- runnerFunc(func() { ran.Add(1); <-hold })
 		}
+		synctest.Wait()
+		if got := ran.Load(); got != (rounds+1)*atOnce {
+			t.Errorf("%d functions ran, want %d", got, (rounds+1)*atOnce)
+		}
+		close(hold)
+		close(c)
+		synctest.Wait() // what is left would fail the bubble's end
 	})
 }
 
 // A function that ends its goroutine takes nothing with it.
 func TestWorkerPoolSurvivesGoexit(t *testing.T) {
 	t.Parallel()
-	var c workerPool
-	defer c.End()
+	c := make(workerPool)
+	defer close(c)
 	gone, done := make(chan struct{}), make(chan struct{})
 	c.Go(runnerFunc(func() {
 		defer close(gone)
@@ -80,23 +81,19 @@ func deep(depth int) uintptr {
 // garbage collector thinks of it meanwhile.
 func TestWorkerPoolKeepsItsStacks(t *testing.T) {
 	t.Parallel()
-	var c workerPool
-	defer c.End()
+	c := make(workerPool)
+	defer close(c)
 	at := make(chan uintptr)
-	where := func() uintptr {
-		c.Go(runnerFunc(func() { at <- deep(10) }))
-		return <-at
-	}
-	first := where()
-	for idle := 0; idle == 0; runtime.Gosched() { // it goes to rest a little later
-		c.mu.Lock()
-		idle = len(c.idle)
-		c.mu.Unlock()
-	}
+	where := runnerFunc(func() { at <- deep(10) })
+	c.Go(where)
+	first := <-at
+	c <- where // to the goroutine that is kept, when it is idle
+	<-at
 	for range 3 {
 		runtime.GC()
 	}
-	if got := where(); got != first {
+	c <- where
+	if got := <-at; got != first {
 		t.Fatalf("the stack has moved by %d bytes, want it where it was", int64(got-first))
 	}
 }

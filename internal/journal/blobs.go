@@ -146,7 +146,7 @@ func (j *Journal) putBlobInfo(ctx context.Context, info jetstream.ObjectInfo, fo
 	}
 	w := &write{
 		subject: j.blobSubject(info.Name), data: data, fenced: true, after: former, alone: true,
-		headers: [][2]string{{subjects.HeaderRollup, subjects.RollupSubject}},
+		headers: []string{subjects.HeaderRollup, subjects.RollupSubject},
 	}
 	if err := j.blobs.commitOne(ctx, w); err != nil {
 		return err

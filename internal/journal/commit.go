@@ -13,10 +13,11 @@ import (
 
 // Limits of a committer. What does not fit waits in the caller.
 const (
-	// commitWritesMax and commitBytesMax bound what a committer holds, sent or
-	// not.
-	commitWritesMax = 8192
-	commitBytesMax  = 64 << 20
+	// roomBytes bounds what a committer holds, sent or not. Each write takes
+	// writeRoomBytes of it and its data.
+	roomBytes      = 64 << 20
+	writeRoomBytes = roomBytes / writesMax
+	writesMax      = 8192
 	// batchLeast is from how many messages on an atomic batch pays (measured:
 	// a batch of 8 costs one sync and a staging, 8 publishes cost 8 syncs).
 	batchLeast = 8
@@ -43,18 +44,13 @@ const (
 // write is one message to be stored. It belongs to the committer until its
 // waiter is done.
 type write struct {
-	subject     string
-	data        []byte
-	id          string // Nats-Msg-Id; empty: none
-	msgpack     bool   // what data is, for who reads it
-	traceParent string // header; empty: none
-	fenced      bool   // its subject has no message, or that at after as its last: a conflict is compared
-	after       uint64
-	schedule    string      // when it comes back, as a message of target; empty: it is no schedule
-	target      string      // subject of that message
-	headers     [][2]string // besides those that the fields above make; at most headersOwn
-	awaited     bool        // somebody waits for it: it goes out before the committer's gap is over
-	order       string      // those of one order are stored in order, one after another; empty: any order
+	subject string
+	data    []byte
+	fenced  bool // its subject has no message, or that at after as its last: a conflict is compared
+	after   uint64
+	headers []string // names and values in turn, besides the fence
+	awaited bool     // somebody waits for it: it goes out before the committer's gap is over
+	order   string   // those of one order are stored in order, one after another; empty: any order
 
 	of       *waiter
 	rejected int  // batches with it that were rejected
@@ -67,8 +63,22 @@ type write struct {
 	err       error
 }
 
-// bytes is what a write counts for.
+// known reports whether a write has an outcome.
+func (w *write) known() bool { return w.err != nil || w.seq > 0 }
+
+// bytes is what a write counts for in a batch.
 func (w *write) bytes() int { return len(w.data) + len(w.subject) + 256 }
+
+// waiter is one call that waits for the outcome of its writes.
+type waiter struct {
+	ctx  context.Context
+	room int           // what its writes take of the committer's
+	left int           // writes without an outcome; the committer's goroutine only
+	done chan struct{} // closed when none is left
+}
+
+// unknown returns the error of a call whose context has ended.
+func (of *waiter) unknown() error { return fmt.Errorf("%w: %w", ErrUnknownOutcome, of.ctx.Err()) }
 
 // committer stores messages of one stream, in groups: what waits while a group
 // is under way goes out as the next one. Where the server syncs each message,
@@ -82,17 +92,15 @@ type committer struct {
 	gap     time.Duration // from one group to the next at least; 0: none
 	like    *committer    // with a gap: the committer of the same server whose judgement counts here too
 
-	mu sync.Mutex
-	waiters
-	queue       []*write
-	writes      int // queued or sent
-	size        int // their bytes
-	started     bool
-	closed      bool
-	awaitingAck bool          // nothing is sent before answers come, and then the queue is looked at: work need not be told
-	work        chan struct{} // something is queued
-	room        chan struct{} // closed when there is room again; nil: nobody waits for some
-	end         chan struct{} // closed by close
+	mu      sync.Mutex
+	queue   []*write
+	held    int // room that is taken
+	started bool
+	closed  bool
+	room    chan struct{} // closed when some is given back; nil: nobody waits for that
+
+	work chan struct{} // of capacity 1: something is queued
+	end  chan struct{} // closed by close
 }
 
 func newCommitter(j *Journal, stream string) *committer {
@@ -111,62 +119,84 @@ func (c *committer) commit(ctx context.Context, writes []*write) error {
 }
 
 // begin queues writes, when there is room, for wait to wait for. Without any
-// it returns nil.
+// it returns nil. More than all room goes in when nothing else is held.
 func (c *committer) begin(ctx context.Context, writes []*write) (*waiter, error) {
 	if len(writes) == 0 {
 		return nil, nil //nolint:nilnil // nothing to wait for
 	}
 	of := &waiter{ctx: ctx, left: len(writes), done: make(chan struct{})}
-	size := 0
 	for _, w := range writes {
 		w.of = of
-		size += w.bytes()
+		of.room += writeRoomBytes + len(w.data)
 	}
-	if err := c.enqueue(of, writes, size); err != nil {
-		return nil, err
+	for {
+		full, err := c.enqueue(of, writes)
+		if full == nil {
+			return of, err
+		}
+		select {
+		case <-full:
+		case <-ctx.Done():
+			return nil, of.unknown()
+		}
 	}
-	return of, nil
 }
 
-// enqueue waits for room and queues. A slice larger than all room goes in when
-// nothing else is held.
-func (c *committer) enqueue(of *waiter, writes []*write, size int) error {
-	for {
-		c.mu.Lock()
-		switch {
-		case c.closed:
-			c.mu.Unlock()
-			return natsio.ErrClosed
-		case c.writes == 0, c.writes+len(writes) <= commitWritesMax && c.size+size <= commitBytesMax:
-			c.add(of)
-			c.queue = append(c.queue, writes...)
-			c.writes += len(writes)
-			c.size += size
-			if !c.started {
-				c.started = true
-				go c.run()
-			}
-			awaitingAck := c.awaitingAck
-			c.mu.Unlock()
-			if awaitingAck {
-				return nil
-			}
-			select {
-			case c.work <- struct{}{}:
-			default:
-			}
-			return nil
-		}
+// enqueue queues writes. If there is no room it returns a channel that is closed
+// when some is given back, or when the committer is closed.
+func (c *committer) enqueue(of *waiter, writes []*write) (full <-chan struct{}, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.closed:
+		return nil, natsio.ErrClosed
+	case c.held > 0 && c.held+of.room > roomBytes:
 		if c.room == nil {
 			c.room = make(chan struct{})
 		}
-		room := c.room
-		c.mu.Unlock()
-		select {
-		case <-room:
-		case <-of.ctx.Done():
-			return fmt.Errorf("%w: %w", ErrUnknownOutcome, of.ctx.Err())
-		}
+		return c.room, nil
+	}
+	c.queue = append(c.queue, writes...)
+	c.held += of.room
+	if !c.started {
+		c.started = true
+		go c.run()
+	}
+	select {
+	case c.work <- struct{}{}:
+	default:
+	}
+	return nil, nil //nolint:nilnil // there was room
+}
+
+// giveBack gives back the room of a call whose writes have their outcomes.
+func (c *committer) giveBack(of *waiter) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.held -= of.room
+	c.tellRoom()
+}
+
+// tellRoom wakes the callers that wait for room. The lock is held.
+func (c *committer) tellRoom() {
+	if c.room != nil {
+		close(c.room)
+		c.room = nil
+	}
+}
+
+// wait waits for what begin began. Its errors are those of commit.
+func (c *committer) wait(of *waiter) error {
+	if of == nil {
+		return nil
+	}
+	select {
+	case <-of.done:
+		return nil
+	case <-of.ctx.Done():
+		return of.unknown()
+	case <-c.end:
+		return natsio.ErrClosed
 	}
 }
 
@@ -177,16 +207,7 @@ func (c *committer) close() {
 	if !c.closed {
 		c.closed = true
 		close(c.end)
-		c.cancelAll()
 		c.tellRoom()
-	}
-}
-
-// tellRoom wakes who waits for room. The lock is held.
-func (c *committer) tellRoom() {
-	if c.room != nil {
-		close(c.room)
-		c.room = nil
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -67,9 +66,9 @@ func readUsual(data []byte, stream string) (seq uint64, ok bool) {
 
 // hear takes an answer of the server.
 func (s *committerLoop) hear(m *nats.Msg) {
-	number, err := strconv.ParseUint(m.Subject[strings.LastIndexByte(m.Subject, '.')+1:], 10, 64)
-	p := s.pending.at(number)
-	if err != nil || p == nil {
+	number, _ := strconv.ParseUint(m.Subject[strings.LastIndexByte(m.Subject, '.')+1:], 10, 64)
+	p := s.pending.open[number]
+	if p == nil {
 		return // it was sent again since; that answer counts
 	}
 	if len(m.Data) == 0 && m.Header.Get(subjects.HeaderStatus) == "" {
@@ -77,42 +76,36 @@ func (s *committerLoop) hear(m *nats.Msg) {
 	}
 	a := readAnswer(m, s.stream)
 	if a.err == nil && a.seq <= p.last {
-		// It may be what was said to another one of this slot. Under a new number
-		// what is said is about this one.
-		f := s.finish(number, 0)
-		s.requeue(f.all())
+		// It may be what was said to the one before it on this reply subject. On a new
+		// subject what is said is about this one.
+		s.finish(p)
+		s.requeue(p.writes)
 		return
 	}
-	s.answered(number, a)
+	s.answered(p, a)
 }
 
 // answered gives the writes of a pending publish their outcomes, or sees to it that
 // they get one.
-func (s *committerLoop) answered(number uint64, a acked) {
-	stored := uint64(0)
-	if a.err == nil {
-		s.wait = 0
-		if !a.duplicate {
-			stored = a.seq
-		}
-	}
-	f := s.finish(number, stored)
-	w := f.one
+func (s *committerLoop) answered(p *pending, a acked) {
+	s.finish(p)
+	w, single := p.writes[0], len(p.writes) == 1
 	switch {
-	case a.err == nil && w != nil:
-		w.seq, w.duplicate = a.seq, a.duplicate
-		s.settle(w)
 	case a.err == nil:
-		for i, w := range f.batch {
-			w.seq, w.duplicate = a.seq-uint64(len(f.batch)-1-i), a.duplicate
+		s.wait = 0
+		for i, w := range p.writes {
+			w.seq, w.duplicate = a.seq-uint64(len(p.writes)-1-i), a.duplicate
 			s.settle(w)
 		}
-	case w == nil:
-		s.rejected(f.batch, a.err)
+		if single && !a.duplicate {
+			s.pending.reuse(p, a.seq)
+		}
+	case !single:
+		s.rejected(p.writes, a.err)
 	case w.fenced && natsio.IsConflict(a.err), errors.Is(a.err, jetstream.ErrNoStreamResponse):
-		s.look(f.all(), a.err)
+		s.look(p.writes, a.err)
 	case natsio.IsTransient(a.err):
-		s.unknown(f.all())
+		s.unknown(p.writes)
 	default:
 		w.err = s.failed(w, a.err)
 		s.settle(w)
@@ -163,18 +156,22 @@ func (s *committerLoop) failed(w *write, err error) error {
 	return natsio.Typed(s.journal.conn.PayloadError(err, w.subject, len(w.data)))
 }
 
-// look finds out, beside the committer's goroutine, what became of writes:
-// whether names are taken, by what, and whether the stream is there at all.
-// Until then nothing else of their orders is sent.
+// lookup is what became of writes whose outcome had to be looked up.
+type lookup struct {
+	writes []*write
+	pause  bool // what goes out again does so a little later
+}
+
+// look finds out in the background what became of writes: whether names are taken,
+// by what, and whether the stream is there at all. Until then nothing else of their
+// orders is sent.
 func (s *committerLoop) look(writes []*write, cause error) {
 	s.looking++
 	for _, w := range writes {
-		if w.order != "" {
-			s.busy[w.order] = true
-		}
+		s.occupy(w.order)
 	}
 	go func() {
-		l := s.journal.look(s.stream, writes, cause)
+		l := lookup{writes, s.journal.look(s.stream, writes, cause)}
 		select {
 		case s.looked <- l:
 		case <-s.end:
@@ -182,18 +179,22 @@ func (s *committerLoop) look(writes []*write, cause error) {
 	}()
 }
 
-// take takes what a look came to.
+// take takes what a look came to. What has no outcome goes out again.
 func (s *committerLoop) take(l lookup) {
 	s.looking--
-	for _, w := range slices.Concat(l.again, l.done) {
+	var again []*write
+	for _, w := range l.writes {
 		s.free(w.order)
+		if !w.known() {
+			w.alone = w.alone || w.rejected >= rejectedMax
+			again = append(again, w)
+		}
 	}
-	for _, w := range l.again {
-		w.alone = w.alone || w.rejected >= rejectedMax
-	}
-	s.requeue(l.again)
-	for _, w := range l.done {
-		s.settle(w)
+	s.requeue(again)
+	for _, w := range l.writes {
+		if w.known() {
+			s.settle(w)
+		}
 	}
 	if l.pause {
 		s.pause()
@@ -203,26 +204,24 @@ func (s *committerLoop) take(l lookup) {
 // looksAtOnce is how many names are read at the same time.
 const looksAtOnce = 32
 
-// look reads from the leader what fenced names hold. One that holds nothing, or what is
-// to be replaced, is free: another write was in flight and is not stored. But one that is found to be
+// look reads from the leader what fenced names hold, and reports whether the rest is to
+// wait before it goes out again. A name that holds nothing, or what is to be replaced,
+// is free: another write was in flight and is not stored. But one that is found to be
 // taken and to hold nothing several times can't be read.
-func (j *Journal) look(stream string, writes []*write, cause error) (l lookup) {
+func (j *Journal) look(stream string, writes []*write, cause error) (pause bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), natsio.RequestTimeout)
 	defer cancel()
 	if errors.Is(cause, jetstream.ErrNoStreamResponse) {
-		cause = j.whyNoStream(ctx, stream, cause)
-		if natsio.IsTransient(cause) {
-			return lookup{again: writes, pause: true}
+		if cause = j.whyNoStream(ctx, stream, cause); !natsio.IsTransient(cause) {
+			for _, w := range writes {
+				w.err = natsio.Typed(cause)
+			}
 		}
-		for _, w := range writes {
-			w.err = natsio.Typed(cause)
-		}
-		return lookup{done: writes}
+		return natsio.IsTransient(cause)
 	}
-	found := make([]bool, len(writes))
 	room := make(chan struct{}, looksAtOnce)
 	var looking sync.WaitGroup
-	for i, w := range writes {
+	for _, w := range writes {
 		if !w.fenced {
 			continue
 		}
@@ -233,25 +232,21 @@ func (j *Journal) look(stream string, writes []*write, cause error) (l lookup) {
 			switch {
 			case errors.Is(err, natsio.ErrNotFound), err != nil && ctx.Err() != nil, err == nil && w.after > 0 && m.seq == w.after:
 			case err != nil:
-				w.err, found[i] = err, true
+				w.err = err
 			default:
-				w.seq, w.existing, found[i] = m.seq, m.data, true
+				w.seq, w.existing = m.seq, m.data
 			}
 		})
 	}
 	looking.Wait()
-	if w := writes[0]; len(writes) == 1 && !found[0] && ctx.Err() == nil && natsio.IsTaken(cause) {
+	w := writes[0]
+	if len(writes) > 1 || w.known() || ctx.Err() != nil {
+		return ctx.Err() != nil
+	}
+	if natsio.IsTaken(cause) {
 		if w.unread++; w.unread == unreadMax {
-			w.err, found[0] = &UnreadableError{Stream: stream, Subject: w.subject, Err: cause}, true
+			w.err = &UnreadableError{Stream: stream, Subject: w.subject, Err: cause}
 		}
 	}
-	l.pause = len(writes) == 1 && !found[0] || ctx.Err() != nil
-	for i, w := range writes {
-		if found[i] {
-			l.done = append(l.done, w)
-		} else {
-			l.again = append(l.again, w)
-		}
-	}
-	return l
+	return !w.known()
 }

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -32,10 +30,7 @@ const (
 
 // testLoop is the state of a committer that sends nothing by itself.
 func testLoop() *committerLoop {
-	return &committerLoop{
-		committer: newCommitter(&Journal{conn: natsio.Unconnected(subjects.Names{}, slog.New(slog.DiscardHandler))}, "S"), inbox: "inbox",
-		busy: make(map[string]bool), held: make(map[string][]*write), looked: make(chan lookup, 16),
-	}
+	return newCommitterLoop(newCommitter(&Journal{conn: natsio.Unconnected(subjects.Names{}, slog.New(slog.DiscardHandler))}, "S"))
 }
 
 // testWrites are writes of one caller: a fenced one and a notice of one
@@ -49,23 +44,17 @@ func (s *committerLoop) testWrites(n int) []*write {
 			w.subject, w.order = "out", "session"
 		}
 		all = append(all, w)
-		s.writes++
-		s.size += w.bytes()
 	}
+	of.room, s.held = n, s.held+n
 	return all
 }
 
-// sent puts writes into the air.
+// sent makes writes pending.
 func (s *committerLoop) sent(writes ...*write) (number uint64) {
-	f := pendingPublish{batch: writes, sent: time.Now()}
-	if len(writes) == 1 {
-		f = pendingPublish{one: writes[0], sent: time.Now()}
+	for _, w := range writes {
+		s.occupy(w.order)
 	}
-	s.publish(f, func(reply string) error {
-		number, _ = strconv.ParseUint(strings.TrimPrefix(reply, "inbox."), 10, 64)
-		return nil
-	})
-	return number
+	return s.add(writes...).number
 }
 
 func refusal(code jetstream.ErrorCode) string {
@@ -110,8 +99,8 @@ func TestCommittingHearsOfABatch(t *testing.T) {
 			t.Errorf("%s: what goes out again is in another order", test.name)
 		}
 		for i, seq := range test.seqs {
-			if w := writes[i]; w.seq != seq || w.err != nil || s.writes != 0 || s.size != 0 {
-				t.Errorf("%s: write %d is at %d, %v, with %d held of %d bytes, want %d", test.name, i, w.seq, w.err, s.writes, s.size, seq)
+			if w := writes[i]; w.seq != seq || w.err != nil || s.held != 0 {
+				t.Errorf("%s: write %d is at %d, %v, with %d of room taken, want %d", test.name, i, w.seq, w.err, s.held, seq)
 			}
 		}
 		// Whatever comes later about it is about nothing.
@@ -145,9 +134,8 @@ func TestCommittingKeepsOrder(t *testing.T) {
 	if got, want := len(s.ready), 3+4; got != want {
 		t.Errorf("got %d ready, want %d", got, want)
 	}
-	s.makeRoom()
-	if got, want := s.writes, 1+3+4; got != want || mine[0].of.left != 4 {
-		t.Errorf("got %d held and %d left of the caller's, want %d and 4", got, mine[0].of.left, want)
+	if got, want := s.held, 8+4; got != want || mine[0].of.left != 4 {
+		t.Errorf("got %d of room taken and %d left of the caller's, want %d and 4", got, mine[0].of.left, want)
 	}
 }
 
@@ -161,7 +149,7 @@ func TestCommittingTimesOut(t *testing.T) {
 		if i == 3 {
 			continue // this one is sent just now
 		}
-		s.pending.at(number).sent = time.Now().Add(-natsio.RequestTimeout)
+		s.pending.open[number].sent = time.Now().Add(-natsio.RequestTimeout)
 	}
 	s.again(natsio.RequestTimeout)
 	if want := slices.Concat(all[:3], all[4:]); !slices.Equal(s.ready, want) {
@@ -270,60 +258,40 @@ func TestCommittingLooks(t *testing.T) {
 	all := s.testWrites(4)
 	s.look(all[1:2], errors.New("stands for no leader"))
 	l := <-s.looked
-	if !s.busy["session"] {
+	if _, busy := s.orders["session"]; !busy {
 		t.Error("the next notice would be sent")
 	}
 	s.ready = all[3:]
 	s.take(l)
-	if s.busy["session"] || s.looking != 0 || !slices.Equal(s.ready, []*write{all[1], all[3]}) {
-		t.Errorf("got busy %v and %d ready, want the notice in front of the next", s.busy, len(s.ready))
+	if _, busy := s.orders["session"]; busy || s.looking != 0 || !slices.Equal(s.ready, []*write{all[1], all[3]}) {
+		t.Errorf("got busy %v and %d ready, want the notice in front of the next", s.orders, len(s.ready))
 	}
 }
 
-// What is queued while a group is in the air wakes nobody: its answer does, and
-// all goes out then.
+// What is queued while a group is pending wakes nobody: its answer does, and all goes
+// out then.
 func TestCommitterIsToldOnlyWhereItSends(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct {
-		mode natsio.Durability
-		told bool // while something is in the air
-	}{{natsio.DurabilityAlways, false}, {natsio.DurabilityUnknown, true}} {
+	for _, groups := range []bool{true, false} {
 		s := testLoop()
-		s.started = true // by nobody
-		s.pace = pace{groups: test.mode == natsio.DurabilityAlways, judged: true}
-		queue := func() (told bool) {
-			w := &write{subject: "name", of: &waiter{ctx: context.Background(), left: 1, done: make(chan struct{})}}
-			if err := s.enqueue(w.of, []*write{w}, w.bytes()); err != nil {
-				t.Fatal(err)
-			}
-			select {
-			case <-s.work:
-				told = true
-			default:
-			}
-			return told
+		s.pace = pace{groups: groups, judged: true}
+		told := func() bool { return s.queued() != nil }
+		if !told() {
+			t.Errorf("groups %t: what is queued first is not told", groups)
 		}
-		if !queue() {
-			t.Errorf("%s: what is queued first is not told", test.mode)
-		}
-		s.queue = nil
 		number := s.sent(s.testWrites(1)...)
-		s.send()
-		if got := queue(); got != test.told {
-			t.Errorf("%s: with one in the air: got told %t, want %t", test.mode, got, test.told)
+		if told() == groups {
+			t.Errorf("groups %t, with one pending: got told %t", groups, told())
 		}
-		s.queue = nil
 		s.hear(&nats.Msg{Subject: natsio.ReplySubject("inbox", number), Data: []byte(`{"stream":"S","seq":1}`)})
-		s.send()
-		if !queue() {
-			t.Errorf("%s: what is queued after the answer is not told", test.mode)
+		if !told() {
+			t.Errorf("groups %t: what is queued after the answer is not told", groups)
 		}
 	}
 }
 
-// Who waits hears the first of: its outcome, that its context ended, that the
-// committer was closed. A context is looked after once, however many wait with
-// it, and not when nobody has for a while.
+// A caller hears one of: its outcome, that its context ended, that the committer was
+// closed.
 func TestCommitterTellsWhoWaits(t *testing.T) {
 	t.Parallel()
 	s := testLoop()
@@ -341,35 +309,18 @@ func TestCommitterTellsWhoWaits(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", what, err, want)
 		}
 	}
-	settle := func(of *waiter) { s.settle(&write{of: of}) }
 	one, end := context.WithCancel(t.Context())
-	two, endTwo := context.WithCancel(t.Context())
-	defer endTwo()
-	first, second, stays, forever := begin(one), begin(one), begin(two), begin(context.Background())
-	if got := len(s.watched); got != 2 {
-		t.Errorf("got %d contexts watched, want 2", got)
-	}
-	settle(first)
+	first, second, forever := begin(one), begin(one), begin(context.Background())
+	s.settle(&write{of: first})
 	told("stored", first, nil)
 	end()
 	told("its context ended", second, ErrUnknownOutcome)
 	told("its context ended", second, context.Canceled)
 	told("begun after its context ended", begin(one), context.Canceled)
-	settle(second) // it is stored after all, and nobody hears of it
-	told("its context ended before", second, context.Canceled)
-	for range 3 {
-		of, end := context.WithCancel(t.Context())
-		settle(begin(of))
-		defer end()
-	}
-	if got := len(s.watched); got != 2 {
-		t.Errorf("got %d contexts watched, want that of who waits and the one that was used last", got)
-	}
 	s.close()
-	told("closed", stays, natsio.ErrClosed)
 	told("closed", forever, natsio.ErrClosed)
-	settle(stays)
-	if len(s.open) != 0 || len(s.watched) != 0 {
-		t.Errorf("got %d open, %d contexts watched, want none", len(s.open), len(s.watched))
+	s.settle(&write{of: forever}) // it is stored after all
+	if _, err := s.begin(t.Context(), []*write{{subject: "name"}}); !errors.Is(err, natsio.ErrClosed) {
+		t.Errorf("begun after the end: got %v, want natsio.ErrClosed", err)
 	}
 }

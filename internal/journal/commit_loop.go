@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"fmt"
 	"runtime"
 	"slices"
 	"strconv"
@@ -19,16 +18,13 @@ type committerLoop struct {
 	*committer
 	inbox       string
 	answers     chan *nats.Msg
-	pending     pendingPublishes
-	message     messageBuffer
-	outstanding int // writes sent and not answered
-
-	settled, settledBytes int // writes that have their outcome since makeRoom
+	pending     pendings
+	outstanding int      // writes sent and not answered
+	message     nats.Msg // sent for one write after another: the connection keeps nothing of it
 
 	ready  []*write            // taken from the queue, in order; to be sent
-	busy   map[string]bool     // orders of which one is pending or looked up
-	held   map[string][]*write // those of busy orders that were next, not looked at until they are free
-	unsent []uint64            // numbers of those that could not be sent
+	orders map[string][]*write // orders of which one is pending or looked up, with those behind it
+	unsent []*pending          // could not be sent
 	wait   time.Duration       // backoff after a trouble; 0: none
 	until  time.Time           // nothing is sent before
 	next   time.Time           // no group is sent before
@@ -42,42 +38,34 @@ type committerLoop struct {
 	timeouts *time.Ticker
 }
 
-// lookup is what became of writes whose outcome had to be looked up.
-type lookup struct {
-	done  []*write // have their outcome
-	again []*write // go out again
-	pause bool     // a little later
+func newCommitterLoop(c *committer) *committerLoop {
+	return &committerLoop{
+		committer: c, pending: pendings{open: make(map[uint64]*pending)}, message: nats.Msg{Header: make(nats.Header)},
+		orders: make(map[string][]*write), looked: make(chan lookup, 16),
+		denied: make(chan *natsio.PermissionError, 16), reset: make(chan struct{}, 1),
+	}
 }
 
 // run sends what is queued, until the committer is closed.
 func (c *committer) run() {
-	s := &committerLoop{
-		committer: c, busy: make(map[string]bool), held: make(map[string][]*write), looked: make(chan lookup, 16),
-		denied: make(chan *natsio.PermissionError, 16), reset: make(chan struct{}, 1), timeouts: time.NewTicker(natsio.RequestTimeout / 5),
-	}
-	defer s.timeouts.Stop()
+	s := newCommitterLoop(c)
 	var sub *nats.Subscription
-	for {
-		var err error
-		if s.inbox, sub, s.answers, err = c.journal.conn.SubscribeReplies(2 * commitWritesMax); err == nil {
-			break
-		}
-		select { // the connection is closed, or about to be
-		case <-c.end:
-			return
-		case <-time.After(natsio.RetryWaitMax):
-		}
+	var err error
+	if s.inbox, sub, s.answers, err = c.journal.conn.SubscribeReplies(2 * writesMax); err != nil {
+		c.close() // the connection is closed
+		return
 	}
 	defer natsio.Unsubscribe(sub)
 	defer c.journal.conn.Listen(s.denied, s.reset)()
+	s.timeouts = time.NewTicker(natsio.RequestTimeout / 5)
+	defer s.timeouts.Stop()
 	for {
-		s.makeRoom()
 		s.yield()
 		s.send()
 		select {
 		case <-c.end:
 			return
-		case <-c.work:
+		case <-s.queued():
 		case m := <-s.answers:
 			s.hear(m)
 			for range len(s.answers) { // nobody else takes any
@@ -97,6 +85,15 @@ func (c *committer) run() {
 			s.again(natsio.RequestTimeout)
 		}
 	}
+}
+
+// queued returns the channel that tells that something is queued; nil while a group is
+// pending: nothing is sent before its answer.
+func (s *committerLoop) queued() <-chan struct{} {
+	if s.waits() {
+		return nil
+	}
+	return s.work
 }
 
 // yieldRounds is how often others go first. One yield is not enough: callers released
@@ -136,19 +133,16 @@ func (s *committerLoop) send() {
 	s.ready = append(s.ready, s.queue...)
 	clear(s.queue)
 	s.queue = s.queue[:0]
-	s.awaitingAck, s.early = s.waits(), false
 	s.mu.Unlock()
+	s.early = false
 	if !s.until.IsZero() || len(s.ready) == 0 {
 		return
 	}
 	s.sendReady()
-	for _, number := range slices.Backward(s.unsent) {
-		s.answered(number, acked{err: s.pending.at(number).err})
+	for _, p := range slices.Backward(s.unsent) {
+		s.answered(p, acked{err: p.err})
 	}
 	s.unsent = s.unsent[:0]
-	s.mu.Lock()
-	s.awaitingAck = s.waits()
-	s.mu.Unlock()
 }
 
 // waits reports whether a group is pending, or a burst that is measured, so that
@@ -171,7 +165,7 @@ func (s *committerLoop) sendReady() {
 	}
 	alone := slices.ContainsFunc(s.ready, func(w *write) bool { return w.alone })
 	if alone || len(s.ready) < batchLeast || time.Now().Before(s.noBatch) {
-		s.sendEach(alone, commitWritesMax)
+		s.sendEach(alone, writesMax)
 		return
 	}
 	n, bytes := 0, 0
@@ -179,9 +173,8 @@ func (s *committerLoop) sendReady() {
 		bytes += s.ready[n].bytes()
 		n++
 	}
-	group := slices.Clone(s.ready[:n])
+	s.sendBatch(s.ready[:n])
 	s.ready = slices.Delete(s.ready, 0, n)
-	s.sendBatch(group)
 }
 
 // dropEnded ends what nobody waits for any more, so that others have its room.
@@ -196,11 +189,11 @@ func (s *committerLoop) dropEnded() {
 		return true
 	}
 	s.ready = slices.DeleteFunc(s.ready, over)
-	for order := range s.held {
-		s.held[order] = slices.DeleteFunc(s.held[order], over)
+	for order := range s.orders {
+		s.orders[order] = slices.DeleteFunc(s.orders[order], over)
 	}
 	for _, w := range ended {
-		w.err = fmt.Errorf("%w: %w", ErrUnknownOutcome, w.of.ctx.Err())
+		w.err = w.of.unknown()
 		w.order = "" // those after it have the same end
 		s.settle(w)
 	}
@@ -211,7 +204,7 @@ func (s *committerLoop) sendSingles() {
 	switch {
 	case s.pace.sent > 0:
 	case s.pace.judged || len(s.ready) < paceLeast:
-		s.sendEach(false, commitWritesMax)
+		s.sendEach(false, writesMax)
 	case s.outstanding == 0:
 		now := time.Now()
 		if s.sendEach(false, paceMost); s.outstanding >= paceLeast { // else others wait for some of their order
@@ -226,23 +219,23 @@ func (s *committerLoop) sendSingles() {
 func (s *committerLoop) sendEach(alone bool, most int) {
 	ready := s.ready // what is dropped changes s.ready
 	s.ready = nil
-	rest, now := ready[:0], time.Now()
+	rest := ready[:0]
 	for _, w := range ready {
+		behind, busy := s.orders[w.order]
 		switch {
 		case w.of.ctx.Err() != nil:
-			w.err = fmt.Errorf("%w: %w", ErrUnknownOutcome, w.of.ctx.Err()) // it may have been sent before
+			w.err = w.of.unknown() // it may have been sent before
 			s.settle(w)
-		case w.order != "" && s.busy[w.order]:
-			s.held[w.order] = append(s.held[w.order], w)
+		case busy:
+			s.orders[w.order] = append(behind, w)
 		case alone && !w.alone, s.outstanding >= most:
 			rest = append(rest, w)
 		default:
-			if w.order != "" {
-				s.busy[w.order] = true
+			s.occupy(w.order)
+			p := s.add(w)
+			if p.err = s.publish(w, p.reply); p.err != nil {
+				s.unsent = append(s.unsent, p)
 			}
-			s.publish(pendingPublish{one: w, sent: now}, func(reply string) error {
-				return s.journal.conn.NC.PublishMsg(s.message.of(w, reply))
-			})
 		}
 	}
 	clear(ready[len(rest):])
@@ -253,49 +246,78 @@ func (s *committerLoop) sendEach(alone bool, most int) {
 // asks for an answer; the first does too, since only that one hears that the
 // server has no room for a batch.
 func (s *committerLoop) sendBatch(group []*write) {
-	id := nuid.Next()
-	s.publish(pendingPublish{batch: group, sent: time.Now()}, func(reply string) error {
-		for i, w := range group {
-			m := s.message.of(w, "")
-			s.message.set(subjects.HeaderBatchID, id)
-			s.message.set(subjects.HeaderBatchSequence, strconv.Itoa(i+1))
-			if i == 0 || i == len(group)-1 {
-				m.Reply = reply
-			}
-			if i == len(group)-1 {
-				s.message.set(subjects.HeaderBatchCommit, "1")
-			}
-			if err := s.journal.conn.NC.PublishMsg(m); err != nil {
-				return err
-			}
+	p, id := s.add(group...), nuid.Next()
+	for i, w := range group {
+		h, reply := []string{subjects.HeaderBatchID, id, subjects.HeaderBatchSequence, strconv.Itoa(i + 1)}, ""
+		if i == 0 || i == len(group)-1 {
+			reply = p.reply
 		}
-		return nil
-	})
+		if i == len(group)-1 {
+			h = append(h, subjects.HeaderBatchCommit, "1")
+		}
+		if p.err = s.publish(w, reply, h...); p.err != nil {
+			s.unsent = append(s.unsent, p)
+			return
+		}
+	}
+}
+
+// add makes writes pending.
+func (s *committerLoop) add(writes ...*write) *pending {
+	s.outstanding += len(writes)
+	return s.pending.add(s.inbox, writes...)
+}
+
+// publish sends one message, with more headers (names and values) besides its own.
+func (s *committerLoop) publish(w *write, reply string, more ...string) error {
+	m := &s.message
+	m.Subject, m.Reply, m.Data = w.subject, reply, w.data
+	clear(m.Header)
+	if w.fenced {
+		m.Header.Set(subjects.HeaderExpectLastSubject, strconv.FormatUint(w.after, 10))
+	}
+	for _, headers := range [...][]string{w.headers, more} {
+		for i := 0; i < len(headers); i += 2 {
+			m.Header.Set(headers[i], headers[i+1])
+		}
+	}
+	return s.journal.conn.NC.PublishMsg(m)
+}
+
+// finish ends a pending publish, which has its answer. The last of a burst ends it,
+// whatever becomes of its write: nothing else is sent before.
+func (s *committerLoop) finish(p *pending) {
+	delete(s.pending.open, p.number)
+	s.outstanding -= len(p.writes)
+	if s.pace.sent > 0 && s.outstanding == 0 {
+		s.pace.end(time.Now())
+		s.fast.Store(s.pace.judged && !s.pace.groups)
+	}
+	if len(p.writes) == 1 {
+		s.free(p.writes[0].order)
+	}
+}
+
+// occupy holds back what comes of an order until free.
+func (s *committerLoop) occupy(order string) {
+	if _, busy := s.orders[order]; order != "" && !busy {
+		s.orders[order] = nil
+	}
 }
 
 // free lets the next of an order go.
 func (s *committerLoop) free(order string) {
-	if order == "" || !s.busy[order] {
-		return
-	}
-	delete(s.busy, order)
-	s.requeue(s.held[order])
-	delete(s.held, order)
+	behind := s.orders[order]
+	delete(s.orders, order)
+	s.requeue(behind)
 }
 
 // settle says that a write has its outcome. What comes after one that failed,
 // in its order and of its caller, is not tried.
 func (s *committerLoop) settle(w *write) {
-	s.settled++
-	s.settledBytes += w.bytes()
 	if w.of.left--; w.of.left == 0 {
-		s.mu.Lock()
-		s.giveRoom() // the caller may look for some at once
-		first := s.resolve(w.of, nil)
-		s.mu.Unlock()
-		if first {
-			close(w.of.done)
-		}
+		s.giveBack(w.of) // the caller may look for room at once
+		close(w.of.done)
 	}
 	if w.err == nil || w.order == "" {
 		return
@@ -315,24 +337,6 @@ func (s *committerLoop) settle(w *write) {
 	}
 }
 
-// makeRoom lets others have the room of what has its outcome.
-func (s *committerLoop) makeRoom() {
-	if s.settled == 0 {
-		return
-	}
-	s.mu.Lock()
-	s.giveRoom()
-	s.mu.Unlock()
-}
-
-// giveRoom is makeRoom with the lock held.
-func (s *committerLoop) giveRoom() {
-	s.writes -= s.settled
-	s.size -= s.settledBytes
-	s.tellRoom()
-	s.settled, s.settledBytes = 0, 0
-}
-
 // requeue puts writes before all that waits.
 func (s *committerLoop) requeue(writes []*write) { s.ready = slices.Insert(s.ready, 0, writes...) }
 
@@ -348,23 +352,21 @@ func (s *committerLoop) pause() {
 // again sends what has no answer for longer than d once more, under the same
 // names: it may be stored or not.
 func (s *committerLoop) again(d time.Duration) {
-	late := s.pending.sentBy(time.Now().Add(-d))
-	for _, number := range slices.Backward(late) {
-		s.answered(number, acked{err: nats.ErrTimeout})
+	for _, p := range slices.Backward(s.pending.sentBy(time.Now().Add(-d))) {
+		s.answered(p, acked{err: nats.ErrTimeout})
 	}
 }
 
 // deny ends what the server does not allow. What went with it in a batch goes
 // out again.
 func (s *committerLoop) deny(p *natsio.PermissionError) {
-	for _, number := range s.pending.sentBy(time.Now()) {
-		all := s.pending.at(number).all()
-		if !slices.ContainsFunc(all, func(w *write) bool { return s.journal.conn.Concerns(p, w.subject) }) {
+	for _, pub := range s.pending.sentBy(time.Now()) {
+		if !slices.ContainsFunc(pub.writes, func(w *write) bool { return s.journal.conn.Concerns(p, w.subject) }) {
 			continue
 		}
-		s.finish(number, 0)
+		s.finish(pub)
 		var others []*write
-		for _, w := range all {
+		for _, w := range pub.writes {
 			if p.Op == "publish" && w.subject != p.Subject {
 				w.alone = true
 				others = append(others, w)

@@ -70,20 +70,21 @@ func noticeWrites(t *testing.T, j *Journal, sid string, from, to int) []*write {
 	return all
 }
 
-func (c *committer) held() (writes, size int) {
+// taken returns how much room is taken.
+func (c *committer) taken() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.writes, c.size
+	return c.held
 }
 
-// settled waits until all but so many writes have their outcome, whoever waits
-// for it.
-func (c *committer) settled(t *testing.T, but int) {
+// settled waits until all but these calls have their outcome, whoever waits for it.
+func (c *committer) settled(t *testing.T, but ...*waiter) {
 	t.Helper()
-	bustest.Until(t, fmt.Sprintf("all but %d writes have an outcome", but), func() bool {
-		writes, _ := c.held()
-		return writes == but
-	})
+	room := 0
+	for _, of := range but {
+		room += of.room
+	}
+	bustest.Until(t, fmt.Sprintf("all but %d calls have an outcome", len(but)), func() bool { return c.taken() == room })
 }
 
 // Who waits behind another call of its session gives up; nobody else is touched.
@@ -118,7 +119,7 @@ func TestCommitterDropsWhatEnded(t *testing.T) {
 		}
 		if mode == natsio.DurabilityUnknown {
 			// Behind the first, which is in the air: its room is free while the server is away.
-			j.notices.settled(t, len(first)+len(other)+len(last))
+			j.notices.settled(t, waiting[0], waiting[2], waiting[3])
 		}
 		node.Start()
 		for i, of := range waiting {
@@ -126,7 +127,7 @@ func TestCommitterDropsWhatEnded(t *testing.T) {
 				t.Errorf("call %d: %v", i, err)
 			}
 		}
-		j.notices.settled(t, 0) // those that nobody waits for have an end, too
+		j.notices.settled(t) // those that nobody waits for have an end, too
 		for _, w := range slices.Concat(first, other, last) {
 			if w.err != nil || w.seq == 0 {
 				t.Errorf("%s %s: got %d %v, want it stored", w.subject, w.data, w.seq, w.err)
@@ -136,9 +137,6 @@ func TestCommitterDropsWhatEnded(t *testing.T) {
 			if w.err != nil && !errors.Is(w.err, ErrUnknownOutcome) {
 				t.Errorf("%s %s: got %v, want ErrUnknownOutcome", w.subject, w.data, w.err)
 			}
-		}
-		if writes, size := j.notices.held(); writes != 0 || size != 0 {
-			t.Errorf("got %d writes of %d bytes held, want none", writes, size)
 		}
 		j.Close()
 	}
@@ -157,7 +155,7 @@ func TestCommitterRoom(t *testing.T) {
 			var many []*write
 			const sessions = 2048
 			for i := range sessions {
-				many = append(many, noticeWrites(t, j, fmt.Sprint("s", i), 1, commitWritesMax/sessions)...)
+				many = append(many, noticeWrites(t, j, fmt.Sprint("s", i), 1, writesMax/sessions)...)
 			}
 			begun, err := j.notices.begin(ctx, many)
 			if err != nil {
@@ -168,8 +166,8 @@ func TestCommitterRoom(t *testing.T) {
 			if err := j.notices.commit(ended, noticeWrites(t, j, "more", 1, 1)); !errors.Is(err, ErrUnknownOutcome) {
 				t.Errorf("got %v, want ErrUnknownOutcome", err)
 			}
-			if writes, _ := j.notices.held(); writes != commitWritesMax {
-				t.Errorf("got %d held, want %d", writes, commitWritesMax)
+			if got := j.notices.taken(); got != begun.room {
+				t.Errorf("got %d bytes of room taken, want %d", got, begun.room)
 			}
 			var waiting sync.WaitGroup
 			for i := range 20 {
@@ -187,7 +185,7 @@ func TestCommitterRoom(t *testing.T) {
 			waiting.Wait()
 			// More than there is ever room for goes in by itself.
 			for i := range many {
-				many[i] = &write{subject: many[i].subject, data: many[i].data, id: many[i].id, order: many[i].order}
+				many[i] = &write{subject: many[i].subject, data: many[i].data, headers: many[i].headers, order: many[i].order}
 			}
 			many = append(many, noticeWrites(t, j, "larger", 1, 100)...)
 			if err := j.notices.commit(ctx, many); err != nil {
@@ -199,11 +197,11 @@ func TestCommitterRoom(t *testing.T) {
 				}
 			}
 			last, err := j.LastNotice(ctx)
-			if want := uint64(commitWritesMax + 20 + 100); err != nil || last != want {
+			if want := uint64(writesMax + 20 + 100); err != nil || last != want {
 				t.Errorf("got %d notices, %v, want %d", last, err, want)
 			}
-			if writes, size := j.notices.held(); writes != 0 || size != 0 {
-				t.Errorf("got %d writes of %d bytes held, want none", writes, size)
+			if got := j.notices.taken(); got != 0 {
+				t.Errorf("got %d bytes of room taken, want none", got)
 			}
 		})
 	}

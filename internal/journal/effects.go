@@ -15,7 +15,10 @@ func (j *Journal) effectWrite(sid string, effect *session.Effect, traceParent st
 	if err != nil {
 		return nil, fmt.Errorf("ask %s of %s: %w", effect.Name, sid, err)
 	}
-	w := &write{subject: subject, data: effect.Payload, msgpack: true, fenced: true, traceParent: traceParent}
+	w := &write{subject: subject, data: effect.Payload, fenced: true, headers: []string{subjects.HeaderContentType, subjects.ContentTypeMsgpack}}
+	if traceParent != "" {
+		w.headers = append(w.headers, subjects.HeaderTraceParent, traceParent)
+	}
 	return w, j.check(w, session.EffectBytesMax)
 }
 

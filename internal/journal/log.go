@@ -2,6 +2,7 @@ package journal
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/subjects"
 )
 
 // Publish appends an event to the log and returns its sequence. id is the
@@ -28,10 +30,7 @@ func (j *Journal) Publish(ctx context.Context, door session.Door, sid string, pa
 	if err != nil {
 		return 0, err
 	}
-	w := &write{subject: subject, data: payload, id: id}
-	if id == "" {
-		w.id = nuid.Next()
-	}
+	w := &write{subject: subject, data: payload, headers: []string{subjects.HeaderMsgID, cmp.Or(id, nuid.Next())}}
 	if err := j.check(w, session.EventBytesMax); err != nil {
 		return 0, fmt.Errorf("publish to %s: %w", subject, err)
 	}
@@ -60,7 +59,7 @@ func (j *Journal) Publish(ctx context.Context, door session.Door, sid string, pa
 func (j *Journal) PublishInstall(ctx context.Context, payload []byte, onlyIfNone bool) (seq uint64, stored bool, err error) {
 	w := &write{subject: j.names.Install(), data: payload, fenced: onlyIfNone}
 	if !onlyIfNone {
-		w.id = nuid.Next()
+		w.headers = []string{subjects.HeaderMsgID, nuid.Next()}
 	}
 	if err = j.check(w, session.EventBytesMax); err == nil {
 		err = j.logs.commitOne(ctx, w)

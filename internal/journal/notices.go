@@ -37,12 +37,11 @@ func (j *Journal) noticeWrite(sid string, n uint64, payload []byte) (*write, err
 	if err != nil {
 		return nil, err
 	}
-	w := &write{subject: subject, data: payload, order: sid}
-	if n > 0 {
-		w.id = subjects.NoticeID(sid, n)
-	} else {
-		w.id = nuid.Next()
+	id := subjects.NoticeID(sid, n)
+	if n == 0 {
+		id = nuid.Next()
 	}
+	w := &write{subject: subject, data: payload, order: sid, headers: []string{subjects.HeaderMsgID, id}}
 	return w, j.check(w, noticeBytesMax)
 }
 

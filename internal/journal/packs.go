@@ -56,9 +56,9 @@ func (j *Journal) PublishPack(ctx context.Context, p Published) (stands Publishe
 	if !errors.Is(err, natsio.ErrNotFound) {
 		return Published{}, false, err
 	}
-	w := &write{subject: subject, data: p.Manifest, msgpack: true, fenced: true, alone: true}
+	w := &write{subject: subject, data: p.Manifest, fenced: true, alone: true, headers: []string{subjects.HeaderContentType, subjects.ContentTypeMsgpack}}
 	if p.Signature != (session.Signature{}) {
-		w.headers = [][2]string{{subjects.HeaderSignatureKey, p.Signature.Key}, {subjects.HeaderSignature, p.Signature.Sig}}
+		w.headers = append(w.headers, subjects.HeaderSignatureKey, p.Signature.Key, subjects.HeaderSignature, p.Signature.Sig)
 	}
 	if err = j.check(w, packBytesMax); err == nil {
 		err = j.packs.commitOne(ctx, w)

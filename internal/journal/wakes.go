@@ -30,6 +30,9 @@ func (j *Journal) wakeWrite(sid string, wake *session.Effect) (*write, error) {
 		return nil, fmt.Errorf("schedule %s of %s: %w", wake.Name, sid, err)
 	}
 	at := time.UnixMilli(min(wake.Deadline, time.Now().Add(scheduleMost).UnixMilli())).UTC()
-	w := &write{subject: timer, data: wake.Payload, msgpack: true, schedule: subjects.ScheduleAt + at.Format(scheduleTime), target: due}
+	w := &write{subject: timer, data: wake.Payload, headers: []string{
+		subjects.HeaderContentType, subjects.ContentTypeMsgpack,
+		subjects.HeaderSchedule, subjects.ScheduleAt + at.Format(scheduleTime), subjects.HeaderScheduleTarget, due,
+	}}
 	return w, j.check(w, session.EffectBytesMax)
 }

@@ -32,10 +32,21 @@ func (w simWorld) InstallBefore(_ context.Context, seq uint64) (session.Event, b
 }
 
 func (w simWorld) ReadSession(ctx context.Context, sid string, from, to uint64, leader bool) iter.Seq2[session.Event, error] {
+	return w.read(ctx, fmt.Sprintf("read %s from %d to %d", sid, from, to), func() []session.Event { return w.sim.history(sid, from, to, leader) })
+}
+
+func (w simWorld) ReadNext(ctx context.Context, sid string, from, to, n uint64) iter.Seq2[session.Event, error] {
+	return w.read(ctx, fmt.Sprintf("read %d of %s from %d to %d", n, sid, from, to), func() []session.Event {
+		all := w.sim.history(sid, from, to, false)
+		return all[:min(uint64(len(all)), n)]
+	})
+}
+
+func (w simWorld) read(ctx context.Context, text string, events func() []session.Event) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {
 		var all []session.Event
-		err := w.call(ctx, fmt.Sprintf("read %s from %d to %d", sid, from, to), func() error {
-			all = w.sim.history(sid, from, to, leader)
+		err := w.call(ctx, text, func() error {
+			all = events()
 			return nil
 		})
 		for _, e := range all {
@@ -47,6 +58,16 @@ func (w simWorld) ReadSession(ctx context.Context, sid string, from, to uint64, 
 			yield(session.Event{}, err)
 		}
 	}
+}
+
+func (w simWorld) CountEvents(ctx context.Context, sid string, have uint64) (n uint64, err error) {
+	err = w.call(ctx, "count "+sid, func() error {
+		if last := w.sim.log.LastSeq(); last >= have {
+			n = uint64(len(w.sim.history(sid, 1, last, true)))
+		}
+		return nil
+	})
+	return n, err
 }
 
 func (w simWorld) LastSeq(ctx context.Context) (seq uint64, err error) {

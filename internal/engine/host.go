@@ -46,7 +46,6 @@ type Host struct {
 	stops      stops
 	integrity  integrity
 	olds       atomic.Bool // the session that was loaded last, and might have been new, was not
-	bare       atomic.Bool // the session that was loaded last had no snapshot
 	assignment *assignment
 	membership *membership
 	known      atomic.Pointer[[]presence.Member] // session-actors that were heard

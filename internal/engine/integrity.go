@@ -188,7 +188,7 @@ func (h *Host) loadReleased(ctx context.Context, e session.Event, informed bool)
 	}
 	h.log.Warn("released session goes on without what the log has lost of it", "session", e.Session, "seq", e.Seq, "error", err)
 	s := &actor{sid: e.Session, proven: true, accepted: true}
-	if s.state, err = h.foldBefore(ctx, nil, nil, e, false); err != nil {
+	if s.state, err = h.foldBefore(ctx, nil, e, false); err != nil {
 		return nil, err
 	}
 	s.stored = s.state.Seq

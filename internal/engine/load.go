@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"runtime"
 	"time"
 
 	"github.com/refold/refold/actors/session"
@@ -50,59 +49,26 @@ func (h *Host) load(ctx context.Context, e session.Event, informed bool) (s *act
 	if err := h.auditOnce(ctx, e.Session, nil); err != nil {
 		return nil, err
 	}
-	kept, err := h.restore(ctx, e, s.stop)
-	defer kept.end()
-	if err != nil {
+	if s.state, s.loaded, err = h.restore(ctx, e.Session, s.stop); err != nil {
 		return nil, err
 	}
-	if kept != nil {
+	if s.state != nil {
 		from = "snapshot"
-		s.state = kept.state
 		s.snapped = s.state.Count
-		s.loaded = kept.sample
 	}
 	if s.state == nil || s.state.Seq < e.Seq {
-		if s.state, err = h.goOn(ctx, kept, e, informed); err != nil {
+		if s.state, err = h.foldBefore(ctx, s.state, e, informed); err != nil {
 			return nil, err
 		}
 	}
 	if informed && mayBegin(e) { // else it is not looked for new sessions
 		h.olds.Store(s.state.Count > 0)
 	}
-	switch {
-	case kept != nil && kept.void:
-		s.snapped, s.loaded, from = 0, nil, "log"
-	case s.state.Count == 0:
+	if s.state.Count == 0 {
 		from = "new"
 	}
 	s.stored = s.state.Seq
 	return s, nil
-}
-
-// goOn folds a session from what its snapshot has (nil: from its beginning) to
-// the event before e. Whether the log has the event that the snapshot names is
-// looked up by its sequence, and what lies behind it is read from there on (see
-// behind): a read by subject that begins at that event makes the server load its
-// block of the log, and search it, twice.
-func (h *Host) goOn(ctx context.Context, kept *restored, e session.Event, informed bool) (*session.State, error) {
-	if kept == nil {
-		return h.foldBefore(ctx, nil, nil, e, informed)
-	}
-	read := kept.behind
-	named, err := read.first()
-	if err != nil || named.Session != e.Session || session.LeafOf(named) != kept.leaf {
-		// The log was rewritten, or something is in the way: the leader tells.
-		counts, err := h.counts(ctx, e.Session, kept)
-		switch {
-		case err != nil:
-			return nil, err
-		case !counts:
-			kept.void = true
-			return h.foldBefore(ctx, nil, nil, e, informed)
-		}
-		read = nil // by a replica that is behind, or does not answer
-	}
-	return h.foldBefore(ctx, kept.state, read, e, informed)
 }
 
 // prove makes sure that the log still has what a session was folded up to, and
@@ -125,7 +91,7 @@ func (h *Host) prove(ctx context.Context, e session.Event, state *session.State)
 		return nil, nil, errRewritten
 	}
 	if state.Seq < e.Seq && (stop == nil || stop.Seq > e.Seq) {
-		state, err = h.foldBefore(ctx, state, nil, e, false)
+		state, err = h.foldBefore(ctx, state, e, false)
 	}
 	return state, stop, err
 }
@@ -143,22 +109,32 @@ func (h *Host) has(ctx context.Context, sid string, seq uint64, leaf codec.Hash)
 }
 
 // foldBefore folds the session's events after state (nil: all) up to the one
-// before e. That must be among those read, or they must be as many as the
-// session has: a replica that is behind is not believed. read has begun to read them; nil: nobody has.
-func (h *Host) foldBefore(ctx context.Context, state *session.State, read *behind, e session.Event, informed bool) (*session.State, error) {
+// before e. A replica that is behind is not believed: e must be among the events
+// that are read, or the session must have as many events up to e as were folded.
+//
+// That number spares the server a search. To find e it would load all blocks of the
+// log between the session's event before e and e, which are those of all the time that
+// the session slept (docs/adr/0049).
+func (h *Host) foldBefore(ctx context.Context, state *session.State, e session.Event, informed bool) (*session.State, error) {
+	before := uint64(0) // events of the session that must be folded; 0: their number is not known
+	if state != nil {
+		if n, err := h.world.CountEvents(ctx, e.Session, e.Seq); err == nil && n > state.Count {
+			before = n - 1
+		}
+	}
 	var err error
 	for try := range loadTries {
 		// What a try folded stays folded; the next one reads the rest.
-		if try == 0 && read != nil {
-			state, err = h.foldRead(ctx, e.Session, state, e.Seq, read.rest(), informed)
-			if errors.Is(err, errIncomplete) && read.isWhole() {
-				return state, nil
-			}
-		} else {
-			state, err = h.foldTo(ctx, e.Session, state, e.Seq, try > 0, informed)
+		events := h.behind(ctx, e.Session, state, e.Seq, try > 0)
+		if try == 0 && before > 0 {
+			events = h.world.ReadNext(ctx, e.Session, state.Seq+1, e.Seq, before-state.Count)
 		}
-		if !errors.Is(err, errIncomplete) {
+		state, err = h.foldRead(ctx, e.Session, state, e.Seq, events, informed)
+		switch {
+		case !errors.Is(err, errIncomplete):
 			return state, err
+		case before > 0 && state.Count == before:
+			return state, nil
 		}
 	}
 	has, lookErr := h.has(ctx, e.Session, e.Seq, session.LeafOf(e))
@@ -174,11 +150,16 @@ func (h *Host) foldBefore(ctx context.Context, state *session.State, read *behin
 // foldTo folds the session's events after state up to the one before seq. The
 // event at seq must be among those read, or the read was incomplete.
 func (h *Host) foldTo(ctx context.Context, sid string, state *session.State, seq uint64, leader, informed bool) (*session.State, error) {
+	return h.foldRead(ctx, sid, state, seq, h.behind(ctx, sid, state, seq, leader), informed)
+}
+
+// behind reads the session's events after state (nil: all) up to seq.
+func (h *Host) behind(ctx context.Context, sid string, state *session.State, seq uint64, leader bool) iter.Seq2[session.Event, error] {
 	from := uint64(1)
 	if state != nil {
 		from = state.Seq + 1
 	}
-	return h.foldRead(ctx, sid, state, seq, h.world.ReadSession(ctx, sid, from, seq, leader), informed)
+	return h.world.ReadSession(ctx, sid, from, seq, leader)
 }
 
 // foldRead is foldTo with the events as they are read.
@@ -217,67 +198,19 @@ func (h *Host) pinned(ctx context.Context, seq uint64, informed bool) (*session.
 	return h.installs.Pinned(ctx, seq)
 }
 
-// restored is the state of a snapshot, whose place in the log may not have been
-// looked at.
-type restored struct {
-	state  *session.State
-	seq    uint64 // of the event that it names
-	leaf   codec.Hash
-	sample *sample // nil: it is not to be verified
-	void   bool    // the log has another event there, or none: it does not count
-	behind *behind // reads what the log has from there on; nil: nobody asks
-}
-
-// end ends what reads beside; nil is fine.
-func (r *restored) end() {
-	if r != nil {
-		r.behind.end()
-	}
-}
-
-// fromSnapshot returns the state of the session's snapshot, nil if there is
-// none that counts.
-func (h *Host) fromSnapshot(ctx context.Context, sid string, stop *Stop) (*session.State, error) {
-	kept, err := h.restore(ctx, session.Event{Session: sid}, stop)
-	if kept == nil {
-		return nil, err
-	}
-	return kept.state, err
-}
-
-// restore returns the snapshot of before's session, nil if there is none that
-// counts. If it is of an event before that one, whether the log has the event that
-// the snapshot names is for who reads on from there to see: from that event up to
-// that one the log is read while the snapshot is restored.
-func (h *Host) restore(ctx context.Context, before session.Event, stop *Stop) (kept *restored, err error) {
-	sid := before.Session
-	last := h.lookForLast(ctx, before)
-	var read *behind
-	defer func() {
-		switch {
-		case read == nil:
-			last.end()
-		case kept == nil:
-			read.end() // nobody needs it
-		}
-	}()
+// restore returns the state of the session's snapshot, nil if there is none that
+// counts. verify is the snapshot if it is to be verified.
+func (h *Host) restore(ctx context.Context, sid string, stop *Stop) (state *session.State, verify *sample, err error) {
 	data, found, err := h.world.GetSnapshot(ctx, sid)
 	if err != nil {
-		return nil, fmt.Errorf("read the snapshot of %s: %w", sid, err)
-	}
-	if before.Seq > 0 {
-		h.bare.Store(!found)
+		return nil, nil, fmt.Errorf("read the snapshot of %s: %w", sid, err)
 	}
 	if !found {
-		return nil, nil //nolint:nilnil // there is none
+		return nil, nil, nil
 	}
-	if seq, ok := session.SnapshotSeq(data); ok && seq < before.Seq {
-		read = h.readBehind(ctx, seq, before, last)
-		runtime.Gosched() // it asks before this computes: nobody else may run what it just began
-	}
-	ignore := func(why error) (*restored, error) {
+	ignore := func(why error) (*session.State, *sample, error) {
 		h.log.Warn("snapshot ignored", "session", sid, "error", why)
-		return nil, nil //nolint:nilnil // it does not count
+		return nil, nil, nil
 	}
 	snap, err := session.ParseSnapshot(data)
 	if err != nil {
@@ -286,37 +219,25 @@ func (h *Host) restore(ctx context.Context, before session.Event, stop *Stop) (k
 	if stop != nil && snap.Seq >= stop.Seq {
 		return ignore(fmt.Errorf("it is at %d, and the session stopped at %d", snap.Seq, stop.Seq))
 	}
-	is := &restored{seq: snap.Seq, leaf: snap.Leaf, behind: read}
-	if snap.Seq >= before.Seq {
-		counts, err := h.counts(ctx, sid, is)
-		if err != nil || !counts {
-			return nil, err
-		}
+	has, err := h.has(ctx, sid, snap.Seq, snap.Leaf)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case !has:
+		return ignore(fmt.Errorf("the log has not the event at %d that it names", snap.Seq))
 	}
-	is.state, err = session.Restore(snap, content{ctx: ctx, h: h, sid: sid})
+	state, err = session.Restore(snap, content{ctx: ctx, h: h, sid: sid})
 	var unknown *session.UnknownRulesError
 	switch {
 	case errors.As(err, &unknown), errors.Is(err, errUnread):
-		return nil, err
+		return nil, nil, err
 	case err != nil:
 		return ignore(err)
-	case is.state.Session != sid:
-		return ignore(fmt.Errorf("it is of session %s", is.state.Session))
+	case state.Session != sid:
+		return ignore(fmt.Errorf("it is of session %s", state.Session))
 	}
-	read.has(is.state.Count)
 	if h.chosen() {
-		is.sample = &sample{sid: sid, seq: snap.Seq, hash: snap.Hash, data: data}
+		verify = &sample{sid: sid, seq: snap.Seq, hash: snap.Hash, data: data}
 	}
-	return is, nil
-}
-
-// counts reports whether the log's event at a snapshot's sequence is the one that
-// it names.
-func (h *Host) counts(ctx context.Context, sid string, kept *restored) (bool, error) {
-	has, err := h.has(ctx, sid, kept.seq, kept.leaf)
-	if err != nil || has {
-		return err == nil, err
-	}
-	h.log.Warn("snapshot ignored", "session", sid, "error", fmt.Sprintf("the log has not the event at %d that it names", kept.seq))
-	return false, nil
+	return state, verify, nil
 }

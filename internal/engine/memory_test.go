@@ -184,11 +184,23 @@ func (m *memory) InstallBefore(ctx context.Context, seq uint64) (e session.Event
 }
 
 func (m *memory) ReadSession(ctx context.Context, sid string, from, to uint64, leader bool) iter.Seq2[session.Event, error] {
+	return m.read(ctx, call{op: "ReadSession", sid: sid, who: fmt.Sprintf("%d-%d", from, to)}, from, to, 0, leader)
+}
+
+func (m *memory) ReadNext(ctx context.Context, sid string, from, to, n uint64) iter.Seq2[session.Event, error] {
+	if n == 0 {
+		return func(func(session.Event, error) bool) {}
+	}
+	return m.read(ctx, call{op: "ReadNext", sid: sid, who: fmt.Sprint(n)}, from, to, n, false)
+}
+
+// read yields at most most events (0: all) from from to to (0: no end).
+func (m *memory) read(ctx context.Context, c call, from, to, most uint64, leader bool) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {
 		var events []session.Event
-		err := m.do(ctx, call{op: "ReadSession", sid: sid, who: fmt.Sprintf("%d-%d", from, to)}, func() error {
+		err := m.do(ctx, c, func() error {
 			for _, e := range m.log {
-				if e.Session == sid && e.Seq >= from && (to == 0 || e.Seq <= to) && (leader || m.lagging == 0 || e.Seq < m.lagging) {
+				if e.Session == c.sid && e.Seq >= from && (to == 0 || e.Seq <= to) && (leader || m.lagging == 0 || e.Seq < m.lagging) && (most == 0 || uint64(len(events)) < most) {
 					events = append(events, e)
 				}
 			}
@@ -203,6 +215,21 @@ func (m *memory) ReadSession(ctx context.Context, sid string, from, to uint64, l
 			yield(session.Event{}, err)
 		}
 	}
+}
+
+func (m *memory) CountEvents(ctx context.Context, sid string, have uint64) (n uint64, err error) {
+	err = m.do(ctx, call{op: "CountEvents", sid: sid}, func() error {
+		if last := m.log[len(m.log)-1].Seq; last < have || last > uint64(len(m.log)) {
+			return nil // it does not tell
+		}
+		for _, e := range m.log {
+			if e.Session == sid {
+				n++
+			}
+		}
+		return nil
+	})
+	return n, err
 }
 
 func (m *memory) LastSeq(ctx context.Context) (seq uint64, err error) {

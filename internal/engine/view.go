@@ -104,7 +104,7 @@ func (h *Host) latest(ctx context.Context, sid string) (*session.State, error) {
 	if stop != nil && stop.Kills > 0 {
 		return nil, fmt.Errorf("the session is quarantined: %s", stop.Reason)
 	}
-	state, err := h.fromSnapshot(ctx, sid, stop)
+	state, _, err := h.restore(ctx, sid, stop)
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,8 @@ import (
 type World interface {
 	journal.InstallLog
 	ReadSession(ctx context.Context, sid string, from, to uint64, leader bool) iter.Seq2[session.Event, error]
+	CountEvents(ctx context.Context, sid string, have uint64) (uint64, error)
+	ReadNext(ctx context.Context, sid string, from, to, n uint64) iter.Seq2[session.Event, error]
 	LastSeq(ctx context.Context) (uint64, error)
 	LogMissing(ctx context.Context) (uint64, error)
 	EventAt(ctx context.Context, seq uint64) (session.Event, error)

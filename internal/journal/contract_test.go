@@ -46,7 +46,7 @@ var cases = map[string]func(*testing.T, testbus.Env){
 	"follow":                    followContract,
 	"snapshots":                 snapshotsContract,
 	"snapshots, listed":         listSnapshots,
-	"tail":                      tailContract,
+	"count":                     countContract,
 	"outputs":                   storedOutputsContract,
 	"quarantine":                quarantineContract,
 	"lane notes":                noteContract,

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"strconv"
 	"strings"
 
@@ -24,6 +25,40 @@ func (j *Journal) ReadSession(ctx context.Context, sid string, from, to uint64, 
 	return j.events(sid, func(filter string, yield func(stored, error) bool) {
 		j.read(ctx, j.names.LogStream(), filter, from, to, leader)(yield)
 	})
+}
+
+// ReadNext yields at most n events of a session with sequences from from to to,
+// in order, none left out. Each is asked for alone, so that nothing is looked at
+// behind the last one. Any replica answers; one that is behind ends early.
+func (j *Journal) ReadNext(ctx context.Context, sid string, from, to, n uint64) iter.Seq2[session.Event, error] {
+	return j.events(sid, func(filter string, yield func(stored, error) bool) {
+		if n > 0 {
+			r := reading{journal: j, stream: j.names.LogStream(), filter: filter, next: max(from, 1), to: to, alone: int(min(n, math.MaxInt)), known: true, yield: yield}
+			r.run(ctx, false)
+		}
+	})
+}
+
+// events yields as events what read finds by the filter of a session.
+func (j *Journal) events(sid string, read func(filter string, yield func(stored, error) bool)) iter.Seq2[session.Event, error] {
+	return func(yield func(session.Event, error) bool) {
+		filter, err := j.names.Session(sid)
+		if err != nil {
+			yield(session.Event{}, err)
+			return
+		}
+		read(filter, func(m stored, err error) bool {
+			var e session.Event
+			if err == nil {
+				e, err = j.event(m)
+			}
+			if err != nil {
+				yield(session.Event{}, fmt.Errorf("read session %s: %w", sid, err))
+				return false
+			}
+			return yield(e, nil)
+		})
+	}
 }
 
 // Hole is a range of sequences, both included, at which a stream has no

@@ -80,7 +80,6 @@ func TestHostileHeadersAreReadAsTheyAre(t *testing.T) {
 	t.Run("session", from(func(seq uint64) iter.Seq2[session.Event, error] { return s.b.ReadSession(ctx, "s1", seq, last, true) }))
 	t.Run("replica", from(func(seq uint64) iter.Seq2[session.Event, error] { return s.b.ReadSession(ctx, "s1", seq, last, false) }))
 	t.Run("next", from(func(seq uint64) iter.Seq2[session.Event, error] { return s.b.ReadNext(ctx, "s1", seq, last, last) }))
-	t.Run("stretch", from(func(seq uint64) iter.Seq2[session.Event, error] { return s.b.ReadStretch(ctx, "s1", seq, last) }))
 	t.Run("all", from(func(seq uint64) iter.Seq2[session.Event, error] { return readAll(ctx, s.b, seq) }))
 	t.Run("at", from(func(seq uint64) iter.Seq2[session.Event, error] { return eventsAt(ctx, s.b, seq, last) }))
 }

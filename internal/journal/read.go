@@ -49,26 +49,7 @@ func (j *Journal) read(ctx context.Context, stream, filter string, from, to uint
 		default:
 			r.size = 1 // its answer tells how many are behind it
 		}
-		for !r.ended && (to == 0 || r.next <= to) {
-			if !r.direct(ctx) || r.ended {
-				return
-			}
-			if r.more {
-				continue
-			}
-			if !leader {
-				return
-			}
-			m, err := j.leaderGet(ctx, stream, getRequest{Seq: r.next, NextFor: filter})
-			if errors.Is(err, natsio.ErrNotFound) {
-				return
-			}
-			if err != nil {
-				yield(stored{}, err)
-				return
-			}
-			r.take(m)
-		}
+		r.run(ctx, leader)
 	}
 }
 
@@ -86,6 +67,30 @@ type reading struct {
 	known   bool // alone is all that there is
 	more    bool // the replica had more than the batch
 	ended   bool // past to, or the reader has enough
+}
+
+// run reads until there is no more, or the reader has enough.
+func (r *reading) run(ctx context.Context, leader bool) {
+	for !r.ended && (r.to == 0 || r.next <= r.to) {
+		if !r.direct(ctx) || r.ended {
+			return
+		}
+		if r.more {
+			continue
+		}
+		if !leader {
+			return
+		}
+		m, err := r.journal.leaderGet(ctx, r.stream, getRequest{Seq: r.next, NextFor: r.filter})
+		if errors.Is(err, natsio.ErrNotFound) {
+			return
+		}
+		if err != nil {
+			r.yield(stored{}, err)
+			return
+		}
+		r.take(m)
+	}
 }
 
 // take passes one message on.

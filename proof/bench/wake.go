@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -83,7 +84,7 @@ func Wake(ctx context.Context, o Options, what WakeOptions) (w Wakes, err error)
 		if !what.FilesLeft {
 			defer g.keepFiles(ctx)()
 		}
-		if err := g.passBusy(ctx, what.Asleep, busy); err != nil {
+		if err := g.passBusy(ctx, what.Asleep, busy, w.Behind); err != nil {
 			return err
 		}
 		g.hostOnly = true
@@ -92,7 +93,7 @@ func Wake(ctx context.Context, o Options, what WakeOptions) (w Wakes, err error)
 			return err
 		}
 		defer y.stop()
-		took, read, err := g.wakes(ctx, busy, all, what.Every)
+		took, read, err := g.wakes(ctx, busy, all, w.Behind, what.Every)
 		slices.Sort(took)
 		slices.Sort(read)
 		w.P50, w.P99 = part(took, 0.5), part(took, 0.99)
@@ -103,10 +104,10 @@ func Wake(ctx context.Context, o Options, what WakeOptions) (w Wakes, err error)
 }
 
 // passBusy lets time pass in which the first sessions are read, one every busyEvery.
-func (g *stage) passBusy(ctx context.Context, d time.Duration, busy int) error {
+func (g *stage) passBusy(ctx context.Context, d time.Duration, busy, late int) error {
 	begun := time.Now()
 	for n := 0; time.Since(begun) < d; n++ {
-		if err := g.readAlone(ctx, sessionID(n%busy)); err != nil {
+		if err := g.readAlone(ctx, sessionID(n%busy), late); err != nil {
 			return err
 		}
 		if err := pass(ctx, busyEvery); err != nil {
@@ -226,7 +227,7 @@ const wakeWithin = 30 * time.Second
 
 // wakes asks each session of some for a run, every so often and when the one before has
 // answered, and between them reads what the others would be loaded from.
-func (g *stage) wakes(ctx context.Context, from, to int, every time.Duration) (took, read []time.Duration, err error) {
+func (g *stage) wakes(ctx context.Context, from, to, late int, every time.Duration) (took, read []time.Duration, err error) {
 	requests, err := newRequests()
 	if err != nil {
 		return nil, nil, err
@@ -258,7 +259,7 @@ func (g *stage) wakes(ctx context.Context, from, to int, every time.Duration) (t
 		}
 		begun := time.Now()
 		if (n-from)%(oneOther+1) == 0 {
-			err = g.readAlone(ctx, sessionID(n))
+			err = g.readAlone(ctx, sessionID(n), late)
 			read = append(read, time.Since(begun))
 		} else {
 			err = g.ask(ctx, requests, heard, n)
@@ -272,8 +273,8 @@ func (g *stage) wakes(ctx context.Context, from, to int, every time.Duration) (t
 }
 
 // readAlone reads what a session is loaded from, one after the other: its
-// snapshot, the event that this names, and those behind it up to the model's last.
-func (g *stage) readAlone(ctx context.Context, sid string) error {
+// snapshot, the event that this names, and the latest ones, which are behind it.
+func (g *stage) readAlone(ctx context.Context, sid string, late int) error {
 	data, found, err := g.bus.GetSnapshot(ctx, sid)
 	if err != nil {
 		return err
@@ -283,15 +284,11 @@ func (g *stage) readAlone(ctx context.Context, sid string) error {
 		return fmt.Errorf("the snapshot of %s names no event", sid)
 	}
 	if found {
-		if _, err := g.bus.LeaderEventAt(ctx, seq); err != nil {
+		if _, err := g.bus.EventAt(ctx, seq); err != nil {
 			return err
 		}
 	}
-	last, err := g.bus.LastSeqOf(ctx, session.DoorLLM, sid)
-	if err != nil {
-		return err
-	}
-	for _, err := range g.bus.ReadStretch(ctx, sid, seq+1, last) {
+	for _, err := range g.bus.ReadNext(ctx, sid, seq+1, math.MaxUint64, uint64(late)) {
 		if err != nil {
 			return err
 		}

@@ -21,61 +21,6 @@ func seqsOf(t *testing.T, events iter.Seq2[session.Event, error]) (got []uint64)
 	return got
 }
 
-// What is read from several places at once is in order, and has no gap where the
-// replica is behind.
-func TestReadStretchOfAReplicaThatIsBehind(t *testing.T) {
-	t.Parallel()
-	var has []uint64
-	for seq := uint64(3); seq < 900; seq += 1 + seq%7 {
-		has = append(has, seq)
-	}
-	few := []uint64{3, 5, 8, 13, 21}
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
-	defer cancel()
-	for _, all := range [][]uint64{few, has} {
-		b, r := playReplica(t, all)
-		for _, from := range []int{0, 1, len(all) / 2, len(all) - 1} {
-			for _, behind := range []uint64{1 << 62, all[len(all)-1], all[len(all)-1] - 1, all[len(all)/2], all[1], 1} {
-				r.mu.Lock()
-				r.behind = behind
-				r.mu.Unlock()
-				var want []uint64
-				for _, seq := range all[from:] {
-					if seq <= behind {
-						want = append(want, seq)
-					}
-				}
-				if got := seqsOf(t, b.ReadStretch(ctx, "s1", all[from], all[len(all)-1])); !slices.Equal(got, want) {
-					t.Errorf("from %d, the replica is at %d: got %v, want %v", all[from], behind, got, want)
-				}
-			}
-		}
-		if r.leader != 0 {
-			t.Errorf("the leader was asked %d times, want 0", r.leader)
-		}
-	}
-}
-
-// A stretch with more events than are held at a time is read to its end.
-func TestReadStretchOfManyEvents(t *testing.T) {
-	t.Parallel()
-	var has []uint64
-	for seq := uint64(1); seq <= 2*stretchEvents+50; seq++ {
-		has = append(has, seq)
-	}
-	b, _ := playReplica(t, has)
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
-	defer cancel()
-	if got := seqsOf(t, b.ReadStretch(ctx, "s1", 1, uint64(len(has)))); !slices.Equal(got, has) {
-		t.Errorf("got %d events from %v on, want %d", len(got), got[:min(len(got), 3)], len(has))
-	}
-	for e, err := range b.ReadStretch(ctx, "s1", 1, uint64(len(has))) {
-		if err != nil || e.Seq == 3 {
-			break // who has enough is told nothing more
-		}
-	}
-}
-
 // As many are asked for as there are to be, and nothing behind them.
 func TestReadNextAsksForNoMore(t *testing.T) {
 	t.Parallel()

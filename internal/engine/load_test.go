@@ -1,0 +1,120 @@
+package engine
+
+// A session that is not in memory: its snapshot, and what it has behind that.
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/refold/refold/actors/session"
+)
+
+// slept is a host with one session asleep, whose snapshot knows of its events
+// set and first, and one event that it has behind that.
+func (s *stage) slept() (again *stage, set, first, next session.Event) {
+	s.t.Helper()
+	set, first = s.set("s1", registry("b", "a")), s.run("s1")
+	s.epoch()
+	s.deliver(set, first)
+	s.start()
+	s.wantAcked(set, first)
+	again = s.again(Options{})
+	clear(s.mem.calls)
+	return again, set, first, again.answer("s1", "r1t1", "x")
+}
+
+// wakesBy starts the host, and waits until an event that its lane has is
+// acknowledged.
+func (s *stage) wakesBy(e session.Event) {
+	s.t.Helper()
+	s.epoch()
+	s.deliver(e)
+	s.start()
+	s.wantAcked(e)
+}
+
+// ends ends the host.
+func (s *stage) ends() {
+	s.t.Helper()
+	if err := s.stop(); err != nil {
+		s.t.Errorf("run: %v", err)
+	}
+}
+
+// A session asleep is woken by the last of its events. The number of its events
+// tells how many are to be read; where it is not known or they are not there, the
+// log is read up to the last one.
+func TestASessionIsLoadedByTheNumberOfItsEvents(t *testing.T) {
+	t.Parallel()
+	lags := func(at int) func(*stage, []session.Event) {
+		return func(s *stage, events []session.Event) { s.mem.lagging = events[at].Seq }
+	}
+	for _, c := range []struct {
+		name   string
+		events int // behind the snapshot, but for the last one
+		spoil  func(s *stage, events []session.Event)
+		asked  int  // how many ReadNext is asked for; -1: it is not
+		scan   bool // all up to the last one is read
+	}{
+		{name: "one", events: 1, asked: 1},
+		{name: "some", events: 5, asked: 5},
+		{name: "it has got more", events: 3, asked: 5, spoil: func(s *stage, _ []session.Event) { s.wrong("s1", 2) }},
+		{name: "the log has lost some", events: 3, asked: -1, scan: true, spoil: func(s *stage, _ []session.Event) {
+			s.mem.lost = 1000
+			s.wrong("s2", 1)
+		}},
+		{name: "no number", events: 3, asked: -1, scan: true, spoil: func(s *stage, _ []session.Event) {
+			s.mem.plan = on(fails, func(c call) bool { return c.op == "CountEvents" })
+		}},
+		{name: "a replica has none", events: 3, asked: 3, scan: true, spoil: lags(0)},
+		{name: "a replica lacks one", events: 3, asked: 3, scan: true, spoil: lags(2)},
+		{name: "a replica lacks the last one", events: 3, asked: 3, spoil: lags(3)},
+	} {
+		onStage(t, Options{SnapshotEach: 1}, func(t *testing.T, s *stage) {
+			again, _, first, next := s.slept()
+			events := append([]session.Event{next}, again.wrong("s1", c.events)...)
+			again.wrong("s2", 2)
+			last := events[c.events]
+			if c.spoil != nil {
+				c.spoil(again, events)
+			}
+			again.wakesBy(last)
+			if got, want := again.actor.sessions["s1"].state.Count, uint64(3+c.events); got != want {
+				t.Errorf("%s: %d events are folded, want %d", c.name, got, want)
+			}
+			asked, scan := -1, false
+			for made := range again.mem.calls {
+				var from, to uint64
+				switch made.op {
+				case "ReadNext":
+					fmt.Sscan(made.who, &asked)
+				case "ReadSession":
+					fmt.Sscanf(made.who, "%d-%d", &from, &to)
+					scan = scan || made.sid == "s1" && from > first.Seq && to == last.Seq
+				}
+			}
+			if asked != c.asked || scan != c.scan {
+				t.Errorf("%s: %d events were asked for, and the log was read up to the last one: %v; want %d, %v", c.name, asked, scan, c.asked, c.scan)
+			}
+			again.mem.plan = nil
+			clear(again.mem.snapshots)
+			again.ends()
+		})
+	}
+}
+
+// Of a session whose snapshot is damaged all is read.
+func TestADamagedSnapshotIsIgnored(t *testing.T) {
+	t.Parallel()
+	onStage(t, Options{SnapshotEach: 1}, func(t *testing.T, s *stage) {
+		again, _, _, next := s.slept()
+		data := again.mem.snapshots["s1"]
+		data[len(data)/2] ^= 1
+		again.wakesBy(next)
+		if got := again.reads("s1", 1, next.Seq); got != 1 {
+			t.Errorf("the session's log was read %d times, want once", got)
+		}
+		clear(s.mem.snapshots) // it is of no log
+		again.ends()
+	})
+}

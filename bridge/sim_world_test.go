@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"iter"
 	"strconv"
+	"strings"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
@@ -58,6 +59,19 @@ func (w simWorld) read(ctx context.Context, text string, events func() []session
 			yield(session.Event{}, err)
 		}
 	}
+}
+
+func (w simWorld) FirstSeqs(ctx context.Context, sids []string) ([]uint64, error) {
+	seqs := make([]uint64, len(sids))
+	err := w.call(ctx, "first of "+strings.Join(sids, " "), func() error {
+		for i, sid := range sids {
+			if all := w.sim.history(sid, 1, w.sim.log.LastSeq(), false); len(all) > 0 {
+				seqs[i] = all[0].Seq
+			}
+		}
+		return nil
+	})
+	return seqs, err
 }
 
 func (w simWorld) CountEvents(ctx context.Context, sid string, have uint64) (n uint64, err error) {

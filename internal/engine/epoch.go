@@ -17,7 +17,7 @@ func (l *Lane) begin(e *EpochStarted) {
 		r.anew()
 	}
 	var stops map[string]*Stop
-	var listErr, recordErr error
+	var listErr, recordErr, endErr error
 	lane, known, began, end := l.number, l.stopped(), guard{left: e.Left}, uint64(0)
 	l.wait("begins an epoch", func(ctx context.Context, w outside) error {
 		if stops, listErr = w.host.stopsIn(ctx, lane, time.Now(), known); listErr != nil && ctx.Err() == nil {
@@ -30,7 +30,9 @@ func (l *Lane) begin(e *EpochStarted) {
 		if began.left != 0 {
 			began.note, began.rev = w.guardNote(ctx, lane)
 		}
-		end = w.host.logEnd(ctx)
+		if end, endErr = w.host.world.LastSeq(ctx); endErr != nil {
+			end = math.MaxUint64 // no session is taken for new without a look at its snapshot
+		}
 		return nil
 	}, func() {
 		l.takeStops(stops)
@@ -40,15 +42,4 @@ func (l *Lane) begin(e *EpochStarted) {
 		l.host.meters.began(l.number, l.owned, l.epochs == 0)
 		l.epochs++
 	})
-}
-
-// logEnd returns the sequence of the log's last event, for who loads new
-// sessions at once; the greatest number if that is not known, or nobody does.
-func (h *Host) logEnd(ctx context.Context) uint64 {
-	if _, tells := h.world.(firsts); tells {
-		if seq, err := h.world.LastSeq(ctx); err == nil {
-			return seq
-		}
-	}
-	return math.MaxUint64
 }

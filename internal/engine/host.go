@@ -45,7 +45,6 @@ type Host struct {
 	registries registries // that sessions set themselves
 	stops      stops
 	integrity  integrity
-	olds       atomic.Bool // the session that was loaded last, and might have been new, was not
 	assignment *assignment
 	membership *membership
 	known      atomic.Pointer[[]presence.Member] // session-actors that were heard

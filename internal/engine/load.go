@@ -61,9 +61,6 @@ func (h *Host) load(ctx context.Context, e session.Event, informed bool) (s *act
 			return nil, err
 		}
 	}
-	if informed && mayBegin(e) { // else it is not looked for new sessions
-		h.olds.Store(s.state.Count > 0)
-	}
 	if s.state.Count == 0 {
 		from = "new"
 	}

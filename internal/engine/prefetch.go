@@ -11,12 +11,6 @@ import (
 // loadsAtOnce is how many sessions of a lane are loaded or proven one by one at once.
 const loadsAtOnce = 32
 
-// firsts is a World that returns the first events of many sessions in one request,
-// as *bus.Bus does. With any other World each session is loaded by itself.
-type firsts interface {
-	FirstSeqs(ctx context.Context, sids []string) ([]uint64, error)
-}
-
 // load loads a session for an event. Meanwhile the session's events are parked, and
 // those of other sessions are folded.
 type load struct {
@@ -33,16 +27,16 @@ type load struct {
 // epoch began. Then a load need not read them.
 func (l *Lane) informed() bool { return l.listed && l.recorded }
 
-// startLoads begins to load and prove sessions. It asks for all new ones in one
+// startLoads begins to load and prove sessions. It asks which of them are new by one
 // request, and loads the others concurrently.
 func (l *Lane) startLoads() {
-	var fresh []*load
+	var first []*load
 	var wait []Work
 	for _, w := range l.loads {
 		one, loads := w.(*load)
 		switch {
 		case loads && l.mayBeNew(one):
-			fresh = append(fresh, one)
+			first = append(first, one)
 		case l.loading == loadsAtOnce:
 			wait = append(wait, w)
 		default:
@@ -51,22 +45,17 @@ func (l *Lane) startLoads() {
 		}
 	}
 	l.loads = wait
-	if len(fresh) > 0 {
-		l.do(&lookingAtFirsts{outside: l.outside, loads: fresh})
+	if len(first) > 0 {
+		l.do(&lookingAtFirsts{outside: l.outside, loads: first})
 	}
 }
 
-// mayBeNew reports whether the event is likely to be its session's first one. An
-// event that the log took after the epoch began (behind end) was folded by no other
-// owner, so its session has no snapshot of a later state. A settlement is never the
-// first event. If the last sessions were not new, the answer is no.
+// mayBeNew reports whether the event may be its session's first one, and nothing is
+// stored of the session then. An event that the log took after the epoch began (behind
+// end) was folded by no other owner, so its session has no snapshot of a later state.
 func (l *Lane) mayBeNew(w *load) bool {
-	_, tells := l.host.world.(firsts)
-	return tells && w.informed && !w.looked && !l.host.olds.Load() && mayBegin(w.event) && w.event.Seq > l.end && !l.host.unverified(w.event.Session)
+	return w.informed && !w.looked && w.event.Seq > l.end && !l.host.unverified(w.event.Session)
 }
-
-// mayBegin reports whether an event may be a session's first one.
-func mayBegin(e session.Event) bool { return e.Door == session.DoorIn || e.Door == session.DoorCtl }
 
 // lookingAtFirsts asks which sessions begin with the event that they are loaded for.
 // On a busy host most do. The request may go to any replica: one that has the event
@@ -76,7 +65,7 @@ type lookingAtFirsts struct {
 	loads []*load
 }
 
-func (w *lookingAtFirsts) String() string { return "looks for new sessions" }
+func (w *lookingAtFirsts) String() string { return "looks for the first event of " + w.loads[0].event.Session }
 
 func (w *lookingAtFirsts) Do(ctx context.Context, tell func(Input)) {
 	h := w.host
@@ -85,13 +74,12 @@ func (w *lookingAtFirsts) Do(ctx context.Context, tell func(Input)) {
 		sids[i] = one.event.Session
 		one.looked = true
 	}
-	seqs, err := h.world.(firsts).FirstSeqs(ctx, sids)
+	seqs, err := h.world.FirstSeqs(ctx, sids)
 	for i, one := range w.loads {
 		if err != nil {
 			break // loading them one by one tells why
 		}
 		if seqs[i] != one.event.Seq {
-			h.olds.Store(true)
 			continue
 		}
 		if install, err := h.pinned(ctx, one.event.Seq, true); err == nil {

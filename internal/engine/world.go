@@ -15,6 +15,7 @@ import (
 type World interface {
 	journal.InstallLog
 	ReadSession(ctx context.Context, sid string, from, to uint64, leader bool) iter.Seq2[session.Event, error]
+	FirstSeqs(ctx context.Context, sids []string) ([]uint64, error)
 	CountEvents(ctx context.Context, sid string, have uint64) (uint64, error)
 	ReadNext(ctx context.Context, sid string, from, to, n uint64) iter.Seq2[session.Event, error]
 	LastSeq(ctx context.Context) (uint64, error)

@@ -48,7 +48,7 @@
 // # Limits
 //
 // An event is at most session.EventBytesMax bytes; Run stores larger input as
-// a blob first. ReplayAll holds the states of all sessions in memory.
+// a blob first. Verify holds the states of all sessions in memory.
 //
 // # Testing
 //

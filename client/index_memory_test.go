@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	refold "github.com/refold/refold"
+	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/streams"
 )
 
@@ -69,7 +70,7 @@ func live() uint64 {
 // filled returns a client of a server that has so many sessions.
 func filled(t testing.TB, sessions int) *Client {
 	t.Helper()
-	url := serverBeside(t)
+	url := bustest.ServerBeside(t)
 	c, err := Connect(t.Context(), Options{URL: url})
 	if err != nil {
 		t.Fatal(err)

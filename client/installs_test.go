@@ -42,7 +42,7 @@ func TestFaultyInstallRecordsAreReadOnce(t *testing.T) {
 	all := func(want int) func() {
 		return func() {
 			n := 0
-			_, err := w.ReplayAll(w.ctx, func(*client.Replayed) error { n++; return nil })
+			_, err := w.Verify(w.ctx, client.VerifyOptions{Each: func(*client.Replayed) error { n++; return nil }})
 			if err != nil || n != want {
 				t.Fatalf("replay of all: %d sessions (%v), want %d", n, err, want)
 			}

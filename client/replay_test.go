@@ -190,12 +190,12 @@ func TestReplayOfActiveSession(t *testing.T) {
 				if !r.Identical() {
 					return fmt.Errorf("replay: %q", r.Differences)
 				}
-				_, err = w.ReplayAll(w.ctx, func(r *client.Replayed) error {
+				_, err = w.Verify(w.ctx, client.VerifyOptions{Each: func(r *client.Replayed) error {
 					if !r.Identical() {
 						return fmt.Errorf("replay of all: %q", r.Differences)
 					}
 					return nil
-				})
+				}})
 				if err != nil {
 					return err
 				}
@@ -237,21 +237,21 @@ func TestAllSessionsAreFoldedInOnePass(t *testing.T) {
 		w.stored(fmt.Sprintf("s%d", i), "r1t1")
 	}
 	var order []string
-	skipped, err := w.ReplayAll(w.ctx, func(r *client.Replayed) error {
+	v, err := w.Verify(w.ctx, client.VerifyOptions{Each: func(r *client.Replayed) error {
 		order = append(order, r.Session)
 		if one := w.replay(r.Session, 0); !r.Identical() || r.Events != 2 || r.Hash != one.Hash {
 			t.Errorf("%s: got %+v, want 2 events and the hash %s", r.Session, r, one.Hash)
 		}
 		return nil
-	})
-	if err != nil || skipped != 1 {
-		t.Errorf("replay of all: %d skipped (%v), want 1", skipped, err)
+	}})
+	if err != nil || v.Skipped != 1 {
+		t.Errorf("replay of all: got %+v (%v), want 1 message skipped", v, err)
 	}
 	if got, want := strings.Join(order, " "), "s0 s1 s2 s3 s4 s5 s6"; got != want {
 		t.Errorf("order: got %s, want %s", got, want)
 	}
 	stop := errors.New("enough")
-	if _, err := w.ReplayAll(w.ctx, func(*client.Replayed) error { return stop }); !errors.Is(err, stop) {
+	if _, err := w.Verify(w.ctx, client.VerifyOptions{Each: func(*client.Replayed) error { return stop }}); !errors.Is(err, stop) {
 		t.Errorf("replay of all: got %v, want the error that was returned", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/audit"
 	"github.com/refold/refold/internal/journal"
 )
 
@@ -27,8 +28,8 @@ type TimersRestored struct {
 // again is safe.
 func (c *Client) RestoreTimers(ctx context.Context) (t TimersRestored, err error) {
 	begun := time.Now()
-	p := &pass{from: c.bus, pinned: c.installs.Pinned, stored: map[string]*standing{}, suspect: map[string]bool{}, fingerprinter: newFingerprinter()}
-	if _, err := p.fold(ctx, 1); err != nil {
+	p, err := audit.States(ctx, c.bus, c.installs.Pinned)
+	if err != nil {
 		return t, err
 	}
 	var wakes []journal.Output
@@ -38,11 +39,11 @@ func (c *Client) RestoreTimers(ctx context.Context) (t TimersRestored, err error
 		wakes = wakes[:0]
 		return err
 	}
-	for _, f := range p.sessions() {
+	for r := range p.Results(false) {
 		t.Sessions++
-		sid := f.result.Session
+		sid := r.Session
 		// A state with nothing but wakes asks for nothing but them.
-		only := session.State{Record: session.Record{Session: sid, Wakes: f.state.Wakes}}
+		only := session.State{Record: session.Record{Session: sid, Wakes: r.State.Wakes}}
 		for _, wake := range only.Open() {
 			wakes = append(wakes, journal.Output{Session: sid, Effect: &wake})
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/audit"
 	"github.com/refold/refold/internal/journal"
 )
 
@@ -57,34 +58,31 @@ type Hole struct {
 // reads once too. It writes nothing. It holds the states of all sessions in
 // memory. Sessions that go on meanwhile differ for that in nothing.
 func (c *Client) Verify(ctx context.Context, o VerifyOptions) (*Verified, error) {
-	before := heapBytes()
-	p := &pass{from: c.bus, pinned: c.installs.Pinned}
-	begun := time.Now()
-	// What is stored is read before the log: the events that it comes from are
-	// in the log then.
-	if err := p.readStored(ctx); err != nil {
-		return nil, err
-	}
-	v := &Verified{}
-	scanned, err := p.fold(ctx, max(o.Jobs, 1))
+	before, begun := heapBytes(), time.Now()
+	p, err := audit.All(ctx, c.bus, c.installs.Pinned, o.Jobs)
 	if err != nil {
 		return nil, err
 	}
-	v.Skipped, v.Took = scanned.Skipped, time.Since(begun)
-	for _, hole := range scanned.Holes {
+	v := &Verified{Skipped: p.Scanned.Skipped, Took: time.Since(begun)}
+	for _, hole := range p.Scanned.Holes {
 		v.Holes = append(v.Holes, Hole(hole))
 	}
-	all := p.sessions()
-	if len(all) > 0 {
-		v.SessionBytes = (max(heapBytes(), before) - before) / uint64(len(all))
+	if n := p.Len(); n > 0 {
+		v.SessionBytes = (max(heapBytes(), before) - before) / uint64(n)
 	}
-	for i, f := range all {
-		all[i] = nil // its memory is free once it is reported
-		if err := c.tell(ctx, p, f, v, o); err != nil {
+	for a, differs := range p.Results(o.Each != nil) {
+		r := replayedOf(a)
+		if differs {
+			// It may have gone on since, and what is wrong is looked at closely.
+			if r, err = c.Replay(ctx, a.Session, 0, nil); err != nil {
+				return nil, err
+			}
+		}
+		if err := v.tell(r, o); err != nil {
 			return nil, err
 		}
 	}
-	for _, sid := range sorted(p.stored) {
+	for _, sid := range p.Lost {
 		r, err := c.VerifySession(ctx, sid)
 		if errors.Is(err, ErrNoSession) {
 			continue
@@ -105,35 +103,6 @@ func heapBytes() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
-}
-
-// ReplayAll is Verify for a caller that wants a result for each session.
-// Messages that are no events are counted in skipped.
-func (c *Client) ReplayAll(ctx context.Context, done func(*Replayed) error) (skipped int, err error) {
-	v, err := c.Verify(ctx, VerifyOptions{Each: done})
-	if err != nil {
-		return 0, err
-	}
-	return v.Skipped, nil
-}
-
-// tell reports the result of one session. One that differs is folded again by
-// itself: it may have gone on since, and what is wrong is looked at closely.
-func (c *Client) tell(ctx context.Context, p *pass, f *folding, v *Verified, o VerifyOptions) error {
-	r := &f.result
-	if p.differs(f) {
-		var err error
-		if r, err = c.Replay(ctx, r.Session, 0, nil); err != nil {
-			return err
-		}
-	}
-	if r.State == nil {
-		if o.Each != nil {
-			f.close()
-		}
-		r.Events = f.state.Count
-	}
-	return v.tell(r, o)
 }
 
 // Add adds what one session came to.
@@ -168,21 +137,11 @@ func (v *Verified) tell(r *Replayed, o VerifyOptions) error {
 // it is stored at all; a session of which something is, and the log has no
 // event, differs.
 func (c *Client) VerifySession(ctx context.Context, sid string) (*Replayed, error) {
-	r, err := c.Replay(ctx, sid, 0, nil)
-	if !errors.Is(err, ErrNoSession) {
-		return r, err
+	r, err := c.replay(ctx, sid, 0, nil)
+	if err == nil && r.State == nil && r.Identical() {
+		return nil, ErrNoSession // it may be quarantined, and that is all
 	}
-	kept, storedErr := c.stored(ctx, sid)
-	if storedErr != nil {
-		return nil, storedErr
-	}
-	f := &folding{left: kept.standing, result: Replayed{Session: sid}}
-	f.reportUnaskedEffects()
-	f.missed(kept)
-	if f.result.Identical() {
-		return nil, err // it may be quarantined, and that is all
-	}
-	return &f.result, nil
+	return r, err
 }
 
 // Quarantine stops a session that differs: from the event after the last one

@@ -338,8 +338,8 @@ func TestVerifyFindsLostSession(t *testing.T) {
 		t.Errorf("got %+v, want 2 sessions as they were and one that is lost", v)
 	}
 	effects, _ := w.bus.ListEffects(w.ctx, "s2")
-	if len(lines) != len(effects)+1 {
-		t.Errorf("got %q, want a line for each of %d effects and the snapshot", lines, len(effects))
+	if len(lines) != len(effects)+2 {
+		t.Errorf("got %q, want a line for each of %d effects, the last notice and the snapshot", lines, len(effects))
 	}
 	tells(t, lines[len(lines)-1:], []string{fmt.Sprintf("s2 at %d: snapshot at %d: the session has no event there; expected one with the leaf ", of["s2"][3], of["s2"][3]), "found none"})
 	// The newest event, without which the snapshot is of something else.

@@ -100,14 +100,14 @@ func playMany(ctx context.Context, out io.Writer, c *client.Client, m *model, co
 	failed := errors.Join(failures...)
 	account, err := tally(m, conversations)
 	replays, events, differ := 0, uint64(0), []string(nil)
-	_, replayErr := c.ReplayAll(ctx, func(r *client.Replayed) error {
+	_, replayErr := c.Verify(ctx, client.VerifyOptions{Each: func(r *client.Replayed) error {
 		replays++
 		events += r.Events
 		if !r.Identical() {
 			differ = append(differ, verdictLine(r))
 		}
 		return nil
-	})
+	}})
 	calls, ended := 0, 0
 	for i, conversation := range conversations {
 		calls += conversation.Calls()

@@ -71,7 +71,8 @@ var repository = laws{
 		{"internal/natsio"},
 		{"internal/streams"}, // the consumers that delivery pulls from, and the bucket that journal keeps snapshots in, are made again by it
 		{"internal/journal", "internal/delivery", "internal/presence"},
-		{"internal/bus"}, // all of them over one connection
+		{"internal/audit"}, // what a session's owner and refold verify compare alike
+		{"internal/bus"},   // all of them over one connection
 		{"internal/engine", "bridge", "client", "internal/inspector"},
 		{"internal/llm", "internal/tools", "internal/telemetry"}, // telemetry measures bridges, and reads what hosts count
 		{"internal/devserver"},

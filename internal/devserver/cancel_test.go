@@ -146,12 +146,12 @@ func (s *stage) check(points []*point, fx stored) {
 	if lost < len(points)-2 || won < len(points) {
 		s.t.Error("too few effects were withdrawn, before they started or after")
 	}
-	_, err := s.client.ReplayAll(s.ctx, func(r *client.Replayed) error {
+	_, err := s.client.Verify(s.ctx, client.VerifyOptions{Each: func(r *client.Replayed) error {
 		if folded++; !r.Identical() || r.EffectsGone > 0 {
 			s.t.Errorf("replay of %s: %+v", r.Session, r)
 		}
 		return nil
-	})
+	}})
 	s.must(err)
 	if folded != len(points)+2 {
 		s.t.Errorf("%d sessions are folded again, want %d", folded, len(points)+2)

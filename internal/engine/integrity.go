@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/internal/journal"
+	"github.com/refold/refold/internal/audit"
 	"github.com/refold/refold/internal/natsio"
 )
 
@@ -74,11 +74,9 @@ func (h *Host) setVerified(sid string) {
 
 // damageError says that a session's events in the log are not those that it was
 // folded from: it is quarantined.
-type damageError struct{ what, expected, found string }
+type damageError struct{ what string }
 
-func (e *damageError) Error() string {
-	return fmt.Sprintf("the log is not what it was: %s: expected %s, found %s", e.what, e.expected, e.found)
-}
+func (e *damageError) Error() string { return "the log is not what it was: " + e.what }
 
 // stopsSession reports whether an error of a load is the session's own: it is
 // quarantined for it, and its lane goes on.
@@ -90,86 +88,29 @@ func stopsSession(err error) bool {
 	return isPanic(err) || errors.As(err, &damage)
 }
 
-// auditOnce examines a session that may have lost events, with what is in memory
-// of it (nil: nothing). A *damageError says that it has.
+// auditOnce compares a session that may have lost events with what is stored of it,
+// and with what is in memory of it (nil: nothing). A *damageError says that it has lost
+// some. It stores nothing.
 func (h *Host) auditOnce(ctx context.Context, sid string, held *session.State) error {
 	if !h.unverified(sid) {
 		return nil
 	}
-	err := h.audit(ctx, sid, held)
-	if err == nil {
-		h.setVerified(sid)
+	stored, err := audit.Read(ctx, h.world, sid)
+	if err != nil {
+		return err
 	}
-	return err
-}
-
-// audit folds all events of a session, in a copy, and compares with what is
-// stored and held of it. It stores nothing.
-func (h *Host) audit(ctx context.Context, sid string, held *session.State) error {
-	x := &audit{asked: map[string]bool{}}
 	if held != nil {
-		x.expect("its state in memory", &held.Record)
+		stored.ExpectState(held)
 	}
-	// What is stored is read before the log: the events that it comes from are
-	// in the log then.
-	if err := h.collect(ctx, sid, x); err != nil {
-		return err
-	}
-	last, err := h.world.LastSeq(ctx)
+	result, err := audit.Session(ctx, h.world, h.installs.Pinned, sid, 0, stored, nil)
 	if err != nil {
 		return err
 	}
-	var state *session.State
-	for e, err := range h.world.ReadSession(ctx, sid, 1, max(last, 1), true) {
-		if err != nil {
-			return fmt.Errorf("read session %s: %w", sid, err)
-		}
-		if state == nil {
-			install, err := h.pinned(ctx, e.Seq, false)
-			if err != nil {
-				return err
-			}
-			state = session.New(install, sid)
-		}
-		said := uint64(state.NoticeN)
-		if h.fold(state, e) != nil {
-			return nil // the load comes upon the same, or stops before it
-		}
-		state.ShareRegistries(h.registries.same)
-		if err := x.see(e, state, said); err != nil {
-			return err
-		}
+	// If the fold panicked, the load comes upon the same, or stops before it.
+	if d := result.Damage(); d != nil {
+		return &damageError{d.Text}
 	}
-	return x.end(last, func(seq uint64) (found bool, err error) {
-		_, err = h.world.EventAt(ctx, seq)
-		if errors.Is(err, natsio.ErrNotFound) {
-			return false, nil
-		}
-		return err == nil, err
-	})
-}
-
-// collect reads what is stored of a session.
-func (h *Host) collect(ctx context.Context, sid string, x *audit) error {
-	data, found, err := h.world.GetSnapshot(ctx, sid)
-	if err != nil {
-		return fmt.Errorf("read the snapshot of %s: %w", sid, err)
-	}
-	if found {
-		// One that can't be read says nothing, and no load uses it.
-		if record, err := recordOf(data); err == nil && record.Session == sid {
-			x.expect("its snapshot", record)
-		}
-	}
-	stored, err := h.world.StoredOutputs(ctx, sid)
-	if err != nil {
-		return err
-	}
-	x.said = stored.Notice
-	x.effects = map[string]journal.StoredEffect{}
-	for _, e := range stored.Effects {
-		x.effects[e.Name.Effect] = e
-	}
+	h.setVerified(sid)
 	return nil
 }
 
@@ -214,7 +155,5 @@ func (h *Host) void(ctx context.Context, e session.Event) error {
 	case !errors.Is(err, natsio.ErrNotFound):
 		return err
 	}
-	return &damageError{
-		fmt.Sprintf("the event at %d was delivered", e.Seq), "the event of the hash " + session.LeafOf(e).String(), "none there",
-	}
+	return &damageError{fmt.Sprintf("the event at %d was delivered: expected the event of the hash %s, found none there", e.Seq, session.LeafOf(e))}
 }

@@ -145,7 +145,7 @@ func testErased(t *testing.T, w *world) {
 	w.asked(session.ClassLLM, "openai", good, "r3t1")
 	for sid := range lost {
 		stop, all := w.stopReason(sid), w.events(sid)
-		if len(all) != 4 || stop.Seq != all[3] || !strings.Contains(stop.Reason, ": expected ") || !strings.Contains(stop.Reason, ", found ") {
+		if len(all) != 4 || stop.Seq != all[3] || !strings.Contains(stop.Reason, "expected ") || !strings.Contains(stop.Reason, ", found ") {
 			t.Errorf("%s has the events %v, and is quarantined as %+v: want it from the last one on, with what was expected and found", sid, all, stop)
 		}
 		w.saidStop(sid, stop.Reason)

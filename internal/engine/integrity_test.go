@@ -154,16 +154,16 @@ var damages = []damage{
 	{name: "nothing, and doubted", snapshotted: 4, doubt: true},
 	{name: "nothing, doubted, no snapshot", doubt: true},
 
-	{name: "the first event, lost", snapshotted: 4, spoil: eraseOf(0), parts: []string{"its snapshot at 11 is of more or fewer events: expected 4, found 3"}},
-	{name: "an event before the snapshot, lost", snapshotted: 4, spoil: eraseOf(1), parts: []string{"its snapshot at 11 is of more or fewer events: expected 4, found 3"}},
-	{name: "the snapshot's event, lost", snapshotted: 4, spoil: eraseOf(3), parts: []string{"is about an event: expected one at 11, found none there"}},
+	{name: "the first event, lost", snapshotted: 4, spoil: eraseOf(0), parts: []string{"snapshot at 11: its state is ", "; expected 4 events up to there, found 3"}},
+	{name: "an event before the snapshot, lost", snapshotted: 4, spoil: eraseOf(1), parts: []string{"snapshot at 11: its state is ", "; expected 4 events up to there, found 3"}},
+	{name: "the snapshot's event, lost", snapshotted: 4, spoil: eraseOf(3), parts: []string{"snapshot at 11: the session has no event there; expected one with the leaf ", ", found none"}},
 	{name: "the event behind the snapshot, lost", snapshotted: 2, spoil: eraseOf(2), parts: []string{"the notices about the event at 11", "number "}},
 	{name: "the last event behind the snapshot, lost", snapshotted: 2, spoil: eraseOf(3), parts: []string{"its notice 5 is about an event: expected one at 11, found none there"}},
 	{name: "an event without any snapshot, lost", spoil: eraseOf(1), parts: []string{"expected ", ", found "}},
 
-	{name: "before the snapshot, altered", snapshotted: 4, spoil: elsewhere(alterOf(1, "answer 1", "answer 7")), parts: []string{"its snapshot at 11 is of other events, or in another order: expected the chain ", " of 4 events, found "}},
-	{name: "before the snapshot, altered, doubted", snapshotted: 4, doubt: true, spoil: alterOf(0, "hi", "ho"), parts: []string{"is of other events", "expected the chain ", ", found "}},
-	{name: "the snapshot's event, altered", snapshotted: 4, spoil: elsewhere(alterOf(3, "answer 3", "answer 7")), parts: []string{"names its last event: expected the hash ", ", found "}},
+	{name: "before the snapshot, altered", snapshotted: 4, spoil: elsewhere(alterOf(1, "answer 1", "answer 7")), parts: []string{"snapshot at 11: its state is ", "; expected the chain ", " of 4 events, found "}},
+	{name: "before the snapshot, altered, doubted", snapshotted: 4, doubt: true, spoil: alterOf(0, "hi", "ho"), parts: []string{"snapshot at 11: its state is ", "; expected the chain ", " of 4 events, found "}},
+	{name: "the snapshot's event, altered", snapshotted: 4, spoil: elsewhere(alterOf(3, "answer 3", "answer 7")), parts: []string{"snapshot at 11: its state is ", "; expected the chain ", " of 4 events, found "}},
 	{name: "behind the snapshot, altered", snapshotted: 2, spoil: elsewhere(alterOf(2, "openai", "gemini")), parts: []string{"effect r2t1", "expected ", ", found "}},
 
 	{name: "before the snapshot, in another order", snapshotted: 4, spoil: elsewhere(swapOf(1, 2)), parts: []string{"expected ", ", found "}},
@@ -226,7 +226,7 @@ func TestAReleaseOfADamagedSession(t *testing.T) {
 		other := s.after(Options{})
 		next := other.run("s1")
 		other.deliver(next)
-		other.wantStopped(next, "expected 4, found 3")
+		other.wantStopped(next, "expected 4 events up to there, found 3")
 		s.mem.release("s1")
 		other.pass(time.Minute)
 		if stop := other.stopOf("s1"); stop != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/audit"
 )
 
 // verifyRest is how many times as long as it took to verify a snapshot a host
@@ -107,57 +108,45 @@ func (e *snapshotError) Error() string {
 
 // auditSnapshot compares a snapshot with what the log folds to: p, or that of sid
 // which is stored. It returns what is wrong, nil if nothing is.
-func (o outside) auditSnapshot(ctx context.Context, sid string, p *sample) (is *wrong) {
-	err := func() (err error) {
-		defer func() { err = recovered(recover(), err) }()
-		if p == nil {
-			data, found, err := o.host.world.GetSnapshot(ctx, sid)
-			if err != nil || !found {
-				return err
-			}
-			snap, err := session.ParseSnapshot(data)
-			if err != nil {
-				return err
-			}
-			p = &sample{sid: sid, seq: snap.Seq, hash: snap.Hash, data: data}
-		}
-		is, err = o.host.verify(ctx, p)
-		return err
-	}()
+func (o outside) auditSnapshot(ctx context.Context, sid string, p *sample) *wrong {
+	is, err := o.host.verify(ctx, sid, p)
 	if err != nil && ctx.Err() == nil {
 		o.log.Warn("snapshot not verified", "session", sid, "error", err)
 	}
 	return is
 }
 
-// verify folds a session from the log's beginning up to the sample, and
-// compares.
-func (h *Host) verify(ctx context.Context, p *sample) (*wrong, error) {
-	folding, cancel := context.WithTimeout(ctx, verifyWithin)
-	defer cancel()
-	state, err := h.refold(folding, p.sid, p.seq)
-	if err != nil {
-		return nil, err
+func (h *Host) verify(ctx context.Context, sid string, p *sample) (is *wrong, err error) {
+	defer func() { err = recovered(recover(), err) }()
+	if p == nil {
+		data, found, err := h.world.GetSnapshot(ctx, sid)
+		if err != nil || !found {
+			return nil, err
+		}
+		snap, err := session.ParseSnapshot(data)
+		if err != nil {
+			return nil, err
+		}
+		p = &sample{sid: sid, seq: snap.Seq, hash: snap.Hash, data: data}
 	}
-	if state == nil || state.Seq != p.seq {
+	ctx, cancel := context.WithTimeout(ctx, verifyWithin)
+	defer cancel()
+	expected := &audit.Stored{}
+	expected.ExpectSnapshot(sid, p.data)
+	r, err := audit.Session(ctx, h.world, h.installs.Pinned, sid, p.seq, expected, nil)
+	switch {
+	case err != nil:
+		return nil, err
+	case r.Panicked:
+		return nil, errors.New(r.Differences[0].Text)
+	case r.SnapshotAt == 0:
 		return nil, nil //nolint:nilnil // the log has not the event that it names: no load uses it
 	}
-	cause := &snapshotError{seq: p.seq, expected: state.Hash(), found: p.hash, count: state.Count}
-	h.meters.comparedWith(cause.expected == cause.found)
-	if cause.expected == cause.found {
+	h.meters.comparedWith(r.Hash == p.hash)
+	if r.Hash == p.hash {
 		return nil, nil //nolint:nilnil // it is right
 	}
-	return &wrong{of: p, state: state, cause: cause}, nil
-}
-
-// refold returns a session as it is after the event at seq, by the log alone.
-func (h *Host) refold(ctx context.Context, sid string, seq uint64) (*session.State, error) {
-	// The event behind it may not have come, so the read may end incomplete.
-	state, err := h.foldTo(ctx, sid, nil, seq+1, true, false)
-	if errors.Is(err, errIncomplete) {
-		err = nil
-	}
-	return state, err
+	return &wrong{of: p, state: r.State, cause: &snapshotError{seq: p.seq, expected: r.Hash, found: p.hash, count: r.Events}}, nil
 }
 
 // wrong is a snapshot that is not what its session's events fold to. The session is

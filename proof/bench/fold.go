@@ -71,13 +71,13 @@ func (g *stage) replay(ctx context.Context, events int) (float64, error) {
 	defer c.Close()
 	var differ error
 	begun, folded := time.Now(), 0
-	_, err = c.ReplayAll(ctx, func(r *client.Replayed) error {
+	_, err = c.Verify(ctx, client.VerifyOptions{Each: func(r *client.Replayed) error {
 		folded += int(r.Events)
 		if !r.Identical() && differ == nil {
 			differ = fmt.Errorf("the replay of %s differs: %v", r.Session, r.Differences)
 		}
 		return nil
-	})
+	}})
 	took := time.Since(begun)
 	if folded != events && differ == nil {
 		differ = fmt.Errorf("the replay folded %d events, and the log has %d", folded, events)

@@ -132,12 +132,12 @@ func (g *gather) account(end *End) error {
 // replay returns what differs when all sessions are folded again, and from the
 // state that the session-actor has.
 func (g *gather) replay(ctx context.Context, own *client.Replayed) (differences []string, err error) {
-	_, err = g.client.ReplayAll(ctx, func(r *client.Replayed) error {
+	_, err = g.client.Verify(ctx, client.VerifyOptions{Each: func(r *client.Replayed) error {
 		for _, d := range r.Differences {
 			differences = append(differences, r.Session+": "+d)
 		}
 		return nil
-	})
+	}})
 	if err != nil {
 		return nil, err
 	}

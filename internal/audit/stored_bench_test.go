@@ -1,21 +1,18 @@
-package client
+package audit
 
 // Speed of one pass over a log that a server holds, which is a process of its
 // own, as refold verify --all is beside one; and, to compare with, of reading
 // the same messages and doing nothing with them:
 //
-//	go test -run '^$' -bench 'VerifyStored|ReadStored' -cpu 1 ./client
+//	go test -run '^$' -bench 'VerifyStored|ReadStored' -cpu 1 ./internal/audit
 //
 // ns/event is what passes, cpu-ns/event the processor time of this process
 // alone. For each event one effect is stored and read, so two messages.
 
 import (
-	"bufio"
 	"context"
 	"errors"
-	"os"
-	"os/exec"
-	"strings"
+	"log/slog"
 	"syscall"
 	"testing"
 	"time"
@@ -23,7 +20,9 @@ import (
 	refold "github.com/refold/refold"
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/journal"
+	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/internal/streams"
 )
 
@@ -31,13 +30,7 @@ import (
 func BenchmarkVerifyStored(b *testing.B) {
 	l, c, used := atServer(b)
 	for b.Loop() {
-		v, err := c.Verify(b.Context(), VerifyOptions{})
-		if err != nil {
-			b.Fatal(err)
-		}
-		if got, want := v.Events, uint64(len(l.events)); got != want || !v.Identical() || v.Effects != uint64(len(l.effects)) {
-			b.Fatalf("got %+v, want %d events and %d effects that are the same", v, want, len(l.effects))
-		}
+		l.audited(c, journal.NewInstalls(c, slog.New(slog.DiscardHandler), nil).Pinned)
 	}
 	perEventStored(b, l, used)
 }
@@ -47,10 +40,10 @@ func BenchmarkReadStored(b *testing.B) {
 	l, c, used := atServer(b)
 	for b.Loop() {
 		effects, events := 0, 0
-		if err := c.bus.ScanEffects(b.Context(), func(journal.StoredEffect) error { effects++; return nil }); err != nil {
+		if err := c.ScanEffects(b.Context(), func(journal.StoredEffect) error { effects++; return nil }); err != nil {
 			b.Fatal(err)
 		}
-		if _, err := c.bus.ReadAll(b.Context(), 1, func(session.Event) error { events++; return nil }); err != nil {
+		if _, err := c.ReadAll(b.Context(), 1, func(session.Event) error { events++; return nil }); err != nil {
 			b.Fatal(err)
 		}
 		if events != len(l.events)+1 || effects != len(l.effects) { // and the install record
@@ -62,7 +55,7 @@ func BenchmarkReadStored(b *testing.B) {
 
 // atServer stores a log in a server beside, for a benchmark that begins now. used
 // is for perEventStored.
-func atServer(b *testing.B) (l *library, c *Client, used time.Duration) {
+func atServer(b *testing.B) (l *library, c *bus.Bus, used time.Duration) {
 	b.Helper()
 	collected(b)
 	l = newLibrary(b, benchSessions)
@@ -91,69 +84,40 @@ func cpuUsed(b *testing.B) time.Duration {
 
 // store puts the events into the log of a server, and beside it what they fold
 // to with the timestamps that they have there.
-func (l *library) store(b *testing.B) *Client {
+func (l *library) store(b *testing.B) *bus.Bus {
 	b.Helper()
 	ctx := b.Context()
-	c, err := Connect(ctx, Options{URL: serverBeside(b)})
+	c, err := bus.Connect(ctx, natsio.Options{URL: bustest.ServerBeside(b), Name: "bench", Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(c.Close)
-	conf, err := streams.ParseConf(refold.StreamsConf, c.bus.Names())
+	conf, err := streams.ParseConf(refold.StreamsConf, c.Names())
 	if err != nil {
 		b.Fatal(err)
 	}
-	if err := c.bus.Provision(ctx, conf, 1); err != nil {
+	if err := c.Provision(ctx, conf, 1); err != nil {
 		b.Fatal(err)
 	}
-	if _, _, err := c.bus.PublishInstall(ctx, []byte(benchRecord), true); err != nil {
+	if _, _, err := c.PublishInstall(ctx, []byte(benchRecord), true); err != nil {
 		b.Fatal(err)
 	}
 	for _, e := range l.events {
-		if _, err := c.bus.Publish(ctx, e.Door, e.Session, e.Payload, ""); err != nil {
+		if _, err := c.Publish(ctx, e.Door, e.Session, e.Payload, ""); err != nil {
 			b.Fatal(err)
 		}
 	}
 	states := map[string]*session.State{}
-	if _, err = c.bus.ReadAll(ctx, 1, func(e session.Event) error { return l.storeOutputs(ctx, c.bus, states, e) }); err != nil {
+	if _, err = c.ReadAll(ctx, 1, func(e session.Event) error { return l.storeOutputs(ctx, c, states, e) }); err != nil {
 		b.Fatal(err)
 	}
 	for _, k := range l.snapshots {
 		s := states[k.Session]
-		if err := c.bus.PutSnapshot(ctx, s.Session, s.Seq, s.Snapshot().Bytes()); err != nil {
+		if err := c.PutSnapshot(ctx, s.Session, s.Seq, s.Snapshot().Bytes()); err != nil {
 			b.Fatal(err)
 		}
 	}
 	return c
-}
-
-// serverBeside starts a server that is a process of its own, and returns its
-// address.
-func serverBeside(b testing.TB) string {
-	b.Helper()
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "REFOLD_CLIENT_TEST_SERVE="+b.TempDir())
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() {
-		_ = in.Close()
-		_ = cmd.Wait()
-	})
-	url, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		b.Fatal(err)
-	}
-	return strings.TrimSpace(url)
 }
 
 // storeOutputs folds one event and stores what it opens.

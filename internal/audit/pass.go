@@ -1,43 +1,131 @@
-package client
+package audit
 
 import (
 	"context"
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
 	"sync"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/subjects"
 )
 
-// archive is what a pass reads: everything that is stored.
-type archive interface {
+// Archive is what an audit of all sessions reads: a *bus.Bus.
+type Archive interface {
 	ReadAll(ctx context.Context, from uint64, fn func(session.Event) error) (journal.Scanned, error)
 	ScanEffects(ctx context.Context, fn func(journal.StoredEffect) error) error
 	ScanSnapshots(ctx context.Context, fn func(journal.Kept) error) error
 	GetSnapshot(ctx context.Context, sid string) (data []byte, found bool, err error)
 }
 
-// pass is one pass over the whole log.
-type pass struct {
-	from          archive
-	pinned        func(ctx context.Context, seq uint64) (*session.Install, error)
-	stored        map[string]*standing // by session: what none of the folders has taken yet
-	suspect       map[string]bool      // sessions whose report needs more than standing holds
-	folders       []*folder
-	fingerprinter *fingerprinter // of stored effects
+// Pass is one pass over the whole log.
+type Pass struct {
+	Scanned journal.Scanned
+	Lost    []string // sessions of which something is stored, and the log has no event
+
+	from    Archive
+	pinned  Pinned
+	of      *fingerprinter
+	stored  map[string]*stored // by session
+	suspect map[string]bool    // sessions whose report needs more than stored holds
+	folders []*folder
+	all     []*passed // as they began
+}
+
+// stored is what is stored of a session: little, since it is held for every
+// session at once.
+type stored struct {
+	fingerprints fingerprints // of the effects
+	seq          uint64       // of the snapshot; 0: none that can be read
+	hash         codec.Hash   // of its state
+}
+
+// passed is a session in a pass.
+type passed struct {
+	fold
+	stored     // what it was not compared with yet
+	of         *fingerprinter
+	began      uint64 // sequence of its first event
+	otherState bool   // the snapshot's is another
+
+	waiting     bool // it has events in the portion at hand
+	first, last int  // of these
+}
+
+// All folds the events of all sessions in one pass, jobs of them at a time, and
+// compares. The outcome does not depend on jobs.
+func All(ctx context.Context, from Archive, pinned Pinned, jobs int) (*Pass, error) {
+	p := &Pass{from: from, pinned: pinned, of: newFingerprinter(), stored: map[string]*stored{}, suspect: map[string]bool{}}
+	if err := p.readStored(ctx); err != nil {
+		return nil, err
+	}
+	return p, p.run(ctx, max(jobs, 1))
+}
+
+// States is All without anything to compare with: Results have states.
+func States(ctx context.Context, from Archive, pinned Pinned) (*Pass, error) {
+	p := &Pass{from: from, pinned: pinned, of: newFingerprinter()}
+	return p, p.run(ctx, 1)
+}
+
+func (p *Pass) run(ctx context.Context, jobs int) (err error) {
+	p.folders = make([]*folder, jobs)
+	for i := range p.folders {
+		p.folders[i] = &folder{pass: p, sessions: map[string]*passed{}}
+	}
+	if p.Scanned, err = p.fold(ctx); err != nil {
+		return err
+	}
+	for _, w := range p.folders {
+		p.all = append(p.all, w.order...)
+	}
+	p.folders = nil
+	slices.SortFunc(p.all, func(a, b *passed) int { return int(int64(a.began) - int64(b.began)) })
+	for _, f := range p.all {
+		delete(p.stored, f.result.Session)
+	}
+	p.Lost = slices.Sorted(maps.Keys(p.stored))
+	return nil
+}
+
+// Len returns how many sessions the log has.
+func (p *Pass) Len() int { return len(p.all) }
+
+// Results yields what each session came to, in the order in which they began, and
+// whether it differs, as far as one pass can see: Session says in what. Only with
+// hashes, results have Hash and Chain. Each is yielded once, and its memory is free then.
+func (p *Pass) Results(hashes bool) iter.Seq2[*Result, bool] {
+	return func(yield func(*Result, bool) bool) {
+		for i, f := range p.all {
+			p.all[i] = nil
+			if f.close(); hashes {
+				f.takeHashes()
+			}
+			if !yield(&f.result, p.differs(f)) {
+				return
+			}
+		}
+	}
+}
+
+// differs reports whether the fold differs from what was stored.
+func (p *Pass) differs(f *passed) bool {
+	return p.suspect[f.result.Session] || len(f.result.Differences) > 0 || f.otherState ||
+		len(f.fingerprints) > 0 || f.seq != 0 && f.result.SnapshotAt == 0
 }
 
 // readStored reads what is stored besides the log.
-func (p *pass) readStored(ctx context.Context) error {
-	p.stored, p.suspect, p.fingerprinter = map[string]*standing{}, map[string]bool{}, newFingerprinter()
-	var slab []standing
-	of := func(sid string) *standing {
+func (p *Pass) readStored(ctx context.Context) error {
+	var slab []stored
+	of := func(sid string) *stored {
 		s := p.stored[sid]
 		if s == nil {
 			if len(slab) == 0 {
-				slab = make([]standing, slabLen)
+				slab = make([]stored, slabLen)
 			}
 			s, slab = &slab[0], slab[1:]
 			p.stored[sid] = s
@@ -69,12 +157,12 @@ func (p *pass) readStored(ctx context.Context) error {
 		return err
 	}
 	var latest string // session: one event opens several effects
-	var s *standing
+	var s *stored
 	return p.from.ScanEffects(ctx, func(e journal.StoredEffect) error {
 		if s == nil || e.Name.Session != latest {
 			latest, s = e.Name.Session, of(e.Name.Session)
 		}
-		p.fingerprinter.put(&s.fingerprints, e.Name.Effect, e.Payload)
+		p.of.put(&s.fingerprints, e.Name.Effect, e.Payload)
 		return nil
 	})
 }
@@ -95,18 +183,14 @@ type portion struct {
 
 // fold folds all events of the log, the sessions of one partition by one
 // folder.
-func (p *pass) fold(ctx context.Context, jobs int) (journal.Scanned, error) {
+func (p *Pass) fold(ctx context.Context) (journal.Scanned, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	p.folders = make([]*folder, jobs)
-	for i := range p.folders {
-		p.folders[i] = &folder{pass: p, sessions: map[string]*folding{}}
-	}
-	if jobs == 1 {
+	if len(p.folders) == 1 {
 		return p.scan(ctx, func(_ int, part portion) error { return p.folders[0].take(part) })
 	}
 	var folding sync.WaitGroup
-	queues := make([]chan portion, jobs)
+	queues := make([]chan portion, len(p.folders))
 	for i, f := range p.folders {
 		queues[i] = make(chan portion, 4)
 		folding.Go(func() {
@@ -136,7 +220,7 @@ func (p *pass) fold(ctx context.Context, jobs int) (journal.Scanned, error) {
 }
 
 // scan reads the log and hands its events to the folders.
-func (p *pass) scan(ctx context.Context, hand func(i int, part portion) error) (journal.Scanned, error) {
+func (p *Pass) scan(ctx context.Context, hand func(i int, part portion) error) (journal.Scanned, error) {
 	parts := make([]portion, len(p.folders))
 	pinned, current := false, portion{}
 	flush := func(i int) error {
@@ -188,12 +272,12 @@ func (p *pass) scan(ctx context.Context, hand func(i int, part portion) error) (
 
 // folder folds the sessions of some partitions.
 type folder struct {
-	pass     *pass
-	sessions map[string]*folding
-	order    []*folding // as they began
-	touched  []*folding // by the portion
-	room     []byte     // for an effect's bytes
-	next     []int      // of each event in the portion, the next one of its session; 0: none
+	pass     *Pass
+	sessions map[string]*passed
+	order    []*passed // as they began
+	touched  []*passed // by the portion
+	room     []byte    // for an effect's bytes
+	next     []int     // of each event in the portion, the next one of its session; 0: none
 }
 
 // take folds a portion, session by session: what is at hand is fast.
@@ -214,16 +298,16 @@ func (w *folder) take(part portion) error {
 	}
 	for _, f := range w.touched {
 		f.waiting = false
-		f.fold(part.events[f.first])
+		f.next(part.events[f.first])
 		for i := w.next[f.first]; i != 0; i = w.next[i] {
-			f.fold(part.events[i])
+			f.next(part.events[i])
 		}
 	}
 	return nil
 }
 
 // session returns the session of an event.
-func (w *folder) session(part portion, i int) (*folding, error) {
+func (w *folder) session(part portion, i int) (*passed, error) {
 	e := &part.events[i]
 	f := w.sessions[e.Session]
 	if f != nil {
@@ -232,35 +316,14 @@ func (w *folder) session(part portion, i int) (*folding, error) {
 	if part.unknown != nil {
 		return nil, fmt.Errorf("session %s: %w", e.Session, part.unknown)
 	}
-	var left standing
+	f = &passed{of: w.pass.of, began: e.Seq}
+	f.fold = fold{pass: f, result: Result{Session: e.Session}, room: &w.room}
 	if s := w.pass.stored[e.Session]; s != nil {
-		left = *s
+		f.stored = *s
 	}
-	f = newFolding(part.install, e.Session, left)
-	f.began, f.fingerprinter, f.room = e.Seq, w.pass.fingerprinter, &w.room
+	f.open = f.openRoom[:0]
+	f.begin(part.install)
 	w.sessions[e.Session] = f
 	w.order = append(w.order, f)
 	return f, nil
-}
-
-// sessions returns all sessions in the order in which they began, and leaves in
-// stored those that have none in the log.
-func (p *pass) sessions() []*folding {
-	var all []*folding
-	for _, w := range p.folders {
-		all = append(all, w.order...)
-		w.sessions, w.order = nil, nil
-	}
-	slices.SortFunc(all, func(a, b *folding) int { return int(int64(a.began) - int64(b.began)) })
-	for _, f := range all {
-		delete(p.stored, f.result.Session)
-	}
-	return all
-}
-
-// differs reports whether the fold differs from what was stored, as far as one
-// pass can see.
-func (p *pass) differs(f *folding) bool {
-	return p.suspect[f.result.Session] || len(f.result.Differences) > 0 || f.otherAt != nil ||
-		len(f.left.fingerprints) > 0 || f.left.seq != 0 && f.result.SnapshotAt == 0
 }

@@ -1,4 +1,4 @@
-package client
+package audit
 
 import "hash/maphash"
 

@@ -1,4 +1,4 @@
-package client
+package audit
 
 // What a pass is told by the marks of stored effects: which sessions differ, and
 // how many effects are as they were stored, or are not stored any more. Effects
@@ -81,17 +81,14 @@ func TestPassComparesEffectsByFingerprint(t *testing.T) {
 // and the session that differs.
 func (l *library) outcome(t *testing.T) (same, gone uint64, differs string) {
 	t.Helper()
-	p := &pass{from: l, pinned: l.pinned}
-	if err := p.readStored(t.Context()); err != nil {
+	p, err := All(t.Context(), l, l.pinned, 1)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.fold(t.Context(), 1); err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range p.sessions() {
-		same, gone = same+f.result.EffectsSame, gone+f.result.EffectsGone
-		if p.differs(f) {
-			differs += f.result.Session
+	for r, other := range p.Results(false) {
+		same, gone = same+r.EffectsSame, gone+r.EffectsGone
+		if other {
+			differs += r.Session
 		}
 	}
 	return same, gone, differs

@@ -1,12 +1,12 @@
-package client
+package audit
 
 // Speed of one pass over a whole log: runs of a model turn, three tool calls
 // and a model turn, interleaved, with every effect stored. Run
 //
-//	go test -run '^$' -bench Verify -cpu 1 ./client
+//	go test -run '^$' -bench Verify -cpu 1 ./internal/audit
 //
 // BenchmarkVerify reads from memory: what is measured is decoding, folding and
-// comparing. For the others see verify_stored_bench_test.go.
+// comparing. For the others see stored_bench_test.go.
 
 import (
 	"context"
@@ -183,22 +183,21 @@ func (l *library) GetSnapshot(context.Context, string) ([]byte, bool, error) { r
 
 func (l *library) pinned(context.Context, uint64) (*session.Install, error) { return l.install, nil }
 
-// pass folds all of it again, and fails if anything differs.
-func (l *library) pass() {
-	p := &pass{from: l, pinned: l.pinned}
-	ctx := l.tb.Context()
-	if err := p.readStored(ctx); err != nil {
+// audited folds all of it again, and fails if anything differs.
+func (l *library) audited(from Archive, pinned Pinned) {
+	p, err := All(l.tb.Context(), from, pinned, 1)
+	if err != nil {
 		l.tb.Fatal(err)
 	}
-	if _, err := p.fold(ctx, 1); err != nil {
-		l.tb.Fatal(err)
-	}
-	same := uint64(0)
-	for _, f := range p.sessions() {
-		if p.differs(f) || f.result.Rejected != 0 {
-			l.tb.Fatalf("session %s differs: %v", f.result.Session, f.result.Differences)
+	same, events := uint64(0), uint64(0)
+	for r, differs := range p.Results(false) {
+		if differs || r.Rejected != 0 {
+			l.tb.Fatalf("session %s differs: %v", r.Session, r.Differences)
 		}
-		same += f.result.EffectsSame
+		same, events = same+r.EffectsSame, events+r.Events
+	}
+	if got, want := events, uint64(len(l.events)); got != want {
+		l.tb.Fatalf("%d events, want %d", got, want)
 	}
 	if got, want := same, uint64(len(l.effects)); got != want {
 		l.tb.Fatalf("%d effects are the same, want %d", got, want)
@@ -221,7 +220,7 @@ func BenchmarkVerify(b *testing.B) {
 	l := newLibrary(b, benchSessions)
 	b.ReportAllocs()
 	for b.Loop() {
-		l.pass()
+		l.audited(l, l.pinned)
 	}
 	perEvent(b, l)
 }

@@ -1,0 +1,218 @@
+package audit
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
+)
+
+// fold is a session being folded again, and compared on the way.
+type fold struct {
+	state  *session.State
+	with   *Stored // what it was not compared with yet; nil in a pass
+	pass   *passed // the same in a pass; nil if the session is folded by itself
+	proven int64   // the clock up to which a checkpoint has shown that all is there
+	result Result
+
+	open     []session.Place  // of the effects that were open after the latest event
+	openRoom [4]session.Place // for most sessions' open
+	room     *[]byte          // for an effect's bytes, one effect after the other
+	ownRoom  []byte           // if nobody lends another
+}
+
+func newFold(sid string, with *Stored) *fold {
+	f := &fold{with: with, result: Result{Session: sid}}
+	f.room, f.open = &f.ownRoom, f.openRoom[:0]
+	return f
+}
+
+func (f *fold) begin(install *session.Install) {
+	f.state = session.New(install, f.result.Session)
+	f.state.SetQuiet(true)
+}
+
+// next folds one event and compares. It returns the notices, none while the state
+// is quiet.
+func (f *fold) next(e session.Event) (said []session.Notice) {
+	if f.result.Panicked {
+		return nil
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			f.result.Panicked = true
+			f.differ(Difference{Kind: OfFold, Seq: e.Seq, Text: fmt.Sprintf("the fold panicked at event %d: %v", e.Seq, v)})
+		}
+	}()
+	notices := uint64(f.state.NoticeN)
+	said, err := f.state.Evolve(e)
+	if err != nil {
+		f.result.Rejected++
+	}
+	f.compareOpen(e.Seq)
+	if f.pass != nil {
+		if f.pass.seq == e.Seq {
+			f.result.SnapshotAt = e.Seq
+			f.pass.otherState = f.state.Hash() != f.pass.hash
+		}
+		return said
+	}
+	f.compareNotice(e, notices)
+	for i := range f.with.checkpoints {
+		if c := &f.with.checkpoints[i]; c.seq == e.Seq {
+			f.compareState(e, c)
+		}
+	}
+	return said
+}
+
+// compareState compares the state after an event with a checkpoint: events are
+// missing, or are others, or they are the same and this build folds them to
+// something else.
+func (f *fold) compareState(e session.Event, c *checkpoint) {
+	c.met = true
+	was, now := c.record, &f.state.Record
+	text := fmt.Sprintf("%s at %d: ", c.of, e.Seq)
+	d := Difference{Kind: OfState, Seq: e.Seq}
+	var hash codec.Hash
+	if !c.hash.IsZero() {
+		f.result.SnapshotAt = e.Seq
+		hash = f.state.Hash()
+		text += fmt.Sprintf("its state is %s, the fold's is %s; ", c.hash, hash)
+		d.Expected, d.Found = c.hash.String(), hash.String()
+	}
+	// Another event, stored later, has the sequence: it was given out again.
+	d.Excused = was.Leaf != now.Leaf && was.Clock != e.Time
+	switch {
+	case was.Count != now.Count:
+		d.Expected, d.Found = fmt.Sprintf("%d events", was.Count), fmt.Sprintf("%d events", now.Count)
+		text += fmt.Sprintf("expected %d events up to there, found %d", was.Count, now.Count)
+	case was.Chain != now.Chain:
+		d.Expected, d.Found = was.Chain.String(), now.Chain.String()
+		text += fmt.Sprintf("expected the chain %s of %d events, found %s: one is not what it was", was.Chain, was.Count, now.Chain)
+	case was.Install != now.Install:
+		d.Expected, d.Found = was.Install.String(), now.Install.String()
+		text += fmt.Sprintf("expected the install record %s, found %s", was.Install, now.Install)
+	case c.hash == hash:
+		f.proven = max(f.proven, was.Clock)
+		return
+	default:
+		text += fmt.Sprintf("the %d events are the same: another build folded them", was.Count)
+	}
+	if d.Excused {
+		f.proven = max(f.proven, was.Clock)
+	}
+	d.Text = text
+	f.differ(d)
+}
+
+// compareNotice compares the last notice with the numbers of those that the fold
+// says about an event. So many came before it.
+func (f *fold) compareNotice(e session.Event, before uint64) {
+	n := f.with.notice
+	if n.N == 0 || n.Seq != e.Seq {
+		return
+	}
+	f.with.notice.N = 0
+	if now := uint64(f.state.NoticeN); e.Time <= n.At && (n.N <= before || n.N > now) {
+		expected, found := fmt.Sprintf("number %d", n.N), fmt.Sprintf("numbers %d to %d", before+1, now)
+		f.differ(Difference{
+			Kind: OfNotice, Seq: e.Seq, Expected: expected, Found: found,
+			Text: fmt.Sprintf("the notices about the event at %d: expected %s among them, found %s", e.Seq, expected, found),
+		})
+	}
+}
+
+// compareOpen looks at what is open, and compares each effect once: when the event
+// at seq has opened it. What is surely not stored is not built.
+func (f *fold) compareOpen(seq uint64) {
+	var room [8]session.Place
+	var spelled [64]byte
+	var name uint64 // of the effect at hand, as fingerprints have it
+	now, was := room[:0], f.open
+	skip := func(p session.Place) bool {
+		now = append(now, p)
+		// Both lists are in the same order.
+		if at := slices.Index(was, p); at >= 0 {
+			was = was[at+1:]
+			return true
+		}
+		if p.IsWake() {
+			return true // it is a schedule, and gone when it has fired
+		}
+		if f.pass == nil {
+			if _, stored := f.with.effects[string(p.Append(spelled[:0]))]; stored {
+				return false
+			}
+		} else if len(f.pass.fingerprints) > 0 {
+			if name = f.pass.of.name(p.Append(spelled[:0])); f.pass.fingerprints.named(name) {
+				return false
+			}
+		}
+		f.result.EffectsGone++
+		return true
+	}
+	*f.room = f.state.EachOpen(*f.room, skip, func(_ session.Place, e session.Effect) {
+		switch {
+		case f.pass == nil:
+			f.compareEffect(e, seq)
+		case f.pass.fingerprints.take(f.pass.of.of(name, e.Payload)):
+			f.result.EffectsSame++
+		default: // or other bytes are: then their fingerprint is left
+			f.result.EffectsGone++
+		}
+	})
+	f.open = append(f.open[:0], now...)
+}
+
+// compareEffect compares an effect with the one that is stored under its name.
+func (f *fold) compareEffect(e session.Effect, seq uint64) {
+	stored := f.with.effects[e.Name]
+	delete(f.with.effects, e.Name)
+	if bytes.Equal(stored.Payload, e.Payload) {
+		f.result.EffectsSame++
+		return
+	}
+	expected, found := codec.Sum(stored.Payload).String(), codec.Sum(e.Payload).String()
+	f.differ(Difference{
+		Kind: OfEffect, Seq: seq, Expected: expected, Found: found,
+		Text: fmt.Sprintf("effect %s: other bytes are stored than the fold asks for at %d: expected %s, found %s", e.Name, seq, expected, found),
+	})
+}
+
+// unasked reports stored effects that the fold never opened. Those of events that
+// the log's end has lost were asked before what is proven.
+func (f *fold) unasked() {
+	for _, name := range slices.Sorted(maps.Keys(f.with.effects)) {
+		payload := f.with.effects[name].Payload
+		f.differ(Difference{
+			Kind: OfEffect, Excused: askedAt(payload) <= f.proven, Seq: f.result.Seq, Expected: codec.Sum(payload).String(),
+			Text: fmt.Sprintf("effect %s is stored, and the fold never asks for it", name),
+		})
+	}
+}
+
+// askedAt returns the session's clock when an effect was asked; 0 if its bytes
+// don't tell, since then it is none of a session's.
+func askedAt(payload []byte) (at int64) {
+	var room [32]codec.Entry
+	entries, err := codec.Entries(room[:0], payload)
+	i := slices.IndexFunc(entries, func(e codec.Entry) bool { return string(e.Key) == "at" })
+	if err != nil || i < 0 || codec.Unmarshal(entries[i].Value, &at) != nil {
+		return 0
+	}
+	return at
+}
+
+// close takes over what the fold came to, but for its hashes.
+func (f *fold) close() {
+	f.state.SetQuiet(false)
+	f.result.State, f.result.Events, f.result.Seq = f.state, f.state.Count, f.state.Seq
+}
+
+func (f *fold) takeHashes() { f.result.Hash, f.result.Chain = f.state.Hash(), f.state.Chain }
+
+func (f *fold) differ(d Difference) { f.result.Differences = append(f.result.Differences, d) }

@@ -1,0 +1,126 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/journal"
+	"github.com/refold/refold/internal/natsio"
+)
+
+// Log is what an audit of one session reads: a *bus.Bus.
+type Log interface {
+	ReadSession(ctx context.Context, sid string, from, to uint64, leader bool) iter.Seq2[session.Event, error]
+	LastSeq(ctx context.Context) (uint64, error)
+	EventAt(ctx context.Context, seq uint64) (session.Event, error)
+	GetSnapshot(ctx context.Context, sid string) (data []byte, found bool, err error)
+	StoredOutputs(ctx context.Context, sid string) (journal.StoredOutputs, error)
+}
+
+// Pinned returns the install record of a session whose first event is at seq.
+type Pinned func(ctx context.Context, seq uint64) (*session.Install, error)
+
+// Stored is what a session was folded to before. The zero value is nothing.
+type Stored struct {
+	checkpoints []checkpoint
+	unreadable  error                           // why its snapshot says nothing; nil: it has none, or one that can be read
+	effects     map[string]journal.StoredEffect // by name: not compared yet
+	notice      journal.LastSaid                // N is 0: none, or it was compared
+}
+
+// checkpoint is how far a session was folded, and to what.
+type checkpoint struct {
+	of     string // whose state it is
+	seq    uint64 // of the last event
+	record *session.Record
+	hash   codec.Hash // of a snapshot's state
+	met    bool
+}
+
+// Read reads what is stored of a session.
+func Read(ctx context.Context, from Log, sid string) (*Stored, error) {
+	s := &Stored{effects: map[string]journal.StoredEffect{}}
+	data, found, err := from.GetSnapshot(ctx, sid)
+	if err != nil {
+		return nil, fmt.Errorf("read the snapshot of %s: %w", sid, err)
+	}
+	if found {
+		s.ExpectSnapshot(sid, data)
+	}
+	outputs, err := from.StoredOutputs(ctx, sid)
+	if err != nil {
+		return nil, err
+	}
+	s.notice = outputs.Notice
+	for _, e := range outputs.Effects {
+		s.effects[e.Name.Effect] = e
+	}
+	return s, nil
+}
+
+// ExpectSnapshot expects the state of a snapshot.
+func (s *Stored) ExpectSnapshot(sid string, data []byte) {
+	snap, err := session.ParseSnapshot(data)
+	record := &session.Record{}
+	if err == nil {
+		err = codec.Unmarshal(snap.State, record)
+	}
+	if err == nil && record.Session != sid {
+		err = fmt.Errorf("snapshot at %d: it is of session %s", snap.Seq, record.Session)
+	}
+	if s.unreadable = err; err == nil {
+		s.checkpoints = append(s.checkpoints, checkpoint{of: "snapshot", seq: snap.Seq, record: record, hash: snap.Hash})
+	}
+}
+
+// ExpectState expects a state that is held in memory. It is read until the audit
+// has ended.
+func (s *Stored) ExpectState(state *session.State) {
+	s.checkpoints = append(s.checkpoints, checkpoint{of: "its state in memory", seq: state.Seq, record: &state.Record})
+}
+
+// unmet reports what is stored of events that the session does not have. The log
+// ends at last.
+func (f *fold) unmet(ctx context.Context, from Log, last uint64) error {
+	hole := func(seq uint64) (bool, error) {
+		if seq > last {
+			return false, nil // the log's end was lost
+		}
+		_, err := from.EventAt(ctx, seq)
+		if errors.Is(err, natsio.ErrNotFound) {
+			return true, nil
+		}
+		return false, err // else another event has the sequence: it was given out again
+	}
+	with := f.with
+	if n := with.notice; n.N > 0 {
+		is, err := hole(n.Seq)
+		if err != nil {
+			return err
+		}
+		if is {
+			f.differ(Difference{Kind: OfNotice, Seq: n.Seq, Text: fmt.Sprintf("its notice %d is about an event: expected one at %d, found none there", n.N, n.Seq)})
+		}
+	}
+	if with.unreadable != nil {
+		f.differ(Difference{Kind: OfState, Excused: true, Text: with.unreadable.Error()})
+	}
+	for _, c := range with.checkpoints {
+		if c.met {
+			continue
+		}
+		is, err := hole(c.seq)
+		if err != nil {
+			return err
+		}
+		f.differ(Difference{
+			Kind: OfState, Excused: !is, Seq: c.seq, Expected: c.record.Leaf.String(),
+			Text: fmt.Sprintf("%s at %d: the session has no event there; expected one with the leaf %s, found none", c.of, c.seq, c.record.Leaf),
+		})
+	}
+	return nil
+}

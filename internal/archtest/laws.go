@@ -26,6 +26,7 @@ type laws struct {
 	arriving map[string]string // directories of the ladder that are designed and not there yet
 	offside  map[string]string // directories that stand beside the ladder: nobody imports them
 	fences   []fence
+	public   []string // directories of the packages that users import; each stands for itself alone
 	pure     []string // directories of pure packages
 	pureStd  []string // what pure packages import of the standard library
 	pureMods []pureMod
@@ -191,7 +192,8 @@ var repository = laws{
 			why:   "a daemon that carries a NATS server would hide that it was pointed at none; the tests of users have none to point at",
 		},
 	},
-	pure: []string{"codec", "planner", "space", "actors", "subjects"},
+	public: []string{".", "actors/session", "bridge", "client", "codec", "planner", "space", "subjects"},
+	pure:   []string{"codec", "planner", "space", "actors", "subjects"},
 	pureStd: []string{
 		"bytes", "cmp", "crypto/sha256", "embed", "encoding", "encoding/base64", "encoding/binary",
 		"encoding/hex", "encoding/json", "errors", "fmt", "hash/fnv", "iter", "math", "math/big",
@@ -254,6 +256,7 @@ var checks = map[string]func(laws, *tree) []string{
 	"fences":   laws.checkFences,
 	"outside":  laws.checkOutside,
 	"purity":   laws.checkPurity,
+	"surface":  laws.checkSurface,
 	"spelling": laws.checkSpelling,
 	"nouns":    laws.checkNouns,
 	"words":    laws.checkWords,

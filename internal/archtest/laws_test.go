@@ -94,6 +94,24 @@ var violations = []struct {
 		clean: "-- examples/x/main_test.go --\npackage main\nimport _ \"github.com/refold/refold/internal/bus\"\n",
 	},
 	{
+		law: "surface", name: "a field",
+		want:  `client: Result.Found shows internal/audit.Hit: users of a public package can't name it`,
+		bad:   "-- client/c.go --\npackage client\nimport \"github.com/refold/refold/internal/audit\"\ntype Result struct { Found []audit.Hit }\n-- internal/audit/a.go --\npackage audit\ntype Hit struct{}\n",
+		clean: "-- client/c.go --\npackage client\nimport \"github.com/refold/refold/internal/audit\"\ntype Result struct { found []audit.Hit }\n-- internal/audit/a.go --\npackage audit\ntype Hit struct{}\n",
+	},
+	{
+		law: "surface", name: "a method of what a function returns",
+		want:  `client: result.Each shows internal/audit.Hit: users of a public package can't name it`,
+		bad:   "-- client/c.go --\npackage client\nimport \"github.com/refold/refold/internal/audit\"\nfunc New() *result { return nil }\ntype result struct{}\nfunc (*result) Each(func(audit.Hit)) {}\n-- internal/audit/a.go --\npackage audit\ntype Hit struct{}\n",
+		clean: "-- client/c.go --\npackage client\nimport \"github.com/refold/refold/internal/audit\"\nfunc New() *result { return nil }\ntype result struct{}\nfunc (*result) each(func(audit.Hit)) {}\n-- internal/audit/a.go --\npackage audit\ntype Hit struct{}\n",
+	},
+	{
+		law: "surface", name: "another name for it",
+		want:  `bridge: Hit shows internal/audit.Hit: users of a public package can't name it`,
+		bad:   "-- bridge/b.go --\npackage bridge\nimport \"github.com/refold/refold/internal/audit\"\ntype Hit = audit.Hit\n-- internal/audit/a.go --\npackage audit\ntype Hit struct{}\n",
+		clean: "-- bridge/bridgetest/b.go --\npackage bridgetest\nimport \"github.com/refold/refold/internal/audit\"\ntype Hit = audit.Hit\n-- internal/audit/a.go --\npackage audit\ntype Hit struct{}\n",
+	},
+	{
 		law: "purity", name: "time",
 		want:  `actors/session/s.go:2: imports "time", which is not on the list of pure packages`,
 		bad:   "-- actors/session/s.go --\npackage session\nimport _ \"time\"\n",

@@ -27,7 +27,7 @@ func (l laws) checkPurity(t *tree) (complaints []string) {
 		for _, f := range files {
 			complaints = append(complaints, l.pureImports(t, f)...)
 		}
-		info, errs := t.typesOf(p)
+		_, info, errs := t.typesOf(p)
 		if _, test := t.importer.(blank); !test && len(errs) > 0 {
 			complaints = append(complaints, fmt.Sprintf("%s: doesn't compile: %v", p.dir, errors.Join(errs...)))
 			continue

@@ -48,7 +48,7 @@ type imported struct {
 }
 
 // readTree parses the module at root, and lets the go command find the types
-// that its pure packages import.
+// that its pure and public packages import.
 func readTree(t testing.TB, root string) *tree {
 	t.Helper()
 	files := map[string][]byte{}
@@ -70,7 +70,7 @@ func readTree(t testing.TB, root string) *tree {
 		t.Fatal(err)
 	}
 	tr := parseTree(t, files)
-	tr.importer = compiled(t, tr.fset, repository.pure)
+	tr.importer = compiled(t, tr.fset, slices.Concat(repository.pure, repository.public))
 	return tr
 }
 
@@ -87,7 +87,8 @@ func skipped(dir string) bool {
 // parseTree makes a tree of files given by slash-separated path.
 func parseTree(t testing.TB, files map[string][]byte) *tree {
 	t.Helper()
-	tr := &tree{fset: token.NewFileSet(), importer: blank{}}
+	tr := &tree{fset: token.NewFileSet()}
+	tr.importer = blank{tr}
 	dirs := map[string]*pkg{}
 	for name, text := range files {
 		parsed, err := parser.ParseFile(tr.fset, name, text, parser.ParseComments|parser.SkipObjectResolution)
@@ -143,7 +144,7 @@ func (t *tree) at(n ast.Node, format string, args ...any) string {
 
 // typesOf checks the types of a package's shipped files. Errors come back as
 // complaints: of code that has no types nothing can be said.
-func (t *tree) typesOf(p *pkg) (*types.Info, []error) {
+func (t *tree) typesOf(p *pkg) (*types.Package, *types.Info, []error) {
 	var (
 		errs  []error
 		files []*ast.File
@@ -153,8 +154,8 @@ func (t *tree) typesOf(p *pkg) (*types.Info, []error) {
 	for _, f := range p.shipped() {
 		files = append(files, f.ast)
 	}
-	_, _ = conf.Check(module+"/"+p.dir, t.fset, files, info) // its error is the first of errs
-	return info, errs
+	checked, _ := conf.Check(path.Join(module, p.dir), t.fset, files, info) // its error is the first of errs
+	return checked, info, errs
 }
 
 // compiled is an importer that reads what the go command compiled: it knows
@@ -186,10 +187,19 @@ func compiled(t testing.TB, fset *token.FileSet, dirs []string) types.Importer {
 	})
 }
 
-// blank is the importer of trees in tests: every package is there and empty.
-type blank struct{}
+// blank is the importer of trees in tests: every package is there, and empty if the
+// tree has none.
+type blank struct{ *tree }
 
-func (blank) Import(name string) (*types.Package, error) {
+func (b blank) Import(name string) (*types.Package, error) {
+	if dir, inside := (imported{path: name}).dir(); inside {
+		for _, p := range b.pkgs {
+			if p.dir == dir {
+				checked, _, _ := b.typesOf(p)
+				return checked, nil
+			}
+		}
+	}
 	p := types.NewPackage(name, path.Base(name))
 	p.MarkComplete()
 	return p, nil

@@ -9,11 +9,9 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	refold "github.com/refold/refold"
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/natsio"
-	"github.com/refold/refold/internal/streams"
 	"github.com/refold/refold/subjects"
 )
 
@@ -95,14 +93,8 @@ func (c *ceiling) provision(ctx context.Context, s *servers, replicas int) (cons
 		return nil, err
 	}
 	defer b.Close()
-	conf, err := streams.ParseConf(refold.StreamsConf, c.names)
+	conf, err := provision(ctx, b, replicas)
 	if err != nil {
-		return nil, err
-	}
-	if err := b.Provision(ctx, conf, replicas); err != nil {
-		return nil, err
-	}
-	if _, _, err := b.PublishInstall(ctx, []byte(install), true); err != nil {
 		return nil, err
 	}
 	for _, of := range []struct {

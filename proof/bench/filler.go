@@ -98,8 +98,6 @@ func (f *filler) end(ctx context.Context) error {
 	if err := f.nc.FlushTimeout(answerWithin); err != nil {
 		return err
 	}
-	tick := time.NewTicker(fillTick)
-	defer tick.Stop()
 	for until := time.Now().Add(answerWithin); ; {
 		last, err := f.g.lastSeq(ctx, f.stream)
 		if err != nil || last == f.last {
@@ -108,10 +106,8 @@ func (f *filler) end(ctx context.Context) error {
 		if last > f.last || time.Now().After(until) {
 			return fmt.Errorf("%s has %d messages and should have %d", f.stream, last, f.last)
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if err := pass(ctx, fillTick); err != nil {
+			return err
 		}
 	}
 }

@@ -31,19 +31,17 @@ const eventsOfRun = 6
 const growthInFlight = 100
 
 // Growth measures o.Runs runs with least sessions in the streams, ten times as
-// many and so on, up to most, under interval. The older ones are stored as they are some time after
-// their run (grow); at most recent of them are of the last hour.
+// many and so on, up to most, under interval. Refold carries out the older ones
+// first; at most recent of them are of the last hour.
 func Growth(ctx context.Context, o Options, least, most, recent int, done func(Grown) error) error {
-	base, err := calibrated(ctx, o)
-	if err != nil {
-		return err
-	}
 	var of1000 time.Duration
 	for sessions := least; sessions <= most; sessions *= 10 {
 		err := onStage(ctx, o, func(ctx context.Context, g *stage) error {
-			g.stored, g.inFlight = base.stored, growthInFlight
-			grown, err := g.measureAmong(ctx, sessions, min(sessions, recent))
-			if err != nil {
+			grown := Grown{Sessions: sessions, Recent: min(sessions, recent)}
+			if err := g.grow(ctx, sessions-grown.Recent, sessions); err != nil {
+				return fmt.Errorf("fill the streams: %w", err)
+			}
+			if err := g.measureAmong(ctx, &grown); err != nil {
 				return err
 			}
 			if sessions == 1000 {
@@ -61,71 +59,115 @@ func Growth(ctx context.Context, o Options, least, most, recent int, done func(G
 	return nil
 }
 
-// measureAmong measures runs among so many older sessions.
-func (g *stage) measureAmong(ctx context.Context, sessions, recent int) (Grown, error) {
-	grown := Grown{Sessions: sessions, Recent: recent}
-	if err := g.grow(ctx, sessions, recent); err != nil {
-		return grown, fmt.Errorf("fill the streams: %w", err)
+// grow has Refold carry out a run in each of so many sessions. What the streams
+// keep of the first ones for an hour is gone.
+func (g *stage) grow(ctx context.Context, old, sessions int) error {
+	begun := time.Now()
+	if old > 0 {
+		if err := g.runAll(ctx, 0, growthInFlight, old); err != nil {
+			return err
+		}
+		if err := g.age(ctx); err != nil {
+			return err
+		}
 	}
+	if sessions > old {
+		if err := g.runAll(ctx, old, growthInFlight, sessions-old); err != nil {
+			return err
+		}
+	}
+	g.step(begun, "carried out runs of %d sessions", sessions)
+	return nil
+}
+
+// age makes effects and claims an hour old, and removes the schedules of wakes,
+// which are past by then.
+func (g *stage) age(ctx context.Context) error {
+	timers, err := g.js.Stream(ctx, g.bus.Names().TimersStream())
+	if err != nil {
+		return err
+	}
+	if err := timers.Purge(ctx); err != nil {
+		return err
+	}
+	effects, err := g.js.Stream(ctx, g.bus.Names().EffectsStream())
+	if err != nil {
+		return err
+	}
+	before := effects.CachedInfo().Config
+	short := before
+	short.MaxAge, short.Duplicates = time.Second, time.Second
+	if _, err := g.js.UpdateStream(ctx, short); err != nil {
+		return err
+	}
+	for left := uint64(1); left > 0; {
+		if err := pass(ctx, foldedTick); err != nil {
+			return err
+		}
+		info, err := effects.Info(ctx)
+		if err != nil {
+			return err
+		}
+		left = info.State.Msgs
+	}
+	_, err = g.js.UpdateStream(ctx, before)
+	return err
+}
+
+// measureAmong measures runs among so many older sessions.
+func (g *stage) measureAmong(ctx context.Context, grown *Grown) error {
 	warming := time.Now()
 	y, err := startSystem(ctx, g.servers, g.row, g.failure.fail)
 	if err != nil {
-		return grown, err
+		return err
 	}
 	defer y.stop()
 	l, err := startLoad(ctx, g.servers, false, g.failure.fail)
 	if err != nil {
-		return grown, err
+		return err
 	}
 	defer l.stop()
-	from, err := g.take(ctx, l, sessions, &grown)
+	from, err := g.take(ctx, l, grown)
 	if err != nil {
-		return grown, err
+		return err
 	}
 	// The warm-up reads all that is read only once.
-	if err := l.startRunsFrom(ctx, from, growthInFlight, growthInFlight); err != nil {
-		return grown, err
+	if err := l.carryOut(ctx, from, growthInFlight, growthInFlight); err != nil {
+		return err
 	}
 	runtime.GC() // every measurement begins without garbage
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	grown.Heap = m.HeapAlloc
 	g.step(warming, "started Refold, and ended its first runs")
-	stopProfile, err := g.profileOf(fmt.Sprintf("growth-%d", sessions))
-	if err != nil {
-		return grown, err
-	}
 	l.measure(true)
 	begun, used, collected := time.Now(), cpuUsed(), collecting()
-	if err := l.startRunsFrom(ctx, from+growthInFlight, growthInFlight, g.Runs); err != nil {
-		return grown, err
+	if err := l.carryOut(ctx, from+growthInFlight, growthInFlight, g.Runs); err != nil {
+		return err
 	}
 	took, used, collected := time.Since(begun), cpuUsed()-used, collecting()-collected
-	if err := stopProfile(); err != nil {
-		return grown, err
-	}
 	sorted := l.latencies()
 	events := time.Duration(max(g.Runs, 1) * eventsOfRun)
 	grown.RunsPerS = float64(len(sorted)) / took.Seconds()
 	grown.EventCPU, grown.Collect, grown.Event = used/events, collected/events, took/events
 	grown.P50, grown.P99 = part(sorted, 0.5), part(sorted, 0.99)
 	g.step(begun, "measured %d runs", g.Runs)
-	return grown, nil
+	return nil
 }
 
 // take has the lanes taken, one after the other, by a run of a session of each:
 // the server looks then at all subjects of the lane. It returns the number of
 // the next session.
-func (g *stage) take(ctx context.Context, l *load, from int, grown *Grown) (next int, err error) {
+func (g *stage) take(ctx context.Context, l *load, grown *Grown) (next int, err error) {
 	begun, taken := time.Now(), map[int]bool{}
-	for next = from; len(taken) < subjects.LanesDefault; next++ {
+	for next = grown.Sessions; len(taken) < subjects.LanesDefault; next++ {
 		lane := subjects.Lane(subjects.Partition(sessionID(next)))
 		if taken[lane] {
 			continue
 		}
 		taken[lane] = true
 		asked := time.Now()
-		if err := l.startRunsFrom(ctx, next, 1, 1); err != nil {
+		if err := l.carryOut(ctx, next, 1, 1); err != nil {
 			return next, fmt.Errorf("lane %d: %w", lane, err)
 		}
 		grown.Taken = max(grown.Taken, time.Since(asked))
@@ -146,14 +188,4 @@ func collecting() time.Duration {
 		}
 	}
 	return time.Duration(seconds * float64(time.Second))
-}
-
-// startRunsFrom carries out so many runs of the sessions from a number on, and
-// waits for their ends.
-func (l *load) startRunsFrom(ctx context.Context, from, inFlight, runs int) error {
-	l.mu.Lock()
-	l.next, l.stopped, l.drained = from, false, make(chan struct{})
-	l.mu.Unlock()
-	l.startRuns(min(inFlight, runs), from+runs)
-	return l.wait(ctx)
 }

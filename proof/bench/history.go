@@ -9,12 +9,11 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	refold "github.com/refold/refold"
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/natsio"
-	"github.com/refold/refold/internal/streams"
+	"github.com/refold/refold/subjects"
 )
 
 // stage is what the smaller measurements work on: servers with Refold's
@@ -41,14 +40,7 @@ func onStage(ctx context.Context, o Options, measure func(context.Context, *stag
 		return err
 	}
 	defer g.bus.Close()
-	conf, err := streams.ParseConf(refold.StreamsConf, g.bus.Names())
-	if err != nil {
-		return err
-	}
-	if err := g.bus.Provision(ctx, conf, 1); err != nil {
-		return err
-	}
-	if _, _, err := g.bus.PublishInstall(ctx, []byte(install), true); err != nil {
+	if _, err := provision(ctx, g.bus, 1); err != nil {
 		return err
 	}
 	if g.nc, err = nats.Connect("", nats.InProcessServer(g.servers.of(0))); err != nil {
@@ -74,7 +66,7 @@ type said struct {
 func record(ctx context.Context, o Options, model bridge.Model) (events []said, err error) {
 	err = onStage(ctx, o, func(ctx context.Context, g *stage) error {
 		g.model = model
-		if err := g.runAll(ctx, 1, 1); err != nil {
+		if err := g.runAll(ctx, 0, 1, 1); err != nil {
 			return err
 		}
 		for e, err := range g.bus.ReadSession(ctx, sessionID(0), 1, 0, true) {
@@ -88,9 +80,9 @@ func record(ctx context.Context, o Options, model bridge.Model) (events []said, 
 	return events, err
 }
 
-// runAll lets Refold carry out runs, each in a session of its own, and waits
-// for their ends.
-func (g *stage) runAll(ctx context.Context, inFlight, runs int) error {
+// runAll lets Refold carry out runs, each in a session of its own from a number
+// on, and waits for their ends.
+func (g *stage) runAll(ctx context.Context, from, inFlight, runs int) error {
 	y, err := startSystem(ctx, g.servers, g.row, g.failure.fail)
 	if err != nil {
 		return err
@@ -101,8 +93,7 @@ func (g *stage) runAll(ctx context.Context, inFlight, runs int) error {
 		return err
 	}
 	defer l.stop()
-	l.startRuns(min(inFlight, runs), runs)
-	return l.wait(ctx)
+	return l.carryOut(ctx, from, inFlight, runs)
 }
 
 // fill publishes the events of sessions from one number to another, all alike,
@@ -129,39 +120,25 @@ func (g *stage) fill(ctx context.Context, from, to int, events []said) error {
 
 const foldedTick = 50 * time.Millisecond
 
-// folded waits until all events of all lanes are acknowledged.
-func (g *stage) folded(ctx context.Context) error {
-	return g.drained(ctx, g.bus.Names().LogStream(), laneNames())
-}
-
-// drained waits until all that consumers of a stream deliver is acknowledged.
-func (g *stage) drained(ctx context.Context, stream string, consumers []string) error {
-	return g.near(ctx, stream, consumers, 0)
-}
-
-// near waits until of what each of these consumers delivers at most so many
-// messages are not acknowledged.
-func (g *stage) near(ctx context.Context, stream string, consumers []string, most int) error {
-	tick := time.NewTicker(foldedTick)
-	defer tick.Stop()
+// near waits until of what each lane delivers at most so many events are not
+// acknowledged.
+func (g *stage) near(ctx context.Context, most int) error {
 	for idle := 0; idle < 2; {
 		if most > 0 {
 			idle = 1 // it goes on anyway
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if err := pass(ctx, foldedTick); err != nil {
+			return err
 		}
 		idle++
-		for _, name := range consumers {
-			consumer, err := g.js.Consumer(ctx, stream, name)
+		for _, name := range laneNames() {
+			consumer, err := g.js.Consumer(ctx, g.bus.Names().LogStream(), name)
 			if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 				idle = 0 // the server is busy: that is no answer
 				break
 			}
 			if err != nil {
-				return fmt.Errorf("look at consumer %s: %w", name, err)
+				return fmt.Errorf("look at lane %s: %w", name, err)
 			}
 			if info := consumer.CachedInfo(); int(info.NumPending)+info.NumAckPending > most || info.AckFloor.Stream == 0 {
 				idle = 0
@@ -170,4 +147,28 @@ func (g *stage) near(ctx context.Context, stream string, consumers []string, mos
 		}
 	}
 	return nil
+}
+
+// pass takes the lanes past all events, as if they had been folded. It is said
+// to the server: to take and acknowledge millions of messages that lanes have
+// not had costs it, for each of them, a look at all subjects of a block.
+func (g *stage) pass(ctx context.Context) error {
+	stream := g.bus.Names().LogStream()
+	last, err := g.lastSeq(ctx, stream)
+	if err != nil {
+		return err
+	}
+	for _, lane := range laneNames() {
+		if _, err := g.js.ResetConsumerToSequence(ctx, stream, lane, last+1); err != nil {
+			return fmt.Errorf("take lane %s past message %d: %w", lane, last, err)
+		}
+	}
+	return g.near(ctx, 0)
+}
+
+func laneNames() (lanes []string) {
+	for i := range subjects.LanesDefault {
+		lanes = append(lanes, subjects.LaneName(i))
+	}
+	return lanes
 }

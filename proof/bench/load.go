@@ -21,7 +21,6 @@ import (
 type load struct {
 	nc       *nats.Conn
 	names    subjects.Names
-	requests requests
 	log      *committer
 	reading  jetstream.ConsumeContext
 	fail     func(error)
@@ -43,9 +42,6 @@ type load struct {
 // process ask for at the same time goes out together.
 func startLoad(ctx context.Context, s *servers, grouped bool, fail func(error)) (l *load, err error) {
 	l = &load{fail: fail, begun: make(map[string]time.Time), drained: make(chan struct{})}
-	if l.requests, err = newRequests(); err != nil {
-		return nil, err
-	}
 	if l.names, err = subjects.New(""); err != nil {
 		return nil, err
 	}
@@ -90,8 +86,18 @@ func (l *load) stop() {
 	l.nc.Close()
 }
 
-// startRuns keeps n runs in flight until finish, or until limit runs (0: no
-// limit) have been started.
+// carryOut carries out runs, at most so many at a time, of the sessions from a
+// number on, and waits for their ends.
+func (l *load) carryOut(ctx context.Context, from, inFlight, runs int) error {
+	l.mu.Lock()
+	l.next, l.stopped, l.drained = from, false, make(chan struct{})
+	l.mu.Unlock()
+	l.startRuns(min(inFlight, runs), from+runs)
+	return l.wait(ctx)
+}
+
+// startRuns keeps n runs in flight until finish, or until the session before
+// limit (0: no limit) has been started.
 func (l *load) startRuns(n, limit int) {
 	l.mu.Lock()
 	l.limit = limit
@@ -121,7 +127,11 @@ func (l *load) ask() {
 		l.fail(err)
 		return
 	}
-	payload, id := l.requests.of(sid)
+	payload, id, err := request(sid)
+	if err != nil {
+		l.fail(err)
+		return
+	}
 	l.log.put(message{subject: subject, id: id, data: payload, stored: func() {}})
 }
 

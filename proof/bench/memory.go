@@ -101,11 +101,11 @@ func (g *stage) keeps(ctx context.Context, from, to int, events []said) (bytes f
 		if err := g.fill(ctx, at, min(at+atOnce, to), events); err != nil {
 			return 0, err
 		}
-		if err := g.near(ctx, g.bus.Names().LogStream(), laneNames(), followBehind); err != nil {
+		if err := g.near(ctx, followBehind); err != nil {
 			return 0, err
 		}
 	}
-	if err := g.folded(ctx); err != nil {
+	if err := g.near(ctx, 0); err != nil {
 		return 0, err
 	}
 	g.step(begun, "folded %d sessions of %d events", to-from, len(events))

@@ -125,11 +125,11 @@ func (r row) startServerProcess(ctx context.Context) (*servers, error) {
 // processes measures Refold with a process for each program. told: the bridge
 // is given the server's durability; else it has default options.
 func (r row) processes(ctx context.Context, told bool) (Side, error) {
-	name, durability := "default", ""
+	durability := ""
 	if told {
-		name, durability = "told", r.durability.String()
+		durability = r.durability.String()
 	}
-	return r.side(ctx, name, nil, func(ctx context.Context, s *servers, fail func(error)) (stop func(), err error) {
+	return r.side(ctx, nil, func(ctx context.Context, s *servers, fail func(error)) (stop func(), err error) {
 		var all []*player
 		stop = func() {
 			for _, p := range all {

@@ -44,14 +44,7 @@ func startSystem(ctx context.Context, s *servers, o row, fail func(error)) (y *s
 	if y.bus, err = bus.Connect(ctx, s.busOptions(0, "refold-bench-actor", log)); err != nil {
 		return nil, err
 	}
-	conf, err := streams.ParseConf(refold.StreamsConf, y.bus.Names())
-	if err != nil {
-		return nil, err
-	}
-	if err := y.bus.Provision(ctx, conf, o.replicas); err != nil {
-		return nil, err
-	}
-	if _, err := engine.EnsureInstall(ctx, y.bus, []byte(install)); err != nil {
+	if _, err := provision(ctx, y.bus, o.replicas); err != nil {
 		return nil, err
 	}
 	if !o.hostOnly {
@@ -69,6 +62,19 @@ func startSystem(ctx context.Context, s *servers, o row, fail func(error)) (y *s
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
+}
+
+// provision makes the streams, and stores the install record.
+func provision(ctx context.Context, b *bus.Bus, replicas int) (*streams.Conf, error) {
+	conf, err := streams.ParseConf(refold.StreamsConf, b.Names())
+	if err != nil {
+		return nil, err
+	}
+	if err := b.Provision(ctx, conf, replicas); err != nil {
+		return nil, err
+	}
+	_, err = engine.EnsureInstall(ctx, b, []byte(install))
+	return conf, err
 }
 
 func (y *system) startBridge(ctx context.Context, s *servers, o row, fail func(error)) error {

@@ -6,13 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"runtime/debug"
-	"runtime/pprof"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/refold/refold/bridge"
@@ -32,7 +30,6 @@ type Options struct {
 	For          time.Duration // how long a side is measured
 	Runs         int           // so many runs instead
 	Rounds       int           // how often each row is measured; 0: once
-	Profiles     string        // directory for a CPU profile of each side; empty: none
 	Log          *slog.Logger  // of the daemons; nil: nothing
 	// Processes starts this program again to play a part (Part.Play). A row then
 	// compares a bridge that is given the server's durability with one of
@@ -207,7 +204,7 @@ func calibrated(ctx context.Context, o Options) (row, error) {
 	}
 	r := row{Options: o, replicas: max(o.Replicas, 1)}
 	first := r
-	first.durability, first.inFlight, first.Runs, first.Profiles = natsio.DurabilityInterval, 1, 1, ""
+	first.durability, first.inFlight, first.Runs = natsio.DurabilityInterval, 1, 1
 	var stored *census
 	side, err := first.refold(ctx, &stored)
 	if err != nil {
@@ -219,7 +216,7 @@ func calibrated(ctx context.Context, o Options) (row, error) {
 }
 
 func (r row) ceiling(ctx context.Context) (Side, error) {
-	return r.side(ctx, "ceiling", nil, func(ctx context.Context, s *servers, fail func(error)) (stop func(), err error) {
+	return r.side(ctx, nil, func(ctx context.Context, s *servers, fail func(error)) (stop func(), err error) {
 		c, err := startCeiling(ctx, s, r, r.stored, fail)
 		if err != nil {
 			return nil, err
@@ -229,7 +226,7 @@ func (r row) ceiling(ctx context.Context) (Side, error) {
 }
 
 func (r row) refold(ctx context.Context, stored **census) (Side, error) {
-	return r.side(ctx, "refold", stored, func(ctx context.Context, s *servers, fail func(error)) (stop func(), err error) {
+	return r.side(ctx, stored, func(ctx context.Context, s *servers, fail func(error)) (stop func(), err error) {
 		y, err := startSystem(ctx, s, r, fail)
 		if err != nil {
 			return nil, err
@@ -239,7 +236,7 @@ func (r row) refold(ctx context.Context, stored **census) (Side, error) {
 }
 
 // side measures one side on servers of its own.
-func (r row) side(ctx context.Context, name string, stored **census, start func(context.Context, *servers, func(error)) (func(), error)) (side Side, err error) {
+func (r row) side(ctx context.Context, stored **census, start func(context.Context, *servers, func(error)) (func(), error)) (side Side, err error) {
 	runtime.GC()
 	debug.FreeOSMemory() // what the former side took is not this one's
 	s, err := r.servers(ctx)
@@ -259,7 +256,7 @@ func (r row) side(ctx context.Context, name string, stored **census, start func(
 		return side, err
 	}
 	defer l.stop()
-	if err := r.measure(ctx, l, name, &side); err != nil {
+	if err := r.measure(ctx, l, &side); err != nil {
 		return side, err
 	}
 	c, err := count(ctx, s, l.runs(), r.perRun)
@@ -293,16 +290,12 @@ func (r row) servers(ctx context.Context) (*servers, error) {
 const warmPart = 5
 
 // measure flies runs and fills in what they took.
-func (r row) measure(ctx context.Context, l *load, name string, side *Side) (err error) {
+func (r row) measure(ctx context.Context, l *load, side *Side) (err error) {
 	if r.Runs == 0 {
 		l.startRuns(r.inFlight, 0)
 		if err := errors.Join(pass(ctx, r.For/warmPart), l.more(ctx, r.inFlight)); err != nil {
 			return err
 		}
-	}
-	stopProfile, err := r.profile(name)
-	if err != nil {
-		return err
 	}
 	begun, used := time.Now(), cpuUsed()
 	l.measure(true)
@@ -313,12 +306,11 @@ func (r row) measure(ctx context.Context, l *load, name string, side *Side) (err
 		go func() { wave <- l.more(ctx, r.inFlight) }()
 		err = errors.Join(pass(ctx, r.For), <-wave)
 	} else {
-		l.startRuns(min(r.inFlight, r.Runs), r.Runs)
-		err = l.wait(ctx)
+		err = l.carryOut(ctx, 0, r.inFlight, r.Runs)
 	}
 	l.measure(false)
 	took, used := time.Since(begun), cpuUsed()-used
-	if err := errors.Join(err, stopProfile()); err != nil {
+	if err != nil {
 		return err
 	}
 	var m runtime.MemStats
@@ -344,31 +336,12 @@ func pass(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// profile begins a CPU profile of a side, if they are wanted.
-func (r row) profile(name string) (stop func() error, err error) {
-	if r.round > 0 {
-		name = fmt.Sprintf("%s-%d", name, r.round+1)
+// cpuUsed returns the processor time that this process took until now. Beside
+// others on the same machine it says more than what a clock does.
+func cpuUsed() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
 	}
-	return r.profileOf(fmt.Sprintf("%s-%d-%s", r.durability, r.inFlight, name))
-}
-
-// profileOf begins a CPU profile in a file of that name.
-func (r row) profileOf(name string) (stop func() error, err error) {
-	if r.Profiles == "" {
-		return func() error { return nil }, nil
-	}
-	if err := os.MkdirAll(r.Profiles, 0o755); err != nil {
-		return nil, err
-	}
-	f, err := os.Create(filepath.Join(r.Profiles, name+".pprof"))
-	if err != nil {
-		return nil, err
-	}
-	if err := pprof.StartCPUProfile(f); err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return func() error {
-		pprof.StopCPUProfile()
-		return f.Close()
-	}, nil
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"strings"
@@ -63,38 +62,25 @@ func (instant) Execute(context.Context, bridge.Call) (bridge.Result, error) {
 // idLength is how long the id of a request is: as long as a client's.
 const idLength = 26
 
-// requests makes the payloads of requests, as package client does, but that it
-// encodes once.
-type requests struct{ before, after []byte }
-
-func newRequests() (r requests, err error) {
-	mark := strings.Repeat("#", idLength)
-	data, err := codec.Marshal(session.RunRequested{Input: session.Content{Text: question}})
+// request returns the request for a run of a session, and its id, as package
+// client makes them.
+func request(sid string) (payload []byte, id string, err error) {
+	id = sid + strings.Repeat("0", max(idLength-len(sid), 0))
+	packed, err := envelope(session.TypeRunRequested, session.RunRequested{Input: session.Content{Text: question}}, id)
 	if err != nil {
-		return r, err
+		return nil, "", err
 	}
-	payload, err := codec.Marshal(session.Envelope{By: "refold-bench", Data: data, ID: mark, Type: session.TypeRunRequested, V: session.Version})
-	if err != nil {
-		return r, err
-	}
-	text, err := codec.ToJSON(payload)
-	if err != nil {
-		return r, err
-	}
-	var found bool
-	if r.before, r.after, found = bytes.Cut(text, []byte(mark)); !found {
-		return r, fmt.Errorf("the request %q has no id", text)
-	}
-	return r, nil
+	payload, err = codec.ToJSON(packed)
+	return payload, id, err
 }
 
-// of returns the request of a session, and its id.
-func (r requests) of(sid string) (payload []byte, id string) {
-	id = sid + strings.Repeat("0", max(idLength-len(sid), 0))
-	payload = make([]byte, 0, len(r.before)+len(id)+len(r.after))
-	payload = append(payload, r.before...)
-	payload = append(payload, id...)
-	return append(payload, r.after...), id
+// envelope returns the payload of an event.
+func envelope(typ string, body any, id string) ([]byte, error) {
+	data, err := codec.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	return codec.Marshal(session.Envelope{By: "refold-bench", Data: data, ID: id, Type: typ, V: session.Version})
 }
 
 // sessionID returns the name of the nth session: all are of one length, as

@@ -4,14 +4,17 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/codec"
 	"github.com/refold/refold/subjects"
 )
 
@@ -117,20 +120,40 @@ func (g *stage) passBusy(ctx context.Context, d time.Duration, busy, late int) e
 	return nil
 }
 
-// keepFiles has the servers' files kept in memory until stop is called.
+const keepEvery = 15 * time.Second // a round of all files
+
+// keepFiles has the system keep the log's files in its memory until stop is
+// called, as it does anyway where nobody else wants that memory: it reads them
+// over and over. A system that pages out what nobody has touched for a minute
+// has dropped a log that slept for two. A load from it would measure the disk.
 func (g *stage) keepFiles(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		if err := keepFiles(ctx, g.servers.dir); err != nil {
-			g.failure.fail(fmt.Errorf("keep the log's files in memory: %w", err))
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		for ctx.Err() == nil {
+			files, _ := filepath.Glob(filepath.Join(g.servers.dir, "*/jetstream/*/streams/*/msgs/*")) // the pattern is valid
+			for _, name := range files {
+				_ = touch(name) // the server may have removed it
+				_ = pass(ctx, keepEvery/time.Duration(len(files)))
+			}
+			_ = pass(ctx, foldedTick)
 		}
-	}()
+	})
 	return func() {
 		cancel()
-		<-ended
+		reading.Wait()
 	}
+}
+
+// touch reads a file.
+func touch(name string) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = io.Copy(io.Discard, f)
+	return err
 }
 
 // fillSleeping stores the events of sessions, one session's behind another's,
@@ -185,14 +208,6 @@ func longHistory(n int) (history []said, err error) {
 	return history[:n], nil
 }
 
-func envelope(typ string, body any, id string) ([]byte, error) {
-	data, err := codec.Marshal(body)
-	if err != nil {
-		return nil, err
-	}
-	return codec.Marshal(session.Envelope{By: "refold-bench", Data: data, ID: id, Type: typ, V: session.Version})
-}
-
 // snapshots stores a snapshot of each session after so many events.
 func (g *stage) snapshots(ctx context.Context, events int) error {
 	record, err := session.ParseInstall([]byte(install))
@@ -228,10 +243,6 @@ const wakeWithin = 30 * time.Second
 // wakes asks each session of some for a run, every so often and when the one before has
 // answered, and between them reads what the others would be loaded from.
 func (g *stage) wakes(ctx context.Context, from, to, late int, every time.Duration) (took, read []time.Duration, err error) {
-	requests, err := newRequests()
-	if err != nil {
-		return nil, nil, err
-	}
 	heard := make(chan string, 16)
 	started := []byte(`"` + session.NoticeRunStarted + `"`)
 	notices, err := g.js.OrderedConsumer(ctx, g.bus.Names().NoticesStream(), jetstream.OrderedConsumerConfig{})
@@ -250,7 +261,7 @@ func (g *stage) wakes(ctx context.Context, from, to, late int, every time.Durati
 		reading.Stop()
 		<-reading.Closed()
 	}()
-	if err := g.warm(ctx, requests, heard, to); err != nil {
+	if err := g.warm(ctx, heard, to); err != nil {
 		return nil, nil, err
 	}
 	for n, next := from, time.Now(); n < to; n, next = n+1, next.Add(every) {
@@ -262,7 +273,7 @@ func (g *stage) wakes(ctx context.Context, from, to, late int, every time.Durati
 			err = g.readAlone(ctx, sessionID(n), late)
 			read = append(read, time.Since(begun))
 		} else {
-			err = g.ask(ctx, requests, heard, n)
+			err = g.ask(ctx, heard, n)
 			took = append(took, time.Since(begun))
 		}
 		if err != nil {
@@ -298,12 +309,12 @@ func (g *stage) readAlone(ctx context.Context, sid string, late int) error {
 
 // warm asks a new session of each lane for a run: it waits until the lane is
 // taken.
-func (g *stage) warm(ctx context.Context, r requests, heard <-chan string, from int) error {
+func (g *stage) warm(ctx context.Context, heard <-chan string, from int) error {
 	warmed := map[int]bool{}
 	for n := from; len(warmed) < subjects.LanesDefault; n++ {
 		if lane := subjects.Lane(subjects.Partition(sessionID(n))); !warmed[lane] {
 			warmed[lane] = true
-			if err := g.ask(ctx, r, heard, n); err != nil {
+			if err := g.ask(ctx, heard, n); err != nil {
 				return err
 			}
 		}
@@ -312,13 +323,16 @@ func (g *stage) warm(ctx context.Context, r requests, heard <-chan string, from 
 }
 
 // ask asks a session for a run and waits until that has started.
-func (g *stage) ask(ctx context.Context, r requests, heard <-chan string, n int) error {
+func (g *stage) ask(ctx context.Context, heard <-chan string, n int) error {
 	sid := sessionID(n)
 	subject, err := g.bus.Names().Out(sid)
 	if err != nil {
 		return err
 	}
-	payload, id := r.of(sid)
+	payload, id, err := request(sid)
+	if err != nil {
+		return err
+	}
 	if _, err := g.bus.Publish(ctx, session.DoorIn, sid, payload, id); err != nil {
 		return err
 	}

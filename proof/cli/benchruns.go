@@ -86,14 +86,14 @@ func runsColumns(r bench.Row, than string) []column {
 		return append(columns,
 			column{"commits_per_run", "syncs/run", "%9.1f", a.Commits},
 			column{than + "_commits_per_run", their, "%9.1f", b.Commits},
-			column{"", "ratios of the rounds", " %s", ratios(r)})
+			column{"", "ratios of the rounds", "%s", ratios(r)})
 	}
 	return append(columns,
 		column{"p99_ms", "p99 ms", "%9.2f", ms(a.P99)},
 		column{"ceiling_p99_ms", "ceil p99", "%9.2f", ms(b.P99)},
 		column{"heap_mib", "heap MiB", "%9.0f", mib(a.Heap)},
 		column{"sys_mib", "sys MiB", "%9.0f", mib(a.Sys)},
-		column{"", "ratios of the rounds; messages a commit: ceiling, refold", " %s", ratios(r) + "; " + commits(r)},
+		column{"", "ratios of the rounds; messages a commit: ceiling, refold", "%s", ratios(r) + "; " + commits(r)},
 		column{"replicas", "", "", r.Replicas},
 		column{"messages_per_run", "", "", a.PerRun},
 		column{"ceiling_messages_per_run", "", "", b.PerRun},

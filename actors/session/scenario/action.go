@@ -64,14 +64,6 @@ func Read(input string, reg *planner.Registry, view ...session.View) (Action, er
 		return readRegistry(rest)
 	case "approve", "deny":
 		return readDecision(first, rest, view)
-	case "close":
-		return event(session.DoorCtl, session.TypeSessionClosed, struct{}{})
-	}
-	if spaceEvents[first] != "" {
-		return readSpace(first, rest)
-	}
-	if controls[first] != "" {
-		return readControl(first, rest)
 	}
 	return readRequest(first, rest)
 }
@@ -122,61 +114,6 @@ func readRegistry(rest string) (Action, error) {
 		return Action{}, fmt.Errorf("scenario: registry builtin: %w", err)
 	}
 	return event(session.DoorCtl, session.TypeToolRegistrySet, json.RawMessage(text))
-}
-
-// readRequest reads an event for the doors `in` and `ctl`.
-func readRequest(verb, rest string) (Action, error) {
-	words, err := fields(rest)
-	if err != nil {
-		return Action{}, err
-	}
-	data := map[string]any{}
-	door := session.DoorCtl
-	var typ string
-	switch verb {
-	case "run":
-		door, typ = session.DoorIn, session.TypeRunRequested
-		if len(words) == 0 || words[0].key != "" {
-			return Action{}, fmt.Errorf("scenario: run \"text\" [config={…}] [roles=[…]] [submission=a] [when_busy=steer] [via=ctl]")
-		}
-		data["input"] = map[string]any{"text": words[0].text}
-		words = words[1:]
-	case "overrides":
-		typ = session.TypeToolOverridesSet
-		if len(words) == 0 || words[0].key != "" {
-			return Action{}, fmt.Errorf("scenario: overrides session|run [disable=[…]] [enable=[…]] [force=[…]]")
-		}
-		data["scope"], words = words[0].text, words[1:]
-	case "profile":
-		typ = session.TypeToolProfileSelected
-		data["profile"], words = rest, nil
-	case "host":
-		typ = session.TypeHostSessionUpdated
-		if len(words) == 0 {
-			return Action{}, fmt.Errorf("scenario: host STATUS [id=…]")
-		}
-		data["status"], words = words[0].text, words[1:]
-	case "facts":
-		typ = session.TypeFactsSet
-	default:
-		return Action{}, fmt.Errorf("scenario: unknown step %q", verb)
-	}
-	for _, w := range words {
-		if w.key == "via" {
-			door = session.Door(w.text)
-			continue
-		}
-		data[w.key] = valueOf(w)
-	}
-	if verb == "facts" {
-		data = map[string]any{"facts": data}
-	}
-	return event(door, typ, data)
-}
-
-// isJSON reports whether an unquoted value stands for itself.
-func isJSON(text string) bool {
-	return text == "null" || strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[")
 }
 
 // event makes the envelope of an event.

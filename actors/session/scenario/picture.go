@@ -24,23 +24,20 @@ type Said struct {
 func Picture(before, after session.View, settles string, said []Said) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "#%d %s\n", after.Events, standing(after))
+	gone := func(line string, settled bool) {
+		if !settled {
+			line += " (withdrawn)"
+		}
+		b.WriteString("- " + line + "\n")
+	}
 	for _, e := range before.Open {
-		if isOpen(after, e.Effect) {
-			continue
+		if !isOpen(after, e.Effect) {
+			gone(effectLine(before, e), e.Effect == settles)
 		}
-		b.WriteString("- " + effectLine(before, e))
-		if e.Effect != settles {
-			b.WriteString(" (withdrawn)")
-		}
-		b.WriteByte('\n')
 	}
 	for _, c := range hostLoopCalls(before) {
 		if !isAmong(hostLoopCalls(after), c.Effect) {
-			b.WriteString("- " + hostLoopLine(c))
-			if c.Effect != settles && !strings.HasPrefix(c.Effect, settles+"c") {
-				b.WriteString(" (withdrawn)")
-			}
-			b.WriteByte('\n')
+			gone(hostLoopLine(c), c.Effect == settles || strings.HasPrefix(c.Effect, settles+"c"))
 		}
 	}
 	writeDecided(&b, before, after)
@@ -68,12 +65,7 @@ func Picture(before, after session.View, settles string, said []Said) string {
 
 // isOpen reports whether an effect is open in a view.
 func isOpen(v session.View, name string) bool {
-	for _, e := range v.Open {
-		if e.Effect == name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(v.Open, func(e session.ViewEffect) bool { return e.Effect == name })
 }
 
 // effectLine names an effect: what it is, then its name.
@@ -82,12 +74,8 @@ func effectLine(v session.View, e session.ViewEffect) string {
 	case session.ClassLLM:
 		return "generate " + e.Effect
 	case session.ClassTool:
-		if v.Batch != nil {
-			for _, c := range v.Batch.Calls {
-				if c.Effect == e.Effect {
-					return "call " + c.ToolName + " " + e.Effect + routeOf(v, e)
-				}
-			}
+		if c := callOf(v, e.Effect); c != nil {
+			return "call " + c.ToolName + " " + e.Effect + routeOf(v, e)
 		}
 		return "call " + e.Effect
 	case session.ClassStep:
@@ -108,10 +96,31 @@ func routeOf(v session.View, e session.ViewEffect) string {
 // hostLoopCalls returns the calls that a host loop is to carry out now: they
 // are no effects.
 func hostLoopCalls(v session.View) []session.ViewCall {
-	var calls []session.ViewCall
+	return callsOf(v, func(c session.ViewCall) bool { return c.HostLoop != "" && c.Status == session.CallOpen })
+}
+
+// awaiting returns the calls that wait for a person.
+func awaiting(v session.View) []session.ViewCall {
+	return callsOf(v, func(c session.ViewCall) bool { return c.Status == session.CallAwaiting })
+}
+
+// callOf returns a call of the view's batch; nil if it has none of that name.
+func callOf(v session.View, name string) *session.ViewCall {
+	if v.Batch == nil {
+		return nil
+	}
+	i := slices.IndexFunc(v.Batch.Calls, func(c session.ViewCall) bool { return c.Effect == name })
+	if i < 0 {
+		return nil
+	}
+	return &v.Batch.Calls[i]
+}
+
+// callsOf returns the calls of the view's batch of which something is so.
+func callsOf(v session.View, so func(session.ViewCall) bool) (calls []session.ViewCall) {
 	if v.Batch != nil {
 		for _, c := range v.Batch.Calls {
-			if c.HostLoop != "" && c.Status == session.CallOpen {
+			if so(c) {
 				calls = append(calls, c)
 			}
 		}
@@ -137,31 +146,32 @@ func deadline(v session.View, e session.ViewEffect) string {
 	return " due " + span(e.Deadline-v.Clock)
 }
 
+// changes are what a picture compares apart from runs and effects.
+var changes = []struct {
+	name  string
+	ofRun bool // compared within one run
+	text  func(session.View) string
+}{
+	{"registry ", false, func(v session.View) string { return short(v.Registry) }},
+	{"host session ", false, hostText},
+	{"profile ", false, func(v session.View) string { return v.Profile }},
+	{"overrides session", false, func(v session.View) string { return listsText(v.Overrides) }},
+	{"overrides run ", true, func(v session.View) string { return strconv.Itoa(int(v.Run.Number)) + listsText(v.Run.Overrides) }},
+	{"budget run ", true, func(v session.View) string { return strconv.Itoa(int(v.Run.Number)) + " " + budgetText(v.Run.Budget) }},
+	{"spaces ", false, heldText},
+	{"facts", false, factsText},
+}
+
 // writeChanges writes what changed apart from runs and effects.
 func writeChanges(b *strings.Builder, before, after session.View) {
-	if before.Registry != after.Registry {
-		b.WriteString("= registry " + short(after.Registry) + "\n")
-	}
-	if hostText(before) != hostText(after) {
-		b.WriteString("= host session " + hostText(after) + "\n")
-	}
-	if before.Profile != after.Profile {
-		b.WriteString("= profile " + after.Profile + "\n")
-	}
-	if listsText(before.Overrides) != listsText(after.Overrides) {
-		b.WriteString("= overrides session" + listsText(after.Overrides) + "\n")
-	}
-	if had, has := before.Run, after.Run; had != nil && has != nil && had.Number == has.Number && listsText(had.Overrides) != listsText(has.Overrides) {
-		b.WriteString("= overrides run " + strconv.Itoa(int(has.Number)) + listsText(has.Overrides) + "\n")
-	}
-	if had, has := before.Run, after.Run; had != nil && has != nil && had.Number == has.Number && budgetText(had.Budget) != budgetText(has.Budget) {
-		b.WriteString("= budget run " + strconv.Itoa(int(has.Number)) + " " + budgetText(has.Budget) + "\n")
-	}
-	if heldText(before) != heldText(after) {
-		b.WriteString("= spaces " + heldText(after) + "\n")
-	}
-	if factsText(before) != factsText(after) {
-		b.WriteString("= facts" + factsText(after) + "\n")
+	sameRun := before.Run != nil && after.Run != nil && before.Run.Number == after.Run.Number
+	for _, c := range changes {
+		if c.ofRun && !sameRun {
+			continue
+		}
+		if text := c.text(after); c.text(before) != text {
+			b.WriteString("= " + c.name + text + "\n")
+		}
 	}
 }
 

@@ -59,8 +59,8 @@ func TestReadEvents(t *testing.T) {
 func TestReadRefuses(t *testing.T) {
 	t.Parallel()
 	for input, want := range map[string]string{
-		`overrides disable=["shell"]`:   "overrides session|run",
-		`overrides`:                     "overrides session|run",
+		`overrides disable=["shell"]`:   "session|run is missing",
+		`overrides`:                     "session|run is missing",
 		`registry {`:                    "",
 		`registry lean`:                 "",
 		`settle r1t2s ok {`:             "settle r1t1s ok",

@@ -12,30 +12,19 @@ import (
 	"github.com/refold/refold/codec"
 )
 
+// shows draw what needs no name.
+var shows = map[string]func(v session.View, seqs []uint64) string{
+	"transcript": transcript, "tools": tools, "turn": turn, "batch": batch, "run": run, "queue": queue,
+	"spaces": spacesText, "prompt": promptText, "skills": skillsText,
+}
+
 // Show draws what a step `show` names: transcript, tools, turn, batch, run,
 // queue, call r1t1c0 or effect r1t1. seqs are the sequences of the session's events in
 // order: they are printed as their number. payload returns what an open
 // effect asks for.
 func Show(what string, v session.View, seqs []uint64, payload func(session.ViewEffect) []byte) (string, error) {
-	switch what {
-	case "transcript":
-		return transcript(v, seqs), nil
-	case "tools":
-		return tools(v), nil
-	case "turn":
-		return turn(v), nil
-	case "batch":
-		return batch(v), nil
-	case "run":
-		return run(v, seqs), nil
-	case "queue":
-		return queue(v, seqs), nil
-	case "spaces":
-		return spacesText(v), nil
-	case "prompt":
-		return promptText(v), nil
-	case "skills":
-		return skillsText(v), nil
+	if draw := shows[what]; draw != nil {
+		return draw(v, seqs), nil
 	}
 	kind, name := cutWord(what)
 	switch {
@@ -77,7 +66,7 @@ func transcript(v session.View, seqs []uint64) string {
 
 // tools draws which tools the latest turn was offered, in their order, then
 // the others and why not.
-func tools(v session.View) string {
+func tools(v session.View, _ []uint64) string {
 	offered := make([]string, len(v.Tools))
 	hidden := ""
 	for _, t := range v.Tools {
@@ -92,7 +81,7 @@ func tools(v session.View) string {
 }
 
 // turn draws what decided over the latest turn.
-func turn(v session.View) string {
+func turn(v session.View, _ []uint64) string {
 	t := v.Turn
 	if t == nil {
 		return "no turn\n"
@@ -145,7 +134,7 @@ func stepText(s *session.ViewStep) string {
 }
 
 // batch draws the batch of the latest turn: its plan, then a line a call.
-func batch(v session.View) string {
+func batch(v session.View, _ []uint64) string {
 	if v.Batch == nil {
 		return "no batch\n"
 	}
@@ -171,21 +160,16 @@ func batch(v session.View) string {
 // call draws one call of the batch as the view has it: what a host loop
 // executes by.
 func call(name string, v session.View, seqs []uint64) (string, error) {
-	if v.Batch != nil {
-		for _, c := range v.Batch.Calls {
-			if c.Effect != name {
-				continue
-			}
-			text, err := json.Marshal(c)
-			if err != nil {
-				return "", fmt.Errorf("scenario: call: %w", err)
-			}
-			packed, err := codec.FromJSON(text)
-			if err != nil {
-				return "", fmt.Errorf("scenario: call: %w", err)
-			}
-			return drawFields(packed, v, seqs)
+	if c := callOf(v, name); c != nil {
+		text, err := json.Marshal(c)
+		if err != nil {
+			return "", fmt.Errorf("scenario: call: %w", err)
 		}
+		packed, err := codec.FromJSON(text)
+		if err != nil {
+			return "", fmt.Errorf("scenario: call: %w", err)
+		}
+		return drawFields(packed, v, seqs)
 	}
 	return "no call " + name + "\n", nil
 }

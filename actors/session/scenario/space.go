@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -12,35 +13,6 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
 )
-
-// spaceEvents are the steps about spaces: the event of each.
-var spaceEvents = map[string]string{
-	"sync": session.TypeWorkspaceSyncRequested, "apply": session.TypeWorkspaceApplyRequested, "detach": session.TypeWorkspaceDetached,
-}
-
-// readSpace reads what an operator asks about a space.
-func readSpace(verb, rest string) (Action, error) {
-	words, err := fields(rest)
-	if err != nil {
-		return Action{}, err
-	}
-	door, data := session.DoorCtl, map[string]any{}
-	for i, w := range words {
-		switch {
-		case w.key == "" && i == 0:
-			data["workspace"] = w.text
-		case w.key == "" && w.text == "dry":
-			data["dry"] = true
-		case w.key == "via":
-			door = session.Door(w.text)
-		case w.key == "":
-			return Action{}, fmt.Errorf("scenario: %s: unknown %q", verb, w.text)
-		default:
-			data[w.key] = valueOf(w)
-		}
-	}
-	return event(door, spaceEvents[verb], data)
-}
 
 // readSyncSettlement reads what a reader says of a space.
 func readSyncSettlement(effect, said string, view []session.View) (Action, error) {
@@ -164,7 +136,7 @@ func hashOf(view []session.View, name string) string {
 }
 
 // spacesText draws what a session holds of spaces.
-func spacesText(v session.View) string {
+func spacesText(v session.View, _ []uint64) string {
 	var b strings.Builder
 	line := func(what string, s *session.ViewSpace) {
 		b.WriteString(what + " " + s.Space + " " + short(s.Hash))
@@ -190,10 +162,7 @@ func spacesText(v session.View) string {
 	for _, s := range v.Syncs {
 		b.WriteString("open " + s.Effect + " " + s.Space + " until " + span(s.Deadline-v.Clock) + "\n")
 	}
-	if b.Len() == 0 {
-		return "none\n"
-	}
-	return b.String()
+	return cmp.Or(b.String(), "none\n")
 }
 
 // noticeOfSpace writes a notice about a space.
@@ -222,21 +191,17 @@ func noticeOfSpace(typ string, d *notice) string {
 // heldText draws what changes without a notice: what is pending and staged.
 func heldText(v session.View) string {
 	v.Syncs, v.Workspace, v.Packs = nil, nil, nil
-	return strings.ReplaceAll(strings.TrimSpace(spacesText(v)), "\n", ", ")
+	return strings.ReplaceAll(strings.TrimSpace(spacesText(v, nil)), "\n", ", ")
 }
 
 // promptText draws what the latest turn shows before the transcript.
-func promptText(v session.View) string {
+func promptText(v session.View, _ []uint64) string {
 	if v.Turn == nil || v.Turn.Prompt == nil {
 		return "none\n"
 	}
 	var b strings.Builder
 	b.WriteString("mark " + short(v.Turn.Prompt.Mark) + "\n")
 	for _, p := range v.Turn.Prompt.Parts {
-		role := p.Role
-		if role == "" {
-			role = "system"
-		}
 		name := p.Space + ":" + p.Path
 		switch {
 		case len(p.Skills) > 0:
@@ -244,13 +209,13 @@ func promptText(v session.View) string {
 		case p.Path == "":
 			name = short(p.Hash)
 		}
-		b.WriteString(role + " " + name + "\n")
+		b.WriteString(cmp.Or(p.Role, "system") + " " + name + "\n")
 	}
 	return b.String()
 }
 
 // skillsText draws the skills of a session.
-func skillsText(v session.View) string {
+func skillsText(v session.View, _ []uint64) string {
 	var b strings.Builder
 	for _, s := range v.Skills {
 		line := s.Space + " " + s.Skill
@@ -262,8 +227,5 @@ func skillsText(v session.View) string {
 		}
 		b.WriteString(line + "\n")
 	}
-	if b.Len() == 0 {
-		return "none\n"
-	}
-	return b.String()
+	return cmp.Or(b.String(), "none\n")
 }

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -69,15 +70,7 @@ func callsStanding(v session.View) []string {
 	if v.Batch == nil || v.Batch.Batch != fmt.Sprintf("r%dt%d", v.Run.Number, v.Run.Turns) || v.Batch.Group >= len(v.Batch.Groups) {
 		return nil
 	}
-	open, hostLoop := 0, 0
-	for _, c := range v.Batch.Calls {
-		if c.Status == session.CallOpen {
-			open++
-			if c.HostLoop != "" {
-				hostLoop++
-			}
-		}
-	}
+	open := len(callsOf(v, func(c session.ViewCall) bool { return c.Status == session.CallOpen }))
 	var parts []string
 	waits := len(awaiting(v))
 	switch {
@@ -113,19 +106,6 @@ func count(n int, thing string) string {
 	return strconv.Itoa(n) + " " + thing + "s"
 }
 
-// awaiting returns the calls that wait for a person.
-func awaiting(v session.View) []session.ViewCall {
-	var calls []session.ViewCall
-	if v.Batch != nil {
-		for _, c := range v.Batch.Calls {
-			if c.Status == session.CallAwaiting {
-				calls = append(calls, c)
-			}
-		}
-	}
-	return calls
-}
-
 // writeDecided writes what became of calls that wait for a person no more:
 // approved, or the code of the result that they have.
 func writeDecided(b *strings.Builder, before, after session.View) {
@@ -140,12 +120,8 @@ func writeDecided(b *strings.Builder, before, after session.View) {
 // decided writes what became of one such call. A batch that is complete may
 // have given way to the next turn: then its results are in the transcript.
 func decided(v session.View, name string) string {
-	if v.Batch != nil {
-		for _, c := range v.Batch.Calls {
-			if c.Effect == name {
-				return orApproved(c.Code)
-			}
-		}
+	if c := callOf(v, name); c != nil {
+		return orApproved(c.Code)
 	}
 	_, position, _ := strings.Cut(name, "c")
 	for i := len(v.Transcript) - 1; i >= 0; i-- {
@@ -156,9 +132,4 @@ func decided(v session.View, name string) string {
 	return "decided"
 }
 
-func orApproved(code string) string {
-	if code == "" {
-		return "approved"
-	}
-	return code
-}
+func orApproved(code string) string { return cmp.Or(code, "approved") }

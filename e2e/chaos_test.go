@@ -34,13 +34,12 @@ type chaosRun struct {
 }
 
 // TestKilledAtEachMessage kills the sender before and after a twelfth of the messages
-// of the demo and of its cancelled conversation. make nightly-demo tries all of
-// them, which takes five minutes. Messages that a daemon sends because it starts
-// share trials; each other message has a trial of its own. TestKilledOtherwise
+// of the demo and of its cancelled conversation, each in a trial of its own. make
+// nightly-demo tries all of them, which takes five minutes. TestKilledOtherwise
 // tries a sample of the conversation that adopts a workspace.
 func TestKilledAtEachMessage(t *testing.T) {
 	t.Parallel()
-	args := []string{"--conversation", "demo", "--conversation", "cancelled", "--together", "--missed-max", "0", "--part", "1/12"}
+	args := []string{"--conversation", "demo", "--conversation", "cancelled", "--missed-max", "0", "--part", "1/12"}
 	killed, tried, of := kills(t, chaosRun{"the sender", args, 25, 350, []string{"bridge", "session-actor"}})
 	if killed != tried {
 		t.Errorf("killed at %d of %d points that were tried, of %d, want all", killed, tried, of)

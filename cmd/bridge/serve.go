@@ -134,7 +134,7 @@ func (o *offers) openTools(of offer, f *flags, log *slog.Logger) (bridge.Executo
 				return nil, err
 			}
 		}
-		return recorded.NewExecutor(recording, o.ledger, recorded.Hooks{}), nil
+		return recorded.NewExecutor(recording, o.ledger), nil
 	}
 	return nil, errors.New("no such tools: host, services, mcp:FILE or recorded:FILE")
 }

@@ -117,7 +117,7 @@ func (f modelFlags) recordedModel(file, dir string) (*model, error) {
 	return &model{
 		install: record, recording: recording, ledger: path, notes: notes, close: ledger.Close,
 		serve: func(b *bridge.Bridge) error {
-			executor := recorded.NewExecutor(recording, ledger, recorded.Hooks{})
+			executor := recorded.NewExecutor(recording, ledger)
 			return errors.Join(b.Model(recorded.ModelName, recorded.NewModel(recording)), b.Tool(recorded.Target, executor))
 		},
 	}, nil

@@ -63,7 +63,7 @@ func startStage(t *testing.T) *stage {
 	ledger, err := recorded.OpenLedger(s.ledger)
 	s.must(err)
 	t.Cleanup(func() { ledger.Close() })
-	s.model, s.executor = recorded.NewModel(s.recording), recorded.NewExecutor(s.recording, ledger, recorded.Hooks{})
+	s.model, s.executor = recorded.NewModel(s.recording), recorded.NewExecutor(s.recording, ledger)
 	s.server, err = devserver.Start(ctx, devserver.Options{Dir: t.TempDir(), Install: record, Serve: func(b *bridge.Bridge) error {
 		s.must(b.Model("recorder", recorder{s}))
 		s.must(b.Model(recorded.ModelName, actor{s}))

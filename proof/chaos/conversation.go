@@ -161,7 +161,7 @@ func (c *Cast) serve(b *bridge.Bridge, dir string) error {
 		return err
 	}
 	if c.recording != nil {
-		executor := recorded.NewExecutor(c.recording, ledger, recorded.Hooks{})
+		executor := recorded.NewExecutor(c.recording, ledger)
 		return errors.Join(b.Model(recorded.ModelName, recorded.NewModel(c.recording)), b.Tool(recorded.Target, executor))
 	}
 	// Paths in what it compiles would make each trial compile anew, and so small a
@@ -197,20 +197,8 @@ type accounted struct {
 
 // Execute notes the execution and then carries the call out.
 func (a accounted) Execute(ctx context.Context, call bridge.Call) (bridge.Result, error) {
-	if err := noted(a.ledger, call); err != nil {
+	if err := a.ledger.Note(call); err != nil {
 		return bridge.Result{}, err
 	}
 	return a.Executor.Execute(ctx, call)
-}
-
-// noted puts an execution into the ledger.
-func noted(ledger *recorded.Ledger, call bridge.Call) error {
-	arguments := call.Arguments
-	if len(arguments) == 0 {
-		arguments = json.RawMessage("{}")
-	}
-	return ledger.Append(recorded.Entry{
-		Session: call.Session, Effect: call.Effect, Tool: call.ToolName, Arguments: arguments,
-		IdempotencyKey: call.IdempotencyKey, Start: call.Start, RetrySafe: call.RetrySafe,
-	})
 }

@@ -51,7 +51,7 @@ func TestDense(t *testing.T) {
 		}
 		var alone []string
 		for _, c := range x.Dense(courses) {
-			if c.points() == 1 {
+			if c.Points() == 1 {
 				alone = append(alone, c.String())
 			}
 			last := -apartLeast

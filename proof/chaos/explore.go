@@ -98,38 +98,6 @@ func (x *Explorer) startsUp(at Point) bool {
 	return at.Part == SessionActor && (lanes < 0 || slices.Index(x.order, at) < lanes)
 }
 
-// startsMax is how many points of what daemons send because they start share a
-// trial.
-const startsMax = 12
-
-// Merge returns the same kills in fewer trials. Kills at messages that daemons
-// send at their start share a trial: the victim starts again and sends the next
-// one. The two sides of a message are never in one trial. All others, and
-// courses of several kills, stay alone.
-func (x *Explorer) Merge(courses []Course) []Course {
-	var alone []Course
-	sharing := map[string]Course{} // by the kills' way, their side, and the sender of the message
-	var order []string
-	for _, c := range courses {
-		if len(c) != 1 || !x.startsUp(c[0].At) {
-			alone = append(alone, c)
-			continue
-		}
-		key := fmt.Sprint(c[0].Way(), c[0].At.Side, c[0].At.Part)
-		if len(sharing[key]) == 0 {
-			order = append(order, key)
-		}
-		s := c[0]
-		s.Free = true
-		sharing[key] = append(sharing[key], s)
-	}
-	var all []Course
-	for _, key := range order {
-		all = slices.AppendSeq(all, slices.Chunk(sharing[key], startsMax))
-	}
-	return append(all, alone...)
-}
-
 // Points returns the points that the conversation came by, in order, those of
 // one process after those of the other.
 func (x *Explorer) Points() []Point { return slices.Clone(x.points) }
@@ -153,13 +121,11 @@ type Verdict struct {
 // Points returns how many points the trial was for, and how many of them it did
 // not come by.
 func (v Verdict) Points() (all, missed int) {
-	switch {
-	case v.Beside:
+	if v.Beside {
 		return 0, 0
-	case v.Course.isFree():
-		return len(v.Course), len(v.Missed)
 	}
-	return 1, min(1, len(v.Missed))
+	all = v.Course.Points()
+	return all, min(all, len(v.Missed))
 }
 
 // Apart returns what was done in the trial, as a course for each point that it

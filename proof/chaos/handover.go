@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -94,13 +93,7 @@ func Handovers(ctx context.Context, o HandoverOptions, tell func(Handover) error
 		h.stop()
 		err = errors.Join(err, os.RemoveAll(h.dir))
 	}()
-	go func() {
-		select {
-		case err := <-h.failed:
-			give(err)
-		case <-ctx.Done():
-		}
-	}()
+	go watch(ctx, h.failed, give)
 	if err := h.start(ctx); err != nil {
 		return because(ctx, err)
 	}
@@ -140,7 +133,7 @@ func (h *handover) start(ctx context.Context) (err error) {
 	if h.client, err = client.Connect(ctx, client.Options{URL: url, Name: "refold-handover"}); err != nil {
 		return err
 	}
-	for _, p := range append(slices.Clone(h.actors), h.bridge) {
+	for _, p := range h.daemons() {
 		if err := p.start(); err != nil {
 			return err
 		}
@@ -264,7 +257,7 @@ func (h *handover) measure(ctx context.Context, p *process, term bool) (m Handov
 	if err != nil {
 		return m, err
 	}
-	for _, p := range append(slices.Clone(h.actors), h.bridge) {
+	for _, p := range h.daemons() {
 		p.begun()
 	}
 	h.reset()
@@ -309,34 +302,20 @@ func (h *handover) measure(ctx context.Context, p *process, term bool) (m Handov
 
 // until looks again and again.
 func (h *handover) until(ctx context.Context, what string, holds func() bool) error {
-	late := time.NewTimer(handoverWaits)
-	defer late.Stop()
-	tick := time.NewTicker(restEvery)
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-late.C:
-			return fmt.Errorf("%s within %v\n%s", what, handoverWaits, h.said())
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
+	ctx, cancel := context.WithTimeoutCause(ctx, handoverWaits, fmt.Errorf("not within %v", handoverWaits))
+	defer cancel()
+	if err := until(ctx, what, holds); err != nil {
+		return fmt.Errorf("%w: %w\n%s", err, context.Cause(ctx), saidBy(append(h.daemons(), &h.server.process)...))
 	}
 	return nil
 }
 
-// said returns what the processes logged last, for people.
-func (h *handover) said() string {
-	var all strings.Builder
-	for _, p := range append(slices.Clone(h.actors), h.bridge, &h.server.process) {
-		fmt.Fprintf(&all, "%s: %s\n", p.part, &p.said)
-	}
-	return all.String()
-}
+// daemons returns the session-actors and the bridge.
+func (h *handover) daemons() []*process { return append(slices.Clone(h.actors), h.bridge) }
 
 // stop ends everything.
 func (h *handover) stop() {
-	for _, p := range append(slices.Clone(h.actors), h.bridge) {
+	for _, p := range h.daemons() {
 		if p != nil {
 			p.stop()
 		}

@@ -66,7 +66,7 @@ func (t *trial) hold(ctx context.Context) (*End, error) {
 
 // asked asks until it is answered, since the server may be down.
 func (t *trial) asked(ctx context.Context, ask func(context.Context) error) (err error) {
-	ended := t.until(ctx, "no answer", func() bool {
+	ended := until(ctx, "no answer", func() bool {
 		asking, cancel := context.WithTimeout(ctx, askWithin)
 		defer cancel()
 		err = ask(asking)
@@ -81,7 +81,7 @@ func (t *trial) asked(ctx context.Context, ask func(context.Context) error) (err
 // endOf waits for the end of the run that an event asked for, and returns its
 // position in the notices. It reads them again if the server was down.
 func (t *trial) endOf(ctx context.Context, seq, from uint64) (at uint64, err error) {
-	ended := t.until(ctx, "no end", func() bool {
+	ended := until(ctx, "no end", func() bool {
 		at = from
 		_, err = t.client.End(ctx, t.explorer.conversation.Session, seq, from+1, func(n client.Notice) { at = n.StreamSeq })
 		var rejected *client.RejectedError
@@ -96,7 +96,7 @@ func (t *trial) endOf(ctx context.Context, seq, from uint64) (at uint64, err err
 
 // cancel cancels the run when its turn is asked.
 func (t *trial) cancel(ctx context.Context, run string) error {
-	err := t.until(ctx, "no turn is asked", func() bool {
+	err := until(ctx, "no turn is asked", func() bool {
 		view, err := t.view(ctx)
 		return err == nil && slices.ContainsFunc(view.Open, func(e session.ViewEffect) bool { return e.Class == session.ClassLLM })
 	})
@@ -119,7 +119,7 @@ const startWithin = 20 * time.Second
 func (t *trial) started(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
-	_ = t.until(ctx, "kills are left", func() bool { // what is not done by then is done later, or told as missed
+	_ = until(ctx, "kills are left", func() bool { // what is not done by then is done later, or told as missed
 		return !slices.ContainsFunc(t.aim.left(), func(s Kill) bool {
 			return s.Free && s.At.Part == SessionActor && t.explorer.startsUp(s.At)
 		})

@@ -32,8 +32,8 @@ type Course []Kill
 // points, and not what one does to the recovery from another.
 func (c Course) isFree() bool { return len(c) > 0 && c[0].Free }
 
-// points is how many points the course tries.
-func (c Course) points() int {
+// Points is how many points the course tries.
+func (c Course) Points() int {
 	if c.isFree() {
 		return len(c)
 	}

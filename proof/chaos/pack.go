@@ -67,7 +67,7 @@ func seats(ledger *recorded.Ledger) bridge.Pack {
 	}
 	free := func(ctx context.Context, _ question) (int, error) {
 		call, _ := bridge.CallOf(ctx)
-		return 8, noted(ledger, call)
+		return 8, ledger.Note(call)
 	}
 	return bridge.Pack{Name: packName, Version: "1.0.0", Tools: []*bridge.Function{
 		bridge.Func(packName+".free", free, bridge.Description("Tells how many seats are free in a room.")),

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -263,6 +264,17 @@ func (w *lastWords) Write(p []byte) (int, error) {
 		w.text = w.text[over:]
 	}
 	return len(p), nil
+}
+
+// saidBy returns what processes logged last, for people.
+func saidBy(processes ...*process) string {
+	var all strings.Builder
+	for _, p := range processes {
+		for line := range strings.Lines(p.said.String()) {
+			fmt.Fprintf(&all, "%s: %s\n", p.part, strings.TrimSpace(line))
+		}
+	}
+	return all.String()
 }
 
 func (w *lastWords) String() string {

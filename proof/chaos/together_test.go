@@ -1,7 +1,7 @@
 package chaos
 
 // Many kills in one trial: when each is due, how they are named, and which
-// points are killed so.
+// messages a daemon sends because it starts.
 
 import (
 	"slices"
@@ -56,10 +56,10 @@ func TestNamesOfFreeKills(t *testing.T) {
 	point := "session-actor/before/install/1"
 	many := strings.Repeat("&"+point+"=server", togetherMax)[1:]
 	c, err := ParseCourse(many)
-	if err != nil || c.String() != many || !c.isFree() || c.points() != togetherMax {
-		t.Errorf("%s: got %s of %d points, %v", many, c, c.points(), err)
+	if err != nil || c.String() != many || !c.isFree() || c.Points() != togetherMax {
+		t.Errorf("%s: got %s of %d points, %v", many, c, c.Points(), err)
 	}
-	if c, err := ParseCourse(point + "+" + point); err != nil || c.isFree() || c.points() != 1 {
+	if c, err := ParseCourse(point + "+" + point); err != nil || c.isFree() || c.Points() != 1 {
 		t.Errorf("one after the other: got %s, %v", c, err)
 	}
 	for _, name := range []string{many + "&" + point, point + "&", point + "&" + point + "+" + point} {
@@ -69,65 +69,30 @@ func TestNamesOfFreeKills(t *testing.T) {
 	}
 }
 
-// What is stored once there are lanes is of the session: kills there are alone.
-func TestSessionMessagesAreKilledAlone(t *testing.T) {
-	t.Parallel()
-	x := &Explorer{conversation: Conversation{Session: "s1"}}
-	for _, what := range []string{"chunk.1", "blob.1", "reset.l1", "chunk.2", "blob.2"} {
-		x.order = append(x.order, Point{SessionActor, Before, what, 1})
-	}
-	x.order = append(x.order, Point{Bridge, Before, "chunk.3", 1})
-	var courses []Course
-	for _, at := range x.order {
-		courses = append(courses, Course{{At: at, Whom: Sender}})
-	}
-	var got []string
-	for _, c := range x.Merge(courses) {
-		got = append(got, c.String())
-	}
-	want := []string{
-		"session-actor/before/chunk.1/1&session-actor/before/blob.1/1&session-actor/before/reset.l1/1",
-		"session-actor/before/chunk.2/1", "session-actor/before/blob.2/1", "bridge/before/chunk.3/1",
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
-// What daemons send because they start is killed at together, the two sides of
-// a message never in one trial; all else is killed at alone.
-func TestStartMessagesShareATrial(t *testing.T) {
+// What is stored once there are lanes is of the session, as are its lane's
+// acknowledgements; all other messages of a start are not.
+func TestStartMessages(t *testing.T) {
 	t.Parallel()
 	const sid = "s1"
 	own := "ack." + subjects.LaneName(subjects.Lane(subjects.Partition(sid)))
 	x := &Explorer{conversation: Conversation{Session: sid}}
-	for _, what := range []string{"create.l1", "create.l2", "ask.r1t1", own, "chunk.1", "chunk.2"} {
-		x.points = append(x.points, Point{SessionActor, Before, what, 1}, Point{SessionActor, After, what, 1})
+	for _, what := range []string{"create.l1", "chunk.1", "blob.1", "reset.l1", "chunk.2", "blob.2", "ask.r1t1", own} {
+		x.order = append(x.order, Point{SessionActor, Before, what, 1})
 	}
-	x.points = append(x.points, Point{Bridge, Before, "create.wake", 1})
-	var courses []Course
-	for _, at := range x.points {
-		courses = append(courses, Course{{At: at, Whom: Sender}})
-	}
-	got := x.Merge(courses)
-	sum, alone := 0, 0
-	for _, c := range got {
-		sum += c.points()
-		var sides []Side
-		for _, s := range c {
-			sides = append(sides, s.At.Side)
-			if x.startsUp(s.At) != c.isFree() {
-				t.Errorf("%s", c)
-			}
+	x.order = append(x.order, Point{Bridge, Before, "create.wake", 1}, Point{Bridge, Before, "chunk.3", 1})
+	var got []string
+	for _, at := range x.order {
+		after := at
+		after.Side = After
+		if x.startsUp(after) != x.startsUp(at) {
+			t.Errorf("the sides of %s differ", at)
 		}
-		if len(slices.Compact(sides)) > 1 {
-			t.Errorf("both sides in one trial: %s", c)
-		}
-		if !c.isFree() {
-			alone++
+		if x.startsUp(at) {
+			got = append(got, string(at.Part)+" "+at.What)
 		}
 	}
-	if sum != len(courses) || alone != 4 || len(got) != 4+3 {
-		t.Errorf("%d points in %d trials, %d of them alone; want %d in 7, 4 alone: %v", sum, len(got), alone, len(courses), got)
+	want := []string{"session-actor create.l1", "session-actor chunk.1", "session-actor blob.1", "session-actor reset.l1", "bridge create.wake"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -71,7 +71,7 @@ func (x *Explorer) try(ctx context.Context, course Course) (out outcome, err err
 	}()
 	ctx, give := context.WithCancelCause(ctx)
 	defer give(nil)
-	go t.watch(ctx, give)
+	go watch(ctx, t.failed, give)
 	if err := t.start(ctx, course); err != nil {
 		return out, because(ctx, err)
 	}
@@ -104,16 +104,7 @@ func (t *trial) missed() Course {
 
 // said returns what the processes logged last, for people.
 func (t *trial) said() string {
-	var all strings.Builder
-	for _, part := range Parts() {
-		for line := range strings.Lines(t.running[part].said.String()) {
-			fmt.Fprintf(&all, "%s: %s\n", part, strings.TrimSpace(line))
-		}
-	}
-	for line := range strings.Lines(t.server.said.String()) {
-		fmt.Fprintf(&all, "%s: %s\n", Server, strings.TrimSpace(line))
-	}
-	return all.String()
+	return saidBy(t.running[SessionActor], t.running[Bridge], &t.server.process)
 }
 
 // because says why a context ended, if that is the reason of err.
@@ -208,10 +199,10 @@ func (t *trial) kill(ctx context.Context, s Kill) {
 }
 
 // watch gives up when a process ends by itself, or can't be started.
-func (t *trial) watch(ctx context.Context, give context.CancelCauseFunc) {
+func watch(ctx context.Context, failed <-chan error, give context.CancelCauseFunc) {
 	for {
 		select {
-		case err := <-t.failed:
+		case err := <-failed:
 			give(err)
 		case <-ctx.Done():
 			return
@@ -248,7 +239,7 @@ func (t *trial) begin(ctx context.Context) error {
 	if err := t.running[SessionActor].start(); err != nil {
 		return err
 	}
-	err := t.until(ctx, "the streams are not there", func() bool {
+	err := until(ctx, "the streams are not there", func() bool {
 		last, err := t.client.LastEvent(ctx) // the install record's, which comes when all streams and lanes are there
 		return err == nil && last > 0
 	})
@@ -264,7 +255,7 @@ func (t *trial) begin(ctx context.Context) error {
 // rest waits until every message has been delivered and acknowledged.
 func (t *trial) rest(ctx context.Context) error {
 	looks, busy := 0, ""
-	err := t.until(ctx, "no rest", func() bool {
+	err := until(ctx, "no rest", func() bool {
 		looks++
 		if busy = t.server.busy(ctx); busy != "" {
 			looks = 0
@@ -280,7 +271,7 @@ func (t *trial) rest(ctx context.Context) error {
 // view returns what the session-actor has of the session; one that was killed
 // has it once it is there again.
 func (t *trial) view(ctx context.Context) (view session.View, err error) {
-	ended := t.until(ctx, "no view", func() bool {
+	ended := until(ctx, "no view", func() bool {
 		asking, cancel := context.WithTimeout(ctx, viewWithin)
 		defer cancel()
 		view, err = t.client.View(asking, t.explorer.conversation.Session)
@@ -290,7 +281,7 @@ func (t *trial) view(ctx context.Context) (view session.View, err error) {
 }
 
 // until looks again and again.
-func (t *trial) until(ctx context.Context, what string, holds func() bool) error {
+func until(ctx context.Context, what string, holds func() bool) error {
 	tick := time.NewTicker(restEvery)
 	defer tick.Stop()
 	for !holds() {

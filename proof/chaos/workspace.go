@@ -143,7 +143,7 @@ func (g gated) Generate(ctx context.Context, r bridge.Request, delta func(string
 // adopt syncs the workspace while the run's first turn is open, to be applied
 // before the second, and lets the turn end when that is pending.
 func (t *trial) adopt(ctx context.Context) error {
-	err := t.until(ctx, "no turn is asked", func() bool {
+	err := until(ctx, "no turn is asked", func() bool {
 		view, err := t.view(ctx)
 		return err == nil && slices.ContainsFunc(view.Open, func(e session.ViewEffect) bool { return e.Class == session.ClassLLM })
 	})
@@ -170,7 +170,7 @@ func (t *trial) sync(ctx context.Context, id string, o client.SyncOptions) error
 	if err != nil {
 		return err
 	}
-	return t.until(ctx, "no end of a sync", func() bool {
+	return until(ctx, "no end of a sync", func() bool {
 		view, err := t.view(ctx)
 		return err == nil && view.Seq >= seq && len(view.Syncs) == 0
 	})

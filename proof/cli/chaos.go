@@ -44,7 +44,6 @@ type chaosMore struct {
 	Signal    []string      `default:"kill" enum:"kill,term" help:"kill: SIGKILL. term: SIGTERM, while the next one starts already. ${enum}."`
 	Twice     int           `placeholder:"N" help:"After each trial, N more of the same, in each of which the sender of a message of what follows the first kill is killed too."`
 	Brief     bool          `help:"Of what a daemon sends because it starts (streams, lanes, descriptors of tools), try one of each kind only."`
-	Together  bool          `help:"Kill at many points of what a daemon sends because it starts in one trial: whoever is killed starts again, and comes by the next."`
 	Part      string        `placeholder:"K/N" help:"Try every Nth, beginning with the Kth, of what is chosen otherwise: N nights try all."`
 	Seed      uint64        `default:"1" help:"Which N points."`
 	Parallel  int           `default:"12" help:"Trials at once; most of a trial is waiting."`
@@ -95,8 +94,8 @@ func (c ChaosAll) validate() error {
 		return &Error{Usage, "chaos: --points, --twice, --skip and --for from 0, --parallel from 1, --within above 0, --missed-max 0 to 100"}
 	case len(c.Point) > 0 && c.Points > 0:
 		return &Error{Usage, "chaos: --point names points, --points chooses some"}
-	case c.Dense && (c.Together || c.Twice > 0):
-		return &Error{Usage, "chaos: --dense kills at many points in a trial, those of --together among them, and a second kill of --twice would be one of them: leave one out"}
+	case c.Dense && c.Twice > 0:
+		return &Error{Usage, "chaos: --dense kills at many points in a trial, and a second kill of --twice would be one of them: leave one out"}
 	}
 	return nil
 }
@@ -208,10 +207,7 @@ func (c ChaosAll) choose(ctx context.Context, s Streams, cast *chaos.Cast, o cha
 	if c.Points > 0 {
 		courses = chaos.Sample(courses, c.Points, c.Seed)
 	}
-	switch {
-	case c.Together:
-		courses = x.Merge(courses)
-	case c.Dense:
+	if c.Dense {
 		courses = x.Dense(courses)
 	}
 	if len(c.Point) > 0 {

@@ -78,8 +78,7 @@ type counters struct {
 func (t *counters) take(courses []chaos.Course, all int) (mine []chaos.Course) {
 	t.all += all
 	for _, course := range courses {
-		points, _ := (chaos.Verdict{Course: course}).Points()
-		t.chosen += points
+		t.chosen += course.Points()
 		turn := t.turns
 		t.turns++
 		if turn%t.n == t.k-1 && turn/t.n >= t.skip {
@@ -94,8 +93,7 @@ func (t *counters) take(courses []chaos.Course, all int) (mine []chaos.Course) {
 func (t *counters) leave(courses []chaos.Course) {
 	t.left += len(courses)
 	for _, course := range courses {
-		points, _ := (chaos.Verdict{Course: course}).Points()
-		t.points += points
+		t.points += course.Points()
 	}
 }
 
@@ -127,7 +125,7 @@ func (t *counters) add(v chaos.Verdict) {
 
 // way names what was done in a trial, whatever the points.
 func way(c chaos.Course) string {
-	if all, _ := (chaos.Verdict{Course: c}).Points(); len(c) > all {
+	if len(c) > c.Points() {
 		return "twice"
 	}
 	who, how := string(c[0].At.Part), ""

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/internal/llm/recorded"
@@ -50,7 +49,7 @@ func TestExecutor(t *testing.T) {
 		{"another session", bridge.Call{Session: "b", Effect: "r1t1c0"}, "recording_mismatch: the recording has no conversation for session b", ""},
 	} {
 		ledger, path := openLedger(t)
-		result, err := recorded.NewExecutor(r, ledger, recorded.Hooks{}).Execute(t.Context(), c.call)
+		result, err := recorded.NewExecutor(r, ledger).Execute(t.Context(), c.call)
 		if err != nil {
 			t.Errorf("%s: %v", c.what, err)
 		}
@@ -71,66 +70,13 @@ func TestExecutor(t *testing.T) {
 	}
 }
 
-// Nothing is in the ledger when Before runs, everything is when After runs;
-// whoever is killed in between has executed, and nobody was told.
-func TestExecutorHooks(t *testing.T) {
-	t.Parallel()
-	broken := errors.New("broken")
-	entries := func(path string) int {
-		got, err := recorded.ReadLedger(path)
-		if err != nil {
-			t.Error(err)
-		}
-		return len(got)
-	}
-	for _, c := range []struct {
-		what          string
-		before, after error
-		want          int // entries
-	}{{"none fails", nil, nil, 1}, {"before fails", broken, nil, 0}, {"after fails", nil, broken, 1}} {
-		ledger, path := openLedger(t)
-		var seen []int
-		hook := func(err error) func(context.Context, bridge.Call) error {
-			return func(_ context.Context, call bridge.Call) error {
-				if call.Effect != "r1t1c0" {
-					t.Errorf("%s: a hook of %s", c.what, call.Effect)
-				}
-				seen = append(seen, entries(path))
-				return err
-			}
-		}
-		x := recorded.NewExecutor(read(t, small), ledger, recorded.Hooks{Before: hook(c.before), After: hook(c.after)})
-		result, err := x.Execute(t.Context(), call("r1t1c0", "get", `{"n":1}`))
-		if want := errors.Join(c.before, c.after); (want == nil) != (err == nil) || want != nil && !errors.Is(err, broken) {
-			t.Errorf("%s: got %v, want %v", c.what, err, want)
-		}
-		if c.want == 1 && err == nil && result.Output != "1" || err != nil && result.Output != "" {
-			t.Errorf("%s: output %q", c.what, result.Output)
-		}
-		if want := []int{0, 1}[:len(seen)]; !reflect.DeepEqual(seen, want) {
-			t.Errorf("%s: the hooks saw %v entries, want %v", c.what, seen, want)
-		}
-		if got := entries(path); got != c.want {
-			t.Errorf("%s: %d entries, want %d", c.what, got, c.want)
-		}
-	}
-}
-
 func TestExecutorCancelled(t *testing.T) {
 	t.Parallel()
 	ledger, path := openLedger(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	x := recorded.NewExecutor(read(t, small), ledger, recorded.Hooks{Before: func(ctx context.Context, call bridge.Call) error {
-		cancel() // the pause then ends at once, though it is an hour
-		return recorded.Pause(time.Hour)(ctx, call)
-	}})
-	for range 2 { // while it waits, and before it begins
-		if _, err := x.Execute(ctx, call("r1t1c0", "get", `{"n":1}`)); !errors.Is(err, context.Canceled) {
-			t.Errorf("got %v, want %v", err, context.Canceled)
-		}
-	}
-	if err := recorded.Pause(time.Nanosecond)(t.Context(), bridge.Call{}); err != nil {
-		t.Errorf("a pause that passes: %v", err)
+	cancel()
+	if _, err := recorded.NewExecutor(read(t, small), ledger).Execute(ctx, call("r1t1c0", "get", `{"n":1}`)); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want %v", err, context.Canceled)
 	}
 	if got, err := recorded.ReadLedger(path); err != nil || len(got) != 0 {
 		t.Errorf("the ledger has %v (%v), want nothing", got, err)
@@ -146,7 +92,7 @@ func TestExecutorWithoutALedgerToWrite(t *testing.T) {
 	if err := ledger.Close(); err != nil {
 		t.Fatal(err)
 	}
-	result, err := recorded.NewExecutor(read(t, small), ledger, recorded.Hooks{}).Execute(t.Context(), call("r1t1c0", "get", `{"n":1}`))
+	result, err := recorded.NewExecutor(read(t, small), ledger).Execute(t.Context(), call("r1t1c0", "get", `{"n":1}`))
 	if !errors.Is(err, os.ErrClosed) || result.Output != "" {
 		t.Errorf("got %q, %v: an execution that is not in the ledger must not be settled", result.Output, err)
 	}

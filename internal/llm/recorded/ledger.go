@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+
+	"github.com/refold/refold/bridge"
 )
 
 // Entry is one execution of a call. Field order is the file's.
@@ -51,6 +53,14 @@ func syncDir(path string) error {
 	}
 	defer dir.Close()
 	return dir.Sync()
+}
+
+// Note appends an execution of a call.
+func (l *Ledger) Note(call bridge.Call) error {
+	return l.Append(Entry{
+		Session: call.Session, Effect: call.Effect, Tool: call.ToolName, Arguments: orEmptyObject(call.Arguments),
+		IdempotencyKey: call.IdempotencyKey, Start: call.Start, RetrySafe: call.RetrySafe,
+	})
 }
 
 // Append writes an entry, and returns nil once it is on disk. After an error

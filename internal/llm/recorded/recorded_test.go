@@ -161,7 +161,7 @@ func TestEveryConversationIsReplayed(t *testing.T) {
 			t.Parallel()
 			r := load(t, file)
 			ledger, path := openLedger(t)
-			model, executor := recorded.NewModel(r), recorded.NewExecutor(r, ledger, recorded.Hooks{})
+			model, executor := recorded.NewModel(r), recorded.NewExecutor(r, ledger)
 			var want []recorded.Entry
 			users := 0
 			for _, c := range r.Conversations() {

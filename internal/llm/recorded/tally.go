@@ -78,7 +78,8 @@ func Tally(want, got []Entry) Account {
 	return a
 }
 
-// sameJSON reports whether two texts are the same JSON value.
+// sameJSON reports whether two texts are the same JSON value: the way of a call
+// through the log need not keep white space.
 func sameJSON(a, b []byte) bool {
 	x, errX := codec.FromJSON(a)
 	y, errY := codec.FromJSON(b)

@@ -104,9 +104,9 @@ func (g *stage) calls(ctx context.Context, r CallRow) (Called, error) {
 		return c, err
 	}
 	y := &system{bridge: b}
-	y.run(ctx, g.failure.fail, "bridge", b.Run)
+	y.run(ctx, g.fail, "bridge", b.Run)
 	defer y.stop()
-	asked, err := newCommitter(g.nc, false, g.failure.fail)
+	asked, err := newCommitter(g.nc, false, g.fail)
 	if err != nil {
 		return c, err
 	}

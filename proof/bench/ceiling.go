@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 
 	"github.com/nats-io/nats.go"
 
@@ -154,18 +153,10 @@ func (l *lane) work(s *slice) {
 			wakes = append(wakes, l.ceiling.wake(s, sid))
 		}
 	}
-	if s.left = len(effects) + len(wakes) + len(notices); s.left == 0 {
-		return
-	}
-	if len(effects) > 0 {
-		l.ceiling.effects.put(effects...)
-	}
-	if len(wakes) > 0 {
-		l.ceiling.timers.put(wakes...)
-	}
-	if len(notices) > 0 {
-		l.ceiling.notices.put(notices...)
-	}
+	s.left.Store(int64(len(effects) + len(wakes) + len(notices)))
+	l.ceiling.effects.put(effects...)
+	l.ceiling.timers.put(wakes...)
+	l.ceiling.notices.put(notices...)
 }
 
 func (l *lane) step(effects, notices []message, s *slice, door session.Door, sid string) (e, n []message) {
@@ -239,7 +230,7 @@ func storedSubject(subject string) (door session.Door, sid string, ok bool) {
 
 // generate is the model bridge's part: claim, then settle, then acknowledge.
 func (c *ceiling) generate(s *slice) {
-	s.left = len(s.msgs)
+	s.left.Store(int64(len(s.msgs)))
 	claims := make([]message, 0, len(s.msgs))
 	for _, m := range s.msgs {
 		name, err := c.names.ParseEffect(m.Subject)
@@ -264,7 +255,7 @@ func (c *ceiling) generate(s *slice) {
 
 // execute is the tool bridge's part: settle, then acknowledge.
 func (c *ceiling) execute(s *slice) {
-	s.left = len(s.msgs)
+	s.left.Store(int64(len(s.msgs)))
 	events := make([]message, 0, len(s.msgs))
 	for _, m := range s.msgs {
 		name, err := c.names.ParseEffect(m.Subject)
@@ -288,16 +279,3 @@ func (c *ceiling) event(s *slice, name subjects.EffectName, payload []byte) mess
 }
 
 const idDigest = "00000000000000000000000000000000"
-
-// failure keeps the first error and ends a context with it.
-type failure struct {
-	once   sync.Once
-	cancel context.CancelCauseFunc
-}
-
-func failing(ctx context.Context) (context.Context, *failure) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	return ctx, &failure{cancel: cancel}
-}
-
-func (f *failure) fail(err error) { f.once.Do(func() { f.cancel(err) }) }

@@ -37,6 +37,9 @@ var named = []string{
 // after the last run's end.
 const settleWithin = 10 * time.Second
 
+// readWithin is how long reading a stream may take.
+const readWithin = 5 * time.Minute
+
 // count waits until the streams hold what runs of these kinds take (nil: not
 // known, until nothing more comes), and looks at all of it.
 func count(ctx context.Context, s *servers, runs int, kinds map[string]int) (*census, error) {
@@ -79,8 +82,6 @@ func counted(names subjects.Names) []string {
 // settled waits until the streams hold so many messages, or hold the same for a
 // while.
 func settled(ctx context.Context, js jetstream.JetStream, names subjects.Names, want int, known bool) error {
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
 	until := time.Now().Add(settleWithin)
 	last, same := 0, 0
 	for time.Now().Before(until) {
@@ -98,17 +99,14 @@ func settled(ctx context.Context, js jetstream.JetStream, names subjects.Names, 
 		if known && total >= want || !known && same > 25 {
 			return nil
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if err := pass(ctx, readyTick); err != nil {
+			return err
 		}
 	}
 	return nil // what is missing, the census shows
 }
 
-const readAtOnce = 20_000
-
+// read reads all of a stream.
 func (c *census) read(ctx context.Context, js jetstream.JetStream, names subjects.Names, stream string) error {
 	s, err := js.Stream(ctx, stream)
 	if err != nil {
@@ -117,17 +115,23 @@ func (c *census) read(ctx context.Context, js jetstream.JetStream, names subject
 	if stream == names.TimersStream() {
 		return c.readWakes(ctx, names, s)
 	}
-	last, until := s.CachedInfo().State.LastSeq, time.Now().Add(settleWithin)
-	for from := uint64(1); from <= last; {
-		next, err := c.readFrom(ctx, js, names, stream, from, last)
-		// A consumer that was just made has no leader for a moment.
-		if err != nil && (!errors.Is(err, nats.ErrNoResponders) || time.Now().After(until)) {
+	consumer, err := js.OrderedConsumer(ctx, stream, jetstream.OrderedConsumerConfig{})
+	if err != nil {
+		return err
+	}
+	messages, err := consumer.Messages()
+	if err != nil {
+		return err
+	}
+	defer messages.Stop()
+	ctx, cancel := context.WithTimeout(ctx, readWithin)
+	defer cancel()
+	for range s.CachedInfo().State.Msgs {
+		m, err := messages.Next(jetstream.NextContext(ctx))
+		if err != nil {
 			return err
 		}
-		if next == from && err == nil {
-			return errors.New("the stream holds less than it says")
-		}
-		from = next
+		c.add(names, stream, m.Subject(), m.Headers(), m.Data())
 	}
 	return nil
 }
@@ -147,29 +151,6 @@ func (c *census) readWakes(ctx context.Context, names subjects.Names, s jetstrea
 		c.add(names, names.TimersStream(), m.Subject, m.Header, m.Data)
 	}
 	return nil
-}
-
-// readFrom reads a part of a stream and returns where the next one begins.
-func (c *census) readFrom(ctx context.Context, js jetstream.JetStream, names subjects.Names, stream string, from, last uint64) (next uint64, err error) {
-	consumer, err := js.OrderedConsumer(ctx, stream, jetstream.OrderedConsumerConfig{
-		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: from,
-	})
-	if err != nil {
-		return from, err
-	}
-	batch, err := consumer.Fetch(int(min(last-from+1, readAtOnce)), jetstream.FetchMaxWait(settleWithin))
-	if err != nil {
-		return from, err
-	}
-	for m := range batch.Messages() {
-		meta, err := m.Metadata()
-		if err != nil {
-			return from, err
-		}
-		c.add(names, stream, m.Subject(), m.Headers(), m.Data())
-		from = meta.Sequence.Stream + 1
-	}
-	return from, batch.Error()
 }
 
 func (c *census) add(names subjects.Names, stream, subject string, header nats.Header, data []byte) {

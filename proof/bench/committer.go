@@ -77,6 +77,9 @@ func newCommitter(nc *nats.Conn, grouped bool, fail func(error)) (*committer, er
 // put hands messages over. It returns at once: what it takes is bounded by the
 // runs in flight.
 func (c *committer) put(messages ...message) {
+	if len(messages) == 0 {
+		return
+	}
 	c.mu.Lock()
 	c.waiting = append(c.waiting, messages...)
 	c.mu.Unlock()
@@ -222,14 +225,11 @@ func (c *committer) wait(most int) error {
 		if open <= most {
 			return nil
 		}
-		late := time.NewTimer(answerWithin)
 		select {
 		case <-c.free:
-			late.Stop()
 		case <-c.ended:
-			late.Stop()
 			return nil
-		case <-late.C:
+		case <-time.After(answerWithin):
 			return fmt.Errorf("%d publishes had no answer within %v", open, answerWithin)
 		}
 	}

@@ -6,8 +6,6 @@ import (
 	"runtime"
 	"runtime/metrics"
 	"time"
-
-	"github.com/refold/refold/subjects"
 )
 
 // Grown is what a run costs Refold among so many older sessions.
@@ -117,12 +115,12 @@ func (g *stage) age(ctx context.Context) error {
 // measureAmong measures runs among so many older sessions.
 func (g *stage) measureAmong(ctx context.Context, grown *Grown) error {
 	warming := time.Now()
-	y, err := startSystem(ctx, g.servers, g.row, g.failure.fail)
+	y, err := startSystem(ctx, g.servers, g.row, g.fail)
 	if err != nil {
 		return err
 	}
 	defer y.stop()
-	l, err := startLoad(ctx, g.servers, false, g.failure.fail)
+	l, err := startLoad(ctx, g.servers, false, g.fail)
 	if err != nil {
 		return err
 	}
@@ -159,20 +157,16 @@ func (g *stage) measureAmong(ctx context.Context, grown *Grown) error {
 // the server looks then at all subjects of the lane. It returns the number of
 // the next session.
 func (g *stage) take(ctx context.Context, l *load, grown *Grown) (next int, err error) {
-	begun, taken := time.Now(), map[int]bool{}
-	for next = grown.Sessions; len(taken) < subjects.LanesDefault; next++ {
-		lane := subjects.Lane(subjects.Partition(sessionID(next)))
-		if taken[lane] {
-			continue
-		}
-		taken[lane] = true
+	begun := time.Now()
+	for _, n := range ofEachLane(grown.Sessions) {
 		asked := time.Now()
-		if err := l.carryOut(ctx, next, 1, 1); err != nil {
-			return next, fmt.Errorf("lane %d: %w", lane, err)
+		if err := l.carryOut(ctx, n, 1, 1); err != nil {
+			return n, err
 		}
 		grown.Taken = max(grown.Taken, time.Since(asked))
+		next = n + 1
 	}
-	g.step(begun, "took %d lanes, the longest in %.2f s", len(taken), grown.Taken.Seconds())
+	g.step(begun, "took the lanes, the longest in %.2f s", grown.Taken.Seconds())
 	return next, nil
 }
 

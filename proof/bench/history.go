@@ -24,7 +24,7 @@ type stage struct {
 	bus     *bus.Bus
 	nc      *nats.Conn
 	js      jetstream.JetStream
-	failure *failure
+	fail    context.CancelCauseFunc // the first error ends the measurement
 }
 
 // onStage calls measure with a stage, and takes it down.
@@ -34,8 +34,8 @@ func onStage(ctx context.Context, o Options, measure func(context.Context, *stag
 		return err
 	}
 	defer func() { err = errors.Join(err, g.servers.stop()) }()
-	ctx, g.failure = failing(ctx)
-	defer g.failure.cancel(nil)
+	ctx, g.fail = context.WithCancelCause(ctx)
+	defer g.fail(nil)
 	if g.bus, err = bus.Connect(ctx, natsio.Options{InProcess: g.servers.of(0), Name: "refold-bench"}); err != nil {
 		return err
 	}
@@ -83,12 +83,12 @@ func record(ctx context.Context, o Options, model bridge.Model) (events []said, 
 // runAll lets Refold carry out runs, each in a session of its own from a number
 // on, and waits for their ends.
 func (g *stage) runAll(ctx context.Context, from, inFlight, runs int) error {
-	y, err := startSystem(ctx, g.servers, g.row, g.failure.fail)
+	y, err := startSystem(ctx, g.servers, g.row, g.fail)
 	if err != nil {
 		return err
 	}
 	defer y.stop()
-	l, err := startLoad(ctx, g.servers, false, g.failure.fail)
+	l, err := startLoad(ctx, g.servers, false, g.fail)
 	if err != nil {
 		return err
 	}
@@ -96,26 +96,72 @@ func (g *stage) runAll(ctx context.Context, from, inFlight, runs int) error {
 	return l.carryOut(ctx, from, inFlight, runs)
 }
 
-// fill publishes the events of sessions from one number to another, all alike,
-// as fast as the log takes them. No other publisher may be active.
+// fill stores the events of sessions from one number to another, all alike.
 func (g *stage) fill(ctx context.Context, from, to int, events []said) error {
-	f, err := g.newFiller(ctx, g.bus.Names().LogStream())
+	return g.storeAll(ctx, func(put func(message) error) error {
+		for n := from; n < to; n++ {
+			for _, e := range events {
+				if err := g.event(put, n, e); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// event puts an event of the nth session.
+func (g *stage) event(put func(message) error, n int, e said) error {
+	subject, err := g.bus.Names().Log(e.door, sessionID(n))
 	if err != nil {
 		return err
 	}
-	defer f.close()
-	for n := from; n < to; n++ {
-		for _, e := range events {
-			subject, err := g.bus.Names().Log(e.door, sessionID(n))
-			if err != nil {
-				return err
-			}
-			if err := f.put(ctx, message{subject: subject, data: e.payload}); err != nil {
-				return err
-			}
+	return put(message{subject: subject, data: e.payload})
+}
+
+// fillAhead is how many messages may be on their way to the server.
+const fillAhead = 10_000
+
+// storeAll stores what each puts, one behind the other, as fast as the server
+// takes it. A message that is refused is an error.
+func (g *stage) storeAll(ctx context.Context, each func(put func(message) error) error) error {
+	c, err := newCommitter(g.nc, false, g.fail)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	under := make(chan struct{}, fillAhead)
+	take := func() error {
+		select {
+		case under <- struct{}{}:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
 	}
-	return f.end(ctx)
+	err = each(func(m message) error {
+		m.stored = func() { <-under }
+		err := take()
+		if err == nil {
+			c.put(m)
+		}
+		return err
+	})
+	for range fillAhead { // when all is free, all is stored
+		if err == nil {
+			err = take()
+		}
+	}
+	return err
+}
+
+// lastSeq returns the sequence of the last message of a stream.
+func (g *stage) lastSeq(ctx context.Context, stream string) (uint64, error) {
+	s, err := g.js.Stream(ctx, stream)
+	if err != nil {
+		return 0, fmt.Errorf("look at stream %s: %w", stream, err)
+	}
+	return s.CachedInfo().State.LastSeq, nil
 }
 
 const foldedTick = 50 * time.Millisecond
@@ -171,4 +217,16 @@ func laneNames() (lanes []string) {
 		lanes = append(lanes, subjects.LaneName(i))
 	}
 	return lanes
+}
+
+// ofEachLane returns the numbers of sessions from one on, the first of each lane.
+func ofEachLane(from int) (sessions []int) {
+	taken := map[int]bool{}
+	for n := from; len(taken) < subjects.LanesDefault; n++ {
+		if lane := subjects.Lane(subjects.Partition(sessionID(n))); !taken[lane] {
+			taken[lane] = true
+			sessions = append(sessions, n)
+		}
+	}
+	return sessions
 }

@@ -19,11 +19,11 @@ import (
 // flight, each of a session of its own, and hears of their ends by the stream
 // of notices.
 type load struct {
-	nc       *nats.Conn
-	names    subjects.Names
-	log      *committer
-	reading  jetstream.ConsumeContext
-	fail     func(error)
+	nc      *nats.Conn
+	names   subjects.Names
+	log     *committer
+	reading jetstream.ConsumeContext
+	fail    func(error)
 
 	mu       sync.Mutex
 	next     int // number of the next session

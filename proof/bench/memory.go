@@ -91,7 +91,7 @@ const (
 // keeps has the sessions folded, and returns the bytes in use then.
 func (g *stage) keeps(ctx context.Context, from, to int, events []said) (bytes float64, err error) {
 	begun := time.Now()
-	y, err := startSystem(ctx, g.servers, g.row, g.failure.fail)
+	y, err := startSystem(ctx, g.servers, g.row, g.fail)
 	if err != nil {
 		return 0, err
 	}

@@ -33,8 +33,8 @@ const (
 // Play plays a part until in ends, which it does when the parent process ends.
 // It writes a line when the part is ready: the URL of a server.
 func (p Part) Play(ctx context.Context, in io.Reader, out io.Writer) error {
-	ctx, failure := failing(ctx)
-	defer failure.cancel(nil)
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
 	s := &servers{url: p.URL}
 	y := &system{watch: &Watch{Stop: func() {}}}
 	defer func() { y.stop() }()
@@ -47,10 +47,10 @@ func (p Part) Play(ctx context.Context, in io.Reader, out io.Writer) error {
 		}
 	case PartActor:
 		o.hostOnly = true
-		y, err = startSystem(ctx, s, o, failure.fail)
+		y, err = startSystem(ctx, s, o, fail)
 	case PartBridge:
 		o.told = p.Durability
-		err = y.startBridge(ctx, s, o, failure.fail)
+		err = y.startBridge(ctx, s, o, fail)
 	default:
 		err = fmt.Errorf("no part %q", p.Role)
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -52,29 +53,18 @@ type slice struct {
 	msgs  []*nats.Msg
 	bytes int
 
-	mu     sync.Mutex
-	left   int // what is not stored
+	left   atomic.Int64 // what is not stored
 	stored chan struct{}
 }
 
 // one says that one of the outputs is stored.
-func (s *slice) one() { s.less(1) }
-
-func (s *slice) less(n int) {
-	s.mu.Lock()
-	s.left -= n
-	done := s.left == 0
-	s.mu.Unlock()
-	if done {
+func (s *slice) one() {
+	if s.left.Add(-1) == 0 {
 		signal(s.stored)
 	}
 }
 
-func (s *slice) isStored() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.left <= 0
-}
+func (s *slice) isStored() bool { return s.left.Load() == 0 }
 
 // newPuller reads a consumer until close. work must make left the count of
 // outputs that call one.

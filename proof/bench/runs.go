@@ -244,14 +244,14 @@ func (r row) side(ctx context.Context, stored **census, start func(context.Conte
 		return side, err
 	}
 	defer func() { err = errors.Join(err, s.stop()) }()
-	ctx, failure := failing(ctx)
-	defer failure.cancel(nil)
-	stop, err := start(ctx, s, failure.fail)
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	stop, err := start(ctx, s, fail)
 	if err != nil {
 		return side, errors.Join(err, context.Cause(ctx))
 	}
 	defer stop()
-	l, err := startLoad(ctx, s, r.grouped(), failure.fail)
+	l, err := startLoad(ctx, s, r.grouped(), fail)
 	if err != nil {
 		return side, err
 	}

@@ -3,6 +3,7 @@ package bench
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -15,7 +16,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/subjects"
 )
 
 // Wakes are how long sessions that are not in memory take to answer.
@@ -47,7 +47,6 @@ type WakeOptions struct {
 	Sessions, Events int           // that are woken, and that each of them has
 	Asleep           time.Duration // nothing happens to them before the first is woken
 	Every            time.Duration // between the beginnings of two wakes
-	FilesLeft        bool          // nobody touches the log's files while it sleeps
 }
 
 // Wake gives each of some sessions so many events, and a snapshot of all but
@@ -61,7 +60,7 @@ type WakeOptions struct {
 // Every so often one of them begins. What the server loaded for one it holds for 10
 // seconds: without a pause each takes memory that the process has never touched, and
 // to be given that takes as long as to read the block into it. The system is made
-// to keep the log's files in its memory meanwhile, unless they are left alone.
+// to keep the log's files in its memory meanwhile.
 func Wake(ctx context.Context, o Options, what WakeOptions) (w Wakes, err error) {
 	w = Wakes{Sessions: what.Sessions, Others: (what.Sessions + oneOther - 1) / oneOther, Events: what.Events, Behind: min(behind, what.Events)}
 	history, err := longHistory(w.Events)
@@ -84,14 +83,12 @@ func Wake(ctx context.Context, o Options, what WakeOptions) (w Wakes, err error)
 		if err := g.pass(ctx); err != nil {
 			return err
 		}
-		if !what.FilesLeft {
-			defer g.keepFiles(ctx)()
-		}
+		defer g.keepFiles(ctx)()
 		if err := g.passBusy(ctx, what.Asleep, busy, w.Behind); err != nil {
 			return err
 		}
 		g.hostOnly = true
-		y, err := startSystem(ctx, g.servers, g.row, g.failure.fail)
+		y, err := startSystem(ctx, g.servers, g.row, g.fail)
 		if err != nil {
 			return err
 		}
@@ -160,34 +157,24 @@ func touch(name string) error {
 // but the latest ones of each between those of the next one: what a session has
 // behind its snapshot lies apart.
 func (g *stage) fillSleeping(ctx context.Context, sessions int, history []said, late int) error {
-	f, err := g.newFiller(ctx, g.bus.Names().LogStream())
-	if err != nil {
-		return err
-	}
-	defer f.close()
-	put := func(n, i int) error {
-		subject, err := g.bus.Names().Log(history[i].door, sessionID(n))
-		if err != nil {
-			return err
-		}
-		return f.put(ctx, message{subject: subject, data: history[i].payload})
-	}
 	early := len(history) - late
-	for n := range sessions + 1 {
-		for i := range max(early, late*apart) {
-			if n < sessions && i < early {
-				if err := put(n, i); err != nil {
-					return err
+	return g.storeAll(ctx, func(put func(message) error) error {
+		for n := range sessions + 1 {
+			for i := range max(early, late*apart) {
+				var err error
+				if n < sessions && i < early {
+					err = g.event(put, n, history[i])
 				}
-			}
-			if n > 0 && i%apart == 0 && i/apart < late {
-				if err := put(n-1, early+i/apart); err != nil {
+				if n > 0 && i%apart == 0 && i/apart < late {
+					err = errors.Join(err, g.event(put, n-1, history[early+i/apart]))
+				}
+				if err != nil {
 					return err
 				}
 			}
 		}
-	}
-	return f.end(ctx)
+		return nil
+	})
 }
 
 // longHistory returns the events of runs in which the model says one thing.
@@ -261,8 +248,10 @@ func (g *stage) wakes(ctx context.Context, from, to, late int, every time.Durati
 		reading.Stop()
 		<-reading.Closed()
 	}()
-	if err := g.warm(ctx, heard, to); err != nil {
-		return nil, nil, err
+	for _, n := range ofEachLane(to) { // it is answered when the lane is taken
+		if err := g.ask(ctx, heard, n); err != nil {
+			return nil, nil, err
+		}
 	}
 	for n, next := from, time.Now(); n < to; n, next = n+1, next.Add(every) {
 		if err := pass(ctx, time.Until(next)); err != nil {
@@ -302,21 +291,6 @@ func (g *stage) readAlone(ctx context.Context, sid string, late int) error {
 	for _, err := range g.bus.ReadNext(ctx, sid, seq+1, math.MaxUint64, uint64(late)) {
 		if err != nil {
 			return err
-		}
-	}
-	return nil
-}
-
-// warm asks a new session of each lane for a run: it waits until the lane is
-// taken.
-func (g *stage) warm(ctx context.Context, heard <-chan string, from int) error {
-	warmed := map[int]bool{}
-	for n := from; len(warmed) < subjects.LanesDefault; n++ {
-		if lane := subjects.Lane(subjects.Partition(sessionID(n))); !warmed[lane] {
-			warmed[lane] = true
-			if err := g.ask(ctx, heard, n); err != nil {
-				return err
-			}
 		}
 	}
 	return nil

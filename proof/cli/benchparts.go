@@ -73,7 +73,6 @@ type Wake struct {
 	Events   int           `default:"10000" help:"Events of each; its snapshot is 64 behind."`
 	Every    time.Duration `default:"200ms" help:"From the beginning of one wake to that of the next; 0: one right behind the other."`
 	Asleep   time.Duration `default:"130s" help:"For how long nothing happens to them before the first is woken: after two minutes the server has nothing of their blocks of the log in memory."`
-	Files    string        `enum:"kept,left" default:"kept" help:"kept: the log's files are read over and over while it sleeps; left: they are not, and a system that pages out what is idle reads them from its disk."`
 	place
 }
 
@@ -83,14 +82,14 @@ func (b Wake) Run(ctx context.Context, s Streams) error {
 		return err
 	}
 	w, err := bench.Wake(ctx, b.options(s, 0), bench.WakeOptions{
-		Sessions: b.Sessions, Events: b.Events, Asleep: max(b.Asleep, 0), Every: max(b.Every, 0), FilesLeft: b.Files == "left",
+		Sessions: b.Sessions, Events: b.Events, Asleep: max(b.Asleep, 0), Every: max(b.Every, 0),
 	})
 	if err != nil {
 		return err
 	}
 	return b.table(s).row(
 		column{"sessions", "sessions", "%8d", w.Sessions}, column{"events", "events", "%8d", w.Events},
-		column{"behind", "behind", "%6d", w.Behind}, column{"files", "files", "%-5s", b.Files},
+		column{"behind", "behind", "%6d", w.Behind},
 		column{"p50_ms", "p50 ms", "%9.2f", ms(w.P50)}, column{"p99_ms", "p99 ms", "%9.2f", ms(w.P99)},
 		column{"others", "only read", "%9d", w.Others},
 		column{"read_p50_ms", "p50 ms", "%9.2f", ms(w.ReadP50)}, column{"read_p99_ms", "p99 ms", "%9.2f", ms(w.ReadP99)})
